@@ -1,0 +1,107 @@
+"""What every algorithm is: a frozen, validated set of parameters that can be fitted for a grid of ε."""
+
+from abc import ABC, abstractmethod
+from dataclasses import dataclass
+from typing import Any, ClassVar, Protocol, Self
+
+import numpy as np
+from numpy.typing import NDArray
+from pydantic import Field, model_validator
+from pydantic_core import PydanticCustomError
+
+from dpmf_cli.algorithms.effects import EffectsParameters
+from dpmf_cli.models import StrictModel
+from dpmf_cli.privacy.ledger import Ledger
+from dpmf_cli.privacy.neighbours import Mode, Neighbours
+from dpmf_cli.ratings import Ratings
+from dpmf_cli.streams import Streams
+
+
+class Model(Protocol):
+    """A fitted algorithm: one recommender for each ε of the grid."""
+
+    def predict(self, users: NDArray[np.int32], items: NDArray[np.int32]) -> NDArray[np.floating]:
+        """(n, E) predicted ratings, rating scale, for n pairs of dense indices."""
+
+
+@dataclass(frozen=True)
+class Shape:
+    """The size of a training set."""
+
+    users: int
+    items: int
+    ratings: int
+
+
+@dataclass(frozen=True)
+class Cost:
+    """What one fit takes: seconds of one core, and bytes beside the ratings themselves."""
+
+    seconds: float
+    bytes: float
+
+
+class Algorithm(StrictModel, ABC):
+    """A recommender. Its fields are its parameters, its subclass's docstring is its pseudocode.
+
+    title       how tables and figures call it
+    stochastic  whether two runs on one fold differ; one that does not is run once a fold
+    private     whether it is fitted for the config's ε grid, or once, without noise
+    revision    raised when a change of the code changes the results: stored results of an older revision
+                are then computed anew
+    """
+
+    title: ClassVar[str]
+    stochastic: ClassVar[bool] = True
+    private: ClassVar[bool] = False
+    revision: ClassVar[int] = 1
+
+    algorithm: str
+    label: str | None = Field(None, min_length=1, description="name of the curve; the algorithm's by default")
+    clip_predictions: bool = Field(False, description="clip predictions to the rating scale before errors")
+
+    @property
+    def name(self) -> str:
+        """What distinguishes this entry of a config from the others."""
+        return self.label or self.algorithm
+
+    def parameters(self) -> dict[str, Any]:
+        """Everything that a result depends on, as plain data: a result is stored under its hash."""
+        return {**self.model_dump(mode="json", exclude={"label"}), "revision": self.revision}
+
+    @abstractmethod
+    def fit(self, train: Ratings, *, streams: Streams, ledger: Ledger) -> Model:
+        """Fits one model for each ε of `ledger.epsilons`, and enters every noisy step in the ledger.
+
+        The model for an ε does not depend on which other ε are in the grid.
+        """
+
+    @abstractmethod
+    def cost(self, shape: Shape, grid: int) -> Cost:
+        """What one fit for `grid` values of ε takes, within a factor of about 2."""
+
+
+class PrivateAlgorithm(Algorithm):
+    """An algorithm that spends ε. `variants` lists the (neighbours, mode) pairs that it offers."""
+
+    private: ClassVar[bool] = True
+    variants: ClassVar[frozenset[tuple[Neighbours, Mode]]]
+
+    neighbours: Neighbours = Neighbours.BOUNDED
+    mode: Mode = Mode.PUBLISHED
+    effects: EffectsParameters = EffectsParameters()
+
+    @model_validator(mode="after")
+    def _refuse_unsupported_variant(self) -> Self:
+        if (self.neighbours, self.mode) not in self.variants:
+            raise PydanticCustomError(
+                "unsupported_variant",
+                "{algorithm} does not support neighbours {neighbours} in {mode} mode; it supports {offered}",
+                {
+                    "algorithm": self.algorithm,
+                    "neighbours": self.neighbours.value,
+                    "mode": self.mode.value,
+                    "offered": ", ".join(sorted(f"{n.value} ({m.value})" for n, m in self.variants)),
+                },
+            )
+        return self

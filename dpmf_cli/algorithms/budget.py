@@ -1,0 +1,41 @@
+"""Budget splits: which fraction of the total ε each part of a method spends."""
+
+import math
+from typing import Self
+
+import numpy as np
+from numpy.typing import NDArray
+from pydantic import Field, model_validator
+from pydantic_core import PydanticCustomError
+
+from dpmf_cli.algorithms.effects import EffectsBudget
+from dpmf_cli.models import StrictModel
+
+
+class AveragesBudget(StrictModel):
+    """Fractions of ε for the averages alone (private global effects)."""
+
+    global_averages: float = Field(gt=0, lt=1, description="both global averages together")
+    item_averages: float = Field(gt=0, lt=1)
+    user_averages: float = Field(gt=0, lt=1)
+
+    @model_validator(mode="after")
+    def _sum_to_one(self) -> Self:
+        total = math.fsum(getattr(self, name) for name in type(self).model_fields)
+        if abs(total - 1) > 1e-9:
+            raise PydanticCustomError(
+                "budget_sum", "the fractions sum to {total}, not 1", {"total": float(f"{total:.6g}")}
+            )
+        return self
+
+    def for_effects(self, epsilons: NDArray[np.float64]) -> EffectsBudget:
+        """(E,) each: the ε of the averages, given the total ε."""
+        return EffectsBudget(
+            self.global_averages * epsilons, self.item_averages * epsilons, self.user_averages * epsilons
+        )
+
+
+class FactorizationBudget(AveragesBudget):
+    """Fractions of ε for the averages and for the factorisation of what they leave."""
+
+    factorization: float = Field(gt=0, lt=1)

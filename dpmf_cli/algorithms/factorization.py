@@ -1,0 +1,70 @@
+"""What matrix factorisations share: start factors, the order of visits, and models of several lane groups."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+from numpy.typing import NDArray
+from pydantic import Field
+
+from dpmf_cli.algorithms.effects import Effects
+from dpmf_cli.kernels.factors import FactorLanes, factor_lanes
+from dpmf_cli.kernels.order import shuffle_within
+from dpmf_cli.models import StrictModel
+from dpmf_cli.ratings import Ratings
+from dpmf_cli.streams import Streams
+
+
+class InitialFactors(StrictModel):
+    """The law of the start factors, which the papers leave open.
+
+    `normal`: N(0, scale²); `uniform`: U[0, scale), MATLAB's `rand` for scale 1.
+    """
+
+    distribution: Literal["normal", "uniform"] = "normal"
+    scale: float = Field(0.1, gt=0)
+
+    def draw(self, rows: int, factors: int, rng: np.random.Generator) -> NDArray[np.float64]:
+        """(rows, factors) start factors."""
+        if self.distribution == "normal":
+            return rng.normal(0.0, self.scale, (rows, factors))
+        return rng.uniform(0.0, self.scale, (rows, factors))
+
+
+@dataclass(frozen=True)
+class FactorModel:
+    """r̂_ui = IAvg(i) + UAvg(u) + p_u·q_i for each ε, the grid in groups of lanes."""
+
+    groups: Sequence[FactorLanes]
+
+    def predict(self, users: NDArray[np.int32], items: NDArray[np.int32]) -> NDArray[np.float32]:
+        return np.concatenate([group.predict(users, items) for group in self.groups], axis=1)
+
+
+def start(
+    train: Ratings, effects: Effects, lanes: slice, initial: InitialFactors, factors: int, streams: Streams
+) -> FactorLanes:
+    """Start factors for one group of the grid, the same for all its models, beside their own effects.
+
+    A user or item without training ratings starts, and stays, at zero: its prediction falls back to the
+    averages. Which those are is public where neighbours differ in values alone.
+    """
+    users = initial.draw(train.n_users, factors, streams.generator("initial user factors"))
+    items = initial.draw(train.n_items, factors, streams.generator("initial item factors"))
+    users[train.user_counts == 0] = 0
+    items[train.item_counts == 0] = 0
+    return factor_lanes(users, items, effects.users[:, lanes], effects.items[:, lanes])
+
+
+def visiting_order(
+    train: Ratings, kind: Literal["user_major", "shuffled"], rng: np.random.Generator
+) -> NDArray[np.int64]:
+    """(n_ratings,) the order in which SGD visits ratings, drawn once and kept for all epochs.
+
+    `shuffled` is one permutation of all ratings; `user_major` visits user after user and shuffles each
+    user's items, which converges as well and keeps the user's factors in the nearest cache.
+    """
+    if kind == "shuffled":
+        return rng.permutation(len(train))
+    return shuffle_within(train.user_starts, rng.random(len(train)))

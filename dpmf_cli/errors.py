@@ -1,0 +1,22 @@
+"""The one exception that a user is meant to read.
+
+Everything that can go wrong because of what a user gave or has (a config, a file, a folder, a full disk)
+raises `DpmfError` with a message of three parts: where, what, and the fix. The command line prints it and
+exits with code 2; anything else that escapes is a bug and shows its traceback.
+"""
+
+import difflib
+from collections.abc import Iterable
+
+
+class DpmfError(Exception):
+    """A user-facing error: the message says where, what and the fix."""
+
+
+def did_you_mean(word: str, known: Iterable[str]) -> str:
+    """`; did you mean "x"?` for the nearest known word, or the list of known words where none is near."""
+    known = list(known)
+    near = difflib.get_close_matches(word, known, n=1, cutoff=0.6)
+    if near:
+        return f'; did you mean "{near[0]}"?'
+    return f"; known: {', '.join(known)}" if known else ""

@@ -1,0 +1,255 @@
+"""Crossings: the ε at which a private recommender becomes as good as a baseline.
+
+Friedman et al. (2016, section 5.1) compare methods by it; their tables 4 and 5 print it for two baselines,
+item average (IA) and global effects (GE). Here a crossing is the first ε, coming from small ε, at which the
+mean curve (over folds and runs) is no longer above the baseline's mean. Between two grid points the
+difference of RMSE is taken as linear in log ε; a curve that touches the baseline at a grid point crosses
+there.
+
+A crossing need not exist on the grid, and then it is no number: it lies "below the grid" if the curve is at
+or below the baseline at the smallest ε, and is "not reached in the grid" if it is above at every ε.
+
+The interval is the percentile interval of the crossings of bootstrapped curves (`statistics`), resampled
+over the paired differences, each fold against its own baseline. A replicate without a crossing on the grid
+counts as −∞ or +∞, so an end of the interval can be out of the grid too. The interval contains the
+crossing, except that for a curve which wanders around the baseline the *first* crossing of a shifted curve
+can jump far away.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from enum import StrEnum
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dpmf_cli.evaluation.curves import Experiment, Measured
+from dpmf_cli.evaluation.statistics import (
+    REPLICATES,
+    Over,
+    percentile_interval,
+    replicate_means,
+    stream,
+)
+from dpmf_cli.published import printed_crossing, printed_crossings
+
+#: The baselines that a crossing is measured against: item average and global effects.
+BASELINES = ("ia", "ge")
+
+#: A diverged model's RMSE is infinite. It counts as this, above any baseline, to keep the arithmetic defined.
+_DIVERGED = 1e6
+
+
+class Status(StrEnum):
+    """What is known of a crossing; also the value of an interval's end that lies outside the grid."""
+
+    CROSSED = "crossed"
+    NOT_REACHED = "not reached in the grid"
+    BELOW_GRID = "below the grid"
+    INCOMPLETE = "incomplete"
+    NO_DATA = "data not present"
+
+
+#: An end of an interval: ε, or on which side of the grid it lies; None where there is no interval.
+End = float | Status | None
+
+
+@dataclass(frozen=True)
+class Crossing:
+    """The crossing of one curve with one baseline.
+
+    baseline    as printed: "IA", "GE"
+    printed     total ε in Friedman et al.'s table for this dataset, neighbours and algorithm, in either mode
+    reproduced  total ε of the crossing; None unless `status` is "crossed"
+    low, high   ends of its 95 % interval
+    recrosses   whether the curve is above the baseline again at a larger ε of the grid
+    claimed     ε that the method's publication states for a run at the crossing
+    provable    ε that can be proved for it, inf where none can
+    over        what the interval is resampled over: "folds", or "runs" where there is one fold
+    grid_low, grid_high   smallest and largest ε of the grid
+    """
+
+    dataset: str
+    neighbours: str
+    mode: str
+    algorithm: str
+    label: str
+    baseline: str
+    status: Status
+    printed: float | None = None
+    reproduced: float | None = None
+    low: End = None
+    high: End = None
+    recrosses: bool = False
+    claimed: float | None = None
+    provable: float | None = None
+    over: Over = "none"
+    folds: int = 0
+    runs: int = 0
+    grid_low: float | None = None
+    grid_high: float | None = None
+
+    @property
+    def ratio(self) -> float | None:
+        """Reproduced over printed, where there are both."""
+        if self.reproduced is None or self.printed is None:
+            return None
+        return self.reproduced / self.printed
+
+
+def first_crossing(epsilons: NDArray[np.float64], difference: NDArray[np.float64]) -> NDArray[np.float64]:
+    """(…) the ε at which each curve first is no longer above its baseline, coming from small ε.
+
+    `epsilons` (E,) ascending, positive, finite; `difference` (…, E) is RMSE − baseline RMSE, finite.
+    −inf stands for "below the grid", +inf for "not reached in the grid".
+    """
+    reached = difference <= 0
+    upper = reached.argmax(axis=-1)
+    lower = np.maximum(upper - 1, 0)
+
+    def at(index: NDArray[np.intp]) -> NDArray[np.float64]:
+        taken: NDArray[np.float64] = np.take_along_axis(difference, index[..., None], axis=-1)[..., 0]
+        return taken
+
+    above, below = at(lower), at(upper)
+    drop = np.where(above > below, above - below, 1.0)
+    between = epsilons[lower] * (epsilons[upper] / epsilons[lower]) ** (above / drop)
+    crossing = np.where(below == 0, epsilons[upper], np.clip(between, epsilons[lower], epsilons[upper]))
+    crossing = np.where(upper == 0, -np.inf, crossing)
+    return np.where(reached.any(axis=-1), crossing, np.inf)
+
+
+def find_crossings(
+    experiment: Experiment, baselines: Sequence[str] = BASELINES, *, replicates: int = REPLICATES
+) -> list[Crossing]:
+    """The crossing of every curve with every baseline (registry keys) that the experiment has, in its order.
+
+    A crossing depends on its own curve and baseline, the dataset and the experiment's seed, on nothing else.
+    """
+    return [
+        measure_crossing(experiment, curve, baseline, replicates=replicates)
+        for curve in experiment.curves
+        for key in baselines
+        if (baseline := experiment.baseline(key)) is not None
+    ]
+
+
+def measure_crossing(
+    experiment: Experiment, curve: Measured, baseline: Measured, *, replicates: int = REPLICATES
+) -> Crossing:
+    """Where `curve` crosses `baseline`, both of `experiment`; a baseline's runs are averaged within a fold.
+
+    Raises `ValueError` for a grid that is not positive, finite and ascending, or for other folds than the
+    baseline's.
+    """
+    epsilons = curve.epsilons
+    if not (np.isfinite(epsilons).all() and (epsilons > 0).all() and (np.diff(epsilons) > 0).all()):
+        raise ValueError(f"{curve.label}: a crossing needs ε positive, finite and ascending, got {epsilons}")
+    folds, runs, _ = curve.rmse.shape
+    if baseline.rmse.shape[0] != folds:
+        raise ValueError(f"{curve.label} has {folds} folds, {baseline.label} has {baseline.rmse.shape[0]}")
+    name = baseline.algorithm.upper()
+    cell = Crossing(
+        dataset=experiment.dataset,
+        neighbours=curve.neighbours,
+        mode=curve.mode,
+        algorithm=curve.algorithm,
+        label=curve.label,
+        baseline=name,
+        status=Status.INCOMPLETE,
+        printed=printed_crossing(experiment.dataset, curve.neighbours, curve.algorithm, name),
+        folds=folds,
+        runs=runs,
+        grid_low=float(epsilons[0]),
+        grid_high=float(epsilons[-1]),
+    )
+    if not (is_complete(curve) and is_complete(baseline)):
+        return cell
+
+    difference = np.minimum(curve.rmse, _DIVERGED) - baseline.rmse[:, :, :1].mean(axis=1, keepdims=True)
+    mean = difference.mean(axis=(0, 1))
+    found = float(first_crossing(epsilons, mean))
+    low, high, over = _interval(epsilons, difference, curve_stream(experiment, curve), replicates)
+    cell = replace(cell, low=low, high=high, over=over, recrosses=_rises_again(mean))
+    outside = _outside(found)
+    if outside is not None:
+        return replace(cell, status=outside)
+    return replace(
+        cell,
+        status=Status.CROSSED,
+        reproduced=found,
+        claimed=_spent_at(found, epsilons, curve.claimed),
+        provable=_spent_at(found, epsilons, curve.provable),
+    )
+
+
+def with_absent_datasets(crossings: Sequence[Crossing]) -> list[Crossing]:
+    """`crossings`, completed by the cells of tables 4 and 5 whose dataset has no result among them.
+
+    They have the status "data not present": what is printed, and nothing to hold against it.
+    """
+    present = {crossing.dataset for crossing in crossings}
+    absent = [
+        Crossing(
+            dataset=cell.dataset,
+            neighbours=cell.neighbours,
+            mode="published",
+            algorithm=cell.algorithm,
+            label=cell.algorithm,
+            baseline=cell.baseline,
+            status=Status.NO_DATA,
+            printed=cell.epsilon,
+        )
+        for cell in printed_crossings()
+        if cell.dataset not in present
+    ]
+    # Tables 4 and 5 run along algorithms first; a reader looks for a dataset first.
+    absent.sort(key=lambda cell: (cell.dataset, cell.neighbours))
+    return [*crossings, *absent]
+
+
+def is_complete(measured: Measured) -> bool:
+    """Whether every task has a result, so that figures may be derived from it."""
+    return measured.missing == 0 and not np.isnan(measured.rmse).any()
+
+
+def curve_stream(experiment: Experiment, curve: Measured) -> np.random.Generator:
+    """The bootstrap's random stream of one curve: its crossings and its band come from the same draws."""
+    return stream(experiment.seed, "bootstrap", experiment.dataset, curve.neighbours, curve.mode, curve.label)
+
+
+def _interval(
+    epsilons: NDArray[np.float64],
+    difference: NDArray[np.float64],
+    rng: np.random.Generator,
+    replicates: int,
+) -> tuple[End, End, Over]:
+    """The crossing's interval, and what it is over; the ends are None where there is none."""
+    drawn = replicate_means(difference, rng=rng, replicates=replicates)
+    if drawn.over == "none":
+        return None, None, "none"
+    low, high = percentile_interval(first_crossing(epsilons, drawn.curves))
+    return _outside(float(low)) or float(low), _outside(float(high)) or float(high), drawn.over
+
+
+def _outside(crossing: float) -> Status | None:
+    """On which side of the grid an infinite crossing lies; None for one on the grid."""
+    if np.isfinite(crossing):
+        return None
+    return Status.BELOW_GRID if crossing < 0 else Status.NOT_REACHED
+
+
+def _rises_again(mean: NDArray[np.float64]) -> bool:
+    """Whether a difference curve (E,), once no longer positive, is positive at a larger ε."""
+    reached = np.flatnonzero(mean <= 0)
+    return len(reached) > 0 and bool((mean[reached[0] :] > 0).any())
+
+
+def _spent_at(crossing: float, epsilons: NDArray[np.float64], spent: NDArray[np.float64]) -> float:
+    """What a run at `crossing` spends, given what the runs at the grid points spend.
+
+    In proportion to the grid point; between two that differ in proportion, to the costlier of them.
+    """
+    upper = int(np.searchsorted(epsilons, crossing))
+    lower = upper if epsilons[upper] == crossing else upper - 1
+    return crossing * float((spent / epsilons)[lower : upper + 1].max())

@@ -1,0 +1,130 @@
+"""How sure one can be of a mean over folds and runs: the bootstrap behind every interval.
+
+What is resampled
+    A value x[f, r] of fold f and run r is mean + fold effect (sd σ_F) + run effect (sd σ_R), so the mean
+    over k folds of R runs has variance (σ_F² + σ_R²/R)/k. The fold means x̄_f vary by exactly
+    σ_F² + σ_R²/R: the runs' noise is already in them. Whole folds are therefore resampled with replacement, as
+    clusters, with their runs as they are. Resampling the runs again inside each drawn fold would count
+    their noise twice (Davison & Hinkley, Bootstrap Methods and their Application, 1997, section 3.8; Field
+    & Welsh, Bootstrapping clustered data, JRSS B 69, 2007); taking the k·R cells as independent would
+    nearly forget σ_F.
+
+How far the replicates are spread
+    Percentiles of a resampled mean of n values are too narrow for small n: the bootstrap's variance is
+    (n − 1)/n times the unbiased one, and its tails are normal where Student's t with n − 1 degrees of
+    freedom is due. Deviations are multiplied by sqrt(n/(n − 1))·t/z, the expanded percentile interval (Hesterberg,
+    What teachers should know about the bootstrap, The American Statistician 69, 2015).
+
+    The folds of a cross-validation are dependent, since their training sets overlap. If fold means have
+    variance σ² and correlation ρ, then Var(x̄) = σ²·(ρ + (1 − ρ)/k), while their sample variance S² has
+    expectation σ²·(1 − ρ); so
+
+        Var(x̄) / E[S²] = 1/k + ρ/(1 − ρ).
+
+    Nadeau & Bengio (Inference for the generalization error, Machine Learning 52, 2003) take
+    ρ = n_test/(n_test + n_train), which makes this 1/k + n_test/n_train. With k folds n_test/n_train is
+    1/(k − 1), and against the S²/k of independent folds the deviation grows by
+
+        sqrt(1 + k/(k − 1)):    1.45 for ten folds, 1.73 for two.
+
+    It is a convention, not a theorem: no unbiased estimate of the variance exists for a single
+    cross-validation (Bengio & Grandvalet, JMLR 5, 2004). It errs towards wide intervals.
+
+One fold
+    The spread between folds cannot be estimated from one. Runs are resampled instead, without the
+    correction for overlap, and the interval says that it is over runs: it covers the noise drawn by the
+    algorithm, not the choice of test ratings. With one fold and one run there is no interval.
+"""
+
+import hashlib
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.special import ndtri, stdtrit
+
+#: Confidence level of every interval.
+LEVEL = 0.95
+#: Bootstrap replicates of every interval.
+REPLICATES = 2000
+
+#: What an interval was resampled over.
+Over = Literal["folds", "runs", "none"]
+
+
+@dataclass(frozen=True)
+class Replicates:
+    """Bootstrap replicates of a mean curve: `curves` is (B, E), with B = 0 where there is no interval."""
+
+    curves: NDArray[np.float64]
+    over: Over
+
+
+def stream(seed: int, *labels: str) -> np.random.Generator:
+    """The random stream of one named purpose: the same for the same seed and labels, whatever else is run."""
+    name = "\x1f".join([str(seed), *labels])
+    return np.random.default_rng(int.from_bytes(hashlib.sha256(name.encode()).digest(), "big"))
+
+
+def expansion(units: int, *, overlapping: bool) -> float:
+    """The factor on a replicate's deviation from the mean, for `units` (> 1) resampled folds or runs.
+
+    `overlapping` adds Nadeau & Bengio's correction, for folds of one cross-validation. See the module's text.
+    """
+    tail = (1 + LEVEL) / 2
+    small_sample = np.sqrt(units / (units - 1)) * stdtrit(units - 1, tail) / ndtri(tail)
+    overlap = np.sqrt(1 + units / (units - 1)) if overlapping else 1.0
+    return float(small_sample * overlap)
+
+
+def replicate_means(
+    values: NDArray[np.float64],
+    *,
+    rng: np.random.Generator,
+    replicates: int = REPLICATES,
+    correct_overlap: bool = True,
+) -> Replicates:
+    """Bootstrap the mean over folds and runs of `values` (folds, runs, E), finite.
+
+    Folds are resampled where there are several, else runs. All columns share the draws, so a replicate is a
+    whole curve. `correct_overlap=False` is for folds that are independent, as in a simulation.
+    """
+    folds, runs, _ = values.shape
+    over: Over = "folds" if folds > 1 else "runs" if runs > 1 else "none"
+    if over == "none":
+        return Replicates(np.empty((0, values.shape[2])), over)
+    units = values.mean(axis=1) if over == "folds" else values[0]
+    count = len(units)
+    drawn = units[rng.integers(count, size=(replicates, count))].mean(axis=1)
+    mean = units.mean(axis=0)
+    factor = expansion(count, overlapping=correct_overlap and over == "folds")
+    return Replicates(mean + factor * (drawn - mean), over)
+
+
+def percentile_interval(samples: NDArray[np.float64]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """The `LEVEL` percentile interval along axis 0 of `samples` (B, …), B > 0.
+
+    Both ends are samples (no interpolation), so ±inf may be among them.
+    """
+    ordered = np.sort(samples, axis=0)
+    last, outside = len(ordered) - 1, (1 - LEVEL) / 2
+    return ordered[int(np.floor(last * outside))], ordered[int(np.ceil(last * (1 - outside)))]
+
+
+def sd_over_folds(values: NDArray[np.float64]) -> NDArray[np.float64]:
+    """(E,) sample standard deviation of the fold means of `values` (folds, runs, E); NaN for one fold."""
+    folds, _, points = values.shape
+    if folds < 2:
+        return np.full(points, np.nan)
+    sd: NDArray[np.float64] = values.mean(axis=1).std(axis=0, ddof=1)
+    return sd
+
+
+def sd_over_runs(values: NDArray[np.float64]) -> NDArray[np.float64]:
+    """(E,) standard deviation between the runs of one fold, pooled over folds; NaN for one run."""
+    _, runs, points = values.shape
+    if runs < 2:
+        return np.full(points, np.nan)
+    sd: NDArray[np.float64] = np.sqrt(values.var(axis=1, ddof=1).mean(axis=0))
+    return sd

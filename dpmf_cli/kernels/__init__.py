@@ -1,0 +1,1 @@
+"""Compiled loops and nothing else: what can be read in Python is in Python, elsewhere."""

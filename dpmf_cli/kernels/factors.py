@@ -1,0 +1,81 @@
+"""Factors in lanes: how the models of a grid lie in memory, and the loops that every factorisation shares."""
+
+from dataclasses import dataclass
+
+import numpy as np
+from numba import njit
+from numpy.typing import NDArray
+
+from dpmf_cli.kernels.lanes import add, fma, load, pad, padded_width, store, zeros
+
+
+@dataclass(frozen=True)
+class FactorLanes:
+    """One group of at most 16 models, side by side.
+
+    users, items  flat float32, rows of (factors + 1) vectors of `width` lanes; vector k of a row is latent
+                  factor k, the last is the row's effect (user or item average), which no update touches
+    """
+
+    users: NDArray[np.float32]
+    items: NDArray[np.float32]
+    factors: int
+    width: int
+    lanes: int
+
+    @property
+    def factors_of(self) -> tuple[int, ...]:
+        """A tuple whose length is the number of factors: kernels read shapes from types."""
+        return (0,) * self.factors
+
+    @property
+    def width_of(self) -> tuple[int, ...]:
+        return (0,) * self.width
+
+    def predict(self, users: NDArray[np.int32], items: NDArray[np.int32]) -> NDArray[np.float32]:
+        """(n, lanes): IAvg(i) + UAvg(u) + p_u·q_i for each pair and model."""
+        out = np.empty(len(users) * self.width, np.float32)
+        _predict(users, items, self.users, self.items, out, self.factors_of, self.width_of)
+        return out.reshape(len(users), self.width)[:, : self.lanes]
+
+
+def factor_lanes(
+    users: NDArray[np.float64],
+    items: NDArray[np.float64],
+    user_effects: NDArray[np.float64],
+    item_effects: NDArray[np.float64],
+) -> FactorLanes:
+    """Start factors, common to all models, beside effects of each model's own.
+
+    users (n_users, d), items (n_items, d); user_effects (n_users, lanes), item_effects (n_items, lanes).
+    """
+    lanes = user_effects.shape[1]
+    width = padded_width(lanes)
+
+    def rows(factors: NDArray[np.float64], effects: NDArray[np.float64]) -> NDArray[np.float32]:
+        out = _aligned((len(factors), factors.shape[1] + 1, width))
+        out[:, :-1] = factors[:, :, None]
+        out[:, -1] = pad(effects, width)
+        return out.reshape(-1)
+
+    return FactorLanes(rows(users, user_effects), rows(items, item_effects), users.shape[1], width, lanes)
+
+
+def _aligned(shape: tuple[int, ...]) -> NDArray[np.float32]:
+    """An uninitialised float32 array that starts on a cache line: sixteen lanes then fill exactly one."""
+    line, size = 64, int(np.prod(shape)) * 4
+    raw = np.empty(size + line, np.uint8)
+    start = -raw.ctypes.data % line
+    return raw[start : start + size].view(np.float32).reshape(shape)
+
+
+@njit(cache=True)
+def _predict(users, items, P, Q, out, factors_of, width_of):  # type: ignore[no-untyped-def]
+    d, w = len(factors_of), len(width_of)
+    row, like = (d + 1) * w, zeros(width_of)
+    for x in range(len(users)):
+        p, q = np.int64(users[x]) * row, np.int64(items[x]) * row
+        value = add(load(Q, q + d * w, like), load(P, p + d * w, like))
+        for f in range(d):
+            value = fma(load(P, p + f * w, like), load(Q, q + f * w, like), value)
+        store(out, x * w, value)

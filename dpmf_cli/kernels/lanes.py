@@ -1,0 +1,225 @@
+"""Lanes: one float32 per model of the ε grid, side by side in one SIMD vector.
+
+A kernel that visits ratings one by one updates all models of a grid in the same visit: the rating's
+indices, value and unit noise are loaded once. Plain numba loops over a grid axis are not vectorised where
+LLVM cannot prove that two rows do not overlap; a first-class vector type needs no such proof.
+
+`Lanes(width)` is a numba type whose value is an LLVM vector <width x float>. Kernels use it through the
+intrinsics below, as if it were a number:
+
+    error = fma(splat(noise, like), scale, splat(value, like))
+    p = load(P, at, like)
+
+`like` is any vector of the width wanted; the first comes from `zeros(width_of)`, where `width_of` is a
+tuple whose length is the width (its *type* carries the width, so that one kernel source serves all widths
+and numba's on-disk cache can tell them apart).
+
+Every operation here is one IEEE operation a lane: a fused multiply-add where `fma` is written and nothing
+reassociated (no fast-math). So a lane's result does not depend on the width, on its neighbours in the
+vector, or on the CPU; a grid can be split, padded or refined without changing any result.
+"""
+
+from typing import Any
+
+import numpy as np
+from llvmlite import ir
+from numba import types
+from numba.core import cgutils
+from numba.core.datamodel import models
+from numba.extending import intrinsic, register_model
+
+MAXIMUM_WIDTH = 16
+"""With 32 lanes (four AVX2 registers a value) a visit spills registers and costs more a model than with 16."""
+
+
+def padded_width(count: int) -> int:
+    """Lanes to allocate for a group of `count` models: a multiple of 8 (one AVX2 register), at most 16."""
+    return min(MAXIMUM_WIDTH, -(-count // 8) * 8)
+
+
+def groups(count: int) -> list[slice]:
+    """The grid cut into groups of at most `MAXIMUM_WIDTH` models, each fitted in one pass of a kernel."""
+    return [slice(start, min(start + MAXIMUM_WIDTH, count)) for start in range(0, count, MAXIMUM_WIDTH)]
+
+
+def pad(values: np.ndarray, width: int) -> np.ndarray:
+    """`values` (..., E) as contiguous float32 (..., width): the last model is repeated in the unused lanes."""
+    missing = width - values.shape[-1]
+    edges = [(0, 0)] * (values.ndim - 1) + [(0, missing)]
+    return np.ascontiguousarray(np.pad(values.astype(np.float32), edges, mode="edge"))
+
+
+class Lanes(types.Type):
+    """The numba type of a vector of `width` float32 lanes."""
+
+    def __init__(self, width: int) -> None:
+        self.width = width
+        super().__init__(name=f"Lanes({width})")
+
+
+@register_model(Lanes)
+class _LanesModel(models.PrimitiveModel):  # type: ignore[misc]
+    def __init__(self, manager: Any, lanes: Lanes) -> None:
+        super().__init__(manager, lanes, ir.VectorType(ir.FloatType(), lanes.width))
+
+
+def _vector(lanes: Lanes) -> ir.VectorType:
+    return ir.VectorType(ir.FloatType(), lanes.width)
+
+
+def _pointer(context: Any, builder: Any, array_type: Any, array: Any, at: Any, lanes: Lanes) -> Any:
+    """The address of element `at` of a flat float32 array, as a pointer to a vector."""
+    data = context.make_array(array_type)(context, builder, value=array).data
+    return builder.bitcast(builder.gep(data, [at]), _vector(lanes).as_pointer())
+
+
+def _is_flat_float32(array: Any) -> bool:
+    return isinstance(array, types.Array) and array.ndim == 1 and array.dtype == types.float32
+
+
+@intrinsic
+def zeros(typingctx, width_of):  # type: ignore[no-untyped-def]
+    """The zero vector of as many lanes as the tuple `width_of` has elements."""
+    lanes = Lanes(len(width_of))
+
+    def codegen(context, builder, signature, arguments):  # type: ignore[no-untyped-def]
+        return ir.Constant(_vector(lanes), [0.0] * lanes.width)
+
+    return lanes(width_of), codegen
+
+
+@intrinsic
+def splat(typingctx, number, like):  # type: ignore[no-untyped-def]
+    """The vector whose lanes all hold the float32 `number`."""
+
+    def codegen(context, builder, signature, arguments):  # type: ignore[no-untyped-def]
+        vector, i32 = _vector(like), ir.IntType(32)
+        undefined = ir.Constant(vector, ir.Undefined)
+        value = context.cast(builder, arguments[0], signature.args[0], types.float32)
+        first = builder.insert_element(undefined, value, ir.Constant(i32, 0))
+        everywhere = ir.Constant(ir.VectorType(i32, like.width), [0] * like.width)
+        return builder.shuffle_vector(first, undefined, everywhere)
+
+    return like(number, like), codegen
+
+
+@intrinsic
+def load(typingctx, array, at, like):  # type: ignore[no-untyped-def]
+    """The vector at elements [at, at + width) of a flat float32 array. Nothing checks the bounds."""
+    if not _is_flat_float32(array):
+        return None
+
+    def codegen(context, builder, signature, arguments):  # type: ignore[no-untyped-def]
+        value = builder.load(_pointer(context, builder, array, arguments[0], arguments[1], like))
+        value.align = 4
+        return value
+
+    return like(array, types.int64, like), codegen
+
+
+@intrinsic
+def store(typingctx, array, at, vector):  # type: ignore[no-untyped-def]
+    """Writes a vector to elements [at, at + width) of a flat float32 array. Nothing checks the bounds."""
+    if not _is_flat_float32(array):
+        return None
+
+    def codegen(context, builder, signature, arguments):  # type: ignore[no-untyped-def]
+        pointer = _pointer(context, builder, array, arguments[0], arguments[1], vector)
+        builder.store(arguments[2], pointer).align = 4
+        return context.get_dummy_value()
+
+    return types.void(array, types.int64, vector), codegen
+
+
+@intrinsic
+def prefetch(typingctx, array, at):  # type: ignore[no-untyped-def]
+    """Asks the CPU to bring the cache line of element `at` near; changes no value."""
+
+    def codegen(context, builder, signature, arguments):  # type: ignore[no-untyped-def]
+        i32, byte = ir.IntType(32), ir.IntType(8).as_pointer()
+        data = context.make_array(array)(context, builder, value=arguments[0]).data
+        kind = ir.FunctionType(ir.VoidType(), [byte, i32, i32, i32])
+        function = cgutils.get_or_insert_function(builder.module, kind, "llvm.prefetch.p0i8")
+        pointer = builder.bitcast(builder.gep(data, [arguments[1]]), byte)
+        builder.call(function, [pointer, ir.Constant(i32, 1), ir.Constant(i32, 3), ir.Constant(i32, 1)])
+        return context.get_dummy_value()
+
+    return types.void(array, types.int64), codegen
+
+
+@intrinsic
+def fma(typingctx, a, b, c):  # type: ignore[no-untyped-def]
+    """a·b + c in every lane, rounded once."""
+
+    def codegen(context, builder, signature, arguments):  # type: ignore[no-untyped-def]
+        vector = _vector(a)
+        kind = ir.FunctionType(vector, [vector, vector, vector])
+        function = cgutils.get_or_insert_function(builder.module, kind, f"llvm.fma.v{a.width}f32")
+        return builder.call(function, arguments)
+
+    return a(a, a, a), codegen
+
+
+@intrinsic
+def add(typingctx, a, b):  # type: ignore[no-untyped-def]
+    """a + b in every lane."""
+
+    def codegen(context, builder, signature, arguments):  # type: ignore[no-untyped-def]
+        return builder.fadd(*arguments)
+
+    return a(a, a), codegen
+
+
+@intrinsic
+def sub(typingctx, a, b):  # type: ignore[no-untyped-def]
+    """a − b in every lane."""
+
+    def codegen(context, builder, signature, arguments):  # type: ignore[no-untyped-def]
+        return builder.fsub(*arguments)
+
+    return a(a, a), codegen
+
+
+@intrinsic
+def mul(typingctx, a, b):  # type: ignore[no-untyped-def]
+    """a·b in every lane."""
+
+    def codegen(context, builder, signature, arguments):  # type: ignore[no-untyped-def]
+        return builder.fmul(*arguments)
+
+    return a(a, a), codegen
+
+
+@intrinsic
+def div(typingctx, a, b):  # type: ignore[no-untyped-def]
+    """a / b in every lane."""
+
+    def codegen(context, builder, signature, arguments):  # type: ignore[no-untyped-def]
+        return builder.fdiv(*arguments)
+
+    return a(a, a), codegen
+
+
+@intrinsic
+def sqrt(typingctx, a):  # type: ignore[no-untyped-def]
+    """√a in every lane."""
+
+    def codegen(context, builder, signature, arguments):  # type: ignore[no-untyped-def]
+        vector = _vector(a)
+        kind = ir.FunctionType(vector, [vector])
+        function = cgutils.get_or_insert_function(builder.module, kind, f"llvm.sqrt.v{a.width}f32")
+        return builder.call(function, arguments)
+
+    return a(a), codegen
+
+
+@intrinsic
+def clamp(typingctx, a, low, high):  # type: ignore[no-untyped-def]
+    """min(max(a, low), high) in every lane; `low` and `high` are vectors."""
+
+    def codegen(context, builder, signature, arguments):  # type: ignore[no-untyped-def]
+        value, low, high = arguments
+        value = builder.select(builder.fcmp_ordered("<", value, low), low, value)
+        return builder.select(builder.fcmp_ordered(">", value, high), high, value)
+
+    return a(a, a, a), codegen

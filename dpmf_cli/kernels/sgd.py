@@ -1,0 +1,76 @@
+"""Stochastic gradient descent over lanes: one visit of a rating updates every model of the grid."""
+
+import numpy as np
+from numba import njit
+from numpy.typing import NDArray
+
+from dpmf_cli.kernels.factors import FactorLanes
+from dpmf_cli.kernels.lanes import clamp, fma, load, mul, pad, prefetch, splat, store, sub, zeros
+
+
+def descend_perturbed(
+    start: FactorLanes,
+    users: NDArray[np.int32],
+    items: NDArray[np.int32],
+    values: NDArray[np.float32],
+    noise: NDArray[np.float32],
+    scale: NDArray[np.float64],
+    *,
+    learning_rate: float,
+    regularization: float,
+    bound: float,
+    epochs: int,
+) -> None:
+    """SGD on perturbed residuals, in place, in the order of the ratings, `epochs` times.
+
+    Each visit, for each model e:
+        r′ = clamp(clamp(r_ui − IAvg(i) − UAvg(u)) + noise·scale_e)   both to [−bound, bound]
+        e  = r′ − p_u·q_i;   p_u ← p_u + γ(e·q_i − λ·p_u);   q_i ← q_i + γ(e·p_u − λ·q_i)   simultaneously
+    Friedman et al. 2016, equation 7, algorithm 3 lines 1-2, equation 2. The perturbed rating r′ is the same
+    number in every epoch; it is recomputed from the unit noise, because that is cheaper than reading it.
+
+    users, items, values, noise  (n_ratings,); scale (lanes,)
+    """
+    _descend_perturbed(
+        users,
+        items,
+        values,
+        noise,
+        pad(scale, start.width),
+        start.users,
+        start.items,
+        np.float32(learning_rate),
+        np.float32(regularization),
+        np.float32(bound),
+        epochs,
+        start.factors_of,
+        start.width_of,
+    )
+
+
+@njit(cache=True)
+def _descend_perturbed(  # type: ignore[no-untyped-def]
+    users, items, values, noise, scale, P, Q, rate, regularization, bound, epochs, factors_of, width_of
+):
+    d, w = len(factors_of), len(width_of)
+    row, like = (d + 1) * w, zeros(width_of)
+    scales, low, high = load(scale, 0, like), splat(-bound, like), splat(bound, like)
+    step, keep = splat(rate, like), splat(np.float32(1) - rate * regularization, like)
+    last = len(values) - 1
+    for _ in range(epochs):
+        for x in range(len(values)):
+            p_at, q_at = np.int64(users[x]) * row, np.int64(items[x]) * row
+            ahead = np.int64(items[min(x + 2, last)]) * row
+            for f in range(d + 1):
+                prefetch(Q, ahead + f * w)
+            residual = sub(splat(values[x], like), load(Q, q_at + d * w, like))
+            residual = clamp(sub(residual, load(P, p_at + d * w, like)), low, high)
+            error = clamp(fma(splat(noise[x], like), scales, residual), low, high)
+            dot = zeros(width_of)
+            for f in range(d):
+                dot = fma(load(P, p_at + f * w, like), load(Q, q_at + f * w, like), dot)
+            move = mul(sub(error, dot), step)
+            for f in range(d):
+                p, q = load(P, p_at + f * w, like), load(Q, q_at + f * w, like)
+                store(P, p_at + f * w, fma(move, q, mul(keep, p)))
+                store(Q, q_at + f * w, fma(move, p, mul(keep, q)))

@@ -1,0 +1,25 @@
+"""The pydantic base of everything that a config holds: frozen, and an unknown key is an error with a hint."""
+
+from typing import Any
+
+from pydantic import BaseModel, ConfigDict, model_validator
+from pydantic_core import PydanticCustomError
+
+from dpmf_cli.errors import did_you_mean
+
+
+class StrictModel(BaseModel):
+    """A frozen model that refuses keys it does not know and says which known key is nearest."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
+
+    @model_validator(mode="before")
+    @classmethod
+    def _refuse_unknown_keys(cls, data: Any) -> Any:
+        if isinstance(data, dict):
+            known = {info.alias or name for name, info in cls.model_fields.items()}
+            for key in data:
+                if key not in known:
+                    hint = did_you_mean(str(key), sorted(known))
+                    raise PydanticCustomError("unknown_key", "unknown key{hint}", {"key": key, "hint": hint})
+        return data

@@ -1,0 +1,98 @@
+"""The ledger: what each mechanism spent, what the method claims, and what can be proved."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dpmf_cli.privacy.sensitivity import Sensitivity
+
+TOLERANCE = 1e-9
+"""Relative rounding slack when fractions of ε are added up."""
+
+
+class OverspentError(Exception):
+    """An algorithm asked for more ε than its budget. A bug in the algorithm, never a user's mistake."""
+
+
+@dataclass(frozen=True)
+class Entry:
+    """One noisy step of one fit.
+
+    claimed   (E,) ε that the method's publication charges for the step
+    provable  (E,) ε that can be proved for it; equal to `claimed` for a sound step, inf where none can be
+    """
+
+    step: str
+    mechanism: str
+    sensitivity: Sensitivity
+    claimed: NDArray[np.float64]
+    provable: NDArray[np.float64]
+    note: str = ""
+
+    def record(self) -> dict[str, Any]:
+        """The entry as plain data for a result file."""
+        return {
+            "step": self.step,
+            "mechanism": self.mechanism,
+            "sensitivity": self.sensitivity.value,
+            "norm": f"L{self.sensitivity.norm}",
+            "neighbours": self.sensitivity.neighbours.value,
+            "source": self.sensitivity.source,
+            "claimed": self.claimed.tolist(),
+            "provable": self.provable.tolist(),
+            "note": self.note,
+        }
+
+
+class Ledger:
+    """The account of one fit, for every ε of the grid side by side. Steps compose by adding their ε.
+
+    epsilons  (E,) the total ε that the fit may spend, inf for a non-private fit
+    """
+
+    def __init__(self, epsilons: Iterable[float]) -> None:
+        self.epsilons = np.asarray(tuple(epsilons), dtype=np.float64)
+        self._entries: list[Entry] = []
+
+    @property
+    def entries(self) -> tuple[Entry, ...]:
+        return tuple(self._entries)
+
+    @property
+    def claimed(self) -> NDArray[np.float64]:
+        """(E,) Σ of the claimed ε: sequential composition."""
+        return np.sum([np.zeros_like(self.epsilons), *(entry.claimed for entry in self._entries)], axis=0)
+
+    @property
+    def provable(self) -> NDArray[np.float64]:
+        """(E,) Σ of the provable ε: sequential composition."""
+        return np.sum([np.zeros_like(self.epsilons), *(entry.provable for entry in self._entries)], axis=0)
+
+    def spend(
+        self,
+        step: str,
+        mechanism: str,
+        sensitivity: Sensitivity,
+        claimed: NDArray[np.float64],
+        provable: NDArray[np.float64] | None = None,
+        note: str = "",
+    ) -> None:
+        """Enters a step before its noise is drawn.
+
+        Raises OverspentError where the claims would exceed the budget of any ε of the grid, where they are
+        not positive, or where neighbours of different kinds would be added up.
+        """
+        claimed = np.broadcast_to(np.asarray(claimed, dtype=np.float64), self.epsilons.shape)
+        if not np.all(claimed > 0):
+            raise OverspentError(f"{step}: ε must be positive, not {claimed.min()}")
+        if any(entry.sensitivity.neighbours != sensitivity.neighbours for entry in self._entries):
+            raise OverspentError(f"{step}: steps with different kinds of neighbours do not add up")
+        after = self.claimed + claimed
+        if np.any(after > self.epsilons * (1 + TOLERANCE)):
+            worst = int(np.argmax(after - self.epsilons))
+            raise OverspentError(f"{step}: would spend ε = {after[worst]:g} of {self.epsilons[worst]:g}")
+        proved = claimed if provable is None else np.broadcast_to(provable, self.epsilons.shape)
+        self._entries.append(Entry(step, mechanism, sensitivity, claimed, proved, note))

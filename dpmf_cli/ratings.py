@@ -1,0 +1,86 @@
+"""Ratings: users, items, values and the scale they live on."""
+
+from dataclasses import dataclass, field
+from functools import cached_property
+
+import numpy as np
+from numpy.typing import NDArray
+
+
+@dataclass(frozen=True)
+class Scale:
+    """The public range of a rating. Public means: fixed by the site, never read off the data.
+
+    `step` is the grid of allowed values (1 for whole stars, 0.5 for halves, 0 for a continuous scale).
+    """
+
+    minimum: float
+    maximum: float
+    step: float = 0.0
+
+    def __post_init__(self) -> None:
+        if not self.minimum < self.maximum:
+            raise ValueError(f"the scale's minimum {self.minimum} is not below its maximum {self.maximum}")
+        if self.step < 0:
+            raise ValueError(f"the scale's step {self.step} is negative")
+
+    @property
+    def width(self) -> float:
+        """Δr = r_max − r_min, in rating units."""
+        return self.maximum - self.minimum
+
+    @property
+    def middle(self) -> float:
+        return (self.minimum + self.maximum) / 2
+
+
+@dataclass(frozen=True)
+class Ratings:
+    """Known ratings in user-major order (by user, then item), each (user, item) pair at most once.
+
+    users    (n_ratings,) int32, dense indices in [0, n_users), non-decreasing
+    items    (n_ratings,) int32, dense indices in [0, n_items)
+    values   (n_ratings,) float32, rating scale
+    columns  further per-rating columns in the same order (`timestamp`, `epsilon`), where the source has them
+
+    `n_users` and `n_items` count the whole data set: a training fold keeps them, so that indices mean
+    the same in every fold and a user or item may have no rating in it.
+    """
+
+    users: NDArray[np.int32]
+    items: NDArray[np.int32]
+    values: NDArray[np.float32]
+    n_users: int
+    n_items: int
+    scale: Scale
+    columns: dict[str, NDArray[np.generic]] = field(default_factory=dict)
+
+    def __len__(self) -> int:
+        return len(self.values)
+
+    @cached_property
+    def user_starts(self) -> NDArray[np.int64]:
+        """(n_users + 1,) offsets: the ratings of user u are [user_starts[u], user_starts[u + 1])."""
+        return np.searchsorted(self.users, np.arange(self.n_users + 1)).astype(np.int64)
+
+    @cached_property
+    def user_counts(self) -> NDArray[np.int64]:
+        """(n_users,) ratings per user."""
+        return np.diff(self.user_starts)
+
+    @cached_property
+    def item_counts(self) -> NDArray[np.int64]:
+        """(n_items,) ratings per item."""
+        return np.bincount(self.items, minlength=self.n_items)
+
+    def select(self, rows: NDArray[np.bool_]) -> "Ratings":
+        """The ratings where the mask `rows` (n_ratings,) holds, in the same order and index space."""
+        return Ratings(
+            self.users[rows],
+            self.items[rows],
+            self.values[rows],
+            self.n_users,
+            self.n_items,
+            self.scale,
+            {name: column[rows] for name, column in self.columns.items()},
+        )

@@ -1,0 +1,132 @@
+"""One table of text, drawn for a terminal, Markdown or LaTeX.
+
+The tables of this project are groups of rows under a common header, as in the papers: a group per dataset,
+neighbours and mode. Cells are plain text, already rounded; each drawing escapes what its format needs.
+"""
+
+import io
+import re
+from dataclasses import dataclass
+
+from rich import box
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+
+#: Plain text that LaTeX wants otherwise (text mode, any font encoding).
+_LATEX = {
+    "\\": r"\textbackslash{}",
+    "&": r"\&",
+    "%": r"\%",
+    "$": r"\$",
+    "#": r"\#",
+    "_": r"\_",
+    "{": r"\{",
+    "}": r"\}",
+    "~": r"\textasciitilde{}",
+    "^": r"\textasciicircum{}",
+    "<": r"$<$",
+    ">": r"$>$",
+    "ε": r"$\varepsilon$",
+    "±": r"$\pm$",
+    "∞": r"$\infty$",
+    "−": r"$-$",
+    "×": r"$\times$",
+    "†": r"\textsuperscript{$\dagger$}",
+    "*": r"\textsuperscript{*}",
+}
+
+
+@dataclass(frozen=True)
+class Group:
+    """Rows that share a title; every row has one cell per column."""
+
+    title: str
+    rows: tuple[tuple[str, ...], ...]
+
+
+@dataclass(frozen=True)
+class TextTable:
+    """A header, groups of rows, and notes below. The first `names` columns are words, the others figures."""
+
+    header: tuple[str, ...]
+    groups: tuple[Group, ...]
+    notes: tuple[str, ...] = ()
+    names: int = 1
+
+
+def terminal(table: TextTable) -> str:
+    """Plain text, columns aligned over all groups; as wide as it needs, without colour, so that it pipes."""
+    columns = zip(table.header, *(row for group in table.groups for row in group.rows), strict=True)
+    widths = [max(len(cell) for cell in column) for column in columns]
+    stream = io.StringIO()
+    console = Console(file=stream, width=sum(widths) + 2 * len(widths) + 1, color_system=None, emoji=False)
+    for group in table.groups:
+        drawn = Table(box=box.SIMPLE_HEAD, show_edge=False, pad_edge=False, padding=(0, 2, 0, 0))
+        for index, (name, width) in enumerate(zip(table.header, widths, strict=True)):
+            justify = "left" if index < table.names else "right"
+            drawn.add_column(Text(name), justify=justify, min_width=width, no_wrap=True)
+        for row in group.rows:
+            drawn.add_row(*(Text(cell) for cell in row))
+        stream.write(f"{group.title}\n")
+        console.print(drawn)
+        stream.write("\n")
+    if not table.groups:
+        stream.write("nothing to show\n\n")
+    stream.write("".join(f"{note}\n" for note in table.notes))
+    return "".join(f"{line.rstrip()}\n" for line in stream.getvalue().rstrip("\n").split("\n"))
+
+
+def markdown(table: TextTable) -> str:
+    """GitHub-flavoured Markdown: a table per group under its title, the notes as a list."""
+
+    def line(cells: tuple[str, ...]) -> str:
+        return f"| {' | '.join(escape_markdown(cell) for cell in cells)} |\n"
+
+    ruler = "|" + "".join(" --- |" if i < table.names else " ---: |" for i in range(len(table.header))) + "\n"
+    groups = [
+        f"**{escape_markdown(group.title)}**\n\n{line(table.header)}{ruler}{''.join(map(line, group.rows))}"
+        for group in table.groups
+    ]
+    notes = "".join(f"- {escape_markdown(note)}\n" for note in table.notes)
+    return "\n".join([*(groups or ["nothing to show\n"]), *([notes] if notes else [])])
+
+
+def latex(table: TextTable) -> str:
+    r"""A `tabular` ruled by booktabs (needs `\usepackage{booktabs}`); groups as spanning rows, notes below."""
+    width = len(table.header)
+    alignment = "l" * table.names + "r" * (width - table.names)
+
+    def line(cells: tuple[str, ...]) -> str:
+        return f"{' & '.join(escape_latex(cell) for cell in cells)} \\\\\n"
+
+    def spanning(text: str) -> str:
+        return f"\\multicolumn{{{width}}}{{l}}{{{text}}} \\\\\n"
+
+    lines = [f"\\begin{{tabular}}{{@{{}}{alignment}@{{}}}}\n", "\\toprule\n", line(table.header)]
+    for group in table.groups:
+        lines += ["\\midrule\n", spanning(rf"\emph{{{escape_latex(group.title)}}}"), *map(line, group.rows)]
+    lines.append("\\bottomrule\n")
+    lines += [spanning(rf"\footnotesize {escape_latex(note)}") for note in table.notes]
+    return "".join([*lines, "\\end{tabular}\n"])
+
+
+def escape_latex(text: str) -> str:
+    """`text` as LaTeX prints it literally."""
+    return "".join(_LATEX.get(character, character) for character in text)
+
+
+def escape_markdown(text: str) -> str:
+    """`text` as Markdown shows it literally, in a table's cell too."""
+    return re.sub(r"([\\|*_`<])", r"\\\1", text)
+
+
+def significant(value: float, figures: int = 3) -> str:
+    """A finite number with so many significant figures: 0.180, 2.00, 12.5, 1230; very small or large as 1.2e-05."""
+    rounded = float(f"{value:.{figures - 1}e}")
+    if rounded == 0:
+        return "0"
+    exponent = int(f"{rounded:e}".rpartition("e")[2])
+    if not -4 <= exponent <= 6:
+        return f"{value:.{figures - 1}e}"
+    return f"{rounded:.{max(0, figures - 1 - exponent)}f}"

@@ -1,0 +1,199 @@
+"""The tables: crossings (Friedman et al. 2016, tables 4 and 5) and baselines (table 3), printed beside reproduced.
+
+Formats: `table` for a terminal or a pipe, `md`, `latex` (booktabs), and for programs `csv` and `json`, where
+numbers are not rounded, absent ones are empty or null, and an infinite ε is the string "inf". Lines end in \\n.
+"""
+
+import csv
+import io
+import json
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
+from typing import Any, Literal, get_args
+
+import numpy as np
+
+from dpmf_cli.errors import DpmfError, did_you_mean
+from dpmf_cli.evaluation.crossings import Crossing, End, Status, is_complete
+from dpmf_cli.evaluation.curves import Experiment
+from dpmf_cli.evaluation.statistics import sd_over_folds
+from dpmf_cli.published import printed_baseline
+from dpmf_cli.report.layout import Group, TextTable, latex, markdown, significant, terminal
+
+Format = Literal["table", "csv", "md", "latex", "json"]
+FORMATS: tuple[Format, ...] = get_args(Format)
+
+_DRAWINGS = {"table": terminal, "md": markdown, "latex": latex}
+
+#: What stands where there is no number.
+_NONE = "–"
+
+#: The baselines in table 3's order, registry keys.
+_TABLE3 = ("ga", "ia", "ge", "als")
+
+
+@dataclass(frozen=True)
+class BaselineRow:
+    """A baseline's RMSE, printed in table 3 and reproduced; rating units.
+
+    `reproduced` is the mean over folds and runs, `sd_folds` the standard deviation over folds (None for one
+    fold). Both are None where a task has no result yet.
+    """
+
+    dataset: str
+    title: str
+    experiment: str
+    baseline: str
+    printed: float | None
+    reproduced: float | None
+    sd_folds: float | None
+    folds: int
+    runs: int
+
+    @property
+    def difference(self) -> float | None:
+        """Reproduced − printed, where there are both."""
+        if self.reproduced is None or self.printed is None:
+            return None
+        return self.reproduced - self.printed
+
+
+def crossings_table(crossings: Sequence[Crossing], form: str = "table") -> str:
+    """Printed and reproduced crossings, a row per algorithm and baseline, grouped by dataset, neighbours, mode.
+
+    Rows keep their order within a group, and groups that of their first row. Raises `DpmfError` for an
+    unknown format.
+    """
+    records = [{**asdict(crossing), "ratio": crossing.ratio} for crossing in crossings]
+    fields = [*Crossing.__dataclass_fields__, "ratio"]
+    return _render(_crossings_text(crossings), fields, records, form)
+
+
+def baseline_rows(experiment: Experiment) -> list[BaselineRow]:
+    """The baselines of one experiment: those of table 3 first and in its order, then any others."""
+    found = {baseline.algorithm: baseline for baseline in experiment.baselines}
+    rows = []
+    for key in [*(key for key in _TABLE3 if key in found), *(key for key in found if key not in _TABLE3)]:
+        baseline, name = found[key], key.upper()
+        rmse = baseline.rmse[:, :, :1]
+        folds, runs, _ = rmse.shape
+        complete = is_complete(baseline)
+        rows.append(
+            BaselineRow(
+                dataset=experiment.dataset,
+                title=experiment.title,
+                experiment=experiment.name,
+                baseline=name,
+                printed=printed_baseline(experiment.dataset, name),
+                reproduced=float(rmse.mean()) if complete else None,
+                sd_folds=float(sd_over_folds(rmse)[0]) if complete and folds > 1 else None,
+                folds=folds,
+                runs=runs,
+            )
+        )
+    return rows
+
+
+def baselines_table(rows: Sequence[BaselineRow], form: str = "table") -> str:
+    """Printed and reproduced RMSE of the baselines, grouped by experiment, in the formats of this module."""
+    records = [{**asdict(row), "difference": row.difference} for row in rows]
+    fields = [*BaselineRow.__dataclass_fields__, "difference"]
+    return _render(_baselines_text(rows), fields, records, form)
+
+
+def _render(text: TextTable, fields: Sequence[str], records: Sequence[Mapping[str, Any]], form: str) -> str:
+    if form in _DRAWINGS:
+        return _DRAWINGS[form](text)
+    if form == "json":
+        plain = [{key: _strict(value) for key, value in record.items()} for record in records]
+        return json.dumps(plain, indent=2, ensure_ascii=False, allow_nan=False) + "\n"
+    if form == "csv":
+        stream = io.StringIO()
+        writer = csv.DictWriter(stream, fields, lineterminator="\n")
+        writer.writeheader()
+        writer.writerows(records)
+        return stream.getvalue()
+    raise DpmfError(f'unknown table format "{form}"{did_you_mean(form, FORMATS)}')
+
+
+def _strict(value: Any) -> Any:
+    """JSON has no infinity: ±inf is a string."""
+    return repr(value) if isinstance(value, float) and math.isinf(value) else value
+
+
+def _crossings_text(crossings: Sequence[Crossing]) -> TextTable:
+    groups: dict[tuple[str, str, str], list[Crossing]] = {}
+    for crossing in crossings:
+        groups.setdefault((crossing.dataset, crossing.neighbours, crossing.mode), []).append(crossing)
+    notes = ["printed, reproduced and claimed: total ε as the publication states it; ratio: reproduced/printed"]
+    notes.append("provable: the ε that can be proved for what was run (∞: none can)")
+    if any(crossing.over != "none" for crossing in crossings):
+        notes.append("[low, high]: 95 % bootstrap interval; < and >: beyond the grid's smallest and largest ε")
+    if any(crossing.over == "runs" for crossing in crossings):
+        notes.append("* one fold: the interval is over runs only, not over the choice of test ratings")
+    if any(crossing.recrosses for crossing in crossings):
+        notes.append("† above the baseline again at a larger ε")
+    return TextTable(
+        header=("algorithm", "baseline", "printed", "reproduced", "[low, high]", "ratio", "claimed", "provable"),
+        groups=tuple(
+            Group(", ".join(key), tuple(_crossing_cells(crossing) for crossing in group))
+            for key, group in groups.items()
+        ),
+        notes=tuple(notes) if crossings else (),
+        names=2,
+    )
+
+
+def _crossing_cells(crossing: Crossing) -> tuple[str, ...]:
+    reproduced = crossing.status.value if crossing.reproduced is None else significant(crossing.reproduced)
+    return (
+        crossing.label,
+        crossing.baseline,
+        _NONE if crossing.printed is None else f"{crossing.printed:g}",
+        reproduced + ("†" if crossing.recrosses else ""),
+        _interval(crossing),
+        _NONE if crossing.ratio is None else significant(crossing.ratio),
+        _epsilon(crossing.claimed),
+        _epsilon(crossing.provable),
+    )
+
+
+def _interval(crossing: Crossing) -> str:
+    def end(value: End) -> str:
+        if value == Status.BELOW_GRID:
+            return f"<{crossing.grid_low:g}"
+        if value == Status.NOT_REACHED:
+            return f">{crossing.grid_high:g}"
+        return significant(float(value or 0))
+
+    if crossing.over == "none":
+        return _NONE
+    return f"[{end(crossing.low)}, {end(crossing.high)}]" + ("*" if crossing.over == "runs" else "")
+
+
+def _epsilon(value: float | None) -> str:
+    if value is None:
+        return _NONE
+    return "∞" if np.isinf(value) else significant(value)
+
+
+def _baselines_text(rows: Sequence[BaselineRow]) -> TextTable:
+    groups: dict[tuple[str, str], list[BaselineRow]] = {}
+    for row in rows:
+        groups.setdefault((row.title, row.experiment), []).append(row)
+    return TextTable(
+        header=("baseline", "printed", "reproduced", "difference"),
+        groups=tuple(
+            Group(f"{title} ({experiment})", tuple(_baseline_cells(row) for row in group))
+            for (title, experiment), group in groups.items()
+        ),
+        notes=("RMSE; ± the standard deviation over folds",) if rows else (),
+    )
+
+
+def _baseline_cells(row: BaselineRow) -> tuple[str, ...]:
+    reproduced = "incomplete" if row.reproduced is None else f"{row.reproduced:.4f}"
+    spread = "" if row.sd_folds is None else f" ± {row.sd_folds:.4f}"
+    difference = _NONE if row.difference is None else f"{row.difference:+.4f}".replace("-", "−")
+    return row.baseline, _NONE if row.printed is None else f"{row.printed:.4f}", reproduced + spread, difference
