@@ -62,10 +62,13 @@ class _Bounded(io.RawIOBase):
         return True
 
     def readinto(self, buffer: memoryview) -> int:  # type: ignore[override]
-        data = self._stream.read(len(buffer))
+        with _readable(self._label):
+            data = self._stream.read(len(buffer))
         self._left -= len(data)
         if self._left < 0:
-            raise DpmfError(f"{self._label}: unpacks to far more than a copy of this data set can hold; refused")
+            raise DpmfError(
+                f"{self._label}: unpacks to far more than a copy of this data set can hold; refused"
+            )
         buffer[: len(data)] = data
         return len(data)
 
@@ -75,7 +78,7 @@ def members(path: Path, wanted: Wanted) -> Iterator[Member]:
 
     Raises `DpmfError` for an unreadable, truncated or unsafe archive; yields nothing where none matches.
     """
-    with _readable(path):
+    with _readable(str(path)):
         if path.is_dir():
             yield from _folder_members(path, wanted)
             return
@@ -86,19 +89,21 @@ def members(path: Path, wanted: Wanted) -> Iterator[Member]:
                 yield from _zip_members(file, str(path), wanted)
             elif magic[:2] == _GZIP or tarfile.is_tarfile(file):
                 file.seek(0)
-                yield from _tar_members(file, str(path), wanted, path.stat().st_size, zipped=magic[:2] == _GZIP)
+                yield from _tar_members(
+                    file, str(path), wanted, path.stat().st_size, zipped=magic[:2] == _GZIP
+                )
             elif wanted.match(path.name):
                 file.seek(0)
                 yield _bounded(str(path), path.name, file, wanted)
 
 
 @contextmanager
-def _readable(path: Path) -> Iterator[None]:
-    """Turns what the archive libraries raise into one message about `path`."""
+def _readable(label: str) -> Iterator[None]:
+    """Turns what the archive libraries raise into one message about what `label` names."""
     try:
         yield
     except FileNotFoundError:
-        raise DpmfError(f"{path}: no such file or folder") from None
+        raise DpmfError(f"{label}: no such file or folder") from None
     except (
         zipfile.BadZipFile,
         tarfile.TarError,
@@ -107,9 +112,9 @@ def _readable(path: Path) -> Iterator[None]:
         gzip.BadGzipFile,
         NotImplementedError,
     ) as error:
-        raise DpmfError(f"{path}: the archive is damaged or cut off ({error}); get it again") from error
+        raise DpmfError(f"{label}: the archive is damaged or cut off ({error}); get it again") from error
     except OSError as error:
-        raise DpmfError(f"{path}: cannot be read ({error.strerror or error})") from error
+        raise DpmfError(f"{label}: cannot be read ({error.strerror or error})") from error
 
 
 def _bounded(label: str, name: str, stream: IO[bytes], wanted: Wanted) -> Member:
@@ -123,18 +128,24 @@ def _check_name(archive: str, name: str) -> None:
         raise DpmfError(f'{archive}: holds a member named "{name}", outside of its own folder; refused')
 
 
-def _folder_members(folder: Path, wanted: Wanted) -> Iterator[Member]:
+def files(folder: Path, wanted: Wanted) -> list[Path]:
+    """The files of a folder, up to three levels down, that are wanted themselves or as archives to enter."""
+    found = []
     for place, folders, names in os.walk(folder):
         folders.sort()
         if len(Path(place).relative_to(folder).parts) >= _DEPTH:
             folders.clear()
-        for name in sorted(names):
-            path = Path(place, name)
-            if wanted.match(name):
-                with path.open("rb") as file:
-                    yield _bounded(str(path), name, file, wanted)
-            elif wanted.enter(name):
-                yield from members(path, wanted)
+        found += [Path(place, name) for name in sorted(names) if wanted.match(name) or wanted.enter(name)]
+    return found
+
+
+def _folder_members(folder: Path, wanted: Wanted) -> Iterator[Member]:
+    for path in files(folder, wanted):
+        if wanted.match(path.name):
+            with path.open("rb") as file:
+                yield _bounded(str(path), path.name, file, wanted)
+        else:
+            yield from members(path, wanted)
 
 
 def _zip_members(file: IO[bytes], label: str, wanted: Wanted) -> Iterator[Member]:
@@ -159,9 +170,7 @@ def _zip_members(file: IO[bytes], label: str, wanted: Wanted) -> Iterator[Member
                     yield from _nested_members(stream, inner, wanted, info.compress_size)
 
 
-def _tar_members(
-    file: IO[bytes], label: str, wanted: Wanted, size: int, *, zipped: bool
-) -> Iterator[Member]:
+def _tar_members(file: IO[bytes], label: str, wanted: Wanted, size: int, *, zipped: bool) -> Iterator[Member]:
     """Members of a tar in stored order, in one pass, so that a tar within a tar.gz needs no second one."""
     plain: IO[bytes] = file
     if zipped:

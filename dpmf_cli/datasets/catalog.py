@@ -110,7 +110,7 @@ _ML_100K = Entry(
     licence=_movielens_licence("ml-100k-README.txt"),
     citation=_MOVIELENS_CITATION,
     homepage="https://grouplens.org/datasets/movielens/100k/",
-    shape=Shape(least_per_user=20),
+    shape=Shape(least_per_user=20, taste_share=0.16),
 )
 
 _ML_1M_ZIP = "sha256:a6898adb50b9ca05aa231689da44c217cb524e7ebd39d264c56e2832f2c54e20"
@@ -147,7 +147,14 @@ _ML_1M = Entry(
     licence=_movielens_licence("ml-1m-README.txt"),
     citation=_MOVIELENS_CITATION,
     homepage="https://grouplens.org/datasets/movielens/1m/",
-    shape=Shape(user_spread=1.05, item_spread=1.3, least_per_user=20, item_share=0.24, user_share=0.12),
+    shape=Shape(
+        user_spread=1.05,
+        item_spread=1.3,
+        least_per_user=20,
+        item_share=0.24,
+        user_share=0.12,
+        taste_share=0.13,
+    ),
 )
 
 _ML_10M_ZIP = "sha256:813c411ccb6122564edfe752e7f80c4dcc5aa25fa94c93622f6877a7ba252862"
@@ -158,9 +165,7 @@ _ML_10M = Entry(
     parts=(
         Part(
             names=(*_archives("ml-10m"), "ml-10M100K"),
-            contents=(
-                Content("ratings.dat", "dat", frozenset({"md5:3f317698625386f66177629fa5c6b2dc"})),
-            ),
+            contents=(Content("ratings.dat", "dat", frozenset({"md5:3f317698625386f66177629fa5c6b2dc"})),),
             digests=frozenset({_ML_10M_ZIP}),
             mirrors=_grouplens("ml-10m.zip", _ML_10M_ZIP),
         ),
@@ -225,7 +230,7 @@ _JESTER_1 = Entry(
             "sha256:4c092d1963b9ad0ea69d8bd863c533276519bd61d43ee95770e9f75747eac3fd",
         ),
     ),
-    expected=Counts(73_421, 100, 4_136_360, 0.74215, 28.0413),
+    expected=Counts(73_421, 100, 4_136_360, 0.74215, 28.0391),
     licence=Licence(
         "Jester (Ken Goldberg, UC Berkeley): free for research; cite the paper; no redistribution.",
         "https://eigentaste.berkeley.edu/dataset/",
@@ -277,7 +282,7 @@ _ML_10M_PARTIAL = Entry(
             digests=frozenset({"sha256:1de68b70eb9d982e8aa81bb48de697e271c464add5a2635fe95276cfaccc027b"}),
         ),
     ),
-    expected=Counts(69_878, 3_326, 698_780, 3.6340, 1.0),
+    expected=Counts(69_878, 3_326, 698_780, 3.63403, 1.15946),
     licence=_movielens_licence("ml-10m-README.html"),
     citation=_MOVIELENS_CITATION,
     homepage="https://grouplens.org/datasets/movielens/10m/",
@@ -302,7 +307,7 @@ _NETFLIX_SAMPLE = Entry(
             digests=frozenset({"sha256:f446635ae164def24e3788012df74fae2a29f7c6b9954274c19bceb7c2ddcdd0"}),
         ),
     ),
-    expected=Counts(4_953, 4_591, 305_725, 3.6034, 1.0),
+    expected=Counts(4_953, 4_591, 305_725, 3.60341, 1.20737),
     licence=_NETFLIX_LICENCE,
     citation=_NETFLIX_CITATION,
     homepage="https://archive.org/details/nf_prize_dataset.tar",

@@ -3,7 +3,7 @@
 import hashlib
 import json
 import time
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import IO
 
@@ -23,39 +23,65 @@ def digest(stream: IO[bytes], kind: str = "sha256") -> str:
     return f"{kind}:{state.hexdigest()}"
 
 
-def matches(path: Path, known: Iterable[str], cache: Path) -> bool:
-    """Whether a file has one of the known digests; each kind of digest is computed once at most."""
-    known = frozenset(known)
-    kinds = {value.partition(":")[0] for value in known}
-    return any(file_digest(path, cache, kind) in known for kind in sorted(kinds))
+def kinds(known: Iterable[str]) -> list[str]:
+    """The kinds of digest (`sha256`, `md5`) among known ones."""
+    return sorted({value.partition(":")[0] for value in known})
 
 
 def file_digest(path: Path, cache: Path, kind: str = "sha256") -> str:
     """`kind:hex` of a file's bytes, remembered in `cache` for as long as its size, time and inode stay."""
-    try:
-        status = path.stat()
-        stamp = f"{status.st_size}-{status.st_mtime_ns}-{status.st_ino}"
-        note = _note(path, cache, kind)
-        if (known := _recall(note, stamp)) is not None:
-            return known
+
+    def compute() -> str:
         with path.open("rb") as file:
-            value = digest(file, kind)
+            return digest(file, kind)
+
+    return _remembered(f"{kind}:{path.resolve()}", [path], cache, compute)
+
+
+def folder_digest(folder: Path, paths: Sequence[Path], cache: Path) -> str:
+    """`sha256:hex` over the names and bytes of some files of a folder, remembered as one."""
+
+    def compute() -> str:
+        state = hashlib.sha256()
+        for path in sorted(paths, key=lambda path: path.name):
+            with path.open("rb") as file:
+                state.update(f"{path.name} {digest(file)}\n".encode())
+        return f"sha256:{state.hexdigest()}"
+
+    return _remembered(f"folder:{folder.resolve()}", paths, cache, compute)
+
+
+def _remembered(key: str, paths: Sequence[Path], cache: Path, compute: Callable[[], str]) -> str:
+    """What `compute` gives, or gave when the files last had the size, time and inode that they have now."""
+    note = cache / "digests" / f"{hashlib.sha256(key.encode()).hexdigest()[:32]}.json"
+    try:
+        stamp, newest = _stamp(paths)
+        if (known := _recall(note, key, stamp)) is not None:
+            return known
+        value = compute()
     except OSError as error:
-        raise DpmfError(f"{path}: cannot be read ({error.strerror or error})") from error
-    if abs(time.time_ns() - status.st_mtime_ns) > _SETTLED_NS:
-        storage.write_text(note, json.dumps({"path": str(path), "stamp": stamp, "digest": value}))
+        raise DpmfError(
+            f"{error.filename or paths[0]}: cannot be read ({error.strerror or error})"
+        ) from error
+    if abs(time.time_ns() - newest) > _SETTLED_NS:
+        storage.write_text(note, json.dumps({"key": key, "stamp": stamp, "digest": value}))
     return value
 
 
-def _note(path: Path, cache: Path, kind: str) -> Path:
-    name = hashlib.sha256(f"{kind}:{path.resolve()}".encode()).hexdigest()[:32]
-    return cache / "digests" / f"{name}.json"
+def _stamp(paths: Sequence[Path]) -> tuple[str, int]:
+    """A text that changes when a file does, and the latest time of change (ns)."""
+    state, newest = hashlib.sha256(), 0
+    for path in paths:
+        status = path.stat()
+        newest = max(newest, status.st_mtime_ns)
+        state.update(f"{path.name} {status.st_size} {status.st_mtime_ns} {status.st_ino}\n".encode())
+    return state.hexdigest(), newest
 
 
-def _recall(note: Path, stamp: str) -> str | None:
-    """The remembered digest, where the note is sound and still describes the file."""
+def _recall(note: Path, key: str, stamp: str) -> str | None:
+    """The remembered digest, where the note is sound and still describes the files."""
     try:
         held = json.loads(note.read_text())
-        return str(held["digest"]) if held["stamp"] == stamp else None
+        return str(held["digest"]) if (held["key"], held["stamp"]) == (key, stamp) else None
     except (OSError, ValueError, KeyError, TypeError):
         return None

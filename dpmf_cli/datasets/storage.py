@@ -4,34 +4,34 @@ A folder is written beside its place under another name, flushed to the disk and
 write the same one at once both succeed; the second finds the first's and drops its own.
 """
 
+import contextlib
 import os
+import secrets
 import shutil
-import tempfile
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 from dpmf_cli.errors import DpmfError
 
+_TEMPORARY = ".writing-"
 _STALE_SECONDS = 24 * 3600
+_ATTEMPTS = 20
 
 
 def write_text(path: Path, text: str) -> None:
     """Writes a small file atomically; raises `DpmfError` where the disk is full or the folder read-only."""
-    try:
+    with _errors_named(path.parent):
         path.parent.mkdir(parents=True, exist_ok=True)
-        handle, name = tempfile.mkstemp(dir=path.parent, prefix=".writing-")
+        fresh = _fresh(path.parent)
         try:
-            with os.fdopen(handle, "w", encoding="utf-8") as file:
+            with fresh.open("x", encoding="utf-8") as file:
                 file.write(text)
                 file.flush()
                 os.fsync(file.fileno())
-            os.replace(name, path)
-        except BaseException:
-            Path(name).unlink(missing_ok=True)
-            raise
-    except OSError as error:
-        raise _cannot_write(path.parent, error) from error
+            fresh.replace(path)
+        finally:
+            fresh.unlink(missing_ok=True)
 
 
 def publish(folder: Path, write: Callable[[Path], None], sound: Callable[[Path], bool]) -> None:
@@ -41,37 +41,46 @@ def publish(folder: Path, write: Callable[[Path], None], sound: Callable[[Path],
     Raises `DpmfError` where it cannot be written.
     """
     place = folder.parent
-    try:
+    with _errors_named(place):
         place.mkdir(parents=True, exist_ok=True)
         _sweep(place)
-        fresh = Path(tempfile.mkdtemp(dir=place, prefix=".writing-"))
+        fresh = _fresh(place)
+        fresh.mkdir()
         try:
             write(fresh)
-            for path in fresh.iterdir():
+            for path in (*fresh.iterdir(), fresh):
                 _flush(path)
-            _flush(fresh)
-            while not sound(folder):
+            for _ in range(_ATTEMPTS):
+                if sound(folder):
+                    break
                 _replace(folder, fresh)
+            else:
+                raise OSError("it changes all the time")
             _flush(place)
         finally:
             shutil.rmtree(fresh, ignore_errors=True)
-    except OSError as error:
-        raise _cannot_write(place, error) from error
 
 
 def _replace(folder: Path, fresh: Path) -> None:
-    """One attempt to give `fresh` the name `folder`; a broken `folder` is moved out of the way first."""
-    broken = Path(tempfile.mkdtemp(dir=folder.parent, prefix=".broken-"))
-    try:
-        if folder.exists():
-            os.rename(folder, broken / "folder")
-        os.rename(fresh, folder)
-    except OSError:
-        # Another process may have been faster, either in moving the broken one or in writing a new one.
-        if fresh.exists() and not folder.exists():
-            raise
-    finally:
-        shutil.rmtree(broken, ignore_errors=True)
+    """One attempt to give `fresh` the name `folder`, once a broken `folder` is out of the way.
+
+    Another process may be faster at either step; the caller looks again.
+    """
+    broken = _fresh(folder.parent)
+    with contextlib.suppress(FileNotFoundError):
+        folder.rename(broken)
+    with contextlib.suppress(FileNotFoundError, FileExistsError):
+        try:
+            fresh.rename(folder)
+        except OSError:
+            # Renaming onto a filled folder is "not empty" on some systems, "exists" on others.
+            if not folder.exists():
+                raise
+    shutil.rmtree(broken, ignore_errors=True)
+
+
+def _fresh(place: Path) -> Path:
+    return place / f"{_TEMPORARY}{os.getpid()}-{secrets.token_hex(6)}"
 
 
 def _flush(path: Path) -> None:
@@ -84,18 +93,21 @@ def _flush(path: Path) -> None:
 
 def _sweep(place: Path) -> None:
     """Removes what processes that were killed have left behind, once it is a day old."""
-    for pattern in (".writing-*", ".broken-*"):
-        for path in place.glob(pattern):
-            try:
-                if time.time() - path.stat().st_mtime > _STALE_SECONDS:
+    for path in place.glob(f"{_TEMPORARY}*"):
+        with contextlib.suppress(OSError):
+            if time.time() - path.stat().st_mtime > _STALE_SECONDS:
+                if path.is_dir():
                     shutil.rmtree(path, ignore_errors=True)
-                    path.unlink(missing_ok=True)
-            except OSError:
-                continue
+                else:
+                    path.unlink()
 
 
-def _cannot_write(place: Path, error: OSError) -> DpmfError:
-    return DpmfError(
-        f"{place}: cannot be written ({error.strerror or error}); free some space or name another folder "
-        f"in $DPMF_CACHE"
-    )
+@contextlib.contextmanager
+def _errors_named(place: Path) -> Iterator[None]:
+    try:
+        yield
+    except OSError as error:
+        raise DpmfError(
+            f"{place}: cannot be written ({error.strerror or error}); free some space there, or name another "
+            "folder in $DPMF_CACHE"
+        ) from error

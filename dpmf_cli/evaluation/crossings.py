@@ -36,7 +36,8 @@ from dpmf_cli.published import printed_crossing, printed_crossings
 #: The baselines that a crossing is measured against: item average and global effects.
 BASELINES = ("ia", "ge")
 
-#: A diverged model's RMSE is infinite. It counts as this, above any baseline, to keep the arithmetic defined.
+#: Where a model diverged its RMSE is infinite. There the curve counts as this far above any baseline, in every
+#: replicate, to keep the arithmetic defined.
 _DIVERGED = 1e6
 
 
@@ -67,6 +68,7 @@ class Crossing:
     provable    ε that can be proved for it, inf where none can
     over        what the interval is resampled over: "folds", or "runs" where there is one fold
     grid_low, grid_high   smallest and largest ε of the grid
+    experiment  name of the experiment; empty where the data are not present
     """
 
     dataset: str
@@ -88,6 +90,7 @@ class Crossing:
     runs: int = 0
     grid_low: float | None = None
     grid_high: float | None = None
+    experiment: str = ""
 
     @property
     def ratio(self) -> float | None:
@@ -162,11 +165,13 @@ def measure_crossing(
         runs=runs,
         grid_low=float(epsilons[0]),
         grid_high=float(epsilons[-1]),
+        experiment=experiment.name,
     )
     if not (is_complete(curve) and is_complete(baseline)):
         return cell
 
-    difference = np.minimum(curve.rmse, _DIVERGED) - baseline.rmse[:, :, :1].mean(axis=1, keepdims=True)
+    difference = curve.rmse - baseline.rmse[:, :, :1].mean(axis=1, keepdims=True)
+    difference[:, :, np.isinf(curve.rmse).any(axis=(0, 1))] = _DIVERGED
     mean = difference.mean(axis=(0, 1))
     found = float(first_crossing(epsilons, mean))
     low, high, over = _interval(epsilons, difference, curve_stream(experiment, curve), replicates)

@@ -2,18 +2,19 @@
 
 What is resampled
     A value x[f, r] of fold f and run r is mean + fold effect (sd σ_F) + run effect (sd σ_R), so the mean
-    over k folds of R runs has variance (σ_F² + σ_R²/R)/k. The fold means x̄_f vary by exactly
-    σ_F² + σ_R²/R: the runs' noise is already in them. Whole folds are therefore resampled with replacement, as
-    clusters, with their runs as they are. Resampling the runs again inside each drawn fold would count
-    their noise twice (Davison & Hinkley, Bootstrap Methods and their Application, 1997, section 3.8; Field
-    & Welsh, Bootstrapping clustered data, JRSS B 69, 2007); taking the k·R cells as independent would
-    nearly forget σ_F.
+    over k folds of R runs has variance (σ_F² + σ_R²/R)/k. The fold means x̄_f vary by exactly σ_F² + σ_R²/R:
+    the runs' noise is already in them. Whole folds are therefore resampled with replacement, as clusters,
+    with their runs as they are. Resampling the runs again inside each drawn fold would count their noise
+    twice (Davison & Hinkley, Bootstrap Methods and their Application, 1997, section 3.8; Field & Welsh,
+    Bootstrapping clustered data, JRSS B 69, 2007); taking the k·R cells as independent would nearly forget
+    the folds' own.
 
 How far the replicates are spread
     Percentiles of a resampled mean of n values are too narrow for small n: the bootstrap's variance is
     (n − 1)/n times the unbiased one, and its tails are normal where Student's t with n − 1 degrees of
-    freedom is due. Deviations are multiplied by sqrt(n/(n − 1))·t/z, the expanded percentile interval (Hesterberg,
-    What teachers should know about the bootstrap, The American Statistician 69, 2015).
+    freedom is due. Deviations are multiplied by sqrt(n/(n − 1))·t/z, in the manner of the expanded
+    percentile interval (Hesterberg, What teachers should know about the bootstrap, The American
+    Statistician 69, 2015).
 
     The folds of a cross-validation are dependent, since their training sets overlap. If fold means have
     variance σ² and correlation ρ, then Var(x̄) = σ²·(ρ + (1 − ρ)/k), while their sample variance S² has

@@ -7,6 +7,7 @@ neighbours and mode. Cells are plain text, already rounded; each drawing escapes
 import io
 import re
 from dataclasses import dataclass
+from typing import Literal
 
 from rich import box
 from rich.console import Console
@@ -47,12 +48,12 @@ class Group:
 
 @dataclass(frozen=True)
 class TextTable:
-    """A header, groups of rows, and notes below. The first `names` columns are words, the others figures."""
+    """A header, groups of rows, and notes below; `alignment` has an "l" or an "r" for each column."""
 
     header: tuple[str, ...]
+    alignment: str
     groups: tuple[Group, ...]
     notes: tuple[str, ...] = ()
-    names: int = 1
 
 
 def terminal(table: TextTable) -> str:
@@ -60,11 +61,12 @@ def terminal(table: TextTable) -> str:
     columns = zip(table.header, *(row for group in table.groups for row in group.rows), strict=True)
     widths = [max(len(cell) for cell in column) for column in columns]
     stream = io.StringIO()
-    console = Console(file=stream, width=sum(widths) + 2 * len(widths) + 1, color_system=None, emoji=False)
+    # Wider than any table, so that rich never shortens a cell.
+    console = Console(file=stream, width=sum(widths) + 10 * len(widths), color_system=None, emoji=False)
     for group in table.groups:
-        drawn = Table(box=box.SIMPLE_HEAD, show_edge=False, pad_edge=False, padding=(0, 2, 0, 0))
-        for index, (name, width) in enumerate(zip(table.header, widths, strict=True)):
-            justify = "left" if index < table.names else "right"
+        drawn = Table(box=box.SIMPLE_HEAD, show_edge=False, pad_edge=False, padding=(0, 1, 0, 0))
+        for name, side, width in zip(table.header, table.alignment, widths, strict=True):
+            justify: Literal["left", "right"] = "left" if side == "l" else "right"
             drawn.add_column(Text(name), justify=justify, min_width=width, no_wrap=True)
         for row in group.rows:
             drawn.add_row(*(Text(cell) for cell in row))
@@ -83,7 +85,7 @@ def markdown(table: TextTable) -> str:
     def line(cells: tuple[str, ...]) -> str:
         return f"| {' | '.join(escape_markdown(cell) for cell in cells)} |\n"
 
-    ruler = "|" + "".join(" --- |" if i < table.names else " ---: |" for i in range(len(table.header))) + "\n"
+    ruler = "|" + "".join(" --- |" if side == "l" else " ---: |" for side in table.alignment) + "\n"
     groups = [
         f"**{escape_markdown(group.title)}**\n\n{line(table.header)}{ruler}{''.join(map(line, group.rows))}"
         for group in table.groups
@@ -93,17 +95,15 @@ def markdown(table: TextTable) -> str:
 
 
 def latex(table: TextTable) -> str:
-    r"""A `tabular` ruled by booktabs (needs `\usepackage{booktabs}`); groups as spanning rows, notes below."""
-    width = len(table.header)
-    alignment = "l" * table.names + "r" * (width - table.names)
+    r"""A `tabular` ruled by booktabs (`\usepackage{booktabs}`); groups as spanning rows, notes below."""
 
     def line(cells: tuple[str, ...]) -> str:
         return f"{' & '.join(escape_latex(cell) for cell in cells)} \\\\\n"
 
     def spanning(text: str) -> str:
-        return f"\\multicolumn{{{width}}}{{l}}{{{text}}} \\\\\n"
+        return f"\\multicolumn{{{len(table.header)}}}{{l}}{{{text}}} \\\\\n"
 
-    lines = [f"\\begin{{tabular}}{{@{{}}{alignment}@{{}}}}\n", "\\toprule\n", line(table.header)]
+    lines = [f"\\begin{{tabular}}{{@{{}}{table.alignment}@{{}}}}\n", "\\toprule\n", line(table.header)]
     for group in table.groups:
         lines += ["\\midrule\n", spanning(rf"\emph{{{escape_latex(group.title)}}}"), *map(line, group.rows)]
     lines.append("\\bottomrule\n")
@@ -122,7 +122,7 @@ def escape_markdown(text: str) -> str:
 
 
 def significant(value: float, figures: int = 3) -> str:
-    """A finite number with so many significant figures: 0.180, 2.00, 12.5, 1230; very small or large as 1.2e-05."""
+    """A finite number to so many significant figures: 0.180, 2.00, 12.5, 1230; the very small as 1.20e-05."""
     rounded = float(f"{value:.{figures - 1}e}")
     if rounded == 0:
         return "0"

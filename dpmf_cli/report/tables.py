@@ -1,7 +1,9 @@
-"""The tables: crossings (Friedman et al. 2016, tables 4 and 5) and baselines (table 3), printed beside reproduced.
+"""The tables: crossings (Friedman et al. 2016, tables 4 and 5) and baselines (table 3), printed beside
+reproduced.
 
-Formats: `table` for a terminal or a pipe, `md`, `latex` (booktabs), and for programs `csv` and `json`, where
-numbers are not rounded, absent ones are empty or null, and an infinite ε is the string "inf". Lines end in \\n.
+Formats: `table` for a terminal or a pipe, `md`, `latex` (booktabs), and for programs `csv` and `json`,
+where numbers are not rounded, absent ones are empty or null, and an infinite ε is the string "inf". Lines
+end in \\n.
 """
 
 import csv
@@ -11,8 +13,6 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any, Literal, get_args
-
-import numpy as np
 
 from dpmf_cli.errors import DpmfError, did_you_mean
 from dpmf_cli.evaluation.crossings import Crossing, End, Status, is_complete
@@ -60,10 +60,10 @@ class BaselineRow:
 
 
 def crossings_table(crossings: Sequence[Crossing], form: str = "table") -> str:
-    """Printed and reproduced crossings, a row per algorithm and baseline, grouped by dataset, neighbours, mode.
+    """Printed and reproduced crossings: a row per algorithm and baseline.
 
-    Rows keep their order within a group, and groups that of their first row. Raises `DpmfError` for an
-    unknown format.
+    Rows are grouped by dataset, neighbours and mode (and by experiment, where there are several), and keep
+    their order within a group; groups keep that of their first row. Raises `DpmfError` for an unknown format.
     """
     records = [{**asdict(crossing), "ratio": crossing.ratio} for crossing in crossings]
     fields = [*Crossing.__dataclass_fields__, "ratio"]
@@ -123,25 +123,33 @@ def _strict(value: Any) -> Any:
 
 
 def _crossings_text(crossings: Sequence[Crossing]) -> TextTable:
-    groups: dict[tuple[str, str, str], list[Crossing]] = {}
+    several = len({crossing.experiment for crossing in crossings if crossing.experiment}) > 1
+    groups: dict[str, list[Crossing]] = {}
     for crossing in crossings:
-        groups.setdefault((crossing.dataset, crossing.neighbours, crossing.mode), []).append(crossing)
-    notes = ["printed, reproduced and claimed: total ε as the publication states it; ratio: reproduced/printed"]
+        title = f"{crossing.dataset}, {crossing.neighbours}, {crossing.mode}"
+        if several and crossing.experiment:
+            title += f" ({crossing.experiment})"
+        groups.setdefault(title, []).append(crossing)
+    notes = [
+        "printed, reproduced and claimed: total ε as the publication states it; ratio: reproduced/printed"
+    ]
     notes.append("provable: the ε that can be proved for what was run (∞: none can)")
     if any(crossing.over != "none" for crossing in crossings):
-        notes.append("[low, high]: 95 % bootstrap interval; < and >: beyond the grid's smallest and largest ε")
+        notes.append(
+            "[low, high]: 95 % bootstrap interval; < and >: beyond the grid's smallest and largest ε"
+        )
     if any(crossing.over == "runs" for crossing in crossings):
         notes.append("* one fold: the interval is over runs only, not over the choice of test ratings")
     if any(crossing.recrosses for crossing in crossings):
         notes.append("† above the baseline again at a larger ε")
     return TextTable(
-        header=("algorithm", "baseline", "printed", "reproduced", "[low, high]", "ratio", "claimed", "provable"),
+        header=("algorithm", "baseline", "printed", "reproduced", "ratio", "claimed", "provable"),
+        alignment="llrlrrr",
         groups=tuple(
-            Group(", ".join(key), tuple(_crossing_cells(crossing) for crossing in group))
-            for key, group in groups.items()
+            Group(title, tuple(_crossing_cells(crossing) for crossing in group))
+            for title, group in groups.items()
         ),
         notes=tuple(notes) if crossings else (),
-        names=2,
     )
 
 
@@ -151,8 +159,7 @@ def _crossing_cells(crossing: Crossing) -> tuple[str, ...]:
         crossing.label,
         crossing.baseline,
         _NONE if crossing.printed is None else f"{crossing.printed:g}",
-        reproduced + ("†" if crossing.recrosses else ""),
-        _interval(crossing),
+        reproduced + ("†" if crossing.recrosses else "") + _interval(crossing),
         _NONE if crossing.ratio is None else significant(crossing.ratio),
         _epsilon(crossing.claimed),
         _epsilon(crossing.provable),
@@ -160,22 +167,25 @@ def _crossing_cells(crossing: Crossing) -> tuple[str, ...]:
 
 
 def _interval(crossing: Crossing) -> str:
-    def end(value: End) -> str:
-        if value == Status.BELOW_GRID:
-            return f"<{crossing.grid_low:g}"
-        if value == Status.NOT_REACHED:
-            return f">{crossing.grid_high:g}"
-        return significant(float(value or 0))
+    """` [low, high]`; empty where there is no interval, or where the whole of it is out of the grid."""
+    if crossing.over == "none" or crossing.low == crossing.high == crossing.status:
+        return ""
+    ends = f" [{_end(crossing.low, crossing)}, {_end(crossing.high, crossing)}]"
+    return ends + ("*" if crossing.over == "runs" else "")
 
-    if crossing.over == "none":
+
+def _end(end: End, crossing: Crossing) -> str:
+    if end == Status.BELOW_GRID:
+        return f"<{crossing.grid_low:g}"
+    if end == Status.NOT_REACHED:
+        return f">{crossing.grid_high:g}"
+    return _epsilon(end)
+
+
+def _epsilon(value: End) -> str:
+    if not isinstance(value, float):
         return _NONE
-    return f"[{end(crossing.low)}, {end(crossing.high)}]" + ("*" if crossing.over == "runs" else "")
-
-
-def _epsilon(value: float | None) -> str:
-    if value is None:
-        return _NONE
-    return "∞" if np.isinf(value) else significant(value)
+    return "∞" if math.isinf(value) else significant(value)
 
 
 def _baselines_text(rows: Sequence[BaselineRow]) -> TextTable:
@@ -184,6 +194,7 @@ def _baselines_text(rows: Sequence[BaselineRow]) -> TextTable:
         groups.setdefault((row.title, row.experiment), []).append(row)
     return TextTable(
         header=("baseline", "printed", "reproduced", "difference"),
+        alignment="lrlr",
         groups=tuple(
             Group(f"{title} ({experiment})", tuple(_baseline_cells(row) for row in group))
             for (title, experiment), group in groups.items()
@@ -196,4 +207,9 @@ def _baseline_cells(row: BaselineRow) -> tuple[str, ...]:
     reproduced = "incomplete" if row.reproduced is None else f"{row.reproduced:.4f}"
     spread = "" if row.sd_folds is None else f" ± {row.sd_folds:.4f}"
     difference = _NONE if row.difference is None else f"{row.difference:+.4f}".replace("-", "−")
-    return row.baseline, _NONE if row.printed is None else f"{row.printed:.4f}", reproduced + spread, difference
+    return (
+        row.baseline,
+        _NONE if row.printed is None else f"{row.printed:.4f}",
+        reproduced + spread,
+        difference,
+    )

@@ -1,0 +1,160 @@
+"""The command line: parse, call, print. Heavy imports happen inside the commands, so that help is instant."""
+
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from dpmf_cli.datasets.cli import app as datasets_app
+from dpmf_cli.errors import DpmfError
+
+if TYPE_CHECKING:
+    from dpmf_cli.evaluation.crossings import Crossing
+
+app = typer.Typer(
+    help="Experiments on differentially private recommenders: from a YAML config to a crossing table.",
+    no_args_is_help=True,
+    add_completion=False,
+    rich_markup_mode=None,
+    pretty_exceptions_enable=False,
+)
+app.add_typer(datasets_app, name="datasets")
+
+ResultsOption = Annotated[Path, typer.Option("--results", help="Folder of results.")]
+DataOption = Annotated[
+    Path | None, typer.Option("--data", help="Folder of data files; default $DPMF_DATA, else ./datasets.")
+]
+JobsOption = Annotated[int | None, typer.Option("-j", "--jobs", min=1, help="Processes; default one per core.")]
+FormatOption = Annotated[str, typer.Option("--format", help="table, csv, md, latex or json.")]
+ConfigArgument = Annotated[Path, typer.Argument(help="A YAML config, see configs/.", show_default=False)]
+
+
+def main() -> None:
+    """The console script: a DpmfError becomes one message on stderr and exit code 2."""
+    try:
+        app()
+    except DpmfError as error:
+        print(f"dpmf: {error}", file=sys.stderr)
+        sys.exit(2)
+    except BrokenPipeError:
+        sys.stderr.close()
+        sys.exit(141)
+
+
+@app.command()
+def run(
+    config: ConfigArgument,
+    results: ResultsOption = Path("results"),
+    data: DataOption = None,
+    jobs: JobsOption = None,
+) -> None:
+    """Run what is left of an experiment and write its results folder.
+
+    Example: dpmf run configs/ml100k_bounded.yaml -j 2
+    """
+    from dpmf_cli.config import load_config
+    from dpmf_cli.datasets import cache_folder, data_folder
+    from dpmf_cli.experiment import run as run_experiment
+    from dpmf_cli.experiment import say
+    from dpmf_cli.report.layout import terminal
+    from dpmf_cli.report.ledgers import ledger_text
+    from dpmf_cli.report.tables import baseline_rows, baselines_table, crossings_table
+    from dpmf_cli.runner import available_cores
+
+    try:
+        finished = run_experiment(
+            load_config(config),
+            base=config.parent,
+            results=results,
+            data=data or data_folder(),
+            cache=cache_folder(),
+            jobs=jobs or available_cores(),
+        )
+    except KeyboardInterrupt:
+        say("\ninterrupted: finished tasks are kept; run the same command again to go on")
+        raise typer.Exit(130) from None
+    experiment = finished.collected.experiment
+    print(baselines_table(baseline_rows(experiment)))
+    print(crossings_table(finished.crossings))
+    print(terminal(ledger_text(finished.collected.ledgers)), end="")
+    done = f"computed {finished.computed} tasks" if finished.computed else "nothing to compute: all tasks are done"
+    say(f"{done}; results in {finished.folder}/")
+    if finished.failures:
+        first = finished.failures[0]
+        say(f"{len(finished.failures)} tasks failed; the first, {first.task.algorithm.name}:\n{first.failure}")
+        say(f"all tracebacks are in {finished.folder}/manifest.json; the same command tries these tasks again")
+        raise typer.Exit(1)
+
+
+@app.command()
+def plan(
+    config: ConfigArgument,
+    results: ResultsOption = Path("results"),
+    data: DataOption = None,
+    jobs: JobsOption = None,
+    as_json: Annotated[bool, typer.Option("--json", help="JSON on stdout.")] = False,
+) -> None:
+    """Say what a run would do: tasks, what is done, what is left, time and memory. Runs nothing.
+
+    Example: dpmf plan configs/ml1m_bounded.yaml
+    """
+    from dpmf_cli.config import load_config
+    from dpmf_cli.datasets import cache_folder, data_folder
+    from dpmf_cli.planning import describe, plan_without_parsing
+    from dpmf_cli.runner import available_cores
+    from dpmf_cli.store import Store
+
+    loaded = load_config(config)
+    made, sizes = plan_without_parsing(
+        loaded,
+        base=config.parent,
+        data=data or data_folder(),
+        cache=cache_folder(),
+        store=Store(results),
+    )
+    print(describe(loaded, made, sizes, jobs or available_cores(), as_json=as_json), end="")
+
+
+@app.command()
+def crossings(
+    of: Annotated[
+        list[Path] | None,
+        typer.Argument(help="Configs or results folders; default: every result found.", show_default=False),
+    ] = None,
+    results: ResultsOption = Path("results"),
+    form: FormatOption = "table",
+    printed: Annotated[
+        bool, typer.Option("--printed", help="Add the papers' cells that no result stands beside.")
+    ] = False,
+) -> None:
+    """The ε at which each private algorithm meets the item average (IA) and the global effects (GE).
+
+    Example: dpmf crossings --format md
+    """
+    from dpmf_cli.evaluation.crossings import find_crossings, with_absent_datasets
+    from dpmf_cli.experiment import collect_folder, say, selected_folders
+    from dpmf_cli.report.tables import crossings_table
+    from dpmf_cli.store import Store
+
+    store = Store(results, warn=say)
+    rows: list[Crossing] = []
+    for folder in selected_folders(of or [], results):
+        found = find_crossings(collect_folder(folder, store).experiment)
+        if any(crossing.status == "incomplete" for crossing in found):
+            say(f"{folder}: some tasks have no result yet; `dpmf run` its config to complete it")
+        rows += found
+    print(crossings_table(with_absent_datasets(rows) if printed else rows, form), end="")
+
+
+@app.command()
+def schema() -> None:
+    """Print the JSON schema of a config, for editors.
+
+    Example: dpmf schema > configs/schema.json
+    """
+    import json
+
+    from dpmf_cli.config import ExperimentConfig
+
+    print(json.dumps(ExperimentConfig.model_json_schema(), indent=2, ensure_ascii=False))

@@ -1,0 +1,187 @@
+"""The config: what an experiment is, validated, with errors that say file:line:column and the fix."""
+
+import hashlib
+import json
+import math
+from pathlib import Path
+from typing import Annotated, Any, Self, Union
+
+from pydantic import BeforeValidator, Field, ValidationError, model_validator
+from pydantic_core import ErrorDetails, PydanticCustomError
+
+from dpmf_cli.algorithms.base import Algorithm, PrivateAlgorithm
+from dpmf_cli.algorithms.effects import EffectsParameters
+from dpmf_cli.algorithms.registry import BASELINES, PRIVATE
+from dpmf_cli.datasets import DatasetSpec
+from dpmf_cli.errors import DpmfError, did_you_mean
+from dpmf_cli.models import StrictModel
+from dpmf_cli.privacy.neighbours import Mode, Neighbours
+from dpmf_cli.yaml_positions import Document, Step, read
+
+Epsilon = Annotated[float, Field(gt=0, le=1e6)]
+
+
+class GeometricGrid(StrictModel):
+    """`count` values of ε from `first` to `last`, equally spaced in log ε, rounded to three digits."""
+
+    first: Epsilon
+    last: Epsilon
+    count: int = Field(ge=2, le=1000)
+
+    @property
+    def values(self) -> list[float]:
+        step = (self.last / self.first) ** (1 / (self.count - 1))
+        return [float(f"{self.first * step**k:.3g}") for k in range(self.count)]
+
+
+def _expand_grid(value: Any) -> Any:
+    return GeometricGrid.model_validate(value).values if isinstance(value, dict) else value
+
+
+def _tag_baseline(value: Any) -> Any:
+    return {"algorithm": value} if isinstance(value, str) else value
+
+
+PrivateEntry = Annotated[Union[tuple(PRIVATE.values())], Field(discriminator="algorithm")]  # type: ignore[valid-type]  # noqa: UP007
+BaselineEntry = Annotated[
+    Union[tuple(BASELINES.values())],  # type: ignore[valid-type]  # noqa: UP007
+    Field(discriminator="algorithm"),
+    BeforeValidator(_tag_baseline, json_schema_input_type=Union[tuple(BASELINES.values())]),  # noqa: UP007
+]
+
+INHERITED = ("neighbours", "mode", "effects")
+"""Keys of the experiment that an algorithm's entry may set for itself and otherwise inherits."""
+
+
+class ExperimentConfig(StrictModel):
+    """One experiment: algorithms over an ε grid, on the folds of one data set, beside its baselines."""
+
+    name: str = Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]*$", max_length=80, description="folder in results/")
+    dataset: DatasetSpec
+    folds: int = Field(10, ge=2, le=1000, description="k of the k-fold cross-validation")
+    runs: int = Field(5, ge=1, le=10_000, description="repetitions of each fold with other noise")
+    seed: int = Field(2016, ge=0, lt=2**63, description="all randomness follows from it")
+    neighbours: Neighbours = Neighbours.BOUNDED
+    mode: Mode = Mode.PUBLISHED
+    epsilons: Annotated[
+        list[Epsilon], Field(min_length=1, max_length=1000), BeforeValidator(_expand_grid)
+    ] = Field(description="total ε: a list, or {first, last, count} for equal steps in log ε")
+    effects: EffectsParameters = EffectsParameters()
+    baselines: list[BaselineEntry] = Field(description="ga, ia, ge, als, or a mapping with parameters")
+    algorithms: list[PrivateEntry] = Field(min_length=1)
+
+    @model_validator(mode="before")
+    @classmethod
+    def _inherit(cls, data: Any) -> Any:
+        """Hands the experiment's neighbours, mode and effects to the entries that do not set their own."""
+        if not isinstance(data, dict):
+            return data
+        data = {"baselines": ["ga", "ia", "ge"], **data}
+        for key, registry in (("baselines", BASELINES), ("algorithms", PRIVATE)):
+            if isinstance(data[key] if key in data else None, list):
+                data[key] = [_with_inherited(entry, data, registry) for entry in data[key]]
+        return data
+
+    @model_validator(mode="after")
+    def _distinct(self) -> Self:
+        if sorted(set(self.epsilons)) != self.epsilons:
+            raise PydanticCustomError(
+                "grid", "the ε grid must ascend without repetition", {"path": ("epsilons",)}
+            )
+        names: set[str] = set()
+        for key in ("baselines", "algorithms"):
+            for index, entry in enumerate(getattr(self, key)):
+                if entry.name in names:
+                    raise PydanticCustomError(
+                        "label",
+                        'two curves are named "{name}"; give one of them another `label`',
+                        {"name": entry.name, "path": (key, index)},
+                    )
+                names.add(entry.name)
+        return self
+
+    @property
+    def entries(self) -> tuple[Algorithm, ...]:
+        """Baselines, then algorithms."""
+        return (*self.baselines, *self.algorithms)
+
+    def grid(self, entry: Algorithm) -> tuple[float, ...]:
+        """The ε grid that an entry is fitted for: the config's, or ∞ alone for a baseline."""
+        return tuple(self.epsilons) if isinstance(entry, PrivateAlgorithm) else (math.inf,)
+
+    def runs_of(self, entry: Algorithm) -> int:
+        return self.runs if entry.stochastic else 1
+
+    def resolved(self) -> dict[str, Any]:
+        """The config with every default filled in, as plain data."""
+        return self.model_dump(mode="json")
+
+    @property
+    def hash(self) -> str:
+        """SHA-256 of the resolved config."""
+        return hashlib.sha256(json.dumps(self.resolved(), sort_keys=True).encode()).hexdigest()
+
+
+def _with_inherited(entry: Any, experiment: dict[str, Any], registry: dict[str, type[Any]]) -> Any:
+    entry = _tag_baseline(entry)
+    if not isinstance(entry, dict):
+        return entry
+    algorithm = entry.get("algorithm")
+    if not isinstance(algorithm, str) or algorithm not in registry:
+        return entry
+    known = registry[algorithm].model_fields
+    inherited = {key: experiment[key] for key in INHERITED if key in known and key in experiment}
+    return {**inherited, **entry}
+
+
+def load_config(path: Path) -> ExperimentConfig:
+    """Reads and validates a config. Raises DpmfError that lists every mistake with its place and fix."""
+    document = read(path)
+    document.data.setdefault("name", path.stem)
+    try:
+        return ExperimentConfig.model_validate(document.data)
+    except ValidationError as error:
+        lines = dict.fromkeys(_explain(document, detail) for detail in error.errors(include_url=False))
+        raise DpmfError("\n".join(lines)) from None
+
+
+def _explain(document: Document, detail: ErrorDetails) -> str:
+    """One mistake as `file:line:column: where: what and the fix`."""
+    context = detail.get("ctx", {})
+    path = _path_in_file(document, (*detail["loc"], *context.get("path", ())))
+    kind, message = detail["type"], detail["msg"]
+    about_key = kind == "unknown_key"
+    if about_key:
+        path = (*path, context["key"])
+    elif kind == "missing":
+        message = f'the key "{detail["loc"][-1]}" is missing'
+    elif kind in ("union_tag_invalid", "union_tag_not_found"):
+        registry = BASELINES if "baselines" in path else PRIVATE
+        tag = str(context.get("tag", ""))
+        hint = did_you_mean(tag, registry)
+        if "dataset" not in path:
+            path = _path_in_file(document, (*path, "algorithm"))
+            message = f'unknown algorithm "{tag}"{hint}' if tag else f"name an `algorithm`{hint}"
+    elif isinstance(detail["input"], str | int | float | bool):
+        message = f"{_uncapitalised(message)}, not {json.dumps(detail['input'], ensure_ascii=False)}"
+    place = document.place_of(path, key=about_key)
+    where = _dotted(path)
+    return f"{document.path}:{place.line}:{place.column}: {where + ': ' if where else ''}{_uncapitalised(message)}"
+
+
+def _path_in_file(document: Document, location: tuple[Step, ...]) -> tuple[Step, ...]:
+    """`location` without the steps that are pydantic's own (the tags of unions) or not in the file."""
+    path: tuple[Step, ...] = ()
+    for step in location:
+        if (*path, step) in document.values:
+            path = (*path, step)
+    return path
+
+
+def _dotted(path: tuple[Step, ...]) -> str:
+    text = "".join(f"[{step}]" if isinstance(step, int) else f".{step}" for step in path)
+    return text.removeprefix(".")
+
+
+def _uncapitalised(message: str) -> str:
+    return message[:1].lower() + message[1:] if message[1:2].islower() else message

@@ -1,0 +1,122 @@
+"""Canonical ratings on disk, in NumPy's own format, opened as memory maps: no process parses twice.
+
+    ratings/<checksum>/   users, items, values, column-*; meta.json       named by what they hold
+    sources/<key>/        user_ids, item_ids; meta.json with the checksum named by what they came from
+    digests/              remembered digests of source files
+
+Both folders appear whole or not at all. `meta.json` has each file's size, by which a cut-off file is noticed.
+"""
+
+import hashlib
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dpmf_cli.datasets import storage
+from dpmf_cli.datasets.canonical import Canonical, Ids, arrays, checksum
+from dpmf_cli.errors import DpmfError
+from dpmf_cli.ratings import Ratings, Scale
+
+_COLUMN = "column-"
+
+
+@dataclass(frozen=True)
+class Cached:
+    """Memory-mapped, read-only: what `Canonical` holds, and its checksum."""
+
+    checksum: str
+    ratings: Ratings
+    user_ids: Ids
+    item_ids: Ids
+
+
+def source_key(description: Mapping[str, Any]) -> str:
+    """The name of a source: a digest of all that decides what is parsed from it."""
+    return hashlib.sha256(json.dumps(description, sort_keys=True).encode()).hexdigest()
+
+
+def find(key: str, cache: Path) -> Cached | None:
+    """What was kept from a source; None where there is nothing, or something broken."""
+    source = cache / "sources" / key
+    meta = _meta(source)
+    if meta is None:
+        return None
+    try:
+        ratings = open_ratings(str(meta["checksum"]), cache)
+        return Cached(
+            str(meta["checksum"]), ratings, _mapped(source / "user_ids.npy"), _mapped(source / "item_ids.npy")
+        )
+    except (DpmfError, OSError, ValueError, KeyError):
+        return None
+
+
+def keep(key: str, canonical: Canonical, cache: Path) -> Cached:
+    """Writes ratings and ids, and opens them again as memory maps."""
+    ratings = canonical.ratings
+    name = checksum(ratings)
+    head = {
+        "n_users": ratings.n_users,
+        "n_items": ratings.n_items,
+        "scale": [ratings.scale.minimum, ratings.scale.maximum, ratings.scale.step],
+        "columns": sorted(ratings.columns),
+    }
+    _write(cache / "ratings" / name, arrays(ratings), head)
+    ids = {"user_ids": canonical.user_ids, "item_ids": canonical.item_ids}
+    _write(cache / "sources" / key, ids, {"checksum": name})
+    kept = find(key, cache)
+    if kept is None:
+        raise DpmfError(f"{cache}: what was written there cannot be read back; name another in $DPMF_CACHE")
+    return kept
+
+
+def open_ratings(name: str, cache: Path) -> Ratings:
+    """The ratings of that checksum as memory maps; a `DpmfError` where they are not there, or cut off."""
+    folder = cache / "ratings" / name
+    meta = _meta(folder)
+    if meta is None:
+        raise DpmfError(
+            f"{folder}: not there, or cut off; run the command again to rebuild it from the source"
+        )
+    try:
+        return Ratings(
+            _mapped(folder / "users.npy"),
+            _mapped(folder / "items.npy"),
+            _mapped(folder / "values.npy"),
+            int(meta["n_users"]),
+            int(meta["n_items"]),
+            Scale(*meta["scale"]),
+            {column: _mapped(folder / f"{_COLUMN}{column}.npy") for column in meta["columns"]},
+        )
+    except (OSError, ValueError, KeyError, TypeError) as error:
+        raise DpmfError(f"{folder}: cannot be read ({error}); delete it and run the command again") from error
+
+
+def _write(folder: Path, content: Mapping[str, NDArray[Any]], head: Mapping[str, Any]) -> None:
+    def fill(fresh: Path) -> None:
+        for name, array in content.items():
+            np.save(fresh / f"{name}.npy", array, allow_pickle=False)
+        sizes = {path.name: path.stat().st_size for path in fresh.iterdir()}
+        (fresh / "meta.json").write_text(json.dumps({**head, "files": sizes}))
+
+    storage.publish(folder, fill, lambda place: _meta(place) is not None)
+
+
+def _meta(folder: Path) -> dict[str, Any] | None:
+    """The `meta.json` of a folder, where each of its files has the size that was written."""
+    try:
+        meta: dict[str, Any] = json.loads((folder / "meta.json").read_text())
+        if all((folder / name).stat().st_size == size for name, size in meta["files"].items()):
+            return meta
+    except (OSError, ValueError, KeyError, TypeError, AttributeError):
+        pass
+    return None
+
+
+def _mapped(path: Path) -> NDArray[Any]:
+    array: NDArray[Any] = np.load(path, mmap_mode="r", allow_pickle=False)
+    return array

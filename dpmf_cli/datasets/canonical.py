@@ -1,0 +1,191 @@
+"""From ratings in a file's order to the one canonical form, whose checksum names the data."""
+
+import hashlib
+import json
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dpmf_cli.datasets.raw import Raw
+from dpmf_cli.errors import DpmfError
+from dpmf_cli.ratings import Ratings, Scale
+
+Duplicates = Literal["error", "last", "mean"]
+Ids = NDArray[np.int64] | NDArray[np.str_]
+
+# Share of a step by which a float32 rating may miss its grid.
+_GRID_TOLERANCE = 1e-3
+_LONGEST_ID = 200
+
+
+@dataclass(frozen=True)
+class Canonical:
+    """Canonical ratings, and aside the ids: user u of `ratings` is `user_ids[u]` (n_users,) in the source."""
+
+    ratings: Ratings
+    user_ids: Ids
+    item_ids: Ids
+
+
+def canonicalise(raw: Raw, scale: Scale, *, duplicates: Duplicates = "error") -> Canonical:
+    """Sorts by (user, item), with dense indices in the order of the sorted ids.
+
+    Ids that are all whole numbers sort as numbers, others as text. Nothing depends on the order of the rows,
+    except which of two duplicates is the last.
+
+    Raises `DpmfError` for no ratings, a rating that is not finite, off the scale or off its grid, and for a
+    (user, item) pair that stands twice unless `duplicates` says what to do: keep the "last" in the file, or
+    average ("mean": the rating; of the other columns the last, of `epsilon` the smallest).
+    """
+    if not len(raw.values):
+        raise DpmfError(f"{raw.where(0)}: no ratings in it; {raw.fix}")
+    _check_values(raw, scale)
+    users, user_ids = _dense(raw.users, raw.user_labels)
+    items, item_ids = _dense(raw.items, raw.item_labels)
+    order = _order(users, items, len(user_ids), len(item_ids))
+    if order is not None:
+        users, items = users[order], items[order]
+    values = _ordered(raw.values.astype(np.float32, copy=False), order)
+    columns = {name: _ordered(column, order) for name, column in sorted(raw.columns.items())}
+    repeated = (users[1:] == users[:-1]) & (items[1:] == items[:-1])
+    if repeated.any():
+        if duplicates == "error":
+            raise _duplicate(raw, order, int(np.argmax(repeated)), scale)
+        first = np.flatnonzero(np.concatenate([[True], ~repeated]))
+        last = np.append(first[1:], len(users)) - 1
+        if duplicates == "mean":
+            counts = np.diff(np.append(first, len(users)))
+            values = (np.add.reduceat(values.astype(np.float64), first) / counts).astype(np.float32)
+        else:
+            values = values[last]
+        columns = {
+            name: np.minimum.reduceat(column, first)
+            if name == "epsilon" and duplicates == "mean"
+            else column[last]
+            for name, column in columns.items()
+        }
+        users, items = users[last], items[last]
+    ratings = Ratings(users, items, values, len(user_ids), len(item_ids), scale, columns)
+    return Canonical(ratings, user_ids, item_ids)
+
+
+def checksum(ratings: Ratings) -> str:
+    """SHA-256 (hex) over shape, scale and every array: the same for the same ratings, whatever the file."""
+    state = hashlib.sha256()
+    head = {
+        "form": 1,
+        "users": ratings.n_users,
+        "items": ratings.n_items,
+        "scale": [ratings.scale.minimum, ratings.scale.maximum, ratings.scale.step],
+        "arrays": [[name, array.dtype.str, len(array)] for name, array in arrays(ratings).items()],
+    }
+    state.update(json.dumps(head).encode())
+    for array in arrays(ratings).values():
+        state.update(np.ascontiguousarray(array).data)
+    return state.hexdigest()
+
+
+def arrays(ratings: Ratings) -> dict[str, NDArray[Any]]:
+    """Every per-rating array by name, in a fixed order."""
+    columns = {f"column-{name}": ratings.columns[name] for name in sorted(ratings.columns)}
+    return {"users": ratings.users, "items": ratings.items, "values": ratings.values, **columns}
+
+
+def _check_values(raw: Raw, scale: Scale) -> None:
+    values = raw.values
+    on_scale = (values >= scale.minimum) & (values <= scale.maximum)
+    if not on_scale.all():
+        row = int(np.argmin(on_scale))
+        if not np.isfinite(values[row]):
+            raise DpmfError(f"{raw.where(row)}: the rating is {values[row]}, not a finite number; {raw.fix}")
+        raise DpmfError(
+            f"{raw.where(row)}: the rating {values[row]:g} is off the scale from {scale.minimum:g} to "
+            f"{scale.maximum:g}; {raw.fix}"
+        )
+    if scale.step:
+        steps = (values - scale.minimum) / scale.step
+        steps -= np.rint(steps)
+        bad = np.abs(steps) > _GRID_TOLERANCE
+        if bad.any():
+            row = int(np.argmax(bad))
+            raise DpmfError(
+                f"{raw.where(row)}: the rating {values[row]:g} is not one of {scale.minimum:g}, "
+                f"{scale.minimum + scale.step:g}, … {scale.maximum:g}; {raw.fix}"
+            )
+
+
+def _duplicate(raw: Raw, order: NDArray[np.int32] | None, at: int, scale: Scale) -> DpmfError:
+    rows = sorted((at, at + 1) if order is None else (int(order[at]), int(order[at + 1])))
+    user, item = (
+        ids[rows[0]] if labels is None else repr(labels[int(ids[rows[0]])])
+        for ids, labels in ((raw.users, raw.user_labels), (raw.items, raw.item_labels))
+    )
+    return DpmfError(
+        f"{raw.where(rows[1])}: user {user} has rated item {item} before, at {raw.where(rows[0])}; {raw.fix}"
+    )
+
+
+def _dense(ids: NDArray[np.integer], labels: list[str] | None) -> tuple[NDArray[np.int32], Ids]:
+    """Dense int32 indices in the order of the sorted ids, and the sorted ids."""
+    if labels is not None:
+        rank, sorted_ids = _sorted_labels(labels)
+        return rank[ids], sorted_ids
+    low, high = int(ids.min()), int(ids.max())
+    if high - low > 4 * len(ids) + (1 << 22):
+        unique, inverse = np.unique(ids, return_inverse=True)
+        return inverse.astype(np.int32), unique.astype(np.int64)
+    present = np.zeros(high - low + 1, dtype=np.bool_)
+    shifted = ids - low if low else ids
+    present[shifted] = True
+    index = np.cumsum(present, dtype=np.int32) - np.int32(1)
+    return index[shifted], np.flatnonzero(present) + low
+
+
+def _sorted_labels(labels: list[str]) -> tuple[NDArray[np.int32], Ids]:
+    """Each label's rank (n_labels,), and the labels in order: as int64 where each is a plain whole number."""
+    try:
+        numbers = [int(label) for label in labels]
+        plain = all(str(number) == label for number, label in zip(numbers, labels, strict=True))
+        plain = plain and all(abs(number) < 2**63 for number in numbers)
+    except ValueError:
+        plain = False
+    keys: list[Any] = numbers if plain else labels
+    order = sorted(range(len(labels)), key=keys.__getitem__)
+    rank = np.empty(len(labels), dtype=np.int32)
+    rank[order] = np.arange(len(labels), dtype=np.int32)
+    if plain:
+        return rank, np.array([numbers[i] for i in order], dtype=np.int64)
+    longest = max(labels, key=len)
+    if len(longest) > _LONGEST_ID:
+        raise DpmfError(
+            f"the id {longest[:40]!r}… has {len(longest)} characters; at most {_LONGEST_ID} can be kept"
+        )
+    return rank, np.array([labels[i] for i in order], dtype=np.str_)
+
+
+def _order(
+    users: NDArray[np.int32], items: NDArray[np.int32], n_users: int, n_items: int
+) -> NDArray[np.int32] | None:
+    """The stable permutation to (user, item) order; None where the rows stand so already."""
+    step = np.diff(users)
+    if (step >= 0).all() and ((step > 0) | (items[1:] >= items[:-1])).all():
+        return None
+    by_item = _counting_order(items, n_items)
+    return by_item[_counting_order(users[by_item], n_users)]
+
+
+def _counting_order(keys: NDArray[np.int32], n_keys: int) -> NDArray[np.int32]:
+    """A stable argsort in linear time: SciPy's conversion to rows is a counting sort."""
+    from scipy import sparse
+
+    n = len(keys)
+    rows = np.arange(n, dtype=np.int32)
+    matrix = sparse.coo_array((np.ones(n, dtype=np.int8), (keys, rows)), shape=(n_keys, n)).tocsr()
+    order: NDArray[np.int32] = matrix.indices.astype(np.int32, copy=False)
+    return order
+
+
+def _ordered(column: NDArray[Any], order: NDArray[np.int32] | None) -> NDArray[Any]:
+    return column if order is None else column[order]

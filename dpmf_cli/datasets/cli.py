@@ -1,0 +1,191 @@
+"""`dpmf datasets`: what there is, what it counts, how to get it, and whether it is what it claims to be."""
+
+import json
+import sys
+from dataclasses import asdict
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from dpmf_cli.errors import DpmfError
+
+app = typer.Typer(help="List, describe, fetch and verify data sets.", no_args_is_help=True)
+
+_Data = Annotated[
+    Path | None, typer.Option("--data", help="Folder of data files.", show_default="$DPMF_DATA or ./datasets")
+]
+_Json = Annotated[bool, typer.Option("--json", help="JSON on stdout.")]
+_Key = Annotated[str, typer.Argument(help="Key of the data set, as `dpmf datasets list` shows it.")]
+
+
+def _folder(data: Path | None) -> Path:
+    from dpmf_cli.datasets import data_folder
+
+    return data or data_folder()
+
+
+def _print(rows: list[tuple[str, ...]]) -> None:
+    """Rows in columns; the last one is not padded, and nothing is cut off where the output is narrow."""
+    widths = [max(len(row[i]) for row in rows) for i in range(len(rows[0]))]
+    for row in rows:
+        print("  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip())
+
+
+@app.command("list")
+def list_(data: _Data = None, as_json: _Json = False) -> None:
+    """Show the catalog, and which of it is in the data folder.
+
+    Example: dpmf datasets list
+    """
+    from dpmf_cli.datasets import catalog, located
+
+    folder = _folder(data)
+    found = {key: located.present(entry, folder) for key, entry in catalog.ENTRIES.items()}
+    if as_json:
+        content = [
+            {
+                "key": key,
+                "title": entry.title,
+                "ratings": entry.expected.ratings,
+                "present": found[key] is not None,
+                "files": [str(path) for path in found[key] or []],
+            }
+            for key, entry in catalog.ENTRIES.items()
+        ]
+        print(json.dumps(content, indent=2))
+        return
+    rows: list[tuple[str, ...]] = [("key", "ratings", "present", "title", "where")]
+    for key, entry in catalog.ENTRIES.items():
+        places = found[key]
+        where = ", ".join(str(path) for path in places) if places else ""
+        rows.append((key, f"{entry.expected.ratings:,}", "yes" if places else "no", entry.title, where))
+    _print(rows)
+
+
+@app.command()
+def info(key: _Key, data: _Data = None, as_json: _Json = False) -> None:
+    """Show a data set's counts beside those that Friedman et al. (2016) print, its licence and citation.
+
+    Example: dpmf datasets info ml-100k
+    """
+    from dpmf_cli.datasets import cache_folder, catalog, load, located, verify
+    from dpmf_cli.datasets.spec import CatalogSpec
+
+    entry = catalog.entry(key)
+    folder = _folder(data)
+    counted: dict[str, float] | None = None
+    if located.present(entry, folder) is not None:
+        found = load(CatalogSpec(name=key), data=folder, cache=cache_folder(), base=Path())
+        counted = asdict(verify.figures(found.ratings))
+    printed = verify.printed(key)
+    scale = entry.scale
+    if as_json:
+        content: dict[str, Any] = {
+            "key": key,
+            "title": entry.title,
+            "scale": asdict(scale),
+            "counted": counted,
+            "expected": asdict(entry.expected),
+            "printed": printed,
+            "licence": entry.licence.summary,
+            "licence_url": entry.licence.url,
+            "citation": entry.citation,
+            "homepage": entry.homepage,
+        }
+        print(json.dumps(content, indent=2))
+        return
+    grid = f" in steps of {scale.step:g}" if scale.step else ""
+    print(f"{entry.title}\nscale {scale.minimum:g} to {scale.maximum:g}{grid}\n")
+    rows: list[tuple[str, ...]] = [("", "counted", "Friedman et al. 2016, table 2")]
+    for name in ("users", "items", "ratings", "density", "mean", "variance", "per_user", "per_item"):
+        cells = (_number(values.get(name) if values else None) for values in (counted, printed))
+        rows.append((name.replace("_", " "), *cells))
+    _print(rows)
+    if counted is None:
+        print(f"\nNot in {folder}: {located.how_to_get(entry)}", file=sys.stderr)
+    print(f"\nLicence: {entry.licence.summary}\n         {entry.licence.url}")
+    print(f"Citation: {entry.citation}\nHome: {entry.homepage}")
+
+
+def _number(value: float | None) -> str:
+    if value is None:
+        return "–"
+    return f"{value:,}" if isinstance(value, int) else f"{value:.4f}" if abs(value) < 30 else f"{value:,.1f}"
+
+
+@app.command()
+def fetch(
+    key: _Key,
+    from_file: Annotated[
+        list[Path] | None,
+        typer.Option("--from-file", help="A file that you have, instead of a download; may be repeated."),
+    ] = None,
+    yes: Annotated[bool, typer.Option("--yes", "-y", help="Accept the licence without being asked.")] = False,
+    data: _Data = None,
+) -> None:
+    """Download a data set, or take over a file that you have; each is verified by its checksum.
+
+    Example: dpmf datasets fetch ml-1m --from-file ~/Downloads/ml-1m.zip
+    """
+    from dpmf_cli.datasets import cache_folder, catalog
+    from dpmf_cli.datasets import fetch as fetching
+
+    entry, folder = catalog.entry(key), _folder(data)
+
+    def confirm(question: str) -> bool:
+        if yes:
+            return True
+        if not sys.stdin.isatty():
+            raise DpmfError(f"{entry.title}: to accept these terms where nobody can be asked, add --yes")
+        return typer.confirm(question, err=True)
+
+    if from_file:
+        places = [fetching.take(entry, path, folder, cache_folder()) for path in from_file]
+    else:
+        places = fetching.fetch(entry, folder, cache_folder(), confirm=confirm)
+    for place in places:
+        print(place)
+
+
+@app.command()
+def verify(
+    keys: Annotated[
+        list[str] | None, typer.Argument(help="Keys; all that are present if none is given.")
+    ] = None,
+    data: _Data = None,
+    as_json: _Json = False,
+) -> None:
+    """Check files by checksum, count their ratings again, and check what the cache keeps.
+
+    Example: dpmf datasets verify ml-100k ml-1m
+    """
+    from dpmf_cli.datasets import cache_folder, catalog, located
+    from dpmf_cli.datasets import verify as verifying
+
+    folder = _folder(data)
+    entries = [catalog.entry(key) for key in keys or catalog.ENTRIES]
+    if not keys:
+        entries = [entry for entry in entries if located.present(entry, folder) is not None]
+        if not entries:
+            raise DpmfError(
+                f"{folder}: holds no data set of the catalog; `dpmf datasets list` shows what there is"
+            )
+    results = {entry.key: verifying.verify(entry.key, folder, cache_folder()) for entry in entries}
+    if as_json:
+        print(
+            json.dumps(
+                {key: [asdict(check) for check in checks] for key, checks in results.items()}, indent=2
+            )
+        )
+    else:
+        rows: list[tuple[str, ...]] = [("data set", "check", "", "expected", "found")]
+        rows += [
+            (key, check.what, "ok" if check.holds else "WRONG", check.expected, check.found)
+            for key, checks in results.items()
+            for check in checks
+        ]
+        _print(rows)
+    wrong = [f"{key}: {error}" for key, checks in results.items() if (error := verifying.failures(checks))]
+    if wrong:
+        raise DpmfError("\n".join(wrong))

@@ -1,0 +1,150 @@
+"""Brings a data set's files into the data folder: from its mirrors in turn, or from a file of the user's.
+
+Nothing gets its final name before its checksum is right; there is no way to switch that off.
+"""
+
+import os
+import shutil
+import sys
+import tempfile
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TextIO
+
+from dpmf_cli.datasets import archives, loading, located, mirrors
+from dpmf_cli.datasets.archives import Wanted
+from dpmf_cli.datasets.entry import Entry, Part
+from dpmf_cli.errors import DpmfError
+
+Confirm = Callable[[str], bool]
+
+
+def fetch(entry: Entry, data: Path, cache: Path, *, confirm: Confirm, out: TextIO = sys.stderr) -> list[Path]:
+    """Downloads the parts that are not in `data` yet, or not sound there, and returns where each part is.
+
+    The licence goes to `out` before the first download, and `confirm` is asked whether it is accepted.
+    Raises `DpmfError` where it is not, and where no mirror gave the right file, with all that was tried.
+    """
+    places: list[Path] = []
+    asked = False
+    for part in entry.parts:
+        place = located.find_part(part, data)
+        if place is not None and _sound(entry, part, place, cache):
+            print(f"{place}: already there", file=out)
+            places.append(place)
+            continue
+        if not part.mirrors:
+            raise DpmfError(f"{entry.title} {located.how_to_get(entry)}")
+        if not asked:
+            print(f"{entry.title}\n{entry.licence.summary}\nTerms: {entry.licence.url}", file=out)
+            if not confirm("Download it under these terms?"):
+                raise DpmfError(f"{entry.title}: the terms were not accepted, nothing was downloaded")
+            asked = True
+        places.append(_from_mirrors(entry, part, data, out))
+    return places
+
+
+def take(entry: Entry, path: Path, data: Path, cache: Path) -> Path:
+    """Copies (by a link, where the disk allows) a file that the user has into `data`, once it is verified.
+
+    Raises `DpmfError` where it is not a file of `entry`.
+    """
+    if not path.is_file():
+        hint = "; a folder can be used where it is: `dataset: {kind: catalog, name: …, path: …}`"
+        raise DpmfError(f"{path}: not a file{hint if path.is_dir() else ''}")
+    part = _part_of(entry, path, cache)
+    name = path.name if path.name in part.names else _name(entry, part, path)
+    with _temporary(data) as folder:
+        held = folder / "file"
+        try:
+            os.link(path, held)
+        except OSError:
+            shutil.copyfile(path, held)
+        return _settle(held, data / name)
+
+
+def _part_of(entry: Entry, path: Path, cache: Path) -> Part:
+    """The part whose file this is: by its checksum, by that of the rating file in it, or by its counts."""
+    wrong = None
+    for part in entry.parts:
+        if located.is_publishers(part, path, cache):
+            return part
+    for part in entry.parts:
+        patterns = tuple(content.pattern for content in part.contents)
+        wanted = Wanted(patterns, part.nested, entry.byte_limit)
+        if next(archives.members(path, wanted), None) is None:
+            continue
+        if len(entry.parts) > 1:
+            wrong = _wrong(entry, part, path, cache)
+            if wrong is None:
+                return part
+            continue
+        # Verifies by checksum where one is known, and by the counts of the ratings in any case.
+        loading.read_catalog(located.locate(entry, path.parent, path), cache)
+        return part
+    names = ", ".join(content.pattern for part in entry.parts for content in part.contents)
+    raise DpmfError(
+        f"{wrong or f'{path}: holds no {names}'}: it is not (a part of) {entry.title}, or damaged"
+    )
+
+
+def _sound(entry: Entry, part: Part, place: Path, cache: Path) -> bool:
+    """Whether what is there is the publisher's, as far as checksums tell."""
+    try:
+        return located.is_publishers(part, place, cache) or _wrong(entry, part, place, cache) is None
+    except DpmfError:
+        return False
+
+
+def _wrong(entry: Entry, part: Part, place: Path, cache: Path) -> str | None:
+    return located.fault(located.locate_part(entry, part, place), cache)
+
+
+def _name(entry: Entry, part: Part, path: Path) -> str:
+    """Where a file of another name is put so that it is found again."""
+    kind = next((end for end in (".tar.gz", ".tgz", ".tar", ".zip") if path.name.endswith(end)), "")
+    if kind and f"{entry.key}{kind}" in part.names and len(entry.parts) == 1:
+        return f"{entry.key}{kind}"
+    return part.names[0] if kind else f"{entry.key}/{path.name}"
+
+
+def _from_mirrors(entry: Entry, part: Part, data: Path, out: TextIO) -> Path:
+    tried = []
+    for mirror in part.mirrors:
+        print(f"fetching {mirror.filename} from {mirror}", file=out)
+        try:
+            with _temporary(data) as folder:
+                return _settle(mirrors.download(mirror, folder), data / mirror.filename)
+        except mirrors.MirrorError as error:
+            print(f"  failed: {error}", file=out)
+            tried.append(f"  {mirror}: {error}")
+    name = part.mirrors[0].filename
+    raise DpmfError(
+        f"{entry.title}: none of its mirrors gave {name}:\n"
+        + "\n".join(tried)
+        + f"\nGet {name} some other way (it is described at {entry.homepage}) and give it to\n"
+        f"  dpmf datasets fetch {entry.key} --from-file {name}"
+    )
+
+
+@contextmanager
+def _temporary(data: Path) -> Iterator[Path]:
+    """A folder inside the data folder, so that a file can be renamed out of it; gone afterwards."""
+    try:
+        data.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryDirectory(dir=data, prefix=".fetching-") as folder:
+            yield Path(folder)
+    except OSError as error:
+        raise DpmfError(
+            f"{data}: cannot be written ({error.strerror or error}); free some space there, or name another "
+            "folder in $DPMF_DATA"
+        ) from error
+
+
+def _settle(held: Path, place: Path) -> Path:
+    place.parent.mkdir(parents=True, exist_ok=True)
+    with held.open("rb") as file:
+        os.fsync(file.fileno())
+    held.replace(place)
+    return place

@@ -1,0 +1,16 @@
+"""The publishers' file formats: one parser each, chosen by the name that a catalog entry gives."""
+
+from collections.abc import Callable
+
+from dpmf_cli.datasets.formats import delimited, jester, netflix
+from dpmf_cli.datasets.formats.source import Source
+from dpmf_cli.datasets.raw import Raw
+
+PARSERS: dict[str, Callable[[Source], Raw]] = {
+    "u.data": delimited.parse_u_data,
+    "dat": delimited.parse_dat,
+    "ratings.csv": delimited.parse_ratings_csv,
+    "inter": delimited.parse_inter,
+    "jester": jester.parse,
+    "netflix": netflix.parse,
+}

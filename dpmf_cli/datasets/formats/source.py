@@ -1,0 +1,47 @@
+"""What a parser reads from, and how a row of it is found again in the publisher's file."""
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from dpmf_cli.datasets import archives
+from dpmf_cli.errors import DpmfError
+
+
+@dataclass(frozen=True)
+class Source:
+    """Rating files of one format in one or more places.
+
+    paths    folders, archives or bare files
+    wanted   which members of them
+    fix      what a user should do about a bad line
+    """
+
+    paths: tuple[Path, ...]
+    wanted: archives.Wanted
+    fix: str
+
+    def members(self) -> Iterator[archives.Member]:
+        for path in self.paths:
+            yield from archives.members(path, self.wanted)
+
+    def read(self) -> tuple[str, bytes]:
+        """Label and bytes of a format that is one single file."""
+        for member in self.members():
+            return member.label, member.stream.read()
+        raise DpmfError(f"{self.paths[0]}: holds no {' or '.join(self.wanted.patterns)}; {self.fix}")
+
+    def place_of(self, row: int, is_rating: Callable[[int, bytes], bool]) -> str:
+        """`file:line` (1-based) of the row-th rating (0-based), by counting the lines that are ratings.
+
+        `is_rating(number, line)` tells header lines and blank lines from ratings.
+        """
+        label = str(self.paths[0])
+        for member in self.members():
+            label = member.label
+            for number, line in enumerate(member.stream, 1):
+                if is_rating(number, line):
+                    if row == 0:
+                        return f"{label}:{number}"
+                    row -= 1
+        return label

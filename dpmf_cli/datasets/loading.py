@@ -1,0 +1,124 @@
+"""From a spec to canonical ratings: find, verify, parse once, and from then on open the cache."""
+
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from dpmf_cli.datasets import cache as kept
+from dpmf_cli.datasets import catalog, checksums, located
+from dpmf_cli.datasets.canonical import Canonical, canonicalise
+from dpmf_cli.datasets.entry import Counts, Entry
+from dpmf_cli.datasets.formats import PARSERS, user_csv
+from dpmf_cli.datasets.spec import AnySpec, CatalogSpec, CsvSpec, SyntheticSpec
+from dpmf_cli.errors import DpmfError
+
+# Raise it when a parser or the canonical form changes what comes out.
+PARSER_VERSION = 1
+_LONG = 2_000_000
+
+
+def cached(spec: AnySpec, data: Path, cache: Path, base: Path) -> kept.Cached:
+    """The ratings that a spec means, parsed now if they never were."""
+    description, build = _source(spec, data, cache, base)
+    key = kept.source_key(description)
+    return kept.find(key, cache) or kept.keep(key, build(), cache)
+
+
+def already(spec: AnySpec, data: Path, cache: Path, base: Path) -> kept.Cached | None:
+    """The same where no parsing is needed; None otherwise."""
+    description, _ = _source(spec, data, cache, base)
+    return kept.find(kept.source_key(description), cache)
+
+
+def title(spec: AnySpec) -> str:
+    if isinstance(spec, CatalogSpec):
+        return catalog.entry(spec.name).title
+    if isinstance(spec, CsvSpec):
+        return spec.name
+    users, items, ratings = spec.shape
+    changed = spec.users or spec.items or spec.ratings
+    size = f" ({ratings:,} ratings of {items:,} items by {users:,} users)" if changed else ""
+    return f"synthetic, shaped like {spec.entry.title}{size}"
+
+
+def csv_path(spec: CsvSpec, base: Path) -> Path:
+    """Where a user's file is: `~` stands for home, a relative path starts at the config's folder."""
+    return base / Path(spec.path).expanduser()
+
+
+def _source(
+    spec: AnySpec, data: Path, cache: Path, base: Path
+) -> tuple[dict[str, Any], Callable[[], Canonical]]:
+    """What identifies a source, and how to read it."""
+    common = {"parser": PARSER_VERSION, "kind": spec.kind}
+    if isinstance(spec, CatalogSpec):
+        path = None if spec.path is None else base / Path(spec.path).expanduser()
+        found = located.locate(catalog.entry(spec.name), data, path)
+        digest = located.content_digest(found, cache)
+        return {**common, "key": spec.name, "content": digest}, lambda: read_catalog(found, cache)
+    if isinstance(spec, CsvSpec):
+        path = csv_path(spec, base)
+        if not path.is_file():
+            raise DpmfError(
+                f"{path}: no such file; `path` of data set {spec.name} is relative to the config file"
+            )
+        digest = checksums.file_digest(path, cache)
+        options = spec.model_dump(exclude={"name", "path"})
+        return {**common, **options, "content": digest}, lambda: _read_csv(path, spec)
+    users, items, ratings = spec.shape
+    made = {"like": spec.like, "seed": spec.seed, "shape": [users, items, ratings]}
+    return {**common, **made}, lambda: _make(spec)
+
+
+def read_catalog(found: located.Located, cache: Path) -> Canonical:
+    """Verifies and parses a catalog entry. A file that is not the publisher's is refused, with the first
+    line at fault where there is one."""
+    entry = found.entry
+    if entry.expected.ratings > _LONG and sys.stderr.isatty():
+        print(
+            f"reading {entry.title} for the first time; from then on it is kept in {cache}", file=sys.stderr
+        )
+    wrong = located.fault(found, cache)
+    try:
+        raw = PARSERS[found.format](found.source)
+        if not entry.timestamps:
+            raw.columns.pop("timestamp", None)
+        canonical = canonicalise(raw, entry.scale)
+    except DpmfError as error:
+        raise DpmfError(f"{error} ({wrong})" if wrong else str(error)) from error
+    if wrong:
+        raise DpmfError(
+            f"{wrong}: it is damaged, or another version; {located.how_to_get(entry)} (a version of your own "
+            "can be described as `kind: csv`)"
+        )
+    _check_counts(found, canonical, entry)
+    return canonical
+
+
+def _check_counts(found: located.Located, canonical: Canonical, entry: Entry) -> None:
+    ratings = canonical.ratings
+    counted = (len(ratings), ratings.n_users, ratings.n_items)
+    expected = (entry.expected.ratings, entry.expected.users, entry.expected.items)
+    if counted != expected:
+        raise DpmfError(
+            f"{found.source.paths[0]}: {_counts(*counted)}, but {entry.title} has {_counts(*expected)}: it is "
+            f"not complete, or another version; {located.how_to_get(entry)}"
+        )
+
+
+def _counts(ratings: int, users: int, items: int) -> str:
+    return f"{ratings:,} ratings by {users:,} users of {items:,} items"
+
+
+def _read_csv(path: Path, spec: CsvSpec) -> Canonical:
+    return canonicalise(user_csv.parse(path, spec), spec.scale.scale, duplicates=spec.duplicates)
+
+
+def _make(spec: SyntheticSpec) -> Canonical:
+    from dpmf_cli.datasets import synthetic
+
+    users, items, ratings = spec.shape
+    expected = spec.entry.expected
+    target = Counts(users, items, ratings, expected.mean, expected.variance)
+    return synthetic.generate(spec.key, target, spec.entry.shape, spec.entry.scale, seed=spec.seed)

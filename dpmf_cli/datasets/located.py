@@ -1,0 +1,134 @@
+"""Finds the files of a catalog entry, and says whether they are the publisher's."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from dpmf_cli.datasets import archives, checksums
+from dpmf_cli.datasets.archives import Wanted
+from dpmf_cli.datasets.entry import Content, Entry, Part
+from dpmf_cli.datasets.formats.source import Source
+from dpmf_cli.errors import DpmfError
+
+
+@dataclass(frozen=True)
+class Located:
+    """The rating files of an entry: a format, and for each part its place and what to look for there."""
+
+    entry: Entry
+    source: Source
+    format: str
+    parts: tuple[tuple[Part, Path, Content], ...]
+
+
+def how_to_get(entry: Entry) -> str:
+    """The commands that bring an entry's files."""
+    from_file = f"`dpmf datasets fetch {entry.key} --from-file PATH`"
+    if any(part.mirrors for part in entry.parts):
+        return f"get it with `dpmf datasets fetch {entry.key}`, or, if you have the file, {from_file}"
+    return f"it cannot be downloaded; if you have the file: {from_file}"
+
+
+def find_part(part: Part, data: Path) -> Path | None:
+    """The first of a part's accepted names that is in the data folder."""
+    return next((data / name for name in part.names if (data / name).exists()), None)
+
+
+def present(entry: Entry, data: Path) -> list[Path] | None:
+    """The place of every part, where all are in the data folder; None where one is missing."""
+    places = [find_part(part, data) for part in entry.parts]
+    found = [place for place in places if place is not None]
+    return found if len(found) == len(places) else None
+
+
+def locate(entry: Entry, data: Path, path: Path | None = None) -> Located:
+    """The entry's rating files in the data folder, or at `path`: a file, an archive, or a folder of either.
+
+    Raises `DpmfError` with how to get what is missing.
+    """
+    return _located(entry, [(part, _place(entry, part, data, path)) for part in entry.parts])
+
+
+def locate_part(entry: Entry, part: Part, place: Path) -> Located:
+    """The rating files of one part alone."""
+    return _located(entry, [(part, place)])
+
+
+def _located(entry: Entry, places: Sequence[tuple[Part, Path]]) -> Located:
+    parts = tuple((part, place, _content(entry, part, place)) for part, place in places)
+    wanted = Wanted(
+        tuple(dict.fromkeys(content.pattern for _, _, content in parts)),
+        tuple(dict.fromkeys(name for part, _ in places for name in part.nested)),
+        entry.byte_limit,
+    )
+    paths = tuple(dict.fromkeys(place for _, place in places))
+    return Located(entry, Source(paths, wanted, how_to_get(entry)), parts[0][2].format, parts)
+
+
+def is_publishers(part: Part, place: Path, cache: Path) -> bool:
+    """Whether a place is the publisher's own archive, byte for byte."""
+    kinds = checksums.kinds(part.digests)
+    return place.is_file() and any(
+        checksums.file_digest(place, cache, kind) in part.digests for kind in kinds
+    )
+
+
+def content_digest(located: Located, cache: Path) -> str:
+    """A digest of all source files, from memory where they have not changed."""
+    found = []
+    for path in located.source.paths:
+        if path.is_dir():
+            paths = archives.files(path, located.source.wanted)
+            found.append(checksums.folder_digest(path, paths, cache))
+        else:
+            found.append(checksums.file_digest(path, cache))
+    return " ".join(found)
+
+
+def fault(located: Located, cache: Path) -> str | None:
+    """Which file is not the publisher's (archive or rating file); None where all are, as far as known."""
+    for part, place, content in located.parts:
+        if is_publishers(part, place, cache):
+            continue
+        if not content.digests:
+            continue
+        wanted = Wanted((content.pattern,), part.nested, located.entry.byte_limit)
+        kind = checksums.kinds(content.digests)[0]
+        for member in archives.members(place, wanted):
+            found = checksums.digest(member.stream, kind)
+            if found not in content.digests:
+                known = " or ".join(sorted(content.digests))
+                return f"{member.label}: its checksum is {found}, the publisher's {known}"
+    return None
+
+
+def known_by_digest(located: Located, cache: Path) -> bool:
+    """Whether a checksum decides what the files are; where not (no digest is published), counts must."""
+    return all(
+        bool(content.digests) or is_publishers(part, place, cache) for part, place, content in located.parts
+    )
+
+
+def _place(entry: Entry, part: Part, data: Path, path: Path | None) -> Path:
+    if path is None:
+        place = find_part(part, data)
+        if place is None:
+            raise DpmfError(
+                f"{data}: {entry.title} is not there (no {', '.join(part.names[:4])}…); {how_to_get(entry)}"
+            )
+        return place
+    if not path.exists():
+        raise DpmfError(f"{path}: no such file or folder; {how_to_get(entry)}")
+    inside = find_part(part, path) if path.is_dir() else None
+    return inside or path
+
+
+def _content(entry: Entry, part: Part, place: Path) -> Content:
+    """Which of a part's forms a place holds, by the first member that matches one."""
+    patterns = tuple(content.pattern for content in part.contents)
+    wanted = Wanted(patterns, part.nested, entry.byte_limit)
+    for member in archives.members(place, wanted):
+        return next(c for c in part.contents if Wanted((c.pattern,)).match(member.name))
+    raise DpmfError(
+        f"{place}: holds no {' or '.join(patterns)}, so it is not {entry.title}; {how_to_get(entry)}"
+    )

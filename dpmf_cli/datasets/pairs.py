@@ -1,0 +1,121 @@
+"""Which user rated which item, in made-up data: long tails on both sides, and never a dense matrix."""
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dpmf_cli.datasets.entry import Counts, Shape
+from dpmf_cli.streams import named_generator
+
+_BLOCK = 1 << 22
+# A user with more than this part of all items draws among all of them at once, others one by one.
+_HEAVY = 0.1
+
+
+def popularity(shape: Shape, n_items: int, rng: np.random.Generator) -> NDArray[np.float64]:
+    """(n_items,) relative chances of an item to be rated, lognormal."""
+    weights: NDArray[np.float64] = np.exp(shape.item_spread * rng.standard_normal(n_items))
+    return weights
+
+
+def activity(target: Counts, shape: Shape, rng: np.random.Generator) -> NDArray[np.int64]:
+    """(n_users,) numbers of ratings, lognormal above the least, at most n_items, summing to the target."""
+    n_users, n_items, n_ratings = target.users, target.items, target.ratings
+    # A publisher's lower bound cannot hold in a set made much sparser than the original.
+    least = max(1, min(shape.least_per_user, n_ratings // (2 * n_users)))
+    least = min(least, n_items)
+    weights = np.exp(shape.user_spread * rng.standard_normal(n_users))
+    room = np.full(n_users, n_items - least, dtype=np.int64)
+    extra = np.zeros(n_users, dtype=np.int64)
+    left = n_ratings - least * n_users
+    while left > 0:
+        open_ = extra < room
+        share = np.where(open_, weights, 0.0)
+        more = np.minimum(np.floor(left * share / share.sum()).astype(np.int64), room - extra)
+        if not more.any():
+            # Less than one each: give single ratings, by chance in proportion to activity.
+            some = min(left, int(open_.sum()))
+            chosen = rng.choice(n_users, size=some, replace=False, p=share / share.sum())
+            more[chosen] = 1
+        extra += more
+        left -= int(more.sum())
+    return extra + least
+
+
+def sample(
+    counts: NDArray[np.int64], weights: NDArray[np.float64], stream: tuple[int, str, str]
+) -> tuple[NDArray[np.int32], NDArray[np.int32]]:
+    """Users and items (n_ratings,) int32 in (user, item) order: `counts[u]` distinct items for user u.
+
+    Items are drawn by weight without replacement; each item is first given to one rating slot at random, so
+    that none is left without. Needs sum(counts) ≥ n_items and counts ≤ n_items. Users go in blocks, each
+    with a random stream of its own, named `stream` and its number.
+    """
+    n_users, n_items = len(counts), len(weights)
+    starts = np.concatenate([[0], np.cumsum(counts)])
+    users = np.repeat(np.arange(n_users, dtype=np.int32), counts)
+    items = np.empty(len(users), dtype=np.int32)
+    rng = named_generator(*stream, "first")
+    slots = rng.choice(len(users), size=n_items, replace=False, shuffle=False)
+    owners = users[slots]
+    given = np.sort(owners.astype(np.int64) * n_items + rng.permutation(n_items))
+    cumulative = np.cumsum(weights / weights.sum())
+    first, number = 0, 0
+    while first < n_users:
+        last = max(first + 1, int(np.searchsorted(starts, starts[first] + _BLOCK, side="right")) - 1)
+        low, high = np.searchsorted(given, [first * n_items, last * n_items])
+        rng = named_generator(*stream, number)
+        local = given[low:high] - first * n_items
+        keys = _block(counts[first:last], local, weights, cumulative, rng)
+        items[starts[first] : starts[last]] = keys % n_items
+        first, number = last, number + 1
+    return users, items
+
+
+def _block(
+    counts: NDArray[np.int64],
+    given: NDArray[np.int64],
+    weights: NDArray[np.float64],
+    cumulative: NDArray[np.float64],
+    rng: np.random.Generator,
+) -> NDArray[np.int64]:
+    """Sorted keys user·n_items + item of one block of users, its users numbered from 0."""
+    n_items = len(weights)
+    heavy = counts > _HEAVY * n_items
+    keys = [_heavy(user, int(counts[user]), given, weights, rng) for user in np.flatnonzero(heavy).tolist()]
+    light = given[~heavy[given // n_items]]
+    keys.append(_light(np.where(heavy, 0, counts), light, cumulative, rng))
+    return np.sort(np.concatenate(keys))
+
+
+def _heavy(
+    user: int, count: int, given: NDArray[np.int64], weights: NDArray[np.float64], rng: np.random.Generator
+) -> NDArray[np.int64]:
+    """One user's items, all at once: the `count` first of exponential clocks that run at rate weight."""
+    n_items = len(weights)
+    clocks = rng.standard_exponential(n_items) / weights
+    low, high = np.searchsorted(given, [user * n_items, (user + 1) * n_items])
+    clocks[given[low:high] - user * n_items] = -1.0
+    chosen = np.argpartition(clocks, count - 1)[:count]
+    result: NDArray[np.int64] = user * n_items + chosen
+    return result
+
+
+def _light(
+    counts: NDArray[np.int64],
+    keys: NDArray[np.int64],
+    cumulative: NDArray[np.float64],
+    rng: np.random.Generator,
+) -> NDArray[np.int64]:
+    """Many users' items: draw what is missing, drop what was drawn before, until nothing is missing."""
+    n_items = len(cumulative)
+    missing = counts - np.bincount(keys // n_items, minlength=len(counts))
+    while missing.any():
+        users = np.repeat(np.arange(len(counts)), missing)
+        drawn = np.searchsorted(cumulative, rng.random(len(users)) * cumulative[-1], side="right")
+        fresh = np.unique(users * n_items + np.minimum(drawn, n_items - 1))
+        if len(keys):
+            at = np.minimum(np.searchsorted(keys, fresh), len(keys) - 1)
+            fresh = fresh[keys[at] != fresh]
+        keys = np.sort(np.concatenate([keys, fresh]), kind="stable")
+        missing -= np.bincount(fresh // n_items, minlength=len(counts))
+    return keys

@@ -1,0 +1,53 @@
+"""How large a data set is, for a planner that must not wait."""
+
+import io
+from pathlib import Path
+
+from dpmf_cli.datasets import Sizes, catalog, loading, located
+from dpmf_cli.datasets.formats import user_csv
+from dpmf_cli.datasets.spec import AnySpec, CatalogSpec, CsvSpec, SyntheticSpec
+
+# Parsed in about a second; of a larger file only so much is looked at.
+_QUICK_BYTES = 32 << 20
+
+
+def sizes_of(spec: AnySpec, data: Path, cache: Path, base: Path) -> Sizes:
+    """See `dpmf_cli.datasets.sizes`."""
+    if isinstance(spec, SyntheticSpec):
+        return Sizes(*spec.shape, "expected")
+    if isinstance(spec, CatalogSpec):
+        expected = catalog.entry(spec.name).expected
+        if spec.path is None and located.present(catalog.entry(spec.name), data) is None:
+            return Sizes(expected.users, expected.items, expected.ratings, "expected")
+    kept = loading.already(spec, data, cache, base)
+    if kept is None and isinstance(spec, CatalogSpec):
+        return Sizes(expected.users, expected.items, expected.ratings, "expected")
+    if kept is None and isinstance(spec, CsvSpec):
+        path = loading.csv_path(spec, base)
+        if path.stat().st_size > _QUICK_BYTES:
+            return _estimated(path, spec)
+        kept = loading.cached(spec, data, cache, base)
+    assert kept is not None
+    return Sizes(kept.ratings.n_users, kept.ratings.n_items, len(kept.ratings), "counted")
+
+
+def _estimated(path: Path, spec: CsvSpec) -> Sizes:
+    """From the first 32 MiB: ratings and users grow with the file, items are taken as all seen."""
+    import pandas as pd
+
+    with path.open("rb") as file:
+        head = file.read(_QUICK_BYTES)
+    head = head[: head.rfind(b"\n") + 1]
+    _, positions, _ = user_csv.layout(path, spec)
+    frame = pd.read_csv(
+        io.BytesIO(head),
+        sep=spec.separator,
+        header=0 if spec.header else None,
+        dtype="category",
+        na_filter=False,
+        on_bad_lines="skip",
+        encoding_errors="replace",
+    )
+    whole = path.stat().st_size / len(head)
+    users, items = (frame[frame.columns[positions[role]]].nunique() for role in ("user", "item"))
+    return Sizes(round(users * whole), items, round(len(frame) * whole), "estimated")

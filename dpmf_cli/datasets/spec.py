@@ -1,0 +1,207 @@
+"""What the `dataset:` key of a config may hold.
+
+dataset: ml-100k                                    # by its key in the catalog
+dataset: {kind: catalog, name: ml-1m, path: ml-1m.zip}
+dataset:
+  kind: csv
+  name: my-shop
+  path: ratings.csv                                 # relative to the config file
+  columns: {user: customer, item: sku, rating: stars, timestamp: when}
+  scale: {minimum: 1, maximum: 5, step: 1}
+dataset: {kind: synthetic, like: ml-100k, seed: 1}
+"""
+
+from typing import Annotated, Any, Literal, Self
+
+from pydantic import (
+    AfterValidator,
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    GetJsonSchemaHandler,
+    StringConstraints,
+    WithJsonSchema,
+    model_validator,
+)
+from pydantic.json_schema import JsonSchemaValue
+from pydantic_core import CoreSchema
+
+from dpmf_cli.datasets import catalog
+from dpmf_cli.datasets.entry import Entry
+from dpmf_cli.errors import DpmfError
+from dpmf_cli.ratings import Scale
+
+_SYNTHETIC = "synthetic-"
+
+
+def _catalog_key(name: str) -> str:
+    try:
+        return catalog.entry(name).key
+    except DpmfError as error:
+        raise ValueError(str(error)) from None
+
+
+_KEYS = {"type": "string", "enum": list(catalog.ENTRIES)}
+CatalogKey = Annotated[str, AfterValidator(_catalog_key), WithJsonSchema(_KEYS)]
+Name = Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]*$", max_length=80)]
+Column = Annotated[str, Field(min_length=1)] | Annotated[int, Field(ge=0)]
+Count = Annotated[int, Field(ge=1, le=2**31 - 1)]
+
+
+class _Model(BaseModel):
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+
+class CatalogSpec(_Model):
+    """A data set of the catalog, looked for in the data folder, or at `path` (a file, archive or folder)."""
+
+    kind: Literal["catalog"] = "catalog"
+    name: CatalogKey
+    path: str | None = None
+
+    @property
+    def key(self) -> str:
+        return self.name
+
+
+class CsvColumns(_Model):
+    """Which columns hold what: names, or 0-based numbers in a file without a header line.
+
+    `epsilon` is a privacy budget per rating, where users state their own.
+    """
+
+    user: Column
+    item: Column
+    rating: Column
+    timestamp: Column | None = None
+    epsilon: Column | None = None
+
+    @property
+    def by_role(self) -> dict[str, str | int]:
+        return {role: column for role, column in self if column is not None}
+
+
+class ScaleSpec(_Model):
+    """The rating scale, as the site fixes it; `step: 0` means that any value between is possible."""
+
+    minimum: float = Field(allow_inf_nan=False)
+    maximum: float = Field(allow_inf_nan=False)
+    step: float = Field(default=0.0, ge=0, allow_inf_nan=False)
+
+    @model_validator(mode="after")
+    def _ordered(self) -> Self:
+        if not self.minimum < self.maximum:
+            raise ValueError(f"minimum {self.minimum:g} is not below maximum {self.maximum:g}")
+        if self.step:
+            steps = (self.maximum - self.minimum) / self.step
+            if abs(steps - round(steps)) > 1e-6:
+                raise ValueError(
+                    f"no whole number of steps of {self.step:g} fits between minimum and maximum"
+                )
+        return self
+
+    @property
+    def scale(self) -> Scale:
+        return Scale(self.minimum, self.maximum, self.step)
+
+
+class CsvSpec(_Model):
+    """A ratings file of the user's own; `path` is relative to the config file.
+
+    duplicates   a (user, item) pair that stands twice is refused (error), or its last line kept, or averaged
+    """
+
+    kind: Literal["csv"]
+    name: Name
+    path: str = Field(min_length=1)
+    columns: CsvColumns
+    separator: Annotated[str, StringConstraints(pattern=r'^[^"\r\n]$')] = ","
+    header: bool = True
+    scale: ScaleSpec
+    duplicates: Literal["error", "last", "mean"] = "error"
+
+    @model_validator(mode="after")
+    def _coherent(self) -> Self:
+        if self.name in catalog.ENTRIES or self.name.startswith(_SYNTHETIC):
+            raise ValueError(f'the name "{self.name}" means another data set; choose one of your own')
+        columns = list(self.columns.by_role.values())
+        if not self.header and any(isinstance(column, str) for column in columns):
+            raise ValueError("with `header: false`, columns are 0-based numbers")
+        if len(set(columns)) < len(columns):
+            raise ValueError("a column serves as two")
+        return self
+
+    @property
+    def key(self) -> str:
+        return self.name
+
+
+class SyntheticSpec(_Model):
+    """Made-up ratings in the image of a catalog entry; the same seed makes the same ratings."""
+
+    kind: Literal["synthetic"]
+    like: CatalogKey
+    seed: int = Field(default=1, ge=0)
+    users: Count | None = None
+    items: Count | None = None
+    ratings: Count | None = None
+
+    @model_validator(mode="after")
+    def _possible(self) -> Self:
+        users, items, ratings = self.shape
+        if not max(users, items) <= ratings <= users * items:
+            raise ValueError(
+                f"{ratings} ratings do not fit {users} users and {items} items: each needs one at least, and "
+                "each pair has one at most"
+            )
+        return self
+
+    @property
+    def key(self) -> str:
+        return _SYNTHETIC + self.like
+
+    @property
+    def entry(self) -> Entry:
+        return catalog.entry(self.like)
+
+    @property
+    def shape(self) -> tuple[int, int, int]:
+        """(users, items, ratings), each as overridden or as the original has it."""
+        expected = self.entry.expected
+        return (
+            self.users or expected.users,
+            self.items or expected.items,
+            self.ratings or expected.ratings,
+        )
+
+
+AnySpec = CatalogSpec | CsvSpec | SyntheticSpec
+
+
+def _from_name(value: Any) -> Any:
+    """`ml-100k` stands for `{kind: catalog, name: ml-100k}`, `synthetic-ml-100k` for seed 1 of that."""
+    if not isinstance(value, str):
+        return value
+    like = value.removeprefix(_SYNTHETIC)
+    if like != value:
+        return {"kind": "synthetic", "like": like}
+    return {"kind": "catalog", "name": value}
+
+
+class _OrName:
+    """Adds the plain name to the JSON schema, which cannot see into a validator."""
+
+    def __get_pydantic_json_schema__(
+        self, core_schema: CoreSchema, handler: GetJsonSchemaHandler
+    ) -> JsonSchemaValue:
+        names = [*catalog.ENTRIES, *(_SYNTHETIC + key for key in catalog.ENTRIES)]
+        return {"anyOf": [{"type": "string", "enum": names}, handler(core_schema)]}
+
+
+DatasetSpec = Annotated[
+    CatalogSpec | CsvSpec | SyntheticSpec,
+    Field(discriminator="kind"),
+    BeforeValidator(_from_name),
+    _OrName(),
+]

@@ -1,0 +1,17 @@
+"""Errors of predictions."""
+
+import numpy as np
+from numpy.typing import NDArray
+
+
+def root_mean_squared_errors(
+    predictions: NDArray[np.floating], values: NDArray[np.floating]
+) -> NDArray[np.float64]:
+    """(E,) RMSE of predictions (n, E) against values (n,): Friedman et al. 2016, equation 18.
+
+    Each column is summed on its own, in float64: its figure does not depend on the other columns. A model
+    that diverged (a prediction that is not finite) has the error inf.
+    """
+    squares = np.square(predictions.T.astype(np.float64, order="C") - values)
+    errors = np.sqrt([np.add.reduce(row) / len(values) for row in squares])
+    return np.where(np.isnan(errors), np.inf, errors)

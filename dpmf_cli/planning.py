@@ -1,0 +1,88 @@
+"""What `dpmf plan` says."""
+
+import json
+from pathlib import Path
+
+from dpmf_cli.config import ExperimentConfig
+from dpmf_cli.datasets import Sizes, sizes_of
+from dpmf_cli.plan import Plan, make_plan
+from dpmf_cli.report.layout import Group, TextTable, terminal
+from dpmf_cli.store import Store
+
+
+def plan_without_parsing(
+    config: ExperimentConfig, *, base: Path, data: Path, cache: Path, store: Store
+) -> tuple[Plan, Sizes]:
+    """The plan of a config from what is known of its data without reading them."""
+    sizes = sizes_of(config.dataset, data=data, cache=cache, base=base)
+    plan = make_plan(
+        config,
+        dataset=config.dataset.key,
+        checksum=sizes.checksum,
+        users=sizes.users,
+        items=sizes.items,
+        ratings=sizes.ratings,
+        store=store,
+    )
+    return plan, sizes
+
+
+def describe(config: ExperimentConfig, plan: Plan, sizes: Sizes, jobs: int, *, as_json: bool) -> str:
+    """A plan as a table or as JSON."""
+    seconds, peak = plan.seconds(jobs), plan.peak_bytes(jobs)
+    if as_json:
+        record = {
+            "name": config.name,
+            "dataset": config.dataset.key,
+            "users": sizes.users,
+            "items": sizes.items,
+            "ratings": sizes.ratings,
+            "sizes": "counted" if sizes.counted else "expected",
+            "processes": jobs,
+            "seconds": round(seconds, 3),
+            "peak_bytes": int(peak),
+            "algorithms": [
+                {
+                    "label": part.entry.name,
+                    "tasks": part.total,
+                    "done": part.done,
+                    "left": len(part.left),
+                    "epsilons_left": max((len(task.epsilons) for task in part.left), default=0),
+                    "seconds_left": round(part.seconds_left, 3),
+                }
+                for part in plan.entries
+            ],
+        }
+        return json.dumps(record, indent=2, ensure_ascii=False) + "\n"
+    rows = [
+        (
+            part.entry.name,
+            str(part.total),
+            str(part.done),
+            str(len(part.left)),
+            str(max((len(task.epsilons) for task in part.left), default=0)),
+            duration(part.seconds_left),
+        )
+        for part in plan.entries
+    ]
+    source = "counted" if sizes.counted else "as expected: the data are not read yet"
+    title = f"{config.name}: {config.dataset.key}, {sizes.ratings:,} ratings by {sizes.users:,} users "
+    return terminal(
+        TextTable(
+            header=("algorithm", "tasks", "done", "left", "ε left", "one core"),
+            alignment="lrrrrr",
+            groups=(Group(f"{title}of {sizes.items:,} items ({source})", tuple(rows)),),
+            notes=(
+                f"left: {len(plan.left)} of {plan.total} tasks, about {duration(seconds)} in {jobs} "
+                f"process{'es' if jobs > 1 else ''}, up to {peak / 2**30:.2f} GiB of memory in all",
+                "times are estimates within about a factor 2, kernels compiled",
+            ),
+        )
+    )
+
+
+def duration(seconds: float) -> str:
+    """`0 s`, `45 s`, `3 min`, `2.5 h`."""
+    if seconds < 100:
+        return f"{seconds:.0f} s"
+    return f"{seconds / 60:.0f} min" if seconds < 6000 else f"{seconds / 3600:.1f} h"

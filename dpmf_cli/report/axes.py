@@ -1,0 +1,56 @@
+"""The axes of an RMSE-over-ε figure: where they begin and end, and what is written on them."""
+
+from collections.abc import Sequence
+
+import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.ticker import FixedLocator, FuncFormatter, NullLocator
+from numpy.typing import NDArray
+
+from dpmf_cli.evaluation.curves import Measured
+
+
+def rmse_limits(curves: Sequence[NDArray[np.float64]], baselines: Sequence[float]) -> tuple[float, float]:
+    """The y axis: from a little below the best RMSE to a little above the worst baseline, GA in the papers.
+
+    At small ε a curve may be many times worse, and is cut so as not to squash the rest. Every curve's best
+    point is kept in sight, though, up to twice the worst baseline. Without baselines the axis ends at the
+    highest RMSE or twice the lowest, whichever is less. `curves` are mean RMSEs (E,), not all infinite.
+    """
+    finite = [curve[np.isfinite(curve)] for curve in curves]
+    best = [float(curve.min()) for curve in finite if len(curve)]
+    lowest = min([*best, *baselines])
+    if baselines:
+        ceiling = max(max(baselines), min(max(best, default=0.0), 2 * max(baselines)))
+    else:
+        ceiling = min(max(float(curve.max()) for curve in finite if len(curve)), 2 * lowest)
+    margin = 0.06 * (ceiling - lowest) or 0.05 * ceiling
+    return lowest - margin, ceiling + margin
+
+
+def epsilon_ticks(low: float, high: float) -> list[float]:
+    """Ticks 1, 2, 5 of every decade in [low, high]; over more than four decades the powers of ten."""
+    decades = np.arange(np.floor(np.log10(low)), np.ceil(np.log10(high)) + 1)
+    steps = (1, 2, 5) if high <= 1e4 * low else (1,)
+    # Read from decimal text: 0.3 exactly, not 3 · 10⁻¹ with a rounding error that may leave the range.
+    ticks = [float(f"{step}e{decade:.0f}") for decade in decades for step in steps]
+    return [tick for tick in ticks if low <= tick <= high]
+
+
+def scale_axes(axes: Axes, curves: Sequence[Measured], baselines: Sequence[float]) -> None:
+    """Set limits, ticks and names of both axes, for complete curves and baseline RMSEs."""
+    smallest = min(float(curve.epsilons[0]) for curve in curves)
+    largest = max(float(curve.epsilons[-1]) for curve in curves)
+    pad = (largest / smallest) ** 0.02 if largest > smallest else 2.0
+    axes.set_xscale("log")
+    axes.set_xlim(smallest / pad, largest * pad)
+    axes.xaxis.set_major_locator(FixedLocator(epsilon_ticks(smallest / pad, largest * pad)))
+    axes.xaxis.set_major_formatter(FuncFormatter(lambda tick, _: f"{tick:g}"))
+    axes.xaxis.set_minor_locator(NullLocator())
+    axes.set_ylim(*rmse_limits([curve.mean() for curve in curves], baselines))
+    proved = all(np.allclose(curve.claimed, curve.provable) for curve in curves)
+    axes.set_xlabel(
+        f"total ε, {'claimed and provable' if proved else 'as claimed (what is provable differs)'}"
+    )
+    axes.set_ylabel("RMSE")
+    axes.spines[["top", "right"]].set_visible(False)

@@ -1,0 +1,84 @@
+"""An experiment's curves as tidy CSV, one row per curve and ε: the numbers behind the figure."""
+
+import csv
+import io
+import math
+from collections.abc import Iterator
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dpmf_cli.evaluation.crossings import curve_stream, is_complete
+from dpmf_cli.evaluation.curves import Experiment, Measured
+from dpmf_cli.evaluation.statistics import (
+    percentile_interval,
+    replicate_means,
+    sd_over_folds,
+    sd_over_runs,
+)
+
+COLUMNS = (
+    "dataset",
+    "neighbours",
+    "mode",
+    "algorithm",
+    "label",
+    "epsilon",
+    "rmse",
+    "sd_folds",
+    "sd_runs",
+    "low",
+    "high",
+    "claimed",
+    "provable",
+    "folds",
+    "runs",
+)
+
+
+def band(experiment: Experiment, curve: Measured) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """(E,), (E,) the 95 % interval of a complete curve's mean RMSE at each ε, drawn as its crossings are.
+
+    NaN where there is none: one fold and one run, or an ε at which a model diverged.
+    """
+    finite = np.where(np.isfinite(curve.rmse), curve.rmse, np.nan)
+    drawn = replicate_means(finite, rng=curve_stream(experiment, curve))
+    if drawn.over == "none":
+        return np.full_like(curve.epsilons, np.nan), np.full_like(curve.epsilons, np.nan)
+    return percentile_interval(drawn.curves)
+
+
+def curves_csv(experiment: Experiment) -> str:
+    """Curves, then baselines, with the columns `COLUMNS`; lines end in \\n.
+
+    `sd_folds` and `sd_runs` are standard deviations over folds and over the runs of a fold; `low` and `high`
+    the 95 % interval of the mean (`evaluation.statistics`). Floats are written by `repr`, so the same results
+    give the same bytes and no digit is lost. A figure that cannot be had (one fold, one run, a task without
+    a result) is left empty.
+    """
+    stream = io.StringIO()
+    writer = csv.writer(stream, lineterminator="\n")
+    writer.writerow(COLUMNS)
+    for measured in (*experiment.curves, *experiment.baselines):
+        writer.writerows(_rows(experiment, measured))
+    return stream.getvalue()
+
+
+def _rows(experiment: Experiment, measured: Measured) -> Iterator[list[str]]:
+    folds, runs, points = measured.rmse.shape
+    figures = np.full((5, points), np.nan)
+    if is_complete(measured):
+        with np.errstate(invalid="ignore"):
+            low, high = band(experiment, measured)
+            spread = sd_over_folds(measured.rmse), sd_over_runs(measured.rmse)
+        figures = np.stack([measured.mean(), *spread, low, high])
+    names = [experiment.dataset, measured.neighbours, measured.mode, measured.algorithm, measured.label]
+    for epsilon, column, claimed, provable in zip(
+        measured.epsilons, figures.T, measured.claimed, measured.provable, strict=True
+    ):
+        numbers = [epsilon, *column, claimed, provable]
+        yield [*names, *map(_exact, numbers), str(folds), str(runs)]
+
+
+def _exact(value: float) -> str:
+    return "" if math.isnan(value) else repr(float(value))

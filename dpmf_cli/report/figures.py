@@ -1,0 +1,188 @@
+"""The figure of an experiment: RMSE over ε, as Friedman et al.'s figures 2 and 4.
+
+One line per algorithm with its 95 % band, the baselines as thin horizontal lines, crossings as open markers,
+and every line labelled at its end. Drawn with matplotlib's objects: no pyplot, no window, no global state but
+the style for the time of drawing. Equal results give equal bytes.
+"""
+
+import io
+import textwrap
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import matplotlib.style
+import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.backends.backend_agg import FigureCanvasAgg
+from matplotlib.figure import Figure
+
+from dpmf_cli.errors import DpmfError, did_you_mean
+from dpmf_cli.evaluation.crossings import BASELINES, is_complete, measure_crossing
+from dpmf_cli.evaluation.curves import Experiment, Measured
+from dpmf_cli.report.axes import scale_axes
+from dpmf_cli.report.curves import band
+from dpmf_cli.report.labels import spread
+
+FORMATS = ("png", "svg")
+
+#: Okabe & Ito's palette, safe for colour-blind readers, without the yellow that fades on white.
+_COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#56B4E9", "#E69F00", "#000000")
+#: One per kind of neighbours and mode, and on again where the colours run out.
+_DASHES = ("-", "--", ":", "-.")
+_GREY = "#666666"
+
+_STYLE = {"font.family": "DejaVu Sans", "font.size": 9.0, "svg.hashsalt": "dpmf", "svg.fonttype": "path"}
+#: Without matplotlib's version and the date, which would change the bytes.
+_METADATA: dict[str, dict[str, Any]] = {"png": {"Software": None}, "svg": {"Creator": None, "Date": None}}
+
+# Inches.
+_WIDTH, _HEIGHT, _LEFT, _TOP = 7.0, 4.6, 0.65, 0.4
+_LABEL_GAP, _LABEL_OFFSET = 0.16, 0.18
+_NOTE_LINE = 0.145
+# Points, and how many characters of that size fill a line of the figure.
+_NOTE_SIZE, _NOTE_CHARACTERS = 7.0, 120
+
+
+@dataclass(frozen=True)
+class _End:
+    """The end of a drawn line, to be labelled there; ε and RMSE are data coordinates, NaN if off the axes."""
+
+    text: str
+    colour: str
+    epsilon: float
+    rmse: float
+
+
+def figure_bytes(
+    experiment: Experiment,
+    form: str = "png",
+    *,
+    neighbours: str | None = None,
+    mode: str | None = None,
+    dpi: int = 150,
+) -> bytes:
+    """The figure as PNG or SVG, of all curves or of those with the given neighbours and mode.
+
+    Incomplete curves and baselines are named below the figure and not drawn. Raises `DpmfError` for an
+    unknown format, and where there is no complete curve to draw.
+    """
+    if form not in FORMATS:
+        raise DpmfError(f'unknown figure format "{form}"{did_you_mean(form, FORMATS)}')
+    chosen = [
+        curve
+        for curve in experiment.curves
+        if neighbours in (None, curve.neighbours) and mode in (None, curve.mode)
+    ]
+    if not any(is_complete(curve) and np.isfinite(curve.mean()).any() for curve in chosen):
+        raise DpmfError(f"{experiment.name}: no complete curve to plot; finish it with `dpmf run`")
+    buffer = io.BytesIO()
+    with matplotlib.style.context(["default", _STYLE]):
+        draw(experiment, chosen).savefig(buffer, format=form, dpi=dpi, metadata=_METADATA[form])
+    return buffer.getvalue()
+
+
+def draw(experiment: Experiment, chosen: Sequence[Measured]) -> Figure:
+    """The figure of the `chosen` curves of `experiment`, in whatever style is set; one at least is complete."""
+    figure = Figure(figsize=(_WIDTH, _HEIGHT))
+    FigureCanvasAgg(figure)
+    axes = figure.add_axes((0.1, 0.2, 0.7, 0.7))
+    complete = [curve for curve in chosen if is_complete(curve)]
+    baselines = [baseline for baseline in experiment.baselines if is_complete(baseline)]
+    scale_axes(axes, complete, [_level(baseline) for baseline in baselines])
+
+    kinds = list(dict.fromkeys((curve.neighbours, curve.mode) for curve in chosen))
+    ends = [_draw_baseline(axes, baseline) for baseline in baselines]
+    for index, curve in enumerate(chosen):
+        if is_complete(curve):
+            turn, colour = divmod(index, len(_COLOURS))
+            dashes = _DASHES[(kinds.index((curve.neighbours, curve.mode)) + turn) % len(_DASHES)]
+            ends.append(_draw_curve(axes, experiment, curve, _COLOURS[colour], dashes))
+    axes.set_title(_title(experiment, kinds), loc="left")
+
+    notes = _notes(experiment, chosen, axes.get_ylim()[1])
+    bottom = 0.6 + _NOTE_LINE * len(notes)
+    figure.text(0.012, 0.012, "\n".join(notes), fontsize=_NOTE_SIZE, color=_GREY, va="bottom")
+    width = _WIDTH - _LEFT - _LABEL_OFFSET - _label_width(figure, ends) - 0.1
+    height = _HEIGHT - _TOP - bottom
+    axes.set_position((_LEFT / _WIDTH, bottom / _HEIGHT, width / _WIDTH, height / _HEIGHT))
+    _label_ends(axes, ends, gap=_LABEL_GAP / height, offset=_LABEL_OFFSET / width)
+    return figure
+
+
+def _title(experiment: Experiment, kinds: Sequence[tuple[str, str]]) -> str:
+    neighbours = dict.fromkeys(kind[0] for kind in kinds)
+    modes = dict.fromkeys(f"{kind[1]} mode" for kind in kinds)
+    folds = "1 fold" if experiment.folds == 1 else f"{experiment.folds} folds"
+    runs = "1 run" if experiment.runs == 1 else f"{experiment.runs} runs"
+    return ", ".join([experiment.title, *neighbours, *modes, f"{folds} × {runs}"])
+
+
+def _level(baseline: Measured) -> float:
+    return float(baseline.rmse[:, :, 0].mean())
+
+
+def _draw_baseline(axes: Axes, baseline: Measured) -> _End:
+    level = _level(baseline)
+    axes.axhline(level, color=_GREY, linewidth=0.7, zorder=1)
+    name = "clean MF" if baseline.algorithm == "als" else baseline.algorithm.upper()
+    return _End(f"{name} {level:.3f}", _GREY, axes.get_xlim()[1], level)
+
+
+def _draw_curve(axes: Axes, experiment: Experiment, curve: Measured, colour: str, dashes: str) -> _End:
+    mean = np.where(np.isfinite(curve.mean()), curve.mean(), np.nan)
+    axes.fill_between(curve.epsilons, *band(experiment, curve), color=colour, alpha=0.18, linewidth=0)
+    axes.plot(curve.epsilons, mean, dashes, color=colour, linewidth=1.6, marker="o", markersize=2.4)
+    for key in BASELINES:
+        baseline = experiment.baseline(key)
+        crossing = baseline and measure_crossing(experiment, curve, baseline)
+        if baseline and crossing and crossing.reproduced is not None:
+            at = ([crossing.reproduced], [_level(baseline)])
+            axes.plot(*at, "o", markersize=6, markerfacecolor="white", markeredgecolor=colour, zorder=4)
+    return _End(curve.label, colour, float(curve.epsilons[-1]), float(mean[-1]))
+
+
+def _notes(experiment: Experiment, chosen: Sequence[Measured], ceiling: float) -> list[str]:
+    """The lines below the figure: what bands and markers mean, what is cut and what is missing."""
+    folds, runs, _ = chosen[0].rmse.shape
+    if folds > 1:
+        over = f"the {folds} folds, widened for their overlapping training sets"
+    else:
+        over = "the runs of the one fold"
+    bands = [f"Bands: 95 % bootstrap interval of the mean over {over}."] if folds * runs > 1 else []
+    notes = ["Circles: crossings of IA and GE."]
+    cut = [curve.label for curve in chosen if is_complete(curve) and not (curve.mean() <= ceiling).all()]
+    if cut:
+        notes.append(f"Cut at the top: {', '.join(cut)}.")
+    missing = [one.label for one in (*chosen, *experiment.baselines) if not is_complete(one)]
+    if missing:
+        notes.append(f"Incomplete and not drawn: {', '.join(missing)}.")
+    return [*bands, *textwrap.wrap(" ".join(notes), _NOTE_CHARACTERS)]
+
+
+def _label_width(figure: Figure, ends: Sequence[_End]) -> float:
+    """Width of the widest label, in inches."""
+    texts = [figure.text(0, 0, end.text) for end in ends]
+    width = max(text.get_window_extent().width for text in texts) / figure.dpi
+    for text in texts:
+        text.remove()
+    return float(width)
+
+
+def _label_ends(axes: Axes, ends: Sequence[_End], *, gap: float, offset: float) -> None:
+    """Write the labels in a column right of the axes, tied to their lines; `gap`, `offset` in axes units."""
+    to_axes = axes.transData + axes.transAxes.inverted()
+    points = np.array([to_axes.transform((end.epsilon, end.rmse)) for end in ends])
+    heights = [min(float(y), 1.0) if np.isfinite(y) else 1.0 for y in points[:, 1]]
+    for end, x, y, label in zip(ends, points[:, 0], heights, spread(heights, gap, 0.0, 1.0), strict=True):
+        axes.plot(
+            [x, 1 + offset * 0.8],
+            [y, label],
+            transform=axes.transAxes,
+            color=end.colour,
+            linewidth=0.7,
+            alpha=0.7,
+            clip_on=False,
+            zorder=0,
+        )
+        axes.text(1 + offset, label, end.text, transform=axes.transAxes, va="center", color=end.colour)

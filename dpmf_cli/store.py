@@ -1,0 +1,149 @@
+"""The store: one atomic file per task result, named by what it depends on.
+
+    results/tasks/<dataset>/<algorithm>-<hash of settings>/fold03-run1-<hash of its ε grid>.json
+
+A file holds the results of one fit. Its name says everything that its content depends on, so a file is
+never changed, two runs at once write the same bytes, and a refined grid adds files beside the old ones.
+"""
+
+import errno
+import hashlib
+import json
+import math
+import os
+import tempfile
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from dpmf_cli import __version__
+from dpmf_cli.errors import DpmfError
+from dpmf_cli.tasks import Task, TaskResult
+
+FORMAT = 1
+"""Raised when a result file changes its meaning."""
+
+
+def write_atomically(path: Path, data: bytes) -> None:
+    """Writes a file so that it is either there whole or not at all: temporary file, fsync, rename.
+
+    Raises DpmfError where the folder cannot be written or the disk is full.
+    """
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        descriptor, temporary = tempfile.mkstemp(prefix=f".{path.name}.", dir=path.parent)
+        try:
+            with os.fdopen(descriptor, "wb") as file:
+                file.write(data)
+                file.flush()
+                os.fsync(file.fileno())
+            os.replace(temporary, path)
+        except BaseException:
+            Path(temporary).unlink(missing_ok=True)
+            raise
+    except OSError as error:
+        raise DpmfError(_cannot_write(path, error)) from None
+
+
+def _cannot_write(path: Path, error: OSError) -> str:
+    if error.errno == errno.ENOSPC:
+        fix = "free some space and run the same command again"
+    else:
+        fix = "make the folder writable, or name another with --results"
+    return f"{path}: cannot be written: {error.strerror or error}; {fix}. Finished tasks are kept"
+
+
+def encode(value: Any) -> bytes:
+    """Strict, canonical JSON: sorted keys, shortest exact floats, infinities as the string "inf"."""
+    return (json.dumps(_finite(value), sort_keys=True, allow_nan=False, ensure_ascii=False) + "\n").encode()
+
+
+def _finite(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {key: _finite(item) for key, item in value.items()}
+    if isinstance(value, list | tuple):
+        return [_finite(item) for item in value]
+    return "inf" if isinstance(value, float) and math.isinf(value) else value
+
+
+@dataclass(frozen=True)
+class Store:
+    """The results folder. `warn` is told, once per file, of files that are damaged and will be made anew."""
+
+    root: Path
+    warn: Callable[[str], None] = lambda message: None
+
+    def check_writable(self) -> None:
+        """Raises DpmfError, before any work, where results could not be kept."""
+        probe = self.root / f".dpmf-{os.getpid()}"
+        write_atomically(probe, b"")
+        probe.unlink(missing_ok=True)
+
+    def read(self, task: Task) -> dict[float, TaskResult]:
+        """What is known for the task's fold and run: for each ε found, the result of the fit that holds it."""
+        known: dict[float, TaskResult] = {}
+        for path in sorted(self._folder(task).glob(f"{_stem(task)}-*.json")):
+            result = self._read_file(path, task)
+            if result is not None:
+                known.update(dict.fromkeys(result.epsilons, result))
+        return known
+
+    def missing(self, task: Task) -> Task | None:
+        """The task with only those ε that have no result yet, or None where all have one."""
+        known = self.read(task)
+        left = tuple(epsilon for epsilon in task.epsilons if epsilon not in known)
+        return replace(task, epsilons=left) if left else None
+
+    def write(self, task: Task, result: TaskResult) -> None:
+        body = {
+            "format": FORMAT,
+            "settings": task.settings,
+            "fold": task.fold,
+            "run": task.run,
+            "epsilons": result.epsilons,
+            "rmse": result.rmse,
+            "claimed": result.claimed,
+            "provable": result.provable,
+            "ledger": result.ledger,
+        }
+        body["sha256"] = hashlib.sha256(encode(body)).hexdigest()
+        write_atomically(self.path(task), encode(body))
+
+    def path(self, task: Task) -> Path:
+        grid = hashlib.sha256(encode(task.epsilons)).hexdigest()[:8]
+        return self._folder(task) / f"{_stem(task)}-{grid}.json"
+
+    def _folder(self, task: Task) -> Path:
+        name = f"{task.algorithm.algorithm}-{task.settings_hash[:16]}"
+        return self.root / "tasks" / task.dataset / name
+
+    def _read_file(self, path: Path, task: Task) -> TaskResult | None:
+        try:
+            body = json.loads(path.read_bytes())
+            digest = body.pop("sha256")
+            version = body["format"]
+        except OSError as error:
+            raise DpmfError(f"{path}: cannot be read: {error.strerror or error}") from None
+        except (ValueError, KeyError, TypeError, AttributeError):
+            self.warn(f"{path}: damaged (not a whole result file); its task is computed again")
+            return None
+        if version != FORMAT:
+            raise DpmfError(
+                f"{path}: written in format {version} by another version of dpmf (this is {__version__}, "
+                f"format {FORMAT}); use that version, or name another folder with --results"
+            )
+        if hashlib.sha256(encode(body)).hexdigest() != digest or body["settings"] != task.settings:
+            self.warn(f"{path}: damaged (its checksum does not fit); its task is computed again")
+            return None
+        return TaskResult(
+            *(
+                tuple(float(number) for number in body[key])
+                for key in ("epsilons", "rmse", "claimed", "provable")
+            ),
+            ledger=tuple(body["ledger"]),
+        )
+
+
+def _stem(task: Task) -> str:
+    return f"fold{task.fold:03d}-run{task.run:03d}"

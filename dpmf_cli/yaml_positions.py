@@ -1,0 +1,111 @@
+"""YAML with the place of every key and value, so that an error can say file:line:column."""
+
+import re
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from dpmf_cli.errors import DpmfError
+
+MAXIMUM_DEPTH = 16
+MAXIMUM_VALUES = 20_000
+
+Step = str | int
+"""A key of a mapping or an index of a list."""
+
+
+@dataclass(frozen=True)
+class Place:
+    """1-based line and column."""
+
+    line: int
+    column: int
+
+
+@dataclass
+class Document:
+    """A parsed YAML file: plain data, and where each key and each value of it stands."""
+
+    path: Path
+    data: Any
+    keys: dict[tuple[Step, ...], Place] = field(default_factory=dict)
+    values: dict[tuple[Step, ...], Place] = field(default_factory=dict)
+
+    def place_of(self, path: tuple[Step, ...], *, key: bool) -> Place:
+        """Where the key or value at `path` stands, or the nearest enclosing one that is in the file."""
+        for length in range(len(path), 0, -1):
+            prefix = path[:length]
+            at = (self.keys if key else self.values).get(prefix) or self.values.get(prefix)
+            if at:
+                return at
+        return Place(1, 1)
+
+
+class _Loader(yaml.SafeLoader):
+    """Safe YAML in which `1e-3` is a number, as everywhere else but in YAML 1.1."""
+
+
+_Loader.yaml_implicit_resolvers = {
+    first: list(resolvers) for first, resolvers in yaml.SafeLoader.yaml_implicit_resolvers.items()
+}
+_Loader.add_implicit_resolver(
+    "tag:yaml.org,2002:float",
+    re.compile(r"^[-+]?(?:[0-9][0-9_]*\.?[0-9_]*|\.[0-9][0-9_]*)[eE][-+]?[0-9]+$"),
+    list("-+0123456789."),
+)
+
+
+def read(path: Path) -> Document:
+    """Parses a YAML file. Raises DpmfError, with its place, for whatever is not one mapping of plain data."""
+    try:
+        text = path.read_bytes().decode("utf-8-sig")
+    except FileNotFoundError:
+        raise DpmfError(f"{path}: no such file; the shipped configs are in configs/") from None
+    except (OSError, UnicodeDecodeError) as error:
+        raise DpmfError(f"{path}: cannot be read as UTF-8 text: {error}") from None
+    loader = _Loader(text)
+    try:
+        node = loader.get_single_node()
+        document = Document(path, None)
+        if node is None:
+            raise DpmfError(f"{path}:1:1: the file is empty; it needs at least `dataset` and `algorithms`")
+        document.data = _build(loader, node, (), document)
+    except yaml.MarkedYAMLError as error:
+        mark = error.problem_mark
+        at = f"{mark.line + 1}:{mark.column + 1}" if mark else "1:1"
+        raise DpmfError(f"{path}:{at}: not valid YAML: {error.problem}") from None
+    except (yaml.YAMLError, RecursionError, ValueError) as error:
+        raise DpmfError(f"{path}:1:1: not valid YAML: {error}") from None
+    finally:
+        loader.dispose()
+    if not isinstance(document.data, dict):
+        raise DpmfError(f"{path}:1:1: a config is a mapping of keys to values")
+    return document
+
+
+def _build(loader: _Loader, node: yaml.Node, path: tuple[Step, ...], document: Document) -> Any:
+    """The plain data of a node, its places noted. Aliases are followed, within limits: nested ones can blow
+    a few bytes up to gigabytes, and one inside its own anchor never ends."""
+    if len(path) > MAXIMUM_DEPTH or len(document.values) > MAXIMUM_VALUES:
+        raise DpmfError(f"{_at(document.path, node)}: too large or nested too deep for a config")
+    document.values[path] = Place(node.start_mark.line + 1, node.start_mark.column + 1)
+    if isinstance(node, yaml.MappingNode):
+        mapping: dict[str, Any] = {}
+        for key_node, value_node in node.value:
+            key = loader.construct_object(key_node)
+            if not isinstance(key, str):
+                raise DpmfError(f"{_at(document.path, key_node)}: key {key!r} is not a word; put it in quotes")
+            if key in mapping:
+                raise DpmfError(f'{_at(document.path, key_node)}: duplicate key "{key}"; keep one of the two')
+            document.keys[(*path, key)] = Place(key_node.start_mark.line + 1, key_node.start_mark.column + 1)
+            mapping[key] = _build(loader, value_node, (*path, key), document)
+        return mapping
+    if isinstance(node, yaml.SequenceNode):
+        return [_build(loader, child, (*path, index), document) for index, child in enumerate(node.value)]
+    return loader.construct_object(node)
+
+
+def _at(path: Path, node: yaml.Node) -> str:
+    return f"{path}:{node.start_mark.line + 1}:{node.start_mark.column + 1}"

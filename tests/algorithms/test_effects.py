@@ -1,0 +1,72 @@
+"""Algorithms 1 and 2 by hand, and their budget."""
+
+import numpy as np
+import pytest
+from scipy import stats
+
+from dpmf_cli.algorithms.effects import EffectsBudget, EffectsParameters, bounded_effects
+from dpmf_cli.privacy.ledger import Ledger
+from dpmf_cli.ratings import Ratings, Scale
+from dpmf_cli.streams import Streams
+
+# Users 0 and 1 rate items 0 and 1; user 2 and item 2 have no rating.
+TINY = Ratings(
+    np.array([0, 0, 1], np.int32), np.array([0, 1, 0], np.int32), np.array([5, 2, 4], np.float32), 3, 3, Scale(1, 5, 1)
+)  # fmt: skip
+
+
+def effects_of(ratings: Ratings, epsilon: float, run: int = 0, **parameters: float):  # type: ignore[no-untyped-def]
+    ledger = Ledger([epsilon])
+    budget = EffectsBudget(0.2 * ledger.epsilons, 0.5 * ledger.epsilons, 0.3 * ledger.epsilons)
+    streams = Streams(0, "tiny", "effects", 0, run)
+    return bounded_effects(ratings, EffectsParameters(**parameters), budget, streams=streams, ledger=ledger), ledger
+
+
+def test_known_answer() -> None:
+    effects, _ = effects_of(TINY, np.inf, beta_m=1, beta_u=2)
+    overall = 11 / 3
+    items = [(9 + overall) / 3, (2 + overall) / 2, overall]
+    assert effects.overall == pytest.approx([overall])
+    assert effects.items[:, 0] == pytest.approx(items)
+    residuals = [5 - items[0], 2 - items[1], 4 - items[0]]
+    mean = sum(residuals) / 3
+    users = [(residuals[0] + residuals[1] + 2 * mean) / 4, (residuals[2] + 2 * mean) / 3, mean]
+    assert effects.users[:, 0] == pytest.approx(users)
+
+
+def test_averages_are_clamped() -> None:
+    effects, _ = effects_of(TINY, 0.001, beta_m=0, beta_u=0, user_clamp=1.5)
+    assert effects.items.min() >= 1
+    assert effects.items.max() <= 5
+    assert np.abs(effects.users).max() <= 1.5
+
+
+def test_each_step_has_its_part_of_the_budget() -> None:
+    _, ledger = effects_of(TINY, 2.0)
+    assert {entry.step: float(entry.claimed[0]) for entry in ledger.entries} == pytest.approx(
+        {
+            "global average": 0.2,
+            "item averages": 1.0,
+            "global average of residuals": 0.2,
+            "user averages": 0.6,
+        }
+    )
+    assert {entry.sensitivity.value for entry in ledger.entries} == {4.0}
+
+
+def test_item_averages_carry_laplace_noise_of_the_scale_that_the_ledger_says() -> None:
+    n_items, count = 4000, 50
+    items = np.repeat(np.arange(n_items, dtype=np.int32), count)
+    users = np.tile(np.arange(count, dtype=np.int32), n_items)
+    order = np.lexsort((items, users))
+    flat = Ratings(users[order], items[order], np.full(len(items), 3, np.float32), count, n_items, Scale(1, 5, 1))
+    noise = effects_of(flat, 2.0, beta_m=0)[0].items[:, 0] - 3
+    scale = 4 / (0.5 * 2.0) / count
+    assert stats.kstest(noise, stats.laplace(scale=scale).cdf).pvalue > 1e-4
+    for factor in (0.8, 1.25):
+        assert stats.kstest(noise, stats.laplace(scale=factor * scale).cdf).pvalue < 1e-4
+
+
+def test_items_without_ratings_have_nothing_to_hide() -> None:
+    effects, _ = effects_of(TINY, 0.5)
+    assert effects.items[2, 0] == np.clip(effects.overall[0], 1, 5)

@@ -1,0 +1,111 @@
+"""SGD over lanes against the paper's update written out in NumPy."""
+
+import numpy as np
+import pytest
+
+from dpmf_cli.kernels.factors import FactorLanes, factor_lanes
+from dpmf_cli.kernels.order import shuffle_within
+from dpmf_cli.kernels.sgd import descend_perturbed
+from tests.conftest import make_ratings
+
+RATINGS = make_ratings(3, n_users=12, n_items=9)
+RATE, RIDGE, BOUND, EPOCHS = 0.05, 0.1, 1.0, 3
+
+
+def start(factors: int, lanes: int) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray, FactorLanes]:
+    rng = np.random.default_rng(factors)
+    p, q = rng.normal(0, 0.3, (12, factors)), rng.normal(0, 0.3, (9, factors))
+    users, items = rng.normal(0, 0.3, (12, lanes)), rng.normal(3.5, 0.3, (9, lanes))
+    return p, q, users, items, factor_lanes(p, q, users, items)
+
+
+def reference(p, q, user_effects, item_effects, noise, scale):  # type: ignore[no-untyped-def]
+    """Friedman et al. 2016, equations 7 and 2, algorithm 3; float64, one ε."""
+    p, q = p.copy(), q.copy()
+    for _ in range(EPOCHS):
+        for u, i, r, unit in zip(RATINGS.users, RATINGS.items, RATINGS.values, noise, strict=True):
+            residual = np.clip(r - item_effects[i] - user_effects[u], -BOUND, BOUND)
+            error = np.clip(residual + unit * scale, -BOUND, BOUND) - p[u] @ q[i]
+            p[u], q[i] = (
+                p[u] + RATE * (error * q[i] - RIDGE * p[u]),
+                q[i] + RATE * (error * p[u] - RIDGE * q[i]),
+            )
+    return p, q
+
+
+def descend(lanes: FactorLanes, noise: np.ndarray, scale: np.ndarray) -> None:
+    descend_perturbed(
+        lanes,
+        RATINGS.users,
+        RATINGS.items,
+        RATINGS.values,
+        noise,
+        scale,
+        learning_rate=RATE,
+        regularization=RIDGE,
+        bound=BOUND,
+        epochs=EPOCHS,
+    )
+
+
+@pytest.mark.parametrize("factors", [1, 3, 5])
+def test_every_lane_follows_the_paper(factors: int) -> None:
+    noise = np.random.default_rng(9).laplace(size=len(RATINGS)).astype(np.float32)
+    scale = np.array([0.0, 0.1, 1.0, 4.0, 50.0])
+    p, q, users, items, lanes = start(factors, len(scale))
+    descend(lanes, noise, scale)
+    predicted = lanes.predict(RATINGS.users, RATINGS.items)
+    for lane, width in enumerate(scale):
+        lane_p, lane_q = reference(p, q, users[:, lane], items[:, lane], noise, width)
+        dot = np.sum(lane_p[RATINGS.users] * lane_q[RATINGS.items], axis=1)
+        expected = items[RATINGS.items, lane] + users[RATINGS.users, lane] + dot
+        assert np.abs(predicted[:, lane] - expected).max() < 5e-6
+
+
+def test_a_lane_does_not_depend_on_its_neighbours() -> None:
+    noise = np.random.default_rng(9).laplace(size=len(RATINGS)).astype(np.float32)
+    scale = np.geomspace(0.01, 50, 16)
+    p, q, users, items, together = start(3, 16)
+    descend(together, noise, scale)
+    expected = together.predict(RATINGS.users, RATINGS.items)
+    for lane in (0, 7, 15):
+        alone = factor_lanes(p, q, users[:, [lane]], items[:, [lane]])
+        descend(alone, noise, scale[[lane]])
+        assert np.array_equal(alone.predict(RATINGS.users, RATINGS.items)[:, 0], expected[:, lane])
+
+
+def test_rows_without_ratings_are_not_touched() -> None:
+    p, q, users, items, lanes = start(3, 1)
+    before = lanes.users.copy()
+    absent = RATINGS.users != 4
+    descend_perturbed(
+        lanes,
+        RATINGS.users[absent],
+        RATINGS.items[absent],
+        RATINGS.values[absent],
+        np.zeros(absent.sum(), np.float32),
+        np.zeros(1),
+        learning_rate=RATE,
+        regularization=RIDGE,
+        bound=BOUND,
+        epochs=1,
+    )
+    changed = (lanes.users != before).reshape(12, -1).any(axis=1)
+    assert changed.tolist() == [user != 4 for user in range(12)]
+
+
+def test_shuffling_within_users_keeps_users_together_and_moves_items() -> None:
+    starts = RATINGS.user_starts
+    order = shuffle_within(starts, np.random.default_rng(0).random(len(RATINGS)))
+    assert sorted(order.tolist()) == list(range(len(RATINGS)))
+    assert np.array_equal(RATINGS.users[order], RATINGS.users)
+    assert not np.array_equal(order, np.arange(len(RATINGS)))
+
+
+def test_shuffling_is_uniform() -> None:
+    rng = np.random.default_rng(1)
+    counts = np.zeros(6)
+    for _ in range(6000):
+        a, b, _ = shuffle_within(np.array([0, 3]), rng.random(3))
+        counts[2 * a + (b > 3 - a - b)] += 1
+    assert ((counts - 1000) ** 2 / 1000).sum() < 25.7  # χ² with 5 degrees of freedom, level 1e-4

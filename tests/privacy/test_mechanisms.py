@@ -1,0 +1,96 @@
+"""Noise has the scale that the ledger says, by tests with power: a wrong scale must fail them."""
+
+import numpy as np
+import pytest
+from scipy import stats
+
+from dpmf_cli.privacy.ledger import Ledger
+from dpmf_cli.privacy.mechanisms import LaneNoise, laplace, unit_laplace
+from dpmf_cli.privacy.neighbours import Neighbours
+from dpmf_cli.privacy.sensitivity import Sensitivity
+
+DELTA = Sensitivity(4.0, 1, Neighbours.BOUNDED, "test")
+DRAWS = 20_000
+LEVEL = 1e-4
+
+
+def drawn(epsilons: list[float], seed: int = 0, dtype: type = np.float64) -> tuple[np.ndarray, Ledger]:
+    """(DRAWS, E) noise of one Laplace step that spends the whole ε."""
+    ledger = Ledger(epsilons)
+    noise = laplace(
+        "step",
+        (DRAWS,),
+        sensitivity=DELTA,
+        epsilon=ledger.epsilons,
+        rng=np.random.default_rng(seed),
+        ledger=ledger,
+        dtype=dtype,
+    )
+    return noise.added_to(np.zeros(DRAWS)), ledger
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("seed", range(3))
+def test_the_scale_is_sensitivity_over_epsilon_for_every_epsilon(dtype: type, seed: int) -> None:
+    epsilons = [0.05, 1.0, 30.0]
+    noise, _ = drawn(epsilons, seed, dtype)
+    for column, epsilon in zip(noise.T, epsilons, strict=True):
+        assert stats.kstest(column, stats.laplace(scale=4.0 / epsilon).cdf).pvalue > LEVEL
+
+
+@pytest.mark.parametrize("factor", [0.8, 1.25])
+@pytest.mark.parametrize("seed", range(3))
+def test_that_test_has_the_power_to_see_a_wrong_scale(factor: float, seed: int) -> None:
+    noise, _ = drawn([1.0], seed)
+    assert stats.kstest(noise[:, 0], stats.laplace(scale=factor * 4.0).cdf).pvalue < LEVEL
+
+
+def test_signs_are_fair_and_independent_of_magnitudes() -> None:
+    unit = unit_laplace((DRAWS,), np.random.default_rng(5))
+    assert stats.binomtest(int((unit > 0).sum()), DRAWS).pvalue > LEVEL
+    assert stats.ks_2samp(unit[unit > 0], -unit[unit < 0]).pvalue > LEVEL
+
+
+def test_float32_draws_are_finite() -> None:
+    assert np.isfinite(unit_laplace((3_000_000,), np.random.default_rng(1), np.float32)).all()
+
+
+def test_draws_are_not_repeated() -> None:
+    unit = np.abs(unit_laplace((DRAWS,), np.random.default_rng(2)))
+    assert len(np.unique(unit)) == DRAWS
+
+
+def test_infinite_epsilon_adds_nothing() -> None:
+    noise, _ = drawn([np.inf])
+    assert not noise.any()
+
+
+def test_noise_of_one_epsilon_does_not_depend_on_the_others() -> None:
+    alone, _ = drawn([1.0])
+    among, _ = drawn([0.5, 1.0, 2.0])
+    assert np.array_equal(alone[:, 0], among[:, 1])
+
+
+def test_added_to_takes_common_values_and_values_of_each_epsilon() -> None:
+    noise = LaneNoise(np.array([1.0, -2.0]), np.array([10.0, 0.0]))
+    assert noise.added_to([5.0, 7.0]).tolist() == [[15.0, 5.0], [-13.0, 7.0]]
+    assert noise.added_to([[5.0, 6.0], [7.0, 8.0]]).tolist() == [[15.0, 6.0], [-13.0, 8.0]]
+
+
+def test_the_step_is_in_the_ledger() -> None:
+    _, ledger = drawn([0.5, 2.0])
+    (entry,) = ledger.entries
+    assert (entry.step, entry.mechanism, entry.sensitivity) == ("step", "Laplace", DELTA)
+    assert entry.claimed.tolist() == entry.provable.tolist() == [0.5, 2.0]
+
+
+def test_an_l2_sensitivity_is_refused() -> None:
+    with pytest.raises(ValueError, match="L1"):
+        laplace(
+            "step",
+            (1,),
+            sensitivity=Sensitivity(1.0, 2, Neighbours.BOUNDED, "test"),
+            epsilon=np.ones(1),
+            rng=np.random.default_rng(0),
+            ledger=Ledger([1.0]),
+        )

@@ -1,0 +1,113 @@
+"""No pair of neighbours moves a measurement further than its sensitivity, and some pair comes near.
+
+The measurements are those that the algorithms really make: a stand-in for the Laplace mechanism records
+every vector that noise would be added to. A later step may use what an earlier one released, and its
+sensitivity holds for the *same* release on both sides; so the second fit is given the releases of the first.
+"""
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+from typing import Any
+from unittest.mock import patch
+
+import numpy as np
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from numpy.typing import NDArray
+
+from dpmf_cli.algorithms import effects as module
+from dpmf_cli.algorithms.effects import EffectsBudget, EffectsParameters, bounded_effects
+from dpmf_cli.privacy import sensitivity
+from dpmf_cli.privacy.ledger import Ledger
+from dpmf_cli.ratings import Ratings, Scale
+from dpmf_cli.streams import Streams
+from tests.conftest import make_ratings
+
+Measurement = tuple[str, NDArray[np.float64], float]
+SCALES = st.sampled_from([Scale(1, 5, 1), Scale(0.5, 5, 0.5), Scale(-10, 10), Scale(0, 1)])
+
+
+@contextmanager
+def recording(releases: list[NDArray[np.float64]] | None = None) -> Iterator[list[Measurement]]:
+    """Replaces the Laplace mechanism of the averages: measurements are recorded, and released as they are
+    or, where `releases` is given, as those."""
+    measured: list[Measurement] = []
+
+    def stand_in(step: str, shape: tuple[int, ...], **arguments: Any) -> Any:
+        class Recorder:
+            def added_to(self, values: NDArray[np.float64]) -> NDArray[np.float64]:
+                values = np.asarray(values, dtype=float)
+                measured.append((step, values, arguments["sensitivity"].value))
+                own = values if values.ndim > len(shape) else values[..., None]
+                return own if releases is None else releases[len(measured) - 1]
+
+        return Recorder()
+
+    with patch.object(module, "laplace", stand_in):
+        yield measured
+
+
+def measure(ratings: Ratings, releases: list[NDArray[np.float64]] | None = None) -> list[Measurement]:
+    ledger = Ledger([1.0])
+    budget = EffectsBudget(*(np.array([share]) for share in (0.2, 0.4, 0.4)))
+    with recording(releases) as measured:
+        bounded_effects(
+            ratings, EffectsParameters(), budget, streams=Streams(0, "d", "a", 0, 0), ledger=ledger
+        )
+    return measured
+
+
+def moves(one: Ratings, other: Ratings) -> list[tuple[str, float, float]]:
+    """(step, L1 distance of the measurements, sensitivity) between neighbours, releases held equal."""
+    first = measure(one)
+    releases = [m if m.ndim == (0 if "global" in s else 1) + 1 else m[..., None] for s, m, _ in first]
+    second = measure(other, releases)
+    return [
+        (step, float(np.abs(a - b).sum()), delta)
+        for (step, a, delta), (_, b, _) in zip(first, second, strict=True)
+    ]
+
+
+@settings(max_examples=100, deadline=None)
+@given(st.data(), SCALES, st.integers(0, 2**32 - 1))
+def test_averages_move_by_no_more_than_their_sensitivity(data: Any, scale: Scale, seed: int) -> None:
+    one = make_ratings(seed, n_users=6, n_items=5, scale=scale)
+    at = data.draw(st.integers(0, len(one) - 1))
+    values = one.values.copy()
+    values[at] = data.draw(st.floats(scale.minimum, scale.maximum, width=32))
+    steps = moves(one, replace(one, values=values))
+    assert len(steps) == 4
+    for step, distance, delta in steps:
+        assert distance <= delta * (1 + 1e-6), step
+
+
+def test_the_bound_on_averages_is_tight() -> None:
+    one = make_ratings(1, n_users=6, n_items=5)
+    low, high = one.values.copy(), one.values.copy()
+    low[3], high[3] = 1, 5
+    for step, distance, delta in moves(replace(one, values=low), replace(one, values=high)):
+        assert np.isclose(distance, delta), step
+
+
+CLAMP = st.floats(0.1, 20)
+
+
+@settings(max_examples=300, deadline=None)
+@given(st.data(), SCALES, CLAMP, st.floats(-12, 12))
+def test_clamped_residuals_move_by_no_more_than_their_sensitivity(
+    data: Any, scale: Scale, clamp: float, averages: float
+) -> None:
+    rating = st.floats(scale.minimum, scale.maximum)
+    one, other = (np.clip(data.draw(rating) - averages, -clamp, clamp) for _ in range(2))
+    assert abs(one - other) <= sensitivity.clamped_residuals(clamp, scale).value * (1 + 1e-9)
+
+
+def test_the_bound_on_clamped_residuals_is_tight() -> None:
+    scale = Scale(1, 5, 1)
+    residuals: Callable[[float], NDArray[np.float64]] = lambda clamp: np.clip(  # noqa: E731
+        np.array([1.0, 5.0]) - scale.middle, -clamp, clamp
+    )
+    for clamp, expected in ((1.0, 2.0), (2.0, 4.0), (5.0, 4.0)):
+        assert np.ptp(residuals(clamp)) == expected
+        assert sensitivity.clamped_residuals(clamp, scale).value == expected

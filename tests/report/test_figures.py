@@ -1,0 +1,170 @@
+"""Figures: deterministic bytes, labels that can be read, sensible axes."""
+
+import subprocess
+import sys
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from itertools import pairwise
+
+import matplotlib
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from matplotlib.figure import Figure
+
+from dpmf_cli.errors import DpmfError
+from dpmf_cli.evaluation.curves import Experiment
+from dpmf_cli.report.axes import epsilon_ticks, rmse_limits
+from dpmf_cli.report.figures import draw, figure_bytes
+from dpmf_cli.report.labels import spread
+
+Make = Callable[..., Experiment]
+
+
+def texts(figure: Figure) -> list[str]:
+    return [text.get_text() for text in (*figure.axes[0].texts, *figure.texts)]
+
+
+@pytest.mark.parametrize(("form", "head"), [("png", b"\x89PNG"), ("svg", b"<?xml")])
+def test_equal_results_give_equal_bytes(made: Make, form: str, head: bytes) -> None:
+    drawn = figure_bytes(made(), form)
+    assert drawn.startswith(head)
+    assert figure_bytes(made(), form) == drawn
+    for word in (b"Software", b"<dc:date>", b"<dc:creator>"):
+        assert word not in drawn
+
+
+def test_global_style_and_pyplot_are_left_alone(made: Make) -> None:
+    with matplotlib.rc_context({"font.size": 33, "lines.linewidth": 9}):
+        changed = figure_bytes(made())
+        assert matplotlib.rcParams["font.size"] == 33
+    assert changed == figure_bytes(made())
+    code = "import sys, dpmf_cli.report.figures; sys.exit('matplotlib.pyplot' in sys.modules)"
+    subprocess.run([sys.executable, "-c", code], check=True)
+
+
+@pytest.mark.parametrize("count", [1, 4, 6])
+def test_labels_do_not_overlap_and_stay_inside_the_figure(made: Make, count: int) -> None:
+    experiment = made(count)
+    figure = draw(experiment, experiment.curves)
+    figure.canvas.draw()
+    boxes = sorted((text.get_window_extent() for text in figure.axes[0].texts), key=lambda box: box.y0)
+    assert len(boxes) == count + 4
+    assert all(lower.y1 <= upper.y0 + 1.5 for lower, upper in pairwise(boxes))
+    width, _ = figure.canvas.get_width_height()
+    assert max(box.x1 for box in boxes) <= width
+
+
+def test_every_line_is_named_and_every_crossing_marked(made: Make) -> None:
+    experiment = made(4)
+    figure = draw(experiment, experiment.curves)
+    assert {"pge", "isgd", "psgd", "pals", "GA 1.117", "clean MF 0.860"} <= set(texts(figure))
+    markers = [
+        line for line in figure.axes[0].lines if line.get_markersize() == 6 and line.get_marker() == "o"
+    ]
+    assert len(markers) == 7  # PGE does not reach GE
+    assert "MovieLens 1M, bounded, published mode, 10 folds × 5 runs" in figure.axes[0].get_title(loc="left")
+
+
+def test_notes_say_what_is_cut_missing_and_resampled(made: Make) -> None:
+    experiment = made(4, incomplete="psgd")
+    notes = "".join(texts(draw(experiment, experiment.curves)))
+    assert "Cut at the top: pge, isgd, pals." in notes
+    assert "Incomplete and not drawn: psgd." in notes
+    assert "over the 10 folds" in notes
+    one_fold = made(1, folds=1)
+    assert "over the runs of the one fold" in "".join(texts(draw(one_fold, one_fold.curves)))
+    single = made(1, folds=1, runs=1)
+    figure = draw(single, single.curves)
+    assert "Bands" not in "".join(texts(figure))
+    assert figure.axes[0].get_title(loc="left").endswith("1 fold × 1 run")
+
+
+def test_the_axis_says_whether_the_claim_is_provable(made: Make) -> None:
+    experiment = made(2)
+    assert "provable differs" in draw(experiment, experiment.curves).axes[0].get_xlabel()
+    assert draw(experiment, experiment.curves[:1]).axes[0].get_xlabel() == "total ε, claimed and provable"
+
+
+def test_curves_are_chosen_by_neighbours_and_mode(made: Make) -> None:
+    experiment = made(2)
+    curves = (experiment.curves[0], replace(experiment.curves[1], neighbours="unbounded", mode="corrected"))
+    mixed = replace(experiment, curves=curves)
+    only = replace(experiment, curves=curves[:1])
+    assert figure_bytes(mixed, neighbours="bounded") == figure_bytes(only)
+    assert figure_bytes(mixed, mode="published") == figure_bytes(only)
+    assert figure_bytes(mixed) != figure_bytes(only)
+
+
+def test_odd_experiments_are_drawn(made: Make) -> None:
+    experiment = made(1)
+    (curve,) = experiment.curves
+    one_epsilon = replace(
+        curve,
+        epsilons=curve.epsilons[:1],
+        rmse=curve.rmse[:, :, :1],
+        claimed=curve.claimed[:1],
+        provable=curve.provable[:1],
+    )
+    rmse = curve.rmse.copy()
+    rmse[0, 0, :3] = np.inf
+    diverged = replace(curve, label="diverged", rmse=rmse)
+    many = tuple(replace(curve, label=f"pge{index}") for index in range(20))
+    for odd in (
+        replace(experiment, curves=(one_epsilon,)),
+        replace(experiment, curves=(diverged,)),
+        replace(experiment, curves=many),
+        replace(experiment, baselines=()),
+    ):
+        assert figure_bytes(odd).startswith(b"\x89PNG")
+
+
+def test_what_cannot_be_drawn_is_an_error_that_says_so(made: Make) -> None:
+    with pytest.raises(DpmfError, match='did you mean "png"'):
+        figure_bytes(made(1), "pgn")
+    with pytest.raises(DpmfError, match="no complete curve"):
+        figure_bytes(made(1, incomplete="pge"))
+    with pytest.raises(DpmfError, match="no complete curve"):
+        figure_bytes(made(1), neighbours="user")
+
+
+def test_the_axis_ends_a_little_above_the_worst_baseline() -> None:
+    low, high = rmse_limits([np.array([50.0, 1.0, 0.9])], [1.1, 0.98])
+    assert (low, high) == (pytest.approx(0.888), pytest.approx(1.112))
+
+
+def test_every_curve_keeps_its_best_point_in_sight_within_reason() -> None:
+    _, high = rmse_limits([np.array([9.0, 1.5]), np.array([1.0])], [1.1])
+    assert 1.5 < high < 1.6
+    _, high = rmse_limits([np.array([9.0, 8.0])], [1.1])
+    assert 2.2 < high < 2.3
+    low, high = rmse_limits([np.array([np.inf, 9.0, 1.0])], [])
+    assert (low, high) == (pytest.approx(0.94), pytest.approx(2.06))
+    low, high = rmse_limits([np.array([1.0])], [])
+    assert low < 1 < high
+
+
+def test_ticks_are_one_two_five_or_decades() -> None:
+    assert epsilon_ticks(0.099, 21) == [0.1, 0.2, 0.5, 1, 2, 5, 10, 20]
+    assert epsilon_ticks(0.001, 100) == [0.001, 0.01, 0.1, 1, 10, 100]
+
+
+def test_labels_move_apart_by_hand() -> None:
+    assert spread([0.5, 0.5], 0.2, 0, 1) == pytest.approx([0.4, 0.6])
+    assert spread([0.9, 0.1], 0.2, 0, 1) == pytest.approx([0.9, 0.1])
+    assert spread([0.0, 0.05, 0.9], 0.1, 0, 1) == pytest.approx([0.0, 0.1, 0.9])
+    assert spread([0.5, 0.5, 0.5], 2.0, 0, 1) == pytest.approx([0, 0.5, 1])
+    assert spread([], 0.1, 0, 1) == []
+
+
+@given(st.lists(st.floats(0, 1), min_size=1, max_size=12), st.floats(0.001, 0.2))
+def test_labels_keep_their_order_their_distance_and_the_range(targets: Sequence[float], gap: float) -> None:
+    placed = spread(targets, gap, 0.0, 1.0)
+    apart = min(gap, 1 / max(1, len(targets) - 1))
+    by_height = sorted(placed)
+    assert by_height[0] >= -1e-9
+    assert by_height[-1] <= 1 + 1e-9
+    assert all(upper - lower >= apart - 1e-9 for lower, upper in pairwise(by_height))
+    for (target, position), (other, elsewhere) in pairwise(sorted(zip(targets, placed, strict=True))):
+        assert target == other or position < elsewhere

@@ -1,0 +1,130 @@
+"""Text tables keep every cell whole, aligned and escaped, in each drawing."""
+
+import re
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from dpmf_cli.report.layout import (
+    Group,
+    TextTable,
+    escape_latex,
+    escape_markdown,
+    latex,
+    markdown,
+    significant,
+    terminal,
+)
+
+TABLE = TextTable(
+    header=("name", "ε"),
+    alignment="lr",
+    groups=(Group("first", (("a", "1.5"), ("longer", "∞"))), Group("second", (("b", "12"),))),
+    notes=("a note",),
+)
+
+
+def test_terminal() -> None:
+    assert terminal(TABLE) == (
+        "first\n"
+        "name      ε\n"
+        "───────────\n"
+        "a       1.5\n"
+        "longer    ∞\n"
+        "\n"
+        "second\n"
+        "name      ε\n"
+        "───────────\n"
+        "b        12\n"
+        "\n"
+        "a note\n"
+    )
+
+
+def test_markdown() -> None:
+    assert markdown(TABLE) == (
+        "**first**\n\n| name | ε |\n| --- | ---: |\n| a | 1.5 |\n| longer | ∞ |\n"
+        "\n**second**\n\n| name | ε |\n| --- | ---: |\n| b | 12 |\n"
+        "\n- a note\n"
+    )
+
+
+def test_latex() -> None:
+    assert latex(TABLE) == (
+        "\\begin{tabular}{@{}lr@{}}\n"
+        "\\toprule\n"
+        "name & $\\varepsilon$ \\\\\n"
+        "\\midrule\n"
+        "\\multicolumn{2}{l}{\\emph{first}} \\\\\n"
+        "a & 1.5 \\\\\n"
+        "longer & $\\infty$ \\\\\n"
+        "\\midrule\n"
+        "\\multicolumn{2}{l}{\\emph{second}} \\\\\n"
+        "b & 12 \\\\\n"
+        "\\bottomrule\n"
+        "\\multicolumn{2}{l}{\\footnotesize a note} \\\\\n"
+        "\\end{tabular}\n"
+    )
+
+
+def test_an_empty_table_says_so() -> None:
+    empty = TextTable(("name",), "l", ())
+    assert terminal(empty) == markdown(empty) == "nothing to show\n"
+
+
+def test_no_cell_is_shortened_however_long() -> None:
+    long = "x" * 300
+    drawn = terminal(TextTable(("name", "other"), "ll", (Group("title", ((long, "y" * 200),)),)))
+    assert long in drawn
+    assert "…" not in drawn
+    assert "\x1b" not in drawn
+
+
+def test_markup_of_rich_is_text() -> None:
+    assert "[bold]x[/bold] :smile:" in terminal(
+        TextTable(("a",), "l", (Group("t", (("[bold]x[/bold] :smile:",),)),))
+    )
+
+
+@given(st.text(alphabet="ab_&%$#{}~^\\<>ε±∞−×†*", max_size=30))
+def test_escaped_latex_has_no_bare_special_character(text: str) -> None:
+    escaped = escape_latex(text)
+    for command in (
+        r"\\textbackslash\{\}",
+        r"\\textascii(tilde|circum)\{\}",
+        r"\\textsuperscript\{(\*|\$\\dagger\$)\}",
+        r"\$(<|>|-|−|\\(varepsilon|pm|infty|times))\$",
+        r"\\[&%$#_{}]",
+    ):
+        escaped = re.sub(command, "", escaped)
+    assert not re.search(r"[&%$#_{}~^\\<>ε±∞−×†*]", escaped)
+
+
+def test_escaped_markdown_stays_in_its_cell() -> None:
+    assert escape_markdown("a|b*c_d<e") == r"a\|b\*c\_d\<e"
+
+
+@pytest.mark.parametrize(
+    ("value", "text"),
+    [
+        (0.18, "0.180"),
+        (2, "2.00"),
+        (12.5, "12.5"),
+        (60, "60.0"),
+        (9.996, "10.0"),
+        (999.7, "1000"),
+        (1234.5, "1230"),
+        (0.000123, "0.000123"),
+        (0.0000123, "1.23e-05"),
+        (1.234e9, "1.23e+09"),
+        (0, "0"),
+    ],
+)
+def test_three_significant_figures(value: float, text: str) -> None:
+    assert significant(value) == text
+
+
+@given(st.floats(1e-12, 1e12))
+def test_significant_figures_are_within_half_a_unit_of_the_last(value: float) -> None:
+    assert float(significant(value)) == pytest.approx(value, rel=0.0051)
