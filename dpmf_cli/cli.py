@@ -25,7 +25,9 @@ ResultsOption = Annotated[Path, typer.Option("--results", help="Folder of result
 DataOption = Annotated[
     Path | None, typer.Option("--data", help="Folder of data files; default $DPMF_DATA, else ./datasets.")
 ]
-JobsOption = Annotated[int | None, typer.Option("-j", "--jobs", min=1, help="Processes; default one per core.")]
+JobsOption = Annotated[
+    int | None, typer.Option("-j", "--jobs", min=1, help="Processes; default one per core.")
+]
 FormatOption = Annotated[str, typer.Option("--format", help="table, csv, md, latex or json.")]
 ConfigArgument = Annotated[Path, typer.Argument(help="A YAML config, see configs/.", show_default=False)]
 
@@ -33,7 +35,7 @@ ConfigArgument = Annotated[Path, typer.Argument(help="A YAML config, see configs
 def main() -> None:
     """The console script: a DpmfError becomes one message on stderr and exit code 2."""
     try:
-        app()
+        app(prog_name="dpmf")
     except DpmfError as error:
         print(f"dpmf: {error}", file=sys.stderr)
         sys.exit(2)
@@ -78,12 +80,20 @@ def run(
     print(baselines_table(baseline_rows(experiment)))
     print(crossings_table(finished.crossings))
     print(terminal(ledger_text(finished.collected.ledgers)), end="")
-    done = f"computed {finished.computed} tasks" if finished.computed else "nothing to compute: all tasks are done"
+    done = (
+        f"computed {finished.computed} tasks"
+        if finished.computed
+        else "nothing to compute: all tasks are done"
+    )
     say(f"{done}; results in {finished.folder}/")
     if finished.failures:
         first = finished.failures[0]
-        say(f"{len(finished.failures)} tasks failed; the first, {first.task.algorithm.name}:\n{first.failure}")
-        say(f"all tracebacks are in {finished.folder}/manifest.json; the same command tries these tasks again")
+        say(
+            f"{len(finished.failures)} tasks failed; the first, {first.task.algorithm.name}:\n{first.failure}"
+        )
+        say(
+            f"all tracebacks are in {finished.folder}/manifest.json; the same command tries these tasks again"
+        )
         raise typer.Exit(1)
 
 

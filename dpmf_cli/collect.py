@@ -4,6 +4,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from dpmf_cli.algorithms.base import Algorithm, PrivateAlgorithm
 from dpmf_cli.config import ExperimentConfig
@@ -58,7 +59,9 @@ def _measured(
                 result = known[epsilon]
                 rmse[task.fold, task.run, index] = result.rmse[result.epsilons.index(epsilon)]
                 last[epsilon] = result
-    private = isinstance(entry, PrivateAlgorithm)
+    variant = (
+        (entry.neighbours.value, entry.mode.value) if isinstance(entry, PrivateAlgorithm) else ("none",) * 2
+    )
     measured = Measured(
         algorithm=entry.algorithm,
         label=entry.label or entry.title,
@@ -66,20 +69,17 @@ def _measured(
         rmse=rmse,
         claimed=_at(grid, last, "claimed"),
         provable=_at(grid, last, "provable"),
-        neighbours=entry.neighbours.value if private else "none",
-        mode=entry.mode.value if private else "none",
+        neighbours=variant[0],
+        mode=variant[1],
         missing=missing,
     )
     return measured, _ledger(grid, last)
 
 
-def _at(grid: tuple[float, ...], results: dict[float, TaskResult], key: str) -> np.ndarray:
+def _at(grid: tuple[float, ...], results: dict[float, TaskResult], key: str) -> NDArray[np.float64]:
     """(E,) a number of the results at each ε, NaN where there is none."""
     return np.array(
-        [
-            getattr(results[e], key)[results[e].epsilons.index(e)] if e in results else np.nan
-            for e in grid
-        ]
+        [getattr(results[e], key)[results[e].epsilons.index(e)] if e in results else np.nan for e in grid]
     )
 
 
@@ -92,9 +92,7 @@ def _ledger(grid: tuple[float, ...], results: dict[float, TaskResult]) -> list[d
             continue
         at = result.epsilons.index(epsilon)
         for entry in result.ledger:
-            step = steps.setdefault(
-                entry["step"], {**entry, "epsilons": [], "claimed": [], "provable": []}
-            )
+            step = steps.setdefault(entry["step"], {**entry, "epsilons": [], "claimed": [], "provable": []})
             step["epsilons"].append(epsilon)
             step["claimed"].append(float(entry["claimed"][at]))
             step["provable"].append(float(entry["provable"][at]))

@@ -3,8 +3,10 @@
 import hashlib
 import json
 import math
+from functools import reduce
+from operator import or_
 from pathlib import Path
-from typing import Annotated, Any, Self, Union
+from typing import TYPE_CHECKING, Annotated, Any, Literal, Self
 
 from pydantic import BeforeValidator, Field, ValidationError, model_validator
 from pydantic_core import ErrorDetails, PydanticCustomError
@@ -12,7 +14,7 @@ from pydantic_core import ErrorDetails, PydanticCustomError
 from dpmf_cli.algorithms.base import Algorithm, PrivateAlgorithm
 from dpmf_cli.algorithms.effects import EffectsParameters
 from dpmf_cli.algorithms.registry import BASELINES, PRIVATE
-from dpmf_cli.datasets import DatasetSpec
+from dpmf_cli.datasets.spec import DatasetSpec
 from dpmf_cli.errors import DpmfError, did_you_mean
 from dpmf_cli.models import StrictModel
 from dpmf_cli.privacy.neighbours import Mode, Neighbours
@@ -42,12 +44,17 @@ def _tag_baseline(value: Any) -> Any:
     return {"algorithm": value} if isinstance(value, str) else value
 
 
-PrivateEntry = Annotated[Union[tuple(PRIVATE.values())], Field(discriminator="algorithm")]  # type: ignore[valid-type]  # noqa: UP007
-BaselineEntry = Annotated[
-    Union[tuple(BASELINES.values())],  # type: ignore[valid-type]  # noqa: UP007
-    Field(discriminator="algorithm"),
-    BeforeValidator(_tag_baseline, json_schema_input_type=Union[tuple(BASELINES.values())]),  # noqa: UP007
-]
+if TYPE_CHECKING:
+    PrivateEntry = PrivateAlgorithm
+    BaselineEntry = Algorithm
+else:
+    _AnyBaseline = reduce(or_, BASELINES.values())
+    PrivateEntry = Annotated[reduce(or_, PRIVATE.values()), Field(discriminator="algorithm")]
+    BaselineEntry = Annotated[
+        _AnyBaseline,
+        Field(discriminator="algorithm"),
+        BeforeValidator(_tag_baseline, json_schema_input_type=Literal[tuple(BASELINES)] | _AnyBaseline),
+    ]
 
 INHERITED = ("neighbours", "mode", "effects")
 """Keys of the experiment that an algorithm's entry may set for itself and otherwise inherits."""
@@ -56,7 +63,9 @@ INHERITED = ("neighbours", "mode", "effects")
 class ExperimentConfig(StrictModel):
     """One experiment: algorithms over an ε grid, on the folds of one data set, beside its baselines."""
 
-    name: str = Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]*$", max_length=80, description="folder in results/")
+    name: str = Field(
+        pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]*$", max_length=80, description="folder in results/"
+    )
     dataset: DatasetSpec
     folds: int = Field(10, ge=2, le=1000, description="k of the k-fold cross-validation")
     runs: int = Field(5, ge=1, le=10_000, description="repetitions of each fold with other noise")
@@ -78,7 +87,7 @@ class ExperimentConfig(StrictModel):
             return data
         data = {"baselines": ["ga", "ia", "ge"], **data}
         for key, registry in (("baselines", BASELINES), ("algorithms", PRIVATE)):
-            if isinstance(data[key] if key in data else None, list):
+            if isinstance(data.get(key), list):
                 data[key] = [_with_inherited(entry, data, registry) for entry in data[key]]
         return data
 
@@ -148,7 +157,7 @@ def load_config(path: Path) -> ExperimentConfig:
 def _explain(document: Document, detail: ErrorDetails) -> str:
     """One mistake as `file:line:column: where: what and the fix`."""
     context = detail.get("ctx", {})
-    path = _path_in_file(document, (*detail["loc"], *context.get("path", ())))
+    path = _path_in_file(document, _where_written(document, (*detail["loc"], *context.get("path", ()))))
     kind, message = detail["type"], detail["msg"]
     about_key = kind == "unknown_key"
     if about_key:
@@ -167,6 +176,15 @@ def _explain(document: Document, detail: ErrorDetails) -> str:
     place = document.place_of(path, key=about_key)
     where = _dotted(path)
     return f"{document.path}:{place.line}:{place.column}: {where + ': ' if where else ''}{_uncapitalised(message)}"
+
+
+def _where_written(document: Document, location: tuple[Step, ...]) -> tuple[Step, ...]:
+    """`location`, or the experiment's own key where an entry inherited the value at fault from it."""
+    for at, step in enumerate(location):
+        inherited = at > 0 and step in INHERITED and (step,) in document.values
+        if inherited and (*_path_in_file(document, location[:at]), step) not in document.values:
+            return location[at:]
+    return location
 
 
 def _path_in_file(document: Document, location: tuple[Step, ...]) -> tuple[Step, ...]:

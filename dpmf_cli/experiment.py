@@ -71,7 +71,9 @@ def run(
         )
     plan = plan_for(config, dataset, store)
     left = plan.left
-    say(f"{config.name}: {dataset.title}, {plan.total} tasks, {plan.total - len(left)} done, {len(left)} left")
+    say(
+        f"{config.name}: {dataset.title}, {plan.total} tasks, {plan.total - len(left)} done, {len(left)} left"
+    )
     folder = results / config.name
     progress = Progress(config.name, len(left), sum(map(plan.cost_of, left)))
     outcomes = run_plan(plan, store, cache, jobs, progress)
@@ -168,7 +170,9 @@ def collect_folder(folder: Path, store: Store) -> Collected:
             config, dataset=dataset["key"], title=dataset["title"], checksum=dataset["checksum"], store=store
         )
     except OSError as error:
-        raise DpmfError(f"{path}: cannot be read: {error.strerror}; run the experiment's config first") from None
+        raise DpmfError(
+            f"{path}: cannot be read: {error.strerror}; run the experiment's config first"
+        ) from None
     except (ValueError, KeyError, TypeError, ValidationError) as error:
         what = str(error).splitlines()[0]
         raise DpmfError(
@@ -181,7 +185,9 @@ def selected_folders(of: list[Path], results: Path) -> list[Path]:
     if not of:
         found = sorted(path.parent for path in results.glob(f"*/{MANIFEST}"))
         if not found:
-            raise DpmfError(f"{results}: no results here; run a config first, e.g. dpmf run configs/quickstart.yaml")
+            raise DpmfError(
+                f"{results}: no results here; run a config first, e.g. dpmf run configs/quickstart.yaml"
+            )
         return found
     folders = []
     for path in of:

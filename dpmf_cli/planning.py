@@ -4,7 +4,9 @@ import json
 from pathlib import Path
 
 from dpmf_cli.config import ExperimentConfig
-from dpmf_cli.datasets import Sizes, sizes_of
+from dpmf_cli.datasets import Sizes, sizes
+from dpmf_cli.datasets.loading import already
+from dpmf_cli.errors import DpmfError
 from dpmf_cli.plan import Plan, make_plan
 from dpmf_cli.report.layout import Group, TextTable, terminal
 from dpmf_cli.store import Store
@@ -13,31 +15,38 @@ from dpmf_cli.store import Store
 def plan_without_parsing(
     config: ExperimentConfig, *, base: Path, data: Path, cache: Path, store: Store
 ) -> tuple[Plan, Sizes]:
-    """The plan of a config from what is known of its data without reading them."""
-    sizes = sizes_of(config.dataset, data=data, cache=cache, base=base)
+    """The plan of a config from what is known of its data without reading them.
+
+    Where the data were never read, nothing can be done yet that a result could be named after: all is left.
+    """
+    size = sizes(config.dataset, data=data, cache=cache, base=base)
+    try:
+        known = already(config.dataset, data, cache, base)
+    except DpmfError:
+        known = None
     plan = make_plan(
         config,
         dataset=config.dataset.key,
-        checksum=sizes.checksum,
-        users=sizes.users,
-        items=sizes.items,
-        ratings=sizes.ratings,
+        checksum=known.checksum if known else None,
+        users=size.users,
+        items=size.items,
+        ratings=size.ratings,
         store=store,
     )
-    return plan, sizes
+    return plan, size
 
 
-def describe(config: ExperimentConfig, plan: Plan, sizes: Sizes, jobs: int, *, as_json: bool) -> str:
+def describe(config: ExperimentConfig, plan: Plan, size: Sizes, jobs: int, *, as_json: bool) -> str:
     """A plan as a table or as JSON."""
     seconds, peak = plan.seconds(jobs), plan.peak_bytes(jobs)
     if as_json:
         record = {
             "name": config.name,
             "dataset": config.dataset.key,
-            "users": sizes.users,
-            "items": sizes.items,
-            "ratings": sizes.ratings,
-            "sizes": "counted" if sizes.counted else "expected",
+            "users": size.users,
+            "items": size.items,
+            "ratings": size.ratings,
+            "sizes": size.basis,
             "processes": jobs,
             "seconds": round(seconds, 3),
             "peak_bytes": int(peak),
@@ -65,13 +74,13 @@ def describe(config: ExperimentConfig, plan: Plan, sizes: Sizes, jobs: int, *, a
         )
         for part in plan.entries
     ]
-    source = "counted" if sizes.counted else "as expected: the data are not read yet"
-    title = f"{config.name}: {config.dataset.key}, {sizes.ratings:,} ratings by {sizes.users:,} users "
+    source = "counted" if size.basis == "counted" else f"{size.basis}: the data are not read yet"
+    title = f"{config.name}: {config.dataset.key}, {size.ratings:,} ratings by {size.users:,} users "
     return terminal(
         TextTable(
             header=("algorithm", "tasks", "done", "left", "ε left", "one core"),
             alignment="lrrrrr",
-            groups=(Group(f"{title}of {sizes.items:,} items ({source})", tuple(rows)),),
+            groups=(Group(f"{title}of {size.items:,} items ({source})", tuple(rows)),),
             notes=(
                 f"left: {len(plan.left)} of {plan.total} tasks, about {duration(seconds)} in {jobs} "
                 f"process{'es' if jobs > 1 else ''}, up to {peak / 2**30:.2f} GiB of memory in all",

@@ -60,8 +60,8 @@ def _outcomes(tasks: list[Task], store: Store, cache: Path, jobs: int) -> Iterat
     if jobs <= 1:
         yield from (_run_one(task, store.root, cache) for task in tasks)
         return
-    from joblib import Parallel, delayed  # noqa: PLC0415 (slow to import, and not needed for one process)
-    from joblib.externals.loky.process_executor import TerminatedWorkerError  # noqa: PLC0415
+    from joblib import Parallel, delayed
+    from joblib.externals.loky.process_executor import TerminatedWorkerError
 
     parallel = Parallel(n_jobs=jobs, return_as="generator_unordered", batch_size=1, pre_dispatch="3*n_jobs")
     try:

@@ -136,13 +136,11 @@ class Store:
         if hashlib.sha256(encode(body)).hexdigest() != digest or body["settings"] != task.settings:
             self.warn(f"{path}: damaged (its checksum does not fit); its task is computed again")
             return None
-        return TaskResult(
-            *(
-                tuple(float(number) for number in body[key])
-                for key in ("epsilons", "rmse", "claimed", "provable")
-            ),
-            ledger=tuple(body["ledger"]),
-        )
+        numbers = {
+            key: tuple(float(number) for number in body[key])
+            for key in ("epsilons", "rmse", "claimed", "provable")
+        }
+        return TaskResult(**numbers, ledger=tuple(body["ledger"]))
 
 
 def _stem(task: Task) -> str:

@@ -85,4 +85,3 @@ def execute(task: Task, train: Ratings, test: Ratings) -> TaskResult:
         tuple(ledger.provable.tolist()),
         tuple(entry.record() for entry in ledger.entries),
     )
-

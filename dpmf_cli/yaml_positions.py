@@ -9,6 +9,7 @@ import yaml
 
 from dpmf_cli.errors import DpmfError
 
+PLAIN_COLLECTIONS = ("tag:yaml.org,2002:map", "tag:yaml.org,2002:seq")
 MAXIMUM_DEPTH = 16
 MAXIMUM_VALUES = 20_000
 
@@ -91,12 +92,18 @@ def _build(loader: _Loader, node: yaml.Node, path: tuple[Step, ...], document: D
     if len(path) > MAXIMUM_DEPTH or len(document.values) > MAXIMUM_VALUES:
         raise DpmfError(f"{_at(document.path, node)}: too large or nested too deep for a config")
     document.values[path] = Place(node.start_mark.line + 1, node.start_mark.column + 1)
+    if isinstance(node, yaml.CollectionNode) and node.tag not in PLAIN_COLLECTIONS:
+        raise DpmfError(
+            f"{_at(document.path, node)}: not valid YAML here: the tag {node.tag} is not plain data"
+        )
     if isinstance(node, yaml.MappingNode):
         mapping: dict[str, Any] = {}
         for key_node, value_node in node.value:
             key = loader.construct_object(key_node)
             if not isinstance(key, str):
-                raise DpmfError(f"{_at(document.path, key_node)}: key {key!r} is not a word; put it in quotes")
+                raise DpmfError(
+                    f"{_at(document.path, key_node)}: key {key!r} is not a word; put it in quotes"
+                )
             if key in mapping:
                 raise DpmfError(f'{_at(document.path, key_node)}: duplicate key "{key}"; keep one of the two')
             document.keys[(*path, key)] = Place(key_node.start_mark.line + 1, key_node.start_mark.column + 1)

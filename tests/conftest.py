@@ -19,7 +19,9 @@ def make_ratings(
     signal = rng.normal(0, 0.4, n_users)[users] + rng.normal(0, 0.6, n_items)[items]
     signal += rng.normal(0, 0.7, n_users)[users] * rng.normal(0, 0.7, n_items)[items]
     raw = scale.middle + 0.1 * scale.width + scale.width / 4 * (signal + rng.normal(0, 0.4, len(users)))
-    values = np.clip(raw if not scale.step else np.round(raw / scale.step) * scale.step, scale.minimum, scale.maximum)
+    values = np.clip(
+        raw if not scale.step else np.round(raw / scale.step) * scale.step, scale.minimum, scale.maximum
+    )
     return Ratings(
         users.astype(np.int32), items.astype(np.int32), values.astype(np.float32), n_users, n_items, scale
     )

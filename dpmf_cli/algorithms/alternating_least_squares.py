@@ -66,9 +66,7 @@ class AlternatingLeastSquares(Algorithm):
                 regularization=self.regularization,
                 bound=np.inf,
             )
-            solve_items(
-                factors, item_starts, users, values, regularization=self.regularization, bound=np.inf
-            )
+            solve_items(factors, item_starts, users, values, regularization=self.regularization, bound=np.inf)
         average = float(train.values.mean(dtype=np.float64))
         return CleanModel(FactorModel([factors]), train.user_counts > 0, train.item_counts > 0, average)
 

@@ -90,4 +90,6 @@ class InputPerturbationSGD(PrivateAlgorithm):
         averages = effects_cost(shape, grid)
         visits = shape.ratings * self.epochs * passes * self.factors * SECONDS_PER_VISIT_AND_FACTOR
         factors = (shape.users + shape.items) * (self.factors + 1) * 64.0 * passes
-        return Cost(averages.seconds + visits + 6e-8 * shape.ratings, averages.bytes + factors + 40.0 * shape.ratings)
+        return Cost(
+            averages.seconds + visits + 6e-8 * shape.ratings, averages.bytes + factors + 40.0 * shape.ratings
+        )

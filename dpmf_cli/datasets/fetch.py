@@ -35,7 +35,7 @@ def fetch(entry: Entry, data: Path, cache: Path, *, confirm: Confirm, out: TextI
             places.append(place)
             continue
         if not part.mirrors:
-            raise DpmfError(f"{entry.title} {located.how_to_get(entry)}")
+            raise DpmfError(f"{entry.title}: {located.how_to_get(entry)}")
         if not asked:
             print(f"{entry.title}\n{entry.licence.summary}\nTerms: {entry.licence.url}", file=out)
             if not confirm("Download it under these terms?"):

@@ -102,8 +102,8 @@ def _check_counts(found: located.Located, canonical: Canonical, entry: Entry) ->
     expected = (entry.expected.ratings, entry.expected.users, entry.expected.items)
     if counted != expected:
         raise DpmfError(
-            f"{found.source.paths[0]}: {_counts(*counted)}, but {entry.title} has {_counts(*expected)}: it is "
-            f"not complete, or another version; {located.how_to_get(entry)}"
+            f"{found.source.paths[0]}: {_counts(*counted)}, but {entry.title} has {_counts(*expected)}: "
+            f"it is not complete, or another version; {located.how_to_get(entry)}"
         )
 
 

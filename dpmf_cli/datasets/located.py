@@ -26,7 +26,7 @@ def how_to_get(entry: Entry) -> str:
     from_file = f"`dpmf datasets fetch {entry.key} --from-file PATH`"
     if any(part.mirrors for part in entry.parts):
         return f"get it with `dpmf datasets fetch {entry.key}`, or, if you have the file, {from_file}"
-    return f"it cannot be downloaded; if you have the file: {from_file}"
+    return f"there is no download of it; if you have the file, {from_file}"
 
 
 def find_part(part: Part, data: Path) -> Path | None:

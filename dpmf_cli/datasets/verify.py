@@ -67,7 +67,7 @@ def verify(key: str, data: Path, cache: Path) -> list[Check]:
     found = located.locate(entry, data)
     wrong = located.fault(found, cache)
     by_digest = located.known_by_digest(found, cache)
-    known = "the publisher's checksum" if by_digest else "no checksum is published; counted instead"
+    known = "a known checksum" if by_digest else "no checksum is published; counted instead"
     checks = [Check("files", wrong is None, known, wrong or "as expected")]
     if wrong:
         return checks

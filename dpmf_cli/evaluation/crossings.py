@@ -36,8 +36,8 @@ from dpmf_cli.published import printed_crossing, printed_crossings
 #: The baselines that a crossing is measured against: item average and global effects.
 BASELINES = ("ia", "ge")
 
-#: Where a model diverged its RMSE is infinite. There the curve counts as this far above any baseline, in every
-#: replicate, to keep the arithmetic defined.
+#: Where a model diverged its RMSE is infinite. There the curve counts as this far above any baseline, in
+#: every replicate, to keep the arithmetic defined.
 _DIVERGED = 1e6
 
 

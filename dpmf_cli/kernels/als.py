@@ -59,7 +59,7 @@ def solve_items(
 
 
 @njit(cache=True)
-def _solve(starts, others, values, P, Q, regularization, bound, factors_of, width_of):  # type: ignore[no-untyped-def]
+def _solve(starts, others, values, P, Q, regularization, bound, factors_of, width_of):
     """Rows of P given Q. `gram` holds the lower triangle of Σ q·qᵀ row by row, `right` holds Σ r̃·q."""
     d, w = len(factors_of), len(width_of)
     row, like = (d + 1) * w, zeros(width_of)
@@ -95,7 +95,7 @@ def _solve(starts, others, values, P, Q, regularization, bound, factors_of, widt
 
 
 @njit(cache=True)
-def _cholesky_solve(gram, right, factors_of, width_of):  # type: ignore[no-untyped-def]
+def _cholesky_solve(gram, right, factors_of, width_of):
     """right ← gram⁻¹·right in every lane; gram (a packed lower triangle) becomes its Cholesky factor."""
     d, w = len(factors_of), len(width_of)
     like = zeros(width_of)

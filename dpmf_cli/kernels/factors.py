@@ -70,7 +70,7 @@ def _aligned(shape: tuple[int, ...]) -> NDArray[np.float32]:
 
 
 @njit(cache=True)
-def _predict(users, items, P, Q, out, factors_of, width_of):  # type: ignore[no-untyped-def]
+def _predict(users, items, P, Q, out, factors_of, width_of):
     d, w = len(factors_of), len(width_of)
     row, like = (d + 1) * w, zeros(width_of)
     for x in range(len(users)):

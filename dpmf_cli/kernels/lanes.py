@@ -58,8 +58,8 @@ class Lanes(types.Type):
 
 
 @register_model(Lanes)
-class _LanesModel(models.PrimitiveModel):  # type: ignore[misc]
-    def __init__(self, manager: Any, lanes: Lanes) -> None:
+class _LanesModel(models.PrimitiveModel):
+    def __init__(self, manager, lanes):
         super().__init__(manager, lanes, ir.VectorType(ir.FloatType(), lanes.width))
 
 
@@ -78,21 +78,21 @@ def _is_flat_float32(array: Any) -> bool:
 
 
 @intrinsic
-def zeros(typingctx, width_of):  # type: ignore[no-untyped-def]
+def zeros(typingctx, width_of):
     """The zero vector of as many lanes as the tuple `width_of` has elements."""
     lanes = Lanes(len(width_of))
 
-    def codegen(context, builder, signature, arguments):  # type: ignore[no-untyped-def]
+    def codegen(context, builder, signature, arguments):
         return ir.Constant(_vector(lanes), [0.0] * lanes.width)
 
     return lanes(width_of), codegen
 
 
 @intrinsic
-def splat(typingctx, number, like):  # type: ignore[no-untyped-def]
+def splat(typingctx, number, like):
     """The vector whose lanes all hold the float32 `number`."""
 
-    def codegen(context, builder, signature, arguments):  # type: ignore[no-untyped-def]
+    def codegen(context, builder, signature, arguments):
         vector, i32 = _vector(like), ir.IntType(32)
         undefined = ir.Constant(vector, ir.Undefined)
         value = context.cast(builder, arguments[0], signature.args[0], types.float32)
@@ -104,12 +104,12 @@ def splat(typingctx, number, like):  # type: ignore[no-untyped-def]
 
 
 @intrinsic
-def load(typingctx, array, at, like):  # type: ignore[no-untyped-def]
+def load(typingctx, array, at, like):
     """The vector at elements [at, at + width) of a flat float32 array. Nothing checks the bounds."""
     if not _is_flat_float32(array):
         return None
 
-    def codegen(context, builder, signature, arguments):  # type: ignore[no-untyped-def]
+    def codegen(context, builder, signature, arguments):
         value = builder.load(_pointer(context, builder, array, arguments[0], arguments[1], like))
         value.align = 4
         return value
@@ -118,12 +118,12 @@ def load(typingctx, array, at, like):  # type: ignore[no-untyped-def]
 
 
 @intrinsic
-def store(typingctx, array, at, vector):  # type: ignore[no-untyped-def]
+def store(typingctx, array, at, vector):
     """Writes a vector to elements [at, at + width) of a flat float32 array. Nothing checks the bounds."""
     if not _is_flat_float32(array):
         return None
 
-    def codegen(context, builder, signature, arguments):  # type: ignore[no-untyped-def]
+    def codegen(context, builder, signature, arguments):
         pointer = _pointer(context, builder, array, arguments[0], arguments[1], vector)
         builder.store(arguments[2], pointer).align = 4
         return context.get_dummy_value()
@@ -132,10 +132,10 @@ def store(typingctx, array, at, vector):  # type: ignore[no-untyped-def]
 
 
 @intrinsic
-def prefetch(typingctx, array, at):  # type: ignore[no-untyped-def]
+def prefetch(typingctx, array, at):
     """Asks the CPU to bring the cache line of element `at` near; changes no value."""
 
-    def codegen(context, builder, signature, arguments):  # type: ignore[no-untyped-def]
+    def codegen(context, builder, signature, arguments):
         i32, byte = ir.IntType(32), ir.IntType(8).as_pointer()
         data = context.make_array(array)(context, builder, value=arguments[0]).data
         kind = ir.FunctionType(ir.VoidType(), [byte, i32, i32, i32])
@@ -148,10 +148,10 @@ def prefetch(typingctx, array, at):  # type: ignore[no-untyped-def]
 
 
 @intrinsic
-def fma(typingctx, a, b, c):  # type: ignore[no-untyped-def]
+def fma(typingctx, a, b, c):
     """a·b + c in every lane, rounded once."""
 
-    def codegen(context, builder, signature, arguments):  # type: ignore[no-untyped-def]
+    def codegen(context, builder, signature, arguments):
         vector = _vector(a)
         kind = ir.FunctionType(vector, [vector, vector, vector])
         function = cgutils.get_or_insert_function(builder.module, kind, f"llvm.fma.v{a.width}f32")
@@ -161,50 +161,50 @@ def fma(typingctx, a, b, c):  # type: ignore[no-untyped-def]
 
 
 @intrinsic
-def add(typingctx, a, b):  # type: ignore[no-untyped-def]
+def add(typingctx, a, b):
     """a + b in every lane."""
 
-    def codegen(context, builder, signature, arguments):  # type: ignore[no-untyped-def]
+    def codegen(context, builder, signature, arguments):
         return builder.fadd(*arguments)
 
     return a(a, a), codegen
 
 
 @intrinsic
-def sub(typingctx, a, b):  # type: ignore[no-untyped-def]
+def sub(typingctx, a, b):
     """a − b in every lane."""
 
-    def codegen(context, builder, signature, arguments):  # type: ignore[no-untyped-def]
+    def codegen(context, builder, signature, arguments):
         return builder.fsub(*arguments)
 
     return a(a, a), codegen
 
 
 @intrinsic
-def mul(typingctx, a, b):  # type: ignore[no-untyped-def]
+def mul(typingctx, a, b):
     """a·b in every lane."""
 
-    def codegen(context, builder, signature, arguments):  # type: ignore[no-untyped-def]
+    def codegen(context, builder, signature, arguments):
         return builder.fmul(*arguments)
 
     return a(a, a), codegen
 
 
 @intrinsic
-def div(typingctx, a, b):  # type: ignore[no-untyped-def]
+def div(typingctx, a, b):
     """a / b in every lane."""
 
-    def codegen(context, builder, signature, arguments):  # type: ignore[no-untyped-def]
+    def codegen(context, builder, signature, arguments):
         return builder.fdiv(*arguments)
 
     return a(a, a), codegen
 
 
 @intrinsic
-def sqrt(typingctx, a):  # type: ignore[no-untyped-def]
+def sqrt(typingctx, a):
     """√a in every lane."""
 
-    def codegen(context, builder, signature, arguments):  # type: ignore[no-untyped-def]
+    def codegen(context, builder, signature, arguments):
         vector = _vector(a)
         kind = ir.FunctionType(vector, [vector])
         function = cgutils.get_or_insert_function(builder.module, kind, f"llvm.sqrt.v{a.width}f32")
@@ -214,10 +214,10 @@ def sqrt(typingctx, a):  # type: ignore[no-untyped-def]
 
 
 @intrinsic
-def clamp(typingctx, a, low, high):  # type: ignore[no-untyped-def]
+def clamp(typingctx, a, low, high):
     """min(max(a, low), high) in every lane; `low` and `high` are vectors."""
 
-    def codegen(context, builder, signature, arguments):  # type: ignore[no-untyped-def]
+    def codegen(context, builder, signature, arguments):
         value, low, high = arguments
         value = builder.select(builder.fcmp_ordered("<", value, low), low, value)
         return builder.select(builder.fcmp_ordered(">", value, high), high, value)

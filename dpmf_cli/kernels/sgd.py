@@ -49,7 +49,7 @@ def descend_perturbed(
 
 
 @njit(cache=True)
-def _descend_perturbed(  # type: ignore[no-untyped-def]
+def _descend_perturbed(
     users, items, values, noise, scale, P, Q, rate, regularization, bound, epochs, factors_of, width_of
 ):
     d, w = len(factors_of), len(width_of)

@@ -64,12 +64,12 @@ class Ledger:
     @property
     def claimed(self) -> NDArray[np.float64]:
         """(E,) Σ of the claimed ε: sequential composition."""
-        return np.sum([np.zeros_like(self.epsilons), *(entry.claimed for entry in self._entries)], axis=0)
+        return sum((entry.claimed for entry in self._entries), np.zeros_like(self.epsilons))
 
     @property
     def provable(self) -> NDArray[np.float64]:
         """(E,) Σ of the provable ε: sequential composition."""
-        return np.sum([np.zeros_like(self.epsilons), *(entry.provable for entry in self._entries)], axis=0)
+        return sum((entry.provable for entry in self._entries), np.zeros_like(self.epsilons))
 
     def spend(
         self,

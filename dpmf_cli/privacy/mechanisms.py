@@ -9,10 +9,12 @@ would ever be released.
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import ArrayLike, DTypeLike, NDArray
+from numpy.typing import ArrayLike, NDArray
 
 from dpmf_cli.privacy.ledger import Ledger
 from dpmf_cli.privacy.sensitivity import Sensitivity
+
+Precision = type[np.float32] | type[np.float64]
 
 
 @dataclass(frozen=True)
@@ -42,7 +44,7 @@ def laplace(
     epsilon: NDArray[np.float64],
     rng: np.random.Generator,
     ledger: Ledger,
-    dtype: DTypeLike = np.float64,
+    dtype: Precision = np.float64,
 ) -> LaneNoise:
     """The Laplace mechanism: Laplace(Δ/ε) noise for `shape` numbers whose joint L1 sensitivity is Δ.
 
@@ -54,11 +56,13 @@ def laplace(
     if sensitivity.norm != 1:
         raise ValueError(f"{step}: the Laplace mechanism needs an L1 sensitivity, not L{sensitivity.norm}")
     ledger.spend(step, "Laplace", sensitivity, epsilon)
-    return LaneNoise(unit_laplace(shape, rng, dtype), sensitivity.value / np.asarray(epsilon, dtype=np.float64))
+    return LaneNoise(
+        unit_laplace(shape, rng, dtype), sensitivity.value / np.asarray(epsilon, dtype=np.float64)
+    )
 
 
 def unit_laplace(
-    shape: tuple[int, ...], rng: np.random.Generator, dtype: DTypeLike = np.float64
+    shape: tuple[int, ...], rng: np.random.Generator, dtype: Precision = np.float64
 ) -> NDArray[np.floating]:
     """Laplace(1) draws, as exponentials with a random sign.
 
@@ -66,7 +70,7 @@ def unit_laplace(
     (a ziggurat) has no such point.
     """
     count = int(np.prod(shape))
-    exponential: NDArray[np.floating] = rng.standard_exponential(count, dtype=np.dtype(dtype).type)
+    exponential: NDArray[np.floating] = rng.standard_exponential(count, dtype=dtype)
     bits = np.unpackbits(np.frombuffer(rng.bytes(-(-count // 8)), dtype=np.uint8), count=count)
     np.negative(exponential, out=exponential, where=bits.view(np.bool_))
     return exponential.reshape(shape)

@@ -9,19 +9,23 @@ from numpy.typing import NDArray
 
 from dpmf_cli.evaluation.curves import Measured
 
+#: A curve that nowhere comes within so many times the worst baseline is off the axes.
+_IN_SIGHT = 1.3
+
 
 def rmse_limits(curves: Sequence[NDArray[np.float64]], baselines: Sequence[float]) -> tuple[float, float]:
     """The y axis: from a little below the best RMSE to a little above the worst baseline, GA in the papers.
 
-    At small ε a curve may be many times worse, and is cut so as not to squash the rest. Every curve's best
-    point is kept in sight, though, up to twice the worst baseline. Without baselines the axis ends at the
-    highest RMSE or twice the lowest, whichever is less. `curves` are mean RMSEs (E,), not all infinite.
+    At small ε a curve may be many times worse, and is cut so as not to squash the rest. Every useful curve's
+    best point is kept in sight, though. Without baselines the axis ends at the highest RMSE or twice the
+    lowest, whichever is less. `curves` are mean RMSEs (E,), not all infinite.
     """
     finite = [curve[np.isfinite(curve)] for curve in curves]
     best = [float(curve.min()) for curve in finite if len(curve)]
     lowest = min([*best, *baselines])
     if baselines:
-        ceiling = max(max(baselines), min(max(best, default=0.0), 2 * max(baselines)))
+        worst = max(baselines)
+        ceiling = max([worst, *(value for value in best if value <= _IN_SIGHT * worst)])
     else:
         ceiling = min(max(float(curve.max()) for curve in finite if len(curve)), 2 * lowest)
     margin = 0.06 * (ceiling - lowest) or 0.05 * ceiling

@@ -46,7 +46,7 @@ _NOTE_SIZE, _NOTE_CHARACTERS = 7.0, 120
 
 @dataclass(frozen=True)
 class _End:
-    """The end of a drawn line, to be labelled there; ε and RMSE are data coordinates, NaN if off the axes."""
+    """The end of a drawn line, to be labelled there; ε and RMSE are data coordinates, NaN if diverged."""
 
     text: str
     colour: str
@@ -83,7 +83,7 @@ def figure_bytes(
 
 
 def draw(experiment: Experiment, chosen: Sequence[Measured]) -> Figure:
-    """The figure of the `chosen` curves of `experiment`, in whatever style is set; one at least is complete."""
+    """The figure of the `chosen` curves of `experiment`, one of them complete, in whatever style is set."""
     figure = Figure(figsize=(_WIDTH, _HEIGHT))
     FigureCanvasAgg(figure)
     axes = figure.add_axes((0.1, 0.2, 0.7, 0.7))
@@ -93,11 +93,13 @@ def draw(experiment: Experiment, chosen: Sequence[Measured]) -> Figure:
 
     kinds = list(dict.fromkeys((curve.neighbours, curve.mode) for curve in chosen))
     ends = [_draw_baseline(axes, baseline) for baseline in baselines]
-    for index, curve in enumerate(chosen):
-        if is_complete(curve):
-            turn, colour = divmod(index, len(_COLOURS))
-            dashes = _DASHES[(kinds.index((curve.neighbours, curve.mode)) + turn) % len(_DASHES)]
-            ends.append(_draw_curve(axes, experiment, curve, _COLOURS[colour], dashes))
+    for index, kind in enumerate(kinds):
+        # Colours start anew with each kind: an algorithm run bounded and unbounded keeps its colour.
+        for rank, curve in enumerate(curve for curve in chosen if (curve.neighbours, curve.mode) == kind):
+            if is_complete(curve):
+                turn, colour = divmod(rank, len(_COLOURS))
+                dashes = _DASHES[(index + turn) % len(_DASHES)]
+                ends.append(_draw_curve(axes, experiment, curve, _COLOURS[colour], dashes))
     axes.set_title(_title(experiment, kinds), loc="left")
 
     notes = _notes(experiment, chosen, axes.get_ylim()[1])
@@ -139,7 +141,10 @@ def _draw_curve(axes: Axes, experiment: Experiment, curve: Measured, colour: str
         if baseline and crossing and crossing.reproduced is not None:
             at = ([crossing.reproduced], [_level(baseline)])
             axes.plot(*at, "o", markersize=6, markerfacecolor="white", markeredgecolor=colour, zorder=4)
-    return _End(curve.label, colour, float(curve.epsilons[-1]), float(mean[-1]))
+    above = not mean[-1] <= axes.get_ylim()[1]
+    return _End(
+        f"{curve.label} ↑" if above else curve.label, colour, float(curve.epsilons[-1]), float(mean[-1])
+    )
 
 
 def _notes(experiment: Experiment, chosen: Sequence[Measured], ceiling: float) -> list[str]:

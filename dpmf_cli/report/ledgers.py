@@ -6,7 +6,19 @@ from typing import Any
 
 from dpmf_cli.report.layout import Group, TextTable, significant
 
-COLUMNS = ("label", "epsilon", "step", "mechanism", "neighbours", "norm", "sensitivity", "claimed", "provable", "source", "note")  # fmt: skip
+COLUMNS = (
+    "label",
+    "epsilon",
+    "step",
+    "mechanism",
+    "neighbours",
+    "norm",
+    "sensitivity",
+    "claimed",
+    "provable",
+    "source",
+    "note",
+)
 
 
 def ledger_csv(ledgers: dict[str, list[dict[str, Any]]]) -> str:

@@ -109,7 +109,9 @@ def test_cold_users_and_items_are_predicted_near_the_average(algorithm: Algorith
     cold_user = model.predict(np.full(len(others), 7, np.int32), others)
     assert np.isfinite(cold_user).all()
     assert np.abs(cold_item - average).max() < 2
-    assert model.predict(np.array([7], np.int32), np.array([5], np.int32))[0] == pytest.approx(average, abs=0.1)
+    assert model.predict(np.array([7], np.int32), np.array([5], np.int32))[0] == pytest.approx(
+        average, abs=0.1
+    )
 
 
 @pytest.mark.parametrize("algorithm", ALL)

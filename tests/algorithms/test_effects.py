@@ -19,7 +19,9 @@ def effects_of(ratings: Ratings, epsilon: float, run: int = 0, **parameters: flo
     ledger = Ledger([epsilon])
     budget = EffectsBudget(0.2 * ledger.epsilons, 0.5 * ledger.epsilons, 0.3 * ledger.epsilons)
     streams = Streams(0, "tiny", "effects", 0, run)
-    return bounded_effects(ratings, EffectsParameters(**parameters), budget, streams=streams, ledger=ledger), ledger
+    return bounded_effects(
+        ratings, EffectsParameters(**parameters), budget, streams=streams, ledger=ledger
+    ), ledger
 
 
 def test_known_answer() -> None:
@@ -59,7 +61,9 @@ def test_item_averages_carry_laplace_noise_of_the_scale_that_the_ledger_says() -
     items = np.repeat(np.arange(n_items, dtype=np.int32), count)
     users = np.tile(np.arange(count, dtype=np.int32), n_items)
     order = np.lexsort((items, users))
-    flat = Ratings(users[order], items[order], np.full(len(items), 3, np.float32), count, n_items, Scale(1, 5, 1))
+    flat = Ratings(
+        users[order], items[order], np.full(len(items), 3, np.float32), count, n_items, Scale(1, 5, 1)
+    )
     noise = effects_of(flat, 2.0, beta_m=0)[0].items[:, 0] - 3
     scale = 4 / (0.5 * 2.0) / count
     assert stats.kstest(noise, stats.laplace(scale=scale).cdf).pvalue > 1e-4

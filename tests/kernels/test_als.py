@@ -19,9 +19,7 @@ def test_each_row_minimises_its_ridge_regression(factors: int, bound: float) -> 
     users, items = rng.normal(0, 0.3, (15, 2)), rng.normal(3.5, 0.3, (11, 2))
     lanes = factor_lanes(p, q, users, items)
     ridge = 0.2
-    solve_users(
-        lanes, RATINGS.user_starts, RATINGS.items, RATINGS.values, regularization=ridge, bound=bound
-    )
+    solve_users(lanes, RATINGS.user_starts, RATINGS.items, RATINGS.values, regularization=ridge, bound=bound)
     found = lanes.users.reshape(15, factors + 1, lanes.width)
     for lane in range(2):
         for user in range(15):

@@ -36,7 +36,9 @@ def test_operations_are_ieee_operations_lane_by_lane(width: int) -> None:
     assert np.array_equal(out.reshape(9, width), np.array(expected, np.float32))
 
 
-@pytest.mark.parametrize(("count", "widths"), [(1, [8]), (8, [8]), (9, [16]), (16, [16]), (20, [16, 8]), (48, [16] * 3)])
+@pytest.mark.parametrize(
+    ("count", "widths"), [(1, [8]), (8, [8]), (9, [16]), (16, [16]), (20, [16, 8]), (48, [16] * 3)]
+)
 def test_groups_cover_the_grid_once(count: int, widths: list[int]) -> None:
     groups = lanes.groups(count)
     assert np.concatenate([np.arange(count)[group] for group in groups]).tolist() == list(range(count))

@@ -75,7 +75,7 @@ def test_a_lane_does_not_depend_on_its_neighbours() -> None:
 
 
 def test_rows_without_ratings_are_not_touched() -> None:
-    p, q, users, items, lanes = start(3, 1)
+    *_, lanes = start(3, 1)
     before = lanes.users.copy()
     absent = RATINGS.users != 4
     descend_perturbed(

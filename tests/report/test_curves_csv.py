@@ -50,9 +50,14 @@ def test_equal_results_give_equal_bytes_whatever_else_is_there(made: Make) -> No
 
 
 def test_what_cannot_be_had_is_empty(made: Make) -> None:
-    rows = read(curves_csv(made(2, incomplete="isgd")))
-    assert {row["rmse"] + row["low"] + row["sd_runs"] for row in rows[16:32]} == {""}
-    assert all(row["epsilon"] and row["claimed"] for row in rows[16:32])
+    experiment = made(1)
+    rmse = experiment.curves[0].rmse.copy()
+    rmse[0, 0, 5] = np.nan
+    refining = replace(experiment, curves=(replace(experiment.curves[0], rmse=rmse, missing=1),))
+    for incomplete in (made(1, incomplete="pge"), refining):
+        rows = read(curves_csv(incomplete))[:16]
+        assert {row["rmse"] + row["low"] + row["sd_runs"] for row in rows} == {""}
+        assert all(row["epsilon"] and row["claimed"] for row in rows)
     single = read(curves_csv(made(1, folds=1, runs=1)))[0]
     assert (single["sd_folds"], single["sd_runs"], single["low"], single["high"]) == ("", "", "", "")
     assert single["rmse"]

@@ -78,6 +78,8 @@ def test_an_interval_out_of_the_grid_on_one_side_is_shown_even_without_a_crossin
         CROSSED, status=Status.BELOW_GRID, reproduced=None, low=Status.BELOW_GRID, high=0.3, over="folds"
     )
     assert "below the grid† [<0.1, 0.300] " in crossings_table([below])
+    certain = replace(below, high=Status.BELOW_GRID)
+    assert "[<0.1" not in crossings_table([certain])
 
 
 def test_json_has_the_contracts_keys_and_types(made: Make) -> None:

@@ -5,6 +5,7 @@ the canonical form sorts them as numbers where all are plain numbers.
 """
 
 import csv
+import math
 import warnings
 from collections.abc import Iterator
 from pathlib import Path
@@ -128,11 +129,15 @@ def _columns(
         return _empty(positions)
     except (ValueError, OverflowError, pd.errors.ParserWarning):
         return None
+    if not _rectangular(path, spec, width, len(frame), header_line):
+        return None
     columns: dict[str, Any] = {}
     for role, position in positions.items():
         series = frame[position]
         if role not in _IDS:
             columns[role] = series.to_numpy(dtype=np.float64)
+            if role == "timestamp" and not np.isfinite(columns[role]).all():
+                return None
             continue
         labels = [str(label) for label in series.cat.categories]
         codes = series.cat.codes.to_numpy()
@@ -140,6 +145,24 @@ def _columns(
             return None
         columns[role] = (codes.astype(np.int32), labels)
     return columns
+
+
+def _rectangular(path: Path, spec: CsvSpec, width: int, n_rows: int, header_line: int) -> bool:
+    """Whether every line has as many fields as the first, about which pandas is forgiving.
+
+    Counting separators tells, as long as no quoted field may hold one.
+    """
+    separator = spec.separator.encode()
+    separators, quoted = 0, False
+    with path.open("rb") as file:
+        for _ in range(header_line):
+            file.readline()
+        while block := file.read(1 << 24):
+            separators += block.count(separator)
+            quoted = quoted or b'"' in block
+    if quoted:
+        return all(len(fields) == width for _, fields in _rows(path, spec))
+    return separators == n_rows * (width - 1)
 
 
 def _empty(positions: dict[str, int]) -> dict[str, Any]:
@@ -181,7 +204,7 @@ def _lines(path: Path, spec: CsvSpec) -> Iterator[tuple[int, list[str]]]:
     reader = csv.reader(decoded(), delimiter=spec.separator)
     try:
         for fields in reader:
-            if any(field.strip() for field in fields):
+            if len(fields) > 1 or (fields and fields[0].strip()):
                 yield reader.line_num, fields
     except csv.Error as error:
         raise DpmfError(f"{path}:{reader.line_num}: {error}; correct the file") from None
@@ -210,9 +233,17 @@ def _first_fault(path: Path, spec: CsvSpec, positions: dict[str, int], width: in
                 if "\n" in text or "\0" in text:
                     return DpmfError(f"{where}: the {role} holds a line end; correct the line")
                 continue
-            try:
-                float(text)
-            except ValueError:
+            if not _is_number(text):
                 more = " of seconds" if role == "timestamp" else ""
-                return DpmfError(f'{where}: the {role} "{text[:40]}" is not a number{more}; correct the line')
+                shown = text[:40]
+                return DpmfError(
+                    f'{where}: the {role} "{shown}" is not a finite number{more}; correct the line'
+                )
     return DpmfError(f"{path}: cannot be read as columns separated by {spec.separator!r}")
+
+
+def _is_number(text: str) -> bool:
+    try:
+        return math.isfinite(float(text)) and "_" not in text
+    except ValueError:
+        return False

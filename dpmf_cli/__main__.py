@@ -1,0 +1,5 @@
+"""`python -m dpmf_cli`."""
+
+from dpmf_cli.cli import main
+
+main()

@@ -1,0 +1,72 @@
+"""A catalog entry for tiny data sets, and the real files where they are."""
+
+import os
+from pathlib import Path
+
+import pytest
+
+from dpmf_cli.datasets import catalog
+from dpmf_cli.datasets.entry import Content, Counts, Entry, Licence, Part
+from dpmf_cli.ratings import Scale
+from tests.datasets.building import MakeEntry
+
+
+@pytest.fixture
+def cache(tmp_path: Path) -> Path:
+    return tmp_path / "cache"
+
+
+@pytest.fixture
+def data(tmp_path: Path) -> Path:
+    folder = tmp_path / "data"
+    folder.mkdir()
+    return folder
+
+
+@pytest.fixture
+def make_entry(monkeypatch: pytest.MonkeyPatch) -> MakeEntry:
+    """Puts a data set `tiny` into the catalog; what is not given is that of three ratings in `u.data`."""
+
+    def make(
+        *,
+        parts: tuple[Part, ...] | None = None,
+        contents: tuple[Content, ...] = (Content("u.data", "u.data"),),
+        counts: tuple[int, int, int] = (2, 2, 3),
+        mean: float = 4.0,
+        variance: float = 2 / 3,
+        scale: Scale = catalog.WHOLE_STARS,
+        **rest: object,
+    ) -> Entry:
+        whole = parts or (Part(("tiny.zip", "tiny.tar.gz", "tiny.tar", "tiny", "u.data"), contents, **rest),)  # type: ignore[arg-type]
+        entry = Entry(
+            key="tiny",
+            title="Tiny set",
+            scale=scale,
+            parts=whole,
+            expected=Counts(*counts, mean, variance),
+            licence=Licence("free for tests", "https://example.org/licence"),
+            citation="nobody",
+            homepage="https://example.org/tiny",
+        )
+        monkeypatch.setitem(catalog.ENTRIES, "tiny", entry)
+        return entry
+
+    return make
+
+
+@pytest.fixture(scope="session")
+def real_data() -> Path:
+    """The folder of the real data files; skips where there is none, except under CI, where that fails."""
+    beside = Path(__file__).resolve().parents[3] / "shared" / "datasets"
+    folder = Path(os.environ.get("DPMF_DATA") or beside)
+    if not (folder / "ml-100k.zip").exists():
+        message = f"no real data: {folder} has no ml-100k.zip; set $DPMF_DATA"
+        if os.environ.get("CI") == "true":
+            pytest.fail(message)
+        pytest.skip(message)
+    return folder
+
+
+@pytest.fixture(scope="session")
+def session_cache(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tmp_path_factory.mktemp("session-cache")

@@ -1,0 +1,191 @@
+"""The cache: opened without parsing, rebuilt when broken, and unharmed by company."""
+
+import json
+import multiprocessing
+import os
+import shutil
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from dpmf_cli.datasets import Dataset, checksums, load, loading, open_cached, storage
+from dpmf_cli.datasets.entry import Content
+from dpmf_cli.datasets.spec import CatalogSpec, SyntheticSpec
+from dpmf_cli.errors import DpmfError
+from tests.datasets.building import MakeEntry, zipped
+
+U_DATA = b"100\t30\t4\t11\n7\t30\t5\t12\n7\t4\t3\t13\n"
+SMALL = SyntheticSpec(kind="synthetic", like="ml-100k", users=30, items=40, ratings=300)
+
+
+def tiny(data: Path, cache: Path) -> Dataset:
+    return load(CatalogSpec(name="tiny"), data=data, cache=cache, base=data)
+
+
+def small(cache: Path) -> Dataset:
+    return load(SMALL, data=cache, cache=cache, base=cache)
+
+
+def forbid_parsing(monkeypatch: pytest.MonkeyPatch) -> None:
+    def parse(*_: object) -> None:
+        raise AssertionError("parsed again")
+
+    monkeypatch.setattr(loading, "read_catalog", parse)
+    monkeypatch.setattr(loading, "_make", parse)
+
+
+def test_second_load_and_workers_do_not_parse(
+    data: Path, cache: Path, make_entry: MakeEntry, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    make_entry()
+    (data / "tiny.zip").write_bytes(zipped({"u.data": U_DATA}))
+    first = tiny(data, cache)
+    forbid_parsing(monkeypatch)
+    second = tiny(data, cache)
+    assert second.checksum == first.checksum
+    for ratings in (second.ratings, open_cached(first.checksum, cache)):
+        assert isinstance(ratings.values, np.memmap)
+        assert not ratings.values.flags.writeable
+        np.testing.assert_array_equal(ratings.values, [3, 5, 4])
+        np.testing.assert_array_equal(ratings.columns["timestamp"], [13, 12, 11])
+        assert ratings.scale == first.ratings.scale
+
+
+def test_zipped_again_is_the_same_data(data: Path, cache: Path, make_entry: MakeEntry) -> None:
+    make_entry()
+    (data / "tiny.zip").write_bytes(zipped({"u.data": U_DATA}))
+    before = tiny(data, cache)
+    (data / "tiny.zip").write_bytes(zipped({"README": b"x", "other/u.data": U_DATA}))
+    after = tiny(data, cache)
+    assert after.checksum == before.checksum
+    assert len(list((cache / "ratings").iterdir())) == 1
+    assert len(list((cache / "sources").iterdir())) == 2
+
+
+def test_a_changed_file_is_other_data(data: Path, cache: Path, make_entry: MakeEntry) -> None:
+    make_entry()
+    path = data / "u.data"
+    path.write_bytes(U_DATA)
+    os.utime(path, (1, 1))
+    before = tiny(data, cache).checksum
+    path.write_bytes(U_DATA.replace(b"\t5\t", b"\t4\t"))
+    assert tiny(data, cache).checksum != before
+
+
+@pytest.mark.parametrize("kind", ["ratings", "sources"])
+@pytest.mark.parametrize("harm", ["cut", "empty", "gone", "meta", "no meta", "all"])
+def test_broken_cache_is_rebuilt(cache: Path, kind: str, harm: str) -> None:
+    found = small(cache)
+    values, ids = found.ratings.values.copy(), found.user_ids.copy()
+    folder = next((cache / kind).iterdir())
+    victim = next(folder.glob("*.npy"))
+    if harm == "cut":
+        os.truncate(victim, victim.stat().st_size - 1)
+    elif harm == "empty":
+        os.truncate(victim, 0)
+    elif harm == "gone":
+        victim.unlink()
+    elif harm == "meta":
+        (folder / "meta.json").write_text('{"files": 3')
+    elif harm == "no meta":
+        (folder / "meta.json").unlink()
+    else:
+        shutil.rmtree(folder)
+    if kind == "ratings":
+        with pytest.raises(DpmfError, match="run the command again"):
+            open_cached(found.checksum, cache)
+    again = small(cache)
+    assert again.checksum == found.checksum
+    np.testing.assert_array_equal(again.ratings.values, values)
+    np.testing.assert_array_equal(again.user_ids, ids)
+    assert sorted(path.name for path in (cache / kind).iterdir()) == [folder.name]
+
+
+def _load_in_process(cache: str, start: object, out: object) -> None:
+    start.wait()  # type: ignore[attr-defined]
+    out.put(small(Path(cache)).checksum)  # type: ignore[attr-defined]
+
+
+@pytest.mark.parametrize("broken", [False, True])
+def test_processes_at_once(cache: Path, broken: bool) -> None:
+    expected = small(cache).checksum
+    for kind in ("ratings", "sources"):
+        for path in (cache / kind).iterdir():
+            if broken:
+                os.truncate(next(path.glob("*.npy")), 5)
+            else:
+                shutil.rmtree(path)
+    context = multiprocessing.get_context("fork")
+    start, out = context.Event(), context.Queue()
+    workers = [context.Process(target=_load_in_process, args=(str(cache), start, out)) for _ in range(6)]
+    for worker in workers:
+        worker.start()
+    start.set()
+    sums = {out.get(timeout=30) for _ in workers}
+    for worker in workers:
+        worker.join()
+    assert sums == {expected}
+    assert not list(cache.glob("*/.writing-*"))
+
+
+def test_a_failed_write_leaves_nothing(tmp_path: Path) -> None:
+    def write(folder: Path) -> None:
+        (folder / "half").write_text("x")
+        raise OSError(28, "No space left on device")
+
+    with pytest.raises(DpmfError, match=r"cannot be written \(No space left on device\).*\$DPMF_CACHE"):
+        storage.publish(tmp_path / "a" / "b", write, lambda _: False)
+    assert list((tmp_path / "a").iterdir()) == []
+
+
+def test_what_killed_processes_left_is_swept(tmp_path: Path) -> None:
+    old, new = tmp_path / ".writing-1-a", tmp_path / ".writing-1-b"
+    for path in (old, new):
+        path.mkdir()
+    os.utime(old, (1, 1))
+    storage.publish(tmp_path / "x", lambda folder: (folder / "f").touch(), lambda folder: folder.exists())
+    assert not old.exists()
+    assert new.exists()
+
+
+def test_cache_that_is_a_file(tmp_path: Path) -> None:
+    (tmp_path / "cache").write_text("")
+    with pytest.raises(DpmfError, match="cannot be written"):
+        small(tmp_path / "cache")
+
+
+def test_digests_are_remembered_until_the_file_changes(tmp_path: Path, cache: Path) -> None:
+    path = tmp_path / "file"
+    path.write_bytes(b"one")
+    os.utime(path, (1, 1))
+    first = checksums.file_digest(path, cache)
+    assert first == "sha256:7692c3ad3540bb803c020b3aee66cd8887123234ea0c6e7143c0add73ff431ed"
+    (note,) = (cache / "digests").iterdir()
+    held = json.loads(note.read_text())
+    note.write_text(json.dumps({**held, "digest": "remembered"}))
+    assert checksums.file_digest(path, cache) == "remembered"
+    note.write_text("broken")
+    assert checksums.file_digest(path, cache) == first
+    path.write_bytes(b"two")
+    os.utime(path, (2, 2))
+    assert checksums.file_digest(path, cache) != first
+
+
+def test_a_file_just_written_is_not_remembered(tmp_path: Path, cache: Path) -> None:
+    (tmp_path / "file").write_bytes(b"one")
+    checksums.file_digest(tmp_path / "file", cache)
+    assert not (cache / "digests").exists()
+
+
+def test_folders_are_sources_too(data: Path, cache: Path, make_entry: MakeEntry) -> None:
+    make_entry(contents=(Content("mv_*.txt", "netflix"),), counts=(2, 2, 2))
+    folder = data / "tiny"
+    folder.mkdir()
+    for movie in (1, 2):
+        (folder / f"mv_{movie}.txt").write_bytes(b"%d:\n%d,3,2001-01-01\n" % (movie, movie))
+        os.utime(folder / f"mv_{movie}.txt", (1, 1))
+    before = tiny(data, cache).checksum
+    assert len(list((cache / "digests").iterdir())) == 1
+    (folder / "mv_2.txt").write_bytes(b"2:\n2,4,2001-01-01\n")
+    assert tiny(data, cache).checksum != before

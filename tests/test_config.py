@@ -1,0 +1,155 @@
+"""Configs: what is accepted, and for each mistake one message that says where, what and the fix."""
+
+import json
+import math
+import re
+from pathlib import Path
+
+import pytest
+
+from dpmf_cli.algorithms.baselines import AveragesBaseline
+from dpmf_cli.config import ExperimentConfig, load_config
+from dpmf_cli.errors import DpmfError
+
+ROOT = Path(__file__).resolve().parents[1]
+CONFIGS = sorted((ROOT / "configs").glob("*.yaml"))
+
+GOOD = """\
+dataset: ml-100k
+epsilons: [0.1, 1, 10]
+algorithms:
+  - algorithm: pge
+  - algorithm: isgd
+    factors: 3
+"""
+
+
+def load(tmp_path: Path, text: str) -> ExperimentConfig:
+    path = tmp_path / "x.yaml"
+    path.write_text(text)
+    return load_config(path)
+
+
+@pytest.mark.parametrize("path", CONFIGS, ids=lambda path: path.stem)
+def test_shipped_configs_are_valid_and_point_editors_at_the_schema(path: Path) -> None:
+    assert load_config(path).name == path.stem
+    assert path.read_text().startswith("# yaml-language-server: $schema=schema.json\n")
+
+
+def test_the_shipped_schema_is_that_of_the_code() -> None:
+    shipped = json.loads((ROOT / "configs" / "schema.json").read_text())
+    assert shipped == ExperimentConfig.model_json_schema()
+
+
+def test_defaults(tmp_path: Path) -> None:
+    config = load(tmp_path, GOOD)
+    assert (config.name, config.folds, config.runs) == ("x", 10, 5)
+    assert [entry.name for entry in config.entries] == ["ga", "ia", "ge", "pge", "isgd"]
+    assert config.grid(config.algorithms[0]) == (0.1, 1.0, 10.0)
+    assert config.grid(config.baselines[0]) == (math.inf,)
+    assert config.runs_of(config.baselines[0]) == 1
+
+
+def test_entries_inherit_what_the_experiment_sets_unless_they_set_it(tmp_path: Path) -> None:
+    config = load(
+        tmp_path,
+        GOOD + "    effects: {beta_m: 3}\neffects: {beta_m: 16}\nmode: corrected\nbaselines: [ia]\n",
+    )
+    assert [entry.effects.beta_m for entry in config.algorithms] == [16, 3]
+    assert [entry.mode for entry in config.algorithms] == ["corrected", "corrected"]
+    (baseline,) = config.baselines
+    assert isinstance(baseline, AveragesBaseline)
+    assert baseline.effects.beta_m == 16
+
+
+@pytest.mark.parametrize("number", ["1e-3", "1E-3", "0.001", "1.e-3", "+1e-3", ".1e-2"])
+def test_numbers_in_scientific_notation_are_numbers(tmp_path: Path, number: str) -> None:
+    assert load(tmp_path, GOOD.replace("0.1", number)).epsilons[0] == 0.001
+
+
+def test_a_geometric_grid_is_rounded_to_three_digits(tmp_path: Path) -> None:
+    config = load(tmp_path, GOOD.replace("[0.1, 1, 10]", "{first: 0.1, last: 20, count: 4}"))
+    assert config.epsilons == [0.1, 0.585, 3.42, 20.0]
+
+
+def test_the_resolved_config_is_a_config(tmp_path: Path) -> None:
+    config = load(tmp_path, GOOD)
+    assert ExperimentConfig.model_validate(json.loads(json.dumps(config.resolved()))) == config
+    assert config.hash == load(tmp_path, GOOD + "# a comment\n").hash
+    assert config.hash != load(tmp_path, GOOD + "seed: 1\n").hash
+
+
+BUDGET = "    budget: {global_averages: 0.02, item_averages: 0.14, user_averages: 0.14, factorization: %s}\n"
+
+BAD = {
+    "unknown key": (GOOD + "    factor: 3\n", r'x\.yaml:7:5: algorithms\[1\]\.factor: unknown key; did you mean "factors"\?'),
+    "unknown key at the top": (GOOD + "epsilon: 3\n", r'x\.yaml:7:1: epsilon: unknown key; did you mean "epsilons"\?'),
+    "duplicate key": (GOOD + "dataset: ml-1m\n", r'x\.yaml:7:1: duplicate key "dataset"; keep one'),
+    "duplicate nested key": (GOOD + "    factors: 4\n", r'x\.yaml:7:5: duplicate key "factors"'),
+    "unknown algorithm": (GOOD.replace("pge", "pgee"), r'x\.yaml:4:16: algorithms\[0\]\.algorithm: unknown algorithm "pgee"; did you mean "pge"\?'),
+    "no algorithm": (GOOD.replace("algorithm: pge", "factors: 1"), r"x\.yaml:4:5: algorithms\[0\]: name an `algorithm`; known: pge, isgd"),
+    "a baseline as algorithm": (GOOD.replace("pge", "als"), r'x\.yaml:4:16: .*unknown algorithm "als"'),
+    "unknown baseline": (GOOD + "baselines: [ia, gee]\n", r'x\.yaml:7:17: baselines\[1\]: unknown algorithm "gee"; did you mean "ge"\?'),
+    "unknown dataset": (GOOD.replace("ml-100k", "ml-100"), r'x\.yaml:1:10: dataset: .*"ml-100".*did you mean "ml-100k"\?'),
+    "missing key": (GOOD.replace("dataset: ml-100k\n", ""), r'x\.yaml:1:1: the key "dataset" is missing'),
+    "no algorithms": ("dataset: ml-100k\nepsilons: [1]\nalgorithms: []\n", r"x\.yaml:3:13: algorithms: .*at least 1"),
+    "epsilon zero": (GOOD.replace("0.1", "0"), r"x\.yaml:2:12: epsilons\[0\]: input should be greater than 0, not 0"),
+    "epsilon negative": (GOOD.replace("0.1", "-1"), r"x\.yaml:2:12: epsilons\[0\]: .*greater than 0, not -1"),
+    "epsilon nan": (GOOD.replace("0.1", ".nan"), r"x\.yaml:2:12: epsilons\[0\]: .*finite number"),
+    "epsilon infinite": (GOOD.replace("0.1", ".inf"), r"x\.yaml:2:12: epsilons\[0\]:"),
+    "epsilon a word": (GOOD.replace("0.1", "low"), r'x\.yaml:2:12: epsilons\[0\]: .*valid number.*, not "low"'),
+    "grid not ascending": (GOOD.replace("0.1, 1", "1, 0.1"), r"x\.yaml:2:11: epsilons: .*ascend"),
+    "grid repeats": (GOOD.replace("0.1, 1", "1, 1"), r"x\.yaml:2:11: epsilons: .*repetition"),
+    "grid key": (GOOD.replace("[0.1, 1, 10]", "{first: 1, last: 2, cout: 3}"), r'x\.yaml:2:.*unknown key; did you mean "count"'),
+    "budget sum": (GOOD + BUDGET % 0.6, r"x\.yaml:7:13: algorithms\[1\]\.budget: the fractions sum to 0\.9, not 1"),
+    "budget negative": (GOOD + BUDGET % -0.1, r"x\.yaml:7:\d+: algorithms\[1\]\.budget\.factorization: .*greater than 0, not -0\.1"),
+    "budget key of another method": (GOOD.replace("pge\n", "pge\n" + BUDGET % 0.7), r"x\.yaml:5:\d+: algorithms\[0\]\.budget\.factorization: unknown key"),
+    "one fold": (GOOD + "folds: 1\n", r"x\.yaml:7:8: folds: .*greater than or equal to 2, not 1"),
+    "a fraction of a run": (GOOD + "runs: 1.5\n", r"x\.yaml:7:7: runs: .*integer.*, not 1\.5"),
+    "unknown neighbours": (GOOD + "neighbours: boundet\n", r'x\.yaml:7:13: neighbours: .*\'bounded\'.*, not "boundet"'),
+    "two curves of one name": (GOOD + "  - algorithm: isgd\n", r'x\.yaml:7:5: algorithms\[2\]: two curves are named "isgd"; give one of them another `label`'),
+    "a name that is a path": (GOOD + "name: ../../etc\n", r"x\.yaml:7:7: name: .*pattern"),
+    "not yaml": (GOOD + "  - [1, 2\n", r"x\.yaml:\d+:\d+: not valid YAML"),
+    "a tab": ("dataset:\tml-100k\n\tx: 1\n", r"x\.yaml:1:9: not valid YAML: found character '\\t'"),
+    "python tag": (GOOD + "seed: !!python/object/apply:os.system ['true']\n", r"x\.yaml:7:7: not valid YAML"),
+    "a list": ("- 1\n", r"x\.yaml:1:1: a config is a mapping"),
+    "empty": ("", r"x\.yaml:1:1: the file is empty"),
+    "a key that is no word": (GOOD + "1: 2\n", r"x\.yaml:7:1: key 1 is not a word"),
+    "endless alias": ("a: &a [*a]\n", r"x\.yaml:\d+:\d+: too large or nested too deep"),
+    "many aliases": ("a: &a [1,1,1,1,1,1,1,1,1,1]\nb: &b [*a,*a,*a,*a,*a,*a,*a,*a,*a,*a]\nc: &c [*b,*b,*b,*b,*b,*b,*b,*b,*b,*b]\nd: &d [*c,*c,*c,*c,*c,*c,*c,*c,*c,*c]\ne: [*d,*d,*d,*d,*d]\n", r"x\.yaml:.*too large"),
+    "csv key": (GOOD.replace("ml-100k", "{kind: csv, name: a, path: b, colums: {}}"), r'x\.yaml:1:\d+: dataset\.colums: unknown key; did you mean "columns"'),
+    "dataset kind": (GOOD.replace("ml-100k", "{kind: cvs}"), r"x\.yaml:1:\d+: dataset"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(("text", "message"), BAD.values(), ids=BAD)
+def test_each_mistake_has_one_clear_message(tmp_path: Path, text: str, message: str) -> None:
+    with pytest.raises(DpmfError) as caught:
+        load(tmp_path, text)
+    assert re.search(message, str(caught.value)), str(caught.value)
+    assert str(caught.value).count("\n") == 0
+
+
+def test_a_variant_that_a_method_does_not_offer_names_those_it_does(tmp_path: Path) -> None:
+    with pytest.raises(DpmfError) as caught:
+        load(tmp_path, GOOD + "neighbours: unbounded\n")
+    first, second = str(caught.value).splitlines()
+    offer = (
+        "does not support neighbours unbounded in published mode; it supports bounded (corrected), bounded"
+    )
+    assert f"x.yaml:4:5: algorithms[0]: pge {offer}" in first
+    assert f"x.yaml:5:5: algorithms[1]: isgd {offer}" in second
+
+
+def test_several_mistakes_are_all_told(tmp_path: Path) -> None:
+    with pytest.raises(DpmfError) as caught:
+        load(tmp_path, GOOD.replace("0.1", "-1") + "folds: 0\n")
+    assert [line.split(": ")[1] for line in str(caught.value).splitlines()] == ["folds", "epsilons[0]"]
+
+
+def test_a_missing_file_and_bytes_that_are_no_text(tmp_path: Path) -> None:
+    with pytest.raises(DpmfError, match="no such file"):
+        load_config(tmp_path / "none.yaml")
+    (tmp_path / "x.yaml").write_bytes(b"\xff\xfe\x00")
+    with pytest.raises(DpmfError, match="cannot be read as UTF-8"):
+        load_config(tmp_path / "x.yaml")
