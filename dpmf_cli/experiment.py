@@ -19,7 +19,7 @@ from dpmf_cli.evaluation.crossings import Crossing, find_crossings
 from dpmf_cli.plan import Plan, make_plan
 from dpmf_cli.progress import Progress
 from dpmf_cli.report.curves import curves_csv
-from dpmf_cli.report.figures import figure_bytes
+from dpmf_cli.report.figures import figure_bytes, is_drawable
 from dpmf_cli.report.ledgers import ledger_csv
 from dpmf_cli.report.tables import crossings_table
 from dpmf_cli.runner import Outcome, run_plan
@@ -97,9 +97,9 @@ def write_outputs(folder: Path, collected: Collected) -> list[Crossing]:
         "crossings.csv": crossings_table(crossings, "csv").encode(),
         "crossings.md": crossings_table(crossings, "md").encode(),
         "ledger.csv": ledger_csv(collected.ledgers).encode(),
-        "curves.png": figure_bytes(experiment, "png"),
-        "curves.svg": figure_bytes(experiment, "svg"),
     }
+    if any(is_drawable(curve) for curve in experiment.curves):
+        files |= {f"curves.{form}": figure_bytes(experiment, form) for form in ("png", "svg")}
     for name, data in files.items():
         write_atomically(folder / name, data)
     return crossings

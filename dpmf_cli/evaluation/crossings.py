@@ -29,9 +29,9 @@ from dpmf_cli.evaluation.statistics import (
     Over,
     percentile_interval,
     replicate_means,
-    stream,
 )
 from dpmf_cli.published import printed_crossing, printed_crossings
+from dpmf_cli.streams import named_generator
 
 #: The baselines that a crossing is measured against: item average and global effects.
 BASELINES = ("ia", "ge")
@@ -220,7 +220,8 @@ def is_complete(measured: Measured) -> bool:
 
 def curve_stream(experiment: Experiment, curve: Measured) -> np.random.Generator:
     """The bootstrap's random stream of one curve: its crossings and its band come from the same draws."""
-    return stream(experiment.seed, "bootstrap", experiment.dataset, curve.neighbours, curve.mode, curve.label)
+    name = (experiment.dataset, curve.neighbours, curve.mode, curve.label)
+    return named_generator(experiment.seed, "bootstrap", *name)
 
 
 def _interval(

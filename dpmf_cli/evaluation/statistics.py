@@ -37,7 +37,6 @@ One fold
     algorithm, not the choice of test ratings. With one fold and one run there is no interval.
 """
 
-import hashlib
 from dataclasses import dataclass
 from typing import Literal
 
@@ -60,12 +59,6 @@ class Replicates:
 
     curves: NDArray[np.float64]
     over: Over
-
-
-def stream(seed: int, *labels: str) -> np.random.Generator:
-    """The random stream of one named purpose: the same for the same seed and labels, whatever else is run."""
-    name = "\x1f".join([str(seed), *labels])
-    return np.random.default_rng(int.from_bytes(hashlib.sha256(name.encode()).digest(), "big"))
 
 
 def expansion(units: int, *, overlapping: bool) -> float:

@@ -54,6 +54,11 @@ class _End:
     rmse: float
 
 
+def is_drawable(curve: Measured) -> bool:
+    """Whether a figure can show the curve: all its tasks have a result, and one of its models converged."""
+    return is_complete(curve) and bool(np.isfinite(curve.mean()).any())
+
+
 def figure_bytes(
     experiment: Experiment,
     form: str = "png",
@@ -74,7 +79,7 @@ def figure_bytes(
         for curve in experiment.curves
         if neighbours in (None, curve.neighbours) and mode in (None, curve.mode)
     ]
-    if not any(is_complete(curve) and np.isfinite(curve.mean()).any() for curve in chosen):
+    if not any(is_drawable(curve) for curve in chosen):
         raise DpmfError(f"{experiment.name}: no complete curve to plot; finish it with `dpmf run`")
     buffer = io.BytesIO()
     with matplotlib.style.context(["default", _STYLE]):

@@ -71,11 +71,14 @@ def crossings_table(crossings: Sequence[Crossing], form: str = "table") -> str:
 
 
 def baseline_rows(experiment: Experiment) -> list[BaselineRow]:
-    """The baselines of one experiment: those of table 3 first and in its order, then any others."""
-    found = {baseline.algorithm: baseline for baseline in experiment.baselines}
+    """The baselines of one experiment, those of table 3 first and in its order; each by its own label where a
+    config has the same one several times, with other parameters."""
+    order = {key: place for place, key in enumerate(_TABLE3)}
+    keys = [baseline.algorithm for baseline in experiment.baselines]
     rows = []
-    for key in [*(key for key in _TABLE3 if key in found), *(key for key in found if key not in _TABLE3)]:
-        baseline, name = found[key], key.upper()
+    for baseline in sorted(experiment.baselines, key=lambda each: order.get(each.algorithm, len(order))):
+        key = baseline.algorithm
+        name = baseline.label if keys.count(key) > 1 else key.upper()
         rmse = baseline.rmse[:, :, :1]
         folds, runs, _ = rmse.shape
         complete = is_complete(baseline)
@@ -85,7 +88,7 @@ def baseline_rows(experiment: Experiment) -> list[BaselineRow]:
                 title=experiment.title,
                 experiment=experiment.name,
                 baseline=name,
-                printed=printed_baseline(experiment.dataset, name),
+                printed=printed_baseline(experiment.dataset, key.upper()),
                 reproduced=float(rmse.mean()) if complete else None,
                 sd_folds=float(sd_over_folds(rmse)[0]) if complete and folds > 1 else None,
                 folds=folds,

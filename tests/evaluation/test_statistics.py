@@ -10,7 +10,6 @@ from dpmf_cli.evaluation.statistics import (
     replicate_means,
     sd_over_folds,
     sd_over_runs,
-    stream,
 )
 
 FOLDS, RUNS, TRIALS = 10, 5, 1000
@@ -82,12 +81,6 @@ def test_replicates_are_whole_curves_around_the_mean() -> None:
     drawn = replicate_means(values, rng=np.random.default_rng(5)).curves
     np.testing.assert_allclose(np.diff(drawn, axis=1), -1.0)
     assert drawn.mean() == pytest.approx(values.mean(), abs=0.1)
-
-
-def test_streams_depend_on_seed_and_every_label() -> None:
-    drawn = {stream(*key).integers(2**62) for key in [(1, "a", "b"), (2, "a", "b"), (1, "ab"), (1, "b", "a")]}
-    assert len(drawn) == 4
-    assert stream(1, "a", "b").integers(2**62) in drawn
 
 
 def test_percentiles_are_samples_and_may_be_infinite() -> None:

@@ -10,6 +10,7 @@
 
 import io
 import math
+import warnings
 from dataclasses import dataclass
 from functools import partial
 
@@ -88,17 +89,19 @@ def _columns(
         empty = np.empty(0, dtype=np.int64)
         return empty, empty, empty.astype(np.float64), empty
     try:
-        frame = pd.read_csv(
-            io.BytesIO(body),
-            sep=separator,
-            names=list(_FIELDS),
-            dtype=types,
-            index_col=False,
-            na_filter=False,
-            engine="c",
-            low_memory=False,
-        )
-    except (ValueError, OverflowError):
+        with warnings.catch_warnings():
+            warnings.simplefilter("error", pd.errors.ParserWarning)
+            frame = pd.read_csv(
+                io.BytesIO(body),
+                sep=separator,
+                names=list(_FIELDS),
+                dtype=types,
+                index_col=False,
+                na_filter=False,
+                engine="c",
+                low_memory=False,
+            )
+    except (ValueError, OverflowError, pd.errors.ParserWarning):
         return None
     if separators != 3 * len(frame):
         return None

