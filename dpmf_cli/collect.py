@@ -16,7 +16,7 @@ from dpmf_cli.tasks import TaskResult
 
 @dataclass(frozen=True)
 class Collected:
-    """An experiment, and the ledger of each of its curves by label: steps as plain data, for its grid."""
+    """An experiment, and the ledger of each of its curves, by the label of the curve: steps as plain data, for its grid."""
 
     experiment: Experiment
     ledgers: dict[str, list[dict[str, Any]]]
@@ -29,7 +29,7 @@ def collect(config: ExperimentConfig, *, dataset: str, title: str, checksum: str
         measured, ledger = _measured(config, entry, dataset, checksum, store)
         if isinstance(entry, PrivateAlgorithm):
             curves.append(measured)
-            ledgers[entry.name] = ledger
+            ledgers[measured.label] = ledger
         else:
             baselines.append(measured)
     experiment = Experiment(
