@@ -16,7 +16,7 @@ from dpmf_cli.tasks import TaskResult
 
 @dataclass(frozen=True)
 class Collected:
-    """An experiment, and the ledger of each of its curves, by the label of the curve: steps as plain data, for its grid."""
+    """An experiment, and the ledger of each of its curves, by its label: steps as plain data."""
 
     experiment: Experiment
     ledgers: dict[str, list[dict[str, Any]]]

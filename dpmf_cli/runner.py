@@ -2,12 +2,18 @@
 
 import os
 import resource
+import signal
 import time
 import traceback
 from collections.abc import Iterator
+from concurrent.futures import ProcessPoolExecutor, as_completed
+from concurrent.futures.process import BrokenProcessPool
 from dataclasses import dataclass
 from functools import lru_cache
+from multiprocessing import active_children, get_context, parent_process
+from multiprocessing.connection import wait
 from pathlib import Path
+from threading import Thread
 
 from threadpoolctl import threadpool_limits
 
@@ -60,17 +66,33 @@ def _outcomes(tasks: list[Task], store: Store, cache: Path, jobs: int) -> Iterat
     if jobs <= 1:
         yield from (_run_one(task, store.root, cache) for task in tasks)
         return
-    from joblib import Parallel, delayed
-    from joblib.externals.loky.process_executor import TerminatedWorkerError
-
-    parallel = Parallel(n_jobs=jobs, return_as="generator_unordered", batch_size=1, pre_dispatch="3*n_jobs")
+    executor = ProcessPoolExecutor(jobs, mp_context=get_context("spawn"), initializer=_become_worker)
     try:
-        yield from parallel(delayed(_run_one)(task, store.root, cache) for task in tasks)
-    except TerminatedWorkerError:
+        futures = [executor.submit(_run_one, task, store.root, cache) for task in tasks]
+        yield from (future.result() for future in as_completed(futures))
+    except BrokenProcessPool:
         raise DpmfError(
             "a worker process was killed (out of memory, or by hand); finished tasks are kept: run the same "
             "command again, with a smaller -j if memory was short"
         ) from None
+    finally:
+        executor.shutdown(wait=False, cancel_futures=True)
+        for worker in active_children():
+            worker.terminate()
+
+
+def _become_worker() -> None:
+    """Leaves Ctrl-C to the parent, which ends its workers itself, and ends with the parent if that is killed."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    parent = parent_process()
+    if parent is not None:
+        Thread(target=_end_with, args=(parent.sentinel,), daemon=True).start()
+
+
+def _end_with(sentinel: int) -> None:
+    """Waits until the process of that sentinel has ended, then ends this one. What it had not stored is lost."""
+    wait([sentinel])
+    os._exit(1)
 
 
 @lru_cache(maxsize=1)

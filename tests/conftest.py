@@ -1,4 +1,7 @@
-"""Ratings that tests share."""
+"""Ratings that tests share, and the real files where they are."""
+
+import os
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -30,3 +33,21 @@ def make_ratings(
 @pytest.fixture
 def ratings() -> Ratings:
     return make_ratings()
+
+
+@pytest.fixture(scope="session")
+def real_data() -> Path:
+    """The folder of the real data files; skips where there is none, except under CI, where that fails."""
+    beside = Path(__file__).resolve().parents[2] / "shared" / "datasets"
+    folder = Path(os.environ.get("DPMF_DATA") or beside)
+    if not (folder / "ml-100k.zip").exists():
+        message = f"no real data: {folder} has no ml-100k.zip; set $DPMF_DATA"
+        if os.environ.get("CI") == "true":
+            pytest.fail(message)
+        pytest.skip(message)
+    return folder
+
+
+@pytest.fixture(scope="session")
+def session_cache(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tmp_path_factory.mktemp("session-cache")

@@ -15,15 +15,13 @@ from dpmf_cli.tasks import TaskResult, execute
 from tests.conftest import make_ratings
 
 CONFIG = ExperimentConfig(
-    **{
-        "name": "x",
-        "dataset": "ml-100k",
-        "folds": 2,
-        "runs": 2,
-        "epsilons": [1.0, 2.0],
-        "baselines": ["ia"],
-        "algorithms": [{"algorithm": "pge"}, {"algorithm": "pge", "label": "again", "clip_predictions": True}],
-    }
+    name="x",
+    dataset="ml-100k",
+    folds=2,
+    runs=2,
+    epsilons=[1.0, 2.0],
+    baselines=["ia"],
+    algorithms=[{"algorithm": "pge"}, {"algorithm": "pge", "label": "again", "clip_predictions": True}],
 )
 
 

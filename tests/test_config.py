@@ -87,7 +87,7 @@ BAD = {
     "duplicate key": (GOOD + "dataset: ml-1m\n", r'x\.yaml:7:1: duplicate key "dataset"; keep one'),
     "duplicate nested key": (GOOD + "    factors: 4\n", r'x\.yaml:7:5: duplicate key "factors"'),
     "unknown algorithm": (GOOD.replace("pge", "pgee"), r'x\.yaml:4:16: algorithms\[0\]\.algorithm: unknown algorithm "pgee"; did you mean "pge"\?'),
-    "no algorithm": (GOOD.replace("algorithm: pge", "factors: 1"), r"x\.yaml:4:5: algorithms\[0\]: name an `algorithm`; known: pge, isgd"),
+    "no algorithm": (GOOD.replace("algorithm: pge", "factors: 1"), r"x\.yaml:4:5: algorithms\[0\]: name an `algorithm`; known: pge, isgd, psgd"),
     "a baseline as algorithm": (GOOD.replace("pge", "als"), r'x\.yaml:4:16: .*unknown algorithm "als"'),
     "unknown baseline": (GOOD + "baselines: [ia, gee]\n", r'x\.yaml:7:17: baselines\[1\]: unknown algorithm "gee"; did you mean "ge"\?'),
     "unknown dataset": (GOOD.replace("ml-100k", "ml-100"), r'x\.yaml:1:10: dataset: .*"ml-100".*did you mean "ml-100k"\?'),
@@ -132,13 +132,17 @@ def test_each_mistake_has_one_clear_message(tmp_path: Path, text: str, message: 
 
 def test_a_variant_that_a_method_does_not_offer_names_those_it_does(tmp_path: Path) -> None:
     with pytest.raises(DpmfError) as caught:
-        load(tmp_path, GOOD + "neighbours: unbounded\n")
+        load(
+            tmp_path,
+            GOOD
+            + "  - {algorithm: psgd}\n  - {algorithm: pals_objective}\nneighbours: unbounded\nmode: corrected\n",
+        )
     first, second = str(caught.value).splitlines()
-    offer = (
-        "does not support neighbours unbounded in published mode; it supports bounded (corrected), bounded"
+    refusal = (
+        "does not support neighbours unbounded in corrected mode; it supports bounded (corrected), bounded"
     )
-    assert f"x.yaml:4:5: algorithms[0]: pge {offer}" in first
-    assert f"x.yaml:5:5: algorithms[1]: isgd {offer}" in second
+    assert f"x.yaml:7:5: algorithms[2]: psgd {refusal} (published), unbounded (published)" in first
+    assert f"x.yaml:8:5: algorithms[3]: pals_objective {refusal} (published)" in second
 
 
 def test_several_mistakes_are_all_told(tmp_path: Path) -> None:

@@ -142,6 +142,46 @@ def test_ctrl_c_keeps_finished_tasks_and_says_how_to_go_on(
     assert outputs(folder) == outputs(undisturbed)
 
 
+def test_workers_end_with_a_parent_that_is_killed(folder: Path, cache: Path, undisturbed: Path) -> None:
+    command = [sys.executable, "-m", "dpmf_cli", "run", "tiny.yaml", "-j", "2"]
+    process = subprocess.Popen(
+        command, cwd=folder, env=environment(cache), stderr=subprocess.DEVNULL, start_new_session=True
+    )
+    while len(task_files(folder)) < 3 and process.poll() is None:
+        time.sleep(0.005)
+    process.kill()
+    process.wait()
+    deadline = time.monotonic() + 20
+    while session_lives(process.pid) and time.monotonic() < deadline:
+        time.sleep(0.05)
+    assert not session_lives(process.pid)
+    dpmf(folder, cache, "run", "tiny.yaml")
+    assert outputs(folder) == outputs(undisturbed)
+
+
+def session_lives(group: int) -> bool:
+    """Whether a process of that group is still there."""
+    try:
+        os.killpg(group, 0)
+    except ProcessLookupError:
+        return False
+    return True
+
+
+def test_a_killed_worker_is_said_and_what_was_finished_is_kept(folder: Path, cache: Path) -> None:
+    command = [sys.executable, "-m", "dpmf_cli", "run", "tiny.yaml", "-j", "2"]
+    process = subprocess.Popen(command, cwd=folder, env=environment(cache), stderr=subprocess.PIPE, text=True)
+    while len(task_files(folder)) < 3 and process.poll() is None:
+        time.sleep(0.005)
+    children = Path(f"/proc/{process.pid}/task/{process.pid}/children").read_text().split()
+    os.kill(int(children[-1]), signal.SIGKILL)
+    _, errors = process.communicate(timeout=60)
+    assert process.returncode == 2, errors
+    assert "a worker process was killed" in errors
+    assert "Traceback" not in errors
+    assert len(task_files(folder)) >= 3
+
+
 def test_two_runs_at_once_do_not_harm_each_other(folder: Path, cache: Path, undisturbed: Path) -> None:
     command = [sys.executable, "-m", "dpmf_cli", "run", "tiny.yaml", "-j", "1"]
     both = [

@@ -8,9 +8,9 @@ from numpy.typing import NDArray
 from pydantic import Field
 
 from dpmf_cli.algorithms.base import Algorithm, Cost, Shape
-from dpmf_cli.algorithms.effects import Effects
-from dpmf_cli.algorithms.factorization import FactorModel, InitialFactors, start
-from dpmf_cli.kernels.als import solve_items, solve_users
+from dpmf_cli.algorithms.factorization import FactorModel, InitialFactors, initial_factors
+from dpmf_cli.kernels.als import RowProblem, solve_items, solve_users
+from dpmf_cli.kernels.factors import factor_lanes
 from dpmf_cli.privacy.ledger import Ledger
 from dpmf_cli.ratings import Ratings
 from dpmf_cli.streams import Streams
@@ -52,21 +52,15 @@ class AlternatingLeastSquares(Algorithm):
     initial_factors: InitialFactors = InitialFactors(distribution="uniform", scale=1.0)
 
     def fit(self, train: Ratings, *, streams: Streams, ledger: Ledger) -> "CleanModel":
-        raw = Effects(np.zeros(1), np.zeros((train.n_items, 1)), np.zeros((train.n_users, 1)))
-        factors = start(train, raw, slice(0, 1), self.initial_factors, self.factors, streams)
+        users, items = initial_factors(train, self.initial_factors, self.factors, streams)
+        factors = factor_lanes(users, items, np.zeros((train.n_users, 1)), np.zeros((train.n_items, 1)))
         by_item = np.argsort(train.items, kind="stable")
         item_starts = np.concatenate([[0], np.cumsum(train.item_counts)])
-        users, values = train.users[by_item], train.values[by_item]
+        raters, values = train.users[by_item], train.values[by_item]
+        problem = RowProblem(self.regularization, bound=np.inf)
         for _ in range(self.iterations):
-            solve_users(
-                factors,
-                train.user_starts,
-                train.items,
-                train.values,
-                regularization=self.regularization,
-                bound=np.inf,
-            )
-            solve_items(factors, item_starts, users, values, regularization=self.regularization, bound=np.inf)
+            solve_users(factors, train.user_starts, train.items, train.values, problem)
+            solve_items(factors, item_starts, raters, values, problem)
         average = float(train.values.mean(dtype=np.float64))
         return CleanModel(FactorModel([factors]), train.user_counts > 0, train.item_counts > 0, average)
 

@@ -81,6 +81,10 @@ class Algorithm(StrictModel, ABC):
         """What one fit for `grid` values of ε takes, within a factor of about 2."""
 
 
+BOUNDED_VARIANTS = frozenset({(Neighbours.BOUNDED, Mode.PUBLISHED), (Neighbours.BOUNDED, Mode.CORRECTED)})
+EVERY_VARIANT = frozenset((neighbours, mode) for neighbours in Neighbours for mode in Mode)
+
+
 class PrivateAlgorithm(Algorithm):
     """An algorithm that spends ε. `variants` lists the (neighbours, mode) pairs that it offers."""
 

@@ -8,8 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 from pydantic import Field
 
-from dpmf_cli.algorithms.effects import Effects
-from dpmf_cli.kernels.factors import FactorLanes, factor_lanes
+from dpmf_cli.kernels.factors import FactorLanes
 from dpmf_cli.kernels.order import shuffle_within
 from dpmf_cli.models import StrictModel
 from dpmf_cli.ratings import Ratings
@@ -42,19 +41,13 @@ class FactorModel:
         return np.concatenate([group.predict(users, items) for group in self.groups], axis=1)
 
 
-def start(
-    train: Ratings, effects: Effects, lanes: slice, initial: InitialFactors, factors: int, streams: Streams
-) -> FactorLanes:
-    """Start factors for one group of the grid, the same for all its models, beside their own effects.
-
-    A user or item without training ratings starts, and stays, at zero: its prediction falls back to the
-    averages. Which those are is public where neighbours differ in values alone.
-    """
+def initial_factors(
+    train: Ratings, initial: InitialFactors, factors: int, streams: Streams
+) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """(n_users, factors), (n_items, factors) start factors, the same for all models of a grid."""
     users = initial.draw(train.n_users, factors, streams.generator("initial user factors"))
     items = initial.draw(train.n_items, factors, streams.generator("initial item factors"))
-    users[train.user_counts == 0] = 0
-    items[train.item_counts == 0] = 0
-    return factor_lanes(users, items, effects.users[:, lanes], effects.items[:, lanes])
+    return users, items
 
 
 def visiting_order(

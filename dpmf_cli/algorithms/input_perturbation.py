@@ -5,91 +5,128 @@ from typing import ClassVar, Literal
 import numpy as np
 from pydantic import Field
 
-from dpmf_cli.algorithms.base import Cost, PrivateAlgorithm, Shape
+from dpmf_cli.algorithms.base import EVERY_VARIANT, Cost, Shape
 from dpmf_cli.algorithms.baselines import effects_cost
-from dpmf_cli.algorithms.budget import FactorizationBudget
-from dpmf_cli.algorithms.effects import bounded_effects
-from dpmf_cli.algorithms.factorization import FactorModel, InitialFactors, start, visiting_order
+from dpmf_cli.algorithms.effects import Effects
+from dpmf_cli.algorithms.factorization import FactorModel
+from dpmf_cli.algorithms.private_factorization import PrivateFactorization, Visits
 from dpmf_cli.kernels.lanes import groups
 from dpmf_cli.kernels.sgd import descend_perturbed
+from dpmf_cli.kernels.survivors import descend_survivors
 from dpmf_cli.privacy import sensitivity
 from dpmf_cli.privacy.ledger import Ledger
-from dpmf_cli.privacy.mechanisms import laplace
+from dpmf_cli.privacy.mechanisms import keyed_laplace, laplace
 from dpmf_cli.privacy.neighbours import Mode, Neighbours
 from dpmf_cli.ratings import Ratings
 from dpmf_cli.streams import Streams
 
 SECONDS_PER_VISIT_AND_FACTOR = 4.5e-9
 """One rating visited by one group of 16 lanes, per latent factor."""
+SECONDS_PER_CELL = 1.6e-8
+"""One cell of the perturbed matrix: its noise, and the decision whether it survives."""
 
 
-class InputPerturbationSGD(PrivateAlgorithm):
+class InputPerturbationSGD(PrivateFactorization):
     """Algorithm 3, bounded:
 
         r̃_ui = clamp(r_ui − IAvg(i) − UAvg(u), [−B, B])
         r′_ui = clamp(r̃_ui + Laplace(2B/ε), [−B, B])         for every rating, once
         (P, Q) = SGD on Σ (r′_ui − p_u·q_i)² + λ(‖p_u‖² + ‖q_i‖²)
 
-    Bounded: everything after the second line is post-processing, so published and corrected mode run the
-    same thing and the claimed ε is provable.
+    Unbounded: r̃_ui = 0 where there is no rating; every cell of the matrix gets Laplace(B/ε) noise, is clamped, and
+    is dropped where |r′_ui| ≤ α (equation 8). See `kernels.survivors` for how that is done without the matrix.
+
+    What follows the noise is post-processing, so the claimed ε is provable but for the averages: in unbounded
+    published mode their noise is too small (`private_averages`).
     """
 
     title: ClassVar[str] = "ISGD"
-    variants: ClassVar[frozenset[tuple[Neighbours, Mode]]] = frozenset(
-        {(Neighbours.BOUNDED, Mode.PUBLISHED), (Neighbours.BOUNDED, Mode.CORRECTED)}
-    )
+    variants: ClassVar[frozenset[tuple[Neighbours, Mode]]] = EVERY_VARIANT
 
     algorithm: Literal["isgd"]
-    budget: FactorizationBudget = FactorizationBudget(
-        global_averages=0.02, item_averages=0.14, user_averages=0.14, factorization=0.70
-    )
-    factors: int = Field(5, ge=1, le=256, description="d, table 3")
-    regularization: float = Field(0.045, ge=0, description="λ, table 3")
     learning_rate: float = Field(
         0.02, gt=0, le=1, description="γ; the paper's 0.01 with the factor 2 of the gradient that eq. 2 drops"
     )
     epochs: int = Field(20, ge=1, description="k, section 5.2")
-    initial_factors: InitialFactors = InitialFactors()
     order: Literal["user_major", "shuffled"] = "user_major"
+    threshold: float = Field(0.6, gt=0, description="α, unbounded only: smaller perturbed values are dropped")
 
     def fit(self, train: Ratings, *, streams: Streams, ledger: Ledger) -> FactorModel:
-        budget = self.budget.for_effects(ledger.epsilons)
-        effects = bounded_effects(train, self.effects, budget, streams=streams, ledger=ledger)
-        bound = self.effects.residual_clamp
+        effects = self.measure_effects(train, streams, ledger)
+        if self.neighbours is Neighbours.BOUNDED:
+            return self._fit_ratings(train, effects, streams, ledger)
+        return self._fit_survivors(train, effects, streams, ledger)
+
+    def _fit_ratings(self, train: Ratings, effects: Effects, streams: Streams, ledger: Ledger) -> FactorModel:
         noise = laplace(
             "residuals",
             (len(train),),
-            sensitivity=sensitivity.clamped_residuals(bound, train.scale),
-            epsilon=self.budget.factorization * ledger.epsilons,
+            sensitivity=sensitivity.clamped_residuals(self.bound, train.scale),
+            epsilon=self.factorization_epsilon(ledger),
             rng=streams.generator("residuals"),
             ledger=ledger,
             dtype=np.float32,
         )
-        order = visiting_order(train, self.order, streams.generator("order of visits"))
-        users, items, values = train.users[order], train.items[order], train.values[order]
+        visits = Visits(train, self.order, streams)
         models = []
         for lanes in groups(len(ledger.epsilons)):
-            factors = start(train, effects, lanes, self.initial_factors, self.factors, streams)
+            factors = self.start(train, effects, lanes, streams)
             descend_perturbed(
                 factors,
-                users,
-                items,
-                values,
+                visits.users,
+                visits.items,
+                visits.values,
                 noise.unit,
                 noise.scale[lanes],
                 learning_rate=self.learning_rate,
                 regularization=self.regularization,
-                bound=bound,
+                bound=self.bound,
+                epochs=self.epochs,
+            )
+            models.append(factors)
+        return FactorModel(models)
+
+    def _fit_survivors(
+        self, train: Ratings, effects: Effects, streams: Streams, ledger: Ledger
+    ) -> FactorModel:
+        noise = keyed_laplace(
+            "residuals of all cells",
+            sensitivity=sensitivity.residual_cells_unbounded(self.bound),
+            epsilon=self.factorization_epsilon(ledger),
+            rng=streams.generator("residuals of all cells"),
+            ledger=ledger,
+        )
+        rng = streams.generator("order of visits")
+        order = rng.permutation(train.n_items).astype(np.int32)
+        shifts = rng.integers(train.n_items, size=train.n_users)
+        models = []
+        for lanes in groups(len(ledger.epsilons)):
+            factors = self.start(train, effects, lanes, streams)
+            descend_survivors(
+                factors,
+                train.user_starts,
+                train.items,
+                train.values,
+                noise.key,
+                order,
+                shifts,
+                noise.scale[lanes],
+                learning_rate=self.learning_rate,
+                regularization=self.regularization,
+                bound=self.bound,
+                threshold=self.threshold,
                 epochs=self.epochs,
             )
             models.append(factors)
         return FactorModel(models)
 
     def cost(self, shape: Shape, grid: int) -> Cost:
-        passes = len(groups(grid))
+        passes = self.epochs * len(groups(grid))
         averages = effects_cost(shape, grid)
-        visits = shape.ratings * self.epochs * passes * self.factors * SECONDS_PER_VISIT_AND_FACTOR
-        factors = (shape.users + shape.items) * (self.factors + 1) * 64.0 * passes
-        return Cost(
-            averages.seconds + visits + 6e-8 * shape.ratings, averages.bytes + factors + 40.0 * shape.ratings
-        )
+        factors = (shape.users + shape.items) * (self.factors + 1) * 64.0 * len(groups(grid))
+        visit = self.factors * SECONDS_PER_VISIT_AND_FACTOR
+        if self.neighbours is Neighbours.BOUNDED:
+            seconds = shape.ratings * (passes * visit + 6e-8)
+            return Cost(averages.seconds + seconds, averages.bytes + factors + 40.0 * shape.ratings)
+        seconds = shape.users * shape.items * passes * (SECONDS_PER_CELL + visit)
+        return Cost(averages.seconds + seconds, averages.bytes + factors)

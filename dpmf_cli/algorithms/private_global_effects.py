@@ -2,10 +2,10 @@
 
 from typing import ClassVar, Literal
 
-from dpmf_cli.algorithms.base import Cost, PrivateAlgorithm, Shape
+from dpmf_cli.algorithms.base import EVERY_VARIANT, Cost, PrivateAlgorithm, Shape
 from dpmf_cli.algorithms.baselines import EffectsModel, effects_cost
 from dpmf_cli.algorithms.budget import AveragesBudget
-from dpmf_cli.algorithms.effects import bounded_effects
+from dpmf_cli.algorithms.private_averages import private_effects
 from dpmf_cli.privacy.ledger import Ledger
 from dpmf_cli.privacy.neighbours import Mode, Neighbours
 from dpmf_cli.ratings import Ratings
@@ -16,20 +16,25 @@ class PrivateGlobalEffects(PrivateAlgorithm):
     """r̂_ui = IAvg(i) + UAvg(u), with the averages of algorithms 1 and 2 and the whole ε spent on them.
 
     Bounded: every step is a Laplace mechanism with the right sensitivity, so published and corrected mode
-    run the same thing and the claimed ε is provable.
+    run the same thing and the claimed ε is provable. Unbounded: see `private_averages`.
     """
 
     title: ClassVar[str] = "PGE"
-    variants: ClassVar[frozenset[tuple[Neighbours, Mode]]] = frozenset(
-        {(Neighbours.BOUNDED, Mode.PUBLISHED), (Neighbours.BOUNDED, Mode.CORRECTED)}
-    )
+    variants: ClassVar[frozenset[tuple[Neighbours, Mode]]] = EVERY_VARIANT
 
     algorithm: Literal["pge"]
     budget: AveragesBudget = AveragesBudget(global_averages=0.02, item_averages=0.54, user_averages=0.44)
 
     def fit(self, train: Ratings, *, streams: Streams, ledger: Ledger) -> EffectsModel:
-        budget = self.budget.for_effects(ledger.epsilons)
-        effects = bounded_effects(train, self.effects, budget, streams=streams, ledger=ledger)
+        effects = private_effects(
+            train,
+            self.effects,
+            self.budget.for_effects(ledger.epsilons),
+            neighbours=self.neighbours,
+            mode=self.mode,
+            streams=streams,
+            ledger=ledger,
+        )
         return EffectsModel(effects.items, effects.users)
 
     def cost(self, shape: Shape, grid: int) -> Cost:

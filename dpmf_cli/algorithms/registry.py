@@ -4,7 +4,10 @@ from dpmf_cli.algorithms.alternating_least_squares import AlternatingLeastSquare
 from dpmf_cli.algorithms.base import Algorithm, PrivateAlgorithm
 from dpmf_cli.algorithms.baselines import GlobalAverage, GlobalEffects, ItemAverage
 from dpmf_cli.algorithms.input_perturbation import InputPerturbationSGD
+from dpmf_cli.algorithms.private_als import ObjectivePrivateALS, PrivateALS
+from dpmf_cli.algorithms.private_batch_gradient import PrivateBatchGradientDescent
 from dpmf_cli.algorithms.private_global_effects import PrivateGlobalEffects
+from dpmf_cli.algorithms.private_sgd import PrivateSGD
 
 BASELINES: dict[str, type[Algorithm]] = {
     "ga": GlobalAverage,
@@ -16,4 +19,8 @@ BASELINES: dict[str, type[Algorithm]] = {
 PRIVATE: dict[str, type[PrivateAlgorithm]] = {
     "pge": PrivateGlobalEffects,
     "isgd": InputPerturbationSGD,
+    "psgd": PrivateSGD,
+    "pals": PrivateALS,
+    "pals_objective": ObjectivePrivateALS,
+    "pbgd": PrivateBatchGradientDescent,
 }

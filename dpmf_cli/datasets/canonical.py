@@ -117,7 +117,8 @@ def _check_values(raw: Raw, scale: Scale) -> None:
 
 
 def _duplicate(raw: Raw, order: NDArray[np.int32] | None, at: int, scale: Scale) -> DpmfError:
-    rows = sorted((at, at + 1) if order is None else (int(order[at]), int(order[at + 1])))
+    # The order is stable: of equal pairs, the one that stands first in the file comes first.
+    rows = (at, at + 1) if order is None else (int(order[at]), int(order[at + 1]))
     user, item = (
         ids[rows[0]] if labels is None else repr(labels[int(ids[rows[0]])])
         for ids, labels in ((raw.users, raw.user_labels), (raw.items, raw.item_labels))

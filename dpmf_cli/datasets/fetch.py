@@ -12,7 +12,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TextIO
 
-from dpmf_cli.datasets import archives, loading, located, mirrors
+from dpmf_cli.datasets import archives, loading, located, mirrors, storage
 from dpmf_cli.datasets.archives import Wanted
 from dpmf_cli.datasets.entry import Entry, Part
 from dpmf_cli.errors import DpmfError
@@ -133,7 +133,8 @@ def _temporary(data: Path) -> Iterator[Path]:
     """A folder inside the data folder, so that a file can be renamed out of it; gone afterwards."""
     try:
         data.mkdir(parents=True, exist_ok=True)
-        with tempfile.TemporaryDirectory(dir=data, prefix=".fetching-") as folder:
+        storage.sweep(data)
+        with tempfile.TemporaryDirectory(dir=data, prefix=storage.TEMPORARY) as folder:
             yield Path(folder)
     except OSError as error:
         raise DpmfError(

@@ -15,9 +15,7 @@ from typing import Annotated, Any, Literal, Self
 
 from pydantic import (
     AfterValidator,
-    BaseModel,
     BeforeValidator,
-    ConfigDict,
     Field,
     GetJsonSchemaHandler,
     StringConstraints,
@@ -30,6 +28,7 @@ from pydantic_core import CoreSchema
 from dpmf_cli.datasets import catalog
 from dpmf_cli.datasets.entry import Entry
 from dpmf_cli.errors import DpmfError
+from dpmf_cli.models import StrictModel
 from dpmf_cli.ratings import Scale
 
 _SYNTHETIC = "synthetic-"
@@ -49,11 +48,7 @@ Column = Annotated[str, Field(min_length=1)] | Annotated[int, Field(ge=0)]
 Count = Annotated[int, Field(ge=1, le=2**31 - 1)]
 
 
-class _Model(BaseModel):
-    model_config = ConfigDict(frozen=True, extra="forbid")
-
-
-class CatalogSpec(_Model):
+class CatalogSpec(StrictModel):
     """A data set of the catalog, looked for in the data folder, or at `path` (a file, archive or folder)."""
 
     kind: Literal["catalog"] = "catalog"
@@ -65,7 +60,7 @@ class CatalogSpec(_Model):
         return self.name
 
 
-class CsvColumns(_Model):
+class CsvColumns(StrictModel):
     """Which columns hold what: names, or 0-based numbers in a file without a header line.
 
     `epsilon` is a privacy budget per rating, where users state their own.
@@ -82,7 +77,7 @@ class CsvColumns(_Model):
         return {role: column for role, column in self if column is not None}
 
 
-class ScaleSpec(_Model):
+class ScaleSpec(StrictModel):
     """The rating scale, as the site fixes it; `step: 0` means that any value between is possible."""
 
     minimum: float = Field(allow_inf_nan=False)
@@ -106,7 +101,7 @@ class ScaleSpec(_Model):
         return Scale(self.minimum, self.maximum, self.step)
 
 
-class CsvSpec(_Model):
+class CsvSpec(StrictModel):
     """A ratings file of the user's own; `path` is relative to the config file.
 
     duplicates   a (user, item) pair that stands twice is refused (error), or its last line kept, or averaged
@@ -137,7 +132,7 @@ class CsvSpec(_Model):
         return self.name
 
 
-class SyntheticSpec(_Model):
+class SyntheticSpec(StrictModel):
     """Made-up ratings in the image of a catalog entry; the same seed makes the same ratings."""
 
     kind: Literal["synthetic"]
@@ -199,9 +194,4 @@ class _OrName:
         return {"anyOf": [{"type": "string", "enum": names}, handler(core_schema)]}
 
 
-DatasetSpec = Annotated[
-    CatalogSpec | CsvSpec | SyntheticSpec,
-    Field(discriminator="kind"),
-    BeforeValidator(_from_name),
-    _OrName(),
-]
+DatasetSpec = Annotated[AnySpec, Field(discriminator="kind"), BeforeValidator(_from_name), _OrName()]

@@ -14,7 +14,7 @@ from pathlib import Path
 
 from dpmf_cli.errors import DpmfError
 
-_TEMPORARY = ".writing-"
+TEMPORARY = ".writing-"
 _STALE_SECONDS = 24 * 3600
 _ATTEMPTS = 20
 
@@ -43,7 +43,7 @@ def publish(folder: Path, write: Callable[[Path], None], sound: Callable[[Path],
     place = folder.parent
     with _errors_named(place):
         place.mkdir(parents=True, exist_ok=True)
-        _sweep(place)
+        sweep(place)
         fresh = _fresh(place)
         fresh.mkdir()
         try:
@@ -80,7 +80,7 @@ def _replace(folder: Path, fresh: Path) -> None:
 
 
 def _fresh(place: Path) -> Path:
-    return place / f"{_TEMPORARY}{os.getpid()}-{secrets.token_hex(6)}"
+    return place / f"{TEMPORARY}{os.getpid()}-{secrets.token_hex(6)}"
 
 
 def _flush(path: Path) -> None:
@@ -91,9 +91,9 @@ def _flush(path: Path) -> None:
         os.close(handle)
 
 
-def _sweep(place: Path) -> None:
+def sweep(place: Path) -> None:
     """Removes what processes that were killed have left behind, once it is a day old."""
-    for path in place.glob(f"{_TEMPORARY}*"):
+    for path in place.glob(f"{TEMPORARY}*"):
         with contextlib.suppress(OSError):
             if time.time() - path.stat().st_mtime > _STALE_SECONDS:
                 if path.is_dir():

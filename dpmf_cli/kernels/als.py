@@ -1,11 +1,49 @@
 """Alternating least squares over lanes: normal equations and Cholesky factors of all models side by side."""
 
+import math
+from dataclasses import dataclass
+
 import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
 from dpmf_cli.kernels.factors import FactorLanes
-from dpmf_cli.kernels.lanes import add, clamp, div, fma, load, mul, splat, sqrt, store, sub, zeros
+from dpmf_cli.kernels.lanes import (
+    add,
+    any_below,
+    below,
+    clamp,
+    div,
+    fma,
+    load,
+    mul,
+    pad,
+    splat,
+    sqrt,
+    store,
+    sub,
+    zeros,
+)
+from dpmf_cli.kernels.perturb import project
+from dpmf_cli.privacy.mechanisms import LaneNoise
+
+
+@dataclass(frozen=True)
+class RowProblem:
+    """What is minimised for each row (a user, items fixed; or an item, users fixed):
+
+        Σ (r̃ − p·q)² + w·‖p‖² + 2·b·p,   ‖p‖₂ ≤ ball,   r̃ = clamp(r − averages, [−bound, bound])
+
+    with w = `regularization` times the row's number of ratings if `per_rating`, else `regularization` itself (every
+    row is then solved, also without ratings). b = `noise`, or 0. Zhou et al. 2008 (ALS-WR); Friedman et al. 2016,
+    equations 12 and 13; Chaudhuri et al. 2011 for b.
+    """
+
+    regularization: float
+    bound: float
+    per_rating: bool = True
+    ball: float = math.inf
+    noise: LaneNoise | None = None
 
 
 def solve_users(
@@ -13,26 +51,15 @@ def solve_users(
     starts: NDArray[np.int64],
     items: NDArray[np.int32],
     values: NDArray[np.float32],
-    *,
-    regularization: float,
-    bound: float,
+    problem: RowProblem,
+    lanes: slice = slice(None),
 ) -> None:
-    """p_u ← argmin Σ_i (r̃_ui − p·q_i)² + n_u·λ·‖p‖² for every user with ratings, items fixed, in place.
+    """Solves every user's problem, items fixed, in place.
 
-    r̃_ui = clamp(r_ui − IAvg(i) − UAvg(u), [−bound, bound]). Zhou et al. 2008 (ALS-WR); Friedman et al. 2016,
-    equations 12 and 13. starts (n_users + 1,), items and values (n_ratings,) by user.
+    starts (n_users + 1,), items and values (n_ratings,) by user; `lanes` are these models within the grid of
+    `problem.noise`.
     """
-    _solve(
-        starts,
-        items,
-        values,
-        factors.users,
-        factors.items,
-        np.float32(regularization),
-        np.float32(bound),
-        factors.factors_of,
-        factors.width_of,
-    )
+    _solve_side(starts, items, values, factors.users, factors.items, factors, problem, lanes)
 
 
 def solve_items(
@@ -40,35 +67,70 @@ def solve_items(
     starts: NDArray[np.int64],
     users: NDArray[np.int32],
     values: NDArray[np.float32],
-    *,
-    regularization: float,
-    bound: float,
+    problem: RowProblem,
+    lanes: slice = slice(None),
 ) -> None:
     """The same for items, users fixed. starts (n_items + 1,), users and values (n_ratings,) by item."""
+    _solve_side(starts, users, values, factors.items, factors.users, factors, problem, lanes)
+
+
+def _solve_side(
+    starts: NDArray[np.int64],
+    others: NDArray[np.int32],
+    values: NDArray[np.float32],
+    own: NDArray[np.float32],
+    other: NDArray[np.float32],
+    factors: FactorLanes,
+    problem: RowProblem,
+    lanes: slice,
+) -> None:
+    unit, scale = np.empty(0, np.float32), np.zeros(factors.width, np.float32)
+    if problem.noise is not None:
+        unit = problem.noise.unit.astype(np.float32).ravel()
+        scale = pad(problem.noise.scale[lanes], factors.width)
     _solve(
         starts,
-        users,
+        others,
         values,
-        factors.items,
-        factors.users,
-        np.float32(regularization),
-        np.float32(bound),
+        own,
+        other,
+        np.float32(problem.regularization),
+        problem.per_rating,
+        np.float32(problem.bound),
+        np.float32(problem.ball),
+        unit,
+        scale,
         factors.factors_of,
         factors.width_of,
     )
 
 
 @njit(cache=True)
-def _solve(starts, others, values, P, Q, regularization, bound, factors_of, width_of):
-    """Rows of P given Q. `gram` holds the lower triangle of Σ q·qᵀ row by row, `right` holds Σ r̃·q."""
+def _solve(
+    starts,
+    others,
+    values,
+    P,
+    Q,
+    regularization,
+    per_rating,
+    bound,
+    ball,
+    unit,
+    scale,
+    factors_of,
+    width_of,
+):
+    """Rows of P given Q. `gram` holds the lower triangle of Σ q·qᵀ + w·I row by row, `right` holds Σ r̃·q − b."""
     d, w = len(factors_of), len(width_of)
     row, like = (d + 1) * w, zeros(width_of)
     low, high = splat(-bound, like), splat(bound, like)
-    gram = np.empty(d * (d + 1) // 2 * w, np.float32)
-    right = np.empty(d * w, np.float32)
+    scales = load(scale, 0, like)
+    gram, right = np.empty(d * (d + 1) // 2 * w, np.float32), np.empty(d * w, np.float32)
+    factor, solution = np.empty_like(gram), np.empty_like(right)
     for r in range(len(starts) - 1):
         count = starts[r + 1] - starts[r]
-        if count == 0:
+        if count == 0 and per_rating:
             continue
         gram[:] = 0
         right[:] = 0
@@ -85,13 +147,68 @@ def _solve(starts, others, values, P, Q, regularization, bound, factors_of, widt
                     product = fma(q, load(Q, q_at + j * w, like), load(gram, entry, like))
                     store(gram, entry, product)
                     entry += w
-        ridge = splat(regularization * np.float32(count), like)
+        if len(unit) > 0:
+            for i in range(d):
+                noise = mul(splat(unit[r * d + i], like), scales)
+                store(right, i * w, sub(load(right, i * w, like), noise))
+        weight = regularization * np.float32(count) if per_rating else regularization
+        ridge = splat(weight, like)
+        factor[:] = gram
+        solution[:] = right
+        _add_to_diagonal(factor, ridge, factors_of, width_of)
+        _cholesky_solve(factor, solution, factors_of, width_of)
+        if ball < np.inf:
+            _into_ball(gram, right, factor, solution, ridge, ball, factors_of, width_of)
         for i in range(d):
-            diagonal = (i * (i + 1) // 2 + i) * w
-            store(gram, diagonal, add(load(gram, diagonal, like), ridge))
-        _cholesky_solve(gram, right, factors_of, width_of)
+            store(P, r * row + i * w, load(solution, i * w, like))
+
+
+@njit(cache=True)
+def _add_to_diagonal(gram, number, factors_of, width_of):
+    d, w = len(factors_of), len(width_of)
+    like = zeros(width_of)
+    for i in range(d):
+        at = (i * (i + 1) // 2 + i) * w
+        store(gram, at, add(load(gram, at, like), number))
+
+
+@njit(cache=True)
+def _into_ball(gram, right, factor, solution, ridge, ball, factors_of, width_of):
+    """solution ← the minimiser within ‖p‖ ≤ ball, in the lanes where the free one is outside.
+
+    It is p(μ) = (A + μI)⁻¹b for the μ ≥ 0 with ‖p(μ)‖ = ball. Newton's method on 1/‖p(μ)‖ − 1/ball, which is concave
+    in μ, so that from μ = 0 it rises to the root without passing it (Moré and Sorensen 1983); a last scaling removes
+    what is left of the excess.
+    """
+    d, w = len(factors_of), len(width_of)
+    like = zeros(width_of)
+    limit, one = splat(ball, like), splat(np.float32(1), like)
+    outside = mul(limit, mul(limit, splat(np.float32(1.000001), like)))
+    extra = zeros(width_of)
+    for _ in range(12):
+        square, slope = zeros(width_of), zeros(width_of)
         for i in range(d):
-            store(P, r * row + i * w, load(right, i * w, like))
+            value = load(solution, i * w, like)
+            square = fma(value, value, square)
+        if not any_below(outside, square):
+            break
+        # slope = ‖L⁻¹p‖² = pᵀ(A + μI)⁻¹p; the forward substitution reuses the rows of `solution`
+        for i in range(d):
+            value = load(solution, i * w, like)
+            for k in range(i):
+                value = sub(
+                    value, mul(load(factor, (i * (i + 1) // 2 + k) * w, like), load(solution, k * w, like))
+                )
+            value = div(value, load(factor, (i * (i + 1) // 2 + i) * w, like))
+            store(solution, i * w, value)
+            slope = fma(value, value, slope)
+        rise = mul(div(square, slope), sub(div(sqrt(square), limit), one))
+        extra = add(extra, below(outside, square, rise, like))
+        factor[:] = gram
+        solution[:] = right
+        _add_to_diagonal(factor, add(ridge, extra), factors_of, width_of)
+        _cholesky_solve(factor, solution, factors_of, width_of)
+    project(solution, 0, ball, factors_of, width_of)
 
 
 @njit(cache=True)

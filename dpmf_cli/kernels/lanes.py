@@ -223,3 +223,25 @@ def clamp(typingctx, a, low, high):
         return builder.select(builder.fcmp_ordered(">", value, high), high, value)
 
     return a(a, a, a), codegen
+
+
+@intrinsic
+def below(typingctx, a, b, x, y):
+    """x where a < b, else y, in every lane."""
+
+    def codegen(context, builder, signature, arguments):
+        a, b, x, y = arguments
+        return builder.select(builder.fcmp_ordered("<", a, b), x, y)
+
+    return a(a, a, a, a), codegen
+
+
+@intrinsic
+def any_below(typingctx, a, b):
+    """Whether a < b in at least one lane: a branch may skip work that would change none of them."""
+
+    def codegen(context, builder, signature, arguments):
+        bits = builder.bitcast(builder.fcmp_ordered("<", *arguments), ir.IntType(a.width))
+        return builder.icmp_unsigned("!=", bits, ir.Constant(ir.IntType(a.width), 0))
+
+    return types.boolean(a, a), codegen

@@ -6,6 +6,7 @@ from numpy.typing import NDArray
 
 from dpmf_cli.kernels.factors import FactorLanes
 from dpmf_cli.kernels.lanes import clamp, fma, load, mul, pad, prefetch, splat, store, sub, zeros
+from dpmf_cli.kernels.perturb import project
 
 
 def descend_perturbed(
@@ -74,3 +75,90 @@ def _descend_perturbed(
                 p, q = load(P, p_at + f * w, like), load(Q, q_at + f * w, like)
                 store(P, p_at + f * w, fma(move, q, mul(keep, p)))
                 store(Q, q_at + f * w, fma(move, p, mul(keep, q)))
+
+
+def descend_noisy_errors(
+    start: FactorLanes,
+    users: NDArray[np.int32],
+    items: NDArray[np.int32],
+    values: NDArray[np.float32],
+    noise: NDArray[np.float32],
+    scale: NDArray[np.float64],
+    *,
+    learning_rate: float,
+    regularization: float,
+    bound: float,
+    error_bound: float,
+    user_limit: float,
+    item_limit: float,
+) -> None:
+    """One pass of SGD whose errors are perturbed and clamped, in place, in the order of the ratings.
+
+    Each visit, for each model e:
+        e  = clamp(clamp(r_ui − IAvg(i) − UAvg(u), ±bound) − p_u·q_i + noise·scale_e, ±error_bound)
+        p_u ← p_u + γ(e·q_i − λ·p_u);   q_i ← q_i + γ(e·p_u − λ·q_i)   simultaneously
+        then ‖p_u‖ ≤ user_limit and ‖q_i‖ ≤ item_limit by scaling; inf for no limit
+    Friedman et al. 2016, algorithm 4, lines 3-7, with the bounds of section 5.2; algorithm 5, lines 5-8, is the
+    same without noise and limits.
+    """
+    _descend_noisy_errors(
+        users,
+        items,
+        values,
+        noise,
+        pad(scale, start.width),
+        start.users,
+        start.items,
+        np.float32(learning_rate),
+        np.float32(regularization),
+        np.float32(bound),
+        np.float32(error_bound),
+        np.float32(user_limit),
+        np.float32(item_limit),
+        start.factors_of,
+        start.width_of,
+    )
+
+
+@njit(cache=True)
+def _descend_noisy_errors(
+    users,
+    items,
+    values,
+    noise,
+    scale,
+    P,
+    Q,
+    rate,
+    regularization,
+    bound,
+    error_bound,
+    user_limit,
+    item_limit,
+    factors_of,
+    width_of,
+):
+    d, w = len(factors_of), len(width_of)
+    row, like = (d + 1) * w, zeros(width_of)
+    scales, low, high = load(scale, 0, like), splat(-bound, like), splat(bound, like)
+    least, most = splat(-error_bound, like), splat(error_bound, like)
+    step, keep = splat(rate, like), splat(np.float32(1) - rate * regularization, like)
+    last = len(values) - 1
+    for x in range(len(values)):
+        p_at, q_at = np.int64(users[x]) * row, np.int64(items[x]) * row
+        ahead = np.int64(items[min(x + 2, last)]) * row
+        for f in range(d + 1):
+            prefetch(Q, ahead + f * w)
+        residual = sub(splat(values[x], like), load(Q, q_at + d * w, like))
+        error = clamp(sub(residual, load(P, p_at + d * w, like)), low, high)
+        dot = zeros(width_of)
+        for f in range(d):
+            dot = fma(load(P, p_at + f * w, like), load(Q, q_at + f * w, like), dot)
+        error = clamp(fma(splat(noise[x], like), scales, sub(error, dot)), least, most)
+        move = mul(error, step)
+        for f in range(d):
+            p, q = load(P, p_at + f * w, like), load(Q, q_at + f * w, like)
+            store(P, p_at + f * w, fma(move, q, mul(keep, p)))
+            store(Q, q_at + f * w, fma(move, p, mul(keep, q)))
+        project(P, p_at, user_limit, factors_of, width_of)
+        project(Q, q_at, item_limit, factors_of, width_of)

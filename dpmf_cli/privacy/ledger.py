@@ -30,7 +30,7 @@ class Entry:
     sensitivity: Sensitivity
     claimed: NDArray[np.float64]
     provable: NDArray[np.float64]
-    note: str = ""
+    calibrated_to: Sensitivity
 
     def record(self) -> dict[str, Any]:
         """The entry as plain data for a result file."""
@@ -38,12 +38,12 @@ class Entry:
             "step": self.step,
             "mechanism": self.mechanism,
             "sensitivity": self.sensitivity.value,
+            "calibrated_to": self.calibrated_to.value,
             "norm": f"L{self.sensitivity.norm}",
             "neighbours": self.sensitivity.neighbours.value,
             "source": self.sensitivity.source,
             "claimed": self.claimed.tolist(),
             "provable": self.provable.tolist(),
-            "note": self.note,
         }
 
 
@@ -78,7 +78,7 @@ class Ledger:
         sensitivity: Sensitivity,
         claimed: NDArray[np.float64],
         provable: NDArray[np.float64] | None = None,
-        note: str = "",
+        calibrated_to: Sensitivity | None = None,
     ) -> None:
         """Enters a step before its noise is drawn.
 
@@ -95,4 +95,6 @@ class Ledger:
             worst = int(np.argmax(after - self.epsilons))
             raise OverspentError(f"{step}: would spend ε = {after[worst]:g} of {self.epsilons[worst]:g}")
         proved = claimed if provable is None else np.broadcast_to(provable, self.epsilons.shape)
-        self._entries.append(Entry(step, mechanism, sensitivity, claimed, proved, note))
+        self._entries.append(
+            Entry(step, mechanism, sensitivity, claimed, proved, calibrated_to or sensitivity)
+        )

@@ -6,6 +6,7 @@ makes a curve over ε smooth; every ε is a statement about its own marginal, an
 would ever be released.
 """
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
@@ -44,21 +45,122 @@ def laplace(
     epsilon: NDArray[np.float64],
     rng: np.random.Generator,
     ledger: Ledger,
+    calibrated_to: Sensitivity | None = None,
     dtype: Precision = np.float64,
 ) -> LaneNoise:
     """The Laplace mechanism: Laplace(Δ/ε) noise for `shape` numbers whose joint L1 sensitivity is Δ.
 
     Dwork et al. 2006; Friedman et al. 2016, theorem 1 and equation 5. ε-DP, pure.
 
-    epsilon  (E,) what this step spends for each ε of the grid; inf adds no noise
-    raises   OverspentError (a bug) where the ledger refuses
+    sensitivity    the true one
+    epsilon        (E,) what this step claims to spend for each ε of the grid; inf adds no noise
+    calibrated_to  the sensitivity that the noise is scaled to, where a paper takes another than the true one
+    raises         OverspentError (a bug) where the ledger refuses
     """
-    if sensitivity.norm != 1:
-        raise ValueError(f"{step}: the Laplace mechanism needs an L1 sensitivity, not L{sensitivity.norm}")
-    ledger.spend(step, "Laplace", sensitivity, epsilon)
-    return LaneNoise(
-        unit_laplace(shape, rng, dtype), sensitivity.value / np.asarray(epsilon, dtype=np.float64)
+    (noise,) = repeated_laplace(
+        step,
+        shape,
+        repetitions=1,
+        sensitivity=sensitivity,
+        epsilon=epsilon,
+        rng=rng,
+        ledger=ledger,
+        calibrated_to=calibrated_to,
+        dtype=dtype,
     )
+    return noise
+
+
+def repeated_laplace(
+    step: str,
+    shape: tuple[int, ...],
+    *,
+    repetitions: int,
+    sensitivity: Sensitivity,
+    epsilon: NDArray[np.float64],
+    rng: np.random.Generator,
+    ledger: Ledger,
+    calibrated_to: Sensitivity | None = None,
+    dtype: Precision = np.float64,
+) -> Iterator[LaneNoise]:
+    """The Laplace mechanism `repetitions` times, each with an equal part of `epsilon`, drawn as it is asked for.
+
+    The whole ε is in the ledger before the first draw: what is never drawn is spent all the same.
+    """
+    scale = _spend(step, "Laplace", 1, repetitions, sensitivity, epsilon, ledger, calibrated_to)
+    return (LaneNoise(unit_laplace(shape, rng, dtype), scale) for _ in range(repetitions))
+
+
+@dataclass(frozen=True)
+class KeyedNoise:
+    """Laplace noise for more numbers than can be kept: number c has the unit noise that `kernels.survivors` computes
+    from (key, c), independent and the same whenever it is asked for.
+
+    key  state of SplitMix64; scale (E,) float64, the scale for each ε
+    """
+
+    key: int
+    scale: NDArray[np.float64]
+
+
+def keyed_laplace(
+    step: str,
+    *,
+    sensitivity: Sensitivity,
+    epsilon: NDArray[np.float64],
+    rng: np.random.Generator,
+    ledger: Ledger,
+) -> KeyedNoise:
+    """The Laplace mechanism for any number of numbers, their noise drawn from a key when each is visited."""
+    scale = _spend(step, "Laplace", 1, 1, sensitivity, epsilon, ledger, None)
+    return KeyedNoise(int(rng.integers(2**63)), scale)
+
+
+def repeated_k_norm(
+    step: str,
+    shape: tuple[int, int],
+    *,
+    repetitions: int,
+    sensitivity: Sensitivity,
+    epsilon: NDArray[np.float64],
+    rng: np.random.Generator,
+    ledger: Ledger,
+    calibrated_to: Sensitivity | None = None,
+) -> Iterator[LaneNoise]:
+    """The K-norm mechanism on the rows of a (rows, d) matrix, `repetitions` times with equal parts of `epsilon`.
+
+    Hardt and Talwar 2010; Friedman et al. 2016, theorem 2. Each row gets noise with density proportional to
+    exp(−ε‖b‖₂/Δ): a uniform direction times Gamma(d, Δ/ε). The norm K of the whole matrix is the *sum of the
+    rows' L2 norms*, so `sensitivity` (norm 2) bounds the sum, over the rows that a neighbour moves, of how far
+    each moves; the density of the matrix is then exp(−ε·K(B)/Δ), and the step is ε-DP, pure.
+    """
+    scale = _spend(step, "K-norm", 2, repetitions, sensitivity, epsilon, ledger, calibrated_to)
+    return (LaneNoise(unit_k_norm(shape, rng), scale) for _ in range(repetitions))
+
+
+def _spend(
+    step: str,
+    mechanism: str,
+    norm: int,
+    repetitions: int,
+    sensitivity: Sensitivity,
+    epsilon: NDArray[np.float64],
+    ledger: Ledger,
+    calibrated_to: Sensitivity | None,
+) -> NDArray[np.float64]:
+    """Enters the repetitions as one step and returns the scale (E,) of one.
+
+    Noise scaled to Δ′ where the sensitivity is Δ makes the step Δ/Δ′·ε-DP: that is what can be proved. A step
+    whose sensitivity no bound is known for has Δ = inf, hence a provable ε of inf.
+    """
+    if sensitivity.norm != norm:
+        raise ValueError(f"{step}: {mechanism} needs an L{norm} sensitivity, not L{sensitivity.norm}")
+    used = calibrated_to or sensitivity
+    epsilon = np.asarray(epsilon, dtype=np.float64)
+    times = f" × {repetitions}" if repetitions > 1 else ""
+    provable = np.where(np.isinf(epsilon), np.inf, epsilon * (sensitivity.value / used.value))
+    ledger.spend(step, mechanism + times, sensitivity, epsilon, provable, calibrated_to=used)
+    return repetitions * used.value / epsilon
 
 
 def unit_laplace(
@@ -74,3 +176,11 @@ def unit_laplace(
     bits = np.unpackbits(np.frombuffer(rng.bytes(-(-count // 8)), dtype=np.uint8), count=count)
     np.negative(exponential, out=exponential, where=bits.view(np.bool_))
     return exponential.reshape(shape)
+
+
+def unit_k_norm(shape: tuple[int, int], rng: np.random.Generator) -> NDArray[np.float64]:
+    """(rows, d) rows with density proportional to exp(−‖b‖₂): a uniform direction times Gamma(d, 1)."""
+    rows, dimension = shape
+    direction = rng.standard_normal(shape)
+    length = rng.standard_gamma(dimension, (rows, 1))
+    return np.asarray(direction * (length / np.linalg.norm(direction, axis=1, keepdims=True)))

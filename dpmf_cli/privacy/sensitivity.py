@@ -4,6 +4,7 @@ Every noisy step names one of these functions. A property test (tests/privacy/te
 for neighbouring data that exceed them.
 """
 
+import math
 from dataclasses import dataclass
 
 from dpmf_cli.privacy.neighbours import Neighbours
@@ -51,3 +52,171 @@ def clamped_residuals(clamp: float, scale: Scale) -> Sensitivity:
     """
     value = min(2 * clamp, scale.width)
     return Sensitivity(value, 1, Neighbours.BOUNDED, "Friedman et al. 2016, algorithm 3: Δr = 2B")
+
+
+def raw_rating_sums_unbounded(scale: Scale) -> Sensitivity:
+    """Sums of raw ratings over disjoint groups. Unbounded.
+
+    Adding rating (u, i) moves one sum by |r| ≤ max(|r_min|, |r_max|): more than the r_max − r_min that
+    Friedman et al. 2016 take over from the bounded case (section 4.1), wherever r_min > 0.
+    """
+    value = max(abs(scale.minimum), abs(scale.maximum))
+    return Sensitivity(value, 1, Neighbours.UNBOUNDED, "|r| ≤ max(|r_min|, |r_max|)")
+
+
+def published_rating_sums_unbounded(scale: Scale) -> Sensitivity:
+    """What Friedman et al. 2016, section 4.1, scale the noise of unbounded sums to: Δr = r_max − r_min."""
+    return Sensitivity(scale.width, 1, Neighbours.UNBOUNDED, "Friedman et al. 2016, section 4.1: Δr")
+
+
+def centred_rating_sums_unbounded(scale: Scale) -> Sensitivity:
+    """Sums of ratings minus the middle of the scale, over disjoint groups. Unbounded.
+
+    Adding rating (u, i) moves one sum by |r − (r_min + r_max)/2| ≤ (r_max − r_min)/2.
+    """
+    return Sensitivity(scale.width / 2, 1, Neighbours.UNBOUNDED, "|r − middle| ≤ Δr/2")
+
+
+def rating_counts_unbounded() -> Sensitivity:
+    """Numbers of ratings in disjoint groups. Unbounded: adding a rating moves one count by 1."""
+    return Sensitivity(1.0, 1, Neighbours.UNBOUNDED, "Friedman et al. 2016, section 3.3: count")
+
+
+def residual_sums_unbounded(scale: Scale) -> Sensitivity:
+    """Sums over disjoint groups of ratings minus *released* item averages. Unbounded.
+
+    The averages are clamped to the scale, so |r − IAvg(i)| ≤ r_max − r_min: the rating that is added moves one
+    sum by that much at most, and the averages are the same released numbers on both sides.
+    """
+    return Sensitivity(scale.width, 1, Neighbours.UNBOUNDED, "|r − IAvg(i)| ≤ Δr")
+
+
+def residual_cells_unbounded(clamp: float) -> Sensitivity:
+    """The whole users × items matrix of clamped residuals, 0 where there is no rating. Unbounded.
+
+    Adding a rating moves one cell from 0 to a value in [−B, B]. Friedman et al. 2016, section 4.2.
+    """
+    return Sensitivity(clamp, 1, Neighbours.UNBOUNDED, "Friedman et al. 2016, section 4.2: B")
+
+
+def sgd_pass_unbounded(
+    learning_rate: float, regularization: float, error_bound: float, own_bound: float, other_bound: float
+) -> Sensitivity:
+    """What Friedman et al. 2016, equations 10 and 11, take for the vectors of one side after a pass of SGD.
+
+    s = γ(e_max·‖other‖_max + λ·‖own‖_max): the move of *one* update. It is no bound on a pass, in which the
+    added rating changes every later update of its user and item, and through them those of others.
+    """
+    value = learning_rate * (error_bound * other_bound + regularization * own_bound)
+    return Sensitivity(value, 2, Neighbours.UNBOUNDED, "Friedman et al. 2016, equations 10, 11: one update")
+
+
+def no_bound_known(norm: int, neighbours: Neighbours, reason: str) -> Sensitivity:
+    """Stands where a method's measurement has no finite bound that anybody has proved."""
+    return Sensitivity(math.inf, norm, neighbours, reason)
+
+
+def least_squares_row(other_bound: float, clamp: float, scale: Scale) -> Sensitivity:
+    """n·λ times the move of one row of ALS, as the sum of the rows' L2 moves. Bounded.
+
+    p = A⁻¹Σ r̃·q with A = Σ q·qᵀ + n·λ·I, which the value of a rating does not touch: it moves p by
+    ‖A⁻¹q‖·|r̃ − r̃′| ≤ q_max·Δr/(n·λ), and no other row. Friedman et al. 2016, theorem 6; Δr as in
+    `clamped_residuals`. The noise of a row with n ratings is scaled by 1/(n·λ), n being public.
+    """
+    value = other_bound * clamped_residuals(clamp, scale).value
+    return Sensitivity(
+        value, 2, Neighbours.BOUNDED, "Friedman et al. 2016, theorem 6: q_max·Δr/(n·λ), times n·λ"
+    )
+
+
+def least_squares_right_hand_side(other_bound: float, clamp: float, scale: Scale) -> Sensitivity:
+    """The vectors Σ r̃·q of one side's normal equations, as the sum of the rows' L2 moves. Bounded.
+
+    The value of one rating moves one vector by |r̃ − r̃′|·‖q‖ ≤ Δr·q_max. Noise b/2 on it is objective
+    perturbation: the minimiser of J(p) + b·p is A⁻¹(Σ r̃·q − b/2), b ↦ p is one-to-one and affine with a slope
+    that values do not touch, so no Jacobian enters. Chaudhuri et al. 2011, section 3.3, for this loss.
+    """
+    value = other_bound * clamped_residuals(clamp, scale).value
+    return Sensitivity(value, 2, Neighbours.BOUNDED, "Chaudhuri et al. 2011, section 3.3: q_max·Δr")
+
+
+def published_least_squares_row_unbounded(
+    regularization: float, own_bound: float, other_bound: float, clamp: float
+) -> Sensitivity:
+    """n·λ times what Friedman et al. 2016, table 1, take for one row of ALS. Unbounded.
+
+    (2·q_max(B + q_max·p_max) + 2λ·p_max)/(2·n·λ). No bound: n itself is private, so the scale of the noise leaks
+    it, and ‖p‖ ≤ p_max is used before anything enforces it.
+    """
+    value = other_bound * (clamp + own_bound * other_bound) + regularization * own_bound
+    return Sensitivity(value, 2, Neighbours.UNBOUNDED, "Friedman et al. 2016, table 1, times n·λ")
+
+
+def constrained_ridge_row_unbounded(
+    ridge: float, own_bound: float, other_bound: float, clamp: float
+) -> Sensitivity:
+    """One row of ridge regression within a ball, as the L2 move of the one row that moves. Unbounded.
+
+    p = argmin over ‖p‖ ≤ p_max of f(p) = Σ (r̃ − p·q)² + μ‖p‖², μ fixed and public: f is 2μ-strongly convex.
+    Adding a rating adds g(p) = (r̃ − p·q)², whose gradient on the ball is at most 2·q_max(B + p_max·q_max); the
+    minimisers of f and f + g on a convex set are at most max‖∇g‖/(2μ) apart (Chaudhuri et al. 2011, lemma 7,
+    which holds for a constrained minimum by its variational inequality).
+    """
+    value = other_bound * (clamp + own_bound * other_bound) / ridge
+    return Sensitivity(value, 2, Neighbours.UNBOUNDED, "Chaudhuri et al. 2011, lemma 7, on a ball")
+
+
+def clipped_gradients(clip: float, neighbours: Neighbours) -> Sensitivity:
+    """All rows of both sides' batch gradients Σ e·q and Σ e·p, as the sum of the rows' L2 moves.
+
+    One rating contributes e·q_i to row p_u and e·p_u to row q_i, clipped jointly so that ‖e·q_i‖ + ‖e·p_u‖ ≤ C.
+    Unbounded: adding it moves the two rows by C at most, in sum. Bounded: it changes e, within [−c, c] where
+    c = C/(‖q_i‖ + ‖p_u‖), so by 2c at most: 2C. The factors are released by the pass before.
+    """
+    value = clip if neighbours is Neighbours.UNBOUNDED else 2 * clip
+    return Sensitivity(value, 2, neighbours, "joint clipping to C")
+
+
+def covariance_triangle(clamp: float, scale: Scale, neighbours: Neighbours) -> Sensitivity:
+    """Σ_u w_u r̂_ui r̂_uj for all pairs i ≤ j, each once, as one vector: w_u = 1/c_u, averages released.
+
+    r̂ are residuals clamped to [−B, B], c_u the user's number of ratings. The averages, the user's own among them,
+    are outputs of earlier steps, hence equal on both sides: only the residual of the rating in question differs,
+    and the α of McSherry and Mironov 2009, theorem 4 (how far the others move with the user's mean), is 0.
+
+    Unbounded, from c ≥ 1 to c + 1 ratings: c(c + 1)/2 old products of at most B² change their weight by
+    1/c − 1/(c + 1) = 1/(c(c + 1)): B²/2 in all. c + 1 new ones enter with weight 1/(c + 1): B². Together
+    3B²/2, which c + 1 residuals of ±B attain; a user's first rating moves one element, by B².
+
+    Bounded, c ratings and w_u public, r̂_ui moves from a to b with |a − b| ≤ D = min(2B, Δr): c − 1 products move
+    by at most D·B each and the square by |a − b|·|a + b| ≤ B², and ≤ D(2B − D) where D < B. All weigh 1/c, so the
+    sum is a mean of at most max(D·B, the square's) = D·max(B, 2B − D): 2B² wherever 2B ≤ Δr, approached as c grows.
+    """
+    if neighbours is Neighbours.UNBOUNDED:
+        return Sensitivity(1.5 * clamp**2, 1, neighbours, "theorem 5 of McSherry and Mironov 2009, i ≤ j, α = 0")
+    moved = clamped_residuals(clamp, scale).value
+    value = moved * max(clamp, 2 * clamp - moved)
+    return Sensitivity(value, 1, neighbours, "McSherry and Mironov 2009, section 4.4, i ≤ j, one value changed")
+
+
+def published_covariance_matrix(clamp: float, neighbours: Neighbours) -> Sensitivity:
+    """The same for all ordered pairs (i, j), which is how McSherry and Mironov 2009, theorem 5, count.
+
+    Every product of two items counts twice. Unbounded: with α = 0 their 2Bα + 3B² is 3B². Bounded:
+    (2(c − 1)·2B² + B²)/c < 4B². Noise on each unordered pair that is scaled to this spends half of its ε.
+    """
+    value = (3 if neighbours is Neighbours.UNBOUNDED else 4) * clamp**2
+    return Sensitivity(value, 1, neighbours, "McSherry and Mironov 2009, theorem 5, all i, j, α = 0")
+
+
+def weight_triangle_unbounded() -> Sensitivity:
+    """Σ_u w_u e_ui e_uj for all pairs i ≤ j, each once, w_u = 1/c_u. Unbounded (bounded: public, no noise).
+
+    As `covariance_triangle` with every product 1: 1/2 + 1 from c ≥ 1 ratings to c + 1, always attained.
+    """
+    return Sensitivity(1.5, 1, Neighbours.UNBOUNDED, "theorem 6 of McSherry and Mironov 2009, i ≤ j")
+
+
+def published_weight_matrix_unbounded() -> Sensitivity:
+    """The same for all ordered pairs: (3c + 1)/(c + 1) < 3. McSherry and Mironov 2009, theorem 6."""
+    return Sensitivity(3.0, 1, Neighbours.UNBOUNDED, "McSherry and Mironov 2009, theorem 6, all i, j")

@@ -14,10 +14,10 @@ COLUMNS = (
     "neighbours",
     "norm",
     "sensitivity",
+    "calibrated_to",
     "claimed",
     "provable",
     "source",
-    "note",
 )
 
 
@@ -47,7 +47,7 @@ def ledger_text(ledgers: dict[str, list[dict[str, Any]]]) -> TextTable:
             (
                 step["step"],
                 step["mechanism"],
-                f"{step['norm']} {step['sensitivity']:g}",
+                _sensitivity(step),
                 _share(step["claimed"][-1], total),
                 _share(step["provable"][-1], total),
             )
@@ -61,6 +61,13 @@ def ledger_text(ledgers: dict[str, list[dict[str, Any]]]) -> TextTable:
         groups=tuple(groups),
         notes=("claimed, provable: what the step spends of the total ε",) if groups else (),
     )
+
+
+def _sensitivity(step: dict[str, Any]) -> str:
+    """`L1 4`, or `L1 5, noise for 4` where the noise was scaled to another sensitivity than the true one."""
+    true, used = float(step["sensitivity"]), float(step["calibrated_to"])
+    shown = "no bound known" if true == float("inf") else f"{step['norm']} {true:.4g}"
+    return shown if true == used else f"{shown}, noise for {used:.4g}"
 
 
 def _share(part: float, total: float) -> str:

@@ -13,15 +13,18 @@ from dpmf_cli.ratings import Ratings, Scale
 from dpmf_cli.streams import Streams
 from tests.conftest import make_ratings
 
-SMALL: dict[str, Any] = {"isgd": {"factors": 2}, "als": {"factors": 2}}
-EVERY = [(key, entry(algorithm=key, **SMALL.get(key, {}))) for key, entry in (BASELINES | PRIVATE).items()]
+FACTORS = {key: {"factors": 2} for key in ("als", "isgd", "psgd", "pals", "pals_objective", "pbgd")}
+SMALL: dict[str, dict[str, Any]] = {**FACTORS}
+CLEAN = [(key, entry(algorithm=key, **SMALL.get(key, {}))) for key, entry in BASELINES.items()]
 VARIANTS = [
-    (f"{key}-{neighbours}-{mode}", entry.model_copy(update={"neighbours": neighbours, "mode": mode}))
-    for key, entry in EVERY
-    if isinstance(entry, PrivateAlgorithm)
+    (
+        f"{key}-{neighbours}-{mode}",
+        entry(algorithm=key, neighbours=neighbours, mode=mode, **SMALL.get(key, {})),
+    )
+    for key, entry in PRIVATE.items()
     for neighbours, mode in sorted(entry.variants)
 ]
-ALL = [pytest.param(entry, id=key) for key, entry in EVERY]
+ALL = [pytest.param(entry, id=key) for key, entry in (*CLEAN, *VARIANTS)]
 ALL_PRIVATE = [pytest.param(entry, id=key) for key, entry in VARIANTS]
 
 LARGE = 1e9
@@ -56,9 +59,8 @@ def test_with_large_epsilon_it_meets_its_non_private_twin(algorithm: Algorithm, 
 
 
 def test_the_twin_of_private_global_effects_is_the_baseline(ratings: Ratings) -> None:
-    entries = dict(EVERY)
-    private = predict_all(fit(entries["pge"], ratings, [LARGE])[0], ratings)
-    assert np.allclose(private, predict_all(fit(entries["ge"], ratings, [])[0], ratings), atol=1e-4)
+    private = predict_all(fit(dict(VARIANTS)["pge-bounded-published"], ratings, [LARGE])[0], ratings)
+    assert np.allclose(private, predict_all(fit(dict(CLEAN)["ge"], ratings, [])[0], ratings), atol=1e-4)
 
 
 @pytest.mark.parametrize("algorithm", ALL_PRIVATE)
@@ -110,7 +112,7 @@ def test_cold_users_and_items_are_predicted_near_the_average(algorithm: Algorith
     assert np.isfinite(cold_user).all()
     assert np.abs(cold_item - average).max() < 2
     assert model.predict(np.array([7], np.int32), np.array([5], np.int32))[0] == pytest.approx(
-        average, abs=0.1
+        average, abs=0.3
     )
 
 

@@ -1,6 +1,5 @@
-"""A catalog entry for tiny data sets, and the real files where they are."""
+"""A catalog entry for tiny data sets."""
 
-import os
 from pathlib import Path
 
 import pytest
@@ -52,21 +51,3 @@ def make_entry(monkeypatch: pytest.MonkeyPatch) -> MakeEntry:
         return entry
 
     return make
-
-
-@pytest.fixture(scope="session")
-def real_data() -> Path:
-    """The folder of the real data files; skips where there is none, except under CI, where that fails."""
-    beside = Path(__file__).resolve().parents[3] / "shared" / "datasets"
-    folder = Path(os.environ.get("DPMF_DATA") or beside)
-    if not (folder / "ml-100k.zip").exists():
-        message = f"no real data: {folder} has no ml-100k.zip; set $DPMF_DATA"
-        if os.environ.get("CI") == "true":
-            pytest.fail(message)
-        pytest.skip(message)
-    return folder
-
-
-@pytest.fixture(scope="session")
-def session_cache(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return tmp_path_factory.mktemp("session-cache")

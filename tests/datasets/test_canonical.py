@@ -82,6 +82,13 @@ def test_text_ids_sort_as_text_unless_all_are_plain_numbers() -> None:
 DUPLICATED = [(1, 1, 2.0), (2, 1, 5.0), (1, 1, 5.0), (1, 1, 4.0)]
 
 
+@pytest.mark.parametrize("rows", [[(1, 2, 1), (1, 1, 2)], [(2, 1, 1), (1, 2, 2)], [(1, 1, 1), (1, 2, 2)]])
+def test_order_of_two(rows: list[tuple[int, int, int]]) -> None:
+    found = canonicalise(raw(rows), STARS)
+    back = zip(found.user_ids[found.ratings.users], found.item_ids[found.ratings.items], strict=True)
+    assert [tuple(map(int, pair)) for pair in back] == sorted((user, item) for user, item, _ in rows)
+
+
 def test_duplicates() -> None:
     def values(duplicates: Duplicates) -> Any:
         ratings = canonicalise(

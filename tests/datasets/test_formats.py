@@ -118,6 +118,10 @@ def test_netflix_blocks_may_cut_anywhere(
     (folder / "mv_0000030.txt").write_bytes(first.replace(b"30:", b"30:", 1))
     (folder / "mv_0000004.txt").write_bytes(b"4:\n" + second.partition(b"\n")[2])
     check_tiny(read(folder, cache))
+    for file in folder.iterdir():
+        file.unlink()
+    (folder / "mv_all.txt").write_bytes(NETFLIX)
+    check_tiny(read(folder, cache))
 
 
 @pytest.mark.parametrize("block", [1, 16, 1000])
@@ -222,6 +226,10 @@ BAD_LINES = [
     ("u.data", b"1\t2\t3\t\xff\xfe\n", "u.data:1: the timestamp"),
     ("u.data", b"1\t2\t3\t4\n1\t\x00\t3\t4\n", "u.data:2: the item"),
     ("u.data", b'1\t2\t3\t4\n1\t"5\t3\t4\n', "u.data:2: the item"),
+    ("u.data", U_DATA.replace(b"\n", b"\t\n"), "u.data:1: 5 field"),
+    ("u.data", b"\xef\xbb\xbf" + U_DATA + b"x\t4\t3\t1\n", 'u.data:4: the user "x"'),
+    ("u.data", b"\xef\xbb\xbfx\t4\t3\t1\n", 'u.data:1: the user "x"'),
+    ("netflix", b"1:\n5,3,2005-01-01\n6,3", 'u.data:3: "6,3" is not'),
     ("u.data", b"", "u.data: no ratings in it"),
     ("u.data", b"\n\n", "u.data: no ratings in it"),
     (
@@ -273,6 +281,9 @@ def test_byte_order_mark_and_row_order_do_not_matter(
     before = read(tmp_path / "u.data", cache).checksum
     lines = U_DATA.splitlines(keepends=True)
     (tmp_path / "u.data").write_bytes(b"\xef\xbb\xbf" + b"".join(reversed(lines)))
+    assert read(tmp_path / "u.data", cache).checksum == before
+    make_entry(contents=(Content("u.data", "ratings.csv"),))
+    (tmp_path / "u.data").write_bytes(b"\xef\xbb\xbf" + CSV)
     assert read(tmp_path / "u.data", cache).checksum == before
 
 

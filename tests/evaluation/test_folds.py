@@ -17,6 +17,13 @@ def test_folds_partition_the_ratings_evenly(folds: int, count: int, seed: int) -
     assert np.ptp(counts) <= 1
 
 
+def test_folds_are_random() -> None:
+    """Ratings stand by user: folds that followed their order would not be a random sample of anything."""
+    one, other = (assign_folds(1000, 10, np.random.default_rng(seed)) for seed in (0, 1))
+    assert 50 < (one == other).sum() < 200
+    assert 50 < (one == np.arange(1000) % 10).sum() < 200
+
+
 def test_no_test_rating_is_trained_on_and_none_is_lost() -> None:
     ratings = make_ratings()
     assignment = assign_folds(len(ratings), 5, np.random.default_rng(0))

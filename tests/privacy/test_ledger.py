@@ -48,11 +48,11 @@ def test_neighbours_of_different_kinds_do_not_add_up() -> None:
 
 def test_claimed_is_not_provable() -> None:
     ledger = Ledger([1.0])
-    ledger.spend("a", "Laplace", BOUNDED, np.array([1.0]), provable=np.array([np.inf]), note="no proof")
+    ledger.spend("a", "Laplace", BOUNDED, np.array([1.0]), provable=np.array([np.inf]))
     assert ledger.claimed.tolist() == [1.0]
     assert ledger.provable.tolist() == [np.inf]
     record = ledger.entries[0].record()
-    assert (record["claimed"], record["provable"], record["note"]) == ([1.0], [np.inf], "no proof")
+    assert (record["claimed"], record["provable"], record["calibrated_to"]) == ([1.0], [np.inf], 1.0)
 
 
 def test_nothing_spent_is_zero() -> None:

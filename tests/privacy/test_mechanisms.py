@@ -5,7 +5,14 @@ import pytest
 from scipy import stats
 
 from dpmf_cli.privacy.ledger import Ledger
-from dpmf_cli.privacy.mechanisms import LaneNoise, laplace, unit_laplace
+from dpmf_cli.privacy.mechanisms import (
+    LaneNoise,
+    laplace,
+    repeated_k_norm,
+    repeated_laplace,
+    unit_k_norm,
+    unit_laplace,
+)
 from dpmf_cli.privacy.neighbours import Neighbours
 from dpmf_cli.privacy.sensitivity import Sensitivity
 
@@ -94,3 +101,79 @@ def test_an_l2_sensitivity_is_refused() -> None:
             rng=np.random.default_rng(0),
             ledger=Ledger([1.0]),
         )
+
+
+def test_noise_scaled_to_another_sensitivity_proves_another_epsilon() -> None:
+    ledger = Ledger([1.0, np.inf])
+    smaller = Sensitivity(3.2, 1, Neighbours.BOUNDED, "a paper")
+    noise = laplace(
+        "step",
+        (1,),
+        sensitivity=DELTA,
+        calibrated_to=smaller,
+        epsilon=ledger.epsilons,
+        rng=np.random.default_rng(0),
+        ledger=ledger,
+    )
+    assert noise.scale.tolist() == [3.2, 0.0]
+    assert ledger.claimed.tolist() == [1.0, np.inf]
+    assert ledger.provable == pytest.approx([1.25, np.inf])
+
+
+def test_a_step_without_a_known_bound_proves_nothing() -> None:
+    ledger = Ledger([1.0])
+    unknown = Sensitivity(np.inf, 1, Neighbours.BOUNDED, "no bound")
+    noise = laplace(
+        "step",
+        (1,),
+        sensitivity=unknown,
+        calibrated_to=DELTA,
+        epsilon=ledger.epsilons,
+        rng=np.random.default_rng(0),
+        ledger=ledger,
+    )
+    assert noise.scale.tolist() == [4.0]
+    assert ledger.provable.tolist() == [np.inf]
+
+
+def test_repetitions_share_epsilon_and_draw_anew() -> None:
+    ledger = Ledger([2.0])
+    one, two = repeated_laplace(
+        "step",
+        (DRAWS,),
+        repetitions=2,
+        sensitivity=DELTA,
+        epsilon=ledger.epsilons,
+        rng=np.random.default_rng(0),
+        ledger=ledger,
+    )
+    assert one.scale.tolist() == [4.0]
+    assert ledger.claimed.tolist() == [2.0]
+    assert not np.array_equal(one.unit, two.unit)
+
+
+def test_what_is_never_drawn_is_spent_all_the_same() -> None:
+    ledger = Ledger([2.0])
+    repeated_k_norm(
+        "step",
+        (1, 1),
+        repetitions=9,
+        sensitivity=Sensitivity(1.0, 2, Neighbours.BOUNDED, "test"),
+        epsilon=ledger.epsilons,
+        rng=np.random.default_rng(0),
+        ledger=ledger,
+    )
+    assert ledger.claimed.tolist() == [2.0]
+
+
+@pytest.mark.parametrize("dimension", [1, 3, 7])
+def test_k_norm_noise_has_gamma_length_and_uniform_direction(dimension: int) -> None:
+    unit = unit_k_norm((DRAWS, dimension), np.random.default_rng(dimension))
+    length = np.linalg.norm(unit, axis=1)
+    assert stats.kstest(length, stats.gamma(dimension).cdf).pvalue > LEVEL
+    for factor in (0.8, 1.25):
+        assert stats.kstest(length, stats.gamma(dimension, scale=factor).cdf).pvalue < LEVEL
+    direction = unit / length[:, None]
+    assert np.abs(direction.mean(axis=0)).max() < 4.5 / np.sqrt(DRAWS)
+    covariance = direction.T @ direction / DRAWS
+    assert np.abs(covariance - np.eye(dimension) / dimension).max() < 6 / np.sqrt(DRAWS)

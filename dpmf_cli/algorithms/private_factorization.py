@@ -1,0 +1,66 @@
+"""What the private factorisations of Friedman et al. 2016 share: averages first, then factors of what they leave."""
+
+from typing import Literal
+
+import numpy as np
+from numpy.typing import NDArray
+from pydantic import Field
+
+from dpmf_cli.algorithms.base import PrivateAlgorithm
+from dpmf_cli.algorithms.budget import FactorizationBudget
+from dpmf_cli.algorithms.effects import Effects
+from dpmf_cli.algorithms.factorization import InitialFactors, initial_factors, visiting_order
+from dpmf_cli.algorithms.private_averages import private_effects
+from dpmf_cli.kernels.factors import FactorLanes, factor_lanes
+from dpmf_cli.privacy.ledger import Ledger
+from dpmf_cli.privacy.neighbours import Neighbours
+from dpmf_cli.ratings import Ratings
+from dpmf_cli.streams import Streams
+
+
+class PrivateFactorization(PrivateAlgorithm):
+    """Private averages, residuals clamped to [−B, B], factors. Section 4.1 and table 3."""
+
+    budget: FactorizationBudget = FactorizationBudget(
+        global_averages=0.02, item_averages=0.14, user_averages=0.14, factorization=0.70
+    )
+    factors: int = Field(5, ge=1, le=256, description="d, table 3")
+    regularization: float = Field(0.045, ge=0, description="λ, table 3")
+    initial_factors: InitialFactors = InitialFactors()
+
+    @property
+    def bound(self) -> float:
+        """B, to which residuals are clamped."""
+        return self.effects.residual_clamp
+
+    def measure_effects(self, train: Ratings, streams: Streams, ledger: Ledger) -> Effects:
+        return private_effects(
+            train,
+            self.effects,
+            self.budget.for_effects(ledger.epsilons),
+            neighbours=self.neighbours,
+            mode=self.mode,
+            streams=streams,
+            ledger=ledger,
+        )
+
+    def factorization_epsilon(self, ledger: Ledger) -> NDArray[np.float64]:
+        """(E,) what is left for the factors."""
+        return self.budget.factorization * ledger.epsilons
+
+    def start(self, train: Ratings, effects: Effects, lanes: slice, streams: Streams) -> FactorLanes:
+        """Start factors beside the effects. Where presence is public, rows without ratings start at zero; where
+        it is private, nothing may depend on who has ratings."""
+        users, items = initial_factors(train, self.initial_factors, self.factors, streams)
+        if self.neighbours is Neighbours.BOUNDED:
+            users[train.user_counts == 0] = 0
+            items[train.item_counts == 0] = 0
+        return factor_lanes(users, items, effects.users[:, lanes], effects.items[:, lanes])
+
+
+class Visits:
+    """The training ratings in the order of SGD's visits. users, items (n_ratings,) int32, values float32."""
+
+    def __init__(self, train: Ratings, kind: Literal["user_major", "shuffled"], streams: Streams) -> None:
+        order = visiting_order(train, kind, streams.generator("order of visits"))
+        self.users, self.items, self.values = train.users[order], train.items[order], train.values[order]

@@ -1,0 +1,94 @@
+"""The factorisations of Friedman et al. 2016 against their listings, and what their ledgers say."""
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+from dpmf_cli.algorithms.registry import PRIVATE
+from dpmf_cli.kernels.factors import FactorLanes
+from dpmf_cli.privacy.ledger import Ledger
+from dpmf_cli.ratings import Ratings
+from dpmf_cli.streams import Streams
+from tests.conftest import make_ratings
+
+RATINGS = make_ratings(5, n_users=30, n_items=20)
+
+
+def fit(key: str, ratings: Ratings = RATINGS, epsilon: float = 2.0, **parameters: Any) -> tuple[Any, Ledger]:
+    ledger = Ledger([epsilon])
+    algorithm = PRIVATE[key](algorithm=key, **{"factors": 3, **parameters})
+    return algorithm.fit(ratings, streams=Streams(0, "d", key, 0, 0), ledger=ledger), ledger
+
+
+def norms(factors: FactorLanes) -> tuple[float, float]:
+    """The longest user row and item row of the first lane."""
+    sides = (
+        side.reshape(-1, factors.factors + 1, factors.width)[:, :-1, 0]
+        for side in (factors.users, factors.items)
+    )
+    users, items = (np.linalg.norm(side, axis=1).max() for side in sides)
+    return float(users), float(items)
+
+
+@pytest.mark.parametrize("neighbours", ["bounded", "unbounded"])
+@pytest.mark.parametrize("key", ["psgd", "pals", "pbgd"])
+def test_rows_stay_within_their_norms(key: str, neighbours: str) -> None:
+    model, _ = fit(key, epsilon=0.1, neighbours=neighbours, user_norm=0.3, item_norm=0.6)
+    users, items = norms(model.groups[0])
+    assert users == pytest.approx(0.3, rel=1e-5)
+    assert items == pytest.approx(0.6, rel=1e-5)
+
+
+@pytest.mark.parametrize("key", ["isgd", "psgd", "pals", "pals_objective", "pbgd"])
+def test_rows_without_public_ratings_are_zero_before_any_noise_and_after(key: str) -> None:
+    some = RATINGS.select((RATINGS.users != 4) & (RATINGS.items != 3))
+    model, _ = fit(key, some, epsilon=np.inf)
+    (group,) = model.groups
+    rows = [
+        side.reshape(-1, 4, group.width)[row, :-1, 0] for side, row in ((group.users, 4), (group.items, 3))
+    ]
+    assert not np.any(rows)
+
+
+def steps(ledger: Ledger) -> dict[str, tuple[float, float]]:
+    """Claimed and provable ε of each step that is not about averages."""
+    return {
+        entry.step: (float(entry.claimed[0]), float(entry.provable[0]))
+        for entry in ledger.entries
+        if "factors" in entry.step or entry.step in ("errors", "gradients") or "residuals of" in entry.step
+    }
+
+
+def test_bounded_published_als_has_its_norms_swapped_and_loses_what_that_costs() -> None:
+    _, ledger = fit("pals")
+    assert steps(ledger) == {
+        "user factors": (0.7, pytest.approx(0.7 * 0.5 / 0.4)),
+        "item factors": (0.7, pytest.approx(0.7 * 0.4 / 0.5)),
+    }
+    assert ledger.provable[0] == pytest.approx(2 * (0.3 + 0.7 * 1.025))
+    _, corrected = fit("pals", mode="corrected")
+    assert steps(corrected) == {"user factors": (0.7, 0.7), "item factors": (0.7, 0.7)}
+
+
+@pytest.mark.parametrize("key", ["psgd", "pals"])
+def test_unbounded_published_factorisations_prove_nothing(key: str) -> None:
+    _, ledger = fit(key, neighbours="unbounded")
+    assert ledger.claimed[0] == pytest.approx(2.0)
+    assert ledger.provable[0] == np.inf
+
+
+def test_unbounded_published_averages_lose_a_quarter_on_raw_sums() -> None:
+    _, ledger = fit("isgd", neighbours="unbounded")
+    raw = [entry for entry in ledger.entries if entry.step in ("global sum", "item sums")]
+    assert [float(entry.provable[0] / entry.claimed[0]) for entry in raw] == pytest.approx([1.25, 1.25])
+    assert ledger.provable[0] == pytest.approx(2 * (1 + 0.25 * (0.005 + 0.07)))
+
+
+def test_unbounded_noise_hides_who_has_ratings() -> None:
+    """The scale of a row's noise, and its start, are those of every other row in corrected mode."""
+    empty = RATINGS.select(RATINGS.users != 4)
+    for key in ("pals", "pbgd"):
+        model, _ = fit(key, empty, epsilon=0.5, neighbours="unbounded", mode="corrected")
+        row = model.groups[0].users.reshape(30, 4, -1)[4, :-1, 0]
+        assert np.linalg.norm(row) > 0.01
