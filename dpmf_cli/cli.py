@@ -29,6 +29,10 @@ JobsOption = Annotated[
     int | None, typer.Option("-j", "--jobs", min=1, help="Processes; default one per core.")
 ]
 FormatOption = Annotated[str, typer.Option("--format", help="table, csv, md, latex or json.")]
+ResultsArgument = Annotated[
+    list[Path] | None,
+    typer.Argument(help="Configs or results folders; default: every result found.", show_default=False),
+]
 ConfigArgument = Annotated[Path, typer.Argument(help="A YAML config, see configs/.", show_default=False)]
 
 
@@ -128,10 +132,7 @@ def plan(
 
 @app.command()
 def crossings(
-    of: Annotated[
-        list[Path] | None,
-        typer.Argument(help="Configs or results folders; default: every result found.", show_default=False),
-    ] = None,
+    of: ResultsArgument = None,
     results: ResultsOption = Path("results"),
     form: FormatOption = "table",
     printed: Annotated[
@@ -155,6 +156,26 @@ def crossings(
             say(f"{folder}: some tasks have no result yet; `dpmf run` its config to complete it")
         rows += found
     print(crossings_table(with_absent_datasets(rows) if printed else rows, form), end="")
+
+
+@app.command()
+def baselines(
+    of: ResultsArgument = None,
+    results: ResultsOption = Path("results"),
+    form: FormatOption = "table",
+) -> None:
+    """The RMSE of the baselines (GA, IA, GE, clean MF) beside the papers' (Friedman et al. 2016, table 3).
+
+    Example: dpmf baselines --format md
+    """
+    from dpmf_cli.experiment import collect_folder, say, selected_folders
+    from dpmf_cli.report.tables import baseline_rows, baselines_table
+    from dpmf_cli.store import Store
+
+    store = Store(results, warn=say)
+    folders = selected_folders(of or [], results)
+    rows = [row for folder in folders for row in baseline_rows(collect_folder(folder, store).experiment)]
+    print(baselines_table(rows, form), end="")
 
 
 @app.command()

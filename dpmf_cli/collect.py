@@ -36,7 +36,7 @@ def collect(config: ExperimentConfig, *, dataset: str, title: str, checksum: str
         name=config.name,
         dataset=dataset,
         title=title,
-        folds=config.folds,
+        folds=config.folds_run,
         runs=config.runs,
         seed=config.seed,
         curves=tuple(curves),
@@ -49,7 +49,7 @@ def _measured(
     config: ExperimentConfig, entry: Algorithm, dataset: str, checksum: str, store: Store
 ) -> tuple[Measured, list[dict[str, Any]]]:
     grid = config.grid(entry)
-    rmse = np.full((config.folds, config.runs_of(entry), len(grid)), np.nan)
+    rmse = np.full((config.folds_run, config.runs_of(entry), len(grid)), np.nan)
     missing, last = 0, {}
     for task in tasks_of(config, entry, dataset, checksum):
         known = store.read(task)
@@ -72,6 +72,8 @@ def _measured(
         neighbours=variant[0],
         mode=variant[1],
         missing=missing,
+        joint=entry.joint,
+        swept=None if entry.swept is None else (entry.swept, float(getattr(entry, entry.swept))),
     )
     return measured, _ledger(grid, last)
 

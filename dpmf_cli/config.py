@@ -68,6 +68,9 @@ class ExperimentConfig(StrictModel):
     )
     dataset: DatasetSpec
     folds: int = Field(10, ge=2, le=1000, description="k of the k-fold cross-validation")
+    held_out: int | None = Field(
+        None, ge=1, description="hold out only the first so many folds, to save time"
+    )
     runs: int = Field(5, ge=1, le=10_000, description="repetitions of each fold with other noise")
     seed: int = Field(2016, ge=0, lt=2**63, description="all randomness follows from it")
     neighbours: Neighbours = Neighbours.BOUNDED
@@ -88,11 +91,16 @@ class ExperimentConfig(StrictModel):
         data = {"baselines": ["ga", "ia", "ge"], **data}
         for key, registry in (("baselines", BASELINES), ("algorithms", PRIVATE)):
             if isinstance(data.get(key), list):
-                data[key] = [_with_inherited(entry, data, registry) for entry in data[key]]
+                entries = [expanded for entry in data[key] for expanded in _expand_sweep(entry)]
+                data[key] = [_with_inherited(entry, data, registry) for entry in entries]
         return data
 
     @model_validator(mode="after")
     def _distinct(self) -> Self:
+        if self.held_out is not None and self.held_out > self.folds:
+            raise PydanticCustomError(
+                "held_out", "only {folds} folds can be held out", {"folds": self.folds, "path": ("held_out",)}
+            )
         if sorted(set(self.epsilons)) != self.epsilons:
             raise PydanticCustomError(
                 "grid", "the ε grid must ascend without repetition", {"path": ("epsilons",)}
@@ -108,6 +116,11 @@ class ExperimentConfig(StrictModel):
                     )
                 names.add(entry.name)
         return self
+
+    @property
+    def folds_run(self) -> int:
+        """How many of the folds are held out, one after the other."""
+        return self.held_out or self.folds
 
     @property
     def entries(self) -> tuple[Algorithm, ...]:
@@ -129,6 +142,20 @@ class ExperimentConfig(StrictModel):
     def hash(self) -> str:
         """SHA-256 of the resolved config."""
         return hashlib.sha256(json.dumps(self.resolved(), sort_keys=True).encode()).hexdigest()
+
+
+def _expand_sweep(entry: Any) -> list[Any]:
+    """An entry with `sweep: {parameter: [values]}` as one entry for each value, labelled by it."""
+    sweep = entry.get("sweep") if isinstance(entry, dict) else None
+    if not (isinstance(sweep, dict) and len(sweep) == 1 and all(isinstance(v, list) for v in sweep.values())):
+        return [entry]
+    ((parameter, values),) = sweep.items()
+    rest = {key: value for key, value in entry.items() if key != "sweep"}
+    name = rest.get("label") or rest.get("algorithm")
+    return [
+        {**rest, parameter: value, "swept": parameter, "label": f"{name}, {parameter} {value}"}
+        for value in values
+    ]
 
 
 def _with_inherited(entry: Any, experiment: dict[str, Any], registry: dict[str, type[Any]]) -> Any:
@@ -157,7 +184,8 @@ def load_config(path: Path) -> ExperimentConfig:
 def _explain(document: Document, detail: ErrorDetails) -> str:
     """One mistake as `file:line:column: where: what and the fix`."""
     context = detail.get("ctx", {})
-    path = _path_in_file(document, _where_written(document, (*detail["loc"], *context.get("path", ()))))
+    location = _before_sweeps(document, (*detail["loc"], *context.get("path", ())))
+    path = _path_in_file(document, _where_written(document, location))
     kind, message = detail["type"], detail["msg"]
     about_key = kind == "unknown_key"
     if about_key:
@@ -176,6 +204,19 @@ def _explain(document: Document, detail: ErrorDetails) -> str:
     place = document.place_of(path, key=about_key)
     where = _dotted(path)
     return f"{document.path}:{place.line}:{place.column}: {where + ': ' if where else ''}{_uncapitalised(message)}"
+
+
+def _before_sweeps(document: Document, location: tuple[Step, ...]) -> tuple[Step, ...]:
+    """`location` with the index of an entry as it stands in the file, where sweeps have made several of one."""
+    if (
+        len(location) < 2
+        or location[0] not in ("baselines", "algorithms")
+        or not isinstance(location[1], int)
+    ):
+        return location
+    entries = document.data.get(location[0])
+    origin = [at for at, entry in enumerate(entries or []) for _ in _expand_sweep(entry)]
+    return (location[0], origin[location[1]] if location[1] < len(origin) else location[1], *location[2:])
 
 
 def _where_written(document: Document, location: tuple[Step, ...]) -> tuple[Step, ...]:

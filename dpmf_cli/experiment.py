@@ -21,6 +21,7 @@ from dpmf_cli.progress import Progress
 from dpmf_cli.report.curves import curves_csv
 from dpmf_cli.report.figures import figure_bytes, is_drawable
 from dpmf_cli.report.ledgers import ledger_csv
+from dpmf_cli.report.sweeps import sweep_bytes, swept_parameters
 from dpmf_cli.report.tables import crossings_table
 from dpmf_cli.runner import Outcome, run_plan
 from dpmf_cli.store import Store, encode, write_atomically
@@ -98,8 +99,11 @@ def write_outputs(folder: Path, collected: Collected) -> list[Crossing]:
         "crossings.md": crossings_table(crossings, "md").encode(),
         "ledger.csv": ledger_csv(collected.ledgers).encode(),
     }
-    if any(is_drawable(curve) for curve in experiment.curves):
-        files |= {f"curves.{form}": figure_bytes(experiment, form) for form in ("png", "svg")}
+    for form in ("png", "svg"):
+        if any(is_drawable(curve) for curve in experiment.curves if curve.swept is None):
+            files[f"curves.{form}"] = figure_bytes(experiment, form)
+        for parameter in swept_parameters(experiment):
+            files[f"sweep-{parameter}.{form}"] = sweep_bytes(experiment, parameter, form)
     for name, data in files.items():
         write_atomically(folder / name, data)
     return crossings

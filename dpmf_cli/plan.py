@@ -67,7 +67,7 @@ class Plan:
 
 def tasks_of(config: ExperimentConfig, entry: Algorithm, dataset: str, checksum: str) -> Iterator[Task]:
     """Every task of one algorithm of a config."""
-    for fold in range(config.folds):
+    for fold in range(config.folds_run):
         for run in range(config.runs_of(entry)):
             yield Task(dataset, checksum, config.folds, config.seed, fold, run, entry, config.grid(entry))
 

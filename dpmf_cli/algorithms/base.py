@@ -46,6 +46,8 @@ class Algorithm(StrictModel, ABC):
 
     title       how tables and figures call it
     stochastic  whether two runs on one fold differ; one that does not is run once a fold
+    joint       whether a prediction uses the target user's own ratings without noise, so that privacy holds
+                towards everybody else only (joint differential privacy)
     private     whether it is fitted for the config's ε grid, or once, without noise
     revision    raised when a change of the code changes the results: stored results of an older revision
                 are then computed anew
@@ -54,11 +56,21 @@ class Algorithm(StrictModel, ABC):
     title: ClassVar[str]
     stochastic: ClassVar[bool] = True
     private: ClassVar[bool] = False
+    joint: ClassVar[bool] = False
     revision: ClassVar[int] = 1
 
     algorithm: str
     label: str | None = Field(None, min_length=1, description="name of the curve; the algorithm's by default")
+    swept: str | None = Field(
+        None, description="the parameter that a sweep has set here: the axis of a figure"
+    )
     clip_predictions: bool = Field(False, description="clip predictions to the rating scale before errors")
+
+    @model_validator(mode="after")
+    def _sweep_a_number(self) -> Self:
+        if self.swept is not None and not isinstance(getattr(self, self.swept, None), int | float):
+            raise PydanticCustomError("sweep", "{name} is not a number to sweep", {"name": self.swept})
+        return self
 
     @property
     def name(self) -> str:
@@ -67,7 +79,7 @@ class Algorithm(StrictModel, ABC):
 
     def parameters(self) -> dict[str, Any]:
         """Everything that a result depends on, as plain data: a result is stored under its hash."""
-        return {**self.model_dump(mode="json", exclude={"label"}), "revision": self.revision}
+        return {**self.model_dump(mode="json", exclude={"label", "swept"}), "revision": self.revision}
 
     @abstractmethod
     def fit(self, train: Ratings, *, streams: Streams, ledger: Ledger) -> Model:

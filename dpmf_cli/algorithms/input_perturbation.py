@@ -61,7 +61,7 @@ class InputPerturbationSGD(PrivateFactorization):
         noise = laplace(
             "residuals",
             (len(train),),
-            sensitivity=sensitivity.clamped_residuals(self.bound, train.scale),
+            sensitivity=sensitivity.clamped_residuals(self.bound(train.scale), train.scale),
             epsilon=self.factorization_epsilon(ledger),
             rng=streams.generator("residuals"),
             ledger=ledger,
@@ -80,7 +80,7 @@ class InputPerturbationSGD(PrivateFactorization):
                 noise.scale[lanes],
                 learning_rate=self.learning_rate,
                 regularization=self.regularization,
-                bound=self.bound,
+                bound=self.bound(train.scale),
                 epochs=self.epochs,
             )
             models.append(factors)
@@ -91,7 +91,7 @@ class InputPerturbationSGD(PrivateFactorization):
     ) -> FactorModel:
         noise = keyed_laplace(
             "residuals of all cells",
-            sensitivity=sensitivity.residual_cells_unbounded(self.bound),
+            sensitivity=sensitivity.residual_cells_unbounded(self.bound(train.scale)),
             epsilon=self.factorization_epsilon(ledger),
             rng=streams.generator("residuals of all cells"),
             ledger=ledger,
@@ -113,7 +113,7 @@ class InputPerturbationSGD(PrivateFactorization):
                 noise.scale[lanes],
                 learning_rate=self.learning_rate,
                 regularization=self.regularization,
-                bound=self.bound,
+                bound=self.bound(train.scale),
                 threshold=self.threshold,
                 epochs=self.epochs,
             )

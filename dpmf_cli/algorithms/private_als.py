@@ -41,9 +41,9 @@ class PrivateLeastSquares(PrivateFactorization):
         """The true sensitivity of one side's rows, and the one that the noise is scaled to if that is another."""
         raise NotImplementedError
 
-    def problem(self, side: Side) -> RowProblem:
+    def problem(self, side: Side, train: Ratings) -> RowProblem:
         """What is solved for each row of a side, without its noise."""
-        return RowProblem(self.regularization, self.bound)
+        return RowProblem(self.regularization, self.bound(train.scale))
 
     def noise_factors(self, counts: NDArray[np.int64]) -> NDArray[np.float64]:
         """(rows,) what the scale of each row's noise is multiplied by: 1/(n·λ); 0 for a row that is not solved."""
@@ -80,7 +80,7 @@ class PrivateLeastSquares(PrivateFactorization):
         models = [self.start(train, effects, lanes, streams) for lanes in parts]
         for factors, lanes in zip(models, parts, strict=True):
             perturb_items(factors, None, item_rows, self.item_norm, lanes)
-        users, items = self.problem("user"), self.problem("item")
+        users, items = self.problem("user", train), self.problem("item", train)
         for user_noise, item_noise in zip(user_noises, item_noises, strict=True):
             if self.objective:
                 users, items = replace(users, noise=user_noise), replace(items, noise=item_noise)
@@ -129,20 +129,24 @@ class PrivateALS(PrivateLeastSquares):
     def sensitivities(self, side: Side, train: Ratings) -> tuple[Sensitivity, Sensitivity | None]:
         own, other = self.norms(side)
         if self.neighbours is Neighbours.BOUNDED:
-            true = sensitivity.least_squares_row(other, self.bound, train.scale)
-            swapped = sensitivity.least_squares_row(own, self.bound, train.scale)
+            true = sensitivity.least_squares_row(other, self.bound(train.scale), train.scale)
+            swapped = sensitivity.least_squares_row(own, self.bound(train.scale), train.scale)
             return true, swapped if self.mode is Mode.PUBLISHED else None
         if self.mode is Mode.CORRECTED:
-            return sensitivity.constrained_ridge_row_unbounded(self.ridge, own, other, self.bound), None
+            return sensitivity.constrained_ridge_row_unbounded(
+                self.ridge, own, other, self.bound(train.scale)
+            ), None
         return (
             sensitivity.no_bound_known(2, Neighbours.UNBOUNDED, "the scale depends on the private n"),
-            sensitivity.published_least_squares_row_unbounded(self.regularization, own, other, self.bound),
+            sensitivity.published_least_squares_row_unbounded(
+                self.regularization, own, other, self.bound(train.scale)
+            ),
         )
 
-    def problem(self, side: Side) -> RowProblem:
+    def problem(self, side: Side, train: Ratings) -> RowProblem:
         if self.fixed_ridge:
-            return RowProblem(self.ridge, self.bound, per_rating=False, ball=self.norms(side)[0])
-        return super().problem(side)
+            return RowProblem(self.ridge, self.bound(train.scale), per_rating=False, ball=self.norms(side)[0])
+        return super().problem(side, train)
 
     def noise_factors(self, counts: NDArray[np.int64]) -> NDArray[np.float64]:
         if self.fixed_ridge:
@@ -170,4 +174,4 @@ class ObjectivePrivateALS(PrivateLeastSquares):
 
     def sensitivities(self, side: Side, train: Ratings) -> tuple[Sensitivity, Sensitivity | None]:
         _, other = self.norms(side)
-        return sensitivity.least_squares_right_hand_side(other, self.bound, train.scale), None
+        return sensitivity.least_squares_right_hand_side(other, self.bound(train.scale), train.scale), None

@@ -71,7 +71,7 @@ class PrivateBatchGradientDescent(PrivateFactorization):
                     train.values,
                     learning_rate=self.learning_rate,
                     regularization=self.regularization,
-                    bound=self.bound,
+                    bound=self.bound(train.scale),
                     clip=self.clip,
                 )
                 perturb_users(factors, user_noise, users, self.user_norm, lanes)

@@ -14,7 +14,7 @@ from dpmf_cli.algorithms.private_averages import private_effects
 from dpmf_cli.kernels.factors import FactorLanes, factor_lanes
 from dpmf_cli.privacy.ledger import Ledger
 from dpmf_cli.privacy.neighbours import Neighbours
-from dpmf_cli.ratings import Ratings
+from dpmf_cli.ratings import Ratings, Scale
 from dpmf_cli.streams import Streams
 
 
@@ -27,13 +27,20 @@ class PrivateFactorization(PrivateAlgorithm):
     factors: int = Field(5, ge=1, le=256, description="d, table 3")
     regularization: float = Field(0.045, ge=0, description="λ, table 3")
     initial_factors: InitialFactors = InitialFactors()
+    preprocessing: bool = Field(
+        True, description="false: factorise the raw ratings, with the whole ε (figure 3a)"
+    )
 
-    @property
-    def bound(self) -> float:
-        """B, to which residuals are clamped."""
-        return self.effects.residual_clamp
+    def bound(self, scale: Scale) -> float:
+        """B, to which residuals are clamped; without preprocessing the largest rating, which clamps nothing."""
+        return (
+            self.effects.residual_clamp if self.preprocessing else max(abs(scale.minimum), abs(scale.maximum))
+        )
 
     def measure_effects(self, train: Ratings, streams: Streams, ledger: Ledger) -> Effects:
+        if not self.preprocessing:
+            grid = len(ledger.epsilons)
+            return Effects(np.zeros(grid), np.zeros((train.n_items, grid)), np.zeros((train.n_users, grid)))
         return private_effects(
             train,
             self.effects,
@@ -46,7 +53,7 @@ class PrivateFactorization(PrivateAlgorithm):
 
     def factorization_epsilon(self, ledger: Ledger) -> NDArray[np.float64]:
         """(E,) what is left for the factors."""
-        return self.budget.factorization * ledger.epsilons
+        return (self.budget.factorization if self.preprocessing else 1.0) * ledger.epsilons
 
     def start(self, train: Ratings, effects: Effects, lanes: slice, streams: Streams) -> FactorLanes:
         """Start factors beside the effects. Where presence is public, rows without ratings start at zero; where

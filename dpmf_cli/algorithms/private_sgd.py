@@ -67,7 +67,7 @@ class PrivateSGD(PrivateFactorization):
                 "errors",
                 (len(train),),
                 repetitions=self.epochs,
-                sensitivity=sensitivity.clamped_residuals(self.bound, train.scale),
+                sensitivity=sensitivity.clamped_residuals(self.bound(train.scale), train.scale),
                 epsilon=self.factorization_epsilon(ledger),
                 rng=streams.generator("errors"),
                 ledger=ledger,
@@ -84,7 +84,7 @@ class PrivateSGD(PrivateFactorization):
                         noise.scale[lanes],
                         learning_rate=self.learning_rate,
                         regularization=self.regularization,
-                        bound=self.bound,
+                        bound=self.bound(train.scale),
                         error_bound=self.error_bound,
                         user_limit=self.user_norm,
                         item_limit=self.item_norm,
@@ -104,8 +104,8 @@ class PrivateSGD(PrivateFactorization):
                     np.zeros(factors.lanes),
                     learning_rate=self.learning_rate,
                     regularization=self.regularization,
-                    bound=self.bound,
-                    error_bound=self.bound + self.user_norm * self.item_norm,
+                    bound=self.bound(train.scale),
+                    error_bound=self.bound(train.scale) + self.user_norm * self.item_norm,
                     user_limit=np.inf,
                     item_limit=np.inf,
                 )
@@ -126,7 +126,7 @@ class PrivateSGD(PrivateFactorization):
                 2, Neighbours.UNBOUNDED, "a rating changes all later updates of a pass"
             ),
             calibrated_to=sensitivity.sgd_pass_unbounded(
-                self.learning_rate, self.regularization, self.bound + own * other, own, other
+                self.learning_rate, self.regularization, self.bound(train.scale) + own * other, own, other
             ),
             epsilon=self.factorization_epsilon(ledger) / 2,
             rng=streams.generator(f"{side} factors"),

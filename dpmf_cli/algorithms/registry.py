@@ -7,7 +7,9 @@ from dpmf_cli.algorithms.input_perturbation import InputPerturbationSGD
 from dpmf_cli.algorithms.private_als import ObjectivePrivateALS, PrivateALS
 from dpmf_cli.algorithms.private_batch_gradient import PrivateBatchGradientDescent
 from dpmf_cli.algorithms.private_global_effects import PrivateGlobalEffects
+from dpmf_cli.algorithms.private_knn import PrivateKNN
 from dpmf_cli.algorithms.private_sgd import PrivateSGD
+from dpmf_cli.algorithms.public_knn import PublicKNN
 
 BASELINES: dict[str, type[Algorithm]] = {
     "ga": GlobalAverage,
@@ -23,4 +25,6 @@ PRIVATE: dict[str, type[PrivateAlgorithm]] = {
     "pals": PrivateALS,
     "pals_objective": ObjectivePrivateALS,
     "pbgd": PrivateBatchGradientDescent,
+    "pknn": PrivateKNN,
+    "public_knn": PublicKNN,
 }

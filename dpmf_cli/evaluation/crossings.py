@@ -66,6 +66,7 @@ class Crossing:
     recrosses   whether the curve is above the baseline again at a larger ε of the grid
     claimed     ε that the method's publication states for a run at the crossing
     provable    ε that can be proved for it, inf where none can
+    joint       whether privacy holds towards the other users only (`Measured.joint`)
     over        what the interval is resampled over: "folds", or "runs" where there is one fold
     grid_low, grid_high   smallest and largest ε of the grid
     experiment  name of the experiment; empty where the data are not present
@@ -85,6 +86,7 @@ class Crossing:
     recrosses: bool = False
     claimed: float | None = None
     provable: float | None = None
+    joint: bool = False
     over: Over = "none"
     folds: int = 0
     runs: int = 0
@@ -161,6 +163,7 @@ def measure_crossing(
         baseline=name,
         status=Status.INCOMPLETE,
         printed=printed_crossing(experiment.dataset, curve.neighbours, curve.algorithm, name),
+        joint=curve.joint,
         folds=folds,
         runs=runs,
         grid_low=float(epsilons[0]),

@@ -19,6 +19,8 @@ class Measured:
     provable    (E,) ε that can be proved for what was run, inf where none can
     neighbours  "bounded", "unbounded", …; "none" for a baseline
     mode        "published" or "corrected"; "none" for a baseline
+    joint       whether it predicts from the target user's own clean ratings: privacy towards the others only
+    swept       the parameter that a sweep varies and its value here, where the curve is a point of a sweep
     missing     how many of its tasks have no result yet: where it is not 0, `rmse` holds NaN and
                 no figure may be derived from it
     """
@@ -32,6 +34,8 @@ class Measured:
     neighbours: str = "none"
     mode: str = "none"
     missing: int = 0
+    joint: bool = False
+    swept: tuple[str, float] | None = None
 
     @property
     def is_baseline(self) -> bool:

@@ -193,10 +193,14 @@ def covariance_triangle(clamp: float, scale: Scale, neighbours: Neighbours) -> S
     sum is a mean of at most max(D·B, the square's) = D·max(B, 2B − D): 2B² wherever 2B ≤ Δr, approached as c grows.
     """
     if neighbours is Neighbours.UNBOUNDED:
-        return Sensitivity(1.5 * clamp**2, 1, neighbours, "theorem 5 of McSherry and Mironov 2009, i ≤ j, α = 0")
+        return Sensitivity(
+            1.5 * clamp**2, 1, neighbours, "theorem 5 of McSherry and Mironov 2009, i ≤ j, α = 0"
+        )
     moved = clamped_residuals(clamp, scale).value
     value = moved * max(clamp, 2 * clamp - moved)
-    return Sensitivity(value, 1, neighbours, "McSherry and Mironov 2009, section 4.4, i ≤ j, one value changed")
+    return Sensitivity(
+        value, 1, neighbours, "McSherry and Mironov 2009, section 4.4, i ≤ j, one value changed"
+    )
 
 
 def published_covariance_matrix(clamp: float, neighbours: Neighbours) -> Sensitivity:

@@ -27,14 +27,14 @@ from dpmf_cli.report.labels import spread
 FORMATS = ("png", "svg")
 
 #: Okabe & Ito's palette, safe for colour-blind readers, without the yellow that fades on white.
-_COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#56B4E9", "#E69F00", "#000000")
+COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#56B4E9", "#E69F00", "#000000")
 #: One per kind of neighbours and mode, and on again where the colours run out.
 _DASHES = ("-", "--", ":", "-.")
 _GREY = "#666666"
 
-_STYLE = {"font.family": "DejaVu Sans", "font.size": 9.0, "svg.hashsalt": "dpmf", "svg.fonttype": "path"}
+STYLE = {"font.family": "DejaVu Sans", "font.size": 9.0, "svg.hashsalt": "dpmf", "svg.fonttype": "path"}
 #: Without matplotlib's version and the date, which would change the bytes.
-_METADATA: dict[str, dict[str, Any]] = {"png": {"Software": None}, "svg": {"Creator": None, "Date": None}}
+METADATA: dict[str, dict[str, Any]] = {"png": {"Software": None}, "svg": {"Creator": None, "Date": None}}
 
 # Inches.
 _WIDTH, _HEIGHT, _LEFT, _TOP = 7.0, 4.6, 0.65, 0.4
@@ -55,7 +55,7 @@ class _End:
 
 
 def is_drawable(curve: Measured) -> bool:
-    """Whether a figure can show the curve: all its tasks have a result, and one of its models converged."""
+    """Whether a figure can show what was measured: all its tasks have a result, and a model converged."""
     return is_complete(curve) and bool(np.isfinite(curve.mean()).any())
 
 
@@ -77,13 +77,13 @@ def figure_bytes(
     chosen = [
         curve
         for curve in experiment.curves
-        if neighbours in (None, curve.neighbours) and mode in (None, curve.mode)
+        if curve.swept is None and neighbours in (None, curve.neighbours) and mode in (None, curve.mode)
     ]
     if not any(is_drawable(curve) for curve in chosen):
         raise DpmfError(f"{experiment.name}: no complete curve to plot; finish it with `dpmf run`")
     buffer = io.BytesIO()
-    with matplotlib.style.context(["default", _STYLE]):
-        draw(experiment, chosen).savefig(buffer, format=form, dpi=dpi, metadata=_METADATA[form])
+    with matplotlib.style.context(["default", STYLE]):
+        draw(experiment, chosen).savefig(buffer, format=form, dpi=dpi, metadata=METADATA[form])
     return buffer.getvalue()
 
 
@@ -93,7 +93,7 @@ def draw(experiment: Experiment, chosen: Sequence[Measured]) -> Figure:
     FigureCanvasAgg(figure)
     axes = figure.add_axes((0.1, 0.2, 0.7, 0.7))
     complete = [curve for curve in chosen if is_complete(curve)]
-    baselines = [baseline for baseline in experiment.baselines if is_complete(baseline)]
+    baselines = [each for each in experiment.baselines if is_complete(each) and each.swept is None]
     scale_axes(axes, complete, [_level(baseline) for baseline in baselines])
 
     kinds = list(dict.fromkeys((curve.neighbours, curve.mode) for curve in chosen))
@@ -102,9 +102,9 @@ def draw(experiment: Experiment, chosen: Sequence[Measured]) -> Figure:
         # Colours start anew with each kind: an algorithm run bounded and unbounded keeps its colour.
         for rank, curve in enumerate(curve for curve in chosen if (curve.neighbours, curve.mode) == kind):
             if is_complete(curve):
-                turn, colour = divmod(rank, len(_COLOURS))
+                turn, colour = divmod(rank, len(COLOURS))
                 dashes = _DASHES[(index + turn) % len(_DASHES)]
-                ends.append(_draw_curve(axes, experiment, curve, _COLOURS[colour], dashes))
+                ends.append(_draw_curve(axes, experiment, curve, COLOURS[colour], dashes))
     axes.set_title(_title(experiment, kinds), loc="left")
 
     notes = _notes(experiment, chosen, axes.get_ylim()[1])

@@ -34,6 +34,7 @@ _LATEX = {
     "−": r"$-$",
     "×": r"$\times$",
     "†": r"\textsuperscript{$\dagger$}",
+    "‡": r"\textsuperscript{$\ddagger$}",
     "*": r"\textsuperscript{*}",
 }
 

@@ -143,6 +143,8 @@ def _crossings_text(crossings: Sequence[Crossing]) -> TextTable:
         )
     if any(crossing.over == "runs" for crossing in crossings):
         notes.append("* one fold: the interval is over runs only, not over the choice of test ratings")
+    if any(crossing.joint for crossing in crossings):
+        notes.append("‡ predicts from the target user's own clean ratings: joint DP, towards the others only")
     if any(crossing.recrosses for crossing in crossings):
         notes.append("† above the baseline again at a larger ε")
     return TextTable(
@@ -159,7 +161,7 @@ def _crossings_text(crossings: Sequence[Crossing]) -> TextTable:
 def _crossing_cells(crossing: Crossing) -> tuple[str, ...]:
     reproduced = crossing.status.value if crossing.reproduced is None else significant(crossing.reproduced)
     return (
-        crossing.label,
+        crossing.label + ("‡" if crossing.joint else ""),
         crossing.baseline,
         _NONE if crossing.printed is None else f"{crossing.printed:g}",
         reproduced + ("†" if crossing.recrosses else "") + _interval(crossing),

@@ -38,7 +38,11 @@ def test_forms() -> None:
     ("value", "location", "message"),
     [
         ("ml-10k", ("dataset", "catalog", "name"), 'no data set "ml-10k" in the catalog; did you mean "ml-1'),
-        ({"kind": "catalog", "name": "ml-1m", "nam": 1}, ("dataset", "catalog", "nam"), "Extra inputs"),
+        (
+            {"kind": "catalog", "name": "ml-1m", "nam": 1},
+            ("dataset", "catalog"),
+            'unknown key; did you mean "name"',
+        ),
         ({"kind": "cvs"}, ("dataset",), "'catalog', 'csv', 'synthetic'"),
         ({**SHOP, "name": "ml-1m"}, ("dataset", "csv"), "means another data set"),
         ({**SHOP, "name": "synthetic-x"}, ("dataset", "csv"), "means another data set"),

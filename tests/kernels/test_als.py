@@ -3,9 +3,10 @@
 import numpy as np
 import pytest
 
-from dpmf_cli.kernels.als import solve_items, solve_users
-from dpmf_cli.kernels.factors import factor_lanes
+from dpmf_cli.kernels.als import RowProblem, solve_items, solve_users
+from dpmf_cli.kernels.factors import FactorLanes, factor_lanes
 from dpmf_cli.kernels.sums import residual_sums_by_user
+from dpmf_cli.privacy.mechanisms import LaneNoise
 from tests.conftest import make_ratings
 
 RATINGS = make_ratings(4, n_users=15, n_items=11)
@@ -19,7 +20,7 @@ def test_each_row_minimises_its_ridge_regression(factors: int, bound: float) -> 
     users, items = rng.normal(0, 0.3, (15, 2)), rng.normal(3.5, 0.3, (11, 2))
     lanes = factor_lanes(p, q, users, items)
     ridge = 0.2
-    solve_users(lanes, RATINGS.user_starts, RATINGS.items, RATINGS.values, regularization=ridge, bound=bound)
+    solve_users(lanes, RATINGS.user_starts, RATINGS.items, RATINGS.values, RowProblem(ridge, bound))
     found = lanes.users.reshape(15, factors + 1, lanes.width)
     for lane in range(2):
         for user in range(15):
@@ -31,6 +32,67 @@ def test_each_row_minimises_its_ridge_regression(factors: int, bound: float) -> 
     assert np.allclose(found[:, -1, :2], users, atol=1e-7)
 
 
+def user_rows(rng: np.random.Generator, problem: RowProblem) -> tuple[np.ndarray, np.ndarray, FactorLanes]:
+    """Item factors, and the users' rows (15, 3) that solve a problem on residuals from 3.5."""
+    q = rng.normal(size=(11, 3))
+    lanes = factor_lanes(rng.normal(size=(15, 3)), q, np.zeros((15, 1)), np.full((11, 1), 3.5))
+    solve_users(lanes, RATINGS.user_starts, RATINGS.items, RATINGS.values, problem, slice(0, 1))
+    return q, lanes.users.reshape(15, 4, lanes.width)[:, :-1, 0].astype(float), lanes
+
+
+def normal_equations(user: int, q: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Σ q·qᵀ and Σ r̃·q of one user, residuals from 3.5 clamped to ±1."""
+    rows = RATINGS.users == user
+    of = RATINGS.items[rows]
+    return q[of].T @ q[of], q[of].T @ np.clip(RATINGS.values[rows] - 3.5, -1, 1)
+
+
+def test_a_fixed_weight_does_not_grow_with_the_ratings() -> None:
+    q, rows, _ = user_rows(np.random.default_rng(1), RowProblem(2.0, 1.0, per_rating=False))
+    for user, row in enumerate(rows):
+        gram, right = normal_equations(user, q)
+        assert row == pytest.approx(np.linalg.solve(gram + 2 * np.eye(3), right), abs=2e-4)
+
+
+def test_the_minimum_within_a_ball_meets_its_optimality_conditions() -> None:
+    q, rows, _ = user_rows(np.random.default_rng(2), RowProblem(0.5, 1.0, per_rating=False, ball=0.2))
+    lengths = np.linalg.norm(rows, axis=1)
+    assert (lengths < 0.2 * (1 + 1e-5)).all()
+    assert 0 < (lengths < 0.199).sum() < 15  # some minima are inside, some at the edge
+    for user, (row, length) in enumerate(zip(rows, lengths, strict=True)):
+        gram, right = normal_equations(user, q)
+        downhill = right - (gram + 0.5 * np.eye(3)) @ row
+        if length < 0.199:
+            assert downhill == pytest.approx(np.zeros(3), abs=2e-4)
+        else:  # the gradient points straight out of the ball
+            assert downhill @ row == pytest.approx(np.linalg.norm(downhill) * length, rel=2e-3, abs=2e-4)
+
+
+def test_noise_enters_the_right_hand_side() -> None:
+    unit = np.random.default_rng(4).normal(size=(15, 3))
+    noise = LaneNoise(unit, np.array([0.3]))
+    q, rows, _ = user_rows(np.random.default_rng(3), RowProblem(2.0, 1.0, per_rating=False, noise=noise))
+    for user, row in enumerate(rows):
+        gram, right = normal_equations(user, q)
+        expected = np.linalg.solve(gram + 2 * np.eye(3), right - 0.3 * unit[user])
+        assert row == pytest.approx(expected, abs=2e-4)
+
+
+def test_a_lane_in_the_ball_does_not_depend_on_one_outside() -> None:
+    rng = np.random.default_rng(5)
+    p, q = rng.normal(size=(15, 3)), rng.normal(size=(11, 3))
+    users, items = rng.normal(0, 0.5, (15, 8)), rng.normal(3.5, 0.5, (11, 8))
+    problem = RowProblem(1.0, 1.0, per_rating=False, ball=0.15)
+    together = factor_lanes(p, q, users, items)
+    solve_users(together, RATINGS.user_starts, RATINGS.items, RATINGS.values, problem)
+    for lane in range(8):
+        alone = factor_lanes(p, q, users[:, [lane]], items[:, [lane]])
+        solve_users(alone, RATINGS.user_starts, RATINGS.items, RATINGS.values, problem)
+        assert np.array_equal(
+            alone.users.reshape(15, 4, -1)[:, :, 0], together.users.reshape(15, 4, -1)[:, :, lane]
+        )
+
+
 def test_items_are_solved_as_users_of_the_transpose() -> None:
     rng = np.random.default_rng(0)
     p, q = rng.normal(size=(15, 3)), rng.normal(size=(11, 3))
@@ -39,9 +101,9 @@ def test_items_are_solved_as_users_of_the_transpose() -> None:
     starts = np.concatenate([[0], np.cumsum(RATINGS.item_counts)])
     users, values = RATINGS.users[by_item], RATINGS.values[by_item]
     items_solved = factor_lanes(p, q, *effects)
-    solve_items(items_solved, starts, users, values, regularization=0.1, bound=1.0)
+    solve_items(items_solved, starts, users, values, RowProblem(0.1, 1.0))
     transposed = factor_lanes(q, p, *reversed(effects))
-    solve_users(transposed, starts, users, values, regularization=0.1, bound=1.0)
+    solve_users(transposed, starts, users, values, RowProblem(0.1, 1.0))
     assert np.array_equal(items_solved.items, transposed.users)
 
 

@@ -16,15 +16,17 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from dpmf_cli.algorithms import effects as module
-from dpmf_cli.algorithms.effects import EffectsBudget, EffectsParameters, bounded_effects
+from dpmf_cli.algorithms import effects, private_averages
+from dpmf_cli.algorithms.effects import EffectsBudget, EffectsParameters
+from dpmf_cli.algorithms.private_averages import private_effects
 from dpmf_cli.privacy import sensitivity
 from dpmf_cli.privacy.ledger import Ledger
+from dpmf_cli.privacy.neighbours import Mode, Neighbours
 from dpmf_cli.ratings import Ratings, Scale
 from dpmf_cli.streams import Streams
 from tests.conftest import make_ratings
 
-Measurement = tuple[str, NDArray[np.float64], float]
+Measurement = tuple[str, NDArray[np.float64], float, bool]
 SCALES = st.sampled_from([Scale(1, 5, 1), Scale(0.5, 5, 0.5), Scale(-10, 10), Scale(0, 1)])
 
 
@@ -38,35 +40,48 @@ def recording(releases: list[NDArray[np.float64]] | None = None) -> Iterator[lis
         class Recorder:
             def added_to(self, values: NDArray[np.float64]) -> NDArray[np.float64]:
                 values = np.asarray(values, dtype=float)
-                measured.append((step, values, arguments["sensitivity"].value))
-                own = values if values.ndim > len(shape) else values[..., None]
-                return own if releases is None else releases[len(measured) - 1]
+                own = values.ndim > len(shape)
+                measured.append((step, values, arguments["sensitivity"].value, own))
+                released = values if own else values[..., None]
+                return released if releases is None else releases[len(measured) - 1]
 
         return Recorder()
 
-    with patch.object(module, "laplace", stand_in):
+    with patch.object(effects, "laplace", stand_in), patch.object(private_averages, "laplace", stand_in):
         yield measured
 
 
-def measure(ratings: Ratings, releases: list[NDArray[np.float64]] | None = None) -> list[Measurement]:
-    ledger = Ledger([1.0])
-    budget = EffectsBudget(*(np.array([share]) for share in (0.2, 0.4, 0.4)))
+def measure(
+    ratings: Ratings, neighbours: Neighbours, mode: Mode, releases: list[NDArray[np.float64]] | None = None
+) -> list[Measurement]:
     with recording(releases) as measured:
-        bounded_effects(
-            ratings, EffectsParameters(), budget, streams=Streams(0, "d", "a", 0, 0), ledger=ledger
+        private_effects(
+            ratings,
+            EffectsParameters(),
+            EffectsBudget(*(np.array([share]) for share in (0.2, 0.4, 0.4))),
+            neighbours=neighbours,
+            mode=mode,
+            streams=Streams(0, "d", "a", 0, 0),
+            ledger=Ledger([1.0]),
         )
     return measured
 
 
-def moves(one: Ratings, other: Ratings) -> list[tuple[str, float, float]]:
+def moves(
+    one: Ratings, other: Ratings, neighbours: Neighbours = Neighbours.BOUNDED, mode: Mode = Mode.CORRECTED
+) -> list[tuple[str, float, float]]:
     """(step, L1 distance of the measurements, sensitivity) between neighbours, releases held equal."""
-    first = measure(one)
-    releases = [m if m.ndim == (0 if "global" in s else 1) + 1 else m[..., None] for s, m, _ in first]
-    second = measure(other, releases)
+    first = measure(one, neighbours, mode)
+    releases = [values if own else values[..., None] for _, values, _, own in first]
+    second = measure(other, neighbours, mode, releases)
     return [
         (step, float(np.abs(a - b).sum()), delta)
-        for (step, a, delta), (_, b, _) in zip(first, second, strict=True)
+        for (step, a, delta, _), (_, b, _, _) in zip(first, second, strict=True)
     ]
+
+
+def without(ratings: Ratings, at: int) -> Ratings:
+    return ratings.select(np.arange(len(ratings)) != at)
 
 
 @settings(max_examples=100, deadline=None)
@@ -88,6 +103,31 @@ def test_the_bound_on_averages_is_tight() -> None:
     low[3], high[3] = 1, 5
     for step, distance, delta in moves(replace(one, values=low), replace(one, values=high)):
         assert np.isclose(distance, delta), step
+
+
+@settings(max_examples=100, deadline=None)
+@given(st.data(), SCALES, st.sampled_from(Mode), st.integers(0, 2**32 - 1))
+def test_unbounded_averages_move_by_no_more_than_their_sensitivity(
+    data: Any, scale: Scale, mode: Mode, seed: int
+) -> None:
+    one = make_ratings(seed, n_users=6, n_items=5, scale=scale)
+    steps = moves(one, without(one, data.draw(st.integers(0, len(one) - 1))), Neighbours.UNBOUNDED, mode)
+    assert len(steps) == 8
+    for step, distance, delta in steps:
+        assert distance <= delta * (1 + 1e-6), step
+
+
+def test_the_bounds_on_unbounded_averages_are_tight_and_the_published_one_is_exceeded() -> None:
+    one = make_ratings(1, n_users=6, n_items=5)
+    high = replace(one, values=np.where(np.arange(len(one)) == 3, 5, 1).astype(np.float32))
+    for mode, raw in ((Mode.CORRECTED, 2.0), (Mode.PUBLISHED, 5.0)):
+        found = {
+            step: distance for step, distance, _ in moves(high, without(high, 3), Neighbours.UNBOUNDED, mode)
+        }
+        assert found["item sums"] == found["global sum"] == raw
+        assert found["item counts"] == found["user counts"] == found["global count"] == 1
+        assert 3 < found["user sums"] <= 4
+    assert sensitivity.published_rating_sums_unbounded(one.scale).value == 4.0
 
 
 CLAMP = st.floats(0.1, 20)

@@ -1,0 +1,230 @@
+"""Private kNN and the fixed covariance beside it: against dense linear algebra, and how far one rating moves them."""
+
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from numpy.typing import NDArray
+from pydantic import ValidationError
+
+from dpmf_cli.algorithms.private_knn import NeighboursModel, PrivateKNN, user_weights
+from dpmf_cli.algorithms.public_knn import PublicKNN
+from dpmf_cli.kernels.covariance import Raters, weighted_products
+from dpmf_cli.privacy import sensitivity
+from dpmf_cli.privacy.ledger import Ledger
+from dpmf_cli.privacy.neighbours import Mode, Neighbours
+from dpmf_cli.ratings import Ratings, Scale
+from dpmf_cli.streams import Streams
+from tests.conftest import make_ratings
+
+BOUNDED, UNBOUNDED = Neighbours.BOUNDED, Neighbours.UNBOUNDED
+STREAMS = Streams(1, "data", "knn", 0, 0)
+VARIANTS = [(neighbours, mode) for neighbours in Neighbours for mode in Mode]
+
+
+def fit(algorithm: Any, ratings: Ratings, epsilon: float) -> tuple[Any, Ledger]:
+    ledger = Ledger([epsilon])
+    return algorithm.fit(ratings, streams=STREAMS, ledger=ledger), ledger
+
+
+def every_pair(ratings: Ratings) -> tuple[NDArray[np.int32], NDArray[np.int32]]:
+    users, items = np.divmod(np.arange(ratings.n_users * ratings.n_items), ratings.n_items)
+    return users.astype(np.int32), items.astype(np.int32)
+
+
+def symmetric(triangle: NDArray[np.floating], n_items: int) -> NDArray[np.float64]:
+    upper = np.zeros((n_items, n_items))
+    upper[np.triu_indices(n_items)] = triangle
+    return upper + np.triu(upper, 1).T
+
+
+def predicted_densely(model: NeighboursModel) -> NDArray[np.float64]:
+    """(n_users, n_items) predictions by the formulas of the papers, on dense matrices, for the first ε."""
+    ratings, algorithm, n = model.train, model.settings, model.train.n_items
+    known = np.zeros((ratings.n_users, n))
+    known[ratings.users, ratings.items] = 1
+    averages = model.effects.users[:, [0]] + model.effects.items[:, 0]
+    residuals = np.zeros_like(known)
+    residuals[ratings.users, ratings.items] = ratings.values - averages[ratings.users, ratings.items]
+    bound, count = algorithm.effects.residual_clamp, known.sum(axis=1, keepdims=True)
+    clamped = np.clip(residuals, -bound, bound)
+    noise = model.covariance_noise
+    cov = clamped.T @ (clamped / count) + symmetric(noise.unit, n) * noise.scale[0]
+    wgt = known.T @ (known / count)
+    if model.weight_noise is not None:
+        wgt = np.maximum(wgt + symmetric(model.weight_noise.unit, n) * model.weight_noise.scale[0], 0)
+    on, off = np.eye(n, dtype=bool), np.triu(np.ones((n, n), bool), 1)
+    low, high = algorithm.variance_limits
+    variance = np.clip((cov[on] @ wgt[on]) / (wgt[on] @ wgt[on]), low * bound**2, high * bound**2)
+    low, high = algorithm.covariance_limits
+    common = np.clip((cov[off] @ wgt[off]) / (wgt[off] @ wgt[off]), low * bound**2, high * bound**2)
+    pull = algorithm.shrinkage + algorithm.noise_shrinkage * noise.scale[0] / bound**2
+    avg = (cov + pull * np.where(on, variance, common)) / (wgt + pull)
+    out = averages.copy()
+    for user in range(ratings.n_users):
+        for item in range(n):
+            others = [j for j in np.flatnonzero(known[user]) if j != item]
+            of = sorted(others, key=lambda j: -wgt[item, j])[: algorithm.k]
+            system = avg[np.ix_(of, of)] + algorithm.ridge * bound**2 * np.eye(len(of))
+            out[user, item] += np.linalg.solve(system, avg[of, item]) @ residuals[user, of]
+    return np.asarray(out)
+
+
+@pytest.mark.parametrize(("neighbours", "mode"), VARIANTS)
+@pytest.mark.parametrize("epsilon", [0.5, np.inf])
+def test_predictions_are_those_of_dense_linear_algebra(
+    neighbours: Neighbours, mode: Mode, epsilon: float
+) -> None:
+    ratings = make_ratings(2, n_users=25, n_items=14, scale=Scale(1, 9, 1))
+    effects = {"residual_clamp": 2.0}
+    algorithm = PrivateKNN(algorithm="pknn", neighbours=neighbours, mode=mode, k=3, effects=effects)
+    model, _ = fit(algorithm, ratings, epsilon)
+    found = model.predict(*every_pair(ratings))[:, 0].reshape(25, 14)
+    assert found == pytest.approx(predicted_densely(model), abs=1e-4)
+
+
+def test_three_users_and_three_items_by_hand() -> None:
+    """No shrinkage to speak of, no averages to speak of: residuals are ±1/2 around the middle of the scale.
+
+    Users 0 and 1 rated items 0 and 1 alike, user 2 rated item 0 alone: Cov_01/Wgt_01 = Cov_00/Wgt_00 = 1/4, so
+    w = (1/4)/(1/4 + 1/4) at a ridge of 1/4, and user 2's residual of −1/2 moves item 1 by −1/4.
+    """
+    ratings = Ratings(
+        np.array([0, 0, 1, 1, 2], np.int32),
+        np.array([0, 1, 0, 1, 0], np.int32),
+        np.array([3.5, 3.5, 2.5, 2.5, 2.5], np.float32),
+        3,
+        3,
+        Scale(1, 5),
+    )
+    algorithm = PrivateKNN(algorithm="pknn", ridge=0.25, shrinkage=1e-6)
+    model, _ = fit(algorithm, ratings, np.inf)
+    middle = replace(model.effects, items=np.full((3, 1), 3.0), users=np.zeros((3, 1)))
+    found = replace(model, effects=middle).predict(np.array([2], np.int32), np.array([1], np.int32))
+    assert found[0, 0] == pytest.approx(3 - 0.25, abs=1e-5)
+
+
+@pytest.mark.parametrize("k", [2, 1000])
+@pytest.mark.parametrize("neighbours", Neighbours)
+def test_the_fixed_covariance_is_the_same_predictor(neighbours: Neighbours, k: int) -> None:
+    """The closed form is what the k × k system comes to with equal variances and equal covariances."""
+    ratings = make_ratings(6, n_users=25, n_items=14)
+    algorithm = PublicKNN(algorithm="public_knn", neighbours=neighbours, k=k)
+    model, _ = fit(algorithm, ratings, 2.0)
+    users, items = every_pair(ratings)
+    private = PrivateKNN(
+        algorithm="pknn",
+        k=k if neighbours is BOUNDED else 1000,
+        variance_limits=(0.5, 0.5),
+        covariance_limits=(0.05, 0.05),
+        shrinkage=1e9,
+    )
+    fixed, _ = fit(private, ratings, np.inf)
+    expected = replace(fixed, effects=model.effects).predict(users, items)
+    assert model.predict(users, items) == pytest.approx(expected, abs=1e-5)
+
+
+@pytest.mark.parametrize(("neighbours", "mode"), VARIANTS)
+def test_the_ledger_says_what_the_noise_is(neighbours: Neighbours, mode: Mode, ratings: Ratings) -> None:
+    clamp = 0.5
+    algorithm = PrivateKNN(
+        algorithm="pknn", neighbours=neighbours, mode=mode, effects={"residual_clamp": clamp}
+    )
+    model, ledger = fit(algorithm, ratings, 2.0)
+    steps = [entry for entry in ledger.entries if entry.step in ("covariance", "weights")]
+    noises = (
+        [model.covariance_noise] if neighbours is BOUNDED else [model.covariance_noise, model.weight_noise]
+    )
+    assert sum(entry.claimed[0] for entry in steps) == pytest.approx(0.10 * 2.0)
+    # Bounded: 2B² of 4B². Unbounded: 3B²/2 of 3B², and 3/2 of 3.
+    used = {BOUNDED: [4 * clamp**2], UNBOUNDED: [3 * clamp**2, 3.0]}[neighbours]
+    for entry, noise, published in zip(steps, noises, used, strict=True):
+        scaled_to = published if mode is Mode.PUBLISHED else published / 2
+        assert noise.scale[0] == pytest.approx(scaled_to / entry.claimed[0])
+        assert noise.unit.shape == (40 * 41 // 2,)
+        assert entry.provable[0] == pytest.approx(published / 2 / noise.scale[0])
+
+
+def test_limits_must_ascend() -> None:
+    with pytest.raises(ValidationError, match="limits must ascend"):
+        PrivateKNN(algorithm="pknn", covariance_limits=(0.2, 0.1))
+
+
+# How far one rating moves the triangles. Only the rating's user matters, and the averages are released.
+
+
+def triangles(residuals: NDArray[np.float64]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Cov and Wgt of one user with these clamped residuals of items 0, 1, …"""
+    items = np.arange(len(residuals), dtype=np.int32)
+    values = residuals.astype(np.float32)
+    one = Ratings(np.zeros(len(items), np.int32), items, values, 1, 40, Scale(1, 5))
+    ones, weights, raters = np.ones(len(items), np.float32), user_weights(one), Raters.of(one)
+    return (
+        weighted_products(one, raters, values, weights).astype(float),
+        weighted_products(one, raters, ones, weights).astype(float),
+    )
+
+
+SCALES = st.sampled_from([Scale(1, 5, 1), Scale(-10, 10), Scale(0, 1)])
+
+
+@settings(max_examples=300, deadline=None)
+@given(st.data(), SCALES, st.sampled_from([0.3, 0.7, 1.0, 3.0]), st.integers(1, 12))
+def test_a_changed_value_moves_the_covariance_by_no_more_than_its_sensitivity(
+    data: Any, scale: Scale, clamp: float, count: int
+) -> None:
+    value = st.floats(scale.minimum, scale.maximum)
+    averages = np.array(data.draw(st.lists(st.floats(-2, 2), min_size=count, max_size=count)))
+    averages += data.draw(value)
+    ratings = np.array(data.draw(st.lists(value, min_size=count, max_size=count)))
+    changed = ratings.copy()
+    changed[-1] = data.draw(value)
+    one, other = (triangles(np.clip(r - averages, -clamp, clamp))[0] for r in (ratings, changed))
+    bound = sensitivity.covariance_triangle(clamp, scale, BOUNDED).value
+    assert np.abs(one - other).sum() <= bound * (1 + 1e-5)
+    assert bound <= sensitivity.published_covariance_matrix(clamp, BOUNDED).value
+
+
+@settings(max_examples=300, deadline=None)
+@given(st.data(), st.sampled_from([0.3, 1.0, 3.0]), st.integers(0, 12))
+def test_an_added_rating_moves_the_matrices_by_no_more_than_their_sensitivities(
+    data: Any, clamp: float, count: int
+) -> None:
+    value = st.floats(-clamp, clamp) | st.sampled_from([-clamp, clamp])
+    residuals = np.array(data.draw(st.lists(value, min_size=count + 1, max_size=count + 1)))
+    (cov, wgt), (more_cov, more_wgt) = triangles(residuals[:-1]), triangles(residuals)
+    bound = sensitivity.covariance_triangle(clamp, Scale(1, 5), UNBOUNDED).value
+    assert np.abs(more_cov - cov).sum() <= bound * (1 + 1e-5)
+    assert np.abs(more_wgt - wgt).sum() <= sensitivity.weight_triangle_unbounded().value * (1 + 1e-5)
+
+
+def test_the_bounds_are_met_or_nearly() -> None:
+    signs = np.tile([1.0, -1.0], 20)
+    flipped = np.append(signs[:-1], 1.0)
+    moved = np.abs(triangles(signs)[0] - triangles(flipped)[0]).sum()
+    assert moved == pytest.approx(2 * (1 - 1 / 40))  # 2B²(1 − 1/c), which 2B² bounds
+    assert sensitivity.covariance_triangle(1.0, Scale(1, 5), BOUNDED).value == 2.0
+    # Δr = 1 < B = 2 and a first rating: the square moves from (B − Δr)² to B².
+    moved = np.abs(triangles(np.array([1.0]))[0] - triangles(np.array([2.0]))[0]).sum()
+    assert moved == sensitivity.covariance_triangle(2.0, Scale(0, 1), BOUNDED).value == 3.0
+    for count in (1, 7):
+        (cov, wgt), (more_cov, more_wgt) = triangles(signs[:count]), triangles(signs[: count + 1])
+        assert np.abs(more_cov - cov).sum() == pytest.approx(1.5)
+        assert np.abs(more_wgt - wgt).sum() == pytest.approx(1.5)
+
+
+def test_the_published_bounds_are_those_of_the_whole_matrix() -> None:
+    """All ordered pairs: below 3B² and 3 for an added rating, below 4B² for a changed one, and near them."""
+    signs = np.tile([1.0, -1.0], 20)
+    flipped = np.append(signs[:-1], 1.0)
+    whole = [[symmetric(t, 40) for t in triangles(r)] for r in (signs[:-1], signs, flipped)]
+    (cov, wgt), (more_cov, more_wgt), (other_cov, _) = whole
+    added = np.abs(more_cov - cov).sum(), np.abs(more_wgt - wgt).sum()
+    published = sensitivity.published_covariance_matrix(1.0, UNBOUNDED).value
+    assert added == pytest.approx((3 - 2 / 40, 3 - 2 / 40), rel=1e-5)
+    assert published == sensitivity.published_weight_matrix_unbounded().value == 3.0
+    assert 3.8 < np.abs(more_cov - other_cov).sum() < 4.0
+    assert sensitivity.published_covariance_matrix(1.0, BOUNDED).value == 4.0

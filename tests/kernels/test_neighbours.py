@@ -1,0 +1,63 @@
+"""Nearest items and interpolation weights, against sorting and dense linear algebra."""
+
+import numpy as np
+import pytest
+
+from dpmf_cli.kernels.neighbours import interpolate, nearest
+from dpmf_cli.ratings import Ratings
+from tests.conftest import make_ratings
+from tests.kernels.test_covariance import packed, unpacked
+
+RATINGS = make_ratings(3, n_users=20, n_items=12)
+
+
+def of_user(ratings: Ratings, user: int) -> list[int]:
+    return list(range(ratings.user_starts[user], ratings.user_starts[user + 1]))
+
+
+@pytest.mark.parametrize("levels", [3, 1000])
+@pytest.mark.parametrize("k", [1, 4, 12])
+def test_nearest_are_the_first_of_the_sorted(k: int, levels: int) -> None:
+    """With few levels there are ties: the lower item comes first. The item itself is never a neighbour."""
+    similarity = np.random.default_rng(k).integers(-levels, levels, 78).astype(np.float32)
+    dense = unpacked(similarity, 12)
+    users, items = np.divmod(np.random.default_rng(0).permutation(240), 12)
+    found = nearest(RATINGS, users.astype(np.int32), items.astype(np.int32), similarity, k)
+    for row, user, item in zip(found, users, items, strict=True):
+        others = [at for at in of_user(RATINGS, user) if RATINGS.items[at] != item]
+        expected = sorted(others, key=lambda at: -dense[item, RATINGS.items[at]])[:k]
+        assert row.tolist() == expected + [-1] * (k - len(expected))
+
+
+def test_interpolation_solves_the_ridge_system() -> None:
+    rng = np.random.default_rng(5)
+    root = rng.normal(size=(12, 12))
+    dense = root @ root.T / 12
+    residuals = rng.normal(size=len(RATINGS))
+    users, items = (part.astype(np.int32) for part in np.divmod(np.arange(240), 12))
+    found = nearest(RATINGS, users, items, packed(dense), 4)
+    predictions = interpolate(RATINGS, items, found, residuals, packed(dense), 0.3)
+    for x in range(240):
+        places = found[x][found[x] >= 0]
+        of = RATINGS.items[places]
+        weights = np.linalg.solve(dense[np.ix_(of, of)] + 0.3 * np.eye(len(of)), dense[of, items[x]])
+        assert predictions[x] == pytest.approx(weights @ residuals[places], abs=1e-5)
+
+
+def test_a_neighbour_that_adds_nothing_is_left_out() -> None:
+    """Items 1 and 2 are the same thing twice, item 3 has a negative variance: item 1 alone predicts item 0."""
+    dense = np.array([[1, 0.5, 0.5, 0.9], [0.5, 1, 1, 0], [0.5, 1, 1, 0], [0.9, 0, 0, -1]])
+    one_user = Ratings(
+        np.zeros(3, np.int32), np.array([1, 2, 3], np.int32), np.ones(3, np.float32), 1, 4, RATINGS.scale
+    )
+    residuals = np.array([2.0, 100.0, 1000.0])
+    found = interpolate(
+        one_user, np.array([0], np.int32), np.array([[0, 1, 2, -1]]), residuals, packed(dense), 1e-9
+    )
+    assert found == pytest.approx([0.5 * 2.0])
+
+
+def test_without_neighbours_nothing_is_added() -> None:
+    nobody = np.full((1, 3), -1)
+    item = np.array([0], np.int32)
+    assert interpolate(RATINGS, item, nobody, np.ones(len(RATINGS)), np.ones(78, np.float32), 0.1) == [0.0]

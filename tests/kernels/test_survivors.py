@@ -1,0 +1,179 @@
+"""Unbounded input perturbation: the sampled matrix has the law of the dense one, and SGD visits just that."""
+
+import math
+
+import numpy as np
+import pytest
+from scipy import stats
+
+from dpmf_cli.kernels.factors import FactorLanes, factor_lanes
+from dpmf_cli.kernels.survivors import descend_survivors, draw_survivors, minus_log
+from tests.conftest import make_ratings
+
+N_USERS, N_ITEMS, BOUND, THRESHOLD = 40, 50, 1.0, 0.6
+LEVEL = 1e-4
+
+
+def sampled(key: int, scale: float, rated: float = math.nan) -> np.ndarray:
+    """(N_USERS, N_ITEMS) the perturbed matrix as the kernel draws it, NaN where a cell is dropped; all cells are
+    blank, or have the residual `rated`."""
+    cut = math.exp(-THRESHOLD / scale)
+    rating = np.full(N_ITEMS, rated, np.float32)
+    places, uniform = np.empty(N_ITEMS + 1, np.int32), np.empty(N_ITEMS + 1)
+    noise = np.empty(N_ITEMS + 1, np.float32)
+    matrix = np.full((N_USERS, N_ITEMS), np.nan)
+    for user in range(N_USERS):
+        count = draw_survivors(np.uint64(key), user * N_ITEMS, rating, cut, places, uniform, noise)
+        residual = 0.0 if math.isnan(rated) else rated
+        matrix[user, places[:count]] = np.clip(residual + scale * noise[:count], -BOUND, BOUND)
+    matrix[np.abs(matrix) <= THRESHOLD] = np.nan
+    return matrix
+
+
+def dense(rng: np.random.Generator, scale: float, rated: float = 0.0) -> np.ndarray:
+    """The same by the letter of Friedman et al. 2016, equation 8."""
+    matrix = np.clip(rated + rng.laplace(0, scale, (N_USERS, N_ITEMS)), -BOUND, BOUND)
+    matrix[np.abs(matrix) <= THRESHOLD] = np.nan
+    return matrix
+
+
+@pytest.mark.parametrize("rated", [math.nan, 0.8, -0.3])
+@pytest.mark.parametrize("scale", [0.15, 0.7, 5.0])
+def test_values_counts_and_places_have_the_law_of_the_dense_matrix(scale: float, rated: float) -> None:
+    rng = np.random.default_rng(1)
+    ours = np.array([sampled(key, scale, rated) for key in range(40)])
+    theirs = np.array([dense(rng, scale, 0.0 if math.isnan(rated) else rated) for _ in range(40)])
+    values, expected = ours[~np.isnan(ours)], theirs[~np.isnan(theirs)]
+    inside, inside_expected = values[np.abs(values) < BOUND], expected[np.abs(expected) < BOUND]
+    assert stats.ks_2samp(inside, inside_expected).pvalue > LEVEL
+    kinds = [
+        [(each == -BOUND).sum(), (each == BOUND).sum(), (np.abs(each) < BOUND).sum(), np.isnan(each).sum()]
+        for each in (ours, theirs)
+    ]
+    assert stats.chi2_contingency(np.array(kinds) + 1).pvalue > LEVEL
+    by_place = (~np.isnan(ours)).sum(axis=(0, 1))
+    assert stats.chisquare(by_place).pvalue > LEVEL
+    counts = (~np.isnan(ours)).sum(axis=(1, 2))
+    probability = np.mean(~np.isnan(theirs))
+    variance = N_USERS * N_ITEMS * probability * (1 - probability)
+    assert 0.3 < counts.var() / variance < 2.5  # binomial: cells survive independently
+
+
+def test_those_tests_have_power() -> None:
+    """A scale that is 1.25 or 0.8 times the right one is seen in the values and in the counts."""
+    rng = np.random.default_rng(2)
+    ours = np.array([sampled(key, 0.7) for key in range(40)])
+    for factor in (0.8, 1.25):
+        theirs = np.array([dense(rng, 0.7 * factor) for _ in range(40)])
+        kept = [[(~np.isnan(each)).sum(), np.isnan(each).sum()] for each in (ours, theirs)]
+        assert stats.chi2_contingency(kept).pvalue < LEVEL
+
+
+def test_larger_epsilons_see_the_same_noise_and_keep_fewer_cells() -> None:
+    small, large = sampled(7, 0.15), sampled(7, 0.7)
+    both = ~np.isnan(small)
+    assert not np.isnan(large[both]).any()
+    unclamped = both & (np.abs(large) < BOUND)
+    assert small[unclamped] / large[unclamped] == pytest.approx(
+        np.full(unclamped.sum(), 0.15 / 0.7), rel=1e-5
+    )
+
+
+def test_every_epoch_and_every_call_sees_the_same_noise() -> None:
+    assert np.array_equal(sampled(3, 0.7), sampled(3, 0.7), equal_nan=True)
+    assert not np.array_equal(sampled(3, 0.7), sampled(4, 0.7), equal_nan=True)
+
+
+def test_the_logarithm_is_right_at_its_ends_and_between() -> None:
+    rng = np.random.default_rng(0)
+    v = np.concatenate([[1.0, 2.0**-53, math.sqrt(0.5), np.nextafter(1, 0)], rng.random(100_000)])
+    signed = v * rng.choice([-1, 1], len(v))
+    out = np.empty(len(v))
+    minus_log(signed.copy(), out, len(v))
+    assert np.abs(out - -np.log(v) * np.sign(signed)).max() < 1e-13
+
+
+RATINGS = make_ratings(6, n_users=10, n_items=8)
+RATE, RIDGE, EPOCHS = 0.05, 0.1, 2
+
+
+def start(scales: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray, FactorLanes]:
+    rng = np.random.default_rng(3)
+    p, q = rng.normal(0, 0.3, (10, 2)), rng.normal(0, 0.3, (8, 2))
+    users, items = rng.normal(0, 0.3, (10, len(scales))), rng.normal(3.5, 0.3, (8, len(scales)))
+    return p, q, users, items, factor_lanes(p, q, users, items)
+
+
+def descend(lanes: FactorLanes, order: np.ndarray, shifts: np.ndarray, scales: np.ndarray) -> None:
+    descend_survivors(
+        lanes,
+        RATINGS.user_starts,
+        RATINGS.items,
+        RATINGS.values,
+        5,
+        order,
+        shifts,
+        scales,
+        learning_rate=RATE,
+        regularization=RIDGE,
+        bound=BOUND,
+        threshold=THRESHOLD,
+        epochs=EPOCHS,
+    )
+
+
+def noise_of_cells() -> np.ndarray:
+    """(10, 8) the unit noise of every cell, by place."""
+    places, uniform = np.empty(9, np.int32), np.empty(9)
+    out = np.empty((10, 8))
+    for user in range(10):
+        noise = np.empty(9, np.float32)
+        assert (
+            draw_survivors(np.uint64(5), user * 8, np.zeros(8, np.float32), 0.0, places, uniform, noise) == 8
+        )
+        out[user] = noise[:8]
+    return out
+
+
+def test_sgd_visits_the_surviving_cells_of_each_model_and_no_others() -> None:
+    scales = np.array([0.05, 0.4, 2.0])
+    rng = np.random.default_rng(8)
+    order, shifts = rng.permutation(8).astype(np.int32), rng.integers(8, size=10)
+    p, q, users, items, lanes = start(scales)
+    descend(lanes, order, shifts, scales)
+    noise = noise_of_cells()
+    known = {(u, i): r for u, i, r in zip(RATINGS.users, RATINGS.items, RATINGS.values, strict=True)}
+    everyone, everything = np.divmod(np.arange(80), 8)
+    predicted = lanes.predict(everyone.astype(np.int32), everything.astype(np.int32))
+    for lane, scale in enumerate(scales):
+        lane_p, lane_q = p.copy(), q.copy()
+        for _ in range(EPOCHS):
+            for u in range(10):
+                for place in range(8):
+                    i = order[(place + shifts[u]) % 8]
+                    residual = 0.0
+                    if (u, i) in known:
+                        residual = np.clip(known[u, i] - items[i, lane] - users[u, lane], -BOUND, BOUND)
+                    value = np.clip(residual + scale * noise[u, place], -BOUND, BOUND)
+                    if abs(value) <= THRESHOLD:
+                        continue
+                    error = value - lane_p[u] @ lane_q[i]
+                    lane_p[u], lane_q[i] = (
+                        lane_p[u] + RATE * (error * lane_q[i] - RIDGE * lane_p[u]),
+                        lane_q[i] + RATE * (error * lane_p[u] - RIDGE * lane_q[i]),
+                    )
+        dot = np.sum(lane_p[everyone] * lane_q[everything], axis=1)
+        expected = items[everything, lane] + users[everyone, lane] + dot
+        assert np.abs(predicted[:, lane] - expected).max() < 5e-6
+
+
+def test_a_model_does_not_depend_on_the_rest_of_the_grid() -> None:
+    scales = np.geomspace(0.02, 5, 16)
+    order, shifts = np.arange(8, dtype=np.int32), np.zeros(10, np.int64)
+    p, q, users, items, together = start(scales)
+    descend(together, order, shifts, scales)
+    for lane in (0, 9, 15):
+        alone = factor_lanes(p, q, users[:, [lane]], items[:, [lane]])
+        descend(alone, order, shifts, scales[[lane]])
+        lanes = alone.users.reshape(10, 3, -1)[:, :, 0], together.users.reshape(10, 3, -1)[:, :, lane]
+        assert np.array_equal(*lanes)
