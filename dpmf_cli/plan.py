@@ -55,8 +55,9 @@ class Plan:
         return entry.cost.seconds
 
     def seconds(self, jobs: int) -> float:
-        """Estimated wall time of what is left, in `jobs` processes."""
-        return sum(entry.seconds_left for entry in self.entries) / jobs
+        """Estimated wall time of what is left, in `jobs` processes: no less than the longest task takes."""
+        longest = max((entry.cost.seconds for entry in self.entries if entry.left), default=0.0)
+        return max(sum(entry.seconds_left for entry in self.entries) / jobs, longest)
 
     def peak_bytes(self, jobs: int) -> float:
         """Estimated resident memory of all processes together at the worst moment."""

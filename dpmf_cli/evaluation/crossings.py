@@ -129,11 +129,12 @@ def find_crossings(
 ) -> list[Crossing]:
     """The crossing of every curve with every baseline (registry keys) that the experiment has, in its order.
 
-    A crossing depends on its own curve and baseline, the dataset and the experiment's seed, on nothing else.
+    The points of a sweep are left out: their axis is not ε. A crossing depends on its own curve and baseline, the dataset and the experiment's seed, on nothing else.
     """
     return [
         measure_crossing(experiment, curve, baseline, replicates=replicates)
         for curve in experiment.curves
+        if curve.swept is None
         for key in baselines
         if (baseline := experiment.baseline(key)) is not None
     ]

@@ -163,10 +163,10 @@ def _notes(experiment: Experiment, chosen: Sequence[Measured], ceiling: float) -
     notes = ["Circles: crossings of IA and GE."]
     cut = [curve.label for curve in chosen if is_complete(curve) and not (curve.mean() <= ceiling).all()]
     if cut:
-        notes.append(f"Cut at the top: {', '.join(cut)}.")
+        notes.append(f"Cut at the top: {'; '.join(cut)}.")
     missing = [one.label for one in (*chosen, *experiment.baselines) if not is_complete(one)]
     if missing:
-        notes.append(f"Incomplete and not drawn: {', '.join(missing)}.")
+        notes.append(f"Incomplete and not drawn: {'; '.join(missing)}.")
     return [*bands, *textwrap.wrap(" ".join(notes), _NOTE_CHARACTERS)]
 
 
