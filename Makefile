@@ -6,7 +6,7 @@ STAMP  := $(VENV)/.installed
 JOBS   ?= 2
 
 .DEFAULT_GOAL := help
-.PHONY: help run test test-all check format bench reproduce-all reproduce-friedman reproduce-friedman-large \
+.PHONY: help run test check format bench reproduce-all reproduce-friedman reproduce-friedman-large \
 	search-friedman clean distclean
 
 help: ## list what there is
@@ -21,10 +21,7 @@ $(STAMP): pyproject.toml
 run: $(STAMP) ## set up, run the quickstart on embedded synthetic ratings, print its crossing table
 	$(BIN)/dpmf run configs/quickstart.yaml
 
-test: $(STAMP) ## set up and run the fast tests
-	$(BIN)/python -m pytest -m "not slow"
-
-test-all: $(STAMP) ## all tests, the slow ones too
+test: $(STAMP) ## set up and run the tests
 	$(BIN)/python -m pytest
 
 check: $(STAMP) ## lint, types, formatting, the committed schema
@@ -38,7 +35,7 @@ format: $(STAMP) ## format the code and write the schema anew
 	$(BIN)/ruff format .
 	$(BIN)/dpmf schema > configs/schema.json
 
-bench: $(STAMP) ## speed against Cornac and Surprise, in one run
+bench: $(STAMP) ## speed against Cornac, Surprise and cmfrec, in one run
 	$(BIN)/python -m pip install --quiet -e '.[bench]'
 	$(BIN)/python -m tests.benchmarks.peers
 
