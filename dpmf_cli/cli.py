@@ -43,9 +43,6 @@ def main() -> None:
     except DpmfError as error:
         print(f"dpmf: {error}", file=sys.stderr)
         sys.exit(2)
-    except BrokenPipeError:
-        sys.stderr.close()
-        sys.exit(141)
 
 
 @app.command()
@@ -99,6 +96,11 @@ def run(
             f"all tracebacks are in {finished.folder}/manifest.json; the same command tries these tasks again"
         )
         raise typer.Exit(1)
+    if finished.missing:
+        say(
+            f"{finished.missing} tasks have no result though they were run: was results/tasks changed meanwhile?"
+        )
+        raise typer.Exit(1)
 
 
 @app.command()
@@ -144,16 +146,16 @@ def crossings(
     Example: dpmf crossings --format md
     """
     from dpmf_cli.evaluation.crossings import find_crossings, with_absent_datasets
-    from dpmf_cli.experiment import collect_folder, say, selected_folders
+    from dpmf_cli.experiment import collected_results, say
     from dpmf_cli.report.tables import crossings_table
-    from dpmf_cli.store import Store
 
-    store = Store(results, warn=say)
     rows: list[Crossing] = []
-    for folder in selected_folders(of or [], results):
-        found = find_crossings(collect_folder(folder, store).experiment)
+    for collected in collected_results(of or [], results):
+        found = find_crossings(collected.experiment)
         if any(crossing.status == "incomplete" for crossing in found):
-            say(f"{folder}: some tasks have no result yet; `dpmf run` its config to complete it")
+            say(
+                f"{collected.experiment.name}: some tasks have no result yet; `dpmf run` its config to complete it"
+            )
         rows += found
     print(crossings_table(with_absent_datasets(rows) if printed else rows, form), end="")
 
@@ -168,14 +170,14 @@ def baselines(
 
     Example: dpmf baselines --format md
     """
-    from dpmf_cli.experiment import collect_folder, say, selected_folders
+    from dpmf_cli.experiment import collected_results
     from dpmf_cli.report.tables import baseline_rows, baselines_table
-    from dpmf_cli.store import Store
 
-    store = Store(results, warn=say)
-    folders = selected_folders(of or [], results)
-    rows = [row for folder in folders for row in baseline_rows(collect_folder(folder, store).experiment)]
-    print(baselines_table(rows, form), end="")
+    experiments = [collected.experiment for collected in collected_results(of or [], results)]
+    print(
+        baselines_table([row for experiment in experiments for row in baseline_rows(experiment)], form),
+        end="",
+    )
 
 
 @app.command()

@@ -37,6 +37,7 @@ def collect(config: ExperimentConfig, *, dataset: str, title: str, checksum: str
         dataset=dataset,
         title=title,
         folds=config.folds_run,
+        partition=config.folds,
         runs=config.runs,
         seed=config.seed,
         curves=tuple(curves),
@@ -64,7 +65,7 @@ def _measured(
     )
     measured = Measured(
         algorithm=entry.algorithm,
-        label=entry.label or entry.title,
+        label=entry.name,
         epsilons=np.array(grid),
         rmse=rmse,
         claimed=_at(grid, last, "claimed"),

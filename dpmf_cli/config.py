@@ -3,12 +3,13 @@
 import hashlib
 import json
 import math
+import re
 from functools import reduce
 from operator import or_
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal, Self
 
-from pydantic import BeforeValidator, Field, ValidationError, model_validator
+from pydantic import AfterValidator, BeforeValidator, Field, ValidationError, model_validator
 from pydantic_core import ErrorDetails, PydanticCustomError
 
 from dpmf_cli.algorithms.base import Algorithm, PrivateAlgorithm
@@ -20,7 +21,14 @@ from dpmf_cli.models import StrictModel
 from dpmf_cli.privacy.neighbours import Mode, Neighbours
 from dpmf_cli.yaml_positions import Document, Step, read
 
-Epsilon = Annotated[float, Field(gt=0, le=1e6)]
+
+def _not_noise_alone(epsilon: float) -> float:
+    if epsilon < 1e-6:
+        raise PydanticCustomError("epsilon", "an ε below 1e-6 leaves nothing but noise")
+    return epsilon
+
+
+Epsilon = Annotated[float, Field(gt=0, le=1e6), AfterValidator(_not_noise_alone)]
 
 
 class GeometricGrid(StrictModel):
@@ -105,6 +113,10 @@ class ExperimentConfig(StrictModel):
             raise PydanticCustomError(
                 "grid", "the ε grid must ascend without repetition", {"path": ("epsilons",)}
             )
+        if self.name == "tasks":
+            raise PydanticCustomError(
+                "name", "results/tasks holds the results of tasks; choose another name", {"path": ("name",)}
+            )
         names: set[str] = set()
         for key in ("baselines", "algorithms"):
             for index, entry in enumerate(getattr(self, key)):
@@ -147,8 +159,10 @@ class ExperimentConfig(StrictModel):
 def _expand_sweep(entry: Any) -> list[Any]:
     """An entry with `sweep: {parameter: [values]}` as one entry for each value, labelled by it."""
     sweep = entry.get("sweep") if isinstance(entry, dict) else None
-    if not (isinstance(sweep, dict) and len(sweep) == 1 and all(isinstance(v, list) for v in sweep.values())):
-        return [entry]
+    if not (
+        isinstance(sweep, dict) and len(sweep) == 1 and all(isinstance(v, list) and v for v in sweep.values())
+    ):
+        return [entry]  # as it stands: if it has a sweep, Algorithm refuses its shape
     ((parameter, values),) = sweep.items()
     rest = {key: value for key, value in entry.items() if key != "sweep"}
     name = rest.get("label") or rest.get("algorithm")
@@ -173,7 +187,7 @@ def _with_inherited(entry: Any, experiment: dict[str, Any], registry: dict[str, 
 def load_config(path: Path) -> ExperimentConfig:
     """Reads and validates a config. Raises DpmfError that lists every mistake with its place and fix."""
     document = read(path)
-    document.data.setdefault("name", path.stem)
+    document.data.setdefault("name", re.sub(r"[^A-Za-z0-9._-]+", "-", path.stem).strip("-.") or "experiment")
     try:
         return ExperimentConfig.model_validate(document.data)
     except ValidationError as error:

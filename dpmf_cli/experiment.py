@@ -3,6 +3,7 @@
 import json
 import sys
 import time
+from collections.abc import Callable, Iterator
 from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
 from pathlib import Path
@@ -36,12 +37,13 @@ def say(message: str) -> None:
 
 @dataclass(frozen=True)
 class Finished:
-    """What a run came to."""
+    """What a run came to. `missing` counts tasks without a result: failed ones, or deleted by somebody."""
 
     collected: Collected
     crossings: list[Crossing]
     folder: Path
     computed: int
+    missing: int
     failures: list[Outcome]
 
 
@@ -82,11 +84,10 @@ def run(
     collected = collect(
         config, dataset=dataset.key, title=dataset.title, checksum=dataset.checksum, store=store
     )
-    if outcomes or not (folder / MANIFEST).exists():
-        seconds = time.perf_counter() - begin
-        _write_manifest(folder, config, dataset, outcomes, seconds, jobs)
+    _keep_manifest(folder, config, dataset, outcomes, time.perf_counter() - begin, jobs)
     crossings = write_outputs(folder, collected)
-    return Finished(collected, crossings, folder, len(outcomes) - len(failures), failures)
+    missing = sum(each.missing for each in (*collected.experiment.curves, *collected.experiment.baselines))
+    return Finished(collected, crossings, folder, len(outcomes) - len(failures), missing, failures)
 
 
 def write_outputs(folder: Path, collected: Collected) -> list[Crossing]:
@@ -99,17 +100,17 @@ def write_outputs(folder: Path, collected: Collected) -> list[Crossing]:
         "crossings.md": crossings_table(crossings, "md").encode(),
         "ledger.csv": ledger_csv(collected.ledgers).encode(),
     }
-    for form in ("png", "svg"):
-        if any(is_drawable(curve) for curve in experiment.curves if curve.swept is None):
-            files[f"curves.{form}"] = figure_bytes(experiment, form)
-        for parameter in swept_parameters(experiment):
-            files[f"sweep-{parameter}.{form}"] = sweep_bytes(experiment, parameter, form)
     for name, data in files.items():
         write_atomically(folder / name, data)
+    for form in ("png", "svg"):
+        if any(is_drawable(curve) for curve in experiment.curves if curve.swept is None):
+            write_atomically(folder / f"curves.{form}", figure_bytes(experiment, form))
+        for parameter in swept_parameters(experiment):
+            write_atomically(folder / f"sweep-{parameter}.{form}", sweep_bytes(experiment, parameter, form))
     return crossings
 
 
-def _write_manifest(
+def _keep_manifest(
     folder: Path,
     config: ExperimentConfig,
     dataset: Dataset,
@@ -117,6 +118,17 @@ def _write_manifest(
     seconds: float,
     jobs: int,
 ) -> None:
+    """Writes the manifest, unless nothing was computed and the one that is there is of this config and data."""
+    try:
+        kept = json.loads((folder / MANIFEST).read_bytes())
+        theirs = kept["config_sha256"], kept["dataset"]["checksum"]
+    except (OSError, ValueError, KeyError, TypeError):
+        theirs = None
+    ours = config.hash, dataset.checksum
+    if theirs == ours and not outcomes:
+        return
+    if theirs is not None and theirs != ours:
+        say(f"{folder}/ held another experiment of that name; its tasks are kept, its tables are replaced")
     by_algorithm: dict[str, float] = {}
     peaks: dict[int, int] = {}
     for outcome in outcomes:
@@ -163,42 +175,56 @@ def _write_manifest(
     write_atomically(folder / MANIFEST, json.dumps(json.loads(encode(manifest)), indent=2).encode() + b"\n")
 
 
-def collect_folder(folder: Path, store: Store) -> Collected:
-    """The results of the config that a results folder's manifest holds."""
+def collect_folder(folder: Path, warn: Callable[[str], None] = say) -> Collected:
+    """The results of the config that a results folder's manifest holds; its tasks lie beside the folder."""
     path = folder / MANIFEST
     try:
         manifest: dict[str, Any] = json.loads(path.read_bytes())
         config = ExperimentConfig.model_validate(manifest["config"])
         dataset = manifest["dataset"]
-        return collect(
-            config, dataset=dataset["key"], title=dataset["title"], checksum=dataset["checksum"], store=store
-        )
+        key, title, checksum = dataset["key"], dataset["title"], dataset["checksum"]
     except OSError as error:
         raise DpmfError(
             f"{path}: cannot be read: {error.strerror}; run the experiment's config first"
         ) from None
-    except (ValueError, KeyError, TypeError, ValidationError) as error:
-        what = str(error).splitlines()[0]
+    except ValidationError as error:
+        first = error.errors(include_url=False)[0]
+        what = f"{'.'.join(map(str, first['loc']))}: {first['msg']}"
         raise DpmfError(
-            f"{path}: not a manifest of this version of dpmf ({what}); run the experiment's config again"
+            f"{path}: not a config of this version of dpmf ({what}); run the config again"
         ) from None
+    except (ValueError, KeyError, TypeError):
+        raise DpmfError(f"{path}: damaged, or of another version of dpmf; run the config again") from None
+    return collect(config, dataset=key, title=title, checksum=checksum, store=Store(folder.parent, warn))
 
 
-def selected_folders(of: list[Path], results: Path) -> list[Path]:
-    """The results folders that are meant: of configs, of folders themselves, or all that have a manifest."""
+def collected_results(of: list[Path], results: Path) -> Iterator[Collected]:
+    """The experiments that are meant: of configs, of folders themselves, or of all folders with a manifest.
+
+    Where all are asked for, a folder that cannot be read is told and passed over. A config that has changed since
+    it was run is told too: what is shown is what was run.
+    """
     if not of:
         found = sorted(path.parent for path in results.glob(f"*/{MANIFEST}"))
         if not found:
             raise DpmfError(
                 f"{results}: no results here; run a config first, e.g. dpmf run configs/quickstart.yaml"
             )
-        return found
-    folders = []
+        for folder in found:
+            try:
+                yield collect_folder(folder)
+            except DpmfError as error:
+                say(f"passed over: {error}")
+        return
     for path in of:
         if path.is_dir():
-            folders.append(path)
+            yield collect_folder(path)
         elif path.suffix in (".yaml", ".yml"):
-            folders.append(results / load_config(path).name)
+            config = load_config(path)
+            folder = results / config.name
+            collected = collect_folder(folder)
+            if json.loads((folder / MANIFEST).read_bytes()).get("config_sha256") != config.hash:
+                say(f"{path} is not what {folder}/ was run with; `dpmf run {path}` brings it up to date")
+            yield collected
         else:
             raise DpmfError(f"{path}: neither a config (.yaml) nor a results folder")
-    return folders

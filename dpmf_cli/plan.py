@@ -10,6 +10,8 @@ from dpmf_cli.tasks import Task, training_shape
 
 PROCESS_BYTES = 190e6
 """Resident memory of a process that has imported the kernels, before it holds any ratings."""
+START_SECONDS, TASK_SECONDS = 4.0, 0.02
+"""What a run takes beside its fits: starting processes and drawing figures, and per task split and prediction."""
 RATING_BYTES = 40.0
 """Per rating and process: the memory-mapped ratings, the training and test copies, and their order."""
 
@@ -57,7 +59,8 @@ class Plan:
     def seconds(self, jobs: int) -> float:
         """Estimated wall time of what is left, in `jobs` processes: no less than the longest task takes."""
         longest = max((entry.cost.seconds for entry in self.entries if entry.left), default=0.0)
-        return max(sum(entry.seconds_left for entry in self.entries) / jobs, longest)
+        work = sum(entry.seconds_left + TASK_SECONDS * len(entry.left) for entry in self.entries)
+        return START_SECONDS + max(work / jobs, longest) if work else 0.0
 
     def peak_bytes(self, jobs: int) -> float:
         """Estimated resident memory of all processes together at the worst moment."""

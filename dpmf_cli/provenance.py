@@ -40,6 +40,7 @@ def git_state() -> dict[str, Any] | None:
         return subprocess.run(command, capture_output=True, text=True, check=True, timeout=10).stdout.strip()
 
     try:
+        git("ls-files", "--error-unmatch", Path(__file__).name)  # else the checkout is another project's
         return {"commit": git("rev-parse", "HEAD"), "modified": bool(git("status", "--porcelain", "--", "."))}
     except (OSError, subprocess.SubprocessError):
         return None

@@ -11,7 +11,6 @@ import hashlib
 import json
 import math
 import os
-import tempfile
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -19,6 +18,7 @@ from typing import Any
 
 from dpmf_cli import __version__
 from dpmf_cli.errors import DpmfError
+from dpmf_cli.files import write_whole
 from dpmf_cli.tasks import Task, TaskResult
 
 FORMAT = 1
@@ -31,17 +31,7 @@ def write_atomically(path: Path, data: bytes) -> None:
     Raises DpmfError where the folder cannot be written or the disk is full.
     """
     try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        descriptor, temporary = tempfile.mkstemp(prefix=f".{path.name}.", dir=path.parent)
-        try:
-            with os.fdopen(descriptor, "wb") as file:
-                file.write(data)
-                file.flush()
-                os.fsync(file.fileno())
-            os.replace(temporary, path)
-        except BaseException:
-            Path(temporary).unlink(missing_ok=True)
-            raise
+        write_whole(path, data)
     except OSError as error:
         raise DpmfError(_cannot_write(path, error)) from None
 

@@ -9,10 +9,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dpmf_cli.algorithms.base import Algorithm, Shape
+from dpmf_cli.algorithms.base import Algorithm, PrivateAlgorithm, Shape
 from dpmf_cli.evaluation.folds import assign_folds
 from dpmf_cli.evaluation.metrics import root_mean_squared_errors
 from dpmf_cli.privacy.ledger import Ledger
+from dpmf_cli.privacy.neighbours import Mode
 from dpmf_cli.ratings import Ratings
 from dpmf_cli.streams import Streams, named_generator
 
@@ -73,10 +74,12 @@ def fold_assignment(dataset: str, seed: int, folds: int, n_ratings: int) -> NDAr
 
 def execute(task: Task, train: Ratings, test: Ratings) -> TaskResult:
     """Fits the task's algorithm on the training ratings and measures it on the test ratings."""
-    ledger = Ledger(task.epsilons)
-    model = task.algorithm.fit(train, streams=task.streams, ledger=ledger)
+    algorithm = task.algorithm
+    mode = algorithm.mode if isinstance(algorithm, PrivateAlgorithm) else Mode.CORRECTED
+    ledger = Ledger(task.epsilons, mode)
+    model = algorithm.fit(train, streams=task.streams, ledger=ledger)
     predictions = model.predict(test.users, test.items)
-    if task.algorithm.clip_predictions:
+    if algorithm.clip_predictions:
         predictions = np.clip(predictions, train.scale.minimum, train.scale.maximum)
     return TaskResult(
         task.epsilons,

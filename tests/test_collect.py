@@ -5,7 +5,6 @@ from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
-import pytest
 
 from dpmf_cli.collect import collect
 from dpmf_cli.config import ExperimentConfig
@@ -75,7 +74,7 @@ def test_a_plan_counts_what_is_done(tmp_path: Path) -> None:
     )
     assert [(part.total, part.done) for part in plan.entries] == [(2, 1), (4, 3), (4, 3)]
     assert [(task.fold, task.run) for task in plan.left] == [(1, 0)] * 3
-    assert plan.seconds(1) == pytest.approx(sum(plan.cost_of(task) for task in plan.left))
+    assert plan.seconds(1) > sum(plan.cost_of(task) for task in plan.left) > 0
     assert plan.peak_bytes(2) > plan.peak_bytes(1) > 1e8
 
 

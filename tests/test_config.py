@@ -44,7 +44,7 @@ def test_the_shipped_schema_is_that_of_the_code() -> None:
 def test_defaults(tmp_path: Path) -> None:
     config = load(tmp_path, GOOD)
     assert (config.name, config.folds, config.runs) == ("x", 10, 5)
-    assert [entry.name for entry in config.entries] == ["ga", "ia", "ge", "pge", "isgd"]
+    assert [entry.name for entry in config.entries] == ["GA", "IA", "GE", "PGE", "ISGD"]
     assert config.grid(config.algorithms[0]) == (0.1, 1.0, 10.0)
     assert config.grid(config.baselines[0]) == (math.inf,)
     assert config.runs_of(config.baselines[0]) == 1
@@ -95,6 +95,7 @@ BAD = {
     "no algorithms": ("dataset: ml-100k\nepsilons: [1]\nalgorithms: []\n", r"x\.yaml:3:13: algorithms: .*at least 1"),
     "epsilon zero": (GOOD.replace("0.1", "0"), r"x\.yaml:2:12: epsilons\[0\]: input should be greater than 0, not 0"),
     "epsilon negative": (GOOD.replace("0.1", "-1"), r"x\.yaml:2:12: epsilons\[0\]: .*greater than 0, not -1"),
+    "epsilon tiny": (GOOD.replace("0.1", "1e-9"), r"x\.yaml:2:12: epsilons\[0\]: an ε below 1e-6 leaves nothing but noise"),
     "epsilon nan": (GOOD.replace("0.1", ".nan"), r"x\.yaml:2:12: epsilons\[0\]: .*finite number"),
     "epsilon infinite": (GOOD.replace("0.1", ".inf"), r"x\.yaml:2:12: epsilons\[0\]:"),
     "epsilon a word": (GOOD.replace("0.1", "low"), r'x\.yaml:2:12: epsilons\[0\]: .*valid number.*, not "low"'),
@@ -107,7 +108,14 @@ BAD = {
     "one fold": (GOOD + "folds: 1\n", r"x\.yaml:7:8: folds: .*greater than or equal to 2, not 1"),
     "a fraction of a run": (GOOD + "runs: 1.5\n", r"x\.yaml:7:7: runs: .*integer.*, not 1\.5"),
     "unknown neighbours": (GOOD + "neighbours: boundet\n", r'x\.yaml:7:13: neighbours: .*\'bounded\'.*, not "boundet"'),
-    "two curves of one name": (GOOD + "  - algorithm: isgd\n", r'x\.yaml:7:5: algorithms\[2\]: two curves are named "isgd"; give one of them another `label`'),
+    "two curves of one name": (GOOD + "  - algorithm: isgd\n", r'x\.yaml:7:5: algorithms\[2\]: two curves are named "ISGD"; give one of them another `label`'),
+    "a name of the store's own": (GOOD + "name: tasks\n", r"x\.yaml:7:7: name: results/tasks holds"),
+    "a label in two lines": (GOOD + '    label: "a\\nb"\n', r"x\.yaml:7:12: algorithms\[1\]\.label: .*pattern"),
+    "a sweep of no list": (GOOD + "    sweep: {factors: 3}\n", r"x\.yaml:7:\d+: algorithms\[1\]\.sweep\.factors: .*list"),
+    "a sweep of nothing": (GOOD + "    sweep: {factors: []}\n", r"x\.yaml:5:5: algorithms\[1\]: a sweep is one parameter and a list"),
+    "a sweep of no number": (GOOD + "    sweep: {order: [shuffled]}\n", r"x\.yaml:5:5: algorithms\[1\]: order is not a number"),
+    "a fold too many": (GOOD + "held_out: 11\n", r"x\.yaml:7:11: held_out: only 10 folds can be held out"),
+    "no regularization where noise is scaled by it": (GOOD.replace("isgd", "pals") + "    regularization: 0\n", r"x\.yaml:7:21: algorithms\[1\]\.regularization: .*greater than 0"),
     "a name that is a path": (GOOD + "name: ../../etc\n", r"x\.yaml:7:7: name: .*pattern"),
     "not yaml": (GOOD + "  - [1, 2\n", r"x\.yaml:\d+:\d+: not valid YAML"),
     "a tab": ("dataset:\tml-100k\n\tx: 1\n", r"x\.yaml:1:9: not valid YAML: found character '\\t'"),
@@ -143,6 +151,25 @@ def test_a_variant_that_a_method_does_not_offer_names_those_it_does(tmp_path: Pa
     )
     assert f"x.yaml:7:5: algorithms[2]: psgd {refusal} (published), unbounded (published)" in first
     assert f"x.yaml:8:5: algorithms[3]: pals_objective {refusal} (published)" in second
+
+
+def test_a_sweep_is_one_entry_for_each_value_and_errors_after_it_keep_their_place(tmp_path: Path) -> None:
+    sweep = "  - {algorithm: psgd, sweep: {epochs: [1, 2, 3]}}\n  - {algorithm: pals, iterations: %s}\n"
+    config = load(tmp_path, GOOD + sweep % 2)
+    assert [entry.name for entry in config.algorithms[2:]] == [
+        "psgd, epochs 1",
+        "psgd, epochs 2",
+        "psgd, epochs 3",
+        "PALS",
+    ]
+    assert [entry.swept for entry in config.algorithms] == [None, None, "epochs", "epochs", "epochs", None]
+    with pytest.raises(DpmfError, match=r"x\.yaml:8:35: algorithms\[3\]\.iterations"):
+        load(tmp_path, GOOD + sweep % 0)
+
+
+def test_a_file_name_becomes_a_folder_name(tmp_path: Path) -> None:
+    (tmp_path / "my config (2).yaml").write_text(GOOD)
+    assert load_config(tmp_path / "my config (2).yaml").name == "my-config-2"
 
 
 def test_several_mistakes_are_all_told(tmp_path: Path) -> None:

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from dpmf_cli import store as module
+from dpmf_cli import files as module
 from dpmf_cli.algorithms.private_global_effects import PrivateGlobalEffects
 from dpmf_cli.errors import DpmfError
 from dpmf_cli.store import Store, encode, write_atomically

@@ -2,11 +2,12 @@
 
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
-from typing import Any, ClassVar, Protocol, Self
+from typing import Annotated, Any, ClassVar, Protocol, Self
 
 import numpy as np
 from numpy.typing import NDArray
 from pydantic import Field, model_validator
+from pydantic.json_schema import SkipJsonSchema
 from pydantic_core import PydanticCustomError
 
 from dpmf_cli.algorithms.effects import EffectsParameters
@@ -22,6 +23,10 @@ class Model(Protocol):
 
     def predict(self, users: NDArray[np.int32], items: NDArray[np.int32]) -> NDArray[np.floating]:
         """(n, E) predicted ratings, rating scale, for n pairs of dense indices."""
+
+
+Label = Annotated[str, Field(min_length=1, max_length=80, pattern=r"^[^\x00-\x1f\x7f\u2028\u2029]+$")]
+"""Printable text in one line."""
 
 
 @dataclass(frozen=True)
@@ -60,26 +65,34 @@ class Algorithm(StrictModel, ABC):
     revision: ClassVar[int] = 1
 
     algorithm: str
-    label: str | None = Field(None, min_length=1, description="name of the curve; the algorithm's by default")
-    swept: str | None = Field(
-        None, description="the parameter that a sweep has set here: the axis of a figure"
+    label: Label | None = Field(None, description="name of the curve; the algorithm's by default")
+    sweep: dict[str, list[float]] | None = Field(
+        None, description="{parameter: [values]}: one curve for each value, and a figure over them"
     )
+    swept: SkipJsonSchema[str | None] = Field(None, description="the parameter that a sweep has set here")
     clip_predictions: bool = Field(False, description="clip predictions to the rating scale before errors")
 
     @model_validator(mode="after")
     def _sweep_a_number(self) -> Self:
+        if self.sweep is not None:  # a sweep of the right shape has become several entries before
+            raise PydanticCustomError(
+                "sweep", "a sweep is one parameter and a list of values: {{factors: [3, 5]}}"
+            )
         if self.swept is not None and not isinstance(getattr(self, self.swept, None), int | float):
             raise PydanticCustomError("sweep", "{name} is not a number to sweep", {"name": self.swept})
         return self
 
     @property
     def name(self) -> str:
-        """What distinguishes this entry of a config from the others."""
-        return self.label or self.algorithm
+        """What distinguishes this entry of a config from the others, in tables and figures."""
+        return self.label or self.title
 
     def parameters(self) -> dict[str, Any]:
         """Everything that a result depends on, as plain data: a result is stored under its hash."""
-        return {**self.model_dump(mode="json", exclude={"label", "swept"}), "revision": self.revision}
+        return {
+            **self.model_dump(mode="json", exclude={"label", "sweep", "swept"}),
+            "revision": self.revision,
+        }
 
     @abstractmethod
     def fit(self, train: Ratings, *, streams: Streams, ledger: Ledger) -> Model:

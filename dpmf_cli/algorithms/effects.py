@@ -87,7 +87,7 @@ def bounded_effects(
         rng=streams.generator("item averages"),
         ledger=ledger,
     ).added_to(np.bincount(train.items, weights=train.values, minlength=train.n_items))
-    items = _stabilised(item_sums, train.item_counts, parameters.beta_m, overall)
+    items = _averages_of_the_rated(item_sums, train.item_counts, parameters.beta_m, overall)
     items = np.clip(items, scale.minimum, scale.maximum)
 
     residuals = residual_sums_by_user(train.users, train.items, train.values, items, train.n_users)
@@ -110,14 +110,22 @@ def bounded_effects(
         rng=streams.generator("user averages"),
         ledger=ledger,
     ).added_to(residuals[:-1])
-    users = _stabilised(user_sums, train.user_counts, parameters.beta_u, residual_mean)
+    users = _averages_of_the_rated(user_sums, train.user_counts, parameters.beta_u, residual_mean)
     users = np.clip(users, -parameters.user_clamp, parameters.user_clamp)
     return Effects(overall, items, users)
 
 
-def _stabilised(
+def _averages_of_the_rated(
     sums: NDArray[np.float64], counts: NDArray[np.int64], beta: float, centre: NDArray[np.float64]
 ) -> NDArray[np.float64]:
-    """(sum + β·centre) / (count + β) for each row, (n, E); the centre itself where the count is 0."""
-    weight = np.where(counts > 0, counts + beta, 1.0)[:, None]
-    return np.where(counts[:, None] > 0, (sums + beta * centre) / weight, centre)
+    """(n, E) stabilised averages; the centre itself, without noise, where the public count is 0."""
+    averages = stabilised(sums, counts[:, None].astype(np.float64), beta, centre)
+    return np.where(counts[:, None] > 0, averages, centre)
+
+
+def stabilised(
+    sums: NDArray[np.float64], counts: NDArray[np.float64], beta: float, centre: NDArray[np.float64]
+) -> NDArray[np.float64]:
+    """(n, E) (sum + β·centre) / (max(count, 0) + β) for each row; the centre where the denominator is 0."""
+    weight = np.maximum(counts, 0) + beta
+    return np.where(weight > 0, (sums + beta * centre) / np.where(weight > 0, weight, 1.0), centre)

@@ -31,6 +31,7 @@ Side = Literal["user", "item"]
 class PrivateLeastSquares(PrivateFactorization):
     """k times: every user's ridge regression on the items with noise of ε/(2k), ‖p_u‖ ≤ p_max; then every item's."""
 
+    regularization: float = Field(0.045, gt=0, description="λ, table 3; the noise is scaled by 1/λ")
     iterations: int = Field(5, ge=1, description="k, section 5.2")
     user_norm: float = Field(0.4, gt=0, description="p_max, section 5.2")
     item_norm: float = Field(0.5, gt=0, description="q_max, section 5.2")

@@ -3,7 +3,7 @@
 import numpy as np
 from numpy.typing import NDArray
 
-from dpmf_cli.algorithms.effects import Effects, EffectsBudget, EffectsParameters, bounded_effects
+from dpmf_cli.algorithms.effects import Effects, EffectsBudget, EffectsParameters, bounded_effects, stabilised
 from dpmf_cli.kernels.sums import residual_sums_by_user
 from dpmf_cli.privacy import sensitivity
 from dpmf_cli.privacy.ledger import Ledger
@@ -89,7 +89,7 @@ def unbounded_effects(
     sums = np.asarray(np.bincount(train.items, centred, train.n_items), dtype=np.float64)
     item_sums = noisy("item sums", sums, rows, half, moves, calibrated_to)
     item_counts = noisy("item counts", train.item_counts.astype(np.float64), rows, half, count_moves)
-    items = origin + _stabilised(item_sums, item_counts, parameters.beta_m, overall)
+    items = origin + stabilised(item_sums, item_counts, parameters.beta_m, overall)
     items = np.clip(items, scale.minimum, scale.maximum)
 
     residuals = residual_sums_by_user(train.users, train.items, train.values, items, train.n_users)
@@ -98,16 +98,8 @@ def unbounded_effects(
     half, rows = budget.user_averages / 2, (train.n_users,)
     user_sums = noisy("user sums", residuals[:-1], rows, half, residual_moves)
     user_counts = noisy("user counts", train.user_counts.astype(np.float64), rows, half, count_moves)
-    users = _stabilised(
+    users = stabilised(
         user_sums, user_counts, parameters.beta_u, residual_sum / np.maximum(residual_count, 1)
     )
     users = np.clip(users, -parameters.user_clamp, parameters.user_clamp)
     return Effects(origin + overall, items, users)
-
-
-def _stabilised(
-    sums: NDArray[np.float64], counts: NDArray[np.float64], beta: float, centre: NDArray[np.float64]
-) -> NDArray[np.float64]:
-    """(sum + β·centre) / (max(count, 0) + β) for each row, (n, E); the centre where the denominator is 0."""
-    weight = np.maximum(counts, 0) + beta
-    return np.where(weight > 0, (sums + beta * centre) / np.where(weight > 0, weight, 1.0), centre)

@@ -13,6 +13,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 from dpmf_cli.errors import DpmfError
+from dpmf_cli.files import write_whole
 
 TEMPORARY = ".writing-"
 _STALE_SECONDS = 24 * 3600
@@ -22,16 +23,7 @@ _ATTEMPTS = 20
 def write_text(path: Path, text: str) -> None:
     """Writes a small file atomically; raises `DpmfError` where the disk is full or the folder read-only."""
     with _errors_named(path.parent):
-        path.parent.mkdir(parents=True, exist_ok=True)
-        fresh = _fresh(path.parent)
-        try:
-            with fresh.open("x", encoding="utf-8") as file:
-                file.write(text)
-                file.flush()
-                os.fsync(file.fileno())
-            fresh.replace(path)
-        finally:
-            fresh.unlink(missing_ok=True)
+        write_whole(path, text.encode())
 
 
 def publish(folder: Path, write: Callable[[Path], None], sound: Callable[[Path], bool]) -> None:

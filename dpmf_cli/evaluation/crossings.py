@@ -129,7 +129,8 @@ def find_crossings(
 ) -> list[Crossing]:
     """The crossing of every curve with every baseline (registry keys) that the experiment has, in its order.
 
-    The points of a sweep are left out: their axis is not ε. A crossing depends on its own curve and baseline, the dataset and the experiment's seed, on nothing else.
+    The points of a sweep are left out: their axis is not ε. A crossing depends on its own curve and baseline, the
+    dataset and the experiment's seed, on nothing else.
     """
     return [
         measure_crossing(experiment, curve, baseline, replicates=replicates)
@@ -178,7 +179,9 @@ def measure_crossing(
     difference[:, :, np.isinf(curve.rmse).any(axis=(0, 1))] = _DIVERGED
     mean = difference.mean(axis=(0, 1))
     found = float(first_crossing(epsilons, mean))
-    low, high, over = _interval(epsilons, difference, curve_stream(experiment, curve), replicates)
+    low, high, over = _interval(
+        epsilons, difference, curve_stream(experiment, curve), experiment.partition, replicates
+    )
     cell = replace(cell, low=low, high=high, over=over, recrosses=_rises_again(mean))
     outside = _outside(found)
     if outside is not None:
@@ -232,10 +235,11 @@ def _interval(
     epsilons: NDArray[np.float64],
     difference: NDArray[np.float64],
     rng: np.random.Generator,
+    partition: int,
     replicates: int,
 ) -> tuple[End, End, Over]:
     """The crossing's interval, and what it is over; the ends are None where there is none."""
-    drawn = replicate_means(difference, rng=rng, replicates=replicates)
+    drawn = replicate_means(difference, rng=rng, partition=partition, replicates=replicates)
     if drawn.over == "none":
         return None, None, "none"
     low, high = percentile_interval(first_crossing(epsilons, drawn.curves))

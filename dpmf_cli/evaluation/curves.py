@@ -49,12 +49,16 @@ class Measured:
 
 @dataclass(frozen=True)
 class Experiment:
-    """One config's results. `dataset` is the key of the catalog ("ml-100k"), `title` its printed name."""
+    """One config's results. `dataset` is the key of the catalog ("ml-100k"), `title` its printed name.
+
+    `folds` were held out of the `partition` folds that the ratings were cut into.
+    """
 
     name: str
     dataset: str
     title: str
     folds: int
+    partition: int
     runs: int
     seed: int
     curves: tuple[Measured, ...]

@@ -28,6 +28,8 @@ How far the replicates are spread
 
         sqrt(1 + k/(k − 1)):    1.45 for ten folds, 1.73 for two.
 
+    Where only n of the k folds are held out, S²/n stands for S²/k and the factor is sqrt(1 + n/(k − 1)).
+
     It is a convention, not a theorem: no unbiased estimate of the variance exists for a single
     cross-validation (Bengio & Grandvalet, JMLR 5, 2004). It errs towards wide intervals.
 
@@ -61,14 +63,15 @@ class Replicates:
     over: Over
 
 
-def expansion(units: int, *, overlapping: bool) -> float:
+def expansion(units: int, *, partition: int | None) -> float:
     """The factor on a replicate's deviation from the mean, for `units` (> 1) resampled folds or runs.
 
-    `overlapping` adds Nadeau & Bengio's correction, for folds of one cross-validation. See the module's text.
+    `partition`, the number of folds of the cross-validation of which `units` were held out, adds Nadeau &
+    Bengio's correction for their overlapping training sets; None is for independent units. See the module's text.
     """
     tail = (1 + LEVEL) / 2
     small_sample = np.sqrt(units / (units - 1)) * stdtrit(units - 1, tail) / ndtri(tail)
-    overlap = np.sqrt(1 + units / (units - 1)) if overlapping else 1.0
+    overlap = np.sqrt(1 + units / (partition - 1)) if partition is not None else 1.0
     return float(small_sample * overlap)
 
 
@@ -76,13 +79,14 @@ def replicate_means(
     values: NDArray[np.float64],
     *,
     rng: np.random.Generator,
+    partition: int | None,
     replicates: int = REPLICATES,
-    correct_overlap: bool = True,
 ) -> Replicates:
     """Bootstrap the mean over folds and runs of `values` (folds, runs, E), finite.
 
     Folds are resampled where there are several, else runs. All columns share the draws, so a replicate is a
-    whole curve. `correct_overlap=False` is for folds that are independent, as in a simulation.
+    whole curve. `partition` is the number of folds of the cross-validation, some or all of which were held out; None
+    is for folds that are independent, as in a simulation.
     """
     folds, runs, _ = values.shape
     over: Over = "folds" if folds > 1 else "runs" if runs > 1 else "none"
@@ -92,7 +96,7 @@ def replicate_means(
     count = len(units)
     drawn = units[rng.integers(count, size=(replicates, count))].mean(axis=1)
     mean = units.mean(axis=0)
-    factor = expansion(count, overlapping=correct_overlap and over == "folds")
+    factor = expansion(count, partition=partition if over == "folds" else None)
     return Replicates(mean + factor * (drawn - mean), over)
 
 

@@ -29,6 +29,9 @@ _FIRST = np.uint64(0xBF58476D1CE4E5B9)
 _SECOND = np.uint64(0x94D049BB133111EB)
 _POWERS = 2.0 ** np.arange(64)
 
+CUT_SLACK = 1e-4
+"""Relative: far above the rounding of float32 in α/b, far below what would cost time."""
+
 
 @njit(cache=True, inline="always")
 def cell_bits(key: np.uint64, cell: int) -> np.uint64:
@@ -91,6 +94,12 @@ def minus_log(signed, out, count):
         out[k] = magnitude if signed[k] > 0 else -magnitude
 
 
+def skipped_above(threshold: float, scale: float) -> float:
+    """V from which on a blank cell is skipped: a hair above exp(−α/b), so that the float32 test in the lanes alone
+    decides about a cell, whichever larger scales share its group."""
+    return (1 + CUT_SLACK) * math.exp(-threshold / scale) if scale > 0 else 0.0
+
+
 def descend_survivors(
     start: FactorLanes,
     starts: NDArray[np.int64],
@@ -115,8 +124,7 @@ def descend_survivors(
     starts (n_users + 1,), items and values (n_ratings,) by user; key  the state of the cells' noise;
     scale (lanes,) b for each model; threshold  α
     """
-    lowest = float(np.max(scale))
-    cut = math.exp(-threshold / lowest) if lowest > 0 else 0.0
+    cut = skipped_above(threshold, float(np.max(scale)))
     _descend_survivors(
         starts,
         items,

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from dpmf_cli.privacy.neighbours import Mode
 from dpmf_cli.privacy.sensitivity import Sensitivity
 
 TOLERANCE = 1e-9
@@ -51,10 +52,12 @@ class Ledger:
     """The account of one fit, for every ε of the grid side by side. Steps compose by adding their ε.
 
     epsilons  (E,) the total ε that the fit may spend, inf for a non-private fit
+    mode      in corrected mode the provable ε may not exceed the total either
     """
 
-    def __init__(self, epsilons: Iterable[float]) -> None:
+    def __init__(self, epsilons: Iterable[float], mode: Mode = Mode.PUBLISHED) -> None:
         self.epsilons = np.asarray(tuple(epsilons), dtype=np.float64)
+        self.mode = mode
         self._entries: list[Entry] = []
 
     @property
@@ -71,6 +74,12 @@ class Ledger:
         """(E,) Σ of the provable ε: sequential composition."""
         return sum((entry.provable for entry in self._entries), np.zeros_like(self.epsilons))
 
+    def _refuse_overspending(self, step: str, after: NDArray[np.float64]) -> None:
+        over = after > self.epsilons * (1 + TOLERANCE)
+        if np.any(over):
+            worst = int(np.argmax(over))
+            raise OverspentError(f"{step}: would spend ε = {after[worst]:g} of {self.epsilons[worst]:g}")
+
     def spend(
         self,
         step: str,
@@ -82,19 +91,18 @@ class Ledger:
     ) -> None:
         """Enters a step before its noise is drawn.
 
-        Raises OverspentError where the claims would exceed the budget of any ε of the grid, where they are
-        not positive, or where neighbours of different kinds would be added up.
+        Raises OverspentError where the claims, or in corrected mode what can be proved, would exceed the budget
+        of any ε of the grid, where they are not positive, or where neighbours of different kinds would be added up.
         """
         claimed = np.broadcast_to(np.asarray(claimed, dtype=np.float64), self.epsilons.shape)
         if not np.all(claimed > 0):
             raise OverspentError(f"{step}: ε must be positive, not {claimed.min()}")
         if any(entry.sensitivity.neighbours != sensitivity.neighbours for entry in self._entries):
             raise OverspentError(f"{step}: steps with different kinds of neighbours do not add up")
-        after = self.claimed + claimed
-        if np.any(after > self.epsilons * (1 + TOLERANCE)):
-            worst = int(np.argmax(after - self.epsilons))
-            raise OverspentError(f"{step}: would spend ε = {after[worst]:g} of {self.epsilons[worst]:g}")
         proved = claimed if provable is None else np.broadcast_to(provable, self.epsilons.shape)
+        self._refuse_overspending(step, self.claimed + claimed)
+        if self.mode is Mode.CORRECTED:
+            self._refuse_overspending(f"{step}, provably", self.provable + proved)
         self._entries.append(
             Entry(step, mechanism, sensitivity, claimed, proved, calibrated_to or sensitivity)
         )

@@ -42,7 +42,7 @@ def band(experiment: Experiment, curve: Measured) -> tuple[NDArray[np.float64], 
     NaN where there is none: one fold and one run, or an ε at which a model diverged.
     """
     finite = np.where(np.isfinite(curve.rmse), curve.rmse, np.nan)
-    drawn = replicate_means(finite, rng=curve_stream(experiment, curve))
+    drawn = replicate_means(finite, rng=curve_stream(experiment, curve), partition=experiment.partition)
     if drawn.over == "none":
         return np.full_like(curve.epsilons, np.nan), np.full_like(curve.epsilons, np.nan)
     return percentile_interval(drawn.curves)

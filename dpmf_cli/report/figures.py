@@ -7,6 +7,7 @@ the style for the time of drawing. Equal results give equal bytes.
 
 import io
 import textwrap
+import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -82,7 +83,8 @@ def figure_bytes(
     if not any(is_drawable(curve) for curve in chosen):
         raise DpmfError(f"{experiment.name}: no complete curve to plot; finish it with `dpmf run`")
     buffer = io.BytesIO()
-    with matplotlib.style.context(["default", STYLE]):
+    with matplotlib.style.context(["default", STYLE]), warnings.catch_warnings():
+        warnings.filterwarnings("ignore", message="Glyph")  # a label may have letters that the font has not
         draw(experiment, chosen).savefig(buffer, format=form, dpi=dpi, metadata=METADATA[form])
     return buffer.getvalue()
 
@@ -93,7 +95,7 @@ def draw(experiment: Experiment, chosen: Sequence[Measured]) -> Figure:
     FigureCanvasAgg(figure)
     axes = figure.add_axes((0.1, 0.2, 0.7, 0.7))
     complete = [curve for curve in chosen if is_complete(curve)]
-    baselines = [each for each in experiment.baselines if is_complete(each) and each.swept is None]
+    baselines = [each for each in experiment.baselines if is_drawable(each) and each.swept is None]
     scale_axes(axes, complete, [_level(baseline) for baseline in baselines])
 
     kinds = list(dict.fromkeys((curve.neighbours, curve.mode) for curve in chosen))
@@ -105,11 +107,13 @@ def draw(experiment: Experiment, chosen: Sequence[Measured]) -> Figure:
                 turn, colour = divmod(rank, len(COLOURS))
                 dashes = _DASHES[(index + turn) % len(_DASHES)]
                 ends.append(_draw_curve(axes, experiment, curve, COLOURS[colour], dashes))
-    axes.set_title(_title(experiment, kinds), loc="left")
+    axes.set_title(_title(experiment, kinds), loc="left", parse_math=False)
 
     notes = _notes(experiment, chosen, axes.get_ylim()[1])
     bottom = 0.6 + _NOTE_LINE * len(notes)
-    figure.text(0.012, 0.012, "\n".join(notes), fontsize=_NOTE_SIZE, color=_GREY, va="bottom")
+    figure.text(
+        0.012, 0.012, "\n".join(notes), fontsize=_NOTE_SIZE, color=_GREY, va="bottom", parse_math=False
+    )
     width = _WIDTH - _LEFT - _LABEL_OFFSET - _label_width(figure, ends) - 0.1
     height = _HEIGHT - _TOP - bottom
     axes.set_position((_LEFT / _WIDTH, bottom / _HEIGHT, width / _WIDTH, height / _HEIGHT))
@@ -172,7 +176,7 @@ def _notes(experiment: Experiment, chosen: Sequence[Measured], ceiling: float) -
 
 def _label_width(figure: Figure, ends: Sequence[_End]) -> float:
     """Width of the widest label, in inches."""
-    texts = [figure.text(0, 0, end.text) for end in ends]
+    texts = [figure.text(0, 0, end.text, parse_math=False) for end in ends]
     width = max(text.get_window_extent().width for text in texts) / figure.dpi
     for text in texts:
         text.remove()
@@ -195,4 +199,12 @@ def _label_ends(axes: Axes, ends: Sequence[_End], *, gap: float, offset: float) 
             clip_on=False,
             zorder=0,
         )
-        axes.text(1 + offset, label, end.text, transform=axes.transAxes, va="center", color=end.colour)
+        axes.text(
+            1 + offset,
+            label,
+            end.text,
+            transform=axes.transAxes,
+            va="center",
+            color=end.colour,
+            parse_math=False,
+        )

@@ -33,7 +33,8 @@ def sweep_bytes(experiment: Experiment, parameter: str, form: str) -> bytes:
     with matplotlib.style.context(["default", STYLE]):
         axes = figure.add_axes((0.1, 0.16, 0.66, 0.73))
         _draw(axes, experiment, parameter)
-        axes.set_title(f"{experiment.title}, {experiment.folds} folds × {experiment.runs} runs", loc="left")
+        title = f"{experiment.title}, {experiment.folds} folds × {experiment.runs} runs"
+        axes.set_title(title, loc="left", parse_math=False)
         figure.text(0.012, 0.012, "Bands: 95 % bootstrap interval of the mean.", fontsize=7, color="#666666")
         figure.savefig(buffer, format=form, dpi=150, metadata=METADATA[form])
     return buffer.getvalue()

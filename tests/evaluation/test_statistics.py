@@ -25,12 +25,12 @@ def simulated(
     return between_folds * (common + own) + between_runs * rng.normal(size=(TRIALS, FOLDS, RUNS))
 
 
-def coverage(values: NDArray[np.float64], *, correct_overlap: bool) -> float:
+def coverage(values: NDArray[np.float64], *, partition: int | None) -> float:
     """The share of trials whose interval covers the true mean, 0."""
     covered = 0
     for trial, cells in enumerate(values):
         rng = np.random.default_rng(trial)
-        drawn = replicate_means(cells[:, :, None], rng=rng, replicates=400, correct_overlap=correct_overlap)
+        drawn = replicate_means(cells[:, :, None], rng=rng, replicates=400, partition=partition)
         low, high = percentile_interval(drawn.curves[:, 0])
         covered += bool(low <= 0 <= high)
     return covered / len(values)
@@ -44,25 +44,25 @@ def test_intervals_over_independent_folds_cover_95_percent(between_folds: float,
     leaving out the small-sample factor all (0.90).
     """
     values = simulated(1, between_folds=between_folds, between_runs=between_runs)
-    assert coverage(values, correct_overlap=False) == pytest.approx(0.95, abs=0.021)
-    assert coverage(values, correct_overlap=True) > 0.98
+    assert coverage(values, partition=None) == pytest.approx(0.95, abs=0.021)
+    assert coverage(values, partition=values.shape[1]) > 0.98
 
 
 def test_the_overlap_correction_restores_the_coverage_of_dependent_folds() -> None:
     """With the correlation that Nadeau & Bengio assume, n_test/n = 1/k."""
     values = simulated(2, between_folds=1.0, between_runs=0.2, correlation=1 / FOLDS)
-    assert coverage(values, correct_overlap=True) == pytest.approx(0.95, abs=0.021)
-    assert coverage(values, correct_overlap=False) < 0.88
+    assert coverage(values, partition=values.shape[1]) == pytest.approx(0.95, abs=0.021)
+    assert coverage(values, partition=None) < 0.88
 
 
 def test_one_fold_is_resampled_over_runs_and_covers_95_percent() -> None:
     values = np.random.default_rng(3).normal(size=(TRIALS, 1, 8))
-    assert replicate_means(values[0][:, :, None], rng=np.random.default_rng(0)).over == "runs"
-    assert coverage(values, correct_overlap=True) == pytest.approx(0.95, abs=0.021)
+    assert replicate_means(values[0][:, :, None], rng=np.random.default_rng(0), partition=10).over == "runs"
+    assert coverage(values, partition=10) == pytest.approx(0.95, abs=0.021)
 
 
 def test_one_fold_and_one_run_have_no_interval() -> None:
-    drawn = replicate_means(np.ones((1, 1, 4)), rng=np.random.default_rng(0))
+    drawn = replicate_means(np.ones((1, 1, 4)), rng=np.random.default_rng(0), partition=10)
     assert drawn.over == "none"
     assert drawn.curves.shape == (0, 4)
 
@@ -70,15 +70,17 @@ def test_one_fold_and_one_run_have_no_interval() -> None:
 def test_the_expansion_is_the_product_of_its_three_factors() -> None:
     """By hand for ten folds: t(9, 0.975) = 2.262157, z = 1.959964."""
     alone = np.sqrt(10 / 9) * 2.262157 / 1.959964
-    assert expansion(10, overlapping=False) == pytest.approx(alone, rel=1e-6)
-    assert expansion(10, overlapping=True) == pytest.approx(alone * np.sqrt(1 + 10 / 9), rel=1e-6)
+    assert expansion(10, partition=None) == pytest.approx(alone, rel=1e-6)
+    assert expansion(10, partition=10) == pytest.approx(alone * np.sqrt(1 + 10 / 9), rel=1e-6)
+    some = expansion(3, partition=None)
+    assert expansion(3, partition=10) == pytest.approx(some * np.sqrt(1 + 3 / 9), rel=1e-6)
 
 
 def test_replicates_are_whole_curves_around_the_mean() -> None:
     """A shift common to all ε of a fold is drawn as a shift: the replicates keep the curve's shape."""
     shape = np.array([3.0, 2.0, 1.0])
     values = shape + np.random.default_rng(4).normal(size=(6, 3, 1))
-    drawn = replicate_means(values, rng=np.random.default_rng(5)).curves
+    drawn = replicate_means(values, rng=np.random.default_rng(5), partition=6).curves
     np.testing.assert_allclose(np.diff(drawn, axis=1), -1.0)
     assert drawn.mean() == pytest.approx(values.mean(), abs=0.1)
 

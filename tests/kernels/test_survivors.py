@@ -7,7 +7,7 @@ import pytest
 from scipy import stats
 
 from dpmf_cli.kernels.factors import FactorLanes, factor_lanes
-from dpmf_cli.kernels.survivors import descend_survivors, draw_survivors, minus_log
+from dpmf_cli.kernels.survivors import descend_survivors, draw_survivors, minus_log, skipped_above
 from tests.conftest import make_ratings
 
 N_USERS, N_ITEMS, BOUND, THRESHOLD = 40, 50, 1.0, 0.6
@@ -177,3 +177,19 @@ def test_a_model_does_not_depend_on_the_rest_of_the_grid() -> None:
         descend(alone, order, shifts, scales[[lane]])
         lanes = alone.users.reshape(10, 3, -1)[:, :, 0], together.users.reshape(10, 3, -1)[:, :, lane]
         assert np.array_equal(*lanes)
+
+
+def test_no_cell_is_skipped_that_a_lane_would_keep() -> None:
+    """Cells are skipped in float64 and dropped in float32: at the edge the second alone must decide, or a model
+    would depend on the larger scales beside it."""
+    kept_beyond_the_edge = 0
+    for threshold in (0.45, 0.6, 0.7):
+        for scale in 1 / (0.7 * np.geomspace(0.1, 20, 50)):
+            edge = math.exp(-threshold / scale)
+            v = edge * (1 + np.linspace(-1e-6, 1e-6, 401))
+            noise = np.empty(len(v), np.float32)
+            minus_log(v.copy(), noise, len(v))
+            kept = np.square(noise * np.float32(scale)) > np.float32(threshold) * np.float32(threshold)
+            assert (v[kept] < skipped_above(threshold, float(scale))).all()
+            kept_beyond_the_edge += int((v[kept] >= edge).sum())
+    assert kept_beyond_the_edge > 0  # so that skipping at the edge itself would be wrong

@@ -46,7 +46,7 @@ def make(count: int = 4, *, folds: int = 10, runs: int = 5, incomplete: str = ""
                 missing=int(name == incomplete),
             )
         )
-    return Experiment("made", "ml-1m", "MovieLens 1M", folds, runs, 7, tuple(curves), baselines)
+    return Experiment("made", "ml-1m", "MovieLens 1M", folds, folds, runs, 7, tuple(curves), baselines)
 
 
 @pytest.fixture

@@ -70,7 +70,7 @@ def test_every_line_is_named_and_every_crossing_marked(made: Make) -> None:
 def test_notes_say_what_is_cut_missing_and_resampled(made: Make) -> None:
     experiment = made(4, incomplete="psgd")
     notes = "".join(texts(draw(experiment, experiment.curves)))
-    assert "Cut at the top: pge, isgd, pals." in notes
+    assert "Cut at the top: pge; isgd; pals." in notes
     assert "Incomplete and not drawn: psgd." in notes
     assert "over the 10 folds" in notes
     one_fold = made(1, folds=1)
