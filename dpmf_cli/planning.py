@@ -84,7 +84,7 @@ def describe(config: ExperimentConfig, plan: Plan, size: Sizes, jobs: int, *, as
             notes=(
                 f"left: {len(plan.left)} of {plan.total} tasks, about {duration(seconds)} in {jobs} "
                 f"process{'es' if jobs > 1 else ''}, up to {peak / 2**30:.2f} GiB of memory in all",
-                "times are estimates within about a factor 2, kernels compiled",
+                "times are estimates, for this kind of machine when it is idle and kernels are compiled",
             ),
         )
     )

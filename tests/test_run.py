@@ -136,6 +136,7 @@ def test_ctrl_c_keeps_finished_tasks_and_says_how_to_go_on(
             stderr=subprocess.PIPE,
             text=True,
             start_new_session=True,
+            preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),  # a background job ignores it
         )
         while len(task_files(folder)) < 3 and process.poll() is None:
             time.sleep(0.005)
