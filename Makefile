@@ -6,7 +6,7 @@ STAMP  := $(VENV)/.installed
 JOBS   ?= 2
 
 .DEFAULT_GOAL := help
-.PHONY: help run test check format bench reproduce-all reproduce-friedman reproduce-friedman-large \
+.PHONY: help run test check format bench reproduce-all reproduce-friedman \
 	search-friedman clean distclean
 
 help: ## list what there is
@@ -45,17 +45,14 @@ FRIEDMAN := ml100k_bounded ml1m_bounded ml100k_unbounded ml1m_unbounded \
 	ml100k_bounded_corrected ml1m_bounded_corrected ml100k_unbounded_corrected ml1m_unbounded_corrected \
 	netflix_sample_bounded netflix_sample_unbounded \
 	friedman_fig3a friedman_fig3b friedman_fig5a friedman_fig5b friedman_fig6
-FRIEDMAN_LARGE := synthetic_ml10m_bounded synthetic_ml10m_unbounded friedman_fig3b_synthetic_ml10m
+FRIEDMAN_TWIN := synthetic_ml10m_bounded friedman_fig3b_synthetic_ml10m synthetic_ml10m_unbounded
 
 reproduce-friedman: $(STAMP) ## Friedman et al. 2016: tables 2-5 and figures 2-6, on the data at hand
-	@for config in $(FRIEDMAN); do $(BIN)/dpmf run configs/$$config.yaml -j $(JOBS) > /dev/null || exit 1; done
+	@for config in $(FRIEDMAN) $(FRIEDMAN_TWIN); do $(BIN)/dpmf run configs/$$config.yaml -j $(JOBS) > /dev/null || exit 1; done
 	@for set in ml-100k ml-1m ml-10m netflix netflix-sample; do $(BIN)/dpmf datasets info $$set; echo; done > results/table2.txt
 	$(BIN)/dpmf baselines --format md > results/table3.md
 	$(BIN)/dpmf crossings --printed --format md > results/tables4and5.md
 	$(BIN)/dpmf crossings --printed
-
-reproduce-friedman-large: $(STAMP) ## the same on a synthetic ML-10M, one fold and run: about half an hour
-	@for config in $(FRIEDMAN_LARGE); do $(BIN)/dpmf run configs/$$config.yaml -j $(JOBS) > /dev/null || exit 1; done
 
 search-friedman: $(STAMP) ## the search for what Friedman et al. 2016 leave unstated (docs/papers/friedman2016.md)
 	@for config in configs/search_*.yaml; do $(BIN)/dpmf run $$config -j $(JOBS) || exit 1; done
