@@ -124,7 +124,8 @@ def _duplicate(raw: Raw, order: NDArray[np.int32] | None, at: int, scale: Scale)
         for ids, labels in ((raw.users, raw.user_labels), (raw.items, raw.item_labels))
     )
     return DpmfError(
-        f"{raw.where(rows[1])}: user {user} has rated item {item} before, at {raw.where(rows[0])}; {raw.fix}"
+        f"{raw.where(rows[1])}: user {user} has rated item {item} before, at {raw.where(rows[0])}; "
+        f"{raw.fix_repeated or raw.fix}"
     )
 
 

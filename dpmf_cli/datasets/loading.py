@@ -60,9 +60,8 @@ def _source(
     if isinstance(spec, CsvSpec):
         path = csv_path(spec, base)
         if not path.is_file():
-            raise DpmfError(
-                f"{path}: no such file; `path` of data set {spec.name} is relative to the config file"
-            )
+            what = "a folder, not a file" if path.is_dir() else "no such file"
+            raise DpmfError(f"{path}: {what}; `path` of data set {spec.name} is relative to the config file")
         digest = checksums.file_digest(path, cache)
         options = spec.model_dump(exclude={"name", "path"})
         return {**common, **options, "content": digest}, lambda: _read_csv(path, spec)

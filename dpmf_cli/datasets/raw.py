@@ -15,6 +15,7 @@ class Raw:
     values         (n_ratings,) float, rating scale
     where          row -> its place in the publisher's file ("ratings.dat:17"), found only when asked for
     fix            what a user should do about a bad row
+    fix_repeated   the same about a (user, item) pair that stands twice, where that is something else
     columns        (n_ratings,) each: `timestamp`, `epsilon`
     user_labels, item_labels   ids that are text, without repetition
     """
@@ -25,5 +26,6 @@ class Raw:
     where: Callable[[int], str]
     fix: str
     columns: dict[str, NDArray[np.generic]] = field(default_factory=dict)
+    fix_repeated: str | None = None
     user_labels: list[str] | None = None
     item_labels: list[str] | None = None

@@ -44,13 +44,13 @@ def parse(path: Path, spec: CsvSpec) -> Raw:
                 return f"{path}:{line}"
         return str(path)
 
-    fix = "correct the file, or set `duplicates` to last or mean if it is about a repeated pair"
     raw = Raw(
         columns["user"][0],
         columns["item"][0],
         columns["rating"],
         where=where,
-        fix=fix if spec.duplicates == "error" else "correct the file",
+        fix="correct the file",
+        fix_repeated="correct the file, or set `duplicates` to last or mean",
         columns=extra,
         user_labels=columns["user"][1],
         item_labels=columns["item"][1],
