@@ -79,3 +79,9 @@ def test_the_remarks_on_the_claims_are_true_of_the_tables() -> None:
             assert cell.epsilon is not None
             assert smaller is not None
             assert smaller < cell.epsilon
+
+
+def test_private_knn_is_printed_in_section_5_4_and_tables_come_first() -> None:
+    assert printed_crossing("ml-1m", "bounded", "pknn", "IA") == 0.18
+    assert printed_crossing("ml-1m", "bounded", "pge", "IA") == 0.2
+    assert printed_crossing("ml-1m", "unbounded", "pknn", "IA") is None
