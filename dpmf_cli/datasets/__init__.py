@@ -10,11 +10,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
-from dpmf_cli.ratings import Ratings
-
 if TYPE_CHECKING:
     from dpmf_cli.datasets.canonical import Ids
     from dpmf_cli.datasets.spec import AnySpec
+    from dpmf_cli.ratings import Ratings
 
 
 @dataclass(frozen=True)
@@ -29,7 +28,7 @@ class Dataset:
     key: str
     title: str
     checksum: str
-    ratings: Ratings
+    ratings: "Ratings"
     user_ids: "Ids"
     item_ids: "Ids"
 
@@ -77,7 +76,7 @@ def load(spec: "AnySpec", *, data: Path, cache: Path, base: Path) -> Dataset:
     )
 
 
-def open_cached(checksum: str, cache: Path) -> Ratings:
+def open_cached(checksum: str, cache: Path) -> "Ratings":
     """The ratings of a checksum that `load` has returned on this machine, as memory maps."""
     from dpmf_cli.datasets.cache import open_ratings
 
