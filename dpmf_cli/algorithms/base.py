@@ -10,7 +10,8 @@ from pydantic import Field, model_validator
 from pydantic.json_schema import SkipJsonSchema
 from pydantic_core import PydanticCustomError
 
-from dpmf_cli.algorithms.effects import EffectsParameters
+from dpmf_cli.algorithms.effects import Effects, EffectsBudget, EffectsParameters
+from dpmf_cli.algorithms.private_averages import private_effects
 from dpmf_cli.models import StrictModel
 from dpmf_cli.privacy.ledger import Ledger
 from dpmf_cli.privacy.neighbours import Mode, Neighbours
@@ -134,3 +135,15 @@ class PrivateAlgorithm(Algorithm):
                 },
             )
         return self
+
+    def averages(self, train: Ratings, budget: EffectsBudget, streams: Streams, ledger: Ledger) -> Effects:
+        """The averages under this entry's neighbours and mode."""
+        return private_effects(
+            train,
+            self.effects,
+            budget,
+            neighbours=self.neighbours,
+            mode=self.mode,
+            streams=streams,
+            ledger=ledger,
+        )

@@ -10,7 +10,6 @@ from dpmf_cli.algorithms.base import PrivateAlgorithm
 from dpmf_cli.algorithms.budget import FactorizationBudget
 from dpmf_cli.algorithms.effects import Effects
 from dpmf_cli.algorithms.factorization import InitialFactors, initial_factors, visiting_order
-from dpmf_cli.algorithms.private_averages import private_effects
 from dpmf_cli.kernels.factors import FactorLanes, factor_lanes
 from dpmf_cli.privacy.ledger import Ledger
 from dpmf_cli.privacy.neighbours import Neighbours
@@ -41,15 +40,7 @@ class PrivateFactorization(PrivateAlgorithm):
         if not self.preprocessing:
             grid = len(ledger.epsilons)
             return Effects(np.zeros(grid), np.zeros((train.n_items, grid)), np.zeros((train.n_users, grid)))
-        return private_effects(
-            train,
-            self.effects,
-            self.budget.for_effects(ledger.epsilons),
-            neighbours=self.neighbours,
-            mode=self.mode,
-            streams=streams,
-            ledger=ledger,
-        )
+        return self.averages(train, self.budget.for_effects(ledger.epsilons), streams, ledger)
 
     def factorization_epsilon(self, ledger: Ledger) -> NDArray[np.float64]:
         """(E,) what is left for the factors."""

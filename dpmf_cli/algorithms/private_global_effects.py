@@ -5,7 +5,6 @@ from typing import ClassVar, Literal
 from dpmf_cli.algorithms.base import EVERY_VARIANT, Cost, PrivateAlgorithm, Shape
 from dpmf_cli.algorithms.baselines import EffectsModel, effects_cost
 from dpmf_cli.algorithms.budget import AveragesBudget
-from dpmf_cli.algorithms.private_averages import private_effects
 from dpmf_cli.privacy.ledger import Ledger
 from dpmf_cli.privacy.neighbours import Mode, Neighbours
 from dpmf_cli.ratings import Ratings
@@ -26,15 +25,7 @@ class PrivateGlobalEffects(PrivateAlgorithm):
     budget: AveragesBudget = AveragesBudget(global_averages=0.02, item_averages=0.54, user_averages=0.44)
 
     def fit(self, train: Ratings, *, streams: Streams, ledger: Ledger) -> EffectsModel:
-        effects = private_effects(
-            train,
-            self.effects,
-            self.budget.for_effects(ledger.epsilons),
-            neighbours=self.neighbours,
-            mode=self.mode,
-            streams=streams,
-            ledger=ledger,
-        )
+        effects = self.averages(train, self.budget.for_effects(ledger.epsilons), streams, ledger)
         return EffectsModel(effects.items, effects.users)
 
     def cost(self, shape: Shape, grid: int) -> Cost:

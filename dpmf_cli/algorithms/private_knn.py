@@ -15,7 +15,6 @@ from dpmf_cli.algorithms.base import EVERY_VARIANT, Cost, PrivateAlgorithm, Shap
 from dpmf_cli.algorithms.baselines import effects_cost
 from dpmf_cli.algorithms.budget import AveragesBudget
 from dpmf_cli.algorithms.effects import Effects
-from dpmf_cli.algorithms.private_averages import private_effects
 from dpmf_cli.kernels.covariance import (
     Raters,
     add_scaled,
@@ -105,15 +104,7 @@ class PrivateKNN(PrivateAlgorithm):
     covariance_limits: Limits = Field((0.02, 0.1), description="public limits of the other entries' μ, in B²")
 
     def fit(self, train: Ratings, *, streams: Streams, ledger: Ledger) -> "NeighboursModel":
-        effects = private_effects(
-            train,
-            self.effects,
-            self.budget.for_effects(ledger.epsilons),
-            neighbours=self.neighbours,
-            mode=self.mode,
-            streams=streams,
-            ledger=ledger,
-        )
+        effects = self.averages(train, self.budget.for_effects(ledger.epsilons), streams, ledger)
         clamp, epsilon = self.effects.residual_clamp, self.budget.covariance * ledger.epsilons
 
         def noise(

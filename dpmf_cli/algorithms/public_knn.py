@@ -11,7 +11,6 @@ from dpmf_cli.algorithms.base import EVERY_VARIANT, Cost, PrivateAlgorithm, Shap
 from dpmf_cli.algorithms.baselines import effects_cost
 from dpmf_cli.algorithms.budget import AveragesBudget
 from dpmf_cli.algorithms.effects import Effects
-from dpmf_cli.algorithms.private_averages import private_effects
 from dpmf_cli.algorithms.private_knn import (
     ASKED,
     SECONDS_PER_CANDIDATE,
@@ -52,15 +51,7 @@ class PublicKNN(PrivateAlgorithm):
     covariance: float = Field(0.05, ge=0, le=1, description="c, in units of B²")
 
     def fit(self, train: Ratings, *, streams: Streams, ledger: Ledger) -> "FixedCovarianceModel":
-        effects = private_effects(
-            train,
-            self.effects,
-            self.budget.for_effects(ledger.epsilons),
-            neighbours=self.neighbours,
-            mode=self.mode,
-            streams=streams,
-            ledger=ledger,
-        )
+        effects = self.averages(train, self.budget.for_effects(ledger.epsilons), streams, ledger)
         return FixedCovarianceModel(self, train, effects)
 
     def cost(self, shape: Shape, grid: int) -> Cost:
