@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from dpmf_cli.privacy.ledger import Ledger, OverspentError
-from dpmf_cli.privacy.neighbours import Neighbours
+from dpmf_cli.privacy.neighbours import Mode, Neighbours
 from dpmf_cli.privacy.sensitivity import Sensitivity
 
 BOUNDED = Sensitivity(1.0, 1, Neighbours.BOUNDED, "test")
@@ -57,3 +57,12 @@ def test_claimed_is_not_provable() -> None:
 
 def test_nothing_spent_is_zero() -> None:
     assert Ledger([1.0, np.inf]).provable.tolist() == [0.0, 0.0]
+
+
+def test_in_corrected_mode_what_can_be_proved_is_bounded_too() -> None:
+    claimed, provable = np.array([1.0]), np.array([1.25])
+    published = Ledger([1.0])
+    published.spend("a", "Laplace", BOUNDED, claimed, provable)
+    assert published.provable.tolist() == [1.25]
+    with pytest.raises(OverspentError, match=r"a, provably: would spend ε = 1.25 of 1"):
+        Ledger([1.0], Mode.CORRECTED).spend("a", "Laplace", BOUNDED, claimed, provable)
