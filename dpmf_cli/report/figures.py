@@ -42,6 +42,7 @@ _WIDTH, _HEIGHT, _LEFT, _TOP = 7.0, 4.6, 0.65, 0.4
 _LABEL_GAP, _LABEL_OFFSET = 0.16, 0.18
 _NOTE_LINE = 0.145
 # Points, and how many characters of that size fill a line of the figure.
+_TITLE_SIZE, _TITLE_CHARACTERS = 10.8, 72
 _NOTE_SIZE, _NOTE_CHARACTERS = 7.0, 120
 
 
@@ -107,7 +108,9 @@ def draw(experiment: Experiment, chosen: Sequence[Measured]) -> Figure:
                 turn, colour = divmod(rank, len(COLOURS))
                 dashes = _DASHES[(index + turn) % len(_DASHES)]
                 ends.append(_draw_curve(axes, experiment, curve, COLOURS[colour], dashes))
-    axes.set_title(_title(experiment, kinds), loc="left", parse_math=False)
+    title = _title(experiment, kinds)
+    size = min(_TITLE_SIZE, _TITLE_SIZE * _TITLE_CHARACTERS / len(title))
+    axes.set_title(title, loc="left", fontsize=size, parse_math=False)
 
     notes = _notes(experiment, chosen, axes.get_ylim()[1])
     bottom = 0.6 + _NOTE_LINE * len(notes)
