@@ -10,7 +10,7 @@ from pydantic import Field
 from dpmf_cli.algorithms.base import BOUNDED_VARIANTS, EVERY_VARIANT, Cost, Shape
 from dpmf_cli.algorithms.baselines import effects_cost
 from dpmf_cli.algorithms.factorization import FactorModel
-from dpmf_cli.algorithms.private_factorization import PrivateFactorization
+from dpmf_cli.algorithms.private_factorization import NormBoundedFactorization, Side
 from dpmf_cli.kernels.als import RowProblem, solve_items, solve_users
 from dpmf_cli.kernels.lanes import groups
 from dpmf_cli.kernels.perturb import perturb_items, perturb_users
@@ -25,16 +25,12 @@ from dpmf_cli.streams import Streams
 SECONDS_PER_GRAM_ENTRY = 2e-9
 """One rating, one entry of the lower triangle of its row's Gram matrix, one group of 16 lanes."""
 
-Side = Literal["user", "item"]
 
-
-class PrivateLeastSquares(PrivateFactorization):
+class PrivateLeastSquares(NormBoundedFactorization):
     """k times: every user's ridge regression on the items with noise of ε/(2k), ‖p_u‖ ≤ p_max; then every item's."""
 
     regularization: float = Field(0.045, gt=0, description="λ, table 3; the noise is scaled by 1/λ")
     iterations: int = Field(5, ge=1, description="k, section 5.2")
-    user_norm: float = Field(0.4, gt=0, description="p_max, section 5.2")
-    item_norm: float = Field(0.5, gt=0, description="q_max, section 5.2")
 
     objective: ClassVar[bool] = False
 
@@ -49,11 +45,6 @@ class PrivateLeastSquares(PrivateFactorization):
     def noise_factors(self, counts: NDArray[np.int64]) -> NDArray[np.float64]:
         """(rows,) what the scale of each row's noise is multiplied by: 1/(n·λ); 0 for a row that is not solved."""
         return np.where(counts > 0, 1 / (np.maximum(counts, 1) * self.regularization), 0.0)
-
-    def norms(self, side: Side) -> tuple[float, float]:
-        """(own, other) norm bounds of a side."""
-        norms = (self.user_norm, self.item_norm)
-        return norms if side == "user" else (norms[1], norms[0])
 
     def fit(self, train: Ratings, *, streams: Streams, ledger: Ledger) -> FactorModel:
         effects = self.measure_effects(train, streams, ledger)

@@ -8,7 +8,7 @@ from pydantic import Field
 from dpmf_cli.algorithms.base import EVERY_VARIANT, Cost, Shape
 from dpmf_cli.algorithms.baselines import effects_cost
 from dpmf_cli.algorithms.factorization import FactorModel
-from dpmf_cli.algorithms.private_factorization import PrivateFactorization
+from dpmf_cli.algorithms.private_factorization import NormBoundedFactorization
 from dpmf_cli.kernels.batch import batch_step
 from dpmf_cli.kernels.lanes import groups
 from dpmf_cli.kernels.perturb import perturb_items, perturb_users
@@ -23,7 +23,7 @@ SECONDS_PER_VISIT_AND_FACTOR = 8e-9
 """One rating in one group of 16 lanes, per latent factor."""
 
 
-class PrivateBatchGradientDescent(PrivateFactorization):
+class PrivateBatchGradientDescent(NormBoundedFactorization):
     """For each of k steps, with errors e clamped so that ‖e·q_i‖ + ‖e·p_u‖ ≤ C for every rating:
 
         p_u ← (1 − γλ)·p_u + γ(Σ_i e·q_i + noise),   q_i ← (1 − γλ)·q_i + γ(Σ_u e·p_u + noise),   then the norm bounds
@@ -40,8 +40,6 @@ class PrivateBatchGradientDescent(PrivateFactorization):
     learning_rate: float = Field(0.02, gt=0, le=1, description="γ, on sums of gradients")
     epochs: int = Field(5, ge=1, description="k: steps, each with ε/k")
     clip: float = Field(0.5, gt=0, description="C: what one rating may add to both gradients together")
-    user_norm: float = Field(0.4, gt=0, description="p_max")
-    item_norm: float = Field(0.5, gt=0, description="q_max")
 
     def fit(self, train: Ratings, *, streams: Streams, ledger: Ledger) -> FactorModel:
         effects = self.measure_effects(train, streams, ledger)
@@ -55,11 +53,8 @@ class PrivateBatchGradientDescent(PrivateFactorization):
             ledger=ledger,
         )
         parts = groups(len(ledger.epsilons))
-        models = [self.start(train, effects, lanes, streams) for lanes in parts]
+        models = self.start_within_norms(train, effects, parts, streams)
         users, items = np.full(train.n_users, self.learning_rate), np.full(train.n_items, self.learning_rate)
-        for factors, lanes in zip(models, parts, strict=True):
-            perturb_users(factors, None, users, self.user_norm, lanes)
-            perturb_items(factors, None, items, self.item_norm, lanes)
         for noise in steps:
             user_noise = LaneNoise(noise.unit[: train.n_users], noise.scale)
             item_noise = LaneNoise(noise.unit[train.n_users :], noise.scale)

@@ -11,10 +11,13 @@ from dpmf_cli.algorithms.budget import FactorizationBudget
 from dpmf_cli.algorithms.effects import Effects
 from dpmf_cli.algorithms.factorization import InitialFactors, initial_factors, visiting_order
 from dpmf_cli.kernels.factors import FactorLanes, factor_lanes
+from dpmf_cli.kernels.perturb import perturb_items, perturb_users
 from dpmf_cli.privacy.ledger import Ledger
 from dpmf_cli.privacy.neighbours import Neighbours
 from dpmf_cli.ratings import Ratings, Scale
 from dpmf_cli.streams import Streams
+
+Side = Literal["user", "item"]
 
 
 class PrivateFactorization(PrivateAlgorithm):
@@ -54,6 +57,28 @@ class PrivateFactorization(PrivateAlgorithm):
             users[train.user_counts == 0] = 0
             items[train.item_counts == 0] = 0
         return factor_lanes(users, items, effects.users[:, lanes], effects.items[:, lanes])
+
+
+class NormBoundedFactorization(PrivateFactorization):
+    """A factorisation whose rows are kept within L2 norms. Section 5.2."""
+
+    user_norm: float = Field(0.4, gt=0, description="p_max, section 5.2")
+    item_norm: float = Field(0.5, gt=0, description="q_max, section 5.2")
+
+    def norms(self, side: Side) -> tuple[float, float]:
+        """(own, other) norm bounds of a side."""
+        norms = (self.user_norm, self.item_norm)
+        return norms if side == "user" else (norms[1], norms[0])
+
+    def start_within_norms(
+        self, train: Ratings, effects: Effects, parts: list[slice], streams: Streams
+    ) -> list[FactorLanes]:
+        """`start` for each group of the grid, all rows projected to their norms."""
+        models = [self.start(train, effects, lanes, streams) for lanes in parts]
+        for factors, lanes in zip(models, parts, strict=True):
+            perturb_users(factors, None, np.ones(train.n_users), self.user_norm, lanes)
+            perturb_items(factors, None, np.ones(train.n_items), self.item_norm, lanes)
+        return models
 
 
 class Visits:

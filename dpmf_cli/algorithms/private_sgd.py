@@ -1,5 +1,6 @@
 """PSGD: stochastic gradient perturbation. Friedman, Berkovsky, Kaafar 2016, section 4.3, algorithms 4 and 5."""
 
+from collections.abc import Iterator
 from typing import ClassVar, Literal
 
 import numpy as np
@@ -8,13 +9,13 @@ from pydantic import Field
 from dpmf_cli.algorithms.base import BOUNDED_VARIANTS, Cost, Shape
 from dpmf_cli.algorithms.baselines import effects_cost
 from dpmf_cli.algorithms.factorization import FactorModel
-from dpmf_cli.algorithms.private_factorization import PrivateFactorization, Visits
+from dpmf_cli.algorithms.private_factorization import NormBoundedFactorization, Side, Visits
 from dpmf_cli.kernels.lanes import groups
 from dpmf_cli.kernels.perturb import perturb_items, perturb_users
 from dpmf_cli.kernels.sgd import descend_noisy_errors
 from dpmf_cli.privacy import sensitivity
 from dpmf_cli.privacy.ledger import Ledger
-from dpmf_cli.privacy.mechanisms import repeated_k_norm, repeated_laplace
+from dpmf_cli.privacy.mechanisms import LaneNoise, repeated_k_norm, repeated_laplace
 from dpmf_cli.privacy.neighbours import Mode, Neighbours
 from dpmf_cli.ratings import Ratings
 from dpmf_cli.streams import Streams
@@ -23,7 +24,7 @@ SECONDS_PER_VISIT_AND_FACTOR = 9e-9
 """One rating visited by one group of 16 lanes, per latent factor, projections included."""
 
 
-class PrivateSGD(PrivateFactorization):
+class PrivateSGD(NormBoundedFactorization):
     """Bounded, algorithm 4, for each of k passes and each rating:
 
         e = clamp(r̃_ui − p_u·q_i + Laplace(k·2B/ε), ±e_max)
@@ -48,20 +49,13 @@ class PrivateSGD(PrivateFactorization):
     )
     epochs: int = Field(5, ge=1, description="k, section 5.2")
     error_bound: float = Field(2.0, gt=0, description="e_max of algorithm 4, bounded only")
-    user_norm: float = Field(0.4, gt=0, description="p_max, section 5.2")
-    item_norm: float = Field(0.5, gt=0, description="q_max, section 5.2")
     order: Literal["user_major", "shuffled"] = "user_major"
 
     def fit(self, train: Ratings, *, streams: Streams, ledger: Ledger) -> FactorModel:
         effects = self.measure_effects(train, streams, ledger)
         parts = groups(len(ledger.epsilons))
-        models = [self.start(train, effects, lanes, streams) for lanes in parts]
+        models = self.start_within_norms(train, effects, parts, streams)
         visits = Visits(train, self.order, streams)
-        everybody, everything = np.ones(train.n_users), np.ones(train.n_items)
-        for factors, lanes in zip(models, parts, strict=True):
-            perturb_users(factors, None, everybody, self.user_norm, lanes)
-            perturb_items(factors, None, everything, self.item_norm, lanes)
-
         if self.neighbours is Neighbours.BOUNDED:
             errors = repeated_laplace(
                 "errors",
@@ -93,6 +87,7 @@ class PrivateSGD(PrivateFactorization):
 
         noises = [self._vector_noise(side, train, streams, ledger) for side in ("user", "item")]
         silence = np.zeros(len(train), np.float32)
+        everybody, everything = np.ones(train.n_users), np.ones(train.n_items)
         for user_noise, item_noise in zip(*noises, strict=True):
             for factors, lanes in zip(models, parts, strict=True):
                 descend_noisy_errors(
@@ -113,10 +108,11 @@ class PrivateSGD(PrivateFactorization):
                 perturb_items(factors, item_noise, everything, self.item_norm, lanes)
         return FactorModel(models)
 
-    def _vector_noise(self, side: Literal["user", "item"], train: Ratings, streams: Streams, ledger: Ledger):  # type: ignore[no-untyped-def]
+    def _vector_noise(
+        self, side: Side, train: Ratings, streams: Streams, ledger: Ledger
+    ) -> Iterator[LaneNoise]:
         """K-norm noise for the vectors of one side after each pass: algorithm 5, lines 1-2 and 10-16."""
-        norms = (self.user_norm, self.item_norm)
-        own, other = norms if side == "user" else reversed(norms)
+        own, other = self.norms(side)
         rows = train.n_users if side == "user" else train.n_items
         return repeated_k_norm(
             f"{side} factors",

@@ -13,11 +13,6 @@ class Neighbours(StrEnum):
     BOUNDED = "bounded"
     UNBOUNDED = "unbounded"
 
-    @property
-    def protects(self) -> str:
-        """What an adversary cannot tell, in words for a table."""
-        return {"bounded": "rating value", "unbounded": "rating presence"}[self.value]
-
 
 class Mode(StrEnum):
     """`PUBLISHED`: what the paper ran, errors included. `CORRECTED`: calibrated so that ε is provable."""
