@@ -76,7 +76,8 @@ def execute(task: Task, train: Ratings, test: Ratings) -> TaskResult:
     """Fits the task's algorithm on the training ratings and measures it on the test ratings."""
     algorithm = task.algorithm
     mode = algorithm.mode if isinstance(algorithm, PrivateAlgorithm) else Mode.CORRECTED
-    ledger = Ledger(task.epsilons, mode)
+    delta = algorithm.spends_delta if isinstance(algorithm, PrivateAlgorithm) else 0.0
+    ledger = Ledger(task.epsilons, mode, delta)
     model = algorithm.fit(train, streams=task.streams, ledger=ledger)
     predictions = model.predict(test.users, test.items)
     if algorithm.clip_predictions:

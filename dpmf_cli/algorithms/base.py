@@ -136,6 +136,20 @@ class PrivateAlgorithm(Algorithm):
             )
         return self
 
+    @property
+    def spends_delta(self) -> float:
+        """The δ of the (ε, δ) that the ledger speaks of; 0 where every step is pure ε-DP."""
+        return 0.0
+
+    def epsilon_of(self, theta: float) -> float:
+        """The total ε that θ stands for: McSherry and Mironov 2009, section 5, scale the noise of measurement i to
+        Δ_i/θ_i with Σθ_i = θ. For Laplace noise that is ε itself."""
+        return theta
+
+    def theta_of(self, epsilon: float) -> float:
+        """The inverse of `epsilon_of`."""
+        return epsilon
+
     def averages(self, train: Ratings, budget: EffectsBudget, streams: Streams, ledger: Ledger) -> Effects:
         """The averages under this entry's neighbours and mode."""
         return private_effects(
