@@ -1,5 +1,6 @@
 """What every algorithm is: a frozen, validated set of parameters that can be fitted for a grid of ε."""
 
+import math
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from typing import Annotated, Any, ClassVar, Protocol, Self
@@ -30,13 +31,26 @@ Label = Annotated[str, Field(min_length=1, max_length=80, pattern=r"^[^\x00-\x1f
 """Printable text in one line."""
 
 
+UNEVENNESS = 2.5
+"""Σ c_u² over what it would be if all users had as many ratings: 1.9 in ML-100K, 2.4 in ML-1M, 3.1 in a sample of
+Netflix."""
+
+
 @dataclass(frozen=True)
 class Shape:
-    """The size of a training set."""
+    """The size of a training set.
+
+    squares   Σ c_u² over its users, c_u being the number of ratings of one; estimated where it is not given
+    """
 
     users: int
     items: int
     ratings: int
+    squares: float = math.nan
+
+    def __post_init__(self) -> None:
+        if math.isnan(self.squares):
+            object.__setattr__(self, "squares", UNEVENNESS * self.ratings**2 / self.users)
 
 
 @dataclass(frozen=True)
@@ -45,6 +59,10 @@ class Cost:
 
     seconds: float
     bytes: float
+
+    def __add__(self, other: "Cost") -> "Cost":
+        """Of both, one after the other, with what each holds kept."""
+        return Cost(self.seconds + other.seconds, self.bytes + other.bytes)
 
 
 class Algorithm(StrictModel, ABC):
@@ -107,15 +125,19 @@ class Algorithm(StrictModel, ABC):
         """What one fit for `grid` values of ε takes, within a factor of about 2."""
 
 
-BOUNDED_VARIANTS = frozenset({(Neighbours.BOUNDED, Mode.PUBLISHED), (Neighbours.BOUNDED, Mode.CORRECTED)})
-EVERY_VARIANT = frozenset((neighbours, mode) for neighbours in Neighbours for mode in Mode)
+Variants = frozenset[tuple[Neighbours, Mode]]
+
+
+def in_both_modes(*kinds: Neighbours) -> Variants:
+    """The variants of an algorithm that hides each of `kinds`, as published and corrected."""
+    return frozenset((neighbours, mode) for neighbours in kinds for mode in Mode)
 
 
 class PrivateAlgorithm(Algorithm):
     """An algorithm that spends ε. `variants` lists the (neighbours, mode) pairs that it offers."""
 
     private: ClassVar[bool] = True
-    variants: ClassVar[frozenset[tuple[Neighbours, Mode]]]
+    variants: ClassVar[Variants]
 
     neighbours: Neighbours = Neighbours.BOUNDED
     mode: Mode = Mode.PUBLISHED

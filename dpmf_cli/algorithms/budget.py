@@ -12,21 +12,30 @@ from dpmf_cli.algorithms.effects import EffectsBudget
 from dpmf_cli.models import StrictModel
 
 
-class AveragesBudget(StrictModel):
-    """Fractions of ε for the averages alone (private global effects)."""
-
-    global_averages: float = Field(gt=0, lt=1, description="both global averages together")
-    item_averages: float = Field(gt=0, lt=1)
-    user_averages: float = Field(gt=0, lt=1)
+class Fractions(StrictModel):
+    """Fractions of ε (or of θ) that sum to 1."""
 
     @model_validator(mode="after")
     def _sum_to_one(self) -> Self:
-        total = math.fsum(getattr(self, name) for name in type(self).model_fields)
+        total = math.fsum(self.fractions.values())
         if abs(total - 1) > 1e-9:
             raise PydanticCustomError(
                 "budget_sum", "the fractions sum to {total}, not 1", {"total": float(f"{total:.6g}")}
             )
         return self
+
+    @property
+    def fractions(self) -> dict[str, float]:
+        """By the name of the part."""
+        return {name: getattr(self, name) for name in type(self).model_fields}
+
+
+class AveragesBudget(Fractions):
+    """Fractions of ε for the averages alone (private global effects)."""
+
+    global_averages: float = Field(gt=0, lt=1, description="both global averages together")
+    item_averages: float = Field(gt=0, lt=1)
+    user_averages: float = Field(gt=0, lt=1)
 
     def for_effects(self, epsilons: NDArray[np.float64]) -> EffectsBudget:
         """(E,) each: the ε of the averages, given the total ε."""

@@ -5,7 +5,7 @@ from typing import ClassVar, Literal
 import numpy as np
 from pydantic import Field
 
-from dpmf_cli.algorithms.base import EVERY_VARIANT, Cost, Shape
+from dpmf_cli.algorithms.base import Cost, Shape, Variants, in_both_modes
 from dpmf_cli.algorithms.baselines import effects_cost
 from dpmf_cli.algorithms.effects import Effects
 from dpmf_cli.algorithms.factorization import FactorModel
@@ -16,7 +16,7 @@ from dpmf_cli.kernels.survivors import descend_survivors
 from dpmf_cli.privacy import sensitivity
 from dpmf_cli.privacy.ledger import Ledger
 from dpmf_cli.privacy.mechanisms import keyed_laplace, laplace
-from dpmf_cli.privacy.neighbours import Mode, Neighbours
+from dpmf_cli.privacy.neighbours import Neighbours
 from dpmf_cli.ratings import Ratings
 from dpmf_cli.streams import Streams
 
@@ -41,7 +41,7 @@ class InputPerturbationSGD(PrivateFactorization):
     """
 
     title: ClassVar[str] = "ISGD"
-    variants: ClassVar[frozenset[tuple[Neighbours, Mode]]] = EVERY_VARIANT
+    variants: ClassVar[Variants] = in_both_modes(Neighbours.BOUNDED, Neighbours.UNBOUNDED)
 
     algorithm: Literal["isgd"]
     learning_rate: float = Field(

@@ -7,7 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 from pydantic import Field
 
-from dpmf_cli.algorithms.base import BOUNDED_VARIANTS, EVERY_VARIANT, Cost, Shape
+from dpmf_cli.algorithms.base import Cost, Shape, Variants, in_both_modes
 from dpmf_cli.algorithms.baselines import effects_cost
 from dpmf_cli.algorithms.factorization import FactorModel
 from dpmf_cli.algorithms.private_factorization import NormBoundedFactorization, Side
@@ -109,7 +109,7 @@ class PrivateALS(PrivateLeastSquares):
     """
 
     title: ClassVar[str] = "PALS"
-    variants: ClassVar[frozenset[tuple[Neighbours, Mode]]] = EVERY_VARIANT
+    variants: ClassVar[Variants] = in_both_modes(Neighbours.BOUNDED, Neighbours.UNBOUNDED)
 
     algorithm: Literal["pals"]
     ridge: float = Field(10.0, gt=0, description="weight of ‖p‖² in unbounded corrected mode, instead of n·λ")
@@ -159,7 +159,7 @@ class ObjectivePrivateALS(PrivateLeastSquares):
     """
 
     title: ClassVar[str] = "PALS, objective"
-    variants: ClassVar[frozenset[tuple[Neighbours, Mode]]] = BOUNDED_VARIANTS
+    variants: ClassVar[Variants] = in_both_modes(Neighbours.BOUNDED)
     objective: ClassVar[bool] = True
 
     algorithm: Literal["pals_objective"]

@@ -5,7 +5,7 @@ from typing import ClassVar, Literal
 import numpy as np
 from pydantic import Field
 
-from dpmf_cli.algorithms.base import EVERY_VARIANT, Cost, Shape
+from dpmf_cli.algorithms.base import Cost, Shape, Variants, in_both_modes
 from dpmf_cli.algorithms.baselines import effects_cost
 from dpmf_cli.algorithms.factorization import FactorModel
 from dpmf_cli.algorithms.private_factorization import NormBoundedFactorization
@@ -15,7 +15,7 @@ from dpmf_cli.kernels.perturb import perturb_items, perturb_users
 from dpmf_cli.privacy import sensitivity
 from dpmf_cli.privacy.ledger import Ledger
 from dpmf_cli.privacy.mechanisms import LaneNoise, repeated_k_norm
-from dpmf_cli.privacy.neighbours import Mode, Neighbours
+from dpmf_cli.privacy.neighbours import Neighbours
 from dpmf_cli.ratings import Ratings
 from dpmf_cli.streams import Streams
 
@@ -34,7 +34,7 @@ class PrivateBatchGradientDescent(NormBoundedFactorization):
     """
 
     title: ClassVar[str] = "PBGD"
-    variants: ClassVar[frozenset[tuple[Neighbours, Mode]]] = EVERY_VARIANT
+    variants: ClassVar[Variants] = in_both_modes(Neighbours.BOUNDED, Neighbours.UNBOUNDED)
 
     algorithm: Literal["pbgd"]
     learning_rate: float = Field(0.02, gt=0, le=1, description="γ, on sums of gradients")

@@ -2,11 +2,11 @@
 
 from typing import ClassVar, Literal
 
-from dpmf_cli.algorithms.base import EVERY_VARIANT, Cost, PrivateAlgorithm, Shape
+from dpmf_cli.algorithms.base import Cost, PrivateAlgorithm, Shape, Variants, in_both_modes
 from dpmf_cli.algorithms.baselines import EffectsModel, effects_cost
 from dpmf_cli.algorithms.budget import AveragesBudget
 from dpmf_cli.privacy.ledger import Ledger
-from dpmf_cli.privacy.neighbours import Mode, Neighbours
+from dpmf_cli.privacy.neighbours import Neighbours
 from dpmf_cli.ratings import Ratings
 from dpmf_cli.streams import Streams
 
@@ -19,7 +19,7 @@ class PrivateGlobalEffects(PrivateAlgorithm):
     """
 
     title: ClassVar[str] = "PGE"
-    variants: ClassVar[frozenset[tuple[Neighbours, Mode]]] = EVERY_VARIANT
+    variants: ClassVar[Variants] = in_both_modes(Neighbours.BOUNDED, Neighbours.UNBOUNDED)
 
     algorithm: Literal["pge"]
     budget: AveragesBudget = AveragesBudget(global_averages=0.02, item_averages=0.54, user_averages=0.44)

@@ -6,7 +6,7 @@ from typing import ClassVar, Literal
 import numpy as np
 from pydantic import Field
 
-from dpmf_cli.algorithms.base import BOUNDED_VARIANTS, Cost, Shape
+from dpmf_cli.algorithms.base import Cost, Shape, Variants, in_both_modes
 from dpmf_cli.algorithms.baselines import effects_cost
 from dpmf_cli.algorithms.factorization import FactorModel
 from dpmf_cli.algorithms.private_factorization import NormBoundedFactorization, Side, Visits
@@ -39,7 +39,7 @@ class PrivateSGD(NormBoundedFactorization):
     """
 
     title: ClassVar[str] = "PSGD"
-    variants: ClassVar[frozenset[tuple[Neighbours, Mode]]] = BOUNDED_VARIANTS | {
+    variants: ClassVar[Variants] = in_both_modes(Neighbours.BOUNDED) | {
         (Neighbours.UNBOUNDED, Mode.PUBLISHED)
     }
 

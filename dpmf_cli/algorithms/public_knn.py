@@ -7,22 +7,16 @@ import numpy as np
 from numpy.typing import NDArray
 from pydantic import Field
 
-from dpmf_cli.algorithms.base import EVERY_VARIANT, Cost, PrivateAlgorithm, Shape
+from dpmf_cli.algorithms.base import Cost, PrivateAlgorithm, Shape, Variants, in_both_modes
 from dpmf_cli.algorithms.baselines import effects_cost
 from dpmf_cli.algorithms.budget import AveragesBudget
+from dpmf_cli.algorithms.covariance_cost import ASKED, covariance_cost, neighbours_cost
 from dpmf_cli.algorithms.effects import Effects
-from dpmf_cli.algorithms.private_knn import (
-    ASKED,
-    SECONDS_PER_CANDIDATE,
-    SECONDS_PER_PRODUCT,
-    SPREAD,
-    own_residuals,
-    user_weights,
-)
-from dpmf_cli.kernels.covariance import Raters, triangle_size, weighted_products
+from dpmf_cli.algorithms.item_covariance import inverse_counts, own_residuals
+from dpmf_cli.kernels.covariance import Raters, weighted_products
 from dpmf_cli.kernels.neighbours import nearest
 from dpmf_cli.privacy.ledger import Ledger
-from dpmf_cli.privacy.neighbours import Mode, Neighbours
+from dpmf_cli.privacy.neighbours import Neighbours
 from dpmf_cli.ratings import Ratings
 from dpmf_cli.streams import Streams
 
@@ -40,7 +34,7 @@ class PublicKNN(PrivateAlgorithm):
     """
 
     title: ClassVar[str] = "kNN, fixed covariance"
-    variants: ClassVar[frozenset[tuple[Neighbours, Mode]]] = EVERY_VARIANT
+    variants: ClassVar[Variants] = in_both_modes(Neighbours.BOUNDED, Neighbours.UNBOUNDED)
     joint: ClassVar[bool] = True
 
     algorithm: Literal["public_knn"]
@@ -52,44 +46,54 @@ class PublicKNN(PrivateAlgorithm):
 
     def fit(self, train: Ratings, *, streams: Streams, ledger: Ledger) -> "FixedCovarianceModel":
         effects = self.averages(train, self.budget.for_effects(ledger.epsilons), streams, ledger)
-        return FixedCovarianceModel(self, train, effects)
+        bounded = self.neighbours is Neighbours.BOUNDED
+        return FixedCovarianceModel(
+            train, effects, self.variance + self.ridge, self.covariance, self.k if bounded else None
+        )
 
     def cost(self, shape: Shape, grid: int) -> Cost:
-        averages, asked = effects_cost(shape, grid), ASKED * shape.ratings
-        seconds, size = averages.seconds + 5e-9 * grid * (shape.ratings + self.k * asked), averages.bytes
-        if self.neighbours is Neighbours.BOUNDED:
-            spread = SPREAD * shape.ratings / shape.users
-            seconds += spread * (SECONDS_PER_PRODUCT / 2 * shape.ratings + SECONDS_PER_CANDIDATE * asked)
-            size += 4.0 * triangle_size(shape.items)
-        return Cost(seconds, size + (40 + ASKED * 8 * (3 * self.k + grid)) * shape.ratings)
+        sums = Cost(5e-9 * grid * (1 + self.k * ASKED) * shape.ratings, 40.0 * shape.ratings)
+        cost = effects_cost(shape, grid) + sums
+        if self.neighbours is not Neighbours.BOUNDED:
+            return cost
+        search = neighbours_cost(shape, 0, self.k, searches=1)
+        return cost + covariance_cost(shape, 0, private_weights=False) + search
 
 
 @dataclass(frozen=True)
 class FixedCovarianceModel:
-    """What a fit of `PublicKNN` measured: averages."""
+    """Averages, and a covariance of `own` on the diagonal (ridge included) and `common` elsewhere, in units of B².
 
-    settings: PublicKNN
+    nearest  how many of the user's ratings are used, by public Wgt; None for all
+    """
+
     train: Ratings
     effects: Effects
+    own: float
+    common: float
+    nearest: int | None = None
 
     def predict(self, users: NDArray[np.int32], items: NDArray[np.int32]) -> NDArray[np.float64]:
         out = np.asarray(self.effects.items[items] + self.effects.users[users])
-        settings = self.settings
-        sums = self._sums_of_nearest if settings.neighbours is Neighbours.BOUNDED else self._sums_of_others
-        counts, totals = sums(users, items)
-        spread = settings.variance + settings.ridge + (counts - 1) * settings.covariance
+        if self.nearest is None:
+            counts, totals = self._sums_of_others(users, items)
+        else:
+            counts, totals = self._sums_of_nearest(users, items, self.nearest)
+        spread = self.own + (counts - 1) * self.common
         # `spread` is positive for m = 0 too unless c is the larger part of it; a sum of nothing is 0 anyway.
-        weight = np.where(counts > 0, settings.covariance / np.where(counts > 0, spread, 1.0), 0.0)
+        weight = np.where(counts > 0, self.common / np.where(counts > 0, spread, 1.0), 0.0)
         return np.asarray(out + weight[:, None] * totals)
 
     def _sums_of_nearest(
-        self, users: NDArray[np.int32], items: NDArray[np.int32]
+        self, users: NDArray[np.int32], items: NDArray[np.int32], k: int
     ) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
         """(n,) how many neighbours each pair has, (n, E) the sum of their residuals."""
         train = self.train
         everywhere = np.ones(len(train), np.float32)
-        similarity = weighted_products(train, Raters.of(train), everywhere, user_weights(train))
-        found = nearest(train, users, items, similarity, self.settings.k)
+        similarity = weighted_products(
+            train, Raters.of(train), everywhere, inverse_counts(train).astype(np.float32)
+        )
+        found = nearest(train, users, items, similarity, k)
         totals = np.empty((len(users), self.effects.users.shape[1]))
         for lane in range(totals.shape[1]):
             # Place −1, where the user has fewer than k, is the 0 behind the last residual.

@@ -4,8 +4,10 @@ from dpmf_cli.algorithms.alternating_least_squares import AlternatingLeastSquare
 from dpmf_cli.algorithms.base import Algorithm, PrivateAlgorithm
 from dpmf_cli.algorithms.baselines import GlobalAverage, GlobalEffects, ItemAverage
 from dpmf_cli.algorithms.input_perturbation import InputPerturbationSGD
+from dpmf_cli.algorithms.own_mean_predictors import AveragesAndOwnMean, OwnMeanFixedCovariance
 from dpmf_cli.algorithms.private_als import ObjectivePrivateALS, PrivateALS
 from dpmf_cli.algorithms.private_batch_gradient import PrivateBatchGradientDescent
+from dpmf_cli.algorithms.private_covariance import CovarianceKNN, CovarianceSVD
 from dpmf_cli.algorithms.private_global_effects import PrivateGlobalEffects
 from dpmf_cli.algorithms.private_knn import PrivateKNN
 from dpmf_cli.algorithms.private_sgd import PrivateSGD
@@ -27,4 +29,8 @@ PRIVATE: dict[str, type[PrivateAlgorithm]] = {
     "pbgd": PrivateBatchGradientDescent,
     "pknn": PrivateKNN,
     "public_knn": PublicKNN,
+    "mm_knn": CovarianceKNN,
+    "mm_svd": CovarianceSVD,
+    "mm_averages": AveragesAndOwnMean,
+    "mm_public": OwnMeanFixedCovariance,
 }

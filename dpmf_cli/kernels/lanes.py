@@ -14,6 +14,8 @@ intrinsics below, as if it were a number:
 tuple whose length is the width (its *type* carries the width, so that one kernel source serves all widths
 and numba's on-disk cache can tell them apart).
 
+Kernels of linear algebra, which have no grid, use lanes of float64 too (`doubles`), for sums that need its digits.
+
 Every operation here is one IEEE operation a lane: a fused multiply-add where `fma` is written and nothing
 reassociated (no fast-math). So a lane's result does not depend on the width, on its neighbours in the
 vector, or on the CPU; a grid can be split, padded or refined without changing any result.
@@ -50,31 +52,36 @@ def pad(values: np.ndarray, width: int) -> np.ndarray:
 
 
 class Lanes(types.Type):
-    """The numba type of a vector of `width` float32 lanes."""
+    """The numba type of a vector of `width` lanes, each a float32 or a float64."""
 
-    def __init__(self, width: int) -> None:
-        self.width = width
-        super().__init__(name=f"Lanes({width})")
+    def __init__(self, width: int, bits: int = 32) -> None:
+        self.width, self.bits = width, bits
+        super().__init__(name=f"Lanes({width}, {bits})")
 
 
 @register_model(Lanes)
 class _LanesModel(models.PrimitiveModel):
     def __init__(self, manager, lanes):
-        super().__init__(manager, lanes, ir.VectorType(ir.FloatType(), lanes.width))
+        super().__init__(manager, lanes, _vector(lanes))
 
 
 def _vector(lanes: Lanes) -> ir.VectorType:
-    return ir.VectorType(ir.FloatType(), lanes.width)
+    return ir.VectorType(ir.FloatType() if lanes.bits == 32 else ir.DoubleType(), lanes.width)
+
+
+def _number(lanes: Lanes) -> types.Float:
+    """The numba type of one lane."""
+    return types.float32 if lanes.bits == 32 else types.float64
 
 
 def _pointer(context: Any, builder: Any, array_type: Any, array: Any, at: Any, lanes: Lanes) -> Any:
-    """The address of element `at` of a flat float32 array, as a pointer to a vector."""
+    """The address of element `at` of a flat array of such numbers as a lane holds, as a pointer to a vector."""
     data = context.make_array(array_type)(context, builder, value=array).data
     return builder.bitcast(builder.gep(data, [at]), _vector(lanes).as_pointer())
 
 
-def _is_flat_float32(array: Any) -> bool:
-    return isinstance(array, types.Array) and array.ndim == 1 and array.dtype == types.float32
+def _is_flat(array: Any, lanes: Lanes) -> bool:
+    return isinstance(array, types.Array) and array.ndim == 1 and array.dtype == _number(lanes)
 
 
 @intrinsic
@@ -89,13 +96,24 @@ def zeros(typingctx, width_of):
 
 
 @intrinsic
+def doubles(typingctx, width_of):
+    """The zero vector of as many float64 lanes as the tuple `width_of` has elements."""
+    lanes = Lanes(len(width_of), 64)
+
+    def codegen(context, builder, signature, arguments):
+        return ir.Constant(_vector(lanes), [0.0] * lanes.width)
+
+    return lanes(width_of), codegen
+
+
+@intrinsic
 def splat(typingctx, number, like):
-    """The vector whose lanes all hold the float32 `number`."""
+    """The vector whose lanes all hold `number`."""
 
     def codegen(context, builder, signature, arguments):
         vector, i32 = _vector(like), ir.IntType(32)
         undefined = ir.Constant(vector, ir.Undefined)
-        value = context.cast(builder, arguments[0], signature.args[0], types.float32)
+        value = context.cast(builder, arguments[0], signature.args[0], _number(like))
         first = builder.insert_element(undefined, value, ir.Constant(i32, 0))
         everywhere = ir.Constant(ir.VectorType(i32, like.width), [0] * like.width)
         return builder.shuffle_vector(first, undefined, everywhere)
@@ -105,13 +123,13 @@ def splat(typingctx, number, like):
 
 @intrinsic
 def load(typingctx, array, at, like):
-    """The vector at elements [at, at + width) of a flat float32 array. Nothing checks the bounds."""
-    if not _is_flat_float32(array):
+    """The vector at elements [at, at + width) of a flat array. Nothing checks the bounds."""
+    if not _is_flat(array, like):
         return None
 
     def codegen(context, builder, signature, arguments):
         value = builder.load(_pointer(context, builder, array, arguments[0], arguments[1], like))
-        value.align = 4
+        value.align = like.bits // 8
         return value
 
     return like(array, types.int64, like), codegen
@@ -119,13 +137,13 @@ def load(typingctx, array, at, like):
 
 @intrinsic
 def store(typingctx, array, at, vector):
-    """Writes a vector to elements [at, at + width) of a flat float32 array. Nothing checks the bounds."""
-    if not _is_flat_float32(array):
+    """Writes a vector to elements [at, at + width) of a flat array. Nothing checks the bounds."""
+    if not _is_flat(array, vector):
         return None
 
     def codegen(context, builder, signature, arguments):
         pointer = _pointer(context, builder, array, arguments[0], arguments[1], vector)
-        builder.store(arguments[2], pointer).align = 4
+        builder.store(arguments[2], pointer).align = vector.bits // 8
         return context.get_dummy_value()
 
     return types.void(array, types.int64, vector), codegen
@@ -154,7 +172,7 @@ def fma(typingctx, a, b, c):
     def codegen(context, builder, signature, arguments):
         vector = _vector(a)
         kind = ir.FunctionType(vector, [vector, vector, vector])
-        function = cgutils.get_or_insert_function(builder.module, kind, f"llvm.fma.v{a.width}f32")
+        function = cgutils.get_or_insert_function(builder.module, kind, f"llvm.fma.v{a.width}f{a.bits}")
         return builder.call(function, arguments)
 
     return a(a, a, a), codegen
@@ -207,10 +225,37 @@ def sqrt(typingctx, a):
     def codegen(context, builder, signature, arguments):
         vector = _vector(a)
         kind = ir.FunctionType(vector, [vector])
-        function = cgutils.get_or_insert_function(builder.module, kind, f"llvm.sqrt.v{a.width}f32")
+        function = cgutils.get_or_insert_function(builder.module, kind, f"llvm.sqrt.v{a.width}f{a.bits}")
         return builder.call(function, arguments)
 
     return a(a), codegen
+
+
+@intrinsic
+def widen(typingctx, a):
+    """The float32 lanes of `a` as float64 lanes."""
+    wide = Lanes(a.width, 64)
+
+    def codegen(context, builder, signature, arguments):
+        return builder.fpext(arguments[0], _vector(wide))
+
+    return wide(a), codegen
+
+
+@intrinsic
+def total(typingctx, a):
+    """The sum of the lanes, a float64, one added after the other."""
+
+    def codegen(context, builder, signature, arguments):
+        out = ir.Constant(ir.DoubleType(), 0.0)
+        for lane in range(a.width):
+            value = builder.extract_element(arguments[0], ir.Constant(ir.IntType(32), lane))
+            if a.bits == 32:
+                value = builder.fpext(value, ir.DoubleType())
+            out = builder.fadd(out, value)
+        return out
+
+    return types.float64(a), codegen
 
 
 @intrinsic

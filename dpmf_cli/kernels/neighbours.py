@@ -9,10 +9,15 @@ from numba import njit
 from numpy.typing import NDArray
 
 from dpmf_cli.kernels.covariance import place
+from dpmf_cli.kernels.lanes import add, below, div, doubles, load, mul, splat, sqrt, store, sub
 from dpmf_cli.ratings import Ratings
 
 LEAST_PIVOT = 0.1
 """A neighbour is left out where less than this part of its variance is its own, given the nearer neighbours."""
+ITEMS_AT_ONCE = 16
+"""Items whose rows of the similarities are read together: as many float32 as a cache line has."""
+LANES = (0,) * 8
+"""Predictions that are solved side by side."""
 
 
 def nearest(
@@ -28,13 +33,17 @@ def nearest(
     up where the user has fewer than k.
     """
     by_item = np.argsort(items, kind="stable")
+    rank = np.empty(ratings.n_items, np.int64)
+    rank[np.argsort(-ratings.item_counts, kind="stable")] = np.arange(ratings.n_items)
+    popular_first = _popular_first(ratings.users, ratings.items, ratings.user_starts, rank)
     found = np.full((len(users), k), -1, np.int64)
     _nearest(
         users,
         items,
         by_item,
         ratings.user_starts,
-        ratings.items,
+        popular_first,
+        ratings.items[popular_first],
         similarity,
         np.int64(ratings.n_items),
         found,
@@ -43,25 +52,90 @@ def nearest(
 
 
 @njit(cache=True)
-def _nearest(users, items, by_item, user_starts, rated, similarity, n_items, found):
-    k = found.shape[1]
-    best, row, held = np.empty(k, np.float32), np.empty(n_items, np.float32), np.int64(-1)
-    for x in by_item:
-        i, places, count = np.int64(items[x]), found[x], 0
-        if i != held:
-            for j in range(n_items):
-                row[j] = similarity[place(i, j, n_items)]
-            held = i
-        for y in range(user_starts[users[x]], user_starts[users[x] + 1]):
-            value = row[rated[y]]
-            if rated[y] == i or (count == k and value <= best[k - 1]):
-                continue
-            at = min(count, k - 1)
-            count = at + 1
-            while at > 0 and value > best[at - 1]:
-                best[at], places[at] = best[at - 1], places[at - 1]
-                at -= 1
-            best[at], places[at] = value, y
+def _popular_first(users, items, user_starts, rank):
+    """The places of each user's ratings, the item of least rank first: two counting sorts.
+
+    Most neighbours are popular items, so that what is seen later is mostly refused by one comparison. The order in
+    which ratings are seen does not change which are found.
+    """
+    ends = np.zeros(len(rank) + 1, np.int64)
+    for item in items:
+        ends[rank[item] + 1] += 1
+    ends = np.cumsum(ends)
+    by_rank, out = np.empty(len(items), np.int32), np.empty(len(items), np.int32)
+    for y in range(len(items)):
+        at = rank[items[y]]
+        by_rank[ends[at]] = y
+        ends[at] += 1
+    ends = user_starts.copy()
+    for y in by_rank:
+        out[ends[users[y]]] = y
+        ends[users[y]] += 1
+    return out
+
+
+@njit(cache=True)
+def _nearest(users, items, by_item, user_starts, order, rated, similarity, n_items, found):
+    """`order`, `rated`: each user's ratings in the order to look at them, and their items."""
+    k, first = found.shape[1], 0
+    best, rows = np.empty(k, np.float32), np.empty((ITEMS_AT_ONCE, n_items), np.float32)
+    asked = np.empty(ITEMS_AT_ONCE, np.int64)
+    while first < len(by_item):
+        count, end = 0, first
+        while end < len(by_item):
+            i = np.int64(items[by_item[end]])
+            if count == 0 or i != asked[count - 1]:
+                if count == ITEMS_AT_ONCE:
+                    break
+                asked[count] = i
+                count += 1
+            end += 1
+        _unpack(similarity, n_items, asked[:count], rows)
+        at = 0
+        for x in by_item[first:end]:
+            if items[x] != asked[at]:
+                at += 1
+            user = users[x]
+            begin, stop = user_starts[user], user_starts[user + 1]
+            _select(rows[at], asked[at], order[begin:stop], rated[begin:stop], best, found[x])
+        first = end
+
+
+@njit(cache=True)
+def _unpack(triangle, n_items, asked, rows):
+    """The rows of the symmetric matrix of the items `asked`, ascending. The part of them that lies in columns of the
+    triangle is read for all at once: neighbours of a column share their cache lines."""
+    for j in range(asked[-1]):
+        row = place(j, j, n_items) - j
+        for at in range(len(asked)):
+            if asked[at] > j:
+                rows[at, j] = triangle[row + asked[at]]
+    for at in range(len(asked)):
+        i = asked[at]
+        row = place(i, i, n_items) - i
+        for j in range(i, n_items):
+            rows[at, j] = triangle[row + j]
+
+
+@njit(cache=True)
+def _select(similarities, i, order, rated, best, places):
+    """places (k,) ← the k of `order` with the greatest similarities, by insertion; `best` holds these."""
+    k, count, least = len(places), 0, np.float32(-np.inf)
+    for y in range(len(order)):
+        value = similarities[rated[y]]
+        if value < least or rated[y] == i:
+            continue
+        rating = order[y]
+        if count == k and value == least and rating > places[k - 1]:
+            continue
+        at = min(count, k - 1)
+        count = at + 1
+        while at > 0 and (value > best[at - 1] or (value == best[at - 1] and rating < places[at - 1])):
+            best[at], places[at] = best[at - 1], places[at - 1]
+            at -= 1
+        best[at], places[at] = value, rating
+        if count == k:
+            least = best[k - 1]
 
 
 def interpolate(
@@ -83,43 +157,82 @@ def interpolate(
     """
     return np.asarray(
         _interpolate(
-            items, neighbours, ratings.items, residuals, covariance, np.int64(ratings.n_items), ridge
+            items, neighbours, ratings.items, residuals, covariance, np.int64(ratings.n_items), ridge, LANES
         )
     )
 
 
 @njit(cache=True)
-def _interpolate(items, neighbours, rated, residuals, covariance, n_items, ridge):
+def _interpolate(items, neighbours, rated, residuals, covariance, n_items, ridge, width_of):
+    """As many predictions as there are lanes at a time, each with the arithmetic that it would have alone.
+
+    Row a of `system` holds A_ab for b ≥ a and then b_a, and becomes that of the factor U, A = Uᵀ·U, and U⁻ᵀ·b. In the
+    lanes where a neighbour is left out its row is 0, and 1 on the diagonal.
+    """
     n, k = neighbours.shape
-    out = np.zeros(n)
-    lower, solution, kept_residuals = np.empty((k, k)), np.empty(k), np.empty(k)
-    kept = np.empty(k, np.int64)
-    for x in range(n):
-        i, count = np.int64(items[x]), 0
-        for y in neighbours[x]:
-            if y < 0:
-                break
-            j = np.int64(rated[y])
-            own = np.float64(covariance[place(j, j, n_items)]) + ridge
-            pivot, target = own, np.float64(covariance[place(i, j, n_items)])
+    w, like = len(width_of), doubles(width_of)
+    one, row = splat(1.0, like), (k + 1) * w
+    system, weights, out = np.empty(k * row), np.empty(k * w), np.empty(n)
+    limits, own, sums = np.empty(k * w), np.empty(k * w), np.empty(w)
+    for first in range(0, n, w):
+        last = min(first + w, n)
+        count = 0
+        for x in range(first, last):
+            count = max(count, (neighbours[x] >= 0).sum())
+        for lane in range(w):
+            x = min(first + lane, n - 1)
+            _fetch(items[x], neighbours[x], count, rated, covariance, n_items, ridge, system, limits, lane, w)
             for a in range(count):
-                entry = np.float64(covariance[place(j, kept[a], n_items)])
-                for b in range(a):
-                    entry -= lower[count, b] * lower[a, b]
-                entry /= lower[a, a]
-                lower[count, a] = entry
-                pivot -= entry * entry
-                target -= entry * solution[a]
-            if pivot <= max(LEAST_PIVOT * own, 0.0):
-                continue
-            lower[count, count] = np.sqrt(pivot)
-            solution[count] = target / lower[count, count]
-            kept[count], kept_residuals[count] = j, residuals[y]
-            count += 1
+                own[a * w + lane] = residuals[neighbours[x, a]] if neighbours[x, a] >= 0 else 0.0
+        for a in range(count):
+            pivot, limit = _eliminated(system, a, a, row, like, w), load(limits, a * w, like)
+            root = below(limit, pivot, sqrt(pivot), one)
+            store(system, a * row + a * w, root)
+            for b in range(a + 1, count + 1):
+                b = b if b < count else k
+                value = div(_eliminated(system, a, b, row, like, w), root)
+                store(system, a * row + b * w, below(limit, pivot, value, like))
+        total = like
         for a in range(count - 1, -1, -1):
-            weight = solution[a]
+            weight = load(system, a * row + k * w, like)
             for b in range(a + 1, count):
-                weight -= lower[b, a] * solution[b]
-            solution[a] = weight / lower[a, a]
-            out[x] += solution[a] * kept_residuals[a]
+                weight = sub(weight, mul(load(system, a * row + b * w, like), load(weights, b * w, like)))
+            weight = div(weight, load(system, a * row + a * w, like))
+            store(weights, a * w, weight)
+            total = add(total, mul(weight, load(own, a * w, like)))
+        store(sums, 0, total)
+        out[first:last] = sums[: last - first]
     return out
+
+
+@njit(cache=True)
+def _eliminated(system, a, b, row, like, w):
+    """Element (a, b) less what the rows above a take from it."""
+    value = load(system, a * row + b * w, like)
+    for c in range(a):
+        taken = mul(load(system, c * row + a * w, like), load(system, c * row + b * w, like))
+        value = sub(value, taken)
+    return value
+
+
+@njit(cache=True)
+def _fetch(item, neighbours, count, rated, covariance, n_items, ridge, system, limits, lane, w):
+    """One lane's system of `count` rows. Rows for which the prediction has no neighbour are those of a neighbour
+    with variance 1 and no covariances, whose weight is 0."""
+    k, i = len(neighbours), np.int64(item)
+    row = (k + 1) * w
+    for a in range(count):
+        if neighbours[a] < 0:
+            for b in range(a):
+                system[b * row + a * w + lane] = 0
+            system[a * row + a * w + lane], limits[a * w + lane] = 1, 0
+            system[a * row + k * w + lane] = 0
+            continue
+        j = np.int64(rated[neighbours[a]])
+        for b in range(a):
+            other = np.int64(rated[neighbours[b]])
+            system[b * row + a * w + lane] = covariance[place(j, other, n_items)]
+        variance = np.float64(covariance[place(j, j, n_items)]) + ridge
+        system[a * row + a * w + lane] = variance
+        limits[a * w + lane] = max(LEAST_PIVOT * variance, 0.0)
+        system[a * row + k * w + lane] = covariance[place(i, j, n_items)]

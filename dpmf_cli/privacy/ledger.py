@@ -7,8 +7,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from dpmf_cli.privacy.accounting import epsilons_of_mus
 from dpmf_cli.privacy.neighbours import Mode
 from dpmf_cli.privacy.sensitivity import Sensitivity
+
+Epsilons = NDArray[np.float64]
+"""(E,) one number for each ε of the grid."""
 
 TOLERANCE = 1e-9
 """Relative rounding slack when fractions of ε are added up."""
@@ -24,18 +28,24 @@ class Entry:
 
     claimed   (E,) ε that the method's publication charges for the step
     provable  (E,) ε that can be proved for it; equal to `claimed` for a sound step, inf where none can be
+    mu        (E,) for Gaussian noise, its Δ/σ, from which `provable` follows for the step by itself, at the ledger's
+              δ; None for a step that is pure ε-DP
+    theta     (E,) the same with the sensitivity that the noise was scaled to, where the claim too is composed from
+              it; None where the publication adds up its `claimed`, and for pure steps
     """
 
     step: str
     mechanism: str
     sensitivity: Sensitivity
-    claimed: NDArray[np.float64]
-    provable: NDArray[np.float64]
+    claimed: Epsilons
+    provable: Epsilons
     calibrated_to: Sensitivity
+    mu: Epsilons | None = None
+    theta: Epsilons | None = None
 
     def record(self) -> dict[str, Any]:
         """The entry as plain data for a result file."""
-        return {
+        record = {
             "step": self.step,
             "mechanism": self.mechanism,
             "sensitivity": self.sensitivity.value,
@@ -46,18 +56,21 @@ class Entry:
             "claimed": self.claimed.tolist(),
             "provable": self.provable.tolist(),
         }
+        return record if self.mu is None else {**record, "mu": self.mu.tolist()}
 
 
 class Ledger:
-    """The account of one fit, for every ε of the grid side by side. Steps compose by adding their ε.
+    """The account of one fit, for every ε of the grid side by side.
+
+    Pure steps compose by adding their ε, Gaussian steps as `accounting` has it; the ε of the two add up
+    (Dwork et al. 2006, basic composition).
 
     epsilons  (E,) the total ε that the fit may spend, inf for a non-private fit
     mode      in corrected mode the provable ε may not exceed the total either
+    delta     the δ of the (ε, δ) that Gaussian steps spend; 0 where only pure steps are allowed
     """
 
-    def __init__(
-        self, epsilons: Iterable[float], mode: Mode = Mode.PUBLISHED, delta: float = 0.0
-    ) -> None:
+    def __init__(self, epsilons: Iterable[float], mode: Mode = Mode.PUBLISHED, delta: float = 0.0) -> None:
         self.epsilons = np.asarray(tuple(epsilons), dtype=np.float64)
         self.mode = mode
         self.delta = delta
@@ -68,44 +81,93 @@ class Ledger:
         return tuple(self._entries)
 
     @property
-    def claimed(self) -> NDArray[np.float64]:
-        """(E,) Σ of the claimed ε: sequential composition."""
-        return sum((entry.claimed for entry in self._entries), np.zeros_like(self.epsilons))
+    def claimed(self) -> Epsilons:
+        """(E,) what the method's publication charges in all."""
+        added = (entry.claimed for entry in self._entries if entry.theta is None)
+        return self._composed(added, (entry.theta for entry in self._entries))
 
     @property
-    def provable(self) -> NDArray[np.float64]:
-        """(E,) Σ of the provable ε: sequential composition."""
-        return sum((entry.provable for entry in self._entries), np.zeros_like(self.epsilons))
+    def provable(self) -> Epsilons:
+        """(E,) what can be proved for all steps together."""
+        added = (entry.provable for entry in self._entries if entry.mu is None)
+        return self._composed(added, (entry.mu for entry in self._entries))
 
-    def _refuse_overspending(self, step: str, after: NDArray[np.float64]) -> None:
-        over = after > self.epsilons * (1 + TOLERANCE)
-        if np.any(over):
-            worst = int(np.argmax(over))
-            raise OverspentError(f"{step}: would spend ε = {after[worst]:g} of {self.epsilons[worst]:g}")
+    def _composed(self, pure: Iterable[Epsilons], gaussian: Iterable[Epsilons | None]) -> Epsilons:
+        nothing = np.zeros_like(self.epsilons)
+        squares = [mu**2 for mu in gaussian if mu is not None]
+        together = epsilons_of_mus(np.sqrt(sum(squares, nothing)), self.delta) if squares else nothing
+        return sum(pure, nothing) + together
 
     def spend(
         self,
         step: str,
         mechanism: str,
         sensitivity: Sensitivity,
-        claimed: NDArray[np.float64],
-        provable: NDArray[np.float64] | None = None,
+        claimed: Epsilons,
+        provable: Epsilons | None = None,
         calibrated_to: Sensitivity | None = None,
     ) -> None:
-        """Enters a step before its noise is drawn.
+        """Enters a pure step before its noise is drawn.
 
         Raises OverspentError where the claims, or in corrected mode what can be proved, would exceed the budget
         of any ε of the grid, where they are not positive, or where neighbours of different kinds would be added up.
         """
-        claimed = np.broadcast_to(np.asarray(claimed, dtype=np.float64), self.epsilons.shape)
-        if not np.all(claimed > 0):
-            raise OverspentError(f"{step}: ε must be positive, not {claimed.min()}")
-        if any(entry.sensitivity.neighbours != sensitivity.neighbours for entry in self._entries):
-            raise OverspentError(f"{step}: steps with different kinds of neighbours do not add up")
+        claimed = self._checked(step, "ε", claimed)
         proved = claimed if provable is None else np.broadcast_to(provable, self.epsilons.shape)
-        self._refuse_overspending(step, self.claimed + claimed)
-        if self.mode is Mode.CORRECTED:
-            self._refuse_overspending(f"{step}, provably", self.provable + proved)
-        self._entries.append(
-            Entry(step, mechanism, sensitivity, claimed, proved, calibrated_to or sensitivity)
-        )
+        self._enter(Entry(step, mechanism, sensitivity, claimed, proved, calibrated_to or sensitivity))
+
+    def spend_gaussian(
+        self,
+        step: str,
+        sensitivity: Sensitivity,
+        theta: Epsilons,
+        claimed: Epsilons | None = None,
+        calibrated_to: Sensitivity | None = None,
+    ) -> None:
+        """Enters a step of Gaussian noise with σ = Δ/θ, Δ being what it is `calibrated_to`. Raises as `spend`.
+
+        claimed  (E,) the ε that the publication charges for the step; by default it is composed, as the provable is
+        """
+        if not self.delta > 0:
+            raise OverspentError(f"{step}: Gaussian noise needs a δ")
+        theta = self._checked(step, "θ", theta)
+        used = calibrated_to or sensitivity
+        mu = theta * (sensitivity.value / used.value)
+        alone = epsilons_of_mus(mu, self.delta)
+        if claimed is None:
+            entry = Entry(step, "Gaussian", sensitivity, alone, alone, used, mu, theta)
+        else:
+            entry = Entry(step, "Gaussian", sensitivity, self._checked(step, "ε", claimed), alone, used, mu)
+        self._enter(entry)
+
+    def charge_nothing(self, step: str, sensitivity: Sensitivity) -> None:
+        """Enters a step that looks at the data without noise and that the publication does not charge for: nothing
+        can be proved any more. Raises OverspentError in corrected mode, which allows no such step on a finite ε.
+        """
+        nothing, unproved = np.zeros_like(self.epsilons), np.full_like(self.epsilons, np.inf)
+        self._enter(Entry(step, "none", sensitivity, nothing, unproved, sensitivity))
+
+    def _checked(self, step: str, symbol: str, amounts: Epsilons) -> Epsilons:
+        amounts = np.broadcast_to(np.asarray(amounts, dtype=np.float64), self.epsilons.shape)
+        if not np.all(amounts > 0):
+            raise OverspentError(f"{step}: {symbol} must be positive, not {amounts.min()}")
+        return amounts
+
+    def _enter(self, entry: Entry) -> None:
+        """Enters a step, or raises and leaves the account as it was."""
+        if any(other.sensitivity.neighbours != entry.sensitivity.neighbours for other in self._entries):
+            raise OverspentError(f"{entry.step}: steps with different kinds of neighbours do not add up")
+        self._entries.append(entry)
+        try:
+            self._refuse_overspending(entry.step, self.claimed)
+            if self.mode is Mode.CORRECTED:
+                self._refuse_overspending(f"{entry.step}, provably", self.provable)
+        except OverspentError:
+            self._entries.pop()
+            raise
+
+    def _refuse_overspending(self, step: str, after: Epsilons) -> None:
+        over = after > self.epsilons * (1 + TOLERANCE)
+        if np.any(over):
+            worst = int(np.argmax(over))
+            raise OverspentError(f"{step}: would spend ε = {after[worst]:g} of {self.epsilons[worst]:g}")

@@ -6,6 +6,7 @@ makes a curve over ε smooth; every ε is a statement about its own marginal, an
 would ever be released.
 """
 
+import math
 from collections.abc import Iterator
 from dataclasses import dataclass
 
@@ -91,6 +92,52 @@ def repeated_laplace(
     return (LaneNoise(unit_laplace(shape, rng, dtype), scale) for _ in range(repetitions))
 
 
+def gaussian(
+    step: str,
+    shape: tuple[int, ...],
+    *,
+    sensitivity: Sensitivity,
+    theta: NDArray[np.float64],
+    rng: np.random.Generator,
+    ledger: Ledger,
+    calibrated_to: Sensitivity | None = None,
+    claimed: NDArray[np.float64] | None = None,
+    dtype: Precision = np.float64,
+) -> LaneNoise:
+    """The Gaussian mechanism: N(0, (Δ/θ)²) noise for `shape` numbers whose joint L2 sensitivity is Δ.
+
+    McSherry and Mironov 2009, theorem 3 and section 5; what it costs, and in composition, is `accounting`'s.
+
+    theta          (E,) Δ/σ for each ε of the grid; inf adds no noise
+    sensitivity, calibrated_to  as for `laplace`
+    claimed        (E,) the ε that the publication charges for the step, where that is not what the accountant says
+    raises         OverspentError (a bug) where the ledger refuses
+    """
+    _refuse_norm(step, "Gaussian", 2, sensitivity)
+    used = calibrated_to or sensitivity
+    theta = np.asarray(theta, dtype=np.float64)
+    ledger.spend_gaussian(step, sensitivity, theta, claimed, used)
+    return LaneNoise(rng.standard_normal(shape, dtype=dtype), used.value / theta)
+
+
+def exponential_choice(
+    step: str,
+    candidates: int,
+    *,
+    sensitivity: Sensitivity,
+    epsilon: NDArray[np.float64],
+    rng: np.random.Generator,
+    ledger: Ledger,
+) -> LaneNoise:
+    """The exponential mechanism among `candidates`: noise for their losses, the least of which is chosen.
+
+    McSherry and Talwar 2007: candidate c with probability proportional to exp(−ε·loss_c/2Δ), Δ being how far any one
+    loss can move (`norm` inf). −Gumbel noise of scale 2Δ/ε on each loss makes the least one have that law. Pure ε-DP.
+    """
+    scale = 2 * _spend(step, "exponential", math.inf, 1, sensitivity, epsilon, ledger, None)
+    return LaneNoise(-rng.gumbel(size=candidates), scale)
+
+
 @dataclass(frozen=True)
 class KeyedNoise:
     """Laplace noise for more numbers than can be kept: number c has the unit noise that `kernels.survivors` computes
@@ -141,7 +188,7 @@ def repeated_k_norm(
 def _spend(
     step: str,
     mechanism: str,
-    norm: int,
+    norm: float,
     repetitions: int,
     sensitivity: Sensitivity,
     epsilon: NDArray[np.float64],
@@ -153,14 +200,18 @@ def _spend(
     Noise scaled to Δ′ where the sensitivity is Δ makes the step Δ/Δ′·ε-DP: that is what can be proved. A step
     whose sensitivity no bound is known for has Δ = inf, hence a provable ε of inf.
     """
-    if sensitivity.norm != norm:
-        raise ValueError(f"{step}: {mechanism} needs an L{norm} sensitivity, not L{sensitivity.norm}")
+    _refuse_norm(step, mechanism, norm, sensitivity)
     used = calibrated_to or sensitivity
     epsilon = np.asarray(epsilon, dtype=np.float64)
     times = f" × {repetitions}" if repetitions > 1 else ""
     provable = np.where(np.isinf(epsilon), np.inf, epsilon * (sensitivity.value / used.value))
     ledger.spend(step, mechanism + times, sensitivity, epsilon, provable, calibrated_to=used)
     return repetitions * used.value / epsilon
+
+
+def _refuse_norm(step: str, mechanism: str, norm: float, sensitivity: Sensitivity) -> None:
+    if sensitivity.norm != norm:
+        raise ValueError(f"{step}: {mechanism} needs an L{norm} sensitivity, not L{sensitivity.norm}")
 
 
 def unit_laplace(

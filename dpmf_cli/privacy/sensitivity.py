@@ -1,7 +1,8 @@
 """Sensitivities: how far a measurement can move between neighbours, each with its derivation.
 
 Every noisy step names one of these functions. A property test (tests/privacy/test_sensitivity.py) searches
-for neighbouring data that exceed them.
+for neighbouring data that exceed them. Where one coordinate of a vector moves, its L1 and L2 moves are the same
+number, and `norm` says which the mechanism needs. Item-item covariances: `covariance_sensitivity`.
 """
 
 import math
@@ -13,13 +14,14 @@ from dpmf_cli.ratings import Scale
 
 @dataclass(frozen=True)
 class Sensitivity:
-    """The largest move of a measurement between `neighbours`, in the L1 or L2 norm (`norm` 1 or 2).
+    """The largest move of a measurement between `neighbours`, in the L1 or L2 norm (`norm` 1 or 2), or of each of its
+    numbers by itself (`norm` inf).
 
     `source` says which theorem or equation of which paper it is.
     """
 
     value: float
-    norm: int
+    norm: float
     neighbours: Neighbours
     source: str
 
@@ -54,14 +56,14 @@ def clamped_residuals(clamp: float, scale: Scale) -> Sensitivity:
     return Sensitivity(value, 1, Neighbours.BOUNDED, "Friedman et al. 2016, algorithm 3: Δr = 2B")
 
 
-def raw_rating_sums_unbounded(scale: Scale) -> Sensitivity:
+def raw_rating_sums_unbounded(scale: Scale, norm: int = 1) -> Sensitivity:
     """Sums of raw ratings over disjoint groups. Unbounded.
 
     Adding rating (u, i) moves one sum by |r| ≤ max(|r_min|, |r_max|): more than the r_max − r_min that
     Friedman et al. 2016 take over from the bounded case (section 4.1), wherever r_min > 0.
     """
     value = max(abs(scale.minimum), abs(scale.maximum))
-    return Sensitivity(value, 1, Neighbours.UNBOUNDED, "|r| ≤ max(|r_min|, |r_max|)")
+    return Sensitivity(value, norm, Neighbours.UNBOUNDED, "|r| ≤ max(|r_min|, |r_max|)")
 
 
 def published_rating_sums_unbounded(scale: Scale) -> Sensitivity:
@@ -69,26 +71,26 @@ def published_rating_sums_unbounded(scale: Scale) -> Sensitivity:
     return Sensitivity(scale.width, 1, Neighbours.UNBOUNDED, "Friedman et al. 2016, section 4.1: Δr")
 
 
-def centred_rating_sums_unbounded(scale: Scale) -> Sensitivity:
+def centred_rating_sums_unbounded(scale: Scale, norm: int = 1) -> Sensitivity:
     """Sums of ratings minus the middle of the scale, over disjoint groups. Unbounded.
 
     Adding rating (u, i) moves one sum by |r − (r_min + r_max)/2| ≤ (r_max − r_min)/2.
     """
-    return Sensitivity(scale.width / 2, 1, Neighbours.UNBOUNDED, "|r − middle| ≤ Δr/2")
+    return Sensitivity(scale.width / 2, norm, Neighbours.UNBOUNDED, "|r − middle| ≤ Δr/2")
 
 
-def rating_counts_unbounded() -> Sensitivity:
+def rating_counts_unbounded(norm: int = 1) -> Sensitivity:
     """Numbers of ratings in disjoint groups. Unbounded: adding a rating moves one count by 1."""
-    return Sensitivity(1.0, 1, Neighbours.UNBOUNDED, "Friedman et al. 2016, section 3.3: count")
+    return Sensitivity(1.0, norm, Neighbours.UNBOUNDED, "Friedman et al. 2016, section 3.3: count")
 
 
-def residual_sums_unbounded(scale: Scale) -> Sensitivity:
+def residual_sums_unbounded(scale: Scale, norm: int = 1) -> Sensitivity:
     """Sums over disjoint groups of ratings minus *released* item averages. Unbounded.
 
     The averages are clamped to the scale, so |r − IAvg(i)| ≤ r_max − r_min: the rating that is added moves one
     sum by that much at most, and the averages are the same released numbers on both sides.
     """
-    return Sensitivity(scale.width, 1, Neighbours.UNBOUNDED, "|r − IAvg(i)| ≤ Δr")
+    return Sensitivity(scale.width, norm, Neighbours.UNBOUNDED, "|r − IAvg(i)| ≤ Δr")
 
 
 def residual_cells_unbounded(clamp: float) -> Sensitivity:
@@ -177,50 +179,10 @@ def clipped_gradients(clip: float, neighbours: Neighbours) -> Sensitivity:
     return Sensitivity(value, 2, neighbours, "joint clipping to C")
 
 
-def covariance_triangle(clamp: float, scale: Scale, neighbours: Neighbours) -> Sensitivity:
-    """Σ_u w_u r̂_ui r̂_uj for all pairs i ≤ j, each once, as one vector: w_u = 1/c_u, averages released.
+def clipped_error_of_users(scale: Scale, neighbours: Neighbours) -> Sensitivity:
+    """Σ_u (the mean of u's squared errors, each at most (Δr/2)²), of one predictor that is released.
 
-    r̂ are residuals clamped to [−B, B], c_u the user's number of ratings. The averages, the user's own among them,
-    are outputs of earlier steps, hence equal on both sides: only the residual of the rating in question differs,
-    and the α of McSherry and Mironov 2009, theorem 4 (how far the others move with the user's mean), is 0.
-
-    Unbounded, from c ≥ 1 to c + 1 ratings: c(c + 1)/2 old products of at most B² change their weight by
-    1/c − 1/(c + 1) = 1/(c(c + 1)): B²/2 in all. c + 1 new ones enter with weight 1/(c + 1): B². Together
-    3B²/2, which c + 1 residuals of ±B attain; a user's first rating moves one element, by B².
-
-    Bounded, c ratings and w_u public, r̂_ui moves from a to b with |a − b| ≤ D = min(2B, Δr): c − 1 products move
-    by at most D·B each and the square by |a − b|·|a + b| ≤ B², and ≤ D(2B − D) where D < B. All weigh 1/c, so the
-    sum is a mean of at most max(D·B, the square's) = D·max(B, 2B − D): 2B² wherever 2B ≤ Δr, approached as c grows.
+    A user's predictions depend on released numbers and the user's own ratings alone, so whatever one user's ratings
+    change into, or whether there is such a user, only that user's term moves, within [0, (Δr/2)²].
     """
-    if neighbours is Neighbours.UNBOUNDED:
-        return Sensitivity(
-            1.5 * clamp**2, 1, neighbours, "theorem 5 of McSherry and Mironov 2009, i ≤ j, α = 0"
-        )
-    moved = clamped_residuals(clamp, scale).value
-    value = moved * max(clamp, 2 * clamp - moved)
-    return Sensitivity(
-        value, 1, neighbours, "McSherry and Mironov 2009, section 4.4, i ≤ j, one value changed"
-    )
-
-
-def published_covariance_matrix(clamp: float, neighbours: Neighbours) -> Sensitivity:
-    """The same for all ordered pairs (i, j), which is how McSherry and Mironov 2009, theorem 5, count.
-
-    Every product of two items counts twice. Unbounded: with α = 0 their 2Bα + 3B² is 3B². Bounded:
-    (2(c − 1)·2B² + B²)/c < 4B². Noise on each unordered pair that is scaled to this spends half of its ε.
-    """
-    value = (3 if neighbours is Neighbours.UNBOUNDED else 4) * clamp**2
-    return Sensitivity(value, 1, neighbours, "McSherry and Mironov 2009, theorem 5, all i, j, α = 0")
-
-
-def weight_triangle_unbounded() -> Sensitivity:
-    """Σ_u w_u e_ui e_uj for all pairs i ≤ j, each once, w_u = 1/c_u. Unbounded (bounded: public, no noise).
-
-    As `covariance_triangle` with every product 1: 1/2 + 1 from c ≥ 1 ratings to c + 1, always attained.
-    """
-    return Sensitivity(1.5, 1, Neighbours.UNBOUNDED, "theorem 6 of McSherry and Mironov 2009, i ≤ j")
-
-
-def published_weight_matrix_unbounded() -> Sensitivity:
-    """The same for all ordered pairs: (3c + 1)/(c + 1) < 3. McSherry and Mironov 2009, theorem 6."""
-    return Sensitivity(3.0, 1, Neighbours.UNBOUNDED, "McSherry and Mironov 2009, theorem 6, all i, j")
+    return Sensitivity((scale.width / 2) ** 2, math.inf, neighbours, "one user's term is at most (Δr/2)²")

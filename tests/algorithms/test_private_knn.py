@@ -10,10 +10,11 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 from pydantic import ValidationError
 
-from dpmf_cli.algorithms.private_knn import NeighboursModel, PrivateKNN, user_weights
+from dpmf_cli.algorithms.item_covariance import CovarianceModel, inverse_counts
+from dpmf_cli.algorithms.private_knn import PrivateKNN
 from dpmf_cli.algorithms.public_knn import PublicKNN
 from dpmf_cli.kernels.covariance import Raters, weighted_products
-from dpmf_cli.privacy import sensitivity
+from dpmf_cli.privacy import covariance_sensitivity as sensitivity
 from dpmf_cli.privacy.ledger import Ledger
 from dpmf_cli.privacy.neighbours import Mode, Neighbours
 from dpmf_cli.ratings import Ratings, Scale
@@ -22,7 +23,7 @@ from tests.conftest import make_ratings
 
 BOUNDED, UNBOUNDED = Neighbours.BOUNDED, Neighbours.UNBOUNDED
 STREAMS = Streams(1, "data", "knn", 0, 0)
-VARIANTS = [(neighbours, mode) for neighbours in Neighbours for mode in Mode]
+VARIANTS = [(neighbours, mode) for neighbours in (BOUNDED, UNBOUNDED) for mode in Mode]
 
 
 def fit(algorithm: Any, ratings: Ratings, epsilon: float) -> tuple[Any, Ledger]:
@@ -41,7 +42,7 @@ def symmetric(triangle: NDArray[np.floating], n_items: int) -> NDArray[np.float6
     return upper + np.triu(upper, 1).T
 
 
-def predicted_densely(model: NeighboursModel) -> NDArray[np.float64]:
+def predicted_densely(model: CovarianceModel) -> NDArray[np.float64]:
     """(n_users, n_items) predictions by the formulas of the papers, on dense matrices, for the first ε."""
     ratings, algorithm, n = model.train, model.settings, model.train.n_items
     known = np.zeros((ratings.n_users, n))
@@ -61,7 +62,9 @@ def predicted_densely(model: NeighboursModel) -> NDArray[np.float64]:
     variance = np.clip((cov[on] @ wgt[on]) / (wgt[on] @ wgt[on]), low * bound**2, high * bound**2)
     low, high = algorithm.covariance_limits
     common = np.clip((cov[off] @ wgt[off]) / (wgt[off] @ wgt[off]), low * bound**2, high * bound**2)
-    pull = algorithm.shrinkage + algorithm.noise_shrinkage * noise.scale[0] / bound**2
+    pull = (
+        algorithm.shrinkage / algorithm.typical_count + algorithm.noise_shrinkage * noise.scale[0] / bound**2
+    )
     avg = (cov + pull * np.where(on, variance, common)) / (wgt + pull)
     out = averages.copy()
     for user in range(ratings.n_users):
@@ -108,7 +111,7 @@ def test_three_users_and_three_items_by_hand() -> None:
 
 
 @pytest.mark.parametrize("k", [2, 1000])
-@pytest.mark.parametrize("neighbours", Neighbours)
+@pytest.mark.parametrize("neighbours", [BOUNDED, UNBOUNDED])
 def test_the_fixed_covariance_is_the_same_predictor(neighbours: Neighbours, k: int) -> None:
     """The closed form is what the k × k system comes to with equal variances and equal covariances."""
     ratings = make_ratings(6, n_users=25, n_items=14)
@@ -161,7 +164,11 @@ def triangles(residuals: NDArray[np.float64]) -> tuple[NDArray[np.float64], NDAr
     items = np.arange(len(residuals), dtype=np.int32)
     values = residuals.astype(np.float32)
     one = Ratings(np.zeros(len(items), np.int32), items, values, 1, 40, Scale(1, 5))
-    ones, weights, raters = np.ones(len(items), np.float32), user_weights(one), Raters.of(one)
+    ones, weights, raters = (
+        np.ones(len(items), np.float32),
+        inverse_counts(one).astype(np.float32),
+        Raters.of(one),
+    )
     return (
         weighted_products(one, raters, values, weights).astype(float),
         weighted_products(one, raters, ones, weights).astype(float),
@@ -198,7 +205,7 @@ def test_an_added_rating_moves_the_matrices_by_no_more_than_their_sensitivities(
     (cov, wgt), (more_cov, more_wgt) = triangles(residuals[:-1]), triangles(residuals)
     bound = sensitivity.covariance_triangle(clamp, Scale(1, 5), UNBOUNDED).value
     assert np.abs(more_cov - cov).sum() <= bound * (1 + 1e-5)
-    assert np.abs(more_wgt - wgt).sum() <= sensitivity.weight_triangle_unbounded().value * (1 + 1e-5)
+    assert np.abs(more_wgt - wgt).sum() <= sensitivity.weight_triangle(1).value * (1 + 1e-5)
 
 
 def test_the_bounds_are_met_or_nearly() -> None:
@@ -225,6 +232,6 @@ def test_the_published_bounds_are_those_of_the_whole_matrix() -> None:
     added = np.abs(more_cov - cov).sum(), np.abs(more_wgt - wgt).sum()
     published = sensitivity.published_covariance_matrix(1.0, UNBOUNDED).value
     assert added == pytest.approx((3 - 2 / 40, 3 - 2 / 40), rel=1e-5)
-    assert published == sensitivity.published_weight_matrix_unbounded().value == 3.0
+    assert published == sensitivity.published_weight_matrix(1).value == 3.0
     assert 3.8 < np.abs(more_cov - other_cov).sum() < 4.0
     assert sensitivity.published_covariance_matrix(1.0, BOUNDED).value == 4.0

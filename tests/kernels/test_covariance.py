@@ -71,11 +71,12 @@ def test_noise_is_scaled_and_added_in_place() -> None:
     assert triangle.tolist() == [0.5, 2, 4]
 
 
-def test_mean_ratios_are_least_squares_slopes() -> None:
+@pytest.mark.parametrize("n", [2, 6, 41])
+def test_mean_ratios_are_least_squares_slopes(n: int) -> None:
     rng = np.random.default_rng(1)
-    weight, covariance = rng.random((6, 6)), rng.normal(size=(6, 6))
-    on, off = mean_ratios(packed(covariance), packed(weight), 6)
-    above = np.triu_indices(6, 1)
+    weight, covariance = rng.random((n, n)), rng.normal(size=(n, n))
+    on, off = mean_ratios(packed(covariance), packed(weight), n)
+    above = np.triu_indices(n, 1)
     slope_on = np.linalg.lstsq(np.diag(weight)[:, None], np.diag(covariance), rcond=None)[0][0]
     slope_off = np.linalg.lstsq(weight[above][:, None], covariance[above], rcond=None)[0][0]
     assert (on, off) == pytest.approx((slope_on, slope_off), rel=1e-5)
@@ -88,5 +89,5 @@ def test_mean_ratios_without_weights_are_zero() -> None:
 def test_entries_are_shrunk_to_their_own_average() -> None:
     """(Cov + 2·μ)/(Wgt + 2) with μ = 0.5 on the diagonal and 0.1 off it."""
     covariance, weight = np.array([4, 1, 8], np.float32), np.array([6, 0, 2], np.float32)
-    shrink(covariance, weight, 2, 2.0, 0.5, 0.1)
+    shrink(covariance, weight, 2, 2.0, 2.0, 0.5, 0.1)
     assert covariance == pytest.approx([5 / 8, 1.2 / 2, 9 / 4])

@@ -3,7 +3,8 @@
 import numpy as np
 import pytest
 
-from dpmf_cli.kernels.neighbours import interpolate, nearest
+from dpmf_cli.kernels.covariance import triangle_size
+from dpmf_cli.kernels.neighbours import ITEMS_AT_ONCE, interpolate, nearest
 from dpmf_cli.ratings import Ratings
 from tests.conftest import make_ratings
 from tests.kernels.test_covariance import packed, unpacked
@@ -17,27 +18,34 @@ def of_user(ratings: Ratings, user: int) -> list[int]:
 
 @pytest.mark.parametrize("levels", [3, 1000])
 @pytest.mark.parametrize("k", [1, 4, 12])
-def test_nearest_are_the_first_of_the_sorted(k: int, levels: int) -> None:
-    """With few levels there are ties: the lower item comes first. The item itself is never a neighbour."""
-    similarity = np.random.default_rng(k).integers(-levels, levels, 78).astype(np.float32)
-    dense = unpacked(similarity, 12)
-    users, items = np.divmod(np.random.default_rng(0).permutation(240), 12)
-    found = nearest(RATINGS, users.astype(np.int32), items.astype(np.int32), similarity, k)
+@pytest.mark.parametrize("n_items", [1, 12, 2 * ITEMS_AT_ONCE + 5])
+def test_nearest_are_the_first_of_the_sorted(n_items: int, k: int, levels: int) -> None:
+    """With few levels there are ties: the lower item comes first. The item itself is never a neighbour. Not every
+    item is asked for, and the similarities of more items than are read together."""
+    ratings = make_ratings(3, n_users=20, n_items=n_items)
+    rng = np.random.default_rng(k)
+    similarity = rng.integers(-levels, levels, triangle_size(n_items)).astype(np.float32)
+    dense = unpacked(similarity, n_items)
+    users, items = np.divmod(rng.permutation(20 * n_items)[: 16 * n_items], n_items)
+    found = nearest(ratings, users.astype(np.int32), items.astype(np.int32), similarity, k)
     for row, user, item in zip(found, users, items, strict=True):
-        others = [at for at in of_user(RATINGS, user) if RATINGS.items[at] != item]
-        expected = sorted(others, key=lambda at: -dense[item, RATINGS.items[at]])[:k]
+        others = [at for at in of_user(ratings, user) if ratings.items[at] != item]
+        expected = sorted(others, key=lambda at: -dense[item, ratings.items[at]])[:k]
         assert row.tolist() == expected + [-1] * (k - len(expected))
 
 
-def test_interpolation_solves_the_ridge_system() -> None:
+@pytest.mark.parametrize("n", [1, 3, 240])
+@pytest.mark.parametrize("k", [1, 4])
+def test_interpolation_solves_the_ridge_system(k: int, n: int) -> None:
+    """Whole groups of predictions that are solved side by side, and a group that is not filled."""
     rng = np.random.default_rng(5)
     root = rng.normal(size=(12, 12))
     dense = root @ root.T / 12
     residuals = rng.normal(size=len(RATINGS))
-    users, items = (part.astype(np.int32) for part in np.divmod(np.arange(240), 12))
-    found = nearest(RATINGS, users, items, packed(dense), 4)
+    users, items = (part.astype(np.int32) for part in np.divmod(np.arange(n), 12))
+    found = nearest(RATINGS, users, items, packed(dense), k)
     predictions = interpolate(RATINGS, items, found, residuals, packed(dense), 0.3)
-    for x in range(240):
+    for x in range(n):
         places = found[x][found[x] >= 0]
         of = RATINGS.items[places]
         weights = np.linalg.solve(dense[np.ix_(of, of)] + 0.3 * np.eye(len(of)), dense[of, items[x]])
@@ -55,6 +63,22 @@ def test_a_neighbour_that_adds_nothing_is_left_out() -> None:
         one_user, np.array([0], np.int32), np.array([[0, 1, 2, -1]]), residuals, packed(dense), 1e-9
     )
     assert found == pytest.approx([0.5 * 2.0])
+
+
+def test_a_prediction_does_not_depend_on_those_beside_it() -> None:
+    """A singular system, one without neighbours and a plain one, in one group and alone: the same to the bit."""
+    rng = np.random.default_rng(6)
+    root = rng.normal(size=(12, 3))
+    covariance, residuals = packed(root @ root.T), rng.normal(size=len(RATINGS))
+    items = np.arange(8, dtype=np.int32)
+    found = nearest(RATINGS, np.arange(8, dtype=np.int32), items, covariance, 5)
+    found[3] = -1
+    found[5, 2:] = -1
+    together = interpolate(RATINGS, items, found, residuals, covariance, 1e-3)
+    alone = [interpolate(RATINGS, items[[x]], found[[x]], residuals, covariance, 1e-3)[0] for x in range(8)]
+    assert together.tolist() == alone
+    assert together[3] == 0
+    assert np.count_nonzero(together) == 7
 
 
 def test_without_neighbours_nothing_is_added() -> None:

@@ -1,5 +1,7 @@
 """Noise has the scale that the ledger says, by tests with power: a wrong scale must fail them."""
 
+from typing import Any
+
 import numpy as np
 import pytest
 from scipy import stats
@@ -7,6 +9,8 @@ from scipy import stats
 from dpmf_cli.privacy.ledger import Ledger
 from dpmf_cli.privacy.mechanisms import (
     LaneNoise,
+    exponential_choice,
+    gaussian,
     laplace,
     repeated_k_norm,
     repeated_laplace,
@@ -177,3 +181,69 @@ def test_k_norm_noise_has_gamma_length_and_uniform_direction(dimension: int) -> 
     assert np.abs(direction.mean(axis=0)).max() < 4.5 / np.sqrt(DRAWS)
     covariance = direction.T @ direction / DRAWS
     assert np.abs(covariance - np.eye(dimension) / dimension).max() < 6 / np.sqrt(DRAWS)
+
+
+GAUSSIAN = Sensitivity(4.0, 2, Neighbours.UNBOUNDED, "test")
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_gaussian_noise_has_deviation_sensitivity_over_theta(dtype: type) -> None:
+    ledger = Ledger([1000.0, 1000.0, np.inf], delta=1e-6)
+    noise = gaussian(
+        "step",
+        (DRAWS,),
+        sensitivity=GAUSSIAN,
+        theta=np.array([0.5, 8.0, np.inf]),
+        rng=np.random.default_rng(1),
+        ledger=ledger,
+        dtype=dtype,
+    ).added_to(np.zeros(DRAWS))
+    for column, deviation in ((noise[:, 0], 8.0), (noise[:, 1], 0.5)):
+        assert stats.kstest(column, stats.norm(scale=deviation).cdf).pvalue > LEVEL
+        for factor in (0.8, 1.25):
+            assert stats.kstest(column, stats.norm(scale=factor * deviation).cdf).pvalue < LEVEL
+    assert not noise[:, 2].any()
+    assert ledger.entries[0].mu == pytest.approx([0.5, 8.0, np.inf])
+
+
+@pytest.mark.parametrize("mechanism", [laplace, gaussian])
+def test_a_mechanism_refuses_the_norm_of_another(mechanism: Any) -> None:
+    amount = {"epsilon": np.ones(1)} if mechanism is laplace else {"theta": np.ones(1)}
+    wrong = GAUSSIAN if mechanism is laplace else DELTA
+    with pytest.raises(ValueError, match=r"needs an L\d sensitivity"):
+        mechanism(
+            "step",
+            (1,),
+            sensitivity=wrong,
+            rng=np.random.default_rng(0),
+            ledger=Ledger([9.0], delta=1e-6),
+            **amount,
+        )
+
+
+def test_the_exponential_mechanism_chooses_in_proportion_to_what_the_loss_leaves() -> None:
+    """Probability of c ∝ exp(−ε·loss_c/2Δ), by 20,000 choices; another ε must not fit."""
+    losses, epsilon, delta = np.array([0.0, 1.0, 3.0]), 2.0, 1.5
+    moves = Sensitivity(delta, np.inf, Neighbours.UNBOUNDED, "test")
+    rng = np.random.default_rng(2)
+
+    def choose() -> int:
+        noise = exponential_choice(
+            "choice",
+            3,
+            sensitivity=moves,
+            epsilon=np.array([epsilon]),
+            rng=rng,
+            ledger=Ledger([epsilon]),
+        )
+        return int(np.argmin(noise.added_to(losses)[:, 0]))
+
+    counts = np.bincount([choose() for _ in range(DRAWS)], minlength=3)
+
+    def expected(spent: float) -> Any:
+        weight = np.exp(-spent * losses / (2 * delta))
+        return DRAWS * weight / weight.sum()
+
+    assert stats.chisquare(counts, expected(epsilon)).pvalue > LEVEL
+    assert stats.chisquare(counts, expected(0.8 * epsilon)).pvalue < LEVEL
+    assert stats.chisquare(counts, expected(1.25 * epsilon)).pvalue < LEVEL

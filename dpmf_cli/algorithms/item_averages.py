@@ -1,0 +1,130 @@
+"""Item averages from noisy sums and counts, for neighbours that differ in the presence of ratings.
+
+McSherry and Mironov 2009, section 4.2; Friedman, Berkovsky, Kaafar 2016, algorithms 1 and 2, unbounded.
+"""
+
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dpmf_cli.algorithms.effects import stabilised
+from dpmf_cli.kernels.sums import residual_sums_by_user
+from dpmf_cli.privacy.sensitivity import Sensitivity
+from dpmf_cli.ratings import Ratings
+
+
+class Part(StrEnum):
+    """Which part of the budget a step is charged to, by its name there."""
+
+    OVERALL = "global_averages"
+    ITEMS = "item_averages"
+    USERS = "user_averages"
+
+
+class Noisy(Protocol):
+    """Adds a step's noise to `values` (…): one number for each ε, (…, E), whether `values` has them or not."""
+
+    def __call__(
+        self,
+        part: Part,
+        step: str,
+        values: NDArray[np.float64],
+        shape: tuple[int, ...],
+        moves: Sensitivity,
+        calibrated_to: Sensitivity | None = None,
+    ) -> NDArray[np.float64]: ...
+
+
+@dataclass(frozen=True)
+class Moves:
+    """The sensitivities of sums of ratings minus `origin`, of counts, and of sums of residuals.
+
+    calibrated_to  what the noise of the rating sums is scaled to, where a paper takes another than `ratings`
+    """
+
+    ratings: Sensitivity
+    counts: Sensitivity
+    residuals: Sensitivity
+    origin: float
+    calibrated_to: Sensitivity | None = None
+
+
+@dataclass(frozen=True)
+class UserWeights:
+    """What each of a user's ratings counts in the sums by item, and in the sums over all items: (n_users,) each."""
+
+    by_item: NDArray[np.float64]
+    overall: NDArray[np.float64]
+
+    @classmethod
+    def equal(cls, n_users: int) -> "UserWeights":
+        return cls(np.ones(n_users), np.ones(n_users))
+
+
+@dataclass(frozen=True)
+class ItemAverages:
+    """What is released, for each ε: `overall` (E,) and `items` (n_items, E), rating scale; `counts` (n_items, E),
+    noisy and not below 0; `residual` (E,), the average of r − MAvg_i. And what is not: `own_sums` (n_users, E),
+    each user's Σ_i (r_ui − MAvg_i).
+    """
+
+    overall: NDArray[np.float64]
+    items: NDArray[np.float64]
+    counts: NDArray[np.float64]
+    residual: NDArray[np.float64]
+    own_sums: NDArray[np.float64]
+
+
+def measure_item_averages(
+    train: Ratings, noisy: Noisy, moves: Moves, *, beta_m: float, weights: UserWeights | None = None
+) -> ItemAverages:
+    """Measures and releases item averages, and the average of what they leave.
+
+        G = GSum/GCnt,   MAvg_i = (MSum_i + β_m·G)/(MCnt_i + β_m), clamped to the scale,   G again, of r − MAvg_i
+
+    Every item gets noise, rated or not. Noisy counts are clamped at 0 (the global ones at 1), so that a
+    denominator is at least β_m. β_m is in units of `weights`.
+    """
+    equal = UserWeights.equal(train.n_users)
+    weights = weights or equal
+    by_item, overall_weights = weights.by_item[train.users], weights.overall[train.users]
+    centred = train.values.astype(np.float64) - moves.origin
+    count, rows = np.asarray(overall_weights.sum()), (train.n_items,)
+
+    overall_sum = noisy(
+        Part.OVERALL,
+        "global sum",
+        np.asarray((overall_weights * centred).sum()),
+        (),
+        moves.ratings,
+        moves.calibrated_to,
+    )
+    overall_count = noisy(Part.OVERALL, "global count", count, (), moves.counts)
+    overall = overall_sum / np.maximum(overall_count, 1)
+
+    sums = np.bincount(train.items, by_item * centred, train.n_items).astype(np.float64)
+    item_sums = noisy(Part.ITEMS, "item sums", sums, rows, moves.ratings, moves.calibrated_to)
+    totals = np.bincount(train.items, by_item, train.n_items).astype(np.float64)
+    item_counts = noisy(Part.ITEMS, "item counts", totals, rows, moves.counts)
+    items = moves.origin + stabilised(item_sums, item_counts, beta_m, overall)
+    items = np.clip(items, train.scale.minimum, train.scale.maximum)
+
+    own = residual_sums_by_user(train.users, train.items, train.values, items, train.n_users)
+    everything = own[-1] if weights is equal else _weighted_sums(weights.overall, own[:-1])
+    residual_sum = noisy(Part.OVERALL, "global sum of residuals", everything, (), moves.residuals)
+    residual_count = noisy(Part.OVERALL, "global count of residuals", count, (), moves.counts)
+    return ItemAverages(
+        moves.origin + overall,
+        items,
+        np.maximum(item_counts, 0),
+        residual_sum / np.maximum(residual_count, 1),
+        own[:-1],
+    )
+
+
+def _weighted_sums(weights: NDArray[np.float64], rows: NDArray[np.float64]) -> NDArray[np.float64]:
+    """(E,) Σ_u w_u·rows[u], each ε by itself, so that none depends on how many others there are."""
+    return np.array([np.sum(weights * column) for column in np.ascontiguousarray(rows.T)])

@@ -1,0 +1,140 @@
+"""Noise for a method whose steps are fixed parts of one parameter: θ of McSherry and Mironov 2009, section 5.
+
+Measurement i has noise of scale Δ_i/θ_i, Laplace with the L1 or Gaussian with the L2 sensitivity, and θ_i = f_i·θ. A
+measurement of several things (a sum and its count) gives each an equal part: θ_i/n of a pure ε, θ_i/√n of a
+Gaussian μ.
+"""
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from enum import StrEnum
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dpmf_cli.privacy.accounting import epsilon_of_mu, mu_of_epsilon
+from dpmf_cli.privacy.ledger import Ledger
+from dpmf_cli.privacy.mechanisms import LaneNoise, Precision, gaussian, laplace
+from dpmf_cli.privacy.neighbours import Mode
+from dpmf_cli.privacy.sensitivity import Sensitivity
+from dpmf_cli.streams import Streams
+
+
+class NoiseKind(StrEnum):
+    LAPLACE = "laplace"
+    GAUSSIAN = "gaussian"
+
+    @property
+    def norm(self) -> int:
+        """Of the sensitivity that it is scaled to."""
+        return 1 if self is NoiseKind.LAPLACE else 2
+
+
+@dataclass(frozen=True)
+class Accounting:
+    """What ε is for a θ. `fractions` f_i by measurement, Σf_i = 1.
+
+    Laplace: Σθ_i = θ, pure. Gaussian, corrected: exact, from μ = θ·√Σf_i². Gaussian, published: theorem 3 gives
+    measurement i ε_i = θ_i·√(2·ln(2/δ_i)); theorem 1 adds them up, with δ_i = δ/n for n measurements. `reserved` is
+    the part of the total ε that pure steps without a θ spend.
+    """
+
+    kind: NoiseKind
+    mode: Mode
+    fractions: Mapping[str, float]
+    delta: float
+    reserved: float = 0.0
+
+    @property
+    def published_factor(self) -> float:
+        """ε over θ, by theorems 1 and 3."""
+        return math.sqrt(2 * math.log(2 * len(self.fractions) / self.delta))
+
+    @property
+    def mu_factor(self) -> float:
+        """μ over θ."""
+        return math.sqrt(math.fsum(fraction**2 for fraction in self.fractions.values()))
+
+    def epsilon_of(self, theta: float) -> float:
+        """The total ε of a fit with θ."""
+        return self._epsilon_of_noise(theta) / (1 - self.reserved)
+
+    def theta_of(self, epsilon: float) -> float:
+        """The θ of a fit with that total ε."""
+        left = epsilon * (1 - self.reserved)
+        if self.kind is NoiseKind.LAPLACE:
+            return left
+        if self.mode is Mode.PUBLISHED:
+            return left / self.published_factor
+        return mu_of_epsilon(left, self.delta) / self.mu_factor
+
+    def _epsilon_of_noise(self, theta: float) -> float:
+        if self.kind is NoiseKind.LAPLACE:
+            return theta
+        if self.mode is Mode.PUBLISHED:
+            return theta * self.published_factor
+        return epsilon_of_mu(theta * self.mu_factor, self.delta)
+
+
+@dataclass(frozen=True)
+class Measurer:
+    """Draws the noise of each thing measured, and enters it in the ledger.
+
+    parts  how many things each measurement is of
+    """
+
+    accounting: Accounting
+    parts: Mapping[str, int]
+    streams: Streams
+    ledger: Ledger
+
+    def noise(
+        self,
+        measurement: str,
+        step: str,
+        shape: tuple[int, ...],
+        moves: Sensitivity,
+        calibrated_to: Sensitivity | None = None,
+        dtype: Precision = np.float64,
+    ) -> LaneNoise:
+        """Noise for one of the things of a measurement. `calibrated_to` as in `mechanisms`."""
+        accounting, parts = self.accounting, self.parts[measurement]
+        fraction = accounting.fractions[measurement]
+        theta = fraction * np.array([accounting.theta_of(float(e)) for e in self.ledger.epsilons])
+        rng = self.streams.generator(step)
+        if accounting.kind is NoiseKind.LAPLACE:
+            return laplace(
+                step,
+                shape,
+                sensitivity=moves,
+                calibrated_to=calibrated_to,
+                epsilon=theta / parts,
+                rng=rng,
+                ledger=self.ledger,
+                dtype=dtype,
+            )
+        published = accounting.mode is Mode.PUBLISHED
+        return gaussian(
+            step,
+            shape,
+            sensitivity=moves,
+            calibrated_to=calibrated_to,
+            theta=theta / math.sqrt(parts),
+            claimed=theta * accounting.published_factor / parts if published else None,
+            rng=rng,
+            ledger=self.ledger,
+            dtype=dtype,
+        )
+
+    def __call__(
+        self,
+        part: str,
+        step: str,
+        values: NDArray[np.float64],
+        shape: tuple[int, ...],
+        moves: Sensitivity,
+        calibrated_to: Sensitivity | None = None,
+    ) -> NDArray[np.float64]:
+        """`values` with noise: an `item_averages.Noisy`."""
+        return self.noise(part, step, shape, moves, calibrated_to).added_to(values)

@@ -1,0 +1,143 @@
+"""Packed symmetric matrices against dense ones."""
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from numpy.typing import NDArray
+
+from dpmf_cli.kernels import symmetric
+from dpmf_cli.kernels.covariance import triangle_size
+from dpmf_cli.kernels.symmetric import Which, leading_eigenpairs, multiply
+from tests.kernels.test_covariance import packed, unpacked
+
+
+def matrix(seed: int, n: int) -> tuple[NDArray[np.float32], NDArray[np.float64]]:
+    """A random triangle and its dense matrix."""
+    triangle = np.random.default_rng(seed).normal(size=triangle_size(n)).astype(np.float32)
+    return triangle, unpacked(triangle, n)
+
+
+def with_spectrum(values: NDArray[np.float64], n: int) -> NDArray[np.float32]:
+    """The triangle of an n × n matrix with these eigenvalues, and 0 for the others."""
+    basis, _ = np.linalg.qr(np.random.default_rng(n).normal(size=(n, len(values))))
+    return packed((basis * values) @ basis.T)
+
+
+@pytest.fixture
+def lanczos(monkeypatch: pytest.MonkeyPatch) -> None:
+    """No matrix is small."""
+    monkeypatch.setattr(symmetric, "SMALL", 0)
+
+
+@settings(deadline=None, max_examples=60)
+@given(n=st.integers(1, 90), b=st.integers(1, 4), scaled=st.booleans(), seed=st.integers(0, 10**6))
+def test_products_are_those_of_the_dense_matrix(n: int, b: int, scaled: bool, seed: int) -> None:
+    triangle, dense = matrix(seed, n)
+    before, rng = triangle.copy(), np.random.default_rng(seed + 1)
+    vectors, scaling = rng.normal(size=(n, b)), rng.uniform(0.5, 3, n) if scaled else None
+    expected = (
+        dense @ vectors if scaling is None else scaling[:, None] * (dense @ (scaling[:, None] * vectors))
+    )
+    found = multiply(triangle, vectors, scaling=scaling)
+    assert (found.dtype, found.shape) == (np.float64, (n, b))
+    assert found == pytest.approx(expected, rel=0, abs=1e-5 * (1 + n**0.5))
+    assert np.array_equal(triangle, before)
+
+
+def test_products_over_several_blocks_of_columns() -> None:
+    """More columns than one block takes, in sums that would lose digits in float32."""
+    n = 2 * symmetric.COLUMNS + 37
+    triangle = np.ones(triangle_size(n), np.float32)
+    vectors = np.stack([np.ones(n), np.arange(n)], axis=1)
+    assert multiply(triangle, vectors) == pytest.approx(
+        np.broadcast_to(vectors.sum(axis=0), (n, 2)), rel=1e-7
+    )
+
+
+def test_a_vector_has_the_same_product_alone_as_in_a_block() -> None:
+    triangle, _ = matrix(0, 77)
+    vectors = np.random.default_rng(1).normal(size=(77, 3))
+    together = multiply(triangle, vectors)
+    assert np.array_equal(together, np.hstack([multiply(triangle, vectors[:, [x]]) for x in range(3)]))
+
+
+@pytest.mark.parametrize("which", ["magnitude", "largest"])
+@pytest.mark.parametrize("scaled", [False, True])
+@pytest.mark.parametrize("n", [1, 2, 3, 40])
+def test_dense_pairs_are_those_of_numpy(n: int, scaled: bool, which: Which) -> None:
+    triangle, dense = matrix(n, n)
+    scaling = np.random.default_rng(0).uniform(0.5, 3, n) if scaled else None
+    if scaling is not None:
+        dense = dense * np.outer(scaling, scaling)
+    expected = np.linalg.eigvalsh(dense)
+    k = min(n, 5)
+    order = np.argsort(-np.abs(expected) if which == "magnitude" else -expected)[:k]
+    values, vectors = leading_eigenpairs(triangle, n, k, scaling=scaling, which=which)
+    assert values == pytest.approx(expected[order], abs=1e-5)
+    assert dense @ vectors == pytest.approx(vectors * values, abs=1e-4)
+    assert vectors.T @ vectors == pytest.approx(np.eye(k), abs=1e-10)
+    assert (vectors[np.abs(vectors).argmax(axis=0), np.arange(k)] > 0).all()
+
+
+@pytest.mark.usefixtures("lanczos")
+@pytest.mark.parametrize("scaled", [False, True])
+@pytest.mark.parametrize("which", ["magnitude", "largest"])
+def test_lanczos_finds_the_pairs_of_the_dense_matrix(which: Which, scaled: bool) -> None:
+    """Half of the eigenvalues of a random matrix are negative: "magnitude" takes both ends."""
+    n, k = 300, 8
+    triangle, dense = matrix(2, n)
+    scaling = np.random.default_rng(0).uniform(0.5, 3, n) if scaled else None
+    if scaling is not None:
+        dense = dense * np.outer(scaling, scaling)
+    expected = np.linalg.eigvalsh(dense)
+    order = np.argsort(-np.abs(expected) if which == "magnitude" else -expected)[:k]
+    assert which == "largest" or (expected[order] < 0).any()
+    values, vectors = leading_eigenpairs(triangle, n, k, scaling=scaling, which=which)
+    assert values == pytest.approx(expected[order], rel=1e-5)
+    assert np.linalg.norm(dense @ vectors - vectors * values, axis=0) == pytest.approx(
+        np.zeros(k), abs=2e-4 * np.abs(values).max()
+    )
+    assert vectors.T @ vectors == pytest.approx(np.eye(k), abs=1e-8)
+    assert (vectors[np.abs(vectors).argmax(axis=0), np.arange(k)] > 0).all()
+
+
+@pytest.mark.usefixtures("lanczos")
+@pytest.mark.parametrize("rank", [1, 3])
+def test_a_matrix_of_lower_rank_than_asked(rank: int) -> None:
+    """ARPACK restarts from random vectors there: they too must be the same each time."""
+    triangle = with_spectrum(np.array([5.0, -3, 1])[:rank], 200)
+    first = leading_eigenpairs(triangle, 200, 6)
+    second = leading_eigenpairs(triangle, 200, 6)
+    assert first[0] == pytest.approx([5.0, -3, 1][:rank] + [0] * (6 - rank), abs=1e-5)
+    assert all(np.array_equal(a, b) for a, b in zip(first, second, strict=True))
+    assert first[1].T @ first[1] == pytest.approx(np.eye(6), abs=1e-8)
+
+
+@pytest.mark.parametrize("small", [0, 400])
+def test_the_zero_matrix_has_zeros(small: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(symmetric, "SMALL", small)
+    values, vectors = leading_eigenpairs(np.zeros(triangle_size(50), np.float32), 50, 4)
+    assert values.tolist() == [0.0] * 4
+    assert vectors.T @ vectors == pytest.approx(np.eye(4))
+
+
+@pytest.mark.usefixtures("lanczos")
+@pytest.mark.parametrize("which", ["magnitude", "largest"])
+def test_where_arpack_gives_up_a_block_krylov_space_answers(
+    which: Which, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def gives_up(*_: object, **__: object) -> None:
+        raise symmetric.ArpackError(-1)
+
+    triangle = with_spectrum(np.array([9.0, -8, 7, -6, 5, 4, 0.1, -0.1]), 120)
+    expected = leading_eigenpairs(triangle, 120, 3, which=which)
+    monkeypatch.setattr(symmetric, "eigsh", gives_up)
+    found = leading_eigenpairs(triangle, 120, 3, which=which)
+    assert found[0] == pytest.approx([9.0, -8, 7] if which == "magnitude" else [9.0, 7, 5], rel=1e-5)
+    assert found[1] == pytest.approx(expected[1], abs=1e-4)
+
+
+def test_more_pairs_than_there_are_are_all() -> None:
+    values, vectors = leading_eigenpairs(np.array([2, 0, 1], np.float32), 2, 9)
+    assert (values.tolist(), vectors.tolist()) == ([2.0, 1.0], [[1.0, 0.0], [0.0, 1.0]])
