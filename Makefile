@@ -7,7 +7,7 @@ JOBS   ?= 2
 
 .DEFAULT_GOAL := help
 .PHONY: help run test check format bench reproduce-all reproduce-friedman \
-	search-friedman clean distclean
+	reproduce-mcsherry search-friedman clean distclean
 
 help: ## list what there is
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-20s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -39,7 +39,7 @@ bench: $(STAMP) ## speed against Cornac, Surprise and cmfrec, in one run
 	$(BIN)/python -m pip install --quiet -e '.[bench]'
 	$(BIN)/python -m tests.benchmarks.peers
 
-reproduce-all: reproduce-friedman ## every paper that can be reproduced so far, on the data at hand
+reproduce-all: reproduce-friedman reproduce-mcsherry ## every paper that can be reproduced so far, on the data at hand
 
 FRIEDMAN := ml100k_bounded ml1m_bounded ml100k_unbounded ml1m_unbounded \
 	ml100k_bounded_corrected ml1m_bounded_corrected ml100k_unbounded_corrected ml1m_unbounded_corrected \
@@ -53,6 +53,16 @@ reproduce-friedman: $(STAMP) ## Friedman et al. 2016: tables 2-5 and figures 2-6
 	$(BIN)/dpmf baselines --format md > results/table3.md
 	$(BIN)/dpmf crossings --printed --format md > results/tables4and5.md
 	$(BIN)/dpmf crossings --printed
+
+MCSHERRY := mcsherry_fig1_ml1m mcsherry_fig1_ml1m_corrected mcsherry_laplace_ml1m mcsherry_user_ml1m mcsherry_refitted_ml1m \
+	mcsherry_fig2_ml1m mcsherry_fig1_netflix_sample mcsherry_fig1_netflix_sample_corrected mcsherry_fig2_netflix_sample
+MCSHERRY_TWIN := mcsherry_synthetic_ml10m mcsherry_synthetic_netflix
+
+reproduce-mcsherry: $(STAMP) ## McSherry and Mironov 2009: figures 1 and 2, on the data at hand
+	@for config in $(MCSHERRY); do $(BIN)/dpmf run configs/$$config.yaml -j $(JOBS) > /dev/null || exit 1; done
+	@for config in $(MCSHERRY_TWIN); do $(BIN)/dpmf run configs/$$config.yaml -j 1 > /dev/null || exit 1; done
+	$(BIN)/dpmf crossings $(MCSHERRY:%=configs/%.yaml) --format md > results/mcsherry.md
+	$(BIN)/dpmf crossings $(MCSHERRY:%=configs/%.yaml)
 
 search-friedman: $(STAMP) ## the search for what Friedman et al. 2016 leave unstated (docs/papers/friedman2016.md)
 	@for config in configs/search_*.yaml; do $(BIN)/dpmf run $$config -j $(JOBS) || exit 1; done

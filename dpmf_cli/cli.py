@@ -62,7 +62,7 @@ def run(
     from dpmf_cli.experiment import say
     from dpmf_cli.report.layout import terminal
     from dpmf_cli.report.ledgers import ledger_text
-    from dpmf_cli.report.tables import baseline_rows, baselines_table, crossings_table
+    from dpmf_cli.report.tables import baseline_rows, baselines_table, crossings_table, twins_table
     from dpmf_cli.runner import available_cores
 
     try:
@@ -79,8 +79,10 @@ def run(
         raise typer.Exit(130) from None
     experiment = finished.collected.experiment
     print(baselines_table(baseline_rows(experiment)))
+    if any(curve.twin is not None for curve in experiment.curves):
+        print(twins_table(experiment))
     print(crossings_table(finished.crossings))
-    print(terminal(ledger_text(finished.collected.ledgers)), end="")
+    print(terminal(ledger_text(finished.collected.ledgers, finished.collected.experiment.curves)), end="")
     done = (
         f"computed {finished.computed} tasks"
         if finished.computed

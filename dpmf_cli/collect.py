@@ -1,6 +1,8 @@
 """Gathers what the store knows of a config into an experiment: the way from results to figures."""
 
-from dataclasses import dataclass
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -8,10 +10,18 @@ from numpy.typing import NDArray
 
 from dpmf_cli.algorithms.base import Algorithm, PrivateAlgorithm
 from dpmf_cli.config import ExperimentConfig
-from dpmf_cli.evaluation.curves import Experiment, Measured
-from dpmf_cli.plan import tasks_of
+from dpmf_cli.evaluation.curves import Experiment, Growth, Measured, Reference, Stage
+from dpmf_cli.evaluation.portions import Portion
+from dpmf_cli.plan import TWIN_GRID, tasks_of
+from dpmf_cli.published import printed_reference
 from dpmf_cli.store import Store
 from dpmf_cli.tasks import TaskResult
+
+Ledger = list[dict[str, Any]]
+"""The steps of a ledger as plain data."""
+
+_PER_EPSILON = ("claimed", "provable", "mu")
+"""What a step of a ledger has for each ε of the grid."""
 
 
 @dataclass(frozen=True)
@@ -19,64 +29,130 @@ class Collected:
     """An experiment, and the ledger of each of its curves, by its label: steps as plain data."""
 
     experiment: Experiment
-    ledgers: dict[str, list[dict[str, Any]]]
+    ledgers: dict[str, Ledger]
 
 
-def collect(config: ExperimentConfig, *, dataset: str, title: str, checksum: str, store: Store) -> Collected:
-    """All results of a config on the data set with that checksum."""
-    curves, baselines, ledgers = [], [], {}
-    for entry in config.entries:
-        measured, ledger = _measured(config, entry, dataset, checksum, store)
-        if isinstance(entry, PrivateAlgorithm):
-            curves.append(measured)
-            ledgers[measured.label] = ledger
-        else:
-            baselines.append(measured)
+def collect(
+    config: ExperimentConfig,
+    *,
+    dataset: str,
+    title: str,
+    checksum: str,
+    store: Store,
+    test_checksum: str = "",
+    portions: Sequence[Portion] = (),
+) -> Collected:
+    """All results of a config on the data set with that checksum.
+
+    portions   what the portions of a config with `growth` hold; without them its largest alone is collected
+    """
+    source = _Source(config, store, dataset, checksum, test_checksum)
+    stages = [Stage(portion, *source.stage(portion.share)[:2]) for portion in portions[:-1]]
+    largest = config.portions[-1]
+    curves, baselines, ledgers = source.stage(largest)
+    if portions:
+        stages.append(Stage(portions[-1], curves, baselines))
     experiment = Experiment(
         name=config.name,
         dataset=dataset,
-        title=title,
+        title=title if largest == 1 else f"{title}, {_portion_in_words(config)}",
         folds=config.folds_run,
         partition=config.folds,
         runs=config.runs,
         seed=config.seed,
-        curves=tuple(curves),
-        baselines=tuple(baselines),
+        curves=curves,
+        baselines=baselines,
+        axis=config.axis,
+        references=_references(config),
+        growth=Growth(config.growth.order, tuple(stages)) if config.growth and portions else None,
     )
     return Collected(experiment, ledgers)
 
 
-def _measured(
-    config: ExperimentConfig, entry: Algorithm, dataset: str, checksum: str, store: Store
-) -> tuple[Measured, list[dict[str, Any]]]:
-    grid = config.grid(entry)
-    rmse = np.full((config.folds_run, config.runs_of(entry), len(grid)), np.nan)
-    missing, last = 0, {}
-    for task in tasks_of(config, entry, dataset, checksum):
-        known = store.read(task)
-        missing += any(epsilon not in known for epsilon in grid)
-        for index, epsilon in enumerate(grid):
-            if epsilon in known:
-                result = known[epsilon]
-                rmse[task.fold, task.run, index] = result.rmse[result.epsilons.index(epsilon)]
-                last[epsilon] = result
-    variant = (
-        (entry.neighbours.value, entry.mode.value) if isinstance(entry, PrivateAlgorithm) else ("none",) * 2
+def _portion_in_words(config: ExperimentConfig) -> str:
+    first = "first" if config.growth and config.growth.order == "timestamp" else "random"
+    return f"{first} {100 * config.portions[-1]:g} % of the ratings"
+
+
+def _references(config: ExperimentConfig) -> tuple[Reference, ...]:
+    """The printed errors that a config asks for, each of one test set of the whole Netflix Prize data."""
+    return tuple(
+        Reference(f"{key.capitalize()} {name}", rmse, config.test == name)
+        for key in config.references
+        for name, rmse in printed_reference(key).items()
     )
-    measured = Measured(
-        algorithm=entry.algorithm,
-        label=entry.name,
-        epsilons=np.array(grid),
-        rmse=rmse,
-        claimed=_at(grid, last, "claimed"),
-        provable=_at(grid, last, "provable"),
-        neighbours=variant[0],
-        mode=variant[1],
-        missing=missing,
-        joint=entry.joint,
-        swept=None if entry.swept is None else (entry.swept, float(getattr(entry, entry.swept))),
-    )
-    return measured, _ledger(grid, last)
+
+
+@dataclass(frozen=True)
+class _Source:
+    """Where the results of a config are."""
+
+    config: ExperimentConfig
+    store: Store
+    dataset: str
+    checksum: str
+    test_checksum: str
+
+    def stage(self, share: float) -> tuple[tuple[Measured, ...], tuple[Measured, ...], dict[str, Ledger]]:
+        """(curves, baselines, ledgers by label) on that share of the ratings."""
+        curves, baselines, ledgers = [], [], {}
+        for entry in self.config.entries:
+            measured, ledger = self._measured(entry, share)
+            if isinstance(entry, PrivateAlgorithm):
+                curves.append(measured)
+                ledgers[measured.label] = ledger
+            else:
+                baselines.append(measured)
+        return tuple(curves), tuple(baselines), ledgers
+
+    def _measured(self, entry: Algorithm, share: float) -> tuple[Measured, Ledger]:
+        config, grid = self.config, self.config.grid(entry)
+        rmse = np.full((config.folds_run, config.runs_of(entry), len(grid)), np.nan)
+        twin = np.full(config.folds_run, np.nan) if config.twins and entry.private else None
+        missing, last = 0, {}
+        for task in tasks_of(
+            config,
+            entry,
+            self.dataset,
+            self.checksum,
+            test_checksum=self.test_checksum,
+            portions=(share,),
+        ):
+            known = self.store.read(task)
+            missing += any(epsilon not in known for epsilon in task.epsilons)
+            found = {
+                epsilon: known[epsilon].rmse[known[epsilon].epsilons.index(epsilon)]
+                for epsilon in task.epsilons
+                if epsilon in known
+            }
+            if twin is not None and task.epsilons == TWIN_GRID:
+                twin[task.fold] = found.get(math.inf, math.nan)
+                continue
+            for epsilon, error in found.items():
+                rmse[task.fold, task.run, grid.index(epsilon)] = error
+                last[epsilon] = known[epsilon]
+        thetas = config.thetas_of(entry)
+        measured = Measured(
+            algorithm=entry.algorithm,
+            label=entry.name,
+            epsilons=np.array(grid),
+            rmse=rmse,
+            claimed=_at(grid, last, "claimed"),
+            provable=_at(grid, last, "provable"),
+            missing=missing,
+            joint=entry.joint,
+            swept=None if entry.swept is None else (entry.swept, float(getattr(entry, entry.swept))),
+            thetas=None if thetas is None else np.array(thetas),
+            twin=twin,
+        )
+        if isinstance(entry, PrivateAlgorithm):
+            measured = replace(
+                measured,
+                neighbours=entry.neighbours.value,
+                mode=entry.mode.value,
+                delta=entry.spends_delta,
+            )
+        return measured, _ledger(grid, last)
 
 
 def _at(grid: tuple[float, ...], results: dict[float, TaskResult], key: str) -> NDArray[np.float64]:
@@ -86,8 +162,8 @@ def _at(grid: tuple[float, ...], results: dict[float, TaskResult], key: str) -> 
     )
 
 
-def _ledger(grid: tuple[float, ...], results: dict[float, TaskResult]) -> list[dict[str, Any]]:
-    """The steps of an algorithm's ledger, their claimed and provable ε joined over the fits of the grid."""
+def _ledger(grid: tuple[float, ...], results: dict[float, TaskResult]) -> Ledger:
+    """The steps of an algorithm's ledger, what they have for each ε joined over the fits of the grid."""
     steps: dict[str, dict[str, Any]] = {}
     for epsilon in grid:
         result = results.get(epsilon)
@@ -95,8 +171,9 @@ def _ledger(grid: tuple[float, ...], results: dict[float, TaskResult]) -> list[d
             continue
         at = result.epsilons.index(epsilon)
         for entry in result.ledger:
-            step = steps.setdefault(entry["step"], {**entry, "epsilons": [], "claimed": [], "provable": []})
+            numbers = [key for key in _PER_EPSILON if key in entry]
+            step = steps.setdefault(entry["step"], {**entry, "epsilons": [], **{key: [] for key in numbers}})
             step["epsilons"].append(epsilon)
-            step["claimed"].append(float(entry["claimed"][at]))
-            step["provable"].append(float(entry["provable"][at]))
+            for key in numbers:
+                step[key].append(float(entry[key][at]))
     return list(steps.values())

@@ -7,7 +7,7 @@ import re
 from functools import reduce
 from operator import or_
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal, Self
+from typing import TYPE_CHECKING, Annotated, Any, Literal, LiteralString, Self
 
 from pydantic import AfterValidator, BeforeValidator, Field, ValidationError, model_validator
 from pydantic_core import ErrorDetails, PydanticCustomError
@@ -15,27 +15,30 @@ from pydantic_core import ErrorDetails, PydanticCustomError
 from dpmf_cli.algorithms.base import Algorithm, PrivateAlgorithm
 from dpmf_cli.algorithms.effects import EffectsParameters
 from dpmf_cli.algorithms.registry import BASELINES, PRIVATE
-from dpmf_cli.datasets.spec import DatasetSpec
+from dpmf_cli.datasets.spec import PRIZE_DATASET, CatalogSpec, DatasetSpec, TestSet
 from dpmf_cli.errors import DpmfError, did_you_mean
+from dpmf_cli.evaluation.curves import Axis
+from dpmf_cli.evaluation.portions import Order
 from dpmf_cli.models import StrictModel
 from dpmf_cli.privacy.neighbours import Mode, Neighbours
 from dpmf_cli.yaml_positions import Document, Step, read
 
 
-def _not_noise_alone(epsilon: float) -> float:
-    if epsilon < 1e-6:
-        raise PydanticCustomError("epsilon", "an ε below 1e-6 leaves nothing but noise")
-    return epsilon
+def _not_noise_alone(budget: float) -> float:
+    if budget < 1e-6:
+        raise PydanticCustomError("budget", "an ε or θ below 1e-6 leaves nothing but noise")
+    return budget
 
 
-Epsilon = Annotated[float, Field(gt=0, le=1e6), AfterValidator(_not_noise_alone)]
+Budget = Annotated[float, Field(gt=0, le=1e6), AfterValidator(_not_noise_alone)]
+"""A value of ε, or of θ."""
 
 
 class GeometricGrid(StrictModel):
-    """`count` values of ε from `first` to `last`, equally spaced in log ε, rounded to three digits."""
+    """`count` values of ε (or θ) from `first` to `last`, equally spaced in its log, rounded to three digits."""
 
-    first: Epsilon
-    last: Epsilon
+    first: Budget
+    last: Budget
     count: int = Field(ge=2, le=1000)
 
     @property
@@ -46,6 +49,24 @@ class GeometricGrid(StrictModel):
 
 def _expand_grid(value: Any) -> Any:
     return GeometricGrid.model_validate(value).values if isinstance(value, dict) else value
+
+
+Grid = Annotated[list[Budget], Field(min_length=1, max_length=1000), BeforeValidator(_expand_grid)]
+
+
+class Growth(StrictModel):
+    """The same experiment on growing portions of the ratings: McSherry and Mironov 2009, figure 2."""
+
+    portions: list[Annotated[float, Field(gt=0, le=1)]] = Field(
+        min_length=1, max_length=100, description="ascending parts of the ratings, 1 for all of them"
+    )
+    order: Order = Field(description="which ratings come first: the oldest, or a random sample of them")
+
+    @model_validator(mode="after")
+    def _ascending(self) -> Self:
+        if sorted(set(self.portions)) != self.portions:
+            raise PydanticCustomError("grid", "the portions must ascend without repetition")
+        return self
 
 
 def _tag_baseline(value: Any) -> Any:
@@ -64,18 +85,22 @@ else:
         BeforeValidator(_tag_baseline, json_schema_input_type=Literal[tuple(BASELINES)] | _AnyBaseline),
     ]
 
-INHERITED = ("neighbours", "mode", "effects")
+INHERITED = ("neighbours", "mode", "effects", "delta")
 """Keys of the experiment that an algorithm's entry may set for itself and otherwise inherits."""
 
 
 class ExperimentConfig(StrictModel):
-    """One experiment: algorithms over an ε grid, on the folds of one data set, beside its baselines."""
+    """One experiment: algorithms over a grid of ε or θ, on the folds of one data set, beside its baselines."""
 
     name: str = Field(
         pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]*$", max_length=80, description="folder in results/"
     )
     dataset: DatasetSpec
-    folds: int = Field(10, ge=2, le=1000, description="k of the k-fold cross-validation")
+    test: TestSet = Field(
+        "folds",
+        description="what is predicted: folds held out of the ratings, or a test set of the Netflix Prize",
+    )
+    folds: int = Field(10, ge=1, le=1000, description="k of the k-fold cross-validation; 1 with another test")
     held_out: int | None = Field(
         None, ge=1, description="hold out only the first so many folds, to save time"
     )
@@ -83,12 +108,25 @@ class ExperimentConfig(StrictModel):
     seed: int = Field(2016, ge=0, lt=2**63, description="all randomness follows from it")
     neighbours: Neighbours = Neighbours.BOUNDED
     mode: Mode = Mode.PUBLISHED
-    epsilons: Annotated[
-        list[Epsilon], Field(min_length=1, max_length=1000), BeforeValidator(_expand_grid)
-    ] = Field(description="total ε: a list, or {first, last, count} for equal steps in log ε")
+    epsilons: Grid | None = Field(
+        None, description="total ε: a list, or {first, last, count} for equal steps in log ε"
+    )
+    thetas: Grid | None = Field(
+        None,
+        description="instead of `epsilons`: McSherry and Mironov's θ, the sum of the θ_i, where the noise of "
+        "measurement i has the scale Δ_i/θ_i",
+    )
+    delta: float = Field(
+        1e-6, gt=0, le=0.01, description="δ of (ε, δ), where an algorithm's noise is Gaussian"
+    )
     effects: EffectsParameters = EffectsParameters()
     baselines: list[BaselineEntry] = Field(description="ga, ia, ge, als, or a mapping with parameters")
     algorithms: list[PrivateEntry] = Field(min_length=1)
+    twins: bool = Field(False, description="fit every algorithm without noise too, once a fold")
+    references: list[Literal["cinematch"]] = Field(
+        [], description="printed errors of the Netflix Prize to hold the curves against"
+    )
+    growth: Growth | None = Field(None, description="run everything on growing portions of the ratings")
 
     @model_validator(mode="before")
     @classmethod
@@ -96,7 +134,8 @@ class ExperimentConfig(StrictModel):
         """Hands the experiment's neighbours, mode and effects to the entries that do not set their own."""
         if not isinstance(data, dict):
             return data
-        data = {"baselines": ["ga", "ia", "ge"], **data}
+        folds = {} if data.get("test", "folds") == "folds" else {"folds": 1}
+        data = {"baselines": ["ga", "ia", "ge"], **folds, **data}
         for key, registry in (("baselines", BASELINES), ("algorithms", PRIVATE)):
             if isinstance(data.get(key), list):
                 entries = [expanded for entry in data[key] for expanded in _expand_sweep(entry)]
@@ -104,27 +143,84 @@ class ExperimentConfig(StrictModel):
         return data
 
     @model_validator(mode="after")
-    def _distinct(self) -> Self:
+    def _one_ascending_grid(self) -> Self:
+        if self.epsilons is None and self.thetas is None:
+            raise _at((), "grid", "the grid is missing; give `epsilons` or `thetas`")
+        if self.epsilons is not None and self.thetas is not None:
+            raise _at(("thetas",), "grid", "give `epsilons` or `thetas`, not both")
+        name, sign = ("epsilons", "ε") if self.thetas is None else ("thetas", "θ")
+        given: list[float] = getattr(self, name)
+        if sorted(set(given)) != given:
+            raise _at((name,), "grid", f"the {sign} grid must ascend without repetition")
+        for entry in self.algorithms if self.thetas else ():
+            grid = self.grid(entry)
+            if not math.isfinite(grid[-1]) or sorted(set(grid)) != list(grid):
+                raise _at(
+                    ("thetas",),
+                    "grid",
+                    f"{entry.name} has no ascending, finite ε for these θ, but {', '.join(f'{e:g}' for e in grid)}",
+                )
+        return self
+
+    @model_validator(mode="after")
+    def _possible_folds(self) -> Self:
+        if self.test != "folds":
+            if not (isinstance(self.dataset, CatalogSpec) and self.dataset.name == PRIZE_DATASET):
+                raise _at(
+                    ("test",), "test", f"the {self.test} set is one of the data set {PRIZE_DATASET} alone"
+                )
+            if self.folds != 1:
+                raise _at(
+                    ("folds",), "test", f"the {self.test} set is the only one to predict; remove `folds`"
+                )
+        elif self.folds == 1:
+            raise _at(("folds",), "folds", "one fold leaves nothing to train on; give 2 or more")
         if self.held_out is not None and self.held_out > self.folds:
-            raise PydanticCustomError(
-                "held_out", "only {folds} folds can be held out", {"folds": self.folds, "path": ("held_out",)}
+            plural = "s" if self.folds > 1 else ""
+            raise _at(("held_out",), "held_out", f"only {self.folds} fold{plural} can be held out")
+        return self
+
+    @model_validator(mode="after")
+    def _measurable_growth(self) -> Self:
+        if self.growth is None:
+            return self
+        if not self.twins:
+            raise _at(
+                ("growth",), "growth", "growth is a loss against the twin without noise; set `twins: true`"
             )
-        if sorted(set(self.epsilons)) != self.epsilons:
-            raise PydanticCustomError(
-                "grid", "the ε grid must ascend without repetition", {"path": ("epsilons",)}
+        if self.test != "folds":
+            raise _at(("growth",), "growth", f"the {self.test} set does not grow with the ratings; use folds")
+        if self.growth.order == "timestamp" and not self.dataset.has_timestamps:
+            raise _at(
+                ("growth", "order"), "growth", f"{self.dataset.key} has no time stamps; use `order: random`"
             )
+        return self
+
+    @model_validator(mode="after")
+    def _references_of_netflix(self) -> Self:
+        for index, reference in enumerate(self.references):
+            if not (isinstance(self.dataset, CatalogSpec) and self.dataset.name.startswith(PRIZE_DATASET)):
+                raise _at(
+                    ("references", index),
+                    "reference",
+                    f"{reference} is an error on Netflix ratings, no reference for {self.dataset.key}; remove it",
+                )
+            if reference in self.references[:index]:
+                raise _at(("references", index), "reference", f"{reference} stands there twice; keep one")
+        return self
+
+    @model_validator(mode="after")
+    def _distinct_names(self) -> Self:
         if self.name == "tasks":
-            raise PydanticCustomError(
-                "name", "results/tasks holds the results of tasks; choose another name", {"path": ("name",)}
-            )
+            raise _at(("name",), "name", "results/tasks holds the results of tasks; choose another name")
         names: set[str] = set()
         for key in ("baselines", "algorithms"):
             for index, entry in enumerate(getattr(self, key)):
                 if entry.name in names:
-                    raise PydanticCustomError(
+                    raise _at(
+                        (key, index),
                         "label",
-                        'two curves are named "{name}"; give one of them another `label`',
-                        {"name": entry.name, "path": (key, index)},
+                        f'two curves are named "{entry.name}"; give one of them another `label`',
                     )
                 names.add(entry.name)
         return self
@@ -135,13 +231,38 @@ class ExperimentConfig(StrictModel):
         return self.held_out or self.folds
 
     @property
+    def portions(self) -> tuple[float, ...]:
+        """The portions of the ratings that everything is run on, ascending."""
+        return tuple(self.growth.portions) if self.growth else (1.0,)
+
+    @property
     def entries(self) -> tuple[Algorithm, ...]:
         """Baselines, then algorithms."""
         return (*self.baselines, *self.algorithms)
 
+    @property
+    def axis(self) -> Axis:
+        """What the grid is of."""
+        return "epsilon" if self.thetas is None else "theta"
+
     def grid(self, entry: Algorithm) -> tuple[float, ...]:
-        """The ε grid that an entry is fitted for: the config's, or ∞ alone for a baseline."""
-        return tuple(self.epsilons) if isinstance(entry, PrivateAlgorithm) else (math.inf,)
+        """The ε that an entry is fitted for, ascending: the config's, or those that its θ stand for, each entry by
+        its own noise; ∞ alone for a baseline."""
+        if not isinstance(entry, PrivateAlgorithm):
+            return (math.inf,)
+        if self.thetas is not None:
+            return tuple(entry.epsilon_of(theta) for theta in self.thetas)
+        return tuple(self.epsilons or ())
+
+    def thetas_of(self, entry: Algorithm) -> tuple[float, ...] | None:
+        """The θ of each ε of an entry's grid; None for a baseline, and where the grid is of ε and θ is the same."""
+        if not isinstance(entry, PrivateAlgorithm):
+            return None
+        if self.thetas is not None:
+            return tuple(self.thetas)
+        grid = self.grid(entry)
+        thetas = tuple(entry.theta_of(epsilon) for epsilon in grid)
+        return None if thetas == grid else thetas
 
     def runs_of(self, entry: Algorithm) -> int:
         return self.runs if entry.stochastic else 1
@@ -154,6 +275,11 @@ class ExperimentConfig(StrictModel):
     def hash(self) -> str:
         """SHA-256 of the resolved config."""
         return hashlib.sha256(json.dumps(self.resolved(), sort_keys=True).encode()).hexdigest()
+
+
+def _at(path: tuple[Step, ...], kind: LiteralString, message: str) -> PydanticCustomError:
+    """A mistake at the key `path` of the config."""
+    return PydanticCustomError(kind, "{message}", {"message": message, "path": path})
 
 
 def _expand_sweep(entry: Any) -> list[Any]:

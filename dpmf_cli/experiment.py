@@ -9,23 +9,29 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 from pydantic import ValidationError
 
 from dpmf_cli import provenance
 from dpmf_cli.collect import Collected, collect
 from dpmf_cli.config import ExperimentConfig, load_config
 from dpmf_cli.datasets import Dataset, load
+from dpmf_cli.datasets.prize import load_test_set
+from dpmf_cli.datasets.spec import CatalogSpec
 from dpmf_cli.errors import DpmfError
 from dpmf_cli.evaluation.crossings import Crossing, find_crossings
-from dpmf_cli.plan import Plan, make_plan
+from dpmf_cli.evaluation.portions import Portion, first_share, portion
+from dpmf_cli.plan import Plan, make_plan, sum_of_squares
 from dpmf_cli.progress import Progress
 from dpmf_cli.report.curves import curves_csv
 from dpmf_cli.report.figures import figure_bytes, is_drawable
+from dpmf_cli.report.growth import growth_bytes, growth_csv, growth_lines
 from dpmf_cli.report.ledgers import ledger_csv
 from dpmf_cli.report.sweeps import sweep_bytes, swept_parameters
-from dpmf_cli.report.tables import crossings_table
+from dpmf_cli.report.tables import crossings_table, twins_table
 from dpmf_cli.runner import Outcome, run_plan
 from dpmf_cli.store import Store, encode, write_atomically
+from dpmf_cli.tasks import arrivals, fold_assignment
 
 MANIFEST = "manifest.json"
 
@@ -47,12 +53,14 @@ class Finished:
     failures: list[Outcome]
 
 
-def plan_for(config: ExperimentConfig, dataset: Dataset, store: Store) -> Plan:
-    """The plan of a config on a data set that is present."""
+def plan_for(config: ExperimentConfig, dataset: Dataset, test_checksum: str, store: Store) -> Plan:
+    """The plan of a config on a data set that is present, with the checksum of its fixed test set, "" for folds."""
     return make_plan(
         config,
         dataset=dataset.key,
         checksum=dataset.checksum,
+        test_checksum=test_checksum,
+        squares=sum_of_squares(dataset.ratings),
         users=dataset.ratings.n_users,
         items=dataset.ratings.n_items,
         ratings=len(dataset.ratings),
@@ -72,7 +80,11 @@ def run(
         raise DpmfError(
             f"{dataset.title} has {len(dataset.ratings)} ratings, fewer than the {config.folds} folds asked for"
         )
-    plan = plan_for(config, dataset, store)
+    spec, test = config.dataset, ""
+    if config.test != "folds" and isinstance(spec, CatalogSpec):
+        test = load_test_set(spec, config.test, dataset, data=data, cache=cache, base=base).checksum
+    portions = _portions(config, dataset)
+    plan = plan_for(config, dataset, test, store)
     left = plan.left
     say(
         f"{config.name}: {dataset.title}, {plan.total} tasks, {plan.total - len(left)} done, {len(left)} left"
@@ -82,16 +94,44 @@ def run(
     outcomes = run_plan(plan, store, cache, jobs, progress)
     failures = [outcome for outcome in outcomes if outcome.failure]
     collected = collect(
-        config, dataset=dataset.key, title=dataset.title, checksum=dataset.checksum, store=store
+        config,
+        dataset=dataset.key,
+        title=dataset.title,
+        checksum=dataset.checksum,
+        test_checksum=test,
+        portions=portions,
+        store=store,
     )
-    _keep_manifest(folder, config, dataset, outcomes, time.perf_counter() - begin, jobs)
+    _keep_manifest(folder, config, dataset, test, outcomes, time.perf_counter() - begin, jobs)
     crossings = write_outputs(folder, collected)
-    missing = sum(each.missing for each in (*collected.experiment.curves, *collected.experiment.baselines))
+    missing = sum(each.missing for each in collected.experiment.measured())
     return Finished(collected, crossings, folder, len(outcomes) - len(failures), missing, failures)
 
 
+def _portions(config: ExperimentConfig, dataset: Dataset) -> tuple[Portion, ...]:
+    """What the portions of a config with growth hold, none for one without.
+
+    Raises `DpmfError` where there is no order of time, or nothing to train on or to test in some fold.
+    """
+    if config.growth is None:
+        return ()
+    ratings, order, found = dataset.ratings, config.growth.order, []
+    folds = fold_assignment(dataset.key, config.seed, config.folds, len(ratings))
+    positions = arrivals(ratings, order, dataset=dataset.key, seed=config.seed)
+    for share in config.portions:
+        first = first_share(positions, share)
+        counts = np.bincount(folds[first], minlength=config.folds)
+        if not (counts[: config.folds_run].all() and (counts > 0).sum() > 1):
+            raise DpmfError(
+                f"{dataset.title}: {share:g} of the ratings are {counts.sum()}, too few for a test and a training "
+                f"rating in each of {config.folds} folds; begin `growth.portions` with a larger one"
+            )
+        found.append(portion(ratings, share, order, first))
+    return tuple(found)
+
+
 def write_outputs(folder: Path, collected: Collected) -> list[Crossing]:
-    """Curves, crossings, ledger and figure of an experiment; the same results give the same bytes."""
+    """Curves, crossings, ledger and figures of an experiment; the same results give the same bytes."""
     experiment = collected.experiment
     crossings = find_crossings(experiment)
     files = {
@@ -100,6 +140,10 @@ def write_outputs(folder: Path, collected: Collected) -> list[Crossing]:
         "crossings.md": crossings_table(crossings, "md").encode(),
         "ledger.csv": ledger_csv(collected.ledgers).encode(),
     }
+    if any(curve.twin is not None for curve in experiment.curves):
+        files["without_noise.md"] = twins_table(experiment, "md").encode()
+    if experiment.growth:
+        files["growth.csv"] = growth_csv(experiment).encode()
     for name, data in files.items():
         write_atomically(folder / name, data)
     for form in ("png", "svg"):
@@ -107,6 +151,8 @@ def write_outputs(folder: Path, collected: Collected) -> list[Crossing]:
             write_atomically(folder / f"curves.{form}", figure_bytes(experiment, form))
         for parameter in swept_parameters(experiment):
             write_atomically(folder / f"sweep-{parameter}.{form}", sweep_bytes(experiment, parameter, form))
+        if growth_lines(experiment):
+            write_atomically(folder / f"growth.{form}", growth_bytes(experiment, form))
     return crossings
 
 
@@ -114,6 +160,7 @@ def _keep_manifest(
     folder: Path,
     config: ExperimentConfig,
     dataset: Dataset,
+    test_checksum: str,
     outcomes: list[Outcome],
     seconds: float,
     jobs: int,
@@ -121,10 +168,10 @@ def _keep_manifest(
     """Writes the manifest, unless nothing was computed and the one that is there is of this config and data."""
     try:
         kept = json.loads((folder / MANIFEST).read_bytes())
-        theirs = kept["config_sha256"], kept["dataset"]["checksum"]
+        theirs = kept["config_sha256"], kept["dataset"]["checksum"], kept["dataset"].get("test_checksum", "")
     except (OSError, ValueError, KeyError, TypeError):
         theirs = None
-    ours = config.hash, dataset.checksum
+    ours = config.hash, dataset.checksum, test_checksum
     if theirs == ours and not outcomes:
         return
     if theirs is not None and theirs != ours:
@@ -144,6 +191,7 @@ def _keep_manifest(
             "key": dataset.key,
             "title": dataset.title,
             "checksum": dataset.checksum,
+            "test_checksum": test_checksum,
             "users": ratings.n_users,
             "items": ratings.n_items,
             "ratings": len(ratings),
@@ -164,6 +212,7 @@ def _keep_manifest(
         "failures": [
             {
                 "algorithm": outcome.task.algorithm.name,
+                "portion": outcome.task.cut.portion,
                 "fold": outcome.task.fold,
                 "run": outcome.task.run,
                 "traceback": outcome.failure,
@@ -183,6 +232,7 @@ def collect_folder(folder: Path, warn: Callable[[str], None] = say) -> Collected
         config = ExperimentConfig.model_validate(manifest["config"])
         dataset = manifest["dataset"]
         key, title, checksum = dataset["key"], dataset["title"], dataset["checksum"]
+        test = dataset.get("test_checksum", "")
     except OSError as error:
         raise DpmfError(
             f"{path}: cannot be read: {error.strerror}; run the experiment's config first"
@@ -195,7 +245,14 @@ def collect_folder(folder: Path, warn: Callable[[str], None] = say) -> Collected
         ) from None
     except (ValueError, KeyError, TypeError):
         raise DpmfError(f"{path}: damaged, or of another version of dpmf; run the config again") from None
-    return collect(config, dataset=key, title=title, checksum=checksum, store=Store(folder.parent, warn))
+    return collect(
+        config,
+        dataset=key,
+        title=title,
+        checksum=checksum,
+        test_checksum=test,
+        store=Store(folder.parent, warn),
+    )
 
 
 def collected_results(of: list[Path], results: Path) -> Iterator[Collected]:

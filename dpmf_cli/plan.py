@@ -1,12 +1,17 @@
 """The plan: the tasks of a config, what is done, what is left, and what that will take."""
 
-from collections.abc import Iterator
+import math
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from dpmf_cli.algorithms.base import Algorithm, Cost
+import numpy as np
+
+from dpmf_cli.algorithms.base import Algorithm, Cost, Shape
 from dpmf_cli.config import ExperimentConfig
+from dpmf_cli.evaluation.portions import Order
+from dpmf_cli.ratings import Ratings
 from dpmf_cli.store import Store
-from dpmf_cli.tasks import Task, training_shape
+from dpmf_cli.tasks import Cut, Task, training_shape
 
 PROCESS_BYTES = 190e6
 """Resident memory of a process that has imported the kernels, before it holds any ratings."""
@@ -16,6 +21,10 @@ RATING_BYTES = 40.0
 """Per rating and process: the memory-mapped ratings, the training and test copies, and their order."""
 
 
+TWIN_GRID = (math.inf,)
+"""The grid of a fit without noise."""
+
+
 @dataclass(frozen=True)
 class EntryPlan:
     """One algorithm's part of a plan. `left` holds tasks with only those ε that have no result yet."""
@@ -23,7 +32,7 @@ class EntryPlan:
     entry: Algorithm
     total: int
     left: tuple[Task, ...]
-    cost: Cost
+    costs: tuple[Cost, ...]
 
     @property
     def done(self) -> int:
@@ -31,21 +40,22 @@ class EntryPlan:
 
     @property
     def seconds_left(self) -> float:
-        return self.cost.seconds * len(self.left)
+        return sum(cost.seconds for cost in self.costs)
 
 
 @dataclass(frozen=True)
 class Plan:
-    """What a run of a config would do."""
+    """What a run of a config would do. `shapes` are those of the training sets, by the portion of the ratings."""
 
     entries: tuple[EntryPlan, ...]
     ratings: int
+    shapes: dict[float, Shape]
 
     @property
     def left(self) -> list[Task]:
-        """All tasks left, ordered so that tasks of one fold follow each other and share its split."""
+        """All tasks left, ordered so that tasks of one cut follow each other and share its split."""
         tasks = [task for entry in self.entries for task in entry.left]
-        return sorted(tasks, key=lambda task: (task.fold, task.run))
+        return sorted(tasks, key=lambda task: (task.cut.portion, task.fold, task.run))
 
     @property
     def total(self) -> int:
@@ -53,27 +63,49 @@ class Plan:
 
     def cost_of(self, task: Task) -> float:
         """Estimated seconds of a task."""
-        entry = next(entry for entry in self.entries if entry.entry == task.algorithm)
-        return entry.cost.seconds
+        return _cost(task, self.shapes).seconds
 
     def seconds(self, jobs: int) -> float:
         """Estimated wall time of what is left, in `jobs` processes: no less than the longest task takes."""
-        longest = max((entry.cost.seconds for entry in self.entries if entry.left), default=0.0)
+        longest = max((cost.seconds for entry in self.entries for cost in entry.costs), default=0.0)
         work = sum(entry.seconds_left + TASK_SECONDS * len(entry.left) for entry in self.entries)
         return START_SECONDS + max(work / jobs, longest) if work else 0.0
 
     def peak_bytes(self, jobs: int) -> float:
         """Estimated resident memory of all processes together at the worst moment."""
-        fit = max((entry.cost.bytes for entry in self.entries if entry.left), default=0.0)
+        fit = max((cost.bytes for entry in self.entries for cost in entry.costs), default=0.0)
         workers = jobs * (PROCESS_BYTES + RATING_BYTES * self.ratings + fit)
         return workers + (PROCESS_BYTES if jobs > 1 else 0.0)
 
 
-def tasks_of(config: ExperimentConfig, entry: Algorithm, dataset: str, checksum: str) -> Iterator[Task]:
-    """Every task of one algorithm of a config."""
-    for fold in range(config.folds_run):
-        for run in range(config.runs_of(entry)):
-            yield Task(dataset, checksum, config.folds, config.seed, fold, run, entry, config.grid(entry))
+def _cost(task: Task, shapes: dict[float, Shape]) -> Cost:
+    return task.algorithm.cost(shapes[task.cut.portion], len(task.epsilons))
+
+
+def tasks_of(
+    config: ExperimentConfig,
+    entry: Algorithm,
+    dataset: str,
+    checksum: str,
+    *,
+    test_checksum: str = "",
+    portions: Sequence[float] | None = None,
+) -> Iterator[Task]:
+    """Every task of one algorithm of a config, or those on some of its portions; twins have the grid `TWIN_GRID`."""
+    grid = config.grid(entry)
+    order: Order = config.growth.order if config.growth else "timestamp"
+    for portion in portions or config.portions:
+        for fold in range(config.folds_run):
+            cut = Cut(config.folds, fold, portion, order, config.test, test_checksum)
+            for run in range(config.runs_of(entry)):
+                yield Task(dataset, checksum, config.seed, cut, run, entry, grid)
+            if config.twins and entry.private:
+                yield Task(dataset, checksum, config.seed, cut, 0, entry, TWIN_GRID)
+
+
+def sum_of_squares(ratings: Ratings) -> float:
+    """Σ c_u² over the users, c_u being the number of ratings of one."""
+    return float(np.square(ratings.user_counts, dtype=np.float64).sum())
 
 
 def make_plan(
@@ -85,13 +117,21 @@ def make_plan(
     items: int,
     ratings: int,
     store: Store,
+    squares: float | None = None,
+    test_checksum: str = "",
 ) -> Plan:
     """The plan of a config on a data set of that size; `checksum` is None where the data are not present."""
-    shape = training_shape(users, items, ratings, config.folds)
+    order: Order = config.growth.order if config.growth else "timestamp"
+    shapes = {
+        portion: training_shape(
+            users, items, ratings, config.folds, squares=squares, portion=portion, order=order
+        )
+        for portion in config.portions
+    }
     entries = []
     for entry in config.entries:
-        tasks = list(tasks_of(config, entry, dataset, checksum or ""))
+        tasks = list(tasks_of(config, entry, dataset, checksum or "", test_checksum=test_checksum))
         left = tasks if checksum is None else [task for task in map(store.missing, tasks) if task]
-        grid = max((len(task.epsilons) for task in left), default=len(config.grid(entry)))
-        entries.append(EntryPlan(entry, len(tasks), tuple(left), entry.cost(shape, grid)))
-    return Plan(tuple(entries), ratings)
+        costs = tuple(_cost(task, shapes) for task in left)
+        entries.append(EntryPlan(entry, len(tasks), tuple(left), costs))
+    return Plan(tuple(entries), ratings, shapes)

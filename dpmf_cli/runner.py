@@ -19,12 +19,11 @@ from threadpoolctl import threadpool_limits
 
 from dpmf_cli.datasets import open_cached
 from dpmf_cli.errors import DpmfError
-from dpmf_cli.evaluation.folds import split
 from dpmf_cli.plan import Plan
 from dpmf_cli.progress import Progress
 from dpmf_cli.ratings import Ratings
 from dpmf_cli.store import Store
-from dpmf_cli.tasks import Task, execute, fold_assignment
+from dpmf_cli.tasks import Cut, Task, cut_ratings, execute
 
 
 @dataclass(frozen=True)
@@ -96,12 +95,10 @@ def _end_with(sentinel: int) -> None:
 
 
 @lru_cache(maxsize=1)
-def _fold(
-    dataset: str, checksum: str, seed: int, folds: int, fold: int, cache: Path
-) -> tuple[Ratings, Ratings]:
-    """(training ratings, test ratings), kept while a process works on tasks of one fold."""
-    ratings = open_cached(checksum, cache)
-    return split(ratings, fold_assignment(dataset, seed, folds, len(ratings)), fold)
+def _split(dataset: str, checksum: str, seed: int, cut: Cut, cache: Path) -> tuple[Ratings, Ratings]:
+    """(training ratings, test ratings), kept while a process works on tasks of one cut."""
+    test = open_cached(cut.test_checksum, cache) if cut.test_checksum else None
+    return cut_ratings(open_cached(checksum, cache), cut, dataset=dataset, seed=seed, test=test)
 
 
 def _run_one(task: Task, results: Path, cache: Path) -> Outcome:
@@ -110,7 +107,7 @@ def _run_one(task: Task, results: Path, cache: Path) -> Outcome:
     failure = refusal = None
     try:
         with threadpool_limits(1):
-            train, test = _fold(task.dataset, task.checksum, task.seed, task.folds, task.fold, cache)
+            train, test = _split(task.dataset, task.checksum, task.seed, task.cut, cache)
             result = execute(task, train, test)
         Store(results).write(task, result)
     except DpmfError as error:

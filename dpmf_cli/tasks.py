@@ -2,7 +2,7 @@
 
 import hashlib
 import json
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
@@ -10,12 +10,38 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpmf_cli.algorithms.base import Algorithm, PrivateAlgorithm, Shape
-from dpmf_cli.evaluation.folds import assign_folds
+from dpmf_cli.datasets.spec import TestSet
+from dpmf_cli.evaluation.folds import assign_folds, split, without_pairs
 from dpmf_cli.evaluation.metrics import root_mean_squared_errors
+from dpmf_cli.evaluation.portions import Order, first_share, ranked
 from dpmf_cli.privacy.ledger import Ledger
 from dpmf_cli.privacy.neighbours import Mode
 from dpmf_cli.ratings import Ratings
 from dpmf_cli.streams import Streams, named_generator
+
+
+@dataclass(frozen=True)
+class Cut:
+    """How the ratings of a task are cut into training and test ratings.
+
+    portion, order   only the first ratings in that order are used, in training and in testing
+    test, test_checksum   what is predicted: folds, or a fixed test set, with the checksum of its ratings
+    """
+
+    folds: int
+    fold: int
+    portion: float = 1.0
+    order: Order = "timestamp"
+    test: TestSet = "folds"
+    test_checksum: str = ""
+
+    @property
+    def settings(self) -> dict[str, Any]:
+        """What the results of all folds have in common. What leaves the cut as it is has no part in it: the whole of
+        the ratings is the same in any order."""
+        growth = {"portion": self.portion, "order": self.order} if self.portion < 1 else {}
+        fixed = {"test": self.test, "test_checksum": self.test_checksum} if self.test != "folds" else {}
+        return {"folds": self.folds, **growth, **fixed}
 
 
 @dataclass(frozen=True)
@@ -24,12 +50,15 @@ class Task:
 
     dataset: str
     checksum: str
-    folds: int
     seed: int
-    fold: int
+    cut: Cut
     run: int
     algorithm: Algorithm
     epsilons: tuple[float, ...]
+
+    @property
+    def fold(self) -> int:
+        return self.cut.fold
 
     @cached_property
     def settings(self) -> dict[str, Any]:
@@ -37,9 +66,9 @@ class Task:
         return {
             "dataset": self.dataset,
             "checksum": self.checksum,
-            "folds": self.folds,
             "seed": self.seed,
             "algorithm": self.algorithm.parameters(),
+            **self.cut.settings,
         }
 
     @cached_property
@@ -62,9 +91,47 @@ class TaskResult:
     ledger: tuple[dict[str, Any], ...]
 
 
-def training_shape(users: int, items: int, ratings: int, folds: int) -> Shape:
-    """The size of a training set under k-fold cross-validation."""
-    return Shape(users, items, ratings - ratings // folds)
+def training_shape(
+    users: int,
+    items: int,
+    ratings: int,
+    folds: int,
+    *,
+    squares: float | None = None,
+    portion: float = 1.0,
+    order: Order = "timestamp",
+) -> Shape:
+    """The size of a training set: all but one of the folds, of a portion of the ratings.
+
+    `squares` is Σ c_u² over all ratings, or None where it is not counted. It falls with the square of the share kept
+    of each user's ratings; in the order of time whole users are kept or not, and it falls in proportion.
+    """
+    part = 1 - 1 / folds if folds > 1 else 1.0
+    size = Shape(users, items, round(part * portion * ratings))
+    if squares is None:
+        return size
+    kept = portion if order == "timestamp" else portion**2
+    return replace(size, squares=squares * part**2 * kept)
+
+
+def arrivals(ratings: Ratings, order: Order, *, dataset: str, seed: int) -> NDArray[np.intp]:
+    """(n_ratings,) the positions of the ratings as they come; of the random orders, that of a data set and a seed."""
+    return ranked(ratings, order, rng=named_generator(seed, dataset, "growth"))
+
+
+def cut_ratings(
+    ratings: Ratings, cut: Cut, *, dataset: str, seed: int, test: Ratings | None = None
+) -> tuple[Ratings, Ratings]:
+    """(training ratings, test ratings); `test` is the fixed test set where the cut has one."""
+    if test is not None:
+        return without_pairs(ratings, test), test
+    assignment = fold_assignment(dataset, seed, cut.folds, len(ratings))
+    if cut.portion < 1:
+        first = first_share(arrivals(ratings, cut.order, dataset=dataset, seed=seed), cut.portion)
+        used = np.full(len(ratings), -1, dtype=np.int16)
+        used[first] = assignment[first]
+        assignment = used
+    return split(ratings, assignment, cut.fold)
 
 
 def fold_assignment(dataset: str, seed: int, folds: int, n_ratings: int) -> NDArray[np.int16]:

@@ -5,10 +5,11 @@ from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
+import pytest
 
 from dpmf_cli.collect import collect
 from dpmf_cli.config import ExperimentConfig
-from dpmf_cli.plan import make_plan, tasks_of
+from dpmf_cli.plan import TWIN_GRID, make_plan, sum_of_squares, tasks_of
 from dpmf_cli.store import Store
 from dpmf_cli.tasks import TaskResult, execute
 from tests.conftest import make_ratings
@@ -67,6 +68,39 @@ def test_ledgers_keep_claimed_and_provable_apart(tmp_path: Path) -> None:
     ]
 
 
+def test_numbers_of_refined_grids_are_joined_step_by_step(tmp_path: Path) -> None:
+    store, entry = Store(tmp_path), CONFIG.algorithms[0]
+    for epsilons in ((2.0,), (1.0,)):
+        for task in tasks_of(CONFIG, entry, "ml-100k", "c"):
+            numbers = {key: list(epsilons) for key in ("claimed", "provable")}
+            step = {"step": "a", **numbers, "mu": [epsilon / 2 for epsilon in epsilons]}
+            rmse = (0.9,) * len(epsilons)
+            store.write(
+                replace(task, epsilons=epsilons), TaskResult(epsilons, rmse, epsilons, epsilons, (step,))
+            )
+    (step,) = gather(store).ledgers["PGE"]
+    assert (step["epsilons"], step["provable"], step["mu"]) == ([1.0, 2.0], [1.0, 2.0], [0.5, 1.0])
+
+
+def test_a_fit_without_noise_is_the_twin_and_no_point_of_the_curve(tmp_path: Path) -> None:
+    config = CONFIG.model_copy(update={"twins": True})
+    store = Store(tmp_path)
+    fill(store)
+    tasks = [task for entry in config.algorithms for task in tasks_of(config, entry, "ml-100k", "c")]
+    twins = [task for task in tasks if task.epsilons == TWIN_GRID]
+    assert [(task.fold, task.run) for task in twins] == [(0, 0), (1, 0)] * 2
+    infinite = (np.inf,)
+    for task in twins[:3]:
+        store.write(task, TaskResult(infinite, (task.fold / 10,), infinite, infinite, ()))
+    found = collect(config, dataset="ml-100k", title="MovieLens 100K", checksum="c", store=store).experiment
+    whole, missing = found.curves
+    assert whole.twin is not None
+    assert missing.twin is not None
+    assert (whole.twin.tolist(), whole.missing, whole.epsilons.tolist()) == ([0.0, 0.1], 0, [1.0, 2.0])
+    assert (missing.missing, np.isnan(missing.twin).tolist()) == (1, [False, True])
+    assert found.baselines[0].twin is None
+
+
 def test_a_plan_counts_what_is_done(tmp_path: Path) -> None:
     fill(Store(tmp_path), leave_out=(1, 0))
     plan = make_plan(
@@ -76,6 +110,29 @@ def test_a_plan_counts_what_is_done(tmp_path: Path) -> None:
     assert [(task.fold, task.run) for task in plan.left] == [(1, 0)] * 3
     assert plan.seconds(1) > sum(plan.cost_of(task) for task in plan.left) > 0
     assert plan.peak_bytes(2) > plan.peak_bytes(1) > 1e8
+
+
+def test_a_plan_of_growth_costs_what_its_portions_cost(tmp_path: Path) -> None:
+    growth = ExperimentConfig.model_validate(
+        {**CONFIG.resolved(), "twins": True, "growth": {"portions": [0.1, 1], "order": "random"}}
+    )
+    size = {"dataset": "ml-100k", "checksum": "c", "users": 943, "items": 1682, "ratings": 100_000}
+    plan = make_plan(growth, **size, store=Store(tmp_path), squares=3e7)  # type: ignore[arg-type]
+    assert [part.total for part in plan.entries] == [4, 12, 12]
+    assert [task.cut.portion for task in plan.left] == [0.1] * 14 + [1.0] * 14
+    small, whole = plan.left[1], plan.left[15]
+    assert (small.algorithm, small.epsilons) == (whole.algorithm, whole.epsilons)
+    assert plan.cost_of(small) < plan.cost_of(whole)
+    assert plan.shapes[1.0].squares == 3e7 * 0.25
+    assert plan.shapes[0.1].squares == pytest.approx(3e5 * 0.25)
+    costs = sum(part.seconds_left for part in plan.entries)
+    assert costs == pytest.approx(sum(plan.cost_of(task) for task in plan.left))
+
+
+def test_squares_are_counted_by_user() -> None:
+    ratings = make_ratings(2)
+    counts = np.bincount(ratings.users)
+    assert sum_of_squares(ratings) == sum(int(count) ** 2 for count in counts)
 
 
 def test_clipping_is_what_the_entry_asks_for() -> None:

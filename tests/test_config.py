@@ -4,11 +4,13 @@ import json
 import math
 import re
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from dpmf_cli.algorithms.baselines import AveragesBaseline
-from dpmf_cli.config import ExperimentConfig, load_config
+from dpmf_cli.algorithms.private_global_effects import PrivateGlobalEffects
+from dpmf_cli.config import ExperimentConfig, _with_inherited, load_config
 from dpmf_cli.errors import DpmfError
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -22,6 +24,11 @@ algorithms:
   - algorithm: isgd
     factors: 3
 """
+THETAS = GOOD.replace("epsilons", "thetas")
+NETFLIX = GOOD.replace("ml-100k", "netflix")
+TWINS = "twins: true\n"
+GROWTH = "growth: {portions: [0.5, 1], order: timestamp}\n"
+TIMELESS = "{kind: csv, name: shop, path: a.csv, columns: {user: a, item: b, rating: c}, scale: {minimum: 1, maximum: 5}}"
 
 
 def load(tmp_path: Path, text: str) -> ExperimentConfig:
@@ -67,6 +74,64 @@ def test_numbers_in_scientific_notation_are_numbers(tmp_path: Path, number: str)
     assert load(tmp_path, GOOD.replace("0.1", number)).epsilons[0] == 0.001
 
 
+class Gaussian(PrivateGlobalEffects):
+    """An algorithm whose θ stands for another ε, as Gaussian noise does."""
+
+    def epsilon_of(self, theta: float) -> float:
+        return 3 * theta
+
+    def theta_of(self, epsilon: float) -> float:
+        return epsilon / 3
+
+
+def test_each_entry_turns_the_grid_of_theta_into_epsilon_by_its_own_noise(tmp_path: Path) -> None:
+    config = load(tmp_path, THETAS)
+    pge = config.algorithms[0]
+    assert (config.axis, config.grid(pge), config.thetas_of(pge)) == ("theta", (0.1, 1, 10), (0.1, 1, 10))
+    assert config.grid(Gaussian(algorithm="pge")) == pytest.approx((0.3, 3, 30))
+    assert config.thetas_of(Gaussian(algorithm="pge")) == (0.1, 1, 10)
+    assert config.thetas_of(config.baselines[0]) is None
+    assert config.grid(config.baselines[0]) == (math.inf,)
+    of_epsilon = load(tmp_path, GOOD)
+    assert (of_epsilon.axis, of_epsilon.thetas_of(of_epsilon.algorithms[0])) == ("epsilon", None)
+    assert of_epsilon.thetas_of(Gaussian(algorithm="pge")) == pytest.approx((0.1 / 3, 1 / 3, 10 / 3))
+
+
+@pytest.mark.parametrize("epsilon_of", [lambda self, theta: 1.0, lambda self, theta: math.inf])
+def test_theta_that_stand_for_no_grid_of_epsilon_are_refused(
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    epsilon_of: Any,
+) -> None:
+    monkeypatch.setattr(PrivateGlobalEffects, "epsilon_of", epsilon_of)
+    with pytest.raises(DpmfError, match=r"x\.yaml:2:9: thetas: PGE has no ascending, finite ε for these θ"):
+        load(tmp_path, THETAS)
+
+
+def test_delta_is_inherited_where_an_entry_has_one() -> None:
+    class WithDelta(PrivateGlobalEffects):
+        delta: float = 1e-6
+
+    inherited = _with_inherited({"algorithm": "g"}, {"delta": 1e-7}, {"g": WithDelta})
+    assert inherited == {"algorithm": "g", "delta": 1e-7}
+    own = _with_inherited({"algorithm": "g", "delta": 1e-8}, {"delta": 1e-7}, {"g": WithDelta})
+    assert own["delta"] == 1e-8
+    assert "delta" not in _with_inherited({"algorithm": "g"}, {"delta": 1e-7}, {"g": PrivateGlobalEffects})
+
+
+def test_a_fixed_test_set_is_one_fold(tmp_path: Path) -> None:
+    config = load(tmp_path, NETFLIX + "test: probe\n")
+    assert (config.folds, config.folds_run, config.test) == (1, 1, "probe")
+    assert load(tmp_path, NETFLIX + "test: judging\nfolds: 1\nheld_out: 1\n").folds_run == 1
+    assert ExperimentConfig.model_validate(json.loads(json.dumps(config.resolved()))) == config
+
+
+def test_portions_of_growth(tmp_path: Path) -> None:
+    assert load(tmp_path, GOOD).portions == (1.0,)
+    assert load(tmp_path, GOOD + TWINS + GROWTH).portions == (0.5, 1.0)
+    assert load(tmp_path, GOOD + TWINS + GROWTH.replace(", 1]", "]")).portions == (0.5,)
+
+
 def test_a_geometric_grid_is_rounded_to_three_digits(tmp_path: Path) -> None:
     config = load(tmp_path, GOOD.replace("[0.1, 1, 10]", "{first: 0.1, last: 20, count: 4}"))
     assert config.epsilons == [0.1, 0.585, 3.42, 20.0]
@@ -95,7 +160,7 @@ BAD = {
     "no algorithms": ("dataset: ml-100k\nepsilons: [1]\nalgorithms: []\n", r"x\.yaml:3:13: algorithms: .*at least 1"),
     "epsilon zero": (GOOD.replace("0.1", "0"), r"x\.yaml:2:12: epsilons\[0\]: input should be greater than 0, not 0"),
     "epsilon negative": (GOOD.replace("0.1", "-1"), r"x\.yaml:2:12: epsilons\[0\]: .*greater than 0, not -1"),
-    "epsilon tiny": (GOOD.replace("0.1", "1e-9"), r"x\.yaml:2:12: epsilons\[0\]: an ε below 1e-6 leaves nothing but noise"),
+    "epsilon tiny": (GOOD.replace("0.1", "1e-9"), r"x\.yaml:2:12: epsilons\[0\]: an ε or θ below 1e-6 leaves nothing but noise"),
     "epsilon nan": (GOOD.replace("0.1", ".nan"), r"x\.yaml:2:12: epsilons\[0\]: .*finite number"),
     "epsilon infinite": (GOOD.replace("0.1", ".inf"), r"x\.yaml:2:12: epsilons\[0\]:"),
     "epsilon a word": (GOOD.replace("0.1", "low"), r'x\.yaml:2:12: epsilons\[0\]: .*valid number.*, not "low"'),
@@ -105,7 +170,34 @@ BAD = {
     "budget sum": (GOOD + BUDGET % 0.6, r"x\.yaml:7:13: algorithms\[1\]\.budget: the fractions sum to 0\.9, not 1"),
     "budget negative": (GOOD + BUDGET % -0.1, r"x\.yaml:7:\d+: algorithms\[1\]\.budget\.factorization: .*greater than 0, not -0\.1"),
     "budget key of another method": (GOOD.replace("pge\n", "pge\n" + BUDGET % 0.7), r"x\.yaml:5:\d+: algorithms\[0\]\.budget\.factorization: unknown key"),
-    "one fold": (GOOD + "folds: 1\n", r"x\.yaml:7:8: folds: .*greater than or equal to 2, not 1"),
+    "one fold": (GOOD + "folds: 1\n", r"x\.yaml:7:8: folds: one fold leaves nothing to train on; give 2 or more"),
+    "no folds": (GOOD + "folds: 0\n", r"x\.yaml:7:8: folds: .*greater than or equal to 1, not 0"),
+    "no grid": (GOOD.replace("epsilons: [0.1, 1, 10]\n", ""), r"x\.yaml:1:1: the grid is missing; give `epsilons` or `thetas`"),
+    "two grids": (GOOD + "thetas: [1]\n", r"x\.yaml:7:9: thetas: give `epsilons` or `thetas`, not both"),
+    "theta not ascending": (THETAS.replace("0.1, 1", "1, 0.1"), r"x\.yaml:2:9: thetas: the θ grid must ascend"),
+    "theta zero": (THETAS.replace("0.1", "0"), r"x\.yaml:2:10: thetas\[0\]: .*greater than 0, not 0"),
+    "theta tiny": (THETAS.replace("0.1", "1e-9"), r"x\.yaml:2:10: thetas\[0\]: an ε or θ below 1e-6"),
+    "delta zero": (GOOD + "delta: 0\n", r"x\.yaml:7:8: delta: .*greater than 0, not 0"),
+    "delta no small chance": (GOOD + "delta: 0.1\n", r"x\.yaml:7:8: delta: .*less than or equal to 0\.01, not 0\.1"),
+    "a reference of other data": (GOOD + "references: [cinematch]\n", r"x\.yaml:7:14: references\[0\]: cinematch is an error on Netflix ratings, no reference for ml-100k; remove it"),
+    "a reference of made-up Netflix": (GOOD.replace("ml-100k", "synthetic-netflix") + "references: [cinematch]\n", r"x\.yaml:7:14: references\[0\]: .*for synthetic-netflix"),
+    "a reference twice": (GOOD.replace("ml-100k", "netflix") + "references: [cinematch, cinematch]\n", r"x\.yaml:7:25: references\[1\]: cinematch stands there twice"),
+    "an unknown reference": (GOOD.replace("ml-100k", "netflix") + "references: [cinemtch]\n", r"x\.yaml:7:14: references\[0\]: .*'cinematch', not \"cinemtch\""),
+    "growth without twins": (GOOD + GROWTH, r"x\.yaml:7:9: growth: growth is a loss against the twin without noise; set `twins: true`"),
+    "growth that shrinks": (GOOD + TWINS + GROWTH.replace("0.5, 1", "1, 0.5"), r"x\.yaml:8:9: growth: the portions must ascend"),
+    "growth from nothing": (GOOD + TWINS + GROWTH.replace("0.5, 1", "0, 1"), r"x\.yaml:8:21: growth\.portions\[0\]: .*greater than 0, not 0"),
+    "growth beyond all": (GOOD + TWINS + GROWTH.replace("1]", "2]"), r"x\.yaml:8:26: growth\.portions\[1\]: .*less than or equal to 1, not 2"),
+    "growth without an order": (GOOD + TWINS + "growth: {portions: [1]}\n", r'x\.yaml:8:9: growth: the key "order" is missing'),
+    "growth in no time": (GOOD.replace("ml-100k", "synthetic-ml-100k") + TWINS + GROWTH, r"x\.yaml:8:37: growth\.order: synthetic-ml-100k has no time stamps; use `order: random`"),
+    "growth in stand-ins of time": (GOOD.replace("ml-100k", "netflix-sample") + TWINS + GROWTH, r"x\.yaml:8:37: growth\.order: netflix-sample has no time stamps"),
+    "growth where none is published": (GOOD.replace("ml-100k", "jester-1") + TWINS + GROWTH, r"x\.yaml:8:37: growth\.order: jester-1 has no time stamps"),
+    "growth without a column": (GOOD.replace("ml-100k", TIMELESS) + TWINS + GROWTH, r"x\.yaml:8:37: growth\.order: shop has no time stamps"),
+    "a test set of other data": (GOOD + "test: probe\n", r"x\.yaml:7:7: test: the probe set is one of the data set netflix alone"),
+    "a test set of a sample": (GOOD.replace("ml-100k", "netflix-sample") + "test: judging\n", r"x\.yaml:7:7: test: the judging set is one"),
+    "an unknown test set": (GOOD + "test: prob\n", r"x\.yaml:7:7: test: .*'probe'.*, not \"prob\""),
+    "a test set and folds": (NETFLIX + "test: probe\nfolds: 10\n", r"x\.yaml:8:8: folds: the probe set is the only one to predict; remove `folds`"),
+    "a test set and folds held out": (NETFLIX + "test: probe\nheld_out: 2\n", r"x\.yaml:8:11: held_out: only 1 fold can be held out"),
+    "a test set that does not grow": (NETFLIX + TWINS + "test: probe\n" + GROWTH, r"x\.yaml:9:9: growth: the probe set does not grow"),
     "a fraction of a run": (GOOD + "runs: 1.5\n", r"x\.yaml:7:7: runs: .*integer.*, not 1\.5"),
     "unknown neighbours": (GOOD + "neighbours: boundet\n", r'x\.yaml:7:13: neighbours: .*\'bounded\'.*, not "boundet"'),
     "two curves of one name": (GOOD + "  - algorithm: isgd\n", r'x\.yaml:7:5: algorithms\[2\]: two curves are named "ISGD"; give one of them another `label`'),

@@ -13,14 +13,13 @@ from dpmf_cli import files as module
 from dpmf_cli.algorithms.private_global_effects import PrivateGlobalEffects
 from dpmf_cli.errors import DpmfError
 from dpmf_cli.store import Store, encode, write_atomically
-from dpmf_cli.tasks import Task, TaskResult
+from dpmf_cli.tasks import Cut, Task, TaskResult
 
 
-def task(epsilons: tuple[float, ...] = (0.1, 1.0), **changes: Any) -> Task:
-    settings = {"fold": 3, "run": 1, "seed": 7, "checksum": "c" * 64, **changes}
-    return Task(
-        "data", algorithm=PrivateGlobalEffects(algorithm="pge"), folds=10, epsilons=epsilons, **settings
-    )
+def task(epsilons: tuple[float, ...] = (0.1, 1.0), *, cut: Cut | None = None, **changes: Any) -> Task:
+    settings = {"run": 1, "seed": 7, "checksum": "c" * 64, **changes}
+    algorithm = PrivateGlobalEffects(algorithm="pge")
+    return Task("data", cut=cut or Cut(10, 3), algorithm=algorithm, epsilons=epsilons, **settings)
 
 
 def result(epsilons: tuple[float, ...] = (0.1, 1.0)) -> TaskResult:
@@ -46,11 +45,41 @@ def test_a_finer_grid_leaves_only_the_new_epsilons(tmp_path: Path) -> None:
     assert sorted(store.read(task())) == [0.05, 0.1, 0.5, 1.0]
 
 
-@pytest.mark.parametrize("change", [{"fold": 4}, {"run": 0}, {"seed": 8}, {"checksum": "d" * 64}])
+@pytest.mark.parametrize("change", [{"cut": Cut(10, 4)}, {"run": 0}, {"seed": 8}, {"checksum": "d" * 64}])
 def test_a_result_belongs_to_one_task(tmp_path: Path, change: dict[str, Any]) -> None:
     store = Store(tmp_path)
     store.write(task(), result())
     assert store.read(task(**change)) == {}
+
+
+CUTS = [
+    Cut(10, 3),
+    Cut(10, 3, portion=0.5),
+    Cut(10, 3, portion=0.5, order="random"),
+    Cut(10, 3, portion=0.6),
+    Cut(10, 3, test="probe", test_checksum="a"),
+    Cut(10, 3, test="probe", test_checksum="b"),
+    Cut(10, 3, test="judging", test_checksum="a"),
+]
+
+
+def test_every_cut_has_results_of_its_own(tmp_path: Path) -> None:
+    store = Store(tmp_path)
+    for cut in CUTS:
+        assert store.read(task(cut=cut)) == {}
+        store.write(task(cut=cut), result())
+
+
+def test_a_cut_of_all_ratings_is_that_of_folds_alone_and_keeps_its_name() -> None:
+    """Results of before there were portions and test sets are found again."""
+    assert task(cut=Cut(10, 3, portion=1.0, order="random")).settings == task().settings
+    assert task().settings == {
+        "dataset": "data",
+        "checksum": "c" * 64,
+        "folds": 10,
+        "seed": 7,
+        "algorithm": PrivateGlobalEffects(algorithm="pge").parameters(),
+    }
 
 
 def test_a_result_belongs_to_one_set_of_parameters_and_one_revision(tmp_path: Path, monkeypatch: Any) -> None:

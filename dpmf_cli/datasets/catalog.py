@@ -241,6 +241,7 @@ _JESTER_1 = Entry(
     ),
     homepage="https://eigentaste.berkeley.edu/dataset/",
     shape=Shape(0.5, 0.4, least_per_user=15, item_share=0.05, user_share=0.22, taste_share=0.15),
+    timestamps=False,
 )
 
 _ML_LATEST_SMALL = Entry(

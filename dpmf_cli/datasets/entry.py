@@ -111,7 +111,7 @@ class Shape:
 class Entry:
     """A data set of the catalog.
 
-    timestamps   False where the file's timestamps are stand-ins, which are then not kept
+    timestamps   False where the file has none, or stand-ins, which are then not kept
     """
 
     key: str

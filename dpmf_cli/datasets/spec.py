@@ -33,6 +33,12 @@ from dpmf_cli.ratings import Scale
 
 _SYNTHETIC = "synthetic-"
 
+PRIZE_DATASET = "netflix"
+"""The catalog's key of the Netflix Prize ratings; keys of samples of them begin with it."""
+PrizeSet = Literal["probe", "judging"]
+TestSet = Literal["folds", "probe", "judging"]
+"""What is predicted: folds of the ratings, or a test set of the Netflix Prize."""
+
 
 def _catalog_key(name: str) -> str:
     try:
@@ -58,6 +64,10 @@ class CatalogSpec(StrictModel):
     @property
     def key(self) -> str:
         return self.name
+
+    @property
+    def has_timestamps(self) -> bool:
+        return catalog.entry(self.name).timestamps
 
 
 class CsvColumns(StrictModel):
@@ -131,6 +141,10 @@ class CsvSpec(StrictModel):
     def key(self) -> str:
         return self.name
 
+    @property
+    def has_timestamps(self) -> bool:
+        return self.columns.timestamp is not None
+
 
 class SyntheticSpec(StrictModel):
     """Made-up ratings in the image of a catalog entry; the same seed makes the same ratings."""
@@ -155,6 +169,10 @@ class SyntheticSpec(StrictModel):
     @property
     def key(self) -> str:
         return _SYNTHETIC + self.like
+
+    @property
+    def has_timestamps(self) -> bool:
+        return False
 
     @property
     def entry(self) -> Entry:

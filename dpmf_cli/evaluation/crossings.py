@@ -14,6 +14,8 @@ over the paired differences, each fold against its own baseline. A replicate wit
 counts as −∞ or +∞, so an end of the interval can be out of the grid too. The interval contains the
 crossing, except that for a curve which wanders around the baseline the *first* crossing of a shifted curve
 can jump far away.
+
+A printed error (`Reference`) is crossed in the same way; being one number, it adds nothing to the interval.
 """
 
 from collections.abc import Sequence
@@ -23,7 +25,7 @@ from enum import StrEnum
 import numpy as np
 from numpy.typing import NDArray
 
-from dpmf_cli.evaluation.curves import Experiment, Measured
+from dpmf_cli.evaluation.curves import Experiment, Measured, Reference
 from dpmf_cli.evaluation.statistics import (
     REPLICATES,
     Over,
@@ -59,14 +61,18 @@ End = float | Status | None
 class Crossing:
     """The crossing of one curve with one baseline.
 
-    baseline    as printed: "IA", "GE"
+    baseline    as printed: "IA", "GE", "Cinematch probe"
     printed     total ε in Friedman et al.'s table for this dataset, neighbours and algorithm, in either mode
     reproduced  total ε of the crossing; None unless `status` is "crossed"
     low, high   ends of its 95 % interval
     recrosses   whether the curve is above the baseline again at a larger ε of the grid
     claimed     ε that the method's publication states for a run at the crossing
     provable    ε that can be proved for it, inf where none can
+    theta       θ of the crossing; None where the curve has none (`Measured.thetas`)
+    delta       δ of the (ε, δ) of `claimed` and `provable`; 0 for pure ε
     joint       whether privacy holds towards the other users only (`Measured.joint`)
+    reference   whether the baseline is a printed error, not measured here
+    comparable  False where that was printed for another test set than the one predicted here
     over        what the interval is resampled over: "folds", or "runs" where there is one fold
     grid_low, grid_high   smallest and largest ε of the grid
     experiment  name of the experiment; empty where the data are not present
@@ -86,7 +92,11 @@ class Crossing:
     recrosses: bool = False
     claimed: float | None = None
     provable: float | None = None
+    theta: float | None = None
+    delta: float = 0.0
     joint: bool = False
+    reference: bool = False
+    comparable: bool = True
     over: Over = "none"
     folds: int = 0
     runs: int = 0
@@ -127,24 +137,32 @@ def first_crossing(epsilons: NDArray[np.float64], difference: NDArray[np.float64
 def find_crossings(
     experiment: Experiment, baselines: Sequence[str] = BASELINES, *, replicates: int = REPLICATES
 ) -> list[Crossing]:
-    """The crossing of every curve with every baseline (registry keys) that the experiment has, in its order.
+    """The crossing of every curve with every baseline (registry keys) and reference that the experiment has, in its
+    order.
 
     The points of a sweep are left out: their axis is not ε. A crossing depends on its own curve and baseline, the
     dataset and the experiment's seed, on nothing else.
     """
     return [
-        measure_crossing(experiment, curve, baseline, replicates=replicates)
+        measure_crossing(experiment, curve, target, replicates=replicates)
         for curve in experiment.curves
         if curve.swept is None
-        for key in baselines
-        if (baseline := experiment.baseline(key)) is not None
+        for target in crossing_targets(experiment, baselines)
     ]
 
 
+def crossing_targets(
+    experiment: Experiment, baselines: Sequence[str] = BASELINES
+) -> list[Measured | Reference]:
+    """What crossings are measured against: those of the baselines (registry keys) that there are, the references."""
+    found = [baseline for key in baselines if (baseline := experiment.baseline(key)) is not None]
+    return [*found, *experiment.references]
+
+
 def measure_crossing(
-    experiment: Experiment, curve: Measured, baseline: Measured, *, replicates: int = REPLICATES
+    experiment: Experiment, curve: Measured, target: Measured | Reference, *, replicates: int = REPLICATES
 ) -> Crossing:
-    """Where `curve` crosses `baseline`, both of `experiment`; a baseline's runs are averaged within a fold.
+    """Where `curve` crosses `target`, both of `experiment`; a baseline's runs are averaged within a fold.
 
     Raises `ValueError` for a grid that is not positive, finite and ascending, or for other folds than the
     baseline's.
@@ -153,9 +171,12 @@ def measure_crossing(
     if not (np.isfinite(epsilons).all() and (epsilons > 0).all() and (np.diff(epsilons) > 0).all()):
         raise ValueError(f"{curve.label}: a crossing needs ε positive, finite and ascending, got {epsilons}")
     folds, runs, _ = curve.rmse.shape
-    if baseline.rmse.shape[0] != folds:
-        raise ValueError(f"{curve.label} has {folds} folds, {baseline.label} has {baseline.rmse.shape[0]}")
-    name = baseline.algorithm.upper()
+    if isinstance(target, Reference):
+        name, level, known = target.name, np.full((folds, 1, 1), target.rmse), True
+    else:
+        name, level, known = target.algorithm.upper(), target.rmse[:, :, :1], is_complete(target)
+        if len(level) != folds:
+            raise ValueError(f"{curve.label} has {folds} folds, {target.label} has {len(level)}")
     cell = Crossing(
         dataset=experiment.dataset,
         neighbours=curve.neighbours,
@@ -165,17 +186,20 @@ def measure_crossing(
         baseline=name,
         status=Status.INCOMPLETE,
         printed=printed_crossing(experiment.dataset, curve.neighbours, curve.algorithm, name),
+        delta=curve.delta,
         joint=curve.joint,
+        reference=isinstance(target, Reference),
+        comparable=not isinstance(target, Reference) or target.comparable,
         folds=folds,
         runs=runs,
         grid_low=float(epsilons[0]),
         grid_high=float(epsilons[-1]),
         experiment=experiment.name,
     )
-    if not (is_complete(curve) and is_complete(baseline)):
+    if not (is_complete(curve) and known):
         return cell
 
-    difference = curve.rmse - baseline.rmse[:, :, :1].mean(axis=1, keepdims=True)
+    difference = curve.rmse - level.mean(axis=1, keepdims=True)
     difference[:, :, np.isinf(curve.rmse).any(axis=(0, 1))] = _DIVERGED
     mean = difference.mean(axis=(0, 1))
     found = float(first_crossing(epsilons, mean))
@@ -192,6 +216,7 @@ def measure_crossing(
         reproduced=found,
         claimed=_spent_at(found, epsilons, curve.claimed),
         provable=_spent_at(found, epsilons, curve.provable),
+        theta=_theta_at(found, curve),
     )
 
 
@@ -257,6 +282,13 @@ def _rises_again(mean: NDArray[np.float64]) -> bool:
     """Whether a difference curve (E,), once no longer positive, is positive at a larger ε."""
     reached = np.flatnonzero(mean <= 0)
     return len(reached) > 0 and bool((mean[reached[0] :] > 0).any())
+
+
+def _theta_at(crossing: float, curve: Measured) -> float | None:
+    """θ at the ε of a crossing: between two grid points log θ is taken as linear in log ε."""
+    if curve.thetas is None:
+        return None
+    return float(np.exp(np.interp(np.log(crossing), np.log(curve.epsilons), np.log(curve.thetas))))
 
 
 def _spent_at(crossing: float, epsilons: NDArray[np.float64], spent: NDArray[np.float64]) -> float:

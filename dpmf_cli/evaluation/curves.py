@@ -1,10 +1,16 @@
 """What the tasks of one experiment measured, gathered: the input of every table and figure."""
 
-from dataclasses import dataclass, field
-from typing import Any
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
+
+from dpmf_cli.evaluation.portions import Order, Portion
+
+Axis = Literal["epsilon", "theta"]
+"""What the grid of an experiment is of: the total ε, or McSherry and Mironov's θ."""
 
 
 @dataclass(frozen=True)
@@ -13,7 +19,8 @@ class Measured:
 
     algorithm   key of the registry ("pge", "isgd", "ge"); `label` is unique in an experiment and names the
                 curve where one config runs an algorithm twice
-    epsilons    (E,) total ε, ascending; a non-private baseline has the single value inf
+    epsilons    (E,) total ε, ascending; a non-private baseline has the single value inf. Where the experiment's axis
+                is θ, each curve has ε of its own
     rmse        (folds, runs, E) float64, rating units; a deterministic baseline has one run
     claimed     (E,) ε that the method's publication states for what was run
     provable    (E,) ε that can be proved for what was run, inf where none can
@@ -21,8 +28,11 @@ class Measured:
     mode        "published" or "corrected"; "none" for a baseline
     joint       whether it predicts from the target user's own clean ratings: privacy towards the others only
     swept       the parameter that a sweep varies and its value here, where the curve is a point of a sweep
-    missing     how many of its tasks have no result yet: where it is not 0, `rmse` holds NaN and
+    missing     how many of its tasks have no result yet: where it is not 0, `rmse` or `twin` holds NaN and
                 no figure may be derived from it
+    thetas      (E,) the θ of each ε, ascending; None where the grid is of ε and θ is the same
+    delta       δ of the (ε, δ) that is spent; 0 for pure ε
+    twin        (folds,) RMSE of the same algorithm without noise; None where it was not asked for
     """
 
     algorithm: str
@@ -36,6 +46,9 @@ class Measured:
     missing: int = 0
     joint: bool = False
     swept: tuple[str, float] | None = None
+    thetas: NDArray[np.float64] | None = None
+    delta: float = 0.0
+    twin: NDArray[np.float64] | None = None
 
     @property
     def is_baseline(self) -> bool:
@@ -46,12 +59,62 @@ class Measured:
         mean: NDArray[np.float64] = self.rmse.mean(axis=(0, 1))
         return mean
 
+    def along(self, axis: Axis) -> NDArray[np.float64]:
+        """(E,) where the curve's points stand on that axis."""
+        return self.epsilons if axis == "epsilon" or self.thetas is None else self.thetas
+
+    def without_noise(self) -> "Measured | None":
+        """The twin as a curve of the one point ε = ∞; None where there is none."""
+        if self.twin is None:
+            return None
+        infinite = np.array([np.inf])
+        return replace(
+            self,
+            epsilons=infinite,
+            rmse=self.twin[:, None, None],
+            claimed=infinite,
+            provable=infinite,
+            missing=int(np.isnan(self.twin).sum()),
+            thetas=None if self.thetas is None else infinite,
+            twin=None,
+        )
+
+
+@dataclass(frozen=True)
+class Reference:
+    """A printed RMSE that curves are held against: one number, not measured here.
+
+    comparable   whether it was printed for the test set of the experiment
+    """
+
+    name: str
+    rmse: float
+    comparable: bool
+
+
+@dataclass(frozen=True)
+class Stage:
+    """What was measured on one portion of the ratings."""
+
+    portion: Portion
+    curves: tuple[Measured, ...]
+    baselines: tuple[Measured, ...]
+
+
+@dataclass(frozen=True)
+class Growth:
+    """What was measured on growing portions, the smallest first."""
+
+    order: Order
+    stages: tuple[Stage, ...]
+
 
 @dataclass(frozen=True)
 class Experiment:
     """One config's results. `dataset` is the key of the catalog ("ml-100k"), `title` its printed name.
 
-    `folds` were held out of the `partition` folds that the ratings were cut into.
+    `folds` were held out of the `partition` folds that the ratings were cut into (1 and 1 where a fixed test set was
+    predicted). With `growth`, `curves` and `baselines` are those of its largest portion.
     """
 
     name: str
@@ -63,9 +126,15 @@ class Experiment:
     seed: int
     curves: tuple[Measured, ...]
     baselines: tuple[Measured, ...]
-    notes: tuple[str, ...] = ()
-    provenance: dict[str, Any] = field(default_factory=dict)
+    axis: Axis = "epsilon"
+    references: tuple[Reference, ...] = ()
+    growth: Growth | None = None
 
     def baseline(self, key: str) -> Measured | None:
         """The baseline of that key ("ia", "ge", "ga", "als"), if the experiment has it."""
         return next((baseline for baseline in self.baselines if baseline.algorithm == key), None)
+
+    def measured(self) -> Iterator[Measured]:
+        """All that was measured: of every portion, where the ratings grow."""
+        for part in self.growth.stages if self.growth else (self,):
+            yield from (*part.curves, *part.baselines)

@@ -99,7 +99,8 @@ def mean_ratios(
     entry the say that its weight earns it; ΣCov/ΣWgt lets millions of empty entries add nothing but noise
     (3.4 times as much on ML-1M).
     """
-    return _mean_ratios(covariance, weight, np.int64(n_items), LANES)
+    on, off = _mean_ratios(covariance, weight, np.int64(n_items), LANES)
+    return float(on), float(off)
 
 
 @njit(cache=True)

@@ -172,7 +172,7 @@ def _interpolate(items, neighbours, rated, residuals, covariance, n_items, ridge
     n, k = neighbours.shape
     w, like = len(width_of), doubles(width_of)
     one, row = splat(1.0, like), (k + 1) * w
-    system, weights, out = np.empty(k * row), np.empty(k * w), np.empty(n)
+    system, weights, out = np.zeros(k * row), np.empty(k * w), np.empty(n)
     limits, own, sums = np.empty(k * w), np.empty(k * w), np.empty(w)
     for first in range(0, n, w):
         last = min(first + w, n)
@@ -217,16 +217,13 @@ def _eliminated(system, a, b, row, like, w):
 
 @njit(cache=True)
 def _fetch(item, neighbours, count, rated, covariance, n_items, ridge, system, limits, lane, w):
-    """One lane's system of `count` rows. Rows for which the prediction has no neighbour are those of a neighbour
-    with variance 1 and no covariances, whose weight is 0."""
+    """One lane's system of `count` rows. Rows for which the prediction has no neighbour are left out by their limit,
+    whatever an earlier prediction left in them."""
     k, i = len(neighbours), np.int64(item)
     row = (k + 1) * w
     for a in range(count):
         if neighbours[a] < 0:
-            for b in range(a):
-                system[b * row + a * w + lane] = 0
-            system[a * row + a * w + lane], limits[a * w + lane] = 1, 0
-            system[a * row + k * w + lane] = 0
+            limits[a * w + lane] = np.inf
             continue
         j = np.int64(rated[neighbours[a]])
         for b in range(a):

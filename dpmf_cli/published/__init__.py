@@ -94,3 +94,11 @@ def printed_baseline(dataset: str, baseline: str) -> float | None:
     """The RMSE that Friedman et al.'s table 3 prints ("ml-100k", "GE"); None where it prints none."""
     value = _parsed("friedman2016")["table3"].get(dataset, {}).get(baseline)
     return None if value is None else float(value)
+
+
+def printed_reference(key: str) -> dict[str, float]:
+    """The RMSE of a recommender that no experiment here runs, by test set ("probe", "quiz").
+
+    "cinematch" is Netflix's own, as McSherry and Mironov (2009) print it.
+    """
+    return {name: float(rmse) for name, rmse in _parsed("mcsherry2009")[key].items()}

@@ -1,4 +1,4 @@
-"""The axes of an RMSE-over-ε figure: where they begin and end, and what is written on them."""
+"""The axes of a figure of RMSE over ε or θ: where they begin and end, and what is written on them."""
 
 from collections.abc import Sequence
 
@@ -7,7 +7,7 @@ from matplotlib.axes import Axes
 from matplotlib.ticker import FixedLocator, FuncFormatter, NullLocator
 from numpy.typing import NDArray
 
-from dpmf_cli.evaluation.curves import Measured
+from dpmf_cli.evaluation.curves import Axis, Measured
 
 #: A curve that nowhere comes within so many times the worst baseline is off the axes.
 _IN_SIGHT = 1.3
@@ -41,20 +41,20 @@ def epsilon_ticks(low: float, high: float) -> list[float]:
     return [tick for tick in ticks if low <= tick <= high]
 
 
-def scale_axes(axes: Axes, curves: Sequence[Measured], baselines: Sequence[float]) -> None:
-    """Set limits, ticks and names of both axes, for complete curves and baseline RMSEs."""
-    smallest = min(float(curve.epsilons[0]) for curve in curves)
-    largest = max(float(curve.epsilons[-1]) for curve in curves)
+def scale_axes(axes: Axes, curves: Sequence[Measured], levels: Sequence[float], axis: Axis) -> None:
+    """Set limits, ticks and names of both axes, for complete curves and the RMSEs of baselines and references."""
+    points = [curve.along(axis) for curve in curves]
+    smallest, largest = min(float(each[0]) for each in points), max(float(each[-1]) for each in points)
     pad = (largest / smallest) ** 0.02 if largest > smallest else 2.0
     axes.set_xscale("log")
     axes.set_xlim(smallest / pad, largest * pad)
     axes.xaxis.set_major_locator(FixedLocator(epsilon_ticks(smallest / pad, largest * pad)))
     axes.xaxis.set_major_formatter(FuncFormatter(lambda tick, _: f"{tick:g}"))
     axes.xaxis.set_minor_locator(NullLocator())
-    axes.set_ylim(*rmse_limits([curve.mean() for curve in curves], baselines))
+    twins = [twin.mean() for curve in curves if (twin := curve.without_noise()) is not None]
+    axes.set_ylim(*rmse_limits([*(curve.mean() for curve in curves), *twins], levels))
     proved = all(np.allclose(curve.claimed, curve.provable) for curve in curves)
-    axes.set_xlabel(
-        f"total ε, {'claimed and provable' if proved else 'as claimed (what is provable differs)'}"
-    )
+    claim = "claimed and provable" if proved else "as claimed (what is provable differs)"
+    axes.set_xlabel("θ" if axis == "theta" else f"total ε, {claim}")
     axes.set_ylabel("RMSE")
     axes.spines[["top", "right"]].set_visible(False)

@@ -24,6 +24,8 @@ COLUMNS = (
     "algorithm",
     "label",
     "epsilon",
+    "theta",
+    "delta",
     "rmse",
     "sd_folds",
     "sd_runs",
@@ -61,6 +63,9 @@ def curves_csv(experiment: Experiment) -> str:
     writer.writerow(COLUMNS)
     for measured in (*experiment.curves, *experiment.baselines):
         writer.writerows(_rows(experiment, measured))
+        twin = measured.without_noise()
+        if twin is not None:
+            writer.writerows(_rows(experiment, twin))
     return stream.getvalue()
 
 
@@ -73,12 +78,14 @@ def _rows(experiment: Experiment, measured: Measured) -> Iterator[list[str]]:
             spread = sd_over_folds(measured.rmse), sd_over_runs(measured.rmse)
         figures = np.stack([measured.mean(), *spread, low, high])
     names = [experiment.dataset, measured.neighbours, measured.mode, measured.algorithm, measured.label]
-    for epsilon, column, claimed, provable in zip(
-        measured.epsilons, figures.T, measured.claimed, measured.provable, strict=True
+    thetas = np.full(points, np.nan) if measured.thetas is None else measured.thetas
+    for epsilon, theta, column, claimed, provable in zip(
+        measured.epsilons, thetas, figures.T, measured.claimed, measured.provable, strict=True
     ):
-        numbers = [epsilon, *column, claimed, provable]
-        yield [*names, *map(_exact, numbers), str(folds), str(runs)]
+        numbers = [epsilon, theta, measured.delta, *column, claimed, provable]
+        yield [*names, *map(exact, numbers), str(folds), str(runs)]
 
 
-def _exact(value: float) -> str:
+def exact(value: float) -> str:
+    """A number so that no digit is lost; empty for NaN."""
     return "" if math.isnan(value) else repr(float(value))

@@ -1,14 +1,17 @@
-"""The figure of an experiment: RMSE over ε, as Friedman et al.'s figures 2 and 4.
+"""The figure of an experiment: RMSE over ε, as Friedman et al.'s figures 2 and 4, or over θ, as McSherry and
+Mironov's figure 1.
 
-One line per algorithm with its 95 % band, the baselines as thin horizontal lines, crossings as open markers,
-and every line labelled at its end. Drawn with matplotlib's objects: no pyplot, no window, no global state but
-the style for the time of drawing. Equal results give equal bytes.
+One line per algorithm with its 95 % band, baselines and printed references as thin horizontal lines, crossings as
+open markers, and every line labelled at its end; fits without noise as dashed lines in their algorithm's colour.
+Drawn with matplotlib's objects: no pyplot, no window, no global state but the style for the time of drawing. Equal
+results give equal bytes.
 """
 
 import io
 import textwrap
 import warnings
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
@@ -19,8 +22,8 @@ from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 
 from dpmf_cli.errors import DpmfError, did_you_mean
-from dpmf_cli.evaluation.crossings import BASELINES, is_complete, measure_crossing
-from dpmf_cli.evaluation.curves import Experiment, Measured
+from dpmf_cli.evaluation.crossings import crossing_targets, is_complete, measure_crossing
+from dpmf_cli.evaluation.curves import Experiment, Measured, Reference
 from dpmf_cli.report.axes import scale_axes
 from dpmf_cli.report.curves import band
 from dpmf_cli.report.labels import spread
@@ -31,6 +34,7 @@ FORMATS = ("png", "svg")
 COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#56B4E9", "#E69F00", "#000000")
 #: One per kind of neighbours and mode, and on again where the colours run out.
 _DASHES = ("-", "--", ":", "-.")
+TWIN_DASHES = (0, (6, 4))
 _GREY = "#666666"
 
 STYLE = {"font.family": "DejaVu Sans", "font.size": 9.0, "svg.hashsalt": "dpmf", "svg.fonttype": "path"}
@@ -48,12 +52,20 @@ _NOTE_SIZE, _NOTE_CHARACTERS = 7.0, 120
 
 @dataclass(frozen=True)
 class _End:
-    """The end of a drawn line, to be labelled there; ε and RMSE are data coordinates, NaN if diverged."""
+    """The end of a drawn line, to be labelled there; `x` (ε or θ) and RMSE are data coordinates, NaN if diverged."""
 
     text: str
     colour: str
-    epsilon: float
+    x: float
     rmse: float
+
+
+@contextmanager
+def drawing() -> Iterator[None]:
+    """The style of all figures, for the time of drawing one."""
+    with matplotlib.style.context(["default", STYLE]), warnings.catch_warnings():
+        warnings.filterwarnings("ignore", message="Glyph")  # a label may have letters that the font has not
+        yield
 
 
 def is_drawable(curve: Measured) -> bool:
@@ -84,8 +96,7 @@ def figure_bytes(
     if not any(is_drawable(curve) for curve in chosen):
         raise DpmfError(f"{experiment.name}: no complete curve to plot; finish it with `dpmf run`")
     buffer = io.BytesIO()
-    with matplotlib.style.context(["default", STYLE]), warnings.catch_warnings():
-        warnings.filterwarnings("ignore", message="Glyph")  # a label may have letters that the font has not
+    with drawing():
         draw(experiment, chosen).savefig(buffer, format=form, dpi=dpi, metadata=METADATA[form])
     return buffer.getvalue()
 
@@ -97,10 +108,11 @@ def draw(experiment: Experiment, chosen: Sequence[Measured]) -> Figure:
     axes = figure.add_axes((0.1, 0.2, 0.7, 0.7))
     complete = [curve for curve in chosen if is_complete(curve)]
     baselines = [each for each in experiment.baselines if is_drawable(each) and each.swept is None]
-    scale_axes(axes, complete, [_level(baseline) for baseline in baselines])
+    targets: list[Measured | Reference] = [*baselines, *experiment.references]
+    scale_axes(axes, complete, [_level(target) for target in targets], experiment.axis)
 
     kinds = list(dict.fromkeys((curve.neighbours, curve.mode) for curve in chosen))
-    ends = [_draw_baseline(axes, baseline) for baseline in baselines]
+    ends = [_draw_level(axes, target) for target in targets]
     for index, kind in enumerate(kinds):
         # Colours start anew with each kind: an algorithm run bounded and unbounded keeps its colour.
         for rank, curve in enumerate(curve for curve in chosen if (curve.neighbours, curve.mode) == kind):
@@ -108,9 +120,7 @@ def draw(experiment: Experiment, chosen: Sequence[Measured]) -> Figure:
                 turn, colour = divmod(rank, len(COLOURS))
                 dashes = _DASHES[(index + turn) % len(_DASHES)]
                 ends.append(_draw_curve(axes, experiment, curve, COLOURS[colour], dashes))
-    title = _title(experiment, kinds)
-    size = min(_TITLE_SIZE, _TITLE_SIZE * _TITLE_CHARACTERS / len(title))
-    axes.set_title(title, loc="left", fontsize=size, parse_math=False)
+    set_title(axes, experiment, chosen)
 
     notes = _notes(experiment, chosen, axes.get_ylim()[1])
     bottom = 0.6 + _NOTE_LINE * len(notes)
@@ -124,39 +134,48 @@ def draw(experiment: Experiment, chosen: Sequence[Measured]) -> Figure:
     return figure
 
 
-def _title(experiment: Experiment, kinds: Sequence[tuple[str, str]]) -> str:
-    neighbours = dict.fromkeys(kind[0] for kind in kinds)
-    modes = dict.fromkeys(f"{kind[1]} mode" for kind in kinds)
+def set_title(axes: Axes, experiment: Experiment, curves: Sequence[Measured]) -> None:
+    """Say above the axes what was measured; a long title in smaller letters."""
+    neighbours = dict.fromkeys(curve.neighbours for curve in curves)
+    modes = dict.fromkeys(f"{curve.mode} mode" for curve in curves)
     folds = "1 fold" if experiment.folds == 1 else f"{experiment.folds} folds"
     runs = "1 run" if experiment.runs == 1 else f"{experiment.runs} runs"
-    return ", ".join([experiment.title, *neighbours, *modes, f"{folds} × {runs}"])
+    title = ", ".join([experiment.title, *neighbours, *modes, f"{folds} × {runs}"])
+    size = min(_TITLE_SIZE, _TITLE_SIZE * _TITLE_CHARACTERS / len(title))
+    axes.set_title(title, loc="left", fontsize=size, parse_math=False)
 
 
-def _level(baseline: Measured) -> float:
-    return float(baseline.rmse[:, :, 0].mean())
+def _level(target: Measured | Reference) -> float:
+    return target.rmse if isinstance(target, Reference) else float(target.rmse[:, :, 0].mean())
 
 
-def _draw_baseline(axes: Axes, baseline: Measured) -> _End:
-    level = _level(baseline)
-    axes.axhline(level, color=_GREY, linewidth=0.7, zorder=1)
-    name = "clean MF" if baseline.algorithm == "als" else baseline.algorithm.upper()
+def _draw_level(axes: Axes, target: Measured | Reference) -> _End:
+    level = _level(target)
+    if isinstance(target, Reference):
+        axes.axhline(level, color=_GREY, linewidth=0.7, linestyle=(0, (1, 2)), zorder=1)
+        name = target.name
+    else:
+        axes.axhline(level, color=_GREY, linewidth=0.7, zorder=1)
+        name = "clean MF" if target.algorithm == "als" else target.algorithm.upper()
     return _End(f"{name} {level:.3f}", _GREY, axes.get_xlim()[1], level)
 
 
 def _draw_curve(axes: Axes, experiment: Experiment, curve: Measured, colour: str, dashes: str) -> _End:
+    points = curve.along(experiment.axis)
     mean = np.where(np.isfinite(curve.mean()), curve.mean(), np.nan)
-    axes.fill_between(curve.epsilons, *band(experiment, curve), color=colour, alpha=0.18, linewidth=0)
-    axes.plot(curve.epsilons, mean, dashes, color=colour, linewidth=1.6, marker="o", markersize=2.4)
-    for key in BASELINES:
-        baseline = experiment.baseline(key)
-        crossing = baseline and measure_crossing(experiment, curve, baseline)
-        if baseline and crossing and crossing.reproduced is not None:
-            at = ([crossing.reproduced], [_level(baseline)])
+    axes.fill_between(points, *band(experiment, curve), color=colour, alpha=0.18, linewidth=0)
+    axes.plot(points, mean, dashes, color=colour, linewidth=1.6, marker="o", markersize=2.4)
+    twin = curve.without_noise()
+    if twin is not None:
+        axes.axhline(_level(twin), color=colour, linewidth=0.8, linestyle=TWIN_DASHES, zorder=1)
+    for target in crossing_targets(experiment):
+        crossing = measure_crossing(experiment, curve, target)
+        x = crossing.theta if experiment.axis == "theta" else crossing.reproduced
+        if x is not None:
+            at = ([x], [_level(target)])
             axes.plot(*at, "o", markersize=6, markerfacecolor="white", markeredgecolor=colour, zorder=4)
     above = not mean[-1] <= axes.get_ylim()[1]
-    return _End(
-        f"{curve.label} ↑" if above else curve.label, colour, float(curve.epsilons[-1]), float(mean[-1])
-    )
+    return _End(f"{curve.label} ↑" if above else curve.label, colour, float(points[-1]), float(mean[-1]))
 
 
 def _notes(experiment: Experiment, chosen: Sequence[Measured], ceiling: float) -> list[str]:
@@ -167,7 +186,15 @@ def _notes(experiment: Experiment, chosen: Sequence[Measured], ceiling: float) -
     else:
         over = "the runs of the one fold"
     bands = [f"Bands: 95 % bootstrap interval of the mean over {over}."] if folds * runs > 1 else []
-    notes = ["Circles: crossings of IA and GE."]
+    notes = [f"Circles: crossings of {_and(['IA', 'GE', *(each.name for each in experiment.references)])}."]
+    if experiment.references:
+        notes.append("Dotted: printed errors, not measured.")
+    if any(curve.twin is not None for curve in chosen):
+        notes.append("Dashed and level: the algorithm of that colour without noise.")
+    gaussian = [curve for curve in chosen if curve.delta]
+    for delta in sorted({curve.delta for curve in gaussian}) if experiment.axis == "epsilon" else ():
+        labels = "; ".join(curve.label for curve in gaussian if curve.delta == delta)
+        notes.append(f"(ε, δ) with δ = {delta:g}: {labels}.")
     cut = [curve.label for curve in chosen if is_complete(curve) and not (curve.mean() <= ceiling).all()]
     if cut:
         notes.append(f"Cut at the top: {'; '.join(cut)}.")
@@ -175,6 +202,10 @@ def _notes(experiment: Experiment, chosen: Sequence[Measured], ceiling: float) -
     if missing:
         notes.append(f"Incomplete and not drawn: {'; '.join(missing)}.")
     return [*bands, *textwrap.wrap(" ".join(notes), _NOTE_CHARACTERS)]
+
+
+def _and(words: Sequence[str]) -> str:
+    return " and ".join([", ".join(words[:-1]), words[-1]])
 
 
 def _label_width(figure: Figure, ends: Sequence[_End]) -> float:
@@ -189,7 +220,7 @@ def _label_width(figure: Figure, ends: Sequence[_End]) -> float:
 def _label_ends(axes: Axes, ends: Sequence[_End], *, gap: float, offset: float) -> None:
     """Write the labels in a column right of the axes, tied to their lines; `gap`, `offset` in axes units."""
     to_axes = axes.transData + axes.transAxes.inverted()
-    points = np.array([to_axes.transform((end.epsilon, end.rmse)) for end in ends])
+    points = np.array([to_axes.transform((end.x, end.rmse)) for end in ends])
     heights = [min(float(y), 1.0) if np.isfinite(y) else 1.0 for y in points[:, 1]]
     for end, x, y, label in zip(ends, points[:, 0], heights, spread(heights, gap, 0.0, 1.0), strict=True):
         axes.plot(

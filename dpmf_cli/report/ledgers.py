@@ -2,8 +2,10 @@
 
 import csv
 import io
+from collections.abc import Sequence
 from typing import Any
 
+from dpmf_cli.evaluation.curves import Measured
 from dpmf_cli.report.layout import Group, TextTable, significant
 
 COLUMNS = (
@@ -17,6 +19,7 @@ COLUMNS = (
     "calibrated_to",
     "claimed",
     "provable",
+    "mu",
     "source",
 )
 
@@ -28,39 +31,51 @@ def ledger_csv(ledgers: dict[str, list[dict[str, Any]]]) -> str:
     writer.writeheader()
     for label, steps in ledgers.items():
         for step in steps:
-            for epsilon, claimed, provable in zip(
-                step["epsilons"], step["claimed"], step["provable"], strict=True
-            ):
-                row = {**step, "label": label, "epsilon": epsilon, "claimed": claimed, "provable": provable}
-                writer.writerow(row)
+            for at, epsilon in enumerate(step["epsilons"]):
+                per_epsilon: dict[str, Any] = {key: step[key][at] for key in ("claimed", "provable", "mu") if key in step}
+                writer.writerow({**step, **per_epsilon, "label": label, "epsilon": epsilon})
     return stream.getvalue()
 
 
-def ledger_text(ledgers: dict[str, list[dict[str, Any]]]) -> TextTable:
-    """Per curve and step, the shares of the total ε: the same for every ε of a grid, shown at the largest."""
-    groups = []
-    for label, steps in ledgers.items():
+def ledger_text(ledgers: dict[str, list[dict[str, Any]]], curves: Sequence[Measured]) -> TextTable:
+    """Per curve and step, the shares of the total ε: the same for every ε of a grid, shown at the largest.
+
+    A Gaussian step has its μ instead of a share, where shares do not add up.
+    """
+    groups, composed = [], False
+    for curve in curves:
+        steps = ledgers.get(curve.label)
         if not steps:
             continue
         total = steps[0]["epsilons"][-1]
-        rows = [
-            (
-                step["step"],
-                step["mechanism"],
-                _sensitivity(step),
-                _share(step["claimed"][-1], total),
-                _share(step["provable"][-1], total),
-            )
-            for step in steps
-        ]
-        sums = [_share(sum(step[key][-1] for step in steps), total) for key in ("claimed", "provable")]
-        groups.append(Group(f"{label}, {steps[0]['neighbours']}", (*rows, ("total", "", "", *sums))))
+        rows = []
+        for step in steps:
+            proved = _mu(step) if "mu" in step else _share(step["provable"][-1], total)
+            composed |= "mu" in step
+            # What a publication adds up is a share of its total; what it leaves to an accountant is none.
+            added = "mu" not in step or step["claimed"] != step["provable"]
+            claimed = _share(step["claimed"][-1], total) if added else _mu(step)
+            rows.append((step["step"], step["mechanism"], _sensitivity(step), claimed, proved))
+        sums = [_share(float(amount[-1]), total) for amount in (curve.claimed, curve.provable)]
+        title = f"{curve.label}, {steps[0]['neighbours']}"
+        if "mu" in steps[0]:
+            title += f", at ε = {significant(total)}, δ = {curve.delta:g}"
+        groups.append(Group(title, (*rows, ("total", "", "", *sums))))
+    notes = ["claimed, provable: what the step spends of the total ε"] if groups else []
+    if composed:
+        notes.append(
+            "μ: sensitivity over deviation of Gaussian noise; the squares add up, and an accountant gives ε"
+        )
     return TextTable(
         header=("step", "mechanism", "sensitivity", "claimed", "provable"),
         alignment="lllrr",
         groups=tuple(groups),
-        notes=("claimed, provable: what the step spends of the total ε",) if groups else (),
+        notes=tuple(notes),
     )
+
+
+def _mu(step: dict[str, Any]) -> str:
+    return f"{significant(float(step['mu'][-1]))} μ"
 
 
 def _sensitivity(step: dict[str, Any]) -> str:

@@ -2,7 +2,6 @@
 
 import io
 
-import matplotlib.style
 import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.backends.backend_agg import FigureCanvasAgg
@@ -11,7 +10,7 @@ from matplotlib.figure import Figure
 from dpmf_cli.evaluation.crossings import is_complete
 from dpmf_cli.evaluation.curves import Experiment, Measured
 from dpmf_cli.report.curves import band
-from dpmf_cli.report.figures import COLOURS, METADATA, STYLE, is_drawable
+from dpmf_cli.report.figures import COLOURS, METADATA, drawing, is_drawable
 from dpmf_cli.report.labels import spread
 
 _GAP = 0.045
@@ -26,11 +25,11 @@ def swept_parameters(experiment: Experiment) -> list[str]:
 
 
 def sweep_bytes(experiment: Experiment, parameter: str, form: str) -> bytes:
-    """RMSE over a swept parameter, as PNG or SVG: a line for each algorithm and each ε of its grid."""
+    """RMSE over a swept parameter, as PNG or SVG: a line for each algorithm and each ε (or θ) of its grid."""
     figure = Figure(figsize=(7.0, 4.2))
     FigureCanvasAgg(figure)
     buffer = io.BytesIO()
-    with matplotlib.style.context(["default", STYLE]):
+    with drawing():
         axes = figure.add_axes((0.1, 0.16, 0.66, 0.73))
         _draw(axes, experiment, parameter)
         title = f"{experiment.title}, {experiment.folds} folds × {experiment.runs} runs"
@@ -49,17 +48,18 @@ def _draw(axes: Axes, experiment: Experiment, parameter: str) -> None:
     for measured in _drawable(experiment):
         if measured.swept and measured.swept[0] == parameter and is_complete(measured):
             low, high = band(experiment, measured)
-            for at, epsilon in enumerate(measured.epsilons):
-                key = (measured.algorithm.upper(), float(epsilon))
+            for at, place in enumerate(measured.along(experiment.axis)):
+                key = (measured.algorithm.upper(), float(place))
                 point = (measured.swept[1], float(measured.mean()[at]), float(low[at]), float(high[at]))
                 lines.setdefault(key, []).append(point)
     ends = []
-    for index, ((algorithm, epsilon), points) in enumerate(lines.items()):
+    sign = "θ" if experiment.axis == "theta" else "ε"
+    for index, ((algorithm, place), points) in enumerate(lines.items()):
         colour = COLOURS[index % len(COLOURS)]
         value, mean, low, high = np.array(sorted(points)).T
         axes.fill_between(value, low, high, color=colour, alpha=0.18, linewidth=0)
         axes.plot(value, mean, color=colour, linewidth=1.6, marker="o", markersize=3)
-        name = f"{algorithm}, no noise" if np.isinf(epsilon) else f"{algorithm}, ε = {epsilon:g}"
+        name = f"{algorithm}, no noise" if np.isinf(place) else f"{algorithm}, {sign} = {place:g}"
         ends.append((name, colour, float(mean[-1])))
     axes.set_xlabel(parameter)
     axes.set_ylabel("RMSE")

@@ -10,7 +10,7 @@ import csv
 import io
 import json
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any, Literal, get_args
 
@@ -105,6 +105,26 @@ def baselines_table(rows: Sequence[BaselineRow], form: str = "table") -> str:
     return _render(_baselines_text(rows), fields, records, form)
 
 
+def twins_table(experiment: Experiment, form: Literal["table", "md", "latex"] = "table") -> str:
+    """The RMSE of each private algorithm without noise, where the experiment has it."""
+    rows = []
+    for curve in experiment.curves:
+        twin = curve.without_noise()
+        if twin is not None:
+            complete = is_complete(twin)
+            spread = (
+                f"{float(sd_over_folds(twin.rmse)[0]):.4f}" if complete and experiment.folds > 1 else _NONE
+            )
+            rows.append((curve.label, f"{twin.mean()[0]:.4f}" if complete else "incomplete", spread))
+    return _DRAWINGS[form](
+        TextTable(
+            header=("RMSE without noise", "mean", "sd over folds"),
+            alignment="lrr",
+            groups=(Group(f"{experiment.title} ({experiment.name})", tuple(rows)),),
+        )
+    )
+
+
 def _render(text: TextTable, fields: Sequence[str], records: Sequence[Mapping[str, Any]], form: str) -> str:
     if form in _DRAWINGS:
         return _DRAWINGS[form](text)
@@ -127,45 +147,59 @@ def _strict(value: Any) -> Any:
 
 def _crossings_text(crossings: Sequence[Crossing]) -> TextTable:
     several = len({crossing.experiment for crossing in crossings if crossing.experiment}) > 1
+    with_theta = any(crossing.theta is not None for crossing in crossings)
     groups: dict[str, list[Crossing]] = {}
     for crossing in crossings:
         title = f"{crossing.dataset}, {crossing.neighbours}, {crossing.mode}"
         if several and crossing.experiment:
             title += f" ({crossing.experiment})"
         groups.setdefault(title, []).append(crossing)
-    notes = [
-        "printed, reproduced and claimed: total ε as the publication states it; ratio: reproduced/printed"
-    ]
-    notes.append("provable: the ε that can be proved for what was run (∞: none can)")
-    if any(crossing.over != "none" for crossing in crossings):
-        notes.append(
-            "[low, high]: 95 % bootstrap interval; < and >: beyond the grid's smallest and largest ε"
-        )
-    if any(crossing.over == "runs" for crossing in crossings):
-        notes.append("* one fold: the interval is over runs only, not over the choice of test ratings")
-    if any(crossing.joint for crossing in crossings):
-        notes.append("‡ predicts from the target user's own clean ratings: joint DP, towards the others only")
-    if any(crossing.recrosses for crossing in crossings):
-        notes.append("† above the baseline again at a larger ε")
+    theta = ("θ",) if with_theta else ()
     return TextTable(
-        header=("algorithm", "baseline", "printed", "reproduced", "ratio", "claimed", "provable"),
-        alignment="llrlrrr",
+        header=("algorithm", "baseline", "printed", "reproduced", "ratio", *theta, "claimed", "provable"),
+        alignment="llrlr" + "r" * len(theta) + "rr",
         groups=tuple(
-            Group(title, tuple(_crossing_cells(crossing) for crossing in group))
+            Group(title, tuple(_crossing_cells(crossing, with_theta=with_theta) for crossing in group))
             for title, group in groups.items()
         ),
-        notes=tuple(notes) if crossings else (),
+        notes=tuple(_crossing_notes(crossings, with_theta=with_theta)) if crossings else (),
     )
 
 
-def _crossing_cells(crossing: Crossing) -> tuple[str, ...]:
+def _crossing_notes(crossings: Sequence[Crossing], *, with_theta: bool) -> Iterator[str]:
+    yield "printed, reproduced and claimed: total ε as the publication states it; ratio: reproduced/printed"
+    yield "provable: the ε that can be proved for what was run (∞: none can)"
+    if with_theta:
+        yield "θ: at the crossing; the noise of measurement i has the scale Δ_i/θ_i, and the θ_i sum to θ"
+    if any(crossing.over != "none" for crossing in crossings):
+        yield "[low, high]: 95 % bootstrap interval; < and >: beyond the grid's smallest and largest ε"
+    if any(crossing.over == "runs" for crossing in crossings):
+        yield "* one fold: the interval is over runs only, not over the choice of test ratings"
+    if any(crossing.joint for crossing in crossings):
+        yield "‡ predicts from the target user's own clean ratings: joint DP, towards the others only"
+    deltas = sorted({crossing.delta for crossing in crossings if crossing.delta})
+    for delta in deltas:
+        labels = dict.fromkeys(crossing.label for crossing in crossings if crossing.delta == delta)
+        yield f"§ (ε, δ)-DP with δ = {delta:g}" + (f": {', '.join(labels)}" if len(deltas) > 1 else "")
+    if any(crossing.recrosses for crossing in crossings):
+        yield "† above the baseline again at a larger ε"
+    references = dict.fromkeys(crossing.baseline for crossing in crossings if crossing.reference)
+    if references:
+        yield f"{', '.join(references)}: Netflix's own recommender, as printed by McSherry and Mironov; not measured"
+    loose = dict.fromkeys(crossing.baseline for crossing in crossings if not crossing.comparable)
+    if loose:
+        yield f"{', '.join(loose)}: of that set of the whole data, comparable only loosely with what is tested here"
+
+
+def _crossing_cells(crossing: Crossing, *, with_theta: bool) -> tuple[str, ...]:
     reproduced = crossing.status.value if crossing.reproduced is None else significant(crossing.reproduced)
     return (
-        crossing.label + ("‡" if crossing.joint else ""),
+        crossing.label + ("‡" if crossing.joint else "") + ("§" if crossing.delta else ""),
         crossing.baseline,
         _NONE if crossing.printed is None else f"{crossing.printed:g}",
         reproduced + ("†" if crossing.recrosses else "") + _interval(crossing),
         _NONE if crossing.ratio is None else significant(crossing.ratio),
+        *((_epsilon(crossing.theta),) if with_theta else ()),
         _epsilon(crossing.claimed),
         _epsilon(crossing.provable),
     )

@@ -7,13 +7,29 @@ our models does. The rate is models a second.
     ISGD, 20 epochs        Cornac MF and Surprise SVD, 20 epochs
     PSGD, 5 passes         Cornac MF, 5 epochs
     PALS, 5 iterations     cmfrec CMF by Cholesky ALS, 5 iterations
+
+Then item kNN, k = 20: McSherry and Mironov's kNN and SVD without noise, against Surprise `KNNBaseline` (item-based,
+`pearson_baseline`) and LensKit `ItemKNNScorer`, everyone from the ratings to predictions of the whole test fold. What
+a prediction costs is what the whole fold takes more than its first pair alone, both at their fastest. These models
+differ: the RMSE stands beside.
+
+LensKit 2025.8 needs an older pandas than this project and PyTorch, so it gets an environment of its own within this
+one (`lenskit/`, made once, about 1.5 GB) and a process that is asked for one fit at a time.
 """
 
+import json
+import os
+import subprocess
 import sys
+import tempfile
 import time
-from collections.abc import Callable
+import venv
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
 
 import numpy as np
+from numpy.typing import NDArray
 from threadpoolctl import threadpool_limits
 
 from dpmf_cli.algorithms.base import PrivateAlgorithm
@@ -28,6 +44,11 @@ from dpmf_cli.streams import Streams
 from dpmf_cli.tasks import fold_assignment
 
 FACTORS, GRID, REPETITIONS = 5, 16, 5
+NEIGHBOURS, KNN_REPETITIONS = 20, 3
+LENSKIT = ("lenskit==2025.8.1", "torch==2.13.*")
+
+Answer = tuple[float, float]
+"""Seconds from ratings to predictions, and their RMSE."""
 
 
 def seconds(call: Callable[[], object]) -> float:
@@ -99,6 +120,87 @@ def cmfrec_als(train: Ratings, iterations: int) -> Callable[[], object]:
     return fit
 
 
+def ours_without_noise(key: str, train: Ratings, test: Ratings) -> Callable[[int], Answer]:
+    algorithm: PrivateAlgorithm = PRIVATE[key](algorithm=key, neighbours="unbounded", noise="laplace")
+
+    def predict(asked: int) -> NDArray[np.float64]:
+        streams, ledger = Streams(0, "ml-1m", key, 0, 0), Ledger([np.inf])
+        model = algorithm.fit(train, streams=streams, ledger=ledger)
+        return model.predict(test.users[:asked], test.items[:asked])[:, 0]
+
+    return answering(predict, test)
+
+
+def surprise_knn(train: Ratings, test: Ratings) -> Callable[[int], Answer]:
+    import pandas as pd
+    from surprise import Dataset, KNNBaseline, Reader
+
+    frame = pd.DataFrame({"user": train.users, "item": train.items, "rating": train.values})
+    data = Dataset.load_from_df(frame, Reader(rating_scale=(1, 5))).build_full_trainset()
+    pairs = list(zip(test.users.tolist(), test.items.tolist(), test.values.tolist(), strict=True))
+
+    def predict(asked: int) -> NDArray[np.float64]:
+        similarities = {"name": "pearson_baseline", "user_based": False}
+        model = KNNBaseline(k=NEIGHBOURS, sim_options=similarities, verbose=False).fit(data)
+        return np.array([prediction.est for prediction in model.test(pairs[:asked])])
+
+    return answering(predict, test)
+
+
+def answering(predict: Callable[[int], NDArray[np.float64]], test: Ratings) -> Callable[[int], Answer]:
+    """`predict` fits and predicts the first pairs, as many as it is told."""
+
+    def answer(asked: int) -> Answer:
+        begin = time.perf_counter()
+        predictions = predict(asked)
+        took = time.perf_counter() - begin
+        return took, float(np.sqrt(np.mean((predictions - test.values[:asked]) ** 2)))
+
+    return answer
+
+
+@contextmanager
+def lenskit_knn(train: Ratings, test: Ratings) -> Iterator[Callable[[int], Answer]]:
+    """LensKit in its own environment and process, which is made first where it is not there.
+
+    raises CalledProcessError where it cannot be installed
+    """
+    folder = Path(sys.prefix) / "lenskit"
+    if not (folder / "installed").exists():
+        print(f"  (installing {LENSKIT[0]} in {folder})", file=sys.stderr)
+        venv.create(folder, clear=True, with_pip=True)
+        command = [str(folder / "bin" / "python"), "-m", "pip", "install", "--quiet", *LENSKIT]
+        subprocess.run(command, check=True)
+        (folder / "installed").touch()
+    script = Path(__file__).with_name("lenskit_knn.py")
+    threads = ("LK_NUM_THREADS", "LK_NUM_BACKEND_THREADS", "RAYON_NUM_THREADS", "OMP_NUM_THREADS")
+    with tempfile.TemporaryDirectory() as scratch:
+        arrays = {
+            f"{part}_{name}": getattr(ratings, column)
+            for part, ratings in (("train", train), ("test", test))
+            for name, column in (("users", "users"), ("items", "items"), ("ratings", "values"))
+        }
+        np.savez(Path(scratch) / "ratings.npz", allow_pickle=False, **arrays)
+        process = subprocess.Popen(
+            [str(folder / "bin" / "python"), str(script), str(Path(scratch) / "ratings.npz")],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            text=True,
+            env={**os.environ, **dict.fromkeys(threads, "1")},
+        )
+        with process:
+            requests, answers = process.stdin, process.stdout
+            if requests is None or answers is None:
+                raise RuntimeError("no pipes to LensKit's process")
+
+            def answer(asked: int) -> Answer:
+                print(asked, file=requests, flush=True)
+                found = json.loads(answers.readline())
+                return found["seconds"], found["rmse"]
+
+            yield answer
+
+
 def main() -> None:
     """Runs the races."""
     try:
@@ -122,6 +224,21 @@ def main() -> None:
     )
     for race in races:
         run_race(race)
+    print(
+        f"ML-1M, {len(train):,} training ratings, {len(test):,} predictions, k = {NEIGHBOURS}, one thread, medians of "
+        f"{KNN_REPETITIONS} interleaved repetitions"
+    )
+    contestants = {
+        "dpmf kNN": ours_without_noise("mm_knn", train, test),
+        "dpmf SVD": ours_without_noise("mm_svd", train, test),
+        "Surprise KNNBaseline": surprise_knn(train, test),
+    }
+    try:
+        with lenskit_knn(train, test) as lenskit:
+            run_predictions({**contestants, "LensKit ItemKNNScorer": lenskit}, len(test))
+    except subprocess.CalledProcessError as error:
+        print(f"  without LensKit, which could not be installed: {error}", file=sys.stderr)
+        run_predictions(contestants, len(test))
 
 
 def run_race(race: dict[str, tuple[Callable[[], object], int]]) -> None:
@@ -141,6 +258,31 @@ def run_race(race: dict[str, tuple[Callable[[], object], int]]) -> None:
             else f"{first} is {np.median(ratios):.1f} times as fast (from {ratios.min():.1f} to {ratios.max():.1f})"
         )
         print(f"  {name:13s} {np.median(rate):8.2f} models/s   {against}")
+
+
+def run_predictions(race: dict[str, Callable[[int], Answer]], pairs: int) -> None:
+    """Interleaves the contestants, the first of them ours: each fits and predicts all pairs, and fits and predicts
+    one."""
+    first = next(iter(race))
+    whole: dict[str, list[float]] = {name: [] for name in race}
+    one: dict[str, list[float]] = {name: [] for name in race}
+    rmse = {}
+    with threadpool_limits(1):
+        for name in race:
+            race[name](1)
+        for _ in range(KNN_REPETITIONS):
+            for name, contestant in race.items():
+                took, rmse[name] = contestant(pairs)
+                whole[name].append(took)
+                one[name].append(contestant(1)[0])
+    for name in race:
+        ratios = np.array(whole[name]) / np.array(whole[first])
+        each = (min(whole[name]) - min(one[name])) / (pairs - 1)
+        against = "" if name == first else f"{ratios.min():.1f} to {ratios.max():.1f} times as long"
+        print(
+            f"  {name:22s} {np.median(whole[name]):7.2f} s   {1e6 * each:7.1f} µs a prediction   "
+            f"RMSE {rmse[name]:.4f}   {against}"
+        )
 
 
 if __name__ == "__main__":

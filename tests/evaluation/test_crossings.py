@@ -18,7 +18,7 @@ from dpmf_cli.evaluation.crossings import (
     measure_crossing,
     with_absent_datasets,
 )
-from dpmf_cli.evaluation.curves import Experiment, Measured
+from dpmf_cli.evaluation.curves import Experiment, Measured, Reference
 
 INFINITE = np.array([np.inf])
 
@@ -163,6 +163,48 @@ def test_one_fold_says_that_its_interval_is_over_runs() -> None:
     assert order(found.low) < 2 < order(found.high)
 
 
+def test_theta_is_read_off_the_curve_log_by_log() -> None:
+    """θ = ε²/8 on the grid: a power, hence exact between the grid's points."""
+    made = replace(curve([1, 4, 16], [1, 0.5, -1.5]), thetas=np.array([0.125, 2, 32]), delta=1e-6)
+    (found,) = find_crossings(experiment(made))
+    assert found.reproduced == pytest.approx(4 * 4**0.25)
+    assert found.theta == pytest.approx(found.reproduced**2 / 8)
+    assert found.delta == 1e-6
+    (outside,) = find_crossings(experiment(replace(made, rmse=made.rmse + 9)))
+    assert (outside.status, outside.theta, outside.delta) == ("not reached in the grid", None, 1e-6)
+    (plain,) = find_crossings(experiment(replace(made, thetas=None, delta=0.0)))
+    assert (plain.theta, plain.delta, plain.reproduced) == (None, 0.0, found.reproduced)
+
+
+def test_curves_with_grids_of_their_own_cross_each_on_its_own() -> None:
+    one, other = curve([1, 4], [1, -1]), curve([3, 12], [1, -1], label="other")
+    found = find_crossings(experiment(one, other))
+    assert [cell.reproduced for cell in found] == [pytest.approx(2), pytest.approx(6)]
+    assert [(cell.grid_low, cell.grid_high) for cell in found] == [(1, 4), (3, 12)]
+
+
+def test_a_printed_reference_is_crossed_like_a_baseline_and_has_no_spread_of_its_own() -> None:
+    levels = np.array([-0.2, 0.0, 0.3])
+    made = curve([1, 4], levels[:, None, None] + np.array([1.0, -1.0]))
+    printed = Reference("Cinematch probe", 1.1, comparable=False)
+    whole = replace(experiment(made), references=(printed,))
+    of_baseline, of_reference = find_crossings(whole)
+    assert (of_reference.baseline, of_reference.reference, of_reference.comparable) == (
+        "Cinematch probe",
+        True,
+        False,
+    )
+    assert (of_baseline.reference, of_baseline.comparable) == (False, True)
+    constant = baseline(1.1, folds=3)
+    expected = measure_crossing(whole, made, constant)
+    assert (of_reference.reproduced, of_reference.low, of_reference.high) == (
+        expected.reproduced,
+        expected.low,
+        expected.high,
+    )
+    assert of_reference.printed is None
+
+
 def test_missing_baselines_are_left_out_and_all_present_ones_used() -> None:
     made = curve([1, 4], [1, -1])
     both = (baseline(key="ge"), baseline(key="ia"), baseline(key="ga"))
@@ -261,7 +303,8 @@ def test_many_curves_at_once_are_as_each_alone(made: list[tuple[np.ndarray, np.n
     curves = np.random.default_rng(seed).normal(0.2, 1, (5, 4, len(epsilons)))
     at_once = first_crossing(epsilons, curves)
     assert at_once.shape == (5, 4)
-    assert (at_once == [[first_crossing(epsilons, one) for one in row] for row in curves]).all()
+    alone = [[first_crossing(epsilons, one) for one in row] for row in curves]
+    np.testing.assert_allclose(at_once, alone, rtol=1e-14)  # NumPy's powers differ by a bit with the length
 
 
 @given(

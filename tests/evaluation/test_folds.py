@@ -1,11 +1,13 @@
 """Folds and errors."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dpmf_cli.evaluation.folds import assign_folds, split
+from dpmf_cli.evaluation.folds import assign_folds, in_ratings, split, without_pairs
 from dpmf_cli.evaluation.metrics import root_mean_squared_errors
 from tests.conftest import make_ratings
 
@@ -36,6 +38,30 @@ def test_no_test_rating_is_trained_on_and_none_is_lost() -> None:
         assert (train.n_users, train.n_items) == (ratings.n_users, ratings.n_items)
         seen.append(pairs[1])
     assert len(set.union(*seen)) == len(ratings) == sum(map(len, seen))
+
+
+def test_ratings_in_neither_set() -> None:
+    ratings = make_ratings()
+    assignment = assign_folds(len(ratings), 5, np.random.default_rng(0))
+    assignment[::3] = -1
+    train, test = split(ratings, assignment, 2)
+    assert len(train) + len(test) == (assignment >= 0).sum()
+    assert len(test) == (assignment == 2).sum()
+
+
+def test_ratings_without_the_pairs_of_others() -> None:
+    ratings = make_ratings()
+    listed = ratings.select(np.arange(len(ratings)) % 7 == 0)
+    last = np.array([ratings.n_users - 1], np.int32), np.array([ratings.n_items - 1], np.int32)
+    stranger = replace(listed, users=last[0], items=last[1], values=listed.values[:1])
+    assert in_ratings(ratings, listed).tolist() == [at % 7 == 0 for at in range(len(ratings))]
+    rest = without_pairs(ratings, listed)
+    assert not in_ratings(rest, listed).any()
+    assert len(rest) + len(listed) == len(ratings)
+    assert (rest.n_users, rest.n_items) == (ratings.n_users, ratings.n_items)
+    few = ratings.select(ratings.users < last[0])
+    assert not in_ratings(few, stranger).any()
+    assert not in_ratings(few, few.select(np.zeros(len(few), np.bool_))).any()
 
 
 def test_root_mean_squared_errors_by_hand() -> None:

@@ -87,7 +87,7 @@ def test_mean_ratios_without_weights_are_zero() -> None:
 
 
 def test_entries_are_shrunk_to_their_own_average() -> None:
-    """(Cov + 2·μ)/(Wgt + 2) with μ = 0.5 on the diagonal and 0.1 off it."""
-    covariance, weight = np.array([4, 1, 8], np.float32), np.array([6, 0, 2], np.float32)
-    shrink(covariance, weight, 2, 2.0, 2.0, 0.5, 0.1)
-    assert covariance == pytest.approx([5 / 8, 1.2 / 2, 9 / 4])
+    """(Cov + 2·0.5)/(Wgt + 2) on the diagonal, (Cov + 3·0.1)/(Wgt + 3) off it; three items."""
+    covariance, weight = np.array([4, 1, 2, 8, 3, 0], np.float32), np.array([6, 0, 1, 2, 5, 0], np.float32)
+    shrink(covariance, weight, 3, 2.0, 3.0, 0.5, 0.1)
+    assert covariance == pytest.approx([5 / 8, 1.3 / 3, 2.3 / 4, 9 / 4, 3.3 / 8, 1 / 2])

@@ -66,19 +66,19 @@ def test_a_neighbour_that_adds_nothing_is_left_out() -> None:
 
 
 def test_a_prediction_does_not_depend_on_those_beside_it() -> None:
-    """A singular system, one without neighbours and a plain one, in one group and alone: the same to the bit."""
+    """Singular systems, in the second group one without neighbours and one with few: as alone, to the bit."""
     rng = np.random.default_rng(6)
     root = rng.normal(size=(12, 3))
     covariance, residuals = packed(root @ root.T), rng.normal(size=len(RATINGS))
-    items = np.arange(8, dtype=np.int32)
-    found = nearest(RATINGS, np.arange(8, dtype=np.int32), items, covariance, 5)
-    found[3] = -1
-    found[5, 2:] = -1
+    users, items = np.arange(16, dtype=np.int32), np.arange(16, dtype=np.int32) % 12
+    found = nearest(RATINGS, users, items, covariance, 5)
+    found[11] = -1
+    found[13, 2:] = -1
     together = interpolate(RATINGS, items, found, residuals, covariance, 1e-3)
-    alone = [interpolate(RATINGS, items[[x]], found[[x]], residuals, covariance, 1e-3)[0] for x in range(8)]
+    alone = [interpolate(RATINGS, items[[x]], found[[x]], residuals, covariance, 1e-3)[0] for x in range(16)]
     assert together.tolist() == alone
-    assert together[3] == 0
-    assert np.count_nonzero(together) == 7
+    assert together[11] == 0
+    assert np.count_nonzero(together) == 15
 
 
 def test_without_neighbours_nothing_is_added() -> None:

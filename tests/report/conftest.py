@@ -1,11 +1,12 @@
 """A made-up experiment like Friedman et al.'s figure 2: sixteen ε, baselines, falling curves."""
 
 from collections.abc import Callable
+from dataclasses import replace
 
 import numpy as np
 import pytest
 
-from dpmf_cli.evaluation.curves import Experiment, Measured
+from dpmf_cli.evaluation.curves import Experiment, Measured, Reference
 
 #: Level at large ε, size and power of what noise adds, of each curve.
 SHAPES = {
@@ -47,6 +48,23 @@ def make(count: int = 4, *, folds: int = 10, runs: int = 5, incomplete: str = ""
             )
         )
     return Experiment("made", "ml-1m", "MovieLens 1M", folds, folds, runs, 7, tuple(curves), baselines)
+
+
+def of_theta(experiment: Experiment) -> Experiment:
+    """The same as of a grid of θ: each curve with ε of its own, the first two (ε, δ), all with twins, and beside
+    Cinematch's printed errors."""
+    curves = tuple(
+        replace(
+            curve,
+            epsilons=curve.epsilons * (rank + 1),
+            thetas=curve.epsilons,
+            delta=1e-6 if rank < 2 else 0.0,
+            twin=curve.rmse.mean(axis=(1, 2)) - 0.05,
+        )
+        for rank, curve in enumerate(experiment.curves)
+    )
+    printed = (Reference("Cinematch probe", 0.9474, True), Reference("Cinematch quiz", 0.9514, False))
+    return replace(experiment, curves=curves, axis="theta", references=printed)
 
 
 @pytest.fixture

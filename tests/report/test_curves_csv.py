@@ -10,6 +10,7 @@ import pytest
 
 from dpmf_cli.evaluation.curves import Experiment
 from dpmf_cli.report.curves import COLUMNS, band, curves_csv
+from tests.report.conftest import of_theta
 
 Make = Callable[..., Experiment]
 
@@ -40,6 +41,41 @@ def test_figures_are_exact_and_right(made: Make) -> None:
         assert float(row["sd_runs"]) == pytest.approx(np.sqrt(cells.var(axis=1, ddof=1).mean()))
         assert float(row["low"]) < float(row["rmse"]) < float(row["high"])
         assert (row["folds"], row["runs"]) == ("10", "5")
+
+
+def test_theta_delta_and_a_row_without_noise(made: Make) -> None:
+    experiment = of_theta(made(3))
+    rows = read(curves_csv(experiment))
+    of_isgd = [row for row in rows if row["label"] == "isgd"]
+    assert [float(row["theta"]) * 2 for row in of_isgd] == [float(row["epsilon"]) for row in of_isgd]
+    assert [row["delta"] for row in rows if row["epsilon"] == "inf"] == ["1e-06", "1e-06"] + ["0.0"] * 5
+    twin = of_isgd[-1]
+    assert (twin["epsilon"], twin["theta"], twin["claimed"], twin["provable"], twin["runs"]) == (
+        "inf",
+        "inf",
+        "inf",
+        "inf",
+        "1",
+    )
+    values = experiment.curves[1].twin
+    assert values is not None
+    assert float(twin["rmse"]) == values.mean()
+    assert float(twin["sd_folds"]) == pytest.approx(values.std(ddof=1))
+    assert float(twin["low"]) < values.mean() < float(twin["high"])
+    assert {row["theta"] for row in rows[-4:]} == {""}
+    plain = read(curves_csv(made(1)))
+    assert {(row["theta"], row["delta"]) for row in plain} == {("", "0.0")}
+
+
+def test_a_twin_without_its_results_is_empty_and_one_with_them_is_not(made: Make) -> None:
+    (curve,) = of_theta(made(1)).curves
+    assert curve.twin is not None
+    waiting = replace(curve, twin=np.where(np.arange(10) == 3, np.nan, curve.twin), missing=1)
+    rows = read(curves_csv(replace(made(1), curves=(waiting,))))
+    assert (rows[16]["epsilon"], rows[16]["rmse"]) == ("inf", "")
+    unfinished = replace(curve, missing=1)
+    rows = read(curves_csv(replace(made(1), curves=(unfinished,))))
+    assert (rows[0]["rmse"], bool(rows[16]["rmse"])) == ("", True)
 
 
 def test_equal_results_give_equal_bytes_whatever_else_is_there(made: Make) -> None:

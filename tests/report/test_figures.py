@@ -14,10 +14,12 @@ from hypothesis import strategies as st
 from matplotlib.figure import Figure
 
 from dpmf_cli.errors import DpmfError
+from dpmf_cli.evaluation.crossings import find_crossings
 from dpmf_cli.evaluation.curves import Experiment
 from dpmf_cli.report.axes import epsilon_ticks, rmse_limits
 from dpmf_cli.report.figures import draw, figure_bytes
 from dpmf_cli.report.labels import spread
+from tests.report.conftest import of_theta
 
 Make = Callable[..., Experiment]
 
@@ -85,6 +87,61 @@ def test_the_axis_says_whether_the_claim_is_provable(made: Make) -> None:
     experiment = made(2)
     assert "provable differs" in draw(experiment, experiment.curves).axes[0].get_xlabel()
     assert draw(experiment, experiment.curves[:1]).axes[0].get_xlabel() == "total ε, claimed and provable"
+
+
+def test_a_grid_of_theta_is_drawn_over_theta(made: Make) -> None:
+    experiment = of_theta(made(3))
+    figure = draw(experiment, experiment.curves)
+    (axes,) = figure.axes
+    assert axes.get_xlabel() == "θ"
+    low, high = axes.get_xlim()
+    assert 0.085 < low < 0.1 < 20 < high < 23
+    drawn = [line for line in axes.lines if line.get_markersize() == 2.4]
+    assert len(drawn) == 3
+    for line in drawn:
+        np.testing.assert_array_equal(line.get_xdata(), experiment.curves[0].thetas)
+    circles = [line for line in axes.lines if line.get_markersize() == 6 and line.get_marker() == "o"]
+    crossings = [cell.theta for cell in find_crossings(experiment) if cell.theta is not None]
+    assert [float(np.asarray(circle.get_xdata())[0]) for circle in circles] == crossings
+    assert len(crossings) > 6
+    assert "δ" not in "".join(texts(figure))
+
+
+def test_epsilon_of_an_epsilon_axis_names_its_delta(made: Make) -> None:
+    experiment = replace(of_theta(made(3)), axis="epsilon")
+    figure = draw(experiment, experiment.curves)
+    assert figure.axes[0].get_xlabel().startswith("total ε")
+    assert figure.axes[0].get_xlim()[1] > 60  # the third curve's grid ends at 3·20
+    assert "(ε, δ) with δ = 1e-06: pge; isgd." in "".join(texts(figure)).replace("\n", " ")
+
+
+def test_twins_are_dashed_and_references_dotted_and_both_explained(made: Make) -> None:
+    experiment = of_theta(made(2))
+    figure = draw(experiment, experiment.curves)
+    level = [
+        line
+        for line in figure.axes[0].lines
+        if len(set(line.get_ydata())) == 1 and len(line.get_xdata()) == 2
+    ]
+    dashed = [line for line in level if line.get_linewidth() == 0.8]
+    colours = [line.get_color() for line in figure.axes[0].lines if line.get_markersize() == 2.4]
+    twins = [curve.twin.mean() for curve in experiment.curves if curve.twin is not None]
+    assert [line.get_color() for line in dashed] == colours
+    assert [line.get_ydata()[0] for line in dashed] == twins
+    assert {line.get_linestyle() for line in dashed} == {"--"}
+    best = replace(experiment.curves[0], twin=np.full(10, 0.7))
+    assert draw(experiment, [best]).axes[0].get_ylim()[0] < 0.7
+    words = texts(figure)
+    assert {"Cinematch probe 0.947", "Cinematch quiz 0.951"} <= set(words)
+    assert {line.get_ydata()[0] for line in level} >= {0.9474, 0.9514}
+    notes = " ".join(words).replace("\n", " ")
+    assert "Circles: crossings of IA, GE, Cinematch probe and Cinematch quiz." in notes
+    assert "Dotted: printed errors, not measured." in notes
+    assert "Dashed and level: the algorithm of that colour without noise." in notes
+    plain = " ".join(texts(draw(made(2), made(2).curves)))
+    assert "Circles: crossings of IA and GE." in plain
+    assert "Dotted" not in plain
+    assert "Dashed" not in plain
 
 
 def test_curves_are_chosen_by_neighbours_and_mode(made: Make) -> None:

@@ -87,18 +87,18 @@ def test_markup_of_rich_is_text() -> None:
     )
 
 
-@given(st.text(alphabet="ab_&%$#{}~^\\<>ε±∞−×†*", max_size=30))
+@given(st.text(alphabet="ab_&%$#{}~^\\<>ε±∞−×†*θδΔ‡§", max_size=30))
 def test_escaped_latex_has_no_bare_special_character(text: str) -> None:
     escaped = escape_latex(text)
     for command in (
         r"\\textbackslash\{\}",
         r"\\textascii(tilde|circum)\{\}",
-        r"\\textsuperscript\{(\*|\$\\dagger\$)\}",
-        r"\$(<|>|-|−|\\(varepsilon|pm|infty|times))\$",
+        r"\\textsuperscript\{(\*|\\S|\$\\d?dagger\$)\}",
+        r"\$(<|>|-|−|\\(varepsilon|pm|infty|times|theta|delta|Delta))\$",
         r"\\[&%$#_{}]",
     ):
         escaped = re.sub(command, "", escaped)
-    assert not re.search(r"[&%$#_{}~^\\<>ε±∞−×†*]", escaped)
+    assert not re.search(r"[&%$#_{}~^\\<>ε±∞−×†*θδΔ‡§]", escaped)
 
 
 def test_escaped_markdown_stays_in_its_cell() -> None:

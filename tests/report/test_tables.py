@@ -12,7 +12,8 @@ import pytest
 from dpmf_cli.errors import DpmfError
 from dpmf_cli.evaluation.crossings import Crossing, Status, find_crossings, with_absent_datasets
 from dpmf_cli.evaluation.curves import Experiment
-from dpmf_cli.report.tables import FORMATS, baseline_rows, baselines_table, crossings_table
+from dpmf_cli.report.tables import FORMATS, baseline_rows, baselines_table, crossings_table, twins_table
+from tests.report.conftest import of_theta
 
 Make = Callable[..., Experiment]
 
@@ -56,6 +57,69 @@ def test_a_row_in_words() -> None:
     notes = "\n".join(lines[4:])
     assert "over runs only" in notes
     assert "† above the baseline again" in notes
+
+
+def test_theta_has_a_column_where_a_crossing_has_one() -> None:
+    lines = crossings_table(
+        [replace(CROSSED, theta=0.153), replace(CROSSED, label="x", theta=None)]
+    ).splitlines()
+    assert lines[1].split() == [
+        "algorithm", "baseline", "printed", "reproduced", "ratio", "θ", "claimed", "provable",
+    ]  # fmt: skip
+    assert lines[3].split()[-4:] == ["0.889", "0.153", "2.40", "∞"]
+    assert lines[4].split()[-3:] == ["–", "2.40", "∞"]
+    assert any(line.startswith("θ: at the crossing") for line in lines)
+    assert "θ" not in crossings_table([CROSSED])
+    assert "$\\theta$" in crossings_table([replace(CROSSED, theta=0.153)], "latex")
+
+
+def test_delta_is_named_in_a_footnote() -> None:
+    drawn = crossings_table([replace(CROSSED, delta=1e-6), replace(CROSSED, label="pure")])
+    lines = drawn.splitlines()
+    assert lines[3].startswith("isgd§ ")
+    assert lines[4].startswith("pure ")
+    assert "§ (ε, δ)-DP with δ = 1e-06\n" in drawn
+    both = crossings_table(
+        [replace(CROSSED, delta=1e-6), replace(CROSSED, label="b", delta=1e-5, joint=True)]
+    )
+    assert "\nb‡§ " in both
+    assert "§ (ε, δ)-DP with δ = 1e-06: isgd\n" in both
+    assert "§ (ε, δ)-DP with δ = 1e-05: b\n" in both
+    assert "§" not in crossings_table([CROSSED])
+    record = json.loads(crossings_table([replace(CROSSED, delta=1e-6, theta=0.153)], "json"))[0]
+    assert (record["delta"], record["theta"]) == (1e-6, 0.153)
+
+
+def test_a_printed_reference_says_what_it_is() -> None:
+    probe = replace(CROSSED, baseline="Cinematch probe", reference=True)
+    quiz = replace(probe, baseline="Cinematch quiz", comparable=False)
+    drawn = crossings_table([probe, quiz])
+    assert "Cinematch probe, Cinematch quiz: Netflix's own recommender, as printed" in drawn
+    assert "\nCinematch quiz: of that set of the whole data, comparable only loosely" in drawn
+    assert "loosely" not in crossings_table([probe])
+    assert "Netflix" not in crossings_table([CROSSED])
+
+
+def test_rmse_without_noise_by_hand(made: Make) -> None:
+    experiment = of_theta(made(2))
+    assert experiment.curves[1].twin is not None
+    first = replace(experiment.curves[0], label="a", twin=np.array([0.9, 0.92]))
+    second = replace(experiment.curves[1], twin=np.array([0.9, np.nan]), missing=1)
+    plain = replace(experiment.curves[0], label="b", twin=None)
+    drawn = twins_table(replace(experiment, folds=2, curves=(first, second, plain)))
+    assert drawn == (
+        "MovieLens 1M (made)\n"
+        "RMSE without noise        mean  sd over folds\n"
+        "─────────────────────────────────────────────\n"
+        "a                       0.9100         0.0141\n"
+        "isgd                incomplete              –\n"
+    )
+    one_fold = replace(first, twin=np.array([0.9]))
+    assert twins_table(replace(experiment, folds=1, curves=(one_fold,))).splitlines()[3].split() == [
+        "a",
+        "0.9000",
+        "–",
+    ]
 
 
 def test_statuses_stand_where_the_number_would() -> None:

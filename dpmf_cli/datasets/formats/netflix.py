@@ -60,18 +60,21 @@ def read_probe(path: Path) -> tuple[NDArray[np.int32], NDArray[np.int32]]:
 
 def read_judging(path: Path) -> tuple[NDArray[np.int32], NDArray[np.int32], NDArray[np.float32]]:
     """(movies, customers, ratings) of `judging.txt`, (n,) each; `path` may be an archive that holds it."""
-    first = next(
-        (m.stream.readlines(200) for m in archives.members(path, Wanted(("judging.txt",)))), [b"", b""]
-    )
+    found = archives.members(path, list_wanted(path, "judging.txt"))
+    first = next((member.stream.readlines(200) for member in found), [b"", b""])
     n_fields = 5 if len(first) > 1 and first[1].count(b",") > 1 else 2
     movies, customers, ratings, *_ = _list_file(path, "judging.txt", n_fields)
     return movies, customers, ratings.astype(np.float32)
 
 
+def list_wanted(path: Path, name: str) -> Wanted:
+    """What to look for at `path`, a folder, an archive or the bare file, to find the list of that name."""
+    return Wanted((path.name if path.is_file() and path.suffix == ".txt" else name,), ("*.tar", "*.tar.gz"))
+
+
 def _list_file(path: Path, name: str, n_fields: int) -> list[NDArray[np.int32]]:
     """Movies (n,), and each field (n,), of a list beside the training set."""
-    pattern = path.name if path.is_file() and path.suffix == ".txt" else name
-    found = archives.members(path, Wanted((pattern,), ("*.tar", "*.tar.gz")))
+    found = archives.members(path, list_wanted(path, name))
     columns = _joined(list(_blocks(found, n_fields, _FIX)), n_fields + 1)
     if not len(columns[0]):
         raise DpmfError(f"{path}: holds no {name}, or an empty one; {_FIX}")
