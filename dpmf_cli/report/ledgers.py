@@ -32,7 +32,9 @@ def ledger_csv(ledgers: dict[str, list[dict[str, Any]]]) -> str:
     for label, steps in ledgers.items():
         for step in steps:
             for at, epsilon in enumerate(step["epsilons"]):
-                per_epsilon: dict[str, Any] = {key: step[key][at] for key in ("claimed", "provable", "mu") if key in step}
+                per_epsilon: dict[str, Any] = {
+                    key: step[key][at] for key in ("claimed", "provable", "mu") if key in step
+                }
                 writer.writerow({**step, **per_epsilon, "label": label, "epsilon": epsilon})
     return stream.getvalue()
 
