@@ -1,5 +1,6 @@
 """The ledger: what each mechanism spent, what the method claims, and what can be proved."""
 
+import math
 from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
@@ -50,7 +51,7 @@ class Entry:
             "mechanism": self.mechanism,
             "sensitivity": self.sensitivity.value,
             "calibrated_to": self.calibrated_to.value,
-            "norm": f"L{self.sensitivity.norm}",
+            "norm": "L∞" if math.isinf(self.sensitivity.norm) else f"L{self.sensitivity.norm:g}",
             "neighbours": self.sensitivity.neighbours.value,
             "source": self.sensitivity.source,
             "claimed": self.claimed.tolist(),

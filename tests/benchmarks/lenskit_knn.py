@@ -1,7 +1,7 @@
 """LensKit's item kNN in an environment of its own, one process that answers on its standard output.
 
     python lenskit_knn.py RATINGS.npz       for each line "n" of standard input: fits, predicts the first n pairs,
-                                            and prints {"seconds": …, "rmse": …}
+                                            and prints {"seconds": … of CPU, "rmse": …}
 
 A script, run by a Python that has LensKit and not dpmf (`tests/benchmarks/peers.py`, `lenskit_knn`). The scorer is
 called directly, one call a user, which spares LensKit its pipeline. What it has no neighbours for (NaN) is predicted
@@ -29,7 +29,7 @@ def main() -> None:
     fallback = means.reindex(items).fillna(frame["rating"].mean()).to_numpy()
     for line in sys.stdin:
         asked = int(line)
-        begin = time.perf_counter()
+        begin = time.process_time()
         scorer = ItemKNNScorer(max_nbrs=20)
         scorer.train(data)
         predictions = np.empty(asked)
@@ -39,7 +39,7 @@ def main() -> None:
             predictions[first:last] = scorer(query, ItemList(item_ids=items[first:last])).scores()
         missing = np.isnan(predictions)
         predictions[missing] = fallback[:asked][missing]
-        seconds = time.perf_counter() - begin
+        seconds = time.process_time() - begin
         rmse = float(np.sqrt(np.mean((predictions - ratings[:asked]) ** 2)))
         print(json.dumps({"seconds": seconds, "rmse": rmse}), flush=True)
 

@@ -10,8 +10,8 @@ our models does. The rate is models a second.
 
 Then item kNN, k = 20: McSherry and Mironov's kNN and SVD without noise, against Surprise `KNNBaseline` (item-based,
 `pearson_baseline`) and LensKit `ItemKNNScorer`, everyone from the ratings to predictions of the whole test fold. What
-a prediction costs is what the whole fold takes more than its first pair alone, both at their fastest. These models
-differ: the RMSE stands beside.
+a prediction costs is what the whole fold takes more than its first pair alone, both at their fastest; all times are
+CPU times. These models differ: the RMSE stands beside.
 
 LensKit 2025.8 needs an older pandas than this project and PyTorch, so it gets an environment of its own within this
 one (`lenskit/`, made once, about 1.5 GB) and a process that is asked for one fit at a time.
@@ -48,7 +48,7 @@ NEIGHBOURS, KNN_REPETITIONS = 20, 3
 LENSKIT = ("lenskit==2025.8.1", "torch==2.13.*")
 
 Answer = tuple[float, float]
-"""Seconds from ratings to predictions, and their RMSE."""
+"""Seconds of CPU from ratings to predictions, and their RMSE."""
 
 
 def seconds(call: Callable[[], object]) -> float:
@@ -151,9 +151,9 @@ def answering(predict: Callable[[int], NDArray[np.float64]], test: Ratings) -> C
     """`predict` fits and predicts the first pairs, as many as it is told."""
 
     def answer(asked: int) -> Answer:
-        begin = time.perf_counter()
+        begin = time.process_time()
         predictions = predict(asked)
-        took = time.perf_counter() - begin
+        took = time.process_time() - begin
         return took, float(np.sqrt(np.mean((predictions - test.values[:asked]) ** 2)))
 
     return answer
