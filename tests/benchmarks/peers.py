@@ -277,10 +277,10 @@ def run_predictions(race: dict[str, Callable[[int], Answer]], pairs: int) -> Non
                 one[name].append(contestant(1)[0])
     for name in race:
         ratios = np.array(whole[name]) / np.array(whole[first])
-        each = (min(whole[name]) - min(one[name])) / (pairs - 1)
+        each = 1e6 * (min(whole[name]) - min(one[name])) / (pairs - 1)
         against = "" if name == first else f"{ratios.min():.1f} to {ratios.max():.1f} times as long"
         print(
-            f"  {name:22s} {np.median(whole[name]):7.2f} s   {1e6 * each:7.1f} µs a prediction   "
+            f"  {name:22s} {np.median(whole[name]):7.2f} s   {f'{each:.0f}' if each >= 1 else 'under 1':>7s} µs a prediction   "
             f"RMSE {rmse[name]:.4f}   {against}"
         )
 
