@@ -35,7 +35,7 @@ format: $(STAMP) ## format the code and write the schema anew
 	$(BIN)/ruff format .
 	$(BIN)/dpmf schema > configs/schema.json
 
-bench: $(STAMP) ## speed against Cornac, Surprise and cmfrec, in one run
+bench: $(STAMP) ## speed against Cornac, Surprise, cmfrec and LensKit, in one run
 	$(BIN)/python -m pip install --quiet -e '.[bench]'
 	$(BIN)/python -m tests.benchmarks.peers
 
@@ -56,11 +56,11 @@ reproduce-friedman: $(STAMP) ## Friedman et al. 2016: tables 2-5 and figures 2-6
 
 MCSHERRY := mcsherry_fig1_ml1m mcsherry_fig1_ml1m_corrected mcsherry_laplace_ml1m mcsherry_user_ml1m mcsherry_refitted_ml1m \
 	mcsherry_fig2_ml1m mcsherry_fig1_netflix_sample mcsherry_fig1_netflix_sample_corrected mcsherry_fig2_netflix_sample
-MCSHERRY_TWIN := mcsherry_synthetic_ml10m mcsherry_synthetic_netflix
+MCSHERRY_SIZE := mcsherry_synthetic_ml10m mcsherry_synthetic_netflix
 
 reproduce-mcsherry: $(STAMP) ## McSherry and Mironov 2009: figures 1 and 2, on the data at hand
 	@for config in $(MCSHERRY); do $(BIN)/dpmf run configs/$$config.yaml -j $(JOBS) > /dev/null || exit 1; done
-	@for config in $(MCSHERRY_TWIN); do $(BIN)/dpmf run configs/$$config.yaml -j 1 > /dev/null || exit 1; done
+	@for config in $(MCSHERRY_SIZE); do $(BIN)/dpmf run configs/$$config.yaml -j 1 > /dev/null || exit 1; done
 	$(BIN)/dpmf crossings $(MCSHERRY:%=configs/%.yaml) --format md > results/mcsherry.md
 	$(BIN)/dpmf crossings $(MCSHERRY:%=configs/%.yaml)
 

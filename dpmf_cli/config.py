@@ -23,9 +23,11 @@ from dpmf_cli.models import StrictModel
 from dpmf_cli.privacy.neighbours import Mode, Neighbours
 from dpmf_cli.yaml_positions import Document, Step, read
 
+LEAST_BUDGET = 1e-6
+
 
 def _not_noise_alone(budget: float) -> float:
-    if budget < 1e-6:
+    if budget < LEAST_BUDGET:
         raise PydanticCustomError("budget", "an ε or θ below 1e-6 leaves nothing but noise")
     return budget
 
@@ -117,7 +119,7 @@ class ExperimentConfig(StrictModel):
         "measurement i has the scale Δ_i/θ_i",
     )
     delta: float = Field(
-        1e-6, gt=0, le=0.01, description="δ of (ε, δ), where an algorithm's noise is Gaussian"
+        1e-6, ge=1e-15, le=0.01, description="δ of (ε, δ), where an algorithm's noise is Gaussian"
     )
     effects: EffectsParameters = EffectsParameters()
     baselines: list[BaselineEntry] = Field(description="ga, ia, ge, als, or a mapping with parameters")
@@ -154,12 +156,10 @@ class ExperimentConfig(StrictModel):
             raise _at((name,), "grid", f"the {sign} grid must ascend without repetition")
         for entry in self.algorithms if self.thetas else ():
             grid = self.grid(entry)
-            if not math.isfinite(grid[-1]) or sorted(set(grid)) != list(grid):
-                raise _at(
-                    ("thetas",),
-                    "grid",
-                    f"{entry.name} has no ascending, finite ε for these θ, but {', '.join(f'{e:g}' for e in grid)}",
-                )
+            if grid[0] < LEAST_BUDGET or not math.isfinite(grid[-1]) or sorted(set(grid)) != list(grid):
+                found = ", ".join(f"{epsilon:g}" for epsilon in grid)
+                message = f"{entry.name} has no ascending ε from {LEAST_BUDGET:g} up for these θ, but {found}"
+                raise _at(("thetas",), "grid", message)
         return self
 
     @model_validator(mode="after")

@@ -10,9 +10,10 @@ import numpy as np
 class Streams:
     """The generators of one task, from (seed, dataset, algorithm, fold, run, purpose).
 
-    Two tasks, or two purposes of one task, never share a stream, and a stream does not depend on what else
-    runs, in which order, or in how many processes. An algorithm that a config lists twice with other
-    parameters meets the same noise both times: common random numbers, which make a comparison sharper.
+    Two folds, runs or purposes never share a stream, and a stream does not depend on what else runs, in which order,
+    or in how many processes. An algorithm that a config lists twice with other parameters, or runs on growing
+    portions of the ratings, meets the same noise every time: common random numbers, which make a comparison
+    sharper.
     """
 
     seed: int

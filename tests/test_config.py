@@ -104,7 +104,9 @@ def test_theta_that_stand_for_no_grid_of_epsilon_are_refused(
     epsilon_of: Any,
 ) -> None:
     monkeypatch.setattr(PrivateGlobalEffects, "epsilon_of", epsilon_of)
-    with pytest.raises(DpmfError, match=r"x\.yaml:2:9: thetas: PGE has no ascending, finite ε for these θ"):
+    with pytest.raises(
+        DpmfError, match=r"x\.yaml:2:9: thetas: PGE has no ascending ε from 1e-06 up for these θ"
+    ):
         load(tmp_path, THETAS)
 
 
@@ -177,7 +179,7 @@ BAD = {
     "theta not ascending": (THETAS.replace("0.1, 1", "1, 0.1"), r"x\.yaml:2:9: thetas: the θ grid must ascend"),
     "theta zero": (THETAS.replace("0.1", "0"), r"x\.yaml:2:10: thetas\[0\]: .*greater than 0, not 0"),
     "theta tiny": (THETAS.replace("0.1", "1e-9"), r"x\.yaml:2:10: thetas\[0\]: an ε or θ below 1e-6"),
-    "delta zero": (GOOD + "delta: 0\n", r"x\.yaml:7:8: delta: .*greater than 0, not 0"),
+    "delta zero": (GOOD + "delta: 0\n", r"x\.yaml:7:8: delta: .*greater than or equal to .*, not 0"),
     "delta no small chance": (GOOD + "delta: 0.1\n", r"x\.yaml:7:8: delta: .*less than or equal to 0\.01, not 0\.1"),
     "a reference of other data": (GOOD + "references: [cinematch]\n", r"x\.yaml:7:14: references\[0\]: cinematch is an error on Netflix ratings, no reference for ml-100k; remove it"),
     "a reference of made-up Netflix": (GOOD.replace("ml-100k", "synthetic-netflix") + "references: [cinematch]\n", r"x\.yaml:7:14: references\[0\]: .*for synthetic-netflix"),

@@ -7,7 +7,7 @@ from typing import Annotated, Any, ClassVar, Protocol, Self
 
 import numpy as np
 from numpy.typing import NDArray
-from pydantic import Field, model_validator
+from pydantic import Field, field_validator, model_validator
 from pydantic.json_schema import SkipJsonSchema
 from pydantic_core import PydanticCustomError
 
@@ -142,6 +142,13 @@ class PrivateAlgorithm(Algorithm):
     neighbours: Neighbours = Neighbours.BOUNDED
     mode: Mode = Mode.PUBLISHED
     effects: EffectsParameters = EffectsParameters()
+
+    @field_validator("effects", mode="before")
+    @classmethod
+    def _keep_own_defaults(cls, value: Any) -> Any:
+        """What a config leaves out of `effects` is this algorithm's own default, not another's."""
+        own: EffectsParameters = cls.model_fields["effects"].default
+        return {**own.model_dump(), **value} if isinstance(value, dict) else value
 
     @model_validator(mode="after")
     def _refuse_unsupported_variant(self) -> Self:

@@ -20,13 +20,16 @@ ASKED = 1 / 9
 def covariance_cost(shape: Shape, grid: int, *, private_weights: bool, rank: int | None = None) -> Cost:
     """Cov for each ε, Wgt, their noise and shrinkage; and `rank` leading eigenvectors, if that is not None."""
     pairs = triangle_size(shape.items)
-    matrix = shape.squares / 2 * SECONDS_PER_PRODUCT
-    eigen = pairs * (SECONDS_PER_EIGEN_ENTRY + 1e-9 * rank) if rank else 0.0
-    triangles = 5 if private_weights else 3
-    return Cost(
-        (grid + 1) * matrix + grid * (pairs * SECONDS_PER_ENTRY + eigen),
-        triangles * 4.0 * pairs + 60.0 * shape.ratings,
-    )
+    products = Cost((grid + 1) * shape.squares / 2 * SECONDS_PER_PRODUCT, 60.0 * shape.ratings)
+    triangles = 8 if private_weights else 5  # in float32; sums are float64
+    return products + Cost(trial_cost(shape, grid, rank).seconds, triangles * 4.0 * pairs)
+
+
+def trial_cost(shape: Shape, times: int, rank: int | None) -> Cost:
+    """One triangle copied, shrunk and, if `rank` is not None, cleaned or factored, so many times."""
+    pairs = triangle_size(shape.items)
+    eigen = SECONDS_PER_EIGEN_ENTRY + 1e-9 * rank if rank else 0.0
+    return Cost(times * pairs * (SECONDS_PER_ENTRY + eigen), 4.0 * pairs)
 
 
 def neighbours_cost(shape: Shape, grid: int, k: int, *, searches: int) -> Cost:

@@ -21,10 +21,16 @@ from dpmf_cli.streams import Streams
 class EffectsParameters(StrictModel):
     """How averages are stabilised and clamped. The paper states the clamps; β_m and β_u were found by fit."""
 
-    beta_m: float = Field(10.0, ge=0, description="β_m: ratings at the global average added to each item")
-    beta_u: float = Field(100.0, ge=0, description="β_u: residuals at their average added to each user")
-    user_clamp: float = Field(2.0, gt=0, description="user averages are clamped to [−this, this]")
-    residual_clamp: float = Field(1.0, gt=0, description="B: residuals are clamped to [−B, B], equation 7")
+    beta_m: float = Field(
+        10.0, ge=0, le=1e12, description="β_m: ratings at the global average added to each item"
+    )
+    beta_u: float = Field(
+        100.0, ge=0, le=1e12, description="β_u: residuals at their average added to each user"
+    )
+    user_clamp: float = Field(2.0, gt=0, description="released user averages are clamped to [−this, this]")
+    residual_clamp: float = Field(
+        1.0, ge=1e-6, le=1e6, description="B: residuals are clamped to [−B, B], equation 7"
+    )
 
 
 @dataclass(frozen=True)

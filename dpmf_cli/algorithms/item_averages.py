@@ -5,15 +5,21 @@ McSherry and Mironov 2009, section 4.2; Friedman, Berkovsky, Kaafar 2016, algori
 
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import Protocol
+from typing import Annotated, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
+from pydantic import Field
 
 from dpmf_cli.algorithms.effects import stabilised
 from dpmf_cli.kernels.sums import residual_sums_by_user
 from dpmf_cli.privacy.sensitivity import Sensitivity
 from dpmf_cli.ratings import Ratings
+
+TypicalCount = Annotated[
+    float,
+    Field(ge=1, le=1e9, description="a public guess of how many ratings a user has: what one rater weighs"),
+]
 
 
 class Part(StrEnum):

@@ -5,7 +5,9 @@ released user averages.
 """
 
 from abc import abstractmethod
+from collections.abc import Iterator
 from dataclasses import dataclass
+from itertools import repeat
 from typing import Annotated, Protocol
 
 import numpy as np
@@ -15,8 +17,9 @@ from pydantic_core import PydanticCustomError
 
 from dpmf_cli.algorithms.base import PrivateAlgorithm
 from dpmf_cli.algorithms.effects import Effects
+from dpmf_cli.algorithms.item_averages import TypicalCount
 from dpmf_cli.algorithms.refitting import Factors, Refitting
-from dpmf_cli.kernels.covariance import Raters, add_scaled, mean_ratios, shrink, weighted_products
+from dpmf_cli.kernels.covariance import Raters, mean_ratios, shrink, weighted_products, with_noise
 from dpmf_cli.kernels.low_rank import clean, eigen_of_low_rank
 from dpmf_cli.kernels.neighbours import interpolate, nearest
 from dpmf_cli.kernels.subspace import regress
@@ -44,17 +47,17 @@ class CovarianceAlgorithm(PrivateAlgorithm):
     limits: noise could make it negative. Nothing here depends on the private data otherwise.
     """
 
-    ridge: float = Field(0.2, gt=0, description="variance of what no other item explains, in units of B²")
+    ridge: float = Field(
+        0.2, ge=1e-6, le=1e6, description="variance of what no other item explains, in units of B²"
+    )
     shrinkage: float = Field(
-        100.0, gt=0, description="s without noise, in raters: where Avg is half way to μ"
+        100.0, ge=1e-6, le=1e12, description="s without noise, in raters: where Avg is half way to μ"
     )
     noise_shrinkage: float = Field(
-        60.0, ge=0, description="what s grows by for each unit of the noise's scale on Cov/B²"
+        60.0, ge=0, le=1e6, description="what s grows by for each unit of the noise's scale on Cov/B²"
     )
-    diagonal_noise_shrinkage: float = Field(60.0, ge=0, description="the same for the diagonal's s")
-    typical_count: float = Field(
-        100.0, gt=0, description="a public guess of how many ratings a user has: what one rater weighs"
-    )
+    diagonal_noise_shrinkage: float = Field(60.0, ge=0, le=1e6, description="the same for the diagonal's s")
+    typical_count: TypicalCount = 100.0
     variance_limits: Limits = Field(
         (0.25, 1.0), description="public limits of the diagonal's μ, in units of B²"
     )
@@ -172,7 +175,7 @@ class CovarianceModel:
     settings: CovarianceAlgorithm
     train: Ratings
     effects: Effects
-    product_weights: NDArray[np.float32]
+    product_weights: NDArray[np.float64]
     counts: NDArray[np.float64] | None
     rater_weight: float
     covariance_noise: LaneNoise
@@ -182,17 +185,15 @@ class CovarianceModel:
     def predict(self, users: NDArray[np.int32], items: NDArray[np.int32]) -> NDArray[np.float64]:
         out = np.asarray(self.effects.items[items] + self.effects.users[users])
         train, raters = self.train, Raters.of(self.train)
-        everywhere = np.ones(len(train), np.float32)
-        clean_weight = weighted_products(train, raters, everywhere, self.product_weights)
         predict = self.settings.predictor(train, users, items)
         trial = None if self.refitting is None else Trial(self, self.refitting)
         bound = self.settings.effects.residual_clamp
-        for lane in range(out.shape[1]):
+        for lane, weight in enumerate(self._weights(raters)):
             residuals = own_residuals(train, self.effects, lane)
-            clamped = np.clip(residuals, -bound, bound).astype(np.float32)
-            covariance = weighted_products(train, raters, clamped, self.product_weights)
-            add_scaled(covariance, self.covariance_noise.unit, np.float32(self.covariance_noise.scale[lane]))
-            weight = self._weight(clean_weight, lane)
+            clamped = np.clip(residuals, -bound, bound)
+            products = weighted_products(train, raters, clamped, self.product_weights)
+            covariance = with_noise(products, self.covariance_noise.unit, self.covariance_noise.scale[lane])
+            del products
             factors = Factors() if trial is None else trial.factors(lane, covariance, weight)
             out[:, lane] += predict(self.released(lane, covariance, weight, residuals, factors))
         return out
@@ -211,13 +212,15 @@ class CovarianceModel:
         scaling = np.sqrt(np.maximum(counts, 1.0))
         return Released(covariance, weight, residuals, scaling, factors.ridge)
 
-    def _weight(self, clean: NDArray[np.float32], lane: int) -> NDArray[np.float32]:
-        """Wgt for one ε: as it is where it is public, else with noise and clamped at 0."""
+    def _weights(self, raters: Raters) -> Iterator[NDArray[np.float32]]:
+        """Wgt for each ε: the same where it is public, else with noise and clamped at 0."""
+        clean = weighted_products(self.train, raters, np.ones(len(self.train)), self.product_weights)
         if self.weight_noise is None:
-            return clean
-        noisy = clean.copy()
-        add_scaled(noisy, self.weight_noise.unit, np.float32(self.weight_noise.scale[lane]))
-        return np.maximum(noisy, 0, out=noisy)
+            yield from repeat(clean.astype(np.float32), len(self.covariance_noise.scale))
+            return
+        for scale in self.weight_noise.scale:
+            noisy = with_noise(clean, self.weight_noise.unit, scale)
+            yield np.maximum(noisy, 0, out=noisy)
 
     def _shrink(
         self, covariance: NDArray[np.float32], weight: NDArray[np.float32], noise: float, factor: float

@@ -81,11 +81,11 @@ class Accounting:
 class Measurer:
     """Draws the noise of each thing measured, and enters it in the ledger.
 
-    parts  how many things each measurement is of
+    pieces  how many things each measurement is of
     """
 
     accounting: Accounting
-    parts: Mapping[str, int]
+    pieces: Mapping[str, int]
     streams: Streams
     ledger: Ledger
 
@@ -99,7 +99,7 @@ class Measurer:
         dtype: Precision = np.float64,
     ) -> LaneNoise:
         """Noise for one of the things of a measurement. `calibrated_to` as in `mechanisms`."""
-        accounting, parts = self.accounting, self.parts[measurement]
+        accounting, pieces = self.accounting, self.pieces[measurement]
         fraction = accounting.fractions[measurement]
         theta = fraction * np.array([accounting.theta_of(float(e)) for e in self.ledger.epsilons])
         rng = self.streams.generator(step)
@@ -109,7 +109,7 @@ class Measurer:
                 shape,
                 sensitivity=moves,
                 calibrated_to=calibrated_to,
-                epsilon=theta / parts,
+                epsilon=theta / pieces,
                 rng=rng,
                 ledger=self.ledger,
                 dtype=dtype,
@@ -120,8 +120,8 @@ class Measurer:
             shape,
             sensitivity=moves,
             calibrated_to=calibrated_to,
-            theta=theta / math.sqrt(parts),
-            claimed=theta * accounting.published_factor / parts if published else None,
+            theta=theta / math.sqrt(pieces),
+            claimed=theta * accounting.published_factor / pieces if published else None,
             rng=rng,
             ledger=self.ledger,
             dtype=dtype,

@@ -8,13 +8,19 @@ from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
-from pydantic import Field, model_validator
-from pydantic_core import PydanticCustomError
+from pydantic import Field
 
 from dpmf_cli.algorithms.base import PrivateAlgorithm, Variants, in_both_modes
 from dpmf_cli.algorithms.budget import Fractions
 from dpmf_cli.algorithms.effects import Effects, EffectsParameters, stabilised
-from dpmf_cli.algorithms.item_averages import ItemAverages, Moves, Part, UserWeights, measure_item_averages
+from dpmf_cli.algorithms.item_averages import (
+    ItemAverages,
+    Moves,
+    Part,
+    TypicalCount,
+    UserWeights,
+    measure_item_averages,
+)
 from dpmf_cli.algorithms.measuring import Accounting, Measurer, NoiseKind
 from dpmf_cli.privacy import sensitivity
 from dpmf_cli.privacy.covariance_sensitivity import residual_range, user_rating_sums
@@ -39,22 +45,15 @@ class OwnMeansAlgorithm(PrivateAlgorithm):
     noise: NoiseKind = Field(
         NoiseKind.GAUSSIAN, description="laplace: pure ε; gaussian: (ε, δ), and far less of it"
     )
-    delta: float = Field(1e-6, gt=0, le=0.01, description="the δ of Gaussian noise")
-    typical_count: float = Field(
-        100.0, gt=0, description="a public guess of how many ratings a user has: what one rater weighs"
-    )
-    alpha: float | None = Field(
-        None,
-        gt=0,
-        description="corrected only: clamp item-centred ratings to ±α/2 before the user's mean is taken, for "
-        "which less noise is enough; 2·(r_max − r_min), which clamps nothing, by default",
-    )
+    delta: float = Field(1e-6, ge=1e-15, le=0.01, description="the δ of Gaussian noise")
+    typical_count: TypicalCount = 100.0
 
-    @model_validator(mode="after")
-    def _alpha_is_a_correction(self) -> "OwnMeansAlgorithm":
-        if self.alpha is not None and self.mode is Mode.PUBLISHED:
-            raise PydanticCustomError("alpha", "published mode takes α = r_max − r_min and clamps nothing")
-        return self
+    def parameters(self) -> dict[str, Any]:
+        """Without δ where no step has one."""
+        found = super().parameters()
+        if not self.spends_delta:
+            del found["delta"]
+        return found
 
     @property
     def spends_delta(self) -> float:
@@ -75,9 +74,9 @@ class OwnMeansAlgorithm(PrivateAlgorithm):
     def theta_of(self, epsilon: float) -> float:
         return self.accounting.theta_of(epsilon)
 
-    def measurer(self, streams: Streams, ledger: Ledger, **parts: int) -> Measurer:
-        """Both global averages are of a sum and a count each, item averages of sums and counts; `parts` the rest."""
-        return Measurer(self.accounting, {Part.OVERALL: 4, Part.ITEMS: 2, **parts}, streams, ledger)
+    def measurer(self, streams: Streams, ledger: Ledger, **pieces: int) -> Measurer:
+        """Both global averages are of a sum and a count each, item averages of sums and counts; `pieces` the rest."""
+        return Measurer(self.accounting, {Part.OVERALL: 4, Part.ITEMS: 2, **pieces}, streams, ledger)
 
     def rating_weights(self, counts: NDArray[Any]) -> NDArray[np.float64]:
         """(n,) 1/‖e_u‖ in the norm of the noise, for users with `counts` (n,) ratings; 1 for one without."""
@@ -86,8 +85,7 @@ class OwnMeansAlgorithm(PrivateAlgorithm):
 
     def widest(self, scale: Scale) -> float:
         """The true α: the width of the interval that item-centred ratings and their average lie in."""
-        everything = residual_range(scale)
-        return everything if self.alpha is None else min(self.alpha, everything)
+        return residual_range(scale)
 
     def released_averages(self, train: Ratings, measurer: Measurer) -> ItemAverages:
         """MAvg, with counts in typical raters.

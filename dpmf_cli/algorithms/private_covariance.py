@@ -1,15 +1,22 @@
 """The private item-item covariance of McSherry and Mironov 2009, and kNN and SVD on top of it."""
 
-from typing import Any, ClassVar, Literal
+from typing import Any, ClassVar, Literal, Self
 
 import numpy as np
 from numpy.typing import NDArray
-from pydantic import Field
+from pydantic import Field, model_validator
+from pydantic_core import PydanticCustomError
 
 from dpmf_cli.algorithms.base import Cost, Shape
 from dpmf_cli.algorithms.baselines import effects_cost
 from dpmf_cli.algorithms.budget import Fractions
-from dpmf_cli.algorithms.covariance_cost import covariance_cost, neighbours_cost, subspace_cost
+from dpmf_cli.algorithms.covariance_cost import (
+    ASKED,
+    covariance_cost,
+    neighbours_cost,
+    subspace_cost,
+    trial_cost,
+)
 from dpmf_cli.algorithms.item_averages import ItemAverages
 from dpmf_cli.algorithms.item_covariance import (
     CovarianceAlgorithm,
@@ -18,7 +25,7 @@ from dpmf_cli.algorithms.item_covariance import (
     Subspace,
 )
 from dpmf_cli.algorithms.own_means import OwnMeansAlgorithm
-from dpmf_cli.algorithms.refitting import Refitting
+from dpmf_cli.algorithms.refitting import CANDIDATES, Refitting
 from dpmf_cli.kernels.covariance import triangle_size
 from dpmf_cli.privacy import covariance_sensitivity as sensitivity
 from dpmf_cli.privacy.ledger import Ledger
@@ -57,6 +64,12 @@ class PrivateCovariance(OwnMeansAlgorithm, CovarianceAlgorithm):
     budget: CovarianceBudget = CovarianceBudget()
     k: int = Field(20, ge=1, le=1000, description="neighbours of a prediction, and rank of what is cleaned")
     cleaning: bool = Field(True, description="clean the covariance by an approximation of rank k")
+    alpha: float | None = Field(
+        None,
+        ge=1e-6,
+        description="corrected only: clamp item-centred ratings to ±α/2 before the user's mean is taken, for "
+        "which less noise is enough; 2·(r_max − r_min), which clamps nothing, by default",
+    )
     tuning: Literal["fixed", "refitted"] = Field(
         "fixed",
         description="fixed: shrinkage and ridge as configured, which follow the known scale of the noise; refitted: "
@@ -69,6 +82,21 @@ class PrivateCovariance(OwnMeansAlgorithm, CovarianceAlgorithm):
         description="of the total ε, for refitting; corrected only: published charges nothing",
     )
     validation: float = Field(0.05, gt=0, lt=0.5, description="part of the ratings that refitting predicts")
+
+    @model_validator(mode="after")
+    def _alpha_saves_noise(self) -> Self:
+        fix = ""
+        if self.alpha is not None and self.mode is Mode.PUBLISHED:
+            fix = "published mode takes α = r_max − r_min and clamps nothing; set `mode: corrected`"
+        elif self.alpha is not None and self.neighbours is Neighbours.USER:
+            fix = "what a whole user moves does not depend on it; remove `alpha`"
+        if fix:
+            raise PydanticCustomError("alpha", "{fix}", {"fix": fix, "path": ("alpha",)})
+        return self
+
+    def widest(self, scale: Scale) -> float:
+        everything = super().widest(scale)
+        return everything if self.alpha is None else min(self.alpha, everything)
 
     @property
     def reserved(self) -> float:
@@ -89,7 +117,7 @@ class PrivateCovariance(OwnMeansAlgorithm, CovarianceAlgorithm):
             self,
             train,
             self.own_means(train, averages),
-            product_weights=self.product_weights(train.user_counts).astype(np.float32),
+            product_weights=self.product_weights(train.user_counts),
             counts=averages.counts,
             rater_weight=float(self.product_weights(np.array([self.typical_count]))[0]),
             covariance_noise=noise("covariance", *self._covariance_moves(train.scale)),
@@ -132,6 +160,14 @@ class PrivateCovariance(OwnMeansAlgorithm, CovarianceAlgorithm):
             return (sensitivity.user_triangle(1.0, norm),) * 2
         return sensitivity.weight_triangle(norm), sensitivity.published_weight_matrix(norm)
 
+    def tuning_cost(self, shape: Shape, grid: int, rank: int | None, predictions: Cost) -> Cost:
+        """Of trying every candidate for every ε, if `tuning` is refitted: a copy of Cov, and `predictions` again."""
+        if self.tuning == "fixed":
+            return Cost(0.0, 0.0)
+        trials = len(CANDIDATES)
+        share = self.validation / ASKED
+        return Cost(trials * share * predictions.seconds, 0.0) + trial_cost(shape, trials * grid, rank)
+
 
 class CovarianceKNN(PrivateCovariance):
     """Predicts with the k rated items that share the most raters with the item asked for (Bell and Koren 2007).
@@ -148,8 +184,15 @@ class CovarianceKNN(PrivateCovariance):
         return NearestItems(train, users, items, k=self.k, ridge=ridge, cleaned=rank)
 
     def cost(self, shape: Shape, grid: int) -> Cost:
-        matrix = covariance_cost(shape, grid, private_weights=True, rank=self.k if self.cleaning else None)
-        return effects_cost(shape, grid) + matrix + neighbours_cost(shape, grid, self.k, searches=grid)
+        rank = self.k if self.cleaning else None
+        matrix = covariance_cost(shape, grid, private_weights=True, rank=rank)
+        predictions = neighbours_cost(shape, grid, self.k, searches=grid)
+        return (
+            effects_cost(shape, grid)
+            + matrix
+            + predictions
+            + self.tuning_cost(shape, grid, rank, predictions)
+        )
 
 
 class CovarianceSVD(PrivateCovariance):
@@ -161,7 +204,9 @@ class CovarianceSVD(PrivateCovariance):
 
     title: ClassVar[str] = "MM SVD"
     algorithm: Literal["mm_svd"]
-    ridge: float = Field(0.5, gt=0, description="of every direction, or divided by its eigenvalue over B²")
+    ridge: float = Field(
+        0.5, ge=1e-6, le=1e6, description="of every direction, or divided by its eigenvalue over B²"
+    )
     flat_ridge: bool = Field(
         False,
         description="the same ridge in every direction, instead of one over its eigenvalue, as if a user's "
@@ -176,4 +221,10 @@ class CovarianceSVD(PrivateCovariance):
 
     def cost(self, shape: Shape, grid: int) -> Cost:
         matrix = covariance_cost(shape, grid, private_weights=True, rank=self.k)
-        return effects_cost(shape, grid) + matrix + subspace_cost(shape, grid, self.k)
+        predictions = subspace_cost(shape, grid, self.k)
+        return (
+            effects_cost(shape, grid)
+            + matrix
+            + predictions
+            + self.tuning_cost(shape, grid, self.k, predictions)
+        )

@@ -59,6 +59,7 @@ class PrivateKNN(CovarianceAlgorithm):
     title: ClassVar[str] = "kNN"
     variants: ClassVar[Variants] = in_both_modes(Neighbours.BOUNDED, Neighbours.UNBOUNDED)
     joint: ClassVar[bool] = True
+    revision: ClassVar[int] = 2
 
     algorithm: Literal["pknn"]
     budget: NeighboursBudget = NeighboursBudget(
@@ -102,7 +103,7 @@ class PrivateKNN(CovarianceAlgorithm):
             self,
             train,
             effects,
-            product_weights=inverse_counts(train).astype(np.float32),
+            product_weights=inverse_counts(train),
             counts=None,
             rater_weight=1 / self.typical_count,
             covariance_noise=of_covariance,

@@ -36,6 +36,7 @@ class PublicKNN(PrivateAlgorithm):
     title: ClassVar[str] = "kNN, fixed covariance"
     variants: ClassVar[Variants] = in_both_modes(Neighbours.BOUNDED, Neighbours.UNBOUNDED)
     joint: ClassVar[bool] = True
+    revision: ClassVar[int] = 2
 
     algorithm: Literal["public_knn"]
     budget: AveragesBudget = AveragesBudget(global_averages=0.02, item_averages=0.54, user_averages=0.44)
@@ -89,10 +90,9 @@ class FixedCovarianceModel:
     ) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
         """(n,) how many neighbours each pair has, (n, E) the sum of their residuals."""
         train = self.train
-        everywhere = np.ones(len(train), np.float32)
-        similarity = weighted_products(
-            train, Raters.of(train), everywhere, inverse_counts(train).astype(np.float32)
-        )
+        everywhere = np.ones(len(train))
+        products = weighted_products(train, Raters.of(train), everywhere, inverse_counts(train))
+        similarity = products.astype(np.float32)
         found = nearest(train, users, items, similarity, k)
         totals = np.empty((len(users), self.effects.users.shape[1]))
         for lane in range(totals.shape[1]):

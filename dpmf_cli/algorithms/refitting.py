@@ -39,6 +39,8 @@ class Refitting:
 
         L_c = Σ_u mean over u's validation ratings of min((r − r̂_c)², (Δr/2)²);   argmin_c L_c, or with noise
 
+    The validation ratings are in what was released too: L_c favours weak shrinkage a little, most for rare items.
+
     asked    the validation ratings, each drawn by itself from the training ratings
     seen     the others: with released matrices, what predictions may use
     effects  averages, and users' own means of `seen`

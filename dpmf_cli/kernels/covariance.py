@@ -1,7 +1,7 @@
 """Item-item matrices of weighted products, Σ_u w_u v_u v_uᵀ, as packed upper triangles.
 
 McSherry and Mironov 2009, section 4.4: Cov = Σ_u w_u r̂_u r̂_uᵀ and Wgt = Σ_u w_u e_u e_uᵀ. Both are symmetric, so
-each unordered pair of items is held, measured and given noise once. A triangle is n(n + 1)/2 float32: row i holds
+each unordered pair of items is held, measured and given noise once. A triangle is n(n + 1)/2 numbers: row i holds
 the elements (i, i) … (i, n − 1), and the rows follow each other.
 
 Row by row (Gustavson 1978) a row's sums stay in the nearest cache: 0.3 s for a matrix of ML-1M (1.6·10⁸ products)
@@ -50,13 +50,14 @@ class Raters:
 
 
 def weighted_products(
-    ratings: Ratings, raters: Raters, values: NDArray[np.float32], weights: NDArray[np.float32]
-) -> NDArray[np.float32]:
-    """Σ_u w_u v_ui v_uj for every pair of items i ≤ j, over the users who rated both: a packed triangle.
+    ratings: Ratings, raters: Raters, values: NDArray[np.float64], weights: NDArray[np.float64]
+) -> NDArray[np.float64]:
+    """Σ_u w_u v_ui v_uj for every pair of items i ≤ j, over the users who rated both: a packed triangle, float64.
 
-    values (n_ratings,) v, one per rating; weights (n_users,) w.
+    values (n_ratings,) v, one per rating; weights (n_users,) w. Sums of so many terms in float32 would move between
+    neighbours by more than their sensitivity: what is released is rounded after its noise (`with_noise`).
     """
-    out = np.zeros(triangle_size(ratings.n_items), np.float32)
+    out = np.zeros(triangle_size(ratings.n_items))
     _weighted_products(
         ratings.users,
         ratings.items,
@@ -84,10 +85,12 @@ def _weighted_products(users, items, user_starts, item_starts, positions, values
 
 
 @njit(cache=True)
-def add_scaled(triangle: NDArray[np.float32], unit: NDArray[np.float32], scale: np.float32) -> None:
-    """triangle += scale·unit, in place: unit noise, scaled for one ε."""
+def with_noise(triangle: NDArray[np.float64], unit: NDArray[np.float32], scale: float) -> NDArray[np.float32]:
+    """triangle + scale·unit: unit noise, scaled for one ε and added in float64, rounded to float32 after that."""
+    out = np.empty(len(triangle), np.float32)
     for x in range(len(triangle)):
-        triangle[x] += scale * unit[x]
+        out[x] = np.float32(triangle[x] + scale * np.float64(unit[x]))
+    return out
 
 
 def mean_ratios(

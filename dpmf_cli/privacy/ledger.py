@@ -15,8 +15,8 @@ from dpmf_cli.privacy.sensitivity import Sensitivity
 Epsilons = NDArray[np.float64]
 """(E,) one number for each ε of the grid."""
 
-TOLERANCE = 1e-9
-"""Relative rounding slack when fractions of ε are added up."""
+TOLERANCE, LEAST = 1e-9, 1e-12
+"""Rounding slack, relative and absolute, when parts of ε are added up or composed."""
 
 
 class OverspentError(Exception):
@@ -136,7 +136,8 @@ class Ledger:
         mu = theta * (sensitivity.value / used.value)
         alone = epsilons_of_mus(mu, self.delta)
         if claimed is None:
-            entry = Entry(step, "Gaussian", sensitivity, alone, alone, used, mu, theta)
+            by_itself = epsilons_of_mus(theta, self.delta)
+            entry = Entry(step, "Gaussian", sensitivity, by_itself, alone, used, mu, theta)
         else:
             entry = Entry(step, "Gaussian", sensitivity, self._checked(step, "ε", claimed), alone, used, mu)
         self._enter(entry)
@@ -168,7 +169,7 @@ class Ledger:
             raise
 
     def _refuse_overspending(self, step: str, after: Epsilons) -> None:
-        over = after > self.epsilons * (1 + TOLERANCE)
+        over = after > self.epsilons * (1 + TOLERANCE) + LEAST
         if np.any(over):
             worst = int(np.argmax(over))
             raise OverspentError(f"{step}: would spend ε = {after[worst]:g} of {self.epsilons[worst]:g}")

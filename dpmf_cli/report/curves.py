@@ -23,6 +23,7 @@ COLUMNS = (
     "mode",
     "algorithm",
     "label",
+    "joint",
     "epsilon",
     "theta",
     "delta",
@@ -78,6 +79,7 @@ def _rows(experiment: Experiment, measured: Measured) -> Iterator[list[str]]:
             spread = sd_over_folds(measured.rmse), sd_over_runs(measured.rmse)
         figures = np.stack([measured.mean(), *spread, low, high])
     names = [experiment.dataset, measured.neighbours, measured.mode, measured.algorithm, measured.label]
+    names.append(str(measured.joint).lower())
     thetas = np.full(points, np.nan) if measured.thetas is None else measured.thetas
     for epsilon, theta, column, claimed, provable in zip(
         measured.epsilons, thetas, figures.T, measured.claimed, measured.provable, strict=True

@@ -27,6 +27,7 @@ from dpmf_cli.evaluation.curves import Experiment, Measured, Reference
 from dpmf_cli.report.axes import scale_axes
 from dpmf_cli.report.curves import band
 from dpmf_cli.report.labels import spread
+from dpmf_cli.report.meaning import meaning_of
 
 FORMATS = ("png", "svg")
 
@@ -191,10 +192,7 @@ def _notes(experiment: Experiment, chosen: Sequence[Measured], ceiling: float) -
         notes.append("Dotted: printed errors, not measured.")
     if any(curve.twin is not None for curve in chosen):
         notes.append("Dashed and level: the algorithm of that colour without noise.")
-    gaussian = [curve for curve in chosen if curve.delta]
-    for delta in sorted({curve.delta for curve in gaussian}) if experiment.axis == "epsilon" else ():
-        labels = "; ".join(curve.label for curve in gaussian if curve.delta == delta)
-        notes.append(f"(ε, δ) with δ = {delta:g}: {labels}.")
+    notes += meaning_of(chosen, experiment.axis)
     cut = [curve.label for curve in chosen if is_complete(curve) and not (curve.mean() <= ceiling).all()]
     if cut:
         notes.append(f"Cut at the top: {'; '.join(cut)}.")

@@ -5,6 +5,7 @@ The loss is the RMSE of an algorithm minus that of its twin without noise, on th
 
 import csv
 import io
+import textwrap
 from collections.abc import Iterator
 from dataclasses import dataclass
 
@@ -21,9 +22,11 @@ from dpmf_cli.evaluation.curves import Experiment, Measured, Stage
 from dpmf_cli.evaluation.statistics import percentile_interval, replicate_means, sd_over_folds
 from dpmf_cli.report.curves import exact
 from dpmf_cli.report.figures import COLOURS, METADATA, drawing, set_title
+from dpmf_cli.report.meaning import meaning_of
 
 COLUMNS = (
     "label",
+    "joint",
     "portion",
     "ratings",
     "users",
@@ -41,6 +44,7 @@ COLUMNS = (
 )
 
 _GREY = "#666666"
+_NOTE_CHARACTERS = 150
 # Inches; the rest in parts of the figure: what is left of the axes, below them, their height, the room for the scale
 # on the right, or for none, and what is left of the axes beside a long legend.
 _WIDTH, _HEIGHT = 7.0, 4.2
@@ -118,7 +122,14 @@ def _rows(experiment: Experiment, stage: Stage, measured: Measured) -> Iterator[
     thetas = np.full(points, np.nan) if measured.thetas is None else measured.thetas
     loss = loss_of(experiment, measured)
     days = "" if portion.days is None else exact(portion.days)
-    head = [measured.label, exact(portion.share), str(portion.ratings), str(portion.users), days]
+    head = [
+        measured.label,
+        str(measured.joint).lower(),
+        exact(portion.share),
+        str(portion.ratings),
+        str(portion.users),
+        days,
+    ]
     for at in range(points):
         numbers = [measured.epsilons[at], thetas[at], measured.delta, rmse[at], sd[at], twin]
         yield [*head, *map(exact, [*numbers, loss.mean[at], loss.sd[at], loss.low[at], loss.high[at]])]
@@ -192,8 +203,10 @@ def draw(experiment: Experiment) -> Figure:
     width = max(1 - _LEFT - taken - (_SCALE if by_time else _GAP), _NARROWEST)
     for each in figure.axes:
         each.set_position((_LEFT, _BOTTOM, width, _TALL))
-    note = "Bands: 95 % bootstrap interval of the mean, paired by fold." if experiment.folds > 1 else ""
-    figure.text(0.012, 0.012, note, fontsize=7, color=_GREY)
+    bands = ["Bands: 95 % bootstrap interval of the mean, paired by fold."] if experiment.folds > 1 else []
+    notes = [*bands, *meaning_of(experiment.curves, experiment.axis)]
+    lines_below = "\n".join(textwrap.wrap(" ".join(notes), _NOTE_CHARACTERS))
+    figure.text(0.012, 0.012, lines_below, fontsize=7, color=_GREY)
     return figure
 
 

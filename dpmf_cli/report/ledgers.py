@@ -40,7 +40,8 @@ def ledger_csv(ledgers: dict[str, list[dict[str, Any]]]) -> str:
 
 
 def ledger_text(ledgers: dict[str, list[dict[str, Any]]], curves: Sequence[Measured]) -> TextTable:
-    """Per curve and step, the shares of the total ε: the same for every ε of a grid, shown at the largest.
+    """Per curve and step, the shares of the total ε, at the largest ε of the grid: of pure steps the same for every
+    ε.
 
     A Gaussian step has its μ instead of a share, where shares do not add up.
     """
@@ -59,11 +60,13 @@ def ledger_text(ledgers: dict[str, list[dict[str, Any]]], curves: Sequence[Measu
             claimed = _share(step["claimed"][-1], total) if added else _mu(step)
             rows.append((step["step"], step["mechanism"], _sensitivity(step), claimed, proved))
         sums = [_share(float(amount[-1]), total) for amount in (curve.claimed, curve.provable)]
-        title = f"{curve.label}, {steps[0]['neighbours']}"
+        title = f"{curve.label}{'‡' if curve.joint else ''}, {steps[0]['neighbours']}"
         if "mu" in steps[0]:
             title += f", at ε = {significant(total)}, δ = {curve.delta:g}"
         groups.append(Group(title, (*rows, ("total", "", "", *sums))))
     notes = ["claimed, provable: what the step spends of the total ε"] if groups else []
+    if any(curve.joint for curve in curves):
+        notes.append("‡ joint DP: towards everybody but the user whose ratings are predicted")
     if composed:
         notes.append(
             "μ: sensitivity over deviation of Gaussian noise; the squares add up, and an accountant gives ε"

@@ -31,7 +31,7 @@ REFITTED = [
             {"algorithm": key, "noise": noise, "mode": mode, "tuning": "refitted", "validation": 0.2, "k": 5}
         ),
     )
-    for key, noise in (("mm_knn", "laplace"), ("mm_svd", "gaussian"))
+    for key, noise in (("mm_svd", "laplace"), ("mm_svd", "gaussian"))
     for mode in ("published", "corrected")
 ]
 VARIANTS += REFITTED

@@ -306,3 +306,69 @@ def test_a_users_loss_is_at_most_the_sensitivity_of_the_choice() -> None:
     assert chooser._loss(chooser.asked.values + 100.0) == pytest.approx(users * 4.0)
     assert chooser._loss(chooser.asked.values + 1.0) == pytest.approx(users * 1.0)
     assert chooser._loss(chooser.asked.values) == 0.0
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_the_chosen_factors_are_what_predictions_are_made_with(
+    kind: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ratings = make_ratings(10, n_users=40, n_items=15)
+    default = entry(kind, k=5)
+    by_hand = {
+        "ridge": 3 * default.ridge,
+        "shrinkage": 4 * default.shrinkage,
+        "noise_shrinkage": 4 * default.noise_shrinkage,
+        "diagonal_noise_shrinkage": 4 * default.diagonal_noise_shrinkage,
+    }
+    fixed = fit(entry(kind, k=5, **by_hand), ratings, 5.0)[0].predict(*every_pair(ratings))
+    monkeypatch.setattr(Refitting, "choose", lambda self, lane, predict: Factors(4.0, 3.0))
+    refitted = fit(entry(kind, k=5, tuning="refitted"), ratings, 5.0)[0].predict(*every_pair(ratings))
+    assert refitted == pytest.approx(fixed, abs=1e-9)
+    assert not np.allclose(refitted, fit(default, ratings, 5.0)[0].predict(*every_pair(ratings)))
+
+
+def test_validation_ratings_are_predicted_from_the_others_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Neither as neighbours nor in their user's mean: what predicts them does not know them."""
+    ratings = make_ratings(11, n_users=40, n_items=15)
+    algorithm = entry("knn", tuning="refitted", validation=0.3, k=5, effects={"beta_u": 0})
+    model, _ = fit(algorithm, ratings, np.inf)
+    asked, seen = model.refitting.asked, model.refitting.seen
+    assert 0 < len(asked) < len(seen) < len(ratings) == len(asked) + len(seen)
+    sums = np.bincount(seen.users, seen.values - model.effects.items[seen.items, 0], 40)
+    has_some = seen.user_counts > 0
+    found = model.refitting.effects.users[has_some, 0]
+    assert found == pytest.approx(sums[has_some] / seen.user_counts[has_some])
+
+    used = []
+    ordinary = CovarianceKNN.predictor
+
+    def spied(self: Any, train: Ratings, users: Any, items: Any) -> Any:
+        used.append((len(train), len(users)))
+        return ordinary(self, train, users, items)
+
+    monkeypatch.setattr(CovarianceKNN, "predictor", spied)
+    model.predict(*every_pair(ratings))
+    assert sorted(used) == [(len(seen), len(asked)), (len(ratings), 40 * 15)]
+
+
+def test_alpha_is_refused_where_it_saves_nothing() -> None:
+    with pytest.raises(ValidationError, match="remove `alpha`"):
+        entry("knn", mode="corrected", neighbours="user", alpha=4)
+    with pytest.raises(ValidationError, match="mode: corrected"):
+        entry("svd", alpha=4)
+
+
+def test_what_effects_leaves_out_is_the_methods_own() -> None:
+    assert entry("knn", effects={"residual_clamp": 2}).effects.model_dump() == {
+        "beta_m": 15.0,
+        "beta_u": 20.0,
+        "user_clamp": 2.0,
+        "residual_clamp": 2.0,
+    }
+
+
+def test_delta_is_no_part_of_a_pure_result() -> None:
+    pure, other = (entry("knn", noise="laplace", delta=delta).parameters() for delta in (1e-6, 1e-8))
+    assert pure == other
+    gaussian, other = (entry("knn", delta=delta).parameters() for delta in (1e-6, 1e-8))
+    assert gaussian != other

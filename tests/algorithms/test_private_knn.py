@@ -162,17 +162,9 @@ def test_limits_must_ascend() -> None:
 def triangles(residuals: NDArray[np.float64]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
     """Cov and Wgt of one user with these clamped residuals of items 0, 1, …"""
     items = np.arange(len(residuals), dtype=np.int32)
-    values = residuals.astype(np.float32)
-    one = Ratings(np.zeros(len(items), np.int32), items, values, 1, 40, Scale(1, 5))
-    ones, weights, raters = (
-        np.ones(len(items), np.float32),
-        inverse_counts(one).astype(np.float32),
-        Raters.of(one),
-    )
-    return (
-        weighted_products(one, raters, values, weights).astype(float),
-        weighted_products(one, raters, ones, weights).astype(float),
-    )
+    one = Ratings(np.zeros(len(items), np.int32), items, residuals.astype(np.float32), 1, 40, Scale(1, 5))
+    ones, weights, raters = np.ones(len(items)), inverse_counts(one), Raters.of(one)
+    return weighted_products(one, raters, residuals, weights), weighted_products(one, raters, ones, weights)
 
 
 SCALES = st.sampled_from([Scale(1, 5, 1), Scale(-10, 10), Scale(0, 1)])

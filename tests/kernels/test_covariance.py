@@ -6,12 +6,12 @@ from numpy.typing import NDArray
 
 from dpmf_cli.kernels.covariance import (
     Raters,
-    add_scaled,
     mean_ratios,
     place,
     shrink,
     triangle_size,
     weighted_products,
+    with_noise,
 )
 from dpmf_cli.ratings import Ratings, Scale
 from tests.conftest import make_ratings
@@ -39,7 +39,7 @@ def test_three_users_and_three_items_by_hand() -> None:
         Scale(-10, 10),
     )
     found = weighted_products(
-        ratings, Raters.of(ratings), ratings.values, np.array([0.5, 0.25, 1], np.float32)
+        ratings, Raters.of(ratings), ratings.values.astype(float), np.array([0.5, 0.25, 1])
     )
     # (0,0) ½·1·1; (0,1) ½·1·2; (0,2) nobody; (1,1) ½·2·2 + ¼·3·3; (1,2) ¼·3·(−1); (2,2) ¼·1 + 5·5
     assert found.tolist() == [0.5, 1.0, 0.0, 4.25, -0.75, 25.25]
@@ -50,13 +50,12 @@ def test_products_are_those_of_the_dense_matrix(seed: int) -> None:
     ratings = make_ratings(seed, n_users=40, n_items=17)
     ratings = ratings.select((ratings.users != 4) & (ratings.items != 9))
     rng = np.random.default_rng(seed)
-    values = rng.uniform(-1, 1, len(ratings)).astype(np.float32)
-    weights = rng.random(ratings.n_users).astype(np.float32)
+    values = rng.uniform(-1, 1, len(ratings))
+    weights = rng.random(ratings.n_users)
     dense = np.zeros((ratings.n_users, ratings.n_items))
     dense[ratings.users, ratings.items] = values
     found = weighted_products(ratings, Raters.of(ratings), values, weights)
-    assert found.dtype == np.float32
-    assert unpacked(found, 17) == pytest.approx(dense.T @ (weights[:, None] * dense), abs=1e-5)
+    assert unpacked(found, 17) == pytest.approx(dense.T @ (weights[:, None] * dense), abs=1e-12)
 
 
 def test_every_unordered_pair_has_one_place() -> None:
@@ -65,10 +64,13 @@ def test_every_unordered_pair_has_one_place() -> None:
     assert places[np.triu_indices(7)].tolist() == list(range(triangle_size(7)))
 
 
-def test_noise_is_scaled_and_added_in_place() -> None:
-    triangle = np.array([1, 2, 3], np.float32)
-    add_scaled(triangle, np.array([-1, 0, 2], np.float32), np.float32(0.5))
-    assert triangle.tolist() == [0.5, 2, 4]
+def test_noise_is_scaled_and_added_before_anything_is_rounded() -> None:
+    triangle = np.array([1, 2, 3 + 2.0**-40])
+    noisy = with_noise(triangle, np.array([-1, 0, 2], np.float32), 0.5)
+    assert noisy.dtype == np.float32
+    assert noisy.tolist() == [0.5, 2, 4]
+    # In float32 the sum would be 2²⁴ before the noise, and 1 less after it.
+    assert with_noise(np.array([2.0**24 + 1]), np.array([-(2.0**24)], np.float32), 1.0).tolist() == [1.0]
 
 
 @pytest.mark.parametrize("n", [2, 6, 41])

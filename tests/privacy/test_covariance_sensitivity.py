@@ -8,7 +8,7 @@ import math
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
@@ -22,8 +22,8 @@ from dpmf_cli.ratings import Ratings, Scale
 
 SCALE = Scale(1, 5)
 BETA_P, CLAMP, ALPHA = 20.0, 1.0, 8.0
-ROUNDING = 1e-4
-"""Of differences of 20,000 float32 products."""
+ROUNDING = 1e-6
+"""Ratings are float32; all sums are float64."""
 NOISES = {"laplace": 1, "gaussian": 2}
 
 Triangles = tuple[NDArray[np.float64], NDArray[np.float64]]
@@ -45,12 +45,12 @@ def measured(settings_: CovarianceKNN, centred: NDArray[np.float64], kept: slice
     nothing = np.zeros((n, 1))
     averages = ItemAverages(np.zeros(1), items[:, None], nothing, np.array([centre]), nothing[:1])
     effects = settings_.own_means(train, averages)
-    clamped = np.clip(own_residuals(train, effects, 0), -CLAMP, CLAMP).astype(np.float32)
-    weights = settings_.product_weights(train.user_counts).astype(np.float32)
-    raters, ones = Raters.of(train), np.ones(len(train), np.float32)
+    clamped = np.clip(own_residuals(train, effects, 0), -CLAMP, CLAMP)
+    weights = settings_.product_weights(train.user_counts)
+    raters, ones = Raters.of(train), np.ones(len(train))
     return (
-        weighted_products(train, raters, clamped, weights).astype(np.float64),
-        weighted_products(train, raters, ones, weights).astype(np.float64),
+        weighted_products(train, raters, clamped, weights),
+        weighted_products(train, raters, ones, weights),
     )
 
 
@@ -78,6 +78,7 @@ groups = st.lists(st.tuples(st.floats(-4, 4), st.integers(0, 200)), min_size=1, 
 
 @pytest.mark.parametrize("noise", NOISES)
 @given(groups=groups, added=st.floats(-4, 4), centre=st.floats(-4, 4))
+@example(groups=[(0.0, 200)] * 3, added=0.0, centre=0.0)
 @settings(max_examples=150, deadline=None)
 def test_no_added_rating_moves_a_triangle_by_more_than_its_bound(
     noise: str, groups: list[tuple[float, int]], added: float, centre: float
@@ -125,6 +126,48 @@ def test_the_published_l1_bounds_are_exceeded_and_the_true_ones_are_not() -> Non
     assert (
         norm(covariance, 1) < sensitivity.own_centred_triangle(CLAMP, ALPHA, BETA_P, 1).value == 9.5 < paper
     )
+
+
+def test_clamping_to_half_of_alpha_is_what_makes_its_bound_true() -> None:
+    centred, centre = adversary()
+    bound = sensitivity.own_centred_triangle(CLAMP, 2.0, BETA_P, 1).value
+    unclamped, _ = moves(algorithm("laplace"), centred, centre)
+    clamped, _ = moves(algorithm("laplace", alpha=2.0), centred, centre)
+    assert norm(clamped, 1) < bound < 6 < norm(unclamped, 1)
+
+
+def test_many_other_users_do_not_round_a_bound_away() -> None:
+    """Sums over 4,000 users in float32 moved Wgt by more than its bound."""
+    n_users, n = 4000, 120
+    rng = np.random.default_rng(0)
+    known = rng.random((n_users, n)) < 0.5
+    known[-1] = True
+    users, items = (part.astype(np.int32) for part in np.nonzero(known))
+
+    def weight_of(kept: NDArray[np.bool_]) -> NDArray[np.float64]:
+        values = np.full(kept.sum(), 3.0, np.float32)
+        train = Ratings(users[kept], items[kept], values, n_users, n, SCALE)
+        weights = algorithm("laplace").product_weights(train.user_counts)
+        return weighted_products(train, Raters.of(train), np.ones(len(train)), weights)
+
+    everything = np.ones(len(users), bool)
+    without = everything.copy()
+    without[-1] = False
+    moved = norm(weight_of(everything) - weight_of(without), 1)
+    assert moved == pytest.approx(sensitivity.weight_triangle(1).value, rel=1e-9)
+
+
+@pytest.mark.parametrize("noise", NOISES)
+@given(values=st.lists(st.floats(-2, 2), min_size=1, max_size=60))
+def test_a_whole_user_moves_sums_and_counts_by_no_more_than_their_bounds(
+    noise: str, values: list[float]
+) -> None:
+    order, count = NOISES[noise], len(values)
+    weight = algorithm(noise, neighbours="user").rating_weights(np.array([count]))[0]
+    for part, largest in ((np.array(values), 2.0), (np.ones(count), 1.0)):
+        bound = sensitivity.user_rating_sums(largest, order).value * (1 + ROUNDING)
+        assert norm(weight * part, order) <= bound
+        assert abs(part.sum()) / count <= bound  # the one sum over all items, with 1/c_u
 
 
 def residual_moves(centred: NDArray[np.float64], centre: float) -> NDArray[np.float64]:
