@@ -9,6 +9,7 @@ from dpmf_cli.algorithms.private_batch_gradient import PrivateBatchGradientDesce
 from dpmf_cli.algorithms.private_global_effects import PrivateGlobalEffects
 from dpmf_cli.algorithms.private_knn import PrivateKNN
 from dpmf_cli.algorithms.private_sgd import PrivateSGD
+from dpmf_cli.algorithms.probabilistic import ProbabilisticMF
 from dpmf_cli.algorithms.public_knn import PublicKNN
 
 BASELINES: dict[str, type[Algorithm]] = {
@@ -16,6 +17,7 @@ BASELINES: dict[str, type[Algorithm]] = {
     "ia": ItemAverage,
     "ge": GlobalEffects,
     "als": AlternatingLeastSquares,
+    "pmf": ProbabilisticMF,
 }
 
 PRIVATE: dict[str, type[PrivateAlgorithm]] = {
