@@ -5,6 +5,7 @@ Salakhutdinov and Mnih 2007, as Zhang, Liu, Chen and Zhong 2018, section 3.1, ru
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import ClassVar, Literal
 
 import numpy as np
@@ -25,6 +26,9 @@ SECONDS_PER_VISIT_AND_FACTOR = 7e-9
 """One rating in one group of 16 lanes, gradients of both sides."""
 CHUNKS_PER_BATCH = 8
 """A batch is this many chunks of ratings, where a model has all ratings; more where it has a sample."""
+
+LARGEST_RATE = 0.1
+"""γ/b is no larger than this, so that sets of a few hundred ratings do not diverge at once: |r| ≤ 5 allows 0.2."""
 
 Kept = NDArray[np.bool_]
 """(n_ratings, E): which training ratings each model has."""
@@ -70,7 +74,7 @@ def make_schedule(
     chunk = max(1, batch_size // CHUNKS_PER_BATCH)
     count = max(1, round(len(train) / chunk))
     starts = np.linspace(0, len(train), count + 1).round().astype(np.int64)
-    rows = np.concatenate([np.sort(order[a:b]) for a, b in zip(starts, starts[1:], strict=False)])
+    rows = np.concatenate([np.sort(order[a:b]) for a, b in pairwise(starts)])
     mine = kept[rows]
     sizes = np.add.reduceat(mine, starts[:-1], axis=0, dtype=np.int64)
     rates = np.zeros((count, width), np.float32)
@@ -78,7 +82,7 @@ def make_schedule(
         batches = min(count, max(1, round(lane_sizes.sum() / batch_size)))
         ends = np.round(np.arange(1, batches + 1) * count / batches).astype(np.int64) - 1
         totals = np.diff(np.cumsum(lane_sizes)[ends], prepend=0)
-        rates[ends, lane] = learning_rate / np.maximum(totals, 1)
+        rates[ends, lane] = learning_rate / np.maximum(totals, learning_rate / LARGEST_RATE)
     bits = (mine * (1 << np.arange(mine.shape[1]))).sum(axis=1).astype(np.uint16)
     visits = SampledVisits(train.users[rows], train.items[rows], train.values[rows], bits)
     places = np.flatnonzero(rates.any(axis=1))
@@ -113,9 +117,7 @@ class GradientDescentPMF(StrictModel):
             mine = kept[:, lanes]
             nothing = np.zeros((train.n_users, mine.shape[1])), np.zeros((train.n_items, mine.shape[1]))
             factors = factor_lanes(users, items, *nothing)
-            schedule = make_schedule(
-                train, mine, factors.width, self.batch_size, self.learning_rate, order
-            )
+            schedule = make_schedule(train, mine, factors.width, self.batch_size, self.learning_rate, order)
             descent = Descent(factors, self.momentum)
             for _ in range(self.epochs):
                 for stretch in schedule.stretches:
@@ -129,7 +131,9 @@ class GradientDescentPMF(StrictModel):
         passes = epochs * len(groups(grid))
         batches = max(1, shape.ratings // self.batch_size)
         rows = shape.users + shape.items
-        seconds = passes * self.factors * (shape.ratings * SECONDS_PER_VISIT_AND_FACTOR + rows * batches * 1e-8)
+        seconds = (
+            passes * self.factors * (shape.ratings * SECONDS_PER_VISIT_AND_FACTOR + rows * batches * 1e-8)
+        )
         factors = 2 * rows * (self.factors + 1) * 64.0 * (len(groups(grid)) + 1)
         return Cost(seconds + 2e-7 * shape.ratings, factors + (60.0 + 2 * grid) * shape.ratings)
 

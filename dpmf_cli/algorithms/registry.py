@@ -4,10 +4,12 @@ from dpmf_cli.algorithms.alternating_least_squares import AlternatingLeastSquare
 from dpmf_cli.algorithms.base import Algorithm, PrivateAlgorithm
 from dpmf_cli.algorithms.baselines import GlobalAverage, GlobalEffects, ItemAverage
 from dpmf_cli.algorithms.input_perturbation import InputPerturbationSGD
+from dpmf_cli.algorithms.personalized import Personalized, Sampled
 from dpmf_cli.algorithms.private_als import ObjectivePrivateALS, PrivateALS
 from dpmf_cli.algorithms.private_batch_gradient import PrivateBatchGradientDescent
 from dpmf_cli.algorithms.private_global_effects import PrivateGlobalEffects
 from dpmf_cli.algorithms.private_knn import PrivateKNN
+from dpmf_cli.algorithms.private_pmf import PrivatePMF
 from dpmf_cli.algorithms.private_sgd import PrivateSGD
 from dpmf_cli.algorithms.probabilistic import ProbabilisticMF
 from dpmf_cli.algorithms.public_knn import PublicKNN
@@ -18,6 +20,7 @@ BASELINES: dict[str, type[Algorithm]] = {
     "ge": GlobalEffects,
     "als": AlternatingLeastSquares,
     "pmf": ProbabilisticMF,
+    "sampled": Sampled,
 }
 
 PRIVATE: dict[str, type[PrivateAlgorithm]] = {
@@ -29,4 +32,6 @@ PRIVATE: dict[str, type[PrivateAlgorithm]] = {
     "pbgd": PrivateBatchGradientDescent,
     "pknn": PrivateKNN,
     "public_knn": PublicKNN,
+    "dp_pmf": PrivatePMF,
+    "personalized": Personalized,
 }

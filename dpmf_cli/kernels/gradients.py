@@ -35,7 +35,8 @@ class Descent:
         self.momentum = np.float32(momentum)
         self._to_users, self._to_items = np.zeros_like(factors.users), np.zeros_like(factors.items)
         self._user_speed, self._item_speed = (
-            np.zeros_like(side) if momentum else np.empty(0, np.float32) for side in (factors.users, factors.items)
+            np.zeros_like(side) if momentum else np.empty(0, np.float32)
+            for side in (factors.users, factors.items)
         )
 
     def add_gradients(self, visits: SampledVisits, first: int, last: int, *, users: bool) -> None:
@@ -89,7 +90,17 @@ class Descent:
         factors = self.factors
         ridge = np.float32(regularization)
         _step_rows(
-            rows, sums, speed, rates, waits, ridge, self.momentum, noise, scale, factors.factors_of, factors.width_of
+            rows,
+            sums,
+            speed,
+            rates,
+            waits,
+            ridge,
+            self.momentum,
+            noise,
+            scale,
+            factors.factors_of,
+            factors.width_of,
         )
 
 

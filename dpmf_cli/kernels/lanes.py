@@ -253,6 +253,8 @@ def lanes_where(typingctx, bits, like):
 
     def codegen(context, builder, signature, arguments):
         narrow = builder.trunc(arguments[0], ir.IntType(like.width)) if like.width < 16 else arguments[0]
-        return builder.uitofp(builder.bitcast(narrow, ir.VectorType(ir.IntType(1), like.width)), _vector(like))
+        return builder.uitofp(
+            builder.bitcast(narrow, ir.VectorType(ir.IntType(1), like.width)), _vector(like)
+        )
 
     return like(types.uint16, like), codegen

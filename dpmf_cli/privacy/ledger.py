@@ -55,9 +55,7 @@ class Ledger:
     mode      in corrected mode the provable ε may not exceed the total either
     """
 
-    def __init__(
-        self, epsilons: Iterable[float], mode: Mode = Mode.PUBLISHED, delta: float = 0.0
-    ) -> None:
+    def __init__(self, epsilons: Iterable[float], mode: Mode = Mode.PUBLISHED, delta: float = 0.0) -> None:
         self.epsilons = np.asarray(tuple(epsilons), dtype=np.float64)
         self.mode = mode
         self.delta = delta
