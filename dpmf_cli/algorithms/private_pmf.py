@@ -74,5 +74,5 @@ class PrivatePMF(GradientDescentPMF, ObjectivePerturbedRows, PrivateAlgorithm):
         if self.mode is Mode.CORRECTED:
             return self.rows_cost(shape, grid, self.factors)
         descent = self.descent_cost(shape, grid, self.epochs + self.noisy_epochs)
-        steps = self.noisy_epochs * max(1, shape.ratings // self.batch_size)
+        steps = self.noisy_epochs * self.batches_of(shape.ratings)
         return Cost(descent.seconds + steps * shape.items * self.factors * 2e-8, descent.bytes)

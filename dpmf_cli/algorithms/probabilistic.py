@@ -3,7 +3,7 @@
 Salakhutdinov and Mnih 2007, as Zhang, Liu, Chen and Zhong 2018, section 3.1, run it.
 """
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import ClassVar, Literal
@@ -63,23 +63,27 @@ class SampleFit:
 
 
 def make_schedule(
-    train: Ratings, kept: Kept, width: int, batch_size: int, learning_rate: float, order: NDArray[np.int64]
+    train: Ratings,
+    kept: Kept,
+    width: int,
+    batches_of: Callable[[int], int],
+    learning_rate: float,
+    order: NDArray[np.int64],
 ) -> Schedule:
-    """Fixed batches of about `batch_size` ratings of each model's sample.
+    """Fixed batches of each model's sample: `batches_of` its number of ratings, of about equal size.
 
-    The ratings are cut, in the random `order` (n_ratings,), into chunks of batch_size/8, each of them sorted for the
-    cache's sake. A model with n ratings has round(n/batch_size) batches, at least one, of whole chunks: its batches
-    do not depend on the samples of the models beside it.
+    The ratings are cut, in the random `order` (n_ratings,), into chunks, eight to a batch of a model that has all of
+    them, and each chunk is sorted for the cache's sake. Batches consist of whole chunks: those of a model do not
+    depend on the samples of the models beside it.
     """
-    chunk = max(1, batch_size // CHUNKS_PER_BATCH)
-    count = max(1, round(len(train) / chunk))
+    count = min(len(train), CHUNKS_PER_BATCH * batches_of(len(train)))
     starts = np.linspace(0, len(train), count + 1).round().astype(np.int64)
     rows = np.concatenate([np.sort(order[a:b]) for a, b in pairwise(starts)])
     mine = kept[rows]
     sizes = np.add.reduceat(mine, starts[:-1], axis=0, dtype=np.int64)
     rates = np.zeros((count, width), np.float32)
     for lane, lane_sizes in enumerate(sizes.T):
-        batches = min(count, max(1, round(lane_sizes.sum() / batch_size)))
+        batches = min(count, batches_of(int(lane_sizes.sum())))
         ends = np.round(np.arange(1, batches + 1) * count / batches).astype(np.int64) - 1
         totals = np.diff(np.cumsum(lane_sizes)[ends], prepend=0)
         rates[ends, lane] = learning_rate / np.maximum(totals, learning_rate / LARGEST_RATE)
@@ -105,6 +109,9 @@ class GradientDescentPMF(StrictModel):
     regularization: float = Field(0.01, ge=0, description="λ_u = λ_v, section 6.1")
     learning_rate: float = Field(50.0, gt=0, description="γ, section 6.1, divided by the size of the batch")
     batch_size: int = Field(100_000, ge=1, description="ratings in a batch, about; the paper has no batches")
+    batches: int | None = Field(
+        None, ge=1, description="as many batches, however many ratings a model has, instead of `batch_size`"
+    )
     momentum: float = Field(0.0, ge=0, lt=1, description="of the non-private descent")
     epochs: int = Field(50, ge=1, description="k₁, section 6.1")
     initial_factors: InitialFactors = InitialFactors(distribution="sphere", scale=1.0)
@@ -117,7 +124,7 @@ class GradientDescentPMF(StrictModel):
             mine = kept[:, lanes]
             nothing = np.zeros((train.n_users, mine.shape[1])), np.zeros((train.n_items, mine.shape[1]))
             factors = factor_lanes(users, items, *nothing)
-            schedule = make_schedule(train, mine, factors.width, self.batch_size, self.learning_rate, order)
+            schedule = make_schedule(train, mine, factors.width, self.batches_of, self.learning_rate, order)
             descent = Descent(factors, self.momentum)
             for _ in range(self.epochs):
                 for stretch in schedule.stretches:
@@ -126,10 +133,14 @@ class GradientDescentPMF(StrictModel):
                     descent.step_items(stretch.rates, self.regularization)
             yield SampleFit(factors, schedule, lanes)
 
+    def batches_of(self, ratings: int) -> int:
+        """How many batches a model with so many ratings has."""
+        return self.batches or max(1, round(ratings / self.batch_size))
+
     def descent_cost(self, shape: Shape, grid: int, epochs: int) -> Cost:
         """What `epochs` of both sides take."""
         passes = epochs * len(groups(grid))
-        batches = max(1, shape.ratings // self.batch_size)
+        batches = self.batches_of(shape.ratings)
         rows = shape.users + shape.items
         seconds = (
             passes * self.factors * (shape.ratings * SECONDS_PER_VISIT_AND_FACTOR + rows * batches * 1e-8)
