@@ -35,19 +35,17 @@ class ObjectivePerturbedRows(StrictModel):
     solution has an equal part of ε. Every row gets noise, rated or not.
 
     Bounded: η hides the vectors Σ r̃·u alone (`sensitivity.least_squares_right_hand_side`). Unbounded: w is so large
-    that the change of the determinant costs no more than its share of ε (`sensitivity.hessian_unbounded`), and the
-    rest scales the noise (`sensitivity.ridge_objective_unbounded`). The same w, about 1/(share·ε), serves both.
+    that the change of the determinant costs no more than its share of ε (`sensitivity.hessian_unbounded`), and what
+    is left scales the noise (`sensitivity.ridge_objective_unbounded`). The same w, about 1/(share·ε), serves both.
     """
 
     least_ridge: float = Field(1.0, gt=0, description="corrected: the least w")
     passes: int = Field(1, ge=1, description="corrected: how often the items are solved")
     average_share: float = Field(0.05, gt=0, lt=1, description="corrected: of ε, for the global average")
-    jacobian_share: float = Field(0.2, gt=0, lt=1, description="corrected: of a solution's ε; sets w")
+    jacobian_share: float = Field(0.1, gt=0, lt=1, description="corrected: of a solution's ε; sets w")
     residual_clamp: float = Field(2.0, gt=0, description="corrected: B, for ratings less their average")
     item_norm: float = Field(1.5, gt=0, description="corrected: R")
-    public_constant: float = Field(
-        0.7, ge=0, le=1, description="corrected: the constant in a public unit row"
-    )
+    public_constant: float = Field(0.9, ge=0, le=1, description="corrected: the constant in a unit row")
 
     def fit_rows(
         self,
@@ -120,14 +118,13 @@ class ObjectivePerturbedRows(StrictModel):
         for_noise = each
         if neighbours is Neighbours.UNBOUNDED:
             moves = sensitivity.ridge_objective_unbounded(own, other, self.residual_clamp)
-            for_jacobian = self.jacobian_share * each
-            for_noise = (1 - self.jacobian_share) * each
+            for_jacobian = sensitivity.jacobian_epsilon(hessian, ridge)
+            for_noise = each - for_jacobian
             ledger.spend(
                 f"determinants, {side} factors",
                 "change of variables" + (f" × {count}" if count > 1 else ""),
                 hessian,
                 count * for_jacobian,
-                count * sensitivity.jacobian_epsilon(hessian, ridge),
             )
         else:
             moves = sensitivity.least_squares_right_hand_side(other, self.residual_clamp, train.scale)
