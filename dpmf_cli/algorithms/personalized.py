@@ -1,7 +1,7 @@
 """Personalised differential privacy around any algorithm that hides the presence of a rating, and its clean twin."""
 
 from dataclasses import dataclass, replace
-from typing import Annotated, Any, ClassVar, Literal, Self
+from typing import Annotated, Any, ClassVar, Literal, Self, TypeGuard
 
 import numpy as np
 from numpy.typing import NDArray
@@ -144,8 +144,10 @@ class Personalized(PersonalSampling, PrivateAlgorithm):
         return PersonalModel(model, records, thresholds, kept.mean(axis=0))
 
     def cost(self, shape: Shape, grid: int) -> Cost:
-        base = self.base.cost(shape, grid)
-        return Cost(base.seconds + 1e-7 * shape.ratings * grid, base.bytes + 40.0 * shape.ratings * grid)
+        together = grid if _shares_lanes(self.base) else 1
+        base, times = self.base.cost(shape, together), grid // together
+        sampling = 1e-7 * shape.ratings * grid
+        return Cost(times * base.seconds + sampling, times * base.bytes + 40.0 * shape.ratings * grid)
 
 
 class Sampled(PersonalSampling, Algorithm):
@@ -195,12 +197,17 @@ def _sample(probability: NDArray[np.float64], streams: Streams) -> Kept:
     return np.asarray(streams.generator("sampling").random(len(probability))[:, None] < probability)
 
 
+def _shares_lanes(base: Algorithm) -> TypeGuard[ProbabilisticMF | PrivatePMF]:
+    """Whether one fit of the base can have a sample in each lane."""
+    return isinstance(base, ProbabilisticMF) or (isinstance(base, PrivatePMF) and base.mode is Mode.PUBLISHED)
+
+
 def fit_samples(base: Algorithm, train: Ratings, kept: Kept, *, streams: Streams, ledger: Ledger) -> Model:
     """One model for each column of `kept` (n, E), with the ε of the same place in the ledger.
 
     In one pass of the lanes where the base can, else one after the other.
     """
-    if isinstance(base, ProbabilisticMF) or (isinstance(base, PrivatePMF) and base.mode is Mode.PUBLISHED):
+    if _shares_lanes(base):
         return base.fit_samples(train, kept, streams=streams, ledger=ledger)
     models, accounts = [], []
     for epsilon, rows in zip(ledger.epsilons, kept.T, strict=True):
