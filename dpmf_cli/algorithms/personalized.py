@@ -125,7 +125,7 @@ class Personalized(PersonalSampling, PrivateAlgorithm):
     def fit(self, train: Ratings, *, streams: Streams, ledger: Ledger) -> PersonalModel:
         asked = self.records(train, streams)
         thresholds = self.thresholds(asked, ledger.epsilons)
-        probability = sampling_probability(np.minimum(asked[:, None], ledger.epsilons), thresholds)
+        probability = sampling_probability(asked[:, None], thresholds)
         kept = _sample(probability, streams)
         account = Ledger(thresholds, self.mode)
         model = fit_samples(self.base, train, kept, streams=streams, ledger=account)

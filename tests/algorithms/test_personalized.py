@@ -153,6 +153,14 @@ def test_any_unbounded_algorithm_can_be_personalised_and_proved(base: str) -> No
     assert model.predict(ratings.users, ratings.items).shape == (len(ratings), 2)
     assert ledger.provable == pytest.approx(model.thresholds)
     assert {entry.mechanism.endswith("on a sample") for entry in ledger.entries} == {True}
+    asked = algorithm.records(ratings, STREAMS)[:, None]
+    drawn = STREAMS.generator("sampling").random(len(ratings))[:, None]
+    kept = drawn < sampling_probability(asked, model.thresholds)
+    assert model.kept == pytest.approx(kept.mean(axis=0))
+    alone = Ledger(model.thresholds[1:], algorithm.mode)
+    alone_model = algorithm.base.fit(ratings.select(kept[:, 1]), streams=STREAMS, ledger=alone)
+    expected = alone_model.predict(ratings.users, ratings.items)[:, 0]
+    assert np.array_equal(model.predict(ratings.users, ratings.items)[:, 1], expected)
 
 
 def test_the_clean_twin_has_the_same_sample() -> None:

@@ -99,3 +99,5 @@ def test_a_schedule_visits_every_rating_once_and_divides_by_what_it_summed(
                 assert stretch.rates[lane] == pytest.approx(1e-3 / max(gathered, 0.01))
                 gathered = 0
         assert gathered == 0
+        steps = sum(stretch.rates[lane] > 0 for stretch in schedule.stretches)
+        assert steps == min(N, 8 * max(1, round(N / size)), max(1, round(kept[:, lane].sum() / size)))
