@@ -1,6 +1,5 @@
 """Gathers what the store knows of a config into an experiment: the way from results to figures."""
 
-import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
@@ -109,6 +108,8 @@ class _Source:
         config, grid = self.config, self.config.grid(entry)
         rmse = np.full((config.folds_run, config.runs_of(entry), len(grid)), np.nan)
         twin = np.full(config.folds_run, np.nan) if config.twins and entry.private else None
+        fractions = np.full((*rmse.shape, len(config.limits)), np.nan)
+        clean = np.full((config.folds_run, len(config.limits)), np.nan)
         missing, last = 0, {}
         for task in tasks_of(
             config,
@@ -120,21 +121,23 @@ class _Source:
         ):
             known = self.store.read(task)
             missing += any(epsilon not in known for epsilon in task.epsilons)
-            found = {
-                epsilon: known[epsilon].rmse[known[epsilon].epsilons.index(epsilon)]
-                for epsilon in task.epsilons
-                if epsilon in known
-            }
-            if twin is not None and task.epsilons == TWIN_GRID:
-                twin[task.fold] = found.get(math.inf, math.nan)
-                continue
-            for epsilon, error in found.items():
-                rmse[task.fold, task.run, grid.index(epsilon)] = error
-                last[epsilon] = known[epsilon]
+            is_twin = twin is not None and task.epsilons == TWIN_GRID
+            for epsilon in (each for each in task.epsilons if each in known):
+                result = known[epsilon]
+                at = result.epsilons.index(epsilon)
+                if twin is not None and is_twin:
+                    twin[task.fold] = result.rmse[at]
+                    clean[task.fold] = result.error_cdf[at] if config.limits else ()
+                    continue
+                place = task.fold, task.run, grid.index(epsilon)
+                rmse[place] = result.rmse[at]
+                fractions[place] = result.error_cdf[at] if config.limits else ()
+                last[epsilon] = result
         thetas = config.thetas_of(entry)
         measured = Measured(
             algorithm=entry.algorithm,
             label=entry.name,
+            line=entry.line,
             epsilons=np.array(grid),
             rmse=rmse,
             claimed=_at(grid, last, "claimed"),
@@ -144,6 +147,9 @@ class _Source:
             swept=None if entry.swept is None else (entry.swept, float(getattr(entry, entry.swept))),
             thetas=None if thetas is None else np.array(thetas),
             twin=twin,
+            limits=config.limits,
+            error_cdf=fractions if config.limits else None,
+            twin_cdf=clean if config.limits and twin is not None else None,
         )
         if isinstance(entry, PrivateAlgorithm):
             measured = replace(

@@ -127,6 +127,13 @@ class ExperimentConfig(StrictModel):
         [], description="printed errors of the Netflix Prize to hold the curves against"
     )
     growth: Growth | None = Field(None, description="run everything on growing portions of the ratings")
+    error_cdf: list[Annotated[float, Field(gt=0)]] | None = Field(
+        None,
+        min_length=1,
+        max_length=1000,
+        description="the distribution of absolute errors: which part of them is at most each of these ascending "
+        "numbers, in rating units",
+    )
 
     @model_validator(mode="before")
     @classmethod
@@ -197,6 +204,12 @@ class ExperimentConfig(StrictModel):
         return self
 
     @model_validator(mode="after")
+    def _ascending_limits(self) -> Self:
+        if self.error_cdf is not None and sorted(set(self.error_cdf)) != self.error_cdf:
+            raise _at(("error_cdf",), "grid", "the limits of the errors must ascend without repetition")
+        return self
+
+    @model_validator(mode="after")
     def _references_of_netflix(self) -> Self:
         for index, reference in enumerate(self.references):
             if not (isinstance(self.dataset, CatalogSpec) and self.dataset.name.startswith(PRIZE_DATASET)):
@@ -234,6 +247,11 @@ class ExperimentConfig(StrictModel):
     def portions(self) -> tuple[float, ...]:
         """The portions of the ratings that everything is run on, ascending."""
         return tuple(self.growth.portions) if self.growth else (1.0,)
+
+    @property
+    def limits(self) -> tuple[float, ...]:
+        """The x of the distribution of errors, ascending; none where it was not asked for."""
+        return tuple(self.error_cdf or ())
 
     @property
     def entries(self) -> tuple[Algorithm, ...]:
@@ -293,7 +311,13 @@ def _expand_sweep(entry: Any) -> list[Any]:
     rest = {key: value for key, value in entry.items() if key != "sweep"}
     name = rest.get("label") or rest.get("algorithm")
     return [
-        {**rest, parameter: value, "swept": parameter, "label": f"{name}, {parameter} {value}"}
+        {
+            **rest,
+            parameter: value,
+            "swept": parameter,
+            "swept_label": rest.get("label"),
+            "label": f"{name}, {parameter} {value}",
+        }
         for value in values
     ]
 

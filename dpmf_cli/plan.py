@@ -98,9 +98,9 @@ def tasks_of(
         for fold in range(config.folds_run):
             cut = Cut(config.folds, fold, portion, order, config.test, test_checksum)
             for run in range(config.runs_of(entry)):
-                yield Task(dataset, checksum, config.seed, cut, run, entry, grid)
+                yield Task(dataset, checksum, config.seed, cut, run, entry, grid, config.limits)
             if config.twins and entry.private:
-                yield Task(dataset, checksum, config.seed, cut, 0, entry, TWIN_GRID)
+                yield Task(dataset, checksum, config.seed, cut, 0, entry, TWIN_GRID, config.limits)
 
 
 def sum_of_squares(ratings: Ratings) -> float:

@@ -96,6 +96,7 @@ class Store:
             "claimed": result.claimed,
             "provable": result.provable,
             "ledger": result.ledger,
+            **({"error_cdf": result.error_cdf} if result.error_cdf else {}),
         }
         body["sha256"] = hashlib.sha256(encode(body)).hexdigest()
         write_atomically(self.path(task), encode(body))
@@ -130,7 +131,8 @@ class Store:
             key: tuple(float(number) for number in body[key])
             for key in ("epsilons", "rmse", "claimed", "provable")
         }
-        return TaskResult(**numbers, ledger=tuple(body["ledger"]))
+        distribution = tuple(tuple(float(part) for part in row) for row in body.get("error_cdf", ()))
+        return TaskResult(**numbers, ledger=tuple(body["ledger"]), error_cdf=distribution)
 
 
 def _stem(task: Task) -> str:

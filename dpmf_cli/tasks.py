@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from dpmf_cli.algorithms.base import Algorithm, PrivateAlgorithm, Shape
 from dpmf_cli.datasets.spec import TestSet
+from dpmf_cli.evaluation.error_distribution import error_distribution
 from dpmf_cli.evaluation.folds import assign_folds, split, without_pairs
 from dpmf_cli.evaluation.metrics import root_mean_squared_errors
 from dpmf_cli.evaluation.portions import Order, first_share, ranked
@@ -46,7 +47,8 @@ class Cut:
 
 @dataclass(frozen=True)
 class Task:
-    """What a result depends on. `checksum` is that of the data set's ratings, `dataset` its key."""
+    """What a result depends on. `checksum` is that of the data set's ratings, `dataset` its key, `limits` the x of
+    the distribution of errors, where that is measured."""
 
     dataset: str
     checksum: str
@@ -55,6 +57,7 @@ class Task:
     run: int
     algorithm: Algorithm
     epsilons: tuple[float, ...]
+    limits: tuple[float, ...] = ()
 
     @property
     def fold(self) -> int:
@@ -69,6 +72,7 @@ class Task:
             "seed": self.seed,
             "algorithm": self.algorithm.parameters(),
             **self.cut.settings,
+            **({"error_cdf": list(self.limits)} if self.limits else {}),
         }
 
     @cached_property
@@ -82,13 +86,17 @@ class Task:
 
 @dataclass(frozen=True)
 class TaskResult:
-    """What a task found: for each ε its error and the ledger's two sums, and the ledger itself."""
+    """What a task found: for each ε its error and the ledger's two sums, and the ledger itself.
+
+    error_cdf   (E, X): for each ε the fraction of absolute errors up to each of the task's limits; empty without
+    """
 
     epsilons: tuple[float, ...]
     rmse: tuple[float, ...]
     claimed: tuple[float, ...]
     provable: tuple[float, ...]
     ledger: tuple[dict[str, Any], ...]
+    error_cdf: tuple[tuple[float, ...], ...] = ()
 
 
 def training_shape(
@@ -155,4 +163,14 @@ def execute(task: Task, train: Ratings, test: Ratings) -> TaskResult:
         tuple(ledger.claimed.tolist()),
         tuple(ledger.provable.tolist()),
         tuple(entry.record() for entry in ledger.entries),
+        _distribution(predictions, test, task.limits),
     )
+
+
+def _distribution(
+    predictions: NDArray[np.floating], test: Ratings, limits: tuple[float, ...]
+) -> tuple[tuple[float, ...], ...]:
+    """(E, X) the distribution of errors, empty where it was not asked for."""
+    if not limits:
+        return ()
+    return tuple(tuple(row) for row in error_distribution(predictions, test.values, limits).tolist())

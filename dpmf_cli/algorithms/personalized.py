@@ -114,8 +114,8 @@ class Personalized(PersonalSampling, PrivateAlgorithm):
         return self
 
     @property
-    def name(self) -> str:
-        return self.label or f"{self.base.title}, personalised"
+    def default_name(self) -> str:
+        return f"{self.base.title}, personalised"
 
     def parameters(self) -> dict[str, Any]:
         return {**super().parameters(), "base": self.base.parameters()}
@@ -165,8 +165,8 @@ class Sampled(PersonalSampling, Algorithm):
         return self
 
     @property
-    def name(self) -> str:
-        return self.label or f"{self.base.title} on the sample"
+    def default_name(self) -> str:
+        return f"{self.base.title} on the sample"
 
     def parameters(self) -> dict[str, Any]:
         return {**super().parameters(), "base": self.base.parameters()}
