@@ -1,7 +1,7 @@
 """Gathers what the store knows of a config into an experiment: the way from results to figures."""
 
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Sequence
+from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from dpmf_cli.algorithms.base import Algorithm, PrivateAlgorithm
 from dpmf_cli.config import ExperimentConfig
-from dpmf_cli.evaluation.curves import Experiment, Growth, Measured, Reference, Stage
+from dpmf_cli.evaluation.curves import Experiment, Growth, Measured, Records, Reference, Stage
 from dpmf_cli.evaluation.portions import Portion
 from dpmf_cli.plan import TWIN_GRID, tasks_of
 from dpmf_cli.published import printed_reference
@@ -111,6 +111,7 @@ class _Source:
         fractions = np.full((*rmse.shape, len(config.limits)), np.nan)
         clean = np.full((config.folds_run, len(config.limits)), np.nan)
         missing, last = 0, {}
+        costs: dict[float, list[dict[str, float]]] = {epsilon: [] for epsilon in grid}
         for task in tasks_of(
             config,
             entry,
@@ -133,6 +134,9 @@ class _Source:
                 rmse[place] = result.rmse[at]
                 fractions[place] = result.error_cdf[at] if config.limits else ()
                 last[epsilon] = result
+                if result.records:
+                    columns = asdict(result.records).items()
+                    costs[epsilon].append({key: column[at] for key, column in columns})
         thetas = config.thetas_of(entry)
         measured = Measured(
             algorithm=entry.algorithm,
@@ -150,6 +154,7 @@ class _Source:
             limits=config.limits,
             error_cdf=fractions if config.limits else None,
             twin_cdf=clean if config.limits and twin is not None else None,
+            records=_records(costs),
         )
         if isinstance(entry, PrivateAlgorithm):
             measured = replace(
@@ -159,6 +164,24 @@ class _Source:
                 delta=entry.spends_delta,
             )
         return measured, _ledger(grid, last)
+
+
+def _records(costs: dict[float, list[dict[str, float]]]) -> Records | None:
+    """What the fits at each ε cost the records, over folds and runs; None where none of them has that."""
+    if not any(costs.values()):
+        return None
+    over: dict[str, Callable[[list[float]], Any]] = {
+        "threshold": max,
+        "kept": np.mean,
+        "least": min,
+        "median": np.median,
+        "largest": max,
+    }
+    columns = {
+        key: np.array([of([fit[key] for fit in fits]) if fits else np.nan for fits in costs.values()])
+        for key, of in over.items()
+    }
+    return Records(**columns)
 
 
 def _at(grid: tuple[float, ...], results: dict[float, TaskResult], key: str) -> NDArray[np.float64]:

@@ -33,7 +33,7 @@ from dpmf_cli.report.distributions import (
 )
 from dpmf_cli.report.figures import figure_bytes, is_drawable
 from dpmf_cli.report.growth import growth_bytes, growth_csv, growth_lines
-from dpmf_cli.report.ledgers import ledger_csv
+from dpmf_cli.report.ledgers import ledger_csv, records_csv
 from dpmf_cli.report.sweeps import sweep_bytes, swept_parameters
 from dpmf_cli.report.tables import crossings_table, twins_table
 from dpmf_cli.runner import Outcome, run_plan
@@ -153,6 +153,8 @@ def write_outputs(folder: Path, collected: Collected) -> list[Crossing]:
         files["error_cdf.csv"] = distribution_csv(experiment).encode()
         for parameter in swept_parameters(experiment):
             files[f"error_cdf-{parameter}.csv"] = swept_distribution_csv(experiment, parameter).encode()
+    if any(curve.records for curve in experiment.curves):
+        files["records.csv"] = records_csv(experiment.curves).encode()
     if experiment.growth:
         files["growth.csv"] = growth_csv(experiment).encode()
     for name, data in files.items():

@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpmf_cli.algorithms.base import Algorithm, PrivateAlgorithm, Shape
+from dpmf_cli.algorithms.personalized import PersonalModel
 from dpmf_cli.datasets.spec import TestSet
 from dpmf_cli.evaluation.error_distribution import error_distribution
 from dpmf_cli.evaluation.folds import assign_folds, split, without_pairs
@@ -85,10 +86,23 @@ class Task:
 
 
 @dataclass(frozen=True)
+class RecordCosts:
+    """For each ε of the grid: the threshold t, the part of the training ratings that was sampled, and the least, the
+    median and the largest ε that can be proved for a training rating."""
+
+    threshold: tuple[float, ...]
+    kept: tuple[float, ...]
+    least: tuple[float, ...]
+    median: tuple[float, ...]
+    largest: tuple[float, ...]
+
+
+@dataclass(frozen=True)
 class TaskResult:
     """What a task found: for each ε its error and the ledger's two sums, and the ledger itself.
 
     error_cdf   (E, X): for each ε the fraction of absolute errors up to each of the task's limits; empty without
+    records     what personalised privacy cost the records; None where privacy is the same for all
     """
 
     epsilons: tuple[float, ...]
@@ -97,6 +111,7 @@ class TaskResult:
     provable: tuple[float, ...]
     ledger: tuple[dict[str, Any], ...]
     error_cdf: tuple[tuple[float, ...], ...] = ()
+    records: RecordCosts | None = None
 
 
 def training_shape(
@@ -164,7 +179,14 @@ def execute(task: Task, train: Ratings, test: Ratings) -> TaskResult:
         tuple(ledger.provable.tolist()),
         tuple(entry.record() for entry in ledger.entries),
         _distribution(predictions, test, task.limits),
+        _record_costs(model) if isinstance(model, PersonalModel) else None,
     )
+
+
+def _record_costs(model: PersonalModel) -> RecordCosts:
+    records = model.records
+    columns = (model.thresholds, model.kept, records.least, records.median, records.largest)
+    return RecordCosts(*(tuple(column.tolist()) for column in columns))
 
 
 def _distribution(

@@ -14,6 +14,24 @@ Axis = Literal["epsilon", "theta"]
 
 
 @dataclass(frozen=True)
+class Records:
+    """What personalised privacy cost the training records, (E,) each, over folds and runs; NaN where there is no
+    result.
+
+    threshold   t, the ε of the algorithm that is personalised: the largest
+    kept        which part of the records was sampled: the mean
+    least, median, largest   the ε that can be proved for a record: the least of all, the median of the medians, and
+                the largest of all
+    """
+
+    threshold: NDArray[np.float64]
+    kept: NDArray[np.float64]
+    least: NDArray[np.float64]
+    median: NDArray[np.float64]
+    largest: NDArray[np.float64]
+
+
+@dataclass(frozen=True)
 class Measured:
     """The RMSE of one algorithm over folds, runs and the ε grid.
 
@@ -37,6 +55,7 @@ class Measured:
     limits      (X,) the x of the distribution of absolute errors, ascending, rating units; empty without
     error_cdf   (folds, runs, E, X) the fraction of errors that are at most x; None where it was not asked for
     twin_cdf    (folds, X) the same without noise
+    records     what it cost the records, where privacy is personalised
     """
 
     algorithm: str
@@ -57,6 +76,7 @@ class Measured:
     limits: tuple[float, ...] = ()
     error_cdf: NDArray[np.float64] | None = None
     twin_cdf: NDArray[np.float64] | None = None
+    records: Records | None = None
 
     @property
     def is_baseline(self) -> bool:
@@ -87,6 +107,7 @@ class Measured:
             twin=None,
             error_cdf=None if self.twin_cdf is None else self.twin_cdf[:, None, None, :],
             twin_cdf=None,
+            records=None,
         )
 
 
