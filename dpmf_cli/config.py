@@ -177,6 +177,12 @@ class ExperimentConfig(StrictModel):
                 raise _at(
                     ("test",), "test", f"the {self.test} set is one of the data set {PRIZE_DATASET} alone"
                 )
+            if self.dataset.sample is not None:
+                raise _at(
+                    ("test",),
+                    "test",
+                    f"the {self.test} set is one of all ratings, not of a sample; use folds",
+                )
             if self.folds != 1:
                 raise _at(
                     ("folds",), "test", f"the {self.test} set is the only one to predict; remove `folds`"

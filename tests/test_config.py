@@ -195,6 +195,8 @@ BAD = {
     "growth without a column": (GOOD.replace("ml-100k", TIMELESS) + TWINS + GROWTH, r"x\.yaml:8:37: growth\.order: shop has no time stamps"),
     "a test set of other data": (GOOD + "test: probe\n", r"x\.yaml:7:7: test: the probe set is one of the data set netflix alone"),
     "a test set of a sample": (GOOD.replace("ml-100k", "netflix-sample") + "test: judging\n", r"x\.yaml:7:7: test: the judging set is one"),
+    "a test set of a random sample": (GOOD.replace("ml-100k", "{kind: catalog, name: netflix, sample: {users: 9}}") + "test: probe\n", r"x\.yaml:7:7: test: the probe set is one of all ratings, not of a sample"),
+    "a sample that is too large": (GOOD.replace("ml-100k", "{kind: catalog, name: ml-100k, sample: {users: 944}}"), r"x\.yaml:1:10: dataset: .*ml-100k has 943 users, too few for a sample of 944"),
     "an unknown test set": (GOOD + "test: prob\n", r"x\.yaml:7:7: test: .*'probe'.*, not \"prob\""),
     "a test set and folds": (NETFLIX + "test: probe\nfolds: 10\n", r"x\.yaml:8:8: folds: the probe set is the only one to predict; remove `folds`"),
     "a test set and folds held out": (NETFLIX + "test: probe\nheld_out: 2\n", r"x\.yaml:8:11: held_out: only 1 fold can be held out"),
