@@ -2,6 +2,7 @@
 
 import hashlib
 import json
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
@@ -9,13 +10,14 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dpmf_cli.algorithms.base import Algorithm, PrivateAlgorithm, Shape
+from dpmf_cli.algorithms.base import Algorithm, Model, PrivateAlgorithm, Shape
 from dpmf_cli.algorithms.personalized import PersonalModel
 from dpmf_cli.datasets.spec import TestSet
 from dpmf_cli.evaluation.error_distribution import error_distribution
 from dpmf_cli.evaluation.folds import assign_folds, split, without_pairs
 from dpmf_cli.evaluation.metrics import root_mean_squared_errors
 from dpmf_cli.evaluation.portions import Order, first_share, ranked
+from dpmf_cli.kernels.lanes import MAXIMUM_WIDTH
 from dpmf_cli.privacy.ledger import Ledger
 from dpmf_cli.privacy.neighbours import Mode
 from dpmf_cli.ratings import Ratings
@@ -79,6 +81,11 @@ class Task:
     @cached_property
     def settings_hash(self) -> str:
         return hashlib.sha256(json.dumps(self.settings, sort_keys=True).encode()).hexdigest()
+
+    @cached_property
+    def key(self) -> tuple[str, int, int, tuple[float, ...]]:
+        """What distinguishes its results from those of other tasks."""
+        return self.settings_hash, self.fold, self.run, self.epsilons
 
     @property
     def streams(self) -> Streams:
@@ -162,15 +169,48 @@ def fold_assignment(dataset: str, seed: int, folds: int, n_ratings: int) -> NDAr
     return assign_folds(n_ratings, folds, named_generator(seed, dataset, folds, "folds"))
 
 
-def execute(task: Task, train: Ratings, test: Ratings) -> TaskResult:
-    """Fits the task's algorithm on the training ratings and measures it on the test ratings."""
+def together(tasks: Iterable[Task]) -> list[tuple[Task, ...]]:
+    """Tasks whose algorithms share a fit, and the lanes of one pass of it, side by side; others alone.
+
+    In the order of the first of each, of tasks of one experiment.
+    """
+    batches: list[list[Task]] = []
+    last: dict[tuple[Any, ...], list[Task]] = {}
+    for task in tasks:
+        shared = task.algorithm.shared_fit
+        key = (task.cut, task.run, task.algorithm.algorithm, shared)
+        batch = last.get(key, []) if shared else []
+        if batch and sum(len(each.epsilons) for each in (*batch, task)) <= MAXIMUM_WIDTH:
+            batch.append(task)
+        else:
+            last[key] = [task]
+            batches.append(last[key])
+    return [tuple(batch) for batch in batches]
+
+
+def execute(tasks: Sequence[Task], train: Ratings, test: Ratings) -> list[TaskResult]:
+    """Fits the algorithms of tasks that go `together` on the training ratings and measures each on the test ratings.
+
+    What a task finds does not depend on those that it is fitted with.
+    """
+    ledgers = [_ledger(task) for task in tasks]
+    first = tasks[0]
+    models = first.algorithm.fit_together(
+        [task.algorithm for task in tasks], train, streams=first.streams, ledgers=ledgers
+    )
+    return [_measure(*each, train, test) for each in zip(tasks, models, ledgers, strict=True)]
+
+
+def _ledger(task: Task) -> Ledger:
     algorithm = task.algorithm
     mode = algorithm.mode if isinstance(algorithm, PrivateAlgorithm) else Mode.CORRECTED
     delta = algorithm.spends_delta if isinstance(algorithm, PrivateAlgorithm) else 0.0
-    ledger = Ledger(task.epsilons, mode, delta)
-    model = algorithm.fit(train, streams=task.streams, ledger=ledger)
+    return Ledger(task.epsilons, mode, delta)
+
+
+def _measure(task: Task, model: Model, ledger: Ledger, train: Ratings, test: Ratings) -> TaskResult:
     predictions = model.predict(test.users, test.items)
-    if algorithm.clip_predictions:
+    if task.algorithm.clip_predictions:
         predictions = np.clip(predictions, train.scale.minimum, train.scale.maximum)
     return TaskResult(
         task.epsilons,

@@ -2,6 +2,7 @@
 
 import math
 from abc import ABC, abstractmethod
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Annotated, Any, ClassVar, Protocol, Self
 
@@ -132,6 +133,21 @@ class Algorithm(StrictModel, ABC):
 
         The model for an ε does not depend on which other ε are in the grid.
         """
+
+    @property
+    def shared_fit(self) -> str | None:
+        """What entries have in common whose fits are one pass over the ratings; None where each has its own."""
+        return None
+
+    @classmethod
+    def fit_together(
+        cls, entries: Sequence[Self], train: Ratings, *, streams: Streams, ledgers: Sequence[Ledger]
+    ) -> Sequence[Model]:
+        """What `fit` gives each of `entries`, to the bit; they have one `shared_fit`, and ledgers of their own."""
+        return [
+            entry.fit(train, streams=streams, ledger=ledger)
+            for entry, ledger in zip(entries, ledgers, strict=True)
+        ]
 
     @abstractmethod
     def cost(self, shape: Shape, grid: int) -> Cost:

@@ -1,5 +1,7 @@
 """Personalised differential privacy around any algorithm that hides the presence of a rating, and its clean twin."""
 
+import json
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Annotated, Any, ClassVar, Literal, Self, TypeGuard
 
@@ -65,6 +67,26 @@ class PersonalModel:
         return self.model.predict(users, items)
 
 
+@dataclass(frozen=True)
+class Columns:
+    """Some of the models that were fitted together."""
+
+    model: Model
+    columns: slice
+
+    def predict(self, users: NDArray[np.int32], items: NDArray[np.int32]) -> NDArray[np.floating]:
+        return self.model.predict(users, items)[:, self.columns]
+
+
+@dataclass(frozen=True)
+class _Draw:
+    """Thresholds (E,), and of each record the probability of being sampled, and whether it was: (n, E)."""
+
+    thresholds: NDArray[np.float64]
+    probability: NDArray[np.float64]
+    kept: Kept
+
+
 class Personalized(PersonalSampling, PrivateAlgorithm):
     """PDP by sampling. Zhang et al. 2018, definition 5, algorithm 1, theorem 6; Jorgensen et al. 2015.
 
@@ -120,26 +142,52 @@ class Personalized(PersonalSampling, PrivateAlgorithm):
     def parameters(self) -> dict[str, Any]:
         return {**super().parameters(), "base": self.base.parameters()}
 
+    @property
+    def shared_fit(self) -> str | None:
+        return _shared_fit(self.base)
+
     def fit(self, train: Ratings, *, streams: Streams, ledger: Ledger) -> PersonalModel:
+        return self.fit_together([self], train, streams=streams, ledgers=[ledger])[0]
+
+    @classmethod
+    def fit_together(
+        cls, entries: Sequence[Self], train: Ratings, *, streams: Streams, ledgers: Sequence[Ledger]
+    ) -> list[PersonalModel]:
+        """The samples of all entries side by side, in one fit of the base that they share."""
+        draws = [entry._draw(train, streams, ledger) for entry, ledger in zip(entries, ledgers, strict=True)]
+        account = Ledger(np.concatenate([draw.thresholds for draw in draws]), entries[0].mode)
+        kept = np.concatenate([draw.kept for draw in draws], axis=1)
+        model = fit_samples(entries[0].base, train, kept, streams=streams, ledger=account)
+        models, first = [], 0
+        for entry, draw, ledger in zip(entries, draws, ledgers, strict=True):
+            columns = slice(first, first + len(draw.thresholds))
+            models.append(entry._account_for(draw, Columns(model, columns), columns, account, ledger))
+            first = columns.stop
+        return models
+
+    def _draw(self, train: Ratings, streams: Streams, ledger: Ledger) -> _Draw:
         asked = self.records(train, streams)
         thresholds = self.thresholds(asked, ledger.epsilons)
         probability = sampling_probability(asked[:, None], thresholds)
-        kept = _sample(probability, streams)
-        account = Ledger(thresholds, self.mode)
-        model = fit_samples(self.base, train, kept, streams=streams, ledger=account)
+        return _Draw(thresholds, probability, _sample(probability, streams))
+
+    def _account_for(
+        self, draw: _Draw, model: Model, columns: slice, account: Ledger, ledger: Ledger
+    ) -> PersonalModel:
+        """Enters what the base has spent on this entry's `columns`, and what that costs its records."""
         for step in account.entries:
-            provable = step.provable if self.threshold_is_public else np.full_like(step.provable, np.inf)
+            provable = step.provable[columns]
             ledger.spend(
                 step.step,
                 f"{step.mechanism}, on a sample",
                 step.sensitivity,
-                step.claimed,
-                provable,
+                step.claimed[columns],
+                provable if self.threshold_is_public else np.full_like(provable, np.inf),
                 calibrated_to=step.calibrated_to,
             )
-        spent = sampled_epsilon(probability, ledger.provable)
+        spent = sampled_epsilon(draw.probability, ledger.provable)
         records = RecordEpsilons(*np.quantile(spent, (0, 0.5, 1), axis=0, method="nearest"))
-        return PersonalModel(model, records, thresholds, kept.mean(axis=0))
+        return PersonalModel(model, records, draw.thresholds, draw.kept.mean(axis=0))
 
     def cost(self, shape: Shape, grid: int) -> Cost:
         together = grid if _shares_lanes(self.base) else 1
@@ -171,16 +219,37 @@ class Sampled(PersonalSampling, Algorithm):
     def parameters(self) -> dict[str, Any]:
         return {**super().parameters(), "base": self.base.parameters()}
 
+    @property
+    def shared_fit(self) -> str | None:
+        return _shared_fit(self.base)
+
     def fit(self, train: Ratings, *, streams: Streams, ledger: Ledger) -> Model:
+        return self.fit_together([self], train, streams=streams, ledgers=[ledger])[0]
+
+    @classmethod
+    def fit_together(
+        cls, entries: Sequence[Self], train: Ratings, *, streams: Streams, ledgers: Sequence[Ledger]
+    ) -> list[Model]:
+        """The samples of all entries side by side, in one fit of the base that they share."""
         streams = replace(streams, algorithm="personalized")
-        asked = self.records(train, streams)[:, None]
-        thresholds = self.thresholds(asked[:, 0], np.array([np.inf]))
-        kept = _sample(sampling_probability(asked, thresholds), streams)
-        return fit_samples(self.base, train, kept, streams=streams, ledger=ledger)
+        samples = []
+        for entry in entries:
+            asked = entry.records(train, streams)[:, None]
+            thresholds = entry.thresholds(asked[:, 0], np.array([np.inf]))
+            samples.append(_sample(sampling_probability(asked, thresholds), streams))
+        together = Ledger(np.concatenate([ledger.epsilons for ledger in ledgers]), ledgers[0].mode)
+        kept = np.concatenate(samples, axis=1)
+        model = fit_samples(entries[0].base, train, kept, streams=streams, ledger=together)
+        return [Columns(model, slice(at, at + 1)) for at in range(len(entries))]
 
     def cost(self, shape: Shape, grid: int) -> Cost:
         base = self.base.cost(shape, grid)
         return Cost(base.seconds + 1e-7 * shape.ratings, base.bytes + 40.0 * shape.ratings)
+
+
+def _shared_fit(base: Algorithm) -> str | None:
+    """Entries differ in samples and thresholds alone where their bases are the same and have them in their lanes."""
+    return json.dumps(base.parameters(), sort_keys=True) if _shares_lanes(base) else None
 
 
 def _refuse_ignored(base: Algorithm) -> None:
