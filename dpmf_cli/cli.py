@@ -61,7 +61,7 @@ def run(
     from dpmf_cli.experiment import run as run_experiment
     from dpmf_cli.experiment import say
     from dpmf_cli.report.layout import terminal
-    from dpmf_cli.report.ledgers import ledger_text
+    from dpmf_cli.report.ledgers import ledger_text, records_text
     from dpmf_cli.report.tables import baseline_rows, baselines_table, crossings_table, twins_table
     from dpmf_cli.runner import available_cores
 
@@ -82,7 +82,10 @@ def run(
     if any(curve.twin is not None for curve in experiment.curves):
         print(twins_table(experiment))
     print(crossings_table(finished.crossings))
-    print(terminal(ledger_text(finished.collected.ledgers, finished.collected.experiment.curves)), end="")
+    print(terminal(ledger_text(finished.collected.ledgers, experiment.curves)), end="")
+    if any(curve.records for curve in experiment.curves):
+        print()
+        print(terminal(records_text(experiment.curves)), end="")
     done = (
         f"computed {finished.computed} tasks"
         if finished.computed

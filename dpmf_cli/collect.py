@@ -1,8 +1,7 @@
 """Gathers what the store knows of a config into an experiment: the way from results to figures."""
 
-import math
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Sequence
+from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -10,7 +9,7 @@ from numpy.typing import NDArray
 
 from dpmf_cli.algorithms.base import Algorithm, PrivateAlgorithm
 from dpmf_cli.config import ExperimentConfig
-from dpmf_cli.evaluation.curves import Experiment, Growth, Measured, Reference, Stage
+from dpmf_cli.evaluation.curves import Experiment, Growth, Measured, Records, Reference, Stage
 from dpmf_cli.evaluation.portions import Portion
 from dpmf_cli.plan import TWIN_GRID, tasks_of
 from dpmf_cli.published import printed_reference
@@ -109,7 +108,10 @@ class _Source:
         config, grid = self.config, self.config.grid(entry)
         rmse = np.full((config.folds_run, config.runs_of(entry), len(grid)), np.nan)
         twin = np.full(config.folds_run, np.nan) if config.twins and entry.private else None
+        fractions = np.full((*rmse.shape, len(config.limits)), np.nan)
+        clean = np.full((config.folds_run, len(config.limits)), np.nan)
         missing, last = 0, {}
+        costs: dict[float, list[dict[str, float]]] = {epsilon: [] for epsilon in grid}
         for task in tasks_of(
             config,
             entry,
@@ -120,21 +122,26 @@ class _Source:
         ):
             known = self.store.read(task)
             missing += any(epsilon not in known for epsilon in task.epsilons)
-            found = {
-                epsilon: known[epsilon].rmse[known[epsilon].epsilons.index(epsilon)]
-                for epsilon in task.epsilons
-                if epsilon in known
-            }
-            if twin is not None and task.epsilons == TWIN_GRID:
-                twin[task.fold] = found.get(math.inf, math.nan)
-                continue
-            for epsilon, error in found.items():
-                rmse[task.fold, task.run, grid.index(epsilon)] = error
-                last[epsilon] = known[epsilon]
+            is_twin = twin is not None and task.epsilons == TWIN_GRID
+            for epsilon in (each for each in task.epsilons if each in known):
+                result = known[epsilon]
+                at = result.epsilons.index(epsilon)
+                if twin is not None and is_twin:
+                    twin[task.fold] = result.rmse[at]
+                    clean[task.fold] = result.error_cdf[at] if config.limits else ()
+                    continue
+                place = task.fold, task.run, grid.index(epsilon)
+                rmse[place] = result.rmse[at]
+                fractions[place] = result.error_cdf[at] if config.limits else ()
+                last[epsilon] = result
+                if result.records:
+                    columns = asdict(result.records).items()
+                    costs[epsilon].append({key: column[at] for key, column in columns})
         thetas = config.thetas_of(entry)
         measured = Measured(
             algorithm=entry.algorithm,
             label=entry.name,
+            line=entry.line,
             epsilons=np.array(grid),
             rmse=rmse,
             claimed=_at(grid, last, "claimed"),
@@ -144,6 +151,10 @@ class _Source:
             swept=None if entry.swept is None else (entry.swept, float(getattr(entry, entry.swept))),
             thetas=None if thetas is None else np.array(thetas),
             twin=twin,
+            limits=config.limits,
+            error_cdf=fractions if config.limits else None,
+            twin_cdf=clean if config.limits and twin is not None else None,
+            records=_records(costs),
         )
         if isinstance(entry, PrivateAlgorithm):
             measured = replace(
@@ -153,6 +164,24 @@ class _Source:
                 delta=entry.spends_delta,
             )
         return measured, _ledger(grid, last)
+
+
+def _records(costs: dict[float, list[dict[str, float]]]) -> Records | None:
+    """What the fits at each ε cost the records, over folds and runs; None where none of them has that."""
+    if not any(costs.values()):
+        return None
+    over: dict[str, Callable[[list[float]], Any]] = {
+        "threshold": max,
+        "kept": np.mean,
+        "least": min,
+        "median": np.median,
+        "largest": max,
+    }
+    columns = {
+        key: np.array([of([fit[key] for fit in fits]) if fits else np.nan for fits in costs.values()])
+        for key, of in over.items()
+    }
+    return Records(**columns)
 
 
 def _at(grid: tuple[float, ...], results: dict[float, TaskResult], key: str) -> NDArray[np.float64]:

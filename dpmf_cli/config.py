@@ -7,13 +7,14 @@ import re
 from functools import reduce
 from operator import or_
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal, LiteralString, Self
+from typing import TYPE_CHECKING, Annotated, Any, Literal, LiteralString, Self, get_args
 
 from pydantic import AfterValidator, BeforeValidator, Field, ValidationError, model_validator
 from pydantic_core import ErrorDetails, PydanticCustomError
 
 from dpmf_cli.algorithms.base import Algorithm, PrivateAlgorithm
 from dpmf_cli.algorithms.effects import EffectsParameters
+from dpmf_cli.algorithms.personalized import CleanBase, Personalized, PrivateBase
 from dpmf_cli.algorithms.registry import BASELINES, PRIVATE
 from dpmf_cli.datasets.spec import PRIZE_DATASET, CatalogSpec, DatasetSpec, TestSet
 from dpmf_cli.errors import DpmfError, did_you_mean
@@ -129,6 +130,13 @@ class ExperimentConfig(StrictModel):
         [], description="printed errors of the Netflix Prize to hold the curves against"
     )
     growth: Growth | None = Field(None, description="run everything on growing portions of the ratings")
+    error_cdf: list[Annotated[float, Field(gt=0)]] | None = Field(
+        None,
+        min_length=1,
+        max_length=1000,
+        description="the distribution of absolute errors: which part of them is at most each of these ascending "
+        "numbers, in rating units",
+    )
 
     @model_validator(mode="before")
     @classmethod
@@ -169,6 +177,12 @@ class ExperimentConfig(StrictModel):
                 raise _at(
                     ("test",), "test", f"the {self.test} set is one of the data set {PRIZE_DATASET} alone"
                 )
+            if self.dataset.sample is not None:
+                raise _at(
+                    ("test",),
+                    "test",
+                    f"the {self.test} set is one of all ratings, not of a sample; use folds",
+                )
             if self.folds != 1:
                 raise _at(
                     ("folds",), "test", f"the {self.test} set is the only one to predict; remove `folds`"
@@ -194,6 +208,24 @@ class ExperimentConfig(StrictModel):
             raise _at(
                 ("growth", "order"), "growth", f"{self.dataset.key} has no time stamps; use `order: random`"
             )
+        return self
+
+    @model_validator(mode="after")
+    def _twins_without_noise(self) -> Self:
+        for index, entry in enumerate(self.algorithms if self.twins else ()):
+            if isinstance(entry, Personalized):
+                raise _at(
+                    ("algorithms", index),
+                    "twins",
+                    "what is personalised has no twin, for its records set their own ε; remove `twins`, and "
+                    "add `sampled` to `baselines`",
+                )
+        return self
+
+    @model_validator(mode="after")
+    def _ascending_limits(self) -> Self:
+        if self.error_cdf is not None and sorted(set(self.error_cdf)) != self.error_cdf:
+            raise _at(("error_cdf",), "grid", "the limits of the errors must ascend without repetition")
         return self
 
     @model_validator(mode="after")
@@ -234,6 +266,11 @@ class ExperimentConfig(StrictModel):
     def portions(self) -> tuple[float, ...]:
         """The portions of the ratings that everything is run on, ascending."""
         return tuple(self.growth.portions) if self.growth else (1.0,)
+
+    @property
+    def limits(self) -> tuple[float, ...]:
+        """The x of the distribution of errors, ascending; none where it was not asked for."""
+        return tuple(self.error_cdf or ())
 
     @property
     def entries(self) -> tuple[Algorithm, ...]:
@@ -293,7 +330,13 @@ def _expand_sweep(entry: Any) -> list[Any]:
     rest = {key: value for key, value in entry.items() if key != "sweep"}
     name = rest.get("label") or rest.get("algorithm")
     return [
-        {**rest, parameter: value, "swept": parameter, "label": f"{name}, {parameter} {value}"}
+        {
+            **rest,
+            parameter: value,
+            "swept": parameter,
+            "swept_label": rest.get("label"),
+            "label": f"{name}, {parameter} {value}",
+        }
         for value in values
     ]
 
@@ -333,10 +376,16 @@ def _explain(document: Document, detail: ErrorDetails) -> str:
     elif kind == "missing":
         message = f'the key "{detail["loc"][-1]}" is missing'
     elif kind in ("union_tag_invalid", "union_tag_not_found"):
-        registry = BASELINES if "baselines" in path else PRIVATE
+        baseline = "baselines" in path
+        registry = BASELINES if baseline else PRIVATE
         tag = str(context.get("tag", ""))
         hint = did_you_mean(tag, registry)
-        if "dataset" not in path:
+        if path[-1:] == ("base",):
+            path = _path_in_file(document, (*path, "algorithm"))
+            known = ", ".join(_tags(CleanBase if baseline else PrivateBase))
+            message = f'"{tag}" cannot be the base here; ' if tag else "name the base's `algorithm`; "
+            message += f"it is one of {known}"
+        elif "dataset" not in path:
             path = _path_in_file(document, (*path, "algorithm"))
             message = f'unknown algorithm "{tag}"{hint}' if tag else f"name an `algorithm`{hint}"
     elif isinstance(detail["input"], str | int | float | bool):
@@ -344,6 +393,11 @@ def _explain(document: Document, detail: ErrorDetails) -> str:
     place = document.place_of(path, key=about_key)
     where = _dotted(path)
     return f"{document.path}:{place.line}:{place.column}: {where + ': ' if where else ''}{_uncapitalised(message)}"
+
+
+def _tags(union: Any) -> list[str]:
+    """The names by which a config calls the algorithms of a union."""
+    return [get_args(algorithm.model_fields["algorithm"].annotation)[0] for algorithm in get_args(union)]
 
 
 def _before_sweeps(document: Document, location: tuple[Step, ...]) -> tuple[Step, ...]:

@@ -24,9 +24,16 @@ from dpmf_cli.evaluation.portions import Portion, first_share, portion
 from dpmf_cli.plan import Plan, make_plan, sum_of_squares
 from dpmf_cli.progress import Progress
 from dpmf_cli.report.curves import curves_csv
+from dpmf_cli.report.distributions import (
+    distribution_bytes,
+    distribution_csv,
+    has_distribution,
+    swept_distribution_bytes,
+    swept_distribution_csv,
+)
 from dpmf_cli.report.figures import figure_bytes, is_drawable
 from dpmf_cli.report.growth import growth_bytes, growth_csv, growth_lines
-from dpmf_cli.report.ledgers import ledger_csv
+from dpmf_cli.report.ledgers import ledger_csv, records_csv
 from dpmf_cli.report.sweeps import sweep_bytes, swept_parameters
 from dpmf_cli.report.tables import crossings_table, twins_table
 from dpmf_cli.runner import Outcome, run_plan
@@ -142,15 +149,27 @@ def write_outputs(folder: Path, collected: Collected) -> list[Crossing]:
     }
     if any(curve.twin is not None for curve in experiment.curves):
         files["without_noise.md"] = twins_table(experiment, "md").encode()
+    if has_distribution(experiment):
+        files["error_cdf.csv"] = distribution_csv(experiment).encode()
+        for parameter in swept_parameters(experiment):
+            files[f"error_cdf-{parameter}.csv"] = swept_distribution_csv(experiment, parameter).encode()
+    if any(curve.records for curve in experiment.curves):
+        files["records.csv"] = records_csv(experiment.curves).encode()
     if experiment.growth:
         files["growth.csv"] = growth_csv(experiment).encode()
     for name, data in files.items():
         write_atomically(folder / name, data)
     for form in ("png", "svg"):
-        if any(is_drawable(curve) for curve in experiment.curves if curve.swept is None):
+        drawable = any(is_drawable(curve) for curve in experiment.curves if curve.swept is None)
+        if drawable:
             write_atomically(folder / f"curves.{form}", figure_bytes(experiment, form))
+        if drawable and has_distribution(experiment):
+            write_atomically(folder / f"error_cdf.{form}", distribution_bytes(experiment, form))
         for parameter in swept_parameters(experiment):
             write_atomically(folder / f"sweep-{parameter}.{form}", sweep_bytes(experiment, parameter, form))
+            if has_distribution(experiment):
+                data = swept_distribution_bytes(experiment, parameter, form)
+                write_atomically(folder / f"error_cdf-{parameter}.{form}", data)
         if growth_lines(experiment):
             write_atomically(folder / f"growth.{form}", growth_bytes(experiment, form))
     return crossings

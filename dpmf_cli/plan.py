@@ -1,8 +1,10 @@
 """The plan: the tasks of a config, what is done, what is left, and what that will take."""
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
 
 import numpy as np
 
@@ -11,7 +13,7 @@ from dpmf_cli.config import ExperimentConfig
 from dpmf_cli.evaluation.portions import Order
 from dpmf_cli.ratings import Ratings
 from dpmf_cli.store import Store
-from dpmf_cli.tasks import Cut, Task, training_shape
+from dpmf_cli.tasks import Cut, Task, together, training_shape
 
 PROCESS_BYTES = 190e6
 """Resident memory of a process that has imported the kernels, before it holds any ratings."""
@@ -54,16 +56,30 @@ class Plan:
     @property
     def left(self) -> list[Task]:
         """All tasks left, ordered so that tasks of one cut follow each other and share its split."""
-        tasks = [task for entry in self.entries for task in entry.left]
-        return sorted(tasks, key=lambda task: (task.cut.portion, task.fold, task.run))
+        return _in_order(task for entry in self.entries for task in entry.left)
+
+    @property
+    def batches(self) -> list[tuple[Task, ...]]:
+        """The same, those side by side that one fit serves."""
+        return together(self.left)
 
     @property
     def total(self) -> int:
         return sum(entry.total for entry in self.entries)
 
     def cost_of(self, task: Task) -> float:
-        """Estimated seconds of a task."""
-        return _cost(task, self.shapes).seconds
+        """Estimated seconds of a task that is left."""
+        return self.costs[task.key].seconds
+
+    @cached_property
+    def costs(self) -> dict[Any, Cost]:
+        """By `Task.key` what each task that is left costs."""
+        tasks = (
+            (task.key, cost)
+            for each in self.entries
+            for task, cost in zip(each.left, each.costs, strict=True)
+        )
+        return dict(tasks)
 
     def seconds(self, jobs: int) -> float:
         """Estimated wall time of what is left, in `jobs` processes: no less than the longest task takes."""
@@ -78,8 +94,18 @@ class Plan:
         return workers + (PROCESS_BYTES if jobs > 1 else 0.0)
 
 
-def _cost(task: Task, shapes: dict[float, Shape]) -> Cost:
-    return task.algorithm.cost(shapes[task.cut.portion], len(task.epsilons))
+def _in_order(tasks: Iterable[Task]) -> list[Task]:
+    return sorted(tasks, key=lambda task: (task.cut.portion, task.fold, task.run))
+
+
+def _costs(tasks: Iterable[Task], shapes: dict[float, Shape]) -> dict[Any, Cost]:
+    """By `Task.key` what each task costs: an equal part of the time of the fit that it shares, all of its memory."""
+    costs = {}
+    for batch in together(_in_order(tasks)):
+        lanes = sum(len(task.epsilons) for task in batch)
+        whole = batch[0].algorithm.cost(shapes[batch[0].cut.portion], lanes)
+        costs.update({task.key: Cost(whole.seconds / len(batch), whole.bytes) for task in batch})
+    return costs
 
 
 def tasks_of(
@@ -98,9 +124,9 @@ def tasks_of(
         for fold in range(config.folds_run):
             cut = Cut(config.folds, fold, portion, order, config.test, test_checksum)
             for run in range(config.runs_of(entry)):
-                yield Task(dataset, checksum, config.seed, cut, run, entry, grid)
+                yield Task(dataset, checksum, config.seed, cut, run, entry, grid, config.limits)
             if config.twins and entry.private:
-                yield Task(dataset, checksum, config.seed, cut, 0, entry, TWIN_GRID)
+                yield Task(dataset, checksum, config.seed, cut, 0, entry, TWIN_GRID, config.limits)
 
 
 def sum_of_squares(ratings: Ratings) -> float:
@@ -128,10 +154,11 @@ def make_plan(
         )
         for portion in config.portions
     }
-    entries = []
+    found = []
     for entry in config.entries:
         tasks = list(tasks_of(config, entry, dataset, checksum or "", test_checksum=test_checksum))
         left = tasks if checksum is None else [task for task in map(store.missing, tasks) if task]
-        costs = tuple(_cost(task, shapes) for task in left)
-        entries.append(EntryPlan(entry, len(tasks), tuple(left), costs))
+        found.append((entry, len(tasks), tuple(left)))
+    costs = _costs((task for *_, left in found for task in left), shapes)
+    entries = (EntryPlan(*each, tuple(costs[task.key] for task in each[-1])) for each in found)
     return Plan(tuple(entries), ratings, shapes)

@@ -50,9 +50,9 @@ def run_plan(plan: Plan, store: Store, cache: Path, jobs: int, progress: Progres
     KeyboardInterrupt on Ctrl-C: what was finished stays finished either way.
     """
     outcomes = []
-    tasks = plan.left
+    batches = plan.batches
     with progress:
-        for outcome in _outcomes(tasks, store, cache, min(jobs, len(tasks))):
+        for outcome in _outcomes(batches, store, cache, min(jobs, len(batches))):
             if outcome.refusal is not None:
                 raise DpmfError(outcome.refusal)
             progress.finished(outcome.task.algorithm.name, plan.cost_of(outcome.task))
@@ -60,15 +60,17 @@ def run_plan(plan: Plan, store: Store, cache: Path, jobs: int, progress: Progres
     return outcomes
 
 
-def _outcomes(tasks: list[Task], store: Store, cache: Path, jobs: int) -> Iterator[Outcome]:
-    """Outcomes in the order in which tasks finish."""
+def _outcomes(batches: list[tuple[Task, ...]], store: Store, cache: Path, jobs: int) -> Iterator[Outcome]:
+    """Outcomes in the order in which batches of tasks finish."""
     if jobs <= 1:
-        yield from (_run_one(task, store.root, cache) for task in tasks)
+        for batch in batches:
+            yield from _run_batch(batch, store.root, cache)
         return
     executor = ProcessPoolExecutor(jobs, mp_context=get_context("spawn"), initializer=_become_worker)
     try:
-        futures = [executor.submit(_run_one, task, store.root, cache) for task in tasks]
-        yield from (future.result() for future in as_completed(futures))
+        futures = [executor.submit(_run_batch, batch, store.root, cache) for batch in batches]
+        for future in as_completed(futures):
+            yield from future.result()
     except BrokenProcessPool:
         raise DpmfError(
             "a worker process was killed (out of memory, or by hand); finished tasks are kept: run the same "
@@ -101,18 +103,21 @@ def _split(dataset: str, checksum: str, seed: int, cut: Cut, cache: Path) -> tup
     return cut_ratings(open_cached(checksum, cache), cut, dataset=dataset, seed=seed, test=test)
 
 
-def _run_one(task: Task, results: Path, cache: Path) -> Outcome:
-    """One task, in whichever process: fit, measure, store."""
+def _run_batch(tasks: tuple[Task, ...], results: Path, cache: Path) -> list[Outcome]:
+    """One task, or several that share a fit, in whichever process: fit, measure, store."""
     begin = time.perf_counter()
     failure = refusal = None
     try:
         with threadpool_limits(1):
-            train, test = _split(task.dataset, task.checksum, task.seed, task.cut, cache)
-            result = execute(task, train, test)
-        Store(results).write(task, result)
+            first = tasks[0]
+            train, test = _split(first.dataset, first.checksum, first.seed, first.cut, cache)
+            found = execute(tasks, train, test)
+        for task, result in zip(tasks, found, strict=True):
+            Store(results).write(task, result)
     except DpmfError as error:
         refusal = str(error)
     except Exception:
         failure = traceback.format_exc()
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
-    return Outcome(task, time.perf_counter() - begin, os.getpid(), peak, failure, refusal)
+    seconds = (time.perf_counter() - begin) / len(tasks)
+    return [Outcome(task, seconds, os.getpid(), peak, failure, refusal) for task in tasks]

@@ -12,14 +12,14 @@ import json
 import math
 import os
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
 from dpmf_cli import __version__
 from dpmf_cli.errors import DpmfError
 from dpmf_cli.files import write_whole
-from dpmf_cli.tasks import Task, TaskResult
+from dpmf_cli.tasks import RecordCosts, Task, TaskResult
 
 FORMAT = 1
 """Raised when a result file changes its meaning."""
@@ -96,6 +96,8 @@ class Store:
             "claimed": result.claimed,
             "provable": result.provable,
             "ledger": result.ledger,
+            **({"error_cdf": result.error_cdf} if result.error_cdf else {}),
+            **({"records": asdict(result.records)} if result.records else {}),
         }
         body["sha256"] = hashlib.sha256(encode(body)).hexdigest()
         write_atomically(self.path(task), encode(body))
@@ -130,7 +132,10 @@ class Store:
             key: tuple(float(number) for number in body[key])
             for key in ("epsilons", "rmse", "claimed", "provable")
         }
-        return TaskResult(**numbers, ledger=tuple(body["ledger"]))
+        distribution = tuple(tuple(float(part) for part in row) for row in body.get("error_cdf", ()))
+        costs = {key: tuple(map(float, column)) for key, column in body.get("records", {}).items()}
+        records = RecordCosts(**costs) if costs else None
+        return TaskResult(**numbers, ledger=tuple(body["ledger"]), error_cdf=distribution, records=records)
 
 
 def _stem(task: Task) -> str:

@@ -2,6 +2,7 @@
 
 import hashlib
 import json
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
@@ -9,11 +10,14 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dpmf_cli.algorithms.base import Algorithm, PrivateAlgorithm, Shape
+from dpmf_cli.algorithms.base import Algorithm, Model, PrivateAlgorithm, Shape
+from dpmf_cli.algorithms.personalized import PersonalModel
 from dpmf_cli.datasets.spec import TestSet
+from dpmf_cli.evaluation.error_distribution import error_distribution
 from dpmf_cli.evaluation.folds import assign_folds, split, without_pairs
 from dpmf_cli.evaluation.metrics import root_mean_squared_errors
 from dpmf_cli.evaluation.portions import Order, first_share, ranked
+from dpmf_cli.kernels.lanes import MAXIMUM_WIDTH
 from dpmf_cli.privacy.ledger import Ledger
 from dpmf_cli.privacy.neighbours import Mode
 from dpmf_cli.ratings import Ratings
@@ -46,7 +50,8 @@ class Cut:
 
 @dataclass(frozen=True)
 class Task:
-    """What a result depends on. `checksum` is that of the data set's ratings, `dataset` its key."""
+    """What a result depends on. `checksum` is that of the data set's ratings, `dataset` its key, `limits` the x of
+    the distribution of errors, where that is measured."""
 
     dataset: str
     checksum: str
@@ -55,6 +60,7 @@ class Task:
     run: int
     algorithm: Algorithm
     epsilons: tuple[float, ...]
+    limits: tuple[float, ...] = ()
 
     @property
     def fold(self) -> int:
@@ -69,11 +75,17 @@ class Task:
             "seed": self.seed,
             "algorithm": self.algorithm.parameters(),
             **self.cut.settings,
+            **({"error_cdf": list(self.limits)} if self.limits else {}),
         }
 
     @cached_property
     def settings_hash(self) -> str:
         return hashlib.sha256(json.dumps(self.settings, sort_keys=True).encode()).hexdigest()
+
+    @cached_property
+    def key(self) -> tuple[str, int, int, tuple[float, ...]]:
+        """What distinguishes its results from those of other tasks."""
+        return self.settings_hash, self.fold, self.run, self.epsilons
 
     @property
     def streams(self) -> Streams:
@@ -81,14 +93,32 @@ class Task:
 
 
 @dataclass(frozen=True)
+class RecordCosts:
+    """For each ε of the grid: the threshold t, the part of the training ratings that was sampled, and the least, the
+    median and the largest ε that can be proved for a training rating."""
+
+    threshold: tuple[float, ...]
+    kept: tuple[float, ...]
+    least: tuple[float, ...]
+    median: tuple[float, ...]
+    largest: tuple[float, ...]
+
+
+@dataclass(frozen=True)
 class TaskResult:
-    """What a task found: for each ε its error and the ledger's two sums, and the ledger itself."""
+    """What a task found: for each ε its error and the ledger's two sums, and the ledger itself.
+
+    error_cdf   (E, X): for each ε the fraction of absolute errors up to each of the task's limits; empty without
+    records     what personalised privacy cost the records; None where privacy is the same for all
+    """
 
     epsilons: tuple[float, ...]
     rmse: tuple[float, ...]
     claimed: tuple[float, ...]
     provable: tuple[float, ...]
     ledger: tuple[dict[str, Any], ...]
+    error_cdf: tuple[tuple[float, ...], ...] = ()
+    records: RecordCosts | None = None
 
 
 def training_shape(
@@ -139,15 +169,48 @@ def fold_assignment(dataset: str, seed: int, folds: int, n_ratings: int) -> NDAr
     return assign_folds(n_ratings, folds, named_generator(seed, dataset, folds, "folds"))
 
 
-def execute(task: Task, train: Ratings, test: Ratings) -> TaskResult:
-    """Fits the task's algorithm on the training ratings and measures it on the test ratings."""
+def together(tasks: Iterable[Task]) -> list[tuple[Task, ...]]:
+    """Tasks whose algorithms share a fit, and the lanes of one pass of it, side by side; others alone.
+
+    In the order of the first of each, of tasks of one experiment.
+    """
+    batches: list[list[Task]] = []
+    last: dict[tuple[Any, ...], list[Task]] = {}
+    for task in tasks:
+        shared = task.algorithm.shared_fit
+        key = (task.cut, task.run, task.algorithm.algorithm, shared)
+        batch = last.get(key, []) if shared else []
+        if batch and sum(len(each.epsilons) for each in (*batch, task)) <= MAXIMUM_WIDTH:
+            batch.append(task)
+        else:
+            last[key] = [task]
+            batches.append(last[key])
+    return [tuple(batch) for batch in batches]
+
+
+def execute(tasks: Sequence[Task], train: Ratings, test: Ratings) -> list[TaskResult]:
+    """Fits the algorithms of tasks that go `together` on the training ratings and measures each on the test ratings.
+
+    What a task finds does not depend on those that it is fitted with.
+    """
+    ledgers = [_ledger(task) for task in tasks]
+    first = tasks[0]
+    models = first.algorithm.fit_together(
+        [task.algorithm for task in tasks], train, streams=first.streams, ledgers=ledgers
+    )
+    return [_measure(*each, train, test) for each in zip(tasks, models, ledgers, strict=True)]
+
+
+def _ledger(task: Task) -> Ledger:
     algorithm = task.algorithm
     mode = algorithm.mode if isinstance(algorithm, PrivateAlgorithm) else Mode.CORRECTED
     delta = algorithm.spends_delta if isinstance(algorithm, PrivateAlgorithm) else 0.0
-    ledger = Ledger(task.epsilons, mode, delta)
-    model = algorithm.fit(train, streams=task.streams, ledger=ledger)
+    return Ledger(task.epsilons, mode, delta)
+
+
+def _measure(task: Task, model: Model, ledger: Ledger, train: Ratings, test: Ratings) -> TaskResult:
     predictions = model.predict(test.users, test.items)
-    if algorithm.clip_predictions:
+    if task.algorithm.clip_predictions:
         predictions = np.clip(predictions, train.scale.minimum, train.scale.maximum)
     return TaskResult(
         task.epsilons,
@@ -155,4 +218,21 @@ def execute(task: Task, train: Ratings, test: Ratings) -> TaskResult:
         tuple(ledger.claimed.tolist()),
         tuple(ledger.provable.tolist()),
         tuple(entry.record() for entry in ledger.entries),
+        _distribution(predictions, test, task.limits),
+        _record_costs(model) if isinstance(model, PersonalModel) else None,
     )
+
+
+def _record_costs(model: PersonalModel) -> RecordCosts:
+    records = model.records
+    columns = (model.thresholds, model.kept, records.least, records.median, records.largest)
+    return RecordCosts(*(tuple(column.tolist()) for column in columns))
+
+
+def _distribution(
+    predictions: NDArray[np.floating], test: Ratings, limits: tuple[float, ...]
+) -> tuple[tuple[float, ...], ...]:
+    """(E, X) the distribution of errors, empty where it was not asked for."""
+    if not limits:
+        return ()
+    return tuple(tuple(row) for row in error_distribution(predictions, test.values, limits).tolist())

@@ -140,8 +140,8 @@ def test_clipping_is_what_the_entry_asks_for() -> None:
     plain, clipping = CONFIG.algorithms
     task = next(tasks_of(CONFIG, plain, "data", "c"))
     task = replace(task, epsilons=(0.01,))
-    unclipped = execute(task, ratings, ratings).rmse[0]
-    clipped = execute(replace(task, algorithm=clipping), ratings, ratings).rmse[0]
+    unclipped = execute([task], ratings, ratings)[0].rmse[0]
+    clipped = execute([replace(task, algorithm=clipping)], ratings, ratings)[0].rmse[0]
     assert clipped < unclipped
 
 

@@ -27,6 +27,7 @@ algorithms:
 THETAS = GOOD.replace("epsilons", "thetas")
 NETFLIX = GOOD.replace("ml-100k", "netflix")
 TWINS = "twins: true\n"
+PERSONAL = "  - {algorithm: personalized, base: %s}\n"
 GROWTH = "growth: {portions: [0.5, 1], order: timestamp}\n"
 TIMELESS = "{kind: csv, name: shop, path: a.csv, columns: {user: a, item: b, rating: c}, scale: {minimum: 1, maximum: 5}}"
 
@@ -196,6 +197,8 @@ BAD = {
     "growth without a column": (GOOD.replace("ml-100k", TIMELESS) + TWINS + GROWTH, r"x\.yaml:8:37: growth\.order: shop has no time stamps"),
     "a test set of other data": (GOOD + "test: probe\n", r"x\.yaml:7:7: test: the probe set is one of the data set netflix alone"),
     "a test set of a sample": (GOOD.replace("ml-100k", "netflix-sample") + "test: judging\n", r"x\.yaml:7:7: test: the judging set is one"),
+    "a test set of a random sample": (GOOD.replace("ml-100k", "{kind: catalog, name: netflix, sample: {users: 9}}") + "test: probe\n", r"x\.yaml:7:7: test: the probe set is one of all ratings, not of a sample"),
+    "a sample that is too large": (GOOD.replace("ml-100k", "{kind: catalog, name: ml-100k, sample: {users: 944}}"), r"x\.yaml:1:10: dataset: .*ml-100k has 943 users, too few for a sample of 944"),
     "an unknown test set": (GOOD + "test: prob\n", r"x\.yaml:7:7: test: .*'probe'.*, not \"prob\""),
     "a test set and folds": (NETFLIX + "test: probe\nfolds: 10\n", r"x\.yaml:8:8: folds: the probe set is the only one to predict; remove `folds`"),
     "a test set and folds held out": (NETFLIX + "test: probe\nheld_out: 2\n", r"x\.yaml:8:11: held_out: only 1 fold can be held out"),
@@ -220,6 +223,12 @@ BAD = {
     "endless alias": ("a: &a [*a]\n", r"x\.yaml:\d+:\d+: too large or nested too deep"),
     "many aliases": ("a: &a [1,1,1,1,1,1,1,1,1,1]\nb: &b [*a,*a,*a,*a,*a,*a,*a,*a,*a,*a]\nc: &c [*b,*b,*b,*b,*b,*b,*b,*b,*b,*b]\nd: &d [*c,*c,*c,*c,*c,*c,*c,*c,*c,*c]\ne: [*d,*d,*d,*d,*d]\n", r"x\.yaml:.*too large"),
     "csv key": (GOOD.replace("ml-100k", "{kind: csv, name: a, path: b, colums: {}}"), r'x\.yaml:1:\d+: dataset\.colums: unknown key; did you mean "columns"'),
+    "a base that cannot be": (GOOD + PERSONAL % "pknn", r'x\.yaml:7:37: algorithms\[2\]\.base: "pknn" cannot be the base here; it is one of dp_pmf, isgd, pals, psgd, pbgd, pge$'),
+    "a base that is none": (GOOD + PERSONAL % "{algorithm: isdg}", r'x\.yaml:7:49: algorithms\[2\]\.base\.algorithm: "isdg" cannot be the base here; it is one of dp_pmf, isgd'),
+    "a base without a name": (GOOD + PERSONAL % "{factors: 3}", r"x\.yaml:7:37: algorithms\[2\]\.base: name the base's `algorithm`; it is one of dp_pmf, isgd"),
+    "a base of a baseline": (GOOD + "baselines: [{algorithm: sampled, base: isgd}]\n", r'x\.yaml:7:40: baselines\[0\]\.base: "isgd" cannot be the base here; it is one of pmf, als$'),
+    "a key of a base": (GOOD + PERSONAL % "{algorithm: isgd, factor: 3}", r'x\.yaml:7:55: algorithms\[2\]\.base\.factor: unknown key; did you mean "factors"'),
+    "a twin of what is personalised": (GOOD + PERSONAL % "isgd" + TWINS, r"x\.yaml:7:5: algorithms\[2\]: what is personalised has no twin.*remove `twins`"),
     "dataset kind": (GOOD.replace("ml-100k", "{kind: cvs}"), r"x\.yaml:1:\d+: dataset"),
 }  # fmt: skip
 

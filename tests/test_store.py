@@ -4,6 +4,7 @@ import errno
 import json
 import math
 import os
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +14,7 @@ from dpmf_cli import files as module
 from dpmf_cli.algorithms.private_global_effects import PrivateGlobalEffects
 from dpmf_cli.errors import DpmfError
 from dpmf_cli.store import Store, encode, write_atomically
-from dpmf_cli.tasks import Cut, Task, TaskResult
+from dpmf_cli.tasks import Cut, RecordCosts, Task, TaskResult
 
 
 def task(epsilons: tuple[float, ...] = (0.1, 1.0), *, cut: Cut | None = None, **changes: Any) -> Task:
@@ -166,3 +167,16 @@ def test_encoding_is_canonical_and_strict() -> None:
     assert encode({"b": math.inf, "a": (0.1, 1)}) == b'{"a": [0.1, 1], "b": "inf"}\n'
     with pytest.raises(ValueError, match="not JSON compliant"):
         encode(math.nan)
+
+
+def test_what_only_some_results_have_is_read_back_and_leaves_others_as_they_were(tmp_path: Path) -> None:
+    store, plain = Store(tmp_path), result()
+    costs = RecordCosts((0.1, 0.5), (0.5, 1.0), (0.1, 0.1), (0.1, 0.3), (0.1, math.inf))
+    whole = replace(plain, error_cdf=((0.1, 1.0), (0.25, 0.75)), records=costs)
+    asked = replace(task(), limits=(1.0, 2.0))
+    assert asked.settings == {**task().settings, "error_cdf": [1.0, 2.0]}
+    store.write(asked, whole)
+    assert store.read(asked) == {0.1: whole, 1.0: whole}
+    assert store.read(task()) == {}
+    store.write(task(), plain)
+    assert not {"error_cdf", "records"} & json.loads(store.path(task()).read_bytes()).keys()

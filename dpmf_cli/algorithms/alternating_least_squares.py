@@ -1,14 +1,12 @@
 """Clean MF by alternating least squares with weighted regularisation: the lower bound for error."""
 
-from dataclasses import dataclass
 from typing import ClassVar, Literal
 
 import numpy as np
-from numpy.typing import NDArray
 from pydantic import Field
 
 from dpmf_cli.algorithms.base import Algorithm, Cost, Shape
-from dpmf_cli.algorithms.factorization import FactorModel, InitialFactors, initial_factors
+from dpmf_cli.algorithms.factorization import FactorModel, InitialFactors, KnownModel, initial_factors
 from dpmf_cli.kernels.als import RowProblem, solve_items, solve_users
 from dpmf_cli.kernels.factors import factor_lanes
 from dpmf_cli.privacy.ledger import Ledger
@@ -17,20 +15,6 @@ from dpmf_cli.streams import Streams
 
 SECONDS_PER_GRAM_ENTRY = 1.2e-9
 """One rating, one entry of the lower triangle of its row's Gram matrix, one group of lanes."""
-
-
-@dataclass(frozen=True)
-class CleanModel:
-    """r̂_ui = p_u·q_i, or the global average where the user (n_users,) or item (n_items,) is not known."""
-
-    factors: FactorModel
-    known_users: NDArray[np.bool_]
-    known_items: NDArray[np.bool_]
-    average: float
-
-    def predict(self, users: NDArray[np.int32], items: NDArray[np.int32]) -> NDArray[np.floating]:
-        known = (self.known_users[users] & self.known_items[items])[:, None]
-        return np.where(known, self.factors.predict(users, items), np.float32(self.average))
 
 
 class AlternatingLeastSquares(Algorithm):
@@ -51,7 +35,7 @@ class AlternatingLeastSquares(Algorithm):
     iterations: int = Field(10, ge=1, description="table 3")
     initial_factors: InitialFactors = InitialFactors(distribution="uniform", scale=1.0)
 
-    def fit(self, train: Ratings, *, streams: Streams, ledger: Ledger) -> "CleanModel":
+    def fit(self, train: Ratings, *, streams: Streams, ledger: Ledger) -> KnownModel:
         users, items = initial_factors(train, self.initial_factors, self.factors, streams)
         factors = factor_lanes(users, items, np.zeros((train.n_users, 1)), np.zeros((train.n_items, 1)))
         by_item = np.argsort(train.items, kind="stable")
@@ -61,8 +45,12 @@ class AlternatingLeastSquares(Algorithm):
         for _ in range(self.iterations):
             solve_users(factors, train.user_starts, train.items, train.values, problem)
             solve_items(factors, item_starts, raters, values, problem)
-        average = float(train.values.mean(dtype=np.float64))
-        return CleanModel(FactorModel([factors]), train.user_counts > 0, train.item_counts > 0, average)
+        return KnownModel(
+            FactorModel([factors]),
+            (train.user_counts > 0)[:, None],
+            (train.item_counts > 0)[:, None],
+            train.values.mean(dtype=np.float64, keepdims=True).astype(np.float32),
+        )
 
     def cost(self, shape: Shape, grid: int) -> Cost:
         entries = (self.factors + 1) * (self.factors + 2) / 2

@@ -2,6 +2,7 @@
 
 import math
 from abc import ABC, abstractmethod
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Annotated, Any, ClassVar, Protocol, Self
 
@@ -89,6 +90,9 @@ class Algorithm(StrictModel, ABC):
         None, description="{parameter: [values]}: one curve for each value, and a figure over them"
     )
     swept: SkipJsonSchema[str | None] = Field(None, description="the parameter that a sweep has set here")
+    swept_label: SkipJsonSchema[Label | None] = Field(
+        None, description="the `label` of the entry that was swept, which each value adds itself to"
+    )
     clip_predictions: bool = Field(False, description="clip predictions to the rating scale before errors")
 
     @model_validator(mode="after")
@@ -104,12 +108,22 @@ class Algorithm(StrictModel, ABC):
     @property
     def name(self) -> str:
         """What distinguishes this entry of a config from the others, in tables and figures."""
-        return self.label or self.title
+        return self.label or self.default_name
+
+    @property
+    def default_name(self) -> str:
+        """The name of an entry without a `label`."""
+        return self.title
+
+    @property
+    def line(self) -> str:
+        """The name of the entry as it stands in the config: all values of a sweep share it."""
+        return (self.label if self.swept is None else self.swept_label) or self.default_name
 
     def parameters(self) -> dict[str, Any]:
         """Everything that a result depends on, as plain data: a result is stored under its hash."""
         return {
-            **self.model_dump(mode="json", exclude={"label", "sweep", "swept"}),
+            **self.model_dump(mode="json", exclude={"label", "sweep", "swept", "swept_label"}),
             "revision": self.revision,
         }
 
@@ -119,6 +133,21 @@ class Algorithm(StrictModel, ABC):
 
         The model for an ε does not depend on which other ε are in the grid.
         """
+
+    @property
+    def shared_fit(self) -> str | None:
+        """What entries have in common whose fits are one pass over the ratings; None where each has its own."""
+        return None
+
+    @classmethod
+    def fit_together(
+        cls, entries: Sequence[Self], train: Ratings, *, streams: Streams, ledgers: Sequence[Ledger]
+    ) -> Sequence[Model]:
+        """What `fit` gives each of `entries`, to the bit; they have one `shared_fit`, and ledgers of their own."""
+        return [
+            entry.fit(train, streams=streams, ledger=ledger)
+            for entry, ledger in zip(entries, ledgers, strict=True)
+        ]
 
     @abstractmethod
     def cost(self, shape: Shape, grid: int) -> Cost:

@@ -18,17 +18,22 @@ from dpmf_cli.streams import Streams
 class InitialFactors(StrictModel):
     """The law of the start factors, which the papers leave open.
 
-    `normal`: N(0, scale²); `uniform`: U[0, scale), MATLAB's `rand` for scale 1.
+    `normal`: N(0, scale²); `uniform`: U[0, scale), MATLAB's `rand` for scale 1; `sphere`: rows of norm `scale` in a
+    uniformly random direction; `positive_sphere`: the same with every coordinate positive.
     """
 
-    distribution: Literal["normal", "uniform"] = "normal"
+    distribution: Literal["normal", "uniform", "sphere", "positive_sphere"] = "normal"
     scale: float = Field(0.1, gt=0)
 
     def draw(self, rows: int, factors: int, rng: np.random.Generator) -> NDArray[np.float64]:
         """(rows, factors) start factors."""
         if self.distribution == "normal":
             return rng.normal(0.0, self.scale, (rows, factors))
-        return rng.uniform(0.0, self.scale, (rows, factors))
+        if self.distribution == "uniform":
+            return rng.uniform(0.0, self.scale, (rows, factors))
+        direction = rng.standard_normal((rows, factors))
+        direction /= np.linalg.norm(direction, axis=1, keepdims=True)
+        return self.scale * (np.abs(direction) if self.distribution == "positive_sphere" else direction)
 
 
 @dataclass(frozen=True)
@@ -39,6 +44,23 @@ class FactorModel:
 
     def predict(self, users: NDArray[np.int32], items: NDArray[np.int32]) -> NDArray[np.float32]:
         return np.concatenate([group.predict(users, items) for group in self.groups], axis=1)
+
+
+@dataclass(frozen=True)
+class KnownModel:
+    """r̂_ui = p_u·q_i, or a model's average where it has met no rating of the user or of the item.
+
+    known_users (n_users, E), known_items (n_items, E) bool; averages (E,) rating scale
+    """
+
+    factors: FactorModel
+    known_users: NDArray[np.bool_]
+    known_items: NDArray[np.bool_]
+    averages: NDArray[np.float32]
+
+    def predict(self, users: NDArray[np.int32], items: NDArray[np.int32]) -> NDArray[np.floating]:
+        known = self.known_users[users] & self.known_items[items]
+        return np.where(known, self.factors.predict(users, items), self.averages)
 
 
 def initial_factors(

@@ -10,6 +10,7 @@ from dpmf_cli.datasets import catalog, checksums, located
 from dpmf_cli.datasets.canonical import Canonical, canonicalise
 from dpmf_cli.datasets.entry import Counts, Entry
 from dpmf_cli.datasets.formats import PARSERS, user_csv
+from dpmf_cli.datasets.sampling import SAMPLE_VERSION, sampled
 from dpmf_cli.datasets.spec import AnySpec, CatalogSpec, CsvSpec, SyntheticSpec
 from dpmf_cli.errors import DpmfError
 
@@ -33,7 +34,11 @@ def already(spec: AnySpec, data: Path, cache: Path, base: Path) -> kept.Cached |
 
 def title(spec: AnySpec) -> str:
     if isinstance(spec, CatalogSpec):
-        return catalog.entry(spec.name).title
+        whole = catalog.entry(spec.name).title
+        if spec.sample is None:
+            return whole
+        of = f"{spec.sample.ratings:,} ratings of " if spec.sample.ratings else ""
+        return f"{whole}, random sample of {of}{spec.sample.users:,} users (seed {spec.sample.seed})"
     if isinstance(spec, CsvSpec):
         return spec.name
     users, items, ratings = spec.shape
@@ -56,7 +61,12 @@ def _source(
         path = None if spec.path is None else base / Path(spec.path).expanduser()
         found = located.locate(catalog.entry(spec.name), data, path)
         digest = located.content_digest(found, cache)
-        return {**common, "key": spec.name, "content": digest}, lambda: read_catalog(found, cache)
+        description = {**common, "key": spec.name, "content": digest}
+        if spec.sample is None:
+            return description, lambda: read_catalog(found, cache)
+        sample, whole = spec.sample, spec.model_copy(update={"sample": None})
+        described = {**description, "sample": {**sample.model_dump(), "version": SAMPLE_VERSION}}
+        return described, lambda: sampled(cached(whole, data, cache, base), spec, sample)
     if isinstance(spec, CsvSpec):
         path = csv_path(spec, base)
         if not path.is_file():

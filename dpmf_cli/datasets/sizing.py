@@ -15,13 +15,15 @@ def sizes_of(spec: AnySpec, data: Path, cache: Path, base: Path) -> Sizes:
     """See `dpmf_cli.datasets.sizes`."""
     if isinstance(spec, SyntheticSpec):
         return Sizes(*spec.shape, "expected")
-    if isinstance(spec, CatalogSpec):
-        expected = catalog.entry(spec.name).expected
-        if spec.path is None and located.present(catalog.entry(spec.name), data) is None:
-            return Sizes(expected.users, expected.items, expected.ratings, "expected")
+    if (
+        isinstance(spec, CatalogSpec)
+        and spec.path is None
+        and located.present(catalog.entry(spec.name), data) is None
+    ):
+        return _expected(spec)
     kept = loading.already(spec, data, cache, base)
     if kept is None and isinstance(spec, CatalogSpec):
-        return Sizes(expected.users, expected.items, expected.ratings, "expected")
+        return _expected(spec)
     if kept is None and isinstance(spec, CsvSpec):
         path = loading.csv_path(spec, base)
         if path.stat().st_size > _QUICK_BYTES:
@@ -29,6 +31,17 @@ def sizes_of(spec: AnySpec, data: Path, cache: Path, base: Path) -> Sizes:
         kept = loading.cached(spec, data, cache, base)
     assert kept is not None
     return Sizes(kept.ratings.n_users, kept.ratings.n_items, len(kept.ratings), "counted")
+
+
+def _expected(spec: CatalogSpec) -> Sizes:
+    """What the catalog says; of a sample the part of the ratings that its users should have, and all items."""
+    whole = catalog.entry(spec.name).expected
+    if spec.sample is None:
+        return Sizes(whole.users, whole.items, whole.ratings, "expected")
+    users = spec.sample.users
+    return Sizes(
+        users, whole.items, spec.sample.ratings or round(whole.ratings * users / whole.users), "expected"
+    )
 
 
 def _estimated(path: Path, spec: CsvSpec) -> Sizes:

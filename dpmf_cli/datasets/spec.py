@@ -8,6 +8,7 @@ dataset:
   path: ratings.csv                                 # relative to the config file
   columns: {user: customer, item: sku, rating: stars, timestamp: when}
   scale: {minimum: 1, maximum: 5, step: 1}
+dataset: {kind: catalog, name: netflix, sample: {users: 7128, seed: 1}}
 dataset: {kind: synthetic, like: ml-100k, seed: 1}
 """
 
@@ -54,16 +55,47 @@ Column = Annotated[str, Field(min_length=1)] | Annotated[int, Field(ge=0)]
 Count = Annotated[int, Field(ge=1, le=2**31 - 1)]
 
 
+class SampleSpec(StrictModel):
+    """A data set reduced at random, as Zhang et al. 2018 reduce Netflix: so many users with all their ratings, and of
+    these ratings so many. The same seed makes the same sample."""
+
+    users: Count
+    ratings: Count | None = Field(None, description="of the sampled users; all by default")
+    seed: int = Field(1, ge=0)
+
+    @model_validator(mode="after")
+    def _enough_ratings(self) -> Self:
+        if self.ratings is not None and self.ratings < self.users:
+            raise ValueError(f"{self.ratings} ratings of {self.users} users: that is less than one of each")
+        return self
+
+    @property
+    def key(self) -> str:
+        numbers = [str(self.users), *([f"{self.ratings}r"] if self.ratings else []), f"seed{self.seed}"]
+        return "-".join(["sample", *numbers])
+
+
 class CatalogSpec(StrictModel):
-    """A data set of the catalog, looked for in the data folder, or at `path` (a file, archive or folder)."""
+    """A data set of the catalog, looked for in the data folder, or at `path` (a file, archive or folder); all of it,
+    or a random `sample`."""
 
     kind: Literal["catalog"] = "catalog"
     name: CatalogKey
     path: str | None = None
+    sample: SampleSpec | None = None
+
+    @model_validator(mode="after")
+    def _large_enough(self) -> Self:
+        expected = catalog.entry(self.name).expected
+        for what in ("users", "ratings"):
+            asked, there = getattr(self.sample, what, None) or 0, getattr(expected, what)
+            if asked > there:
+                raise ValueError(f"{self.name} has {there:,} {what}, too few for a sample of {asked:,}")
+        return self
 
     @property
     def key(self) -> str:
-        return self.name
+        return f"{self.name}-{self.sample.key}" if self.sample else self.name
 
     @property
     def has_timestamps(self) -> bool:

@@ -14,6 +14,24 @@ Axis = Literal["epsilon", "theta"]
 
 
 @dataclass(frozen=True)
+class Records:
+    """What personalised privacy cost the training records, (E,) each, over folds and runs; NaN where there is no
+    result.
+
+    threshold   t, the ε of the algorithm that is personalised: the largest
+    kept        which part of the records was sampled: the mean
+    least, median, largest   the ε that can be proved for a record: the least of all, the median of the medians, and
+                the largest of all
+    """
+
+    threshold: NDArray[np.float64]
+    kept: NDArray[np.float64]
+    least: NDArray[np.float64]
+    median: NDArray[np.float64]
+    largest: NDArray[np.float64]
+
+
+@dataclass(frozen=True)
 class Measured:
     """The RMSE of one algorithm over folds, runs and the ε grid.
 
@@ -28,11 +46,16 @@ class Measured:
     mode        "published" or "corrected"; "none" for a baseline
     joint       whether it predicts from the target user's own clean ratings: privacy towards the others only
     swept       the parameter that a sweep varies and its value here, where the curve is a point of a sweep
+    line        the name that all values of a sweep share; `label` where there is no sweep, "" where it is not known
     missing     how many of its tasks have no result yet: where it is not 0, `rmse` or `twin` holds NaN and
                 no figure may be derived from it
     thetas      (E,) the θ of each ε, ascending; None where the grid is of ε and θ is the same
     delta       δ of the (ε, δ) that is spent; 0 for pure ε
     twin        (folds,) RMSE of the same algorithm without noise; None where it was not asked for
+    limits      (X,) the x of the distribution of absolute errors, ascending, rating units; empty without
+    error_cdf   (folds, runs, E, X) the fraction of errors that are at most x; None where it was not asked for
+    twin_cdf    (folds, X) the same without noise
+    records     what it cost the records, where privacy is personalised
     """
 
     algorithm: str
@@ -49,6 +72,11 @@ class Measured:
     thetas: NDArray[np.float64] | None = None
     delta: float = 0.0
     twin: NDArray[np.float64] | None = None
+    line: str = ""
+    limits: tuple[float, ...] = ()
+    error_cdf: NDArray[np.float64] | None = None
+    twin_cdf: NDArray[np.float64] | None = None
+    records: Records | None = None
 
     @property
     def is_baseline(self) -> bool:
@@ -77,6 +105,9 @@ class Measured:
             missing=int(np.isnan(self.twin).sum()),
             thetas=None if self.thetas is None else infinite,
             twin=None,
+            error_cdf=None if self.twin_cdf is None else self.twin_cdf[:, None, None, :],
+            twin_cdf=None,
+            records=None,
         )
 
 

@@ -35,11 +35,11 @@ class RowProblem:
         Σ (r̃ − p·q)² + w·‖p‖² + 2·b·p,   ‖p‖₂ ≤ ball,   r̃ = clamp(r − averages, [−bound, bound])
 
     with w = `regularization` times the row's number of ratings if `per_rating`, else `regularization` itself (every
-    row is then solved, also without ratings). b = `noise`, or 0. Zhou et al. 2008 (ALS-WR); Friedman et al. 2016,
-    equations 12 and 13; Chaudhuri et al. 2011 for b.
+    row is then solved, also without ratings); an array (E,) has one for each model of the grid. b = `noise`, or 0.
+    Zhou et al. 2008 (ALS-WR); Friedman et al. 2016, equations 12 and 13; Chaudhuri et al. 2011 for b.
     """
 
-    regularization: float
+    regularization: float | NDArray[np.float64]
     bound: float
     per_rating: bool = True
     ball: float = math.inf
@@ -57,7 +57,7 @@ def solve_users(
     """Solves every user's problem, items fixed, in place.
 
     starts (n_users + 1,), items and values (n_ratings,) by user; `lanes` are these models within the grid of
-    `problem.noise`.
+    the problem's noise and regularization.
     """
     _solve_side(starts, items, values, factors.users, factors.items, factors, problem, lanes)
 
@@ -88,13 +88,15 @@ def _solve_side(
     if problem.noise is not None:
         unit = problem.noise.unit.astype(np.float32).ravel()
         scale = pad(problem.noise.scale[lanes], factors.width)
+    ridge = problem.regularization
+    of_models = ridge[lanes] if isinstance(ridge, np.ndarray) else np.full(factors.width, ridge)
     _solve(
         starts,
         others,
         values,
         own,
         other,
-        np.float32(problem.regularization),
+        pad(of_models, factors.width),
         problem.per_rating,
         np.float32(problem.bound),
         np.float32(problem.ball),
@@ -125,7 +127,7 @@ def _solve(
     d, w = len(factors_of), len(width_of)
     row, like = (d + 1) * w, zeros(width_of)
     low, high = splat(-bound, like), splat(bound, like)
-    scales = load(scale, 0, like)
+    scales, weights = load(scale, 0, like), load(regularization, 0, like)
     gram, right = np.empty(d * (d + 1) // 2 * w, np.float32), np.empty(d * w, np.float32)
     factor, solution = np.empty_like(gram), np.empty_like(right)
     for r in range(len(starts) - 1):
@@ -151,8 +153,7 @@ def _solve(
             for i in range(d):
                 noise = mul(splat(unit[r * d + i], like), scales)
                 store(right, i * w, sub(load(right, i * w, like), noise))
-        weight = regularization * np.float32(count) if per_rating else regularization
-        ridge = splat(weight, like)
+        ridge = mul(weights, splat(np.float32(count), like)) if per_rating else weights
         factor[:] = gram
         solution[:] = right
         _add_to_diagonal(factor, ridge, factors_of, width_of)

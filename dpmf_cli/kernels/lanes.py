@@ -290,3 +290,16 @@ def any_below(typingctx, a, b):
         return builder.icmp_unsigned("!=", bits, ir.Constant(ir.IntType(a.width), 0))
 
     return types.boolean(a, a), codegen
+
+
+@intrinsic
+def lanes_where(typingctx, bits, like):
+    """1 in lane e where bit e of the uint16 `bits` is set, else 0."""
+
+    def codegen(context, builder, signature, arguments):
+        narrow = builder.trunc(arguments[0], ir.IntType(like.width)) if like.width < 16 else arguments[0]
+        return builder.uitofp(
+            builder.bitcast(narrow, ir.VectorType(ir.IntType(1), like.width)), _vector(like)
+        )
+
+    return like(types.uint16, like), codegen

@@ -7,7 +7,7 @@ would ever be released.
 """
 
 import math
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 import numpy as np
@@ -235,3 +235,22 @@ def unit_k_norm(shape: tuple[int, int], rng: np.random.Generator) -> NDArray[np.
     direction = rng.standard_normal(shape)
     length = rng.standard_gamma(dimension, (rows, 1))
     return np.asarray(direction * (length / np.linalg.norm(direction, axis=1, keepdims=True)))
+
+
+def redrawn_k_norm(
+    step: str,
+    shape: tuple[int, int],
+    *,
+    sensitivity: Sensitivity,
+    calibrated_to: Sensitivity,
+    epsilon: NDArray[np.float64],
+    generator: Callable[[str], np.random.Generator],
+    ledger: Ledger,
+) -> Callable[[str], LaneNoise]:
+    """K-norm noise that a publication charges once and draws anew whenever it is used.
+
+    Zhang et al. 2018, algorithm 2, line 17. The noise of independent draws averages out: `sensitivity` is therefore
+    `no_bound_known`, and nothing is provable. The function returned takes the name of a use; one name, one draw.
+    """
+    scale = _spend(step, "K-norm, redrawn", 2, 1, sensitivity, epsilon, ledger, calibrated_to)
+    return lambda use: LaneNoise(unit_k_norm(shape, generator(f"{step} {use}")), scale)

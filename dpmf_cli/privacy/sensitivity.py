@@ -8,6 +8,9 @@ number, and `norm` says which the mechanism needs. Item-item covariances: `covar
 import math
 from dataclasses import dataclass
 
+import numpy as np
+from numpy.typing import NDArray
+
 from dpmf_cli.privacy.neighbours import Neighbours
 from dpmf_cli.ratings import Scale
 
@@ -186,3 +189,49 @@ def clipped_error_of_users(scale: Scale, neighbours: Neighbours) -> Sensitivity:
     change into, or whether there is such a user, only that user's term moves, within [0, (Δr/2)²].
     """
     return Sensitivity((scale.width / 2) ** 2, math.inf, neighbours, "one user's term is at most (Δr/2)²")
+
+
+def published_objective(scale: Scale, neighbours: Neighbours) -> Sensitivity:
+    """What Zhang et al. 2018 scale the noise of DP-PMF to: Δ = r_max (theorem 4), Δr for changed values (remark 7).
+
+    It bounds nothing that DP-PMF measures. U is fitted on the same ratings and taken for a constant; ‖u‖ ≤ 1 is
+    assumed and not enforced; in the presence of a rating the gradient moves by (r − u·v)u, not by r·u, and the
+    density of V by a Jacobian too (`hessian_unbounded`).
+    """
+    if neighbours is Neighbours.UNBOUNDED:
+        largest = max(abs(scale.minimum), abs(scale.maximum))
+        return Sensitivity(largest, 2, neighbours, "Zhang et al. 2018, theorem 4: r_max")
+    return Sensitivity(scale.width, 2, neighbours, "Zhang et al. 2018, remark 7: Δr")
+
+
+def ridge_objective_unbounded(own_bound: float, other_bound: float, clamp: float) -> Sensitivity:
+    """The noise η of p = argmin over ‖p‖ ≤ R of ½Σ(r̃ − p·q)² + ½w‖p‖² + η·p, the q's and w public. Unbounded.
+
+    How far η must move for the same p when a rating is added, as the sum of the rows' L2 moves; only that rating's
+    row has to. Inside the ball η(p) = Σ(r̃ − p·q)q − wp moves by (r̃ − p·q)q, no longer than q_max(B + R·q_max) since
+    ‖p‖ ≤ R. On its boundary η(p, ν) = Σ(r̃ − p·q)q − (w + ν)p, its multiplier ν ≥ 0, moves likewise at equal (p, ν).
+    The density of p moves by a determinant too: `hessian_unbounded`. Chaudhuri et al. 2011, theorem 9, without its
+    unconstrained p; Kifer, Smith and Thakurta 2012, theorem 2, have constraints by a limit.
+    """
+    value = other_bound * (clamp + own_bound * other_bound)
+    return Sensitivity(value, 2, Neighbours.UNBOUNDED, "Chaudhuri et al. 2011, theorem 9, on a ball")
+
+
+def hessian_unbounded(other_bound: float) -> Sensitivity:
+    """The Hessian A = Σ q·qᵀ + wI of one row's ridge regression, as the eigenvalue that a rating adds. Unbounded.
+
+    The density of p is that of η(p) times |det ∂η/∂p| = det A, and adding a rating makes it det(A + q·qᵀ) =
+    det A·(1 + qᵀA⁻¹q), between det A and det A·(1 + q_max²/w). On the boundary of the ball, with outward normal n and
+    tangent basis T, |det ∂η/∂(p, ν)| = R·det Tᵀ(A + νI)T: the same bound, with Tᵀq in place of q. ν is not released.
+    """
+    return Sensitivity(other_bound**2, 2, Neighbours.UNBOUNDED, "det(A + qqᵀ)/det A ≤ 1 + q_max²/w")
+
+
+def jacobian_epsilon(hessian: Sensitivity, ridge: NDArray[np.float64]) -> NDArray[np.float64]:
+    """The ε that the determinant costs beside the noise: ln(1 + q_max²/w) for w = `ridge`. Chaudhuri et al. 2011."""
+    return np.asarray(np.log1p(hessian.value / ridge))
+
+
+def ridge_for_jacobian(hessian: Sensitivity, epsilon: NDArray[np.float64]) -> NDArray[np.float64]:
+    """The inverse: the least w whose determinant costs no more than ε."""
+    return np.asarray(hessian.value / np.expm1(np.minimum(epsilon, 700.0)))

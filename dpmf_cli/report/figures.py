@@ -34,9 +34,9 @@ FORMATS = ("png", "svg")
 #: Okabe & Ito's palette, safe for colour-blind readers, without the yellow that fades on white.
 COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#56B4E9", "#E69F00", "#000000")
 #: One per kind of neighbours and mode, and on again where the colours run out.
-_DASHES = ("-", "--", ":", "-.")
+DASHES = ("-", "--", ":", "-.")
 TWIN_DASHES = (0, (6, 4))
-_GREY = "#666666"
+GREY = "#666666"
 
 STYLE = {"font.family": "DejaVu Sans", "font.size": 9.0, "svg.hashsalt": "dpmf", "svg.fonttype": "path"}
 #: Without matplotlib's version and the date, which would change the bytes.
@@ -52,13 +52,13 @@ _NOTE_SIZE, _NOTE_CHARACTERS = 7.0, 120
 
 
 @dataclass(frozen=True)
-class _End:
-    """The end of a drawn line, to be labelled there; `x` (ε or θ) and RMSE are data coordinates, NaN if diverged."""
+class End:
+    """The end of a drawn line, to be labelled there; `x` and `y` are data coordinates, `y` NaN if diverged."""
 
     text: str
     colour: str
     x: float
-    rmse: float
+    y: float
 
 
 @contextmanager
@@ -113,25 +113,26 @@ def draw(experiment: Experiment, chosen: Sequence[Measured]) -> Figure:
     scale_axes(axes, complete, [_level(target) for target in targets], experiment.axis)
 
     kinds = list(dict.fromkeys((curve.neighbours, curve.mode) for curve in chosen))
-    ends = [_draw_level(axes, target) for target in targets]
+    names = level_names(experiment)
+    ends = [_draw_level(axes, target, names) for target in targets]
     for index, kind in enumerate(kinds):
         # Colours start anew with each kind: an algorithm run bounded and unbounded keeps its colour.
         for rank, curve in enumerate(curve for curve in chosen if (curve.neighbours, curve.mode) == kind):
             if is_complete(curve):
                 turn, colour = divmod(rank, len(COLOURS))
-                dashes = _DASHES[(index + turn) % len(_DASHES)]
+                dashes = DASHES[(index + turn) % len(DASHES)]
                 ends.append(_draw_curve(axes, experiment, curve, COLOURS[colour], dashes))
     set_title(axes, experiment, chosen)
 
     notes = _notes(experiment, chosen, axes.get_ylim()[1])
     bottom = 0.6 + _NOTE_LINE * len(notes)
     figure.text(
-        0.012, 0.012, "\n".join(notes), fontsize=_NOTE_SIZE, color=_GREY, va="bottom", parse_math=False
+        0.012, 0.012, "\n".join(notes), fontsize=_NOTE_SIZE, color=GREY, va="bottom", parse_math=False
     )
-    width = _WIDTH - _LEFT - _LABEL_OFFSET - _label_width(figure, ends) - 0.1
+    width = _WIDTH - _LEFT - _LABEL_OFFSET - label_width(figure, ends) - 0.1
     height = _HEIGHT - _TOP - bottom
     axes.set_position((_LEFT / _WIDTH, bottom / _HEIGHT, width / _WIDTH, height / _HEIGHT))
-    _label_ends(axes, ends, gap=_LABEL_GAP / height, offset=_LABEL_OFFSET / width)
+    label_ends(axes, ends, gap=_LABEL_GAP / height, offset=_LABEL_OFFSET / width)
     return figure
 
 
@@ -150,18 +151,31 @@ def _level(target: Measured | Reference) -> float:
     return target.rmse if isinstance(target, Reference) else float(target.rmse[:, :, 0].mean())
 
 
-def _draw_level(axes: Axes, target: Measured | Reference) -> _End:
+def level_names(experiment: Experiment) -> dict[str, str]:
+    """What figures call each baseline, by its label: as the papers do, and by its label where it has several."""
+    keys = [baseline.algorithm for baseline in experiment.baselines]
+    return {
+        each.label: each.label
+        if keys.count(each.algorithm) > 1
+        else "clean MF"
+        if each.algorithm == "als"
+        else each.line or each.algorithm.upper()
+        for each in experiment.baselines
+    }
+
+
+def _draw_level(axes: Axes, target: Measured | Reference, names: dict[str, str]) -> End:
     level = _level(target)
     if isinstance(target, Reference):
-        axes.axhline(level, color=_GREY, linewidth=0.7, linestyle=(0, (1, 2)), zorder=1)
+        axes.axhline(level, color=GREY, linewidth=0.7, linestyle=(0, (1, 2)), zorder=1)
         name = target.name
     else:
-        axes.axhline(level, color=_GREY, linewidth=0.7, zorder=1)
-        name = "clean MF" if target.algorithm == "als" else target.algorithm.upper()
-    return _End(f"{name} {level:.3f}", _GREY, axes.get_xlim()[1], level)
+        axes.axhline(level, color=GREY, linewidth=0.7, zorder=1)
+        name = names[target.label]
+    return End(f"{name} {level:.3f}", GREY, axes.get_xlim()[1], level)
 
 
-def _draw_curve(axes: Axes, experiment: Experiment, curve: Measured, colour: str, dashes: str) -> _End:
+def _draw_curve(axes: Axes, experiment: Experiment, curve: Measured, colour: str, dashes: str) -> End:
     points = curve.along(experiment.axis)
     mean = np.where(np.isfinite(curve.mean()), curve.mean(), np.nan)
     axes.fill_between(points, *band(experiment, curve), color=colour, alpha=0.18, linewidth=0)
@@ -176,7 +190,7 @@ def _draw_curve(axes: Axes, experiment: Experiment, curve: Measured, colour: str
             at = ([x], [_level(target)])
             axes.plot(*at, "o", markersize=6, markerfacecolor="white", markeredgecolor=colour, zorder=4)
     above = not mean[-1] <= axes.get_ylim()[1]
-    return _End(f"{curve.label} ↑" if above else curve.label, colour, float(points[-1]), float(mean[-1]))
+    return End(f"{curve.label} ↑" if above else curve.label, colour, float(points[-1]), float(mean[-1]))
 
 
 def _notes(experiment: Experiment, chosen: Sequence[Measured], ceiling: float) -> list[str]:
@@ -206,7 +220,7 @@ def _and(words: Sequence[str]) -> str:
     return " and ".join([", ".join(words[:-1]), words[-1]])
 
 
-def _label_width(figure: Figure, ends: Sequence[_End]) -> float:
+def label_width(figure: Figure, ends: Sequence[End]) -> float:
     """Width of the widest label, in inches."""
     texts = [figure.text(0, 0, end.text, parse_math=False) for end in ends]
     width = max(text.get_window_extent().width for text in texts) / figure.dpi
@@ -215,10 +229,10 @@ def _label_width(figure: Figure, ends: Sequence[_End]) -> float:
     return float(width)
 
 
-def _label_ends(axes: Axes, ends: Sequence[_End], *, gap: float, offset: float) -> None:
+def label_ends(axes: Axes, ends: Sequence[End], *, gap: float, offset: float) -> None:
     """Write the labels in a column right of the axes, tied to their lines; `gap`, `offset` in axes units."""
     to_axes = axes.transData + axes.transAxes.inverted()
-    points = np.array([to_axes.transform((end.x, end.rmse)) for end in ends])
+    points = np.array([to_axes.transform((end.x, end.y)) for end in ends])
     heights = [min(float(y), 1.0) if np.isfinite(y) else 1.0 for y in points[:, 1]]
     for end, x, y, label in zip(ends, points[:, 0], heights, spread(heights, gap, 0.0, 1.0), strict=True):
         axes.plot(

@@ -5,7 +5,10 @@ import io
 from collections.abc import Sequence
 from typing import Any
 
+import numpy as np
+
 from dpmf_cli.evaluation.curves import Measured
+from dpmf_cli.report.curves import exact
 from dpmf_cli.report.layout import Group, TextTable, significant
 
 COLUMNS = (
@@ -77,6 +80,50 @@ def ledger_text(ledgers: dict[str, list[dict[str, Any]]], curves: Sequence[Measu
         groups=tuple(groups),
         notes=tuple(notes),
     )
+
+
+RECORD_COLUMNS = ("label", "epsilon", "threshold", "kept", "least", "median", "largest")
+
+
+def records_csv(curves: Sequence[Measured]) -> str:
+    """One row per personalised curve and ε: what it cost the records; floats by `repr`."""
+    stream = io.StringIO()
+    writer = csv.writer(stream, lineterminator="\n")
+    writer.writerow(RECORD_COLUMNS)
+    for curve in curves:
+        if curve.records:
+            columns = [getattr(curve.records, key) for key in RECORD_COLUMNS[2:]]
+            for row in zip(curve.epsilons, *columns, strict=True):
+                writer.writerow([curve.label, *map(exact, row)])
+    return stream.getvalue()
+
+
+def records_text(curves: Sequence[Measured]) -> TextTable:
+    """Per personalised curve and ε of its grid, which part of the records was sampled and what it cost them."""
+    groups = []
+    for curve in curves:
+        if curve.records:
+            least, median, largest = curve.records.least, curve.records.median, curve.records.largest
+            columns = (curve.epsilons, curve.records.threshold, curve.records.kept, least, median, largest)
+            rows = tuple(
+                (*map(_epsilon, (ceiling, threshold)), _percent(kept), *map(_epsilon, spent))
+                for ceiling, threshold, kept, *spent in zip(*columns, strict=True)
+            )
+            groups.append(Group(f"{curve.label}, per record", rows))
+    return TextTable(
+        header=("ceiling ε", "threshold t", "records kept", "least ε", "median ε", "largest ε"),
+        alignment="rrrrrr",
+        groups=tuple(groups),
+        notes=("ε per record: what can be proved for it; over all folds and runs",) if groups else (),
+    )
+
+
+def _epsilon(value: float) -> str:
+    return "–" if np.isnan(value) else "∞" if np.isinf(value) else significant(float(value))
+
+
+def _percent(part: float) -> str:
+    return "–" if np.isnan(part) else f"{100 * part:.1f} %"
 
 
 def _mu(step: dict[str, Any]) -> str:

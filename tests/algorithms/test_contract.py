@@ -14,7 +14,25 @@ from dpmf_cli.streams import Streams
 from tests.conftest import make_ratings
 
 FACTORS = {key: {"factors": 2} for key in ("als", "isgd", "psgd", "pals", "pals_objective", "pbgd")}
-SMALL: dict[str, dict[str, Any]] = {**FACTORS}
+PMF = {
+    "factors": 2,
+    "learning_rate": 10,
+    "initial_factors": {"distribution": "positive_sphere", "scale": 1},
+}
+SPECIFICATION = {
+    "conservative": 0.2,
+    "epsilon_conservative": 0.5,
+    "epsilon_moderate": 200,
+    "epsilon_liberal": 1e4,
+    "threshold": 200,
+}
+SMALL: dict[str, dict[str, Any]] = {
+    **FACTORS,
+    "pmf": PMF,
+    "dp_pmf": {**PMF, "noisy_epochs": 20},
+    "sampled": {**SPECIFICATION, "base": {"algorithm": "pmf", **PMF}},
+    "personalized": {**SPECIFICATION, "base": {"algorithm": "dp_pmf", **PMF}},
+}
 CLEAN = [(key, entry(algorithm=key, **SMALL.get(key, {}))) for key, entry in BASELINES.items()]
 VARIANTS = [
     (

@@ -1,0 +1,219 @@
+"""Personalised privacy: what sampling proves, by exact enumeration; and what the wrapper does with it."""
+
+from dataclasses import replace
+from itertools import product
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from pydantic import ValidationError
+
+from dpmf_cli.algorithms.personal_sampling import PersonalSampling, sampled_epsilon, sampling_probability
+from dpmf_cli.algorithms.personalized import Personalized, PersonalModel, Sampled
+from dpmf_cli.errors import DpmfError
+from dpmf_cli.privacy.ledger import Ledger
+from dpmf_cli.ratings import Ratings
+from dpmf_cli.streams import Streams
+from tests.conftest import make_ratings
+
+LEVELS = (0.1, 0.35, 0.8, 1.7)
+SMALL = {"factors": 2, "learning_rate": 10, "epochs": 5}
+STREAMS = Streams(1, "d", "personalized", 0, 0)
+
+
+def law_of_the_noisy_count(present: tuple[float, ...], threshold: float) -> np.ndarray:
+    """(41,) the exact law of: sample the records, count, add geometric noise of ε = t. Outputs −20…20."""
+    outputs, decay = np.arange(-20, 21), np.exp(-threshold)
+    law = np.zeros(len(outputs))
+    kept = sampling_probability(np.array(present)[:, None], np.array([threshold]))[:, 0]
+    for chosen in product((0, 1), repeat=len(present)):
+        weight = np.prod([p if c else 1 - p for p, c in zip(kept, chosen, strict=True)])
+        law += weight * (1 - decay) / (1 + decay) * decay ** np.abs(outputs - sum(chosen))
+    return law
+
+
+@pytest.mark.parametrize("threshold", [0.05, 0.2, 0.8, 1.0, 3.0])
+@pytest.mark.parametrize("record", range(len(LEVELS)))
+def test_a_record_loses_exactly_what_it_asks_for_or_the_threshold(record: int, threshold: float) -> None:
+    """With and without one record, over all outputs and in both directions; the larger is attained, the other not."""
+    whole = law_of_the_noisy_count(LEVELS, threshold)
+    without = law_of_the_noisy_count(LEVELS[:record] + LEVELS[record + 1 :], threshold)
+    asked = min(LEVELS[record], threshold)
+    assert np.log(whole / without).max() == pytest.approx(asked, rel=1e-9)
+    assert np.log(without / whole).max() <= asked * (1 + 1e-9)
+    probability = sampling_probability(np.array([[LEVELS[record]]]), np.array([threshold]))
+    assert sampled_epsilon(probability, np.array([threshold]))[0, 0] == pytest.approx(asked, rel=1e-9)
+
+
+def test_more_sampling_than_that_would_break_the_promise() -> None:
+    """The test above has the power to see it: the linear ε/t in place of (e^ε − 1)/(e^t − 1) loses more than asked."""
+    asked, threshold = 0.35, 1.7
+    assert sampled_epsilon(np.array(asked / threshold), np.array(threshold)) > 1.4 * asked
+
+
+@given(st.floats(1e-4, 1e5), st.floats(1e-4, 1e5))
+def test_probabilities_and_their_epsilons_are_finite_for_all_levels(asked: float, threshold: float) -> None:
+    probability = sampling_probability(np.array([[asked]]), np.array([threshold]))
+    assert 0 <= probability[0, 0] <= 1
+    if probability[0, 0] > 1e-280:
+        spent = sampled_epsilon(probability, np.array([threshold]))[0, 0]
+        assert spent == pytest.approx(min(asked, threshold), rel=1e-6, abs=1e-9)
+
+
+def specification(**given: Any) -> PersonalSampling:
+    return PersonalSampling(**given)
+
+
+def test_fractions_are_the_papers() -> None:
+    ratings = make_ratings(n_users=300, n_items=200)
+    asked = specification().records(ratings, STREAMS)
+    assert np.mean(asked < 0.2) == pytest.approx(0.54, abs=0.02)
+    assert np.mean(asked == 1.0) == pytest.approx(0.09, abs=0.01)
+    assert asked.min() >= 0.1
+    assert np.mean(asked) == pytest.approx(specification().thresholds(asked, np.array([np.inf]))[0], abs=0.01)
+
+
+@pytest.mark.parametrize("ceiling", [0.05, 0.15, 0.2, 0.6, 1.0, 5.0])
+def test_the_mean_under_a_ceiling_is_that_of_the_capped_levels(ceiling: float) -> None:
+    asked = specification().records(make_ratings(n_users=300, n_items=200), STREAMS)
+    mean = specification().thresholds(asked, np.array([ceiling]))[0]
+    assert mean == pytest.approx(np.minimum(asked, ceiling).mean(), abs=0.01)
+    assert specification(threshold="max").thresholds(asked, np.array([ceiling]))[0] == min(1.0, ceiling)
+    assert specification(threshold=0.7).thresholds(asked, np.array([ceiling]))[0] == min(0.7, ceiling)
+
+
+@pytest.mark.parametrize("per", ["user", "item"])
+def test_levels_can_be_those_of_users_or_items(per: Any) -> None:
+    ratings = make_ratings()
+    asked = specification(per=per).records(ratings, STREAMS)
+    owners = ratings.users if per == "user" else ratings.items
+    for owner in range(5):
+        assert len(set(asked[owners == owner])) == 1
+    assert len(set(asked)) > 10
+
+
+def with_column(ratings: Ratings) -> Ratings:
+    levels = np.random.default_rng(0).uniform(0.2, 2.0, len(ratings))
+    return replace(ratings, columns={"epsilon": levels})
+
+
+def personalised(**given: Any) -> Personalized:
+    base = {"algorithm": "dp_pmf", **SMALL, **given.pop("base", {})}
+    return Personalized.model_validate({"algorithm": "personalized", "base": base, **given})
+
+
+def fitted(algorithm: Personalized, train: Ratings, epsilons: list[float]) -> tuple[PersonalModel, Ledger]:
+    ledger = Ledger(epsilons, algorithm.mode)
+    return algorithm.fit(train, streams=STREAMS, ledger=ledger), ledger
+
+
+@pytest.mark.parametrize("mode", ["published", "corrected"])
+def test_the_ledger_has_the_threshold_and_the_records_have_their_own(mode: str) -> None:
+    model, ledger = fitted(personalised(mode=mode), make_ratings(), [0.05, 0.3, 1.0])
+    assert ledger.claimed == pytest.approx(model.thresholds)
+    assert model.thresholds[0] == pytest.approx(0.05)
+    assert model.kept[0] == 1 > model.kept[1] > model.kept[2]
+    if mode == "published":
+        assert np.isinf(ledger.provable).all()
+        assert np.isinf(model.records.least).all()
+        return
+    assert ledger.provable == pytest.approx(model.thresholds)
+    assert model.records.least[0] == pytest.approx(0.05)
+    assert model.records.least[2] == pytest.approx(0.1, abs=0.01)
+    assert model.records.median[2] == pytest.approx(np.median([0.1, 0.2]) + 0.04, abs=0.03)
+    assert model.records.largest == pytest.approx(model.thresholds)
+
+
+def test_a_ceiling_at_the_strictest_level_is_the_base_itself() -> None:
+    ratings = make_ratings()
+    algorithm = personalised()
+    model, _ = fitted(algorithm, ratings, [0.1])
+    base = algorithm.base.fit(ratings, streams=STREAMS, ledger=Ledger([0.1]))
+    assert np.array_equal(
+        model.predict(ratings.users, ratings.items), base.predict(ratings.users, ratings.items)
+    )
+
+
+@pytest.mark.parametrize("base", ["dp_pmf", "isgd", "pals", "pbgd", "pge"])
+def test_any_unbounded_algorithm_can_be_personalised_and_proved(base: str) -> None:
+    """Its columns are fits of the base on each sample, with t; what is provable does not exceed t."""
+    own = {"algorithm": base} if base == "pge" else {"algorithm": base, "factors": 2}
+    budget = {"global_averages": 0.1, "item_averages": 0.4, "user_averages": 0.5}
+    algorithm = Personalized.model_validate(
+        {
+            "algorithm": "personalized",
+            "mode": "corrected",
+            "base": {**own, **({"budget": budget} if base == "pge" else {})},
+        }
+    )
+    ratings = make_ratings()
+    model, ledger = fitted(algorithm, ratings, [0.5, 1.0])
+    assert model.predict(ratings.users, ratings.items).shape == (len(ratings), 2)
+    assert ledger.provable == pytest.approx(model.thresholds)
+    assert {entry.mechanism.endswith("on a sample") for entry in ledger.entries} == {True}
+    asked = algorithm.records(ratings, STREAMS)[:, None]
+    drawn = STREAMS.generator("sampling").random(len(ratings))[:, None]
+    kept = drawn < sampling_probability(asked, model.thresholds)
+    assert model.kept == pytest.approx(kept.mean(axis=0))
+    alone = Ledger(model.thresholds[1:], algorithm.mode)
+    alone_model = algorithm.base.fit(ratings.select(kept[:, 1]), streams=STREAMS, ledger=alone)
+    expected = alone_model.predict(ratings.users, ratings.items)[:, 0]
+    assert np.array_equal(model.predict(ratings.users, ratings.items)[:, 1], expected)
+
+
+def test_the_clean_twin_has_the_same_sample() -> None:
+    """A base without noise to speak of, on the sample of an ε of 1, predicts what the clean twin predicts."""
+    ratings = make_ratings()
+    quiet = {"epsilon_liberal": 1e9, "epsilon_moderate": 1e8, "epsilon_conservative": 1e7, "threshold": 1e8}
+    private = personalised(**quiet, base={"noisy_epochs": 1, "learning_rate": 1e-3})
+    model, _ = fitted(private, ratings, [1e9])
+    clean = Sampled.model_validate(
+        {"algorithm": "sampled", "base": {"algorithm": "pmf", **SMALL, "learning_rate": 1e-3}, **quiet}
+    ).fit(ratings, streams=replace(STREAMS, algorithm="sampled"), ledger=Ledger([np.inf]))
+    assert 0.3 < model.kept[0] < 0.6
+    assert np.allclose(
+        model.predict(ratings.users, ratings.items), clean.predict(ratings.users, ratings.items), atol=1e-4
+    )
+
+
+def test_a_column_of_the_users_own_is_each_ratings_epsilon() -> None:
+    ratings = with_column(make_ratings())
+    model, _ = fitted(personalised(specification="column", threshold=1.0, mode="corrected"), ratings, [10.0])
+    asked = np.minimum(np.asarray(ratings.columns["epsilon"], float), 1.0)
+    assert model.records.least[0] == pytest.approx(asked.min())
+    assert model.records.median[0] == pytest.approx(np.median(asked), abs=0.01)
+    half = ratings.select(np.arange(len(ratings)) % 2 == 0)
+    assert fitted(personalised(specification="column", threshold=1.0), half, [10.0])[0].thresholds == [1.0]
+
+
+def test_a_threshold_that_depends_on_the_ratings_proves_nothing() -> None:
+    ratings = with_column(make_ratings())
+    base = {"algorithm": "isgd", "factors": 2}
+    algorithm = Personalized.model_validate(
+        {"algorithm": "personalized", "specification": "column", "base": base}
+    )
+    _, ledger = fitted(algorithm, ratings, [10.0])
+    assert np.isinf(ledger.provable).all()
+    with pytest.raises(ValidationError, match="give a number"):
+        Personalized.model_validate(
+            {"algorithm": "personalized", "specification": "column", "mode": "corrected", "base": base}
+        )
+
+
+def test_what_cannot_be_is_refused() -> None:
+    with pytest.raises(DpmfError, match=r"columns\.epsilon"):
+        fitted(personalised(specification="column", threshold=1.0), make_ratings(), [1.0])
+    with pytest.raises(ValidationError, match="exceed 1"):
+        specification(conservative=0.7, moderate=0.4)
+    with pytest.raises(ValidationError, match="ascend"):
+        specification(epsilon_moderate=0.05)
+    with pytest.raises(ValidationError, match="positive"):
+        specification(threshold=0.0)
+    with pytest.raises(ValidationError, match="does not support neighbours bounded"):
+        personalised(neighbours="bounded")
+    with pytest.raises(ValidationError, match="must hide the same"):
+        personalised(base={"mode": "corrected"})
+    with pytest.raises(ValidationError, match="not on its `base`"):
+        personalised(base={"clip_predictions": True})

@@ -1,0 +1,142 @@
+"""DP-PMF against its listing, and its corrected mode against dense solutions, written out in NumPy, noise included."""
+
+import numpy as np
+import pytest
+from scipy.optimize import brentq
+
+from dpmf_cli.algorithms.factorization import InitialFactors, initial_factors
+from dpmf_cli.algorithms.private_pmf import PrivatePMF
+from dpmf_cli.privacy.ledger import Ledger
+from dpmf_cli.privacy.mechanisms import unit_k_norm, unit_laplace
+from dpmf_cli.privacy.neighbours import Mode
+from dpmf_cli.streams import Streams
+from tests.conftest import make_ratings
+
+RATINGS = make_ratings(9, n_users=12, n_items=9)
+N, D, GAMMA, RIDGE = len(RATINGS), 3, 2.0, 0.1
+STREAMS = Streams(4, "d", "dp_pmf", 0, 0)
+PAIRS = np.divmod(np.arange(12 * 9, dtype=np.int32), 9)
+
+
+def predicted(algorithm: PrivatePMF, epsilon: float) -> np.ndarray:
+    """(108,) what is predicted for all pairs."""
+    model = algorithm.fit(RATINGS, streams=STREAMS, ledger=Ledger([epsilon], algorithm.mode))
+    return np.asarray(model.predict(*PAIRS))[:, 0]
+
+
+def of(**parameters: object) -> PrivatePMF:
+    return PrivatePMF.model_validate(
+        {
+            "algorithm": "dp_pmf",
+            "neighbours": "unbounded",
+            "factors": D,
+            "regularization": RIDGE,
+            **parameters,
+        }
+    )
+
+
+def gradients(part: np.ndarray, u: np.ndarray, v: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Equations 4 and 5 with their signs turned, over a batch of ratings."""
+    to_u, to_v = -RIDGE * u, -RIDGE * v
+    for i, j, r in zip(RATINGS.users[part], RATINGS.items[part], RATINGS.values[part], strict=True):
+        error = r - u[i] @ v[j]
+        to_u[i] += error * v[j]
+        to_v[j] += error * u[i]
+    return to_u, to_v
+
+
+@pytest.mark.parametrize(("neighbours", "delta"), [("unbounded", 5.0), ("bounded", 4.0)])
+def test_published_is_algorithm_2_by_batches(neighbours: str, delta: float) -> None:
+    epsilon = 40.0
+    u, v = initial_factors(RATINGS, InitialFactors(distribution="sphere", scale=1.0), D, STREAMS)
+    assert np.linalg.norm(u, axis=1) == pytest.approx(1)
+    order = STREAMS.generator("batches").permutation(N)
+    middle = int(np.round(np.linspace(0, N, 17))[8])
+    batches = [(7, order[:middle]), (15, order[middle:])]
+    for _ in range(6):
+        for _, part in batches:
+            to_u, to_v = gradients(part, u, v)
+            u, v = u + GAMMA / len(part) * to_u, v + GAMMA / len(part) * to_v
+    for epoch in range(4):
+        for place, part in batches:
+            noise = unit_k_norm((9, D), STREAMS.generator(f"objective {epoch} {place}")) * delta / epsilon
+            v = v + GAMMA / len(part) * (gradients(part, u, v)[1] - noise)
+    algorithm = of(
+        neighbours=neighbours, learning_rate=GAMMA, batches=2, epochs=6, noisy_epochs=4, jacobian_share=0.3
+    )
+    users, items = PAIRS
+    assert predicted(algorithm, epsilon) == pytest.approx(np.sum(u[users] * v[items], axis=1), abs=3e-5)
+
+
+def row(gram: np.ndarray, right: np.ndarray, limit: float) -> np.ndarray:
+    """argmin within ‖p‖ ≤ limit of ½pᵀAp − right·p."""
+
+    def solution(extra: float) -> np.ndarray:
+        return np.asarray(np.linalg.solve(gram + extra * np.eye(D), right))
+
+    if np.linalg.norm(solution(0)) <= limit:
+        return solution(0)
+    return solution(float(brentq(lambda x: np.linalg.norm(solution(x)) - limit, 0, 1e6, xtol=1e-12)))
+
+
+@pytest.mark.parametrize("epsilon", [2.0, 60.0])
+@pytest.mark.parametrize("neighbours", ["unbounded", "bounded"])
+@pytest.mark.parametrize("passes", [1, 2])
+def test_corrected_is_its_docstring(passes: int, neighbours: str, epsilon: float) -> None:
+    share, jacobian, clamp, radius = 0.05, 0.3, 1.8, 1.2
+    algorithm = of(
+        neighbours=neighbours,
+        mode="corrected",
+        passes=passes,
+        jacobian_share=jacobian,
+        residual_clamp=clamp,
+        item_norm=radius,
+    )
+    unbounded = neighbours == "unbounded"
+    part = share * epsilon / (2 if unbounded else 1)
+    total = (RATINGS.values.astype(float) - 3).sum()
+    total += unit_laplace((), STREAMS.generator("global sum")) * (2 if unbounded else 4) / part
+    count = N + (unit_laplace((), STREAMS.generator("global count")) / part if unbounded else 0)
+    average = 3 + total / count
+    each = (1 - share) * epsilon / (2 * passes - 1)
+    draws = {side: STREAMS.generator(f"objective, {side} factors") for side in ("user", "item")}
+    targets, rated = np.zeros((12, 9)), np.zeros((12, 9), bool)
+    rated[RATINGS.users, RATINGS.items] = True
+    targets[RATINGS.users, RATINGS.items] = np.clip(RATINGS.values - average, -clamp, clamp)
+
+    def solved(side: str, values: np.ndarray, known: np.ndarray, other: np.ndarray) -> np.ndarray:
+        limit, bound = (radius, 1.0) if side == "item" else (1.0, radius)
+        ridge = max(1.0, bound**2 / np.expm1(jacobian * each))
+        if unbounded:
+            scale = bound * (clamp + limit * bound) / (each - np.log1p(bound**2 / ridge))
+        else:
+            scale = bound * min(2 * clamp, 4) / each
+        noise = unit_k_norm((len(values), D), draws[side]) * scale
+        return np.array(
+            [
+                row(other[k].T @ other[k] + ridge * np.eye(D), other[k].T @ x[k] - n, limit)
+                for x, k, n in zip(values, known, noise, strict=True)
+            ]
+        )
+
+    u = algorithm.public_rows(12, D, STREAMS.generator("public user factors"))
+    assert np.linalg.norm(u, axis=1) == pytest.approx(1)
+    v = solved("item", targets.T, rated.T, u)
+    if passes == 2:
+        u = solved("user", targets, rated, v)
+        v = solved("item", targets.T, rated.T, u)
+    users, items = PAIRS
+    assert predicted(algorithm, epsilon) == pytest.approx(
+        average + np.sum(u[users] * v[items], axis=1), abs=1e-4
+    )
+
+
+def test_a_corrected_rating_costs_its_epsilon_whole() -> None:
+    """At a large ε the least ridge costs less than its share, and the noise gets the rest."""
+    ledger = Ledger([0.1, 1.0, 300.0], Mode.CORRECTED)
+    of(mode="corrected").fit(RATINGS, streams=STREAMS, ledger=ledger)
+    assert ledger.claimed == pytest.approx([0.1, 1.0, 300.0])
+    assert ledger.provable == pytest.approx([0.1, 1.0, 300.0])
+    determinants = next(entry for entry in ledger.entries if entry.step.startswith("determinants"))
+    assert determinants.provable == pytest.approx([0.1 * 0.095, 0.1 * 0.95, np.log(2)])

@@ -1,0 +1,103 @@
+"""Mini-batch descent over lanes against NumPy, and lanes on samples of their own against fits of each alone."""
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from dpmf_cli.algorithms.probabilistic import ProbabilisticMF, make_schedule
+from dpmf_cli.algorithms.registry import BASELINES
+from dpmf_cli.kernels.factors import factor_lanes
+from dpmf_cli.kernels.gradients import Descent, SampledVisits
+from dpmf_cli.privacy.ledger import Ledger
+from dpmf_cli.streams import Streams
+from tests.conftest import make_ratings
+
+RATINGS = make_ratings(3, n_users=12, n_items=9)
+N, RIDGE, RATE = len(RATINGS), 0.1, 0.02
+STREAMS = Streams(0, "d", "pmf", 0, 0)
+
+
+def samples(lanes: int, seed: int = 0) -> np.ndarray:
+    kept = np.random.default_rng(seed).random((N, lanes)) < np.linspace(0.3, 1.0, lanes)
+    kept[:, -1] = True
+    return kept
+
+
+@pytest.mark.parametrize("momentum", [0.0, 0.8])
+@pytest.mark.parametrize("factors", [1, 4])
+def test_every_lane_descends_its_own_batches(factors: int, momentum: float) -> None:
+    """Three lanes, two of which step after each half of their own ratings, one after all of them."""
+    rng = np.random.default_rng(factors)
+    start_u, start_v = rng.normal(0, 0.5, (12, factors)), rng.normal(0, 0.5, (9, factors))
+    kept = samples(3)
+    lanes = factor_lanes(start_u, start_v, np.zeros((12, 3)), np.zeros((9, 3)))
+    bits = (kept * [1, 2, 4]).sum(axis=1).astype(np.uint16)
+    visits = SampledVisits(RATINGS.users, RATINGS.items, RATINGS.values, bits)
+    descent = Descent(lanes, momentum)
+    half, width = N // 2, lanes.width
+    rates = np.zeros((2, width), np.float32)
+    rates[:, :2], rates[1, 2] = RATE, RATE / 2
+    unit, scale = rng.normal(size=(9, factors)), np.linspace(0, 2, width).astype(np.float32)
+    for _ in range(3):
+        for at, (first, last) in enumerate(((0, half), (half, N))):
+            descent.add_gradients(visits, first, last, users=True)
+            descent.step_users(rates[at], RIDGE)
+            descent.step_items(rates[at], RIDGE, unit, scale)
+    found_u = lanes.users.reshape(12, factors + 1, width)
+    found_v = lanes.items.reshape(9, factors + 1, width)
+    for lane in range(3):
+        u, v = start_u.copy(), start_v.copy()
+        speed_u, speed_v = np.zeros_like(u), np.zeros_like(v)
+        halves = [np.arange(N) < half, np.arange(N) >= half] if lane < 2 else [np.ones(N, bool)]
+        rate = RATE if lane < 2 else RATE / 2
+        for _ in range(3):
+            for part in halves:
+                to_u, to_v = -RIDGE * u, -RIDGE * v - unit * scale[lane]
+                for x in np.flatnonzero(part & kept[:, lane]):
+                    i, j = RATINGS.users[x], RATINGS.items[x]
+                    error = RATINGS.values[x] - u[i] @ v[j]
+                    to_u[i] += error * v[j]
+                    to_v[j] += error * u[i]
+                speed_u, speed_v = momentum * speed_u + rate * to_u, momentum * speed_v + rate * to_v
+                u, v = u + speed_u, v + speed_v
+        assert found_u[:, :-1, lane] == pytest.approx(u, abs=2e-5)
+        assert found_v[:, :-1, lane] == pytest.approx(v, abs=2e-5)
+
+
+def test_a_lane_is_the_fit_of_its_sample_alone_to_the_bit() -> None:
+    """Nineteen samples of sizes that have different numbers of batches, in two groups."""
+    pmf = BASELINES["pmf"](algorithm="pmf", factors=3, batch_size=N // 5, learning_rate=1, epochs=8)
+    assert isinstance(pmf, ProbabilisticMF)
+    kept, users, items = samples(19), RATINGS.users, RATINGS.items
+    together = pmf.fit_samples(RATINGS, kept, streams=STREAMS, ledger=Ledger([np.inf])).predict(users, items)
+    assert len({round(n / (N // 5)) for n in kept.sum(axis=0)}) > 3
+    for lane in (0, 7, 15, 16, 18):
+        alone = pmf.fit_samples(RATINGS, kept[:, [lane]], streams=STREAMS, ledger=Ledger([np.inf]))
+        assert np.array_equal(alone.predict(users, items)[:, 0], together[:, lane])
+
+
+@settings(max_examples=50, deadline=None)
+@given(st.integers(1, 40), st.integers(1, 200), st.integers(0, 1000))
+def test_a_schedule_visits_every_rating_once_and_divides_by_what_it_summed(
+    lanes: int, size: int, seed: int
+) -> None:
+    lanes = min(lanes, 16)
+    kept = np.random.default_rng(seed).random((N, lanes)) < 0.6
+    order = np.random.default_rng(seed + 1).permutation(N)
+    schedule = make_schedule(RATINGS, kept, 16, lambda n: max(1, round(n / size)), 1e-3, order)
+    visits = schedule.visits
+    cells = set(zip(visits.users.tolist(), visits.items.tolist(), strict=True))
+    assert len(cells) == N == len(visits.values)
+    assert [s.first for s in schedule.stretches] == [0] + [s.last for s in schedule.stretches[:-1]]
+    assert schedule.stretches[-1].last == N
+    for lane in range(lanes):
+        gathered = 0
+        for stretch in schedule.stretches:
+            gathered += ((visits.bits[stretch.first : stretch.last] >> lane) & 1).sum()
+            if stretch.rates[lane]:
+                assert stretch.rates[lane] == pytest.approx(1e-3 / max(gathered, 0.01))
+                gathered = 0
+        assert gathered == 0
+        steps = sum(stretch.rates[lane] > 0 for stretch in schedule.stretches)
+        assert steps == min(N, 8 * max(1, round(N / size)), max(1, round(kept[:, lane].sum() / size)))

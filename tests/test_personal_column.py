@@ -1,0 +1,98 @@
+"""A privacy column in a user's own CSV, from the config to the ledger."""
+
+import csv
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+
+from dpmf_cli.config import load_config
+from dpmf_cli.experiment import run
+from tests.conftest import make_ratings
+
+CONFIG = """\
+dataset:
+  kind: csv
+  name: shop
+  path: ratings.csv
+  columns: {user: customer, item: sku, rating: stars, epsilon: privacy}
+  scale: {minimum: 1, maximum: 5, step: 1}
+folds: 4
+held_out: 2
+runs: 1
+neighbours: unbounded
+mode: corrected
+epsilons: [0.5, 4]
+baselines: [ga, {algorithm: sampled, base: {algorithm: pmf, factors: 2}, specification: column, threshold: 2}]
+algorithms:
+  - {algorithm: dp_pmf, factors: 2}
+  - {algorithm: personalized, base: {algorithm: dp_pmf, factors: 2}, specification: column, threshold: 2}
+"""
+
+
+def rows_of(path: Path) -> list[dict[str, str]]:
+    with path.open(newline="") as stream:
+        return list(csv.DictReader(stream))
+
+
+def write_shop(folder: Path) -> NDArray[np.float64]:
+    """Ratings, each with an ε of its own, and a config; those ε."""
+    ratings = make_ratings()
+    levels = np.random.default_rng(1).uniform(0.1, 4, len(ratings)).round(3)
+    columns = zip(ratings.users, ratings.items, ratings.values, levels, strict=True)
+    lines = "".join(f"u{user},i{item},{stars:g},{level}\n" for user, item, stars, level in columns)
+    (folder / "ratings.csv").write_text("customer,sku,stars,privacy\n" + lines)
+    (folder / "shop.yaml").write_text(CONFIG)
+    return levels
+
+
+def test_a_users_own_column_works_end_to_end(tmp_path: Path) -> None:
+    write_shop(tmp_path)
+    finished = run(
+        load_config(tmp_path / "shop.yaml"),
+        base=tmp_path,
+        results=tmp_path / "results",
+        data=tmp_path,
+        cache=tmp_path / "cache",
+        jobs=1,
+    )
+    assert not finished.failures
+    assert finished.missing == 0
+    uniform, personal = finished.collected.experiment.curves
+    assert personal.label == "DP-PMF, personalised"
+    assert np.isfinite(personal.rmse).all()
+    assert personal.provable == pytest.approx([0.5, 2.0])
+    assert uniform.provable == pytest.approx([0.5, 4.0])
+    steps = {row["step"]: row for row in rows_of(finished.folder / "ledger.csv") if row["epsilon"] == "4.0"}
+    assert {"objective, item factors", "determinants, item factors"} <= steps.keys()
+
+
+def test_what_it_cost_the_records_is_told(tmp_path: Path) -> None:
+    """Of a column, the cost of each record is known: min(ε_ui, ceiling, t)."""
+    levels = write_shop(tmp_path)
+    environment = {**os.environ, "DPMF_CACHE": str(tmp_path / "cache")}
+    command = [sys.executable, "-m", "dpmf_cli", "run", "shop.yaml", "-j", "1"]
+    done = subprocess.run(
+        command, cwd=tmp_path, env=environment, capture_output=True, text=True, timeout=300, check=True
+    )
+    low, high = rows_of(tmp_path / "results" / "shop" / "records.csv")
+    assert {row["label"] for row in (low, high)} == {"DP-PMF, personalised"}
+    assert [float(row["epsilon"]) for row in (low, high)] == [0.5, 4.0]
+    assert [float(row["threshold"]) for row in (low, high)] == [0.5, 2.0]
+    for row, bound in ((low, 0.5), (high, 2.0)):
+        assert float(row["least"]) == pytest.approx(levels.min())
+        assert float(row["largest"]) == pytest.approx(bound)
+        below = np.minimum(levels, bound)
+        assert float(row["median"]) == pytest.approx(np.median(below), abs=0.1)
+        expected = np.minimum(np.expm1(below) / np.expm1(bound), 1).mean()
+        assert float(row["kept"]) == pytest.approx(expected, abs=0.03)
+    table = done.stdout[done.stdout.index("DP-PMF, personalised, per record") :]
+    assert "threshold t  records kept" in table
+    share = f"{100 * float(high['kept']):.1f} %"
+    (printed,) = [line.split() for line in table.splitlines() if share in line]
+    assert printed[:3] == ["4.00", "2.00", share.split()[0]]
+    assert printed[-1] == "2.00"
