@@ -1,6 +1,7 @@
 """What is gathered from the store, and what a task measures."""
 
 import json
+import math
 from dataclasses import replace
 from pathlib import Path
 
@@ -10,8 +11,9 @@ import pytest
 from dpmf_cli.collect import collect
 from dpmf_cli.config import ExperimentConfig
 from dpmf_cli.plan import TWIN_GRID, make_plan, sum_of_squares, tasks_of
+from dpmf_cli.report.ledgers import records_csv, records_text
 from dpmf_cli.store import Store
-from dpmf_cli.tasks import TaskResult, execute
+from dpmf_cli.tasks import RecordCosts, TaskResult, execute
 from tests.conftest import make_ratings
 
 CONFIG = ExperimentConfig(
@@ -147,3 +149,34 @@ def test_clipping_is_what_the_entry_asks_for() -> None:
 
 def test_the_resolved_config_of_a_manifest_is_read_back() -> None:
     assert ExperimentConfig.model_validate(json.loads(json.dumps(CONFIG.resolved()))) == CONFIG
+
+
+def test_what_records_spent_is_the_worst_of_all_fits_and_what_was_kept_the_mean(tmp_path: Path) -> None:
+    store, entry = Store(tmp_path), CONFIG.algorithms[0]
+    for task in tasks_of(CONFIG, entry, "ml-100k", "c"):
+        if (task.fold, task.run) != (1, 1):
+            n = task.fold + 2 * task.run  # 0, 1 and 2
+            columns = [(n + shift, n + shift + 10.0) for shift in (5.0, 0.0, 1.0, 2.0, 3.0)]
+            store.write(
+                task, TaskResult((1.0, 2.0), (1, 1), (1, 2), (1, 2), (), records=RecordCosts(*columns))
+            )
+    first, second = gather(store).experiment.curves
+    assert first.records is not None
+    assert second.records is None
+    assert first.records.threshold.tolist() == [7, 17]
+    assert first.records.kept.tolist() == [1, 11]
+    assert first.records.least.tolist() == [1, 11]
+    assert first.records.median.tolist() == [3, 13]
+    assert first.records.largest.tolist() == [5, 15]
+
+
+def test_records_of_results_that_are_not_there_are_left_open(tmp_path: Path) -> None:
+    store, entry = Store(tmp_path), CONFIG.algorithms[0]
+    for task in tasks_of(CONFIG, entry, "ml-100k", "c"):
+        costs = RecordCosts((2.0,), (0.5,), (0.1,), (0.2,), (math.inf,))
+        store.write(replace(task, epsilons=(2.0,)), TaskResult((2.0,), (1,), (2,), (2,), (), records=costs))
+    curves = gather(store).experiment.curves
+    assert records_csv(curves).splitlines()[1:] == ["PGE,1.0,,,,,", "PGE,2.0,2.0,0.5,0.1,0.2,inf"]
+    ((absent, found),) = (group.rows for group in records_text(curves).groups)
+    assert absent == ("1.00", "–", "–", "–", "–", "–")
+    assert found == ("2.00", "2.00", "50.0 %", "0.100", "0.200", "∞")

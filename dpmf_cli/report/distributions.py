@@ -4,6 +4,7 @@ as their figure 5."""
 import csv
 import io
 from collections.abc import Iterator
+from typing import Any
 
 import numpy as np
 from matplotlib.axes import Axes
@@ -29,6 +30,8 @@ from dpmf_cli.report.sweeps import Band, SweptLine, panels_bytes, swept_lines
 _MOST_EPSILONS = 3
 """Of larger grids, a figure over x has the largest ε alone."""
 _MOST_PANELS = 4
+_BASELINES = (*DASHES, (0, (5, 1, 1, 1, 1, 1)), (0, (1, 4)), (0, (9, 3)))
+"""Dashes that tell the grey lines of baselines apart."""
 
 
 def has_distribution(experiment: Experiment) -> bool:
@@ -94,16 +97,17 @@ def distribution_bytes(experiment: Experiment, form: str) -> bytes:
         taken = legend.get_window_extent().width / figure.dpi / 7.6
         axes.set_position((0.09, 0.15, max(0.89 - taken, 0.3), 0.75))
         set_title(axes, experiment, [each for each in experiment.curves if each.swept is None])
-        note = "The legend has the order of the lines from above, where they differ most."
+        note = "The legend has the order of the lines from above, on the average over x."
         figure.text(0.012, 0.012, note, fontsize=7, color=GREY)
         figure.savefig(buffer, format=form, dpi=150, metadata=METADATA[form])
     return buffer.getvalue()
 
 
 def _draw(axes: Axes, experiment: Experiment) -> None:
-    """A line for each curve and ε, in the order of their heights at the x where they differ most."""
+    """A line for each curve and ε, in the order of their mean heights."""
     curves = [each for each in experiment.curves if each.swept is None and is_drawable(each)]
-    called, drawn = level_names(experiment), []
+    called = level_names(experiment)
+    drawn: list[tuple[str, NDArray[np.float64], str, Any, float]] = []
     for rank, curve in enumerate(curves):
         mean, _ = _moments(curve)
         grid = curve.along(experiment.axis)
@@ -118,13 +122,12 @@ def _draw(axes: Axes, experiment: Experiment) -> None:
     levels = [each for each in experiment.baselines if each.swept is None and is_drawable(each)]
     for rank, baseline in enumerate(levels):
         mean, _ = _moments(baseline)
-        drawn.append((called[baseline.label], mean[0], GREY, DASHES[rank % len(DASHES)], 1.0))
+        drawn.append((called[baseline.label], mean[0], GREY, _BASELINES[rank % len(_BASELINES)], 1.0))
     heights = np.array([mean for _, mean, *_ in drawn])
-    differ = int(np.ptp(heights, axis=0).argmax())
     limits = np.array(experiment.curves[0].limits)
-    for rank in np.argsort(-heights[:, differ], kind="stable"):
+    for rank in np.argsort(-heights.mean(axis=1), kind="stable"):
         name, mean, colour, dashes, width = drawn[rank]
-        axes.plot(limits, mean, dashes, color=colour, linewidth=width, label=name,
+        axes.plot(limits, mean, linestyle=dashes, color=colour, linewidth=width, label=name,
                   marker="o", markersize=3 if len(limits) < 8 else 0)  # fmt: skip
     axes.set_xlabel("x, rating units")
     axes.set_ylabel("part of the errors that are at most x")
