@@ -23,6 +23,6 @@ def meaning_of(curves: Sequence[Measured], axis: Axis) -> list[str]:
             notes.append(f"ε at θ = {significant(largest)}: {claimed}.")
     joint = [curve.label for curve in curves if curve.joint]
     if joint:
-        whose = "All curves" if len(joint) == len(curves) else "; ".join(joint)
+        whose = "all curves" if len(joint) == len(curves) else "; ".join(joint)
         notes.append(f"Joint DP, predicting from the user's own clean ratings: {whose}.")
     return notes
