@@ -53,7 +53,7 @@ def small(name: str, **changes: object) -> ExperimentConfig:
 def test_figure_1_of_mcsherry_and_mironov(tmp_path: Path, real_data: Path, session_cache: Path) -> None:
     curves = {}
     for name in ("mcsherry_fig1_ml1m", "mcsherry_fig1_ml1m_corrected"):
-        config = small(name, thetas=[0.15, 1.5, 5.0, 30.0])
+        config = small(name, thetas=[0.15, 1.5, 5.0, 30.0], epsilons=None)
         finished = run(config, base=CONFIGS, results=tmp_path, data=real_data, cache=session_cache, jobs=1)
         experiment = finished.collected.experiment
         curves[name] = {curve.label: curve for curve in experiment.curves}
