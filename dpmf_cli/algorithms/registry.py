@@ -4,6 +4,9 @@ from dpmf_cli.algorithms.alternating_least_squares import AlternatingLeastSquare
 from dpmf_cli.algorithms.base import Algorithm, PrivateAlgorithm
 from dpmf_cli.algorithms.baselines import GlobalAverage, GlobalEffects, ItemAverage
 from dpmf_cli.algorithms.input_perturbation import InputPerturbationSGD
+from dpmf_cli.algorithms.local_averages import LocalMean, LocalMeans
+from dpmf_cli.algorithms.local_factorization import LocalMatrixFactorization, LocalSGD
+from dpmf_cli.algorithms.mixture_factorization import MixtureFactorization
 from dpmf_cli.algorithms.own_mean_predictors import AveragesAndOwnMean, OwnMeanFixedCovariance
 from dpmf_cli.algorithms.private_als import ObjectivePrivateALS, PrivateALS
 from dpmf_cli.algorithms.private_batch_gradient import PrivateBatchGradientDescent
@@ -12,12 +15,14 @@ from dpmf_cli.algorithms.private_global_effects import PrivateGlobalEffects
 from dpmf_cli.algorithms.private_knn import PrivateKNN
 from dpmf_cli.algorithms.private_sgd import PrivateSGD
 from dpmf_cli.algorithms.public_knn import PublicKNN
+from dpmf_cli.algorithms.sgd_factorization import SGDFactorization
 
 BASELINES: dict[str, type[Algorithm]] = {
     "ga": GlobalAverage,
     "ia": ItemAverage,
     "ge": GlobalEffects,
     "als": AlternatingLeastSquares,
+    "mf_sgd": SGDFactorization,
 }
 
 PRIVATE: dict[str, type[PrivateAlgorithm]] = {
@@ -33,4 +38,9 @@ PRIVATE: dict[str, type[PrivateAlgorithm]] = {
     "mm_svd": CovarianceSVD,
     "mm_averages": AveragesAndOwnMean,
     "mm_public": OwnMeanFixedCovariance,
+    "blp_mog_mf": MixtureFactorization,
+    "isgd_local": LocalSGD,
+    "local_mf": LocalMatrixFactorization,
+    "local_mean": LocalMean,
+    "local_means": LocalMeans,
 }

@@ -14,6 +14,7 @@ from dpmf_cli.streams import Streams
 from tests.conftest import make_ratings
 
 FACTORS = {key: {"factors": 2} for key in ("als", "isgd", "psgd", "pals", "pals_objective", "pbgd")}
+FACTORS |= {key: {"factors": 2} for key in ("mf_sgd", "blp_mog_mf", "isgd_local", "local_mf")}
 SMALL: dict[str, dict[str, Any]] = {**FACTORS}
 CLEAN = [(key, entry(algorithm=key, **SMALL.get(key, {}))) for key, entry in BASELINES.items()]
 VARIANTS = [
