@@ -27,7 +27,7 @@ class LocalFactorization(LocalAlgorithm):
     """r̂_ui = p_u·q_i on [0, 1], fitted to what the aggregator received."""
 
     factors: int = Field(10, ge=1, le=64, description="d; not in the paper")
-    regularization: float = Field(0.04, gt=0, description="λ; not in the paper, which has none")
+    regularization: float = Field(0.03, gt=0, description="λ; not in the paper, which has none")
     initial_factors: InitialFactors = InitialFactors(distribution="uniform", scale=0.5)
 
     def aggregate(self, received: PerturbedRatings, streams: Streams) -> FactorModel:
@@ -89,7 +89,6 @@ class LocalMatrixFactorization(LocalFactorization):
                     side,
                     values,
                     alone,
-                    reference=one[0],
                     regularization=self.regularization,
                     active=everything,
                 )

@@ -25,7 +25,7 @@ class MixtureFactorization(LocalFactorization):
     """r* = p_u·q_i + e, e ~ Σ_k π_k·N(0, σ_k²), by EM; equations 7 to 14.
 
         γ_k ∝ π_k·N(e; 0, σ_k²)                                                   (10, anew before each step below)
-        p_u ← argmin Σ_i w_ui(r*_ui − p·q_i)² + n_u·λ·ν‖p‖²,  w = Σ_k γ_k/σ_k²     (13, 14), then the same for items
+        p_u ← argmin Σ_i w_ui(r*_ui − p·q_i)² + 12·n_u·λ‖p‖²,  w = Σ_k γ_k/σ_k²     (13, 14), then the same for items
         π_k = Σ γ_k/N,   σ_k² = Σ γ_k·e²/Σ γ_k                                      (12)
 
     until U moves by less than `tolerance` of its norm, or `iterations` times.
@@ -34,12 +34,14 @@ class MixtureFactorization(LocalFactorization):
     iteration, in place of WPCA (De la Torre and Black 2003), which alternates the same two weighted regressions.
     The E-step is repeated before each of the three steps (multicycle ECM, Meng and Rubin 1993, section 3), which
     keeps the likelihood from falling and saves storing the weights. The paper has no ridge; with λ > 0 it is the
-    likelihood times a Gaussian prior that is maximised. ν is the inverse variance of the perturbed ratings.
+    likelihood times a Gaussian prior that is maximised. The factor 12 gives λ the meaning that it has in
+    `LocalMatrixFactorization` where messages are hardly more than noise, uniform on [0, 1] with variance 1/12.
     """
 
     title: ClassVar[str] = "BLP-MoG-MF"
 
     algorithm: Literal["blp_mog_mf"]
+    regularization: float = Field(0.04, gt=0, description="λ; not in the paper, which has none")
     components: int = Field(3, ge=2, le=8, description="K; not in the paper")
     iterations: int = Field(20, ge=1, description="at most; not in the paper")
     tolerance: float = Field(1e-3, ge=0, description="stop where ‖U − U′‖ ≤ tolerance·‖U‖; not in the paper")
@@ -58,8 +60,8 @@ class MixtureFactorization(LocalFactorization):
         A model that has converged no longer moves, whatever the others of its group do.
         """
         users, items = sides(received)
-        reference = values[:, : factors.lanes].var(axis=0, dtype=np.float64) + LEAST_VARIANCE
-        mixture = self.initial_mixture(reference, streams)
+        spread = values[:, : factors.lanes].var(axis=0, dtype=np.float64) + LEAST_VARIANCE
+        mixture = self.initial_mixture(spread, streams)
         active = np.ones(factors.lanes, np.bool_)
         rows = factors.users.reshape(received.n_users, factors.factors + 1, factors.width)
         for _ in range(self.iterations):
@@ -70,7 +72,6 @@ class MixtureFactorization(LocalFactorization):
                     side,
                     values,
                     mixture,
-                    reference=reference,
                     regularization=self.regularization,
                     active=active,
                 )
@@ -80,11 +81,11 @@ class MixtureFactorization(LocalFactorization):
             if not active.any():
                 return
 
-    def initial_mixture(self, reference: NDArray[np.float64], streams: Streams) -> Mixture:
+    def initial_mixture(self, spread: NDArray[np.float64], streams: Streams) -> Mixture:
         """Random: proportions uniform on the simplex, variances between 0.1 and 1 times that of the ratings."""
         rng = streams.generator("initial mixture")
-        proportions = rng.dirichlet(np.ones(self.components))[:, None] * np.ones_like(reference)
-        return Mixture(proportions, rng.uniform(0.1, 1.0, (self.components, 1)) * reference)
+        proportions = rng.dirichlet(np.ones(self.components))[:, None] * np.ones_like(spread)
+        return Mixture(proportions, rng.uniform(0.1, 1.0, (self.components, 1)) * spread)
 
     def cost(self, shape: Shape, grid: int) -> Cost:
         entries = (self.factors + 1) * (self.factors + 2) / 2

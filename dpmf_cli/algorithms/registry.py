@@ -12,6 +12,7 @@ from dpmf_cli.algorithms.private_als import ObjectivePrivateALS, PrivateALS
 from dpmf_cli.algorithms.private_batch_gradient import PrivateBatchGradientDescent
 from dpmf_cli.algorithms.private_covariance import CovarianceKNN, CovarianceSVD
 from dpmf_cli.algorithms.private_global_effects import PrivateGlobalEffects
+from dpmf_cli.algorithms.private_gradients import PrivateGradientMF
 from dpmf_cli.algorithms.private_knn import PrivateKNN
 from dpmf_cli.algorithms.private_sgd import PrivateSGD
 from dpmf_cli.algorithms.public_knn import PublicKNN
@@ -39,6 +40,7 @@ PRIVATE: dict[str, type[PrivateAlgorithm]] = {
     "mm_averages": AveragesAndOwnMean,
     "mm_public": OwnMeanFixedCovariance,
     "blp_mog_mf": MixtureFactorization,
+    "pg_mf": PrivateGradientMF,
     "isgd_local": LocalSGD,
     "local_mf": LocalMatrixFactorization,
     "local_mean": LocalMean,

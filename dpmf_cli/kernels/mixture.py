@@ -29,6 +29,9 @@ from dpmf_cli.kernels.lanes import (
     zeros,
 )
 
+REFERENCE = 1 / 12
+"""The variance of U[0, 1]: a ridge counts against errors of this variance, whatever the mixture finds."""
+
 
 @dataclass(frozen=True)
 class Mixture:
@@ -44,11 +47,11 @@ class Mixture:
     def components_of(self) -> tuple[int, ...]:
         return (0,) * len(self.variances)
 
-    def constants(self, reference: NDArray[np.float64], width: int) -> NDArray[np.float32]:
-        """Flat (K, 3, width): ln(π_k/σ_k), −1/(2σ_k²), and reference/σ_k²."""
+    def constants(self, width: int) -> NDArray[np.float32]:
+        """Flat (K, 3, width): ln(π_k/σ_k), −1/(2σ_k²), and 1/(12σ_k²)."""
         with np.errstate(divide="ignore"):  # a component that has died out
             height = np.maximum(np.log(self.proportions) - np.log(self.variances) / 2, -1e30)
-        stacked = np.stack([height, -0.5 / self.variances, reference / self.variances], axis=1)
+        stacked = np.stack([height, -0.5 / self.variances, REFERENCE / self.variances], axis=1)
         return pad(stacked, width).ravel()
 
 
@@ -72,22 +75,18 @@ def solve_mixture_users(
     values: NDArray[np.float32],
     mixture: Mixture,
     *,
-    reference: NDArray[np.float64],
     regularization: float,
     active: NDArray[np.bool_],
 ) -> None:
     """For each user p ← argmin Σ w·(r − p·q)² + n·λ·‖p‖², items fixed, in place.
 
-    w = Σ_k γ_k·reference/σ_k², γ_k the posterior probability of component k at the error before the step (equation
+    w = Σ_k γ_k/(12σ_k²), γ_k the posterior probability of component k at the error before the step (equation
     10); w = 1 with one component. Equations 13 and 14 of Neera et al. 2020, and a ridge.
 
-    values     (n, width)
-    reference  (lanes,) the variance that the ridge is measured in
-    active     (lanes,) whether a model is still updated
+    values  (n, width)
+    active  (lanes,) whether a model is still updated
     """
-    _solve_side(
-        factors, factors.users, factors.items, side, values, mixture, reference, regularization, active
-    )
+    _solve_side(factors, factors.users, factors.items, side, values, mixture, regularization, active)
 
 
 def solve_mixture_items(
@@ -96,14 +95,11 @@ def solve_mixture_items(
     values: NDArray[np.float32],
     mixture: Mixture,
     *,
-    reference: NDArray[np.float64],
     regularization: float,
     active: NDArray[np.bool_],
 ) -> None:
     """The same for items, users fixed."""
-    _solve_side(
-        factors, factors.items, factors.users, side, values, mixture, reference, regularization, active
-    )
+    _solve_side(factors, factors.items, factors.users, side, values, mixture, regularization, active)
 
 
 def _solve_side(
@@ -113,7 +109,6 @@ def _solve_side(
     side: Side,
     values: NDArray[np.float32],
     mixture: Mixture,
-    reference: NDArray[np.float64],
     regularization: float,
     active: NDArray[np.bool_],
 ) -> None:
@@ -124,7 +119,7 @@ def _solve_side(
         values.reshape(-1),
         own,
         other,
-        mixture.constants(reference, factors.width),
+        mixture.constants(factors.width),
         np.float32(regularization),
         pad(active, factors.width),
         factors.factors_of,
@@ -199,7 +194,7 @@ def mixture_sums(
         values.reshape(-1),
         factors.users,
         factors.items,
-        mixture.constants(np.ones(factors.lanes), factors.width),
+        mixture.constants(factors.width),
         sums,
         factors.factors_of,
         factors.width_of,

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from dpmf_cli.kernels.lanes import groups, padded_width
 from dpmf_cli.privacy.ledger import Ledger
-from dpmf_cli.privacy.local_mechanisms import LocalMechanism
+from dpmf_cli.privacy.local_mechanisms import Duchi, LocalMechanism, signs
 from dpmf_cli.privacy.neighbours import Neighbours
 from dpmf_cli.privacy.sensitivity import Sensitivity
 from dpmf_cli.ratings import Ratings, Scale
@@ -141,7 +141,8 @@ def perturb_ratings(
 
     Ratings are scaled to [0, 1] by the public scale (equation 1). `debias` has the aggregator read p as
     ½ + (p − ½)/s, s = E[r*|1] − E[r*|0]: unbiased at both ends and the middle of the scale, and everywhere where
-    the mechanism's mean is linear (post-processing, which costs nothing).
+    the mechanism's mean is linear. Between them at most 0.1 is left with bounded Laplace, 0.03 with clamped. This is
+    post-processing, which costs nothing.
     """
     epsilons = ledger.epsilons
     source = value_towards_the_aggregator(mechanism.source, train.user_counts)
@@ -179,3 +180,67 @@ def _message_bytes(n_items: int, *payload: tuple[str, str]) -> int:
 def _open_uniforms(count: int, each: int, rng: np.random.Generator) -> NDArray[np.float64]:
     """(count, each) draws from the open interval (0, 1): at 0 the logarithms of an inverse CDF are infinite."""
     return np.maximum(rng.random((count, each)), 2.0**-54)
+
+
+class PerturbedSigns(Sealed):
+    """One reported number of each device's rating, decoded, for each ε of the grid.
+
+    items, coordinates  (n,) what the numbers are of: public
+    numbers             (n, E), whose means are the numbers in [−1, 1] that were perturbed
+    """
+
+    def __init__(
+        self,
+        seal: object,
+        *,
+        items: NDArray[np.int32],
+        coordinates: NDArray[np.uint8],
+        numbers: NDArray[np.float32],
+    ) -> None:
+        super().__init__(seal)
+        self.items, self.coordinates, self.numbers = items, coordinates, numbers
+
+
+class SignChannel:
+    """Reports of one number in [−1, 1] for each rating, `repetitions` times with equal parts of `epsilon`.
+
+    Duchi, Jordan, Wainwright 2013, one-dimensional: a sign, + with probability ½ + ½·x·tanh(ε/2), decoded
+    ±1/tanh(ε/2). The whole ε is in the ledger before the first report. `bytes` counts what has been sent.
+
+    epsilon  (E,); counts (n_users,) how many ratings a user reports on. `send` raises RuntimeError where it is asked
+    for more reports than were paid for.
+    """
+
+    def __init__(
+        self,
+        step: str,
+        *,
+        repetitions: int,
+        epsilon: NDArray[np.float64],
+        counts: NDArray[np.int64],
+        rng: np.random.Generator,
+        ledger: Ledger,
+    ) -> None:
+        source = value_towards_the_aggregator(Duchi.source, counts)
+        times = f" × {repetitions}" if repetitions > 1 else ""
+        ledger.spend(step, Duchi.title + times, source, epsilon)
+        self._each, self._left, self._rng = epsilon / repetitions, repetitions, rng
+        self.bytes = self.messages = 0
+
+    def send(
+        self,
+        numbers: NDArray[np.floating],
+        items: NDArray[np.int32],
+        coordinates: NDArray[np.uint8],
+        n_items: int,
+    ) -> PerturbedSigns:
+        """What the aggregator receives for numbers (n, E) or (n, 1), clipped to [−1, 1] on the device."""
+        if self._left == 0:
+            raise RuntimeError("more reports than were paid for")
+        self._left -= 1
+        uniforms = _open_uniforms(len(numbers), 1, self._rng)
+        sent = signs(np.clip(numbers, -1, 1).astype(np.float64), uniforms, self._each)
+        decoded = (sent / np.tanh(self._each / 2)).astype(np.float32)
+        self.messages += len(numbers)
+        self.bytes += len(numbers) * _message_bytes(n_items, ("coordinate", "u1"), ("sign", "u1"))
+        return PerturbedSigns(_SEAL, items=items, coordinates=coordinates, numbers=decoded)

@@ -15,7 +15,12 @@ from tests.conftest import make_ratings
 
 FACTORS = {key: {"factors": 2} for key in ("als", "isgd", "psgd", "pals", "pals_objective", "pbgd")}
 FACTORS |= {key: {"factors": 2} for key in ("mf_sgd", "blp_mog_mf", "isgd_local", "local_mf")}
-SMALL: dict[str, dict[str, Any]] = {**FACTORS}
+PRIVATE_GRADIENTS = {
+    "factors": 2,
+    "iterations": 20,
+    "learning_rate": 1,
+}  # few ratings an item take large steps
+SMALL: dict[str, dict[str, Any]] = {**FACTORS, "pg_mf": PRIVATE_GRADIENTS}
 CLEAN = [(key, entry(algorithm=key, **SMALL.get(key, {}))) for key, entry in BASELINES.items()]
 VARIANTS = [
     (
@@ -90,7 +95,8 @@ def test_noise_hurts_at_small_epsilon(algorithm: Algorithm, ratings: Ratings) ->
     model, _ = fit(algorithm, ratings, [0.01, 1000.0])
     errors = model.predict(ratings.users, ratings.items) - ratings.values[:, None]
     noisy, clean = np.sqrt(np.mean(np.square(errors), axis=0))
-    assert noisy > 1.2 * clean
+    # A mean of messages from within the scale is at worst the scale's middle.
+    assert noisy > (1.01 if algorithm.algorithm == "local_mean" else 1.2) * clean
 
 
 @pytest.mark.parametrize("algorithm", ALL_PRIVATE)
@@ -162,7 +168,7 @@ def test_it_learns_what_it_is_for(algorithm: Algorithm) -> None:
     test = ratings.select(held_out)
     error = np.sqrt(np.mean((model.predict(test.users, test.items)[:, 0] - test.values) ** 2))
     spread = test.values.std()
-    assert error < spread * (1.01 if algorithm.algorithm == "ga" else 0.9)
+    assert error < spread * (1.01 if algorithm.algorithm in ("ga", "local_mean") else 0.9)
 
 
 @pytest.mark.parametrize("algorithm", ALL)
