@@ -45,21 +45,26 @@ class LocalMeans(LocalAlgorithm):
     debias: bool = Field(True, description="read messages as ½ + (p − ½)/s, so that their mean is the rating")
 
     def aggregate(self, received: PerturbedRatings, streams: Streams) -> EffectsModel:
-        grid = len(received.epsilons)
-        items, users = np.empty((received.n_items, grid)), np.empty((received.n_users, grid))
-        for e, mean in enumerate(np.clip(received.means, 0, 1)):
-            residuals = received.column(e) - np.float32(mean)
-            offsets = shrunk_means(residuals, received.items, received.item_counts)
-            residuals -= offsets[received.items].astype(np.float32)
-            items[:, e] = mean + offsets
-            users[:, e] = shrunk_means(residuals, received.users, received.user_counts)
-        return EffectsModel(items, users)
+        return item_and_user_means(received)
 
     def cost(self, shape: Shape, grid: int) -> Cost:
         sums = Cost(
             shape.ratings * grid * 3e-8, (shape.users + shape.items) * grid * 16.0 + 24.0 * shape.ratings
         )
         return self.messages_cost(shape, grid) + sums
+
+
+def item_and_user_means(received: PerturbedRatings) -> EffectsModel:
+    """The estimates of `LocalMeans`, for each ε."""
+    grid = len(received.epsilons)
+    items, users = np.empty((received.n_items, grid)), np.empty((received.n_users, grid))
+    for e, mean in enumerate(np.clip(received.means, 0, 1)):
+        residuals = received.column(e) - np.float32(mean)
+        offsets = shrunk_means(residuals, received.items, received.item_counts)
+        residuals -= offsets[received.items].astype(np.float32)
+        items[:, e] = mean + offsets
+        users[:, e] = shrunk_means(residuals, received.users, received.user_counts)
+    return EffectsModel(items, users)
 
 
 @dataclass(frozen=True)

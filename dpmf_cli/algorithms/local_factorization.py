@@ -7,11 +7,20 @@ from numpy.typing import NDArray
 from pydantic import Field
 
 from dpmf_cli.algorithms.base import Cost, Shape
+from dpmf_cli.algorithms.baselines import EffectsModel
 from dpmf_cli.algorithms.factorization import FactorModel, InitialFactors, initial_factors, visiting_order
+from dpmf_cli.algorithms.local_averages import item_and_user_means
 from dpmf_cli.algorithms.local_model import LocalAlgorithm
 from dpmf_cli.kernels.factors import FactorLanes, factor_lanes
 from dpmf_cli.kernels.lanes import groups
-from dpmf_cli.kernels.mixture import Mixture, Side, solve_mixture_items, solve_mixture_users
+from dpmf_cli.kernels.mixture import (
+    LEAST_VARIANCE,
+    REFERENCE,
+    Mixture,
+    Side,
+    solve_mixture_items,
+    solve_mixture_users,
+)
 from dpmf_cli.kernels.sgd import descend_values
 from dpmf_cli.privacy.local import PerturbedRatings
 from dpmf_cli.privacy.local_mechanisms import Mechanism
@@ -32,15 +41,18 @@ class LocalFactorization(LocalAlgorithm):
 
     def aggregate(self, received: PerturbedRatings, streams: Streams) -> FactorModel:
         users, items = initial_factors(received, self.initial_factors, self.factors, streams)
+        effects = self.effects_of(received)
         models = []
         for lanes, values in zip(groups(len(received.epsilons)), received.groups, strict=True):
-            nothing = np.zeros((1, lanes.stop - lanes.start))
-            factors = factor_lanes(
-                users, items, nothing.repeat(received.n_users, 0), nothing.repeat(received.n_items, 0)
-            )
+            factors = factor_lanes(users, items, effects.users[:, lanes], effects.items[:, lanes])
             self.factorise(factors, received, values, streams)
             models.append(factors)
         return FactorModel(models)
+
+    def effects_of(self, received: PerturbedRatings) -> EffectsModel:
+        """What is added to p_u·q_i: nothing."""
+        grid = len(received.epsilons)
+        return EffectsModel(np.zeros((received.n_items, grid)), np.zeros((received.n_users, grid)))
 
     def factorise(
         self, factors: FactorLanes, received: PerturbedRatings, values: NDArray[np.float32], streams: Streams
@@ -69,19 +81,29 @@ class LocalMatrixFactorization(LocalFactorization):
     """Alternating least squares on the perturbed ratings, all of the same weight; ‖·‖² weighted by n as in ALS-WR.
 
     What a mixture of Gaussians adds is the difference between `MixtureFactorization` and this.
+
+    With `means` it factorises what `LocalMeans` leaves, and the ridge grows with the variance of that: λ is the same
+    prior for every mechanism and ε. Without, messages of large variance (unbiased ones at small ε) are overfitted.
     """
 
     title: ClassVar[str] = "MF of perturbed ratings"
 
     algorithm: Literal["local_mf"]
+    means: bool = Field(
+        False, description="factorise what shrunk item and user means leave, λ in units of its variance"
+    )
     iterations: int = Field(20, ge=1, description="users, then items, so many times")
 
     def factorise(
         self, factors: FactorLanes, received: PerturbedRatings, values: NDArray[np.float32], streams: Streams
     ) -> None:
         users, items = sides(received)
-        one = np.ones((1, factors.lanes))
-        alone, everything = Mixture(one, one), np.ones(factors.lanes, np.bool_)
+        variances = np.full((1, factors.lanes), REFERENCE)
+        if self.means:
+            values = values - factors.effects(received.users, received.items)
+            variances = values[:, : factors.lanes].var(axis=0, dtype=np.float64)[None] + LEAST_VARIANCE
+        alone = Mixture(np.ones_like(variances), variances)
+        everything = np.ones(factors.lanes, np.bool_)
         for _ in range(self.iterations):
             for solve, side in ((solve_mixture_users, users), (solve_mixture_items, items)):
                 solve(
@@ -92,6 +114,9 @@ class LocalMatrixFactorization(LocalFactorization):
                     regularization=self.regularization,
                     active=everything,
                 )
+
+    def effects_of(self, received: PerturbedRatings) -> EffectsModel:
+        return item_and_user_means(received) if self.means else super().effects_of(received)
 
     def cost(self, shape: Shape, grid: int) -> Cost:
         entries = (self.factors + 1) * (self.factors + 2) / 2

@@ -11,14 +11,18 @@ from dpmf_cli.algorithms.base import Cost, Shape
 from dpmf_cli.algorithms.local_factorization import SECONDS_PER_GRAM_ENTRY, LocalFactorization, sides
 from dpmf_cli.kernels.factors import FactorLanes
 from dpmf_cli.kernels.lanes import groups
-from dpmf_cli.kernels.mixture import Mixture, mixture_sums, solve_mixture_items, solve_mixture_users
+from dpmf_cli.kernels.mixture import (
+    LEAST_VARIANCE,
+    Mixture,
+    mixture_sums,
+    solve_mixture_items,
+    solve_mixture_users,
+)
 from dpmf_cli.privacy.local import PerturbedRatings
 from dpmf_cli.streams import Streams
 
 SECONDS_PER_COMPONENT = 2.5e-8
 """One rating, one component of the mixture, one group of 16 lanes, three times an iteration."""
-LEAST_VARIANCE = 1e-6
-"""σ² below this is a component that has collapsed onto single ratings; on [0, 1]."""
 
 
 class MixtureFactorization(LocalFactorization):

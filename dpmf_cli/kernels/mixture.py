@@ -32,6 +32,9 @@ from dpmf_cli.kernels.lanes import (
 REFERENCE = 1 / 12
 """The variance of U[0, 1]: a ridge counts against errors of this variance, whatever the mixture finds."""
 
+LEAST_VARIANCE = 1e-6
+"""σ² below this is a component that has collapsed onto single ratings; on [0, 1]."""
+
 
 @dataclass(frozen=True)
 class Mixture:
@@ -81,7 +84,8 @@ def solve_mixture_users(
     """For each user p ← argmin Σ w·(r − p·q)² + n·λ·‖p‖², items fixed, in place.
 
     w = Σ_k γ_k/(12σ_k²), γ_k the posterior probability of component k at the error before the step (equation
-    10); w = 1 with one component. Equations 13 and 14 of Neera et al. 2020, and a ridge.
+    10). With one component all weights are equal, 1 where σ² = 1/12.
+    Equations 13 and 14 of Neera et al. 2020, and a ridge.
 
     values  (n, width)
     active  (lanes,) whether a model is still updated
@@ -159,7 +163,7 @@ def _solve(
         for x in range(starts[r], starts[r + 1]):
             q_at = np.int64(others[x]) * row
             target = load(values, np.int64(places[x]) * w, like)
-            weight = splat(np.float32(1), like)
+            weight = load(constants, 2 * w, like)
             if components > 1:
                 error = _error(target, P, p_at, Q, q_at, factors_of, width_of)
                 _responsibilities(error, constants, gamma, width_of, components_of)

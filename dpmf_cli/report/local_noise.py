@@ -20,7 +20,7 @@ SAMPLES = 100_000
 def noise_samples(
     ratings: Ratings, epsilon: float, *, seed: int, samples: int = SAMPLES
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """(samples,) Laplace(1/ε) and (samples,) r* − r of bounded Laplace, on [0, 1], for ratings drawn from those given.
+    """(samples,) Laplace(1/ε) and (samples,) r* − r of bounded Laplace, on [0, 1], for ratings drawn at random.
 
     Both invert their CDF at the same uniforms.
     """

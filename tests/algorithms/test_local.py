@@ -155,6 +155,66 @@ def test_the_likelihood_never_decreases(mechanism: str, ridge: float) -> None:
     assert rises.sum(axis=0).min() > 0.5
 
 
+def plain_em(
+    values: np.ndarray,
+    p: np.ndarray,
+    q: np.ndarray,
+    proportions: np.ndarray,
+    variances: np.ndarray,
+    ridge: float,
+) -> tuple[np.ndarray, np.ndarray]:
+    """One iteration in float64, p and q in place: the new proportions and variances, (K,) each."""
+
+    def posterior() -> tuple[np.ndarray, np.ndarray]:
+        errors = values - (p[RATINGS.users] * q[RATINGS.items]).sum(axis=1)
+        heights = proportions * np.exp(-(errors[:, None] ** 2) / (2 * variances)) / np.sqrt(variances)
+        return errors, heights / heights.sum(axis=1, keepdims=True)
+
+    for own, other, mine, theirs in (
+        (p, q, RATINGS.users, RATINGS.items),
+        (q, p, RATINGS.items, RATINGS.users),
+    ):
+        weights = (posterior()[1] / variances).sum(axis=1)
+        for row in range(len(own)):
+            at = mine == row
+            x, w = other[theirs[at]], weights[at]
+            gram = (x.T * w) @ x + 12 * ridge * at.sum() * np.eye(x.shape[1])
+            own[row] = np.linalg.solve(gram, (x.T * w) @ values[at])
+    errors, gamma = posterior()
+    counts = gamma.sum(axis=0)
+    return counts / counts.sum(), (gamma * errors[:, None] ** 2).sum(axis=0) / counts
+
+
+def test_em_is_plain_em() -> None:
+    algorithm = entry(algorithm="blp_mog_mf", factors=2, iterations=4, tolerance=0)
+    got = received(algorithm, [1.0, 8.0])
+    factors = factor_lanes(*started(algorithm), np.zeros((got.n_users, 2)), np.zeros((got.n_items, 2)))
+    mixtures = list(algorithm.steps(factors, got, got.groups[0], STREAMS))
+    for lane in range(2):
+        values = got.column(lane).astype(float)
+        start = algorithm.initial_mixture(np.array([values.var() + 1e-6]), STREAMS)
+        proportions, variances = start.proportions[:, 0], start.variances[:, 0]
+        p, q = started(algorithm)
+        for mixture in mixtures:
+            proportions, variances = plain_em(values, p, q, proportions, variances, algorithm.regularization)
+            assert mixture.proportions[:, lane] == pytest.approx(proportions, abs=1e-4)
+            assert mixture.variances[:, lane] == pytest.approx(variances, rel=2e-3)
+        expected = (p[got.users] * q[got.items]).sum(axis=1)
+        assert factors.predict(got.users, got.items)[:, lane] == pytest.approx(expected, abs=1e-3)
+
+
+def test_mf_of_what_means_leave_adds_them_back() -> None:
+    """With a ridge that leaves no factors it predicts the means; with less, it fits better than they do."""
+    keys = {"mechanism": "laplace", "debias": True, "means": True}
+    means = fit(entry(algorithm="local_means", mechanism="laplace"), RATINGS, [50.0])[0]
+    stiff = fit(entry(algorithm="local_mf", regularization=1e6, **keys), RATINGS, [50.0])[0]
+    loose = fit(entry(algorithm="local_mf", factors=2, regularization=1e-3, **keys), RATINGS, [50.0])[0]
+    received_alike = [model.unit.predict(RATINGS.users, RATINGS.items) for model in (means, stiff, loose)]
+    assert received_alike[1] == pytest.approx(received_alike[0], abs=0.08)  # other streams, other messages
+    errors = [np.std(1 + 4 * unit[:, 0] - RATINGS.values) for unit in received_alike]
+    assert errors[2] < 0.9 * errors[0]
+
+
 def test_a_model_that_has_converged_stops_alone() -> None:
     """A coarse tolerance ends some models of a grid before others; each is what it is by itself."""
     algorithm = entry(algorithm="blp_mog_mf", factors=2, iterations=60, tolerance=0.02)

@@ -22,7 +22,7 @@ USERS = Side(RATINGS.user_starts, RATINGS.items, np.arange(len(RATINGS), dtype=n
 ITEMS = Side(np.concatenate([[0], np.cumsum(RATINGS.item_counts)]), RATINGS.users[BY_ITEM], BY_ITEM)
 LANES, FACTORS, RIDGE = 3, 2, 0.07
 MIXTURES = {
-    "one component": Mixture(np.ones((1, LANES)), np.ones((1, LANES))),
+    "one component": Mixture(np.ones((1, LANES)), np.array([[0.02, 1 / 12, 3.0]])),
     "three components": Mixture(
         np.array([[0.2, 0.5, 1 / 3], [0.3, 0.5, 1 / 3], [0.5, 0.0, 1 / 3]]),
         np.array([[0.01, 0.02, 0.3], [0.1, 0.5, 0.3], [1.0, 2.0, 0.3]]),
@@ -46,8 +46,6 @@ def posterior(errors: np.ndarray, mixture: Mixture, lane: int) -> np.ndarray:
 
 
 def weights(errors: np.ndarray, mixture: Mixture, lane: int) -> np.ndarray:
-    if len(mixture.variances) == 1:
-        return np.ones_like(errors)
     return np.asarray(
         (posterior(errors, mixture, lane) / (12 * mixture.variances[:, lane, None])).sum(axis=0)
     )
