@@ -160,3 +160,14 @@ def test_a_report_spends_its_part_and_is_unbiased(number: float) -> None:
     assert np.unique(np.abs(received)) == pytest.approx([largest], rel=1e-6)
     assert abs(received.mean() - number) < 4.5 * largest / np.sqrt(count)
     assert abs(received.mean() - 0.9 * number) > 4.5 * largest / np.sqrt(count) or abs(number) < 0.5
+
+
+def test_a_uniform_of_zero_is_never_used() -> None:
+    class Zeros:
+        def random(self, shape: tuple[int, ...]) -> np.ndarray:
+            return np.zeros(shape)
+
+    ledger = Ledger([1.0, np.inf])
+    rng: Any = Zeros()
+    received = perturb_ratings(RATINGS, ClampedLaplace(), debias=False, rng=rng, ledger=ledger)
+    assert np.isfinite(received.groups[0]).all()
