@@ -41,8 +41,8 @@ class ObjectivePerturbedRows(StrictModel):
 
     least_ridge: float = Field(1.0, gt=0, description="corrected: the least w")
     passes: int = Field(1, ge=1, description="corrected: how often the items are solved")
-    average_share: float = Field(0.05, gt=0, lt=1, description="corrected: of ε, for the global average")
-    jacobian_share: float = Field(0.1, gt=0, lt=1, description="corrected: of a solution's ε; sets w")
+    average_share: float = Field(0.05, gt=0, le=0.9, description="corrected: of ε, for the global average")
+    jacobian_share: float = Field(0.1, gt=0, le=0.9, description="corrected: of a solution's ε; sets w")
     residual_clamp: float = Field(2.0, gt=0, description="corrected: B, for ratings less their average")
     item_norm: float = Field(1.5, gt=0, description="corrected: R")
     public_constant: float = Field(0.9, ge=0, le=1, description="corrected: the constant in a unit row")
