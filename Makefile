@@ -65,7 +65,7 @@ reproduce-mcsherry: $(STAMP) ## McSherry and Mironov 2009: figures 1 and 2, on t
 	$(BIN)/dpmf crossings $(MCSHERRY:%=configs/%.yaml)
 
 ZHANG := $(foreach figure,fig2 fig3 fig4,$(foreach set,ml100k ml1m netflix_sample,zhang_$(figure)_$(set))) \
-	zhang_fig5_ml100k zhang_beyond_ml100k zhang_beyond_ml1m
+	zhang_fig5_ml100k zhang_beyond_ml100k zhang_beyond_ml1m zhang_corrected_ml1m zhang_open_ml1m
 
 reproduce-zhang: $(STAMP) ## Zhang et al. 2018: figures 2-5, and other mechanisms personalised, on the data at hand
 	@for config in $(ZHANG); do $(BIN)/dpmf run configs/$$config.yaml -j $(JOBS) > /dev/null || exit 1; done

@@ -27,7 +27,7 @@ SECONDS_PER_GRAM_ENTRY = 2e-9
 
 class ObjectivePerturbedRows(StrictModel):
     """Ratings are centred on a private global average m and clamped to ±B. U is public, so that it may be taken for
-    a constant: unit rows of a constant and a random direction. Then for every item, exactly,
+    a constant: unit rows of a constant and a random direction. Then for every item, to single precision,
 
         v_j = argmin over ‖v‖ ≤ R of ½Σ_i (r̃_ij − u_i·v)² + ½w‖v‖² + η_j·v,   η_j drawn once,   r̂_ij = m + u_i·v_j
 

@@ -101,8 +101,8 @@ class Personalized(PersonalSampling, PrivateAlgorithm):
     Record (u, i) is then hidden by min(ε_ui, t): definition 3. An ε of the grid is a *ceiling*: no record asks for
     more than that, ε_ui ← min(ε_ui, ε), so that the whole costs no record more than ε and one curve leads from
     uniform privacy (ε = ε_c, where nothing is sampled away) to the specification itself (ε ≥ ε_l; the paper's figures
-    are at ε_l). The ledger has the base's steps, which add up to t ≤ ε: what the least protected record spends. All
-    others spend less: `RecordEpsilons`.
+    are at ε_l). The ledger has the base's steps, which add up to t ≤ ε: no record spends more. What they
+    do spend: `RecordEpsilons`, exact statistics of the ratings, not to be released.
 
     Bounded neighbours are not offered: remark 7 proves 2ε_ui for them.
     """

@@ -29,7 +29,8 @@ class PrivatePMF(GradientDescentPMF, ObjectivePerturbedRows, PrivateAlgorithm):
     fitted on the ratings too, and neither ‖u‖ ≤ 1 nor |r − u·v| ≤ r_max holds. Nothing is provable.
 
     Corrected: objective perturbation as theorem 4 means it, η drawn once, U not taken from the ratings, solved
-    exactly (`ObjectivePerturbedRows`). The two share d alone: what one mode has no use for is refused there.
+    to single precision (`ObjectivePerturbedRows`). The two share d alone: each refuses
+    what only the other would use.
     """
 
     title: ClassVar[str] = "DP-PMF"
