@@ -40,11 +40,22 @@ SMALL: dict[str, dict[str, Any]] = {
     "sampled": {**SPECIFICATION, "base": {"algorithm": "pmf", **PMF}},
     "personalized": {**SPECIFICATION, "base": {"algorithm": "dp_pmf", **PMF}},
 }
+
+
+def small(key: str, mode: str) -> dict[str, Any]:
+    """DP-PMF's corrected mode has d alone in common with the published one."""
+    if mode == "corrected" and key == "dp_pmf":
+        return {"factors": 2}
+    if mode == "corrected" and key == "personalized":
+        return {**SPECIFICATION, "base": {"algorithm": "dp_pmf", "factors": 2}}
+    return SMALL.get(key, {})
+
+
 CLEAN = [(key, entry(algorithm=key, **SMALL.get(key, {}))) for key, entry in BASELINES.items()]
 VARIANTS = [
     (
         f"{key}-{neighbours}-{mode}",
-        entry(algorithm=key, neighbours=neighbours, mode=mode, **SMALL.get(key, {})),
+        entry(algorithm=key, neighbours=neighbours, mode=mode, **small(key, mode)),
     )
     for key, entry in PRIVATE.items()
     for neighbours, mode in sorted(entry.variants)
