@@ -7,7 +7,7 @@ JOBS   ?= 2
 
 .DEFAULT_GOAL := help
 .PHONY: help run test check format bench reproduce-all reproduce-friedman \
-	reproduce-mcsherry reproduce-zhang search-friedman clean distclean
+	reproduce-mcsherry reproduce-zhang reproduce-neera search-friedman clean distclean
 
 help: ## list what there is
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-20s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -39,7 +39,7 @@ bench: $(STAMP) ## speed against Cornac, Surprise, cmfrec and LensKit, in one ru
 	$(BIN)/python -m pip install --quiet -e '.[bench]'
 	$(BIN)/python -m tests.benchmarks.peers
 
-reproduce-all: reproduce-friedman reproduce-mcsherry reproduce-zhang ## every paper that can be reproduced so far, on the data at hand
+reproduce-all: reproduce-friedman reproduce-mcsherry reproduce-zhang reproduce-neera ## every paper that can be reproduced so far, on the data at hand
 
 FRIEDMAN := ml100k_bounded ml1m_bounded ml100k_unbounded ml1m_unbounded \
 	ml100k_bounded_corrected ml1m_bounded_corrected ml100k_unbounded_corrected ml1m_unbounded_corrected \
@@ -65,11 +65,20 @@ reproduce-mcsherry: $(STAMP) ## McSherry and Mironov 2009: figures 1 and 2, on t
 	$(BIN)/dpmf crossings $(MCSHERRY:%=configs/%.yaml)
 
 ZHANG := $(foreach figure,fig2 fig3 fig4,$(foreach set,ml100k ml1m netflix_sample,zhang_$(figure)_$(set))) \
-	zhang_fig5_ml100k zhang_beyond_ml100k zhang_beyond_ml1m
+	zhang_fig5_ml100k zhang_beyond_ml100k zhang_beyond_ml1m zhang_corrected_ml1m zhang_open_ml1m
 
 reproduce-zhang: $(STAMP) ## Zhang et al. 2018: figures 2-5, and other mechanisms personalised, on the data at hand
 	@for config in $(ZHANG); do $(BIN)/dpmf run configs/$$config.yaml -j $(JOBS) > /dev/null || exit 1; done
 	$(BIN)/dpmf baselines $(ZHANG:%=configs/%.yaml)
+
+NEERA := neera_fig3_ml100k neera_fig4_ml100k neera_fig4_jester neera_fig4_jester_half
+
+reproduce-neera: $(STAMP) ## Neera et al. 2020: figures 2-4, table 1 and the improvements over ISGD
+	@for config in $(NEERA); do $(BIN)/dpmf run configs/$$config.yaml -j $(JOBS) > /dev/null || exit 1; done
+	$(BIN)/dpmf local noise results/neera_fig2.png
+	$(BIN)/dpmf local traffic configs/neera_fig3_ml100k.yaml --format md > results/neera_table1.md
+	$(BIN)/dpmf local improvements $(NEERA:%=configs/%.yaml) --format md > results/neera_improvements.md
+	$(BIN)/dpmf local improvements $(NEERA:%=configs/%.yaml)
 
 search-friedman: $(STAMP) ## the search for what Friedman et al. 2016 leave unstated (docs/papers/friedman2016.md)
 	@for config in configs/search_*.yaml; do $(BIN)/dpmf run $$config -j $(JOBS) || exit 1; done

@@ -8,6 +8,7 @@ import typer
 
 from dpmf_cli.datasets.cli import app as datasets_app
 from dpmf_cli.errors import DpmfError
+from dpmf_cli.local_cli import app as local_app
 
 if TYPE_CHECKING:
     from dpmf_cli.evaluation.crossings import Crossing
@@ -20,6 +21,7 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
 )
 app.add_typer(datasets_app, name="datasets")
+app.add_typer(local_app, name="local")
 
 ResultsOption = Annotated[Path, typer.Option("--results", help="Folder of results.")]
 DataOption = Annotated[

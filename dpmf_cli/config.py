@@ -14,9 +14,10 @@ from pydantic_core import ErrorDetails, PydanticCustomError
 
 from dpmf_cli.algorithms.base import Algorithm, PrivateAlgorithm
 from dpmf_cli.algorithms.effects import EffectsParameters
+from dpmf_cli.algorithms.personal_sampling import PersonalSampling
 from dpmf_cli.algorithms.personalized import CleanBase, Personalized, PrivateBase
 from dpmf_cli.algorithms.registry import BASELINES, PRIVATE
-from dpmf_cli.datasets.spec import PRIZE_DATASET, CatalogSpec, DatasetSpec, TestSet
+from dpmf_cli.datasets.spec import PRIZE_DATASET, CatalogSpec, CsvSpec, DatasetSpec, TestSet
 from dpmf_cli.errors import DpmfError, did_you_mean
 from dpmf_cli.evaluation.curves import Axis
 from dpmf_cli.evaluation.portions import Order
@@ -223,6 +224,21 @@ class ExperimentConfig(StrictModel):
         return self
 
     @model_validator(mode="after")
+    def _columns_that_are_there(self) -> Self:
+        if isinstance(self.dataset, CsvSpec) and self.dataset.columns.epsilon is not None:
+            return self
+        for key in ("baselines", "algorithms"):
+            for index, entry in enumerate(getattr(self, key)):
+                if isinstance(entry, PersonalSampling) and entry.specification == "column":
+                    raise _at(
+                        (key, index, "specification"),
+                        "column",
+                        f"{self.dataset.key} has no column of ε; name it in `columns: {{epsilon: …}}` of a CSV data "
+                        "set, or use `specification: fractions`",
+                    )
+        return self
+
+    @model_validator(mode="after")
     def _ascending_limits(self) -> Self:
         if self.error_cdf is not None and sorted(set(self.error_cdf)) != self.error_cdf:
             raise _at(("error_cdf",), "grid", "the limits of the errors must ascend without repetition")
@@ -385,6 +401,8 @@ def _explain(document: Document, detail: ErrorDetails) -> str:
             known = ", ".join(_tags(CleanBase if baseline else PrivateBase))
             message = f'"{tag}" cannot be the base here; ' if tag else "name the base's `algorithm`; "
             message += f"it is one of {known}"
+            if not baseline and tag in PRIVATE and PRIVATE[tag].joint:
+                message += f" ({tag} puts a user's own clean ratings into the user's predictions)"
         elif "dataset" not in path:
             path = _path_in_file(document, (*path, "algorithm"))
             message = f'unknown algorithm "{tag}"{hint}' if tag else f"name an `algorithm`{hint}"

@@ -38,8 +38,8 @@ algorithms:
     sweep: {conservative: [0.1, 0.3, 0.5, 0.6, 0.7, 0.9]}
   - {algorithm: personalized, label: users, base: *base, per: user, threshold: max, clip_predictions: true}
   - {algorithm: personalized, label: factors, base: {algorithm: dp_pmf, factors: 2}}
-  - {algorithm: personalized, label: exact, base: *base, mode: corrected}
-  - {algorithm: personalized, label: exact 2, base: *base, mode: corrected, threshold: 0.3}
+  - {algorithm: personalized, label: exact, base: &exact {algorithm: dp_pmf, factors: 3}, mode: corrected}
+  - {algorithm: personalized, label: exact 2, base: *exact, mode: corrected, threshold: 0.3}
 """
 
 

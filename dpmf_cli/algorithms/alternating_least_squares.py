@@ -45,11 +45,12 @@ class AlternatingLeastSquares(Algorithm):
         for _ in range(self.iterations):
             solve_users(factors, train.user_starts, train.items, train.values, problem)
             solve_items(factors, item_starts, raters, values, problem)
+        average = train.values.mean(dtype=np.float64) if len(train) else train.scale.middle
         return KnownModel(
             FactorModel([factors]),
             (train.user_counts > 0)[:, None],
             (train.item_counts > 0)[:, None],
-            train.values.mean(dtype=np.float64, keepdims=True).astype(np.float32),
+            np.array([average], np.float32),
         )
 
     def cost(self, shape: Shape, grid: int) -> Cost:

@@ -99,7 +99,7 @@ class Algorithm(StrictModel, ABC):
     def _sweep_a_number(self) -> Self:
         if self.sweep is not None:  # a sweep of the right shape has become several entries before
             raise PydanticCustomError(
-                "sweep", "a sweep is one parameter and a list of values: {{factors: [3, 5]}}"
+                "sweep", "a sweep is one parameter and a list of values: {factors: [3, 5]}"
             )
         if self.swept is not None and not isinstance(getattr(self, self.swept, None), int | float):
             raise PydanticCustomError("sweep", "{name} is not a number to sweep", {"name": self.swept})

@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Literal
+from typing import Literal, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -11,8 +11,22 @@ from pydantic import Field
 from dpmf_cli.kernels.factors import FactorLanes
 from dpmf_cli.kernels.order import shuffle_within
 from dpmf_cli.models import StrictModel
-from dpmf_cli.ratings import Ratings
 from dpmf_cli.streams import Streams
+
+
+class Pairs(Protocol):
+    """Who rated what: clean ratings, or perturbed ones, of which an aggregator sees no more than that and noise."""
+
+    @property
+    def n_users(self) -> int: ...
+
+    @property
+    def n_items(self) -> int: ...
+
+    def __len__(self) -> int: ...
+
+    @property
+    def user_starts(self) -> NDArray[np.int64]: ...
 
 
 class InitialFactors(StrictModel):
@@ -64,16 +78,16 @@ class KnownModel:
 
 
 def initial_factors(
-    train: Ratings, initial: InitialFactors, factors: int, streams: Streams
+    pairs: Pairs, initial: InitialFactors, factors: int, streams: Streams
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
     """(n_users, factors), (n_items, factors) start factors, the same for all models of a grid."""
-    users = initial.draw(train.n_users, factors, streams.generator("initial user factors"))
-    items = initial.draw(train.n_items, factors, streams.generator("initial item factors"))
+    users = initial.draw(pairs.n_users, factors, streams.generator("initial user factors"))
+    items = initial.draw(pairs.n_items, factors, streams.generator("initial item factors"))
     return users, items
 
 
 def visiting_order(
-    train: Ratings, kind: Literal["user_major", "shuffled"], rng: np.random.Generator
+    pairs: Pairs, kind: Literal["user_major", "shuffled"], rng: np.random.Generator
 ) -> NDArray[np.int64]:
     """(n_ratings,) the order in which SGD visits ratings, drawn once and kept for all epochs.
 
@@ -81,5 +95,5 @@ def visiting_order(
     user's items, which converges as well and keeps the user's factors in the nearest cache.
     """
     if kind == "shuffled":
-        return rng.permutation(len(train))
-    return shuffle_within(train.user_starts, rng.random(len(train)))
+        return rng.permutation(len(pairs))
+    return shuffle_within(pairs.user_starts, rng.random(len(pairs)))

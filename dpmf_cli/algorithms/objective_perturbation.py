@@ -27,7 +27,7 @@ SECONDS_PER_GRAM_ENTRY = 2e-9
 
 class ObjectivePerturbedRows(StrictModel):
     """Ratings are centred on a private global average m and clamped to ±B. U is public, so that it may be taken for
-    a constant: unit rows of a constant and a random direction. Then for every item, exactly,
+    a constant: unit rows of a constant and a random direction. Then for every item, to single precision,
 
         v_j = argmin over ‖v‖ ≤ R of ½Σ_i (r̃_ij − u_i·v)² + ½w‖v‖² + η_j·v,   η_j drawn once,   r̂_ij = m + u_i·v_j
 
@@ -41,8 +41,8 @@ class ObjectivePerturbedRows(StrictModel):
 
     least_ridge: float = Field(1.0, gt=0, description="corrected: the least w")
     passes: int = Field(1, ge=1, description="corrected: how often the items are solved")
-    average_share: float = Field(0.05, gt=0, lt=1, description="corrected: of ε, for the global average")
-    jacobian_share: float = Field(0.1, gt=0, lt=1, description="corrected: of a solution's ε; sets w")
+    average_share: float = Field(0.05, gt=0, le=0.9, description="corrected: of ε, for the global average")
+    jacobian_share: float = Field(0.1, gt=0, le=0.9, description="corrected: of a solution's ε; sets w")
     residual_clamp: float = Field(2.0, gt=0, description="corrected: B, for ratings less their average")
     item_norm: float = Field(1.5, gt=0, description="corrected: R")
     public_constant: float = Field(0.9, ge=0, le=1, description="corrected: the constant in a unit row")

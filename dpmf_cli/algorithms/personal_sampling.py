@@ -45,8 +45,11 @@ class PersonalSampling(StrictModel):
     or item.
     `column`: each rating's own, from `columns.epsilon` of the user's file.
 
-    Which pair of user and item asks for what is public, rated or not (definition 2); so must t be. The mean and the
-    largest ε of `fractions` are those of its law, not of the records that there happen to be.
+    Only t must be public. A record is hidden by its own ε whoever knows that ε: neighbours differ in the presence of
+    (u, i, r, ε_ui), the ε of all others is the same on both sides, and t is. `fractions` per record draws for the
+    records that are present, each independently of the others by one law; the ε that a column states come with the
+    ratings. Definition 2 of the paper, an ε for every pair, rated or not, is not needed. The mean and the largest ε
+    of `fractions` are those of its law, not of the records that there happen to be.
     """
 
     specification: Literal["fractions", "column"] = "fractions"
@@ -79,7 +82,7 @@ class PersonalSampling(StrictModel):
         """Whether t is the same for all neighbours, which theorem 6 needs."""
         return self.specification == "fractions" or isinstance(self.threshold, float)
 
-    def records(self, train: Ratings, streams: Streams) -> NDArray[np.float64]:
+    def stated_epsilons(self, train: Ratings, streams: Streams) -> NDArray[np.float64]:
         """(n_ratings,) the ε that each record asks for. Raises DpmfError where the data have no such column."""
         if self.specification == "column":
             column = train.columns.get("epsilon")

@@ -38,7 +38,11 @@ PrivateBase = (
     | PrivateBatchGradientDescent
     | PrivateGlobalEffects
 )
-"""What can be personalised: every algorithm that hides the presence of a rating by pure ε-DP."""
+"""What can be personalised: algorithms that hide the presence of a rating by pure ε-DP, in all predictions.
+
+Not `pknn` and `mm_*`, whose DP is joint: a user's own clean ratings are in that user's predictions, so that a
+record's ε would hold towards everybody else only. `psgd` has no corrected mode for unbounded neighbours.
+"""
 CleanBase = ProbabilisticMF | AlternatingLeastSquares
 
 
@@ -97,8 +101,8 @@ class Personalized(PersonalSampling, PrivateAlgorithm):
     Record (u, i) is then hidden by min(ε_ui, t): definition 3. An ε of the grid is a *ceiling*: no record asks for
     more than that, ε_ui ← min(ε_ui, ε), so that the whole costs no record more than ε and one curve leads from
     uniform privacy (ε = ε_c, where nothing is sampled away) to the specification itself (ε ≥ ε_l; the paper's figures
-    are at ε_l). The ledger has the base's steps, which add up to t ≤ ε: what the least protected record spends. All
-    others spend less: `RecordEpsilons`.
+    are at ε_l). The ledger has the base's steps, which add up to t ≤ ε: no record spends more. What they
+    do spend: `RecordEpsilons`, exact statistics of the ratings, not to be released.
 
     Bounded neighbours are not offered: remark 7 proves 2ε_ui for them.
     """
@@ -166,7 +170,7 @@ class Personalized(PersonalSampling, PrivateAlgorithm):
         return models
 
     def _draw(self, train: Ratings, streams: Streams, ledger: Ledger) -> _Draw:
-        asked = self.records(train, streams)
+        asked = self.stated_epsilons(train, streams)
         thresholds = self.thresholds(asked, ledger.epsilons)
         probability = sampling_probability(asked[:, None], thresholds)
         return _Draw(thresholds, probability, _sample(probability, streams))
@@ -208,7 +212,7 @@ class Sampled(PersonalSampling, Algorithm):
     base: Annotated[CleanBase, Field(discriminator="algorithm"), BeforeValidator(_tagged)]
 
     @model_validator(mode="after")
-    def _refuse_ignored(self) -> Self:
+    def _keep_the_base_bare(self) -> Self:
         _refuse_ignored(self.base)
         return self
 
@@ -234,7 +238,7 @@ class Sampled(PersonalSampling, Algorithm):
         streams = replace(streams, algorithm="personalized")
         samples = []
         for entry in entries:
-            asked = entry.records(train, streams)[:, None]
+            asked = entry.stated_epsilons(train, streams)[:, None]
             thresholds = entry.thresholds(asked[:, 0], np.array([np.inf]))
             samples.append(_sample(sampling_probability(asked, thresholds), streams))
         together = Ledger(np.concatenate([ledger.epsilons for ledger in ledgers]), ledgers[0].mode)

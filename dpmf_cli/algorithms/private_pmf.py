@@ -1,9 +1,10 @@
 """DP-PMF: PMF by objective perturbation. Zhang, Liu, Chen and Zhong 2018, section 4, algorithm 2."""
 
-from typing import ClassVar, Literal
+from typing import ClassVar, Literal, Self
 
 import numpy as np
-from pydantic import Field
+from pydantic import Field, model_validator
+from pydantic_core import PydanticCustomError
 
 from dpmf_cli.algorithms.base import Cost, PrivateAlgorithm, Shape, Variants, in_both_modes
 from dpmf_cli.algorithms.factorization import FactorModel, KnownModel
@@ -28,7 +29,8 @@ class PrivatePMF(GradientDescentPMF, ObjectivePerturbedRows, PrivateAlgorithm):
     fitted on the ratings too, and neither ‖u‖ ≤ 1 nor |r − u·v| ≤ r_max holds. Nothing is provable.
 
     Corrected: objective perturbation as theorem 4 means it, η drawn once, U not taken from the ratings, solved
-    exactly (`ObjectivePerturbedRows`). The two share d alone.
+    to single precision (`ObjectivePerturbedRows`). The two share d alone: each refuses
+    what only the other would use.
     """
 
     title: ClassVar[str] = "DP-PMF"
@@ -36,6 +38,22 @@ class PrivatePMF(GradientDescentPMF, ObjectivePerturbedRows, PrivateAlgorithm):
 
     algorithm: Literal["dp_pmf"]
     noisy_epochs: int = Field(50, ge=1, description="k₂, published; the paper does not give it")
+
+    @model_validator(mode="after")
+    def _refuse_parameters_of_the_other_mode(self) -> Self:
+        """But for defaults, which a resolved config spells out."""
+        descent = {*GradientDescentPMF.model_fields, "noisy_epochs"} - {"factors"}
+        of_other = ObjectivePerturbedRows.model_fields if self.mode is Mode.PUBLISHED else descent
+        other = Mode.CORRECTED if self.mode is Mode.PUBLISHED else Mode.PUBLISHED
+        for field in sorted(self.model_fields_set.intersection(of_other)):
+            if getattr(self, field) == type(self).model_fields[field].default:
+                continue
+            raise PydanticCustomError(
+                "other_mode",
+                "{mode} mode of dp_pmf would ignore it; remove it, or set `mode: {other}`",
+                {"other": other.value, "mode": self.mode.value, "path": (field,)},
+            )
+        return self
 
     def fit(self, train: Ratings, *, streams: Streams, ledger: Ledger) -> KnownModel | FactorModel:
         if self.mode is Mode.CORRECTED:

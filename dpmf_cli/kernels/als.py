@@ -156,8 +156,8 @@ def _solve(
         ridge = mul(weights, splat(np.float32(count), like)) if per_rating else weights
         factor[:] = gram
         solution[:] = right
-        _add_to_diagonal(factor, ridge, factors_of, width_of)
-        _cholesky_solve(factor, solution, factors_of, width_of)
+        add_to_diagonal(factor, ridge, factors_of, width_of)
+        cholesky_solve(factor, solution, factors_of, width_of)
         if ball < np.inf:
             _into_ball(gram, right, factor, solution, ridge, ball, factors_of, width_of)
         for i in range(d):
@@ -165,7 +165,7 @@ def _solve(
 
 
 @njit(cache=True)
-def _add_to_diagonal(gram, number, factors_of, width_of):
+def add_to_diagonal(gram, number, factors_of, width_of):
     d, w = len(factors_of), len(width_of)
     like = zeros(width_of)
     for i in range(d):
@@ -207,13 +207,13 @@ def _into_ball(gram, right, factor, solution, ridge, ball, factors_of, width_of)
         extra = add(extra, below(outside, square, rise, like))
         factor[:] = gram
         solution[:] = right
-        _add_to_diagonal(factor, add(ridge, extra), factors_of, width_of)
-        _cholesky_solve(factor, solution, factors_of, width_of)
+        add_to_diagonal(factor, add(ridge, extra), factors_of, width_of)
+        cholesky_solve(factor, solution, factors_of, width_of)
     project(solution, 0, ball, factors_of, width_of)
 
 
 @njit(cache=True)
-def _cholesky_solve(gram, right, factors_of, width_of):
+def cholesky_solve(gram, right, factors_of, width_of):
     """right ← gram⁻¹·right in every lane; gram (a packed lower triangle) becomes its Cholesky factor."""
     d, w = len(factors_of), len(width_of)
     like = zeros(width_of)

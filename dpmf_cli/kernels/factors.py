@@ -32,6 +32,14 @@ class FactorLanes:
     def width_of(self) -> tuple[int, ...]:
         return (0,) * self.width
 
+    def effects(self, users: NDArray[np.int32], items: NDArray[np.int32]) -> NDArray[np.float32]:
+        """(n, width): IAvg(i) + UAvg(u) for each pair and model."""
+        sides = ((self.users, users), (self.items, items))
+        of_users, of_items = (
+            flat.reshape(-1, self.factors + 1, self.width)[rows, -1] for flat, rows in sides
+        )
+        return np.asarray(of_users + of_items)
+
     def predict(self, users: NDArray[np.int32], items: NDArray[np.int32]) -> NDArray[np.float32]:
         """(n, lanes): IAvg(i) + UAvg(u) + p_u·q_i for each pair and model."""
         out = np.empty(len(users) * self.width, np.float32)

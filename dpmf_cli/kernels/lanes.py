@@ -271,6 +271,20 @@ def clamp(typingctx, a, low, high):
 
 
 @intrinsic
+def times_power(typingctx, a, n):
+    """a·2ⁿ in every float32 lane: `n` holds whole numbers as n + 1.5·2²³, whose low bits are n; the result must be
+    a normal number."""
+
+    def codegen(context, builder, signature, arguments):
+        integers = ir.VectorType(ir.IntType(32), a.width)
+        value, power = (builder.bitcast(argument, integers) for argument in arguments)
+        power = builder.shl(power, ir.Constant(integers, [23] * a.width))
+        return builder.bitcast(builder.add(value, power), _vector(a))
+
+    return (a(a, a), codegen) if a.bits == 32 else None
+
+
+@intrinsic
 def below(typingctx, a, b, x, y):
     """x where a < b, else y, in every lane."""
 

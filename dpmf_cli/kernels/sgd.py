@@ -162,3 +162,58 @@ def _descend_noisy_errors(
             store(Q, q_at + f * w, fma(move, p, mul(keep, q)))
         project(P, p_at, user_limit, factors_of, width_of)
         project(Q, q_at, item_limit, factors_of, width_of)
+
+
+def descend_values(
+    start: FactorLanes,
+    users: NDArray[np.int32],
+    items: NDArray[np.int32],
+    order: NDArray[np.int64],
+    values: NDArray[np.float32],
+    *,
+    learning_rate: float,
+    regularization: float,
+    epochs: int,
+) -> None:
+    """SGD on ratings that each model has its own values of, in place, in the given order, `epochs` times.
+
+        e = r_ui − p_u·q_i;   p_u ← p_u + γ(e·q_i − λ·p_u);   q_i ← q_i + γ(e·p_u − λ·q_i)   simultaneously
+
+    users, items, order  (n_ratings,); values (n_ratings, width)
+    """
+    _descend_values(
+        users,
+        items,
+        order,
+        values.reshape(-1),
+        start.users,
+        start.items,
+        np.float32(learning_rate),
+        np.float32(regularization),
+        epochs,
+        start.factors_of,
+        start.width_of,
+    )
+
+
+@njit(cache=True)
+def _descend_values(users, items, order, values, P, Q, rate, regularization, epochs, factors_of, width_of):
+    d, w = len(factors_of), len(width_of)
+    row, like = (d + 1) * w, zeros(width_of)
+    step, keep = splat(rate, like), splat(np.float32(1) - rate * regularization, like)
+    last = len(order) - 1
+    for _ in range(epochs):
+        for x in range(len(order)):
+            at, ahead = order[x], order[min(x + 2, last)]
+            prefetch(values, ahead * w)
+            for f in range(d + 1):
+                prefetch(Q, np.int64(items[ahead]) * row + f * w)
+            p_at, q_at = np.int64(users[at]) * row, np.int64(items[at]) * row
+            dot = zeros(width_of)
+            for f in range(d):
+                dot = fma(load(P, p_at + f * w, like), load(Q, q_at + f * w, like), dot)
+            move = mul(sub(load(values, at * w, like), dot), step)
+            for f in range(d):
+                p, q = load(P, p_at + f * w, like), load(Q, q_at + f * w, like)
+                store(P, p_at + f * w, fma(move, q, mul(keep, p)))
+                store(Q, q_at + f * w, fma(move, p, mul(keep, q)))

@@ -4,16 +4,20 @@ from enum import StrEnum
 
 
 class Neighbours(StrEnum):
-    """The kinds of Friedman et al. 2016, section 3.2, after Kifer and Machanavajjhala 2011, and whole users.
+    """The kinds of Friedman et al. 2016, section 3.2, after Kifer and Machanavajjhala 2011, whole users, and the
+    local model.
 
     `BOUNDED`: the same (user, item) pairs; the value of one rating differs. Who rated what is public.
     `UNBOUNDED`: one rating is present in one data set and absent from the other.
     `USER`: one user, with all ratings, is present in one and absent from the other. McSherry and Mironov 2009, 4.5.
+    `LOCAL`: as bounded, but it is the *aggregator* that must not tell: each value is perturbed before it leaves its
+    user. Who rated what is public. Neera et al. 2020, section 3.
     """
 
     BOUNDED = "bounded"
     UNBOUNDED = "unbounded"
     USER = "user"
+    LOCAL = "local"
 
 
 class Mode(StrEnum):

@@ -114,7 +114,12 @@ def records_text(curves: Sequence[Measured]) -> TextTable:
         header=("ceiling ε", "threshold t", "records kept", "least ε", "median ε", "largest ε"),
         alignment="rrrrrr",
         groups=tuple(groups),
-        notes=("ε per record: what can be proved for it; over all folds and runs",) if groups else (),
+        notes=(
+            "ε per record: what can be proved for it; over all folds and runs",
+            "exact statistics of the ratings, without noise: diagnostics, not to be released",
+        )
+        if groups
+        else (),
     )
 
 

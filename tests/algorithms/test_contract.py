@@ -14,6 +14,12 @@ from dpmf_cli.streams import Streams
 from tests.conftest import make_ratings
 
 FACTORS = {key: {"factors": 2} for key in ("als", "isgd", "psgd", "pals", "pals_objective", "pbgd")}
+FACTORS |= {key: {"factors": 2} for key in ("mf_sgd", "blp_mog_mf", "isgd_local", "local_mf")}
+PRIVATE_GRADIENTS = {
+    "factors": 2,
+    "iterations": 20,
+    "learning_rate": 1,
+}  # few ratings an item take large steps
 PMF = {
     "factors": 2,
     "learning_rate": 10,
@@ -28,16 +34,28 @@ SPECIFICATION = {
 }
 SMALL: dict[str, dict[str, Any]] = {
     **FACTORS,
+    "pg_mf": PRIVATE_GRADIENTS,
     "pmf": PMF,
     "dp_pmf": {**PMF, "noisy_epochs": 20},
     "sampled": {**SPECIFICATION, "base": {"algorithm": "pmf", **PMF}},
     "personalized": {**SPECIFICATION, "base": {"algorithm": "dp_pmf", **PMF}},
 }
+
+
+def small(key: str, mode: str) -> dict[str, Any]:
+    """DP-PMF's corrected mode has d alone in common with the published one."""
+    if mode == "corrected" and key == "dp_pmf":
+        return {"factors": 2}
+    if mode == "corrected" and key == "personalized":
+        return {**SPECIFICATION, "base": {"algorithm": "dp_pmf", "factors": 2}}
+    return SMALL.get(key, {})
+
+
 CLEAN = [(key, entry(algorithm=key, **SMALL.get(key, {}))) for key, entry in BASELINES.items()]
 VARIANTS = [
     (
         f"{key}-{neighbours}-{mode}",
-        entry(algorithm=key, neighbours=neighbours, mode=mode, **SMALL.get(key, {})),
+        entry(algorithm=key, neighbours=neighbours, mode=mode, **small(key, mode)),
     )
     for key, entry in PRIVATE.items()
     for neighbours, mode in sorted(entry.variants)
@@ -60,6 +78,10 @@ LARGE = 1e9
 """A θ at which noise no longer matters, though the code still draws it."""
 LARGE_GAUSSIAN = 1e5
 """The same where ε grows with the square of θ."""
+
+LEAST_HARM = {"local_mean": 1.01, "pg_mf": 1.1}
+"""What noise does at least to the error where it is bounded: a mean of messages from within the scale is at worst the
+scale's middle, and a device fits its user's factors to clean ratings."""
 
 
 def fit(algorithm: Algorithm, train: Ratings, thetas: list[float], run: int = 0) -> tuple[Any, Ledger]:
@@ -107,7 +129,7 @@ def test_noise_hurts_at_small_epsilon(algorithm: Algorithm, ratings: Ratings) ->
     model, _ = fit(algorithm, ratings, [0.01, 1000.0])
     errors = model.predict(ratings.users, ratings.items) - ratings.values[:, None]
     noisy, clean = np.sqrt(np.mean(np.square(errors), axis=0))
-    assert noisy > 1.2 * clean
+    assert noisy > LEAST_HARM.get(algorithm.algorithm, 1.2) * clean
 
 
 @pytest.mark.parametrize("algorithm", ALL_PRIVATE)
@@ -179,7 +201,7 @@ def test_it_learns_what_it_is_for(algorithm: Algorithm) -> None:
     test = ratings.select(held_out)
     error = np.sqrt(np.mean((model.predict(test.users, test.items)[:, 0] - test.values) ** 2))
     spread = test.values.std()
-    assert error < spread * (1.01 if algorithm.algorithm == "ga" else 0.9)
+    assert error < spread * (1.01 if algorithm.algorithm in ("ga", "local_mean") else 0.9)
 
 
 @pytest.mark.parametrize("algorithm", ALL)

@@ -1,5 +1,6 @@
 """Personalised privacy: what sampling proves, by exact enumeration; and what the wrapper does with it."""
 
+from collections.abc import Callable
 from dataclasses import replace
 from itertools import product
 from typing import Any
@@ -12,6 +13,8 @@ from pydantic import ValidationError
 
 from dpmf_cli.algorithms.personal_sampling import PersonalSampling, sampled_epsilon, sampling_probability
 from dpmf_cli.algorithms.personalized import Personalized, PersonalModel, Sampled
+from dpmf_cli.algorithms.private_pmf import PrivatePMF
+from dpmf_cli.algorithms.probabilistic import ProbabilisticMF
 from dpmf_cli.errors import DpmfError
 from dpmf_cli.privacy.ledger import Ledger
 from dpmf_cli.ratings import Ratings
@@ -20,6 +23,7 @@ from tests.conftest import make_ratings
 
 LEVELS = (0.1, 0.35, 0.8, 1.7)
 SMALL = {"factors": 2, "learning_rate": 10, "epochs": 5}
+BUDGET = {"global_averages": 0.1, "item_averages": 0.4, "user_averages": 0.5}
 STREAMS = Streams(1, "d", "personalized", 0, 0)
 
 
@@ -68,7 +72,7 @@ def specification(**given: Any) -> PersonalSampling:
 
 def test_fractions_are_the_papers() -> None:
     ratings = make_ratings(n_users=300, n_items=200)
-    asked = specification().records(ratings, STREAMS)
+    asked = specification().stated_epsilons(ratings, STREAMS)
     assert np.mean(asked < 0.2) == pytest.approx(0.54, abs=0.02)
     assert np.mean(asked == 1.0) == pytest.approx(0.09, abs=0.01)
     assert asked.min() >= 0.1
@@ -77,7 +81,7 @@ def test_fractions_are_the_papers() -> None:
 
 @pytest.mark.parametrize("ceiling", [0.05, 0.15, 0.2, 0.6, 1.0, 5.0])
 def test_the_mean_under_a_ceiling_is_that_of_the_capped_levels(ceiling: float) -> None:
-    asked = specification().records(make_ratings(n_users=300, n_items=200), STREAMS)
+    asked = specification().stated_epsilons(make_ratings(n_users=300, n_items=200), STREAMS)
     mean = specification().thresholds(asked, np.array([ceiling]))[0]
     assert mean == pytest.approx(np.minimum(asked, ceiling).mean(), abs=0.01)
     assert specification(threshold="max").thresholds(asked, np.array([ceiling]))[0] == min(1.0, ceiling)
@@ -87,11 +91,62 @@ def test_the_mean_under_a_ceiling_is_that_of_the_capped_levels(ceiling: float) -
 @pytest.mark.parametrize("per", ["user", "item"])
 def test_levels_can_be_those_of_users_or_items(per: Any) -> None:
     ratings = make_ratings()
-    asked = specification(per=per).records(ratings, STREAMS)
+    asked = specification(per=per).stated_epsilons(ratings, STREAMS)
     owners = ratings.users if per == "user" else ratings.items
     for owner in range(5):
         assert len(set(asked[owners == owner])) == 1
     assert len(set(asked)) > 10
+
+
+PRIVATE_BASES = ("dp_pmf", "isgd", "pals", "psgd", "pbgd", "pge")
+
+
+def purposes_of(action: Callable[[], object], monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """What generators were asked for."""
+    asked: list[str] = []
+    of = Streams.generator
+    with monkeypatch.context() as patch:
+        patch.setattr(Streams, "generator", lambda self, purpose: asked.append(purpose) or of(self, purpose))
+        action()
+    return asked
+
+
+@pytest.mark.parametrize("per", ["record", "user", "item"])
+def test_whether_a_record_is_sampled_depends_on_its_epsilon_by_its_probability_alone(per: Any) -> None:
+    """Theorem 6: the uniform draw is independent of what records ask for. In bins of equal ε, kept are π of them."""
+    ratings = make_ratings(n_users=600, n_items=500, density=0.2)
+    assert len(ratings) > 59_000
+    algorithm = personalised(per=per)
+    asked = algorithm.stated_epsilons(ratings, STREAMS)
+    draw = algorithm._draw(ratings, STREAMS, Ledger([1.0]))
+    kept, probability = draw.kept[:, 0], sampling_probability(asked[:, None], draw.thresholds)[:, 0]
+    for rows in np.array_split(np.argsort(asked, kind="stable"), 24):
+        variance = np.sum(probability[rows] * (1 - probability[rows]))
+        assert abs(kept[rows].sum() - probability[rows].sum()) <= 4 * np.sqrt(variance)
+
+
+@pytest.mark.parametrize("base", PRIVATE_BASES)
+def test_specification_sample_and_noise_have_streams_of_their_own(
+    base: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ratings = make_ratings()
+    budget = {"budget": BUDGET}
+    for mode in ("published",) if base == "psgd" else ("published", "corrected"):
+        algorithm = Personalized.model_validate(
+            {
+                "algorithm": "personalized",
+                "mode": mode,
+                "base": {"algorithm": base, **(budget if base == "pge" else {"factors": 2})},
+            }
+        )
+        drawn = purposes_of(lambda a=algorithm: a._draw(ratings, STREAMS, Ledger([1.0])), monkeypatch)
+        assert len(drawn) == len(set(drawn)) == 2
+        fit = purposes_of(
+            lambda a=algorithm: a.base.fit(ratings, streams=STREAMS, ledger=Ledger([1.0], a.mode)),
+            monkeypatch,
+        )
+        assert len(fit) == len(set(fit)) > 0
+        assert not set(drawn) & set(fit)
 
 
 def with_column(ratings: Ratings) -> Ratings:
@@ -100,7 +155,9 @@ def with_column(ratings: Ratings) -> Ratings:
 
 
 def personalised(**given: Any) -> Personalized:
-    base = {"algorithm": "dp_pmf", **SMALL, **given.pop("base", {})}
+    own = given.pop("base", {})
+    small = {"factors": 2} if "corrected" in (given.get("mode"), own.get("mode")) else SMALL
+    base = own if own.get("algorithm") == "pge" else {"algorithm": "dp_pmf", **small, **own}
     return Personalized.model_validate({"algorithm": "personalized", "base": base, **given})
 
 
@@ -136,24 +193,31 @@ def test_a_ceiling_at_the_strictest_level_is_the_base_itself() -> None:
     )
 
 
-@pytest.mark.parametrize("base", ["dp_pmf", "isgd", "pals", "pbgd", "pge"])
+@pytest.mark.parametrize("base", PRIVATE_BASES)
 def test_any_unbounded_algorithm_can_be_personalised_and_proved(base: str) -> None:
-    """Its columns are fits of the base on each sample, with t; what is provable does not exceed t."""
+    """Its columns are fits of the base on each sample, with t; what is provable does not exceed t.
+
+    (psgd proves nothing for unbounded neighbours, and has no mode that does.)
+    """
     own = {"algorithm": base} if base == "pge" else {"algorithm": base, "factors": 2}
-    budget = {"global_averages": 0.1, "item_averages": 0.4, "user_averages": 0.5}
     algorithm = Personalized.model_validate(
         {
             "algorithm": "personalized",
-            "mode": "corrected",
-            "base": {**own, **({"budget": budget} if base == "pge" else {})},
+            "mode": "published" if base == "psgd" else "corrected",
+            "base": {**own, **({"budget": BUDGET} if base == "pge" else {})},
         }
     )
     ratings = make_ratings()
     model, ledger = fitted(algorithm, ratings, [0.5, 1.0])
     assert model.predict(ratings.users, ratings.items).shape == (len(ratings), 2)
-    assert ledger.provable == pytest.approx(model.thresholds)
+    assert ledger.claimed == pytest.approx(model.thresholds)
+    assert (
+        np.isinf(ledger.provable).all()
+        if base == "psgd"
+        else ledger.provable == pytest.approx(model.thresholds)
+    )
     assert {entry.mechanism.endswith("on a sample") for entry in ledger.entries} == {True}
-    asked = algorithm.records(ratings, STREAMS)[:, None]
+    asked = algorithm.stated_epsilons(ratings, STREAMS)[:, None]
     drawn = STREAMS.generator("sampling").random(len(ratings))[:, None]
     kept = drawn < sampling_probability(asked, model.thresholds)
     assert model.kept == pytest.approx(kept.mean(axis=0))
@@ -176,6 +240,39 @@ def test_the_clean_twin_has_the_same_sample() -> None:
     assert np.allclose(
         model.predict(ratings.users, ratings.items), clean.predict(ratings.users, ratings.items), atol=1e-4
     )
+
+
+def test_an_empty_sample_predicts_the_middle_of_the_scale() -> None:
+    """As every base does that has no rating at all."""
+    strict = {"epsilon_conservative": 1e-9, "epsilon_moderate": 1e-9, "conservative": 1, "moderate": 0}
+    for base in ("als", "pmf"):
+        algorithm = Sampled.model_validate(
+            {"algorithm": "sampled", "base": {"algorithm": base, "factors": 2}, **strict, "threshold": 20.0}
+        )
+        ratings = make_ratings()
+        model = algorithm.fit(ratings, streams=STREAMS, ledger=Ledger([np.inf]))
+        assert np.all(model.predict(ratings.users, ratings.items) == ratings.scale.middle), base
+
+
+def test_who_is_not_in_the_sample_is_predicted_the_average_of_the_sample() -> None:
+    ratings = make_ratings()
+    kept = (ratings.users != 7) & (ratings.items != 5) & (ratings.values > 3)
+    own = {"algorithm": "dp_pmf", "neighbours": "unbounded", **SMALL, "noisy_epochs": 1}
+    for base in (ProbabilisticMF(algorithm="pmf", **SMALL), PrivatePMF.model_validate(own)):
+        columns = np.stack([kept, np.ones_like(kept)], axis=1)
+        model = base.fit_samples(ratings, columns, streams=STREAMS, ledger=Ledger([1e9, 1e9]))
+        pairs = np.array([7, 0], np.int32), np.array([0, 5], np.int32)
+        average = ratings.values[kept].mean()
+        assert average > ratings.values.mean() + 0.5
+        assert model.predict(*pairs)[:, 0] == pytest.approx(average, abs=1e-5)
+
+
+def test_the_base_has_the_effects_of_what_personalises_it() -> None:
+    effects = {"beta_m": 3.0, "beta_u": 17.0}
+    base = personalised(base={"algorithm": "pge", "budget": BUDGET}, effects=effects).base
+    assert (base.effects.beta_m, base.effects.beta_u) == (3.0, 17.0)
+    own = {"algorithm": "pge", "budget": BUDGET, "effects": {"beta_m": 1.0}}
+    assert personalised(base=own, effects=effects).base.effects.beta_m == 1.0
 
 
 def test_a_column_of_the_users_own_is_each_ratings_epsilon() -> None:

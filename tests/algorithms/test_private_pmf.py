@@ -1,14 +1,18 @@
 """DP-PMF against its listing, and its corrected mode against dense solutions, written out in NumPy, noise included."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
+from pydantic import ValidationError
 from scipy.optimize import brentq
 
 from dpmf_cli.algorithms.factorization import InitialFactors, initial_factors
+from dpmf_cli.algorithms.objective_perturbation import private_global_average
 from dpmf_cli.algorithms.private_pmf import PrivatePMF
 from dpmf_cli.privacy.ledger import Ledger
 from dpmf_cli.privacy.mechanisms import unit_k_norm, unit_laplace
-from dpmf_cli.privacy.neighbours import Mode
+from dpmf_cli.privacy.neighbours import Mode, Neighbours
 from dpmf_cli.streams import Streams
 from tests.conftest import make_ratings
 
@@ -30,7 +34,7 @@ def of(**parameters: object) -> PrivatePMF:
             "algorithm": "dp_pmf",
             "neighbours": "unbounded",
             "factors": D,
-            "regularization": RIDGE,
+            **({} if parameters.get("mode") == "corrected" else {"regularization": RIDGE}),
             **parameters,
         }
     )
@@ -47,26 +51,69 @@ def gradients(part: np.ndarray, u: np.ndarray, v: np.ndarray) -> tuple[np.ndarra
 
 
 @pytest.mark.parametrize(("neighbours", "delta"), [("unbounded", 5.0), ("bounded", 4.0)])
-def test_published_is_algorithm_2_by_batches(neighbours: str, delta: float) -> None:
+@pytest.mark.parametrize("momentum", [0.0, 0.5])
+def test_published_is_algorithm_2_by_batches(neighbours: str, delta: float, momentum: float) -> None:
+    """Momentum is of the first half, without noise, alone."""
     epsilon = 40.0
     u, v = initial_factors(RATINGS, InitialFactors(distribution="sphere", scale=1.0), D, STREAMS)
     assert np.linalg.norm(u, axis=1) == pytest.approx(1)
     order = STREAMS.generator("batches").permutation(N)
     middle = int(np.round(np.linspace(0, N, 17))[8])
     batches = [(7, order[:middle]), (15, order[middle:])]
+    speed_u, speed_v = np.zeros_like(u), np.zeros_like(v)
     for _ in range(6):
         for _, part in batches:
             to_u, to_v = gradients(part, u, v)
-            u, v = u + GAMMA / len(part) * to_u, v + GAMMA / len(part) * to_v
+            speed_u = momentum * speed_u + GAMMA / len(part) * to_u
+            speed_v = momentum * speed_v + GAMMA / len(part) * to_v
+            u, v = u + speed_u, v + speed_v
     for epoch in range(4):
         for place, part in batches:
             noise = unit_k_norm((9, D), STREAMS.generator(f"objective {epoch} {place}")) * delta / epsilon
             v = v + GAMMA / len(part) * (gradients(part, u, v)[1] - noise)
     algorithm = of(
-        neighbours=neighbours, learning_rate=GAMMA, batches=2, epochs=6, noisy_epochs=4, jacobian_share=0.3
+        neighbours=neighbours, learning_rate=GAMMA, batches=2, epochs=6, noisy_epochs=4, momentum=momentum
     )
     users, items = PAIRS
     assert predicted(algorithm, epsilon) == pytest.approx(np.sum(u[users] * v[items], axis=1), abs=3e-5)
+
+
+def test_what_the_other_mode_has_is_refused_but_for_its_default() -> None:
+    for other in ({"passes": 2}, {"jacobian_share": 0.3}, {"public_constant": 0.5}):
+        with pytest.raises(ValidationError, match="set `mode: corrected`"):
+            of(**other)
+    for other in ({"regularization": 0.1}, {"learning_rate": 3}, {"noisy_epochs": 3}, {"momentum": 0.5}):
+        with pytest.raises(ValidationError, match="set `mode: published`"):
+            of(mode="corrected", **other)
+    for mode in ("published", "corrected"):
+        own = of(mode=mode)
+        assert PrivatePMF.model_validate(own.model_dump()) == own
+
+
+def test_a_noisy_average_is_within_the_scale() -> None:
+    """At a small ε it would be far away; and it is at either end in some runs."""
+    epsilon = np.array([0.01, 0.02])
+    averages = np.array(
+        [
+            private_global_average(
+                RATINGS, epsilon, neighbours, streams=replace(STREAMS, run=run), ledger=Ledger(epsilon)
+            )
+            for run in range(40)
+            for neighbours in (Neighbours.BOUNDED, Neighbours.UNBOUNDED)
+        ]
+    )
+    assert (averages.min(), averages.max()) == (1, 5)
+
+
+@pytest.mark.parametrize("mode", ["published", "corrected"])
+def test_each_of_many_epsilons_has_its_own_model(mode: str) -> None:
+    """More than a group of lanes; neither ε nor average are those of a place in another group."""
+    epsilons = [0.5 * 1.4**k for k in range(20)]
+    small = {"learning_rate": GAMMA, "epochs": 3, "noisy_epochs": 2} if mode == "published" else {"passes": 2}
+    algorithm = of(mode=mode, **small)
+    together = algorithm.fit(RATINGS, streams=STREAMS, ledger=Ledger(epsilons, algorithm.mode))
+    for at in (0, 3, 15, 16, 19):
+        assert together.predict(*PAIRS)[:, at] == pytest.approx(predicted(algorithm, epsilons[at]), abs=1e-6)
 
 
 def row(gram: np.ndarray, right: np.ndarray, limit: float) -> np.ndarray:

@@ -5,6 +5,7 @@ the loss between neighbours is a formula, and the search is for inputs that exce
 """
 
 import math
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -13,6 +14,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.stats import beta
 
+from dpmf_cli.algorithms import objective_perturbation
 from dpmf_cli.algorithms.base import PrivateAlgorithm
 from dpmf_cli.algorithms.factorization import FactorModel, KnownModel
 from dpmf_cli.algorithms.registry import PRIVATE
@@ -124,8 +126,13 @@ def test_what_is_published_is_no_bound() -> None:
     """Δ = r_max is exceeded by the rating that a prediction is far from; and λ = 0.01 by its determinant alone."""
     published = sensitivity.published_objective(SCALE, Neighbours.UNBOUNDED).value
     assert published == 5
-    assert sensitivity.ridge_objective_unbounded(2.0, 1.8, 5.0).value > published
-    assert sensitivity.jacobian_epsilon(sensitivity.hessian_unbounded(1.0), np.array([0.01]))[0] > 4.6
+    q, targets, epsilon = np.eye(D)[:1], np.array([5.0]), 1.0
+    p = -q[0]  # ‖u‖ = 1, r = 5 and u·v = −1, all within the paper's assumptions
+    moved = noise_of(p, 0, q, targets, 0.01) - noise_of(p, 0, q[:0], targets[:0], 0.01)
+    assert np.linalg.norm(moved) == pytest.approx(6.0)
+    for ridge, least in ((0.01, 3.4), (1e6, 1.19)):  # by the determinant above all; by the gradient alone
+        one, other = (log_density(p, 0, q[:n], targets[:n], ridge, published / epsilon) for n in (1, 0))
+        assert abs(one - other) > least * epsilon
 
 
 RATED = 24
@@ -149,11 +156,24 @@ def released(algorithm: PrivateAlgorithm, ratings: Ratings, epsilon: float, stre
     return float(factors.groups[0].items[0])
 
 
-def measured_epsilon(mode: str, epsilon: float, **parameters: Any) -> float:
-    """A lower bound, at 99 %, of the ε that separates the neighbours by what is released.
+def separating_epsilon(seen: np.ndarray) -> float:
+    """A lower bound, at 99 %, of the ε that separates two rows of independent outputs.
 
-    A threshold is chosen on half of the runs; on the others, Clopper and Pearson's limits of its two rates.
+    A threshold is chosen on half of them; on the others, Clopper and Pearson's limits of its two rates.
     """
+    train, test = seen[:, ::2], seen[:, 1::2]
+    cut = max(
+        np.quantile(train, np.linspace(0.02, 0.98, 49)),
+        key=lambda c: float(np.mean(train[0] > c) - np.mean(train[1] > c)),
+    )
+    hits, alarms, n = int((test[0] > cut).sum()), int((test[1] > cut).sum()), test.shape[1]
+    least = beta.ppf(0.005, hits, n - hits + 1) if hits else 0.0
+    most = beta.ppf(0.995, alarms + 1, n - alarms) if alarms < n else 1.0
+    return math.log(least / most) if least > 0 else -math.inf
+
+
+def measured_epsilon(mode: str, epsilon: float, **parameters: Any) -> float:
+    """`separating_epsilon` of the neighbours by what is released."""
     algorithm = PRIVATE["dp_pmf"](
         algorithm="dp_pmf", mode=mode, neighbours="unbounded", factors=1, **parameters
     )
@@ -166,18 +186,9 @@ def measured_epsilon(mode: str, epsilon: float, **parameters: Any) -> float:
             for side, ratings in enumerate(with_and_without())
         ]
     )
-    train, test = seen[:, ::2], seen[:, 1::2]
-    cut = max(
-        np.quantile(train, np.linspace(0.02, 0.98, 49)),
-        key=lambda c: float(np.mean(train[0] > c) - np.mean(train[1] > c)),
-    )
-    hits, alarms, n = int((test[0] > cut).sum()), int((test[1] > cut).sum()), RUNS // 2
-    least = beta.ppf(0.005, hits, n - hits + 1) if hits else 0.0
-    most = beta.ppf(0.995, alarms + 1, n - alarms) if alarms < n else 1.0
-    return math.log(least / most) if least > 0 else -math.inf
+    return separating_epsilon(seen)
 
 
-CLAIM = 1.0
 LISTED = {
     "learning_rate": 0.05,
     "initial_factors": {"distribution": "positive_sphere", "scale": 1},
@@ -185,15 +196,51 @@ LISTED = {
 }
 
 
-def test_the_published_noise_averages_out() -> None:
+@pytest.mark.parametrize(("claim", "least"), [(1.0, 2.6), (0.5, 1.3)])
+def test_the_published_noise_averages_out(claim: float, least: float) -> None:
     """Drawn anew in each of k₂ steps, from a V that was fitted without noise: more is learned than it claims."""
-    assert measured_epsilon("published", CLAIM, noisy_epochs=150, **LISTED) > 2 * CLAIM
+    assert measured_epsilon("published", claim, noisy_epochs=150, **LISTED) > least
 
 
 def test_few_noisy_steps_hide_nothing_at_all() -> None:
     """With k₂ = 1 what is released is nearly the V of the ratings themselves."""
-    assert measured_epsilon("published", CLAIM, noisy_epochs=1, **LISTED) > 2 * CLAIM
+    assert measured_epsilon("published", 1.0, noisy_epochs=1, **LISTED) > 2.6
 
 
-def test_the_corrected_noise_does_not_average_out() -> None:
-    assert measured_epsilon("corrected", CLAIM) < CLAIM
+def corrected_items(epsilon: float, monkeypatch: pytest.MonkeyPatch, weaker: float = 1.0) -> np.ndarray:
+    """(2, 6000) factors of independent items that differ in the presence of one rating each, with and without.
+
+    d = 1, the average taken for known; `weaker` divides the scale of the noise.
+    """
+    count, right = 6000, sensitivity.ridge_objective_unbounded
+    users, items = np.divmod(np.arange(2 * count, dtype=np.int32), np.int32(count))
+    whole = Ratings(users, items, np.where(users, 5, 3).astype(np.float32), 2, count, SCALE)
+
+    def scaled(*bounds: float) -> sensitivity.Sensitivity:
+        return replace(right(*bounds), value=right(*bounds).value / weaker)
+
+    monkeypatch.setattr(objective_perturbation, "private_global_average", lambda *_, **__: np.array([3.0]))
+    monkeypatch.setattr(sensitivity, "ridge_objective_unbounded", scaled)
+    algorithm = PRIVATE["dp_pmf"](algorithm="dp_pmf", mode="corrected", neighbours="unbounded", factors=1)
+    factors = []
+    for side, ratings in enumerate((whole, whole.select(users == 0))):
+        model = algorithm.fit(
+            ratings, streams=Streams(side, "d", "dp_pmf", 0, 0), ledger=Ledger([epsilon], algorithm.mode)
+        )
+        assert isinstance(model, FactorModel)
+        lanes = model.groups[0]
+        factors.append(lanes.items.reshape(count, 2, lanes.width)[:, 0, 0])
+    return np.array(factors)
+
+
+@pytest.mark.parametrize("epsilon", [0.5, 1.0, 3.0])
+def test_corrected_items_are_not_told_apart_beyond_their_epsilon(
+    epsilon: float, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert 0 < separating_epsilon(corrected_items(epsilon, monkeypatch)) < epsilon
+
+
+@pytest.mark.parametrize(("epsilon", "weaker"), [(0.5, 4.0), (1.0, 4.0), (3.0, 8.0)])
+def test_less_noise_would_be_noticed(epsilon: float, weaker: float, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The power of the test above; a smaller excess is for the search of the exact density to find."""
+    assert separating_epsilon(corrected_items(epsilon, monkeypatch, weaker)) > epsilon

@@ -1,0 +1,92 @@
+"""Commands of the local model: `dpmf local`."""
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+if TYPE_CHECKING:
+    from dpmf_cli.report.layout import TextTable
+
+app = typer.Typer(
+    help="The local model (Neera et al. 2020): noise, messages, improvements.", no_args_is_help=True
+)
+
+DataOption = Annotated[
+    Path | None, typer.Option("--data", help="Folder of data files; default $DPMF_DATA, else ./datasets.")
+]
+FormatOption = Annotated[str, typer.Option("--format", help="table, md or latex.")]
+
+
+@app.command()
+def noise(
+    out: Annotated[Path, typer.Argument(help="The figure's file: .png or .svg.")],
+    dataset: Annotated[str, typer.Option(help="A data set of the catalog.")] = "ml-100k",
+    data: DataOption = None,
+) -> None:
+    """Draw figure 2: histograms of Laplace and bounded Laplace noise.
+
+    Example: dpmf local noise results/neera_fig2.png
+    """
+    from dpmf_cli.datasets import cache_folder, data_folder, load
+    from dpmf_cli.datasets.spec import CatalogSpec
+    from dpmf_cli.errors import DpmfError
+    from dpmf_cli.files import write_whole
+    from dpmf_cli.report.figures import FORMATS
+    from dpmf_cli.report.local_noise import noise_figure
+
+    form = out.suffix.removeprefix(".")
+    if form not in FORMATS:
+        raise DpmfError(f"{out}: name a .png or a .svg file")
+    spec = CatalogSpec(name=dataset)
+    loaded = load(spec, data=data or data_folder(), cache=cache_folder(), base=Path())
+    write_whole(out, noise_figure(loaded.ratings, loaded.title, form))
+
+
+@app.command()
+def traffic(
+    config: Annotated[Path, typer.Argument(help="A YAML config, see configs/.", show_default=False)],
+    data: DataOption = None,
+    form: FormatOption = "table",
+) -> None:
+    """Count the bytes that users send and receive, for each algorithm of a config (table 1).
+
+    Example: dpmf local traffic configs/neera_fig3_ml100k.yaml
+    """
+    from dpmf_cli.config import load_config
+    from dpmf_cli.datasets import cache_folder, data_folder, load
+    from dpmf_cli.report.local_tables import traffic_table
+
+    loaded = load_config(config)
+    dataset = load(loaded.dataset, data=data or data_folder(), cache=cache_folder(), base=config.parent)
+    print(_drawn(traffic_table(loaded.algorithms, dataset.ratings, dataset.title), form), end="")
+
+
+@app.command()
+def improvements(
+    of: Annotated[
+        list[Path] | None,
+        typer.Argument(help="Configs or results folders; default: every result found.", show_default=False),
+    ] = None,
+    results: Annotated[Path, typer.Option("--results", help="Folder of results.")] = Path("results"),
+    form: FormatOption = "table",
+) -> None:
+    """How much lower BLP-MoG-MF's error is than every other curve's, beside the printed improvements over ISGD.
+
+    Example: dpmf local improvements configs/neera_fig4_ml100k.yaml
+    """
+    from dpmf_cli.experiment import collected_results
+    from dpmf_cli.report.local_tables import improvements_table
+
+    experiments = [collected.experiment for collected in collected_results(of or [], results)]
+    print(_drawn(improvements_table(experiments), form), end="")
+
+
+def _drawn(table: "TextTable", form: str) -> str:
+    from dpmf_cli.errors import DpmfError, did_you_mean
+    from dpmf_cli.report.layout import latex, markdown, terminal
+
+    forms = {"table": terminal, "md": markdown, "latex": latex}
+    if form not in forms:
+        raise DpmfError(f'unknown format "{form}"{did_you_mean(form, sorted(forms))}')
+    return forms[form](table)

@@ -1,0 +1,246 @@
+"""The local model: each rating is perturbed on its user's device, and the aggregator gets the messages alone.
+
+`PerturbedRatings` is that boundary. Only the functions of this module can make one, from clean ratings and through
+the ledger; the aggregator's code (`algorithms.local_model.LocalAlgorithm.aggregate`) takes one and nothing else, and
+no clean value can be reached from it.
+
+ε is spent per rating. A user who sends n messages spends n·ε in all (sequential composition), and which items
+somebody rated is not hidden at all: the conclusion of Neera et al. 2020, that the method "completely hides"
+preferences, is not what is proved.
+"""
+
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dpmf_cli.kernels.lanes import groups, padded_width
+from dpmf_cli.privacy.ledger import Ledger
+from dpmf_cli.privacy.local_mechanisms import Duchi, LocalMechanism, signs
+from dpmf_cli.privacy.neighbours import Neighbours
+from dpmf_cli.privacy.sensitivity import Sensitivity
+from dpmf_cli.ratings import Ratings, Scale
+
+_SEAL = object()
+"""What this module alone can pass to the constructors of messages."""
+
+CHUNK = 1 << 13
+"""Ratings perturbed at a time: intermediate results then stay in the cache."""
+
+
+@dataclass(frozen=True)
+class Traffic:
+    """Bytes that were sent, counted from the messages of a simulation. Table 1.
+
+    up, down  by all users to the aggregator and back
+    messages  from users
+    """
+
+    up: int
+    down: int
+    messages: int
+    users: int
+
+    @property
+    def up_per_user(self) -> float:
+        return self.up / self.users
+
+    @property
+    def down_per_user(self) -> float:
+        return self.down / self.users
+
+
+class Sealed:
+    """What has passed a local mechanism. Raises TypeError where anything else tries to make one."""
+
+    def __init__(self, seal: object) -> None:
+        if seal is not _SEAL:
+            raise TypeError(f"{type(self).__name__} come from a local mechanism only")
+
+
+class PerturbedRatings(Sealed):
+    """The messages of all users, decoded, for each ε of the grid.
+
+    users, items  (n,) int32, in user-major order: who rated what is public
+    groups        one (n, width) float32 array for each group of lanes, on [0, 1] but for unbiased mechanisms, whose
+                  decoded values lie around it
+    scale         the public scale of ratings, to which 0 and 1 correspond
+    epsilons      (E,)
+    """
+
+    def __init__(
+        self,
+        seal: object,
+        *,
+        users: NDArray[np.int32],
+        items: NDArray[np.int32],
+        n_users: int,
+        n_items: int,
+        scale: Scale,
+        epsilons: NDArray[np.float64],
+        groups: tuple[NDArray[np.float32], ...],
+        message_bytes: int,
+    ) -> None:
+        super().__init__(seal)
+        self.users, self.items = users, items
+        self.n_users, self.n_items = n_users, n_items
+        self.scale, self.epsilons, self.groups = scale, epsilons, groups
+        self.message_bytes = message_bytes
+
+    def __len__(self) -> int:
+        return len(self.users)
+
+    @cached_property
+    def user_starts(self) -> NDArray[np.int64]:
+        """(n_users + 1,) offsets of each user's messages."""
+        return np.searchsorted(self.users, np.arange(self.n_users + 1)).astype(np.int64)
+
+    @cached_property
+    def user_counts(self) -> NDArray[np.int64]:
+        return np.diff(self.user_starts)
+
+    @cached_property
+    def item_counts(self) -> NDArray[np.int64]:
+        return np.bincount(self.items, minlength=self.n_items)
+
+    def column(self, index: int) -> NDArray[np.float32]:
+        """(n,) the values under ε number `index`."""
+        width = self.groups[0].shape[1]
+        values: NDArray[np.float32] = self.groups[index // width][:, index % width]
+        return values
+
+    @property
+    def means(self) -> NDArray[np.float64]:
+        """(E,) the mean of all messages."""
+        return np.array([self.column(e).mean(dtype=np.float64) for e in range(len(self.epsilons))])
+
+    @property
+    def traffic(self) -> Traffic:
+        return Traffic(len(self) * self.message_bytes, 0, len(self), self.n_users)
+
+
+def value_towards_the_aggregator(source: str, counts: NDArray[np.int64]) -> Sensitivity:
+    """One rating on [0, 1], as the aggregator sees it: it may be any other. The ledger's text says what an ε of each
+    rating is for a user who sends all of `counts` (n_users,)."""
+    spent = f"for a user n·ε: {counts.mean():.1f} ε on average, {counts.max()} ε at most"
+    return Sensitivity(1.0, 1, Neighbours.LOCAL, f"{source}; {spent}")
+
+
+def epsilon_per_user(
+    epsilons: NDArray[np.float64], counts: NDArray[np.int64]
+) -> tuple[NDArray[np.float64], ...]:
+    """(E,) mean and (E,) largest ε of a whole user, where each of `counts` (n_users,) ratings spends ε."""
+    return epsilons * counts.mean(), epsilons * counts.max()
+
+
+def perturb_ratings(
+    train: Ratings, mechanism: LocalMechanism, *, debias: bool, rng: np.random.Generator, ledger: Ledger
+) -> PerturbedRatings:
+    """What all devices send, under the whole ε of the ledger, entered before anything is drawn.
+
+    Ratings are scaled to [0, 1] by the public scale (equation 1). `debias` has the aggregator read p as
+    ½ + (p − ½)/s, s = E[r*|1] − E[r*|0]: unbiased at both ends and the middle of the scale, and everywhere where
+    the mechanism's mean is linear. Between them at most 0.1 is left with bounded Laplace, 0.03 with clamped. This is
+    post-processing, which costs nothing.
+    """
+    epsilons = ledger.epsilons
+    source = value_towards_the_aggregator(mechanism.source, train.user_counts)
+    ledger.spend("each rating, on its device", mechanism.title, source, epsilons)
+    slope = mechanism.slope(epsilons) if debias and not mechanism.unbiased else np.ones(len(epsilons))
+    parts = groups(len(epsilons))
+    out = tuple(np.empty((len(train), padded_width(part.stop - part.start)), np.float32) for part in parts)
+    for start in range(0, len(train), CHUNK):
+        rows = slice(start, start + CHUNK)
+        values = (train.values[rows].astype(np.float64) - train.scale.minimum) / train.scale.width
+        decoded = mechanism.decoded(values, _open_uniforms(len(values), mechanism.uniforms, rng), epsilons)
+        decoded = 0.5 + (decoded - 0.5) / slope
+        for group, part in zip(out, parts, strict=True):
+            kept = part.stop - part.start
+            group[rows, :kept] = decoded[:, part]
+            group[rows, kept:] = decoded[:, part.stop - 1 : part.stop]
+    return PerturbedRatings(
+        _SEAL,
+        users=train.users,
+        items=train.items,
+        n_users=train.n_users,
+        n_items=train.n_items,
+        scale=train.scale,
+        epsilons=epsilons,
+        groups=out,
+        message_bytes=_message_bytes(train.n_items, ("value", mechanism.payload)),
+    )
+
+
+def _message_bytes(n_items: int, *payload: tuple[str, str]) -> int:
+    """The size of one message: the item's id in as few bytes as the catalogue needs, and what is said of it."""
+    return np.dtype([("item", np.min_scalar_type(max(n_items - 1, 0))), *payload]).itemsize
+
+
+def _open_uniforms(count: int, each: int, rng: np.random.Generator) -> NDArray[np.float64]:
+    """(count, each) draws from the open interval (0, 1): at 0 the logarithms of an inverse CDF are infinite."""
+    return np.maximum(rng.random((count, each)), 2.0**-54)
+
+
+class PerturbedSigns(Sealed):
+    """One reported number of each device's rating, decoded, for each ε of the grid.
+
+    items, coordinates  (n,) what the numbers are of: public
+    numbers             (n, E), whose means are the numbers in [−1, 1] that were perturbed
+    """
+
+    def __init__(
+        self,
+        seal: object,
+        *,
+        items: NDArray[np.int32],
+        coordinates: NDArray[np.uint8],
+        numbers: NDArray[np.float32],
+    ) -> None:
+        super().__init__(seal)
+        self.items, self.coordinates, self.numbers = items, coordinates, numbers
+
+
+class SignChannel:
+    """Reports of one number in [−1, 1] for each rating, `repetitions` times with equal parts of `epsilon`.
+
+    Duchi, Jordan, Wainwright 2013, one-dimensional: a sign, + with probability ½ + ½·x·tanh(ε/2), decoded
+    ±1/tanh(ε/2). The whole ε is in the ledger before the first report. `bytes` counts what has been sent.
+
+    epsilon  (E,); counts (n_users,) how many ratings a user reports on. `send` raises RuntimeError where it is asked
+    for more reports than were paid for.
+    """
+
+    def __init__(
+        self,
+        step: str,
+        *,
+        repetitions: int,
+        epsilon: NDArray[np.float64],
+        counts: NDArray[np.int64],
+        rng: np.random.Generator,
+        ledger: Ledger,
+    ) -> None:
+        source = value_towards_the_aggregator(Duchi.source, counts)
+        times = f" × {repetitions}" if repetitions > 1 else ""
+        ledger.spend(step, Duchi.title + times, source, epsilon)
+        self._each, self._left, self._rng = epsilon / repetitions, repetitions, rng
+        self.bytes = self.messages = 0
+
+    def send(
+        self,
+        numbers: NDArray[np.floating],
+        items: NDArray[np.int32],
+        coordinates: NDArray[np.uint8],
+        n_items: int,
+    ) -> PerturbedSigns:
+        """What the aggregator receives for numbers (n, E) or (n, 1), clipped to [−1, 1] on the device."""
+        if self._left == 0:
+            raise RuntimeError("more reports than were paid for")
+        self._left -= 1
+        uniforms = _open_uniforms(len(numbers), 1, self._rng)
+        sent = signs(np.clip(numbers, -1, 1).astype(np.float64), uniforms, self._each)
+        decoded = (sent / np.tanh(self._each / 2)).astype(np.float32)
+        self.messages += len(numbers)
+        self.bytes += len(numbers) * _message_bytes(n_items, ("coordinate", "u1"), ("sign", "u1"))
+        return PerturbedSigns(_SEAL, items=items, coordinates=coordinates, numbers=decoded)

@@ -1,0 +1,297 @@
+"""Mechanisms of the local model: what a device does to one rating, on [0, 1], before it sends it.
+
+Each maps (value, uniforms, ε) to a message without any other randomness, and the ε's of a grid share the uniforms:
+the message for an ε does not depend on which other ε are in the grid, and each ε has exactly its own law.
+
+`decoded` is what the aggregator reads off a message: a number whose mean is a function of the value. All mechanisms
+here treat v and 1 − v alike.
+"""
+
+from abc import ABC, abstractmethod
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dpmf_cli.ratings import Scale
+
+Values = NDArray[np.float64]
+
+
+class Mechanism(StrEnum):
+    """The names by which a config asks for them."""
+
+    BLP = "blp"
+    LAPLACE = "laplace"
+    GRR = "grr"
+    OUE = "oue"
+    PIECEWISE = "piecewise"
+    DUCHI = "duchi"
+
+
+class LocalMechanism(ABC):
+    """One rating's randomiser.
+
+    title     how ledgers and tables call it
+    source    where it is from
+    unbiased  whether the mean of a decoded message is the value itself
+    uniforms  how many numbers from U(0, 1) one message takes
+    payload   what is sent beside the item's id
+    """
+
+    title: ClassVar[str]
+    source: ClassVar[str]
+    unbiased: ClassVar[bool] = True
+    uniforms: int = 1
+    payload: str = "<f4"
+
+    @abstractmethod
+    def decoded(self, values: Values, uniforms: Values, epsilons: Values) -> Values:
+        """(n, E) decoded messages for values (n,) in [0, 1], from uniforms (n, `uniforms`), for each ε (E,)."""
+
+    def expected(self, values: Values, epsilons: Values) -> Values:
+        """(n, E) means of the decoded messages."""
+        return np.broadcast_to(values[:, None], (len(values), len(epsilons)))
+
+    def slope(self, epsilons: Values) -> Values:
+        """(E,) s = E[r*|1] − E[r*|0]: what is left of the difference between the two ends of the scale."""
+        low, high = self.expected(np.array([0.0, 1.0]), epsilons)
+        return np.asarray(high - low)
+
+
+def bounded_laplace_scales(epsilons: Values, sensitivity: float = 1.0) -> Values:
+    """(E,) the least b for which bounded Laplace on [0, 1] is ε-DP for values at most Δ = `sensitivity` apart.
+
+    The constant C_r(b) of equation 3 depends on r, so that b = Δ/ε is enough only where Δ is the whole width (both
+    ends have the same constant). In general b = Δ/(ε − ln(C_Δ(b)/C_0(b))): Holohan et al. 2018, theorem 3.5 with
+    δ = 0, whose fixed point lies above Δ/ε and is found by bisection (equation 21 there). Raises ValueError for a Δ
+    outside (0, 1].
+    """
+    if not 0 < sensitivity <= 1:
+        raise ValueError(f"a sensitivity of {sensitivity} on a domain of width 1")
+    epsilons = np.asarray(epsilons, dtype=np.float64)
+    if sensitivity == 1:
+        return np.asarray(1 / epsilons)
+
+    def excess(b: Values) -> Values:
+        """The loss between 0 and Δ, less ε; it falls in b."""
+        return np.asarray(sensitivity / b + np.log(_mass(sensitivity, b) / _mass(0.0, b)) - epsilons)
+
+    low = sensitivity / epsilons
+    high = 2 * low  # C_Δ/C_0 ≤ e^(Δ/b): the loss is at most 2Δ/b
+    for _ in range(80):
+        middle = (low + high) / 2
+        too_large = excess(middle) > 0
+        low, high = np.where(too_large, middle, low), np.where(too_large, high, middle)
+    return high
+
+
+def _mass(value: float | Values, b: Values) -> Values:
+    """C_r(b): the probability that r + Laplace(b) lies in [0, 1]. Equation 3."""
+    with np.errstate(divide="ignore"):
+        return np.asarray(-(np.expm1(-value / b) + np.expm1(-(1 - value) / b)) / 2)
+
+
+def bounded_laplace_density(outputs: Values, value: float, b: float) -> Values:
+    """f(r*|r) of equation 2 at outputs (n,) in [0, 1]."""
+    return np.asarray(np.exp(-np.abs(outputs - value) / b) / (2 * b * _mass(value, np.array(b))))
+
+
+@dataclass(frozen=True)
+class BoundedLaplace(LocalMechanism):
+    """r* ~ Laplace(r, b = 1/ε) given that it lies in [0, 1]. Section 3.2, definition 1; Holohan et al. 2018.
+
+    Algorithm 1 draws until a draw lies inside; this inverts the CDF, which is the same law and takes no loop:
+    with a = e^(−r/b), c = e^(−(1−r)/b) and t = u·C_r(b), r* = r + b·ln(a + 2t) where 2t ≤ 1 − a, else
+    r − b·ln(c + 2(C_r − t)).
+    """
+
+    title: ClassVar[str] = "bounded Laplace"
+    source: ClassVar[str] = "Neera et al. 2020, definition 1: Δ = the width of [0, 1]"
+    unbiased: ClassVar[bool] = False
+
+    def decoded(self, values: Values, uniforms: Values, epsilons: Values) -> Values:
+        r, b = values[:, None], bounded_laplace_scales(epsilons)
+        with np.errstate(divide="ignore", invalid="ignore"):  # b = 0 where ε = ∞
+            left, right = -np.expm1(-r / b), -np.expm1(-(1 - r) / b)  # twice the mass on each side of r
+            beyond = uniforms * (left + right) - left
+            out = r - np.sign(beyond) * b * np.log1p(-np.abs(beyond))
+        return np.where(b > 0, np.clip(out, 0, 1), r)
+
+    def expected(self, values: Values, epsilons: Values) -> Values:
+        """r + (∫ (r* − r) e^(−|r*−r|/b))/(2bC) = r + [(1−r+b)·(−c)/2 + (r+b)·a/2]/C, a and c as above."""
+        r, b = values[:, None], bounded_laplace_scales(epsilons)
+        with np.errstate(divide="ignore", invalid="ignore"):
+            a, c = np.exp(-r / b), np.exp(-(1 - r) / b)
+            mean = r + ((r + b) * a - (1 - r + b) * c) / (2 * _mass(r, b))
+        return np.where(b > 0, mean, r)
+
+
+@dataclass(frozen=True)
+class ClampedLaplace(LocalMechanism):
+    """r* = clamp(r + Laplace(1/ε), [0, 1]). Berlioz et al. 2015 and Friedman et al. 2016, on the device."""
+
+    title: ClassVar[str] = "Laplace, clamped"
+    source: ClassVar[str] = "Laplace(Δ/ε) on [0, 1], Δ = 1"
+    unbiased: ClassVar[bool] = False
+
+    def decoded(self, values: Values, uniforms: Values, epsilons: Values) -> Values:
+        centred = uniforms - 0.5
+        unit = -np.sign(centred) * np.log1p(-2 * np.abs(centred))
+        return np.asarray(np.clip(values[:, None] + unit / epsilons, 0, 1))
+
+    def expected(self, values: Values, epsilons: Values) -> Values:
+        """r + (b/2)(e^(−r/b) − e^(−(1−r)/b)): what clamping takes off each tail."""
+        r, b = values[:, None], 1 / epsilons
+        with np.errstate(divide="ignore"):
+            return np.asarray(r + b / 2 * (np.exp(-r / b) - np.exp(-(1 - r) / b)))
+
+
+def _level(values: Values, uniforms: Values, levels: int) -> NDArray[np.int64]:
+    """(n, 1) the grid's level of each value, rounded up or down at random between two: the mean is the value."""
+    place = values * (levels - 1)
+    rounded = np.floor(place + uniforms)
+    exact = np.abs(place - np.rint(place)) < 1e-4  # a value of the grid, but for float32
+    return np.where(exact, np.rint(place), rounded).astype(np.int64)[:, None]
+
+
+@dataclass(frozen=True)
+class RandomisedResponse(LocalMechanism):
+    """The value's level with probability e^ε/(e^ε + k − 1), else any other. Warner 1965; Kairouz et al. 2016.
+
+    levels  k, equally spaced on [0, 1]
+    """
+
+    title: ClassVar[str] = "randomised response"
+    source: ClassVar[str] = "Kairouz, Bonawitz, Ramage 2016: k-ary randomised response"
+    unbiased: ClassVar[bool] = False
+    payload = "u1"
+    uniforms = 3
+
+    levels: int = 5
+
+    def decoded(self, values: Values, uniforms: Values, epsilons: Values) -> Values:
+        level = _level(values, uniforms[:, 2], self.levels)
+        other = np.floor(uniforms[:, 1:2] * (self.levels - 1)).astype(np.int64)
+        other += other >= level
+        keep = uniforms[:, :1] < 1 / (1 + (self.levels - 1) * np.exp(-epsilons))
+        return np.where(keep, level, other) / (self.levels - 1)
+
+    def expected(self, values: Values, epsilons: Values) -> Values:
+        """½ + (r − ½)(p − q)."""
+        decay = np.exp(-epsilons)
+        slope = -np.expm1(-epsilons) / (1 + (self.levels - 1) * decay)
+        return np.asarray(0.5 + (values[:, None] - 0.5) * slope)
+
+
+@dataclass(frozen=True)
+class UnaryEncoding(LocalMechanism):
+    """One bit a level; the value's own is sent true with ½, each other is sent 1 with q = 1/(e^ε + 1).
+
+    Optimised unary encoding, Wang, Blocki, Li, Jha 2017, section 4.3. Decoded: ½ + Σ_j (v_j − ½)(bit_j − q)/(½ − q),
+    whose mean is the value. At ε = ∞ a value's own bit is still lost half of the time.
+    """
+
+    title: ClassVar[str] = "unary encoding"
+    source: ClassVar[str] = "Wang et al. 2017 (USENIX Security): optimised unary encoding"
+
+    levels: int = 5
+
+    @property
+    def uniforms(self) -> int:  # type: ignore[override]
+        return self.levels + 1
+
+    @property
+    def payload(self) -> str:  # type: ignore[override]
+        return f"V{-(-self.levels // 8)}"
+
+    def decoded(self, values: Values, uniforms: Values, epsilons: Values) -> Values:
+        level = _level(values, uniforms[:, -1], self.levels)
+        decay = np.exp(-epsilons)
+        q, gap = decay / (1 + decay), np.tanh(epsilons / 2) / 2
+        out = np.full((len(values), len(epsilons)), 0.5)
+        for j in range(self.levels):
+            bits = uniforms[:, j : j + 1] < np.where(level == j, 0.5, q)
+            out += (j / (self.levels - 1) - 0.5) * (bits - q) / gap
+        return out
+
+
+@dataclass(frozen=True)
+class Piecewise(LocalMechanism):
+    """The piecewise mechanism on t = 2r − 1 in [−1, 1]: near t with density p, elsewhere in [−C, C] with p/e^ε.
+
+    C = (e^(ε/2) + 1)/(e^(ε/2) − 1), near is [l, l + C − 1] with l = (C + 1)t/2 − (C − 1)/2. Wang, Xiao et al. 2019,
+    algorithm 2, here by inverse CDF. The mean is the value.
+    """
+
+    title: ClassVar[str] = "piecewise mechanism"
+    source: ClassVar[str] = "Wang et al. 2019 (ICDE), algorithm 2"
+
+    def decoded(self, values: Values, uniforms: Values, epsilons: Values) -> Values:
+        t, q = 2 * values[:, None] - 1, np.exp(-epsilons / 2)
+        largest = (1 + q) / -np.expm1(-epsilons / 2)
+        low = (largest + 1) / 2 * t - (largest - 1) / 2
+        far = q / ((1 + q) * (largest + 1))  # the density outside
+        before, near = (low + largest) * far, 1 / (1 + q)
+        with np.errstate(divide="ignore", invalid="ignore"):  # `far` = 0 where ε = ∞
+            out = np.where(
+                uniforms < before,
+                uniforms / far - largest,
+                np.where(
+                    uniforms < before + near,
+                    low + (uniforms - before) * (largest - 1) / near,
+                    low + largest - 1 + (uniforms - before - near) / far,
+                ),
+            )
+        return np.where(far > 0, np.clip(out, -largest, largest), t) / 2 + 0.5
+
+
+@dataclass(frozen=True)
+class Duchi(LocalMechanism):
+    """One sign, + with probability ½ + ½·t·tanh(ε/2) for t = 2r − 1; decoded t* = ± 1/tanh(ε/2), whose mean is t.
+
+    Duchi, Jordan, Wainwright 2013. At ε = ∞ the value is still rounded at random to an end of the scale.
+    """
+
+    title: ClassVar[str] = "Duchi et al."
+    source: ClassVar[str] = "Duchi, Jordan, Wainwright 2013 (FOCS): one sign"
+    payload = "u1"
+
+    def decoded(self, values: Values, uniforms: Values, epsilons: Values) -> Values:
+        sent = signs(2 * values[:, None] - 1, uniforms, epsilons)
+        return np.asarray(0.5 + sent / (2 * np.tanh(epsilons / 2)))
+
+
+def signs(numbers: Values, uniforms: Values, epsilons: Values) -> Values:
+    """±1, + with probability ½ + ½·x·tanh(ε/2), for numbers x in [−1, 1]: the two laws' ratio is at most e^ε.
+
+    numbers (n, 1) or (n, E), uniforms (n, 1), epsilons (E,)
+    """
+    return np.where(uniforms < 0.5 + 0.5 * numbers * np.tanh(epsilons / 2), 1.0, -1.0)
+
+
+COARSEST_STEP = 1 / 20
+"""A finer grid, or none, is rounded to `CONTINUOUS_LEVELS`: randomised response needs few answers."""
+CONTINUOUS_LEVELS = 5
+
+
+def mechanism_on(scale: Scale, kind: Mechanism, levels: int | None = None) -> LocalMechanism:
+    """The mechanism, on the rating's own grid where there is one that is coarse enough, or on `levels` levels."""
+    if levels is None:
+        step = scale.step / scale.width
+        levels = round(1 / step) + 1 if step >= COARSEST_STEP else CONTINUOUS_LEVELS
+    match kind:
+        case Mechanism.BLP:
+            return BoundedLaplace()
+        case Mechanism.LAPLACE:
+            return ClampedLaplace()
+        case Mechanism.GRR:
+            return RandomisedResponse(levels)
+        case Mechanism.OUE:
+            return UnaryEncoding(levels)
+        case Mechanism.PIECEWISE:
+            return Piecewise()
+        case Mechanism.DUCHI:
+            return Duchi()

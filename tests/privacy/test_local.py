@@ -1,0 +1,173 @@
+"""The boundary between devices and aggregator: who can cross it, what crosses it, and what it costs."""
+
+import gc
+from typing import Any, get_type_hints
+
+import numpy as np
+import pytest
+
+from dpmf_cli.algorithms.local_model import LocalAlgorithm
+from dpmf_cli.algorithms.registry import PRIVATE
+from dpmf_cli.privacy.ledger import Ledger
+from dpmf_cli.privacy.local import (
+    PerturbedRatings,
+    PerturbedSigns,
+    SignChannel,
+    epsilon_per_user,
+    perturb_ratings,
+)
+from dpmf_cli.privacy.local_mechanisms import BoundedLaplace, ClampedLaplace, Duchi, RandomisedResponse
+from dpmf_cli.privacy.neighbours import Neighbours
+from tests.conftest import make_ratings
+
+RATINGS = make_ratings(2)
+LOCAL = {key: entry for key, entry in PRIVATE.items() if issubclass(entry, LocalAlgorithm)}
+
+
+def perturbed(
+    epsilons: list[float], debias: bool = False, mechanism: Any = None
+) -> tuple[PerturbedRatings, Ledger]:
+    ledger = Ledger(epsilons)
+    received = perturb_ratings(
+        RATINGS, mechanism or BoundedLaplace(), debias=debias, rng=np.random.default_rng(1), ledger=ledger
+    )
+    return received, ledger
+
+
+def reachable(root: object) -> list[np.ndarray]:
+    """Every array that can be reached from an object, by whatever attribute, closure or view."""
+    seen, arrays, left = set(), [], [root]
+    while left:
+        thing = left.pop()
+        if id(thing) in seen or isinstance(thing, type) or callable(thing):
+            continue
+        seen.add(id(thing))
+        if isinstance(thing, np.ndarray):
+            arrays.append(thing)
+            if thing.base is not None:
+                left.append(thing.base)
+        left.extend(gc.get_referents(thing))
+    return arrays
+
+
+def test_clean_values_cannot_be_reached_from_what_the_aggregator_gets() -> None:
+    received, _ = perturbed([1.0])
+    assert received.user_counts.sum() == received.item_counts.sum() == len(RATINGS)  # and what it caches
+    arrays = reachable(received)
+    assert len(arrays) >= 4
+    for array in arrays:
+        assert array is not RATINGS.values
+        assert not np.shares_memory(array, RATINGS.values)
+        if array.shape == RATINGS.values.shape and np.issubdtype(array.dtype, np.floating):
+            assert abs(np.corrcoef(array, RATINGS.values)[0, 1]) < 0.9
+
+
+def test_that_test_sees_a_reference_to_the_ratings() -> None:
+    received, _ = perturbed([1.0])
+    received.leak = [RATINGS]  # type: ignore[attr-defined]
+    assert any(array is RATINGS.values for array in reachable(received))
+
+
+@pytest.mark.parametrize("kind", [PerturbedRatings, PerturbedSigns])
+def test_only_a_mechanism_makes_messages(kind: type) -> None:
+    anything = {key: None for key in get_type_hints(kind.__init__) if key not in ("seal", "return")}
+    with pytest.raises(TypeError, match="from a local mechanism only"):
+        kind(object(), **anything)
+
+
+@pytest.mark.parametrize("key", LOCAL)
+def test_an_aggregator_takes_messages_and_nothing_else(key: str) -> None:
+    entry = LOCAL[key]
+    assert "fit" not in vars(entry)
+    assert get_type_hints(entry.aggregate)["received"] is PerturbedRatings
+    assert entry.fit is LocalAlgorithm.fit
+
+
+def test_the_price_is_in_the_ledger_with_what_it_means_for_a_user() -> None:
+    received, ledger = perturbed([0.5, 2.0])
+    (entry,) = ledger.entries
+    assert entry.sensitivity.neighbours is Neighbours.LOCAL
+    assert entry.claimed.tolist() == entry.provable.tolist() == [0.5, 2.0]
+    counts = RATINGS.user_counts
+    assert (
+        f"for a user n·ε: {counts.mean():.1f} ε on average, {counts.max()} ε at most"
+        in entry.sensitivity.source
+    )
+    mean, largest = epsilon_per_user(received.epsilons, counts)
+    assert mean == pytest.approx(counts.mean() * received.epsilons)
+    assert largest == pytest.approx(counts.max() * received.epsilons)
+
+
+@pytest.mark.parametrize("count", [1, 8, 9, 16, 20])
+def test_columns_are_the_values_of_their_epsilon(count: int) -> None:
+    grid = np.geomspace(0.1, 10, count).tolist()
+    received, _ = perturbed(grid)
+    for index in (0, count // 2, count - 1):
+        alone, _ = perturbed([grid[index]])
+        assert np.array_equal(received.column(index), alone.column(0))
+    assert received.means == pytest.approx([received.column(e).mean() for e in range(count)], abs=1e-5)
+
+
+def test_without_privacy_the_aggregator_receives_scaled_ratings() -> None:
+    received, _ = perturbed([np.inf])
+    assert received.column(0) == pytest.approx((RATINGS.values - 1) / 4, abs=1e-6)
+
+
+def test_debiasing_is_affine_about_the_middle() -> None:
+    raw, debiased = (perturbed([1.0], debias)[0].column(0) for debias in (False, True))
+    assert (debiased - 0.5) * BoundedLaplace().slope(np.array([1.0])) == pytest.approx(raw - 0.5, abs=1e-5)
+
+
+def test_messages_are_counted_in_bytes() -> None:
+    for mechanism, each in ((ClampedLaplace(), 1 + 4), (RandomisedResponse(5), 1 + 1), (Duchi(), 1 + 1)):
+        traffic = perturbed([1.0], mechanism=mechanism)[0].traffic
+        assert (traffic.up, traffic.down, traffic.messages) == (each * len(RATINGS), 0, len(RATINGS))
+        assert traffic.up_per_user == pytest.approx(each * RATINGS.user_counts.mean())
+
+
+def channel(repetitions: int, epsilon: float) -> tuple[SignChannel, Ledger]:
+    ledger = Ledger([epsilon])
+    made = SignChannel(
+        "step",
+        repetitions=repetitions,
+        epsilon=ledger.epsilons,
+        counts=RATINGS.user_counts,
+        rng=np.random.default_rng(5),
+        ledger=ledger,
+    )
+    return made, ledger
+
+
+def test_a_channel_is_paid_for_before_it_is_used_and_closes_after() -> None:
+    reports, ledger = channel(2, 1.0)
+    assert ledger.claimed.tolist() == [1.0]
+    items, coordinates = np.zeros(3, np.int32), np.zeros(3, np.uint8)
+    for _ in range(2):
+        reports.send(np.zeros((3, 1)), items, coordinates, 40)
+    with pytest.raises(RuntimeError, match="paid for"):
+        reports.send(np.zeros((3, 1)), items, coordinates, 40)
+    assert (reports.messages, reports.bytes) == (6, 6 * 3)
+
+
+@pytest.mark.parametrize("number", [-1.0, 0.3, 1.0])
+def test_a_report_spends_its_part_and_is_unbiased(number: float) -> None:
+    count, epsilon = 100_000, 2.0
+    reports, _ = channel(4, epsilon)
+    received = reports.send(
+        np.full((count, 1), number), np.zeros(count, np.int32), np.zeros(count, np.uint8), 40
+    ).numbers[:, 0]
+    largest = 1 / np.tanh(epsilon / 4 / 2)  # a quarter of ε each
+    assert np.unique(np.abs(received)) == pytest.approx([largest], rel=1e-6)
+    assert abs(received.mean() - number) < 4.5 * largest / np.sqrt(count)
+    assert abs(received.mean() - 0.9 * number) > 4.5 * largest / np.sqrt(count) or abs(number) < 0.5
+
+
+def test_a_uniform_of_zero_is_never_used() -> None:
+    class Zeros:
+        def random(self, shape: tuple[int, ...]) -> np.ndarray:
+            return np.zeros(shape)
+
+    ledger = Ledger([1.0, np.inf])
+    rng: Any = Zeros()
+    received = perturb_ratings(RATINGS, ClampedLaplace(), debias=False, rng=rng, ledger=ledger)
+    assert np.isfinite(received.groups[0]).all()
