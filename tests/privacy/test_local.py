@@ -15,6 +15,7 @@ from dpmf_cli.privacy.local import (
     SignChannel,
     epsilon_per_user,
     perturb_ratings,
+    value_towards_the_aggregator,
 )
 from dpmf_cli.privacy.local_mechanisms import BoundedLaplace, ClampedLaplace, Duchi, RandomisedResponse
 from dpmf_cli.privacy.neighbours import Neighbours
@@ -131,7 +132,7 @@ def channel(repetitions: int, epsilon: float) -> tuple[SignChannel, Ledger]:
         "step",
         repetitions=repetitions,
         epsilon=ledger.epsilons,
-        counts=RATINGS.user_counts,
+        sensitivity=value_towards_the_aggregator("test", RATINGS.user_counts),
         rng=np.random.default_rng(5),
         ledger=ledger,
     )
