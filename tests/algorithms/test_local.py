@@ -259,6 +259,11 @@ def test_means_of_noise_alone_are_not_believed() -> None:
     assert np.mean(shrunk) > 0.9
 
 
+def test_groups_of_one_message_are_not_believed() -> None:
+    values = np.random.default_rng(2).normal(0, 1e6, 50).astype(np.float32)
+    assert not shrunk_means(values, np.arange(50, dtype=np.int32), np.ones(50, np.int64)).any()
+
+
 def test_an_unbiased_mechanism_needs_no_debiasing() -> None:
     with pytest.raises(ValidationError, match="unbiased as it is"):
         LocalMatrixFactorization(algorithm="local_mf", mechanism="duchi", debias=True)  # type: ignore[arg-type]
