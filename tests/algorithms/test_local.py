@@ -17,7 +17,12 @@ from dpmf_cli.algorithms.sgd_factorization import SGDFactorization
 from dpmf_cli.kernels.factors import FactorLanes, factor_lanes
 from dpmf_cli.kernels.mixture import Mixture
 from dpmf_cli.privacy.ledger import Ledger
-from dpmf_cli.privacy.local import PerturbedRatings, perturb_ratings
+from dpmf_cli.privacy.local import (
+    PerturbedRatings,
+    SignChannel,
+    perturb_ratings,
+    value_towards_the_aggregator,
+)
 from dpmf_cli.privacy.neighbours import Mode
 from dpmf_cli.ratings import Ratings, Scale
 from dpmf_cli.streams import Streams
@@ -360,3 +365,24 @@ def test_the_step_on_items_sees_no_users_factors(monkeypatch: pytest.MonkeyPatch
     monkeypatch.setattr(PrivateGradientMF, "descend", watched)
     fit(PrivateGradientMF(algorithm="pg_mf", factors=3, iterations=2), RATINGS, [1.0])
     assert seen == [0, 0]
+
+
+def test_items_move_by_the_reports_mean() -> None:
+    """γ·d·G times the sum of an item's reports of a coordinate, over its raters."""
+    method = PrivateGradientMF(algorithm="pg_mf", factors=2, learning_rate=0.1, gradient_bound=0.5)
+    starts = np.full((3, 2), 0.2), np.full((2, 2), 0.2)
+    model = factor_lanes(*starts, np.zeros((3, 1)), np.zeros((2, 1)))
+    channel = SignChannel(
+        "test",
+        repetitions=1,
+        epsilon=np.array([np.inf]),
+        sensitivity=value_towards_the_aggregator("test", np.array([3])),
+        rng=np.random.default_rng(0),
+        ledger=Ledger([np.inf]),
+    )
+    items, coordinates = np.array([0, 0, 1], np.int32), np.array([1, 1, 0], np.uint8)
+    reports = channel.send(np.array([[1.0], [1.0], [-1.0]]), items, coordinates, 2)
+    assert reports.numbers[:, 0].tolist() == [1, 1, -1]
+    method.descend(model, reports, np.array([4, 2]), slice(0, 1), np.array([1, 2, 1]))
+    moved = model.items.reshape(2, 3, -1)[:, :2, 0] - 0.2
+    assert moved == pytest.approx(np.array([[0, 0.1 * 3 / 4], [-0.1 / 2, 0]]), abs=1e-6)
