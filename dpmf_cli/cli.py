@@ -64,6 +64,7 @@ def run(
     from dpmf_cli.experiment import say
     from dpmf_cli.report.layout import terminal
     from dpmf_cli.report.ledgers import ledger_text, records_text
+    from dpmf_cli.report.local_tables import learned_nothing_table
     from dpmf_cli.report.tables import baseline_rows, baselines_table, crossings_table, twins_table
     from dpmf_cli.runner import available_cores
 
@@ -84,6 +85,8 @@ def run(
     if any(curve.twin is not None for curve in experiment.curves):
         print(twins_table(experiment))
     print(crossings_table(finished.crossings))
+    if (learned_nothing := learned_nothing_table(experiment)) is not None:
+        print(terminal(learned_nothing))
     print(terminal(ledger_text(finished.collected.ledgers, experiment.curves)), end="")
     if any(curve.records for curve in experiment.curves):
         print()

@@ -163,6 +163,9 @@ class _Source:
                 mode=entry.mode.value,
                 delta=entry.spends_delta,
             )
+        else:  # a baseline hides nothing, whether or not it keeps a ledger
+            nothing = np.full(len(grid), np.inf)
+            measured = replace(measured, claimed=nothing, provable=nothing)
         return measured, _ledger(grid, last)
 
 

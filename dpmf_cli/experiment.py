@@ -33,7 +33,9 @@ from dpmf_cli.report.distributions import (
 )
 from dpmf_cli.report.figures import figure_bytes, is_drawable
 from dpmf_cli.report.growth import growth_bytes, growth_csv, growth_lines
+from dpmf_cli.report.layout import markdown
 from dpmf_cli.report.ledgers import ledger_csv, records_csv
+from dpmf_cli.report.local_tables import learned_nothing_table
 from dpmf_cli.report.sweeps import sweep_bytes, swept_parameters
 from dpmf_cli.report.tables import crossings_table, twins_table
 from dpmf_cli.runner import Outcome, run_plan
@@ -149,6 +151,8 @@ def write_outputs(folder: Path, collected: Collected) -> list[Crossing]:
     }
     if any(curve.twin is not None for curve in experiment.curves):
         files["without_noise.md"] = twins_table(experiment, "md").encode()
+    if (learned_nothing := learned_nothing_table(experiment)) is not None:
+        files["local_mean.md"] = markdown(learned_nothing).encode()
     if has_distribution(experiment):
         files["error_cdf.csv"] = distribution_csv(experiment).encode()
         for parameter in swept_parameters(experiment):

@@ -29,6 +29,7 @@ def noise(
     Example: dpmf local noise results/neera_fig2.png
     """
     from dpmf_cli.datasets import cache_folder, data_folder, load
+    from dpmf_cli.datasets.catalog import entry
     from dpmf_cli.datasets.spec import CatalogSpec
     from dpmf_cli.errors import DpmfError
     from dpmf_cli.files import write_whole
@@ -38,7 +39,7 @@ def noise(
     form = out.suffix.removeprefix(".")
     if form not in FORMATS:
         raise DpmfError(f"{out}: name a .png or a .svg file")
-    spec = CatalogSpec(name=dataset)
+    spec = CatalogSpec(name=entry(dataset).key)
     loaded = load(spec, data=data or data_folder(), cache=cache_folder(), base=Path())
     write_whole(out, noise_figure(loaded.ratings, loaded.title, form))
 

@@ -89,7 +89,9 @@ def spread(sums: NDArray[np.float64], counts: NDArray[np.int64], squares: float)
     between = (groups - sums.sum() ** 2 / total) / max(len(counted) - 1, 1)
     typical = (total - (counted**2).sum() / total) / max(len(counted) - 1, 1)
     chance = 2 * within * np.sqrt(2 / max(len(counted) - 1, 1))
-    return Spread(within, max(between - within - chance, 0.0) / typical if typical > 0 else 0.0)
+    # With one message a group, nothing tells noise from differences.
+    seen = typical > 0 and total > len(counted)
+    return Spread(within, max(between - within - chance, 0.0) / typical if seen else 0.0)
 
 
 def shrunk_means(

@@ -1,6 +1,6 @@
 """PG-MF: devices keep their users' factors and report perturbed gradients of the items'. Shin et al. 2018."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import ClassVar, Literal
 
 import numpy as np
@@ -15,8 +15,15 @@ from dpmf_cli.kernels.factors import FactorLanes, factor_lanes
 from dpmf_cli.kernels.lanes import groups, pad
 from dpmf_cli.kernels.perturb import perturb_items
 from dpmf_cli.privacy.ledger import Ledger
-from dpmf_cli.privacy.local import PerturbedSigns, SignChannel, Traffic
-from dpmf_cli.privacy.neighbours import Neighbours
+from dpmf_cli.privacy.local import (
+    PerturbedSigns,
+    SignChannel,
+    Traffic,
+    gradients_towards_the_aggregator,
+    value_towards_the_aggregator,
+)
+from dpmf_cli.privacy.local_mechanisms import Duchi
+from dpmf_cli.privacy.neighbours import Mode, Neighbours
 from dpmf_cli.ratings import Ratings
 from dpmf_cli.streams import Streams
 
@@ -38,12 +45,17 @@ class PrivateGradientMF(PrivateAlgorithm):
 
     Shin et al. draw the coordinate among those of all items and spend ε per *user*, so that it also hides who rated
     what; at 943 users a coordinate then gets a report every few iterations. Neera et al. compare at equal ε, which is
-    per rating for all other methods; so it is here: n·ε for a user who rated n items, who rated what is public.
+    per rating for all other methods. Published mode takes that to mean a report of each rating. But p_u depends on
+    all of the user's ratings, so that one of them moves all n_u reports: what can be proved for a *rating* is n_u·ε,
+    as for its whole user. Corrected mode sends one report a user and iteration, of a rating drawn uniformly, which
+    the aggregator counts n_u times: the same mean, and ε for all of the user's values together. (The mean of all
+    ratings still takes a report of each: n·`average`·ε a user.) In both, who rated what is public.
     """
 
     title: ClassVar[str] = "PG-MF"
     variants: ClassVar[Variants] = in_both_modes(Neighbours.LOCAL)
     joint: ClassVar[bool] = True
+    revision: ClassVar[int] = 2
 
     algorithm: Literal["pg_mf"]
     neighbours: Neighbours = Neighbours.LOCAL
@@ -59,18 +71,21 @@ class PrivateGradientMF(PrivateAlgorithm):
     initial_factors: InitialFactors = InitialFactors(distribution="uniform", scale=1.0)
 
     def fit(self, train: Ratings, *, streams: Streams, ledger: Ledger) -> LocalModel:
+        one_each = self.mode is Mode.CORRECTED
+        value = value_towards_the_aggregator(Duchi.source, train.user_counts)
+        moved = gradients_towards_the_aggregator(train.user_counts, one_each=one_each)
         first, gradients = (
             SignChannel(
                 step,
                 repetitions=times,
                 epsilon=share * ledger.epsilons,
-                counts=train.user_counts,
+                sensitivity=sensitivity,
                 rng=streams.generator(step),
                 ledger=ledger,
             )
-            for step, times, share in (
-                ("mean of ratings", 1, self.average),
-                ("gradients", self.iterations, 1 - self.average),
+            for step, times, share, sensitivity in (
+                ("mean of ratings", 1, self.average, value),
+                ("gradients", self.iterations, 1 - self.average, moved),
             )
         )
         devices = Devices(train, self)
@@ -85,9 +100,13 @@ class PrivateGradientMF(PrivateAlgorithm):
         rng = streams.generator("coordinates")
         for _ in range(self.iterations):
             devices.fit_users(models)
-            reports = devices.report_gradients(models, gradients, rng)
+            rows = devices.reported_rows(rng) if one_each else slice(None)
+            reports = devices.report_gradients(models, gradients, rng, rows)
+            each = train.user_counts[train.users[rows]] if one_each else None
             for model, lanes in zip(models, groups(len(mean)), strict=True):
-                self.descend(model, reports, train.item_counts, lanes)
+                # The users' factors stay on their devices.
+                items = replace(model, users=np.empty(0, np.float32))
+                self.descend(items, reports, train.item_counts, lanes, each)
         devices.fit_users(models)
         sent = train.n_items * self.factors * 4 * self.iterations * train.n_users
         messages = first.messages + gradients.messages
@@ -96,13 +115,25 @@ class PrivateGradientMF(PrivateAlgorithm):
         return LocalModel(FactorModel(models), train.scale, *known, mean, traffic)
 
     def descend(
-        self, model: FactorLanes, reports: PerturbedSigns, raters: NDArray[np.int64], lanes: slice
+        self,
+        model: FactorLanes,
+        reports: PerturbedSigns,
+        raters: NDArray[np.int64],
+        lanes: slice,
+        counted: NDArray[np.int64] | None = None,
     ) -> None:
-        """The aggregator's step on one group of models, in place. raters (n_items,)"""
+        """The aggregator's step on the items of one group of models, in place.
+
+        raters   (n_items,)
+        counted  (n,) how many ratings a report stands for, 1 by default
+        """
         cells = reports.items.astype(np.int64) * self.factors + reports.coordinates
         size = len(raters) * self.factors
         step = self.learning_rate * self.factors * self.gradient_bound / np.maximum(raters, 1)
-        sums = np.stack([np.bincount(cells, column, size) for column in reports.numbers[:, lanes].T], axis=-1)
+        numbers = reports.numbers[:, lanes]
+        if counted is not None:
+            numbers = numbers * counted[:, None]
+        sums = np.stack([np.bincount(cells, column, size) for column in numbers.T], axis=-1)
         moves = sums.reshape(len(raters), self.factors, -1) * step[:, None, None]
         model.items.reshape(len(raters), self.factors + 1, model.width)[:, :-1] += pad(moves, model.width)
         perturb_items(model, None, np.ones(len(raters)), self.item_norm, slice(0, model.lanes))
@@ -150,16 +181,27 @@ class Devices:
         for model in models:
             solve_users(model, self.ratings.user_starts, self.ratings.items, self.values, problem)
 
+    def reported_rows(self, rng: np.random.Generator) -> NDArray[np.int64]:
+        """One rating of each user who has any, drawn uniformly."""
+        counts = self.ratings.user_counts
+        drawn = self.ratings.user_starts[:-1] + (rng.random(len(counts)) * counts).astype(np.int64)
+        return np.asarray(drawn[counts > 0])
+
     def report_gradients(
-        self, models: list[FactorLanes], channel: SignChannel, rng: np.random.Generator
+        self,
+        models: list[FactorLanes],
+        channel: SignChannel,
+        rng: np.random.Generator,
+        rows: slice | NDArray[np.int64],
     ) -> PerturbedSigns:
-        """For each rating a coordinate of its gradient, the same in all models, in units of G."""
+        """For each rating of `rows` a coordinate of its gradient, the same in all models, in units of G."""
         ratings, d = self.ratings, self.method.factors
-        coordinates = rng.integers(d, size=len(ratings)).astype(np.uint8)
+        users, items, values = ratings.users[rows], ratings.items[rows], self.values[rows]
+        coordinates = rng.integers(d, size=len(users)).astype(np.uint8)
         numbers = []
         for model in models:
-            errors = self.values[:, None] - model.predict(ratings.users, ratings.items)
+            errors = values[:, None] - model.predict(users, items)
             factors = model.users.reshape(ratings.n_users, d + 1, model.width)
-            numbers.append(errors * factors[ratings.users, coordinates, : model.lanes])
+            numbers.append(errors * factors[users, coordinates, : model.lanes])
         scaled = np.concatenate(numbers, axis=1) / self.method.gradient_bound
-        return channel.send(scaled, ratings.items, coordinates, ratings.n_items)
+        return channel.send(scaled, items, coordinates, ratings.n_items)

@@ -9,7 +9,7 @@ somebody rated is not hidden at all: the conclusion of Neera et al. 2020, that t
 preferences, is not what is proved.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
@@ -127,6 +127,20 @@ def value_towards_the_aggregator(source: str, counts: NDArray[np.int64]) -> Sens
     return Sensitivity(1.0, 1, Neighbours.LOCAL, f"{source}; {spent}")
 
 
+def gradients_towards_the_aggregator(counts: NDArray[np.int64], *, one_each: bool) -> Sensitivity:
+    """A number in [−1, 1] that a device computes from *all* of its user's ratings, reported for each of them, or
+    once (`one_each`).
+
+    A report of (u, i) is of (r_ui − p_u·q_i)·p_u, and p_u is fitted to every rating of the user: another value of one
+    rating moves all n_u reports of an iteration. Reports of each rating with ε thus spend n_u·ε on that rating, not
+    ε, and no more on the whole user. With one report, ε is what the values of all the user's ratings spend together.
+    """
+    if one_each:
+        return Sensitivity(1.0, 1, Neighbours.LOCAL, "one report of a user's: ε for all of the user's values")
+    spent = f"a rating of a user with n: {counts.mean():.1f} ε on average, {counts.max()} ε at most"
+    return Sensitivity(float(counts.max()), 1, Neighbours.LOCAL, f"one rating moves all n reports; {spent}")
+
+
 def epsilon_per_user(
     epsilons: NDArray[np.float64], counts: NDArray[np.int64]
 ) -> tuple[NDArray[np.float64], ...]:
@@ -207,8 +221,10 @@ class SignChannel:
     Duchi, Jordan, Wainwright 2013, one-dimensional: a sign, + with probability ½ + ½·x·tanh(ε/2), decoded
     ±1/tanh(ε/2). The whole ε is in the ledger before the first report. `bytes` counts what has been sent.
 
-    epsilon  (E,); counts (n_users,) how many ratings a user reports on. `send` raises RuntimeError where it is asked
-    for more reports than were paid for.
+    epsilon      (E,) of each number's reports
+    sensitivity  how many numbers another value of one rating moves: what can be proved is so many times ε
+
+    `send` raises RuntimeError where it is asked for more reports than were paid for.
     """
 
     def __init__(
@@ -217,13 +233,14 @@ class SignChannel:
         *,
         repetitions: int,
         epsilon: NDArray[np.float64],
-        counts: NDArray[np.int64],
+        sensitivity: Sensitivity,
         rng: np.random.Generator,
         ledger: Ledger,
     ) -> None:
-        source = value_towards_the_aggregator(Duchi.source, counts)
         times = f" × {repetitions}" if repetitions > 1 else ""
-        ledger.spend(step, Duchi.title + times, source, epsilon)
+        one = replace(sensitivity, value=1.0)
+        provable = sensitivity.value * epsilon
+        ledger.spend(step, Duchi.title + times, sensitivity, epsilon, provable, calibrated_to=one)
         self._each, self._left, self._rng = epsilon / repetitions, repetitions, rng
         self.bytes = self.messages = 0
 

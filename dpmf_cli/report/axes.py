@@ -8,24 +8,35 @@ from matplotlib.ticker import FixedLocator, FuncFormatter, NullLocator
 from numpy.typing import NDArray
 
 from dpmf_cli.evaluation.curves import Axis, Measured
+from dpmf_cli.privacy.neighbours import Neighbours
 
 #: A curve that nowhere comes within so many times the worst baseline is off the axes.
 _IN_SIGHT = 1.3
+#: In the local model whole curves lie above all baselines, and are what the papers' figures show: they are in sight
+#: from end to end, up to so many times the worst baseline.
+_IN_SIGHT_LOCAL = 2.0
 
 
-def rmse_limits(curves: Sequence[NDArray[np.float64]], baselines: Sequence[float]) -> tuple[float, float]:
+def rmse_limits(
+    curves: Sequence[NDArray[np.float64]], baselines: Sequence[float], *, whole: bool = False
+) -> tuple[float, float]:
     """The y axis: from a little below the best RMSE to a little above the worst baseline, GA in the papers.
 
     At small ε a curve may be many times worse, and is cut so as not to squash the rest. Every useful curve's
-    best point is kept in sight, though. Without baselines the axis ends at the highest RMSE or twice the
-    lowest, whichever is less. `curves` are mean RMSEs (E,), not all infinite.
+    best point is kept in sight, though; with `whole` all of every curve, up to twice the worst baseline. Without
+    baselines the axis ends at the highest RMSE or twice the lowest, whichever is less.
+    `curves` are mean RMSEs (E,), not all infinite.
     """
     finite = [curve[np.isfinite(curve)] for curve in curves]
     best = [float(curve.min()) for curve in finite if len(curve)]
     lowest = min([*best, *baselines])
     if baselines:
         worst = max(baselines)
-        ceiling = max([worst, *(value for value in best if value <= _IN_SIGHT * worst)])
+        if whole:
+            highest = max((float(curve.max()) for curve in finite if len(curve)), default=worst)
+            ceiling = max(worst, min(highest, _IN_SIGHT_LOCAL * worst))
+        else:
+            ceiling = max([worst, *(value for value in best if value <= _IN_SIGHT * worst)])
     else:
         ceiling = min(max(float(curve.max()) for curve in finite if len(curve)), 2 * lowest)
     margin = 0.06 * (ceiling - lowest) or 0.05 * ceiling
@@ -52,7 +63,8 @@ def scale_axes(axes: Axes, curves: Sequence[Measured], levels: Sequence[float], 
     axes.xaxis.set_major_formatter(FuncFormatter(lambda tick, _: f"{tick:g}"))
     axes.xaxis.set_minor_locator(NullLocator())
     twins = [twin.mean() for curve in curves if (twin := curve.without_noise()) is not None]
-    axes.set_ylim(*rmse_limits([*(curve.mean() for curve in curves), *twins], levels))
+    local = any(curve.neighbours == Neighbours.LOCAL for curve in curves)
+    axes.set_ylim(*rmse_limits([*(curve.mean() for curve in curves), *twins], levels, whole=local))
     proved = all(np.allclose(curve.claimed, curve.provable) for curve in curves)
     claim = "claimed and provable" if proved else "as claimed (what is provable differs)"
     axes.set_xlabel("θ" if axis == "theta" else f"total ε, {claim}")

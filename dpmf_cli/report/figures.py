@@ -28,6 +28,7 @@ from dpmf_cli.report.axes import scale_axes
 from dpmf_cli.report.curves import band
 from dpmf_cli.report.labels import spread
 from dpmf_cli.report.meaning import meaning_of
+from dpmf_cli.report.tables import NAMES
 
 FORMATS = ("png", "svg")
 
@@ -35,6 +36,8 @@ FORMATS = ("png", "svg")
 COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#56B4E9", "#E69F00", "#000000")
 #: One per kind of neighbours and mode, and on again where the colours run out.
 DASHES = ("-", "--", ":", "-.")
+#: What the papers call the factorisations without noise.
+CLEAN = {"als": "clean MF", **NAMES}
 TWIN_DASHES = (0, (6, 4))
 GREY = "#666666"
 
@@ -157,9 +160,7 @@ def level_names(experiment: Experiment) -> dict[str, str]:
     return {
         each.label: each.label
         if keys.count(each.algorithm) > 1
-        else "clean MF"
-        if each.algorithm == "als"
-        else each.line or each.algorithm.upper()
+        else CLEAN.get(each.algorithm) or each.line or each.algorithm.upper()
         for each in experiment.baselines
     }
 

@@ -49,6 +49,37 @@ def traffic_table(entries: Sequence[PrivateAlgorithm], ratings: Ratings, title: 
     )
 
 
+def mean_of_messages(experiment: Experiment) -> Measured | None:
+    """The experiment's `local_mean`, if it has one that is complete: who is worse has learned nothing."""
+    return next((c for c in experiment.curves if c.algorithm == "local_mean" and not c.missing), None)
+
+
+def learned_nothing_table(experiment: Experiment) -> TextTable | None:
+    """At which ε each curve of the local model is worse than predicting the mean of the perturbed values; None where
+    the experiment does not have that mean."""
+    floor = mean_of_messages(experiment)
+    if floor is None:
+        return None
+    rows = []
+    for curve in experiment.curves:
+        if curve is floor or curve.neighbours != floor.neighbours:
+            continue
+        common = np.isin(curve.epsilons, floor.epsilons)
+        at = curve.epsilons[common]
+        level = floor.mean()[np.searchsorted(floor.epsilons, at)]
+        # A model that diverged is not better than anything.
+        worse = at[~(curve.mean()[common] <= level)]
+        where = "everywhere" if len(worse) == len(at) > 0 else ", ".join(f"{epsilon:g}" for epsilon in worse)
+        name = curve.label + ("‡" if curve.joint else "")
+        rows.append((name, "incomplete" if curve.missing else where or "nowhere"))
+    return TextTable(
+        header=("† worse than the mean of the perturbed values", "at ε ="),
+        alignment="ll",
+        groups=(Group(f"{experiment.title} ({experiment.name})", tuple(rows)),),
+        notes=(f"the mean: {floor.label}; mean RMSE over folds and runs",),
+    )
+
+
 def improvements_table(experiments: Sequence[Experiment]) -> TextTable:
     """How much lower the RMSE of BLP-MoG-MF is than that of every other private curve, beside what is printed.
 
@@ -64,9 +95,7 @@ def improvements_table(experiments: Sequence[Experiment]) -> TextTable:
         cells = {float(e): value for e, value in printed.get(PRINTED_AT.get(experiment.dataset), {}).items()}
         for epsilon in sorted(set(cells) & set(ours.epsilons.tolist())):
             at = int(np.searchsorted(ours.epsilons, epsilon))
-            floor = next(
-                (c for c in experiment.curves if c.algorithm == "local_mean" and not c.missing), None
-            )
+            floor = mean_of_messages(experiment)
             rows = tuple(
                 _improvement(ours, curve, at, cells[epsilon], floor)
                 for curve in experiment.curves

@@ -29,6 +29,9 @@ _DRAWINGS = {"table": terminal, "md": markdown, "latex": latex}
 #: What stands where there is no number.
 _NONE = "–"
 
+#: What tables and figures call a baseline whose key says too little.
+NAMES = {"mf_sgd": "Clean MF (SGD)"}
+
 #: The baselines in table 3's order, registry keys.
 _TABLE3 = ("ga", "ia", "ge", "als")
 
@@ -78,7 +81,7 @@ def baseline_rows(experiment: Experiment) -> list[BaselineRow]:
     rows = []
     for baseline in sorted(experiment.baselines, key=lambda each: order.get(each.algorithm, len(order))):
         key = baseline.algorithm
-        name = baseline.label if keys.count(key) > 1 else key.upper()
+        name = baseline.label if keys.count(key) > 1 else NAMES.get(key, key.upper())
         rmse = baseline.rmse[:, :, :1]
         folds, runs, _ = rmse.shape
         complete = is_complete(baseline)

@@ -201,6 +201,9 @@ def test_it_learns_what_it_is_for(algorithm: Algorithm) -> None:
     test = ratings.select(held_out)
     error = np.sqrt(np.mean((model.predict(test.users, test.items)[:, 0] - test.values) ** 2))
     spread = test.values.std()
+    if algorithm.algorithm == "pg_mf" and getattr(algorithm, "mode", "") == "corrected":
+        assert error < spread * 0.95  # one report a user: 1 of 32 here, whatever ε is
+        return
     assert error < spread * (1.01 if algorithm.algorithm in ("ga", "local_mean") else 0.9)
 
 

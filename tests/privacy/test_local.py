@@ -15,6 +15,7 @@ from dpmf_cli.privacy.local import (
     SignChannel,
     epsilon_per_user,
     perturb_ratings,
+    value_towards_the_aggregator,
 )
 from dpmf_cli.privacy.local_mechanisms import BoundedLaplace, ClampedLaplace, Duchi, RandomisedResponse
 from dpmf_cli.privacy.neighbours import Neighbours
@@ -131,7 +132,7 @@ def channel(repetitions: int, epsilon: float) -> tuple[SignChannel, Ledger]:
         "step",
         repetitions=repetitions,
         epsilon=ledger.epsilons,
-        counts=RATINGS.user_counts,
+        sensitivity=value_towards_the_aggregator("test", RATINGS.user_counts),
         rng=np.random.default_rng(5),
         ledger=ledger,
     )
@@ -171,3 +172,29 @@ def test_a_uniform_of_zero_is_never_used() -> None:
     rng: Any = Zeros()
     received = perturb_ratings(RATINGS, ClampedLaplace(), debias=False, rng=rng, ledger=ledger)
     assert np.isfinite(received.groups[0]).all()
+
+
+@pytest.mark.parametrize("epsilon", [0.5, 2.0])
+def test_what_is_sent_has_spent_the_epsilon_of_the_ledger(epsilon: float) -> None:
+    """Through the whole path, scaling included: a device that spends twice as much is seen."""
+    train = make_ratings(2, n_users=400, n_items=60)
+    ledger = Ledger([epsilon])
+    received = perturb_ratings(
+        train, RandomisedResponse(5), debias=False, rng=np.random.default_rng(1), ledger=ledger
+    )
+    kept = np.isclose(received.column(0), (train.values - 1) / 4, atol=1e-6).mean()
+    expected = np.exp(epsilon) / (np.exp(epsilon) + 4)
+    deviation = np.sqrt(expected * (1 - expected) / len(train))
+    assert abs(kept - expected) < 4.5 * deviation
+    assert abs(kept - np.exp(2 * epsilon) / (np.exp(2 * epsilon) + 4)) > 9 * deviation
+
+
+@pytest.mark.parametrize("size", [1, 64, 10**6])
+def test_messages_do_not_depend_on_how_many_are_made_at_a_time(
+    size: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    whole = perturbed([0.5, 2.0])[0]
+    monkeypatch.setattr("dpmf_cli.privacy.local.CHUNK", size)
+    parts = perturbed([0.5, 2.0])[0]
+    assert np.array_equal(parts.groups[0], whole.groups[0])
+    assert len(np.unique(parts.column(0))) == len(RATINGS)  # no draw serves two ratings

@@ -224,6 +224,30 @@ def test_every_curve_keeps_its_best_point_in_sight_within_reason() -> None:
     assert low < 1 < high
 
 
+def test_local_curves_are_in_sight_from_end_to_end() -> None:
+    """Unregularised ISGD at ε = 0.1 is 1.6 times the global average, and is what the paper's figure shows."""
+    curve = np.array([1.78, 1.5, 1.34])
+    assert rmse_limits([curve], [1.13])[1] < 1.4
+    assert 1.78 < rmse_limits([curve], [1.13], whole=True)[1] < 1.85
+    assert 2.26 < rmse_limits([np.array([50.0, 1.0])], [1.13], whole=True)[1] < 2.4
+    assert 1.13 < rmse_limits([np.array([1.0])], [1.13], whole=True)[1] < 1.15
+
+
+def test_a_figure_of_the_local_model_cuts_no_curve(made: Make) -> None:
+    experiment = made(2)
+    high = replace(experiment.curves[0], rmse=experiment.curves[0].rmse * 1.7)
+    assert "Cut at the top" in "".join(texts(draw(experiment, [high])))
+    local = replace(high, neighbours="local")
+    assert "Cut at the top" not in "".join(texts(draw(experiment, [local])))
+
+
+def test_the_factorisation_by_sgd_is_named_as_such(made: Make) -> None:
+    experiment = made(1)
+    clean = replace(experiment.baselines[-1], algorithm="mf_sgd", label="Clean MF (SGD)")
+    words = texts(draw(replace(experiment, baselines=(clean,)), experiment.curves))
+    assert "Clean MF (SGD) 0.860" in words
+
+
 def test_ticks_are_one_two_five_or_decades() -> None:
     assert epsilon_ticks(0.099, 21) == [0.1, 0.2, 0.5, 1, 2, 5, 10, 20]
     assert epsilon_ticks(0.001, 100) == [0.001, 0.01, 0.1, 1, 10, 100]

@@ -1,5 +1,7 @@
 """Figure 2, table 1 and the improvements of the local model."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -7,7 +9,7 @@ from dpmf_cli.algorithms.registry import PRIVATE
 from dpmf_cli.evaluation.curves import Experiment, Measured
 from dpmf_cli.report.layout import terminal
 from dpmf_cli.report.local_noise import noise_figure, noise_samples
-from dpmf_cli.report.local_tables import improvements_table, traffic_table
+from dpmf_cli.report.local_tables import improvements_table, learned_nothing_table, traffic_table
 from tests.conftest import make_ratings
 
 RATINGS = make_ratings()
@@ -56,3 +58,26 @@ def test_improvements_stand_beside_the_printed_ones() -> None:
     assert group.rows[0] == ("ours", "1.2000", "†", "", "")
     assert group.rows[1] == ("theirs", "1.5500", "†", "22.5 ± 3.5 %", "21 %")
     assert group.rows[2] == ("mean", "1.1900", "", "-0.8 ± 0.0 %", "")
+
+
+def test_where_a_curve_is_worse_than_the_mean_is_said_for_each_curve() -> None:
+    floor = curve("local_mean", "mean", 1.19, 1.19)  # 1.0 at ε = 2
+    better = curve("local_means", "means", 1.1, 1.1)
+    diverged = replace(better, label="diverged", rmse=np.full((2, 1, 2), np.inf))
+    curves = (
+        floor,
+        curve("blp_mog_mf", "ours", 1.1, 1.3),
+        better,
+        diverged,
+        replace(better, label="left", missing=1),
+    )
+    experiment = Experiment("x", "ml-100k", "MovieLens 100K", 2, 2, 1, 0, curves, ())
+    table = learned_nothing_table(experiment)
+    assert table is not None
+    assert table.groups[0].rows == (
+        ("ours", "0.1"),
+        ("means", "nowhere"),
+        ("diverged", "everywhere"),
+        ("left", "incomplete"),
+    )
+    assert learned_nothing_table(replace(experiment, curves=curves[1:])) is None
