@@ -60,6 +60,26 @@ class Entry:
         return record if self.mu is None else {**record, "mu": self.mu.tolist()}
 
 
+@dataclass(frozen=True)
+class Account:
+    """What steps add up to: `pure` (E,) Σε, `squares` (E,) Σμ² of Gaussian ones, None where there are none."""
+
+    pure: Epsilons
+    squares: Epsilons | None = None
+
+    def plus(self, pure: Epsilons, mu: Epsilons | None) -> "Account":
+        """With one step more: Gaussian with μ, if that is not None, else pure."""
+        if mu is None:
+            return Account(self.pure + pure, self.squares)
+        return Account(self.pure, mu**2 if self.squares is None else self.squares + mu**2)
+
+    def total(self, delta: float) -> Epsilons:
+        """(E,) the ε of all of them."""
+        return (
+            self.pure if self.squares is None else self.pure + epsilons_of_mus(np.sqrt(self.squares), delta)
+        )
+
+
 class Ledger:
     """The account of one fit, for every ε of the grid side by side.
 
@@ -76,6 +96,7 @@ class Ledger:
         self.mode = mode
         self.delta = delta
         self._entries: list[Entry] = []
+        self._claims = self._proofs = Account(np.zeros_like(self.epsilons))
 
     @property
     def entries(self) -> tuple[Entry, ...]:
@@ -84,20 +105,12 @@ class Ledger:
     @property
     def claimed(self) -> Epsilons:
         """(E,) what the method's publication charges in all."""
-        added = (entry.claimed for entry in self._entries if entry.theta is None)
-        return self._composed(added, (entry.theta for entry in self._entries))
+        return self._claims.total(self.delta)
 
     @property
     def provable(self) -> Epsilons:
         """(E,) what can be proved for all steps together."""
-        added = (entry.provable for entry in self._entries if entry.mu is None)
-        return self._composed(added, (entry.mu for entry in self._entries))
-
-    def _composed(self, pure: Iterable[Epsilons], gaussian: Iterable[Epsilons | None]) -> Epsilons:
-        nothing = np.zeros_like(self.epsilons)
-        squares = [mu**2 for mu in gaussian if mu is not None]
-        together = epsilons_of_mus(np.sqrt(sum(squares, nothing)), self.delta) if squares else nothing
-        return sum(pure, nothing) + together
+        return self._proofs.total(self.delta)
 
     def spend(
         self,
@@ -157,16 +170,15 @@ class Ledger:
 
     def _enter(self, entry: Entry) -> None:
         """Enters a step, or raises and leaves the account as it was."""
-        if any(other.sensitivity.neighbours != entry.sensitivity.neighbours for other in self._entries):
+        if self._entries and self._entries[0].sensitivity.neighbours != entry.sensitivity.neighbours:
             raise OverspentError(f"{entry.step}: steps with different kinds of neighbours do not add up")
+        claims = self._claims.plus(entry.claimed, entry.theta)
+        proofs = self._proofs.plus(entry.provable, entry.mu)
+        self._refuse_overspending(entry.step, claims.total(self.delta))
+        if self.mode is Mode.CORRECTED:
+            self._refuse_overspending(f"{entry.step}, provably", proofs.total(self.delta))
         self._entries.append(entry)
-        try:
-            self._refuse_overspending(entry.step, self.claimed)
-            if self.mode is Mode.CORRECTED:
-                self._refuse_overspending(f"{entry.step}, provably", self.provable)
-        except OverspentError:
-            self._entries.pop()
-            raise
+        self._claims, self._proofs = claims, proofs
 
     def _refuse_overspending(self, step: str, after: Epsilons) -> None:
         over = after > self.epsilons * (1 + TOLERANCE) + LEAST
