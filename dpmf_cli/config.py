@@ -21,7 +21,7 @@ from dpmf_cli.datasets.spec import PRIZE_DATASET, CatalogSpec, CsvSpec, DatasetS
 from dpmf_cli.errors import DpmfError, did_you_mean
 from dpmf_cli.evaluation.curves import Axis
 from dpmf_cli.evaluation.portions import Order
-from dpmf_cli.models import StrictModel
+from dpmf_cli.models import StrictModel, tagged
 from dpmf_cli.privacy.neighbours import Mode, Neighbours
 from dpmf_cli.yaml_positions import Document, Step, read
 
@@ -73,10 +73,6 @@ class Growth(StrictModel):
         return self
 
 
-def _tag_baseline(value: Any) -> Any:
-    return {"algorithm": value} if isinstance(value, str) else value
-
-
 if TYPE_CHECKING:
     PrivateEntry = PrivateAlgorithm
     BaselineEntry = Algorithm
@@ -86,7 +82,7 @@ else:
     BaselineEntry = Annotated[
         _AnyBaseline,
         Field(discriminator="algorithm"),
-        BeforeValidator(_tag_baseline, json_schema_input_type=Literal[tuple(BASELINES)] | _AnyBaseline),
+        BeforeValidator(tagged, json_schema_input_type=Literal[tuple(BASELINES)] | _AnyBaseline),
     ]
 
 INHERITED = ("neighbours", "mode", "effects", "delta")
@@ -358,7 +354,7 @@ def _expand_sweep(entry: Any) -> list[Any]:
 
 
 def _with_inherited(entry: Any, experiment: dict[str, Any], registry: dict[str, type[Any]]) -> Any:
-    entry = _tag_baseline(entry)
+    entry = tagged(entry)
     if not isinstance(entry, dict):
         return entry
     algorithm = entry.get("algorithm")

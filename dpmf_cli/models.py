@@ -8,6 +8,11 @@ from pydantic_core import PydanticCustomError
 from dpmf_cli.errors import did_you_mean
 
 
+def tagged(value: Any) -> Any:
+    """An entry as a mapping, where it may be given by the name of its algorithm alone."""
+    return {"algorithm": value} if isinstance(value, str) else value
+
+
 class StrictModel(BaseModel):
     """A frozen model that refuses keys it does not know and says which known key is nearest."""
 

@@ -34,8 +34,38 @@ class Scale:
         return (self.minimum + self.maximum) / 2
 
 
+class UserMajor:
+    """Who rated what, in user-major order, and what follows from that alone; the values are a subclass's own.
+
+    users, items  (n,) int32, dense indices in [0, n_users), non-decreasing, and in [0, n_items)
+    """
+
+    users: NDArray[np.int32]
+    items: NDArray[np.int32]
+    n_users: int
+    n_items: int
+
+    def __len__(self) -> int:
+        return len(self.users)
+
+    @cached_property
+    def user_starts(self) -> NDArray[np.int64]:
+        """(n_users + 1,) offsets: what user u rated is at [user_starts[u], user_starts[u + 1])."""
+        return np.searchsorted(self.users, np.arange(self.n_users + 1)).astype(np.int64)
+
+    @cached_property
+    def user_counts(self) -> NDArray[np.int64]:
+        """(n_users,) ratings per user."""
+        return np.diff(self.user_starts)
+
+    @cached_property
+    def item_counts(self) -> NDArray[np.int64]:
+        """(n_items,) ratings per item."""
+        return np.bincount(self.items, minlength=self.n_items)
+
+
 @dataclass(frozen=True)
-class Ratings:
+class Ratings(UserMajor):
     """Known ratings in user-major order (by user, then item), each (user, item) pair at most once.
 
     users    (n_ratings,) int32, dense indices in [0, n_users), non-decreasing
@@ -54,24 +84,6 @@ class Ratings:
     n_items: int
     scale: Scale
     columns: dict[str, NDArray[np.generic]] = field(default_factory=dict)
-
-    def __len__(self) -> int:
-        return len(self.values)
-
-    @cached_property
-    def user_starts(self) -> NDArray[np.int64]:
-        """(n_users + 1,) offsets: the ratings of user u are [user_starts[u], user_starts[u + 1])."""
-        return np.searchsorted(self.users, np.arange(self.n_users + 1)).astype(np.int64)
-
-    @cached_property
-    def user_counts(self) -> NDArray[np.int64]:
-        """(n_users,) ratings per user."""
-        return np.diff(self.user_starts)
-
-    @cached_property
-    def item_counts(self) -> NDArray[np.int64]:
-        """(n_items,) ratings per item."""
-        return np.bincount(self.items, minlength=self.n_items)
 
     def select(self, rows: NDArray[np.bool_]) -> "Ratings":
         """The ratings where the mask `rows` (n_ratings,) holds, in the same order and index space."""

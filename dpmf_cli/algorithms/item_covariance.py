@@ -6,7 +6,7 @@ released user averages.
 
 from abc import abstractmethod
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from itertools import repeat
 from typing import Annotated, Protocol
 
@@ -92,39 +92,35 @@ class Predictor(Protocol):
         """(n,) predicted residuals. May overwrite `released.covariance`."""
 
 
+@dataclass
 class NearestItems:
     """kNN after Bell and Koren 2007: weights by ridge regression over the k rated items with the largest Wgt.
 
     w = (Avg_NN + ridge·I)⁻¹ Avg_Ni for the neighbours N of item i. `cleaned` to a rank first, if that is not None.
     """
 
-    def __init__(
-        self,
-        train: Ratings,
-        users: NDArray[np.int32],
-        items: NDArray[np.int32],
-        *,
-        k: int,
-        ridge: float,
-        cleaned: int | None = None,
-    ) -> None:
-        self._train, self._users, self._items = train, users, items
-        self._k, self._ridge, self._cleaned = k, ridge, cleaned
-        self._found: NDArray[np.int64] | None = None
-        self._found_by: NDArray[np.float32] | None = None
+    train: Ratings
+    users: NDArray[np.int32]
+    items: NDArray[np.int32]
+    k: int
+    ridge: float
+    cleaned: int | None = None
+    _found: NDArray[np.int64] | None = field(default=None, init=False)
+    _found_by: NDArray[np.float32] | None = field(default=None, init=False)
 
     def __call__(self, released: Released) -> NDArray[np.float64]:
         if self._found is None or released.weight is not self._found_by:
-            self._found = nearest(self._train, self._users, self._items, released.weight, self._k)
+            self._found = nearest(self.train, self.users, self.items, released.weight, self.k)
             self._found_by = released.weight
-        if self._cleaned is not None:
-            clean(released.covariance, self._train.n_items, released.item_scaling, self._cleaned)
-        ridge = self._ridge * released.ridge_factor
+        if self.cleaned is not None:
+            clean(released.covariance, self.train.n_items, released.item_scaling, self.cleaned)
+        ridge = self.ridge * released.ridge_factor
         return interpolate(
-            self._train, self._items, self._found, released.residuals, released.covariance, ridge
+            self.train, self.items, self._found, released.residuals, released.covariance, ridge
         )
 
 
+@dataclass(frozen=True)
 class Subspace:
     """SVD: the user's ratings are fitted by ridge regression on the covariance's k leading eigenvectors.
 
@@ -132,31 +128,25 @@ class Subspace:
     it were drawn from N(0, λ_a) and ratings had N(0, ridge) of their own. Directions with λ ≤ 0 are noise: left out.
     """
 
-    def __init__(
-        self,
-        train: Ratings,
-        users: NDArray[np.int32],
-        items: NDArray[np.int32],
-        *,
-        k: int,
-        ridge: float,
-        flat: bool,
-        cleaned: bool,
-    ) -> None:
-        self._train, self._users, self._items = train, users, items
-        self._k, self._ridge, self._flat, self._cleaned = k, ridge, flat, cleaned
+    train: Ratings
+    users: NDArray[np.int32]
+    items: NDArray[np.int32]
+    k: int
+    ridge: float
+    flat: bool
+    cleaned: bool
 
     def __call__(self, released: Released) -> NDArray[np.float64]:
-        n_items = self._train.n_items
-        if self._cleaned:
+        n_items = self.train.n_items
+        if self.cleaned:
             values, vectors = eigen_of_low_rank(
-                *clean(released.covariance, n_items, released.item_scaling, self._k)
+                *clean(released.covariance, n_items, released.item_scaling, self.k)
             )
         else:
-            values, vectors = leading_eigenpairs(released.covariance, n_items, self._k, which="largest")
-        kept, ridge = values > 0, self._ridge * released.ridge_factor
-        ridges = np.full(kept.sum(), ridge) if self._flat else ridge / values[kept]
-        return regress(self._train, self._users, self._items, released.residuals, vectors[:, kept], ridges)
+            values, vectors = leading_eigenpairs(released.covariance, n_items, self.k, which="largest")
+        kept, ridge = values > 0, self.ridge * released.ridge_factor
+        ridges = np.full(kept.sum(), ridge) if self.flat else ridge / values[kept]
+        return regress(self.train, self.users, self.items, released.residuals, vectors[:, kept], ridges)
 
 
 @dataclass(frozen=True)

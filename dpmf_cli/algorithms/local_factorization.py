@@ -60,6 +60,18 @@ class LocalFactorization(LocalAlgorithm):
         """Fits the factors of one group of models, in place, to their values (n, width)."""
         raise NotImplementedError
 
+    def solve_both(
+        self,
+        factors: FactorLanes,
+        of: tuple[Side, Side],
+        values: NDArray[np.float32],
+        mixture: Mixture,
+        active: NDArray[np.bool_],
+    ) -> None:
+        """Users, then items, by least squares weighted by the mixture, in place; `of` as `sides` has them."""
+        for solve, side in zip((solve_mixture_users, solve_mixture_items), of, strict=True):
+            solve(factors, side, values, mixture, regularization=self.regularization, active=active)
+
     def factors_cost(self, shape: Shape, grid: int) -> Cost:
         """What perturbing takes, and memory of factors."""
         rows = Cost(0, (shape.users + shape.items) * (self.factors + 1) * 64.0 * len(groups(grid)))
@@ -105,15 +117,7 @@ class LocalMatrixFactorization(LocalFactorization):
         alone = Mixture(np.ones_like(variances), variances)
         everything = np.ones(factors.lanes, np.bool_)
         for _ in range(self.iterations):
-            for solve, side in ((solve_mixture_users, users), (solve_mixture_items, items)):
-                solve(
-                    factors,
-                    side,
-                    values,
-                    alone,
-                    regularization=self.regularization,
-                    active=everything,
-                )
+            self.solve_both(factors, (users, items), values, alone, everything)
 
     def effects_of(self, received: PerturbedRatings) -> EffectsModel:
         return item_and_user_means(received) if self.means else super().effects_of(received)

@@ -9,6 +9,7 @@ from pydantic_core import PydanticCustomError
 
 from dpmf_cli.algorithms.base import Cost, Model, PrivateAlgorithm, Shape, Variants, in_both_modes
 from dpmf_cli.algorithms.unit_scale import UnitModel
+from dpmf_cli.kernels.lanes import padded_grid
 from dpmf_cli.privacy.ledger import Ledger
 from dpmf_cli.privacy.local import PerturbedRatings, Traffic, perturb_ratings
 from dpmf_cli.privacy.local_mechanisms import LocalMechanism, Mechanism, mechanism_on
@@ -86,5 +87,6 @@ class LocalAlgorithm(PrivateAlgorithm):
 
     def messages_cost(self, shape: Shape, grid: int) -> Cost:
         """What perturbing takes, and keeping what was received."""
-        padded = 16 * -(-grid // 16) if grid > 8 else 8
-        return Cost(shape.ratings * grid * SECONDS_PER_MESSAGE, shape.ratings * (4.0 * padded + 16))
+        return Cost(
+            shape.ratings * grid * SECONDS_PER_MESSAGE, shape.ratings * (4.0 * padded_grid(grid) + 16)
+        )

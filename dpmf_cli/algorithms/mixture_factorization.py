@@ -15,8 +15,6 @@ from dpmf_cli.kernels.mixture import (
     LEAST_VARIANCE,
     Mixture,
     mixture_sums,
-    solve_mixture_items,
-    solve_mixture_users,
 )
 from dpmf_cli.privacy.local import PerturbedRatings
 from dpmf_cli.streams import Streams
@@ -70,15 +68,7 @@ class MixtureFactorization(LocalFactorization):
         rows = factors.users.reshape(received.n_users, factors.factors + 1, factors.width)
         for _ in range(self.iterations):
             before = rows.copy()
-            for solve, side in ((solve_mixture_users, users), (solve_mixture_items, items)):
-                solve(
-                    factors,
-                    side,
-                    values,
-                    mixture,
-                    regularization=self.regularization,
-                    active=active,
-                )
+            self.solve_both(factors, (users, items), values, mixture, active)
             mixture = _maximised(mixture, active, *mixture_sums(factors, users, values, mixture))
             yield mixture
             active = active & (_moves(before, rows)[: factors.lanes] > self.tolerance)

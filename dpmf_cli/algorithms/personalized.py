@@ -20,15 +20,11 @@ from dpmf_cli.algorithms.private_global_effects import PrivateGlobalEffects
 from dpmf_cli.algorithms.private_pmf import PrivatePMF
 from dpmf_cli.algorithms.private_sgd import PrivateSGD
 from dpmf_cli.algorithms.probabilistic import Kept, ProbabilisticMF
+from dpmf_cli.models import tagged
 from dpmf_cli.privacy.ledger import Ledger
 from dpmf_cli.privacy.neighbours import Mode, Neighbours
 from dpmf_cli.ratings import Ratings
 from dpmf_cli.streams import Streams
-
-
-def _tagged(value: Any) -> Any:
-    return {"algorithm": value} if isinstance(value, str) else value
-
 
 PrivateBase = (
     PrivatePMF
@@ -112,14 +108,14 @@ class Personalized(PersonalSampling, PrivateAlgorithm):
 
     algorithm: Literal["personalized"]
     neighbours: Neighbours = Neighbours.UNBOUNDED
-    base: Annotated[PrivateBase, Field(discriminator="algorithm"), BeforeValidator(_tagged)] = Field(
+    base: Annotated[PrivateBase, Field(discriminator="algorithm"), BeforeValidator(tagged)] = Field(
         description="the algorithm that is fitted on the sample; it inherits neighbours, mode and effects"
     )
 
     @model_validator(mode="before")
     @classmethod
     def _hand_down(cls, data: Any) -> Any:
-        if not isinstance(data, dict) or not isinstance(base := _tagged(data.get("base")), dict):
+        if not isinstance(data, dict) or not isinstance(base := tagged(data.get("base")), dict):
             return data
         given = {key: data[key] for key in ("neighbours", "mode", "effects") if key in data}
         return {**data, "base": {"neighbours": Neighbours.UNBOUNDED, **given, **base}}
@@ -209,7 +205,7 @@ class Sampled(PersonalSampling, Algorithm):
     title: ClassVar[str] = "Sampled"
 
     algorithm: Literal["sampled"]
-    base: Annotated[CleanBase, Field(discriminator="algorithm"), BeforeValidator(_tagged)]
+    base: Annotated[CleanBase, Field(discriminator="algorithm"), BeforeValidator(tagged)]
 
     @model_validator(mode="after")
     def _keep_the_base_bare(self) -> Self:

@@ -1,5 +1,6 @@
 """The private item-item covariance of McSherry and Mironov 2009, and kNN and SVD on top of it."""
 
+from abc import abstractmethod
 from typing import Any, ClassVar, Literal, Self
 
 import numpy as np
@@ -108,10 +109,9 @@ class PrivateCovariance(OwnMeansAlgorithm, CovarianceAlgorithm):
         averages = self.released_averages(train, measurer)
 
         def noise(step: str, moves: Sensitivity, published: Sensitivity) -> LaneNoise:
-            size, calibrated_to = triangle_size(train.n_items), published
-            if self.mode is Mode.CORRECTED:
-                calibrated_to = moves
-            return measurer.noise("covariance", step, (size,), moves, calibrated_to, np.float32)
+            calibrated_to = published if self.mode is Mode.PUBLISHED else None
+            size = (triangle_size(train.n_items),)
+            return measurer.noise("covariance", step, size, moves, calibrated_to, np.float32)
 
         return CovarianceModel(
             self,
@@ -160,13 +160,23 @@ class PrivateCovariance(OwnMeansAlgorithm, CovarianceAlgorithm):
             return (sensitivity.user_triangle(1.0, norm),) * 2
         return sensitivity.weight_triangle(norm), sensitivity.published_weight_matrix(norm)
 
-    def tuning_cost(self, shape: Shape, grid: int, rank: int | None, predictions: Cost) -> Cost:
-        """Of trying every candidate for every ε, if `tuning` is refitted: a copy of Cov, and `predictions` again."""
+    @property
+    def eigenpairs(self) -> int | None:
+        """How many of a covariance are looked for, at each ε; None where none are."""
+        return self.k if self.cleaning else None
+
+    @abstractmethod
+    def predictions_cost(self, shape: Shape, grid: int) -> Cost:
+        """What predicting a test fold takes, given the covariances."""
+
+    def cost(self, shape: Shape, grid: int) -> Cost:
+        rank, predictions = self.eigenpairs, self.predictions_cost(shape, grid)
+        cost = effects_cost(shape, grid) + predictions
+        cost += covariance_cost(shape, grid, private_weights=True, rank=rank)
         if self.tuning == "fixed":
-            return Cost(0.0, 0.0)
-        trials = len(CANDIDATES)
-        share = self.validation / ASKED
-        return Cost(trials * share * predictions.seconds, 0.0) + trial_cost(shape, trials * grid, rank)
+            return cost
+        trials, share = len(CANDIDATES), self.validation / ASKED
+        return cost + Cost(trials * share * predictions.seconds, 0.0) + trial_cost(shape, trials * grid, rank)
 
 
 class CovarianceKNN(PrivateCovariance):
@@ -179,20 +189,11 @@ class CovarianceKNN(PrivateCovariance):
     algorithm: Literal["mm_knn"]
 
     def predictor(self, train: Ratings, users: NDArray[np.int32], items: NDArray[np.int32]) -> NearestItems:
-        rank = self.k if self.cleaning else None
         ridge = self.ridge * self.effects.residual_clamp**2
-        return NearestItems(train, users, items, k=self.k, ridge=ridge, cleaned=rank)
+        return NearestItems(train, users, items, k=self.k, ridge=ridge, cleaned=self.eigenpairs)
 
-    def cost(self, shape: Shape, grid: int) -> Cost:
-        rank = self.k if self.cleaning else None
-        matrix = covariance_cost(shape, grid, private_weights=True, rank=rank)
-        predictions = neighbours_cost(shape, grid, self.k, searches=grid)
-        return (
-            effects_cost(shape, grid)
-            + matrix
-            + predictions
-            + self.tuning_cost(shape, grid, rank, predictions)
-        )
+    def predictions_cost(self, shape: Shape, grid: int) -> Cost:
+        return neighbours_cost(shape, grid, self.k, searches=grid)
 
 
 class CovarianceSVD(PrivateCovariance):
@@ -219,12 +220,9 @@ class CovarianceSVD(PrivateCovariance):
             train, users, items, k=self.k, ridge=ridge, flat=self.flat_ridge, cleaned=self.cleaning
         )
 
-    def cost(self, shape: Shape, grid: int) -> Cost:
-        matrix = covariance_cost(shape, grid, private_weights=True, rank=self.k)
-        predictions = subspace_cost(shape, grid, self.k)
-        return (
-            effects_cost(shape, grid)
-            + matrix
-            + predictions
-            + self.tuning_cost(shape, grid, self.k, predictions)
-        )
+    @property
+    def eigenpairs(self) -> int:
+        return self.k
+
+    def predictions_cost(self, shape: Shape, grid: int) -> Cost:
+        return subspace_cost(shape, grid, self.k)

@@ -16,7 +16,7 @@ from dpmf_cli.algorithms.base import Algorithm, Cost, Shape
 from dpmf_cli.algorithms.factorization import FactorModel, InitialFactors, KnownModel, initial_factors
 from dpmf_cli.kernels.factors import FactorLanes, factor_lanes
 from dpmf_cli.kernels.gradients import Descent, SampledVisits
-from dpmf_cli.kernels.lanes import MAXIMUM_WIDTH, groups, padded_width
+from dpmf_cli.kernels.lanes import MAXIMUM_WIDTH, groups, padded_grid
 from dpmf_cli.models import StrictModel
 from dpmf_cli.privacy.ledger import Ledger
 from dpmf_cli.ratings import Ratings
@@ -139,7 +139,7 @@ class GradientDescentPMF(StrictModel):
 
     def descent_cost(self, shape: Shape, grid: int, epochs: int) -> Cost:
         """What `epochs` of both sides take."""
-        sixteens = sum(padded_width(lanes.stop - lanes.start) for lanes in groups(grid)) / MAXIMUM_WIDTH
+        sixteens = padded_grid(grid) / MAXIMUM_WIDTH
         passes = epochs * sixteens
         batches = self.batches_of(shape.ratings)
         rows = shape.users + shape.items

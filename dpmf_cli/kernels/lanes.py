@@ -39,6 +39,11 @@ def padded_width(count: int) -> int:
     return min(MAXIMUM_WIDTH, -(-count // 8) * 8)
 
 
+def padded_grid(count: int) -> int:
+    """Lanes allocated for a grid of `count` models, all its groups together."""
+    return sum(padded_width(group.stop - group.start) for group in groups(count))
+
+
 def groups(count: int) -> list[slice]:
     """The grid cut into groups of at most `MAXIMUM_WIDTH` models, each fitted in one pass of a kernel."""
     return [slice(start, min(start + MAXIMUM_WIDTH, count)) for start in range(0, count, MAXIMUM_WIDTH)]

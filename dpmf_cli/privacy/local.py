@@ -10,7 +10,6 @@ preferences, is not what is proved.
 """
 
 from dataclasses import dataclass, replace
-from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,7 +19,7 @@ from dpmf_cli.privacy.ledger import Ledger
 from dpmf_cli.privacy.local_mechanisms import Duchi, LocalMechanism, signs
 from dpmf_cli.privacy.neighbours import Neighbours
 from dpmf_cli.privacy.sensitivity import Sensitivity
-from dpmf_cli.ratings import Ratings, Scale
+from dpmf_cli.ratings import Ratings, Scale, UserMajor
 
 _SEAL = object()
 """What this module alone can pass to the constructors of messages."""
@@ -59,7 +58,7 @@ class Sealed:
             raise TypeError(f"{type(self).__name__} come from a local mechanism only")
 
 
-class PerturbedRatings(Sealed):
+class PerturbedRatings(Sealed, UserMajor):
     """The messages of all users, decoded, for each ε of the grid.
 
     users, items  (n,) int32, in user-major order: who rated what is public
@@ -87,22 +86,6 @@ class PerturbedRatings(Sealed):
         self.n_users, self.n_items = n_users, n_items
         self.scale, self.epsilons, self.groups = scale, epsilons, groups
         self.message_bytes = message_bytes
-
-    def __len__(self) -> int:
-        return len(self.users)
-
-    @cached_property
-    def user_starts(self) -> NDArray[np.int64]:
-        """(n_users + 1,) offsets of each user's messages."""
-        return np.searchsorted(self.users, np.arange(self.n_users + 1)).astype(np.int64)
-
-    @cached_property
-    def user_counts(self) -> NDArray[np.int64]:
-        return np.diff(self.user_starts)
-
-    @cached_property
-    def item_counts(self) -> NDArray[np.int64]:
-        return np.bincount(self.items, minlength=self.n_items)
 
     def column(self, index: int) -> NDArray[np.float32]:
         """(n,) the values under ε number `index`."""
