@@ -7,23 +7,25 @@ import re
 from functools import reduce
 from operator import or_
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal, LiteralString, Self, get_args
+from typing import TYPE_CHECKING, Annotated, Any, Literal, LiteralString, Self
 
 from pydantic import AfterValidator, BeforeValidator, Field, ValidationError, model_validator
-from pydantic_core import ErrorDetails, PydanticCustomError
+from pydantic_core import PydanticCustomError
 
 from dpmf_cli.algorithms.base import Algorithm, PrivateAlgorithm
 from dpmf_cli.algorithms.effects import EffectsParameters
 from dpmf_cli.algorithms.personal_sampling import PersonalSampling
-from dpmf_cli.algorithms.personalized import CleanBase, Personalized, PrivateBase
+from dpmf_cli.algorithms.personalized import Personalized
 from dpmf_cli.algorithms.registry import BASELINES, PRIVATE
+from dpmf_cli.config_entries import expand_sweep, with_inherited
+from dpmf_cli.config_errors import explain
 from dpmf_cli.datasets.spec import PRIZE_DATASET, CatalogSpec, CsvSpec, DatasetSpec, TestSet
-from dpmf_cli.errors import DpmfError, did_you_mean
+from dpmf_cli.errors import DpmfError
 from dpmf_cli.evaluation.curves import Axis
 from dpmf_cli.evaluation.portions import Order
 from dpmf_cli.models import StrictModel, tagged
 from dpmf_cli.privacy.neighbours import Mode, Neighbours
-from dpmf_cli.yaml_positions import Document, Step, read
+from dpmf_cli.yaml_positions import Step, read
 
 LEAST_BUDGET = 1e-6
 
@@ -85,9 +87,6 @@ else:
         BeforeValidator(tagged, json_schema_input_type=Literal[tuple(BASELINES)] | _AnyBaseline),
     ]
 
-INHERITED = ("neighbours", "mode", "effects", "delta")
-"""Keys of the experiment that an algorithm's entry may set for itself and otherwise inherits."""
-
 
 class ExperimentConfig(StrictModel):
     """One experiment: algorithms over a grid of ε or θ, on the folds of one data set, beside its baselines."""
@@ -145,8 +144,8 @@ class ExperimentConfig(StrictModel):
         data = {"baselines": ["ga", "ia", "ge"], **folds, **data}
         for key, registry in (("baselines", BASELINES), ("algorithms", PRIVATE)):
             if isinstance(data.get(key), list):
-                entries = [expanded for entry in data[key] for expanded in _expand_sweep(entry)]
-                data[key] = [_with_inherited(entry, data, registry) for entry in entries]
+                entries = [expanded for entry in data[key] for expanded in expand_sweep(entry)]
+                data[key] = [with_inherited(entry, data, registry) for entry in entries]
         return data
 
     @model_validator(mode="after")
@@ -331,40 +330,6 @@ def _at(path: tuple[Step, ...], kind: LiteralString, message: str) -> PydanticCu
     return PydanticCustomError(kind, "{message}", {"message": message, "path": path})
 
 
-def _expand_sweep(entry: Any) -> list[Any]:
-    """An entry with `sweep: {parameter: [values]}` as one entry for each value, labelled by it."""
-    sweep = entry.get("sweep") if isinstance(entry, dict) else None
-    if not (
-        isinstance(sweep, dict) and len(sweep) == 1 and all(isinstance(v, list) and v for v in sweep.values())
-    ):
-        return [entry]  # as it stands: if it has a sweep, Algorithm refuses its shape
-    ((parameter, values),) = sweep.items()
-    rest = {key: value for key, value in entry.items() if key != "sweep"}
-    name = rest.get("label") or rest.get("algorithm")
-    return [
-        {
-            **rest,
-            parameter: value,
-            "swept": parameter,
-            "swept_label": rest.get("label"),
-            "label": f"{name}, {parameter} {value}",
-        }
-        for value in values
-    ]
-
-
-def _with_inherited(entry: Any, experiment: dict[str, Any], registry: dict[str, type[Any]]) -> Any:
-    entry = tagged(entry)
-    if not isinstance(entry, dict):
-        return entry
-    algorithm = entry.get("algorithm")
-    if not isinstance(algorithm, str) or algorithm not in registry:
-        return entry
-    known = registry[algorithm].model_fields
-    inherited = {key: experiment[key] for key in INHERITED if key in known and key in experiment}
-    return {**inherited, **entry}
-
-
 def load_config(path: Path) -> ExperimentConfig:
     """Reads and validates a config. Raises DpmfError that lists every mistake with its place and fix."""
     document = read(path)
@@ -372,83 +337,5 @@ def load_config(path: Path) -> ExperimentConfig:
     try:
         return ExperimentConfig.model_validate(document.data)
     except ValidationError as error:
-        lines = dict.fromkeys(_explain(document, detail) for detail in error.errors(include_url=False))
+        lines = dict.fromkeys(explain(document, detail) for detail in error.errors(include_url=False))
         raise DpmfError("\n".join(lines)) from None
-
-
-def _explain(document: Document, detail: ErrorDetails) -> str:
-    """One mistake as `file:line:column: where: what and the fix`."""
-    context = detail.get("ctx", {})
-    location = _before_sweeps(document, (*detail["loc"], *context.get("path", ())))
-    path = _path_in_file(document, _where_written(document, location))
-    kind, message = detail["type"], detail["msg"]
-    about_key = kind == "unknown_key"
-    if about_key:
-        path = (*path, context["key"])
-    elif kind == "missing":
-        message = f'the key "{detail["loc"][-1]}" is missing'
-    elif kind in ("union_tag_invalid", "union_tag_not_found"):
-        baseline = "baselines" in path
-        registry = BASELINES if baseline else PRIVATE
-        tag = str(context.get("tag", ""))
-        hint = did_you_mean(tag, registry)
-        if path[-1:] == ("base",):
-            path = _path_in_file(document, (*path, "algorithm"))
-            known = ", ".join(_tags(CleanBase if baseline else PrivateBase))
-            message = f'"{tag}" cannot be the base here; ' if tag else "name the base's `algorithm`; "
-            message += f"it is one of {known}"
-            if not baseline and tag in PRIVATE and PRIVATE[tag].joint:
-                message += f" ({tag} puts a user's own clean ratings into the user's predictions)"
-        elif "dataset" not in path:
-            path = _path_in_file(document, (*path, "algorithm"))
-            message = f'unknown algorithm "{tag}"{hint}' if tag else f"name an `algorithm`{hint}"
-    elif isinstance(detail["input"], str | int | float | bool):
-        message = f"{_uncapitalised(message)}, not {json.dumps(detail['input'], ensure_ascii=False)}"
-    place = document.place_of(path, key=about_key)
-    where = _dotted(path)
-    return f"{document.path}:{place.line}:{place.column}: {where + ': ' if where else ''}{_uncapitalised(message)}"
-
-
-def _tags(union: Any) -> list[str]:
-    """The names by which a config calls the algorithms of a union."""
-    return [get_args(algorithm.model_fields["algorithm"].annotation)[0] for algorithm in get_args(union)]
-
-
-def _before_sweeps(document: Document, location: tuple[Step, ...]) -> tuple[Step, ...]:
-    """`location` with the index of an entry as it stands in the file, where sweeps have made several of one."""
-    if (
-        len(location) < 2
-        or location[0] not in ("baselines", "algorithms")
-        or not isinstance(location[1], int)
-    ):
-        return location
-    entries = document.data.get(location[0])
-    origin = [at for at, entry in enumerate(entries or []) for _ in _expand_sweep(entry)]
-    return (location[0], origin[location[1]] if location[1] < len(origin) else location[1], *location[2:])
-
-
-def _where_written(document: Document, location: tuple[Step, ...]) -> tuple[Step, ...]:
-    """`location`, or the experiment's own key where an entry inherited the value at fault from it."""
-    for at, step in enumerate(location):
-        inherited = at > 0 and step in INHERITED and (step,) in document.values
-        if inherited and (*_path_in_file(document, location[:at]), step) not in document.values:
-            return location[at:]
-    return location
-
-
-def _path_in_file(document: Document, location: tuple[Step, ...]) -> tuple[Step, ...]:
-    """`location` without the steps that are pydantic's own (the tags of unions) or not in the file."""
-    path: tuple[Step, ...] = ()
-    for step in location:
-        if (*path, step) in document.values:
-            path = (*path, step)
-    return path
-
-
-def _dotted(path: tuple[Step, ...]) -> str:
-    text = "".join(f"[{step}]" if isinstance(step, int) else f".{step}" for step in path)
-    return text.removeprefix(".")
-
-
-def _uncapitalised(message: str) -> str:
-    return message[:1].lower() + message[1:] if message[1:2].islower() else message

@@ -10,7 +10,8 @@ import pytest
 
 from dpmf_cli.algorithms.baselines import AveragesBaseline
 from dpmf_cli.algorithms.private_global_effects import PrivateGlobalEffects
-from dpmf_cli.config import ExperimentConfig, _with_inherited, load_config
+from dpmf_cli.config import ExperimentConfig, load_config
+from dpmf_cli.config_entries import with_inherited
 from dpmf_cli.errors import DpmfError
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -115,11 +116,11 @@ def test_delta_is_inherited_where_an_entry_has_one() -> None:
     class WithDelta(PrivateGlobalEffects):
         delta: float = 1e-6
 
-    inherited = _with_inherited({"algorithm": "g"}, {"delta": 1e-7}, {"g": WithDelta})
+    inherited = with_inherited({"algorithm": "g"}, {"delta": 1e-7}, {"g": WithDelta})
     assert inherited == {"algorithm": "g", "delta": 1e-7}
-    own = _with_inherited({"algorithm": "g", "delta": 1e-8}, {"delta": 1e-7}, {"g": WithDelta})
+    own = with_inherited({"algorithm": "g", "delta": 1e-8}, {"delta": 1e-7}, {"g": WithDelta})
     assert own["delta"] == 1e-8
-    assert "delta" not in _with_inherited({"algorithm": "g"}, {"delta": 1e-7}, {"g": PrivateGlobalEffects})
+    assert "delta" not in with_inherited({"algorithm": "g"}, {"delta": 1e-7}, {"g": PrivateGlobalEffects})
 
 
 def test_a_fixed_test_set_is_one_fold(tmp_path: Path) -> None:

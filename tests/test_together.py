@@ -60,7 +60,7 @@ def one_by_one(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A folder with the results of a run in which every task has a fit of its own."""
     folder = tmp_path_factory.mktemp("together")
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(personalized, "_shared_fit", lambda base: None)
+        patch.setattr(personalized, "shared_fit_of", lambda base: None)
         assert not execute(folder, "alone").failures
     return folder
 

@@ -1,9 +1,8 @@
 """Personalised differential privacy around any algorithm that hides the presence of a rating, and its clean twin."""
 
-import json
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Annotated, Any, ClassVar, Literal, Self, TypeGuard
+from typing import Annotated, Any, ClassVar, Literal, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,6 +19,7 @@ from dpmf_cli.algorithms.private_global_effects import PrivateGlobalEffects
 from dpmf_cli.algorithms.private_pmf import PrivatePMF
 from dpmf_cli.algorithms.private_sgd import PrivateSGD
 from dpmf_cli.algorithms.probabilistic import Kept, ProbabilisticMF
+from dpmf_cli.algorithms.sample_fits import Columns, fit_samples, sample, shared_fit_of, shares_lanes
 from dpmf_cli.models import tagged
 from dpmf_cli.privacy.ledger import Ledger
 from dpmf_cli.privacy.neighbours import Mode, Neighbours
@@ -65,17 +65,6 @@ class PersonalModel:
 
     def predict(self, users: NDArray[np.int32], items: NDArray[np.int32]) -> NDArray[np.floating]:
         return self.model.predict(users, items)
-
-
-@dataclass(frozen=True)
-class Columns:
-    """Some of the models that were fitted together."""
-
-    model: Model
-    columns: slice
-
-    def predict(self, users: NDArray[np.int32], items: NDArray[np.int32]) -> NDArray[np.floating]:
-        return self.model.predict(users, items)[:, self.columns]
 
 
 @dataclass(frozen=True)
@@ -144,7 +133,7 @@ class Personalized(PersonalSampling, PrivateAlgorithm):
 
     @property
     def shared_fit(self) -> str | None:
-        return _shared_fit(self.base)
+        return shared_fit_of(self.base)
 
     def fit(self, train: Ratings, *, streams: Streams, ledger: Ledger) -> PersonalModel:
         return self.fit_together([self], train, streams=streams, ledgers=[ledger])[0]
@@ -169,7 +158,7 @@ class Personalized(PersonalSampling, PrivateAlgorithm):
         asked = self.stated_epsilons(train, streams)
         thresholds = self.thresholds(asked, ledger.epsilons)
         probability = sampling_probability(asked[:, None], thresholds)
-        return _Draw(thresholds, probability, _sample(probability, streams))
+        return _Draw(thresholds, probability, sample(probability, streams))
 
     def _account_for(
         self, draw: _Draw, model: Model, columns: slice, account: Ledger, ledger: Ledger
@@ -190,7 +179,7 @@ class Personalized(PersonalSampling, PrivateAlgorithm):
         return PersonalModel(model, records, draw.thresholds, draw.kept.mean(axis=0))
 
     def cost(self, shape: Shape, grid: int) -> Cost:
-        together = grid if _shares_lanes(self.base) else 1
+        together = grid if shares_lanes(self.base) else 1
         base, times = self.base.cost(shape, together), grid // together
         sampling = 1e-7 * shape.ratings * grid
         return Cost(times * base.seconds + sampling, times * base.bytes + 40.0 * shape.ratings * grid)
@@ -221,7 +210,7 @@ class Sampled(PersonalSampling, Algorithm):
 
     @property
     def shared_fit(self) -> str | None:
-        return _shared_fit(self.base)
+        return shared_fit_of(self.base)
 
     def fit(self, train: Ratings, *, streams: Streams, ledger: Ledger) -> Model:
         return self.fit_together([self], train, streams=streams, ledgers=[ledger])[0]
@@ -236,7 +225,7 @@ class Sampled(PersonalSampling, Algorithm):
         for entry in entries:
             asked = entry.stated_epsilons(train, streams)[:, None]
             thresholds = entry.thresholds(asked[:, 0], np.array([np.inf]))
-            samples.append(_sample(sampling_probability(asked, thresholds), streams))
+            samples.append(sample(sampling_probability(asked, thresholds), streams))
         together = Ledger(np.concatenate([ledger.epsilons for ledger in ledgers]), ledgers[0].mode)
         kept = np.concatenate(samples, axis=1)
         model = fit_samples(entries[0].base, train, kept, streams=streams, ledger=together)
@@ -247,56 +236,8 @@ class Sampled(PersonalSampling, Algorithm):
         return Cost(base.seconds + 1e-7 * shape.ratings, base.bytes + 40.0 * shape.ratings)
 
 
-def _shared_fit(base: Algorithm) -> str | None:
-    """Entries differ in samples and thresholds alone where their bases are the same and have them in their lanes."""
-    return json.dumps(base.parameters(), sort_keys=True) if _shares_lanes(base) else None
-
-
 def _refuse_ignored(base: Algorithm) -> None:
     """Refuses in a `base` what would be ignored there."""
     for key in ("label", "clip_predictions"):
         if getattr(base, key):
             raise PydanticCustomError("base", "set `{key}` on the entry, not on its `base`", {"key": key})
-
-
-def _sample(probability: NDArray[np.float64], streams: Streams) -> Kept:
-    """(n, E) Algorithm 1; one uniform draw for each record serves all ε."""
-    return np.asarray(streams.generator("sampling").random(len(probability))[:, None] < probability)
-
-
-def _shares_lanes(base: Algorithm) -> TypeGuard[ProbabilisticMF | PrivatePMF]:
-    """Whether one fit of the base can have a sample in each lane."""
-    return isinstance(base, ProbabilisticMF) or (isinstance(base, PrivatePMF) and base.mode is Mode.PUBLISHED)
-
-
-def fit_samples(base: Algorithm, train: Ratings, kept: Kept, *, streams: Streams, ledger: Ledger) -> Model:
-    """One model for each column of `kept` (n, E), with the ε of the same place in the ledger.
-
-    In one pass of the lanes where the base can, else one after the other.
-    """
-    if _shares_lanes(base):
-        return base.fit_samples(train, kept, streams=streams, ledger=ledger)
-    models, accounts = [], []
-    for epsilon, rows in zip(ledger.epsilons, kept.T, strict=True):
-        accounts.append(Ledger([epsilon], ledger.mode))
-        models.append(base.fit(train.select(rows), streams=streams, ledger=accounts[-1]))
-    for steps in zip(*(account.entries for account in accounts), strict=True):
-        ledger.spend(
-            steps[0].step,
-            steps[0].mechanism,
-            steps[0].sensitivity,
-            np.concatenate([step.claimed for step in steps]),
-            np.concatenate([step.provable for step in steps]),
-            calibrated_to=steps[0].calibrated_to,
-        )
-    return SideBySide(tuple(models))
-
-
-@dataclass(frozen=True)
-class SideBySide:
-    """Models of one ε each, as the columns of one."""
-
-    models: tuple[Model, ...]
-
-    def predict(self, users: NDArray[np.int32], items: NDArray[np.int32]) -> NDArray[np.floating]:
-        return np.concatenate([model.predict(users, items) for model in self.models], axis=1)
