@@ -45,6 +45,24 @@ class Noisy(Protocol):
 
 
 @dataclass(frozen=True)
+class NoNoise:
+    """What published methods do that neither perturb their averages nor charge for them: a `Noisy` for `grid` ε."""
+
+    grid: int
+
+    def __call__(
+        self,
+        part: Part,
+        step: str,
+        values: NDArray[np.float64],
+        shape: tuple[int, ...],
+        moves: Sensitivity,
+        calibrated_to: Sensitivity | None = None,
+    ) -> NDArray[np.float64]:
+        return np.repeat(values[..., None], self.grid, axis=-1)
+
+
+@dataclass(frozen=True)
 class Moves:
     """The sensitivities of sums of ratings minus `origin`, of counts, and of sums of residuals.
 

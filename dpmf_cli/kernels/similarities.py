@@ -91,40 +91,43 @@ def similarity_lanes(
 
 @dataclass(frozen=True)
 class Visits:
-    """The ratings whose errors are learned from, and the most that each user may contribute.
+    """The ratings whose errors are learned from, and the most that each may contribute.
 
     raters    the item-major view of `train`
-    sampled   (n_ratings,) bool, in the order of `train`: which ratings take part in a step
-    limits    (n_users,) float32: the L2 norm that the gradient of one rating of the user is clipped to; inf for none
+    limits    (n_users,) float32: what the norm of the gradient of one rating of the user is clipped to; inf for none
+    norm      2, or 1, for which ‖g‖₁ ≤ √m·‖g‖₂ of the m neighbours that the user rated is clipped
     """
 
     train: Ratings
     raters: Raters
-    sampled: NDArray[np.bool_]
     limits: NDArray[np.float32]
+    norm: int = 2
 
 
 def descend_similarities(
     models: SimilarityLanes,
     visits: Visits,
-    unit: NDArray[np.float32],
+    sampled: NDArray[np.bool_],
+    unit: NDArray[np.floating],
     scale: NDArray[np.float64],
     rates: NDArray[np.float64],
     *,
-    regularization: float,
-    error_bound: float,
-    floor: float,
+    regularization: float = 0.0,
+    error_bound: float = np.inf,
+    floor: float = 0.0,
+    everywhere: bool = True,
 ) -> None:
     """One step of gradient descent on ½Σe² + λ/2·Σs², in place.
 
         e  = clamp(r̂_ui − r_ui, ±error_bound),   D = max(Σ_j |s_ij|, floor)
-        g_j = e·(r_uj − r̄_j − (r̂_ui − r̄_i)·sgn s_ij)/D,  scaled to ‖g‖₂ ≤ the user's limit
+        g_j = e·(r_uj − r̄_j − (r̂_ui − r̄_i)·sgn s_ij)/D,  scaled to the user's limit, sgn 0 = 1
         s_ij ← s_ij − rate·(Σ_u g_j + noise + λ·s_ij)
 
-    Every neighbour of every item gets noise, whether or not anybody rated both. Sums are float64: in float32 a
-    contribution would also move the rounding of all that are added after it.
+    Sums are float64: in float32 a contribution would also move the rounding of all that are added after it.
 
-    unit (n_items·k,) noise; scale, rates (lanes,)
+    sampled     (n_ratings,) in the order of the ratings: which of them take part
+    unit        (n_items, k) noise; scale, rates (lanes,)
+    everywhere  whether all similarities get noise, or those alone for which a rating of the sample has a gradient
     """
     padded = np.zeros((2, models.width))
     padded[:, : models.lanes] = scale, rates
@@ -132,8 +135,9 @@ def descend_similarities(
     _descend(
         raters.starts,
         raters.positions,
-        visits.sampled,
+        sampled,
         visits.limits,
+        visits.norm,
         train.users,
         train.user_starts,
         train.items,
@@ -141,9 +145,10 @@ def descend_similarities(
         models.neighbours,
         models.values,
         models.averages,
-        unit,
+        unit.reshape(-1),
         padded[0],
         padded[1],
+        everywhere,
         regularization,
         np.float32(error_bound),
         np.float32(floor),
@@ -205,6 +210,7 @@ def _descend(
     positions,
     sampled,
     limits,
+    norm_of_limits,
     users,
     user_starts,
     rated,
@@ -215,6 +221,7 @@ def _descend(
     unit,
     scale,
     rates,
+    everywhere,
     regularization,
     error_bound,
     floor,
@@ -223,7 +230,7 @@ def _descend(
     w, like, wide = len(width_of), zeros(width_of), doubles(width_of)
     n_items, k = neighbours.shape
     slots, found = np.full(n_items, -1, np.int32), np.empty(n_items + 1, np.int64)
-    gradient = np.empty(k * w)
+    gradient, met = np.empty(k * w), np.empty(k, np.bool_)
     one, minus, tiny = splat(np.float32(1), like), splat(np.float32(-1), like), splat(LEAST_NORM, like)
     low, high, least = (
         splat(-error_bound, like),
@@ -231,7 +238,7 @@ def _descend(
         splat(max(floor, LEAST_NORM), like),
     )
     for i in range(n_items):
-        gradient[:] = 0
+        gradient[:], met[:] = 0, everywhere
         _index(neighbours[i], slots, 1)
         for at in range(starts[i], starts[i + 1]):
             x = positions[at]
@@ -255,17 +262,19 @@ def _descend(
                 many = splat(np.float32(count), like)
                 length = fma(offset, fma(offset, many, mul(splat(np.float32(-2), like), signed)), square)
                 length = sqrt(mul(mul(move, move), below(length, like, like, length)))
-                most = splat(limits[u], like)
+                root = np.sqrt(np.float32(max(count, 1))) if norm_of_limits == 1 else np.float32(1)
+                most = splat(limits[u] / root, like)
                 move = mul(move, below(most, length, div(most, length), one))
             for a in range(count):
                 j = np.int64(rated[found[a]])
                 slot = slots[j] * w
+                met[slots[j]] = True
                 s = load(S, i * k * w + slot, like)
                 own = sub(splat(values[found[a]], like), load(averages, j * w, like))
                 own = sub(own, mul(offset, _sign(s, like, one, minus)))
                 store(gradient, slot, add(widen(mul(move, own)), load(gradient, slot, wide)))
         for a in range(k):
-            noise = np.float64(unit[i * k + a])
+            noise = np.float64(unit[i * k + a]) if met[a] else 0.0
             for lane in range(w):
                 s = np.float64(S[(i * k + a) * w + lane])
                 slope = gradient[a * w + lane] + noise * scale[lane] + regularization * s
