@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Callable, Iterator
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -72,7 +73,7 @@ class CertifiedDescent(PrivateNeighbourhood):
         sampled: NDArray[np.bool_],
         noise: LaneNoise,
         rates: Epsilons,
-        **rest: float,
+        **rest: Any,
     ) -> None:
         """One step for all ε, in place; rates (E,), `rest` as in `descend_similarities`."""
         rest = {"regularization": self.regularization, **rest}

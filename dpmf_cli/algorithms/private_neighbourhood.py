@@ -37,7 +37,7 @@ class PrivateNeighbourhood(OwnMeansAlgorithm):
     """
 
     neighbours: Neighbours = Neighbours.BOUNDED
-    effects: EffectsParameters = EffectsParameters(beta_m=5)
+    effects: EffectsParameters = EffectsParameters(beta_m=10)
     neighbourhood: int = Field(
         500, ge=1, le=100_000, description="N_k, where neighbours of items can be chosen"
     )
@@ -61,7 +61,7 @@ class PrivateNeighbourhood(OwnMeansAlgorithm):
             moves = sensitivity.rating_sums(train.scale)
             return bounded_item_averages(train, NoNoise(len(ledger.epsilons)), moves, beta_m=beta_m)[1]
         if self.neighbours is Neighbours.BOUNDED:
-            pieces = {Part.OVERALL: 1, Part.ITEMS: 1}
+            pieces: dict[str, int] = {Part.OVERALL: 1, Part.ITEMS: 1}
             measurer = Measurer(self.accounting, pieces, streams, ledger)
             moves = sensitivity.rating_sums(train.scale, norm)
             return bounded_item_averages(train, measurer, moves, beta_m=beta_m)[1]

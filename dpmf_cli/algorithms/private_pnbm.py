@@ -63,7 +63,7 @@ class PrivatePNBM(CertifiedDescent):
 
     def _certified_rate(self, step: int, deviation: Epsilons) -> Epsilons:
         whole = np.maximum(deviation * np.sqrt(self.iterations), 1e-300)
-        return np.minimum(self.learning_rate, self.step_noise * self.initial_similarity / whole)
+        return np.asarray(np.minimum(self.learning_rate, self.step_noise * self.initial_similarity / whole))
 
     @staticmethod
     def error_bound(scale: Scale, step: int) -> float:
