@@ -64,6 +64,7 @@ def collect(
         axis=config.axis,
         references=_references(config),
         growth=Growth(config.growth.order, tuple(stages)) if config.growth and portions else None,
+        targets=tuple(config.crossings),
     )
     return Collected(experiment, ledgers)
 

@@ -145,7 +145,8 @@ class Experiment:
     """One config's results. `dataset` is the key of the catalog ("ml-100k"), `title` its printed name.
 
     `folds` were held out of the `partition` folds that the ratings were cut into (1 and 1 where a fixed test set was
-    predicted). With `growth`, `curves` and `baselines` are those of its largest portion.
+    predicted). With `growth`, `curves` and `baselines` are those of its largest portion. Crossings are with the
+    baselines whose registry keys are `targets`.
     """
 
     name: str
@@ -160,6 +161,7 @@ class Experiment:
     axis: Axis = "epsilon"
     references: tuple[Reference, ...] = ()
     growth: Growth | None = None
+    targets: tuple[str, ...] = ("ia", "ge")
 
     def baseline(self, key: str) -> Measured | None:
         """The baseline of that key ("ia", "ge", "ga", "als"), if the experiment has it."""

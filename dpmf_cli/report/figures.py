@@ -22,7 +22,7 @@ from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 
 from dpmf_cli.errors import DpmfError, did_you_mean
-from dpmf_cli.evaluation.crossings import crossing_targets, is_complete, measure_crossing
+from dpmf_cli.evaluation.crossings import crossing_targets, is_complete, measure_crossing, target_name
 from dpmf_cli.evaluation.curves import Experiment, Measured, Reference
 from dpmf_cli.report.axes import scale_axes
 from dpmf_cli.report.curves import band
@@ -202,7 +202,8 @@ def _notes(experiment: Experiment, chosen: Sequence[Measured], ceiling: float) -
     else:
         over = "the runs of the one fold"
     bands = [f"Bands: 95 % bootstrap interval of the mean over {over}."] if folds * runs > 1 else []
-    notes = [f"Circles: crossings of {_and(['IA', 'GE', *(each.name for each in experiment.references)])}."]
+    targets = crossing_targets(experiment)
+    notes = [f"Circles: crossings of {_and([target_name(target) for target in targets])}."] if targets else []
     if experiment.references:
         notes.append("Dotted: printed errors, not measured.")
     if any(curve.twin is not None for curve in chosen):
