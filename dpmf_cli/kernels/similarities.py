@@ -34,6 +34,9 @@ from dpmf_cli.ratings import Ratings
 
 LEAST_NORM = np.float32(1e-30)
 """Stands for 0 in denominators: a numerator over it is 0, or there is nothing to predict from."""
+GUARD = np.float32(1 - 2**-11)
+"""Clipping aims so far below a limit, which rounding then cannot exceed: a float32 sum of m squares, one added after
+the other, is too small by m·2⁻²⁴ of itself at most, its root by half of that."""
 
 
 @dataclass(frozen=True)
@@ -230,7 +233,7 @@ def _descend(
     w, like, wide = len(width_of), zeros(width_of), doubles(width_of)
     n_items, k = neighbours.shape
     slots, found = np.full(n_items, -1, np.int32), np.empty(n_items + 1, np.int64)
-    gradient, met = np.empty(k * w), np.empty(k, np.bool_)
+    gradient, met, residuals = np.empty(k * w), np.empty(k, np.bool_), np.empty(k * w, np.float32)
     one, minus, tiny = splat(np.float32(1), like), splat(np.float32(-1), like), splat(LEAST_NORM, like)
     low, high, least = (
         splat(-error_bound, like),
@@ -246,33 +249,34 @@ def _descend(
                 continue
             u = users[x]
             count = _rated(i, user_starts[u], user_starts[u + 1], rated, slots, found)
-            top, norm, square, signed = like, like, like, like
+            top, norm = like, like
             for a in range(count):
                 j = np.int64(rated[found[a]])
                 s = load(S, (i * k + slots[j]) * w, like)
                 own = sub(splat(values[found[a]], like), load(averages, j * w, like))
-                sign = _sign(s, like, one, minus)
-                top, norm = fma(s, own, top), fma(s, sign, norm)
-                square, signed = fma(own, own, square), fma(sign, own, signed)
+                store(residuals, a * w, own)
+                top, norm = fma(s, own, top), fma(s, _sign(s, like, one, minus), norm)
             offset = div(top, below(norm, tiny, tiny, norm))
             error = sub(add(load(averages, np.int64(i) * w, like), offset), splat(values[x], like))
             move = div(clamp(error, low, high), below(norm, least, least, norm))
+            square = like
+            for a in range(count):
+                slot = slots[rated[found[a]]]
+                met[slot] = True
+                sign = _sign(load(S, (i * k + slot) * w, like), like, one, minus)
+                slope = sub(load(residuals, a * w, like), mul(offset, sign))
+                store(residuals, a * w, slope)
+                square = fma(slope, slope, square)
             if limits[u] < np.inf:
-                # ‖g‖² = move²·Σ(own − offset·sign)²
-                many = splat(np.float32(count), like)
-                length = fma(offset, fma(offset, many, mul(splat(np.float32(-2), like), signed)), square)
-                length = sqrt(mul(mul(move, move), below(length, like, like, length)))
+                # Of the numbers that are added: a formula for ‖g‖ would lose its digits where they nearly cancel.
                 root = np.sqrt(np.float32(max(count, 1))) if norm_of_limits == 1 else np.float32(1)
-                most = splat(limits[u] / root, like)
+                most = splat(GUARD * limits[u] / root, like)
+                length = mul(mul(move, _sign(move, like, one, minus)), sqrt(square))
                 move = mul(move, below(most, length, div(most, length), one))
             for a in range(count):
-                j = np.int64(rated[found[a]])
-                slot = slots[j] * w
-                met[slots[j]] = True
-                s = load(S, i * k * w + slot, like)
-                own = sub(splat(values[found[a]], like), load(averages, j * w, like))
-                own = sub(own, mul(offset, _sign(s, like, one, minus)))
-                store(gradient, slot, add(widen(mul(move, own)), load(gradient, slot, wide)))
+                slot = slots[rated[found[a]]] * w
+                added = widen(mul(move, load(residuals, a * w, like)))
+                store(gradient, slot, add(added, load(gradient, slot, wide)))
         for a in range(k):
             noise = np.float64(unit[i * k + a]) if met[a] else 0.0
             for lane in range(w):
