@@ -84,7 +84,7 @@ COMBINED := combined_ml100k combined_ml1m
 
 reproduce-combined: $(STAMP) ## every private algorithm in one crossing table, by what its ε protects
 	@for config in $(COMBINED); do $(BIN)/dpmf run configs/$$config.yaml -j $(JOBS) > /dev/null || exit 1; done
-	$(BIN)/dpmf combined $(COMBINED:%=configs/%.yaml) --format md > results/combined.md
+	$(BIN)/dpmf combined $(COMBINED:%=configs/%.yaml) --format md --figure results/combined.png > results/combined.md
 	$(BIN)/dpmf combined $(COMBINED:%=configs/%.yaml)
 
 search-friedman: $(STAMP) ## the search for what Friedman et al. 2016 leave unstated (docs/papers/friedman2016.md)

@@ -25,6 +25,10 @@ def combined(
             "protect the same on the same data.",
         ),
     ] = "within",
+    figure: Annotated[
+        Path | None,
+        typer.Option("--figure", help="Draw RMSE over ε too, a panel a group, to this .png or .svg file."),
+    ] = None,
 ) -> None:
     """One crossing table of all algorithms, grouped by what their ε protects and ranked within each group only.
 
@@ -45,7 +49,26 @@ def combined(
     table = combined_table(experiments, form, bar=chosen, across=rank == "across", notes=notes)
     for note in notes if form in ("csv", "json") else ():
         say(note)
+    if figure is not None:
+        write_figure(figure, experiments)
     print(table, end="")
+
+
+def write_figure(path: Path, experiments: list["Experiment"]) -> None:
+    """Draws the combined figure. Raises `DpmfError` for a file that is no .png or .svg, or that cannot be written."""
+    from dpmf_cli.errors import DpmfError
+    from dpmf_cli.files import write_whole
+    from dpmf_cli.report.combined_figure import combined_figure
+    from dpmf_cli.report.figures import FORMATS
+
+    form = path.suffix.removeprefix(".")
+    if form not in FORMATS:
+        raise DpmfError(f"{path}: name a .png or a .svg file")
+    drawn = combined_figure(experiments, form)
+    try:
+        write_whole(path, drawn)
+    except OSError as error:
+        raise DpmfError(f"{path}: cannot be written: {error.strerror}") from None
 
 
 def gathered(of: list[Path], results: Path) -> tuple[list["Experiment"], list[str]]:

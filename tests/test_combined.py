@@ -93,6 +93,8 @@ REFUSED = {
     "rank": (["all.yaml", "--rank", "accross"], 'did you mean "across"'),
     "by": (["all.yaml", "--by", "ga"], '--by: unknown baseline "ga"'),
     "format": (["all.yaml", "--format", "xml"], 'unknown table format "xml"'),
+    "figure": (["all.yaml", "--figure", "x.pdf"], "x.pdf: name a .png or a .svg file"),
+    "figure's place": (["all.yaml", "--figure", "all.yaml/x.png"], "all.yaml/x.png: cannot be written"),
     "no config": (["none.yaml"], "none.yaml: no such file"),
     "nothing": (["--results", "nowhere"], "nowhere: no results here"),
 }
@@ -104,6 +106,12 @@ def test_refusals_are_one_message_and_exit_code_2(folder: Path, arguments: list[
     assert message in done.stderr
     assert done.stdout == ""
     assert len(done.stderr.strip().splitlines()) == 1
+
+
+def test_the_figure_is_written_beside_the_table(folder: Path) -> None:
+    done = dpmf(folder, folder, "combined", "all.yaml", "--figure", "figures/all.svg")
+    assert "rating presence" in done.stdout
+    assert (folder / "figures" / "all.svg").read_text().startswith("<?xml")
 
 
 def test_one_kind_alone_may_be_ranked_as_one_list(folder: Path) -> None:
