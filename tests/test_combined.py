@@ -50,6 +50,8 @@ def test_a_row_for_every_algorithm_in_its_group(folder: Path) -> None:
     rows = list(csv.DictReader(io.StringIO(done.stdout)))
     assert [row["protects"] for row in rows] == GROUPS
     assert {row["rank"] for row in rows} <= {"", "1"}
+    around = "Zhang 2018 around Friedman 2016"
+    assert [row["source"] for row in rows] == ["Friedman 2016", "Friedman 2016", around, "dpmf", "dpmf"]
     assert done.stderr == ""
 
 

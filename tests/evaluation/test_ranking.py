@@ -70,11 +70,11 @@ def test_equal_epsilons_share_a_rank_and_the_next_one_counts_both() -> None:
 def test_what_is_not_provable_comes_last_by_what_it_claims_and_without_a_rank() -> None:
     rows = order(
         curve("claims 3", 3.0, provable=math.inf),
-        curve("claims 0.2", 0.2, provable=math.inf),
+        curve("so claims 0.2", 0.2, provable=math.inf),
         curve("never", 1e4),
         curve("proved at 9", 9.0),
     )
-    assert rows == [(1, "proved at 9"), (None, "never"), (None, "claims 0.2"), (None, "claims 3")]
+    assert rows == [(1, "proved at 9"), (None, "never"), (None, "so claims 0.2"), (None, "claims 3")]
 
 
 def test_below_the_grid_needs_its_smallest_epsilon_at_most() -> None:
@@ -119,6 +119,8 @@ def test_a_model_that_diverged_is_not_the_best() -> None:
     diverged = curve("diverged", 10.0)
     diverged.rmse[:, :, 1] = np.inf
     assert standings(experiment(diverged))[0].best == pytest.approx(IA + 2)
+    diverged.rmse[:, :, 0] = np.inf
+    assert standings(experiment(diverged))[0].best is None
 
 
 @pytest.mark.parametrize("other", [kind for kind in Protection if kind is not Protection.VALUE])
