@@ -22,7 +22,7 @@ class Protection(StrEnum):
 
 _STATEMENTS = {
     Protection.VALUE: "ε bounds what anybody can learn about the value of one rating; who rated what is public.",
-    Protection.PRESENCE: "ε bounds what anybody can learn about whether one rating exists, and of what it was.",
+    Protection.PRESENCE: "ε bounds what anybody can learn about whether one rating exists, and about what it is.",
     Protection.PERSONALISED: "ε is a ceiling on what can be learned about whether a rating exists: each rating "
     "has an ε of its own, often a smaller one.",
     Protection.USER: "ε bounds what anybody can learn about whether one user, with all ratings, took part at all.",

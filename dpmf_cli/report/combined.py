@@ -26,7 +26,7 @@ from dpmf_cli.report.cells import NONE, crossing_cell, epsilon_cell, interval_no
 from dpmf_cli.report.layout import Group, TextTable
 from dpmf_cli.report.tables import render
 
-NOT_PROVABLE = "No ε can be proved for what was run: by the ε that is claimed, and not ranked."
+NOT_PROVABLE = "No ε can be proved for what was run; ordered by the ε that is claimed, and not ranked."
 
 _OF_CURVE = ("algorithm", "label", "source", "neighbours", "mode", "joint", "delta")
 _OF_CROSSING = ("status", "epsilon", "low", "high", "recrosses", "claimed", "provable")
