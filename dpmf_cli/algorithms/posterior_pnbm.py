@@ -8,6 +8,7 @@ from pydantic import Field
 from dpmf_cli.algorithms.base import Variants, in_both_modes
 from dpmf_cli.algorithms.certified_descent import CertifiedDescent
 from dpmf_cli.algorithms.neighbourhood import NeighbourhoodModel, start_models
+from dpmf_cli.algorithms.papers import Paper
 from dpmf_cli.kernels.covariance import Raters
 from dpmf_cli.kernels.similarities import Visits
 from dpmf_cli.privacy.ledger import Epsilons, Ledger
@@ -40,6 +41,7 @@ class PosteriorPNBM(CertifiedDescent):
     """
 
     title: ClassVar[str] = "DPPS-PNBM"
+    paper: ClassVar[Paper] = Paper.WANG
     variants: ClassVar[Variants] = in_both_modes(Neighbours.USER)
 
     algorithm: Literal["dpps_pnbm"]

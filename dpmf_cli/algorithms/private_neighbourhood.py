@@ -20,6 +20,7 @@ from dpmf_cli.algorithms.neighbourhood import (
 )
 from dpmf_cli.algorithms.own_mean_predictors import ItemAveragesBudget
 from dpmf_cli.algorithms.own_means import OwnMeansAlgorithm
+from dpmf_cli.algorithms.papers import Paper
 from dpmf_cli.privacy import sensitivity
 from dpmf_cli.privacy.ledger import Ledger
 from dpmf_cli.privacy.neighbours import Mode, Neighbours
@@ -91,6 +92,7 @@ class PrivateConstantNeighbourhood(PrivateNeighbourhood):
     """
 
     title: ClassVar[str] = "Constant similarity, private averages"
+    paper: ClassVar[Paper] = Paper.DPMF
     variants: ClassVar[Variants] = frozenset(
         (neighbours, Mode.CORRECTED)
         for neighbours in (Neighbours.BOUNDED, Neighbours.UNBOUNDED, Neighbours.USER)

@@ -8,6 +8,7 @@ from pydantic import Field
 from dpmf_cli.algorithms.base import Variants, in_both_modes
 from dpmf_cli.algorithms.certified_descent import CertifiedDescent
 from dpmf_cli.algorithms.neighbourhood import NeighbourhoodModel, start_models
+from dpmf_cli.algorithms.papers import Paper
 from dpmf_cli.kernels.covariance import Raters
 from dpmf_cli.kernels.similarities import Visits
 from dpmf_cli.privacy import sensitivity
@@ -33,6 +34,7 @@ class PrivatePNBM(CertifiedDescent):
     """
 
     title: ClassVar[str] = "DPSGD-PNBM"
+    paper: ClassVar[Paper] = Paper.WANG
     variants: ClassVar[Variants] = in_both_modes(Neighbours.BOUNDED) | {
         (Neighbours.UNBOUNDED, Mode.CORRECTED),
         (Neighbours.USER, Mode.CORRECTED),
