@@ -12,8 +12,9 @@ from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 
 from dpmf_cli.errors import DpmfError, did_you_mean
+from dpmf_cli.evaluation.crossings import crossing_targets
 from dpmf_cli.evaluation.curves import Experiment, Measured
-from dpmf_cli.evaluation.ranking import BARS, Standing, by_protection, standings
+from dpmf_cli.evaluation.ranking import Standing, by_protection, standings
 from dpmf_cli.privacy.neighbours import Mode
 from dpmf_cli.privacy.protection import Protection
 from dpmf_cli.report.axes import scale_axes
@@ -38,7 +39,7 @@ from dpmf_cli.report.figures import (
 DASHES = {Mode.CORRECTED: "-", Mode.PUBLISHED: "--"}
 NOTES = (
     "Each panel has axes of its own: ε of different panels are statements about different things,",
-    "and not comparable. Solid: corrected; dashed: published. Circles: crossings of IA and GE.",
+    "and not comparable. Solid: corrected; dashed: published. Circles: crossings with the levels.",
     "‡ joint DP; § (ε, δ)-DP; ∞ no ε can be proved; ↑ above the panel. Intervals: `dpmf combined`.",
 )
 
@@ -89,13 +90,22 @@ def draw(groups: Groups) -> Figure:
 
 
 def _panel_height(group: Sequence[Standing]) -> float:
-    return max(_LEAST_HEIGHT, _LABEL_GAP * (len(group) + len(BARS))) + _TOP + _BOTTOM
+    return max(_LEAST_HEIGHT, _LABEL_GAP * (len(group) + len(_levels(group)))) + _TOP + _BOTTOM
+
+
+def _levels(group: Sequence[Standing]) -> list[tuple[Experiment, Measured]]:
+    """The baselines that crossings are with, those of several experiments once where they are the same."""
+    found: dict[tuple[str, float], tuple[Experiment, Measured]] = {}
+    for each in group:
+        for target in crossing_targets(each.experiment):
+            if isinstance(target, Measured) and is_drawable(target):
+                found.setdefault((target.label, level_of(target)), (each.experiment, target))
+    return list(found.values())
 
 
 def _draw_panel(axes: Axes, group: Sequence[Standing]) -> list[End]:
-    """The levels of IA and GE, and every curve of the group; their ends, to be labelled."""
-    experiments = list({id(each.experiment): each.experiment for each in group}.values())
-    levels = [(experiment, level) for experiment in experiments for level in _bars(experiment)]
+    """The levels of the baselines, and every curve of the group; their ends, to be labelled."""
+    levels = _levels(group)
     scale_axes(axes, [each.curve for each in group], [level_of(level) for _, level in levels], "epsilon")
     ends = [draw_level(axes, level, level_names(experiment)) for experiment, level in levels]
     names = list(dict.fromkeys(map(short_label, group)))
@@ -107,11 +117,6 @@ def _draw_panel(axes: Axes, group: Sequence[Standing]) -> list[End]:
         above = " ↑" if end.text.endswith("↑") else ""
         ends.append(End(f"{_name(each)}{above}", end.colour, end.x, end.y))
     return ends
-
-
-def _bars(experiment: Experiment) -> list[Measured]:
-    found = (experiment.baseline(bar) for bar in BARS)
-    return [baseline for baseline in found if baseline is not None and is_drawable(baseline)]
 
 
 def _name(standing: Standing) -> str:
