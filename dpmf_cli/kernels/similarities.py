@@ -35,6 +35,9 @@ from dpmf_cli.ratings import Ratings
 LEAST_NORM = np.float32(1e-30)
 """Stands for 0 in denominators: a numerator over it is 0, or there is nothing to predict from."""
 
+ROUNDING = np.float32(2.0**-22)
+"""Twice what two sums of float32 numbers can be off, as a part of the sum of their sizes, for each term."""
+
 
 @dataclass(frozen=True)
 class SimilarityLanes:
@@ -121,6 +124,7 @@ def descend_similarities(
 
         e  = clamp(r̂_ui − r_ui, ±error_bound),   D = max(Σ_j |s_ij|, floor)
         g_j = e·(r_uj − r̄_j − (r̂_ui − r̄_i)·sgn s_ij)/D,  scaled to the user's limit, sgn 0 = 1
+                                                              (0 where D is)
         s_ij ← s_ij − rate·(Σ_u g_j + noise + λ·s_ij)
 
     Sums are float64: in float32 a contribution would also move the rounding of all that are added after it.
@@ -256,12 +260,16 @@ def _descend(
                 square, signed = fma(own, own, square), fma(sign, own, signed)
             offset = div(top, below(norm, tiny, tiny, norm))
             error = sub(add(load(averages, np.int64(i) * w, like), offset), splat(values[x], like))
-            move = div(clamp(error, low, high), below(norm, least, least, norm))
+            divisor = below(norm, least, least, norm)
+            move = below(tiny, divisor, div(clamp(error, low, high), divisor), like)
             if limits[u] < np.inf:
-                # ‖g‖² = move²·Σ(own − offset·sign)²
+                # ‖g‖² = move²·Σ(own − offset·sign)², from sums that may all but cancel: with what they may be off
                 many = splat(np.float32(count), like)
-                length = fma(offset, fma(offset, many, mul(splat(np.float32(-2), like), signed)), square)
-                length = sqrt(mul(mul(move, move), below(length, like, like, length)))
+                turned = mul(mul(offset, offset), many)
+                length = fma(offset, mul(splat(np.float32(-2), like), signed), add(square, turned))
+                slack = mul(splat(ROUNDING * np.float32(count + 8), like), add(square, turned))
+                length = add(below(length, like, like, length), slack)
+                length = mul(mul(move, _sign(move, like, one, minus)), sqrt(length))
                 root = np.sqrt(np.float32(max(count, 1))) if norm_of_limits == 1 else np.float32(1)
                 most = splat(limits[u] / root, like)
                 move = mul(move, below(most, length, div(most, length), one))
