@@ -80,7 +80,13 @@ SAMPLED = [
     (
         f"{key}-{neighbours}-laplace-sampled-corrected",
         PRIVATE[key].model_validate(
-            {"algorithm": key, "noise": "laplace", "mode": "corrected", "neighbours": neighbours, "sampling": 0.3}
+            {
+                "algorithm": key,
+                "noise": "laplace",
+                "mode": "corrected",
+                "neighbours": neighbours,
+                "sampling": 0.3,
+            }
         ),
     )
     for key, neighbours in (("dpsgd_pnbm", "bounded"), ("dpsgd_pnbm", "unbounded"), ("dpps_pnbm", "user"))

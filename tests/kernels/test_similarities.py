@@ -162,7 +162,8 @@ def test_predictions_are_those_of_numpy(lanes: int) -> None:
     for lane in (0, lanes - 1):
         s, averages = similarities(models, lane), averages_of(models, lane)
         wanted = [
-            predicted(RATINGS, models.neighbours, s, averages, u, i) for u, i in zip(users, items, strict=True)
+            predicted(RATINGS, models.neighbours, s, averages, u, i)
+            for u, i in zip(users, items, strict=True)
         ]
         assert found[:, lane] == pytest.approx(wanted, abs=1e-5)
         alone = np.isin(items, (2, 8))  # similarities that are all 0, and no neighbours at all
@@ -254,7 +255,7 @@ def test_lanes_that_no_model_is_in_do_not_move() -> None:
     assert np.array_equal(models.values.reshape(ITEMS, K, -1)[..., 2:], before)
 
 
-GREAT = 2.0**30
+GREAT = 2.0**60
 """A rate at which s − rate·g is −rate·g to all digits."""
 
 
@@ -275,9 +276,7 @@ def gradient_of_one_rating(
     visits = Visits(train, Raters.of(train), np.array([limit], np.float32), norm)
     silence = np.zeros((m + 1, m), np.float32)
     before = similarities(models, 0)
-    descend_similarities(
-        models, visits, np.ones(m + 1, np.bool_), silence, np.zeros(1), np.array([GREAT])
-    )
+    descend_similarities(models, visits, np.ones(m + 1, np.bool_), silence, np.zeros(1), np.array([GREAT]))
     return np.asarray((before - similarities(models, 0))[m] / GREAT)
 
 
