@@ -124,10 +124,10 @@ def descend_similarities(
 
         e  = clamp(r̂_ui − r_ui, ±error_bound),   D = max(Σ_j |s_ij|, floor)
         g_j = e·(r_uj − r̄_j − (r̂_ui − r̄_i)·sgn s_ij)/D,  scaled to the user's limit, sgn 0 = 1
-                                                              (0 where D is)
         s_ij ← s_ij − rate·(Σ_u g_j + noise + λ·s_ij)
 
-    Sums are float64: in float32 a contribution would also move the rounding of all that are added after it.
+    Where D = 0 there is no gradient. Sums are float64: in float32 a contribution would also move the rounding
+    of all that are added after it.
 
     sampled     (n_ratings,) in the order of the ratings: which of them take part
     unit        (n_items, k) noise; scale, rates (lanes,)
