@@ -191,6 +191,25 @@ def test_pnbm_depends_on_the_step_in_units_of_its_start_alone() -> None:
     assert predictions(one, RATINGS) == pytest.approx(predictions(other, RATINGS), abs=1e-5)
 
 
+def test_pnbm_is_regularized() -> None:
+    free, shrunk = (
+        BASELINES["pnbm"](algorithm="pnbm", learning_rate=0.5, iterations=1, regularization=of)
+        for of in (0.0, 0.3)
+    )
+    difference = fit(free, RATINGS)[0].groups[0].values - fit(shrunk, RATINGS)[0].groups[0].values
+    assert difference.reshape(12, 11, -1)[:, :, 0] == pytest.approx(0.5 * 0.3, abs=1e-6)
+
+
+@pytest.mark.parametrize("key", ["dpsgd_pnbm", "dpps_pnbm", "private_constant_nbm"])
+def test_neighbours_are_chosen_by_what_is_public_alone(key: str) -> None:
+    """In corrected mode, by who rated what where that is public; published ones by that always."""
+    for neighbours, mode in sorted(PRIVATE[key].variants):
+        algorithm = entry(key, neighbours=neighbours, mode=mode, neighbourhood=3)
+        found = fit(algorithm, RATINGS)[0].groups[0].neighbours
+        public = mode == "published" or neighbours == "bounded"
+        assert np.array_equal(found, most_co_rated(RATINGS, 3) if public else all_others(12))
+
+
 def test_on_ml_100k_constant_similarities_beat_item_averages_and_pnbm_beats_them(
     real_data: Path, session_cache: Path
 ) -> None:
@@ -301,6 +320,31 @@ def test_published_noise_is_laplace_of_the_published_scale(
         rated = CONSTANT.items[CONSTANT.users == CONSTANT.users[x]]
         touched[CONSTANT.items[x]] |= np.isin(neighbours[CONSTANT.items[x]], rated)
     assert np.array_equal(touched.ravel(), run.moves(1) != 0)
+
+
+def test_published_steps_are_of_bounded_errors_over_at_least_c(watched: Callable[..., Run]) -> None:
+    """|e| ≤ 0.5 + 3/(t + 1) and Σ|s| ≥ C, without noise: ε = ∞."""
+    algorithm = entry("dpsgd_pnbm", iterations=4, floor=6, learning_rate=0.7, regularization=0.1)
+    run = watched(algorithm, RATINGS, [np.inf])
+    assert isinstance(algorithm, CertifiedDescent)
+    averages = algorithm.item_averages(RATINGS, Streams(3, "", "", 0, 0), Ledger([1.0]))
+    (model,) = start_models(all_others(12), 1.0, averages)
+    visits = Visits(RATINGS, Raters.of(RATINGS), np.full(25, np.inf, np.float32))
+    silence, everybody = np.zeros((12, 11), np.float32), np.ones(len(RATINGS), np.bool_)
+    for t in (1, 2, 3, 4):
+        descend_similarities(
+            model,
+            visits,
+            everybody,
+            silence,
+            np.zeros(1),
+            np.array([0.7]),
+            regularization=0.1,
+            error_bound=0.5 + 3 / (t + 1),
+            floor=6.0,
+        )
+        wanted = model.values.reshape(12, 11, -1)[:, :, 0]
+        assert run.states[t][..., 0] == pytest.approx(wanted, abs=1e-6)
 
 
 def test_published_dpsgd_claims_a_part_of_epsilon_for_every_step_and_proves_nothing(
