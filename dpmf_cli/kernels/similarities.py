@@ -126,7 +126,8 @@ def descend_similarities(
         g_j = e·(r_uj − r̄_j − (r̂_ui − r̄_i)·sgn s_ij)/D,  scaled to the user's limit, sgn 0 = 1
         s_ij ← s_ij − rate·(Σ_u g_j + noise + λ·s_ij)
 
-    Sums are float64: in float32 a contribution would also move the rounding of all that are added after it.
+    Where D = 0 there is no gradient. Sums are float64: in float32 a contribution would also move the rounding
+    of all that are added after it.
 
     sampled     (n_ratings,) in the order of the ratings: which of them take part
     unit        (n_items, k) noise; scale, rates (lanes,)
@@ -258,7 +259,8 @@ def _descend(
                 top, norm = fma(s, own, top), fma(s, _sign(s, like, one, minus), norm)
             offset = div(top, below(norm, tiny, tiny, norm))
             error = sub(add(load(averages, np.int64(i) * w, like), offset), splat(values[x], like))
-            move = div(clamp(error, low, high), below(norm, least, least, norm))
+            divisor = below(norm, least, least, norm)
+            move = below(tiny, divisor, div(clamp(error, low, high), divisor), like)
             square = like
             for a in range(count):
                 slot = slots[rated[found[a]]]
