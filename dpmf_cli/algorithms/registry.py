@@ -9,6 +9,7 @@ from dpmf_cli.algorithms.local_factorization import LocalMatrixFactorization, Lo
 from dpmf_cli.algorithms.mixture_factorization import MixtureFactorization
 from dpmf_cli.algorithms.own_mean_predictors import AveragesAndOwnMean, OwnMeanFixedCovariance
 from dpmf_cli.algorithms.personalized import Personalized, Sampled
+from dpmf_cli.algorithms.posterior_factorization import PosteriorSamplingMF
 from dpmf_cli.algorithms.private_als import ObjectivePrivateALS, PrivateALS
 from dpmf_cli.algorithms.private_batch_gradient import PrivateBatchGradientDescent
 from dpmf_cli.algorithms.private_covariance import CovarianceKNN, CovarianceSVD
@@ -52,4 +53,5 @@ PRIVATE: dict[str, type[PrivateAlgorithm]] = {
     "local_mf": LocalMatrixFactorization,
     "local_mean": LocalMean,
     "local_means": LocalMeans,
+    "dpps_mf": PosteriorSamplingMF,
 }

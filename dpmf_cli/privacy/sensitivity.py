@@ -182,6 +182,15 @@ def clipped_gradients(clip: float, neighbours: Neighbours) -> Sensitivity:
     return Sensitivity(value, 2, neighbours, "joint clipping to C")
 
 
+def clipped_gradient_of_user(clip: float) -> Sensitivity:
+    """The gradient of the item factors, Σ_u g_u·min(1, C/‖g_u‖), as the L2 move of all of it. One user more or less.
+
+    Row i of g_u is e_ui·p_u. e and p_u are functions of u's ratings and of what is released (Q of the step before,
+    the averages), and so is the factor: a user adds one vector of norm C at most, and leaves the others' alone.
+    """
+    return Sensitivity(clip, 2, Neighbours.USER, "a user's gradient is clipped to C")
+
+
 def clipped_error_of_users(scale: Scale, neighbours: Neighbours) -> Sensitivity:
     """Σ_u (the mean of u's squared errors, each at most (Δr/2)²), of one predictor that is released.
 

@@ -1,0 +1,28 @@
+"""Parameters of one mode in a config of the other."""
+
+from collections.abc import Iterable
+
+from pydantic_core import PydanticCustomError
+
+from dpmf_cli.algorithms.base import PrivateAlgorithm
+from dpmf_cli.privacy.neighbours import Mode
+
+
+def refuse_fields_of_the_other_mode(entry: PrivateAlgorithm, fields: Iterable[str]) -> None:
+    """Raises PydanticCustomError for the first of `fields`, which only the other mode has a use for, that is set.
+
+    But for defaults, which a resolved config spells out.
+    """
+    other = Mode.CORRECTED if entry.mode is Mode.PUBLISHED else Mode.PUBLISHED
+    for field in sorted(entry.model_fields_set.intersection(fields)):
+        if getattr(entry, field) != type(entry).model_fields[field].default:
+            raise PydanticCustomError(
+                "other_mode",
+                "{mode} mode of {algorithm} would ignore it; remove it, or set `mode: {other}`",
+                {
+                    "other": other.value,
+                    "mode": entry.mode.value,
+                    "algorithm": entry.algorithm,
+                    "path": (field,),
+                },
+            )
