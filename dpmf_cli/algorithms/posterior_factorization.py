@@ -112,6 +112,11 @@ class PosteriorSamplingMF(OwnMeansAlgorithm):
         return self
 
     @property
+    def joint(self) -> bool:  # type: ignore[override]
+        """Not as published, where p_u is released with Q."""
+        return self.mode is Mode.CORRECTED
+
+    @property
     def spends_delta(self) -> float:
         return self.delta if self.mode is Mode.CORRECTED else 0.0
 

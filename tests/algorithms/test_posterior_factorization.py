@@ -159,6 +159,10 @@ def test_a_users_ratings_change_nothing_for_others_but_through_the_noisy_sums() 
     assert np.abs(one[0] - two[0]).max() > 0.05
 
 
+def test_only_corrected_mode_predicts_from_the_users_own_clean_ratings() -> None:
+    assert [of(mode=mode).joint for mode in ("published", "corrected")] == [False, True]
+
+
 @pytest.mark.parametrize(
     ("mode", "field", "value"),
     [
