@@ -6,6 +6,7 @@ from typing import ClassVar, Literal, Self
 import numpy as np
 from numpy.typing import NDArray
 from pydantic import Field, model_validator
+from pydantic_core import PydanticCustomError
 
 from dpmf_cli.algorithms.base import Cost, Shape, Variants, in_both_modes
 from dpmf_cli.algorithms.baselines import effects_cost
@@ -27,7 +28,7 @@ from dpmf_cli.privacy.ledger import Ledger
 from dpmf_cli.privacy.mechanisms import subsampled_gaussian
 from dpmf_cli.privacy.neighbours import Mode, Neighbours
 from dpmf_cli.privacy.posterior import LangevinSchedule, posterior_sampling
-from dpmf_cli.privacy.subsampling import noise_multipliers
+from dpmf_cli.privacy.subsampling import LEAST_DELTA, noise_multipliers
 from dpmf_cli.ratings import Ratings
 from dpmf_cli.streams import Streams
 
@@ -109,6 +110,16 @@ class PosteriorSamplingMF(OwnMeansAlgorithm):
         refuse_fields_of_the_other_mode(
             self, CORRECTED_FIELDS if self.mode is Mode.PUBLISHED else PUBLISHED_FIELDS
         )
+        return self
+
+    @model_validator(mode="after")
+    def _refuse_a_delta_beyond_the_accountant(self) -> Self:
+        if self.sampling_rate < 1 and self.delta < LEAST_DELTA:
+            raise PydanticCustomError(
+                "least_delta",
+                "with a sampling_rate below 1 no δ below {least} can be certified",
+                {"least": LEAST_DELTA, "path": ("delta",)},
+            )
         return self
 
     @property

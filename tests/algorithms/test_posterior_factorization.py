@@ -163,6 +163,12 @@ def test_only_corrected_mode_predicts_from_the_users_own_clean_ratings() -> None
     assert [of(mode=mode).joint for mode in ("published", "corrected")] == [False, True]
 
 
+def test_a_delta_that_sampled_steps_cannot_have_is_refused() -> None:
+    of(mode="corrected", delta=1e-13)
+    with pytest.raises(ValidationError, match="no δ below 1e-12 can be certified"):
+        of(mode="corrected", delta=1e-13, sampling_rate=0.5)
+
+
 @pytest.mark.parametrize(
     ("mode", "field", "value"),
     [
