@@ -141,8 +141,10 @@ def _composed_epsilon(
         return math.inf
     unsampled = math.sqrt(mu**2 + sum(count * (times / multiplier) ** 2 for multiplier, _, count in steps))
     ceiling = epsilon_of_mu(unsampled, delta)
-    coarse, finest = max(COARSEST, ceiling / (20 * CELLS)), max(FINEST, ceiling / (2000 * CELLS))
+    coarse, finest = max(COARSEST, ceiling / (20 * CELLS)), max(FINEST, ceiling / (200 * CELLS))
     epsilon = _by_loss_distributions(steps, mu, delta, neighbours, coarse)
+    if epsilon == 0 or math.isinf(epsilon):
+        return epsilon
     interval = min(max(2.0 ** math.floor(math.log2(max(epsilon, FINEST) / CELLS)), finest), coarse)
     return (
         epsilon if interval > coarse / 2 else _by_loss_distributions(steps, mu, delta, neighbours, interval)
