@@ -2,13 +2,17 @@
 
 import math
 from collections.abc import Callable, Iterator
-from typing import Any
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import NDArray
-from pydantic import Field
+from pydantic import Field, model_validator
 
 from dpmf_cli.algorithms.base import Cost, Shape
+from dpmf_cli.algorithms.entry_checks import (
+    refuse_a_delta_beyond_the_accountant,
+    refuse_fields_of_the_other_mode,
+)
 from dpmf_cli.algorithms.measuring import NoiseKind
 from dpmf_cli.algorithms.own_mean_predictors import ItemAveragesBudget
 from dpmf_cli.algorithms.private_neighbourhood import PrivateNeighbourhood
@@ -18,6 +22,7 @@ from dpmf_cli.kernels.similarities import SimilarityLanes, Visits, descend_simil
 from dpmf_cli.privacy.gradient_sensitivity import clipped_contributions
 from dpmf_cli.privacy.ledger import Epsilons, Ledger
 from dpmf_cli.privacy.mechanisms import LaneNoise, subsampled_gaussian, subsampled_laplace
+from dpmf_cli.privacy.neighbours import Mode
 from dpmf_cli.privacy.subsampling import before_sampling, noise_multipliers
 from dpmf_cli.ratings import Ratings
 from dpmf_cli.streams import Streams
@@ -39,14 +44,24 @@ class CertifiedDescent(PrivateNeighbourhood):
     noise). A sample of ratings would amplify next to nothing for the same reason; users are sampled.
     """
 
+    published_fields: ClassVar[tuple[str, ...]] = ()
+    corrected_fields: ClassVar[tuple[str, ...]] = ("clip", "budget", "noise", "typical_count")
+
     budget: LearningBudget = LearningBudget()
     initial_similarity: float = Field(1.0, gt=0, description="s₀")
     iterations: int = Field(5, ge=1, description="K: 1 to 20, fewer for smaller ε")
-    sampling: float = Field(1.0, gt=0, le=1, description="γ: ratings (corrected: users) that a step looks at")
-    regularization: float = Field(0.005, ge=0, description="λ: 0.05 or 0.005")
-    contribution: float = Field(
-        0.3, gt=0, description="c, corrected only: the norm of a user's gradient, at s₀ = 1"
+    sampling_rate: float = Field(
+        1.0, gt=0, le=1, description="γ: ratings (corrected: users) that a step looks at"
     )
+    regularization: float = Field(0.005, ge=0, description="λ: 0.05 or 0.005")
+    clip: float = Field(0.3, gt=0, description="c, corrected only: the norm of a user's gradient, at s₀ = 1")
+
+    @model_validator(mode="after")
+    def _refuse_what_is_ignored_or_not_certified(self) -> Self:
+        ignored = self.published_fields if self.mode is Mode.CORRECTED else self.corrected_fields
+        refuse_fields_of_the_other_mode(self, ignored)
+        refuse_a_delta_beyond_the_accountant(self.sampling_rate, self.spends_delta)
+        return self
 
     def certified_steps(
         self,
@@ -63,7 +78,7 @@ class CertifiedDescent(PrivateNeighbourhood):
         visits, rng = self._clipped(learned), streams.generator("samples")
         root = math.sqrt(2) if self.noise is NoiseKind.LAPLACE else 1.0
         for t, noise in enumerate(self._noise(models[0].neighbours.shape, streams, ledger), start=1):
-            sampled = (rng.random(learned.n_users) < self.sampling)[learned.users]
+            sampled = (rng.random(learned.n_users) < self.sampling_rate)[learned.users]
             self.step(models, visits, sampled, noise, rate(t, root * noise.scale))
 
     def step(
@@ -84,22 +99,22 @@ class CertifiedDescent(PrivateNeighbourhood):
         """The ratings of `train`, each with its part of what its user may contribute."""
         counts = np.maximum(train.user_counts, 1)
         parts = counts if self.noise is NoiseKind.LAPLACE else np.sqrt(counts)
-        limits = (self.contribution / self.initial_similarity / parts).astype(np.float32)
+        limits = (self.clip / self.initial_similarity / parts).astype(np.float32)
         return Visits(train, Raters.of(train), limits, self.noise.norm)
 
     def _noise(self, shape: tuple[int, ...], streams: Streams, ledger: Ledger) -> Iterator[LaneNoise]:
         """Noise for each step, with its cost in the ledger."""
-        scale, steps, epsilons = self.contribution / self.initial_similarity, self.iterations, ledger.epsilons
+        scale, steps, epsilons = self.clip / self.initial_similarity, self.iterations, ledger.epsilons
         moves = clipped_contributions(scale, self.noise.norm, self.neighbours)
         rng = streams.generator("gradients")
         if self.noise is NoiseKind.LAPLACE:
             each = self.budget.similarities * epsilons / steps
-            before = before_sampling(each, self.sampling)
+            before = before_sampling(each, self.sampling_rate)
             return (
                 subsampled_laplace(
                     f"gradient {step + 1}",
                     shape,
-                    rate=self.sampling,
+                    rate=self.sampling_rate,
                     sensitivity=moves,
                     epsilon=before,
                     claimed=each,
@@ -113,7 +128,7 @@ class CertifiedDescent(PrivateNeighbourhood):
         multiplier = noise_multipliers(
             epsilons,
             self.delta,
-            rate=self.sampling,
+            rate=self.sampling_rate,
             steps=steps,
             neighbours=self.neighbours,
             beside=theta * np.hypot(self.budget.global_averages, self.budget.item_averages),
@@ -122,7 +137,7 @@ class CertifiedDescent(PrivateNeighbourhood):
             "gradients",
             shape,
             repetitions=steps,
-            rate=self.sampling,
+            rate=self.sampling_rate,
             sensitivity=moves,
             contribution=scale,
             multiplier=multiplier,

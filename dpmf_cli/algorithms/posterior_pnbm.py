@@ -9,6 +9,7 @@ from dpmf_cli.algorithms.base import Variants, in_both_modes
 from dpmf_cli.algorithms.certified_descent import CertifiedDescent
 from dpmf_cli.algorithms.neighbourhood import NeighbourhoodModel, start_models
 from dpmf_cli.algorithms.papers import Paper
+from dpmf_cli.algorithms.ratings_per_user import at_most
 from dpmf_cli.kernels.covariance import Raters
 from dpmf_cli.kernels.similarities import Visits
 from dpmf_cli.privacy.ledger import Epsilons, Ledger
@@ -17,14 +18,6 @@ from dpmf_cli.privacy.neighbours import Mode, Neighbours
 from dpmf_cli.privacy.posterior import LangevinSchedule, posterior_sampling
 from dpmf_cli.ratings import Ratings
 from dpmf_cli.streams import Streams
-
-
-def at_most(train: Ratings, limit: int, rng: np.random.Generator) -> Ratings:
-    """`limit` ratings of each user at most, those of users with more drawn at random."""
-    order = np.lexsort((rng.random(len(train)), train.users))
-    rank = np.empty(len(train), np.int64)
-    rank[order] = np.arange(len(train)) - train.user_starts[train.users]
-    return train.select(rank < limit)
 
 
 class PosteriorPNBM(CertifiedDescent):
@@ -80,10 +73,10 @@ class PosteriorPNBM(CertifiedDescent):
         )
         for step in chain:
             # The kernel adds noise to the sum of gradients, of a part γ of the ratings, before the step is taken.
-            rates = step.drift / self.sampling
+            rates = step.drift / self.sampling_rate
             noise = LaneNoise(step.noise.unit, step.noise.scale / rates)
-            sampled = rng.random(len(learned)) < self.sampling
-            prior = self.regularization * self.sampling
+            sampled = rng.random(len(learned)) < self.sampling_rate
+            prior = self.regularization * self.sampling_rate
             self.step(models, visits, sampled, noise, rates, regularization=prior)
         return NeighbourhoodModel(train, models)
 

@@ -9,7 +9,7 @@ from pydantic import Field
 from dpmf_cli.algorithms.base import Cost, Shape, Variants
 from dpmf_cli.algorithms.baselines import effects_cost
 from dpmf_cli.algorithms.effects import EffectsParameters
-from dpmf_cli.algorithms.item_averages import NoNoise, Part, bounded_item_averages
+from dpmf_cli.algorithms.item_averages import Part, bounded_item_averages
 from dpmf_cli.algorithms.measuring import Measurer
 from dpmf_cli.algorithms.neighbourhood import (
     NeighbourhoodModel,
@@ -19,7 +19,7 @@ from dpmf_cli.algorithms.neighbourhood import (
     start_models,
 )
 from dpmf_cli.algorithms.own_mean_predictors import ItemAveragesBudget
-from dpmf_cli.algorithms.own_means import OwnMeansAlgorithm
+from dpmf_cli.algorithms.own_means import PureAsPublished
 from dpmf_cli.algorithms.papers import Paper
 from dpmf_cli.privacy import sensitivity
 from dpmf_cli.privacy.ledger import Ledger
@@ -28,10 +28,8 @@ from dpmf_cli.ratings import Ratings
 from dpmf_cli.streams import Streams
 
 
-class PrivateNeighbourhood(OwnMeansAlgorithm):
+class PrivateNeighbourhood(PureAsPublished):
     """r̂_ui = r̄_i + Σ_j s_ij(r_uj − r̄_j)/Σ_j |s_ij|, from the target user's own ratings: *joint* privacy.
-
-    Published: averages without noise, which the paper does not charge for. Corrected: noisy ones.
 
     Neighbours are found with what is public. Bounded, that is who rated what: the N_k items with the most common
     raters. Otherwise nothing is, and every other item is a neighbour. (Published mode takes common raters always.)
@@ -43,24 +41,11 @@ class PrivateNeighbourhood(OwnMeansAlgorithm):
         500, ge=1, le=100_000, description="N_k, where neighbours of items can be chosen"
     )
 
-    @property
-    def spends_delta(self) -> float:
-        return super().spends_delta if self.mode is Mode.CORRECTED else 0.0
-
-    def epsilon_of(self, theta: float) -> float:
-        return super().epsilon_of(theta) if self.mode is Mode.CORRECTED else theta
-
-    def theta_of(self, epsilon: float) -> float:
-        return super().theta_of(epsilon) if self.mode is Mode.CORRECTED else epsilon
-
     def item_averages(self, train: Ratings, streams: Streams, ledger: Ledger) -> NDArray[np.float64]:
         """(n_items, E) r̄."""
         beta_m, norm = self.effects.beta_m, self.noise.norm
         if self.mode is Mode.PUBLISHED:
-            reason = "item averages without noise"
-            ledger.charge_nothing("item averages", sensitivity.no_bound_known(1, self.neighbours, reason))
-            moves = sensitivity.rating_sums(train.scale)
-            return bounded_item_averages(train, NoNoise(len(ledger.epsilons)), moves, beta_m=beta_m)[1]
+            return self.uncharged_averages(train, ledger, beta_m)
         if self.neighbours is Neighbours.BOUNDED:
             pieces: dict[str, int] = {Part.OVERALL: 1, Part.ITEMS: 1}
             measurer = Measurer(self.accounting, pieces, streams, ledger)

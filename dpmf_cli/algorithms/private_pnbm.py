@@ -40,6 +40,9 @@ class PrivatePNBM(CertifiedDescent):
         (Neighbours.USER, Mode.CORRECTED),
     }
 
+    published_fields: ClassVar[tuple[str, ...]] = ("floor",)
+    corrected_fields: ClassVar[tuple[str, ...]] = (*CertifiedDescent.corrected_fields, "step_noise")
+
     algorithm: Literal["dpsgd_pnbm"]
     learning_rate: float = Field(0.4, gt=0, description="η: 0.1 or 0.4 in the paper")
     floor: float = Field(15.0, gt=0, description="C: 10 or 15, published only")
@@ -57,7 +60,7 @@ class PrivatePNBM(CertifiedDescent):
         for step in range(1, self.iterations + 1):
             bound = self.error_bound(train.scale, step)
             noise = self._published_noise(step, bound, train.scale, neighbours.shape, streams, ledger)
-            sampled = rng.random(len(train)) < self.sampling
+            sampled = rng.random(len(train)) < self.sampling_rate
             self.step(
                 models, visits, sampled, noise, rates, error_bound=bound, floor=self.floor, everywhere=False
             )
@@ -85,12 +88,12 @@ class PrivatePNBM(CertifiedDescent):
         return subsampled_laplace(
             f"gradient {step}",
             shape,
-            rate=self.sampling,
+            rate=self.sampling_rate,
             sensitivity=sensitivity.no_bound_known(
                 1, Neighbours.BOUNDED, "a rating changes the gradients of all ratings of its user"
             ),
             calibrated_to=published_similarity_gradients(scale, error_bound, self.floor),
-            epsilon=epsilons / self.sampling,
+            epsilon=epsilons / self.sampling_rate,
             claimed=epsilons,
             rng=streams.generator(f"gradient {step}"),
             ledger=ledger,

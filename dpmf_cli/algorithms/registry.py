@@ -11,6 +11,7 @@ from dpmf_cli.algorithms.mixture_factorization import MixtureFactorization
 from dpmf_cli.algorithms.own_mean_predictors import AveragesAndOwnMean, OwnMeanFixedCovariance
 from dpmf_cli.algorithms.personalized import Personalized, Sampled
 from dpmf_cli.algorithms.pnbm import ConstantNeighbourhood, ProbabilisticNeighbourhood
+from dpmf_cli.algorithms.posterior_factorization import PosteriorSamplingMF
 from dpmf_cli.algorithms.posterior_pnbm import PosteriorPNBM
 from dpmf_cli.algorithms.private_als import ObjectivePrivateALS, PrivateALS
 from dpmf_cli.algorithms.private_batch_gradient import PrivateBatchGradientDescent
@@ -64,4 +65,5 @@ PRIVATE: dict[str, type[PrivateAlgorithm]] = {
     "dpsgd_pnbm": PrivatePNBM,
     "dpps_pnbm": PosteriorPNBM,
     "private_constant_nbm": PrivateConstantNeighbourhood,
+    "dpps_mf": PosteriorSamplingMF,
 }

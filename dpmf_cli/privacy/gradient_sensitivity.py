@@ -9,6 +9,8 @@ from dpmf_cli.ratings import Scale
 def clipped_contributions(contribution: float, norm: int, neighbours: Neighbours) -> Sensitivity:
     """A sum over users of vectors whose norm is at most c = `contribution`, whatever the user's ratings.
 
+    A user's vector, and by how much it is clipped, are functions of that user's ratings and of what is released.
+
     *User.* One vector more: c. *Bounded, unbounded.* One rating's value or presence turns the vector of its user into
     another within the same ball: 2c. It also changes every prediction for that user, hence all of the vector: nothing
     less than the whole of it has to be clipped.

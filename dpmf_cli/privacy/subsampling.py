@@ -36,6 +36,14 @@ COARSEST, FINEST, CELLS = 1e-2, 1e-5, 500
 """Intervals of privacy loss distributions: a part of ε, within limits. Coarser is cheaper and more pessimistic."""
 
 
+LEAST_DELTA = 1e-12
+"""Below, what double precision and truncated tails lose of a distribution is no longer small beside δ."""
+
+
+LEAST_MULTIPLIER = 0.05
+"""Less noise is not looked for: it hides nothing of those who are sampled."""
+
+
 def amplified(epsilon: ArrayLike, rate: float) -> NDArray[np.float64]:
     """ln(1 + γ(e^ε − 1)): the ε of a step that is `epsilon`-DP by itself, on a sample of part γ = `rate`."""
     epsilon = np.asarray(epsilon, dtype=np.float64)
@@ -129,12 +137,15 @@ def _composed_epsilon(
     The interval is chosen for the result, from a first estimate on a coarse one, which suits the ε without sampling.
     """
     times = moves(neighbours)
-    if math.isinf(mu) or any(multiplier == 0 for multiplier, _, _ in steps):
+    if math.isinf(mu) or delta < LEAST_DELTA or any(multiplier == 0 for multiplier, _, _ in steps):
         return math.inf
     unsampled = math.sqrt(mu**2 + sum(count * (times / multiplier) ** 2 for multiplier, _, count in steps))
-    coarse = max(COARSEST, epsilon_of_mu(unsampled, delta) / (20 * CELLS))
+    ceiling = epsilon_of_mu(unsampled, delta)
+    coarse, finest = max(COARSEST, ceiling / (20 * CELLS)), max(FINEST, ceiling / (200 * CELLS))
     epsilon = _by_loss_distributions(steps, mu, delta, neighbours, coarse)
-    interval = min(max(2.0 ** math.floor(math.log2(max(epsilon, FINEST) / CELLS)), FINEST), coarse)
+    if epsilon == 0 or math.isinf(epsilon):
+        return epsilon
+    interval = min(max(2.0 ** math.floor(math.log2(max(epsilon, FINEST) / CELLS)), finest), coarse)
     return (
         epsilon if interval > coarse / 2 else _by_loss_distributions(steps, mu, delta, neighbours, interval)
     )
@@ -175,7 +186,7 @@ def noise_multipliers(
     above the least that the accountant certifies, and certified by it.
 
     beside  (E,) Δ/σ of other Gaussian steps that the (ε, δ) covers too
-    raises  ValueError where those leave nothing
+    raises  ValueError where those leave nothing, or where δ is below `LEAST_DELTA` and only some are sampled
     """
     _refuse_rate(rate)
     others = np.zeros_like(epsilons) if beside is None else beside
@@ -200,22 +211,30 @@ def _noise_multiplier(
     if rate == 1:
         return unsampled
 
+    if delta < LEAST_DELTA:
+        raise ValueError(f"no sampled step can be certified at δ = {delta:g}")
+
     def excess(multiplier: float) -> float:
         """ln of what the steps spend over what they may."""
         spent = _composed_epsilon(((multiplier, rate, steps),), beside, delta, neighbours)
         return math.log(max(spent, FINEST) / epsilon)
 
-    return _least_root(excess, unsampled)
+    return _least_root(excess, unsampled, floor=min(LEAST_MULTIPLIER, unsampled / 10))
 
 
-def _least_root(excess: Callable[[float], float], start: float) -> float:
-    """The least multiplier at which the falling function `excess` is not above 0, from above, within `EXCESS`."""
+def _least_root(excess: Callable[[float], float], start: float, floor: float) -> float:
+    """The least multiplier at which the falling function `excess` is not above 0, from above, within `EXCESS`.
+
+    Where there is none above `floor`, as where hardly anybody is ever sampled, one below three times that.
+    """
     enough = start
     while excess(enough) > 0:  # the accountant's rounding, where sampling gains next to nothing
         enough *= 1 + EXCESS
     scant = enough / 3
     while excess(scant) <= 0:
         enough, scant = scant, scant / 3
+        if scant < floor:
+            return enough
     root = brentq(lambda x: excess(math.exp(x)), math.log(scant), math.log(enough), xtol=EXCESS / 2)
     multiplier = math.exp(root)
     while excess(multiplier) > 0:

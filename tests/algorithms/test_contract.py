@@ -25,6 +25,14 @@ PMF = {
     "learning_rate": 10,
     "initial_factors": {"distribution": "positive_sphere", "scale": 1},
 }
+LANGEVIN = {
+    "factors": 2,
+    "iterations": 400,
+    "initial_rate": 0.1,
+    "temperature": 1e-14,
+    "most_ratings": 30,
+    "initial_factors": {"scale": 0.3},
+}  # noise that hides nothing: no provable ε is claimed for any
 SPECIFICATION = {
     "conservative": 0.2,
     "epsilon_conservative": 0.5,
@@ -39,6 +47,7 @@ SMALL: dict[str, dict[str, Any]] = {
     **FACTORS,
     "dpps_pnbm": LANGEVIN,
     "pg_mf": PRIVATE_GRADIENTS,
+    "dpps_mf": LANGEVIN,
     "pmf": PMF,
     "dp_pmf": {**PMF, "noisy_epochs": 20},
     "sampled": {**SPECIFICATION, "base": {"algorithm": "pmf", **PMF}},
@@ -47,7 +56,9 @@ SMALL: dict[str, dict[str, Any]] = {
 
 
 def small(key: str, mode: str) -> dict[str, Any]:
-    """DP-PMF's corrected mode has d alone in common with the published one."""
+    """DP-PMF's and DPPS-MF's corrected modes have hardly a parameter in common with the published ones."""
+    if mode == "corrected" and key == "dpps_mf":
+        return {"factors": 2, "iterations": 20, "user_ridge": 5, "item_ridge": 1}
     if mode == "corrected" and key == "dp_pmf":
         return {"factors": 2}
     if mode == "corrected" and key == "personalized":
@@ -85,7 +96,7 @@ SAMPLED = [
                 "noise": "laplace",
                 "mode": "corrected",
                 "neighbours": neighbours,
-                "sampling": 0.3,
+                "sampling_rate": 0.3,
             }
         ),
     )

@@ -14,7 +14,8 @@ from scipy import stats
 from dpmf_cli.algorithms.base import Algorithm, PrivateAlgorithm
 from dpmf_cli.algorithms.certified_descent import CertifiedDescent
 from dpmf_cli.algorithms.neighbourhood import all_others, largest, most_co_rated, start_models
-from dpmf_cli.algorithms.posterior_pnbm import PosteriorPNBM, at_most
+from dpmf_cli.algorithms.posterior_pnbm import PosteriorPNBM
+from dpmf_cli.algorithms.ratings_per_user import at_most
 from dpmf_cli.algorithms.registry import BASELINES, PRIVATE
 from dpmf_cli.datasets import load
 from dpmf_cli.datasets.spec import CatalogSpec
@@ -302,7 +303,7 @@ def test_published_noise_is_laplace_of_the_published_scale(
     """Δ_t·Kγ/ε with Δ_t = 2(0.5 + 3/(t + 1))·4/C, on what the sample touches and on nothing else."""
     floor, rate, epsilons = 10.0, 0.1, [0.5, 4.0]
     algorithm = entry(
-        "dpsgd_pnbm", iterations=3, floor=floor, learning_rate=rate, sampling=sampling, regularization=0
+        "dpsgd_pnbm", iterations=3, floor=floor, learning_rate=rate, sampling_rate=sampling, regularization=0
     )
     run = watched(algorithm, CONSTANT, epsilons)
     for t in (1, 2, 3):
@@ -350,7 +351,7 @@ def test_published_steps_are_of_bounded_errors_over_at_least_c(watched: Callable
 def test_published_dpsgd_claims_a_part_of_epsilon_for_every_step_and_proves_nothing(
     watched: Callable[..., Run],
 ) -> None:
-    ledger = watched(entry("dpsgd_pnbm", iterations=4, sampling=0.5), RATINGS, [0.5, 4.0]).ledger
+    ledger = watched(entry("dpsgd_pnbm", iterations=4, sampling_rate=0.5), RATINGS, [0.5, 4.0]).ledger
     averages, *steps = ledger.entries
     assert averages.claimed.tolist() == [0, 0]
     assert np.isinf(averages.provable).all()
@@ -382,7 +383,7 @@ def test_corrected_gaussian_noise_is_what_the_steps_part_of_the_budget_allows(
         iterations=2,
         learning_rate=rate,
         initial_similarity=s0,
-        contribution=0.5,
+        clip=0.5,
         regularization=0,
     )
     run = watched(algorithm, SINGLES, [1.0, 8.0])
@@ -404,8 +405,8 @@ def test_corrected_laplace_noise_is_what_the_steps_part_of_the_budget_allows(
         noise="laplace",
         iterations=2,
         learning_rate=1e-3,
-        contribution=0.5,
-        sampling=0.3,
+        clip=0.5,
+        sampling_rate=0.3,
         regularization=0,
     )
     run = watched(algorithm, SINGLES, [1.0])
@@ -437,7 +438,7 @@ def test_samples_are_of_users_where_they_are_certified_and_of_ratings_as_publish
     key: str, watched: Callable[..., Run]
 ) -> None:
     train = make_ratings(7, n_users=800, n_items=10, density=0.5)
-    more = {"sampling": 0.3, "iterations": 3}
+    more = {"sampling_rate": 0.3, "iterations": 3}
     corrected = watched(entry(key, mode="corrected", noise="laplace", **more), train, [1.0])
     for sampled in corrected.samples:
         assert not partly_in(train, sampled).any()
@@ -457,7 +458,7 @@ def test_sampled_steps_and_averages_compose_to_the_budget(
     from dp_accounting import GaussianDpEvent, NeighboringRelation, PoissonSampledDpEvent
     from dp_accounting.pld import PLDAccountant
 
-    algorithm = entry(key, mode="corrected", neighbours=neighbours, sampling=0.2, iterations=5)
+    algorithm = entry(key, mode="corrected", neighbours=neighbours, sampling_rate=0.2, iterations=5)
     ledger = watched(algorithm, RATINGS, [2.0]).ledger
     exchange = neighbours != "user"
     relation = NeighboringRelation.REPLACE_ONE if exchange else NeighboringRelation.ADD_OR_REMOVE_ONE
@@ -483,7 +484,9 @@ def test_published_langevin_noise_is_normal_of_variance_temperature_times_rate(
     watched: Callable[..., Run],
 ) -> None:
     """At every ε, and on all similarities; without noise where ε = ∞."""
-    run = watched(entry("dpps_pnbm", mode="published", sampling=0.5, **LANGEVIN), SINGLES, [0.1, 1e4, np.inf])
+    run = watched(
+        entry("dpps_pnbm", mode="published", sampling_rate=0.5, **LANGEVIN), SINGLES, [0.1, 1e4, np.inf]
+    )
     for t in (1, 2, 3):
         assert_law(run.moves(t), stats.norm, np.sqrt(0.04 * 0.5 / np.sqrt(t)))
         assert run.moves(t, 1) == pytest.approx(run.moves(t, 0), abs=1e-6)
@@ -510,7 +513,7 @@ def test_published_langevin_drift_is_a_tempered_half_step_of_the_whole_gradient(
         iterations=1,
         most_ratings=most,
         regularization=regularization,
-        sampling=sampling,
+        sampling_rate=sampling,
     )
     assert isinstance(algorithm, PosteriorPNBM)
     run = watched(algorithm, RATINGS, [100.0, 1000.0])
@@ -559,7 +562,7 @@ def test_corrected_mode_clips_every_user_to_its_contribution(
         mode="corrected",
         neighbours="user",
         noise=noise,
-        contribution=0.02,
+        clip=0.02,
         iterations=1,
         regularization=0,
         **more,

@@ -179,6 +179,22 @@ def test_other_gaussian_steps_leave_less() -> None:
         noise_multipliers(epsilon, DELTA, rate=0.2, steps=10, neighbours=Neighbours.USER, beside=10 * mu)
 
 
+def test_where_hardly_anybody_is_sampled_delta_alone_suffices() -> None:
+    """Kγ < δ: who is looked at without noise is so improbable that the search must end by itself."""
+    found = noise_multipliers(np.ones(1), 1e-3, rate=1e-5, steps=2, neighbours=Neighbours.USER)
+    assert 0 < found[0] < 0.2
+    assert SampledSteps(found, 1e-5, 2).epsilons(1e-3, Neighbours.USER)[0] <= 1
+
+
+def test_a_delta_beyond_double_precision_is_never_certified() -> None:
+    steps = SampledSteps(np.array([5.0]), 0.5, 3)
+    assert steps.epsilons(9e-13, Neighbours.USER).tolist() == [math.inf]
+    assert steps.epsilons(1e-12, Neighbours.USER)[0] < 10
+    with pytest.raises(ValueError, match="certified at δ"):
+        noise_multipliers(np.ones(1), 9e-13, rate=0.5, steps=3, neighbours=Neighbours.USER)
+    assert noise_multipliers(np.ones(1), 9e-13, rate=1, steps=3, neighbours=Neighbours.USER)[0] > 0
+
+
 def sampled(
     ledger: Ledger, multiplier: np.ndarray, rate: float, neighbours: Neighbours = Neighbours.USER
 ) -> list[np.ndarray]:
