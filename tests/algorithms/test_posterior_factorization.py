@@ -174,7 +174,6 @@ def test_a_delta_that_sampled_steps_cannot_have_is_refused() -> None:
     [
         ("published", "clip", 2.0),
         ("published", "user_ridge", 2.0),
-        ("published", "delta", 1e-5),
         ("corrected", "initial_rate", 1e-3),
         ("corrected", "regularization", 0.2),
     ],

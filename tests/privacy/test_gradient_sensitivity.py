@@ -117,7 +117,7 @@ def test_no_neighbouring_data_moves_a_gradient_by_more_than_its_bound(
     averages = random_values(rng, (n_items,), of_averages)
     s = strength * rng.lognormal(0, 2, (n_items, n_items - 1))
     s *= np.where(signed & (rng.random(s.shape) < 0.5), -1, 1)
-    entry = certified(noise, kind, contribution=contribution, initial_similarity=strength)
+    entry = certified(noise, kind, clip=contribution, initial_similarity=strength)
     first, second = neighbouring(rows, kind, 0, 6 - rows[-1, 0])
     moved = move(entry._clipped(first), entry._clipped(second), s, averages, norm)
     bound = clipped_contributions(contribution / strength, norm, kind).value
@@ -162,7 +162,7 @@ def test_without_clipping_of_whole_users_the_bound_is_exceeded(noise: str, kind:
     bound = clipped_contributions(C, NOISES[noise], kind).value
     for visits in (unclipped, clipped_one_by_one):
         assert move(visits(first, noise), visits(second, noise), s, averages, NOISES[noise]) > 5 * bound
-    entry = certified(noise, kind, contribution=C)
+    entry = certified(noise, kind, clip=C)
     assert move(entry._clipped(first), entry._clipped(second), s, averages, NOISES[noise]) <= bound
 
 
@@ -171,7 +171,7 @@ def test_the_bound_is_nearly_attained_and_an_exchange_moves_by_more_than_one_con
     kind: Neighbours,
 ) -> None:
     _, (first, second), s, averages = adversary(kind)
-    entry = certified("gaussian", kind, contribution=C)
+    entry = certified("gaussian", kind, clip=C)
     moved = move(entry._clipped(first), entry._clipped(second), s, averages, 2)
     if kind is Neighbours.USER:
         assert moved == pytest.approx(C, rel=1e-4)
@@ -188,7 +188,7 @@ def test_a_hundred_thousand_other_ratings_do_not_round_a_bound_away(noise: str, 
     others = rng.integers(1, 6, (2000, 60)) * (rng.random((2000, 60)) < 0.85)
     pair = neighbouring(np.concatenate([others, rows]), kind, 0, 1.0)
     alone = neighbouring(rows, kind, 0, 1.0)
-    entry, norm = certified(noise, kind, contribution=C), NOISES[noise]
+    entry, norm = certified(noise, kind, clip=C), NOISES[noise]
     # The user whose ratings differ comes first.
     first, second = (entry._clipped(table(dense(train)[::-1])) for train in pair)
     assert len(second.train) > 100_000
