@@ -9,6 +9,7 @@ import typer
 from dpmf_cli.datasets.cli import app as datasets_app
 from dpmf_cli.errors import DpmfError
 from dpmf_cli.local_cli import app as local_app
+from dpmf_cli.options import PluginOption
 
 if TYPE_CHECKING:
     from dpmf_cli.evaluation.crossings import Crossing
@@ -53,6 +54,7 @@ def run(
     results: ResultsOption = Path("results"),
     data: DataOption = None,
     jobs: JobsOption = None,
+    plugin: PluginOption = None,
 ) -> None:
     """Run what is left of an experiment and write its results folder.
 
@@ -120,6 +122,7 @@ def plan(
     data: DataOption = None,
     jobs: JobsOption = None,
     as_json: Annotated[bool, typer.Option("--json", help="JSON on stdout.")] = False,
+    plugin: PluginOption = None,
 ) -> None:
     """Say what a run would do: tasks, what is done, what is left, time and memory. Runs nothing.
 
@@ -150,6 +153,7 @@ def crossings(
     printed: Annotated[
         bool, typer.Option("--printed", help="Add the papers' cells that no result stands beside.")
     ] = False,
+    plugin: PluginOption = None,
 ) -> None:
     """The ε at which each private algorithm meets the item average (IA) and the global effects (GE).
 
@@ -175,6 +179,7 @@ def baselines(
     of: ResultsArgument = None,
     results: ResultsOption = Path("results"),
     form: FormatOption = "table",
+    plugin: PluginOption = None,
 ) -> None:
     """The RMSE of the baselines (GA, IA, GE, clean MF) beside the papers' (Friedman et al. 2016, table 3).
 
@@ -191,13 +196,20 @@ def baselines(
 
 
 @app.command()
-def schema() -> None:
+def schema(
+    names: Annotated[
+        list[str] | None, typer.Argument(help="Plugins that the schema shall know too.", show_default=False)
+    ] = None,
+    plugin: PluginOption = None,
+) -> None:
     """Print the JSON schema of a config, for editors.
 
     Example: dpmf schema > configs/schema.json
     """
     import json
 
+    from dpmf_cli import plugins
     from dpmf_cli.config import ExperimentConfig
 
-    print(json.dumps(ExperimentConfig.model_json_schema(), indent=2, ensure_ascii=False))
+    model = ExperimentConfig.knowing([plugins.plugin(name) for name in names or plugins.given()])
+    print(json.dumps(model.model_json_schema(), indent=2, ensure_ascii=False))

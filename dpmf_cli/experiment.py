@@ -14,7 +14,7 @@ from pydantic import ValidationError
 
 from dpmf_cli import provenance
 from dpmf_cli.collect import Collected, collect
-from dpmf_cli.config import ExperimentConfig, load_config
+from dpmf_cli.config import ExperimentConfig, config_of, load_config
 from dpmf_cli.datasets import Dataset, load
 from dpmf_cli.datasets.prize import load_test_set
 from dpmf_cli.datasets.spec import CatalogSpec
@@ -222,6 +222,7 @@ def _keep_manifest(
         },
         "git": provenance.git_state(),
         "versions": provenance.versions(),
+        **({"plugins": config.plugin_sources} if config.plugins else {}),
         "cpu": provenance.cpu(),
         "written": datetime.now(UTC).isoformat(timespec="seconds"),
         "last_run": {
@@ -252,7 +253,7 @@ def collect_folder(folder: Path, warn: Callable[[str], None] = say) -> Collected
     path = folder / MANIFEST
     try:
         manifest: dict[str, Any] = json.loads(path.read_bytes())
-        config = ExperimentConfig.model_validate(manifest["config"])
+        config = config_of(manifest["config"])
         dataset = manifest["dataset"]
         key, title, checksum = dataset["key"], dataset["title"], dataset["checksum"]
         test = dataset.get("test_checksum", "")
@@ -268,6 +269,10 @@ def collect_folder(folder: Path, warn: Callable[[str], None] = say) -> Collected
         ) from None
     except (ValueError, KeyError, TypeError):
         raise DpmfError(f"{path}: damaged, or of another version of dpmf; run the config again") from None
+    except DpmfError as error:
+        raise DpmfError(f"{folder}: {error}") from None
+    if manifest.get("plugins", {}) != config.plugin_sources:
+        warn(f"{folder}: a plugin has changed since; `dpmf run` its config computes anew what it changes")
     return collect(
         config,
         dataset=key,

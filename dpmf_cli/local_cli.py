@@ -5,6 +5,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from dpmf_cli.options import PluginOption
+
 if TYPE_CHECKING:
     from dpmf_cli.report.layout import TextTable
 
@@ -49,6 +51,7 @@ def traffic(
     config: Annotated[Path, typer.Argument(help="A YAML config, see configs/.", show_default=False)],
     data: DataOption = None,
     form: FormatOption = "table",
+    plugin: PluginOption = None,
 ) -> None:
     """Count the bytes that users send and receive, for each algorithm of a config (table 1).
 
@@ -71,6 +74,7 @@ def improvements(
     ] = None,
     results: Annotated[Path, typer.Option("--results", help="Folder of results.")] = Path("results"),
     form: FormatOption = "table",
+    plugin: PluginOption = None,
 ) -> None:
     """How much lower BLP-MoG-MF's error is than every other curve's, beside the printed improvements over ISGD.
 
