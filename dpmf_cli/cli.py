@@ -153,17 +153,27 @@ def crossings(
     printed: Annotated[
         bool, typer.Option("--printed", help="Add the papers' cells that no result stands beside.")
     ] = False,
+    advise: Annotated[
+        bool,
+        typer.Option("--advise", help="Say in plain words what results recommend and leave open."),
+    ] = False,
     plugin: PluginOption = None,
 ) -> None:
     """The ε at which each private algorithm meets the item average (IA) and the global effects (GE).
 
     Example: dpmf crossings --format md
+    Example: dpmf crossings my-shop.yaml --advise
     """
+    from dpmf_cli.errors import DpmfError
     from dpmf_cli.evaluation.crossings import find_crossings, with_absent_datasets
     from dpmf_cli.experiment import collected_results, say
+    from dpmf_cli.report.advice import advice as advice_on
     from dpmf_cli.report.tables import crossings_table
 
+    if advise and (printed or form != "table"):
+        raise DpmfError("--advise answers in words; leave --format and --printed out")
     rows: list[Crossing] = []
+    experiments = []
     for collected in collected_results(of or [], results):
         found = find_crossings(collected.experiment)
         if any(crossing.status == "incomplete" for crossing in found):
@@ -171,6 +181,10 @@ def crossings(
                 f"{collected.experiment.name}: some tasks have no result yet; `dpmf run` its config to complete it"
             )
         rows += found
+        experiments.append(collected.experiment)
+    if advise:
+        print(advice_on(experiments, rows), end="")
+        return
     print(crossings_table(with_absent_datasets(rows) if printed else rows, form), end="")
 
 
