@@ -36,6 +36,7 @@ ResultsArgument = Annotated[
     list[Path] | None,
     typer.Argument(help="Configs or results folders; default: every result found.", show_default=False),
 ]
+ComparedArgument = Annotated[Path, typer.Argument(help="A config that was run, or its results folder.")]
 ConfigArgument = Annotated[Path, typer.Argument(help="A YAML config, see configs/.", show_default=False)]
 
 
@@ -186,6 +187,26 @@ def crossings(
         print(advice_on(experiments, rows), end="")
         return
     print(crossings_table(with_absent_datasets(rows) if printed else rows, form), end="")
+
+
+@app.command()
+def compare(
+    a: ComparedArgument,
+    b: ComparedArgument,
+    results: ResultsOption = Path("results"),
+    form: Annotated[str, typer.Option("--format", help="table, csv, md or json.")] = "table",
+    plugin: PluginOption = None,
+) -> None:
+    """Hold two experiments on the same folds against each other: their settings, and their errors at each ε.
+
+    Example: dpmf compare configs/ml100k_bounded.yaml configs/ml100k_bounded_corrected.yaml
+    """
+    from dpmf_cli.comparing import compare_folders
+    from dpmf_cli.experiment import results_folder
+    from dpmf_cli.report.comparison import comparison_text
+
+    compared = compare_folders(results_folder(a, results), results_folder(b, results))
+    print(comparison_text(compared, form), end="")
 
 
 @app.command()

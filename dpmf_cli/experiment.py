@@ -248,15 +248,25 @@ def _keep_manifest(
     write_atomically(folder / MANIFEST, json.dumps(json.loads(encode(manifest)), indent=2).encode() + b"\n")
 
 
-def collect_folder(folder: Path, warn: Callable[[str], None] = say) -> Collected:
-    """The results of the config that a results folder's manifest holds; its tasks lie beside the folder."""
+@dataclass(frozen=True)
+class Ran:
+    """What a results folder says was run: the config, and the key, title and checksums of its data."""
+
+    config: ExperimentConfig
+    dataset: str
+    title: str
+    checksum: str
+    test_checksum: str
+
+
+def read_manifest(folder: Path, warn: Callable[[str], None] = say) -> Ran:
+    """Raises DpmfError where the folder has no manifest that this version understands."""
     path = folder / MANIFEST
     try:
         manifest: dict[str, Any] = json.loads(path.read_bytes())
         config = config_of(manifest["config"])
         dataset = manifest["dataset"]
-        key, title, checksum = dataset["key"], dataset["title"], dataset["checksum"]
-        test = dataset.get("test_checksum", "")
+        names = dataset["key"], dataset["title"], dataset["checksum"], dataset.get("test_checksum", "")
     except OSError as error:
         raise DpmfError(
             f"{path}: cannot be read: {error.strerror}; run the experiment's config first"
@@ -273,21 +283,48 @@ def collect_folder(folder: Path, warn: Callable[[str], None] = say) -> Collected
         raise DpmfError(f"{folder}: {error}") from None
     if manifest.get("plugins", {}) != config.plugin_sources:
         warn(f"{folder}: a plugin has changed since; `dpmf run` its config computes anew what it changes")
+    return Ran(config, *names)
+
+
+def collect_folder(folder: Path, warn: Callable[[str], None] = say) -> Collected:
+    """The results of the config that a results folder's manifest holds; its tasks lie beside the folder."""
+    return collect_ran(read_manifest(folder, warn), Store(folder.parent, warn))
+
+
+def collect_ran(ran: Ran, store: Store) -> Collected:
+    """The results of what was run."""
     return collect(
-        config,
-        dataset=key,
-        title=title,
-        checksum=checksum,
-        test_checksum=test,
-        store=Store(folder.parent, warn),
+        ran.config,
+        dataset=ran.dataset,
+        title=ran.title,
+        checksum=ran.checksum,
+        test_checksum=ran.test_checksum,
+        store=store,
     )
+
+
+def results_folder(path: Path, results: Path) -> Path:
+    """The results folder that is meant: `path` itself, or that of a config, which is told where it has changed since
+    it was run: what is shown is what was run. Raises DpmfError for what is neither."""
+    if path.is_dir():
+        return path
+    if path.suffix not in (".yaml", ".yml"):
+        raise DpmfError(f"{path}: neither a config (.yaml) nor a results folder")
+    config = load_config(path)
+    folder = results / config.name
+    try:
+        ran = json.loads((folder / MANIFEST).read_bytes()).get("config_sha256")
+    except (OSError, ValueError, AttributeError):
+        return folder  # what is wrong with it, its reader says
+    if ran != config.hash:
+        say(f"{path} is not what {folder}/ was run with; `dpmf run {path}` brings it up to date")
+    return folder
 
 
 def collected_results(of: list[Path], results: Path) -> Iterator[Collected]:
     """The experiments that are meant: of configs, of folders themselves, or of all folders with a manifest.
 
-    Where all are asked for, a folder that cannot be read is told and passed over. A config that has changed since
-    it was run is told too: what is shown is what was run.
+    Where all are asked for, a folder that cannot be read is told and passed over.
     """
     if not of:
         found = sorted(path.parent for path in results.glob(f"*/{MANIFEST}"))
@@ -302,14 +339,4 @@ def collected_results(of: list[Path], results: Path) -> Iterator[Collected]:
                 say(f"passed over: {error}")
         return
     for path in of:
-        if path.is_dir():
-            yield collect_folder(path)
-        elif path.suffix in (".yaml", ".yml"):
-            config = load_config(path)
-            folder = results / config.name
-            collected = collect_folder(folder)
-            if json.loads((folder / MANIFEST).read_bytes()).get("config_sha256") != config.hash:
-                say(f"{path} is not what {folder}/ was run with; `dpmf run {path}` brings it up to date")
-            yield collected
-        else:
-            raise DpmfError(f"{path}: neither a config (.yaml) nor a results folder")
+        yield collect_folder(results_folder(path, results))

@@ -70,7 +70,7 @@ def crossings_table(crossings: Sequence[Crossing], form: str = "table") -> str:
     """
     records = [{**asdict(crossing), "ratio": crossing.ratio} for crossing in crossings]
     fields = [*Crossing.__dataclass_fields__, "ratio"]
-    return _render(_crossings_text(crossings), fields, records, form)
+    return render(_crossings_text(crossings), fields, records, form)
 
 
 def baseline_rows(experiment: Experiment) -> list[BaselineRow]:
@@ -105,7 +105,7 @@ def baselines_table(rows: Sequence[BaselineRow], form: str = "table") -> str:
     """Printed and reproduced RMSE of the baselines, grouped by experiment, in the formats of this module."""
     records = [{**asdict(row), "difference": row.difference} for row in rows]
     fields = [*BaselineRow.__dataclass_fields__, "difference"]
-    return _render(_baselines_text(rows), fields, records, form)
+    return render(_baselines_text(rows), fields, records, form)
 
 
 def twins_table(experiment: Experiment, form: Literal["table", "md", "latex"] = "table") -> str:
@@ -128,11 +128,12 @@ def twins_table(experiment: Experiment, form: Literal["table", "md", "latex"] = 
     )
 
 
-def _render(text: TextTable, fields: Sequence[str], records: Sequence[Mapping[str, Any]], form: str) -> str:
+def render(text: TextTable, fields: Sequence[str], records: Sequence[Mapping[str, Any]], form: str) -> str:
+    """A table in one of the formats of this module: `text` for people, `records` with `fields` for programs."""
     if form in _DRAWINGS:
         return _DRAWINGS[form](text)
     if form == "json":
-        plain = [{key: _strict(value) for key, value in record.items()} for record in records]
+        plain = [{key: strict(value) for key, value in record.items()} for record in records]
         return json.dumps(plain, indent=2, ensure_ascii=False, allow_nan=False) + "\n"
     if form == "csv":
         stream = io.StringIO()
@@ -143,7 +144,7 @@ def _render(text: TextTable, fields: Sequence[str], records: Sequence[Mapping[st
     raise DpmfError(f'unknown table format "{form}"{did_you_mean(form, FORMATS)}')
 
 
-def _strict(value: Any) -> Any:
+def strict(value: Any) -> Any:
     """JSON has no infinity: ±inf is a string."""
     return repr(value) if isinstance(value, float) and math.isinf(value) else value
 
