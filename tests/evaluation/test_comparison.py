@@ -121,3 +121,12 @@ def test_curves_go_together_by_label_then_by_algorithm() -> None:
     a = [("GE", "ge"), ("PALS", "pals"), ("mine", "isgd"), ("one", "psgd"), ("two", "psgd")]
     b = [("PALS, corrected", "pals"), ("GE", "ge"), ("ISGD", "isgd"), ("three", "psgd")]
     assert paired(a, b) == [(0, 1), (1, 0), (2, 2)]
+    assert paired([("one", "psgd")], [("two", "psgd"), ("three", "psgd")]) == []
+
+
+def test_the_interval_is_widened_for_folds_that_share_training_ratings() -> None:
+    a, b = experiment(curve("PGE", rmse(1))), experiment(curve("PGE", rmse(2)))
+    (_, wide, *_) = compare(a, b).differences
+    (_, narrow, *_) = compare(replace(a, partition=10**9), b).differences
+    widths = [row.high - row.low for row in (wide, narrow) if row.high is not None and row.low is not None]
+    assert widths[0] / widths[1] == pytest.approx(np.sqrt(1 + FOLDS / (FOLDS - 1)))
