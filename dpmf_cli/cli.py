@@ -125,7 +125,9 @@ def plan(
     as_json: Annotated[bool, typer.Option("--json", help="JSON on stdout.")] = False,
     plugin: PluginOption = None,
 ) -> None:
-    """Say what a run would do: tasks, what is done, what is left, time and memory. Runs nothing.
+    """Say what a run would do and how long it takes; runs nothing.
+
+    Tasks, what is done, what is left, time and memory.
 
     Example: dpmf plan configs/ml1m_bounded.yaml
     """
@@ -160,10 +162,11 @@ def crossings(
     ] = False,
     plugin: PluginOption = None,
 ) -> None:
-    """The ε at which each private algorithm meets the item average (IA) and the global effects (GE).
+    """The ε at which private algorithms become as good as averages.
 
-    Example: dpmf crossings --format md
-    Example: dpmf crossings my-shop.yaml --advise
+    As good as the item average (IA), and as item and user averages together, the global effects (GE).
+
+    Example: dpmf crossings configs/quickstart.yaml --advise
     """
     from dpmf_cli.errors import DpmfError
     from dpmf_cli.evaluation.crossings import find_crossings, with_absent_datasets
@@ -197,9 +200,11 @@ def compare(
     form: Annotated[str, typer.Option("--format", help="table, csv, md or json.")] = "table",
     plugin: PluginOption = None,
 ) -> None:
-    """Hold two experiments on the same folds against each other: their settings, and their errors at each ε.
+    """Say in what two experiments differ: settings, and errors.
 
-    Example: dpmf compare configs/ml100k_bounded.yaml configs/ml100k_bounded_corrected.yaml
+    Errors are paired over the folds and runs that both have.
+
+    Example: dpmf compare mine.yaml other.yaml
     """
     from dpmf_cli.comparing import compare_folders
     from dpmf_cli.experiment import results_folder
@@ -216,7 +221,9 @@ def baselines(
     form: FormatOption = "table",
     plugin: PluginOption = None,
 ) -> None:
-    """The RMSE of the baselines (GA, IA, GE, clean MF) beside the papers' (Friedman et al. 2016, table 3).
+    """The errors of the baselines: GA, IA, GE, clean MF.
+
+    Beside those that Friedman et al. (2016) print in table 3, where there are any.
 
     Example: dpmf baselines --format md
     """

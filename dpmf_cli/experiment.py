@@ -3,7 +3,7 @@
 import json
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
 from pathlib import Path
@@ -21,7 +21,7 @@ from dpmf_cli.datasets.spec import CatalogSpec
 from dpmf_cli.errors import DpmfError
 from dpmf_cli.evaluation.crossings import Crossing, find_crossings
 from dpmf_cli.evaluation.portions import Portion, first_share, portion
-from dpmf_cli.plan import Plan, make_plan, sum_of_squares
+from dpmf_cli.plan import TWIN_GRID, Plan, make_plan, sum_of_squares
 from dpmf_cli.progress import Progress
 from dpmf_cli.report.curves import curves_csv
 from dpmf_cli.report.distributions import (
@@ -40,7 +40,7 @@ from dpmf_cli.report.sweeps import sweep_bytes, swept_parameters
 from dpmf_cli.report.tables import crossings_table, twins_table
 from dpmf_cli.runner import Outcome, run_plan
 from dpmf_cli.store import Store, encode, write_atomically
-from dpmf_cli.tasks import arrivals, fold_assignment
+from dpmf_cli.tasks import Task, arrivals, fold_assignment
 
 MANIFEST = "manifest.json"
 
@@ -97,6 +97,7 @@ def run(
     left = plan.left
     say(
         f"{config.name}: {dataset.title}, {plan.total} tasks, {plan.total - len(left)} done, {len(left)} left"
+        f"{new_epsilons(config, left)}"
     )
     folder = results / config.name
     progress = Progress(config.name, len(left), sum(map(plan.cost_of, left)))
@@ -115,6 +116,20 @@ def run(
     crossings = write_outputs(folder, collected)
     missing = sum(each.missing for each in collected.experiment.measured())
     return Finished(collected, crossings, folder, len(outcomes) - len(failures), missing, failures)
+
+
+def new_epsilons(config: ExperimentConfig, left: Sequence[Task]) -> str:
+    """For the line above a run: which ε alone are computed, where the others of the grid are done."""
+    partial = [
+        task
+        for task in left
+        if len(task.epsilons) < len(config.grid(task.algorithm)) and task.epsilons != TWIN_GRID
+    ]
+    if not partial:
+        return ""
+    new = sorted({epsilon for task in partial for epsilon in task.epsilons})
+    which = ", ".join(f"{epsilon:g}" for epsilon in new) if len(new) <= 8 else f"{len(new)} values"
+    return f"; {len(partial)} of them at new ε alone ({which})"
 
 
 def _portions(config: ExperimentConfig, dataset: Dataset) -> tuple[Portion, ...]:
@@ -198,7 +213,8 @@ def _keep_manifest(
     if theirs == ours and not outcomes:
         return
     if theirs is not None and theirs != ours:
-        say(f"{folder}/ held another experiment of that name; its tasks are kept, its tables are replaced")
+        what = "another data set" if theirs[1:] != ours[1:] else "another form of this config"
+        say(f"{folder}/ was of {what}: its tables are replaced; finished tasks are kept, and found again")
     by_algorithm: dict[str, float] = {}
     peaks: dict[int, int] = {}
     for outcome in outcomes:

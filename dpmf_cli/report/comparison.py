@@ -22,7 +22,9 @@ def comparison_text(compared: Compared, form: str = "table") -> str:
     differences = compared.comparison.differences
     if form in ("table", "md"):
         draw = terminal if form == "table" else markdown
-        return f"{draw(_settings(compared))}\n{draw(_differences(compared))}"
+        errors = _differences(compared)
+        told = draw(errors) if errors.groups else "".join(f"- {note}\n" for note in errors.notes)
+        return f"{draw(_settings(compared))}\n{told}"
     records = [{**asdict(each), "verdict": each.verdict} for each in differences]
     if form == "json":
         content = {
