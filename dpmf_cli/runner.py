@@ -11,7 +11,7 @@ from concurrent.futures.process import BrokenProcessPool
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import lru_cache
-from multiprocessing import active_children, get_context, parent_process
+from multiprocessing import active_children, get_context, parent_process, resource_tracker
 from multiprocessing.connection import wait
 from pathlib import Path
 from threading import Thread
@@ -87,6 +87,7 @@ def _outcomes(batches: list[tuple[Task, ...]], store: Store, cache: Path, jobs: 
 @contextmanager
 def _interrupts_held() -> Iterator[None]:
     """Ctrl-C waits until the block has ended. What is started in it never hears of it, not even while it imports."""
+    resource_tracker.ensure_running()  # it starts a process too, and lets signals through when it has
     before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
     try:
         yield
