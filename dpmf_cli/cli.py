@@ -255,3 +255,14 @@ def schema(
 
     model = ExperimentConfig.knowing([plugins.plugin(name) for name in names or plugins.given()])
     print(json.dumps(model.model_json_schema(), indent=2, ensure_ascii=False))
+
+
+@app.command()
+def docs() -> None:
+    """Print the reference: commands, keys, algorithms.
+
+    Example: dpmf docs > docs/reference.md
+    """
+    from dpmf_cli.reference import reference
+
+    print(reference(typer.main.get_command(app)), end="")
