@@ -7,7 +7,8 @@ JOBS   ?= 2
 
 .DEFAULT_GOAL := help
 .PHONY: help run test check format bench reproduce-all reproduce-friedman \
-	reproduce-mcsherry reproduce-zhang reproduce-neera search-friedman clean distclean
+	reproduce-mcsherry reproduce-zhang reproduce-neera reproduce-wang reproduce-combined \
+	search-friedman clean distclean
 
 help: ## list what there is
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-20s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -42,7 +43,7 @@ bench: $(STAMP) ## speed against Cornac, Surprise, cmfrec and LensKit, in one ru
 	$(BIN)/python -m pip install --quiet -e '.[bench]'
 	$(BIN)/python -m tests.benchmarks.peers
 
-reproduce-all: reproduce-friedman reproduce-mcsherry reproduce-zhang reproduce-neera ## every paper that can be reproduced so far, on the data at hand
+reproduce-all: reproduce-friedman reproduce-mcsherry reproduce-zhang reproduce-neera reproduce-wang reproduce-combined ## every paper, on the data at hand
 
 FRIEDMAN := ml100k_bounded ml1m_bounded ml100k_unbounded ml1m_unbounded \
 	ml100k_bounded_corrected ml1m_bounded_corrected ml100k_unbounded_corrected ml1m_unbounded_corrected \
@@ -82,6 +83,22 @@ reproduce-neera: $(STAMP) ## Neera et al. 2020: figures 2-4, table 1 and the imp
 	$(BIN)/dpmf local traffic configs/neera_fig3_ml100k.yaml --format md > results/neera_table1.md
 	$(BIN)/dpmf local improvements $(NEERA:%=configs/%.yaml) --format md > results/neera_improvements.md
 	$(BIN)/dpmf local improvements $(NEERA:%=configs/%.yaml)
+
+WANG := $(foreach set,ml100k ml1m,$(foreach figure,fig1 fig2,wang_$(figure)_$(set) wang_$(figure)_$(set)_corrected))
+
+reproduce-wang: $(STAMP) ## Wang and Tang 2017: figures 1-3, as published and with every ε provable
+	@for config in $(WANG); do $(BIN)/dpmf run configs/$$config.yaml -j $(JOBS) > /dev/null || exit 1; done
+	@for set in ml100k ml1m; do $(BIN)/dpmf combined configs/wang_fig1_$$set.yaml configs/wang_fig2_$$set.yaml \
+		--figure results/wang_fig3_$$set.png > results/wang_fig3_$$set.txt || exit 1; done
+	$(BIN)/dpmf crossings $(WANG:%=configs/%.yaml) --format md > results/wang.md
+	$(BIN)/dpmf crossings $(WANG:%=configs/%.yaml)
+
+COMBINED := combined_ml100k combined_ml1m
+
+reproduce-combined: $(STAMP) ## every private algorithm in one crossing table, by what its ε protects
+	@for config in $(COMBINED); do $(BIN)/dpmf run configs/$$config.yaml -j $(JOBS) > /dev/null || exit 1; done
+	$(BIN)/dpmf combined $(COMBINED:%=configs/%.yaml) --format md --figure results/combined.png > results/combined.md
+	$(BIN)/dpmf combined $(COMBINED:%=configs/%.yaml)
 
 search-friedman: $(STAMP) ## the search for what Friedman et al. 2016 leave unstated (docs/papers/friedman2016.md)
 	@for config in configs/search_*.yaml; do $(BIN)/dpmf run $$config -j $(JOBS) || exit 1; done

@@ -28,6 +28,7 @@ from pydantic import BeforeValidator, Field
 from pydantic_core import PydanticCustomError
 
 from dpmf_cli.algorithms.base import Algorithm, PrivateAlgorithm
+from dpmf_cli.algorithms.papers import Paper
 from dpmf_cli.algorithms.registry import BASELINES, PRIVATE
 from dpmf_cli.errors import DpmfError, did_you_mean
 
@@ -167,6 +168,8 @@ def _one_of_text(path: str, text: bytes, name: str) -> type[Algorithm]:
 def _adopted(algorithm: type[Algorithm], source: dict[str, str], origin: tuple[Any, ...]) -> type[Algorithm]:
     """Notes where the code is from, and lets instances travel to other processes, which load it from there."""
     algorithm.plugin = source
+    if issubclass(algorithm, PrivateAlgorithm) and not hasattr(algorithm, "paper"):
+        algorithm.paper = Paper.PLUGIN
     copyreg.pickle(algorithm, lambda instance: (_revived, (origin, instance.__getstate__())))
     return algorithm
 

@@ -99,6 +99,7 @@ def test_a_file_is_run_where_the_command_line_gives_it(folder: Path) -> None:
     manifest = json.loads((folder / "results" / "shop" / "manifest.json").read_bytes())
     assert set(manifest["plugins"][NAME]) == {"sha256"}
     assert "PIA" in dpmf(folder, "crossings", "--plugin", "pia.py").stdout
+    assert "plugin" in dpmf(folder, "combined", "--plugin", "pia.py").stdout  # the paper that it has not
     passed_over = dpmf(folder, "crossings")
     assert f'passed over: results/shop: there is no plugin "{NAME}"' in passed_over.stderr
     assert dpmf(folder, "plan", "shop.yaml", "--plugin", "pia.py", "--json").stdout.count('"left": 0') == 4

@@ -16,9 +16,11 @@ from dpmf_cli.algorithms.effects import Effects, EffectsParameters, stabilised
 from dpmf_cli.algorithms.item_averages import (
     ItemAverages,
     Moves,
+    NoNoise,
     Part,
     TypicalCount,
     UserWeights,
+    bounded_item_averages,
     measure_item_averages,
 )
 from dpmf_cli.algorithms.measuring import Accounting, Measurer, NoiseKind
@@ -140,3 +142,27 @@ class OwnMeansAlgorithm(PrivateAlgorithm):
         largest = max(abs(scale.minimum - origin), abs(scale.maximum - origin))
         ratings, counts, residuals = (user_rating_sums(bound, norm) for bound in (largest, 1.0, scale.width))
         return Moves(ratings, counts, residuals, origin)
+
+
+class PureAsPublished(OwnMeansAlgorithm):
+    """Published: item averages without noise, which the paper does not charge for, and a claim of ε with δ = 0.
+
+    Corrected: noisy averages, as `OwnMeansAlgorithm` has them.
+    """
+
+    @property
+    def spends_delta(self) -> float:
+        return super().spends_delta if self.mode is Mode.CORRECTED else 0.0
+
+    def epsilon_of(self, theta: float) -> float:
+        return super().epsilon_of(theta) if self.mode is Mode.CORRECTED else theta
+
+    def theta_of(self, epsilon: float) -> float:
+        return super().theta_of(epsilon) if self.mode is Mode.CORRECTED else epsilon
+
+    def uncharged_averages(self, train: Ratings, ledger: Ledger, beta_m: float) -> NDArray[np.float64]:
+        """(n_items, E) r̄_i without noise, the same for all ε. Nothing can be proved any more."""
+        unknown = sensitivity.no_bound_known(1, self.neighbours, "item averages without noise")
+        ledger.charge_nothing("item averages", unknown)
+        silent = NoNoise(len(ledger.epsilons))
+        return bounded_item_averages(train, silent, sensitivity.rating_sums(train.scale), beta_m=beta_m)[1]

@@ -4,11 +4,12 @@ from typing import ClassVar, Literal, Self
 
 import numpy as np
 from pydantic import Field, model_validator
-from pydantic_core import PydanticCustomError
 
 from dpmf_cli.algorithms.base import Cost, PrivateAlgorithm, Shape, Variants, in_both_modes
+from dpmf_cli.algorithms.entry_checks import refuse_fields_of_the_other_mode
 from dpmf_cli.algorithms.factorization import FactorModel, KnownModel
 from dpmf_cli.algorithms.objective_perturbation import ObjectivePerturbedRows
+from dpmf_cli.algorithms.papers import Paper
 from dpmf_cli.algorithms.probabilistic import GradientDescentPMF, Kept, sampled_model
 from dpmf_cli.kernels.gradients import Descent
 from dpmf_cli.kernels.lanes import pad
@@ -34,6 +35,7 @@ class PrivatePMF(GradientDescentPMF, ObjectivePerturbedRows, PrivateAlgorithm):
     """
 
     title: ClassVar[str] = "DP-PMF"
+    paper: ClassVar[Paper] = Paper.ZHANG
     variants: ClassVar[Variants] = in_both_modes(Neighbours.BOUNDED, Neighbours.UNBOUNDED)
 
     algorithm: Literal["dp_pmf"]
@@ -41,18 +43,9 @@ class PrivatePMF(GradientDescentPMF, ObjectivePerturbedRows, PrivateAlgorithm):
 
     @model_validator(mode="after")
     def _refuse_parameters_of_the_other_mode(self) -> Self:
-        """But for defaults, which a resolved config spells out."""
         descent = {*GradientDescentPMF.model_fields, "noisy_epochs"} - {"factors"}
         of_other = ObjectivePerturbedRows.model_fields if self.mode is Mode.PUBLISHED else descent
-        other = Mode.CORRECTED if self.mode is Mode.PUBLISHED else Mode.PUBLISHED
-        for field in sorted(self.model_fields_set.intersection(of_other)):
-            if getattr(self, field) == type(self).model_fields[field].default:
-                continue
-            raise PydanticCustomError(
-                "other_mode",
-                "{mode} mode of dp_pmf would ignore it; remove it, or set `mode: {other}`",
-                {"other": other.value, "mode": self.mode.value, "path": (field,)},
-            )
+        refuse_fields_of_the_other_mode(self, of_other)
         return self
 
     def fit(self, train: Ratings, *, streams: Streams, ledger: Ledger) -> KnownModel | FactorModel:

@@ -11,7 +11,7 @@ from numba import njit
 from numpy.typing import NDArray
 
 from dpmf_cli.kernels.factors import FactorLanes
-from dpmf_cli.kernels.lanes import fma, lanes_where, load, mul, prefetch, splat, store, sub, zeros
+from dpmf_cli.kernels.lanes import add, fma, lanes_where, load, mul, prefetch, splat, store, sub, zeros
 
 
 @dataclass(frozen=True)
@@ -28,7 +28,7 @@ class SampledVisits:
 
 
 class Descent:
-    """Factors, and the gradients of ½Σ(r − u·v)² that have been summed since each model's last step."""
+    """Factors, and the gradients of ½Σe², e = r − effects − u·v, summed since each model's last step."""
 
     def __init__(self, factors: FactorLanes, momentum: float) -> None:
         self.factors = factors
@@ -40,7 +40,7 @@ class Descent:
         )
 
     def add_gradients(self, visits: SampledVisits, first: int, last: int, *, users: bool) -> None:
-        """Sums (r − u·v)·u for items, and with `users` (r − u·v)·v for users, over the visits [first, last)."""
+        """Sums e·u for items, and with `users` e·v for users, over the visits [first, last)."""
         factors = self.factors
         _add_gradients(
             visits.users[first:last],
@@ -56,13 +56,19 @@ class Descent:
             factors.width_of,
         )
 
-    def step_users(self, rates: NDArray[np.float32], regularization: float) -> None:
-        """u ← u + rate·(sum − λ·u) in the models with a rate above 0, whose sums begin anew; the others wait.
+    def step_users(
+        self,
+        rates: NDArray[np.float32],
+        regularization: float,
+        unit: NDArray[np.floating] | None = None,
+        scale: NDArray[np.float32] | None = None,
+    ) -> None:
+        """u ← u + rate·(sum − λ·u − η) in the models with a rate above 0, whose sums begin anew; the others wait.
 
-        rates (width,). With momentum μ the step is μ times the step before plus this one.
+        rates (width,); η = unit (n_users, d) times scale (width,), 0 without. With momentum μ the step is μ times the
+        step before plus this one.
         """
-        noise = np.empty(0, np.float32)
-        self._step(self.factors.users, self._to_users, self._user_speed, rates, regularization, noise, rates)
+        self._step(self.factors.users, self._to_users, self._user_speed, rates, regularization, unit, scale)
 
     def step_items(
         self,
@@ -71,10 +77,8 @@ class Descent:
         unit: NDArray[np.floating] | None = None,
         scale: NDArray[np.float32] | None = None,
     ) -> None:
-        """The same for items; with noise v ← v + rate·(sum − λ·v − η), η = unit (n_items, d) times scale (width,)."""
-        noise = np.empty(0, np.float32) if unit is None else unit.astype(np.float32).ravel()
-        scales = rates if scale is None else scale
-        self._step(self.factors.items, self._to_items, self._item_speed, rates, regularization, noise, scales)
+        """The same for items."""
+        self._step(self.factors.items, self._to_items, self._item_speed, rates, regularization, unit, scale)
 
     def _step(
         self,
@@ -83,8 +87,8 @@ class Descent:
         speed: NDArray[np.float32],
         rates: NDArray[np.float32],
         regularization: float,
-        noise: NDArray[np.float32],
-        scale: NDArray[np.float32],
+        unit: NDArray[np.floating] | None,
+        scale: NDArray[np.float32] | None,
     ) -> None:
         waits = (rates == 0).astype(np.float32)
         factors = self.factors
@@ -97,8 +101,8 @@ class Descent:
             waits,
             ridge,
             self.momentum,
-            noise,
-            scale,
+            np.empty(0, np.float32) if unit is None else unit.astype(np.float32).ravel(),
+            rates if scale is None else scale,
             factors.factors_of,
             factors.width_of,
         )
@@ -117,7 +121,7 @@ def _add_gradients(users, items, values, bits, P, Q, to_P, to_Q, both, factors_o
         for f in range(d):
             prefetch(Q, ahead + f * w)
             prefetch(to_Q, ahead + f * w)
-        dot = zeros(width_of)
+        dot = add(load(Q, q_at + d * w, like), load(P, p_at + d * w, like))
         for f in range(d):
             dot = fma(load(P, p_at + f * w, like), load(Q, q_at + f * w, like), dot)
         error = mul(lanes_where(bits[x], like), sub(splat(values[x], like), dot))

@@ -9,10 +9,10 @@ import textwrap
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from dpmf_cli.evaluation.crossings import BASELINES, Crossing, End, Status
+from dpmf_cli.evaluation.crossings import Crossing, End, Status, crossing_targets, target_name
 from dpmf_cli.evaluation.curves import Experiment, Measured
 from dpmf_cli.report.layout import significant
-from dpmf_cli.report.protection import Protection, protection_of
+from dpmf_cli.report.protection import Promise, promise_of
 from dpmf_cli.report.untried import untried
 
 WIDTH = 92
@@ -80,20 +80,20 @@ def _experiment(experiment: Experiment, crossings: list[Crossing]) -> Iterator[s
     curves = {curve.label: curve for curve in experiment.curves}
     yield f"{experiment.title} ({experiment.name})"
     levels = [
-        f"{CALLED[key.upper()]} {baseline.mean()[0]:.4f}"
-        for key in BASELINES
-        if (baseline := experiment.baseline(key)) is not None and baseline.missing == 0
+        f"{CALLED.get(target_name(target), target_name(target))} {target.mean()[0]:.4f}"
+        for target in crossing_targets(experiment)
+        if isinstance(target, Measured) and target.missing == 0
     ]
     if levels:
         yield f"The error (RMSE) to reach: {', '.join(levels)}. {_spread(experiment)}"
-    groups: dict[Protection, list[Finding]] = {}
+    groups: dict[Promise, list[Finding]] = {}
     for crossing in crossings:
         finding = _finding(crossing, curves.get(crossing.label))
-        groups.setdefault(protection_of(crossing, curves.get(crossing.label)), []).append(finding)
+        groups.setdefault(promise_of(crossing, curves.get(crossing.label)), []).append(finding)
     if not groups:
         yield "No private method was held against these."
-    for protection, findings in groups.items():
-        yield f"To hide {protection}:"
+    for promise, findings in groups.items():
+        yield f"To hide {promise}:"
         for finding in findings:
             yield f"- {_reached(finding)}{_without_noise(finding.crossing, experiment)}"
         for name in dict.fromkeys(finding.crossing.baseline for finding in findings):
@@ -178,7 +178,8 @@ def _end(end: End, cell: Crossing) -> str:
 def _without_noise(cell: Crossing, experiment: Experiment) -> str:
     """Whether a larger ε could help a method that did not get there, where it was run without noise too."""
     curve = next((each for each in experiment.curves if each.label == cell.label), None)
-    baseline = experiment.baseline(cell.baseline.lower())
+    targets = [target for target in crossing_targets(experiment) if target_name(target) == cell.baseline]
+    baseline = next((target for target in targets if isinstance(target, Measured)), None)
     twin = curve.without_noise() if curve is not None else None
     if cell.status != Status.NOT_REACHED or baseline is None or twin is None or twin.missing:
         return ""

@@ -5,39 +5,41 @@ from dataclasses import dataclass
 from dpmf_cli.evaluation.crossings import Crossing
 from dpmf_cli.evaluation.curves import Measured
 from dpmf_cli.privacy.neighbours import Neighbours
+from dpmf_cli.privacy.protection import Protection, protection_of
 
 HIDDEN = {
-    Neighbours.BOUNDED: "the value of one rating",
-    Neighbours.UNBOUNDED: "whether one rating exists",
-    Neighbours.USER: "whether a user took part at all, with all ratings",
-    Neighbours.LOCAL: "the value of one rating from the service itself",
+    Protection.VALUE: "the value of one rating",
+    Protection.PRESENCE: "whether one rating exists",
+    Protection.PERSONALISED: "whether a rating exists, each by its own ε, of which the one given is the largest",
+    Protection.USER: "whether a user took part at all, with all ratings",
+    Protection.LOCAL: "the value of one rating from the service itself",
 }
-"""What the kinds of neighbours protect, in words."""
+"""What is protected, in words."""
 
-PUBLIC = {Neighbours.BOUNDED: ", not that it exists", Neighbours.LOCAL: ", not that it exists"}
-"""What is not protected, in words."""
+PUBLIC = {Protection.VALUE: ", not that it exists", Protection.LOCAL: ", not that it exists"}
+"""What is not protected beside it, in words."""
 
 
-@dataclass(frozen=True, order=True)
-class Protection:
-    """What an ε protects, as far as two ε must have it in common to be compared."""
+@dataclass(frozen=True)
+class Promise:
+    """What two ε must have in common to be compared."""
 
-    neighbours: str
-    joint: bool = False
-    delta: float = 0.0
-    personal: bool = False
+    neighbours: Neighbours
+    protects: Protection
+    joint: bool
+    delta: float
 
     def __str__(self) -> str:
-        kind = Neighbours(self.neighbours)
-        words = f"{HIDDEN[kind]}{PUBLIC.get(kind, '')} (neighbours: {kind.value})"
+        words = (
+            f"{HIDDEN[self.protects]}{PUBLIC.get(self.protects, '')} (neighbours: {self.neighbours.value})"
+        )
         if self.joint:
             words += ", from everybody but the user who gets the prediction (joint)"
-        if self.personal:
-            words += ", each by an ε of its own, of which the one given is the largest"
         return words + (f", by (ε, δ) with δ = {self.delta:g}" if self.delta else ", by pure ε")
 
 
-def protection_of(crossing: Crossing, curve: Measured | None) -> Protection:
-    """What the ε of a crossing protects; `curve` is the one that crosses, where it is at hand."""
-    personal = crossing.algorithm == "personalized" or (curve is not None and curve.records is not None)
-    return Protection(crossing.neighbours, crossing.joint, crossing.delta, personal)
+def promise_of(crossing: Crossing, curve: Measured | None) -> Promise:
+    """What the ε of a crossing promises; `curve` is the one that crosses, where it is at hand."""
+    neighbours = Neighbours(crossing.neighbours)
+    protects = (curve.protects if curve else None) or protection_of(neighbours)
+    return Promise(neighbours, protects, crossing.joint, crossing.delta)

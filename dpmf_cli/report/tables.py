@@ -15,19 +15,17 @@ from dataclasses import asdict, dataclass
 from typing import Any, Literal, get_args
 
 from dpmf_cli.errors import DpmfError, did_you_mean
-from dpmf_cli.evaluation.crossings import Crossing, End, Status, is_complete
+from dpmf_cli.evaluation.crossings import Crossing, is_complete
 from dpmf_cli.evaluation.curves import Experiment
 from dpmf_cli.evaluation.statistics import sd_over_folds
 from dpmf_cli.published import printed_baseline
+from dpmf_cli.report.cells import NONE, crossing_cell, epsilon_cell, interval_notes, mark_notes, marks
 from dpmf_cli.report.layout import Group, TextTable, latex, markdown, significant, terminal
 
 Format = Literal["table", "csv", "md", "latex", "json"]
 FORMATS: tuple[Format, ...] = get_args(Format)
 
 _DRAWINGS = {"table": terminal, "md": markdown, "latex": latex}
-
-#: What stands where there is no number.
-_NONE = "–"
 
 #: What tables and figures call a baseline whose key says too little.
 NAMES = {"mf_sgd": "Clean MF (SGD)"}
@@ -116,7 +114,7 @@ def twins_table(experiment: Experiment, form: Literal["table", "md", "latex"] = 
         if twin is not None:
             complete = is_complete(twin)
             spread = (
-                f"{float(sd_over_folds(twin.rmse)[0]):.4f}" if complete and experiment.folds > 1 else _NONE
+                f"{float(sd_over_folds(twin.rmse)[0]):.4f}" if complete and experiment.folds > 1 else NONE
             )
             rows.append((curve.label, f"{twin.mean()[0]:.4f}" if complete else "incomplete", spread))
     return _DRAWINGS[form](
@@ -129,7 +127,8 @@ def twins_table(experiment: Experiment, form: Literal["table", "md", "latex"] = 
 
 
 def render(text: TextTable, fields: Sequence[str], records: Sequence[Mapping[str, Any]], form: str) -> str:
-    """A table in one of the formats of this module: `text` for people, `records` with `fields` for programs."""
+    """A table as `text` for people, or as `records` with `fields` for programs. Raises `DpmfError` for an unknown
+    format."""
     if form in _DRAWINGS:
         return _DRAWINGS[form](text)
     if form == "json":
@@ -175,18 +174,8 @@ def _crossing_notes(crossings: Sequence[Crossing], *, with_theta: bool) -> Itera
     yield "provable: the ε that can be proved for what was run (∞: none can)"
     if with_theta:
         yield "θ: at the crossing; the noise of measurement i has the scale Δ_i/θ_i, and the θ_i sum to θ"
-    if any(crossing.over != "none" for crossing in crossings):
-        yield "[low, high]: 95 % bootstrap interval; < and >: beyond the grid's smallest and largest ε"
-    if any(crossing.over == "runs" for crossing in crossings):
-        yield "* one fold: the interval is over runs only, not over the choice of test ratings"
-    if any(crossing.joint for crossing in crossings):
-        yield "‡ predicts from the target user's own clean ratings: joint DP, towards the others only"
-    deltas = sorted({crossing.delta for crossing in crossings if crossing.delta})
-    for delta in deltas:
-        labels = dict.fromkeys(crossing.label for crossing in crossings if crossing.delta == delta)
-        yield f"§ (ε, δ)-DP with δ = {delta:g}" + (f": {', '.join(labels)}" if len(deltas) > 1 else "")
-    if any(crossing.recrosses for crossing in crossings):
-        yield "† above the baseline again at a larger ε"
+    yield from interval_notes(crossings)
+    yield from mark_notes(crossings)
     references = dict.fromkeys(crossing.baseline for crossing in crossings if crossing.reference)
     if references:
         yield f"{', '.join(references)}: Netflix's own recommender, as printed by McSherry and Mironov; not measured"
@@ -196,39 +185,16 @@ def _crossing_notes(crossings: Sequence[Crossing], *, with_theta: bool) -> Itera
 
 
 def _crossing_cells(crossing: Crossing, *, with_theta: bool) -> tuple[str, ...]:
-    reproduced = crossing.status.value if crossing.reproduced is None else significant(crossing.reproduced)
     return (
-        crossing.label + ("‡" if crossing.joint else "") + ("§" if crossing.delta else ""),
+        crossing.label + marks(joint=crossing.joint, delta=crossing.delta),
         crossing.baseline,
-        _NONE if crossing.printed is None else f"{crossing.printed:g}",
-        reproduced + ("†" if crossing.recrosses else "") + _interval(crossing),
-        _NONE if crossing.ratio is None else significant(crossing.ratio),
-        *((_epsilon(crossing.theta),) if with_theta else ()),
-        _epsilon(crossing.claimed),
-        _epsilon(crossing.provable),
+        NONE if crossing.printed is None else f"{crossing.printed:g}",
+        crossing_cell(crossing),
+        NONE if crossing.ratio is None else significant(crossing.ratio),
+        *((epsilon_cell(crossing.theta),) if with_theta else ()),
+        epsilon_cell(crossing.claimed),
+        epsilon_cell(crossing.provable),
     )
-
-
-def _interval(crossing: Crossing) -> str:
-    """` [low, high]`; empty where there is no interval, or where the whole of it is out of the grid."""
-    if crossing.over == "none" or crossing.low == crossing.high == crossing.status:
-        return ""
-    ends = f" [{_end(crossing.low, crossing)}, {_end(crossing.high, crossing)}]"
-    return ends + ("*" if crossing.over == "runs" else "")
-
-
-def _end(end: End, crossing: Crossing) -> str:
-    if end == Status.BELOW_GRID:
-        return f"<{crossing.grid_low:g}"
-    if end == Status.NOT_REACHED:
-        return f">{crossing.grid_high:g}"
-    return _epsilon(end)
-
-
-def _epsilon(value: End) -> str:
-    if not isinstance(value, float):
-        return _NONE
-    return "∞" if math.isinf(value) else significant(value)
 
 
 def _baselines_text(rows: Sequence[BaselineRow]) -> TextTable:
@@ -249,10 +215,10 @@ def _baselines_text(rows: Sequence[BaselineRow]) -> TextTable:
 def _baseline_cells(row: BaselineRow) -> tuple[str, ...]:
     reproduced = "incomplete" if row.reproduced is None else f"{row.reproduced:.4f}"
     spread = "" if row.sd_folds is None else f" ± {row.sd_folds:.4f}"
-    difference = _NONE if row.difference is None else f"{row.difference:+.4f}".replace("-", "−")
+    difference = NONE if row.difference is None else f"{row.difference:+.4f}".replace("-", "−")
     return (
         row.baseline,
-        _NONE if row.printed is None else f"{row.printed:.4f}",
+        NONE if row.printed is None else f"{row.printed:.4f}",
         reproduced + spread,
         difference,
     )

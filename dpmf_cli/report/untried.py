@@ -6,9 +6,9 @@ import numpy as np
 
 from dpmf_cli.algorithms.base import PrivateAlgorithm
 from dpmf_cli.algorithms.registry import PRIVATE
-from dpmf_cli.evaluation.crossings import BASELINES
 from dpmf_cli.evaluation.curves import Experiment, Measured
 from dpmf_cli.privacy.neighbours import Mode, Neighbours
+from dpmf_cli.privacy.protection import protection_of
 from dpmf_cli.report.protection import HIDDEN
 
 FEW_FOLDS = 5
@@ -28,7 +28,7 @@ def untried(experiments: Sequence[Experiment]) -> Iterator[str]:
     if grids:
         low, high = min(float(grid[0]) for grid in grids), max(float(grid[-1]) for grid in grids)
         yield f"ε below {low:g} or above {high:g}."
-    for key in BASELINES:
+    for key in ("ia", "ge"):
         if all(experiment.baseline(key) is None for experiment in experiments):
             yield f"The baseline {key.upper()}: add `{key}` to `baselines`."
     folds = max(experiment.folds for experiment in experiments)
@@ -47,7 +47,7 @@ def _neighbours(curves: Sequence[Measured]) -> Iterator[str]:
     for kind in Neighbours:
         if kind.value not in seen:
             able = [key for key, entry in PRIVATE.items() if kind in {n for n, _ in entry.variants}]
-            yield f"`neighbours: {kind.value}`, to hide {HIDDEN[kind]} ({', '.join(able)})."
+            yield f"`neighbours: {kind.value}`, to hide {HIDDEN[protection_of(kind)]} ({', '.join(able)})."
 
 
 def _provable(curves: Sequence[Measured]) -> Iterator[str]:

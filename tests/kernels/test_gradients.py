@@ -31,7 +31,8 @@ def test_every_lane_descends_its_own_batches(factors: int, momentum: float) -> N
     rng = np.random.default_rng(factors)
     start_u, start_v = rng.normal(0, 0.5, (12, factors)), rng.normal(0, 0.5, (9, factors))
     kept = samples(3)
-    lanes = factor_lanes(start_u, start_v, np.zeros((12, 3)), np.zeros((9, 3)))
+    effects_u, effects_v = rng.normal(size=(12, 3)), rng.normal(size=(9, 3))
+    lanes = factor_lanes(start_u, start_v, effects_u, effects_v)
     bits = (kept * [1, 2, 4]).sum(axis=1).astype(np.uint16)
     visits = SampledVisits(RATINGS.users, RATINGS.items, RATINGS.values, bits)
     descent = Descent(lanes, momentum)
@@ -39,10 +40,11 @@ def test_every_lane_descends_its_own_batches(factors: int, momentum: float) -> N
     rates = np.zeros((2, width), np.float32)
     rates[:, :2], rates[1, 2] = RATE, RATE / 2
     unit, scale = rng.normal(size=(9, factors)), np.linspace(0, 2, width).astype(np.float32)
+    user_unit = rng.normal(size=(12, factors))
     for _ in range(3):
         for at, (first, last) in enumerate(((0, half), (half, N))):
             descent.add_gradients(visits, first, last, users=True)
-            descent.step_users(rates[at], RIDGE)
+            descent.step_users(rates[at], RIDGE, user_unit, scale)
             descent.step_items(rates[at], RIDGE, unit, scale)
     found_u = lanes.users.reshape(12, factors + 1, width)
     found_v = lanes.items.reshape(9, factors + 1, width)
@@ -53,10 +55,10 @@ def test_every_lane_descends_its_own_batches(factors: int, momentum: float) -> N
         rate = RATE if lane < 2 else RATE / 2
         for _ in range(3):
             for part in halves:
-                to_u, to_v = -RIDGE * u, -RIDGE * v - unit * scale[lane]
+                to_u, to_v = -RIDGE * u - user_unit * scale[lane], -RIDGE * v - unit * scale[lane]
                 for x in np.flatnonzero(part & kept[:, lane]):
                     i, j = RATINGS.users[x], RATINGS.items[x]
-                    error = RATINGS.values[x] - u[i] @ v[j]
+                    error = RATINGS.values[x] - effects_u[i, lane] - effects_v[j, lane] - u[i] @ v[j]
                     to_u[i] += error * v[j]
                     to_v[j] += error * u[i]
                 speed_u, speed_v = momentum * speed_u + rate * to_u, momentum * speed_v + rate * to_v

@@ -14,6 +14,7 @@ from dpmf_cli.errors import DpmfError
 from dpmf_cli.evaluation.crossings import Crossing, Status, find_crossings
 from dpmf_cli.evaluation.curves import Experiment, Measured
 from dpmf_cli.experiment import collect_folder, run
+from dpmf_cli.privacy.protection import Protection
 from dpmf_cli.report.advice import advice
 from dpmf_cli.report.untried import untried
 from tests.report.conftest import of_theta
@@ -132,13 +133,18 @@ def test_what_is_proved_may_be_less_than_what_is_claimed_and_ranks() -> None:
         ({"joint": True}, "from everybody but the user who gets the prediction (joint), by pure ε:"),
         ({"delta": 1e-6}, "(neighbours: bounded), by (ε, δ) with δ = 1e-06:"),
         (
-            {"algorithm": "personalized"},
-            "each by an ε of its own, of which the one given is the largest, by pure ε:",
+            {"neighbours": "unbounded"},
+            "each by its own ε, of which the one given is the largest (neighbours: unbounded), by pure ε:",
         ),
     ],
 )
 def test_epsilon_is_never_compared_across_what_it_protects(changed: dict[str, Any], heading: str) -> None:
-    text = said(crossed("PGE", 2.0), crossed("OTHER", 1.0, **changed))
+    other = (
+        replace(curve("OTHER"), protects=Protection.PERSONALISED)
+        if "each by its own" in heading
+        else curve("OTHER")
+    )
+    text = said(crossed("PGE", 2.0), crossed("OTHER", 1.0, **changed), of=experiment(curves=(other,)))
     assert heading in text
     assert "take PGE: a provable ε of 2.00. No other" in text
     assert "take OTHER: a provable ε of 1.00. No other" in text
