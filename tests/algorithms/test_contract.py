@@ -21,7 +21,7 @@ PMF = {
     "learning_rate": 10,
     "initial_factors": {"distribution": "positive_sphere", "scale": 1},
 }
-LANGEVIN = {
+LANGEVIN_MF = {
     "factors": 2,
     "iterations": 400,
     "initial_rate": 0.1,
@@ -43,7 +43,7 @@ SMALL: dict[str, dict[str, Any]] = {
     **FACTORS,
     "dpps_pnbm": LANGEVIN,
     "pg_mf": PRIVATE_GRADIENTS,
-    "dpps_mf": LANGEVIN,
+    "dpps_mf": LANGEVIN_MF,
     "pmf": PMF,
     "dp_pmf": {**PMF, "noisy_epochs": 20},
     "sampled": {**SPECIFICATION, "base": {"algorithm": "pmf", **PMF}},
