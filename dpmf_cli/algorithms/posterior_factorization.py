@@ -47,8 +47,6 @@ CORRECTED_FIELDS = (
     "item_ridge",
     "spread",
     "budget",
-    "effects",
-    "delta",
     "typical_count",
 )
 
