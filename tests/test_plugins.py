@@ -238,3 +238,44 @@ def test_a_file_that_is_no_plugin_is_told_so(tmp_path: Path, text: str, message:
 def test_a_file_that_is_not_there_is_told_so(tmp_path: Path) -> None:
     with pytest.raises(DpmfError, match=r"p\.py: cannot be read: No such file"):
         plugins.give([tmp_path / "p.py"])
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        (
+            "import no_such_module\n",
+            "cannot be loaded: ModuleNotFoundError: No module named 'no_such_module'",
+        ),
+        ("x = 1\n", "cannot be loaded: AttributeError"),
+        ("PrivateItemAverage = 1\n", "is not a subclass of Algorithm or PrivateAlgorithm"),
+        (
+            EXAMPLE.read_text().replace(f'["{NAME}"]', '["other"]'),
+            'calls itself "other"; its entry point must have',
+        ),
+    ],
+)
+def test_an_installed_plugin_that_is_none_is_told_so(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, text: str, message: str
+) -> None:
+    install(tmp_path / "site", "1.0", text)
+    monkeypatch.syspath_prepend(str(tmp_path / "site"))
+    monkeypatch.delitem(sys.modules, "shop_privacy", raising=False)
+    with pytest.raises(DpmfError) as raised:
+        plugins.plugin(NAME)
+    assert str(raised.value).startswith(f'the plugin "{NAME}" (shop_privacy:PrivateItemAverage)')
+    assert message in str(raised.value)
+    monkeypatch.delitem(sys.modules, "shop_privacy", raising=False)
+
+
+def test_one_name_of_two_packages_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for site, name in (("a", "shop-privacy"), ("b", "other-privacy")):
+        install(tmp_path / site, "1.0")
+        info = tmp_path / site / "shop_privacy-1.0.dist-info"
+        (info / "METADATA").write_text(f"Metadata-Version: 2.1\nName: {name}\nVersion: 1.0\n")
+        info.rename(tmp_path / site / f"{name.replace('-', '_')}-1.0.dist-info")
+        monkeypatch.syspath_prepend(str(tmp_path / site))
+    with pytest.raises(
+        DpmfError, match=r"several packages \(other-privacy, shop-privacy\); uninstall all but one"
+    ):
+        plugins.plugin(NAME)
