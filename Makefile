@@ -14,6 +14,7 @@ help: ## list what there is
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-20s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 $(STAMP): pyproject.toml
+	@echo "installing dpmf and what it needs into $(VENV)/: a few minutes"
 	$(PYTHON) -m venv $(VENV)
 	$(BIN)/python -m pip install --quiet --upgrade pip
 	$(BIN)/python -m pip install --quiet -e '.[dev]'
@@ -25,16 +26,18 @@ run: $(STAMP) ## set up, run the quickstart on embedded synthetic ratings, print
 test: $(STAMP) ## set up and run the tests
 	$(BIN)/python -m pytest
 
-check: $(STAMP) ## lint, types, formatting, the committed schema
+check: $(STAMP) ## lint, types, formatting, the committed schema and reference
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 	$(BIN)/dpmf schema | cmp - configs/schema.json
+	$(BIN)/dpmf docs | cmp - docs/reference.md
 
-format: $(STAMP) ## format the code and write the schema anew
+format: $(STAMP) ## format the code, write schema and reference anew
 	$(BIN)/ruff check --fix-only .
 	$(BIN)/ruff format .
 	$(BIN)/dpmf schema > configs/schema.json
+	$(BIN)/dpmf docs > docs/reference.md
 
 bench: $(STAMP) ## speed against Cornac, Surprise, cmfrec and LensKit, in one run
 	$(BIN)/python -m pip install --quiet -e '.[bench]'

@@ -10,6 +10,7 @@ from dpmf_cli.combined_cli import combined
 from dpmf_cli.datasets.cli import app as datasets_app
 from dpmf_cli.errors import DpmfError
 from dpmf_cli.local_cli import app as local_app
+from dpmf_cli.options import PluginOption
 
 if TYPE_CHECKING:
     from dpmf_cli.evaluation.crossings import Crossing
@@ -37,6 +38,7 @@ ResultsArgument = Annotated[
     list[Path] | None,
     typer.Argument(help="Configs or results folders; default: every result found.", show_default=False),
 ]
+ComparedArgument = Annotated[Path, typer.Argument(help="A config that was run, or its results folder.")]
 ConfigArgument = Annotated[Path, typer.Argument(help="A YAML config, see configs/.", show_default=False)]
 
 
@@ -55,6 +57,7 @@ def run(
     results: ResultsOption = Path("results"),
     data: DataOption = None,
     jobs: JobsOption = None,
+    plugin: PluginOption = None,
 ) -> None:
     """Run what is left of an experiment and write its results folder.
 
@@ -122,8 +125,11 @@ def plan(
     data: DataOption = None,
     jobs: JobsOption = None,
     as_json: Annotated[bool, typer.Option("--json", help="JSON on stdout.")] = False,
+    plugin: PluginOption = None,
 ) -> None:
-    """Say what a run would do: tasks, what is done, what is left, time and memory. Runs nothing.
+    """Say what a run would do and how long it takes; runs nothing.
+
+    Tasks, what is done, what is left, time and memory.
 
     Example: dpmf plan configs/ml1m_bounded.yaml
     """
@@ -152,16 +158,28 @@ def crossings(
     printed: Annotated[
         bool, typer.Option("--printed", help="Add the papers' cells that no result stands beside.")
     ] = False,
+    advise: Annotated[
+        bool,
+        typer.Option("--advise", help="Say in plain words what results recommend and leave open."),
+    ] = False,
+    plugin: PluginOption = None,
 ) -> None:
-    """The ε at which each private algorithm meets the item average (IA) and the global effects (GE).
+    """The ε at which private algorithms become as good as averages.
 
-    Example: dpmf crossings --format md
+    As good as the item average (IA), and as item and user averages together, the global effects (GE).
+
+    Example: dpmf crossings configs/quickstart.yaml --advise
     """
+    from dpmf_cli.errors import DpmfError
     from dpmf_cli.evaluation.crossings import find_crossings, with_absent_datasets
     from dpmf_cli.experiment import collected_results, say
+    from dpmf_cli.report.advice import advice as advice_on
     from dpmf_cli.report.tables import crossings_table
 
+    if advise and (printed or form != "table"):
+        raise DpmfError("--advise answers in words; leave --format and --printed out")
     rows: list[Crossing] = []
+    experiments = []
     for collected in collected_results(of or [], results):
         found = find_crossings(collected.experiment)
         if any(crossing.status == "incomplete" for crossing in found):
@@ -169,7 +187,33 @@ def crossings(
                 f"{collected.experiment.name}: some tasks have no result yet; `dpmf run` its config to complete it"
             )
         rows += found
+        experiments.append(collected.experiment)
+    if advise:
+        print(advice_on(experiments, rows), end="")
+        return
     print(crossings_table(with_absent_datasets(rows) if printed else rows, form), end="")
+
+
+@app.command()
+def compare(
+    a: ComparedArgument,
+    b: ComparedArgument,
+    results: ResultsOption = Path("results"),
+    form: Annotated[str, typer.Option("--format", help="table, csv, md or json.")] = "table",
+    plugin: PluginOption = None,
+) -> None:
+    """Say in what two experiments differ: settings, and errors.
+
+    Errors are paired over the folds and runs that both have.
+
+    Example: dpmf compare mine.yaml other.yaml
+    """
+    from dpmf_cli.comparing import compare_folders
+    from dpmf_cli.experiment import results_folder
+    from dpmf_cli.report.comparison import comparison_text
+
+    compared = compare_folders(results_folder(a, results), results_folder(b, results))
+    print(comparison_text(compared, form), end="")
 
 
 @app.command()
@@ -177,8 +221,11 @@ def baselines(
     of: ResultsArgument = None,
     results: ResultsOption = Path("results"),
     form: FormatOption = "table",
+    plugin: PluginOption = None,
 ) -> None:
-    """The RMSE of the baselines (GA, IA, GE, clean MF) beside the papers' (Friedman et al. 2016, table 3).
+    """The errors of the baselines: GA, IA, GE, clean MF.
+
+    Beside those that Friedman et al. (2016) print in table 3, where there are any.
 
     Example: dpmf baselines --format md
     """
@@ -193,13 +240,31 @@ def baselines(
 
 
 @app.command()
-def schema() -> None:
+def schema(
+    names: Annotated[
+        list[str] | None, typer.Argument(help="Plugins that the schema shall know too.", show_default=False)
+    ] = None,
+    plugin: PluginOption = None,
+) -> None:
     """Print the JSON schema of a config, for editors.
 
     Example: dpmf schema > configs/schema.json
     """
     import json
 
+    from dpmf_cli import plugins
     from dpmf_cli.config import ExperimentConfig
 
-    print(json.dumps(ExperimentConfig.model_json_schema(), indent=2, ensure_ascii=False))
+    model = ExperimentConfig.knowing([plugins.plugin(name) for name in names or plugins.given()])
+    print(json.dumps(model.model_json_schema(), indent=2, ensure_ascii=False))
+
+
+@app.command()
+def docs() -> None:
+    """Print the reference: commands, keys, algorithms.
+
+    Example: dpmf docs > docs/reference.md
+    """
+    from dpmf_cli.reference import reference
+
+    print(reference(typer.main.get_command(app)), end="")

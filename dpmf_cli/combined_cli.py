@@ -5,6 +5,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from dpmf_cli.options import PluginOption
+
 if TYPE_CHECKING:
     from dpmf_cli.evaluation.curves import Experiment
 
@@ -29,8 +31,11 @@ def combined(
         Path | None,
         typer.Option("--figure", help="Draw RMSE over ε too, a panel a group, to this .png or .svg file."),
     ] = None,
+    plugin: PluginOption = None,
 ) -> None:
-    """One crossing table of all algorithms, grouped by what their ε protects and ranked within each group only.
+    """Print one crossing table, grouped by what ε protects.
+
+    All algorithms of several experiments, ranked within each group only.
 
     Example: dpmf combined configs/combined_ml100k.yaml configs/combined_ml1m.yaml
     """

@@ -4,12 +4,14 @@ import hashlib
 import json
 import math
 import re
+from collections.abc import Mapping, Sequence
 from functools import reduce
 from operator import or_
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal, LiteralString, Self
+from types import GenericAlias
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, LiteralString, Self
 
-from pydantic import AfterValidator, BeforeValidator, Field, ValidationError, model_validator
+from pydantic import AfterValidator, BeforeValidator, Field, ValidationError, create_model, model_validator
 from pydantic_core import PydanticCustomError
 
 from dpmf_cli.algorithms.base import Algorithm, PrivateAlgorithm
@@ -24,10 +26,14 @@ from dpmf_cli.errors import DpmfError
 from dpmf_cli.evaluation.curves import Axis
 from dpmf_cli.evaluation.portions import Order
 from dpmf_cli.models import StrictModel, tagged
+from dpmf_cli.plugins import PluginName, by_name, plugin, plugin_names, sources
 from dpmf_cli.privacy.neighbours import Mode, Neighbours
-from dpmf_cli.yaml_positions import Step, read
+from dpmf_cli.yaml_positions import Document, Step, read
 
 LEAST_BUDGET = 1e-6
+
+Registry = Mapping[str, type[Any]]
+"""Algorithms by the names that a config has for them."""
 
 
 def _not_noise_alone(budget: float) -> float:
@@ -75,21 +81,30 @@ class Growth(StrictModel):
         return self
 
 
+def _private_entry(known: Registry) -> Any:
+    """One of the algorithms, told by its name."""
+    return Annotated[reduce(or_, known.values()), Field(discriminator="algorithm")]
+
+
+def _baseline_entry(known: Registry) -> Any:
+    """One of the baselines, told by its name, which may stand alone."""
+    one = reduce(or_, known.values())
+    alone = BeforeValidator(tagged, json_schema_input_type=Literal[tuple(known)] | one)
+    return Annotated[one, Field(discriminator="algorithm"), alone]
+
+
 if TYPE_CHECKING:
     PrivateEntry = PrivateAlgorithm
     BaselineEntry = Algorithm
 else:
-    _AnyBaseline = reduce(or_, BASELINES.values())
-    PrivateEntry = Annotated[reduce(or_, PRIVATE.values()), Field(discriminator="algorithm")]
-    BaselineEntry = Annotated[
-        _AnyBaseline,
-        Field(discriminator="algorithm"),
-        BeforeValidator(tagged, json_schema_input_type=Literal[tuple(BASELINES)] | _AnyBaseline),
-    ]
+    PrivateEntry, BaselineEntry = _private_entry(PRIVATE), _baseline_entry(BASELINES)
 
 
 class ExperimentConfig(StrictModel):
     """One experiment: algorithms over a grid of ε or θ, on the folds of one data set, beside its baselines."""
+
+    known_baselines: ClassVar[Registry] = BASELINES
+    known_private: ClassVar[Registry] = PRIVATE
 
     name: str = Field(
         pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]*$", max_length=80, description="folder in results/"
@@ -119,6 +134,11 @@ class ExperimentConfig(StrictModel):
         1e-6, ge=1e-15, le=0.01, description="δ of (ε, δ), where an algorithm's noise is Gaussian"
     )
     effects: EffectsParameters = EffectsParameters()
+    plugins: list[PluginName] = Field(
+        [],
+        max_length=100,
+        description="algorithms from outside dpmf, by name: of an installed package, or of `--plugin FILE`",
+    )
     baselines: list[BaselineEntry] = Field(description="ga, ia, ge, als, or a mapping with parameters")
     algorithms: list[PrivateEntry] = Field(min_length=1)
     twins: bool = Field(False, description="fit every algorithm without noise too, once a fold")
@@ -137,6 +157,21 @@ class ExperimentConfig(StrictModel):
         "numbers, in rating units",
     )
 
+    @classmethod
+    def knowing(cls, plugins: Sequence[type[Algorithm]]) -> type["ExperimentConfig"]:
+        """The config whose entries may be these algorithms too."""
+        if not plugins:
+            return cls
+        baselines = {**BASELINES, **by_name(plugins, private=False)}
+        private = {**PRIVATE, **by_name(plugins, private=True)}
+        entries: dict[str, Any] = {
+            "baselines": (GenericAlias(list, (_baseline_entry(baselines),)), cls.model_fields["baselines"]),
+            "algorithms": (GenericAlias(list, (_private_entry(private),)), cls.model_fields["algorithms"]),
+        }
+        model = create_model(cls.__name__, __base__=cls, __doc__=cls.__doc__, **entries)
+        model.known_baselines, model.known_private = baselines, private
+        return model
+
     @model_validator(mode="before")
     @classmethod
     def _inherit(cls, data: Any) -> Any:
@@ -145,7 +180,7 @@ class ExperimentConfig(StrictModel):
             return data
         folds = {} if data.get("test", "folds") == "folds" else {"folds": 1}
         data = {"baselines": ["ga", "ia", "ge"], **folds, **data}
-        for key, registry in (("baselines", BASELINES), ("algorithms", PRIVATE)):
+        for key, registry in (("baselines", cls.known_baselines), ("algorithms", cls.known_private)):
             if isinstance(data.get(key), list):
                 entries = [expanded for entry in data[key] for expanded in expand_sweep(entry)]
                 data[key] = [with_inherited(entry, data, registry) for entry in entries]
@@ -336,9 +371,15 @@ class ExperimentConfig(StrictModel):
         return self.model_dump(mode="json")
 
     @property
+    def plugin_sources(self) -> dict[str, dict[str, str]]:
+        """Where the code of its plugins comes from, by their names."""
+        return sources({type(entry): None for entry in self.entries})
+
+    @property
     def hash(self) -> str:
-        """SHA-256 of the resolved config."""
-        return hashlib.sha256(json.dumps(self.resolved(), sort_keys=True).encode()).hexdigest()
+        """SHA-256 of the resolved config, and of its plugins."""
+        content = {**self.resolved(), **({"sources": self.plugin_sources} if self.plugins else {})}
+        return hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()
 
 
 def _at(path: tuple[Step, ...], kind: LiteralString, message: str) -> PydanticCustomError:
@@ -350,8 +391,31 @@ def load_config(path: Path) -> ExperimentConfig:
     """Reads and validates a config. Raises DpmfError that lists every mistake with its place and fix."""
     document = read(path)
     document.data.setdefault("name", re.sub(r"[^A-Za-z0-9._-]+", "-", path.stem).strip("-.") or "experiment")
+    model = ExperimentConfig.knowing(_named_plugins(document))
     try:
-        return ExperimentConfig.model_validate(document.data)
+        return model.model_validate(document.data)
     except ValidationError as error:
-        lines = dict.fromkeys(explain(document, detail) for detail in error.errors(include_url=False))
+        known = model.known_baselines, model.known_private
+        lines = dict.fromkeys(explain(document, detail, *known) for detail in error.errors(include_url=False))
         raise DpmfError("\n".join(lines)) from None
+
+
+def config_of(data: dict[str, Any]) -> ExperimentConfig:
+    """A resolved config, with the plugins that it names. Raises DpmfError where they are not there, and pydantic's
+    ValidationError for what is no config."""
+    names = plugin_names(data)
+    return ExperimentConfig.knowing([plugin(name) for name in names]).model_validate(data)
+
+
+def _named_plugins(document: Document) -> list[type[Algorithm]]:
+    """The plugins that a file names; those that are no names at all are left to the model to refuse."""
+    found = []
+    for index, name in enumerate(plugin_names(document.data)):
+        try:
+            found.append(plugin(name))
+        except DpmfError as error:
+            place = document.place_of(("plugins", index), key=False)
+            raise DpmfError(
+                f"{document.path}:{place.line}:{place.column}: plugins[{index}]: {error}"
+            ) from None
+    return found

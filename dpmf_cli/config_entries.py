@@ -1,5 +1,6 @@
 """Entries of a config before they are validated: sweeps written out, and what they inherit from the experiment."""
 
+from collections.abc import Mapping
 from typing import Any
 
 from dpmf_cli.models import tagged
@@ -30,7 +31,7 @@ def expand_sweep(entry: Any) -> list[Any]:
     ]
 
 
-def with_inherited(entry: Any, experiment: dict[str, Any], registry: dict[str, type[Any]]) -> Any:
+def with_inherited(entry: Any, experiment: dict[str, Any], registry: Mapping[str, type[Any]]) -> Any:
     entry = tagged(entry)
     if not isinstance(entry, dict):
         return entry

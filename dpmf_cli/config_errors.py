@@ -1,18 +1,24 @@
 """What is wrong with a config, where it stands in the file, and the fix."""
 
 import json
+from collections.abc import Mapping
 from typing import Any, get_args
 
 from pydantic_core import ErrorDetails
 
+from dpmf_cli import plugins
 from dpmf_cli.algorithms.personalized import CleanBase, PrivateBase
-from dpmf_cli.algorithms.registry import BASELINES, PRIVATE
 from dpmf_cli.config_entries import INHERITED, expand_sweep
 from dpmf_cli.errors import did_you_mean
 from dpmf_cli.yaml_positions import Document, Step
 
 
-def explain(document: Document, detail: ErrorDetails) -> str:
+def explain(
+    document: Document,
+    detail: ErrorDetails,
+    known_baselines: Mapping[str, type[Any]],
+    known_private: Mapping[str, type[Any]],
+) -> str:
     """One mistake as `file:line:column: where: what and the fix`."""
     context = detail.get("ctx", {})
     location = _before_sweeps(document, (*detail["loc"], *context.get("path", ())))
@@ -25,15 +31,17 @@ def explain(document: Document, detail: ErrorDetails) -> str:
         message = f'the key "{detail["loc"][-1]}" is missing'
     elif kind in ("union_tag_invalid", "union_tag_not_found"):
         baseline = "baselines" in path
-        registry = BASELINES if baseline else PRIVATE
+        registry = known_baselines if baseline else known_private
         tag = str(context.get("tag", ""))
         hint = did_you_mean(tag, registry)
+        if tag in plugins.available():
+            hint = f"; it is a plugin, to be named: `plugins: [{tag}]`"
         if path[-1:] == ("base",):
             path = _path_in_file(document, (*path, "algorithm"))
             known = ", ".join(_tags(CleanBase if baseline else PrivateBase))
             message = f'"{tag}" cannot be the base here; ' if tag else "name the base's `algorithm`; "
             message += f"it is one of {known}"
-            if not baseline and tag in PRIVATE and PRIVATE[tag].joint:
+            if not baseline and tag in known_private and known_private[tag].joint:
                 message += f" ({tag} puts a user's own clean ratings into the user's predictions)"
         elif "dataset" not in path:
             path = _path_in_file(document, (*path, "algorithm"))

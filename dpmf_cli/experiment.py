@@ -3,7 +3,7 @@
 import json
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
 from pathlib import Path
@@ -14,14 +14,14 @@ from pydantic import ValidationError
 
 from dpmf_cli import provenance
 from dpmf_cli.collect import Collected, collect
-from dpmf_cli.config import ExperimentConfig, load_config
+from dpmf_cli.config import ExperimentConfig, config_of, load_config
 from dpmf_cli.datasets import Dataset, load
 from dpmf_cli.datasets.prize import load_test_set
 from dpmf_cli.datasets.spec import CatalogSpec
 from dpmf_cli.errors import DpmfError
 from dpmf_cli.evaluation.crossings import Crossing, find_crossings
 from dpmf_cli.evaluation.portions import Portion, first_share, portion
-from dpmf_cli.plan import Plan, make_plan, sum_of_squares
+from dpmf_cli.plan import TWIN_GRID, Plan, make_plan, sum_of_squares
 from dpmf_cli.progress import Progress
 from dpmf_cli.report.curves import curves_csv
 from dpmf_cli.report.distributions import (
@@ -40,7 +40,7 @@ from dpmf_cli.report.sweeps import sweep_bytes, swept_parameters
 from dpmf_cli.report.tables import crossings_table, twins_table
 from dpmf_cli.runner import Outcome, run_plan
 from dpmf_cli.store import Store, encode, write_atomically
-from dpmf_cli.tasks import arrivals, fold_assignment
+from dpmf_cli.tasks import Task, arrivals, fold_assignment
 
 MANIFEST = "manifest.json"
 
@@ -97,6 +97,7 @@ def run(
     left = plan.left
     say(
         f"{config.name}: {dataset.title}, {plan.total} tasks, {plan.total - len(left)} done, {len(left)} left"
+        f"{new_epsilons(config, left)}"
     )
     folder = results / config.name
     progress = Progress(config.name, len(left), sum(map(plan.cost_of, left)))
@@ -115,6 +116,20 @@ def run(
     crossings = write_outputs(folder, collected)
     missing = sum(each.missing for each in collected.experiment.measured())
     return Finished(collected, crossings, folder, len(outcomes) - len(failures), missing, failures)
+
+
+def new_epsilons(config: ExperimentConfig, left: Sequence[Task]) -> str:
+    """For the line above a run: which ε alone are computed, where the others of the grid are done."""
+    partial = [
+        task
+        for task in left
+        if len(task.epsilons) < len(config.grid(task.algorithm)) and task.epsilons != TWIN_GRID
+    ]
+    if not partial:
+        return ""
+    new = sorted({epsilon for task in partial for epsilon in task.epsilons})
+    which = ", ".join(f"{epsilon:g}" for epsilon in new) if len(new) <= 8 else f"{len(new)} values"
+    return f"; {len(partial)} of them at new ε alone ({which})"
 
 
 def _portions(config: ExperimentConfig, dataset: Dataset) -> tuple[Portion, ...]:
@@ -198,7 +213,8 @@ def _keep_manifest(
     if theirs == ours and not outcomes:
         return
     if theirs is not None and theirs != ours:
-        say(f"{folder}/ held another experiment of that name; its tasks are kept, its tables are replaced")
+        what = "another data set" if theirs[1:] != ours[1:] else "another form of this config"
+        say(f"{folder}/ was of {what}: its tables are replaced; finished tasks are kept, and found again")
     by_algorithm: dict[str, float] = {}
     peaks: dict[int, int] = {}
     for outcome in outcomes:
@@ -222,6 +238,7 @@ def _keep_manifest(
         },
         "git": provenance.git_state(),
         "versions": provenance.versions(),
+        **({"plugins": config.plugin_sources} if config.plugins else {}),
         "cpu": provenance.cpu(),
         "written": datetime.now(UTC).isoformat(timespec="seconds"),
         "last_run": {
@@ -247,15 +264,25 @@ def _keep_manifest(
     write_atomically(folder / MANIFEST, json.dumps(json.loads(encode(manifest)), indent=2).encode() + b"\n")
 
 
-def collect_folder(folder: Path, warn: Callable[[str], None] = say) -> Collected:
-    """The results of the config that a results folder's manifest holds; its tasks lie beside the folder."""
+@dataclass(frozen=True)
+class Ran:
+    """What a results folder says was run: the config, and the key, title and checksums of its data."""
+
+    config: ExperimentConfig
+    dataset: str
+    title: str
+    checksum: str
+    test_checksum: str
+
+
+def read_manifest(folder: Path, warn: Callable[[str], None] = say) -> Ran:
+    """Raises DpmfError where the folder has no manifest that this version understands."""
     path = folder / MANIFEST
     try:
         manifest: dict[str, Any] = json.loads(path.read_bytes())
-        config = ExperimentConfig.model_validate(manifest["config"])
+        config = config_of(manifest["config"])
         dataset = manifest["dataset"]
-        key, title, checksum = dataset["key"], dataset["title"], dataset["checksum"]
-        test = dataset.get("test_checksum", "")
+        names = dataset["key"], dataset["title"], dataset["checksum"], dataset.get("test_checksum", "")
     except OSError as error:
         raise DpmfError(
             f"{path}: cannot be read: {error.strerror}; run the experiment's config first"
@@ -268,21 +295,52 @@ def collect_folder(folder: Path, warn: Callable[[str], None] = say) -> Collected
         ) from None
     except (ValueError, KeyError, TypeError):
         raise DpmfError(f"{path}: damaged, or of another version of dpmf; run the config again") from None
+    except DpmfError as error:
+        raise DpmfError(f"{folder}: {error}") from None
+    if manifest.get("plugins", {}) != config.plugin_sources:
+        warn(f"{folder}: a plugin has changed since; `dpmf run` its config computes anew what it changes")
+    return Ran(config, *names)
+
+
+def collect_folder(folder: Path, warn: Callable[[str], None] = say) -> Collected:
+    """The results of the config that a results folder's manifest holds; its tasks lie beside the folder."""
+    return collect_ran(read_manifest(folder, warn), Store(folder.parent, warn))
+
+
+def collect_ran(ran: Ran, store: Store) -> Collected:
+    """The results of what was run."""
     return collect(
-        config,
-        dataset=key,
-        title=title,
-        checksum=checksum,
-        test_checksum=test,
-        store=Store(folder.parent, warn),
+        ran.config,
+        dataset=ran.dataset,
+        title=ran.title,
+        checksum=ran.checksum,
+        test_checksum=ran.test_checksum,
+        store=store,
     )
+
+
+def results_folder(path: Path, results: Path) -> Path:
+    """The results folder that is meant: `path` itself, or that of a config, which is told where it has changed since
+    it was run: what is shown is what was run. Raises DpmfError for what is neither."""
+    if path.is_dir():
+        return path
+    if path.suffix not in (".yaml", ".yml"):
+        raise DpmfError(f"{path}: neither a config (.yaml) nor a results folder")
+    config = load_config(path)
+    folder = results / config.name
+    try:
+        ran = json.loads((folder / MANIFEST).read_bytes()).get("config_sha256")
+    except (OSError, ValueError, AttributeError):
+        return folder  # what is wrong with it, its reader says
+    if ran != config.hash:
+        say(f"{path} is not what {folder}/ was run with; `dpmf run {path}` brings it up to date")
+    return folder
 
 
 def collected_results(of: list[Path], results: Path) -> Iterator[Collected]:
     """The experiments that are meant: of configs, of folders themselves, or of all folders with a manifest.
 
-    Where all are asked for, a folder that cannot be read is told and passed over. A config that has changed since
-    it was run is told too: what is shown is what was run.
+    Where all are asked for, a folder that cannot be read is told and passed over.
     """
     if not of:
         found = sorted(path.parent for path in results.glob(f"*/{MANIFEST}"))
@@ -297,14 +355,4 @@ def collected_results(of: list[Path], results: Path) -> Iterator[Collected]:
                 say(f"passed over: {error}")
         return
     for path in of:
-        if path.is_dir():
-            yield collect_folder(path)
-        elif path.suffix in (".yaml", ".yml"):
-            config = load_config(path)
-            folder = results / config.name
-            collected = collect_folder(folder)
-            if json.loads((folder / MANIFEST).read_bytes()).get("config_sha256") != config.hash:
-                say(f"{path} is not what {folder}/ was run with; `dpmf run {path}` brings it up to date")
-            yield collected
-        else:
-            raise DpmfError(f"{path}: neither a config (.yaml) nor a results folder")
+        yield collect_folder(results_folder(path, results))

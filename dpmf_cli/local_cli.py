@@ -5,12 +5,12 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from dpmf_cli.options import PluginOption
+
 if TYPE_CHECKING:
     from dpmf_cli.report.layout import TextTable
 
-app = typer.Typer(
-    help="The local model (Neera et al. 2020): noise, messages, improvements.", no_args_is_help=True
-)
+app = typer.Typer(help="The local model: noise, messages, improvements.", no_args_is_help=True)
 
 DataOption = Annotated[
     Path | None, typer.Option("--data", help="Folder of data files; default $DPMF_DATA, else ./datasets.")
@@ -24,7 +24,9 @@ def noise(
     dataset: Annotated[str, typer.Option(help="A data set of the catalog.")] = "ml-100k",
     data: DataOption = None,
 ) -> None:
-    """Draw figure 2: histograms of Laplace and bounded Laplace noise.
+    """Draw the two kinds of noise: figure 2 of Neera and others.
+
+    Histograms of Laplace and of bounded Laplace noise.
 
     Example: dpmf local noise results/neera_fig2.png
     """
@@ -49,8 +51,11 @@ def traffic(
     config: Annotated[Path, typer.Argument(help="A YAML config, see configs/.", show_default=False)],
     data: DataOption = None,
     form: FormatOption = "table",
+    plugin: PluginOption = None,
 ) -> None:
-    """Count the bytes that users send and receive, for each algorithm of a config (table 1).
+    """Count the bytes that users send and receive.
+
+    For each algorithm of a config: table 1 of Neera et al. 2020.
 
     Example: dpmf local traffic configs/neera_fig3_ml100k.yaml
     """
@@ -71,8 +76,11 @@ def improvements(
     ] = None,
     results: Annotated[Path, typer.Option("--results", help="Folder of results.")] = Path("results"),
     form: FormatOption = "table",
+    plugin: PluginOption = None,
 ) -> None:
-    """How much lower BLP-MoG-MF's error is than every other curve's, beside the printed improvements over ISGD.
+    """By how much BLP-MoG-MF's error is below every other curve's.
+
+    Beside the improvements over ISGD that Neera et al. 2020 print.
 
     Example: dpmf local improvements configs/neera_fig4_ml100k.yaml
     """

@@ -6,6 +6,8 @@ from types import TracebackType
 from typing import Self
 
 SECONDS_BETWEEN_LINES = 10.0
+LEAST_PART = 0.1
+"""Of the work, before a rest is foretold from it: until then the time is that of starting and of compiling."""
 
 
 class Progress:
@@ -38,10 +40,11 @@ class Progress:
         if now - self._spoken >= SECONDS_BETWEEN_LINES or self._finished == self._tasks:
             self._spoken = now
             elapsed = now - self._begin
-            left = elapsed * (self._total - self._cost) / self._cost if self._cost else 0.0
+            part = self._cost / self._total if self._total else 1.0
+            left = f"about {elapsed * max(1 / part - 1, 0):.0f} s left, " if part >= LEAST_PART else ""
             print(
-                f"{self._title}: {self._finished}/{self._tasks} tasks, {100 * self._cost / self._total:.0f} %, "
-                f"{elapsed:.0f} s elapsed, about {max(left, 0):.0f} s left, last {algorithm}",
+                f"{self._title}: {self._finished}/{self._tasks} tasks, {100 * part:.0f} %, "
+                f"{elapsed:.0f} s elapsed, {left}last {algorithm}",
                 file=sys.stderr,
                 flush=True,
             )

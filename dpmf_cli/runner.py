@@ -8,9 +8,10 @@ import traceback
 from collections.abc import Iterator
 from concurrent.futures import ProcessPoolExecutor, as_completed
 from concurrent.futures.process import BrokenProcessPool
+from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import lru_cache
-from multiprocessing import active_children, get_context, parent_process
+from multiprocessing import active_children, get_context, parent_process, resource_tracker
 from multiprocessing.connection import wait
 from pathlib import Path
 from threading import Thread
@@ -66,9 +67,10 @@ def _outcomes(batches: list[tuple[Task, ...]], store: Store, cache: Path, jobs: 
         for batch in batches:
             yield from _run_batch(batch, store.root, cache)
         return
-    executor = ProcessPoolExecutor(jobs, mp_context=get_context("spawn"), initializer=_become_worker)
-    try:
+    with _interrupts_held():
+        executor = ProcessPoolExecutor(jobs, mp_context=get_context("spawn"), initializer=_become_worker)
         futures = [executor.submit(_run_batch, batch, store.root, cache) for batch in batches]
+    try:
         for future in as_completed(futures):
             yield from future.result()
     except BrokenProcessPool:
@@ -80,6 +82,17 @@ def _outcomes(batches: list[tuple[Task, ...]], store: Store, cache: Path, jobs: 
         executor.shutdown(wait=False, cancel_futures=True)
         for worker in active_children():
             worker.terminate()
+
+
+@contextmanager
+def _interrupts_held() -> Iterator[None]:
+    """Ctrl-C waits until the block has ended. What is started in it never hears of it, not even while it imports."""
+    resource_tracker.ensure_running()  # it starts a process too, and lets signals through when it has
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
 
 def _become_worker() -> None:

@@ -78,6 +78,7 @@ class Algorithm(StrictModel, ABC):
     private     whether it is fitted for the config's ε grid, or once, without noise
     revision    raised when a change of the code changes the results: stored results of an older revision
                 are then computed anew
+    plugin      where its code comes from, if not from dpmf (`dpmf_cli.plugins`): part of what a result depends on
     """
 
     title: ClassVar[str]
@@ -85,6 +86,7 @@ class Algorithm(StrictModel, ABC):
     private: ClassVar[bool] = False
     joint: ClassVar[bool] = False
     revision: ClassVar[int] = 1
+    plugin: ClassVar[dict[str, str]] = {}
 
     algorithm: str
     label: Label | None = Field(None, description="name of the curve; the algorithm's by default")
@@ -127,6 +129,7 @@ class Algorithm(StrictModel, ABC):
         return {
             **self.model_dump(mode="json", exclude={"label", "sweep", "swept", "swept_label"}),
             "revision": self.revision,
+            **({"plugin": self.plugin} if self.plugin else {}),
         }
 
     @abstractmethod

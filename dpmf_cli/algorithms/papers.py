@@ -6,7 +6,8 @@ from enum import StrEnum
 class Paper(StrEnum):
     """One of the five papers, by its first author, or this project.
 
-    `DPMF`: what a paper invites without having it, and what its own methods have to beat.
+    `DPMF`: what a paper invites without having it, and what its own methods have to beat. `PLUGIN`: from outside,
+    where it names no paper itself.
     """
 
     FRIEDMAN = "Friedman 2016"
@@ -15,3 +16,4 @@ class Paper(StrEnum):
     WANG = "Wang 2017"
     ZHANG = "Zhang 2018"
     DPMF = "dpmf"
+    PLUGIN = "plugin"

@@ -65,7 +65,9 @@ def list_(data: _Data = None, as_json: _Json = False) -> None:
 
 @app.command()
 def info(key: _Key, data: _Data = None, as_json: _Json = False) -> None:
-    """Show a data set's counts beside those that Friedman et al. (2016) print, its licence and citation.
+    """Show what a data set counts, its licence and its citation.
+
+    Its counts stand beside those that Friedman et al. (2016) print.
 
     Example: dpmf datasets info ml-100k
     """
@@ -124,7 +126,9 @@ def fetch(
     yes: Annotated[bool, typer.Option("--yes", "-y", help="Accept the licence without being asked.")] = False,
     data: _Data = None,
 ) -> None:
-    """Download a data set, or take over a file that you have; each is verified by its checksum.
+    """Download a data set, or take over a file that you have.
+
+    Each file is verified by its checksum.
 
     Example: dpmf datasets fetch ml-1m --from-file ~/Downloads/ml-1m.zip
     """
@@ -156,7 +160,7 @@ def verify(
     data: _Data = None,
     as_json: _Json = False,
 ) -> None:
-    """Check files by checksum, count their ratings again, and check what the cache keeps.
+    """Check files and cache by checksum, and count ratings again.
 
     Example: dpmf datasets verify ml-100k ml-1m
     """

@@ -132,7 +132,7 @@ def render(text: TextTable, fields: Sequence[str], records: Sequence[Mapping[str
     if form in _DRAWINGS:
         return _DRAWINGS[form](text)
     if form == "json":
-        plain = [{key: _strict(value) for key, value in record.items()} for record in records]
+        plain = [{key: strict(value) for key, value in record.items()} for record in records]
         return json.dumps(plain, indent=2, ensure_ascii=False, allow_nan=False) + "\n"
     if form == "csv":
         stream = io.StringIO()
@@ -143,7 +143,7 @@ def render(text: TextTable, fields: Sequence[str], records: Sequence[Mapping[str
     raise DpmfError(f'unknown table format "{form}"{did_you_mean(form, FORMATS)}')
 
 
-def _strict(value: Any) -> Any:
+def strict(value: Any) -> Any:
     """JSON has no infinity: ±inf is a string."""
     return repr(value) if isinstance(value, float) and math.isinf(value) else value
 

@@ -49,7 +49,7 @@ def parse(path: Path, spec: CsvSpec) -> Raw:
         columns["item"][0],
         columns["rating"],
         where=where,
-        fix="correct the file",
+        fix="correct the file, or what the config says of it",
         fix_repeated="correct the file, or set `duplicates` to last or mean",
         columns=extra,
         user_labels=columns["user"][1],

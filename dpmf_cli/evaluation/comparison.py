@@ -1,0 +1,149 @@
+"""Two experiments on the same folds, compared curve by curve: the difference of RMSE, paired by fold and run.
+
+Folds are a function of the dataset, the seed and the number of folds, so two experiments that share these have met
+the same training and test ratings; and an algorithm with other parameters has met the same noise (`streams`). Both
+cancel in the difference, whose interval is therefore narrower than those of the two curves.
+"""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dpmf_cli.evaluation.crossings import is_complete
+from dpmf_cli.evaluation.curves import Experiment, Measured
+from dpmf_cli.evaluation.statistics import REPLICATES, Over, percentile_interval, replicate_means
+from dpmf_cli.streams import named_generator
+
+
+@dataclass(frozen=True)
+class Difference:
+    """RMSE of B minus RMSE of A at one ε, over the folds and runs that both have; negative where B is better.
+
+    a, b        the two RMSE, rating units; inf where a model diverged
+    difference  None where either is infinite
+    low, high   ends of its 95 % interval; None where there is none
+    over        what the interval is resampled over
+    provable_a, provable_b  the ε that can be proved for what was run, inf where none can
+    """
+
+    algorithm: str
+    label_a: str
+    label_b: str
+    neighbours: str
+    epsilon: float
+    a: float
+    b: float
+    difference: float | None
+    low: float | None
+    high: float | None
+    over: Over
+    folds: int
+    runs: int
+    provable_a: float
+    provable_b: float
+
+    @property
+    def same(self) -> bool:
+        """Whether A and B agree to the bit: nothing that they set otherwise has a part in it."""
+        return self.low == self.high == self.difference == 0
+
+    @property
+    def verdict(self) -> str:
+        """ "better" or "worse", said of B, where the interval leaves no doubt; else ""."""
+        if self.low is None or self.high is None:
+            return ""
+        return "better" if self.high < 0 else "worse" if self.low > 0 else ""
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """Differences of the pairs that can be compared, and for the others why they cannot, in words."""
+
+    differences: tuple[Difference, ...]
+    left_out: tuple[str, ...]
+
+
+def paired(a: Sequence[tuple[str, str]], b: Sequence[tuple[str, str]]) -> list[tuple[int, int]]:
+    """Which of `a` goes with which of `b`, each given as (label, algorithm): by the label, and what is left by the
+    algorithm, where it is left once in both."""
+    labels = {label: at for at, (label, _) in enumerate(b)}
+    pairs = {at: labels[label] for at, (label, _) in enumerate(a) if label in labels}
+    rest_a = [at for at in range(len(a)) if at not in pairs]
+    rest_b = [at for at in range(len(b)) if at not in pairs.values()]
+    for at in rest_a:
+        same = [other for other in rest_b if b[other][1] == a[at][1]]
+        if len(same) == 1 and sum(a[other][1] == a[at][1] for other in rest_a) == 1:
+            pairs[at] = same[0]
+    return sorted(pairs.items())
+
+
+def compare(a: Experiment, b: Experiment, *, replicates: int = REPLICATES) -> Comparison:
+    """The curves of two experiments that have dataset, seed and folds in common; the caller sees to that."""
+    all_a, all_b = ((*each.baselines, *each.curves) for each in (a, b))
+    pairs = paired(*([(one.label, one.algorithm) for one in every] for every in (all_a, all_b)))
+    differences: list[Difference] = []
+    left_out = [f"{one.label}: only in A" for at, one in enumerate(all_a) if at not in dict(pairs)]
+    left_out += [f"{one.label}: only in B" for at, one in enumerate(all_b) if at not in dict(pairs).values()]
+    for at_a, at_b in pairs:
+        one, other = all_a[at_a], all_b[at_b]
+        reason = _incomparable(one, other)
+        if reason:
+            left_out.append(f"{_both(one, other)}: {reason}")
+        else:
+            differences += _differences(one, other, a, replicates)
+    return Comparison(tuple(differences), tuple(left_out))
+
+
+def _both(a: Measured, b: Measured) -> str:
+    return a.label if a.label == b.label else f"{a.label} and {b.label}"
+
+
+def _incomparable(a: Measured, b: Measured) -> str:
+    """Why an ε of one is not an ε of the other, or there are no errors to subtract; "" where there is nothing."""
+    if not (is_complete(a) and is_complete(b)):
+        return f"{' and '.join(x for x, one in (('A', a), ('B', b)) if not is_complete(one))} lacks results"
+    if a.neighbours != b.neighbours:
+        return f"A hides what {a.neighbours} neighbours differ in, B {b.neighbours} ones; their ε are not comparable"
+    if a.joint != b.joint:
+        return "one is private towards all, the other towards others only; their ε are not comparable"
+    if a.delta != b.delta:
+        return f"A has δ = {a.delta:g}, B {b.delta:g}; their ε are not comparable"
+    if not np.isin(a.epsilons, b.epsilons).any():
+        return f"no ε in common: A has {_range(a)}, B {_range(b)}"
+    return ""
+
+
+def _range(curve: Measured) -> str:
+    return f"{curve.epsilons[0]:.4g} to {curve.epsilons[-1]:.4g}"
+
+
+def _differences(a: Measured, b: Measured, experiment: Experiment, replicates: int) -> Iterator[Difference]:
+    common, in_a, in_b = np.intersect1d(a.epsilons, b.epsilons, return_indices=True)
+    folds, runs = (min(a.rmse.shape[axis], b.rmse.shape[axis]) for axis in (0, 1))
+    ours, theirs = a.rmse[:folds, :runs, in_a], b.rmse[:folds, :runs, in_b]
+    finite = np.asarray((np.isfinite(ours) & np.isfinite(theirs)).all(axis=(0, 1)))
+    difference: NDArray[np.float64] = np.subtract(theirs, ours, where=finite, out=np.zeros_like(ours))
+    rng = named_generator(experiment.seed, "comparison", experiment.dataset, a.neighbours, a.label, b.label)
+    drawn = replicate_means(difference, rng=rng, partition=experiment.partition, replicates=replicates)
+    ends = percentile_interval(drawn.curves) if drawn.over != "none" else None
+    for at, epsilon in enumerate(common):
+        known = ends is not None and bool(finite[at])
+        yield Difference(
+            algorithm=a.algorithm,
+            label_a=a.label,
+            label_b=b.label,
+            neighbours=a.neighbours,
+            epsilon=float(epsilon),
+            a=float(ours[:, :, at].mean()),
+            b=float(theirs[:, :, at].mean()),
+            difference=float(difference[:, :, at].mean()) if finite[at] else None,
+            low=float(ends[0][at]) if ends is not None and known else None,
+            high=float(ends[1][at]) if ends is not None and known else None,
+            over=drawn.over if known else "none",
+            folds=folds,
+            runs=runs,
+            provable_a=float(a.provable[in_a[at]]),
+            provable_b=float(b.provable[in_b[at]]),
+        )

@@ -1,0 +1,210 @@
+"""Advice in plain words: which methods become as good as a baseline, at which ε, and what that ε protects.
+
+From results only. Methods are compared within what they protect and never across it, and a method is recommended only
+where its ε can be proved for what was run.
+"""
+
+import math
+import textwrap
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from dpmf_cli.evaluation.crossings import Crossing, End, Status, crossing_targets, target_name
+from dpmf_cli.evaluation.curves import Experiment, Measured
+from dpmf_cli.report.layout import significant
+from dpmf_cli.report.protection import Promise, promise_of
+from dpmf_cli.report.untried import untried
+
+WIDTH = 92
+
+CALLED = {"IA": "the item average (IA)", "GE": "item and user averages together (GE)"}
+"""The baselines of advice, in words."""
+
+
+@dataclass(frozen=True)
+class Finding:
+    """A crossing, and the ε at its point that is claimed and that can be proved; NaN where it has no point."""
+
+    crossing: Crossing
+    claimed: float
+    provable: float
+
+    @property
+    def reaches(self) -> bool:
+        return self.crossing.status in (Status.CROSSED, Status.BELOW_GRID)
+
+    @property
+    def proved(self) -> bool:
+        """Whether the ε that it claims can be proved."""
+        return self.provable <= self.claimed * (1 + 1e-6)
+
+    @property
+    def range(self) -> tuple[float, float]:
+        """The interval of the crossing, in provable ε; all that there is where it has none."""
+        low, high = self.crossing.low, self.crossing.high
+        at = self.crossing.reproduced
+        part = self.provable / at if at else 1.0
+        return (
+            low * part if isinstance(low, float) else 0.0,
+            high * part
+            if isinstance(high, float)
+            else self.provable
+            if high == Status.BELOW_GRID
+            else math.inf,
+        )
+
+
+def advice(experiments: Sequence[Experiment], crossings: Sequence[Crossing]) -> str:
+    """What `crossings` of `experiments` say, a part for each experiment, then for each dataset what was not tried."""
+    if not experiments:
+        return "There are no results to draw advice from.\n"
+    paragraphs: list[str] = []
+    for experiment in experiments:
+        found = [crossing for crossing in crossings if crossing.experiment == experiment.name]
+        paragraphs += _experiment(experiment, [cell for cell in found if not cell.reference])
+    for dataset in dict.fromkeys(experiment.dataset for experiment in experiments):
+        of_it = [experiment for experiment in experiments if experiment.dataset == dataset]
+        paragraphs += [f"Not tried on {of_it[0].title}", *(f"- {line}" for line in untried(of_it))]
+    return "".join(map(_wrapped, paragraphs)).lstrip("\n")
+
+
+def _wrapped(paragraph: str) -> str:
+    """A paragraph or a list item in lines, `ε = 1` in one of them."""
+    bullet = paragraph.startswith("- ")
+    whole = paragraph.replace(" = ", "\N{NO-BREAK SPACE}=\N{NO-BREAK SPACE}")
+    filled = textwrap.fill(whole, WIDTH, subsequent_indent="  " * bullet, break_on_hyphens=False)
+    return ("" if bullet else "\n") + filled.replace("\N{NO-BREAK SPACE}", " ") + "\n"
+
+
+def _experiment(experiment: Experiment, crossings: list[Crossing]) -> Iterator[str]:
+    curves = {curve.label: curve for curve in experiment.curves}
+    yield f"{experiment.title} ({experiment.name})"
+    levels = [
+        f"{CALLED.get(target_name(target), target_name(target))} {target.mean()[0]:.4f}"
+        for target in crossing_targets(experiment)
+        if isinstance(target, Measured) and target.missing == 0
+    ]
+    if levels:
+        yield f"The error (RMSE) to reach: {', '.join(levels)}. {_spread(experiment)}"
+    groups: dict[Promise, list[Finding]] = {}
+    for crossing in crossings:
+        finding = _finding(crossing, curves.get(crossing.label))
+        groups.setdefault(promise_of(crossing, curves.get(crossing.label)), []).append(finding)
+    if not groups:
+        yield "No private method was held against these."
+    for promise, findings in groups.items():
+        yield f"To hide {promise}:"
+        for finding in findings:
+            yield f"- {_reached(finding)}{_without_noise(finding.crossing, experiment)}"
+        for name in dict.fromkeys(finding.crossing.baseline for finding in findings):
+            yield f"- {_recommended(name, [each for each in findings if each.crossing.baseline == name])}"
+    if len(groups) > 1:
+        yield "Each heading above protects something else. An ε of one says nothing about an ε of another."
+
+
+def _spread(experiment: Experiment) -> str:
+    """What the means and intervals are over."""
+    runs = f"{experiment.runs} run{'s' if experiment.runs > 1 else ''}"
+    if experiment.folds == 1:
+        over = "over runs alone" if experiment.runs > 1 else "not to be had"
+        return f"Measured on one fold, {runs}: intervals are {over}."
+    part = "" if experiment.folds == experiment.partition else f" of {experiment.partition}"
+    return f"Measured on {experiment.folds}{part} folds, {runs} each; intervals are 95 %."
+
+
+def _finding(crossing: Crossing, curve: Measured | None) -> Finding:
+    if crossing.status == Status.BELOW_GRID and curve is not None:
+        return Finding(crossing, float(curve.claimed[0]), float(curve.provable[0]))
+    return Finding(crossing, crossing.claimed or math.nan, crossing.provable or math.nan)
+
+
+def _reached(finding: Finding) -> str:
+    """One method and one baseline in a sentence or two."""
+    cell = finding.crossing
+    name = cell.label if cell.mode == "published" else f"{cell.label} ({cell.mode})"
+    grid_low, grid_high = (f"{end:g}" if end else "?" for end in (cell.grid_low, cell.grid_high))
+    match cell.status:
+        case Status.CROSSED:
+            point = f"ε = {significant(cell.reproduced or 0)}"
+            again = ", but is worse again at a larger ε" if cell.recrosses else ""
+            from_on = f"first at {point}" if again else f"from {point} on"
+            return (
+                f"{name} is as good as {cell.baseline} {from_on}{_interval(cell)}{again}. {_proof(finding)}"
+            )
+        case Status.BELOW_GRID:
+            return (
+                f"{name} is as good as {cell.baseline} at ε = {grid_low} already, the least that was tried"
+                f"{_other_end(cell.high)}. {_proof(finding)}"
+            )
+        case Status.NOT_REACHED:
+            return (
+                f"{name} is worse than {cell.baseline} at every ε up to {grid_high}, the largest that was tried"
+                f"{_other_end(cell.low)}."
+            )
+        case _:
+            return f"{name} lacks results for {cell.baseline}: run its config to the end."
+
+
+def _proof(finding: Finding) -> str:
+    if finding.proved:
+        less = finding.provable < finding.claimed * (1 - 1e-6)
+        return (
+            f"Less can be proved: ε = {significant(finding.provable)}." if less else "This ε can be proved."
+        )
+    if math.isfinite(finding.provable):
+        return f"This ε is claimed only: what can be proved is ε = {significant(finding.provable)}."
+    return "This ε is claimed only: for what was run none can be proved."
+
+
+def _interval(cell: Crossing) -> str:
+    if cell.over == "none":
+        return " (no interval)"
+    return f" ({_end(cell.low, cell)} to {_end(cell.high, cell)})"
+
+
+def _other_end(end: End) -> str:
+    """Of an interval that reaches into the grid, though its crossing lies outside."""
+    return f" (but the interval reaches to ε = {significant(end)})" if isinstance(end, float) else ""
+
+
+def _end(end: End, cell: Crossing) -> str:
+    if end == Status.BELOW_GRID:
+        return f"below {cell.grid_low:g}"
+    if end == Status.NOT_REACHED:
+        return f"beyond {cell.grid_high:g}"
+    return significant(end) if isinstance(end, float) else "?"
+
+
+def _without_noise(cell: Crossing, experiment: Experiment) -> str:
+    """Whether a larger ε could help a method that did not get there, where it was run without noise too."""
+    curve = next((each for each in experiment.curves if each.label == cell.label), None)
+    targets = [target for target in crossing_targets(experiment) if target_name(target) == cell.baseline]
+    baseline = next((target for target in targets if isinstance(target, Measured)), None)
+    twin = curve.without_noise() if curve is not None else None
+    if cell.status != Status.NOT_REACHED or baseline is None or twin is None or twin.missing:
+        return ""
+    level, clean = float(baseline.mean()[0]), float(twin.mean()[0])
+    if math.isclose(level, clean, rel_tol=1e-6):
+        return f" Without noise it is {cell.baseline} itself: with noise it can come near, not below."
+    so = "with these parameters no ε is enough" if clean > level else "a larger ε can be enough"
+    return f" Without noise its error is {clean:.4f}: {so}."
+
+
+def _recommended(baseline: str, findings: list[Finding]) -> str:
+    """Which of the methods that protect the same thing to take for one baseline, if any."""
+    ready = sorted(
+        (each for each in findings if each.reaches and each.proved), key=lambda each: each.provable
+    )
+    if not ready:
+        return f"For {baseline}, there is none to recommend. None of these gets there with an ε that can be proved."
+    best, others = ready[0], ready[1:]
+    bound = "at most " if best.crossing.status == Status.BELOW_GRID else ""
+    text = f"For {baseline}, take {best.crossing.label}: a provable ε of {bound}{significant(best.provable)}."
+    if not others:
+        return f"{text} No other gets there with an ε that can be proved."
+    close = [each.crossing.label for each in others if each.range[0] <= best.range[1]]
+    if close:
+        return f"{text} It is not surely better than {' or '.join(close)}: the intervals overlap."
+    return (
+        f"{text} The intervals of {' and '.join(each.crossing.label for each in others)} lie above its own."
+    )

@@ -1,0 +1,173 @@
+"""What every algorithm must do: tests to inherit, run over the algorithms that the subclass lists."""
+
+import pickle
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any, ClassVar, get_args
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+
+from dpmf_cli.algorithms.base import Algorithm, PrivateAlgorithm, Shape
+from dpmf_cli.privacy.ledger import Ledger
+from dpmf_cli.ratings import Ratings, Scale
+from dpmf_cli.streams import Streams
+from dpmf_cli.testing.made_ratings import make_ratings
+
+LARGE = 1e9
+"""A θ at which noise no longer matters, though the code still draws it."""
+LARGE_GAUSSIAN = 1e5
+"""The same where ε grows with the square of θ."""
+
+
+def variants_of(algorithm: type[PrivateAlgorithm], **parameters: Any) -> dict[str, PrivateAlgorithm]:
+    """The algorithm with these parameters for all neighbours and modes that it offers, by a name for each."""
+    (name,) = get_args(algorithm.model_fields["algorithm"].annotation)
+    return {
+        f"{name}-{neighbours}-{mode}": algorithm.model_validate(
+            {"algorithm": name, "neighbours": neighbours, "mode": mode, **parameters}
+        )
+        for neighbours, mode in sorted(algorithm.variants)
+    }
+
+
+def fit(algorithm: Algorithm, train: Ratings, thetas: list[float], run: int = 0) -> tuple[Any, Ledger]:
+    """Fitted for the ε of each θ: the same thing, but where noise is Gaussian."""
+    if isinstance(algorithm, PrivateAlgorithm):
+        epsilons = [algorithm.epsilon_of(theta) for theta in thetas]
+        ledger = Ledger(epsilons, algorithm.mode, algorithm.spends_delta)
+    else:
+        ledger = Ledger([np.inf])
+    model = algorithm.fit(train, streams=Streams(1, "data", algorithm.algorithm, 0, run), ledger=ledger)
+    return model, ledger
+
+
+def predict_all(model: Any, ratings: Ratings) -> NDArray[np.floating]:
+    """(n_users·n_items, E) predictions of every pair."""
+    users, items = np.divmod(np.arange(ratings.n_users * ratings.n_items), ratings.n_items)
+    return np.asarray(model.predict(users.astype(np.int32), items.astype(np.int32)))
+
+
+class AlgorithmContract:
+    """For an algorithm of either kind. `entries` are those to test, by a name for each.
+
+    learns   the largest RMSE on held-out ratings, as a part of their standard deviation, that counts as learning
+    """
+
+    entries: ClassVar[Mapping[str, Algorithm]] = {}
+
+    def learns(self, algorithm: Algorithm) -> float:
+        return 0.9
+
+    def pytest_generate_tests(self, metafunc: pytest.Metafunc) -> None:
+        if "algorithm" in metafunc.fixturenames:
+            metafunc.parametrize("algorithm", list(self.entries.values()), ids=list(self.entries))
+
+    @pytest.fixture
+    def ratings(self) -> Ratings:
+        return make_ratings()
+
+    def test_predictions_have_one_finite_column_per_epsilon(
+        self, algorithm: Algorithm, ratings: Ratings
+    ) -> None:
+        predictions = predict_all(fit(algorithm, ratings, [0.1, 1.0, 10.0])[0], ratings)
+        assert predictions.shape == (60 * 40, 3 if algorithm.private else 1)
+        assert np.isfinite(predictions).all()
+
+    def test_the_same_streams_give_the_same_bytes(self, algorithm: Algorithm, ratings: Ratings) -> None:
+        one, other = (predict_all(fit(algorithm, ratings, [1.0])[0], ratings) for _ in range(2))
+        assert one.tobytes() == other.tobytes()
+
+    def test_another_run_differs_exactly_where_it_is_said_to(
+        self, algorithm: Algorithm, ratings: Ratings
+    ) -> None:
+        one, other = (predict_all(fit(algorithm, ratings, [1.0], run)[0], ratings) for run in (0, 1))
+        assert np.array_equal(one, other) != algorithm.stochastic
+
+    def test_cold_users_and_items_are_predicted_near_the_average(
+        self, algorithm: Algorithm, ratings: Ratings
+    ) -> None:
+        known = ratings.select((ratings.users != 7) & (ratings.items != 5))
+        model, _ = fit(algorithm, known, [1000.0])
+        others = np.arange(6, 40, dtype=np.int32)
+        average = known.values.mean()
+        cold_item = model.predict(np.arange(8, 60, dtype=np.int32), np.full(52, 5, np.int32))
+        cold_user = model.predict(np.full(len(others), 7, np.int32), others)
+        assert np.isfinite(cold_user).all()
+        assert np.abs(cold_item - average).max() < 2
+        both = model.predict(np.array([7], np.int32), np.array([5], np.int32))[0]
+        assert both == pytest.approx(average, abs=0.3)
+
+    def test_one_rating_is_enough_to_fit(self, algorithm: Algorithm) -> None:
+        first = np.array([0], np.int32)
+        one = Ratings(first, first, np.array([4], np.float32), 2, 2, Scale(1, 5, 1))
+        assert np.isfinite(predict_all(fit(algorithm, one, [1.0])[0], one)).all()
+
+    def test_constant_ratings_are_predicted_as_they_are(self, algorithm: Algorithm, ratings: Ratings) -> None:
+        constant = replace(ratings, values=np.full_like(ratings.values, 3.0))
+        predictions = fit(algorithm, constant, [LARGE_GAUSSIAN])[0].predict(constant.users, constant.items)
+        assert np.sqrt(np.mean((predictions - 3.0) ** 2)) < 0.15
+
+    def test_it_learns_what_it_is_for(self, algorithm: Algorithm) -> None:
+        """On held-out ratings with effects and a latent factor, each beats the global average."""
+        ratings = make_ratings(8, n_users=300, n_items=80, density=0.4)
+        held_out = np.random.default_rng(0).random(len(ratings)) < 0.1
+        model, _ = fit(algorithm, ratings.select(~held_out), [1000.0])
+        test = ratings.select(held_out)
+        error = np.sqrt(np.mean((model.predict(test.users, test.items)[:, 0] - test.values) ** 2))
+        assert error < test.values.std() * self.learns(algorithm)
+
+    def test_cost_grows_with_the_ratings(self, algorithm: Algorithm) -> None:
+        small, large = (algorithm.cost(Shape(1000, 500, n), 16) for n in (10_000, 1_000_000))
+        assert 0 < small.seconds < large.seconds
+        assert 0 < small.bytes <= large.bytes
+
+    def test_it_reaches_another_process_as_it_is(self, algorithm: Algorithm) -> None:
+        there = pickle.loads(pickle.dumps(algorithm))
+        assert type(there) is type(algorithm)
+        assert there.parameters() == algorithm.parameters()
+
+
+class PrivateAlgorithmContract(AlgorithmContract):
+    """For an algorithm that spends ε.
+
+    least_harm   the least factor by which noise at ε = 0.01 raises the error on the training ratings
+    """
+
+    entries: ClassVar[Mapping[str, PrivateAlgorithm]] = {}
+
+    def least_harm(self, algorithm: PrivateAlgorithm) -> float:
+        return 1.2
+
+    def test_with_large_epsilon_it_meets_its_non_private_twin(
+        self, algorithm: PrivateAlgorithm, ratings: Ratings
+    ) -> None:
+        large, tolerance = (LARGE_GAUSSIAN, 5e-3) if algorithm.spends_delta else (LARGE, 1e-4)
+        private = predict_all(fit(algorithm, ratings, [large])[0], ratings)
+        clean = predict_all(fit(algorithm, ratings, [np.inf])[0], ratings)
+        assert np.abs(private - clean).max() < tolerance
+
+    def test_noise_hurts_at_small_epsilon(self, algorithm: PrivateAlgorithm, ratings: Ratings) -> None:
+        model, _ = fit(algorithm, ratings, [0.01, 1000.0])
+        errors = model.predict(ratings.users, ratings.items) - ratings.values[:, None]
+        noisy, clean = np.sqrt(np.mean(np.square(errors), axis=0))
+        assert noisy > self.least_harm(algorithm) * clean
+
+    def test_an_epsilon_does_not_depend_on_the_rest_of_the_grid(
+        self, algorithm: PrivateAlgorithm, ratings: Ratings
+    ) -> None:
+        grid = np.geomspace(0.1, 20, 21).tolist()
+        together = predict_all(fit(algorithm, ratings, grid)[0], ratings)
+        for index in (0, 9, 16, 20):
+            alone = predict_all(fit(algorithm, ratings, [grid[index]])[0], ratings)
+            assert np.array_equal(alone[:, 0], together[:, index])
+
+    def test_the_whole_budget_is_claimed_and_no_more(
+        self, algorithm: PrivateAlgorithm, ratings: Ratings
+    ) -> None:
+        _, ledger = fit(algorithm, ratings, [0.3, 3.0])
+        assert ledger.claimed == pytest.approx(ledger.epsilons)
+        if algorithm.mode == "corrected":
+            assert ledger.provable == pytest.approx(ledger.epsilons)
+        assert {entry.sensitivity.neighbours for entry in ledger.entries} == {algorithm.neighbours}
