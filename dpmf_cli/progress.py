@@ -6,6 +6,7 @@ from types import TracebackType
 from typing import Self
 
 SECONDS_BETWEEN_LINES = 10.0
+SECONDS_BETWEEN_REFRESHES = 0.1
 
 
 class Progress:
@@ -19,29 +20,33 @@ class Progress:
         if tasks and sys.stderr.isatty():
             from tqdm import tqdm
 
+            # Without tqdm's own times and pauses, which follow the wall clock and stop where that is set back.
             self._bar = tqdm(
                 total=total_cost,
                 desc=title,
                 file=sys.stderr,
-                bar_format="{desc} {percentage:3.0f}% |{bar}| {elapsed}<{remaining}{postfix}",
+                bar_format="{desc} {percentage:3.0f}% |{bar}|{postfix}",
             )
 
     def finished(self, algorithm: str, cost: float) -> None:
         """One more task of this algorithm is done."""
         self._finished += 1
         self._cost += cost
-        if self._bar is not None:
-            self._bar.set_postfix_str(f"{self._finished}/{self._tasks} tasks, {algorithm}", refresh=False)
-            self._bar.update(cost)
-            return
         now = time.monotonic()
-        if now - self._spoken >= SECONDS_BETWEEN_LINES or self._finished == self._tasks:
+        elapsed = now - self._begin
+        left = max(elapsed * (self._total - self._cost) / self._cost, 0.0) if self._cost else 0.0
+        ended = self._finished == self._tasks
+        if self._bar is not None:
+            if now - self._spoken >= SECONDS_BETWEEN_REFRESHES or ended:
+                self._spoken = now
+                self._bar.n = min(self._cost, self._total)
+                state = f"{elapsed:.0f} s<{left:.0f} s, {self._finished}/{self._tasks} tasks, {algorithm}"
+                self._bar.set_postfix_str(state)
+        elif now - self._spoken >= SECONDS_BETWEEN_LINES or ended:
             self._spoken = now
-            elapsed = now - self._begin
-            left = elapsed * (self._total - self._cost) / self._cost if self._cost else 0.0
             print(
                 f"{self._title}: {self._finished}/{self._tasks} tasks, {100 * self._cost / self._total:.0f} %, "
-                f"{elapsed:.0f} s elapsed, about {max(left, 0):.0f} s left, last {algorithm}",
+                f"{elapsed:.0f} s elapsed, about {left:.0f} s left, last {algorithm}",
                 file=sys.stderr,
                 flush=True,
             )

@@ -1,5 +1,6 @@
 """The runner: executes tasks in this process or in several, stores each result as it comes, and tells."""
 
+import errno
 import os
 import resource
 import signal
@@ -19,11 +20,15 @@ from threadpoolctl import threadpool_limits
 
 from dpmf_cli.datasets import open_cached
 from dpmf_cli.errors import DpmfError
+from dpmf_cli.interrupts import interrupts_held
 from dpmf_cli.plan import Plan
 from dpmf_cli.progress import Progress
 from dpmf_cli.ratings import Ratings
 from dpmf_cli.store import Store
 from dpmf_cli.tasks import Cut, Task, cut_ratings, execute
+
+_FULL = (errno.ENOSPC, errno.EDQUOT, errno.EROFS)
+_TRY_AGAIN = "free some space and run the same command again. Finished tasks are kept"
 
 
 @dataclass(frozen=True)
@@ -68,7 +73,8 @@ def _outcomes(batches: list[tuple[Task, ...]], store: Store, cache: Path, jobs: 
         return
     executor = ProcessPoolExecutor(jobs, mp_context=get_context("spawn"), initializer=_become_worker)
     try:
-        futures = [executor.submit(_run_batch, batch, store.root, cache) for batch in batches]
+        with interrupts_held():
+            futures = [executor.submit(_run_batch, batch, store.root, cache) for batch in batches]
         for future in as_completed(futures):
             yield from future.result()
     except BrokenProcessPool:
@@ -116,6 +122,11 @@ def _run_batch(tasks: tuple[Task, ...], results: Path, cache: Path) -> list[Outc
             Store(results).write(task, result)
     except DpmfError as error:
         refusal = str(error)
+    except OSError as error:
+        if error.errno in _FULL:
+            refusal = f"{error.filename or 'the disk'}: cannot be written: {error.strerror}; {_TRY_AGAIN}"
+        else:
+            failure = traceback.format_exc()
     except Exception:
         failure = traceback.format_exc()
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024

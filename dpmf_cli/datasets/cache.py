@@ -20,6 +20,7 @@ from numpy.typing import NDArray
 from dpmf_cli.datasets import storage
 from dpmf_cli.datasets.canonical import Canonical, Ids, arrays, checksum
 from dpmf_cli.errors import DpmfError
+from dpmf_cli.files import remove
 from dpmf_cli.ratings import Ratings, Scale
 
 _COLUMN = "column-"
@@ -94,6 +95,13 @@ def open_ratings(name: str, cache: Path) -> Ratings:
         )
     except (OSError, ValueError, KeyError, TypeError) as error:
         raise DpmfError(f"{folder}: cannot be read ({error}); delete it and run the command again") from error
+
+
+def discard(name: str, cache: Path) -> Path:
+    """Removes the ratings of that checksum, and returns where they were."""
+    folder = cache / "ratings" / name
+    remove(folder)
+    return folder
 
 
 def _write(folder: Path, content: Mapping[str, NDArray[Any]], head: Mapping[str, Any]) -> None:

@@ -9,6 +9,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from dpmf_cli import files
 from dpmf_cli.datasets import Dataset, checksums, load, loading, open_cached, storage
 from dpmf_cli.datasets.entry import Content
 from dpmf_cli.datasets.spec import CatalogSpec, SyntheticSpec
@@ -140,13 +141,30 @@ def test_a_failed_write_leaves_nothing(tmp_path: Path) -> None:
 
 
 def test_what_killed_processes_left_is_swept(tmp_path: Path) -> None:
-    old, new = tmp_path / ".writing-1-a", tmp_path / ".writing-1-b"
-    for path in (old, new):
-        path.mkdir()
-    os.utime(old, (1, 1))
-    storage.publish(tmp_path / "x", lambda folder: (folder / "f").touch(), lambda folder: folder.exists())
-    assert not old.exists()
-    assert new.exists()
+    left = tmp_path / ".writing-1-a"
+    left.mkdir()
+    with files.temporary_folder(tmp_path) as held:
+        os.utime(held, (1, 1))  # a clock says nothing
+        storage.publish(tmp_path / "x", lambda folder: (folder / "f").touch(), lambda folder: folder.exists())
+        assert held.exists()
+    assert [path.name for path in tmp_path.iterdir()] == ["x"]
+
+
+@pytest.mark.parametrize("name", ["users", "items", "values"])
+def test_an_altered_cache_is_told_and_made_again(
+    cache: Path, capsys: pytest.CaptureFixture[str], name: str
+) -> None:
+    expected = small(cache)
+    path = cache / "ratings" / expected.checksum / f"{name}.npy"
+    whole = path.read_bytes()
+    path.unlink()  # the ratings of above are mapped from it
+    path.write_bytes(whole[:-3] + bytes([whole[-3] ^ 1]) + whole[-2:])
+    again = small(cache)
+    assert again.checksum == expected.checksum
+    assert path.read_bytes() == whole
+    assert f"{path.parent}: damaged (its content does not fit its checksum); it is made again" in (
+        capsys.readouterr().err
+    )
 
 
 def test_cache_that_is_a_file(tmp_path: Path) -> None:
