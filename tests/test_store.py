@@ -112,8 +112,17 @@ def test_a_label_is_no_parameter() -> None:
         lambda data: encode(sealed({**json.loads(data), "fold": 4})),
     ],
     ids=[
-        "truncated", "empty", "altered", "a list", "no text", "empty body", "another format", "another blank",
-        "no number", "nested", "another sum",
+        "truncated",
+        "empty",
+        "altered",
+        "a list",
+        "no text",
+        "empty body",
+        "another format",
+        "another blank",
+        "no number",
+        "nested",
+        "another sum",
     ],
 )
 def test_a_damaged_file_is_told_and_made_again(tmp_path: Path, damage: Any) -> None:
@@ -144,7 +153,9 @@ def test_a_damaged_file_is_set_aside_once(tmp_path: Path) -> None:
         f"{path}: damaged (its content does not fit its checksum); set aside as {path.stem}.damaged, its task is "
         "computed again"
     ]
-    assert [(each.name, each.read_bytes()) for each in path.parent.iterdir()] == [(f"{path.stem}.damaged", damaged)]
+    assert [(each.name, each.read_bytes()) for each in path.parent.iterdir()] == [
+        (f"{path.stem}.damaged", damaged)
+    ]
 
 
 def test_a_result_under_the_name_of_another_is_not_believed(tmp_path: Path) -> None:
@@ -163,7 +174,9 @@ def test_a_link_that_leads_out_of_the_results_is_refused(tmp_path: Path, link: s
     place.parent.mkdir(parents=True)
     (tmp_path / "elsewhere").mkdir()
     place.symlink_to(tmp_path / "elsewhere")
-    with pytest.raises(DpmfError, match=r"leads out of .*results/, to .*elsewhere; remove the link.*--results"):
+    with pytest.raises(
+        DpmfError, match=r"leads out of .*results/, to .*elsewhere.*; remove the link.*--results"
+    ):
         store.write(task(), result())
     assert list((tmp_path / "elsewhere").iterdir()) == []
 

@@ -27,7 +27,10 @@ def cached(spec: AnySpec, data: Path, cache: Path, base: Path) -> kept.Cached:
 
 
 def verified(spec: AnySpec, data: Path, cache: Path, base: Path) -> kept.Cached:
-    """The same, made again where what was kept has another checksum than it had: 10⁸ ratings take a second or two."""
+    """The same, made again where what was kept has another checksum than it had.
+
+    Of 10⁸ ratings that takes some five seconds.
+    """
     found = cached(spec, data, cache, base)
     if checksum(found.ratings) == found.checksum:
         return found
