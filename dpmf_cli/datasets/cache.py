@@ -66,13 +66,17 @@ def keep(key: str, canonical: Canonical, cache: Path) -> Cached:
         "scale": [ratings.scale.minimum, ratings.scale.maximum, ratings.scale.step],
         "columns": sorted(ratings.columns),
     }
-    _write(cache / "ratings" / name, arrays(ratings), head)
     ids = {"user_ids": canonical.user_ids, "item_ids": canonical.item_ids}
-    _write(cache / "sources" / key, ids, {"checksum": name})
-    kept = find(key, cache)
-    if kept is None:
-        raise DpmfError(f"{cache}: what was written there cannot be read back; name another in $DPMF_CACHE")
-    return kept
+    for _ in range(2):
+        _write(cache / "ratings" / name, arrays(ratings), head)
+        _write(cache / "sources" / key, ids, {"checksum": name})
+        found = find(key, cache)
+        if found is not None:
+            return found
+        # What was there has files of the right size, for it was not replaced, but they cannot be read.
+        discard(name, cache)
+        remove(cache / "sources" / key)
+    raise DpmfError(f"{cache}: what was written there cannot be read back; name another in $DPMF_CACHE")
 
 
 def open_ratings(name: str, cache: Path) -> Ratings:

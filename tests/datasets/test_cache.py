@@ -167,6 +167,30 @@ def test_an_altered_cache_is_told_and_made_again(
     )
 
 
+@pytest.mark.parametrize(
+    ("pattern", "whole", "altered"),
+    [
+        ("sources/*/meta.json", b'"checksum": "', b'"checksum": !'),
+        ("sources/*/meta.json", b'"checksum": "', b'"checksun": "'),
+        ("sources/*/user_ids.npy", b"NUMPY", b"NUMPI"),
+        ("ratings/*/users.npy", b"NUMPY", b"NUMPI"),
+        ("ratings/*/meta.json", b'"n_users": ', b'"n_users":x'),
+        ("ratings/*/meta.json", b'"n_users": ', b'"n_users":7'),
+    ],
+)
+def test_altered_files_of_the_right_size_are_made_again(
+    cache: Path, pattern: str, whole: bytes, altered: bytes
+) -> None:
+    expected = small(cache).checksum
+    (path,) = cache.glob(pattern)
+    before = path.read_bytes()
+    path.unlink()
+    path.write_bytes(before.replace(whole, altered))
+    assert path.read_bytes() != before
+    assert small(cache).checksum == expected
+    assert path.read_bytes() == before
+
+
 def test_cache_that_is_a_file(tmp_path: Path) -> None:
     (tmp_path / "cache").write_text("")
     with pytest.raises(DpmfError, match="cannot be written"):

@@ -118,7 +118,7 @@ def test_changed_data_are_refused(here: Arena, tally: Tally, capsys: pytest.Capt
 @full
 def test_two_at_once(arena: Arena, tally: Tally) -> None:
     row = tally.row("two runs at once")
-    for _ in range(20):
+    for _ in range(10):
         shutil.rmtree(arena.cache)
         both = [arena.start(jobs=jobs) for jobs in (1, 2)]
         for process in both:
@@ -133,7 +133,7 @@ def test_two_at_once(arena: Arena, tally: Tally) -> None:
 @full
 def test_a_clock_that_jumps(arena: Arena, tally: Tally) -> None:
     row = tally.row("clock set back and forward")
-    for number in range(10):
+    for number in range(6):
         if number % 2:
             shutil.rmtree(arena.cache)
         row.injected += 1

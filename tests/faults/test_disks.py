@@ -55,7 +55,7 @@ def test_a_disk_that_fails_once(
 def test_a_full_disk(arena: Arena, disk: Path, tally: Tally) -> None:
     rng, row = random.Random("full"), tally.row("disk full (tmpfs)")
     needed = sum(map(len, arena.expected.values()))
-    while row.injected < 20:
+    while row.injected < 12:
         size = 4096 * rng.randint(1, needed // 4096)
         assert mount("-o", f"remount,size={size}", str(disk))
         process = arena.start(jobs=rng.choice([1, 2]))
@@ -72,7 +72,7 @@ def test_a_full_disk(arena: Arena, disk: Path, tally: Tally) -> None:
 @full
 def test_a_disk_that_turns_read_only(arena: Arena, disk: Path, tally: Tally) -> None:
     rng, row = random.Random("read-only"), tally.row("results read-only (remounted)")
-    while row.injected < 20:
+    while row.injected < 12:
         process = arena.start(jobs=rng.choice([1, 2]))
         time.sleep(rng.choice([0, rng.uniform(0, arena.seconds)]))
         while process.poll() is None and not mount("-o", "remount,ro", str(disk)):
