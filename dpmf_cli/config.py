@@ -28,6 +28,8 @@ from dpmf_cli.privacy.neighbours import Mode, Neighbours
 from dpmf_cli.yaml_positions import Step, read
 
 LEAST_BUDGET = 1e-6
+MOST_TASKS = 1_000_000
+"""Of one config; more would be an oversight, and not even their names could be looked up in an hour."""
 
 
 def _not_noise_alone(budget: float) -> float:
@@ -250,6 +252,15 @@ class ExperimentConfig(StrictModel):
                 )
             if reference in self.references[:index]:
                 raise _at(("references", index), "reference", f"{reference} stands there twice; keep one")
+        return self
+
+    @model_validator(mode="after")
+    def _countable_tasks(self) -> Self:
+        tasks = self.folds_run * len(self.portions) * sum(map(self.runs_of, self.entries))
+        if tasks > MOST_TASKS:
+            raise _at(
+                ("folds",), "tasks", f"{tasks:,} tasks, more than {MOST_TASKS:,}; ask for fewer folds or runs"
+            )
         return self
 
     @model_validator(mode="after")

@@ -27,10 +27,11 @@ def resumable(command: Callable[P, R]) -> Callable[P, R]:
 
     @functools.wraps(command)
     def wrapped(*arguments: P.args, **options: P.kwargs) -> R:
-        for number in _ENDING:
-            if signal.getsignal(number) is signal.SIG_DFL:  # `nohup` ignores SIGHUP, and so do we then
-                signal.signal(number, _end)
+        # `nohup` ignores SIGHUP, and so does a command that it starts.
+        ours = [number for number in _ENDING if signal.getsignal(number) is signal.SIG_DFL]
         try:
+            for number in ours:
+                signal.signal(number, _end)
             return command(*arguments, **options)
         except KeyboardInterrupt as interrupt:
             by = interrupt.number if isinstance(interrupt, Ended) else int(signal.SIGINT)
@@ -38,6 +39,9 @@ def resumable(command: Callable[P, R]) -> Callable[P, R]:
                 "\ninterrupted: finished tasks are kept; run the same command again to go on", file=sys.stderr
             )
             sys.exit(128 + by)
+        finally:
+            for number in ours:
+                signal.signal(number, signal.SIG_DFL)
 
     return wrapped
 

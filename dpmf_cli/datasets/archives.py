@@ -8,8 +8,10 @@ archives within archives than an honest copy could have.
 import fnmatch
 import gzip
 import io
+import lzma
 import os
 import stat
+import struct
 import tarfile
 import zipfile
 import zlib
@@ -26,6 +28,12 @@ _RATIO_LIMIT = 200
 _SMALL = 1 << 20
 _ZIP, _GZIP = b"PK\x03\x04", b"\x1f\x8b"
 _DEPTH = 3
+# What zipfile and tarfile raise for damaged headers beside errors of their own: a size that is no number, a place
+# before the file, a name that is no text, a method of compression that they do not know.
+_DAMAGED = (
+    *(zipfile.BadZipFile, tarfile.TarError, zlib.error, lzma.LZMAError, struct.error, EOFError),
+    *(ValueError, ArithmeticError, LookupError, RuntimeError),
+)
 
 
 @dataclass(frozen=True)
@@ -100,7 +108,7 @@ class _Bounded(io.RawIOBase):
 
     def readinto(self, buffer: memoryview) -> int:  # type: ignore[override]
         with _readable(self._label):
-            data = self._stream.read(len(buffer))
+            data = self._stream.read(min(len(buffer), _SMALL))  # else as much is set aside, for any file
         self._budget.left -= len(data)
         if self._budget.left < 0:
             raise DpmfError(
@@ -153,14 +161,7 @@ def _readable(label: str) -> Iterator[None]:
         yield
     except FileNotFoundError:
         raise DpmfError(f"{label}: no such file or folder") from None
-    except (
-        zipfile.BadZipFile,
-        tarfile.TarError,
-        EOFError,
-        zlib.error,
-        gzip.BadGzipFile,
-        NotImplementedError,
-    ) as error:
+    except _DAMAGED as error:
         raise DpmfError(f"{label}: the archive is damaged or cut off ({error}); get it again") from error
     except OSError as error:
         raise DpmfError(f"{label}: cannot be read ({error.strerror or error})") from error

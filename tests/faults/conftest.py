@@ -18,7 +18,7 @@ def tally(request: pytest.FixtureRequest) -> Iterator[Tally]:
     print(
         f"\nfaults injected {total.injected}, runs resumed {total.resumed}, bytes differing {total.differing}"
     )
-    if counting.FULL and not request.session.testsfailed:
+    if counting.FULL and not (request.session.testsfailed or request.config.option.keyword):
         counting.keep(counts)
 
 

@@ -1,0 +1,118 @@
+"""Every loader under broken files: an answer or the one error, soon, in memory that fits the file."""
+
+import random
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+from hypothesis import HealthCheck, Phase, given, seed, settings
+from hypothesis import strategies as st
+
+from tests.faults.tally import into_page, write_json
+from tests.fuzz.corpus import CONFIGS, CSV_SPECS, READERS, TEXTS, load_catalog, load_config, load_csv, wrapped
+from tests.fuzz.guard import FULL, Counts, check, guarded
+from tests.fuzz.mutations import mutated
+
+NUMBERS = st.integers(0, 2**62)
+
+
+def volume(full: int, short: int) -> Callable[[Callable[..., None]], Callable[..., None]]:
+    """How many inputs: in the full form, or in the short one. The same inputs each time."""
+
+    def decorate(test: Callable[..., None]) -> Callable[..., None]:
+        checks = [HealthCheck.function_scoped_fixture, HealthCheck.too_slow]
+        phases = [Phase.explicit, Phase.generate]
+        options = settings(
+            max_examples=full if FULL else short, deadline=None, database=None, suppress_health_check=checks,
+            phases=phases,
+        )  # fmt: skip
+        return seed(8)(options(given(number=NUMBERS)(test)))
+
+    return decorate
+
+
+@pytest.fixture(scope="module")
+def counts(request: pytest.FixtureRequest) -> Iterator[dict[str, Counts]]:
+    found: dict[str, Counts] = {}
+    with guarded():
+        yield found
+    for name, row in found.items():
+        print(
+            f"\n{name}: {row.inputs} inputs, {row.accepted} accepted, memory {row.peak:.0%} of what is allowed"
+        )
+    if FULL and not (request.session.testsfailed or request.config.option.keyword):
+        keep(found)
+
+
+def keep(found: dict[str, Counts]) -> None:
+    columns = ("inputs", "accepted", "refused")
+    rows = {name: {key: getattr(row, key) for key in columns} for name, row in found.items()}
+    rows["all"] = {key: sum(row[key] for row in rows.values()) for key in columns}
+    write_json("fuzz.json", rows)
+    table = ["| loader | inputs | accepted | refused | anything else |", "|---|---:|---:|---:|---:|"]
+    table += [
+        f"| {name} | {r['inputs']:,} | {r['accepted']:,} | {r['refused']:,} | 0 |" for name, r in rows.items()
+    ]
+    into_page("fuzz", table)
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tmp_path_factory.mktemp("fuzz")
+
+
+def put(path: Path, data: bytes) -> Path:
+    path.write_bytes(data)
+    return path
+
+
+@volume(40_000, 400)
+def test_publishers_formats(counts: dict[str, Counts], folder: Path, number: int) -> None:
+    rng = random.Random(number)
+    name = rng.choice(list(TEXTS))
+    data = mutated(TEXTS[name], rng)
+    row = counts.setdefault("publishers' formats", Counts())
+    path = put(folder / name, data)
+    check(lambda: load_catalog(path, name, folder / "cache"), len(data), row)
+
+
+@volume(30_000, 250)
+def test_archives(counts: dict[str, Counts], folder: Path, number: int) -> None:
+    rng = random.Random(number)
+    name = rng.choice(list(TEXTS))
+    text = mutated(TEXTS[name], rng) if rng.random() < 0.3 else TEXTS[name]
+    data = wrapped(name, text, rng)
+    if rng.random() < 0.7:
+        data = mutated(data, rng)
+    row = counts.setdefault("archives", Counts())
+    path = put(folder / "archive", data)
+    check(lambda: load_catalog(path, name, folder / "cache"), len(data), row)
+
+
+@volume(25_000, 200)
+def test_csv(counts: dict[str, Counts], folder: Path, number: int) -> None:
+    rng = random.Random(number)
+    text, options = rng.choice(CSV_SPECS)
+    data = mutated(text, rng)
+    row = counts.setdefault("CSV with columns", Counts())
+    path = put(folder / "made.csv", data)
+    check(lambda: load_csv(path, options), len(data), row)
+
+
+@volume(10_000, 100)
+def test_lists_of_the_netflix_prize(counts: dict[str, Counts], folder: Path, number: int) -> None:
+    rng = random.Random(number)
+    text = rng.choice(list(READERS))
+    data = mutated(text, rng)
+    row = counts.setdefault("probe.txt and judging.txt", Counts())
+    path = put(folder / "list.txt", data)
+    check(lambda: READERS[text](path), len(data), row)
+
+
+@volume(6_000, 40)
+def test_configs(counts: dict[str, Counts], folder: Path, number: int) -> None:
+    rng = random.Random(number)
+    data = mutated(rng.choice(CONFIGS), rng)
+    row = counts.setdefault("configs", Counts())
+    path = put(folder / "config.yaml", data)
+    check(lambda: load_config(path), len(data), row)
