@@ -1,5 +1,6 @@
 """One small experiment that faults are injected into, and what it gives where none is."""
 
+import contextlib
 import os
 import random
 import shutil
@@ -15,6 +16,7 @@ import pytest
 from dpmf_cli import cli
 from dpmf_cli.files import WRITING
 from tests.faults.tally import FULL, Row
+from tests.faults.warm import Forked
 
 NAME = "tiny"
 CONFIG = """\
@@ -28,6 +30,7 @@ algorithms:
   - {algorithm: isgd, factors: 2, epochs: 100}
 """
 PATIENCE = 120
+Running = subprocess.Popen[str] | Forked
 VOLATILE = ("manifest.json",)
 """What says when and by whom a run was made."""
 
@@ -62,11 +65,11 @@ def differing(found: dict[str, bytes], expected: dict[str, bytes]) -> int:
 
 @dataclass
 class Arena:
-    """A folder with a config and its data. `expected` is what a run without faults gives, `seconds` what it takes."""
+    """A folder with a config and its data. `expected` is what a run without faults gives, `seconds` how long it takes."""
 
     folder: Path
     expected: dict[str, bytes] = field(default_factory=dict)
-    seconds: float = 5.0
+    seconds: dict[str, float] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         (self.folder / f"{NAME}.yaml").write_text(CONFIG)
@@ -80,8 +83,15 @@ class Arena:
     def cache(self) -> Path:
         return self.folder / "cache"
 
-    def start(self, *, jobs: int = 1, path: Path | None = None) -> subprocess.Popen[str]:
-        """The command, in a session of its own; `path` goes in front of Python's own."""
+    def start(self, *, jobs: int = 1, path: Path | None = None, warm: bool = False) -> Running:
+        """The command, in a session of its own; `path` goes in front of Python's own.
+
+        warm   forked from this process, instead of begun from nothing
+        """
+        if warm:
+            return Forked(
+                ["run", f"{NAME}.yaml", "-j", str(jobs)], self.folder, {"DPMF_CACHE": str(self.cache)}
+            )
         places = [str(path)] if path else []
         python_path = os.pathsep.join([*places, *filter(None, [os.environ.get("PYTHONPATH")])])
         return subprocess.Popen(
@@ -95,27 +105,43 @@ class Arena:
             preexec_fn=lambda: signal.signal(signal.SIGINT, signal.default_int_handler),
         )
 
-    def finish(self, *, jobs: int = 1, path: Path | None = None) -> str:
+    def finish(self, *, jobs: int = 1, path: Path | None = None, warm: bool = False) -> str:
         """Runs to the end, and returns what was said."""
-        process = self.start(jobs=jobs, path=path)
+        process = self.start(jobs=jobs, path=path, warm=warm)
         _, said = process.communicate(timeout=PATIENCE)
         assert process.returncode == 0, said
         assert "Traceback" not in said, said
         return said
 
     def measure(self) -> None:
-        """Runs without faults; in the full form twice, for the first one may compile."""
-        if FULL:
-            self.finish()
-            self.clear()
-        begin = time.monotonic()
-        self.finish()
-        self.seconds = time.monotonic() - begin
+        """Runs without faults, and remembers what that gives and how long it takes."""
+        self.seconds["cold"] = self._measured()
         self.expected = files(self.results)
+        if FULL:
+            self._import_everything()
+            for jobs in (1, 2):
+                self.clear()
+                self.seconds[f"warm {jobs}"] = self._measured(jobs=jobs, warm=True)
 
-    def resume(self, row: Row, *, jobs: int = 1, path: Path | None = None) -> str:
+    def _import_everything(self) -> None:
+        """By a run in this process: what is forked from it has nothing to load or compile."""
+        self.clear()
+        before = os.getcwd()
+        os.environ["DPMF_CACHE"] = str(self.cache)
+        sys.argv = ["dpmf", "run", f"{NAME}.yaml", "-j", "1"]
+        os.chdir(self.folder)
+        with contextlib.suppress(SystemExit):
+            cli.main()
+        os.chdir(before)
+
+    def _measured(self, *, jobs: int = 1, warm: bool = False) -> float:
+        begin = time.monotonic()
+        self.finish(jobs=jobs, warm=warm)
+        return time.monotonic() - begin
+
+    def resume(self, row: Row, *, jobs: int = 1, path: Path | None = None, warm: bool = False) -> str:
         """Goes on after a fault, compares all bytes, counts, and clears the results away."""
-        said = self.finish(jobs=jobs, path=path)
+        said = self.finish(jobs=jobs, path=path, warm=warm)
         row.resumed += 1
         row.differing += differing(files(self.results), self.expected)
         left = list(self.results.rglob(f"{WRITING}*"))

@@ -58,14 +58,14 @@ def test_a_full_disk(arena: Arena, disk: Path, tally: Tally) -> None:
     while row.injected < 12:
         size = 4096 * rng.randint(1, needed // 4096)
         assert mount("-o", f"remount,size={size}", str(disk))
-        process = arena.start(jobs=rng.choice([1, 2]))
+        process = arena.start(jobs=rng.choice([1, 2]), warm=True)
         _, said = process.communicate(timeout=PATIENCE)
         assert process.returncode == 2, said
         assert "No space left on device; free some space and run the same command again" in said
         assert "Traceback" not in said
         row.injected += 1
         assert mount("-o", "remount,size=16m", str(disk))
-        arena.resume(row)
+        arena.resume(row, warm=True)
     assert row.differing == 0
 
 
@@ -73,8 +73,9 @@ def test_a_full_disk(arena: Arena, disk: Path, tally: Tally) -> None:
 def test_a_disk_that_turns_read_only(arena: Arena, disk: Path, tally: Tally) -> None:
     rng, row = random.Random("read-only"), tally.row("results read-only (remounted)")
     while row.injected < 12:
-        process = arena.start(jobs=rng.choice([1, 2]))
-        time.sleep(rng.choice([0, rng.uniform(0, arena.seconds)]))
+        jobs = rng.choice([1, 2])
+        process = arena.start(jobs=jobs, warm=True)
+        time.sleep(rng.choice([0, rng.uniform(0, arena.seconds[f"warm {jobs}"])]))
         while process.poll() is None and not mount("-o", "remount,ro", str(disk)):
             time.sleep(0.001)  # a file is being written
         _, said = process.communicate(timeout=PATIENCE)
@@ -84,5 +85,5 @@ def test_a_disk_that_turns_read_only(arena: Arena, disk: Path, tally: Tally) -> 
             row.injected += 1
         assert "Traceback" not in said
         assert mount("-o", "remount,rw", str(disk))
-        arena.resume(row)
+        arena.resume(row, warm=True)
     assert row.differing == 0

@@ -127,8 +127,8 @@ def _columns(
             )
     except pd.errors.EmptyDataError:
         return _empty(positions)
-    except (ValueError, OverflowError, pd.errors.ParserWarning):
-        return None
+    except (ValueError, OverflowError, IndexError, pd.errors.ParserWarning):
+        return None  # an IndexError where nothing but broken lines are left
     if not _rectangular(path, spec, width, len(frame), header_line):
         return None
     columns: dict[str, Any] = {}
