@@ -207,7 +207,7 @@ def _zip_members(file: IO[bytes], label: str, search: _Search) -> Iterator[Membe
                 if wanted.match(name):
                     yield search.member(inner, name, stream)
                 else:
-                    yield from _nested_members(stream, inner, search, info.compress_size)
+                    yield from _nested_members(stream, inner, search, info.file_size)
 
 
 def _tar_members(
@@ -216,13 +216,16 @@ def _tar_members(
     """Members of a tar in stored order, in one pass, so that a tar within a tar.gz needs no second one."""
     wanted = search.wanted
     plain: IO[bytes] = file
+    most = max(_SMALL, _RATIO_LIMIT * size) if zipped else size
     if zipped:
         unpacked = gzip.GzipFile(fileobj=file)
-        limited = _Bounded(unpacked, _Budget(max(_SMALL, _RATIO_LIMIT * size)), label)  # type: ignore[arg-type]
+        limited = _Bounded(unpacked, _Budget(most), label)  # type: ignore[arg-type]
         plain = io.BufferedReader(limited, 1 << 20)
     with tarfile.open(fileobj=plain, mode="r|") as archive:
         for info in archive:
             search.check_name(label, info.name)
+            if not 0 <= info.size <= most:  # tarfile would walk to its end, step by step
+                raise DpmfError(f"{label}/{info.name}: claims to have {info.size} bytes; damaged, or refused")
             name = PurePosixPath(info.name).name
             if info.isdir() or not (wanted.match(name) or wanted.enter(name)):
                 continue

@@ -154,13 +154,14 @@ class Arena:
             shutil.rmtree(path) if path.is_dir() else path.unlink()
 
 
-def children(parent: int) -> list[int]:
-    """The processes that a process has started and that still live."""
-    try:
-        listed = Path(f"/proc/{parent}/task/{parent}/children").read_text().split()
-    except OSError:
-        return []
-    return [int(child) for child in listed]
+def workers(parent: int) -> list[int]:
+    """The worker processes of a run that live; not the one that Python itself starts to track what they share."""
+    found = []
+    with contextlib.suppress(OSError):
+        for child in Path(f"/proc/{parent}/task/{parent}/children").read_text().split():
+            if b"spawn_main" in Path(f"/proc/{child}/cmdline").read_bytes():
+                found.append(int(child))
+    return found
 
 
 def session_ended(session: int, *, within: float = 30) -> bool:
