@@ -224,8 +224,10 @@ def _tar_members(
     with tarfile.open(fileobj=plain, mode="r|") as archive:
         for info in archive:
             search.check_name(label, info.name)
-            if not 0 <= info.size <= most:  # tarfile would walk to its end, step by step
-                raise DpmfError(f"{label}/{info.name}: claims to have {info.size} bytes; damaged, or refused")
+            if archive.offset > most + tarfile.RECORDSIZE:  # tarfile would walk there, step by step
+                raise DpmfError(
+                    f"{label}/{info.name}: claims more bytes than the archive has; damaged, or refused"
+                )
             name = PurePosixPath(info.name).name
             if info.isdir() or not (wanted.match(name) or wanted.enter(name)):
                 continue
