@@ -52,10 +52,7 @@ def _end(number: int, frame: object) -> NoReturn:
 
 @contextmanager
 def interrupts_held() -> Iterator[None]:
-    """Holds Ctrl-C back while processes are started: they inherit that, and never see one, not even as they start.
-
-    It is heard afterwards.
-    """
+    """Holds Ctrl-C back while processes are started: they inherit that, and never see one, not even as they start."""
     resource_tracker.ensure_running()  # which ends such a hold where it is the first process to be started
     before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
     try:

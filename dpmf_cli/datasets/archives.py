@@ -232,7 +232,7 @@ def _tar_members(
             if info.isdir() or not (wanted.match(name) or wanted.enter(name)):
                 continue
             inner = f"{label}/{info.name}"
-            if not info.isreg():
+            if not info.isreg() or info.issparse():  # of which a few bytes may stand for any number
                 raise DpmfError(
                     f"{inner}: is {'a link' if info.issym() or info.islnk() else 'no file'}; refused"
                 )

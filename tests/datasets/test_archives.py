@@ -163,6 +163,16 @@ def test_sizes_that_no_archive_has(tmp_path: Path, content: bytes) -> None:
     assert time.process_time() - begin < 2
 
 
+def test_sparse_members_of_a_tar(tmp_path: Path) -> None:
+    """A tar of a few bytes may hold a file of any number of zeros."""
+    content = extended(
+        GNU_sparse_major="0", GNU_sparse_minor="1", GNU_sparse_size="9000000", GNU_sparse_map="0,8"
+    )
+    (tmp_path / "a").write_bytes(content)
+    with pytest.raises(DpmfError, match=r"u.data: is no file; refused"):
+        read_all(tmp_path / "a", 1 << 30)
+
+
 def test_other_compressions_are_not_opened(tmp_path: Path) -> None:
     for kind in ("xz", "bz2"):
         (tmp_path / "a").write_bytes(tarred({"u.data": LINE}, f"w:{kind}"))
