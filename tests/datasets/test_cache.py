@@ -214,6 +214,16 @@ def test_digests_are_remembered_until_the_file_changes(tmp_path: Path, cache: Pa
     assert checksums.file_digest(path, cache) != first
 
 
+def test_a_change_that_hides_its_time_is_seen(tmp_path: Path, cache: Path) -> None:
+    path = tmp_path / "file"
+    path.write_bytes(b"one")
+    os.utime(path, (1, 1))
+    first = checksums.file_digest(path, cache)
+    path.write_bytes(b"two")
+    os.utime(path, (1, 1))
+    assert checksums.file_digest(path, cache) != first
+
+
 def test_a_file_just_written_is_not_remembered(tmp_path: Path, cache: Path) -> None:
     (tmp_path / "file").write_bytes(b"one")
     checksums.file_digest(tmp_path / "file", cache)
