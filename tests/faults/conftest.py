@@ -1,25 +1,26 @@
 """The experiment without faults, made once, and the counts of the whole suite."""
 
 import sys
-from collections.abc import Iterator
 
 import pytest
 
-from tests.faults import tally as counting
 from tests.faults.arena import NAME, Arena, ratings_csv
-from tests.faults.tally import Tally
+from tests.faults.tally import FULL, Tally, keep
+
+COUNTS = pytest.StashKey[Tally]()
 
 
 @pytest.fixture(scope="session")
-def tally(request: pytest.FixtureRequest) -> Iterator[Tally]:
-    counts = Tally()
-    yield counts
-    total = counts.total
-    print(
-        f"\nfaults injected {total.injected}, runs resumed {total.resumed}, bytes differing {total.differing}"
-    )
-    if counting.FULL and not (request.session.testsfailed or request.config.option.keyword):
-        counting.keep(counts)
+def tally(request: pytest.FixtureRequest) -> Tally:
+    return request.config.stash.setdefault(COUNTS, Tally())
+
+
+def pytest_sessionfinish(session: pytest.Session, exitstatus: int) -> None:
+    counts = session.config.stash.get(COUNTS, Tally())
+    rows = {name: row.named() for name, row in counts.rows.items()}
+    print("", *(f"{name}: {row}" for name, row in rows.items()), sep="\n")
+    if FULL and rows and exitstatus == 0:
+        keep("faults", rows)
 
 
 @pytest.fixture(scope="session")

@@ -2,7 +2,7 @@
 
 import json
 import os
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from pathlib import Path
 
 import pytest
@@ -21,6 +21,10 @@ class Row:
     resumed: int = 0
     differing: int = 0
 
+    def named(self) -> dict[str, int]:
+        counts = (self.injected, self.resumed, self.differing)
+        return dict(zip(("faults injected", "runs resumed", "bytes differing"), counts, strict=True))
+
 
 @dataclass
 class Tally:
@@ -31,34 +35,27 @@ class Tally:
     def row(self, fault: str) -> Row:
         return self.rows.setdefault(fault, Row())
 
-    @property
-    def total(self) -> Row:
-        rows = self.rows.values()
-        return Row(
-            sum(r.injected for r in rows), sum(r.resumed for r in rows), sum(r.differing for r in rows)
-        )
-
 
 def times(full: int, short: int) -> int:
     """How often a fault is injected: in the full form, or in the short one."""
     return full if FULL else short
 
 
-def keep(tally: Tally) -> None:
-    """Writes the counts of a full form: as JSON under results/, and into the page."""
-    rows = {**tally.rows, "all": tally.total}
-    write_json("faults.json", {name: asdict(row) for name, row in rows.items()})
-    table = ["| fault | injected | runs resumed | bytes differing |", "|---|---:|---:|---:|"]
-    table += [f"| {name} | {r.injected:,} | {r.resumed:,} | {r.differing:,} |" for name, r in rows.items()]
-    into_page("faults", table)
+def keep(section: str, rows: dict[str, dict[str, int]]) -> None:
+    """Writes the counts of a full form, in the place of older ones of the same name: as JSON, and into the page."""
+    path = ROOT / "results" / f"{section}.json"
+    older = json.loads(path.read_text()) if path.exists() else {}
+    merged = {**older, **rows}
+    merged.pop("all", None)
+    columns = list(next(iter(rows.values())))
+    merged["all"] = {column: sum(row[column] for row in merged.values()) for column in columns}
+    path.write_text(json.dumps(merged, indent=2, ensure_ascii=False) + "\n")
+    table = [f"| | {' | '.join(columns)} |", "|---|" + "---:|" * len(columns)]
+    table += [f"| {name} | {' | '.join(f'{row[c]:,}' for c in columns)} |" for name, row in merged.items()]
+    _into_page(section, table)
 
 
-def write_json(name: str, content: object) -> None:
-    path = ROOT / "results" / name
-    path.write_text(json.dumps(content, indent=2, ensure_ascii=False) + "\n")
-
-
-def into_page(section: str, lines: list[str]) -> None:
+def _into_page(section: str, lines: list[str]) -> None:
     """Puts lines between the marks of a section of the page."""
     text = PAGE.read_text()
     begin, end = f"<!-- {section} -->\n", f"<!-- end of {section} -->"

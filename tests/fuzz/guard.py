@@ -32,9 +32,10 @@ class Counts:
     refused: int = 0
     peak: float = 0.0
 
-    @property
-    def accepted(self) -> int:
-        return self.inputs - self.refused
+    def named(self) -> dict[str, int]:
+        """For a table. What did anything else has raised, and is not counted."""
+        accepted = self.inputs - self.refused
+        return {"inputs": self.inputs, "accepted": accepted, "refused": self.refused, "anything else": 0}
 
 
 def _hang(*_: object) -> None:

@@ -2,16 +2,15 @@
 
 import os
 import random
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 from hypothesis import HealthCheck, Phase, given, seed, settings
 from hypothesis import strategies as st
 
-from tests.faults.tally import into_page, write_json
 from tests.fuzz.corpus import CONFIGS, CSV_SPECS, READERS, TEXTS, load_catalog, load_config, load_csv, wrapped
-from tests.fuzz.guard import FULL, Counts, check, guarded
+from tests.fuzz.guard import FULL, Counts, check
 from tests.fuzz.mutations import mutated
 
 NUMBERS = st.integers(0, 2**62)
@@ -30,31 +29,6 @@ def volume(full: int, short: int) -> Callable[[Callable[..., None]], Callable[..
         return seed(int(os.environ.get("DPMF_FUZZ_SEED", "8")))(options(given(number=NUMBERS)(test)))
 
     return decorate
-
-
-@pytest.fixture(scope="module")
-def counts(request: pytest.FixtureRequest) -> Iterator[dict[str, Counts]]:
-    found: dict[str, Counts] = {}
-    with guarded():
-        yield found
-    for name, row in found.items():
-        print(
-            f"\n{name}: {row.inputs} inputs, {row.accepted} accepted, memory {row.peak:.0%} of what is allowed"
-        )
-    if FULL and not (request.session.testsfailed or request.config.option.keyword):
-        keep(found)
-
-
-def keep(found: dict[str, Counts]) -> None:
-    columns = ("inputs", "accepted", "refused")
-    rows = {name: {key: getattr(row, key) for key in columns} for name, row in found.items()}
-    rows["all"] = {key: sum(row[key] for row in rows.values()) for key in columns}
-    write_json("fuzz.json", rows)
-    table = ["| loader | inputs | accepted | refused | anything else |", "|---|---:|---:|---:|---:|"]
-    table += [
-        f"| {name} | {r['inputs']:,} | {r['accepted']:,} | {r['refused']:,} | 0 |" for name, r in rows.items()
-    ]
-    into_page("fuzz", table)
 
 
 @pytest.fixture(scope="module")
