@@ -53,8 +53,9 @@ def _end(number: int, frame: object) -> NoReturn:
 @contextmanager
 def interrupts_held() -> Iterator[None]:
     """Holds Ctrl-C back while processes are started: they inherit that, and never see one, not even as they start."""
-    resource_tracker.ensure_running()  # which ends such a hold where it is the first process to be started
-    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT, signal.SIGHUP})
+    resource_tracker.ensure_running()  # ignores Ctrl-C, but not SIGHUP; and lets Ctrl-C through again here
+    signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
     try:
         yield
     finally:
