@@ -84,7 +84,7 @@ def test_lists_of_the_netflix_prize(counts: dict[str, Counts], folder: Path, num
     check(lambda: READERS[text](path), len(data), row)
 
 
-@volume(5_000, 40)
+@volume(3_000, 40)
 def test_configs(counts: dict[str, Counts], folder: Path, number: int) -> None:
     rng = random.Random(number)
     data = mutated(rng.choice(CONFIGS), rng)
