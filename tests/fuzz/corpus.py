@@ -3,16 +3,19 @@
 import io
 import random
 import tarfile
+import zipfile
 from collections.abc import Callable
 from pathlib import Path
 
 from dpmf_cli.config import load_config
 from dpmf_cli.datasets import catalog, loading, located
+from dpmf_cli.datasets.archives import Wanted
 from dpmf_cli.datasets.canonical import canonicalise
 from dpmf_cli.datasets.entry import Content, Counts, Entry, Licence, Part
-from dpmf_cli.datasets.formats import netflix, user_csv
+from dpmf_cli.datasets.formats import jester, netflix, user_csv
+from dpmf_cli.datasets.formats.source import Source
 from dpmf_cli.datasets.spec import CsvSpec
-from tests.datasets.building import tarred, zipped
+from tests.datasets.building import sheet, tarred, zipped
 from tests.fuzz.mutations import mutated
 
 ROWS = [(7, 30, 5, 12), (7, 4, 3, 13), (100, 30, 4, 11), (100, 4, 1, 900_000_000), (12, 5, 2, 7)]
@@ -125,6 +128,20 @@ def load_catalog(path: Path, name: str, cache: Path) -> object:
     return loading.read_catalog(found, cache)
 
 
+def broken_sheet(rng: random.Random) -> bytes:
+    """A spreadsheet with something wrong in one of its parts, or in the archive that it is."""
+    rows = [[float(rated), *[4.5] * rated, *[99.0] * (100 - rated)] for rated in (2, 5, 100)]
+    whole = sheet(rows)  # type: ignore[arg-type]
+    with zipfile.ZipFile(io.BytesIO(whole)) as archive:
+        parts = {name: archive.read(name) for name in archive.namelist()}
+    name = rng.choice(list(parts))
+    return mutated(zipped({**parts, name: mutated(parts[name], rng)}) if rng.random() < 0.7 else whole, rng)
+
+
+def load_sheet(path: Path) -> object:
+    return jester.parse(Source((path,), Wanted((path.name,)), "get it again"))
+
+
 def load_csv(path: Path, options: dict[str, object]) -> object:
     spec = CsvSpec(
         kind="csv",
@@ -138,4 +155,15 @@ def load_csv(path: Path, options: dict[str, object]) -> object:
 
 READERS: dict[bytes, Callable[[Path], object]] = {PROBE: netflix.read_probe, JUDGING: netflix.read_judging}
 
-__all__ = ["CONFIGS", "CSV_SPECS", "READERS", "TEXTS", "load_catalog", "load_config", "load_csv", "wrapped"]
+__all__ = [
+    "CONFIGS",
+    "CSV_SPECS",
+    "READERS",
+    "TEXTS",
+    "broken_sheet",
+    "load_catalog",
+    "load_config",
+    "load_csv",
+    "load_sheet",
+    "wrapped",
+]

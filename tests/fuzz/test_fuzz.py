@@ -9,10 +9,23 @@ import pytest
 from hypothesis import HealthCheck, Phase, given, seed, settings
 from hypothesis import strategies as st
 
-from tests.fuzz.corpus import CONFIGS, CSV_SPECS, READERS, TEXTS, load_catalog, load_config, load_csv, wrapped
+from tests.datasets.building import zipped
+from tests.fuzz.corpus import (
+    CONFIGS,
+    CSV_SPECS,
+    READERS,
+    TEXTS,
+    broken_sheet,
+    load_catalog,
+    load_config,
+    load_csv,
+    load_sheet,
+    wrapped,
+)
 from tests.fuzz.guard import FULL, Counts, check
 from tests.fuzz.mutations import mutated
 
+pytestmark = pytest.mark.filterwarnings("error::RuntimeWarning")
 NUMBERS = st.integers(0, 2**62)
 
 
@@ -91,3 +104,12 @@ def test_configs(counts: dict[str, Counts], folder: Path, number: int) -> None:
     row = counts.setdefault("configs", Counts())
     path = put(folder / "config.yaml", data)
     check(lambda: load_config(path), len(data), row)
+
+
+@volume(500, 5)
+def test_spreadsheets(counts: dict[str, Counts], folder: Path, number: int) -> None:
+    rng = random.Random(number)
+    data = broken_sheet(rng)
+    row = counts.setdefault("spreadsheets", Counts())
+    path = put(folder / "jester.xls", data if not data.startswith(b"PK") else zipped({"jester.xls": data}))
+    check(lambda: load_sheet(path), len(data), row)
