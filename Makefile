@@ -27,7 +27,7 @@ test: $(STAMP) ## set up and run the tests
 test-faults: $(STAMP) ## kill, interrupt, fill and damage runs some 700 times, and compare the bytes after each (docs/surviving.md)
 	DPMF_FAULTS=full $(BIN)/python -m pytest tests/faults
 
-test-fuzz: $(STAMP) ## every loader under 108,000 broken files (docs/surviving.md)
+test-fuzz: $(STAMP) ## every loader under some 108,000 broken files (docs/surviving.md)
 	DPMF_FAULTS=full $(BIN)/python -m pytest tests/fuzz
 
 check: $(STAMP) ## lint, types, formatting, the committed schema
