@@ -1,7 +1,6 @@
 """Known answers of every format, whatever it is wrapped in, and the place of every kind of fault."""
 
 import io
-import resource
 import zipfile
 from pathlib import Path
 
@@ -309,21 +308,17 @@ def altered_sheet(part: str, before: str, after: str) -> bytes:
 
 
 FAR = '<row r="1048576"><c r="XFD1048576"><v>1</v></c></row></sheetData>'
-BLANKS = " " * (1 << 30)
 
 
-@pytest.mark.parametrize(
-    ("before", "after"), [("</sheetData>", FAR), ("<sheetData>", f"<sheetData>{BLANKS}")]
-)
-def test_spreadsheets_that_take_gigabytes_are_refused(
-    data: Path, cache: Path, make_entry: MakeEntry, before: str, after: str
+def test_a_spreadsheet_that_takes_gigabytes_is_refused(
+    data: Path, cache: Path, make_entry: MakeEntry
 ) -> None:
     """A cell at the far end of a sheet ends the process of the library that reads it; so it has one of its own."""
     jester_entry(make_entry, (2, 2, 3))
-    bomb = altered_sheet("xl/worksheets/sheet1.xml", before, after)
+    bomb = altered_sheet("xl/worksheets/sheet1.xml", "</sheetData>", FAR)
     for n in (1, 2):
         (data / f"j{n}.zip").write_bytes(zipped({f"jester-data-{n}.xls": bomb}))
-    limit = resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss
-    with pytest.raises(DpmfError, match=r"jester-data-1.xls: .*(cannot be opened|101 are expected|far more)"):
+    with pytest.raises(
+        DpmfError, match=r"jester-data-1.xls: cannot be opened as a spreadsheet \(its reader gave up"
+    ):
         load(CatalogSpec(name="tiny"), data=data, cache=cache, base=data)
-    assert resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss <= max(limit, 300 << 10)
