@@ -6,7 +6,7 @@ STAMP  := $(VENV)/.installed
 JOBS   ?= 2
 
 .DEFAULT_GOAL := help
-.PHONY: help run test check format bench reproduce-all reproduce-friedman \
+.PHONY: help run test test-faults test-fuzz check format bench reproduce-all reproduce-friedman \
 	reproduce-mcsherry reproduce-zhang reproduce-neera reproduce-wang reproduce-combined \
 	search-friedman clean distclean
 
@@ -25,6 +25,12 @@ run: $(STAMP) ## set up, run the quickstart on embedded synthetic ratings, print
 
 test: $(STAMP) ## set up and run the tests
 	$(BIN)/python -m pytest
+
+test-faults: $(STAMP) ## kill, interrupt, fill and damage runs some 700 times, and compare the bytes after each (docs/surviving.md)
+	DPMF_FAULTS=full $(BIN)/python -m pytest tests/faults
+
+test-fuzz: $(STAMP) ## every loader under some 108,000 broken files (docs/surviving.md)
+	DPMF_FAULTS=full $(BIN)/python -m pytest tests/fuzz
 
 check: $(STAMP) ## lint, types, formatting, the committed schema and reference
 	$(BIN)/ruff check .

@@ -9,6 +9,7 @@ import typer
 from dpmf_cli.combined_cli import combined
 from dpmf_cli.datasets.cli import app as datasets_app
 from dpmf_cli.errors import DpmfError
+from dpmf_cli.interrupts import resumable
 from dpmf_cli.local_cli import app as local_app
 from dpmf_cli.options import PluginOption
 
@@ -49,14 +50,22 @@ def main() -> None:
     except DpmfError as error:
         print(f"dpmf: {error}", file=sys.stderr)
         sys.exit(2)
+    except MemoryError as error:
+        what = f" ({error})" if str(error) else ""
+        print(f"dpmf: not enough memory{what}; `dpmf plan` says what a config takes", file=sys.stderr)
+        sys.exit(2)
 
 
 @app.command()
+@resumable
 def run(
     config: ConfigArgument,
     results: ResultsOption = Path("results"),
     data: DataOption = None,
     jobs: JobsOption = None,
+    new_data: Annotated[
+        bool, typer.Option("--new-data", help="Replace results whose data file has changed since.")
+    ] = False,
     plugin: PluginOption = None,
 ) -> None:
     """Run what is left of an experiment and write its results folder.
@@ -73,18 +82,15 @@ def run(
     from dpmf_cli.report.tables import baseline_rows, baselines_table, crossings_table, twins_table
     from dpmf_cli.runner import available_cores
 
-    try:
-        finished = run_experiment(
-            load_config(config),
-            base=config.parent,
-            results=results,
-            data=data or data_folder(),
-            cache=cache_folder(),
-            jobs=jobs or available_cores(),
-        )
-    except KeyboardInterrupt:
-        say("\ninterrupted: finished tasks are kept; run the same command again to go on")
-        raise typer.Exit(130) from None
+    finished = run_experiment(
+        load_config(config),
+        base=config.parent,
+        results=results,
+        data=data or data_folder(),
+        cache=cache_folder(),
+        jobs=jobs or available_cores(),
+        new_data=new_data,
+    )
     experiment = finished.collected.experiment
     print(baselines_table(baseline_rows(experiment)))
     if any(curve.twin is not None for curve in experiment.curves):

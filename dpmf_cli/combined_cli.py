@@ -81,7 +81,8 @@ def gathered(of: list[Path], results: Path) -> tuple[list["Experiment"], list[st
     there is no result at all, and for what is no config or results folder."""
     from dpmf_cli.config import load_config
     from dpmf_cli.errors import DpmfError
-    from dpmf_cli.experiment import MANIFEST, collected_results
+    from dpmf_cli.experiment import collected_results
+    from dpmf_cli.manifest import MANIFEST
 
     where = "" if results == Path("results") else f" --results {results}"
     present, notes, commands = [], [], {}

@@ -9,7 +9,7 @@ from dpmf_cli.algorithms.base import Algorithm
 from dpmf_cli.config import ExperimentConfig
 from dpmf_cli.errors import DpmfError
 from dpmf_cli.evaluation.comparison import Comparison, compare, paired
-from dpmf_cli.experiment import Ran, collect_ran, read_manifest, say
+from dpmf_cli.experiment import Ran, collect_ran, say, what_ran
 from dpmf_cli.store import Store
 
 
@@ -39,7 +39,7 @@ def compare_folders(folder_a: Path, folder_b: Path) -> Compared:
             f"both are {folder_a}/; a config that is changed and run again replaces its tables: give the new one a "
             "`name` of its own and run both"
         )
-    a, b = (read_manifest(folder) for folder in (folder_a, folder_b))
+    a, b = (what_ran(folder) for folder in (folder_a, folder_b))
     reasons = list(_incomparable(a, b))
     if reasons:
         lines = "\n".join(f"  {reason}" for reason in reasons)

@@ -31,6 +31,8 @@ from dpmf_cli.privacy.neighbours import Mode, Neighbours
 from dpmf_cli.yaml_positions import Document, Step, read
 
 LEAST_BUDGET = 1e-6
+MOST_TASKS = 1_000_000
+"""Of one config; more would be an oversight, and not even their names could be looked up in an hour."""
 
 Registry = Mapping[str, type[Any]]
 """Algorithms by the names that a config has for them."""
@@ -301,6 +303,15 @@ class ExperimentConfig(StrictModel):
                     else "is not among the baselines; add it there"
                 )
                 raise _at(("crossings", index), "crossings", f"{key} {fix}")
+        return self
+
+    @model_validator(mode="after")
+    def _countable_tasks(self) -> Self:
+        tasks = self.folds_run * len(self.portions) * sum(map(self.runs_of, self.entries))
+        if tasks > MOST_TASKS:
+            raise _at(
+                ("folds",), "tasks", f"{tasks:,} tasks, more than {MOST_TASKS:,}; ask for fewer folds or runs"
+            )
         return self
 
     @model_validator(mode="after")

@@ -12,6 +12,8 @@ from dpmf_cli.config_entries import INHERITED, expand_sweep
 from dpmf_cli.errors import did_you_mean
 from dpmf_cli.yaml_positions import Document, Step
 
+LONGEST_SHOWN = 100
+
 
 def explain(
     document: Document,
@@ -47,7 +49,7 @@ def explain(
             path = _path_in_file(document, (*path, "algorithm"))
             message = f'unknown algorithm "{tag}"{hint}' if tag else f"name an `algorithm`{hint}"
     elif isinstance(detail["input"], str | int | float | bool):
-        message = f"{_uncapitalised(message)}, not {json.dumps(detail['input'], ensure_ascii=False)}"
+        message = f"{_uncapitalised(message)}, not {_shown(json.dumps(detail['input'], ensure_ascii=False))}"
     place = document.place_of(path, key=about_key)
     where = _dotted(path)
     return f"{document.path}:{place.line}:{place.column}: {where + ': ' if where else ''}{_uncapitalised(message)}"
@@ -92,6 +94,10 @@ def _path_in_file(document: Document, location: tuple[Step, ...]) -> tuple[Step,
 def _dotted(path: tuple[Step, ...]) -> str:
     text = "".join(f"[{step}]" if isinstance(step, int) else f".{step}" for step in path)
     return text.removeprefix(".")
+
+
+def _shown(value: str) -> str:
+    return value if len(value) <= LONGEST_SHOWN else f"{value[:LONGEST_SHOWN]}…"
 
 
 def _uncapitalised(message: str) -> str:

@@ -1,13 +1,11 @@
 """An experiment end to end: plan, run, collect, and write the results folder."""
 
-import json
 import sys
 import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 from pydantic import ValidationError
@@ -21,6 +19,7 @@ from dpmf_cli.datasets.spec import CatalogSpec
 from dpmf_cli.errors import DpmfError
 from dpmf_cli.evaluation.crossings import Crossing, find_crossings
 from dpmf_cli.evaluation.portions import Portion, first_share, portion
+from dpmf_cli.manifest import MANIFEST, checksums_of, read_manifest, refuse_changed_data, write_manifest
 from dpmf_cli.plan import TWIN_GRID, Plan, make_plan, sum_of_squares
 from dpmf_cli.progress import Progress
 from dpmf_cli.report.curves import curves_csv
@@ -39,10 +38,8 @@ from dpmf_cli.report.local_tables import learned_nothing_table
 from dpmf_cli.report.sweeps import sweep_bytes, swept_parameters
 from dpmf_cli.report.tables import crossings_table, twins_table
 from dpmf_cli.runner import Outcome, run_plan
-from dpmf_cli.store import Store, encode, write_atomically
+from dpmf_cli.store import Store, write_atomically
 from dpmf_cli.tasks import Task, arrivals, fold_assignment
-
-MANIFEST = "manifest.json"
 
 
 def say(message: str) -> None:
@@ -78,12 +75,23 @@ def plan_for(config: ExperimentConfig, dataset: Dataset, test_checksum: str, sto
 
 
 def run(
-    config: ExperimentConfig, *, base: Path, results: Path, data: Path, cache: Path, jobs: int
+    config: ExperimentConfig,
+    *,
+    base: Path,
+    results: Path,
+    data: Path,
+    cache: Path,
+    jobs: int,
+    new_data: bool = False,
 ) -> Finished:
-    """Runs what is left of a config and writes its results folder. Raises DpmfError for all that a user can mend."""
+    """Runs what is left of a config and writes its results folder. Raises DpmfError for all that a user can mend.
+
+    `new_data` replaces the tables of ratings that have changed since; without it they are kept, by an error.
+    """
     begin = time.perf_counter()
-    store = Store(results, warn=say)
-    store.check_writable()
+    folder = results / config.name
+    store = Store(results, warn=say, set_aside=True)
+    store.prepare(folder)
     dataset = load(config.dataset, data=data, cache=cache, base=base)
     if len(dataset.ratings) < config.folds:
         raise DpmfError(
@@ -92,6 +100,8 @@ def run(
     spec, test = config.dataset, ""
     if config.test != "folds" and isinstance(spec, CatalogSpec):
         test = load_test_set(spec, config.test, dataset, data=data, cache=cache, base=base).checksum
+    if not new_data:
+        refuse_changed_data(folder, config, dataset, test)
     portions = _portions(config, dataset)
     plan = plan_for(config, dataset, test, store)
     left = plan.left
@@ -99,7 +109,6 @@ def run(
         f"{config.name}: {dataset.title}, {plan.total} tasks, {plan.total - len(left)} done, {len(left)} left"
         f"{new_epsilons(config, left)}"
     )
-    folder = results / config.name
     progress = Progress(config.name, len(left), sum(map(plan.cost_of, left)))
     outcomes = run_plan(plan, store, cache, jobs, progress)
     failures = [outcome for outcome in outcomes if outcome.failure]
@@ -204,11 +213,13 @@ def _keep_manifest(
     jobs: int,
 ) -> None:
     """Writes the manifest, unless nothing was computed and the one that is there is of this config and data."""
-    try:
-        kept = json.loads((folder / MANIFEST).read_bytes())
-        theirs = kept["config_sha256"], kept["dataset"]["checksum"], kept["dataset"].get("test_checksum", "")
-    except (OSError, ValueError, KeyError, TypeError):
-        theirs = None
+    theirs = None
+    if (folder / MANIFEST).exists():
+        try:
+            kept = read_manifest(folder)
+            theirs = kept["config_sha256"], *checksums_of(kept)
+        except DpmfError:
+            say(f"{folder / MANIFEST}: damaged, or of another version of dpmf; it is written anew")
     ours = config.hash, dataset.checksum, test_checksum
     if theirs == ours and not outcomes:
         return
@@ -261,7 +272,7 @@ def _keep_manifest(
             if outcome.failure
         ],
     }
-    write_atomically(folder / MANIFEST, json.dumps(json.loads(encode(manifest)), indent=2).encode() + b"\n")
+    write_manifest(folder, manifest)
 
 
 @dataclass(frozen=True)
@@ -275,36 +286,27 @@ class Ran:
     test_checksum: str
 
 
-def read_manifest(folder: Path, warn: Callable[[str], None] = say) -> Ran:
+def what_ran(folder: Path, warn: Callable[[str], None] = say) -> Ran:
     """Raises DpmfError where the folder has no manifest that this version understands."""
-    path = folder / MANIFEST
+    manifest = read_manifest(folder)
     try:
-        manifest: dict[str, Any] = json.loads(path.read_bytes())
         config = config_of(manifest["config"])
-        dataset = manifest["dataset"]
-        names = dataset["key"], dataset["title"], dataset["checksum"], dataset.get("test_checksum", "")
-    except OSError as error:
-        raise DpmfError(
-            f"{path}: cannot be read: {error.strerror}; run the experiment's config first"
-        ) from None
     except ValidationError as error:
         first = error.errors(include_url=False)[0]
         what = f"{'.'.join(map(str, first['loc']))}: {first['msg']}"
         raise DpmfError(
-            f"{path}: not a config of this version of dpmf ({what}); run the config again"
+            f"{folder / MANIFEST}: not a config of this version of dpmf ({what}); run the config again"
         ) from None
-    except (ValueError, KeyError, TypeError):
-        raise DpmfError(f"{path}: damaged, or of another version of dpmf; run the config again") from None
     except DpmfError as error:
         raise DpmfError(f"{folder}: {error}") from None
     if manifest.get("plugins", {}) != config.plugin_sources:
         warn(f"{folder}: a plugin has changed since; `dpmf run` its config computes anew what it changes")
-    return Ran(config, *names)
+    return Ran(config, manifest["dataset"]["key"], manifest["dataset"]["title"], *checksums_of(manifest))
 
 
 def collect_folder(folder: Path, warn: Callable[[str], None] = say) -> Collected:
     """The results of the config that a results folder's manifest holds; its tasks lie beside the folder."""
-    return collect_ran(read_manifest(folder, warn), Store(folder.parent, warn))
+    return collect_ran(what_ran(folder, warn), Store(folder.parent, warn))
 
 
 def collect_ran(ran: Ran, store: Store) -> Collected:
@@ -329,10 +331,10 @@ def results_folder(path: Path, results: Path) -> Path:
     config = load_config(path)
     folder = results / config.name
     try:
-        ran = json.loads((folder / MANIFEST).read_bytes()).get("config_sha256")
-    except (OSError, ValueError, AttributeError):
+        changed = read_manifest(folder)["config_sha256"] != config.hash
+    except DpmfError:
         return folder  # what is wrong with it, its reader says
-    if ran != config.hash:
+    if changed:
         say(f"{path} is not what {folder}/ was run with; `dpmf run {path}` brings it up to date")
     return folder
 

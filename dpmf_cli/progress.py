@@ -6,6 +6,7 @@ from types import TracebackType
 from typing import Self
 
 SECONDS_BETWEEN_LINES = 10.0
+SECONDS_BETWEEN_REFRESHES = 0.1
 LEAST_PART = 0.1
 """Of the work, before a rest is foretold from it: until then the time is that of starting and of compiling."""
 
@@ -21,30 +22,34 @@ class Progress:
         if tasks and sys.stderr.isatty():
             from tqdm import tqdm
 
+            # Without tqdm's own times and pauses, which follow the wall clock and stop where that is set back.
             self._bar = tqdm(
                 total=total_cost,
                 desc=title,
                 file=sys.stderr,
-                bar_format="{desc} {percentage:3.0f}% |{bar}| {elapsed}<{remaining}{postfix}",
+                bar_format="{desc} {percentage:3.0f}% |{bar}|{postfix}",
             )
 
     def finished(self, algorithm: str, cost: float) -> None:
         """One more task of this algorithm is done."""
         self._finished += 1
         self._cost += cost
-        if self._bar is not None:
-            self._bar.set_postfix_str(f"{self._finished}/{self._tasks} tasks, {algorithm}", refresh=False)
-            self._bar.update(cost)
-            return
         now = time.monotonic()
-        if now - self._spoken >= SECONDS_BETWEEN_LINES or self._finished == self._tasks:
+        elapsed = now - self._begin
+        part = self._cost / self._total if self._total else 1.0
+        left = f"{elapsed * max(1 / part - 1, 0):.0f} s" if part >= LEAST_PART else ""
+        ended = self._finished == self._tasks
+        if self._bar is not None:
+            if now - self._spoken >= SECONDS_BETWEEN_REFRESHES or ended:
+                self._spoken = now
+                self._bar.n = min(self._cost, self._total)
+                state = f"{elapsed:.0f} s<{left or '?'}, {self._finished}/{self._tasks} tasks, {algorithm}"
+                self._bar.set_postfix_str(state)
+        elif now - self._spoken >= SECONDS_BETWEEN_LINES or ended:
             self._spoken = now
-            elapsed = now - self._begin
-            part = self._cost / self._total if self._total else 1.0
-            left = f"about {elapsed * max(1 / part - 1, 0):.0f} s left, " if part >= LEAST_PART else ""
             print(
                 f"{self._title}: {self._finished}/{self._tasks} tasks, {100 * part:.0f} %, "
-                f"{elapsed:.0f} s elapsed, {left}last {algorithm}",
+                f"{elapsed:.0f} s elapsed, {f'about {left} left, ' if left else ''}last {algorithm}",
                 file=sys.stderr,
                 flush=True,
             )

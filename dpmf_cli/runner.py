@@ -1,5 +1,6 @@
 """The runner: executes tasks in this process or in several, stores each result as it comes, and tells."""
 
+import errno
 import os
 import resource
 import signal
@@ -8,10 +9,9 @@ import traceback
 from collections.abc import Iterator
 from concurrent.futures import ProcessPoolExecutor, as_completed
 from concurrent.futures.process import BrokenProcessPool
-from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import lru_cache
-from multiprocessing import active_children, get_context, parent_process, resource_tracker
+from multiprocessing import active_children, get_context, parent_process
 from multiprocessing.connection import wait
 from pathlib import Path
 from threading import Thread
@@ -20,11 +20,15 @@ from threadpoolctl import threadpool_limits
 
 from dpmf_cli.datasets import open_cached
 from dpmf_cli.errors import DpmfError
+from dpmf_cli.interrupts import interrupts_held
 from dpmf_cli.plan import Plan
 from dpmf_cli.progress import Progress
 from dpmf_cli.ratings import Ratings
 from dpmf_cli.store import Store
 from dpmf_cli.tasks import Cut, Task, cut_ratings, execute
+
+_FULL = (errno.ENOSPC, errno.EDQUOT, errno.EROFS)
+_TRY_AGAIN = "free some space and run the same command again. Finished tasks are kept"
 
 
 @dataclass(frozen=True)
@@ -67,10 +71,10 @@ def _outcomes(batches: list[tuple[Task, ...]], store: Store, cache: Path, jobs: 
         for batch in batches:
             yield from _run_batch(batch, store.root, cache)
         return
-    with _interrupts_held():
-        executor = ProcessPoolExecutor(jobs, mp_context=get_context("spawn"), initializer=_become_worker)
-        futures = [executor.submit(_run_batch, batch, store.root, cache) for batch in batches]
+    executor = ProcessPoolExecutor(jobs, mp_context=get_context("spawn"), initializer=_become_worker)
     try:
+        with interrupts_held():
+            futures = [executor.submit(_run_batch, batch, store.root, cache) for batch in batches]
         for future in as_completed(futures):
             yield from future.result()
     except BrokenProcessPool:
@@ -82,17 +86,6 @@ def _outcomes(batches: list[tuple[Task, ...]], store: Store, cache: Path, jobs: 
         executor.shutdown(wait=False, cancel_futures=True)
         for worker in active_children():
             worker.terminate()
-
-
-@contextmanager
-def _interrupts_held() -> Iterator[None]:
-    """Ctrl-C waits until the block has ended. What is started in it never hears of it, not even while it imports."""
-    resource_tracker.ensure_running()  # it starts a process too, and lets signals through when it has
-    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
-    try:
-        yield
-    finally:
-        signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
 
 def _become_worker() -> None:
@@ -129,6 +122,11 @@ def _run_batch(tasks: tuple[Task, ...], results: Path, cache: Path) -> list[Outc
             Store(results).write(task, result)
     except DpmfError as error:
         refusal = str(error)
+    except OSError as error:
+        if error.errno in _FULL:
+            refusal = f"{error.filename or 'the disk'}: cannot be written: {error.strerror}; {_TRY_AGAIN}"
+        else:
+            failure = traceback.format_exc()
     except Exception:
         failure = traceback.format_exc()
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024

@@ -4,8 +4,10 @@
 
 A file holds the results of one fit. Its name says everything that its content depends on, so a file is
 never changed, two runs at once write the same bytes, and a refined grid adds files beside the old ones.
+It ends in a checksum, and is believed only if it is, to the byte, what would be written for its content.
 """
 
+import contextlib
 import errno
 import hashlib
 import json
@@ -18,7 +20,7 @@ from typing import Any
 
 from dpmf_cli import __version__
 from dpmf_cli.errors import DpmfError
-from dpmf_cli.files import write_whole
+from dpmf_cli.files import WRITING, sweep, write_whole
 from dpmf_cli.tasks import RecordCosts, Task, TaskResult
 
 FORMAT = 1
@@ -57,18 +59,44 @@ def _finite(value: Any) -> Any:
     return "inf" if isinstance(value, float) and math.isinf(value) else value
 
 
+def sealed(body: dict[str, Any]) -> dict[str, Any]:
+    """`body` with the checksum of its content."""
+    return {**body, "sha256": hashlib.sha256(encode(body)).hexdigest()}
+
+
 @dataclass(frozen=True)
 class Store:
-    """The results folder. `warn` is told, once per file, of files that are damaged and will be made anew."""
+    """The results folder.
+
+    warn       is told of files that are damaged, whose tasks count as not done
+    set_aside  whether to rename these too, to `….damaged`, so that they are told once and not in the way
+    """
 
     root: Path
     warn: Callable[[str], None] = lambda message: None
+    set_aside: bool = False
 
-    def check_writable(self) -> None:
-        """Raises DpmfError, before any work, where results could not be kept."""
-        probe = self.root / f".dpmf-{os.getpid()}"
+    def prepare(self, *folders: Path) -> None:
+        """Makes ready to write into the results folder and `folders` of it, clear of what killed runs were writing.
+
+        Raises DpmfError, before any work, where results could not be kept.
+        """
+        probe = self.root / f"{WRITING}{os.getpid()}"
         write_atomically(probe, b"")
         probe.unlink(missing_ok=True)
+        for folder in (*folders, self.root / "tasks"):
+            self._check_inside(folder)
+        for folder in (self.root, *folders, *self.root.glob("tasks/*/*")):
+            sweep(folder)
+
+    def _check_inside(self, folder: Path) -> None:
+        """Raises DpmfError where a link leads out of the results folder."""
+        place = folder.resolve()
+        if not place.is_relative_to(self.root.resolve()):
+            raise DpmfError(
+                f"{folder}: leads out of {self.root}/, to {place}; remove the link, or name the folder that the "
+                "results are meant to be in with --results"
+            )
 
     def read(self, task: Task) -> dict[float, TaskResult]:
         """What is known for the task's fold and run: for each ε found, the result of the fit that holds it."""
@@ -99,8 +127,9 @@ class Store:
             **({"error_cdf": result.error_cdf} if result.error_cdf else {}),
             **({"records": asdict(result.records)} if result.records else {}),
         }
-        body["sha256"] = hashlib.sha256(encode(body)).hexdigest()
-        write_atomically(self.path(task), encode(body))
+        path = self.path(task)
+        self._check_inside(path.parent)
+        write_atomically(path, encode(sealed(body)))
 
     def path(self, task: Task) -> Path:
         grid = hashlib.sha256(encode(task.epsilons)).hexdigest()[:8]
@@ -112,21 +141,22 @@ class Store:
 
     def _read_file(self, path: Path, task: Task) -> TaskResult | None:
         try:
-            body = json.loads(path.read_bytes())
-            digest = body.pop("sha256")
-            version = body["format"]
+            data = path.read_bytes()
+        except FileNotFoundError:  # another run has set it aside meanwhile
+            return None
         except OSError as error:
             raise DpmfError(f"{path}: cannot be read: {error.strerror or error}") from None
-        except (ValueError, KeyError, TypeError, AttributeError):
-            self.warn(f"{path}: damaged (not a whole result file); its task is computed again")
+        body = _unsealed(data)
+        if body is None:
+            self._damaged(path, "its content does not fit its checksum")
             return None
-        if version != FORMAT:
+        if body["format"] != FORMAT:
             raise DpmfError(
-                f"{path}: written in format {version} by another version of dpmf (this is {__version__}, "
+                f"{path}: written in format {body['format']} by another version of dpmf (this is {__version__}, "
                 f"format {FORMAT}); use that version, or name another folder with --results"
             )
-        if hashlib.sha256(encode(body)).hexdigest() != digest or body["settings"] != task.settings:
-            self.warn(f"{path}: damaged (its checksum does not fit); its task is computed again")
+        if (body["settings"], body["fold"], body["run"]) != (task.settings, task.fold, task.run):
+            self._damaged(path, "it is of another task")
             return None
         numbers = {
             key: tuple(float(number) for number in body[key])
@@ -136,6 +166,25 @@ class Store:
         costs = {key: tuple(map(float, column)) for key, column in body.get("records", {}).items()}
         records = RecordCosts(**costs) if costs else None
         return TaskResult(**numbers, ledger=tuple(body["ledger"]), error_cdf=distribution, records=records)
+
+    def _damaged(self, path: Path, why: str) -> None:
+        aside = path.with_suffix(".damaged")
+        if self.set_aside:
+            with contextlib.suppress(FileNotFoundError):  # another run was faster
+                path.replace(aside)
+            self.warn(f"{path}: damaged ({why}); set aside as {aside.name}, its task is computed again")
+        else:
+            self.warn(f"{path}: damaged ({why}); `dpmf run` computes its task again")
+
+
+def _unsealed(data: bytes) -> dict[str, Any] | None:
+    """The content of a result file; None unless each byte is as it was written."""
+    try:
+        body: dict[str, Any] = json.loads(data)
+        del body["sha256"]
+        return body if "format" in body and encode(sealed(body)) == data else None
+    except (ValueError, KeyError, TypeError, RecursionError):
+        return None
 
 
 def _stem(task: Task) -> str:

@@ -12,6 +12,8 @@ from dpmf_cli.errors import DpmfError
 PLAIN_COLLECTIONS = ("tag:yaml.org,2002:map", "tag:yaml.org,2002:seq")
 MAXIMUM_DEPTH = 16
 MAXIMUM_VALUES = 20_000
+MAXIMUM_BYTES = 256 << 10
+MAXIMUM_NUMBER = 2**64
 
 Step = str | int
 """A key of a mapping or an index of a list."""
@@ -61,12 +63,20 @@ _Loader.add_implicit_resolver(
 def read(path: Path) -> Document:
     """Parses a YAML file. Raises DpmfError, with its place, for whatever is not one mapping of plain data."""
     try:
-        text = path.read_bytes().decode("utf-8-sig")
+        with path.open("rb") as file:
+            data = file.read(MAXIMUM_BYTES + 1)
+        if len(data) > MAXIMUM_BYTES:
+            raise DpmfError(f"{path}:1:1: more than {MAXIMUM_BYTES >> 10} KiB, too large for a config")
+        text = data.decode("utf-8-sig")
     except FileNotFoundError:
         raise DpmfError(f"{path}: no such file; the shipped configs are in configs/") from None
     except (OSError, UnicodeDecodeError) as error:
         raise DpmfError(f"{path}: cannot be read as UTF-8 text: {error}") from None
-    loader = _Loader(text)
+    try:
+        loader = _Loader(text)
+    except yaml.reader.ReaderError as error:
+        line, column = _place_in(text, error.position)
+        raise DpmfError(f"{path}:{line}:{column}: not valid YAML: {error.reason}") from None
     try:
         node = loader.get_single_node()
         document = Document(path, None)
@@ -111,7 +121,22 @@ def _build(loader: _Loader, node: yaml.Node, path: tuple[Step, ...], document: D
         return mapping
     if isinstance(node, yaml.SequenceNode):
         return [_build(loader, child, (*path, index), document) for index, child in enumerate(node.value)]
-    return loader.construct_object(node)
+    value = loader.construct_object(node)
+    if isinstance(value, int) and abs(value) > MAXIMUM_NUMBER:
+        raise DpmfError(f"{_at(document.path, node)}: the number is too large for a config")
+    if isinstance(value, str) and not _is_text(value):
+        raise DpmfError(f"{_at(document.path, node)}: the text holds a character that no file can hold")
+    return value
+
+
+def _is_text(value: str) -> bool:
+    """Without NUL, and without halves of characters, which only escapes in quotes can make."""
+    return "\0" not in value and not any("\ud800" <= character <= "\udfff" for character in value)
+
+
+def _place_in(text: str, position: int) -> tuple[int, int]:
+    before = text[:position]
+    return before.count("\n") + 1, position - before.rfind("\n")
 
 
 def _at(path: Path, node: yaml.Node) -> str:

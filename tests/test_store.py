@@ -13,7 +13,8 @@ import pytest
 from dpmf_cli import files as module
 from dpmf_cli.algorithms.private_global_effects import PrivateGlobalEffects
 from dpmf_cli.errors import DpmfError
-from dpmf_cli.store import Store, encode, write_atomically
+from dpmf_cli.files import temporary_folder
+from dpmf_cli.store import Store, encode, sealed, write_atomically
 from dpmf_cli.tasks import Cut, RecordCosts, Task, TaskResult
 
 
@@ -104,8 +105,25 @@ def test_a_label_is_no_parameter() -> None:
         lambda data: b"[]",
         lambda data: b"\xff" * 10,
         lambda data: encode({"format": 1, "sha256": "0"}),
+        lambda data: data.replace(b'"format": 1', b'"format": 7'),
+        lambda data: data.replace(b'"format": 1', b'"format":\n1'),
+        lambda data: data.replace(b'"fold": 3', b'"fold": NaN'),
+        lambda data: b"[" * 100_000,
+        lambda data: encode(sealed({**json.loads(data), "fold": 4})),
     ],
-    ids=["truncated", "empty", "altered", "a list", "no text", "empty body"],
+    ids=[
+        "truncated",
+        "empty",
+        "altered",
+        "a list",
+        "no text",
+        "empty body",
+        "another format",
+        "another blank",
+        "no number",
+        "nested",
+        "another sum",
+    ],
 )
 def test_a_damaged_file_is_told_and_made_again(tmp_path: Path, damage: Any) -> None:
     told: list[str] = []
@@ -122,11 +140,75 @@ def test_a_damaged_file_is_told_and_made_again(tmp_path: Path, damage: Any) -> N
     assert path.read_bytes() == whole
 
 
+def test_a_damaged_file_is_set_aside_once(tmp_path: Path) -> None:
+    told: list[str] = []
+    store = Store(tmp_path, warn=told.append, set_aside=True)
+    store.write(task(), result())
+    path = store.path(task())
+    damaged = path.read_bytes()[:50]
+    path.write_bytes(damaged)
+    for _ in range(2):  # of a finer grid: what is computed anew gets another name
+        assert store.missing(task((0.05, 0.1))) == task((0.05, 0.1))
+    assert told == [
+        f"{path}: damaged (its content does not fit its checksum); set aside as {path.stem}.damaged, its task is "
+        "computed again"
+    ]
+    assert [(each.name, each.read_bytes()) for each in path.parent.iterdir()] == [
+        (f"{path.stem}.damaged", damaged)
+    ]
+
+
+def test_a_result_under_the_name_of_another_is_not_believed(tmp_path: Path) -> None:
+    told: list[str] = []
+    store, other = Store(tmp_path, warn=told.append), task(cut=Cut(10, 4))
+    store.write(task(), result())
+    store.path(task()).rename(store.path(other))
+    assert store.read(other) == {}
+    assert "it is of another task" in told[0]
+
+
+@pytest.mark.parametrize("link", ["tasks", "tasks/data", "tasks/data/{algorithm}"])
+def test_a_link_that_leads_out_of_the_results_is_refused(tmp_path: Path, link: str) -> None:
+    store = Store(tmp_path / "results")
+    place = store.root / link.format(algorithm=store.path(task()).parent.name)
+    place.parent.mkdir(parents=True)
+    (tmp_path / "elsewhere").mkdir()
+    place.symlink_to(tmp_path / "elsewhere")
+    with pytest.raises(
+        DpmfError, match=r"leads out of .*results/, to .*elsewhere.*; remove the link.*--results"
+    ):
+        store.write(task(), result())
+    assert list((tmp_path / "elsewhere").iterdir()) == []
+
+
+def test_the_results_folder_itself_may_be_a_link(tmp_path: Path) -> None:
+    (tmp_path / "large-disk").mkdir()
+    (tmp_path / "results").symlink_to(tmp_path / "large-disk")
+    store = Store(tmp_path / "results")
+    store.prepare(store.root / "x")
+    store.write(task(), result())
+    assert store.missing(task()) is None
+
+
+def test_what_killed_runs_were_writing_is_swept_and_what_others_write_is_not(tmp_path: Path) -> None:
+    store = Store(tmp_path)
+    store.write(task(), result())
+    folder = store.path(task()).parent
+    for place in (tmp_path, tmp_path / "x", folder):
+        place.mkdir(exist_ok=True)
+        (place / ".writing-left").write_bytes(b"half")
+    with temporary_folder(folder) as held:
+        store.prepare(tmp_path / "x")
+        assert held.exists()
+    assert {path.name for path in tmp_path.rglob("*") if path.is_file()} == {store.path(task()).name}
+
+
 def test_a_result_of_another_version_is_refused_with_the_fix(tmp_path: Path) -> None:
     store = Store(tmp_path)
     store.write(task(), result())
     body = json.loads(store.path(task()).read_bytes())
-    store.path(task()).write_bytes(encode({**body, "format": 99}))
+    del body["sha256"]
+    store.path(task()).write_bytes(encode(sealed({**body, "format": 99})))
     with pytest.raises(DpmfError, match=r"format 99 by another version.*--results"):
         store.read(task())
 
@@ -146,7 +228,7 @@ def test_a_full_disk_leaves_no_trace_and_says_so(tmp_path: Path, monkeypatch: py
 def test_a_folder_that_cannot_be_made_is_said_before_any_work(tmp_path: Path) -> None:
     (tmp_path / "results").write_text("a file")
     with pytest.raises(DpmfError, match=r"cannot be written.*--results"):
-        Store(tmp_path / "results").check_writable()
+        Store(tmp_path / "results").prepare()
 
 
 def test_an_interrupted_write_leaves_the_old_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

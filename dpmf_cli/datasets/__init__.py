@@ -70,7 +70,7 @@ def load(spec: "AnySpec", *, data: Path, cache: Path, base: Path) -> Dataset:
     """
     from dpmf_cli.datasets import loading
 
-    found = loading.cached(spec, data, cache, base)
+    found = loading.verified(spec, data, cache, base)
     return Dataset(
         spec.key, loading.title(spec), found.checksum, found.ratings, found.user_ids, found.item_ids
     )

@@ -1,21 +1,23 @@
 """The rating files inside whatever a user has: a folder, a bare file, a zip, a tar, or one within another.
 
-Nothing is ever extracted: members are read as streams, in bounded amounts. An archive that has a member with
-an absolute name or `..` in it, a link among what is wanted, or more bytes than an honest copy could have, is
-refused whole.
+Nothing is ever extracted: members are read as streams, in bounded amounts. An archive is refused whole that has a
+member with an absolute name or `..` in it, a name twice, a link or a device among what is wanted, or more bytes or
+archives within archives than an honest copy could have.
 """
 
 import fnmatch
 import gzip
 import io
+import lzma
 import os
 import stat
+import struct
 import tarfile
 import zipfile
 import zlib
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path, PurePosixPath
 from typing import IO
 
@@ -26,6 +28,12 @@ _RATIO_LIMIT = 200
 _SMALL = 1 << 20
 _ZIP, _GZIP = b"PK\x03\x04", b"\x1f\x8b"
 _DEPTH = 3
+# What zipfile and tarfile raise for damaged headers beside errors of their own: a size that is no number, a place
+# before the file, a name that is no text, a method of compression that they do not know.
+_DAMAGED = (
+    *(zipfile.BadZipFile, tarfile.TarError, zlib.error, lzma.LZMAError, struct.error, EOFError),
+    *(ValueError, ArithmeticError, LookupError, RuntimeError),
+)
 
 
 @dataclass(frozen=True)
@@ -52,20 +60,57 @@ class Wanted:
         return any(fnmatch.fnmatchcase(name, pattern) for pattern in self.nested)
 
 
-class _Bounded(io.RawIOBase):
-    """A stream that refuses to give more than `limit` bytes."""
+@dataclass
+class _Budget:
+    """How many bytes may still be read, of all members together."""
 
-    def __init__(self, stream: IO[bytes], limit: int, label: str) -> None:
-        self._stream, self._left, self._label = stream, limit, label
+    left: int
+
+
+@dataclass(frozen=True)
+class _Search:
+    """What is looked for, on how many levels of archives, and what may still be read of them."""
+
+    wanted: Wanted
+    budget: _Budget
+    levels: int = _DEPTH
+    seen: set[str] = field(default_factory=set)
+
+    def check_name(self, archive: str, name: str) -> None:
+        """Raises DpmfError for a name that leads outside, or that a member of that archive had before."""
+        parts = PurePosixPath(name.replace("\\", "/"))
+        if parts.is_absolute() or ".." in parts.parts or ":" in name.split("/")[0]:
+            raise DpmfError(f'{archive}: holds a member named "{name}", outside of its own folder; refused')
+        plain = str(parts)
+        if plain in self.seen and not name.endswith("/"):
+            raise DpmfError(f'{archive}: holds two members named "{name}"; refused')
+        self.seen.add(plain)
+
+    def within(self, label: str) -> "_Search":
+        """The same within an archive of that name."""
+        if not self.levels:
+            raise DpmfError(f"{label}: archives within archives, more than {_DEPTH} deep; refused")
+        return _Search(self.wanted, self.budget, self.levels - 1)
+
+    def member(self, label: str, name: str, stream: IO[bytes]) -> Member:
+        limited = _Bounded(stream, self.budget, label)
+        return Member(label, name, io.BufferedReader(limited, 1 << 20))
+
+
+class _Bounded(io.RawIOBase):
+    """A stream that refuses to give more bytes than a budget has."""
+
+    def __init__(self, stream: IO[bytes], budget: _Budget, label: str) -> None:
+        self._stream, self._budget, self._label = stream, budget, label
 
     def readable(self) -> bool:
         return True
 
     def readinto(self, buffer: memoryview) -> int:  # type: ignore[override]
         with _readable(self._label):
-            data = self._stream.read(len(buffer))
-        self._left -= len(data)
-        if self._left < 0:
+            data = self._stream.read(min(len(buffer), _SMALL))  # else as much is set aside, for any file
+        self._budget.left -= len(data)
+        if self._budget.left < 0:
             raise DpmfError(
                 f"{self._label}: unpacks to far more than a copy of this data set can hold; refused"
             )
@@ -78,23 +123,35 @@ def members(path: Path, wanted: Wanted) -> Iterator[Member]:
 
     Raises `DpmfError` for an unreadable, truncated or unsafe archive; yields nothing where none matches.
     """
+    yield from _members(path, _Search(wanted, _Budget(wanted.byte_limit)))
+
+
+def _members(path: Path, search: _Search) -> Iterator[Member]:
     with _readable(str(path)):
         if path.is_dir():
-            yield from _folder_members(path, wanted)
+            yield from _folder_members(path, search)
             return
+        if path.exists() and not path.is_file():
+            raise DpmfError(f"{path}: is neither a file nor a folder; refused")
         with path.open("rb") as file:
-            magic = file.read(4)
+            start = file.read(tarfile.BLOCKSIZE)
             file.seek(0)
-            if magic == _ZIP:
-                yield from _zip_members(file, str(path), wanted)
-            elif magic[:2] == _GZIP or tarfile.is_tarfile(file):
-                file.seek(0)
-                yield from _tar_members(
-                    file, str(path), wanted, path.stat().st_size, zipped=magic[:2] == _GZIP
-                )
-            elif wanted.match(path.name):
-                file.seek(0)
-                yield _bounded(str(path), path.name, file, wanted)
+            zipped = start.startswith(_GZIP)
+            if start.startswith(_ZIP):
+                yield from _zip_members(file, str(path), search)
+            elif zipped or _is_tar(start):
+                yield from _tar_members(file, str(path), search, path.stat().st_size, zipped=zipped)
+            elif search.wanted.match(path.name):
+                yield search.member(str(path), path.name, file)
+
+
+def _is_tar(block: bytes) -> bool:
+    """Whether a file that starts so is a plain tar: its first header has the right sum."""
+    try:
+        tarfile.TarInfo.frombuf(block, "utf-8", "surrogateescape")
+    except (tarfile.TarError, ValueError):
+        return False
+    return True
 
 
 @contextmanager
@@ -104,28 +161,10 @@ def _readable(label: str) -> Iterator[None]:
         yield
     except FileNotFoundError:
         raise DpmfError(f"{label}: no such file or folder") from None
-    except (
-        zipfile.BadZipFile,
-        tarfile.TarError,
-        EOFError,
-        zlib.error,
-        gzip.BadGzipFile,
-        NotImplementedError,
-    ) as error:
+    except _DAMAGED as error:
         raise DpmfError(f"{label}: the archive is damaged or cut off ({error}); get it again") from error
     except OSError as error:
         raise DpmfError(f"{label}: cannot be read ({error.strerror or error})") from error
-
-
-def _bounded(label: str, name: str, stream: IO[bytes], wanted: Wanted) -> Member:
-    limited = _Bounded(stream, wanted.byte_limit, label)
-    return Member(label, name, io.BufferedReader(limited, 1 << 20))
-
-
-def _check_name(archive: str, name: str) -> None:
-    parts = PurePosixPath(name.replace("\\", "/"))
-    if parts.is_absolute() or ".." in parts.parts or ":" in name.split("/")[0]:
-        raise DpmfError(f'{archive}: holds a member named "{name}", outside of its own folder; refused')
 
 
 def files(folder: Path, wanted: Wanted) -> list[Path]:
@@ -136,70 +175,81 @@ def files(folder: Path, wanted: Wanted) -> list[Path]:
         if len(Path(place).relative_to(folder).parts) >= _DEPTH:
             folders.clear()
         found += [Path(place, name) for name in sorted(names) if wanted.match(name) or wanted.enter(name)]
-    return found
+    return [path for path in found if path.is_file()]
 
 
-def _folder_members(folder: Path, wanted: Wanted) -> Iterator[Member]:
-    for path in files(folder, wanted):
-        if wanted.match(path.name):
+def _folder_members(folder: Path, search: _Search) -> Iterator[Member]:
+    for path in files(folder, search.wanted):
+        if search.wanted.match(path.name):
             with path.open("rb") as file:
-                yield _bounded(str(path), path.name, file, wanted)
+                yield search.member(str(path), path.name, file)
         else:
-            yield from members(path, wanted)
+            yield from _members(path, search.within(str(path)))
 
 
-def _zip_members(file: IO[bytes], label: str, wanted: Wanted) -> Iterator[Member]:
+def _zip_members(file: IO[bytes], label: str, search: _Search) -> Iterator[Member]:
+    wanted = search.wanted
     with zipfile.ZipFile(file) as archive:
         for info in archive.infolist():
-            _check_name(label, info.filename)
+            search.check_name(label, info.filename)
         for info in archive.infolist():
             name = PurePosixPath(info.filename).name
             if info.is_dir() or not (wanted.match(name) or wanted.enter(name)):
                 continue
             inner = f"{label}/{info.filename}"
-            if stat.S_ISLNK(info.external_attr >> 16):
-                raise DpmfError(f"{inner}: is a link; refused")
+            if (kind := stat.S_IFMT(info.external_attr >> 16)) not in (0, stat.S_IFREG):
+                raise DpmfError(f"{inner}: is {'a link' if kind == stat.S_IFLNK else 'no file'}; refused")
             if info.file_size > max(_SMALL, _RATIO_LIMIT * info.compress_size):
                 raise DpmfError(f"{inner}: unpacks more than {_RATIO_LIMIT}-fold; refused")
             if info.flag_bits & 1:
                 raise DpmfError(f"{inner}: is encrypted; unpack it yourself first")
             with archive.open(info) as stream:
                 if wanted.match(name):
-                    yield _bounded(inner, name, stream, wanted)
+                    yield search.member(inner, name, stream)
                 else:
-                    yield from _nested_members(stream, inner, wanted, info.compress_size)
+                    yield from _nested_members(stream, inner, search, info.file_size)
 
 
-def _tar_members(file: IO[bytes], label: str, wanted: Wanted, size: int, *, zipped: bool) -> Iterator[Member]:
+def _tar_members(
+    file: IO[bytes], label: str, search: _Search, size: int, *, zipped: bool
+) -> Iterator[Member]:
     """Members of a tar in stored order, in one pass, so that a tar within a tar.gz needs no second one."""
+    wanted = search.wanted
     plain: IO[bytes] = file
+    most = max(_SMALL, _RATIO_LIMIT * size) if zipped else size
     if zipped:
         unpacked = gzip.GzipFile(fileobj=file)
-        limited = _Bounded(unpacked, max(_SMALL, _RATIO_LIMIT * size), label)  # type: ignore[arg-type]
+        limited = _Bounded(unpacked, _Budget(most), label)  # type: ignore[arg-type]
         plain = io.BufferedReader(limited, 1 << 20)
     with tarfile.open(fileobj=plain, mode="r|") as archive:
         for info in archive:
-            _check_name(label, info.name)
+            search.check_name(label, info.name)
+            if archive.offset > most + tarfile.RECORDSIZE:  # tarfile would walk there, step by step
+                raise DpmfError(
+                    f"{label}/{info.name}: claims more bytes than the archive has; damaged, or refused"
+                )
             name = PurePosixPath(info.name).name
-            if not (wanted.match(name) or wanted.enter(name)):
+            if info.isdir() or not (wanted.match(name) or wanted.enter(name)):
                 continue
             inner = f"{label}/{info.name}"
-            if info.issym() or info.islnk():
-                raise DpmfError(f"{inner}: is a link; refused")
+            if not info.isreg() or info.issparse():  # of which a few bytes may stand for any number
+                raise DpmfError(
+                    f"{inner}: is {'a link' if info.issym() or info.islnk() else 'no file'}; refused"
+                )
             stream = archive.extractfile(info)
             if stream is None:
                 continue
             if wanted.match(name):
-                yield _bounded(inner, name, stream, wanted)
+                yield search.member(inner, name, stream)
             else:
-                yield from _nested_members(stream, inner, wanted, info.size)
+                yield from _nested_members(stream, inner, search, info.size)
 
 
-def _nested_members(stream: IO[bytes], label: str, wanted: Wanted, size: int) -> Iterator[Member]:
+def _nested_members(stream: IO[bytes], label: str, search: _Search, size: int) -> Iterator[Member]:
     """Members of an archive within an archive: a tar as a stream, a zip (which needs seeking) in memory."""
-    name = PurePosixPath(label).name
+    name, inside = PurePosixPath(label).name, search.within(label)
     if name.endswith(".zip"):
-        held = io.BytesIO(_bounded(label, name, stream, wanted).stream.read())
-        yield from _zip_members(held, label, wanted)
+        held = io.BytesIO(search.member(label, name, stream).stream.read())
+        yield from _zip_members(held, label, inside)
     else:
-        yield from _tar_members(stream, label, wanted, size, zipped=name.endswith((".gz", ".tgz")))
+        yield from _tar_members(stream, label, inside, size, zipped=name.endswith((".gz", ".tgz")))

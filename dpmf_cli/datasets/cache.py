@@ -20,6 +20,7 @@ from numpy.typing import NDArray
 from dpmf_cli.datasets import storage
 from dpmf_cli.datasets.canonical import Canonical, Ids, arrays, checksum
 from dpmf_cli.errors import DpmfError
+from dpmf_cli.files import remove
 from dpmf_cli.ratings import Ratings, Scale
 
 _COLUMN = "column-"
@@ -65,13 +66,17 @@ def keep(key: str, canonical: Canonical, cache: Path) -> Cached:
         "scale": [ratings.scale.minimum, ratings.scale.maximum, ratings.scale.step],
         "columns": sorted(ratings.columns),
     }
-    _write(cache / "ratings" / name, arrays(ratings), head)
     ids = {"user_ids": canonical.user_ids, "item_ids": canonical.item_ids}
-    _write(cache / "sources" / key, ids, {"checksum": name})
-    kept = find(key, cache)
-    if kept is None:
-        raise DpmfError(f"{cache}: what was written there cannot be read back; name another in $DPMF_CACHE")
-    return kept
+    for _ in range(2):
+        _write(cache / "ratings" / name, arrays(ratings), head)
+        _write(cache / "sources" / key, ids, {"checksum": name})
+        found = find(key, cache)
+        if found is not None:
+            return found
+        # What was there has files of the right size, for it was not replaced, but they cannot be read.
+        discard(name, cache)
+        remove(cache / "sources" / key)
+    raise DpmfError(f"{cache}: what was written there cannot be read back; name another in $DPMF_CACHE")
 
 
 def open_ratings(name: str, cache: Path) -> Ratings:
@@ -94,6 +99,13 @@ def open_ratings(name: str, cache: Path) -> Ratings:
         )
     except (OSError, ValueError, KeyError, TypeError) as error:
         raise DpmfError(f"{folder}: cannot be read ({error}); delete it and run the command again") from error
+
+
+def discard(name: str, cache: Path) -> Path:
+    """Removes the ratings of that checksum, and returns where they were."""
+    folder = cache / "ratings" / name
+    remove(folder)
+    return folder
 
 
 def _write(folder: Path, content: Mapping[str, NDArray[Any]], head: Mapping[str, Any]) -> None:

@@ -29,7 +29,7 @@ def kinds(known: Iterable[str]) -> list[str]:
 
 
 def file_digest(path: Path, cache: Path, kind: str = "sha256") -> str:
-    """`kind:hex` of a file's bytes, remembered in `cache` for as long as its size, time and inode stay."""
+    """`kind:hex` of a file's bytes, remembered in `cache` for as long as its size, times and inode stay."""
 
     def compute() -> str:
         with path.open("rb") as file:
@@ -52,7 +52,7 @@ def folder_digest(folder: Path, paths: Sequence[Path], cache: Path) -> str:
 
 
 def _remembered(key: str, paths: Sequence[Path], cache: Path, compute: Callable[[], str]) -> str:
-    """What `compute` gives, or gave when the files last had the size, time and inode that they have now."""
+    """What `compute` gives, or gave when the files last had the size, times and inode that they have now."""
     note = cache / "digests" / f"{hashlib.sha256(key.encode()).hexdigest()[:32]}.json"
     try:
         stamp, newest = _stamp(paths)
@@ -74,7 +74,9 @@ def _stamp(paths: Sequence[Path]) -> tuple[str, int]:
     for path in paths:
         status = path.stat()
         newest = max(newest, status.st_mtime_ns)
-        state.update(f"{path.name} {status.st_size} {status.st_mtime_ns} {status.st_ino}\n".encode())
+        # st_ctime_ns is the time of the last change of anything: unlike that of the content, none can set it back.
+        times = f"{status.st_mtime_ns} {status.st_ctime_ns}"
+        state.update(f"{path.name} {status.st_size} {times} {status.st_ino}\n".encode())
     return state.hexdigest(), newest
 
 

@@ -6,16 +6,16 @@ Nothing gets its final name before its checksum is right; there is no way to swi
 import os
 import shutil
 import sys
-import tempfile
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TextIO
 
-from dpmf_cli.datasets import archives, loading, located, mirrors, storage
+from dpmf_cli.datasets import archives, loading, located, mirrors
 from dpmf_cli.datasets.archives import Wanted
 from dpmf_cli.datasets.entry import Entry, Part
 from dpmf_cli.errors import DpmfError
+from dpmf_cli.files import sweep, temporary_folder
 
 Confirm = Callable[[str], bool]
 
@@ -133,9 +133,9 @@ def _temporary(data: Path) -> Iterator[Path]:
     """A folder inside the data folder, so that a file can be renamed out of it; gone afterwards."""
     try:
         data.mkdir(parents=True, exist_ok=True)
-        storage.sweep(data)
-        with tempfile.TemporaryDirectory(dir=data, prefix=storage.TEMPORARY) as folder:
-            yield Path(folder)
+        sweep(data)
+        with temporary_folder(data) as folder:
+            yield folder
     except OSError as error:
         raise DpmfError(
             f"{data}: cannot be written ({error.strerror or error}); free some space there, or name another "

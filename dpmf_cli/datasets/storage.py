@@ -6,17 +6,12 @@ write the same one at once both succeed; the second finds the first's and drops 
 
 import contextlib
 import os
-import secrets
-import shutil
-import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
 from dpmf_cli.errors import DpmfError
-from dpmf_cli.files import write_whole
+from dpmf_cli.files import remove, sweep, temporary_folder, unused_name, write_whole
 
-TEMPORARY = ".writing-"
-_STALE_SECONDS = 24 * 3600
 _ATTEMPTS = 20
 
 
@@ -36,9 +31,7 @@ def publish(folder: Path, write: Callable[[Path], None], sound: Callable[[Path],
     with _errors_named(place):
         place.mkdir(parents=True, exist_ok=True)
         sweep(place)
-        fresh = _fresh(place)
-        fresh.mkdir()
-        try:
+        with temporary_folder(place) as fresh:
             write(fresh)
             for path in (*fresh.iterdir(), fresh):
                 _flush(path)
@@ -49,8 +42,6 @@ def publish(folder: Path, write: Callable[[Path], None], sound: Callable[[Path],
             else:
                 raise OSError("it changes all the time")
             _flush(place)
-        finally:
-            shutil.rmtree(fresh, ignore_errors=True)
 
 
 def _replace(folder: Path, fresh: Path) -> None:
@@ -58,7 +49,7 @@ def _replace(folder: Path, fresh: Path) -> None:
 
     Another process may be faster at either step; the caller looks again.
     """
-    broken = _fresh(folder.parent)
+    broken = unused_name(folder.parent)
     with contextlib.suppress(FileNotFoundError):
         folder.rename(broken)
     with contextlib.suppress(FileNotFoundError, FileExistsError):
@@ -68,11 +59,7 @@ def _replace(folder: Path, fresh: Path) -> None:
             # Renaming onto a filled folder is "not empty" on some systems, "exists" on others.
             if not folder.exists():
                 raise
-    shutil.rmtree(broken, ignore_errors=True)
-
-
-def _fresh(place: Path) -> Path:
-    return place / f"{TEMPORARY}{os.getpid()}-{secrets.token_hex(6)}"
+    remove(broken)
 
 
 def _flush(path: Path) -> None:
@@ -81,17 +68,6 @@ def _flush(path: Path) -> None:
         os.fsync(handle)
     finally:
         os.close(handle)
-
-
-def sweep(place: Path) -> None:
-    """Removes what processes that were killed have left behind, once it is a day old."""
-    for path in place.glob(f"{TEMPORARY}*"):
-        with contextlib.suppress(OSError):
-            if time.time() - path.stat().st_mtime > _STALE_SECONDS:
-                if path.is_dir():
-                    shutil.rmtree(path, ignore_errors=True)
-                else:
-                    path.unlink()
 
 
 @contextlib.contextmanager

@@ -1,7 +1,10 @@
 """Archives that must be refused, and what is refused is said."""
 
 import contextlib
+import io
+import os
 import tarfile
+import time
 import zipfile
 from pathlib import Path
 
@@ -51,6 +54,129 @@ def test_links_in_a_zip(tmp_path: Path) -> None:
         archive.writestr(info, "/etc/passwd")
     with pytest.raises(DpmfError, match="is a link"):
         read_all(tmp_path / "a")
+
+
+@pytest.mark.parametrize("kind", [tarfile.CHRTYPE, tarfile.BLKTYPE, tarfile.FIFOTYPE, tarfile.CONTTYPE])
+def test_devices_in_a_tar(tmp_path: Path, kind: bytes) -> None:
+    with tarfile.open(tmp_path / "a", "w") as archive:
+        info = tarfile.TarInfo("u.data")
+        info.type = kind
+        archive.addfile(info)
+    if kind == tarfile.CONTTYPE:  # a plain file, by an old name
+        assert read_all(tmp_path / "a") == [b""]
+        return
+    with pytest.raises(DpmfError, match=r"u.data: is no file; refused"):
+        read_all(tmp_path / "a")
+
+
+def test_devices_in_a_zip_and_in_a_folder(tmp_path: Path) -> None:
+    with zipfile.ZipFile(tmp_path / "a", "w") as archive:
+        info = zipfile.ZipInfo("u.data")
+        info.external_attr = 0o020666 << 16
+        archive.writestr(info, LINE)
+    with pytest.raises(DpmfError, match=r"u.data: is no file; refused"):
+        read_all(tmp_path / "a")
+    (tmp_path / "folder").mkdir()
+    os.mkfifo(tmp_path / "folder" / "u.data")
+    assert read_all(tmp_path / "folder") == []
+    with pytest.raises(DpmfError, match="neither a file nor a folder"):
+        read_all(tmp_path / "folder" / "u.data")
+    with pytest.raises(DpmfError, match="neither a file nor a folder"):
+        read_all(Path("/dev/zero"))
+
+
+@pytest.mark.parametrize("again", ["u.data", "./u.data", "a//../a/u.data"])
+@pytest.mark.filterwarnings("ignore:Duplicate name")
+def test_a_name_that_stands_twice(tmp_path: Path, again: str) -> None:
+    with zipfile.ZipFile(tmp_path / "zip", "w") as archive, tarfile.open(tmp_path / "tar", "w") as tar:
+        for name in ("u.data", again):
+            archive.writestr(name, LINE)
+            info = tarfile.TarInfo(name)
+            info.size = len(LINE)
+            tar.addfile(info, io.BytesIO(LINE))
+    for path in (tmp_path / "zip", tmp_path / "tar"):
+        with pytest.raises(DpmfError, match=r"holds two members named|outside of its own folder"):
+            read_all(path)
+
+
+def test_archives_within_archives_end(tmp_path: Path) -> None:
+    content = zipped({"u.data": LINE})
+    for _ in range(3):
+        content = zipped({"a.zip": content})
+    (tmp_path / "a").write_bytes(content)
+    assert read_all(tmp_path / "a") == [LINE]
+    (tmp_path / "a").write_bytes(zipped({"a.zip": content}))
+    with pytest.raises(DpmfError, match="archives within archives, more than 3 deep"):
+        read_all(tmp_path / "a")
+
+
+def test_many_members_share_one_limit(tmp_path: Path) -> None:
+    (tmp_path / "a").write_bytes(zipped({f"{n}/u.data": LINE for n in range(10)}))
+    assert read_all(tmp_path / "a", 80) == [LINE] * 10
+    with pytest.raises(DpmfError, match="far more than"):
+        read_all(tmp_path / "a", 79)
+
+
+def header(**fields: bytes) -> bytes:
+    """A tar of one member, fields of whose header are replaced and summed again."""
+    places = {"size": 124, "type": 156}
+    data = bytearray(tarred({"u.data": LINE}))
+    for name, value in fields.items():
+        data[places[name] : places[name] + len(value)] = value
+    data[148:156] = b" " * 8
+    data[148:156] = b"%06o\0 " % sum(data[:512])
+    return bytes(data)
+
+
+def extended(**fields: str) -> bytes:
+    """A tar of one member with those extended headers."""
+    held = io.BytesIO()
+    with tarfile.open(fileobj=held, mode="w", format=tarfile.PAX_FORMAT) as archive:
+        info = tarfile.TarInfo("u.data")
+        info.size, info.pax_headers = (
+            len(LINE),
+            {name.replace("_", "."): text for name, text in fields.items()},
+        )
+        archive.addfile(info, io.BytesIO(LINE))
+    return held.getvalue()
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        header(size=b"77777777777\0"),
+        header(size=b"\x80" + b"\x7f" * 11),
+        header(size=b"\xff" * 12),
+        extended(size="9" * 30),
+        extended(size="9" * 30, GNU_sparse_size="8", GNU_sparse_major="0", GNU_sparse_map="0,8"),
+        extended(GNU_sparse_major="0", GNU_sparse_minor="1", GNU_sparse_map="1,2,x"),
+        extended(size="-1"),
+    ],
+    ids=["octal", "binary", "negative", "extended", "sparse", "map", "minus"],
+)
+def test_sizes_that_no_archive_has(tmp_path: Path, content: bytes) -> None:
+    """tarfile walks to the end of a member step by step, however far that is said to be."""
+    (tmp_path / "a").write_bytes(content)
+    begin = time.process_time()
+    with contextlib.suppress(DpmfError):
+        assert read_all(tmp_path / "a") in ([LINE], [b""], [])
+    assert time.process_time() - begin < 2
+
+
+def test_sparse_members_of_a_tar(tmp_path: Path) -> None:
+    """A tar of a few bytes may hold a file of any number of zeros."""
+    content = extended(
+        GNU_sparse_major="0", GNU_sparse_minor="1", GNU_sparse_size="9000000", GNU_sparse_map="0,8"
+    )
+    (tmp_path / "a").write_bytes(content)
+    with pytest.raises(DpmfError, match=r"u.data: is no file; refused"):
+        read_all(tmp_path / "a", 1 << 30)
+
+
+def test_other_compressions_are_not_opened(tmp_path: Path) -> None:
+    for kind in ("xz", "bz2"):
+        (tmp_path / "a").write_bytes(tarred({"u.data": LINE}, f"w:{kind}"))
+        assert read_all(tmp_path / "a") == []
 
 
 def test_bombs(tmp_path: Path) -> None:

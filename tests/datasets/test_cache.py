@@ -9,6 +9,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from dpmf_cli import files
 from dpmf_cli.datasets import Dataset, checksums, load, loading, open_cached, storage
 from dpmf_cli.datasets.entry import Content
 from dpmf_cli.datasets.spec import CatalogSpec, SyntheticSpec
@@ -140,13 +141,54 @@ def test_a_failed_write_leaves_nothing(tmp_path: Path) -> None:
 
 
 def test_what_killed_processes_left_is_swept(tmp_path: Path) -> None:
-    old, new = tmp_path / ".writing-1-a", tmp_path / ".writing-1-b"
-    for path in (old, new):
-        path.mkdir()
-    os.utime(old, (1, 1))
-    storage.publish(tmp_path / "x", lambda folder: (folder / "f").touch(), lambda folder: folder.exists())
-    assert not old.exists()
-    assert new.exists()
+    left = tmp_path / ".writing-1-a"
+    left.mkdir()
+    with files.temporary_folder(tmp_path) as held:
+        os.utime(held, (1, 1))  # a clock says nothing
+        storage.publish(tmp_path / "x", lambda folder: (folder / "f").touch(), lambda folder: folder.exists())
+        assert held.exists()
+    assert [path.name for path in tmp_path.iterdir()] == ["x"]
+
+
+@pytest.mark.parametrize("name", ["users", "items", "values"])
+def test_an_altered_cache_is_told_and_made_again(
+    cache: Path, capsys: pytest.CaptureFixture[str], name: str
+) -> None:
+    expected = small(cache)
+    path = cache / "ratings" / expected.checksum / f"{name}.npy"
+    whole = path.read_bytes()
+    path.unlink()  # the ratings of above are mapped from it
+    path.write_bytes(whole[:-3] + bytes([whole[-3] ^ 1]) + whole[-2:])
+    again = small(cache)
+    assert again.checksum == expected.checksum
+    assert path.read_bytes() == whole
+    assert f"{path.parent}: damaged (its content does not fit its checksum); it is made again" in (
+        capsys.readouterr().err
+    )
+
+
+@pytest.mark.parametrize(
+    ("pattern", "whole", "altered"),
+    [
+        ("sources/*/meta.json", b'"checksum": "', b'"checksum": !'),
+        ("sources/*/meta.json", b'"checksum": "', b'"checksun": "'),
+        ("sources/*/user_ids.npy", b"NUMPY", b"NUMPI"),
+        ("ratings/*/users.npy", b"NUMPY", b"NUMPI"),
+        ("ratings/*/meta.json", b'"n_users": ', b'"n_users":x'),
+        ("ratings/*/meta.json", b'"n_users": ', b'"n_users":7'),
+    ],
+)
+def test_altered_files_of_the_right_size_are_made_again(
+    cache: Path, pattern: str, whole: bytes, altered: bytes
+) -> None:
+    expected = small(cache).checksum
+    (path,) = cache.glob(pattern)
+    before = path.read_bytes()
+    path.unlink()
+    path.write_bytes(before.replace(whole, altered))
+    assert path.read_bytes() != before
+    assert small(cache).checksum == expected
+    assert path.read_bytes() == before
 
 
 def test_cache_that_is_a_file(tmp_path: Path) -> None:
@@ -169,6 +211,16 @@ def test_digests_are_remembered_until_the_file_changes(tmp_path: Path, cache: Pa
     assert checksums.file_digest(path, cache) == first
     path.write_bytes(b"two")
     os.utime(path, (2, 2))
+    assert checksums.file_digest(path, cache) != first
+
+
+def test_a_change_that_hides_its_time_is_seen(tmp_path: Path, cache: Path) -> None:
+    path = tmp_path / "file"
+    path.write_bytes(b"one")
+    os.utime(path, (1, 1))
+    first = checksums.file_digest(path, cache)
+    path.write_bytes(b"two")
+    os.utime(path, (1, 1))
     assert checksums.file_digest(path, cache) != first
 
 

@@ -1,5 +1,7 @@
 """Known answers of every format, whatever it is wrapped in, and the place of every kind of fault."""
 
+import io
+import zipfile
 from pathlib import Path
 
 import numpy as np
@@ -294,3 +296,29 @@ def test_half_stars(tmp_path: Path, cache: Path, make_entry: MakeEntry) -> None:
     (tmp_path / "ratings.dat").write_bytes(b"1::2::0.5::4\n1::3::4.25::4\n")
     with pytest.raises(DpmfError, match=r"ratings.dat:2: the rating 4.25 is not one of 0.5, 1, … 5"):
         read(tmp_path / "ratings.dat", cache)
+
+
+def altered_sheet(part: str, before: str, after: str) -> bytes:
+    """A sheet of one row, with a change in one of its parts."""
+    with zipfile.ZipFile(io.BytesIO(sheet([jester_row(5)]))) as archive:
+        parts = {name: archive.read(name) for name in archive.namelist()}
+    changed = parts[part].replace(before.encode(), after.encode())
+    assert changed != parts[part]
+    return zipped({**parts, part: changed})
+
+
+FAR = '<row r="1048576"><c r="XFD1048576"><v>1</v></c></row></sheetData>'
+
+
+def test_a_spreadsheet_that_takes_gigabytes_is_refused(
+    data: Path, cache: Path, make_entry: MakeEntry
+) -> None:
+    """A cell at the far end of a sheet ends the process of the library that reads it; so it has one of its own."""
+    jester_entry(make_entry, (2, 2, 3))
+    bomb = altered_sheet("xl/worksheets/sheet1.xml", "</sheetData>", FAR)
+    for n in (1, 2):
+        (data / f"j{n}.zip").write_bytes(zipped({f"jester-data-{n}.xls": bomb}))
+    with pytest.raises(
+        DpmfError, match=r"jester-data-1.xls: cannot be opened as a spreadsheet \(its reader gave up"
+    ):
+        load(CatalogSpec(name="tiny"), data=data, cache=cache, base=data)

@@ -152,3 +152,16 @@ def test_sizes_of_small_and_large_files(tmp_path: Path, monkeypatch: pytest.Monk
     monkeypatch.undo()
     counted = sizes(spec(), **places)
     assert (counted.users, counted.items, counted.ratings, counted.basis) == (1000, 10, 1000, "counted")
+
+
+def test_times_beyond_whole_numbers_stay_what_they_are(tmp_path: Path) -> None:
+    found = read(tmp_path, TEXT.replace(b"13,", b"1e300,"))
+    assert found.ratings.columns["timestamp"].tolist() == [1e300, 12.0, 11.0]
+    found = read(tmp_path, TEXT.replace(b"13,", b"9223372036854774784,"))
+    assert found.ratings.columns["timestamp"].tolist() == [9223372036854774784, 12, 11]
+
+
+def test_nothing_but_a_broken_line(tmp_path: Path) -> None:
+    for rest in (b"1", b"\r", b'"', b"\r\r\n", b",,,,,,"):
+        with pytest.raises(DpmfError, match=r"r\.csv"):
+            read(tmp_path, TEXT.partition(b"\n")[0] + b"\n" + rest)

@@ -89,7 +89,8 @@ def _columns(
         empty = np.empty(0, dtype=np.int64)
         return empty, empty, empty.astype(np.float64), empty
     try:
-        with warnings.catch_warnings():
+        # A number that is too large is a ValueError too.
+        with warnings.catch_warnings(), np.errstate(invalid="ignore"):
             warnings.simplefilter("error", pd.errors.ParserWarning)
             frame = pd.read_csv(
                 io.BytesIO(body),

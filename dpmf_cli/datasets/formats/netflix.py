@@ -179,15 +179,16 @@ def _block(text: bytes, n_fields: int) -> NDArray[np.int32] | None:
     if (commas, dashes) != ({1: 0, 2: rows, 5: 2 * rows}[n_fields], 2 * rows if n_fields == 5 else dashes):
         return None
     try:
-        frame = pd.read_csv(
-            io.BytesIO(body),
-            names=list(_RATING[:n_fields]),
-            dtype=np.int64,
-            index_col=False,
-            na_filter=False,
-            engine="c",
-            low_memory=False,
-        )
+        with np.errstate(invalid="ignore"):  # a number that is too large is a ValueError too
+            frame = pd.read_csv(
+                io.BytesIO(body),
+                names=list(_RATING[:n_fields]),
+                dtype=np.int64,
+                index_col=False,
+                na_filter=False,
+                engine="c",
+                low_memory=False,
+            )
     except (ValueError, OverflowError):
         return None
     values = frame.to_numpy().T

@@ -26,9 +26,12 @@ class Source:
             yield from archives.members(path, self.wanted)
 
     def read(self) -> tuple[str, bytes]:
-        """Label and bytes of a format that is one single file."""
+        """Label and bytes of a format that is one single file: the first, once all have proved harmless."""
+        first = None
         for member in self.members():
-            return member.label, member.stream.read()
+            first = first or (member.label, member.stream.read())
+        if first:
+            return first
         raise DpmfError(f"{self.paths[0]}: holds no {' or '.join(self.wanted.patterns)}; {self.fix}")
 
     def place_of(self, row: int, is_rating: Callable[[int, bytes], bool]) -> str:

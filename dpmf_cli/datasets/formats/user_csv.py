@@ -127,8 +127,8 @@ def _columns(
             )
     except pd.errors.EmptyDataError:
         return _empty(positions)
-    except (ValueError, OverflowError, pd.errors.ParserWarning):
-        return None
+    except (ValueError, OverflowError, IndexError, pd.errors.ParserWarning):
+        return None  # an IndexError where nothing but broken lines are left
     if not _rectangular(path, spec, width, len(frame), header_line):
         return None
     columns: dict[str, Any] = {}
@@ -179,7 +179,8 @@ def _empty(positions: dict[str, int]) -> dict[str, Any]:
 
 def _seconds(times: NDArray[np.float64]) -> NDArray[np.int64] | NDArray[np.float64]:
     """Whole seconds as int64; fractions as they are."""
-    return times.astype(np.int64) if np.array_equal(times, np.rint(times)) else times
+    whole = np.array_equal(times, np.rint(times)) and (np.abs(times) < 2**63).all()
+    return times.astype(np.int64) if whole else times
 
 
 def _check_epsilon(raw: Raw) -> None:

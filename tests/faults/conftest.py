@@ -1,0 +1,47 @@
+"""The experiment without faults, made once, and the counts of the whole suite."""
+
+import sys
+
+import pytest
+
+from tests.faults.arena import NAME, Arena, ratings_csv
+from tests.faults.tally import FULL, Tally, keep
+
+COUNTS = pytest.StashKey[Tally]()
+
+
+@pytest.fixture(scope="session")
+def tally(request: pytest.FixtureRequest) -> Tally:
+    return request.config.stash.setdefault(COUNTS, Tally())
+
+
+def pytest_sessionfinish(session: pytest.Session, exitstatus: int) -> None:
+    counts = session.config.stash.get(COUNTS, Tally())
+    rows = {name: row.named() for name, row in counts.rows.items()}
+    print("", *(f"{name}: {row}" for name, row in rows.items()), sep="\n")
+    if FULL and rows and exitstatus == 0:
+        keep("faults", rows)
+
+
+@pytest.fixture(scope="session")
+def measured(tmp_path_factory: pytest.TempPathFactory) -> Arena:
+    arena = Arena(tmp_path_factory.mktemp("arena"))
+    arena.measure()
+    return arena
+
+
+@pytest.fixture
+def arena(measured: Arena) -> Arena:
+    """Without results, but with what a first run leaves in the cache."""
+    measured.clear()
+    (measured.folder / "ratings.csv").write_text(ratings_csv())
+    return measured
+
+
+@pytest.fixture
+def here(arena: Arena, monkeypatch: pytest.MonkeyPatch) -> Arena:
+    """The command is run in this process, which has imported all it needs."""
+    monkeypatch.chdir(arena.folder)
+    monkeypatch.setenv("DPMF_CACHE", str(arena.cache))
+    monkeypatch.setattr(sys, "argv", ["dpmf", "run", f"{NAME}.yaml", "-j", "1"])
+    return arena

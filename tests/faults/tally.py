@@ -1,0 +1,63 @@
+"""What the fault suite counts, and where it is kept: `results/faults.json`, and the table of docs/surviving.md."""
+
+import json
+import os
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[2]
+FULL = os.environ.get("DPMF_FAULTS") == "full"
+full = pytest.mark.skipif(not FULL, reason="in the full form alone: make test-faults")
+PAGE = ROOT / "docs" / "surviving.md"
+
+
+@dataclass
+class Row:
+    """injected: faults that took effect; resumed: runs that went on to the end; differing: bytes, of all files."""
+
+    injected: int = 0
+    resumed: int = 0
+    differing: int = 0
+
+    def named(self) -> dict[str, int]:
+        counts = (self.injected, self.resumed, self.differing)
+        return dict(zip(("faults injected", "runs resumed", "bytes differing"), counts, strict=True))
+
+
+@dataclass
+class Tally:
+    """Rows by the name of a fault, in the order in which they came."""
+
+    rows: dict[str, Row] = field(default_factory=dict)
+
+    def row(self, fault: str) -> Row:
+        return self.rows.setdefault(fault, Row())
+
+
+def times(full: int, short: int) -> int:
+    """How often a fault is injected: in the full form, or in the short one."""
+    return full if FULL else short
+
+
+def keep(section: str, rows: dict[str, dict[str, int]]) -> None:
+    """Writes the counts of a full form, in the place of older ones of the same name: as JSON, and into the page."""
+    path = ROOT / "results" / f"{section}.json"
+    older = json.loads(path.read_text()) if path.exists() else {}
+    merged = {**older, **rows}
+    merged.pop("all", None)
+    columns = list(next(iter(rows.values())))
+    merged["all"] = {column: sum(row[column] for row in merged.values()) for column in columns}
+    path.write_text(json.dumps(merged, indent=2, ensure_ascii=False) + "\n")
+    table = [f"| | {' | '.join(columns)} |", "|---|" + "---:|" * len(columns)]
+    table += [f"| {name} | {' | '.join(f'{row[c]:,}' for c in columns)} |" for name, row in merged.items()]
+    _into_page(section, table)
+
+
+def _into_page(section: str, lines: list[str]) -> None:
+    """Puts lines between the marks of a section of the page."""
+    text = PAGE.read_text()
+    begin, end = f"<!-- {section} -->\n", f"<!-- end of {section} -->"
+    head, _, rest = text.partition(begin)
+    PAGE.write_text(head + begin + "\n".join(lines) + "\n" + end + rest.partition(end)[2])

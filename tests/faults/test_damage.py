@@ -1,0 +1,157 @@
+"""Result files, tables and caches with bytes changed or cut off, changed data, two runs at once, odd clocks."""
+
+import random
+import shutil
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from tests.faults import clock
+from tests.faults.arena import NAME, PATIENCE, Arena, differing, files, ratings_csv, run_here
+from tests.faults.tally import Row, Tally, full, times
+
+CLOCK = Path(clock.__path__[0])
+
+
+def corrupt(data: bytes, rng: random.Random) -> bytes:
+    """One byte, or a block of them, changed."""
+    at, length = rng.randrange(len(data)), rng.choice([1, 1, 1, 16, 512])
+    block = bytes(byte ^ rng.randint(1, 255) for byte in data[at : at + length])
+    return data[:at] + block + data[at + length :]
+
+
+def truncate(data: bytes, rng: random.Random) -> bytes:
+    return data[: rng.randrange(len(data))]
+
+
+@pytest.mark.parametrize("damage", [corrupt, truncate], ids=["corrupted", "truncated"])
+def test_damaged_result_files(
+    here: Arena,
+    tally: Tally,
+    capsys: pytest.CaptureFixture[str],
+    damage: Callable[[bytes, random.Random], bytes],
+) -> None:
+    rng, row = (
+        random.Random(damage.__name__),
+        tally.row(f"result file {damage.__name__}ed".replace("teed", "ted")),
+    )
+    run_here(capsys)
+    names = sorted(name for name in here.expected if name.startswith("tasks/"))
+    while row.injected < times(200, 6):
+        for name in rng.sample(names, times(5, 3)):
+            path = here.results / name
+            path.write_bytes(damage(path.read_bytes(), rng))
+            row.injected += 1
+        code, said = run_here(capsys)
+        assert code == 0, said
+        assert said.count(": damaged (its content does not fit its checksum); set aside as ") == times(5, 3)
+        row.resumed += 1
+        row.differing += differing(files(here.results), here.expected)
+    assert row.differing == 0
+
+
+@pytest.mark.parametrize("damage", [corrupt, truncate], ids=["corrupted", "truncated"])
+def test_damaged_tables_manifests_and_caches(
+    here: Arena,
+    tally: Tally,
+    capsys: pytest.CaptureFixture[str],
+    damage: Callable[[bytes, random.Random], bytes],
+) -> None:
+    rng = random.Random(f"other {damage.__name__}")
+    row = tally.row("table, manifest or cache damaged")
+    run_here(capsys)
+    manifest = here.results / NAME / "manifest.json"
+    goal = row.injected + times(50, 2)
+    while row.injected < goal:
+        kept = [*here.cache.glob("ratings/*/*"), *here.cache.glob("sources/*/*")]
+        path = rng.choice([*(here.results / NAME).iterdir(), *kept, manifest])
+        whole = path.read_bytes()
+        damaged = damage(whole, rng)
+        path.unlink()  # a memory map of the old bytes is still open here
+        path.write_bytes(damaged)
+        row.injected += 1
+        code, said = run_here(capsys)
+        assert code == 0, said
+        assert path != manifest or ("manifest.json: damaged" in said and path.read_bytes() != damaged)
+        row.resumed += 1
+        row.differing += differing(files(here.results), here.expected)
+        if here.cache in path.parents and path.suffix == ".npy" and path.parent.parent.name == "ratings":
+            row.differing += differing({"": path.read_bytes()}, {"": whole})
+    assert row.differing == 0
+
+
+def test_changed_data_are_refused(here: Arena, tally: Tally, capsys: pytest.CaptureFixture[str]) -> None:
+    row = tally.row("data changed under a finished result")
+    run_here(capsys)
+    finished = files(here.results)
+    for seed in range(2, 2 + times(20, 1)):
+        (here.folder / "ratings.csv").write_text(ratings_csv(seed))
+        code, said = run_here(capsys)
+        assert code == 2
+        assert "the ratings of made changed since these results were made" in said
+        assert "bring the old file back" in said
+        assert "--results" in said
+        assert "--new-data" in said
+        row.injected += 1
+        row.differing += differing(files(here.results), finished)
+        (here.folder / "ratings.csv").write_text(ratings_csv())
+        code, said = run_here(capsys)
+        assert code == 0
+        row.resumed += "nothing to compute" in said
+        row.differing += differing(files(here.results), here.expected)
+    assert row.differing == 0
+    (here.folder / "ratings.csv").write_text(ratings_csv(0))
+    code, said = run_here(capsys, "--new-data")
+    assert code == 0
+    assert "its tasks are kept, its tables are replaced" in said
+    assert (here.results / NAME / "curves.csv").read_bytes() != finished[f"{NAME}/curves.csv"]
+    assert run_here(capsys)[0] == 0
+    (here.folder / "ratings.csv").write_text(ratings_csv())
+    assert run_here(capsys)[0] == 2
+    assert run_here(capsys, "--new-data")[0] == 0
+    assert {k: v for k, v in files(here.results).items() if k in here.expected} == here.expected
+
+
+@full
+def test_two_at_once(arena: Arena, tally: Tally) -> None:
+    row = tally.row("two runs at once")
+    for _ in range(10):
+        shutil.rmtree(arena.cache)
+        both = [arena.start(jobs=jobs) for jobs in (1, 2)]
+        for process in both:
+            _, said = process.communicate(timeout=PATIENCE)
+            assert process.returncode == 0, said
+            assert "Traceback" not in said
+        row.injected += 1
+        arena.resume(row, warm=True)
+    assert row.differing == 0
+
+
+@full
+def test_a_clock_that_jumps(arena: Arena, tally: Tally) -> None:
+    row = tally.row("clock set back and forward")
+    for number in range(6):
+        if number % 2:
+            shutil.rmtree(arena.cache)
+        row.injected += 1
+        said = arena.resume(row, jobs=1 + number % 2, path=CLOCK)
+        assert "-" not in said.partition("elapsed")[0].rpartition(",")[2], said
+    assert row.differing == 0
+
+
+def test_the_odd_clock_is_odd() -> None:
+    code = "import time; times = [time.time() for _ in range(50)]; print(max(times) - min(times), sorted(times) == times)"
+    said = subprocess.check_output([sys.executable, "-c", code], env={"PYTHONPATH": str(CLOCK)}, text=True)
+    jump, steady = said.split()
+    assert float(jump) > 3000
+    assert steady == "False"
+
+
+def test_the_counts_count() -> None:
+    """A suite that compares nothing would count no difference either."""
+    assert differing({"a": b"123"}, {"a": b"124"}) == 1
+    assert differing({"a": b"123"}, {"b": b"12"}) == 5
+    assert Row().differing == 0

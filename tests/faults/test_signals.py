@@ -1,0 +1,111 @@
+"""Processes that are killed, interrupted or ended, at moments drawn over the time that a run takes."""
+
+import os
+import random
+import shutil
+import signal
+import time
+from collections.abc import Callable
+
+import pytest
+
+from tests.faults.arena import PATIENCE, Arena, session_ended, workers
+from tests.faults.tally import Row, Tally, full
+
+
+def inject(
+    arena: Arena, row: Row, fault: Callable[[int], bool], rng: random.Random, jobs: int, *, warm: bool
+) -> tuple[int, str] | None:
+    """Starts a run and lets `fault` come over it at a random moment: (exit code, what it said).
+
+    None where the run had ended before, or the fault found nothing to hit.
+    """
+    process = arena.start(jobs=jobs, warm=warm)
+    time.sleep(rng.uniform(0, arena.seconds[f"warm {jobs}" if warm else "cold"]))
+    hit = process.poll() is None and fault(process.pid)
+    row.injected += hit
+    _, said = process.communicate(timeout=PATIENCE)
+    assert session_ended(process.pid), "a process outlives its run"
+    return (process.returncode, said) if hit else None
+
+
+def kill_parent(pid: int) -> bool:
+    os.kill(pid, signal.SIGKILL)
+    return True
+
+
+def kill_child(pid: int, rng: random.Random) -> bool:
+    deadline = time.monotonic() + 20
+    while time.monotonic() < deadline:  # until the processes are started; where none ever is, it is no hit
+        started = workers(pid)
+        if started:
+            os.kill(rng.choice(started), signal.SIGKILL)
+            return True
+        if not os.path.exists(f"/proc/{pid}/exe"):  # it has ended, and waits to be asked how
+            return False
+        time.sleep(0.01)
+    return False
+
+
+def test_one_after_the_other(arena: Arena, tally: Tally) -> None:
+    """The short form: three faults over one experiment, and one run that ends it."""
+    rng, row = random.Random("short"), tally.row("killed, killed worker, ended, in one run")
+    faults = (kill_parent, lambda pid: kill_child(pid, rng), lambda pid: os.kill(pid, signal.SIGTERM) is None)
+    for fault in faults:
+        inject(arena, row, fault, rng, 2, warm=False)
+    arena.resume(row)
+    assert row.injected
+    assert row.differing == 0
+
+
+@full
+@pytest.mark.parametrize("jobs", [1, 2])
+def test_a_killed_parent(arena: Arena, tally: Tally, jobs: int) -> None:
+    rng, row = random.Random(f"parent {jobs}"), tally.row("parent killed (SIGKILL)")
+    goal = row.injected + 25
+    while row.injected < goal:
+        inject(arena, row, kill_parent, rng, jobs, warm=rng.random() < 0.8)
+        if rng.random() < 0.2:
+            shutil.rmtree(arena.cache, ignore_errors=True)
+        arena.resume(row, warm=True)
+    assert row.differing == 0
+
+
+@full
+def test_a_killed_child(arena: Arena, tally: Tally) -> None:
+    rng, row = random.Random("child"), tally.row("child killed (SIGKILL)")
+    while row.injected < 50:
+        ended = inject(arena, row, lambda pid: kill_child(pid, rng), rng, 2, warm=True)
+        if ended is not None:
+            code, said = ended
+            assert code in (0, 2), said
+            assert code == 0 or "a worker process was killed" in said
+            assert "Traceback" not in said
+        arena.resume(row, warm=True)
+    assert row.differing == 0
+
+
+@full
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
+def test_a_run_that_is_ended(arena: Arena, tally: Tally, number: signal.Signals) -> None:
+    rng, row = random.Random(number.name), tally.row(f"interrupted ({number.name})")
+    told = 0
+    while row.injected < (10 if number is signal.SIGHUP else 25):
+        whole = rng.random() < 0.5  # a terminal and a batch system tell all processes, `kill` tells one
+
+        def interrupt(pid: int, whole: bool = whole) -> bool:
+            (os.killpg if whole else os.kill)(pid, number)
+            return True
+
+        ended = inject(arena, row, interrupt, rng, rng.choice([1, 2]), warm=rng.random() < 0.8)
+        if ended is not None:
+            code, said = ended
+            told += "interrupted: finished tasks are kept" in said
+            # Before the first line of dpmf runs, Python answers; after the last, there is nothing to interrupt.
+            assert code in (0, 1, 2, -number, 128 + number), said
+            assert code != 128 + number or "interrupted: finished tasks are kept" in said
+            early = "dpmf_cli/interrupts.py" not in said
+            assert "Traceback" not in said or (number == signal.SIGINT and early), said
+        arena.resume(row, warm=True)
+    assert told > 0.3 * row.injected
+    assert row.differing == 0

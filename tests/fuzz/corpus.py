@@ -1,0 +1,169 @@
+"""Whole files that broken ones are made of, and how each is loaded."""
+
+import io
+import random
+import tarfile
+import zipfile
+from collections.abc import Callable
+from pathlib import Path
+
+from dpmf_cli.config import load_config
+from dpmf_cli.datasets import catalog, loading, located
+from dpmf_cli.datasets.archives import Wanted
+from dpmf_cli.datasets.canonical import canonicalise
+from dpmf_cli.datasets.entry import Content, Counts, Entry, Licence, Part
+from dpmf_cli.datasets.formats import jester, netflix, user_csv
+from dpmf_cli.datasets.formats.source import Source
+from dpmf_cli.datasets.spec import CsvSpec
+from tests.datasets.building import sheet, tarred, zipped
+from tests.fuzz.mutations import mutated
+
+ROWS = [(7, 30, 5, 12), (7, 4, 3, 13), (100, 30, 4, 11), (100, 4, 1, 900_000_000), (12, 5, 2, 7)]
+TEXTS = {
+    "u.data": "".join(f"{u}\t{i}\t{r}\t{t}\n" for u, i, r, t in ROWS).encode(),
+    "ratings.dat": "".join(f"{u}::{i}::{r}::{t}\n" for u, i, r, t in ROWS).encode(),
+    "ratings.csv": b"userId,movieId,rating,timestamp\n"
+    + "".join(f"{u},{i},{r}.0,{t}\n" for u, i, r, t in ROWS).encode(),
+    "tiny.inter": b"user_id:token\titem_id:token\trating:float\ttimestamp:float\n"
+    + "".join(f"{u}\t{i}\t{r}\t{t}\n" for u, i, r, t in ROWS).encode(),
+    "mv_1.txt": b"30:\n100,4,1970-01-01\n7,5,2005-12-31\n4:\n7,3,2000-02-29\n100,1,2004-01-01\n5:\n12,2,2001-01-01\n",
+}
+"""The publishers' formats, by the names of their files."""
+FORMATS = dict(zip(TEXTS, ("u.data", "dat", "ratings.csv", "inter", "netflix"), strict=True))
+
+PROBE = b"30:\n100\n7\n4:\n7\n"
+JUDGING = b"30:\n100,4,2005-12-31\n7,5,2005-12-31\n4:\n7,3,2000-02-29\n"
+
+CSV = b'who,what,stars,when,budget\n007,a b,5,12,0.5\n7,"c,d",3,13.5,1\nx,e,4,11,2\n7,e,1,9,0.1\n'
+CSV_PLAIN = b"1;10;5\n2;10;3\n2;11;4\n"
+CSV_SPECS = [
+    (CSV, {"columns": {"user": "who", "item": "what", "rating": "stars"}}),
+    (
+        CSV,
+        {"columns": {"user": "who", "item": "what", "rating": "stars", "timestamp": "when", "epsilon": "budget"},
+            "duplicates": "mean"},
+    ),
+    (CSV, {"columns": {"user": 0, "item": "what", "rating": 2}, "duplicates": "last"}),
+    (CSV_PLAIN, {"columns": {"user": 0, "item": 1, "rating": 2}, "separator": ";", "header": False}),
+    (CSV_PLAIN.replace(b";", b"\t"), {"columns": {"user": 1, "item": 0, "rating": 2}, "separator": "\t", "header": False}),
+    (CSV.replace(b",", "→".encode()), {"columns": {"user": "who", "item": "what", "rating": "stars"}, "separator": "→"}),
+]  # fmt: skip
+
+CONFIGS = [
+    path.read_bytes() for path in sorted((Path(__file__).resolve().parents[2] / "configs").glob("*.yaml"))
+]
+
+
+def entry(name: str) -> Entry:
+    """A data set whose file is checked by its counts alone, so that broken ones get to the parser."""
+    return Entry(
+        key="tiny",
+        title="Tiny set",
+        scale=catalog.WHOLE_STARS,
+        parts=(Part(("tiny",), (Content(name, FORMATS[name]),), nested=("*.zip", "*.tar", "*.tar.gz")),),
+        expected=Counts(3, 3, 5, 3.0, 2.0),
+        licence=Licence("free for tests", "https://example.org/licence"),
+        citation="nobody",
+        homepage="https://example.org/tiny",
+    )
+
+
+ENTRIES = {name: entry(name) for name in TEXTS}
+
+
+def wrapped(name: str, text: bytes, rng: random.Random) -> bytes:
+    """A text in an archive of some kind, perhaps with names, links or members that it should not have."""
+    odd = ["../x", "/etc/x", "a/" + name, name, "C:\\x", "n" * 300, "\udcff", ".", "./x", "a\0b", "ä"]
+    files = {name: text}
+    if rng.random() < 0.3:
+        try:
+            files[rng.choice(odd)] = text
+            if rng.random() < 0.5:
+                files = dict(reversed(files.items()))
+            zipped(files)
+        except (UnicodeEncodeError, ValueError):
+            files = {name: text}
+    kind = rng.randrange(7)
+    if kind == 0:
+        return zipped(files)
+    if kind == 1:
+        return tarred(files)
+    if kind == 2:
+        return tarred(files, "w:gz")
+    if kind == 3:
+        return tarred(
+            {"in.zip": mutated(zipped(files), rng) if rng.random() < 0.5 else zipped(files)}, "w:gz"
+        )
+    if kind == 4:
+        return zipped({"in.tar": mutated(tarred(files), rng) if rng.random() < 0.5 else tarred(files)})
+    if kind == 5:
+        return zipped({"in.zip": zipped({"in.tar.gz": tarred(files, "w:gz")})})
+    return _with_a_special(name, text, rng)
+
+
+def _with_a_special(name: str, text: bytes, rng: random.Random) -> bytes:
+    """A tar with a link, a device, a sparse or oversized member, or extended headers."""
+    held = io.BytesIO()
+    form = rng.choice([tarfile.GNU_FORMAT, tarfile.PAX_FORMAT, tarfile.USTAR_FORMAT])
+    with tarfile.open(fileobj=held, mode="w", format=form) as archive:
+        info = tarfile.TarInfo(name)
+        info.size = len(text)
+        if rng.random() < 0.7:
+            info.type = rng.choice(b"123456780SgxLKXVMD").to_bytes(1, "big")
+            info.linkname = rng.choice(["/etc/passwd", name, "../x", "n" * 90])
+        if form == tarfile.PAX_FORMAT:
+            info.pax_headers = {rng.choice(["size", "path", "GNU.sparse.map", "GNU.sparse.size", "x"]): rng.choice(["9" * 30, "-1", "../x", "1,2", ""])}  # fmt: skip
+        archive.addfile(info, io.BytesIO(text))
+    data = bytearray(held.getvalue())
+    if rng.random() < 0.5:  # a size, with the sum of the header made to fit
+        data[124:136] = rng.choice([b"77777777777\0", b"\x80" + b"\xff" * 11, b"\xff" * 12, b"00000000000\0"])
+        data[148:156] = b" " * 8
+        data[148:156] = b"%06o\0 " % sum(data[:512])
+    return bytes(data)
+
+
+def load_catalog(path: Path, name: str, cache: Path) -> object:
+    found = located.locate(ENTRIES[name], path.parent, path)
+    located.content_digest(found, cache)
+    return loading.read_catalog(found, cache)
+
+
+def broken_sheet(rng: random.Random) -> bytes:
+    """A spreadsheet with something wrong in one of its parts, or in the archive that it is."""
+    rows = [[float(rated), *[4.5] * rated, *[99.0] * (100 - rated)] for rated in (2, 5, 100)]
+    whole = sheet(rows)  # type: ignore[arg-type]
+    with zipfile.ZipFile(io.BytesIO(whole)) as archive:
+        parts = {name: archive.read(name) for name in archive.namelist()}
+    name = rng.choice(list(parts))
+    return mutated(zipped({**parts, name: mutated(parts[name], rng)}) if rng.random() < 0.7 else whole, rng)
+
+
+def load_sheet(path: Path) -> object:
+    return jester.parse(Source((path,), Wanted((path.name,)), "get it again"))
+
+
+def load_csv(path: Path, options: dict[str, object]) -> object:
+    spec = CsvSpec(
+        kind="csv",
+        name="made",
+        path=path.name,
+        scale={"minimum": 1, "maximum": 5},
+        **options,  # type: ignore[arg-type]
+    )
+    return canonicalise(user_csv.parse(path, spec), spec.scale.scale, duplicates=spec.duplicates)
+
+
+READERS: dict[bytes, Callable[[Path], object]] = {PROBE: netflix.read_probe, JUDGING: netflix.read_judging}
+
+__all__ = [
+    "CONFIGS",
+    "CSV_SPECS",
+    "READERS",
+    "TEXTS",
+    "broken_sheet",
+    "load_catalog",
+    "load_config",
+    "load_csv",
+    "load_sheet",
+    "wrapped",
+]
