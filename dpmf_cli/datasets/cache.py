@@ -9,6 +9,7 @@ Both folders appear whole or not at all. `meta.json` has each file's size, by wh
 
 import hashlib
 import json
+import shutil
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -94,6 +95,27 @@ def open_ratings(name: str, cache: Path) -> Ratings:
         )
     except (OSError, ValueError, KeyError, TypeError) as error:
         raise DpmfError(f"{folder}: cannot be read ({error}); delete it and run the command again") from error
+
+
+def packed(name: str, cache: Path) -> dict[str, bytes]:
+    """The files of the ratings of that checksum, for `unpack` on another machine. Raises as `open_ratings`."""
+    open_ratings(name, cache)
+    return {path.name: path.read_bytes() for path in sorted((cache / "ratings" / name).iterdir())}
+
+
+def unpack(name: str, files: Mapping[str, bytes], cache: Path) -> None:
+    """Keeps what `packed` made, unless it is there; a `DpmfError` where it cannot be kept, or came damaged."""
+    folder = cache / "ratings" / name
+
+    def fill(fresh: Path) -> None:
+        for file, content in files.items():
+            (fresh / file).write_bytes(content)
+
+    if _meta(folder) is None:
+        storage.publish(folder, fill, lambda place: _meta(place) is not None)
+        if checksum(open_ratings(name, cache)) != name:
+            shutil.rmtree(folder, ignore_errors=True)
+            raise DpmfError(f"{folder}: what came over the network is damaged; run the command again")
 
 
 def _write(folder: Path, content: Mapping[str, NDArray[Any]], head: Mapping[str, Any]) -> None:

@@ -1,0 +1,107 @@
+"""Runs on a Dask cluster that is disturbed at random: `python -m tests.cluster_suite`, or `make test-cluster`.
+
+Prints what was done and how many bytes of the results differ from an undisturbed local run's: none may.
+"""
+
+import os
+import random
+import signal
+import subprocess
+import sys
+import time
+from dataclasses import dataclass
+from pathlib import Path
+
+from tests.dask_cluster import DaskCluster
+
+CONFIG = """\
+dataset: {{kind: synthetic, like: ml-100k, seed: 3, users: 120, items: 80, ratings: 2400}}
+folds: {folds}
+runs: {runs}
+epsilons: [0.5, 2, 8]
+baselines: [ia, ge]
+algorithms:
+  - algorithm: pge
+  - {{algorithm: isgd, factors: 2, epochs: {epochs}}}
+"""
+
+
+@dataclass(frozen=True)
+class Disturbed:
+    """What was done to a run, how long it took, and how many of its files differ from the undisturbed run's."""
+
+    kills: int
+    restarts: int
+    seconds: float
+    differing: int
+    stderr: str
+
+
+def write_config(home: Path, *, epochs: int, folds: int = 3, runs: int = 2) -> None:
+    """`slow.yaml`: most of its time in fits that last long enough to be killed."""
+    (home / "slow.yaml").write_text(CONFIG.format(folds=folds, runs=runs, epochs=epochs))
+
+
+def environment(home: Path) -> dict[str, str]:
+    return {**os.environ, "DPMF_CACHE": str(home / "cache"), "DPMF_DATA": str(home / "no-data")}
+
+
+def start(home: Path, *arguments: str) -> subprocess.Popen[str]:
+    return subprocess.Popen(
+        [sys.executable, "-m", "dpmf_cli", *arguments],
+        cwd=home,
+        env=environment(home),
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.PIPE,
+        text=True,
+        start_new_session=True,
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),  # a background job ignores it
+    )
+
+
+def dpmf(home: Path, *arguments: str, expect: int = 0) -> subprocess.CompletedProcess[str]:
+    process = start(home, *arguments)
+    try:
+        _, errors = process.communicate(timeout=600)
+    finally:
+        process.kill()
+    assert process.returncode == expect, errors
+    assert "Traceback" not in errors or expect == 1, errors
+    return subprocess.CompletedProcess(arguments, expect, "", errors)
+
+
+def result_files(results: Path) -> dict[str, bytes]:
+    """All that a run promises the bytes of: every file but the manifest, which has times."""
+    return {
+        str(path.relative_to(results)): path.read_bytes()
+        for path in results.rglob("[!.]*")
+        if path.is_file() and path.name != "manifest.json"
+    }
+
+
+def disturb(
+    home: Path, cluster: DaskCluster, *, results: str, seed: int, kills: int, restarts: int
+) -> Disturbed:
+    """A run of `slow.yaml` on the cluster with that many kills of workers mid-task and new schedulers, in random order."""
+    rng = random.Random(seed)
+    faults = ["kill"] * kills + ["restart"] * restarts
+    rng.shuffle(faults)
+    done = {"kill": 0, "restart": 0}
+    begin = time.monotonic()
+    process = start(home, "run", "slow.yaml", "--scheduler", cluster.address, "--results", results)
+    try:
+        for fault in faults:
+            if fault == "kill":
+                done[fault] += cluster.kill_worker_mid_task() is not None
+            else:
+                time.sleep(rng.uniform(0.2, 1.0))
+                if process.poll() is None:
+                    cluster.restart_scheduler()
+                    done[fault] += 1
+        _, errors = process.communicate(timeout=600)
+    finally:
+        process.kill()
+    assert process.returncode == 0, errors
+    ours, theirs = result_files(home / results), result_files(home / "undisturbed")
+    differing = sum(ours.get(name) != theirs.get(name) for name in ours.keys() | theirs.keys())
+    return Disturbed(done["kill"], done["restart"], time.monotonic() - begin, differing, errors)

@@ -1,0 +1,157 @@
+"""A Dask cluster of real processes on loopback, to be disturbed: a scheduler, and workers that a supervisor restarts."""
+
+import os
+import signal
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from threading import Event, Thread
+from types import TracebackType
+from typing import Any, Self
+
+from distributed import Client
+
+WORKER = (
+    "--no-nanny",
+    "--no-dashboard",
+    "--memory-limit",
+    "0",
+    "--death-timeout",
+    "60",
+    "--host",
+    "127.0.0.1",
+)
+SCHEDULER = ("--host", "127.0.0.1", "--no-dashboard", "--idle-timeout", "5 minutes")
+
+
+def free_port() -> int:
+    with socket.socket() as listener:
+        listener.bind(("127.0.0.1", 0))
+        port: int = listener.getsockname()[1]
+        return port
+
+
+def until(true: Callable[[], Any], what: str, seconds: float = 60.0) -> Any:
+    """What `true` returns, once it is true."""
+    deadline = time.monotonic() + seconds
+    while not (found := true()):
+        assert time.monotonic() < deadline, f"waited {seconds:.0f} s in vain: {what}"
+        time.sleep(0.02)
+    return found
+
+
+class Supervised:
+    """A process that is started again whenever it ends, as Slurm, Kubernetes or systemd would."""
+
+    def __init__(self, command: list[str], log: Path, environment: dict[str, str]) -> None:
+        self._command, self._log, self._environment = command, log, environment
+        self._stopping = Event()
+        self.process = self._start()
+        self._thread = Thread(target=self._supervise, daemon=True)
+        self._thread.start()
+
+    def _start(self) -> subprocess.Popen[bytes]:
+        with self._log.open("ab") as log:
+            return subprocess.Popen(
+                self._command, stdout=log, stderr=log, env=self._environment, start_new_session=True
+            )
+
+    def _supervise(self) -> None:
+        while not self._stopping.is_set():
+            try:
+                self.process.wait(timeout=0.1)
+            except subprocess.TimeoutExpired:
+                continue
+            if not self._stopping.is_set():
+                self.process = self._start()
+
+    def kill(self) -> None:
+        """SIGKILL, once; what follows is the supervisor's."""
+        with suppress(ProcessLookupError):
+            os.killpg(self.process.pid, signal.SIGKILL)
+
+    def stop(self) -> None:
+        self._stopping.set()
+        self._thread.join()
+        self.kill()
+        self.process.wait()
+
+
+class DaskCluster:
+    """A scheduler with workers named by what `join` was given. A context manager: none of its processes outlives it."""
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+        self.address = f"tcp://127.0.0.1:{free_port()}"
+        self._workers: dict[str, Supervised] = {}
+        port = self.address.rpartition(":")[2]
+        self._scheduler = self._supervised("scheduler", "scheduler", *SCHEDULER, "--port", port)
+
+    def _supervised(self, log: str, *arguments: str, **environment: str) -> Supervised:
+        command = [sys.executable, "-m", "dask", *arguments]
+        return Supervised(command, self._folder / f"{log}.log", {**os.environ, **environment})
+
+    def join(self, name: str, cache: Path, *options: str, threads: int = 1) -> None:
+        """Starts a worker with its own $DPMF_CACHE."""
+        folder = ("--local-directory", str(self._folder / name))
+        options = (self.address, *WORKER, "--nthreads", str(threads), "--name", name, *folder, *options)
+        self._workers[name] = self._supervised(name, "worker", *options, DPMF_CACHE=str(cache))
+
+    def leave(self, name: str) -> None:
+        self._workers.pop(name).stop()
+
+    @contextmanager
+    def client(self) -> Iterator[Client]:
+        with Client(self.address, set_as_default=False, timeout=30) as client:
+            yield client
+
+    def wait_for_workers(self) -> None:
+        with self.client() as client:
+            client.wait_for_workers(len(self._workers), timeout=60)
+
+    def kill_worker_mid_task(self) -> str | None:
+        """SIGKILLs a worker while a task executes on it; the task's key, None where no task did for a while.
+
+        That it was mid-task is what the scheduler says afterwards: the task has outlived a worker.
+        """
+        with self.client() as client:
+            for _ in range(200):
+                workers = client.scheduler_info(n_workers=-1)["workers"]
+                for worker, stacks in client.call_stack().items():
+                    name = workers.get(worker, {}).get("name")
+                    if name not in self._workers or not stacks:
+                        continue
+                    key = next(iter(stacks))
+                    self._workers[name].kill()
+                    gone = lambda worker=worker: worker not in client.nthreads()  # noqa: E731
+                    until(gone, f"the scheduler notices that {name} is gone")
+                    deaths = client.run_on_scheduler(
+                        lambda dask_scheduler, key: (
+                            dask_scheduler.tasks[key].suspicious if key in dask_scheduler.tasks else 0
+                        ),
+                        key=key,
+                    )
+                    if deaths:
+                        return str(key)
+                time.sleep(0.02)
+        return None
+
+    def restart_scheduler(self) -> None:
+        """SIGKILLs the scheduler, which forgets all tasks and whose workers end with it."""
+        old = self._scheduler.process.pid
+        self._scheduler.kill()
+        until(lambda: self._scheduler.process.pid != old, "the supervisor restarts the scheduler")
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        for name in list(self._workers):
+            self.leave(name)
+        self._scheduler.stop()
