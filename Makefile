@@ -6,7 +6,7 @@ STAMP  := $(VENV)/.installed
 JOBS   ?= 2
 
 .DEFAULT_GOAL := help
-.PHONY: help run test check format bench reproduce-all reproduce-friedman \
+.PHONY: help run test test-cluster check format bench reproduce-all reproduce-friedman \
 	reproduce-mcsherry reproduce-zhang reproduce-neera search-friedman clean distclean
 
 help: ## list what there is
@@ -23,6 +23,9 @@ run: $(STAMP) ## set up, run the quickstart on embedded synthetic ratings, print
 
 test: $(STAMP) ## set up and run the tests
 	$(BIN)/python -m pytest
+
+test-cluster: $(STAMP) ## a Dask cluster whose workers and scheduler are killed, over and over, against a local run
+	$(BIN)/python -m tests.cluster_suite
 
 check: $(STAMP) ## lint, types, formatting, the committed schema
 	$(BIN)/ruff check .

@@ -3,11 +3,13 @@
 Prints what was done and how many bytes of the results differ from an undisturbed local run's: none may.
 """
 
+import argparse
 import os
 import random
 import signal
 import subprocess
 import sys
+import tempfile
 import time
 from dataclasses import dataclass
 from pathlib import Path
@@ -37,9 +39,9 @@ class Disturbed:
     stderr: str
 
 
-def write_config(home: Path, *, epochs: int, folds: int = 3, runs: int = 2) -> None:
-    """`slow.yaml`: most of its time in fits that last long enough to be killed."""
-    (home / "slow.yaml").write_text(CONFIG.format(folds=folds, runs=runs, epochs=epochs))
+def write_config(path: Path, *, epochs: int, folds: int = 3, runs: int = 2) -> None:
+    """A config whose fits of ISGD last about 35 µs an epoch: with many, long enough to be killed in the middle."""
+    path.write_text(CONFIG.format(folds=folds, runs=runs, epochs=epochs))
 
 
 def environment(home: Path) -> dict[str, str]:
@@ -92,7 +94,7 @@ def disturb(
     try:
         for fault in faults:
             if fault == "kill":
-                done[fault] += cluster.kill_worker_mid_task() is not None
+                done[fault] += cluster.kill_worker_mid_task(lambda: process.poll() is None)
             else:
                 time.sleep(rng.uniform(0.2, 1.0))
                 if process.poll() is None:
@@ -102,6 +104,47 @@ def disturb(
     finally:
         process.kill()
     assert process.returncode == 0, errors
-    ours, theirs = result_files(home / results), result_files(home / "undisturbed")
+    ours, theirs = result_files(home / results), result_files(home / "undisturbed-slow.yaml")
     differing = sum(ours.get(name) != theirs.get(name) for name in ours.keys() | theirs.keys())
     return Disturbed(done["kill"], done["restart"], time.monotonic() - begin, differing, errors)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--seeds", type=int, default=5, help="runs, each with other random moments")
+    parser.add_argument("--kills", type=int, default=4, help="workers killed in each")
+    parser.add_argument("--restarts", type=int, default=2, help="schedulers killed in each")
+    options = parser.parse_args()
+    found = []
+    with tempfile.TemporaryDirectory() as folder:
+        home = Path(folder)
+        write_config(home / "slow.yaml", epochs=40000, folds=4, runs=3)
+        begin = time.monotonic()
+        dpmf(home, "run", "slow.yaml", "-j", "2", "--results", "undisturbed-slow.yaml")
+        print(f"local, two processes: {time.monotonic() - begin:.1f} s", flush=True)
+        with DaskCluster(home) as cluster:
+            for name in ("first", "second", "third"):
+                cluster.join(name, home / f"cache-{name}")
+            cluster.wait_for_workers()
+            for seed in range(options.seeds + 1):
+                # Seed 0 is left alone, for what it takes.
+                kills, restarts = (options.kills, options.restarts) if seed else (0, 0)
+                done = disturb(
+                    home, cluster, results=f"seed{seed}", seed=seed, kills=kills, restarts=restarts
+                )
+                found.append(done)
+                print(
+                    f"seed {seed}: {done.kills} kills mid-task, {done.restarts} new schedulers, {done.seconds:.1f} s, "
+                    f"{done.differing} files differ",
+                    flush=True,
+                )
+    kills, restarts, differing = (
+        sum(getattr(done, what) for done in found) for what in ("kills", "restarts", "differing")
+    )
+    print(f"{len(found)} runs, {kills} kills mid-task, {restarts} new schedulers, {differing} files differ")
+    if differing or (kills, restarts) != (options.seeds * options.kills, options.seeds * options.restarts):
+        sys.exit(1)
+
+
+if __name__ == "__main__":
+    main()

@@ -69,16 +69,27 @@ class Supervised:
             if not self._stopping.is_set():
                 self.process = self._start()
 
-    def kill(self) -> None:
-        """SIGKILL, once; what follows is the supervisor's."""
+    def signal(self, number: signal.Signals) -> None:
+        """After SIGKILL, the supervisor starts it again."""
         with suppress(ProcessLookupError):
-            os.killpg(self.process.pid, signal.SIGKILL)
+            os.killpg(self.process.pid, number)
 
     def stop(self) -> None:
         self._stopping.set()
         self._thread.join()
-        self.kill()
+        self.signal(signal.SIGKILL)
         self.process.wait()
+
+
+def _state(client: Client, key: str) -> tuple[str, int]:
+    """What the scheduler says of a task: its state, and how many workers have died with it."""
+    state: tuple[str, int] = client.run_on_scheduler(
+        lambda dask_scheduler, key: (
+            (task.state, task.suspicious) if (task := dask_scheduler.tasks.get(key)) else ("forgotten", 0)
+        ),
+        key=key,
+    )
+    return state
 
 
 class DaskCluster:
@@ -113,37 +124,43 @@ class DaskCluster:
         with self.client() as client:
             client.wait_for_workers(len(self._workers), timeout=60)
 
-    def kill_worker_mid_task(self) -> str | None:
-        """SIGKILLs a worker while a task executes on it; the task's key, None where no task did for a while.
+    def kill_worker_mid_task(self, going_on: Callable[[], bool]) -> bool:
+        """SIGKILLs a worker in the middle of a task, if one executes while something is going on; whether it did.
 
-        That it was mid-task is what the scheduler says afterwards: the task has outlived a worker.
+        The worker is stopped first, so that the task cannot end in between; that it was lost with its worker is what
+        the scheduler says afterwards.
         """
         with self.client() as client:
-            for _ in range(200):
+            while going_on():
                 workers = client.scheduler_info(n_workers=-1)["workers"]
                 for worker, stacks in client.call_stack().items():
                     name = workers.get(worker, {}).get("name")
-                    if name not in self._workers or not stacks:
-                        continue
-                    key = next(iter(stacks))
-                    self._workers[name].kill()
-                    gone = lambda worker=worker: worker not in client.nthreads()  # noqa: E731
-                    until(gone, f"the scheduler notices that {name} is gone")
-                    deaths = client.run_on_scheduler(
-                        lambda dask_scheduler, key: (
-                            dask_scheduler.tasks[key].suspicious if key in dask_scheduler.tasks else 0
-                        ),
-                        key=key,
-                    )
-                    if deaths:
-                        return str(key)
+                    if (
+                        name in self._workers
+                        and stacks
+                        and self._kill_within(client, name, next(iter(stacks)))
+                    ):
+                        return True
                 time.sleep(0.02)
-        return None
+        return False
+
+    def _kill_within(self, client: Client, name: str, key: str) -> bool:
+        """SIGKILLs a worker if the task of that key has still not ended on it."""
+        victim = self._workers[name]
+        victim.signal(signal.SIGSTOP)
+        state, deaths = _state(client, key)
+        if state != "processing":
+            victim.signal(signal.SIGCONT)
+            return False
+        victim.signal(signal.SIGKILL)
+        before = (state, deaths)
+        until(lambda: _state(client, key) != before, f"the scheduler notices that {name} was killed")
+        return _state(client, key)[1] > deaths
 
     def restart_scheduler(self) -> None:
         """SIGKILLs the scheduler, which forgets all tasks and whose workers end with it."""
         old = self._scheduler.process.pid
-        self._scheduler.kill()
+        self._scheduler.signal(signal.SIGKILL)
         until(lambda: self._scheduler.process.pid != old, "the supervisor restarts the scheduler")
 
     def __enter__(self) -> Self:

@@ -3,7 +3,6 @@
 import json
 import os
 import signal
-import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -12,6 +11,9 @@ import pytest
 
 pytest.importorskip("distributed")
 
+from dpmf_cli import cli, provenance
+from dpmf_cli.cluster import cluster_executor, executor
+from dpmf_cli.errors import DpmfError
 from tests.cluster_suite import disturb, dpmf, environment, result_files, start, write_config
 from tests.dask_cluster import DaskCluster, free_port, until
 
@@ -27,15 +29,16 @@ def fails_once(self, train, *, streams, ledger):
     return fit(self, train, streams=streams, ledger=ledger)
 InputPerturbationSGD.fit = fails_once
 """
-OTHER_VERSION = "import dpmf_cli.provenance\ndpmf_cli.provenance.__version__ = '0.0.1'\n"
 
 
 @pytest.fixture(scope="module")
 def home(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A config, the cache of this machine, and the results of an undisturbed local run."""
+    """Two configs, the cache of this machine, and the results of undisturbed local runs."""
     home = tmp_path_factory.mktemp("home")
-    write_config(home, epochs=25000)
-    dpmf(home, "run", "slow.yaml", "-j", "2", "--results", "undisturbed")
+    write_config(home / "quick.yaml", epochs=100)
+    write_config(home / "slow.yaml", epochs=12000)
+    for config in ("quick.yaml", "slow.yaml"):
+        dpmf(home, "run", config, "-j", "1", "--results", f"undisturbed-{config}")
     return home
 
 
@@ -53,10 +56,10 @@ def cluster(home: Path) -> Iterator[DaskCluster]:
 def test_the_bytes_are_those_of_a_local_run_and_the_data_travel_once(
     home: Path, cluster: DaskCluster
 ) -> None:
-    done = dpmf(home, "run", "slow.yaml", "--scheduler", cluster.address, "--results", "cluster")
-    assert result_files(home / "cluster") == result_files(home / "undisturbed")
+    done = dpmf(home, "run", "quick.yaml", "--scheduler", cluster.address, "--results", "cluster")
+    assert result_files(home / "cluster") == result_files(home / "undisturbed-quick.yaml")
     assert done.stderr.count("a worker has not the ratings") == 1
-    manifest = json.loads((home / "cluster" / "slow" / "manifest.json").read_bytes())
+    manifest = json.loads((home / "cluster" / "quick" / "manifest.json").read_bytes())
     assert manifest["last_run"]["processes"] == 4
     assert len(manifest["last_run"]["peak_bytes_of_processes"]) >= 2
     for cache in ("cache-1", "cache-2"):
@@ -65,8 +68,6 @@ def test_the_bytes_are_those_of_a_local_run_and_the_data_travel_once(
             for each in ("cache", cache)
         )
         assert ours == theirs
-    again = dpmf(home, "run", "slow.yaml", "--scheduler", cluster.address, "--results", "again")
-    assert "a worker has not the ratings" not in again.stderr
 
 
 def test_two_kills_mid_task_and_a_new_scheduler_cost_time_alone(home: Path, cluster: DaskCluster) -> None:
@@ -74,6 +75,7 @@ def test_two_kills_mid_task_and_a_new_scheduler_cost_time_alone(home: Path, clus
     assert (done.kills, done.restarts) == (2, 1)
     assert done.differing == 0
     assert "the connection to tcp://" in done.stderr
+    assert "a worker has not the ratings" not in done.stderr
 
 
 def test_ctrl_c_keeps_what_is_finished_and_a_local_run_goes_on(home: Path, cluster: DaskCluster) -> None:
@@ -88,99 +90,85 @@ def test_ctrl_c_keeps_what_is_finished_and_a_local_run_goes_on(home: Path, clust
         idle = lambda: not client.run_on_scheduler(lambda dask_scheduler: len(dask_scheduler.tasks))  # noqa: E731
         until(idle, "the scheduler forgets what was not finished", 10)
     before = len(result_files(home / "stopped"))
-    assert before < len(result_files(home / "undisturbed"))
+    assert before < len(result_files(home / "undisturbed-slow.yaml"))
     dpmf(home, "run", "slow.yaml", "-j", "2", "--results", "stopped")
-    assert result_files(home / "stopped") == result_files(home / "undisturbed")
+    assert result_files(home / "stopped") == result_files(home / "undisturbed-slow.yaml")
 
 
 def test_a_task_that_raises_is_a_failure_and_not_tried_again(home: Path, cluster: DaskCluster) -> None:
     (home / "flag").touch()
     try:
-        done = dpmf(home, "run", "slow.yaml", "--scheduler", cluster.address, "--results", "failed", expect=1)
+        done = dpmf(
+            home, "run", "quick.yaml", "--scheduler", cluster.address, "--results", "failed", expect=1
+        )
     finally:
         (home / "flag").unlink()
     assert "1 tasks failed" in done.stderr
     assert "ZeroDivisionError: on purpose" in done.stderr
-    dpmf(home, "run", "slow.yaml", "--scheduler", cluster.address, "--results", "failed")
-    assert result_files(home / "failed") == result_files(home / "undisturbed")
+    ours, theirs = (
+        {name: data for name, data in result_files(home / each).items() if name.startswith("tasks/")}
+        for each in ("failed", "undisturbed-quick.yaml")
+    )
+    assert len(ours) == len(theirs) - 1
+    assert ours.items() <= theirs.items()
 
 
-def test_a_worker_of_another_version_is_refused_by_name(home: Path, cluster: DaskCluster) -> None:
-    (home / "old.py").write_text(OTHER_VERSION)
-    cluster.join("old", home / "cache", "--preload", str(home / "old.py"))
-    try:
-        cluster.wait_for_workers()
-        done = dpmf(
-            home, "run", "slow.yaml", "--scheduler", cluster.address, "--results", "refused", expect=2
-        )
-    finally:
-        cluster.leave("old")
-    assert "dpmf 0.0.1 instead of" in done.stderr
-    assert "install the same versions there" in done.stderr
-
-
-def test_no_workers_are_waited_for_and_then_said(home: Path) -> None:
-    with DaskCluster(home) as empty:
-        arguments = ("run", "slow.yaml", "--scheduler", empty.address, "--wait", "1", "--results", "none")
-        done = dpmf(home, *arguments, expect=2)
-    assert "no workers there: waiting up to 1 s for one" in done.stderr
-    assert "no worker came within 1 s; start some" in done.stderr
-
-
-@pytest.mark.parametrize(
-    "address",
-    [
-        f"tcp://127.0.0.1:{free_port()}",
-        "tcp://127.0.0.1:x",
-        "foo://127.0.0.1:1",
-        "tcp://",
-        "tls://127.0.0.1:1",
-    ],
-)
-def test_a_bad_address_is_one_message(
-    home: Path, address: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    from dpmf_cli import cli
-    from dpmf_cli.cluster import executor
-
-    monkeypatch.setattr(executor, "CONNECT_SECONDS", 0.3)
-    monkeypatch.setattr(sys, "argv", ["dpmf", "run", "slow.yaml", "--scheduler", address, "--results", "bad"])
+def refused(home: Path, monkeypatch: pytest.MonkeyPatch, *arguments: str) -> None:
+    """`dpmf run quick.yaml` in this process, which must end with exit code 2."""
+    monkeypatch.setattr(sys, "argv", ["dpmf", "run", "quick.yaml", "--results", "refused", *arguments])
     monkeypatch.chdir(home)
     for name, value in environment(home).items():
         monkeypatch.setenv(name, value)
     with pytest.raises(SystemExit) as exited:
         cli.main()
     assert exited.value.code == 2
-    assert f"{address}: no scheduler answers there" in capsys.readouterr().err
+
+
+def test_a_worker_of_another_version_is_refused_by_name(
+    home: Path, cluster: DaskCluster, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    ours = provenance.__version__
+    monkeypatch.setattr(provenance, "__version__", "0.0.1")
+    refused(home, monkeypatch, "--scheduler", cluster.address)
+    (message,) = capsys.readouterr().err.strip().splitlines()[1:]
+    assert message.startswith("dpmf: worker tcp://127.0.0.1:")
+    assert f": dpmf {ours} instead of 0.0.1; " in message
+    assert "install the same versions there" in message
+
+
+def test_no_workers_are_waited_for_and_then_said(
+    home: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with DaskCluster(home) as empty:
+        refused(home, monkeypatch, "--scheduler", empty.address, "--wait", "1")
+    errors = capsys.readouterr().err
+    assert "no workers there: waiting up to 1 s for one" in errors
+    assert "no worker came within 1 s; start some" in errors
 
 
 @pytest.mark.parametrize(
-    ("code", "arguments", "message"),
-    [
-        ("import sys; sys.modules['distributed'] = None; ", [], 'pip install "dpmf[cluster]"'),
-        ("", ["-j", "2"], "give one of them"),
-    ],
-    ids=["extra", "jobs"],
+    "address", ["tcp://127.0.0.1:{}", "tcp://127.0.0.1:x", "foo://127.0.0.1:1", "tcp://", "tls://127.0.0.1:1"]
 )
-def test_what_cannot_be_is_said_before_any_work(
-    home: Path, code: str, arguments: list[str], message: str
+def test_a_bad_address_is_one_message(
+    home: Path, address: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    command = [
-        sys.executable,
-        "-c",
-        f"{code}from dpmf_cli.cli import main; main()",
-        "run",
-        "slow.yaml",
-        *arguments,
-    ]
-    done = subprocess.run(
-        [*command, "--scheduler", "tcp://127.0.0.1:1"],
-        cwd=home,
-        env=environment(home),
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    assert done.returncode == 2
-    assert message in done.stderr
-    assert len(done.stderr.strip().splitlines()) == 1
+    address = address.format(free_port())
+    monkeypatch.setattr(executor, "CONNECT_SECONDS", 0.3)
+    refused(home, monkeypatch, "--scheduler", address)
+    (message,) = capsys.readouterr().err.strip().splitlines()[1:]
+    assert message.startswith(f"dpmf: {address}: no scheduler answers there")
+
+
+def test_without_the_extra_the_message_names_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "distributed", None)
+    for module in ("executor", "session", "worker"):
+        monkeypatch.delitem(sys.modules, f"dpmf_cli.cluster.{module}", raising=False)
+    with pytest.raises(DpmfError, match=r'pip install "dpmf\[cluster\]"'):
+        cluster_executor("tcp://127.0.0.1:1", 1, print)
+
+
+def test_processes_of_this_machine_and_of_a_cluster_exclude_each_other(
+    home: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    refused(home, monkeypatch, "-j", "2", "--scheduler", "tcp://127.0.0.1:1")
+    assert "give one of them" in capsys.readouterr().err

@@ -31,8 +31,8 @@ class ClusterExecutor:
         self.address, self.wait, self.processes = address, wait, 0
         self._say = say
         self._cpus = {provenance.cpu(), ""}
-        # What Dask's client logs of lost connections is said here in one line.
-        for name in ("distributed", "distributed.client"):
+        # What Dask's client and its event loop log of lost connections, with tracebacks, is said here in one line.
+        for name in ("distributed", "distributed.client", "tornado.application", "asyncio"):
             logging.getLogger(name).setLevel(logging.CRITICAL)
 
     def outcomes(self, batches: Sequence[Batch], cache: Path) -> Generator[list[Outcome]]:
