@@ -69,7 +69,7 @@ class Supervised:
             if not self._stopping.is_set():
                 self.process = self._start()
 
-    def signal(self, number: signal.Signals) -> None:
+    def send(self, number: signal.Signals) -> None:
         """After SIGKILL, the supervisor starts it again."""
         with suppress(ProcessLookupError):
             os.killpg(self.process.pid, number)
@@ -77,7 +77,7 @@ class Supervised:
     def stop(self) -> None:
         self._stopping.set()
         self._thread.join()
-        self.signal(signal.SIGKILL)
+        self.send(signal.SIGKILL)
         self.process.wait()
 
 
@@ -93,14 +93,17 @@ def _state(client: Client, key: str) -> tuple[str, int]:
 
 
 class DaskCluster:
-    """A scheduler with workers named by what `join` was given. A context manager: none of its processes outlives it."""
+    """A scheduler, with Dask's settings as environment variables, and workers named by what `join` was given.
 
-    def __init__(self, folder: Path) -> None:
+    A context manager: none of its processes outlives it.
+    """
+
+    def __init__(self, folder: Path, **settings: str) -> None:
         self._folder = folder
         self.address = f"tcp://127.0.0.1:{free_port()}"
         self._workers: dict[str, Supervised] = {}
         port = self.address.rpartition(":")[2]
-        self._scheduler = self._supervised("scheduler", "scheduler", *SCHEDULER, "--port", port)
+        self._scheduler = self._supervised("scheduler", "scheduler", *SCHEDULER, "--port", port, **settings)
 
     def _supervised(self, log: str, *arguments: str, **environment: str) -> Supervised:
         command = [sys.executable, "-m", "dask", *arguments]
@@ -147,12 +150,12 @@ class DaskCluster:
     def _kill_within(self, client: Client, name: str, key: str) -> bool:
         """SIGKILLs a worker if the task of that key has still not ended on it."""
         victim = self._workers[name]
-        victim.signal(signal.SIGSTOP)
+        victim.send(signal.SIGSTOP)
         state, deaths = _state(client, key)
         if state != "processing":
-            victim.signal(signal.SIGCONT)
+            victim.send(signal.SIGCONT)
             return False
-        victim.signal(signal.SIGKILL)
+        victim.send(signal.SIGKILL)
         before = (state, deaths)
         until(lambda: _state(client, key) != before, f"the scheduler notices that {name} was killed")
         return _state(client, key)[1] > deaths
@@ -160,7 +163,7 @@ class DaskCluster:
     def restart_scheduler(self) -> None:
         """SIGKILLs the scheduler, which forgets all tasks and whose workers end with it."""
         old = self._scheduler.process.pid
-        self._scheduler.signal(signal.SIGKILL)
+        self._scheduler.send(signal.SIGKILL)
         until(lambda: self._scheduler.process.pid != old, "the supervisor restarts the scheduler")
 
     def __enter__(self) -> Self:

@@ -20,6 +20,9 @@ POLL_SECONDS, WATCH_SECONDS = 0.05, 2.0
 TRIES = 3
 """How often a batch goes to workers that do not get as far as executing it."""
 
+LARGEST_DELIVERY = 2_000_000_000
+"""Bytes: the serialiser of Dask's messages stops at 2 GiB."""
+
 
 class ConnectionLostError(Exception):
     """The scheduler is gone, or has forgotten what was submitted to it."""
@@ -68,9 +71,10 @@ class Session:
                 if not ended:
                     time.sleep(POLL_SECONDS)
         finally:
-            for name in self._delivered:
-                with suppress(Exception):  # the scheduler may be gone, and with it what it kept
-                    self._client.unregister_worker_plugin(name)
+            if self._client.status == "running":  # else the scheduler is gone, and with it what it kept
+                for name in self._delivered:
+                    with suppress(Exception):
+                        self._client.unregister_worker_plugin(name)
 
     def _submit(self, numbers: list[int]) -> None:
         keys = [f"{self._name}-{number}-{self._tries[number]}" for number in numbers]
@@ -112,8 +116,13 @@ class Session:
             if name in self._delivered:
                 continue
             files = kept.packed(checksum, self._cache)
-            size = sum(map(len, files.values())) / 1e6
-            self._say(f"a worker has not the ratings in its cache: sending {size:.1f} MB to each, once")
+            size = sum(map(len, files.values()))
+            if size > LARGEST_DELIVERY:
+                raise DpmfError(
+                    f"a worker has not the ratings in its cache, and {size / 1e9:.1f} GB are too much to send: name a "
+                    "folder that all machines share in $DPMF_CACHE, here and for the workers"
+                )
+            self._say(f"a worker has not the ratings in its cache: sending {size / 1e6:.1f} MB to each, once")
             self._delivered.append(name)
             with self._connection():
                 try:
