@@ -124,15 +124,31 @@ def refused(home: Path, monkeypatch: pytest.MonkeyPatch, *arguments: str) -> Non
     assert exited.value.code == 2
 
 
+@pytest.mark.parametrize(
+    ("name", "theirs", "said"),
+    [
+        ("__version__", "0.0.1", f"dpmf {provenance.__version__} instead of 0.0.1"),
+        (
+            "code_digest",
+            lambda: "0" * 64,
+            f"dpmf's code {provenance.code_digest()[:12]} instead of {'0' * 12}",
+        ),
+    ],
+)
 def test_a_worker_of_another_version_is_refused_by_name(
-    home: Path, cluster: DaskCluster, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    home: Path,
+    cluster: DaskCluster,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    name: str,
+    theirs: object,
+    said: str,
 ) -> None:
-    ours = provenance.__version__
-    monkeypatch.setattr(provenance, "__version__", "0.0.1")
+    monkeypatch.setattr(provenance, name, theirs)
     refused(home, monkeypatch, "--scheduler", cluster.address)
     (message,) = capsys.readouterr().err.strip().splitlines()[1:]
     assert message.startswith("dpmf: worker tcp://127.0.0.1:")
-    assert f": dpmf {ours} instead of 0.0.1; " in message
+    assert f": {said}; " in message
     assert "install the same versions there" in message
 
 

@@ -9,7 +9,6 @@ Both folders appear whole or not at all. `meta.json` has each file's size, by wh
 
 import hashlib
 import json
-import shutil
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -77,7 +76,10 @@ def keep(key: str, canonical: Canonical, cache: Path) -> Cached:
 
 def open_ratings(name: str, cache: Path) -> Ratings:
     """The ratings of that checksum as memory maps; a `DpmfError` where they are not there, or cut off."""
-    folder = cache / "ratings" / name
+    return _open(cache / "ratings" / name)
+
+
+def _open(folder: Path) -> Ratings:
     meta = _meta(folder)
     if meta is None:
         raise DpmfError(
@@ -110,12 +112,11 @@ def unpack(name: str, files: Mapping[str, bytes], cache: Path) -> None:
     def fill(fresh: Path) -> None:
         for file, content in files.items():
             (fresh / file).write_bytes(content)
+        if checksum(_open(fresh)) != name:
+            raise DpmfError(f"{folder}: what came over the network is damaged; run the command again")
 
     if _meta(folder) is None:
         storage.publish(folder, fill, lambda place: _meta(place) is not None)
-        if checksum(open_ratings(name, cache)) != name:
-            shutil.rmtree(folder, ignore_errors=True)
-            raise DpmfError(f"{folder}: what came over the network is damaged; run the command again")
 
 
 def _write(folder: Path, content: Mapping[str, NDArray[Any]], head: Mapping[str, Any]) -> None:
