@@ -11,8 +11,8 @@ import pytest
 
 pytest.importorskip("distributed")
 
-from dpmf_cli import cli, provenance
-from dpmf_cli.cluster import cluster_executor, executor
+from dpmf_cli import __version__, cli, provenance
+from dpmf_cli.cluster import cluster_executor, executor, worker
 from dpmf_cli.errors import DpmfError
 from tests.cluster_suite import disturb, dpmf, environment, result_files, start, write_config
 from tests.dask_cluster import DaskCluster, free_port, until
@@ -127,12 +127,8 @@ def refused(home: Path, monkeypatch: pytest.MonkeyPatch, *arguments: str) -> Non
 @pytest.mark.parametrize(
     ("name", "theirs", "said"),
     [
-        ("__version__", "0.0.1", f"dpmf {provenance.__version__} instead of 0.0.1"),
-        (
-            "code_digest",
-            lambda: "0" * 64,
-            f"dpmf's code {provenance.code_digest()[:12]} instead of {'0' * 12}",
-        ),
+        ("dpmf", "0.0.1", f"dpmf {__version__} instead of 0.0.1"),
+        ("dpmf's code", "0123", f"dpmf's code {provenance.code_digest()[:12]} instead of 0123"),
     ],
 )
 def test_a_worker_of_another_version_is_refused_by_name(
@@ -141,10 +137,11 @@ def test_a_worker_of_another_version_is_refused_by_name(
     monkeypatch: pytest.MonkeyPatch,
     capsys: pytest.CaptureFixture[str],
     name: str,
-    theirs: object,
+    theirs: str,
     said: str,
 ) -> None:
-    monkeypatch.setattr(provenance, name, theirs)
+    fingerprint = {**worker.fingerprint(), name: theirs}
+    monkeypatch.setattr(worker, "fingerprint", lambda: fingerprint)
     refused(home, monkeypatch, "--scheduler", cluster.address)
     (message,) = capsys.readouterr().err.strip().splitlines()[1:]
     assert message.startswith("dpmf: worker tcp://127.0.0.1:")

@@ -23,6 +23,7 @@ class RatingsAbsentError(DpmfError):
     """The worker's cache does not hold ratings that a task needs."""
 
 
+@lru_cache(maxsize=1)
 def fingerprint() -> dict[str, str]:
     """All that must be the same here and on a worker, lest the bytes of results depend on where a task was run."""
     return {
