@@ -15,7 +15,7 @@ from distributed import KilledWorker
 from dpmf_cli.cluster import executor as module
 from dpmf_cli.cluster import session as sessions
 from dpmf_cli.cluster.executor import FRUITLESS, ClusterExecutor
-from dpmf_cli.cluster.session import TRIES, ConnectionLostError, Session
+from dpmf_cli.cluster.session import FETCH_SECONDS, TRIES, ConnectionLostError, Session
 from dpmf_cli.cluster.worker import RatingsAbsentError
 from dpmf_cli.errors import DpmfError
 from tests.test_store import task
@@ -31,7 +31,7 @@ class Recording:
 
     def map(self, function: Any, payloads: list[bytes], *, key: list[str], **options: Any) -> list[Any]:
         self.submitted += key
-        return []
+        return [SimpleNamespace(key=each) for each in key]
 
     def register_plugin(self, plugin: Any) -> None:
         self.registered.append(plugin.name)
@@ -40,7 +40,9 @@ class Recording:
 @pytest.fixture
 def session(monkeypatch: pytest.MonkeyPatch) -> Session:
     monkeypatch.setattr(sessions.kept, "packed", lambda checksum, cache: {"users.npy": b"12345"})
-    return Session(Recording(), {0: (task(),), 1: (task(),)}, Path("cache"), 1.0, lambda message: None)  # type: ignore[arg-type]
+    session = Session(Recording(), {0: (task(),), 1: (task(),)}, Path("cache"), 1.0, lambda message: None)  # type: ignore[arg-type]
+    session._ended = SimpleNamespace(update=lambda futures: None)
+    return session
 
 
 def ended(session: Session, error: Exception, number: int = 0) -> Any:
@@ -89,6 +91,18 @@ def test_what_a_user_has_to_mend_is_not_tried_again(session: Session) -> None:
 def test_a_future_that_was_cancelled_is_a_lost_connection(session: Session) -> None:
     with pytest.raises(ConnectionLostError):
         session._outcomes_of(0, SimpleNamespace(status="cancelled"), None)  # type: ignore[arg-type]
+
+
+def test_a_result_that_is_there_but_never_comes_is_a_lost_connection(session: Session) -> None:
+    future: Any = SimpleNamespace(done=lambda: True)
+    session._running = {"a": (0, future)}
+    session._watch_results(0.0)
+    session._running["b"] = (1, future)
+    session._watch_results(FETCH_SECONDS - 1)
+    with pytest.raises(ConnectionLostError):
+        session._watch_results(FETCH_SECONDS)
+    del session._running["a"]
+    session._watch_results(FETCH_SECONDS + 1)
 
 
 @pytest.mark.parametrize("each", [0, 1], ids=["nothing ends", "one batch ends in each session"])

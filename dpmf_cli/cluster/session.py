@@ -17,6 +17,7 @@ from dpmf_cli.errors import DpmfError
 from dpmf_cli.runner import Batch, Outcome
 
 POLL_SECONDS, WATCH_SECONDS = 0.05, 2.0
+FETCH_SECONDS = 60.0
 TRIES = 3
 """How often a batch goes to workers that do not get as far as executing it."""
 
@@ -46,7 +47,8 @@ class Session:
         self._client, self._batches, self._cache, self._wait, self._say = client, batches, cache, wait, say
         # No other session may have the same keys: results of one that was lost may linger on the scheduler.
         self._name = f"dpmf-{uuid.uuid4().hex[:12]}"
-        self._running: dict[str, int] = {}
+        self._running: dict[str, tuple[int, Future[Any]]] = {}
+        self._unfetched: dict[str, float] = {}
         self._ended = as_completed(with_results=True, raise_errors=False, loop=client.loop)
         self._tries: Counter[int] = Counter()
         self._delivered: list[str] = []
@@ -61,13 +63,14 @@ class Session:
             while self._running:
                 ended = self._ended.next_batch(block=False)
                 for future, found in ended:
-                    number = self._running.pop(future.key)
+                    number, _ = self._running.pop(future.key)
                     outcomes = self._outcomes_of(number, future, found)
                     if outcomes is not None:
                         yield number, outcomes
                 if time.monotonic() - watched >= WATCH_SECONDS:
                     watched = time.monotonic()
-                    self._watch(watched)
+                    self._watch_scheduler(watched)
+                    self._watch_results(watched)
                 if not ended:
                     time.sleep(POLL_SECONDS)
         finally:
@@ -83,7 +86,7 @@ class Session:
             futures = self._client.map(
                 worker.execute_batch, payloads, key=keys, pure=False, expected=worker.fingerprint()
             )
-        self._running.update(zip(keys, numbers, strict=True))
+        self._running.update(zip(keys, zip(numbers, futures, strict=True), strict=True))
         self._ended.update(futures)
 
     def _outcomes_of(self, number: int, future: Future[Any], found: Any) -> list[Outcome] | None:
@@ -132,7 +135,14 @@ class Session:
                 except Exception as error:
                     raise _unfit(error) from None
 
-    def _watch(self, now: float) -> None:
+    def _watch_results(self, now: float) -> None:
+        """Gives up a session with a result that is there but does not come: Dask forgets what it failed to fetch."""
+        done = (key for key, (_, future) in self._running.items() if future.done())
+        self._unfetched = {key: self._unfetched.get(key, now) for key in done}
+        if any(now - since >= FETCH_SECONDS for since in self._unfetched.values()):
+            raise ConnectionLostError
+
+    def _watch_scheduler(self, now: float) -> None:
         """Notices a scheduler that is gone, and says where no worker is there. Raises DpmfError where none comes."""
         with self._connection():
             present = sum(self._client.nthreads().values())
