@@ -58,7 +58,7 @@ def test_the_bytes_are_those_of_a_local_run_and_the_data_travel_once(
 ) -> None:
     done = dpmf(home, "run", "quick.yaml", "--scheduler", cluster.address, "--results", "cluster")
     assert result_files(home / "cluster") == result_files(home / "undisturbed-quick.yaml")
-    assert done.stderr.count("a worker has not the ratings") == 1
+    assert done.stderr.count("a worker lacks the ratings") == 1
     manifest = json.loads((home / "cluster" / "quick" / "manifest.json").read_bytes())
     assert manifest["last_run"]["processes"] == 4
     assert len(manifest["last_run"]["peak_bytes_of_processes"]) >= 2
@@ -75,7 +75,7 @@ def test_two_kills_mid_task_and_a_new_scheduler_cost_time_alone(home: Path, clus
     assert (done.kills, done.restarts) == (2, 1)
     assert done.differing == 0
     assert "the connection to tcp://" in done.stderr
-    assert "a worker has not the ratings" not in done.stderr
+    assert "a worker lacks the ratings" not in done.stderr
 
 
 def test_ctrl_c_keeps_what_is_finished_and_a_local_run_goes_on(home: Path, cluster: DaskCluster) -> None:

@@ -11,9 +11,11 @@ import pytest
 pytest.importorskip("distributed")
 
 from distributed import KilledWorker
+from threadpoolctl import threadpool_info, threadpool_limits
 
 from dpmf_cli.cluster import executor as module
 from dpmf_cli.cluster import session as sessions
+from dpmf_cli.cluster import worker
 from dpmf_cli.cluster.executor import FRUITLESS, ClusterExecutor
 from dpmf_cli.cluster.session import FETCH_SECONDS, TRIES, ConnectionLostError, Session
 from dpmf_cli.cluster.worker import RatingsAbsentError
@@ -103,6 +105,16 @@ def test_a_result_that_is_there_but_never_comes_is_a_lost_connection(session: Se
         session._watch_results(FETCH_SECONDS)
     del session._running["a"]
     session._watch_results(FETCH_SECONDS + 1)
+
+
+def test_a_task_that_ends_leaves_the_others_of_a_worker_with_one_blas_thread() -> None:
+    with threadpool_limits(2):
+        worker._one_thread_each.cache_clear()
+        worker._one_thread_each()
+        with threadpool_limits(1):  # a task's
+            pass
+        threads = {pool["num_threads"] for pool in threadpool_info() if pool["user_api"] == "blas"}
+    assert threads == {1}
 
 
 @pytest.mark.parametrize("each", [0, 1], ids=["nothing ends", "one batch ends in each session"])

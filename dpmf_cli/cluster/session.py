@@ -122,10 +122,10 @@ class Session:
             size = sum(map(len, files.values()))
             if size > LARGEST_DELIVERY:
                 raise DpmfError(
-                    f"a worker has not the ratings in its cache, and {size / 1e9:.1f} GB are too much to send: name "
+                    f"a worker lacks the ratings, and {size / 1e9:.1f} GB are too much to send: name "
                     "a folder that all machines share in $DPMF_CACHE, here and for the workers"
                 )
-            self._say(f"a worker has not the ratings in its cache: sending {size / 1e6:.1f} MB to each, once")
+            self._say(f"a worker lacks the ratings: sending {size / 1e6:.1f} MB to each, once")
             self._delivered.append(name)
             with self._connection():
                 try:
