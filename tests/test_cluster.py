@@ -91,7 +91,7 @@ def test_ctrl_c_keeps_what_is_finished_and_a_local_run_goes_on(home: Path, clust
         until(idle, "the scheduler forgets what was not finished", 10)
     before = len(result_files(home / "stopped"))
     assert before < len(result_files(home / "undisturbed-slow.yaml"))
-    dpmf(home, "run", "slow.yaml", "-j", "2", "--results", "stopped")
+    dpmf(home, "run", "slow.yaml", "-j", "1", "--results", "stopped")
     assert result_files(home / "stopped") == result_files(home / "undisturbed-slow.yaml")
 
 
