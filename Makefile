@@ -6,7 +6,7 @@ STAMP  := $(VENV)/.installed
 JOBS   ?= 2
 
 .DEFAULT_GOAL := help
-.PHONY: help run test test-faults test-fuzz check format bench reproduce-all reproduce-friedman \
+.PHONY: help run test test-faults test-fuzz test-cluster check format bench reproduce-all reproduce-friedman \
 	reproduce-mcsherry reproduce-zhang reproduce-neera reproduce-wang reproduce-combined \
 	search-friedman clean distclean
 
@@ -31,6 +31,9 @@ test-faults: $(STAMP) ## kill, interrupt, fill and damage runs some 700 times, a
 
 test-fuzz: $(STAMP) ## every loader under some 108,000 broken files (docs/surviving.md)
 	DPMF_FAULTS=full $(BIN)/python -m pytest tests/fuzz
+
+test-cluster: $(STAMP) ## a Dask cluster whose workers and scheduler are killed, over and over, against a local run
+	$(BIN)/python -m tests.cluster_suite
 
 check: $(STAMP) ## lint, types, formatting, the committed schema and reference
 	$(BIN)/ruff check .

@@ -34,6 +34,13 @@ DataOption = Annotated[
 JobsOption = Annotated[
     int | None, typer.Option("-j", "--jobs", min=1, help="Processes; default one per core.")
 ]
+SchedulerOption = Annotated[
+    str | None,
+    typer.Option("--scheduler", help="Run on a Dask cluster, e.g. tcp://host:8786 (see docs/cluster.md)."),
+]
+WaitOption = Annotated[
+    float, typer.Option("--wait", min=0, help="Seconds to wait for a cluster's workers or lost scheduler.")
+]
 FormatOption = Annotated[str, typer.Option("--format", help="table, csv, md, latex or json.")]
 ResultsArgument = Annotated[
     list[Path] | None,
@@ -63,6 +70,8 @@ def run(
     results: ResultsOption = Path("results"),
     data: DataOption = None,
     jobs: JobsOption = None,
+    scheduler: SchedulerOption = None,
+    wait: WaitOption = 300.0,
     new_data: Annotated[
         bool, typer.Option("--new-data", help="Replace results whose data file has changed since.")
     ] = False,
@@ -82,6 +91,13 @@ def run(
     from dpmf_cli.report.tables import baseline_rows, baselines_table, crossings_table, twins_table
     from dpmf_cli.runner import available_cores
 
+    executor = None
+    if scheduler is not None:
+        from dpmf_cli.cluster import cluster_executor
+
+        if jobs is not None:
+            raise DpmfError("-j is for this machine, --scheduler for a cluster's workers: give one of them")
+        executor = cluster_executor(scheduler, wait, say)
     finished = run_experiment(
         load_config(config),
         base=config.parent,
@@ -89,6 +105,7 @@ def run(
         data=data or data_folder(),
         cache=cache_folder(),
         jobs=jobs or available_cores(),
+        executor=executor,
         new_data=new_data,
     )
     experiment = finished.collected.experiment

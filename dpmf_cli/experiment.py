@@ -37,7 +37,7 @@ from dpmf_cli.report.ledgers import ledger_csv, records_csv
 from dpmf_cli.report.local_tables import learned_nothing_table
 from dpmf_cli.report.sweeps import sweep_bytes, swept_parameters
 from dpmf_cli.report.tables import crossings_table, twins_table
-from dpmf_cli.runner import Outcome, run_plan
+from dpmf_cli.runner import Executor, LocalProcesses, Outcome, run_plan
 from dpmf_cli.store import Store, write_atomically
 from dpmf_cli.tasks import Task, arrivals, fold_assignment
 
@@ -81,14 +81,17 @@ def run(
     results: Path,
     data: Path,
     cache: Path,
-    jobs: int,
+    jobs: int = 1,
+    executor: Executor | None = None,
     new_data: bool = False,
 ) -> Finished:
     """Runs what is left of a config and writes its results folder. Raises DpmfError for all that a user can mend.
 
-    `new_data` replaces the tables of ratings that have changed since; without it they are kept, by an error.
+    Tasks are executed in `jobs` processes of this machine, or by another executor. `new_data` replaces the tables of
+    ratings that have changed since; without it they are kept, by an error.
     """
     begin = time.perf_counter()
+    executor = executor or LocalProcesses(jobs)
     folder = results / config.name
     store = Store(results, warn=say, set_aside=True)
     store.prepare(folder)
@@ -110,7 +113,7 @@ def run(
         f"{new_epsilons(config, left)}"
     )
     progress = Progress(config.name, len(left), sum(map(plan.cost_of, left)))
-    outcomes = run_plan(plan, store, cache, jobs, progress)
+    outcomes = run_plan(plan, store, cache, executor, progress)
     failures = [outcome for outcome in outcomes if outcome.failure]
     collected = collect(
         config,
@@ -121,7 +124,8 @@ def run(
         portions=portions,
         store=store,
     )
-    _keep_manifest(folder, config, dataset, test, outcomes, time.perf_counter() - begin, jobs)
+    seconds = time.perf_counter() - begin
+    _keep_manifest(folder, config, dataset, test, outcomes, seconds, executor.processes)
     crossings = write_outputs(folder, collected)
     missing = sum(each.missing for each in collected.experiment.measured())
     return Finished(collected, crossings, folder, len(outcomes) - len(failures), missing, failures)
@@ -210,7 +214,7 @@ def _keep_manifest(
     test_checksum: str,
     outcomes: list[Outcome],
     seconds: float,
-    jobs: int,
+    processes: int,
 ) -> None:
     """Writes the manifest, unless nothing was computed and the one that is there is of this config and data."""
     theirs = None
@@ -227,7 +231,7 @@ def _keep_manifest(
         what = "another data set" if theirs[1:] != ours[1:] else "another form of this config"
         say(f"{folder}/ was of {what}: its tables are replaced; finished tasks are kept, and found again")
     by_algorithm: dict[str, float] = {}
-    peaks: dict[int, int] = {}
+    peaks: dict[str, int] = {}
     for outcome in outcomes:
         name = outcome.task.algorithm.name
         by_algorithm[name] = by_algorithm.get(name, 0.0) + outcome.seconds
@@ -255,7 +259,8 @@ def _keep_manifest(
         "last_run": {
             "tasks": len(outcomes),
             "failed": sum(outcome.failure is not None for outcome in outcomes),
-            "processes": jobs,
+            "processes": processes,
+            "cpus": sorted({outcome.cpu for outcome in outcomes} - {""}),
             "wall_seconds": round(seconds, 3),
             "task_seconds": {name: round(value, 3) for name, value in by_algorithm.items()},
             "peak_bytes_of_processes": sorted(peaks.values(), reverse=True),

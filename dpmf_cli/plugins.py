@@ -14,6 +14,7 @@ raise `revision`, or the distribution's version, where that changes a result.
 import copyreg
 import hashlib
 import inspect
+import platform
 import re
 import sys
 import traceback
@@ -128,7 +129,18 @@ def _installed(name: str) -> type[Algorithm]:
     source = {"sha256": hashlib.sha256(code).hexdigest()}
     if point.dist:
         source |= {"distribution": point.dist.name, "version": point.dist.version}
-    return _adopted(algorithm, source, (_installed, name))
+    return _adopted(algorithm, source, (_installed_as, name, source))
+
+
+def _installed_as(name: str, source: dict[str, str]) -> type[Algorithm]:
+    """The same, for a process that may be on another machine. Raises DpmfError where its code is not `source`."""
+    algorithm = plugin(name)
+    if algorithm.plugin != source:
+        raise DpmfError(
+            f'the plugin "{name}" installed on {platform.node()} is not the one that the run was started with; '
+            "install the same version there"
+        )
+    return algorithm
 
 
 @cache

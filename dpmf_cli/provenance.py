@@ -1,7 +1,9 @@
 """Provenance: what a result was made with, as far as this machine can tell."""
 
+import hashlib
 import platform
 import subprocess
+from functools import lru_cache
 from importlib import metadata
 from pathlib import Path
 from typing import Any
@@ -20,6 +22,18 @@ def versions() -> dict[str, str]:
     }
 
 
+@lru_cache(maxsize=1)
+def code_digest() -> str:
+    """A digest (hex) of dpmf's own modules: two commits of one version differ in it."""
+    root = Path(__file__).resolve().parent
+    state = hashlib.sha256()
+    for path in sorted(root.rglob("*.py")):
+        content = path.read_bytes()
+        state.update(f"{path.relative_to(root).as_posix()} {len(content)}\n".encode() + content)
+    return state.hexdigest()
+
+
+@lru_cache(maxsize=1)
 def cpu() -> str:
     """The processor's name."""
     try:

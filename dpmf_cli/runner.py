@@ -1,23 +1,27 @@
-"""The runner: executes tasks in this process or in several, stores each result as it comes, and tells."""
+"""The runner: has tasks executed here or elsewhere, stores each result as it comes, and tells."""
 
 import errno
 import os
+import platform
 import resource
 import signal
 import time
 import traceback
-from collections.abc import Iterator
+from collections.abc import Generator, Sequence
 from concurrent.futures import ProcessPoolExecutor, as_completed
 from concurrent.futures.process import BrokenProcessPool
-from dataclasses import dataclass
+from contextlib import closing
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from multiprocessing import active_children, get_context, parent_process
 from multiprocessing.connection import wait
 from pathlib import Path
 from threading import Thread
+from typing import Protocol
 
 from threadpoolctl import threadpool_limits
 
+from dpmf_cli import provenance
 from dpmf_cli.datasets import open_cached
 from dpmf_cli.errors import DpmfError
 from dpmf_cli.interrupts import interrupts_held
@@ -25,7 +29,10 @@ from dpmf_cli.plan import Plan
 from dpmf_cli.progress import Progress
 from dpmf_cli.ratings import Ratings
 from dpmf_cli.store import Store
-from dpmf_cli.tasks import Cut, Task, cut_ratings, execute
+from dpmf_cli.tasks import Cut, Task, TaskResult, cut_ratings, execute
+
+Batch = tuple[Task, ...]
+"""One task, or several that share a fit: what is executed in one place."""
 
 _FULL = (errno.ENOSPC, errno.EDQUOT, errno.EROFS)
 _TRY_AGAIN = "free some space and run the same command again. Finished tasks are kept"
@@ -33,14 +40,34 @@ _TRY_AGAIN = "free some space and run the same command again. Finished tasks are
 
 @dataclass(frozen=True)
 class Outcome:
-    """How a task ended. `failure` is its traceback, `refusal` the message of a DpmfError: no more tasks."""
+    """How a task ended: with a result, or with a `failure`, its traceback.
+
+    process, cpu   host and process id, and processor; "" where the process did not live to tell
+    """
 
     task: Task
+    result: TaskResult | None
     seconds: float
-    process: int
+    process: str
+    cpu: str
     peak_bytes: int
     failure: str | None = None
-    refusal: str | None = None
+
+
+class Executor(Protocol):
+    """Where batches of tasks are executed."""
+
+    @property
+    def processes(self) -> int:
+        """How many processes execute tasks, as far as is known."""
+        ...
+
+    def outcomes(self, batches: Sequence[Batch], cache: Path) -> Generator[list[Outcome]]:
+        """The outcomes of each batch, in the order in which they end; the data are in `cache` on this machine.
+
+        Raises DpmfError for what a user can mend. Whoever stops iterating stops what is not finished.
+        """
+        ...
 
 
 def available_cores() -> int:
@@ -48,44 +75,54 @@ def available_cores() -> int:
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
-def run_plan(plan: Plan, store: Store, cache: Path, jobs: int, progress: Progress) -> list[Outcome]:
-    """Executes the tasks that are left, stores their results, and returns how each ended.
+def run_plan(plan: Plan, store: Store, cache: Path, executor: Executor, progress: Progress) -> list[Outcome]:
+    """Has the tasks that are left executed, stores their results, and returns how each ended.
 
     A task that raises is recorded and the others go on. Raises DpmfError where results cannot be kept, and
     KeyboardInterrupt on Ctrl-C: what was finished stays finished either way.
     """
-    outcomes = []
+    ended: list[Outcome] = []
     batches = plan.batches
-    with progress:
-        for outcome in _outcomes(batches, store, cache, min(jobs, len(batches))):
-            if outcome.refusal is not None:
-                raise DpmfError(outcome.refusal)
-            progress.finished(outcome.task.algorithm.name, plan.cost_of(outcome.task))
-            outcomes.append(outcome)
-    return outcomes
+    if not batches:
+        return ended
+    with progress, closing(executor.outcomes(batches, cache)) as found:
+        for outcomes in found:
+            for outcome in outcomes:
+                if outcome.result is not None:
+                    store.write(outcome.task, outcome.result)
+                progress.finished(outcome.task.algorithm.name, plan.cost_of(outcome.task))
+            # Results are in the store now: a long run need not hold them.
+            ended += (replace(outcome, result=None) for outcome in outcomes)
+    return ended
 
 
-def _outcomes(batches: list[tuple[Task, ...]], store: Store, cache: Path, jobs: int) -> Iterator[Outcome]:
-    """Outcomes in the order in which batches of tasks finish."""
-    if jobs <= 1:
-        for batch in batches:
-            yield from _run_batch(batch, store.root, cache)
-        return
-    executor = ProcessPoolExecutor(jobs, mp_context=get_context("spawn"), initializer=_become_worker)
-    try:
-        with interrupts_held():
-            futures = [executor.submit(_run_batch, batch, store.root, cache) for batch in batches]
-        for future in as_completed(futures):
-            yield from future.result()
-    except BrokenProcessPool:
-        raise DpmfError(
-            "a worker process was killed (out of memory, or by hand); finished tasks are kept: run the same "
-            "command again, with a smaller -j if memory was short"
-        ) from None
-    finally:
-        executor.shutdown(wait=False, cancel_futures=True)
-        for worker in active_children():
-            worker.terminate()
+@dataclass(frozen=True)
+class LocalProcesses:
+    """Executes in this process (`processes` = 1) or in several of this machine."""
+
+    processes: int
+
+    def outcomes(self, batches: Sequence[Batch], cache: Path) -> Generator[list[Outcome]]:
+        jobs = min(self.processes, len(batches))
+        if jobs <= 1:
+            for batch in batches:
+                yield run_batch(batch, cache)
+            return
+        executor = ProcessPoolExecutor(jobs, mp_context=get_context("spawn"), initializer=_become_worker)
+        try:
+            with interrupts_held():
+                futures = [executor.submit(run_batch, batch, cache) for batch in batches]
+            for future in as_completed(futures):
+                yield future.result()
+        except BrokenProcessPool:
+            raise DpmfError(
+                "a worker process was killed (out of memory, or by hand); finished tasks are kept: run the same "
+                "command again, with a smaller -j if memory was short"
+            ) from None
+        finally:
+            executor.shutdown(wait=False, cancel_futures=True)
+            for worker in active_children():
+                worker.terminate()
 
 
 def _become_worker() -> None:
@@ -109,26 +146,30 @@ def _split(dataset: str, checksum: str, seed: int, cut: Cut, cache: Path) -> tup
     return cut_ratings(open_cached(checksum, cache), cut, dataset=dataset, seed=seed, test=test)
 
 
-def _run_batch(tasks: tuple[Task, ...], results: Path, cache: Path) -> list[Outcome]:
-    """One task, or several that share a fit, in whichever process: fit, measure, store."""
+def run_batch(tasks: Batch, cache: Path) -> list[Outcome]:
+    """Fits and measures a batch, in whichever process. Raises DpmfError for what a user has to mend first."""
     begin = time.perf_counter()
-    failure = refusal = None
+    results: Sequence[TaskResult | None] = [None] * len(tasks)
+    failure = None
     try:
         with threadpool_limits(1):
             first = tasks[0]
             train, test = _split(first.dataset, first.checksum, first.seed, first.cut, cache)
-            found = execute(tasks, train, test)
-        for task, result in zip(tasks, found, strict=True):
-            Store(results).write(task, result)
-    except DpmfError as error:
-        refusal = str(error)
+            results = execute(tasks, train, test)
+    except DpmfError:
+        raise
     except OSError as error:
         if error.errno in _FULL:
-            refusal = f"{error.filename or 'the disk'}: cannot be written: {error.strerror}; {_TRY_AGAIN}"
-        else:
-            failure = traceback.format_exc()
+            raise DpmfError(
+                f"{error.filename or 'the disk'}: cannot be written: {error.strerror}; {_TRY_AGAIN}"
+            ) from None
+        failure = traceback.format_exc()
     except Exception:
         failure = traceback.format_exc()
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
     seconds = (time.perf_counter() - begin) / len(tasks)
-    return [Outcome(task, seconds, os.getpid(), peak, failure, refusal) for task in tasks]
+    where = f"{platform.node()}:{os.getpid()}"
+    return [
+        Outcome(task, result, seconds, where, provenance.cpu(), peak, failure)
+        for task, result in zip(tasks, results, strict=True)
+    ]

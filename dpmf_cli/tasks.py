@@ -66,6 +66,11 @@ class Task:
     def fold(self) -> int:
         return self.cut.fold
 
+    @property
+    def checksums(self) -> tuple[str, ...]:
+        """Those of all ratings that it needs."""
+        return (self.checksum, self.cut.test_checksum) if self.cut.test_checksum else (self.checksum,)
+
     @cached_property
     def settings(self) -> dict[str, Any]:
         """What the results of all folds, runs and ε of this algorithm have in common."""

@@ -24,7 +24,7 @@ def test_blas_keeps_to_one_thread(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
     monkeypatch.setattr(runner, "open_cached", lambda checksum, cache: make_ratings())
     config = ExperimentConfig(name="x", dataset="ml-100k", epsilons=[1], algorithms=[{"algorithm": "pge"}])  # type: ignore[arg-type, list-item]
     task = next(tasks_of(config, config.algorithms[0], "ml-100k", "c"))
-    (outcome,) = runner._run_batch((task,), tmp_path, tmp_path)
+    (outcome,) = runner.run_batch((task,), tmp_path)
     assert outcome.failure is None, outcome.failure
     assert seen
     assert set(seen) == {1}

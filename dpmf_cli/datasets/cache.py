@@ -81,7 +81,10 @@ def keep(key: str, canonical: Canonical, cache: Path) -> Cached:
 
 def open_ratings(name: str, cache: Path) -> Ratings:
     """The ratings of that checksum as memory maps; a `DpmfError` where they are not there, or cut off."""
-    folder = cache / "ratings" / name
+    return _open(cache / "ratings" / name)
+
+
+def _open(folder: Path) -> Ratings:
     meta = _meta(folder)
     if meta is None:
         raise DpmfError(
@@ -106,6 +109,26 @@ def discard(name: str, cache: Path) -> Path:
     folder = cache / "ratings" / name
     remove(folder)
     return folder
+
+
+def packed(name: str, cache: Path) -> dict[str, bytes]:
+    """The files of the ratings of that checksum, for `unpack` on another machine. Raises as `open_ratings`."""
+    open_ratings(name, cache)
+    return {path.name: path.read_bytes() for path in sorted((cache / "ratings" / name).iterdir())}
+
+
+def unpack(name: str, files: Mapping[str, bytes], cache: Path) -> None:
+    """Keeps what `packed` made, unless it is there; a `DpmfError` where it cannot be kept, or came damaged."""
+    folder = cache / "ratings" / name
+
+    def fill(fresh: Path) -> None:
+        for file, content in files.items():
+            (fresh / file).write_bytes(content)
+        if checksum(_open(fresh)) != name:
+            raise DpmfError(f"{folder}: what came over the network is damaged; run the command again")
+
+    if _meta(folder) is None:
+        storage.publish(folder, fill, lambda place: _meta(place) is not None)
 
 
 def _write(folder: Path, content: Mapping[str, NDArray[Any]], head: Mapping[str, Any]) -> None:

@@ -107,7 +107,7 @@ def _solve_side(
     )
 
 
-@njit(cache=True)
+@njit(cache=True, nogil=True)
 def _solve(
     starts,
     others,
@@ -164,7 +164,7 @@ def _solve(
             store(P, r * row + i * w, load(solution, i * w, like))
 
 
-@njit(cache=True)
+@njit(cache=True, nogil=True)
 def add_to_diagonal(gram, number, factors_of, width_of):
     d, w = len(factors_of), len(width_of)
     like = zeros(width_of)
@@ -173,7 +173,7 @@ def add_to_diagonal(gram, number, factors_of, width_of):
         store(gram, at, add(load(gram, at, like), number))
 
 
-@njit(cache=True)
+@njit(cache=True, nogil=True)
 def _into_ball(gram, right, factor, solution, ridge, ball, factors_of, width_of):
     """solution ← the minimiser within ‖p‖ ≤ ball, in the lanes where the free one is outside.
 
@@ -212,7 +212,7 @@ def _into_ball(gram, right, factor, solution, ridge, ball, factors_of, width_of)
     project(solution, 0, ball, factors_of, width_of)
 
 
-@njit(cache=True)
+@njit(cache=True, nogil=True)
 def cholesky_solve(gram, right, factors_of, width_of):
     """right ← gram⁻¹·right in every lane; gram (a packed lower triangle) becomes its Cholesky factor."""
     d, w = len(factors_of), len(width_of)

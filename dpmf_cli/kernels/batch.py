@@ -8,7 +8,7 @@ from dpmf_cli.kernels.factors import FactorLanes
 from dpmf_cli.kernels.lanes import add, clamp, div, fma, load, splat, sqrt, store, sub, zeros
 
 
-@njit(cache=True)
+@njit(cache=True, nogil=True)
 def _length(P, at, factors_of, width_of):
     """The L2 norm of the row at `at`, in every lane."""
     d, w = len(factors_of), len(width_of)
@@ -20,7 +20,7 @@ def _length(P, at, factors_of, width_of):
     return sqrt(square)
 
 
-@njit(cache=True)
+@njit(cache=True, nogil=True)
 def _step(users, items, values, P, Q, to_P, to_Q, rate, keep, bound, clip, factors_of, width_of):
     d, w = len(factors_of), len(width_of)
     row, like = (d + 1) * w, zeros(width_of)

@@ -26,7 +26,7 @@ def triangle_size(n_items: int) -> int:
     return n_items * (n_items + 1) // 2
 
 
-@njit(cache=True, inline="always")
+@njit(cache=True, nogil=True, inline="always")
 def place(i, j, n_items):
     """Where the element of the unordered pair {i, j} lies in a packed triangle. i, j: int64."""
     low, high = (i, j) if i < j else (j, i)
@@ -71,7 +71,7 @@ def weighted_products(
     return out
 
 
-@njit(cache=True)
+@njit(cache=True, nogil=True)
 def _weighted_products(users, items, user_starts, item_starts, positions, values, weights, out):
     n_items = len(item_starts) - 1
     for i in range(n_items):
@@ -84,7 +84,7 @@ def _weighted_products(users, items, user_starts, item_starts, positions, values
                 row[items[y]] += factor * values[y]
 
 
-@njit(cache=True)
+@njit(cache=True, nogil=True)
 def with_noise(triangle: NDArray[np.float64], unit: NDArray[np.float32], scale: float) -> NDArray[np.float32]:
     """triangle + scale·unit: unit noise, scaled for one ε and added in float64, rounded to float32 after that."""
     out = np.empty(len(triangle), np.float32)
@@ -106,7 +106,7 @@ def mean_ratios(
     return float(on), float(off)
 
 
-@njit(cache=True)
+@njit(cache=True, nogil=True)
 def _mean_ratios(covariance, weight, n_items, width_of):
     """Sums in float64, of whole vectors lane by lane and then of what each row has left."""
     w, like = len(width_of), zeros(width_of)
@@ -131,7 +131,7 @@ def _mean_ratios(covariance, weight, n_items, width_of):
     return on, product_off / square_off if square_off > 0 else 0.0
 
 
-@njit(cache=True)
+@njit(cache=True, nogil=True)
 def shrink(
     covariance: NDArray[np.float32],
     weight: NDArray[np.float32],
@@ -153,7 +153,7 @@ def shrink(
         x = end
 
 
-@njit(cache=True, error_model="numpy")
+@njit(cache=True, nogil=True, error_model="numpy")
 def _shrink(covariance, weight, pull, average):
     """SIMD: NumPy's error model leaves out a test for a zero divisor, which would keep the compiler from it."""
     for x in range(len(covariance)):

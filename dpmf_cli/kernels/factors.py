@@ -77,7 +77,7 @@ def _aligned(shape: tuple[int, ...]) -> NDArray[np.float32]:
     return raw[start : start + size].view(np.float32).reshape(shape)
 
 
-@njit(cache=True)
+@njit(cache=True, nogil=True)
 def _predict(users, items, P, Q, out, factors_of, width_of):
     d, w = len(factors_of), len(width_of)
     row, like = (d + 1) * w, zeros(width_of)

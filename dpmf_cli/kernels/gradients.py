@@ -108,7 +108,7 @@ class Descent:
         )
 
 
-@njit(cache=True)
+@njit(cache=True, nogil=True)
 def _add_gradients(users, items, values, bits, P, Q, to_P, to_Q, both, factors_of, width_of):
     d, w = len(factors_of), len(width_of)
     row, like = (d + 1) * w, zeros(width_of)
@@ -134,7 +134,7 @@ def _add_gradients(users, items, values, bits, P, Q, to_P, to_Q, both, factors_o
                 store(to_P, at, fma(error, load(Q, q_at + f * w, like), load(to_P, at, like)))
 
 
-@njit(cache=True)
+@njit(cache=True, nogil=True)
 def _step_rows(P, to_P, speed, rates, waits, ridge, momentum, unit, scale, factors_of, width_of):
     d, w = len(factors_of), len(width_of)
     row, like = (d + 1) * w, zeros(width_of)

@@ -49,7 +49,7 @@ def rank_k(
     _rank_k(triangle, np.int64(n), np.int64(len(values)), left.ravel(), panels.ravel(), WIDTH)
 
 
-@njit(cache=True)
+@njit(cache=True, nogil=True)
 def _rank_k(triangle, n, k, left, panels, width_of):
     """`panels`: the factors of w items at a time, k vectors of w lanes each. Panels right of four rows' corner take
     those rows together; the last rows, fewer than four, have no panel to their right."""
@@ -77,7 +77,7 @@ def _rank_k(triangle, n, k, left, panels, width_of):
             store(triangle, row3 + j, sum3)
 
 
-@njit(cache=True)
+@njit(cache=True, nogil=True)
 def _scalar_part(triangle, row, k, left, panels, i, first, last, w):
     for j in range(first, last):
         panel, value = j // w * w * k + j % w, np.float32(0)

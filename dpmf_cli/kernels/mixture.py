@@ -132,7 +132,7 @@ def _solve_side(
     )
 
 
-@njit(cache=True)
+@njit(cache=True, nogil=True)
 def _solve(
     starts,
     others,
@@ -212,7 +212,7 @@ def mixture_sums(
     return counts, squares
 
 
-@njit(cache=True)
+@njit(cache=True, nogil=True)
 def _sums(starts, others, places, values, P, Q, constants, out, factors_of, width_of, components_of):
     d, w, components = len(factors_of), len(width_of), len(components_of)
     row, like = (d + 1) * w, zeros(width_of)
@@ -234,7 +234,7 @@ def _sums(starts, others, places, values, P, Q, constants, out, factors_of, widt
             store(out, k * w, add(load(out, k * w, wide), wide))
 
 
-@njit(cache=True)
+@njit(cache=True, nogil=True)
 def _error(target, P, p_at, Q, q_at, factors_of, width_of):
     d, w = len(factors_of), len(width_of)
     like, dot = zeros(width_of), zeros(width_of)
@@ -243,7 +243,7 @@ def _error(target, P, p_at, Q, q_at, factors_of, width_of):
     return sub(target, dot)
 
 
-@njit(cache=True)
+@njit(cache=True, nogil=True)
 def _responsibilities(error, constants, gamma, width_of, components_of):
     """gamma ← (K, width) posterior probabilities of the components at an error. Equation 10."""
     w, components = len(width_of), len(components_of)
@@ -262,7 +262,7 @@ def _responsibilities(error, constants, gamma, width_of, components_of):
         store(gamma, k * w, div(load(gamma, k * w, like), whole))
 
 
-@njit(cache=True)
+@njit(cache=True, nogil=True)
 def exponential(x, width_of):
     """eˣ in every lane for x ≤ 0, to a few units of the last place; below −87 as at −87.
 

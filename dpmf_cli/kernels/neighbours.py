@@ -51,7 +51,7 @@ def nearest(
     return found
 
 
-@njit(cache=True)
+@njit(cache=True, nogil=True)
 def _popular_first(users, items, user_starts, rank):
     """The places of each user's ratings, the item of least rank first: two counting sorts.
 
@@ -74,7 +74,7 @@ def _popular_first(users, items, user_starts, rank):
     return out
 
 
-@njit(cache=True)
+@njit(cache=True, nogil=True)
 def _nearest(users, items, by_item, user_starts, order, rated, similarity, n_items, found):
     """`order`, `rated`: each user's ratings in the order to look at them, and their items."""
     k, first = found.shape[1], 0
@@ -101,7 +101,7 @@ def _nearest(users, items, by_item, user_starts, order, rated, similarity, n_ite
         first = end
 
 
-@njit(cache=True)
+@njit(cache=True, nogil=True)
 def _unpack(triangle, n_items, asked, rows):
     """The rows of the symmetric matrix of the items `asked`, ascending. The part of them that lies in columns of the
     triangle is read for all at once: neighbours of a column share their cache lines."""
@@ -117,7 +117,7 @@ def _unpack(triangle, n_items, asked, rows):
             rows[at, j] = triangle[row + j]
 
 
-@njit(cache=True)
+@njit(cache=True, nogil=True)
 def _select(similarities, i, order, rated, best, places):
     """places (k,) ← the k of `order` with the greatest similarities, by insertion; `best` holds these."""
     k, count, least = len(places), 0, np.float32(-np.inf)
@@ -162,7 +162,7 @@ def interpolate(
     )
 
 
-@njit(cache=True)
+@njit(cache=True, nogil=True)
 def _interpolate(items, neighbours, rated, residuals, covariance, n_items, ridge, width_of):
     """As many predictions as there are lanes at a time, each with the arithmetic that it would have alone.
 
@@ -205,7 +205,7 @@ def _interpolate(items, neighbours, rated, residuals, covariance, n_items, ridge
     return out
 
 
-@njit(cache=True)
+@njit(cache=True, nogil=True)
 def _eliminated(system, a, b, row, like, w):
     """Element (a, b) less what the rows above a take from it."""
     value = load(system, a * row + b * w, like)
@@ -215,7 +215,7 @@ def _eliminated(system, a, b, row, like, w):
     return value
 
 
-@njit(cache=True)
+@njit(cache=True, nogil=True)
 def _fetch(item, neighbours, count, rated, covariance, n_items, ridge, system, limits, lane, w):
     """One lane's system of `count` rows. Rows for which the prediction has no neighbour are left out by their limit,
     whatever an earlier prediction left in them."""

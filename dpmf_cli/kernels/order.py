@@ -5,7 +5,7 @@ from numba import njit
 from numpy.typing import NDArray
 
 
-@njit(cache=True)
+@njit(cache=True, nogil=True)
 def shuffle_within(starts: NDArray[np.int64], uniform: NDArray[np.float64]) -> NDArray[np.int64]:
     """A permutation of 0 … n−1 that keeps each block [starts[b], starts[b+1]) and shuffles inside it.
 

@@ -49,7 +49,7 @@ def _perturb(
     )
 
 
-@njit(cache=True)
+@njit(cache=True, nogil=True)
 def _perturb_rows(P, unit, scale, limit, factors_of, width_of):
     d, w = len(factors_of), len(width_of)
     like = zeros(width_of)
@@ -62,7 +62,7 @@ def _perturb_rows(P, unit, scale, limit, factors_of, width_of):
         project(P, at, limit, factors_of, width_of)
 
 
-@njit(cache=True)
+@njit(cache=True, nogil=True)
 def project(P, at, limit, factors_of, width_of):
     """Scales the row at `at` down to the L2 norm `limit`, in the lanes where it is longer."""
     d, w = len(factors_of), len(width_of)

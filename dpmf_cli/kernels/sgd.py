@@ -49,7 +49,7 @@ def descend_perturbed(
     )
 
 
-@njit(cache=True)
+@njit(cache=True, nogil=True)
 def _descend_perturbed(
     users, items, values, noise, scale, P, Q, rate, regularization, bound, epochs, factors_of, width_of
 ):
@@ -120,7 +120,7 @@ def descend_noisy_errors(
     )
 
 
-@njit(cache=True)
+@njit(cache=True, nogil=True)
 def _descend_noisy_errors(
     users,
     items,
@@ -196,7 +196,7 @@ def descend_values(
     )
 
 
-@njit(cache=True)
+@njit(cache=True, nogil=True)
 def _descend_values(users, items, order, values, P, Q, rate, regularization, epochs, factors_of, width_of):
     d, w = len(factors_of), len(width_of)
     row, like = (d + 1) * w, zeros(width_of)

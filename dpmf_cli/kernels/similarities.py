@@ -160,7 +160,7 @@ def descend_similarities(
     )
 
 
-@njit(cache=True)
+@njit(cache=True, nogil=True)
 def _index(row, slots, sign):
     """Notes where each neighbour of a row stands (sign 1), or forgets it again (−1)."""
     for a in range(len(row)):
@@ -168,7 +168,7 @@ def _index(row, slots, sign):
             slots[row[a]] = a if sign > 0 else -1
 
 
-@njit(cache=True)
+@njit(cache=True, nogil=True)
 def _rated(item, first, last, items, slots, found):
     """The places in `items` of the neighbours that a user rated, the item itself left out; returns how many."""
     count = 0
@@ -178,12 +178,12 @@ def _rated(item, first, last, items, slots, found):
     return count
 
 
-@njit(cache=True, inline="always")
+@njit(cache=True, nogil=True, inline="always")
 def _sign(value, like, one, minus):
     return below(value, like, minus, one)
 
 
-@njit(cache=True)
+@njit(cache=True, nogil=True)
 def _predict(users, items, order, user_starts, rated, values, neighbours, S, averages, out, width_of):
     w, like = len(width_of), zeros(width_of)
     k, slots = neighbours.shape[1], np.full(neighbours.shape[0], -1, np.int32)
@@ -208,7 +208,7 @@ def _predict(users, items, order, user_starts, rated, values, neighbours, S, ave
         store(out, np.int64(at) * w, add(load(averages, i * w, like), div(top, norm)))
 
 
-@njit(cache=True)
+@njit(cache=True, nogil=True)
 def _descend(
     starts,
     positions,

@@ -60,7 +60,7 @@ def regress(
     return out
 
 
-@njit(cache=True)
+@njit(cache=True, nogil=True)
 def _regress(users, items, by_user, user_starts, rated, residuals, rows, ridge, out, tile):
     k, padded = len(ridge), rows.shape[1]
     gram, right = np.empty((k, k)), np.empty(k)
@@ -93,7 +93,7 @@ def _regress(users, items, by_user, user_starts, rated, residuals, rows, ridge, 
             out[x] += row[a] * right[a]
 
 
-@njit(cache=True)
+@njit(cache=True, nogil=True)
 def _add_products(buffer, count, padded, sums, tile):
     """The tiles of `sums` (padded × padded) on and above the diagonal += Σ_y v_y v_yᵀ, v_y the rows of `buffer`."""
     w, like = len(tile), doubles(tile)
@@ -116,7 +116,7 @@ def _add_products(buffer, count, padded, sums, tile):
             store(sums, at + 3 * padded, sum3)
 
 
-@njit(cache=True)
+@njit(cache=True, nogil=True)
 def _solve(gram, right):
     """right ← gram⁻¹·right; of gram only the lower triangle is read, and it becomes the Cholesky factor. A row
     without a pivot is left out: its unknown is 0."""

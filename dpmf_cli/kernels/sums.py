@@ -5,7 +5,7 @@ from numba import njit
 from numpy.typing import NDArray
 
 
-@njit(cache=True)
+@njit(cache=True, nogil=True)
 def residual_sums_by_user(
     users: NDArray[np.int32],
     items: NDArray[np.int32],

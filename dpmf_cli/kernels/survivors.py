@@ -33,7 +33,7 @@ CUT_SLACK = 1e-4
 """Relative: far above the rounding of float32 in α/b, far below what would cost time."""
 
 
-@njit(cache=True, inline="always")
+@njit(cache=True, nogil=True, inline="always")
 def cell_bits(key: np.uint64, cell: int) -> np.uint64:
     """64 random bits of a cell: SplitMix64's output number `cell` from the state `key`."""
     z = key + np.uint64(cell + 1) * _GOLDEN
@@ -42,13 +42,13 @@ def cell_bits(key: np.uint64, cell: int) -> np.uint64:
     return z ^ (z >> np.uint64(31))
 
 
-@njit(cache=True, inline="always")
+@njit(cache=True, nogil=True, inline="always")
 def magnitude_uniform(bits: np.uint64) -> float:
     """V in (0, 1], from the upper 53 bits; the magnitude of the unit noise is −ln V."""
     return (np.float64(bits >> np.uint64(11)) + 1.0) * 2.0**-53
 
 
-@njit(cache=True)
+@njit(cache=True, nogil=True)
 def draw_survivors(key, first, rating, cut, places, uniform, noise):
     """The cells of one user that survive in some model, or are rated: their places, and their unit noise.
 
@@ -67,7 +67,7 @@ def draw_survivors(key, first, rating, cut, places, uniform, noise):
     return count
 
 
-@njit(cache=True)
+@njit(cache=True, nogil=True)
 def minus_log(signed, out, count):
     """out ← −ln|v| with the sign of v, for the first `count` of `signed`, float64 in [−1, 1] without 0.
 
@@ -146,7 +146,7 @@ def descend_survivors(
     )
 
 
-@njit(cache=True)
+@njit(cache=True, nogil=True)
 def _descend_survivors(
     starts,
     items,

@@ -48,7 +48,7 @@ def multiply(
     return out.T if scale is None else out.T * scale
 
 
-@njit(cache=True)
+@njit(cache=True, nogil=True)
 def _multiply(triangle, n, right, out, width_of):
     """out (b·n) += A·right (b·n), one vector after the other. Four rows at a time right of their corner."""
     w, like, wide = len(width_of), zeros(width_of), doubles(width_of)
@@ -86,7 +86,7 @@ def _multiply(triangle, n, right, out, width_of):
         _multiply_part(triangle, n, right, out, base, blocks, n, blocks, n)
 
 
-@njit(cache=True)
+@njit(cache=True, nogil=True)
 def _multiply_part(triangle, n, right, out, base, first_row, last_row, first, last):
     """The elements on or above the diagonal of some rows and columns, one by one."""
     for i in range(first_row, last_row):

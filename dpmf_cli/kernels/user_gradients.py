@@ -23,7 +23,7 @@ def clipped_item_gradients(
     return sums
 
 
-@njit(cache=True)
+@njit(cache=True, nogil=True)
 def _add_clipped(sampled, starts, items, values, P, Q, clip, sums):
     d, w = sums.shape[1], sums.shape[2]
     longest = 0

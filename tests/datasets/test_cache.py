@@ -11,6 +11,7 @@ import pytest
 
 from dpmf_cli import files
 from dpmf_cli.datasets import Dataset, checksums, load, loading, open_cached, storage
+from dpmf_cli.datasets import cache as kept
 from dpmf_cli.datasets.entry import Content
 from dpmf_cli.datasets.spec import CatalogSpec, SyntheticSpec
 from dpmf_cli.errors import DpmfError
@@ -241,3 +242,21 @@ def test_folders_are_sources_too(data: Path, cache: Path, make_entry: MakeEntry)
     assert len(list((cache / "digests").iterdir())) == 1
     (folder / "mv_2.txt").write_bytes(b"2:\n2,4,2001-01-01\n")
     assert tiny(data, cache).checksum != before
+
+
+def test_ratings_travel_to_another_cache_whole_and_once(
+    cache: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    first, other = small(cache), tmp_path / "other"
+    files = kept.packed(first.checksum, cache)
+    damaged = {**files, "values.npy": files["values.npy"][:-1] + b"\x7f"}
+    with pytest.raises(DpmfError, match="over the network is damaged"):
+        kept.unpack(first.checksum, damaged, other)
+    with pytest.raises(DpmfError, match="cut off"):
+        kept.unpack(first.checksum, {**files, "users.npy": b""}, other)
+    assert list((other / "ratings").iterdir()) == []
+    kept.unpack(first.checksum, files, other)
+    assert kept.packed(first.checksum, other) == files
+    np.testing.assert_array_equal(open_cached(first.checksum, other).values, first.ratings.values)
+    monkeypatch.setattr(storage, "publish", None)
+    kept.unpack(first.checksum, files, other)
