@@ -1,5 +1,6 @@
 """The command line: parse, call, print. Heavy imports happen inside the commands, so that help is instant."""
 
+import shlex
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -53,6 +54,16 @@ def run(
     results: ResultsOption = Path("results"),
     data: DataOption = None,
     jobs: JobsOption = None,
+    dataset: Annotated[
+        str | None, typer.Option(help="Another data set than the config's, by its key; the name says so.")
+    ] = None,
+    held_out: Annotated[
+        int | None, typer.Option(min=1, help="Hold out only the first so many folds; the name says so.")
+    ] = None,
+    runs: Annotated[int | None, typer.Option(min=1, help="Runs of each fold; the name says so.")] = None,
+    if_present: Annotated[
+        bool, typer.Option("--if-present", help="Without its data, say how to get them and do nothing.")
+    ] = False,
 ) -> None:
     """Run what is left of an experiment and write its results folder.
 
@@ -60,22 +71,30 @@ def run(
     """
     from dpmf_cli.config import load_config
     from dpmf_cli.datasets import cache_folder, data_folder
+    from dpmf_cli.datasets.presence import what_is_missing
     from dpmf_cli.experiment import run as run_experiment
     from dpmf_cli.experiment import say
+    from dpmf_cli.reduced import flags, reduced
     from dpmf_cli.report.layout import terminal
     from dpmf_cli.report.ledgers import ledger_text, records_text
     from dpmf_cli.report.local_tables import learned_nothing_table
     from dpmf_cli.report.tables import baseline_rows, baselines_table, crossings_table, twins_table
     from dpmf_cli.runner import available_cores
 
+    experiment_config = reduced(load_config(config), dataset=dataset, held_out=held_out, runs=runs)
+    missing = what_is_missing(experiment_config.dataset, data=data or data_folder(), base=config.parent)
+    if if_present and missing:
+        say(f"{experiment_config.name}: skipped: {missing}")
+        return
     try:
         finished = run_experiment(
-            load_config(config),
+            experiment_config,
             base=config.parent,
             results=results,
             data=data or data_folder(),
             cache=cache_folder(),
             jobs=jobs or available_cores(),
+            command=shlex.join(["dpmf", "run", str(config), *flags(dataset, held_out, runs)]),
         )
     except KeyboardInterrupt:
         say("\ninterrupted: finished tasks are kept; run the same command again to go on")

@@ -78,9 +78,19 @@ def plan_for(config: ExperimentConfig, dataset: Dataset, test_checksum: str, sto
 
 
 def run(
-    config: ExperimentConfig, *, base: Path, results: Path, data: Path, cache: Path, jobs: int
+    config: ExperimentConfig,
+    *,
+    base: Path,
+    results: Path,
+    data: Path,
+    cache: Path,
+    jobs: int,
+    command: str = "",
 ) -> Finished:
-    """Runs what is left of a config and writes its results folder. Raises DpmfError for all that a user can mend."""
+    """Runs what is left of a config and writes its results folder. Raises DpmfError for all that a user can mend.
+
+    `command` is what was typed for it, for the manifest.
+    """
     begin = time.perf_counter()
     store = Store(results, warn=say)
     store.check_writable()
@@ -111,7 +121,7 @@ def run(
         portions=portions,
         store=store,
     )
-    _keep_manifest(folder, config, dataset, test, outcomes, time.perf_counter() - begin, jobs)
+    _keep_manifest(folder, config, dataset, test, outcomes, time.perf_counter() - begin, jobs, command)
     crossings = write_outputs(folder, collected)
     missing = sum(each.missing for each in collected.experiment.measured())
     return Finished(collected, crossings, folder, len(outcomes) - len(failures), missing, failures)
@@ -187,8 +197,10 @@ def _keep_manifest(
     outcomes: list[Outcome],
     seconds: float,
     jobs: int,
+    command: str,
 ) -> None:
     """Writes the manifest, unless nothing was computed and the one that is there is of this config and data."""
+    kept: dict[str, Any] = {}
     try:
         kept = json.loads((folder / MANIFEST).read_bytes())
         theirs = kept["config_sha256"], kept["dataset"]["checksum"], kept["dataset"].get("test_checksum", "")
@@ -206,7 +218,9 @@ def _keep_manifest(
         by_algorithm[name] = by_algorithm.get(name, 0.0) + outcome.seconds
         peaks[outcome.process] = max(peaks.get(outcome.process, 0), outcome.peak_bytes)
     ratings = dataset.ratings
+    before = kept.get("spent", {}) if theirs == ours else {}
     manifest = {
+        "command": command,
         "config": config.resolved(),
         "config_sha256": config.hash,
         "seed": config.seed,
@@ -231,6 +245,12 @@ def _keep_manifest(
             "wall_seconds": round(seconds, 3),
             "task_seconds": {name: round(value, 3) for name, value in by_algorithm.items()},
             "peak_bytes_of_processes": sorted(peaks.values(), reverse=True),
+        },
+        # Of all runs of this config that ended: what its results took, however often it was resumed.
+        "spent": {
+            "tasks": before.get("tasks", 0) + sum(outcome.failure is None for outcome in outcomes),
+            "wall_seconds": round(before.get("wall_seconds", 0.0) + seconds, 3),
+            "task_seconds": round(before.get("task_seconds", 0.0) + sum(by_algorithm.values()), 3),
         },
         "failures": [
             {

@@ -127,7 +127,7 @@ def draw(experiment: Experiment, chosen: Sequence[Measured]) -> Figure:
                 ends.append(_draw_curve(axes, experiment, curve, COLOURS[colour], dashes))
     set_title(axes, experiment, chosen)
 
-    notes = _notes(experiment, chosen, axes.get_ylim()[1])
+    notes = _wrapped(notes_of(experiment, chosen, axes.get_ylim()[1]))
     bottom = 0.6 + _NOTE_LINE * len(notes)
     figure.text(
         0.012, 0.012, "\n".join(notes), fontsize=_NOTE_SIZE, color=GREY, va="bottom", parse_math=False
@@ -194,15 +194,17 @@ def _draw_curve(axes: Axes, experiment: Experiment, curve: Measured, colour: str
     return End(f"{curve.label} ↑" if above else curve.label, colour, float(points[-1]), float(mean[-1]))
 
 
-def _notes(experiment: Experiment, chosen: Sequence[Measured], ceiling: float) -> list[str]:
-    """The lines below the figure: what bands and markers mean, what is cut and what is missing."""
+def notes_of(experiment: Experiment, chosen: Sequence[Measured], ceiling: float) -> list[str]:
+    """What stands below the figure: what bands and markers mean, what is cut at `ceiling` and what is missing."""
     folds, runs, _ = chosen[0].rmse.shape
     if folds > 1:
         over = f"the {folds} folds, widened for their overlapping training sets"
     else:
         over = "the runs of the one fold"
-    bands = [f"Bands: 95 % bootstrap interval of the mean over {over}."] if folds * runs > 1 else []
-    notes = [f"Circles: crossings of {_and(['IA', 'GE', *(each.name for each in experiment.references)])}."]
+    notes = [f"Bands: 95 % bootstrap interval of the mean over {over}."] if folds * runs > 1 else []
+    notes.append(
+        f"Circles: crossings of {_and(['IA', 'GE', *(each.name for each in experiment.references)])}."
+    )
     if experiment.references:
         notes.append("Dotted: printed errors, not measured.")
     if any(curve.twin is not None for curve in chosen):
@@ -214,7 +216,13 @@ def _notes(experiment: Experiment, chosen: Sequence[Measured], ceiling: float) -
     missing = [one.label for one in (*chosen, *experiment.baselines) if not is_complete(one)]
     if missing:
         notes.append(f"Incomplete and not drawn: {'; '.join(missing)}.")
-    return [*bands, *textwrap.wrap(" ".join(notes), _NOTE_CHARACTERS)]
+    return notes
+
+
+def _wrapped(notes: Sequence[str]) -> list[str]:
+    """The lines below the figure: bands on one of their own, the rest filled."""
+    own = [note for note in notes[:1] if note.startswith("Bands")]
+    return [*own, *textwrap.wrap(" ".join(notes[len(own) :]), _NOTE_CHARACTERS)]
 
 
 def _and(words: Sequence[str]) -> str:

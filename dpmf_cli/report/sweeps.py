@@ -56,9 +56,14 @@ def swept_parameters(experiment: Experiment) -> list[str]:
 
 def sweep_bytes(experiment: Experiment, parameter: str, form: str) -> bytes:
     """RMSE over a swept parameter, as PNG or SVG: a line for each entry and each ε (or θ) of its grid."""
-    lines = swept_lines(experiment, parameter, lambda each: (each.mean(), *band(experiment, each)))
+    lines = swept_rmse(experiment, parameter)
     note = "Bands: 95 % bootstrap interval of the mean. Level: not swept."
     return panels_bytes(experiment, parameter, [("RMSE", lines)], note, form)
+
+
+def swept_rmse(experiment: Experiment, parameter: str) -> list[SweptLine]:
+    """The lines of that figure."""
+    return swept_lines(experiment, parameter, lambda each: (each.mean(), *band(experiment, each)))
 
 
 def swept_lines(experiment: Experiment, parameter: str, quantity: Quantity) -> list[SweptLine]:

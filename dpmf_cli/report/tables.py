@@ -27,7 +27,7 @@ FORMATS: tuple[Format, ...] = get_args(Format)
 _DRAWINGS = {"table": terminal, "md": markdown, "latex": latex}
 
 #: What stands where there is no number.
-_NONE = "–"
+NONE = "–"
 
 #: What tables and figures call a baseline whose key says too little.
 NAMES = {"mf_sgd": "Clean MF (SGD)"}
@@ -116,7 +116,7 @@ def twins_table(experiment: Experiment, form: Literal["table", "md", "latex"] = 
         if twin is not None:
             complete = is_complete(twin)
             spread = (
-                f"{float(sd_over_folds(twin.rmse)[0]):.4f}" if complete and experiment.folds > 1 else _NONE
+                f"{float(sd_over_folds(twin.rmse)[0]):.4f}" if complete and experiment.folds > 1 else NONE
             )
             rows.append((curve.label, f"{twin.mean()[0]:.4f}" if complete else "incomplete", spread))
     return _DRAWINGS[form](
@@ -162,17 +162,18 @@ def _crossings_text(crossings: Sequence[Crossing]) -> TextTable:
         header=("algorithm", "baseline", "printed", "reproduced", "ratio", *theta, "claimed", "provable"),
         alignment="llrlr" + "r" * len(theta) + "rr",
         groups=tuple(
-            Group(title, tuple(_crossing_cells(crossing, with_theta=with_theta) for crossing in group))
+            Group(title, tuple(crossing_cells(crossing, with_theta=with_theta) for crossing in group))
             for title, group in groups.items()
         ),
-        notes=tuple(_crossing_notes(crossings, with_theta=with_theta)) if crossings else (),
+        notes=tuple(crossing_notes(crossings)) if crossings else (),
     )
 
 
-def _crossing_notes(crossings: Sequence[Crossing], *, with_theta: bool) -> Iterator[str]:
+def crossing_notes(crossings: Sequence[Crossing]) -> Iterator[str]:
+    """What the columns and signs of a table of these crossings mean."""
     yield "printed, reproduced and claimed: total ε as the publication states it; ratio: reproduced/printed"
     yield "provable: the ε that can be proved for what was run (∞: none can)"
-    if with_theta:
+    if any(crossing.theta is not None for crossing in crossings):
         yield "θ: at the crossing; the noise of measurement i has the scale Δ_i/θ_i, and the θ_i sum to θ"
     if any(crossing.over != "none" for crossing in crossings):
         yield "[low, high]: 95 % bootstrap interval; < and >: beyond the grid's smallest and largest ε"
@@ -194,14 +195,15 @@ def _crossing_notes(crossings: Sequence[Crossing], *, with_theta: bool) -> Itera
         yield f"{', '.join(loose)}: of that set of the whole data, comparable only loosely with what is tested here"
 
 
-def _crossing_cells(crossing: Crossing, *, with_theta: bool) -> tuple[str, ...]:
+def crossing_cells(crossing: Crossing, *, with_theta: bool = False) -> tuple[str, ...]:
+    """A crossing as a row of the table, rounded: from its label to what is provable."""
     reproduced = crossing.status.value if crossing.reproduced is None else significant(crossing.reproduced)
     return (
         crossing.label + ("‡" if crossing.joint else "") + ("§" if crossing.delta else ""),
         crossing.baseline,
-        _NONE if crossing.printed is None else f"{crossing.printed:g}",
+        NONE if crossing.printed is None else f"{crossing.printed:g}",
         reproduced + ("†" if crossing.recrosses else "") + _interval(crossing),
-        _NONE if crossing.ratio is None else significant(crossing.ratio),
+        NONE if crossing.ratio is None else significant(crossing.ratio),
         *((_epsilon(crossing.theta),) if with_theta else ()),
         _epsilon(crossing.claimed),
         _epsilon(crossing.provable),
@@ -226,7 +228,7 @@ def _end(end: End, crossing: Crossing) -> str:
 
 def _epsilon(value: End) -> str:
     if not isinstance(value, float):
-        return _NONE
+        return NONE
     return "∞" if math.isinf(value) else significant(value)
 
 
@@ -238,20 +240,21 @@ def _baselines_text(rows: Sequence[BaselineRow]) -> TextTable:
         header=("baseline", "printed", "reproduced", "difference"),
         alignment="lrlr",
         groups=tuple(
-            Group(f"{title} ({experiment})", tuple(_baseline_cells(row) for row in group))
+            Group(f"{title} ({experiment})", tuple(baseline_cells(row) for row in group))
             for (title, experiment), group in groups.items()
         ),
         notes=("RMSE; ± the standard deviation over folds",) if rows else (),
     )
 
 
-def _baseline_cells(row: BaselineRow) -> tuple[str, ...]:
+def baseline_cells(row: BaselineRow) -> tuple[str, ...]:
+    """A baseline as a row of the table: its name, printed, reproduced with its spread, difference."""
     reproduced = "incomplete" if row.reproduced is None else f"{row.reproduced:.4f}"
     spread = "" if row.sd_folds is None else f" ± {row.sd_folds:.4f}"
-    difference = _NONE if row.difference is None else f"{row.difference:+.4f}".replace("-", "−")
+    difference = NONE if row.difference is None else f"{row.difference:+.4f}".replace("-", "−")
     return (
         row.baseline,
-        _NONE if row.printed is None else f"{row.printed:.4f}",
+        NONE if row.printed is None else f"{row.printed:.4f}",
         reproduced + spread,
         difference,
     )
