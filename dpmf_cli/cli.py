@@ -10,6 +10,7 @@ import typer
 from dpmf_cli.datasets.cli import app as datasets_app
 from dpmf_cli.errors import DpmfError
 from dpmf_cli.local_cli import app as local_app
+from dpmf_cli.report_cli import add_commands
 
 if TYPE_CHECKING:
     from dpmf_cli.evaluation.crossings import Crossing
@@ -207,6 +208,9 @@ def baselines(
         baselines_table([row for experiment in experiments for row in baseline_rows(experiment)], form),
         end="",
     )
+
+
+add_commands(app)
 
 
 @app.command()

@@ -24,25 +24,21 @@ from dpmf_cli.evaluation.portions import Portion, first_share, portion
 from dpmf_cli.plan import Plan, make_plan, sum_of_squares
 from dpmf_cli.progress import Progress
 from dpmf_cli.report.curves import curves_csv
-from dpmf_cli.report.distributions import (
-    distribution_bytes,
-    distribution_csv,
-    has_distribution,
-    swept_distribution_bytes,
-    swept_distribution_csv,
-)
-from dpmf_cli.report.figures import figure_bytes, is_drawable
-from dpmf_cli.report.growth import growth_bytes, growth_csv, growth_lines
+from dpmf_cli.report.distributions import distribution_csv, has_distribution, swept_distribution_csv
+from dpmf_cli.report.drawings import drawings
+from dpmf_cli.report.growth import growth_csv
 from dpmf_cli.report.layout import markdown
 from dpmf_cli.report.ledgers import ledger_csv, records_csv
 from dpmf_cli.report.local_tables import learned_nothing_table
-from dpmf_cli.report.sweeps import sweep_bytes, swept_parameters
+from dpmf_cli.report.sweeps import swept_parameters
 from dpmf_cli.report.tables import crossings_table, twins_table
 from dpmf_cli.runner import Outcome, run_plan
 from dpmf_cli.store import Store, encode, write_atomically
 from dpmf_cli.tasks import arrivals, fold_assignment
 
 MANIFEST = "manifest.json"
+FORMS_OF_RUN = ("png", "svg")
+"""The figures that every run draws; `dpmf plot` draws PDF too."""
 
 
 def say(message: str) -> None:
@@ -121,7 +117,9 @@ def run(
         portions=portions,
         store=store,
     )
-    _keep_manifest(folder, config, dataset, test, outcomes, time.perf_counter() - begin, jobs, command)
+    _keep_manifest(
+        folder, config, dataset, test, portions, outcomes, time.perf_counter() - begin, jobs, command
+    )
     crossings = write_outputs(folder, collected)
     missing = sum(each.missing for each in collected.experiment.measured())
     return Finished(collected, crossings, folder, len(outcomes) - len(failures), missing, failures)
@@ -173,19 +171,9 @@ def write_outputs(folder: Path, collected: Collected) -> list[Crossing]:
         files["growth.csv"] = growth_csv(experiment).encode()
     for name, data in files.items():
         write_atomically(folder / name, data)
-    for form in ("png", "svg"):
-        drawable = any(is_drawable(curve) for curve in experiment.curves if curve.swept is None)
-        if drawable:
-            write_atomically(folder / f"curves.{form}", figure_bytes(experiment, form))
-        if drawable and has_distribution(experiment):
-            write_atomically(folder / f"error_cdf.{form}", distribution_bytes(experiment, form))
-        for parameter in swept_parameters(experiment):
-            write_atomically(folder / f"sweep-{parameter}.{form}", sweep_bytes(experiment, parameter, form))
-            if has_distribution(experiment):
-                data = swept_distribution_bytes(experiment, parameter, form)
-                write_atomically(folder / f"error_cdf-{parameter}.{form}", data)
-        if growth_lines(experiment):
-            write_atomically(folder / f"growth.{form}", growth_bytes(experiment, form))
+    for name, draw in drawings(experiment).items():
+        for form in FORMS_OF_RUN:
+            write_atomically(folder / f"{name}.{form}", draw(form))
     return crossings
 
 
@@ -194,6 +182,7 @@ def _keep_manifest(
     config: ExperimentConfig,
     dataset: Dataset,
     test_checksum: str,
+    portions: tuple[Portion, ...],
     outcomes: list[Outcome],
     seconds: float,
     jobs: int,
@@ -234,6 +223,7 @@ def _keep_manifest(
             "ratings": len(ratings),
             "scale": asdict(ratings.scale),
         },
+        "portions": [asdict(each) for each in portions],
         "git": provenance.git_state(),
         "versions": provenance.versions(),
         "cpu": provenance.cpu(),
@@ -276,6 +266,7 @@ def collect_folder(folder: Path, warn: Callable[[str], None] = say) -> Collected
         dataset = manifest["dataset"]
         key, title, checksum = dataset["key"], dataset["title"], dataset["checksum"]
         test = dataset.get("test_checksum", "")
+        portions = [Portion(**each) for each in manifest.get("portions", ())]
     except OSError as error:
         raise DpmfError(
             f"{path}: cannot be read: {error.strerror}; run the experiment's config first"
@@ -294,6 +285,7 @@ def collect_folder(folder: Path, warn: Callable[[str], None] = say) -> Collected
         title=title,
         checksum=checksum,
         test_checksum=test,
+        portions=portions,
         store=Store(folder.parent, warn),
     )
 
@@ -301,8 +293,7 @@ def collect_folder(folder: Path, warn: Callable[[str], None] = say) -> Collected
 def collected_results(of: list[Path], results: Path) -> Iterator[Collected]:
     """The experiments that are meant: of configs, of folders themselves, or of all folders with a manifest.
 
-    Where all are asked for, a folder that cannot be read is told and passed over. A config that has changed since
-    it was run is told too: what is shown is what was run.
+    Where all are asked for, a folder that cannot be read is told and passed over.
     """
     if not of:
         found = sorted(path.parent for path in results.glob(f"*/{MANIFEST}"))
@@ -316,15 +307,32 @@ def collected_results(of: list[Path], results: Path) -> Iterator[Collected]:
             except DpmfError as error:
                 say(f"passed over: {error}")
         return
+    for folder in folders_of(of, results):
+        yield collect_folder(folder)
+
+
+def folders_of(of: list[Path], results: Path) -> Iterator[Path]:
+    """The results folders that are meant: of configs, or folders themselves.
+
+    A config that has changed since it was run is told: what is shown is what was run.
+    """
     for path in of:
         if path.is_dir():
-            yield collect_folder(path)
+            yield path
         elif path.suffix in (".yaml", ".yml"):
             config = load_config(path)
             folder = results / config.name
-            collected = collect_folder(folder)
-            if json.loads((folder / MANIFEST).read_bytes()).get("config_sha256") != config.hash:
+            if _hash_of(folder) not in (None, config.hash):
                 say(f"{path} is not what {folder}/ was run with; `dpmf run {path}` brings it up to date")
-            yield collected
+            yield folder
         else:
             raise DpmfError(f"{path}: neither a config (.yaml) nor a results folder")
+
+
+def _hash_of(folder: Path) -> str | None:
+    """The hash of the config that a folder's manifest holds; None where it cannot be read, which who collects tells."""
+    try:
+        digest: str | None = json.loads((folder / MANIFEST).read_bytes()).get("config_sha256")
+    except (OSError, ValueError, AttributeError):
+        return None
+    return digest

@@ -20,7 +20,7 @@ FormatOption = Annotated[str, typer.Option("--format", help="table, md or latex.
 
 @app.command()
 def noise(
-    out: Annotated[Path, typer.Argument(help="The figure's file: .png or .svg.")],
+    out: Annotated[Path, typer.Argument(help="The figure's file: .png, .svg or .pdf.")],
     dataset: Annotated[str, typer.Option(help="A data set of the catalog.")] = "ml-100k",
     data: DataOption = None,
 ) -> None:
@@ -38,7 +38,7 @@ def noise(
 
     form = out.suffix.removeprefix(".")
     if form not in FORMATS:
-        raise DpmfError(f"{out}: name a .png or a .svg file")
+        raise DpmfError(f"{out}: name a .png, .svg or .pdf file")
     spec = CatalogSpec(name=entry(dataset).key)
     loaded = load(spec, data=data or data_folder(), cache=cache_folder(), base=Path())
     write_whole(out, noise_figure(loaded.ratings, loaded.title, form))

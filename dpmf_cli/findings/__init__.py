@@ -22,6 +22,7 @@ class Exhibit(StrictModel):
     """A table or figure of a paper, or what this project adds to them.
 
     configs   the names of the experiments that measure it; of a table, the first with a data set speaks for that
+    neighbours   of a table of crossings, whose printed cells stand in it; none are known where it is empty
     data      data sets of the catalog that it is made of, where it needs no experiment
     file      in the results folder, made by `command`, where it needs neither
     """
@@ -29,8 +30,9 @@ class Exhibit(StrictModel):
     name: str
     what: str
     kind: Kind = "figure"
-    configs: list[str] = []
-    data: list[str] = []
+    configs: tuple[str, ...] = ()
+    neighbours: str = ""
+    data: tuple[str, ...] = ()
     file: str = ""
     command: str = ""
 
@@ -41,7 +43,7 @@ class Finding(StrictModel):
     id: str
     verdict: Word
     measured: str
-    configs: list[str]
+    configs: tuple[str, ...]
 
 
 class Paper(StrictModel):
@@ -51,8 +53,8 @@ class Paper(StrictModel):
     subject: str
     page: str
     command: str
-    exhibits: list[Exhibit]
-    claims: list[Finding]
+    exhibits: tuple[Exhibit, ...]
+    claims: tuple[Finding, ...]
 
 
 @cache

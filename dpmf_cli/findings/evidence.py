@@ -8,7 +8,6 @@ from typing import TypeVar
 from dpmf_cli.evaluation.crossings import Crossing, Status, is_complete
 from dpmf_cli.evaluation.curves import Experiment, Measured
 
-
 T = TypeVar("T")
 
 

@@ -86,7 +86,7 @@ def swept_distributions(experiment: Experiment, parameter: str) -> list[tuple[st
 
 
 def distribution_bytes(experiment: Experiment, form: str) -> bytes:
-    """The distribution of errors of all that is not swept, as PNG or SVG; one of the curves is complete."""
+    """The distribution of errors of all that is not swept, as PNG, SVG or PDF; one of the curves is complete."""
     figure = Figure(figsize=(7.6, 4.6))
     FigureCanvasAgg(figure)
     buffer = io.BytesIO()

@@ -30,7 +30,7 @@ from dpmf_cli.report.labels import spread
 from dpmf_cli.report.meaning import meaning_of
 from dpmf_cli.report.tables import NAMES
 
-FORMATS = ("png", "svg")
+FORMATS = ("png", "svg", "pdf")
 
 #: Okabe & Ito's palette, safe for colour-blind readers, without the yellow that fades on white.
 COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#56B4E9", "#E69F00", "#000000")
@@ -41,9 +41,19 @@ CLEAN = {"als": "clean MF", **NAMES}
 TWIN_DASHES = (0, (6, 4))
 GREY = "#666666"
 
-STYLE = {"font.family": "DejaVu Sans", "font.size": 9.0, "svg.hashsalt": "dpmf", "svg.fonttype": "path"}
+STYLE = {
+    "font.family": "DejaVu Sans",
+    "font.size": 9.0,
+    "svg.hashsalt": "dpmf",
+    "svg.fonttype": "path",
+    "pdf.fonttype": 42,
+}
 #: Without matplotlib's version and the date, which would change the bytes.
-METADATA: dict[str, dict[str, Any]] = {"png": {"Software": None}, "svg": {"Creator": None, "Date": None}}
+METADATA: dict[str, dict[str, Any]] = {
+    "png": {"Software": None},
+    "svg": {"Creator": None, "Date": None},
+    "pdf": {"Creator": None, "Producer": None, "CreationDate": None},
+}
 
 # Inches.
 _WIDTH, _HEIGHT, _LEFT, _TOP = 7.0, 4.6, 0.65, 0.4
@@ -85,7 +95,7 @@ def figure_bytes(
     mode: str | None = None,
     dpi: int = 150,
 ) -> bytes:
-    """The figure as PNG or SVG, of all curves or of those with the given neighbours and mode.
+    """The figure as PNG, SVG or PDF, of all curves or of those with the given neighbours and mode.
 
     Incomplete curves and baselines are named below the figure and not drawn. Raises `DpmfError` for an
     unknown format, and where there is no complete curve to draw.

@@ -155,7 +155,7 @@ def growth_lines(experiment: Experiment) -> list[Line]:
 
 
 def growth_bytes(experiment: Experiment, form: str) -> bytes:
-    """The figure as PNG or SVG; the experiment has `growth_lines`."""
+    """The figure as PNG, SVG or PDF; the experiment has `growth_lines`."""
     buffer = io.BytesIO()
     with drawing():
         draw(experiment).savefig(buffer, format=form, dpi=150, metadata=METADATA[form])

@@ -55,7 +55,7 @@ def swept_parameters(experiment: Experiment) -> list[str]:
 
 
 def sweep_bytes(experiment: Experiment, parameter: str, form: str) -> bytes:
-    """RMSE over a swept parameter, as PNG or SVG: a line for each entry and each ε (or θ) of its grid."""
+    """RMSE over a swept parameter, as PNG, SVG or PDF: a line for each entry and each ε (or θ) of its grid."""
     lines = swept_rmse(experiment, parameter)
     note = "Bands: 95 % bootstrap interval of the mean. Level: not swept."
     return panels_bytes(experiment, parameter, [("RMSE", lines)], note, form)
@@ -112,7 +112,7 @@ def panels_bytes(
     note: str,
     form: str,
 ) -> bytes:
-    """Panels one above the other, each (name of its y axis, lines), over one swept parameter, as PNG or SVG."""
+    """Panels one above the other, each (name of its y axis, lines), over one swept parameter, as PNG, SVG or PDF."""
     tall = _HEIGHT - _TOP - _BOTTOM
     whole = _TOP + len(panels) * (tall + _BOTTOM)
     figure = Figure(figsize=(_WIDTH, whole))

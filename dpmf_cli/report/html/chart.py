@@ -25,12 +25,14 @@ class Line:
 
 @dataclass(frozen=True)
 class Level:
-    """A line across the whole chart. `colour` is that of the curve that it belongs to, None for grey."""
+    """A line across the whole chart. `colour` is that of the curve that it belongs to, None for grey; it may go
+    without a label in the picture where its colour says enough."""
 
     name: str
     y: float
     dash: int = 0
     colour: int | None = None
+    labelled: bool = True
 
 
 @dataclass(frozen=True)

@@ -70,7 +70,9 @@ def _curves(experiment: Experiment, chosen: Sequence[Measured]) -> Chart:
             lines.append(_curve(experiment, curve, colour, (turn + again) % len(DASHES)))
             twin = curve.without_noise()
             if twin is not None and is_complete(twin):
-                twins.append(Level(f"{curve.label}, no noise", float(twin.mean()[0]), TWIN_DASH, colour))
+                twins.append(
+                    Level(f"{curve.label}, no noise", float(twin.mean()[0]), TWIN_DASH, colour, False)
+                )
     complete = [curve for curve in chosen if is_complete(curve)]
     local = any(curve.neighbours == Neighbours.LOCAL for curve in complete)
     shown = [*(curve.mean() for curve in complete), *(np.array([twin.y]) for twin in twins)]

@@ -1,10 +1,15 @@
 """What is printed beside what was measured, as rows that the page colours and marks by agreement."""
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 from dpmf_cli.evaluation.crossings import Crossing, Status
+from dpmf_cli.findings import Exhibit
+from dpmf_cli.published import load, printed_crossings
 from dpmf_cli.report.html.agreement import Agreement, of_difference, of_ratio
 from dpmf_cli.report.tables import NONE, BaselineRow, baseline_cells, crossing_cells
+
+NO_DATA = "not measured"
 
 
 @dataclass(frozen=True)
@@ -68,3 +73,20 @@ def baseline_row(row: BaselineRow) -> Row:
     else:
         agreement = of_difference(row.reproduced, row.printed)
     return Row(row.title, what, "", printed, reproduced, difference, agreement, source=row.experiment)
+
+
+def printed_rows(exhibit: Exhibit) -> Iterator[tuple[str, Row]]:
+    """Every printed cell of a table of baselines or crossings, with its data set, as nothing was measured for it."""
+    if exhibit.kind == "baselines":
+        for dataset, cells in load("friedman2016")["table3"].items():
+            for baseline in (key for key in cells if key.isupper()):
+                yield dataset, _unmet(dataset, baseline, "", f"{cells[baseline]:.4f}")
+        return
+    for cell in printed_crossings():
+        if cell.neighbours == exhibit.neighbours and cell.epsilon is not None:
+            of = f"{cell.dataset}, {cell.neighbours}"
+            yield cell.dataset, _unmet(of, cell.algorithm.upper(), cell.baseline, f"{cell.epsilon:g}")
+
+
+def _unmet(of: str, what: str, at: str, printed: str) -> Row:
+    return Row(of, what, at, printed, NO_DATA, NONE, Agreement.MISSING)

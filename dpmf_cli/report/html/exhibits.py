@@ -1,4 +1,4 @@
-"""A paper's tables and figures as the page shows them: rows by agreement, links to experiments, and what is missing."""
+"""A paper's tables and figures as the page shows them: rows by agreement, experiments, and what is missing."""
 
 import csv
 from dataclasses import dataclass
@@ -15,16 +15,17 @@ from dpmf_cli.errors import DpmfError
 from dpmf_cli.findings import Exhibit
 from dpmf_cli.published import load as load_printed
 from dpmf_cli.report.html.agreement import Agreement, of_points, of_share
-from dpmf_cli.report.html.compared import NONE, Row
+from dpmf_cli.report.html.compared import NO_DATA, Row, printed_rows
 from dpmf_cli.report.html.experiment import ExperimentView
 from dpmf_cli.report.layout import Group, TextTable
 from dpmf_cli.report.local_noise import noise_figure
 from dpmf_cli.report.local_tables import PRINTED_AT, lower_by
+from dpmf_cli.report.tables import NONE
 
 
 @dataclass(frozen=True)
 class Sources:
-    """Where a report looks: results, the experiments found in them by the config that they stand for, configs, data."""
+    """Where a report looks. `found` are the experiments in the results, by the config that they stand for."""
 
     results: Path
     found: dict[str, ExperimentView]
@@ -44,10 +45,12 @@ class Absent:
 
 @dataclass(frozen=True)
 class ExhibitView:
-    """`shown` are the experiments that hold it; `picture` is an SVG of its own."""
+    """`shown` are the experiments that hold it; `unmet` the figures that nothing was measured for; `picture` is an
+    SVG of its own."""
 
     exhibit: Exhibit
     rows: tuple[Row, ...] = ()
+    unmet: tuple[Row, ...] = ()
     table: TextTable | None = None
     picture: bytes = b""
     shown: tuple[str, ...] = ()
@@ -65,14 +68,18 @@ def exhibit_view(exhibit: Exhibit, sources: Sources) -> ExhibitView:
     views = [sources.found[name] for name in exhibit.configs if name in sources.found]
     absent = tuple(_not_run(name, sources) for name in exhibit.configs if name not in sources.found)
     rows: list[Row] = []
+    unmet: list[Row] = []
     if exhibit.kind == "improvements":
         rows = [row for view in views for row in _improvements(view)]
-    elif exhibit.kind != "figure":
-        for dataset in dict.fromkeys(view.collected.experiment.dataset for view in views):
+    elif exhibit.kind in ("baselines", "crossings"):
+        datasets = dict.fromkeys(view.collected.experiment.dataset for view in views)
+        for dataset in datasets:
             first = next(view for view in views if view.collected.experiment.dataset == dataset)
             cells = first.baselines if exhibit.kind == "baselines" else first.rows
             rows += [row for row in cells if row.agreement != Agreement.UNPRINTED]
-    return ExhibitView(exhibit, tuple(rows), shown=tuple(view.name for view in views), absent=absent)
+        unmet = [row for key, row in printed_rows(exhibit) if key not in datasets]
+    shown = tuple(view.name for view in views)
+    return ExhibitView(exhibit, tuple(rows), tuple(unmet), shown=shown, absent=absent)
 
 
 def _not_run(name: str, sources: Sources) -> Absent:
@@ -109,7 +116,9 @@ _FIGURES = {
 
 
 def _statistics(exhibit: Exhibit, sources: Sources) -> ExhibitView:
-    rows, absent = [], []
+    rows: list[Row] = []
+    unmet: list[Row] = []
+    absent: list[Absent] = []
     table = load_printed("friedman2016")["table2"]
     for key in exhibit.data:
         printed, counted = table[key], None
@@ -120,18 +129,18 @@ def _statistics(exhibit: Exhibit, sources: Sources) -> ExhibitView:
             absent.append(_absent_data(key))
         for name, form in _FIGURES.items():
             found = None if counted is None else getattr(counted, name)
-            rows.append(
+            (unmet if found is None else rows).append(
                 Row(
                     of=catalog.entry(key).title,
                     what=name.replace("_", " "),
                     at="",
                     printed=form.format(printed[name]),
-                    reproduced="data not present" if found is None else form.format(found),
+                    reproduced=NO_DATA if found is None else form.format(found),
                     change=NONE if found is None else f"× {found / printed[name]:.3f}",
                     agreement=Agreement.MISSING if found is None else of_share(found, printed[name]),
                 )
             )
-    return ExhibitView(exhibit, tuple(rows), absent=tuple(absent))
+    return ExhibitView(exhibit, tuple(rows), tuple(unmet), absent=tuple(absent))
 
 
 def _improvements(view: ExperimentView) -> list[Row]:
@@ -139,8 +148,10 @@ def _improvements(view: ExperimentView) -> list[Row]:
     experiment = view.collected.experiment
     printed = load_printed("neera2020")["improvement_over_isgd"].get(PRINTED_AT.get(experiment.dataset), {})
     ours = next((curve for curve in experiment.curves if curve.algorithm == "blp_mog_mf"), None)
-    rows = []
-    for epsilon, part in printed.items() if ours is not None and not ours.missing else ():
+    rows: list[Row] = []
+    if ours is None or ours.missing:
+        return rows
+    for epsilon, part in printed.items():
         at = np.flatnonzero(ours.epsilons == float(epsilon))
         for other in experiment.curves:
             if other.algorithm != "isgd_local" or other.missing or not len(at):
@@ -182,5 +193,3 @@ def _file(exhibit: Exhibit, sources: Sources) -> ExhibitView:
     titles = list(dict.fromkeys(row[0] for row in rows))
     groups = tuple(Group(title, tuple(tuple(row[1:]) for row in rows if row[0] == title)) for title in titles)
     return ExhibitView(exhibit, table=TextTable(tuple(header[1:]), "l" + "r" * (len(header) - 2), groups))
-
-

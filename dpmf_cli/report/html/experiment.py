@@ -10,7 +10,7 @@ from dpmf_cli.collect import Collected
 from dpmf_cli.evaluation.crossings import Crossing, find_crossings
 from dpmf_cli.experiment import MANIFEST, collect_folder
 from dpmf_cli.reduced import whole_name
-from dpmf_cli.report.html.chart import Chart, Line
+from dpmf_cli.report.html.chart import Chart
 from dpmf_cli.report.html.charts import charts_of
 from dpmf_cli.report.html.compared import Row, baseline_row, crossing_row
 from dpmf_cli.report.html.provenance import Provenance, provenance_of, read_manifest
@@ -107,14 +107,14 @@ def drawn(chart: Chart) -> Drawn:
 def _values(chart: Chart) -> Values:
     columns = [{point[0]: point for point in line.points} for line in chart.lines]
     rows = tuple(
-        (f"{x:g}", place_of(chart, x), tuple(_cell(line, column.get(x)) for line, column in zip(chart.lines, columns, strict=True)))
+        (f"{x:g}", place_of(chart, x), tuple(_cell(column.get(x)) for column in columns))
         for x in chart.places
     )
     levels = tuple((level.name, f"{level.y:.4f}") for level in chart.levels)
     return Values(tuple(line.name for line in chart.lines), rows, levels)
 
 
-def _cell(line: Line, point: tuple[float, float, float, float] | None) -> tuple[str, str]:
+def _cell(point: tuple[float, float, float, float] | None) -> tuple[str, str]:
     """(mean, interval), empty where there is none."""
     if point is None or math.isnan(point[1]):
         return ("diverged" if point is not None else "", "")

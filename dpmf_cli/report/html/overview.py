@@ -9,6 +9,7 @@ from dpmf_cli.experiment import MANIFEST, say
 from dpmf_cli.findings import Finding, Paper, Word, all_papers, statement
 from dpmf_cli.findings.evidence import Evidence
 from dpmf_cli.findings.rules import compute
+from dpmf_cli.findings.rules.base import Computed
 from dpmf_cli.report.html.agreement import Agreement
 from dpmf_cli.report.html.exhibits import Absent, ExhibitView, Sources, exhibit_view
 from dpmf_cli.report.html.experiment import ExperimentView, view_of
@@ -18,18 +19,18 @@ from dpmf_cli.report.layout import TextTable
 
 @dataclass(frozen=True)
 class ClaimView:
-    """A claim with its verdict: computed from the results at hand (`here`), or stated of those of the whole paper.
+    """A claim with its verdict: computed from the results at hand, or stated of those of the whole paper.
 
-    stated   the verdict of the whole, where what is computed here is another
-    by       (config, name of the experiment at hand or "") of what measures it
+    here      what is computed of reduced results, beside the verdict of the whole
+    by        (config, name of the experiment at hand or "") of what measures it
     """
 
     statement: str
     remark: str
     verdict: Word
     measured: str
-    here: bool
-    stated: Word | None
+    computed: bool
+    here: Computed | None
     by: tuple[tuple[str, str], ...]
 
 
@@ -83,7 +84,7 @@ def overview(results: Path, *, configs: Path, data: Path, cache: Path) -> Overvi
         shown.update(names)
         claims = tuple(_claim(key, claim, evidence, found) for claim in paper.claims)
         papers.append(PaperView(key, paper, exhibits, claims, of_paper))
-    rows = [row for paper in papers for exhibit in paper.exhibits for row in exhibit.rows]
+    rows = [row for paper in papers for exhibit in paper.exhibits for row in (*exhibit.rows, *exhibit.unmet)]
     absent = [each for paper in papers for exhibit in paper.exhibits for each in exhibit.absent]
     return Overview(
         papers=tuple(papers),
@@ -111,8 +112,10 @@ def _all_views(results: Path) -> tuple[list[ExperimentView], list[str]]:
 def _claim(key: str, claim: Finding, evidence: Evidence, found: dict[str, ExperimentView]) -> ClaimView:
     said, remark = statement(key, claim.id)
     computed = compute(key, claim.id, evidence)
+    used = [found[name] for name in claim.configs if name in found]
     by = tuple((name, found[name].name if name in found else "") for name in claim.configs)
-    if computed is None:
-        return ClaimView(said, remark, claim.verdict, claim.measured, False, None, by)
-    stated = None if computed.verdict == claim.verdict else claim.verdict
-    return ClaimView(said, remark, computed.verdict, computed.measured, True, stated, by)
+    reduced = any(view.is_reduced for view in used)
+    if computed is not None and not reduced:
+        return ClaimView(said, remark, computed.verdict, computed.measured, True, None, by)
+    # One fold of a smaller set does not overturn what was found on the whole.
+    return ClaimView(said, remark, claim.verdict, claim.measured, False, computed, by)

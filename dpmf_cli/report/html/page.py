@@ -32,12 +32,16 @@ def overview_page(results: Path, *, configs: Path, data: Path, cache: Path) -> s
 
 def render(template: str, **values: Any) -> str:
     """A page of that template, with the style and the script that all share."""
-    return _environment().get_template(template).render(
-        style=_verbatim("style.css"),
-        script=_verbatim("script.js"),
-        agreements=list(Agreement),
-        verdict_signs=VERDICT_SIGNS,
-        **values,
+    return (
+        _environment()
+        .get_template(template)
+        .render(
+            style=_verbatim("style.css"),
+            script=_verbatim("script.js"),
+            agreements=list(Agreement),
+            verdict_signs=VERDICT_SIGNS,
+            **values,
+        )
     )
 
 

@@ -69,6 +69,8 @@ def _time(manifest: dict[str, Any]) -> str:
     spent = manifest.get("spent")
     if not spent:
         last = manifest.get("last_run", {})
-        return f"{duration(last['wall_seconds'])} in its last run" if "wall_seconds" in last else "not recorded"
+        return (
+            f"{duration(last['wall_seconds'])} in its last run" if "wall_seconds" in last else "not recorded"
+        )
     tasks = "1 task" if spent["tasks"] == 1 else f"{spent['tasks']} tasks"
     return f"{duration(spent['wall_seconds'])}; {tasks} computed in {duration(spent['task_seconds'])} of one core"

@@ -47,7 +47,8 @@ class _Scale:
 
 def height_of(chart: Chart) -> float:
     """Taller where there are many labels."""
-    return max(_HEIGHT, _TOP + _BOTTOM + _LABEL_GAP * (len(chart.lines) + len(chart.levels)))
+    labels = len(chart.lines) + sum(level.labelled for level in chart.levels)
+    return max(_HEIGHT, _TOP + _BOTTOM + _LABEL_GAP * labels)
 
 
 def place_of(chart: Chart, x: float) -> float:
@@ -127,7 +128,7 @@ def _path(points: Sequence[tuple[float, float]]) -> str:
 def _labels(chart: Chart, scale: _Scale) -> Iterator[str]:
     """A column of names right of the axes, each tied to the end of its line."""
     ends: list[tuple[str, float, float, str, str]] = []
-    for level in chart.levels:
+    for level in (level for level in chart.levels if level.labelled):
         text = f"{level.name} {level.y:.3f}"
         ends.append((text, PLOT_RIGHT, scale.y(level.y), _colour(level.colour), ""))
     for rank, line in enumerate(chart.lines):
