@@ -330,7 +330,7 @@ def folders_of(of: list[Path], results: Path) -> Iterator[Path]:
 
 
 def _hash_of(folder: Path) -> str | None:
-    """The hash of the config that a folder's manifest holds; None where it cannot be read, which who collects tells."""
+    """The hash of the config that a folder's manifest holds; None where that cannot be read."""
     try:
         digest: str | None = json.loads((folder / MANIFEST).read_bytes()).get("config_sha256")
     except (OSError, ValueError, AttributeError):

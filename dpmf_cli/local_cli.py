@@ -15,7 +15,7 @@ app = typer.Typer(
 DataOption = Annotated[
     Path | None, typer.Option("--data", help="Folder of data files; default $DPMF_DATA, else ./datasets.")
 ]
-FormatOption = Annotated[str, typer.Option("--format", help="table, md or latex.")]
+FormatOption = Annotated[str, typer.Option("--format", help="table, csv, md or latex.")]
 
 
 @app.command()
@@ -85,9 +85,9 @@ def improvements(
 
 def _drawn(table: "TextTable", form: str) -> str:
     from dpmf_cli.errors import DpmfError, did_you_mean
-    from dpmf_cli.report.layout import latex, markdown, terminal
+    from dpmf_cli.report.layout import comma_separated, latex, markdown, terminal
 
-    forms = {"table": terminal, "md": markdown, "latex": latex}
+    forms = {"table": terminal, "csv": comma_separated, "md": markdown, "latex": latex}
     if form not in forms:
         raise DpmfError(f'unknown format "{form}"{did_you_mean(form, sorted(forms))}')
     return forms[form](table)

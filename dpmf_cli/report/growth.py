@@ -44,7 +44,7 @@ COLUMNS = (
 )
 
 _GREY = "#666666"
-_NOTE_CHARACTERS = 150
+_NOTE_CHARACTERS = 120
 # Inches; the rest in parts of the figure: what is left of the axes, below them, their height, the room for the scale
 # on the right, or for none, and what is left of the axes beside a long legend.
 _WIDTH, _HEIGHT = 7.0, 4.2
