@@ -62,7 +62,7 @@ def simple_first(evidence: Evidence) -> Computed:
     first = max(curves[key][0] for key in ("pge", "pknn")) < min(curves[key][0] for key in factorized)
     last = max(curves[key][-1] for key in factorized) < curves["pknn"][-1]
     ends = "; ".join(f"{key} {curve[0]:.3f} … {curve[-1]:.3f}" for key, curve in curves.items())
-    return Computed(of(first + last, 2), f"RMSE at both ends of the grid: {ends}")
+    return Computed(of(int(first) + int(last), 2), f"RMSE at both ends of the grid: {ends}")
 
 
 def preprocessing(evidence: Evidence) -> Computed:
