@@ -123,7 +123,9 @@ def latex(table: TextTable) -> str:
     r"""A `tabular` ruled by booktabs (`\usepackage{booktabs}`); groups as spanning rows, notes below."""
 
     def line(cells: tuple[str, ...]) -> str:
-        return f"{' & '.join(escape_latex(cell) for cell in cells)} \\\\\n"
+        # Behind the end of a line LaTeX takes a bracket for the line's extra space.
+        guard = "{}" if cells[0].startswith("[") else ""
+        return f"{guard}{' & '.join(escape_latex(cell) for cell in cells)} \\\\\n"
 
     def spanning(text: str) -> str:
         return f"\\multicolumn{{{len(table.header)}}}{{l}}{{{text}}} \\\\\n"

@@ -12,7 +12,7 @@ from typer.testing import CliRunner
 from dpmf_cli.cli import app
 from dpmf_cli.errors import DpmfError
 from dpmf_cli.report.html.page import experiment_page, overview_page
-from tests.report.html.conftest import HOSTILE
+from tests.report.results import HOSTILE
 
 _VOID = {"meta", "link", "br", "img", "input", "hr"}
 _REPOSITORY = Path(__file__).resolve().parents[3]
