@@ -107,7 +107,7 @@ reproduce-neera: $(STAMP) ## Neera et al. 2020: figures 2-4, table 1 and the imp
 SMALL := --results results/small --dataset ml-100k --held-out 1 --runs 1 -j $(JOBS)
 SMALL_FRIEDMAN := ml100k_bounded ml100k_unbounded ml100k_bounded_corrected ml100k_unbounded_corrected \
 	friedman_fig3a friedman_fig3b friedman_fig5a friedman_fig6
-SMALL_MCSHERRY := mcsherry_fig1_ml1m mcsherry_fig1_ml1m_corrected mcsherry_fig2_ml1m mcsherry_laplace_ml1m mcsherry_user_ml1m
+SMALL_MCSHERRY := mcsherry_fig1_ml1m mcsherry_fig1_ml1m_corrected mcsherry_fig2_ml1m mcsherry_user_ml1m
 SMALL_ZHANG := zhang_fig2_ml100k zhang_fig3_ml100k zhang_fig4_ml100k zhang_fig5_ml100k zhang_beyond_ml100k
 SMALL_NEERA := neera_fig3_ml100k neera_fig4_ml100k
 

@@ -18,6 +18,8 @@ from dpmf_cli.report.meaning import meaning_of
 from dpmf_cli.report.sweeps import SweptLine, swept_parameters, swept_rmse
 
 TWIN_DASH = 4
+_GREYS = 8
+"""The first of the four greys of the style sheet."""
 _SWEPT_NOTE = "Bands: 95 % bootstrap interval of the mean. Level: not swept."
 _FRACTION_NOTE = "Bands: ± one standard deviation over folds and runs. Level: not swept."
 
@@ -151,7 +153,7 @@ def _distribution(experiment: Experiment) -> Chart:
         nothing = np.full(len(limits_of), np.nan)
         points = _points(limits_of, line.fractions, nothing, nothing)
         lines.append(
-            Line(line.name, points, 8 + grey if colour is None else colour, _dash(line.dashes) or grey % 4)
+            Line(line.name, points, _GREYS + grey % 4 if colour is None else colour, _dash(line.dashes) or grey % len(DASHES))
         )
     low, high = limits(lines, ())
     return Chart(

@@ -13,8 +13,9 @@ from dpmf_cli.report.labels import spread
 
 PLOT_RIGHT = 560.0
 """Where the axes end; labels stand right of that, and are cut off where a screen is narrow."""
-_WIDTH, _LEFT, _TOP, _BOTTOM = 800.0, 54.0, 30.0, 46.0
+_WIDTH, _LEFT, _TOP, _BOTTOM = 836.0, 54.0, 30.0, 46.0
 _HEIGHT, _LABEL_GAP = 380.0, 17.0
+_STEPS = (1, 2, 5, 10)
 _LABEL_X, _LONGEST = PLOT_RIGHT + 26, 30
 MARKERS = 8
 """How many shapes of markers the page defines, `m0` and so on."""
@@ -78,13 +79,13 @@ def _axes(chart: Chart, scale: _Scale) -> Iterator[str]:
     if chart.log:
         ticks: Sequence[float] = epsilon_ticks(places[0] * 0.999, places[-1] * 1.001)
     else:
-        ticks = list(MaxNLocator(6).tick_values(places[0], places[-1]))
+        ticks = list(MaxNLocator(6, steps=_STEPS).tick_values(places[0], places[-1]))
         ticks = [tick for tick in ticks if places[0] - 1e-9 <= tick <= places[-1] + 1e-9]
     for tick in ticks or places:
         x = scale.x(tick)
         yield f'<line class="tick" x1="{x:.1f}" x2="{x:.1f}" y1="{scale.bottom:g}" y2="{scale.bottom + 5:g}"/>'
         yield f'<text class="number" text-anchor="middle" x="{x:.1f}" y="{scale.bottom + 19:g}">{tick:g}</text>'
-    for tick in MaxNLocator(6).tick_values(chart.low, chart.high):
+    for tick in MaxNLocator(6, steps=_STEPS).tick_values(chart.low, chart.high):
         if chart.low <= tick <= chart.high:
             y = scale.y(float(tick))
             yield f'<line class="grid" x1="{_LEFT:g}" x2="{PLOT_RIGHT:g}" y1="{y:.1f}" y2="{y:.1f}"/>'

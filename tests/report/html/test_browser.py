@@ -86,7 +86,7 @@ def test_values_by_pointer_and_by_keyboard(browser: webdriver.Chrome) -> None:
     ActionChains(browser).move_to_element_with_offset(picture, 40 - picture.size["width"] // 2, 0).perform()
     assert readout.text.startswith("total ε, as claimed = 0.5")
     mean = evaluate(browser, f"document.querySelector('{CURVES} table.values td').firstChild.textContent")
-    assert f"PGE {mean}" in readout.text.splitlines()
+    assert f"●PGE {mean}" in readout.text.splitlines()
     evaluate(browser, f"document.querySelector('{CURVES} .picture').focus()")
     ActionChains(browser).send_keys(Keys.END).perform()
     assert readout.text.startswith("total ε, as claimed = 30")

@@ -98,7 +98,7 @@ def test_labels_do_not_overlap_and_are_short_enough() -> None:
     heights = sorted(float(y) for y, _ in labels)
     assert min(np.diff(heights)) >= 13.5
     assert all(len(text) <= 30 for _, text in labels)
-    height = float(re.search(r'viewBox="0 0 800 ([\d.]+)"', svg).group(1))  # type: ignore[union-attr]
+    height = float(re.search(r'viewBox="0 0 836 ([\d.]+)"', svg).group(1))  # type: ignore[union-attr]
     assert heights[-1] < height
     assert float(labels[0][0]) > 0
     assert PLOT_RIGHT < 586

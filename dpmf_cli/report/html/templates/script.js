@@ -4,6 +4,7 @@ for (const chart of document.querySelectorAll(".chart")) {
   const svg = chart.querySelector("svg");
   const rows = [...chart.querySelectorAll("table.values tbody tr")];
   const names = [...chart.querySelectorAll("table.values thead th")].slice(1).map((cell) => cell.textContent);
+  const colours = [...chart.querySelectorAll(".legend li[data-line] svg")].map((swatch) => swatch.getAttribute("class"));
   const cursor = svg.querySelector(".cursor");
   const readout = chart.querySelector(".readout");
   const hidden = new Set();
@@ -19,13 +20,18 @@ for (const chart of document.querySelectorAll(".chart")) {
     const head = document.createElement("b");
     head.textContent = chart.dataset.axis + " = " + rows[at].cells[0].textContent.trim();
     readout.append(head);
-    names.forEach((name, rank) => {
-      const value = rows[at].cells[rank + 1].firstChild?.textContent.trim();
-      if (!value || hidden.has(rank)) return;
+    const values = names.map((name, rank) => ({ name, rank, text: rows[at].cells[rank + 1].firstChild?.textContent.trim() }));
+    // From above, as the lines lie.
+    values.sort((one, other) => parseFloat(other.text) - parseFloat(one.text));
+    for (const { name, rank, text } of values) {
+      if (!text || hidden.has(rank)) continue;
       const line = document.createElement("span");
-      line.textContent = name + " " + value;
+      const colour = document.createElement("i");
+      colour.className = colours[rank];
+      colour.textContent = "●";
+      line.append(colour, name + " " + text);
       readout.append(line);
-    });
+    }
     const box = svg.getBoundingClientRect();
     const left = (place / svg.viewBox.baseVal.width) * box.width;
     readout.classList.add("shown");
