@@ -13,7 +13,7 @@ from dpmf_cli.report.labels import spread
 
 PLOT_RIGHT = 560.0
 """Where the axes end; labels stand right of that, and are cut off where a screen is narrow."""
-_WIDTH, _LEFT, _TOP, _BOTTOM = 836.0, 54.0, 30.0, 46.0
+_WIDTH, _LEFT, _TOP, _BOTTOM = 836.0, 54.0, 30.0, 54.0
 _HEIGHT, _LABEL_GAP = 380.0, 17.0
 _STEPS = (1, 2, 5, 10)
 _LABEL_X, _LONGEST = PLOT_RIGHT + 26, 30
