@@ -148,13 +148,14 @@ def _distribution(experiment: Experiment) -> Chart:
     lines = []
     for line in drawn:
         colour = _colour(line.colour)
-        # Baselines are grey in print; here their lines can be hidden, and told apart by dashes and markers.
-        grey = greys.index(line) if colour is None else 0
         nothing = np.full(len(limits_of), np.nan)
         points = _points(limits_of, line.fractions, nothing, nothing)
-        lines.append(
-            Line(line.name, points, _GREYS + grey % 4 if colour is None else colour, _dash(line.dashes) or grey % len(DASHES))
-        )
+        if colour is None:
+            # Baselines are told apart by their greys, dashes and markers: here they can be hidden one by one.
+            turn = greys.index(line)
+            lines.append(Line(line.name, points, _GREYS + turn % 4, turn % len(DASHES)))
+        else:
+            lines.append(Line(line.name, points, colour, _dash(line.dashes)))
     low, high = limits(lines, ())
     return Chart(
         key=_key(experiment, "errors"),

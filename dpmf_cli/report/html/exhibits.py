@@ -1,7 +1,7 @@
 """A paper's tables and figures as the page shows them: rows by agreement, experiments, and what is missing."""
 
 import csv
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
@@ -36,11 +36,15 @@ class Sources:
 
 @dataclass(frozen=True)
 class Absent:
-    """Something that a table or figure lacks: why, and the commands that bring it."""
+    """Something that a table or figure lacks: why, and the commands that bring it.
+
+    waits_for   the title of a data set that has to be got first, and how; empty where all data are here
+    """
 
     what: str
     why: str
     commands: tuple[str, ...]
+    waits_for: tuple[str, str] | tuple[()] = ()
 
 
 @dataclass(frozen=True)
@@ -93,14 +97,18 @@ def _not_run(name: str, sources: Sources) -> Absent:
     if missing is None:
         return Absent(name, "not run yet", (command,))
     spec = config.dataset
-    fetch = (f"dpmf datasets fetch {spec.name}",) if isinstance(spec, CatalogSpec) else ()
-    return Absent(name, f"data missing: {missing}", (*fetch, command))
+    if isinstance(spec, CatalogSpec) and spec.path is None:
+        data = _absent_data(spec.name)
+        return replace(data, what=name, commands=(*data.commands, command))
+    return Absent(name, f"data missing: {missing}", (command,))
 
 
 def _absent_data(key: str) -> Absent:
     entry = catalog.entry(key)
-    why = f"data missing: {located.how_to_get(entry)}"
-    return Absent(entry.title, why, (f"dpmf datasets fetch {key}",))
+    fetch = f"dpmf datasets fetch {key}"
+    return Absent(
+        entry.title, f"data missing: {entry.title}", (fetch,), (entry.title, located.how_to_get(entry))
+    )
 
 
 _FIGURES = {

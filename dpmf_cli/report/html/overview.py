@@ -1,6 +1,7 @@
 """What the page of all results shows: paper by paper, then by what is protected, and what is missing."""
 
 from collections import Counter
+from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -46,15 +47,30 @@ class PaperView:
 
 
 @dataclass(frozen=True)
+class DataMissing:
+    """A data set that is not here, the way to get it, and the experiments that wait for it."""
+
+    title: str
+    how: str
+    waiting: tuple[str, ...]
+
+
+@dataclass(frozen=True)
 class Overview:
-    """All of the page. `others` are experiments of no paper; `passed_over` folders that cannot be read."""
+    """All of the page.
+
+    others        experiments of no paper
+    not_made      what has its data and was not run
+    passed_over   why folders cannot be read
+    """
 
     papers: tuple[PaperView, ...]
     others: tuple[ExperimentView, ...]
     protected: tuple[tuple[str, str, TextTable], ...]
     agreement: Counter[Agreement]
     verdicts: Counter[Word]
-    absent: tuple[Absent, ...]
+    data_missing: tuple[DataMissing, ...]
+    not_made: tuple[Absent, ...]
     passed_over: tuple[str, ...]
 
     @property
@@ -92,9 +108,20 @@ def overview(results: Path, *, configs: Path, data: Path, cache: Path) -> Overvi
         protected=tuple(by_protection([crossing for view in views for crossing in view.crossings])),
         agreement=Counter(row.agreement for row in rows),
         verdicts=Counter(claim.verdict for paper in papers for claim in paper.claims),
-        absent=tuple({each.what: each for each in absent}.values()),
+        data_missing=_data_missing(absent),
+        not_made=tuple({each.what: each for each in absent if not each.waits_for}.values()),
         passed_over=tuple(passed_over),
     )
+
+
+def _data_missing(absent: Iterable[Absent]) -> tuple[DataMissing, ...]:
+    """What is absent for want of data, by data set."""
+    waiting: dict[tuple[str, ...], list[str]] = {}
+    for each in absent:
+        if each.waits_for:
+            names = waiting.setdefault(each.waits_for, [])
+            names += [each.what] if each.what not in (*names, each.waits_for[0]) else []
+    return tuple(DataMissing(title, how, tuple(names)) for (title, how), names in waiting.items())
 
 
 def _all_views(results: Path) -> tuple[list[ExperimentView], list[str]]:

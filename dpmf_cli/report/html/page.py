@@ -1,13 +1,14 @@
 """Renders the pages: templates in, one string of HTML out that refers to nothing outside itself."""
 
 import base64
+import re
 from functools import cache
 from importlib import resources
 from pathlib import Path
 from typing import Any
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
-from markupsafe import Markup
+from markupsafe import Markup, escape
 
 from dpmf_cli.findings import Word
 from dpmf_cli.report.html.agreement import Agreement
@@ -56,7 +57,13 @@ def _environment() -> Environment:
         keep_trailing_newline=True,
     )
     environment.filters["base64"] = lambda data: base64.b64encode(data).decode()
+    environment.filters["code"] = _code
     return environment
+
+
+def _code(text: str) -> Markup:
+    """Escaped text with `what stands in backticks` as code."""
+    return Markup(re.sub("`([^`]*)`", r"<code>\1</code>", str(escape(text))))
 
 
 def _verbatim(name: str) -> Markup:
