@@ -72,5 +72,7 @@ def _time(manifest: dict[str, Any]) -> str:
         return (
             f"{duration(last['wall_seconds'])} in its last run" if "wall_seconds" in last else "not recorded"
         )
+    if not spent["tasks"]:
+        return f"{duration(spent['wall_seconds'])}; another experiment, or an interrupted run, computed its tasks"
     tasks = "1 task" if spent["tasks"] == 1 else f"{spent['tasks']} tasks"
     return f"{duration(spent['wall_seconds'])}; {tasks} computed in {duration(spent['task_seconds'])} of one core"

@@ -45,6 +45,12 @@ def test_time_and_tasks_are_those_of_all_runs(results: Path, tmp_path: Path) -> 
     assert facts["seed"] == "2016"
 
 
+def test_tasks_that_others_computed_took_no_time_here(results: Path) -> None:
+    manifest = read_manifest(results / "mine" / "manifest.json")
+    manifest["spent"] = {"tasks": 0, "wall_seconds": 3.2, "task_seconds": 0.0}
+    assert provenance_of(results / "mine", manifest).time.startswith("3 s; another experiment")
+
+
 def test_an_older_manifest_says_what_it_knows(results: Path) -> None:
     manifest = read_manifest(results / "mine" / "manifest.json")
     for key in ("command", "spent", "git", "cpu"):
