@@ -7,7 +7,8 @@ JOBS   ?= 2
 
 .DEFAULT_GOAL := help
 .PHONY: help run test check format bench reproduce-all reproduce-small reproduce-friedman \
-	reproduce-mcsherry reproduce-zhang reproduce-neera search-friedman clean distclean
+	reproduce-mcsherry reproduce-zhang reproduce-neera reproduce-wang reproduce-combined \
+	search-friedman clean distclean
 
 help: ## list what there is
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-20s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -40,7 +41,7 @@ bench: $(STAMP) ## speed against Cornac, Surprise, cmfrec and LensKit, in one ru
 	$(BIN)/python -m tests.benchmarks.peers
 
 # Each part is timed; the report comes last, whatever a part's data lacked.
-PARTS := friedman mcsherry zhang neera
+PARTS := friedman mcsherry zhang neera wang combined
 
 reproduce-all: $(STAMP) ## every paper on the data at hand, resumed where it was left; ends with results/report.html
 	@$(call timed,$(PARTS:%=reproduce-%),results)
@@ -106,6 +107,22 @@ reproduce-neera: $(STAMP) ## Neera et al. 2020: figures 2-4, table 1 and the imp
 	$(BIN)/dpmf local improvements $(call run_of,$(NEERA)) --format md > results/neera_improvements.md
 	$(BIN)/dpmf local improvements $(call run_of,$(NEERA))
 
+WANG := $(foreach set,ml100k ml1m,$(foreach figure,fig1 fig2,wang_$(figure)_$(set) wang_$(figure)_$(set)_corrected))
+
+reproduce-wang: $(STAMP) ## Wang and Tang 2017: figures 1-3, as published and with every ε provable
+	@$(call run_each,$(WANG),-j $(JOBS))
+	-@for set in ml100k ml1m; do $(BIN)/dpmf combined configs/wang_fig1_$$set.yaml configs/wang_fig2_$$set.yaml \
+		--figure results/wang_fig3_$$set.png > results/wang_fig3_$$set.txt; done
+	$(BIN)/dpmf crossings $(call run_of,$(WANG)) --format md > results/wang.md
+	$(BIN)/dpmf crossings $(call run_of,$(WANG))
+
+COMBINED := combined_ml100k combined_ml1m
+
+reproduce-combined: $(STAMP) ## every private algorithm in one crossing table, by what its ε protects
+	@$(call run_each,$(COMBINED),-j $(JOBS))
+	$(BIN)/dpmf combined $(call run_of,$(COMBINED)) --format md --figure results/combined.png > results/combined.md
+	$(BIN)/dpmf combined $(call run_of,$(COMBINED))
+
 # One fold and run of each experiment, on MovieLens 100K: the ways of computing, not the figures of the papers.
 SMALL := --results results/small --dataset ml-100k --held-out 1 --runs 1 -j $(JOBS)
 SMALL_FRIEDMAN := ml100k_bounded ml100k_unbounded ml100k_bounded_corrected ml100k_unbounded_corrected \
@@ -113,6 +130,8 @@ SMALL_FRIEDMAN := ml100k_bounded ml100k_unbounded ml100k_bounded_corrected ml100
 SMALL_MCSHERRY := mcsherry_fig1_ml1m mcsherry_fig1_ml1m_corrected mcsherry_fig2_ml1m mcsherry_user_ml1m
 SMALL_ZHANG := zhang_fig2_ml100k zhang_fig3_ml100k zhang_fig4_ml100k zhang_fig5_ml100k zhang_beyond_ml100k
 SMALL_NEERA := neera_fig3_ml100k neera_fig4_ml100k
+SMALL_WANG := $(foreach figure,fig1 fig2,wang_$(figure)_ml100k wang_$(figure)_ml100k_corrected)
+SMALL_COMBINED := combined_ml100k
 
 .PHONY: $(PARTS:%=small-%)
 small-friedman:
@@ -124,6 +143,10 @@ small-zhang:
 small-neera:
 	@$(call run_each,$(SMALL_NEERA),$(SMALL))
 	-@$(BIN)/dpmf local traffic configs/neera_fig3_ml100k.yaml --format csv > results/small/neera_table1.csv
+small-wang:
+	@$(call run_each,$(SMALL_WANG),$(SMALL))
+small-combined:
+	@$(call run_each,$(SMALL_COMBINED),$(SMALL))
 
 search-friedman: $(STAMP) ## the search for what Friedman et al. 2016 leave unstated (docs/papers/friedman2016.md)
 	@for config in configs/search_*.yaml; do $(BIN)/dpmf run $$config -j $(JOBS) || exit 1; done

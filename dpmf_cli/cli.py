@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from dpmf_cli.combined_cli import combined
 from dpmf_cli.datasets.cli import app as datasets_app
 from dpmf_cli.errors import DpmfError
 from dpmf_cli.local_cli import app as local_app
@@ -24,6 +25,7 @@ app = typer.Typer(
 )
 app.add_typer(datasets_app, name="datasets")
 app.add_typer(local_app, name="local")
+app.command()(combined)
 
 ResultsOption = Annotated[Path, typer.Option("--results", help="Folder of results.")]
 DataOption = Annotated[

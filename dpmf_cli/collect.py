@@ -64,6 +64,7 @@ def collect(
         axis=config.axis,
         references=_references(config),
         growth=Growth(config.growth.order, tuple(stages)) if config.growth and portions else None,
+        targets=tuple(config.crossings),
     )
     return Collected(experiment, ledgers)
 
@@ -162,6 +163,8 @@ class _Source:
                 neighbours=entry.neighbours.value,
                 mode=entry.mode.value,
                 delta=entry.spends_delta,
+                protects=entry.protects,
+                source=entry.source,
             )
         else:  # a baseline hides nothing, whether or not it keeps a ledger
             nothing = np.full(len(grid), np.inf)

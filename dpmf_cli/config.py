@@ -125,6 +125,9 @@ class ExperimentConfig(StrictModel):
     references: list[Literal["cinematch"]] = Field(
         [], description="printed errors of the Netflix Prize to hold the curves against"
     )
+    crossings: list[Literal[tuple(BASELINES)]] = Field(  # type: ignore[valid-type]
+        ["ia", "ge"], min_length=1, description="which of the baselines crossings are measured against"
+    )
     growth: Growth | None = Field(None, description="run everything on growing portions of the ratings")
     error_cdf: list[Annotated[float, Field(gt=0)]] | None = Field(
         None,
@@ -250,6 +253,19 @@ class ExperimentConfig(StrictModel):
                 )
             if reference in self.references[:index]:
                 raise _at(("references", index), "reference", f"{reference} stands there twice; keep one")
+        return self
+
+    @model_validator(mode="after")
+    def _crossings_of_baselines(self) -> Self:
+        known = {"ia", "ge", *(baseline.algorithm for baseline in self.baselines)}
+        for index, key in enumerate(self.crossings):
+            if key not in known or key in self.crossings[:index]:
+                fix = (
+                    "stands there twice; keep one"
+                    if key in known
+                    else "is not among the baselines; add it there"
+                )
+                raise _at(("crossings", index), "crossings", f"{key} {fix}")
         return self
 
     @model_validator(mode="after")

@@ -158,6 +158,8 @@ BAD = {
     "unknown algorithm": (GOOD.replace("pge", "pgee"), r'x\.yaml:4:16: algorithms\[0\]\.algorithm: unknown algorithm "pgee"; did you mean "pge"\?'),
     "no algorithm": (GOOD.replace("algorithm: pge", "factors: 1"), r"x\.yaml:4:5: algorithms\[0\]: name an `algorithm`; known: pge, isgd, psgd"),
     "a baseline as algorithm": (GOOD.replace("pge", "als"), r'x\.yaml:4:16: .*unknown algorithm "als"'),
+    "crossings with what is no baseline": (GOOD + "crossings: [ia, pcc]\n", r"x\.yaml:7:17: crossings\[1\]: pcc is not among the baselines; add it there"),
+    "crossings twice": (GOOD + "crossings: [ia, ia]\n", r"x\.yaml:7:17: crossings\[1\]: ia stands there twice; keep one"),
     "unknown baseline": (GOOD + "baselines: [ia, gee]\n", r'x\.yaml:7:17: baselines\[1\]: unknown algorithm "gee"; did you mean "ge"\?'),
     "unknown dataset": (GOOD.replace("ml-100k", "ml-100"), r'x\.yaml:1:10: dataset: .*"ml-100".*did you mean "ml-100k"\?'),
     "missing key": (GOOD.replace("dataset: ml-100k\n", ""), r'x\.yaml:1:1: the key "dataset" is missing'),

@@ -10,7 +10,14 @@ from dpmf_cli.findings import all_papers
 
 REPOSITORY = Path(__file__).resolve().parents[1]
 CONFIGS = {path.stem for path in (REPOSITORY / "configs").glob("*.yaml")}
-PARTS = {"friedman": "friedman2016", "mcsherry": "mcsherry2009", "zhang": "zhang2018", "neera": "neera2020"}
+PAPERS = {
+    "friedman": "friedman2016",
+    "mcsherry": "mcsherry2009",
+    "zhang": "zhang2018",
+    "neera": "neera2020",
+    "wang": "wang2017",
+}
+PARTS = (*PAPERS, "combined")
 
 
 def commands(target: str) -> str:
@@ -24,9 +31,9 @@ def configs_run(target: str) -> set[str]:
     return {name for loop in loops for name in loop.split()}
 
 
-@pytest.mark.parametrize("part", PARTS)
+@pytest.mark.parametrize("part", PAPERS)
 def test_a_paper_is_run_whole(part: str) -> None:
-    exhibits = all_papers()[PARTS[part]].exhibits
+    exhibits = all_papers()[PAPERS[part]].exhibits
     assert configs_run(f"reproduce-{part}") == {name for exhibit in exhibits for name in exhibit.configs}
     assert "--if-present" in commands(f"reproduce-{part}")
 

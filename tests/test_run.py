@@ -386,7 +386,9 @@ def test_errors_go_to_stderr_and_tables_to_stdout(undisturbed: Path, cache: Path
     assert done.stdout.rstrip().endswith("what the step spends of the total ε")
 
 
-@pytest.mark.parametrize("command", [[], ["run"], ["plan"], ["crossings"], ["schema"], ["datasets"]])
+@pytest.mark.parametrize(
+    "command", [[], ["run"], ["plan"], ["crossings"], ["combined"], ["schema"], ["datasets"]]
+)
 def test_every_command_explains_itself(folder: Path, cache: Path, command: list[str]) -> None:
     help_text = dpmf(folder, cache, *command, "--help").stdout
     assert "Usage: dpmf" in help_text

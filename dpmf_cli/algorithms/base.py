@@ -13,10 +13,12 @@ from pydantic.json_schema import SkipJsonSchema
 from pydantic_core import PydanticCustomError
 
 from dpmf_cli.algorithms.effects import Effects, EffectsBudget, EffectsParameters
+from dpmf_cli.algorithms.papers import Paper
 from dpmf_cli.algorithms.private_averages import private_effects
 from dpmf_cli.models import StrictModel
 from dpmf_cli.privacy.ledger import Ledger
 from dpmf_cli.privacy.neighbours import Mode, Neighbours
+from dpmf_cli.privacy.protection import Protection, protection_of
 from dpmf_cli.ratings import Ratings
 from dpmf_cli.streams import Streams
 
@@ -163,10 +165,12 @@ def in_both_modes(*kinds: Neighbours) -> Variants:
 
 
 class PrivateAlgorithm(Algorithm):
-    """An algorithm that spends ε. `variants` lists the (neighbours, mode) pairs that it offers."""
+    """An algorithm that spends ε. `variants` lists the (neighbours, mode) pairs that it offers, `paper` is where it
+    comes from."""
 
     private: ClassVar[bool] = True
     variants: ClassVar[Variants]
+    paper: ClassVar[Paper]
 
     neighbours: Neighbours = Neighbours.BOUNDED
     mode: Mode = Mode.PUBLISHED
@@ -193,6 +197,16 @@ class PrivateAlgorithm(Algorithm):
                 },
             )
         return self
+
+    @property
+    def source(self) -> str:
+        """Where this entry comes from, as tables cite it."""
+        return self.paper
+
+    @property
+    def protects(self) -> Protection:
+        """What its ε is a statement about."""
+        return protection_of(self.neighbours)
 
     @property
     def spends_delta(self) -> float:

@@ -10,7 +10,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpmf_cli.algorithms.base import Algorithm, Cost, Shape
-from dpmf_cli.algorithms.effects import Effects, EffectsBudget, EffectsParameters, bounded_effects
+from dpmf_cli.algorithms.effects import Effects, EffectsBudget, EffectsParameters
+from dpmf_cli.algorithms.private_averages import bounded_effects
 from dpmf_cli.privacy.ledger import Ledger
 from dpmf_cli.ratings import Ratings
 from dpmf_cli.streams import Streams

@@ -9,6 +9,7 @@ from dpmf_cli.algorithms.base import Cost, Shape, Variants, in_both_modes
 from dpmf_cli.algorithms.baselines import effects_cost
 from dpmf_cli.algorithms.effects import Effects
 from dpmf_cli.algorithms.factorization import FactorModel
+from dpmf_cli.algorithms.papers import Paper
 from dpmf_cli.algorithms.private_factorization import PrivateFactorization, Visits
 from dpmf_cli.kernels.lanes import groups
 from dpmf_cli.kernels.sgd import descend_perturbed
@@ -41,6 +42,7 @@ class InputPerturbationSGD(PrivateFactorization):
     """
 
     title: ClassVar[str] = "ISGD"
+    paper: ClassVar[Paper] = Paper.FRIEDMAN
     variants: ClassVar[Variants] = in_both_modes(Neighbours.BOUNDED, Neighbours.UNBOUNDED)
 
     algorithm: Literal["isgd"]

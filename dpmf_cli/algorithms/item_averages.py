@@ -1,6 +1,6 @@
-"""Item averages from noisy sums and counts, for neighbours that differ in the presence of ratings.
+"""Item averages from noisy sums, and counts that are noisy too where neighbours differ in the presence of ratings.
 
-McSherry and Mironov 2009, section 4.2; Friedman, Berkovsky, Kaafar 2016, algorithms 1 and 2, unbounded.
+McSherry and Mironov 2009, section 4.2; Friedman, Berkovsky, Kaafar 2016, algorithms 1 and 2.
 """
 
 from dataclasses import dataclass
@@ -42,6 +42,24 @@ class Noisy(Protocol):
         moves: Sensitivity,
         calibrated_to: Sensitivity | None = None,
     ) -> NDArray[np.float64]: ...
+
+
+@dataclass(frozen=True)
+class NoNoise:
+    """What published methods do that neither perturb their averages nor charge for them: a `Noisy` for `grid` ε."""
+
+    grid: int
+
+    def __call__(
+        self,
+        part: Part,
+        step: str,
+        values: NDArray[np.float64],
+        shape: tuple[int, ...],
+        moves: Sensitivity,
+        calibrated_to: Sensitivity | None = None,
+    ) -> NDArray[np.float64]:
+        return np.repeat(values[..., None], self.grid, axis=-1)
 
 
 @dataclass(frozen=True)
@@ -129,6 +147,31 @@ def measure_item_averages(
         residual_sum / np.maximum(residual_count, 1),
         own[:-1],
     )
+
+
+def bounded_item_averages(
+    train: Ratings, noisy: Noisy, moves: Sensitivity, *, beta_m: float
+) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """(E,) GAvg and (n_items, E) IAvg, rating scale, where who rated what is public: algorithm 1, lines 1 to 7.
+
+        GAvg = (Σ r_ui + noise)/|R|,   IAvg(i) = (Σ_{R_i} r_ui + β_m·GAvg + noise)/(|R_i| + β_m), clamped to the scale
+
+    An item without ratings has nothing to hide: it gets no noise, and its average is the global one.
+    """
+    total = np.asarray(train.values.sum(dtype=np.float64))
+    overall = noisy(Part.OVERALL, "global average", total, (), moves) / max(len(train), 1)
+    sums = np.bincount(train.items, train.values, train.n_items).astype(np.float64)
+    item_sums = noisy(Part.ITEMS, "item averages", sums, (train.n_items,), moves)
+    items = averages_of_the_rated(item_sums, train.item_counts, beta_m, overall)
+    return overall, np.clip(items, train.scale.minimum, train.scale.maximum)
+
+
+def averages_of_the_rated(
+    sums: NDArray[np.float64], counts: NDArray[np.int64], beta: float, centre: NDArray[np.float64]
+) -> NDArray[np.float64]:
+    """(n, E) stabilised averages; the centre itself, without noise, where the public count is 0."""
+    averages = stabilised(sums, counts[:, None].astype(np.float64), beta, centre)
+    return np.where(counts[:, None] > 0, averages, centre)
 
 
 def _weighted_sums(weights: NDArray[np.float64], rows: NDArray[np.float64]) -> NDArray[np.float64]:

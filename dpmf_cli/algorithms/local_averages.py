@@ -10,6 +10,7 @@ from pydantic import Field
 from dpmf_cli.algorithms.base import Cost, Shape
 from dpmf_cli.algorithms.baselines import EffectsModel
 from dpmf_cli.algorithms.local_model import LocalAlgorithm
+from dpmf_cli.algorithms.papers import Paper
 from dpmf_cli.privacy.local import PerturbedRatings
 from dpmf_cli.streams import Streams
 
@@ -18,6 +19,7 @@ class LocalMean(LocalAlgorithm):
     """r̂_ui = the mean of all perturbed ratings: a method that does worse has learned nothing."""
 
     title: ClassVar[str] = "mean of perturbed ratings"
+    paper: ClassVar[Paper] = Paper.DPMF
 
     algorithm: Literal["local_mean"]
 
@@ -40,6 +42,7 @@ class LocalMeans(LocalAlgorithm):
     """
 
     title: ClassVar[str] = "item and user means"
+    paper: ClassVar[Paper] = Paper.DPMF
 
     algorithm: Literal["local_means"]
     debias: bool = Field(True, description="read messages as ½ + (p − ½)/s, so that their mean is the rating")

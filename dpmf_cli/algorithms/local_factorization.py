@@ -11,6 +11,7 @@ from dpmf_cli.algorithms.baselines import EffectsModel
 from dpmf_cli.algorithms.factorization import FactorModel, InitialFactors, initial_factors, visiting_order
 from dpmf_cli.algorithms.local_averages import item_and_user_means
 from dpmf_cli.algorithms.local_model import LocalAlgorithm
+from dpmf_cli.algorithms.papers import Paper
 from dpmf_cli.kernels.factors import FactorLanes, factor_lanes
 from dpmf_cli.kernels.lanes import groups
 from dpmf_cli.kernels.mixture import (
@@ -99,6 +100,7 @@ class LocalMatrixFactorization(LocalFactorization):
     """
 
     title: ClassVar[str] = "MF of perturbed ratings"
+    paper: ClassVar[Paper] = Paper.DPMF
 
     algorithm: Literal["local_mf"]
     means: bool = Field(
@@ -136,6 +138,7 @@ class LocalSGD(LocalFactorization):
     """
 
     title: ClassVar[str] = "ISGD, local"
+    paper: ClassVar[Paper] = Paper.NEERA
 
     algorithm: Literal["isgd_local"]
     mechanism: Mechanism = Field(Mechanism.LAPLACE, description="what a device does to each rating")

@@ -9,6 +9,7 @@ from pydantic import Field
 
 from dpmf_cli.algorithms.base import Cost, Shape
 from dpmf_cli.algorithms.local_factorization import SECONDS_PER_GRAM_ENTRY, LocalFactorization, sides
+from dpmf_cli.algorithms.papers import Paper
 from dpmf_cli.kernels.factors import FactorLanes
 from dpmf_cli.kernels.lanes import groups
 from dpmf_cli.kernels.mixture import (
@@ -41,6 +42,7 @@ class MixtureFactorization(LocalFactorization):
     """
 
     title: ClassVar[str] = "BLP-MoG-MF"
+    paper: ClassVar[Paper] = Paper.NEERA
 
     algorithm: Literal["blp_mog_mf"]
     regularization: float = Field(0.04, gt=0, description="λ; not in the paper, which has none")

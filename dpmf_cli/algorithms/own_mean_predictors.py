@@ -13,6 +13,7 @@ from dpmf_cli.algorithms.base import Cost, Shape
 from dpmf_cli.algorithms.baselines import EffectsModel, effects_cost
 from dpmf_cli.algorithms.budget import Fractions
 from dpmf_cli.algorithms.own_means import OwnMeansAlgorithm
+from dpmf_cli.algorithms.papers import Paper
 from dpmf_cli.algorithms.public_knn import FixedCovarianceModel
 from dpmf_cli.privacy.ledger import Ledger
 from dpmf_cli.ratings import Ratings
@@ -30,6 +31,7 @@ class AveragesAndOwnMean(OwnMeansAlgorithm):
     """r̂_ui = MAvg_i + r̄_u: released item averages, and the user's own mean, which only the user sees."""
 
     title: ClassVar[str] = "MM averages"
+    paper: ClassVar[Paper] = Paper.DPMF
     algorithm: Literal["mm_averages"]
     budget: ItemAveragesBudget = ItemAveragesBudget()
 
@@ -50,6 +52,7 @@ class OwnMeanFixedCovariance(OwnMeansAlgorithm):
     """
 
     title: ClassVar[str] = "MM fixed covariance"
+    paper: ClassVar[Paper] = Paper.DPMF
     algorithm: Literal["mm_public"]
     budget: ItemAveragesBudget = ItemAveragesBudget()
     ridge: float = Field(0.2, ge=1e-6, le=1e6, description="as in mm_knn, in units of B²")

@@ -12,6 +12,7 @@ from pydantic_core import PydanticCustomError
 from dpmf_cli.algorithms.alternating_least_squares import AlternatingLeastSquares
 from dpmf_cli.algorithms.base import Algorithm, Cost, Model, PrivateAlgorithm, Shape, Variants, in_both_modes
 from dpmf_cli.algorithms.input_perturbation import InputPerturbationSGD
+from dpmf_cli.algorithms.papers import Paper
 from dpmf_cli.algorithms.personal_sampling import PersonalSampling, sampled_epsilon, sampling_probability
 from dpmf_cli.algorithms.private_als import PrivateALS
 from dpmf_cli.algorithms.private_batch_gradient import PrivateBatchGradientDescent
@@ -23,6 +24,7 @@ from dpmf_cli.algorithms.sample_fits import Columns, fit_samples, sample, shared
 from dpmf_cli.models import tagged
 from dpmf_cli.privacy.ledger import Ledger
 from dpmf_cli.privacy.neighbours import Mode, Neighbours
+from dpmf_cli.privacy.protection import Protection
 from dpmf_cli.ratings import Ratings
 from dpmf_cli.streams import Streams
 
@@ -93,6 +95,7 @@ class Personalized(PersonalSampling, PrivateAlgorithm):
     """
 
     title: ClassVar[str] = "Personalised"
+    paper: ClassVar[Paper] = Paper.ZHANG
     variants: ClassVar[Variants] = in_both_modes(Neighbours.UNBOUNDED)
 
     algorithm: Literal["personalized"]
@@ -127,6 +130,16 @@ class Personalized(PersonalSampling, PrivateAlgorithm):
     @property
     def default_name(self) -> str:
         return f"{self.base.title}, personalised"
+
+    @property
+    def source(self) -> str:
+        """The paper personalises its own DP-PMF; around the method of another it is named after both."""
+        own = self.base.paper is self.paper
+        return self.paper if own else f"{self.paper} around {self.base.paper}"
+
+    @property
+    def protects(self) -> Protection:
+        return Protection.PERSONALISED
 
     def parameters(self) -> dict[str, Any]:
         return {**super().parameters(), "base": self.base.parameters()}

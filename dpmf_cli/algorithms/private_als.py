@@ -10,6 +10,7 @@ from pydantic import Field
 from dpmf_cli.algorithms.base import Cost, Shape, Variants, in_both_modes
 from dpmf_cli.algorithms.baselines import effects_cost
 from dpmf_cli.algorithms.factorization import FactorModel
+from dpmf_cli.algorithms.papers import Paper
 from dpmf_cli.algorithms.private_factorization import NormBoundedFactorization, Side
 from dpmf_cli.kernels.als import RowProblem, solve_items, solve_users
 from dpmf_cli.kernels.lanes import groups
@@ -109,6 +110,7 @@ class PrivateALS(PrivateLeastSquares):
     """
 
     title: ClassVar[str] = "PALS"
+    paper: ClassVar[Paper] = Paper.FRIEDMAN
     variants: ClassVar[Variants] = in_both_modes(Neighbours.BOUNDED, Neighbours.UNBOUNDED)
 
     algorithm: Literal["pals"]
@@ -159,6 +161,7 @@ class ObjectivePrivateALS(PrivateLeastSquares):
     """
 
     title: ClassVar[str] = "PALS, objective"
+    paper: ClassVar[Paper] = Paper.DPMF
     variants: ClassVar[Variants] = in_both_modes(Neighbours.BOUNDED)
     objective: ClassVar[bool] = True
 

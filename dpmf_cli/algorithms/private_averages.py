@@ -6,8 +6,15 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from dpmf_cli.algorithms.effects import Effects, EffectsBudget, EffectsParameters, bounded_effects, stabilised
-from dpmf_cli.algorithms.item_averages import Moves, Part, measure_item_averages
+from dpmf_cli.algorithms.effects import Effects, EffectsBudget, EffectsParameters, stabilised
+from dpmf_cli.algorithms.item_averages import (
+    Moves,
+    Part,
+    averages_of_the_rated,
+    bounded_item_averages,
+    measure_item_averages,
+)
+from dpmf_cli.kernels.sums import residual_sums_by_user
 from dpmf_cli.privacy import sensitivity
 from dpmf_cli.privacy.ledger import Ledger
 from dpmf_cli.privacy.mechanisms import laplace
@@ -74,6 +81,44 @@ class LaplaceSteps:
             ledger=self.ledger,
         )
         return noise.added_to(values)
+
+
+def bounded_effects(
+    train: Ratings,
+    parameters: EffectsParameters,
+    budget: EffectsBudget,
+    *,
+    streams: Streams,
+    ledger: Ledger,
+) -> Effects:
+    """Algorithms 1 and 2, for neighbours that differ in the value of one rating (counts are public).
+
+        GAvg and IAvg with noise Laplace(Δr/ε₁) and Laplace(Δr/ε₂): `bounded_item_averages`
+        GAvg′   = (Σ (r_ui − IAvg(i)) + Laplace(Δr/ε₁)) / |R|
+        UAvg(u) = (Σ_{R_u} (r_ui − IAvg(i)) + β_u·GAvg′ + Laplace(Δr/ε₃)) / (|R_u| + β_u), clamped
+
+    ε₁ is half of `budget.global_averages`. A user without ratings gets no noise, and the global average GAvg′.
+    """
+    noisy = LaplaceSteps(
+        {
+            Part.OVERALL: budget.global_averages / 2,
+            Part.ITEMS: budget.item_averages,
+            Part.USERS: budget.user_averages,
+        },
+        streams,
+        ledger,
+    )
+    overall, items = bounded_item_averages(
+        train, noisy, sensitivity.rating_sums(train.scale), beta_m=parameters.beta_m
+    )
+    moves = sensitivity.residual_sums(train.scale)
+    residuals = residual_sums_by_user(train.users, train.items, train.values, items, train.n_users)
+    residual_sum = noisy(Part.OVERALL, "global average of residuals", residuals[-1], (), moves)
+    user_sums = noisy(Part.USERS, "user averages", residuals[:-1], (train.n_users,), moves)
+    users = averages_of_the_rated(
+        user_sums, train.user_counts, parameters.beta_u, residual_sum / max(len(train), 1)
+    )
+    return Effects(overall, items, np.clip(users, -parameters.user_clamp, parameters.user_clamp))
 
 
 def unbounded_effects(

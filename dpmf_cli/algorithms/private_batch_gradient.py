@@ -8,6 +8,7 @@ from pydantic import Field
 from dpmf_cli.algorithms.base import Cost, Shape, Variants, in_both_modes
 from dpmf_cli.algorithms.baselines import effects_cost
 from dpmf_cli.algorithms.factorization import FactorModel
+from dpmf_cli.algorithms.papers import Paper
 from dpmf_cli.algorithms.private_factorization import NormBoundedFactorization
 from dpmf_cli.kernels.batch import batch_step
 from dpmf_cli.kernels.lanes import groups
@@ -34,6 +35,7 @@ class PrivateBatchGradientDescent(NormBoundedFactorization):
     """
 
     title: ClassVar[str] = "PBGD"
+    paper: ClassVar[Paper] = Paper.DPMF
     variants: ClassVar[Variants] = in_both_modes(Neighbours.BOUNDED, Neighbours.UNBOUNDED)
 
     algorithm: Literal["pbgd"]

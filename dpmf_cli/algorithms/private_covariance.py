@@ -26,6 +26,7 @@ from dpmf_cli.algorithms.item_covariance import (
     Subspace,
 )
 from dpmf_cli.algorithms.own_means import OwnMeansAlgorithm
+from dpmf_cli.algorithms.papers import Paper
 from dpmf_cli.algorithms.refitting import CANDIDATES, Refitting
 from dpmf_cli.kernels.covariance import triangle_size
 from dpmf_cli.privacy import covariance_sensitivity as sensitivity
@@ -186,6 +187,7 @@ class CovarianceKNN(PrivateCovariance):
     """
 
     title: ClassVar[str] = "MM kNN"
+    paper: ClassVar[Paper] = Paper.MCSHERRY
     algorithm: Literal["mm_knn"]
 
     def predictor(self, train: Ratings, users: NDArray[np.int32], items: NDArray[np.int32]) -> NearestItems:
@@ -204,6 +206,7 @@ class CovarianceSVD(PrivateCovariance):
     """
 
     title: ClassVar[str] = "MM SVD"
+    paper: ClassVar[Paper] = Paper.MCSHERRY
     algorithm: Literal["mm_svd"]
     ridge: float = Field(
         0.5, ge=1e-6, le=1e6, description="of every direction, or divided by its eigenvalue over B²"

@@ -5,6 +5,7 @@ from typing import ClassVar, Literal
 from dpmf_cli.algorithms.base import Cost, PrivateAlgorithm, Shape, Variants, in_both_modes
 from dpmf_cli.algorithms.baselines import EffectsModel, effects_cost
 from dpmf_cli.algorithms.budget import AveragesBudget
+from dpmf_cli.algorithms.papers import Paper
 from dpmf_cli.privacy.ledger import Ledger
 from dpmf_cli.privacy.neighbours import Neighbours
 from dpmf_cli.ratings import Ratings
@@ -19,6 +20,7 @@ class PrivateGlobalEffects(PrivateAlgorithm):
     """
 
     title: ClassVar[str] = "PGE"
+    paper: ClassVar[Paper] = Paper.FRIEDMAN
     variants: ClassVar[Variants] = in_both_modes(Neighbours.BOUNDED, Neighbours.UNBOUNDED)
 
     algorithm: Literal["pge"]

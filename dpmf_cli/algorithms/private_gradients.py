@@ -10,6 +10,7 @@ from pydantic import Field
 from dpmf_cli.algorithms.base import Cost, PrivateAlgorithm, Shape, Variants, in_both_modes
 from dpmf_cli.algorithms.factorization import FactorModel, InitialFactors, initial_factors
 from dpmf_cli.algorithms.local_model import LocalModel
+from dpmf_cli.algorithms.papers import Paper
 from dpmf_cli.kernels.als import RowProblem, solve_users
 from dpmf_cli.kernels.factors import FactorLanes, factor_lanes
 from dpmf_cli.kernels.lanes import groups, pad
@@ -53,6 +54,7 @@ class PrivateGradientMF(PrivateAlgorithm):
     """
 
     title: ClassVar[str] = "PG-MF"
+    paper: ClassVar[Paper] = Paper.NEERA
     variants: ClassVar[Variants] = in_both_modes(Neighbours.LOCAL)
     joint: ClassVar[bool] = True
     revision: ClassVar[int] = 2

@@ -19,6 +19,7 @@ from dpmf_cli.algorithms.item_covariance import (
     NearestItems,
     inverse_counts,
 )
+from dpmf_cli.algorithms.papers import Paper
 from dpmf_cli.kernels.covariance import triangle_size
 from dpmf_cli.privacy import covariance_sensitivity as sensitivity
 from dpmf_cli.privacy.ledger import Ledger
@@ -57,6 +58,7 @@ class PrivateKNN(CovarianceAlgorithm):
     """
 
     title: ClassVar[str] = "kNN"
+    paper: ClassVar[Paper] = Paper.FRIEDMAN
     variants: ClassVar[Variants] = in_both_modes(Neighbours.BOUNDED, Neighbours.UNBOUNDED)
     joint: ClassVar[bool] = True
     revision: ClassVar[int] = 2

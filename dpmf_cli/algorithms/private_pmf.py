@@ -9,6 +9,7 @@ from pydantic_core import PydanticCustomError
 from dpmf_cli.algorithms.base import Cost, PrivateAlgorithm, Shape, Variants, in_both_modes
 from dpmf_cli.algorithms.factorization import FactorModel, KnownModel
 from dpmf_cli.algorithms.objective_perturbation import ObjectivePerturbedRows
+from dpmf_cli.algorithms.papers import Paper
 from dpmf_cli.algorithms.probabilistic import GradientDescentPMF, Kept, sampled_model
 from dpmf_cli.kernels.gradients import Descent
 from dpmf_cli.kernels.lanes import pad
@@ -34,6 +35,7 @@ class PrivatePMF(GradientDescentPMF, ObjectivePerturbedRows, PrivateAlgorithm):
     """
 
     title: ClassVar[str] = "DP-PMF"
+    paper: ClassVar[Paper] = Paper.ZHANG
     variants: ClassVar[Variants] = in_both_modes(Neighbours.BOUNDED, Neighbours.UNBOUNDED)
 
     algorithm: Literal["dp_pmf"]

@@ -9,6 +9,7 @@ from pydantic import Field
 from dpmf_cli.algorithms.base import Cost, Shape, Variants, in_both_modes
 from dpmf_cli.algorithms.baselines import effects_cost
 from dpmf_cli.algorithms.factorization import FactorModel
+from dpmf_cli.algorithms.papers import Paper
 from dpmf_cli.algorithms.private_factorization import NormBoundedFactorization, Side, Visits
 from dpmf_cli.kernels.lanes import groups
 from dpmf_cli.kernels.perturb import perturb_items, perturb_users
@@ -39,6 +40,7 @@ class PrivateSGD(NormBoundedFactorization):
     """
 
     title: ClassVar[str] = "PSGD"
+    paper: ClassVar[Paper] = Paper.FRIEDMAN
     variants: ClassVar[Variants] = in_both_modes(Neighbours.BOUNDED) | {
         (Neighbours.UNBOUNDED, Mode.PUBLISHED)
     }

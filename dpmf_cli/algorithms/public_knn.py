@@ -13,6 +13,7 @@ from dpmf_cli.algorithms.budget import AveragesBudget
 from dpmf_cli.algorithms.covariance_cost import ASKED, covariance_cost, neighbours_cost
 from dpmf_cli.algorithms.effects import Effects
 from dpmf_cli.algorithms.item_covariance import inverse_counts, own_residuals
+from dpmf_cli.algorithms.papers import Paper
 from dpmf_cli.kernels.covariance import Raters, weighted_products
 from dpmf_cli.kernels.neighbours import nearest
 from dpmf_cli.privacy.ledger import Ledger
@@ -34,6 +35,7 @@ class PublicKNN(PrivateAlgorithm):
     """
 
     title: ClassVar[str] = "kNN, fixed covariance"
+    paper: ClassVar[Paper] = Paper.DPMF
     variants: ClassVar[Variants] = in_both_modes(Neighbours.BOUNDED, Neighbours.UNBOUNDED)
     joint: ClassVar[bool] = True
     revision: ClassVar[int] = 2

@@ -35,9 +35,6 @@ from dpmf_cli.evaluation.statistics import (
 from dpmf_cli.published import printed_crossing, printed_crossings
 from dpmf_cli.streams import named_generator
 
-#: The baselines that a crossing is measured against: item average and global effects.
-BASELINES = ("ia", "ge")
-
 #: Where a model diverged its RMSE is infinite. There the curve counts as this far above any baseline, in
 #: every replicate, to keep the arithmetic defined.
 _DIVERGED = 1e6
@@ -134,11 +131,8 @@ def first_crossing(epsilons: NDArray[np.float64], difference: NDArray[np.float64
     return np.where(reached.any(axis=-1), crossing, np.inf)
 
 
-def find_crossings(
-    experiment: Experiment, baselines: Sequence[str] = BASELINES, *, replicates: int = REPLICATES
-) -> list[Crossing]:
-    """The crossing of every curve with every baseline (registry keys) and reference that the experiment has, in its
-    order.
+def find_crossings(experiment: Experiment, *, replicates: int = REPLICATES) -> list[Crossing]:
+    """The crossing of every curve with every one of the experiment's targets, in its order.
 
     The points of a sweep are left out: their axis is not ε. A crossing depends on its own curve and baseline, the
     dataset and the experiment's seed, on nothing else.
@@ -147,16 +141,26 @@ def find_crossings(
         measure_crossing(experiment, curve, target, replicates=replicates)
         for curve in experiment.curves
         if curve.swept is None
-        for target in crossing_targets(experiment, baselines)
+        for target in crossing_targets(experiment)
     ]
 
 
-def crossing_targets(
-    experiment: Experiment, baselines: Sequence[str] = BASELINES
-) -> list[Measured | Reference]:
-    """What crossings are measured against: those of the baselines (registry keys) that there are, the references."""
-    found = [baseline for key in baselines if (baseline := experiment.baseline(key)) is not None]
+def crossing_targets(experiment: Experiment) -> list[Measured | Reference]:
+    """What crossings are measured against: the baselines that are targets, and all references."""
+    found = [
+        baseline
+        for key in experiment.targets
+        for baseline in experiment.baselines
+        if baseline.algorithm == key and baseline.swept is None
+    ]
     return [*found, *experiment.references]
+
+
+def target_name(target: Measured | Reference) -> str:
+    """What crossings call it: "IA", "GE" as the papers do, other baselines by their label."""
+    if isinstance(target, Reference):
+        return target.name
+    return target.algorithm.upper() if target.algorithm in ("ga", "ia", "ge") else target.label
 
 
 def measure_crossing(
@@ -171,10 +175,11 @@ def measure_crossing(
     if not (np.isfinite(epsilons).all() and (epsilons > 0).all() and (np.diff(epsilons) > 0).all()):
         raise ValueError(f"{curve.label}: a crossing needs ε positive, finite and ascending, got {epsilons}")
     folds, runs, _ = curve.rmse.shape
+    name = target_name(target)
     if isinstance(target, Reference):
-        name, level, known = target.name, np.full((folds, 1, 1), target.rmse), True
+        level, known = np.full((folds, 1, 1), target.rmse), True
     else:
-        name, level, known = target.algorithm.upper(), target.rmse[:, :, :1], is_complete(target)
+        level, known = target.rmse[:, :, :1], is_complete(target)
         if len(level) != folds:
             raise ValueError(f"{curve.label} has {folds} folds, {target.label} has {len(level)}")
     cell = Crossing(

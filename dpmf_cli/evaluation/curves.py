@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpmf_cli.evaluation.portions import Order, Portion
+from dpmf_cli.privacy.protection import Protection
 
 Axis = Literal["epsilon", "theta"]
 """What the grid of an experiment is of: the total ε, or McSherry and Mironov's θ."""
@@ -56,6 +57,8 @@ class Measured:
     error_cdf   (folds, runs, E, X) the fraction of errors that are at most x; None where it was not asked for
     twin_cdf    (folds, X) the same without noise
     records     what it cost the records, where privacy is personalised
+    protects    what its ε is a statement about; None for a baseline
+    source      the paper that it comes from, as tables cite it; "" for a baseline
     """
 
     algorithm: str
@@ -77,6 +80,8 @@ class Measured:
     error_cdf: NDArray[np.float64] | None = None
     twin_cdf: NDArray[np.float64] | None = None
     records: Records | None = None
+    protects: Protection | None = None
+    source: str = ""
 
     @property
     def is_baseline(self) -> bool:
@@ -145,7 +150,8 @@ class Experiment:
     """One config's results. `dataset` is the key of the catalog ("ml-100k"), `title` its printed name.
 
     `folds` were held out of the `partition` folds that the ratings were cut into (1 and 1 where a fixed test set was
-    predicted). With `growth`, `curves` and `baselines` are those of its largest portion.
+    predicted). With `growth`, `curves` and `baselines` are those of its largest portion. Crossings are with the
+    baselines whose registry keys are `targets`.
     """
 
     name: str
@@ -160,6 +166,7 @@ class Experiment:
     axis: Axis = "epsilon"
     references: tuple[Reference, ...] = ()
     growth: Growth | None = None
+    targets: tuple[str, ...] = ("ia", "ge")
 
     def baseline(self, key: str) -> Measured | None:
         """The baseline of that key ("ia", "ge", "ga", "als"), if the experiment has it."""

@@ -2,15 +2,16 @@
 
 import math
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from dpmf_cli.privacy.accounting import epsilons_of_mus
-from dpmf_cli.privacy.neighbours import Mode
+from dpmf_cli.privacy.neighbours import Mode, Neighbours
 from dpmf_cli.privacy.sensitivity import Sensitivity
+from dpmf_cli.privacy.subsampling import SampledSteps, composed_epsilons
 
 Epsilons = NDArray[np.float64]
 """(E,) one number for each ε of the grid."""
@@ -33,6 +34,9 @@ class Entry:
               δ; None for a step that is pure ε-DP
     theta     (E,) the same with the sensitivity that the noise was scaled to, where the claim too is composed from
               it; None where the publication adds up its `claimed`, and for pure steps
+    sampled   Gaussian steps on samples of the users, from which `provable` follows where `mu` is None, and `claimed`
+              too where `composes`
+    composes  whether the claim for sampled steps is composed, too
     """
 
     step: str
@@ -43,6 +47,8 @@ class Entry:
     calibrated_to: Sensitivity
     mu: Epsilons | None = None
     theta: Epsilons | None = None
+    sampled: SampledSteps | None = None
+    composes: bool = False
 
     def record(self) -> dict[str, Any]:
         """The entry as plain data for a result file."""
@@ -57,24 +63,37 @@ class Entry:
             "claimed": self.claimed.tolist(),
             "provable": self.provable.tolist(),
         }
-        return record if self.mu is None else {**record, "mu": self.mu.tolist()}
+        if self.mu is not None:
+            record["mu"] = self.mu.tolist()
+        return record if self.sampled is None else {**record, **self.sampled.record()}
 
 
 @dataclass(frozen=True)
 class Account:
-    """What steps add up to: `pure` (E,) Σε, `squares` (E,) Σμ² of Gaussian ones, None where there are none."""
+    """What steps add up to.
+
+    pure     (E,) Σε of pure steps
+    squares  (E,) Σμ² of Gaussian ones, None where there are none
+    sampled  Gaussian steps on samples, whose composition with the former has no shorter form
+    """
 
     pure: Epsilons
     squares: Epsilons | None = None
+    sampled: tuple[SampledSteps, ...] = ()
 
-    def plus(self, pure: Epsilons, mu: Epsilons | None) -> "Account":
-        """With one step more: Gaussian with μ, if that is not None, else pure."""
-        if mu is None:
-            return Account(self.pure + pure, self.squares)
-        return Account(self.pure, mu**2 if self.squares is None else self.squares + mu**2)
+    def plus(self, pure: Epsilons, mu: Epsilons | None, sampled: SampledSteps | None = None) -> "Account":
+        """With one step more: Gaussian with μ, if that is not None, else sampled, if that is not, else pure."""
+        if mu is not None:
+            return replace(self, squares=mu**2 if self.squares is None else self.squares + mu**2)
+        if sampled is not None:
+            return replace(self, sampled=(*self.sampled, sampled))
+        return replace(self, pure=self.pure + pure)
 
-    def total(self, delta: float) -> Epsilons:
+    def total(self, delta: float, neighbours: Neighbours | None) -> Epsilons:
         """(E,) the ε of all of them."""
+        if self.sampled and neighbours is not None:
+            squares = np.zeros_like(self.pure) if self.squares is None else self.squares
+            return self.pure + composed_epsilons(self.sampled, np.sqrt(squares), delta, neighbours)
         return (
             self.pure if self.squares is None else self.pure + epsilons_of_mus(np.sqrt(self.squares), delta)
         )
@@ -83,8 +102,8 @@ class Account:
 class Ledger:
     """The account of one fit, for every ε of the grid side by side.
 
-    Pure steps compose by adding their ε, Gaussian steps as `accounting` has it; the ε of the two add up
-    (Dwork et al. 2006, basic composition).
+    Pure steps compose by adding their ε, Gaussian steps as `accounting` has it, and as `subsampling` where some
+    look at samples only; the ε of pure and Gaussian ones add up (Dwork et al. 2006, basic composition).
 
     epsilons  (E,) the total ε that the fit may spend, inf for a non-private fit
     mode      in corrected mode the provable ε may not exceed the total either
@@ -105,12 +124,16 @@ class Ledger:
     @property
     def claimed(self) -> Epsilons:
         """(E,) what the method's publication charges in all."""
-        return self._claims.total(self.delta)
+        return self._claims.total(self.delta, self._neighbours)
 
     @property
     def provable(self) -> Epsilons:
         """(E,) what can be proved for all steps together."""
-        return self._proofs.total(self.delta)
+        return self._proofs.total(self.delta, self._neighbours)
+
+    @property
+    def _neighbours(self) -> Neighbours | None:
+        return self._entries[0].sensitivity.neighbours if self._entries else None
 
     def spend(
         self,
@@ -155,6 +178,42 @@ class Ledger:
             entry = Entry(step, "Gaussian", sensitivity, self._checked(step, "ε", claimed), alone, used, mu)
         self._enter(entry)
 
+    def spend_sampled(
+        self,
+        step: str,
+        sensitivity: Sensitivity,
+        sampled: SampledSteps,
+        claimed: Epsilons | None = None,
+        calibrated_to: Sensitivity | None = None,
+    ) -> None:
+        """Enters Gaussian steps on samples of the users, their noise being for what it is `calibrated_to`: the
+        sensitivity itself, or another where no bound of that is known. Raises as `spend`.
+
+        claimed  (E,) the ε that the publication charges for all; by default it is composed, as the provable is
+        """
+        if not self.delta > 0:
+            raise OverspentError(f"{step}: Gaussian noise needs a δ")
+        neighbours, composes = sensitivity.neighbours, claimed is None
+        alone = sampled.epsilons(self.delta, neighbours)
+        claimed = self._checked(step, "ε", alone if claimed is None else claimed)
+        mu = sampled.mu(neighbours) if sampled.rate == 1 else None
+        theta = mu if composes else None
+        if math.isinf(sensitivity.value):
+            mu = alone = np.full_like(self.epsilons, np.inf)
+        entry = Entry(
+            step,
+            sampled.mechanism,
+            sensitivity,
+            claimed,
+            alone,
+            calibrated_to or sensitivity,
+            mu,
+            theta,
+            sampled,
+            composes,
+        )
+        self._enter(entry)
+
     def charge_nothing(self, step: str, sensitivity: Sensitivity) -> None:
         """Enters a step that looks at the data without noise and that the publication does not charge for: nothing
         can be proved any more. Raises OverspentError in corrected mode, which allows no such step on a finite ε.
@@ -170,13 +229,14 @@ class Ledger:
 
     def _enter(self, entry: Entry) -> None:
         """Enters a step, or raises and leaves the account as it was."""
-        if self._entries and self._entries[0].sensitivity.neighbours != entry.sensitivity.neighbours:
+        neighbours = entry.sensitivity.neighbours
+        if self._neighbours not in (None, neighbours):
             raise OverspentError(f"{entry.step}: steps with different kinds of neighbours do not add up")
-        claims = self._claims.plus(entry.claimed, entry.theta)
-        proofs = self._proofs.plus(entry.provable, entry.mu)
-        self._refuse_overspending(entry.step, claims.total(self.delta))
+        claims = self._claims.plus(entry.claimed, entry.theta, entry.sampled if entry.composes else None)
+        proofs = self._proofs.plus(entry.provable, entry.mu, entry.sampled)
+        self._refuse_overspending(entry.step, claims.total(self.delta, neighbours))
         if self.mode is Mode.CORRECTED:
-            self._refuse_overspending(f"{entry.step}, provably", proofs.total(self.delta))
+            self._refuse_overspending(f"{entry.step}, provably", proofs.total(self.delta, neighbours))
         self._entries.append(entry)
         self._claims, self._proofs = claims, proofs
 

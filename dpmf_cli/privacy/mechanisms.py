@@ -8,13 +8,14 @@ would ever be released.
 
 import math
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from dpmf_cli.privacy.ledger import Ledger
 from dpmf_cli.privacy.sensitivity import Sensitivity
+from dpmf_cli.privacy.subsampling import SampledSteps, amplified, moves
 
 Precision = type[np.float32] | type[np.float64]
 
@@ -120,6 +121,74 @@ def gaussian(
     return LaneNoise(rng.standard_normal(shape, dtype=dtype), used.value / theta)
 
 
+def subsampled_laplace(
+    step: str,
+    shape: tuple[int, ...],
+    *,
+    rate: float,
+    sensitivity: Sensitivity,
+    epsilon: NDArray[np.float64],
+    claimed: NDArray[np.float64],
+    rng: np.random.Generator,
+    ledger: Ledger,
+    calibrated_to: Sensitivity | None = None,
+    dtype: Precision = np.float64,
+) -> LaneNoise:
+    """The Laplace mechanism on a sample of the records, each in it with probability `rate`.
+
+    What it costs is `subsampling.amplified`; where neighbours exchange a record, its absence must be within
+    `sensitivity` too.
+
+    epsilon  (E,) ε₀ = Δ/scale, of the step on the sample as it is; inf adds no noise
+    claimed  (E,) what the publication charges for the step
+    raises   OverspentError (a bug) where the ledger refuses
+    """
+    _refuse_norm(step, "Laplace", 1, sensitivity)
+    used = calibrated_to or sensitivity
+    epsilon = np.asarray(epsilon, dtype=np.float64)
+    provable = amplified(_proved(epsilon, sensitivity, used), rate)
+    ledger.spend(step, f"Laplace, of a part {rate:g}", sensitivity, claimed, provable, calibrated_to=used)
+    return LaneNoise(unit_laplace(shape, rng, dtype), used.value / epsilon)
+
+
+def subsampled_gaussian(
+    step: str,
+    shape: tuple[int, ...],
+    *,
+    repetitions: int,
+    rate: float,
+    sensitivity: Sensitivity,
+    contribution: float,
+    multiplier: NDArray[np.float64],
+    rng: np.random.Generator,
+    ledger: Ledger,
+    claimed: NDArray[np.float64] | None = None,
+    dtype: Precision = np.float64,
+) -> Iterator[LaneNoise]:
+    """N(0, (c·multiplier)²) noise, `repetitions` times, for sums over samples of the users, each in one with
+    probability `rate`, independently. Abadi et al. 2016; what it costs is `subsampling`'s.
+
+    The whole cost is in the ledger before the first draw: what is never drawn is spent all the same.
+
+    contribution  c, which bounds the L2 norm of what one user adds
+    sensitivity   c where neighbours are users, 2c where a user's contribution is exchanged; inf if no bound is known
+    multiplier    (E,) from `subsampling.noise_multipliers`; 0 adds no noise
+    claimed       (E,) the ε that the publication charges for all of it, where that is not what the accountant says
+    raises        ValueError for another sensitivity, OverspentError (a bug) where the ledger refuses
+    """
+    _refuse_norm(step, "Gaussian", 2, sensitivity)
+    move = moves(sensitivity.neighbours) * contribution
+    used = replace(sensitivity, value=move) if math.isinf(sensitivity.value) else sensitivity
+    if not math.isclose(used.value, move):
+        raise ValueError(
+            f"{step}: a contribution of norm {contribution:g} moves by {move:g}, not {used.value:g}"
+        )
+    multiplier = np.asarray(multiplier, dtype=np.float64)
+    ledger.spend_sampled(step, sensitivity, SampledSteps(multiplier, rate, repetitions), claimed, used)
+    scale = contribution * multiplier
+    return (LaneNoise(rng.standard_normal(shape, dtype=dtype), scale) for _ in range(repetitions))
+
+
 def exponential_choice(
     step: str,
     candidates: int,
@@ -204,9 +273,14 @@ def _spend(
     used = calibrated_to or sensitivity
     epsilon = np.asarray(epsilon, dtype=np.float64)
     times = f" × {repetitions}" if repetitions > 1 else ""
-    provable = np.where(np.isinf(epsilon), np.inf, epsilon * (sensitivity.value / used.value))
+    provable = _proved(epsilon, sensitivity, used)
     ledger.spend(step, mechanism + times, sensitivity, epsilon, provable, calibrated_to=used)
     return repetitions * used.value / epsilon
+
+
+def _proved(epsilon: NDArray[np.float64], sensitivity: Sensitivity, used: Sensitivity) -> NDArray[np.float64]:
+    """(E,) Δ/Δ′·ε of noise scaled to Δ′."""
+    return np.where(np.isinf(epsilon), np.inf, epsilon * (sensitivity.value / used.value))
 
 
 def _refuse_norm(step: str, mechanism: str, norm: float, sensitivity: Sensitivity) -> None:

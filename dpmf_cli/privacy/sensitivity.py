@@ -29,13 +29,13 @@ class Sensitivity:
     source: str
 
 
-def rating_sums(scale: Scale) -> Sensitivity:
+def rating_sums(scale: Scale, norm: int = 1) -> Sensitivity:
     """Sums of ratings over disjoint groups (all ratings; by item; by user), taken as one vector. Bounded.
 
     Changing the value of rating (u, i) changes one sum, of the one group that holds (u, i), by
     |r − r'| ≤ r_max − r_min. Friedman et al. 2016, section 4.1 and algorithm 1, lines 1 and 4.
     """
-    return Sensitivity(scale.width, 1, Neighbours.BOUNDED, "Friedman et al. 2016, algorithm 1: Δr")
+    return Sensitivity(scale.width, norm, Neighbours.BOUNDED, "Friedman et al. 2016, algorithm 1: Δr")
 
 
 def residual_sums(scale: Scale) -> Sensitivity:

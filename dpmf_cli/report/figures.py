@@ -22,7 +22,7 @@ from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 
 from dpmf_cli.errors import DpmfError, did_you_mean
-from dpmf_cli.evaluation.crossings import crossing_targets, is_complete, measure_crossing
+from dpmf_cli.evaluation.crossings import crossing_targets, is_complete, measure_crossing, target_name
 from dpmf_cli.evaluation.curves import Experiment, Measured, Reference
 from dpmf_cli.report.axes import scale_axes
 from dpmf_cli.report.curves import band
@@ -123,18 +123,18 @@ def draw(experiment: Experiment, chosen: Sequence[Measured]) -> Figure:
     complete = [curve for curve in chosen if is_complete(curve)]
     baselines = [each for each in experiment.baselines if is_drawable(each) and each.swept is None]
     targets: list[Measured | Reference] = [*baselines, *experiment.references]
-    scale_axes(axes, complete, [_level(target) for target in targets], experiment.axis)
+    scale_axes(axes, complete, [level_of(target) for target in targets], experiment.axis)
 
     kinds = list(dict.fromkeys((curve.neighbours, curve.mode) for curve in chosen))
     names = level_names(experiment)
-    ends = [_draw_level(axes, target, names) for target in targets]
+    ends = [draw_level(axes, target, names) for target in targets]
     for index, kind in enumerate(kinds):
         # Colours start anew with each kind: an algorithm run bounded and unbounded keeps its colour.
         for rank, curve in enumerate(curve for curve in chosen if (curve.neighbours, curve.mode) == kind):
             if is_complete(curve):
                 turn, colour = divmod(rank, len(COLOURS))
                 dashes = DASHES[(index + turn) % len(DASHES)]
-                ends.append(_draw_curve(axes, experiment, curve, COLOURS[colour], dashes))
+                ends.append(draw_curve(axes, experiment, curve, COLOURS[colour], dashes))
     set_title(axes, experiment, chosen)
 
     notes = _wrapped(notes_of(experiment, chosen, axes.get_ylim()[1]))
@@ -160,7 +160,8 @@ def set_title(axes: Axes, experiment: Experiment, curves: Sequence[Measured]) ->
     axes.set_title(title, loc="left", fontsize=size, parse_math=False)
 
 
-def _level(target: Measured | Reference) -> float:
+def level_of(target: Measured | Reference) -> float:
+    """The RMSE of a baseline or of a printed reference."""
     return target.rmse if isinstance(target, Reference) else float(target.rmse[:, :, 0].mean())
 
 
@@ -175,8 +176,9 @@ def level_names(experiment: Experiment) -> dict[str, str]:
     }
 
 
-def _draw_level(axes: Axes, target: Measured | Reference, names: dict[str, str]) -> End:
-    level = _level(target)
+def draw_level(axes: Axes, target: Measured | Reference, names: dict[str, str]) -> End:
+    """Draw a baseline or a printed reference as a thin level line, by its name in `names`."""
+    level = level_of(target)
     if isinstance(target, Reference):
         axes.axhline(level, color=GREY, linewidth=0.7, linestyle=(0, (1, 2)), zorder=1)
         name = target.name
@@ -186,19 +188,24 @@ def _draw_level(axes: Axes, target: Measured | Reference, names: dict[str, str])
     return End(f"{name} {level:.3f}", GREY, axes.get_xlim()[1], level)
 
 
-def _draw_curve(axes: Axes, experiment: Experiment, curve: Measured, colour: str, dashes: str) -> End:
+def draw_curve(
+    axes: Axes, experiment: Experiment, curve: Measured, colour: str, dashes: str, *, bands: bool = True
+) -> End:
+    """Draw a complete curve with its band, unless it is to have no `bands`, its crossings, and its twin without noise
+    where there is one."""
     points = curve.along(experiment.axis)
     mean = np.where(np.isfinite(curve.mean()), curve.mean(), np.nan)
-    axes.fill_between(points, *band(experiment, curve), color=colour, alpha=0.18, linewidth=0)
+    if bands:
+        axes.fill_between(points, *band(experiment, curve), color=colour, alpha=0.18, linewidth=0)
     axes.plot(points, mean, dashes, color=colour, linewidth=1.6, marker="o", markersize=2.4)
     twin = curve.without_noise()
     if twin is not None:
-        axes.axhline(_level(twin), color=colour, linewidth=0.8, linestyle=TWIN_DASHES, zorder=1)
+        axes.axhline(level_of(twin), color=colour, linewidth=0.8, linestyle=TWIN_DASHES, zorder=1)
     for target in crossing_targets(experiment):
         crossing = measure_crossing(experiment, curve, target)
         x = crossing.theta if experiment.axis == "theta" else crossing.reproduced
         if x is not None:
-            at = ([x], [_level(target)])
+            at = ([x], [level_of(target)])
             axes.plot(*at, "o", markersize=6, markerfacecolor="white", markeredgecolor=colour, zorder=4)
     above = not mean[-1] <= axes.get_ylim()[1]
     return End(f"{curve.label} ↑" if above else curve.label, colour, float(points[-1]), float(mean[-1]))
@@ -212,9 +219,8 @@ def notes_of(experiment: Experiment, chosen: Sequence[Measured], ceiling: float)
     else:
         over = "the runs of the one fold"
     notes = [f"Bands: 95 % bootstrap interval of the mean over {over}."] if folds * runs > 1 else []
-    notes.append(
-        f"Circles: crossings of {_and(['IA', 'GE', *(each.name for each in experiment.references)])}."
-    )
+    if targets := crossing_targets(experiment):
+        notes.append(f"Circles: crossings of {_and([target_name(target) for target in targets])}.")
     if experiment.references:
         notes.append("Dotted: printed errors, not measured.")
     if any(curve.twin is not None for curve in chosen):

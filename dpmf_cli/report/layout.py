@@ -52,6 +52,7 @@ _LATEX = {
             "→": r"\to",
         }.items()
     },
+    **{digit: rf"\textsubscript{{{value}}}" for value, digit in enumerate("₀₁₂₃₄₅₆₇₈₉")},
     "§": r"\textsuperscript{\S}",
     "±": r"$\pm$",
     "∞": r"$\infty$",
@@ -65,10 +66,16 @@ _LATEX = {
 
 @dataclass(frozen=True)
 class Group:
-    """Rows that share a title; every row has one cell per column."""
+    """Rows that share a title, and a sentence below it; every row has one cell per column."""
 
     title: str
     rows: tuple[tuple[str, ...], ...]
+    sentence: str = ""
+
+    @property
+    def heading(self) -> tuple[str, ...]:
+        """The lines above the rows."""
+        return (self.title, self.sentence) if self.sentence else (self.title,)
 
 
 @dataclass(frozen=True)
@@ -95,7 +102,7 @@ def terminal(table: TextTable) -> str:
             drawn.add_column(Text(name), justify=justify, min_width=width, no_wrap=True)
         for row in group.rows:
             drawn.add_row(*(Text(cell) for cell in row))
-        stream.write(f"{group.title}\n")
+        stream.write("".join(f"{line}\n" for line in group.heading))
         console.print(drawn)
         stream.write("\n")
     if not table.groups:
@@ -112,7 +119,9 @@ def markdown(table: TextTable) -> str:
 
     ruler = "|" + "".join(" --- |" if side == "l" else " ---: |" for side in table.alignment) + "\n"
     groups = [
-        f"**{escape_markdown(group.title)}**\n\n{line(table.header)}{ruler}{''.join(map(line, group.rows))}"
+        f"**{escape_markdown(group.title)}**\n\n"
+        + (f"{escape_markdown(group.sentence)}\n\n" if group.sentence else "")
+        + f"{line(table.header)}{ruler}{''.join(map(line, group.rows))}"
         for group in table.groups
     ]
     notes = "".join(f"- {escape_markdown(note)}\n" for note in table.notes)
@@ -132,7 +141,8 @@ def latex(table: TextTable) -> str:
 
     lines = [f"\\begin{{tabular}}{{@{{}}{table.alignment}@{{}}}}\n", "\\toprule\n", line(table.header)]
     for group in table.groups:
-        lines += ["\\midrule\n", spanning(rf"\emph{{{escape_latex(group.title)}}}"), *map(line, group.rows)]
+        headings = [spanning(rf"\emph{{{escape_latex(text)}}}") for text in group.heading]
+        lines += ["\\midrule\n", *headings, *map(line, group.rows)]
     lines.append("\\bottomrule\n")
     lines += [spanning(rf"\footnotesize {escape_latex(note)}") for note in table.notes]
     return "".join([*lines, "\\end{tabular}\n"])

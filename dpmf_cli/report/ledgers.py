@@ -48,7 +48,7 @@ def ledger_text(ledgers: dict[str, list[dict[str, Any]]], curves: Sequence[Measu
 
     A Gaussian step has its μ instead of a share, where shares do not add up.
     """
-    groups, composed = [], False
+    groups, composed, sampled = [], False, False
     for curve in curves:
         steps = ledgers.get(curve.label)
         if not steps:
@@ -56,15 +56,17 @@ def ledger_text(ledgers: dict[str, list[dict[str, Any]]], curves: Sequence[Measu
         total = steps[0]["epsilons"][-1]
         rows = []
         for step in steps:
-            proved = _mu(step) if "mu" in step else _share(step["provable"][-1], total)
+            gaussian = "mu" in step or "multiplier" in step
+            proved = _noise(step) if gaussian else _share(step["provable"][-1], total)
             composed |= "mu" in step
+            sampled |= "multiplier" in step and "mu" not in step
             # What a publication adds up is a share of its total; what it leaves to an accountant is none.
-            added = "mu" not in step or step["claimed"] != step["provable"]
-            claimed = _share(step["claimed"][-1], total) if added else _mu(step)
+            added = not gaussian or step["claimed"] != step["provable"]
+            claimed = _share(step["claimed"][-1], total) if added else _noise(step)
             rows.append((step["step"], step["mechanism"], _sensitivity(step), claimed, proved))
         sums = [_share(float(amount[-1]), total) for amount in (curve.claimed, curve.provable)]
         title = f"{curve.label}{'‡' if curve.joint else ''}, {steps[0]['neighbours']}"
-        if "mu" in steps[0]:
+        if "mu" in steps[0] or "multiplier" in steps[0]:
             title += f", at ε = {significant(total)}, δ = {curve.delta:g}"
         groups.append(Group(title, (*rows, ("total", "", "", *sums))))
     notes = ["claimed, provable: what the step spends of the total ε"] if groups else []
@@ -74,6 +76,8 @@ def ledger_text(ledgers: dict[str, list[dict[str, Any]]], curves: Sequence[Measu
         notes.append(
             "μ: sensitivity over deviation of Gaussian noise; the squares add up, and an accountant gives ε"
         )
+    if sampled:
+        notes.append("σ/c: deviation of noise over what a user may add, of a sample of the users")
     return TextTable(
         header=("step", "mechanism", "sensitivity", "claimed", "provable"),
         alignment="lllrr",
@@ -131,7 +135,9 @@ def _percent(part: float) -> str:
     return "–" if np.isnan(part) else f"{100 * part:.1f} %"
 
 
-def _mu(step: dict[str, Any]) -> str:
+def _noise(step: dict[str, Any]) -> str:
+    if "mu" not in step:
+        return f"{significant(float(step['multiplier'][-1]))} σ/c"
     return f"{significant(float(step['mu'][-1]))} μ"
 
 

@@ -15,19 +15,17 @@ from dataclasses import asdict, dataclass
 from typing import Any, Literal, get_args
 
 from dpmf_cli.errors import DpmfError, did_you_mean
-from dpmf_cli.evaluation.crossings import Crossing, End, Status, is_complete
+from dpmf_cli.evaluation.crossings import Crossing, is_complete
 from dpmf_cli.evaluation.curves import Experiment
 from dpmf_cli.evaluation.statistics import sd_over_folds
 from dpmf_cli.published import printed_baseline
+from dpmf_cli.report.cells import NONE, crossing_cell, epsilon_cell, interval_notes, mark_notes, marks
 from dpmf_cli.report.layout import Group, TextTable, latex, markdown, significant, terminal
 
 Format = Literal["table", "csv", "md", "latex", "json"]
 FORMATS: tuple[Format, ...] = get_args(Format)
 
 _DRAWINGS = {"table": terminal, "md": markdown, "latex": latex}
-
-#: What stands where there is no number.
-NONE = "–"
 
 #: What tables and figures call a baseline whose key says too little.
 NAMES = {"mf_sgd": "Clean MF (SGD)"}
@@ -70,7 +68,7 @@ def crossings_table(crossings: Sequence[Crossing], form: str = "table") -> str:
     """
     records = [{**asdict(crossing), "ratio": crossing.ratio} for crossing in crossings]
     fields = [*Crossing.__dataclass_fields__, "ratio"]
-    return _render(_crossings_text(crossings), fields, records, form)
+    return render(_crossings_text(crossings), fields, records, form)
 
 
 def baseline_rows(experiment: Experiment) -> list[BaselineRow]:
@@ -105,7 +103,7 @@ def baselines_table(rows: Sequence[BaselineRow], form: str = "table") -> str:
     """Printed and reproduced RMSE of the baselines, grouped by experiment, in the formats of this module."""
     records = [{**asdict(row), "difference": row.difference} for row in rows]
     fields = [*BaselineRow.__dataclass_fields__, "difference"]
-    return _render(_baselines_text(rows), fields, records, form)
+    return render(_baselines_text(rows), fields, records, form)
 
 
 def twins_table(experiment: Experiment, form: Literal["table", "md", "latex"] = "table") -> str:
@@ -128,7 +126,9 @@ def twins_table(experiment: Experiment, form: Literal["table", "md", "latex"] = 
     )
 
 
-def _render(text: TextTable, fields: Sequence[str], records: Sequence[Mapping[str, Any]], form: str) -> str:
+def render(text: TextTable, fields: Sequence[str], records: Sequence[Mapping[str, Any]], form: str) -> str:
+    """A table as `text` for people, or as `records` with `fields` for programs. Raises `DpmfError` for an unknown
+    format."""
     if form in _DRAWINGS:
         return _DRAWINGS[form](text)
     if form == "json":
@@ -175,18 +175,8 @@ def crossing_notes(crossings: Sequence[Crossing]) -> Iterator[str]:
     yield "provable: the ε that can be proved for what was run (∞: none can)"
     if any(crossing.theta is not None for crossing in crossings):
         yield "θ: at the crossing; the noise of measurement i has the scale Δ_i/θ_i, and the θ_i sum to θ"
-    if any(crossing.over != "none" for crossing in crossings):
-        yield "[low, high]: 95 % bootstrap interval; < and >: beyond the grid's smallest and largest ε"
-    if any(crossing.over == "runs" for crossing in crossings):
-        yield "* one fold: the interval is over runs only, not over the choice of test ratings"
-    if any(crossing.joint for crossing in crossings):
-        yield "‡ predicts from the target user's own clean ratings: joint DP, towards the others only"
-    deltas = sorted({crossing.delta for crossing in crossings if crossing.delta})
-    for delta in deltas:
-        labels = dict.fromkeys(crossing.label for crossing in crossings if crossing.delta == delta)
-        yield f"§ (ε, δ)-DP with δ = {delta:g}" + (f": {', '.join(labels)}" if len(deltas) > 1 else "")
-    if any(crossing.recrosses for crossing in crossings):
-        yield "† above the baseline again at a larger ε"
+    yield from interval_notes(crossings)
+    yield from mark_notes(crossings)
     references = dict.fromkeys(crossing.baseline for crossing in crossings if crossing.reference)
     if references:
         yield f"{', '.join(references)}: Netflix's own recommender, as printed by McSherry and Mironov; not measured"
@@ -197,39 +187,16 @@ def crossing_notes(crossings: Sequence[Crossing]) -> Iterator[str]:
 
 def crossing_cells(crossing: Crossing, *, with_theta: bool = False) -> tuple[str, ...]:
     """A crossing as a row of the table, rounded: from its label to what is provable."""
-    reproduced = crossing.status.value if crossing.reproduced is None else significant(crossing.reproduced)
     return (
-        crossing.label + ("‡" if crossing.joint else "") + ("§" if crossing.delta else ""),
+        crossing.label + marks(joint=crossing.joint, delta=crossing.delta),
         crossing.baseline,
         NONE if crossing.printed is None else f"{crossing.printed:g}",
-        reproduced + ("†" if crossing.recrosses else "") + _interval(crossing),
+        crossing_cell(crossing),
         NONE if crossing.ratio is None else significant(crossing.ratio),
-        *((_epsilon(crossing.theta),) if with_theta else ()),
-        _epsilon(crossing.claimed),
-        _epsilon(crossing.provable),
+        *((epsilon_cell(crossing.theta),) if with_theta else ()),
+        epsilon_cell(crossing.claimed),
+        epsilon_cell(crossing.provable),
     )
-
-
-def _interval(crossing: Crossing) -> str:
-    """` [low, high]`; empty where there is no interval, or where the whole of it is out of the grid."""
-    if crossing.over == "none" or crossing.low == crossing.high == crossing.status:
-        return ""
-    ends = f" [{_end(crossing.low, crossing)}, {_end(crossing.high, crossing)}]"
-    return ends + ("*" if crossing.over == "runs" else "")
-
-
-def _end(end: End, crossing: Crossing) -> str:
-    if end == Status.BELOW_GRID:
-        return f"<{crossing.grid_low:g}"
-    if end == Status.NOT_REACHED:
-        return f">{crossing.grid_high:g}"
-    return _epsilon(end)
-
-
-def _epsilon(value: End) -> str:
-    if not isinstance(value, float):
-        return NONE
-    return "∞" if math.isinf(value) else significant(value)
 
 
 def _baselines_text(rows: Sequence[BaselineRow]) -> TextTable:

@@ -32,8 +32,12 @@ SPECIFICATION = {
     "epsilon_liberal": 1e4,
     "threshold": 200,
 }
+LANGEVIN = {"most_ratings": 15, "initial_rate": 4, "temperature": 1e-10, "iterations": 5}
+"""The published rates never leave their start, and noise as published is the same at every ε: the contract is then
+about the drift, which is full from ε = 4B = 960 on."""
 SMALL: dict[str, dict[str, Any]] = {
     **FACTORS,
+    "dpps_pnbm": LANGEVIN,
     "pg_mf": PRIVATE_GRADIENTS,
     "pmf": PMF,
     "dp_pmf": {**PMF, "noisy_epochs": 20},
@@ -48,6 +52,8 @@ def small(key: str, mode: str) -> dict[str, Any]:
         return {"factors": 2}
     if mode == "corrected" and key == "personalized":
         return {**SPECIFICATION, "base": {"algorithm": "dp_pmf", "factors": 2}}
+    if mode == "corrected" and key == "dpps_pnbm":
+        return {}
     return SMALL.get(key, {})
 
 
@@ -70,7 +76,22 @@ REFITTED = [
     for key, noise in (("mm_svd", "laplace"), ("mm_svd", "gaussian"))
     for mode in ("published", "corrected")
 ]
-VARIANTS += REFITTED
+SAMPLED = [
+    (
+        f"{key}-{neighbours}-laplace-sampled-corrected",
+        PRIVATE[key].model_validate(
+            {
+                "algorithm": key,
+                "noise": "laplace",
+                "mode": "corrected",
+                "neighbours": neighbours,
+                "sampling": 0.3,
+            }
+        ),
+    )
+    for key, neighbours in (("dpsgd_pnbm", "bounded"), ("dpsgd_pnbm", "unbounded"), ("dpps_pnbm", "user"))
+]
+VARIANTS += REFITTED + SAMPLED
 ALL = [pytest.param(entry, id=key) for key, entry in (*CLEAN, *VARIANTS)]
 ALL_PRIVATE = [pytest.param(entry, id=key) for key, entry in VARIANTS]
 

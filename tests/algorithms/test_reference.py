@@ -11,7 +11,7 @@ from unittest.mock import patch
 import numpy as np
 import pytest
 
-from dpmf_cli.algorithms import effects, private_averages
+from dpmf_cli.algorithms import private_averages
 from dpmf_cli.algorithms.effects import Effects, EffectsBudget, EffectsParameters
 from dpmf_cli.algorithms.factorization import initial_factors
 from dpmf_cli.algorithms.private_averages import private_effects
@@ -175,7 +175,7 @@ def test_the_noise_of_every_average_reaches_the_averages(neighbours: str, step: 
 
         ledger = Ledger([1.0])
         share = np.array([1 / 3])
-        with patch.object(effects, "laplace", stand_in), patch.object(private_averages, "laplace", stand_in):
+        with patch.object(private_averages, "laplace", stand_in):
             found = private_effects(
                 RATINGS,
                 EffectsParameters(),

@@ -363,3 +363,13 @@ def test_the_interval_covers_the_true_crossing_of_overlapping_folds() -> None:
         found = measure_crossing(experiment(made, seed=trial), made, baseline(folds=folds), replicates=400)
         covered += order(found.low) <= 1.0 <= order(found.high)
     assert covered / trials == pytest.approx(0.95, abs=0.034)
+
+
+def test_crossings_are_with_the_targets_of_the_experiment() -> None:
+    """A learned similarity is held against one that nobody learned, and each of two entries of one kind has its own."""
+    made = curve([1, 2, 4], [0.3, 0.1, -0.2])
+    kinds = [("constant_nbm", "Constant similarity"), ("cos", "COS"), ("cos", "COS, co-raters"), ("ia", "IA")]
+    baselines = tuple(replace(baseline(), algorithm=key, label=label, line=label) for key, label in kinds)
+    whole = replace(experiment(made, baselines=baselines), targets=("cos", "ia", "constant_nbm"))
+    names = [found.baseline for found in find_crossings(whole)]
+    assert names == ["COS", "COS, co-raters", "IA", "Constant similarity"]

@@ -11,8 +11,8 @@ from dpmf_cli.published import load, papers
 
 REPOSITORY = Path(__file__).resolve().parents[2]
 CONFIGS = {path.stem for path in (REPOSITORY / "configs").glob("*.yaml")}
-CHOICES = {"quickstart", "mcsherry_search_ml100k", "neera_search_ml100k"}
-"""Configs of no exhibit: the first command, and searches for what papers leave open (with `search_*`)."""
+CHOICES = {"quickstart", "mcsherry_search_ml100k", "neera_search_ml100k", "combined_ml100k", "combined_ml1m"}
+"""Configs of no exhibit: the first command, all papers in one, and searches for what papers leave open (with `search_*`)."""
 
 
 @pytest.mark.parametrize("key", papers())

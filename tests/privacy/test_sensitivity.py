@@ -16,7 +16,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from dpmf_cli.algorithms import effects, private_averages
+from dpmf_cli.algorithms import private_averages
 from dpmf_cli.algorithms.effects import EffectsBudget, EffectsParameters
 from dpmf_cli.algorithms.private_averages import private_effects
 from dpmf_cli.privacy import sensitivity
@@ -47,7 +47,7 @@ def recording(releases: list[NDArray[np.float64]] | None = None) -> Iterator[lis
 
         return Recorder()
 
-    with patch.object(effects, "laplace", stand_in), patch.object(private_averages, "laplace", stand_in):
+    with patch.object(private_averages, "laplace", stand_in):
         yield measured
 
 

@@ -55,6 +55,18 @@ def test_markdown() -> None:
     )
 
 
+def test_a_sentence_stands_below_its_groups_title() -> None:
+    table = TextTable(
+        ("name",), "l", (Group("first", (("a",),), "What ε ≤ 1 is_about."), Group("second", (("b",),)))
+    )
+    assert terminal(table).startswith("first\nWhat ε ≤ 1 is_about.\nname\n")
+    assert "\nsecond\nname\n" in terminal(table)
+    assert markdown(table).startswith("**first**\n\nWhat ε ≤ 1 is\\_about.\n\n| name |\n")
+    assert "**second**\n\n| name |\n" in markdown(table)
+    sentence = "\\multicolumn{1}{l}{\\emph{What $\\varepsilon$ $\\leq$ 1 is\\_about.}} \\\\\n"
+    assert f"\\multicolumn{{1}}{{l}}{{\\emph{{first}}}} \\\\\n{sentence}a \\\\\n" in latex(table)
+
+
 def test_latex() -> None:
     assert latex(TABLE) == (
         "\\begin{tabular}{@{}lr@{}}\n"

@@ -12,6 +12,7 @@ from dpmf_cli.evaluation.curves import Measured
 from dpmf_cli.privacy.ledger import Ledger
 from dpmf_cli.privacy.neighbours import Neighbours
 from dpmf_cli.privacy.sensitivity import Sensitivity
+from dpmf_cli.privacy.subsampling import SampledSteps
 from dpmf_cli.report.layout import TextTable, terminal
 from dpmf_cli.report.ledgers import ledger_csv, ledger_text
 
@@ -60,6 +61,19 @@ def test_gaussian_steps_show_mu_where_no_share_adds_up() -> None:
     text = terminal(table)
     assert "at ε = 10.0, δ = 1e-06" in text
     assert "the squares add up" in text
+
+
+def test_sampled_steps_show_their_noise_where_no_share_adds_up() -> None:
+    ledger = Ledger([10.0], delta=1e-6)
+    ledger.spend_sampled("composed", L2, SampledSteps(np.array([4.0]), 0.1, 5))
+    ledger.spend_sampled("charged", L2, SampledSteps(np.array([8.0]), 0.1, 5), claimed=np.array([2.0]))
+    table = table_of(ledger)
+    rows = table.groups[0].rows
+    assert [row[3:] for row in rows[:2]] == [("4.00 σ/c", "4.00 σ/c"), ("0.200 ε", "8.00 σ/c")]
+    assert float(rows[2][4].split()[0]) == pytest.approx(ledger.provable[0] / 10, rel=1e-2)
+    text = terminal(table)
+    assert "at ε = 10.0, δ = 1e-06" in text
+    assert "of a sample of the users" in text
 
 
 def test_the_csv_has_one_row_for_each_step_and_epsilon_and_mu_where_there_is_one() -> None:

@@ -6,12 +6,12 @@ from typing import Any
 import numpy as np
 
 from dpmf_cli.evaluation.crossings import crossing_targets, is_complete, measure_crossing
-from dpmf_cli.evaluation.curves import Experiment, Measured, Reference
+from dpmf_cli.evaluation.curves import Experiment, Measured
 from dpmf_cli.privacy.neighbours import Neighbours
 from dpmf_cli.report.axes import rmse_limits
 from dpmf_cli.report.curves import band
 from dpmf_cli.report.distributions import distribution_lines, has_distribution, swept_distributions
-from dpmf_cli.report.figures import COLOURS, DASHES, is_drawable, level_names, notes_of
+from dpmf_cli.report.figures import COLOURS, DASHES, is_drawable, level_names, level_of, notes_of
 from dpmf_cli.report.growth import growth_lines
 from dpmf_cli.report.html.chart import Chart, Level, Line, limits
 from dpmf_cli.report.meaning import meaning_of
@@ -103,8 +103,7 @@ def _curve(experiment: Experiment, curve: Measured, colour: int, dash: int) -> L
         found = measure_crossing(experiment, curve, target)
         x = found.theta if experiment.axis == "theta" else found.reproduced
         if x is not None:
-            level = target.rmse if isinstance(target, Reference) else float(target.mean()[0])
-            marks.append((x, level))
+            marks.append((x, level_of(target)))
     return Line(curve.label, _points(along, mean, low, high), colour, dash, tuple(marks))
 
 

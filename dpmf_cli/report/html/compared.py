@@ -6,8 +6,9 @@ from dataclasses import dataclass
 from dpmf_cli.evaluation.crossings import Crossing, Status
 from dpmf_cli.findings import Exhibit
 from dpmf_cli.published import load, printed_crossings
+from dpmf_cli.report.cells import NONE
 from dpmf_cli.report.html.agreement import Agreement, of_difference, of_ratio
-from dpmf_cli.report.tables import NONE, BaselineRow, baseline_cells, crossing_cells
+from dpmf_cli.report.tables import BaselineRow, baseline_cells, crossing_cells
 
 NO_DATA = "not measured"
 

@@ -14,13 +14,13 @@ from dpmf_cli.datasets.verify import figures
 from dpmf_cli.errors import DpmfError
 from dpmf_cli.findings import Exhibit
 from dpmf_cli.published import load as load_printed
+from dpmf_cli.report.cells import NONE
 from dpmf_cli.report.html.agreement import Agreement, of_points, of_share
 from dpmf_cli.report.html.compared import NO_DATA, Row, printed_rows
 from dpmf_cli.report.html.experiment import ExperimentView
 from dpmf_cli.report.layout import Group, TextTable
 from dpmf_cli.report.local_noise import noise_figure
 from dpmf_cli.report.local_tables import PRINTED_AT, lower_by
-from dpmf_cli.report.tables import NONE
 
 
 @dataclass(frozen=True)

@@ -1,7 +1,7 @@
 """What the page of all results shows: paper by paper, then by what is protected, and what is missing."""
 
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -11,10 +11,10 @@ from dpmf_cli.findings import Finding, Paper, Word, all_papers, statement
 from dpmf_cli.findings.evidence import Evidence
 from dpmf_cli.findings.rules import compute
 from dpmf_cli.findings.rules.base import Computed
+from dpmf_cli.report.combined import combined_text
 from dpmf_cli.report.html.agreement import Agreement
 from dpmf_cli.report.html.exhibits import Absent, ExhibitView, Sources, exhibit_view
 from dpmf_cli.report.html.experiment import ExperimentView, view_of
-from dpmf_cli.report.html.protected import by_protection
 from dpmf_cli.report.layout import TextTable
 
 
@@ -60,13 +60,14 @@ class Overview:
     """All of the page.
 
     others        experiments of no paper
+    protected     every curve, by what its ε protects
     not_made      what has its data and was not run
     passed_over   why folders cannot be read
     """
 
     papers: tuple[PaperView, ...]
     others: tuple[ExperimentView, ...]
-    protected: tuple[tuple[str, str, TextTable], ...]
+    protected: TextTable
     agreement: Counter[Agreement]
     verdicts: Counter[Word]
     data_missing: tuple[DataMissing, ...]
@@ -105,13 +106,23 @@ def overview(results: Path, *, configs: Path, data: Path, cache: Path) -> Overvi
     return Overview(
         papers=tuple(papers),
         others=tuple(view for view in views if view.name not in shown),
-        protected=tuple(by_protection([crossing for view in views for crossing in view.crossings])),
+        protected=_combined(views),
         agreement=Counter(row.agreement for row in rows),
         verdicts=Counter(claim.verdict for paper in papers for claim in paper.claims),
         data_missing=_data_missing(absent),
         not_made=tuple({each.what: each for each in absent if not each.waits_for}.values()),
         passed_over=tuple(passed_over),
     )
+
+
+_COMBINED = "combined_"
+"""What the names of the experiments begin with that hold every algorithm on one data set."""
+
+
+def _combined(views: Sequence[ExperimentView]) -> TextTable:
+    """The combined table: of the experiments made for it, or where none of them was run, of all."""
+    made_for_it = [view for view in views if view.name.startswith(_COMBINED)]
+    return combined_text([view.collected.experiment for view in made_for_it or views])
 
 
 def _data_missing(absent: Iterable[Absent]) -> tuple[DataMissing, ...]:

@@ -1,0 +1,17 @@
+"""Where a method comes from, as the combined table cites it."""
+
+from enum import StrEnum
+
+
+class Paper(StrEnum):
+    """One of the five papers, by its first author, or this project.
+
+    `DPMF`: what a paper invites without having it, and what its own methods have to beat.
+    """
+
+    FRIEDMAN = "Friedman 2016"
+    MCSHERRY = "McSherry 2009"
+    NEERA = "Neera 2020"
+    WANG = "Wang 2017"
+    ZHANG = "Zhang 2018"
+    DPMF = "dpmf"

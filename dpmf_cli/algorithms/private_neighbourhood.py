@@ -1,0 +1,110 @@
+"""What private item neighbourhoods share: averages, neighbours, predictions from the user's own ratings."""
+
+from typing import ClassVar, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+from pydantic import Field
+
+from dpmf_cli.algorithms.base import Cost, Shape, Variants
+from dpmf_cli.algorithms.baselines import effects_cost
+from dpmf_cli.algorithms.effects import EffectsParameters
+from dpmf_cli.algorithms.item_averages import NoNoise, Part, bounded_item_averages
+from dpmf_cli.algorithms.measuring import Measurer
+from dpmf_cli.algorithms.neighbourhood import (
+    NeighbourhoodModel,
+    all_others,
+    most_co_rated,
+    neighbourhood_cost,
+    start_models,
+)
+from dpmf_cli.algorithms.own_mean_predictors import ItemAveragesBudget
+from dpmf_cli.algorithms.own_means import OwnMeansAlgorithm
+from dpmf_cli.algorithms.papers import Paper
+from dpmf_cli.privacy import sensitivity
+from dpmf_cli.privacy.ledger import Ledger
+from dpmf_cli.privacy.neighbours import Mode, Neighbours
+from dpmf_cli.ratings import Ratings
+from dpmf_cli.streams import Streams
+
+
+class PrivateNeighbourhood(OwnMeansAlgorithm):
+    """r̂_ui = r̄_i + Σ_j s_ij(r_uj − r̄_j)/Σ_j |s_ij|, from the target user's own ratings: *joint* privacy.
+
+    Published: averages without noise, which the paper does not charge for. Corrected: noisy ones.
+
+    Neighbours are found with what is public. Bounded, that is who rated what: the N_k items with the most common
+    raters. Otherwise nothing is, and every other item is a neighbour. (Published mode takes common raters always.)
+    """
+
+    neighbours: Neighbours = Neighbours.BOUNDED
+    effects: EffectsParameters = EffectsParameters(beta_m=10)
+    neighbourhood: int = Field(
+        500, ge=1, le=100_000, description="N_k, where neighbours of items can be chosen"
+    )
+
+    @property
+    def spends_delta(self) -> float:
+        return super().spends_delta if self.mode is Mode.CORRECTED else 0.0
+
+    def epsilon_of(self, theta: float) -> float:
+        return super().epsilon_of(theta) if self.mode is Mode.CORRECTED else theta
+
+    def theta_of(self, epsilon: float) -> float:
+        return super().theta_of(epsilon) if self.mode is Mode.CORRECTED else epsilon
+
+    def item_averages(self, train: Ratings, streams: Streams, ledger: Ledger) -> NDArray[np.float64]:
+        """(n_items, E) r̄."""
+        beta_m, norm = self.effects.beta_m, self.noise.norm
+        if self.mode is Mode.PUBLISHED:
+            reason = "item averages without noise"
+            ledger.charge_nothing("item averages", sensitivity.no_bound_known(1, self.neighbours, reason))
+            moves = sensitivity.rating_sums(train.scale)
+            return bounded_item_averages(train, NoNoise(len(ledger.epsilons)), moves, beta_m=beta_m)[1]
+        if self.neighbours is Neighbours.BOUNDED:
+            pieces: dict[str, int] = {Part.OVERALL: 1, Part.ITEMS: 1}
+            measurer = Measurer(self.accounting, pieces, streams, ledger)
+            moves = sensitivity.rating_sums(train.scale, norm)
+            return bounded_item_averages(train, measurer, moves, beta_m=beta_m)[1]
+        return self.released_averages(train, self.measurer(streams, ledger)).items
+
+    @property
+    def chooses_neighbours(self) -> bool:
+        """Whether an item has N_k neighbours, or all other items."""
+        return self.mode is Mode.PUBLISHED or self.neighbours is Neighbours.BOUNDED
+
+    def neighbours_of_items(self, train: Ratings) -> NDArray[np.int32]:
+        """(n_items, k)"""
+        if self.chooses_neighbours:
+            return most_co_rated(train, self.neighbourhood)
+        return all_others(train.n_items)
+
+    def descent_cost(self, shape: Shape, grid: int, steps: int) -> Cost:
+        """What averages, neighbours and `steps` steps of learning take."""
+        k = self.neighbourhood if self.chooses_neighbours else shape.items
+        return effects_cost(shape, grid) + neighbourhood_cost(shape, grid, k, steps=steps)
+
+
+class PrivateConstantNeighbourhood(PrivateNeighbourhood):
+    """`ConstantNeighbourhood` with averages of items that are released under privacy: the whole ε is for them.
+
+    What a privately learned similarity is worth is the difference from this at the same ε.
+    """
+
+    title: ClassVar[str] = "Constant similarity, private averages"
+    paper: ClassVar[Paper] = Paper.DPMF
+    variants: ClassVar[Variants] = frozenset(
+        (neighbours, Mode.CORRECTED)
+        for neighbours in (Neighbours.BOUNDED, Neighbours.UNBOUNDED, Neighbours.USER)
+    )
+
+    algorithm: Literal["private_constant_nbm"]
+    mode: Mode = Mode.CORRECTED
+    budget: ItemAveragesBudget = ItemAveragesBudget()
+
+    def fit(self, train: Ratings, *, streams: Streams, ledger: Ledger) -> NeighbourhoodModel:
+        averages = self.item_averages(train, streams, ledger)
+        return NeighbourhoodModel(train, start_models(self.neighbours_of_items(train), 1.0, averages))
+
+    def cost(self, shape: Shape, grid: int) -> Cost:
+        return self.descent_cost(shape, grid, 0)

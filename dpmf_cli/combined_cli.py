@@ -1,0 +1,101 @@
+"""`dpmf combined`: one crossing table over several experiments."""
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+if TYPE_CHECKING:
+    from dpmf_cli.evaluation.curves import Experiment
+
+
+def combined(
+    of: Annotated[
+        list[Path] | None,
+        typer.Argument(help="Configs or results folders; default: every result found.", show_default=False),
+    ] = None,
+    results: Annotated[Path, typer.Option("--results", help="Folder of results.")] = Path("results"),
+    form: Annotated[str, typer.Option("--format", help="table, csv, md, latex or json.")] = "table",
+    bar: Annotated[str, typer.Option("--by", help="Rank by where curves meet ia or ge.")] = "ia",
+    rank: Annotated[
+        str,
+        typer.Option(
+            "--rank",
+            help="within: in each group of what is protected; across: all at once, refused unless all of them "
+            "protect the same on the same data.",
+        ),
+    ] = "within",
+    figure: Annotated[
+        Path | None,
+        typer.Option(
+            "--figure", help="Draw RMSE over ε too, a panel a group, to this .png, .svg or .pdf file."
+        ),
+    ] = None,
+) -> None:
+    """One crossing table of all algorithms, grouped by what their ε protects and ranked within each group only.
+
+    Example: dpmf combined configs/combined_ml100k.yaml configs/combined_ml1m.yaml
+    """
+    from dpmf_cli.errors import DpmfError, did_you_mean
+    from dpmf_cli.evaluation.ranking import BARS
+    from dpmf_cli.experiment import say
+    from dpmf_cli.report.combined import combined_table
+
+    ways = ("within", "across")
+    if rank not in ways:
+        raise DpmfError(f'--rank: unknown "{rank}"{did_you_mean(rank, ways)}')
+    chosen = next((each for each in BARS if each == bar.lower()), None)
+    if chosen is None:
+        raise DpmfError(f'--by: unknown baseline "{bar}"{did_you_mean(bar, BARS)}')
+    experiments, notes = gathered(of or [], results)
+    table = combined_table(experiments, form, bar=chosen, across=rank == "across", notes=notes)
+    for note in notes if form in ("csv", "json") else ():
+        say(note)
+    if figure is not None:
+        write_figure(figure, experiments)
+    print(table, end="")
+
+
+def write_figure(path: Path, experiments: list["Experiment"]) -> None:
+    """Draws the combined figure. Raises `DpmfError` for a file of no known format, or that cannot be written."""
+    from dpmf_cli.errors import DpmfError
+    from dpmf_cli.files import write_whole
+    from dpmf_cli.report.combined_figure import combined_figure
+    from dpmf_cli.report.figures import FORMATS
+
+    form = path.suffix.removeprefix(".")
+    if form not in FORMATS:
+        raise DpmfError(f"{path}: name a .png, .svg or .pdf file")
+    drawn = combined_figure(experiments, form)
+    try:
+        write_whole(path, drawn)
+    except OSError as error:
+        raise DpmfError(f"{path}: cannot be written: {error.strerror}") from None
+
+
+def gathered(of: list[Path], results: Path) -> tuple[list["Experiment"], list[str]]:
+    """The experiments meant, and what has no result yet, with the command that gets it. Raises `DpmfError` where
+    there is no result at all, and for what is no config or results folder."""
+    from dpmf_cli.config import load_config
+    from dpmf_cli.errors import DpmfError
+    from dpmf_cli.experiment import MANIFEST, collected_results
+
+    where = "" if results == Path("results") else f" --results {results}"
+    present, notes, commands = [], [], {}
+    for path in of:
+        if path.suffix in (".yaml", ".yml") and not path.is_dir():
+            name, command = load_config(path).name, f"`dpmf run {path}{where}`"
+            if not (results / name / MANIFEST).exists():
+                notes.append(f"{path} has no results yet: {command}")
+                continue
+            commands[name] = command
+        present.append(path)
+    if of and not present:
+        raise DpmfError("; ".join(notes))
+    experiments = [collected.experiment for collected in collected_results(present, results)]
+    for experiment in experiments:
+        left = [each.label for each in experiment.measured() if each.missing]
+        if left:
+            command = commands.get(experiment.name, "`dpmf run` of its config")
+            notes.append(f"{experiment.name}: incomplete: {'; '.join(left)}: {command} completes them")
+    return experiments, notes

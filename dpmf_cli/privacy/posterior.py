@@ -1,0 +1,112 @@
+"""Sampling from a posterior by Langevin dynamics: what is run, what its publication claims, what could be proved.
+
+Welling and Teh 2011 (SGLD); Wang, Fienberg and Smola 2015, Liu, Wang and Smola 2015, Wang and Tang 2017, section 4.
+With the energy U(θ) = −log posterior, each of K steps is
+
+    θ ← θ − (η_t/2)·s·∇U(θ) + z_t,    z_t ~ N(0, ρ·η_t),    η_t = η₁·t^−ξ,    s = min(ε/4B, 1)
+
+The publications: if each user's log-likelihood is within B of 0, one sample from the posterior to the power s costs
+ε. Two things are between that and what is run. (1) Noise of variance ρ·η_t instead of η_t has the stationary law
+exp(−s·U/ρ), so that even in the limit the sample costs ε/ρ (`converged_epsilon`). (2) A finite chain has not
+converged: within a distance δ of the limit it costs (ε/ρ, (1 + e^(ε/ρ))δ), and nobody knows δ. Nothing is provable.
+"""
+
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dpmf_cli.privacy.ledger import Ledger
+from dpmf_cli.privacy.mechanisms import LaneNoise, Precision
+from dpmf_cli.privacy.neighbours import Neighbours
+from dpmf_cli.privacy.sensitivity import Sensitivity, no_bound_known
+
+
+@dataclass(frozen=True)
+class LangevinSchedule:
+    """K `steps` of sizes η_t = η₁·t^−ξ and noise of variance ρ·η_t: `initial_rate` η₁, `decay` ξ, `temperature` ρ."""
+
+    initial_rate: float
+    decay: float
+    temperature: float
+    steps: int
+
+    def rate(self, t: int) -> float:
+        """η_t, t from 1."""
+        return float(self.initial_rate * t**-self.decay)
+
+    def deviation(self, t: int) -> float:
+        """√(ρ·η_t), the deviation of the noise of step t."""
+        return math.sqrt(self.temperature * self.rate(t))
+
+
+@dataclass(frozen=True)
+class LangevinStep:
+    """One step for the whole ε grid: drift (E,) times the gradient of −log posterior is subtracted, noise added."""
+
+    drift: NDArray[np.float64]
+    noise: LaneNoise
+
+
+def posterior_power(epsilon: NDArray[np.float64], bound: float) -> NDArray[np.float64]:
+    """(E,) s = min(ε/4B, 1): at ε = 4B sampling is "identical to the non-private sampling" (Wang and Tang 2017,
+    section 4.3), and no ε above it has another meaning."""
+    return np.asarray(np.minimum(epsilon / (4 * bound), 1.0))
+
+
+def converged_epsilon(
+    epsilon: NDArray[np.float64], bound: float, schedule: LangevinSchedule
+) -> NDArray[np.float64]:
+    """(E,) what would be proved if the chain had converged: min(ε, 4B)/ρ; inf where ε is, which adds no noise."""
+    limit = 4 * bound * posterior_power(epsilon, bound) / schedule.temperature
+    return np.where(np.isinf(epsilon), np.inf, limit)
+
+
+def posterior_sampling(
+    step: str,
+    shape: tuple[int, ...],
+    *,
+    schedule: LangevinSchedule,
+    bound: float,
+    epsilon: NDArray[np.float64],
+    neighbours: Neighbours,
+    rng: np.random.Generator,
+    ledger: Ledger,
+    dtype: Precision = np.float64,
+) -> Iterator[LangevinStep]:
+    """The steps of a chain over `shape` numbers, as published: ε is claimed for all of it, nothing is provable.
+
+    The claim is in the ledger before the first draw. Where ε = inf the drift is untempered and there is no noise: the
+    twin without privacy descends to the mode instead of sampling.
+
+    bound    B, the most that one user's log-likelihood may be away from 0
+    epsilon  (E,) what the publication charges for the sample
+    raises   OverspentError (a bug) where the ledger refuses: always, for a finite ε in corrected mode
+    """
+    unknown = no_bound_known(
+        2, neighbours, f"a chain of {schedule.steps} steps, whose distance from its limit nobody has bounded"
+    )
+    published = Sensitivity(
+        2 * bound, 2, neighbours, "Wang and Tang 2017, theorem 2: 2B of the log-likelihood"
+    )
+    ledger.spend(
+        step,
+        f"SGLD × {schedule.steps}",
+        unknown,
+        epsilon,
+        np.full_like(epsilon, np.inf),
+        calibrated_to=published,
+    )
+    power = posterior_power(epsilon, bound)
+    return (
+        LangevinStep(
+            schedule.rate(t) / 2 * power,
+            LaneNoise(
+                rng.standard_normal(shape, dtype=dtype),
+                np.where(np.isinf(epsilon), 0.0, schedule.deviation(t)),
+            ),
+        )
+        for t in range(1, schedule.steps + 1)
+    )

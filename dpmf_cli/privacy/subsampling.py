@@ -1,0 +1,228 @@
+"""Accounting of steps that look at a random sample of the records, each in it with probability γ, independently.
+
+*Pure.* If M is ε-DP, M of a sample is ln(1 + γ(e^ε − 1))-DP: Balle, Barthe and Gaboardi 2018, theorem 8 for a record
+that is present or absent and this sampling, theorem 9 for a record that is exchanged and samples of a fixed size, γ
+of all. With A, B, B′ the laws of the output without the record, with it, and with the one that it is exchanged for,
+those of the sampled mechanism are P = (1 − γ)A + γB and P′ = (1 − γ)A + γB′. Let x = dB/dA and y = dB′/dA.
+    Present or absent: dP/dA = 1 − γ + γx ≤ 1 + γ(e^ε − 1), and dA/dP ≤ 1 − γ + γ/x by convexity: as much.
+    Exchanged: dP/dP′ = (1 − γ + γx)/(1 − γ + γy). Where y ≤ 1, x ≤ e^ε·y, and (1 − γ + γe^ε·y)/(1 − γ + γy) grows
+    with y; where y ≥ 1, x ≤ e^ε, and it falls. At most its value at y = 1, again 1 + γ(e^ε − 1).
+The latter needs x ≤ e^ε too: that *leaving the record out* moves the measurement no further than exchanging it may.
+It holds where contributions are clipped to [−c, c] and Δ = 2c. It does not for sums of ratings within [1, 5], Δ = 4.
+
+*Gaussian.* The composition of sampled Gaussian steps has no closed form: privacy loss distributions, by
+`dp_accounting`, whose rounding is pessimistic. What is sampled is *users*, who add a vector of L2 norm c at most.
+One who is present or absent moves the sum by c. One whose ratings change moves it by 2c, from a point of the ball of
+radius c to the opposite one: dp_accounting's REPLACE_ONE, where an unsampled Gaussian step moves by 2c as well.
+"""
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from scipy.optimize import brentq
+
+from dpmf_cli.privacy.accounting import epsilon_of_mu, epsilons_of_mus, mu_of_epsilon
+from dpmf_cli.privacy.neighbours import Neighbours
+
+EXCESS = 1e-4
+"""Relative: by how much a calibrated noise multiplier may exceed the least that the accountant certifies."""
+
+COARSEST, FINEST, CELLS = 1e-2, 1e-5, 500
+"""Intervals of privacy loss distributions: a part of ε, within limits. Coarser is cheaper and more pessimistic."""
+
+
+def amplified(epsilon: ArrayLike, rate: float) -> NDArray[np.float64]:
+    """ln(1 + γ(e^ε − 1)): the ε of a step that is `epsilon`-DP by itself, on a sample of part γ = `rate`."""
+    epsilon = np.asarray(epsilon, dtype=np.float64)
+    _refuse_rate(rate)
+    # Above 1 as ε + ln(γ + (1 − γ)e^−ε), which cannot overflow; below as it stands, which loses no digits.
+    large = epsilon + np.log(rate + (1 - rate) * np.exp(-epsilon))
+    small = np.log1p(rate * np.expm1(np.minimum(epsilon, 1.0)))
+    return np.asarray(np.where(epsilon > 1, large, small))
+
+
+def before_sampling(epsilon: ArrayLike, rate: float) -> NDArray[np.float64]:
+    """The inverse, ln(1 + (e^ε − 1)/γ): the ε that a step may have by itself, if a sample is to cost `epsilon`."""
+    epsilon = np.asarray(epsilon, dtype=np.float64)
+    _refuse_rate(rate)
+    large = epsilon - math.log(rate) + np.log1p(-(1 - rate) * np.exp(-epsilon))
+    small = np.log1p(np.expm1(np.minimum(epsilon, 1.0)) / rate)
+    return np.asarray(np.where(epsilon > 1, large, small))
+
+
+def moves(neighbours: Neighbours) -> int:
+    """By how many times its norm a user's contribution can move: 1 if it is there or not, 2 if it is exchanged.
+
+    One rating more or less exchanges its user's contribution, as another value of it does.
+    """
+    if neighbours is Neighbours.LOCAL:
+        raise ValueError("sampled steps are not for the local model")
+    return 1 if neighbours is Neighbours.USER else 2
+
+
+@dataclass(frozen=True)
+class SampledSteps:
+    """Equal Gaussian steps, each on a sample of the users.
+
+    multiplier   (E,) σ/c, the noise's deviation over the bound on a user's contribution; 0 where there is no noise
+    rate         γ, the probability of each user to be in a sample
+    repetitions  how many steps
+    """
+
+    multiplier: NDArray[np.float64]
+    rate: float
+    repetitions: int
+
+    def epsilons(self, delta: float, neighbours: Neighbours) -> NDArray[np.float64]:
+        """(E,) the ε of these steps by themselves."""
+        if self.rate == 1:
+            return epsilons_of_mus(self.mu(neighbours), delta)
+        return composed_epsilons((self,), np.zeros_like(self.multiplier), delta, neighbours)
+
+    def mu(self, neighbours: Neighbours) -> NDArray[np.float64]:
+        """(E,) Δ/σ of all steps together, if they looked at everybody: exact at rate 1."""
+        with np.errstate(divide="ignore"):
+            return math.sqrt(self.repetitions) * moves(neighbours) / self.multiplier
+
+    @property
+    def mechanism(self) -> str:
+        """What a ledger calls them."""
+        return f"Gaussian × {self.repetitions}" + (f", of a part {self.rate:g}" if self.rate < 1 else "")
+
+    def record(self) -> dict[str, Any]:
+        """As plain data for a result file."""
+        return {
+            "rate": self.rate,
+            "repetitions": self.repetitions,
+            "multiplier": self.multiplier.tolist(),
+        }
+
+
+def composed_epsilons(
+    steps: tuple[SampledSteps, ...], mu: NDArray[np.float64], delta: float, neighbours: Neighbours
+) -> NDArray[np.float64]:
+    """(E,) the ε of sampled steps in composition with Gaussian ones on everybody, of Δ/σ = `mu` (E,) in all."""
+    return np.array(
+        [
+            _composed_epsilon(
+                tuple((float(step.multiplier[lane]), step.rate, step.repetitions) for step in steps),
+                float(mu[lane]),
+                delta,
+                neighbours,
+            )
+            for lane in range(len(mu))
+        ]
+    )
+
+
+@lru_cache(maxsize=65536)
+def _composed_epsilon(
+    steps: tuple[tuple[float, float, int], ...], mu: float, delta: float, neighbours: Neighbours
+) -> float:
+    """Of steps (multiplier, rate, repetitions).
+
+    The interval is chosen for the result, from a first estimate on a coarse one, which suits the ε without sampling.
+    """
+    times = moves(neighbours)
+    if math.isinf(mu) or any(multiplier == 0 for multiplier, _, _ in steps):
+        return math.inf
+    unsampled = math.sqrt(mu**2 + sum(count * (times / multiplier) ** 2 for multiplier, _, count in steps))
+    coarse = max(COARSEST, epsilon_of_mu(unsampled, delta) / (20 * CELLS))
+    epsilon = _by_loss_distributions(steps, mu, delta, neighbours, coarse)
+    interval = min(max(2.0 ** math.floor(math.log2(max(epsilon, FINEST) / CELLS)), FINEST), coarse)
+    return (
+        epsilon if interval > coarse / 2 else _by_loss_distributions(steps, mu, delta, neighbours, interval)
+    )
+
+
+def _by_loss_distributions(
+    steps: tuple[tuple[float, float, int], ...],
+    mu: float,
+    delta: float,
+    neighbours: Neighbours,
+    interval: float,
+) -> float:
+    from dp_accounting import GaussianDpEvent, NeighboringRelation, PoissonSampledDpEvent
+    from dp_accounting.pld import PLDAccountant
+
+    times = moves(neighbours)
+    relation = NeighboringRelation.ADD_OR_REMOVE_ONE if times == 1 else NeighboringRelation.REPLACE_ONE
+    accountant = PLDAccountant(relation, interval)
+    for multiplier, rate, count in steps:
+        accountant.compose(PoissonSampledDpEvent(rate, GaussianDpEvent(multiplier)), count)
+    if mu > 0:
+        accountant.compose(GaussianDpEvent(times / mu))
+    return float(accountant.get_epsilon(delta))
+
+
+def noise_multipliers(
+    epsilons: NDArray[np.float64],
+    delta: float,
+    *,
+    rate: float,
+    steps: int,
+    neighbours: Neighbours,
+    beside: NDArray[np.float64] | None = None,
+) -> NDArray[np.float64]:
+    """(E,) the least σ/c for which `steps` sampled Gaussian steps are (ε, δ)-DP; 0 where ε = inf.
+
+    c bounds the L2 norm of a user's contribution, whatever the neighbours. At rate 1 exact, otherwise up to `EXCESS`
+    above the least that the accountant certifies, and certified by it.
+
+    beside  (E,) Δ/σ of other Gaussian steps that the (ε, δ) covers too
+    raises  ValueError where those leave nothing
+    """
+    _refuse_rate(rate)
+    others = np.zeros_like(epsilons) if beside is None else beside
+    return np.array(
+        [
+            _noise_multiplier(float(epsilon), delta, rate, steps, neighbours, float(mu))
+            for epsilon, mu in zip(epsilons, others, strict=True)
+        ]
+    )
+
+
+@lru_cache(maxsize=4096)
+def _noise_multiplier(
+    epsilon: float, delta: float, rate: float, steps: int, neighbours: Neighbours, beside: float
+) -> float:
+    if math.isinf(epsilon):
+        return 0.0
+    left = mu_of_epsilon(epsilon, delta) ** 2 - beside**2
+    if not left > 0:
+        raise ValueError(f"other Gaussian steps leave nothing of ε = {epsilon:g}")
+    unsampled = moves(neighbours) * math.sqrt(steps / left)
+    if rate == 1:
+        return unsampled
+
+    def excess(multiplier: float) -> float:
+        """ln of what the steps spend over what they may."""
+        spent = _composed_epsilon(((multiplier, rate, steps),), beside, delta, neighbours)
+        return math.log(max(spent, FINEST) / epsilon)
+
+    return _least_root(excess, unsampled)
+
+
+def _least_root(excess: Callable[[float], float], start: float) -> float:
+    """The least multiplier at which the falling function `excess` is not above 0, from above, within `EXCESS`."""
+    enough = start
+    while excess(enough) > 0:  # the accountant's rounding, where sampling gains next to nothing
+        enough *= 1 + EXCESS
+    scant = enough / 3
+    while excess(scant) <= 0:
+        enough, scant = scant, scant / 3
+    root = brentq(lambda x: excess(math.exp(x)), math.log(scant), math.log(enough), xtol=EXCESS / 2)
+    multiplier = math.exp(root)
+    while excess(multiplier) > 0:
+        multiplier *= 1 + EXCESS / 2
+    return multiplier
+
+
+def _refuse_rate(rate: float) -> None:
+    if not 0 < rate <= 1:
+        raise ValueError(f"a sampling rate is above 0 and at most 1, not {rate}")

@@ -1,0 +1,203 @@
+"""The combined table: every algorithm of several experiments, grouped by what its ε protects, ranked within a group.
+
+Each group stands by itself, under a sentence that says what its ε is about; curves without a provable ε have a
+heading of their own. Formats are those of `tables`; for programs the group is the columns `title` and `protects`,
+and `rank` starts anew in each.
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+from dpmf_cli.evaluation.crossings import Crossing, Status, is_complete
+from dpmf_cli.evaluation.curves import Experiment, Measured
+from dpmf_cli.evaluation.ranking import (
+    BARS,
+    MODEST,
+    Bar,
+    Ranked,
+    Standing,
+    by_protection,
+    ranked,
+    standings,
+    swept_labels,
+)
+from dpmf_cli.evaluation.statistics import sd_over_folds
+from dpmf_cli.report.cells import NONE, crossing_cell, epsilon_cell, interval_notes, mark_notes, marks
+from dpmf_cli.report.layout import Group, TextTable
+from dpmf_cli.report.tables import render
+
+NOT_PROVABLE = "No ε can be proved for what was run; ordered by the ε that is claimed, and not ranked."
+
+_OF_CURVE = ("algorithm", "label", "source", "neighbours", "mode", "joint", "delta")
+_OF_CROSSING = ("status", "epsilon", "low", "high", "recrosses", "claimed", "provable")
+_OF_EXPERIMENT = ("dataset", "folds", "partition", "runs", "seed")
+#: The columns of csv, and the keys of json.
+FIELDS = (
+    *("title", "protects", "rank", "provable"),
+    *_OF_CURVE,
+    *(f"{bar}_{name}" for bar in BARS for name in _OF_CROSSING),
+    *("best_rmse", "experiment"),
+    *_OF_EXPERIMENT,
+)
+
+
+def combined_table(
+    experiments: Sequence[Experiment],
+    form: str = "table",
+    *,
+    bar: Bar = "ia",
+    across: bool = False,
+    notes: Sequence[str] = (),
+) -> str:
+    """All curves of the experiments, ranked by the provable ε at which they meet `bar`.
+
+    across  one ranking of all, for which all of them must protect the same on the same data
+    notes   what the caller has to say below, for people
+
+    Raises `DpmfError` for an unknown format, and for `across` over different kinds of protection or data sets.
+    """
+    groups = _groups(experiments, bar, across=across)
+    text = _text(experiments, groups, bar, notes)
+    return render(text, FIELDS, [_record(row) for group in groups for row in group], form)
+
+
+def combined_text(experiments: Sequence[Experiment], *, bar: Bar = "ia") -> TextTable:
+    """The same as one table of text, ranked within its groups."""
+    return _text(experiments, _groups(experiments, bar), bar, ())
+
+
+def _groups(experiments: Sequence[Experiment], bar: Bar, *, across: bool = False) -> list[list[Ranked]]:
+    """Everything that stands on one data set and protects the same, ranked."""
+    found = [standing for experiment in experiments for standing in standings(experiment)]
+    if across:
+        ranked(found, bar)
+    return [ranked(members, bar) for members in by_protection(found).values()]
+
+
+def _text(
+    experiments: Sequence[Experiment], groups: Sequence[Sequence[Ranked]], bar: Bar, notes: Sequence[str]
+) -> TextTable:
+    several = len({each.title for each in experiments}) < len(experiments)
+    return TextTable(
+        header=(
+            "",
+            "algorithm",
+            "from",
+            "mode",
+            *(cell for each in BARS for cell in (f"meets {each.upper()} at ε", "claimed", "provable")),
+            f"RMSE, ε ≤ {MODEST:g}",
+            *(("experiment",) if several else ()),
+        ),
+        alignment="rlll" + "lrr" * len(BARS) + "r" + "l" * several,
+        groups=tuple(part for group in groups for part in _headed(group, several=several)),
+        notes=(*_notes(experiments, [row.standing for group in groups for row in group], bar), *notes),
+    )
+
+
+def _headed(group: Sequence[Ranked], *, several: bool) -> Iterator[Group]:
+    """The rows of one data set and one kind of protection: those with a provable ε, then those without."""
+    first = group[0].standing
+    title = f"{first.experiment.title}: {first.protects}"
+    for provable, heading, sentence in (
+        (True, title, first.protects.statement),
+        (False, f"{title}, not provable", NOT_PROVABLE),
+    ):
+        rows = tuple(_cells(row, several=several) for row in group if row.standing.provable is provable)
+        if rows:
+            yield Group(heading, rows, sentence)
+
+
+def _cells(row: Ranked, *, several: bool) -> tuple[str, ...]:
+    standing = row.standing
+    curve = standing.curve
+    return (
+        NONE if row.rank is None else str(row.rank),
+        short_label(standing) + marks(joint=curve.joint, delta=curve.delta),
+        curve.source,
+        curve.mode,
+        *(cell for bar in BARS for cell in _crossing_cells(standing, bar)),
+        NONE if standing.best is None else f"{standing.best:.4f}",
+        *((standing.experiment.name,) if several else ()),
+    )
+
+
+def _crossing_cells(standing: Standing, bar: Bar) -> tuple[str, str, str]:
+    crossing = standing.crossings.get(bar)
+    if crossing is None:
+        return NONE, NONE, NONE
+    return crossing_cell(crossing), epsilon_cell(crossing.claimed), epsilon_cell(crossing.provable)
+
+
+def short_label(standing: Standing) -> str:
+    """The curve's label without what the heading and the column of modes say anyway: `ISGD` of `ISGD, bounded,
+    published`."""
+    curve, label = standing.curve, standing.curve.label
+    for word in (curve.mode, curve.neighbours, "personalised"):
+        label = label.removesuffix(f", {word}") or label
+    return label
+
+
+def _record(row: Ranked) -> dict[str, Any]:
+    """A row for programs, with the keys `FIELDS`."""
+    standing = row.standing
+    curve, experiment = standing.curve, standing.experiment
+    record = {
+        "title": experiment.title,
+        "protects": standing.protects.value,
+        "rank": row.rank,
+        "provable": standing.provable,
+        "best_rmse": standing.best,
+        "experiment": experiment.name,
+        **{key: getattr(curve, key) for key in _OF_CURVE},
+        **{key: getattr(experiment, key) for key in _OF_EXPERIMENT},
+    }
+    for bar in BARS:
+        of_crossing = _crossing_record(standing.crossings.get(bar))
+        record |= {f"{bar}_{name}": value for name, value in of_crossing.items()}
+    return {key: record[key] for key in FIELDS}
+
+
+def _crossing_record(crossing: Crossing | None) -> Mapping[str, Any]:
+    if crossing is None:
+        return dict.fromkeys(_OF_CROSSING)
+    return {
+        "status": crossing.status.value,
+        "epsilon": crossing.reproduced,
+        "low": crossing.low,
+        "high": crossing.high,
+        "recrosses": crossing.recrosses,
+        "claimed": crossing.claimed,
+        "provable": crossing.provable,
+    }
+
+
+def _notes(experiments: Sequence[Experiment], found: Sequence[Standing], bar: Bar) -> Iterator[str]:
+    crossings = [crossing for standing in found for crossing in standing.crossings.values()]
+    yield "ε under different headings are statements about different things: they are not comparable, and not ranked"
+    yield (
+        f"ranked by the provable ε at which the mean curve meets {bar.upper()}; intervals that overlap do not tell "
+        "two rows apart; – meets it at no provable ε of the grid"
+    )
+    yield f"RMSE, ε ≤ {MODEST:g}: the lowest of the grid for which an ε of {MODEST:g} or less can be proved"
+    yield from interval_notes(crossings)
+    yield from mark_notes(crossings)
+    for experiment in experiments:
+        yield f"{experiment.name}: {_baselines(experiment)}; {_design(experiment)}"
+        if swept := swept_labels(experiment):
+            yield f"{experiment.name}: left out, as points of a sweep and not curves over ε: {'; '.join(swept)}"
+
+
+def _baselines(experiment: Experiment) -> str:
+    return "RMSE " + ", ".join(_level(each) for each in experiment.baselines)
+
+
+def _level(baseline: Measured) -> str:
+    if not is_complete(baseline):
+        return f"{baseline.label} {Status.INCOMPLETE}"
+    spread = f" ± {float(sd_over_folds(baseline.rmse)[0]):.4f}" if len(baseline.rmse) > 1 else ""
+    return f"{baseline.label} {float(baseline.mean()[0]):.4f}{spread}"
+
+
+def _design(experiment: Experiment) -> str:
+    folds = f"{experiment.folds} of {experiment.partition} folds"
+    return f"{folds} × {experiment.runs} run{'s' * (experiment.runs > 1)}, seed {experiment.seed}"

@@ -1,0 +1,176 @@
+"""Which private recommender needs least ε: ranked where ε protects the same, refused elsewhere."""
+
+import math
+
+import numpy as np
+import pytest
+
+from dpmf_cli.errors import DpmfError
+from dpmf_cli.evaluation.curves import Experiment, Measured
+from dpmf_cli.evaluation.ranking import by_protection, ranked, standings, swept_labels
+from dpmf_cli.privacy.protection import Protection
+
+GRID = np.array([0.1, 1.0, 10.0])
+INFINITE = np.array([np.inf])
+IA = 1.0
+
+
+def curve(
+    label: str,
+    meets: float,
+    *,
+    protects: Protection = Protection.VALUE,
+    provable: float = 1.0,
+    swept: tuple[str, float] | None = None,
+    missing: int = 0,
+) -> Measured:
+    """A curve that falls by one for a factor of ten in ε and meets the item average at `meets`; at each ε, what can
+    be proved is `provable` times that."""
+    rmse = IA - np.log10(GRID / meets)
+    if missing:
+        rmse = np.full_like(rmse, np.nan)
+    return Measured(
+        label,
+        label,
+        GRID,
+        np.repeat(rmse[None, None, :], 2, axis=0),
+        claimed=GRID,
+        provable=np.full(3, np.nan) if missing else provable * GRID,
+        neighbours="bounded",
+        mode="published",
+        protects=protects,
+        swept=swept,
+        missing=missing,
+    )
+
+
+def experiment(
+    *curves: Measured, title: str = "MovieLens 100K", baselines: tuple[str, ...] = ("ia",)
+) -> Experiment:
+    levels = tuple(
+        Measured(key, key, INFINITE, np.full((2, 1, 1), IA), INFINITE, INFINITE) for key in baselines
+    )
+    return Experiment("made", "ml-100k", title, 2, 2, 1, 7, curves, levels)
+
+
+def order(*curves: Measured) -> list[tuple[int | None, str]]:
+    return [(row.rank, row.standing.curve.label) for row in ranked(standings(experiment(*curves)))]
+
+
+def test_rows_are_ordered_by_the_epsilon_that_can_be_proved_not_by_the_one_that_is_claimed() -> None:
+    cheap, dear = curve("claims 2", 2.0, provable=2.0), curve("claims 3", 3.0)
+    assert order(cheap, dear) == [(1, "claims 3"), (2, "claims 2")]
+    assert order(dear, cheap) == [(1, "claims 3"), (2, "claims 2")]
+
+
+def test_equal_epsilons_share_a_rank_and_the_next_one_counts_both() -> None:
+    assert order(curve("c", 5.0), curve("a", 2.0), curve("b", 2.0)) == [(1, "a"), (1, "b"), (3, "c")]
+
+
+def test_what_is_not_provable_comes_last_by_what_it_claims_and_without_a_rank() -> None:
+    rows = order(
+        curve("claims 3", 3.0, provable=math.inf),
+        curve("so claims 0.2", 0.2, provable=math.inf),
+        curve("never", 1e4),
+        curve("proved at 9", 9.0),
+    )
+    assert rows == [(1, "proved at 9"), (None, "never"), (None, "so claims 0.2"), (None, "claims 3")]
+
+
+def test_below_the_grid_needs_its_smallest_epsilon_at_most() -> None:
+    below = curve("below", 0.01, provable=5.0)
+    assert standings(experiment(below))[0].needs("ia") == 0.5
+    assert order(below, curve("at 0.4", 0.4), curve("at 0.6", 0.6)) == [
+        (1, "at 0.4"),
+        (2, "below"),
+        (3, "at 0.6"),
+    ]
+
+
+def test_those_that_do_not_meet_it_are_ordered_by_what_they_reach_at_a_modest_epsilon() -> None:
+    # What can be proved for the first is at most 1 at ε = 0.1 alone.
+    assert order(curve("worse", 200.0, provable=5.0), curve("better", 300.0)) == [
+        (None, "better"),
+        (None, "worse"),
+    ]
+
+
+def test_an_incomplete_curve_is_listed_with_those_that_may_be_provable() -> None:
+    rows = ranked(
+        standings(
+            experiment(curve("x", 2.0, provable=math.inf), curve("half", 1.0, missing=1), curve("y", 5.0))
+        )
+    )
+    assert [row.standing.curve.label for row in rows] == ["y", "half", "x"]
+    assert [row.standing.provable for row in rows] == [True, True, False]
+    assert rows[1].standing.best is None
+
+
+def test_the_best_error_at_a_modest_epsilon_is_one_that_can_be_proved_for_it() -> None:
+    (sound,) = standings(experiment(curve("sound", 10.0)))
+    (dear,) = standings(experiment(curve("dear", 10.0, provable=1.001)))
+    (unproved,) = standings(experiment(curve("unproved", 10.0, provable=math.inf)))
+    assert sound.best == pytest.approx(IA + 1)  # at ε = 1
+    assert dear.best == pytest.approx(IA + 2)  # at ε = 0.1
+    assert unproved.best is None
+
+
+def test_a_model_that_diverged_is_not_the_best() -> None:
+    diverged = curve("diverged", 10.0)
+    diverged.rmse[:, :, 1] = np.inf
+    assert standings(experiment(diverged))[0].best == pytest.approx(IA + 2)
+    diverged.rmse[:, :, 0] = np.inf
+    assert standings(experiment(diverged))[0].best is None
+
+
+@pytest.mark.parametrize("other", [kind for kind in Protection if kind is not Protection.VALUE])
+def test_no_ranking_across_what_is_protected(other: Protection) -> None:
+    mixed = standings(experiment(curve("a", 2.0), curve("b", 3.0, protects=other)))
+    with pytest.raises(
+        DpmfError, match=f"no ranking across what is protected \\(rating value, {other.value}\\)"
+    ):
+        ranked(mixed)
+    for members in by_protection(mixed).values():
+        assert [row.rank for row in ranked(members)] == [1]
+
+
+def test_no_ranking_across_data_sets() -> None:
+    mixed = [
+        *standings(experiment(curve("a", 2.0))),
+        *standings(experiment(curve("b", 3.0), title="MovieLens 1M")),
+    ]
+    with pytest.raises(DpmfError, match="no ranking across data sets"):
+        ranked(mixed)
+
+
+def test_groups_are_in_the_order_of_data_sets_and_of_kinds() -> None:
+    first = experiment(
+        *(curve(kind.value, 2.0, protects=kind) for kind in reversed(Protection)), title="MovieLens 1M"
+    )
+    groups = by_protection([*standings(first), *standings(experiment(curve("a", 2.0)))])
+    expected = [("MovieLens 1M", kind) for kind in Protection] + [("MovieLens 100K", Protection.VALUE)]
+    assert list(groups) == expected
+
+
+def test_every_curve_has_a_standing_but_the_points_of_sweeps_which_are_named() -> None:
+    made = experiment(curve("a", 2.0), curve("a, d 3", 2.0, swept=("d", 3)))
+    assert [each.curve.label for each in standings(made)] == ["a"]
+    assert swept_labels(made) == ["a, d 3"]
+
+
+def test_a_baseline_that_was_not_measured_is_met_nowhere() -> None:
+    (standing,) = standings(experiment(curve("a", 2.0), baselines=()))
+    assert standing.crossings == {}
+    assert ranked([standing])[0].rank is None
+
+
+def test_a_curve_without_a_known_protection_is_refused() -> None:
+    bare = Measured("a", "a", GRID, np.ones((2, 1, 3)), GRID, GRID, "bounded", "published")
+    with pytest.raises(ValueError, match="not known what its ε protects"):
+        standings(experiment(bare))
+
+
+def test_ranking_by_global_effects() -> None:
+    made = experiment(curve("a", 2.0), curve("b", 3.0), baselines=("ia",))
+    assert [row.rank for row in ranked(standings(made), "ia")] == [1, 2]
+    assert [row.rank for row in ranked(standings(made), "ge")] == [None, None]

@@ -1,0 +1,283 @@
+"""Sensitivities of gradients of similarities: searches over neighbouring data, through the kernel that learns from them.
+
+Averages and similarities are released before, so a search may set them as it likes. Steps are on everybody: a sample
+only leaves users out.
+"""
+
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings, target
+from hypothesis import strategies as st
+from numpy.typing import NDArray
+
+from dpmf_cli.algorithms.neighbourhood import all_others, most_co_rated
+from dpmf_cli.algorithms.posterior_pnbm import PosteriorPNBM
+from dpmf_cli.algorithms.private_pnbm import PrivatePNBM
+from dpmf_cli.datasets import load
+from dpmf_cli.datasets.spec import CatalogSpec
+from dpmf_cli.kernels.covariance import Raters
+from dpmf_cli.kernels.similarities import Visits, descend_similarities, similarity_lanes
+from dpmf_cli.privacy.gradient_sensitivity import clipped_contributions, published_similarity_gradients
+from dpmf_cli.privacy.neighbours import Neighbours
+from dpmf_cli.ratings import Ratings, Scale
+
+Array = NDArray[Any]
+Pair = tuple[Ratings, Ratings]
+
+SCALE = Scale(1, 5)
+NOISES = {"laplace": 1, "gaussian": 2}
+KINDS = (Neighbours.BOUNDED, Neighbours.UNBOUNDED, Neighbours.USER)
+ROUNDING = 2e-7
+"""Of the similarities, float32, from which a gradient is read: 2⁻²⁴ for each of two gradients, and of their norm."""
+GREAT = 2.0**60
+"""A rate at which s − rate·g is −rate·g to all digits."""
+
+
+def certified(noise: str, kind: Neighbours, **more: Any) -> PrivatePNBM:
+    return PrivatePNBM.model_validate(
+        {"algorithm": "dpsgd_pnbm", "noise": noise, "mode": "corrected", "neighbours": kind, **more}
+    )
+
+
+def gradient(visits: Visits, s: Array, averages: Array, centre: Array | None = None, **more: Any) -> Array:
+    """(n_items, n_items − 1) the sum that noise is added to, every other item being a neighbour, minus a `centre`.
+
+    The kernel subtracts the centre in float64, as noise: what differs between two data sets is read to all digits.
+    """
+    neighbours = all_others(len(averages))
+    models = similarity_lanes(neighbours, s.astype(np.float32), averages[:, None])
+    noise = np.zeros(neighbours.shape, np.float32) if centre is None else -centre
+    everything = np.ones(len(visits.train), np.bool_)
+    descend_similarities(models, visits, everything, noise, np.ones(1), np.array([GREAT]), **more)
+    found = models.values.reshape(*neighbours.shape, -1)[:, :, 0].astype(np.float64)
+    return np.asarray((s.astype(np.float32) - found) / GREAT)
+
+
+def move(before: Visits, after: Visits, s: Array, averages: Array, norm: int) -> float:
+    centre = gradient(before, s, averages).astype(np.float32)
+    first, second = (gradient(visits, s, averages, centre) for visits in (before, after))
+    return float(np.linalg.norm((second - first).ravel(), norm))
+
+
+def neighbouring(rows: Array, kind: Neighbours, at: int, value: float) -> Pair:
+    """Two data sets, from a table of ratings (0: none), that differ in its last user: in the value of the rating of
+    item `at`, in its presence, or in all of the user."""
+    other = rows.copy()
+    if kind is Neighbours.USER:
+        other[-1] = 0
+    else:
+        other[-1, at] = value if kind is Neighbours.BOUNDED else 0
+    return table(rows), table(other)
+
+
+def table(rows: Array) -> Ratings:
+    users, items = (part.astype(np.int32) for part in np.nonzero(rows))
+    return Ratings(users, items, rows[users, items].astype(np.float32), *rows.shape, SCALE)
+
+
+def random_values(rng: np.random.Generator, shape: tuple[int, ...], spread: float) -> Array:
+    """Ratings over all of the scale, at its ends only, or all nearly the same."""
+    if spread == 1:
+        return rng.uniform(1, 5, shape)
+    return (
+        rng.choice([1.0, 5.0], shape) if spread == 0 else np.clip(4 + spread * rng.normal(size=shape), 1, 5)
+    )
+
+
+@pytest.mark.parametrize("noise", NOISES)
+@pytest.mark.parametrize("kind", KINDS)
+@given(
+    n_items=st.integers(3, 12),
+    spread=st.sampled_from([0.0, 1e-6, 1e-3, 1.0]),
+    of_averages=st.sampled_from([0.0, 1e-3, 1.0]),
+    signed=st.booleans(),
+    strength=st.sampled_from([0.01, 1.0, 100.0]),
+    contribution=st.sampled_from([1e-6, 1e-3, 0.3, 10.0]),
+    seed=st.integers(0, 2**32 - 1),
+)
+@settings(max_examples=100, deadline=None)
+def test_no_neighbouring_data_moves_a_gradient_by_more_than_its_bound(
+    noise: str,
+    kind: Neighbours,
+    n_items: int,
+    spread: float,
+    of_averages: float,
+    signed: bool,
+    strength: float,
+    contribution: float,
+    seed: int,
+) -> None:
+    rng, norm = np.random.default_rng(seed), NOISES[noise]
+    rows = random_values(rng, (3, n_items), spread)
+    rows[:2] *= rng.random((2, n_items)) < 0.5
+    averages = random_values(rng, (n_items,), of_averages)
+    s = strength * rng.lognormal(0, 2, (n_items, n_items - 1))
+    s *= np.where(signed & (rng.random(s.shape) < 0.5), -1, 1)
+    entry = certified(noise, kind, contribution=contribution, initial_similarity=strength)
+    first, second = neighbouring(rows, kind, 0, 6 - rows[-1, 0])
+    moved = move(entry._clipped(first), entry._clipped(second), s, averages, norm)
+    bound = clipped_contributions(contribution / strength, norm, kind).value
+    target(moved / bound)
+    assert moved <= bound * (1 + ROUNDING)
+
+
+def adversary(kind: Neighbours) -> tuple[Array, Pair, Array, Array]:
+    """(rows, a pair of them, similarities, averages): a user's 60 ratings, the first of which, once a neighbour, counts
+    for a quarter of every prediction.
+
+    Without it, or with another value, the offsets and with them all errors change their sign. What they are multiplied
+    with does not, for every fifth item is rated as far from its average as can be.
+    """
+    own, far = np.zeros(60), np.arange(60) % 5 == 0
+    own[far] = -4
+    own[np.flatnonzero(far)[:3]] = 4
+    averages = np.select([own > 0, own < 0], [1.0, 5.0], 3.0)
+    rows = (averages + own)[None]
+    rows[0, 0], averages[0] = 5.0, 1.6
+    s = np.ones((60, 59))
+    s[1:, 0] = 20.0
+    return rows, neighbouring(rows, kind, 0, 1.0), s, averages
+
+
+C = 0.01
+
+
+def unclipped(train: Ratings, noise: str) -> Visits:
+    return Visits(train, Raters.of(train), np.full(train.n_users, np.inf, np.float32), NOISES[noise])
+
+
+def clipped_one_by_one(train: Ratings, noise: str) -> Visits:
+    return Visits(train, Raters.of(train), np.full(train.n_users, C, np.float32), NOISES[noise])
+
+
+@pytest.mark.parametrize("noise", NOISES)
+@pytest.mark.parametrize("kind", KINDS)
+def test_without_clipping_of_whole_users_the_bound_is_exceeded(noise: str, kind: Neighbours) -> None:
+    """Searches have something to find: without clipping, and with every *rating* clipped to c, which is not enough."""
+    _, (first, second), s, averages = adversary(kind)
+    bound = clipped_contributions(C, NOISES[noise], kind).value
+    for visits in (unclipped, clipped_one_by_one):
+        assert move(visits(first, noise), visits(second, noise), s, averages, NOISES[noise]) > 5 * bound
+    entry = certified(noise, kind, contribution=C)
+    assert move(entry._clipped(first), entry._clipped(second), s, averages, NOISES[noise]) <= bound
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_the_bound_is_nearly_attained_and_an_exchange_moves_by_more_than_one_contribution(
+    kind: Neighbours,
+) -> None:
+    _, (first, second), s, averages = adversary(kind)
+    entry = certified("gaussian", kind, contribution=C)
+    moved = move(entry._clipped(first), entry._clipped(second), s, averages, 2)
+    if kind is Neighbours.USER:
+        assert moved == pytest.approx(C, rel=1e-4)
+    else:
+        assert 1.7 * C < moved <= 2 * C
+
+
+@pytest.mark.parametrize("noise", NOISES)
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_hundred_thousand_other_ratings_do_not_round_a_bound_away(noise: str, kind: Neighbours) -> None:
+    """Added up in float32, one user moves what the others' contributions are rounded to, too."""
+    rows, _, s, averages = adversary(kind)
+    rng = np.random.default_rng(0)
+    others = rng.integers(1, 6, (2000, 60)) * (rng.random((2000, 60)) < 0.85)
+    pair = neighbouring(np.concatenate([others, rows]), kind, 0, 1.0)
+    alone = neighbouring(rows, kind, 0, 1.0)
+    entry, norm = certified(noise, kind, contribution=C), NOISES[noise]
+    # The user whose ratings differ comes first.
+    first, second = (entry._clipped(table(dense(train)[::-1])) for train in pair)
+    assert len(second.train) > 100_000
+    moved = move(first, second, s, averages, norm)
+    wanted = move(*(entry._clipped(train) for train in alone), s, averages, norm)
+    assert moved == pytest.approx(wanted, rel=ROUNDING)
+    assert moved <= clipped_contributions(C, norm, kind).value
+
+
+def dense(train: Ratings) -> Array:
+    rows = np.zeros((train.n_users, train.n_items))
+    rows[train.users, train.items] = train.values
+    return rows
+
+
+@pytest.mark.parametrize("noise", NOISES)
+@pytest.mark.parametrize(
+    "more", [{"algorithm": "dpsgd_pnbm"}, {"algorithm": "dpps_pnbm", "most_ratings": 20}]
+)
+def test_a_users_limits_add_up_to_its_contribution(noise: str, more: dict[str, Any]) -> None:
+    """In L2, as rows of their own: √(Σ limit²) = c; in L1 Σ limit = c; in units of 1/s₀, as gradients are."""
+    kind = PosteriorPNBM if more["algorithm"] == "dpps_pnbm" else PrivatePNBM
+    entry = kind.model_validate(
+        {**more, "neighbours": "user", "mode": "corrected", "noise": noise, "initial_similarity": 4}
+    )
+    train = table(np.tril(np.full((9, 9), 3.0)))
+    visits = entry._clipped(train)
+    assert visits.norm == NOISES[noise]
+    for user in range(9):
+        limits = np.full(train.user_counts[user], visits.limits[user], np.float64)
+        assert np.linalg.norm(limits, visits.norm) == pytest.approx(entry.contribution / 4, rel=1e-6)
+
+
+def published_move(pair: Pair, s: Array, averages: Array, bound: float, floor: float) -> Array:
+    """(n_items, n_items − 1) how far each coordinate of the published gradient moves."""
+    first, second = (
+        gradient(unclipped(train, "laplace"), s, averages, error_bound=bound, floor=floor) for train in pair
+    )
+    return np.abs(second - first)
+
+
+@pytest.mark.parametrize("step", [1, 10])
+@pytest.mark.parametrize("s0", [1.0, 3.0])
+def test_the_published_sensitivity_is_exceeded_c_over_s0_times_in_a_row_and_twice_that_in_all(
+    step: int, s0: float
+) -> None:
+    """A user who rates everything four stars from its average, one half above, one below: C/s₀ = 15 times Δ_t in the
+    row of the one rating that changes, for the errors of its prediction go from one bound to the other; 29.9 times over
+    all rows, that rating being a neighbour in all others. No single coordinate moves by more than Δ_t.
+    """
+    n, floor = 201, 15.0
+    upper = np.arange(n) % 2 == 1
+    averages = np.where(upper, 1.0, 5.0)
+    averages[0] = 3.0
+    pair = neighbouring(np.where(upper, 5.0, 1.0)[None], Neighbours.BOUNDED, 0, 5.0)
+    bound = PrivatePNBM.error_bound(SCALE, step)
+    claimed = published_similarity_gradients(SCALE, bound, floor)
+    assert claimed.value == pytest.approx(2 * bound * 4 / floor)
+    moved = published_move(pair, np.full((n, n - 1), s0), averages, bound, floor) / claimed.value
+    assert moved[0].sum() == pytest.approx(floor / s0, rel=1e-3)
+    assert moved.sum() == pytest.approx(2 * floor / s0, rel=0.01)
+    assert moved.max() <= 1
+
+
+def test_the_published_sensitivity_is_exceeded_on_real_ratings(real_data: Path, session_cache: Path) -> None:
+    """ML-100K, s₀ = 1, C = 15, N_k = 500, one rating of each of nine users, from 21 to 737 ratings, turned to the other
+    end of the scale, four times each: the mini-batch gradient moves in L1 by 0.7 to 27 times Δ_t (median 5.1) at t = 1,
+    by 0.8 to 38 times (median 9.6) at t = 10. Five of those users here, one rating each: 5 to 26 times.
+    """
+    spec = CatalogSpec(name="ml-100k")
+    train = load(spec, data=real_data, cache=session_cache, base=real_data).ratings
+    neighbours = most_co_rated(train, 500)
+    averages = np.bincount(train.items, train.values, train.n_items)[:, None] / train.item_counts[:, None]
+    bound = PrivatePNBM.error_bound(SCALE, 1)
+    claimed = published_similarity_gradients(SCALE, bound, 15.0).value
+
+    def of_user(data: Ratings, user: int) -> Array:
+        models = similarity_lanes(neighbours, 1.0, averages)
+        sampled, silence = data.users == user, np.zeros(neighbours.shape, np.float32)
+        visits, zero, rate = unclipped(data, "laplace"), np.zeros(1), np.array([GREAT])
+        descend_similarities(models, visits, sampled, silence, zero, rate, error_bound=bound, floor=15.0)
+        return models.values.reshape(*neighbours.shape, -1)[:, :, 0] / GREAT
+
+    factors = []
+    for user in np.argsort(train.user_counts, kind="stable")[[50, 300, 700, 900, 942]]:
+        rows = np.flatnonzero(train.users == user)
+        values = train.values.copy()
+        values[rows[0]] = 1 if values[rows[0]] >= 3 else 5
+        moved = np.abs(of_user(replace(train, values=values), user) - of_user(train, user))
+        factors.append(moved.sum() / claimed)
+    assert np.median(factors) > 3
+    assert 5 < max(factors) < 50

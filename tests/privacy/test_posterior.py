@@ -1,0 +1,143 @@
+"""Langevin dynamics reach the law that the docstring says, on a posterior known in closed form."""
+
+import math
+
+import numpy as np
+import pytest
+from scipy.integrate import trapezoid
+
+from dpmf_cli.privacy.ledger import Ledger, OverspentError
+from dpmf_cli.privacy.mechanisms import LaneNoise
+from dpmf_cli.privacy.neighbours import Mode, Neighbours
+from dpmf_cli.privacy.posterior import LangevinSchedule, converged_epsilon, posterior_sampling
+
+DATA = np.array([0.9, -0.2, 0.4, 1.0, 0.3, 0.7, -0.5, 0.1])
+RIDGE = 2.0
+PRECISION = len(DATA) + RIDGE
+MEAN = DATA.sum() / PRECISION
+CHAINS = 20_000
+BOUND = 2.0
+"""½(x − θ)² for x and θ within [−1, 1]."""
+
+
+def chains(
+    schedule: LangevinSchedule, epsilons: list[float], ledger: Ledger | None = None, seed: int = 0
+) -> np.ndarray:
+    """(CHAINS, E) states of independent chains: x_i ~ N(θ, 1), θ ~ N(0, 1/λ), from θ = 3."""
+    ledger = ledger or Ledger(epsilons)
+    state = np.full((CHAINS, len(epsilons)), 3.0)
+    for step in posterior_sampling(
+        "chain",
+        (CHAINS,),
+        schedule=schedule,
+        bound=BOUND,
+        epsilon=ledger.epsilons,
+        neighbours=Neighbours.USER,
+        rng=np.random.default_rng(seed),
+        ledger=ledger,
+    ):
+        gradient = PRECISION * state - DATA.sum()
+        state = step.noise.added_to(state - step.drift * gradient)
+    return state
+
+
+def departs(sample: np.ndarray, mean: float, variance: float) -> bool:
+    """Whether mean or variance is not what it should be: 5 standard errors, and 3 % for the step size."""
+    error = math.sqrt(variance / CHAINS)
+    ratio = float(sample.var()) / variance
+    return abs(float(sample.mean()) - mean) > 5 * error or abs(ratio - 1) > 0.03 + 5 * math.sqrt(2 / CHAINS)
+
+
+@pytest.mark.parametrize("temperature", [1.0, 0.03])
+def test_the_chain_samples_the_posterior_to_the_power_scale_over_temperature(temperature: float) -> None:
+    schedule = LangevinSchedule(0.05, 0.3, temperature, 600)
+    epsilons = [2 * BOUND, 4 * BOUND, 400 * BOUND]
+    for column, power in zip(chains(schedule, epsilons).T, (0.5, 1.0, 1.0), strict=True):
+        variance = temperature / (power * PRECISION)
+        assert not departs(column, MEAN, variance)
+        for factor in (0.8, 1.25):
+            assert departs(column, MEAN, factor * variance)
+        assert departs(column, MEAN + 8 * math.sqrt(variance / CHAINS), variance)
+
+
+def test_without_privacy_the_chain_descends_to_the_mode() -> None:
+    assert chains(LangevinSchedule(0.05, 0.3, 0.03, 600), [np.inf]) == pytest.approx(MEAN, abs=1e-6)
+
+
+def test_the_schedule_is_the_published_one() -> None:
+    schedule = LangevinSchedule(8e-6, 0.3, 0.006, 100)
+    assert schedule.rate(1) == 8e-6
+    assert schedule.rate(10) == pytest.approx(8e-6 * 10**-0.3)
+    assert schedule.deviation(10) ** 2 == pytest.approx(0.006 * schedule.rate(10))
+
+
+def largest_log_ratio(old: np.ndarray, new: np.ndarray, power: float) -> float:
+    """Of the posteriors of two data sets, to `power`, over θ within [−1, 1], where B bounds the likelihood.
+
+    The law is the one within [−1, 1]: restricting the prior is what makes B a bound.
+    """
+    theta = np.linspace(-1, 1, 2001)
+
+    def log_density(data: np.ndarray) -> np.ndarray:
+        energy = power * (((data[:, None] - theta) ** 2).sum(axis=0) + RIDGE * theta**2) / 2
+        weight = np.exp(-(energy - energy.min()))
+        return -(energy - energy.min()) - math.log(trapezoid(weight, theta))
+
+    return float(np.abs(log_density(old) - log_density(new)).max())
+
+
+@pytest.mark.parametrize("temperature", [1.0, 0.09, 0.004])
+def test_a_converged_chain_costs_epsilon_over_temperature_and_not_epsilon(temperature: float) -> None:
+    schedule = LangevinSchedule(0.05, 0.3, temperature, 1)
+    epsilon = 0.5 * BOUND
+    (proved,) = converged_epsilon(np.array([epsilon]), BOUND, schedule)
+    assert proved == pytest.approx(epsilon / temperature)
+    rng = np.random.default_rng(3)
+    power = epsilon / (4 * BOUND) / temperature
+    worst = max(
+        largest_log_ratio(rest := rng.uniform(-1, 1, size), np.append(rest, one), power)
+        for size in (0, 1, 8)
+        for one in (-1.0, 1.0)
+    )
+    exchange = largest_log_ratio(np.array([1.0]), np.array([-1.0]), power)
+    worst = max(worst, exchange)
+    assert 0.2 * proved < worst <= proved
+    assert (worst > epsilon) == (temperature < 0.2)
+
+
+def test_what_converges_is_capped_where_sampling_is_not_tempered() -> None:
+    schedule = LangevinSchedule(0.05, 0.3, 0.1, 1)
+    found = converged_epsilon(np.array([4.0, 8.0, 80.0, np.inf]), BOUND, schedule)
+    assert found == pytest.approx([40.0, 80.0, 80.0, np.inf])
+
+
+def test_the_ledger_claims_epsilon_and_proves_nothing() -> None:
+    schedule = LangevinSchedule(0.05, 0.3, 0.03, 5)
+    ledger = Ledger([1.0, np.inf])
+    chains(schedule, [1.0, np.inf], ledger)
+    (entry,) = ledger.entries
+    assert (entry.mechanism, entry.calibrated_to.value) == ("SGLD × 5", 2 * BOUND)
+    assert ledger.claimed.tolist() == [1.0, np.inf]
+    assert ledger.provable.tolist() == [np.inf, np.inf]
+    with pytest.raises(OverspentError, match="provably"):
+        chains(schedule, [1.0], Ledger([1.0], Mode.CORRECTED))
+
+
+def test_a_step_has_drift_and_noise_of_its_own_size() -> None:
+    ledger = Ledger([BOUND, 40 * BOUND, np.inf])
+    steps = list(
+        posterior_sampling(
+            "chain",
+            (3,),
+            schedule=LangevinSchedule(0.5, 0.5, 0.25, 4),
+            bound=BOUND,
+            epsilon=ledger.epsilons,
+            neighbours=Neighbours.USER,
+            rng=np.random.default_rng(0),
+            ledger=ledger,
+        )
+    )
+    assert isinstance(steps[3].noise, LaneNoise)
+    assert steps[3].drift == pytest.approx([0.25 / 2 / 4, 0.25 / 2, 0.25 / 2])
+    assert steps[3].noise.scale == pytest.approx([0.25, 0.25, 0.0])
+    assert not np.array_equal(steps[0].noise.unit, steps[1].noise.unit)

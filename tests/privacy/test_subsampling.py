@@ -1,0 +1,303 @@
+"""What sampling hides: against dp_accounting, against exact laws, and in the ledger."""
+
+import math
+
+import numpy as np
+import pytest
+from dp_accounting.pld import privacy_loss_distribution as pld
+from scipy import stats
+
+from dpmf_cli.privacy.accounting import epsilon_of_mu, mu_of_epsilon
+from dpmf_cli.privacy.ledger import Ledger, OverspentError
+from dpmf_cli.privacy.mechanisms import subsampled_gaussian, subsampled_laplace
+from dpmf_cli.privacy.neighbours import Mode, Neighbours
+from dpmf_cli.privacy.sensitivity import Sensitivity, no_bound_known
+from dpmf_cli.privacy.subsampling import (
+    SampledSteps,
+    amplified,
+    before_sampling,
+    composed_epsilons,
+    noise_multipliers,
+)
+
+DELTA = 1e-6
+DRAWS = 20_000
+LEVEL = 1e-4
+KINDS = [Neighbours.USER, Neighbours.BOUNDED, Neighbours.UNBOUNDED]
+
+
+def for_contribution(contribution: float, neighbours: Neighbours) -> Sensitivity:
+    moves = 1 if neighbours is Neighbours.USER else 2
+    return Sensitivity(moves * contribution, 2, neighbours, "test")
+
+
+@pytest.mark.parametrize("rate", [0.01, 0.3, 1.0])
+@pytest.mark.parametrize("epsilon", [0.1, 1.0, 4.0])
+def test_amplification_is_what_dp_accounting_finds(rate: float, epsilon: float) -> None:
+    distribution = pld.from_laplace_mechanism(
+        1 / epsilon, sampling_prob=rate, value_discretization_interval=1e-5
+    )
+    excess = distribution.get_epsilon_for_delta(1e-12) - amplified(epsilon, rate)
+    assert -1e-8 < excess < 1.1e-5
+
+
+def test_the_published_step_proves_fifty_times_what_it_claims() -> None:
+    """Wang and Tang 2017, theorem 1: ε/(Kγ) each, at ε = 1, K = 10, γ = 0.01."""
+    assert 10 * amplified(1 / (10 * 0.01), 0.01) == pytest.approx(54.0, abs=0.05)
+
+
+@pytest.mark.parametrize("rate", [1e-6, 0.01, 0.5, 1.0])
+@pytest.mark.parametrize("epsilon", [1e-12, 1e-3, 0.999, 1.001, 30.0, 5000.0, math.inf])
+def test_amplification_has_an_inverse(rate: float, epsilon: float) -> None:
+    assert before_sampling(amplified(epsilon, rate), rate) == pytest.approx(epsilon, rel=1e-9)
+    assert amplified(epsilon, rate) <= epsilon
+    if epsilon < 1e-9:
+        assert amplified(epsilon, rate) == pytest.approx(rate * epsilon, rel=1e-9)
+
+
+@pytest.mark.parametrize("rate", [0.0, -0.1, 1.1, math.nan])
+def test_a_rate_is_a_probability(rate: float) -> None:
+    with pytest.raises(ValueError, match="sampling rate"):
+        amplified(1.0, rate)
+
+
+def exchanged(old: float, new: float, epsilon: float, rate: float) -> float:
+    """The exact ε of a record that adds `old` or `new` if it is sampled, noise for a move of 1."""
+    at = np.union1d(np.linspace(-3, 3, 601), [0.0, old, new])
+    one, other = (
+        (1 - rate) * np.exp(-epsilon * abs(at)) + rate * np.exp(-epsilon * abs(at - value))
+        for value in (old, new)
+    )
+    return float(np.abs(np.log(one / other)).max())
+
+
+def test_no_exchange_within_the_ball_costs_more_than_amplification_says() -> None:
+    rng = np.random.default_rng(0)
+    worst = 0.0
+    for _ in range(3000):
+        epsilon, rate = rng.uniform(0.1, 5), rng.uniform(0.01, 1)
+        old, new = rng.uniform(-1, 1, 2)
+        new = old + np.clip(new - old, -1, 1)
+        worst = max(worst, exchanged(old, new, epsilon, rate) / float(amplified(epsilon, rate)))
+    assert 0.9 < worst <= 1 + 1e-9
+
+
+def test_values_far_from_none_at_all_break_the_amplification_of_an_exchange() -> None:
+    """Ratings within [1, 5] by Δ = 4: absence is 5 away from 5."""
+    assert exchanged(1.25, 0.25, 3.0, 0.1) > 1.4 * float(amplified(3.0, 0.1))
+
+
+def test_a_sampled_laplace_step_claims_what_is_given_and_proves_what_sampling_hides() -> None:
+    ledger = Ledger([1.0, np.inf])
+    noise = subsampled_laplace(
+        "step",
+        (DRAWS,),
+        rate=0.1,
+        sensitivity=Sensitivity(4.0, 1, Neighbours.BOUNDED, "test"),
+        calibrated_to=Sensitivity(2.0, 1, Neighbours.BOUNDED, "a paper"),
+        epsilon=np.array([0.5, np.inf]),
+        claimed=np.array([0.05, np.inf]),
+        rng=np.random.default_rng(1),
+        ledger=ledger,
+    ).added_to(np.zeros(DRAWS))
+    assert stats.kstest(noise[:, 0], stats.laplace(scale=4.0).cdf).pvalue > LEVEL
+    for factor in (0.8, 1.25):
+        assert stats.kstest(noise[:, 0], stats.laplace(scale=factor * 4.0).cdf).pvalue < LEVEL
+    assert not noise[:, 1].any()
+    assert ledger.claimed.tolist() == [0.05, np.inf]
+    assert ledger.provable == pytest.approx([float(amplified(1.0, 0.1)), np.inf])
+
+
+def test_a_sampled_laplace_step_without_a_known_bound_proves_nothing() -> None:
+    ledger = Ledger([1.0])
+    subsampled_laplace(
+        "step",
+        (1,),
+        rate=0.1,
+        sensitivity=no_bound_known(1, Neighbours.BOUNDED, "test"),
+        calibrated_to=Sensitivity(2.0, 1, Neighbours.BOUNDED, "a paper"),
+        epsilon=np.array([0.5]),
+        claimed=np.array([0.05]),
+        rng=np.random.default_rng(1),
+        ledger=ledger,
+    )
+    assert ledger.provable.tolist() == [np.inf]
+
+
+@pytest.mark.parametrize("neighbours", KINDS)
+@pytest.mark.parametrize(("rate", "steps"), [(0.05, 30), (0.5, 5)])
+def test_a_multiplier_satisfies_the_accountant_and_none_much_smaller_does(
+    neighbours: Neighbours, rate: float, steps: int
+) -> None:
+    epsilons = np.array([0.05, 1.0, 15.0, np.inf])
+    found = noise_multipliers(epsilons, DELTA, rate=rate, steps=steps, neighbours=neighbours)
+    assert found[3] == 0
+    spent = SampledSteps(found, rate, steps).epsilons(DELTA, neighbours)
+    assert np.all(spent <= epsilons)
+    less = SampledSteps(0.999 * found, rate, steps).epsilons(DELTA, neighbours)
+    assert np.all(less[:3] > epsilons[:3])
+
+
+@pytest.mark.parametrize("neighbours", KINDS)
+def test_everybody_is_the_exact_gaussian(neighbours: Neighbours) -> None:
+    epsilons = np.array([0.1, 1.0, 10.0])
+    found = noise_multipliers(epsilons, DELTA, rate=1.0, steps=7, neighbours=neighbours)
+    moves = 1 if neighbours is Neighbours.USER else 2
+    assert found == pytest.approx([moves * math.sqrt(7) / mu_of_epsilon(e, DELTA) for e in epsilons])
+    assert SampledSteps(found, 1.0, 7).epsilons(DELTA, neighbours) == pytest.approx(epsilons, rel=1e-9)
+
+
+@pytest.mark.parametrize("neighbours", KINDS)
+def test_nearly_everybody_costs_nearly_what_everybody_does(neighbours: Neighbours) -> None:
+    """The convention of REPLACE_ONE: 2c for sampled and unsampled Gaussian steps alike."""
+    multiplier, mu = np.array([8.0]), np.array([0.7])
+    steps = SampledSteps(multiplier, 1 - 1e-9, 3)
+    exact = epsilon_of_mu(math.hypot(steps.mu(neighbours)[0], mu[0]), DELTA)
+    assert composed_epsilons((steps,), mu, DELTA, neighbours) == pytest.approx([exact], rel=2e-3)
+
+
+def test_a_rate_that_hides_more_needs_less_noise_and_an_exchange_needs_more() -> None:
+    epsilon = np.array([1.0])
+    by_rate = [
+        noise_multipliers(epsilon, DELTA, rate=rate, steps=10, neighbours=Neighbours.USER)[0]
+        for rate in (0.01, 0.1, 0.5, 1.0)
+    ]
+    assert by_rate == sorted(by_rate)
+    (exchange,) = noise_multipliers(epsilon, DELTA, rate=0.1, steps=10, neighbours=Neighbours.BOUNDED)
+    assert by_rate[1] < exchange <= 2.02 * by_rate[1]
+
+
+def test_other_gaussian_steps_leave_less() -> None:
+    epsilon, mu = np.array([1.0]), np.array([0.15])
+    found = noise_multipliers(epsilon, DELTA, rate=0.2, steps=10, neighbours=Neighbours.USER, beside=mu)
+    alone = noise_multipliers(epsilon, DELTA, rate=0.2, steps=10, neighbours=Neighbours.USER)
+    assert found[0] > 1.05 * alone[0]
+    together = composed_epsilons((SampledSteps(found, 0.2, 10),), mu, DELTA, Neighbours.USER)
+    assert together[0] == pytest.approx(1.0, rel=1e-3)
+    assert together[0] <= 1.0
+    with pytest.raises(ValueError, match="leave nothing"):
+        noise_multipliers(epsilon, DELTA, rate=0.2, steps=10, neighbours=Neighbours.USER, beside=10 * mu)
+
+
+def sampled(
+    ledger: Ledger, multiplier: np.ndarray, rate: float, neighbours: Neighbours = Neighbours.USER
+) -> list[np.ndarray]:
+    draws = subsampled_gaussian(
+        "sampled",
+        (DRAWS,),
+        repetitions=10,
+        rate=rate,
+        sensitivity=for_contribution(3.0, neighbours),
+        contribution=3.0,
+        multiplier=multiplier,
+        rng=np.random.default_rng(2),
+        ledger=ledger,
+    )
+    return [draw.added_to(np.zeros(DRAWS)) for draw in draws]
+
+
+@pytest.mark.parametrize("neighbours", KINDS)
+def test_a_calibrated_multiplier_spends_the_budget_and_its_noise_has_that_deviation(
+    neighbours: Neighbours,
+) -> None:
+    ledger = Ledger([0.5, 4.0, np.inf], Mode.CORRECTED, DELTA)
+    multiplier = noise_multipliers(ledger.epsilons, DELTA, rate=0.1, steps=10, neighbours=neighbours)
+    draws = sampled(ledger, multiplier, 0.1, neighbours)
+    assert ledger.provable[:2] == pytest.approx([0.5, 4.0], rel=1e-3)
+    assert ledger.claimed.tolist() == ledger.provable.tolist()
+    assert len(draws) == 10
+    assert not np.array_equal(draws[0], draws[1])
+    for lane in range(2):
+        deviation = 3.0 * multiplier[lane]
+        assert stats.kstest(draws[9][:, lane], stats.norm(scale=deviation).cdf).pvalue > LEVEL
+        for factor in (0.8, 1.25):
+            wrong = stats.norm(scale=factor * deviation)
+            assert stats.kstest(draws[9][:, lane], wrong.cdf).pvalue < LEVEL
+    assert not draws[0][:, 2].any()
+
+
+def test_too_little_noise_overspends_and_enters_nothing() -> None:
+    ledger = Ledger([1.0], Mode.CORRECTED, DELTA)
+    multiplier = noise_multipliers(ledger.epsilons, DELTA, rate=0.1, steps=10, neighbours=Neighbours.USER)
+    with pytest.raises(OverspentError, match="sampled: would spend"):
+        sampled(ledger, 0.99 * multiplier, 0.1)
+    assert ledger.entries == ()
+    sampled(ledger, multiplier, 0.1)
+    with pytest.raises(OverspentError, match="more: would spend"):
+        ledger.spend_gaussian("more", for_contribution(1.0, Neighbours.USER), np.array([0.05]))
+
+
+@pytest.mark.parametrize("neighbours", [Neighbours.USER, Neighbours.BOUNDED])
+def test_sampled_steps_compose_with_gaussian_and_pure_ones(neighbours: Neighbours) -> None:
+    ledger = Ledger([100.0], Mode.CORRECTED, DELTA)
+    ledger.spend_gaussian("means", for_contribution(1.0, neighbours), np.array([0.5]))
+    sampled(ledger, np.array([2.0]), 0.3, neighbours)
+    sampled(ledger, np.array([4.0]), 0.7, neighbours)
+    alone = [entry.provable[0] for entry in ledger.entries]
+    both = ledger.provable[0]
+    assert max(alone) < both < 0.95 * sum(alone)
+    pure = Sensitivity(1.0, 1, neighbours, "test")
+    ledger.spend("pure", "Laplace", pure, np.array([0.25]))
+    assert ledger.provable[0] == pytest.approx(both + 0.25, rel=1e-12)
+    assert ledger.claimed[0] == ledger.provable[0]
+
+
+def test_steps_on_everybody_compose_as_gaussians_to_the_bit() -> None:
+    one, other = (Ledger([100.0], Mode.CORRECTED, DELTA) for _ in range(2))
+    sampled(one, np.array([4.0]), 1.0)
+    other.spend_gaussian("ten steps", for_contribution(3.0, Neighbours.USER), np.array([math.sqrt(10) / 4]))
+    assert one.provable.tolist() == other.provable.tolist()
+    assert one.entries[0].mu is not None
+
+
+@pytest.mark.parametrize("rate", [0.1, 1.0])
+def test_what_a_publication_charges_stands_beside_what_sampling_proves(rate: float) -> None:
+    ledger = Ledger([2.0], Mode.PUBLISHED, DELTA)
+    for sensitivity, provable in (
+        (for_contribution(1.0, Neighbours.USER), SampledSteps(np.array([5.0]), rate, 4)),
+        (no_bound_known(2, Neighbours.USER, "test"), None),
+    ):
+        subsampled_gaussian(
+            "step",
+            (1,),
+            repetitions=4,
+            rate=rate,
+            sensitivity=sensitivity,
+            contribution=1.0,
+            multiplier=np.array([5.0]),
+            claimed=np.array([0.75]),
+            rng=np.random.default_rng(0),
+            ledger=ledger,
+        )
+        expected = math.inf if provable is None else provable.epsilons(DELTA, Neighbours.USER)[0]
+        assert ledger.provable[0] == pytest.approx(expected)
+    assert ledger.claimed.tolist() == [1.5]
+    assert [float(entry.calibrated_to.value) for entry in ledger.entries] == [1.0, 1.0]
+
+
+def test_a_record_of_sampled_steps_carries_rate_repetitions_and_multiplier() -> None:
+    ledger = Ledger([100.0], Mode.CORRECTED, DELTA)
+    sampled(ledger, np.array([4.0]), 0.5)
+    record = ledger.entries[0].record()
+    assert (record["rate"], record["repetitions"], record["multiplier"]) == (0.5, 10, [4.0])
+    assert record["mechanism"] == "Gaussian × 10, of a part 0.5"
+    assert "mu" not in record
+
+
+def test_a_contribution_that_does_not_move_by_the_sensitivity_is_refused() -> None:
+    with pytest.raises(ValueError, match="moves by 6"):
+        subsampled_gaussian(
+            "step",
+            (1,),
+            repetitions=1,
+            rate=0.5,
+            sensitivity=Sensitivity(3.0, 2, Neighbours.BOUNDED, "test"),
+            contribution=3.0,
+            multiplier=np.ones(1),
+            rng=np.random.default_rng(0),
+            ledger=Ledger([9.0], delta=DELTA),
+        )
+    with pytest.raises(ValueError, match="local model"):
+        noise_multipliers(np.ones(1), DELTA, rate=0.5, steps=1, neighbours=Neighbours.LOCAL)
+    with pytest.raises(OverspentError, match="needs a δ"):
+        sampled(Ledger([1.0]), np.ones(1), 0.5)
