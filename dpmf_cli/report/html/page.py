@@ -58,12 +58,18 @@ def _environment() -> Environment:
     )
     environment.filters["base64"] = lambda data: base64.b64encode(data).decode()
     environment.filters["code"] = _code
+    environment.filters["unbroken"] = _unbroken
     return environment
 
 
 def _code(text: str) -> Markup:
     """Escaped text with `what stands in backticks` as code."""
     return Markup(re.sub("`([^`]*)`", r"<code>\1</code>", str(escape(text))))
+
+
+def _unbroken(text: str) -> str:
+    """`text` whose [intervals] stay on one line."""
+    return re.sub(r"\[[^]]*\]", lambda found: found[0].replace(" ", "\N{NO-BREAK SPACE}"), text)
 
 
 def _verbatim(name: str) -> Markup:

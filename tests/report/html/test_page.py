@@ -173,3 +173,9 @@ def test_the_command_wants_one_of_the_two(arguments: list[str]) -> None:
 def test_nothing_to_report_is_an_error_that_says_what_to_do(tmp_path: Path) -> None:
     with pytest.raises(DpmfError, match="run a config first"):
         overview_page(tmp_path, configs=tmp_path, data=tmp_path, cache=tmp_path)
+
+
+def test_intervals_stay_on_one_line(pages: dict[str, str]) -> None:
+    cells = re.findall(r"<td>([^<]*\[[^<]*)</td>", pages["ml100k_bounded"])
+    assert cells
+    assert all("\N{NO-BREAK SPACE}" in cell and ", " not in cell for cell in cells)
