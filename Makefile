@@ -6,7 +6,7 @@ STAMP  := $(VENV)/.installed
 JOBS   ?= 2
 
 .DEFAULT_GOAL := help
-.PHONY: help run test test-faults test-fuzz test-cluster check format bench reproduce-all reproduce-friedman \
+.PHONY: help run test test-faults test-fuzz test-cluster check format bench reproduce-all reproduce-small reproduce-friedman \
 	reproduce-mcsherry reproduce-zhang reproduce-neera reproduce-wang reproduce-combined \
 	search-friedman clean distclean
 
@@ -52,16 +52,40 @@ bench: $(STAMP) ## speed against Cornac, Surprise, cmfrec and LensKit, in one ru
 	$(BIN)/python -m pip install --quiet -e '.[bench]'
 	$(BIN)/python -m tests.benchmarks.peers
 
-reproduce-all: reproduce-friedman reproduce-mcsherry reproduce-zhang reproduce-neera reproduce-wang reproduce-combined ## every paper, on the data at hand
+# Each part is timed; the report comes last, whatever a part's data lacked.
+PARTS := friedman mcsherry zhang neera wang combined
+
+reproduce-all: $(STAMP) ## every paper on the data at hand, resumed where it was left; ends with results/report.html
+	@$(call timed,$(PARTS:%=reproduce-%),results)
+
+reproduce-small: $(STAMP) ## the same on MovieLens 100K with one fold and run, in minutes; ends with results/small/report.html
+	@$(call timed,$(PARTS:%=small-%),results/small)
+
+# Makes the targets one after the other, writes the report of a results folder and says how long each took.
+timed = mkdir -p $(2); begin=$$(date +%s); lines=""; \
+	for part in $(1); do \
+		start=$$(date +%s); $(MAKE) --no-print-directory $$part || exit 1; \
+		lines="$$lines$$(printf '%-24s %6d s' $$part $$(($$(date +%s) - start)))\n"; \
+	done; \
+	start=$$(date +%s); $(BIN)/dpmf report --all --results $(2) || exit 1; \
+	printf "$$lines"; printf '%-24s %6d s\n' report $$(($$(date +%s) - start)) all $$(($$(date +%s) - begin))
+
+# Runs configs by name, $(1), with more options, $(2); one whose data are not here says how to get them.
+run_each = for config in $(1); do \
+	$(BIN)/dpmf run configs/$$config.yaml --if-present $(2) > /dev/null || exit 1; done
+
+# The results folders of those of the configs $(1) that were run.
+run_of = $$(ls -d $(1:%=results/%) 2> /dev/null)
 
 FRIEDMAN := ml100k_bounded ml1m_bounded ml100k_unbounded ml1m_unbounded \
 	ml100k_bounded_corrected ml1m_bounded_corrected ml100k_unbounded_corrected ml1m_unbounded_corrected \
 	netflix_sample_bounded netflix_sample_unbounded \
 	friedman_fig3a friedman_fig3b friedman_fig5a friedman_fig5b friedman_fig6
 FRIEDMAN_TWIN := synthetic_ml10m_bounded friedman_fig3b_synthetic_ml10m synthetic_ml10m_unbounded
+FRIEDMAN_LARGE := ml10m_bounded ml10m_unbounded netflix_bounded netflix_unbounded
 
 reproduce-friedman: $(STAMP) ## Friedman et al. 2016: tables 2-5 and figures 2-6, on the data at hand
-	@for config in $(FRIEDMAN) $(FRIEDMAN_TWIN); do $(BIN)/dpmf run configs/$$config.yaml -j $(JOBS) > /dev/null || exit 1; done
+	@$(call run_each,$(FRIEDMAN) $(FRIEDMAN_TWIN) $(FRIEDMAN_LARGE),-j $(JOBS))
 	@for set in ml-100k ml-1m ml-10m netflix netflix-sample; do $(BIN)/dpmf datasets info $$set; echo; done > results/table2.txt
 	$(BIN)/dpmf baselines --format md > results/table3.md
 	$(BIN)/dpmf crossings --printed --format md > results/tables4and5.md
@@ -70,44 +94,71 @@ reproduce-friedman: $(STAMP) ## Friedman et al. 2016: tables 2-5 and figures 2-6
 MCSHERRY := mcsherry_fig1_ml1m mcsherry_fig1_ml1m_corrected mcsherry_laplace_ml1m mcsherry_user_ml1m mcsherry_refitted_ml1m \
 	mcsherry_fig2_ml1m mcsherry_fig1_netflix_sample mcsherry_fig1_netflix_sample_corrected mcsherry_fig2_netflix_sample
 MCSHERRY_SIZE := mcsherry_synthetic_ml10m mcsherry_synthetic_netflix
+MCSHERRY_LARGE := mcsherry_netflix
 
 reproduce-mcsherry: $(STAMP) ## McSherry and Mironov 2009: figures 1 and 2, on the data at hand
-	@for config in $(MCSHERRY); do $(BIN)/dpmf run configs/$$config.yaml -j $(JOBS) > /dev/null || exit 1; done
-	@for config in $(MCSHERRY_SIZE); do $(BIN)/dpmf run configs/$$config.yaml -j 1 > /dev/null || exit 1; done
-	$(BIN)/dpmf crossings $(MCSHERRY:%=configs/%.yaml) --format md > results/mcsherry.md
-	$(BIN)/dpmf crossings $(MCSHERRY:%=configs/%.yaml)
+	@$(call run_each,$(MCSHERRY),-j $(JOBS))
+	@$(call run_each,$(MCSHERRY_SIZE) $(MCSHERRY_LARGE),-j 1)
+	$(BIN)/dpmf crossings $(call run_of,$(MCSHERRY)) --format md > results/mcsherry.md
+	$(BIN)/dpmf crossings $(call run_of,$(MCSHERRY))
 
 ZHANG := $(foreach figure,fig2 fig3 fig4,$(foreach set,ml100k ml1m netflix_sample,zhang_$(figure)_$(set))) \
 	zhang_fig5_ml100k zhang_beyond_ml100k zhang_beyond_ml1m zhang_corrected_ml1m zhang_open_ml1m
+ZHANG_LARGE := zhang_fig2_netflix
 
 reproduce-zhang: $(STAMP) ## Zhang et al. 2018: figures 2-5, and other mechanisms personalised, on the data at hand
-	@for config in $(ZHANG); do $(BIN)/dpmf run configs/$$config.yaml -j $(JOBS) > /dev/null || exit 1; done
-	$(BIN)/dpmf baselines $(ZHANG:%=configs/%.yaml)
+	@$(call run_each,$(ZHANG) $(ZHANG_LARGE),-j $(JOBS))
+	$(BIN)/dpmf baselines $(call run_of,$(ZHANG))
 
 NEERA := neera_fig3_ml100k neera_fig4_ml100k neera_fig4_jester neera_fig4_jester_half
 
 reproduce-neera: $(STAMP) ## Neera et al. 2020: figures 2-4, table 1 and the improvements over ISGD
-	@for config in $(NEERA); do $(BIN)/dpmf run configs/$$config.yaml -j $(JOBS) > /dev/null || exit 1; done
-	$(BIN)/dpmf local noise results/neera_fig2.png
-	$(BIN)/dpmf local traffic configs/neera_fig3_ml100k.yaml --format md > results/neera_table1.md
-	$(BIN)/dpmf local improvements $(NEERA:%=configs/%.yaml) --format md > results/neera_improvements.md
-	$(BIN)/dpmf local improvements $(NEERA:%=configs/%.yaml)
+	@$(call run_each,$(NEERA),-j $(JOBS))
+	-$(BIN)/dpmf local noise results/neera_fig2.png
+	-$(BIN)/dpmf local traffic configs/neera_fig3_ml100k.yaml --format csv > results/neera_table1.csv
+	$(BIN)/dpmf local improvements $(call run_of,$(NEERA)) --format md > results/neera_improvements.md
+	$(BIN)/dpmf local improvements $(call run_of,$(NEERA))
 
 WANG := $(foreach set,ml100k ml1m,$(foreach figure,fig1 fig2,wang_$(figure)_$(set) wang_$(figure)_$(set)_corrected))
 
 reproduce-wang: $(STAMP) ## Wang and Tang 2017: figures 1-3, as published and with every ε provable
-	@for config in $(WANG); do $(BIN)/dpmf run configs/$$config.yaml -j $(JOBS) > /dev/null || exit 1; done
-	@for set in ml100k ml1m; do $(BIN)/dpmf combined configs/wang_fig1_$$set.yaml configs/wang_fig2_$$set.yaml \
-		--figure results/wang_fig3_$$set.png > results/wang_fig3_$$set.txt || exit 1; done
-	$(BIN)/dpmf crossings $(WANG:%=configs/%.yaml) --format md > results/wang.md
-	$(BIN)/dpmf crossings $(WANG:%=configs/%.yaml)
+	@$(call run_each,$(WANG),-j $(JOBS))
+	-@for set in ml100k ml1m; do $(BIN)/dpmf combined configs/wang_fig1_$$set.yaml configs/wang_fig2_$$set.yaml \
+		--figure results/wang_fig3_$$set.png > results/wang_fig3_$$set.txt; done
+	$(BIN)/dpmf crossings $(call run_of,$(WANG)) --format md > results/wang.md
+	$(BIN)/dpmf crossings $(call run_of,$(WANG))
 
 COMBINED := combined_ml100k combined_ml1m
 
 reproduce-combined: $(STAMP) ## every private algorithm in one crossing table, by what its ε protects
-	@for config in $(COMBINED); do $(BIN)/dpmf run configs/$$config.yaml -j $(JOBS) > /dev/null || exit 1; done
-	$(BIN)/dpmf combined $(COMBINED:%=configs/%.yaml) --format md --figure results/combined.png > results/combined.md
-	$(BIN)/dpmf combined $(COMBINED:%=configs/%.yaml)
+	@$(call run_each,$(COMBINED),-j $(JOBS))
+	$(BIN)/dpmf combined $(call run_of,$(COMBINED)) --format md --figure results/combined.png > results/combined.md
+	$(BIN)/dpmf combined $(call run_of,$(COMBINED))
+
+# One fold and run of each experiment, on MovieLens 100K: the ways of computing, not the figures of the papers.
+SMALL := --results results/small --dataset ml-100k --held-out 1 --runs 1 -j $(JOBS)
+SMALL_FRIEDMAN := ml100k_bounded ml100k_unbounded ml100k_bounded_corrected ml100k_unbounded_corrected \
+	friedman_fig3a friedman_fig3b friedman_fig5a friedman_fig6
+SMALL_MCSHERRY := mcsherry_fig1_ml1m mcsherry_fig1_ml1m_corrected mcsherry_fig2_ml1m mcsherry_user_ml1m
+SMALL_ZHANG := zhang_fig2_ml100k zhang_fig3_ml100k zhang_fig4_ml100k zhang_fig5_ml100k zhang_beyond_ml100k
+SMALL_NEERA := neera_fig3_ml100k neera_fig4_ml100k
+SMALL_WANG := $(foreach figure,fig1 fig2,wang_$(figure)_ml100k wang_$(figure)_ml100k_corrected)
+SMALL_COMBINED := combined_ml100k
+
+.PHONY: $(PARTS:%=small-%)
+small-friedman:
+	@$(call run_each,$(SMALL_FRIEDMAN),$(SMALL))
+small-mcsherry:
+	@$(call run_each,$(SMALL_MCSHERRY),$(SMALL))
+small-zhang:
+	@$(call run_each,$(SMALL_ZHANG),$(SMALL))
+small-neera:
+	@$(call run_each,$(SMALL_NEERA),$(SMALL))
+	-@$(BIN)/dpmf local traffic configs/neera_fig3_ml100k.yaml --format csv > results/small/neera_table1.csv
+small-wang:
+	@$(call run_each,$(SMALL_WANG),$(SMALL))
+small-combined:
+	@$(call run_each,$(SMALL_COMBINED),$(SMALL))
 
 search-friedman: $(STAMP) ## the search for what Friedman et al. 2016 leave unstated (docs/papers/friedman2016.md)
 	@for config in configs/search_*.yaml; do $(BIN)/dpmf run $$config -j $(JOBS) || exit 1; done

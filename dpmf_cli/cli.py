@@ -1,5 +1,6 @@
 """The command line: parse, call, print. Heavy imports happen inside the commands, so that help is instant."""
 
+import shlex
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -12,6 +13,7 @@ from dpmf_cli.errors import DpmfError
 from dpmf_cli.interrupts import resumable
 from dpmf_cli.local_cli import app as local_app
 from dpmf_cli.options import PluginOption
+from dpmf_cli.report_cli import add_commands
 
 if TYPE_CHECKING:
     from dpmf_cli.evaluation.crossings import Crossing
@@ -75,6 +77,16 @@ def run(
     new_data: Annotated[
         bool, typer.Option("--new-data", help="Replace results whose data file has changed since.")
     ] = False,
+    dataset: Annotated[
+        str | None, typer.Option(help="Another data set than the config's, by its key; the name says so.")
+    ] = None,
+    held_out: Annotated[
+        int | None, typer.Option(min=1, help="Hold out only the first so many folds; the name says so.")
+    ] = None,
+    runs: Annotated[int | None, typer.Option(min=1, help="Runs of each fold; the name says so.")] = None,
+    if_present: Annotated[
+        bool, typer.Option("--if-present", help="Without its data, say how to get them and do nothing.")
+    ] = False,
     plugin: PluginOption = None,
 ) -> None:
     """Run what is left of an experiment and write its results folder.
@@ -83,8 +95,10 @@ def run(
     """
     from dpmf_cli.config import load_config
     from dpmf_cli.datasets import cache_folder, data_folder
+    from dpmf_cli.datasets.presence import what_is_missing
     from dpmf_cli.experiment import run as run_experiment
     from dpmf_cli.experiment import say
+    from dpmf_cli.reduced import flags, reduced
     from dpmf_cli.report.layout import terminal
     from dpmf_cli.report.ledgers import ledger_text, records_text
     from dpmf_cli.report.local_tables import learned_nothing_table
@@ -98,8 +112,14 @@ def run(
         if jobs is not None:
             raise DpmfError("-j is for this machine, --scheduler for a cluster's workers: give one of them")
         executor = cluster_executor(scheduler, wait, say)
+    experiment_config = reduced(load_config(config), dataset=dataset, held_out=held_out, runs=runs)
+    missing = what_is_missing(experiment_config.dataset, data=data or data_folder(), base=config.parent)
+    if if_present and missing:
+        say(f"{experiment_config.name}: skipped: {missing}")
+        return
+    plugins = [word for file in plugin or () for word in ("--plugin", str(file))]
     finished = run_experiment(
-        load_config(config),
+        experiment_config,
         base=config.parent,
         results=results,
         data=data or data_folder(),
@@ -107,6 +127,7 @@ def run(
         jobs=jobs or available_cores(),
         executor=executor,
         new_data=new_data,
+        command=shlex.join(["dpmf", "run", str(config), *flags(dataset, held_out, runs), *plugins]),
     )
     experiment = finished.collected.experiment
     print(baselines_table(baseline_rows(experiment)))
@@ -260,6 +281,9 @@ def baselines(
         baselines_table([row for experiment in experiments for row in baseline_rows(experiment)], form),
         end="",
     )
+
+
+add_commands(app)
 
 
 @app.command()

@@ -29,7 +29,9 @@ def combined(
     ] = "within",
     figure: Annotated[
         Path | None,
-        typer.Option("--figure", help="Draw RMSE over ε too, a panel a group, to this .png or .svg file."),
+        typer.Option(
+            "--figure", help="Draw RMSE over ε too, a panel a group, to this .png, .svg or .pdf file."
+        ),
     ] = None,
     plugin: PluginOption = None,
 ) -> None:
@@ -60,7 +62,7 @@ def combined(
 
 
 def write_figure(path: Path, experiments: list["Experiment"]) -> None:
-    """Draws the combined figure. Raises `DpmfError` for a file that is no .png or .svg, or that cannot be written."""
+    """Draws the combined figure. Raises `DpmfError` for a file of no known format, or that cannot be written."""
     from dpmf_cli.errors import DpmfError
     from dpmf_cli.files import write_whole
     from dpmf_cli.report.combined_figure import combined_figure
@@ -68,7 +70,7 @@ def write_figure(path: Path, experiments: list["Experiment"]) -> None:
 
     form = path.suffix.removeprefix(".")
     if form not in FORMATS:
-        raise DpmfError(f"{path}: name a .png or a .svg file")
+        raise DpmfError(f"{path}: name a .png, .svg or .pdf file")
     drawn = combined_figure(experiments, form)
     try:
         write_whole(path, drawn)

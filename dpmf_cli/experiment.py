@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from pydantic import ValidationError
@@ -23,23 +24,20 @@ from dpmf_cli.manifest import MANIFEST, checksums_of, read_manifest, refuse_chan
 from dpmf_cli.plan import TWIN_GRID, Plan, make_plan, sum_of_squares
 from dpmf_cli.progress import Progress
 from dpmf_cli.report.curves import curves_csv
-from dpmf_cli.report.distributions import (
-    distribution_bytes,
-    distribution_csv,
-    has_distribution,
-    swept_distribution_bytes,
-    swept_distribution_csv,
-)
-from dpmf_cli.report.figures import figure_bytes, is_drawable
-from dpmf_cli.report.growth import growth_bytes, growth_csv, growth_lines
+from dpmf_cli.report.distributions import distribution_csv, has_distribution, swept_distribution_csv
+from dpmf_cli.report.drawings import drawings
+from dpmf_cli.report.growth import growth_csv
 from dpmf_cli.report.layout import markdown
 from dpmf_cli.report.ledgers import ledger_csv, records_csv
 from dpmf_cli.report.local_tables import learned_nothing_table
-from dpmf_cli.report.sweeps import sweep_bytes, swept_parameters
+from dpmf_cli.report.sweeps import swept_parameters
 from dpmf_cli.report.tables import crossings_table, twins_table
 from dpmf_cli.runner import Executor, LocalProcesses, Outcome, run_plan
 from dpmf_cli.store import Store, write_atomically
 from dpmf_cli.tasks import Task, arrivals, fold_assignment
+
+FORMS_OF_RUN = ("png", "svg")
+"""The figures that every run draws; `dpmf plot` draws PDF too."""
 
 
 def say(message: str) -> None:
@@ -84,11 +82,12 @@ def run(
     jobs: int = 1,
     executor: Executor | None = None,
     new_data: bool = False,
+    command: str = "",
 ) -> Finished:
     """Runs what is left of a config and writes its results folder. Raises DpmfError for all that a user can mend.
 
     Tasks are executed in `jobs` processes of this machine, or by another executor. `new_data` replaces the tables of
-    ratings that have changed since; without it they are kept, by an error.
+    ratings that have changed since; without it they are kept, by an error. The manifest tells `command`, as typed.
     """
     begin = time.perf_counter()
     executor = executor or LocalProcesses(jobs)
@@ -125,7 +124,7 @@ def run(
         store=store,
     )
     seconds = time.perf_counter() - begin
-    _keep_manifest(folder, config, dataset, test, outcomes, seconds, executor.processes)
+    _keep_manifest(folder, config, dataset, test, portions, outcomes, seconds, executor.processes, command)
     crossings = write_outputs(folder, collected)
     missing = sum(each.missing for each in collected.experiment.measured())
     return Finished(collected, crossings, folder, len(outcomes) - len(failures), missing, failures)
@@ -191,19 +190,9 @@ def write_outputs(folder: Path, collected: Collected) -> list[Crossing]:
         files["growth.csv"] = growth_csv(experiment).encode()
     for name, data in files.items():
         write_atomically(folder / name, data)
-    for form in ("png", "svg"):
-        drawable = any(is_drawable(curve) for curve in experiment.curves if curve.swept is None)
-        if drawable:
-            write_atomically(folder / f"curves.{form}", figure_bytes(experiment, form))
-        if drawable and has_distribution(experiment):
-            write_atomically(folder / f"error_cdf.{form}", distribution_bytes(experiment, form))
-        for parameter in swept_parameters(experiment):
-            write_atomically(folder / f"sweep-{parameter}.{form}", sweep_bytes(experiment, parameter, form))
-            if has_distribution(experiment):
-                data = swept_distribution_bytes(experiment, parameter, form)
-                write_atomically(folder / f"error_cdf-{parameter}.{form}", data)
-        if growth_lines(experiment):
-            write_atomically(folder / f"growth.{form}", growth_bytes(experiment, form))
+    for name, draw in drawings(experiment).items():
+        for form in FORMS_OF_RUN:
+            write_atomically(folder / f"{name}.{form}", draw(form))
     return crossings
 
 
@@ -212,11 +201,14 @@ def _keep_manifest(
     config: ExperimentConfig,
     dataset: Dataset,
     test_checksum: str,
+    portions: tuple[Portion, ...],
     outcomes: list[Outcome],
     seconds: float,
     processes: int,
+    command: str,
 ) -> None:
     """Writes the manifest, unless nothing was computed and the one that is there is of this config and data."""
+    kept: dict[str, Any] = {}
     theirs = None
     if (folder / MANIFEST).exists():
         try:
@@ -237,7 +229,9 @@ def _keep_manifest(
         by_algorithm[name] = by_algorithm.get(name, 0.0) + outcome.seconds
         peaks[outcome.process] = max(peaks.get(outcome.process, 0), outcome.peak_bytes)
     ratings = dataset.ratings
+    before = kept.get("spent", {}) if theirs == ours else {}
     manifest = {
+        "command": command,
         "config": config.resolved(),
         "config_sha256": config.hash,
         "seed": config.seed,
@@ -251,6 +245,7 @@ def _keep_manifest(
             "ratings": len(ratings),
             "scale": asdict(ratings.scale),
         },
+        "portions": [asdict(each) for each in portions],
         "git": provenance.git_state(),
         "versions": provenance.versions(),
         **({"plugins": config.plugin_sources} if config.plugins else {}),
@@ -264,6 +259,12 @@ def _keep_manifest(
             "wall_seconds": round(seconds, 3),
             "task_seconds": {name: round(value, 3) for name, value in by_algorithm.items()},
             "peak_bytes_of_processes": sorted(peaks.values(), reverse=True),
+        },
+        # Of all runs of this config that ended: what its results took, however often it was resumed.
+        "spent": {
+            "tasks": before.get("tasks", 0) + sum(outcome.failure is None for outcome in outcomes),
+            "wall_seconds": round(before.get("wall_seconds", 0.0) + seconds, 3),
+            "task_seconds": round(before.get("task_seconds", 0.0) + sum(by_algorithm.values()), 3),
         },
         "failures": [
             {
@@ -282,13 +283,14 @@ def _keep_manifest(
 
 @dataclass(frozen=True)
 class Ran:
-    """What a results folder says was run: the config, and the key, title and checksums of its data."""
+    """What a results folder says was run: the config, the key, title and checksums of its data, and its portions."""
 
     config: ExperimentConfig
     dataset: str
     title: str
     checksum: str
     test_checksum: str
+    portions: tuple[Portion, ...]
 
 
 def what_ran(folder: Path, warn: Callable[[str], None] = say) -> Ran:
@@ -296,17 +298,23 @@ def what_ran(folder: Path, warn: Callable[[str], None] = say) -> Ran:
     manifest = read_manifest(folder)
     try:
         config = config_of(manifest["config"])
+        portions = tuple(Portion(**each) for each in manifest.get("portions", ()))
     except ValidationError as error:
         first = error.errors(include_url=False)[0]
         what = f"{'.'.join(map(str, first['loc']))}: {first['msg']}"
         raise DpmfError(
             f"{folder / MANIFEST}: not a config of this version of dpmf ({what}); run the config again"
         ) from None
+    except TypeError:
+        raise DpmfError(
+            f"{folder / MANIFEST}: damaged, or of another version of dpmf; run the config again"
+        ) from None
     except DpmfError as error:
         raise DpmfError(f"{folder}: {error}") from None
     if manifest.get("plugins", {}) != config.plugin_sources:
         warn(f"{folder}: a plugin has changed since; `dpmf run` its config computes anew what it changes")
-    return Ran(config, manifest["dataset"]["key"], manifest["dataset"]["title"], *checksums_of(manifest))
+    dataset = manifest["dataset"]
+    return Ran(config, dataset["key"], dataset["title"], *checksums_of(manifest), portions)
 
 
 def collect_folder(folder: Path, warn: Callable[[str], None] = say) -> Collected:
@@ -322,6 +330,7 @@ def collect_ran(ran: Ran, store: Store) -> Collected:
         title=ran.title,
         checksum=ran.checksum,
         test_checksum=ran.test_checksum,
+        portions=ran.portions,
         store=store,
     )
 
@@ -361,5 +370,11 @@ def collected_results(of: list[Path], results: Path) -> Iterator[Collected]:
             except DpmfError as error:
                 say(f"passed over: {error}")
         return
+    for folder in folders_of(of, results):
+        yield collect_folder(folder)
+
+
+def folders_of(of: list[Path], results: Path) -> Iterator[Path]:
+    """The results folders that are meant, as `results_folder` finds each."""
     for path in of:
-        yield collect_folder(results_folder(path, results))
+        yield results_folder(path, results)

@@ -15,12 +15,12 @@ app = typer.Typer(help="The local model: noise, messages, improvements.", no_arg
 DataOption = Annotated[
     Path | None, typer.Option("--data", help="Folder of data files; default $DPMF_DATA, else ./datasets.")
 ]
-FormatOption = Annotated[str, typer.Option("--format", help="table, md or latex.")]
+FormatOption = Annotated[str, typer.Option("--format", help="table, csv, md or latex.")]
 
 
 @app.command()
 def noise(
-    out: Annotated[Path, typer.Argument(help="The figure's file: .png or .svg.")],
+    out: Annotated[Path, typer.Argument(help="The figure's file: .png, .svg or .pdf.")],
     dataset: Annotated[str, typer.Option(help="A data set of the catalog.")] = "ml-100k",
     data: DataOption = None,
 ) -> None:
@@ -40,7 +40,7 @@ def noise(
 
     form = out.suffix.removeprefix(".")
     if form not in FORMATS:
-        raise DpmfError(f"{out}: name a .png or a .svg file")
+        raise DpmfError(f"{out}: name a .png, .svg or .pdf file")
     spec = CatalogSpec(name=entry(dataset).key)
     loaded = load(spec, data=data or data_folder(), cache=cache_folder(), base=Path())
     write_whole(out, noise_figure(loaded.ratings, loaded.title, form))
@@ -93,9 +93,9 @@ def improvements(
 
 def _drawn(table: "TextTable", form: str) -> str:
     from dpmf_cli.errors import DpmfError, did_you_mean
-    from dpmf_cli.report.layout import latex, markdown, terminal
+    from dpmf_cli.report.layout import comma_separated, latex, markdown, terminal
 
-    forms = {"table": terminal, "md": markdown, "latex": latex}
+    forms = {"table": terminal, "csv": comma_separated, "md": markdown, "latex": latex}
     if form not in forms:
         raise DpmfError(f'unknown format "{form}"{did_you_mean(form, sorted(forms))}')
     return forms[form](table)

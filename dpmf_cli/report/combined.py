@@ -56,12 +56,29 @@ def combined_table(
 
     Raises `DpmfError` for an unknown format, and for `across` over different kinds of protection or data sets.
     """
+    groups = _groups(experiments, bar, across=across)
+    text = _text(experiments, groups, bar, notes)
+    return render(text, FIELDS, [_record(row) for group in groups for row in group], form)
+
+
+def combined_text(experiments: Sequence[Experiment], *, bar: Bar = "ia") -> TextTable:
+    """The same as one table of text, ranked within its groups."""
+    return _text(experiments, _groups(experiments, bar), bar, ())
+
+
+def _groups(experiments: Sequence[Experiment], bar: Bar, *, across: bool = False) -> list[list[Ranked]]:
+    """Everything that stands on one data set and protects the same, ranked."""
     found = [standing for experiment in experiments for standing in standings(experiment)]
     if across:
         ranked(found, bar)
-    groups = [ranked(members, bar) for members in by_protection(found).values()]
+    return [ranked(members, bar) for members in by_protection(found).values()]
+
+
+def _text(
+    experiments: Sequence[Experiment], groups: Sequence[Sequence[Ranked]], bar: Bar, notes: Sequence[str]
+) -> TextTable:
     several = len({each.title for each in experiments}) < len(experiments)
-    text = TextTable(
+    return TextTable(
         header=(
             "",
             "algorithm",
@@ -73,9 +90,8 @@ def combined_table(
         ),
         alignment="rlll" + "lrr" * len(BARS) + "r" + "l" * several,
         groups=tuple(part for group in groups for part in _headed(group, several=several)),
-        notes=(*_notes(experiments, found, bar), *notes),
+        notes=(*_notes(experiments, [row.standing for group in groups for row in group], bar), *notes),
     )
-    return render(text, FIELDS, [_record(row) for group in groups for row in group], form)
 
 
 def _headed(group: Sequence[Ranked], *, several: bool) -> Iterator[Group]:

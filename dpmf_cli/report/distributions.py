@@ -4,6 +4,7 @@ as their figure 5."""
 import csv
 import io
 from collections.abc import Iterator
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -63,6 +64,13 @@ def swept_distribution_csv(experiment: Experiment, parameter: str) -> str:
 
 def swept_distribution_bytes(experiment: Experiment, parameter: str, form: str) -> bytes:
     """The fraction of errors that are at most x over a swept parameter: a panel for each x, or for some of many."""
+    note = "Bands: ± one standard deviation over folds and runs. Level: not swept."
+    panels = swept_distributions(experiment, parameter)
+    return panels_bytes(experiment, parameter, panels, note, form)
+
+
+def swept_distributions(experiment: Experiment, parameter: str) -> list[tuple[str, list[SweptLine]]]:
+    """For each x, or for some of many: the name of its y axis, and the lines over the swept parameter."""
     limits = experiment.curves[0].limits
     shown = np.unique(np.linspace(0, len(limits) - 1, min(len(limits), _MOST_PANELS)).round().astype(int))
 
@@ -74,13 +82,11 @@ def swept_distribution_bytes(experiment: Experiment, parameter: str, form: str) 
 
         return swept_lines(experiment, parameter, fraction)
 
-    note = "Bands: ± one standard deviation over folds and runs. Level: not swept."
-    panels = [(f"errors at most {limits[at]:g}", of(int(at))) for at in shown]
-    return panels_bytes(experiment, parameter, panels, note, form)
+    return [(f"errors at most {limits[at]:g}", of(int(at))) for at in shown]
 
 
 def distribution_bytes(experiment: Experiment, form: str) -> bytes:
-    """The distribution of errors of all that is not swept, as PNG or SVG; one of the curves is complete."""
+    """The distribution of errors of all that is not swept, as PNG, SVG or PDF; one of the curves is complete."""
     figure = Figure(figsize=(7.6, 4.6))
     FigureCanvasAgg(figure)
     buffer = io.BytesIO()
@@ -103,32 +109,46 @@ def distribution_bytes(experiment: Experiment, form: str) -> bytes:
     return buffer.getvalue()
 
 
-def _draw(axes: Axes, experiment: Experiment) -> None:
-    """A line for each curve and ε, in the order of their mean heights."""
+@dataclass(frozen=True)
+class DistributionLine:
+    """One line: `fractions` (X,) of the errors that are at most x; colour and dashes as matplotlib has them."""
+
+    name: str
+    fractions: NDArray[np.float64]
+    colour: str
+    dashes: Any
+    width: float
+
+
+def distribution_lines(experiment: Experiment) -> list[DistributionLine]:
+    """A line for each curve and ε that is not swept, and for each baseline, in the order of their mean heights."""
     curves = [each for each in experiment.curves if each.swept is None and is_drawable(each)]
     called = level_names(experiment)
-    drawn: list[tuple[str, NDArray[np.float64], str, Any, float]] = []
+    drawn = []
     for rank, curve in enumerate(curves):
         mean, _ = _moments(curve)
         grid = curve.along(experiment.axis)
         first = 0 if len(grid) <= _MOST_EPSILONS else len(grid) - 1
+        colour = COLOURS[rank % len(COLOURS)]
         for at in range(len(grid) - 1, first - 1, -1):
             name = f"{curve.label}, {'θ' if experiment.axis == 'theta' else 'ε'} = {grid[at]:g}"
-            drawn.append((name, mean[at], COLOURS[rank % len(COLOURS)], DASHES[len(grid) - 1 - at], 1.6))
+            drawn.append(DistributionLine(name, mean[at], colour, DASHES[len(grid) - 1 - at], 1.6))
         twin = curve.without_noise()
         if twin is not None and is_complete(twin):
-            colour = COLOURS[rank % len(COLOURS)]
-            drawn.append((f"{curve.label}, no noise", _moments(twin)[0][0], colour, DASHES[-1], 0.9))
+            name = f"{curve.label}, no noise"
+            drawn.append(DistributionLine(name, _moments(twin)[0][0], colour, DASHES[-1], 0.9))
     levels = [each for each in experiment.baselines if each.swept is None and is_drawable(each)]
     for rank, baseline in enumerate(levels):
-        mean, _ = _moments(baseline)
-        drawn.append((called[baseline.label], mean[0], GREY, _BASELINES[rank % len(_BASELINES)], 1.0))
-    heights = np.array([mean for _, mean, *_ in drawn])
+        dashes = _BASELINES[rank % len(_BASELINES)]
+        drawn.append(DistributionLine(called[baseline.label], _moments(baseline)[0][0], GREY, dashes, 1.0))
+    return sorted(drawn, key=lambda line: -float(line.fractions.mean()))
+
+
+def _draw(axes: Axes, experiment: Experiment) -> None:
     limits = np.array(experiment.curves[0].limits)
-    for rank in np.argsort(-heights.mean(axis=1), kind="stable"):
-        name, mean, colour, dashes, width = drawn[rank]
-        axes.plot(limits, mean, linestyle=dashes, color=colour, linewidth=width, label=name,
-                  marker="o", markersize=3 if len(limits) < 8 else 0)  # fmt: skip
+    for line in distribution_lines(experiment):
+        axes.plot(limits, line.fractions, linestyle=line.dashes, color=line.colour, linewidth=line.width,
+                  label=line.name, marker="o", markersize=3 if len(limits) < 8 else 0)  # fmt: skip
     axes.set_xlabel("x, rating units")
     axes.set_ylabel("part of the errors that are at most x")
     axes.spines[["top", "right"]].set_visible(False)

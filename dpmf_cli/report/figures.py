@@ -30,7 +30,7 @@ from dpmf_cli.report.labels import spread
 from dpmf_cli.report.meaning import meaning_of
 from dpmf_cli.report.tables import NAMES
 
-FORMATS = ("png", "svg")
+FORMATS = ("png", "svg", "pdf")
 
 #: Okabe & Ito's palette, safe for colour-blind readers, without the yellow that fades on white.
 COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#56B4E9", "#E69F00", "#000000")
@@ -41,9 +41,19 @@ CLEAN = {"als": "clean MF", **NAMES}
 TWIN_DASHES = (0, (6, 4))
 GREY = "#666666"
 
-STYLE = {"font.family": "DejaVu Sans", "font.size": 9.0, "svg.hashsalt": "dpmf", "svg.fonttype": "path"}
+STYLE = {
+    "font.family": "DejaVu Sans",
+    "font.size": 9.0,
+    "svg.hashsalt": "dpmf",
+    "svg.fonttype": "path",
+    "pdf.fonttype": 42,
+}
 #: Without matplotlib's version and the date, which would change the bytes.
-METADATA: dict[str, dict[str, Any]] = {"png": {"Software": None}, "svg": {"Creator": None, "Date": None}}
+METADATA: dict[str, dict[str, Any]] = {
+    "png": {"Software": None},
+    "svg": {"Creator": None, "Date": None},
+    "pdf": {"Creator": None, "Producer": None, "CreationDate": None},
+}
 
 # Inches.
 _WIDTH, _HEIGHT, _LEFT, _TOP = 7.0, 4.6, 0.65, 0.4
@@ -85,7 +95,7 @@ def figure_bytes(
     mode: str | None = None,
     dpi: int = 150,
 ) -> bytes:
-    """The figure as PNG or SVG, of all curves or of those with the given neighbours and mode.
+    """The figure as PNG, SVG or PDF, of all curves or of those with the given neighbours and mode.
 
     Incomplete curves and baselines are named below the figure and not drawn. Raises `DpmfError` for an
     unknown format, and where there is no complete curve to draw.
@@ -127,7 +137,7 @@ def draw(experiment: Experiment, chosen: Sequence[Measured]) -> Figure:
                 ends.append(draw_curve(axes, experiment, curve, COLOURS[colour], dashes))
     set_title(axes, experiment, chosen)
 
-    notes = _notes(experiment, chosen, axes.get_ylim()[1])
+    notes = _wrapped(notes_of(experiment, chosen, axes.get_ylim()[1]))
     bottom = 0.6 + _NOTE_LINE * len(notes)
     figure.text(
         0.012, 0.012, "\n".join(notes), fontsize=_NOTE_SIZE, color=GREY, va="bottom", parse_math=False
@@ -201,16 +211,16 @@ def draw_curve(
     return End(f"{curve.label} ↑" if above else curve.label, colour, float(points[-1]), float(mean[-1]))
 
 
-def _notes(experiment: Experiment, chosen: Sequence[Measured], ceiling: float) -> list[str]:
-    """The lines below the figure: what bands and markers mean, what is cut and what is missing."""
+def notes_of(experiment: Experiment, chosen: Sequence[Measured], ceiling: float) -> list[str]:
+    """What stands below the figure: what bands and markers mean, what is cut at `ceiling` and what is missing."""
     folds, runs, _ = chosen[0].rmse.shape
     if folds > 1:
         over = f"the {folds} folds, widened for their overlapping training sets"
     else:
         over = "the runs of the one fold"
-    bands = [f"Bands: 95 % bootstrap interval of the mean over {over}."] if folds * runs > 1 else []
-    targets = crossing_targets(experiment)
-    notes = [f"Circles: crossings of {_and([target_name(target) for target in targets])}."] if targets else []
+    notes = [f"Bands: 95 % bootstrap interval of the mean over {over}."] if folds * runs > 1 else []
+    if targets := crossing_targets(experiment):
+        notes.append(f"Circles: crossings of {_and([target_name(target) for target in targets])}.")
     if experiment.references:
         notes.append("Dotted: printed errors, not measured.")
     if any(curve.twin is not None for curve in chosen):
@@ -222,7 +232,13 @@ def _notes(experiment: Experiment, chosen: Sequence[Measured], ceiling: float) -
     missing = [one.label for one in (*chosen, *experiment.baselines) if not is_complete(one)]
     if missing:
         notes.append(f"Incomplete and not drawn: {'; '.join(missing)}.")
-    return [*bands, *textwrap.wrap(" ".join(notes), _NOTE_CHARACTERS)]
+    return notes
+
+
+def _wrapped(notes: Sequence[str]) -> list[str]:
+    """The lines below the figure: bands on one of their own, the rest filled."""
+    own = [note for note in notes[:1] if note.startswith("Bands")]
+    return [*own, *textwrap.wrap(" ".join(notes[len(own) :]), _NOTE_CHARACTERS)]
 
 
 def _and(words: Sequence[str]) -> str:

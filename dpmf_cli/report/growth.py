@@ -44,7 +44,7 @@ COLUMNS = (
 )
 
 _GREY = "#666666"
-_NOTE_CHARACTERS = 150
+_NOTE_CHARACTERS = 120
 # Inches; the rest in parts of the figure: what is left of the axes, below them, their height, the room for the scale
 # on the right, or for none, and what is left of the axes beside a long legend.
 _WIDTH, _HEIGHT = 7.0, 4.2
@@ -155,7 +155,7 @@ def growth_lines(experiment: Experiment) -> list[Line]:
 
 
 def growth_bytes(experiment: Experiment, form: str) -> bytes:
-    """The figure as PNG or SVG; the experiment has `growth_lines`."""
+    """The figure as PNG, SVG or PDF; the experiment has `growth_lines`."""
     buffer = io.BytesIO()
     with drawing():
         draw(experiment).savefig(buffer, format=form, dpi=150, metadata=METADATA[form])

@@ -1,9 +1,10 @@
-"""One table of text, drawn for a terminal, Markdown or LaTeX.
+"""One table of text, drawn for a terminal, Markdown, LaTeX or CSV.
 
 The tables of this project are groups of rows under a common header, as in the papers: a group per dataset,
 neighbours and mode. Cells are plain text, already rounded; each drawing escapes what its format needs.
 """
 
+import csv
 import io
 import re
 from dataclasses import dataclass
@@ -28,11 +29,30 @@ _LATEX = {
     "^": r"\textasciicircum{}",
     "<": r"$<$",
     ">": r"$>$",
-    "≤": r"$\leq$",
-    "ε": r"$\varepsilon$",
-    "δ": r"$\delta$",
-    "Δ": r"$\Delta$",
-    "θ": r"$\theta$",
+    **{
+        letter: rf"${name}$"
+        for letter, name in {
+            "α": r"\alpha",
+            "β": r"\beta",
+            "γ": r"\gamma",
+            "δ": r"\delta",
+            "Δ": r"\Delta",
+            "ε": r"\varepsilon",
+            "η": r"\eta",
+            "θ": r"\theta",
+            "λ": r"\lambda",
+            "μ": r"\mu",
+            "σ": r"\sigma",
+            "Σ": r"\Sigma",
+            "τ": r"\tau",
+            "≤": r"\leq",
+            "≥": r"\geq",
+            "≈": r"\approx",
+            "√": r"\surd",
+            "→": r"\to",
+        }.items()
+    },
+    **{digit: rf"\textsubscript{{{value}}}" for value, digit in enumerate("₀₁₂₃₄₅₆₇₈₉")},
     "§": r"\textsuperscript{\S}",
     "±": r"$\pm$",
     "∞": r"$\infty$",
@@ -112,7 +132,9 @@ def latex(table: TextTable) -> str:
     r"""A `tabular` ruled by booktabs (`\usepackage{booktabs}`); groups as spanning rows, notes below."""
 
     def line(cells: tuple[str, ...]) -> str:
-        return f"{' & '.join(escape_latex(cell) for cell in cells)} \\\\\n"
+        # Behind the end of a line LaTeX takes a bracket for the line's extra space.
+        guard = "{}" if cells[0].startswith("[") else ""
+        return f"{guard}{' & '.join(escape_latex(cell) for cell in cells)} \\\\\n"
 
     def spanning(text: str) -> str:
         return f"\\multicolumn{{{len(table.header)}}}{{l}}{{{text}}} \\\\\n"
@@ -124,6 +146,15 @@ def latex(table: TextTable) -> str:
     lines.append("\\bottomrule\n")
     lines += [spanning(rf"\footnotesize {escape_latex(note)}") for note in table.notes]
     return "".join([*lines, "\\end{tabular}\n"])
+
+
+def comma_separated(table: TextTable) -> str:
+    """CSV: a row for each row, before its cells the title of its group; without the notes."""
+    stream = io.StringIO()
+    writer = csv.writer(stream, lineterminator="\n")
+    writer.writerow(("group", *table.header))
+    writer.writerows((group.title, *row) for group in table.groups for row in group.rows)
+    return stream.getvalue()
 
 
 def escape_latex(text: str) -> str:

@@ -36,7 +36,7 @@ def noise_samples(
 def noise_figure(
     ratings: Ratings, title: str, form: str = "png", *, seed: int = 2020, dpi: int = 150
 ) -> bytes:
-    """The four histograms as PNG or SVG; equal arguments give equal bytes."""
+    """The four histograms as PNG, SVG or PDF; equal arguments give equal bytes."""
     buffer = io.BytesIO()
     with matplotlib.style.context(["default", STYLE]):
         figure = Figure(figsize=(7.0, 4.6), layout="constrained")

@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 
 import numpy as np
+from numpy.typing import NDArray
 
 from dpmf_cli.algorithms.base import PrivateAlgorithm
 from dpmf_cli.evaluation.curves import Experiment, Measured
@@ -114,13 +115,19 @@ def improvements_table(experiments: Sequence[Experiment]) -> TextTable:
     )
 
 
+def lower_by(ours: Measured, other: Measured, at: int) -> NDArray[np.float64]:
+    """(folds,) by how many percent the RMSE of `ours` is lower than that of `other`, at one ε of the grid."""
+    part: NDArray[np.float64] = ours.rmse[:, :, at].mean(axis=1) / other.rmse[:, :, at].mean(axis=1)
+    return 100 * (1 - part)
+
+
 def _improvement(
     ours: Measured, other: Measured, at: int, printed: float, floor: Measured | None
 ) -> tuple[str, ...]:
     """One row; at, the index of ε."""
     theirs = other.rmse[:, :, at]
     flags = "†" if floor is not None and theirs.mean() > floor.rmse[:, :, at].mean() else ""
-    lower = 100 * (1 - ours.rmse[:, :, at].mean(axis=1) / theirs.mean(axis=1))
+    lower = lower_by(ours, other, at)
     spread = f" ± {float(sd_over_folds(lower[:, None, None])[0]):.1f}" if len(lower) > 1 else ""
     return (
         other.label,

@@ -55,10 +55,15 @@ def swept_parameters(experiment: Experiment) -> list[str]:
 
 
 def sweep_bytes(experiment: Experiment, parameter: str, form: str) -> bytes:
-    """RMSE over a swept parameter, as PNG or SVG: a line for each entry and each ε (or θ) of its grid."""
-    lines = swept_lines(experiment, parameter, lambda each: (each.mean(), *band(experiment, each)))
+    """RMSE over a swept parameter, as PNG, SVG or PDF: a line for each entry and each ε (or θ) of its grid."""
+    lines = swept_rmse(experiment, parameter)
     note = "Bands: 95 % bootstrap interval of the mean. Level: not swept."
     return panels_bytes(experiment, parameter, [("RMSE", lines)], note, form)
+
+
+def swept_rmse(experiment: Experiment, parameter: str) -> list[SweptLine]:
+    """The lines of that figure."""
+    return swept_lines(experiment, parameter, lambda each: (each.mean(), *band(experiment, each)))
 
 
 def swept_lines(experiment: Experiment, parameter: str, quantity: Quantity) -> list[SweptLine]:
@@ -107,7 +112,7 @@ def panels_bytes(
     note: str,
     form: str,
 ) -> bytes:
-    """Panels one above the other, each (name of its y axis, lines), over one swept parameter, as PNG or SVG."""
+    """Panels one above the other, each (name of its y axis, lines), over one swept parameter, as PNG, SVG or PDF."""
     tall = _HEIGHT - _TOP - _BOTTOM
     whole = _TOP + len(panels) * (tall + _BOTTOM)
     figure = Figure(figsize=(_WIDTH, whole))

@@ -162,17 +162,18 @@ def _crossings_text(crossings: Sequence[Crossing]) -> TextTable:
         header=("algorithm", "baseline", "printed", "reproduced", "ratio", *theta, "claimed", "provable"),
         alignment="llrlr" + "r" * len(theta) + "rr",
         groups=tuple(
-            Group(title, tuple(_crossing_cells(crossing, with_theta=with_theta) for crossing in group))
+            Group(title, tuple(crossing_cells(crossing, with_theta=with_theta) for crossing in group))
             for title, group in groups.items()
         ),
-        notes=tuple(_crossing_notes(crossings, with_theta=with_theta)) if crossings else (),
+        notes=tuple(crossing_notes(crossings)) if crossings else (),
     )
 
 
-def _crossing_notes(crossings: Sequence[Crossing], *, with_theta: bool) -> Iterator[str]:
+def crossing_notes(crossings: Sequence[Crossing]) -> Iterator[str]:
+    """What the columns and signs of a table of these crossings mean."""
     yield "printed, reproduced and claimed: total ε as the publication states it; ratio: reproduced/printed"
     yield "provable: the ε that can be proved for what was run (∞: none can)"
-    if with_theta:
+    if any(crossing.theta is not None for crossing in crossings):
         yield "θ: at the crossing; the noise of measurement i has the scale Δ_i/θ_i, and the θ_i sum to θ"
     yield from interval_notes(crossings)
     yield from mark_notes(crossings)
@@ -184,7 +185,8 @@ def _crossing_notes(crossings: Sequence[Crossing], *, with_theta: bool) -> Itera
         yield f"{', '.join(loose)}: of that set of the whole data, comparable only loosely with what is tested here"
 
 
-def _crossing_cells(crossing: Crossing, *, with_theta: bool) -> tuple[str, ...]:
+def crossing_cells(crossing: Crossing, *, with_theta: bool = False) -> tuple[str, ...]:
+    """A crossing as a row of the table, rounded: from its label to what is provable."""
     return (
         crossing.label + marks(joint=crossing.joint, delta=crossing.delta),
         crossing.baseline,
@@ -205,14 +207,15 @@ def _baselines_text(rows: Sequence[BaselineRow]) -> TextTable:
         header=("baseline", "printed", "reproduced", "difference"),
         alignment="lrlr",
         groups=tuple(
-            Group(f"{title} ({experiment})", tuple(_baseline_cells(row) for row in group))
+            Group(f"{title} ({experiment})", tuple(baseline_cells(row) for row in group))
             for (title, experiment), group in groups.items()
         ),
         notes=("RMSE; ± the standard deviation over folds",) if rows else (),
     )
 
 
-def _baseline_cells(row: BaselineRow) -> tuple[str, ...]:
+def baseline_cells(row: BaselineRow) -> tuple[str, ...]:
+    """A baseline as a row of the table: its name, printed, reproduced with its spread, difference."""
     reproduced = "incomplete" if row.reproduced is None else f"{row.reproduced:.4f}"
     spread = "" if row.sd_folds is None else f" ± {row.sd_folds:.4f}"
     difference = NONE if row.difference is None else f"{row.difference:+.4f}".replace("-", "−")

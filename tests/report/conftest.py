@@ -7,6 +7,9 @@ import numpy as np
 import pytest
 
 from dpmf_cli.evaluation.curves import Experiment, Measured, Reference
+from tests.report.results import results
+
+__all__ = ["results"]
 
 #: Level at large ε, size and power of what noise adds, of each curve.
 SHAPES = {

@@ -110,5 +110,5 @@ def panels_of_bytes(experiment: Experiment) -> bytes:
 
 
 def test_an_unknown_format_is_told(made: Make) -> None:
-    with pytest.raises(DpmfError, match='unknown figure format "pdf"'):
-        combined_figure([mixed(made)], "pdf")
+    with pytest.raises(DpmfError, match='unknown figure format "pgf"'):
+        combined_figure([mixed(made)], "pgf")

@@ -1,14 +1,18 @@
 """Text tables keep every cell whole, aligned and escaped, in each drawing."""
 
 import re
+from pathlib import Path
+from typing import Any
 
 import pytest
+import yaml
 from hypothesis import given
 from hypothesis import strategies as st
 
 from dpmf_cli.report.layout import (
     Group,
     TextTable,
+    comma_separated,
     escape_latex,
     escape_markdown,
     latex,
@@ -17,6 +21,7 @@ from dpmf_cli.report.layout import (
     terminal,
 )
 
+CONFIGS = Path(__file__).resolve().parents[2] / "configs"
 TABLE = TextTable(
     header=("name", "ε"),
     alignment="lr",
@@ -78,6 +83,34 @@ def test_latex() -> None:
         "\\multicolumn{2}{l}{\\footnotesize a note} \\\\\n"
         "\\end{tabular}\n"
     )
+
+
+def test_comma_separated() -> None:
+    quoted = TextTable(("name", "ε"), "lr", (Group("one, two", (("a", '"'),)), *TABLE.groups))
+    assert comma_separated(quoted) == (
+        'group,name,ε\n"one, two",a,""""\nfirst,a,1.5\nfirst,longer,∞\nsecond,b,12\n'
+    )
+
+
+def test_latex_that_begins_with_a_bracket_is_no_extra_space() -> None:
+    drawn = latex(TextTable(("a",), "l", (Group("g", (("x",), ("[1, 2]",))),)))
+    assert "x \\\\\n{}[1, 2] \\\\\n" in drawn
+
+
+def test_every_letter_of_a_shipped_label_is_one_that_latex_prints() -> None:
+    """pdflatex prints of Unicode what its default input encoding knows; the rest needs a command of its own."""
+    known = "–—’“”…·²³é"
+    labels = [
+        str(label) for path in CONFIGS.glob("*.yaml") for label in _labels(yaml.safe_load(path.read_text()))
+    ]
+    letters = {letter for label in labels for letter in escape_latex(label) if ord(letter) > 127}
+    assert any("α" in label for label in labels)
+    assert letters <= set(known)
+
+
+def _labels(config: dict[str, Any]) -> list[Any]:
+    entries = [*config.get("algorithms", ()), *config.get("baselines", ())]
+    return [entry["label"] for entry in entries if isinstance(entry, dict) and "label" in entry]
 
 
 def test_an_empty_table_says_so() -> None:

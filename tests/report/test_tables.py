@@ -207,6 +207,14 @@ def test_latex_is_balanced_and_ruled(made: Make) -> None:
     assert drawn.endswith("\\end{tabular}\n")
 
 
+def test_latex_has_only_letters_that_it_prints(made: Make) -> None:
+    crossings = [*find_crossings(of_theta(made(3))), *find_crossings(made(2))]
+    drawn = crossings_table(with_absent_datasets(crossings), "latex") + baselines_table(
+        baseline_rows(made()), "latex"
+    )
+    assert {letter for letter in drawn if ord(letter) > 127} <= set("–é…")
+
+
 def test_a_table_fits_80_columns_where_its_cells_allow(made: Make) -> None:
     crossed = [cell for cell in find_crossings(made()) if cell.status == Status.CROSSED]
     assert max(map(len, crossings_table(with_absent_datasets(crossed)).splitlines()[:12])) <= 80

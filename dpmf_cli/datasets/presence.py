@@ -1,0 +1,23 @@
+"""Whether the data of a config are at hand, from a look at the folders alone."""
+
+from pathlib import Path
+
+from dpmf_cli.datasets import catalog, located
+from dpmf_cli.datasets.loading import csv_path
+from dpmf_cli.datasets.spec import AnySpec, CatalogSpec, CsvSpec
+
+
+def what_is_missing(spec: AnySpec, *, data: Path, base: Path) -> str | None:
+    """What a data set lacks and how to get it, in words; None where it is there."""
+    if isinstance(spec, CsvSpec):
+        path = csv_path(spec, base)
+        return None if path.is_file() else f"{spec.name}: {path} is not there"
+    if not isinstance(spec, CatalogSpec):
+        return None
+    entry = catalog.entry(spec.name)
+    if spec.path is not None:
+        path = base / Path(spec.path).expanduser()
+        return None if path.exists() else f"{entry.title}: {path} is not there"
+    if located.present(entry, data) is not None:
+        return None
+    return f"{entry.title} is not present; {located.how_to_get(entry)}"

@@ -1,0 +1,72 @@
+"""Results as rules look at them: by the name of the config, and only where they are complete."""
+
+import math
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import TypeVar
+
+from dpmf_cli.evaluation.crossings import Crossing, Status, is_complete
+from dpmf_cli.evaluation.curves import Experiment, Measured
+
+T = TypeVar("T")
+
+
+class MissingEvidence(Exception):
+    """A rule needs a result that is not there."""
+
+
+@dataclass(frozen=True)
+class Evidence:
+    """The experiments at hand with their crossings, by the name of the whole config."""
+
+    found: dict[str, tuple[Experiment, Sequence[Crossing]]]
+
+    def experiment(self, name: str) -> Experiment:
+        """Raises MissingEvidence where the config was not run."""
+        if name not in self.found:
+            raise MissingEvidence(name)
+        return self.found[name][0]
+
+    def curve(self, name: str, label: str) -> Measured:
+        """The complete curve of that label (or, for the only one of an algorithm, of its key)."""
+        curves = self.experiment(name).curves
+        return _only(name, (c for c in curves if label in (c.label, c.algorithm) and is_complete(c)))
+
+    def baseline(self, name: str, key: str) -> float:
+        """The mean RMSE of a complete baseline."""
+        baselines = self.experiment(name).baselines
+        found = _only(name, (b for b in baselines if key in (b.label, b.algorithm) and is_complete(b)))
+        return float(found.mean()[0])
+
+    def line(self, name: str, line: str) -> list[tuple[float, Measured]]:
+        """The complete points of a sweep, (value, what was measured there), ascending; at least two."""
+        experiment = self.experiment(name)
+        points = [
+            (each.swept[1], each)
+            for each in (*experiment.curves, *experiment.baselines)
+            if each.swept and line in (each.line, each.algorithm)
+        ]
+        if len(points) < 2 or not all(is_complete(each) for _, each in points):
+            raise MissingEvidence(name)
+        return sorted(points, key=lambda point: point[0])
+
+    def crossing(self, name: str, label: str, baseline: str) -> float:
+        """ε at which a curve meets a baseline: 0 below the grid, ∞ where it is not reached."""
+        self.experiment(name)
+        crossings = self.found[name][1]
+        cell = _only(
+            name, (c for c in crossings if label in (c.label, c.algorithm) and c.baseline == baseline)
+        )
+        if cell.status == Status.NOT_REACHED:
+            return math.inf
+        if cell.status == Status.BELOW_GRID:
+            return 0.0
+        if cell.reproduced is None:
+            raise MissingEvidence(name)
+        return cell.reproduced
+
+
+def _only(name: str, found: Iterable[T]) -> T:
+    for each in found:
+        return each
+    raise MissingEvidence(name)

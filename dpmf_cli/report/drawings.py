@@ -1,0 +1,31 @@
+"""Which figures an experiment has: the names of their files, and who draws them."""
+
+from collections.abc import Callable
+from functools import partial
+
+from dpmf_cli.evaluation.curves import Experiment
+from dpmf_cli.report.distributions import distribution_bytes, has_distribution, swept_distribution_bytes
+from dpmf_cli.report.figures import figure_bytes, is_drawable
+from dpmf_cli.report.growth import growth_bytes, growth_lines
+from dpmf_cli.report.sweeps import sweep_bytes, swept_parameters
+
+Draw = Callable[[str], bytes]
+"""From a format, one of `figures.FORMATS`, to the bytes of the file."""
+
+
+def drawings(experiment: Experiment) -> dict[str, Draw]:
+    """Every figure by its file's name without the suffix; none where no curve is complete."""
+    found: dict[str, Draw] = {}
+    drawable = any(is_drawable(curve) for curve in experiment.curves if curve.swept is None)
+    with_errors = has_distribution(experiment)
+    if drawable:
+        found["curves"] = partial(figure_bytes, experiment)
+    if drawable and with_errors:
+        found["error_cdf"] = partial(distribution_bytes, experiment)
+    for parameter in swept_parameters(experiment):
+        found[f"sweep-{parameter}"] = partial(sweep_bytes, experiment, parameter)
+        if with_errors:
+            found[f"error_cdf-{parameter}"] = partial(swept_distribution_bytes, experiment, parameter)
+    if growth_lines(experiment):
+        found["growth"] = partial(growth_bytes, experiment)
+    return found

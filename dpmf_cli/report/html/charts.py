@@ -1,0 +1,203 @@
+"""The charts of an experiment: curves, sweeps, distributions of errors, growth; each shows what its PNG shows."""
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from dpmf_cli.evaluation.crossings import crossing_targets, is_complete, measure_crossing
+from dpmf_cli.evaluation.curves import Experiment, Measured
+from dpmf_cli.privacy.neighbours import Neighbours
+from dpmf_cli.report.axes import rmse_limits
+from dpmf_cli.report.curves import band
+from dpmf_cli.report.distributions import distribution_lines, has_distribution, swept_distributions
+from dpmf_cli.report.figures import COLOURS, DASHES, is_drawable, level_names, level_of, notes_of
+from dpmf_cli.report.growth import growth_lines
+from dpmf_cli.report.html.chart import Chart, Level, Line, limits
+from dpmf_cli.report.meaning import meaning_of
+from dpmf_cli.report.sweeps import SweptLine, swept_parameters, swept_rmse
+
+TWIN_DASH = 4
+_GREYS = 8
+"""The first of the four greys of the style sheet."""
+_SWEPT_NOTE = "Bands: 95 % bootstrap interval of the mean. Level: not swept."
+_FRACTION_NOTE = "Bands: ± one standard deviation over folds and runs. Level: not swept."
+
+
+def charts_of(experiment: Experiment) -> list[Chart]:
+    """All that can be drawn of an experiment, nothing where no curve is complete."""
+    charts = []
+    unswept = [curve for curve in experiment.curves if curve.swept is None]
+    drawable = any(is_drawable(curve) for curve in unswept)
+    # A single ε is a point, no curve; it stands in the table, and as a level beside the sweeps.
+    if drawable and any(len(curve.epsilons) > 1 for curve in unswept):
+        charts.append(_curves(experiment, unswept))
+    for parameter in swept_parameters(experiment):
+        charts.append(_swept(experiment, parameter, "RMSE", swept_rmse(experiment, parameter), _SWEPT_NOTE))
+        if has_distribution(experiment):
+            charts += [
+                _swept(experiment, parameter, name, lines, _FRACTION_NOTE)
+                for name, lines in swept_distributions(experiment, parameter)
+            ]
+    if drawable and has_distribution(experiment):
+        charts.append(_distribution(experiment))
+    if growth_lines(experiment):
+        charts.append(_growth(experiment))
+    return charts
+
+
+def _key(experiment: Experiment, *words: str) -> str:
+    """A word for an `id` in the page; the names of experiments are such words."""
+    return "-".join([experiment.name, *("".join(c if c.isalnum() else "-" for c in word) for word in words)])
+
+
+def _sign(experiment: Experiment) -> str:
+    return "θ" if experiment.axis == "theta" else "ε"
+
+
+def _curves(experiment: Experiment, chosen: Sequence[Measured]) -> Chart:
+    """RMSE over ε or θ, in the colours and dashes of `curves.png`."""
+    baselines = [each for each in experiment.baselines if is_drawable(each) and each.swept is None]
+    names = level_names(experiment)
+    levels = [Level(names[each.label], float(each.mean()[0])) for each in baselines]
+    levels += [Level(each.name, each.rmse, dash=2) for each in experiment.references]
+    kinds = list(dict.fromkeys((curve.neighbours, curve.mode) for curve in chosen))
+    lines, twins = [], []
+    for turn, kind in enumerate(kinds):
+        of_kind = [curve for curve in chosen if (curve.neighbours, curve.mode) == kind]
+        for rank, curve in enumerate(of_kind):
+            if not is_complete(curve):
+                continue
+            again, colour = divmod(rank, len(COLOURS))
+            lines.append(_curve(experiment, curve, colour, (turn + again) % len(DASHES)))
+            twin = curve.without_noise()
+            if twin is not None and is_complete(twin):
+                twins.append(
+                    Level(f"{curve.label}, no noise", float(twin.mean()[0]), TWIN_DASH, colour, False)
+                )
+    complete = [curve for curve in chosen if is_complete(curve)]
+    local = any(curve.neighbours == Neighbours.LOCAL for curve in complete)
+    shown = [*(curve.mean() for curve in complete), *(np.array([twin.y]) for twin in twins)]
+    low, high = rmse_limits(shown, [level.y for level in levels], whole=local)
+    total = "θ" if experiment.axis == "theta" else "total ε, as claimed"
+    return Chart(
+        key=_key(experiment, "curves"),
+        title=f"RMSE over {_sign(experiment)}",
+        x_name=total,
+        y_name="RMSE",
+        lines=tuple(lines),
+        levels=(*levels, *twins),
+        low=low,
+        high=high,
+        log=True,
+        notes=tuple(notes_of(experiment, chosen, high)),
+    )
+
+
+def _curve(experiment: Experiment, curve: Measured, colour: int, dash: int) -> Line:
+    low, high = band(experiment, curve)
+    along = curve.along(experiment.axis)
+    mean = np.where(np.isfinite(curve.mean()), curve.mean(), np.nan)
+    marks = []
+    for target in crossing_targets(experiment):
+        found = measure_crossing(experiment, curve, target)
+        x = found.theta if experiment.axis == "theta" else found.reproduced
+        if x is not None:
+            marks.append((x, level_of(target)))
+    return Line(curve.label, _points(along, mean, low, high), colour, dash, tuple(marks))
+
+
+def _points(*columns: Any) -> tuple[tuple[float, float, float, float], ...]:
+    return tuple(
+        (float(x), float(y), float(low), float(high)) for x, y, low, high in zip(*columns, strict=True)
+    )
+
+
+def _swept(
+    experiment: Experiment, parameter: str, quantity: str, swept: Sequence[SweptLine], note: str
+) -> Chart:
+    lines = tuple(
+        Line(each.name, tuple(sorted(each.points)), _colour(each.colour) or 0, _dash(each.dashes))
+        for each in swept
+        if not each.level
+    )
+    levels = tuple(
+        Level(each.name, each.points[0][1], _dash(each.dashes), _colour(each.colour))
+        for each in swept
+        if each.level
+    )
+    low, high = limits(lines, levels)
+    return Chart(
+        key=_key(experiment, parameter, quantity),
+        title=f"{quantity} over {parameter}",
+        x_name=parameter,
+        y_name=quantity,
+        lines=lines,
+        levels=levels,
+        low=low,
+        high=high,
+        notes=(note,),
+    )
+
+
+def _distribution(experiment: Experiment) -> Chart:
+    limits_of = experiment.curves[0].limits
+    drawn = distribution_lines(experiment)
+    greys = [line for line in drawn if _colour(line.colour) is None]
+    lines = []
+    for line in drawn:
+        colour = _colour(line.colour)
+        nothing = np.full(len(limits_of), np.nan)
+        points = _points(limits_of, line.fractions, nothing, nothing)
+        if colour is None:
+            # Baselines are told apart by their greys, dashes and markers: here they can be hidden one by one.
+            turn = greys.index(line)
+            lines.append(Line(line.name, points, _GREYS + turn % 4, turn % len(DASHES)))
+        else:
+            lines.append(Line(line.name, points, colour, _dash(line.dashes)))
+    low, high = limits(lines, ())
+    return Chart(
+        key=_key(experiment, "errors"),
+        title="Distribution of errors",
+        x_name="x, rating units",
+        y_name="part of the errors that are at most x",
+        lines=tuple(lines),
+        levels=(),
+        low=max(low, 0.0),
+        high=min(high, 1.03),
+        notes=("Mean over folds and runs.",),
+    )
+
+
+def _growth(experiment: Experiment) -> Chart:
+    stages = experiment.growth.stages if experiment.growth else ()
+    lines = []
+    for rank, line in enumerate(growth_lines(experiment)):
+        counts = [float(stages[at].portion.ratings) for at in line.stages]
+        turn, colour = divmod(rank, len(COLOURS))
+        points = _points(counts, line.loss, line.low, line.high)
+        lines.append(Line(line.label, points, colour, turn % len(DASHES)))
+    low, high = limits(lines, (Level("", 0.0),))
+    return Chart(
+        key=_key(experiment, "growth"),
+        title="Loss as ratings accumulate",
+        x_name="ratings so far",
+        y_name="RMSE − RMSE without noise",
+        lines=tuple(lines),
+        levels=(),
+        low=low,
+        high=high,
+        notes=(
+            "Bands: 95 % bootstrap interval of the mean, paired by fold.",
+            *meaning_of(experiment.curves, experiment.axis),
+        ),
+    )
+
+
+def _colour(hexadecimal: str) -> int | None:
+    """The number of a colour of the palette; None for the grey of levels."""
+    return COLOURS.index(hexadecimal) if hexadecimal in COLOURS else None
+
+
+def _dash(dashes: Any) -> int:
+    return DASHES.index(dashes) if dashes in DASHES else 0

@@ -1,0 +1,93 @@
+"""What is printed beside what was measured, as rows that the page colours and marks by agreement."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from dpmf_cli.evaluation.crossings import Crossing, Status
+from dpmf_cli.findings import Exhibit
+from dpmf_cli.published import load, printed_crossings
+from dpmf_cli.report.cells import NONE
+from dpmf_cli.report.html.agreement import Agreement, of_difference, of_ratio
+from dpmf_cli.report.tables import BaselineRow, baseline_cells, crossing_cells
+
+NO_DATA = "not measured"
+
+
+@dataclass(frozen=True)
+class Row:
+    """One figure of a paper. All but the agreement is text, rounded.
+
+    of          what it is a figure of: the data set, in a table over several
+    what        the method, or the statistic
+    at          the baseline that it crosses, or another condition; may be empty
+    change      ratio or difference of reproduced and printed
+    source      name of the experiment that measured it, "" where none did
+    """
+
+    of: str
+    what: str
+    at: str
+    printed: str
+    reproduced: str
+    change: str
+    agreement: Agreement
+    claimed: str = NONE
+    provable: str = NONE
+    source: str = ""
+
+
+def crossing_row(crossing: Crossing) -> Row:
+    """The ε at which a curve meets a baseline."""
+    what, at, printed, reproduced, ratio, claimed, provable = crossing_cells(crossing)
+    return Row(
+        of=f"{crossing.dataset}, {crossing.neighbours}, {crossing.mode}",
+        what=what,
+        at=at,
+        printed=printed,
+        reproduced=reproduced,
+        change=ratio if ratio == NONE else f"× {ratio}",
+        agreement=crossing_agreement(crossing),
+        claimed=claimed,
+        provable=provable,
+        source=crossing.experiment,
+    )
+
+
+def crossing_agreement(crossing: Crossing) -> Agreement:
+    """Where a crossing is printed, how near the measured one is; outside of the grid is not near."""
+    if crossing.printed is None:
+        return Agreement.UNPRINTED
+    if crossing.status in (Status.INCOMPLETE, Status.NO_DATA):
+        return Agreement.MISSING
+    if crossing.reproduced is None:
+        return Agreement.DIFFERS
+    return of_ratio(crossing.reproduced, crossing.printed)
+
+
+def baseline_row(row: BaselineRow) -> Row:
+    """The RMSE of a baseline."""
+    what, printed, reproduced, difference = baseline_cells(row)
+    if row.printed is None:
+        agreement = Agreement.UNPRINTED
+    elif row.reproduced is None:
+        agreement = Agreement.MISSING
+    else:
+        agreement = of_difference(row.reproduced, row.printed)
+    return Row(row.title, what, "", printed, reproduced, difference, agreement, source=row.experiment)
+
+
+def printed_rows(exhibit: Exhibit) -> Iterator[tuple[str, Row]]:
+    """Every printed cell of a table of baselines or crossings, with its data set, as nothing was measured for it."""
+    if exhibit.kind == "baselines":
+        for dataset, cells in load("friedman2016")["table3"].items():
+            for baseline in (key for key in cells if key.isupper()):
+                yield dataset, _unmet(dataset, baseline, "", f"{cells[baseline]:.4f}")
+        return
+    for cell in printed_crossings():
+        if cell.neighbours == exhibit.neighbours and cell.epsilon is not None:
+            of = f"{cell.dataset}, {cell.neighbours}"
+            yield cell.dataset, _unmet(of, cell.algorithm.upper(), cell.baseline, f"{cell.epsilon:g}")
+
+
+def _unmet(of: str, what: str, at: str, printed: str) -> Row:
+    return Row(of, what, at, printed, NO_DATA, NONE, Agreement.MISSING)

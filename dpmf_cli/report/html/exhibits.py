@@ -1,0 +1,203 @@
+"""A paper's tables and figures as the page shows them: rows by agreement, experiments, and what is missing."""
+
+import csv
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+import numpy as np
+
+from dpmf_cli.config import load_config
+from dpmf_cli.datasets import catalog, load, located
+from dpmf_cli.datasets.presence import what_is_missing
+from dpmf_cli.datasets.spec import CatalogSpec
+from dpmf_cli.datasets.verify import figures
+from dpmf_cli.errors import DpmfError
+from dpmf_cli.findings import Exhibit
+from dpmf_cli.published import load as load_printed
+from dpmf_cli.report.cells import NONE
+from dpmf_cli.report.html.agreement import Agreement, of_points, of_share
+from dpmf_cli.report.html.compared import NO_DATA, Row, printed_rows
+from dpmf_cli.report.html.experiment import ExperimentView
+from dpmf_cli.report.layout import Group, TextTable
+from dpmf_cli.report.local_noise import noise_figure
+from dpmf_cli.report.local_tables import PRINTED_AT, lower_by
+
+
+@dataclass(frozen=True)
+class Sources:
+    """Where a report looks. `found` are the experiments in the results, by the config that they stand for."""
+
+    results: Path
+    found: dict[str, ExperimentView]
+    configs: Path
+    data: Path
+    cache: Path
+
+
+@dataclass(frozen=True)
+class Absent:
+    """Something that a table or figure lacks: why, and the commands that bring it.
+
+    waits_for   the title of a data set that has to be got first, and how; empty where all data are here
+    """
+
+    what: str
+    why: str
+    commands: tuple[str, ...]
+    waits_for: tuple[str, str] | tuple[()] = ()
+
+
+@dataclass(frozen=True)
+class ExhibitView:
+    """`shown` are the experiments that hold it; `unmet` the figures that nothing was measured for; `picture` is an
+    SVG of its own."""
+
+    exhibit: Exhibit
+    rows: tuple[Row, ...] = ()
+    unmet: tuple[Row, ...] = ()
+    table: TextTable | None = None
+    picture: bytes = b""
+    shown: tuple[str, ...] = ()
+    absent: tuple[Absent, ...] = ()
+
+
+def exhibit_view(exhibit: Exhibit, sources: Sources) -> ExhibitView:
+    """What there is of one table or figure, and what is missing."""
+    if exhibit.kind == "statistics":
+        return _statistics(exhibit, sources)
+    if exhibit.kind == "noise":
+        return _noise(exhibit, sources)
+    if exhibit.kind == "file":
+        return _file(exhibit, sources)
+    views = [sources.found[name] for name in exhibit.configs if name in sources.found]
+    absent = tuple(_not_run(name, sources) for name in exhibit.configs if name not in sources.found)
+    rows: list[Row] = []
+    unmet: list[Row] = []
+    if exhibit.kind == "improvements":
+        rows = [row for view in views for row in _improvements(view)]
+    elif exhibit.kind in ("baselines", "crossings"):
+        datasets = dict.fromkeys(view.collected.experiment.dataset for view in views)
+        for dataset in datasets:
+            first = next(view for view in views if view.collected.experiment.dataset == dataset)
+            cells = first.baselines if exhibit.kind == "baselines" else first.rows
+            rows += [row for row in cells if row.agreement != Agreement.UNPRINTED]
+        unmet = [row for key, row in printed_rows(exhibit) if key not in datasets]
+    shown = tuple(view.name for view in views)
+    return ExhibitView(exhibit, tuple(rows), tuple(unmet), shown=shown, absent=absent)
+
+
+def _not_run(name: str, sources: Sources) -> Absent:
+    path = sources.configs / f"{name}.yaml"
+    command = f"dpmf run {path}"
+    try:
+        config = load_config(path)
+    except DpmfError as error:
+        return Absent(name, f"its config is not here: {error}", (command,))
+    missing = what_is_missing(config.dataset, data=sources.data, base=path.parent)
+    if missing is None:
+        return Absent(name, "not run yet", (command,))
+    spec = config.dataset
+    if isinstance(spec, CatalogSpec) and spec.path is None:
+        data = _absent_data(spec.name)
+        return replace(data, what=name, commands=(*data.commands, command))
+    return Absent(name, f"data missing: {missing}", (command,))
+
+
+def _absent_data(key: str) -> Absent:
+    entry = catalog.entry(key)
+    fetch = f"dpmf datasets fetch {key}"
+    return Absent(
+        entry.title, f"data missing: {entry.title}", (fetch,), (entry.title, located.how_to_get(entry))
+    )
+
+
+_FIGURES = {
+    "users": "{:,}",
+    "items": "{:,}",
+    "ratings": "{:,}",
+    "density": "{:.4f}",
+    "mean": "{:.4f}",
+    "variance": "{:.4f}",
+    "per_user": "{:.1f}",
+    "per_item": "{:.1f}",
+}
+
+
+def _statistics(exhibit: Exhibit, sources: Sources) -> ExhibitView:
+    rows: list[Row] = []
+    unmet: list[Row] = []
+    absent: list[Absent] = []
+    table = load_printed("friedman2016")["table2"]
+    for key in exhibit.data:
+        printed, counted = table[key], None
+        if located.present(catalog.entry(key), sources.data) is not None:
+            spec = CatalogSpec(name=key)
+            counted = figures(load(spec, data=sources.data, cache=sources.cache, base=Path()).ratings)
+        else:
+            absent.append(_absent_data(key))
+        for name, form in _FIGURES.items():
+            found = None if counted is None else getattr(counted, name)
+            (unmet if found is None else rows).append(
+                Row(
+                    of=catalog.entry(key).title,
+                    what=name.replace("_", " "),
+                    at="",
+                    printed=form.format(printed[name]),
+                    reproduced=NO_DATA if found is None else form.format(found),
+                    change=NONE if found is None else f"× {found / printed[name]:.3f}",
+                    agreement=Agreement.MISSING if found is None else of_share(found, printed[name]),
+                )
+            )
+    return ExhibitView(exhibit, tuple(rows), tuple(unmet), absent=tuple(absent))
+
+
+def _improvements(view: ExperimentView) -> list[Row]:
+    """By how much BLP-MoG-MF is below each ISGD, at the ε where that is printed."""
+    experiment = view.collected.experiment
+    printed = load_printed("neera2020")["improvement_over_isgd"].get(PRINTED_AT.get(experiment.dataset), {})
+    ours = next((curve for curve in experiment.curves if curve.algorithm == "blp_mog_mf"), None)
+    rows: list[Row] = []
+    if ours is None or ours.missing:
+        return rows
+    for epsilon, part in printed.items():
+        at = np.flatnonzero(ours.epsilons == float(epsilon))
+        for other in experiment.curves:
+            if other.algorithm != "isgd_local" or other.missing or not len(at):
+                continue
+            lower = lower_by(ours, other, int(at[0]))
+            spread = f" ± {lower.std(ddof=1):.1f}" if len(lower) > 1 else ""
+            difference = f"{lower.mean() - 100 * part:+.1f} points".replace("-", "−")
+            rows.append(
+                Row(
+                    of=f"{experiment.title}, ε = {epsilon}",
+                    what=f"below {other.label}",
+                    at="",
+                    printed=f"{100 * part:.0f} %",
+                    reproduced=f"{lower.mean():.1f}{spread} %",
+                    change=difference,
+                    agreement=of_points(float(lower.mean()), 100 * part),
+                    source=view.name,
+                )
+            )
+    return rows
+
+
+def _noise(exhibit: Exhibit, sources: Sources) -> ExhibitView:
+    key = exhibit.data[0]
+    if located.present(catalog.entry(key), sources.data) is None:
+        return ExhibitView(exhibit, absent=(_absent_data(key),))
+    loaded = load(CatalogSpec(name=key), data=sources.data, cache=sources.cache, base=Path())
+    return ExhibitView(exhibit, picture=noise_figure(loaded.ratings, loaded.title, "svg"))
+
+
+def _file(exhibit: Exhibit, sources: Sources) -> ExhibitView:
+    """A table that another command has left as CSV: the first two columns are its group and its first cell."""
+    path = sources.results / exhibit.file
+    try:
+        with path.open(encoding="utf-8", newline="") as stream:
+            header, *rows = csv.reader(stream)
+    except (OSError, ValueError):
+        return ExhibitView(exhibit, absent=(Absent(exhibit.name, "not made yet", (exhibit.command,)),))
+    titles = list(dict.fromkeys(row[0] for row in rows))
+    groups = tuple(Group(title, tuple(tuple(row[1:]) for row in rows if row[0] == title)) for title in titles)
+    return ExhibitView(exhibit, table=TextTable(tuple(header[1:]), "l" + "r" * (len(header) - 2), groups))

@@ -1,0 +1,128 @@
+"""What the page shows of one experiment: charts with their values, tables, and what is behind them."""
+
+import math
+from dataclasses import dataclass
+from pathlib import Path
+
+from markupsafe import Markup
+
+from dpmf_cli.collect import Collected
+from dpmf_cli.evaluation.crossings import Crossing, find_crossings
+from dpmf_cli.experiment import collect_folder
+from dpmf_cli.manifest import read_manifest
+from dpmf_cli.reduced import whole_name
+from dpmf_cli.report.html.chart import Chart
+from dpmf_cli.report.html.charts import charts_of
+from dpmf_cli.report.html.compared import Row, baseline_row, crossing_row
+from dpmf_cli.report.html.provenance import Provenance, provenance_of
+from dpmf_cli.report.html.svg import MARKERS, draw, place_of
+from dpmf_cli.report.layout import TextTable, significant
+from dpmf_cli.report.ledgers import ledger_text, records_text
+from dpmf_cli.report.local_tables import improvements_table, learned_nothing_table
+from dpmf_cli.report.tables import baseline_rows, crossing_notes
+
+
+@dataclass(frozen=True)
+class Values:
+    """A chart's numbers as a table: a row for each x, with its place in the picture, a column for each line."""
+
+    header: tuple[str, ...]
+    rows: tuple[tuple[str, float, tuple[tuple[str, str], ...]], ...]
+    levels: tuple[tuple[str, str], ...]
+
+
+@dataclass(frozen=True)
+class Drawn:
+    """A chart ready for the page; `legend` has (name, colour, dash, marker) of each line."""
+
+    chart: Chart
+    svg: Markup
+    values: Values
+    legend: tuple[tuple[str, int, int, int], ...]
+
+
+@dataclass(frozen=True)
+class ExperimentView:
+    """One experiment of the page. `stands_for` is the name of the config that it is a reduction of, or its own."""
+
+    collected: Collected
+    crossings: list[Crossing]
+    provenance: Provenance
+    charts: tuple[Drawn, ...]
+    baselines: tuple[Row, ...]
+    rows: tuple[Row, ...]
+    notes: tuple[str, ...]
+    tables: tuple[tuple[str, TextTable], ...]
+    missing: int
+
+    @property
+    def name(self) -> str:
+        return self.collected.experiment.name
+
+    @property
+    def stands_for(self) -> str:
+        return whole_name(self.name)
+
+    @property
+    def is_reduced(self) -> bool:
+        return self.stands_for != self.name
+
+
+def view_of(folder: Path) -> ExperimentView:
+    """Everything of a results folder. Raises DpmfError as `collect_folder` does."""
+    collected = collect_folder(folder)
+    experiment = collected.experiment
+    crossings = find_crossings(experiment)
+    return ExperimentView(
+        collected,
+        crossings,
+        provenance_of(folder, read_manifest(folder)),
+        tuple(map(drawn, charts_of(experiment))),
+        tuple(baseline_row(row) for row in baseline_rows(experiment)),
+        tuple(map(crossing_row, crossings)),
+        tuple(crossing_notes(crossings)),
+        _tables(collected),
+        sum(each.missing for each in experiment.measured()),
+    )
+
+
+def _tables(collected: Collected) -> tuple[tuple[str, TextTable], ...]:
+    experiment = collected.experiment
+    found = [("Privacy ledger: claimed beside provable", ledger_text(collected.ledgers, experiment.curves))]
+    if any(curve.records for curve in experiment.curves):
+        found.append(("What the records spend", records_text(experiment.curves)))
+    if (nothing := learned_nothing_table(experiment)) is not None:
+        found.append(("Where nothing was learned", nothing))
+    improvements = improvements_table([experiment])
+    if improvements.groups:
+        found.append(("Improvements", improvements))
+    return tuple((title, table) for title, table in found if table.groups)
+
+
+def drawn(chart: Chart) -> Drawn:
+    """A chart with its picture, its table of values and its legend."""
+    legend = tuple((line.name, line.colour, line.dash, line.colour % MARKERS) for line in chart.lines)
+    return Drawn(chart, draw(chart), _values(chart), legend)
+
+
+def _values(chart: Chart) -> Values:
+    columns = [{point[0]: point for point in line.points} for line in chart.lines]
+    rows = tuple(
+        (f"{x:g}", place_of(chart, x), tuple(_cell(column.get(x)) for column in columns))
+        for x in chart.places
+    )
+    levels = tuple((level.name, f"{level.y:.4f}") for level in chart.levels)
+    return Values(tuple(line.name for line in chart.lines), rows, levels)
+
+
+def _cell(point: tuple[float, float, float, float] | None) -> tuple[str, str]:
+    """(mean, interval), empty where there is none."""
+    if point is None or math.isnan(point[1]):
+        return ("diverged" if point is not None else "", "")
+    _, mean, low, high = point
+    interval = f"[{_short(low)}, {_short(high)}]" if math.isfinite(low) and low != high else ""
+    return _short(mean), interval
+
+
+def _short(value: float) -> str:
+    return f"{value:.4f}" if abs(value) < 100 else significant(value, 5)

@@ -1,0 +1,160 @@
+"""What the page of all results shows: paper by paper, then by what is protected, and what is missing."""
+
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from dpmf_cli.errors import DpmfError
+from dpmf_cli.experiment import say
+from dpmf_cli.findings import Finding, Paper, Word, all_papers, statement
+from dpmf_cli.findings.evidence import Evidence
+from dpmf_cli.findings.rules import compute
+from dpmf_cli.findings.rules.base import Computed
+from dpmf_cli.manifest import MANIFEST
+from dpmf_cli.report.combined import combined_text
+from dpmf_cli.report.html.agreement import Agreement
+from dpmf_cli.report.html.exhibits import Absent, ExhibitView, Sources, exhibit_view
+from dpmf_cli.report.html.experiment import ExperimentView, view_of
+from dpmf_cli.report.layout import TextTable
+
+
+@dataclass(frozen=True)
+class ClaimView:
+    """A claim with its verdict: computed from the results at hand, or stated of those of the whole paper.
+
+    here      what is computed of reduced results, beside the verdict of the whole
+    by        (config, name of the experiment at hand or "") of what measures it
+    """
+
+    statement: str
+    remark: str
+    verdict: Word
+    measured: str
+    computed: bool
+    here: Computed | None
+    by: tuple[tuple[str, str], ...]
+
+
+@dataclass(frozen=True)
+class PaperView:
+    """One paper. `experiments` are those that no paper before it has shown."""
+
+    key: str
+    paper: Paper
+    exhibits: tuple[ExhibitView, ...]
+    claims: tuple[ClaimView, ...]
+    experiments: tuple[ExperimentView, ...]
+
+
+@dataclass(frozen=True)
+class DataMissing:
+    """A data set that is not here, the way to get it, and the experiments that wait for it."""
+
+    title: str
+    how: str
+    waiting: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class Overview:
+    """All of the page.
+
+    others        experiments of no paper
+    protected     every curve, by what its ε protects
+    not_made      what has its data and was not run
+    passed_over   why folders cannot be read
+    """
+
+    papers: tuple[PaperView, ...]
+    others: tuple[ExperimentView, ...]
+    protected: TextTable
+    agreement: Counter[Agreement]
+    verdicts: Counter[Word]
+    data_missing: tuple[DataMissing, ...]
+    not_made: tuple[Absent, ...]
+    passed_over: tuple[str, ...]
+
+    @property
+    def experiments(self) -> list[ExperimentView]:
+        return [view for paper in self.papers for view in paper.experiments] + list(self.others)
+
+
+def overview(results: Path, *, configs: Path, data: Path, cache: Path) -> Overview:
+    """Everything found in a results folder. Raises DpmfError where there is nothing."""
+    views, passed_over = _all_views(results)
+    if not views:
+        raise DpmfError(
+            f"{results}: no results here; run a config first, e.g. dpmf run configs/quickstart.yaml"
+        )
+    # An experiment that was run whole speaks before its reductions.
+    found: dict[str, ExperimentView] = {}
+    for view in sorted(views, key=lambda view: view.is_reduced):
+        found.setdefault(view.stands_for, view)
+    sources = Sources(results, found, configs, data, cache)
+    evidence = Evidence({name: (view.collected.experiment, view.crossings) for name, view in found.items()})
+
+    papers, shown = [], set[str]()
+    for key, paper in all_papers().items():
+        exhibits = tuple(exhibit_view(exhibit, sources) for exhibit in paper.exhibits)
+        names = [name for exhibit in exhibits for name in exhibit.shown if name not in shown]
+        of_paper = tuple(view for name in dict.fromkeys(names) for view in views if view.name == name)
+        shown.update(names)
+        claims = tuple(_claim(key, claim, evidence, found) for claim in paper.claims)
+        papers.append(PaperView(key, paper, exhibits, claims, of_paper))
+    rows = [row for paper in papers for exhibit in paper.exhibits for row in (*exhibit.rows, *exhibit.unmet)]
+    absent = [each for paper in papers for exhibit in paper.exhibits for each in exhibit.absent]
+    return Overview(
+        papers=tuple(papers),
+        others=tuple(view for view in views if view.name not in shown),
+        protected=_combined(views),
+        agreement=Counter(row.agreement for row in rows),
+        verdicts=Counter(claim.verdict for paper in papers for claim in paper.claims),
+        data_missing=_data_missing(absent),
+        not_made=tuple({each.what: each for each in absent if not each.waits_for}.values()),
+        passed_over=tuple(passed_over),
+    )
+
+
+_COMBINED = "combined_"
+"""What the names of the experiments begin with that hold every algorithm on one data set."""
+
+
+def _combined(views: Sequence[ExperimentView]) -> TextTable:
+    """The combined table: of the experiments made for it, or where none of them was run, of all."""
+    made_for_it = [view for view in views if view.name.startswith(_COMBINED)]
+    return combined_text([view.collected.experiment for view in made_for_it or views])
+
+
+def _data_missing(absent: Iterable[Absent]) -> tuple[DataMissing, ...]:
+    """What is absent for want of data, by data set."""
+    waiting: dict[tuple[str, ...], list[str]] = {}
+    for each in absent:
+        if each.waits_for:
+            names = waiting.setdefault(each.waits_for, [])
+            names += [each.what] if each.what not in (*names, each.waits_for[0]) else []
+    return tuple(DataMissing(title, how, tuple(names)) for (title, how), names in waiting.items())
+
+
+def _all_views(results: Path) -> tuple[list[ExperimentView], list[str]]:
+    """Every results folder that can be read, by name, and why the others cannot."""
+    views, passed_over = [], []
+    for path in sorted(results.glob(f"*/{MANIFEST}")):
+        say(f"report: {path.parent}")
+        try:
+            views.append(view_of(path.parent))
+        except DpmfError as error:
+            passed_over.append(str(error))
+    return views, passed_over
+
+
+def _claim(key: str, claim: Finding, evidence: Evidence, found: dict[str, ExperimentView]) -> ClaimView:
+    said, remark = statement(key, claim.id)
+    computed = compute(key, claim.id, evidence)
+    used = [found[name] for name in claim.configs if name in found]
+    by = tuple((name, found[name].name if name in found else "") for name in claim.configs)
+    reduced = any(view.is_reduced for view in used)
+    if computed is not None and not reduced:
+        return ClaimView(said, remark, computed.verdict, computed.measured, True, None, by)
+    # One fold of a smaller set does not overturn what was found on the whole.
+    return ClaimView(said, remark, claim.verdict, claim.measured, False, computed, by)

@@ -1,0 +1,76 @@
+"""Renders the pages: templates in, one string of HTML out that refers to nothing outside itself."""
+
+import base64
+import re
+from functools import cache
+from importlib import resources
+from pathlib import Path
+from typing import Any
+
+from jinja2 import Environment, PackageLoader, StrictUndefined
+from markupsafe import Markup, escape
+
+from dpmf_cli.findings import Word
+from dpmf_cli.report.html.agreement import Agreement
+from dpmf_cli.report.html.experiment import view_of
+from dpmf_cli.report.html.overview import overview
+
+VERDICT_SIGNS: dict[Word, str] = {"confirmed": "✓", "in part": "≈", "refuted": "✗", "not tested": "?"}
+"""Beside the colour of a verdict."""
+
+
+def experiment_page(folder: Path) -> str:
+    """The page of one results folder. Raises DpmfError where there is no whole manifest in it."""
+    view = view_of(folder)
+    return render("experiment.html.j2", title=f"dpmf: {view.name}", view=view)
+
+
+def overview_page(results: Path, *, configs: Path, data: Path, cache: Path) -> str:
+    """The page of all results. Raises DpmfError where there is none."""
+    view = overview(results, configs=configs, data=data, cache=cache)
+    return render("overview.html.j2", title="dpmf: report", view=view)
+
+
+def render(template: str, **values: Any) -> str:
+    """A page of that template, with the style and the script that all share."""
+    return (
+        _environment()
+        .get_template(template)
+        .render(
+            style=_verbatim("style.css"),
+            script=_verbatim("script.js"),
+            agreements=list(Agreement),
+            verdict_signs=VERDICT_SIGNS,
+            **values,
+        )
+    )
+
+
+@cache
+def _environment() -> Environment:
+    environment = Environment(
+        loader=PackageLoader("dpmf_cli.report.html"),
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+        keep_trailing_newline=True,
+    )
+    environment.filters["base64"] = lambda data: base64.b64encode(data).decode()
+    environment.filters["code"] = _code
+    environment.filters["unbroken"] = _unbroken
+    return environment
+
+
+def _code(text: str) -> Markup:
+    """Escaped text with `what stands in backticks` as code."""
+    return Markup(re.sub("`([^`]*)`", r"<code>\1</code>", str(escape(text))))
+
+
+def _unbroken(text: str) -> str:
+    """`text` whose [intervals] stay on one line."""
+    return re.sub(r"\[[^]]*\]", lambda found: found[0].replace(" ", "\N{NO-BREAK SPACE}"), text)
+
+
+def _verbatim(name: str) -> Markup:
+    return Markup((resources.files(__package__) / "templates" / name).read_text(encoding="utf-8"))

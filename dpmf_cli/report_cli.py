@@ -1,0 +1,95 @@
+"""Commands that show results to a person: `dpmf report` and `dpmf plot`."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from dpmf_cli.options import PluginOption
+
+ResultsOption = Annotated[Path, typer.Option("--results", help="Folder of results.")]
+_Of = Annotated[
+    list[Path] | None,
+    typer.Argument(help="Configs or results folders.", show_default=False),
+]
+
+
+def add_commands(app: typer.Typer) -> None:
+    """Registers both on the main command."""
+    app.command()(report)
+    app.command()(plot)
+
+
+def report(
+    of: _Of = None,
+    results: ResultsOption = Path("results"),
+    everything: Annotated[
+        bool, typer.Option("--all", help="One page of all results, paper by paper: results/report.html.")
+    ] = False,
+    configs: Annotated[Path, typer.Option(help="Folder of configs, for what was not run yet.")] = Path(
+        "configs"
+    ),
+    data: Annotated[
+        Path | None, typer.Option("--data", help="Folder of data files; default $DPMF_DATA, else ./datasets.")
+    ] = None,
+    plugin: PluginOption = None,
+) -> None:
+    """Write results as one HTML page that opens from the disk: report.html in each folder.
+
+    Example: dpmf report results/ml100k_bounded
+    """
+    from dpmf_cli.datasets import cache_folder, data_folder
+    from dpmf_cli.errors import DpmfError
+    from dpmf_cli.experiment import folders_of
+    from dpmf_cli.report.html.page import experiment_page, overview_page
+    from dpmf_cli.store import write_atomically
+
+    if everything == bool(of):
+        raise DpmfError("name configs or results folders, or give --all for one page of all results")
+    if everything:
+        folder = data or data_folder()
+        page = overview_page(results, configs=configs, data=folder, cache=cache_folder())
+        pages = {results / "report.html": page}
+    else:
+        pages = {folder / "report.html": experiment_page(folder) for folder in folders_of(of or [], results)}
+    for path, page in pages.items():
+        write_atomically(path, page.encode())
+        print(path)
+
+
+def plot(
+    of: Annotated[list[Path], typer.Argument(help="Configs or results folders.", show_default=False)],
+    results: ResultsOption = Path("results"),
+    forms: Annotated[
+        str, typer.Option("--format", help="png, svg, pdf, or several, separated by commas.")
+    ] = "png,svg,pdf",
+    out: Annotated[
+        Path | None,
+        typer.Option(help="Folder for the figures; default that of each result.", show_default=False),
+    ] = None,
+    plugin: PluginOption = None,
+) -> None:
+    """Draw the figures of results in the papers' style, as PNG, SVG and PDF.
+
+    Example: dpmf plot configs/ml100k_bounded.yaml --format pdf --out figures
+    """
+    from dpmf_cli.errors import DpmfError, did_you_mean
+    from dpmf_cli.experiment import collect_folder, folders_of, say
+    from dpmf_cli.report.drawings import drawings
+    from dpmf_cli.report.figures import FORMATS
+    from dpmf_cli.store import write_atomically
+
+    asked = list(dict.fromkeys(form.strip() for form in forms.split(",")))
+    for form in asked:
+        if form not in FORMATS:
+            raise DpmfError(f'unknown figure format "{form}"{did_you_mean(form, FORMATS)}')
+    for folder in folders_of(of, results):
+        experiment = collect_folder(folder).experiment
+        found = drawings(experiment)
+        if not found:
+            say(f"{experiment.name}: no complete curve to plot; `dpmf run` its config to complete it")
+        for name, draw in found.items():
+            for form in asked:
+                path = out / f"{experiment.name}-{name}.{form}" if out else folder / f"{name}.{form}"
+                write_atomically(path, draw(form))
+                print(path)

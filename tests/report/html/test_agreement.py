@@ -1,0 +1,60 @@
+"""Verdicts at their bounds, each with a sign of its own."""
+
+import pytest
+
+from dpmf_cli.evaluation.crossings import Crossing, Status
+from dpmf_cli.report.html.agreement import Agreement, of_difference, of_points, of_ratio, of_share
+from dpmf_cli.report.html.compared import baseline_row, crossing_agreement, crossing_row
+from dpmf_cli.report.tables import BaselineRow
+
+
+@pytest.mark.parametrize(
+    ("reproduced", "printed", "expected"),
+    [(1.0, 1.0, "agrees"), (1.3, 1, "agrees"), (1, 1.3, "agrees"), (1.31, 1, "near"), (1, 1.5, "near"), (1.51, 1, "differs")],
+)  # fmt: skip
+def test_ratios(reproduced: float, printed: float, expected: str) -> None:
+    assert of_ratio(reproduced, printed).value == expected
+
+
+def test_differences_points_and_shares() -> None:
+    assert [of_difference(1 + step, 1).value for step in (0.005, -0.005, 0.006, -0.021)] == [
+        "agrees",
+        "agrees",
+        "near",
+        "differs",
+    ]
+    assert [of_points(value, 20).value for value in (25, 29, 31)] == ["agrees", "near", "differs"]
+    assert [of_share(value, 1000).value for value in (1000, 1006, 940)] == ["agrees", "near", "differs"]
+
+
+def test_no_verdict_shares_its_sign_or_its_colour() -> None:
+    assert len({each.sign for each in Agreement}) == len(Agreement)
+    assert len({each.meaning for each in Agreement}) == len(Agreement)
+
+
+def crossing(status: Status, **more: object) -> Crossing:
+    return Crossing("ml-100k", "bounded", "published", "pge", "PGE", "IA", status, **more)  # type: ignore[arg-type]
+
+
+def test_what_is_not_reached_differs_and_what_is_not_printed_is_no_verdict() -> None:
+    assert crossing_agreement(crossing(Status.NOT_REACHED, printed=2.0)) == Agreement.DIFFERS
+    assert crossing_agreement(crossing(Status.BELOW_GRID, printed=2.0)) == Agreement.DIFFERS
+    assert crossing_agreement(crossing(Status.INCOMPLETE, printed=2.0)) == Agreement.MISSING
+    assert crossing_agreement(crossing(Status.CROSSED, reproduced=2.0)) == Agreement.UNPRINTED
+
+
+def test_rows_hold_the_cells_of_the_tables() -> None:
+    found = crossing(
+        Status.CROSSED, printed=2.0, reproduced=1.81, low=1.74, high=1.88, over="folds", claimed=1.81,
+        provable=float("inf"), joint=True, delta=1e-6, experiment="x",
+    )  # fmt: skip
+    row = crossing_row(found)
+    assert (row.what, row.at, row.printed, row.reproduced) == ("PGE‡§", "IA", "2", "1.81 [1.74, 1.88]")
+    assert (row.change, row.claimed, row.provable, row.source) == ("× 0.905", "1.81", "∞", "x")
+    known = BaselineRow("ml-1m", "MovieLens 1M", "x", "IA", 0.9795, 0.9999, 0.001, 10, 1)
+    assert baseline_row(known).agreement == Agreement.DIFFERS
+    assert (
+        baseline_row(BaselineRow("d", "D", "x", "IA", None, 1.0, None, 1, 1)).agreement == Agreement.UNPRINTED
+    )
+    waiting = baseline_row(BaselineRow("d", "D", "x", "IA", 1.0, None, None, 1, 1))
+    assert (waiting.agreement, waiting.reproduced) == (Agreement.MISSING, "incomplete")

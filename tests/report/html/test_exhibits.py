@@ -1,0 +1,114 @@
+"""Tables and figures of papers: what is counted, what another command made, what is measured, and what is missing."""
+
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+import pytest
+
+from dpmf_cli.evaluation.curves import Experiment, Measured
+from dpmf_cli.findings import Exhibit, paper
+from dpmf_cli.report.html.agreement import Agreement
+from dpmf_cli.report.html.exhibits import ExhibitView, Sources, exhibit_view
+
+CONFIGS = Path(__file__).resolve().parents[3] / "configs"
+
+
+def sources(
+    tmp_path: Path, found: Any = None, data: Path | None = None, cache: Path | None = None
+) -> Sources:
+    return Sources(tmp_path, found or {}, CONFIGS, data or tmp_path, cache or tmp_path)
+
+
+def of_paper(key: str, name: str) -> Exhibit:
+    return next(exhibit for exhibit in paper(key).exhibits if exhibit.name == name)
+
+
+def test_statistics_are_counted_where_the_data_are(
+    tmp_path: Path, real_data: Path, session_cache: Path
+) -> None:
+    exhibit = of_paper("friedman2016", "Table 2").model_copy(update={"data": ("ml-100k", "netflix")})
+    view = exhibit_view(exhibit, sources(tmp_path, data=real_data, cache=session_cache))
+    rows = {row.what: row for row in view.rows}
+    assert len(rows) == len(view.unmet) == 8
+    assert (rows["ratings"].printed, rows["ratings"].reproduced) == ("100,000", "100,000")
+    assert {row.agreement for row in view.rows} == {Agreement.AGREES}
+    assert {row.agreement for row in view.unmet} == {Agreement.MISSING}
+    assert [each.waits_for[0] for each in view.absent] == ["Netflix Prize"]
+    assert view.absent[0].commands == ("dpmf datasets fetch netflix",)
+
+
+def test_noise_is_drawn_where_the_data_are(tmp_path: Path, real_data: Path, session_cache: Path) -> None:
+    exhibit = of_paper("neera2020", "Figure 2")
+    assert exhibit_view(exhibit, sources(tmp_path, data=real_data, cache=session_cache)).picture.startswith(
+        b"<?xml"
+    )
+    nowhere = exhibit_view(exhibit, sources(tmp_path))
+    assert nowhere.picture == b""
+    assert nowhere.absent[0].commands == ("dpmf datasets fetch ml-100k",)
+
+
+@pytest.mark.parametrize("text", [None, ""])
+def test_a_table_that_no_command_has_made_is_missing(tmp_path: Path, text: str | None) -> None:
+    if text is not None:
+        (tmp_path / "neera_table1.csv").write_text(text)
+    view = exhibit_view(of_paper("neera2020", "Table 1"), sources(tmp_path))
+    assert view.table is None
+    assert view.absent[0].commands[0].startswith("dpmf local traffic")
+
+
+def test_a_table_that_another_command_has_made_is_read(tmp_path: Path) -> None:
+    (tmp_path / "neera_table1.csv").write_text('group,method,up\n"Made, up",a,1\nMore,b,2\n')
+    view = exhibit_view(of_paper("neera2020", "Table 1"), sources(tmp_path))
+    assert view.table is not None
+    assert view.table.header == ("method", "up")
+    assert [(group.title, group.rows) for group in view.table.groups] == [
+        ("Made, up", (("a", "1"),)),
+        ("More", (("b", "2"),)),
+    ]
+
+
+def improvements(tmp_path: Path, isgd: float) -> ExhibitView:
+    grid = np.array([0.1, 1.0])
+
+    def curve(algorithm: str, level: float) -> Measured:
+        return Measured(
+            algorithm, algorithm, grid, np.full((2, 1, 2), level), grid, grid, "local", "published"
+        )
+
+    curves = curve("blp_mog_mf", 1.0), curve("isgd_local", isgd), curve("local_mean", 1.1)
+    experiment = Experiment("x", "ml-100k", "MovieLens 100K", 2, 10, 1, 1, curves, ())
+    view = SimpleNamespace(name="x", collected=SimpleNamespace(experiment=experiment))
+    found = {"neera_fig4_ml100k": view}
+    return exhibit_view(of_paper("neera2020", "Section 4.3"), sources(tmp_path, found))
+
+
+def test_improvements_stand_beside_the_printed_ones(tmp_path: Path) -> None:
+    first, second = improvements(tmp_path, 1 / 0.789).rows
+    assert (first.printed, first.reproduced, first.change) == ("21 %", "21.1 ± 0.0 %", "+0.1 points")
+    assert first.agreement == Agreement.AGREES
+    assert (second.printed, second.change, second.agreement) == ("16 %", "+5.1 points", Agreement.NEAR)
+    worse = improvements(tmp_path, 0.9).rows[0]
+    assert worse.change == "−32.1 points"
+    assert worse.agreement == Agreement.DIFFERS
+
+
+def test_what_was_not_run_names_its_command_and_what_it_waits_for(tmp_path: Path) -> None:
+    exhibit = Exhibit(name="x", what="x", configs=("quickstart", "ml10m_bounded", "no_such_config"))
+    ready, waiting, unknown = exhibit_view(exhibit, sources(tmp_path)).absent
+    assert (ready.why, ready.waits_for) == ("not run yet", ())
+    assert ready.commands == (f"dpmf run {CONFIGS / 'quickstart.yaml'}",)
+    assert waiting.commands == (
+        "dpmf datasets fetch ml-10m",
+        f"dpmf run {CONFIGS / 'ml10m_bounded.yaml'}",
+    )
+    assert waiting.waits_for[0] == "MovieLens 10M"
+    assert "its config is not here" in unknown.why
+
+
+def test_printed_cells_of_absent_data_are_unmet(tmp_path: Path) -> None:
+    view = exhibit_view(of_paper("friedman2016", "Table 5"), sources(tmp_path))
+    assert view.rows == ()
+    assert len(view.unmet) == 24  # 28 cells less four dashes
+    assert len(exhibit_view(of_paper("friedman2016", "Table 3"), sources(tmp_path)).unmet) == 16

@@ -1,0 +1,181 @@
+"""The pages: well-formed, self-contained, deterministic, escaped, and with what they promise in them."""
+
+import json
+import re
+import shutil
+from html.parser import HTMLParser
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner
+
+from dpmf_cli.cli import app
+from dpmf_cli.errors import DpmfError
+from dpmf_cli.report.html.page import experiment_page, overview_page
+from tests.report.results import HOSTILE
+
+_VOID = {"meta", "link", "br", "img", "input", "hr"}
+_REPOSITORY = Path(__file__).resolve().parents[3]
+
+
+class _Page(HTMLParser):
+    """Checks nesting while it reads, and collects what a page refers to."""
+
+    def __init__(self, html: str) -> None:
+        super().__init__()
+        self.open: list[str] = []
+        self.ids: list[str] = []
+        self.targets: list[str] = []
+        self.outside: list[str] = []
+        self.text: list[str] = []
+        self.headings: list[int] = []
+        self.feed(html)
+        self.close()
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        if tag not in _VOID:
+            self.open.append(tag)
+        if re.fullmatch("h[1-6]", tag):
+            self.headings.append(int(tag[1]))
+        for name, value in attrs:
+            if name == "id":
+                self.ids.append(value or "")
+            elif name in ("src", "href", "xlink:href", "action", "srcset", "poster"):
+                (self.targets if (value or "").startswith("#") else self.outside).append(value or "")
+
+    def handle_startendtag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.handle_starttag(tag, attrs)
+        if tag not in _VOID:
+            self.open.pop()
+
+    def handle_endtag(self, tag: str) -> None:
+        assert self.open, f"</{tag}> closes nothing"
+        assert self.open.pop() == tag, f"</{tag}> at {self.getpos()}"
+
+    def handle_data(self, data: str) -> None:
+        self.text.append(data)
+
+
+def overview(results: Path) -> str:
+    empty = results.parent
+    return overview_page(results, configs=_REPOSITORY / "configs", data=empty, cache=empty / "cache")
+
+
+@pytest.fixture(scope="module")
+def pages(results: Path) -> dict[str, str]:
+    names = ("ml100k_bounded", "friedman_fig6", "mine")
+    return {"overview": overview(results), **{name: experiment_page(results / name) for name in names}}
+
+
+@pytest.mark.parametrize("name", ["overview", "ml100k_bounded", "friedman_fig6", "mine"])
+def test_a_page_is_well_formed_and_refers_to_nothing_outside(pages: dict[str, str], name: str) -> None:
+    html = pages[name]
+    page = _Page(html)
+    assert page.open == []
+    assert len(set(page.ids)) == len(page.ids)
+    assert {target[1:] for target in page.targets} <= set(page.ids)
+    assert all(each.startswith("data:") for each in page.outside), page.outside
+    assert not re.search(r"https?://|url\((?!#)|@import|<iframe|<object", html)
+    assert html.startswith("<!doctype html>")
+    assert page.headings[0] == 1
+    assert all(after <= before + 1 for before, after in zip(page.headings, page.headings[1:], strict=False))
+
+
+def test_equal_results_give_equal_pages(results: Path, pages: dict[str, str]) -> None:
+    assert experiment_page(results / "mine") == pages["mine"]
+    assert overview(results) == pages["overview"]
+
+
+def test_what_a_user_names_is_text(pages: dict[str, str]) -> None:
+    assert "alert(" not in pages["ml100k_bounded"].replace(
+        "&lt;script&gt;alert(&#34;x&#34;)&lt;/script&gt; &amp; &#34;name&#34;", ""
+    ).replace("&lt;script&gt;alert(", "")
+    assert HOSTILE in "".join(_Page(pages["ml100k_bounded"]).text)
+
+
+def test_an_experiment_has_its_figures_its_tables_and_what_is_behind_them(
+    results: Path, pages: dict[str, str]
+) -> None:
+    text = " ".join(" ".join(_Page(pages["ml100k_bounded"]).text).split())
+    manifest = json.loads((results / "ml100k_bounded" / "manifest.json").read_bytes())
+    for expected in (
+        "dpmf run ml100k_bounded.yaml",
+        manifest["dataset"]["checksum"],
+        manifest["config_sha256"],
+        "seed 2016",
+        f"{manifest['spent']['tasks']} tasks computed in",
+        "RMSE over ε",
+        "RMSE of the baselines",
+        "Privacy ledger: claimed beside provable",
+        "ε provable",
+        "Values of “RMSE over ε”",
+    ):
+        assert expected in text, expected
+    assert "<svg viewBox" in pages["ml100k_bounded"]
+    assert "epochs" in pages["friedman_fig6"]
+    assert "Distribution of errors" in pages["friedman_fig6"]
+    assert "Loss as ratings accumulate" in pages["mine"]
+
+
+def test_every_value_of_a_chart_is_in_its_table(results: Path, pages: dict[str, str]) -> None:
+    (curves,) = re.findall(r'<table class="values">.*?</table>', pages["ml100k_bounded"], re.DOTALL)
+    rows = (results / "ml100k_bounded" / "curves.csv").read_text().splitlines()
+    means = [line.rsplit(",", 9)[1] for line in rows[1:] if ",bounded," in line]
+    assert len(means) == 8
+    for mean in means:
+        assert f"{float(mean):.4f}" in curves
+
+
+def test_the_overview_names_papers_claims_and_what_is_missing(pages: dict[str, str]) -> None:
+    text = " ".join(" ".join(_Page(pages["overview"]).text).split())
+    for expected in (
+        "Friedman, Berkovsky, Kaafar 2016",
+        "Wang, Tang 2017",
+        "the larger the MovieLens dataset, the lower every crossing",
+        "data missing: MovieLens 10M",
+        "waiting for it: ml10m_bounded",
+        "Not run yet",
+        "dpmf datasets fetch ml-10m",
+        "dpmf run " + str(_REPOSITORY / "configs" / "ml10m_bounded.yaml"),
+        "reduced: not the whole of mine",
+        "ε bounds what anybody can learn about the value of one rating",
+        "not measured",
+    ):
+        assert expected in text, expected
+
+
+def test_a_reduced_experiment_stands_behind_the_whole(pages: dict[str, str]) -> None:
+    assert pages["overview"].count('<article id="mine">') == 1
+    assert pages["overview"].count('<article id="mine.held-out-1">') == 1
+
+
+def test_the_command_writes_pages_and_says_where(results: Path, tmp_path: Path) -> None:
+    here = tmp_path / "results"
+    shutil.copytree(results, here)
+    runner = CliRunner()
+    done = runner.invoke(app, ["report", str(here / "mine")])
+    assert done.exit_code == 0, done.output
+    assert done.stdout.strip() == str(here / "mine" / "report.html")
+    (here / "mine" / "manifest.json").write_text("{}")
+    done = runner.invoke(app, ["report", "--all", "--results", str(here), "--data", str(tmp_path)])
+    assert done.exit_code == 0, done.output
+    page = (here / "report.html").read_text(encoding="utf-8")
+    assert "Folders that cannot be read" in page
+    assert "mine/manifest.json: damaged" in page
+
+
+@pytest.mark.parametrize("arguments", [[], ["--all", "results/x"]])
+def test_the_command_wants_one_of_the_two(arguments: list[str]) -> None:
+    with pytest.raises(DpmfError, match="give --all"):
+        CliRunner().invoke(app, ["report", *arguments], catch_exceptions=False)
+
+
+def test_nothing_to_report_is_an_error_that_says_what_to_do(tmp_path: Path) -> None:
+    with pytest.raises(DpmfError, match="run a config first"):
+        overview_page(tmp_path, configs=tmp_path, data=tmp_path, cache=tmp_path)
+
+
+def test_intervals_stay_on_one_line(pages: dict[str, str]) -> None:
+    cells = re.findall(r"<td>([^<]*\[[^<]*)</td>", pages["ml100k_bounded"])
+    assert cells
+    assert all("\N{NO-BREAK SPACE}" in cell and ", " not in cell for cell in cells)
