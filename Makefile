@@ -119,9 +119,10 @@ reproduce-neera: $(STAMP) ## Neera et al. 2020: figures 2-4, table 1 and the imp
 	$(BIN)/dpmf local improvements $(call run_of,$(NEERA)) --format md > results/neera_improvements.md
 	$(BIN)/dpmf local improvements $(call run_of,$(NEERA))
 
-WANG := $(foreach set,ml100k ml1m,$(foreach figure,fig1 fig2,wang_$(figure)_$(set) wang_$(figure)_$(set)_corrected))
+WANG := $(foreach set,ml100k ml1m,$(foreach figure,fig1 fig2,wang_$(figure)_$(set) wang_$(figure)_$(set)_corrected)) \
+	wang_mf_ml100k wang_mf_ml100k_corrected
 
-reproduce-wang: $(STAMP) ## Wang and Tang 2017: figures 1-3, as published and with every ε provable
+reproduce-wang: $(STAMP) ## Wang and Tang 2017: figures 1-3 and DPPS-MF, as published and with every ε provable
 	@$(call run_each,$(WANG),-j $(JOBS))
 	-@for set in ml100k ml1m; do $(BIN)/dpmf combined configs/wang_fig1_$$set.yaml configs/wang_fig2_$$set.yaml \
 		--figure results/wang_fig3_$$set.png > results/wang_fig3_$$set.txt; done

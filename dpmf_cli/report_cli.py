@@ -34,7 +34,9 @@ def report(
     ] = None,
     plugin: PluginOption = None,
 ) -> None:
-    """Write results as one HTML page that opens from the disk: report.html in each folder.
+    """Write results as one HTML page, report.html.
+
+    It lies in each results folder and opens from the disk, without a server.
 
     Example: dpmf report results/ml100k_bounded
     """
@@ -69,7 +71,7 @@ def plot(
     ] = None,
     plugin: PluginOption = None,
 ) -> None:
-    """Draw the figures of results in the papers' style, as PNG, SVG and PDF.
+    """Draw the figures of results as PNG, SVG and PDF.
 
     Example: dpmf plot configs/ml100k_bounded.yaml --format pdf --out figures
     """
