@@ -25,6 +25,9 @@ def effects_cost(shape: Shape, grid: int) -> Cost:
     return Cost(seconds, (shape.users + shape.items) * grid * 8.0 * 4)
 
 
+_CHUNK = 1 << 18
+
+
 @dataclass(frozen=True)
 class EffectsModel:
     """Predicts from averages alone. `items` (n_items, E) and `users` (n_users, E) are added up."""
@@ -33,7 +36,10 @@ class EffectsModel:
     users: NDArray[np.float64]
 
     def predict(self, users: NDArray[np.int32], items: NDArray[np.int32]) -> NDArray[np.float64]:
-        return np.asarray(self.items[items] + self.users[users])
+        out = self.items[items]
+        for start in range(0, len(out), _CHUNK):
+            out[start : start + _CHUNK] += self.users[users[start : start + _CHUNK]]
+        return out
 
 
 class AveragesBaseline(Algorithm):

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 from pydantic import Field
 
-from dpmf_cli.kernels.sums import residual_sums_by_user
+from dpmf_cli.kernels.sums import residual_sums_by_user, sums_by
 from dpmf_cli.models import StrictModel
 from dpmf_cli.privacy import sensitivity
 from dpmf_cli.privacy.ledger import Ledger
@@ -92,7 +92,7 @@ def bounded_effects(
         epsilon=budget.item_averages,
         rng=streams.generator("item averages"),
         ledger=ledger,
-    ).added_to(np.bincount(train.items, weights=train.values, minlength=train.n_items))
+    ).added_to(sums_by(train.items, train.values, train.n_items))
     items = _averages_of_the_rated(item_sums, train.item_counts, parameters.beta_m, overall)
     items = np.clip(items, scale.minimum, scale.maximum)
 

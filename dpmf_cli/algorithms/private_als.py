@@ -13,6 +13,7 @@ from dpmf_cli.algorithms.factorization import FactorModel
 from dpmf_cli.algorithms.private_factorization import NormBoundedFactorization, Side
 from dpmf_cli.kernels.als import RowProblem, solve_items, solve_users
 from dpmf_cli.kernels.lanes import groups
+from dpmf_cli.kernels.order import item_major
 from dpmf_cli.kernels.perturb import perturb_items, perturb_users
 from dpmf_cli.privacy import sensitivity
 from dpmf_cli.privacy.ledger import Ledger
@@ -64,9 +65,7 @@ class PrivateLeastSquares(NormBoundedFactorization):
                 ("item", train.n_items, self.sensitivities("item", train)),
             )
         )
-        by_item = np.argsort(train.items, kind="stable")
-        item_starts = np.concatenate([[0], np.cumsum(train.item_counts)])
-        raters, values = train.users[by_item], train.values[by_item]
+        item_starts, raters, values = item_major(train)
         user_rows, item_rows = self.noise_factors(train.user_counts), self.noise_factors(train.item_counts)
         parts = groups(len(ledger.epsilons))
         models = [self.start(train, effects, lanes, streams) for lanes in parts]

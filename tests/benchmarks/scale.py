@@ -1,0 +1,179 @@
+"""Time and memory from 10⁵ to 10⁸ ratings, through the commands that everybody uses: `make scale`.
+
+    python -m tests.benchmarks.scale configs/scale_*.yaml [--only TEXT] [--again] [--to results/scale.jsonl]
+
+For every entry of a config, `dpmf plan` and `dpmf run -j 1` with that entry alone, each in a process of its own, and
+`dpmf run` once more with nothing left to do: what it takes is the command's own share. The first data set is gone
+through once before, uncounted, so that numba has compiled all kernels. Rows go to a file as they come, those that are
+there are not measured again, and the table of all is printed as Markdown.
+
+This module imports nothing heavy: Linux counts what a parent holds as the peak of a child that has just been forked.
+"""
+
+import argparse
+import json
+import os
+import re
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+DPMF = (sys.executable, "-m", "dpmf_cli")
+LOAD = (
+    "import sys; from pathlib import Path; from dpmf_cli.config import load_config as read; "
+    "from dpmf_cli.datasets import *; path = Path(sys.argv[1]); "
+    "load(read(path).dataset, data=data_folder(), cache=cache_folder(), base=path.parent)"
+)
+DATA = "the data"
+
+
+@dataclass(frozen=True)
+class Used:
+    """What a process took: seconds by the clock, seconds of CPU, and the largest resident memory."""
+
+    wall: float
+    cpu: float
+    peak_bytes: int
+
+
+@dataclass(frozen=True)
+class Row:
+    """One entry on one data set. `updates` counts visits of ratings (of cells, where all cells are visited), each of
+    which serves all ε; `own` is what the command takes with nothing to do; `plan` is what was predicted."""
+
+    config: str
+    entry: str
+    ratings: int
+    updates: int
+    used: Used
+    own: Used
+    plan_seconds: float
+    plan_bytes: float
+    load: tuple[float, float, float]
+
+    @property
+    def nanoseconds(self) -> float:
+        """CPU time of one update, the command's own share left out."""
+        return 1e9 * (self.used.cpu - self.own.cpu) / self.updates
+
+
+def run(command: Sequence[str]) -> tuple[Used, str]:
+    """Runs a command to its end; its stdout, and what it took. Raises CalledProcessError where it fails."""
+    begin = time.perf_counter()
+    with tempfile.TemporaryFile() as out:
+        process = subprocess.Popen(command, stdout=out)
+        _, status, usage = os.wait4(process.pid, 0)
+        wall = time.perf_counter() - begin
+        process.returncode = os.waitstatus_to_exitcode(status)
+        if process.returncode:
+            raise subprocess.CalledProcessError(process.returncode, command)
+        out.seek(0)
+        text = out.read().decode()
+    return Used(wall, usage.ru_utime + usage.ru_stime, usage.ru_maxrss * 1024), text
+
+
+def updates_of(entry: dict[str, Any], users: int, items: int, ratings: int) -> int:
+    """How often a fit on nine tenths of the ratings visits one of them."""
+    training = ratings * 9 // 10
+    if entry["algorithm"] == "pals":
+        return training * 2 * int(entry["iterations"])
+    if entry["algorithm"] == "isgd" and entry["neighbours"] == "unbounded":
+        return users * items * int(entry["epochs"])
+    return training * int(entry.get("epochs", 1))
+
+
+def measure(path: Path, whole: dict[str, Any], entry: dict[str, Any], scratch: Path) -> Row:
+    """One entry of a config by itself, through `dpmf plan` and `dpmf run`."""
+    name = re.sub(r"[^a-z0-9]+", "-", f"{path.stem} {entry['label']}".lower())
+    config = scratch / f"{name}.yaml"
+    config.write_text(yaml.safe_dump({**whole, "algorithms": [entry]}, allow_unicode=True))
+    here = ("--results", str(scratch / name), "-j", "1")
+    plan = json.loads(run((*DPMF, "plan", str(config), "--json", *here))[1])
+    command = (*DPMF, "run", str(config), *here)
+    used, own = run(command)[0], run(command)[0]
+    size = plan["users"], plan["items"], plan["ratings"]
+    return Row(
+        path.stem,
+        entry["label"],
+        plan["ratings"],
+        updates_of(entry, *size),
+        used,
+        own,
+        plan["seconds"],
+        plan["peak_bytes"],
+        os.getloadavg(),
+    )
+
+
+def load_data(path: Path) -> Row:
+    """The ratings of a config made, or parsed, and cached; opened where they were before."""
+    used, _ = run((sys.executable, "-c", LOAD, str(path)))
+    return Row(path.stem, DATA, 0, 1, used, Used(0, 0, 0), 0, 0, os.getloadavg())
+
+
+def table(rows: Sequence[Row]) -> str:
+    """All rows as Markdown, those of an entry below each other."""
+    lines = [
+        "| algorithm | config | updates | CPU ns an update | of ML-1M's | CPU s | wall s | planned s "
+        "| peak GiB | planned GiB |",
+        "|---|---|---:|---:|---:|---:|---:|---:|---:|---:|",
+    ]
+    reference = {row.entry: row.nanoseconds for row in rows if row.config == "scale_ml1m"}
+    order = {entry: at for at, entry in enumerate(dict.fromkeys(row.entry for row in rows))}
+    for row in sorted(rows, key=lambda row: order[row.entry]):
+        cells = [row.entry, row.config, "", "", ""]
+        if row.entry != DATA:
+            share = row.nanoseconds / reference[row.entry] if row.entry in reference else float("nan")
+            cells[2:] = [f"{row.updates:.2g}", f"{row.nanoseconds:.1f}", f"{share:.2f}"]
+        cells += [f"{row.used.cpu:.1f}", f"{row.used.wall:.1f}", f"{row.plan_seconds:.1f}"]
+        cells += [f"{row.used.peak_bytes / 2**30:.2f}", f"{row.plan_bytes / 2**30:.2f}"]
+        lines.append("| " + " | ".join(cells) + " |")
+    return "\n".join(lines)
+
+
+def read_rows(path: Path) -> list[Row]:
+    """The rows measured before."""
+    records = [json.loads(line) for line in path.read_text().splitlines()] if path.exists() else []
+    return [
+        Row(**{**record, "used": Used(**record["used"]), "own": Used(**record["own"])}) for record in records
+    ]
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
+    parser.add_argument("configs", nargs="+", type=Path)
+    parser.add_argument("--only", default="", help="only entries whose label has this text")
+    parser.add_argument("--again", action="store_true", help="measure anew what was measured")
+    parser.add_argument("--to", type=Path, default=Path("results/scale.jsonl"))
+    options = parser.parse_args()
+    kept = {(row.config, row.entry): row for row in read_rows(options.to)}
+    with tempfile.TemporaryDirectory() as scratch:
+        wholes = {path: yaml.safe_load(path.read_text()) for path in options.configs}
+        first, whole = next(iter(wholes.items()))
+        warm = Path(scratch) / "warm"
+        warm.mkdir()
+        for path, whole in wholes.items():
+            if not options.only and (options.again or (path.stem, DATA) not in kept):
+                kept[path.stem, DATA] = load_data(path)
+            for entry in whole["algorithms"]:
+                key = path.stem, entry["label"]
+                if options.only not in entry["label"] or (key in kept and not options.again):
+                    continue
+                if path == first:
+                    measure(path, whole, entry, warm)
+                kept[key] = measure(path, whole, entry, Path(scratch))
+                options.to.parent.mkdir(parents=True, exist_ok=True)
+                options.to.write_text("".join(json.dumps(asdict(row)) + "\n" for row in kept.values()))
+                print(f"{key}: {kept[key].used}", file=sys.stderr, flush=True)
+    print(table(list(kept.values())))
+
+
+if __name__ == "__main__":
+    main()
