@@ -22,7 +22,7 @@ SECONDS_PER_RESIDUAL = 1e-9
 def effects_cost(shape: Shape, grid: int) -> Cost:
     """What measuring the averages takes."""
     seconds = shape.ratings * (2e-8 + grid * SECONDS_PER_RESIDUAL) + (shape.users + shape.items) * grid * 5e-8
-    return Cost(seconds, (shape.users + shape.items) * grid * 8.0 * 4)
+    return Cost(seconds, (shape.users + shape.items) * grid * 8.0 * 5)
 
 
 _CHUNK = 1 << 18
