@@ -7,7 +7,7 @@ For every entry of a config, `dpmf plan` and `dpmf run -j 1` with that entry alo
 through once before, uncounted, so that numba has compiled all kernels. Rows go to a file as they come, those that are
 there are not measured again, and the table of all is printed as Markdown.
 
-This module imports nothing heavy: Linux counts what a parent holds as the peak of a child that has just been forked.
+Linux counts what a parent holds as the peak of a child that has just been forked, so that each process has a small one.
 """
 
 import argparse
@@ -17,8 +17,7 @@ import re
 import subprocess
 import sys
 import tempfile
-import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
@@ -31,6 +30,16 @@ LOAD = (
     "from dpmf_cli.datasets import *; path = Path(sys.argv[1]); "
     "load(read(path).dataset, data=data_folder(), cache=cache_folder(), base=path.parent)"
 )
+LAUNCH = """
+import json, os, subprocess, sys, time
+begin = time.perf_counter()
+child = subprocess.Popen(sys.argv[2:])
+_, status, usage = os.wait4(child.pid, 0)
+with open(sys.argv[1], "w") as file:
+    wall = time.perf_counter() - begin
+    json.dump([wall, usage.ru_utime + usage.ru_stime, usage.ru_maxrss * 1024], file)
+sys.exit(os.waitstatus_to_exitcode(status))
+"""
 DATA = "the data"
 
 
@@ -64,19 +73,12 @@ class Row:
         return 1e9 * (self.used.cpu - self.own.cpu) / self.updates
 
 
-def run(command: Sequence[str]) -> tuple[Used, str]:
+def run(command: Sequence[str], environment: Mapping[str, str] | None = None) -> tuple[Used, str]:
     """Runs a command to its end; its stdout, and what it took. Raises CalledProcessError where it fails."""
-    begin = time.perf_counter()
-    with tempfile.TemporaryFile() as out:
-        process = subprocess.Popen(command, stdout=out)
-        _, status, usage = os.wait4(process.pid, 0)
-        wall = time.perf_counter() - begin
-        process.returncode = os.waitstatus_to_exitcode(status)
-        if process.returncode:
-            raise subprocess.CalledProcessError(process.returncode, command)
-        out.seek(0)
-        text = out.read().decode()
-    return Used(wall, usage.ru_utime + usage.ru_stime, usage.ru_maxrss * 1024), text
+    with tempfile.NamedTemporaryFile() as file:
+        launch = (sys.executable, "-I", "-S", "-c", LAUNCH, file.name, *command)
+        done = subprocess.run(launch, stdout=subprocess.PIPE, env=environment, check=True)
+        return Used(*json.loads(file.read())), done.stdout.decode()
 
 
 def updates_of(entry: dict[str, Any], users: int, items: int, ratings: int) -> int:
@@ -149,29 +151,30 @@ def read_rows(path: Path) -> list[Row]:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     parser.add_argument("configs", nargs="+", type=Path)
-    parser.add_argument("--only", default="", help="only entries whose label has this text")
+    parser.add_argument("--only", default="", help="only entries whose label this regular expression finds")
     parser.add_argument("--again", action="store_true", help="measure anew what was measured")
+    parser.add_argument("--compiled", action="store_true", help="all kernels are compiled: nothing uncounted")
     parser.add_argument("--to", type=Path, default=Path("results/scale.jsonl"))
     options = parser.parse_args()
     kept = {(row.config, row.entry): row for row in read_rows(options.to)}
     with tempfile.TemporaryDirectory() as scratch:
-        wholes = {path: yaml.safe_load(path.read_text()) for path in options.configs}
-        first, whole = next(iter(wholes.items()))
         warm = Path(scratch) / "warm"
         warm.mkdir()
-        for path, whole in wholes.items():
-            if not options.only and (options.again or (path.stem, DATA) not in kept):
-                kept[path.stem, DATA] = load_data(path)
-            for entry in whole["algorithms"]:
+        for path in options.configs:
+            whole = yaml.safe_load(path.read_text())
+            for entry in ({"label": DATA}, *whole["algorithms"]):
                 key = path.stem, entry["label"]
-                if options.only not in entry["label"] or (key in kept and not options.again):
+                if not re.search(options.only, key[1]) or (key in kept and not options.again):
                     continue
-                if path == first:
-                    measure(path, whole, entry, warm)
-                kept[key] = measure(path, whole, entry, Path(scratch))
+                if key[1] == DATA:
+                    kept[key] = load_data(path)
+                else:
+                    if path == options.configs[0] and not options.compiled:
+                        measure(path, whole, entry, warm)
+                    kept[key] = measure(path, whole, entry, Path(scratch))
                 options.to.parent.mkdir(parents=True, exist_ok=True)
                 options.to.write_text("".join(json.dumps(asdict(row)) + "\n" for row in kept.values()))
-                print(f"{key}: {kept[key].used}", file=sys.stderr, flush=True)
+                print(f"{key}: {kept[key]}", file=sys.stderr, flush=True)
     print(table(list(kept.values())))
 
 
