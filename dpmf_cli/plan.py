@@ -12,6 +12,7 @@ from dpmf_cli.algorithms.base import Algorithm, Cost, Shape
 from dpmf_cli.config import ExperimentConfig
 from dpmf_cli.datasets.spec import SyntheticSpec
 from dpmf_cli.evaluation.portions import Order
+from dpmf_cli.grid_parts import cost_in_parts, room
 from dpmf_cli.machine import REFERENCE, Machine
 from dpmf_cli.ratings import Ratings
 from dpmf_cli.store import Store
@@ -124,11 +125,11 @@ def _costs(
 ) -> dict[Any, Cost]:
     """By `Task.key` what each task costs on a machine: an equal part of the time of the fit that it shares, its own
     predictions of the ratings `asked` for (by portion), and all of the memory of whichever needs more."""
-    costs = {}
+    costs, within = {}, room()
     for batch in together(_in_order(tasks)):
         shape, predicted = shapes[batch[0].cut.portion], asked[batch[0].cut.portion]
         lanes = sum(len(task.epsilons) for task in batch)
-        whole = batch[0].algorithm.cost(shape, lanes)
+        whole = cost_in_parts(batch[0].algorithm, shape, lanes, within)
         fit = machine.seconds(whole) / len(batch)
         for task in batch:
             grid = len(task.epsilons)

@@ -40,7 +40,7 @@ def test_a_plan_holds(tmp_path: Path) -> None:
 def test_a_child_is_measured_by_itself() -> None:
     """Its peak is not this process's, which holds more."""
     ballast = bytearray(300 << 20)
-    used, out = run((sys.executable, "-c", "import sys; x = bytes(100 << 20); print(len(x))"))
+    used, out = run((sys.executable, "-c", "import sys; x = b'x' * (100 << 20); print(len(x))"))
     assert out == f"{100 << 20}\n"
     assert 100 << 20 < used.peak_bytes < len(ballast)
     assert 0 < used.cpu < 60

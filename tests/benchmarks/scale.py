@@ -3,7 +3,7 @@
     python -m tests.benchmarks.scale configs/scale_*.yaml [--only TEXT] [--again] [--to results/scale.jsonl]
 
 For every entry of a config, `dpmf plan` and `dpmf run -j 1` with that entry alone, each in a process of its own, and
-`dpmf run` once more with nothing left to do: what it takes is the command's own share. The first data set is gone
+once for a config `dpmf run` again with nothing left to do: what it takes is the command's own share. The first data set is gone
 through once before, uncounted, so that numba has compiled all kernels. Rows go to a file as they come, those that are
 there are not measured again, and the table of all is printed as Markdown.
 
@@ -91,15 +91,15 @@ def updates_of(entry: dict[str, Any], users: int, items: int, ratings: int) -> i
     return training * int(entry.get("epochs", 1))
 
 
-def measure(path: Path, whole: dict[str, Any], entry: dict[str, Any], scratch: Path) -> Row:
-    """One entry of a config by itself, through `dpmf plan` and `dpmf run`."""
+def measure(path: Path, whole: dict[str, Any], entry: dict[str, Any], scratch: Path, own: Used | None) -> Row:
+    """One entry of a config by itself, through `dpmf plan` and `dpmf run`; `own` where that is known."""
     name = re.sub(r"[^a-z0-9]+", "-", f"{path.stem} {entry['label']}".lower())
     config = scratch / f"{name}.yaml"
     config.write_text(yaml.safe_dump({**whole, "algorithms": [entry]}, allow_unicode=True))
     here = ("--results", str(scratch / name), "-j", "1")
     plan = json.loads(run((*DPMF, "plan", str(config), "--json", *here))[1])
     command = (*DPMF, "run", str(config), *here)
-    used, own = run(command)[0], run(command)[0]
+    used, _ = run(command)
     size = plan["users"], plan["items"], plan["ratings"]
     return Row(
         path.stem,
@@ -107,7 +107,7 @@ def measure(path: Path, whole: dict[str, Any], entry: dict[str, Any], scratch: P
         plan["ratings"],
         updates_of(entry, *size),
         used,
-        own,
+        own or run(command)[0],
         plan["seconds"],
         plan["peak_bytes"],
         os.getloadavg(),
@@ -170,8 +170,11 @@ def main() -> None:
                     kept[key] = load_data(path)
                 else:
                     if path == options.configs[0] and not options.compiled:
-                        measure(path, whole, entry, warm)
-                    kept[key] = measure(path, whole, entry, Path(scratch))
+                        measure(path, whole, entry, warm, Used(0, 0, 0))
+                    own = [
+                        row.own for (config, _), row in kept.items() if config == path.stem and row.own.cpu
+                    ]
+                    kept[key] = measure(path, whole, entry, Path(scratch), own[0] if own else None)
                 options.to.parent.mkdir(parents=True, exist_ok=True)
                 options.to.write_text("".join(json.dumps(asdict(row)) + "\n" for row in kept.values()))
                 print(f"{key}: {kept[key]}", file=sys.stderr, flush=True)
