@@ -7,7 +7,7 @@ JOBS   ?= 2
 
 .DEFAULT_GOAL := help
 .PHONY: help run test check format bench reproduce-all reproduce-friedman \
-	reproduce-mcsherry reproduce-zhang reproduce-neera search-friedman clean distclean
+	reproduce-mcsherry reproduce-zhang reproduce-neera search-friedman scale clean distclean
 
 help: ## list what there is
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-20s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -38,6 +38,11 @@ format: $(STAMP) ## format the code and write the schema anew
 bench: $(STAMP) ## speed against Cornac, Surprise, cmfrec and LensKit, in one run
 	$(BIN)/python -m pip install --quiet -e '.[bench]'
 	$(BIN)/python -m tests.benchmarks.peers
+
+SCALE := ml100k ml1m ml10m netflix
+
+scale: $(STAMP) ## time and memory from 10^5 to 10^8 ratings (docs/scale.md); 4 GiB free and half an hour
+	$(BIN)/python -m tests.benchmarks.scale $(SCALE:%=configs/scale_%.yaml)
 
 reproduce-all: reproduce-friedman reproduce-mcsherry reproduce-zhang reproduce-neera ## every paper that can be reproduced so far, on the data at hand
 

@@ -29,8 +29,8 @@ CUT_SECONDS = 6.5e-8
 """Folds dealt out to one rating, and the rating copied to where it belongs: per process and cut."""
 RATING_BYTES, CUT_BYTES = 24.0, 7.0
 """Per rating and process: memory-mapped, and in training or test set; and its fold while these are made."""
-MADE_SECONDS, MADE_BYTES, MAKING_BYTES = 1.5e-6, 28.0, 1.5e8
-"""Per rating that is made up before it can be used, and in blocks: `datasets.synthetic`."""
+MADE_SECONDS, MADE_BYTES, MAKING_BYTES = 4.5e-7, 12.5, 3.7e8
+"""Per rating that is made up before it can be used; and the process with a block of them (`datasets.synthetic`)."""
 PRIZE_SHARE = 0.015
 """Of the Netflix Prize's ratings, those in one of its test sets."""
 
@@ -198,5 +198,5 @@ def make_plan(
     made = NOTHING
     if checksum is None and isinstance(config.dataset, SyntheticSpec):
         seconds = machine.passes * MADE_SECONDS * ratings
-        made = Cost(seconds, PROCESS_BYTES + MAKING_BYTES + MADE_BYTES * ratings)
+        made = Cost(seconds, MAKING_BYTES + MADE_BYTES * ratings)
     return Plan(tuple(entries), ratings, shapes, machine, made)

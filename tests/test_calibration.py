@@ -134,6 +134,7 @@ def test_ratings_are_made_up_first_where_they_are_not_there(tmp_path: Path) -> N
     assert there.made.seconds == 0
     assert absent.seconds(1) - there.seconds(1) == pytest.approx(absent.made.seconds)
     assert absent.made.seconds > 30
+    assert absent.peak_bytes(1) >= absent.made.bytes > 1e9
 
 
 def test_a_grid_of_several_groups_costs_as_many_passes() -> None:

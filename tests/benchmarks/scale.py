@@ -2,10 +2,10 @@
 
     python -m tests.benchmarks.scale configs/scale_*.yaml [--only TEXT] [--again] [--to results/scale.jsonl]
 
-For every entry of a config, `dpmf plan` and `dpmf run -j 1` with that entry alone, each in a process of its own, and
-once for a config `dpmf run` again with nothing left to do: what it takes is the command's own share. The first data set is gone
-through once before, uncounted, so that numba has compiled all kernels. Rows go to a file as they come, those that are
-there are not measured again, and the table of all is printed as Markdown.
+For every entry of a config, `dpmf plan` and `dpmf run -j 1` with that entry alone, each in a process of its own; once
+for a config, `dpmf run` again with nothing left to do, which is the command's own share. Entries of the first config
+are gone through once before, uncounted, so that numba has compiled all kernels. Rows go to a file as they come, those
+that are there are not measured again, and the table of all is printed as Markdown.
 
 Linux counts what a parent holds as the peak of a child that has just been forked, so that each process has a small one.
 """
