@@ -18,7 +18,7 @@ from dpmf_cli.ratings import Ratings
 from dpmf_cli.store import Store
 from dpmf_cli.tasks import Cut, Task, together, training_shape
 
-PROCESS_BYTES = 225e6
+PROCESS_BYTES = 240e6
 """Resident memory of a process that has run kernels and drawn figures, beside the ratings."""
 START_SECONDS, WORKER_SECONDS, KERNEL_SECONDS = 1.6, 1.5, 0.1
 """What a run takes beside its fits: imports and figures, imports of worker processes, and an entry's compiled kernels
@@ -27,8 +27,9 @@ TASK_SECONDS, PREDICTION_SECONDS = 0.01, 1e-8
 """Storing a result, and one prediction of one rating for one ε, measured."""
 CUT_SECONDS = 6.5e-8
 """Folds dealt out to one rating, and the rating copied to where it belongs: per process and cut."""
-RATING_BYTES, CUT_BYTES = 24.0, 7.0
-"""Per rating and process: memory-mapped, and in training or test set; and its fold while these are made."""
+RATING_BYTES, CUT_BYTES = 16.0, 15.0
+"""Per rating and process: in training or test set, and the users' memory map; and, while these sets are made, the
+memory map of all, and folds."""
 MADE_SECONDS, MADE_BYTES, MAKING_BYTES = 4.5e-7, 12.5, 3.7e8
 """Per rating that is made up before it can be used; and the process with a block of them (`datasets.synthetic`)."""
 PRIZE_SHARE = 0.015
