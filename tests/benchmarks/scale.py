@@ -2,10 +2,11 @@
 
     python -m tests.benchmarks.scale configs/scale_*.yaml [--only TEXT] [--again] [--to results/scale.jsonl]
 
-For every entry of a config, `dpmf plan` and `dpmf run -j 1` with that entry alone, each in a process of its own; once
-for a config, `dpmf run` again with nothing left to do, which is the command's own share. Entries of the first config
-are gone through once before, uncounted, so that numba has compiled all kernels. Rows go to a file as they come, those
-that are there are not measured again, and the table of all is printed as Markdown.
+For every entry of a config, `dpmf plan` and `dpmf run -j 1` with that entry alone, each in a process of its own. What one
+update takes is what `dpmf run` takes more with more `runs`. Where one fit is long, it is what it takes more than the
+first entry's without its fit. Entries of the first config are gone through once before, uncounted, so that numba has
+compiled all kernels. Rows go to a file as they come, those that are there are not measured again, and the table of all
+is printed as Markdown.
 
 Linux counts what a parent holds as the peak of a child that has just been forked, so that each process has a small one.
 """
@@ -41,6 +42,8 @@ with open(sys.argv[1], "w") as file:
 sys.exit(os.waitstatus_to_exitcode(status))
 """
 DATA = "the data"
+ENOUGH, MOST_FITS = 100_000_000, 50
+"""Updates that take long enough to be told from what a command takes for itself, and fits at most to get there."""
 
 
 @dataclass(frozen=True)
@@ -54,23 +57,39 @@ class Used:
 
 @dataclass(frozen=True)
 class Row:
-    """One entry on one data set. `updates` counts visits of ratings (of cells, where all cells are visited), each of
-    which serves all ε; `own` is what the command takes with nothing to do; `plan` is what was predicted."""
+    """One entry on one data set.
+
+    updates    visits of ratings in one fit (of cells, where all cells are visited), each of which serves all ε
+    used       what `dpmf run` takes; `plan_seconds` and `plan_bytes` are what was predicted
+    load       of the machine, when the row was finished
+    more       what it takes with `runs` − 1 fits more, in the same process; None where one fit is long enough
+    own        CPU seconds before and after the fit: of the config's first entry what one fit does not explain
+    """
 
     config: str
     entry: str
     ratings: int
     updates: int
     used: Used
-    own: Used
     plan_seconds: float
     plan_bytes: float
-    load: tuple[float, float, float]
+    load: float
+    more: Used | None = None
+    runs: int = 1
+    own: float = 0.0
+
+    @property
+    def fit(self) -> float:
+        """CPU seconds of one fit and its predictions, without what a command takes for itself: starting, reading compiled
+        kernels, dealing out folds."""
+        if self.more is None:
+            return self.used.cpu - self.own
+        return (self.more.cpu - self.used.cpu) / (self.runs - 1)
 
     @property
     def nanoseconds(self) -> float:
-        """CPU time of one update, the command's own share left out."""
-        return 1e9 * (self.used.cpu - self.own.cpu) / self.updates
+        """CPU time of one update."""
+        return 1e9 * self.fit / self.updates
 
 
 def run(command: Sequence[str], environment: Mapping[str, str] | None = None) -> tuple[Used, str]:
@@ -91,49 +110,53 @@ def updates_of(entry: dict[str, Any], users: int, items: int, ratings: int) -> i
     return training * int(entry.get("epochs", 1))
 
 
-def measure(path: Path, whole: dict[str, Any], entry: dict[str, Any], scratch: Path, own: Used | None) -> Row:
-    """One entry of a config by itself, through `dpmf plan` and `dpmf run`; `own` where that is known."""
+def measure(path: Path, whole: dict[str, Any], entry: dict[str, Any], scratch: Path, own: float = 0.0) -> Row:
+    """One entry of a config by itself, through `dpmf plan` and `dpmf run`."""
     name = re.sub(r"[^a-z0-9]+", "-", f"{path.stem} {entry['label']}".lower())
-    config = scratch / f"{name}.yaml"
-    config.write_text(yaml.safe_dump({**whole, "algorithms": [entry]}, allow_unicode=True))
-    here = ("--results", str(scratch / name), "-j", "1")
-    plan = json.loads(run((*DPMF, "plan", str(config), "--json", *here))[1])
-    command = (*DPMF, "run", str(config), *here)
-    used, _ = run(command)
-    size = plan["users"], plan["items"], plan["ratings"]
+
+    def command(kind: str, runs: int, *options: str) -> tuple[str, ...]:
+        config = scratch / f"{name}-{runs}.yaml"
+        config.write_text(yaml.safe_dump({**whole, "algorithms": [entry], "runs": runs}, allow_unicode=True))
+        return (*DPMF, kind, str(config), *options, "--results", str(scratch / f"{name}-{runs}"), "-j", "1")
+
+    plan = json.loads(run(command("plan", 1, "--json"))[1])
+    updates = updates_of(entry, plan["users"], plan["items"], plan["ratings"])
+    runs = 1 + min(ENOUGH // updates, MOST_FITS)
+    used, _ = run(command("run", 1))
     return Row(
         path.stem,
         entry["label"],
         plan["ratings"],
-        updates_of(entry, *size),
+        updates,
         used,
-        own or run(command)[0],
         plan["seconds"],
         plan["peak_bytes"],
-        os.getloadavg(),
+        os.getloadavg()[0],
+        more=run(command("run", runs))[0] if runs > 1 else None,
+        runs=runs,
+        own=own,
     )
 
 
 def load_data(path: Path) -> Row:
     """The ratings of a config made, or parsed, and cached; opened where they were before."""
     used, _ = run((sys.executable, "-c", LOAD, str(path)))
-    return Row(path.stem, DATA, 0, 1, used, Used(0, 0, 0), 0, 0, os.getloadavg())
+    return Row(path.stem, DATA, 0, 1, used, 0.0, 0.0, os.getloadavg()[0])
 
 
 def table(rows: Sequence[Row]) -> str:
-    """All rows as Markdown, those of an entry below each other."""
+    """All rows as Markdown, those of an entry below each other, from few ratings to many."""
     lines = [
-        "| algorithm | config | updates | CPU ns an update | of ML-1M's | CPU s | wall s | planned s "
-        "| peak GiB | planned GiB |",
+        "| | config | updates | ns an update | over ML-1M's | CPU s | wall s | planned s | GiB | planned GiB |",
         "|---|---|---:|---:|---:|---:|---:|---:|---:|---:|",
     ]
     reference = {row.entry: row.nanoseconds for row in rows if row.config == "scale_ml1m"}
-    order = {entry: at for at, entry in enumerate(dict.fromkeys(row.entry for row in rows))}
-    for row in sorted(rows, key=lambda row: order[row.entry]):
+    entries = {entry: at for at, entry in enumerate(dict.fromkeys(row.entry for row in rows))}
+    for row in sorted(rows, key=lambda row: (entries[row.entry], row.ratings, row.used.cpu)):
         cells = [row.entry, row.config, "", "", ""]
         if row.entry != DATA:
-            share = row.nanoseconds / reference[row.entry] if row.entry in reference else float("nan")
-            cells[2:] = [f"{row.updates:.2g}", f"{row.nanoseconds:.1f}", f"{share:.2f}"]
+            cells[2:4] = f"{row.updates:.1e}", f"{row.nanoseconds:.1f}"
+            cells[4] = f"{row.nanoseconds / reference[row.entry]:.2f}" if row.entry in reference else ""
         cells += [f"{row.used.cpu:.1f}", f"{row.used.wall:.1f}", f"{row.plan_seconds:.1f}"]
         cells += [f"{row.used.peak_bytes / 2**30:.2f}", f"{row.plan_bytes / 2**30:.2f}"]
         lines.append("| " + " | ".join(cells) + " |")
@@ -144,7 +167,8 @@ def read_rows(path: Path) -> list[Row]:
     """The rows measured before."""
     records = [json.loads(line) for line in path.read_text().splitlines()] if path.exists() else []
     return [
-        Row(**{**record, "used": Used(**record["used"]), "own": Used(**record["own"])}) for record in records
+        Row(**{key: Used(**value) if isinstance(value, dict) else value for key, value in record.items()})
+        for record in records
     ]
 
 
@@ -170,11 +194,10 @@ def main() -> None:
                     kept[key] = load_data(path)
                 else:
                     if path == options.configs[0] and not options.compiled:
-                        measure(path, whole, entry, warm, Used(0, 0, 0))
-                    own = [
-                        row.own for (config, _), row in kept.items() if config == path.stem and row.own.cpu
-                    ]
-                    kept[key] = measure(path, whole, entry, Path(scratch), own[0] if own else None)
+                        measure(path, whole, entry, warm)
+                    first = kept.get((path.stem, whole["algorithms"][0]["label"]))
+                    own = first.used.cpu - first.fit if first else 0.0
+                    kept[key] = measure(path, whole, entry, Path(scratch), own)
                 options.to.parent.mkdir(parents=True, exist_ok=True)
                 options.to.write_text("".join(json.dumps(asdict(row)) + "\n" for row in kept.values()))
                 print(f"{key}: {kept[key]}", file=sys.stderr, flush=True)
