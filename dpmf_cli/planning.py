@@ -70,6 +70,7 @@ def describe(config: ExperimentConfig, plan: Plan, size: Sizes, jobs: int, *, as
             "seconds": round(seconds, 3),
             "peak_bytes": int(peak),
             "seconds_to_make_data": round(plan.made.seconds, 3),
+            "bytes_to_make_data": int(plan.made.bytes),
             "algorithms": [
                 {
                     "label": part.entry.name,

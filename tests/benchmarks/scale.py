@@ -140,8 +140,10 @@ def measure(path: Path, whole: dict[str, Any], entry: dict[str, Any], scratch: P
 
 def load_data(path: Path) -> Row:
     """The ratings of a config made, or parsed, and cached; opened where they were before."""
+    plan = json.loads(run((*DPMF, "plan", str(path), "--json"))[1])
     used, _ = run((sys.executable, "-c", LOAD, str(path)))
-    return Row(path.stem, DATA, 0, 1, used, 0.0, 0.0, os.getloadavg()[0])
+    planned = plan["seconds_to_make_data"], plan["bytes_to_make_data"]
+    return Row(path.stem, DATA, plan["ratings"], 1, used, *planned, os.getloadavg()[0])
 
 
 def table(rows: Sequence[Row]) -> str:
@@ -157,8 +159,11 @@ def table(rows: Sequence[Row]) -> str:
         if row.entry != DATA:
             cells[2:4] = f"{row.updates:.1e}", f"{row.nanoseconds:.1f}"
             cells[4] = f"{row.nanoseconds / reference[row.entry]:.2f}" if row.entry in reference else ""
-        cells += [f"{row.used.cpu:.1f}", f"{row.used.wall:.1f}", f"{row.plan_seconds:.1f}"]
-        cells += [f"{row.used.peak_bytes / 2**30:.2f}", f"{row.plan_bytes / 2**30:.2f}"]
+        planned = (
+            (f"{row.plan_seconds:.1f}", f"{row.plan_bytes / 2**30:.2f}") if row.plan_seconds else ("", "")
+        )
+        cells += [f"{row.used.cpu:.1f}", f"{row.used.wall:.1f}", planned[0]]
+        cells += [f"{row.used.peak_bytes / 2**30:.2f}", planned[1]]
         lines.append("| " + " | ".join(cells) + " |")
     return "\n".join(lines)
 
