@@ -6,8 +6,8 @@ STAMP  := $(VENV)/.installed
 JOBS   ?= 2
 
 .DEFAULT_GOAL := help
-.PHONY: help run test test-faults test-fuzz test-cluster check format bench reproduce-all reproduce-small reproduce-friedman \
-	reproduce-mcsherry reproduce-zhang reproduce-neera reproduce-wang reproduce-combined \
+.PHONY: help run test test-faults test-fuzz test-cluster check format bench scale reproduce-all reproduce-small \
+	reproduce-friedman reproduce-mcsherry reproduce-zhang reproduce-neera reproduce-wang reproduce-combined \
 	search-friedman clean distclean
 
 help: ## list what there is
@@ -51,6 +51,11 @@ format: $(STAMP) ## format the code, write schema and reference anew
 bench: $(STAMP) ## speed against Cornac, Surprise, cmfrec and LensKit, in one run
 	$(BIN)/python -m pip install --quiet -e '.[bench]'
 	$(BIN)/python -m tests.benchmarks.peers
+
+SCALE := ml100k ml1m ml10m netflix
+
+scale: $(STAMP) ## time and memory from 10^5 to 10^8 ratings (docs/scale.md); 4 GiB free and half an hour
+	$(BIN)/python -m tests.benchmarks.scale $(SCALE:%=configs/scale_%.yaml)
 
 # Each part is timed; the report comes last, whatever a part's data lacked.
 PARTS := friedman mcsherry zhang neera wang combined

@@ -177,8 +177,10 @@ def plan(
 
     Example: dpmf plan configs/ml1m_bounded.yaml
     """
+    from dpmf_cli.calibration import calibrated
     from dpmf_cli.config import load_config
     from dpmf_cli.datasets import cache_folder, data_folder
+    from dpmf_cli.experiment import say
     from dpmf_cli.planning import describe, plan_without_parsing
     from dpmf_cli.runner import available_cores
     from dpmf_cli.store import Store
@@ -190,6 +192,7 @@ def plan(
         data=data or data_folder(),
         cache=cache_folder(),
         store=Store(results),
+        machine=calibrated(cache_folder(), available_cores(), say),
     )
     print(describe(loaded, made, sizes, jobs or available_cores(), as_json=as_json), end="")
 

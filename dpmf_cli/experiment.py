@@ -12,6 +12,7 @@ import numpy as np
 from pydantic import ValidationError
 
 from dpmf_cli import provenance
+from dpmf_cli.calibration import known
 from dpmf_cli.collect import Collected, collect
 from dpmf_cli.config import ExperimentConfig, config_of, load_config
 from dpmf_cli.datasets import Dataset, load
@@ -20,6 +21,7 @@ from dpmf_cli.datasets.spec import CatalogSpec
 from dpmf_cli.errors import DpmfError
 from dpmf_cli.evaluation.crossings import Crossing, find_crossings
 from dpmf_cli.evaluation.portions import Portion, first_share, portion
+from dpmf_cli.machine import REFERENCE, Machine
 from dpmf_cli.manifest import MANIFEST, checksums_of, read_manifest, refuse_changed_data, write_manifest
 from dpmf_cli.plan import TWIN_GRID, Plan, make_plan, sum_of_squares
 from dpmf_cli.progress import Progress
@@ -32,7 +34,7 @@ from dpmf_cli.report.ledgers import ledger_csv, records_csv
 from dpmf_cli.report.local_tables import learned_nothing_table
 from dpmf_cli.report.sweeps import swept_parameters
 from dpmf_cli.report.tables import crossings_table, twins_table
-from dpmf_cli.runner import Executor, LocalProcesses, Outcome, run_plan
+from dpmf_cli.runner import Executor, LocalProcesses, Outcome, available_cores, run_plan
 from dpmf_cli.store import Store, write_atomically
 from dpmf_cli.tasks import Task, arrivals, fold_assignment
 
@@ -57,7 +59,9 @@ class Finished:
     failures: list[Outcome]
 
 
-def plan_for(config: ExperimentConfig, dataset: Dataset, test_checksum: str, store: Store) -> Plan:
+def plan_for(
+    config: ExperimentConfig, dataset: Dataset, test_checksum: str, store: Store, machine: Machine = REFERENCE
+) -> Plan:
     """The plan of a config on a data set that is present, with the checksum of its fixed test set, "" for folds."""
     return make_plan(
         config,
@@ -69,6 +73,7 @@ def plan_for(config: ExperimentConfig, dataset: Dataset, test_checksum: str, sto
         items=dataset.ratings.n_items,
         ratings=len(dataset.ratings),
         store=store,
+        machine=machine,
     )
 
 
@@ -105,7 +110,8 @@ def run(
     if not new_data:
         refuse_changed_data(folder, config, dataset, test)
     portions = _portions(config, dataset)
-    plan = plan_for(config, dataset, test, store)
+    machine = known(cache, available_cores()) or REFERENCE
+    plan = plan_for(config, dataset, test, store, machine)
     left = plan.left
     say(
         f"{config.name}: {dataset.title}, {plan.total} tasks, {plan.total - len(left)} done, {len(left)} left"

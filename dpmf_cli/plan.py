@@ -10,19 +10,33 @@ import numpy as np
 
 from dpmf_cli.algorithms.base import Algorithm, Cost, Shape
 from dpmf_cli.config import ExperimentConfig
+from dpmf_cli.datasets.spec import SyntheticSpec
 from dpmf_cli.evaluation.portions import Order
+from dpmf_cli.grid_parts import cost_in_parts, room
+from dpmf_cli.machine import REFERENCE, Machine
 from dpmf_cli.ratings import Ratings
 from dpmf_cli.store import Store
 from dpmf_cli.tasks import Cut, Task, together, training_shape
 
-PROCESS_BYTES = 190e6
-"""Resident memory of a process that has imported the kernels, before it holds any ratings."""
-START_SECONDS, TASK_SECONDS = 4.0, 0.02
-"""What a run takes beside its fits: starting processes and drawing figures, and per task split and prediction."""
-RATING_BYTES = 40.0
-"""Per rating and process: the memory-mapped ratings, the training and test copies, and their order."""
+PROCESS_BYTES = 240e6
+"""Resident memory of a process that has run kernels and drawn figures, beside the ratings."""
+START_SECONDS, WORKER_SECONDS, KERNEL_SECONDS = 1.6, 1.5, 0.1
+"""What a run takes beside its fits: imports and figures, imports of worker processes, and an entry's compiled kernels
+read from numba's cache."""
+TASK_SECONDS, PREDICTION_SECONDS = 0.01, 1e-8
+"""Storing a result, and one prediction of one rating for one ε, measured."""
+CUT_SECONDS = 6.5e-8
+"""Folds dealt out to one rating, and the rating copied to where it belongs: per process and cut."""
+RATING_BYTES, CUT_BYTES = 16.0, 15.0
+"""Per rating and process: in training or test set, and the users' memory map; and, while these sets are made, the
+memory map of all, and folds."""
+MADE_SECONDS, MADE_BYTES, MAKING_BYTES = 4.5e-7, 12.5, 3.7e8
+"""Per rating that is made up before it can be used; and the process with a block of them (`datasets.synthetic`)."""
+PRIZE_SHARE = 0.015
+"""Of the Netflix Prize's ratings, those in one of its test sets."""
 
 
+NOTHING = Cost(0.0, 0.0)
 TWIN_GRID = (math.inf,)
 """The grid of a fit without noise."""
 
@@ -47,11 +61,14 @@ class EntryPlan:
 
 @dataclass(frozen=True)
 class Plan:
-    """What a run of a config would do. `shapes` are those of the training sets, by the portion of the ratings."""
+    """What a run of a config would do. `shapes` are those of the training sets, by the portion of the ratings; `made`
+    is what making up the ratings first takes."""
 
     entries: tuple[EntryPlan, ...]
     ratings: int
     shapes: dict[float, Shape]
+    machine: Machine = REFERENCE
+    made: Cost = NOTHING
 
     @property
     def left(self) -> list[Task]:
@@ -84,27 +101,42 @@ class Plan:
     def seconds(self, jobs: int) -> float:
         """Estimated wall time of what is left, in `jobs` processes: no less than the longest task takes."""
         longest = max((cost.seconds for entry in self.entries for cost in entry.costs), default=0.0)
-        work = sum(entry.seconds_left + TASK_SECONDS * len(entry.left) for entry in self.entries)
-        return START_SECONDS + max(work / jobs, longest) if work else 0.0
+        work = sum(entry.seconds_left for entry in self.entries)
+        if not work:
+            return 0.0
+        # What every process does by itself is not shared out.
+        each = CUT_SECONDS * self.ratings * len({task.cut for task in self.left})
+        each += KERNEL_SECONDS * sum(bool(entry.left) for entry in self.entries)
+        start = START_SECONDS + (WORKER_SECONDS if jobs > 1 else 0.0)
+        return self.made.seconds + self.machine.passes * (start + each) + max(work / jobs, longest)
 
     def peak_bytes(self, jobs: int) -> float:
         """Estimated resident memory of all processes together at the worst moment."""
         fit = max((cost.bytes for entry in self.entries for cost in entry.costs), default=0.0)
-        workers = jobs * (PROCESS_BYTES + RATING_BYTES * self.ratings + fit)
-        return workers + (PROCESS_BYTES if jobs > 1 else 0.0)
+        worker = PROCESS_BYTES + RATING_BYTES * self.ratings + max(fit, CUT_BYTES * self.ratings)
+        return max(jobs * worker + (PROCESS_BYTES if jobs > 1 else 0.0), self.made.bytes)
 
 
 def _in_order(tasks: Iterable[Task]) -> list[Task]:
     return sorted(tasks, key=lambda task: (task.cut.portion, task.fold, task.run))
 
 
-def _costs(tasks: Iterable[Task], shapes: dict[float, Shape]) -> dict[Any, Cost]:
-    """By `Task.key` what each task costs: an equal part of the time of the fit that it shares, all of its memory."""
-    costs = {}
+def _costs(
+    tasks: Iterable[Task], shapes: dict[float, Shape], asked: dict[float, float], machine: Machine
+) -> dict[Any, Cost]:
+    """By `Task.key` what each task costs on a machine: an equal part of the time of the fit that it shares, its own
+    predictions of the ratings `asked` for (by portion), and all of the memory of whichever needs more."""
+    costs, within = {}, room()
     for batch in together(_in_order(tasks)):
+        shape, predicted = shapes[batch[0].cut.portion], asked[batch[0].cut.portion]
         lanes = sum(len(task.epsilons) for task in batch)
-        whole = batch[0].algorithm.cost(shapes[batch[0].cut.portion], lanes)
-        costs.update({task.key: Cost(whole.seconds / len(batch), whole.bytes) for task in batch})
+        whole = cost_in_parts(batch[0].algorithm, shape, lanes, within)
+        fit = machine.seconds(whole) / len(batch)
+        for task in batch:
+            grid = len(task.epsilons)
+            measured = machine.passes * (TASK_SECONDS + PREDICTION_SECONDS * predicted * grid)
+            held = 8.0 * grid * (predicted + shape.users + shape.items)
+            costs[task.key] = Cost(fit + measured, max(whole.bytes, held))
     return costs
 
 
@@ -145,6 +177,7 @@ def make_plan(
     store: Store,
     squares: float | None = None,
     test_checksum: str = "",
+    machine: Machine = REFERENCE,
 ) -> Plan:
     """The plan of a config on a data set of that size; `checksum` is None where the data are not present."""
     order: Order = config.growth.order if config.growth else "timestamp"
@@ -159,6 +192,12 @@ def make_plan(
         tasks = list(tasks_of(config, entry, dataset, checksum or "", test_checksum=test_checksum))
         left = tasks if checksum is None else [task for task in map(store.missing, tasks) if task]
         found.append((entry, len(tasks), tuple(left)))
-    costs = _costs((task for *_, left in found for task in left), shapes)
+    held_out = 1 / config.folds if config.folds > 1 else PRIZE_SHARE
+    asked = {portion: portion * ratings * held_out for portion in config.portions}
+    costs = _costs((task for *_, left in found for task in left), shapes, asked, machine)
     entries = (EntryPlan(*each, tuple(costs[task.key] for task in each[-1])) for each in found)
-    return Plan(tuple(entries), ratings, shapes)
+    made = NOTHING
+    if checksum is None and isinstance(config.dataset, SyntheticSpec):
+        seconds = machine.passes * MADE_SECONDS * ratings
+        made = Cost(seconds, MAKING_BYTES + MADE_BYTES * ratings)
+    return Plan(tuple(entries), ratings, shapes, machine, made)

@@ -10,13 +10,14 @@ from dpmf_cli.datasets.loading import already
 from dpmf_cli.datasets.prize import known_test_set
 from dpmf_cli.datasets.spec import CatalogSpec
 from dpmf_cli.errors import DpmfError
+from dpmf_cli.machine import Machine
 from dpmf_cli.plan import Plan, make_plan, sum_of_squares
 from dpmf_cli.report.layout import Group, TextTable, terminal
 from dpmf_cli.store import Store
 
 
 def plan_without_parsing(
-    config: ExperimentConfig, *, base: Path, data: Path, cache: Path, store: Store
+    config: ExperimentConfig, *, base: Path, data: Path, cache: Path, store: Store, machine: Machine
 ) -> tuple[Plan, Sizes]:
     """The plan of a config from what is known of its data without reading them.
 
@@ -34,6 +35,7 @@ def plan_without_parsing(
         items=size.items,
         ratings=size.ratings,
         store=store,
+        machine=machine,
     )
     return plan, size
 
@@ -67,6 +69,8 @@ def describe(config: ExperimentConfig, plan: Plan, size: Sizes, jobs: int, *, as
             "processes": jobs,
             "seconds": round(seconds, 3),
             "peak_bytes": int(peak),
+            "seconds_to_make_data": round(plan.made.seconds, 3),
+            "bytes_to_make_data": int(plan.made.bytes),
             "algorithms": [
                 {
                     "label": part.entry.name,
@@ -101,10 +105,16 @@ def describe(config: ExperimentConfig, plan: Plan, size: Sizes, jobs: int, *, as
             notes=(
                 f"left: {len(plan.left)} of {plan.total} tasks, about {duration(seconds)} in {jobs} "
                 f"process{'es' if jobs > 1 else ''}, up to {peak / 2**30:.2f} GiB of memory in all",
-                "times are estimates, for this kind of machine when it is idle and kernels are compiled",
+                *_making(plan),
+                "times are estimates, for this machine when it is idle and kernels are compiled",
             ),
         )
     )
+
+
+def _making(plan: Plan) -> list[str]:
+    seconds = plan.made.seconds
+    return [f"making up the ratings first is {duration(seconds)} of it"] if seconds else []
 
 
 def duration(seconds: float) -> str:

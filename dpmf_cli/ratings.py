@@ -6,6 +6,8 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
+_CHUNK = 1 << 22
+
 
 @dataclass(frozen=True)
 class Scale:
@@ -51,7 +53,10 @@ class UserMajor:
     @cached_property
     def user_starts(self) -> NDArray[np.int64]:
         """(n_users + 1,) offsets: what user u rated is at [user_starts[u], user_starts[u + 1])."""
-        return np.searchsorted(self.users, np.arange(self.n_users + 1)).astype(np.int64)
+        # Numbers of the same type, or NumPy converts a copy of all of them.
+        return np.searchsorted(self.users, np.arange(self.n_users + 1, dtype=self.users.dtype)).astype(
+            np.int64
+        )
 
     @cached_property
     def user_counts(self) -> NDArray[np.int64]:
@@ -61,7 +66,10 @@ class UserMajor:
     @cached_property
     def item_counts(self) -> NDArray[np.int64]:
         """(n_items,) ratings per item."""
-        return np.bincount(self.items, minlength=self.n_items)
+        counts = np.zeros(self.n_items, np.int64)
+        for start in range(0, len(self), _CHUNK):  # NumPy converts a copy of what it counts
+            counts += np.bincount(self.items[start : start + _CHUNK], minlength=self.n_items)
+        return counts
 
 
 @dataclass(frozen=True)

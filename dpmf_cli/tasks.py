@@ -3,7 +3,7 @@
 import hashlib
 import json
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from functools import cached_property
 from typing import Any
 
@@ -17,6 +17,7 @@ from dpmf_cli.evaluation.error_distribution import error_distribution
 from dpmf_cli.evaluation.folds import assign_folds, split, without_pairs
 from dpmf_cli.evaluation.metrics import root_mean_squared_errors
 from dpmf_cli.evaluation.portions import Order, first_share, ranked
+from dpmf_cli.grid_parts import joined_record, parts, room, strung
 from dpmf_cli.kernels.lanes import MAXIMUM_WIDTH
 from dpmf_cli.privacy.ledger import Ledger
 from dpmf_cli.privacy.neighbours import Mode
@@ -196,14 +197,35 @@ def together(tasks: Iterable[Task]) -> list[tuple[Task, ...]]:
 def execute(tasks: Sequence[Task], train: Ratings, test: Ratings) -> list[TaskResult]:
     """Fits the algorithms of tasks that go `together` on the training ratings and measures each on the test ratings.
 
-    What a task finds does not depend on those that it is fitted with.
+    What a task finds does not depend on those that it is fitted with, nor on whether its grid was fitted in parts.
     """
+    if len(tasks) == 1:
+        task = tasks[0]
+        shape = Shape(train.n_users, train.n_items, len(train))
+        cut = parts(task.algorithm, shape, len(task.epsilons), room())
+        if len(cut) > 1:
+            found = [execute([replace(task, epsilons=task.epsilons[part])], train, test)[0] for part in cut]
+            return [_joined(found)]
     ledgers = [_ledger(task) for task in tasks]
     first = tasks[0]
     models = first.algorithm.fit_together(
         [task.algorithm for task in tasks], train, streams=first.streams, ledgers=ledgers
     )
     return [_measure(*each, train, test) for each in zip(tasks, models, ledgers, strict=True)]
+
+
+def _joined(found: Sequence[TaskResult]) -> TaskResult:
+    """The result for a grid from those for its parts, one after the other."""
+    by_epsilon = ("epsilons", "rmse", "claimed", "provable", "error_cdf")
+    steps = zip(*(result.ledger for result in found), strict=True)
+    records = [result.records for result in found if result.records]
+    return TaskResult(
+        **strung(found, by_epsilon),
+        ledger=tuple(joined_record(step) for step in steps),
+        records=RecordCosts(**strung(records, [field.name for field in fields(RecordCosts)]))
+        if records
+        else None,
+    )
 
 
 def _ledger(task: Task) -> Ledger:

@@ -369,10 +369,14 @@ def test_tasks_deleted_during_a_run_are_missed(folder: Path, cache: Path) -> Non
     assert "1 tasks have no result though they were run" in errors
 
 
-def test_plan_runs_nothing(folder: Path, cache: Path) -> None:
-    told = dpmf(folder, cache, "plan", "tiny.yaml").stdout
-    assert f"left: {TASKS} of {TASKS} tasks" in told
+def test_plan_runs_nothing_and_calibrates_once(folder: Path) -> None:
+    told = dpmf(folder, folder / "cache", "plan", "tiny.yaml")
+    assert f"left: {TASKS} of {TASKS} tasks" in told.stdout
+    assert told.stderr.startswith("calibrated this machine in ")
     assert not (folder / "results").exists()
+    assert [path.name for path in (folder / "cache").iterdir()] == ["calibration"]
+    again = dpmf(folder, folder / "cache", "plan", "tiny.yaml")
+    assert (again.stdout, again.stderr) == (told.stdout, "")
 
 
 BAD = {

@@ -9,6 +9,7 @@ from dpmf_cli.algorithms.base import Algorithm, Cost, Shape
 from dpmf_cli.algorithms.factorization import FactorModel, InitialFactors, KnownModel, initial_factors
 from dpmf_cli.kernels.als import RowProblem, solve_items, solve_users
 from dpmf_cli.kernels.factors import factor_lanes
+from dpmf_cli.kernels.order import item_major
 from dpmf_cli.privacy.ledger import Ledger
 from dpmf_cli.ratings import Ratings
 from dpmf_cli.streams import Streams
@@ -38,9 +39,7 @@ class AlternatingLeastSquares(Algorithm):
     def fit(self, train: Ratings, *, streams: Streams, ledger: Ledger) -> KnownModel:
         users, items = initial_factors(train, self.initial_factors, self.factors, streams)
         factors = factor_lanes(users, items, np.zeros((train.n_users, 1)), np.zeros((train.n_items, 1)))
-        by_item = np.argsort(train.items, kind="stable")
-        item_starts = np.concatenate([[0], np.cumsum(train.item_counts)])
-        raters, values = train.users[by_item], train.values[by_item]
+        item_starts, raters, values = item_major(train)
         problem = RowProblem(self.regularization, bound=np.inf)
         for _ in range(self.iterations):
             solve_users(factors, train.user_starts, train.items, train.values, problem)

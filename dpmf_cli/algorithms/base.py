@@ -58,14 +58,20 @@ class Shape:
 
 @dataclass(frozen=True)
 class Cost:
-    """What one fit takes: seconds of one core, and bytes beside the ratings themselves."""
+    """What one fit takes: bytes beside the ratings themselves, and time, as what it consists of, since the same work
+    takes another time on another machine, and on data that no longer fit a cache (`machine.Machine.seconds`).
+
+    seconds   of one core of `machine.REFERENCE`, with data near
+    far       (count, bytes) each: so many cache lines at random places of so many bytes
+    """
 
     seconds: float
     bytes: float
+    far: tuple[tuple[float, float], ...] = ()
 
     def __add__(self, other: "Cost") -> "Cost":
         """Of both, one after the other, with what each holds kept."""
-        return Cost(self.seconds + other.seconds, self.bytes + other.bytes)
+        return Cost(self.seconds + other.seconds, self.bytes + other.bytes, self.far + other.far)
 
 
 class Algorithm(StrictModel, ABC):

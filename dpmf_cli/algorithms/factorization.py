@@ -1,6 +1,6 @@
 """What matrix factorisations share: start factors, the order of visits, and models of several lane groups."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Literal, Protocol
 
@@ -57,6 +57,8 @@ class FactorModel:
     groups: Sequence[FactorLanes]
 
     def predict(self, users: NDArray[np.int32], items: NDArray[np.int32]) -> NDArray[np.float32]:
+        if len(self.groups) == 1:
+            return self.groups[0].predict(users, items)
         return np.concatenate([group.predict(users, items) for group in self.groups], axis=1)
 
 
@@ -96,4 +98,21 @@ def visiting_order(
     """
     if kind == "shuffled":
         return rng.permutation(len(pairs))
-    return shuffle_within(pairs.user_starts, rng.random(len(pairs)))
+    order = np.empty(len(pairs), np.int64)
+    for ratings, places in shuffled_blocks(pairs, rng):
+        np.add(places, ratings.start, out=order[ratings])
+    return order
+
+
+def shuffled_blocks(
+    pairs: Pairs, rng: np.random.Generator, block: int = 1 << 20
+) -> Iterator[tuple[slice, NDArray[np.int64]]]:
+    """The order `user_major` in parts: blocks of some users' ratings, of about `block` ratings or one user's, and the
+    order of visits in each, numbered from its first. The size of the blocks does not change the order."""
+    starts, first = pairs.user_starts, 0
+    while first < pairs.n_users:
+        last = int(np.searchsorted(starts, starts[first] + block, side="right")) - 1
+        last = min(max(last, first + 1), pairs.n_users)
+        begin, end = int(starts[first]), int(starts[last])
+        yield slice(begin, end), shuffle_within(starts[first : last + 1] - begin, rng.random(end - begin))
+        first = last

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from pydantic import Field
 
 from dpmf_cli.algorithms.effects import stabilised
-from dpmf_cli.kernels.sums import residual_sums_by_user
+from dpmf_cli.kernels.sums import residual_sums_by_user, sums_by
 from dpmf_cli.privacy.sensitivity import Sensitivity
 from dpmf_cli.ratings import Ratings
 
@@ -83,10 +83,6 @@ class UserWeights:
     by_item: NDArray[np.float64]
     overall: NDArray[np.float64]
 
-    @classmethod
-    def equal(cls, n_users: int) -> "UserWeights":
-        return cls(np.ones(n_users), np.ones(n_users))
-
 
 @dataclass(frozen=True)
 class ItemAverages:
@@ -112,16 +108,13 @@ def measure_item_averages(
     Every item gets noise, rated or not. Noisy counts are clamped at 0 (the global ones at 1), so that a
     denominator is at least β_m. β_m is in units of `weights`.
     """
-    equal = UserWeights.equal(train.n_users)
-    weights = weights or equal
-    by_item, overall_weights = weights.by_item[train.users], weights.overall[train.users]
-    centred = train.values.astype(np.float64) - moves.origin
-    count, rows = np.asarray(overall_weights.sum()), (train.n_items,)
+    count, total, sums, totals = _sums(train, moves.origin, weights)
+    rows = (train.n_items,)
 
     overall_sum = noisy(
         Part.OVERALL,
         "global sum",
-        np.asarray((overall_weights * centred).sum()),
+        total,
         (),
         moves.ratings,
         moves.calibrated_to,
@@ -129,15 +122,13 @@ def measure_item_averages(
     overall_count = noisy(Part.OVERALL, "global count", count, (), moves.counts)
     overall = overall_sum / np.maximum(overall_count, 1)
 
-    sums = np.bincount(train.items, by_item * centred, train.n_items).astype(np.float64)
     item_sums = noisy(Part.ITEMS, "item sums", sums, rows, moves.ratings, moves.calibrated_to)
-    totals = np.bincount(train.items, by_item, train.n_items).astype(np.float64)
     item_counts = noisy(Part.ITEMS, "item counts", totals, rows, moves.counts)
     items = moves.origin + stabilised(item_sums, item_counts, beta_m, overall)
     items = np.clip(items, train.scale.minimum, train.scale.maximum)
 
     own = residual_sums_by_user(train.users, train.items, train.values, items, train.n_users)
-    everything = own[-1] if weights is equal else _weighted_sums(weights.overall, own[:-1])
+    everything = own[-1] if weights is None else _weighted_sums(weights.overall, own[:-1])
     residual_sum = noisy(Part.OVERALL, "global sum of residuals", everything, (), moves.residuals)
     residual_count = noisy(Part.OVERALL, "global count of residuals", count, (), moves.counts)
     return ItemAverages(
@@ -160,7 +151,7 @@ def bounded_item_averages(
     """
     total = np.asarray(train.values.sum(dtype=np.float64))
     overall = noisy(Part.OVERALL, "global average", total, (), moves) / max(len(train), 1)
-    sums = np.bincount(train.items, train.values, train.n_items).astype(np.float64)
+    sums = sums_by(train.items, train.values, train.n_items)
     item_sums = noisy(Part.ITEMS, "item averages", sums, (train.n_items,), moves)
     items = averages_of_the_rated(item_sums, train.item_counts, beta_m, overall)
     return overall, np.clip(items, train.scale.minimum, train.scale.maximum)
@@ -172,6 +163,24 @@ def averages_of_the_rated(
     """(n, E) stabilised averages; the centre itself, without noise, where the public count is 0."""
     averages = stabilised(sums, counts[:, None].astype(np.float64), beta, centre)
     return np.where(counts[:, None] > 0, averages, centre)
+
+
+def _sums(
+    train: Ratings, origin: float, weights: UserWeights | None
+) -> tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.float64], NDArray[np.float64]]:
+    """Σ w and Σ w·(r − origin) over all ratings (), and the second and the first by item (n_items,)."""
+    values = train.values.astype(np.float64)
+    values -= origin
+    if weights is None:
+        by_item = sums_by(train.items, values, train.n_items)
+        return np.asarray(float(len(train))), values.sum(), by_item, train.item_counts.astype(np.float64)
+    overall, own = weights.overall[train.users], weights.by_item[train.users]
+    return (
+        overall.sum(),
+        (overall * values).sum(),
+        sums_by(train.items, own * values, train.n_items),
+        sums_by(train.items, own, train.n_items),
+    )
 
 
 def _weighted_sums(weights: NDArray[np.float64], rows: NDArray[np.float64]) -> NDArray[np.float64]:

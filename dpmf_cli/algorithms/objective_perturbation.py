@@ -13,6 +13,7 @@ from dpmf_cli.algorithms.private_factorization import Side
 from dpmf_cli.kernels.als import RowProblem, solve_items, solve_users
 from dpmf_cli.kernels.factors import factor_lanes
 from dpmf_cli.kernels.lanes import groups
+from dpmf_cli.kernels.order import item_major
 from dpmf_cli.models import StrictModel
 from dpmf_cli.privacy import sensitivity
 from dpmf_cli.privacy.ledger import Ledger
@@ -67,9 +68,7 @@ class ObjectivePerturbedRows(StrictModel):
 
         item_problems = problems("item", train.n_items, self.passes)
         user_problems = problems("user", train.n_users, self.passes - 1) if self.passes > 1 else iter(())
-        by_item = np.argsort(train.items, kind="stable")
-        item_starts = np.concatenate([[0], np.cumsum(train.item_counts)])
-        raters, values = train.users[by_item], train.values[by_item]
+        item_starts, raters, values = item_major(train)
         start = self.public_rows(train.n_users, dimension, streams.generator("public user factors"))
         parts = groups(len(ledger.epsilons))
         models = [

@@ -8,12 +8,13 @@ from numpy.typing import NDArray
 from pydantic import Field
 
 from dpmf_cli.algorithms.base import Cost, Shape, Variants, in_both_modes
-from dpmf_cli.algorithms.baselines import effects_cost
 from dpmf_cli.algorithms.factorization import FactorModel
+from dpmf_cli.algorithms.factorization_cost import fetched, noise_on_rows, private_cost
 from dpmf_cli.algorithms.papers import Paper
 from dpmf_cli.algorithms.private_factorization import NormBoundedFactorization, Side
 from dpmf_cli.kernels.als import RowProblem, solve_items, solve_users
 from dpmf_cli.kernels.lanes import groups
+from dpmf_cli.kernels.order import item_major
 from dpmf_cli.kernels.perturb import perturb_items, perturb_users
 from dpmf_cli.privacy import sensitivity
 from dpmf_cli.privacy.ledger import Ledger
@@ -23,8 +24,10 @@ from dpmf_cli.privacy.sensitivity import Sensitivity
 from dpmf_cli.ratings import Ratings
 from dpmf_cli.streams import Streams
 
-SECONDS_PER_GRAM_ENTRY = 2e-9
+SECONDS_PER_GRAM_ENTRY = 7.5e-10
 """One rating, one entry of the lower triangle of its row's Gram matrix, one group of 16 lanes."""
+ROW_IN_RATINGS = 10
+"""Solving a row's system takes as long as adding so many ratings to it."""
 
 
 class PrivateLeastSquares(NormBoundedFactorization):
@@ -65,9 +68,7 @@ class PrivateLeastSquares(NormBoundedFactorization):
                 ("item", train.n_items, self.sensitivities("item", train)),
             )
         )
-        by_item = np.argsort(train.items, kind="stable")
-        item_starts = np.concatenate([[0], np.cumsum(train.item_counts)])
-        raters, values = train.users[by_item], train.values[by_item]
+        item_starts, raters, values = item_major(train)
         user_rows, item_rows = self.noise_factors(train.user_counts), self.noise_factors(train.item_counts)
         parts = groups(len(ledger.epsilons))
         models = [self.start(train, effects, lanes, streams) for lanes in parts]
@@ -87,15 +88,15 @@ class PrivateLeastSquares(NormBoundedFactorization):
 
     def cost(self, shape: Shape, grid: int) -> Cost:
         passes = self.iterations * len(groups(grid))
-        averages = effects_cost(shape, grid)
         entries = (self.factors + 1) * (self.factors + 2) / 2
+        rows = ROW_IN_RATINGS * (shape.users + shape.items)
         seconds = (
-            2 * passes * (shape.ratings + 10 * (shape.users + shape.items)) * entries * SECONDS_PER_GRAM_ENTRY
+            passes * (2 * shape.ratings + rows) * entries * SECONDS_PER_GRAM_ENTRY + 3e-8 * shape.ratings
         )
-        factors = (shape.users + shape.items) * (self.factors + 1) * 64.0 * len(groups(grid))
-        return Cost(
-            averages.seconds + seconds + 5e-8 * shape.ratings, averages.bytes + factors + 40.0 * shape.ratings
-        )
+        whole = private_cost(shape, grid, self.factors, seconds=seconds, held=8.0 * shape.ratings)
+        sides = (shape.items, shape.users)
+        far = tuple(fetched(side, self.factors, passes * shape.ratings) for side in sides)
+        return whole + noise_on_rows(shape, self.factors, self.iterations) + Cost(0.0, 0.0, far)
 
 
 class PrivateALS(PrivateLeastSquares):

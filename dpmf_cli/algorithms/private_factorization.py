@@ -9,7 +9,12 @@ from pydantic import Field
 from dpmf_cli.algorithms.base import PrivateAlgorithm
 from dpmf_cli.algorithms.budget import FactorizationBudget
 from dpmf_cli.algorithms.effects import Effects
-from dpmf_cli.algorithms.factorization import InitialFactors, initial_factors, visiting_order
+from dpmf_cli.algorithms.factorization import (
+    InitialFactors,
+    initial_factors,
+    shuffled_blocks,
+    visiting_order,
+)
 from dpmf_cli.kernels.factors import FactorLanes, factor_lanes
 from dpmf_cli.kernels.perturb import perturb_items, perturb_users
 from dpmf_cli.privacy.ledger import Ledger
@@ -85,5 +90,14 @@ class Visits:
     """The training ratings in the order of SGD's visits. users, items (n_ratings,) int32, values float32."""
 
     def __init__(self, train: Ratings, kind: Literal["user_major", "shuffled"], streams: Streams) -> None:
-        order = visiting_order(train, kind, streams.generator("order of visits"))
-        self.users, self.items, self.values = train.users[order], train.items[order], train.values[order]
+        rng = streams.generator("order of visits")
+        if kind == "shuffled":
+            order = visiting_order(train, kind, rng)
+            self.users, self.items, self.values = train.users[order], train.items[order], train.values[order]
+            return
+        self.users, self.items, self.values = train.users, train.items.copy(), train.values.copy()
+        for ratings, places in shuffled_blocks(train, rng):
+            self.items[ratings], self.values[ratings] = (
+                train.items[ratings][places],
+                train.values[ratings][places],
+            )

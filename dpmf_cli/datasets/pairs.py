@@ -112,7 +112,10 @@ def _light(
     while missing.any():
         users = np.repeat(np.arange(len(counts)), missing)
         drawn = np.searchsorted(cumulative, rng.random(len(users)) * cumulative[-1], side="right")
-        fresh = np.unique(users * n_items + np.minimum(drawn, n_items - 1))
+        fresh = users * n_items + np.minimum(drawn, n_items - 1)
+        fresh.sort()
+        # What np.unique does too, by hashing first, in three times the time.
+        fresh = fresh[np.diff(fresh, prepend=-1) > 0]
         if len(keys):
             at = np.minimum(np.searchsorted(keys, fresh), len(keys) - 1)
             fresh = fresh[keys[at] != fresh]

@@ -11,7 +11,7 @@ def assign_folds(n_ratings: int, folds: int, rng: np.random.Generator) -> NDArra
 
     Friedman et al. 2016, footnote 3 (MATLAB's `crossvalind`): ratings are drawn one by one, not by user.
     """
-    assignment = (np.arange(n_ratings) % folds).astype(np.int16)
+    assignment = np.resize(np.arange(folds, dtype=np.int16), n_ratings)
     rng.shuffle(assignment)
     return assignment
 

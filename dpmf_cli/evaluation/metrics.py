@@ -12,6 +12,10 @@ def root_mean_squared_errors(
     Each column is summed on its own, in float64: its figure does not depend on the other columns. A model
     that diverged (a prediction that is not finite) has the error inf.
     """
-    squares = np.square(predictions.T.astype(np.float64, order="C") - values)
-    errors = np.sqrt([np.add.reduce(row) / len(values) for row in squares])
+    errors = np.sqrt([_mean_square(column.astype(np.float64) - values) for column in predictions.T])
     return np.where(np.isnan(errors), np.inf, errors)
+
+
+def _mean_square(errors: NDArray[np.float64]) -> float:
+    """Of errors (n,), which are overwritten."""
+    return float(np.add.reduce(np.square(errors, out=errors)) / len(errors))

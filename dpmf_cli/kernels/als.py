@@ -18,6 +18,7 @@ from dpmf_cli.kernels.lanes import (
     load,
     mul,
     pad,
+    prefetch,
     splat,
     sqrt,
     store,
@@ -26,6 +27,9 @@ from dpmf_cli.kernels.lanes import (
 )
 from dpmf_cli.kernels.perturb import project
 from dpmf_cli.privacy.mechanisms import LaneNoise
+
+PREFETCHED = 4
+"""How many ratings ahead a row of the other side is asked for: rows of 10⁵ users are in no near cache."""
 
 
 @dataclass(frozen=True)
@@ -130,6 +134,7 @@ def _solve(
     scales, weights = load(scale, 0, like), load(regularization, 0, like)
     gram, right = np.empty(d * (d + 1) // 2 * w, np.float32), np.empty(d * w, np.float32)
     factor, solution = np.empty_like(gram), np.empty_like(right)
+    last = len(others) - 1
     for r in range(len(starts) - 1):
         count = starts[r + 1] - starts[r]
         if count == 0 and per_rating:
@@ -139,6 +144,9 @@ def _solve(
         own = load(P, r * row + d * w, like)
         for x in range(starts[r], starts[r + 1]):
             q_at = np.int64(others[x]) * row
+            ahead = np.int64(others[min(x + PREFETCHED, last)]) * row
+            for f in range(d + 1):
+                prefetch(Q, ahead + f * w)
             target = sub(sub(splat(values[x], like), load(Q, q_at + d * w, like)), own)
             target = clamp(target, low, high)
             entry = 0

@@ -1,8 +1,10 @@
-"""The order of visits."""
+"""The order of visits, and ratings in the order of items."""
 
 import numpy as np
 from numba import njit
 from numpy.typing import NDArray
+
+from dpmf_cli.ratings import Ratings
 
 
 @njit(cache=True, nogil=True)
@@ -18,3 +20,21 @@ def shuffle_within(starts: NDArray[np.int64], uniform: NDArray[np.float64]) -> N
             other = first + np.int64(uniform[last] * (last - first + 1))
             order[last], order[other] = order[other], order[last]
     return order
+
+
+def item_major(ratings: Ratings) -> tuple[NDArray[np.int64], NDArray[np.int32], NDArray[np.float32]]:
+    """The ratings by item, then user: starts (n_items + 1,), and users and values (n_ratings,)."""
+    starts = np.concatenate([[0], np.cumsum(ratings.item_counts)])
+    users, values = np.empty(len(ratings), np.int32), np.empty(len(ratings), np.float32)
+    _scatter(ratings.items, starts[:-1].copy(), ratings.users, users, ratings.values, values)
+    return starts, users, values
+
+
+@njit(cache=True, nogil=True)
+def _scatter(keys, ends, users, to_users, values, to_values):
+    """A counting sort by `keys`, stable; `ends` is where the next element of each key goes."""
+    for x in range(len(keys)):
+        at = ends[keys[x]]
+        ends[keys[x]] = at + 1
+        to_users[at] = users[x]
+        to_values[at] = values[x]

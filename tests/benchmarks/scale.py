@@ -1,0 +1,213 @@
+"""Time and memory from 10⁵ to 10⁸ ratings, through the commands that everybody uses: `make scale`.
+
+    python -m tests.benchmarks.scale configs/scale_*.yaml [--only TEXT] [--again] [--to results/scale.jsonl]
+
+For every entry of a config, `dpmf plan` and `dpmf run -j 1` with that entry alone, each in a process of its own. What one
+update takes is what `dpmf run` takes more with more `runs`. Where one fit is long, it is what it takes more than the
+first entry's without its fit. Entries of the first config are gone through once before, uncounted, so that numba has
+compiled all kernels. Rows go to a file as they come, those that are there are not measured again, and the table of all
+is printed as Markdown.
+
+Linux counts what a parent holds as the peak of a child that has just been forked, so that each process has a small one.
+"""
+
+import argparse
+import json
+import os
+import re
+import subprocess
+import sys
+import tempfile
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+DPMF = (sys.executable, "-m", "dpmf_cli")
+LOAD = (
+    "import sys; from pathlib import Path; from dpmf_cli.config import load_config as read; "
+    "from dpmf_cli.datasets import *; path = Path(sys.argv[1]); "
+    "load(read(path).dataset, data=data_folder(), cache=cache_folder(), base=path.parent)"
+)
+LAUNCH = """
+import json, os, subprocess, sys, time
+begin = time.perf_counter()
+child = subprocess.Popen(sys.argv[2:])
+_, status, usage = os.wait4(child.pid, 0)
+with open(sys.argv[1], "w") as file:
+    wall = time.perf_counter() - begin
+    json.dump([wall, usage.ru_utime + usage.ru_stime, usage.ru_maxrss * 1024], file)
+sys.exit(os.waitstatus_to_exitcode(status))
+"""
+DATA = "the data"
+ENOUGH, MOST_FITS = 100_000_000, 50
+"""Updates that take long enough to be told from what a command takes for itself, and fits at most to get there."""
+
+
+@dataclass(frozen=True)
+class Used:
+    """What a process took: seconds by the clock, seconds of CPU, and the largest resident memory."""
+
+    wall: float
+    cpu: float
+    peak_bytes: int
+
+
+@dataclass(frozen=True)
+class Row:
+    """One entry on one data set.
+
+    updates    visits of ratings in one fit (of cells, where all cells are visited), each of which serves all ε
+    used       what `dpmf run` takes; `plan_seconds` and `plan_bytes` are what was predicted
+    load       of the machine, when the row was finished
+    more       what it takes with `runs` − 1 fits more, in the same process; None where one fit is long enough
+    own        CPU seconds before and after the fit: of the config's first entry what one fit does not explain
+    """
+
+    config: str
+    entry: str
+    ratings: int
+    updates: int
+    used: Used
+    plan_seconds: float
+    plan_bytes: float
+    load: float
+    more: Used | None = None
+    runs: int = 1
+    own: float = 0.0
+
+    @property
+    def fit(self) -> float:
+        """CPU seconds of one fit and its predictions, without what a command takes for itself: starting, reading compiled
+        kernels, dealing out folds."""
+        if self.more is None:
+            return self.used.cpu - self.own
+        return (self.more.cpu - self.used.cpu) / (self.runs - 1)
+
+    @property
+    def nanoseconds(self) -> float:
+        """CPU time of one update."""
+        return 1e9 * self.fit / self.updates
+
+
+def run(command: Sequence[str], environment: Mapping[str, str] | None = None) -> tuple[Used, str]:
+    """Runs a command to its end; its stdout, and what it took. Raises CalledProcessError where it fails."""
+    with tempfile.NamedTemporaryFile() as file:
+        launch = (sys.executable, "-I", "-S", "-c", LAUNCH, file.name, *command)
+        done = subprocess.run(launch, stdout=subprocess.PIPE, env=environment, check=True)
+        return Used(*json.loads(file.read())), done.stdout.decode()
+
+
+def updates_of(entry: dict[str, Any], users: int, items: int, ratings: int) -> int:
+    """How often a fit on nine tenths of the ratings visits one of them."""
+    training = ratings * 9 // 10
+    if entry["algorithm"] == "pals":
+        return training * 2 * int(entry["iterations"])
+    if entry["algorithm"] == "isgd" and entry["neighbours"] == "unbounded":
+        return users * items * int(entry["epochs"])
+    return training * int(entry.get("epochs", 1))
+
+
+def measure(path: Path, whole: dict[str, Any], entry: dict[str, Any], scratch: Path, own: float = 0.0) -> Row:
+    """One entry of a config by itself, through `dpmf plan` and `dpmf run`."""
+    name = re.sub(r"[^a-z0-9]+", "-", f"{path.stem} {entry['label']}".lower())
+
+    def command(kind: str, runs: int, *options: str) -> tuple[str, ...]:
+        config = scratch / f"{name}-{runs}.yaml"
+        config.write_text(yaml.safe_dump({**whole, "algorithms": [entry], "runs": runs}, allow_unicode=True))
+        return (*DPMF, kind, str(config), *options, "--results", str(scratch / f"{name}-{runs}"), "-j", "1")
+
+    plan = json.loads(run(command("plan", 1, "--json"))[1])
+    updates = updates_of(entry, plan["users"], plan["items"], plan["ratings"])
+    runs = 1 + min(ENOUGH // updates, MOST_FITS)
+    used, _ = run(command("run", 1))
+    return Row(
+        path.stem,
+        entry["label"],
+        plan["ratings"],
+        updates,
+        used,
+        plan["seconds"],
+        plan["peak_bytes"],
+        os.getloadavg()[0],
+        more=run(command("run", runs))[0] if runs > 1 else None,
+        runs=runs,
+        own=own,
+    )
+
+
+def load_data(path: Path) -> Row:
+    """The ratings of a config made, or parsed, and cached; opened where they were before."""
+    plan = json.loads(run((*DPMF, "plan", str(path), "--json"))[1])
+    used, _ = run((sys.executable, "-c", LOAD, str(path)))
+    planned = plan["seconds_to_make_data"], plan["bytes_to_make_data"]
+    return Row(path.stem, DATA, plan["ratings"], 1, used, *planned, os.getloadavg()[0])
+
+
+def table(rows: Sequence[Row]) -> str:
+    """All rows as Markdown, those of an entry below each other, from few ratings to many."""
+    lines = [
+        "| | config | updates | ns an update | over ML-1M's | CPU s | wall s | planned s | GiB | planned GiB |",
+        "|---|---|---:|---:|---:|---:|---:|---:|---:|---:|",
+    ]
+    reference = {row.entry: row.nanoseconds for row in rows if row.config == "scale_ml1m"}
+    entries = {entry: at for at, entry in enumerate(dict.fromkeys(row.entry for row in rows))}
+    for row in sorted(rows, key=lambda row: (entries[row.entry], row.ratings, row.used.cpu)):
+        cells = [row.entry, row.config, "", "", ""]
+        if row.entry != DATA:
+            cells[2:4] = f"{row.updates:.1e}", f"{row.nanoseconds:.1f}"
+            cells[4] = f"{row.nanoseconds / reference[row.entry]:.2f}" if row.entry in reference else ""
+        planned = (
+            (f"{row.plan_seconds:.1f}", f"{row.plan_bytes / 2**30:.2f}") if row.plan_seconds else ("", "")
+        )
+        cells += [f"{row.used.cpu:.1f}", f"{row.used.wall:.1f}", planned[0]]
+        cells += [f"{row.used.peak_bytes / 2**30:.2f}", planned[1]]
+        lines.append("| " + " | ".join(cells) + " |")
+    return "\n".join(lines)
+
+
+def read_rows(path: Path) -> list[Row]:
+    """The rows measured before."""
+    records = [json.loads(line) for line in path.read_text().splitlines()] if path.exists() else []
+    return [
+        Row(**{key: Used(**value) if isinstance(value, dict) else value for key, value in record.items()})
+        for record in records
+    ]
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
+    parser.add_argument("configs", nargs="+", type=Path)
+    parser.add_argument("--only", default="", help="only entries whose label this regular expression finds")
+    parser.add_argument("--again", action="store_true", help="measure anew what was measured")
+    parser.add_argument("--compiled", action="store_true", help="all kernels are compiled: nothing uncounted")
+    parser.add_argument("--to", type=Path, default=Path("results/scale.jsonl"))
+    options = parser.parse_args()
+    kept = {(row.config, row.entry): row for row in read_rows(options.to)}
+    with tempfile.TemporaryDirectory() as scratch:
+        warm = Path(scratch) / "warm"
+        warm.mkdir()
+        for path in options.configs:
+            whole = yaml.safe_load(path.read_text())
+            for entry in ({"label": DATA}, *whole["algorithms"]):
+                key = path.stem, entry["label"]
+                if not re.search(options.only, key[1]) or (key in kept and not options.again):
+                    continue
+                if key[1] == DATA:
+                    kept[key] = load_data(path)
+                else:
+                    if path == options.configs[0] and not options.compiled:
+                        measure(path, whole, entry, warm)
+                    first = kept.get((path.stem, whole["algorithms"][0]["label"]))
+                    own = first.used.cpu - first.fit if first else 0.0
+                    kept[key] = measure(path, whole, entry, Path(scratch), own)
+                options.to.parent.mkdir(parents=True, exist_ok=True)
+                options.to.write_text("".join(json.dumps(asdict(row)) + "\n" for row in kept.values()))
+                print(f"{key}: {kept[key]}", file=sys.stderr, flush=True)
+    print(table(list(kept.values())))
+
+
+if __name__ == "__main__":
+    main()

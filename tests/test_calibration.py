@@ -1,0 +1,146 @@
+"""How fast a machine is: measured once, kept, and what a plan makes of it."""
+
+import json
+from dataclasses import asdict, replace
+from pathlib import Path
+
+import pytest
+
+from dpmf_cli import calibration
+from dpmf_cli.algorithms.base import Cost, Shape
+from dpmf_cli.algorithms.registry import PRIVATE
+from dpmf_cli.config import ExperimentConfig
+from dpmf_cli.machine import REFERENCE, Machine
+from dpmf_cli.plan import Plan, make_plan
+from dpmf_cli.store import Store
+
+SLOW = Machine(2.0, 3.0, ((1e6, 1e-9), (1e8, 5e-9)))
+
+
+def test_lines_are_interpolated_in_the_logarithm_of_the_size() -> None:
+    found = [SLOW.line(within) for within in (0, 5e5, 1e6, 1e7, 1e8, 1e12)]
+    assert found == pytest.approx([0, 5e-10, 1e-9, 3e-9, 5e-9, 5e-9])
+
+
+def test_seconds_are_those_of_kernels_and_of_lines_from_afar() -> None:
+    assert SLOW.seconds(Cost(1.5, 7, ((1e9, 1e7), (2e9, 1e8)))) == pytest.approx(2 * 1.5 + 3 + 10)
+    both = Cost(1, 2, ((3, 4),)) + Cost(5, 6, ((7, 8),))
+    assert both == Cost(6, 8, ((3, 4), (7, 8)))
+    assert REFERENCE.seconds(Cost(3.25, 0)) == 3.25
+
+
+def test_a_machine_is_measured_once_and_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    told: list[str] = []
+    monkeypatch.setattr(calibration, "measure", lambda: SLOW)
+    assert calibration.known(tmp_path, 2) is None
+    assert calibration.calibrated(tmp_path, 2, told.append) == SLOW
+    monkeypatch.setattr(calibration, "measure", lambda: pytest.fail("measured twice"))
+    assert calibration.calibrated(tmp_path, 2, told.append) == SLOW
+    assert len(told) == 1
+    assert told[0].startswith("calibrated this machine in ")
+    assert calibration.known(tmp_path, 3) is None
+    monkeypatch.setattr(calibration, "__version__", "0.0")
+    assert calibration.known(tmp_path, 2) is None
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "",
+        "[]",
+        "{}",
+        json.dumps({**asdict(SLOW), "lines": []}),
+        json.dumps({**asdict(SLOW), "kernels": -1}),
+        json.dumps({**asdict(SLOW), "kernels": float("nan")}),
+        json.dumps({**asdict(SLOW), "lines": [[2, 1], [1, 2]]}),
+        json.dumps({**asdict(SLOW), "lines": [[1, -1]]}),
+    ],
+)
+def test_what_makes_no_sense_is_measured_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, text: str
+) -> None:
+    monkeypatch.setattr(calibration, "measure", lambda: SLOW)
+    calibration.calibrated(tmp_path, 1, lambda _: None)
+    (path,) = (tmp_path / "calibration").iterdir()
+    path.write_text(text)
+    assert calibration.known(tmp_path, 1) is None
+    assert calibration.calibrated(tmp_path, 1, lambda _: None) == SLOW
+    assert calibration.known(tmp_path, 1) == SLOW
+
+
+def test_a_machine_is_planned_with_where_nothing_can_be_kept(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(calibration, "measure", lambda: SLOW)
+    (tmp_path / "calibration").write_text("no folder")
+    assert calibration.calibrated(tmp_path, 1, lambda _: None) == SLOW
+
+
+def test_a_measurement_makes_sense() -> None:
+    machine = calibration.measure()
+    assert 0.05 < machine.kernels < 50
+    assert 0.05 < machine.passes < 50
+    times = [seconds for _, seconds in machine.lines]
+    assert times == sorted(times)
+    assert 0 <= times[0] <= times[-1] < 1e-6
+
+
+CONFIG = ExperimentConfig.model_validate(
+    {
+        "name": "x",
+        "dataset": {"kind": "synthetic", "like": "netflix"},
+        "epsilons": {"first": 0.1, "last": 20, "count": 16},
+        "held_out": 1,
+        "runs": 1,
+        "baselines": [],
+        "algorithms": [{"algorithm": "pals"}, {"algorithm": "isgd"}],
+    }
+)
+
+
+def plan(folder: Path, machine: Machine, checksum: str | None = "c", users: int = 480_189) -> Plan:
+    return make_plan(
+        CONFIG,
+        dataset="synthetic-netflix",
+        checksum=checksum,
+        users=users,
+        items=17_770,
+        ratings=100_480_507,
+        store=Store(folder),
+        machine=machine,
+    )
+
+
+def test_a_plan_is_of_a_machine(tmp_path: Path) -> None:
+    usual, twice = plan(tmp_path, REFERENCE), plan(tmp_path, replace(REFERENCE, kernels=2.0))
+    for task in usual.left:
+        assert 1.2 < twice.cost_of(task) / usual.cost_of(task) < 2
+    far = replace(REFERENCE, lines=tuple((size, 2 * seconds) for size, seconds in REFERENCE.lines))
+    assert plan(tmp_path, far).seconds(1) > 1.1 * usual.seconds(1)
+    assert plan(tmp_path, replace(REFERENCE, passes=2.0)).seconds(1) > 1.1 * usual.seconds(1)
+    assert usual.peak_bytes(1) == plan(tmp_path, SLOW).peak_bytes(1)
+
+
+def test_an_update_costs_more_where_the_other_side_is_in_no_near_cache(tmp_path: Path) -> None:
+    """The same ratings of fewer users: their factors are near when an item's problem is set up."""
+    many, few = plan(tmp_path, REFERENCE), plan(tmp_path, REFERENCE, users=2_000)
+    pals = next(task for task in few.left if task.algorithm.algorithm == "pals")
+    same = next(task for task in many.left if task.algorithm.algorithm == "pals")
+    assert many.cost_of(same) > 1.5 * few.cost_of(pals)
+
+
+def test_ratings_are_made_up_first_where_they_are_not_there(tmp_path: Path) -> None:
+    there, absent = plan(tmp_path, REFERENCE), plan(tmp_path, REFERENCE, checksum=None)
+    assert there.made.seconds == 0
+    assert absent.seconds(1) - there.seconds(1) == pytest.approx(absent.made.seconds)
+    assert absent.made.seconds > 30
+    assert absent.peak_bytes(1) >= absent.made.bytes > 1e9
+
+
+def test_a_grid_of_several_groups_costs_as_many_passes() -> None:
+    shape = Shape(10_000, 5_000, 1_000_000)
+    for name in ("isgd", "psgd", "pals"):
+        entry = PRIVATE[name](algorithm=name)
+        one, three = entry.cost(shape, 16), entry.cost(shape, 48)
+        assert 2 < REFERENCE.seconds(three) / REFERENCE.seconds(one) < 3.5
+        assert three.bytes > one.bytes
