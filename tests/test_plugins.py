@@ -2,6 +2,7 @@
 
 import json
 import os
+import pickle
 import shutil
 import subprocess
 import sys
@@ -279,3 +280,20 @@ def test_one_name_of_two_packages_is_refused(tmp_path: Path, monkeypatch: pytest
         DpmfError, match=r"several packages \(other-privacy, shop-privacy\); uninstall all but one"
     ):
         plugins.plugin(NAME)
+
+
+def test_an_instance_travels_to_the_same_version_alone(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As to a worker on another machine, where another version may be installed."""
+    site = tmp_path / "site"
+    install(site, "1.0")
+    monkeypatch.syspath_prepend(str(site))
+    monkeypatch.delitem(sys.modules, "shop_privacy", raising=False)
+    sent = pickle.dumps(plugins.plugin(NAME)(algorithm=NAME))
+    assert pickle.loads(sent).parameters() == plugins.plugin(NAME)(algorithm=NAME).parameters()
+    install(site, "1.1")
+    plugins._installed.cache_clear()
+    with pytest.raises(DpmfError, match=r"installed on .* is not the one that the run was started with"):
+        pickle.loads(sent)
+    monkeypatch.delitem(sys.modules, "shop_privacy", raising=False)

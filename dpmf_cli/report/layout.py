@@ -42,6 +42,7 @@ _LATEX = {
             "θ": r"\theta",
             "λ": r"\lambda",
             "μ": r"\mu",
+            "ρ": r"\rho",
             "σ": r"\sigma",
             "Σ": r"\Sigma",
             "τ": r"\tau",
