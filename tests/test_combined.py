@@ -95,7 +95,7 @@ REFUSED = {
     "rank": (["all.yaml", "--rank", "accross"], 'did you mean "across"'),
     "by": (["all.yaml", "--by", "ga"], '--by: unknown baseline "ga"'),
     "format": (["all.yaml", "--format", "xml"], 'unknown table format "xml"'),
-    "figure": (["all.yaml", "--figure", "x.pdf"], "x.pdf: name a .png or a .svg file"),
+    "figure": (["all.yaml", "--figure", "x.gif"], "x.gif: name a .png, .svg or .pdf file"),
     "figure's place": (["all.yaml", "--figure", "all.yaml/x.png"], "all.yaml/x.png: cannot be written"),
     "no config": (["none.yaml"], "none.yaml: no such file"),
     "nothing": (["--results", "nowhere"], "nowhere: no results here"),
