@@ -106,7 +106,7 @@ def test_changed_data_are_refused(here: Arena, tally: Tally, capsys: pytest.Capt
     (here.folder / "ratings.csv").write_text(ratings_csv(0))
     code, said = run_here(capsys, "--new-data")
     assert code == 0
-    assert "its tasks are kept, its tables are replaced" in said
+    assert "its tables are replaced; finished tasks are kept" in said
     assert (here.results / NAME / "curves.csv").read_bytes() != finished[f"{NAME}/curves.csv"]
     assert run_here(capsys)[0] == 0
     (here.folder / "ratings.csv").write_text(ratings_csv())
