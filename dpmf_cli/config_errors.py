@@ -33,7 +33,7 @@ def explain(document: Document, detail: ErrorDetails) -> str:
             known = ", ".join(_tags(CleanBase if baseline else PrivateBase))
             message = f'"{tag}" cannot be the base here; ' if tag else "name the base's `algorithm`; "
             message += f"it is one of {known}"
-            if not baseline and tag in PRIVATE and PRIVATE[tag].joint:
+            if not baseline and tag in PRIVATE and PRIVATE[tag].joint is True:
                 message += f" ({tag} puts a user's own clean ratings into the user's predictions)"
         elif "dataset" not in path:
             path = _path_in_file(document, (*path, "algorithm"))
