@@ -43,7 +43,7 @@ def explain(
             known = ", ".join(_tags(CleanBase if baseline else PrivateBase))
             message = f'"{tag}" cannot be the base here; ' if tag else "name the base's `algorithm`; "
             message += f"it is one of {known}"
-            if not baseline and tag in known_private and known_private[tag].joint:
+            if not baseline and tag in known_private and known_private[tag].joint is True:
                 message += f" ({tag} puts a user's own clean ratings into the user's predictions)"
         elif "dataset" not in path:
             path = _path_in_file(document, (*path, "algorithm"))

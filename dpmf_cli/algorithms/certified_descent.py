@@ -48,7 +48,7 @@ class CertifiedDescent(PrivateNeighbourhood):
     corrected_fields: ClassVar[tuple[str, ...]] = ("clip", "budget", "noise", "typical_count")
 
     budget: LearningBudget = LearningBudget()
-    initial_similarity: float = Field(1.0, gt=0, description="s₀")
+    initial_similarity: float = Field(1.0, ge=1e-6, le=1e6, description="s₀")
     iterations: int = Field(5, ge=1, description="K: 1 to 20, fewer for smaller ε")
     sampling_rate: float = Field(
         1.0, gt=0, le=1, description="γ: ratings (corrected: users) that a step looks at"

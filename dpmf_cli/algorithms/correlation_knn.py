@@ -15,6 +15,7 @@ from dpmf_cli.algorithms.neighbourhood import (
     by_user,
     item_products,
     largest,
+    most_co_rated,
     neighbourhood_cost,
     start_models,
 )
@@ -24,17 +25,21 @@ from dpmf_cli.streams import Streams
 
 
 class CorrelationKNN(AveragesBaseline):
-    """Predicts from the k items with the largest s_ij:  r̂_ui = r̄_i + Σ_j s_ij(r_uj − r̄_j)/Σ_j |s_ij|."""
+    """Predicts from k neighbours of item i:  r̂_ui = r̄_i + Σ_j s_ij(r_uj − r̄_j)/Σ_j |s_ij|."""
 
     effects: EffectsParameters = EffectsParameters(beta_m=0)
     k: int = Field(900, ge=1, le=100_000, description="N_k: 900 for ML-100K, 1300 for ML-1M")
+    nearest: Literal["similarity", "common_raters"] = Field(
+        "similarity", description="which items are the neighbours of an item; not in the paper"
+    )
 
     def fit(self, train: Ratings, *, streams: Streams, ledger: Ledger) -> NeighbourhoodModel:
         averages = self.measure(train, streams, ledger).items
         k = min(self.k, train.n_items - 1)
         neighbours, values = [], []
+        common = most_co_rated(train, k) if self.nearest == "common_raters" else None
         for items, scores in self.similarities(train, averages[:, 0]):
-            nearest = largest(scores, items, k)
+            nearest = largest(scores, items, k) if common is None else common[items]
             neighbours.append(nearest)
             values.append(np.take_along_axis(scores, nearest.astype(np.intp), axis=1).astype(np.float32))
         models = start_models(np.concatenate(neighbours), np.concatenate(values), averages)

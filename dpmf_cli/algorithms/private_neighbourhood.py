@@ -1,10 +1,11 @@
 """What private item neighbourhoods share: averages, neighbours, predictions from the user's own ratings."""
 
-from typing import ClassVar, Literal
+from typing import ClassVar, Literal, Self
 
 import numpy as np
 from numpy.typing import NDArray
-from pydantic import Field
+from pydantic import Field, model_validator
+from pydantic_core import PydanticCustomError
 
 from dpmf_cli.algorithms.base import Cost, Shape, Variants
 from dpmf_cli.algorithms.baselines import effects_cost
@@ -52,6 +53,15 @@ class PrivateNeighbourhood(PureAsPublished):
             moves = sensitivity.rating_sums(train.scale, norm)
             return bounded_item_averages(train, measurer, moves, beta_m=beta_m)[1]
         return self.released_averages(train, self.measurer(streams, ledger)).items
+
+    @model_validator(mode="after")
+    def _refuse_a_choice_that_would_not_be_private(self) -> Self:
+        if "neighbourhood" in self.model_fields_set and not self.chooses_neighbours:
+            own = type(self).model_fields["neighbourhood"].default
+            if self.neighbourhood != own:
+                fix = "where who rated what is not public, every item is a neighbour; remove `neighbourhood`"
+                raise PydanticCustomError("neighbourhood", "{fix}", {"fix": fix, "path": ("neighbourhood",)})
+        return self
 
     @property
     def chooses_neighbours(self) -> bool:

@@ -236,6 +236,7 @@ def _descend(
     slots, found = np.full(n_items, -1, np.int32), np.empty(n_items + 1, np.int64)
     gradient, met, residuals = np.empty(k * w), np.empty(k, np.bool_), np.empty(k * w, np.float32)
     one, minus, tiny = splat(np.float32(1), like), splat(np.float32(-1), like), splat(LEAST_NORM, like)
+    endless = splat(np.float32(np.inf), like)
     low, high, least = (
         splat(-error_bound, like),
         splat(error_bound, like),
@@ -267,6 +268,8 @@ def _descend(
                 met[slot] = True
                 sign = _sign(load(S, (i * k + slot) * w, like), like, one, minus)
                 slope = sub(load(residuals, a * w, like), mul(offset, sign))
+                size = mul(slope, _sign(slope, like, one, minus))
+                slope = below(size, endless, slope, like)  # 0 for what is not finite
                 store(residuals, a * w, slope)
                 square = fma(slope, slope, square)
             if limits[u] < np.inf:
@@ -274,7 +277,9 @@ def _descend(
                 root = np.sqrt(np.float32(max(count, 1))) if norm_of_limits == 1 else np.float32(1)
                 most = splat(GUARD * limits[u] / root, like)
                 length = mul(mul(move, _sign(move, like, one, minus)), sqrt(square))
-                move = mul(move, below(most, length, div(most, length), one))
+                # A user whose gradient is not finite adds nothing: whether it is there must not show.
+                factor = below(most, length, div(most, length), below(length, endless, one, like))
+                move = mul(below(length, endless, move, like), factor)
             for a in range(count):
                 slot = slots[rated[found[a]]] * w
                 added = widen(mul(move, load(residuals, a * w, like)))

@@ -12,6 +12,7 @@ def clipped_item_gradients(
     factors: FactorLanes, train: Ratings, sampled: NDArray[np.int64], clip: float
 ) -> NDArray[np.float64]:
     """(n_items, d, width) Σ_u g_u·min(1, C/‖g_u‖) over the `sampled` users; row i of g_u is e_ui·p_u, e what is left.
+    A user whose ‖g_u‖ is not finite adds nothing.
 
     All of it in double precision: a user's part is C·(1 + 10⁻¹²) at most, and sums are rounded by parts in 10¹⁶. In
     single precision one user more rounds anew what all others add, and moves sums by more than C.
@@ -52,6 +53,10 @@ def _add_clipped(sampled, starts, items, values, P, Q, clip, sums):
         for e in range(w):
             norm = np.sqrt(squares[e] * length[e])
             part[e] = clip / norm if norm > clip else 1.0
+            if not norm < np.inf:  # whether such a user is there must not show
+                part[e] = 0.0
+                own[:, e] = 0.0
+                errors[: starts[u + 1] - first, e] = 0.0
         for x in range(first, starts[u + 1]):
             left = errors[x - first]
             to = sums[items[x]]

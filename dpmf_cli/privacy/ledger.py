@@ -195,7 +195,9 @@ class Ledger:
             raise OverspentError(f"{step}: Gaussian noise needs a δ")
         neighbours, composes = sensitivity.neighbours, claimed is None
         alone = sampled.epsilons(self.delta, neighbours)
-        claimed = self._checked(step, "ε", alone if claimed is None else claimed)
+        claimed = (
+            alone if claimed is None else self._checked(step, "ε", claimed)
+        )  # alone may be 0: δ covers it
         mu = sampled.mu(neighbours) if sampled.rate == 1 else None
         theta = mu if composes else None
         if math.isinf(sensitivity.value):

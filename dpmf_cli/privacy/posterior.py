@@ -88,9 +88,10 @@ def posterior_sampling(
     unknown = no_bound_known(
         2, neighbours, f"a chain of {schedule.steps} steps, whose distance from its limit nobody has bounded"
     )
-    published = Sensitivity(
-        2 * bound, 2, neighbours, "Wang and Tang 2017, theorem 2: 2B of the log-likelihood"
-    )
+    whole = np.array([4 * bound])
+    (times,) = converged_epsilon(whole, bound, schedule) / whole
+    source = f"Wang and Tang 2017, theorem 2: 2B of the log-likelihood; a chain at its limit spends {times:g} times ε"
+    published = Sensitivity(2 * bound, 2, neighbours, source)
     ledger.spend(
         step,
         f"SGLD × {schedule.steps}",

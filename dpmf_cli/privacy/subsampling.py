@@ -217,7 +217,7 @@ def _noise_multiplier(
     def excess(multiplier: float) -> float:
         """ln of what the steps spend over what they may."""
         spent = _composed_epsilon(((multiplier, rate, steps),), beside, delta, neighbours)
-        return math.log(max(spent, FINEST) / epsilon)
+        return math.log(max(spent / epsilon, 1e-9))
 
     return _least_root(excess, unsampled, floor=min(LEAST_MULTIPLIER, unsampled / 10))
 

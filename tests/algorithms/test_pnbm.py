@@ -9,10 +9,12 @@ from typing import Any
 import numpy as np
 import pytest
 from numpy.typing import NDArray
+from pydantic import ValidationError
 from scipy import stats
 
 from dpmf_cli.algorithms.base import Algorithm, PrivateAlgorithm
 from dpmf_cli.algorithms.certified_descent import CertifiedDescent
+from dpmf_cli.algorithms.correlation_knn import PearsonKNN
 from dpmf_cli.algorithms.neighbourhood import all_others, largest, most_co_rated, start_models
 from dpmf_cli.algorithms.posterior_pnbm import PosteriorPNBM
 from dpmf_cli.algorithms.ratings_per_user import at_most
@@ -571,3 +573,35 @@ def test_corrected_mode_clips_every_user_to_its_contribution(
     moved = watched(algorithm, only, [np.inf]).moves(1)
     length = np.linalg.norm(moved, norm)
     assert 0.25 * 0.02 < length <= 0.02 * (1 + 1e-4)
+
+
+def test_corrected_posterior_sampling_learns_from_so_many_ratings_of_a_user(
+    watched: Callable[..., Run], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    seen: list[int] = []
+    clipped = PosteriorPNBM._clipped
+
+    def noting(self: PosteriorPNBM, train: Ratings) -> Any:
+        seen.append(int(train.user_counts.max()))
+        return clipped(self, train)
+
+    monkeypatch.setattr(PosteriorPNBM, "_clipped", noting)
+    watched(
+        entry("dpps_pnbm", mode="corrected", neighbours="user", most_ratings=3, iterations=1), RATINGS, [1.0]
+    )
+    assert seen == [3]
+
+
+def test_who_has_no_choice_of_neighbours_is_told() -> None:
+    with pytest.raises(ValidationError, match="every item is a neighbour; remove `neighbourhood`"):
+        entry("dpsgd_pnbm", mode="corrected", neighbours="user", neighbourhood=50)
+
+
+def test_neighbours_of_correlations_are_the_most_similar_or_those_with_common_raters() -> None:
+    common = most_co_rated(RATINGS, 5)
+    streams = Streams(0, "d", "pcc", 0, 0)
+    for kind, same in (("common_raters", True), ("similarity", False)):
+        model = PearsonKNN(algorithm="pcc", k=5, nearest=kind).fit(
+            RATINGS, streams=streams, ledger=Ledger([np.inf])
+        )
+        assert np.array_equal(model.groups[0].neighbours, common) == same

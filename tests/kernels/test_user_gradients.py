@@ -99,3 +99,14 @@ def test_what_others_add_is_not_rounded_anew_with_a_user() -> None:
         for u in (0, 1, 2, 3000, n - 1)
     ]
     assert moves == pytest.approx([clip] * 5, rel=1e-9)
+
+
+def test_a_user_whose_gradient_is_not_finite_adds_nothing() -> None:
+    train = make_ratings(1, n_users=5, n_items=6)
+    factors = factor_lanes(np.ones((5, 2)), np.ones((6, 2)), np.zeros((5, 1)), np.zeros((6, 1)))
+    factors.users.reshape(5, 3, -1)[2, :2] = np.inf
+    everybody = np.arange(5)
+    found = clipped_item_gradients(factors, train, everybody, 1.0)
+    without = clipped_item_gradients(factors, train, everybody[everybody != 2], 1.0)
+    assert np.isfinite(found).all()
+    assert np.array_equal(found, without)

@@ -14,7 +14,7 @@ from hypothesis import given, settings, target
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from dpmf_cli.algorithms.neighbourhood import all_others, most_co_rated
+from dpmf_cli.algorithms.neighbourhood import all_others, most_co_rated, start_models
 from dpmf_cli.algorithms.posterior_pnbm import PosteriorPNBM
 from dpmf_cli.algorithms.private_pnbm import PrivatePNBM
 from dpmf_cli.datasets import load
@@ -24,6 +24,7 @@ from dpmf_cli.kernels.similarities import GUARD, Visits, descend_similarities, s
 from dpmf_cli.privacy.gradient_sensitivity import clipped_contributions, published_similarity_gradients
 from dpmf_cli.privacy.neighbours import Neighbours
 from dpmf_cli.ratings import Ratings, Scale
+from tests.conftest import make_ratings
 
 Array = NDArray[Any]
 Pair = tuple[Ratings, Ratings]
@@ -281,3 +282,16 @@ def test_the_published_sensitivity_is_exceeded_on_real_ratings(real_data: Path, 
         factors.append(moved.sum() / claimed)
     assert np.median(factors) > 3
     assert 5 < max(factors) < 50
+
+
+@pytest.mark.parametrize("size", [1e-3, 1e37])
+def test_a_user_whose_gradient_is_not_finite_adds_nothing(size: float) -> None:
+    """Else one user decides whether anything finite is released: similarities near the largest float32 overflow."""
+    train = make_ratings(3, n_users=8, n_items=12, density=0.9)
+    averages = np.full((12, 1), 3.0)
+    models = start_models(all_others(12), size, averages)
+    limits = np.full(8, 0.1, np.float32)
+    silence = np.zeros((12, 11), np.float32)
+    visits = Visits(train, Raters.of(train), limits)
+    descend_similarities(models[0], visits, np.ones(len(train), np.bool_), silence, np.zeros(1), np.ones(1))
+    assert np.isfinite(models[0].values).all()

@@ -8,6 +8,7 @@ from dp_accounting.pld import privacy_loss_distribution as pld
 from scipy import stats
 
 from dpmf_cli.privacy.accounting import epsilon_of_mu, mu_of_epsilon
+from dpmf_cli.privacy.gradient_sensitivity import clipped_contributions
 from dpmf_cli.privacy.ledger import Ledger, OverspentError
 from dpmf_cli.privacy.mechanisms import subsampled_gaussian, subsampled_laplace
 from dpmf_cli.privacy.neighbours import Mode, Neighbours
@@ -317,3 +318,16 @@ def test_a_contribution_that_does_not_move_by_the_sensitivity_is_refused() -> No
         noise_multipliers(np.ones(1), DELTA, rate=0.5, steps=1, neighbours=Neighbours.LOCAL)
     with pytest.raises(OverspentError, match="needs a δ"):
         sampled(Ledger([1.0]), np.ones(1), 0.5)
+
+
+def test_the_smallest_epsilon_of_a_config_is_certified_too() -> None:
+    (multiplier,) = noise_multipliers(np.array([1e-6]), 1e-6, rate=0.1, steps=2, neighbours=Neighbours.USER)
+    assert 0 < multiplier < np.inf
+
+
+def test_steps_that_delta_covers_cost_nothing() -> None:
+    ledger = Ledger([0.01], Mode.CORRECTED, 0.01)
+    steps = SampledSteps(np.array([1e4]), 1.0, 1)
+    moves = clipped_contributions(1.0, 2, Neighbours.USER)
+    ledger.spend_sampled("gradients", moves, steps)
+    assert ledger.provable == pytest.approx([0.0])
