@@ -80,13 +80,18 @@ def _algorithms(registry: Mapping[str, type[Algorithm]]) -> Iterator[str]:
         yield f"\n### {name}\n\n**{algorithm.title}.** {inspect.cleandoc(algorithm.__doc__ or '')}\n"
         if issubclass(algorithm, PrivateAlgorithm):
             offered = ", ".join(sorted(f"{kind.value} ({mode.value})" for kind, mode in algorithm.variants))
-            joint = (
-                " Joint: towards everybody but the user who gets the prediction." if algorithm.joint else ""
-            )
-            yield f"\nHides: {offered}.{joint}\n"
+            yield f"\nHides: {offered}.{_joint(algorithm)}\n"
         own = {key: value for key, value in schema["properties"].items() if key not in SHARED}
         if own:
             yield "\n" + _keys(own, schema.get("$defs", {}), set(schema.get("required", ())))
+
+
+def _joint(algorithm: type[PrivateAlgorithm]) -> str:
+    if algorithm.joint is False:
+        return ""
+    towards = "towards everybody but the user who gets the prediction"
+    # Where it is a property, it depends on an instance.
+    return f" Joint: {towards}." if algorithm.joint is True else f" Joint in one of its modes: {towards}."
 
 
 def _keys(
