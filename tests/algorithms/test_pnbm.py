@@ -207,9 +207,10 @@ def test_pnbm_is_regularized() -> None:
 def test_neighbours_are_chosen_by_what_is_public_alone(key: str) -> None:
     """In corrected mode, by who rated what where that is public; published ones by that always."""
     for neighbours, mode in sorted(PRIVATE[key].variants):
-        algorithm = entry(key, neighbours=neighbours, mode=mode, neighbourhood=3)
-        found = fit(algorithm, RATINGS)[0].groups[0].neighbours
         public = mode == "published" or neighbours == "bounded"
+        chosen = {"neighbourhood": 3} if public else {}
+        algorithm = entry(key, neighbours=neighbours, mode=mode, **chosen)
+        found = fit(algorithm, RATINGS)[0].groups[0].neighbours
         assert np.array_equal(found, most_co_rated(RATINGS, 3) if public else all_others(12))
 
 

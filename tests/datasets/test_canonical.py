@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from dpmf_cli.datasets.canonical import Duplicates, canonicalise, checksum
@@ -45,6 +45,7 @@ def test_sorted_dense_and_independent_of_row_order(
     assert checksum(canonicalise(raw(rows), STARS).ratings) == checksum(ratings)
 
 
+@settings(deadline=None)  # eight times parsed: a busy machine needs more than the default 200 ms
 @given(ROWS)
 def test_checksum_sees_every_part(rated: dict[tuple[int, int], int]) -> None:
     rows = [(user, item, value) for (user, item), value in rated.items()]
