@@ -34,6 +34,8 @@ CHANGED = {
     "seed": SHOP.replace("runs: 2", "runs: 1\nseed: 7"),
     "folds": SHOP.replace("folds: 4", "folds: 3"),
     "data": SHOP.replace("seed: 3", "seed: 4"),
+    "single": SHOP.replace("runs: 2", "runs: 1\nheld_out: 1"),
+    "single_other": OTHER.replace("runs: 1", "runs: 1\nheld_out: 1"),
 }
 
 
@@ -65,7 +67,16 @@ def test_settings_and_errors_side_by_side(folder: Path, capsys: pytest.CaptureFi
     assert sum("algorithms" in line for line in lines) == 1
     assert "the same at every ε in common: IA, GE, PGE" in lines
     assert [line.split()[0] for line in lines[lines.index("ISGD, bounded") + 3 :][:2]] == ["2", "20"]
-    assert any(line.startswith("paired over the 4 folds and 1 runs that both have") for line in lines)
+    assert any(line.startswith("paired over the 4 folds and 1 run that both have") for line in lines)
+
+
+def test_one_fold_and_one_run(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    out = dpmf(folder, capsys, "compare", str(folder / "single.yaml"), str(folder / "single_other.yaml"))
+    lines = [" ".join(line.split()) for line in out.splitlines()]
+    assert "the same at every ε in common: IA, GE, PGE" in lines
+    assert any(line.startswith("paired over the 1 fold and 1 run that both have, on ") for line in lines)
+    assert any(line.startswith("one fold and one run: there are no intervals") for line in lines)
+    assert "each interval is for its own ε" not in out
 
 
 def test_formats_for_programs(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -25,6 +25,7 @@ class Difference:
     difference  None where either is infinite
     low, high   ends of its 95 % interval; None where there is none
     over        what the interval is resampled over
+    same        whether A and B agree to the bit in every pair: nothing that they set otherwise has a part in it
     provable_a, provable_b  the ε that can be proved for what was run, inf where none can
     """
 
@@ -41,13 +42,9 @@ class Difference:
     over: Over
     folds: int
     runs: int
+    same: bool
     provable_a: float
     provable_b: float
-
-    @property
-    def same(self) -> bool:
-        """Whether A and B agree to the bit: nothing that they set otherwise has a part in it."""
-        return self.low == self.high == self.difference == 0
 
     @property
     def verdict(self) -> str:
@@ -144,6 +141,7 @@ def _differences(a: Measured, b: Measured, experiment: Experiment, replicates: i
             over=drawn.over if known else "none",
             folds=folds,
             runs=runs,
+            same=bool(finite[at] and not difference[:, :, at].any()),
             provable_a=float(a.provable[in_a[at]]),
             provable_b=float(b.provable[in_b[at]]),
         )

@@ -15,7 +15,7 @@ from dpmf_cli.models import StrictModel
 from dpmf_cli.published import load, papers
 
 Word = Literal["confirmed", "in part", "refuted", "not tested"]
-Kind = Literal["figure", "statistics", "baselines", "crossings", "improvements", "noise", "file"]
+Kind = Literal["figure", "statistics", "baselines", "crossings", "improvements", "noise", "combined", "file"]
 
 
 class Exhibit(StrictModel):

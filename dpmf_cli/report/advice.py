@@ -5,6 +5,7 @@ where its ε can be proved for what was run.
 """
 
 import math
+import re
 import textwrap
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -121,7 +122,9 @@ def _finding(crossing: Crossing, curve: Measured | None) -> Finding:
 def _reached(finding: Finding) -> str:
     """One method and one baseline in a sentence or two."""
     cell = finding.crossing
-    name = cell.label if cell.mode == "published" else f"{cell.label} ({cell.mode})"
+    # A label that a config gives may name the mode already: "PGE, corrected".
+    named = cell.mode == "published" or cell.mode in re.findall(r"\w+", cell.label.lower())
+    name = cell.label if named else f"{cell.label} ({cell.mode})"
     grid_low, grid_high = (f"{end:g}" if end else "?" for end in (cell.grid_low, cell.grid_high))
     match cell.status:
         case Status.CROSSED:
@@ -196,15 +199,20 @@ def _recommended(baseline: str, findings: list[Finding]) -> str:
         (each for each in findings if each.reaches and each.proved), key=lambda each: each.provable
     )
     if not ready:
-        return f"For {baseline}, there is none to recommend. None of these gets there with an ε that can be proved."
+        return f"For {baseline}, there is none to recommend. None of these gets there with the ε it claims proved."
     best, others = ready[0], ready[1:]
     bound = "at most " if best.crossing.status == Status.BELOW_GRID else ""
     text = f"For {baseline}, take {best.crossing.label}: a provable ε of {bound}{significant(best.provable)}."
     if not others:
-        return f"{text} No other gets there with an ε that can be proved."
-    close = [each.crossing.label for each in others if each.range[0] <= best.range[1]]
+        return f"{text} No other gets there with the ε it claims proved."
+    unsure = [each for each in others if "none" in (best.crossing.over, each.crossing.over)]
+    close = [each for each in others if each not in unsure and each.range[0] <= best.range[1]]
+    if unsure:
+        text += f" Whether it is better than {_labels(unsure, 'or')} nobody can tell without intervals."
     if close:
-        return f"{text} It is not surely better than {' or '.join(close)}: the intervals overlap."
-    return (
-        f"{text} The intervals of {' and '.join(each.crossing.label for each in others)} lie above its own."
-    )
+        text += f" It is not surely better than {_labels(close, 'or')}: the intervals overlap."
+    return text if unsure or close else f"{text} The intervals of {_labels(others, 'and')} lie above its own."
+
+
+def _labels(findings: list[Finding], word: str) -> str:
+    return f" {word} ".join(each.crossing.label for each in findings)

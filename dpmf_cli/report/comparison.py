@@ -102,15 +102,22 @@ def _notes(compared: Compared) -> Iterator[str]:
     differences = compared.comparison.differences
     if differences:
         folds, runs = differences[0].folds, max(each.runs for each in differences)
-        yield f"paired over the {folds} folds and {runs} runs that both have, on {compared.title}"
+        yield f"paired over the {_count(folds, 'fold')} and {_count(runs, 'run')} that both have, on {compared.title}"
         same = [name for (name, _), rows in _pairs(compared) if all(row.same for row in rows)]
         if same:
             yield f"the same at every ε in common: {', '.join(same)}"
-        yield "each interval is for its own ε; of many without a difference one in twenty excludes 0 by chance"
+        if folds == runs == 1:
+            yield "one fold and one run: there are no intervals, so nothing is clearly better or worse"
+        else:
+            yield "each interval is for its own ε; of many without a difference one in twenty excludes 0 by chance"
     if any(each.over == "runs" for each in differences):
         yield "one fold: the intervals are over runs only, not over the choice of test ratings"
     yield from _provable(compared)
     yield from (f"not compared: {line}" for line in compared.comparison.left_out)
+
+
+def _count(number: int, thing: str) -> str:
+    return f"{number} {thing}" if number == 1 else f"{number} {thing}s"
 
 
 def _provable(compared: Compared) -> Iterator[str]:

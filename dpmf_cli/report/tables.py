@@ -171,7 +171,9 @@ def _crossings_text(crossings: Sequence[Crossing]) -> TextTable:
 
 def crossing_notes(crossings: Sequence[Crossing]) -> Iterator[str]:
     """What the columns and signs of a table of these crossings mean."""
-    yield "printed, reproduced and claimed: total ε as the publication states it; ratio: reproduced/printed"
+    if any(crossing.printed is not None for crossing in crossings):
+        yield "printed: by Friedman et al. (2016), whatever was run; ratio: reproduced/printed"
+    yield "reproduced and claimed: total ε as the publication of what was run states it"
     yield "provable: the ε that can be proved for what was run (∞: none can)"
     if any(crossing.theta is not None for crossing in crossings):
         yield "θ: at the crossing; the noise of measurement i has the scale Δ_i/θ_i, and the θ_i sum to θ"

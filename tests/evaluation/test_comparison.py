@@ -89,6 +89,26 @@ def test_one_fold_has_an_interval_over_runs_and_one_run_has_none() -> None:
     assert {(row.over, row.low, row.verdict) for row in rows} == {("none", None, "")}
 
 
+def test_equal_errors_are_the_same_with_one_fold_and_one_run_too() -> None:
+    values = rmse(1, folds=1, runs=1)
+    other = values + np.array([0.0, 0.0, 1e-15])
+    (baseline, *rows) = compare(
+        experiment(curve("PGE", values), folds=1), experiment(curve("PGE", other), folds=1)
+    ).differences
+    assert {(row.low, row.over) for row in rows} == {(None, "none")}
+    assert [each.same for each in (baseline, *rows)] == [True, True, True, False]
+
+
+def test_differences_that_cancel_are_not_the_same() -> None:
+    values = rmse(1, folds=2, runs=1)
+    a, b = values, values[::-1]
+    (_, *rows) = compare(
+        experiment(curve("PGE", a), folds=2), experiment(curve("PGE", b), folds=2)
+    ).differences
+    assert [row.difference for row in rows] == pytest.approx([0, 0, 0])
+    assert not any(row.same for row in rows)
+
+
 def test_a_diverged_model_has_no_difference() -> None:
     values = rmse(1)
     values[3, 1, 0] = np.inf

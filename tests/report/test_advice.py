@@ -76,7 +76,7 @@ def test_a_crossing_with_its_interval_and_its_proof() -> None:
     assert "To hide the value of one rating, not that it exists (neighbours: bounded), by pure ε:" in text
     assert "- PGE is as good as GE from ε = 2.00 on (1.80 to 2.20). This ε can be proved." in text
     assert (
-        "- For GE, take PGE: a provable ε of 2.00. No other gets there with an ε that can be proved." in text
+        "- For GE, take PGE: a provable ε of 2.00. No other gets there with the ε it claims proved." in text
     )
 
 
@@ -87,6 +87,44 @@ def test_the_least_provable_epsilon_is_recommended_and_overlap_is_said() -> None
     assert (
         "take PGE: a provable ε of 2.00. It is not surely better than ISGD: the intervals overlap." in close
     )
+
+
+NO_INTERVAL: dict[str, Any] = {"over": "none", "low": None, "high": None, "folds": 1, "runs": 1}
+
+
+def test_without_intervals_nothing_is_said_of_them() -> None:
+    alone = experiment(folds=1, runs=1)
+    text = said(crossed("ISGD", 2.3, **NO_INTERVAL), crossed("PGE", 2.0, **NO_INTERVAL), of=alone)
+    assert "a provable ε of 2.00. Whether it is better than ISGD nobody can tell without intervals." in text
+    assert "overlap" not in text
+    with_interval: dict[str, Any] = {}
+    for ours, theirs in ((NO_INTERVAL, with_interval), (with_interval, NO_INTERVAL)):
+        text = said(crossed("ISGD", 4.0, **theirs), crossed("PGE", 2.0, **ours))
+        assert "Whether it is better than ISGD nobody can tell without intervals." in text
+        assert "lie above" not in text
+    both = said(crossed("ISGD", 2.1), crossed("PSGD", 6.0, **NO_INTERVAL), crossed("PGE", 2.0))
+    assert "Whether it is better than PSGD nobody can tell without intervals." in both
+    assert "not surely better than ISGD: the intervals overlap." in both
+
+
+def test_a_method_with_a_provable_epsilon_above_its_claim_is_not_denied() -> None:
+    """PALS gets there with a provable ε of 5; what fails is the ε that it claims."""
+    text = said(crossed("PALS", 1.0, provable=5.0), crossed("PGE", 2.0))
+    assert "what can be proved is ε = 5.00" in text
+    assert "No other gets there with the ε it claims proved." in text
+
+
+@pytest.mark.parametrize(
+    ("label", "called"),
+    [
+        ("PGE", "PGE (corrected)"),
+        ("PGE, bounded, corrected", "PGE, bounded, corrected"),
+        ("PGE Corrected", "PGE Corrected"),
+        ("PGE, uncorrected", "PGE, uncorrected (corrected)"),
+    ],
+)
+def test_the_mode_is_named_once(label: str, called: str) -> None:
+    assert f"- {called} is as good as GE" in said(crossed(label, 2.0, mode="corrected"))
 
 
 @pytest.mark.parametrize(
@@ -105,7 +143,7 @@ def test_an_epsilon_that_cannot_be_proved_is_mentioned_and_never_recommended(
     assert "take PALS" not in text
     alone = said(crossed("PALS", 1.0, provable=provable))
     assert (
-        "For GE, there is none to recommend. None of these gets there with an ε that can be proved." in alone
+        "For GE, there is none to recommend. None of these gets there with the ε it claims proved." in alone
     )
 
 

@@ -1,6 +1,7 @@
 """A paper's tables and figures as the page shows them: rows by agreement, experiments, and what is missing."""
 
 import csv
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -15,6 +16,8 @@ from dpmf_cli.errors import DpmfError
 from dpmf_cli.findings import Exhibit
 from dpmf_cli.published import load as load_printed
 from dpmf_cli.report.cells import NONE
+from dpmf_cli.report.combined_figure import combined_figure
+from dpmf_cli.report.figures import is_drawable
 from dpmf_cli.report.html.agreement import Agreement, of_points, of_share
 from dpmf_cli.report.html.compared import NO_DATA, Row, printed_rows
 from dpmf_cli.report.html.experiment import ExperimentView
@@ -73,6 +76,7 @@ def exhibit_view(exhibit: Exhibit, sources: Sources) -> ExhibitView:
     absent = tuple(_not_run(name, sources) for name in exhibit.configs if name not in sources.found)
     rows: list[Row] = []
     unmet: list[Row] = []
+    picture = b""
     if exhibit.kind == "improvements":
         rows = [row for view in views for row in _improvements(view)]
     elif exhibit.kind in ("baselines", "crossings"):
@@ -82,8 +86,18 @@ def exhibit_view(exhibit: Exhibit, sources: Sources) -> ExhibitView:
             cells = first.baselines if exhibit.kind == "baselines" else first.rows
             rows += [row for row in cells if row.agreement != Agreement.UNPRINTED]
         unmet = [row for key, row in printed_rows(exhibit) if key not in datasets]
+    elif exhibit.kind == "combined":
+        picture = _combined(views)
     shown = tuple(view.name for view in views)
-    return ExhibitView(exhibit, tuple(rows), tuple(unmet), shown=shown, absent=absent)
+    return ExhibitView(exhibit, tuple(rows), tuple(unmet), picture=picture, shown=shown, absent=absent)
+
+
+def _combined(views: Sequence[ExperimentView]) -> bytes:
+    """What several experiments measured, a panel for each data set and kind of protection; empty without a curve."""
+    experiments = [view.collected.experiment for view in views]
+    if not any(is_drawable(curve) for each in experiments for curve in each.curves):
+        return b""
+    return combined_figure(experiments, "svg")
 
 
 def _not_run(name: str, sources: Sources) -> Absent:

@@ -23,8 +23,9 @@ from dpmf_cli.report.layout import TextTable
 class ClaimView:
     """A claim with its verdict: computed from the results at hand, or stated of those of the whole paper.
 
+    by        (config, name of the experiment at hand that ran it whole, or "") of what measures it
     here      what is computed of reduced results, beside the verdict of the whole
-    by        (config, name of the experiment at hand or "") of what measures it
+    here_by   names of the experiments at hand that `here` is computed of
     """
 
     statement: str
@@ -32,8 +33,9 @@ class ClaimView:
     verdict: Word
     measured: str
     computed: bool
-    here: Computed | None
     by: tuple[tuple[str, str], ...]
+    here: Computed | None = None
+    here_by: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -152,9 +154,12 @@ def _claim(key: str, claim: Finding, evidence: Evidence, found: dict[str, Experi
     said, remark = statement(key, claim.id)
     computed = compute(key, claim.id, evidence)
     used = [found[name] for name in claim.configs if name in found]
-    by = tuple((name, found[name].name if name in found else "") for name in claim.configs)
-    reduced = any(view.is_reduced for view in used)
-    if computed is not None and not reduced:
-        return ClaimView(said, remark, computed.verdict, computed.measured, True, None, by)
+    whole = {name for name in claim.configs if name in found and not found[name].is_reduced}
+    by = tuple((name, name if name in whole else "") for name in claim.configs)
+    if computed is None:
+        return ClaimView(said, remark, claim.verdict, claim.measured, False, by)
+    if all(not view.is_reduced for view in used):
+        return ClaimView(said, remark, computed.verdict, computed.measured, True, by)
     # One fold of a smaller set does not overturn what was found on the whole.
-    return ClaimView(said, remark, claim.verdict, claim.measured, False, computed, by)
+    names = tuple(view.name for view in used)
+    return ClaimView(said, remark, claim.verdict, claim.measured, False, by, computed, names)

@@ -1,8 +1,13 @@
 """Verdicts at their bounds, each with a sign of its own."""
 
+from dataclasses import replace
+from pathlib import Path
+
 import pytest
 
 from dpmf_cli.evaluation.crossings import Crossing, Status
+from dpmf_cli.experiment import collect_folder
+from dpmf_cli.report.html import experiment
 from dpmf_cli.report.html.agreement import Agreement, of_difference, of_points, of_ratio, of_share
 from dpmf_cli.report.html.compared import baseline_row, crossing_agreement, crossing_row
 from dpmf_cli.report.tables import BaselineRow
@@ -58,3 +63,30 @@ def test_rows_hold_the_cells_of_the_tables() -> None:
     )
     waiting = baseline_row(BaselineRow("d", "D", "x", "IA", 1.0, None, None, 1, 1))
     assert (waiting.agreement, waiting.reproduced) == (Agreement.MISSING, "incomplete")
+
+
+@pytest.mark.parametrize(
+    ("name", "judged"),
+    [
+        ("ml100k_bounded", True),
+        ("ml100k_bounded.held-out-1", True),
+        ("ml100k_bounded_corrected", False),
+        ("wang_fig1_ml100k", False),
+        ("mine", False),
+    ],
+)
+def test_only_what_reproduces_a_printed_table_is_held_against_it(
+    results: Path, monkeypatch: pytest.MonkeyPatch, name: str, judged: bool
+) -> None:
+    """Wang and Tang run the same methods on the same data: what Friedman et al. print is not theirs."""
+    collected = collect_folder(results / "ml100k_bounded")
+    made = replace(collected, experiment=replace(collected.experiment, name=name, dataset="ml-100k"))
+    monkeypatch.setattr(experiment, "collect_folder", lambda _: made)
+    view = experiment.view_of(results / "ml100k_bounded")
+    for rows in (view.rows, view.baselines):
+        printed = [row for row in rows if row.printed != "–"]
+        assert bool(printed) == judged
+        assert any(row.change != "–" for row in rows) <= judged
+        assert {row.agreement for row in rows if row not in printed} <= {Agreement.UNPRINTED}
+        assert all(row.agreement != Agreement.UNPRINTED for row in printed)
+    assert any(note.startswith("printed: by Friedman") for note in view.notes) == judged

@@ -1,5 +1,7 @@
 """Tables and figures of papers: what is counted, what another command made, what is measured, and what is missing."""
 
+from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -9,6 +11,7 @@ import pytest
 
 from dpmf_cli.evaluation.curves import Experiment, Measured
 from dpmf_cli.findings import Exhibit, paper
+from dpmf_cli.privacy.protection import Protection
 from dpmf_cli.report.html.agreement import Agreement
 from dpmf_cli.report.html.exhibits import ExhibitView, Sources, exhibit_view
 
@@ -92,6 +95,27 @@ def test_improvements_stand_beside_the_printed_ones(tmp_path: Path) -> None:
     worse = improvements(tmp_path, 0.9).rows[0]
     assert worse.change == "−32.1 points"
     assert worse.agreement == Agreement.DIFFERS
+
+
+def test_figures_of_several_experiments_have_a_panel_for_each_protection(
+    tmp_path: Path, made: Callable[..., Experiment]
+) -> None:
+    def view(name: str, neighbours: str, protects: Protection, **changed: Any) -> SimpleNamespace:
+        curves = (replace(made().curves[0], neighbours=neighbours, protects=protects, **changed),)
+        experiment = replace(made(), name=name, curves=curves)
+        return SimpleNamespace(name=name, collected=SimpleNamespace(experiment=experiment))
+
+    exhibit = of_paper("wang2017", "Figure 3")
+    value = view("wang_fig1_ml1m", "bounded", Protection.VALUE)
+    user = view("wang_fig2_ml1m", "user", Protection.USER)
+    one = exhibit_view(exhibit, sources(tmp_path, {value.name: value}))
+    both = exhibit_view(exhibit, sources(tmp_path, {value.name: value, user.name: user}))
+    assert [each.picture.count(b'<g id="axes_') for each in (one, both)] == [1, 2]
+    assert both.shown == ("wang_fig1_ml1m", "wang_fig2_ml1m")
+    assert [each.what for each in both.absent] == ["wang_fig1_ml100k", "wang_fig2_ml100k"]
+    assert exhibit_view(exhibit, sources(tmp_path)).picture == b""
+    waiting = view("wang_fig1_ml1m", "bounded", Protection.VALUE, missing=1)
+    assert exhibit_view(exhibit, sources(tmp_path, {waiting.name: waiting})).picture == b""
 
 
 def test_what_was_not_run_names_its_command_and_what_it_waits_for(tmp_path: Path) -> None:
