@@ -4,7 +4,6 @@ Every figure is the best of several short measurements, in CPU time: others that
 only ever make one longer.
 """
 
-import contextlib
 import hashlib
 import json
 import math
@@ -40,9 +39,12 @@ def calibrated(cache: Path, cores: int, say: Callable[[str], None]) -> Machine:
     begin = time.perf_counter()
     machine = measure()
     path = _path(cache, cores)
-    say(f"calibrated this machine in {time.perf_counter() - begin:.1f} s; kept in {path}")
-    with contextlib.suppress(DpmfError):  # a folder that cannot be written costs another second the next time
+    took = f"calibrated this machine in {time.perf_counter() - begin:.1f} s"
+    try:
         storage.write_text(path, json.dumps({**_identity(cores), **asdict(machine)}, indent=2) + "\n")
+        say(f"{took}; kept in {path}")
+    except DpmfError as error:  # it costs another second the next time
+        say(f"{took}; not kept: {error}")
     return machine
 
 

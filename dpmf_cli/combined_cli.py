@@ -57,25 +57,11 @@ def combined(
     for note in notes if form in ("csv", "json") else ():
         say(note)
     if figure is not None:
-        write_figure(figure, experiments)
+        from dpmf_cli.report.combined_figure import combined_figure
+        from dpmf_cli.report.figure_file import figure_form, write_figure
+
+        write_figure(figure, combined_figure(experiments, figure_form(figure)))
     print(table, end="")
-
-
-def write_figure(path: Path, experiments: list["Experiment"]) -> None:
-    """Draws the combined figure. Raises `DpmfError` for a file of no known format, or that cannot be written."""
-    from dpmf_cli.errors import DpmfError
-    from dpmf_cli.files import write_whole
-    from dpmf_cli.report.combined_figure import combined_figure
-    from dpmf_cli.report.figures import FORMATS
-
-    form = path.suffix.removeprefix(".")
-    if form not in FORMATS:
-        raise DpmfError(f"{path}: name a .png, .svg or .pdf file")
-    drawn = combined_figure(experiments, form)
-    try:
-        write_whole(path, drawn)
-    except OSError as error:
-        raise DpmfError(f"{path}: cannot be written: {error.strerror}") from None
 
 
 def gathered(of: list[Path], results: Path) -> tuple[list["Experiment"], list[str]]:

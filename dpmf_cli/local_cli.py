@@ -33,17 +33,13 @@ def noise(
     from dpmf_cli.datasets import cache_folder, data_folder, load
     from dpmf_cli.datasets.catalog import entry
     from dpmf_cli.datasets.spec import CatalogSpec
-    from dpmf_cli.errors import DpmfError
-    from dpmf_cli.files import write_whole
-    from dpmf_cli.report.figures import FORMATS
+    from dpmf_cli.report.figure_file import figure_form, write_figure
     from dpmf_cli.report.local_noise import noise_figure
 
-    form = out.suffix.removeprefix(".")
-    if form not in FORMATS:
-        raise DpmfError(f"{out}: name a .png, .svg or .pdf file")
+    form = figure_form(out)
     spec = CatalogSpec(name=entry(dataset).key)
     loaded = load(spec, data=data or data_folder(), cache=cache_folder(), base=Path())
-    write_whole(out, noise_figure(loaded.ratings, loaded.title, form))
+    write_figure(out, noise_figure(loaded.ratings, loaded.title, form))
 
 
 @app.command()

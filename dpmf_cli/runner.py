@@ -146,14 +146,19 @@ def _split(dataset: str, checksum: str, seed: int, cut: Cut, cache: Path) -> tup
     return cut_ratings(open_cached(checksum, cache), cut, dataset=dataset, seed=seed, test=test)
 
 
+def forget_split() -> None:
+    """Has the next task open its ratings again: those that were kept here may be damaged."""
+    _split.cache_clear()
+
+
 def run_batch(tasks: Batch, cache: Path) -> list[Outcome]:
     """Fits and measures a batch, in whichever process. Raises DpmfError for what a user has to mend first."""
     begin = time.perf_counter()
     results: Sequence[TaskResult | None] = [None] * len(tasks)
     failure = None
+    first = tasks[0]
     try:
         with threadpool_limits(1):
-            first = tasks[0]
             train, test = _split(first.dataset, first.checksum, first.seed, first.cut, cache)
             results = execute(tasks, train, test)
     except DpmfError:
@@ -164,6 +169,11 @@ def run_batch(tasks: Batch, cache: Path) -> list[Outcome]:
                 f"{error.filename or 'the disk'}: cannot be written: {error.strerror}; {_TRY_AGAIN}"
             ) from None
         failure = traceback.format_exc()
+    except MemoryError:
+        raise DpmfError(
+            f"not enough memory for {first.algorithm.name} on {first.dataset}; use a smaller -j, or see `dpmf plan`. "
+            "Finished tasks are kept"
+        ) from None
     except Exception:
         failure = traceback.format_exc()
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024

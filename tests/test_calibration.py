@@ -38,6 +38,7 @@ def test_a_machine_is_measured_once_and_told(tmp_path: Path, monkeypatch: pytest
     assert calibration.calibrated(tmp_path, 2, told.append) == SLOW
     assert len(told) == 1
     assert told[0].startswith("calibrated this machine in ")
+    assert f"; kept in {tmp_path / 'calibration'}" in told[0]
     assert calibration.known(tmp_path, 3) is None
     monkeypatch.setattr(calibration, "__version__", "0.0")
     assert calibration.known(tmp_path, 2) is None
@@ -73,7 +74,11 @@ def test_a_machine_is_planned_with_where_nothing_can_be_kept(
 ) -> None:
     monkeypatch.setattr(calibration, "measure", lambda: SLOW)
     (tmp_path / "calibration").write_text("no folder")
-    assert calibration.calibrated(tmp_path, 1, lambda _: None) == SLOW
+    told: list[str] = []
+    assert calibration.calibrated(tmp_path, 1, told.append) == SLOW
+    (message,) = told
+    assert "; kept in" not in message
+    assert f"; not kept: {tmp_path / 'calibration'}" in message
 
 
 def test_a_measurement_makes_sense() -> None:

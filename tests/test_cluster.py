@@ -2,17 +2,21 @@
 
 import json
 import os
+import shutil
 import signal
 import sys
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 pytest.importorskip("distributed")
 
 from dpmf_cli import __version__, cli, provenance
 from dpmf_cli.cluster import cluster_executor, executor, worker
+from dpmf_cli.datasets import cache as kept
 from dpmf_cli.errors import DpmfError
 from tests.cluster_suite import disturb, dpmf, environment, result_files, start, write_config
 from tests.dask_cluster import DaskCluster, free_port, until
@@ -68,6 +72,36 @@ def test_the_bytes_are_those_of_a_local_run_and_the_data_travel_once(
             for each in ("cache", cache)
         )
         assert ours == theirs
+
+
+def test_a_workers_damaged_cache_is_noticed_and_the_ratings_are_sent_again(home: Path) -> None:
+    shutil.copytree(home / "cache", home / "cache-damaged")
+    (values,) = (home / "cache-damaged").glob("ratings/*/values.npy")
+    whole = values.read_bytes()
+    altered = np.load(values)[::-1]
+    np.save(values, altered)
+    assert len(values.read_bytes()) == len(whole) != 0
+    assert values.read_bytes() != whole
+    with DaskCluster(home) as alone:
+        alone.join("damaged", home / "cache-damaged")
+        alone.wait_for_workers()
+        done = dpmf(home, "run", "quick.yaml", "--scheduler", alone.address, "--results", "undamaged")
+    assert done.stderr.count("a worker lacks the ratings") == 1
+    assert result_files(home / "undamaged") == result_files(home / "undisturbed-quick.yaml")
+    assert values.read_bytes() == whole
+
+
+def test_a_process_reads_ratings_to_check_them_once(
+    home: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    shutil.copytree(home / "cache", tmp_path / "cache")
+    (folder,) = (tmp_path / "cache").glob("ratings/*")
+    read: list[str] = []
+    monkeypatch.setattr(kept, "intact", lambda name, ratings, cache: read.append(name) or len(read) > 1)
+    for _ in range(3):
+        with suppress(DpmfError):
+            worker._verify(folder.name, tmp_path / "cache")
+    assert read == [folder.name] * 2  # once as damaged, which is not remembered
 
 
 def test_two_kills_mid_task_and_a_new_scheduler_cost_time_alone(home: Path, cluster: DaskCluster) -> None:
@@ -160,9 +194,29 @@ def test_no_workers_are_waited_for_and_then_said(
 
 
 @pytest.mark.parametrize(
-    "address", ["tcp://127.0.0.1:{}", "tcp://127.0.0.1:x", "foo://127.0.0.1:1", "tcp://", "tls://127.0.0.1:1"]
+    "address",
+    [
+        "",
+        "8786",
+        "127.0.0.1:8786",
+        "tcp://",
+        "tcp://h",
+        "tcp://h:x",
+        "tcp://h:99999",
+        "tcp://:8786",
+        "tcp://h:1/x",
+    ],
 )
-def test_a_bad_address_is_one_message(
+def test_what_is_no_address_is_refused_before_dask_is_asked(
+    address: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(executor, "ClusterExecutor", lambda *_: pytest.fail("asked"))
+    with pytest.raises(DpmfError, match=rf'"{address}" is no address .* tcp://host:8786'):
+        cluster_executor(address, 1, print)
+
+
+@pytest.mark.parametrize("address", ["tcp://127.0.0.1:{}", "tcp://[::1]:{}", "tls://127.0.0.1:1"])
+def test_an_address_without_a_scheduler_is_one_message(
     home: Path, address: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     address = address.format(free_port())

@@ -97,6 +97,7 @@ REFUSED = {
     "format": (["all.yaml", "--format", "xml"], 'unknown table format "xml"'),
     "figure": (["all.yaml", "--figure", "x.gif"], "x.gif: name a .png, .svg or .pdf file"),
     "figure's place": (["all.yaml", "--figure", "all.yaml/x.png"], "all.yaml/x.png: cannot be written"),
+    "figure's device": (["all.yaml", "--figure", "/dev/full/y.png"], "/dev/full/y.png: cannot be written"),
     "no config": (["none.yaml"], "none.yaml: no such file"),
     "nothing": (["--results", "nowhere"], "nowhere: no results here"),
 }

@@ -107,6 +107,20 @@ def test_the_judging_set_leaves_all_to_train_on(data: Path, cache: Path, date: s
     assert len(train) == len(RATED)
 
 
+@pytest.mark.parametrize("which", ["probe", "judging"])
+def test_a_damaged_test_set_is_told_and_parsed_again(
+    data: Path, cache: Path, capsys: pytest.CaptureFixture[str], which: PrizeSet
+) -> None:
+    _, checksum = find(which, data, cache)
+    values = cache / "ratings" / checksum / "values.npy"
+    whole = values.read_bytes()
+    values.unlink()
+    values.write_bytes(whole[:-1] + bytes([whole[-1] ^ 1]))
+    assert find(which, data, cache)[1] == checksum
+    assert values.read_bytes() == whole
+    assert f"{values.parent}: damaged" in capsys.readouterr().err
+
+
 def test_a_list_is_parsed_once_and_again_when_it_changes(
     data: Path, cache: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -3,14 +3,22 @@
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 from threadpoolctl import threadpool_info
 
 from dpmf_cli import runner
+from dpmf_cli.algorithms.registry import PRIVATE
 from dpmf_cli.config import ExperimentConfig
+from dpmf_cli.errors import DpmfError
 from dpmf_cli.plan import tasks_of
-from dpmf_cli.tasks import TaskResult
+from dpmf_cli.tasks import Task, TaskResult
 from tests.conftest import make_ratings
+
+
+def task() -> Task:
+    config = ExperimentConfig(name="x", dataset="ml-100k", epsilons=[1], algorithms=[{"algorithm": "pge"}])  # type: ignore[arg-type, list-item]
+    return next(tasks_of(config, config.algorithms[0], "ml-100k", "c"))
 
 
 def test_blas_keeps_to_one_thread(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -22,9 +30,21 @@ def test_blas_keeps_to_one_thread(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
 
     monkeypatch.setattr(runner, "execute", watching)
     monkeypatch.setattr(runner, "open_cached", lambda checksum, cache: make_ratings())
-    config = ExperimentConfig(name="x", dataset="ml-100k", epsilons=[1], algorithms=[{"algorithm": "pge"}])  # type: ignore[arg-type, list-item]
-    task = next(tasks_of(config, config.algorithms[0], "ml-100k", "c"))
-    (outcome,) = runner.run_batch((task,), tmp_path)
+    (outcome,) = runner.run_batch((task(),), tmp_path)
     assert outcome.failure is None, outcome.failure
     assert seen
     assert set(seen) == {1}
+
+
+def test_a_fit_without_memory_is_a_message_and_not_a_failed_task(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fit(*_: Any, **__: Any) -> None:
+        np.empty(1 << 60, np.int8)
+
+    monkeypatch.setattr(runner, "open_cached", lambda checksum, cache: make_ratings())
+    monkeypatch.setattr(PRIVATE["pge"], "fit", fit)
+    with pytest.raises(
+        DpmfError, match=r"not enough memory for .* on ml-100k; use a smaller -j, or see `dpmf plan`"
+    ):
+        runner.run_batch((task(),), tmp_path)

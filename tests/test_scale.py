@@ -9,6 +9,7 @@ import yaml
 from dpmf_cli.config import load_config
 from tests.benchmarks.scale import Row, Used, read_rows, table, updates_of
 
+CONFIGS = Path(__file__).resolve().parents[1] / "configs"
 ROW = Row("scale_ml1m", "PALS", 1000, 2_000_000, Used(9.0, 3.0, 1 << 30), 4.0, float(1 << 29), 1.0)
 
 
@@ -34,10 +35,10 @@ def test_the_table_has_ml1m_as_its_measure(tmp_path: Path) -> None:
     assert read_rows(tmp_path / "none.jsonl") == []
 
 
-@pytest.mark.parametrize("path", sorted(Path("configs").glob("scale_*.yaml")), ids=lambda path: path.stem)
+@pytest.mark.parametrize("path", sorted(CONFIGS.glob("scale_*.yaml")), ids=lambda path: path.stem)
 def test_configs_differ_in_the_data_and_in_how_long_all_cells_are_visited(path: Path) -> None:
     load_config(path)
-    one, first = (yaml.safe_load(each.read_text()) for each in (path, Path("configs/scale_ml1m.yaml")))
+    one, first = (yaml.safe_load(each.read_text()) for each in (path, CONFIGS / "scale_ml1m.yaml"))
     for config in (one, first):
         config.pop("dataset")
         for entry in config["algorithms"]:

@@ -1,11 +1,13 @@
 """What a worker of the cluster does: refuse what it cannot do as the client would, else fit and measure a batch."""
 
+import functools
 import os
 import pickle
 import platform
 from collections.abc import Mapping
-from functools import lru_cache
 from importlib import metadata
+from pathlib import Path
+from threading import Lock
 
 import distributed
 from distributed.diagnostics.plugin import WorkerPlugin
@@ -15,15 +17,18 @@ from dpmf_cli import provenance
 from dpmf_cli.datasets import cache as kept
 from dpmf_cli.datasets import cache_folder
 from dpmf_cli.errors import DpmfError
-from dpmf_cli.runner import Outcome, run_batch
+from dpmf_cli.runner import Outcome, forget_split, run_batch
 from dpmf_cli.tasks import Task
+
+_CACHE = Lock()
+"""Held while ratings are checked or replaced: no thread may discard what was just brought."""
 
 
 class RatingsAbsentError(DpmfError):
-    """The worker's cache does not hold ratings that a task needs."""
+    """The worker's cache does not hold ratings that a task needs, or held damaged ones."""
 
 
-@lru_cache(maxsize=1)
+@functools.lru_cache(maxsize=1)
 def fingerprint() -> dict[str, str]:
     """All that must be the same here and on a worker, lest the bytes of results depend on where a task was run."""
     return {
@@ -54,7 +59,8 @@ class Delivery(WorkerPlugin):
 
     def setup(self, worker: distributed.Worker) -> None:
         files, self._files = self._files, {}
-        kept.unpack(self._checksum, files, cache_folder())
+        with _CACHE:
+            kept.unpack(self._checksum, files, cache_folder())
 
 
 def _me() -> str:
@@ -75,12 +81,22 @@ def _check_ratings(tasks: tuple[Task, ...]) -> None:
     cache = cache_folder()
     for checksum in tasks[0].checksums:
         try:
-            kept.open_ratings(checksum, cache)
+            with _CACHE:
+                kept.open_ratings(checksum, cache)
+                _verify(checksum, cache)
         except DpmfError as error:
             raise RatingsAbsentError(f"{_me()}: {error}") from None
 
 
-@lru_cache(maxsize=1)
+@functools.cache
+def _verify(checksum: str, cache: Path) -> None:
+    """Raises DpmfError for ratings that were damaged, and are discarded; reads those that are not only once."""
+    if not kept.intact(checksum, kept.open_ratings(checksum, cache), cache):
+        forget_split()
+        raise DpmfError(f"the ratings {checksum} in {cache} were damaged")
+
+
+@functools.lru_cache(maxsize=1)
 def _one_thread_each() -> None:
     """One BLAS thread for good. `run_batch` sets and resets this too; in a worker with several threads, a task that
     ends must not reset it for the others."""

@@ -9,7 +9,8 @@ Both folders appear whole or not at all. `meta.json` has each file's size, by wh
 
 import hashlib
 import json
-from collections.abc import Mapping
+import sys
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -79,6 +80,24 @@ def keep(key: str, canonical: Canonical, cache: Path) -> Cached:
     raise DpmfError(f"{cache}: what was written there cannot be read back; name another in $DPMF_CACHE")
 
 
+def verified(get: Callable[[], Cached], cache: Path) -> Cached:
+    """What `get` finds or makes, got again where what was kept has another checksum than it had.
+
+    Of 10⁸ ratings that takes some five seconds.
+    """
+    found = get()
+    return found if intact(found.checksum, found.ratings, cache) else get()
+
+
+def intact(name: str, ratings: Ratings, cache: Path) -> bool:
+    """Whether `ratings`, kept under that checksum, still have it. If not they are discarded, which is said."""
+    if checksum(ratings) == name:
+        return True
+    place = discard(name, cache)
+    print(f"{place}: damaged (its content does not fit its checksum); it is replaced", file=sys.stderr)
+    return False
+
+
 def open_ratings(name: str, cache: Path) -> Ratings:
     """The ratings of that checksum as memory maps; a `DpmfError` where they are not there, or cut off."""
     return _open(cache / "ratings" / name)
@@ -118,7 +137,10 @@ def packed(name: str, cache: Path) -> dict[str, bytes]:
 
 
 def unpack(name: str, files: Mapping[str, bytes], cache: Path) -> None:
-    """Keeps what `packed` made, unless it is there; a `DpmfError` where it cannot be kept, or came damaged."""
+    """Keeps what `packed` made, unless it is there undamaged.
+
+    Raises DpmfError where it cannot be kept, or came damaged.
+    """
     folder = cache / "ratings" / name
 
     def fill(fresh: Path) -> None:
@@ -127,8 +149,15 @@ def unpack(name: str, files: Mapping[str, bytes], cache: Path) -> None:
         if checksum(_open(fresh)) != name:
             raise DpmfError(f"{folder}: what came over the network is damaged; run the command again")
 
-    if _meta(folder) is None:
+    if not _holds(name, cache):
         storage.publish(folder, fill, lambda place: _meta(place) is not None)
+
+
+def _holds(name: str, cache: Path) -> bool:
+    try:
+        return intact(name, open_ratings(name, cache), cache)
+    except DpmfError:
+        return False
 
 
 def _write(folder: Path, content: Mapping[str, NDArray[Any]], head: Mapping[str, Any]) -> None:

@@ -7,7 +7,7 @@ from typing import Any
 
 from dpmf_cli.datasets import cache as kept
 from dpmf_cli.datasets import catalog, checksums, located
-from dpmf_cli.datasets.canonical import Canonical, canonicalise, checksum
+from dpmf_cli.datasets.canonical import Canonical, canonicalise
 from dpmf_cli.datasets.entry import Counts, Entry
 from dpmf_cli.datasets.formats import PARSERS, user_csv
 from dpmf_cli.datasets.sampling import SAMPLE_VERSION, sampled
@@ -27,16 +27,8 @@ def cached(spec: AnySpec, data: Path, cache: Path, base: Path) -> kept.Cached:
 
 
 def verified(spec: AnySpec, data: Path, cache: Path, base: Path) -> kept.Cached:
-    """The same, made again where what was kept has another checksum than it had.
-
-    Of 10⁸ ratings that takes some five seconds.
-    """
-    found = cached(spec, data, cache, base)
-    if checksum(found.ratings) == found.checksum:
-        return found
-    place = kept.discard(found.checksum, cache)
-    print(f"{place}: damaged (its content does not fit its checksum); it is made again", file=sys.stderr)
-    return cached(spec, data, cache, base)
+    """The same, made again where what was kept is damaged."""
+    return kept.verified(lambda: cached(spec, data, cache, base), cache)
 
 
 def already(spec: AnySpec, data: Path, cache: Path, base: Path) -> kept.Cached | None:
@@ -79,7 +71,7 @@ def _source(
             return description, lambda: read_catalog(found, cache)
         sample, whole = spec.sample, spec.model_copy(update={"sample": None})
         described = {**description, "sample": {**sample.model_dump(), "version": SAMPLE_VERSION}}
-        return described, lambda: sampled(cached(whole, data, cache, base), spec, sample)
+        return described, lambda: sampled(verified(whole, data, cache, base), spec, sample)
     if isinstance(spec, CsvSpec):
         path = csv_path(spec, base)
         if not path.is_file():

@@ -30,7 +30,7 @@ _SOURCES = {
 def load_test_set(
     spec: CatalogSpec, which: PrizeSet, dataset: Dataset, *, data: Path, cache: Path, base: Path
 ) -> kept.Cached:
-    """The ratings of a test set of `dataset`, which `spec` means, parsed now if they never were.
+    """The ratings of a test set of `dataset`, which `spec` means, parsed now if they never were, or are damaged.
 
     data, cache, base   as in `dpmf_cli.datasets.load`
 
@@ -38,17 +38,11 @@ def load_test_set(
     """
     place = _place(spec, which, data, base)
     key = _key(which, place, dataset.checksum, cache)
-    found = kept.find(key, cache)
-    if found is not None:
-        return found
-    if next(archives.members(place, netflix.list_wanted(place, f"{which}.txt")), None) is None:
-        looked_for = " or ".join(_NAMES[which])
-        raise DpmfError(
-            f"{data}: the {which} set is not there (no {looked_for}, and none in {place}); "
-            f"{_SOURCES[which]} into {data}"
-        )
-    ratings = _probe(place, dataset) if which == "probe" else _judging(place, dataset)
-    return kept.keep(key, Canonical(ratings, dataset.user_ids, dataset.item_ids), cache)
+
+    def get() -> kept.Cached:
+        return kept.find(key, cache) or kept.keep(key, _parsed(which, place, dataset, data), cache)
+
+    return kept.verified(get, cache)
 
 
 def known_test_set(
@@ -76,6 +70,17 @@ def _key(which: PrizeSet, place: Path, checksum: str, cache: Path) -> str:
             "content": checksums.folder_digest(place, paths, cache),
         }
     )
+
+
+def _parsed(which: PrizeSet, place: Path, dataset: Dataset, data: Path) -> Canonical:
+    if next(archives.members(place, netflix.list_wanted(place, f"{which}.txt")), None) is None:
+        looked_for = " or ".join(_NAMES[which])
+        raise DpmfError(
+            f"{data}: the {which} set is not there (no {looked_for}, and none in {place}); "
+            f"{_SOURCES[which]} into {data}"
+        )
+    ratings = _probe(place, dataset) if which == "probe" else _judging(place, dataset)
+    return Canonical(ratings, dataset.user_ids, dataset.item_ids)
 
 
 def _probe(place: Path, dataset: Dataset) -> Ratings:

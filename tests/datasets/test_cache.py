@@ -163,7 +163,7 @@ def test_an_altered_cache_is_told_and_made_again(
     again = small(cache)
     assert again.checksum == expected.checksum
     assert path.read_bytes() == whole
-    assert f"{path.parent}: damaged (its content does not fit its checksum); it is made again" in (
+    assert f"{path.parent}: damaged (its content does not fit its checksum); it is replaced" in (
         capsys.readouterr().err
     )
 
@@ -258,5 +258,9 @@ def test_ratings_travel_to_another_cache_whole_and_once(
     kept.unpack(first.checksum, files, other)
     assert kept.packed(first.checksum, other) == files
     np.testing.assert_array_equal(open_cached(first.checksum, other).values, first.ratings.values)
+    values = other / "ratings" / first.checksum / "values.npy"
+    np.save(values, np.load(values)[::-1])
+    kept.unpack(first.checksum, files, other)
+    assert kept.packed(first.checksum, other) == files
     monkeypatch.setattr(storage, "publish", None)
     kept.unpack(first.checksum, files, other)

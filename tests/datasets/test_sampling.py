@@ -91,3 +91,15 @@ def test_a_plan_knows_about_how_large_it_will_be(real_data: Path, tmp_path: Path
     assert sizes(small, data=real_data, cache=tmp_path, base=tmp_path).basis == "expected"
     load(small, data=real_data, cache=tmp_path, base=tmp_path)
     assert sizes(small, data=real_data, cache=tmp_path, base=tmp_path).basis == "counted"
+
+
+def test_a_sample_is_not_drawn_from_a_damaged_whole(real_data: Path, tmp_path: Path, read: Any) -> None:
+    whole = CatalogSpec(name="ml-100k")
+    checksum_of_whole = load(whole, data=real_data, cache=tmp_path, base=real_data).checksum
+    values = tmp_path / "ratings" / checksum_of_whole / "values.npy"
+    altered = np.load(values)[::-1]
+    values.unlink()
+    np.save(values, altered)
+    spec = CatalogSpec(name="ml-100k", sample=SampleSpec(users=200, seed=1))
+    sample = load(spec, data=real_data, cache=tmp_path, base=real_data)
+    assert sample.checksum == read(users=200, seed=1).checksum

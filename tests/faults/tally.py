@@ -42,12 +42,14 @@ def times(full: int, short: int) -> int:
 
 
 def keep(section: str, rows: dict[str, dict[str, int]]) -> None:
-    """Writes the counts of a full form, in the place of older ones of the same name: as JSON, and into the page."""
+    """Writes the counts of a full form, in the place of older ones of the same name: as JSON, and into the page.
+
+    What was not run stays as it is on the page.
+    """
     path = ROOT / "results" / f"{section}.json"
-    older = json.loads(path.read_text()) if path.exists() else {}
-    merged = {**older, **rows}
-    merged.pop("all", None)
     columns = list(next(iter(rows.values())))
+    merged = {**_from_page(section, columns), **rows}
+    merged.pop("all", None)
     merged["all"] = {column: sum(row[column] for row in merged.values()) for column in columns}
     path.write_text(json.dumps(merged, indent=2, ensure_ascii=False) + "\n")
     table = [f"| | {' | '.join(columns)} |", "|---|" + "---:|" * len(columns)]
@@ -55,9 +57,26 @@ def keep(section: str, rows: dict[str, dict[str, int]]) -> None:
     _into_page(section, table)
 
 
+def _from_page(section: str, columns: list[str]) -> dict[str, dict[str, int]]:
+    """The rows of a section's table; none where it has other columns."""
+    begin, end = _marks(section)
+    lines = PAGE.read_text().partition(begin)[2].partition(end)[0].splitlines()
+    cells = [[cell.strip() for cell in line.strip("|").split("|")] for line in lines]
+    if not cells or cells[0][1:] != columns:
+        return {}
+    return {
+        name: {column: int(count.replace(",", "")) for column, count in zip(columns, counts, strict=True)}
+        for name, *counts in cells[2:]
+    }
+
+
+def _marks(section: str) -> tuple[str, str]:
+    return f"<!-- {section} -->\n", f"<!-- end of {section} -->"
+
+
 def _into_page(section: str, lines: list[str]) -> None:
     """Puts lines between the marks of a section of the page."""
     text = PAGE.read_text()
-    begin, end = f"<!-- {section} -->\n", f"<!-- end of {section} -->"
+    begin, end = _marks(section)
     head, _, rest = text.partition(begin)
     PAGE.write_text(head + begin + "\n".join(lines) + "\n" + end + rest.partition(end)[2])
