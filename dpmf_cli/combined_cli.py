@@ -65,12 +65,14 @@ def combined(
 
 
 def gathered(of: list[Path], results: Path) -> tuple[list["Experiment"], list[str]]:
-    """The experiments meant, and what has no result yet, with the command that gets it. Raises `DpmfError` where
-    there is no result at all, and for what is no config or results folder."""
+    """The experiments meant but for reductions of others of them, and notes: which these are, and what has no result
+    yet, with the command that gets it. Raises `DpmfError` where there is no result at all, and for what is no config
+    or results folder."""
     from dpmf_cli.config import load_config
     from dpmf_cli.errors import DpmfError
     from dpmf_cli.experiment import collected_results
     from dpmf_cli.manifest import MANIFEST
+    from dpmf_cli.report.combined import whole_first
 
     where = "" if results == Path("results") else f" --results {results}"
     present, notes, commands = [], [], {}
@@ -84,7 +86,9 @@ def gathered(of: list[Path], results: Path) -> tuple[list["Experiment"], list[st
         present.append(path)
     if of and not present:
         raise DpmfError("; ".join(notes))
-    experiments = [collected.experiment for collected in collected_results(present, results)]
+    found = [collected.experiment for collected in collected_results(present, results)]
+    experiments, left_out = whole_first(found)
+    notes += left_out
     for experiment in experiments:
         left = [each.label for each in experiment.measured() if each.missing]
         if left:

@@ -27,7 +27,8 @@ from dpmf_cli.plan import TWIN_GRID, Plan, make_plan, sum_of_squares
 from dpmf_cli.progress import Progress
 from dpmf_cli.report.curves import curves_csv
 from dpmf_cli.report.distributions import distribution_csv, has_distribution, swept_distribution_csv
-from dpmf_cli.report.drawings import drawings
+from dpmf_cli.report.drawings import drawings, never_drawn
+from dpmf_cli.report.figures import FORMATS
 from dpmf_cli.report.growth import growth_csv
 from dpmf_cli.report.layout import markdown
 from dpmf_cli.report.ledgers import ledger_csv, records_csv
@@ -199,6 +200,9 @@ def write_outputs(folder: Path, collected: Collected) -> list[Crossing]:
     for name, draw in drawings(experiment).items():
         for form in FORMS_OF_RUN:
             write_atomically(folder / f"{name}.{form}", draw(form))
+    for name in never_drawn(experiment):
+        for form in FORMATS:
+            (folder / f"{name}.{form}").unlink(missing_ok=True)
     return crossings
 
 

@@ -54,3 +54,8 @@ def flags(dataset: str | None, held_out: int | None, runs: int | None) -> list[s
 def whole_name(name: str) -> str:
     """The name of the experiment that one of this name is a reduction of; its own where it is none."""
     return name.partition(_MARK)[0]
+
+
+def is_reduction(name: str, whole: str) -> bool:
+    """Whether the experiment of that name is one of `whole` made smaller; `whole` may be a reduction, too."""
+    return name.startswith(f"{whole}{_MARK}")

@@ -9,6 +9,7 @@ import pytest
 
 from dpmf_cli.config import load_config
 from dpmf_cli.experiment import run
+from dpmf_cli.reduced import reduced
 from tests.test_run import dpmf
 
 CONFIG = """\
@@ -81,6 +82,23 @@ def test_incomplete_curves_are_named_with_the_command_that_completes_them(
     assert f"all: incomplete: mean: `dpmf run all.yaml --results {results}` completes them" in shown
     by_folder = dpmf(folder, folder, "combined", str(results / "all")).stdout
     assert "all: incomplete: mean: `dpmf run` of its config completes them" in by_folder
+
+
+def test_a_reduction_is_left_out_where_the_whole_is_there(folder: Path, tmp_path: Path) -> None:
+    results = tmp_path / "results"
+    whole = load_config(folder / "one.yaml")
+    smaller = reduced(whole, held_out=1)
+    for config in (whole, smaller):
+        run(config, base=folder, results=results, data=folder, cache=folder / "cache", jobs=1)
+    where = ("combined", "--results", str(results))
+    done = dpmf(folder, folder, *where, "--format", "csv")
+    assert {row["experiment"] for row in csv.DictReader(io.StringIO(done.stdout))} == {"one"}
+    said = "one.held-out-1: left out, as a reduction of one, which is here"
+    assert said in done.stderr
+    assert said in dpmf(folder, folder, *where).stdout
+    alone = dpmf(folder, folder, "combined", str(results / smaller.name), "--format", "csv")
+    assert {row["experiment"] for row in csv.DictReader(io.StringIO(alone.stdout))} == {"one.held-out-1"}
+    assert "left out" not in alone.stderr
 
 
 REFUSED = {

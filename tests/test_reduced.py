@@ -8,7 +8,7 @@ from typer.testing import CliRunner
 from dpmf_cli.cli import app
 from dpmf_cli.config import ExperimentConfig, load_config
 from dpmf_cli.errors import DpmfError
-from dpmf_cli.reduced import flags, reduced, whole_name
+from dpmf_cli.reduced import flags, is_reduction, reduced, whole_name
 
 CONFIGS = Path(__file__).resolve().parents[1] / "configs"
 
@@ -24,6 +24,9 @@ def test_what_was_changed_is_in_the_name(whole: ExperimentConfig) -> None:
     assert (small.dataset.key, small.folds_run, small.folds, small.runs) == ("ml-100k", 2, 10, 1)
     assert small.algorithms == whole.algorithms
     assert whole_name(small.name) == whole.name == whole_name(whole.name)
+    assert is_reduction(small.name, whole.name)
+    assert not is_reduction(whole.name, whole.name)
+    assert not is_reduction(f"{whole.name}_2", whole.name)
 
 
 def test_asking_for_what_is_there_changes_nothing(whole: ExperimentConfig) -> None:

@@ -22,6 +22,7 @@ from dpmf_cli.evaluation.ranking import (
     swept_labels,
 )
 from dpmf_cli.evaluation.statistics import sd_over_folds
+from dpmf_cli.reduced import is_reduction
 from dpmf_cli.report.cells import NONE, crossing_cell, epsilon_cell, interval_notes, mark_notes, marks
 from dpmf_cli.report.layout import Group, TextTable
 from dpmf_cli.report.tables import render
@@ -61,9 +62,30 @@ def combined_table(
     return render(text, FIELDS, [_record(row) for group in groups for row in group], form)
 
 
-def combined_text(experiments: Sequence[Experiment], *, bar: Bar = "ia") -> TextTable:
+def combined_text(
+    experiments: Sequence[Experiment], *, bar: Bar = "ia", notes: Sequence[str] = ()
+) -> TextTable:
     """The same as one table of text, ranked within its groups."""
-    return _text(experiments, _groups(experiments, bar), bar, ())
+    return _text(experiments, _groups(experiments, bar), bar, notes)
+
+
+def whole_first(experiments: Sequence[Experiment]) -> tuple[list[Experiment], list[str]]:
+    """The experiments without those that are reductions of another one here, on the same data; and a note on each.
+
+    Ranked beside the whole, every algorithm would stand in the table twice, once by fewer folds or runs.
+    """
+    kept, notes = [], []
+    for each in experiments:
+        whole = next((other.name for other in experiments if _is_reduction(each, other)), None)
+        if whole is None:
+            kept.append(each)
+        else:
+            notes.append(f"{each.name}: left out, as a reduction of {whole}, which is here")
+    return kept, notes
+
+
+def _is_reduction(each: Experiment, other: Experiment) -> bool:
+    return each.title == other.title and is_reduction(each.name, other.name)
 
 
 def _groups(experiments: Sequence[Experiment], bar: Bar, *, across: bool = False) -> list[list[Ranked]]:

@@ -1,12 +1,13 @@
 """Which figures an experiment has: the names of their files, and who draws them."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from functools import partial
 
 from dpmf_cli.evaluation.curves import Experiment
 from dpmf_cli.report.distributions import distribution_bytes, has_distribution, swept_distribution_bytes
 from dpmf_cli.report.figures import figure_bytes, is_drawable
 from dpmf_cli.report.growth import growth_bytes, growth_lines
+from dpmf_cli.report.kinds import parts_of
 from dpmf_cli.report.sweeps import sweep_bytes, swept_parameters
 
 Draw = Callable[[str], bytes]
@@ -14,7 +15,27 @@ Draw = Callable[[str], bytes]
 
 
 def drawings(experiment: Experiment) -> dict[str, Draw]:
-    """Every figure by its file's name without the suffix; none where no curve is complete."""
+    """Every figure by its file's name without the suffix; none where no curve is complete.
+
+    Where ε are of several kinds of protection, each kind has figures of its own: `curves_value`, `curves_user`, …
+    """
+    parts = parts_of(experiment)
+    if len(parts) <= 1:
+        return _drawings(experiment)
+    return {
+        f"{name}_{kind.name.lower()}": draw
+        for kind, part in parts.items()
+        for name, draw in _drawings(part).items()
+    }
+
+
+def never_drawn(experiment: Experiment) -> Iterator[str]:
+    """Names of figures that would mix kinds of protection, as files of older versions have; none of one kind."""
+    if len(parts_of(experiment)) > 1:
+        yield from _drawings(experiment)
+
+
+def _drawings(experiment: Experiment) -> dict[str, Draw]:
     found: dict[str, Draw] = {}
     drawable = any(is_drawable(curve) for curve in experiment.curves if curve.swept is None)
     with_errors = has_distribution(experiment)

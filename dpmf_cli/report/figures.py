@@ -26,6 +26,7 @@ from dpmf_cli.evaluation.crossings import crossing_targets, is_complete, measure
 from dpmf_cli.evaluation.curves import Experiment, Measured, Reference
 from dpmf_cli.report.axes import scale_axes
 from dpmf_cli.report.curves import band
+from dpmf_cli.report.kinds import refuse_mixed
 from dpmf_cli.report.labels import spread
 from dpmf_cli.report.meaning import meaning_of
 from dpmf_cli.report.tables import NAMES
@@ -98,7 +99,7 @@ def figure_bytes(
     """The figure as PNG, SVG or PDF, of all curves or of those with the given neighbours and mode.
 
     Incomplete curves and baselines are named below the figure and not drawn. Raises `DpmfError` for an
-    unknown format, and where there is no complete curve to draw.
+    unknown format, for curves whose ε protect different things, and where there is no complete curve to draw.
     """
     if form not in FORMATS:
         raise DpmfError(f'unknown figure format "{form}"{did_you_mean(form, FORMATS)}')
@@ -116,7 +117,11 @@ def figure_bytes(
 
 
 def draw(experiment: Experiment, chosen: Sequence[Measured]) -> Figure:
-    """The figure of the `chosen` curves of `experiment`, one of them complete, in whatever style is set."""
+    """The figure of the `chosen` curves of `experiment`, one of them complete, in whatever style is set.
+
+    Raises `DpmfError` for curves whose ε protect different things.
+    """
+    refuse_mixed(chosen)
     figure = Figure(figsize=(_WIDTH, _HEIGHT))
     FigureCanvasAgg(figure)
     axes = figure.add_axes((0.1, 0.2, 0.7, 0.7))
@@ -129,7 +134,7 @@ def draw(experiment: Experiment, chosen: Sequence[Measured]) -> Figure:
     names = level_names(experiment)
     ends = [draw_level(axes, target, names) for target in targets]
     for index, kind in enumerate(kinds):
-        # Colours start anew with each kind: an algorithm run bounded and unbounded keeps its colour.
+        # Colours start anew with each kind: an algorithm run in both modes keeps its colour.
         for rank, curve in enumerate(curve for curve in chosen if (curve.neighbours, curve.mode) == kind):
             if is_complete(curve):
                 turn, colour = divmod(rank, len(COLOURS))

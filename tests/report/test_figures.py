@@ -16,6 +16,7 @@ from matplotlib.figure import Figure
 from dpmf_cli.errors import DpmfError
 from dpmf_cli.evaluation.crossings import find_crossings
 from dpmf_cli.evaluation.curves import Experiment
+from dpmf_cli.privacy.protection import Protection
 from dpmf_cli.report.axes import epsilon_ticks, rmse_limits
 from dpmf_cli.report.figures import draw, figure_bytes
 from dpmf_cli.report.labels import spread
@@ -153,15 +154,22 @@ def test_curves_are_chosen_by_neighbours_and_mode(made: Make) -> None:
     only = replace(experiment, curves=curves[:1])
     assert figure_bytes(mixed, dpi=40, neighbours="bounded") == figure_bytes(only, dpi=40)
     assert figure_bytes(mixed, dpi=40, mode="published") == figure_bytes(only, dpi=40)
-    assert figure_bytes(mixed, dpi=40) != figure_bytes(only, dpi=40)
+    both = replace(experiment, curves=(curves[0], replace(curves[1], neighbours="bounded")))
+    assert figure_bytes(both, dpi=40) != figure_bytes(only, dpi=40)
 
 
-def test_an_algorithm_keeps_its_colour_in_both_kinds_and_changes_its_dashes(made: Make) -> None:
+def test_no_figure_mixes_what_is_protected(made: Make) -> None:
     experiment = made(2)
-    unbounded = [
-        replace(curve, neighbours="unbounded", label=f"{curve.label} u") for curve in experiment.curves
-    ]
-    figure = draw(experiment, [*experiment.curves, *unbounded])
+    first, second = experiment.curves
+    for other in (replace(second, neighbours="unbounded"), replace(second, protects=Protection.PERSONALISED)):
+        with pytest.raises(DpmfError, match="no figure across what is protected"):
+            figure_bytes(replace(experiment, curves=(first, other)))
+
+
+def test_an_algorithm_keeps_its_colour_in_both_modes_and_changes_its_dashes(made: Make) -> None:
+    experiment = made(2)
+    corrected = [replace(curve, mode="corrected", label=f"{curve.label} c") for curve in experiment.curves]
+    figure = draw(experiment, [*experiment.curves, *corrected])
     lines = [line for line in figure.axes[0].lines if line.get_markersize() == 2.4]
     assert [line.get_linestyle() for line in lines] == ["-", "-", "--", "--"]
     colours = [line.get_color() for line in lines]

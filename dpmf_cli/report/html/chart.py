@@ -41,6 +41,7 @@ class Chart:
 
     key       unique in a page, a word without spaces
     notes     sentences below it: what bands and circles mean, what is not drawn
+    heading   what stands above it and the charts after it; "" where it belongs to those before it
     """
 
     key: str
@@ -53,6 +54,7 @@ class Chart:
     high: float
     log: bool = False
     notes: tuple[str, ...] = ()
+    heading: str = ""
 
     @property
     def places(self) -> list[float]:

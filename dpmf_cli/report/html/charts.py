@@ -1,6 +1,7 @@
 """The charts of an experiment: curves, sweeps, distributions of errors, growth; each shows what its PNG shows."""
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -14,6 +15,7 @@ from dpmf_cli.report.distributions import distribution_lines, has_distribution, 
 from dpmf_cli.report.figures import COLOURS, DASHES, is_drawable, level_names, level_of, notes_of
 from dpmf_cli.report.growth import growth_lines
 from dpmf_cli.report.html.chart import Chart, Level, Line, limits
+from dpmf_cli.report.kinds import parts_of
 from dpmf_cli.report.meaning import meaning_of
 from dpmf_cli.report.sweeps import SweptLine, swept_parameters, swept_rmse
 
@@ -25,7 +27,27 @@ _FRACTION_NOTE = "Bands: ± one standard deviation over folds and runs. Level: n
 
 
 def charts_of(experiment: Experiment) -> list[Chart]:
-    """All that can be drawn of an experiment, nothing where no curve is complete."""
+    """All that can be drawn of an experiment, nothing where no curve is complete.
+
+    Where ε are of several kinds of protection, each kind has charts of its own, under the sentence that says what its
+    ε is.
+    """
+    parts = parts_of(experiment)
+    if len(parts) <= 1:
+        return _charts(experiment)
+    return [
+        replace(
+            chart,
+            key=f"{chart.key}-{kind.name.lower()}",
+            title=f"{chart.title}: {kind}",
+            heading="" if rank else f"{experiment.title}, {kind}: {kind.statement}",
+        )
+        for kind, part in parts.items()
+        for rank, chart in enumerate(_charts(part))
+    ]
+
+
+def _charts(experiment: Experiment) -> list[Chart]:
     charts = []
     unswept = [curve for curve in experiment.curves if curve.swept is None]
     drawable = any(is_drawable(curve) for curve in unswept)

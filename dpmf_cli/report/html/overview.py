@@ -12,7 +12,7 @@ from dpmf_cli.findings.evidence import Evidence
 from dpmf_cli.findings.rules import compute
 from dpmf_cli.findings.rules.base import Computed
 from dpmf_cli.manifest import MANIFEST
-from dpmf_cli.report.combined import combined_text
+from dpmf_cli.report.combined import combined_text, whole_first
 from dpmf_cli.report.html.agreement import Agreement
 from dpmf_cli.report.html.exhibits import Absent, ExhibitView, Sources, exhibit_view
 from dpmf_cli.report.html.experiment import ExperimentView, view_of
@@ -123,9 +123,11 @@ _COMBINED = "combined_"
 
 
 def _combined(views: Sequence[ExperimentView]) -> TextTable:
-    """The combined table: of the experiments made for it, or where none of them was run, of all."""
+    """The combined table: of the experiments made for it, or where none of them was run, of all; the whole of one
+    before its reductions."""
     made_for_it = [view for view in views if view.name.startswith(_COMBINED)]
-    return combined_text([view.collected.experiment for view in made_for_it or views])
+    experiments, notes = whole_first([view.collected.experiment for view in made_for_it or views])
+    return combined_text(experiments, notes=notes)
 
 
 def _data_missing(absent: Iterable[Absent]) -> tuple[DataMissing, ...]:

@@ -11,6 +11,7 @@ from typer.testing import CliRunner
 
 from dpmf_cli.cli import app
 from dpmf_cli.errors import DpmfError
+from dpmf_cli.report.html.overview import overview as overview_of
 from dpmf_cli.report.html.page import experiment_page, overview_page
 from tests.report.results import HOSTILE
 
@@ -147,6 +148,19 @@ def test_the_overview_names_papers_claims_and_what_is_missing(pages: dict[str, s
 def test_a_reduced_experiment_stands_behind_the_whole(pages: dict[str, str]) -> None:
     assert pages["overview"].count('<article id="mine">') == 1
     assert pages["overview"].count('<article id="mine.held-out-1">') == 1
+
+
+def test_a_reduced_experiment_is_not_ranked_against_the_whole(results: Path, tmp_path: Path) -> None:
+    def experiments_in(folder: Path) -> set[str]:
+        view = overview_of(folder, configs=tmp_path, data=tmp_path, cache=tmp_path)
+        assert view.protected.header[-1] == "experiment"
+        return {row[-1] for group in view.protected.groups for row in group.rows}
+
+    assert "mine" in experiments_in(results)
+    assert "mine.held-out-1" not in experiments_in(results)
+    shutil.copytree(results, tmp_path / "results")
+    shutil.rmtree(tmp_path / "results" / "mine")
+    assert "mine.held-out-1" in experiments_in(tmp_path / "results")
 
 
 def test_the_command_writes_pages_and_says_where(results: Path, tmp_path: Path) -> None:

@@ -1,0 +1,154 @@
+"""No figure and no chart of an experiment has ε of two kinds of protection; one kind alone is drawn as it is."""
+
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from dpmf_cli.config import ExperimentConfig
+from dpmf_cli.evaluation.curves import Experiment, Growth, Measured, Stage
+from dpmf_cli.evaluation.portions import Portion
+from dpmf_cli.experiment import collect_folder, run, write_outputs
+from dpmf_cli.privacy.protection import Protection
+from dpmf_cli.report import drawings as drawn
+from dpmf_cli.report.figures import FORMATS
+from dpmf_cli.report.growth import growth_lines
+from dpmf_cli.report.html.charts import charts_of
+from dpmf_cli.report.html.page import experiment_page
+from dpmf_cli.report.kinds import kinds_of, parts_of
+from tests.report.conftest import of_theta
+
+Make = Callable[..., Experiment]
+_ISGD = {"algorithm": "isgd", "factors": 2, "epochs": 2}
+CONFIG = {
+    "name": "mixed",
+    "dataset": {
+        "kind": "synthetic",
+        "like": "ml-100k",
+        "seed": 3,
+        "users": 60,
+        "items": 40,
+        "ratings": 1200,
+    },
+    "folds": 2,
+    "runs": 1,
+    "mode": "corrected",
+    "error_cdf": [1, 2],
+    "epsilons": [0.5, 2, 8],
+    "baselines": ["ga", "ia"],
+    "algorithms": [
+        {"algorithm": "pge", "neighbours": "bounded", "label": "bounded PGE"},
+        {"algorithm": "mm_averages", "neighbours": "user", "label": "averages"},
+        {"algorithm": "pge", "neighbours": "unbounded", "label": "unbounded PGE"},
+        {**_ISGD, "neighbours": "bounded", "label": "ISGD, values", "sweep": {"epochs": [2, 3]}},
+        {**_ISGD, "neighbours": "unbounded", "label": "ISGD, ratings come", "sweep": {"epochs": [2, 3]}},
+        {"algorithm": "local_mean", "neighbours": "local", "label": "local mean"},
+        {"algorithm": "personalized", "neighbours": "unbounded", "base": "pge", "label": "personalised PGE"},
+    ],
+}
+OF_KIND = {
+    "value": {"bounded PGE", "ISGD, values"},
+    "presence": {"unbounded PGE", "ISGD, ratings come"},
+    "personalised": {"personalised PGE"},
+    "user": {"averages"},
+    "local": {"local mean"},
+}
+SWEPT = ("value", "presence")
+FIGURES = {f"{name}_{kind}" for name in ("curves", "error_cdf") for kind in OF_KIND} | {
+    f"{name}-epochs_{kind}" for name in ("sweep", "error_cdf") for kind in SWEPT
+}
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Results with all five kinds, a sweep of two of them, and errors."""
+    base = tmp_path_factory.mktemp("kinds")
+    config = ExperimentConfig.model_validate(CONFIG)
+    run(config, base=base, results=base / "results", data=base, cache=base / "cache", jobs=1)
+    return base / "results" / "mixed"
+
+
+def names_in(text: str) -> set[str]:
+    """The kinds of whose curves a text names one."""
+    # "bounded PGE" is a part of "unbounded PGE".
+    left, found = text, set()
+    for name, kind in sorted(
+        ((name, kind) for kind, names in OF_KIND.items() for name in names), key=lambda pair: -len(pair[0])
+    ):
+        if name in left:
+            found.add(kind)
+            left = left.replace(name, "")
+    return found
+
+
+def test_every_figure_of_an_experiment_is_of_one_kind(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    experiment = collect_folder(folder).experiment
+    for name in (
+        "figure_bytes",
+        "distribution_bytes",
+        "sweep_bytes",
+        "swept_distribution_bytes",
+    ):
+        monkeypatch.setattr(drawn, name, lambda part, *_: [curve.label for curve in part.curves])
+    found = {name: draw("png") for name, draw in drawn.drawings(experiment).items()}
+    assert set(found) == FIGURES
+    for name, labels in found.items():
+        kind = name.rpartition("_")[2]
+        assert names_in("\n".join(labels)) == {kind}, name
+
+
+def test_a_run_writes_a_file_for_each_kind_and_takes_away_a_mixed_one(folder: Path) -> None:
+    assert {path.stem for path in folder.glob("*.png")} == FIGURES
+    assert {path.stem for path in folder.glob("*.svg")} == FIGURES
+    for form in FORMATS:
+        (folder / f"curves.{form}").write_bytes(b"of an older version")
+    (folder / "mine.png").write_bytes(b"of the user")
+    write_outputs(folder, collect_folder(folder))
+    assert not [*folder.glob("curves.png"), *folder.glob("curves.svg"), *folder.glob("curves.pdf")]
+    assert (folder / "mine.png").exists()
+    (folder / "mine.png").unlink()
+
+
+def test_every_chart_is_of_one_kind_under_its_statement(folder: Path) -> None:
+    charts = charts_of(collect_folder(folder).experiment)
+    # Of errors over a swept parameter, the second x is a panel in the figure, and a chart of its own.
+    assert len(charts) == len({chart.key for chart in charts}) == len(FIGURES) + len(SWEPT)
+    for chart in charts:
+        kind = chart.key.rpartition("-")[2]
+        levels = [level.name for level in chart.levels]
+        assert names_in("\n".join([*(line.name for line in chart.lines), *levels, *chart.notes])) == {kind}
+        assert chart.title.endswith(f": {Protection[kind.upper()]}")
+    headed = [chart for chart in charts if chart.heading]
+    assert [chart.key for chart in headed] == [f"mixed-curves-{kind}" for kind in OF_KIND]
+    page = experiment_page(folder)
+    for chart, kind in zip(headed, Protection, strict=True):
+        assert kind.statement in chart.heading
+        assert f'<h2>{chart.heading}</h2><figure>\n<figcaption id="{chart.key}-name">' in page
+
+
+def test_one_kind_is_the_experiment_itself_and_has_no_heading(made: Make) -> None:
+    experiment = made(2)
+    assert parts_of(experiment) == {Protection.VALUE: experiment}
+    assert list(drawn.drawings(experiment)) == ["curves"]
+    assert not list(drawn.never_drawn(experiment))
+    (chart,) = charts_of(experiment)
+    assert (chart.key, chart.title, chart.heading) == ("made-curves", "RMSE over ε", "")
+
+
+def test_growth_is_cut_as_the_curves_are(made: Make) -> None:
+    experiment = of_theta(made(3))
+    first, second, third = experiment.curves
+    curves = (replace(first, protects=Protection.USER), second, replace(third, protects=Protection.USER))
+    stage = Stage(Portion(1.0, 10, 5, None), curves, ())
+    mixed = replace(experiment, curves=curves, growth=Growth("random", (stage, stage)))
+    assert {"growth_value", "growth_user"} < set(drawn.drawings(mixed))
+    for kind, labels in ((Protection.VALUE, {"isgd"}), (Protection.USER, {"pge", "psgd"})):
+        lines = growth_lines(parts_of(mixed)[kind])
+        assert {line.label.partition(",")[0] for line in lines} == labels
+
+
+def test_what_a_curve_says_of_itself_comes_before_its_neighbours(made: Make) -> None:
+    first, second = made(2).curves
+    curves: list[Measured] = [replace(first, protects=Protection.PERSONALISED), second]
+    assert kinds_of(curves) == [Protection.VALUE, Protection.PERSONALISED]
