@@ -9,8 +9,6 @@ from pathlib import Path
 
 import pytest
 
-pytest.importorskip("distributed")
-
 from dpmf_cli import __version__, cli, provenance
 from dpmf_cli.cluster import cluster_executor, executor, worker
 from dpmf_cli.errors import DpmfError

@@ -72,7 +72,9 @@ fi
 """
 
 
-def made(folder: Path, target: str, *, here: str = "", fail: str = "nothing") -> subprocess.CompletedProcess[str]:
+def made(
+    folder: Path, target: str, *, here: str = "", fail: str = "nothing"
+) -> subprocess.CompletedProcess[str]:
     """Makes a target with a stand-in for dpmf, in a folder of its own."""
     for name in ("Makefile", "pyproject.toml"):
         shutil.copy(REPOSITORY / name, folder)
