@@ -45,8 +45,8 @@ check: $(STAMP) ## lint, types, formatting, the committed schema and reference
 format: $(STAMP) ## format the code, write schema and reference anew
 	$(BIN)/ruff check --fix-only .
 	$(BIN)/ruff format .
-	$(BIN)/dpmf schema > configs/schema.json
-	$(BIN)/dpmf docs > docs/reference.md
+	$(BIN)/dpmf schema $(call into,configs/schema.json)
+	$(BIN)/dpmf docs $(call into,docs/reference.md)
 
 bench: $(STAMP) ## speed against Cornac, Surprise, cmfrec and LensKit, in one run
 	$(BIN)/python -m pip install --quiet -e '.[bench]'
@@ -79,8 +79,14 @@ timed = mkdir -p $(2); begin=$$(date +%s); lines=""; \
 run_each = for config in $(1); do \
 	$(BIN)/dpmf run configs/$$config.yaml --if-present $(2) > /dev/null || exit 1; done
 
-# The results folders of those of the configs $(1) that were run.
-run_of = $$(ls -d $(1:%=results/%) 2> /dev/null)
+# The end of a command: what it prints becomes the file $(1), or where it fails nothing does.
+into = > $(1).part && mv $(1).part $(1) || { rm -f $(1).part; exit 1; }
+
+# What dpmf says, $(1), of those of the configs $(2) that were run, into the file $(3) or else printed. Without any it would
+# speak of every result there is.
+of_run = found=$$(ls -d $(2:%=results/%) 2> /dev/null); \
+	if [ -n "$$found" ]; then $(BIN)/dpmf $(1) $$found $(if $(3),$(call into,$(3))); \
+	else echo "$@: none of its experiments was run: no $(or $(3),$(1))"; fi
 
 FRIEDMAN := ml100k_bounded ml1m_bounded ml100k_unbounded ml1m_unbounded \
 	ml100k_bounded_corrected ml1m_bounded_corrected ml100k_unbounded_corrected ml1m_unbounded_corrected \
@@ -88,13 +94,15 @@ FRIEDMAN := ml100k_bounded ml1m_bounded ml100k_unbounded ml1m_unbounded \
 	friedman_fig3a friedman_fig3b friedman_fig5a friedman_fig5b friedman_fig6
 FRIEDMAN_TWIN := synthetic_ml10m_bounded friedman_fig3b_synthetic_ml10m synthetic_ml10m_unbounded
 FRIEDMAN_LARGE := ml10m_bounded ml10m_unbounded netflix_bounded netflix_unbounded
+FRIEDMAN_ALL := $(FRIEDMAN) $(FRIEDMAN_TWIN) $(FRIEDMAN_LARGE)
 
 reproduce-friedman: $(STAMP) ## Friedman et al. 2016: tables 2-5 and figures 2-6, on the data at hand
-	@$(call run_each,$(FRIEDMAN) $(FRIEDMAN_TWIN) $(FRIEDMAN_LARGE),-j $(JOBS))
-	@for set in ml-100k ml-1m ml-10m netflix netflix-sample; do $(BIN)/dpmf datasets info $$set; echo; done > results/table2.txt
-	$(BIN)/dpmf baselines --format md > results/table3.md
-	$(BIN)/dpmf crossings --printed --format md > results/tables4and5.md
-	$(BIN)/dpmf crossings --printed
+	@$(call run_each,$(FRIEDMAN_ALL),-j $(JOBS))
+	@for set in ml-100k ml-1m ml-10m netflix netflix-sample; do $(BIN)/dpmf datasets info $$set; echo; done \
+		$(call into,results/table2.txt)
+	@$(call of_run,baselines --format md,$(FRIEDMAN_ALL),results/table3.md)
+	@$(call of_run,crossings --printed --format md,$(FRIEDMAN_ALL),results/tables4and5.md)
+	@$(call of_run,crossings --printed,$(FRIEDMAN_ALL))
 
 MCSHERRY := mcsherry_fig1_ml1m mcsherry_fig1_ml1m_corrected mcsherry_laplace_ml1m mcsherry_user_ml1m mcsherry_refitted_ml1m \
 	mcsherry_fig2_ml1m mcsherry_fig1_netflix_sample mcsherry_fig1_netflix_sample_corrected mcsherry_fig2_netflix_sample
@@ -104,8 +112,8 @@ MCSHERRY_LARGE := mcsherry_netflix
 reproduce-mcsherry: $(STAMP) ## McSherry and Mironov 2009: figures 1 and 2, on the data at hand
 	@$(call run_each,$(MCSHERRY),-j $(JOBS))
 	@$(call run_each,$(MCSHERRY_SIZE) $(MCSHERRY_LARGE),-j 1)
-	$(BIN)/dpmf crossings $(call run_of,$(MCSHERRY)) --format md > results/mcsherry.md
-	$(BIN)/dpmf crossings $(call run_of,$(MCSHERRY))
+	@$(call of_run,crossings --format md,$(MCSHERRY),results/mcsherry.md)
+	@$(call of_run,crossings,$(MCSHERRY))
 
 ZHANG := $(foreach figure,fig2 fig3 fig4,$(foreach set,ml100k ml1m netflix_sample,zhang_$(figure)_$(set))) \
 	zhang_fig5_ml100k zhang_beyond_ml100k zhang_beyond_ml1m zhang_corrected_ml1m zhang_open_ml1m
@@ -113,42 +121,51 @@ ZHANG_LARGE := zhang_fig2_netflix
 
 reproduce-zhang: $(STAMP) ## Zhang et al. 2018: figures 2-5, and other mechanisms personalised, on the data at hand
 	@$(call run_each,$(ZHANG) $(ZHANG_LARGE),-j $(JOBS))
-	$(BIN)/dpmf baselines $(call run_of,$(ZHANG))
+	@$(call of_run,baselines,$(ZHANG))
 
 NEERA := neera_fig3_ml100k neera_fig4_ml100k neera_fig4_jester neera_fig4_jester_half
 
 reproduce-neera: $(STAMP) ## Neera et al. 2020: figures 2-4, table 1 and the improvements over ISGD
 	@$(call run_each,$(NEERA),-j $(JOBS))
-	-$(BIN)/dpmf local noise results/neera_fig2.png
-	-$(BIN)/dpmf local traffic configs/neera_fig3_ml100k.yaml --format csv > results/neera_table1.csv
-	$(BIN)/dpmf local improvements $(call run_of,$(NEERA)) --format md > results/neera_improvements.md
-	$(BIN)/dpmf local improvements $(call run_of,$(NEERA))
+	$(BIN)/dpmf local noise results/neera_fig2.png
+	@$(call traffic,results/neera_fig3_ml100k,results/neera_table1.csv)
+	@$(call of_run,local improvements --format md,$(NEERA),results/neera_improvements.md)
+	@$(call of_run,local improvements,$(NEERA))
+
+# Table 1 counts the bytes on the ratings themselves: where the experiment $(1) was run, they are here.
+traffic = if ls -d $(1)* > /dev/null 2>&1; then \
+	$(BIN)/dpmf local traffic configs/neera_fig3_ml100k.yaml --format csv $(call into,$(2)); \
+	else echo "$@: its experiment was not run: no $(2)"; fi
 
 WANG := $(foreach set,ml100k ml1m,$(foreach figure,fig1 fig2,wang_$(figure)_$(set) wang_$(figure)_$(set)_corrected)) \
 	wang_mf_ml100k wang_mf_ml100k_corrected
 
 reproduce-wang: $(STAMP) ## Wang and Tang 2017: figures 1-3 and DPPS-MF, as published and with every ε provable
 	@$(call run_each,$(WANG),-j $(JOBS))
-	-@for set in ml100k ml1m; do $(BIN)/dpmf combined configs/wang_fig1_$$set.yaml configs/wang_fig2_$$set.yaml \
-		--figure results/wang_fig3_$$set.png > results/wang_fig3_$$set.txt; done
-	$(BIN)/dpmf crossings $(call run_of,$(WANG)) --format md > results/wang.md
-	$(BIN)/dpmf crossings $(call run_of,$(WANG))
+	@$(call wang_fig3,ml100k)
+	@$(call wang_fig3,ml1m)
+	@$(call of_run,crossings --format md,$(WANG),results/wang.md)
+	@$(call of_run,crossings,$(WANG))
+
+# Figure 3 on the data set $(1) is figures 1 and 2 in one.
+wang_fig3 = $(call of_run,combined --figure results/wang_fig3_$(1).png,wang_fig1_$(1) wang_fig2_$(1),results/wang_fig3_$(1).txt)
 
 COMBINED := combined_ml100k combined_ml1m
 
 reproduce-combined: $(STAMP) ## every private algorithm in one crossing table, by what its ε protects
 	@$(call run_each,$(COMBINED),-j $(JOBS))
-	$(BIN)/dpmf combined $(call run_of,$(COMBINED)) --format md --figure results/combined.png > results/combined.md
-	$(BIN)/dpmf combined $(call run_of,$(COMBINED))
+	@$(call of_run,combined --format md --figure results/combined.png,$(COMBINED),results/combined.md)
+	@$(call of_run,combined,$(COMBINED))
 
-# One fold and run of each experiment, on MovieLens 100K: the ways of computing, not the figures of the papers.
+# One fold and run of most experiments, on MovieLens 100K: the ways of computing, not the figures of the papers.
 SMALL := --results results/small --dataset ml-100k --held-out 1 --runs 1 -j $(JOBS)
 SMALL_FRIEDMAN := ml100k_bounded ml100k_unbounded ml100k_bounded_corrected ml100k_unbounded_corrected \
 	friedman_fig3a friedman_fig3b friedman_fig5a friedman_fig6
 SMALL_MCSHERRY := mcsherry_fig1_ml1m mcsherry_fig1_ml1m_corrected mcsherry_fig2_ml1m mcsherry_user_ml1m
 SMALL_ZHANG := zhang_fig2_ml100k zhang_fig3_ml100k zhang_fig4_ml100k zhang_fig5_ml100k zhang_beyond_ml100k
 SMALL_NEERA := neera_fig3_ml100k neera_fig4_ml100k
-SMALL_WANG := $(foreach figure,fig1 fig2,wang_$(figure)_ml100k wang_$(figure)_ml100k_corrected)
+SMALL_WANG := $(foreach figure,fig1 fig2,wang_$(figure)_ml100k wang_$(figure)_ml100k_corrected) \
+	wang_mf_ml100k wang_mf_ml100k_corrected
 SMALL_COMBINED := combined_ml100k
 
 .PHONY: $(PARTS:%=small-%)
@@ -160,7 +177,7 @@ small-zhang:
 	@$(call run_each,$(SMALL_ZHANG),$(SMALL))
 small-neera:
 	@$(call run_each,$(SMALL_NEERA),$(SMALL))
-	-@$(BIN)/dpmf local traffic configs/neera_fig3_ml100k.yaml --format csv > results/small/neera_table1.csv
+	@$(call traffic,results/small/neera_fig3_ml100k,results/small/neera_table1.csv)
 small-wang:
 	@$(call run_each,$(SMALL_WANG),$(SMALL))
 small-combined:

@@ -369,19 +369,29 @@ def collected_results(of: list[Path], results: Path) -> Iterator[Collected]:
     Where all are asked for, a folder that cannot be read is told and passed over.
     """
     if not of:
-        found = sorted(path.parent for path in results.glob(f"*/{MANIFEST}"))
-        if not found:
-            raise DpmfError(
-                f"{results}: no results here; run a config first, e.g. dpmf run configs/quickstart.yaml"
-            )
-        for folder in found:
-            try:
-                yield collect_folder(folder)
-            except DpmfError as error:
-                say(f"passed over: {error}")
+        yield from (collected for _, collected in all_results(results))
         return
     for folder in folders_of(of, results):
         yield collect_folder(folder)
+
+
+def all_results(results: Path) -> Iterator[tuple[Path, Collected]]:
+    """Every folder with a manifest and its experiment, by name; one that cannot be read is told and passed over.
+
+    Raises `DpmfError` where there is no such folder.
+    """
+    found = sorted(path.parent for path in results.glob(f"*/{MANIFEST}"))
+    if not found:
+        raise DpmfError(
+            f"{results}: no results here; run a config first, e.g. dpmf run configs/quickstart.yaml"
+        )
+    for folder in found:
+        try:
+            collected = collect_folder(folder)
+        except DpmfError as error:
+            say(f"passed over: {error}")
+        else:
+            yield folder, collected
 
 
 def folders_of(of: list[Path], results: Path) -> Iterator[Path]:

@@ -60,8 +60,11 @@ def report(
 
 
 def plot(
-    of: Annotated[list[Path], typer.Argument(help="Configs or results folders.", show_default=False)],
+    of: _Of = None,
     results: ResultsOption = Path("results"),
+    everything: Annotated[
+        bool, typer.Option("--all", help="All experiments of the results folder that were run.")
+    ] = False,
     forms: Annotated[
         str, typer.Option("--format", help="png, svg, pdf, or several, separated by commas.")
     ] = "png,svg,pdf",
@@ -76,7 +79,7 @@ def plot(
     Example: dpmf plot configs/ml100k_bounded.yaml --format pdf --out figures
     """
     from dpmf_cli.errors import DpmfError, did_you_mean
-    from dpmf_cli.experiment import collect_folder, folders_of, say
+    from dpmf_cli.experiment import all_results, collect_folder, folders_of, say
     from dpmf_cli.report.drawings import drawings
     from dpmf_cli.report.figures import FORMATS
     from dpmf_cli.store import write_atomically
@@ -85,8 +88,11 @@ def plot(
     for form in asked:
         if form not in FORMATS:
             raise DpmfError(f'unknown figure format "{form}"{did_you_mean(form, FORMATS)}')
-    for folder in folders_of(of, results):
-        experiment = collect_folder(folder).experiment
+    if everything == bool(of):
+        raise DpmfError("name configs or results folders, or give --all for all results")
+    named = ((folder, collect_folder(folder)) for folder in folders_of(of or [], results))
+    for folder, collected in all_results(results) if everything else named:
+        experiment = collected.experiment
         found = drawings(experiment)
         if not found:
             say(f"{experiment.name}: no complete curve to plot; `dpmf run` its config to complete it")

@@ -12,8 +12,6 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-pytest.importorskip("distributed")
-
 from dpmf_cli import __version__, cli, provenance
 from dpmf_cli.cluster import cluster_executor, executor, worker
 from dpmf_cli.datasets import cache as kept

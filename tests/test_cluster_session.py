@@ -7,9 +7,6 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
-
-pytest.importorskip("distributed")
-
 from distributed import KilledWorker
 from threadpoolctl import threadpool_info, threadpool_limits
 

@@ -1,8 +1,10 @@
-"""The commands of the README and the guides, executed: `sh run` blocks, with the files that the page shows."""
+"""The commands of the README and of all pages: `sh run` blocks are executed, with the files that the page shows; of the
+others, commands, options, configs and targets of make are held against what there is."""
 
 import os
 import random
 import re
+import shlex
 import shutil
 import subprocess
 import sys
@@ -10,9 +12,13 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
+import typer
+
+from dpmf_cli.cli import app
 
 ROOT = Path(__file__).resolve().parents[1]
-PAGES = [ROOT / "README.md", *sorted((ROOT / "docs" / "guides").glob("*.md"))]
+PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("**/*.md"))]
+TARGETS = set(re.findall(r"^([a-z-]+):", (ROOT / "Makefile").read_text(), re.MULTILINE))
 BLOCK = re.compile(r"^```(?P<info>[^\n]*)\n(?P<text>.*?)^```$", re.MULTILINE | re.DOTALL)
 
 
@@ -31,6 +37,14 @@ class Block:
     @property
     def runs(self) -> bool:
         return self.words[:2] == ("sh", "run")
+
+    @property
+    def shown(self) -> list[str]:
+        """The commands of dpmf and make in it that are shown, not run."""
+        if self.runs or self.words[:1] not in ((), ("sh",)):
+            return []
+        lines = self.text.replace("\\\n", " ").splitlines()
+        return [line for line in lines if line.startswith(("dpmf ", "make "))]
 
     @property
     def expected(self) -> int:
@@ -110,8 +124,61 @@ def test_every_block_says_what_it_is(page: Path) -> None:
         assert set(block.words[1:]) <= {"run", "exit=2", f"file={block.file}"}, f"{page.name}:{block.line}"
 
 
+def check_command(line: str) -> None:
+    """Raises what is wrong with a command: no such subcommand, option, target, config, or experiment."""
+    words = shlex.split(re.split(r"\s[>|&;]", line)[0], comments=True)
+    if words[0] == "make":
+        unknown = {word for word in words[1:] if "=" not in word} - TARGETS
+        if unknown:
+            raise LookupError(f"no target {unknown} in the Makefile")
+        return
+    command, rest = typer.main.get_command(app), words[1:]
+    while below := getattr(command, "commands", None):
+        command, rest = below[rest[0]], rest[1:]
+    command.make_context(command.name, list(rest))
+    for word in rest:
+        path = ROOT / word
+        if word.startswith("configs/") and not path.exists():
+            raise LookupError(f"no {word}")
+        # A glob would take in the tables and tasks that lie beside the experiments.
+        of_config = (ROOT / "configs" / f"{path.name}.yaml").exists()
+        if word.startswith("results/") and not path.suffix and not of_config:
+            raise LookupError(f"{word} is no experiment's folder")
+
+
+SHOWN = [
+    pytest.param(line, id=f"{page.stem}:{block.line}:{line.partition('#')[0].strip()}")
+    for page in PAGES
+    for block in blocks(page)
+    for line in block.shown
+]
+
+
+@pytest.mark.parametrize("line", SHOWN)
+def test_commands_that_are_shown_exist(line: str) -> None:
+    check_command(line)
+
+
+@pytest.mark.parametrize(
+    ("line", "said"),
+    [
+        ("dpmf plott x", "plott"),
+        ("dpmf datasets fetsh ml-1m", "fetsh"),
+        ("dpmf plot --al", "--al"),
+        ("dpmf datasets fetch --from x", "--from"),
+        ("dpmf datasets fetch", "Missing parameter: key"),
+        ("dpmf report configs/none.yaml > x", "no configs/none.yaml"),
+        ("dpmf plot results/* --format pdf  # all", "no experiment's folder"),
+        ("make reproduce-nobody JOBS=2", "reproduce-nobody"),
+    ],
+)
+def test_what_is_not_there_is_found(line: str, said: str) -> None:
+    with pytest.raises(Exception, match=said):
+        check_command(line)
+
+
 def test_links_lead_somewhere() -> None:
-    for page in [*PAGES, *(ROOT / "docs").glob("**/*.md")]:
+    for page in PAGES:
         for target in re.findall(r"\]\(([^)#]+)[^)]*\)", page.read_text()):
             if "://" not in target:
                 assert (page.parent / target).exists(), f"{page.relative_to(ROOT)}: {target}"

@@ -1,6 +1,8 @@
 """The Makefile runs every config of every paper, in whole and in small, and knows no other."""
 
+import os
 import re
+import shutil
 import subprocess
 from pathlib import Path
 
@@ -55,3 +57,100 @@ def test_all_parts_then_the_report_each_with_its_time(target: str, prefix: str, 
     assert f"for part in {' '.join(f'{prefix}-{part}' for part in PARTS)};" in said
     assert said.index("for part in") < said.index(f"dpmf report --all --results {folder}")
     assert said.count("date +%s") >= 5
+
+
+STANDS_IN = """\
+#!/bin/sh
+# As dpmf without any data but those of the configs in $HERE; $FAIL fails.
+case "$*" in *"$FAIL"*) echo broken; exit 2;; esac
+if [ "$1" = run ]; then
+    name=$(basename "$2" .yaml)
+    case " $HERE " in *" $name "*) mkdir -p "results/$name";; esac
+else
+    echo "dpmf $*" | tee -a said
+fi
+"""
+
+
+def made(
+    folder: Path, target: str, *, here: str = "", fail: str = "nothing"
+) -> subprocess.CompletedProcess[str]:
+    """Makes a target with a stand-in for dpmf, in a folder of its own."""
+    for name in ("Makefile", "pyproject.toml"):
+        shutil.copy(REPOSITORY / name, folder)
+    (folder / "results").mkdir(exist_ok=True)
+    (folder / "dpmf").write_text(STANDS_IN)
+    (folder / "dpmf").chmod(0o755)
+    (folder / "installed").touch()
+    return subprocess.run(
+        ["make", "--no-print-directory", target, "BIN=.", "STAMP=installed"],
+        cwd=folder,
+        env={**os.environ, "HERE": here, "FAIL": fail},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+
+
+TABLES = ("crossings", "baselines", "combined", "local improvements", "local traffic")
+
+
+@pytest.mark.parametrize("part", PARTS)
+def test_without_data_no_table_of_other_results(part: str, tmp_path: Path) -> None:
+    """dpmf without a folder would print every result there is."""
+    (tmp_path / "results" / "quickstart").mkdir(parents=True)
+    done = made(tmp_path, f"reproduce-{part}")
+    assert done.returncode == 0, done.stderr
+    assert f"reproduce-{part}: none of its experiments was run" in done.stdout
+    said = (tmp_path / "said").read_text() if (tmp_path / "said").exists() else ""
+    assert not any(f"dpmf {table}" in said for table in TABLES)
+    assert {path.name for path in (tmp_path / "results").iterdir()} <= {"quickstart", "table2.txt"}
+
+
+@pytest.mark.parametrize(
+    ("part", "config", "file"),
+    [
+        ("friedman", "ml1m_bounded", "tables4and5.md"),
+        ("friedman", "netflix_unbounded", "table3.md"),
+        ("mcsherry", "mcsherry_fig2_ml1m", "mcsherry.md"),
+        ("neera", "neera_fig4_ml100k", "neera_improvements.md"),
+        ("wang", "wang_mf_ml100k", "wang.md"),
+        ("wang", "wang_fig2_ml1m", "wang_fig3_ml1m.txt"),
+        ("combined", "combined_ml1m", "combined.md"),
+    ],
+)
+def test_a_table_is_of_what_was_run_and_whole_or_not_at_all(
+    part: str, config: str, file: str, tmp_path: Path
+) -> None:
+    (tmp_path / "results" / "quickstart").mkdir(parents=True)
+    done = made(tmp_path, f"reproduce-{part}", here=config)
+    assert done.returncode == 0, done.stderr
+    table = (tmp_path / "results" / file).read_text()
+    assert re.findall(r"results/[a-z0-9_]+(?= |$)", table.strip()) == [f"results/{config}"]
+    broken = made(tmp_path, f"reproduce-{part}", here=config, fail=table.removeprefix("dpmf ").strip())
+    assert broken.returncode != 0
+    assert (tmp_path / "results" / file).read_text() == table
+    (tmp_path / "results" / file).unlink()
+    made(tmp_path, f"reproduce-{part}", here=config, fail=table.removeprefix("dpmf ").strip())
+    assert not [path for path in (tmp_path / "results").iterdir() if path.name.startswith(file)]
+
+
+@pytest.mark.parametrize(
+    ("target", "folder", "ran"),
+    [
+        ("reproduce-neera", "results", "neera_fig3_ml100k"),
+        ("small-neera", "results/small", "small/neera_fig3_ml100k.held-out-1.runs-1"),
+    ],
+)
+def test_traffic_where_its_experiment_was_run(target: str, folder: str, ran: str, tmp_path: Path) -> None:
+    table = tmp_path / folder / "neera_table1.csv"
+    done = made(tmp_path, target)
+    assert done.returncode == 0, done.stderr
+    assert f"no {folder}/neera_table1.csv" in done.stdout
+    assert not table.exists()
+    (tmp_path / "results" / ran).mkdir(parents=True)
+    assert made(tmp_path, target).returncode == 0
+    assert "local traffic" in table.read_text()
+    table.unlink()
+    assert made(tmp_path, target, fail="local traffic").returncode != 0
+    assert not list(table.parent.glob("neera_table1*"))

@@ -87,7 +87,6 @@ def test_info_with_data(data: Path, make_entry: MakeEntry) -> None:
 
 @pytest.mark.parametrize("key", ["ml-100k", "ml-1m", "ml-10m", "netflix"])
 def test_table_2_is_read_from_the_paper(key: str) -> None:
-    pytest.importorskip("dpmf_cli.published")
     printed = verify.printed(key)
     assert printed is not None
     expected = catalog.entry(key).expected

@@ -7,9 +7,11 @@ from pathlib import Path
 
 import pytest
 
+from tests.skips import FULL_FORM
+
 ROOT = Path(__file__).resolve().parents[2]
 FULL = os.environ.get("DPMF_FAULTS") == "full"
-full = pytest.mark.skipif(not FULL, reason="in the full form alone: make test-faults")
+full = pytest.mark.skipif(not FULL, reason=FULL_FORM)
 PAGE = ROOT / "docs" / "surviving.md"
 
 

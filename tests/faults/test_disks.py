@@ -11,6 +11,7 @@ import pytest
 
 from tests.faults.arena import PATIENCE, Arena, differing, files, run_here
 from tests.faults.tally import Tally, full
+from tests.skips import ROOT_ONLY
 
 
 def mount(*arguments: str) -> bool:
@@ -22,7 +23,7 @@ def disk(arena: Arena) -> Iterator[Path]:
     """A memory disk under the results; its size and whether it is read-only can be changed."""
     arena.results.mkdir(exist_ok=True)
     if os.geteuid() != 0 or not mount("-t", "tmpfs", "-o", "size=16m", "dpmf-faults", str(arena.results)):
-        pytest.skip("only root can mount a disk; tests/test_store.py has the system call fail")
+        pytest.skip(ROOT_ONLY)
     yield arena.results
     subprocess.run(["umount", str(arena.results)], check=True)
 

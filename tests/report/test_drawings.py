@@ -76,11 +76,31 @@ def test_beside_the_result_by_default_and_by_its_config(results: Path, tmp_path:
     assert (folder / "curves.png").read_bytes() == before
 
 
+def test_all_experiments_among_what_else_lies_there(results: Path, tmp_path: Path) -> None:
+    """A results folder holds tasks, tables and pages too; a damaged experiment is told and passed over."""
+    here, out = tmp_path / "results", tmp_path / "figures"
+    shutil.copytree(results, here)
+    (here / "tasks").mkdir(exist_ok=True)
+    (here / "README.md").write_text("")
+    (here / "mine" / "manifest.json").write_text("{")
+    asked = ["plot", "--all", "--results", str(here), "--format", "svg", "--out", str(out)]
+    done = CliRunner().invoke(app, asked, catch_exceptions=False)
+    drawn = {path.name for path in out.iterdir()}
+    others = {path.parent.name for path in here.glob("*/manifest.json")} - {"mine"}
+    assert others
+    assert all(any(name.startswith(f"{other}-") for name in drawn) for other in others)
+    assert not any(name.startswith("mine-") for name in drawn)
+    assert "passed over: " in done.stderr
+
+
 def test_what_cannot_be_drawn_is_an_error(results: Path, tmp_path: Path) -> None:
     for arguments, said in (
         ([str(results / "mine"), "--format", "pgn"], 'did you mean "png"'),
         ([str(tmp_path)], "run the experiment's config first"),
         (["x.txt"], "neither a config"),
+        ([], "give --all"),
+        (["--all", "x.yaml"], "give --all"),
+        (["--all", "--results", str(tmp_path)], "run a config first"),
     ):
         with pytest.raises(DpmfError, match=said):
             CliRunner().invoke(app, ["plot", *arguments], catch_exceptions=False)

@@ -148,6 +148,7 @@ def _all_views(results: Path) -> tuple[list[ExperimentView], list[str]]:
         try:
             views.append(view_of(path.parent))
         except DpmfError as error:
+            say(f"passed over: {error}")
             passed_over.append(str(error))
     return views, passed_over
 

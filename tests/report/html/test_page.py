@@ -173,6 +173,7 @@ def test_the_command_writes_pages_and_says_where(results: Path, tmp_path: Path) 
     (here / "mine" / "manifest.json").write_text("{}")
     done = runner.invoke(app, ["report", "--all", "--results", str(here), "--data", str(tmp_path)])
     assert done.exit_code == 0, done.output
+    assert re.search(r"passed over: \S*mine/manifest.json: damaged", done.stderr)
     page = (here / "report.html").read_text(encoding="utf-8")
     assert "Folders that cannot be read" in page
     assert "mine/manifest.json: damaged" in page
