@@ -25,7 +25,7 @@ def fetch(
 ) -> list[Path]:
     """Downloads the parts that are not in `data` yet, or not sound there, and returns where each part is.
 
-    The licence goes to `out`, by default stderr, before the first download, and `confirm` is asked whether it is accepted.
+    The licence goes to `out`, else to stderr, before the first download, and `confirm` asks whether it is accepted.
     Raises `DpmfError` where it is not, and where no mirror gave the right file, with all that was tried.
     """
     out = out or sys.stderr
