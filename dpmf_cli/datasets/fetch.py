@@ -20,12 +20,15 @@ from dpmf_cli.files import sweep, temporary_folder
 Confirm = Callable[[str], bool]
 
 
-def fetch(entry: Entry, data: Path, cache: Path, *, confirm: Confirm, out: TextIO = sys.stderr) -> list[Path]:
+def fetch(
+    entry: Entry, data: Path, cache: Path, *, confirm: Confirm, out: TextIO | None = None
+) -> list[Path]:
     """Downloads the parts that are not in `data` yet, or not sound there, and returns where each part is.
 
-    The licence goes to `out` before the first download, and `confirm` is asked whether it is accepted.
+    The licence goes to `out`, else to stderr, before the first download, and `confirm` asks whether it is accepted.
     Raises `DpmfError` where it is not, and where no mirror gave the right file, with all that was tried.
     """
+    out = out or sys.stderr
     places: list[Path] = []
     asked = False
     for part in entry.parts:
