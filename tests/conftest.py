@@ -1,6 +1,7 @@
 """Ratings that tests share, and the real files where they are."""
 
 import os
+import signal
 from pathlib import Path
 
 import pytest
@@ -10,6 +11,13 @@ from dpmf_cli.testing import make_ratings
 from tests.skips import pytest_make_collect_report, pytest_runtest_makereport
 
 __all__ = ["make_ratings", "pytest_make_collect_report", "pytest_runtest_makereport"]
+
+
+def pytest_configure() -> None:
+    """A suite that was started in the background or under `nohup` ignores signals, and so would all that it starts."""
+    for number, default in ((signal.SIGINT, signal.default_int_handler), (signal.SIGHUP, signal.SIG_DFL)):
+        if signal.getsignal(number) is signal.SIG_IGN:
+            signal.signal(number, default)
 
 
 @pytest.fixture
