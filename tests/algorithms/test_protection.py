@@ -20,9 +20,9 @@ def test_every_private_algorithm_names_its_paper(key: str) -> None:
     assert isinstance(PRIVATE[key].paper, Paper)
 
 
-def test_papers_are_those_whose_figures_are_here_and_this_project() -> None:
+def test_papers_are_those_whose_figures_are_here_this_project_and_plugins() -> None:
     cited = {paper.value.lower().replace(" ", "") for paper in Paper}
-    assert cited == {*papers(), "dpmf"}
+    assert cited == {*papers(), "dpmf", "plugin"}
 
 
 @pytest.mark.parametrize(
