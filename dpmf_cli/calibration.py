@@ -1,4 +1,4 @@
-"""Calibration: how fast this machine is, measured in about a second and kept in the cache folder.
+"""Calibration: how fast this machine is, measured in a few seconds and kept in the cache folder.
 
 Every figure is the best of several short measurements, in CPU time: others that work on the machine at the same time
 only ever make one longer.
@@ -7,6 +7,9 @@ only ever make one longer.
 import hashlib
 import json
 import math
+import os
+import subprocess
+import sys
 import time
 from collections.abc import Callable
 from dataclasses import asdict
@@ -16,6 +19,7 @@ from typing import Any
 import numpy as np
 
 from dpmf_cli import __version__, provenance
+from dpmf_cli.algorithms.base import Cost
 from dpmf_cli.datasets import storage
 from dpmf_cli.errors import DpmfError
 from dpmf_cli.kernels.factors import factor_lanes
@@ -29,6 +33,14 @@ _FACTORS, _VISITS, _REPETITIONS = 5, 400_000, 5
 _LINES = _FACTORS + 1
 _NEAR_ROWS = 256
 _SIZES = tuple(int(size) for size, _ in REFERENCE.lines)
+_STARTS = 2
+_START = """\
+import time
+import dpmf_cli.experiment
+seconds = time.process_time()
+with open("/proc/self/statm") as file:
+    print(seconds, int(file.read().split()[1]))
+"""
 
 
 def calibrated(cache: Path, cores: int, say: Callable[[str], None]) -> Machine:
@@ -53,7 +65,8 @@ def known(cache: Path, cores: int) -> Machine | None:
     try:
         kept: dict[str, Any] = json.loads(_path(cache, cores).read_text())
         lines = tuple((float(size), float(seconds)) for size, seconds in kept["lines"])
-        machine = Machine(float(kept["kernels"]), float(kept["passes"]), lines)
+        start = Cost(float(kept["start"]["seconds"]), float(kept["start"]["bytes"]))
+        machine = Machine(float(kept["kernels"]), float(kept["passes"]), lines, start)
     except (OSError, ValueError, KeyError, TypeError):
         return None
     return machine if _makes_sense(machine) else None
@@ -61,7 +74,7 @@ def known(cache: Path, cores: int) -> Machine | None:
 
 def _makes_sense(machine: Machine) -> bool:
     sizes, seconds = [size for size, _ in machine.lines], [seconds for _, seconds in machine.lines]
-    factors = (machine.kernels, machine.passes, *sizes)
+    factors = (machine.kernels, machine.passes, machine.start.seconds, machine.start.bytes, *sizes)
     if not all(math.isfinite(number) for number in (*factors, *seconds)):
         return False
     return min(factors) > 0 and bool(sizes) and min(seconds) >= 0 and sizes == sorted(set(sizes))
@@ -76,7 +89,22 @@ def measure() -> Machine:
     for size in _SIZES:  # a larger set is never nearer: what says otherwise is noise
         slowest = max(slowest, (_visit(size // (64 * _LINES)) - near) / _LINES)
         lines.append((float(size), slowest))
-    return Machine(near / REFERENCE_VISIT, draw / REFERENCE_DRAW, tuple(lines))
+    return Machine(near / REFERENCE_VISIT, draw / REFERENCE_DRAW, tuple(lines), _start())
+
+
+def _start() -> Cost:
+    """What a process costs that imports what a run needs; the reference's where this system does not tell."""
+    try:
+        told = [
+            subprocess.run(
+                (sys.executable, "-P", "-c", _START), capture_output=True, text=True, check=True
+            ).stdout.split()
+            for _ in range(_STARTS)
+        ]
+    except (OSError, subprocess.SubprocessError):
+        return REFERENCE.start
+    page = os.sysconf("SC_PAGE_SIZE")
+    return Cost(min(float(seconds) for seconds, _ in told), page * max(float(pages) for _, pages in told))
 
 
 def _visit(rows: int) -> float:

@@ -18,11 +18,10 @@ from dpmf_cli.ratings import Ratings
 from dpmf_cli.store import Store
 from dpmf_cli.tasks import Cut, Task, together, training_shape
 
-PROCESS_BYTES = 240e6
-"""Resident memory of a process that has run kernels and drawn figures, beside the ratings."""
-START_SECONDS, WORKER_SECONDS, KERNEL_SECONDS = 1.6, 1.5, 0.1
-"""What a run takes beside its fits: imports and figures, imports of worker processes, and an entry's compiled kernels
-read from numba's cache."""
+PROCESS_BYTES = 49e6
+"""Resident memory of a process that has run kernels and drawn figures, beside its imports and the ratings."""
+FIGURES_SECONDS, KERNEL_SECONDS = 0.4, 0.1
+"""What a run takes beside its imports and fits: figures, and an entry's compiled kernels read from numba's cache."""
 TASK_SECONDS, PREDICTION_SECONDS = 0.01, 1e-8
 """Storing a result, and one prediction of one rating for one ε, measured."""
 CUT_SECONDS = 6.5e-8
@@ -107,14 +106,18 @@ class Plan:
         # What every process does by itself is not shared out.
         each = CUT_SECONDS * self.ratings * len({task.cut for task in self.left})
         each += KERNEL_SECONDS * sum(bool(entry.left) for entry in self.entries)
-        start = START_SECONDS + (WORKER_SECONDS if jobs > 1 else 0.0)
-        return self.made.seconds + self.machine.passes * (start + each) + max(work / jobs, longest)
+        starts = self.machine.start.seconds * (
+            2 if jobs > 1 else 1
+        )  # workers start side by side, after their parent
+        beside = starts + self.machine.passes * (FIGURES_SECONDS + each)
+        return self.made.seconds + beside + max(work / jobs, longest)
 
     def peak_bytes(self, jobs: int) -> float:
         """Estimated resident memory of all processes together at the worst moment."""
         fit = max((cost.bytes for entry in self.entries for cost in entry.costs), default=0.0)
-        worker = PROCESS_BYTES + RATING_BYTES * self.ratings + max(fit, CUT_BYTES * self.ratings)
-        return max(jobs * worker + (PROCESS_BYTES if jobs > 1 else 0.0), self.made.bytes)
+        process = self.machine.start.bytes + PROCESS_BYTES
+        worker = process + RATING_BYTES * self.ratings + max(fit, CUT_BYTES * self.ratings)
+        return max(jobs * worker + (process if jobs > 1 else 0.0), self.made.bytes)
 
 
 def _in_order(tasks: Iterable[Task]) -> list[Task]:

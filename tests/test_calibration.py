@@ -14,7 +14,7 @@ from dpmf_cli.machine import REFERENCE, Machine
 from dpmf_cli.plan import Plan, make_plan
 from dpmf_cli.store import Store
 
-SLOW = Machine(2.0, 3.0, ((1e6, 1e-9), (1e8, 5e-9)))
+SLOW = Machine(2.0, 3.0, ((1e6, 1e-9), (1e8, 5e-9)), Cost(4.0, 5e8))
 
 
 def test_lines_are_interpolated_in_the_logarithm_of_the_size() -> None:
@@ -55,6 +55,9 @@ def test_a_machine_is_measured_once_and_told(tmp_path: Path, monkeypatch: pytest
         json.dumps({**asdict(SLOW), "kernels": float("nan")}),
         json.dumps({**asdict(SLOW), "lines": [[2, 1], [1, 2]]}),
         json.dumps({**asdict(SLOW), "lines": [[1, -1]]}),
+        json.dumps({**asdict(SLOW), "start": {"seconds": 1, "bytes": -1}}),
+        json.dumps({**asdict(SLOW), "start": {"seconds": 0, "bytes": 1}}),
+        json.dumps({**asdict(SLOW), "start": None}),
     ],
 )
 def test_what_makes_no_sense_is_measured_again(
@@ -88,6 +91,15 @@ def test_a_measurement_makes_sense() -> None:
     times = [seconds for _, seconds in machine.lines]
     assert times == sorted(times)
     assert 0 <= times[0] <= times[-1] < 1e-6
+    assert 0.2 < machine.start.seconds < 20
+    assert 1e8 < machine.start.bytes < 1e9
+
+
+def test_a_system_that_does_not_tell_what_a_process_holds_is_taken_for_the_reference(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(calibration, "_START", "raise SystemExit(1)")
+    assert calibration._start() == REFERENCE.start
 
 
 CONFIG = ExperimentConfig.model_validate(
@@ -123,7 +135,13 @@ def test_a_plan_is_of_a_machine(tmp_path: Path) -> None:
     far = replace(REFERENCE, lines=tuple((size, 2 * seconds) for size, seconds in REFERENCE.lines))
     assert plan(tmp_path, far).seconds(1) > 1.1 * usual.seconds(1)
     assert plan(tmp_path, replace(REFERENCE, passes=2.0)).seconds(1) > 1.1 * usual.seconds(1)
-    assert usual.peak_bytes(1) == plan(tmp_path, SLOW).peak_bytes(1)
+    assert usual.peak_bytes(1) == plan(tmp_path, replace(SLOW, start=REFERENCE.start)).peak_bytes(1)
+    heavy = replace(REFERENCE, start=REFERENCE.start + Cost(3.0, 1e8))
+    for jobs, processes in ((1, 1), (2, 3)):
+        bytes_more = plan(tmp_path, heavy).peak_bytes(jobs) - usual.peak_bytes(jobs)
+        assert bytes_more == pytest.approx(processes * 1e8)
+        seconds_more = plan(tmp_path, heavy).seconds(jobs) - usual.seconds(jobs)
+        assert seconds_more == pytest.approx(3.0 * min(processes, 2))
 
 
 def test_an_update_costs_more_where_the_other_side_is_in_no_near_cache(tmp_path: Path) -> None:

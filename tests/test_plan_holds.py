@@ -1,10 +1,13 @@
-"""What a plan says is what a run then takes: time within a factor, memory within a quarter."""
+"""What a plan says is what a run then takes: time within a factor of two, memory within a quarter."""
 
 import json
 import os
+import shutil
 import subprocess
 import sys
 from pathlib import Path
+
+import pytest
 
 from tests.benchmarks.scale import DPMF, run
 
@@ -20,22 +23,33 @@ algorithms: [{{algorithm: {algorithm}, neighbours: {neighbours}}}]
 """
 
 
-def test_a_plan_holds(tmp_path: Path) -> None:
-    """The first run makes up the ratings, and may compile kernels; the second is what was planned."""
-    os_environment = {**os.environ, "DPMF_CACHE": str(tmp_path / "cache")}
-    for algorithm, neighbours in (("psgd", "bounded"), ("pge", "unbounded")):
-        for seed in (1, 2):
-            path = tmp_path / f"{algorithm}{seed}.yaml"
-            path.write_text(CONFIG.format(seed=seed, algorithm=algorithm, neighbours=neighbours))
-            options = (str(path), "--results", str(tmp_path / "results"), "-j", "1")
-            told = subprocess.run(
-                (*DPMF, "plan", *options, "--json"), env=os_environment, capture_output=True, check=True
-            )
-            plan = json.loads(told.stdout)
-            used, _ = run((*DPMF, "run", *options), os_environment)
-        # A factor of two on an idle machine (docs/scale.md); calibration and run may each meet a busy one here.
-        assert 0.25 < used.cpu / plan["seconds"] < 4, (algorithm, used, plan)
-        assert 0.75 < used.peak_bytes / plan["peak_bytes"] < 1.25, (algorithm, used, plan)
+TRIES = 4
+
+
+@pytest.mark.parametrize(("algorithm", "neighbours"), [("psgd", "bounded"), ("pge", "unbounded")])
+def test_a_plan_holds(tmp_path: Path, algorithm: str, neighbours: str) -> None:
+    """The first run makes up the ratings, and may compile kernels. Then each plan, of a machine measured anew, is
+    followed by what was planned: what else the machine does in just one of these seconds is no fault of the plan."""
+    environment = {**os.environ, "DPMF_CACHE": str(tmp_path / "cache")}
+    met = []
+    for seed in range(1 + TRIES):
+        path = tmp_path / f"{algorithm}{seed}.yaml"
+        path.write_text(CONFIG.format(seed=seed, algorithm=algorithm, neighbours=neighbours))
+        options = (str(path), "--results", str(tmp_path / "results"), "-j", "1")
+        if seed > 0:
+            shutil.rmtree(tmp_path / "cache" / "calibration")
+        told = subprocess.run(
+            (*DPMF, "plan", *options, "--json"), env=environment, capture_output=True, check=True
+        )
+        plan = json.loads(told.stdout)
+        used, _ = run((*DPMF, "run", *options), environment)
+        if seed == 0:
+            continue
+        met.append((used.cpu / plan["seconds"], used.peak_bytes / plan["peak_bytes"]))
+        assert 0.75 < met[-1][1] < 1.25, (used, plan)
+        if 0.5 < met[-1][0] < 2:
+            return
+    pytest.fail(f"time and memory over their plan, in all {TRIES} tries: {met}")
 
 
 def test_a_child_is_measured_by_itself() -> None:
