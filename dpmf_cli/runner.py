@@ -108,7 +108,8 @@ class LocalProcesses:
             for batch in batches:
                 yield run_batch(batch, cache)
             return
-        executor = ProcessPoolExecutor(jobs, mp_context=get_context("spawn"), initializer=_become_worker)
+        with interrupts_held():  # its queues start a process, too
+            executor = ProcessPoolExecutor(jobs, mp_context=get_context("spawn"), initializer=_become_worker)
         try:
             with interrupts_held():
                 futures = [executor.submit(run_batch, batch, cache) for batch in batches]
