@@ -17,7 +17,7 @@ from dpmf_cli.errors import DpmfError
 from dpmf_cli.experiment import _portions
 from dpmf_cli.store import Store
 from dpmf_cli.tasks import Task, TaskResult, arrivals, fold_assignment
-from tests.test_run import dpmf, task_files
+from tests.command import dpmf, task_files
 
 DATA = "dataset: {kind: synthetic, like: ml-100k, seed: 3, users: 120, items: 80, ratings: 2400}\n"
 ENTRIES = (

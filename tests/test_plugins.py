@@ -13,6 +13,7 @@ import pytest
 from dpmf_cli import plugins
 from dpmf_cli.config import load_config
 from dpmf_cli.errors import DpmfError
+from tests import command
 
 EXAMPLE = Path(__file__).resolve().parents[1] / "docs" / "examples" / "private_item_average.py"
 NAME = "private_item_average"
@@ -60,15 +61,10 @@ def nothing_given(monkeypatch: pytest.MonkeyPatch) -> None:
 def dpmf(
     folder: Path, *arguments: str, expect: int = 0, path: Path | None = None
 ) -> subprocess.CompletedProcess[str]:
-    places = [str(path), os.environ.get("PYTHONPATH", "")] if path else [os.environ.get("PYTHONPATH", "")]
-    environment = {**os.environ, "DPMF_CACHE": str(folder / "cache"), "PYTHONPATH": os.pathsep.join(places)}
-    command = [sys.executable, "-m", "dpmf_cli", *arguments]
-    done = subprocess.run(
-        command, cwd=folder, env=environment, capture_output=True, text=True, timeout=120, check=False
+    places = [*([str(path)] if path else []), os.environ.get("PYTHONPATH", "")]
+    return command.dpmf(
+        folder, folder / "cache", *arguments, expect=expect, PYTHONPATH=os.pathsep.join(places)
     )
-    assert done.returncode == expect, done.stderr
-    assert "Traceback" not in done.stderr
-    return done
 
 
 def install(site: Path, version: str, text: str = EXAMPLE.read_text()) -> None:
