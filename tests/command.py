@@ -28,14 +28,19 @@ def start(folder: Path, cache: Path, *arguments: str) -> subprocess.Popen[str]:
     )
 
 
+def fork(folder: Path, cache: Path, *arguments: str, **more: str) -> Forked:
+    """The same from this process, whose imports it need not repeat: what is patched here is patched there.
+
+    more   goes into its environment
+    """
+    return Forked(list(arguments), folder, {**environment(cache), **more})
+
+
 def dpmf(
     folder: Path, cache: Path, *arguments: str, expect: int = 0, **more: str
 ) -> subprocess.CompletedProcess[str]:
-    """What `dpmf` with these arguments printed, once it has ended with the code that is expected.
-
-    In a process forked from this one: what is patched here is patched there. `more` goes into its environment.
-    """
-    process = Forked(list(arguments), folder, {**environment(cache), **more})
+    """What a forked `dpmf` with these arguments printed, once it has ended with the code that is expected."""
+    process = fork(folder, cache, *arguments, **more)
     printed, said = process.communicate(timeout=300)
     assert process.returncode == expect, said
     assert "Traceback" not in said
@@ -48,7 +53,7 @@ def task_files(folder: Path, results: str = "results") -> dict[str, bytes]:
     return {str(path.relative_to(root)): path.read_bytes() for path in root.glob("tasks/**/*.json")}
 
 
-def wait_for_tasks(folder: Path, process: subprocess.Popen[str], count: int) -> None:
+def wait_for_tasks(folder: Path, process: subprocess.Popen[str] | Forked, count: int) -> None:
     """Until a run has finished so many tasks, or has ended, or a minute is over."""
     deadline = time.monotonic() + 60
     while len(task_files(folder)) < count and process.poll() is None and time.monotonic() < deadline:

@@ -15,6 +15,7 @@ from dpmf_cli.config import load_config
 from dpmf_cli.errors import DpmfError
 from tests import command
 
+pytestmark = pytest.mark.usefixtures("reference_machine")
 EXAMPLE = Path(__file__).resolve().parents[1] / "docs" / "examples" / "private_item_average.py"
 NAME = "private_item_average"
 CONFIG = f"""\
@@ -117,6 +118,7 @@ def test_a_changed_file_computes_anew_and_the_old_results_stay(folder: Path) -> 
     assert len(task_files(folder)) == 8
 
 
+@pytest.mark.slow
 def test_an_installed_plugin_needs_no_option_and_its_version_counts(folder: Path) -> None:
     site = folder / "site"
     install(site, "1.0")
@@ -196,6 +198,7 @@ def test_entries_inherit_and_sweep_like_any_other(folder: Path) -> None:
     assert [(entry.mode, entry.beta) for entry in entries] == [("corrected", 1), ("corrected", 2)]  # type: ignore[attr-defined]
 
 
+@pytest.mark.slow
 def test_a_baseline_may_be_a_plugin_too(folder: Path) -> None:
     (folder / "middle.py").write_text(BASELINE)
     (folder / "shop.yaml").write_text(

@@ -9,29 +9,29 @@ from pathlib import Path
 
 import pytest
 
-from tests.command import dpmf, start, task_files, wait_for_tasks
+from tests.command import dpmf, fork, start, task_files, wait_for_tasks
 from tests.runs.tiny import TASKS, outputs
 
 
-@pytest.mark.parametrize("jobs", ["1", "2"])
+@pytest.mark.parametrize("jobs", ["1", pytest.param("2", marks=pytest.mark.slow)])
 def test_killed_at_random_moments_and_resumed_gives_the_same_bytes(
     folder: Path, cache: Path, undisturbed: Path, jobs: str
 ) -> None:
     rng = random.Random(int(jobs))
     interrupted = 0
     for _ in range(5):
-        process = start(folder, cache, "run", "tiny.yaml", "-j", jobs)
+        process = fork(folder, cache, "run", "tiny.yaml", "-j", jobs)
         wait_for_tasks(folder, process, min(len(task_files(folder)) + rng.randint(1, 8), TASKS - 1))
         interrupted += process.poll() is None
         os.killpg(process.pid, signal.SIGKILL)
-        process.communicate()
+        process.communicate(timeout=60)
     assert interrupted >= 2
     dpmf(folder, cache, "run", "tiny.yaml", "-j", jobs)
     assert outputs(folder) == outputs(undisturbed)
     assert task_files(folder) == task_files(undisturbed)
 
 
-@pytest.mark.parametrize("jobs", ["1", "2"])
+@pytest.mark.parametrize("jobs", ["1", pytest.param("2", marks=pytest.mark.slow)])
 def test_ctrl_c_keeps_finished_tasks_and_says_how_to_go_on(
     folder: Path, cache: Path, undisturbed: Path, jobs: str
 ) -> None:
@@ -51,6 +51,7 @@ def test_ctrl_c_keeps_finished_tasks_and_says_how_to_go_on(
     assert outputs(folder) == outputs(undisturbed)
 
 
+@pytest.mark.slow
 def test_ctrl_c_while_workers_are_still_starting_is_as_quiet(folder: Path, cache: Path) -> None:
     process = start(folder, cache, "run", "tiny.yaml", "-j", "2")
     children = Path(f"/proc/{process.pid}/task/{process.pid}/children")
@@ -64,16 +65,17 @@ def test_ctrl_c_while_workers_are_still_starting_is_as_quiet(folder: Path, cache
     assert "Traceback" not in errors
 
 
+@pytest.mark.slow
 def test_workers_end_with_a_parent_that_is_killed(folder: Path, cache: Path, undisturbed: Path) -> None:
-    process = start(folder, cache, "run", "tiny.yaml", "-j", "2")
+    process = fork(folder, cache, "run", "tiny.yaml", "-j", "2")
     wait_for_tasks(folder, process, 3)
-    process.kill()
-    process.wait()
+    os.kill(process.pid, signal.SIGKILL)
+    process.communicate(timeout=60)
     deadline = time.monotonic() + 20
     while session_lives(process.pid) and time.monotonic() < deadline:
         time.sleep(0.05)
     assert not session_lives(process.pid)
-    dpmf(folder, cache, "run", "tiny.yaml")
+    dpmf(folder, cache, "run", "tiny.yaml", "-j", "1")
     assert outputs(folder) == outputs(undisturbed)
 
 
@@ -86,8 +88,9 @@ def session_lives(group: int) -> bool:
     return True
 
 
+@pytest.mark.slow
 def test_a_killed_worker_is_said_and_what_was_finished_is_kept(folder: Path, cache: Path) -> None:
-    process = start(folder, cache, "run", "tiny.yaml", "-j", "2")
+    process = fork(folder, cache, "run", "tiny.yaml", "-j", "2")
     wait_for_tasks(folder, process, 3)
     children = Path(f"/proc/{process.pid}/task/{process.pid}/children").read_text().split()
     os.kill(int(children[-1]), signal.SIGKILL)
@@ -99,7 +102,7 @@ def test_a_killed_worker_is_said_and_what_was_finished_is_kept(folder: Path, cac
 
 
 def test_two_runs_at_once_do_not_harm_each_other(folder: Path, cache: Path, undisturbed: Path) -> None:
-    both = [start(folder, cache, "run", "tiny.yaml", "-j", "1") for _ in range(2)]
+    both = [fork(folder, cache, "run", "tiny.yaml", "-j", "1") for _ in range(2)]
     for process in both:
         _, errors = process.communicate(timeout=300)
         assert process.returncode == 0, errors
@@ -108,7 +111,7 @@ def test_two_runs_at_once_do_not_harm_each_other(folder: Path, cache: Path, undi
 
 
 def test_tasks_deleted_during_a_run_are_missed(folder: Path, cache: Path) -> None:
-    process = start(folder, cache, "run", "tiny.yaml", "-j", "1")
+    process = fork(folder, cache, "run", "tiny.yaml", "-j", "1")
     wait_for_tasks(folder, process, 5)
     next((folder / "results").glob("tasks/**/*.json")).unlink()
     _, errors = process.communicate(timeout=60)

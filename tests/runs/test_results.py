@@ -9,6 +9,8 @@ import pytest
 from tests.command import dpmf, task_files
 from tests.runs.tiny import TASKS, TINY, outputs
 
+pytestmark = pytest.mark.usefixtures("reference_machine")
+
 
 def test_a_run_writes_what_it_promises(undisturbed: Path) -> None:
     assert all(outputs(undisturbed).values())

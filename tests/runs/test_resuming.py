@@ -9,6 +9,8 @@ import pytest
 from tests.command import dpmf, task_files
 from tests.runs.tiny import TASKS, TINY, outputs
 
+pytestmark = pytest.mark.usefixtures("reference_machine")
+
 
 def test_a_second_run_computes_nothing_and_says_so(finished: Path, cache: Path) -> None:
     manifest = (finished / "results" / "tiny" / "manifest.json").read_bytes()
