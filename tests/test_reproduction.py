@@ -17,7 +17,8 @@ from dpmf_cli.published import printed_baseline
 CONFIGS = Path(__file__).resolve().parents[1] / "configs"
 
 
-@pytest.mark.parametrize("name", ["ml100k_bounded", pytest.param("ml1m_bounded", marks=pytest.mark.slow)])
+@pytest.mark.slow
+@pytest.mark.parametrize("name", ["ml100k_bounded", "ml1m_bounded"])
 def test_tables_3_and_4(name: str, tmp_path: Path, real_data: Path, session_cache: Path) -> None:
     config = ExperimentConfig(**{**load_config(CONFIGS / f"{name}.yaml").resolved(), "runs": 1})
     finished = run(config, base=CONFIGS, results=tmp_path, data=real_data, cache=session_cache, jobs=1)

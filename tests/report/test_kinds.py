@@ -92,6 +92,7 @@ def test_every_figure_of_an_experiment_is_of_one_kind(folder: Path, monkeypatch:
         assert names_in("\n".join(labels)) == {kind}, name
 
 
+@pytest.mark.slow
 def test_a_run_writes_a_file_for_each_kind_and_takes_away_a_mixed_one(folder: Path) -> None:
     assert {path.stem for path in folder.glob("*.png")} == FIGURES
     assert {path.stem for path in folder.glob("*.svg")} == FIGURES
