@@ -84,7 +84,7 @@ def test_there_are_commands_to_run() -> None:
 
 
 RUN = [
-    pytest.param(page, id=page.stem, marks=() if page.stem in ("README", "mistakes") else pytest.mark.slow)
+    pytest.param(page, id=page.stem, marks=() if page.stem == "README" else pytest.mark.slow)
     for page in PAGES
     if any(block.runs for block in blocks(page))
 ]

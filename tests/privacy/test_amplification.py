@@ -13,7 +13,7 @@ from dpmf_cli.privacy.subsampling import (
 
 
 @pytest.mark.parametrize("rate", [0.01, 0.3, 1.0])
-@pytest.mark.parametrize("epsilon", [0.1, 1.0, 4.0])
+@pytest.mark.parametrize("epsilon", [0.1, 1.0, pytest.param(4.0, marks=pytest.mark.slow)])
 def test_amplification_is_what_dp_accounting_finds(rate: float, epsilon: float) -> None:
     distribution = pld.from_laplace_mechanism(
         1 / epsilon, sampling_prob=rate, value_discretization_interval=1e-5

@@ -16,7 +16,9 @@ from tests.privacy.sampled_steps import DELTA, KINDS
 
 
 @pytest.mark.parametrize("neighbours", KINDS)
-@pytest.mark.parametrize(("rate", "steps"), [(0.05, 30), (0.5, 5)])
+@pytest.mark.parametrize(
+    ("rate", "steps"), [pytest.param(0.05, 30, marks=pytest.mark.slow), pytest.param(0.5, 5)]
+)
 def test_a_multiplier_satisfies_the_accountant_and_none_much_smaller_does(
     neighbours: Neighbours, rate: float, steps: int
 ) -> None:

@@ -101,6 +101,7 @@ def test_a_killed_worker_is_said_and_what_was_finished_is_kept(folder: Path, cac
     assert len(task_files(folder)) >= 3
 
 
+@pytest.mark.slow
 def test_two_runs_at_once_do_not_harm_each_other(folder: Path, cache: Path, undisturbed: Path) -> None:
     both = [fork(folder, cache, "run", "tiny.yaml", "-j", "1") for _ in range(2)]
     for process in both:
