@@ -33,6 +33,7 @@ class Forked:
         deadline = time.monotonic() + timeout
         while self.poll() is None:
             if time.monotonic() > deadline:
+                os.killpg(self.pid, signal.SIGKILL)
                 raise subprocess.TimeoutExpired(f"dpmf, process {self.pid}", timeout)
             time.sleep(0.005)
         texts = []

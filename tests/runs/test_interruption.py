@@ -47,7 +47,7 @@ def test_ctrl_c_keeps_finished_tasks_and_says_how_to_go_on(
     assert "interrupted: finished tasks are kept" in errors
     assert "Traceback" not in errors
     assert 3 <= len(task_files(folder)) <= TASKS
-    dpmf(folder, cache, "run", "tiny.yaml")
+    dpmf(folder, cache, "run", "tiny.yaml", "-j", jobs)
     assert outputs(folder) == outputs(undisturbed)
 
 
