@@ -6,7 +6,7 @@ STAMP  := $(VENV)/.installed
 JOBS   ?= 2
 
 .DEFAULT_GOAL := help
-.PHONY: help run test test-faults test-fuzz test-cluster check format bench scale reproduce-all reproduce-small \
+.PHONY: help run test test-slow test-faults test-fuzz test-cluster check format bench scale reproduce-all reproduce-small \
 	reproduce-friedman reproduce-mcsherry reproduce-zhang reproduce-neera reproduce-wang reproduce-combined \
 	search-friedman clean distclean
 
@@ -23,8 +23,11 @@ $(STAMP): pyproject.toml
 run: $(STAMP) ## set up, run the quickstart on embedded synthetic ratings, print its crossing table
 	$(BIN)/dpmf run configs/quickstart.yaml
 
-test: $(STAMP) ## set up and run the tests
-	$(BIN)/python -m pytest
+test: $(STAMP) ## set up and run the tests, but for the slow ones
+	$(BIN)/python -m pytest -m "not slow"
+
+test-slow: $(STAMP) ## the other tests: papers on real data, runs killed over and over, commands of all pages, a Dask cluster
+	$(BIN)/python -m pytest -m slow
 
 test-faults: $(STAMP) ## kill, interrupt, fill and damage runs some 700 times, and compare the bytes after each (docs/surviving.md)
 	DPMF_FAULTS=full $(BIN)/python -m pytest tests/faults

@@ -4,9 +4,7 @@ Prints what was done and how many bytes of the results differ from an undisturbe
 """
 
 import argparse
-import os
 import random
-import signal
 import subprocess
 import sys
 import tempfile
@@ -14,6 +12,7 @@ import time
 from dataclasses import dataclass
 from pathlib import Path
 
+from tests import command
 from tests.dask_cluster import DaskCluster
 
 CONFIG = """\
@@ -45,20 +44,11 @@ def write_config(path: Path, *, epochs: int, folds: int = 3, runs: int = 2) -> N
 
 
 def environment(home: Path) -> dict[str, str]:
-    return {**os.environ, "DPMF_CACHE": str(home / "cache"), "DPMF_DATA": str(home / "no-data")}
+    return command.environment(home / "cache")
 
 
 def start(home: Path, *arguments: str) -> subprocess.Popen[str]:
-    return subprocess.Popen(
-        [sys.executable, "-m", "dpmf_cli", *arguments],
-        cwd=home,
-        env=environment(home),
-        stdout=subprocess.DEVNULL,
-        stderr=subprocess.PIPE,
-        text=True,
-        start_new_session=True,
-        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),  # a background job ignores it
-    )
+    return command.start(home, home / "cache", *arguments)
 
 
 def dpmf(home: Path, *arguments: str, expect: int = 0) -> subprocess.CompletedProcess[str]:

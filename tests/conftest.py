@@ -6,6 +6,8 @@ from pathlib import Path
 
 import pytest
 
+from dpmf_cli import calibration
+from dpmf_cli.machine import REFERENCE
 from dpmf_cli.ratings import Ratings
 from dpmf_cli.testing import make_ratings
 from tests.skips import pytest_make_collect_report, pytest_runtest_makereport
@@ -23,6 +25,12 @@ def pytest_configure() -> None:
 @pytest.fixture
 def ratings() -> Ratings:
     return make_ratings()
+
+
+@pytest.fixture
+def reference_machine(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Plans are of the reference machine: to measure this one takes longer than a small run."""
+    monkeypatch.setattr(calibration, "measure", lambda: REFERENCE)
 
 
 @pytest.fixture(scope="session")

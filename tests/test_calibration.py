@@ -84,6 +84,7 @@ def test_a_machine_is_planned_with_where_nothing_can_be_kept(
     assert f"; not kept: {tmp_path / 'calibration'}" in message
 
 
+@pytest.mark.slow
 def test_a_measurement_makes_sense() -> None:
     machine = calibration.measure()
     assert 0.05 < machine.kernels < 50

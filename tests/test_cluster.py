@@ -16,6 +16,7 @@ from dpmf_cli import __version__, cli, provenance
 from dpmf_cli.cluster import cluster_executor, executor, worker
 from dpmf_cli.datasets import cache as kept
 from dpmf_cli.errors import DpmfError
+from tests import command
 from tests.cluster_suite import disturb, dpmf, environment, result_files, start, write_config
 from tests.dask_cluster import DaskCluster, free_port, until
 
@@ -40,7 +41,7 @@ def home(tmp_path_factory: pytest.TempPathFactory) -> Path:
     write_config(home / "quick.yaml", epochs=100)
     write_config(home / "slow.yaml", epochs=12000)
     for config in ("quick.yaml", "slow.yaml"):
-        dpmf(home, "run", config, "-j", "1", "--results", f"undisturbed-{config}")
+        local(home, "run", config, "-j", "1", "--results", f"undisturbed-{config}")
     return home
 
 
@@ -55,6 +56,7 @@ def cluster(home: Path) -> Iterator[DaskCluster]:
         yield cluster
 
 
+@pytest.mark.slow
 def test_the_bytes_are_those_of_a_local_run_and_the_data_travel_once(
     home: Path, cluster: DaskCluster
 ) -> None:
@@ -72,6 +74,7 @@ def test_the_bytes_are_those_of_a_local_run_and_the_data_travel_once(
         assert ours == theirs
 
 
+@pytest.mark.slow
 def test_a_workers_damaged_cache_is_noticed_and_the_ratings_are_sent_again(home: Path) -> None:
     shutil.copytree(home / "cache", home / "cache-damaged")
     (values,) = (home / "cache-damaged").glob("ratings/*/values.npy")
@@ -102,6 +105,7 @@ def test_a_process_reads_ratings_to_check_them_once(
     assert read == [folder.name] * 2  # once as damaged, which is not remembered
 
 
+@pytest.mark.slow
 def test_two_kills_mid_task_and_a_new_scheduler_cost_time_alone(home: Path, cluster: DaskCluster) -> None:
     done = disturb(home, cluster, results="disturbed", seed=1, kills=2, restarts=1)
     assert (done.kills, done.restarts) == (2, 1)
@@ -110,6 +114,7 @@ def test_two_kills_mid_task_and_a_new_scheduler_cost_time_alone(home: Path, clus
     assert "a worker lacks the ratings" not in done.stderr
 
 
+@pytest.mark.slow
 def test_ctrl_c_keeps_what_is_finished_and_a_local_run_goes_on(home: Path, cluster: DaskCluster) -> None:
     process = start(home, "run", "slow.yaml", "--scheduler", cluster.address, "--results", "stopped")
     until(lambda: len(result_files(home / "stopped")) > 3 or process.poll() is not None, "some results")
@@ -123,10 +128,11 @@ def test_ctrl_c_keeps_what_is_finished_and_a_local_run_goes_on(home: Path, clust
         until(idle, "the scheduler forgets what was not finished", 10)
     before = len(result_files(home / "stopped"))
     assert before < len(result_files(home / "undisturbed-slow.yaml"))
-    dpmf(home, "run", "slow.yaml", "-j", "1", "--results", "stopped")
+    local(home, "run", "slow.yaml", "-j", "1", "--results", "stopped")
     assert result_files(home / "stopped") == result_files(home / "undisturbed-slow.yaml")
 
 
+@pytest.mark.slow
 def test_a_task_that_raises_is_a_failure_and_not_tried_again(home: Path, cluster: DaskCluster) -> None:
     (home / "flag").touch()
     try:
@@ -145,6 +151,11 @@ def test_a_task_that_raises_is_a_failure_and_not_tried_again(home: Path, cluster
     assert ours.items() <= theirs.items()
 
 
+def local(home: Path, *arguments: str) -> None:
+    """`dpmf` without a cluster."""
+    command.dpmf(home, home / "cache", *arguments)
+
+
 def refused(home: Path, monkeypatch: pytest.MonkeyPatch, *arguments: str) -> None:
     """`dpmf run quick.yaml` in this process, which must end with exit code 2."""
     monkeypatch.setattr(sys, "argv", ["dpmf", "run", "quick.yaml", "--results", "refused", *arguments])
@@ -156,6 +167,7 @@ def refused(home: Path, monkeypatch: pytest.MonkeyPatch, *arguments: str) -> Non
     assert exited.value.code == 2
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("name", "theirs", "said"),
     [
@@ -181,6 +193,7 @@ def test_a_worker_of_another_version_is_refused_by_name(
     assert "install the same versions there" in message
 
 
+@pytest.mark.slow
 def test_no_workers_are_waited_for_and_then_said(
     home: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

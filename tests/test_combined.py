@@ -10,7 +10,7 @@ import pytest
 from dpmf_cli.config import load_config
 from dpmf_cli.experiment import run
 from dpmf_cli.reduced import reduced
-from tests.test_run import dpmf
+from tests.command import dpmf
 
 CONFIG = """\
 dataset: {kind: synthetic, like: ml-100k, seed: 3, users: 120, items: 80, ratings: 2400}

@@ -83,9 +83,14 @@ def test_there_are_commands_to_run() -> None:
     assert sum(block.runs for page in PAGES for block in blocks(page)) >= 12
 
 
-@pytest.mark.parametrize(
-    "page", [page for page in PAGES if any(block.runs for block in blocks(page))], ids=lambda page: page.stem
-)
+RUN = [
+    pytest.param(page, id=page.stem, marks=() if page.stem == "README" else pytest.mark.slow)
+    for page in PAGES
+    if any(block.runs for block in blocks(page))
+]
+
+
+@pytest.mark.parametrize("page", RUN)
 def test_commands_of_a_page(page: Path, copy: tuple[Path, dict[str, str]]) -> None:
     """Each ends as the page says; a block without a word behind its fence is what they print, line by line."""
     folder, environment = copy

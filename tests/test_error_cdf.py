@@ -86,6 +86,7 @@ def test_sweeps_have_their_own_table_and_figures(finished: Finished) -> None:
             assert (finished.folder / f"{name}.{form}").read_bytes().startswith(magic)
 
 
+@pytest.mark.slow
 def test_without_the_key_results_keep_their_names_and_nothing_is_drawn(finished: Finished) -> None:
     folder = finished.folder.parents[1]
     plain = execute(folder, CONFIG, "plain")

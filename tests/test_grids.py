@@ -17,8 +17,9 @@ from dpmf_cli.errors import DpmfError
 from dpmf_cli.experiment import _portions
 from dpmf_cli.store import Store
 from dpmf_cli.tasks import Task, TaskResult, arrivals, fold_assignment
-from tests.test_run import dpmf, task_files
+from tests.command import dpmf, task_files
 
+pytestmark = pytest.mark.usefixtures("reference_machine")
 DATA = "dataset: {kind: synthetic, like: ml-100k, seed: 3, users: 120, items: 80, ratings: 2400}\n"
 ENTRIES = (
     "baselines: [ia, ge]\nalgorithms:\n  - algorithm: pge\n  - {algorithm: psgd, factors: 2, epochs: 2}\n"
@@ -167,6 +168,7 @@ def test_growth_runs_everything_on_every_portion(tmp_path: Path, cache: Path) ->
     assert one == sorted(set(one), reverse=True)
 
 
+@pytest.mark.slow
 def test_a_growth_of_one_process_is_that_of_two(tmp_path: Path, cache: Path) -> None:
     run(tmp_path, cache, PLAIN + GROWTH)
     before = (tmp_path / "results" / "x" / "growth.csv").read_bytes(), task_files(tmp_path)

@@ -59,6 +59,13 @@ def test_all_parts_then_the_report_each_with_its_time(target: str, prefix: str, 
     assert said.count("date +%s") >= 5
 
 
+def test_every_test_is_run_by_one_of_two_targets_and_whole_suites_by_theirs() -> None:
+    assert '-m pytest -m "not slow"' in commands("test")
+    assert "-m pytest -m slow" in commands("test-slow")
+    for suite in ("faults", "fuzz"):
+        assert commands(f"test-{suite}").endswith(f"-m pytest tests/{suite}\n")
+
+
 STANDS_IN = """\
 #!/bin/sh
 # As dpmf without any data but those of the configs in $HERE; $FAIL fails.

@@ -1,9 +1,6 @@
 """A privacy column in a user's own CSV, from the config to the ledger."""
 
 import csv
-import os
-import subprocess
-import sys
 from pathlib import Path
 
 import numpy as np
@@ -12,6 +9,7 @@ from numpy.typing import NDArray
 
 from dpmf_cli.config import load_config
 from dpmf_cli.experiment import run
+from tests.command import dpmf
 from tests.conftest import make_ratings
 
 CONFIG = """\
@@ -74,11 +72,7 @@ def test_a_users_own_column_works_end_to_end(tmp_path: Path) -> None:
 def test_what_it_cost_the_records_is_told(tmp_path: Path) -> None:
     """Of a column, the cost of each record is known: min(ε_ui, ceiling, t)."""
     levels = write_shop(tmp_path)
-    environment = {**os.environ, "DPMF_CACHE": str(tmp_path / "cache")}
-    command = [sys.executable, "-m", "dpmf_cli", "run", "shop.yaml", "-j", "1"]
-    done = subprocess.run(
-        command, cwd=tmp_path, env=environment, capture_output=True, text=True, timeout=300, check=True
-    )
+    done = dpmf(tmp_path, tmp_path / "cache", "run", "shop.yaml", "-j", "1")
     low, high = rows_of(tmp_path / "results" / "shop" / "records.csv")
     assert {row["label"] for row in (low, high)} == {"DP-PMF, personalised"}
     assert [float(row["epsilon"]) for row in (low, high)] == [0.5, 4.0]

@@ -13,7 +13,9 @@ import pytest
 from dpmf_cli import plugins
 from dpmf_cli.config import load_config
 from dpmf_cli.errors import DpmfError
+from tests import command
 
+pytestmark = pytest.mark.usefixtures("reference_machine")
 EXAMPLE = Path(__file__).resolve().parents[1] / "docs" / "examples" / "private_item_average.py"
 NAME = "private_item_average"
 CONFIG = f"""\
@@ -60,15 +62,10 @@ def nothing_given(monkeypatch: pytest.MonkeyPatch) -> None:
 def dpmf(
     folder: Path, *arguments: str, expect: int = 0, path: Path | None = None
 ) -> subprocess.CompletedProcess[str]:
-    places = [str(path), os.environ.get("PYTHONPATH", "")] if path else [os.environ.get("PYTHONPATH", "")]
-    environment = {**os.environ, "DPMF_CACHE": str(folder / "cache"), "PYTHONPATH": os.pathsep.join(places)}
-    command = [sys.executable, "-m", "dpmf_cli", *arguments]
-    done = subprocess.run(
-        command, cwd=folder, env=environment, capture_output=True, text=True, timeout=120, check=False
+    places = [*([str(path)] if path else []), os.environ.get("PYTHONPATH", "")]
+    return command.dpmf(
+        folder, folder / "cache", *arguments, expect=expect, PYTHONPATH=os.pathsep.join(places)
     )
-    assert done.returncode == expect, done.stderr
-    assert "Traceback" not in done.stderr
-    return done
 
 
 def install(site: Path, version: str, text: str = EXAMPLE.read_text()) -> None:
@@ -121,6 +118,7 @@ def test_a_changed_file_computes_anew_and_the_old_results_stay(folder: Path) -> 
     assert len(task_files(folder)) == 8
 
 
+@pytest.mark.slow
 def test_an_installed_plugin_needs_no_option_and_its_version_counts(folder: Path) -> None:
     site = folder / "site"
     install(site, "1.0")
@@ -200,6 +198,7 @@ def test_entries_inherit_and_sweep_like_any_other(folder: Path) -> None:
     assert [(entry.mode, entry.beta) for entry in entries] == [("corrected", 1), ("corrected", 2)]  # type: ignore[attr-defined]
 
 
+@pytest.mark.slow
 def test_a_baseline_may_be_a_plugin_too(folder: Path) -> None:
     (folder / "middle.py").write_text(BASELINE)
     (folder / "shop.yaml").write_text(

@@ -17,6 +17,7 @@ from dpmf_cli.published import printed_baseline
 CONFIGS = Path(__file__).resolve().parents[1] / "configs"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["ml100k_bounded", "ml1m_bounded"])
 def test_tables_3_and_4(name: str, tmp_path: Path, real_data: Path, session_cache: Path) -> None:
     config = ExperimentConfig(**{**load_config(CONFIGS / f"{name}.yaml").resolved(), "runs": 1})
@@ -50,6 +51,7 @@ def small(name: str, **changes: object) -> ExperimentConfig:
     )
 
 
+@pytest.mark.slow
 def test_figure_1_of_mcsherry_and_mironov(tmp_path: Path, real_data: Path, session_cache: Path) -> None:
     curves = {}
     for name in ("mcsherry_fig1_ml1m", "mcsherry_fig1_ml1m_corrected"):

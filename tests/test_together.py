@@ -81,6 +81,7 @@ def test_every_file_is_the_same_to_the_byte(one_by_one: Path, monkeypatch: pytes
     assert sorted(sizes) == sorted([15, 6, 3, 1, 3, 3, 3] * 4)
 
 
+@pytest.mark.slow
 def test_what_is_left_of_a_run_is_the_same_too(one_by_one: Path) -> None:
     execute(one_by_one, "resumed")
     tasks = sorted((one_by_one / "resumed").glob("tasks/**/*.json"))

@@ -1,17 +1,14 @@
-"""Personalised privacy: what sampling proves, by exact enumeration; and what the wrapper does with it."""
+"""Personalised privacy around another method: its ledger, its records, its sample and its clean twin."""
 
 from collections.abc import Callable
 from dataclasses import replace
-from itertools import product
 from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 from pydantic import ValidationError
 
-from dpmf_cli.algorithms.personal_sampling import PersonalSampling, sampled_epsilon, sampling_probability
+from dpmf_cli.algorithms.personal_sampling import PersonalSampling, sampling_probability
 from dpmf_cli.algorithms.personalized import Personalized, PersonalModel, Sampled
 from dpmf_cli.algorithms.private_pmf import PrivatePMF
 from dpmf_cli.algorithms.probabilistic import ProbabilisticMF
@@ -21,81 +18,9 @@ from dpmf_cli.ratings import Ratings
 from dpmf_cli.streams import Streams
 from tests.conftest import make_ratings
 
-LEVELS = (0.1, 0.35, 0.8, 1.7)
 SMALL = {"factors": 2, "learning_rate": 10, "epochs": 5}
 BUDGET = {"global_averages": 0.1, "item_averages": 0.4, "user_averages": 0.5}
 STREAMS = Streams(1, "d", "personalized", 0, 0)
-
-
-def law_of_the_noisy_count(present: tuple[float, ...], threshold: float) -> np.ndarray:
-    """(41,) the exact law of: sample the records, count, add geometric noise of ε = t. Outputs −20…20."""
-    outputs, decay = np.arange(-20, 21), np.exp(-threshold)
-    law = np.zeros(len(outputs))
-    kept = sampling_probability(np.array(present)[:, None], np.array([threshold]))[:, 0]
-    for chosen in product((0, 1), repeat=len(present)):
-        weight = np.prod([p if c else 1 - p for p, c in zip(kept, chosen, strict=True)])
-        law += weight * (1 - decay) / (1 + decay) * decay ** np.abs(outputs - sum(chosen))
-    return law
-
-
-@pytest.mark.parametrize("threshold", [0.05, 0.2, 0.8, 1.0, 3.0])
-@pytest.mark.parametrize("record", range(len(LEVELS)))
-def test_a_record_loses_exactly_what_it_asks_for_or_the_threshold(record: int, threshold: float) -> None:
-    """With and without one record, over all outputs and in both directions; the larger is attained, the other not."""
-    whole = law_of_the_noisy_count(LEVELS, threshold)
-    without = law_of_the_noisy_count(LEVELS[:record] + LEVELS[record + 1 :], threshold)
-    asked = min(LEVELS[record], threshold)
-    assert np.log(whole / without).max() == pytest.approx(asked, rel=1e-9)
-    assert np.log(without / whole).max() <= asked * (1 + 1e-9)
-    probability = sampling_probability(np.array([[LEVELS[record]]]), np.array([threshold]))
-    assert sampled_epsilon(probability, np.array([threshold]))[0, 0] == pytest.approx(asked, rel=1e-9)
-
-
-def test_more_sampling_than_that_would_break_the_promise() -> None:
-    """The test above has the power to see it: the linear ε/t in place of (e^ε − 1)/(e^t − 1) loses more than asked."""
-    asked, threshold = 0.35, 1.7
-    assert sampled_epsilon(np.array(asked / threshold), np.array(threshold)) > 1.4 * asked
-
-
-@given(st.floats(1e-4, 1e5), st.floats(1e-4, 1e5))
-def test_probabilities_and_their_epsilons_are_finite_for_all_levels(asked: float, threshold: float) -> None:
-    probability = sampling_probability(np.array([[asked]]), np.array([threshold]))
-    assert 0 <= probability[0, 0] <= 1
-    if probability[0, 0] > 1e-280:
-        spent = sampled_epsilon(probability, np.array([threshold]))[0, 0]
-        assert spent == pytest.approx(min(asked, threshold), rel=1e-6, abs=1e-9)
-
-
-def specification(**given: Any) -> PersonalSampling:
-    return PersonalSampling(**given)
-
-
-def test_fractions_are_the_papers() -> None:
-    ratings = make_ratings(n_users=300, n_items=200)
-    asked = specification().stated_epsilons(ratings, STREAMS)
-    assert np.mean(asked < 0.2) == pytest.approx(0.54, abs=0.02)
-    assert np.mean(asked == 1.0) == pytest.approx(0.09, abs=0.01)
-    assert asked.min() >= 0.1
-    assert np.mean(asked) == pytest.approx(specification().thresholds(asked, np.array([np.inf]))[0], abs=0.01)
-
-
-@pytest.mark.parametrize("ceiling", [0.05, 0.15, 0.2, 0.6, 1.0, 5.0])
-def test_the_mean_under_a_ceiling_is_that_of_the_capped_levels(ceiling: float) -> None:
-    asked = specification().stated_epsilons(make_ratings(n_users=300, n_items=200), STREAMS)
-    mean = specification().thresholds(asked, np.array([ceiling]))[0]
-    assert mean == pytest.approx(np.minimum(asked, ceiling).mean(), abs=0.01)
-    assert specification(threshold="max").thresholds(asked, np.array([ceiling]))[0] == min(1.0, ceiling)
-    assert specification(threshold=0.7).thresholds(asked, np.array([ceiling]))[0] == min(0.7, ceiling)
-
-
-@pytest.mark.parametrize("per", ["user", "item"])
-def test_levels_can_be_those_of_users_or_items(per: Any) -> None:
-    ratings = make_ratings()
-    asked = specification(per=per).stated_epsilons(ratings, STREAMS)
-    owners = ratings.users if per == "user" else ratings.items
-    for owner in range(5):
-        assert len(set(asked[owners == owner])) == 1
-    assert len(set(asked)) > 10
 
 
 PRIVATE_BASES = ("dp_pmf", "isgd", "pals", "psgd", "pbgd", "pge")
@@ -303,11 +228,11 @@ def test_what_cannot_be_is_refused() -> None:
     with pytest.raises(DpmfError, match=r"columns\.epsilon"):
         fitted(personalised(specification="column", threshold=1.0), make_ratings(), [1.0])
     with pytest.raises(ValidationError, match="exceed 1"):
-        specification(conservative=0.7, moderate=0.4)
+        PersonalSampling(conservative=0.7, moderate=0.4)
     with pytest.raises(ValidationError, match="ascend"):
-        specification(epsilon_moderate=0.05)
+        PersonalSampling(epsilon_moderate=0.05)
     with pytest.raises(ValidationError, match="positive"):
-        specification(threshold=0.0)
+        PersonalSampling(threshold=0.0)
     with pytest.raises(ValidationError, match="does not support neighbours bounded"):
         personalised(neighbours="bounded")
     with pytest.raises(ValidationError, match="must hide the same"):

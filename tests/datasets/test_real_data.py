@@ -22,7 +22,9 @@ TABLE = {
 }
 
 
-@pytest.mark.parametrize("key", TABLE)
+@pytest.mark.parametrize(
+    "key", [pytest.param(key, marks=pytest.mark.slow if key == "jester-1" else ()) for key in TABLE]
+)
 def test_counts_and_mean(key: str, real_data: Path, session_cache: Path) -> None:
     users, items, n, mean = TABLE[key]
     found = load(CatalogSpec(name=key), data=real_data, cache=session_cache, base=real_data)

@@ -16,7 +16,7 @@ import pytest
 from dpmf_cli import cli
 from dpmf_cli.files import WRITING
 from tests.faults.tally import FULL, Row
-from tests.faults.warm import Forked
+from tests.forked import Forked
 
 NAME = "tiny"
 CONFIG = """\

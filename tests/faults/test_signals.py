@@ -47,6 +47,7 @@ def kill_child(pid: int, rng: random.Random) -> bool:
     return False
 
 
+@pytest.mark.slow
 def test_one_after_the_other(arena: Arena, tally: Tally) -> None:
     """The short form: three faults over one experiment, and one run that ends it."""
     rng, row = random.Random("short"), tally.row("killed, killed worker, ended, in one run")

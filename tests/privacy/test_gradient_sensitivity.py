@@ -254,6 +254,7 @@ def test_the_published_sensitivity_is_exceeded_c_over_s0_times_in_a_row_and_twic
     assert moved.max() <= 1
 
 
+@pytest.mark.slow
 def test_the_published_sensitivity_is_exceeded_on_real_ratings(real_data: Path, session_cache: Path) -> None:
     """ML-100K, s₀ = 1, C = 15, N_k = 500, one rating of each of nine users, from 21 to 737 ratings, turned to the other
     end of the scale, four times each: the mini-batch gradient moves in L1 by 0.7 to 27 times Δ_t (median 5.1) at t = 1,

@@ -196,6 +196,7 @@ LISTED = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("claim", "least"), [(1.0, 2.6), (0.5, 1.3)])
 def test_the_published_noise_averages_out(claim: float, least: float) -> None:
     """Drawn anew in each of k₂ steps, from a V that was fitted without noise: more is learned than it claims."""

@@ -11,15 +11,9 @@ from dpmf_cli.reduced import reduced
 
 HOSTILE = '<script>alert("x")</script> & "name"'
 
+DATASET = {"kind": "synthetic", "like": "ml-100k", "seed": 3, "users": 60, "items": 40, "ratings": 1200}
 _COMMON: dict[str, Any] = {
-    "dataset": {
-        "kind": "synthetic",
-        "like": "ml-100k",
-        "seed": 3,
-        "users": 60,
-        "items": 40,
-        "ratings": 1200,
-    },
+    "dataset": DATASET,
     "folds": 3,
     "runs": 2,
     "epsilons": [0.5, 2, 8, 30],

@@ -18,19 +18,13 @@ from dpmf_cli.report.html.charts import charts_of
 from dpmf_cli.report.html.page import experiment_page
 from dpmf_cli.report.kinds import kinds_of, parts_of
 from tests.report.conftest import of_theta
+from tests.report.results import DATASET
 
 Make = Callable[..., Experiment]
 _ISGD = {"algorithm": "isgd", "factors": 2, "epochs": 2}
 CONFIG = {
     "name": "mixed",
-    "dataset": {
-        "kind": "synthetic",
-        "like": "ml-100k",
-        "seed": 3,
-        "users": 60,
-        "items": 40,
-        "ratings": 1200,
-    },
+    "dataset": DATASET,
     "folds": 2,
     "runs": 1,
     "mode": "corrected",
@@ -98,6 +92,7 @@ def test_every_figure_of_an_experiment_is_of_one_kind(folder: Path, monkeypatch:
         assert names_in("\n".join(labels)) == {kind}, name
 
 
+@pytest.mark.slow
 def test_a_run_writes_a_file_for_each_kind_and_takes_away_a_mixed_one(folder: Path) -> None:
     assert {path.stem for path in folder.glob("*.png")} == FIGURES
     assert {path.stem for path in folder.glob("*.svg")} == FIGURES

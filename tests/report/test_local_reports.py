@@ -29,6 +29,7 @@ def test_the_same_figure_has_the_same_bytes() -> None:
     assert one.startswith(b"\x89PNG")
 
 
+@pytest.mark.slow
 def test_traffic_is_counted_from_one_fit_of_each_local_method() -> None:
     keys = ("local_mean", "pg_mf", "pge")
     entries = [PRIVATE[key].model_validate({"algorithm": key}) for key in keys]

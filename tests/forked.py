@@ -4,6 +4,7 @@ import os
 import signal
 import subprocess
 import sys
+import tempfile
 import time
 import traceback
 from pathlib import Path
@@ -11,17 +12,14 @@ from typing import NoReturn
 
 
 class Forked:
-    """What of `subprocess.Popen` the suite uses, for a forked run of `dpmf` with these arguments."""
+    """What of `subprocess.Popen` the tests use, for a forked run of `dpmf` with these arguments."""
 
     def __init__(self, arguments: list[str], folder: Path, environment: dict[str, str]) -> None:
         self.returncode: int | None = None
-        read, write = os.pipe()
+        self._said = tempfile.TemporaryFile(), tempfile.TemporaryFile()  # noqa: SIM115
         self.pid = os.fork()
         if not self.pid:
-            os.close(read)
-            _become(arguments, folder, environment, write)
-        os.close(write)
-        self._stderr = read
+            _become(arguments, folder, environment, *(file.fileno() for file in self._said))
 
     def poll(self) -> int | None:
         if self.returncode is None:
@@ -30,36 +28,38 @@ class Forked:
                 self.returncode = os.waitstatus_to_exitcode(status)
         return self.returncode
 
-    def communicate(self, timeout: float) -> tuple[None, str]:
-        """Waits for the end: (None, what was said)."""
-        deadline, said = time.monotonic() + timeout, b""
-        os.set_blocking(self._stderr, False)
+    def communicate(self, timeout: float) -> tuple[str, str]:
+        """Waits for the end: what was printed, and what was said on stderr."""
+        deadline = time.monotonic() + timeout
         while self.poll() is None:
-            said += self._read()
             if time.monotonic() > deadline:
+                os.killpg(self.pid, signal.SIGKILL)
                 raise subprocess.TimeoutExpired(f"dpmf, process {self.pid}", timeout)
             time.sleep(0.005)
-        said += self._read()
-        os.close(self._stderr)
-        return None, said.decode(errors="replace")
-
-    def _read(self) -> bytes:
-        try:
-            return os.read(self._stderr, 1 << 20)
-        except BlockingIOError:
-            return b""
+        texts = []
+        for file in self._said:
+            with file:
+                file.seek(0)
+                texts.append(file.read().decode(errors="replace"))
+        return texts[0], texts[1]
 
 
-def _become(arguments: list[str], folder: Path, environment: dict[str, str], stderr: int) -> NoReturn:
+def _become(
+    arguments: list[str], folder: Path, environment: dict[str, str], stdout: int, stderr: int
+) -> NoReturn:
     code = 1
     try:
         os.setsid()
-        os.dup2(os.open(os.devnull, os.O_RDWR), 1)
+        os.dup2(stdout, 1)
         os.dup2(stderr, 2)
         sys.stdout = os.fdopen(1, "w")
         sys.stderr = os.fdopen(2, "w", errors="backslashreplace")
         os.chdir(folder)
         os.environ.update(environment)
+        places = environment.get("PYTHONPATH", "").split(
+            os.pathsep
+        )  # which Python would have read at its start
+        sys.path[:0] = [place for place in places if place and place not in sys.path]
         signal.signal(signal.SIGINT, signal.default_int_handler)
         import dpmf_cli.__main__ as main
 

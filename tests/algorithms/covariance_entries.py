@@ -1,0 +1,30 @@
+"""Fits of the methods on a private covariance, for the tests of them."""
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dpmf_cli.algorithms.private_covariance import CovarianceKNN, CovarianceSVD, PrivateCovariance
+from dpmf_cli.privacy.ledger import Ledger
+from dpmf_cli.privacy.neighbours import Neighbours
+from dpmf_cli.ratings import Ratings
+from dpmf_cli.streams import Streams
+
+STREAMS = Streams(1, "data", "mm", 0, 0)
+KINDS = {"knn": CovarianceKNN, "svd": CovarianceSVD}
+USER = Neighbours.USER
+
+
+def entry(kind: str, **fields: Any) -> PrivateCovariance:
+    return KINDS[kind].model_validate({"algorithm": f"mm_{kind}", **fields})
+
+
+def fit(algorithm: Any, ratings: Ratings, theta: float) -> tuple[Any, Ledger]:
+    ledger = Ledger([algorithm.epsilon_of(theta)], algorithm.mode, algorithm.spends_delta)
+    return algorithm.fit(ratings, streams=STREAMS, ledger=ledger), ledger
+
+
+def every_pair(ratings: Ratings) -> tuple[NDArray[np.int32], NDArray[np.int32]]:
+    users, items = np.divmod(np.arange(ratings.n_users * ratings.n_items), ratings.n_items)
+    return users.astype(np.int32), items.astype(np.int32)

@@ -1,0 +1,35 @@
+"""Methods of the local model, and what an aggregator receives, for the tests of them."""
+
+from typing import Any
+
+import numpy as np
+
+from dpmf_cli.algorithms.registry import PRIVATE
+from dpmf_cli.privacy.ledger import Ledger
+from dpmf_cli.privacy.local import (
+    PerturbedRatings,
+    perturb_ratings,
+)
+from dpmf_cli.streams import Streams
+from tests.conftest import make_ratings
+
+RATINGS = make_ratings(3)
+STREAMS = Streams(1, "data", "test", 0, 0)
+
+
+def entry(**keys: Any) -> Any:
+    if keys["algorithm"] == "local_means" and keys.get("mechanism") in ("oue", "piecewise", "duchi"):
+        keys["debias"] = False
+    return PRIVATE[keys["algorithm"]].model_validate(keys)
+
+
+def received(algorithm: Any, epsilons: list[float]) -> PerturbedRatings:
+    rng = STREAMS.generator("messages")
+    device = algorithm.device(RATINGS.scale)
+    return perturb_ratings(RATINGS, device, debias=algorithm.debias, rng=rng, ledger=Ledger(epsilons))
+
+
+def started(algorithm: Any) -> tuple[np.ndarray, np.ndarray]:
+    law = algorithm.initial_factors
+    users = law.draw(RATINGS.n_users, algorithm.factors, STREAMS.generator("initial user factors"))
+    return users, law.draw(RATINGS.n_items, algorithm.factors, STREAMS.generator("initial item factors"))

@@ -1,0 +1,116 @@
+"""BLP-MoG-MF: its iterations are those of EM in plain NumPy, and its likelihood rises until it stops."""
+
+import numpy as np
+import pytest
+
+from dpmf_cli.algorithms.mixture_factorization import MixtureFactorization
+from dpmf_cli.kernels.factors import FactorLanes, factor_lanes
+from dpmf_cli.kernels.mixture import Mixture
+from dpmf_cli.privacy.local import (
+    PerturbedRatings,
+)
+from tests.algorithms.local_entries import RATINGS, STREAMS, entry, received, started
+from tests.algorithms.test_contract import fit, predict_all
+
+
+def penalised_likelihood(
+    algorithm: MixtureFactorization, got: PerturbedRatings, factors: FactorLanes, mixture: Mixture, lane: int
+) -> float:
+    """ln p(R*|U, V, Π, Σ) less what λ stands for."""
+    p = factors.users.reshape(got.n_users, factors.factors + 1, -1)[:, :-1, lane].astype(float)
+    q = factors.items.reshape(got.n_items, factors.factors + 1, -1)[:, :-1, lane].astype(float)
+    errors = got.column(lane) - (p[got.users] * q[got.items]).sum(axis=1)
+    variances = mixture.variances[:, lane, None]
+    densities = np.exp(-(errors**2) / (2 * variances)) / np.sqrt(2 * np.pi * variances)
+    norms = (got.user_counts * (p**2).sum(axis=1)).sum() + (got.item_counts * (q**2).sum(axis=1)).sum()
+    return float(np.log((mixture.proportions[:, lane, None] * densities).sum(axis=0)).sum()) - (
+        6 * algorithm.regularization * float(norms)
+    )
+
+
+@pytest.mark.parametrize("ridge", [1e-3, 0.04])
+@pytest.mark.parametrize("mechanism", ["blp", "laplace"])
+def test_the_likelihood_never_decreases(mechanism: str, ridge: float) -> None:
+    algorithm = entry(
+        algorithm="blp_mog_mf",
+        factors=2,
+        iterations=25,
+        tolerance=0,
+        regularization=ridge,
+        mechanism=mechanism,
+    )
+    got = received(algorithm, [0.3, 3.0, 30.0])
+    factors = factor_lanes(*started(algorithm), np.zeros((got.n_users, 3)), np.zeros((got.n_items, 3)))
+    path = []
+    for mixture in algorithm.steps(factors, got, got.groups[0], STREAMS):
+        path.append([penalised_likelihood(algorithm, got, factors, mixture, lane) for lane in range(3)])
+        assert mixture.proportions.sum(axis=0) == pytest.approx(1)
+    rises = np.diff(path, axis=0)
+    assert rises.min() > -1e-3  # float32
+    assert rises.sum(axis=0).min() > 0.5
+
+
+def plain_em(
+    values: np.ndarray,
+    p: np.ndarray,
+    q: np.ndarray,
+    proportions: np.ndarray,
+    variances: np.ndarray,
+    ridge: float,
+) -> tuple[np.ndarray, np.ndarray]:
+    """One iteration in float64, p and q in place: the new proportions and variances, (K,) each."""
+
+    def posterior() -> tuple[np.ndarray, np.ndarray]:
+        errors = values - (p[RATINGS.users] * q[RATINGS.items]).sum(axis=1)
+        heights = proportions * np.exp(-(errors[:, None] ** 2) / (2 * variances)) / np.sqrt(variances)
+        return errors, heights / heights.sum(axis=1, keepdims=True)
+
+    for own, other, mine, theirs in (
+        (p, q, RATINGS.users, RATINGS.items),
+        (q, p, RATINGS.items, RATINGS.users),
+    ):
+        weights = (posterior()[1] / variances).sum(axis=1)
+        for row in range(len(own)):
+            at = mine == row
+            x, w = other[theirs[at]], weights[at]
+            gram = (x.T * w) @ x + 12 * ridge * at.sum() * np.eye(x.shape[1])
+            own[row] = np.linalg.solve(gram, (x.T * w) @ values[at])
+    errors, gamma = posterior()
+    counts = gamma.sum(axis=0)
+    return counts / counts.sum(), (gamma * errors[:, None] ** 2).sum(axis=0) / counts
+
+
+def test_em_is_plain_em() -> None:
+    algorithm = entry(algorithm="blp_mog_mf", factors=2, iterations=4, tolerance=0)
+    got = received(algorithm, [1.0, 8.0])
+    factors = factor_lanes(*started(algorithm), np.zeros((got.n_users, 2)), np.zeros((got.n_items, 2)))
+    mixtures = list(algorithm.steps(factors, got, got.groups[0], STREAMS))
+    for lane in range(2):
+        values = got.column(lane).astype(float)
+        start = algorithm.initial_mixture(np.array([values.var() + 1e-6]), STREAMS)
+        proportions, variances = start.proportions[:, 0], start.variances[:, 0]
+        p, q = started(algorithm)
+        for mixture in mixtures:
+            proportions, variances = plain_em(values, p, q, proportions, variances, algorithm.regularization)
+            assert mixture.proportions[:, lane] == pytest.approx(proportions, abs=1e-4)
+            assert mixture.variances[:, lane] == pytest.approx(variances, rel=2e-3)
+        expected = (p[got.users] * q[got.items]).sum(axis=1)
+        assert factors.predict(got.users, got.items)[:, lane] == pytest.approx(expected, abs=1e-3)
+
+
+def test_a_model_that_has_converged_stops_alone() -> None:
+    """A coarse tolerance ends some models of a grid before others; each is what it is by itself."""
+    algorithm = entry(algorithm="blp_mog_mf", factors=2, iterations=60, tolerance=0.02)
+    grid = [0.1, 1.0, 3.0, 10.0]
+    together = predict_all(fit(algorithm, RATINGS, grid)[0], RATINGS)
+    for index, epsilon in enumerate(grid):
+        assert np.array_equal(
+            predict_all(fit(algorithm, RATINGS, [epsilon])[0], RATINGS)[:, 0], together[:, index]
+        )
+    steps = {}
+    for epsilon in grid:
+        got = received(algorithm, [epsilon])
+        factors = factor_lanes(*started(algorithm), np.zeros((got.n_users, 1)), np.zeros((got.n_items, 1)))
+        steps[epsilon] = len(list(algorithm.steps(factors, got, got.groups[0], STREAMS)))
+    assert len(set(steps.values())) > 1
+    assert max(steps.values()) < 60

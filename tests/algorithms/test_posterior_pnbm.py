@@ -1,0 +1,106 @@
+"""DPPS-PNBM: the laws of its Langevin noise and its drift, published and certified."""
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+from scipy import stats
+
+from dpmf_cli.algorithms.neighbourhood import all_others, start_models
+from dpmf_cli.algorithms.posterior_pnbm import PosteriorPNBM
+from dpmf_cli.algorithms.ratings_per_user import at_most
+from dpmf_cli.kernels.covariance import Raters
+from dpmf_cli.kernels.similarities import Visits, descend_similarities
+from dpmf_cli.privacy.ledger import Ledger
+from dpmf_cli.ratings import Ratings
+from dpmf_cli.streams import Streams
+from tests.algorithms.similarity_models import RATINGS, SINGLES, Run, assert_law, entry, multiplier
+
+LANGEVIN = {"initial_rate": 0.5, "temperature": 0.04, "decay": 0.5, "iterations": 3, "regularization": 0}
+
+
+def test_published_langevin_noise_is_normal_of_variance_temperature_times_rate(
+    watched: Callable[..., Run],
+) -> None:
+    """At every ε, and on all similarities; without noise where ε = ∞."""
+    run = watched(
+        entry("dpps_pnbm", mode="published", sampling_rate=0.5, **LANGEVIN), SINGLES, [0.1, 1e4, np.inf]
+    )
+    for t in (1, 2, 3):
+        assert_law(run.moves(t), stats.norm, np.sqrt(0.04 * 0.5 / np.sqrt(t)))
+        assert run.moves(t, 1) == pytest.approx(run.moves(t, 0), abs=1e-6)
+        assert not run.moves(t, 2).any()
+    assert abs(np.corrcoef(run.moves(1), run.moves(2))[0, 1]) < 0.06
+    (averages, chain) = run.ledger.entries
+    assert averages.claimed.tolist() == [0, 0, 0]
+    assert chain.claimed.tolist() == run.ledger.claimed.tolist() == [0.1, 1e4, np.inf]
+    assert chain.calibrated_to.value == 2 * 16 * 200
+    assert np.isinf(chain.provable).all()
+
+
+@pytest.mark.parametrize("sampling", [1.0, 0.4])
+def test_published_langevin_drift_is_a_tempered_half_step_of_the_whole_gradient(
+    sampling: float, watched: Callable[..., Run]
+) -> None:
+    """(η/2)·min(ε/4B, 1)·(Σ_sample/γ + λS), B = 16τ, over τ ratings of each user at most."""
+    most, regularization = 4, 0.7
+    algorithm = entry(
+        "dpps_pnbm",
+        mode="published",
+        initial_rate=0.5,
+        temperature=1e-14,
+        iterations=1,
+        most_ratings=most,
+        regularization=regularization,
+        sampling_rate=sampling,
+    )
+    assert isinstance(algorithm, PosteriorPNBM)
+    run = watched(algorithm, RATINGS, [100.0, 1000.0])
+    learned = at_most(RATINGS, most, Streams(3, "data", "dpps_pnbm", 0, 0).generator("ratings kept"))
+    averages = algorithm.item_averages(RATINGS, Streams(3, "", "", 0, 0), Ledger([1.0]))
+    neighbours = all_others(12)
+    (model,) = start_models(neighbours, 1.0, averages)
+    limits, silence = np.full(25, np.inf, np.float32), np.zeros(neighbours.shape, np.float32)
+    visits = Visits(learned, Raters.of(learned), limits)
+    descend_similarities(model, visits, run.samples[0], silence, np.zeros(1), np.ones(1))
+    slope = 1 - model.values.reshape(12, 11, -1)[:, :, 0].astype(np.float64)
+    wanted = -0.25 * (slope / sampling + regularization)
+    for lane, power in enumerate((100 / (4 * 16 * most), 1.0)):
+        assert run.moves(1, lane) == pytest.approx(power * wanted.ravel(), abs=1e-5)
+
+
+def test_corrected_langevin_noise_is_the_published_and_its_drift_what_that_certifies(
+    watched: Callable[..., Run],
+) -> None:
+    """√(ρη_t), or, where that would be more than the gradient without privacy gets, (η_t/2)·c·multiplier."""
+    scale = 0.3 * multiplier(1.0, 3, False)
+    run = watched(entry("dpps_pnbm", mode="corrected", **LANGEVIN), SINGLES, [1.0])
+    for t in (1, 2, 3):
+        rate = 0.5 / np.sqrt(t)
+        assert np.sqrt(0.04 * rate) / scale < rate / 2
+        assert_law(run.moves(t), stats.norm, np.sqrt(0.04 * rate))
+    slow = {**LANGEVIN, "initial_rate": 1e-4}
+    run = watched(entry("dpps_pnbm", mode="corrected", **slow), SINGLES, [1.0])
+    for t in (1, 2, 3):
+        rate = 1e-4 / np.sqrt(t)
+        assert np.sqrt(0.04 * rate) / scale > rate / 2
+        assert_law(run.moves(t), stats.norm, rate / 2 * scale)
+    assert run.ledger.provable == pytest.approx([1.0])
+
+
+def test_corrected_posterior_sampling_learns_from_so_many_ratings_of_a_user(
+    watched: Callable[..., Run], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    seen: list[int] = []
+    clipped = PosteriorPNBM._clipped
+
+    def noting(self: PosteriorPNBM, train: Ratings) -> Any:
+        seen.append(int(train.user_counts.max()))
+        return clipped(self, train)
+
+    monkeypatch.setattr(PosteriorPNBM, "_clipped", noting)
+    watched(
+        entry("dpps_pnbm", mode="corrected", neighbours="user", most_ratings=3, iterations=1), RATINGS, [1.0]
+    )
+    assert seen == [3]

@@ -1,0 +1,127 @@
+"""PG-MF: what devices report and receive, what a report tells of their ratings, and how items move by it."""
+
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pytest
+
+from dpmf_cli.algorithms.factorization import initial_factors
+from dpmf_cli.algorithms.private_gradients import Devices, PrivateGradientMF
+from dpmf_cli.kernels.factors import FactorLanes, factor_lanes
+from dpmf_cli.privacy.ledger import Ledger
+from dpmf_cli.privacy.local import (
+    SignChannel,
+    value_towards_the_aggregator,
+)
+from dpmf_cli.privacy.neighbours import Mode
+from dpmf_cli.ratings import Ratings
+from tests.algorithms.local_entries import RATINGS, STREAMS
+from tests.algorithms.test_contract import fit
+
+
+def test_private_gradients_send_the_item_factors_down_in_every_iteration() -> None:
+    algorithm = PrivateGradientMF(algorithm="pg_mf", factors=3, iterations=4)
+    model, ledger = fit(algorithm, RATINGS, [1.0])
+    assert model.traffic.messages == 5 * len(RATINGS)
+    assert model.traffic.up == 5 * 3 * len(RATINGS)
+    assert model.traffic.down_per_user == 4 * 40 * 3 * 4
+    assert [step.mechanism for step in ledger.entries] == ["Duchi et al.", "Duchi et al. × 4"]
+    assert ledger.entries[0].claimed == pytest.approx([0.05])
+
+
+def gradients_of(ratings: Ratings, method: PrivateGradientMF, user: int) -> np.ndarray:
+    """(n_u,) the numbers that a user's devices would report in the first iteration, for one coordinate."""
+    starts = initial_factors(ratings, method.initial_factors, method.factors, STREAMS)
+    model = factor_lanes(*starts, np.full((ratings.n_users, 1), 0.5), np.zeros((ratings.n_items, 1)))
+    devices = Devices(ratings, method)
+    devices.fit_users([model])
+    mine = slice(*ratings.user_starts[user : user + 2])
+    errors = devices.values[mine] - model.predict(ratings.users[mine], ratings.items[mine])[:, 0]
+    rows = model.users.reshape(ratings.n_users, method.factors + 1, -1)
+    return np.asarray(errors * rows[user, 0, 0])
+
+
+def test_one_rating_moves_all_reports_of_its_user_and_the_ledger_says_so() -> None:
+    """Published: n·ε is proved for a rating. A report of each rating at ε would be ε-DP only if p_u did not depend
+    on the others."""
+    method = PrivateGradientMF(algorithm="pg_mf", factors=3, iterations=4)
+    user = int(RATINGS.user_counts.argmax())
+    values = RATINGS.values.copy()
+    first = RATINGS.user_starts[user]
+    values[first] = 1 if values[first] > 3 else 5
+    neighbour = replace(RATINGS, values=values)
+    moved = gradients_of(RATINGS, method, user) != gradients_of(neighbour, method, user)
+    assert moved.sum() == RATINGS.user_counts[user]
+    _, ledger = fit(method, RATINGS, [1.0])
+    assert ledger.claimed == pytest.approx([1.0])
+    assert ledger.provable == pytest.approx([0.05 + 0.95 * RATINGS.user_counts.max()])
+
+
+def test_corrected_private_gradients_send_one_report_a_user_and_iteration() -> None:
+    method = PrivateGradientMF(algorithm="pg_mf", factors=3, iterations=4, mode=Mode.CORRECTED)
+    model, ledger = fit(method, RATINGS, [1.0])
+    assert ledger.provable == pytest.approx([1.0])
+    assert model.traffic.messages == len(RATINGS) + 4 * (RATINGS.user_counts > 0).sum()
+
+
+def test_one_report_that_counts_for_all_has_the_mean_of_a_report_of_each() -> None:
+    method = PrivateGradientMF(algorithm="pg_mf", factors=2)
+    devices, rng = Devices(RATINGS, method), np.random.default_rng(3)
+    counted = np.zeros(len(RATINGS))
+    draws = 4000
+    for _ in range(draws):
+        rows = devices.reported_rows(rng)
+        assert np.array_equal(RATINGS.users[rows], np.flatnonzero(RATINGS.user_counts))
+        counted[rows] += RATINGS.user_counts[RATINGS.users[rows]]
+    largest = float(RATINGS.user_counts.max())
+    assert counted / draws == pytest.approx(np.ones(len(RATINGS)), abs=5 * np.sqrt(largest / draws))
+
+
+@pytest.mark.parametrize("mode", Mode)
+def test_private_gradients_without_noise_fit_better_than_their_start(mode: Mode) -> None:
+    """At ε = ∞ a report is still a random sign; over many small steps they descend all the same."""
+    keys: dict[str, Any] = {"factors": 2, "iterations": 60, "mode": mode, "learning_rate": 0.05}
+    errors = []
+    for method in (
+        PrivateGradientMF(algorithm="pg_mf", **keys),
+        PrivateGradientMF(algorithm="pg_mf", **{**keys, "learning_rate": 1e-9}),
+    ):
+        model, _ = fit(method, RATINGS, [1e6])
+        found = model.predict(RATINGS.users, RATINGS.items)[:, 0]
+        errors.append(float(np.std(found - RATINGS.values)))
+    assert errors[0] < 0.995 * errors[1]
+
+
+def test_the_step_on_items_sees_no_users_factors(monkeypatch: pytest.MonkeyPatch) -> None:
+    seen = []
+    real = PrivateGradientMF.descend
+
+    def watched(self: PrivateGradientMF, model: FactorLanes, *rest: Any) -> None:
+        seen.append(model.users.size)
+        real(self, model, *rest)
+
+    monkeypatch.setattr(PrivateGradientMF, "descend", watched)
+    fit(PrivateGradientMF(algorithm="pg_mf", factors=3, iterations=2), RATINGS, [1.0])
+    assert seen == [0, 0]
+
+
+def test_items_move_by_the_reports_mean() -> None:
+    """γ·d·G times the sum of an item's reports of a coordinate, over its raters."""
+    method = PrivateGradientMF(algorithm="pg_mf", factors=2, learning_rate=0.1, gradient_bound=0.5)
+    starts = np.full((3, 2), 0.2), np.full((2, 2), 0.2)
+    model = factor_lanes(*starts, np.zeros((3, 1)), np.zeros((2, 1)))
+    channel = SignChannel(
+        "test",
+        repetitions=1,
+        epsilon=np.array([np.inf]),
+        sensitivity=value_towards_the_aggregator("test", np.array([3])),
+        rng=np.random.default_rng(0),
+        ledger=Ledger([np.inf]),
+    )
+    items, coordinates = np.array([0, 0, 1], np.int32), np.array([1, 1, 0], np.uint8)
+    reports = channel.send(np.array([[1.0], [1.0], [-1.0]]), items, coordinates, 2)
+    assert reports.numbers[:, 0].tolist() == [1, 1, -1]
+    method.descend(model, reports, np.array([4, 2]), slice(0, 1), np.array([1, 2, 1]))
+    moved = model.items.reshape(2, 3, -1)[:, :2, 0] - 0.2
+    assert moved == pytest.approx(np.array([[0, 0.1 * 3 / 4], [-0.1 / 2, 0]]), abs=1e-6)

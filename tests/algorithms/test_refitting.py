@@ -1,0 +1,103 @@
+"""Shrinkage and ridge that are chosen on ratings set aside: what is chosen, by what loss and noise, and from what."""
+
+from typing import Any
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+
+from dpmf_cli.algorithms.effects import Effects
+from dpmf_cli.algorithms.private_covariance import CovarianceKNN
+from dpmf_cli.algorithms.refitting import CANDIDATES, Factors, Refitting
+from dpmf_cli.privacy.ledger import Ledger
+from dpmf_cli.privacy.neighbours import Mode, Neighbours
+from dpmf_cli.ratings import Ratings
+from tests.algorithms.covariance_entries import KINDS, STREAMS, entry, every_pair, fit
+from tests.conftest import make_ratings
+
+
+def refitting(mode: Mode, epsilon: float) -> Refitting:
+    ratings = make_ratings(9, n_users=60, n_items=30)
+    nothing = np.zeros(1)
+    return Refitting.of(
+        ratings,
+        0.3,
+        lambda seen: Effects(nothing, np.zeros((30, 1)), np.zeros((60, 1))),
+        fraction=0.5,
+        neighbours=Neighbours.UNBOUNDED,
+        mode=mode,
+        streams=STREAMS,
+        ledger=Ledger([epsilon], mode),
+    )
+
+
+def test_refitting_chooses_the_candidate_that_errs_least() -> None:
+    chooser = refitting(Mode.PUBLISHED, 1.0)
+    best = Factors(4.0, 1 / 3)
+    assert best in CANDIDATES
+    assert len(chooser.asked) + len(chooser.seen) == len(make_ratings(9, n_users=60, n_items=30))
+
+    def predict(factors: Factors) -> NDArray[np.float64]:
+        return chooser.asked.values + (0.0 if factors == best else 0.5)
+
+    assert chooser.choose(0, predict) == best
+
+
+def test_the_noise_of_a_corrected_choice_is_that_of_the_exponential_mechanism() -> None:
+    chooser = refitting(Mode.CORRECTED, 2.0)
+    assert chooser.noise is not None
+    # 2Δ/ε with Δ = (Δr/2)² = 4 and half of ε = 2.
+    assert chooser.noise.scale == pytest.approx([8.0])
+    assert chooser.noise.unit.shape == (len(CANDIDATES),)
+
+
+def test_a_users_loss_is_at_most_the_sensitivity_of_the_choice() -> None:
+    """Whatever one user's ratings are: the loss is a sum over users of terms within [0, (Δr/2)²]."""
+    chooser = refitting(Mode.PUBLISHED, 1.0)
+    users = len(np.unique(chooser.asked.users))
+    assert chooser._loss(chooser.asked.values + 100.0) == pytest.approx(users * 4.0)
+    assert chooser._loss(chooser.asked.values + 1.0) == pytest.approx(users * 1.0)
+    assert chooser._loss(chooser.asked.values) == 0.0
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_the_chosen_factors_are_what_predictions_are_made_with(
+    kind: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ratings = make_ratings(10, n_users=40, n_items=15)
+    default = entry(kind, k=5)
+    by_hand = {
+        "ridge": 3 * default.ridge,
+        "shrinkage": 4 * default.shrinkage,
+        "noise_shrinkage": 4 * default.noise_shrinkage,
+        "diagonal_noise_shrinkage": 4 * default.diagonal_noise_shrinkage,
+    }
+    fixed = fit(entry(kind, k=5, **by_hand), ratings, 5.0)[0].predict(*every_pair(ratings))
+    monkeypatch.setattr(Refitting, "choose", lambda self, lane, predict: Factors(4.0, 3.0))
+    refitted = fit(entry(kind, k=5, tuning="refitted"), ratings, 5.0)[0].predict(*every_pair(ratings))
+    assert refitted == pytest.approx(fixed, abs=1e-9)
+    assert not np.allclose(refitted, fit(default, ratings, 5.0)[0].predict(*every_pair(ratings)))
+
+
+def test_validation_ratings_are_predicted_from_the_others_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Neither as neighbours nor in their user's mean: what predicts them does not know them."""
+    ratings = make_ratings(11, n_users=40, n_items=15)
+    algorithm = entry("knn", tuning="refitted", validation=0.3, k=5, effects={"beta_u": 0})
+    model, _ = fit(algorithm, ratings, np.inf)
+    asked, seen = model.refitting.asked, model.refitting.seen
+    assert 0 < len(asked) < len(seen) < len(ratings) == len(asked) + len(seen)
+    sums = np.bincount(seen.users, seen.values - model.effects.items[seen.items, 0], 40)
+    has_some = seen.user_counts > 0
+    found = model.refitting.effects.users[has_some, 0]
+    assert found == pytest.approx(sums[has_some] / seen.user_counts[has_some])
+
+    used = []
+    ordinary = CovarianceKNN.predictor
+
+    def spied(self: Any, train: Ratings, users: Any, items: Any) -> Any:
+        used.append((len(train), len(users)))
+        return ordinary(self, train, users, items)
+
+    monkeypatch.setattr(CovarianceKNN, "predictor", spied)
+    model.predict(*every_pair(ratings))
+    assert sorted(used) == [(len(seen), len(asked)), (len(ratings), 40 * 15)]

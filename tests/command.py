@@ -1,0 +1,60 @@
+"""The command as a process: in a folder, with a cache, and without data but what its config makes."""
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+from tests.forked import Forked
+
+
+def environment(cache: Path) -> dict[str, str]:
+    return {**os.environ, "DPMF_CACHE": str(cache), "DPMF_DATA": str(cache / "no-data")}
+
+
+def start(folder: Path, cache: Path, *arguments: str) -> subprocess.Popen[str]:
+    """`dpmf` with these arguments in a session of its own, whose tables nobody reads."""
+    return subprocess.Popen(
+        [sys.executable, "-m", "dpmf_cli", *arguments],
+        cwd=folder,
+        env=environment(cache),
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.PIPE,
+        text=True,
+        start_new_session=True,
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),  # a background job ignores it
+    )
+
+
+def fork(folder: Path, cache: Path, *arguments: str, **more: str) -> Forked:
+    """The same from this process, whose imports it need not repeat: what is patched here is patched there.
+
+    more   goes into its environment
+    """
+    return Forked(list(arguments), folder, {**environment(cache), **more})
+
+
+def dpmf(
+    folder: Path, cache: Path, *arguments: str, expect: int = 0, **more: str
+) -> subprocess.CompletedProcess[str]:
+    """What a forked `dpmf` with these arguments printed, once it has ended with the code that is expected."""
+    process = fork(folder, cache, *arguments, **more)
+    printed, said = process.communicate(timeout=300)
+    assert process.returncode == expect, said
+    assert "Traceback" not in said
+    return subprocess.CompletedProcess(arguments, expect, printed, said)
+
+
+def task_files(folder: Path, results: str = "results") -> dict[str, bytes]:
+    """The tasks that are finished, by their names."""
+    root = folder / results
+    return {str(path.relative_to(root)): path.read_bytes() for path in root.glob("tasks/**/*.json")}
+
+
+def wait_for_tasks(folder: Path, process: subprocess.Popen[str] | Forked, count: int) -> None:
+    """Until a run has finished so many tasks, or has ended, or a minute is over."""
+    deadline = time.monotonic() + 60
+    while len(task_files(folder)) < count and process.poll() is None and time.monotonic() < deadline:
+        time.sleep(0.005)

@@ -1,0 +1,24 @@
+"""Configs as text, and reading them, for the tests of what is accepted and what is not."""
+
+from pathlib import Path
+
+from dpmf_cli.config import ExperimentConfig, load_config
+
+GOOD = """\
+dataset: ml-100k
+epsilons: [0.1, 1, 10]
+algorithms:
+  - algorithm: pge
+  - algorithm: isgd
+    factors: 3
+"""
+THETAS = GOOD.replace("epsilons", "thetas")
+NETFLIX = GOOD.replace("ml-100k", "netflix")
+TWINS = "twins: true\n"
+GROWTH = "growth: {portions: [0.5, 1], order: timestamp}\n"
+
+
+def load(tmp_path: Path, text: str) -> ExperimentConfig:
+    path = tmp_path / "x.yaml"
+    path.write_text(text)
+    return load_config(path)

@@ -1,0 +1,60 @@
+"""Advice on the results of a small run, by the function and by the command."""
+
+from pathlib import Path
+
+import pytest
+
+from dpmf_cli.config import load_config
+from dpmf_cli.errors import DpmfError
+from dpmf_cli.evaluation.crossings import Status, find_crossings
+from dpmf_cli.experiment import collect_folder, run
+from dpmf_cli.report.advice import advice
+
+SHOP = """\
+dataset: {kind: synthetic, like: ml-100k, seed: 3, users: 200, items: 60, ratings: 5000}
+folds: 4
+runs: 2
+epsilons: [0.2, 2, 20]
+twins: true
+algorithms:
+  - algorithm: pge
+  - {algorithm: mm_averages, noise: laplace}
+"""
+
+
+@pytest.fixture(scope="module")
+def shop(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The results folder of a small run."""
+    folder = tmp_path_factory.mktemp("shop")
+    (folder / "shop.yaml").write_text(SHOP)
+    config = load_config(folder / "shop.yaml")
+    run(config, base=folder, results=folder, data=folder, cache=folder / "cache", jobs=1)
+    return folder / "shop"
+
+
+def test_a_real_run(shop: Path) -> None:
+    whole = collect_folder(shop).experiment
+    crossings = find_crossings(whole)
+    text = " ".join(advice([whole], crossings).split())
+    pge, mm = (
+        next(c for c in crossings if c.algorithm == key and c.baseline == "IA")
+        for key in ("pge", "mm_averages")
+    )
+    assert pge.status == mm.status == Status.CROSSED
+    assert f"For IA, take PGE: a provable ε of {pge.provable:.3g}" in text
+    assert "(neighbours: bounded), by pure ε:" in text
+    assert (
+        "(neighbours: unbounded), from everybody but the user who gets the prediction (joint), by pure ε:"
+        in text
+    )
+    assert "An ε of one says nothing" in text
+    assert "Without noise it is GE itself" in text
+
+
+def test_the_command_answers_in_words_alone(shop: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    from dpmf_cli import cli
+
+    cli.app(["crossings", "--advise", str(shop)], standalone_mode=False)
+    assert "For IA, take PGE" in capsys.readouterr().out
+    with pytest.raises(DpmfError, match="--advise answers in words; leave --format and --printed out"):
+        cli.app(["crossings", "--advise", "--format", "md"], standalone_mode=False)

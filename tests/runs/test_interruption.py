@@ -1,0 +1,120 @@
+"""Runs that are killed, interrupted or disturbed: the same bytes once they have gone on, nothing lost, no process left."""
+
+import os
+import random
+import shutil
+import signal
+import time
+from pathlib import Path
+
+import pytest
+
+from tests.command import dpmf, fork, start, task_files, wait_for_tasks
+from tests.runs.tiny import TASKS, outputs
+
+
+@pytest.mark.parametrize("jobs", ["1", pytest.param("2", marks=pytest.mark.slow)])
+def test_killed_at_random_moments_and_resumed_gives_the_same_bytes(
+    folder: Path, cache: Path, undisturbed: Path, jobs: str
+) -> None:
+    rng = random.Random(int(jobs))
+    interrupted = 0
+    for _ in range(5):
+        process = fork(folder, cache, "run", "tiny.yaml", "-j", jobs)
+        wait_for_tasks(folder, process, min(len(task_files(folder)) + rng.randint(1, 8), TASKS - 1))
+        interrupted += process.poll() is None
+        os.killpg(process.pid, signal.SIGKILL)
+        process.communicate(timeout=60)
+    assert interrupted >= 2
+    dpmf(folder, cache, "run", "tiny.yaml", "-j", jobs)
+    assert outputs(folder) == outputs(undisturbed)
+    assert task_files(folder) == task_files(undisturbed)
+
+
+@pytest.mark.parametrize("jobs", ["1", pytest.param("2", marks=pytest.mark.slow)])
+def test_ctrl_c_keeps_finished_tasks_and_says_how_to_go_on(
+    folder: Path, cache: Path, undisturbed: Path, jobs: str
+) -> None:
+    for _ in range(5):  # a busy machine may let a run end before it is interrupted
+        process = start(folder, cache, "run", "tiny.yaml", "-j", jobs)
+        wait_for_tasks(folder, process, 3)
+        os.killpg(process.pid, signal.SIGINT)
+        _, errors = process.communicate(timeout=60)
+        if process.returncode:
+            break
+        shutil.rmtree(folder / "results")
+    assert process.returncode == 130, errors
+    assert "interrupted: finished tasks are kept" in errors
+    assert "Traceback" not in errors
+    assert 3 <= len(task_files(folder)) <= TASKS
+    dpmf(folder, cache, "run", "tiny.yaml", "-j", jobs)
+    assert outputs(folder) == outputs(undisturbed)
+
+
+@pytest.mark.slow
+def test_ctrl_c_while_workers_are_still_starting_is_as_quiet(folder: Path, cache: Path) -> None:
+    process = start(folder, cache, "run", "tiny.yaml", "-j", "2")
+    children = Path(f"/proc/{process.pid}/task/{process.pid}/children")
+    while len(children.read_text().split()) < 3 and process.poll() is None:  # two workers and a tracker
+        time.sleep(0.005)
+    time.sleep(0.3)  # while they import
+    os.killpg(process.pid, signal.SIGINT)
+    _, errors = process.communicate(timeout=60)
+    assert process.returncode == 130, errors
+    assert "interrupted: finished tasks are kept" in errors
+    assert "Traceback" not in errors
+
+
+@pytest.mark.slow
+def test_workers_end_with_a_parent_that_is_killed(folder: Path, cache: Path, undisturbed: Path) -> None:
+    process = fork(folder, cache, "run", "tiny.yaml", "-j", "2")
+    wait_for_tasks(folder, process, 3)
+    os.kill(process.pid, signal.SIGKILL)
+    process.communicate(timeout=60)
+    deadline = time.monotonic() + 20
+    while session_lives(process.pid) and time.monotonic() < deadline:
+        time.sleep(0.05)
+    assert not session_lives(process.pid)
+    dpmf(folder, cache, "run", "tiny.yaml", "-j", "1")
+    assert outputs(folder) == outputs(undisturbed)
+
+
+def session_lives(group: int) -> bool:
+    """Whether a process of that group is still there."""
+    try:
+        os.killpg(group, 0)
+    except ProcessLookupError:
+        return False
+    return True
+
+
+@pytest.mark.slow
+def test_a_killed_worker_is_said_and_what_was_finished_is_kept(folder: Path, cache: Path) -> None:
+    process = fork(folder, cache, "run", "tiny.yaml", "-j", "2")
+    wait_for_tasks(folder, process, 3)
+    children = Path(f"/proc/{process.pid}/task/{process.pid}/children").read_text().split()
+    os.kill(int(children[-1]), signal.SIGKILL)
+    _, errors = process.communicate(timeout=60)
+    assert process.returncode == 2, errors
+    assert "a worker process was killed" in errors
+    assert "Traceback" not in errors
+    assert len(task_files(folder)) >= 3
+
+
+@pytest.mark.slow
+def test_two_runs_at_once_do_not_harm_each_other(folder: Path, cache: Path, undisturbed: Path) -> None:
+    both = [fork(folder, cache, "run", "tiny.yaml", "-j", "1") for _ in range(2)]
+    for process in both:
+        _, errors = process.communicate(timeout=300)
+        assert process.returncode == 0, errors
+    assert outputs(folder) == outputs(undisturbed)
+    assert task_files(folder) == task_files(undisturbed)
+
+
+def test_tasks_deleted_during_a_run_are_missed(folder: Path, cache: Path) -> None:
+    process = fork(folder, cache, "run", "tiny.yaml", "-j", "1")
+    wait_for_tasks(folder, process, 5)
+    next((folder / "results").glob("tasks/**/*.json")).unlink()
+    _, errors = process.communicate(timeout=60)
+    assert process.returncode == 1
+    assert "1 tasks have no result though they were run" in errors

@@ -1,0 +1,20 @@
+"""A run of a second: its config, how many tasks it has, and the files that it promises."""
+
+from pathlib import Path
+
+TINY = """\
+dataset: {kind: synthetic, like: ml-100k, seed: 3, users: 120, items: 80, ratings: 2400}
+folds: 4
+runs: 3
+epsilons: [0.5, 2, 8]
+baselines: [ga, ia, ge, {algorithm: als, factors: 2, iterations: 3}]
+algorithms:
+  - algorithm: pge
+  - {algorithm: isgd, factors: 2, epochs: 1500}
+"""
+OUTPUTS = ("curves.csv", "crossings.csv", "crossings.md", "ledger.csv", "curves.png", "curves.svg")
+TASKS = 4 * 3 + 3 * 4 * 3
+
+
+def outputs(folder: Path) -> dict[str, bytes]:
+    return {name: (folder / "results" / "tiny" / name).read_bytes() for name in OUTPUTS}

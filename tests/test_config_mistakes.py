@@ -1,0 +1,159 @@
+"""For each mistake in a config, one message that says where, what and the fix."""
+
+import re
+from pathlib import Path
+
+import pytest
+
+from dpmf_cli.config import load_config
+from dpmf_cli.errors import DpmfError
+from tests.configs import GOOD, GROWTH, NETFLIX, THETAS, TWINS, load
+
+PERSONAL = "  - {algorithm: personalized, base: %s}\n"
+TIMELESS = "{kind: csv, name: shop, path: a.csv, columns: {user: a, item: b, rating: c}, scale: {minimum: 1, maximum: 5}}"
+
+
+BUDGET = "    budget: {global_averages: 0.02, item_averages: 0.14, user_averages: 0.14, factorization: %s}\n"
+
+BAD = {
+    "unknown key": (GOOD + "    factor: 3\n", r'x\.yaml:7:5: algorithms\[1\]\.factor: unknown key; did you mean "factors"\?'),
+    "unknown key at the top": (GOOD + "epsilon: 3\n", r'x\.yaml:7:1: epsilon: unknown key; did you mean "epsilons"\?'),
+    "duplicate key": (GOOD + "dataset: ml-1m\n", r'x\.yaml:7:1: duplicate key "dataset"; keep one'),
+    "duplicate nested key": (GOOD + "    factors: 4\n", r'x\.yaml:7:5: duplicate key "factors"'),
+    "unknown algorithm": (GOOD.replace("pge", "pgee"), r'x\.yaml:4:16: algorithms\[0\]\.algorithm: unknown algorithm "pgee"; did you mean "pge"\?'),
+    "no algorithm": (GOOD.replace("algorithm: pge", "factors: 1"), r"x\.yaml:4:5: algorithms\[0\]: name an `algorithm`; known: pge, isgd, psgd"),
+    "a baseline as algorithm": (GOOD.replace("pge", "als"), r'x\.yaml:4:16: .*unknown algorithm "als"'),
+    "crossings with what is no baseline": (GOOD + "crossings: [ia, pcc]\n", r"x\.yaml:7:17: crossings\[1\]: pcc is not among the baselines; add it there"),
+    "crossings twice": (GOOD + "crossings: [ia, ia]\n", r"x\.yaml:7:17: crossings\[1\]: ia stands there twice; keep one"),
+    "unknown baseline": (GOOD + "baselines: [ia, gee]\n", r'x\.yaml:7:17: baselines\[1\]: unknown algorithm "gee"; did you mean "ge"\?'),
+    "unknown dataset": (GOOD.replace("ml-100k", "ml-100"), r'x\.yaml:1:10: dataset: .*"ml-100".*did you mean "ml-100k"\?'),
+    "missing key": (GOOD.replace("dataset: ml-100k\n", ""), r'x\.yaml:1:1: the key "dataset" is missing'),
+    "no algorithms": ("dataset: ml-100k\nepsilons: [1]\nalgorithms: []\n", r"x\.yaml:3:13: algorithms: .*at least 1"),
+    "epsilon zero": (GOOD.replace("0.1", "0"), r"x\.yaml:2:12: epsilons\[0\]: input should be greater than 0, not 0"),
+    "epsilon negative": (GOOD.replace("0.1", "-1"), r"x\.yaml:2:12: epsilons\[0\]: .*greater than 0, not -1"),
+    "epsilon tiny": (GOOD.replace("0.1", "1e-9"), r"x\.yaml:2:12: epsilons\[0\]: an ε or θ below 1e-6 leaves nothing but noise"),
+    "epsilon nan": (GOOD.replace("0.1", ".nan"), r"x\.yaml:2:12: epsilons\[0\]: .*finite number"),
+    "epsilon infinite": (GOOD.replace("0.1", ".inf"), r"x\.yaml:2:12: epsilons\[0\]:"),
+    "epsilon a word": (GOOD.replace("0.1", "low"), r'x\.yaml:2:12: epsilons\[0\]: .*valid number.*, not "low"'),
+    "grid not ascending": (GOOD.replace("0.1, 1", "1, 0.1"), r"x\.yaml:2:11: epsilons: .*ascend"),
+    "grid repeats": (GOOD.replace("0.1, 1", "1, 1"), r"x\.yaml:2:11: epsilons: .*repetition"),
+    "grid key": (GOOD.replace("[0.1, 1, 10]", "{first: 1, last: 2, cout: 3}"), r'x\.yaml:2:.*unknown key; did you mean "count"'),
+    "budget sum": (GOOD + BUDGET % 0.6, r"x\.yaml:7:13: algorithms\[1\]\.budget: the fractions sum to 0\.9, not 1"),
+    "budget negative": (GOOD + BUDGET % -0.1, r"x\.yaml:7:\d+: algorithms\[1\]\.budget\.factorization: .*greater than 0, not -0\.1"),
+    "budget key of another method": (GOOD.replace("pge\n", "pge\n" + BUDGET % 0.7), r"x\.yaml:5:\d+: algorithms\[0\]\.budget\.factorization: unknown key"),
+    "one fold": (GOOD + "folds: 1\n", r"x\.yaml:7:8: folds: one fold leaves nothing to train on; give 2 or more"),
+    "no folds": (GOOD + "folds: 0\n", r"x\.yaml:7:8: folds: .*greater than or equal to 1, not 0"),
+    "no grid": (GOOD.replace("epsilons: [0.1, 1, 10]\n", ""), r"x\.yaml:1:1: the grid is missing; give `epsilons` or `thetas`"),
+    "two grids": (GOOD + "thetas: [1]\n", r"x\.yaml:7:9: thetas: give `epsilons` or `thetas`, not both"),
+    "theta not ascending": (THETAS.replace("0.1, 1", "1, 0.1"), r"x\.yaml:2:9: thetas: the θ grid must ascend"),
+    "theta zero": (THETAS.replace("0.1", "0"), r"x\.yaml:2:10: thetas\[0\]: .*greater than 0, not 0"),
+    "theta tiny": (THETAS.replace("0.1", "1e-9"), r"x\.yaml:2:10: thetas\[0\]: an ε or θ below 1e-6"),
+    "delta zero": (GOOD + "delta: 0\n", r"x\.yaml:7:8: delta: .*greater than or equal to .*, not 0"),
+    "delta no small chance": (GOOD + "delta: 0.1\n", r"x\.yaml:7:8: delta: .*less than or equal to 0\.01, not 0\.1"),
+    "a reference of other data": (GOOD + "references: [cinematch]\n", r"x\.yaml:7:14: references\[0\]: cinematch is an error on Netflix ratings, no reference for ml-100k; remove it"),
+    "a reference of made-up Netflix": (GOOD.replace("ml-100k", "synthetic-netflix") + "references: [cinematch]\n", r"x\.yaml:7:14: references\[0\]: .*for synthetic-netflix"),
+    "a reference twice": (GOOD.replace("ml-100k", "netflix") + "references: [cinematch, cinematch]\n", r"x\.yaml:7:25: references\[1\]: cinematch stands there twice"),
+    "an unknown reference": (GOOD.replace("ml-100k", "netflix") + "references: [cinemtch]\n", r"x\.yaml:7:14: references\[0\]: .*'cinematch', not \"cinemtch\""),
+    "growth without twins": (GOOD + GROWTH, r"x\.yaml:7:9: growth: growth is a loss against the twin without noise; set `twins: true`"),
+    "growth that shrinks": (GOOD + TWINS + GROWTH.replace("0.5, 1", "1, 0.5"), r"x\.yaml:8:9: growth: the portions must ascend"),
+    "growth from nothing": (GOOD + TWINS + GROWTH.replace("0.5, 1", "0, 1"), r"x\.yaml:8:21: growth\.portions\[0\]: .*greater than 0, not 0"),
+    "growth beyond all": (GOOD + TWINS + GROWTH.replace("1]", "2]"), r"x\.yaml:8:26: growth\.portions\[1\]: .*less than or equal to 1, not 2"),
+    "growth without an order": (GOOD + TWINS + "growth: {portions: [1]}\n", r'x\.yaml:8:9: growth: the key "order" is missing'),
+    "growth in no time": (GOOD.replace("ml-100k", "synthetic-ml-100k") + TWINS + GROWTH, r"x\.yaml:8:37: growth\.order: synthetic-ml-100k has no time stamps; use `order: random`"),
+    "growth in stand-ins of time": (GOOD.replace("ml-100k", "netflix-sample") + TWINS + GROWTH, r"x\.yaml:8:37: growth\.order: netflix-sample has no time stamps"),
+    "growth where none is published": (GOOD.replace("ml-100k", "jester-1") + TWINS + GROWTH, r"x\.yaml:8:37: growth\.order: jester-1 has no time stamps"),
+    "growth without a column": (GOOD.replace("ml-100k", TIMELESS) + TWINS + GROWTH, r"x\.yaml:8:37: growth\.order: shop has no time stamps"),
+    "a test set of other data": (GOOD + "test: probe\n", r"x\.yaml:7:7: test: the probe set is one of the data set netflix alone"),
+    "a test set of a sample": (GOOD.replace("ml-100k", "netflix-sample") + "test: judging\n", r"x\.yaml:7:7: test: the judging set is one"),
+    "a test set of a random sample": (GOOD.replace("ml-100k", "{kind: catalog, name: netflix, sample: {users: 9}}") + "test: probe\n", r"x\.yaml:7:7: test: the probe set is one of all ratings, not of a sample"),
+    "a sample that is too large": (GOOD.replace("ml-100k", "{kind: catalog, name: ml-100k, sample: {users: 944}}"), r"x\.yaml:1:10: dataset: .*ml-100k has 943 users, too few for a sample of 944"),
+    "an unknown test set": (GOOD + "test: prob\n", r"x\.yaml:7:7: test: .*'probe'.*, not \"prob\""),
+    "a test set and folds": (NETFLIX + "test: probe\nfolds: 10\n", r"x\.yaml:8:8: folds: the probe set is the only one to predict; remove `folds`"),
+    "a test set and folds held out": (NETFLIX + "test: probe\nheld_out: 2\n", r"x\.yaml:8:11: held_out: only 1 fold can be held out"),
+    "a test set that does not grow": (NETFLIX + TWINS + "test: probe\n" + GROWTH, r"x\.yaml:9:9: growth: the probe set does not grow"),
+    "a fraction of a run": (GOOD + "runs: 1.5\n", r"x\.yaml:7:7: runs: .*integer.*, not 1\.5"),
+    "unknown neighbours": (GOOD + "neighbours: boundet\n", r'x\.yaml:7:13: neighbours: .*\'bounded\'.*, not "boundet"'),
+    "two curves of one name": (GOOD + "  - algorithm: isgd\n", r'x\.yaml:7:5: algorithms\[2\]: two curves are named "ISGD"; give one of them another `label`'),
+    "a name of the store's own": (GOOD + "name: tasks\n", r"x\.yaml:7:7: name: results/tasks holds"),
+    "a label in two lines": (GOOD + '    label: "a\\nb"\n', r"x\.yaml:7:12: algorithms\[1\]\.label: .*pattern"),
+    "a sweep of no list": (GOOD + "    sweep: {factors: 3}\n", r"x\.yaml:7:\d+: algorithms\[1\]\.sweep\.factors: .*list"),
+    "a sweep of nothing": (GOOD + "    sweep: {factors: []}\n", r"x\.yaml:5:5: algorithms\[1\]: a sweep is one parameter and a list"),
+    "a sweep of no number": (GOOD + "    sweep: {order: [shuffled]}\n", r"x\.yaml:5:5: algorithms\[1\]: order is not a number"),
+    "a fold too many": (GOOD + "held_out: 11\n", r"x\.yaml:7:11: held_out: only 10 folds can be held out"),
+    "no regularization where noise is scaled by it": (GOOD.replace("isgd", "pals") + "    regularization: 0\n", r"x\.yaml:7:21: algorithms\[1\]\.regularization: .*greater than 0"),
+    "a name that is a path": (GOOD + "name: ../../etc\n", r"x\.yaml:7:7: name: .*pattern"),
+    "not yaml": (GOOD + "  - [1, 2\n", r"x\.yaml:\d+:\d+: not valid YAML"),
+    "a tab": ("dataset:\tml-100k\n\tx: 1\n", r"x\.yaml:1:9: not valid YAML: found character '\\t'"),
+    "python tag": (GOOD + "seed: !!python/object/apply:os.system ['true']\n", r"x\.yaml:7:7: not valid YAML"),
+    "a list": ("- 1\n", r"x\.yaml:1:1: a config is a mapping"),
+    "empty": ("", r"x\.yaml:1:1: the file is empty"),
+    "a key that is no word": (GOOD + "1: 2\n", r"x\.yaml:7:1: key 1 is not a word"),
+    "python object": (GOOD + "seed: !!python/object/new:os.system ['true']\n", r"x\.yaml:7:7: not valid YAML"),
+    "python name": (GOOD + "seed: !!python/name:os.system\n", r"x\.yaml:7:7: not valid YAML"),
+    "nested deep": ("a: " + "[" * 100_000, r"x\.yaml:1:1: not valid YAML: maximum recursion"),
+    "too many bytes": ("#" * (1 << 20), r"x\.yaml:1:1: more than 256 KiB, too large"),
+    "a number of hex digits": (GOOD + f"seed: 0x{'f' * 9000}\n", r"x\.yaml:7:7: the number is too large"),
+    "a number of digits": (GOOD + f"seed: {'9' * 9000}\n", r"x\.yaml:1:1: not valid YAML: Exceeds the limit"),
+    "half a character": (GOOD + 'name: "\\ud800"\n', r"x\.yaml:7:7: the text holds a character that no file"),
+    "an escaped NUL": (GOOD + 'name: "a\\0"\n', r"x\.yaml:7:7: the text holds a character that no file"),
+    "a NUL": (GOOD + "name: \0\n", r"x\.yaml:7:7: not valid YAML: special characters"),
+    "a long text": (GOOD + f"name: {'a' * 5000}\n", r'x\.yaml:7:7: name: .* at most 80 characters, not "a{99}…$'),
+    "an absolute name": (GOOD + "name: /etc/x\n", r"x\.yaml:7:7: name: .*pattern"),
+    "a name with an end": (GOOD + 'name: "x\\n"\n', r"x\.yaml:7:7: name: .*pattern"),
+    "a swept path": (GOOD + "  - {algorithm: isgd, label: x, swept: ../../x}\n", r"\.\./\.\./x is not a number to sweep"),
+    "a swept class": (GOOD + "  - {algorithm: isgd, label: x, swept: __class__}\n", r"__class__ is not a number to sweep"),
+    "too many tasks": (GOOD + "folds: 1000\nruns: 10000\n", r"x\.yaml:7:8: folds: 20,003,000 tasks, more than 1,000,000"),
+    "endless alias": ("a: &a [*a]\n", r"x\.yaml:\d+:\d+: too large or nested too deep"),
+    "many aliases": ("a: &a [1,1,1,1,1,1,1,1,1,1]\nb: &b [*a,*a,*a,*a,*a,*a,*a,*a,*a,*a]\nc: &c [*b,*b,*b,*b,*b,*b,*b,*b,*b,*b]\nd: &d [*c,*c,*c,*c,*c,*c,*c,*c,*c,*c]\ne: [*d,*d,*d,*d,*d]\n", r"x\.yaml:.*too large"),
+    "csv key": (GOOD.replace("ml-100k", "{kind: csv, name: a, path: b, colums: {}}"), r'x\.yaml:1:\d+: dataset\.colums: unknown key; did you mean "columns"'),
+    "a base that cannot be": (GOOD + PERSONAL % "pknn", r'x\.yaml:7:37: algorithms\[2\]\.base: "pknn" cannot be the base here; it is one of dp_pmf, isgd, pals, psgd, pbgd, pge \(pknn puts .* clean ratings'),
+    "what the other mode has": (GOOD + "  - {algorithm: dp_pmf, factors: 3, passes: 2}\n", r"x\.yaml:7:45: algorithms\[2\]\.passes: published mode of dp_pmf would ignore it; remove it, or set `mode: corrected`$"),
+    "what a base's other mode has": (GOOD + PERSONAL % "{algorithm: dp_pmf, momentum: 0.5}, mode: corrected", r"x\.yaml:7:67: algorithms\[2\]\.base\.momentum: corrected mode of dp_pmf would ignore it; remove it, or set `mode: published`$"),
+    "a column that is not there": (GOOD + "  - {algorithm: personalized, specification: column, threshold: 2, base: isgd}\n", r"x\.yaml:7:46: algorithms\[2\]\.specification: ml-100k has no column of ε; name it in `columns: \{epsilon: …\}` of a CSV data set, or use `specification: fractions`"),
+    "a baseline's column": (GOOD.replace("ml-100k", TIMELESS) + "baselines: [ga, {algorithm: sampled, specification: column, base: als}]\n", r"x\.yaml:7:\d+: baselines\[1\]\.specification: shop has no column of ε"),
+    "a sweep of another shape": (GOOD + "  - {algorithm: isgd, label: a, sweep: [3]}\n", r"x\.yaml:7:\d+: algorithms\[2\]\.sweep: "),
+    "a sweep of two": (GOOD + "  - {algorithm: isgd, label: a, sweep: {factors: [3], epochs: [2]}}\n", r"a list of values: \{factors: \[3, 5\]\}$"),
+    "a base that is none": (GOOD + PERSONAL % "{algorithm: isdg}", r'x\.yaml:7:49: algorithms\[2\]\.base\.algorithm: "isdg" cannot be the base here; it is one of dp_pmf, isgd'),
+    "a base without a name": (GOOD + PERSONAL % "{factors: 3}", r"x\.yaml:7:37: algorithms\[2\]\.base: name the base's `algorithm`; it is one of dp_pmf, isgd"),
+    "a base of a baseline": (GOOD + "baselines: [{algorithm: sampled, base: isgd}]\n", r'x\.yaml:7:40: baselines\[0\]\.base: "isgd" cannot be the base here; it is one of pmf, als$'),
+    "a key of a base": (GOOD + PERSONAL % "{algorithm: isgd, factor: 3}", r'x\.yaml:7:55: algorithms\[2\]\.base\.factor: unknown key; did you mean "factors"'),
+    "a twin of what is personalised": (GOOD + PERSONAL % "isgd" + TWINS, r"x\.yaml:7:5: algorithms\[2\]: what is personalised has no twin.*remove `twins`"),
+    "dataset kind": (GOOD.replace("ml-100k", "{kind: cvs}"), r"x\.yaml:1:\d+: dataset"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(("text", "message"), BAD.values(), ids=BAD)
+def test_each_mistake_has_one_clear_message(tmp_path: Path, text: str, message: str) -> None:
+    with pytest.raises(DpmfError) as caught:
+        load(tmp_path, text)
+    assert re.search(message, str(caught.value)), str(caught.value)
+    assert str(caught.value).count("\n") == 0
+
+
+def test_a_variant_that_a_method_does_not_offer_names_those_it_does(tmp_path: Path) -> None:
+    with pytest.raises(DpmfError) as caught:
+        load(
+            tmp_path,
+            GOOD
+            + "  - {algorithm: psgd}\n  - {algorithm: pals_objective}\nneighbours: unbounded\nmode: corrected\n",
+        )
+    first, second = str(caught.value).splitlines()
+    refusal = (
+        "does not support neighbours unbounded in corrected mode; it supports bounded (corrected), bounded"
+    )
+    assert f"x.yaml:7:5: algorithms[2]: psgd {refusal} (published), unbounded (published)" in first
+    assert f"x.yaml:8:5: algorithms[3]: pals_objective {refusal} (published)" in second
+
+
+def test_several_mistakes_are_all_told(tmp_path: Path) -> None:
+    with pytest.raises(DpmfError) as caught:
+        load(tmp_path, GOOD.replace("0.1", "-1") + "folds: 0\n")
+    assert [line.split(": ")[1] for line in str(caught.value).splitlines()] == ["folds", "epsilons[0]"]
+
+
+def test_a_missing_file_and_bytes_that_are_no_text(tmp_path: Path) -> None:
+    with pytest.raises(DpmfError, match="no such file"):
+        load_config(tmp_path / "none.yaml")
+    (tmp_path / "x.yaml").write_bytes(b"\xff\xfe\x00")
+    with pytest.raises(DpmfError, match="cannot be read as UTF-8"):
+        load_config(tmp_path / "x.yaml")
