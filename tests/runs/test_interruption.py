@@ -31,21 +31,29 @@ def test_killed_at_random_moments_and_resumed_gives_the_same_bytes(
     assert task_files(folder) == task_files(undisturbed)
 
 
-@pytest.mark.parametrize("jobs", ["1", pytest.param("2", marks=pytest.mark.slow)])
-def test_ctrl_c_keeps_finished_tasks_and_says_how_to_go_on(
-    folder: Path, cache: Path, undisturbed: Path, jobs: str
+@pytest.mark.parametrize(
+    ("number", "jobs"),
+    [
+        (signal.SIGINT, "1"),
+        pytest.param(signal.SIGINT, "2", marks=pytest.mark.slow),
+        pytest.param(signal.SIGHUP, "2", marks=pytest.mark.slow),
+    ],
+)
+def test_ctrl_c_or_a_closed_terminal_keeps_finished_tasks_and_says_how_to_go_on(
+    folder: Path, cache: Path, undisturbed: Path, number: signal.Signals, jobs: str
 ) -> None:
     for _ in range(5):  # a busy machine may let a run end before it is interrupted
         process = start(folder, cache, "run", "tiny.yaml", "-j", jobs)
         wait_for_tasks(folder, process, 3)
-        os.killpg(process.pid, signal.SIGINT)
+        os.killpg(process.pid, number)
         _, errors = process.communicate(timeout=60)
         if process.returncode:
             break
         shutil.rmtree(folder / "results")
-    assert process.returncode == 130, errors
+    assert process.returncode == 128 + number, errors
     assert "interrupted: finished tasks are kept" in errors
     assert "Traceback" not in errors
+    assert "died unexpectedly" not in errors
     assert 3 <= len(task_files(folder)) <= TASKS
     dpmf(folder, cache, "run", "tiny.yaml", "-j", jobs)
     assert outputs(folder) == outputs(undisturbed)
