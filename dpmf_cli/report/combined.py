@@ -23,7 +23,7 @@ from dpmf_cli.evaluation.ranking import (
     swept_labels,
 )
 from dpmf_cli.evaluation.statistics import sd_over_folds
-from dpmf_cli.reduced import is_reduction
+from dpmf_cli.experiment_names import is_reduction
 from dpmf_cli.report.cells import NONE, crossing_cell, epsilon_cell, interval_notes, mark_notes, marks
 from dpmf_cli.report.layout import Group, TextTable
 from dpmf_cli.report.tables import render
@@ -226,8 +226,8 @@ def _notes(
     if approximate:
         yield (
             "an (ε, δ) row, §, promises less than one without § at the same ε: the first rank takes every row as "
-            "(ε, δ), which a pure one is for any δ, and is for orientation between the two; pure ranks those without § "
-            "alone"
+            "(ε, δ), which a pure one is for any δ, and is for orientation between the two; pure ranks those without "
+            "§ alone"
         )
     yield f"RMSE, ε ≤ {MODEST:g}: the lowest of the grid for which an ε of {MODEST:g} or less can be proved"
     yield from interval_notes(crossings)
