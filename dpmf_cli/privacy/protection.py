@@ -36,7 +36,7 @@ class Guarantee:
         """From whom it protects."""
         if not self.joint:
             return "everybody"
-        return "the aggregator and other users" if self.protects is Protection.LOCAL else "other users"
+        return "all others" if self.protects is Protection.LOCAL else "other users"
 
     @property
     def key(self) -> str:

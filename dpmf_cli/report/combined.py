@@ -106,7 +106,8 @@ def _text(
     approximate = any(standing.curve.delta for standing in found)
     return TextTable(
         header=(
-            *(("", "pure") if approximate else ("",)),
+            "rank",
+            *(("pure",) if approximate else ()),
             "algorithm",
             "from",
             "mode",

@@ -46,7 +46,7 @@ NOTES = (
 # Inches, and points.
 _WIDTH, _LEFT, _TOP, _BOTTOM, _NOTES = 6.2, 0.65, 0.35, 0.5, 0.6
 _LEAST_HEIGHT, _LABEL_GAP, _LABEL_OFFSET = 2.2, 0.115, 0.2
-_LABEL_SIZE, _NOTE_SIZE = 6.5, 7.0
+_LABEL_SIZE, _NOTE_SIZE, _TITLE_SIZE = 6.5, 7.0, 9.0
 
 Groups = Mapping[tuple[str, Guarantee], Sequence[Standing]]
 
@@ -84,7 +84,7 @@ def draw(groups: Groups) -> Figure:
             if group := groups.get((title, kind)):
                 axes = figure.add_axes((0.1, 0.1, 0.5, 0.5))
                 ends = _draw_panel(axes, group)
-                axes.set_title(f"{title}: {kind}", loc="left", parse_math=False)
+                axes.set_title(f"{title}: {kind}", loc="left", parse_math=False, fontsize=_TITLE_SIZE)
                 axes.set_xlabel(f"ε, {kind}; as claimed")
                 _place(figure, axes, ends, left=_WIDTH * column, bottom=top, height=heights[kind])
     return figure

@@ -67,7 +67,7 @@ def test_every_kind_says_what_its_epsilon_is_about_and_from_whom_it_protects() -
     [
         (Guarantee(Protection.VALUE), "rating value, towards everybody"),
         (Guarantee(Protection.VALUE, joint=True), "rating value, towards other users (joint DP)"),
-        (Guarantee(Protection.LOCAL, joint=True), "local, towards the aggregator and other users (joint DP)"),
+        (Guarantee(Protection.LOCAL, joint=True), "local, towards all others (joint DP)"),
     ],
 )
 def test_headings(kind: Guarantee, heading: str) -> None:

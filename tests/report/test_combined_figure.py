@@ -71,8 +71,11 @@ def test_no_two_panels_share_an_axis(made: Make) -> None:
 
 
 def test_panels_lie_side_by_side_and_do_not_overlap(made: Make) -> None:
-    figure = panels(mixed(made), replace(mixed(made), title="MovieLens 100K", name="other"))
-    assert len(figure.axes) == 6
+    experiment = mixed(made)
+    longest = replace(experiment.curves[0], label="x", protects=Protection.PERSONALISED, joint=True)
+    experiment = replace(experiment, curves=(*experiment.curves, longest))
+    figure = panels(experiment, replace(experiment, title="MovieLens 100K", name="other"))
+    assert len(figure.axes) == 8
     boxes = [axes.get_tightbbox() for axes in figure.axes]
     assert not any(a.overlaps(b) for at, a in enumerate(boxes) for b in boxes[:at])
     whole = figure.bbox
