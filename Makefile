@@ -155,7 +155,7 @@ wang_fig3 = $(call of_run,combined --figure results/wang_fig3_$(1).png,wang_fig1
 
 COMBINED := combined_ml100k combined_ml1m
 
-reproduce-combined: $(STAMP) ## every private algorithm in one crossing table, by what its ε protects
+reproduce-combined: $(STAMP) ## every private algorithm in one crossing table, by what its ε protects from whom
 	@$(call run_each,$(COMBINED),-j $(JOBS))
 	@$(call of_run,combined --format md --figure results/combined.png,$(COMBINED),results/combined.md)
 	@$(call of_run,combined,$(COMBINED))

@@ -23,8 +23,8 @@ def combined(
         str,
         typer.Option(
             "--rank",
-            help="within: in each group of what is protected; across: all at once, refused unless all of them "
-            "protect the same on the same data.",
+            help="within: in each group of what is protected from whom; across: all at once, refused unless all of "
+            "them protect the same from the same, on the same data.",
         ),
     ] = "within",
     figure: Annotated[
@@ -35,7 +35,7 @@ def combined(
     ] = None,
     plugin: PluginOption = None,
 ) -> None:
-    """Print one crossing table, grouped by what ε protects.
+    """Print one crossing table, grouped by what ε protects from whom.
 
     All algorithms of several experiments, ranked within each group only.
 

@@ -10,9 +10,7 @@ from pydantic import ValidationError
 
 from dpmf_cli.config import ExperimentConfig, config_of
 from dpmf_cli.errors import DpmfError
-
-_MARK = "."
-"""What separates an experiment's own name from what was changed; names of shipped configs have none."""
+from dpmf_cli.experiment_names import MARK
 
 
 def reduced(
@@ -38,7 +36,7 @@ def reduced(
     if not changes:
         return config
     try:
-        return config_of({**config.resolved(), **changes, "name": _MARK.join(marks)[:80]})
+        return config_of({**config.resolved(), **changes, "name": MARK.join(marks)[:80]})
     except ValidationError as error:
         first = error.errors(include_url=False)[0]
         said = " ".join(flags(dataset, held_out, runs))
@@ -49,13 +47,3 @@ def flags(dataset: str | None, held_out: int | None, runs: int | None) -> list[s
     """What asks for that reduction on the command line."""
     asked = (("--dataset", dataset), ("--held-out", held_out), ("--runs", runs))
     return [word for flag, value in asked if value is not None for word in (flag, str(value))]
-
-
-def whole_name(name: str) -> str:
-    """The name of the experiment that one of this name is a reduction of; its own where it is none."""
-    return name.partition(_MARK)[0]
-
-
-def is_reduction(name: str, whole: str) -> bool:
-    """Whether the experiment of that name is one of `whole` made smaller; `whole` may be a reduction, too."""
-    return name.startswith(f"{whole}{_MARK}")

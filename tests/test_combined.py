@@ -26,6 +26,7 @@ algorithms:
   - {algorithm: personalized, neighbours: unbounded, base: pge, label: PGE around}
 """
 GROUPS = ["rating value", "rating presence", "rating presence, personalised", "user", "local"]
+JOINT = "  - {algorithm: public_knn, neighbours: bounded}\n"
 
 
 @pytest.fixture(scope="module")
@@ -34,7 +35,8 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     (folder / "all.yaml").write_text(CONFIG)
     (folder / "other.yaml").write_text(CONFIG)
     (folder / "one.yaml").write_text(CONFIG[: CONFIG.index("  - {algorithm: pge, neighbours: unb")])
-    for name in ("all", "one"):
+    (folder / "joint.yaml").write_text((folder / "one.yaml").read_text() + JOINT)
+    for name in ("all", "one", "joint"):
         run(
             load_config(folder / f"{name}.yaml"),
             base=folder,
@@ -50,6 +52,7 @@ def test_a_row_for_every_algorithm_in_its_group(folder: Path) -> None:
     done = dpmf(folder, folder, "combined", "all.yaml", "--format", "csv")
     rows = list(csv.DictReader(io.StringIO(done.stdout)))
     assert [row["protects"] for row in rows] == GROUPS
+    assert [row["towards"] for row in rows] == ["everybody"] * 3 + ["other users", "everybody"]
     assert {row["rank"] for row in rows} <= {"", "1"}
     around = "Zhang 2018 around Friedman 2016"
     assert [row["source"] for row in rows] == ["Friedman 2016", "Friedman 2016", around, "dpmf", "dpmf"]
@@ -109,6 +112,10 @@ REFUSED = {
     "across, csv": (
         ["all.yaml", "--rank", "across", "--format", "csv"],
         "no ranking across what is protected",
+    ),
+    "across, joint": (
+        ["joint.yaml", "--rank", "across"],
+        "no ranking across whom an ε protects from (rating value, towards everybody; rating value, towards other users",
     ),
     "rank": (["all.yaml", "--rank", "accross"], 'did you mean "across"'),
     "by": (["all.yaml", "--by", "ga"], '--by: unknown baseline "ga"'),

@@ -8,7 +8,8 @@ from typer.testing import CliRunner
 from dpmf_cli.cli import app
 from dpmf_cli.config import ExperimentConfig, load_config
 from dpmf_cli.errors import DpmfError
-from dpmf_cli.reduced import flags, is_reduction, reduced, whole_name
+from dpmf_cli.experiment_names import is_reduction, whole_name
+from dpmf_cli.reduced import flags, reduced
 
 CONFIGS = Path(__file__).resolve().parents[1] / "configs"
 

@@ -32,6 +32,7 @@ from dpmf_cli.evaluation.statistics import (
     percentile_interval,
     replicate_means,
 )
+from dpmf_cli.findings import is_held_against_tables
 from dpmf_cli.published import printed_crossing, printed_crossings
 from dpmf_cli.streams import named_generator
 
@@ -59,7 +60,8 @@ class Crossing:
     """The crossing of one curve with one baseline.
 
     baseline    as printed: "IA", "GE", "Cinematch probe"
-    printed     total ε in Friedman et al.'s table for this dataset, neighbours and algorithm, in either mode
+    printed     total ε in Friedman et al.'s table for this dataset, neighbours and algorithm; None where the
+                experiment does not reproduce their tables
     reproduced  total ε of the crossing; None unless `status` is "crossed"
     low, high   ends of its 95 % interval
     recrosses   whether the curve is above the baseline again at a larger ε of the grid
@@ -190,7 +192,11 @@ def measure_crossing(
         label=curve.label,
         baseline=name,
         status=Status.INCOMPLETE,
-        printed=printed_crossing(experiment.dataset, curve.neighbours, curve.algorithm, name),
+        printed=(
+            printed_crossing(experiment.dataset, curve.neighbours, curve.algorithm, name)
+            if is_held_against_tables(experiment.name)
+            else None
+        ),
         delta=curve.delta,
         joint=curve.joint,
         reference=isinstance(target, Reference),
@@ -226,11 +232,13 @@ def measure_crossing(
 
 
 def with_absent_datasets(crossings: Sequence[Crossing]) -> list[Crossing]:
-    """`crossings`, completed by the cells of tables 4 and 5 whose dataset has no result among them.
+    """`crossings`, completed by the cells of tables 4 and 5 for whose dataset none of them reproduces these tables.
 
-    They have the status "data not present": what is printed, and nothing to hold against it.
+    What is printed, and nothing to hold against it: with the status "data not present", or "incomplete" where other
+    experiments have results on that dataset.
     """
     present = {crossing.dataset for crossing in crossings}
+    held = {crossing.dataset for crossing in crossings if is_held_against_tables(crossing.experiment)}
     absent = [
         Crossing(
             dataset=cell.dataset,
@@ -239,11 +247,11 @@ def with_absent_datasets(crossings: Sequence[Crossing]) -> list[Crossing]:
             algorithm=cell.algorithm,
             label=cell.algorithm,
             baseline=cell.baseline,
-            status=Status.NO_DATA,
+            status=Status.INCOMPLETE if cell.dataset in present else Status.NO_DATA,
             printed=cell.epsilon,
         )
         for cell in printed_crossings()
-        if cell.dataset not in present
+        if cell.dataset not in held
     ]
     # Tables 4 and 5 run along algorithms first; a reader looks for a dataset first.
     absent.sort(key=lambda cell: (cell.dataset, cell.neighbours))

@@ -2,9 +2,12 @@
 
 An ε is a statement about a pair of neighbouring data sets. Whether they differ in one rating's value, in its
 presence, in a whole user, or in a rating that not even the aggregator sees decides what it is worth, and no factor
-turns one into another. So `ranked` orders the curves of one data set and one `Protection`, and refuses any others.
-Nor is an ε that is only claimed held against one that can be proved: such curves stand behind the ranked ones,
-without a rank.
+turns one into another. Nor is an ε that holds towards the other users alone one that holds towards everybody. So
+`ranked` orders the curves of one data set and one `Guarantee`, and refuses any others. Nor is an ε that is only
+claimed held against one that can be proved: such curves stand behind the ranked ones, without a rank.
+
+Within a group some ε are pure and others come with a δ. Pure ε-DP is (ε, δ)-DP for every δ, not the other way round:
+so there are two rankings, one of all, for whom the δ will do, and one of the pure ones, for whom none will.
 """
 
 import math
@@ -18,7 +21,7 @@ from dpmf_cli.errors import DpmfError
 from dpmf_cli.evaluation.crossings import Crossing, Status, is_complete, measure_crossing
 from dpmf_cli.evaluation.curves import Experiment, Measured
 from dpmf_cli.privacy.ledger import TOLERANCE
-from dpmf_cli.privacy.protection import Protection
+from dpmf_cli.privacy.protection import GUARANTEES, Guarantee
 
 Bar = Literal["ia", "ge"]
 """The baseline that a curve has to meet: item average, or global effects."""
@@ -34,7 +37,7 @@ class Standing:
 
     experiment: Experiment
     curve: Measured
-    protects: Protection
+    guarantee: Guarantee
     crossings: dict[Bar, Crossing]
 
     @property
@@ -72,9 +75,14 @@ class Standing:
 
 @dataclass(frozen=True)
 class Ranked:
-    """A curve with its rank among those that protect the same; None where it meets the baseline at no provable ε."""
+    """A curve with its ranks among those that protect the same; None where it meets the baseline at no provable ε.
+
+    rank   among all, by the ε of an (ε, δ) that all of them keep: δ is 0 for the pure ones
+    pure   among those whose ε is pure; None for the others
+    """
 
     rank: int | None
+    pure: int | None
     standing: Standing
 
 
@@ -88,7 +96,7 @@ def standings(experiment: Experiment, bars: Sequence[Bar] = BARS) -> list[Standi
         if curve.protects is None:
             raise ValueError(f"{curve.label}: it is not known what its ε protects")
         crossings = {bar: measure_crossing(experiment, curve, each) for bar, each in baselines.items()}
-        found.append(Standing(experiment, curve, curve.protects, crossings))
+        found.append(Standing(experiment, curve, Guarantee(curve.protects, curve.joint), crossings))
     return found
 
 
@@ -97,13 +105,14 @@ def swept_labels(experiment: Experiment) -> list[str]:
     return [curve.label for curve in experiment.curves if curve.swept is not None]
 
 
-def by_protection(found: Iterable[Standing]) -> dict[tuple[str, Protection], list[Standing]]:
-    """Those that may be ranked together: by title of the data set, in the order given, then by what is protected."""
-    groups: dict[tuple[str, Protection], list[Standing]] = {}
+def by_guarantee(found: Iterable[Standing]) -> dict[tuple[str, Guarantee], list[Standing]]:
+    """Those that may be ranked together: by title of the data set, in the order given, then by what is protected from
+    whom."""
+    groups: dict[tuple[str, Guarantee], list[Standing]] = {}
     for standing in found:
-        groups.setdefault((standing.experiment.title, standing.protects), []).append(standing)
-    titles, kinds = list(dict.fromkeys(title for title, _ in groups)), list(Protection)
-    order = sorted(groups, key=lambda key: (titles.index(key[0]), kinds.index(key[1])))
+        groups.setdefault((standing.experiment.title, standing.guarantee), []).append(standing)
+    titles = list(dict.fromkeys(title for title, _ in groups))
+    order = sorted(groups, key=lambda key: (titles.index(key[0]), GUARANTEES.index(key[1])))
     return {key: groups[key] for key in order}
 
 
@@ -111,20 +120,10 @@ def ranked(found: Sequence[Standing], bar: Bar = "ia") -> list[Ranked]:
     """Curves by the provable ε that they need to meet `bar`, those without a provable ε last, by what they claim.
 
     Equal ε share a rank. Those that do not meet it have none, and are ordered by `Standing.best`. Raises `DpmfError`
-    for curves that protect different things, or of different data: their ε cannot be ranked against each other.
+    for curves that protect different things, or from others, or of different data: their ε cannot be ranked against
+    each other.
     """
-    groups = by_protection(found)
-    if len({protects for _, protects in groups}) > 1:
-        kinds = ", ".join(dict.fromkeys(protects.value for _, protects in groups))
-        raise DpmfError(
-            f"no ranking across what is protected ({kinds}): an ε of one kind says nothing about the others, so a "
-            "smaller one is not better; rank within each kind (docs/privacy.md)"
-        )
-    if len(groups) > 1:
-        titles = ", ".join(title for title, _ in groups)
-        raise DpmfError(
-            f"no ranking across data sets ({titles}): which ε a method needs depends on the data; rank within each"
-        )
+    _refuse_mixed(by_guarantee(found))
     provable = sorted(
         (each for each in found if each.provable), key=lambda each: (each.needs(bar), _no_better(each))
     )
@@ -132,11 +131,41 @@ def ranked(found: Sequence[Standing], bar: Bar = "ia") -> list[Ranked]:
         (each for each in found if not each.provable), key=lambda each: each.needs(bar, claimed=True)
     )
     needs = [each.needs(bar) for each in provable]
-    ranks = [needs.index(need) + 1 if math.isfinite(need) else None for need in needs]
+    pure = [each.needs(bar) for each in provable if not each.curve.delta]
     return [
-        *(Ranked(rank, each) for rank, each in zip(ranks, provable, strict=True)),
-        *(Ranked(None, each) for each in claimed),
+        *(
+            Ranked(_rank(need, needs), None if each.curve.delta else _rank(need, pure), each)
+            for need, each in zip(needs, provable, strict=True)
+        ),
+        *(Ranked(None, None, each) for each in claimed),
     ]
+
+
+def _refuse_mixed(groups: Iterable[tuple[str, Guarantee]]) -> None:
+    titles = list(dict.fromkeys(title for title, _ in groups))
+    guarantees = list(dict.fromkeys(guarantee for _, guarantee in groups))
+    kinds = list(dict.fromkeys(guarantee.protects for guarantee in guarantees))
+    if len(kinds) > 1:
+        raise DpmfError(
+            f"no ranking across what is protected ({', '.join(kinds)}): an ε of one kind says nothing about the "
+            "others, so a smaller one is not better; rank within each kind (docs/privacy.md)"
+        )
+    if len(guarantees) > 1:
+        raise DpmfError(
+            f"no ranking across whom an ε protects from ({'; '.join(map(str, guarantees))}): joint DP leaves open "
+            "what the predictions for a user show of that user, so a smaller ε is not better; rank within each "
+            "(docs/privacy.md)"
+        )
+    if len(titles) > 1:
+        raise DpmfError(
+            f"no ranking across data sets ({', '.join(titles)}): which ε a method needs depends on the data; rank "
+            "within each"
+        )
+
+
+def _rank(need: float, needs: Sequence[float]) -> int | None:
+    """The place of one of the ascending `needs`; equal ones share it."""
+    return needs.index(need) + 1 if math.isfinite(need) else None
 
 
 def _no_better(standing: Standing) -> float:

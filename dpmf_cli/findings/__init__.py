@@ -11,6 +11,7 @@ from typing import Literal
 
 import yaml
 
+from dpmf_cli.experiment_names import whole_name
 from dpmf_cli.models import StrictModel
 from dpmf_cli.published import load, papers
 
@@ -67,6 +68,16 @@ def paper(key: str) -> Paper:
 def all_papers() -> dict[str, Paper]:
     """Every paper by its key, in the order of the years."""
     return {key: paper(key) for key in sorted(papers(), key=lambda key: (key[-4:], key))}
+
+
+def is_held_against_tables(name: str) -> bool:
+    """Whether an experiment of that name, or what it is a reduction of, reproduces a printed table of baselines or
+    crossings; all are Friedman et al.'s.
+
+    Any other experiment on the same data, another paper's among them, was set up otherwise than what is printed.
+    """
+    tables = (each for each in paper("friedman2016").exhibits if each.kind in ("baselines", "crossings"))
+    return any(whole_name(name) in table.configs for table in tables)
 
 
 def statement(key: str, claim: str) -> tuple[str, str]:

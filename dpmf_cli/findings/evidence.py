@@ -5,6 +5,9 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import TypeVar
 
+import numpy as np
+from numpy.typing import NDArray
+
 from dpmf_cli.evaluation.crossings import Crossing, Status, is_complete
 from dpmf_cli.evaluation.curves import Experiment, Measured
 
@@ -31,6 +34,14 @@ class Evidence:
         """The complete curve of that label (or, for the only one of an algorithm, of its key)."""
         curves = self.experiment(name).curves
         return _only(name, (c for c in curves if label in (c.label, c.algorithm) and is_complete(c)))
+
+    def best(self, name: str, algorithm: str) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        """(E,) the ε of an experiment, and (E,) the lowest mean RMSE at each that a curve of the algorithm has; all
+        of them complete."""
+        curves = [each for each in self.experiment(name).curves if each.algorithm == algorithm]
+        if not curves or not all(map(is_complete, curves)):
+            raise MissingEvidence(name)
+        return curves[0].epsilons, np.min([each.mean() for each in curves], axis=0)
 
     def baseline(self, name: str, key: str) -> float:
         """The mean RMSE of a complete baseline."""

@@ -1,5 +1,6 @@
-"""What an ε protects: the kinds of statement that are told apart, and never ranked against each other."""
+"""What an ε protects, and from whom: kinds of statement that are told apart, and never ranked against each other."""
 
+from dataclasses import dataclass
 from enum import StrEnum
 
 from dpmf_cli.privacy.neighbours import Neighbours
@@ -14,21 +15,59 @@ class Protection(StrEnum):
     USER = "user"
     LOCAL = "local"
 
+
+@dataclass(frozen=True)
+class Guarantee:
+    """What an ε protects, and from whom. Only ε that have both in common may be ranked.
+
+    protects   what it is about
+    joint      whether predictions are made from the target user's own clean ratings, so that it holds towards the
+               others only: joint differential privacy
+    """
+
+    protects: Protection
+    joint: bool = False
+
+    def __str__(self) -> str:
+        return f"{self.protects}, towards {self.towards}{' (joint DP)' * self.joint}"
+
+    @property
+    def towards(self) -> str:
+        """From whom it protects."""
+        if not self.joint:
+            return "everybody"
+        return "all others" if self.protects is Protection.LOCAL else "other users"
+
+    @property
+    def key(self) -> str:
+        """A word for file names: `value`, `value_joint`."""
+        return self.protects.name.lower() + "_joint" * self.joint
+
     @property
     def statement(self) -> str:
-        """What an ε of this kind says, as a sentence; docs/privacy.md has it at length."""
-        return _STATEMENTS[self]
+        """What such an ε says, in a sentence or two; docs/privacy.md has it at length."""
+        who = _OTHERS.get(self.protects, "the other users, even all together,") if self.joint else "anybody"
+        said = _BOUNDS[self.protects].format(who=who)
+        return f"{said} {_OPEN}" if self.joint else said
 
 
-_STATEMENTS = {
-    Protection.VALUE: "ε bounds what anybody can learn about the value of one rating; who rated what is public.",
-    Protection.PRESENCE: "ε bounds what anybody can learn about whether one rating exists, and about what it is.",
-    Protection.PERSONALISED: "ε is a ceiling on what can be learned about whether a rating exists: each rating "
+GUARANTEES = tuple(Guarantee(kind, joint) for kind in Protection for joint in (False, True))
+"""All of them, in the order in which tables have them."""
+
+_BOUNDS = {
+    Protection.VALUE: "ε bounds what {who} can learn about the value of one rating; who rated what is public.",
+    Protection.PRESENCE: "ε bounds what {who} can learn about whether one rating exists, and about what it is.",
+    Protection.PERSONALISED: "ε is a ceiling on what {who} can learn about whether a rating exists: each rating "
     "has an ε of its own, often a smaller one.",
-    Protection.USER: "ε bounds what anybody can learn about whether one user, with all ratings, took part at all.",
-    Protection.LOCAL: "ε bounds what the aggregator, too, can learn about the value of one rating, from all messages "
-    "of its user; who rated what is public.",
+    Protection.USER: "ε bounds what {who} can learn about whether one user, with all ratings, took part at all.",
+    Protection.LOCAL: "ε bounds what {who}, the aggregator too, can learn about the value of one rating, from all "
+    "messages of its user; who rated what is public.",
 }
+_OTHERS = {Protection.LOCAL: "anybody but its user"}
+_OPEN = (
+    "Predictions for a user are made from that user's own clean ratings: ε does not bound what whoever sees them "
+    "learns about that user."
+)
 
 _OF_NEIGHBOURS = {
     Neighbours.BOUNDED: Protection.VALUE,

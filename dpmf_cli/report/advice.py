@@ -100,7 +100,7 @@ def _experiment(experiment: Experiment, crossings: list[Crossing]) -> Iterator[s
         for name in dict.fromkeys(finding.crossing.baseline for finding in findings):
             yield f"- {_recommended(name, [each for each in findings if each.crossing.baseline == name])}"
     if len(groups) > 1:
-        yield "Each heading above protects something else. An ε of one says nothing about an ε of another."
+        yield "Each heading above promises something else. An ε of one cannot be compared with an ε of another."
 
 
 def _spread(experiment: Experiment) -> str:

@@ -1,8 +1,9 @@
-"""The combined table: every algorithm of several experiments, grouped by what its ε protects, ranked within a group.
+"""The combined table: every algorithm of several experiments, grouped by what its ε protects from whom, ranked within
+a group.
 
 Each group stands by itself, under a sentence that says what its ε is about; curves without a provable ε have a
-heading of their own. Formats are those of `tables`; for programs the group is the columns `title` and `protects`,
-and `rank` starts anew in each.
+heading of their own. Formats are those of `tables`; for programs the group is the columns `title`, `protects` and
+`towards`, and `rank` and `rank_pure` start anew in each.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -16,13 +17,13 @@ from dpmf_cli.evaluation.ranking import (
     Bar,
     Ranked,
     Standing,
-    by_protection,
+    by_guarantee,
     ranked,
     standings,
     swept_labels,
 )
 from dpmf_cli.evaluation.statistics import sd_over_folds
-from dpmf_cli.reduced import is_reduction
+from dpmf_cli.experiment_names import is_reduction
 from dpmf_cli.report.cells import NONE, crossing_cell, epsilon_cell, interval_notes, mark_notes, marks
 from dpmf_cli.report.layout import Group, TextTable
 from dpmf_cli.report.tables import render
@@ -34,7 +35,7 @@ _OF_CROSSING = ("status", "epsilon", "low", "high", "recrosses", "claimed", "pro
 _OF_EXPERIMENT = ("dataset", "folds", "partition", "runs", "seed")
 #: The columns of csv, and the keys of json.
 FIELDS = (
-    *("title", "protects", "rank", "provable"),
+    *("title", "protects", "towards", "rank", "rank_pure", "provable"),
     *_OF_CURVE,
     *(f"{bar}_{name}" for bar in BARS for name in _OF_CROSSING),
     *("best_rmse", "experiment"),
@@ -55,7 +56,8 @@ def combined_table(
     across  one ranking of all, for which all of them must protect the same on the same data
     notes   what the caller has to say below, for people
 
-    Raises `DpmfError` for an unknown format, and for `across` over different kinds of protection or data sets.
+    Raises `DpmfError` for an unknown format, and for `across` over several data sets, or several kinds of what is
+    protected from whom.
     """
     groups = _groups(experiments, bar, across=across)
     text = _text(experiments, groups, bar, notes)
@@ -89,20 +91,23 @@ def _is_reduction(each: Experiment, other: Experiment) -> bool:
 
 
 def _groups(experiments: Sequence[Experiment], bar: Bar, *, across: bool = False) -> list[list[Ranked]]:
-    """Everything that stands on one data set and protects the same, ranked."""
+    """Everything that stands on one data set and protects the same from the same, ranked."""
     found = [standing for experiment in experiments for standing in standings(experiment)]
     if across:
         ranked(found, bar)
-    return [ranked(members, bar) for members in by_protection(found).values()]
+    return [ranked(members, bar) for members in by_guarantee(found).values()]
 
 
 def _text(
     experiments: Sequence[Experiment], groups: Sequence[Sequence[Ranked]], bar: Bar, notes: Sequence[str]
 ) -> TextTable:
     several = len({each.title for each in experiments}) < len(experiments)
+    found = [row.standing for group in groups for row in group]
+    approximate = any(standing.curve.delta for standing in found)
     return TextTable(
         header=(
-            "",
+            "rank",
+            *(("pure",) if approximate else ()),
             "algorithm",
             "from",
             "mode",
@@ -110,30 +115,38 @@ def _text(
             f"RMSE, ε ≤ {MODEST:g}",
             *(("experiment",) if several else ()),
         ),
-        alignment="rlll" + "lrr" * len(BARS) + "r" + "l" * several,
-        groups=tuple(part for group in groups for part in _headed(group, several=several)),
-        notes=(*_notes(experiments, [row.standing for group in groups for row in group], bar), *notes),
+        alignment="r" * approximate + "rlll" + "lrr" * len(BARS) + "r" + "l" * several,
+        groups=tuple(
+            part for group in groups for part in _headed(group, several=several, approximate=approximate)
+        ),
+        notes=(*_notes(experiments, found, bar, approximate=approximate), *notes),
     )
 
 
-def _headed(group: Sequence[Ranked], *, several: bool) -> Iterator[Group]:
-    """The rows of one data set and one kind of protection: those with a provable ε, then those without."""
+def _headed(group: Sequence[Ranked], *, several: bool, approximate: bool) -> Iterator[Group]:
+    """The rows of one data set and one kind of what is protected from whom: those with a provable ε, then those
+    without."""
     first = group[0].standing
-    title = f"{first.experiment.title}: {first.protects}"
+    title = f"{first.experiment.title}: {first.guarantee}"
     for provable, heading, sentence in (
-        (True, title, first.protects.statement),
+        (True, title, first.guarantee.statement),
         (False, f"{title}, not provable", NOT_PROVABLE),
     ):
-        rows = tuple(_cells(row, several=several) for row in group if row.standing.provable is provable)
+        rows = tuple(
+            _cells(row, several=several, approximate=approximate)
+            for row in group
+            if row.standing.provable is provable
+        )
         if rows:
             yield Group(heading, rows, sentence)
 
 
-def _cells(row: Ranked, *, several: bool) -> tuple[str, ...]:
+def _cells(row: Ranked, *, several: bool, approximate: bool) -> tuple[str, ...]:
     standing = row.standing
     curve = standing.curve
+    ranks = (row.rank, row.pure) if approximate else (row.rank,)
     return (
-        NONE if row.rank is None else str(row.rank),
+        *(NONE if rank is None else str(rank) for rank in ranks),
         short_label(standing) + marks(joint=curve.joint, delta=curve.delta),
         curve.source,
         curve.mode,
@@ -165,8 +178,10 @@ def _record(row: Ranked) -> dict[str, Any]:
     curve, experiment = standing.curve, standing.experiment
     record = {
         "title": experiment.title,
-        "protects": standing.protects.value,
+        "protects": standing.guarantee.protects.value,
+        "towards": standing.guarantee.towards,
         "rank": row.rank,
+        "rank_pure": row.pure,
         "provable": standing.provable,
         "best_rmse": standing.best,
         "experiment": experiment.name,
@@ -193,13 +208,28 @@ def _crossing_record(crossing: Crossing | None) -> Mapping[str, Any]:
     }
 
 
-def _notes(experiments: Sequence[Experiment], found: Sequence[Standing], bar: Bar) -> Iterator[str]:
+def _notes(
+    experiments: Sequence[Experiment], found: Sequence[Standing], bar: Bar, *, approximate: bool
+) -> Iterator[str]:
     crossings = [crossing for standing in found for crossing in standing.crossings.values()]
     yield "ε under different headings are statements about different things: they are not comparable, and not ranked"
+    if any(not standing.guarantee.joint for standing in found) and any(
+        each.guarantee.joint for each in found
+    ):
+        yield (
+            "what protects towards everybody protects towards other users too, with the same ε; never the other way "
+            "round"
+        )
     yield (
         f"ranked by the provable ε at which the mean curve meets {bar.upper()}; intervals that overlap do not tell "
         "two rows apart; – meets it at no provable ε of the grid"
     )
+    if approximate:
+        yield (
+            "an (ε, δ) row, §, promises less than one without § at the same ε: the first rank takes every row as "
+            "(ε, δ), which a pure one is for any δ, and is for orientation between the two; pure ranks those without "
+            "§ alone"
+        )
     yield f"RMSE, ε ≤ {MODEST:g}: the lowest of the grid for which an ε of {MODEST:g} or less can be proved"
     yield from interval_notes(crossings)
     yield from mark_notes(crossings)

@@ -1,4 +1,4 @@
-"""The combined figure: RMSE over ε, a panel for each data set and each kind of protection, on axes of its own.
+"""The combined figure: RMSE over ε, a panel for each data set and each kind of what is protected from whom.
 
 No two panels share an axis: an ε is one thing in one panel and another in the next, and so is what it costs.
 """
@@ -14,9 +14,9 @@ from matplotlib.figure import Figure
 from dpmf_cli.errors import DpmfError, did_you_mean
 from dpmf_cli.evaluation.crossings import crossing_targets
 from dpmf_cli.evaluation.curves import Experiment, Measured
-from dpmf_cli.evaluation.ranking import Standing, by_protection, standings
+from dpmf_cli.evaluation.ranking import Standing, by_guarantee, standings
 from dpmf_cli.privacy.neighbours import Mode
-from dpmf_cli.privacy.protection import Protection
+from dpmf_cli.privacy.protection import GUARANTEES, Guarantee
 from dpmf_cli.report.axes import scale_axes
 from dpmf_cli.report.cells import marks
 from dpmf_cli.report.combined import short_label
@@ -46,13 +46,14 @@ NOTES = (
 # Inches, and points.
 _WIDTH, _LEFT, _TOP, _BOTTOM, _NOTES = 6.2, 0.65, 0.35, 0.5, 0.6
 _LEAST_HEIGHT, _LABEL_GAP, _LABEL_OFFSET = 2.2, 0.115, 0.2
-_LABEL_SIZE, _NOTE_SIZE = 6.5, 7.0
+_LABEL_SIZE, _NOTE_SIZE, _TITLE_SIZE = 6.5, 7.0, 9.0
 
-Groups = Mapping[tuple[str, Protection], Sequence[Standing]]
+Groups = Mapping[tuple[str, Guarantee], Sequence[Standing]]
 
 
 def combined_figure(experiments: Sequence[Experiment], form: str = "png", *, dpi: int = 150) -> bytes:
-    """A column of panels for each data set, a row for each kind of protection, as PNG or SVG.
+    """A column of panels for each data set, a row for each kind of what is protected from whom;
+    as PNG or SVG.
 
     Incomplete curves are not drawn. Raises `DpmfError` for an unknown format, and where there is nothing to draw.
     """
@@ -63,14 +64,14 @@ def combined_figure(experiments: Sequence[Experiment], form: str = "png", *, dpi
         raise DpmfError("no complete curve to plot; finish the experiments with `dpmf run`")
     buffer = io.BytesIO()
     with drawing():
-        draw(by_protection(found)).savefig(buffer, format=form, dpi=dpi, metadata=METADATA[form])
+        draw(by_guarantee(found)).savefig(buffer, format=form, dpi=dpi, metadata=METADATA[form])
     return buffer.getvalue()
 
 
 def draw(groups: Groups) -> Figure:
     """The panels of groups of complete curves, in whatever style is set."""
     titles = list(dict.fromkeys(title for title, _ in groups))
-    kinds = [kind for kind in Protection if any(kind is protects for _, protects in groups)]
+    kinds = [kind for kind in GUARANTEES if any(kind == guarantee for _, guarantee in groups)]
     heights = {kind: max(_panel_height(groups.get((title, kind), ())) for title in titles) for kind in kinds}
     width, height = _WIDTH * len(titles), sum(heights.values()) + _NOTES
     figure = Figure(figsize=(width, height))
@@ -83,7 +84,7 @@ def draw(groups: Groups) -> Figure:
             if group := groups.get((title, kind)):
                 axes = figure.add_axes((0.1, 0.1, 0.5, 0.5))
                 ends = _draw_panel(axes, group)
-                axes.set_title(f"{title}: {kind}", loc="left", parse_math=False)
+                axes.set_title(f"{title}: {kind}", loc="left", parse_math=False, fontsize=_TITLE_SIZE)
                 axes.set_xlabel(f"ε, {kind}; as claimed")
                 _place(figure, axes, ends, left=_WIDTH * column, bottom=top, height=heights[kind])
     return figure

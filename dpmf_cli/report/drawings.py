@@ -4,6 +4,7 @@ from collections.abc import Callable, Iterator
 from functools import partial
 
 from dpmf_cli.evaluation.curves import Experiment
+from dpmf_cli.privacy.protection import GUARANTEES
 from dpmf_cli.report.distributions import distribution_bytes, has_distribution, swept_distribution_bytes
 from dpmf_cli.report.figures import figure_bytes, is_drawable
 from dpmf_cli.report.growth import growth_bytes, growth_lines
@@ -17,22 +18,24 @@ Draw = Callable[[str], bytes]
 def drawings(experiment: Experiment) -> dict[str, Draw]:
     """Every figure by its file's name without the suffix; none where no curve is complete.
 
-    Where ε are of several kinds of protection, each kind has figures of its own: `curves_value`, `curves_user`, …
+    Where ε protect several things, or from several adversaries, each kind has figures of its own: `curves_value`,
+    `curves_value_joint`, `curves_user`, …
     """
     parts = parts_of(experiment)
     if len(parts) <= 1:
         return _drawings(experiment)
     return {
-        f"{name}_{kind.name.lower()}": draw
-        for kind, part in parts.items()
-        for name, draw in _drawings(part).items()
+        f"{name}_{kind.key}": draw for kind, part in parts.items() for name, draw in _drawings(part).items()
     }
 
 
 def never_drawn(experiment: Experiment) -> Iterator[str]:
-    """Names of figures that would mix kinds of protection, as files of older versions have; none of one kind."""
-    if len(parts_of(experiment)) > 1:
-        yield from _drawings(experiment)
+    """Names of figures that older versions have drawn, which mix what is protected from whom or do not name it."""
+    parts = parts_of(experiment)
+    if len(parts) > 1:
+        for name in _drawings(experiment):
+            yield name
+            yield from (f"{name}_{kind.key}" for kind in GUARANTEES if kind not in parts)
 
 
 def _drawings(experiment: Experiment) -> dict[str, Draw]:

@@ -119,7 +119,7 @@ def figure_bytes(
 def draw(experiment: Experiment, chosen: Sequence[Measured]) -> Figure:
     """The figure of the `chosen` curves of `experiment`, one of them complete, in whatever style is set.
 
-    Raises `DpmfError` for curves whose ε protect different things.
+    Raises `DpmfError` for curves whose ε protect different things, or from different adversaries.
     """
     refuse_mixed(chosen)
     figure = Figure(figsize=(_WIDTH, _HEIGHT))

@@ -1,6 +1,7 @@
-"""An experiment cut by what its ε protect, so that no figure has ε of two kinds on one axis.
+"""An experiment cut by what its ε protect, and from whom, so that no figure has ε of two kinds on one axis.
 
-An ε of one kind says nothing about one of another: side by side on an axis they look comparable, and are not.
+An ε of one kind says nothing about one of another, nor does one towards the other users bound what everybody learns:
+side by side on an axis they look comparable, and are not.
 """
 
 from collections.abc import Iterable
@@ -9,21 +10,22 @@ from dataclasses import replace
 from dpmf_cli.errors import DpmfError
 from dpmf_cli.evaluation.curves import Experiment, Growth, Measured
 from dpmf_cli.privacy.neighbours import Neighbours
-from dpmf_cli.privacy.protection import Protection, protection_of
+from dpmf_cli.privacy.protection import GUARANTEES, Guarantee, protection_of
 
 
-def kind_of(curve: Measured) -> Protection:
-    """What the ε of a curve, not of a baseline, protects; where it does not say, that of all with its neighbours."""
-    return curve.protects or protection_of(Neighbours(curve.neighbours))
+def kind_of(curve: Measured) -> Guarantee:
+    """What the ε of a curve, not of a baseline, protects from whom; where it does not say what, that of all with its
+    neighbours."""
+    return Guarantee(curve.protects or protection_of(Neighbours(curve.neighbours)), curve.joint)
 
 
-def kinds_of(curves: Iterable[Measured]) -> list[Protection]:
-    """What the ε of curves protect, in the order of tables."""
+def kinds_of(curves: Iterable[Measured]) -> list[Guarantee]:
+    """What the ε of curves protect from whom, in the order of tables."""
     found = {kind_of(curve) for curve in curves}
-    return [kind for kind in Protection if kind in found]
+    return [kind for kind in GUARANTEES if kind in found]
 
 
-def parts_of(experiment: Experiment) -> dict[Protection, Experiment]:
+def parts_of(experiment: Experiment) -> dict[Guarantee, Experiment]:
     """The experiment once for each kind, with that kind's curves alone, all baselines, and the kind in its title.
 
     The only part of an experiment of one kind is the experiment itself.
@@ -34,9 +36,9 @@ def parts_of(experiment: Experiment) -> dict[Protection, Experiment]:
     return {kind: _part(experiment, kind) for kind in kinds}
 
 
-def _part(experiment: Experiment, kind: Protection) -> Experiment:
+def _part(experiment: Experiment, kind: Guarantee) -> Experiment:
     def of_kind(curves: tuple[Measured, ...]) -> tuple[Measured, ...]:
-        return tuple(curve for curve in curves if kind_of(curve) is kind)
+        return tuple(curve for curve in curves if kind_of(curve) == kind)
 
     growth = experiment.growth
     if growth is not None:
@@ -51,10 +53,11 @@ def _part(experiment: Experiment, kind: Protection) -> Experiment:
 
 
 def refuse_mixed(curves: Iterable[Measured]) -> None:
-    """Raises `DpmfError` for curves that one figure may not show: their ε protect different things."""
+    """Raises `DpmfError` for curves that one figure may not show: their ε protect different things, or from different
+    adversaries."""
     kinds = kinds_of(curves)
     if len(kinds) > 1:
         raise DpmfError(
-            f"no figure across what is protected ({', '.join(kinds)}): an ε of one kind says nothing about the "
-            "others; draw one for each (docs/privacy.md)"
+            f"no figure across what is protected from whom ({'; '.join(map(str, kinds))}): their ε are not "
+            "comparable; draw one for each (docs/privacy.md)"
         )

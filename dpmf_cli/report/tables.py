@@ -1,5 +1,5 @@
 """The tables: crossings (Friedman et al. 2016, tables 4 and 5) and baselines (table 3), printed beside
-reproduced.
+reproduced where an experiment reproduces these tables.
 
 Formats: `table` for a terminal or a pipe, `md`, `latex` (booktabs), and for programs `csv` and `json`,
 where numbers are not rounded, absent ones are empty or null, and an infinite ε is the string "inf". Lines
@@ -18,6 +18,7 @@ from dpmf_cli.errors import DpmfError, did_you_mean
 from dpmf_cli.evaluation.crossings import Crossing, is_complete
 from dpmf_cli.evaluation.curves import Experiment
 from dpmf_cli.evaluation.statistics import sd_over_folds
+from dpmf_cli.findings import is_held_against_tables
 from dpmf_cli.published import printed_baseline
 from dpmf_cli.report.cells import NONE, crossing_cell, epsilon_cell, interval_notes, mark_notes, marks
 from dpmf_cli.report.layout import Group, TextTable, latex, markdown, significant, terminal
@@ -38,6 +39,7 @@ _TABLE3 = ("ga", "ia", "ge", "als")
 class BaselineRow:
     """A baseline's RMSE, printed in table 3 and reproduced; rating units.
 
+    `printed` is None for what the table leaves out, and where the experiment does not reproduce their tables.
     `reproduced` is the mean over folds and runs, `sd_folds` the standard deviation over folds (None for one
     fold). Both are None where a task has no result yet.
     """
@@ -76,6 +78,7 @@ def baseline_rows(experiment: Experiment) -> list[BaselineRow]:
     config has the same one several times, with other parameters."""
     order = {key: place for place, key in enumerate(_TABLE3)}
     keys = [baseline.algorithm for baseline in experiment.baselines]
+    held = is_held_against_tables(experiment.name)
     rows = []
     for baseline in sorted(experiment.baselines, key=lambda each: order.get(each.algorithm, len(order))):
         key = baseline.algorithm
@@ -89,7 +92,7 @@ def baseline_rows(experiment: Experiment) -> list[BaselineRow]:
                 title=experiment.title,
                 experiment=experiment.name,
                 baseline=name,
-                printed=printed_baseline(experiment.dataset, key.upper()),
+                printed=printed_baseline(experiment.dataset, key.upper()) if held else None,
                 reproduced=float(rmse.mean()) if complete else None,
                 sd_folds=float(sd_over_folds(rmse)[0]) if complete and folds > 1 else None,
                 folds=folds,
@@ -151,18 +154,25 @@ def strict(value: Any) -> Any:
 def _crossings_text(crossings: Sequence[Crossing]) -> TextTable:
     several = len({crossing.experiment for crossing in crossings if crossing.experiment}) > 1
     with_theta = any(crossing.theta is not None for crossing in crossings)
+    with_printed = any(crossing.printed is not None for crossing in crossings)
     groups: dict[str, list[Crossing]] = {}
     for crossing in crossings:
         title = f"{crossing.dataset}, {crossing.neighbours}, {crossing.mode}"
         if several and crossing.experiment:
             title += f" ({crossing.experiment})"
         groups.setdefault(title, []).append(crossing)
+    printed, ratio = (("printed",), ("ratio",)) if with_printed else ((), ())
     theta = ("θ",) if with_theta else ()
     return TextTable(
-        header=("algorithm", "baseline", "printed", "reproduced", "ratio", *theta, "claimed", "provable"),
-        alignment="llrlr" + "r" * len(theta) + "rr",
+        header=("algorithm", "baseline", *printed, "reproduced", *ratio, *theta, "claimed", "provable"),
+        alignment="ll" + "r" * len(printed) + "l" + "r" * len((*ratio, *theta)) + "rr",
         groups=tuple(
-            Group(title, tuple(crossing_cells(crossing, with_theta=with_theta) for crossing in group))
+            Group(
+                title,
+                tuple(
+                    crossing_cells(each, with_printed=with_printed, with_theta=with_theta) for each in group
+                ),
+            )
             for title, group in groups.items()
         ),
         notes=tuple(crossing_notes(crossings)) if crossings else (),
@@ -172,7 +182,7 @@ def _crossings_text(crossings: Sequence[Crossing]) -> TextTable:
 def crossing_notes(crossings: Sequence[Crossing]) -> Iterator[str]:
     """What the columns and signs of a table of these crossings mean."""
     if any(crossing.printed is not None for crossing in crossings):
-        yield "printed: by Friedman et al. (2016), whatever was run; ratio: reproduced/printed"
+        yield "printed: by Friedman et al. (2016), where their tables are reproduced; ratio: reproduced/printed"
     yield "reproduced and claimed: total ε as the publication of what was run states it"
     yield "provable: the ε that can be proved for what was run (∞: none can)"
     if any(crossing.theta is not None for crossing in crossings):
@@ -187,14 +197,18 @@ def crossing_notes(crossings: Sequence[Crossing]) -> Iterator[str]:
         yield f"{', '.join(loose)}: of that set of the whole data, comparable only loosely with what is tested here"
 
 
-def crossing_cells(crossing: Crossing, *, with_theta: bool = False) -> tuple[str, ...]:
+def crossing_cells(
+    crossing: Crossing, *, with_printed: bool = True, with_theta: bool = False
+) -> tuple[str, ...]:
     """A crossing as a row of the table, rounded: from its label to what is provable."""
+    printed = NONE if crossing.printed is None else f"{crossing.printed:g}"
+    ratio = NONE if crossing.ratio is None else significant(crossing.ratio)
     return (
         crossing.label + marks(joint=crossing.joint, delta=crossing.delta),
         crossing.baseline,
-        NONE if crossing.printed is None else f"{crossing.printed:g}",
+        *((printed,) if with_printed else ()),
         crossing_cell(crossing),
-        NONE if crossing.ratio is None else significant(crossing.ratio),
+        *((ratio,) if with_printed else ()),
         *((epsilon_cell(crossing.theta),) if with_theta else ()),
         epsilon_cell(crossing.claimed),
         epsilon_cell(crossing.provable),
@@ -205,25 +219,34 @@ def _baselines_text(rows: Sequence[BaselineRow]) -> TextTable:
     groups: dict[tuple[str, str], list[BaselineRow]] = {}
     for row in rows:
         groups.setdefault((row.title, row.experiment), []).append(row)
+    with_printed = any(row.printed is not None for row in rows)
+    printed, difference = (("printed",), ("difference",)) if with_printed else ((), ())
+    notes = ["RMSE; ± the standard deviation over folds"] if rows else []
+    if with_printed:
+        notes.append("printed: by Friedman et al. (2016), where their tables are reproduced")
     return TextTable(
-        header=("baseline", "printed", "reproduced", "difference"),
-        alignment="lrlr",
+        header=("baseline", *printed, "reproduced", *difference),
+        alignment="lrlr" if with_printed else "ll",
         groups=tuple(
-            Group(f"{title} ({experiment})", tuple(baseline_cells(row) for row in group))
+            Group(
+                f"{title} ({experiment})",
+                tuple(baseline_cells(row, with_printed=with_printed) for row in group),
+            )
             for (title, experiment), group in groups.items()
         ),
-        notes=("RMSE; ± the standard deviation over folds",) if rows else (),
+        notes=tuple(notes),
     )
 
 
-def baseline_cells(row: BaselineRow) -> tuple[str, ...]:
+def baseline_cells(row: BaselineRow, *, with_printed: bool = True) -> tuple[str, ...]:
     """A baseline as a row of the table: its name, printed, reproduced with its spread, difference."""
     reproduced = "incomplete" if row.reproduced is None else f"{row.reproduced:.4f}"
     spread = "" if row.sd_folds is None else f" ± {row.sd_folds:.4f}"
     difference = NONE if row.difference is None else f"{row.difference:+.4f}".replace("-", "−")
+    printed = NONE if row.printed is None else f"{row.printed:.4f}"
     return (
         row.baseline,
-        NONE if row.printed is None else f"{row.printed:.4f}",
+        *((printed,) if with_printed else ()),
         reproduced + spread,
-        difference,
+        *((difference,) if with_printed else ()),
     )

@@ -6,7 +6,7 @@ from dpmf_cli.algorithms.base import PrivateAlgorithm
 from dpmf_cli.algorithms.papers import Paper
 from dpmf_cli.algorithms.registry import PRIVATE
 from dpmf_cli.config import ExperimentConfig
-from dpmf_cli.privacy.protection import Protection
+from dpmf_cli.privacy.protection import GUARANTEES, Guarantee, Protection
 from dpmf_cli.published import papers
 
 
@@ -48,7 +48,27 @@ def test_what_is_personalised_is_a_kind_of_its_own_and_named_after_both_papers()
     assert other.source == "Zhang 2018 around dpmf"
 
 
-def test_every_kind_says_what_its_epsilon_is_about() -> None:
-    statements = [kind.statement for kind in Protection]
-    assert len(set(statements)) == len(Protection)
-    assert all(statement.startswith("ε ") and statement.endswith(".") for statement in statements)
+def test_every_kind_says_what_its_epsilon_is_about_and_from_whom_it_protects() -> None:
+    for of in (lambda kind: kind.statement, str, lambda kind: kind.key):
+        assert len(set(map(of, GUARANTEES))) == len(GUARANTEES) == 2 * len(Protection)
+    for kind in GUARANTEES:
+        assert kind.statement.startswith("ε ")
+        assert kind.statement.endswith(".")
+        # Of what somebody sees who gets predictions made from clean ratings, ε bounds nothing.
+        assert (
+            "what anybody can learn" in kind.statement or "anybody, the agg" in kind.statement
+        ) != kind.joint
+        assert ("user's own clean ratings" in kind.statement) == ("(joint DP)" in str(kind)) == kind.joint
+        assert ("towards everybody" in str(kind)) != kind.joint
+
+
+@pytest.mark.parametrize(
+    ("kind", "heading"),
+    [
+        (Guarantee(Protection.VALUE), "rating value, towards everybody"),
+        (Guarantee(Protection.VALUE, joint=True), "rating value, towards other users (joint DP)"),
+        (Guarantee(Protection.LOCAL, joint=True), "local, towards all others (joint DP)"),
+    ],
+)
+def test_headings(kind: Guarantee, heading: str) -> None:
+    assert str(kind) == heading

@@ -31,7 +31,7 @@ def curve(epsilons: ArrayLike, difference: ArrayLike, *, label: str = "pge") -> 
 def experiment(*curves: Measured, baselines: tuple[Measured, ...] | None = None, seed: int = 7) -> Experiment:
     folds, runs, _ = curves[0].rmse.shape
     baselines = (baseline(folds=folds),) if baselines is None else baselines
-    return Experiment("made", "ml-1m", "MovieLens 1M", folds, folds, runs, seed, curves, baselines)
+    return Experiment("ml1m_bounded", "ml-1m", "MovieLens 1M", folds, folds, runs, seed, curves, baselines)
 
 
 def crossing(epsilons: ArrayLike, difference: ArrayLike) -> Crossing:

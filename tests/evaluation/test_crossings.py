@@ -200,3 +200,25 @@ def test_crossings_are_with_the_targets_of_the_experiment() -> None:
     whole = replace(experiment(made, baselines=baselines), targets=("cos", "ia", "constant_nbm"))
     names = [found.baseline for found in find_crossings(whole)]
     assert names == ["COS", "COS, co-raters", "IA", "Constant similarity"]
+
+
+@pytest.mark.parametrize(
+    ("name", "printed"),
+    [
+        ("ml1m_bounded", 0.2),
+        ("ml1m_bounded.held-out-1", 0.2),
+        ("ml1m_bounded_corrected", None),
+        ("wang_fig1_ml1m", None),
+        ("mine", None),
+    ],
+)
+def test_only_what_reproduces_a_table_has_its_printed_cells(name: str, printed: float | None) -> None:
+    """The same methods on the same data, set up otherwise, are not what the paper printed."""
+    made = replace(experiment(curve([0.1, 1, 10], [0.3, 0.1, -0.1])), name=name)
+    (found,) = measured = find_crossings(made)
+    assert found.printed == printed
+    assert (found.ratio is None) == (printed is None)
+    added = with_absent_datasets(measured)[1:]
+    assert ("ml-1m" in {cell.dataset for cell in added}) == (printed is None)
+    # Its data are here: it is the experiment that was not run.
+    assert {cell.status for cell in added if cell.dataset == "ml-1m"} <= {Status.INCOMPLETE}

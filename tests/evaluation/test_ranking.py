@@ -1,14 +1,15 @@
 """Which private recommender needs least ε: ranked where ε protects the same, refused elsewhere."""
 
 import math
+import re
 
 import numpy as np
 import pytest
 
 from dpmf_cli.errors import DpmfError
 from dpmf_cli.evaluation.curves import Experiment, Measured
-from dpmf_cli.evaluation.ranking import by_protection, ranked, standings, swept_labels
-from dpmf_cli.privacy.protection import Protection
+from dpmf_cli.evaluation.ranking import by_guarantee, ranked, standings, swept_labels
+from dpmf_cli.privacy.protection import GUARANTEES, Guarantee, Protection
 
 GRID = np.array([0.1, 1.0, 10.0])
 INFINITE = np.array([np.inf])
@@ -20,6 +21,8 @@ def curve(
     meets: float,
     *,
     protects: Protection = Protection.VALUE,
+    joint: bool = False,
+    delta: float = 0.0,
     provable: float = 1.0,
     swept: tuple[str, float] | None = None,
     missing: int = 0,
@@ -39,6 +42,8 @@ def curve(
         neighbours="bounded",
         mode="published",
         protects=protects,
+        joint=joint,
+        delta=delta,
         swept=swept,
         missing=missing,
     )
@@ -130,8 +135,46 @@ def test_no_ranking_across_what_is_protected(other: Protection) -> None:
         DpmfError, match=f"no ranking across what is protected \\(rating value, {other.value}\\)"
     ):
         ranked(mixed)
-    for members in by_protection(mixed).values():
+    for members in by_guarantee(mixed).values():
         assert [row.rank for row in ranked(members)] == [1]
+
+
+@pytest.mark.parametrize("kind", Protection)
+def test_no_ranking_of_what_protects_from_everybody_among_what_protects_from_the_others_alone(
+    kind: Protection,
+) -> None:
+    curves = curve("a", 3.0, protects=kind), curve("b", 2.0, protects=kind, joint=True)
+    mixed = standings(experiment(*curves))
+    both = f"{Guarantee(kind)}; {Guarantee(kind, joint=True)}"
+    with pytest.raises(DpmfError, match=re.escape(f"no ranking across whom an ε protects from ({both})")):
+        ranked(mixed)
+    groups = by_guarantee(mixed)
+    assert [(row.rank, row.standing.curve.label) for group in groups.values() for row in ranked(group)] == [
+        (1, "a"),
+        (1, "b"),
+    ]
+
+
+def test_pure_rows_have_a_ranking_of_their_own() -> None:
+    curves = (
+        curve("a §", 2.0, delta=1e-6),
+        curve("b", 3.0),
+        curve("c §", 4.0, delta=1e-6),
+        curve("d", 5.0),
+        curve("e", 5.0),
+        curve("never", 1e4),
+        curve("unproved", 1.0, provable=math.inf),
+    )
+    rows = ranked(standings(experiment(*curves)))
+    assert [(row.rank, row.pure, row.standing.curve.label) for row in rows] == [
+        (1, None, "a §"),
+        (2, 1, "b"),
+        (3, None, "c §"),
+        (4, 2, "d"),
+        (4, 2, "e"),
+        (None, None, "never"),
+        (None, None, "unproved"),
+    ]
 
 
 def test_no_ranking_across_data_sets() -> None:
@@ -145,10 +188,12 @@ def test_no_ranking_across_data_sets() -> None:
 
 def test_groups_are_in_the_order_of_data_sets_and_of_kinds() -> None:
     first = experiment(
-        *(curve(kind.value, 2.0, protects=kind) for kind in reversed(Protection)), title="MovieLens 1M"
+        *(curve(str(each), 2.0, protects=each.protects, joint=each.joint) for each in reversed(GUARANTEES)),
+        title="MovieLens 1M",
     )
-    groups = by_protection([*standings(first), *standings(experiment(curve("a", 2.0)))])
-    expected = [("MovieLens 1M", kind) for kind in Protection] + [("MovieLens 100K", Protection.VALUE)]
+    groups = by_guarantee([*standings(first), *standings(experiment(curve("a", 2.0)))])
+    expected = [("MovieLens 1M", each) for each in GUARANTEES]
+    expected.append(("MovieLens 100K", Guarantee(Protection.VALUE)))
     assert list(groups) == expected
 
 

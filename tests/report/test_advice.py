@@ -138,7 +138,7 @@ def test_epsilon_is_never_compared_across_what_it_protects(changed: dict[str, An
     assert heading in text
     assert "take PGE: a provable ε of 2.00. No other" in text
     assert "take OTHER: a provable ε of 1.00. No other" in text
-    assert "An ε of one says nothing about an ε of another." in text
+    assert "An ε of one cannot be compared with an ε of another." in text
     assert "overlap" not in text
     assert "lie above" not in text
 

@@ -1,8 +1,9 @@
-"""The combined table: nothing is dropped, nothing ranked across what is protected, in any format."""
+"""The combined table: nothing is dropped, nothing ranked across what is protected from whom, in any format."""
 
 import csv
 import io
 import json
+import re
 from collections.abc import Callable
 from dataclasses import replace
 
@@ -11,56 +12,93 @@ import pytest
 
 from dpmf_cli.errors import DpmfError
 from dpmf_cli.evaluation.curves import Experiment
-from dpmf_cli.privacy.protection import Protection
+from dpmf_cli.privacy.protection import Guarantee, Protection
 from dpmf_cli.report.combined import FIELDS, NOT_PROVABLE, combined_table
 from dpmf_cli.report.tables import FORMATS
 
 Make = Callable[..., Experiment]
-KINDS = (Protection.USER, Protection.VALUE, Protection.VALUE, Protection.LOCAL, Protection.VALUE)
+KINDS = (
+    Protection.USER,
+    Protection.VALUE,
+    Protection.VALUE,
+    Protection.LOCAL,
+    Protection.VALUE,
+    Protection.VALUE,
+)
+EVERYBODY, OTHERS = Guarantee(Protection.VALUE), Guarantee(Protection.VALUE, joint=True)
 
 
 def mixed(made: Make, **changes: object) -> Experiment:
-    """Curves of three kinds: pge can be proved, and so can what is left at `provable`; isgd to dpals as they come."""
-    experiment = made(5)
+    """Curves of three kinds, one of them towards the other users alone: pge, psgd, pknn and dpals can be proved."""
+    experiment = made(6)
     curves = [
         replace(curve, protects=kind, source="Friedman 2016")
         for curve, kind in zip(experiment.curves, KINDS, strict=True)
     ]
     curves[2] = replace(curves[2], provable=curves[2].epsilons, label="psgd, bounded, published")
-    curves[4] = replace(curves[4], provable=2 * curves[4].epsilons, joint=True, delta=1e-6, mode="corrected")
+    curves[4] = replace(curves[4], provable=2 * curves[4].epsilons, delta=1e-6, mode="corrected")
+    curves[5] = replace(curves[5], provable=curves[5].epsilons, joint=True)
     return replace(experiment, curves=tuple(curves), **changes)
 
 
 def headings(text: str) -> list[str]:
     lines = text.splitlines()
-    return [lines[at - 2] for at, line in enumerate(lines) if line.split()[:2] == ["algorithm", "from"]]
+    return [lines[at - 2] for at, line in enumerate(lines) if {"algorithm", "from"} <= set(line.split())]
 
 
 def test_each_group_stands_by_itself_and_what_is_not_provable_below_it(made: Make) -> None:
     text = combined_table([mixed(made)])
     assert headings(text) == [
-        "MovieLens 1M: rating value",
-        "MovieLens 1M: rating value, not provable",
-        "MovieLens 1M: user",
-        "MovieLens 1M: local, not provable",
+        "MovieLens 1M: rating value, towards everybody",
+        "MovieLens 1M: rating value, towards everybody, not provable",
+        "MovieLens 1M: rating value, towards other users (joint DP)",
+        "MovieLens 1M: user, towards everybody",
+        "MovieLens 1M: local, towards everybody, not provable",
     ]
     assert text.count(NOT_PROVABLE) == 2
-    assert text.count(Protection.VALUE.statement) == text.count(Protection.USER.statement) == 1
+    for guarantee in (EVERYBODY, OTHERS, Guarantee(Protection.USER)):
+        assert text.count(guarantee.statement) == 1
     assert "they are not comparable, and not ranked" in text
+    assert "what protects towards everybody protects towards other users too" in text
+
+
+def test_what_is_joint_is_ranked_below_a_sentence_that_is_true_of_it(made: Make) -> None:
+    """No row made from the user's own clean ratings stands under a sentence on what anybody learns, nor the other way."""
+    above, sentence = {}, ""
+    for line in combined_table([mixed(made)]).splitlines():
+        sentence = line if line.startswith("ε bounds") else sentence
+        for label in re.findall(r" (psgd|pknn§|dpals‡) ", line):
+            above[label] = sentence
+    assert above == {
+        "psgd": EVERYBODY.statement,
+        "pknn§": EVERYBODY.statement,
+        "dpals‡": OTHERS.statement,
+    }
 
 
 def test_a_row_in_words(made: Make) -> None:
     text = combined_table([mixed(made)])
     row = next(line for line in text.splitlines() if " pknn" in line)
     cells = row.split()
-    assert cells[:5] == ["2", "pknn‡§", "Friedman", "2016", "corrected"]
-    meets, claimed, provable = float(cells[5]), float(cells[8]), float(cells[9])
+    assert cells[:6] == ["2", "–", "pknn§", "Friedman", "2016", "corrected"]
+    meets, claimed, provable = float(cells[6]), float(cells[9]), float(cells[10])
     assert meets == claimed
     assert provable == pytest.approx(2 * claimed, rel=0.01)
     best = mixed(made).curves[4].mean()[mixed(made).curves[4].provable <= 1].min()
     assert cells[-1] == f"{best:.4f}"
+    assert next(line for line in text.splitlines() if " dpals" in line).split()[:3] == ["1", "1", "dpals‡"]
     assert "joint DP" in text
     assert "δ = 1e-06" in text
+    assert "an (ε, δ) row, §, promises less than one without § at the same ε" in text
+
+
+def test_without_any_delta_one_rank_says_all(made: Make) -> None:
+    experiment = mixed(made)
+    pure = replace(experiment, curves=tuple(replace(each, delta=0.0) for each in experiment.curves))
+    text = combined_table([pure])
+    assert next(line for line in text.splitlines() if " pknn" in line).split()[:2] == ["2", "pknn"]
+    assert "§" not in text
+    assert "pure" not in text
 
 
 def test_a_label_is_not_told_twice_what_the_heading_and_the_mode_say(made: Make) -> None:
@@ -73,7 +111,7 @@ def test_a_label_is_not_told_twice_what_the_heading_and_the_mode_say(made: Make)
 @pytest.mark.parametrize("form", FORMATS)
 def test_every_curve_is_in_every_format(made: Make, form: str) -> None:
     text = combined_table([mixed(made)], form)
-    for label in ("pge", "isgd", "psgd", "pals", "pknn"):
+    for label in ("pge", "isgd", "psgd", "pals", "pknn", "dpals"):
         assert text.count(label) >= 1
     assert combined_table([mixed(made)], form) == text
 
@@ -81,16 +119,20 @@ def test_every_curve_is_in_every_format(made: Make, form: str) -> None:
 def test_for_programs_the_group_is_a_column_and_the_rank_starts_anew(made: Make) -> None:
     rows = list(csv.DictReader(io.StringIO(combined_table([mixed(made)], "csv"))))
     assert tuple(rows[0]) == FIELDS
-    assert [(row["protects"], row["rank"], row["algorithm"], row["provable"]) for row in rows] == [
-        ("rating value", "1", "psgd", "True"),  # claims more than pknn, and needs less
-        ("rating value", "2", "pknn", "True"),
-        ("rating value", "", "isgd", "False"),
-        ("user", "1", "pge", "True"),
-        ("local", "", "pals", "False"),
+    columns = ("protects", "towards", "joint", "rank", "rank_pure", "algorithm", "provable")
+    assert [tuple(row[column] for column in columns) for row in rows] == [
+        # claims more than pknn, and needs less
+        ("rating value", "everybody", "False", "1", "1", "psgd", "True"),
+        ("rating value", "everybody", "False", "2", "", "pknn", "True"),
+        ("rating value", "everybody", "False", "", "", "isgd", "False"),
+        ("rating value", "other users", "True", "1", "1", "dpals", "True"),
+        ("user", "everybody", "False", "1", "1", "pge", "True"),
+        ("local", "everybody", "False", "", "", "pals", "False"),
     ]
     assert {row["ia_provable"] for row in rows if row["provable"] == "False"} == {"inf"}
     records = json.loads(combined_table([mixed(made)], "json"))
-    assert [record["rank"] for record in records] == [1, 2, None, 1, None]
+    assert [record["rank"] for record in records] == [1, 2, None, 1, 1, None]
+    assert [record["rank_pure"] for record in records] == [1, None, None, 1, 1, None]
     assert all(list(record) == list(FIELDS) for record in records)
     assert records[0]["seed"] == 7
 
@@ -99,12 +141,17 @@ def test_for_programs_the_group_is_a_column_and_the_rank_starts_anew(made: Make)
 def test_one_ranking_across_groups_is_refused_in_every_format(made: Make, form: str) -> None:
     with pytest.raises(DpmfError, match="no ranking across what is protected"):
         combined_table([mixed(made)], form, across=True)
+    experiment = mixed(made)
+    values = tuple(each for each in experiment.curves if each.protects is Protection.VALUE)
+    with pytest.raises(DpmfError, match="no ranking across whom an ε protects from"):
+        combined_table([replace(experiment, curves=values)], form, across=True)
 
 
 def test_one_ranking_of_what_protects_the_same_is_the_table(made: Make) -> None:
     experiment = mixed(made)
     same = replace(
-        experiment, curves=tuple(replace(each, protects=Protection.VALUE) for each in experiment.curves)
+        experiment,
+        curves=tuple(replace(each, protects=Protection.VALUE, joint=False) for each in experiment.curves),
     )
     assert combined_table([same], across=True) == combined_table([same])
     elsewhere = replace(same, title="MovieLens 100K")
@@ -160,10 +207,10 @@ def test_several_experiments_on_the_same_data_are_ranked_together_and_named(made
     text = combined_table([one, two])
     row = next(line for line in text.splitlines() if " pknn" in line)
     assert row.split()[-1] == "made"
-    assert len(headings(text)) == 4
+    assert len(headings(text)) == 5
     assert "experiment" not in combined_table([one])
     other_data = replace(two, title="MovieLens 100K")
-    assert len(headings(combined_table([one, other_data]))) == 8
+    assert len(headings(combined_table([one, other_data]))) == 10
 
 
 def test_an_unknown_format_is_told(made: Make) -> None:

@@ -1,4 +1,4 @@
-"""The combined figure: a panel for each kind of protection, on axes of its own."""
+"""The combined figure: a panel for each kind of what is protected from whom, on axes of its own."""
 
 from collections.abc import Callable
 from dataclasses import replace
@@ -9,7 +9,7 @@ from matplotlib.figure import Figure
 
 from dpmf_cli.errors import DpmfError
 from dpmf_cli.evaluation.curves import Experiment
-from dpmf_cli.evaluation.ranking import by_protection, standings
+from dpmf_cli.evaluation.ranking import by_guarantee, standings
 from dpmf_cli.privacy.protection import Protection
 from dpmf_cli.report.combined_figure import combined_figure, draw
 from tests.report.conftest import of_theta
@@ -25,7 +25,7 @@ def mixed(made: Make, **options: object) -> Experiment:
 
 
 def panels(*experiments: Experiment) -> Figure:
-    return draw(by_protection([each for experiment in experiments for each in standings(experiment)]))
+    return draw(by_guarantee([each for experiment in experiments for each in standings(experiment)]))
 
 
 def written(axes: Axes) -> list[str]:
@@ -39,17 +39,29 @@ def curves_in(axes: Axes) -> int:
 def test_a_panel_for_each_kind_says_what_its_epsilon_is(made: Make) -> None:
     figure = panels(mixed(made))
     assert [axes.get_title("left") for axes in figure.axes] == [
-        "MovieLens 1M: rating value",
-        "MovieLens 1M: user",
-        "MovieLens 1M: local",
+        "MovieLens 1M: rating value, towards everybody",
+        "MovieLens 1M: user, towards everybody",
+        "MovieLens 1M: local, towards everybody",
     ]
     assert [axes.get_xlabel() for axes in figure.axes] == [
-        "ε, rating value; as claimed",
-        "ε, user; as claimed",
-        "ε, local; as claimed",
+        "ε, rating value, towards everybody; as claimed",
+        "ε, user, towards everybody; as claimed",
+        "ε, local, towards everybody; as claimed",
     ]
     assert [curves_in(axes) for axes in figure.axes] == [2, 1, 1]
     assert "not comparable" in figure.texts[0].get_text()
+
+
+def test_what_protects_from_the_other_users_alone_has_a_panel_of_its_own(made: Make) -> None:
+    experiment = mixed(made)
+    curves = (*experiment.curves[:2], replace(experiment.curves[2], joint=True), experiment.curves[3])
+    figure = panels(replace(experiment, curves=curves))
+    assert [axes.get_title("left") for axes in figure.axes][:2] == [
+        "MovieLens 1M: rating value, towards everybody",
+        "MovieLens 1M: rating value, towards other users (joint DP)",
+    ]
+    assert [curves_in(axes) for axes in figure.axes] == [1, 1, 1, 1]
+    assert "psgd‡, published ∞" in written(figure.axes[1])
 
 
 def test_no_two_panels_share_an_axis(made: Make) -> None:
@@ -59,8 +71,11 @@ def test_no_two_panels_share_an_axis(made: Make) -> None:
 
 
 def test_panels_lie_side_by_side_and_do_not_overlap(made: Make) -> None:
-    figure = panels(mixed(made), replace(mixed(made), title="MovieLens 100K", name="other"))
-    assert len(figure.axes) == 6
+    experiment = mixed(made)
+    longest = replace(experiment.curves[0], label="x", protects=Protection.PERSONALISED, joint=True)
+    experiment = replace(experiment, curves=(*experiment.curves, longest))
+    figure = panels(experiment, replace(experiment, title="MovieLens 100K", name="other"))
+    assert len(figure.axes) == 8
     boxes = [axes.get_tightbbox() for axes in figure.axes]
     assert not any(a.overlaps(b) for at, a in enumerate(boxes) for b in boxes[:at])
     whole = figure.bbox

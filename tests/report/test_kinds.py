@@ -1,22 +1,25 @@
-"""No figure and no chart of an experiment has ε of two kinds of protection; one kind alone is drawn as it is."""
+"""No figure and no chart of an experiment has ε that protect two things, or from two adversaries; one kind alone is drawn
+as it is."""
 
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from markupsafe import escape
 
 from dpmf_cli.config import ExperimentConfig
+from dpmf_cli.errors import DpmfError
 from dpmf_cli.evaluation.curves import Experiment, Growth, Measured, Stage
 from dpmf_cli.evaluation.portions import Portion
 from dpmf_cli.experiment import collect_folder, run, write_outputs
-from dpmf_cli.privacy.protection import Protection
+from dpmf_cli.privacy.protection import GUARANTEES, Guarantee, Protection
 from dpmf_cli.report import drawings as drawn
 from dpmf_cli.report.figures import FORMATS
 from dpmf_cli.report.growth import growth_lines
 from dpmf_cli.report.html.charts import charts_of
 from dpmf_cli.report.html.page import experiment_page
-from dpmf_cli.report.kinds import kinds_of, parts_of
+from dpmf_cli.report.kinds import kind_of, kinds_of, parts_of, refuse_mixed
 from tests.report.conftest import of_theta
 from tests.report.results import DATASET
 
@@ -34,6 +37,7 @@ CONFIG = {
     "algorithms": [
         {"algorithm": "pge", "neighbours": "bounded", "label": "bounded PGE"},
         {"algorithm": "mm_averages", "neighbours": "user", "label": "averages"},
+        {"algorithm": "public_knn", "neighbours": "bounded", "label": "kNN on a fixed covariance"},
         {"algorithm": "pge", "neighbours": "unbounded", "label": "unbounded PGE"},
         {**_ISGD, "neighbours": "bounded", "label": "ISGD, values", "sweep": {"epochs": [2, 3]}},
         {**_ISGD, "neighbours": "unbounded", "label": "ISGD, ratings come", "sweep": {"epochs": [2, 3]}},
@@ -45,7 +49,8 @@ OF_KIND = {
     "value": {"bounded PGE", "ISGD, values"},
     "presence": {"unbounded PGE", "ISGD, ratings come"},
     "personalised": {"personalised PGE"},
-    "user": {"averages"},
+    "user_joint": {"averages"},
+    "value_joint": {"kNN on a fixed covariance"},
     "local": {"local mean"},
 }
 SWEPT = ("value", "presence")
@@ -88,7 +93,7 @@ def test_every_figure_of_an_experiment_is_of_one_kind(folder: Path, monkeypatch:
     found = {name: draw("png") for name, draw in drawn.drawings(experiment).items()}
     assert set(found) == FIGURES
     for name, labels in found.items():
-        kind = name.rpartition("_")[2]
+        kind = next(key for key in sorted(OF_KIND, key=len, reverse=True) if name.endswith(f"_{key}"))
         assert names_in("\n".join(labels)) == {kind}, name
 
 
@@ -98,9 +103,10 @@ def test_a_run_writes_a_file_for_each_kind_and_takes_away_a_mixed_one(folder: Pa
     assert {path.stem for path in folder.glob("*.svg")} == FIGURES
     for form in FORMATS:
         (folder / f"curves.{form}").write_bytes(b"of an older version")
+        (folder / f"curves_user.{form}").write_bytes(b"of one that did not say from whom")
     (folder / "mine.png").write_bytes(b"of the user")
     write_outputs(folder, collect_folder(folder))
-    assert not [*folder.glob("curves.png"), *folder.glob("curves.svg"), *folder.glob("curves.pdf")]
+    assert not [*folder.glob("curves.*g"), *folder.glob("curves.pdf"), *folder.glob("curves_user.*")]
     assert (folder / "mine.png").exists()
     (folder / "mine.png").unlink()
 
@@ -110,21 +116,24 @@ def test_every_chart_is_of_one_kind_under_its_statement(folder: Path) -> None:
     # Of errors over a swept parameter, the second x is a panel in the figure, and a chart of its own.
     assert len(charts) == len({chart.key for chart in charts}) == len(FIGURES) + len(SWEPT)
     for chart in charts:
-        kind = chart.key.rpartition("-")[2]
+        kind = next(each for each in GUARANTEES if chart.title.endswith(f": {each}"))
         levels = [level.name for level in chart.levels]
-        assert names_in("\n".join([*(line.name for line in chart.lines), *levels, *chart.notes])) == {kind}
-        assert chart.title.endswith(f": {Protection[kind.upper()]}")
+        assert names_in("\n".join([*(line.name for line in chart.lines), *levels, *chart.notes])) == {
+            kind.key
+        }
+        assert chart.key.endswith(kind.key.replace("_", "-"))
     headed = [chart for chart in charts if chart.heading]
-    assert [chart.key for chart in headed] == [f"mixed-curves-{kind}" for kind in OF_KIND]
+    kinds = [kind for kind in GUARANTEES if kind.key in OF_KIND]
+    assert [chart.key for chart in headed] == [f"mixed-curves-{kind.key.replace('_', '-')}" for kind in kinds]
     page = experiment_page(folder)
-    for chart, kind in zip(headed, Protection, strict=True):
+    for chart, kind in zip(headed, kinds, strict=True):
         assert kind.statement in chart.heading
-        assert f'<h2>{chart.heading}</h2><figure>\n<figcaption id="{chart.key}-name">' in page
+        assert f'<h2>{escape(chart.heading)}</h2><figure>\n<figcaption id="{chart.key}-name">' in page
 
 
 def test_one_kind_is_the_experiment_itself_and_has_no_heading(made: Make) -> None:
     experiment = made(2)
-    assert parts_of(experiment) == {Protection.VALUE: experiment}
+    assert parts_of(experiment) == {Guarantee(Protection.VALUE): experiment}
     assert list(drawn.drawings(experiment)) == ["curves"]
     assert not list(drawn.never_drawn(experiment))
     (chart,) = charts_of(experiment)
@@ -139,11 +148,16 @@ def test_growth_is_cut_as_the_curves_are(made: Make) -> None:
     mixed = replace(experiment, curves=curves, growth=Growth("random", (stage, stage)))
     assert {"growth_value", "growth_user"} < set(drawn.drawings(mixed))
     for kind, labels in ((Protection.VALUE, {"isgd"}), (Protection.USER, {"pge", "psgd"})):
-        lines = growth_lines(parts_of(mixed)[kind])
+        lines = growth_lines(parts_of(mixed)[Guarantee(kind)])
         assert {line.label.partition(",")[0] for line in lines} == labels
 
 
 def test_what_a_curve_says_of_itself_comes_before_its_neighbours(made: Make) -> None:
     first, second = made(2).curves
     curves: list[Measured] = [replace(first, protects=Protection.PERSONALISED), second]
-    assert kinds_of(curves) == [Protection.VALUE, Protection.PERSONALISED]
+    assert kinds_of(curves) == [Guarantee(Protection.VALUE), Guarantee(Protection.PERSONALISED)]
+    joint = replace(second, joint=True)
+    assert kinds_of([joint, *curves])[:2] == [Guarantee(Protection.VALUE), kind_of(joint)]
+    assert list(parts_of(replace(made(2), curves=(second, joint)))) == [kind_of(second), kind_of(joint)]
+    with pytest.raises(DpmfError, match="no figure across what is protected from whom"):
+        refuse_mixed([second, joint])

@@ -59,6 +59,24 @@ def test_a_row_in_words() -> None:
     assert "† above the baseline again" in notes
 
 
+def test_without_a_printed_cell_there_is_no_column_for_one() -> None:
+    other = replace(CROSSED, printed=None, experiment="other")
+    drawn = crossings_table([other])
+    assert drawn.splitlines()[1].split() == ["algorithm", "baseline", "reproduced", "claimed", "provable"]
+    assert drawn.splitlines()[3].split() == ["isgd", "GE", "2.40†", "[2.10,", ">20]*", "2.40", "∞"]
+    assert "Friedman" not in drawn
+    for form in ("md", "latex"):
+        assert "printed" not in crossings_table([other], form)
+        assert "ratio" not in crossings_table([other], form)
+    (record,) = json.loads(crossings_table([other], "json"))
+    assert (record["printed"], record["ratio"]) == (None, None)
+    mixed = crossings_table([CROSSED, other]).splitlines()
+    assert any(line.startswith("printed: by Friedman et al. (2016), where their") for line in mixed)
+    rows = [line.split() for line in mixed if line.startswith("isgd")]
+    assert [row[2] for row in rows] == ["2.7", "–"]
+    assert [row[-3] for row in rows] == ["0.889", "–"]
+
+
 def test_theta_has_a_column_where_a_crossing_has_one() -> None:
     lines = crossings_table(
         [replace(CROSSED, theta=0.153), replace(CROSSED, label="x", theta=None)]
@@ -147,7 +165,8 @@ def test_an_interval_out_of_the_grid_on_one_side_is_shown_even_without_a_crossin
 
 
 def test_json_has_the_contracts_keys_and_types(made: Make) -> None:
-    crossings = with_absent_datasets(find_crossings(made(4, incomplete="psgd")))
+    experiment = replace(made(4, incomplete="psgd"), name="ml1m_bounded")
+    crossings = with_absent_datasets(find_crossings(experiment))
     text = crossings_table(crossings, "json")
     records = json.loads(text, parse_constant=lambda constant: pytest.fail(f"{constant} is not JSON"))
     assert len(records) == len(crossings)
@@ -240,7 +259,7 @@ def test_no_crossings_give_a_table_all_the_same(form: str) -> None:
 
 
 def test_baselines_by_hand(made: Make) -> None:
-    rows = baseline_rows(made())
+    rows = baseline_rows(replace(made(), name="ml1m_bounded"))
     assert [row.baseline for row in rows] == ["GA", "IA", "GE", "ALS"]
     ge = rows[2]
     assert (ge.printed, ge.folds, ge.runs) == (0.9161, 10, 1)
@@ -255,10 +274,10 @@ def test_baselines_table(made: Make) -> None:
     shifted = replace(experiment.baselines[1], rmse=np.array([[[0.97]], [[0.98]]]))
     waiting = replace(experiment.baselines[2], missing=1)
     other = replace(shifted, algorithm="constant_s", label="constant_s")
-    made_up = replace(experiment, baselines=(other, waiting, shifted))
+    made_up = replace(experiment, name="ml1m_bounded", baselines=(other, waiting, shifted))
     rows = baseline_rows(made_up)
     assert baselines_table(rows) == (
-        "MovieLens 1M (made)\n"
+        "MovieLens 1M (ml1m_bounded)\n"
         "baseline    printed  reproduced       difference\n"
         "────────────────────────────────────────────────\n"
         "IA           0.9795  0.9750 ± 0.0071     −0.0045\n"
@@ -266,9 +285,24 @@ def test_baselines_table(made: Make) -> None:
         "CONSTANT_S        –  0.9750 ± 0.0071           –\n"
         "\n"
         "RMSE; ± the standard deviation over folds\n"
+        "printed: by Friedman et al. (2016), where their tables are reproduced\n"
     )
     records = json.loads(baselines_table(rows, "json"))
     assert [record["reproduced"] for record in records] == [0.975, None, 0.975]
     read = list(csv.DictReader(io.StringIO(baselines_table(rows, "csv"))))
     assert read[0]["difference"] == repr(0.975 - 0.9795)
     assert "CONSTANT\\_S" in baselines_table(rows, "latex")
+
+
+def test_what_reproduces_no_table_has_no_printed_baselines(made: Make) -> None:
+    rows = baseline_rows(made(folds=2))
+    drawn = baselines_table(rows)
+    assert drawn.splitlines()[1].split() == ["baseline", "reproduced"]
+    assert drawn.splitlines()[3].split()[:2] == ["GA", f"{rows[0].reproduced:.4f}"]
+    assert "Friedman" not in drawn
+    assert "printed" not in baselines_table(rows, "md") + baselines_table(rows, "latex")
+    assert {(row["printed"], row["difference"]) for row in json.loads(baselines_table(rows, "json"))} == {
+        (None, None)
+    }
+    both = baselines_table([*rows, *baseline_rows(replace(made(), name="ml1m_bounded"))])
+    assert [line.split()[1] for line in both.splitlines() if line.startswith("IA")] == ["–", "0.9795"]

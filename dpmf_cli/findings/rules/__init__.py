@@ -1,13 +1,14 @@
 """Verdicts on claims, computed from the results at hand: a rule for each claim that figures alone decide."""
 
 from dpmf_cli.findings.evidence import Evidence, MissingEvidence
-from dpmf_cli.findings.rules import friedman, mcsherry, neera, zhang
+from dpmf_cli.findings.rules import friedman, mcsherry, neera, wang, zhang
 from dpmf_cli.findings.rules.base import Computed, Rule
 
 RULES: dict[str, dict[str, Rule]] = {
     "friedman2016": friedman.RULES,
     "mcsherry2009": mcsherry.RULES,
     "neera2020": neera.RULES,
+    "wang2017": wang.RULES,
     "zhang2018": zhang.RULES,
 }
 """By the paper's key and the claim's id."""

@@ -29,8 +29,8 @@ _FRACTION_NOTE = "Bands: ± one standard deviation over folds and runs. Level: n
 def charts_of(experiment: Experiment) -> list[Chart]:
     """All that can be drawn of an experiment, nothing where no curve is complete.
 
-    Where ε are of several kinds of protection, each kind has charts of its own, under the sentence that says what its
-    ε is.
+    Where ε protect several things, or from several adversaries, each kind has charts of its own, under the sentence
+    that says what its ε is.
     """
     parts = parts_of(experiment)
     if len(parts) <= 1:
@@ -38,7 +38,7 @@ def charts_of(experiment: Experiment) -> list[Chart]:
     return [
         replace(
             chart,
-            key=f"{chart.key}-{kind.name.lower()}",
+            key=f"{chart.key}-{kind.key.replace('_', '-')}",
             title=f"{chart.title}: {kind}",
             heading="" if rank else f"{experiment.title}, {kind}: {kind.statement}",
         )

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from dpmf_cli.evaluation.crossings import Crossing, Status
-from dpmf_cli.findings import Exhibit, paper
+from dpmf_cli.findings import Exhibit
 from dpmf_cli.published import load, printed_crossings
 from dpmf_cli.report.cells import NONE
 from dpmf_cli.report.html.agreement import Agreement, of_difference, of_ratio
@@ -74,15 +74,6 @@ def baseline_row(row: BaselineRow) -> Row:
     else:
         agreement = of_difference(row.reproduced, row.printed)
     return Row(row.title, what, "", printed, reproduced, difference, agreement, source=row.experiment)
-
-
-def is_held_against_tables(name: str) -> bool:
-    """Whether a config of that name reproduces a printed table of baselines or crossings; all are Friedman et al.'s.
-
-    Any other experiment on the same data, another paper's among them, was set up otherwise than what is printed.
-    """
-    tables = (each for each in paper("friedman2016").exhibits if each.kind in ("baselines", "crossings"))
-    return any(name in table.configs for table in tables)
 
 
 def printed_rows(exhibit: Exhibit) -> Iterator[tuple[str, Row]]:

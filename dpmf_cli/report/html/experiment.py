@@ -1,7 +1,7 @@
 """What the page shows of one experiment: charts with their values, tables, and what is behind them."""
 
 import math
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 
 from markupsafe import Markup
@@ -9,11 +9,11 @@ from markupsafe import Markup
 from dpmf_cli.collect import Collected
 from dpmf_cli.evaluation.crossings import Crossing, find_crossings
 from dpmf_cli.experiment import collect_folder
+from dpmf_cli.experiment_names import whole_name
 from dpmf_cli.manifest import read_manifest
-from dpmf_cli.reduced import whole_name
 from dpmf_cli.report.html.chart import Chart
 from dpmf_cli.report.html.charts import charts_of
-from dpmf_cli.report.html.compared import Row, baseline_row, crossing_row, is_held_against_tables
+from dpmf_cli.report.html.compared import Row, baseline_row, crossing_row
 from dpmf_cli.report.html.provenance import Provenance, provenance_of
 from dpmf_cli.report.html.svg import MARKERS, draw, place_of
 from dpmf_cli.report.layout import TextTable, significant
@@ -73,18 +73,14 @@ def view_of(folder: Path) -> ExperimentView:
     collected = collect_folder(folder)
     experiment = collected.experiment
     crossings = find_crossings(experiment)
-    cells, levels = crossings, baseline_rows(experiment)
-    if not is_held_against_tables(whole_name(experiment.name)):
-        cells = [replace(cell, printed=None) for cell in cells]
-        levels = [replace(level, printed=None) for level in levels]
     return ExperimentView(
         collected,
         crossings,
         provenance_of(folder, read_manifest(folder)),
         tuple(map(drawn, charts_of(experiment))),
-        tuple(map(baseline_row, levels)),
-        tuple(map(crossing_row, cells)),
-        tuple(crossing_notes(cells)),
+        tuple(map(baseline_row, baseline_rows(experiment))),
+        tuple(map(crossing_row, crossings)),
+        tuple(crossing_notes(crossings)),
         _tables(collected),
         sum(each.missing for each in experiment.measured()),
     )

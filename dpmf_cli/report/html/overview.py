@@ -1,4 +1,4 @@
-"""What the page of all results shows: paper by paper, then by what is protected, and what is missing."""
+"""What the page of all results shows: paper by paper, then by what is protected from whom, and what is missing."""
 
 from collections import Counter
 from collections.abc import Iterable, Sequence
@@ -63,7 +63,7 @@ class Overview:
     """All of the page.
 
     others        experiments of no paper
-    protected     every curve, by what its ε protects
+    protected     every curve, by what its ε protects from whom
     not_made      what has its data and was not run
     passed_over   why folders cannot be read
     """
