@@ -97,7 +97,7 @@ def run(
     from dpmf_cli.datasets import cache_folder, data_folder
     from dpmf_cli.datasets.presence import what_is_missing
     from dpmf_cli.experiment import run as run_experiment
-    from dpmf_cli.experiment import say
+    from dpmf_cli.progress import say
     from dpmf_cli.reduced import flags, reduced
     from dpmf_cli.report.layout import terminal
     from dpmf_cli.report.ledgers import ledger_text, records_text
@@ -180,8 +180,8 @@ def plan(
     from dpmf_cli.calibration import calibrated
     from dpmf_cli.config import load_config
     from dpmf_cli.datasets import cache_folder, data_folder
-    from dpmf_cli.experiment import say
     from dpmf_cli.planning import describe, plan_without_parsing
+    from dpmf_cli.progress import say
     from dpmf_cli.runner import available_cores
     from dpmf_cli.store import Store
 
@@ -219,9 +219,10 @@ def crossings(
     """
     from dpmf_cli.errors import DpmfError
     from dpmf_cli.evaluation.crossings import find_crossings, with_absent_datasets
-    from dpmf_cli.experiment import collected_results, say
+    from dpmf_cli.progress import say
     from dpmf_cli.report.advice import advice as advice_on
     from dpmf_cli.report.tables import crossings_table
+    from dpmf_cli.results_folders import collected_results
 
     if advise and (printed or form != "table"):
         raise DpmfError("--advise answers in words; leave --format and --printed out")
@@ -256,8 +257,8 @@ def compare(
     Example: dpmf compare mine.yaml other.yaml
     """
     from dpmf_cli.comparing import compare_folders
-    from dpmf_cli.experiment import results_folder
     from dpmf_cli.report.comparison import comparison_text
+    from dpmf_cli.results_folders import results_folder
 
     compared = compare_folders(results_folder(a, results), results_folder(b, results))
     print(comparison_text(compared, form), end="")
@@ -276,8 +277,8 @@ def baselines(
 
     Example: dpmf baselines --format md
     """
-    from dpmf_cli.experiment import collected_results
     from dpmf_cli.report.tables import baseline_rows, baselines_table
+    from dpmf_cli.results_folders import collected_results
 
     experiments = [collected.experiment for collected in collected_results(of or [], results)]
     print(

@@ -43,7 +43,7 @@ def combined(
     """
     from dpmf_cli.errors import DpmfError, did_you_mean
     from dpmf_cli.evaluation.ranking import BARS
-    from dpmf_cli.experiment import say
+    from dpmf_cli.progress import say
     from dpmf_cli.report.combined import combined_table
 
     ways = ("within", "across")
@@ -70,9 +70,9 @@ def gathered(of: list[Path], results: Path) -> tuple[list["Experiment"], list[st
     or results folder."""
     from dpmf_cli.config import load_config
     from dpmf_cli.errors import DpmfError
-    from dpmf_cli.experiment import collected_results
     from dpmf_cli.manifest import MANIFEST
     from dpmf_cli.report.combined import whole_first
+    from dpmf_cli.results_folders import collected_results
 
     where = "" if results == Path("results") else f" --results {results}"
     present, notes, commands = [], [], {}

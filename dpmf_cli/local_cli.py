@@ -80,8 +80,8 @@ def improvements(
 
     Example: dpmf local improvements configs/neera_fig4_ml100k.yaml
     """
-    from dpmf_cli.experiment import collected_results
     from dpmf_cli.report.local_tables import improvements_table
+    from dpmf_cli.results_folders import collected_results
 
     experiments = [collected.experiment for collected in collected_results(of or [], results)]
     print(_drawn(improvements_table(experiments), form), end="")

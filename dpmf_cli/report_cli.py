@@ -42,8 +42,8 @@ def report(
     """
     from dpmf_cli.datasets import cache_folder, data_folder
     from dpmf_cli.errors import DpmfError
-    from dpmf_cli.experiment import folders_of
     from dpmf_cli.report.html.page import experiment_page, overview_page
+    from dpmf_cli.results_folders import folders_of
     from dpmf_cli.store import write_atomically
 
     if everything == bool(of):
@@ -79,9 +79,10 @@ def plot(
     Example: dpmf plot configs/ml100k_bounded.yaml --format pdf --out figures
     """
     from dpmf_cli.errors import DpmfError, did_you_mean
-    from dpmf_cli.experiment import all_results, collect_folder, folders_of, say
+    from dpmf_cli.progress import say
     from dpmf_cli.report.drawings import drawings
     from dpmf_cli.report.figures import FORMATS
+    from dpmf_cli.results_folders import all_results, collect_folder, folders_of
     from dpmf_cli.store import write_atomically
 
     asked = list(dict.fromkeys(form.strip() for form in forms.split(",")))

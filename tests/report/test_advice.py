@@ -13,10 +13,11 @@ from dpmf_cli.config import load_config
 from dpmf_cli.errors import DpmfError
 from dpmf_cli.evaluation.crossings import Crossing, Status, find_crossings
 from dpmf_cli.evaluation.curves import Experiment, Measured
-from dpmf_cli.experiment import collect_folder, run
+from dpmf_cli.experiment import run
 from dpmf_cli.privacy.protection import Protection
 from dpmf_cli.report.advice import advice
 from dpmf_cli.report.untried import untried
+from dpmf_cli.results_folders import collect_folder
 from tests.report.conftest import of_theta
 
 Make = Callable[..., Experiment]
