@@ -11,7 +11,7 @@ import pytest
 from dpmf_cli.algorithms.baselines import AveragesBaseline
 from dpmf_cli.algorithms.private_global_effects import PrivateGlobalEffects
 from dpmf_cli.config import ExperimentConfig, load_config
-from dpmf_cli.config_entries import with_inherited
+from dpmf_cli.config.entries import with_inherited
 from dpmf_cli.errors import DpmfError
 
 ROOT = Path(__file__).resolve().parents[1]
