@@ -5,19 +5,16 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from dpmf_cli.options import PluginOption
+from dpmf_cli.options import FormatOption, PluginOption, ResultsArgument, ResultsOption
 
 if TYPE_CHECKING:
     from dpmf_cli.evaluation.curves import Experiment
 
 
 def combined(
-    of: Annotated[
-        list[Path] | None,
-        typer.Argument(help="Configs or results folders; default: every result found.", show_default=False),
-    ] = None,
-    results: Annotated[Path, typer.Option("--results", help="Folder of results.")] = Path("results"),
-    form: Annotated[str, typer.Option("--format", help="table, csv, md, latex or json.")] = "table",
+    of: ResultsArgument = None,
+    results: ResultsOption = Path("results"),
+    form: FormatOption = "table",
     bar: Annotated[str, typer.Option("--by", help="Rank by where curves meet ia or ge.")] = "ia",
     rank: Annotated[
         str,

@@ -5,19 +5,12 @@ from typing import Annotated
 
 import typer
 
-from dpmf_cli.options import PluginOption
+from dpmf_cli.options import DataOption, PluginOption, ResultsOption
 
-ResultsOption = Annotated[Path, typer.Option("--results", help="Folder of results.")]
 _Of = Annotated[
     list[Path] | None,
     typer.Argument(help="Configs or results folders.", show_default=False),
 ]
-
-
-def add_commands(app: typer.Typer) -> None:
-    """Registers both on the main command."""
-    app.command()(report)
-    app.command()(plot)
 
 
 def report(
@@ -29,9 +22,7 @@ def report(
     configs: Annotated[Path, typer.Option(help="Folder of configs, for what was not run yet.")] = Path(
         "configs"
     ),
-    data: Annotated[
-        Path | None, typer.Option("--data", help="Folder of data files; default $DPMF_DATA, else ./datasets.")
-    ] = None,
+    data: DataOption = None,
     plugin: PluginOption = None,
 ) -> None:
     """Write results as one HTML page, report.html.
