@@ -19,8 +19,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpmf_cli.privacy.ledger import Ledger
-from dpmf_cli.privacy.mechanisms import LaneNoise, Precision
 from dpmf_cli.privacy.neighbours import Neighbours
+from dpmf_cli.privacy.noise import LaneNoise, Precision
 from dpmf_cli.privacy.sensitivity import Sensitivity, no_bound_known
 
 

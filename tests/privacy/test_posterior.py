@@ -7,8 +7,8 @@ import pytest
 from scipy.integrate import trapezoid
 
 from dpmf_cli.privacy.ledger import Ledger, OverspentError
-from dpmf_cli.privacy.mechanisms import LaneNoise
 from dpmf_cli.privacy.neighbours import Mode, Neighbours
+from dpmf_cli.privacy.noise import LaneNoise
 from dpmf_cli.privacy.posterior import LangevinSchedule, converged_epsilon, posterior_sampling
 
 DATA = np.array([0.9, -0.2, 0.4, 1.0, 0.3, 0.7, -0.5, 0.1])
