@@ -7,8 +7,8 @@ With the energy U(θ) = −log posterior, each of K steps is
 
 The publications: if each user's log-likelihood is within B of 0, one sample from the posterior to the power s costs
 ε. Two things are between that and what is run. (1) Noise of variance ρ·η_t instead of η_t has the stationary law
-exp(−s·U/ρ), so that even in the limit the sample costs ε/ρ. (2) A finite chain has not
-converged: within a distance δ of the limit it costs (ε/ρ, (1 + e^(ε/ρ))δ), and nobody knows δ. Nothing is provable.
+exp(−s·U/ρ), so that even in the limit the sample costs ε/ρ. (2) A finite chain has not converged: within a distance δ
+of the limit it costs (ε/ρ, (1 + e^(ε/ρ))δ), and nobody knows δ. Nothing is provable.
 """
 
 import math
