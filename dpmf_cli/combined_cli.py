@@ -5,19 +5,16 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from dpmf_cli.options import PluginOption
+from dpmf_cli.options import FormatOption, PluginOption, ResultsArgument, ResultsOption
 
 if TYPE_CHECKING:
     from dpmf_cli.evaluation.curves import Experiment
 
 
 def combined(
-    of: Annotated[
-        list[Path] | None,
-        typer.Argument(help="Configs or results folders; default: every result found.", show_default=False),
-    ] = None,
-    results: Annotated[Path, typer.Option("--results", help="Folder of results.")] = Path("results"),
-    form: Annotated[str, typer.Option("--format", help="table, csv, md, latex or json.")] = "table",
+    of: ResultsArgument = None,
+    results: ResultsOption = Path("results"),
+    form: FormatOption = "table",
     bar: Annotated[str, typer.Option("--by", help="Rank by where curves meet ia or ge.")] = "ia",
     rank: Annotated[
         str,
@@ -43,7 +40,7 @@ def combined(
     """
     from dpmf_cli.errors import DpmfError, did_you_mean
     from dpmf_cli.evaluation.ranking import BARS
-    from dpmf_cli.experiment import say
+    from dpmf_cli.progress import say
     from dpmf_cli.report.combined import combined_table
 
     ways = ("within", "across")
@@ -70,9 +67,9 @@ def gathered(of: list[Path], results: Path) -> tuple[list["Experiment"], list[st
     or results folder."""
     from dpmf_cli.config import load_config
     from dpmf_cli.errors import DpmfError
-    from dpmf_cli.experiment import collected_results
     from dpmf_cli.manifest import MANIFEST
     from dpmf_cli.report.combined import whole_first
+    from dpmf_cli.results_folders import collected_results
 
     where = "" if results == Path("results") else f" --results {results}"
     present, notes, commands = [], [], {}

@@ -9,7 +9,9 @@ from dpmf_cli.algorithms.base import Algorithm
 from dpmf_cli.config import ExperimentConfig
 from dpmf_cli.errors import DpmfError
 from dpmf_cli.evaluation.comparison import Comparison, compare, paired
-from dpmf_cli.experiment import Ran, collect_ran, say, what_ran
+from dpmf_cli.manifest import Ran, what_ran
+from dpmf_cli.progress import say
+from dpmf_cli.results_folders import collect_ran
 from dpmf_cli.store import Store
 
 

@@ -5,16 +5,13 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from dpmf_cli.options import PluginOption
+from dpmf_cli.options import ConfigArgument, DataOption, PluginOption, ResultsArgument, ResultsOption
 
 if TYPE_CHECKING:
     from dpmf_cli.report.layout import TextTable
 
 app = typer.Typer(help="The local model: noise, messages, improvements.", no_args_is_help=True)
 
-DataOption = Annotated[
-    Path | None, typer.Option("--data", help="Folder of data files; default $DPMF_DATA, else ./datasets.")
-]
 FormatOption = Annotated[str, typer.Option("--format", help="table, csv, md or latex.")]
 
 
@@ -44,7 +41,7 @@ def noise(
 
 @app.command()
 def traffic(
-    config: Annotated[Path, typer.Argument(help="A YAML config, see configs/.", show_default=False)],
+    config: ConfigArgument,
     data: DataOption = None,
     form: FormatOption = "table",
     plugin: PluginOption = None,
@@ -66,11 +63,8 @@ def traffic(
 
 @app.command()
 def improvements(
-    of: Annotated[
-        list[Path] | None,
-        typer.Argument(help="Configs or results folders; default: every result found.", show_default=False),
-    ] = None,
-    results: Annotated[Path, typer.Option("--results", help="Folder of results.")] = Path("results"),
+    of: ResultsArgument = None,
+    results: ResultsOption = Path("results"),
     form: FormatOption = "table",
     plugin: PluginOption = None,
 ) -> None:
@@ -80,8 +74,8 @@ def improvements(
 
     Example: dpmf local improvements configs/neera_fig4_ml100k.yaml
     """
-    from dpmf_cli.experiment import collected_results
     from dpmf_cli.report.local_tables import improvements_table
+    from dpmf_cli.results_folders import collected_results
 
     experiments = [collected.experiment for collected in collected_results(of or [], results)]
     print(_drawn(improvements_table(experiments), form), end="")

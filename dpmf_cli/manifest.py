@@ -1,7 +1,12 @@
-"""The manifest of a results folder: the config that its tables are of, the data, and what they were made with."""
+"""The manifest of a results folder: the config that its tables are of, the data, and what they were made with.
+
+How it is read, here; what a run puts into it, in `run_manifest`.
+"""
 
 import hashlib
 import json
+from collections.abc import Callable
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -10,6 +15,8 @@ from pydantic import ValidationError
 from dpmf_cli.config import ExperimentConfig, config_of
 from dpmf_cli.datasets import Dataset
 from dpmf_cli.errors import DpmfError
+from dpmf_cli.evaluation.portions import Portion
+from dpmf_cli.progress import say
 from dpmf_cli.store import encode, sealed, write_atomically
 
 MANIFEST = "manifest.json"
@@ -46,6 +53,42 @@ def read_manifest(folder: Path) -> dict[str, Any]:
 def checksums_of(manifest: dict[str, Any]) -> tuple[str, str]:
     """(checksum of the ratings, of the fixed test set) that the tables beside a manifest are of."""
     return manifest["dataset"]["checksum"], manifest["dataset"]["test_checksum"]
+
+
+@dataclass(frozen=True)
+class Ran:
+    """What was run: the config, the key, title and checksums of its data, and what its portions hold."""
+
+    config: ExperimentConfig
+    dataset: str
+    title: str
+    checksum: str
+    test_checksum: str
+    portions: tuple[Portion, ...]
+
+
+def what_ran(folder: Path, warn: Callable[[str], None] = say) -> Ran:
+    """What a results folder says was run. Raises DpmfError where it has no manifest that this version understands."""
+    manifest = read_manifest(folder)
+    try:
+        config = config_of(manifest["config"])
+        portions = tuple(Portion(**each) for each in manifest.get("portions", ()))
+    except ValidationError as error:
+        first = error.errors(include_url=False)[0]
+        what = f"{'.'.join(map(str, first['loc']))}: {first['msg']}"
+        raise DpmfError(
+            f"{folder / MANIFEST}: not a config of this version of dpmf ({what}); run the config again"
+        ) from None
+    except TypeError:
+        raise DpmfError(
+            f"{folder / MANIFEST}: damaged, or of another version of dpmf; run the config again"
+        ) from None
+    except DpmfError as error:
+        raise DpmfError(f"{folder}: {error}") from None
+    if manifest.get("plugins", {}) != config.plugin_sources:
+        warn(f"{folder}: a plugin has changed since; `dpmf run` its config computes anew what it changes")
+    dataset = manifest["dataset"]
+    return Ran(config, dataset["key"], dataset["title"], *checksums_of(manifest), portions)
 
 
 def refuse_changed_data(folder: Path, config: ExperimentConfig, dataset: Dataset, test_checksum: str) -> None:

@@ -1,4 +1,4 @@
-"""Progress on stderr: one bar weighted by estimated cost, or plain lines where stderr is not a terminal."""
+"""What stderr is told: messages, and progress as a bar weighted by cost, or as lines where it is no terminal."""
 
 import sys
 import time
@@ -9,6 +9,11 @@ SECONDS_BETWEEN_LINES = 10.0
 SECONDS_BETWEEN_REFRESHES = 0.1
 LEAST_PART = 0.1
 """Of the work, before a rest is foretold from it: until then the time is that of starting and of compiling."""
+
+
+def say(message: str) -> None:
+    """A line for the person at the terminal; results go to stdout, everything else here."""
+    print(message, file=sys.stderr, flush=True)
 
 
 class Progress:
@@ -47,11 +52,9 @@ class Progress:
                 self._bar.set_postfix_str(state)
         elif now - self._spoken >= SECONDS_BETWEEN_LINES or ended:
             self._spoken = now
-            print(
+            say(
                 f"{self._title}: {self._finished}/{self._tasks} tasks, {100 * part:.0f} %, "
-                f"{elapsed:.0f} s elapsed, {f'about {left} left, ' if left else ''}last {algorithm}",
-                file=sys.stderr,
-                flush=True,
+                f"{elapsed:.0f} s elapsed, {f'about {left} left, ' if left else ''}last {algorithm}"
             )
 
     def __enter__(self) -> Self:

@@ -51,7 +51,7 @@ def _config() -> Iterator[str]:
     schema = ExperimentConfig.model_json_schema()
     parts = schema["$defs"]
     yield f"\n{ExperimentConfig.__doc__}\n\n"
-    yield _keys(schema["properties"], parts, set(schema["required"]))
+    yield _keys(schema["properties"], parts, set(schema["required"]), FILLED_IN)
     for name in (
         "CatalogSpec",
         "SampleSpec",

@@ -5,19 +5,12 @@ from typing import Annotated
 
 import typer
 
-from dpmf_cli.options import PluginOption
+from dpmf_cli.options import DataOption, PluginOption, ResultsOption
 
-ResultsOption = Annotated[Path, typer.Option("--results", help="Folder of results.")]
 _Of = Annotated[
     list[Path] | None,
     typer.Argument(help="Configs or results folders.", show_default=False),
 ]
-
-
-def add_commands(app: typer.Typer) -> None:
-    """Registers both on the main command."""
-    app.command()(report)
-    app.command()(plot)
 
 
 def report(
@@ -29,9 +22,7 @@ def report(
     configs: Annotated[Path, typer.Option(help="Folder of configs, for what was not run yet.")] = Path(
         "configs"
     ),
-    data: Annotated[
-        Path | None, typer.Option("--data", help="Folder of data files; default $DPMF_DATA, else ./datasets.")
-    ] = None,
+    data: DataOption = None,
     plugin: PluginOption = None,
 ) -> None:
     """Write results as one HTML page, report.html.
@@ -42,8 +33,8 @@ def report(
     """
     from dpmf_cli.datasets import cache_folder, data_folder
     from dpmf_cli.errors import DpmfError
-    from dpmf_cli.experiment import folders_of
     from dpmf_cli.report.html.page import experiment_page, overview_page
+    from dpmf_cli.results_folders import folders_of
     from dpmf_cli.store import write_atomically
 
     if everything == bool(of):
@@ -79,9 +70,10 @@ def plot(
     Example: dpmf plot configs/ml100k_bounded.yaml --format pdf --out figures
     """
     from dpmf_cli.errors import DpmfError, did_you_mean
-    from dpmf_cli.experiment import all_results, collect_folder, folders_of, say
+    from dpmf_cli.progress import say
     from dpmf_cli.report.drawings import drawings
     from dpmf_cli.report.figures import FORMATS
+    from dpmf_cli.results_folders import all_results, collect_folder, folders_of
     from dpmf_cli.store import write_atomically
 
     asked = list(dict.fromkeys(form.strip() for form in forms.split(",")))

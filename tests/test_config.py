@@ -10,7 +10,7 @@ import pytest
 from dpmf_cli.algorithms.baselines import AveragesBaseline
 from dpmf_cli.algorithms.private_global_effects import PrivateGlobalEffects
 from dpmf_cli.config import ExperimentConfig, load_config
-from dpmf_cli.config_entries import with_inherited
+from dpmf_cli.config.entries import with_inherited
 from dpmf_cli.errors import DpmfError
 from tests.configs import GOOD, GROWTH, NETFLIX, THETAS, TWINS, load
 

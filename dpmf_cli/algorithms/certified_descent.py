@@ -21,8 +21,9 @@ from dpmf_cli.kernels.lanes import groups
 from dpmf_cli.kernels.similarities import SimilarityLanes, Visits, descend_similarities
 from dpmf_cli.privacy.gradient_sensitivity import clipped_contributions
 from dpmf_cli.privacy.ledger import Epsilons, Ledger
-from dpmf_cli.privacy.mechanisms import LaneNoise, subsampled_gaussian, subsampled_laplace
+from dpmf_cli.privacy.mechanisms import subsampled_gaussian, subsampled_laplace
 from dpmf_cli.privacy.neighbours import Mode
+from dpmf_cli.privacy.noise import LaneNoise
 from dpmf_cli.privacy.subsampling import before_sampling, noise_multipliers
 from dpmf_cli.ratings import Ratings
 from dpmf_cli.streams import Streams

@@ -13,6 +13,7 @@ from pydantic import Field
 
 from dpmf_cli.algorithms.effects import stabilised
 from dpmf_cli.kernels.sums import residual_sums_by_user, sums_by
+from dpmf_cli.privacy.noise import LaneNoise
 from dpmf_cli.privacy.sensitivity import Sensitivity
 from dpmf_cli.ratings import Ratings
 
@@ -30,36 +31,23 @@ class Part(StrEnum):
     USERS = "user_averages"
 
 
-class Noisy(Protocol):
-    """Adds a step's noise to `values` (…): one number for each ε, (…, E), whether `values` has them or not."""
+class StepNoise(Protocol):
+    """Draws a step's noise for numbers of `shape`, and charges the part of the budget for it."""
 
     def __call__(
         self,
         part: Part,
         step: str,
-        values: NDArray[np.float64],
         shape: tuple[int, ...],
         moves: Sensitivity,
         calibrated_to: Sensitivity | None = None,
-    ) -> NDArray[np.float64]: ...
+        /,
+    ) -> LaneNoise: ...
 
 
-@dataclass(frozen=True)
-class NoNoise:
-    """What published methods do that neither perturb their averages nor charge for them: a `Noisy` for `grid` ε."""
-
-    grid: int
-
-    def __call__(
-        self,
-        part: Part,
-        step: str,
-        values: NDArray[np.float64],
-        shape: tuple[int, ...],
-        moves: Sensitivity,
-        calibrated_to: Sensitivity | None = None,
-    ) -> NDArray[np.float64]:
-        return np.repeat(values[..., None], self.grid, axis=-1)
+def no_noise(grid: int) -> StepNoise:
+    """What published methods do, for `grid` ε, that neither perturb their averages nor charge for them."""
+    return lambda part, step, shape, moves, calibrated_to=None: LaneNoise(np.zeros(shape), np.zeros(grid))
 
 
 @dataclass(frozen=True)
@@ -99,7 +87,7 @@ class ItemAverages:
 
 
 def measure_item_averages(
-    train: Ratings, noisy: Noisy, moves: Moves, *, beta_m: float, weights: UserWeights | None = None
+    train: Ratings, noise: StepNoise, moves: Moves, *, beta_m: float, weights: UserWeights | None = None
 ) -> ItemAverages:
     """Measures and releases item averages, and the average of what they leave.
 
@@ -111,26 +99,19 @@ def measure_item_averages(
     count, total, sums, totals = _sums(train, moves.origin, weights)
     rows = (train.n_items,)
 
-    overall_sum = noisy(
-        Part.OVERALL,
-        "global sum",
-        total,
-        (),
-        moves.ratings,
-        moves.calibrated_to,
-    )
-    overall_count = noisy(Part.OVERALL, "global count", count, (), moves.counts)
+    overall_sum = noise(Part.OVERALL, "global sum", (), moves.ratings, moves.calibrated_to).added_to(total)
+    overall_count = noise(Part.OVERALL, "global count", (), moves.counts).added_to(count)
     overall = overall_sum / np.maximum(overall_count, 1)
 
-    item_sums = noisy(Part.ITEMS, "item sums", sums, rows, moves.ratings, moves.calibrated_to)
-    item_counts = noisy(Part.ITEMS, "item counts", totals, rows, moves.counts)
+    item_sums = noise(Part.ITEMS, "item sums", rows, moves.ratings, moves.calibrated_to).added_to(sums)
+    item_counts = noise(Part.ITEMS, "item counts", rows, moves.counts).added_to(totals)
     items = moves.origin + stabilised(item_sums, item_counts, beta_m, overall)
     items = np.clip(items, train.scale.minimum, train.scale.maximum)
 
     own = residual_sums_by_user(train.users, train.items, train.values, items, train.n_users)
     everything = own[-1] if weights is None else _weighted_sums(weights.overall, own[:-1])
-    residual_sum = noisy(Part.OVERALL, "global sum of residuals", everything, (), moves.residuals)
-    residual_count = noisy(Part.OVERALL, "global count of residuals", count, (), moves.counts)
+    residual_sum = noise(Part.OVERALL, "global sum of residuals", (), moves.residuals).added_to(everything)
+    residual_count = noise(Part.OVERALL, "global count of residuals", (), moves.counts).added_to(count)
     return ItemAverages(
         moves.origin + overall,
         items,
@@ -141,7 +122,7 @@ def measure_item_averages(
 
 
 def bounded_item_averages(
-    train: Ratings, noisy: Noisy, moves: Sensitivity, *, beta_m: float
+    train: Ratings, noise: StepNoise, moves: Sensitivity, *, beta_m: float
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
     """(E,) GAvg and (n_items, E) IAvg, rating scale, where who rated what is public: algorithm 1, lines 1 to 7.
 
@@ -150,9 +131,9 @@ def bounded_item_averages(
     An item without ratings has nothing to hide: it gets no noise, and its average is the global one.
     """
     total = np.asarray(train.values.sum(dtype=np.float64))
-    overall = noisy(Part.OVERALL, "global average", total, (), moves) / max(len(train), 1)
+    overall = noise(Part.OVERALL, "global average", (), moves).added_to(total) / max(len(train), 1)
     sums = sums_by(train.items, train.values, train.n_items)
-    item_sums = noisy(Part.ITEMS, "item averages", sums, (train.n_items,), moves)
+    item_sums = noise(Part.ITEMS, "item averages", (train.n_items,), moves).added_to(sums)
     items = averages_of_the_rated(item_sums, train.item_counts, beta_m, overall)
     return overall, np.clip(items, train.scale.minimum, train.scale.maximum)
 

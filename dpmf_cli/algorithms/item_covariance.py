@@ -24,7 +24,7 @@ from dpmf_cli.kernels.low_rank import clean, eigen_of_low_rank
 from dpmf_cli.kernels.neighbours import interpolate, nearest
 from dpmf_cli.kernels.subspace import regress
 from dpmf_cli.kernels.symmetric import leading_eigenpairs
-from dpmf_cli.privacy.mechanisms import LaneNoise
+from dpmf_cli.privacy.noise import LaneNoise
 from dpmf_cli.ratings import Ratings
 
 

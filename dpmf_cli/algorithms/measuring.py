@@ -11,12 +11,12 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 import numpy as np
-from numpy.typing import NDArray
 
 from dpmf_cli.privacy.accounting import epsilon_of_mu, mu_of_epsilon
 from dpmf_cli.privacy.ledger import Ledger
-from dpmf_cli.privacy.mechanisms import LaneNoise, Precision, gaussian, laplace
+from dpmf_cli.privacy.mechanisms import gaussian, laplace
 from dpmf_cli.privacy.neighbours import Mode
+from dpmf_cli.privacy.noise import LaneNoise, Precision
 from dpmf_cli.privacy.sensitivity import Sensitivity
 from dpmf_cli.streams import Streams
 
@@ -98,7 +98,8 @@ class Measurer:
         calibrated_to: Sensitivity | None = None,
         dtype: Precision = np.float64,
     ) -> LaneNoise:
-        """Noise for one of the things of a measurement. `calibrated_to` as in `mechanisms`."""
+        """Noise for one of the things of a measurement: an `item_averages.StepNoise`. `calibrated_to` as in
+        `mechanisms`."""
         accounting, pieces = self.accounting, self.pieces[measurement]
         fraction = accounting.fractions[measurement]
         theta = fraction * np.array([accounting.theta_of(float(e)) for e in self.ledger.epsilons])
@@ -126,15 +127,3 @@ class Measurer:
             ledger=self.ledger,
             dtype=dtype,
         )
-
-    def __call__(
-        self,
-        part: str,
-        step: str,
-        values: NDArray[np.float64],
-        shape: tuple[int, ...],
-        moves: Sensitivity,
-        calibrated_to: Sensitivity | None = None,
-    ) -> NDArray[np.float64]:
-        """`values` with noise: an `item_averages.Noisy`."""
-        return self.noise(part, step, shape, moves, calibrated_to).added_to(values)

@@ -16,12 +16,12 @@ from dpmf_cli.algorithms.effects import Effects, EffectsParameters, stabilised
 from dpmf_cli.algorithms.item_averages import (
     ItemAverages,
     Moves,
-    NoNoise,
     Part,
     TypicalCount,
     UserWeights,
     bounded_item_averages,
     measure_item_averages,
+    no_noise,
 )
 from dpmf_cli.algorithms.measuring import Accounting, Measurer, NoiseKind
 from dpmf_cli.privacy import sensitivity
@@ -101,7 +101,11 @@ class OwnMeansAlgorithm(PrivateAlgorithm):
             weights = UserWeights(self.rating_weights(counts), 1 / np.maximum(counts, 1))
             unit = float(self.rating_weights(np.array([self.typical_count]))[0])
         averages = measure_item_averages(
-            train, measurer, self._moves(train.scale), beta_m=self.effects.beta_m * unit, weights=weights
+            train,
+            measurer.noise,
+            self._moves(train.scale),
+            beta_m=self.effects.beta_m * unit,
+            weights=weights,
         )
         return replace(averages, counts=averages.counts / unit)
 
@@ -164,5 +168,5 @@ class PureAsPublished(OwnMeansAlgorithm):
         """(n_items, E) r̄_i without noise, the same for all ε. Nothing can be proved any more."""
         unknown = sensitivity.no_bound_known(1, self.neighbours, "item averages without noise")
         ledger.charge_nothing("item averages", unknown)
-        silent = NoNoise(len(ledger.epsilons))
+        silent = no_noise(len(ledger.epsilons))
         return bounded_item_averages(train, silent, sensitivity.rating_sums(train.scale), beta_m=beta_m)[1]

@@ -157,8 +157,8 @@ class PosteriorSamplingMF(PureAsPublished):
                 # A step's noise is `rates` times this.
                 scale = pad(step.noise.scale[lanes] / drift, descent.factors.width)
                 descent.add_gradients(visits, 0, len(train), users=True)
-                descent.step_users(rates, self.regularization, of_users, scale)
-                descent.step_items(rates, self.regularization, of_items, scale)
+                descent.step("users", rates, self.regularization, of_users, scale)
+                descent.step("items", rates, self.regularization, of_items, scale)
         return FactorModel(models)
 
     def descend(self, train: Ratings, streams: Streams, ledger: Ledger) -> FactorModel:

@@ -13,8 +13,8 @@ from dpmf_cli.algorithms.ratings_per_user import at_most
 from dpmf_cli.kernels.covariance import Raters
 from dpmf_cli.kernels.similarities import Visits
 from dpmf_cli.privacy.ledger import Epsilons, Ledger
-from dpmf_cli.privacy.mechanisms import LaneNoise
 from dpmf_cli.privacy.neighbours import Mode, Neighbours
+from dpmf_cli.privacy.noise import LaneNoise
 from dpmf_cli.privacy.posterior import LangevinSchedule, posterior_sampling
 from dpmf_cli.ratings import Ratings
 from dpmf_cli.streams import Streams

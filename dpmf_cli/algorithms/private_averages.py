@@ -1,7 +1,6 @@
 """Private averages for every kind of neighbours: algorithms 1 and 2 of Friedman et al. 2016, section 4.1."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
@@ -10,6 +9,7 @@ from dpmf_cli.algorithms.effects import Effects, EffectsBudget, EffectsParameter
 from dpmf_cli.algorithms.item_averages import (
     Moves,
     Part,
+    StepNoise,
     averages_of_the_rated,
     bounded_item_averages,
     measure_item_averages,
@@ -19,7 +19,6 @@ from dpmf_cli.privacy import sensitivity
 from dpmf_cli.privacy.ledger import Ledger
 from dpmf_cli.privacy.mechanisms import laplace
 from dpmf_cli.privacy.neighbours import Mode, Neighbours
-from dpmf_cli.privacy.sensitivity import Sensitivity
 from dpmf_cli.ratings import Ratings, Scale
 from dpmf_cli.streams import Streams
 
@@ -54,33 +53,17 @@ def unbounded_moves(scale: Scale, mode: Mode) -> Moves:
     return Moves(ratings, counts, residuals, origin, calibrated_to)
 
 
-@dataclass(frozen=True)
-class LaplaceSteps:
+def laplace_steps(shares: Mapping[Part, NDArray[np.float64]], streams: Streams, ledger: Ledger) -> StepNoise:
     """Laplace noise for each step of a part, which spends `shares` (E,) ε of it."""
-
-    shares: Mapping[Part, NDArray[np.float64]]
-    streams: Streams
-    ledger: Ledger
-
-    def __call__(
-        self,
-        part: Part,
-        step: str,
-        values: NDArray[np.float64],
-        shape: tuple[int, ...],
-        moves: Sensitivity,
-        calibrated_to: Sensitivity | None = None,
-    ) -> NDArray[np.float64]:
-        noise = laplace(
-            step,
-            shape,
-            sensitivity=moves,
-            calibrated_to=calibrated_to,
-            epsilon=self.shares[part],
-            rng=self.streams.generator(step),
-            ledger=self.ledger,
-        )
-        return noise.added_to(values)
+    return lambda part, step, shape, moves, calibrated_to=None: laplace(
+        step,
+        shape,
+        sensitivity=moves,
+        calibrated_to=calibrated_to,
+        epsilon=shares[part],
+        rng=streams.generator(step),
+        ledger=ledger,
+    )
 
 
 def bounded_effects(
@@ -99,7 +82,7 @@ def bounded_effects(
 
     ε₁ is half of `budget.global_averages`. A user without ratings gets no noise, and the global average GAvg′.
     """
-    noisy = LaplaceSteps(
+    noise = laplace_steps(
         {
             Part.OVERALL: budget.global_averages / 2,
             Part.ITEMS: budget.item_averages,
@@ -109,12 +92,12 @@ def bounded_effects(
         ledger,
     )
     overall, items = bounded_item_averages(
-        train, noisy, sensitivity.rating_sums(train.scale), beta_m=parameters.beta_m
+        train, noise, sensitivity.rating_sums(train.scale), beta_m=parameters.beta_m
     )
     moves = sensitivity.residual_sums(train.scale)
     residuals = residual_sums_by_user(train.users, train.items, train.values, items, train.n_users)
-    residual_sum = noisy(Part.OVERALL, "global average of residuals", residuals[-1], (), moves)
-    user_sums = noisy(Part.USERS, "user averages", residuals[:-1], (train.n_users,), moves)
+    residual_sum = noise(Part.OVERALL, "global average of residuals", (), moves).added_to(residuals[-1])
+    user_sums = noise(Part.USERS, "user averages", (train.n_users,), moves).added_to(residuals[:-1])
     users = averages_of_the_rated(
         user_sums, train.user_counts, parameters.beta_u, residual_sum / max(len(train), 1)
     )
@@ -136,7 +119,7 @@ def unbounded_effects(
     the sum (section 4.1 leaves the halves open), and every user and item gets noise, rated or not.
     """
     moves = unbounded_moves(train.scale, mode)
-    noisy = LaplaceSteps(
+    noise = laplace_steps(
         {
             Part.OVERALL: budget.global_averages / 4,
             Part.ITEMS: budget.item_averages / 2,
@@ -145,10 +128,12 @@ def unbounded_effects(
         streams,
         ledger,
     )
-    averages = measure_item_averages(train, noisy, moves, beta_m=parameters.beta_m)
+    averages = measure_item_averages(train, noise, moves, beta_m=parameters.beta_m)
     rows = (train.n_users,)
-    user_sums = noisy(Part.USERS, "user sums", averages.own_sums, rows, moves.residuals)
-    user_counts = noisy(Part.USERS, "user counts", train.user_counts.astype(np.float64), rows, moves.counts)
+    user_sums = noise(Part.USERS, "user sums", rows, moves.residuals).added_to(averages.own_sums)
+    user_counts = noise(Part.USERS, "user counts", rows, moves.counts).added_to(
+        train.user_counts.astype(np.float64)
+    )
     users = stabilised(user_sums, user_counts, parameters.beta_u, averages.residual)
     users = np.clip(users, -parameters.user_clamp, parameters.user_clamp)
     return Effects(averages.overall, averages.items, users)

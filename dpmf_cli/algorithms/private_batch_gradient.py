@@ -15,8 +15,9 @@ from dpmf_cli.kernels.lanes import groups
 from dpmf_cli.kernels.perturb import perturb_items, perturb_users
 from dpmf_cli.privacy import sensitivity
 from dpmf_cli.privacy.ledger import Ledger
-from dpmf_cli.privacy.mechanisms import LaneNoise, repeated_k_norm
+from dpmf_cli.privacy.mechanisms import repeated_k_norm
 from dpmf_cli.privacy.neighbours import Neighbours
+from dpmf_cli.privacy.noise import LaneNoise
 from dpmf_cli.ratings import Ratings
 from dpmf_cli.streams import Streams
 

@@ -31,8 +31,8 @@ from dpmf_cli.algorithms.refitting import CANDIDATES, Refitting
 from dpmf_cli.kernels.covariance import triangle_size
 from dpmf_cli.privacy import covariance_sensitivity as sensitivity
 from dpmf_cli.privacy.ledger import Ledger
-from dpmf_cli.privacy.mechanisms import LaneNoise
 from dpmf_cli.privacy.neighbours import Mode, Neighbours
+from dpmf_cli.privacy.noise import LaneNoise
 from dpmf_cli.privacy.sensitivity import Sensitivity
 from dpmf_cli.ratings import Ratings, Scale
 from dpmf_cli.streams import Streams

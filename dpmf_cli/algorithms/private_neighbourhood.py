@@ -51,7 +51,7 @@ class PrivateNeighbourhood(PureAsPublished):
             pieces: dict[str, int] = {Part.OVERALL: 1, Part.ITEMS: 1}
             measurer = Measurer(self.accounting, pieces, streams, ledger)
             moves = sensitivity.rating_sums(train.scale, norm)
-            return bounded_item_averages(train, measurer, moves, beta_m=beta_m)[1]
+            return bounded_item_averages(train, measurer.noise, moves, beta_m=beta_m)[1]
         return self.released_averages(train, self.measurer(streams, ledger)).items
 
     @model_validator(mode="after")

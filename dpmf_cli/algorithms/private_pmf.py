@@ -75,7 +75,7 @@ class PrivatePMF(GradientDescentPMF, ObjectivePerturbedRows, PrivateAlgorithm):
                     noise = noise_of(f"{epoch} {stretch.place}")
                     descent.add_gradients(fit.schedule.visits, stretch.first, stretch.last, users=False)
                     scale = pad(noise.scale[fit.lanes], fit.factors.width)
-                    descent.step_items(stretch.rates, self.regularization, noise.unit, scale)
+                    descent.step("items", stretch.rates, self.regularization, noise.unit, scale)
             models.append(fit.factors)
         return sampled_model(train, kept, models)
 

@@ -14,8 +14,9 @@ from dpmf_cli.kernels.similarities import Visits
 from dpmf_cli.privacy import sensitivity
 from dpmf_cli.privacy.gradient_sensitivity import published_similarity_gradients
 from dpmf_cli.privacy.ledger import Epsilons, Ledger
-from dpmf_cli.privacy.mechanisms import LaneNoise, subsampled_laplace
+from dpmf_cli.privacy.mechanisms import subsampled_laplace
 from dpmf_cli.privacy.neighbours import Mode, Neighbours
+from dpmf_cli.privacy.noise import LaneNoise
 from dpmf_cli.ratings import Ratings, Scale
 from dpmf_cli.streams import Streams
 

@@ -16,8 +16,9 @@ from dpmf_cli.kernels.perturb import perturb_items, perturb_users
 from dpmf_cli.kernels.sgd import descend_noisy_errors
 from dpmf_cli.privacy import sensitivity
 from dpmf_cli.privacy.ledger import Ledger
-from dpmf_cli.privacy.mechanisms import LaneNoise, repeated_k_norm, repeated_laplace
+from dpmf_cli.privacy.mechanisms import repeated_k_norm, repeated_laplace
 from dpmf_cli.privacy.neighbours import Mode, Neighbours
+from dpmf_cli.privacy.noise import LaneNoise
 from dpmf_cli.ratings import Ratings
 from dpmf_cli.streams import Streams
 

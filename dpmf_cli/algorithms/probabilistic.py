@@ -129,8 +129,8 @@ class GradientDescentPMF(StrictModel):
             for _ in range(self.epochs):
                 for stretch in schedule.stretches:
                     descent.add_gradients(schedule.visits, stretch.first, stretch.last, users=True)
-                    descent.step_users(stretch.rates, self.regularization)
-                    descent.step_items(stretch.rates, self.regularization)
+                    descent.step("users", stretch.rates, self.regularization)
+                    descent.step("items", stretch.rates, self.regularization)
             yield SampleFit(factors, schedule, lanes)
 
     def batches_of(self, ratings: int) -> int:

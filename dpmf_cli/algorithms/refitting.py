@@ -14,8 +14,9 @@ from numpy.typing import NDArray
 from dpmf_cli.algorithms.effects import Effects
 from dpmf_cli.privacy import sensitivity
 from dpmf_cli.privacy.ledger import Ledger
-from dpmf_cli.privacy.mechanisms import LaneNoise, exponential_choice
+from dpmf_cli.privacy.mechanisms import exponential_choice
 from dpmf_cli.privacy.neighbours import Mode, Neighbours
+from dpmf_cli.privacy.noise import LaneNoise
 from dpmf_cli.ratings import Ratings
 from dpmf_cli.streams import Streams
 

@@ -26,7 +26,7 @@ from dpmf_cli.kernels.lanes import (
     zeros,
 )
 from dpmf_cli.kernels.perturb import project
-from dpmf_cli.privacy.mechanisms import LaneNoise
+from dpmf_cli.privacy.noise import LaneNoise
 
 PREFETCHED = 4
 """How many ratings ahead a row of the other side is asked for: rows of 10⁵ users are in no near cache."""

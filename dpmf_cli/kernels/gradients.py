@@ -5,6 +5,7 @@ that a model's factors are those of a fit of its sample alone, to the bit.
 """
 
 from dataclasses import dataclass
+from typing import Literal
 
 import numpy as np
 from numba import njit
@@ -12,6 +13,8 @@ from numpy.typing import NDArray
 
 from dpmf_cli.kernels.factors import FactorLanes
 from dpmf_cli.kernels.lanes import add, fma, lanes_where, load, mul, prefetch, splat, store, sub, zeros
+
+Side = Literal["users", "items"]
 
 
 @dataclass(frozen=True)
@@ -33,11 +36,12 @@ class Descent:
     def __init__(self, factors: FactorLanes, momentum: float) -> None:
         self.factors = factors
         self.momentum = np.float32(momentum)
-        self._to_users, self._to_items = np.zeros_like(factors.users), np.zeros_like(factors.items)
-        self._user_speed, self._item_speed = (
-            np.zeros_like(side) if momentum else np.empty(0, np.float32)
-            for side in (factors.users, factors.items)
-        )
+        self._rows: dict[Side, NDArray[np.float32]] = {"users": factors.users, "items": factors.items}
+        self._sums = {side: np.zeros_like(rows) for side, rows in self._rows.items()}
+        self._speeds = {
+            side: np.zeros_like(rows) if momentum else np.empty(0, np.float32)
+            for side, rows in self._rows.items()
+        }
 
     def add_gradients(self, visits: SampledVisits, first: int, last: int, *, users: bool) -> None:
         """Sums e·u for items, and with `users` e·v for users, over the visits [first, last)."""
@@ -49,15 +53,16 @@ class Descent:
             visits.bits[first:last],
             factors.users,
             factors.items,
-            self._to_users,
-            self._to_items,
+            self._sums["users"],
+            self._sums["items"],
             users,
             factors.factors_of,
             factors.width_of,
         )
 
-    def step_users(
+    def step(
         self,
+        side: Side,
         rates: NDArray[np.float32],
         regularization: float,
         unit: NDArray[np.floating] | None = None,
@@ -65,41 +70,17 @@ class Descent:
     ) -> None:
         """u ← u + rate·(sum − λ·u − η) in the models with a rate above 0, whose sums begin anew; the others wait.
 
-        rates (width,); η = unit (n_users, d) times scale (width,), 0 without. With momentum μ the step is μ times the
-        step before plus this one.
+        The same for items. rates (width,); η = unit (n, d), a row a user or item, times scale (width,), 0 without.
+        With momentum μ the step is μ times the step before plus this one.
         """
-        self._step(self.factors.users, self._to_users, self._user_speed, rates, regularization, unit, scale)
-
-    def step_items(
-        self,
-        rates: NDArray[np.float32],
-        regularization: float,
-        unit: NDArray[np.floating] | None = None,
-        scale: NDArray[np.float32] | None = None,
-    ) -> None:
-        """The same for items."""
-        self._step(self.factors.items, self._to_items, self._item_speed, rates, regularization, unit, scale)
-
-    def _step(
-        self,
-        rows: NDArray[np.float32],
-        sums: NDArray[np.float32],
-        speed: NDArray[np.float32],
-        rates: NDArray[np.float32],
-        regularization: float,
-        unit: NDArray[np.floating] | None,
-        scale: NDArray[np.float32] | None,
-    ) -> None:
-        waits = (rates == 0).astype(np.float32)
         factors = self.factors
-        ridge = np.float32(regularization)
         _step_rows(
-            rows,
-            sums,
-            speed,
+            self._rows[side],
+            self._sums[side],
+            self._speeds[side],
             rates,
-            waits,
-            ridge,
+            (rates == 0).astype(np.float32),
+            np.float32(regularization),
             self.momentum,
             np.empty(0, np.float32) if unit is None else unit.astype(np.float32).ravel(),
             rates if scale is None else scale,

@@ -89,26 +89,48 @@ def _is_flat(array: Any, lanes: Lanes) -> bool:
     return isinstance(array, types.Array) and array.ndim == 1 and array.dtype == _number(lanes)
 
 
-@intrinsic
-def zeros(typingctx, width_of):
-    """The zero vector of as many lanes as the tuple `width_of` has elements."""
-    lanes = Lanes(len(width_of))
+def _instruction(name: str) -> Any:
+    """The code of one LLVM instruction on all arguments."""
+
+    def codegen(context, builder, signature, arguments):
+        return getattr(builder, name)(*arguments)
+
+    return codegen
+
+
+def _llvm(name: str, lanes: Lanes) -> Any:
+    """The code of one of LLVM's own functions on all arguments, vectors of `lanes`."""
+
+    def codegen(context, builder, signature, arguments):
+        vector = _vector(lanes)
+        kind = ir.FunctionType(vector, [vector] * len(arguments))
+        intrinsic_name = f"llvm.{name}.v{lanes.width}f{lanes.bits}"
+        return builder.call(cgutils.get_or_insert_function(builder.module, kind, intrinsic_name), arguments)
+
+    return codegen
+
+
+def _zero(lanes: Lanes) -> Any:
+    """The code of a zero vector."""
 
     def codegen(context, builder, signature, arguments):
         return ir.Constant(_vector(lanes), [0.0] * lanes.width)
 
-    return lanes(width_of), codegen
+    return codegen
+
+
+@intrinsic
+def zeros(typingctx, width_of):
+    """The zero vector of as many lanes as the tuple `width_of` has elements."""
+    lanes = Lanes(len(width_of))
+    return lanes(width_of), _zero(lanes)
 
 
 @intrinsic
 def doubles(typingctx, width_of):
     """The zero vector of as many float64 lanes as the tuple `width_of` has elements."""
     lanes = Lanes(len(width_of), 64)
-
-    def codegen(context, builder, signature, arguments):
-        return ir.Constant(_vector(lanes), [0.0] * lanes.width)
-
-    return lanes(width_of), codegen
+    return lanes(width_of), _zero(lanes)
 
 
 @intrinsic
@@ -173,67 +195,37 @@ def prefetch(typingctx, array, at):
 @intrinsic
 def fma(typingctx, a, b, c):
     """a·b + c in every lane, rounded once."""
-
-    def codegen(context, builder, signature, arguments):
-        vector = _vector(a)
-        kind = ir.FunctionType(vector, [vector, vector, vector])
-        function = cgutils.get_or_insert_function(builder.module, kind, f"llvm.fma.v{a.width}f{a.bits}")
-        return builder.call(function, arguments)
-
-    return a(a, a, a), codegen
+    return a(a, a, a), _llvm("fma", a)
 
 
 @intrinsic
 def add(typingctx, a, b):
     """a + b in every lane."""
-
-    def codegen(context, builder, signature, arguments):
-        return builder.fadd(*arguments)
-
-    return a(a, a), codegen
+    return a(a, a), _instruction("fadd")
 
 
 @intrinsic
 def sub(typingctx, a, b):
     """a − b in every lane."""
-
-    def codegen(context, builder, signature, arguments):
-        return builder.fsub(*arguments)
-
-    return a(a, a), codegen
+    return a(a, a), _instruction("fsub")
 
 
 @intrinsic
 def mul(typingctx, a, b):
     """a·b in every lane."""
-
-    def codegen(context, builder, signature, arguments):
-        return builder.fmul(*arguments)
-
-    return a(a, a), codegen
+    return a(a, a), _instruction("fmul")
 
 
 @intrinsic
 def div(typingctx, a, b):
     """a / b in every lane."""
-
-    def codegen(context, builder, signature, arguments):
-        return builder.fdiv(*arguments)
-
-    return a(a, a), codegen
+    return a(a, a), _instruction("fdiv")
 
 
 @intrinsic
 def sqrt(typingctx, a):
     """√a in every lane."""
-
-    def codegen(context, builder, signature, arguments):
-        vector = _vector(a)
-        kind = ir.FunctionType(vector, [vector])
-        function = cgutils.get_or_insert_function(builder.module, kind, f"llvm.sqrt.v{a.width}f{a.bits}")
-        return builder.call(function, arguments)
-
-    return a(a), codegen
+    return a(a), _llvm("sqrt", a)
 
 
 @intrinsic

@@ -6,7 +6,7 @@ from numpy.typing import NDArray
 
 from dpmf_cli.kernels.factors import FactorLanes
 from dpmf_cli.kernels.lanes import any_below, below, div, fma, load, mul, pad, splat, sqrt, store, zeros
-from dpmf_cli.privacy.mechanisms import LaneNoise
+from dpmf_cli.privacy.noise import LaneNoise
 
 
 def perturb_users(

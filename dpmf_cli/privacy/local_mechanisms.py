@@ -94,11 +94,6 @@ def _mass(value: float | Values, b: Values) -> Values:
         return np.asarray(-(np.expm1(-value / b) + np.expm1(-(1 - value) / b)) / 2)
 
 
-def bounded_laplace_density(outputs: Values, value: float, b: float) -> Values:
-    """f(r*|r) of equation 2 at outputs (n,) in [0, 1]."""
-    return np.asarray(np.exp(-np.abs(outputs - value) / b) / (2 * b * _mass(value, np.array(b))))
-
-
 @dataclass(frozen=True)
 class BoundedLaplace(LocalMechanism):
     """r* ~ Laplace(r, b = 1/ε) given that it lies in [0, 1]. Section 3.2, definition 1; Holohan et al. 2018.

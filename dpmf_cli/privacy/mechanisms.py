@@ -1,42 +1,16 @@
-"""Mechanisms: the only places where noise is drawn, each entered in the ledger as it is drawn.
-
-Noise is drawn once per fit in its *unit* form and scaled for every ε of the grid: if X ~ Laplace(1) then
-b·X ~ Laplace(b), so each ε has exactly its own distribution. The ε's of one fit share the unit draw, which
-makes a curve over ε smooth; every ε is a statement about its own marginal, and only one of a grid's models
-would ever be released.
-"""
+"""Mechanisms: the only ways to noise (`noise`), each entered in the ledger as it is drawn."""
 
 import math
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
 
 from dpmf_cli.privacy.ledger import Ledger
+from dpmf_cli.privacy.noise import KeyedNoise, LaneNoise, Precision, unit_k_norm, unit_laplace
 from dpmf_cli.privacy.sensitivity import Sensitivity
 from dpmf_cli.privacy.subsampling import SampledSteps, amplified, moves
-
-Precision = type[np.float32] | type[np.float64]
-
-
-@dataclass(frozen=True)
-class LaneNoise:
-    """Noise for a whole ε grid: element k of ε e is unit[k]·scale[e].
-
-    unit   (...) float, one draw of the unit distribution per measured number
-    scale  (E,) float64, the scale for each ε, in units of the measurement; 0 where ε = inf
-    """
-
-    unit: NDArray[np.floating]
-    scale: NDArray[np.float64]
-
-    def added_to(self, values: ArrayLike) -> NDArray[np.float64]:
-        """`values` plus the noise: (..., E), from values (...) common to all ε or (..., E) of their own."""
-        values = np.asarray(values, dtype=np.float64)
-        if values.ndim == self.unit.ndim:
-            values = values[..., None]
-        return np.asarray(values + np.asarray(self.unit, dtype=np.float64)[..., None] * self.scale)
 
 
 def laplace(
@@ -59,18 +33,8 @@ def laplace(
     calibrated_to  the sensitivity that the noise is scaled to, where a paper takes another than the true one
     raises         OverspentError (a bug) where the ledger refuses
     """
-    (noise,) = repeated_laplace(
-        step,
-        shape,
-        repetitions=1,
-        sensitivity=sensitivity,
-        epsilon=epsilon,
-        rng=rng,
-        ledger=ledger,
-        calibrated_to=calibrated_to,
-        dtype=dtype,
-    )
-    return noise
+    scale = _spend(step, "Laplace", 1, 1, sensitivity, epsilon, ledger, calibrated_to)
+    return LaneNoise(unit_laplace(shape, rng, dtype), scale)
 
 
 def repeated_laplace(
@@ -207,18 +171,6 @@ def exponential_choice(
     return LaneNoise(-rng.gumbel(size=candidates), scale)
 
 
-@dataclass(frozen=True)
-class KeyedNoise:
-    """Laplace noise for more numbers than can be kept: number c has the unit noise that `kernels.survivors` computes
-    from (key, c), independent and the same whenever it is asked for.
-
-    key  state of SplitMix64; scale (E,) float64, the scale for each ε
-    """
-
-    key: int
-    scale: NDArray[np.float64]
-
-
 def keyed_laplace(
     step: str,
     *,
@@ -254,6 +206,25 @@ def repeated_k_norm(
     return (LaneNoise(unit_k_norm(shape, rng), scale) for _ in range(repetitions))
 
 
+def redrawn_k_norm(
+    step: str,
+    shape: tuple[int, int],
+    *,
+    sensitivity: Sensitivity,
+    calibrated_to: Sensitivity,
+    epsilon: NDArray[np.float64],
+    generator: Callable[[str], np.random.Generator],
+    ledger: Ledger,
+) -> Callable[[str], LaneNoise]:
+    """K-norm noise that a publication charges once and draws anew whenever it is used.
+
+    Zhang et al. 2018, algorithm 2, line 17. The noise of independent draws averages out: `sensitivity` is therefore
+    `no_bound_known`, and nothing is provable. The function returned takes the name of a use; one name, one draw.
+    """
+    scale = _spend(step, "K-norm, redrawn", 2, 1, sensitivity, epsilon, ledger, calibrated_to)
+    return lambda use: LaneNoise(unit_k_norm(shape, generator(f"{step} {use}")), scale)
+
+
 def _spend(
     step: str,
     mechanism: str,
@@ -286,45 +257,3 @@ def _proved(epsilon: NDArray[np.float64], sensitivity: Sensitivity, used: Sensit
 def _refuse_norm(step: str, mechanism: str, norm: float, sensitivity: Sensitivity) -> None:
     if sensitivity.norm != norm:
         raise ValueError(f"{step}: {mechanism} needs an L{norm} sensitivity, not L{sensitivity.norm}")
-
-
-def unit_laplace(
-    shape: tuple[int, ...], rng: np.random.Generator, dtype: Precision = np.float64
-) -> NDArray[np.floating]:
-    """Laplace(1) draws, as exponentials with a random sign.
-
-    Inverting the CDF in float32 returns an infinity about once in 2²⁴ draws; the exponential sampler
-    (a ziggurat) has no such point.
-    """
-    count = int(np.prod(shape))
-    exponential: NDArray[np.floating] = rng.standard_exponential(count, dtype=dtype)
-    bits = np.unpackbits(np.frombuffer(rng.bytes(-(-count // 8)), dtype=np.uint8), count=count)
-    np.negative(exponential, out=exponential, where=bits.view(np.bool_))
-    return exponential.reshape(shape)
-
-
-def unit_k_norm(shape: tuple[int, int], rng: np.random.Generator) -> NDArray[np.float64]:
-    """(rows, d) rows with density proportional to exp(−‖b‖₂): a uniform direction times Gamma(d, 1)."""
-    rows, dimension = shape
-    direction = rng.standard_normal(shape)
-    length = rng.standard_gamma(dimension, (rows, 1))
-    return np.asarray(direction * (length / np.linalg.norm(direction, axis=1, keepdims=True)))
-
-
-def redrawn_k_norm(
-    step: str,
-    shape: tuple[int, int],
-    *,
-    sensitivity: Sensitivity,
-    calibrated_to: Sensitivity,
-    epsilon: NDArray[np.float64],
-    generator: Callable[[str], np.random.Generator],
-    ledger: Ledger,
-) -> Callable[[str], LaneNoise]:
-    """K-norm noise that a publication charges once and draws anew whenever it is used.
-
-    Zhang et al. 2018, algorithm 2, line 17. The noise of independent draws averages out: `sensitivity` is therefore
-    `no_bound_known`, and nothing is provable. The function returned takes the name of a use; one name, one draw.
-    """
-    scale = _spend(step, "K-norm, redrawn", 2, 1, sensitivity, epsilon, ledger, calibrated_to)
-    return lambda use: LaneNoise(unit_k_norm(shape, generator(f"{step} {use}")), scale)

@@ -7,8 +7,8 @@ With the energy U(θ) = −log posterior, each of K steps is
 
 The publications: if each user's log-likelihood is within B of 0, one sample from the posterior to the power s costs
 ε. Two things are between that and what is run. (1) Noise of variance ρ·η_t instead of η_t has the stationary law
-exp(−s·U/ρ), so that even in the limit the sample costs ε/ρ (`converged_epsilon`). (2) A finite chain has not
-converged: within a distance δ of the limit it costs (ε/ρ, (1 + e^(ε/ρ))δ), and nobody knows δ. Nothing is provable.
+exp(−s·U/ρ), so that even in the limit the sample costs ε/ρ. (2) A finite chain has not converged: within a distance δ
+of the limit it costs (ε/ρ, (1 + e^(ε/ρ))δ), and nobody knows δ. Nothing is provable.
 """
 
 import math
@@ -19,8 +19,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpmf_cli.privacy.ledger import Ledger
-from dpmf_cli.privacy.mechanisms import LaneNoise, Precision
 from dpmf_cli.privacy.neighbours import Neighbours
+from dpmf_cli.privacy.noise import LaneNoise, Precision
 from dpmf_cli.privacy.sensitivity import Sensitivity, no_bound_known
 
 
@@ -41,6 +41,11 @@ class LangevinSchedule:
         """√(ρ·η_t), the deviation of the noise of step t."""
         return math.sqrt(self.temperature * self.rate(t))
 
+    @property
+    def cost_at_the_limit(self) -> float:
+        """1/ρ: how many times ε, up to 4B, a sample would be proved to cost if the chain had converged."""
+        return 1 / self.temperature
+
 
 @dataclass(frozen=True)
 class LangevinStep:
@@ -54,14 +59,6 @@ def posterior_power(epsilon: NDArray[np.float64], bound: float) -> NDArray[np.fl
     """(E,) s = min(ε/4B, 1): at ε = 4B sampling is "identical to the non-private sampling" (Wang and Tang 2017,
     section 4.3), and no ε above it has another meaning."""
     return np.asarray(np.minimum(epsilon / (4 * bound), 1.0))
-
-
-def converged_epsilon(
-    epsilon: NDArray[np.float64], bound: float, schedule: LangevinSchedule
-) -> NDArray[np.float64]:
-    """(E,) what would be proved if the chain had converged: min(ε, 4B)/ρ; inf where ε is, which adds no noise."""
-    limit = 4 * bound * posterior_power(epsilon, bound) / schedule.temperature
-    return np.where(np.isinf(epsilon), np.inf, limit)
 
 
 def posterior_sampling(
@@ -88,8 +85,7 @@ def posterior_sampling(
     unknown = no_bound_known(
         2, neighbours, f"a chain of {schedule.steps} steps, whose distance from its limit nobody has bounded"
     )
-    whole = np.array([4 * bound])
-    (times,) = converged_epsilon(whole, bound, schedule) / whole
+    times = schedule.cost_at_the_limit
     source = f"Wang and Tang 2017, theorem 2: 2B of the log-likelihood; a chain at its limit spends {times:g} times ε"
     published = Sensitivity(2 * bound, 2, neighbours, source)
     ledger.spend(

@@ -11,8 +11,8 @@ from dpmf_cli.algorithms.factorization import InitialFactors, initial_factors
 from dpmf_cli.algorithms.objective_perturbation import private_global_average
 from dpmf_cli.algorithms.private_pmf import PrivatePMF
 from dpmf_cli.privacy.ledger import Ledger
-from dpmf_cli.privacy.mechanisms import unit_k_norm, unit_laplace
 from dpmf_cli.privacy.neighbours import Mode, Neighbours
+from dpmf_cli.privacy.noise import unit_k_norm, unit_laplace
 from dpmf_cli.streams import Streams
 from tests.conftest import make_ratings
 

@@ -18,8 +18,9 @@ from dpmf_cli.algorithms.private_averages import private_effects
 from dpmf_cli.algorithms.private_factorization import PrivateFactorization, Visits
 from dpmf_cli.algorithms.registry import PRIVATE
 from dpmf_cli.privacy.ledger import Ledger
-from dpmf_cli.privacy.mechanisms import LaneNoise, laplace, unit_k_norm, unit_laplace
+from dpmf_cli.privacy.mechanisms import laplace
 from dpmf_cli.privacy.neighbours import Mode, Neighbours
+from dpmf_cli.privacy.noise import LaneNoise, unit_k_norm, unit_laplace
 from dpmf_cli.streams import Streams
 from tests.conftest import make_ratings
 

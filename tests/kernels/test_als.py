@@ -6,7 +6,7 @@ import pytest
 from dpmf_cli.kernels.als import RowProblem, solve_items, solve_users
 from dpmf_cli.kernels.factors import FactorLanes, factor_lanes
 from dpmf_cli.kernels.sums import residual_sums_by_user
-from dpmf_cli.privacy.mechanisms import LaneNoise
+from dpmf_cli.privacy.noise import LaneNoise
 from tests.conftest import make_ratings
 
 RATINGS = make_ratings(4, n_users=15, n_items=11)

@@ -44,8 +44,8 @@ def test_every_lane_descends_its_own_batches(factors: int, momentum: float) -> N
     for _ in range(3):
         for at, (first, last) in enumerate(((0, half), (half, N))):
             descent.add_gradients(visits, first, last, users=True)
-            descent.step_users(rates[at], RIDGE, user_unit, scale)
-            descent.step_items(rates[at], RIDGE, unit, scale)
+            descent.step("users", rates[at], RIDGE, user_unit, scale)
+            descent.step("items", rates[at], RIDGE, unit, scale)
     found_u = lanes.users.reshape(12, factors + 1, width)
     found_v = lanes.items.reshape(9, factors + 1, width)
     for lane in range(3):

@@ -12,7 +12,6 @@ from dpmf_cli.privacy.local_mechanisms import (
     Piecewise,
     RandomisedResponse,
     UnaryEncoding,
-    bounded_laplace_density,
     bounded_laplace_scales,
     mechanism_on,
 )
@@ -34,6 +33,12 @@ def sent(mechanism: LocalMechanism, value: float, epsilons: np.ndarray, seed: in
     """(DRAWS, E) decoded messages for one value."""
     uniforms = np.random.default_rng(seed).random((DRAWS, mechanism.uniforms))
     return mechanism.decoded(np.full(DRAWS, value), uniforms, epsilons)
+
+
+def bounded_laplace_density(outputs: np.ndarray, value: float, b: float) -> np.ndarray:
+    """f(r*|r) of equation 2 at outputs (n,) in [0, 1], by equation 3's C_r(b)."""
+    mass = 1 - (np.exp(-value / b) + np.exp(-(1 - value) / b)) / 2
+    return np.asarray(np.exp(-np.abs(outputs - value) / b) / (2 * b * mass))
 
 
 @pytest.mark.parametrize("epsilon", [0.1, 1.0, 10.0])

@@ -8,16 +8,14 @@ from scipy import stats
 
 from dpmf_cli.privacy.ledger import Ledger
 from dpmf_cli.privacy.mechanisms import (
-    LaneNoise,
     exponential_choice,
     gaussian,
     laplace,
     repeated_k_norm,
     repeated_laplace,
-    unit_k_norm,
-    unit_laplace,
 )
 from dpmf_cli.privacy.neighbours import Neighbours
+from dpmf_cli.privacy.noise import LaneNoise
 from dpmf_cli.privacy.sensitivity import Sensitivity
 
 DELTA = Sensitivity(4.0, 1, Neighbours.BOUNDED, "test")
@@ -54,21 +52,6 @@ def test_the_scale_is_sensitivity_over_epsilon_for_every_epsilon(dtype: type, se
 def test_that_test_has_the_power_to_see_a_wrong_scale(factor: float, seed: int) -> None:
     noise, _ = drawn([1.0], seed)
     assert stats.kstest(noise[:, 0], stats.laplace(scale=factor * 4.0).cdf).pvalue < LEVEL
-
-
-def test_signs_are_fair_and_independent_of_magnitudes() -> None:
-    unit = unit_laplace((DRAWS,), np.random.default_rng(5))
-    assert stats.binomtest(int((unit > 0).sum()), DRAWS).pvalue > LEVEL
-    assert stats.ks_2samp(unit[unit > 0], -unit[unit < 0]).pvalue > LEVEL
-
-
-def test_float32_draws_are_finite() -> None:
-    assert np.isfinite(unit_laplace((3_000_000,), np.random.default_rng(1), np.float32)).all()
-
-
-def test_draws_are_not_repeated() -> None:
-    unit = np.abs(unit_laplace((DRAWS,), np.random.default_rng(2)))
-    assert len(np.unique(unit)) == DRAWS
 
 
 def test_infinite_epsilon_adds_nothing() -> None:
@@ -168,19 +151,6 @@ def test_what_is_never_drawn_is_spent_all_the_same() -> None:
         ledger=ledger,
     )
     assert ledger.claimed.tolist() == [2.0]
-
-
-@pytest.mark.parametrize("dimension", [1, 3, 7])
-def test_k_norm_noise_has_gamma_length_and_uniform_direction(dimension: int) -> None:
-    unit = unit_k_norm((DRAWS, dimension), np.random.default_rng(dimension))
-    length = np.linalg.norm(unit, axis=1)
-    assert stats.kstest(length, stats.gamma(dimension).cdf).pvalue > LEVEL
-    for factor in (0.8, 1.25):
-        assert stats.kstest(length, stats.gamma(dimension, scale=factor).cdf).pvalue < LEVEL
-    direction = unit / length[:, None]
-    assert np.abs(direction.mean(axis=0)).max() < 4.5 / np.sqrt(DRAWS)
-    covariance = direction.T @ direction / DRAWS
-    assert np.abs(covariance - np.eye(dimension) / dimension).max() < 6 / np.sqrt(DRAWS)
 
 
 GAUSSIAN = Sensitivity(4.0, 2, Neighbours.UNBOUNDED, "test")

@@ -22,8 +22,8 @@ from dpmf_cli.kernels.als import RowProblem, solve_items
 from dpmf_cli.kernels.factors import factor_lanes
 from dpmf_cli.privacy import sensitivity
 from dpmf_cli.privacy.ledger import Ledger
-from dpmf_cli.privacy.mechanisms import LaneNoise
 from dpmf_cli.privacy.neighbours import Neighbours
+from dpmf_cli.privacy.noise import LaneNoise
 from dpmf_cli.ratings import Ratings, Scale
 from dpmf_cli.streams import Streams
 

@@ -7,9 +7,9 @@ import pytest
 from scipy.integrate import trapezoid
 
 from dpmf_cli.privacy.ledger import Ledger, OverspentError
-from dpmf_cli.privacy.mechanisms import LaneNoise
 from dpmf_cli.privacy.neighbours import Mode, Neighbours
-from dpmf_cli.privacy.posterior import LangevinSchedule, converged_epsilon, posterior_sampling
+from dpmf_cli.privacy.noise import LaneNoise
+from dpmf_cli.privacy.posterior import LangevinSchedule, posterior_power, posterior_sampling
 
 DATA = np.array([0.9, -0.2, 0.4, 1.0, 0.3, 0.7, -0.5, 0.1])
 RIDGE = 2.0
@@ -90,7 +90,7 @@ def largest_log_ratio(old: np.ndarray, new: np.ndarray, power: float) -> float:
 def test_a_converged_chain_costs_epsilon_over_temperature_and_not_epsilon(temperature: float) -> None:
     schedule = LangevinSchedule(0.05, 0.3, temperature, 1)
     epsilon = 0.5 * BOUND
-    (proved,) = converged_epsilon(np.array([epsilon]), BOUND, schedule)
+    proved = epsilon * schedule.cost_at_the_limit
     assert proved == pytest.approx(epsilon / temperature)
     rng = np.random.default_rng(3)
     power = epsilon / (4 * BOUND) / temperature
@@ -105,10 +105,9 @@ def test_a_converged_chain_costs_epsilon_over_temperature_and_not_epsilon(temper
     assert (worst > epsilon) == (temperature < 0.2)
 
 
-def test_what_converges_is_capped_where_sampling_is_not_tempered() -> None:
-    schedule = LangevinSchedule(0.05, 0.3, 0.1, 1)
-    found = converged_epsilon(np.array([4.0, 8.0, 80.0, np.inf]), BOUND, schedule)
-    assert found == pytest.approx([40.0, 80.0, 80.0, np.inf])
+def test_the_power_is_capped_where_sampling_is_not_tempered() -> None:
+    found = posterior_power(np.array([4.0, 8.0, 80.0, np.inf]), BOUND)
+    assert found == pytest.approx([0.5, 1.0, 1.0, 1.0])
 
 
 def test_the_ledger_claims_epsilon_and_proves_nothing() -> None:

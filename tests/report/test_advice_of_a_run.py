@@ -7,8 +7,9 @@ import pytest
 from dpmf_cli.config import load_config
 from dpmf_cli.errors import DpmfError
 from dpmf_cli.evaluation.crossings import Status, find_crossings
-from dpmf_cli.experiment import collect_folder, run
+from dpmf_cli.experiment import run
 from dpmf_cli.report.advice import advice
+from dpmf_cli.results_folders import collect_folder
 
 SHOP = """\
 dataset: {kind: synthetic, like: ml-100k, seed: 3, users: 200, items: 60, ratings: 5000}

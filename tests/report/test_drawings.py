@@ -13,9 +13,9 @@ from typer.testing import CliRunner
 from dpmf_cli.cli import app
 from dpmf_cli.errors import DpmfError
 from dpmf_cli.evaluation.curves import Experiment
-from dpmf_cli.experiment import collect_folder
 from dpmf_cli.report.drawings import drawings
 from dpmf_cli.report.figures import FORMATS
+from dpmf_cli.results_folders import collect_folder
 
 Make = Callable[..., Experiment]
 HEADS = {"png": b"\x89PNG", "svg": b"<?xml", "pdf": b"%PDF"}

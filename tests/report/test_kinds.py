@@ -12,7 +12,8 @@ from dpmf_cli.config import ExperimentConfig
 from dpmf_cli.errors import DpmfError
 from dpmf_cli.evaluation.curves import Experiment, Growth, Measured, Stage
 from dpmf_cli.evaluation.portions import Portion
-from dpmf_cli.experiment import collect_folder, run, write_outputs
+from dpmf_cli.experiment import run
+from dpmf_cli.outputs import write_outputs
 from dpmf_cli.privacy.protection import GUARANTEES, Guarantee, Protection
 from dpmf_cli.report import drawings as drawn
 from dpmf_cli.report.figures import FORMATS
@@ -20,6 +21,7 @@ from dpmf_cli.report.growth import growth_lines
 from dpmf_cli.report.html.charts import charts_of
 from dpmf_cli.report.html.page import experiment_page
 from dpmf_cli.report.kinds import kind_of, kinds_of, parts_of, refuse_mixed
+from dpmf_cli.results_folders import collect_folder
 from tests.report.conftest import of_theta
 from tests.report.results import DATASET
 

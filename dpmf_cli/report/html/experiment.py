@@ -8,7 +8,6 @@ from markupsafe import Markup
 
 from dpmf_cli.collect import Collected
 from dpmf_cli.evaluation.crossings import Crossing, find_crossings
-from dpmf_cli.experiment import collect_folder
 from dpmf_cli.experiment_names import whole_name
 from dpmf_cli.manifest import read_manifest
 from dpmf_cli.report.html.chart import Chart
@@ -20,6 +19,7 @@ from dpmf_cli.report.layout import TextTable, significant
 from dpmf_cli.report.ledgers import ledger_text, records_text
 from dpmf_cli.report.local_tables import improvements_table, learned_nothing_table
 from dpmf_cli.report.tables import baseline_rows, crossing_notes
+from dpmf_cli.results_folders import collect_folder
 
 
 @dataclass(frozen=True)

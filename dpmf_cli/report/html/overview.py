@@ -6,12 +6,12 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from dpmf_cli.errors import DpmfError
-from dpmf_cli.experiment import say
 from dpmf_cli.findings import Finding, Paper, Word, all_papers, statement
 from dpmf_cli.findings.evidence import Evidence
 from dpmf_cli.findings.rules import compute
 from dpmf_cli.findings.rules.base import Computed
 from dpmf_cli.manifest import MANIFEST
+from dpmf_cli.progress import say
 from dpmf_cli.report.combined import combined_text, whole_first
 from dpmf_cli.report.html.agreement import Agreement
 from dpmf_cli.report.html.exhibits import Absent, ExhibitView, Sources, exhibit_view

@@ -6,11 +6,11 @@ from pathlib import Path
 import pytest
 
 from dpmf_cli.evaluation.crossings import Crossing, Status
-from dpmf_cli.experiment import collect_folder
 from dpmf_cli.report.html import experiment
 from dpmf_cli.report.html.agreement import Agreement, of_difference, of_points, of_ratio, of_share
 from dpmf_cli.report.html.compared import baseline_row, crossing_agreement, crossing_row
 from dpmf_cli.report.tables import BaselineRow
+from dpmf_cli.results_folders import collect_folder
 
 
 @pytest.mark.parametrize(

@@ -1,16 +1,15 @@
 """What is wrong with a config, where it stands in the file, and the fix."""
 
 import json
-from collections.abc import Mapping
 from typing import Any, get_args
 
 from pydantic_core import ErrorDetails
 
 from dpmf_cli import plugins
 from dpmf_cli.algorithms.personalized import CleanBase, PrivateBase
-from dpmf_cli.config_entries import INHERITED, expand_sweep
+from dpmf_cli.config.entries import INHERITED, Registry, expand_sweep
+from dpmf_cli.config.yaml_positions import Document, Step
 from dpmf_cli.errors import did_you_mean
-from dpmf_cli.yaml_positions import Document, Step
 
 LONGEST_SHOWN = 100
 
@@ -18,8 +17,8 @@ LONGEST_SHOWN = 100
 def explain(
     document: Document,
     detail: ErrorDetails,
-    known_baselines: Mapping[str, type[Any]],
-    known_private: Mapping[str, type[Any]],
+    known_baselines: Registry,
+    known_private: Registry,
 ) -> str:
     """One mistake as `file:line:column: where: what and the fix`."""
     context = detail.get("ctx", {})

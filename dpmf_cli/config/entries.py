@@ -1,9 +1,18 @@
-"""Entries of a config before they are validated: sweeps written out, and what they inherit from the experiment."""
+"""Entries of a config: what they may be, and, before that is validated, sweeps written out and what they inherit."""
 
 from collections.abc import Mapping
-from typing import Any
+from functools import reduce
+from operator import or_
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
+from pydantic import BeforeValidator, Field
+
+from dpmf_cli.algorithms.base import Algorithm, PrivateAlgorithm
+from dpmf_cli.algorithms.registry import BASELINES, PRIVATE
 from dpmf_cli.models import tagged
+
+Registry = Mapping[str, type[Any]]
+"""Algorithms by the names that a config has for them."""
 
 INHERITED = ("neighbours", "mode", "effects", "delta")
 """Keys of the experiment that an algorithm's entry may set for itself and otherwise inherits."""
@@ -31,7 +40,7 @@ def expand_sweep(entry: Any) -> list[Any]:
     ]
 
 
-def with_inherited(entry: Any, experiment: dict[str, Any], registry: Mapping[str, type[Any]]) -> Any:
+def with_inherited(entry: Any, experiment: dict[str, Any], registry: Registry) -> Any:
     entry = tagged(entry)
     if not isinstance(entry, dict):
         return entry
@@ -41,3 +50,22 @@ def with_inherited(entry: Any, experiment: dict[str, Any], registry: Mapping[str
     known = registry[algorithm].model_fields
     inherited = {key: experiment[key] for key in INHERITED if key in known and key in experiment}
     return {**inherited, **entry}
+
+
+def private_entry(known: Registry) -> Any:
+    """One of the algorithms, told by its name."""
+    return Annotated[reduce(or_, known.values()), Field(discriminator="algorithm")]
+
+
+def baseline_entry(known: Registry) -> Any:
+    """One of the baselines, told by its name, which may stand alone."""
+    one = reduce(or_, known.values())
+    alone = BeforeValidator(tagged, json_schema_input_type=Literal[tuple(known)] | one)
+    return Annotated[one, Field(discriminator="algorithm"), alone]
+
+
+if TYPE_CHECKING:
+    PrivateEntry = PrivateAlgorithm
+    BaselineEntry = Algorithm
+else:
+    PrivateEntry, BaselineEntry = private_entry(PRIVATE), baseline_entry(BASELINES)

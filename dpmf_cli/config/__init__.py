@@ -1,0 +1,6 @@
+"""The config: what an experiment is, validated, with errors that say file:line:column and the fix."""
+
+from dpmf_cli.config.loading import config_of, load_config
+from dpmf_cli.config.model import ExperimentConfig
+
+__all__ = ["ExperimentConfig", "config_of", "load_config"]

@@ -1,0 +1,164 @@
+"""What the keys of a config must not ask for together, each refused at its place and with the fix."""
+
+import math
+from typing import LiteralString
+
+from pydantic_core import PydanticCustomError
+
+from dpmf_cli.algorithms.personal_sampling import PersonalSampling
+from dpmf_cli.algorithms.personalized import Personalized
+from dpmf_cli.config.grids import LEAST_BUDGET
+from dpmf_cli.config.keys import ExperimentKeys
+from dpmf_cli.config.yaml_positions import Step
+from dpmf_cli.datasets.spec import PRIZE_DATASET, CatalogSpec, CsvSpec
+
+MOST_TASKS = 1_000_000
+"""Of one config; more would be an oversight, and not even their names could be looked up in an hour."""
+
+
+def refuse_contradictions(config: ExperimentKeys) -> None:
+    """Raises PydanticCustomError for the first contradiction, with the path of the key that is to change."""
+    for check in (
+        _one_ascending_grid,
+        _possible_folds,
+        _measurable_growth,
+        _twins_without_noise,
+        _columns_that_are_there,
+        _ascending_limits,
+        _references_of_netflix,
+        _crossings_of_baselines,
+        _countable_tasks,
+        _distinct_names,
+    ):
+        check(config)
+
+
+def _one_ascending_grid(config: ExperimentKeys) -> None:
+    if config.epsilons is None and config.thetas is None:
+        raise _at((), "grid", "the grid is missing; give `epsilons` or `thetas`")
+    if config.epsilons is not None and config.thetas is not None:
+        raise _at(("thetas",), "grid", "give `epsilons` or `thetas`, not both")
+    name, sign = ("epsilons", "ε") if config.thetas is None else ("thetas", "θ")
+    given: list[float] = getattr(config, name)
+    if sorted(set(given)) != given:
+        raise _at((name,), "grid", f"the {sign} grid must ascend without repetition")
+    for entry in config.algorithms if config.thetas else ():
+        grid = config.grid(entry)
+        if grid[0] < LEAST_BUDGET or not math.isfinite(grid[-1]) or sorted(set(grid)) != list(grid):
+            found = ", ".join(f"{epsilon:g}" for epsilon in grid)
+            message = f"{entry.name} has no ascending ε from {LEAST_BUDGET:g} up for these θ, but {found}"
+            raise _at(("thetas",), "grid", message)
+
+
+def _possible_folds(config: ExperimentKeys) -> None:
+    if config.test != "folds":
+        if not (isinstance(config.dataset, CatalogSpec) and config.dataset.name == PRIZE_DATASET):
+            raise _at(
+                ("test",), "test", f"the {config.test} set is one of the data set {PRIZE_DATASET} alone"
+            )
+        if config.dataset.sample is not None:
+            raise _at(
+                ("test",),
+                "test",
+                f"the {config.test} set is one of all ratings, not of a sample; use folds",
+            )
+        if config.folds != 1:
+            raise _at(("folds",), "test", f"the {config.test} set is the only one to predict; remove `folds`")
+    elif config.folds == 1:
+        raise _at(("folds",), "folds", "one fold leaves nothing to train on; give 2 or more")
+    if config.held_out is not None and config.held_out > config.folds:
+        plural = "s" if config.folds > 1 else ""
+        raise _at(("held_out",), "held_out", f"only {config.folds} fold{plural} can be held out")
+
+
+def _measurable_growth(config: ExperimentKeys) -> None:
+    if config.growth is None:
+        return
+    if not config.twins:
+        raise _at(("growth",), "growth", "growth is a loss against the twin without noise; set `twins: true`")
+    if config.test != "folds":
+        raise _at(("growth",), "growth", f"the {config.test} set does not grow with the ratings; use folds")
+    if config.growth.order == "timestamp" and not config.dataset.has_timestamps:
+        raise _at(
+            ("growth", "order"), "growth", f"{config.dataset.key} has no time stamps; use `order: random`"
+        )
+
+
+def _twins_without_noise(config: ExperimentKeys) -> None:
+    for index, entry in enumerate(config.algorithms if config.twins else ()):
+        if isinstance(entry, Personalized):
+            raise _at(
+                ("algorithms", index),
+                "twins",
+                "what is personalised has no twin, for its records set their own ε; remove `twins`, and "
+                "add `sampled` to `baselines`",
+            )
+
+
+def _columns_that_are_there(config: ExperimentKeys) -> None:
+    if isinstance(config.dataset, CsvSpec) and config.dataset.columns.epsilon is not None:
+        return
+    for key in ("baselines", "algorithms"):
+        for index, entry in enumerate(getattr(config, key)):
+            if isinstance(entry, PersonalSampling) and entry.specification == "column":
+                raise _at(
+                    (key, index, "specification"),
+                    "column",
+                    f"{config.dataset.key} has no column of ε; name it in `columns: {{epsilon: …}}` of a CSV data "
+                    "set, or use `specification: fractions`",
+                )
+
+
+def _ascending_limits(config: ExperimentKeys) -> None:
+    if config.error_cdf is not None and sorted(set(config.error_cdf)) != config.error_cdf:
+        raise _at(("error_cdf",), "grid", "the limits of the errors must ascend without repetition")
+
+
+def _references_of_netflix(config: ExperimentKeys) -> None:
+    for index, reference in enumerate(config.references):
+        if not (isinstance(config.dataset, CatalogSpec) and config.dataset.name.startswith(PRIZE_DATASET)):
+            raise _at(
+                ("references", index),
+                "reference",
+                f"{reference} is an error on Netflix ratings, no reference for {config.dataset.key}; remove it",
+            )
+        if reference in config.references[:index]:
+            raise _at(("references", index), "reference", f"{reference} stands there twice; keep one")
+
+
+def _crossings_of_baselines(config: ExperimentKeys) -> None:
+    known = {"ia", "ge", *(baseline.algorithm for baseline in config.baselines)}
+    for index, key in enumerate(config.crossings):
+        if key not in known or key in config.crossings[:index]:
+            fix = (
+                "stands there twice; keep one" if key in known else "is not among the baselines; add it there"
+            )
+            raise _at(("crossings", index), "crossings", f"{key} {fix}")
+
+
+def _countable_tasks(config: ExperimentKeys) -> None:
+    tasks = config.folds_run * len(config.portions) * sum(map(config.runs_of, config.entries))
+    if tasks > MOST_TASKS:
+        raise _at(
+            ("folds",), "tasks", f"{tasks:,} tasks, more than {MOST_TASKS:,}; ask for fewer folds or runs"
+        )
+
+
+def _distinct_names(config: ExperimentKeys) -> None:
+    if config.name == "tasks":
+        raise _at(("name",), "name", "results/tasks holds the results of tasks; choose another name")
+    names: set[str] = set()
+    for key in ("baselines", "algorithms"):
+        for index, entry in enumerate(getattr(config, key)):
+            if entry.name in names:
+                raise _at(
+                    (key, index),
+                    "label",
+                    f'two curves are named "{entry.name}"; give one of them another `label`',
+                )
+            names.add(entry.name)
+
+
+def _at(path: tuple[Step, ...], kind: LiteralString, message: str) -> PydanticCustomError:
+    """A mistake at the key `path` of the config."""
+    return PydanticCustomError(kind, "{message}", {"message": message, "path": path})

@@ -1,0 +1,56 @@
+"""What an experiment is repeated over: values of ε or θ, and growing portions of the ratings."""
+
+from typing import Annotated, Any, Self
+
+from pydantic import AfterValidator, BeforeValidator, Field, model_validator
+from pydantic_core import PydanticCustomError
+
+from dpmf_cli.evaluation.portions import Order
+from dpmf_cli.models import StrictModel
+
+LEAST_BUDGET = 1e-6
+
+
+def _not_noise_alone(budget: float) -> float:
+    if budget < LEAST_BUDGET:
+        raise PydanticCustomError("budget", "an ε or θ below 1e-6 leaves nothing but noise")
+    return budget
+
+
+Budget = Annotated[float, Field(gt=0, le=1e6), AfterValidator(_not_noise_alone)]
+"""A value of ε, or of θ."""
+
+
+class GeometricGrid(StrictModel):
+    """`count` values of ε (or θ) from `first` to `last`, equally spaced in its log, rounded to three digits."""
+
+    first: Budget
+    last: Budget
+    count: int = Field(ge=2, le=1000)
+
+    @property
+    def values(self) -> list[float]:
+        step = (self.last / self.first) ** (1 / (self.count - 1))
+        return [float(f"{self.first * step**k:.3g}") for k in range(self.count)]
+
+
+def _expand_grid(value: Any) -> Any:
+    return GeometricGrid.model_validate(value).values if isinstance(value, dict) else value
+
+
+Grid = Annotated[list[Budget], Field(min_length=1, max_length=1000), BeforeValidator(_expand_grid)]
+
+
+class Growth(StrictModel):
+    """The same experiment on growing portions of the ratings: McSherry and Mironov 2009, figure 2."""
+
+    portions: list[Annotated[float, Field(gt=0, le=1)]] = Field(
+        min_length=1, max_length=100, description="ascending parts of the ratings, 1 for all of them"
+    )
+    order: Order = Field(description="which ratings come first: the oldest, or a random sample of them")
+
+    @model_validator(mode="after")
+    def _ascending(self) -> Self:
+        if sorted(set(self.portions)) != self.portions:
+            raise PydanticCustomError("grid", "the portions must ascend without repetition")
+        return self

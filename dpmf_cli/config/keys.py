@@ -1,0 +1,119 @@
+"""The keys of a config, and what follows from their values."""
+
+import math
+from typing import Annotated, Literal
+
+from pydantic import Field
+
+from dpmf_cli.algorithms.base import Algorithm, PrivateAlgorithm
+from dpmf_cli.algorithms.effects import EffectsParameters
+from dpmf_cli.algorithms.registry import BASELINES
+from dpmf_cli.config.entries import BaselineEntry, PrivateEntry
+from dpmf_cli.config.grids import Grid, Growth
+from dpmf_cli.datasets.spec import DatasetSpec, TestSet
+from dpmf_cli.evaluation.curves import Axis
+from dpmf_cli.models import StrictModel
+from dpmf_cli.plugins import PluginName
+from dpmf_cli.privacy.neighbours import Mode, Neighbours
+
+
+class ExperimentKeys(StrictModel):
+    """The keys of an experiment, each valid by itself; `ExperimentConfig` is what holds together too."""
+
+    name: str = Field(
+        pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]*$", max_length=80, description="folder in results/"
+    )
+    dataset: DatasetSpec
+    test: TestSet = Field(
+        "folds",
+        description="what is predicted: folds held out of the ratings, or a test set of the Netflix Prize",
+    )
+    folds: int = Field(10, ge=1, le=1000, description="k of the k-fold cross-validation; 1 with another test")
+    held_out: int | None = Field(
+        None, ge=1, description="hold out only the first so many folds, to save time"
+    )
+    runs: int = Field(5, ge=1, le=10_000, description="repetitions of each fold with other noise")
+    seed: int = Field(2016, ge=0, lt=2**63, description="all randomness follows from it")
+    neighbours: Neighbours = Neighbours.BOUNDED
+    mode: Mode = Mode.PUBLISHED
+    epsilons: Grid | None = Field(
+        None, description="total ε: a list, or {first, last, count} for equal steps in log ε"
+    )
+    thetas: Grid | None = Field(
+        None,
+        description="instead of `epsilons`: McSherry and Mironov's θ, the sum of the θ_i, where the noise of "
+        "measurement i has the scale Δ_i/θ_i",
+    )
+    delta: float = Field(
+        1e-6, ge=1e-15, le=0.01, description="δ of (ε, δ), where an algorithm's noise is Gaussian"
+    )
+    effects: EffectsParameters = EffectsParameters()
+    plugins: list[PluginName] = Field(
+        [],
+        max_length=100,
+        description="algorithms from outside dpmf, by name: of an installed package, or of `--plugin FILE`",
+    )
+    baselines: list[BaselineEntry] = Field(description="ga, ia, ge, als, or a mapping with parameters")
+    algorithms: list[PrivateEntry] = Field(min_length=1)
+    twins: bool = Field(False, description="fit every algorithm without noise too, once a fold")
+    references: list[Literal["cinematch"]] = Field(
+        [], description="printed errors of the Netflix Prize to hold the curves against"
+    )
+    crossings: list[Literal[tuple(BASELINES)]] = Field(  # type: ignore[valid-type]
+        ["ia", "ge"], min_length=1, description="which of the baselines crossings are measured against"
+    )
+    growth: Growth | None = Field(None, description="run everything on growing portions of the ratings")
+    error_cdf: list[Annotated[float, Field(gt=0)]] | None = Field(
+        None,
+        min_length=1,
+        max_length=1000,
+        description="the distribution of absolute errors: which part of them is at most each of these ascending "
+        "numbers, in rating units",
+    )
+
+    @property
+    def folds_run(self) -> int:
+        """How many of the folds are held out, one after the other."""
+        return self.held_out or self.folds
+
+    @property
+    def portions(self) -> tuple[float, ...]:
+        """The portions of the ratings that everything is run on, ascending."""
+        return tuple(self.growth.portions) if self.growth else (1.0,)
+
+    @property
+    def limits(self) -> tuple[float, ...]:
+        """The x of the distribution of errors, ascending; none where it was not asked for."""
+        return tuple(self.error_cdf or ())
+
+    @property
+    def entries(self) -> tuple[Algorithm, ...]:
+        """Baselines, then algorithms."""
+        return (*self.baselines, *self.algorithms)
+
+    @property
+    def axis(self) -> Axis:
+        """What the grid is of."""
+        return "epsilon" if self.thetas is None else "theta"
+
+    def grid(self, entry: Algorithm) -> tuple[float, ...]:
+        """The ε that an entry is fitted for, ascending: the config's, or those that its θ stand for, each entry by
+        its own noise; ∞ alone for a baseline."""
+        if not isinstance(entry, PrivateAlgorithm):
+            return (math.inf,)
+        if self.thetas is not None:
+            return tuple(entry.epsilon_of(theta) for theta in self.thetas)
+        return tuple(self.epsilons or ())
+
+    def thetas_of(self, entry: Algorithm) -> tuple[float, ...] | None:
+        """The θ of each ε of an entry's grid; None for a baseline, and where the grid is of ε and θ is the same."""
+        if not isinstance(entry, PrivateAlgorithm):
+            return None
+        if self.thetas is not None:
+            return tuple(self.thetas)
+        grid = self.grid(entry)
+        thetas = tuple(entry.theta_of(epsilon) for epsilon in grid)
+        return None if thetas == grid else thetas
+
+    def runs_of(self, entry: Algorithm) -> int:
+        return self.runs if entry.stochastic else 1

@@ -1,0 +1,48 @@
+"""Configs read from files and from manifests, with the plugins that they name."""
+
+import re
+from pathlib import Path
+from typing import Any
+
+from pydantic import ValidationError
+
+from dpmf_cli.algorithms.base import Algorithm
+from dpmf_cli.config.errors import explain
+from dpmf_cli.config.model import ExperimentConfig
+from dpmf_cli.config.yaml_positions import Document, read
+from dpmf_cli.errors import DpmfError
+from dpmf_cli.plugins import plugin, plugin_names
+
+
+def load_config(path: Path) -> ExperimentConfig:
+    """Reads and validates a config. Raises DpmfError that lists every mistake with its place and fix."""
+    document = read(path)
+    document.data.setdefault("name", re.sub(r"[^A-Za-z0-9._-]+", "-", path.stem).strip("-.") or "experiment")
+    model = ExperimentConfig.knowing(_named_plugins(document))
+    try:
+        return model.model_validate(document.data)
+    except ValidationError as error:
+        known = model.known_baselines, model.known_private
+        lines = dict.fromkeys(explain(document, detail, *known) for detail in error.errors(include_url=False))
+        raise DpmfError("\n".join(lines)) from None
+
+
+def config_of(data: dict[str, Any]) -> ExperimentConfig:
+    """A resolved config, with the plugins that it names. Raises DpmfError where they are not there, and pydantic's
+    ValidationError for what is no config."""
+    names = plugin_names(data)
+    return ExperimentConfig.knowing([plugin(name) for name in names]).model_validate(data)
+
+
+def _named_plugins(document: Document) -> list[type[Algorithm]]:
+    """The plugins that a file names; those that are no names at all are left to the model to refuse."""
+    found = []
+    for index, name in enumerate(plugin_names(document.data)):
+        try:
+            found.append(plugin(name))
+        except DpmfError as error:
+            place = document.place_of(("plugins", index), key=False)
+            raise DpmfError(
+                f"{document.path}:{place.line}:{place.column}: plugins[{index}]: {error}"
+            ) from None
+    return found

@@ -1,0 +1,68 @@
+"""Noise for a whole ε grid, and how its unit is drawn; who draws it is in `mechanisms`, and pays for it.
+
+Noise is drawn once per fit in its *unit* form and scaled for every ε of the grid: if X ~ Laplace(1) then
+b·X ~ Laplace(b), so each ε has exactly its own distribution. The ε's of one fit share the unit draw, which
+makes a curve over ε smooth; every ε is a statement about its own marginal, and only one of a grid's models
+would ever be released.
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+Precision = type[np.float32] | type[np.float64]
+
+
+@dataclass(frozen=True)
+class LaneNoise:
+    """Noise for a whole ε grid: element k of ε e is unit[k]·scale[e].
+
+    unit   (...) float, one draw of the unit distribution per measured number
+    scale  (E,) float64, the scale for each ε, in units of the measurement; 0 where ε = inf
+    """
+
+    unit: NDArray[np.floating]
+    scale: NDArray[np.float64]
+
+    def added_to(self, values: ArrayLike) -> NDArray[np.float64]:
+        """`values` plus the noise: (..., E), from values (...) common to all ε or (..., E) of their own."""
+        values = np.asarray(values, dtype=np.float64)
+        if values.ndim == self.unit.ndim:
+            values = values[..., None]
+        return np.asarray(values + np.asarray(self.unit, dtype=np.float64)[..., None] * self.scale)
+
+
+@dataclass(frozen=True)
+class KeyedNoise:
+    """Laplace noise for more numbers than can be kept: number c has the unit noise that `kernels.survivors` computes
+    from (key, c), independent and the same whenever it is asked for.
+
+    key  state of SplitMix64; scale (E,) float64, the scale for each ε
+    """
+
+    key: int
+    scale: NDArray[np.float64]
+
+
+def unit_laplace(
+    shape: tuple[int, ...], rng: np.random.Generator, dtype: Precision = np.float64
+) -> NDArray[np.floating]:
+    """Laplace(1) draws, as exponentials with a random sign.
+
+    Inverting the CDF in float32 returns an infinity about once in 2²⁴ draws; the exponential sampler
+    (a ziggurat) has no such point.
+    """
+    count = int(np.prod(shape))
+    exponential: NDArray[np.floating] = rng.standard_exponential(count, dtype=dtype)
+    bits = np.unpackbits(np.frombuffer(rng.bytes(-(-count // 8)), dtype=np.uint8), count=count)
+    np.negative(exponential, out=exponential, where=bits.view(np.bool_))
+    return exponential.reshape(shape)
+
+
+def unit_k_norm(shape: tuple[int, int], rng: np.random.Generator) -> NDArray[np.float64]:
+    """(rows, d) rows with density proportional to exp(−‖b‖₂): a uniform direction times Gamma(d, 1)."""
+    rows, dimension = shape
+    direction = rng.standard_normal(shape)
+    length = rng.standard_gamma(dimension, (rows, 1))
+    return np.asarray(direction * (length / np.linalg.norm(direction, axis=1, keepdims=True)))
