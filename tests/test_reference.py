@@ -36,7 +36,10 @@ def test_every_command_key_and_algorithm_has_its_place(page: str) -> None:
 
 def test_what_reading_a_config_fills_in_is_not_required(page: str) -> None:
     keys = page.split("## Keys of a config")[1].split("###")[0]
-    assert set(re.findall(r"^\| `(\w+)` \|[^|]*\| required \|", keys, re.MULTILINE)) == {"dataset", "algorithms"}
+    assert set(re.findall(r"^\| `(\w+)` \|[^|]*\| required \|", keys, re.MULTILINE)) == {
+        "dataset",
+        "algorithms",
+    }
 
 
 def test_rows_have_as_many_cells_as_their_table(page: str) -> None:
