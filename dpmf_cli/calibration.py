@@ -95,16 +95,20 @@ def measure() -> Machine:
 def _start() -> Cost:
     """What a process costs that imports what a run needs; the reference's where this system does not tell."""
     try:
-        told = [
-            subprocess.run(
-                (sys.executable, "-P", "-c", _START), capture_output=True, text=True, check=True
-            ).stdout.split()
-            for _ in range(_STARTS)
-        ]
-    except (OSError, subprocess.SubprocessError):
+        told = [_start_once() for _ in range(_STARTS)]
+    except (OSError, subprocess.SubprocessError, ValueError, IndexError):
         return REFERENCE.start
-    page = os.sysconf("SC_PAGE_SIZE")
-    return Cost(min(float(seconds) for seconds, _ in told), page * max(float(pages) for _, pages in told))
+    return Cost(
+        min(seconds for seconds, _ in told), os.sysconf("SC_PAGE_SIZE") * max(pages for _, pages in told)
+    )
+
+
+def _start_once() -> tuple[float, float]:
+    """CPU seconds and resident pages; an environment may print something of its own before."""
+    command = (sys.executable, "-P", "-c", _START)
+    last = subprocess.run(command, capture_output=True, text=True, check=True).stdout.splitlines()[-1]
+    seconds, pages = map(float, last.split())
+    return seconds, pages
 
 
 def _visit(rows: int) -> float:

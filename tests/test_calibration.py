@@ -96,11 +96,21 @@ def test_a_measurement_makes_sense() -> None:
     assert 1e8 < machine.start.bytes < 1e9
 
 
+@pytest.mark.parametrize("program", ["raise SystemExit(1)", "print('no numbers')", "print(1, 2, 3)", "pass"])
 def test_a_system_that_does_not_tell_what_a_process_holds_is_taken_for_the_reference(
-    monkeypatch: pytest.MonkeyPatch,
+    monkeypatch: pytest.MonkeyPatch, program: str
 ) -> None:
-    monkeypatch.setattr(calibration, "_START", "raise SystemExit(1)")
+    monkeypatch.setattr(calibration, "_START", program)
     assert calibration._start() == REFERENCE.start
+
+
+def test_a_start_is_measured_though_the_environment_prints_something(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(calibration, "REFERENCE", replace(REFERENCE, start=Cost(1e9, 1e9)))
+    monkeypatch.setattr(calibration, "_STARTS", 1)
+    monkeypatch.setattr(calibration, "_START", f"print('hello')\n{calibration._START}")
+    start = calibration._start()
+    assert 0.2 < start.seconds < 20
+    assert 1e8 < start.bytes < 1e9
 
 
 CONFIG = ExperimentConfig.model_validate(
