@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from dpmf_cli.evaluation.crossings import Crossing, Status
 from dpmf_cli.findings import Exhibit
 from dpmf_cli.published import load, printed_crossings
-from dpmf_cli.report.cells import NONE
+from dpmf_cli.report.cells import NONE, epsilon_cell
 from dpmf_cli.report.html.agreement import Agreement, of_difference, of_ratio
 from dpmf_cli.report.tables import BaselineRow, baseline_cells, crossing_cells
 
@@ -21,6 +21,7 @@ class Row:
     what        the method, or the statistic
     at          the baseline that it crosses, or another condition; may be empty
     change      ratio or difference of reproduced and printed
+    theta       McSherry and Mironov's θ where the crossing is, of a grid over θ
     source      name of the experiment that measured it, "" where none did
     """
 
@@ -33,6 +34,7 @@ class Row:
     agreement: Agreement
     claimed: str = NONE
     provable: str = NONE
+    theta: str = NONE
     source: str = ""
 
 
@@ -49,6 +51,7 @@ def crossing_row(crossing: Crossing) -> Row:
         agreement=crossing_agreement(crossing),
         claimed=claimed,
         provable=provable,
+        theta=epsilon_cell(crossing.theta),
         source=crossing.experiment,
     )
 

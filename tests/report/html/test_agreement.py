@@ -1,5 +1,6 @@
 """Verdicts at their bounds, each with a sign of its own."""
 
+import re
 from dataclasses import replace
 from pathlib import Path
 
@@ -8,7 +9,8 @@ import pytest
 from dpmf_cli.evaluation.crossings import Crossing, Status
 from dpmf_cli.report.html import experiment
 from dpmf_cli.report.html.agreement import Agreement, of_difference, of_points, of_ratio, of_share
-from dpmf_cli.report.html.compared import baseline_row, crossing_agreement, crossing_row
+from dpmf_cli.report.html.compared import Row, baseline_row, crossing_agreement, crossing_row
+from dpmf_cli.report.html.page import _environment
 from dpmf_cli.report.tables import BaselineRow
 from dpmf_cli.results_folders import collect_folder
 
@@ -90,3 +92,23 @@ def test_only_what_reproduces_a_printed_table_is_held_against_it(
         assert {row.agreement for row in rows if row not in printed} <= {Agreement.UNPRINTED}
         assert all(row.agreement != Agreement.UNPRINTED for row in printed)
     assert any(note.startswith("printed: by Friedman") for note in view.notes) == judged
+
+
+def headings(*rows: Row) -> list[str]:
+    html = str(_environment().get_template("parts.html.j2").module.rows_table(rows, "a caption"))  # type: ignore[attr-defined]
+    widths = {row.count("<td") for row in html.split("<tr>")[2:]}
+    names = re.findall(r"<th[^>]*>([^<]*)</th>", html)
+    assert widths == {len(names)}
+    return names
+
+
+def test_columns_that_would_be_empty_are_left_out() -> None:
+    plain = crossing(Status.CROSSED, reproduced=2.0, claimed=2.0, provable=2.0)
+    assert headings(crossing_row(plain)) == ["what", "meets", "reproduced", "ε claimed", "ε provable"]
+    printed, over_theta = replace(plain, printed=2.0), replace(plain, theta=0.5)
+    assert headings(*map(crossing_row, (plain, printed))) == [
+        *("what", "meets", "agreement", "printed", "reproduced", "ratio", "ε claimed", "ε provable"),
+    ]
+    assert headings(crossing_row(over_theta))[3] == "θ"
+    unprinted = BaselineRow("ml-1m", "MovieLens 1M", "x", "IA", None, 0.9999, 0.001, 10, 1)
+    assert headings(baseline_row(unprinted)) == ["what", "reproduced"]
