@@ -90,8 +90,10 @@ def _joint(algorithm: type[PrivateAlgorithm]) -> str:
     if algorithm.joint is False:
         return ""
     towards = "towards everybody but the user who gets the prediction"
-    # Where it is a property, it depends on an instance.
-    return f" Joint: {towards}." if algorithm.joint is True else f" Joint in one of its modes: {towards}."
+    if algorithm.joint is True:
+        return f" Joint: {towards}."
+    # A property, which depends on an instance, and says when it holds.
+    return f" Joint at times: {towards}. {inspect.getdoc(algorithm.joint)}"
 
 
 def _keys(

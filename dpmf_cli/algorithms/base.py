@@ -79,8 +79,9 @@ class Algorithm(StrictModel, ABC):
 
     title       how tables and figures call it
     stochastic  whether two runs on one fold differ; one that does not is run once a fold
-    joint       whether a prediction uses the target user's own ratings without noise, so that privacy holds
-                towards everybody else only (joint differential privacy)
+    joint       of one that spends ε: whether a prediction uses the target user's own ratings without noise, so that
+                privacy holds towards everybody else only (joint differential privacy); a property, documented with
+                when it is so, where that depends on the parameters
     private     whether it is fitted for the config's ε grid, or once, without noise
     revision    raised when a change of the code changes the results: stored results of an older revision
                 are then computed anew

@@ -36,9 +36,10 @@ PrivateBase = (
     | PrivateBatchGradientDescent
     | PrivateGlobalEffects
 )
-"""What can be personalised: algorithms that hide the presence of a rating by pure ε-DP, in all predictions.
+"""What can be personalised: algorithms that hide the presence of a rating by pure ε-DP, in all predictions but those
+of published `dp_pmf`, which is what the paper personalises.
 
-Not `pknn` and `mm_*`, whose DP is joint: a user's own clean ratings are in that user's predictions, so that a
+`pknn` and `mm_*` are joint too, and not offered: a user's own clean ratings are in that user's predictions, so that a
 record's ε would hold towards everybody else only. `psgd` has no corrected mode for unbounded neighbours.
 """
 CleanBase = ProbabilisticMF | AlternatingLeastSquares
@@ -140,6 +141,11 @@ class Personalized(PersonalSampling, PrivateAlgorithm):
     @property
     def protects(self) -> Protection:
         return Protection.PERSONALISED
+
+    @property
+    def joint(self) -> bool:  # type: ignore[override]
+        """Where its `base` is: published `dp_pmf`."""
+        return self.base.joint
 
     def parameters(self) -> dict[str, Any]:
         return {**super().parameters(), "base": self.base.parameters()}

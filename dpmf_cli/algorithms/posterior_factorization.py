@@ -121,7 +121,7 @@ class PosteriorSamplingMF(PureAsPublished):
 
     @property
     def joint(self) -> bool:  # type: ignore[override]
-        """Not as published, where p_u is released with Q."""
+        """In corrected mode; as published, p_u is sampled and released with Q."""
         return self.mode is Mode.CORRECTED
 
     def fit(self, train: Ratings, *, streams: Streams, ledger: Ledger) -> FactorModel:

@@ -27,7 +27,8 @@ class PrivatePMF(GradientDescentPMF, ObjectivePerturbedRows, PrivateAlgorithm):
         v_j ← v_j − γ/b·(−Σ_i (r_ij − u_i·v_j)·u_i + λ·v_j + η_j),   ‖η_j‖ ~ Gamma(d, r_max/ε), drawn anew every time
 
     Lines 14 and 17 undo what theorem 4 proves: V starts from the data, and the noise of many draws averages out. U is
-    fitted on the ratings too, and neither ‖u‖ ≤ 1 nor |r − u·v| ≤ r_max holds. Nothing is provable.
+    fitted on the ratings too, and neither ‖u‖ ≤ 1 nor |r − u·v| ≤ r_max holds. Nothing is provable. Only V is
+    released: a prediction u_i·v_j takes its user's own u_i, fitted to that user's clean ratings (‡).
 
     Corrected: objective perturbation as theorem 4 means it, η drawn once, U not taken from the ratings, solved
     to single precision (`ObjectivePerturbedRows`). The two share d alone: each refuses
@@ -47,6 +48,11 @@ class PrivatePMF(GradientDescentPMF, ObjectivePerturbedRows, PrivateAlgorithm):
         of_other = ObjectivePerturbedRows.model_fields if self.mode is Mode.PUBLISHED else descent
         refuse_fields_of_the_other_mode(self, of_other)
         return self
+
+    @property
+    def joint(self) -> bool:  # type: ignore[override]
+        """In published mode, where U has no noise and is kept from all others; corrected, U is public or noisy."""
+        return self.mode is Mode.PUBLISHED
 
     def fit(self, train: Ratings, *, streams: Streams, ledger: Ledger) -> KnownModel | FactorModel:
         if self.mode is Mode.CORRECTED:

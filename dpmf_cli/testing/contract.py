@@ -154,6 +154,23 @@ class PrivateAlgorithmContract(AlgorithmContract):
         noisy, clean = np.sqrt(np.mean(np.square(errors), axis=0))
         assert noisy > self.least_harm(algorithm) * clean
 
+    def test_a_users_own_ratings_are_in_their_predictions_without_noise_exactly_where_it_is_joint(
+        self, algorithm: PrivateAlgorithm, ratings: Ratings
+    ) -> None:
+        """Noise that drowns all ratings, the same for both data sets: what still moves predictions has none.
+
+        Items that the user has not rated are asked for: their averages, noisy or not, have nothing of the user.
+        """
+        own, scale = ratings.users == 0, ratings.scale
+        turned = np.where(own, scale.minimum + scale.maximum - ratings.values, ratings.values)
+        asked = np.setdiff1d(np.arange(ratings.n_items, dtype=np.int32), ratings.items[own])
+        one, other = (
+            fit(algorithm, data, [1e-5])[0].predict(np.zeros_like(asked), asked)
+            for data in (ratings, replace(ratings, values=turned.astype(np.float32)))
+        )
+        moved = np.abs(one - other).max() / np.maximum(np.abs(one), np.abs(other)).max()
+        assert (moved > 1e-3) == algorithm.joint
+
     def test_an_epsilon_does_not_depend_on_the_rest_of_the_grid(
         self, algorithm: PrivateAlgorithm, ratings: Ratings
     ) -> None:

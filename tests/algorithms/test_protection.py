@@ -1,11 +1,15 @@
 """What each algorithm's ε protects, and the paper that it comes from."""
 
+from typing import get_args
+
 import pytest
 
 from dpmf_cli.algorithms.base import PrivateAlgorithm
 from dpmf_cli.algorithms.papers import Paper
+from dpmf_cli.algorithms.personalized import PrivateBase
 from dpmf_cli.algorithms.registry import PRIVATE
 from dpmf_cli.config import ExperimentConfig
+from dpmf_cli.privacy.neighbours import Neighbours
 from dpmf_cli.privacy.protection import GUARANTEES, Guarantee, Protection
 from dpmf_cli.published import papers
 
@@ -38,6 +42,74 @@ def test_what_is_protected_follows_from_the_neighbours(
     algorithm: str, neighbours: str, protects: Protection
 ) -> None:
     assert entry(algorithm=algorithm, neighbours=neighbours).protects is protects
+
+
+Modes = tuple[bool | None, bool | None]
+"""Joint as published, and as corrected; None where that is not offered."""
+TOWARDS_ALL: Modes = (False, False)
+TOWARDS_OTHERS: Modes = (True, True)
+CORRECTED_ALONE: Modes = (None, True)
+
+JOINT: dict[str, dict[str, Modes]] = {
+    "pge": {"bounded": TOWARDS_ALL, "unbounded": TOWARDS_ALL},
+    "isgd": {"bounded": TOWARDS_ALL, "unbounded": TOWARDS_ALL},
+    "psgd": {"bounded": TOWARDS_ALL, "unbounded": (False, None)},
+    "pals": {"bounded": TOWARDS_ALL, "unbounded": TOWARDS_ALL},
+    "pals_objective": {"bounded": TOWARDS_ALL},
+    "pbgd": {"bounded": TOWARDS_ALL, "unbounded": TOWARDS_ALL},
+    "pknn": {"bounded": TOWARDS_OTHERS, "unbounded": TOWARDS_OTHERS},
+    "public_knn": {"bounded": TOWARDS_OTHERS, "unbounded": TOWARDS_OTHERS},
+    "mm_knn": {"unbounded": TOWARDS_OTHERS, "user": TOWARDS_OTHERS},
+    "mm_svd": {"unbounded": TOWARDS_OTHERS, "user": TOWARDS_OTHERS},
+    "mm_averages": {"unbounded": TOWARDS_OTHERS, "user": TOWARDS_OTHERS},
+    "mm_public": {"unbounded": TOWARDS_OTHERS, "user": TOWARDS_OTHERS},
+    "dp_pmf": {"bounded": (True, False), "unbounded": (True, False)},
+    "personalized dp_pmf": {"unbounded": (True, False)},
+    "personalized isgd": {"unbounded": TOWARDS_ALL},
+    "personalized pals": {"unbounded": TOWARDS_ALL},
+    "personalized psgd": {"unbounded": (False, None)},
+    "personalized pbgd": {"unbounded": TOWARDS_ALL},
+    "personalized pge": {"unbounded": TOWARDS_ALL},
+    "blp_mog_mf": {"local": TOWARDS_ALL},
+    "pg_mf": {"local": TOWARDS_OTHERS},
+    "isgd_local": {"local": TOWARDS_ALL},
+    "local_mf": {"local": TOWARDS_ALL},
+    "local_mean": {"local": TOWARDS_ALL},
+    "local_means": {"local": TOWARDS_ALL},
+    "dpsgd_pnbm": {"bounded": TOWARDS_OTHERS, "unbounded": CORRECTED_ALONE, "user": CORRECTED_ALONE},
+    "dpps_pnbm": {"user": TOWARDS_OTHERS},
+    "private_constant_nbm": {
+        "bounded": CORRECTED_ALONE,
+        "unbounded": CORRECTED_ALONE,
+        "user": CORRECTED_ALONE,
+    },
+    "dpps_mf": {"user": (False, True)},
+}
+"""From whom each ε protects, of every algorithm that a config can name. The contract of algorithms holds what each
+says of itself against what its fits do."""
+
+
+def joint_of(name: str, neighbours: str, mode: str) -> bool | None:
+    """None where the algorithm, or its base, does not offer it."""
+    key, _, base = name.partition(" ")
+    around = {"base": {"algorithm": base}} if base else {}
+    if any((neighbours, mode) not in PRIVATE[each].variants for each in (key, base) if each):
+        return None
+    return entry(algorithm=key, neighbours=neighbours, mode=mode, **around).joint
+
+
+@pytest.mark.parametrize("name", JOINT)
+def test_who_sees_predictions_from_clean_ratings(name: str) -> None:
+    found = {
+        str(neighbours): tuple(joint_of(name, neighbours, mode) for mode in ("published", "corrected"))
+        for neighbours in Neighbours
+    }
+    assert {key: modes for key, modes in found.items() if modes != (None, None)} == JOINT[name]
+
+
+def test_the_list_of_who_sees_what_is_complete() -> None:
+    bases = {f"personalized {key}" for key, of in PRIVATE.items() if of in get_args(PrivateBase)}
+    assert JOINT.keys() == PRIVATE.keys() - {"personalized"} | bases
 
 
 def test_what_is_personalised_is_a_kind_of_its_own_and_named_after_both_papers() -> None:
