@@ -18,7 +18,7 @@ can jump far away.
 A printed error (`Reference`) is crossed in the same way; being one number, it adds nothing to the interval.
 """
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
 
@@ -33,7 +33,7 @@ from dpmf_cli.evaluation.statistics import (
     replicate_means,
 )
 from dpmf_cli.findings import is_held_against_tables
-from dpmf_cli.published import printed_crossing, printed_crossings
+from dpmf_cli.published import PrintedCrossing, printed_crossing, printed_crossings
 from dpmf_cli.streams import named_generator
 
 #: Where a model diverged its RMSE is infinite. There the curve counts as this far above any baseline, in
@@ -48,6 +48,7 @@ class Status(StrEnum):
     NOT_REACHED = "not reached in the grid"
     BELOW_GRID = "below the grid"
     INCOMPLETE = "incomplete"
+    NOT_RUN = "not run"
     NO_DATA = "data not present"
 
 
@@ -74,7 +75,7 @@ class Crossing:
     comparable  False where that was printed for another test set than the one predicted here
     over        what the interval is resampled over: "folds", or "runs" where there is one fold
     grid_low, grid_high   smallest and largest ε of the grid
-    experiment  name of the experiment; empty where the data are not present
+    experiment  name of the experiment; empty where none was run
     """
 
     dataset: str
@@ -231,15 +232,16 @@ def measure_crossing(
     )
 
 
-def with_absent_datasets(crossings: Sequence[Crossing]) -> list[Crossing]:
-    """`crossings`, completed by the cells of tables 4 and 5 for whose dataset none of them reproduces these tables.
+def with_printed_cells(crossings: Sequence[Crossing], *, present: Collection[str] = ()) -> list[Crossing]:
+    """`crossings`, completed by the cells of tables 4 and 5 that none of them stands beside.
 
-    What is printed, and nothing to hold against it: with the status "data not present", or "incomplete" where other
-    experiments have results on that dataset.
+    A crossing stands beside the cell of its dataset, neighbours, algorithm and baseline where its experiment
+    reproduces these tables. The others have the status "not run", or "data not present" where their dataset is neither
+    that of a crossing nor one of `present`, the keys of those whose data are at hand.
     """
-    present = {crossing.dataset for crossing in crossings}
-    held = {crossing.dataset for crossing in crossings if is_held_against_tables(crossing.experiment)}
-    absent = [
+    here = {*present, *(crossing.dataset for crossing in crossings)}
+    held = {_cell(crossing) for crossing in crossings if is_held_against_tables(crossing.experiment)}
+    added = [
         Crossing(
             dataset=cell.dataset,
             neighbours=cell.neighbours,
@@ -247,15 +249,19 @@ def with_absent_datasets(crossings: Sequence[Crossing]) -> list[Crossing]:
             algorithm=cell.algorithm,
             label=cell.algorithm,
             baseline=cell.baseline,
-            status=Status.INCOMPLETE if cell.dataset in present else Status.NO_DATA,
+            status=Status.NOT_RUN if cell.dataset in here else Status.NO_DATA,
             printed=cell.epsilon,
         )
         for cell in printed_crossings()
-        if cell.dataset not in held
+        if _cell(cell) not in held
     ]
     # Tables 4 and 5 run along algorithms first; a reader looks for a dataset first.
-    absent.sort(key=lambda cell: (cell.dataset, cell.neighbours))
-    return [*crossings, *absent]
+    added.sort(key=lambda cell: (cell.dataset, cell.neighbours))
+    return [*crossings, *added]
+
+
+def _cell(of: Crossing | PrintedCrossing) -> tuple[str, str, str, str]:
+    return of.dataset, of.neighbours, of.algorithm, of.baseline
 
 
 def is_complete(measured: Measured) -> bool:
