@@ -236,8 +236,8 @@ def with_printed_cells(crossings: Sequence[Crossing], *, present: Collection[str
     """`crossings`, completed by the cells of tables 4 and 5 that none of them stands beside.
 
     A crossing stands beside the cell of its dataset, neighbours, algorithm and baseline where its experiment
-    reproduces these tables. The others have the status "not run", or "data not present" where their dataset is neither
-    that of a crossing nor one of `present`, the keys of those whose data are at hand.
+    reproduces these tables. The others have the status "not run", or "data not present" where their dataset is
+    neither that of a crossing nor one of `present`, the keys of those whose data are at hand.
     """
     here = {*present, *(crossing.dataset for crossing in crossings)}
     held = {_cell(crossing) for crossing in crossings if is_held_against_tables(crossing.experiment)}
