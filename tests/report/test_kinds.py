@@ -20,7 +20,7 @@ from dpmf_cli.report.figures import FORMATS
 from dpmf_cli.report.growth import growth_lines
 from dpmf_cli.report.html.charts import charts_of
 from dpmf_cli.report.html.page import experiment_page
-from dpmf_cli.report.kinds import kind_of, kinds_of, parts_of, refuse_mixed
+from dpmf_cli.report.kinds import kinds_of, parts_of, refuse_mixed
 from dpmf_cli.results_folders import collect_folder
 from tests.report.conftest import of_theta
 from tests.report.results import DATASET
@@ -213,7 +213,7 @@ def test_what_a_curve_says_of_itself_comes_before_its_neighbours(made: Make) -> 
     curves: list[Measured] = [replace(first, protects=Protection.PERSONALISED), second]
     assert kinds_of(curves) == [Guarantee(Protection.VALUE), Guarantee(Protection.PERSONALISED)]
     joint = replace(second, joint=True)
-    assert kinds_of([joint, *curves])[:2] == [Guarantee(Protection.VALUE), kind_of(joint)]
-    assert list(parts_of(replace(made(2), curves=(second, joint)))) == [kind_of(second), kind_of(joint)]
+    assert kinds_of([joint, *curves])[:2] == [Guarantee(Protection.VALUE), joint.guarantee]
+    assert list(parts_of(replace(made(2), curves=(second, joint)))) == [second.guarantee, joint.guarantee]
     with pytest.raises(DpmfError, match="no figure across what is protected from whom"):
         refuse_mixed([second, joint])
