@@ -215,8 +215,8 @@ def test_a_cell_whose_tasks_are_missing_has_its_row_already() -> None:
 
 
 def test_one_experiment_hides_its_own_cells_alone() -> None:
-    """Figure 5a runs PGE, too; what it does not run, or only under bounded privacy, still has its cells."""
-    made = curve([0.1, 1, 10], [0.3, 0.1, -0.1])
+    """Figure 5a runs ISGD, too; what it does not run, or not beside GE or under unbounded privacy, has its cells still."""
+    made = replace(curve([0.1, 1, 10], [0.3, 0.1, -0.1]), algorithm="isgd", label="isgd")
     other = replace(made, neighbours="unbounded", label="unbounded")
     for curves in ((made,), (made, other)):
         found = find_crossings(replace(experiment(*curves), name="friedman_fig5a"))

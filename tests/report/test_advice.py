@@ -175,7 +175,9 @@ def test_what_an_epsilon_implies_of_others(
 
 def test_several_kinds_of_which_some_protect_the_same() -> None:
     text = said(
-        crossed("PGE", 2.0), crossed("MM", 2.0, delta=1e-6), crossed("OTHER", 1.0, neighbours="unbounded")
+        crossed("PGE", 2.0),
+        crossed("MM", 2.0, delta=1e-6),
+        crossed("OTHER", 1.0, neighbours="unbounded", joint=True),
     )
     assert "not ranked against an ε of another, and cannot even be compared where they hide different" in text
     assert BY_DELTA in text
