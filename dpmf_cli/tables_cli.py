@@ -39,7 +39,8 @@ def crossings(
     from dpmf_cli.datasets import data_folder
     from dpmf_cli.datasets.presence import present_keys
     from dpmf_cli.errors import DpmfError
-    from dpmf_cli.evaluation.crossings import find_crossings, with_printed_cells
+    from dpmf_cli.evaluation.crossings import find_crossings
+    from dpmf_cli.evaluation.printed_cells import with_printed_cells
     from dpmf_cli.progress import say
     from dpmf_cli.report.advice import advice as advice_on
     from dpmf_cli.report.tables import crossings_table

@@ -18,7 +18,6 @@ can jump far away.
 A printed error (`Reference`) is crossed in the same way; being one number, it adds nothing to the interval.
 """
 
-from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
 
@@ -33,7 +32,7 @@ from dpmf_cli.evaluation.statistics import (
     replicate_means,
 )
 from dpmf_cli.findings import is_held_against_tables
-from dpmf_cli.published import PrintedCrossing, printed_crossing, printed_crossings
+from dpmf_cli.published import printed_crossing
 from dpmf_cli.streams import named_generator
 
 #: Where a model diverged its RMSE is infinite. There the curve counts as this far above any baseline, in
@@ -230,38 +229,6 @@ def measure_crossing(
         provable=_spent_at(found, epsilons, curve.provable),
         theta=_theta_at(found, curve),
     )
-
-
-def with_printed_cells(crossings: Sequence[Crossing], *, present: Collection[str] = ()) -> list[Crossing]:
-    """`crossings`, completed by the cells of tables 4 and 5 that none of them stands beside.
-
-    A crossing stands beside the cell of its dataset, neighbours, algorithm and baseline where its experiment
-    reproduces these tables. The others have the status "not run", or "data not present" where their dataset is
-    neither that of a crossing nor one of `present`, the keys of those whose data are at hand.
-    """
-    here = {*present, *(crossing.dataset for crossing in crossings)}
-    held = {_cell(crossing) for crossing in crossings if is_held_against_tables(crossing.experiment)}
-    added = [
-        Crossing(
-            dataset=cell.dataset,
-            neighbours=cell.neighbours,
-            mode="published",
-            algorithm=cell.algorithm,
-            label=cell.algorithm,
-            baseline=cell.baseline,
-            status=Status.NOT_RUN if cell.dataset in here else Status.NO_DATA,
-            printed=cell.epsilon,
-        )
-        for cell in printed_crossings()
-        if _cell(cell) not in held
-    ]
-    # Tables 4 and 5 run along algorithms first; a reader looks for a dataset first.
-    added.sort(key=lambda cell: (cell.dataset, cell.neighbours))
-    return [*crossings, *added]
-
-
-def _cell(of: Crossing | PrintedCrossing) -> tuple[str, str, str, str]:
-    return of.dataset, of.neighbours, of.algorithm, of.baseline
 
 
 def is_complete(measured: Measured) -> bool:

@@ -13,8 +13,9 @@ from typer.testing import CliRunner
 
 from dpmf_cli.cli import app
 from dpmf_cli.errors import DpmfError
-from dpmf_cli.evaluation.crossings import Crossing, Status, find_crossings, with_printed_cells
+from dpmf_cli.evaluation.crossings import Crossing, Status, find_crossings
 from dpmf_cli.evaluation.curves import Experiment
+from dpmf_cli.evaluation.printed_cells import with_printed_cells
 from dpmf_cli.report.tables import FORMATS, baseline_rows, baselines_table, crossings_table, twins_table
 from tests.report.conftest import of_theta
 
