@@ -10,7 +10,7 @@ from pydantic import ValidationError
 
 from dpmf_cli.config import ExperimentConfig, config_of
 from dpmf_cli.errors import DpmfError
-from dpmf_cli.experiment_names import MARK
+from dpmf_cli.experiment_names import HELD_OUT, MARK, RUNS
 
 
 def reduced(
@@ -29,10 +29,10 @@ def reduced(
         marks.append(dataset)
     if held_out is not None and held_out != config.folds_run:
         changes["held_out"] = held_out
-        marks.append(f"held-out-{held_out}")
+        marks.append(f"{HELD_OUT}{held_out}")
     if runs is not None and runs != config.runs:
         changes["runs"] = runs
-        marks.append(f"runs-{runs}")
+        marks.append(f"{RUNS}{runs}")
     if not changes:
         return config
     try:

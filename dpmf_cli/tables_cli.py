@@ -18,7 +18,11 @@ def crossings(
     results: ResultsOption = Path("results"),
     form: FormatOption = "table",
     printed: Annotated[
-        bool, typer.Option("--printed", help="Add the papers' cells that no result stands beside.")
+        bool,
+        typer.Option(
+            "--printed",
+            help="Add the cells of Friedman et al.'s tables 4 and 5 without a result.",
+        ),
     ] = False,
     advise: Annotated[
         bool,
@@ -32,8 +36,11 @@ def crossings(
 
     Example: dpmf crossings configs/quickstart.yaml --advise
     """
+    from dpmf_cli.datasets import data_folder
+    from dpmf_cli.datasets.presence import present_keys
     from dpmf_cli.errors import DpmfError
-    from dpmf_cli.evaluation.crossings import find_crossings, with_absent_datasets
+    from dpmf_cli.evaluation.crossings import find_crossings
+    from dpmf_cli.evaluation.printed_cells import with_printed_cells
     from dpmf_cli.progress import say
     from dpmf_cli.report.advice import advice as advice_on
     from dpmf_cli.report.tables import crossings_table
@@ -54,7 +61,9 @@ def crossings(
     if advise:
         print(advice_on(experiments, rows), end="")
         return
-    print(crossings_table(with_absent_datasets(rows) if printed else rows, form), end="")
+    if printed:
+        rows = with_printed_cells(rows, present=present_keys(data_folder()))
+    print(crossings_table(rows, form), end="")
 
 
 def compare(
@@ -86,7 +95,7 @@ def baselines(
 ) -> None:
     """The errors of the baselines: GA, IA, GE, clean MF.
 
-    Beside those that Friedman et al. (2016) print in table 3, where there are any.
+    Beside those that Friedman et al. (2016) print in table 3, where an experiment reproduces it.
 
     Example: dpmf baselines --format md
     """

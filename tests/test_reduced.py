@@ -7,8 +7,9 @@ from typer.testing import CliRunner
 
 from dpmf_cli.cli import app
 from dpmf_cli.config import ExperimentConfig, load_config
+from dpmf_cli.datasets.catalog import ENTRIES
 from dpmf_cli.errors import DpmfError
-from dpmf_cli.experiment_names import is_reduction, whole_name
+from dpmf_cli.experiment_names import is_on_own_data, is_reduction, whole_name
 from dpmf_cli.reduced import flags, reduced
 
 CONFIGS = Path(__file__).resolve().parents[1] / "configs"
@@ -28,6 +29,15 @@ def test_what_was_changed_is_in_the_name(whole: ExperimentConfig) -> None:
     assert is_reduction(small.name, whole.name)
     assert not is_reduction(whole.name, whole.name)
     assert not is_reduction(f"{whole.name}_2", whole.name)
+
+
+def test_the_name_says_whether_the_data_set_is_another_one(whole: ExperimentConfig) -> None:
+    assert is_on_own_data(whole.name)
+    assert is_on_own_data(reduced(whole, dataset="ml-1m", held_out=2, runs=1).name)
+    for key in ENTRIES:
+        if key != whole.dataset.key:
+            assert not is_on_own_data(reduced(whole, dataset=key).name)
+            assert not is_on_own_data(reduced(whole, dataset=key, held_out=1, runs=1).name)
 
 
 def test_asking_for_what_is_there_changes_nothing(whole: ExperimentConfig) -> None:

@@ -21,3 +21,8 @@ def what_is_missing(spec: AnySpec, *, data: Path, base: Path) -> str | None:
     if located.present(entry, data) is not None:
         return None
     return f"{entry.title} is not present; {located.how_to_get(entry)}"
+
+
+def present_keys(data: Path) -> set[str]:
+    """The keys of the catalog's data sets whose files are in the data folder."""
+    return {key for key, entry in catalog.ENTRIES.items() if located.present(entry, data) is not None}

@@ -101,12 +101,17 @@ def _incomparable(a: Measured, b: Measured) -> str:
     """Why an ε of one is not an ε of the other, or there are no errors to subtract; "" where there is nothing."""
     if not (is_complete(a) and is_complete(b)):
         return f"{' and '.join(x for x, one in (('A', a), ('B', b)) if not is_complete(one))} lacks results"
-    if a.neighbours != b.neighbours:
-        return f"A hides what {a.neighbours} neighbours differ in, B {b.neighbours} ones; their ε are not comparable"
-    if a.joint != b.joint:
-        return "one is private towards all, the other towards others only; their ε are not comparable"
+    if a.is_baseline != b.is_baseline:
+        return f"only {'B' if a.is_baseline else 'A'} is private"
+    if not a.is_baseline and a.guarantee != b.guarantee:
+        how = (
+            "not comparable"
+            if a.guarantee.protects != b.guarantee.protects
+            else "not ranked against each other"
+        )
+        return f"A protects the {a.guarantee}, B the {b.guarantee}; their ε are {how}"
     if a.delta != b.delta:
-        return f"A has δ = {a.delta:g}, B {b.delta:g}; their ε are not comparable"
+        return f"A has δ = {a.delta:g}, B {b.delta:g}; their ε are not ranked against each other"
     if not np.isin(a.epsilons, b.epsilons).any():
         return f"no ε in common: A has {_range(a)}, B {_range(b)}"
     return ""

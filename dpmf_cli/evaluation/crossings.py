@@ -18,7 +18,6 @@ can jump far away.
 A printed error (`Reference`) is crossed in the same way; being one number, it adds nothing to the interval.
 """
 
-from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
 
@@ -33,7 +32,7 @@ from dpmf_cli.evaluation.statistics import (
     replicate_means,
 )
 from dpmf_cli.findings import is_held_against_tables
-from dpmf_cli.published import printed_crossing, printed_crossings
+from dpmf_cli.published import printed_crossing
 from dpmf_cli.streams import named_generator
 
 #: Where a model diverged its RMSE is infinite. There the curve counts as this far above any baseline, in
@@ -48,6 +47,7 @@ class Status(StrEnum):
     NOT_REACHED = "not reached in the grid"
     BELOW_GRID = "below the grid"
     INCOMPLETE = "incomplete"
+    NOT_RUN = "not run"
     NO_DATA = "data not present"
 
 
@@ -74,7 +74,7 @@ class Crossing:
     comparable  False where that was printed for another test set than the one predicted here
     over        what the interval is resampled over: "folds", or "runs" where there is one fold
     grid_low, grid_high   smallest and largest ε of the grid
-    experiment  name of the experiment; empty where the data are not present
+    experiment  name of the experiment; empty where none was run
     """
 
     dataset: str
@@ -229,33 +229,6 @@ def measure_crossing(
         provable=_spent_at(found, epsilons, curve.provable),
         theta=_theta_at(found, curve),
     )
-
-
-def with_absent_datasets(crossings: Sequence[Crossing]) -> list[Crossing]:
-    """`crossings`, completed by the cells of tables 4 and 5 for whose dataset none of them reproduces these tables.
-
-    What is printed, and nothing to hold against it: with the status "data not present", or "incomplete" where other
-    experiments have results on that dataset.
-    """
-    present = {crossing.dataset for crossing in crossings}
-    held = {crossing.dataset for crossing in crossings if is_held_against_tables(crossing.experiment)}
-    absent = [
-        Crossing(
-            dataset=cell.dataset,
-            neighbours=cell.neighbours,
-            mode="published",
-            algorithm=cell.algorithm,
-            label=cell.algorithm,
-            baseline=cell.baseline,
-            status=Status.INCOMPLETE if cell.dataset in present else Status.NO_DATA,
-            printed=cell.epsilon,
-        )
-        for cell in printed_crossings()
-        if cell.dataset not in held
-    ]
-    # Tables 4 and 5 run along algorithms first; a reader looks for a dataset first.
-    absent.sort(key=lambda cell: (cell.dataset, cell.neighbours))
-    return [*crossings, *absent]
 
 
 def is_complete(measured: Measured) -> bool:

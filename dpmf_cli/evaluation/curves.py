@@ -8,7 +8,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpmf_cli.evaluation.portions import Order, Portion
-from dpmf_cli.privacy.protection import Protection
+from dpmf_cli.privacy.neighbours import Neighbours
+from dpmf_cli.privacy.protection import Guarantee, Protection, protection_of
 
 Axis = Literal["epsilon", "theta"]
 """What the grid of an experiment is of: the total ε, or McSherry and Mironov's θ."""
@@ -86,6 +87,12 @@ class Measured:
     @property
     def is_baseline(self) -> bool:
         return self.neighbours == "none"
+
+    @property
+    def guarantee(self) -> Guarantee:
+        """What the ε protect from whom; where `protects` does not say what, that of all with these neighbours. Raises
+        `ValueError` for a baseline."""
+        return Guarantee(self.protects or protection_of(Neighbours(self.neighbours)), self.joint)
 
     def mean(self) -> NDArray[np.float64]:
         """(E,) the curve: RMSE averaged over folds and runs."""

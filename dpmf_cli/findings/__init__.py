@@ -2,7 +2,7 @@
 each claim.
 
 One YAML file per paper, named as in `dpmf_cli.published`, where the claims' statements are. What can be computed from
-results is (`rules.py`); a verdict written here is that of the paper's `command`, run whole.
+results is (`rules/`); a verdict written here is that of the paper's `command`, run whole.
 """
 
 from functools import cache
@@ -11,7 +11,7 @@ from typing import Literal
 
 import yaml
 
-from dpmf_cli.experiment_names import whole_name
+from dpmf_cli.experiment_names import is_on_own_data, whole_name
 from dpmf_cli.models import StrictModel
 from dpmf_cli.published import load, papers
 
@@ -74,10 +74,11 @@ def is_held_against_tables(name: str) -> bool:
     """Whether an experiment of that name, or what it is a reduction of, reproduces a printed table of baselines or
     crossings; all are Friedman et al.'s.
 
-    Any other experiment on the same data, another paper's among them, was set up otherwise than what is printed.
+    Any other experiment on the same data, another paper's among them, was set up otherwise than what is printed. So
+    was one taken to another data set: its parameters are those printed for its own.
     """
     tables = (each for each in paper("friedman2016").exhibits if each.kind in ("baselines", "crossings"))
-    return any(whole_name(name) in table.configs for table in tables)
+    return is_on_own_data(name) and any(whole_name(name) in table.configs for table in tables)
 
 
 def statement(key: str, claim: str) -> tuple[str, str]:

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from dpmf_cli.evaluation.crossings import Crossing, End, Status, crossing_targets, target_name
 from dpmf_cli.evaluation.curves import Experiment, Measured
 from dpmf_cli.report.layout import significant
-from dpmf_cli.report.protection import Promise, promise_of
+from dpmf_cli.report.protection import Promise, between, promise_of
 from dpmf_cli.report.untried import untried
 
 WIDTH = 92
@@ -100,7 +100,7 @@ def _experiment(experiment: Experiment, crossings: list[Crossing]) -> Iterator[s
         for name in dict.fromkeys(finding.crossing.baseline for finding in findings):
             yield f"- {_recommended(name, [each for each in findings if each.crossing.baseline == name])}"
     if len(groups) > 1:
-        yield "Each heading above promises something else. An ε of one cannot be compared with an ε of another."
+        yield between(groups)
 
 
 def _spread(experiment: Experiment) -> str:

@@ -230,6 +230,11 @@ def _notes(
             "(ε, δ), which a pure one is for any δ, and is for orientation between the two; pure ranks those without "
             "§ alone"
         )
+    if any(len(_deltas(group)) > 1 for group in by_guarantee(found).values()):
+        yield (
+            "δ differs between rows, §: rank is at the largest δ of its heading, at which those with a smaller one "
+            "hold too; at a smaller δ they alone would stand in it"
+        )
     yield f"RMSE, ε ≤ {MODEST:g}: the lowest of the grid for which an ε of {MODEST:g} or less can be proved"
     yield from interval_notes(crossings)
     yield from mark_notes(crossings)
@@ -237,6 +242,11 @@ def _notes(
         yield f"{experiment.name}: {_baselines(experiment)}; {_design(experiment)}"
         if swept := swept_labels(experiment):
             yield f"{experiment.name}: left out, as points of a sweep and not curves over ε: {'; '.join(swept)}"
+
+
+def _deltas(group: Sequence[Standing]) -> set[float]:
+    """The δ of the (ε, δ) that are ranked."""
+    return {standing.curve.delta for standing in group if standing.curve.delta and standing.provable}
 
 
 def _baselines(experiment: Experiment) -> str:

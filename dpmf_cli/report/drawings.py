@@ -1,9 +1,13 @@
 """Which figures an experiment has: the names of their files, and who draws them."""
 
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from functools import partial
 
-from dpmf_cli.evaluation.curves import Experiment
+import numpy as np
+
+from dpmf_cli.evaluation.crossings import is_complete
+from dpmf_cli.evaluation.curves import Experiment, Measured
 from dpmf_cli.privacy.protection import GUARANTEES
 from dpmf_cli.report.distributions import distribution_bytes, has_distribution, swept_distribution_bytes
 from dpmf_cli.report.figures import figure_bytes, is_drawable
@@ -30,12 +34,38 @@ def drawings(experiment: Experiment) -> dict[str, Draw]:
 
 
 def never_drawn(experiment: Experiment) -> Iterator[str]:
-    """Names of figures that older versions have drawn, which mix what is protected from whom or do not name it."""
-    parts = parts_of(experiment)
-    if len(parts) > 1:
-        for name in _drawings(experiment):
-            yield name
-            yield from (f"{name}_{kind.key}" for kind in GUARANTEES if kind not in parts)
+    """Names of figures that a folder can have from older versions or an older config, and that no result of this one
+    draws: they mix what is protected from whom, do not name it, or name what no curve is about.
+
+    A figure that only waits for results is not among them.
+    """
+    complete = _as_if_complete(experiment)
+    drawn = drawings(complete)
+    for name in _drawings(complete):
+        yield from (
+            each for each in (name, *(f"{name}_{kind.key}" for kind in GUARANTEES)) if each not in drawn
+        )
+
+
+def _as_if_complete(experiment: Experiment) -> Experiment:
+    """The experiment with made-up results where there are none yet, for the names of its figures alone."""
+    growth = experiment.growth
+    if growth is not None:
+        stages = (replace(stage, curves=tuple(map(_filled, stage.curves))) for stage in growth.stages)
+        growth = replace(growth, stages=tuple(stages))
+    return replace(
+        experiment,
+        curves=tuple(map(_filled, experiment.curves)),
+        baselines=tuple(map(_filled, experiment.baselines)),
+        growth=growth,
+    )
+
+
+def _filled(measured: Measured) -> Measured:
+    if is_complete(measured):
+        return measured
+    twin = None if measured.twin is None else np.ones_like(measured.twin)
+    return replace(measured, rmse=np.ones_like(measured.rmse), twin=twin, missing=0)
 
 
 def _drawings(experiment: Experiment) -> dict[str, Draw]:

@@ -9,19 +9,12 @@ from dataclasses import replace
 
 from dpmf_cli.errors import DpmfError
 from dpmf_cli.evaluation.curves import Experiment, Growth, Measured
-from dpmf_cli.privacy.neighbours import Neighbours
-from dpmf_cli.privacy.protection import GUARANTEES, Guarantee, protection_of
-
-
-def kind_of(curve: Measured) -> Guarantee:
-    """What the ε of a curve, not of a baseline, protects from whom; where it does not say what, that of all with its
-    neighbours."""
-    return Guarantee(curve.protects or protection_of(Neighbours(curve.neighbours)), curve.joint)
+from dpmf_cli.privacy.protection import GUARANTEES, Guarantee
 
 
 def kinds_of(curves: Iterable[Measured]) -> list[Guarantee]:
     """What the ε of curves protect from whom, in the order of tables."""
-    found = {kind_of(curve) for curve in curves}
+    found = {curve.guarantee for curve in curves}
     return [kind for kind in GUARANTEES if kind in found]
 
 
@@ -38,7 +31,7 @@ def parts_of(experiment: Experiment) -> dict[Guarantee, Experiment]:
 
 def _part(experiment: Experiment, kind: Guarantee) -> Experiment:
     def of_kind(curves: tuple[Measured, ...]) -> tuple[Measured, ...]:
-        return tuple(curve for curve in curves if kind_of(curve) == kind)
+        return tuple(curve for curve in curves if curve.guarantee == kind)
 
     growth = experiment.growth
     if growth is not None:

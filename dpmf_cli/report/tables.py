@@ -15,7 +15,7 @@ from dataclasses import asdict, dataclass
 from typing import Any, Literal, get_args
 
 from dpmf_cli.errors import DpmfError, did_you_mean
-from dpmf_cli.evaluation.crossings import Crossing, is_complete
+from dpmf_cli.evaluation.crossings import Crossing, Status, is_complete
 from dpmf_cli.evaluation.curves import Experiment
 from dpmf_cli.evaluation.statistics import sd_over_folds
 from dpmf_cli.findings import is_held_against_tables
@@ -183,6 +183,8 @@ def crossing_notes(crossings: Sequence[Crossing]) -> Iterator[str]:
     """What the columns and signs of a table of these crossings mean."""
     if any(crossing.printed is not None for crossing in crossings):
         yield "printed: by Friedman et al. (2016), where their tables are reproduced; ratio: reproduced/printed"
+    if any(crossing.status is Status.NOT_RUN for crossing in crossings):
+        yield f"{Status.NOT_RUN}: no experiment here reproduces this cell of their tables 4 and 5"
     yield "reproduced and claimed: total ε as the publication of what was run states it"
     yield "provable: the ε that can be proved for what was run (∞: none can)"
     if any(crossing.theta is not None for crossing in crossings):

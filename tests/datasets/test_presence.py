@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from dpmf_cli.datasets.presence import what_is_missing
+from dpmf_cli.datasets.presence import present_keys, what_is_missing
 from dpmf_cli.datasets.spec import CatalogSpec, CsvSpec, SyntheticSpec
 
 
@@ -38,3 +38,10 @@ def test_made_up_ratings_are_always_there(tmp_path: Path) -> None:
     assert (
         what_is_missing(SyntheticSpec(kind="synthetic", like="ml-10m"), data=tmp_path, base=tmp_path) is None
     )
+
+
+def test_only_data_sets_with_all_their_files_are_present(tmp_path: Path) -> None:
+    assert present_keys(tmp_path) == set()
+    for name in ("ml-100k.zip", "jester_dataset_1_1.zip"):
+        (tmp_path / name).touch()
+    assert present_keys(tmp_path) == {"ml-100k"}

@@ -7,6 +7,7 @@ import pytest
 
 from dpmf_cli.evaluation.comparison import compare, paired
 from dpmf_cli.evaluation.curves import Experiment, Measured
+from dpmf_cli.privacy.protection import Protection
 
 GRID = np.array([0.5, 2.0, 8.0])
 INFINITE = np.array([np.inf])
@@ -122,9 +123,23 @@ def test_a_diverged_model_has_no_difference() -> None:
 @pytest.mark.parametrize(
     ("changed", "reason"),
     [
-        ({"neighbours": "unbounded"}, "PGE: A hides what bounded neighbours differ in, B unbounded ones"),
-        ({"joint": True}, "PGE: one is private towards all, the other towards others only"),
-        ({"delta": 1e-6}, "PGE: A has δ = 0, B 1e-06"),
+        (
+            {"neighbours": "unbounded"},
+            "PGE: A protects the rating value, towards everybody, B the rating presence, towards everybody; their ε are "
+            "not comparable",
+        ),
+        (
+            {"joint": True},
+            "PGE: A protects the rating value, towards everybody, B the rating value, towards other users (joint DP); "
+            "their ε are not ranked against each other",
+        ),
+        (
+            {"protects": Protection.PERSONALISED},
+            "PGE: A protects the rating value, towards everybody, B the rating presence, personalised, towards everybody; "
+            "their ε are not comparable",
+        ),
+        ({"neighbours": "none"}, "PGE: only A is private"),
+        ({"delta": 1e-6}, "PGE: A has δ = 0, B 1e-06; their ε are not ranked against each other"),
         ({"epsilons": GRID + 0.1}, "PGE: no ε in common: A has 0.5 to 8, B 0.6 to 8.1"),
         ({"missing": 1}, "PGE: B lacks results"),
         ({"label": "X", "algorithm": "x"}, "X: only in B"),
@@ -135,6 +150,18 @@ def test_what_cannot_be_compared_is_left_out_with_the_reason(changed: dict[str, 
     found = compare(experiment(a), experiment(b))
     assert [row.label_a for row in found.differences] == ["GE"]
     assert any(line.startswith(reason) for line in found.left_out)
+
+
+def test_a_uniform_and_a_personalised_curve_of_one_label_are_not_subtracted() -> None:
+    uniform = curve("PGE", rmse(), neighbours="unbounded", protects=Protection.PRESENCE)
+    personalised = replace(uniform, protects=Protection.PERSONALISED)
+    for a, b in ((uniform, personalised), (personalised, uniform)):
+        found = compare(experiment(a), experiment(b))
+        assert [row.label_a for row in found.differences] == ["GE"]
+        assert "their ε are not comparable" in found.left_out[0]
+    # What says nothing of itself protects what its neighbours say.
+    found = compare(experiment(uniform), experiment(replace(uniform, protects=None)))
+    assert [row.label_a for row in found.differences] == ["GE", "PGE", "PGE", "PGE"]
 
 
 def test_curves_go_together_by_label_then_by_algorithm() -> None:

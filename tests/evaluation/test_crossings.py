@@ -7,10 +7,8 @@ import numpy as np
 import pytest
 
 from dpmf_cli.evaluation.crossings import (
-    Status,
     find_crossings,
     measure_crossing,
-    with_absent_datasets,
 )
 from dpmf_cli.evaluation.curves import Reference
 from tests.evaluation.made_curves import baseline, crossing, curve, experiment, noisy, order
@@ -180,18 +178,6 @@ def test_other_folds_than_the_baselines_are_refused() -> None:
         measure_crossing(experiment(made), made, baseline(folds=2))
 
 
-def test_a_table_is_completed_by_the_printed_cells_of_absent_datasets() -> None:
-    measured = find_crossings(experiment(curve([1, 4], [1, -1])))
-    whole = with_absent_datasets(measured)
-    assert whole[:1] == measured
-    added = whole[1:]
-    assert {cell.dataset for cell in added} == {"ml-100k", "ml-10m", "netflix"}
-    assert len(added) == 3 * 14
-    assert {cell.status for cell in added} == {Status.NO_DATA}
-    assert all(cell.reproduced is None and cell.ratio is None for cell in added)
-    assert len(with_absent_datasets([])) == 4 * 14
-
-
 def test_crossings_are_with_the_targets_of_the_experiment() -> None:
     """A learned similarity is held against one that nobody learned, and each of two entries of one kind has its own."""
     made = curve([1, 2, 4], [0.3, 0.1, -0.2])
@@ -200,25 +186,3 @@ def test_crossings_are_with_the_targets_of_the_experiment() -> None:
     whole = replace(experiment(made, baselines=baselines), targets=("cos", "ia", "constant_nbm"))
     names = [found.baseline for found in find_crossings(whole)]
     assert names == ["COS", "COS, co-raters", "IA", "Constant similarity"]
-
-
-@pytest.mark.parametrize(
-    ("name", "printed"),
-    [
-        ("ml1m_bounded", 0.2),
-        ("ml1m_bounded.held-out-1", 0.2),
-        ("ml1m_bounded_corrected", None),
-        ("wang_fig1_ml1m", None),
-        ("mine", None),
-    ],
-)
-def test_only_what_reproduces_a_table_has_its_printed_cells(name: str, printed: float | None) -> None:
-    """The same methods on the same data, set up otherwise, are not what the paper printed."""
-    made = replace(experiment(curve([0.1, 1, 10], [0.3, 0.1, -0.1])), name=name)
-    (found,) = measured = find_crossings(made)
-    assert found.printed == printed
-    assert (found.ratio is None) == (printed is None)
-    added = with_absent_datasets(measured)[1:]
-    assert ("ml-1m" in {cell.dataset for cell in added}) == (printed is None)
-    # Its data are here: it is the experiment that was not run.
-    assert {cell.status for cell in added if cell.dataset == "ml-1m"} <= {Status.INCOMPLETE}

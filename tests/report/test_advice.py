@@ -105,6 +105,17 @@ def test_what_is_proved_may_be_less_than_what_is_claimed_and_ranks() -> None:
     assert "take MM: a provable ε of 1.50. The intervals of PGE lie above its own." in text
 
 
+CANNOT = "An ε of one cannot be compared with an ε of another."
+RANKED = "Each heading above promises something else. An ε of one is not ranked against an ε of another."
+BY_DELTA = "What holds by pure ε holds by (ε, δ) too, and with a larger δ; never the other way round."
+TOWARDS = "What holds towards everybody holds towards the others (joint) too; never the other way round."
+ACROSS = {
+    frozenset({"neighbours"}): f"Each heading above promises something else. {CANNOT}",
+    frozenset({"joint"}): f"{RANKED} {TOWARDS}",
+    frozenset({"delta"}): f"{RANKED} {BY_DELTA}",
+}
+
+
 @pytest.mark.parametrize(
     ("changed", "heading"),
     [
@@ -128,7 +139,7 @@ def test_what_is_proved_may_be_less_than_what_is_claimed_and_ranks() -> None:
         ),
     ],
 )
-def test_epsilon_is_never_compared_across_what_it_protects(changed: dict[str, Any], heading: str) -> None:
+def test_epsilon_is_never_ranked_across_what_it_protects(changed: dict[str, Any], heading: str) -> None:
     other = (
         replace(curve("OTHER"), protects=Protection.PERSONALISED)
         if "each by its own" in heading
@@ -138,9 +149,39 @@ def test_epsilon_is_never_compared_across_what_it_protects(changed: dict[str, An
     assert heading in text
     assert "take PGE: a provable ε of 2.00. No other" in text
     assert "take OTHER: a provable ε of 1.00. No other" in text
-    assert "An ε of one cannot be compared with an ε of another." in text
+    assert ACROSS[frozenset(changed)] in text
+    assert (CANNOT in text) == ("neighbours" in changed)
     assert "overlap" not in text
     assert "lie above" not in text
+
+
+@pytest.mark.parametrize(
+    ("one", "other", "both", "said_of_them"),
+    [
+        ({"delta": 1e-6}, {"delta": 1e-9}, RANKED, [BY_DELTA]),
+        ({}, {"delta": 1e-9, "joint": True}, RANKED, [BY_DELTA, TOWARDS]),
+        # Neither implies the other.
+        ({"delta": 1e-9}, {"joint": True}, RANKED, []),
+    ],
+)
+def test_what_an_epsilon_implies_of_others(
+    one: dict[str, Any], other: dict[str, Any], both: str, said_of_them: list[str]
+) -> None:
+    text = said(crossed("PGE", 2.0, **one), crossed("OTHER", 1.0, **other))
+    assert both in text
+    assert [each for each in (BY_DELTA, TOWARDS) if each in text] == said_of_them
+    assert CANNOT not in text
+
+
+def test_several_kinds_of_which_some_protect_the_same() -> None:
+    text = said(
+        crossed("PGE", 2.0),
+        crossed("MM", 2.0, delta=1e-6),
+        crossed("OTHER", 1.0, neighbours="unbounded", joint=True),
+    )
+    assert "not ranked against an ε of another, and cannot even be compared where they hide different" in text
+    assert BY_DELTA in text
+    assert TOWARDS not in text
 
 
 def test_what_lies_outside_the_grid() -> None:

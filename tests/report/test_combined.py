@@ -92,6 +92,25 @@ def test_a_row_in_words(made: Make) -> None:
     assert "an (ε, δ) row, §, promises less than one without § at the same ε" in text
 
 
+@pytest.mark.parametrize(
+    ("deltas", "said"),
+    [
+        ((1e-6, 1e-9), True),
+        ((1e-6, 1e-6), False),
+        ((1e-6, 0.0), False),
+    ],
+)
+def test_where_several_deltas_are_ranked_it_says_at_which(
+    made: Make, deltas: tuple[float, float], said: bool
+) -> None:
+    """psgd and pknn protect the same from the same; what cannot be proved, and other headings, are not ranked there."""
+    experiment = mixed(made)
+    given = dict(zip((2, 4), deltas, strict=True))
+    curves = [replace(each, delta=given.get(rank, 1e-3)) for rank, each in enumerate(experiment.curves)]
+    text = combined_table([replace(experiment, curves=tuple(curves))])
+    assert ("rank is at the largest δ of its heading" in text) == said
+
+
 def test_without_any_delta_one_rank_says_all(made: Make) -> None:
     experiment = mixed(made)
     pure = replace(experiment, curves=tuple(replace(each, delta=0.0) for each in experiment.curves))

@@ -20,7 +20,7 @@ from dpmf_cli.report.figures import FORMATS
 from dpmf_cli.report.growth import growth_lines
 from dpmf_cli.report.html.charts import charts_of
 from dpmf_cli.report.html.page import experiment_page
-from dpmf_cli.report.kinds import kind_of, kinds_of, parts_of, refuse_mixed
+from dpmf_cli.report.kinds import kinds_of, parts_of, refuse_mixed
 from dpmf_cli.results_folders import collect_folder
 from tests.report.conftest import of_theta
 from tests.report.results import DATASET
@@ -137,9 +137,63 @@ def test_one_kind_is_the_experiment_itself_and_has_no_heading(made: Make) -> Non
     experiment = made(2)
     assert parts_of(experiment) == {Guarantee(Protection.VALUE): experiment}
     assert list(drawn.drawings(experiment)) == ["curves"]
-    assert not list(drawn.never_drawn(experiment))
+    # Of a config that had several kinds once.
+    assert set(drawn.never_drawn(experiment)) == {f"curves_{kind.key}" for kind in GUARANTEES}
     (chart,) = charts_of(experiment)
     assert (chart.key, chart.title, chart.heading) == ("made-curves", "RMSE over ε", "")
+
+
+def of_kinds(experiment: Experiment, *kinds: Guarantee) -> Experiment:
+    """Curves of these kinds, in the order of the experiment's; the last three are swept."""
+    curves = tuple(
+        replace(
+            curve,
+            protects=kind.protects,
+            joint=kind.joint,
+            swept=("k", float(rank)) if rank >= len(kinds) - 3 else None,
+        )
+        for rank, (curve, kind) in enumerate(zip(experiment.curves, kinds, strict=True))
+    )
+    return replace(experiment, curves=curves)
+
+
+VALUE, PRESENCE, JOINT = (
+    Guarantee(Protection.VALUE),
+    Guarantee(Protection.PRESENCE),
+    Guarantee(Protection.PRESENCE, True),
+)
+CUT = (VALUE, PRESENCE, PRESENCE, JOINT, JOINT, JOINT)
+"""The swept ones are joint."""
+WRITTEN = {
+    f"{name}{kind}"
+    for name in ("curves", "sweep-k")
+    for kind in ("", *(f"_{each.key}" for each in GUARANTEES))
+}
+
+
+@pytest.mark.parametrize("incomplete", ["", "pge", "dpals"])
+def test_what_no_result_draws_goes_and_what_is_only_incomplete_stays(made: Make, incomplete: str) -> None:
+    """Before a kind said from whom, a sweep of joint curves was drawn as one of `presence`, which there is none of."""
+    experiment = of_kinds(made(6, incomplete=incomplete), *CUT)
+    kept = {"curves_value", "curves_presence", "sweep-k_presence_joint"}
+    assert set(drawn.drawings(experiment)) == kept - ({"curves_value"} if incomplete == "pge" else set())
+    assert sorted(drawn.never_drawn(experiment)) == sorted(WRITTEN - kept)
+
+
+def test_nothing_complete_has_the_same_figures_to_come(made: Make) -> None:
+    whole = of_kinds(made(6), *CUT)
+    waiting = replace(whole, curves=tuple(replace(each, missing=1) for each in whole.curves))
+    assert not drawn.drawings(waiting)
+    assert list(drawn.never_drawn(waiting)) == list(drawn.never_drawn(whole))
+
+
+def test_growth_that_waits_for_results_stays(made: Make) -> None:
+    experiment = of_theta(made(2))
+    curves = tuple(replace(each, missing=1) for each in experiment.curves)
+    stage = Stage(Portion(1.0, 10, 5, None), curves, ())
+    waiting = replace(experiment, curves=curves, growth=Growth("random", (stage, stage)))
+    assert not drawn.drawings(waiting)
+    assert "growth" not in set(drawn.never_drawn(waiting)) >= {"growth_value", "curves_value"}
 
 
 def test_growth_is_cut_as_the_curves_are(made: Make) -> None:
@@ -159,7 +213,7 @@ def test_what_a_curve_says_of_itself_comes_before_its_neighbours(made: Make) -> 
     curves: list[Measured] = [replace(first, protects=Protection.PERSONALISED), second]
     assert kinds_of(curves) == [Guarantee(Protection.VALUE), Guarantee(Protection.PERSONALISED)]
     joint = replace(second, joint=True)
-    assert kinds_of([joint, *curves])[:2] == [Guarantee(Protection.VALUE), kind_of(joint)]
-    assert list(parts_of(replace(made(2), curves=(second, joint)))) == [kind_of(second), kind_of(joint)]
+    assert kinds_of([joint, *curves])[:2] == [Guarantee(Protection.VALUE), joint.guarantee]
+    assert list(parts_of(replace(made(2), curves=(second, joint)))) == [second.guarantee, joint.guarantee]
     with pytest.raises(DpmfError, match="no figure across what is protected from whom"):
         refuse_mixed([second, joint])

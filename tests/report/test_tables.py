@@ -5,13 +5,17 @@ import io
 import json
 from collections.abc import Callable
 from dataclasses import replace
+from pathlib import Path
 
 import numpy as np
 import pytest
+from typer.testing import CliRunner
 
+from dpmf_cli.cli import app
 from dpmf_cli.errors import DpmfError
-from dpmf_cli.evaluation.crossings import Crossing, Status, find_crossings, with_absent_datasets
+from dpmf_cli.evaluation.crossings import Crossing, Status, find_crossings
 from dpmf_cli.evaluation.curves import Experiment
+from dpmf_cli.evaluation.printed_cells import with_printed_cells
 from dpmf_cli.report.tables import FORMATS, baseline_rows, baselines_table, crossings_table, twins_table
 from tests.report.conftest import of_theta
 
@@ -141,7 +145,7 @@ def test_rmse_without_noise_by_hand(made: Make) -> None:
 
 
 def test_statuses_stand_where_the_number_would() -> None:
-    for status in (Status.NOT_REACHED, Status.BELOW_GRID, Status.INCOMPLETE, Status.NO_DATA):
+    for status in (Status.NOT_REACHED, Status.BELOW_GRID, Status.INCOMPLETE, Status.NOT_RUN, Status.NO_DATA):
         cell = replace(
             CROSSED, status=status, reproduced=None, low=None, high=None, over="none", recrosses=False
         )
@@ -166,7 +170,7 @@ def test_an_interval_out_of_the_grid_on_one_side_is_shown_even_without_a_crossin
 
 def test_json_has_the_contracts_keys_and_types(made: Make) -> None:
     experiment = replace(made(4, incomplete="psgd"), name="ml1m_bounded")
-    crossings = with_absent_datasets(find_crossings(experiment))
+    crossings = with_printed_cells(find_crossings(experiment))
     text = crossings_table(crossings, "json")
     records = json.loads(text, parse_constant=lambda constant: pytest.fail(f"{constant} is not JSON"))
     assert len(records) == len(crossings)
@@ -182,7 +186,22 @@ def test_json_has_the_contracts_keys_and_types(made: Make) -> None:
             assert end is None or isinstance(end, float) or end in (Status.BELOW_GRID, Status.NOT_REACHED)
         assert record["provable"] is None or record["provable"] == "inf" or record["provable"] > 0
     statuses = {record["status"] for record in records}
-    assert statuses == {"crossed", "not reached in the grid", "incomplete", "data not present"}
+    assert statuses == {"crossed", "not reached in the grid", "incomplete", "not run", "data not present"}
+
+
+def test_the_command_adds_printed_cells_by_what_is_in_the_data_folder(
+    results: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "ml-1m.zip").touch()
+    monkeypatch.setenv("DPMF_DATA", str(tmp_path))
+    asked = ["crossings", str(results / "ml100k_bounded"), "--printed", "--format"]
+    rows = json.loads(CliRunner().invoke(app, [*asked, "json"], catch_exceptions=False).stdout)
+    added = {(row["dataset"], row["status"]) for row in rows if not row["experiment"]}
+    absent = {(key, "data not present") for key in ("ml-100k", "ml-10m", "netflix")}
+    assert added == {("ml-1m", "not run"), *absent}
+    note = "not run: no experiment here reproduces this cell of their tables 4 and 5\n"
+    assert note in CliRunner().invoke(app, [*asked, "table"], catch_exceptions=False).stdout
+    assert "not run" not in CliRunner().invoke(app, asked[:2], catch_exceptions=False).stdout
 
 
 def test_csv_reads_back_exactly(made: Make) -> None:
@@ -199,7 +218,7 @@ def test_csv_reads_back_exactly(made: Make) -> None:
 
 
 def test_every_row_is_in_every_drawing(made: Make) -> None:
-    crossings = with_absent_datasets(find_crossings(made(6)))
+    crossings = with_printed_cells(find_crossings(made(6)))
     count = len(crossings)
     drawn = {form: crossings_table(crossings, form).splitlines() for form in ("table", "md", "latex")}
     groups = len({(crossing.dataset, crossing.neighbours, crossing.mode) for crossing in crossings})
@@ -228,7 +247,7 @@ def test_latex_is_balanced_and_ruled(made: Make) -> None:
 
 def test_latex_has_only_letters_that_it_prints(made: Make) -> None:
     crossings = [*find_crossings(of_theta(made(3))), *find_crossings(made(2))]
-    drawn = crossings_table(with_absent_datasets(crossings), "latex") + baselines_table(
+    drawn = crossings_table(with_printed_cells(crossings), "latex") + baselines_table(
         baseline_rows(made()), "latex"
     )
     assert {letter for letter in drawn if ord(letter) > 127} <= set("–é…")
@@ -236,7 +255,7 @@ def test_latex_has_only_letters_that_it_prints(made: Make) -> None:
 
 def test_a_table_fits_80_columns_where_its_cells_allow(made: Make) -> None:
     crossed = [cell for cell in find_crossings(made()) if cell.status == Status.CROSSED]
-    assert max(map(len, crossings_table(with_absent_datasets(crossed)).splitlines()[:12])) <= 80
+    assert max(map(len, crossings_table(with_printed_cells(crossed)).splitlines()[:12])) <= 80
 
 
 def test_rows_of_several_experiments_are_told_apart(made: Make) -> None:

@@ -60,7 +60,7 @@ def crossing_agreement(crossing: Crossing) -> Agreement:
     """Where a crossing is printed, how near the measured one is; outside of the grid is not near."""
     if crossing.printed is None:
         return Agreement.UNPRINTED
-    if crossing.status in (Status.INCOMPLETE, Status.NO_DATA):
+    if crossing.status in (Status.INCOMPLETE, Status.NOT_RUN, Status.NO_DATA):
         return Agreement.MISSING
     if crossing.reproduced is None:
         return Agreement.DIFFERS

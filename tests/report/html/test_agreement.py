@@ -47,6 +47,7 @@ def test_what_is_not_reached_differs_and_what_is_not_printed_is_no_verdict() -> 
     assert crossing_agreement(crossing(Status.NOT_REACHED, printed=2.0)) == Agreement.DIFFERS
     assert crossing_agreement(crossing(Status.BELOW_GRID, printed=2.0)) == Agreement.DIFFERS
     assert crossing_agreement(crossing(Status.INCOMPLETE, printed=2.0)) == Agreement.MISSING
+    assert crossing_agreement(crossing(Status.NOT_RUN, printed=2.0)) == Agreement.MISSING
     assert crossing_agreement(crossing(Status.CROSSED, reproduced=2.0)) == Agreement.UNPRINTED
 
 
@@ -72,6 +73,7 @@ def test_rows_hold_the_cells_of_the_tables() -> None:
     [
         ("ml100k_bounded", True),
         ("ml100k_bounded.held-out-1", True),
+        ("ml1m_bounded.ml-100k.held-out-1", False),
         ("ml100k_bounded_corrected", False),
         ("wang_fig1_ml100k", False),
         ("mine", False),
