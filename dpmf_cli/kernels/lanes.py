@@ -18,7 +18,8 @@ Kernels of linear algebra, which have no grid, use lanes of float64 too (`double
 
 Every operation here is one IEEE operation a lane: a fused multiply-add where `fma` is written and nothing
 reassociated (no fast-math). So a lane's result does not depend on the width, on its neighbours in the
-vector, or on the CPU; a grid can be split, padded or refined without changing any result.
+vector, or on the CPU; a grid can be split, padded or refined without changing any result. (But below float32's normal
+range: `denormals`.)
 """
 
 from typing import Any

@@ -4,11 +4,13 @@ import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
+from dpmf_cli.kernels.denormals import flushing
 from dpmf_cli.kernels.factors import FactorLanes
 from dpmf_cli.kernels.lanes import clamp, fma, load, mul, pad, prefetch, splat, store, sub, zeros
 from dpmf_cli.kernels.perturb import project
 
 
+@flushing
 def descend_perturbed(
     start: FactorLanes,
     users: NDArray[np.int32],
@@ -77,6 +79,7 @@ def _descend_perturbed(
                 store(Q, q_at + f * w, fma(move, p, mul(keep, q)))
 
 
+@flushing
 def descend_noisy_errors(
     start: FactorLanes,
     users: NDArray[np.int32],
@@ -164,6 +167,7 @@ def _descend_noisy_errors(
         project(Q, q_at, item_limit, factors_of, width_of)
 
 
+@flushing
 def descend_values(
     start: FactorLanes,
     users: NDArray[np.int32],

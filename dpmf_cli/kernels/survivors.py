@@ -21,6 +21,7 @@ import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
+from dpmf_cli.kernels.denormals import flushing
 from dpmf_cli.kernels.factors import FactorLanes
 from dpmf_cli.kernels.lanes import below, clamp, fma, load, mul, pad, prefetch, splat, store, sub, zeros
 
@@ -100,6 +101,7 @@ def skipped_above(threshold: float, scale: float) -> float:
     return (1 + CUT_SLACK) * math.exp(-threshold / scale) if scale > 0 else 0.0
 
 
+@flushing
 def descend_survivors(
     start: FactorLanes,
     starts: NDArray[np.int64],
