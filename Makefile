@@ -57,7 +57,7 @@ bench: $(STAMP) ## speed against Cornac, Surprise, cmfrec and LensKit, in one ru
 
 SCALE := ml100k ml1m ml10m netflix
 
-scale: $(STAMP) ## time and memory from 10^5 to 10^8 ratings (docs/scale.md); 4 GiB free and half an hour
+scale: $(STAMP) ## time and memory from 10^5 to 10^8 ratings (docs/scale.md); 4 GiB free and three quarters of an hour
 	$(BIN)/python -m tests.benchmarks.scale $(SCALE:%=configs/scale_%.yaml)
 
 # Each part is timed; the report comes last, whatever a part's data lacked.
