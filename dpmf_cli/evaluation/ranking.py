@@ -37,8 +37,12 @@ class Standing:
 
     experiment: Experiment
     curve: Measured
-    guarantee: Guarantee
     crossings: dict[Bar, Crossing]
+
+    @property
+    def guarantee(self) -> Guarantee:
+        """What its ε protects from whom."""
+        return self.curve.guarantee
 
     @property
     def complete(self) -> bool:
@@ -96,7 +100,7 @@ def standings(experiment: Experiment, bars: Sequence[Bar] = BARS) -> list[Standi
         if curve.protects is None:
             raise ValueError(f"{curve.label}: it is not known what its ε protects")
         crossings = {bar: measure_crossing(experiment, curve, each) for bar, each in baselines.items()}
-        found.append(Standing(experiment, curve, Guarantee(curve.protects, curve.joint), crossings))
+        found.append(Standing(experiment, curve, crossings))
     return found
 
 
