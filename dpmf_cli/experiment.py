@@ -7,8 +7,6 @@ from pathlib import Path
 
 import numpy as np
 
-from dpmf_cli.calibration import known
-from dpmf_cli.collect import Collected
 from dpmf_cli.config import ExperimentConfig
 from dpmf_cli.datasets import Dataset, load
 from dpmf_cli.datasets.prize import load_test_set
@@ -16,16 +14,18 @@ from dpmf_cli.datasets.spec import CatalogSpec
 from dpmf_cli.errors import DpmfError
 from dpmf_cli.evaluation.crossings import Crossing
 from dpmf_cli.evaluation.portions import Portion, first_share, portion
-from dpmf_cli.machine import REFERENCE, Machine
-from dpmf_cli.manifest import Ran, refuse_changed_data
-from dpmf_cli.outputs import write_outputs
-from dpmf_cli.plan import TWIN_GRID, Plan, make_plan, sum_of_squares
-from dpmf_cli.progress import Progress, say
-from dpmf_cli.results_folders import collect_ran
-from dpmf_cli.run_manifest import keep_manifest
-from dpmf_cli.runner import Executor, LocalProcesses, Outcome, available_cores, run_plan
-from dpmf_cli.store import Store
-from dpmf_cli.tasks import Task, arrivals, fold_assignment
+from dpmf_cli.report.outputs import write_outputs
+from dpmf_cli.results.collect import Collected
+from dpmf_cli.results.folders import collect_ran
+from dpmf_cli.results.manifest import Ran, refuse_changed_data
+from dpmf_cli.results.run_manifest import keep_manifest
+from dpmf_cli.results.store import Store
+from dpmf_cli.results.task import Task, arrivals, fold_assignment
+from dpmf_cli.running.calibration import known
+from dpmf_cli.running.machine import REFERENCE, Machine
+from dpmf_cli.running.plan import TWIN_GRID, Plan, make_plan, sum_of_squares
+from dpmf_cli.running.runner import Executor, LocalProcesses, Outcome, available_cores, run_plan
+from dpmf_cli.terminal import Progress, say
 
 
 @dataclass(frozen=True)

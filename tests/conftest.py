@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from dpmf_cli import calibration
-from dpmf_cli.machine import REFERENCE
 from dpmf_cli.ratings import Ratings
+from dpmf_cli.running import calibration
+from dpmf_cli.running.machine import REFERENCE
 from dpmf_cli.testing import make_ratings
 from tests.skips import pytest_make_collect_report, pytest_runtest_makereport
 

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 FULL_FORM = "in the full form alone: make test-faults"
-ROOT_ONLY = "only root can mount a disk; tests/test_store.py has the system call fail"
+ROOT_ONLY = "only root can mount a disk; tests/results/test_store.py has the system call fail"
 
 
 def _no_skip(report: Any) -> Any:

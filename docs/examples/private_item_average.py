@@ -5,8 +5,8 @@ from typing import ClassVar, Literal
 import numpy as np
 from pydantic import Field
 
-from dpmf_cli.algorithms.base import Cost, PrivateAlgorithm, Shape, Variants, in_both_modes
-from dpmf_cli.algorithms.baselines import EffectsModel
+from dpmf_cli.algorithms.shared.averages_baseline import EffectsModel
+from dpmf_cli.algorithms.shared.base import Cost, PrivateAlgorithm, Shape, Variants, in_both_modes
 from dpmf_cli.privacy.ledger import Ledger
 from dpmf_cli.privacy.mechanisms import laplace
 from dpmf_cli.privacy.neighbours import Neighbours

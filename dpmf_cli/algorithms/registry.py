@@ -1,31 +1,41 @@
 """The registry: every algorithm that a config can name."""
 
-from dpmf_cli.algorithms.alternating_least_squares import AlternatingLeastSquares
-from dpmf_cli.algorithms.base import Algorithm, PrivateAlgorithm
-from dpmf_cli.algorithms.baselines import GlobalAverage, GlobalEffects, ItemAverage
-from dpmf_cli.algorithms.correlation_knn import CosineKNN, PearsonKNN
-from dpmf_cli.algorithms.input_perturbation import InputPerturbationSGD
-from dpmf_cli.algorithms.local_averages import LocalMean, LocalMeans
-from dpmf_cli.algorithms.local_factorization import LocalMatrixFactorization, LocalSGD
-from dpmf_cli.algorithms.mixture_factorization import MixtureFactorization
-from dpmf_cli.algorithms.own_mean_predictors import AveragesAndOwnMean, OwnMeanFixedCovariance
-from dpmf_cli.algorithms.personalized import Personalized, Sampled
-from dpmf_cli.algorithms.pnbm import ConstantNeighbourhood, ProbabilisticNeighbourhood
-from dpmf_cli.algorithms.posterior_factorization import PosteriorSamplingMF
-from dpmf_cli.algorithms.posterior_pnbm import PosteriorPNBM
-from dpmf_cli.algorithms.private_als import ObjectivePrivateALS, PrivateALS
-from dpmf_cli.algorithms.private_batch_gradient import PrivateBatchGradientDescent
-from dpmf_cli.algorithms.private_covariance import CovarianceKNN, CovarianceSVD
-from dpmf_cli.algorithms.private_global_effects import PrivateGlobalEffects
-from dpmf_cli.algorithms.private_gradients import PrivateGradientMF
-from dpmf_cli.algorithms.private_knn import PrivateKNN
-from dpmf_cli.algorithms.private_neighbourhood import PrivateConstantNeighbourhood
-from dpmf_cli.algorithms.private_pmf import PrivatePMF
-from dpmf_cli.algorithms.private_pnbm import PrivatePNBM
-from dpmf_cli.algorithms.private_sgd import PrivateSGD
-from dpmf_cli.algorithms.probabilistic import ProbabilisticMF
-from dpmf_cli.algorithms.public_knn import PublicKNN
-from dpmf_cli.algorithms.sgd_factorization import SGDFactorization
+from dpmf_cli.algorithms.baselines.als import AlternatingLeastSquares
+from dpmf_cli.algorithms.baselines.constant_nbm import ConstantNeighbourhood
+from dpmf_cli.algorithms.baselines.cos import CosineKNN
+from dpmf_cli.algorithms.baselines.ga import GlobalAverage
+from dpmf_cli.algorithms.baselines.ge import GlobalEffects
+from dpmf_cli.algorithms.baselines.ia import ItemAverage
+from dpmf_cli.algorithms.baselines.mf_sgd import SGDFactorization
+from dpmf_cli.algorithms.baselines.pcc import PearsonKNN
+from dpmf_cli.algorithms.baselines.pmf import ProbabilisticMF
+from dpmf_cli.algorithms.baselines.pnbm import ProbabilisticNeighbourhood
+from dpmf_cli.algorithms.baselines.sampled import Sampled
+from dpmf_cli.algorithms.beyond.local_mean import LocalMean
+from dpmf_cli.algorithms.beyond.local_means import LocalMeans
+from dpmf_cli.algorithms.beyond.local_mf import LocalMatrixFactorization
+from dpmf_cli.algorithms.beyond.mm_averages import AveragesAndOwnMean
+from dpmf_cli.algorithms.beyond.mm_public import OwnMeanFixedCovariance
+from dpmf_cli.algorithms.beyond.pals_objective import ObjectivePrivateALS
+from dpmf_cli.algorithms.beyond.pbgd import PrivateBatchGradientDescent
+from dpmf_cli.algorithms.beyond.private_constant_nbm import PrivateConstantNeighbourhood
+from dpmf_cli.algorithms.beyond.public_knn import PublicKNN
+from dpmf_cli.algorithms.friedman2016.isgd import InputPerturbationSGD
+from dpmf_cli.algorithms.friedman2016.pals import PrivateALS
+from dpmf_cli.algorithms.friedman2016.pge import PrivateGlobalEffects
+from dpmf_cli.algorithms.friedman2016.pknn import PrivateKNN
+from dpmf_cli.algorithms.friedman2016.psgd import PrivateSGD
+from dpmf_cli.algorithms.mcsherry2009.mm_knn import CovarianceKNN
+from dpmf_cli.algorithms.mcsherry2009.mm_svd import CovarianceSVD
+from dpmf_cli.algorithms.neera2020.blp_mog_mf import MixtureFactorization
+from dpmf_cli.algorithms.neera2020.isgd_local import LocalSGD
+from dpmf_cli.algorithms.neera2020.pg_mf import PrivateGradientMF
+from dpmf_cli.algorithms.shared.base import Algorithm, PrivateAlgorithm
+from dpmf_cli.algorithms.wang2017.dpps_mf import PosteriorSamplingMF
+from dpmf_cli.algorithms.wang2017.dpps_pnbm import PosteriorPNBM
+from dpmf_cli.algorithms.wang2017.dpsgd_pnbm import PrivatePNBM
+from dpmf_cli.algorithms.zhang2018.dp_pmf import PrivatePMF
+from dpmf_cli.algorithms.zhang2018.personalized import Personalized
 
 BASELINES: dict[str, type[Algorithm]] = {
     "ga": GlobalAverage,

@@ -5,8 +5,8 @@ from typing import LiteralString
 
 from pydantic_core import PydanticCustomError
 
-from dpmf_cli.algorithms.personal_sampling import PersonalSampling
-from dpmf_cli.algorithms.personalized import Personalized
+from dpmf_cli.algorithms.shared.personal_sampling import PersonalSampling
+from dpmf_cli.algorithms.zhang2018.personalized import Personalized
 from dpmf_cli.config.grids import LEAST_BUDGET
 from dpmf_cli.config.keys import ExperimentKeys
 from dpmf_cli.config.yaml_positions import Step

@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from pydantic import BeforeValidator, Field
 
-from dpmf_cli.algorithms.base import Algorithm, PrivateAlgorithm
 from dpmf_cli.algorithms.registry import BASELINES, PRIVATE
-from dpmf_cli.models import tagged
+from dpmf_cli.algorithms.shared.base import Algorithm, PrivateAlgorithm
+from dpmf_cli.strict_model import tagged
 
 Registry = Mapping[str, type[Any]]
 """Algorithms by the names that a config has for them."""

@@ -5,8 +5,8 @@ from typing import Any, get_args
 
 from pydantic_core import ErrorDetails
 
-from dpmf_cli import plugins
-from dpmf_cli.algorithms.personalized import CleanBase, PrivateBase
+from dpmf_cli.algorithms import plugins
+from dpmf_cli.algorithms.zhang2018.personalized import CleanBase, PrivateBase
 from dpmf_cli.config.entries import INHERITED, Registry, expand_sweep
 from dpmf_cli.config.yaml_positions import Document, Step
 from dpmf_cli.errors import did_you_mean

@@ -6,7 +6,7 @@ from pydantic import AfterValidator, BeforeValidator, Field, model_validator
 from pydantic_core import PydanticCustomError
 
 from dpmf_cli.evaluation.portions import Order
-from dpmf_cli.models import StrictModel
+from dpmf_cli.strict_model import StrictModel
 
 LEAST_BUDGET = 1e-6
 

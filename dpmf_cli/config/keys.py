@@ -5,16 +5,16 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
-from dpmf_cli.algorithms.base import Algorithm, PrivateAlgorithm
-from dpmf_cli.algorithms.effects import EffectsParameters
+from dpmf_cli.algorithms.plugins import PluginName
 from dpmf_cli.algorithms.registry import BASELINES
+from dpmf_cli.algorithms.shared.base import Algorithm, PrivateAlgorithm
+from dpmf_cli.algorithms.shared.effects import EffectsParameters
 from dpmf_cli.config.entries import BaselineEntry, PrivateEntry
 from dpmf_cli.config.grids import Grid, Growth
 from dpmf_cli.datasets.spec import DatasetSpec, TestSet
 from dpmf_cli.evaluation.curves import Axis
-from dpmf_cli.models import StrictModel
-from dpmf_cli.plugins import PluginName
 from dpmf_cli.privacy.neighbours import Mode, Neighbours
+from dpmf_cli.strict_model import StrictModel
 
 
 class ExperimentKeys(StrictModel):

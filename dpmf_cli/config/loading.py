@@ -6,12 +6,12 @@ from typing import Any
 
 from pydantic import ValidationError
 
-from dpmf_cli.algorithms.base import Algorithm
+from dpmf_cli.algorithms.plugins import plugin, plugin_names
+from dpmf_cli.algorithms.shared.base import Algorithm
 from dpmf_cli.config.errors import explain
 from dpmf_cli.config.model import ExperimentConfig
 from dpmf_cli.config.yaml_positions import Document, read
 from dpmf_cli.errors import DpmfError
-from dpmf_cli.plugins import plugin, plugin_names
 
 
 def load_config(path: Path) -> ExperimentConfig:

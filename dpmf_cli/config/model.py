@@ -8,12 +8,12 @@ from typing import Any, ClassVar, Self
 
 from pydantic import create_model, model_validator
 
-from dpmf_cli.algorithms.base import Algorithm
+from dpmf_cli.algorithms.plugins import by_name, sources
 from dpmf_cli.algorithms.registry import BASELINES, PRIVATE
+from dpmf_cli.algorithms.shared.base import Algorithm
 from dpmf_cli.config.checks import refuse_contradictions
 from dpmf_cli.config.entries import Registry, baseline_entry, expand_sweep, private_entry, with_inherited
 from dpmf_cli.config.keys import ExperimentKeys
-from dpmf_cli.plugins import by_name, sources
 
 
 class ExperimentConfig(ExperimentKeys):

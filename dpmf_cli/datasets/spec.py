@@ -29,8 +29,8 @@ from pydantic_core import CoreSchema
 from dpmf_cli.datasets import catalog
 from dpmf_cli.datasets.entry import Entry
 from dpmf_cli.errors import DpmfError
-from dpmf_cli.models import StrictModel
 from dpmf_cli.ratings import Scale
+from dpmf_cli.strict_model import StrictModel
 
 _SYNTHETIC = "synthetic-"
 

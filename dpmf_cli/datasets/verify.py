@@ -86,7 +86,7 @@ def verify(key: str, data: Path, cache: Path) -> list[Check]:
 
 def printed(key: str) -> dict[str, float] | None:
     """The row of table 2 of Friedman et al. (2016) for a data set; None where the paper has none."""
-    from dpmf_cli.published import load
+    from dpmf_cli.papers.printed import load
 
     row: dict[str, float] | None = load("friedman2016")["table2"].get(key)
     return row

@@ -31,8 +31,8 @@ from dpmf_cli.evaluation.statistics import (
     percentile_interval,
     replicate_means,
 )
-from dpmf_cli.findings import is_held_against_tables
-from dpmf_cli.published import printed_crossing
+from dpmf_cli.papers.claims import is_held_against_tables
+from dpmf_cli.papers.printed import printed_crossing
 from dpmf_cli.streams import named_generator
 
 #: Where a model diverged its RMSE is infinite. There the curve counts as this far above any baseline, in

@@ -4,8 +4,8 @@ from collections.abc import Iterator, Sequence
 
 import numpy as np
 
-from dpmf_cli.algorithms.base import PrivateAlgorithm
 from dpmf_cli.algorithms.registry import PRIVATE
+from dpmf_cli.algorithms.shared.base import PrivateAlgorithm
 from dpmf_cli.evaluation.curves import Experiment, Measured
 from dpmf_cli.privacy.neighbours import Mode, Neighbours
 from dpmf_cli.privacy.protection import protection_of

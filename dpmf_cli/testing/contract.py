@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from dpmf_cli.algorithms.base import Algorithm, PrivateAlgorithm, Shape
+from dpmf_cli.algorithms.shared.base import Algorithm, PrivateAlgorithm, Shape
 from dpmf_cli.privacy.ledger import Ledger
 from dpmf_cli.ratings import Ratings, Scale
 from dpmf_cli.streams import Streams

@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from dpmf_cli.algorithms.base import PrivateAlgorithm
-from dpmf_cli.algorithms.certified_descent import CertifiedDescent
+from dpmf_cli.algorithms.shared.base import PrivateAlgorithm
+from dpmf_cli.algorithms.shared.certified_descent import CertifiedDescent
 from dpmf_cli.ratings import Ratings
 from tests.algorithms.similarity_models import Array, Run, fit
 

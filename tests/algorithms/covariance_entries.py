@@ -5,7 +5,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dpmf_cli.algorithms.private_covariance import CovarianceKNN, CovarianceSVD, PrivateCovariance
+from dpmf_cli.algorithms.mcsherry2009.mm_knn import CovarianceKNN
+from dpmf_cli.algorithms.mcsherry2009.mm_svd import CovarianceSVD
+from dpmf_cli.algorithms.shared.private_covariance import PrivateCovariance
 from dpmf_cli.privacy.ledger import Ledger
 from dpmf_cli.privacy.neighbours import Neighbours
 from dpmf_cli.ratings import Ratings

@@ -5,7 +5,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dpmf_cli.algorithms.private_covariance import CovarianceKNN, PrivateCovariance
+from dpmf_cli.algorithms.mcsherry2009.mm_knn import CovarianceKNN
+from dpmf_cli.algorithms.shared.private_covariance import PrivateCovariance
 from dpmf_cli.privacy.neighbours import Mode
 from dpmf_cli.ratings import Ratings
 from tests.algorithms.covariance_entries import STREAMS, USER

@@ -7,8 +7,8 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import stats
 
-from dpmf_cli.algorithms.base import Algorithm, PrivateAlgorithm
 from dpmf_cli.algorithms.registry import PRIVATE
+from dpmf_cli.algorithms.shared.base import Algorithm, PrivateAlgorithm
 from dpmf_cli.privacy.accounting import mu_of_epsilon
 from dpmf_cli.privacy.ledger import Ledger
 from dpmf_cli.ratings import Ratings, Scale

@@ -4,8 +4,8 @@ from typing import Any
 
 import numpy as np
 
-from dpmf_cli.algorithms.base import Algorithm, PrivateAlgorithm
 from dpmf_cli.algorithms.registry import BASELINES, PRIVATE
+from dpmf_cli.algorithms.shared.base import Algorithm, PrivateAlgorithm
 from dpmf_cli.ratings import Ratings
 from dpmf_cli.testing import LARGE, AlgorithmContract, PrivateAlgorithmContract, fit, predict_all
 

@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from dpmf_cli.algorithms.effects import EffectsBudget, EffectsParameters
-from dpmf_cli.algorithms.private_averages import bounded_effects
+from dpmf_cli.algorithms.shared.effects import EffectsBudget, EffectsParameters
+from dpmf_cli.algorithms.shared.private_averages import bounded_effects
 from dpmf_cli.privacy.ledger import Ledger
 from dpmf_cli.ratings import Ratings, Scale
 from dpmf_cli.streams import Streams

@@ -6,9 +6,11 @@ import numpy as np
 import pytest
 from pydantic import ValidationError
 
-from dpmf_cli.algorithms.local_averages import LocalMeans, shrunk_means, spread
-from dpmf_cli.algorithms.local_factorization import LocalMatrixFactorization, LocalSGD
-from dpmf_cli.algorithms.sgd_factorization import SGDFactorization
+from dpmf_cli.algorithms.baselines.mf_sgd import SGDFactorization
+from dpmf_cli.algorithms.beyond.local_means import LocalMeans
+from dpmf_cli.algorithms.beyond.local_mf import LocalMatrixFactorization
+from dpmf_cli.algorithms.neera2020.isgd_local import LocalSGD
+from dpmf_cli.algorithms.shared.local_averages import shrunk_means, spread
 from dpmf_cli.privacy.ledger import Ledger
 from dpmf_cli.ratings import Scale
 from tests.algorithms.local_entries import RATINGS, STREAMS, entry, received, started
@@ -77,7 +79,7 @@ def plain_sgd(
 @pytest.mark.parametrize("ridge", [0.0, 0.1])
 def test_sgd_is_plain_sgd(ridge: float, monkeypatch: pytest.MonkeyPatch) -> None:
     in_order = "dpmf_cli.algorithms.{}.visiting_order"
-    for module in ("local_factorization", "sgd_factorization"):
+    for module in ("neera2020.isgd_local", "baselines.mf_sgd"):
         monkeypatch.setattr(in_order.format(module), lambda pairs, kind, rng: np.arange(len(pairs)))
     keys = {"factors": 3, "epochs": 3, "regularization": ridge}
     algorithm = entry(algorithm="isgd_local", **keys)

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from dpmf_cli.algorithms.mixture_factorization import MixtureFactorization
+from dpmf_cli.algorithms.neera2020.blp_mog_mf import MixtureFactorization
 from dpmf_cli.kernels.factors import FactorLanes, factor_lanes
 from dpmf_cli.kernels.mixture import Mixture
 from dpmf_cli.privacy.local import (

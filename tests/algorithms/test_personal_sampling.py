@@ -8,7 +8,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dpmf_cli.algorithms.personal_sampling import PersonalSampling, sampled_epsilon, sampling_probability
+from dpmf_cli.algorithms.shared.personal_sampling import (
+    PersonalSampling,
+    sampled_epsilon,
+    sampling_probability,
+)
 from dpmf_cli.streams import Streams
 from tests.conftest import make_ratings
 

@@ -8,10 +8,11 @@ import numpy as np
 import pytest
 from pydantic import ValidationError
 
-from dpmf_cli.algorithms.personal_sampling import PersonalSampling, sampling_probability
-from dpmf_cli.algorithms.personalized import Personalized, PersonalModel, Sampled
-from dpmf_cli.algorithms.private_pmf import PrivatePMF
-from dpmf_cli.algorithms.probabilistic import ProbabilisticMF
+from dpmf_cli.algorithms.baselines.pmf import ProbabilisticMF
+from dpmf_cli.algorithms.baselines.sampled import Sampled
+from dpmf_cli.algorithms.shared.personal_sampling import PersonalSampling, sampling_probability
+from dpmf_cli.algorithms.zhang2018.dp_pmf import PrivatePMF
+from dpmf_cli.algorithms.zhang2018.personalized import Personalized, PersonalModel
 from dpmf_cli.errors import DpmfError
 from dpmf_cli.privacy.ledger import Ledger
 from dpmf_cli.ratings import Ratings

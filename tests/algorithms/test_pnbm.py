@@ -6,10 +6,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from dpmf_cli.algorithms.correlation_knn import PearsonKNN
-from dpmf_cli.algorithms.neighbourhood import all_others, largest, most_co_rated
-from dpmf_cli.algorithms.ratings_per_user import at_most
+from dpmf_cli.algorithms.baselines.pcc import PearsonKNN
 from dpmf_cli.algorithms.registry import BASELINES
+from dpmf_cli.algorithms.shared.neighbourhood import all_others, largest, most_co_rated
+from dpmf_cli.algorithms.shared.ratings_per_user import at_most
 from dpmf_cli.datasets import load
 from dpmf_cli.datasets.spec import CatalogSpec
 from dpmf_cli.evaluation.folds import assign_folds, split

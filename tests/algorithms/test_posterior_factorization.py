@@ -7,9 +7,9 @@ import numpy as np
 import pytest
 from pydantic import ValidationError
 
-from dpmf_cli.algorithms.factorization import initial_factors
-from dpmf_cli.algorithms.posterior_factorization import PosteriorSamplingMF
-from dpmf_cli.algorithms.ratings_per_user import at_most
+from dpmf_cli.algorithms.shared.factorization import initial_factors
+from dpmf_cli.algorithms.shared.ratings_per_user import at_most
+from dpmf_cli.algorithms.wang2017.dpps_mf import PosteriorSamplingMF
 from dpmf_cli.privacy.ledger import Ledger
 from dpmf_cli.privacy.neighbours import Mode
 from dpmf_cli.ratings import Ratings

@@ -7,9 +7,9 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from dpmf_cli.algorithms.neighbourhood import all_others, start_models
-from dpmf_cli.algorithms.posterior_pnbm import PosteriorPNBM
-from dpmf_cli.algorithms.ratings_per_user import at_most
+from dpmf_cli.algorithms.shared.neighbourhood import all_others, start_models
+from dpmf_cli.algorithms.shared.ratings_per_user import at_most
+from dpmf_cli.algorithms.wang2017.dpps_pnbm import PosteriorPNBM
 from dpmf_cli.kernels.covariance import Raters
 from dpmf_cli.kernels.similarities import Visits, descend_similarities
 from dpmf_cli.privacy.ledger import Ledger

@@ -4,7 +4,8 @@ import numpy as np
 import pytest
 from pydantic import ValidationError
 
-from dpmf_cli.algorithms.own_mean_predictors import AveragesAndOwnMean, OwnMeanFixedCovariance
+from dpmf_cli.algorithms.beyond.mm_averages import AveragesAndOwnMean
+from dpmf_cli.algorithms.beyond.mm_public import OwnMeanFixedCovariance
 from dpmf_cli.ratings import Ratings, Scale
 from tests.algorithms.covariance_entries import KINDS, entry, every_pair, fit
 from tests.algorithms.dense_covariance import predicted_densely

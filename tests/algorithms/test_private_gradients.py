@@ -6,8 +6,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from dpmf_cli.algorithms.factorization import initial_factors
-from dpmf_cli.algorithms.private_gradients import Devices, PrivateGradientMF
+from dpmf_cli.algorithms.neera2020.pg_mf import Devices, PrivateGradientMF
+from dpmf_cli.algorithms.shared.factorization import initial_factors
 from dpmf_cli.kernels.factors import FactorLanes, factor_lanes
 from dpmf_cli.privacy.ledger import Ledger
 from dpmf_cli.privacy.local import (

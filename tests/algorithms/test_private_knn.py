@@ -10,9 +10,9 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 from pydantic import ValidationError
 
-from dpmf_cli.algorithms.item_covariance import CovarianceModel, inverse_counts
-from dpmf_cli.algorithms.private_knn import PrivateKNN
-from dpmf_cli.algorithms.public_knn import PublicKNN
+from dpmf_cli.algorithms.beyond.public_knn import PublicKNN
+from dpmf_cli.algorithms.friedman2016.pknn import PrivateKNN
+from dpmf_cli.algorithms.shared.item_covariance import CovarianceModel, inverse_counts
 from dpmf_cli.kernels.covariance import Raters, weighted_products
 from dpmf_cli.privacy import covariance_sensitivity as sensitivity
 from dpmf_cli.privacy.ledger import Ledger

@@ -7,9 +7,9 @@ import pytest
 from pydantic import ValidationError
 from scipy.optimize import brentq
 
-from dpmf_cli.algorithms.factorization import InitialFactors, initial_factors
-from dpmf_cli.algorithms.objective_perturbation import private_global_average
-from dpmf_cli.algorithms.private_pmf import PrivatePMF
+from dpmf_cli.algorithms.shared.factorization import InitialFactors, initial_factors
+from dpmf_cli.algorithms.shared.objective_perturbation import private_global_average
+from dpmf_cli.algorithms.zhang2018.dp_pmf import PrivatePMF
 from dpmf_cli.privacy.ledger import Ledger
 from dpmf_cli.privacy.neighbours import Mode, Neighbours
 from dpmf_cli.privacy.noise import unit_k_norm, unit_laplace

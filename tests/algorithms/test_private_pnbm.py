@@ -8,8 +8,8 @@ import pytest
 from pydantic import ValidationError
 from scipy import stats
 
-from dpmf_cli.algorithms.certified_descent import CertifiedDescent
-from dpmf_cli.algorithms.neighbourhood import all_others, most_co_rated, start_models
+from dpmf_cli.algorithms.shared.certified_descent import CertifiedDescent
+from dpmf_cli.algorithms.shared.neighbourhood import all_others, most_co_rated, start_models
 from dpmf_cli.kernels.covariance import Raters
 from dpmf_cli.kernels.similarities import Visits, descend_similarities
 from dpmf_cli.privacy.ledger import Ledger

@@ -4,14 +4,14 @@ from typing import get_args
 
 import pytest
 
-from dpmf_cli.algorithms.base import PrivateAlgorithm
-from dpmf_cli.algorithms.papers import Paper
-from dpmf_cli.algorithms.personalized import PrivateBase
 from dpmf_cli.algorithms.registry import PRIVATE
+from dpmf_cli.algorithms.shared.base import PrivateAlgorithm
+from dpmf_cli.algorithms.shared.papers import Paper
+from dpmf_cli.algorithms.zhang2018.personalized import PrivateBase
 from dpmf_cli.config import ExperimentConfig
+from dpmf_cli.papers.printed import papers
 from dpmf_cli.privacy.neighbours import Neighbours
 from dpmf_cli.privacy.protection import GUARANTEES, Guarantee, Protection
-from dpmf_cli.published import papers
 
 
 def entry(**fields: object) -> PrivateAlgorithm:

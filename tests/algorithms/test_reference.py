@@ -11,12 +11,12 @@ from unittest.mock import patch
 import numpy as np
 import pytest
 
-from dpmf_cli.algorithms import private_averages
-from dpmf_cli.algorithms.effects import Effects, EffectsBudget, EffectsParameters
-from dpmf_cli.algorithms.factorization import initial_factors
-from dpmf_cli.algorithms.private_averages import private_effects
-from dpmf_cli.algorithms.private_factorization import PrivateFactorization, Visits
 from dpmf_cli.algorithms.registry import PRIVATE
+from dpmf_cli.algorithms.shared import private_averages
+from dpmf_cli.algorithms.shared.effects import Effects, EffectsBudget, EffectsParameters
+from dpmf_cli.algorithms.shared.factorization import initial_factors
+from dpmf_cli.algorithms.shared.private_averages import private_effects
+from dpmf_cli.algorithms.shared.private_factorization import PrivateFactorization, Visits
 from dpmf_cli.privacy.ledger import Ledger
 from dpmf_cli.privacy.mechanisms import laplace
 from dpmf_cli.privacy.neighbours import Mode, Neighbours

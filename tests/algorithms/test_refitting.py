@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from dpmf_cli.algorithms.effects import Effects
-from dpmf_cli.algorithms.private_covariance import CovarianceKNN
-from dpmf_cli.algorithms.refitting import CANDIDATES, Factors, Refitting
+from dpmf_cli.algorithms.mcsherry2009.mm_knn import CovarianceKNN
+from dpmf_cli.algorithms.shared.effects import Effects
+from dpmf_cli.algorithms.shared.refitting import CANDIDATES, Factors, Refitting
 from dpmf_cli.privacy.ledger import Ledger
 from dpmf_cli.privacy.neighbours import Mode, Neighbours
 from dpmf_cli.ratings import Ratings

@@ -38,19 +38,19 @@ import numpy as np
 from numpy.typing import NDArray
 from threadpoolctl import threadpool_limits
 
-from dpmf_cli.algorithms.base import Algorithm, PrivateAlgorithm
-from dpmf_cli.algorithms.correlation_knn import PearsonKNN
-from dpmf_cli.algorithms.pnbm import ProbabilisticNeighbourhood
-from dpmf_cli.algorithms.probabilistic import ProbabilisticMF
+from dpmf_cli.algorithms.baselines.pcc import PearsonKNN
+from dpmf_cli.algorithms.baselines.pmf import ProbabilisticMF
+from dpmf_cli.algorithms.baselines.pnbm import ProbabilisticNeighbourhood
 from dpmf_cli.algorithms.registry import PRIVATE
+from dpmf_cli.algorithms.shared.base import Algorithm, PrivateAlgorithm
 from dpmf_cli.datasets import cache_folder, data_folder, load
 from dpmf_cli.datasets.spec import CatalogSpec
 from dpmf_cli.errors import DpmfError
 from dpmf_cli.evaluation.folds import split
 from dpmf_cli.privacy.ledger import Ledger
 from dpmf_cli.ratings import Ratings
+from dpmf_cli.results.task import fold_assignment
 from dpmf_cli.streams import Streams
-from dpmf_cli.tasks import fold_assignment
 
 FACTORS, GRID, REPETITIONS = 5, 16, 5
 NEIGHBOURS, CORRELATED, KNN_REPETITIONS = 20, 1300, 3

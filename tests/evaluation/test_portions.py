@@ -9,7 +9,7 @@ import pytest
 from dpmf_cli.errors import DpmfError
 from dpmf_cli.evaluation.portions import first_share, portion, ranked
 from dpmf_cli.ratings import Ratings
-from dpmf_cli.tasks import Cut, arrivals, cut_ratings, fold_assignment, training_shape
+from dpmf_cli.results.task import Cut, arrivals, cut_ratings, fold_assignment, training_shape
 from tests.conftest import make_ratings
 
 DAY = 86_400

@@ -5,8 +5,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from dpmf_cli.algorithms.probabilistic import ProbabilisticMF, make_schedule
+from dpmf_cli.algorithms.baselines.pmf import ProbabilisticMF
 from dpmf_cli.algorithms.registry import BASELINES
+from dpmf_cli.algorithms.shared.probabilistic import make_schedule
 from dpmf_cli.kernels.factors import factor_lanes
 from dpmf_cli.kernels.gradients import Descent, SampledVisits
 from dpmf_cli.privacy.ledger import Ledger

@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
-from dpmf_cli.algorithms.factorization import shuffled_blocks, visiting_order
-from dpmf_cli.algorithms.private_factorization import Visits
+from dpmf_cli.algorithms.shared.factorization import shuffled_blocks, visiting_order
+from dpmf_cli.algorithms.shared.private_factorization import Visits
 from dpmf_cli.kernels.order import item_major, shuffle_within
 from dpmf_cli.kernels.sums import sums_by
 from dpmf_cli.streams import Streams

@@ -12,9 +12,9 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from dpmf_cli.algorithms.item_averages import ItemAverages
-from dpmf_cli.algorithms.item_covariance import own_residuals
-from dpmf_cli.algorithms.private_covariance import CovarianceKNN
+from dpmf_cli.algorithms.mcsherry2009.mm_knn import CovarianceKNN
+from dpmf_cli.algorithms.shared.item_averages import ItemAverages
+from dpmf_cli.algorithms.shared.item_covariance import own_residuals
 from dpmf_cli.kernels.covariance import Raters, weighted_products
 from dpmf_cli.privacy import covariance_sensitivity as sensitivity
 from dpmf_cli.privacy.neighbours import Neighbours

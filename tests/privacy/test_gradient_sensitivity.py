@@ -14,9 +14,9 @@ from hypothesis import given, settings, target
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from dpmf_cli.algorithms.neighbourhood import all_others, most_co_rated, start_models
-from dpmf_cli.algorithms.posterior_pnbm import PosteriorPNBM
-from dpmf_cli.algorithms.private_pnbm import PrivatePNBM
+from dpmf_cli.algorithms.shared.neighbourhood import all_others, most_co_rated, start_models
+from dpmf_cli.algorithms.wang2017.dpps_pnbm import PosteriorPNBM
+from dpmf_cli.algorithms.wang2017.dpsgd_pnbm import PrivatePNBM
 from dpmf_cli.datasets import load
 from dpmf_cli.datasets.spec import CatalogSpec
 from dpmf_cli.kernels.covariance import Raters

@@ -6,8 +6,8 @@ from typing import Any, get_type_hints
 import numpy as np
 import pytest
 
-from dpmf_cli.algorithms.local_model import LocalAlgorithm
 from dpmf_cli.algorithms.registry import PRIVATE
+from dpmf_cli.algorithms.shared.local_model import LocalAlgorithm
 from dpmf_cli.privacy.ledger import Ledger
 from dpmf_cli.privacy.local import (
     PerturbedRatings,

@@ -14,10 +14,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.stats import beta
 
-from dpmf_cli.algorithms import objective_perturbation
-from dpmf_cli.algorithms.base import PrivateAlgorithm
-from dpmf_cli.algorithms.factorization import FactorModel, KnownModel
 from dpmf_cli.algorithms.registry import PRIVATE
+from dpmf_cli.algorithms.shared import objective_perturbation
+from dpmf_cli.algorithms.shared.base import PrivateAlgorithm
+from dpmf_cli.algorithms.shared.factorization import FactorModel, KnownModel
 from dpmf_cli.kernels.als import RowProblem, solve_items
 from dpmf_cli.kernels.factors import factor_lanes
 from dpmf_cli.privacy import sensitivity

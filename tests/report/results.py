@@ -6,8 +6,8 @@ from typing import Any
 import pytest
 
 from dpmf_cli.config import ExperimentConfig
+from dpmf_cli.config.reduced import reduced
 from dpmf_cli.experiment import run
-from dpmf_cli.reduced import reduced
 
 HOSTILE = '<script>alert("x")</script> & "name"'
 

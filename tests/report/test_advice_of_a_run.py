@@ -9,7 +9,7 @@ from dpmf_cli.errors import DpmfError
 from dpmf_cli.evaluation.crossings import Status, find_crossings
 from dpmf_cli.experiment import run
 from dpmf_cli.report.advice import advice
-from dpmf_cli.results_folders import collect_folder
+from dpmf_cli.results.folders import collect_folder
 
 SHOP = """\
 dataset: {kind: synthetic, like: ml-100k, seed: 3, users: 200, items: 60, ratings: 5000}
@@ -53,7 +53,7 @@ def test_a_real_run(shop: Path) -> None:
 
 
 def test_the_command_answers_in_words_alone(shop: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    from dpmf_cli import cli
+    from dpmf_cli.cli import main as cli
 
     cli.app(["crossings", "--advise", str(shop)], standalone_mode=False)
     assert "For IA, take PGE" in capsys.readouterr().out

@@ -56,8 +56,8 @@ def test_a_damaged_result_is_named_and_computed_again(finished: Path, cache: Pat
 def test_a_failing_task_is_recorded_and_the_others_go_on(
     folder: Path, cache: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    from dpmf_cli import cli
-    from dpmf_cli.algorithms.input_perturbation import InputPerturbationSGD
+    from dpmf_cli.algorithms.friedman2016.isgd import InputPerturbationSGD
+    from dpmf_cli.cli import main as cli
 
     fit = InputPerturbationSGD.fit
 

@@ -9,15 +9,15 @@ import numpy as np
 from dpmf_cli.evaluation.crossings import crossing_targets, is_complete, measure_crossing
 from dpmf_cli.evaluation.curves import Experiment, Measured
 from dpmf_cli.privacy.neighbours import Neighbours
-from dpmf_cli.report.axes import rmse_limits
-from dpmf_cli.report.curves import band
-from dpmf_cli.report.distributions import distribution_lines, has_distribution, swept_distributions
-from dpmf_cli.report.figures import COLOURS, DASHES, is_drawable, level_names, level_of, notes_of
-from dpmf_cli.report.growth import growth_lines
+from dpmf_cli.report.figures.axes import rmse_limits
+from dpmf_cli.report.figures.curves_csv import band
+from dpmf_cli.report.figures.distributions import distribution_lines, has_distribution, swept_distributions
+from dpmf_cli.report.figures.growth import growth_lines
+from dpmf_cli.report.figures.meaning import meaning_of
+from dpmf_cli.report.figures.panels import parts_of
+from dpmf_cli.report.figures.rmse_curves import COLOURS, DASHES, is_drawable, level_names, level_of, notes_of
+from dpmf_cli.report.figures.sweeps import SweptLine, swept_parameters, swept_rmse
 from dpmf_cli.report.html.chart import Chart, Level, Line, limits
-from dpmf_cli.report.kinds import parts_of
-from dpmf_cli.report.meaning import meaning_of
-from dpmf_cli.report.sweeps import SweptLine, swept_parameters, swept_rmse
 
 TWIN_DASH = 4
 _GREYS = 8

@@ -4,11 +4,11 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from dpmf_cli.evaluation.crossings import Crossing, Status
-from dpmf_cli.findings import Exhibit
-from dpmf_cli.published import load, printed_crossings
-from dpmf_cli.report.cells import NONE, epsilon_cell
+from dpmf_cli.papers.claims import Exhibit
+from dpmf_cli.papers.printed import load, printed_crossings
 from dpmf_cli.report.html.agreement import Agreement, of_difference, of_ratio
-from dpmf_cli.report.tables import BaselineRow, baseline_cells, crossing_cells
+from dpmf_cli.report.tables.cells import NONE, epsilon_cell
+from dpmf_cli.report.tables.crossings import BaselineRow, baseline_cells, crossing_cells
 
 NO_DATA = "not measured"
 

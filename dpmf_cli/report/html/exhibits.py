@@ -13,17 +13,17 @@ from dpmf_cli.datasets.presence import what_is_missing
 from dpmf_cli.datasets.spec import CatalogSpec
 from dpmf_cli.datasets.verify import figures
 from dpmf_cli.errors import DpmfError
-from dpmf_cli.findings import Exhibit
-from dpmf_cli.published import load as load_printed
-from dpmf_cli.report.cells import NONE
-from dpmf_cli.report.combined_figure import combined_figure
-from dpmf_cli.report.figures import is_drawable
+from dpmf_cli.papers.claims import Exhibit
+from dpmf_cli.papers.printed import load as load_printed
+from dpmf_cli.report.figures.combined import combined_figure
+from dpmf_cli.report.figures.local_noise import noise_figure
+from dpmf_cli.report.figures.rmse_curves import is_drawable
 from dpmf_cli.report.html.agreement import Agreement, of_points, of_share
 from dpmf_cli.report.html.compared import NO_DATA, Row, printed_rows
 from dpmf_cli.report.html.experiment import ExperimentView
-from dpmf_cli.report.layout import Group, TextTable
-from dpmf_cli.report.local_noise import noise_figure
-from dpmf_cli.report.local_tables import PRINTED_AT, lower_by
+from dpmf_cli.report.tables.cells import NONE
+from dpmf_cli.report.tables.layout import Group, TextTable
+from dpmf_cli.report.tables.local import PRINTED_AT, lower_by
 
 
 @dataclass(frozen=True)

@@ -6,20 +6,20 @@ from pathlib import Path
 
 from markupsafe import Markup
 
-from dpmf_cli.collect import Collected
+from dpmf_cli.config.names import whole_name
 from dpmf_cli.evaluation.crossings import Crossing, find_crossings
-from dpmf_cli.experiment_names import whole_name
-from dpmf_cli.manifest import read_manifest
 from dpmf_cli.report.html.chart import Chart
 from dpmf_cli.report.html.charts import charts_of
 from dpmf_cli.report.html.compared import Row, baseline_row, crossing_row
 from dpmf_cli.report.html.provenance import Provenance, provenance_of
 from dpmf_cli.report.html.svg import MARKERS, draw, place_of
-from dpmf_cli.report.layout import TextTable, significant
-from dpmf_cli.report.ledgers import ledger_text, records_text
-from dpmf_cli.report.local_tables import improvements_table, learned_nothing_table
-from dpmf_cli.report.tables import baseline_rows, crossing_notes
-from dpmf_cli.results_folders import collect_folder
+from dpmf_cli.report.tables.crossings import baseline_rows, crossing_notes
+from dpmf_cli.report.tables.layout import TextTable, significant
+from dpmf_cli.report.tables.ledgers import ledger_text, records_text
+from dpmf_cli.report.tables.local import improvements_table, learned_nothing_table
+from dpmf_cli.results.collect import Collected
+from dpmf_cli.results.folders import collect_folder
+from dpmf_cli.results.manifest import read_manifest
 
 
 @dataclass(frozen=True)

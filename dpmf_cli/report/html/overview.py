@@ -6,17 +6,17 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from dpmf_cli.errors import DpmfError
-from dpmf_cli.findings import Finding, Paper, Word, all_papers, statement
-from dpmf_cli.findings.evidence import Evidence
-from dpmf_cli.findings.rules import compute
-from dpmf_cli.findings.rules.base import Computed
-from dpmf_cli.manifest import MANIFEST
-from dpmf_cli.progress import say
-from dpmf_cli.report.combined import combined_text, whole_first
+from dpmf_cli.papers.claims import Finding, Paper, Word, all_papers, statement
+from dpmf_cli.papers.evidence import Evidence
+from dpmf_cli.papers.rules import compute
+from dpmf_cli.papers.rules.base import Computed
 from dpmf_cli.report.html.agreement import Agreement
 from dpmf_cli.report.html.exhibits import Absent, ExhibitView, Sources, exhibit_view
 from dpmf_cli.report.html.experiment import ExperimentView, view_of
-from dpmf_cli.report.layout import TextTable
+from dpmf_cli.report.tables.combined import combined_text, whole_first
+from dpmf_cli.report.tables.layout import TextTable
+from dpmf_cli.results.manifest import MANIFEST
+from dpmf_cli.terminal import say
 
 
 @dataclass(frozen=True)

@@ -10,7 +10,7 @@ from typing import Any
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup, escape
 
-from dpmf_cli.findings import Word
+from dpmf_cli.papers.claims import Word
 from dpmf_cli.report.html.agreement import Agreement
 from dpmf_cli.report.html.experiment import view_of
 from dpmf_cli.report.html.overview import overview

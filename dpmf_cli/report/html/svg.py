@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from markupsafe import Markup, escape
 from matplotlib.ticker import MaxNLocator
 
-from dpmf_cli.report.axes import epsilon_ticks
+from dpmf_cli.report.figures.axes import epsilon_ticks
+from dpmf_cli.report.figures.labels import spread
 from dpmf_cli.report.html.chart import Chart, Level, Line
-from dpmf_cli.report.labels import spread
 
 PLOT_RIGHT = 560.0
 """Where the axes end; labels stand right of that, and are cut off where a screen is narrow."""

@@ -11,8 +11,8 @@ from dpmf_cli.report.html import experiment
 from dpmf_cli.report.html.agreement import Agreement, of_difference, of_points, of_ratio, of_share
 from dpmf_cli.report.html.compared import Row, baseline_row, crossing_agreement, crossing_row
 from dpmf_cli.report.html.page import _environment
-from dpmf_cli.report.tables import BaselineRow
-from dpmf_cli.results_folders import collect_folder
+from dpmf_cli.report.tables.crossings import BaselineRow
+from dpmf_cli.results.folders import collect_folder
 
 
 @pytest.mark.parametrize(

@@ -8,7 +8,7 @@ import pytest
 
 from dpmf_cli.evaluation.crossings import find_crossings
 from dpmf_cli.evaluation.curves import Experiment
-from dpmf_cli.findings import paper
+from dpmf_cli.papers.claims import paper
 from dpmf_cli.privacy.protection import Protection
 from dpmf_cli.report.html import overview as module
 from dpmf_cli.report.html.experiment import view_of

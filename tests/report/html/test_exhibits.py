@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from dpmf_cli.evaluation.curves import Experiment, Measured
-from dpmf_cli.findings import Exhibit, paper
+from dpmf_cli.papers.claims import Exhibit, paper
 from dpmf_cli.privacy.protection import Protection
 from dpmf_cli.report.html.agreement import Agreement
 from dpmf_cli.report.html.exhibits import ExhibitView, Sources, exhibit_view

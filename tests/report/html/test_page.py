@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner
 
-from dpmf_cli.cli import app
+from dpmf_cli.cli.main import app
 from dpmf_cli.errors import DpmfError
 from dpmf_cli.report.html.overview import overview as overview_of
 from dpmf_cli.report.html.page import experiment_page, overview_page

@@ -5,8 +5,8 @@ from pathlib import Path
 
 from dpmf_cli.config import config_of
 from dpmf_cli.experiment import run
-from dpmf_cli.manifest import read_manifest
 from dpmf_cli.report.html.provenance import provenance_of
+from dpmf_cli.results.manifest import read_manifest
 
 
 def again(folder: Path, base: Path) -> dict[str, object]:

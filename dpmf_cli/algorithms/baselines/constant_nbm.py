@@ -1,0 +1,34 @@
+"""The neighbourhood model whose similarities nobody has learned."""
+
+from typing import ClassVar, Literal
+
+from dpmf_cli.algorithms.shared.averages_baseline import effects_cost
+from dpmf_cli.algorithms.shared.base import Cost, Shape
+from dpmf_cli.algorithms.shared.neighbourhood import (
+    NeighbourhoodModel,
+    most_co_rated,
+    neighbourhood_cost,
+    start_models,
+)
+from dpmf_cli.algorithms.shared.neighbourhood_baseline import NeighbourhoodBaseline
+from dpmf_cli.privacy.ledger import Ledger
+from dpmf_cli.ratings import Ratings
+from dpmf_cli.streams import Streams
+
+
+class ConstantNeighbourhood(NeighbourhoodBaseline):
+    """r̂_ui = r̄_i + the mean of r_uj − r̄_j over the neighbours of item i that user u rated: s_ij = 1.
+
+    What a learned similarity is worth is the difference from this.
+    """
+
+    title: ClassVar[str] = "Constant similarity"
+
+    algorithm: Literal["constant_nbm"]
+
+    def fit(self, train: Ratings, *, streams: Streams, ledger: Ledger) -> NeighbourhoodModel:
+        averages = self.measure(train, streams, ledger).items
+        return NeighbourhoodModel(train, start_models(most_co_rated(train, self.k), 1.0, averages))
+
+    def cost(self, shape: Shape, grid: int) -> Cost:
+        return effects_cost(shape, grid) + neighbourhood_cost(shape, 1, self.k, steps=0)

@@ -1,0 +1,39 @@
+"""COS: item kNN with cosines, without noise. Wang and Tang 2017, section 5.1."""
+
+from collections.abc import Iterator
+from typing import ClassVar, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+from pydantic import Field
+
+from dpmf_cli.algorithms.shared.correlation import CorrelationKNN, _over, _over_co_raters
+from dpmf_cli.algorithms.shared.neighbourhood import (
+    by_user,
+    item_products,
+)
+from dpmf_cli.ratings import Ratings
+
+
+class CosineKNN(CorrelationKNN):
+    """s_ij = Σ_u r_ui·r_uj/√(Σ_u r_ui²·Σ_u r_uj²).
+
+    The sum of products is over the raters of both. The paper does not say over whom the squares are summed: over all
+    raters of an item its similarity to items with few common raters is small, which is more accurate.
+    """
+
+    title: ClassVar[str] = "COS"
+    algorithm: Literal["cos"]
+    over: Literal["raters", "co_raters"] = Field("raters", description="whom the sums of squares are over")
+
+    def similarities(
+        self, train: Ratings, averages: NDArray[np.float64]
+    ) -> Iterator[tuple[slice, NDArray[np.float64]]]:
+        values = train.values.astype(np.float64)
+        if self.over == "co_raters":
+            yield from _over_co_raters(train, values)
+            return
+        norms = np.sqrt(np.bincount(train.items, values**2, train.n_items))
+        ratings = by_user(train, values)
+        for items, products in item_products(ratings, ratings):
+            yield items, _over(products, norms[items, None] * norms)

@@ -1,0 +1,19 @@
+"""GE: item and user averages. Friedman, Berkovsky, Kaafar 2016, section 5.1."""
+
+from typing import ClassVar, Literal
+
+from dpmf_cli.algorithms.shared.averages_baseline import AveragesBaseline, EffectsModel
+from dpmf_cli.privacy.ledger import Ledger
+from dpmf_cli.ratings import Ratings
+from dpmf_cli.streams import Streams
+
+
+class GlobalEffects(AveragesBaseline):
+    """r̂_ui = IAvg(i) + UAvg(u): the simplest personalisation."""
+
+    title: ClassVar[str] = "GE"
+    algorithm: Literal["ge"]
+
+    def fit(self, train: Ratings, *, streams: Streams, ledger: Ledger) -> EffectsModel:
+        effects = self.measure(train, streams, ledger)
+        return EffectsModel(effects.items, effects.users)

@@ -1,0 +1,21 @@
+"""IA: item averages. Friedman, Berkovsky, Kaafar 2016, section 5.1."""
+
+from typing import ClassVar, Literal
+
+import numpy as np
+
+from dpmf_cli.algorithms.shared.averages_baseline import AveragesBaseline, EffectsModel
+from dpmf_cli.privacy.ledger import Ledger
+from dpmf_cli.ratings import Ratings
+from dpmf_cli.streams import Streams
+
+
+class ItemAverage(AveragesBaseline):
+    """r̂_ui = IAvg(i): the accuracy attainable without personalisation."""
+
+    title: ClassVar[str] = "IA"
+    algorithm: Literal["ia"]
+
+    def fit(self, train: Ratings, *, streams: Streams, ledger: Ledger) -> EffectsModel:
+        effects = self.measure(train, streams, ledger)
+        return EffectsModel(effects.items, np.zeros_like(effects.users))

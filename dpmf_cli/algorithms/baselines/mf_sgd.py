@@ -1,0 +1,64 @@
+"""Matrix factorisation by SGD without noise: the baseline of Neera et al. 2020, section 4."""
+
+from typing import ClassVar, Literal
+
+import numpy as np
+from pydantic import Field
+
+from dpmf_cli.algorithms.shared.base import Algorithm, Cost, Shape
+from dpmf_cli.algorithms.shared.factorization import (
+    FactorModel,
+    InitialFactors,
+    initial_factors,
+    visiting_order,
+)
+from dpmf_cli.algorithms.shared.unit_scale import UnitModel
+from dpmf_cli.kernels.factors import factor_lanes
+from dpmf_cli.kernels.lanes import pad
+from dpmf_cli.kernels.sgd import descend_values
+from dpmf_cli.privacy.ledger import Ledger
+from dpmf_cli.ratings import Ratings
+from dpmf_cli.streams import Streams
+
+SECONDS_PER_VISIT_AND_FACTOR = 4e-9
+"""One rating visited by one group of 8 lanes, per latent factor."""
+
+
+class SGDFactorization(Algorithm):
+    """(P, Q) = SGD on Σ (r_ui − p_u·q_i)² + λ(‖p_u‖² + ‖q_i‖²), r scaled to [0, 1].
+
+    "Non-Private MF" in figures 3 and 4. The paper prints none of the parameters.
+    """
+
+    title: ClassVar[str] = "Clean MF (SGD)"
+
+    algorithm: Literal["mf_sgd"]
+    factors: int = Field(20, ge=1, le=64, description="d; not in the paper")
+    regularization: float = Field(0.02, ge=0, description="λ; not in the paper")
+    learning_rate: float = Field(0.05, gt=0, le=1, description="γ, on [0, 1]; not in the paper")
+    epochs: int = Field(30, ge=1, description="not in the paper")
+    order: Literal["user_major", "shuffled"] = "user_major"
+    initial_factors: InitialFactors = InitialFactors(distribution="uniform", scale=0.5)
+
+    def fit(self, train: Ratings, *, streams: Streams, ledger: Ledger) -> UnitModel:
+        users, items = initial_factors(train, self.initial_factors, self.factors, streams)
+        factors = factor_lanes(users, items, np.zeros((train.n_users, 1)), np.zeros((train.n_items, 1)))
+        values = (train.values[:, None] - train.scale.minimum) / train.scale.width
+        descend_values(
+            factors,
+            train.users,
+            train.items,
+            visiting_order(train, self.order, streams.generator("order of visits")),
+            pad(values, factors.width),
+            learning_rate=self.learning_rate,
+            regularization=self.regularization,
+            epochs=self.epochs,
+        )
+        average = values.mean(axis=0, dtype=np.float64)
+        known = train.user_counts > 0, train.item_counts > 0
+        return UnitModel(FactorModel([factors]), train.scale, *known, average)
+
+    def cost(self, shape: Shape, grid: int) -> Cost:
+        seconds = self.epochs * shape.ratings * self.factors * SECONDS_PER_VISIT_AND_FACTOR
+        rows = (shape.users + shape.items) * (self.factors + 1) * 32.0
+        return Cost(seconds, rows + 48.0 * shape.ratings)

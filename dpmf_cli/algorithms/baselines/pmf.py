@@ -1,0 +1,34 @@
+"""PMF without noise. Zhang, Liu, Chen and Zhong 2018, algorithm 2, lines 1 to 13."""
+
+from typing import ClassVar, Literal
+
+import numpy as np
+
+from dpmf_cli.algorithms.shared.base import Algorithm, Cost, Shape
+from dpmf_cli.algorithms.shared.factorization import KnownModel
+from dpmf_cli.algorithms.shared.probabilistic import GradientDescentPMF, Kept, sampled_model
+from dpmf_cli.privacy.ledger import Ledger
+from dpmf_cli.ratings import Ratings
+from dpmf_cli.streams import Streams
+
+
+class ProbabilisticMF(GradientDescentPMF, Algorithm):
+    """PMF without noise: the first half of Zhang et al. 2018, algorithm 2, lines 1–13.
+
+    U(0) and V(0) have uniformly random rows of norm 1; ratings are not centred. A user or item without training
+    ratings is predicted the global average, which the paper leaves open.
+    """
+
+    title: ClassVar[str] = "PMF"
+
+    algorithm: Literal["pmf"]
+
+    def fit(self, train: Ratings, *, streams: Streams, ledger: Ledger) -> KnownModel:
+        return self.fit_samples(train, np.ones((len(train), 1), np.bool_), streams=streams, ledger=ledger)
+
+    def fit_samples(self, train: Ratings, kept: Kept, *, streams: Streams, ledger: Ledger) -> KnownModel:
+        """One model for each column of `kept`."""
+        return sampled_model(train, kept, [fit.factors for fit in self.descend(train, kept, streams)])
+
+    def cost(self, shape: Shape, grid: int) -> Cost:
+        return self.descent_cost(shape, grid, self.epochs)

@@ -1,0 +1,76 @@
+"""A model without noise on the sample that personalised privacy draws."""
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Annotated, Any, ClassVar, Literal, Self
+
+import numpy as np
+from pydantic import BeforeValidator, Field, model_validator
+
+from dpmf_cli.algorithms.shared.base import (
+    Algorithm,
+    Cost,
+    Model,
+    Shape,
+)
+from dpmf_cli.algorithms.shared.personal_sampling import (
+    PersonalSampling,
+    sampling_probability,
+)
+from dpmf_cli.algorithms.shared.sample_fits import Columns, fit_samples, sample, shared_fit_of
+from dpmf_cli.algorithms.zhang2018.personalized import CleanBase, _refuse_ignored
+from dpmf_cli.privacy.ledger import Ledger
+from dpmf_cli.ratings import Ratings
+from dpmf_cli.streams import Streams
+from dpmf_cli.strict_model import tagged
+
+
+class Sampled(PersonalSampling, Algorithm):
+    """A model without noise on the very sample that `Personalized` draws at a ceiling of ε_l or more.
+
+    What sampling alone costs: with equal parameters it starts from the same factors and has the same batches.
+    """
+
+    title: ClassVar[str] = "Sampled"
+
+    algorithm: Literal["sampled"]
+    base: Annotated[CleanBase, Field(discriminator="algorithm"), BeforeValidator(tagged)]
+
+    @model_validator(mode="after")
+    def _keep_the_base_bare(self) -> Self:
+        _refuse_ignored(self.base)
+        return self
+
+    @property
+    def default_name(self) -> str:
+        return f"{self.base.title} on the sample"
+
+    def parameters(self) -> dict[str, Any]:
+        return {**super().parameters(), "base": self.base.parameters()}
+
+    @property
+    def shared_fit(self) -> str | None:
+        return shared_fit_of(self.base)
+
+    def fit(self, train: Ratings, *, streams: Streams, ledger: Ledger) -> Model:
+        return self.fit_together([self], train, streams=streams, ledgers=[ledger])[0]
+
+    @classmethod
+    def fit_together(
+        cls, entries: Sequence[Self], train: Ratings, *, streams: Streams, ledgers: Sequence[Ledger]
+    ) -> list[Model]:
+        """The samples of all entries side by side, in one fit of the base that they share."""
+        streams = replace(streams, algorithm="personalized")
+        samples = []
+        for entry in entries:
+            asked = entry.stated_epsilons(train, streams)[:, None]
+            thresholds = entry.thresholds(asked[:, 0], np.array([np.inf]))
+            samples.append(sample(sampling_probability(asked, thresholds), streams))
+        together = Ledger(np.concatenate([ledger.epsilons for ledger in ledgers]), ledgers[0].mode)
+        kept = np.concatenate(samples, axis=1)
+        model = fit_samples(entries[0].base, train, kept, streams=streams, ledger=together)
+        return [Columns(model, slice(at, at + 1)) for at in range(len(entries))]
+
+    def cost(self, shape: Shape, grid: int) -> Cost:
+        base = self.base.cost(shape, grid)
+        return Cost(base.seconds + 1e-7 * shape.ratings, base.bytes + 40.0 * shape.ratings)

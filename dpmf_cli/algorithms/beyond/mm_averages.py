@@ -1,0 +1,28 @@
+"""Private item averages and the user's own mean: the covariance methods without their covariance."""
+
+from typing import ClassVar, Literal
+
+from dpmf_cli.algorithms.shared.averages_baseline import EffectsModel, effects_cost
+from dpmf_cli.algorithms.shared.base import Cost, Shape
+from dpmf_cli.algorithms.shared.own_mean_predictors import ItemAveragesBudget
+from dpmf_cli.algorithms.shared.own_means import OwnMeansAlgorithm
+from dpmf_cli.algorithms.shared.papers import Paper
+from dpmf_cli.privacy.ledger import Ledger
+from dpmf_cli.ratings import Ratings
+from dpmf_cli.streams import Streams
+
+
+class AveragesAndOwnMean(OwnMeansAlgorithm):
+    """r̂_ui = MAvg_i + r̄_u: released item averages, and the user's own mean, which only the user sees."""
+
+    title: ClassVar[str] = "MM averages"
+    paper: ClassVar[Paper] = Paper.DPMF
+    algorithm: Literal["mm_averages"]
+    budget: ItemAveragesBudget = ItemAveragesBudget()
+
+    def fit(self, train: Ratings, *, streams: Streams, ledger: Ledger) -> EffectsModel:
+        effects = self.own_means(train, self.released_averages(train, self.measurer(streams, ledger)))
+        return EffectsModel(effects.items, effects.users)
+
+    def cost(self, shape: Shape, grid: int) -> Cost:
+        return effects_cost(shape, grid)

@@ -1,0 +1,39 @@
+"""The covariance methods of McSherry and Mironov 2009 with a covariance that needs no data."""
+
+from typing import ClassVar, Literal
+
+from pydantic import Field
+
+from dpmf_cli.algorithms.beyond.public_knn import FixedCovarianceModel
+from dpmf_cli.algorithms.shared.averages_baseline import effects_cost
+from dpmf_cli.algorithms.shared.base import Cost, Shape
+from dpmf_cli.algorithms.shared.own_mean_predictors import ItemAveragesBudget
+from dpmf_cli.algorithms.shared.own_means import OwnMeansAlgorithm
+from dpmf_cli.algorithms.shared.papers import Paper
+from dpmf_cli.privacy.ledger import Ledger
+from dpmf_cli.ratings import Ratings
+from dpmf_cli.streams import Streams
+
+
+class OwnMeanFixedCovariance(OwnMeansAlgorithm):
+    """`CovarianceKNN` over all the user's other ratings, with Avg_ii = v and Avg_ij = c, both public.
+
+        r̂_ui = MAvg_i + r̄_u + c/(v + ridge + (m − 1)·c) · Σ_j (r_uj − MAvg_j − r̄_u),   m other ratings of u
+
+    `CovarianceSVD` on it is the same: its only direction with any say is that of all items alike.
+    """
+
+    title: ClassVar[str] = "MM fixed covariance"
+    paper: ClassVar[Paper] = Paper.DPMF
+    algorithm: Literal["mm_public"]
+    budget: ItemAveragesBudget = ItemAveragesBudget()
+    ridge: float = Field(0.2, ge=1e-6, le=1e6, description="as in mm_knn, in units of B²")
+    variance: float = Field(0.5, gt=0, le=1, description="v, in units of B²")
+    covariance: float = Field(0.05, ge=0, le=1, description="c, in units of B²")
+
+    def fit(self, train: Ratings, *, streams: Streams, ledger: Ledger) -> FixedCovarianceModel:
+        effects = self.own_means(train, self.released_averages(train, self.measurer(streams, ledger)))
+        return FixedCovarianceModel(train, effects, self.variance + self.ridge, self.covariance)
+
+    def cost(self, shape: Shape, grid: int) -> Cost:
+        return effects_cost(shape, grid) + Cost(5e-9 * grid * shape.ratings, 40.0 * shape.ratings)

@@ -1,0 +1,41 @@
+"""The neighbourhood model whose similarities nobody has learned, with private averages."""
+
+from typing import ClassVar, Literal
+
+from dpmf_cli.algorithms.shared.base import Cost, Shape, Variants
+from dpmf_cli.algorithms.shared.neighbourhood import (
+    NeighbourhoodModel,
+    start_models,
+)
+from dpmf_cli.algorithms.shared.own_mean_predictors import ItemAveragesBudget
+from dpmf_cli.algorithms.shared.papers import Paper
+from dpmf_cli.algorithms.shared.private_neighbourhood import PrivateNeighbourhood
+from dpmf_cli.privacy.ledger import Ledger
+from dpmf_cli.privacy.neighbours import Mode, Neighbours
+from dpmf_cli.ratings import Ratings
+from dpmf_cli.streams import Streams
+
+
+class PrivateConstantNeighbourhood(PrivateNeighbourhood):
+    """`ConstantNeighbourhood` with averages of items that are released under privacy: the whole ε is for them.
+
+    What a privately learned similarity is worth is the difference from this at the same ε.
+    """
+
+    title: ClassVar[str] = "Constant similarity, private averages"
+    paper: ClassVar[Paper] = Paper.DPMF
+    variants: ClassVar[Variants] = frozenset(
+        (neighbours, Mode.CORRECTED)
+        for neighbours in (Neighbours.BOUNDED, Neighbours.UNBOUNDED, Neighbours.USER)
+    )
+
+    algorithm: Literal["private_constant_nbm"]
+    mode: Mode = Mode.CORRECTED
+    budget: ItemAveragesBudget = ItemAveragesBudget()
+
+    def fit(self, train: Ratings, *, streams: Streams, ledger: Ledger) -> NeighbourhoodModel:
+        averages = self.item_averages(train, streams, ledger)
+        return NeighbourhoodModel(train, start_models(self.neighbours_of_items(train), 1.0, averages))
+
+    def cost(self, shape: Shape, grid: int) -> Cost:
+        return self.descent_cost(shape, grid, 0)

@@ -1,0 +1,35 @@
+"""kNN on the private covariance. McSherry and Mironov 2009, section 4.6."""
+
+from typing import ClassVar, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dpmf_cli.algorithms.shared.base import Cost, Shape
+from dpmf_cli.algorithms.shared.covariance_cost import (
+    neighbours_cost,
+)
+from dpmf_cli.algorithms.shared.item_covariance import (
+    NearestItems,
+)
+from dpmf_cli.algorithms.shared.papers import Paper
+from dpmf_cli.algorithms.shared.private_covariance import PrivateCovariance
+from dpmf_cli.ratings import Ratings
+
+
+class CovarianceKNN(PrivateCovariance):
+    """Predicts with the k rated items that share the most raters with the item asked for (Bell and Koren 2007).
+
+    r̂_ui = MAvg_i + r̄_u + Σ_j w_j (r_uj − MAvg_j − r̄_u),   w = (Avg_NN + ridge·I)⁻¹ Avg_Ni,   N by largest Wgt_ij
+    """
+
+    title: ClassVar[str] = "MM kNN"
+    paper: ClassVar[Paper] = Paper.MCSHERRY
+    algorithm: Literal["mm_knn"]
+
+    def predictor(self, train: Ratings, users: NDArray[np.int32], items: NDArray[np.int32]) -> NearestItems:
+        ridge = self.ridge * self.effects.residual_clamp**2
+        return NearestItems(train, users, items, k=self.k, ridge=ridge, cleaned=self.eigenpairs)
+
+    def predictions_cost(self, shape: Shape, grid: int) -> Cost:
+        return neighbours_cost(shape, grid, self.k, searches=grid)

@@ -1,0 +1,51 @@
+"""SVD of the private covariance. McSherry and Mironov 2009, section 4.6."""
+
+from typing import ClassVar, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+from pydantic import Field
+
+from dpmf_cli.algorithms.shared.base import Cost, Shape
+from dpmf_cli.algorithms.shared.covariance_cost import (
+    subspace_cost,
+)
+from dpmf_cli.algorithms.shared.item_covariance import (
+    Subspace,
+)
+from dpmf_cli.algorithms.shared.papers import Paper
+from dpmf_cli.algorithms.shared.private_covariance import PrivateCovariance
+from dpmf_cli.ratings import Ratings
+
+
+class CovarianceSVD(PrivateCovariance):
+    """Predicts with the k leading eigenvectors of Avg, on which the user's own residuals are fitted by ridge
+    regression.
+
+    r̂_ui = MAvg_i + r̄_u + V_i·a,   a = argmin Σ_j (r_uj − MAvg_j − r̄_u − V_j·a)² + Σ_b ridge_b·a_b²
+    """
+
+    title: ClassVar[str] = "MM SVD"
+    paper: ClassVar[Paper] = Paper.MCSHERRY
+    algorithm: Literal["mm_svd"]
+    ridge: float = Field(
+        0.5, ge=1e-6, le=1e6, description="of every direction, or divided by its eigenvalue over B²"
+    )
+    flat_ridge: bool = Field(
+        False,
+        description="the same ridge in every direction, instead of one over its eigenvalue, as if a user's "
+        "place along it were drawn with that variance",
+    )
+
+    def predictor(self, train: Ratings, users: NDArray[np.int32], items: NDArray[np.int32]) -> Subspace:
+        ridge = self.ridge if self.flat_ridge else self.ridge * self.effects.residual_clamp**2
+        return Subspace(
+            train, users, items, k=self.k, ridge=ridge, flat=self.flat_ridge, cleaned=self.cleaning
+        )
+
+    @property
+    def eigenpairs(self) -> int:
+        return self.k
+
+    def predictions_cost(self, shape: Shape, grid: int) -> Cost:
+        return subspace_cost(shape, grid, self.k)

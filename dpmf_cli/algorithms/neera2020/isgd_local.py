@@ -1,0 +1,58 @@
+"""ISGD in the local model. Neera et al. 2020, section 4."""
+
+from typing import ClassVar, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+from pydantic import Field
+
+from dpmf_cli.algorithms.shared.base import Cost, Shape
+from dpmf_cli.algorithms.shared.factorization import (
+    visiting_order,
+)
+from dpmf_cli.algorithms.shared.local_factorization import SECONDS_PER_VISIT_AND_FACTOR, LocalFactorization
+from dpmf_cli.algorithms.shared.papers import Paper
+from dpmf_cli.kernels.factors import FactorLanes
+from dpmf_cli.kernels.lanes import groups
+from dpmf_cli.kernels.sgd import descend_values
+from dpmf_cli.privacy.local import PerturbedRatings
+from dpmf_cli.privacy.local_mechanisms import Mechanism
+from dpmf_cli.streams import Streams
+
+
+class LocalSGD(LocalFactorization):
+    """ISGD in the local model: Laplace noise on the scaled rating, clamped, then SGD. Section 4; no averages.
+
+    The paper prints none of its parameters, and its improvements over ISGD depend on them
+    (docs/papers/neera2020.md): they come out against the defaults here, which are unregularised.
+    """
+
+    title: ClassVar[str] = "ISGD, local"
+    paper: ClassVar[Paper] = Paper.NEERA
+
+    algorithm: Literal["isgd_local"]
+    mechanism: Mechanism = Field(Mechanism.LAPLACE, description="what a device does to each rating")
+    factors: int = Field(20, ge=1, le=64, description="d; not in the paper")
+    regularization: float = Field(0.0, ge=0, description="λ; not in the paper")
+    learning_rate: float = Field(0.05, gt=0, le=1, description="γ, on [0, 1]; not in the paper")
+    epochs: int = Field(30, ge=1, description="not in the paper")
+    order: Literal["user_major", "shuffled"] = "user_major"
+
+    def factorise(
+        self, factors: FactorLanes, received: PerturbedRatings, values: NDArray[np.float32], streams: Streams
+    ) -> None:
+        descend_values(
+            factors,
+            received.users,
+            received.items,
+            visiting_order(received, self.order, streams.generator("order of visits")),
+            values,
+            learning_rate=self.learning_rate,
+            regularization=self.regularization,
+            epochs=self.epochs,
+        )
+
+    def cost(self, shape: Shape, grid: int) -> Cost:
+        visits = self.epochs * shape.ratings * len(groups(grid))
+        seconds = visits * self.factors * SECONDS_PER_VISIT_AND_FACTOR
+        return self.factors_cost(shape, grid) + Cost(seconds, 8.0 * shape.ratings)

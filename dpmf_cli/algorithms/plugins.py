@@ -1,0 +1,227 @@
+"""Plugins: algorithms from outside the package.
+
+A config names the plugins that it needs, `plugins: [item_median]`, and an entry uses one like any other algorithm.
+Where its code comes from is not the config's to say, for a config may be somebody else's and must not be able to run
+code: a name is looked for among the files that the command line gave (`--plugin FILE`), then among the entry points
+`dpmf.algorithms` of installed distributions. Both were put there by whoever runs dpmf. A path or a module is no name,
+and an entry point that no config names is not imported.
+
+Results of a plugin are named by its code too: the SHA-256 of its file, and where it is installed the distribution and
+its version. A plugin that was changed therefore computes anew. What the file itself imports is not in its checksum:
+raise `revision`, or the distribution's version, where that changes a result.
+"""
+
+import copyreg
+import hashlib
+import inspect
+import platform
+import re
+import sys
+import traceback
+from collections.abc import Iterable
+from functools import cache
+from importlib import metadata
+from pathlib import Path
+from types import ModuleType
+from typing import Annotated, Any, get_args
+
+from pydantic import BeforeValidator, Field
+from pydantic_core import PydanticCustomError
+
+from dpmf_cli.algorithms.registry import BASELINES, PRIVATE
+from dpmf_cli.algorithms.shared.base import Algorithm, PrivateAlgorithm
+from dpmf_cli.algorithms.shared.papers import Paper
+from dpmf_cli.errors import DpmfError, did_you_mean
+
+GROUP = "dpmf.algorithms"
+"""The entry points of plugins: `item_median = "my_package.item_median:ItemMedian"`."""
+
+NAME = r"^[a-z][a-z0-9_]{0,39}$"
+
+
+def _no_place(value: Any) -> Any:
+    if isinstance(value, str) and not re.fullmatch(NAME, value):
+        message = (
+            "a plugin is called by its name, of small letters, digits and _; `--plugin FILE` gives its file"
+        )
+        raise PydanticCustomError("plugin", message)
+    return value
+
+
+PluginName = Annotated[str, Field(pattern=NAME), BeforeValidator(_no_place)]
+"""What a config calls an algorithm: never a path, never a module."""
+
+_given: dict[str, type[Algorithm]] = {}
+"""The algorithms of the files that `--plugin` gave to this process, by name."""
+
+
+def give(files: Iterable[Path] | None) -> None:
+    """Lets configs name the algorithms of these files. Raises DpmfError for what is no plugin."""
+    for path in files or ():
+        try:
+            text = path.read_bytes()
+        except OSError as error:
+            raise DpmfError(f"{path}: cannot be read: {error.strerror or error}") from None
+        _given.update(_of_text(str(path.resolve()), text))
+
+
+def given() -> list[str]:
+    """The names of what `--plugin` gave."""
+    return sorted(_given)
+
+
+def available() -> list[str]:
+    """The names that a config can list in `plugins`; nothing is imported for it."""
+    return sorted({*_given, *(point.name for point in metadata.entry_points(group=GROUP))})
+
+
+def plugin(name: str) -> type[Algorithm]:
+    """The algorithm of that name. Raises DpmfError where there is none, or where its code fails."""
+    if name in _given:
+        return _given[name]
+    if name in BASELINES or name in PRIVATE:
+        raise DpmfError(f'"{name}" is part of dpmf and no plugin; leave it out')
+    if not list(metadata.entry_points(group=GROUP, name=name)):
+        names = available()
+        hint = did_you_mean(name, names) if names else ""
+        raise DpmfError(
+            f'there is no plugin "{name}"{hint}; give its file with `--plugin FILE`, or install its package'
+        )
+    return _installed(name)
+
+
+def plugin_names(data: Any) -> list[str]:
+    """What a config that is not validated yet lists in `plugins`, as far as it can be a name."""
+    listed = data.get("plugins") if isinstance(data, dict) else None
+    names = listed if isinstance(listed, list) else []
+    return [name for name in names if isinstance(name, str) and re.fullmatch(NAME, name)]
+
+
+def by_name(algorithms: Iterable[type[Algorithm]], *, private: bool) -> dict[str, type[Any]]:
+    """Those that are private, or those that are not, by the name that configs use."""
+    return {_name(each): each for each in algorithms if each.private == private}
+
+
+def sources(algorithms: Iterable[type[Algorithm]]) -> dict[str, dict[str, str]]:
+    """Where the code of plugins comes from, by name."""
+    return {_name(each): each.plugin for each in algorithms if each.plugin}
+
+
+@cache
+def _installed(name: str) -> type[Algorithm]:
+    """The algorithm of an entry point."""
+    points = list(metadata.entry_points(group=GROUP, name=name))
+    if len(points) > 1:
+        owners = ", ".join(sorted(point.dist.name for point in points if point.dist))
+        raise DpmfError(f'"{name}" is a plugin of several packages ({owners}); uninstall all but one')
+    (point,) = points
+    try:
+        algorithm = point.load()
+    except Exception as error:
+        raise DpmfError(f'the plugin "{name}" ({point.value}) cannot be loaded: {_reason(error)}') from None
+    where = f'the plugin "{name}" ({point.value})'
+    if not (isinstance(algorithm, type) and issubclass(algorithm, Algorithm)):
+        raise DpmfError(f"{where} is not a subclass of Algorithm or PrivateAlgorithm")
+    _refuse_unfit(algorithm, where)
+    if _name(algorithm) != name:
+        raise DpmfError(f'{where} calls itself "{_name(algorithm)}"; its entry point must have the same name')
+    code = Path(inspect.getfile(algorithm)).read_bytes()
+    source = {"sha256": hashlib.sha256(code).hexdigest()}
+    if point.dist:
+        source |= {"distribution": point.dist.name, "version": point.dist.version}
+    return _adopted(algorithm, source, (_installed_as, name, source))
+
+
+def _installed_as(name: str, source: dict[str, str]) -> type[Algorithm]:
+    """The same, for a process that may be on another machine. Raises DpmfError where its code is not `source`."""
+    algorithm = plugin(name)
+    if algorithm.plugin != source:
+        raise DpmfError(
+            f'the plugin "{name}" installed on {platform.node()} is not the one that the run was started with; '
+            "install the same version there"
+        )
+    return algorithm
+
+
+@cache
+def _of_text(path: str, text: bytes) -> dict[str, type[Algorithm]]:
+    """The algorithms of a file, run once in a process."""
+    digest = hashlib.sha256(text).hexdigest()
+    module = ModuleType(f"dpmf_plugin_{digest[:16]}")
+    module.__file__ = path
+    sys.modules[module.__name__] = module  # where pydantic looks for the names in annotations
+    try:
+        exec(compile(text, path, "exec"), module.__dict__)  # noqa: S102  the file that --plugin named
+    except Exception as error:
+        del sys.modules[module.__name__]
+        raise DpmfError(f"{path}: {_reason(error, path)}") from None
+    found = {}
+    for algorithm in vars(module).values():
+        if not (isinstance(algorithm, type) and issubclass(algorithm, Algorithm)):
+            continue
+        if algorithm.__module__ != module.__name__ or not _name(algorithm):
+            continue
+        _refuse_unfit(algorithm, f"{path}: {algorithm.__name__}")
+        found[_name(algorithm)] = algorithm
+    if not found:
+        raise DpmfError(
+            f"{path}: no algorithm in it; write a subclass of Algorithm or PrivateAlgorithm with "
+            '`algorithm: Literal["its_name"]`, `fit` and `cost`'
+        )
+    for name, algorithm in found.items():
+        _adopted(algorithm, {"sha256": digest}, (_one_of_text, path, text, name))
+    return found
+
+
+def _one_of_text(path: str, text: bytes, name: str) -> type[Algorithm]:
+    return _of_text(path, text)[name]
+
+
+def _adopted(algorithm: type[Algorithm], source: dict[str, str], origin: tuple[Any, ...]) -> type[Algorithm]:
+    """Notes where the code is from, and lets instances travel to other processes, which load it from there."""
+    algorithm.plugin = source
+    if issubclass(algorithm, PrivateAlgorithm) and not hasattr(algorithm, "paper"):
+        algorithm.paper = Paper.PLUGIN
+    copyreg.pickle(algorithm, lambda instance: (_revived, (origin, instance.__getstate__())))
+    return algorithm
+
+
+def _revived(origin: tuple[Any, ...], state: dict[str, Any]) -> Algorithm:
+    """An instance as it was pickled; its class is loaded where this process has not done so yet."""
+    load, *arguments = origin
+    algorithm: type[Algorithm] = load(*arguments)
+    instance = algorithm.__new__(algorithm)
+    instance.__setstate__(state)
+    return instance
+
+
+def _name(algorithm: type[Algorithm]) -> str:
+    """What configs call it: its `algorithm: Literal["…"]`; "" where it has none, as the bases of others."""
+    names = get_args(algorithm.model_fields["algorithm"].annotation)
+    return names[0] if len(names) == 1 and isinstance(names[0], str) else ""
+
+
+def _refuse_unfit(algorithm: type[Algorithm], where: str) -> None:
+    name = _name(algorithm)
+    missing = sorted(getattr(algorithm, "__abstractmethods__", ()))
+    if missing:
+        raise DpmfError(f"{where} has no `{missing[0]}`")
+    if not re.fullmatch(NAME, name):
+        raise DpmfError(f'{where}: name it by `algorithm: Literal["…"]`, in small letters, digits and _')
+    if name in BASELINES or name in PRIVATE:
+        raise DpmfError(f'{where}: "{name}" is part of dpmf; choose another name')
+    if not isinstance(getattr(algorithm, "title", None), str):
+        raise DpmfError(f"{where} has no `title`, what tables call it")
+    if issubclass(algorithm, PrivateAlgorithm) and not getattr(algorithm, "variants", None):
+        raise DpmfError(f"{where} has no `variants`, the neighbours and modes that it offers")
+    if algorithm.private and not issubclass(algorithm, PrivateAlgorithm):
+        raise DpmfError(f"{where} is private; make it a subclass of PrivateAlgorithm")
+
+
+def _reason(error: Exception, path: str = "") -> str:
+    """What went wrong, with the line of the plugin's file where that is known."""
+    line = error.lineno if isinstance(error, SyntaxError) else None
+    for frame in traceback.extract_tb(error.__traceback__):
+        line = frame.lineno if frame.filename == path else line
+    text = error.msg if isinstance(error, SyntaxError) else str(error)
+    return f"{f'line {line}: ' if line else ''}{type(error).__name__}: {text}"

@@ -1,0 +1,59 @@
+"""The baselines GA, IA and GE: the private averages' own code with ε = ∞, hence without noise.
+
+Friedman, Berkovsky, Kaafar 2016, section 5.1.
+"""
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dpmf_cli.algorithms.shared.base import Algorithm, Cost, Shape
+from dpmf_cli.algorithms.shared.effects import Effects, EffectsBudget, EffectsParameters
+from dpmf_cli.algorithms.shared.private_averages import bounded_effects
+from dpmf_cli.privacy.ledger import Ledger
+from dpmf_cli.ratings import Ratings
+from dpmf_cli.streams import Streams
+
+SECONDS_PER_RESIDUAL = 1e-9
+"""One rating, one ε of the grid, in the sums of residuals."""
+
+
+def effects_cost(shape: Shape, grid: int) -> Cost:
+    """What measuring the averages takes."""
+    seconds = shape.ratings * (2e-8 + grid * SECONDS_PER_RESIDUAL) + (shape.users + shape.items) * grid * 5e-8
+    return Cost(seconds, (shape.users + shape.items) * grid * 8.0 * 5)
+
+
+_CHUNK = 1 << 18
+
+
+@dataclass(frozen=True)
+class EffectsModel:
+    """Predicts from averages alone. `items` (n_items, E) and `users` (n_users, E) are added up."""
+
+    items: NDArray[np.float64]
+    users: NDArray[np.float64]
+
+    def predict(self, users: NDArray[np.int32], items: NDArray[np.int32]) -> NDArray[np.float64]:
+        out = self.items[items]
+        for start in range(0, len(out), _CHUNK):
+            out[start : start + _CHUNK] += self.users[users[start : start + _CHUNK]]
+        return out
+
+
+class AveragesBaseline(Algorithm):
+    """An average without noise."""
+
+    stochastic: ClassVar[bool] = False
+
+    effects: EffectsParameters = EffectsParameters()
+
+    def measure(self, train: Ratings, streams: Streams, ledger: Ledger) -> Effects:
+        """The averages of algorithms 1 and 2, the whole ε of each step being that of the ledger: ∞."""
+        everything = EffectsBudget(ledger.epsilons, ledger.epsilons, ledger.epsilons)
+        return bounded_effects(train, self.effects, everything, streams=streams, ledger=ledger)
+
+    def cost(self, shape: Shape, grid: int) -> Cost:
+        return effects_cost(shape, grid)

@@ -1,0 +1,50 @@
+"""Budget splits: which fraction of the total ε each part of a method spends."""
+
+import math
+from typing import Self
+
+import numpy as np
+from numpy.typing import NDArray
+from pydantic import Field, model_validator
+from pydantic_core import PydanticCustomError
+
+from dpmf_cli.algorithms.shared.effects import EffectsBudget
+from dpmf_cli.strict_model import StrictModel
+
+
+class Fractions(StrictModel):
+    """Fractions of ε (or of θ) that sum to 1."""
+
+    @model_validator(mode="after")
+    def _sum_to_one(self) -> Self:
+        total = math.fsum(self.fractions.values())
+        if abs(total - 1) > 1e-9:
+            raise PydanticCustomError(
+                "budget_sum", "the fractions sum to {total}, not 1", {"total": float(f"{total:.6g}")}
+            )
+        return self
+
+    @property
+    def fractions(self) -> dict[str, float]:
+        """By the name of the part."""
+        return {name: getattr(self, name) for name in type(self).model_fields}
+
+
+class AveragesBudget(Fractions):
+    """Fractions of ε for the averages alone (private global effects)."""
+
+    global_averages: float = Field(gt=0, lt=1, description="both global averages together")
+    item_averages: float = Field(gt=0, lt=1)
+    user_averages: float = Field(gt=0, lt=1)
+
+    def for_effects(self, epsilons: NDArray[np.float64]) -> EffectsBudget:
+        """(E,) each: the ε of the averages, given the total ε."""
+        return EffectsBudget(
+            self.global_averages * epsilons, self.item_averages * epsilons, self.user_averages * epsilons
+        )
+
+
+class FactorizationBudget(AveragesBudget):
+    """Fractions of ε for the averages and for the factorisation of what they leave."""
+
+    factorization: float = Field(gt=0, lt=1)

@@ -1,0 +1,56 @@
+"""Effects: averages measured under differential privacy, discounted before factorisation, added back after.
+
+Friedman, Berkovsky, Kaafar 2016, section 4.1, algorithms 1 and 2 (after McSherry and Mironov 2009).
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+from pydantic import Field
+
+from dpmf_cli.strict_model import StrictModel
+
+
+class EffectsParameters(StrictModel):
+    """How averages are stabilised and clamped. The paper states the clamps; β_m and β_u were found by fit."""
+
+    beta_m: float = Field(
+        10.0, ge=0, le=1e12, description="β_m: ratings at the global average added to each item"
+    )
+    beta_u: float = Field(
+        100.0, ge=0, le=1e12, description="β_u: residuals at their average added to each user"
+    )
+    user_clamp: float = Field(2.0, gt=0, description="released user averages are clamped to [−this, this]")
+    residual_clamp: float = Field(
+        1.0, ge=1e-6, le=1e6, description="B: residuals are clamped to [−B, B], equation 7"
+    )
+
+
+@dataclass(frozen=True)
+class EffectsBudget:
+    """(E,) each: the ε of the two global averages together, of the item averages, of the user averages."""
+
+    global_averages: NDArray[np.float64]
+    item_averages: NDArray[np.float64]
+    user_averages: NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class Effects:
+    """Averages for each ε of the grid. A prediction from effects alone is items[i] + users[u].
+
+    overall (E,), items (n_items, E): rating scale; users (n_users, E): offsets from the item averages.
+    """
+
+    overall: NDArray[np.float64]
+    items: NDArray[np.float64]
+    users: NDArray[np.float64]
+
+
+def stabilised(
+    sums: NDArray[np.float64], counts: NDArray[np.float64], beta: float, centre: NDArray[np.float64]
+) -> NDArray[np.float64]:
+    """(n, E) (sum + β·centre) / (max(count, 0) + β) for each row; the centre where the denominator is 0."""
+    weight = np.maximum(counts, 0) + beta
+    return np.where(weight > 0, (sums + beta * centre) / np.where(weight > 0, weight, 1.0), centre)

@@ -1,0 +1,39 @@
+"""What an entry of a config must not ask for: parameters of the other mode, what no accountant certifies."""
+
+from collections.abc import Iterable
+
+from pydantic_core import PydanticCustomError
+
+from dpmf_cli.algorithms.shared.base import PrivateAlgorithm
+from dpmf_cli.privacy.neighbours import Mode
+from dpmf_cli.privacy.subsampling import LEAST_DELTA
+
+
+def refuse_fields_of_the_other_mode(entry: PrivateAlgorithm, fields: Iterable[str]) -> None:
+    """Raises PydanticCustomError for the first of `fields`, which only the other mode has a use for, that is set.
+
+    But for defaults, which a resolved config spells out.
+    """
+    other = Mode.CORRECTED if entry.mode is Mode.PUBLISHED else Mode.PUBLISHED
+    for field in sorted(entry.model_fields_set.intersection(fields)):
+        if getattr(entry, field) != type(entry).model_fields[field].default:
+            raise PydanticCustomError(
+                "other_mode",
+                "{mode} mode of {algorithm} would ignore it; remove it, or set `mode: {other}`",
+                {
+                    "other": other.value,
+                    "mode": entry.mode.value,
+                    "algorithm": entry.algorithm,
+                    "path": (field,),
+                },
+            )
+
+
+def refuse_a_delta_beyond_the_accountant(sampling_rate: float, delta: float) -> None:
+    """Raises PydanticCustomError where sampled Gaussian steps have a δ too small to certify; 0 is none at all."""
+    if sampling_rate < 1 and 0 < delta < LEAST_DELTA:
+        raise PydanticCustomError(
+            "least_delta",
+            "with a sampling_rate below 1 no δ below {least} can be certified",
+            {"least": LEAST_DELTA, "path": ("delta",)},
+        )

@@ -1,0 +1,118 @@
+"""What matrix factorisations share: start factors, the order of visits, and models of several lane groups."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Literal, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+from pydantic import Field
+
+from dpmf_cli.kernels.factors import FactorLanes
+from dpmf_cli.kernels.order import shuffle_within
+from dpmf_cli.streams import Streams
+from dpmf_cli.strict_model import StrictModel
+
+
+class Pairs(Protocol):
+    """Who rated what: clean ratings, or perturbed ones, of which an aggregator sees no more than that and noise."""
+
+    @property
+    def n_users(self) -> int: ...
+
+    @property
+    def n_items(self) -> int: ...
+
+    def __len__(self) -> int: ...
+
+    @property
+    def user_starts(self) -> NDArray[np.int64]: ...
+
+
+class InitialFactors(StrictModel):
+    """The law of the start factors, which the papers leave open.
+
+    `normal`: N(0, scale²); `uniform`: U[0, scale), MATLAB's `rand` for scale 1; `sphere`: rows of norm `scale` in a
+    uniformly random direction; `positive_sphere`: the same with every coordinate positive.
+    """
+
+    distribution: Literal["normal", "uniform", "sphere", "positive_sphere"] = "normal"
+    scale: float = Field(0.1, gt=0)
+
+    def draw(self, rows: int, factors: int, rng: np.random.Generator) -> NDArray[np.float64]:
+        """(rows, factors) start factors."""
+        if self.distribution == "normal":
+            return rng.normal(0.0, self.scale, (rows, factors))
+        if self.distribution == "uniform":
+            return rng.uniform(0.0, self.scale, (rows, factors))
+        direction = rng.standard_normal((rows, factors))
+        direction /= np.linalg.norm(direction, axis=1, keepdims=True)
+        return self.scale * (np.abs(direction) if self.distribution == "positive_sphere" else direction)
+
+
+@dataclass(frozen=True)
+class FactorModel:
+    """r̂_ui = IAvg(i) + UAvg(u) + p_u·q_i for each ε, the grid in groups of lanes."""
+
+    groups: Sequence[FactorLanes]
+
+    def predict(self, users: NDArray[np.int32], items: NDArray[np.int32]) -> NDArray[np.float32]:
+        if len(self.groups) == 1:
+            return self.groups[0].predict(users, items)
+        return np.concatenate([group.predict(users, items) for group in self.groups], axis=1)
+
+
+@dataclass(frozen=True)
+class KnownModel:
+    """r̂_ui = p_u·q_i, or a model's average where it has met no rating of the user or of the item.
+
+    known_users (n_users, E), known_items (n_items, E) bool; averages (E,) rating scale
+    """
+
+    factors: FactorModel
+    known_users: NDArray[np.bool_]
+    known_items: NDArray[np.bool_]
+    averages: NDArray[np.float32]
+
+    def predict(self, users: NDArray[np.int32], items: NDArray[np.int32]) -> NDArray[np.floating]:
+        known = self.known_users[users] & self.known_items[items]
+        return np.where(known, self.factors.predict(users, items), self.averages)
+
+
+def initial_factors(
+    pairs: Pairs, initial: InitialFactors, factors: int, streams: Streams
+) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """(n_users, factors), (n_items, factors) start factors, the same for all models of a grid."""
+    users = initial.draw(pairs.n_users, factors, streams.generator("initial user factors"))
+    items = initial.draw(pairs.n_items, factors, streams.generator("initial item factors"))
+    return users, items
+
+
+def visiting_order(
+    pairs: Pairs, kind: Literal["user_major", "shuffled"], rng: np.random.Generator
+) -> NDArray[np.int64]:
+    """(n_ratings,) the order in which SGD visits ratings, drawn once and kept for all epochs.
+
+    `shuffled` is one permutation of all ratings; `user_major` visits user after user and shuffles each
+    user's items, which converges as well and keeps the user's factors in the nearest cache.
+    """
+    if kind == "shuffled":
+        return rng.permutation(len(pairs))
+    order = np.empty(len(pairs), np.int64)
+    for ratings, places in shuffled_blocks(pairs, rng):
+        np.add(places, ratings.start, out=order[ratings])
+    return order
+
+
+def shuffled_blocks(
+    pairs: Pairs, rng: np.random.Generator, block: int = 1 << 20
+) -> Iterator[tuple[slice, NDArray[np.int64]]]:
+    """The order `user_major` in parts: blocks of some users' ratings, of about `block` ratings or one user's, and the
+    order of visits in each, numbered from its first. The size of the blocks does not change the order."""
+    starts, first = pairs.user_starts, 0
+    while first < pairs.n_users:
+        last = int(np.searchsorted(starts, starts[first] + block, side="right")) - 1
+        last = min(max(last, first + 1), pairs.n_users)
+        begin, end = int(starts[first]), int(starts[last])
+        yield slice(begin, end), shuffle_within(starts[first : last + 1] - begin, rng.random(end - begin))
+        first = last

@@ -1,0 +1,92 @@
+"""Algorithms of the local model: devices perturb and send, an aggregator predicts from what it received."""
+
+from abc import abstractmethod
+from dataclasses import dataclass
+from typing import ClassVar, final
+
+from pydantic import Field, model_validator
+from pydantic_core import PydanticCustomError
+
+from dpmf_cli.algorithms.shared.base import Cost, Model, PrivateAlgorithm, Shape, Variants, in_both_modes
+from dpmf_cli.algorithms.shared.unit_scale import UnitModel
+from dpmf_cli.kernels.lanes import padded_grid
+from dpmf_cli.privacy.ledger import Ledger
+from dpmf_cli.privacy.local import PerturbedRatings, Traffic, perturb_ratings
+from dpmf_cli.privacy.local_mechanisms import LocalMechanism, Mechanism, mechanism_on
+from dpmf_cli.privacy.neighbours import Neighbours
+from dpmf_cli.ratings import Ratings, Scale
+from dpmf_cli.streams import Streams
+
+SECONDS_PER_MESSAGE = 1e-7
+"""One rating perturbed for one ε."""
+
+
+@dataclass(frozen=True)
+class LocalModel(UnitModel):
+    """What an aggregator predicts, and what was sent for it."""
+
+    traffic: Traffic
+
+
+class LocalAlgorithm(PrivateAlgorithm):
+    """Each rating is perturbed with the whole ε by `mechanism` and sent, once; `aggregate` does the rest.
+
+    ε-LDP for the value of one rating; n·ε for a user who sends n of them. The aggregator is post-processing, and its
+    code gets nothing but `PerturbedRatings`, so what is claimed is provable and both modes are the same.
+    """
+
+    variants: ClassVar[Variants] = in_both_modes(Neighbours.LOCAL)
+
+    neighbours: Neighbours = Neighbours.LOCAL
+    mechanism: Mechanism = Field(Mechanism.BLP, description="what a device does to each rating")
+    debias: bool = Field(
+        False,
+        description="read messages as ½ + (p − ½)/s, so that their mean is the rating: blp, laplace, grr",
+    )
+    levels: int | None = Field(
+        None, ge=2, le=101, description="grr, oue: answers; the scale's own grid by default, 5 without a grid"
+    )
+
+    @model_validator(mode="after")
+    def _refuse_idle_parameters(self) -> "LocalAlgorithm":
+        if self.debias and mechanism_on(Scale(0, 1), self.mechanism).unbiased:
+            raise PydanticCustomError(
+                "debias", "{name} is unbiased as it is; leave `debias` out", {"name": self.mechanism.value}
+            )
+        if self.levels is not None and self.mechanism not in (Mechanism.GRR, Mechanism.OUE):
+            raise PydanticCustomError(
+                "levels", "{name} has no levels; they are for grr and oue", {"name": self.mechanism.value}
+            )
+        return self
+
+    def device(self, scale: Scale) -> LocalMechanism:
+        """What runs on each device."""
+        return mechanism_on(scale, self.mechanism, self.levels)
+
+    @final
+    def fit(self, train: Ratings, *, streams: Streams, ledger: Ledger) -> LocalModel:
+        received = perturb_ratings(
+            train,
+            self.device(train.scale),
+            debias=self.debias,
+            rng=streams.generator("messages"),
+            ledger=ledger,
+        )
+        return LocalModel(
+            self.aggregate(received, streams),
+            received.scale,
+            received.user_counts > 0,
+            received.item_counts > 0,
+            received.means,
+            received.traffic,
+        )
+
+    @abstractmethod
+    def aggregate(self, received: PerturbedRatings, streams: Streams) -> Model:
+        """The aggregator: a model that predicts on [0, 1]."""
+
+    def messages_cost(self, shape: Shape, grid: int) -> Cost:
+        """What perturbing takes, and keeping what was received."""
+        return Cost(
+            shape.ratings * grid * SECONDS_PER_MESSAGE, shape.ratings * (4.0 * padded_grid(grid) + 16)
+        )

@@ -1,0 +1,184 @@
+"""Objective perturbation of rows of ridge regression, with proof: what Zhang et al. 2018, theorem 4, asks for."""
+
+from collections.abc import Iterator
+from dataclasses import replace
+
+import numpy as np
+from numpy.typing import NDArray
+from pydantic import Field
+
+from dpmf_cli.algorithms.shared.base import Cost, Shape
+from dpmf_cli.algorithms.shared.factorization import FactorModel
+from dpmf_cli.algorithms.shared.private_factorization import Side
+from dpmf_cli.kernels.als import RowProblem, solve_items, solve_users
+from dpmf_cli.kernels.factors import factor_lanes
+from dpmf_cli.kernels.lanes import groups
+from dpmf_cli.kernels.order import item_major
+from dpmf_cli.privacy import sensitivity
+from dpmf_cli.privacy.ledger import Ledger
+from dpmf_cli.privacy.mechanisms import laplace, repeated_k_norm
+from dpmf_cli.privacy.neighbours import Neighbours
+from dpmf_cli.ratings import Ratings
+from dpmf_cli.streams import Streams
+from dpmf_cli.strict_model import StrictModel
+
+SECONDS_PER_GRAM_ENTRY = 2e-9
+"""One rating, one entry of the lower triangle of its row's Gram matrix, one group of 16 lanes."""
+
+
+class ObjectivePerturbedRows(StrictModel):
+    """Ratings are centred on a private global average m and clamped to ±B. U is public, so that it may be taken for
+    a constant: unit rows of a constant and a random direction. Then for every item, to single precision,
+
+        v_j = argmin over ‖v‖ ≤ R of ½Σ_i (r̃_ij − u_i·v)² + ½w‖v‖² + η_j·v,   η_j drawn once,   r̂_ij = m + u_i·v_j
+
+    With `passes` above 1, users' rows are solved likewise given the released V, ‖u‖ ≤ 1, and items again; every
+    solution has an equal part of ε. Every row gets noise, rated or not.
+
+    Bounded: η hides the vectors Σ r̃·u alone (`sensitivity.least_squares_right_hand_side`). Unbounded: w is so large
+    that the change of the determinant costs no more than its share of ε (`sensitivity.hessian_unbounded`), and what
+    is left scales the noise (`sensitivity.ridge_objective_unbounded`). The same w, about 1/(share·ε), serves both.
+    """
+
+    least_ridge: float = Field(1.0, gt=0, description="corrected: the least w")
+    passes: int = Field(1, ge=1, description="corrected: how often the items are solved")
+    average_share: float = Field(0.05, gt=0, le=0.9, description="corrected: of ε, for the global average")
+    jacobian_share: float = Field(0.1, gt=0, le=0.9, description="corrected: of a solution's ε; sets w")
+    residual_clamp: float = Field(2.0, gt=0, description="corrected: B, for ratings less their average")
+    item_norm: float = Field(1.5, gt=0, description="corrected: R")
+    public_constant: float = Field(0.9, ge=0, le=1, description="corrected: the constant in a unit row")
+
+    def fit_rows(
+        self,
+        train: Ratings,
+        dimension: int,
+        neighbours: Neighbours,
+        *,
+        streams: Streams,
+        ledger: Ledger,
+    ) -> FactorModel:
+        """Factors of `dimension`."""
+        average = private_global_average(
+            train, self.average_share * ledger.epsilons, neighbours, streams=streams, ledger=ledger
+        )
+        each = (1 - self.average_share) * ledger.epsilons / (2 * self.passes - 1)
+
+        def problems(side: Side, rows: int, count: int) -> Iterator[RowProblem]:
+            return self._problems(side, (rows, dimension), count, each, neighbours, train, streams, ledger)
+
+        item_problems = problems("item", train.n_items, self.passes)
+        user_problems = problems("user", train.n_users, self.passes - 1) if self.passes > 1 else iter(())
+        item_starts, raters, values = item_major(train)
+        start = self.public_rows(train.n_users, dimension, streams.generator("public user factors"))
+        parts = groups(len(ledger.epsilons))
+        models = [
+            factor_lanes(
+                start,
+                np.zeros((train.n_items, dimension)),
+                np.zeros_like(np.broadcast_to(average[lanes], (train.n_users, len(average[lanes])))),
+                np.broadcast_to(average[lanes], (train.n_items, len(average[lanes]))),
+            )
+            for lanes in parts
+        ]
+        for number, problem in enumerate(item_problems):
+            if number > 0:
+                of_users = next(user_problems)
+                for factors, lanes in zip(models, parts, strict=True):
+                    solve_users(factors, train.user_starts, train.items, train.values, of_users, lanes)
+            for factors, lanes in zip(models, parts, strict=True):
+                solve_items(factors, item_starts, raters, values, problem, lanes)
+        return FactorModel(models)
+
+    def public_rows(self, rows: int, dimension: int, rng: np.random.Generator) -> NDArray[np.float64]:
+        """(rows, dimension) unit rows that no rating has touched."""
+        if dimension == 1:
+            return np.ones((rows, 1))
+        direction = rng.standard_normal((rows, dimension - 1))
+        direction *= np.sqrt(1 - self.public_constant**2) / np.linalg.norm(direction, axis=1, keepdims=True)
+        return np.column_stack([np.full(rows, self.public_constant), direction])
+
+    def _problems(
+        self,
+        side: Side,
+        shape: tuple[int, int],
+        count: int,
+        each: NDArray[np.float64],
+        neighbours: Neighbours,
+        train: Ratings,
+        streams: Streams,
+        ledger: Ledger,
+    ) -> Iterator[RowProblem]:
+        """`count` problems of one side, each with noise of its own and ε `each` (E,), entered in the ledger."""
+        own, other = (self.item_norm, 1.0) if side == "item" else (1.0, self.item_norm)
+        hessian = sensitivity.hessian_unbounded(other)
+        ridge = np.maximum(
+            self.least_ridge, sensitivity.ridge_for_jacobian(hessian, self.jacobian_share * each)
+        )
+        for_noise = each
+        if neighbours is Neighbours.UNBOUNDED:
+            moves = sensitivity.ridge_objective_unbounded(own, other, self.residual_clamp)
+            for_jacobian = sensitivity.jacobian_epsilon(hessian, ridge)
+            for_noise = each - for_jacobian
+            ledger.spend(
+                f"determinants, {side} factors",
+                "change of variables" + (f" × {count}" if count > 1 else ""),
+                hessian,
+                count * for_jacobian,
+            )
+        else:
+            moves = sensitivity.least_squares_right_hand_side(other, self.residual_clamp, train.scale)
+        noises = repeated_k_norm(
+            f"objective, {side} factors",
+            shape,
+            repetitions=count,
+            sensitivity=moves,
+            epsilon=count * for_noise,
+            rng=streams.generator(f"objective, {side} factors"),
+            ledger=ledger,
+        )
+        problem = RowProblem(ridge, self.residual_clamp, per_rating=False, ball=own)
+        return (replace(problem, noise=noise) for noise in noises)
+
+    def rows_cost(self, shape: Shape, grid: int, dimension: int) -> Cost:
+        """What `fit_rows` takes."""
+        solutions, parts = 2 * self.passes - 1, len(groups(grid))
+        entries = (dimension + 1) * (dimension + 2) / 2
+        work = (
+            (shape.ratings + 20 * dimension * (shape.users + shape.items)) * entries * SECONDS_PER_GRAM_ENTRY
+        )
+        factors = (shape.users + shape.items) * (dimension + 1) * 64.0 * parts
+        return Cost(solutions * parts * work + 1e-7 * shape.ratings, factors + 40.0 * shape.ratings)
+
+
+def private_global_average(
+    train: Ratings, epsilon: NDArray[np.float64], neighbours: Neighbours, *, streams: Streams, ledger: Ledger
+) -> NDArray[np.float64]:
+    """(E,) the mean rating with ε `epsilon`, clamped to the scale.
+
+    Sums are of r − middle of the scale. Bounded: the number of ratings is public. Unbounded: it has half of the ε.
+    """
+    scale = train.scale
+    centred = train.values.sum(dtype=np.float64) - len(train) * scale.middle
+    unbounded = neighbours is Neighbours.UNBOUNDED
+    total = laplace(
+        "global sum",
+        (),
+        sensitivity=sensitivity.centred_rating_sums_unbounded(scale)
+        if unbounded
+        else sensitivity.rating_sums(scale),
+        epsilon=epsilon / 2 if unbounded else epsilon,
+        rng=streams.generator("global sum"),
+        ledger=ledger,
+    ).added_to(centred)
+    count = np.full(len(epsilon), float(len(train)))
+    if unbounded:
+        count = laplace(
+            "global count",
+            (),
+            sensitivity=sensitivity.rating_counts_unbounded(),
+            epsilon=epsilon / 2,
+            rng=streams.generator("global count"),
+            ledger=ledger,
+        ).added_to(np.asarray(float(len(train))))
+    average = scale.middle + total / np.maximum(count, 1)
+    return np.asarray(np.clip(average, scale.minimum, scale.maximum))

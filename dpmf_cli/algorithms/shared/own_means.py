@@ -1,0 +1,172 @@
+"""Released item averages, and user means that only their user sees.
+
+McSherry and Mironov 2009, sections 4.2 and 4.3.
+"""
+
+from dataclasses import replace
+from typing import Any, ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+from pydantic import Field
+
+from dpmf_cli.algorithms.shared.base import PrivateAlgorithm, Variants, in_both_modes
+from dpmf_cli.algorithms.shared.budget import Fractions
+from dpmf_cli.algorithms.shared.effects import Effects, EffectsParameters, stabilised
+from dpmf_cli.algorithms.shared.item_averages import (
+    ItemAverages,
+    Moves,
+    Part,
+    TypicalCount,
+    UserWeights,
+    bounded_item_averages,
+    measure_item_averages,
+    no_noise,
+)
+from dpmf_cli.algorithms.shared.theta import Accounting, Measurer, NoiseKind
+from dpmf_cli.privacy import sensitivity
+from dpmf_cli.privacy.covariance_sensitivity import residual_range, user_rating_sums
+from dpmf_cli.privacy.ledger import Ledger
+from dpmf_cli.privacy.neighbours import Mode, Neighbours
+from dpmf_cli.ratings import Ratings, Scale
+from dpmf_cli.streams import Streams
+
+
+class OwnMeansAlgorithm(PrivateAlgorithm):
+    """Predicts MAvg_i + r̄_u and what a subclass adds. `budget` says which fractions of θ its measurements get.
+
+    *Joint* differential privacy: predictions for a user use that user's own mean without noise.
+    """
+
+    variants: ClassVar[Variants] = in_both_modes(Neighbours.UNBOUNDED, Neighbours.USER)
+    joint: ClassVar[bool] = True
+
+    neighbours: Neighbours = Neighbours.UNBOUNDED
+    effects: EffectsParameters = EffectsParameters(beta_m=15, beta_u=20)
+    budget: Fractions
+    noise: NoiseKind = Field(
+        NoiseKind.GAUSSIAN, description="laplace: pure ε; gaussian: (ε, δ), and far less of it"
+    )
+    delta: float = Field(1e-6, ge=1e-15, le=0.01, description="the δ of Gaussian noise")
+    typical_count: TypicalCount = 100.0
+
+    def parameters(self) -> dict[str, Any]:
+        """Without δ where no step has one."""
+        found = super().parameters()
+        if not self.spends_delta:
+            del found["delta"]
+        return found
+
+    @property
+    def spends_delta(self) -> float:
+        return self.delta if self.noise is NoiseKind.GAUSSIAN else 0.0
+
+    @property
+    def reserved(self) -> float:
+        """The part of the total ε that is spent on something else than θ."""
+        return 0.0
+
+    @property
+    def accounting(self) -> Accounting:
+        return Accounting(self.noise, self.mode, self.budget.fractions, self.delta, self.reserved)
+
+    def epsilon_of(self, theta: float) -> float:
+        return self.accounting.epsilon_of(theta)
+
+    def theta_of(self, epsilon: float) -> float:
+        return self.accounting.theta_of(epsilon)
+
+    def measurer(self, streams: Streams, ledger: Ledger, **pieces: int) -> Measurer:
+        """Both global averages are of a sum and a count each, item averages of sums and counts; `pieces` the rest."""
+        return Measurer(self.accounting, {Part.OVERALL: 4, Part.ITEMS: 2, **pieces}, streams, ledger)
+
+    def rating_weights(self, counts: NDArray[Any]) -> NDArray[np.float64]:
+        """(n,) 1/‖e_u‖ in the norm of the noise, for users with `counts` (n,) ratings; 1 for one without."""
+        counts = np.maximum(counts, 1).astype(np.float64)
+        return 1 / (counts if self.noise.norm == 1 else np.sqrt(counts))
+
+    def widest(self, scale: Scale) -> float:
+        """The true α: the width of the interval that item-centred ratings and their average lie in."""
+        return residual_range(scale)
+
+    def released_averages(self, train: Ratings, measurer: Measurer) -> ItemAverages:
+        """MAvg, with counts in typical raters.
+
+        Where neighbours are users, a rating counts 1/‖e_u‖ in sums and counts (section 4.5), for one sum over all
+        items 1/c_u; β_m is then scaled by what a rating of a typical user counts.
+        """
+        weights, unit = None, 1.0
+        if self.neighbours is Neighbours.USER:
+            counts = train.user_counts
+            weights = UserWeights(self.rating_weights(counts), 1 / np.maximum(counts, 1))
+            unit = float(self.rating_weights(np.array([self.typical_count]))[0])
+        averages = measure_item_averages(
+            train,
+            measurer.noise,
+            self._moves(train.scale),
+            beta_m=self.effects.beta_m * unit,
+            weights=weights,
+        )
+        return replace(averages, counts=averages.counts / unit)
+
+    def own_means(self, train: Ratings, averages: ItemAverages) -> Effects:
+        """r̄_u = (Σ_i x_ui + β_p·G)/(c_u + β_p) beside the averages, x_ui = r_ui − MAvg_i and G within ±α/2.
+
+        The users' part is not released. `train` may be other ratings than those that the averages are of.
+        """
+        limit = self.widest(train.scale) / 2
+        sums = np.empty((train.n_users, averages.items.shape[1]))
+        for lane in range(sums.shape[1]):
+            centred = np.clip(train.values - averages.items[train.items, lane], -limit, limit)
+            sums[:, lane] = np.bincount(train.users, centred, train.n_users)
+        counts, centre = (
+            train.user_counts[:, None].astype(np.float64),
+            np.clip(averages.residual, -limit, limit),
+        )
+        return Effects(
+            averages.overall, averages.items, stabilised(sums, counts, self.effects.beta_u, centre)
+        )
+
+    def _moves(self, scale: Scale) -> Moves:
+        """Published: raw sums. Corrected: sums of r − middle, which move by less."""
+        norm, published = self.noise.norm, self.mode is Mode.PUBLISHED
+        origin = 0.0 if published else scale.middle
+        if self.neighbours is Neighbours.UNBOUNDED:
+            of_ratings = (
+                sensitivity.raw_rating_sums_unbounded
+                if published
+                else sensitivity.centred_rating_sums_unbounded
+            )
+            return Moves(
+                of_ratings(scale, norm),
+                sensitivity.rating_counts_unbounded(norm),
+                sensitivity.residual_sums_unbounded(scale, norm),
+                origin,
+            )
+        largest = max(abs(scale.minimum - origin), abs(scale.maximum - origin))
+        ratings, counts, residuals = (user_rating_sums(bound, norm) for bound in (largest, 1.0, scale.width))
+        return Moves(ratings, counts, residuals, origin)
+
+
+class PureAsPublished(OwnMeansAlgorithm):
+    """Published: item averages without noise, which the paper does not charge for, and a claim of ε with δ = 0.
+
+    Corrected: noisy averages, as `OwnMeansAlgorithm` has them.
+    """
+
+    @property
+    def spends_delta(self) -> float:
+        return super().spends_delta if self.mode is Mode.CORRECTED else 0.0
+
+    def epsilon_of(self, theta: float) -> float:
+        return super().epsilon_of(theta) if self.mode is Mode.CORRECTED else theta
+
+    def theta_of(self, epsilon: float) -> float:
+        return super().theta_of(epsilon) if self.mode is Mode.CORRECTED else epsilon
+
+    def uncharged_averages(self, train: Ratings, ledger: Ledger, beta_m: float) -> NDArray[np.float64]:
+        """(n_items, E) r̄_i without noise, the same for all ε. Nothing can be proved any more."""
+        unknown = sensitivity.no_bound_known(1, self.neighbours, "item averages without noise")
+        ledger.charge_nothing("item averages", unknown)
+        silent = no_noise(len(ledger.epsilons))
+        return bounded_item_averages(train, silent, sensitivity.rating_sums(train.scale), beta_m=beta_m)[1]

@@ -1,0 +1,136 @@
+"""Personal privacy specifications, and the sampling that meets them.
+
+Zhang, Liu, Chen and Zhong 2018, section 5, after Jorgensen, Yu and Cormode 2015.
+"""
+
+from typing import Literal, Self
+
+import numpy as np
+from numpy.typing import NDArray
+from pydantic import Field, model_validator
+from pydantic_core import PydanticCustomError
+
+from dpmf_cli.errors import DpmfError
+from dpmf_cli.ratings import Ratings
+from dpmf_cli.streams import Streams
+from dpmf_cli.strict_model import StrictModel
+
+
+def sampling_probability(records: NDArray[np.float64], threshold: NDArray[np.float64]) -> NDArray[np.float64]:
+    """π = (e^ε − 1)/(e^t − 1) where ε < t, else 1: equation 11. (n, E) for records' ε (n, E) and thresholds (E,).
+
+    As e^(ε−t)·(1 − e^(−ε))/(1 − e^(−t)), which no ε overflows.
+    """
+    with np.errstate(over="ignore", invalid="ignore"):
+        below = np.exp(records - threshold) * np.expm1(-records) / np.expm1(-threshold)
+    return np.where(records < threshold, below, 1.0)
+
+
+def sampled_epsilon(probability: NDArray[np.float64], epsilon: NDArray[np.float64]) -> NDArray[np.float64]:
+    """The ε of a record that enters an ε-DP algorithm with a probability π: ln(1 − π + π·e^ε), unbounded neighbours.
+
+    Zhang et al. 2018, theorem 6. Where π is that of `sampling_probability` and the algorithm's ε is the threshold, it
+    is the record's own ε, or the threshold where that is less. Infinite where the algorithm's is.
+    """
+    with np.errstate(divide="ignore", invalid="ignore"):
+        together = np.logaddexp(np.log1p(-probability), np.log(probability) + epsilon)
+    return np.where(probability > 0, together, 0.0)
+
+
+class PersonalSampling(StrictModel):
+    """Which ε each record asks for, and the threshold t above which nothing is gained by asking for more.
+
+    `fractions` (section 6.1): a fraction f_c of the records is conservative, with ε uniform in [ε_c, ε_m]; f_m
+    moderate, uniform in [ε_m, ε_l]; the rest liberal, ε_l. Drawn for each record as the paper does, or for each user
+    or item.
+    `column`: each rating's own, from `columns.epsilon` of the user's file.
+
+    Only t must be public. A record is hidden by its own ε whoever knows that ε: neighbours differ in the presence of
+    (u, i, r, ε_ui), the ε of all others is the same on both sides, and t is. `fractions` per record draws for the
+    records that are present, each independently of the others by one law; the ε that a column states come with the
+    ratings. Definition 2 of the paper, an ε for every pair, rated or not, is not needed. The mean and the largest ε
+    of `fractions` are those of its law, not of the records that there happen to be.
+    """
+
+    specification: Literal["fractions", "column"] = "fractions"
+    per: Literal["record", "user", "item"] = Field(
+        "record", description="what one draw of `fractions` is for"
+    )
+    conservative: float = Field(0.54, ge=0, le=1, description="f_c, section 6.1")
+    moderate: float = Field(0.37, ge=0, le=1, description="f_m, section 6.1")
+    epsilon_conservative: float = Field(0.1, gt=0, description="ε_c, section 6.1")
+    epsilon_moderate: float = Field(0.2, gt=0, description="ε_m, section 6.1")
+    epsilon_liberal: float = Field(1.0, gt=0, description="ε_l, section 6.1")
+    threshold: Literal["mean", "max"] | float = Field("mean", description="t: of the records' ε, or a number")
+
+    @model_validator(mode="after")
+    def _consistent(self) -> Self:
+        if self.conservative + self.moderate > 1 + 1e-9:
+            raise PydanticCustomError(
+                "fractions", "the fractions `conservative` and `moderate` exceed 1 together"
+            )
+        if not self.epsilon_conservative <= self.epsilon_moderate <= self.epsilon_liberal:
+            raise PydanticCustomError(
+                "levels", "the levels must ascend: epsilon_conservative, epsilon_moderate, epsilon_liberal"
+            )
+        if isinstance(self.threshold, float) and not self.threshold > 0:
+            raise PydanticCustomError("threshold", "the threshold must be positive, or mean, or max")
+        return self
+
+    @property
+    def threshold_is_public(self) -> bool:
+        """Whether t is the same for all neighbours, which theorem 6 needs."""
+        return self.specification == "fractions" or isinstance(self.threshold, float)
+
+    def stated_epsilons(self, train: Ratings, streams: Streams) -> NDArray[np.float64]:
+        """(n_ratings,) the ε that each record asks for. Raises DpmfError where the data have no such column."""
+        if self.specification == "column":
+            column = train.columns.get("epsilon")
+            if column is None:
+                raise DpmfError(
+                    "specification: column needs the data's own `columns.epsilon`; this data set has none"
+                )
+            stated = np.asarray(column, dtype=np.float64)
+            if not np.all(stated > 0):
+                raise DpmfError("the column `epsilon` must be positive, and stated for every rating")
+            return stated
+        rng = streams.generator("privacy specification")
+        count = {"record": len(train), "user": train.n_users, "item": train.n_items}[self.per]
+        group, within = rng.random(count), rng.random(count)
+        (_, low, middle), (_, _, high) = self._levels()[:2]
+        drawn = np.where(
+            group < self.conservative,
+            low + within * (middle - low),
+            np.where(group < self.conservative + self.moderate, middle + within * (high - middle), high),
+        )
+        if self.per == "record":
+            return np.asarray(drawn)
+        return np.asarray(drawn[train.users if self.per == "user" else train.items])
+
+    def thresholds(self, records: NDArray[np.float64], ceilings: NDArray[np.float64]) -> NDArray[np.float64]:
+        """(E,) t where no record may ask for more than `ceilings` (E,); records (n,)."""
+        if isinstance(self.threshold, float):
+            return np.minimum(self.threshold, ceilings)
+        if self.specification == "column":
+            capped = np.minimum(records[:, None], ceilings)
+            return np.asarray(capped.mean(axis=0) if self.threshold == "mean" else capped.max(axis=0))
+        if self.threshold == "max":
+            return np.minimum(max(high for share, _, high in self._levels() if share > 0), ceilings)
+        return np.array(
+            [sum(share * _capped_mean(low, high, c) for share, low, high in self._levels()) for c in ceilings]
+        )
+
+    def _levels(self) -> tuple[tuple[float, float, float], ...]:
+        """(fraction, least ε, largest ε) of each group."""
+        low, middle, high = self.epsilon_conservative, self.epsilon_moderate, self.epsilon_liberal
+        liberal = max(0.0, 1 - self.conservative - self.moderate)
+        return (self.conservative, low, middle), (self.moderate, middle, high), (liberal, high, high)
+
+
+def _capped_mean(low: float, high: float, ceiling: float) -> float:
+    """The mean of min(X, ceiling) for X uniform in [low, high]."""
+    if ceiling >= high:
+        return (low + high) / 2
+    if ceiling <= low:
+        return ceiling
+    return ((ceiling**2 - low**2) / 2 + ceiling * (high - ceiling)) / (high - low)

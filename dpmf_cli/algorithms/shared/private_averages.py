@@ -1,0 +1,139 @@
+"""Private averages for every kind of neighbours: algorithms 1 and 2 of Friedman et al. 2016, section 4.1."""
+
+from collections.abc import Mapping
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dpmf_cli.algorithms.shared.effects import Effects, EffectsBudget, EffectsParameters, stabilised
+from dpmf_cli.algorithms.shared.item_averages import (
+    Moves,
+    Part,
+    StepNoise,
+    averages_of_the_rated,
+    bounded_item_averages,
+    measure_item_averages,
+)
+from dpmf_cli.kernels.sums import residual_sums_by_user
+from dpmf_cli.privacy import sensitivity
+from dpmf_cli.privacy.ledger import Ledger
+from dpmf_cli.privacy.mechanisms import laplace
+from dpmf_cli.privacy.neighbours import Mode, Neighbours
+from dpmf_cli.ratings import Ratings, Scale
+from dpmf_cli.streams import Streams
+
+
+def private_effects(
+    train: Ratings,
+    parameters: EffectsParameters,
+    budget: EffectsBudget,
+    *,
+    neighbours: Neighbours,
+    mode: Mode,
+    streams: Streams,
+    ledger: Ledger,
+) -> Effects:
+    """The averages that hide what `neighbours` differ in. Raises ValueError where no variant here does."""
+    if neighbours is Neighbours.BOUNDED:
+        return bounded_effects(train, parameters, budget, streams=streams, ledger=ledger)
+    if neighbours is Neighbours.UNBOUNDED:
+        return unbounded_effects(train, parameters, budget, mode=mode, streams=streams, ledger=ledger)
+    raise ValueError(f"user averages cannot be released where neighbours are {neighbours.value}")
+
+
+def unbounded_moves(scale: Scale, mode: Mode) -> Moves:
+    """Published: raw sums with noise scaled to Δr, which a rating of r_max exceeds. Corrected: sums of r − middle
+    with noise scaled to Δr/2, the middle of the public scale being added back to the average.
+    """
+    ratings, calibrated_to, origin = sensitivity.centred_rating_sums_unbounded(scale), None, scale.middle
+    if mode is Mode.PUBLISHED:
+        ratings = sensitivity.raw_rating_sums_unbounded(scale)
+        calibrated_to, origin = sensitivity.published_rating_sums_unbounded(scale), 0.0
+    counts, residuals = sensitivity.rating_counts_unbounded(), sensitivity.residual_sums_unbounded(scale)
+    return Moves(ratings, counts, residuals, origin, calibrated_to)
+
+
+def laplace_steps(shares: Mapping[Part, NDArray[np.float64]], streams: Streams, ledger: Ledger) -> StepNoise:
+    """Laplace noise for each step of a part, which spends `shares` (E,) ε of it."""
+    return lambda part, step, shape, moves, calibrated_to=None: laplace(
+        step,
+        shape,
+        sensitivity=moves,
+        calibrated_to=calibrated_to,
+        epsilon=shares[part],
+        rng=streams.generator(step),
+        ledger=ledger,
+    )
+
+
+def bounded_effects(
+    train: Ratings,
+    parameters: EffectsParameters,
+    budget: EffectsBudget,
+    *,
+    streams: Streams,
+    ledger: Ledger,
+) -> Effects:
+    """Algorithms 1 and 2, for neighbours that differ in the value of one rating (counts are public).
+
+        GAvg and IAvg with noise Laplace(Δr/ε₁) and Laplace(Δr/ε₂): `bounded_item_averages`
+        GAvg′   = (Σ (r_ui − IAvg(i)) + Laplace(Δr/ε₁)) / |R|
+        UAvg(u) = (Σ_{R_u} (r_ui − IAvg(i)) + β_u·GAvg′ + Laplace(Δr/ε₃)) / (|R_u| + β_u), clamped
+
+    ε₁ is half of `budget.global_averages`. A user without ratings gets no noise, and the global average GAvg′.
+    """
+    noise = laplace_steps(
+        {
+            Part.OVERALL: budget.global_averages / 2,
+            Part.ITEMS: budget.item_averages,
+            Part.USERS: budget.user_averages,
+        },
+        streams,
+        ledger,
+    )
+    overall, items = bounded_item_averages(
+        train, noise, sensitivity.rating_sums(train.scale), beta_m=parameters.beta_m
+    )
+    moves = sensitivity.residual_sums(train.scale)
+    residuals = residual_sums_by_user(train.users, train.items, train.values, items, train.n_users)
+    residual_sum = noise(Part.OVERALL, "global average of residuals", (), moves).added_to(residuals[-1])
+    user_sums = noise(Part.USERS, "user averages", (train.n_users,), moves).added_to(residuals[:-1])
+    users = averages_of_the_rated(
+        user_sums, train.user_counts, parameters.beta_u, residual_sum / max(len(train), 1)
+    )
+    return Effects(overall, items, np.clip(users, -parameters.user_clamp, parameters.user_clamp))
+
+
+def unbounded_effects(
+    train: Ratings,
+    parameters: EffectsParameters,
+    budget: EffectsBudget,
+    *,
+    mode: Mode,
+    streams: Streams,
+    ledger: Ledger,
+) -> Effects:
+    """Algorithms 1 and 2 for neighbours that differ in the presence of one rating.
+
+    As in the bounded case, but every count is noisy too, with half of the average's ε for the count and half for
+    the sum (section 4.1 leaves the halves open), and every user and item gets noise, rated or not.
+    """
+    moves = unbounded_moves(train.scale, mode)
+    noise = laplace_steps(
+        {
+            Part.OVERALL: budget.global_averages / 4,
+            Part.ITEMS: budget.item_averages / 2,
+            Part.USERS: budget.user_averages / 2,
+        },
+        streams,
+        ledger,
+    )
+    averages = measure_item_averages(train, noise, moves, beta_m=parameters.beta_m)
+    rows = (train.n_users,)
+    user_sums = noise(Part.USERS, "user sums", rows, moves.residuals).added_to(averages.own_sums)
+    user_counts = noise(Part.USERS, "user counts", rows, moves.counts).added_to(
+        train.user_counts.astype(np.float64)
+    )
+    users = stabilised(user_sums, user_counts, parameters.beta_u, averages.residual)
+    users = np.clip(users, -parameters.user_clamp, parameters.user_clamp)
+    return Effects(averages.overall, averages.items, users)

@@ -1,0 +1,175 @@
+"""The private item-item covariance of McSherry and Mironov 2009, and kNN and SVD on top of it."""
+
+from abc import abstractmethod
+from typing import Any, Literal, Self
+
+import numpy as np
+from numpy.typing import NDArray
+from pydantic import Field, model_validator
+from pydantic_core import PydanticCustomError
+
+from dpmf_cli.algorithms.shared.averages_baseline import effects_cost
+from dpmf_cli.algorithms.shared.base import Cost, Shape
+from dpmf_cli.algorithms.shared.budget import Fractions
+from dpmf_cli.algorithms.shared.covariance_cost import (
+    ASKED,
+    covariance_cost,
+    trial_cost,
+)
+from dpmf_cli.algorithms.shared.item_averages import ItemAverages
+from dpmf_cli.algorithms.shared.item_covariance import (
+    CovarianceAlgorithm,
+    CovarianceModel,
+)
+from dpmf_cli.algorithms.shared.own_means import OwnMeansAlgorithm
+from dpmf_cli.algorithms.shared.refitting import CANDIDATES, Refitting
+from dpmf_cli.kernels.covariance import triangle_size
+from dpmf_cli.privacy import covariance_sensitivity as sensitivity
+from dpmf_cli.privacy.ledger import Ledger
+from dpmf_cli.privacy.neighbours import Mode, Neighbours
+from dpmf_cli.privacy.noise import LaneNoise
+from dpmf_cli.privacy.sensitivity import Sensitivity
+from dpmf_cli.ratings import Ratings, Scale
+from dpmf_cli.streams import Streams
+
+
+class CovarianceBudget(Fractions):
+    """Fractions of θ, section 5: for both global averages, the item averages, the covariance with its weights."""
+
+    global_averages: float = Field(0.02, gt=0, lt=1)
+    item_averages: float = Field(0.19, gt=0, lt=1)
+    covariance: float = Field(0.79, gt=0, lt=1)
+
+
+class PrivateCovariance(OwnMeansAlgorithm, CovarianceAlgorithm):
+    """r̂_ui = MAvg_i + r̄_u + what a predictor makes of u's own residuals and a noisy covariance.
+
+        MAvg, r̄_u as in `own_means`;   r̂_ui = clamp(r_ui − MAvg_i − r̄_u, [−B, B])            (sections 4.2, 4.3)
+        Cov = Σ_u w_u r̂_u r̂_uᵀ + noise,   Wgt = Σ_u w_u e_u e_uᵀ + noise, clamped at 0             (section 4.4)
+            w_u = 1/c_u with Laplace noise, 1/√c_u with Gaussian; squared where neighbours are users (section 4.5)
+        Avg: Cov and Wgt shrunk to the average; where `cleaning`, the best approximation of rank k of
+            √(MCnt_i·MCnt_j)·Avg_ij, divided by the same again                                    (section 4.6)
+
+    *Joint* differential privacy: a prediction for user u uses u's own ratings and mean without noise, so ε holds
+    towards everyone but u. Neighbours: one rating more or less (`unbounded`), or one user (`user`).
+
+    Each unordered pair of items is measured once. Published mode scales the noise to what the paper states for all
+    ordered pairs, with α = r_max − r_min; corrected mode to the triangle's own bound with the true α
+    (`covariance_sensitivity.own_centred_triangle`). A measurement's sum and count, and Cov and Wgt, get equal parts.
+    """
+
+    budget: CovarianceBudget = CovarianceBudget()
+    k: int = Field(20, ge=1, le=1000, description="neighbours of a prediction, and rank of what is cleaned")
+    cleaning: bool = Field(True, description="clean the covariance by an approximation of rank k")
+    alpha: float | None = Field(
+        None,
+        ge=1e-6,
+        description="corrected only: clamp item-centred ratings to ±α/2 before the user's mean is taken, for "
+        "which less noise is enough; 2·(r_max − r_min), which clamps nothing, by default",
+    )
+    tuning: Literal["fixed", "refitted"] = Field(
+        "fixed",
+        description="fixed: shrinkage and ridge as configured, which follow the known scale of the noise; refitted: "
+        "chosen for each ε by error on the users' own ratings, as the paper does",
+    )
+    tuning_fraction: float = Field(
+        0.05,
+        gt=0,
+        lt=1,
+        description="of the total ε, for refitting; corrected only: published charges nothing",
+    )
+    validation: float = Field(0.05, gt=0, lt=0.5, description="part of the ratings that refitting predicts")
+
+    @model_validator(mode="after")
+    def _alpha_saves_noise(self) -> Self:
+        fix = ""
+        if self.alpha is not None and self.mode is Mode.PUBLISHED:
+            fix = "published mode takes α = r_max − r_min and clamps nothing; set `mode: corrected`"
+        elif self.alpha is not None and self.neighbours is Neighbours.USER:
+            fix = "what a whole user moves does not depend on it; remove `alpha`"
+        if fix:
+            raise PydanticCustomError("alpha", "{fix}", {"fix": fix, "path": ("alpha",)})
+        return self
+
+    def widest(self, scale: Scale) -> float:
+        everything = super().widest(scale)
+        return everything if self.alpha is None else min(self.alpha, everything)
+
+    @property
+    def reserved(self) -> float:
+        charged = self.tuning == "refitted" and self.mode is Mode.CORRECTED
+        return self.tuning_fraction if charged else 0.0
+
+    def fit(self, train: Ratings, *, streams: Streams, ledger: Ledger) -> CovarianceModel:
+        measurer = self.measurer(streams, ledger, covariance=2)
+        averages = self.released_averages(train, measurer)
+
+        def noise(step: str, moves: Sensitivity, published: Sensitivity) -> LaneNoise:
+            calibrated_to = published if self.mode is Mode.PUBLISHED else None
+            size = (triangle_size(train.n_items),)
+            return measurer.noise("covariance", step, size, moves, calibrated_to, np.float32)
+
+        return CovarianceModel(
+            self,
+            train,
+            self.own_means(train, averages),
+            product_weights=self.product_weights(train.user_counts),
+            counts=averages.counts,
+            rater_weight=float(self.product_weights(np.array([self.typical_count]))[0]),
+            covariance_noise=noise("covariance", *self._covariance_moves(train.scale)),
+            weight_noise=noise("weights", *self._weight_moves()),
+            refitting=self._refitting(train, averages, streams, ledger),
+        )
+
+    def _refitting(
+        self, train: Ratings, averages: ItemAverages, streams: Streams, ledger: Ledger
+    ) -> Refitting | None:
+        if self.tuning == "fixed":
+            return None
+        return Refitting.of(
+            train,
+            self.validation,
+            lambda seen: self.own_means(seen, averages),
+            fraction=self.reserved,
+            neighbours=self.neighbours,
+            mode=self.mode,
+            streams=streams,
+            ledger=ledger,
+        )
+
+    def product_weights(self, counts: NDArray[Any]) -> NDArray[np.float64]:
+        """(n,) what each product of two ratings counts, for users with `counts` (n,) ratings."""
+        weights = self.rating_weights(counts)
+        return weights if self.neighbours is Neighbours.UNBOUNDED else weights**2
+
+    def _covariance_moves(self, scale: Scale) -> tuple[Sensitivity, Sensitivity]:
+        """The sensitivity of what is released, and the one that the paper states."""
+        clamp, norm = self.effects.residual_clamp, self.noise.norm
+        if self.neighbours is Neighbours.USER:
+            return (sensitivity.user_triangle(clamp, norm),) * 2
+        moves = sensitivity.own_centred_triangle(clamp, self.widest(scale), self.effects.beta_u, norm)
+        return moves, sensitivity.published_own_centred_matrix(clamp, scale, norm)
+
+    def _weight_moves(self) -> tuple[Sensitivity, Sensitivity]:
+        norm = self.noise.norm
+        if self.neighbours is Neighbours.USER:
+            return (sensitivity.user_triangle(1.0, norm),) * 2
+        return sensitivity.weight_triangle(norm), sensitivity.published_weight_matrix(norm)
+
+    @property
+    def eigenpairs(self) -> int | None:
+        """How many of a covariance are looked for, at each ε; None where none are."""
+        return self.k if self.cleaning else None
+
+    @abstractmethod
+    def predictions_cost(self, shape: Shape, grid: int) -> Cost:
+        """What predicting a test fold takes, given the covariances."""
+
+    def cost(self, shape: Shape, grid: int) -> Cost:
+        rank, predictions = self.eigenpairs, self.predictions_cost(shape, grid)
+        cost = effects_cost(shape, grid) + predictions
+        cost += covariance_cost(shape, grid, private_weights=True, rank=rank)
+        if self.tuning == "fixed":
+            return cost
+        trials, share = len(CANDIDATES), self.validation / ASKED
+        return cost + Cost(trials * share * predictions.seconds, 0.0) + trial_cost(shape, trials * grid, rank)

@@ -1,0 +1,103 @@
+"""What the private factorisations of Friedman et al. 2016 share: averages first, then factors of what they leave."""
+
+from typing import Literal
+
+import numpy as np
+from numpy.typing import NDArray
+from pydantic import Field
+
+from dpmf_cli.algorithms.shared.base import PrivateAlgorithm
+from dpmf_cli.algorithms.shared.budget import FactorizationBudget
+from dpmf_cli.algorithms.shared.effects import Effects
+from dpmf_cli.algorithms.shared.factorization import (
+    InitialFactors,
+    initial_factors,
+    shuffled_blocks,
+    visiting_order,
+)
+from dpmf_cli.kernels.factors import FactorLanes, factor_lanes
+from dpmf_cli.kernels.perturb import perturb_items, perturb_users
+from dpmf_cli.privacy.ledger import Ledger
+from dpmf_cli.privacy.neighbours import Neighbours
+from dpmf_cli.ratings import Ratings, Scale
+from dpmf_cli.streams import Streams
+
+Side = Literal["user", "item"]
+
+
+class PrivateFactorization(PrivateAlgorithm):
+    """Private averages, residuals clamped to [−B, B], factors. Section 4.1 and table 3."""
+
+    budget: FactorizationBudget = FactorizationBudget(
+        global_averages=0.02, item_averages=0.14, user_averages=0.14, factorization=0.70
+    )
+    factors: int = Field(5, ge=1, le=256, description="d, table 3")
+    regularization: float = Field(0.045, ge=0, description="λ, table 3")
+    initial_factors: InitialFactors = InitialFactors()
+    preprocessing: bool = Field(
+        True, description="false: factorise the raw ratings, with the whole ε (figure 3a)"
+    )
+
+    def bound(self, scale: Scale) -> float:
+        """B, to which residuals are clamped; without preprocessing the largest rating, which clamps nothing."""
+        return (
+            self.effects.residual_clamp if self.preprocessing else max(abs(scale.minimum), abs(scale.maximum))
+        )
+
+    def measure_effects(self, train: Ratings, streams: Streams, ledger: Ledger) -> Effects:
+        if not self.preprocessing:
+            grid = len(ledger.epsilons)
+            return Effects(np.zeros(grid), np.zeros((train.n_items, grid)), np.zeros((train.n_users, grid)))
+        return self.averages(train, self.budget.for_effects(ledger.epsilons), streams, ledger)
+
+    def factorization_epsilon(self, ledger: Ledger) -> NDArray[np.float64]:
+        """(E,) what is left for the factors."""
+        return (self.budget.factorization if self.preprocessing else 1.0) * ledger.epsilons
+
+    def start(self, train: Ratings, effects: Effects, lanes: slice, streams: Streams) -> FactorLanes:
+        """Start factors beside the effects. Where presence is public, rows without ratings start at zero; where
+        it is private, nothing may depend on who has ratings."""
+        users, items = initial_factors(train, self.initial_factors, self.factors, streams)
+        if self.neighbours is Neighbours.BOUNDED:
+            users[train.user_counts == 0] = 0
+            items[train.item_counts == 0] = 0
+        return factor_lanes(users, items, effects.users[:, lanes], effects.items[:, lanes])
+
+
+class NormBoundedFactorization(PrivateFactorization):
+    """A factorisation whose rows are kept within L2 norms. Section 5.2."""
+
+    user_norm: float = Field(0.4, gt=0, description="p_max, section 5.2")
+    item_norm: float = Field(0.5, gt=0, description="q_max, section 5.2")
+
+    def norms(self, side: Side) -> tuple[float, float]:
+        """(own, other) norm bounds of a side."""
+        norms = (self.user_norm, self.item_norm)
+        return norms if side == "user" else (norms[1], norms[0])
+
+    def start_within_norms(
+        self, train: Ratings, effects: Effects, parts: list[slice], streams: Streams
+    ) -> list[FactorLanes]:
+        """`start` for each group of the grid, all rows projected to their norms."""
+        models = [self.start(train, effects, lanes, streams) for lanes in parts]
+        for factors, lanes in zip(models, parts, strict=True):
+            perturb_users(factors, None, np.ones(train.n_users), self.user_norm, lanes)
+            perturb_items(factors, None, np.ones(train.n_items), self.item_norm, lanes)
+        return models
+
+
+class Visits:
+    """The training ratings in the order of SGD's visits. users, items (n_ratings,) int32, values float32."""
+
+    def __init__(self, train: Ratings, kind: Literal["user_major", "shuffled"], streams: Streams) -> None:
+        rng = streams.generator("order of visits")
+        if kind == "shuffled":
+            order = visiting_order(train, kind, rng)
+            self.users, self.items, self.values = train.users[order], train.items[order], train.values[order]
+            return
+        self.users, self.items, self.values = train.users, train.items.copy(), train.values.copy()
+        for ratings, places in shuffled_blocks(train, rng):
+            self.items[ratings], self.values[ratings] = (
+                train.items[ratings][places],
+                train.values[ratings][places],
+            )

@@ -1,0 +1,161 @@
+"""PMF: probabilistic matrix factorisation by mini-batch gradient descent, for one or several samples at once.
+
+Salakhutdinov and Mnih 2007, as Zhang, Liu, Chen and Zhong 2018, section 3.1, run it.
+"""
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from itertools import pairwise
+
+import numpy as np
+from numpy.typing import NDArray
+from pydantic import Field
+
+from dpmf_cli.algorithms.shared.base import Cost, Shape
+from dpmf_cli.algorithms.shared.factorization import FactorModel, InitialFactors, KnownModel, initial_factors
+from dpmf_cli.kernels.factors import FactorLanes, factor_lanes
+from dpmf_cli.kernels.gradients import Descent, SampledVisits
+from dpmf_cli.kernels.lanes import MAXIMUM_WIDTH, groups, padded_grid
+from dpmf_cli.ratings import Ratings
+from dpmf_cli.streams import Streams
+from dpmf_cli.strict_model import StrictModel
+
+SECONDS_PER_VISIT_AND_FACTOR = 7e-9
+"""One rating in one group of 16 lanes, gradients of both sides."""
+CHUNKS_PER_BATCH = 8
+"""A batch is this many chunks of ratings, where a model has all ratings; more where it has a sample."""
+
+LARGEST_RATE = 0.1
+"""γ/b is no larger than this, so that sets of a few hundred ratings do not diverge at once: |r| ≤ 5 allows 0.2."""
+
+Kept = NDArray[np.bool_]
+"""(n_ratings, E): which training ratings each model has."""
+
+
+@dataclass(frozen=True)
+class Stretch:
+    """The visits [first, last) between two steps. rates (width,): γ/b in the models whose batch of b ratings ends
+    here, 0 in the others; `place` numbers the places where a step may be, independently of the models."""
+
+    first: int
+    last: int
+    place: int
+    rates: NDArray[np.float32]
+
+
+@dataclass(frozen=True)
+class Schedule:
+    """The visits of an epoch and its steps, the same in all epochs."""
+
+    visits: SampledVisits
+    stretches: tuple[Stretch, ...]
+
+
+@dataclass(frozen=True)
+class SampleFit:
+    """One group of models. `lanes` is its place in the grid."""
+
+    factors: FactorLanes
+    schedule: Schedule
+    lanes: slice
+
+
+def make_schedule(
+    train: Ratings,
+    kept: Kept,
+    width: int,
+    batches_of: Callable[[int], int],
+    learning_rate: float,
+    order: NDArray[np.int64],
+) -> Schedule:
+    """Fixed batches of each model's sample: `batches_of` its number of ratings, of about equal size.
+
+    The ratings are cut, in the random `order` (n_ratings,), into chunks, eight to a batch of a model that has all of
+    them, and each chunk is sorted for the cache's sake. Batches consist of whole chunks: those of a model do not
+    depend on the samples of the models beside it.
+    """
+    count = min(len(train), CHUNKS_PER_BATCH * batches_of(len(train)))
+    starts = np.linspace(0, len(train), count + 1).round().astype(np.int64)
+    rows = np.concatenate([np.sort(order[a:b]) for a, b in pairwise(starts)])
+    mine = kept[rows]
+    sizes = np.add.reduceat(mine, starts[:-1], axis=0, dtype=np.int64)
+    rates = np.zeros((count, width), np.float32)
+    for lane, lane_sizes in enumerate(sizes.T):
+        batches = min(count, batches_of(int(lane_sizes.sum())))
+        ends = np.round(np.arange(1, batches + 1) * count / batches).astype(np.int64) - 1
+        totals = np.diff(np.cumsum(lane_sizes)[ends], prepend=0)
+        rates[ends, lane] = learning_rate / np.maximum(totals, learning_rate / LARGEST_RATE)
+    bits = (mine * (1 << np.arange(mine.shape[1]))).sum(axis=1).astype(np.uint16)
+    visits = SampledVisits(train.users[rows], train.items[rows], train.values[rows], bits)
+    places = np.flatnonzero(rates.any(axis=1))
+    firsts = np.concatenate([[0], starts[places[:-1] + 1]])
+    stretches = tuple(
+        Stretch(int(first), int(starts[place + 1]), int(place), rates[place])
+        for first, place in zip(firsts, places, strict=True)
+    )
+    return Schedule(visits, stretches)
+
+
+class GradientDescentPMF(StrictModel):
+    """What PMF and DP-PMF share: min ½Σ(r_ui − u·v)² + λ/2·Σ‖u‖² + λ/2·Σ‖v‖², equation 1, by equations 2–5.
+
+    The printed γ = 50 is the step of the reference implementation by Salakhutdinov, which divides the gradient of a
+    batch by its size; undivided sums diverge. λ enters once per row and step.
+    """
+
+    factors: int = Field(20, ge=1, le=256, description="d, section 6.1")
+    regularization: float = Field(0.01, ge=0, description="λ_u = λ_v, section 6.1")
+    learning_rate: float = Field(50.0, gt=0, description="γ, section 6.1, divided by the size of the batch")
+    batch_size: int = Field(100_000, ge=1, description="ratings in a batch, about; the paper has no batches")
+    batches: int | None = Field(
+        None, ge=1, description="as many batches, however many ratings a model has, instead of `batch_size`"
+    )
+    momentum: float = Field(0.0, ge=0, lt=1, description="of the non-private descent")
+    epochs: int = Field(50, ge=1, description="k₁, section 6.1")
+    initial_factors: InitialFactors = InitialFactors(distribution="sphere", scale=1.0)
+
+    def descend(self, train: Ratings, kept: Kept, streams: Streams) -> Iterator[SampleFit]:
+        """k₁ epochs of U and V together, for each group of models, each on its own sample."""
+        users, items = initial_factors(train, self.initial_factors, self.factors, streams)
+        order = streams.generator("batches").permutation(len(train))
+        for lanes in groups(kept.shape[1]):
+            mine = kept[:, lanes]
+            nothing = np.zeros((train.n_users, mine.shape[1])), np.zeros((train.n_items, mine.shape[1]))
+            factors = factor_lanes(users, items, *nothing)
+            schedule = make_schedule(train, mine, factors.width, self.batches_of, self.learning_rate, order)
+            descent = Descent(factors, self.momentum)
+            for _ in range(self.epochs):
+                for stretch in schedule.stretches:
+                    descent.add_gradients(schedule.visits, stretch.first, stretch.last, users=True)
+                    descent.step("users", stretch.rates, self.regularization)
+                    descent.step("items", stretch.rates, self.regularization)
+            yield SampleFit(factors, schedule, lanes)
+
+    def batches_of(self, ratings: int) -> int:
+        """How many batches a model with so many ratings has."""
+        return self.batches or max(1, round(ratings / self.batch_size))
+
+    def descent_cost(self, shape: Shape, grid: int, epochs: int) -> Cost:
+        """What `epochs` of both sides take."""
+        sixteens = padded_grid(grid) / MAXIMUM_WIDTH
+        passes = epochs * sixteens
+        batches = self.batches_of(shape.ratings)
+        rows = shape.users + shape.items
+        seconds = (
+            passes * self.factors * (shape.ratings * SECONDS_PER_VISIT_AND_FACTOR + rows * batches * 1e-8)
+        )
+        factors = 2 * rows * (self.factors + 1) * 64.0 * (len(groups(grid)) + 1)
+        return Cost(seconds + 2e-7 * shape.ratings, factors + (60.0 + 2 * grid) * shape.ratings)
+
+
+def sampled_model(train: Ratings, kept: Kept, factors: list[FactorLanes]) -> KnownModel:
+    """u·v, or the average of a model's sample for users and items that it has no rating of."""
+    users, items, averages = [], [], []
+    for rows in kept.T:
+        users.append(np.bincount(train.users[rows], minlength=train.n_users) > 0)
+        items.append(np.bincount(train.items[rows], minlength=train.n_items) > 0)
+        values = train.values[rows]
+        averages.append(values.mean(dtype=np.float64) if len(values) else train.scale.middle)
+    return KnownModel(
+        FactorModel(factors), np.stack(users, 1), np.stack(items, 1), np.array(averages, np.float32)
+    )

@@ -1,0 +1,76 @@
+"""Fits of one algorithm on samples of the training ratings, a sample for each model."""
+
+import json
+from dataclasses import dataclass
+from typing import TypeGuard
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dpmf_cli.algorithms.baselines.pmf import ProbabilisticMF
+from dpmf_cli.algorithms.shared.base import Algorithm, Model
+from dpmf_cli.algorithms.shared.probabilistic import Kept
+from dpmf_cli.algorithms.zhang2018.dp_pmf import PrivatePMF
+from dpmf_cli.privacy.ledger import Ledger
+from dpmf_cli.privacy.neighbours import Mode
+from dpmf_cli.ratings import Ratings
+from dpmf_cli.streams import Streams
+
+
+@dataclass(frozen=True)
+class Columns:
+    """Some of the models that were fitted together."""
+
+    model: Model
+    columns: slice
+
+    def predict(self, users: NDArray[np.int32], items: NDArray[np.int32]) -> NDArray[np.floating]:
+        return self.model.predict(users, items)[:, self.columns]
+
+
+def shared_fit_of(base: Algorithm) -> str | None:
+    """Entries differ in samples and thresholds alone where their bases are the same and have them in their lanes."""
+    return json.dumps(base.parameters(), sort_keys=True) if shares_lanes(base) else None
+
+
+def sample(probability: NDArray[np.float64], streams: Streams) -> Kept:
+    """(n, E) Algorithm 1; one uniform draw for each record serves all ε."""
+    return np.asarray(streams.generator("sampling").random(len(probability))[:, None] < probability)
+
+
+def shares_lanes(base: Algorithm) -> TypeGuard[ProbabilisticMF | PrivatePMF]:
+    """Whether one fit of the base can have a sample in each lane."""
+    return isinstance(base, ProbabilisticMF) or (isinstance(base, PrivatePMF) and base.mode is Mode.PUBLISHED)
+
+
+def fit_samples(base: Algorithm, train: Ratings, kept: Kept, *, streams: Streams, ledger: Ledger) -> Model:
+    """One model for each column of `kept` (n, E), with the ε of the same place in the ledger.
+
+    In one pass of the lanes where the base can, else one after the other.
+    """
+    if shares_lanes(base):
+        return base.fit_samples(train, kept, streams=streams, ledger=ledger)
+    models, accounts = [], []
+    for epsilon, rows in zip(ledger.epsilons, kept.T, strict=True):
+        accounts.append(Ledger([epsilon], ledger.mode))
+        models.append(base.fit(train.select(rows), streams=streams, ledger=accounts[-1]))
+    for steps in zip(*(account.entries for account in accounts), strict=True):
+        ledger.spend(
+            steps[0].step,
+            steps[0].mechanism,
+            steps[0].sensitivity,
+            np.concatenate([step.claimed for step in steps]),
+            np.concatenate([step.provable for step in steps]),
+            calibrated_to=steps[0].calibrated_to,
+        )
+    return SideBySide(tuple(models))
+
+
+@dataclass(frozen=True)
+class SideBySide:
+    """Models of one ε each, as the columns of one."""
+
+    models: tuple[Model, ...]
+
+    def predict(self, users: NDArray[np.int32], items: NDArray[np.int32]) -> NDArray[np.floating]:
+        return np.concatenate([model.predict(users, items) for model in self.models], axis=1)

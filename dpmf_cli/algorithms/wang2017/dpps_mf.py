@@ -1,0 +1,238 @@
+"""DPPS-MF: matrix factorisation by posterior sampling. Liu, Wang and Smola 2015, as Wang and Tang 2017 run it."""
+
+import math
+from typing import ClassVar, Literal, Self
+
+import numpy as np
+from numpy.typing import NDArray
+from pydantic import Field, model_validator
+
+from dpmf_cli.algorithms.shared.averages_baseline import effects_cost
+from dpmf_cli.algorithms.shared.base import Cost, Shape, Variants, in_both_modes
+from dpmf_cli.algorithms.shared.budget import Fractions
+from dpmf_cli.algorithms.shared.effects import EffectsParameters
+from dpmf_cli.algorithms.shared.entry_checks import (
+    refuse_a_delta_beyond_the_accountant,
+    refuse_fields_of_the_other_mode,
+)
+from dpmf_cli.algorithms.shared.factorization import FactorModel, InitialFactors, initial_factors
+from dpmf_cli.algorithms.shared.item_averages import Part
+from dpmf_cli.algorithms.shared.own_means import PureAsPublished
+from dpmf_cli.algorithms.shared.papers import Paper
+from dpmf_cli.algorithms.shared.ratings_per_user import at_most
+from dpmf_cli.algorithms.shared.theta import NoiseKind
+from dpmf_cli.kernels.als import RowProblem, solve_users
+from dpmf_cli.kernels.factors import FactorLanes, factor_lanes
+from dpmf_cli.kernels.gradients import Descent, SampledVisits
+from dpmf_cli.kernels.lanes import groups, pad
+from dpmf_cli.kernels.user_gradients import clipped_item_gradients
+from dpmf_cli.privacy.gradient_sensitivity import clipped_contributions
+from dpmf_cli.privacy.ledger import Ledger
+from dpmf_cli.privacy.mechanisms import subsampled_gaussian
+from dpmf_cli.privacy.neighbours import Mode, Neighbours
+from dpmf_cli.privacy.posterior import LangevinSchedule, posterior_sampling
+from dpmf_cli.privacy.subsampling import noise_multipliers
+from dpmf_cli.ratings import Ratings
+from dpmf_cli.streams import Streams
+
+SECONDS_PER_VISIT_AND_FACTOR = {Mode.PUBLISHED: 7e-9, Mode.CORRECTED: 6e-8}
+"""One rating in one group of 16 lanes, in one step."""
+
+PUBLISHED_FIELDS = ("regularization", "initial_rate", "decay", "temperature", "most_ratings")
+CORRECTED_FIELDS = (
+    "learning_rate",
+    "clip",
+    "sampling_rate",
+    "user_ridge",
+    "item_ridge",
+    "spread",
+    "budget",
+    "typical_count",
+)
+
+
+class GradientsBudget(Fractions):
+    """Fractions of θ: for both global averages, the item averages, and the gradients."""
+
+    global_averages: float = Field(0.02, gt=0, lt=1)
+    item_averages: float = Field(0.7, gt=0, lt=1)
+    gradients: float = Field(0.28, gt=0, lt=1)
+
+
+class PosteriorSamplingMF(PureAsPublished):
+    """Published: E(P, Q) = ½Σ(r_ui − r̄_i − p_u·q_i)² + λ/2·(‖P‖² + ‖Q‖²), and for K steps, s = min(ε/4B, 1),
+
+        (P, Q) ← (P, Q) − (η_t/2)·s·∇E + N(0, ρ·η_t),    η_t = η₁·t^−ξ,    B = (r_max − r_min)²·τ
+
+    with τ ratings of each user at most, drawn uniformly, and all of them in every step. Item means r̄_i are released
+    without noise and not charged for. Nothing is provable: `privacy.posterior`.
+
+    Corrected, (ε, δ) for users: only Q is learned from others, each p_u is its user's own ridge regression on it,
+
+        p_u ← argmin Σ_i (x_ui − p·q_i)² + w_P‖p‖²,    x_ui = r_ui − MAvg_i − r̄_u
+        Q ← Q + η(Σ_u clip_C((e_ui·p_u)_i) + N(0, (C·σ)²))/γ − η·w_Q·Q
+
+    for K steps, each on a sample of the users, with probability γ each; σ is what an accountant certifies beside the
+    noisy averages MAvg (`own_means`). η is lowered where the noise of all steps would add up to more than `spread` in
+    a coordinate of Q. Predictions use the target user's own ratings (‡). No posterior is sampled.
+    """
+
+    title: ClassVar[str] = "DPPS-MF"
+    paper: ClassVar[Paper] = Paper.WANG
+    variants: ClassVar[Variants] = in_both_modes(Neighbours.USER)
+
+    algorithm: Literal["dpps_mf"]
+    neighbours: Neighbours = Neighbours.USER
+    noise: Literal[NoiseKind.GAUSSIAN] = NoiseKind.GAUSSIAN
+    factors: int = Field(10, ge=1, le=64, description="d: 10, 15, 20 in section 5.1")
+    iterations: int = Field(50, ge=1, le=100_000, description="K; not in the paper")
+    initial_factors: InitialFactors = InitialFactors()
+    regularization: float = Field(0.05, ge=0, description="λ, published: 0.02, 0.05, 0.1, 0.2 in section 5.1")
+    initial_rate: float = Field(
+        8e-6, gt=0, description="η₁, published: 2e-9, 2e-8, 8e-7, 8e-6 in section 5.1"
+    )
+    decay: float = Field(0.3, ge=0, le=1, description="ξ, published: 0.3 in section 5.1")
+    temperature: float = Field(
+        1e-4, gt=0, le=1, description="ρ, published: 1e-4, 6e-4, 4e-3, 3e-2 in section 5.1"
+    )
+    most_ratings: int = Field(200, ge=1, description="τ, published, section 4.3")
+    learning_rate: float = Field(0.02, gt=0, description="η, corrected")
+    clip: float = Field(1.0, gt=0, description="C, corrected: the L2 norm of what a user adds to a gradient")
+    sampling_rate: float = Field(1.0, gt=0, le=1, description="γ, corrected: the part of the users in a step")
+    user_ridge: float = Field(20.0, gt=0, description="w_P, corrected: of a user's own regression")
+    item_ridge: float = Field(3.0, ge=0, description="w_Q, corrected")
+    spread: float = Field(
+        0.2, gt=0, description="corrected: the most that noise may deviate in a coordinate of Q"
+    )
+    effects: EffectsParameters = EffectsParameters(beta_m=30, beta_u=20)
+    budget: GradientsBudget = GradientsBudget()
+
+    @model_validator(mode="after")
+    def _refuse_parameters_of_the_other_mode(self) -> Self:
+        refuse_fields_of_the_other_mode(
+            self, CORRECTED_FIELDS if self.mode is Mode.PUBLISHED else PUBLISHED_FIELDS
+        )
+        return self
+
+    @model_validator(mode="after")
+    def _refuse_a_delta_beyond_the_accountant(self) -> Self:
+        refuse_a_delta_beyond_the_accountant(self.sampling_rate, self.spends_delta)
+        return self
+
+    @property
+    def joint(self) -> bool:  # type: ignore[override]
+        """In corrected mode; as published, p_u is sampled and released with Q."""
+        return self.mode is Mode.CORRECTED
+
+    def fit(self, train: Ratings, *, streams: Streams, ledger: Ledger) -> FactorModel:
+        if self.mode is Mode.CORRECTED:
+            return self.descend(train, streams, ledger)
+        return self.sample(train, streams, ledger)
+
+    def sample(self, train: Ratings, streams: Streams, ledger: Ledger) -> FactorModel:
+        """Published."""
+        train = at_most(train, self.most_ratings, streams.generator("ratings kept"))
+        means = self.uncharged_averages(train, ledger, beta_m=0)
+        grid = ledger.epsilons
+        chain = posterior_sampling(
+            "factors",
+            (train.n_users + train.n_items, self.factors),
+            schedule=LangevinSchedule(self.initial_rate, self.decay, self.temperature, self.iterations),
+            bound=train.scale.width**2 * self.most_ratings,
+            epsilon=grid,
+            neighbours=self.neighbours,
+            rng=streams.generator("factors"),
+            ledger=ledger,
+            dtype=np.float32,
+        )
+        models = self.start(train, np.zeros((train.n_users, len(grid))), means, streams)
+        descents = [Descent(model, momentum=0.0) for model in models]
+        every = np.full(len(train), np.iinfo(np.uint16).max, np.uint16)
+        visits = SampledVisits(train.users, train.items, train.values, every)
+        for step in chain:
+            of_users, of_items = np.split(step.noise.unit, [train.n_users])
+            for descent, lanes in zip(descents, groups(len(grid)), strict=True):
+                drift = step.drift[lanes]
+                rates = pad(drift, descent.factors.width)
+                # A step's noise is `rates` times this.
+                scale = pad(step.noise.scale[lanes] / drift, descent.factors.width)
+                descent.add_gradients(visits, 0, len(train), users=True)
+                descent.step("users", rates, self.regularization, of_users, scale)
+                descent.step("items", rates, self.regularization, of_items, scale)
+        return FactorModel(models)
+
+    def descend(self, train: Ratings, streams: Streams, ledger: Ledger) -> FactorModel:
+        """Corrected."""
+        grid = ledger.epsilons
+        effects = self.own_means(train, self.released_averages(train, self.measurer(streams, ledger)))
+        multiplier = self.noise_multipliers(grid)
+        noises = subsampled_gaussian(
+            "gradients",
+            (train.n_items, self.factors),
+            repetitions=self.iterations,
+            rate=self.sampling_rate,
+            sensitivity=clipped_contributions(self.clip, 2, self.neighbours),
+            contribution=self.clip,
+            multiplier=multiplier,
+            rng=streams.generator("gradients"),
+            ledger=ledger,
+        )
+        rates = self.rates(multiplier)
+        models = self.start(train, effects.users, effects.items, streams)
+        chosen = streams.generator("samples of users")
+        for noise in noises:
+            sampled = np.flatnonzero(chosen.random(train.n_users) < self.sampling_rate)
+            for model, lanes in zip(models, groups(len(grid)), strict=True):
+                self.solve_own(model, train)
+                gradient = clipped_item_gradients(model, train, sampled, self.clip)[..., : model.lanes]
+                noisy = gradient + noise.unit[..., None] * noise.scale[lanes]
+                items = model.items.reshape(train.n_items, self.factors + 1, model.width)[:, :-1]
+                own = items[..., : model.lanes].astype(np.float64)
+                move = rates[lanes] * (noisy / self.sampling_rate - self.item_ridge * own)
+                items[:] = pad(own + move, model.width)
+        for model in models:
+            self.solve_own(model, train)
+        return FactorModel(models)
+
+    def noise_multipliers(self, epsilons: NDArray[np.float64]) -> NDArray[np.float64]:
+        """(E,) σ/C of the gradients, beside the averages, which take their fractions of θ."""
+        averages = math.hypot(*(self.budget.fractions[part] for part in (Part.OVERALL, Part.ITEMS)))
+        return noise_multipliers(
+            epsilons,
+            self.delta,
+            rate=self.sampling_rate,
+            steps=self.iterations,
+            neighbours=self.neighbours,
+            beside=np.array([averages * self.theta_of(float(epsilon)) for epsilon in epsilons]),
+        )
+
+    def rates(self, multiplier: NDArray[np.float64]) -> NDArray[np.float64]:
+        """(E,) η, or what the noise of all steps, √K·η·C·σ/γ, allows."""
+        noise = math.sqrt(self.iterations) * self.clip * multiplier / self.sampling_rate
+        return self.learning_rate * self.spread / np.maximum(self.spread, self.learning_rate * noise)
+
+    def solve_own(self, model: FactorLanes, train: Ratings) -> None:
+        """Each user's factors from that user's ratings and Q."""
+        problem = RowProblem(self.user_ridge, math.inf, per_rating=False)
+        solve_users(model, train.user_starts, train.items, train.values, problem)
+
+    def start(
+        self,
+        train: Ratings,
+        user_effects: NDArray[np.float64],
+        item_effects: NDArray[np.float64],
+        streams: Streams,
+    ) -> list[FactorLanes]:
+        """Random factors beside effects (n_users, E), (n_items, E), in groups of lanes."""
+        users, items = initial_factors(train, self.initial_factors, self.factors, streams)
+        return [
+            factor_lanes(users, items, user_effects[:, lanes], item_effects[:, lanes])
+            for lanes in groups(user_effects.shape[1])
+        ]
+
+    def cost(self, shape: Shape, grid: int) -> Cost:
+        passes = self.iterations * len(groups(grid))
+        each = SECONDS_PER_VISIT_AND_FACTOR[self.mode] * self.factors
+        rows = (shape.users + shape.items) * self.factors * 64.0
+        seconds = passes * (shape.ratings * each + rows * 3e-10)
+        return effects_cost(shape, grid) + Cost(seconds, 6 * rows * len(groups(grid)))

@@ -1,0 +1,224 @@
+"""Personalised differential privacy around any algorithm that hides the presence of a rating, and its clean twin."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Annotated, Any, ClassVar, Literal, Self
+
+import numpy as np
+from numpy.typing import NDArray
+from pydantic import BeforeValidator, Field, model_validator
+from pydantic_core import PydanticCustomError
+
+from dpmf_cli.algorithms.baselines.als import AlternatingLeastSquares
+from dpmf_cli.algorithms.baselines.pmf import ProbabilisticMF
+from dpmf_cli.algorithms.beyond.pbgd import PrivateBatchGradientDescent
+from dpmf_cli.algorithms.friedman2016.isgd import InputPerturbationSGD
+from dpmf_cli.algorithms.friedman2016.pals import PrivateALS
+from dpmf_cli.algorithms.friedman2016.pge import PrivateGlobalEffects
+from dpmf_cli.algorithms.friedman2016.psgd import PrivateSGD
+from dpmf_cli.algorithms.shared.base import (
+    Algorithm,
+    Cost,
+    Model,
+    PrivateAlgorithm,
+    Shape,
+    Variants,
+    in_both_modes,
+)
+from dpmf_cli.algorithms.shared.papers import Paper
+from dpmf_cli.algorithms.shared.personal_sampling import (
+    PersonalSampling,
+    sampled_epsilon,
+    sampling_probability,
+)
+from dpmf_cli.algorithms.shared.probabilistic import Kept
+from dpmf_cli.algorithms.shared.sample_fits import Columns, fit_samples, sample, shared_fit_of, shares_lanes
+from dpmf_cli.algorithms.zhang2018.dp_pmf import PrivatePMF
+from dpmf_cli.privacy.ledger import Ledger
+from dpmf_cli.privacy.neighbours import Mode, Neighbours
+from dpmf_cli.privacy.protection import Protection
+from dpmf_cli.ratings import Ratings
+from dpmf_cli.streams import Streams
+from dpmf_cli.strict_model import tagged
+
+PrivateBase = (
+    PrivatePMF
+    | InputPerturbationSGD
+    | PrivateALS
+    | PrivateSGD
+    | PrivateBatchGradientDescent
+    | PrivateGlobalEffects
+)
+"""What can be personalised: algorithms that hide the presence of a rating by pure ε-DP, in all predictions but those
+of published `dp_pmf`, which is what the paper personalises.
+
+`pknn` and `mm_*` are joint too, and not offered: a user's own clean ratings are in that user's predictions, so that a
+record's ε would hold towards everybody else only. `psgd` has no corrected mode for unbounded neighbours.
+"""
+CleanBase = ProbabilisticMF | AlternatingLeastSquares
+
+
+@dataclass(frozen=True)
+class RecordEpsilons:
+    """(E,) each: the least, the median and the largest ε that can be proved for a training record."""
+
+    least: NDArray[np.float64]
+    median: NDArray[np.float64]
+    largest: NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class PersonalModel:
+    """The base's model, and what it cost the records.
+
+    thresholds (E,): the base's ε; kept (E,): the fractions of the ratings that were sampled
+    """
+
+    model: Model
+    records: RecordEpsilons
+    thresholds: NDArray[np.float64]
+    kept: NDArray[np.float64]
+
+    def predict(self, users: NDArray[np.int32], items: NDArray[np.int32]) -> NDArray[np.floating]:
+        return self.model.predict(users, items)
+
+
+@dataclass(frozen=True)
+class _Draw:
+    """Thresholds (E,), and of each record the probability of being sampled, and whether it was: (n, E)."""
+
+    thresholds: NDArray[np.float64]
+    probability: NDArray[np.float64]
+    kept: Kept
+
+
+class Personalized(PersonalSampling, PrivateAlgorithm):
+    """PDP by sampling. Zhang et al. 2018, definition 5, algorithm 1, theorem 6; Jorgensen et al. 2015.
+
+        every record (u, i) that asks for ε_ui enters the sample with probability
+            1 where ε_ui ≥ t,   (e^{ε_ui} − 1)/(e^t − 1) below;
+        the base algorithm is fitted on the sample with ε = t, on neighbours that differ in the presence of a rating
+
+    Record (u, i) is then hidden by min(ε_ui, t): definition 3. An ε of the grid is a *ceiling*: no record asks for
+    more than that, ε_ui ← min(ε_ui, ε), so that the whole costs no record more than ε and one curve leads from
+    uniform privacy (ε = ε_c, where nothing is sampled away) to the specification itself (ε ≥ ε_l; the paper's figures
+    are at ε_l). The ledger has the base's steps, which add up to t ≤ ε: no record spends more. What they
+    do spend: `RecordEpsilons`, exact statistics of the ratings, not to be released.
+
+    Bounded neighbours are not offered: remark 7 proves 2ε_ui for them.
+    """
+
+    title: ClassVar[str] = "Personalised"
+    paper: ClassVar[Paper] = Paper.ZHANG
+    variants: ClassVar[Variants] = in_both_modes(Neighbours.UNBOUNDED)
+
+    algorithm: Literal["personalized"]
+    neighbours: Neighbours = Neighbours.UNBOUNDED
+    base: Annotated[PrivateBase, Field(discriminator="algorithm"), BeforeValidator(tagged)] = Field(
+        description="the algorithm that is fitted on the sample; it inherits neighbours, mode and effects"
+    )
+
+    @model_validator(mode="before")
+    @classmethod
+    def _hand_down(cls, data: Any) -> Any:
+        if not isinstance(data, dict) or not isinstance(base := tagged(data.get("base")), dict):
+            return data
+        given = {key: data[key] for key in ("neighbours", "mode", "effects") if key in data}
+        return {**data, "base": {"neighbours": Neighbours.UNBOUNDED, **given, **base}}
+
+    @model_validator(mode="after")
+    def _provable_where_corrected(self) -> Self:
+        if (self.base.neighbours, self.base.mode) != (self.neighbours, self.mode):
+            raise PydanticCustomError(
+                "base", "`base` must hide the same, in the same mode, as what personalises it"
+            )
+        if self.mode is Mode.CORRECTED and not self.threshold_is_public:
+            raise PydanticCustomError(
+                "threshold",
+                "the {threshold} of a column depends on which ratings there are: give a number as `threshold`",
+                {"threshold": self.threshold},
+            )
+        _refuse_ignored(self.base)
+        return self
+
+    @property
+    def default_name(self) -> str:
+        return f"{self.base.title}, personalised"
+
+    @property
+    def source(self) -> str:
+        """The paper personalises its own DP-PMF; around the method of another it is named after both."""
+        own = self.base.paper is self.paper
+        return self.paper if own else f"{self.paper} around {self.base.paper}"
+
+    @property
+    def protects(self) -> Protection:
+        return Protection.PERSONALISED
+
+    @property
+    def joint(self) -> bool:  # type: ignore[override]
+        """Where its `base` is: published `dp_pmf`."""
+        return self.base.joint
+
+    def parameters(self) -> dict[str, Any]:
+        return {**super().parameters(), "base": self.base.parameters()}
+
+    @property
+    def shared_fit(self) -> str | None:
+        return shared_fit_of(self.base)
+
+    def fit(self, train: Ratings, *, streams: Streams, ledger: Ledger) -> PersonalModel:
+        return self.fit_together([self], train, streams=streams, ledgers=[ledger])[0]
+
+    @classmethod
+    def fit_together(
+        cls, entries: Sequence[Self], train: Ratings, *, streams: Streams, ledgers: Sequence[Ledger]
+    ) -> list[PersonalModel]:
+        """The samples of all entries side by side, in one fit of the base that they share."""
+        draws = [entry._draw(train, streams, ledger) for entry, ledger in zip(entries, ledgers, strict=True)]
+        account = Ledger(np.concatenate([draw.thresholds for draw in draws]), entries[0].mode)
+        kept = np.concatenate([draw.kept for draw in draws], axis=1)
+        model = fit_samples(entries[0].base, train, kept, streams=streams, ledger=account)
+        models, first = [], 0
+        for entry, draw, ledger in zip(entries, draws, ledgers, strict=True):
+            columns = slice(first, first + len(draw.thresholds))
+            models.append(entry._account_for(draw, Columns(model, columns), columns, account, ledger))
+            first = columns.stop
+        return models
+
+    def _draw(self, train: Ratings, streams: Streams, ledger: Ledger) -> _Draw:
+        asked = self.stated_epsilons(train, streams)
+        thresholds = self.thresholds(asked, ledger.epsilons)
+        probability = sampling_probability(asked[:, None], thresholds)
+        return _Draw(thresholds, probability, sample(probability, streams))
+
+    def _account_for(
+        self, draw: _Draw, model: Model, columns: slice, account: Ledger, ledger: Ledger
+    ) -> PersonalModel:
+        """Enters what the base has spent on this entry's `columns`, and what that costs its records."""
+        for step in account.entries:
+            provable = step.provable[columns]
+            ledger.spend(
+                step.step,
+                f"{step.mechanism}, on a sample",
+                step.sensitivity,
+                step.claimed[columns],
+                provable if self.threshold_is_public else np.full_like(provable, np.inf),
+                calibrated_to=step.calibrated_to,
+            )
+        spent = sampled_epsilon(draw.probability, ledger.provable)
+        records = RecordEpsilons(*np.quantile(spent, (0, 0.5, 1), axis=0, method="nearest"))
+        return PersonalModel(model, records, draw.thresholds, draw.kept.mean(axis=0))
+
+    def cost(self, shape: Shape, grid: int) -> Cost:
+        together = grid if shares_lanes(self.base) else 1
+        base, times = self.base.cost(shape, together), grid // together
+        sampling = 1e-7 * shape.ratings * grid
+        return Cost(times * base.seconds + sampling, times * base.bytes + 40.0 * shape.ratings * grid)
+
+
+def _refuse_ignored(base: Algorithm) -> None:
+    """Refuses in a `base` what would be ignored there."""
+    for key in ("label", "clip_predictions"):
+        if getattr(base, key):
+            raise PydanticCustomError("base", "set `{key}` on the entry, not on its `base`", {"key": key})

@@ -1,0 +1,94 @@
+"""`dpmf combined`: one crossing table over several experiments."""
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from dpmf_cli.cli.options import FormatOption, PluginOption, ResultsArgument, ResultsOption
+
+if TYPE_CHECKING:
+    from dpmf_cli.evaluation.curves import Experiment
+
+
+def combined(
+    of: ResultsArgument = None,
+    results: ResultsOption = Path("results"),
+    form: FormatOption = "table",
+    bar: Annotated[str, typer.Option("--by", help="Rank by where curves meet ia or ge.")] = "ia",
+    rank: Annotated[
+        str,
+        typer.Option(
+            "--rank",
+            help="within: in each group of what is protected from whom; across: all at once, refused unless all of "
+            "them protect the same from the same, on the same data.",
+        ),
+    ] = "within",
+    figure: Annotated[
+        Path | None,
+        typer.Option(
+            "--figure", help="Draw RMSE over ε too, a panel a group, to this .png, .svg or .pdf file."
+        ),
+    ] = None,
+    plugin: PluginOption = None,
+) -> None:
+    """Print one crossing table, grouped by what ε protects from whom.
+
+    All algorithms of several experiments, ranked within each group only.
+
+    Example: dpmf combined configs/combined_ml100k.yaml configs/combined_ml1m.yaml
+    """
+    from dpmf_cli.errors import DpmfError, did_you_mean
+    from dpmf_cli.evaluation.ranking import BARS
+    from dpmf_cli.report.tables.combined import combined_table
+    from dpmf_cli.terminal import say
+
+    ways = ("within", "across")
+    if rank not in ways:
+        raise DpmfError(f'--rank: unknown "{rank}"{did_you_mean(rank, ways)}')
+    chosen = next((each for each in BARS if each == bar.lower()), None)
+    if chosen is None:
+        raise DpmfError(f'--by: unknown baseline "{bar}"{did_you_mean(bar, BARS)}')
+    experiments, notes = gathered(of or [], results)
+    table = combined_table(experiments, form, bar=chosen, across=rank == "across", notes=notes)
+    for note in notes if form in ("csv", "json") else ():
+        say(note)
+    if figure is not None:
+        from dpmf_cli.report.figures.combined import combined_figure
+        from dpmf_cli.report.figures.figure_file import figure_form, write_figure
+
+        write_figure(figure, combined_figure(experiments, figure_form(figure)))
+    print(table, end="")
+
+
+def gathered(of: list[Path], results: Path) -> tuple[list["Experiment"], list[str]]:
+    """The experiments meant but for reductions of others of them, and notes: which these are, and what has no result
+    yet, with the command that gets it. Raises `DpmfError` where there is no result at all, and for what is no config
+    or results folder."""
+    from dpmf_cli.config import load_config
+    from dpmf_cli.errors import DpmfError
+    from dpmf_cli.report.tables.combined import whole_first
+    from dpmf_cli.results.folders import collected_results
+    from dpmf_cli.results.manifest import MANIFEST
+
+    where = "" if results == Path("results") else f" --results {results}"
+    present, notes, commands = [], [], {}
+    for path in of:
+        if path.suffix in (".yaml", ".yml") and not path.is_dir():
+            name, command = load_config(path).name, f"`dpmf run {path}{where}`"
+            if not (results / name / MANIFEST).exists():
+                notes.append(f"{path} has no results yet: {command}")
+                continue
+            commands[name] = command
+        present.append(path)
+    if of and not present:
+        raise DpmfError("; ".join(notes))
+    found = [collected.experiment for collected in collected_results(present, results)]
+    experiments, left_out = whole_first(found)
+    notes += left_out
+    for experiment in experiments:
+        left = [each.label for each in experiment.measured() if each.missing]
+        if left:
+            command = commands.get(experiment.name, "`dpmf run` of its config")
+            notes.append(f"{experiment.name}: incomplete: {'; '.join(left)}: {command} completes them")
+    return experiments, notes

@@ -1,0 +1,91 @@
+"""Commands of the local model: `dpmf local`."""
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from dpmf_cli.cli.options import ConfigArgument, DataOption, PluginOption, ResultsArgument, ResultsOption
+
+if TYPE_CHECKING:
+    from dpmf_cli.report.tables.layout import TextTable
+
+app = typer.Typer(help="The local model: noise, messages, improvements.", no_args_is_help=True)
+
+FormatOption = Annotated[str, typer.Option("--format", help="table, csv, md or latex.")]
+
+
+@app.command()
+def noise(
+    out: Annotated[Path, typer.Argument(help="The figure's file: .png, .svg or .pdf.")],
+    dataset: Annotated[str, typer.Option(help="A data set of the catalog.")] = "ml-100k",
+    data: DataOption = None,
+) -> None:
+    """Draw the two kinds of noise: figure 2 of Neera and others.
+
+    Histograms of Laplace and of bounded Laplace noise.
+
+    Example: dpmf local noise results/neera_fig2.png
+    """
+    from dpmf_cli.datasets import cache_folder, data_folder, load
+    from dpmf_cli.datasets.catalog import entry
+    from dpmf_cli.datasets.spec import CatalogSpec
+    from dpmf_cli.report.figures.figure_file import figure_form, write_figure
+    from dpmf_cli.report.figures.local_noise import noise_figure
+
+    form = figure_form(out)
+    spec = CatalogSpec(name=entry(dataset).key)
+    loaded = load(spec, data=data or data_folder(), cache=cache_folder(), base=Path())
+    write_figure(out, noise_figure(loaded.ratings, loaded.title, form))
+
+
+@app.command()
+def traffic(
+    config: ConfigArgument,
+    data: DataOption = None,
+    form: FormatOption = "table",
+    plugin: PluginOption = None,
+) -> None:
+    """Count the bytes that users send and receive.
+
+    For each algorithm of a config: table 1 of Neera et al. 2020.
+
+    Example: dpmf local traffic configs/neera_fig3_ml100k.yaml
+    """
+    from dpmf_cli.config import load_config
+    from dpmf_cli.datasets import cache_folder, data_folder, load
+    from dpmf_cli.report.tables.local import traffic_table
+
+    loaded = load_config(config)
+    dataset = load(loaded.dataset, data=data or data_folder(), cache=cache_folder(), base=config.parent)
+    print(_drawn(traffic_table(loaded.algorithms, dataset.ratings, dataset.title), form), end="")
+
+
+@app.command()
+def improvements(
+    of: ResultsArgument = None,
+    results: ResultsOption = Path("results"),
+    form: FormatOption = "table",
+    plugin: PluginOption = None,
+) -> None:
+    """By how much BLP-MoG-MF's error is below every other curve's.
+
+    Beside the improvements over ISGD that Neera et al. 2020 print.
+
+    Example: dpmf local improvements configs/neera_fig4_ml100k.yaml
+    """
+    from dpmf_cli.report.tables.local import improvements_table
+    from dpmf_cli.results.folders import collected_results
+
+    experiments = [collected.experiment for collected in collected_results(of or [], results)]
+    print(_drawn(improvements_table(experiments), form), end="")
+
+
+def _drawn(table: "TextTable", form: str) -> str:
+    from dpmf_cli.errors import DpmfError, did_you_mean
+    from dpmf_cli.report.tables.layout import comma_separated, latex, markdown, terminal
+
+    forms = {"table": terminal, "csv": comma_separated, "md": markdown, "latex": latex}
+    if form not in forms:
+        raise DpmfError(f'unknown format "{form}"{did_you_mean(form, sorted(forms))}')
+    return forms[form](table)

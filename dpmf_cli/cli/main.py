@@ -1,0 +1,71 @@
+"""The command line: parse, call, print. Heavy imports happen inside the commands, so that help is instant."""
+
+import sys
+from typing import Annotated
+
+import typer
+
+from dpmf_cli.cli.combined import combined
+from dpmf_cli.cli.datasets import app as datasets_app
+from dpmf_cli.cli.local import app as local_app
+from dpmf_cli.cli.options import PluginOption
+from dpmf_cli.cli.report import plot, report
+from dpmf_cli.cli.run import plan, run
+from dpmf_cli.cli.tables import baselines, compare, crossings
+from dpmf_cli.errors import DpmfError
+
+app = typer.Typer(
+    help="Experiments on differentially private recommenders: from a YAML config to a crossing table.",
+    no_args_is_help=True,
+    add_completion=False,
+    rich_markup_mode=None,
+    pretty_exceptions_enable=False,
+)
+app.add_typer(datasets_app, name="datasets")
+app.add_typer(local_app, name="local")
+for _command in (combined, run, plan, crossings, compare, baselines, report, plot):
+    app.command()(_command)
+
+
+def main() -> None:
+    """The console script: a DpmfError becomes one message on stderr and exit code 2."""
+    try:
+        app(prog_name="dpmf")
+    except DpmfError as error:
+        print(f"dpmf: {error}", file=sys.stderr)
+        sys.exit(2)
+    except MemoryError as error:
+        what = f" ({error})" if str(error) else ""
+        print(f"dpmf: not enough memory{what}; `dpmf plan` says what a config takes", file=sys.stderr)
+        sys.exit(2)
+
+
+@app.command()
+def schema(
+    names: Annotated[
+        list[str] | None, typer.Argument(help="Plugins that the schema shall know too.", show_default=False)
+    ] = None,
+    plugin: PluginOption = None,
+) -> None:
+    """Print the JSON schema of a config, for editors.
+
+    Example: dpmf schema > configs/schema.json
+    """
+    import json
+
+    from dpmf_cli.algorithms import plugins
+    from dpmf_cli.config import ExperimentConfig
+
+    model = ExperimentConfig.knowing([plugins.plugin(name) for name in names or plugins.given()])
+    print(json.dumps(model.model_json_schema(), indent=2, ensure_ascii=False))
+
+
+@app.command()
+def docs() -> None:
+    """Print the reference: commands, keys, algorithms.
+
+    Example: dpmf docs > docs/reference.md
+    """
+    from dpmf_cli.cli.reference import reference
+
+    print(reference(typer.main.get_command(app)), end="")

@@ -1,0 +1,35 @@
+"""Arguments and options that several commands have."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+ConfigArgument = Annotated[Path, typer.Argument(help="A YAML config, see configs/.", show_default=False)]
+ResultsArgument = Annotated[
+    list[Path] | None,
+    typer.Argument(help="Configs or results folders; default: every result found.", show_default=False),
+]
+ResultsOption = Annotated[Path, typer.Option("--results", help="Folder of results.")]
+DataOption = Annotated[
+    Path | None, typer.Option("--data", help="Folder of data files; default $DPMF_DATA, else ./datasets.")
+]
+FormatOption = Annotated[str, typer.Option("--format", help="table, csv, md, latex or json.")]
+
+
+def _give(files: list[Path] | None) -> None:
+    if files:
+        from dpmf_cli.algorithms.plugins import give
+
+        give(files)
+
+
+PluginOption = Annotated[
+    list[Path] | None,
+    typer.Option(
+        "--plugin",
+        metavar="FILE",
+        callback=_give,
+        help="A Python file with algorithms that configs may name in `plugins`; it is run. May be repeated.",
+    ),
+]

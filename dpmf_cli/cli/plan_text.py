@@ -1,0 +1,124 @@
+"""What `dpmf plan` says."""
+
+import json
+from pathlib import Path
+
+from dpmf_cli.config import ExperimentConfig
+from dpmf_cli.datasets import Sizes, sizes
+from dpmf_cli.datasets.cache import Cached
+from dpmf_cli.datasets.loading import already
+from dpmf_cli.datasets.prize import known_test_set
+from dpmf_cli.datasets.spec import CatalogSpec
+from dpmf_cli.errors import DpmfError
+from dpmf_cli.report.tables.layout import Group, TextTable, terminal
+from dpmf_cli.results.store import Store
+from dpmf_cli.running.machine import Machine
+from dpmf_cli.running.plan import Plan, make_plan, sum_of_squares
+
+
+def plan_without_parsing(
+    config: ExperimentConfig, *, base: Path, data: Path, cache: Path, store: Store, machine: Machine
+) -> tuple[Plan, Sizes]:
+    """The plan of a config from what is known of its data without reading them.
+
+    Where the data were never read, nothing can be done yet that a result could be named after: all is left.
+    """
+    size = sizes(config.dataset, data=data, cache=cache, base=base)
+    known, test = _already_known(config, data, cache, base)
+    plan = make_plan(
+        config,
+        dataset=config.dataset.key,
+        checksum=known.checksum if known else None,
+        test_checksum=test,
+        squares=sum_of_squares(known.ratings) if known else None,
+        users=size.users,
+        items=size.items,
+        ratings=size.ratings,
+        store=store,
+        machine=machine,
+    )
+    return plan, size
+
+
+def _already_known(
+    config: ExperimentConfig, data: Path, cache: Path, base: Path
+) -> tuple[Cached | None, str]:
+    """The ratings and the checksum of the fixed test set, "" for folds; (None, "") unless all is in the cache."""
+    spec = config.dataset
+    try:
+        known = already(spec, data, cache, base)
+        if known is None or config.test == "folds" or not isinstance(spec, CatalogSpec):
+            return known, ""
+        test = known_test_set(spec, config.test, known.checksum, data=data, cache=cache, base=base)
+    except DpmfError:
+        return None, ""
+    return (known, test.checksum) if test else (None, "")
+
+
+def describe(config: ExperimentConfig, plan: Plan, size: Sizes, jobs: int, *, as_json: bool) -> str:
+    """A plan as a table or as JSON."""
+    seconds, peak = plan.seconds(jobs), plan.peak_bytes(jobs)
+    if as_json:
+        record = {
+            "name": config.name,
+            "dataset": config.dataset.key,
+            "users": size.users,
+            "items": size.items,
+            "ratings": size.ratings,
+            "sizes": size.basis,
+            "processes": jobs,
+            "seconds": round(seconds, 3),
+            "peak_bytes": int(peak),
+            "seconds_to_make_data": round(plan.made.seconds, 3),
+            "bytes_to_make_data": int(plan.made.bytes),
+            "algorithms": [
+                {
+                    "label": part.entry.name,
+                    "tasks": part.total,
+                    "done": part.done,
+                    "left": len(part.left),
+                    "epsilons_left": max((len(task.epsilons) for task in part.left), default=0),
+                    "seconds_left": round(part.seconds_left, 3),
+                }
+                for part in plan.entries
+            ],
+        }
+        return json.dumps(record, indent=2, ensure_ascii=False) + "\n"
+    rows = [
+        (
+            part.entry.name,
+            str(part.total),
+            str(part.done),
+            str(len(part.left)),
+            str(max((len(task.epsilons) for task in part.left), default=0)),
+            duration(part.seconds_left),
+        )
+        for part in plan.entries
+    ]
+    source = "counted" if size.basis == "counted" else f"{size.basis}: the data are not read yet"
+    title = f"{config.name}: {config.dataset.key}, {size.ratings:,} ratings by {size.users:,} users "
+    return terminal(
+        TextTable(
+            header=("algorithm", "tasks", "done", "left", "ε left", "one core"),
+            alignment="lrrrrr",
+            groups=(Group(f"{title}of {size.items:,} items ({source})", tuple(rows)),),
+            notes=(
+                f"left: {len(plan.left)} of {plan.total} tasks, about {duration(seconds)} in {jobs} "
+                f"process{'es' if jobs > 1 else ''}, up to {peak / 2**30:.2f} GiB of memory in all",
+                *_making(plan),
+                "times are estimates, for this machine when it is idle and kernels are compiled",
+            ),
+        )
+    )
+
+
+def _making(plan: Plan) -> list[str]:
+    seconds = plan.made.seconds
+    return [f"making up the ratings first is {duration(seconds)} of it"] if seconds else []
+
+
+def duration(seconds: float) -> str:
+    """`0 s`, `45 s`, `3 min`, `2.5 h`."""
+    if seconds < 100:
+        return f"{seconds:.0f} s"
+    return f"{seconds / 60:.0f} min" if seconds < 6000 else f"{seconds / 3600:.1f} h"

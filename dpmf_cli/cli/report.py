@@ -1,0 +1,95 @@
+"""Commands that show results to a person: `dpmf report` and `dpmf plot`."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from dpmf_cli.cli.options import DataOption, PluginOption, ResultsOption
+
+_Of = Annotated[
+    list[Path] | None,
+    typer.Argument(help="Configs or results folders.", show_default=False),
+]
+
+
+def report(
+    of: _Of = None,
+    results: ResultsOption = Path("results"),
+    everything: Annotated[
+        bool, typer.Option("--all", help="One page of all results, paper by paper: results/report.html.")
+    ] = False,
+    configs: Annotated[Path, typer.Option(help="Folder of configs, for what was not run yet.")] = Path(
+        "configs"
+    ),
+    data: DataOption = None,
+    plugin: PluginOption = None,
+) -> None:
+    """Write results as one HTML page, report.html.
+
+    It lies in each results folder and opens from the disk, without a server.
+
+    Example: dpmf report results/ml100k_bounded
+    """
+    from dpmf_cli.datasets import cache_folder, data_folder
+    from dpmf_cli.errors import DpmfError
+    from dpmf_cli.report.html.page import experiment_page, overview_page
+    from dpmf_cli.results.folders import folders_of
+    from dpmf_cli.results.store import write_atomically
+
+    if everything == bool(of):
+        raise DpmfError("name configs or results folders, or give --all for one page of all results")
+    if everything:
+        folder = data or data_folder()
+        page = overview_page(results, configs=configs, data=folder, cache=cache_folder())
+        pages = {results / "report.html": page}
+    else:
+        pages = {folder / "report.html": experiment_page(folder) for folder in folders_of(of or [], results)}
+    for path, page in pages.items():
+        write_atomically(path, page.encode())
+        print(path)
+
+
+def plot(
+    of: _Of = None,
+    results: ResultsOption = Path("results"),
+    everything: Annotated[
+        bool, typer.Option("--all", help="All experiments of the results folder that were run.")
+    ] = False,
+    forms: Annotated[
+        str, typer.Option("--format", help="png, svg, pdf, or several, separated by commas.")
+    ] = "png,svg,pdf",
+    out: Annotated[
+        Path | None,
+        typer.Option(help="Folder for the figures; default that of each result.", show_default=False),
+    ] = None,
+    plugin: PluginOption = None,
+) -> None:
+    """Draw the figures of results as PNG, SVG and PDF.
+
+    Example: dpmf plot configs/ml100k_bounded.yaml --format pdf --out figures
+    """
+    from dpmf_cli.errors import DpmfError, did_you_mean
+    from dpmf_cli.report.figures.rmse_curves import FORMATS
+    from dpmf_cli.report.figures.which import drawings
+    from dpmf_cli.results.folders import all_results, collect_folder, folders_of
+    from dpmf_cli.results.store import write_atomically
+    from dpmf_cli.terminal import say
+
+    asked = list(dict.fromkeys(form.strip() for form in forms.split(",")))
+    for form in asked:
+        if form not in FORMATS:
+            raise DpmfError(f'unknown figure format "{form}"{did_you_mean(form, FORMATS)}')
+    if everything == bool(of):
+        raise DpmfError("name configs or results folders, or give --all for all results")
+    named = ((folder, collect_folder(folder)) for folder in folders_of(of or [], results))
+    for folder, collected in all_results(results) if everything else named:
+        experiment = collected.experiment
+        found = drawings(experiment)
+        if not found:
+            say(f"{experiment.name}: no complete curve to plot; `dpmf run` its config to complete it")
+        for name, draw in found.items():
+            for form in asked:
+                path = out / f"{experiment.name}-{name}.{form}" if out else folder / f"{name}.{form}"
+                write_atomically(path, draw(form))
+                print(path)

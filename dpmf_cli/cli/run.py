@@ -1,0 +1,172 @@
+"""`dpmf run` and `dpmf plan`."""
+
+import shlex
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from dpmf_cli.cli.options import ConfigArgument, DataOption, PluginOption, ResultsOption
+from dpmf_cli.errors import DpmfError
+from dpmf_cli.running.interrupts import resumable
+
+if TYPE_CHECKING:
+    from dpmf_cli.experiment import Finished
+    from dpmf_cli.running.runner import Executor
+
+JobsOption = Annotated[
+    int | None, typer.Option("-j", "--jobs", min=1, help="Processes; default one per core.")
+]
+SchedulerOption = Annotated[
+    str | None,
+    typer.Option("--scheduler", help="Run on a Dask cluster, e.g. tcp://host:8786 (see docs/cluster.md)."),
+]
+WaitOption = Annotated[
+    float, typer.Option("--wait", min=0, help="Seconds to wait for a cluster's workers or lost scheduler.")
+]
+
+
+@resumable
+def run(
+    config: ConfigArgument,
+    results: ResultsOption = Path("results"),
+    data: DataOption = None,
+    jobs: JobsOption = None,
+    scheduler: SchedulerOption = None,
+    wait: WaitOption = 300.0,
+    new_data: Annotated[
+        bool, typer.Option("--new-data", help="Replace results whose data file has changed since.")
+    ] = False,
+    dataset: Annotated[
+        str | None, typer.Option(help="Another data set than the config's, by its key; the name says so.")
+    ] = None,
+    held_out: Annotated[
+        int | None, typer.Option(min=1, help="Hold out only the first so many folds; the name says so.")
+    ] = None,
+    runs: Annotated[int | None, typer.Option(min=1, help="Runs of each fold; the name says so.")] = None,
+    if_present: Annotated[
+        bool, typer.Option("--if-present", help="Without its data, say how to get them and do nothing.")
+    ] = False,
+    plugin: PluginOption = None,
+) -> None:
+    """Run what is left of an experiment and write its results folder.
+
+    Example: dpmf run configs/ml100k_bounded.yaml -j 2
+    """
+    from dpmf_cli.config import load_config
+    from dpmf_cli.config.reduced import flags, reduced
+    from dpmf_cli.datasets import cache_folder, data_folder
+    from dpmf_cli.datasets.presence import what_is_missing
+    from dpmf_cli.experiment import run as run_experiment
+    from dpmf_cli.running.runner import available_cores
+    from dpmf_cli.terminal import say
+
+    executor = None if scheduler is None else _cluster(scheduler, wait, jobs)
+    experiment_config = reduced(load_config(config), dataset=dataset, held_out=held_out, runs=runs)
+    missing = what_is_missing(experiment_config.dataset, data=data or data_folder(), base=config.parent)
+    if if_present and missing:
+        say(f"{experiment_config.name}: skipped: {missing}")
+        return
+    plugins = [word for file in plugin or () for word in ("--plugin", str(file))]
+    finished = run_experiment(
+        experiment_config,
+        base=config.parent,
+        results=results,
+        data=data or data_folder(),
+        cache=cache_folder(),
+        jobs=jobs or available_cores(),
+        executor=executor,
+        new_data=new_data,
+        command=shlex.join(["dpmf", "run", str(config), *flags(dataset, held_out, runs), *plugins]),
+    )
+    _print_results(finished)
+    _end(finished)
+
+
+def plan(
+    config: ConfigArgument,
+    results: ResultsOption = Path("results"),
+    data: DataOption = None,
+    jobs: JobsOption = None,
+    as_json: Annotated[bool, typer.Option("--json", help="JSON on stdout.")] = False,
+    plugin: PluginOption = None,
+) -> None:
+    """Say what a run would do and how long it takes; runs nothing.
+
+    Tasks, what is done, what is left, time and memory.
+
+    Example: dpmf plan configs/ml1m_bounded.yaml
+    """
+    from dpmf_cli.cli.plan_text import describe, plan_without_parsing
+    from dpmf_cli.config import load_config
+    from dpmf_cli.datasets import cache_folder, data_folder
+    from dpmf_cli.results.store import Store
+    from dpmf_cli.running.calibration import calibrated
+    from dpmf_cli.running.runner import available_cores
+    from dpmf_cli.terminal import say
+
+    loaded = load_config(config)
+    made, sizes = plan_without_parsing(
+        loaded,
+        base=config.parent,
+        data=data or data_folder(),
+        cache=cache_folder(),
+        store=Store(results),
+        machine=calibrated(cache_folder(), available_cores(), say),
+    )
+    print(describe(loaded, made, sizes, jobs or available_cores(), as_json=as_json), end="")
+
+
+def _cluster(scheduler: str, wait: float, jobs: int | None) -> "Executor":
+    from dpmf_cli.running.cluster import cluster_executor
+    from dpmf_cli.terminal import say
+
+    if jobs is not None:
+        raise DpmfError("-j is for this machine, --scheduler for a cluster's workers: give one of them")
+    return cluster_executor(scheduler, wait, say)
+
+
+def _print_results(finished: "Finished") -> None:
+    """Baselines, twins, crossings, and what was spent."""
+    from dpmf_cli.report.tables.crossings import baseline_rows, baselines_table, crossings_table, twins_table
+    from dpmf_cli.report.tables.layout import terminal
+    from dpmf_cli.report.tables.ledgers import ledger_text, records_text
+    from dpmf_cli.report.tables.local import learned_nothing_table
+
+    experiment = finished.collected.experiment
+    print(baselines_table(baseline_rows(experiment)))
+    if any(curve.twin is not None for curve in experiment.curves):
+        print(twins_table(experiment))
+    print(crossings_table(finished.crossings))
+    if (learned_nothing := learned_nothing_table(experiment)) is not None:
+        print(terminal(learned_nothing))
+    print(terminal(ledger_text(finished.collected.ledgers, experiment.curves)), end="")
+    if any(curve.records for curve in experiment.curves):
+        print()
+        print(terminal(records_text(experiment.curves)), end="")
+
+
+def _end(finished: "Finished") -> None:
+    """Says what was computed; exit code 1 where tasks failed, or have no result."""
+    from dpmf_cli.terminal import say
+
+    done = (
+        f"computed {finished.computed} tasks"
+        if finished.computed
+        else "nothing to compute: all tasks are done"
+    )
+    say(f"{done}; results in {finished.folder}/")
+    if finished.failures:
+        first = finished.failures[0]
+        say(
+            f"{len(finished.failures)} tasks failed; the first, {first.task.algorithm.name}:\n{first.failure}"
+        )
+        say(
+            f"all tracebacks are in {finished.folder}/manifest.json; the same command tries these tasks again"
+        )
+        raise typer.Exit(1)
+    if finished.missing:
+        say(
+            f"{finished.missing} tasks have no result though they were run: was results/tasks changed meanwhile?"
+        )
+        raise typer.Exit(1)

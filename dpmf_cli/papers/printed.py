@@ -1,0 +1,104 @@
+"""The figures that the five papers print, as data: what results are held against.
+
+One YAML file per paper, named like the paper's key. Every file has `source`; `claims` are the paper's
+statements that a figure or a table can confirm or contradict, each with an `id`, put in our own words.
+Where the paper's own figures disagree with each other, a `remark` says so.
+"""
+
+import copy
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cache
+from importlib import resources
+from typing import Any
+
+import yaml
+
+from dpmf_cli.errors import DpmfError, did_you_mean
+
+#: The table of Friedman et al. (2016) that holds the crossings of each kind of neighbours.
+_CROSSING_TABLES = {"bounded": "table4", "unbounded": "table5"}
+
+
+@dataclass(frozen=True)
+class PrintedCrossing:
+    """One cell of tables 4 and 5: the total ε at which a curve meets a baseline.
+
+    `epsilon` is None where the paper prints a dash (input perturbation did not fit in its machine).
+    """
+
+    dataset: str
+    neighbours: str
+    algorithm: str
+    baseline: str
+    epsilon: float | None
+
+
+@cache
+def papers() -> tuple[str, ...]:
+    """The keys of the papers, sorted."""
+    files = (resources.files("dpmf_cli.papers") / "printed_yaml").iterdir()
+    return tuple(sorted(file.name.removesuffix(".yaml") for file in files if file.name.endswith(".yaml")))
+
+
+@cache
+def _parsed(name: str) -> dict[str, Any]:
+    text = (resources.files("dpmf_cli.papers") / "printed_yaml" / f"{name}.yaml").read_text(encoding="utf-8")
+    parsed: dict[str, Any] = yaml.safe_load(text)
+    return parsed
+
+
+def load(name: str) -> dict[str, Any]:
+    """All printed figures of one paper, e.g. `load("friedman2016")["table2"]["ml-100k"]["users"]`.
+
+    The file is read once; each caller gets a copy of its own, so that none can change another's figures.
+    Raises `DpmfError` for a paper that is not here.
+    """
+    if name not in papers():
+        raise DpmfError(f'no printed figures of "{name}"{did_you_mean(name, papers())}')
+    return copy.deepcopy(_parsed(name))
+
+
+def printed_crossings() -> Iterator[PrintedCrossing]:
+    """Every cell of Friedman et al.'s tables 4 (bounded) and 5 (unbounded), the dashes included."""
+    for neighbours, table in _CROSSING_TABLES.items():
+        for algorithm, baselines in _parsed("friedman2016")[table].items():
+            for baseline, cells in baselines.items():
+                for dataset, value in cells.items():
+                    epsilon = None if value is None else float(value)
+                    yield PrintedCrossing(dataset, neighbours, algorithm, baseline, epsilon)
+
+
+@cache
+def _crossing_cells() -> dict[tuple[str, str, str, str], float | None]:
+    cells = {
+        (cell.dataset, cell.neighbours, cell.algorithm, cell.baseline): cell.epsilon
+        for cell in printed_crossings()
+    }
+    for dataset, algorithms in _parsed("friedman2016")["section5_4"].items():
+        for algorithm, baselines in algorithms.items():
+            for baseline, epsilon in baselines.items():
+                cells.setdefault((dataset, "bounded", algorithm, baseline), float(epsilon))
+    return cells
+
+
+def printed_crossing(dataset: str, neighbours: str, algorithm: str, baseline: str) -> float | None:
+    """The printed total ε of one cell ("ml-100k", "bounded", "pge", "IA"); None where none is printed.
+
+    Of tables 4 and 5, and for private kNN, which they leave out, of section 5.4.
+    """
+    return _crossing_cells().get((dataset, neighbours, algorithm, baseline))
+
+
+def printed_baseline(dataset: str, baseline: str) -> float | None:
+    """The RMSE that Friedman et al.'s table 3 prints ("ml-100k", "GE"); None where it prints none."""
+    value = _parsed("friedman2016")["table3"].get(dataset, {}).get(baseline)
+    return None if value is None else float(value)
+
+
+def printed_reference(key: str) -> dict[str, float]:
+    """The RMSE of a recommender that no experiment here runs, by test set ("probe", "quiz").
+
+    "cinematch" is Netflix's own, as McSherry and Mironov (2009) print it.
+    """
+    return {name: float(rmse) for name, rmse in _parsed("mcsherry2009")[key].items()}

@@ -1,0 +1,39 @@
+"""The cells of Friedman et al.'s tables 4 and 5 that no result stands beside."""
+
+from collections.abc import Collection, Sequence
+
+from dpmf_cli.evaluation.crossings import Crossing, Status
+from dpmf_cli.papers.claims import is_held_against_tables
+from dpmf_cli.papers.printed import PrintedCrossing, printed_crossings
+
+
+def with_printed_cells(crossings: Sequence[Crossing], *, present: Collection[str] = ()) -> list[Crossing]:
+    """`crossings`, completed by the cells of tables 4 and 5 that none of them stands beside.
+
+    A crossing stands beside the cell of its dataset, neighbours, algorithm and baseline where its experiment
+    reproduces these tables. The others have the status "not run", or "data not present" where their dataset is
+    neither that of a crossing nor one of `present`, the keys of those whose data are at hand.
+    """
+    here = {*present, *(crossing.dataset for crossing in crossings)}
+    held = {_cell(crossing) for crossing in crossings if is_held_against_tables(crossing.experiment)}
+    added = [
+        Crossing(
+            dataset=cell.dataset,
+            neighbours=cell.neighbours,
+            mode="published",
+            algorithm=cell.algorithm,
+            label=cell.algorithm,
+            baseline=cell.baseline,
+            status=Status.NOT_RUN if cell.dataset in here else Status.NO_DATA,
+            printed=cell.epsilon,
+        )
+        for cell in printed_crossings()
+        if _cell(cell) not in held
+    ]
+    # Tables 4 and 5 run along algorithms first; a reader looks for a dataset first.
+    added.sort(key=lambda cell: (cell.dataset, cell.neighbours))
+    return [*crossings, *added]
+
+
+def _cell(of: Crossing | PrintedCrossing) -> tuple[str, str, str, str]:
+    return of.dataset, of.neighbours, of.algorithm, of.baseline

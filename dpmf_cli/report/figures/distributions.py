@@ -1,0 +1,180 @@
+"""The distribution of errors as CSV and figures: over x, as Zhang et al. 2018, figure 3, and over a swept parameter,
+as their figure 5."""
+
+import csv
+import io
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.backends.backend_agg import FigureCanvasAgg
+from matplotlib.figure import Figure
+from numpy.typing import NDArray
+
+from dpmf_cli.evaluation.crossings import is_complete
+from dpmf_cli.evaluation.curves import Experiment, Measured
+from dpmf_cli.report.figures.curves_csv import exact
+from dpmf_cli.report.figures.rmse_curves import (
+    COLOURS,
+    DASHES,
+    GREY,
+    METADATA,
+    drawing,
+    is_drawable,
+    level_names,
+    set_title,
+)
+from dpmf_cli.report.figures.sweeps import Band, SweptLine, panels_bytes, swept_lines
+
+_MOST_EPSILONS = 3
+"""Of larger grids, a figure over x has the largest ε alone."""
+_MOST_PANELS = 4
+_BASELINES = (*DASHES, (0, (5, 1, 1, 1, 1, 1)), (0, (1, 4)), (0, (9, 3)))
+"""Dashes that tell the grey lines of baselines apart."""
+
+
+def has_distribution(experiment: Experiment) -> bool:
+    """Whether the distribution of errors was asked for."""
+    return any(curve.error_cdf is not None for curve in experiment.curves)
+
+
+def distribution_csv(experiment: Experiment) -> str:
+    """One row per curve or baseline, ε and x: the fraction of absolute errors that are at most x, as its mean and
+    standard deviation over folds × runs; empty where a task has no result, or for the deviation of one number."""
+    stream = io.StringIO()
+    writer = csv.writer(stream, lineterminator="\n")
+    writer.writerow(("label", "epsilon", "x", "mean", "sd"))
+    for measured in _all(experiment):
+        writer.writerows([measured.label, *row] for row in _rows(measured))
+    return stream.getvalue()
+
+
+def swept_distribution_csv(experiment: Experiment, parameter: str) -> str:
+    """The rows of what sweeps that parameter, each with its value."""
+    stream = io.StringIO()
+    writer = csv.writer(stream, lineterminator="\n")
+    writer.writerow(("line", parameter, "epsilon", "x", "mean", "sd"))
+    for measured in _all(experiment):
+        if measured.swept and measured.swept[0] == parameter:
+            writer.writerows([measured.line, exact(measured.swept[1]), *row] for row in _rows(measured))
+    return stream.getvalue()
+
+
+def swept_distribution_bytes(experiment: Experiment, parameter: str, form: str) -> bytes:
+    """The fraction of errors that are at most x over a swept parameter: a panel for each x, or for some of many."""
+    note = "Bands: ± one standard deviation over folds and runs. Level: not swept."
+    panels = swept_distributions(experiment, parameter)
+    return panels_bytes(experiment, parameter, panels, note, form)
+
+
+def swept_distributions(experiment: Experiment, parameter: str) -> list[tuple[str, list[SweptLine]]]:
+    """For each x, or for some of many: the name of its y axis, and the lines over the swept parameter."""
+    limits = experiment.curves[0].limits
+    shown = np.unique(np.linspace(0, len(limits) - 1, min(len(limits), _MOST_PANELS)).round().astype(int))
+
+    def of(at: int) -> list[SweptLine]:
+        def fraction(measured: Measured) -> Band:
+            mean, sd = _moments(measured)
+            spread = np.nan_to_num(sd[:, at])
+            return mean[:, at], mean[:, at] - spread, mean[:, at] + spread
+
+        return swept_lines(experiment, parameter, fraction)
+
+    return [(f"errors at most {limits[at]:g}", of(int(at))) for at in shown]
+
+
+def distribution_bytes(experiment: Experiment, form: str) -> bytes:
+    """The distribution of errors of all that is not swept, as PNG, SVG or PDF; one of the curves is complete."""
+    figure = Figure(figsize=(7.6, 4.6))
+    FigureCanvasAgg(figure)
+    buffer = io.BytesIO()
+    with drawing():
+        axes = figure.add_axes((0.09, 0.15, 0.5, 0.75))
+        _draw(axes, experiment)
+        handles, names = axes.get_legend_handles_labels()
+        legend = figure.legend(
+            handles, names, loc="center right", bbox_to_anchor=(1.0, 0.53), frameon=False,
+            labelcolor="linecolor", fontsize=8,
+        )  # fmt: skip
+        for text in legend.get_texts():
+            text.set_parse_math(False)
+        taken = legend.get_window_extent().width / figure.dpi / 7.6
+        axes.set_position((0.09, 0.15, max(0.89 - taken, 0.3), 0.75))
+        set_title(axes, experiment, [each for each in experiment.curves if each.swept is None])
+        note = "The legend has the order of the lines from above, on the average over x."
+        figure.text(0.012, 0.012, note, fontsize=7, color=GREY)
+        figure.savefig(buffer, format=form, dpi=150, metadata=METADATA[form])
+    return buffer.getvalue()
+
+
+@dataclass(frozen=True)
+class DistributionLine:
+    """One line: `fractions` (X,) of the errors that are at most x; colour and dashes as matplotlib has them."""
+
+    name: str
+    fractions: NDArray[np.float64]
+    colour: str
+    dashes: Any
+    width: float
+
+
+def distribution_lines(experiment: Experiment) -> list[DistributionLine]:
+    """A line for each curve and ε that is not swept, and for each baseline, in the order of their mean heights."""
+    curves = [each for each in experiment.curves if each.swept is None and is_drawable(each)]
+    called = level_names(experiment)
+    drawn = []
+    for rank, curve in enumerate(curves):
+        mean, _ = _moments(curve)
+        grid = curve.along(experiment.axis)
+        first = 0 if len(grid) <= _MOST_EPSILONS else len(grid) - 1
+        colour = COLOURS[rank % len(COLOURS)]
+        for at in range(len(grid) - 1, first - 1, -1):
+            name = f"{curve.label}, {'θ' if experiment.axis == 'theta' else 'ε'} = {grid[at]:g}"
+            drawn.append(DistributionLine(name, mean[at], colour, DASHES[len(grid) - 1 - at], 1.6))
+        twin = curve.without_noise()
+        if twin is not None and is_complete(twin):
+            name = f"{curve.label}, no noise"
+            drawn.append(DistributionLine(name, _moments(twin)[0][0], colour, DASHES[-1], 0.9))
+    levels = [each for each in experiment.baselines if each.swept is None and is_drawable(each)]
+    for rank, baseline in enumerate(levels):
+        dashes = _BASELINES[rank % len(_BASELINES)]
+        drawn.append(DistributionLine(called[baseline.label], _moments(baseline)[0][0], GREY, dashes, 1.0))
+    return sorted(drawn, key=lambda line: -float(line.fractions.mean()))
+
+
+def _draw(axes: Axes, experiment: Experiment) -> None:
+    limits = np.array(experiment.curves[0].limits)
+    for line in distribution_lines(experiment):
+        axes.plot(limits, line.fractions, linestyle=line.dashes, color=line.colour, linewidth=line.width,
+                  label=line.name, marker="o", markersize=3 if len(limits) < 8 else 0)  # fmt: skip
+    axes.set_xlabel("x, rating units")
+    axes.set_ylabel("part of the errors that are at most x")
+    axes.spines[["top", "right"]].set_visible(False)
+
+
+def _all(experiment: Experiment) -> Iterator[Measured]:
+    """Curves and baselines, each followed by itself without noise where that was measured."""
+    for measured in (*experiment.curves, *experiment.baselines):
+        yield measured
+        twin = measured.without_noise()
+        if twin is not None:
+            yield twin
+
+
+def _moments(measured: Measured) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """(E, X) each: mean and standard deviation over folds × runs; NaN where there is none."""
+    assert measured.error_cdf is not None
+    folds, runs, *shape = measured.error_cdf.shape
+    flat = measured.error_cdf.reshape(folds * runs, *shape)
+    sd = flat.std(axis=0, ddof=1) if len(flat) > 1 else np.full(tuple(shape), np.nan)
+    return flat.mean(axis=0), sd
+
+
+def _rows(measured: Measured) -> Iterator[list[str]]:
+    """epsilon, x, mean and sd as text."""
+    mean, sd = _moments(measured)
+    for at, epsilon in enumerate(measured.epsilons):
+        for x, *moments in zip(measured.limits, mean[at], sd[at], strict=True):
+            yield [exact(value) for value in (epsilon, x, *moments)]

@@ -1,0 +1,89 @@
+"""Which figures an experiment has: the names of their files, and who draws them."""
+
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from functools import partial
+
+import numpy as np
+
+from dpmf_cli.evaluation.crossings import is_complete
+from dpmf_cli.evaluation.curves import Experiment, Measured
+from dpmf_cli.privacy.protection import GUARANTEES
+from dpmf_cli.report.figures.distributions import (
+    distribution_bytes,
+    has_distribution,
+    swept_distribution_bytes,
+)
+from dpmf_cli.report.figures.growth import growth_bytes, growth_lines
+from dpmf_cli.report.figures.panels import parts_of
+from dpmf_cli.report.figures.rmse_curves import figure_bytes, is_drawable
+from dpmf_cli.report.figures.sweeps import sweep_bytes, swept_parameters
+
+Draw = Callable[[str], bytes]
+"""From a format, one of `figures.FORMATS`, to the bytes of the file."""
+
+
+def drawings(experiment: Experiment) -> dict[str, Draw]:
+    """Every figure by its file's name without the suffix; none where no curve is complete.
+
+    Where ε protect several things, or from several adversaries, each kind has figures of its own: `curves_value`,
+    `curves_value_joint`, `curves_user`, …
+    """
+    parts = parts_of(experiment)
+    if len(parts) <= 1:
+        return _drawings(experiment)
+    return {
+        f"{name}_{kind.key}": draw for kind, part in parts.items() for name, draw in _drawings(part).items()
+    }
+
+
+def never_drawn(experiment: Experiment) -> Iterator[str]:
+    """Names of figures that a folder can have from older versions or an older config, and that no result of this one
+    draws: they mix what is protected from whom, do not name it, or name what no curve is about.
+
+    A figure that only waits for results is not among them.
+    """
+    complete = _as_if_complete(experiment)
+    drawn = drawings(complete)
+    for name in _drawings(complete):
+        yield from (
+            each for each in (name, *(f"{name}_{kind.key}" for kind in GUARANTEES)) if each not in drawn
+        )
+
+
+def _as_if_complete(experiment: Experiment) -> Experiment:
+    """The experiment with made-up results where there are none yet, for the names of its figures alone."""
+    growth = experiment.growth
+    if growth is not None:
+        stages = (replace(stage, curves=tuple(map(_filled, stage.curves))) for stage in growth.stages)
+        growth = replace(growth, stages=tuple(stages))
+    return replace(
+        experiment,
+        curves=tuple(map(_filled, experiment.curves)),
+        baselines=tuple(map(_filled, experiment.baselines)),
+        growth=growth,
+    )
+
+
+def _filled(measured: Measured) -> Measured:
+    if is_complete(measured):
+        return measured
+    twin = None if measured.twin is None else np.ones_like(measured.twin)
+    return replace(measured, rmse=np.ones_like(measured.rmse), twin=twin, missing=0)
+
+
+def _drawings(experiment: Experiment) -> dict[str, Draw]:
+    found: dict[str, Draw] = {}
+    drawable = any(is_drawable(curve) for curve in experiment.curves if curve.swept is None)
+    with_errors = has_distribution(experiment)
+    if drawable:
+        found["curves"] = partial(figure_bytes, experiment)
+    if drawable and with_errors:
+        found["error_cdf"] = partial(distribution_bytes, experiment)
+    for parameter in swept_parameters(experiment):
+        found[f"sweep-{parameter}"] = partial(sweep_bytes, experiment, parameter)
+        if with_errors:
+            found[f"error_cdf-{parameter}"] = partial(swept_distribution_bytes, experiment, parameter)
+    if growth_lines(experiment):
+        found["growth"] = partial(growth_bytes, experiment)
+    return found

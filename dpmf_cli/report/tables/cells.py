@@ -1,0 +1,64 @@
+"""Cells of the tables of crossings, as text, and the notes that explain their marks."""
+
+import math
+from collections.abc import Iterator, Sequence
+
+from dpmf_cli.evaluation.crossings import Crossing, End, Status
+from dpmf_cli.report.tables.layout import significant
+
+#: What stands where there is no number.
+NONE = "–"
+
+
+def crossing_cell(crossing: Crossing) -> str:
+    """`2.40† [2.10, >20]*`: where the curve crosses, or why it does not, and the interval."""
+    found = crossing.status.value if crossing.reproduced is None else significant(crossing.reproduced)
+    return found + ("†" if crossing.recrosses else "") + _interval(crossing)
+
+
+def epsilon_cell(value: End) -> str:
+    """An ε to three figures, ∞ where it is infinite."""
+    if not isinstance(value, float):
+        return NONE
+    return "∞" if math.isinf(value) else significant(value)
+
+
+def marks(*, joint: bool, delta: float) -> str:
+    """What follows a curve's name: ‡ for joint DP, § for (ε, δ)."""
+    return ("‡" if joint else "") + ("§" if delta else "")
+
+
+def interval_notes(crossings: Sequence[Crossing]) -> Iterator[str]:
+    """What intervals are, where there are any."""
+    if any(crossing.over != "none" for crossing in crossings):
+        yield "[low, high]: 95 % bootstrap interval; < and >: beyond the grid's smallest and largest ε"
+    if any(crossing.over == "runs" for crossing in crossings):
+        yield "* one fold: the interval is over runs only, not over the choice of test ratings"
+
+
+def mark_notes(crossings: Sequence[Crossing]) -> Iterator[str]:
+    """What ‡, § and † say, where they stand."""
+    if any(crossing.joint for crossing in crossings):
+        yield "‡ predicts from the target user's own clean ratings: joint DP, towards the others only"
+    deltas = sorted({crossing.delta for crossing in crossings if crossing.delta})
+    for delta in deltas:
+        labels = dict.fromkeys(crossing.label for crossing in crossings if crossing.delta == delta)
+        yield f"§ (ε, δ)-DP with δ = {delta:g}" + (f": {', '.join(labels)}" if len(deltas) > 1 else "")
+    if any(crossing.recrosses for crossing in crossings):
+        yield "† above the baseline again at a larger ε"
+
+
+def _interval(crossing: Crossing) -> str:
+    """` [low, high]`; empty where there is no interval, or where the whole of it is out of the grid."""
+    if crossing.over == "none" or crossing.low == crossing.high == crossing.status:
+        return ""
+    ends = f" [{_end(crossing.low, crossing)}, {_end(crossing.high, crossing)}]"
+    return ends + ("*" if crossing.over == "runs" else "")
+
+
+def _end(end: End, crossing: Crossing) -> str:
+    if end == Status.BELOW_GRID:
+        return f"<{crossing.grid_low:g}"
+    if end == Status.NOT_REACHED:
+        return f">{crossing.grid_high:g}"
+    return epsilon_cell(end)

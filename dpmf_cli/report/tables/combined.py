@@ -1,0 +1,265 @@
+"""The combined table: every algorithm of several experiments, grouped by what its ε protects from whom, ranked within
+a group.
+
+Each group stands by itself, under a sentence that says what its ε is about; curves without a provable ε have a
+heading of their own. Formats are those of `tables`; for programs the group is the columns `title`, `protects` and
+`towards`, and `rank` and `rank_pure` start anew in each.
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+from dpmf_cli.config.names import is_reduction
+from dpmf_cli.evaluation.crossings import Crossing, Status, is_complete
+from dpmf_cli.evaluation.curves import Experiment, Measured
+from dpmf_cli.evaluation.ranking import (
+    BARS,
+    MODEST,
+    Bar,
+    Ranked,
+    Standing,
+    by_guarantee,
+    ranked,
+    standings,
+    swept_labels,
+)
+from dpmf_cli.evaluation.statistics import sd_over_folds
+from dpmf_cli.report.tables.cells import NONE, crossing_cell, epsilon_cell, interval_notes, mark_notes, marks
+from dpmf_cli.report.tables.crossings import render
+from dpmf_cli.report.tables.layout import Group, TextTable
+
+NOT_PROVABLE = "No ε can be proved for what was run; ordered by the ε that is claimed, and not ranked."
+
+_OF_CURVE = ("algorithm", "label", "source", "neighbours", "mode", "joint", "delta")
+_OF_CROSSING = ("status", "epsilon", "low", "high", "recrosses", "claimed", "provable")
+_OF_EXPERIMENT = ("dataset", "folds", "partition", "runs", "seed")
+#: The columns of csv, and the keys of json.
+FIELDS = (
+    *("title", "protects", "towards", "rank", "rank_pure", "provable"),
+    *_OF_CURVE,
+    *(f"{bar}_{name}" for bar in BARS for name in _OF_CROSSING),
+    *("best_rmse", "experiment"),
+    *_OF_EXPERIMENT,
+)
+
+
+def combined_table(
+    experiments: Sequence[Experiment],
+    form: str = "table",
+    *,
+    bar: Bar = "ia",
+    across: bool = False,
+    notes: Sequence[str] = (),
+) -> str:
+    """All curves of the experiments, ranked by the provable ε at which they meet `bar`.
+
+    across  one ranking of all, for which all of them must protect the same on the same data
+    notes   what the caller has to say below, for people
+
+    Raises `DpmfError` for an unknown format, and for `across` over several data sets, or several kinds of what is
+    protected from whom.
+    """
+    groups = _groups(experiments, bar, across=across)
+    text = _text(experiments, groups, bar, notes)
+    return render(text, FIELDS, [_record(row) for group in groups for row in group], form)
+
+
+def combined_text(
+    experiments: Sequence[Experiment], *, bar: Bar = "ia", notes: Sequence[str] = ()
+) -> TextTable:
+    """The same as one table of text, ranked within its groups."""
+    return _text(experiments, _groups(experiments, bar), bar, notes)
+
+
+def whole_first(experiments: Sequence[Experiment]) -> tuple[list[Experiment], list[str]]:
+    """The experiments without those that are reductions of another one here, on the same data; and a note on each.
+
+    Ranked beside the whole, every algorithm would stand in the table twice, once by fewer folds or runs.
+    """
+    kept, notes = [], []
+    for each in experiments:
+        whole = next((other.name for other in experiments if _is_reduction(each, other)), None)
+        if whole is None:
+            kept.append(each)
+        else:
+            notes.append(f"{each.name}: left out, as a reduction of {whole}, which is here")
+    return kept, notes
+
+
+def _is_reduction(each: Experiment, other: Experiment) -> bool:
+    return each.title == other.title and is_reduction(each.name, other.name)
+
+
+def _groups(experiments: Sequence[Experiment], bar: Bar, *, across: bool = False) -> list[list[Ranked]]:
+    """Everything that stands on one data set and protects the same from the same, ranked."""
+    found = [standing for experiment in experiments for standing in standings(experiment)]
+    if across:
+        ranked(found, bar)
+    return [ranked(members, bar) for members in by_guarantee(found).values()]
+
+
+def _text(
+    experiments: Sequence[Experiment], groups: Sequence[Sequence[Ranked]], bar: Bar, notes: Sequence[str]
+) -> TextTable:
+    several = len({each.title for each in experiments}) < len(experiments)
+    found = [row.standing for group in groups for row in group]
+    approximate = any(standing.curve.delta for standing in found)
+    return TextTable(
+        header=(
+            "rank",
+            *(("pure",) if approximate else ()),
+            "algorithm",
+            "from",
+            "mode",
+            *(cell for each in BARS for cell in (f"meets {each.upper()} at ε", "claimed", "provable")),
+            f"RMSE, ε ≤ {MODEST:g}",
+            *(("experiment",) if several else ()),
+        ),
+        alignment="r" * approximate + "rlll" + "lrr" * len(BARS) + "r" + "l" * several,
+        groups=tuple(
+            part for group in groups for part in _headed(group, several=several, approximate=approximate)
+        ),
+        notes=(*_notes(experiments, found, bar, approximate=approximate), *notes),
+    )
+
+
+def _headed(group: Sequence[Ranked], *, several: bool, approximate: bool) -> Iterator[Group]:
+    """The rows of one data set and one kind of what is protected from whom: those with a provable ε, then those
+    without."""
+    first = group[0].standing
+    title = f"{first.experiment.title}: {first.guarantee}"
+    for provable, heading, sentence in (
+        (True, title, first.guarantee.statement),
+        (False, f"{title}, not provable", NOT_PROVABLE),
+    ):
+        rows = tuple(
+            _cells(row, several=several, approximate=approximate)
+            for row in group
+            if row.standing.provable is provable
+        )
+        if rows:
+            yield Group(heading, rows, sentence)
+
+
+def _cells(row: Ranked, *, several: bool, approximate: bool) -> tuple[str, ...]:
+    standing = row.standing
+    curve = standing.curve
+    ranks = (row.rank, row.pure) if approximate else (row.rank,)
+    return (
+        *(NONE if rank is None else str(rank) for rank in ranks),
+        short_label(standing) + marks(joint=curve.joint, delta=curve.delta),
+        curve.source,
+        curve.mode,
+        *(cell for bar in BARS for cell in _crossing_cells(standing, bar)),
+        NONE if standing.best is None else f"{standing.best:.4f}",
+        *((standing.experiment.name,) if several else ()),
+    )
+
+
+def _crossing_cells(standing: Standing, bar: Bar) -> tuple[str, str, str]:
+    crossing = standing.crossings.get(bar)
+    if crossing is None:
+        return NONE, NONE, NONE
+    return crossing_cell(crossing), epsilon_cell(crossing.claimed), epsilon_cell(crossing.provable)
+
+
+def short_label(standing: Standing) -> str:
+    """The curve's label without what the heading and the column of modes say anyway: `ISGD` of `ISGD, bounded,
+    published`."""
+    curve, label = standing.curve, standing.curve.label
+    for word in (curve.mode, curve.neighbours, "personalised"):
+        label = label.removesuffix(f", {word}") or label
+    return label
+
+
+def _record(row: Ranked) -> dict[str, Any]:
+    """A row for programs, with the keys `FIELDS`."""
+    standing = row.standing
+    curve, experiment = standing.curve, standing.experiment
+    record = {
+        "title": experiment.title,
+        "protects": standing.guarantee.protects.value,
+        "towards": standing.guarantee.towards,
+        "rank": row.rank,
+        "rank_pure": row.pure,
+        "provable": standing.provable,
+        "best_rmse": standing.best,
+        "experiment": experiment.name,
+        **{key: getattr(curve, key) for key in _OF_CURVE},
+        **{key: getattr(experiment, key) for key in _OF_EXPERIMENT},
+    }
+    for bar in BARS:
+        of_crossing = _crossing_record(standing.crossings.get(bar))
+        record |= {f"{bar}_{name}": value for name, value in of_crossing.items()}
+    return {key: record[key] for key in FIELDS}
+
+
+def _crossing_record(crossing: Crossing | None) -> Mapping[str, Any]:
+    if crossing is None:
+        return dict.fromkeys(_OF_CROSSING)
+    return {
+        "status": crossing.status.value,
+        "epsilon": crossing.reproduced,
+        "low": crossing.low,
+        "high": crossing.high,
+        "recrosses": crossing.recrosses,
+        "claimed": crossing.claimed,
+        "provable": crossing.provable,
+    }
+
+
+def _notes(
+    experiments: Sequence[Experiment], found: Sequence[Standing], bar: Bar, *, approximate: bool
+) -> Iterator[str]:
+    crossings = [crossing for standing in found for crossing in standing.crossings.values()]
+    yield "ε under different headings are statements about different things: they are not comparable, and not ranked"
+    if any(not standing.guarantee.joint for standing in found) and any(
+        each.guarantee.joint for each in found
+    ):
+        yield (
+            "what protects towards everybody protects towards other users too, with the same ε; never the other way "
+            "round"
+        )
+    yield (
+        f"ranked by the provable ε at which the mean curve meets {bar.upper()}; intervals that overlap do not tell "
+        "two rows apart; – meets it at no provable ε of the grid"
+    )
+    if approximate:
+        yield (
+            "an (ε, δ) row, §, promises less than one without § at the same ε: the first rank takes every row as "
+            "(ε, δ), which a pure one is for any δ, and is for orientation between the two; pure ranks those without "
+            "§ alone"
+        )
+    if any(len(_deltas(group)) > 1 for group in by_guarantee(found).values()):
+        yield (
+            "δ differs between rows, §: rank is at the largest δ of its heading, at which those with a smaller one "
+            "hold too; at a smaller δ they alone would stand in it"
+        )
+    yield f"RMSE, ε ≤ {MODEST:g}: the lowest of the grid for which an ε of {MODEST:g} or less can be proved"
+    yield from interval_notes(crossings)
+    yield from mark_notes(crossings)
+    for experiment in experiments:
+        yield f"{experiment.name}: {_baselines(experiment)}; {_design(experiment)}"
+        if swept := swept_labels(experiment):
+            yield f"{experiment.name}: left out, as points of a sweep and not curves over ε: {'; '.join(swept)}"
+
+
+def _deltas(group: Sequence[Standing]) -> set[float]:
+    """The δ of the (ε, δ) that are ranked."""
+    return {standing.curve.delta for standing in group if standing.curve.delta and standing.provable}
+
+
+def _baselines(experiment: Experiment) -> str:
+    return "RMSE " + ", ".join(_level(each) for each in experiment.baselines)
+
+
+def _level(baseline: Measured) -> str:
+    if not is_complete(baseline):
+        return f"{baseline.label} {Status.INCOMPLETE}"
+    spread = f" ± {float(sd_over_folds(baseline.rmse)[0]):.4f}" if len(baseline.rmse) > 1 else ""
+    return f"{baseline.label} {float(baseline.mean()[0]):.4f}{spread}"
+
+
+def _design(experiment: Experiment) -> str:
+    folds = f"{experiment.folds} of {experiment.partition} folds"
+    return f"{folds} × {experiment.runs} run{'s' * (experiment.runs > 1)}, seed {experiment.seed}"

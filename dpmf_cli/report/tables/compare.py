@@ -1,0 +1,133 @@
+"""The tables of `dpmf compare`: what two configs set otherwise, and what that did to the errors."""
+
+import json
+from collections.abc import Iterator
+from dataclasses import asdict
+from itertools import groupby
+from typing import Any
+
+from dpmf_cli.evaluation.paired_difference import Difference
+from dpmf_cli.report.tables.crossings import render, strict
+from dpmf_cli.report.tables.layout import Group, TextTable, markdown, significant, terminal
+from dpmf_cli.results.compare_folders import Compared
+
+_NONE = "–"
+
+
+def comparison_text(compared: Compared, form: str = "table") -> str:
+    """In `table` and `md` the settings and the differences, in `json` an object of both, in `csv` the differences.
+
+    Raises `DpmfError` for an unknown format.
+    """
+    differences = compared.comparison.differences
+    if form in ("table", "md"):
+        draw = terminal if form == "table" else markdown
+        errors = _differences(compared)
+        told = draw(errors) if errors.groups else "".join(f"- {note}\n" for note in errors.notes)
+        return f"{draw(_settings(compared))}\n{told}"
+    records = [{**asdict(each), "verdict": each.verdict} for each in differences]
+    if form == "json":
+        content = {
+            "a": compared.names[0],
+            "b": compared.names[1],
+            "settings": [asdict(each) for each in compared.settings],
+            "differences": [{key: strict(value) for key, value in record.items()} for record in records],
+            "left_out": compared.comparison.left_out,
+        }
+        return json.dumps(content, indent=2, ensure_ascii=False, allow_nan=False) + "\n"
+    return render(_differences(compared), [*Difference.__dataclass_fields__, "verdict"], records, form)
+
+
+def _settings(compared: Compared) -> TextTable:
+    rows = tuple((each.setting, _value(each.a), _value(each.b)) for each in compared.settings)
+    title = f"Settings that differ: {compared.names[0]} (A), {compared.names[1]} (B)"
+    same = ("no setting differs",) if not rows else ()
+    return TextTable(("setting", "A", "B"), "lll", (Group(title, rows),) if rows else (), same)
+
+
+def _value(value: Any) -> str:
+    """A setting as a config has it, a long list by its ends."""
+    if value is None:
+        return _NONE
+    if isinstance(value, list) and len(value) > 6:
+        return f"[{value[0]}, {value[1]}, … {value[-1]}] ({len(value)})"
+    return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+
+
+def _differences(compared: Compared) -> TextTable:
+    groups = []
+    for (name, neighbours), rows in _pairs(compared):
+        if not all(row.same for row in rows):
+            kind = "" if neighbours == "none" else f", {neighbours}"
+            groups.append(Group(name + kind, tuple(map(_cells, rows))))
+    return TextTable(
+        header=("ε", "RMSE of A", "RMSE of B", "B − A", "95 % interval", "B is"),
+        alignment="rrrrll",
+        groups=tuple(groups),
+        notes=tuple(_notes(compared)),
+    )
+
+
+def _pairs(compared: Compared) -> Iterator[tuple[tuple[str, str], list[Difference]]]:
+    """The differences of each pair of curves, with its name and what it hides."""
+
+    def pair(each: Difference) -> tuple[str, str]:
+        a, b = each.label_a, each.label_b
+        return a if a == b else f"{a} (A), {b} (B)", each.neighbours
+
+    for key, rows in groupby(compared.comparison.differences, key=pair):
+        yield key, list(rows)
+
+
+def _cells(row: Difference) -> tuple[str, ...]:
+    return (
+        "∞" if row.epsilon == float("inf") else f"{row.epsilon:.4g}",
+        _rmse(row.a),
+        _rmse(row.b),
+        _NONE if row.difference is None else _signed(row.difference),
+        _NONE if row.low is None or row.high is None else f"[{_signed(row.low)}, {_signed(row.high)}]",
+        "the same" if row.same else row.verdict or "not clearly either",
+    )
+
+
+def _rmse(value: float) -> str:
+    return "∞" if value == float("inf") else f"{value:.4f}"
+
+
+def _signed(value: float) -> str:
+    return f"{value:+.4f}".replace("-", "−")
+
+
+def _notes(compared: Compared) -> Iterator[str]:
+    differences = compared.comparison.differences
+    if differences:
+        folds, runs = differences[0].folds, max(each.runs for each in differences)
+        yield f"paired over the {_count(folds, 'fold')} and {_count(runs, 'run')} that both have, on {compared.title}"
+        same = [name for (name, _), rows in _pairs(compared) if all(row.same for row in rows)]
+        if same:
+            yield f"the same at every ε in common: {', '.join(same)}"
+        if folds == runs == 1:
+            yield "one fold and one run: there are no intervals, so nothing is clearly better or worse"
+        else:
+            yield "each interval is for its own ε; of many without a difference one in twenty excludes 0 by chance"
+    if any(each.over == "runs" for each in differences):
+        yield "one fold: the intervals are over runs only, not over the choice of test ratings"
+    yield from _provable(compared)
+    yield from (f"not compared: {line}" for line in compared.comparison.left_out)
+
+
+def _count(number: int, thing: str) -> str:
+    return f"{number} {thing}" if number == 1 else f"{number} {thing}s"
+
+
+def _provable(compared: Compared) -> Iterator[str]:
+    """Where the same ε of two curves is not as well proved."""
+    for (name, _), rows in _pairs(compared):
+        unequal = [row for row in rows if row.provable_a != row.provable_b]
+        if unequal:
+            at, in_a, in_b = (getattr(unequal[-1], key) for key in ("epsilon", "provable_a", "provable_b"))
+            yield f"provable for {name} at ε = {at:.4g}: {_epsilon(in_a)} in A, {_epsilon(in_b)} in B"
+
+
+def _epsilon(value: float) -> str:
+    return "nothing" if value == float("inf") else significant(value)

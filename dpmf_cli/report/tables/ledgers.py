@@ -1,0 +1,152 @@
+"""The privacy ledger of an experiment: per mechanism what it measures, its sensitivity, claimed and provable."""
+
+import csv
+import io
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from dpmf_cli.evaluation.curves import Measured
+from dpmf_cli.report.figures.curves_csv import exact
+from dpmf_cli.report.tables.layout import Group, TextTable, significant
+
+COLUMNS = (
+    "label",
+    "epsilon",
+    "step",
+    "mechanism",
+    "neighbours",
+    "norm",
+    "sensitivity",
+    "calibrated_to",
+    "claimed",
+    "provable",
+    "mu",
+    "source",
+)
+
+
+def ledger_csv(ledgers: dict[str, list[dict[str, Any]]]) -> str:
+    """One row per curve, step and ε; floats by `repr`; an ε that cannot be proved is `inf`."""
+    stream = io.StringIO()
+    writer = csv.DictWriter(stream, COLUMNS, lineterminator="\n", extrasaction="ignore")
+    writer.writeheader()
+    for label, steps in ledgers.items():
+        for step in steps:
+            for at, epsilon in enumerate(step["epsilons"]):
+                per_epsilon: dict[str, Any] = {
+                    key: step[key][at] for key in ("claimed", "provable", "mu") if key in step
+                }
+                writer.writerow({**step, **per_epsilon, "label": label, "epsilon": epsilon})
+    return stream.getvalue()
+
+
+def ledger_text(ledgers: dict[str, list[dict[str, Any]]], curves: Sequence[Measured]) -> TextTable:
+    """Per curve and step, the shares of the total ε, at the largest ε of the grid: of pure steps the same for every
+    ε.
+
+    A Gaussian step has its μ instead of a share, where shares do not add up.
+    """
+    groups, composed, sampled = [], False, False
+    for curve in curves:
+        steps = ledgers.get(curve.label)
+        if not steps:
+            continue
+        total = steps[0]["epsilons"][-1]
+        rows = []
+        for step in steps:
+            gaussian = "mu" in step or "multiplier" in step
+            proved = _noise(step) if gaussian else _share(step["provable"][-1], total)
+            composed |= "mu" in step
+            sampled |= "multiplier" in step and "mu" not in step
+            # What a publication adds up is a share of its total; what it leaves to an accountant is none.
+            added = not gaussian or step["claimed"] != step["provable"]
+            claimed = _share(step["claimed"][-1], total) if added else _noise(step)
+            rows.append((step["step"], step["mechanism"], _sensitivity(step), claimed, proved))
+        sums = [_share(float(amount[-1]), total) for amount in (curve.claimed, curve.provable)]
+        title = f"{curve.label}{'‡' if curve.joint else ''}, {steps[0]['neighbours']}"
+        if "mu" in steps[0] or "multiplier" in steps[0]:
+            title += f", at ε = {significant(total)}, δ = {curve.delta:g}"
+        groups.append(Group(title, (*rows, ("total", "", "", *sums))))
+    notes = ["claimed, provable: what the step spends of the total ε"] if groups else []
+    if any(curve.joint for curve in curves):
+        notes.append("‡ joint DP: towards everybody but the user whose ratings are predicted")
+    if composed:
+        notes.append(
+            "μ: sensitivity over deviation of Gaussian noise; the squares add up, and an accountant gives ε"
+        )
+    if sampled:
+        notes.append("σ/c: deviation of noise over what a user may add, of a sample of the users")
+    return TextTable(
+        header=("step", "mechanism", "sensitivity", "claimed", "provable"),
+        alignment="lllrr",
+        groups=tuple(groups),
+        notes=tuple(notes),
+    )
+
+
+RECORD_COLUMNS = ("label", "epsilon", "threshold", "kept", "least", "median", "largest")
+
+
+def records_csv(curves: Sequence[Measured]) -> str:
+    """One row per personalised curve and ε: what it cost the records; floats by `repr`."""
+    stream = io.StringIO()
+    writer = csv.writer(stream, lineterminator="\n")
+    writer.writerow(RECORD_COLUMNS)
+    for curve in curves:
+        if curve.records:
+            columns = [getattr(curve.records, key) for key in RECORD_COLUMNS[2:]]
+            for row in zip(curve.epsilons, *columns, strict=True):
+                writer.writerow([curve.label, *map(exact, row)])
+    return stream.getvalue()
+
+
+def records_text(curves: Sequence[Measured]) -> TextTable:
+    """Per personalised curve and ε of its grid, which part of the records was sampled and what it cost them."""
+    groups = []
+    for curve in curves:
+        if curve.records:
+            least, median, largest = curve.records.least, curve.records.median, curve.records.largest
+            columns = (curve.epsilons, curve.records.threshold, curve.records.kept, least, median, largest)
+            rows = tuple(
+                (*map(_epsilon, (ceiling, threshold)), _percent(kept), *map(_epsilon, spent))
+                for ceiling, threshold, kept, *spent in zip(*columns, strict=True)
+            )
+            groups.append(Group(f"{curve.label}, per record", rows))
+    return TextTable(
+        header=("ceiling ε", "threshold t", "records kept", "least ε", "median ε", "largest ε"),
+        alignment="rrrrrr",
+        groups=tuple(groups),
+        notes=(
+            "ε per record: what can be proved for it; over all folds and runs",
+            "exact statistics of the ratings, without noise: diagnostics, not to be released",
+        )
+        if groups
+        else (),
+    )
+
+
+def _epsilon(value: float) -> str:
+    return "–" if np.isnan(value) else "∞" if np.isinf(value) else significant(float(value))
+
+
+def _percent(part: float) -> str:
+    return "–" if np.isnan(part) else f"{100 * part:.1f} %"
+
+
+def _noise(step: dict[str, Any]) -> str:
+    if "mu" not in step:
+        return f"{significant(float(step['multiplier'][-1]))} σ/c"
+    return f"{significant(float(step['mu'][-1]))} μ"
+
+
+def _sensitivity(step: dict[str, Any]) -> str:
+    """`L1 4`, or `L1 5, noise for 4` where the noise was scaled to another sensitivity than the true one."""
+    true, used = float(step["sensitivity"]), float(step["calibrated_to"])
+    shown = "no bound known" if true == float("inf") else f"{step['norm']} {true:.4g}"
+    return shown if true == used else f"{shown}, noise for {used:.4g}"
+
+
+def _share(part: float, total: float) -> str:
+    return "∞" if part == float("inf") else f"{significant(part / total)} ε"

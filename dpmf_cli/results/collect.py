@@ -1,0 +1,214 @@
+"""Gathers what the store knows of a config into an experiment: the way from results to figures."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import asdict, dataclass, replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dpmf_cli.algorithms.shared.base import Algorithm, PrivateAlgorithm
+from dpmf_cli.config import ExperimentConfig
+from dpmf_cli.evaluation.curves import Experiment, Growth, Measured, Records, Reference, Stage
+from dpmf_cli.evaluation.portions import Portion
+from dpmf_cli.papers.printed import printed_reference
+from dpmf_cli.results.store import Store
+from dpmf_cli.results.task import TaskResult
+from dpmf_cli.running.plan import TWIN_GRID, tasks_of
+
+Ledger = list[dict[str, Any]]
+"""The steps of a ledger as plain data."""
+
+_PER_EPSILON = ("claimed", "provable", "mu")
+"""What a step of a ledger has for each ε of the grid."""
+
+
+@dataclass(frozen=True)
+class Collected:
+    """An experiment, and the ledger of each of its curves, by its label: steps as plain data."""
+
+    experiment: Experiment
+    ledgers: dict[str, Ledger]
+
+
+def collect(
+    config: ExperimentConfig,
+    *,
+    dataset: str,
+    title: str,
+    checksum: str,
+    store: Store,
+    test_checksum: str = "",
+    portions: Sequence[Portion] = (),
+) -> Collected:
+    """All results of a config on the data set with that checksum.
+
+    portions   what the portions of a config with `growth` hold; without them its largest alone is collected
+    """
+    source = _Source(config, store, dataset, checksum, test_checksum)
+    stages = [Stage(portion, *source.stage(portion.share)[:2]) for portion in portions[:-1]]
+    largest = config.portions[-1]
+    curves, baselines, ledgers = source.stage(largest)
+    if portions:
+        stages.append(Stage(portions[-1], curves, baselines))
+    experiment = Experiment(
+        name=config.name,
+        dataset=dataset,
+        title=title if largest == 1 else f"{title}, {_portion_in_words(config)}",
+        folds=config.folds_run,
+        partition=config.folds,
+        runs=config.runs,
+        seed=config.seed,
+        curves=curves,
+        baselines=baselines,
+        axis=config.axis,
+        references=_references(config),
+        growth=Growth(config.growth.order, tuple(stages)) if config.growth and portions else None,
+        targets=tuple(config.crossings),
+    )
+    return Collected(experiment, ledgers)
+
+
+def _portion_in_words(config: ExperimentConfig) -> str:
+    first = "first" if config.growth and config.growth.order == "timestamp" else "random"
+    return f"{first} {100 * config.portions[-1]:g} % of the ratings"
+
+
+def _references(config: ExperimentConfig) -> tuple[Reference, ...]:
+    """The printed errors that a config asks for, each of one test set of the whole Netflix Prize data."""
+    return tuple(
+        Reference(f"{key.capitalize()} {name}", rmse, config.test == name)
+        for key in config.references
+        for name, rmse in printed_reference(key).items()
+    )
+
+
+@dataclass(frozen=True)
+class _Source:
+    """Where the results of a config are."""
+
+    config: ExperimentConfig
+    store: Store
+    dataset: str
+    checksum: str
+    test_checksum: str
+
+    def stage(self, share: float) -> tuple[tuple[Measured, ...], tuple[Measured, ...], dict[str, Ledger]]:
+        """(curves, baselines, ledgers by label) on that share of the ratings."""
+        curves, baselines, ledgers = [], [], {}
+        for entry in self.config.entries:
+            measured, ledger = self._measured(entry, share)
+            if isinstance(entry, PrivateAlgorithm):
+                curves.append(measured)
+                ledgers[measured.label] = ledger
+            else:
+                baselines.append(measured)
+        return tuple(curves), tuple(baselines), ledgers
+
+    def _measured(self, entry: Algorithm, share: float) -> tuple[Measured, Ledger]:
+        config, grid = self.config, self.config.grid(entry)
+        rmse = np.full((config.folds_run, config.runs_of(entry), len(grid)), np.nan)
+        twin = np.full(config.folds_run, np.nan) if config.twins and entry.private else None
+        fractions = np.full((*rmse.shape, len(config.limits)), np.nan)
+        clean = np.full((config.folds_run, len(config.limits)), np.nan)
+        missing, last = 0, {}
+        costs: dict[float, list[dict[str, float]]] = {epsilon: [] for epsilon in grid}
+        for task in tasks_of(
+            config,
+            entry,
+            self.dataset,
+            self.checksum,
+            test_checksum=self.test_checksum,
+            portions=(share,),
+        ):
+            known = self.store.read(task)
+            missing += any(epsilon not in known for epsilon in task.epsilons)
+            is_twin = twin is not None and task.epsilons == TWIN_GRID
+            for epsilon in (each for each in task.epsilons if each in known):
+                result = known[epsilon]
+                at = result.epsilons.index(epsilon)
+                if twin is not None and is_twin:
+                    twin[task.fold] = result.rmse[at]
+                    clean[task.fold] = result.error_cdf[at] if config.limits else ()
+                    continue
+                place = task.fold, task.run, grid.index(epsilon)
+                rmse[place] = result.rmse[at]
+                fractions[place] = result.error_cdf[at] if config.limits else ()
+                last[epsilon] = result
+                if result.records:
+                    columns = asdict(result.records).items()
+                    costs[epsilon].append({key: column[at] for key, column in columns})
+        thetas = config.thetas_of(entry)
+        measured = Measured(
+            algorithm=entry.algorithm,
+            label=entry.name,
+            line=entry.line,
+            epsilons=np.array(grid),
+            rmse=rmse,
+            claimed=_at(grid, last, "claimed"),
+            provable=_at(grid, last, "provable"),
+            missing=missing,
+            joint=entry.joint,
+            swept=None if entry.swept is None else (entry.swept, float(getattr(entry, entry.swept))),
+            thetas=None if thetas is None else np.array(thetas),
+            twin=twin,
+            limits=config.limits,
+            error_cdf=fractions if config.limits else None,
+            twin_cdf=clean if config.limits and twin is not None else None,
+            records=_records(costs),
+        )
+        if isinstance(entry, PrivateAlgorithm):
+            measured = replace(
+                measured,
+                neighbours=entry.neighbours.value,
+                mode=entry.mode.value,
+                delta=entry.spends_delta,
+                protects=entry.protects,
+                source=entry.source,
+            )
+        else:  # a baseline hides nothing, whether or not it keeps a ledger
+            nothing = np.full(len(grid), np.inf)
+            measured = replace(measured, claimed=nothing, provable=nothing)
+        return measured, _ledger(grid, last)
+
+
+def _records(costs: dict[float, list[dict[str, float]]]) -> Records | None:
+    """What the fits at each ε cost the records, over folds and runs; None where none of them has that."""
+    if not any(costs.values()):
+        return None
+    over: dict[str, Callable[[list[float]], Any]] = {
+        "threshold": max,
+        "kept": np.mean,
+        "least": min,
+        "median": np.median,
+        "largest": max,
+    }
+    columns = {
+        key: np.array([of([fit[key] for fit in fits]) if fits else np.nan for fits in costs.values()])
+        for key, of in over.items()
+    }
+    return Records(**columns)
+
+
+def _at(grid: tuple[float, ...], results: dict[float, TaskResult], key: str) -> NDArray[np.float64]:
+    """(E,) a number of the results at each ε, NaN where there is none."""
+    return np.array(
+        [getattr(results[e], key)[results[e].epsilons.index(e)] if e in results else np.nan for e in grid]
+    )
+
+
+def _ledger(grid: tuple[float, ...], results: dict[float, TaskResult]) -> Ledger:
+    """The steps of an algorithm's ledger, what they have for each ε joined over the fits of the grid."""
+    steps: dict[str, dict[str, Any]] = {}
+    for epsilon in grid:
+        result = results.get(epsilon)
+        if result is None:
+            continue
+        at = result.epsilons.index(epsilon)
+        for entry in result.ledger:
+            numbers = [key for key in _PER_EPSILON if key in entry]
+            step = steps.setdefault(entry["step"], {**entry, "epsilons": [], **{key: [] for key in numbers}})
+            step["epsilons"].append(epsilon)
+            for key in numbers:
+                step[key].append(float(entry[key][at]))
+    return list(steps.values())

@@ -1,0 +1,121 @@
+"""Two results folders side by side: whether they can be compared at all, and in what their configs differ."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from dpmf_cli.algorithms.shared.base import Algorithm
+from dpmf_cli.config import ExperimentConfig
+from dpmf_cli.errors import DpmfError
+from dpmf_cli.evaluation.paired_difference import Comparison, compare, paired
+from dpmf_cli.results.folders import collect_ran
+from dpmf_cli.results.manifest import Ran, what_ran
+from dpmf_cli.results.store import Store
+from dpmf_cli.terminal import say
+
+
+@dataclass(frozen=True)
+class Setting:
+    """A setting in which two configs differ; None where a config does not have it."""
+
+    setting: str
+    a: Any
+    b: Any
+
+
+@dataclass(frozen=True)
+class Compared:
+    """Two experiments: their names and titles, what was set otherwise, and what that did to the errors."""
+
+    names: tuple[str, str]
+    title: str
+    settings: tuple[Setting, ...]
+    comparison: Comparison
+
+
+def compare_folders(folder_a: Path, folder_b: Path) -> Compared:
+    """Raises DpmfError for two folders of which no error of one can be held against one of the other."""
+    if folder_a.resolve() == folder_b.resolve():
+        raise DpmfError(
+            f"both are {folder_a}/; a config that is changed and run again replaces its tables: give the new one a "
+            "`name` of its own and run both"
+        )
+    a, b = (what_ran(folder) for folder in (folder_a, folder_b))
+    reasons = list(_incomparable(a, b))
+    if reasons:
+        lines = "\n".join(f"  {reason}" for reason in reasons)
+        raise DpmfError(
+            f"{folder_a} (A) and {folder_b} (B) do not train and test on the same ratings, so nothing in them can be "
+            f"compared:\n{lines}\ngive both configs the same, and run them"
+        )
+    first, second = (
+        collect_ran(ran, Store(folder.parent, say)).experiment
+        for ran, folder in ((a, folder_a), (b, folder_b))
+    )
+    return Compared(
+        (a.config.name, b.config.name),
+        first.title,
+        tuple(different_settings(a.config, b.config)),
+        compare(first, second),
+    )
+
+
+def _incomparable(a: Ran, b: Ran) -> Iterator[str]:
+    """What makes the training and test ratings of two experiments different ones."""
+    if a.dataset != b.dataset:
+        yield f"dataset: {a.dataset} (A), {b.dataset} (B)"
+    elif (a.checksum, a.test_checksum) != (b.checksum, b.test_checksum):
+        yield f"dataset: both are called {a.dataset}, but their ratings differ"
+    for key in ("test", "folds", "seed"):
+        ours, theirs = getattr(a.config, key), getattr(b.config, key)
+        if ours != theirs:
+            yield f"{key}: {ours} (A), {theirs} (B)"
+    shares = [
+        (config.growth.order, config.portions[-1]) if config.growth and config.portions[-1] < 1 else None
+        for config in (a.config, b.config)
+    ]
+    if shares[0] != shares[1]:
+        yield "growth: they end with other portions of the ratings"
+
+
+def different_settings(a: ExperimentConfig, b: ExperimentConfig) -> Iterator[Setting]:
+    """The settings of two resolved configs that differ, defaults included, as `algorithms[PGE].budget.item_averages`.
+
+    Entries go together as their curves do; of one that has no counterpart only its name is told.
+    """
+    plain = [
+        {
+            key: value
+            for key, value in config.resolved().items()
+            if key not in ("name", "baselines", "algorithms")
+        }
+        for config in (a, b)
+    ]
+    yield from _different("", *plain)
+    for key in ("baselines", "algorithms"):
+        ours: list[Algorithm] = getattr(a, key)
+        theirs: list[Algorithm] = getattr(b, key)
+        pairs = paired(*([(entry.name, entry.algorithm) for entry in each] for each in (ours, theirs)))
+        for at_a, at_b in pairs:
+            one, other = ours[at_a], theirs[at_b]
+            yield from _different(f"{key}[{one.name}]", one.parameters(), other.parameters())
+        yield from (
+            Setting(f"{key}[{entry.name}]", "there", None)
+            for at, entry in enumerate(ours)
+            if at not in dict(pairs)
+        )
+        yield from (
+            Setting(f"{key}[{entry.name}]", None, "there")
+            for at, entry in enumerate(theirs)
+            if at not in dict(pairs).values()
+        )
+
+
+def _different(path: str, a: Any, b: Any) -> Iterator[Setting]:
+    """The leaves in which two pieces of plain data differ; lists are leaves."""
+    if isinstance(a, dict) and isinstance(b, dict):
+        for key in dict.fromkeys((*a, *b)):
+            yield from _different(f"{path}.{key}" if path else key, a.get(key), b.get(key))
+    elif a != b:
+        yield Setting(path, a, b)

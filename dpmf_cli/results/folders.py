@@ -1,0 +1,84 @@
+"""Results folders: which of them are meant, and the experiments that they hold."""
+
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+from dpmf_cli.config import load_config
+from dpmf_cli.errors import DpmfError
+from dpmf_cli.results.collect import Collected, collect
+from dpmf_cli.results.manifest import MANIFEST, Ran, read_manifest, what_ran
+from dpmf_cli.results.store import Store
+from dpmf_cli.terminal import say
+
+
+def collect_folder(folder: Path, warn: Callable[[str], None] = say) -> Collected:
+    """The results of the config that a results folder's manifest holds; its tasks lie beside the folder."""
+    return collect_ran(what_ran(folder, warn), Store(folder.parent, warn))
+
+
+def collect_ran(ran: Ran, store: Store) -> Collected:
+    """The results of what was run."""
+    return collect(
+        ran.config,
+        dataset=ran.dataset,
+        title=ran.title,
+        checksum=ran.checksum,
+        test_checksum=ran.test_checksum,
+        portions=ran.portions,
+        store=store,
+    )
+
+
+def results_folder(path: Path, results: Path) -> Path:
+    """The results folder that is meant: `path` itself, or that of a config, which is told where it has changed since
+    it was run: what is shown is what was run. Raises DpmfError for what is neither."""
+    if path.is_dir():
+        return path
+    if path.suffix not in (".yaml", ".yml"):
+        raise DpmfError(f"{path}: neither a config (.yaml) nor a results folder")
+    config = load_config(path)
+    folder = results / config.name
+    try:
+        changed = read_manifest(folder)["config_sha256"] != config.hash
+    except DpmfError:
+        return folder  # what is wrong with it, its reader says
+    if changed:
+        say(f"{path} is not what {folder}/ was run with; `dpmf run {path}` brings it up to date")
+    return folder
+
+
+def collected_results(of: list[Path], results: Path) -> Iterator[Collected]:
+    """The experiments that are meant: of configs, of folders themselves, or of all folders with a manifest.
+
+    Where all are asked for, a folder that cannot be read is told and passed over.
+    """
+    if not of:
+        yield from (collected for _, collected in all_results(results))
+        return
+    for folder in folders_of(of, results):
+        yield collect_folder(folder)
+
+
+def all_results(results: Path) -> Iterator[tuple[Path, Collected]]:
+    """Every folder with a manifest and its experiment, by name; one that cannot be read is told and passed over.
+
+    Raises `DpmfError` where there is no such folder.
+    """
+    found = sorted(path.parent for path in results.glob(f"*/{MANIFEST}"))
+    if not found:
+        raise DpmfError(
+            f"{results}: no results here; run a config first, e.g. dpmf run configs/quickstart.yaml"
+        )
+    for folder in found:
+        try:
+            collected = collect_folder(folder)
+        except DpmfError as error:
+            say(f"passed over: {error}")
+        else:
+            yield folder, collected
+
+
+def folders_of(of: list[Path], results: Path) -> Iterator[Path]:
+    """The results folders that are meant, as `results_folder` finds each."""
+    for path in of:
+        yield results_folder(path, results)

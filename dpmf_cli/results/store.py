@@ -1,0 +1,191 @@
+"""The store: one atomic file per task result, named by what it depends on.
+
+    results/tasks/<dataset>/<algorithm>-<hash of settings>/fold03-run1-<hash of its ε grid>.json
+
+A file holds the results of one fit. Its name says everything that its content depends on, so a file is
+never changed, two runs at once write the same bytes, and a refined grid adds files beside the old ones.
+It ends in a checksum, and is believed only if it is, to the byte, what would be written for its content.
+"""
+
+import contextlib
+import errno
+import hashlib
+import json
+import math
+import os
+from collections.abc import Callable
+from dataclasses import asdict, dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from dpmf_cli import __version__
+from dpmf_cli.errors import DpmfError
+from dpmf_cli.files import WRITING, sweep, write_whole
+from dpmf_cli.results.task import RecordCosts, Task, TaskResult
+
+FORMAT = 1
+"""Raised when a result file changes its meaning."""
+
+
+def write_atomically(path: Path, data: bytes) -> None:
+    """Writes a file so that it is either there whole or not at all: temporary file, fsync, rename.
+
+    Raises DpmfError where the folder cannot be written or the disk is full.
+    """
+    try:
+        write_whole(path, data)
+    except OSError as error:
+        raise DpmfError(_cannot_write(path, error)) from None
+
+
+def _cannot_write(path: Path, error: OSError) -> str:
+    if error.errno == errno.ENOSPC:
+        fix = "free some space and run the same command again"
+    else:
+        fix = "make the folder writable, or name another with --results"
+    return f"{path}: cannot be written: {error.strerror or error}; {fix}. Finished tasks are kept"
+
+
+def encode(value: Any) -> bytes:
+    """Strict, canonical JSON: sorted keys, shortest exact floats, infinities as the string "inf"."""
+    return (json.dumps(_finite(value), sort_keys=True, allow_nan=False, ensure_ascii=False) + "\n").encode()
+
+
+def _finite(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {key: _finite(item) for key, item in value.items()}
+    if isinstance(value, list | tuple):
+        return [_finite(item) for item in value]
+    return "inf" if isinstance(value, float) and math.isinf(value) else value
+
+
+def sealed(body: dict[str, Any]) -> dict[str, Any]:
+    """`body` with the checksum of its content."""
+    return {**body, "sha256": hashlib.sha256(encode(body)).hexdigest()}
+
+
+@dataclass(frozen=True)
+class Store:
+    """The results folder.
+
+    warn       is told of files that are damaged, whose tasks count as not done
+    set_aside  whether to rename these too, to `….damaged`, so that they are told once and not in the way
+    """
+
+    root: Path
+    warn: Callable[[str], None] = lambda message: None
+    set_aside: bool = False
+
+    def prepare(self, *folders: Path) -> None:
+        """Makes ready to write into the results folder and `folders` of it, clear of what killed runs were writing.
+
+        Raises DpmfError, before any work, where results could not be kept.
+        """
+        probe = self.root / f"{WRITING}{os.getpid()}"
+        write_atomically(probe, b"")
+        probe.unlink(missing_ok=True)
+        for folder in (*folders, self.root / "tasks"):
+            self._check_inside(folder)
+        for folder in (self.root, *folders, *self.root.glob("tasks/*/*")):
+            sweep(folder)
+
+    def _check_inside(self, folder: Path) -> None:
+        """Raises DpmfError where a link leads out of the results folder."""
+        place = folder.resolve()
+        if not place.is_relative_to(self.root.resolve()):
+            raise DpmfError(
+                f"{folder}: leads out of {self.root}/, to {place}; remove the link, or name the folder that the "
+                "results are meant to be in with --results"
+            )
+
+    def read(self, task: Task) -> dict[float, TaskResult]:
+        """What is known for the task's fold and run: for each ε found, the result of the fit that holds it."""
+        known: dict[float, TaskResult] = {}
+        for path in sorted(self._folder(task).glob(f"{_stem(task)}-*.json")):
+            result = self._read_file(path, task)
+            if result is not None:
+                known.update(dict.fromkeys(result.epsilons, result))
+        return known
+
+    def missing(self, task: Task) -> Task | None:
+        """The task with only those ε that have no result yet, or None where all have one."""
+        known = self.read(task)
+        left = tuple(epsilon for epsilon in task.epsilons if epsilon not in known)
+        return replace(task, epsilons=left) if left else None
+
+    def write(self, task: Task, result: TaskResult) -> None:
+        body = {
+            "format": FORMAT,
+            "settings": task.settings,
+            "fold": task.fold,
+            "run": task.run,
+            "epsilons": result.epsilons,
+            "rmse": result.rmse,
+            "claimed": result.claimed,
+            "provable": result.provable,
+            "ledger": result.ledger,
+            **({"error_cdf": result.error_cdf} if result.error_cdf else {}),
+            **({"records": asdict(result.records)} if result.records else {}),
+        }
+        path = self.path(task)
+        self._check_inside(path.parent)
+        write_atomically(path, encode(sealed(body)))
+
+    def path(self, task: Task) -> Path:
+        grid = hashlib.sha256(encode(task.epsilons)).hexdigest()[:8]
+        return self._folder(task) / f"{_stem(task)}-{grid}.json"
+
+    def _folder(self, task: Task) -> Path:
+        name = f"{task.algorithm.algorithm}-{task.settings_hash[:16]}"
+        return self.root / "tasks" / task.dataset / name
+
+    def _read_file(self, path: Path, task: Task) -> TaskResult | None:
+        try:
+            data = path.read_bytes()
+        except FileNotFoundError:  # another run has set it aside meanwhile
+            return None
+        except OSError as error:
+            raise DpmfError(f"{path}: cannot be read: {error.strerror or error}") from None
+        body = _unsealed(data)
+        if body is None:
+            self._damaged(path, "its content does not fit its checksum")
+            return None
+        if body["format"] != FORMAT:
+            raise DpmfError(
+                f"{path}: written in format {body['format']} by another version of dpmf (this is {__version__}, "
+                f"format {FORMAT}); use that version, or name another folder with --results"
+            )
+        if (body["settings"], body["fold"], body["run"]) != (task.settings, task.fold, task.run):
+            self._damaged(path, "it is of another task")
+            return None
+        numbers = {
+            key: tuple(float(number) for number in body[key])
+            for key in ("epsilons", "rmse", "claimed", "provable")
+        }
+        distribution = tuple(tuple(float(part) for part in row) for row in body.get("error_cdf", ()))
+        costs = {key: tuple(map(float, column)) for key, column in body.get("records", {}).items()}
+        records = RecordCosts(**costs) if costs else None
+        return TaskResult(**numbers, ledger=tuple(body["ledger"]), error_cdf=distribution, records=records)
+
+    def _damaged(self, path: Path, why: str) -> None:
+        aside = path.with_suffix(".damaged")
+        if self.set_aside:
+            with contextlib.suppress(FileNotFoundError):  # another run was faster
+                path.replace(aside)
+            self.warn(f"{path}: damaged ({why}); set aside as {aside.name}, its task is computed again")
+        else:
+            self.warn(f"{path}: damaged ({why}); `dpmf run` computes its task again")
+
+
+def _unsealed(data: bytes) -> dict[str, Any] | None:
+    """The content of a result file; None unless each byte is as it was written."""
+    try:
+        body: dict[str, Any] = json.loads(data)
+        del body["sha256"]
+        return body if "format" in body and encode(sealed(body)) == data else None
+    except (ValueError, KeyError, TypeError, RecursionError):
+        return None
+
+
+def _stem(task: Task) -> str:
+    return f"fold{task.fold:03d}-run{task.run:03d}"

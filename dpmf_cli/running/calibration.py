@@ -1,0 +1,159 @@
+"""Calibration: how fast this machine is, measured in a few seconds and kept in the cache folder.
+
+Every figure is the best of several short measurements, in CPU time: others that work on the machine at the same time
+only ever make one longer.
+"""
+
+import hashlib
+import json
+import math
+import os
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from dpmf_cli import __version__
+from dpmf_cli.algorithms.shared.base import Cost
+from dpmf_cli.datasets import storage
+from dpmf_cli.errors import DpmfError
+from dpmf_cli.kernels.factors import factor_lanes
+from dpmf_cli.kernels.sgd import descend_perturbed
+from dpmf_cli.results import provenance
+from dpmf_cli.running.machine import REFERENCE, Machine
+
+REFERENCE_VISIT, REFERENCE_DRAW = 1.4e-8, 4.5e-9
+"""Seconds on the machine of the constants: one visit of SGD, d = 5 and 16 lanes, all near; one float32 draw."""
+
+_FACTORS, _VISITS, _REPETITIONS = 5, 400_000, 5
+_LINES = _FACTORS + 1
+_NEAR_ROWS = 256
+_SIZES = tuple(int(size) for size, _ in REFERENCE.lines)
+_STARTS = 2
+_START = """\
+import time
+import dpmf_cli.experiment
+seconds = time.process_time()
+with open("/proc/self/statm") as file:
+    print(seconds, int(file.read().split()[1]))
+"""
+
+
+def calibrated(cache: Path, cores: int, say: Callable[[str], None]) -> Machine:
+    """This machine, measured now if it never was with this version, which `say` is told."""
+    found = known(cache, cores)
+    if found is not None:
+        return found
+    begin = time.perf_counter()
+    machine = measure()
+    path = _path(cache, cores)
+    took = f"calibrated this machine in {time.perf_counter() - begin:.1f} s"
+    try:
+        storage.write_text(path, json.dumps({**_identity(cores), **asdict(machine)}, indent=2) + "\n")
+        say(f"{took}; kept in {path}")
+    except DpmfError as error:  # it costs another second the next time
+        say(f"{took}; not kept: {error}")
+    return machine
+
+
+def known(cache: Path, cores: int) -> Machine | None:
+    """What was measured before; None where nothing was, or where what is there makes no sense."""
+    try:
+        kept: dict[str, Any] = json.loads(_path(cache, cores).read_text())
+        lines = tuple((float(size), float(seconds)) for size, seconds in kept["lines"])
+        start = Cost(float(kept["start"]["seconds"]), float(kept["start"]["bytes"]))
+        machine = Machine(float(kept["kernels"]), float(kept["passes"]), lines, start)
+    except (OSError, ValueError, KeyError, TypeError):
+        return None
+    return machine if _makes_sense(machine) else None
+
+
+def _makes_sense(machine: Machine) -> bool:
+    sizes, seconds = [size for size, _ in machine.lines], [seconds for _, seconds in machine.lines]
+    factors = (machine.kernels, machine.passes, machine.start.seconds, machine.start.bytes, *sizes)
+    if not all(math.isfinite(number) for number in (*factors, *seconds)):
+        return False
+    return min(factors) > 0 and bool(sizes) and min(seconds) >= 0 and sizes == sorted(set(sizes))
+
+
+def measure() -> Machine:
+    """Measures this machine with the kernel of SGD and one of NumPy's draws."""
+    near = _visit(_NEAR_ROWS)
+    rng = np.random.default_rng(0)
+    draw = _best(lambda: rng.standard_exponential(_VISITS, dtype=np.float32)) / _VISITS
+    slowest, lines = 0.0, []
+    for size in _SIZES:  # a larger set is never nearer: what says otherwise is noise
+        slowest = max(slowest, (_visit(size // (64 * _LINES)) - near) / _LINES)
+        lines.append((float(size), slowest))
+    return Machine(near / REFERENCE_VISIT, draw / REFERENCE_DRAW, tuple(lines), _start())
+
+
+def _start() -> Cost:
+    """What a process costs that imports what a run needs; the reference's where this system does not tell."""
+    try:
+        told = [_start_once() for _ in range(_STARTS)]
+    except (OSError, subprocess.SubprocessError, ValueError, IndexError):
+        return REFERENCE.start
+    return Cost(
+        min(seconds for seconds, _ in told), os.sysconf("SC_PAGE_SIZE") * max(pages for _, pages in told)
+    )
+
+
+def _start_once() -> tuple[float, float]:
+    """CPU seconds and resident pages; an environment may print something of its own before."""
+    command = (sys.executable, "-P", "-c", _START)
+    last = subprocess.run(command, capture_output=True, text=True, check=True).stdout.splitlines()[-1]
+    seconds, pages = map(float, last.split())
+    return seconds, pages
+
+
+def _visit(rows: int) -> float:
+    """Seconds for one visit of SGD that updates a random row of so many."""
+    rng = np.random.default_rng(rows)
+    factors = factor_lanes(
+        np.zeros((1, _FACTORS)), np.zeros((rows, _FACTORS)), np.zeros((1, 16)), np.zeros((rows, 16))
+    )
+    users, items = np.zeros(_VISITS, np.int32), rng.integers(rows, size=_VISITS, dtype=np.int32)
+    values, noise = rng.random(_VISITS, np.float32), rng.random(_VISITS, np.float32)
+    return (
+        _best(
+            lambda: descend_perturbed(
+                factors,
+                users,
+                items,
+                values,
+                noise,
+                np.ones(16),
+                learning_rate=0.01,
+                regularization=0.1,
+                bound=1.0,
+                epochs=1,
+            )
+        )
+        / _VISITS
+    )
+
+
+def _best(call: Callable[[], object]) -> float:
+    """CPU seconds of the shortest of several calls, after one that does not count: it may compile a kernel."""
+    call()
+    times = []
+    for _ in range(_REPETITIONS):
+        begin = time.thread_time()
+        call()
+        times.append(time.thread_time() - begin)
+    return min(times)
+
+
+def _identity(cores: int) -> dict[str, Any]:
+    return {"cpu": provenance.cpu(), "cores": cores, "dpmf": __version__}
+
+
+def _path(cache: Path, cores: int) -> Path:
+    digest = hashlib.sha256(json.dumps(_identity(cores), sort_keys=True).encode()).hexdigest()
+    return cache / "calibration" / f"{digest[:16]}.json"

@@ -1,0 +1,35 @@
+"""Tasks on the workers of a Dask cluster: `executor.py` and `session.py` on this side, `worker.py` on theirs.
+
+Everything here needs the extra `dpmf[cluster]`, which is imported only once a scheduler is named.
+"""
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+from urllib.parse import urlsplit
+
+from dpmf_cli.errors import DpmfError
+
+if TYPE_CHECKING:
+    from dpmf_cli.running.cluster.executor import ClusterExecutor
+
+
+def cluster_executor(address: str, wait: float, say: Callable[[str], None]) -> "ClusterExecutor":
+    """The executor for a scheduler's address. Raises DpmfError for what is none, or without the extra."""
+    if not _is_address(address):
+        raise DpmfError(f'--scheduler: "{address}" is no address of a scheduler; name it as tcp://host:8786')
+    try:
+        from dpmf_cli.running.cluster.executor import ClusterExecutor
+    except ImportError as error:
+        if (error.name or "").partition(".")[0] not in ("dask", "distributed"):
+            raise
+        raise DpmfError(f'--scheduler: {error}; install it with: pip install "dpmf[cluster]"') from None
+    return ClusterExecutor(address, wait, say)
+
+
+def _is_address(text: str) -> bool:
+    try:
+        parts = urlsplit(text)
+        host, port = parts.hostname, parts.port
+    except ValueError:
+        return False
+    return bool(parts.scheme in ("tcp", "tls") and host and port and text.partition("://")[2] == parts.netloc)

@@ -1,0 +1,84 @@
+"""Executes on a Dask cluster, whose scheduler may be lost and come back."""
+
+import logging
+from collections.abc import Callable, Generator, Sequence
+from contextlib import contextmanager, suppress
+from pathlib import Path
+
+from distributed import Client
+
+from dpmf_cli.errors import DpmfError
+from dpmf_cli.results import provenance
+from dpmf_cli.running.cluster.session import ConnectionLostError, Session
+from dpmf_cli.running.runner import Batch, Outcome
+
+CONNECT_SECONDS, CLOSE_SECONDS = 10.0, 5.0
+FRUITLESS = 5
+"""Sessions in a row that are lost before any batch has ended: no use in another."""
+KEPT = "finished tasks are kept: run the same command again to go on, with or without --scheduler"
+
+
+class ClusterExecutor:
+    """The workers of the scheduler at `address`; each batch is one task of Dask's.
+
+    A worker that dies costs time: the scheduler gives its batches to others. So does a scheduler that is lost: what
+    had not ended is submitted anew once it is back. A task that raises is a failure, as anywhere.
+
+    wait   seconds to go without a worker, or without a lost scheduler
+    """
+
+    def __init__(self, address: str, wait: float, say: Callable[[str], None]) -> None:
+        self.address, self.wait, self.processes = address, wait, 0
+        self._say = say
+        self._cpus = {provenance.cpu(), ""}
+        # What Dask's client and its event loop log of lost connections, with tracebacks, is said here in one line.
+        for name in ("distributed", "distributed.client", "tornado.application", "asyncio"):
+            logging.getLogger(name).setLevel(logging.CRITICAL)
+
+    def outcomes(self, batches: Sequence[Batch], cache: Path) -> Generator[list[Outcome]]:
+        left = dict(enumerate(batches))
+        seconds, fruitless = CONNECT_SECONDS, 0
+        while left:
+            try:
+                with self._connected(seconds) as client:
+                    session = Session(client, left, cache, self.wait, self._say)
+                    for number, outcomes in session.outcomes():
+                        del left[number]
+                        fruitless = 0
+                        self.processes = max(self.processes, session.processes)
+                        self._tell_of_processors(outcomes)
+                        yield outcomes
+            except ConnectionLostError:
+                fruitless += 1
+                if fruitless > FRUITLESS:
+                    raise DpmfError(
+                        f"{self.address}: lost {fruitless} times without a task finished in between; {KEPT}"
+                    ) from None
+                self._say(
+                    f"the connection to {self.address} was lost: waiting up to {self.wait:.0f} s for it; "
+                    f"{len(left)} of {len(batches)} fits go there again"
+                )
+                seconds = max(self.wait, CONNECT_SECONDS)
+
+    @contextmanager
+    def _connected(self, seconds: float) -> Generator[Client]:
+        try:
+            client = Client(self.address, timeout=seconds, set_as_default=False, name="dpmf")
+        except (OSError, ValueError, TypeError, RuntimeError) as error:
+            raise DpmfError(
+                f"{self.address}: no scheduler answers there ({error}); start one with `dask scheduler` and name it "
+                f"as tcp://host:8786; {KEPT}"
+            ) from None
+        try:
+            yield client
+        finally:
+            with suppress(Exception):
+                client.close(timeout=CLOSE_SECONDS)
+
+    def _tell_of_processors(self, outcomes: list[Outcome]) -> None:
+        for cpu in {outcome.cpu for outcome in outcomes} - self._cpus:
+            self._cpus.add(cpu)
+            self._say(
+                f"some workers have another processor than this machine ({cpu}): their RMSEs may differ from "
+                "this machine's by rounding, about 1e-6"
+            )

@@ -1,0 +1,103 @@
+"""What a worker of the cluster does: refuse what it cannot do as the client would, else fit and measure a batch."""
+
+import functools
+import os
+import pickle
+import platform
+from collections.abc import Mapping
+from importlib import metadata
+from pathlib import Path
+from threading import Lock
+
+import distributed
+from distributed.diagnostics.plugin import WorkerPlugin
+from threadpoolctl import threadpool_limits
+
+from dpmf_cli.datasets import cache as kept
+from dpmf_cli.datasets import cache_folder
+from dpmf_cli.errors import DpmfError
+from dpmf_cli.results import provenance
+from dpmf_cli.results.task import Task
+from dpmf_cli.running.runner import Outcome, forget_split, run_batch
+
+_CACHE = Lock()
+"""Held while ratings are checked or replaced: no thread may discard what was just brought."""
+
+
+class RatingsAbsentError(DpmfError):
+    """The worker's cache does not hold ratings that a task needs, or held damaged ones."""
+
+
+@functools.lru_cache(maxsize=1)
+def fingerprint() -> dict[str, str]:
+    """All that must be the same here and on a worker, lest the bytes of results depend on where a task was run."""
+    return {
+        **provenance.versions(),
+        "distributed": metadata.version("distributed"),
+        "dpmf's code": provenance.code_digest()[:12],
+    }
+
+
+def execute_batch(batch: bytes, *, expected: Mapping[str, str]) -> list[Outcome]:
+    """The outcomes of a pickled batch, on a worker of a client with that fingerprint.
+
+    Raises DpmfError for a worker with other versions, RatingsAbsentError for one without the data. The batch is
+    unpickled only after that: classes of another version may not fit it.
+    """
+    _check_versions(expected)
+    tasks: tuple[Task, ...] = pickle.loads(batch)
+    _check_ratings(tasks)
+    _one_thread_each()
+    return run_batch(tasks, cache_folder())
+
+
+class Delivery(WorkerPlugin):
+    """Brings ratings to every worker that is there or joins later, once, into its cache."""
+
+    def __init__(self, name: str, checksum: str, files: Mapping[str, bytes]) -> None:
+        self.name, self._checksum, self._files = name, checksum, files
+
+    def setup(self, worker: distributed.Worker) -> None:
+        files, self._files = self._files, {}
+        with _CACHE:
+            kept.unpack(self._checksum, files, cache_folder())
+
+
+def _me() -> str:
+    return f"worker {distributed.get_worker().address} on {platform.node()}, process {os.getpid()}"
+
+
+def _check_versions(expected: Mapping[str, str]) -> None:
+    ours = fingerprint()
+    names = [name for name in {**expected, **ours} if expected.get(name) != ours.get(name)]
+    if names:
+        differing = ", ".join(f"{name} {ours.get(name)} instead of {expected.get(name)}" for name in names)
+        raise DpmfError(
+            f"{_me()}: {differing}; its results could differ from this machine's: install the same versions there"
+        )
+
+
+def _check_ratings(tasks: tuple[Task, ...]) -> None:
+    cache = cache_folder()
+    for checksum in tasks[0].checksums:
+        try:
+            with _CACHE:
+                kept.open_ratings(checksum, cache)
+                _verify(checksum, cache)
+        except DpmfError as error:
+            raise RatingsAbsentError(f"{_me()}: {error}") from None
+
+
+@functools.cache
+def _verify(checksum: str, cache: Path) -> None:
+    """Raises DpmfError for ratings that were damaged, and are discarded; reads those that are not only once."""
+    if not kept.intact(checksum, kept.open_ratings(checksum, cache), cache):
+        forget_split()
+        raise DpmfError(f"the ratings {checksum} in {cache} were damaged")
+
+
+@functools.lru_cache(maxsize=1)
+def _one_thread_each() -> None:
+    """One BLAS thread for good. `run_batch` sets and resets this too; in a worker with several threads, a task that
+    ends must not reset it for the others."""
+    threadpool_limits(1)

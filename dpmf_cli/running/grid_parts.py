@@ -1,0 +1,54 @@
+"""A grid of ε whose models do not fit in memory side by side: fitted in parts, and put together again.
+
+A model does not depend on which other ε are in the grid, and its noise has a name of its own: in parts it is the same
+to the bit.
+"""
+
+import contextlib
+import os
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from dpmf_cli.algorithms.shared.base import Algorithm, Cost, Shape
+from dpmf_cli.kernels.lanes import MAXIMUM_WIDTH
+
+MEMORY_SHARE = 0.6
+"""Of a core's part of the machine's memory, what one fit may hold."""
+_LIMIT = Path("/sys/fs/cgroup/memory.max")
+
+
+def room() -> float:
+    """Bytes that one fit may hold on this machine, beside the ratings."""
+    there = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+    with contextlib.suppress(OSError, ValueError):  # no such file, or "max" in it
+        there = min(there, int(_LIMIT.read_text()))
+    return MEMORY_SHARE * there / (os.cpu_count() or 1)
+
+
+def parts(algorithm: Algorithm, shape: Shape, grid: int, within: float) -> list[slice]:
+    """The grid cut until its parts fit `within` so many bytes, but not into less than one group of lanes each."""
+    size = grid
+    while size > MAXIMUM_WIDTH and algorithm.cost(shape, size).bytes > within:
+        size = max(MAXIMUM_WIDTH, size // 2 // MAXIMUM_WIDTH * MAXIMUM_WIDTH)
+    return [slice(start, min(start + size, grid)) for start in range(0, grid, size)]
+
+
+def cost_in_parts(algorithm: Algorithm, shape: Shape, grid: int, within: float) -> Cost:
+    """What fitting one part after the other takes, of which only one is held."""
+    costs = [algorithm.cost(shape, part.stop - part.start) for part in parts(algorithm, shape, grid, within)]
+    whole = sum(costs, Cost(0.0, 0.0))
+    return Cost(whole.seconds, max((cost.bytes for cost in costs), default=0.0), whole.far)
+
+
+def joined_record(records: Sequence[dict[str, Any]]) -> dict[str, Any]:
+    """One step's ledger record for the whole grid from those of its parts: what is listed by ε is strung together."""
+    return {
+        key: [value for record in records for value in record[key]] if isinstance(first, list) else first
+        for key, first in records[0].items()
+    }
+
+
+def strung(parts: Sequence[Any], names: Sequence[str]) -> dict[str, tuple[Any, ...]]:
+    """Attributes that are tuples by ε, strung together over the parts."""
+    return {name: tuple(value for part in parts for value in getattr(part, name)) for name in names}

@@ -1,0 +1,298 @@
+"""Algorithms from outside: named by a config, given by whoever runs dpmf, and never taken for their older selves."""
+
+import json
+import os
+import pickle
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from dpmf_cli.algorithms import plugins
+from dpmf_cli.config import load_config
+from dpmf_cli.errors import DpmfError
+from tests import command
+
+pytestmark = pytest.mark.usefixtures("reference_machine")
+EXAMPLE = Path(__file__).resolve().parents[2] / "docs" / "examples" / "private_item_average.py"
+NAME = "private_item_average"
+CONFIG = f"""\
+dataset: {{kind: synthetic, like: ml-100k, seed: 3, users: 60, items: 40, ratings: 900}}
+plugins: [{NAME}]
+folds: 2
+runs: 2
+epsilons: [0.5, 8]
+algorithms:
+  - {{algorithm: {NAME}, beta: 3}}
+"""
+BASELINE = """\
+from typing import Literal
+import numpy as np
+from dpmf_cli.algorithms.shared.base import Algorithm, Cost
+from dpmf_cli.algorithms.shared.averages_baseline import EffectsModel
+
+class Middle(Algorithm):
+    title = "middle"
+    stochastic = False
+    algorithm: Literal["middle"]
+
+    def fit(self, train, *, streams, ledger):
+        return EffectsModel(np.full((train.n_items, 1), train.scale.middle), np.zeros((train.n_users, 1)))
+
+    def cost(self, shape, grid):
+        return Cost(1e-9 * shape.ratings, 8.0)
+"""
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    (tmp_path / "shop.yaml").write_text(CONFIG)
+    shutil.copy(EXAMPLE, tmp_path / "pia.py")
+    return tmp_path
+
+
+@pytest.fixture(autouse=True)
+def nothing_given(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(plugins, "_given", {})
+    plugins._installed.cache_clear()
+
+
+def dpmf(
+    folder: Path, *arguments: str, expect: int = 0, path: Path | None = None
+) -> subprocess.CompletedProcess[str]:
+    places = [*([str(path)] if path else []), os.environ.get("PYTHONPATH", "")]
+    return command.dpmf(
+        folder, folder / "cache", *arguments, expect=expect, PYTHONPATH=os.pathsep.join(places)
+    )
+
+
+def install(site: Path, version: str, text: str = EXAMPLE.read_text()) -> None:
+    """What pip would leave behind of a distribution `shop-privacy` with that plugin."""
+    site.mkdir(exist_ok=True)
+    (site / "shop_privacy.py").write_text(text)
+    shutil.rmtree(site / "shop_privacy-1.0.dist-info", ignore_errors=True)
+    info = site / f"shop_privacy-{version}.dist-info"
+    info.mkdir(exist_ok=True)
+    (info / "METADATA").write_text(f"Metadata-Version: 2.1\nName: shop-privacy\nVersion: {version}\n")
+    (info / "entry_points.txt").write_text(f"[dpmf.algorithms]\n{NAME} = shop_privacy:PrivateItemAverage\n")
+
+
+def task_files(folder: Path) -> set[str]:
+    return {
+        str(path.relative_to(folder))
+        for path in folder.glob("results/tasks/**/private_item_average-*/*.json")
+    }
+
+
+def test_a_file_is_run_where_the_command_line_gives_it(folder: Path) -> None:
+    first = dpmf(folder, "run", "shop.yaml", "--plugin", "pia.py", "-j", "2")
+    assert "PIA" in first.stdout
+    assert "sum of ratings" in first.stdout  # its ledger
+    files = task_files(folder)
+    assert len(files) == 4
+    again = dpmf(folder, "run", "shop.yaml", "--plugin", "pia.py", "-j", "1")
+    assert "nothing to compute" in again.stderr
+    manifest = json.loads((folder / "results" / "shop" / "manifest.json").read_bytes())
+    assert set(manifest["plugins"][NAME]) == {"sha256"}
+    assert "PIA" in dpmf(folder, "crossings", "--plugin", "pia.py").stdout
+    assert "plugin" in dpmf(folder, "combined", "--plugin", "pia.py").stdout  # the paper that it has not
+    passed_over = dpmf(folder, "crossings")
+    assert f'passed over: results/shop: there is no plugin "{NAME}"' in passed_over.stderr
+    assert dpmf(folder, "plan", "shop.yaml", "--plugin", "pia.py", "--json").stdout.count('"left": 0') == 4
+
+
+def test_a_changed_file_computes_anew_and_the_old_results_stay(folder: Path) -> None:
+    dpmf(folder, "run", "shop.yaml", "--plugin", "pia.py", "-j", "1")
+    before = task_files(folder)
+    with (folder / "pia.py").open("a") as file:
+        file.write("# a change\n")
+    told = dpmf(folder, "crossings", "--plugin", "pia.py")
+    assert "results/shop: a plugin has changed since" in told.stderr
+    assert "incomplete" in told.stdout
+    changed = dpmf(folder, "run", "shop.yaml", "--plugin", "pia.py", "-j", "1")
+    assert "computed 4 tasks" in changed.stderr
+    assert "was of another form of this config" in changed.stderr
+    assert before < task_files(folder)
+    assert len(task_files(folder)) == 8
+
+
+@pytest.mark.slow
+def test_an_installed_plugin_needs_no_option_and_its_version_counts(folder: Path) -> None:
+    site = folder / "site"
+    install(site, "1.0")
+    assert "PIA" in dpmf(folder, "run", "shop.yaml", "-j", "2", path=site).stdout
+    assert "PIA" in dpmf(folder, "crossings", path=site).stdout
+    manifest = json.loads((folder / "results" / "shop" / "manifest.json").read_bytes())
+    source = manifest["plugins"][NAME]
+    assert (source["distribution"], source["version"]) == ("shop-privacy", "1.0")
+    install(site, "1.1")
+    assert "computed 4 tasks" in dpmf(folder, "run", "shop.yaml", "-j", "1", path=site).stderr
+    install(site, "1.1", EXAMPLE.read_text() + "# edited in place\n")
+    assert "computed 4 tasks" in dpmf(folder, "run", "shop.yaml", "-j", "1", path=site).stderr
+
+
+def test_what_no_config_names_is_not_imported(folder: Path) -> None:
+    site = folder / "site"
+    install(site, "1.0", "raise SystemExit('imported')\n")
+    (folder / "plain.yaml").write_text("dataset: ml-100k\nepsilons: [1]\nalgorithms: [{algorithm: pge}]\n")
+    dpmf(folder, "plan", "plain.yaml", path=site)
+    (folder / "plain.yaml").write_text(
+        f"dataset: ml-100k\nepsilons: [1]\nalgorithms: [{{algorithm: {NAME}}}]\n"
+    )
+    told = dpmf(folder, "plan", "plain.yaml", path=site, expect=2)
+    assert f"it is a plugin, to be named: `plugins: [{NAME}]`" in told.stderr
+
+
+@pytest.mark.parametrize("name", ["../pia.py", "pia.py", "os:system", "os.path", "/tmp/x", "Private"])
+def test_a_config_cannot_say_where_code_is(folder: Path, name: str) -> None:
+    (folder / "shop.yaml").write_text(CONFIG.replace(f"[{NAME}]", f'["{name}"]'))
+    with pytest.raises(DpmfError, match=r"shop\.yaml:2:11: plugins\[0\]: a plugin is called by its name"):
+        load_config(folder / "shop.yaml")
+
+
+@pytest.mark.parametrize(
+    ("name", "message"),
+    [
+        (
+            "private_item_averag",
+            'there is no plugin "private_item_averag"; did you mean "private_item_average"',
+        ),
+        ("pge", '"pge" is part of dpmf and no plugin'),
+    ],
+)
+def test_a_name_that_is_none_is_told_with_its_place(folder: Path, name: str, message: str) -> None:
+    plugins.give([EXAMPLE])
+    (folder / "shop.yaml").write_text(CONFIG.replace(f"[{NAME}]", f"[{name}]"))
+    with pytest.raises(DpmfError) as raised:
+        load_config(folder / "shop.yaml")
+    assert str(raised.value).startswith(f"{folder / 'shop.yaml'}:2:11: plugins[0]: {message}")
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "message"),
+    [
+        ("beta: 3", "betta: 3", r'shop\.yaml:7:39: algorithms\[0\]\.betta: unknown key; did you mean "beta"'),
+        ("beta: 3", "beta: -3", r"algorithms\[0\]\.beta: input should be greater than or equal to 0, not -3"),
+        ("beta: 3", "neighbours: user", "does not support neighbours user in published mode"),
+        ("rithm: private_", "rithm: privat_", f'unknown algorithm .*; did you mean "{NAME}"'),
+        (f"plugins: [{NAME}]\n", "", "it is a plugin, to be named"),
+        (f"  - {{algorithm: {NAME}, beta: 3}}\n", "  []\n", "algorithms: list should have at least 1 item"),
+    ],
+)
+def test_errors_in_a_plugins_entry_are_those_of_any_other(
+    folder: Path, before: str, after: str, message: str
+) -> None:
+    plugins.give([EXAMPLE])
+    (folder / "shop.yaml").write_text(CONFIG.replace(before, after))
+    with pytest.raises(DpmfError, match=message):
+        load_config(folder / "shop.yaml")
+
+
+def test_entries_inherit_and_sweep_like_any_other(folder: Path) -> None:
+    plugins.give([EXAMPLE])
+    sweeping = CONFIG.replace("beta: 3", "sweep: {beta: [1, 2]}") + "mode: corrected\n"
+    (folder / "shop.yaml").write_text(sweeping)
+    entries = load_config(folder / "shop.yaml").algorithms
+    assert [(entry.mode, entry.beta) for entry in entries] == [("corrected", 1), ("corrected", 2)]  # type: ignore[attr-defined]
+
+
+@pytest.mark.slow
+def test_a_baseline_may_be_a_plugin_too(folder: Path) -> None:
+    (folder / "middle.py").write_text(BASELINE)
+    (folder / "shop.yaml").write_text(
+        CONFIG.replace(f"[{NAME}]", f"[{NAME}, middle]") + "baselines: [middle, ia]\n"
+    )
+    done = dpmf(folder, "run", "shop.yaml", "--plugin", "pia.py", "--plugin", "middle.py", "-j", "2")
+    assert "MIDDLE" in done.stdout
+
+
+def test_the_schema_knows_a_plugin_where_it_is_given(folder: Path) -> None:
+    schema = dpmf(folder, "schema", "--plugin", "pia.py").stdout
+    assert json.loads(schema)["$defs"]["PrivateItemAverage"]["properties"]["beta"]["default"] == 5
+    assert NAME not in dpmf(folder, "schema").stdout
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("x = (\n", "line 1: SyntaxError"),
+        ("\n\nimport no_such_module\n", "line 3: ModuleNotFoundError: No module named 'no_such_module'"),
+        ("x = 1\n", "no algorithm in it"),
+        (BASELINE.replace('"middle"]', '"ga"]'), '"ga" is part of dpmf; choose another name'),
+        (BASELINE.replace("def cost", "def costs"), "Middle has no `cost`"),
+        (BASELINE.replace('    title = "middle"\n', ""), "Middle has no `title`"),
+        (BASELINE.replace('"middle"]', '"Middle!"]'), "in small letters, digits and _"),
+        (BASELINE.replace("(Algorithm)", "(PrivateAlgorithm)").replace("import Algorithm", "import PrivateAlgorithm"), "has no `variants`"),
+    ],
+)  # fmt: skip
+def test_a_file_that_is_no_plugin_is_told_so(tmp_path: Path, text: str, message: str) -> None:
+    (tmp_path / "p.py").write_text(text)
+    with pytest.raises(DpmfError) as raised:
+        plugins.give([tmp_path / "p.py"])
+    assert str(raised.value).startswith(str(tmp_path / "p.py"))
+    assert message in str(raised.value)
+
+
+def test_a_file_that_is_not_there_is_told_so(tmp_path: Path) -> None:
+    with pytest.raises(DpmfError, match=r"p\.py: cannot be read: No such file"):
+        plugins.give([tmp_path / "p.py"])
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        (
+            "import no_such_module\n",
+            "cannot be loaded: ModuleNotFoundError: No module named 'no_such_module'",
+        ),
+        ("x = 1\n", "cannot be loaded: AttributeError"),
+        ("PrivateItemAverage = 1\n", "is not a subclass of Algorithm or PrivateAlgorithm"),
+        (
+            EXAMPLE.read_text().replace(f'["{NAME}"]', '["other"]'),
+            'calls itself "other"; its entry point must have',
+        ),
+    ],
+)
+def test_an_installed_plugin_that_is_none_is_told_so(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, text: str, message: str
+) -> None:
+    install(tmp_path / "site", "1.0", text)
+    monkeypatch.syspath_prepend(str(tmp_path / "site"))
+    monkeypatch.delitem(sys.modules, "shop_privacy", raising=False)
+    with pytest.raises(DpmfError) as raised:
+        plugins.plugin(NAME)
+    assert str(raised.value).startswith(f'the plugin "{NAME}" (shop_privacy:PrivateItemAverage)')
+    assert message in str(raised.value)
+    monkeypatch.delitem(sys.modules, "shop_privacy", raising=False)
+
+
+def test_one_name_of_two_packages_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for site, name in (("a", "shop-privacy"), ("b", "other-privacy")):
+        install(tmp_path / site, "1.0")
+        info = tmp_path / site / "shop_privacy-1.0.dist-info"
+        (info / "METADATA").write_text(f"Metadata-Version: 2.1\nName: {name}\nVersion: 1.0\n")
+        info.rename(tmp_path / site / f"{name.replace('-', '_')}-1.0.dist-info")
+        monkeypatch.syspath_prepend(str(tmp_path / site))
+    with pytest.raises(
+        DpmfError, match=r"several packages \(other-privacy, shop-privacy\); uninstall all but one"
+    ):
+        plugins.plugin(NAME)
+
+
+def test_an_instance_travels_to_the_same_version_alone(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As to a worker on another machine, where another version may be installed."""
+    site = tmp_path / "site"
+    install(site, "1.0")
+    monkeypatch.syspath_prepend(str(site))
+    monkeypatch.delitem(sys.modules, "shop_privacy", raising=False)
+    sent = pickle.dumps(plugins.plugin(NAME)(algorithm=NAME))
+    assert pickle.loads(sent).parameters() == plugins.plugin(NAME)(algorithm=NAME).parameters()
+    install(site, "1.1")
+    plugins._installed.cache_clear()
+    with pytest.raises(DpmfError, match=r"installed on .* is not the one that the run was started with"):
+        pickle.loads(sent)
+    monkeypatch.delitem(sys.modules, "shop_privacy", raising=False)

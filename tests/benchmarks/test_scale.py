@@ -1,0 +1,47 @@
+"""The arithmetic of `make scale`."""
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+import yaml
+
+from dpmf_cli.config import load_config
+from tests.benchmarks.scale import Row, Used, read_rows, table, updates_of
+
+CONFIGS = Path(__file__).resolve().parents[2] / "configs"
+ROW = Row("scale_ml1m", "PALS", 1000, 2_000_000, Used(9.0, 3.0, 1 << 30), 4.0, float(1 << 29), 1.0)
+
+
+def test_a_fit_is_what_more_fits_take_or_what_the_command_does_not() -> None:
+    repeated = replace(ROW, more=Used(9.0, 7.0, 0), runs=5)
+    assert (repeated.fit, repeated.nanoseconds) == (1.0, 500.0)
+    assert replace(ROW, own=1.0).nanoseconds == 1000.0
+
+
+def test_updates_are_visits_of_training_ratings_or_of_cells() -> None:
+    size = (100, 50, 1000)
+    assert updates_of({"algorithm": "pge", "neighbours": "bounded"}, *size) == 900
+    assert updates_of({"algorithm": "psgd", "neighbours": "unbounded", "epochs": 5}, *size) == 4500
+    assert updates_of({"algorithm": "pals", "neighbours": "bounded", "iterations": 3}, *size) == 5400
+    assert updates_of({"algorithm": "isgd", "neighbours": "unbounded", "epochs": 2}, *size) == 10_000
+
+
+def test_the_table_has_ml1m_as_its_measure(tmp_path: Path) -> None:
+    large = replace(ROW, config="scale_netflix", ratings=9000, own=1.5)
+    (*_, first, second) = table([large, ROW]).splitlines()
+    assert first.split(" | ")[1:5] == ["scale_ml1m", "2.0e+06", "1500.0", "1.00"]
+    assert second.split(" | ")[1:5] == ["scale_netflix", "2.0e+06", "750.0", "0.50"]
+    assert read_rows(tmp_path / "none.jsonl") == []
+
+
+@pytest.mark.parametrize("path", sorted(CONFIGS.glob("scale_*.yaml")), ids=lambda path: path.stem)
+def test_configs_differ_in_the_data_and_in_how_long_all_cells_are_visited(path: Path) -> None:
+    load_config(path)
+    one, first = (yaml.safe_load(each.read_text()) for each in (path, CONFIGS / "scale_ml1m.yaml"))
+    for config in (one, first):
+        config.pop("dataset")
+        for entry in config["algorithms"]:
+            if entry["label"] == "ISGD, unbounded":
+                entry.pop("epochs")
+    assert one == first

@@ -1,0 +1,158 @@
+"""`dpmf datasets`: results on stdout, the rest on stderr, JSON where asked."""
+
+import importlib
+import json
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+from typer.testing import CliRunner, Result
+
+from dpmf_cli.cli.datasets import app
+from dpmf_cli.datasets import catalog, verify
+from dpmf_cli.datasets.entry import Content
+from dpmf_cli.errors import DpmfError
+from tests.datasets.building import MakeEntry, zipped
+
+U_DATA = b"100\t30\t4\t11\n7\t30\t5\t12\n7\t4\t3\t13\n"
+
+
+@pytest.fixture(autouse=True)
+def folders(monkeypatch: pytest.MonkeyPatch, data: Path, cache: Path) -> None:
+    monkeypatch.setenv("DPMF_DATA", str(data))
+    monkeypatch.setenv("DPMF_CACHE", str(cache))
+
+
+def run(*arguments: str) -> Result:
+    return CliRunner().invoke(app, list(arguments))
+
+
+def parsed(*arguments: str) -> Any:
+    result = run(*arguments)
+    assert result.exit_code == 0, result.output
+    return json.loads(result.stdout)
+
+
+def error_of(*arguments: str) -> str:
+    result = run(*arguments)
+    assert isinstance(result.exception, DpmfError), result.output
+    return str(result.exception)
+
+
+def test_list(data: Path, make_entry: MakeEntry) -> None:
+    make_entry()
+    (data / "tiny.zip").write_bytes(zipped({"u.data": U_DATA}))
+    rows = {row["key"]: row for row in parsed("list", "--json")}
+    assert list(rows) == list(catalog.ENTRIES)
+    assert rows["tiny"]["files"] == [str(data / "tiny.zip")]
+    assert [row["key"] for row in rows.values() if row["present"]] == ["tiny"]
+    lines = run("list").stdout.splitlines()
+    assert lines[0].split() == ["key", "ratings", "present", "title", "where"]
+    (line,) = [line for line in lines if line.startswith("tiny")]
+    assert line.endswith(str(data / "tiny.zip"))
+
+
+def test_info_without_data() -> None:
+    result = run("info", "ml-10m")
+    assert "–" in result.stdout
+    assert "65,133" in result.stdout
+    assert "doi:10.1145/2827872" in result.stdout
+    assert "get it with `dpmf datasets fetch ml-10m`" in result.stderr
+    content = parsed("info", "ml-10m", "--json")
+    assert content["counted"] is None
+    assert content["expected"]["items"] == 10_677
+    assert content["printed"]["items"] == 65_133
+
+
+def test_info_with_data(data: Path, make_entry: MakeEntry) -> None:
+    make_entry()
+    (data / "tiny.zip").write_bytes(zipped({"u.data": U_DATA}))
+    content = parsed("info", "tiny", "--json")
+    assert content["printed"] is None
+    assert content["counted"] == pytest.approx(
+        {
+            "users": 2,
+            "items": 2,
+            "ratings": 3,
+            "density": 0.75,
+            "mean": 4,
+            "variance": 2 / 3,
+            "per_user": 1.5,
+            "per_item": 1.5,
+        }
+    )
+
+
+@pytest.mark.parametrize("key", ["ml-100k", "ml-1m", "ml-10m", "netflix"])
+def test_table_2_is_read_from_the_paper(key: str) -> None:
+    printed = verify.printed(key)
+    assert printed is not None
+    expected = catalog.entry(key).expected
+    assert printed["ratings"] == expected.ratings
+    assert printed["mean"] == pytest.approx(expected.mean, abs=1e-4)
+    assert printed["variance"] == pytest.approx(expected.variance, abs=1e-4)
+
+
+def test_fetch_from_file(tmp_path: Path, data: Path, make_entry: MakeEntry) -> None:
+    make_entry()
+    (tmp_path / "mine.zip").write_bytes(zipped({"u.data": U_DATA}))
+    result = run("fetch", "tiny", "--from-file", str(tmp_path / "mine.zip"))
+    assert result.stdout == f"{data / 'tiny.zip'}\n"
+
+
+def test_fetch_asks_nobody_in_a_script() -> None:
+    assert "to accept these terms where nobody can be asked, add --yes" in error_of("fetch", "ml-1m")
+
+
+def test_verify(data: Path, make_entry: MakeEntry) -> None:
+    make_entry()
+    (data / "tiny.zip").write_bytes(zipped({"u.data": U_DATA}))
+    checks = parsed("verify", "--json")["tiny"]
+    assert [check["what"] for check in checks] == [
+        "files", "users", "items", "ratings", "mean", "variance", "cache",
+    ]  # fmt: skip
+    assert all(check["holds"] for check in checks)
+    assert "no checksum is published" in checks[0]["expected"]
+    make_entry(mean=4.001)
+    assert error_of("verify", "tiny") == "tiny: mean: expected 4.00100, found 4.00000"
+    make_entry(contents=(Content("u.data", "u.data", frozenset({"sha256:0"})),))
+    assert "its checksum is" in error_of("verify", "tiny")
+
+
+def test_verify_finds_a_changed_cache(data: Path, cache: Path, make_entry: MakeEntry) -> None:
+    make_entry()
+    (data / "tiny.zip").write_bytes(zipped({"u.data": U_DATA}))
+    run("verify", "tiny")
+    (values,) = cache.glob("ratings/*/values.npy")
+    content = bytearray(values.read_bytes())
+    content[-1] ^= 0x40
+    values.write_bytes(content)
+    assert "cache: expected" in error_of("verify", "tiny")
+
+
+def test_nothing_to_verify(data: Path) -> None:
+    assert f"{data}: holds no data set of the catalog" in error_of("verify")
+
+
+def test_unknown_key() -> None:
+    for command in ("info", "fetch", "verify"):
+        assert 'did you mean "ml-100k"?' in error_of(command, "ml-10k0")
+
+
+@pytest.mark.parametrize("command", ["list", "info", "fetch", "verify"])
+def test_help_has_an_example(command: str) -> None:
+    assert f"Example: dpmf datasets {command}" in run(command, "--help").stdout
+
+
+def test_imports_are_light() -> None:
+    code = (
+        "import sys, dpmf_cli.datasets, dpmf_cli.cli.datasets\n"
+        "print([m for m in ('pandas', 'scipy', 'pooch', 'requests', 'python_calamine', 'pydantic') if m in sys.modules])"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    heavy = done.stdout.strip()
+    # Typer itself may bring pydantic; nothing else may come along.
+    assert heavy in ("[]", "['pydantic']")
+    assert importlib.import_module("dpmf_cli.datasets")

@@ -1,0 +1,92 @@
+"""The papers on real data: small versions of the shipped configs, against what is printed.
+
+Friedman et al. 2016: with one run a fold, against tables 3 and 4 (`make reproduce-friedman` runs them whole). The
+tolerances are those within which this project calls a cell reproduced: 0.005 for averages, 0.01 for clean MF, a
+factor 1.5 for a crossing. McSherry and Mironov 2009: figures 1 and 2 on ML-100K instead of ML-1M, against the claims.
+"""
+
+from pathlib import Path
+
+import pytest
+
+from dpmf_cli.config import ExperimentConfig, load_config
+from dpmf_cli.evaluation.crossings import Status
+from dpmf_cli.experiment import run
+from dpmf_cli.papers.printed import printed_baseline
+
+CONFIGS = Path(__file__).resolve().parents[2] / "configs"
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", ["ml100k_bounded", "ml1m_bounded"])
+def test_tables_3_and_4(name: str, tmp_path: Path, real_data: Path, session_cache: Path) -> None:
+    config = ExperimentConfig(**{**load_config(CONFIGS / f"{name}.yaml").resolved(), "runs": 1})
+    finished = run(config, base=CONFIGS, results=tmp_path, data=real_data, cache=session_cache, jobs=1)
+    experiment = finished.collected.experiment
+    for baseline in experiment.baselines:
+        printed = printed_baseline(experiment.dataset, baseline.algorithm.upper())
+        tolerance = 0.01 if baseline.algorithm == "als" else 0.005
+        assert baseline.mean()[0] == pytest.approx(printed, abs=tolerance), baseline.label
+    printed_cells = [crossing for crossing in finished.crossings if crossing.printed is not None]
+    assert len(printed_cells) == 7
+    for crossing in printed_cells:
+        assert crossing.ratio is not None
+        assert 1 / 1.5 < crossing.ratio < 1.5, crossing
+        assert isinstance(crossing.low, float)
+        assert isinstance(crossing.high, float)
+        assert crossing.low < crossing.reproduced < crossing.high
+        assert crossing.claimed == pytest.approx(crossing.reproduced)
+        swapped_norms = 1 + 0.7 * 0.025 if crossing.algorithm == "pals" else 1
+        assert crossing.provable == pytest.approx(swapped_norms * crossing.reproduced)
+    private_effects = finished.crossings[1]
+    assert (private_effects.algorithm, private_effects.baseline) == ("pge", "GE")
+    assert private_effects.status == Status.NOT_REACHED
+
+
+def small(name: str, **changes: object) -> ExperimentConfig:
+    """A shipped config on one fold of ML-100K."""
+    resolved = load_config(CONFIGS / f"{name}.yaml").resolved()
+    return ExperimentConfig(
+        **{**resolved, "dataset": {"kind": "catalog", "name": "ml-100k"}, "held_out": 1, **changes}
+    )
+
+
+@pytest.mark.slow
+def test_figure_1_of_mcsherry_and_mironov(tmp_path: Path, real_data: Path, session_cache: Path) -> None:
+    curves = {}
+    for name in ("mcsherry_fig1_ml1m", "mcsherry_fig1_ml1m_corrected"):
+        config = small(name, thetas=[0.15, 1.5, 5.0, 30.0], epsilons=None)
+        finished = run(config, base=CONFIGS, results=tmp_path, data=real_data, cache=session_cache, jobs=1)
+        experiment = finished.collected.experiment
+        curves[name] = {curve.label: curve for curve in experiment.curves}
+        assert len(curves[name]) == 6
+    published, corrected = curves.values()
+    ge = experiment.baseline("ge")
+    assert ge is not None
+    for label in ("kNN", "kNN, cleaned", "SVD", "SVD, cleaned"):
+        noisy, better = published[label], corrected[label]
+        assert noisy.twin is not None
+        assert better.twin == pytest.approx(noisy.twin, abs=1e-4)  # without noise the modes are one method
+        assert noisy.twin[0] < ge.mean()[0] - 0.02  # what a covariance is good for
+        assert (better.mean()[:3] < noisy.mean()[:3]).all()
+        assert (noisy.mean()[1:] < noisy.mean()[:-1]).all()
+        assert noisy.mean()[0] > ge.mean()[0]
+        assert (noisy.provable < noisy.claimed)[:3].all()
+        assert better.provable == pytest.approx(better.claimed)
+    # At 30, cleaning hurts SVD; averages alone are as good as anything at 0.15.
+    assert published["SVD, cleaned"].mean()[3] > published["SVD"].mean()[3]
+    assert corrected["averages alone"].mean()[0] < corrected["kNN, cleaned"].mean()[0] - 0.05
+
+
+def test_figure_2_of_mcsherry_and_mironov(tmp_path: Path, real_data: Path, session_cache: Path) -> None:
+    growth = {"portions": [0.2, 0.5, 1.0], "order": "timestamp"}
+    config = small("mcsherry_fig2_ml1m", thetas=[0.5, 1.5], growth=growth)
+    finished = run(config, base=CONFIGS, results=tmp_path, data=real_data, cache=session_cache, jobs=1)
+    growing = finished.collected.experiment.growth
+    assert growing is not None
+    for index in range(2):
+        stages = [stage.curves[index] for stage in growing.stages]
+        losses = [curve.mean() - curve.twin.mean() for curve in stages if curve.twin is not None]
+        assert len(losses) == 3
+        assert (losses[0] > losses[1]).all()
+        assert (losses[1] > losses[2]).all()

@@ -1,0 +1,242 @@
+"""The combined table: nothing is dropped, nothing ranked across what is protected from whom, in any format."""
+
+import csv
+import io
+import json
+import re
+from collections.abc import Callable
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from dpmf_cli.errors import DpmfError
+from dpmf_cli.evaluation.curves import Experiment
+from dpmf_cli.privacy.protection import Guarantee, Protection
+from dpmf_cli.report.tables.combined import FIELDS, NOT_PROVABLE, combined_table
+from dpmf_cli.report.tables.crossings import FORMATS
+
+Make = Callable[..., Experiment]
+KINDS = (
+    Protection.USER,
+    Protection.VALUE,
+    Protection.VALUE,
+    Protection.LOCAL,
+    Protection.VALUE,
+    Protection.VALUE,
+)
+EVERYBODY, OTHERS = Guarantee(Protection.VALUE), Guarantee(Protection.VALUE, joint=True)
+
+
+def mixed(made: Make, **changes: object) -> Experiment:
+    """Curves of three kinds, one of them towards the other users alone: pge, psgd, pknn and dpals can be proved."""
+    experiment = made(6)
+    curves = [
+        replace(curve, protects=kind, source="Friedman 2016")
+        for curve, kind in zip(experiment.curves, KINDS, strict=True)
+    ]
+    curves[2] = replace(curves[2], provable=curves[2].epsilons, label="psgd, bounded, published")
+    curves[4] = replace(curves[4], provable=2 * curves[4].epsilons, delta=1e-6, mode="corrected")
+    curves[5] = replace(curves[5], provable=curves[5].epsilons, joint=True)
+    return replace(experiment, curves=tuple(curves), **changes)
+
+
+def headings(text: str) -> list[str]:
+    lines = text.splitlines()
+    return [lines[at - 2] for at, line in enumerate(lines) if {"algorithm", "from"} <= set(line.split())]
+
+
+def test_each_group_stands_by_itself_and_what_is_not_provable_below_it(made: Make) -> None:
+    text = combined_table([mixed(made)])
+    assert headings(text) == [
+        "MovieLens 1M: rating value, towards everybody",
+        "MovieLens 1M: rating value, towards everybody, not provable",
+        "MovieLens 1M: rating value, towards other users (joint DP)",
+        "MovieLens 1M: user, towards everybody",
+        "MovieLens 1M: local, towards everybody, not provable",
+    ]
+    assert text.count(NOT_PROVABLE) == 2
+    for guarantee in (EVERYBODY, OTHERS, Guarantee(Protection.USER)):
+        assert text.count(guarantee.statement) == 1
+    assert "they are not comparable, and not ranked" in text
+    assert "what protects towards everybody protects towards other users too" in text
+
+
+def test_what_is_joint_is_ranked_below_a_sentence_that_is_true_of_it(made: Make) -> None:
+    """No row made from the user's own clean ratings stands under a sentence on what anybody learns, nor the other way."""
+    above, sentence = {}, ""
+    for line in combined_table([mixed(made)]).splitlines():
+        sentence = line if line.startswith("ε bounds") else sentence
+        for label in re.findall(r" (psgd|pknn§|dpals‡) ", line):
+            above[label] = sentence
+    assert above == {
+        "psgd": EVERYBODY.statement,
+        "pknn§": EVERYBODY.statement,
+        "dpals‡": OTHERS.statement,
+    }
+
+
+def test_a_row_in_words(made: Make) -> None:
+    text = combined_table([mixed(made)])
+    row = next(line for line in text.splitlines() if " pknn" in line)
+    cells = row.split()
+    assert cells[:6] == ["2", "–", "pknn§", "Friedman", "2016", "corrected"]
+    meets, claimed, provable = float(cells[6]), float(cells[9]), float(cells[10])
+    assert meets == claimed
+    assert provable == pytest.approx(2 * claimed, rel=0.01)
+    best = mixed(made).curves[4].mean()[mixed(made).curves[4].provable <= 1].min()
+    assert cells[-1] == f"{best:.4f}"
+    assert next(line for line in text.splitlines() if " dpals" in line).split()[:3] == ["1", "1", "dpals‡"]
+    assert "joint DP" in text
+    assert "δ = 1e-06" in text
+    assert "an (ε, δ) row, §, promises less than one without § at the same ε" in text
+
+
+@pytest.mark.parametrize(
+    ("deltas", "said"),
+    [
+        ((1e-6, 1e-9), True),
+        ((1e-6, 1e-6), False),
+        ((1e-6, 0.0), False),
+    ],
+)
+def test_where_several_deltas_are_ranked_it_says_at_which(
+    made: Make, deltas: tuple[float, float], said: bool
+) -> None:
+    """psgd and pknn protect the same from the same; what cannot be proved, and other headings, are not ranked there."""
+    experiment = mixed(made)
+    given = dict(zip((2, 4), deltas, strict=True))
+    curves = [replace(each, delta=given.get(rank, 1e-3)) for rank, each in enumerate(experiment.curves)]
+    text = combined_table([replace(experiment, curves=tuple(curves))])
+    assert ("rank is at the largest δ of its heading" in text) == said
+
+
+def test_without_any_delta_one_rank_says_all(made: Make) -> None:
+    experiment = mixed(made)
+    pure = replace(experiment, curves=tuple(replace(each, delta=0.0) for each in experiment.curves))
+    text = combined_table([pure])
+    assert next(line for line in text.splitlines() if " pknn" in line).split()[:2] == ["2", "pknn"]
+    assert "§" not in text
+    assert "pure" not in text
+
+
+def test_a_label_is_not_told_twice_what_the_heading_and_the_mode_say(made: Make) -> None:
+    text = combined_table([mixed(made)])
+    assert "psgd, bounded, published" not in text
+    assert " psgd " in text
+    assert "psgd, bounded, published" in combined_table([mixed(made)], "csv")
+
+
+@pytest.mark.parametrize("form", FORMATS)
+def test_every_curve_is_in_every_format(made: Make, form: str) -> None:
+    text = combined_table([mixed(made)], form)
+    for label in ("pge", "isgd", "psgd", "pals", "pknn", "dpals"):
+        assert text.count(label) >= 1
+    assert combined_table([mixed(made)], form) == text
+
+
+def test_for_programs_the_group_is_a_column_and_the_rank_starts_anew(made: Make) -> None:
+    rows = list(csv.DictReader(io.StringIO(combined_table([mixed(made)], "csv"))))
+    assert tuple(rows[0]) == FIELDS
+    columns = ("protects", "towards", "joint", "rank", "rank_pure", "algorithm", "provable")
+    assert [tuple(row[column] for column in columns) for row in rows] == [
+        # claims more than pknn, and needs less
+        ("rating value", "everybody", "False", "1", "1", "psgd", "True"),
+        ("rating value", "everybody", "False", "2", "", "pknn", "True"),
+        ("rating value", "everybody", "False", "", "", "isgd", "False"),
+        ("rating value", "other users", "True", "1", "1", "dpals", "True"),
+        ("user", "everybody", "False", "1", "1", "pge", "True"),
+        ("local", "everybody", "False", "", "", "pals", "False"),
+    ]
+    assert {row["ia_provable"] for row in rows if row["provable"] == "False"} == {"inf"}
+    records = json.loads(combined_table([mixed(made)], "json"))
+    assert [record["rank"] for record in records] == [1, 2, None, 1, 1, None]
+    assert [record["rank_pure"] for record in records] == [1, None, None, 1, 1, None]
+    assert all(list(record) == list(FIELDS) for record in records)
+    assert records[0]["seed"] == 7
+
+
+@pytest.mark.parametrize("form", FORMATS)
+def test_one_ranking_across_groups_is_refused_in_every_format(made: Make, form: str) -> None:
+    with pytest.raises(DpmfError, match="no ranking across what is protected"):
+        combined_table([mixed(made)], form, across=True)
+    experiment = mixed(made)
+    values = tuple(each for each in experiment.curves if each.protects is Protection.VALUE)
+    with pytest.raises(DpmfError, match="no ranking across whom an ε protects from"):
+        combined_table([replace(experiment, curves=values)], form, across=True)
+
+
+def test_one_ranking_of_what_protects_the_same_is_the_table(made: Make) -> None:
+    experiment = mixed(made)
+    same = replace(
+        experiment,
+        curves=tuple(replace(each, protects=Protection.VALUE, joint=False) for each in experiment.curves),
+    )
+    assert combined_table([same], across=True) == combined_table([same])
+    elsewhere = replace(same, title="MovieLens 100K")
+    with pytest.raises(DpmfError, match="no ranking across data sets"):
+        combined_table([same, elsewhere], across=True)
+
+
+def test_by_global_effects_another_order(made: Make) -> None:
+    experiment = mixed(made)
+    late, early = experiment.curves[4], experiment.curves[2]
+    # Above `late` where the item average is, below it where the global effects are.
+    early = replace(
+        early, rmse=late.rmse - 0.3 * (0.95 - late.rmse.mean(axis=(0, 1))), provable=late.provable
+    )
+    made_over = replace(experiment, curves=(late, early))
+
+    def order(bar: str) -> list[str]:
+        rows = csv.DictReader(
+            io.StringIO(combined_table([made_over], "csv", bar="ia" if bar == "ia" else "ge"))
+        )
+        return [row["algorithm"] for row in rows]
+
+    assert order("ia") == ["pknn", "psgd"]
+    assert order("ge") == ["psgd", "pknn"]
+
+
+def test_points_of_sweeps_are_named_as_left_out(made: Make) -> None:
+    experiment = mixed(made)
+    curves = (
+        replace(experiment.curves[0], swept=("factors", 3.0), label="pge, factors 3"),
+        *experiment.curves[1:],
+    )
+    text = combined_table([replace(experiment, curves=curves)])
+    assert "left out, as points of a sweep and not curves over ε: pge, factors 3" in text
+
+
+def test_incomplete_curves_and_baselines_are_shown_as_such(made: Make) -> None:
+    experiment = made(2, incomplete="isgd")
+    curves = tuple(replace(each, protects=Protection.VALUE, source="x") for each in experiment.curves)
+    first, *others = experiment.baselines
+    gap = replace(first, rmse=np.full_like(first.rmse, np.nan), missing=1)
+    text = combined_table([replace(experiment, curves=curves, baselines=(gap, *others))], notes=["run it"])
+    row = next(line for line in text.splitlines() if " isgd " in line)
+    assert row.split().count("incomplete") == 2
+    assert "RMSE ga incomplete, ia 0.97" in text
+    assert "10 of 10 folds × 5 runs, seed 7" in text
+    assert text.endswith("run it\n")
+
+
+def test_several_experiments_on_the_same_data_are_ranked_together_and_named(made: Make) -> None:
+    one = mixed(made)
+    two = replace(one, name="again")
+    text = combined_table([one, two])
+    row = next(line for line in text.splitlines() if " pknn" in line)
+    assert row.split()[-1] == "made"
+    assert len(headings(text)) == 5
+    assert "experiment" not in combined_table([one])
+    other_data = replace(two, title="MovieLens 100K")
+    assert len(headings(combined_table([one, other_data]))) == 10
+
+
+def test_an_unknown_format_is_told(made: Make) -> None:
+    with pytest.raises(DpmfError, match='unknown table format "mb"'):
+        combined_table([mixed(made)], "mb")
+
+
+def test_nothing_is_no_table() -> None:
+    assert combined_table([]).startswith("nothing to show")
+    assert combined_table([], "json") == "[]\n"

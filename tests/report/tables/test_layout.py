@@ -1,0 +1,175 @@
+"""Text tables keep every cell whole, aligned and escaped, in each drawing."""
+
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+from hypothesis import given
+from hypothesis import strategies as st
+
+from dpmf_cli.report.tables.layout import (
+    Group,
+    TextTable,
+    comma_separated,
+    escape_latex,
+    escape_markdown,
+    latex,
+    markdown,
+    significant,
+    terminal,
+)
+
+CONFIGS = Path(__file__).resolve().parents[3] / "configs"
+TABLE = TextTable(
+    header=("name", "ε"),
+    alignment="lr",
+    groups=(Group("first", (("a", "1.5"), ("longer", "∞"))), Group("second", (("b", "12"),))),
+    notes=("a note",),
+)
+
+
+def test_terminal() -> None:
+    assert terminal(TABLE) == (
+        "first\n"
+        "name      ε\n"
+        "───────────\n"
+        "a       1.5\n"
+        "longer    ∞\n"
+        "\n"
+        "second\n"
+        "name      ε\n"
+        "───────────\n"
+        "b        12\n"
+        "\n"
+        "a note\n"
+    )
+
+
+def test_markdown() -> None:
+    assert markdown(TABLE) == (
+        "**first**\n\n| name | ε |\n| --- | ---: |\n| a | 1.5 |\n| longer | ∞ |\n"
+        "\n**second**\n\n| name | ε |\n| --- | ---: |\n| b | 12 |\n"
+        "\n- a note\n"
+    )
+
+
+def test_a_sentence_stands_below_its_groups_title() -> None:
+    table = TextTable(
+        ("name",), "l", (Group("first", (("a",),), "What ε ≤ 1 is_about."), Group("second", (("b",),)))
+    )
+    assert terminal(table).startswith("first\nWhat ε ≤ 1 is_about.\nname\n")
+    assert "\nsecond\nname\n" in terminal(table)
+    assert markdown(table).startswith("**first**\n\nWhat ε ≤ 1 is\\_about.\n\n| name |\n")
+    assert "**second**\n\n| name |\n" in markdown(table)
+    sentence = "\\multicolumn{1}{l}{\\emph{What $\\varepsilon$ $\\leq$ 1 is\\_about.}} \\\\\n"
+    assert f"\\multicolumn{{1}}{{l}}{{\\emph{{first}}}} \\\\\n{sentence}a \\\\\n" in latex(table)
+
+
+def test_latex() -> None:
+    assert latex(TABLE) == (
+        "\\begin{tabular}{@{}lr@{}}\n"
+        "\\toprule\n"
+        "name & $\\varepsilon$ \\\\\n"
+        "\\midrule\n"
+        "\\multicolumn{2}{l}{\\emph{first}} \\\\\n"
+        "a & 1.5 \\\\\n"
+        "longer & $\\infty$ \\\\\n"
+        "\\midrule\n"
+        "\\multicolumn{2}{l}{\\emph{second}} \\\\\n"
+        "b & 12 \\\\\n"
+        "\\bottomrule\n"
+        "\\multicolumn{2}{l}{\\footnotesize a note} \\\\\n"
+        "\\end{tabular}\n"
+    )
+
+
+def test_comma_separated() -> None:
+    quoted = TextTable(("name", "ε"), "lr", (Group("one, two", (("a", '"'),)), *TABLE.groups))
+    assert comma_separated(quoted) == (
+        'group,name,ε\n"one, two",a,""""\nfirst,a,1.5\nfirst,longer,∞\nsecond,b,12\n'
+    )
+
+
+def test_latex_that_begins_with_a_bracket_is_no_extra_space() -> None:
+    drawn = latex(TextTable(("a",), "l", (Group("g", (("x",), ("[1, 2]",))),)))
+    assert "x \\\\\n{}[1, 2] \\\\\n" in drawn
+
+
+def test_every_letter_of_a_shipped_label_is_one_that_latex_prints() -> None:
+    """pdflatex prints of Unicode what its default input encoding knows; the rest needs a command of its own."""
+    known = "–—’“”…·²³é"
+    labels = [
+        str(label) for path in CONFIGS.glob("*.yaml") for label in _labels(yaml.safe_load(path.read_text()))
+    ]
+    letters = {letter for label in labels for letter in escape_latex(label) if ord(letter) > 127}
+    assert any("α" in label for label in labels)
+    assert letters <= set(known)
+
+
+def _labels(config: dict[str, Any]) -> list[Any]:
+    entries = [*config.get("algorithms", ()), *config.get("baselines", ())]
+    return [entry["label"] for entry in entries if isinstance(entry, dict) and "label" in entry]
+
+
+def test_an_empty_table_says_so() -> None:
+    empty = TextTable(("name",), "l", ())
+    assert terminal(empty) == markdown(empty) == "nothing to show\n"
+
+
+def test_no_cell_is_shortened_however_long() -> None:
+    long = "x" * 300
+    drawn = terminal(TextTable(("name", "other"), "ll", (Group("title", ((long, "y" * 200),)),)))
+    assert long in drawn
+    assert "…" not in drawn
+    assert "\x1b" not in drawn
+
+
+def test_markup_of_rich_is_text() -> None:
+    assert "[bold]x[/bold] :smile:" in terminal(
+        TextTable(("a",), "l", (Group("t", (("[bold]x[/bold] :smile:",),)),))
+    )
+
+
+@given(st.text(alphabet="ab_&%$#{}~^\\<>ε±∞−×†*θδΔ‡§", max_size=30))
+def test_escaped_latex_has_no_bare_special_character(text: str) -> None:
+    escaped = escape_latex(text)
+    for command in (
+        r"\\textbackslash\{\}",
+        r"\\textascii(tilde|circum)\{\}",
+        r"\\textsuperscript\{(\*|\\S|\$\\d?dagger\$)\}",
+        r"\$(<|>|-|−|\\(varepsilon|pm|infty|times|theta|delta|Delta))\$",
+        r"\\[&%$#_{}]",
+    ):
+        escaped = re.sub(command, "", escaped)
+    assert not re.search(r"[&%$#_{}~^\\<>ε±∞−×†*θδΔ‡§]", escaped)
+
+
+def test_escaped_markdown_stays_in_its_cell() -> None:
+    assert escape_markdown("a|b*c_d<e") == r"a\|b\*c\_d\<e"
+
+
+@pytest.mark.parametrize(
+    ("value", "text"),
+    [
+        (0.18, "0.180"),
+        (2, "2.00"),
+        (12.5, "12.5"),
+        (60, "60.0"),
+        (9.996, "10.0"),
+        (999.7, "1000"),
+        (1234.5, "1230"),
+        (0.000123, "0.000123"),
+        (0.0000123, "1.23e-05"),
+        (1.234e9, "1.23e+09"),
+        (0, "0"),
+    ],
+)
+def test_three_significant_figures(value: float, text: str) -> None:
+    assert significant(value) == text
+
+
+@given(st.floats(1e-12, 1e12))
+def test_significant_figures_are_within_half_a_unit_of_the_last(value: float) -> None:
+    assert float(significant(value)) == pytest.approx(value, rel=0.0051)

@@ -1,0 +1,182 @@
+"""What is gathered from the store, and what a task measures."""
+
+import json
+import math
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from dpmf_cli.config import ExperimentConfig
+from dpmf_cli.report.tables.ledgers import records_csv, records_text
+from dpmf_cli.results.collect import collect
+from dpmf_cli.results.store import Store
+from dpmf_cli.results.task import RecordCosts, TaskResult, execute
+from dpmf_cli.running.plan import TWIN_GRID, make_plan, sum_of_squares, tasks_of
+from tests.conftest import make_ratings
+
+CONFIG = ExperimentConfig(
+    name="x",
+    dataset="ml-100k",
+    folds=2,
+    runs=2,
+    epsilons=[1.0, 2.0],
+    baselines=["ia"],
+    algorithms=[{"algorithm": "pge"}, {"algorithm": "pge", "label": "again", "clip_predictions": True}],
+)
+
+
+def fill(store: Store, leave_out: tuple[int, int] | None = None) -> None:
+    for entry in CONFIG.entries:
+        for task in tasks_of(CONFIG, entry, "ml-100k", "c"):
+            if (task.fold, task.run) == leave_out:
+                continue
+            rmse = tuple(task.fold + 10 * task.run + 100 * epsilon for epsilon in task.epsilons)
+            provable = tuple(2 * epsilon for epsilon in task.epsilons)
+            step = {"step": "a", "claimed": task.epsilons, "provable": ["inf"] * len(task.epsilons)}
+            store.write(task, TaskResult(task.epsilons, rmse, task.epsilons, provable, (step,)))
+
+
+def gather(store: Store):  # type: ignore[no-untyped-def]
+    return collect(CONFIG, dataset="ml-100k", title="MovieLens 100K", checksum="c", store=store)
+
+
+def test_every_number_is_in_its_place(tmp_path: Path) -> None:
+    fill(Store(tmp_path))
+    experiment = gather(Store(tmp_path)).experiment
+    assert [curve.label for curve in experiment.curves] == ["PGE", "again"]
+    curve = experiment.curves[0]
+    assert curve.rmse.tolist() == [[[100, 200], [110, 210]], [[101, 201], [111, 211]]]
+    assert curve.claimed.tolist() == [1, 2]
+    assert curve.provable.tolist() == [2, 4]
+    assert (curve.neighbours, curve.mode, curve.missing) == ("bounded", "published", 0)
+    (baseline,) = experiment.baselines
+    assert baseline.rmse.shape == (2, 1, 1)
+    assert baseline.is_baseline
+
+
+def test_what_is_missing_is_counted_and_never_a_number(tmp_path: Path) -> None:
+    fill(Store(tmp_path), leave_out=(1, 0))
+    experiment = gather(Store(tmp_path)).experiment
+    assert [curve.missing for curve in (*experiment.curves, *experiment.baselines)] == [1, 1, 1]
+    assert np.isnan(experiment.curves[0].mean()).all()
+
+
+def test_ledgers_keep_claimed_and_provable_apart(tmp_path: Path) -> None:
+    fill(Store(tmp_path))
+    assert gather(Store(tmp_path)).ledgers["PGE"] == [
+        {"step": "a", "epsilons": [1.0, 2.0], "claimed": [1.0, 2.0], "provable": [float("inf")] * 2}
+    ]
+
+
+def test_numbers_of_refined_grids_are_joined_step_by_step(tmp_path: Path) -> None:
+    store, entry = Store(tmp_path), CONFIG.algorithms[0]
+    for epsilons in ((2.0,), (1.0,)):
+        for task in tasks_of(CONFIG, entry, "ml-100k", "c"):
+            numbers = {key: list(epsilons) for key in ("claimed", "provable")}
+            step = {"step": "a", **numbers, "mu": [epsilon / 2 for epsilon in epsilons]}
+            rmse = (0.9,) * len(epsilons)
+            store.write(
+                replace(task, epsilons=epsilons), TaskResult(epsilons, rmse, epsilons, epsilons, (step,))
+            )
+    (step,) = gather(store).ledgers["PGE"]
+    assert (step["epsilons"], step["provable"], step["mu"]) == ([1.0, 2.0], [1.0, 2.0], [0.5, 1.0])
+
+
+def test_a_fit_without_noise_is_the_twin_and_no_point_of_the_curve(tmp_path: Path) -> None:
+    config = CONFIG.model_copy(update={"twins": True})
+    store = Store(tmp_path)
+    fill(store)
+    tasks = [task for entry in config.algorithms for task in tasks_of(config, entry, "ml-100k", "c")]
+    twins = [task for task in tasks if task.epsilons == TWIN_GRID]
+    assert [(task.fold, task.run) for task in twins] == [(0, 0), (1, 0)] * 2
+    infinite = (np.inf,)
+    for task in twins[:3]:
+        store.write(task, TaskResult(infinite, (task.fold / 10,), infinite, infinite, ()))
+    found = collect(config, dataset="ml-100k", title="MovieLens 100K", checksum="c", store=store).experiment
+    whole, missing = found.curves
+    assert whole.twin is not None
+    assert missing.twin is not None
+    assert (whole.twin.tolist(), whole.missing, whole.epsilons.tolist()) == ([0.0, 0.1], 0, [1.0, 2.0])
+    assert (missing.missing, np.isnan(missing.twin).tolist()) == (1, [False, True])
+    assert found.baselines[0].twin is None
+
+
+def test_a_plan_counts_what_is_done(tmp_path: Path) -> None:
+    fill(Store(tmp_path), leave_out=(1, 0))
+    plan = make_plan(
+        CONFIG, dataset="ml-100k", checksum="c", users=943, items=1682, ratings=100_000, store=Store(tmp_path)
+    )
+    assert [(part.total, part.done) for part in plan.entries] == [(2, 1), (4, 3), (4, 3)]
+    assert [(task.fold, task.run) for task in plan.left] == [(1, 0)] * 3
+    assert plan.seconds(1) > sum(plan.cost_of(task) for task in plan.left) > 0
+    assert plan.peak_bytes(2) > plan.peak_bytes(1) > 1e8
+
+
+def test_a_plan_of_growth_costs_what_its_portions_cost(tmp_path: Path) -> None:
+    growth = ExperimentConfig.model_validate(
+        {**CONFIG.resolved(), "twins": True, "growth": {"portions": [0.1, 1], "order": "random"}}
+    )
+    size = {"dataset": "ml-100k", "checksum": "c", "users": 943, "items": 1682, "ratings": 100_000}
+    plan = make_plan(growth, **size, store=Store(tmp_path), squares=3e7)  # type: ignore[arg-type]
+    assert [part.total for part in plan.entries] == [4, 12, 12]
+    assert [task.cut.portion for task in plan.left] == [0.1] * 14 + [1.0] * 14
+    small, whole = plan.left[1], plan.left[15]
+    assert (small.algorithm, small.epsilons) == (whole.algorithm, whole.epsilons)
+    assert plan.cost_of(small) < plan.cost_of(whole)
+    assert plan.shapes[1.0].squares == 3e7 * 0.25
+    assert plan.shapes[0.1].squares == pytest.approx(3e5 * 0.25)
+    costs = sum(part.seconds_left for part in plan.entries)
+    assert costs == pytest.approx(sum(plan.cost_of(task) for task in plan.left))
+
+
+def test_squares_are_counted_by_user() -> None:
+    ratings = make_ratings(2)
+    counts = np.bincount(ratings.users)
+    assert sum_of_squares(ratings) == sum(int(count) ** 2 for count in counts)
+
+
+def test_clipping_is_what_the_entry_asks_for() -> None:
+    ratings = make_ratings(2)
+    plain, clipping = CONFIG.algorithms
+    task = next(tasks_of(CONFIG, plain, "data", "c"))
+    task = replace(task, epsilons=(0.01,))
+    unclipped = execute([task], ratings, ratings)[0].rmse[0]
+    clipped = execute([replace(task, algorithm=clipping)], ratings, ratings)[0].rmse[0]
+    assert clipped < unclipped
+
+
+def test_the_resolved_config_of_a_manifest_is_read_back() -> None:
+    assert ExperimentConfig.model_validate(json.loads(json.dumps(CONFIG.resolved()))) == CONFIG
+
+
+def test_what_records_spent_is_the_worst_of_all_fits_and_what_was_kept_the_mean(tmp_path: Path) -> None:
+    store, entry = Store(tmp_path), CONFIG.algorithms[0]
+    for task in tasks_of(CONFIG, entry, "ml-100k", "c"):
+        if (task.fold, task.run) != (1, 1):
+            n = task.fold + 2 * task.run  # 0, 1 and 2
+            columns = [(n + shift, n + shift + 10.0) for shift in (5.0, 0.0, 1.0, 2.0, 3.0)]
+            store.write(
+                task, TaskResult((1.0, 2.0), (1, 1), (1, 2), (1, 2), (), records=RecordCosts(*columns))
+            )
+    first, second = gather(store).experiment.curves
+    assert first.records is not None
+    assert second.records is None
+    assert first.records.threshold.tolist() == [7, 17]
+    assert first.records.kept.tolist() == [1, 11]
+    assert first.records.least.tolist() == [1, 11]
+    assert first.records.median.tolist() == [3, 13]
+    assert first.records.largest.tolist() == [5, 15]
+
+
+def test_records_of_results_that_are_not_there_are_left_open(tmp_path: Path) -> None:
+    store, entry = Store(tmp_path), CONFIG.algorithms[0]
+    for task in tasks_of(CONFIG, entry, "ml-100k", "c"):
+        costs = RecordCosts((2.0,), (0.5,), (0.1,), (0.2,), (math.inf,))
+        store.write(replace(task, epsilons=(2.0,)), TaskResult((2.0,), (1,), (2,), (2,), (), records=costs))
+    curves = gather(store).experiment.curves
+    assert records_csv(curves).splitlines()[1:] == ["PGE,1.0,,,,,", "PGE,2.0,2.0,0.5,0.1,0.2,inf"]
+    ((absent, found),) = (group.rows for group in records_text(curves).groups)
+    assert absent == ("1.00", "–", "–", "–", "–", "–")
+    assert found == ("2.00", "2.00", "50.0 %", "0.100", "0.200", "∞")

@@ -1,0 +1,264 @@
+"""The store: whole files or none, content-named, damage noticed."""
+
+import errno
+import json
+import math
+import os
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from dpmf_cli import files as module
+from dpmf_cli.algorithms.friedman2016.pge import PrivateGlobalEffects
+from dpmf_cli.errors import DpmfError
+from dpmf_cli.files import temporary_folder
+from dpmf_cli.results.store import Store, encode, sealed, write_atomically
+from dpmf_cli.results.task import Cut, RecordCosts, Task, TaskResult
+
+
+def task(epsilons: tuple[float, ...] = (0.1, 1.0), *, cut: Cut | None = None, **changes: Any) -> Task:
+    settings = {"run": 1, "seed": 7, "checksum": "c" * 64, **changes}
+    algorithm = PrivateGlobalEffects(algorithm="pge")
+    return Task("data", cut=cut or Cut(10, 3), algorithm=algorithm, epsilons=epsilons, **settings)
+
+
+def result(epsilons: tuple[float, ...] = (0.1, 1.0)) -> TaskResult:
+    rmse = tuple(1 / epsilon / 3 for epsilon in epsilons)
+    ledger = ({"step": "a", "claimed": list(epsilons), "provable": ["inf"] * len(epsilons)},)
+    return TaskResult(epsilons, rmse, epsilons, (math.inf,) * len(epsilons), ledger)
+
+
+def test_what_is_written_is_read_back_exactly(tmp_path: Path) -> None:
+    store = Store(tmp_path)
+    store.write(task(), result())
+    assert store.read(task()) == {0.1: result(), 1.0: result()}
+    assert store.missing(task()) is None
+
+
+def test_a_finer_grid_leaves_only_the_new_epsilons(tmp_path: Path) -> None:
+    store = Store(tmp_path)
+    store.write(task(), result())
+    left = store.missing(task((0.05, 0.1, 0.5, 1.0)))
+    assert left is not None
+    assert left.epsilons == (0.05, 0.5)
+    store.write(left, result((0.05, 0.5)))
+    assert sorted(store.read(task())) == [0.05, 0.1, 0.5, 1.0]
+
+
+@pytest.mark.parametrize("change", [{"cut": Cut(10, 4)}, {"run": 0}, {"seed": 8}, {"checksum": "d" * 64}])
+def test_a_result_belongs_to_one_task(tmp_path: Path, change: dict[str, Any]) -> None:
+    store = Store(tmp_path)
+    store.write(task(), result())
+    assert store.read(task(**change)) == {}
+
+
+CUTS = [
+    Cut(10, 3),
+    Cut(10, 3, portion=0.5),
+    Cut(10, 3, portion=0.5, order="random"),
+    Cut(10, 3, portion=0.6),
+    Cut(10, 3, test="probe", test_checksum="a"),
+    Cut(10, 3, test="probe", test_checksum="b"),
+    Cut(10, 3, test="judging", test_checksum="a"),
+]
+
+
+def test_every_cut_has_results_of_its_own(tmp_path: Path) -> None:
+    store = Store(tmp_path)
+    for cut in CUTS:
+        assert store.read(task(cut=cut)) == {}
+        store.write(task(cut=cut), result())
+
+
+def test_a_cut_of_all_ratings_is_that_of_folds_alone_and_keeps_its_name() -> None:
+    """Results of before there were portions and test sets are found again."""
+    assert task(cut=Cut(10, 3, portion=1.0, order="random")).settings == task().settings
+    assert task().settings == {
+        "dataset": "data",
+        "checksum": "c" * 64,
+        "folds": 10,
+        "seed": 7,
+        "algorithm": PrivateGlobalEffects(algorithm="pge").parameters(),
+    }
+
+
+def test_a_result_belongs_to_one_set_of_parameters_and_one_revision(tmp_path: Path, monkeypatch: Any) -> None:
+    store = Store(tmp_path)
+    store.write(task(), result())
+    monkeypatch.setattr(PrivateGlobalEffects, "revision", 2)
+    assert store.read(task()) == {}
+
+
+def test_a_label_is_no_parameter() -> None:
+    named = PrivateGlobalEffects(algorithm="pge", label="mine")
+    assert named.parameters() == PrivateGlobalEffects(algorithm="pge").parameters()
+
+
+@pytest.mark.parametrize(
+    "damage",
+    [
+        lambda data: data[: len(data) // 2],
+        lambda data: b"",
+        lambda data: data.replace(b'"rmse": [3', b'"rmse": [2'),
+        lambda data: b"[]",
+        lambda data: b"\xff" * 10,
+        lambda data: encode({"format": 1, "sha256": "0"}),
+        lambda data: data.replace(b'"format": 1', b'"format": 7'),
+        lambda data: data.replace(b'"format": 1', b'"format":\n1'),
+        lambda data: data.replace(b'"fold": 3', b'"fold": NaN'),
+        lambda data: b"[" * 100_000,
+        lambda data: encode(sealed({**json.loads(data), "fold": 4})),
+    ],
+    ids=[
+        "truncated",
+        "empty",
+        "altered",
+        "a list",
+        "no text",
+        "empty body",
+        "another format",
+        "another blank",
+        "no number",
+        "nested",
+        "another sum",
+    ],
+)
+def test_a_damaged_file_is_told_and_made_again(tmp_path: Path, damage: Any) -> None:
+    told: list[str] = []
+    store = Store(tmp_path, warn=told.append)
+    store.write(task(), result())
+    path = store.path(task())
+    whole = path.read_bytes()
+    path.write_bytes(damage(whole))
+    assert store.missing(task()) == task()
+    assert len(told) == 1
+    assert "damaged" in told[0]
+    assert str(path) in told[0]
+    store.write(task(), result())
+    assert path.read_bytes() == whole
+
+
+def test_a_damaged_file_is_set_aside_once(tmp_path: Path) -> None:
+    told: list[str] = []
+    store = Store(tmp_path, warn=told.append, set_aside=True)
+    store.write(task(), result())
+    path = store.path(task())
+    damaged = path.read_bytes()[:50]
+    path.write_bytes(damaged)
+    for _ in range(2):  # of a finer grid: what is computed anew gets another name
+        assert store.missing(task((0.05, 0.1))) == task((0.05, 0.1))
+    assert told == [
+        f"{path}: damaged (its content does not fit its checksum); set aside as {path.stem}.damaged, its task is "
+        "computed again"
+    ]
+    assert [(each.name, each.read_bytes()) for each in path.parent.iterdir()] == [
+        (f"{path.stem}.damaged", damaged)
+    ]
+
+
+def test_a_result_under_the_name_of_another_is_not_believed(tmp_path: Path) -> None:
+    told: list[str] = []
+    store, other = Store(tmp_path, warn=told.append), task(cut=Cut(10, 4))
+    store.write(task(), result())
+    store.path(task()).rename(store.path(other))
+    assert store.read(other) == {}
+    assert "it is of another task" in told[0]
+
+
+@pytest.mark.parametrize("link", ["tasks", "tasks/data", "tasks/data/{algorithm}"])
+def test_a_link_that_leads_out_of_the_results_is_refused(tmp_path: Path, link: str) -> None:
+    store = Store(tmp_path / "results")
+    place = store.root / link.format(algorithm=store.path(task()).parent.name)
+    place.parent.mkdir(parents=True)
+    (tmp_path / "elsewhere").mkdir()
+    place.symlink_to(tmp_path / "elsewhere")
+    with pytest.raises(
+        DpmfError, match=r"leads out of .*results/, to .*elsewhere.*; remove the link.*--results"
+    ):
+        store.write(task(), result())
+    assert list((tmp_path / "elsewhere").iterdir()) == []
+
+
+def test_the_results_folder_itself_may_be_a_link(tmp_path: Path) -> None:
+    (tmp_path / "large-disk").mkdir()
+    (tmp_path / "results").symlink_to(tmp_path / "large-disk")
+    store = Store(tmp_path / "results")
+    store.prepare(store.root / "x")
+    store.write(task(), result())
+    assert store.missing(task()) is None
+
+
+def test_what_killed_runs_were_writing_is_swept_and_what_others_write_is_not(tmp_path: Path) -> None:
+    store = Store(tmp_path)
+    store.write(task(), result())
+    folder = store.path(task()).parent
+    for place in (tmp_path, tmp_path / "x", folder):
+        place.mkdir(exist_ok=True)
+        (place / ".writing-left").write_bytes(b"half")
+    with temporary_folder(folder) as held:
+        store.prepare(tmp_path / "x")
+        assert held.exists()
+    assert {path.name for path in tmp_path.rglob("*") if path.is_file()} == {store.path(task()).name}
+
+
+def test_a_result_of_another_version_is_refused_with_the_fix(tmp_path: Path) -> None:
+    store = Store(tmp_path)
+    store.write(task(), result())
+    body = json.loads(store.path(task()).read_bytes())
+    del body["sha256"]
+    store.path(task()).write_bytes(encode(sealed({**body, "format": 99})))
+    with pytest.raises(DpmfError, match=r"format 99 by another version.*--results"):
+        store.read(task())
+
+
+def test_a_full_disk_leaves_no_trace_and_says_so(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def full(descriptor: int) -> None:
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    store = Store(tmp_path)
+    store.write(task(), result())
+    monkeypatch.setattr(module.os, "fsync", full)
+    with pytest.raises(DpmfError, match=r"No space left.*free some space and run the same command again"):
+        store.write(task((5.0,)), result((5.0,)))
+    assert [path.name for path in store.path(task()).parent.iterdir()] == [store.path(task()).name]
+
+
+def test_a_folder_that_cannot_be_made_is_said_before_any_work(tmp_path: Path) -> None:
+    (tmp_path / "results").write_text("a file")
+    with pytest.raises(DpmfError, match=r"cannot be written.*--results"):
+        Store(tmp_path / "results").prepare()
+
+
+def test_an_interrupted_write_leaves_the_old_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = tmp_path / "file"
+    write_atomically(path, b"old")
+
+    def interrupted(*names: Any) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(module.os, "replace", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        write_atomically(path, b"new")
+    assert path.read_bytes() == b"old"
+    assert list(tmp_path.iterdir()) == [path]
+
+
+def test_encoding_is_canonical_and_strict() -> None:
+    assert encode({"b": math.inf, "a": (0.1, 1)}) == b'{"a": [0.1, 1], "b": "inf"}\n'
+    with pytest.raises(ValueError, match="not JSON compliant"):
+        encode(math.nan)
+
+
+def test_what_only_some_results_have_is_read_back_and_leaves_others_as_they_were(tmp_path: Path) -> None:
+    store, plain = Store(tmp_path), result()
+    costs = RecordCosts((0.1, 0.5), (0.5, 1.0), (0.1, 0.1), (0.1, 0.3), (0.1, math.inf))
+    whole = replace(plain, error_cdf=((0.1, 1.0), (0.25, 0.75)), records=costs)
+    asked = replace(task(), limits=(1.0, 2.0))
+    assert asked.settings == {**task().settings, "error_cdf": [1.0, 2.0]}
+    store.write(asked, whole)
+    assert store.read(asked) == {0.1: whole, 1.0: whole}
+    assert store.read(task()) == {}
+    store.write(task(), plain)
+    assert not {"error_cdf", "records"} & json.loads(store.path(task()).read_bytes()).keys()

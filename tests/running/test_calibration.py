@@ -1,0 +1,180 @@
+"""How fast a machine is: measured once, kept, and what a plan makes of it."""
+
+import json
+from dataclasses import asdict, replace
+from pathlib import Path
+
+import pytest
+
+from dpmf_cli.algorithms.registry import PRIVATE
+from dpmf_cli.algorithms.shared.base import Cost, Shape
+from dpmf_cli.config import ExperimentConfig
+from dpmf_cli.results.store import Store
+from dpmf_cli.running import calibration
+from dpmf_cli.running.machine import REFERENCE, Machine
+from dpmf_cli.running.plan import Plan, make_plan
+
+SLOW = Machine(2.0, 3.0, ((1e6, 1e-9), (1e8, 5e-9)), Cost(4.0, 5e8))
+
+
+def test_lines_are_interpolated_in_the_logarithm_of_the_size() -> None:
+    found = [SLOW.line(within) for within in (0, 5e5, 1e6, 1e7, 1e8, 1e12)]
+    assert found == pytest.approx([0, 5e-10, 1e-9, 3e-9, 5e-9, 5e-9])
+
+
+def test_seconds_are_those_of_kernels_and_of_lines_from_afar() -> None:
+    assert SLOW.seconds(Cost(1.5, 7, ((1e9, 1e7), (2e9, 1e8)))) == pytest.approx(2 * 1.5 + 3 + 10)
+    both = Cost(1, 2, ((3, 4),)) + Cost(5, 6, ((7, 8),))
+    assert both == Cost(6, 8, ((3, 4), (7, 8)))
+    assert REFERENCE.seconds(Cost(3.25, 0)) == 3.25
+
+
+def test_a_machine_is_measured_once_and_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    told: list[str] = []
+    monkeypatch.setattr(calibration, "measure", lambda: SLOW)
+    assert calibration.known(tmp_path, 2) is None
+    assert calibration.calibrated(tmp_path, 2, told.append) == SLOW
+    monkeypatch.setattr(calibration, "measure", lambda: pytest.fail("measured twice"))
+    assert calibration.calibrated(tmp_path, 2, told.append) == SLOW
+    assert len(told) == 1
+    assert told[0].startswith("calibrated this machine in ")
+    assert f"; kept in {tmp_path / 'calibration'}" in told[0]
+    assert calibration.known(tmp_path, 3) is None
+    monkeypatch.setattr(calibration, "__version__", "0.0")
+    assert calibration.known(tmp_path, 2) is None
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "",
+        "[]",
+        "{}",
+        json.dumps({**asdict(SLOW), "lines": []}),
+        json.dumps({**asdict(SLOW), "kernels": -1}),
+        json.dumps({**asdict(SLOW), "kernels": float("nan")}),
+        json.dumps({**asdict(SLOW), "lines": [[2, 1], [1, 2]]}),
+        json.dumps({**asdict(SLOW), "lines": [[1, -1]]}),
+        json.dumps({**asdict(SLOW), "start": {"seconds": 1, "bytes": -1}}),
+        json.dumps({**asdict(SLOW), "start": {"seconds": 0, "bytes": 1}}),
+        json.dumps({**asdict(SLOW), "start": None}),
+    ],
+)
+def test_what_makes_no_sense_is_measured_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, text: str
+) -> None:
+    monkeypatch.setattr(calibration, "measure", lambda: SLOW)
+    calibration.calibrated(tmp_path, 1, lambda _: None)
+    (path,) = (tmp_path / "calibration").iterdir()
+    path.write_text(text)
+    assert calibration.known(tmp_path, 1) is None
+    assert calibration.calibrated(tmp_path, 1, lambda _: None) == SLOW
+    assert calibration.known(tmp_path, 1) == SLOW
+
+
+def test_a_machine_is_planned_with_where_nothing_can_be_kept(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(calibration, "measure", lambda: SLOW)
+    (tmp_path / "calibration").write_text("no folder")
+    told: list[str] = []
+    assert calibration.calibrated(tmp_path, 1, told.append) == SLOW
+    (message,) = told
+    assert "; kept in" not in message
+    assert f"; not kept: {tmp_path / 'calibration'}" in message
+
+
+@pytest.mark.slow
+def test_a_measurement_makes_sense() -> None:
+    machine = calibration.measure()
+    assert 0.05 < machine.kernels < 50
+    assert 0.05 < machine.passes < 50
+    times = [seconds for _, seconds in machine.lines]
+    assert times == sorted(times)
+    assert 0 <= times[0] <= times[-1] < 1e-6
+    assert 0.2 < machine.start.seconds < 20
+    assert 1e8 < machine.start.bytes < 1e9
+
+
+@pytest.mark.parametrize("program", ["raise SystemExit(1)", "print('no numbers')", "print(1, 2, 3)", "pass"])
+def test_a_system_that_does_not_tell_what_a_process_holds_is_taken_for_the_reference(
+    monkeypatch: pytest.MonkeyPatch, program: str
+) -> None:
+    monkeypatch.setattr(calibration, "_START", program)
+    assert calibration._start() == REFERENCE.start
+
+
+def test_a_start_is_measured_though_the_environment_prints_something(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(calibration, "REFERENCE", replace(REFERENCE, start=Cost(1e9, 1e9)))
+    monkeypatch.setattr(calibration, "_STARTS", 1)
+    monkeypatch.setattr(calibration, "_START", f"print('hello')\n{calibration._START}")
+    start = calibration._start()
+    assert 0.2 < start.seconds < 20
+    assert 1e8 < start.bytes < 1e9
+
+
+CONFIG = ExperimentConfig.model_validate(
+    {
+        "name": "x",
+        "dataset": {"kind": "synthetic", "like": "netflix"},
+        "epsilons": {"first": 0.1, "last": 20, "count": 16},
+        "held_out": 1,
+        "runs": 1,
+        "baselines": [],
+        "algorithms": [{"algorithm": "pals"}, {"algorithm": "isgd"}],
+    }
+)
+
+
+def plan(folder: Path, machine: Machine, checksum: str | None = "c", users: int = 480_189) -> Plan:
+    return make_plan(
+        CONFIG,
+        dataset="synthetic-netflix",
+        checksum=checksum,
+        users=users,
+        items=17_770,
+        ratings=100_480_507,
+        store=Store(folder),
+        machine=machine,
+    )
+
+
+def test_a_plan_is_of_a_machine(tmp_path: Path) -> None:
+    usual, twice = plan(tmp_path, REFERENCE), plan(tmp_path, replace(REFERENCE, kernels=2.0))
+    for task in usual.left:
+        assert 1.2 < twice.cost_of(task) / usual.cost_of(task) < 2
+    far = replace(REFERENCE, lines=tuple((size, 2 * seconds) for size, seconds in REFERENCE.lines))
+    assert plan(tmp_path, far).seconds(1) > 1.1 * usual.seconds(1)
+    assert plan(tmp_path, replace(REFERENCE, passes=2.0)).seconds(1) > 1.1 * usual.seconds(1)
+    assert usual.peak_bytes(1) == plan(tmp_path, replace(SLOW, start=REFERENCE.start)).peak_bytes(1)
+    heavy = replace(REFERENCE, start=REFERENCE.start + Cost(3.0, 1e8))
+    for jobs, processes in ((1, 1), (2, 3)):
+        bytes_more = plan(tmp_path, heavy).peak_bytes(jobs) - usual.peak_bytes(jobs)
+        assert bytes_more == pytest.approx(processes * 1e8)
+        seconds_more = plan(tmp_path, heavy).seconds(jobs) - usual.seconds(jobs)
+        assert seconds_more == pytest.approx(3.0 * min(processes, 2))
+
+
+def test_an_update_costs_more_where_the_other_side_is_in_no_near_cache(tmp_path: Path) -> None:
+    """The same ratings of fewer users: their factors are near when an item's problem is set up."""
+    many, few = plan(tmp_path, REFERENCE), plan(tmp_path, REFERENCE, users=2_000)
+    pals = next(task for task in few.left if task.algorithm.algorithm == "pals")
+    same = next(task for task in many.left if task.algorithm.algorithm == "pals")
+    assert many.cost_of(same) > 1.5 * few.cost_of(pals)
+
+
+def test_ratings_are_made_up_first_where_they_are_not_there(tmp_path: Path) -> None:
+    there, absent = plan(tmp_path, REFERENCE), plan(tmp_path, REFERENCE, checksum=None)
+    assert there.made.seconds == 0
+    assert absent.seconds(1) - there.seconds(1) == pytest.approx(absent.made.seconds)
+    assert absent.made.seconds > 30
+    assert absent.peak_bytes(1) >= absent.made.bytes > 1e9
+
+
+def test_a_grid_of_several_groups_costs_as_many_passes() -> None:
+    shape = Shape(10_000, 5_000, 1_000_000)
+    for name in ("isgd", "psgd", "pals"):
+        entry = PRIVATE[name](algorithm=name)
+        one, three = entry.cost(shape, 16), entry.cost(shape, 48)
+        assert 2 < REFERENCE.seconds(three) / REFERENCE.seconds(one) < 3.5
+        assert three.bytes > one.bytes

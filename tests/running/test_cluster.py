@@ -1,0 +1,254 @@
+"""Runs on a Dask cluster of real processes: the bytes of a local run, whatever happens to workers and scheduler."""
+
+import json
+import os
+import shutil
+import signal
+import sys
+from collections.abc import Iterator
+from contextlib import suppress
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from dpmf_cli import __version__
+from dpmf_cli.cli import main as cli
+from dpmf_cli.datasets import cache as kept
+from dpmf_cli.errors import DpmfError
+from dpmf_cli.results import provenance
+from dpmf_cli.running.cluster import cluster_executor, executor, worker
+from tests import command
+from tests.cluster_suite import disturb, dpmf, environment, result_files, start, write_config
+from tests.dask_cluster import DaskCluster, free_port, until
+
+FAULTS = """\
+from pathlib import Path
+from dpmf_cli.algorithms.friedman2016.isgd import InputPerturbationSGD
+
+if "fit" not in globals():  # Dask loads it twice
+    fit = InputPerturbationSGD.fit
+def fails_once(self, train, *, streams, ledger):
+    if Path({flag!r}).exists() and (streams.fold, streams.run) == (1, 0):
+        raise ZeroDivisionError("on purpose")
+    return fit(self, train, streams=streams, ledger=ledger)
+InputPerturbationSGD.fit = fails_once
+"""
+
+
+@pytest.fixture(scope="module")
+def home(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Two configs, the cache of this machine, and the results of undisturbed local runs."""
+    home = tmp_path_factory.mktemp("home")
+    write_config(home / "quick.yaml", epochs=100)
+    write_config(home / "slow.yaml", epochs=12000)
+    for config in ("quick.yaml", "slow.yaml"):
+        local(home, "run", config, "-j", "1", "--results", f"undisturbed-{config}")
+    return home
+
+
+@pytest.fixture(scope="module")
+def cluster(home: Path) -> Iterator[DaskCluster]:
+    """Three workers: one with this machine's cache, as a shared folder would be; two with their own."""
+    (home / "faults.py").write_text(FAULTS.format(flag=str(home / "flag")))
+    with DaskCluster(home) as cluster:
+        for name, cache, threads in (("shared", "cache", 1), ("own", "cache-1", 2), ("other", "cache-2", 1)):
+            cluster.join(name, home / cache, "--preload", str(home / "faults.py"), threads=threads)
+        cluster.wait_for_workers()
+        yield cluster
+
+
+@pytest.mark.slow
+def test_the_bytes_are_those_of_a_local_run_and_the_data_travel_once(
+    home: Path, cluster: DaskCluster
+) -> None:
+    done = dpmf(home, "run", "quick.yaml", "--scheduler", cluster.address, "--results", "cluster")
+    assert result_files(home / "cluster") == result_files(home / "undisturbed-quick.yaml")
+    assert done.stderr.count("a worker lacks the ratings") == 1
+    manifest = json.loads((home / "cluster" / "quick" / "manifest.json").read_bytes())
+    assert manifest["last_run"]["processes"] == 4
+    assert len(manifest["last_run"]["peak_bytes_of_processes"]) >= 2
+    for cache in ("cache-1", "cache-2"):
+        ours, theirs = (
+            {path.name: path.read_bytes() for path in (home / each / "ratings").glob("*/*")}
+            for each in ("cache", cache)
+        )
+        assert ours == theirs
+
+
+@pytest.mark.slow
+def test_a_workers_damaged_cache_is_noticed_and_the_ratings_are_sent_again(home: Path) -> None:
+    shutil.copytree(home / "cache", home / "cache-damaged")
+    (values,) = (home / "cache-damaged").glob("ratings/*/values.npy")
+    whole = values.read_bytes()
+    altered = np.load(values)[::-1]
+    np.save(values, altered)
+    assert len(values.read_bytes()) == len(whole) != 0
+    assert values.read_bytes() != whole
+    with DaskCluster(home) as alone:
+        alone.join("damaged", home / "cache-damaged")
+        alone.wait_for_workers()
+        done = dpmf(home, "run", "quick.yaml", "--scheduler", alone.address, "--results", "undamaged")
+    assert done.stderr.count("a worker lacks the ratings") == 1
+    assert result_files(home / "undamaged") == result_files(home / "undisturbed-quick.yaml")
+    assert values.read_bytes() == whole
+
+
+def test_a_process_reads_ratings_to_check_them_once(
+    home: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    shutil.copytree(home / "cache", tmp_path / "cache")
+    (folder,) = (tmp_path / "cache").glob("ratings/*")
+    read: list[str] = []
+    monkeypatch.setattr(kept, "intact", lambda name, ratings, cache: read.append(name) or len(read) > 1)
+    for _ in range(3):
+        with suppress(DpmfError):
+            worker._verify(folder.name, tmp_path / "cache")
+    assert read == [folder.name] * 2  # once as damaged, which is not remembered
+
+
+@pytest.mark.slow
+def test_two_kills_mid_task_and_a_new_scheduler_cost_time_alone(home: Path, cluster: DaskCluster) -> None:
+    done = disturb(home, cluster, results="disturbed", seed=1, kills=2, restarts=1)
+    assert (done.kills, done.restarts) == (2, 1)
+    assert done.differing == 0
+    assert "the connection to tcp://" in done.stderr
+    assert "a worker lacks the ratings" not in done.stderr
+
+
+@pytest.mark.slow
+def test_ctrl_c_keeps_what_is_finished_and_a_local_run_goes_on(home: Path, cluster: DaskCluster) -> None:
+    process = start(home, "run", "slow.yaml", "--scheduler", cluster.address, "--results", "stopped")
+    until(lambda: len(result_files(home / "stopped")) > 3 or process.poll() is not None, "some results")
+    os.killpg(process.pid, signal.SIGINT)
+    _, errors = process.communicate(timeout=60)
+    assert process.returncode == 130, errors
+    assert "interrupted: finished tasks are kept" in errors
+    assert "Traceback" not in errors
+    with cluster.client() as client:
+        idle = lambda: not client.run_on_scheduler(lambda dask_scheduler: len(dask_scheduler.tasks))  # noqa: E731
+        until(idle, "the scheduler forgets what was not finished", 10)
+    before = len(result_files(home / "stopped"))
+    assert before < len(result_files(home / "undisturbed-slow.yaml"))
+    local(home, "run", "slow.yaml", "-j", "1", "--results", "stopped")
+    assert result_files(home / "stopped") == result_files(home / "undisturbed-slow.yaml")
+
+
+@pytest.mark.slow
+def test_a_task_that_raises_is_a_failure_and_not_tried_again(home: Path, cluster: DaskCluster) -> None:
+    (home / "flag").touch()
+    try:
+        done = dpmf(
+            home, "run", "quick.yaml", "--scheduler", cluster.address, "--results", "failed", expect=1
+        )
+    finally:
+        (home / "flag").unlink()
+    assert "1 tasks failed" in done.stderr
+    assert "ZeroDivisionError: on purpose" in done.stderr
+    ours, theirs = (
+        {name: data for name, data in result_files(home / each).items() if name.startswith("tasks/")}
+        for each in ("failed", "undisturbed-quick.yaml")
+    )
+    assert len(ours) == len(theirs) - 1
+    assert ours.items() <= theirs.items()
+
+
+def local(home: Path, *arguments: str) -> None:
+    """`dpmf` without a cluster."""
+    command.dpmf(home, home / "cache", *arguments)
+
+
+def refused(home: Path, monkeypatch: pytest.MonkeyPatch, *arguments: str) -> None:
+    """`dpmf run quick.yaml` in this process, which must end with exit code 2."""
+    monkeypatch.setattr(sys, "argv", ["dpmf", "run", "quick.yaml", "--results", "refused", *arguments])
+    monkeypatch.chdir(home)
+    for name, value in environment(home).items():
+        monkeypatch.setenv(name, value)
+    with pytest.raises(SystemExit) as exited:
+        cli.main()
+    assert exited.value.code == 2
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("name", "theirs", "said"),
+    [
+        ("dpmf", "0.0.1", f"dpmf {__version__} instead of 0.0.1"),
+        ("dpmf's code", "0123", f"dpmf's code {provenance.code_digest()[:12]} instead of 0123"),
+    ],
+)
+def test_a_worker_of_another_version_is_refused_by_name(
+    home: Path,
+    cluster: DaskCluster,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    name: str,
+    theirs: str,
+    said: str,
+) -> None:
+    fingerprint = {**worker.fingerprint(), name: theirs}
+    monkeypatch.setattr(worker, "fingerprint", lambda: fingerprint)
+    refused(home, monkeypatch, "--scheduler", cluster.address)
+    (message,) = capsys.readouterr().err.strip().splitlines()[1:]
+    assert message.startswith("dpmf: worker tcp://127.0.0.1:")
+    assert f": {said}; " in message
+    assert "install the same versions there" in message
+
+
+@pytest.mark.slow
+def test_no_workers_are_waited_for_and_then_said(
+    home: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with DaskCluster(home) as empty:
+        refused(home, monkeypatch, "--scheduler", empty.address, "--wait", "1")
+    errors = capsys.readouterr().err
+    assert "no workers there: waiting up to 1 s for one" in errors
+    assert "no worker came within 1 s; start some" in errors
+
+
+@pytest.mark.parametrize(
+    "address",
+    [
+        "",
+        "8786",
+        "127.0.0.1:8786",
+        "tcp://",
+        "tcp://h",
+        "tcp://h:x",
+        "tcp://h:99999",
+        "tcp://:8786",
+        "tcp://h:1/x",
+    ],
+)
+def test_what_is_no_address_is_refused_before_dask_is_asked(
+    address: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(executor, "ClusterExecutor", lambda *_: pytest.fail("asked"))
+    with pytest.raises(DpmfError, match=rf'"{address}" is no address .* tcp://host:8786'):
+        cluster_executor(address, 1, print)
+
+
+@pytest.mark.parametrize("address", ["tcp://127.0.0.1:{}", "tcp://[::1]:{}", "tls://127.0.0.1:1"])
+def test_an_address_without_a_scheduler_is_one_message(
+    home: Path, address: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    address = address.format(free_port())
+    monkeypatch.setattr(executor, "CONNECT_SECONDS", 0.3)
+    refused(home, monkeypatch, "--scheduler", address)
+    (message,) = capsys.readouterr().err.strip().splitlines()[1:]
+    assert message.startswith(f"dpmf: {address}: no scheduler answers there")
+
+
+def test_without_the_extra_the_message_names_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "distributed", None)
+    for module in ("executor", "session", "worker"):
+        monkeypatch.delitem(sys.modules, f"dpmf_cli.running.cluster.{module}", raising=False)
+    with pytest.raises(DpmfError, match=r'pip install "dpmf\[cluster\]"'):
+        cluster_executor("tcp://127.0.0.1:1", 1, print)
+
+
+def test_processes_of_this_machine_and_of_a_cluster_exclude_each_other(
+    home: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    refused(home, monkeypatch, "-j", "2", "--scheduler", "tcp://127.0.0.1:1")
+    assert "give one of them" in capsys.readouterr().err

@@ -1,0 +1,132 @@
+"""A sweep of personalised privacy is one fit: the lanes carry its values, and no result depends on it."""
+
+import re
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+import yaml
+
+from dpmf_cli.algorithms.baselines import sampled
+from dpmf_cli.algorithms.zhang2018 import personalized
+from dpmf_cli.algorithms.zhang2018.personalized import Personalized
+from dpmf_cli.config import ExperimentConfig, load_config
+from dpmf_cli.experiment import Finished, run
+from dpmf_cli.kernels.lanes import MAXIMUM_WIDTH
+from dpmf_cli.results.store import Store
+from dpmf_cli.results.task import together
+from dpmf_cli.running.plan import PREDICTION_SECONDS, TASK_SECONDS, make_plan, tasks_of
+
+CONFIG = """\
+dataset: {kind: synthetic, like: ml-100k, seed: 3, users: 60, items: 40, ratings: 900}
+folds: 3
+held_out: 2
+runs: 2
+neighbours: unbounded
+epsilons: [0.1, 0.4, 1]
+error_cdf: [1, 2]
+baselines:
+  - ga
+  - algorithm: sampled
+    base: &pmf {algorithm: pmf, factors: 3, epochs: 6, batch_size: 150, learning_rate: 5, momentum: 0.5}
+    sweep: {conservative: [0.1, 0.3, 0.5]}
+  - {algorithm: sampled, label: other, base: {algorithm: pmf, factors: 2}, conservative: 0.5}
+algorithms:
+  - algorithm: personalized
+    label: swept
+    base: &base {algorithm: dp_pmf, factors: 3, epochs: 6, noisy_epochs: 4, batch_size: 150, learning_rate: 5}
+    moderate: 0.1
+    sweep: {conservative: [0.1, 0.3, 0.5, 0.6, 0.7, 0.9]}
+  - {algorithm: personalized, label: users, base: *base, per: user, threshold: max, clip_predictions: true}
+  - {algorithm: personalized, label: factors, base: {algorithm: dp_pmf, factors: 2}}
+  - {algorithm: personalized, label: exact, base: &exact {algorithm: dp_pmf, factors: 3}, mode: corrected}
+  - {algorithm: personalized, label: exact 2, base: *exact, mode: corrected, threshold: 0.3}
+"""
+
+
+def execute(folder: Path, results: str, jobs: int = 1) -> Finished:
+    path = folder / "x.yaml"
+    path.write_text(CONFIG)
+    config, cache = load_config(path), folder / "cache"
+    return run(config, base=folder, results=folder / results, data=folder, cache=cache, jobs=jobs)
+
+
+def files(folder: Path) -> dict[str, bytes]:
+    found = {str(path.relative_to(folder)): path for path in folder.glob("**/*") if path.is_file()}
+    return {name: path.read_bytes() for name, path in found.items() if "manifest" not in name}
+
+
+@pytest.fixture(scope="module")
+def one_by_one(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with the results of a run in which every task has a fit of its own."""
+    folder = tmp_path_factory.mktemp("together")
+    with pytest.MonkeyPatch.context() as patch:
+        for module in (personalized, sampled):
+            patch.setattr(module, "shared_fit_of", lambda base: None)
+        assert not execute(folder, "alone").failures
+    return folder
+
+
+def test_every_file_is_the_same_to_the_byte(one_by_one: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    sizes: list[int] = []
+    of = personalized.fit_samples
+
+    def counting(base, train, kept, **rest):  # type: ignore[no-untyped-def]
+        sizes.append(kept.shape[1])
+        return of(base, train, kept, **rest)
+
+    for module in (personalized, sampled):
+        monkeypatch.setattr(module, "fit_samples", counting)
+    finished = execute(one_by_one, "batches")
+    assert not finished.failures
+    assert files(one_by_one / "alone") == files(one_by_one / "batches")
+    # Each of 2 folds and runs: seven entries of three ε in lanes of 16 and 6, three samples, and the others alone.
+    assert sorted(sizes) == sorted([15, 6, 3, 1, 3, 3, 3] * 4)
+
+
+@pytest.mark.slow
+def test_what_is_left_of_a_run_is_the_same_too(one_by_one: Path) -> None:
+    execute(one_by_one, "resumed")
+    tasks = sorted((one_by_one / "resumed").glob("tasks/**/*.json"))
+    for path in tasks[::3]:
+        path.unlink()
+    assert execute(one_by_one, "resumed", jobs=2).computed == len(tasks[::3])
+    assert files(one_by_one / "resumed") == files(one_by_one / "alone")
+
+
+def config() -> ExperimentConfig:
+    return ExperimentConfig.model_validate({"name": "x", **yaml.safe_load(CONFIG)})
+
+
+def test_what_goes_together_has_one_cut_run_and_base_and_fits_the_lanes(tmp_path: Path) -> None:
+    size = {"dataset": "d", "checksum": "c", "users": 60, "items": 40, "ratings": 900}
+    plan = make_plan(config(), **size, store=Store(tmp_path))  # type: ignore[arg-type]
+    assert sorted(task.key for batch in plan.batches for task in batch) == sorted(t.key for t in plan.left)
+    for batch in plan.batches:
+        assert len({(task.cut, task.run, task.algorithm.algorithm) for task in batch}) == 1
+        bases = {str(getattr(task.algorithm, "base", None)) for task in batch}
+        assert len(bases) == 1
+        assert sum(len(task.epsilons) for task in batch) <= MAXIMUM_WIDTH
+        if isinstance(batch[0].algorithm, Personalized) and batch[0].algorithm.mode == "corrected":
+            assert len(batch) == 1
+    assert max(map(len, plan.batches)) == 5
+
+
+def test_a_shared_fit_is_cheaper_in_a_plan_and_what_is_not_shared_is_not(tmp_path: Path) -> None:
+    size = {"dataset": "d", "checksum": "c", "users": 6000, "items": 4000, "ratings": 900_000}
+    plan = make_plan(config(), **size, store=Store(tmp_path))  # type: ignore[arg-type]
+    five = next(batch for batch in plan.batches if len(batch) == 5)
+    alone = five[0].algorithm.cost(plan.shapes[1.0], 3).seconds
+    assert plan.cost_of(five[0]) < 0.6 * alone
+    other = next(t for t in plan.left if re.match("factors", t.algorithm.name))
+    measured = TASK_SECONDS + PREDICTION_SECONDS * 3 * 900_000 / config().folds
+    fit = other.algorithm.cost(plan.shapes[1.0], 3).seconds
+    assert plan.cost_of(other) == pytest.approx(fit + measured)
+
+
+def test_runs_and_folds_are_apart() -> None:
+    entry = config().algorithms[0]
+    (task, *rest) = tasks_of(config(), entry, "d", "c")
+    assert [len(batch) for batch in together([task, *rest])] == [1] * 4
+    again = replace(task, epsilons=(2.0,))
+    assert together([task, again]) == [(task, again)]
