@@ -1,9 +1,12 @@
 """Random streams: every use of randomness has a generator of its own, named by what it is for."""
 
 import hashlib
+from collections.abc import Callable, Sized
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 
 @dataclass(frozen=True)
@@ -22,11 +25,72 @@ class Streams:
     fold: int
     run: int
 
-    def generator(self, purpose: str) -> np.random.Generator:
-        return named_generator(self.seed, self.dataset, self.algorithm, self.fold, self.run, purpose)
+    def generator(self, purpose: str) -> "QuietGenerator":
+        """Randomness that hides nothing: an order of visits, a sample. It refuses to draw noise."""
+        return QuietGenerator(self._bits(purpose))
+
+    def of_ratings(self, purpose: str, pairs: Sized) -> NDArray[np.float64]:
+        """(n_ratings,) uniform draws, one for each rating: secret choices of single records, as a sample's.
+
+        They are drawn apart from other randomness, so that an audit can give the ratings that two data sets share the
+        same draws.
+        """
+        return self.generator(purpose).random(len(pairs))
+
+    def start(self, purpose: str) -> np.random.Generator:
+        """What models start from, drawn before the ratings are looked at: of any law, for start factors alone."""
+        return np.random.Generator(self._bits(purpose))
+
+    def noise(self, step: str) -> np.random.Generator:
+        """What noise is drawn from: for the `Curator` alone."""
+        return np.random.Generator(self._bits(step))
+
+    def _bits(self, purpose: str) -> np.random.PCG64:
+        return named_bits(self.seed, self.dataset, self.algorithm, self.fold, self.run, purpose)
+
+
+def named_bits(*name: str | int) -> np.random.PCG64:
+    """The bits of a stream that is a function of `name` alone: SHA-256 of it seeds NumPy's PCG64."""
+    digest = hashlib.sha256("\x1f".join(map(str, name)).encode()).digest()
+    return np.random.PCG64(np.random.SeedSequence(int.from_bytes(digest, "little")))
 
 
 def named_generator(*name: str | int) -> np.random.Generator:
-    """A generator whose stream is a function of `name` alone (SHA-256 of it seeds NumPy's PCG64)."""
-    digest = hashlib.sha256("\x1f".join(map(str, name)).encode()).digest()
-    return np.random.Generator(np.random.PCG64(np.random.SeedSequence(int.from_bytes(digest, "little"))))
+    """A generator whose stream is a function of `name` alone."""
+    return np.random.Generator(named_bits(*name))
+
+
+class UnaccountedNoiseError(Exception):
+    """An algorithm asked for noise that no ledger knows of. A bug in the algorithm, never a user's mistake."""
+
+
+class QuietGenerator(np.random.Generator):
+    """A generator that draws uniform numbers, integers and permutations, and refuses the laws that noise has."""
+
+
+def _refusing(law: str) -> Callable[..., Any]:
+    def refuse(*_: Any, **__: Any) -> Any:
+        raise UnaccountedNoiseError(
+            f"`{law}` draws noise that no ledger knows of; take it from a mechanism of dpmf_cli.privacy, with the "
+            "fit's curator, or for start factors from `streams.start`"
+        )
+
+    return refuse
+
+
+UNIFORM_LAWS = (
+    "random",
+    "uniform",
+    "integers",
+    "bytes",
+    "permutation",
+    "permuted",
+    "shuffle",
+    "choice",
+    "spawn",
+)
+"""What a `QuietGenerator` draws."""
+
+for _law in dir(np.random.Generator):
+    if not _law.startswith("_") and _law not in (*UNIFORM_LAWS, "bit_generator"):
+        setattr(QuietGenerator, _law, _refusing(_law))

@@ -7,7 +7,8 @@ from pydantic import Field
 
 from dpmf_cli.algorithms.shared.averages_baseline import EffectsModel
 from dpmf_cli.algorithms.shared.base import Cost, PrivateAlgorithm, Shape, Variants, in_both_modes
-from dpmf_cli.privacy.ledger import Ledger
+from dpmf_cli.privacy.curator import Curator
+from dpmf_cli.privacy.ledger import Epsilons
 from dpmf_cli.privacy.mechanisms import laplace
 from dpmf_cli.privacy.neighbours import Neighbours
 from dpmf_cli.privacy.sensitivity import rating_sums, residual_sums
@@ -28,14 +29,13 @@ class PrivateItemAverage(PrivateAlgorithm):
     beta: float = Field(5, ge=0, description="β: how many ratings an item without ratings is taken to have")
     overall: float = Field(0.05, gt=0, lt=1, description="the part of ε for the average of all ratings")
 
-    def fit(self, train: Ratings, *, streams: Streams, ledger: Ledger) -> EffectsModel:
+    def fit(self, train: Ratings, epsilons: Epsilons, *, streams: Streams, curator: Curator) -> EffectsModel:
         total = laplace(
             "sum of ratings",
             (1,),
             sensitivity=rating_sums(train.scale),
-            epsilon=self.overall * ledger.epsilons,
-            rng=streams.generator("sum of ratings"),
-            ledger=ledger,
+            epsilon=self.overall * epsilons,
+            curator=curator,
         ).added_to([train.values.sum(dtype=np.float64)])
         average = np.clip(total / len(train), train.scale.minimum, train.scale.maximum)  # (1, E)
         sums = (
@@ -46,12 +46,11 @@ class PrivateItemAverage(PrivateAlgorithm):
             "item sums",
             (train.n_items,),
             sensitivity=residual_sums(train.scale),
-            epsilon=(1 - self.overall) * ledger.epsilons,
-            rng=streams.generator("item sums"),
-            ledger=ledger,
+            epsilon=(1 - self.overall) * epsilons,
+            curator=curator,
         ).added_to(sums)  # (n_items, E)
         items = average + noisy / np.maximum(train.item_counts + self.beta, 1)[:, None]
-        return EffectsModel(items, np.zeros((train.n_users, len(ledger.epsilons))))
+        return EffectsModel(items, np.zeros((train.n_users, len(epsilons))))
 
     def cost(self, shape: Shape, grid: int) -> Cost:
         return Cost(

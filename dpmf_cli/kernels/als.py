@@ -1,6 +1,7 @@
 """Alternating least squares over lanes: normal equations and Cholesky factors of all models side by side."""
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
@@ -17,7 +18,6 @@ from dpmf_cli.kernels.lanes import (
     fma,
     load,
     mul,
-    pad,
     prefetch,
     splat,
     sqrt,
@@ -25,8 +25,12 @@ from dpmf_cli.kernels.lanes import (
     sub,
     zeros,
 )
-from dpmf_cli.kernels.perturb import project
+from dpmf_cli.kernels.order import item_major
+from dpmf_cli.kernels.perturb import Side, project
+from dpmf_cli.lane_groups import on_each_group, pad
 from dpmf_cli.privacy.noise import LaneNoise
+from dpmf_cli.privacy.release import Publish, noisy_kernel
+from dpmf_cli.ratings import Ratings
 
 PREFETCHED = 4
 """How many ratings ahead a row of the other side is asked for: rows of 10⁵ users are in no near cache."""
@@ -39,7 +43,7 @@ class RowProblem:
         Σ (r̃ − p·q)² + w·‖p‖² + 2·b·p,   ‖p‖₂ ≤ ball,   r̃ = clamp(r − averages, [−bound, bound])
 
     with w = `regularization` times the row's number of ratings if `per_rating`, else `regularization` itself (every
-    row is then solved, also without ratings); an array (E,) has one for each model of the grid. b = `noise`, or 0.
+    row is then solved, also without ratings); an array (E,) has one for each model of the grid. b = 0, or noise.
     Zhou et al. 2008 (ALS-WR); Friedman et al. 2016, equations 12 and 13; Chaudhuri et al. 2011 for b.
     """
 
@@ -47,67 +51,138 @@ class RowProblem:
     bound: float
     per_rating: bool = True
     ball: float = math.inf
-    noise: LaneNoise | None = None
+
+    def weights(self, group: FactorLanes) -> NDArray[np.floating]:
+        """(lanes,) w of each model of a group, times a row's number of ratings if `per_rating`."""
+        ridge = self.regularization
+        return ridge[group.part] if isinstance(ridge, np.ndarray) else np.full(group.lanes, ridge)
 
 
-def solve_users(
-    factors: FactorLanes,
-    starts: NDArray[np.int64],
-    items: NDArray[np.int32],
-    values: NDArray[np.float32],
-    problem: RowProblem,
-    lanes: slice = slice(None),
-) -> None:
-    """Solves every user's problem, items fixed, in place.
+@dataclass(frozen=True)
+class SideRatings:
+    """The ratings of one side's rows, one row after the other.
 
-    starts (n_users + 1,), items and values (n_ratings,) by user; `lanes` are these models within the grid of
-    the problem's noise and regularization.
+    starts (rows + 1,); others (n_ratings,) the row of the other side; values (n_ratings,) rating scale
     """
-    _solve_side(starts, items, values, factors.users, factors.items, factors, problem, lanes)
+
+    starts: NDArray[np.int64]
+    others: NDArray[np.int32]
+    values: NDArray[np.float32]
 
 
-def solve_items(
-    factors: FactorLanes,
-    starts: NDArray[np.int64],
-    users: NDArray[np.int32],
-    values: NDArray[np.float32],
-    problem: RowProblem,
-    lanes: slice = slice(None),
+def by_user(train: Ratings) -> SideRatings:
+    """What `solve_users` visits."""
+    return SideRatings(train.user_starts, train.items, train.values)
+
+
+def by_item(train: Ratings) -> SideRatings:
+    """What `solve_items` visits."""
+    return SideRatings(*item_major(train))
+
+
+@on_each_group
+def solve_users(group: FactorLanes, ratings: SideRatings, problem: RowProblem) -> None:
+    """Solves every user's problem without noise, items fixed, in place; ratings by user."""
+    _solve_side(group, group.users, group.items, None, ratings, problem)
+
+
+@on_each_group
+def solve_items(group: FactorLanes, ratings: SideRatings, problem: RowProblem) -> None:
+    """Solves every item's problem without noise, users fixed, in place; ratings by item."""
+    _solve_side(group, group.items, group.users, None, ratings, problem)
+
+
+def _plain_solve(side: Side) -> Callable[..., None]:
+    """The twin: the vectors −Σ r̃·q of a side's normal equations are what is measured."""
+
+    def twin(group: FactorLanes, publish: Publish, ratings: SideRatings, problem: RowProblem) -> None:
+        effects = [
+            flat.reshape(-1, group.factors + 1, group.width)[:, -1, : group.lanes]
+            for flat in (group.users, group.items)
+        ]
+        own, other = group.rows(side), group.rows("items" if side == "users" else "users")
+        of_own, of_other = effects if side == "users" else effects[::-1]
+        rows, counts = len(own), np.diff(ratings.starts)
+        row_of = np.repeat(np.arange(rows), counts)
+        targets = ratings.values[:, None] - of_other[ratings.others] - of_own[row_of]
+        targets = np.clip(targets, -problem.bound, problem.bound)
+        q = other[ratings.others].astype(np.float64)
+        right, gram = np.zeros(own.shape), np.zeros((rows, group.factors, *own.shape[1:]))
+        np.add.at(right, row_of, targets[:, None] * q)
+        np.add.at(gram, row_of, q[:, :, None] * q[:, None])
+        right = -publish(-right)
+        for row, count in enumerate(counts):
+            if count == 0 and problem.per_rating:
+                continue
+            ridge = problem.weights(group) * (count if problem.per_rating else 1)
+            for lane in range(group.lanes):
+                own[row, :, lane] = ridge_within(
+                    gram[row, ..., lane], right[row, :, lane], ridge[lane], problem.ball
+                )
+
+    return twin
+
+
+def ridge_within(
+    gram: NDArray[np.float64], right: NDArray[np.float64], ridge: float, ball: float
+) -> NDArray[np.float64]:
+    """(d,) the minimiser of pᵀ·gram·p − 2·right·p + ridge·‖p‖² within ‖p‖ ≤ ball, by bisection of its multiplier."""
+    values, vectors = np.linalg.eigh(gram)
+    rotated = vectors.T @ right
+
+    def solution(multiplier: float) -> NDArray[np.float64]:
+        return np.asarray(vectors @ (rotated / (values + ridge + multiplier)))
+
+    if np.linalg.norm(solution(0.0)) <= ball:
+        return solution(0.0)
+    low, high = 0.0, float(np.linalg.norm(right)) / ball
+    for _ in range(100):
+        middle = (low + high) / 2
+        low, high = (low, middle) if np.linalg.norm(solution(middle)) <= ball else (middle, high)
+    return solution(high)
+
+
+@noisy_kernel(_plain_solve("users"))
+def solve_perturbed_users(
+    group: FactorLanes, noise: LaneNoise, ratings: SideRatings, problem: RowProblem
 ) -> None:
-    """The same for items, users fixed. starts (n_items + 1,), users and values (n_ratings,) by item."""
-    _solve_side(starts, users, values, factors.items, factors.users, factors, problem, lanes)
+    """Solves every user's problem with b = noise, items fixed, in place; noise unit (n_users, d), ratings by user."""
+    _solve_side(group, group.users, group.items, noise, ratings, problem)
+
+
+@noisy_kernel(_plain_solve("items"))
+def solve_perturbed_items(
+    group: FactorLanes, noise: LaneNoise, ratings: SideRatings, problem: RowProblem
+) -> None:
+    """Solves every item's problem with b = noise, users fixed, in place; noise unit (n_items, d), ratings by item."""
+    _solve_side(group, group.items, group.users, noise, ratings, problem)
 
 
 def _solve_side(
-    starts: NDArray[np.int64],
-    others: NDArray[np.int32],
-    values: NDArray[np.float32],
+    group: FactorLanes,
     own: NDArray[np.float32],
     other: NDArray[np.float32],
-    factors: FactorLanes,
+    noise: LaneNoise | None,
+    ratings: SideRatings,
     problem: RowProblem,
-    lanes: slice,
 ) -> None:
-    unit, scale = np.empty(0, np.float32), np.zeros(factors.width, np.float32)
-    if problem.noise is not None:
-        unit = problem.noise.unit.astype(np.float32).ravel()
-        scale = pad(problem.noise.scale[lanes], factors.width)
-    ridge = problem.regularization
-    of_models = ridge[lanes] if isinstance(ridge, np.ndarray) else np.full(factors.width, ridge)
+    unit, scale = np.empty(0, np.float32), np.zeros(group.width, np.float32)
+    if noise is not None:
+        unit, scale = noise.unit.astype(np.float32).ravel(), pad(noise.scale, group.width)
     _solve(
-        starts,
-        others,
-        values,
+        ratings.starts,
+        ratings.others,
+        ratings.values,
         own,
         other,
-        pad(of_models, factors.width),
+        pad(problem.weights(group), group.width),
         problem.per_rating,
         np.float32(problem.bound),
         np.float32(problem.ball),
         unit,
         scale,
-        factors.factors_of,
-        factors.width_of,
+        group.factors_of,
+        group.width_of,
     )
 
 

@@ -6,6 +6,7 @@ from numpy.typing import NDArray
 
 from dpmf_cli.kernels.factors import FactorLanes
 from dpmf_cli.kernels.lanes import add, clamp, div, fma, load, splat, sqrt, store, sub, zeros
+from dpmf_cli.lane_groups import on_each_group
 
 
 @njit(cache=True, nogil=True)
@@ -51,6 +52,7 @@ def _step(users, items, values, P, Q, to_P, to_Q, rate, keep, bound, clip, facto
             store(to_Q, q_at + f * w, fma(move, p, load(to_Q, q_at + f * w, like)))
 
 
+@on_each_group
 def batch_step(
     factors: FactorLanes,
     users: NDArray[np.int32],

@@ -1,12 +1,15 @@
 """Factors in lanes: how the models of a grid lie in memory, and the loops that every factorisation shares."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Literal
 
 import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
-from dpmf_cli.kernels.lanes import add, fma, load, pad, padded_width, store, zeros
+from dpmf_cli.kernels.lanes import add, fma, load, store, zeros
+from dpmf_cli.lane_groups import groups, pad, padded_width
 
 
 @dataclass(frozen=True)
@@ -15,13 +18,24 @@ class FactorLanes:
 
     users, items  flat float32, rows of (factors + 1) vectors of `width` lanes; vector k of a row is latent
                   factor k, the last is the row's effect (user or item average), which no update touches
+    part          the place of these models in the grid
     """
 
     users: NDArray[np.float32]
     items: NDArray[np.float32]
     factors: int
     width: int
-    lanes: int
+    part: slice
+
+    @property
+    def lanes(self) -> int:
+        """How many models there are; the other lanes, up to the width, repeat the last."""
+        return int(self.part.stop - self.part.start)
+
+    @property
+    def groups(self) -> tuple["FactorLanes", ...]:
+        """Itself: a kernel takes one group as it takes the models of a whole grid."""
+        return (self,)
 
     @property
     def factors_of(self) -> tuple[int, ...]:
@@ -31,6 +45,11 @@ class FactorLanes:
     @property
     def width_of(self) -> tuple[int, ...]:
         return (0,) * self.width
+
+    def rows(self, side: Literal["users", "items"]) -> NDArray[np.float32]:
+        """(rows, d, lanes) the factors of one side: a view, which plain code may change."""
+        flat = self.users if side == "users" else self.items
+        return flat.reshape(-1, self.factors + 1, self.width)[:, :-1, : self.lanes]
 
     def effects(self, users: NDArray[np.int32], items: NDArray[np.int32]) -> NDArray[np.float32]:
         """(n, width): IAvg(i) + UAvg(u) for each pair and model."""
@@ -47,18 +66,46 @@ class FactorLanes:
         return out.reshape(len(users), self.width)[:, : self.lanes]
 
 
-def factor_lanes(
+@dataclass(frozen=True)
+class FactorModel:
+    """r̂_ui = IAvg(i) + UAvg(u) + p_u·q_i for each ε, the grid in groups of lanes."""
+
+    groups: Sequence[FactorLanes]
+
+    def predict(self, users: NDArray[np.int32], items: NDArray[np.int32]) -> NDArray[np.float32]:
+        """(n, E) predictions for n pairs."""
+        if len(self.groups) == 1:
+            return self.groups[0].predict(users, items)
+        return np.concatenate([group.predict(users, items) for group in self.groups], axis=1)
+
+
+def factor_model(
     users: NDArray[np.float64],
     items: NDArray[np.float64],
     user_effects: NDArray[np.float64],
     item_effects: NDArray[np.float64],
-) -> FactorLanes:
-    """Start factors, common to all models, beside effects of each model's own.
+) -> FactorModel:
+    """Start factors, common to all models of a grid, beside effects of each model's own.
 
-    users (n_users, d), items (n_items, d); user_effects (n_users, lanes), item_effects (n_items, lanes).
+    users (n_users, d), items (n_items, d); user_effects (n_users, E), item_effects (n_items, E).
     """
-    lanes = user_effects.shape[1]
-    width = padded_width(lanes)
+    return FactorModel(
+        [
+            _factor_lanes(users, items, user_effects[:, part], item_effects[:, part], part)
+            for part in groups(user_effects.shape[1])
+        ]
+    )
+
+
+def _factor_lanes(
+    users: NDArray[np.float64],
+    items: NDArray[np.float64],
+    user_effects: NDArray[np.float64],
+    item_effects: NDArray[np.float64],
+    part: slice,
+) -> FactorLanes:
+    """One group of `factor_model`; user_effects (n_users, lanes), item_effects (n_items, lanes)."""
+    width = padded_width(part.stop - part.start)
 
     def rows(factors: NDArray[np.float64], effects: NDArray[np.float64]) -> NDArray[np.float32]:
         out = _aligned((len(factors), factors.shape[1] + 1, width))
@@ -66,7 +113,7 @@ def factor_lanes(
         out[:, -1] = pad(effects, width)
         return out.reshape(-1)
 
-    return FactorLanes(rows(users, user_effects), rows(items, item_effects), users.shape[1], width, lanes)
+    return FactorLanes(rows(users, user_effects), rows(items, item_effects), users.shape[1], width, part)
 
 
 def _aligned(shape: tuple[int, ...]) -> NDArray[np.float32]:

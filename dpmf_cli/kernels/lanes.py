@@ -24,37 +24,11 @@ range: `denormals`.)
 
 from typing import Any
 
-import numpy as np
 from llvmlite import ir
 from numba import types
 from numba.core import cgutils
 from numba.core.datamodel import models
 from numba.extending import intrinsic, register_model
-
-MAXIMUM_WIDTH = 16
-"""With 32 lanes (four AVX2 registers a value) a visit spills registers and costs more a model than with 16."""
-
-
-def padded_width(count: int) -> int:
-    """Lanes to allocate for a group of `count` models: a multiple of 8 (one AVX2 register), at most 16."""
-    return min(MAXIMUM_WIDTH, -(-count // 8) * 8)
-
-
-def padded_grid(count: int) -> int:
-    """Lanes allocated for a grid of `count` models, all its groups together."""
-    return sum(padded_width(group.stop - group.start) for group in groups(count))
-
-
-def groups(count: int) -> list[slice]:
-    """The grid cut into groups of at most `MAXIMUM_WIDTH` models, each fitted in one pass of a kernel."""
-    return [slice(start, min(start + MAXIMUM_WIDTH, count)) for start in range(0, count, MAXIMUM_WIDTH)]
-
-
-def pad(values: np.ndarray, width: int) -> np.ndarray:
-    """`values` (..., E) as contiguous float32 (..., width): the last model is repeated in the unused lanes."""
-    missing = width - values.shape[-1]
-    edges = [(0, 0)] * (values.ndim - 1) + [(0, missing)]
-    return np.ascontiguousarray(np.pad(values.astype(np.float32), edges, mode="edge"))
 
 
 class Lanes(types.Type):

@@ -20,7 +20,6 @@ from dpmf_cli.kernels.lanes import (
     fma,
     load,
     mul,
-    pad,
     splat,
     store,
     sub,
@@ -28,6 +27,7 @@ from dpmf_cli.kernels.lanes import (
     widen,
     zeros,
 )
+from dpmf_cli.lane_groups import pad
 
 REFERENCE = 1 / 12
 """The variance of U[0, 1]: a ridge counts against errors of this variance, whatever the mixture finds."""

@@ -1,23 +1,66 @@
 """Stochastic gradient descent over lanes: one visit of a rating updates every model of the grid."""
 
+from dataclasses import dataclass
+
 import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
 from dpmf_cli.kernels.denormals import flushing
 from dpmf_cli.kernels.factors import FactorLanes
-from dpmf_cli.kernels.lanes import clamp, fma, load, mul, pad, prefetch, splat, store, sub, zeros
+from dpmf_cli.kernels.lanes import clamp, fma, load, mul, prefetch, splat, store, sub, zeros
 from dpmf_cli.kernels.perturb import project
+from dpmf_cli.lane_groups import on_each_group, pad
+from dpmf_cli.privacy.noise import LaneNoise
+from dpmf_cli.privacy.release import Publish, noisy_kernel
 
 
+@dataclass(frozen=True)
+class Visits:
+    """Ratings in the order of SGD's visits. users, items (n_ratings,) int32, values (n_ratings,) float32."""
+
+    users: NDArray[np.int32]
+    items: NDArray[np.int32]
+    values: NDArray[np.float32]
+
+    def residuals(self, group: FactorLanes, bound: float) -> NDArray[np.float32]:
+        """(n_ratings, lanes) clamp(r_ui − IAvg(i) − UAvg(u), ±bound), for plain twins."""
+        effects = group.effects(self.users, self.items)[:, : group.lanes]
+        return np.asarray(np.clip(self.values[:, None] - effects, -bound, bound))
+
+
+def _plain_descend_perturbed(
+    group: FactorLanes,
+    publish: Publish,
+    visits: Visits,
+    *,
+    learning_rate: float,
+    regularization: float,
+    bound: float,
+    epochs: int,
+) -> None:
+    """The twin of `descend_perturbed`: the clamped residuals are what is measured."""
+    perturbed = np.clip(publish(visits.residuals(group, bound)), -bound, bound)
+    p, q = group.rows("users"), group.rows("items")
+    for _ in range(epochs):
+        for u, i, target in zip(visits.users, visits.items, perturbed, strict=True):
+            error = target - (p[u] * q[i]).sum(axis=0)
+            plain_update(p[u], q[i], error, learning_rate, regularization)
+
+
+def plain_update(
+    p: NDArray[np.float32], q: NDArray[np.float32], error: NDArray[np.floating], rate: float, ridge: float
+) -> None:
+    """p ← p + γ(e·q − λ·p), q ← q + γ(e·p − λ·q) simultaneously, in place; p, q (d, lanes), error (lanes,)."""
+    p[:], q[:] = p + rate * (error * q - ridge * p), q + rate * (error * p - ridge * q)
+
+
+@noisy_kernel(_plain_descend_perturbed)
 @flushing
 def descend_perturbed(
-    start: FactorLanes,
-    users: NDArray[np.int32],
-    items: NDArray[np.int32],
-    values: NDArray[np.float32],
-    noise: NDArray[np.float32],
-    scale: NDArray[np.float64],
+    group: FactorLanes,
+    noise: LaneNoise,
+    visits: Visits,
     *,
     learning_rate: float,
     regularization: float,
@@ -32,22 +75,22 @@ def descend_perturbed(
     Friedman et al. 2016, equation 7, algorithm 3 lines 1-2, equation 2. The perturbed rating r′ is the same
     number in every epoch; it is recomputed from the unit noise, because that is cheaper than reading it.
 
-    users, items, values, noise  (n_ratings,); scale (lanes,)
+    noise  unit (n_ratings,), in the order of the visits
     """
     _descend_perturbed(
-        users,
-        items,
-        values,
-        noise,
-        pad(scale, start.width),
-        start.users,
-        start.items,
+        visits.users,
+        visits.items,
+        visits.values,
+        noise.unit,
+        pad(noise.scale, group.width),
+        group.users,
+        group.items,
         np.float32(learning_rate),
         np.float32(regularization),
         np.float32(bound),
         epochs,
-        start.factors_of,
-        start.width_of,
+        group.factors_of,
+        group.width_of,
     )
 
 
@@ -79,14 +122,34 @@ def _descend_perturbed(
                 store(Q, q_at + f * w, fma(move, p, mul(keep, q)))
 
 
+def _plain_descend_noisy_errors(
+    group: FactorLanes,
+    publish: Publish,
+    visits: Visits,
+    *,
+    learning_rate: float,
+    regularization: float,
+    bound: float,
+    error_bound: float,
+    user_limit: float,
+    item_limit: float,
+) -> None:
+    """The twin of `descend_noisy_errors`: each error is measured in the light of those that were published before."""
+    p, q = group.rows("users"), group.rows("items")
+    pairs = zip(visits.users, visits.items, visits.residuals(group, bound), strict=True)
+    for place, (u, i, residual) in enumerate(pairs):
+        error = publish((residual - (p[u] * q[i]).sum(axis=0))[None], place)[0]
+        plain_update(p[u], q[i], np.clip(error, -error_bound, error_bound), learning_rate, regularization)
+        for row, limit in ((p[u], user_limit), (q[i], item_limit)):
+            row *= np.minimum(1, limit / np.maximum(np.linalg.norm(row, axis=0), 1e-30))
+
+
+@noisy_kernel(_plain_descend_noisy_errors)
 @flushing
 def descend_noisy_errors(
-    start: FactorLanes,
-    users: NDArray[np.int32],
-    items: NDArray[np.int32],
-    values: NDArray[np.float32],
-    noise: NDArray[np.float32],
-    scale: NDArray[np.float64],
+    group: FactorLanes,
+    noise: LaneNoise,
+    visits: Visits,
     *,
     learning_rate: float,
     regularization: float,
@@ -101,25 +164,49 @@ def descend_noisy_errors(
         e  = clamp(clamp(r_ui − IAvg(i) − UAvg(u), ±bound) − p_u·q_i + noise·scale_e, ±error_bound)
         p_u ← p_u + γ(e·q_i − λ·p_u);   q_i ← q_i + γ(e·p_u − λ·q_i)   simultaneously
         then ‖p_u‖ ≤ user_limit and ‖q_i‖ ≤ item_limit by scaling; inf for no limit
-    Friedman et al. 2016, algorithm 4, lines 3-7, with the bounds of section 5.2; algorithm 5, lines 5-8, is the
-    same without noise and limits.
+    Friedman et al. 2016, algorithm 4, lines 3-7, with the bounds of section 5.2.
+
+    noise  unit (n_ratings,), in the order of the visits
     """
-    _descend_noisy_errors(
-        users,
-        items,
-        values,
+    _one_pass(
+        group,
+        visits,
         noise,
-        pad(scale, start.width),
-        start.users,
-        start.items,
-        np.float32(learning_rate),
-        np.float32(regularization),
-        np.float32(bound),
-        np.float32(error_bound),
-        np.float32(user_limit),
-        np.float32(item_limit),
-        start.factors_of,
-        start.width_of,
+        (learning_rate, regularization, bound, error_bound, user_limit, item_limit),
+    )
+
+
+@on_each_group
+@flushing
+def descend_clamped_errors(
+    group: FactorLanes,
+    visits: Visits,
+    *,
+    learning_rate: float,
+    regularization: float,
+    bound: float,
+    error_bound: float,
+) -> None:
+    """One pass of SGD whose errors are clamped, without noise and norm bounds, in place.
+
+    Friedman et al. 2016, algorithm 5, lines 5-8.
+    """
+    silence = LaneNoise(np.zeros(len(visits.values), np.float32), np.zeros(group.lanes))
+    _one_pass(group, visits, silence, (learning_rate, regularization, bound, error_bound, np.inf, np.inf))
+
+
+def _one_pass(group: FactorLanes, visits: Visits, noise: LaneNoise, parameters: tuple[float, ...]) -> None:
+    _descend_noisy_errors(
+        visits.users,
+        visits.items,
+        visits.values,
+        noise.unit,
+        pad(noise.scale, group.width),
+        group.users,
+        group.items,
+        *map(np.float32, parameters),
+        group.factors_of,
+        group.width_of,
     )
 
 

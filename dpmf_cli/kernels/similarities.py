@@ -21,8 +21,6 @@ from dpmf_cli.kernels.lanes import (
     fma,
     load,
     mul,
-    pad,
-    padded_width,
     splat,
     sqrt,
     store,
@@ -30,6 +28,7 @@ from dpmf_cli.kernels.lanes import (
     widen,
     zeros,
 )
+from dpmf_cli.lane_groups import pad, padded_width
 from dpmf_cli.ratings import Ratings
 
 LEAST_NORM = np.float32(1e-30)

@@ -23,30 +23,16 @@ from numpy.typing import NDArray
 
 from dpmf_cli.kernels.denormals import flushing
 from dpmf_cli.kernels.factors import FactorLanes
-from dpmf_cli.kernels.lanes import below, clamp, fma, load, mul, pad, prefetch, splat, store, sub, zeros
-
-_GOLDEN = np.uint64(0x9E3779B97F4A7C15)
-_FIRST = np.uint64(0xBF58476D1CE4E5B9)
-_SECOND = np.uint64(0x94D049BB133111EB)
-_POWERS = 2.0 ** np.arange(64)
+from dpmf_cli.kernels.lanes import below, clamp, fma, load, mul, prefetch, splat, store, sub, zeros
+from dpmf_cli.kernels.sgd import plain_update
+from dpmf_cli.lane_groups import pad
+from dpmf_cli.privacy.keyed import cell_bits, magnitude_uniform, minus_log
+from dpmf_cli.privacy.noise import KeyedNoise
+from dpmf_cli.privacy.release import Publish, noisy_kernel
+from dpmf_cli.ratings import Ratings
 
 CUT_SLACK = 1e-4
 """Relative: far above the rounding of float32 in α/b, far below what would cost time."""
-
-
-@njit(cache=True, nogil=True, inline="always")
-def cell_bits(key: np.uint64, cell: int) -> np.uint64:
-    """64 random bits of a cell: SplitMix64's output number `cell` from the state `key`."""
-    z = key + np.uint64(cell + 1) * _GOLDEN
-    z = (z ^ (z >> np.uint64(30))) * _FIRST
-    z = (z ^ (z >> np.uint64(27))) * _SECOND
-    return z ^ (z >> np.uint64(31))
-
-
-@njit(cache=True, nogil=True, inline="always")
-def magnitude_uniform(bits: np.uint64) -> float:
-    """V in (0, 1], from the upper 53 bits; the magnitude of the unit noise is −ln V."""
-    return (np.float64(bits >> np.uint64(11)) + 1.0) * 2.0**-53
 
 
 @njit(cache=True, nogil=True)
@@ -68,49 +54,54 @@ def draw_survivors(key, first, rating, cut, places, uniform, noise):
     return count
 
 
-@njit(cache=True, nogil=True)
-def minus_log(signed, out, count):
-    """out ← −ln|v| with the sign of v, for the first `count` of `signed`, float64 in [−1, 1] without 0.
-
-    |v| = m·2^e with m in [√½, √2); ln m = 2·artanh(s), s = (m − 1)/(m + 1), |s| < 0.1716, by its series to s¹⁵:
-    an error below 1e-13. Only IEEE operations in one order, so that every machine gives the same bits (a
-    mathematical library's logarithm does not), and a loop that LLVM can vectorise.
-    """
-    bits = signed.view(np.int64)
-    for k in range(count):
-        exponent = ((bits[k] >> 52) & 0x7FF) - 1023
-        mantissa = np.abs(signed[k]) * _POWERS[-exponent]
-        large = mantissa > 1.4142135623730951
-        mantissa = 0.5 * mantissa if large else mantissa
-        power = np.float64(exponent + 1 if large else exponent)
-        s = (mantissa - 1.0) / (mantissa + 1.0)
-        z = s * s
-        series = 1 / 13 + z * (1 / 15)
-        series = 1 / 11 + z * series
-        series = 1 / 9 + z * series
-        series = 1 / 7 + z * series
-        series = 1 / 5 + z * series
-        series = 1 / 3 + z * series
-        magnitude = -(power * 0.6931471805599453 + 2.0 * s * (1.0 + z * series))
-        out[k] = magnitude if signed[k] > 0 else -magnitude
-
-
 def skipped_above(threshold: float, scale: float) -> float:
     """V from which on a blank cell is skipped: a hair above exp(−α/b), so that the float32 test in the lanes alone
     decides about a cell, whichever larger scales share its group."""
     return (1 + CUT_SLACK) * math.exp(-threshold / scale) if scale > 0 else 0.0
 
 
-@flushing
-def descend_survivors(
-    start: FactorLanes,
-    starts: NDArray[np.int64],
-    items: NDArray[np.int32],
-    values: NDArray[np.float32],
-    key: int,
+def _plain_descend_survivors(
+    group: FactorLanes,
+    publish: Publish,
+    train: Ratings,
     order: NDArray[np.int32],
     shifts: NDArray[np.int64],
-    scale: NDArray[np.float64],
+    *,
+    learning_rate: float,
+    regularization: float,
+    bound: float,
+    threshold: float,
+    epochs: int,
+) -> None:
+    """The twin of `descend_survivors`: the whole matrix of clamped residuals, 0 where there is no rating, is measured."""
+    n_users, n_items = train.n_users, train.n_items
+    residuals = np.zeros((n_users, n_items, group.lanes))
+    effects = group.effects(train.users, train.items)[:, : group.lanes]
+    residuals[train.users, train.items] = np.clip(train.values[:, None] - effects, -bound, bound)
+    visited = np.stack(
+        [np.roll(order, -shift) for shift in shifts]
+    )  # (n_users, n_items): the item at each place
+    clean = np.take_along_axis(residuals, visited[..., None], axis=1).reshape(-1, group.lanes)
+    cells = np.clip(publish(clean), -bound, bound).reshape(residuals.shape)
+    p, q = group.rows("users"), group.rows("items")
+    for _ in range(epochs):
+        for u in range(n_users):
+            for place, i in enumerate(visited[u]):
+                kept = np.abs(cells[u, place]) > threshold
+                error = cells[u, place] - (p[u] * q[i]).sum(axis=0)
+                before = p[u].copy(), q[i].copy()
+                plain_update(p[u], q[i], error, learning_rate, regularization)
+                p[u], q[i] = np.where(kept, p[u], before[0]), np.where(kept, q[i], before[1])
+
+
+@noisy_kernel(_plain_descend_survivors)
+@flushing
+def descend_survivors(
+    group: FactorLanes,
+    noise: KeyedNoise,
+    train: Ratings,
+    order: NDArray[np.int32],
+    shifts: NDArray[np.int64],
     *,
     learning_rate: float,
     regularization: float,
@@ -123,28 +114,28 @@ def descend_survivors(
     Users are visited one after the other, the items of user u in the order `order` (n_items,), a permutation,
     rotated by shifts[u]. A cell that survives in some models only changes those.
 
-    starts (n_users + 1,), items and values (n_ratings,) by user; key  the state of the cells' noise;
-    scale (lanes,) b for each model; threshold  α
+    noise      that of cell number u·n_items + place; the places of a user's cells are in the order of the visits
+    threshold  α
     """
-    cut = skipped_above(threshold, float(np.max(scale)))
+    cut = skipped_above(threshold, float(np.max(noise.scale)))
     _descend_survivors(
-        starts,
-        items,
-        values,
-        np.uint64(key),
+        train.user_starts,
+        train.items,
+        train.values,
+        np.uint64(noise.key),
         order,
         shifts,
-        pad(scale, start.width),
+        pad(noise.scale, group.width),
         cut,
-        start.users,
-        start.items,
+        group.users,
+        group.items,
         np.float32(learning_rate),
         np.float32(regularization),
         np.float32(bound),
         np.float32(threshold),
         epochs,
-        start.factors_of,
-        start.width_of,
+        group.factors_of,
+        group.width_of,
     )
 
 

@@ -105,17 +105,17 @@ class Ledger:
     Pure steps compose by adding their ε, Gaussian steps as `accounting` has it, and as `subsampling` where some
     look at samples only; the ε of pure and Gaussian ones add up (Dwork et al. 2006, basic composition).
 
-    epsilons  (E,) the total ε that the fit may spend, inf for a non-private fit
+    limit     (E,) the total ε that the fit may spend, inf for a non-private fit
     mode      in corrected mode the provable ε may not exceed the total either
     delta     the δ of the (ε, δ) that Gaussian steps spend; 0 where only pure steps are allowed
     """
 
-    def __init__(self, epsilons: Iterable[float], mode: Mode = Mode.PUBLISHED, delta: float = 0.0) -> None:
-        self.epsilons = np.asarray(tuple(epsilons), dtype=np.float64)
+    def __init__(self, limit: Iterable[float], mode: Mode = Mode.PUBLISHED, delta: float = 0.0) -> None:
+        self.limit = np.asarray(tuple(limit), dtype=np.float64)
         self.mode = mode
         self.delta = delta
         self._entries: list[Entry] = []
-        self._claims = self._proofs = Account(np.zeros_like(self.epsilons))
+        self._claims = self._proofs = Account(np.zeros_like(self.limit))
 
     @property
     def entries(self) -> tuple[Entry, ...]:
@@ -143,15 +143,15 @@ class Ledger:
         claimed: Epsilons,
         provable: Epsilons | None = None,
         calibrated_to: Sensitivity | None = None,
-    ) -> None:
+    ) -> Entry:
         """Enters a pure step before its noise is drawn.
 
         Raises OverspentError where the claims, or in corrected mode what can be proved, would exceed the budget
         of any ε of the grid, where they are not positive, or where neighbours of different kinds would be added up.
         """
         claimed = self._checked(step, "ε", claimed)
-        proved = claimed if provable is None else np.broadcast_to(provable, self.epsilons.shape)
-        self._enter(Entry(step, mechanism, sensitivity, claimed, proved, calibrated_to or sensitivity))
+        proved = claimed if provable is None else np.broadcast_to(provable, self.limit.shape)
+        return self._enter(Entry(step, mechanism, sensitivity, claimed, proved, calibrated_to or sensitivity))
 
     def spend_gaussian(
         self,
@@ -160,7 +160,7 @@ class Ledger:
         theta: Epsilons,
         claimed: Epsilons | None = None,
         calibrated_to: Sensitivity | None = None,
-    ) -> None:
+    ) -> Entry:
         """Enters a step of Gaussian noise with σ = Δ/θ, Δ being what it is `calibrated_to`. Raises as `spend`.
 
         claimed  (E,) the ε that the publication charges for the step; by default it is composed, as the provable is
@@ -176,7 +176,7 @@ class Ledger:
             entry = Entry(step, "Gaussian", sensitivity, by_itself, alone, used, mu, theta)
         else:
             entry = Entry(step, "Gaussian", sensitivity, self._checked(step, "ε", claimed), alone, used, mu)
-        self._enter(entry)
+        return self._enter(entry)
 
     def spend_sampled(
         self,
@@ -185,7 +185,7 @@ class Ledger:
         sampled: SampledSteps,
         claimed: Epsilons | None = None,
         calibrated_to: Sensitivity | None = None,
-    ) -> None:
+    ) -> Entry:
         """Enters Gaussian steps on samples of the users, their noise being for what it is `calibrated_to`: the
         sensitivity itself, or another where no bound of that is known. Raises as `spend`.
 
@@ -201,7 +201,7 @@ class Ledger:
         mu = sampled.mu(neighbours) if sampled.rate == 1 else None
         theta = mu if composes else None
         if math.isinf(sensitivity.value):
-            mu = alone = np.full_like(self.epsilons, np.inf)
+            mu = alone = np.full_like(self.limit, np.inf)
         entry = Entry(
             step,
             sampled.mechanism,
@@ -214,23 +214,23 @@ class Ledger:
             sampled,
             composes,
         )
-        self._enter(entry)
+        return self._enter(entry)
 
-    def charge_nothing(self, step: str, sensitivity: Sensitivity) -> None:
+    def charge_nothing(self, step: str, sensitivity: Sensitivity) -> Entry:
         """Enters a step that looks at the data without noise and that the publication does not charge for: nothing
         can be proved any more. Raises OverspentError in corrected mode, which allows no such step on a finite ε.
         """
-        nothing, unproved = np.zeros_like(self.epsilons), np.full_like(self.epsilons, np.inf)
-        self._enter(Entry(step, "none", sensitivity, nothing, unproved, sensitivity))
+        nothing, unproved = np.zeros_like(self.limit), np.full_like(self.limit, np.inf)
+        return self._enter(Entry(step, "none", sensitivity, nothing, unproved, sensitivity))
 
     def _checked(self, step: str, symbol: str, amounts: Epsilons) -> Epsilons:
-        amounts = np.broadcast_to(np.asarray(amounts, dtype=np.float64), self.epsilons.shape)
+        amounts = np.broadcast_to(np.asarray(amounts, dtype=np.float64), self.limit.shape)
         if not np.all(amounts > 0):
             raise OverspentError(f"{step}: {symbol} must be positive, not {amounts.min()}")
         return amounts
 
-    def _enter(self, entry: Entry) -> None:
-        """Enters a step, or raises and leaves the account as it was."""
+    def _enter(self, entry: Entry) -> Entry:
+        """Enters a step and returns its entry, or raises and leaves the account as it was."""
         neighbours = entry.sensitivity.neighbours
         if self._neighbours not in (None, neighbours):
             raise OverspentError(f"{entry.step}: steps with different kinds of neighbours do not add up")
@@ -241,9 +241,10 @@ class Ledger:
             self._refuse_overspending(f"{entry.step}, provably", proofs.total(self.delta, neighbours))
         self._entries.append(entry)
         self._claims, self._proofs = claims, proofs
+        return entry
 
     def _refuse_overspending(self, step: str, after: Epsilons) -> None:
-        over = after > self.epsilons * (1 + TOLERANCE) + LEAST
+        over = after > self.limit * (1 + TOLERANCE) + LEAST
         if np.any(over):
             worst = int(np.argmax(over))
-            raise OverspentError(f"{step}: would spend ε = {after[worst]:g} of {self.epsilons[worst]:g}")
+            raise OverspentError(f"{step}: would spend ε = {after[worst]:g} of {self.limit[worst]:g}")

@@ -14,9 +14,11 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from dpmf_cli.kernels.lanes import groups, padded_width
-from dpmf_cli.privacy.ledger import Ledger
+from dpmf_cli.lane_groups import groups, padded_width
+from dpmf_cli.privacy.curator import Curator
+from dpmf_cli.privacy.ledger import Epsilons
 from dpmf_cli.privacy.local_mechanisms import Duchi, LocalMechanism, signs
+from dpmf_cli.privacy.mechanisms import on_devices
 from dpmf_cli.privacy.neighbours import Neighbours
 from dpmf_cli.privacy.sensitivity import Sensitivity
 from dpmf_cli.ratings import Ratings, Scale, UserMajor
@@ -132,25 +134,34 @@ def epsilon_per_user(
 
 
 def perturb_ratings(
-    train: Ratings, mechanism: LocalMechanism, *, debias: bool, rng: np.random.Generator, ledger: Ledger
+    train: Ratings, mechanism: LocalMechanism, epsilons: Epsilons, *, debias: bool, curator: Curator
 ) -> PerturbedRatings:
-    """What all devices send, under the whole ε of the ledger, entered before anything is drawn.
+    """What all devices send under the whole of `epsilons` (E,), entered before anything is drawn.
 
     Ratings are scaled to [0, 1] by the public scale (equation 1). `debias` has the aggregator read p as
     ½ + (p − ½)/s, s = E[r*|1] − E[r*|0]: unbiased at both ends and the middle of the scale, and everywhere where
     the mechanism's mean is linear. Between them at most 0.1 is left with bounded Laplace, 0.03 with clamped. This is
     post-processing, which costs nothing.
     """
-    epsilons = ledger.epsilons
-    source = value_towards_the_aggregator(mechanism.source, train.user_counts)
-    ledger.spend("each rating, on its device", mechanism.title, source, epsilons)
+    messages = on_devices(
+        "each rating, on its device",
+        mechanism.title,
+        sensitivity=value_towards_the_aggregator(mechanism.source, train.user_counts),
+        epsilon=epsilons,
+        curator=curator,
+        stream="messages",
+    )
     slope = mechanism.slope(epsilons) if debias and not mechanism.unbiased else np.ones(len(epsilons))
+
+    def decode(values: NDArray[np.float64], uniforms: NDArray[np.float64]) -> NDArray[np.float64]:
+        return mechanism.decoded(values, uniforms, epsilons)
+
     parts = groups(len(epsilons))
     out = tuple(np.empty((len(train), padded_width(part.stop - part.start)), np.float32) for part in parts)
     for start in range(0, len(train), CHUNK):
         rows = slice(start, start + CHUNK)
         values = (train.values[rows].astype(np.float64) - train.scale.minimum) / train.scale.width
-        decoded = mechanism.decoded(values, _open_uniforms(len(values), mechanism.uniforms, rng), epsilons)
+        decoded = messages.sent(values, decode, mechanism.uniforms)
         decoded = 0.5 + (decoded - 0.5) / slope
         for group, part in zip(out, parts, strict=True):
             kept = part.stop - part.start
@@ -172,11 +183,6 @@ def perturb_ratings(
 def _message_bytes(n_items: int, *payload: tuple[str, str]) -> int:
     """The size of one message: the item's id in as few bytes as the catalogue needs, and what is said of it."""
     return np.dtype([("item", np.min_scalar_type(max(n_items - 1, 0))), *payload]).itemsize
-
-
-def _open_uniforms(count: int, each: int, rng: np.random.Generator) -> NDArray[np.float64]:
-    """(count, each) draws from the open interval (0, 1): at 0 the logarithms of an inverse CDF are infinite."""
-    return np.maximum(rng.random((count, each)), 2.0**-54)
 
 
 class PerturbedSigns(Sealed):
@@ -217,14 +223,19 @@ class SignChannel:
         repetitions: int,
         epsilon: NDArray[np.float64],
         sensitivity: Sensitivity,
-        rng: np.random.Generator,
-        ledger: Ledger,
+        curator: Curator,
     ) -> None:
         times = f" × {repetitions}" if repetitions > 1 else ""
-        one = replace(sensitivity, value=1.0)
-        provable = sensitivity.value * epsilon
-        ledger.spend(step, Duchi.title + times, sensitivity, epsilon, provable, calibrated_to=one)
-        self._each, self._left, self._rng = epsilon / repetitions, repetitions, rng
+        self._reports = on_devices(
+            step,
+            Duchi.title + times,
+            sensitivity=sensitivity,
+            epsilon=epsilon,
+            provable=sensitivity.value * epsilon,
+            calibrated_to=replace(sensitivity, value=1.0),
+            curator=curator,
+        )
+        self._each, self._left = epsilon / repetitions, repetitions
         self.bytes = self.messages = 0
 
     def send(
@@ -238,9 +249,12 @@ class SignChannel:
         if self._left == 0:
             raise RuntimeError("more reports than were paid for")
         self._left -= 1
-        uniforms = _open_uniforms(len(numbers), 1, self._rng)
-        sent = signs(np.clip(numbers, -1, 1).astype(np.float64), uniforms, self._each)
-        decoded = (sent / np.tanh(self._each / 2)).astype(np.float32)
+
+        def decode(numbers: NDArray[np.float64], uniforms: NDArray[np.float64]) -> NDArray[np.float64]:
+            return signs(numbers, uniforms, self._each) / np.tanh(self._each / 2)
+
+        clipped = np.clip(numbers, -1, 1).astype(np.float64)
+        decoded = self._reports.sent(clipped, decode, 1).astype(np.float32)
         self.messages += len(numbers)
         self.bytes += len(numbers) * _message_bytes(n_items, ("coordinate", "u1"), ("sign", "u1"))
         return PerturbedSigns(_SEAL, items=items, coordinates=coordinates, numbers=decoded)

@@ -1,4 +1,9 @@
-"""Mechanisms: the only ways to noise (`noise`), each entered in the ledger as it is drawn."""
+"""Mechanisms: the only ways to a release. Each enters its step in the ledger before it draws any noise.
+
+Every mechanism takes the `curator` of a fit, and gives a `Release`, or one for each repetition. `step` names the step in
+the ledger and the stream that its noise is drawn from; `stream` names another, of which steps take one part after the other.
+All raise OverspentError (a bug in the algorithm) where the ledger refuses.
+"""
 
 import math
 from collections.abc import Callable, Iterator
@@ -7,8 +12,10 @@ from dataclasses import replace
 import numpy as np
 from numpy.typing import NDArray
 
-from dpmf_cli.privacy.ledger import Ledger
-from dpmf_cli.privacy.noise import KeyedNoise, LaneNoise, Precision, unit_k_norm, unit_laplace
+from dpmf_cli.privacy.curator import Curator
+from dpmf_cli.privacy.ledger import Entry
+from dpmf_cli.privacy.noise import DeviceNoise, KeyedNoise, LaneNoise, Precision, unit_k_norm, unit_laplace
+from dpmf_cli.privacy.release import Release
 from dpmf_cli.privacy.sensitivity import Sensitivity
 from dpmf_cli.privacy.subsampling import SampledSteps, amplified, moves
 
@@ -19,11 +26,10 @@ def laplace(
     *,
     sensitivity: Sensitivity,
     epsilon: NDArray[np.float64],
-    rng: np.random.Generator,
-    ledger: Ledger,
+    curator: Curator,
     calibrated_to: Sensitivity | None = None,
     dtype: Precision = np.float64,
-) -> LaneNoise:
+) -> Release:
     """The Laplace mechanism: Laplace(Δ/ε) noise for `shape` numbers whose joint L1 sensitivity is Δ.
 
     Dwork et al. 2006; Friedman et al. 2016, theorem 1 and equation 5. ε-DP, pure.
@@ -31,10 +37,9 @@ def laplace(
     sensitivity    the true one
     epsilon        (E,) what this step claims to spend for each ε of the grid; inf adds no noise
     calibrated_to  the sensitivity that the noise is scaled to, where a paper takes another than the true one
-    raises         OverspentError (a bug) where the ledger refuses
     """
-    scale = _spend(step, "Laplace", 1, 1, sensitivity, epsilon, ledger, calibrated_to)
-    return LaneNoise(unit_laplace(shape, rng, dtype), scale)
+    entry, scale = _spend(step, "Laplace", 1, 1, sensitivity, epsilon, curator, calibrated_to)
+    return curator.release(entry, LaneNoise(unit_laplace(shape, curator.noise(step), dtype), scale))
 
 
 def repeated_laplace(
@@ -44,17 +49,19 @@ def repeated_laplace(
     repetitions: int,
     sensitivity: Sensitivity,
     epsilon: NDArray[np.float64],
-    rng: np.random.Generator,
-    ledger: Ledger,
+    curator: Curator,
     calibrated_to: Sensitivity | None = None,
     dtype: Precision = np.float64,
-) -> Iterator[LaneNoise]:
+) -> Iterator[Release]:
     """The Laplace mechanism `repetitions` times, each with an equal part of `epsilon`, drawn as it is asked for.
 
     The whole ε is in the ledger before the first draw: what is never drawn is spent all the same.
     """
-    scale = _spend(step, "Laplace", 1, repetitions, sensitivity, epsilon, ledger, calibrated_to)
-    return (LaneNoise(unit_laplace(shape, rng, dtype), scale) for _ in range(repetitions))
+    entry, scale = _spend(step, "Laplace", 1, repetitions, sensitivity, epsilon, curator, calibrated_to)
+    rng = curator.noise(step)
+    return curator.releases(
+        entry, (LaneNoise(unit_laplace(shape, rng, dtype), scale) for _ in range(repetitions))
+    )
 
 
 def gaussian(
@@ -63,12 +70,11 @@ def gaussian(
     *,
     sensitivity: Sensitivity,
     theta: NDArray[np.float64],
-    rng: np.random.Generator,
-    ledger: Ledger,
+    curator: Curator,
     calibrated_to: Sensitivity | None = None,
     claimed: NDArray[np.float64] | None = None,
     dtype: Precision = np.float64,
-) -> LaneNoise:
+) -> Release:
     """The Gaussian mechanism: N(0, (Δ/θ)²) noise for `shape` numbers whose joint L2 sensitivity is Δ.
 
     McSherry and Mironov 2009, theorem 3 and section 5; what it costs, and in composition, is `accounting`'s.
@@ -76,13 +82,13 @@ def gaussian(
     theta          (E,) Δ/σ for each ε of the grid; inf adds no noise
     sensitivity, calibrated_to  as for `laplace`
     claimed        (E,) the ε that the publication charges for the step, where that is not what the accountant says
-    raises         OverspentError (a bug) where the ledger refuses
     """
     _refuse_norm(step, "Gaussian", 2, sensitivity)
     used = calibrated_to or sensitivity
     theta = np.asarray(theta, dtype=np.float64)
-    ledger.spend_gaussian(step, sensitivity, theta, claimed, used)
-    return LaneNoise(rng.standard_normal(shape, dtype=dtype), used.value / theta)
+    entry = curator.ledger.spend_gaussian(step, sensitivity, theta, claimed, used)
+    unit = curator.noise(step).standard_normal(shape, dtype=dtype)
+    return curator.release(entry, LaneNoise(unit, used.value / theta))
 
 
 def subsampled_laplace(
@@ -93,11 +99,11 @@ def subsampled_laplace(
     sensitivity: Sensitivity,
     epsilon: NDArray[np.float64],
     claimed: NDArray[np.float64],
-    rng: np.random.Generator,
-    ledger: Ledger,
+    curator: Curator,
     calibrated_to: Sensitivity | None = None,
+    stream: str = "",
     dtype: Precision = np.float64,
-) -> LaneNoise:
+) -> Release:
     """The Laplace mechanism on a sample of the records, each in it with probability `rate`.
 
     What it costs is `subsampling.amplified`; where neighbours exchange a record, its absence must be within
@@ -105,14 +111,15 @@ def subsampled_laplace(
 
     epsilon  (E,) ε₀ = Δ/scale, of the step on the sample as it is; inf adds no noise
     claimed  (E,) what the publication charges for the step
-    raises   OverspentError (a bug) where the ledger refuses
     """
     _refuse_norm(step, "Laplace", 1, sensitivity)
     used = calibrated_to or sensitivity
     epsilon = np.asarray(epsilon, dtype=np.float64)
     provable = amplified(_proved(epsilon, sensitivity, used), rate)
-    ledger.spend(step, f"Laplace, of a part {rate:g}", sensitivity, claimed, provable, calibrated_to=used)
-    return LaneNoise(unit_laplace(shape, rng, dtype), used.value / epsilon)
+    mechanism = f"Laplace, of a part {rate:g}"
+    entry = curator.ledger.spend(step, mechanism, sensitivity, claimed, provable, calibrated_to=used)
+    unit = unit_laplace(shape, curator.noise(stream or step), dtype)
+    return curator.release(entry, LaneNoise(unit, used.value / epsilon))
 
 
 def subsampled_gaussian(
@@ -124,11 +131,10 @@ def subsampled_gaussian(
     sensitivity: Sensitivity,
     contribution: float,
     multiplier: NDArray[np.float64],
-    rng: np.random.Generator,
-    ledger: Ledger,
+    curator: Curator,
     claimed: NDArray[np.float64] | None = None,
     dtype: Precision = np.float64,
-) -> Iterator[LaneNoise]:
+) -> Iterator[Release]:
     """N(0, (c·multiplier)²) noise, `repetitions` times, for sums over samples of the users, each in one with
     probability `rate`, independently. Abadi et al. 2016; what it costs is `subsampling`'s.
 
@@ -138,7 +144,7 @@ def subsampled_gaussian(
     sensitivity   c where neighbours are users, 2c where a user's contribution is exchanged; inf if no bound is known
     multiplier    (E,) from `subsampling.noise_multipliers`; 0 adds no noise
     claimed       (E,) the ε that the publication charges for all of it, where that is not what the accountant says
-    raises        ValueError for another sensitivity, OverspentError (a bug) where the ledger refuses
+    raises        ValueError for another sensitivity
     """
     _refuse_norm(step, "Gaussian", 2, sensitivity)
     move = moves(sensitivity.neighbours) * contribution
@@ -148,9 +154,12 @@ def subsampled_gaussian(
             f"{step}: a contribution of norm {contribution:g} moves by {move:g}, not {used.value:g}"
         )
     multiplier = np.asarray(multiplier, dtype=np.float64)
-    ledger.spend_sampled(step, sensitivity, SampledSteps(multiplier, rate, repetitions), claimed, used)
-    scale = contribution * multiplier
-    return (LaneNoise(rng.standard_normal(shape, dtype=dtype), scale) for _ in range(repetitions))
+    sampled = SampledSteps(multiplier, rate, repetitions)
+    entry = curator.ledger.spend_sampled(step, sensitivity, sampled, claimed, used)
+    scale, rng = contribution * multiplier, curator.noise(step)
+    return curator.releases(
+        entry, (LaneNoise(rng.standard_normal(shape, dtype=dtype), scale) for _ in range(repetitions))
+    )
 
 
 def exponential_choice(
@@ -159,16 +168,15 @@ def exponential_choice(
     *,
     sensitivity: Sensitivity,
     epsilon: NDArray[np.float64],
-    rng: np.random.Generator,
-    ledger: Ledger,
-) -> LaneNoise:
+    curator: Curator,
+) -> Release:
     """The exponential mechanism among `candidates`: noise for their losses, the least of which is chosen.
 
     McSherry and Talwar 2007: candidate c with probability proportional to exp(−ε·loss_c/2Δ), Δ being how far any one
     loss can move (`norm` inf). −Gumbel noise of scale 2Δ/ε on each loss makes the least one have that law. Pure ε-DP.
     """
-    scale = 2 * _spend(step, "exponential", math.inf, 1, sensitivity, epsilon, ledger, None)
-    return LaneNoise(-rng.gumbel(size=candidates), scale)
+    entry, scale = _spend(step, "exponential", math.inf, 1, sensitivity, epsilon, curator, None)
+    return curator.release(entry, LaneNoise(-curator.noise(step).gumbel(size=candidates), 2 * scale))
 
 
 def keyed_laplace(
@@ -176,12 +184,11 @@ def keyed_laplace(
     *,
     sensitivity: Sensitivity,
     epsilon: NDArray[np.float64],
-    rng: np.random.Generator,
-    ledger: Ledger,
-) -> KeyedNoise:
+    curator: Curator,
+) -> Release:
     """The Laplace mechanism for any number of numbers, their noise drawn from a key when each is visited."""
-    scale = _spend(step, "Laplace", 1, 1, sensitivity, epsilon, ledger, None)
-    return KeyedNoise(int(rng.integers(2**63)), scale)
+    entry, scale = _spend(step, "Laplace", 1, 1, sensitivity, epsilon, curator, None)
+    return curator.release(entry, KeyedNoise(int(curator.noise(step).integers(2**63)), scale))
 
 
 def repeated_k_norm(
@@ -191,10 +198,9 @@ def repeated_k_norm(
     repetitions: int,
     sensitivity: Sensitivity,
     epsilon: NDArray[np.float64],
-    rng: np.random.Generator,
-    ledger: Ledger,
+    curator: Curator,
     calibrated_to: Sensitivity | None = None,
-) -> Iterator[LaneNoise]:
+) -> Iterator[Release]:
     """The K-norm mechanism on the rows of a (rows, d) matrix, `repetitions` times with equal parts of `epsilon`.
 
     Hardt and Talwar 2010; Friedman et al. 2016, theorem 2. Each row gets noise with density proportional to
@@ -202,8 +208,9 @@ def repeated_k_norm(
     rows' L2 norms*, so `sensitivity` (norm 2) bounds the sum, over the rows that a neighbour moves, of how far
     each moves; the density of the matrix is then exp(−ε·K(B)/Δ), and the step is ε-DP, pure.
     """
-    scale = _spend(step, "K-norm", 2, repetitions, sensitivity, epsilon, ledger, calibrated_to)
-    return (LaneNoise(unit_k_norm(shape, rng), scale) for _ in range(repetitions))
+    entry, scale = _spend(step, "K-norm", 2, repetitions, sensitivity, epsilon, curator, calibrated_to)
+    rng = curator.noise(step)
+    return curator.releases(entry, (LaneNoise(unit_k_norm(shape, rng), scale) for _ in range(repetitions)))
 
 
 def redrawn_k_norm(
@@ -213,16 +220,47 @@ def redrawn_k_norm(
     sensitivity: Sensitivity,
     calibrated_to: Sensitivity,
     epsilon: NDArray[np.float64],
-    generator: Callable[[str], np.random.Generator],
-    ledger: Ledger,
-) -> Callable[[str], LaneNoise]:
+    curator: Curator,
+) -> Callable[[str], Release]:
     """K-norm noise that a publication charges once and draws anew whenever it is used.
 
     Zhang et al. 2018, algorithm 2, line 17. The noise of independent draws averages out: `sensitivity` is therefore
     `no_bound_known`, and nothing is provable. The function returned takes the name of a use; one name, one draw.
     """
-    scale = _spend(step, "K-norm, redrawn", 2, 1, sensitivity, epsilon, ledger, calibrated_to)
-    return lambda use: LaneNoise(unit_k_norm(shape, generator(f"{step} {use}")), scale)
+    entry, scale = _spend(step, "K-norm, redrawn", 2, 1, sensitivity, epsilon, curator, calibrated_to)
+    return lambda use: curator.release(
+        entry, LaneNoise(unit_k_norm(shape, curator.noise_again(f"{step} {use}")), scale)
+    )
+
+
+def without_noise(
+    step: str, *, sensitivity: Sensitivity, grid: int, curator: Curator
+) -> Callable[[tuple[int, ...]], Release]:
+    """What a publication releases as it is and does not charge for: nothing can be proved any more.
+
+    grid  how many ε there are. The function returned gives the release of numbers of a shape, once for each measurement.
+    """
+    entry = curator.ledger.charge_nothing(step, sensitivity)
+    return lambda shape: curator.release(entry, LaneNoise(np.zeros(shape), np.zeros(grid)))
+
+
+def on_devices(
+    step: str,
+    mechanism: str,
+    *,
+    sensitivity: Sensitivity,
+    epsilon: NDArray[np.float64],
+    curator: Curator,
+    provable: NDArray[np.float64] | None = None,
+    calibrated_to: Sensitivity | None = None,
+    stream: str = "",
+) -> Release:
+    """Messages that devices perturb themselves, by a local mechanism that is told ε = `epsilon` (E,).
+
+    provable  (E,) what can be proved where that is not the claim
+    """
+    entry = curator.ledger.spend(step, mechanism, sensitivity, epsilon, provable, calibrated_to)
+    return curator.release(entry, DeviceNoise(curator.noise(stream or step), np.ones(len(epsilon))))
 
 
 def _spend(
@@ -232,10 +270,10 @@ def _spend(
     repetitions: int,
     sensitivity: Sensitivity,
     epsilon: NDArray[np.float64],
-    ledger: Ledger,
+    curator: Curator,
     calibrated_to: Sensitivity | None,
-) -> NDArray[np.float64]:
-    """Enters the repetitions as one step and returns the scale (E,) of one.
+) -> tuple[Entry, NDArray[np.float64]]:
+    """Enters the repetitions as one step, and returns its entry and the scale (E,) of one repetition.
 
     Noise scaled to Δ′ where the sensitivity is Δ makes the step Δ/Δ′·ε-DP: that is what can be proved. A step
     whose sensitivity no bound is known for has Δ = inf, hence a provable ε of inf.
@@ -245,8 +283,8 @@ def _spend(
     epsilon = np.asarray(epsilon, dtype=np.float64)
     times = f" × {repetitions}" if repetitions > 1 else ""
     provable = _proved(epsilon, sensitivity, used)
-    ledger.spend(step, mechanism + times, sensitivity, epsilon, provable, calibrated_to=used)
-    return repetitions * used.value / epsilon
+    entry = curator.ledger.spend(step, mechanism + times, sensitivity, epsilon, provable, calibrated_to=used)
+    return entry, repetitions * used.value / epsilon
 
 
 def _proved(epsilon: NDArray[np.float64], sensitivity: Sensitivity, used: Sensitivity) -> NDArray[np.float64]:

@@ -1,15 +1,18 @@
-"""Noise for a whole ε grid, and how its unit is drawn; who draws it is in `mechanisms`, and pays for it.
+"""Noise for a whole ε grid, and how its unit is drawn. `mechanisms` draw it and `release` applies it.
 
-Noise is drawn once per fit in its *unit* form and scaled for every ε of the grid: if X ~ Laplace(1) then
-b·X ~ Laplace(b), so each ε has exactly its own distribution. The ε's of one fit share the unit draw, which
-makes a curve over ε smooth; every ε is a statement about its own marginal, and only one of a grid's models
-would ever be released.
+Noise is drawn once per fit in its *unit* form and scaled for every ε of the grid. If X ~ Laplace(1) then b·X ~
+Laplace(b), so each ε has exactly its own distribution. The ε of one fit share the unit draw, which makes a curve over ε
+smooth. Every ε is a statement about its own marginal. Only one of a grid's models may ever be released: two of them give
+the clean sums by one subtraction.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from typing import Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
+
+from dpmf_cli.privacy.keyed import unit_of_cells
 
 Precision = type[np.float32] | type[np.float64]
 
@@ -32,17 +35,55 @@ class LaneNoise:
             values = values[..., None]
         return np.asarray(values + np.asarray(self.unit, dtype=np.float64)[..., None] * self.scale)
 
+    def of_models(self, lanes: slice) -> Self:
+        """That of some of the models: the same unit noise."""
+        return replace(self, scale=self.scale[lanes])
+
+    def units(self, first: int, count: int) -> NDArray[np.floating]:
+        """(count, …) the unit noise of the numbers from `first` on."""
+        return self.unit[first : first + count]
+
 
 @dataclass(frozen=True)
 class KeyedNoise:
-    """Laplace noise for more numbers than can be kept: number c has the unit noise that `kernels.survivors` computes
-    from (key, c), independent and the same whenever it is asked for.
+    """Laplace noise for more numbers than can be kept: number c has the unit noise that `keyed` computes from (key, c),
+    independent and the same whenever it is asked for.
 
     key  state of SplitMix64; scale (E,) float64, the scale for each ε
     """
 
     key: int
     scale: NDArray[np.float64]
+
+    def of_models(self, lanes: slice) -> Self:
+        """That of some of the models: the same unit noise."""
+        return replace(self, scale=self.scale[lanes])
+
+    def units(self, first: int, count: int) -> NDArray[np.floating]:
+        """(count,) the unit noise of the numbers from `first` on."""
+        return unit_of_cells(np.uint64(self.key), first, count)
+
+
+@dataclass(frozen=True)
+class DeviceNoise:
+    """What devices draw for themselves: uniforms, from which a local mechanism makes its message.
+
+    scale  (E,) float64, 1 for each ε: a local mechanism is told its ε
+    """
+
+    rng: np.random.Generator
+    scale: NDArray[np.float64]
+
+    def of_models(self, lanes: slice) -> Self:
+        """That of some of the models."""
+        return replace(self, scale=self.scale[lanes])
+
+    def uniforms(self, count: int, each: int) -> NDArray[np.float64]:
+        """(count, each) draws from the open interval (0, 1): at 0 the logarithms of an inverse CDF are infinite."""
+        return np.maximum(self.rng.random((count, each)), 2.0**-54)
+
+    def units(self, first: int, count: int) -> NDArray[np.floating]:
+        raise TypeError("a device perturbs what it sends: nothing is added to it")
 
 
 def unit_laplace(

@@ -18,9 +18,10 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from dpmf_cli.privacy.ledger import Ledger
+from dpmf_cli.privacy.curator import Curator
 from dpmf_cli.privacy.neighbours import Neighbours
 from dpmf_cli.privacy.noise import LaneNoise, Precision
+from dpmf_cli.privacy.release import Release
 from dpmf_cli.privacy.sensitivity import Sensitivity, no_bound_known
 
 
@@ -52,7 +53,7 @@ class LangevinStep:
     """One step for the whole ε grid: drift (E,) times the gradient of −log posterior is subtracted, noise added."""
 
     drift: NDArray[np.float64]
-    noise: LaneNoise
+    noise: Release
 
 
 def posterior_power(epsilon: NDArray[np.float64], bound: float) -> NDArray[np.float64]:
@@ -69,8 +70,7 @@ def posterior_sampling(
     bound: float,
     epsilon: NDArray[np.float64],
     neighbours: Neighbours,
-    rng: np.random.Generator,
-    ledger: Ledger,
+    curator: Curator,
     dtype: Precision = np.float64,
 ) -> Iterator[LangevinStep]:
     """The steps of a chain over `shape` numbers, as published: ε is claimed for all of it, nothing is provable.
@@ -80,7 +80,7 @@ def posterior_sampling(
 
     bound    B, the most that one user's log-likelihood may be away from 0
     epsilon  (E,) what the publication charges for the sample
-    raises   OverspentError (a bug) where the ledger refuses: always, for a finite ε in corrected mode
+    raises   OverspentError (a bug), in corrected mode always where ε is finite
     """
     unknown = no_bound_known(
         2, neighbours, f"a chain of {schedule.steps} steps, whose distance from its limit nobody has bounded"
@@ -88,7 +88,7 @@ def posterior_sampling(
     times = schedule.cost_at_the_limit
     source = f"Wang and Tang 2017, theorem 2: 2B of the log-likelihood; a chain at its limit spends {times:g} times ε"
     published = Sensitivity(2 * bound, 2, neighbours, source)
-    ledger.spend(
+    entry = curator.ledger.spend(
         step,
         f"SGLD × {schedule.steps}",
         unknown,
@@ -96,13 +96,17 @@ def posterior_sampling(
         np.full_like(epsilon, np.inf),
         calibrated_to=published,
     )
-    power = posterior_power(epsilon, bound)
+    power, rng = posterior_power(epsilon, bound), curator.noise(step)
     return (
         LangevinStep(
             schedule.rate(t) / 2 * power,
-            LaneNoise(
-                rng.standard_normal(shape, dtype=dtype),
-                np.where(np.isinf(epsilon), 0.0, schedule.deviation(t)),
+            curator.release(
+                entry,
+                LaneNoise(
+                    rng.standard_normal(shape, dtype=dtype),
+                    np.where(np.isinf(epsilon), 0.0, schedule.deviation(t)),
+                ),
+                draw=t - 1,
             ),
         )
         for t in range(1, schedule.steps + 1)

@@ -17,7 +17,8 @@ from dpmf_cli.evaluation.error_cdf import error_distribution
 from dpmf_cli.evaluation.folds import assign_folds, split, without_pairs
 from dpmf_cli.evaluation.metrics import root_mean_squared_errors
 from dpmf_cli.evaluation.portions import Order, first_share, ranked
-from dpmf_cli.kernels.lanes import MAXIMUM_WIDTH
+from dpmf_cli.lane_groups import MAXIMUM_WIDTH
+from dpmf_cli.privacy.curator import Curator
 from dpmf_cli.privacy.ledger import Ledger
 from dpmf_cli.privacy.neighbours import Mode
 from dpmf_cli.ratings import Ratings
@@ -209,7 +210,11 @@ def execute(tasks: Sequence[Task], train: Ratings, test: Ratings) -> list[TaskRe
     ledgers = [_ledger(task) for task in tasks]
     first = tasks[0]
     models = first.algorithm.fit_together(
-        [task.algorithm for task in tasks], train, streams=first.streams, ledgers=ledgers
+        [task.algorithm for task in tasks],
+        train,
+        [ledger.limit for ledger in ledgers],
+        streams=first.streams,
+        curators=[Curator(ledger, first.streams) for ledger in ledgers],
     )
     return [_measure(*each, train, test) for each in zip(tasks, models, ledgers, strict=True)]
 

@@ -22,8 +22,9 @@ from dpmf_cli import __version__
 from dpmf_cli.algorithms.shared.base import Cost
 from dpmf_cli.datasets import storage
 from dpmf_cli.errors import DpmfError
-from dpmf_cli.kernels.factors import factor_lanes
-from dpmf_cli.kernels.sgd import descend_perturbed
+from dpmf_cli.kernels.factors import factor_model
+from dpmf_cli.kernels.sgd import Visits, descend_perturbed
+from dpmf_cli.privacy.noise import LaneNoise
 from dpmf_cli.results import provenance
 from dpmf_cli.running.machine import REFERENCE, Machine
 
@@ -115,20 +116,18 @@ def _start_once() -> tuple[float, float]:
 def _visit(rows: int) -> float:
     """Seconds for one visit of SGD that updates a random row of so many."""
     rng = np.random.default_rng(rows)
-    factors = factor_lanes(
+    (factors,) = factor_model(
         np.zeros((1, _FACTORS)), np.zeros((rows, _FACTORS)), np.zeros((1, 16)), np.zeros((rows, 16))
-    )
+    ).groups
     users, items = np.zeros(_VISITS, np.int32), rng.integers(rows, size=_VISITS, dtype=np.int32)
-    values, noise = rng.random(_VISITS, np.float32), rng.random(_VISITS, np.float32)
+    visits = Visits(users, items, rng.random(_VISITS, np.float32))
+    noise = LaneNoise(rng.random(_VISITS, np.float32), np.ones(16))
     return (
         _best(
-            lambda: descend_perturbed(
+            lambda: descend_perturbed.run(
                 factors,
-                users,
-                items,
-                values,
                 noise,
-                np.ones(16),
+                visits,
                 learning_rate=0.01,
                 regularization=0.1,
                 bound=1.0,

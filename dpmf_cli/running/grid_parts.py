@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from dpmf_cli.algorithms.shared.base import Algorithm, Cost, Shape
-from dpmf_cli.kernels.lanes import MAXIMUM_WIDTH
+from dpmf_cli.lane_groups import MAXIMUM_WIDTH
 
 MEMORY_SHARE = 0.6
 """Of a core's part of the machine's memory, what one fit may hold."""

@@ -10,7 +10,9 @@ import pytest
 from numpy.typing import NDArray
 
 from dpmf_cli.algorithms.shared.base import Algorithm, PrivateAlgorithm, Shape
+from dpmf_cli.privacy.curator import Curator
 from dpmf_cli.privacy.ledger import Ledger
+from dpmf_cli.privacy.release import Witness
 from dpmf_cli.ratings import Ratings, Scale
 from dpmf_cli.streams import Streams
 from dpmf_cli.testing.made_ratings import make_ratings
@@ -32,15 +34,21 @@ def variants_of(algorithm: type[PrivateAlgorithm], **parameters: Any) -> dict[st
     }
 
 
-def fit(algorithm: Algorithm, train: Ratings, thetas: list[float], run: int = 0) -> tuple[Any, Ledger]:
+def fit(
+    algorithm: Algorithm,
+    train: Ratings,
+    thetas: list[float],
+    run: int = 0,
+    witness: Witness | None = None,
+) -> tuple[Any, Ledger]:
     """Fitted for the ε of each θ: the same thing, but where noise is Gaussian."""
     if isinstance(algorithm, PrivateAlgorithm):
-        epsilons = [algorithm.epsilon_of(theta) for theta in thetas]
-        ledger = Ledger(epsilons, algorithm.mode, algorithm.spends_delta)
+        ledger = Ledger(map(algorithm.epsilon_of, thetas), algorithm.mode, algorithm.spends_delta)
     else:
         ledger = Ledger([np.inf])
-    model = algorithm.fit(train, streams=Streams(1, "data", algorithm.algorithm, 0, run), ledger=ledger)
-    return model, ledger
+    streams = Streams(1, "data", algorithm.algorithm, 0, run)
+    curator = Curator(ledger, streams, witness)
+    return algorithm.fit(train, ledger.limit, streams=streams, curator=curator), ledger
 
 
 def predict_all(model: Any, ratings: Ratings) -> NDArray[np.floating]:
@@ -184,7 +192,7 @@ class PrivateAlgorithmContract(AlgorithmContract):
         self, algorithm: PrivateAlgorithm, ratings: Ratings
     ) -> None:
         _, ledger = fit(algorithm, ratings, [0.3, 3.0])
-        assert ledger.claimed == pytest.approx(ledger.epsilons)
+        assert ledger.claimed == pytest.approx(ledger.limit)
         if algorithm.mode == "corrected":
-            assert ledger.provable == pytest.approx(ledger.epsilons)
+            assert ledger.provable == pytest.approx(ledger.limit)
         assert {entry.sensitivity.neighbours for entry in ledger.entries} == {algorithm.neighbours}

@@ -4,7 +4,6 @@ import numpy as np
 import pytest
 from numba import njit
 
-from dpmf_cli.kernels import lanes
 from dpmf_cli.kernels.lanes import add, clamp, div, fma, load, mul, splat, sqrt, store, sub, zeros
 
 

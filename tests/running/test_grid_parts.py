@@ -8,7 +8,7 @@ from dpmf_cli.algorithms.registry import PRIVATE
 from dpmf_cli.algorithms.shared.base import Algorithm, Shape
 from dpmf_cli.datasets import load
 from dpmf_cli.datasets.spec import SyntheticSpec
-from dpmf_cli.kernels.lanes import MAXIMUM_WIDTH
+from dpmf_cli.lane_groups import MAXIMUM_WIDTH
 from dpmf_cli.privacy.neighbours import Neighbours
 from dpmf_cli.results import task as tasks
 from dpmf_cli.results.store import Store

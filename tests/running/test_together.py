@@ -12,7 +12,7 @@ from dpmf_cli.algorithms.zhang2018 import personalized
 from dpmf_cli.algorithms.zhang2018.personalized import Personalized
 from dpmf_cli.config import ExperimentConfig, load_config
 from dpmf_cli.experiment import Finished, run
-from dpmf_cli.kernels.lanes import MAXIMUM_WIDTH
+from dpmf_cli.lane_groups import MAXIMUM_WIDTH
 from dpmf_cli.results.store import Store
 from dpmf_cli.results.task import together
 from dpmf_cli.running.plan import PREDICTION_SECONDS, TASK_SECONDS, make_plan, tasks_of

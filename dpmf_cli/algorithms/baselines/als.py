@@ -6,11 +6,11 @@ import numpy as np
 from pydantic import Field
 
 from dpmf_cli.algorithms.shared.base import Algorithm, Cost, Shape
-from dpmf_cli.algorithms.shared.factorization import FactorModel, InitialFactors, KnownModel, initial_factors
-from dpmf_cli.kernels.als import RowProblem, solve_items, solve_users
-from dpmf_cli.kernels.factors import factor_lanes
-from dpmf_cli.kernels.order import item_major
-from dpmf_cli.privacy.ledger import Ledger
+from dpmf_cli.algorithms.shared.factorization import InitialFactors, KnownModel, initial_factors
+from dpmf_cli.kernels.als import RowProblem, by_item, by_user, solve_items, solve_users
+from dpmf_cli.kernels.factors import factor_model
+from dpmf_cli.privacy.curator import Curator
+from dpmf_cli.privacy.ledger import Epsilons
 from dpmf_cli.ratings import Ratings
 from dpmf_cli.streams import Streams
 
@@ -36,17 +36,17 @@ class AlternatingLeastSquares(Algorithm):
     iterations: int = Field(10, ge=1, description="table 3")
     initial_factors: InitialFactors = InitialFactors(distribution="uniform", scale=1.0)
 
-    def fit(self, train: Ratings, *, streams: Streams, ledger: Ledger) -> KnownModel:
+    def fit(self, train: Ratings, epsilons: Epsilons, *, streams: Streams, curator: Curator) -> KnownModel:
         users, items = initial_factors(train, self.initial_factors, self.factors, streams)
-        factors = factor_lanes(users, items, np.zeros((train.n_users, 1)), np.zeros((train.n_items, 1)))
-        item_starts, raters, values = item_major(train)
+        model = factor_model(users, items, np.zeros((train.n_users, 1)), np.zeros((train.n_items, 1)))
+        ratings_by_user, ratings_by_item = by_user(train), by_item(train)
         problem = RowProblem(self.regularization, bound=np.inf)
         for _ in range(self.iterations):
-            solve_users(factors, train.user_starts, train.items, train.values, problem)
-            solve_items(factors, item_starts, raters, values, problem)
+            solve_users(model, ratings_by_user, problem)
+            solve_items(model, ratings_by_item, problem)
         average = train.values.mean(dtype=np.float64) if len(train) else train.scale.middle
         return KnownModel(
-            FactorModel([factors]),
+            model,
             (train.user_counts > 0)[:, None],
             (train.item_counts > 0)[:, None],
             np.array([average], np.float32),

@@ -11,7 +11,8 @@ from dpmf_cli.algorithms.shared.neighbourhood import (
     start_models,
 )
 from dpmf_cli.algorithms.shared.neighbourhood_baseline import NeighbourhoodBaseline
-from dpmf_cli.privacy.ledger import Ledger
+from dpmf_cli.privacy.curator import Curator
+from dpmf_cli.privacy.ledger import Epsilons
 from dpmf_cli.ratings import Ratings
 from dpmf_cli.streams import Streams
 
@@ -26,8 +27,10 @@ class ConstantNeighbourhood(NeighbourhoodBaseline):
 
     algorithm: Literal["constant_nbm"]
 
-    def fit(self, train: Ratings, *, streams: Streams, ledger: Ledger) -> NeighbourhoodModel:
-        averages = self.measure(train, streams, ledger).items
+    def fit(
+        self, train: Ratings, epsilons: Epsilons, *, streams: Streams, curator: Curator
+    ) -> NeighbourhoodModel:
+        averages = self.measure(train, epsilons, curator).items
         return NeighbourhoodModel(train, start_models(most_co_rated(train, self.k), 1.0, averages))
 
     def cost(self, shape: Shape, grid: int) -> Cost:

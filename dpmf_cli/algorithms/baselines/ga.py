@@ -5,7 +5,8 @@ from typing import ClassVar, Literal
 import numpy as np
 
 from dpmf_cli.algorithms.shared.averages_baseline import AveragesBaseline, EffectsModel
-from dpmf_cli.privacy.ledger import Ledger
+from dpmf_cli.privacy.curator import Curator
+from dpmf_cli.privacy.ledger import Epsilons
 from dpmf_cli.ratings import Ratings
 from dpmf_cli.streams import Streams
 
@@ -16,7 +17,7 @@ class GlobalAverage(AveragesBaseline):
     title: ClassVar[str] = "GA"
     algorithm: Literal["ga"]
 
-    def fit(self, train: Ratings, *, streams: Streams, ledger: Ledger) -> EffectsModel:
-        effects = self.measure(train, streams, ledger)
+    def fit(self, train: Ratings, epsilons: Epsilons, *, streams: Streams, curator: Curator) -> EffectsModel:
+        effects = self.measure(train, epsilons, curator)
         items = np.broadcast_to(effects.overall, effects.items.shape)
         return EffectsModel(items, np.zeros_like(effects.users))

@@ -3,7 +3,8 @@
 from typing import ClassVar, Literal
 
 from dpmf_cli.algorithms.shared.averages_baseline import AveragesBaseline, EffectsModel
-from dpmf_cli.privacy.ledger import Ledger
+from dpmf_cli.privacy.curator import Curator
+from dpmf_cli.privacy.ledger import Epsilons
 from dpmf_cli.ratings import Ratings
 from dpmf_cli.streams import Streams
 
@@ -14,6 +15,6 @@ class GlobalEffects(AveragesBaseline):
     title: ClassVar[str] = "GE"
     algorithm: Literal["ge"]
 
-    def fit(self, train: Ratings, *, streams: Streams, ledger: Ledger) -> EffectsModel:
-        effects = self.measure(train, streams, ledger)
+    def fit(self, train: Ratings, epsilons: Epsilons, *, streams: Streams, curator: Curator) -> EffectsModel:
+        effects = self.measure(train, epsilons, curator)
         return EffectsModel(effects.items, effects.users)

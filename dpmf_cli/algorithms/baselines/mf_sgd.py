@@ -7,16 +7,16 @@ from pydantic import Field
 
 from dpmf_cli.algorithms.shared.base import Algorithm, Cost, Shape
 from dpmf_cli.algorithms.shared.factorization import (
-    FactorModel,
     InitialFactors,
     initial_factors,
     visiting_order,
 )
 from dpmf_cli.algorithms.shared.unit_scale import UnitModel
-from dpmf_cli.kernels.factors import factor_lanes
-from dpmf_cli.kernels.lanes import pad
+from dpmf_cli.kernels.factors import factor_model
 from dpmf_cli.kernels.sgd import descend_values
-from dpmf_cli.privacy.ledger import Ledger
+from dpmf_cli.lane_groups import pad
+from dpmf_cli.privacy.curator import Curator
+from dpmf_cli.privacy.ledger import Epsilons
 from dpmf_cli.ratings import Ratings
 from dpmf_cli.streams import Streams
 
@@ -40,23 +40,23 @@ class SGDFactorization(Algorithm):
     order: Literal["user_major", "shuffled"] = "user_major"
     initial_factors: InitialFactors = InitialFactors(distribution="uniform", scale=0.5)
 
-    def fit(self, train: Ratings, *, streams: Streams, ledger: Ledger) -> UnitModel:
+    def fit(self, train: Ratings, epsilons: Epsilons, *, streams: Streams, curator: Curator) -> UnitModel:
         users, items = initial_factors(train, self.initial_factors, self.factors, streams)
-        factors = factor_lanes(users, items, np.zeros((train.n_users, 1)), np.zeros((train.n_items, 1)))
+        model = factor_model(users, items, np.zeros((train.n_users, 1)), np.zeros((train.n_items, 1)))
         values = (train.values[:, None] - train.scale.minimum) / train.scale.width
         descend_values(
-            factors,
+            model.groups[0],
             train.users,
             train.items,
             visiting_order(train, self.order, streams.generator("order of visits")),
-            pad(values, factors.width),
+            pad(values, model.groups[0].width),
             learning_rate=self.learning_rate,
             regularization=self.regularization,
             epochs=self.epochs,
         )
         average = values.mean(axis=0, dtype=np.float64)
         known = train.user_counts > 0, train.item_counts > 0
-        return UnitModel(FactorModel([factors]), train.scale, *known, average)
+        return UnitModel(model, train.scale, *known, average)
 
     def cost(self, shape: Shape, grid: int) -> Cost:
         seconds = self.epochs * shape.ratings * self.factors * SECONDS_PER_VISIT_AND_FACTOR

@@ -7,7 +7,8 @@ import numpy as np
 from dpmf_cli.algorithms.shared.base import Algorithm, Cost, Shape
 from dpmf_cli.algorithms.shared.factorization import KnownModel
 from dpmf_cli.algorithms.shared.probabilistic import GradientDescentPMF, Kept, sampled_model
-from dpmf_cli.privacy.ledger import Ledger
+from dpmf_cli.privacy.curator import Curator
+from dpmf_cli.privacy.ledger import Epsilons
 from dpmf_cli.ratings import Ratings
 from dpmf_cli.streams import Streams
 
@@ -23,10 +24,14 @@ class ProbabilisticMF(GradientDescentPMF, Algorithm):
 
     algorithm: Literal["pmf"]
 
-    def fit(self, train: Ratings, *, streams: Streams, ledger: Ledger) -> KnownModel:
-        return self.fit_samples(train, np.ones((len(train), 1), np.bool_), streams=streams, ledger=ledger)
+    def fit(self, train: Ratings, epsilons: Epsilons, *, streams: Streams, curator: Curator) -> KnownModel:
+        return self.fit_samples(
+            train, np.ones((len(train), 1), np.bool_), epsilons, streams=streams, curator=curator
+        )
 
-    def fit_samples(self, train: Ratings, kept: Kept, *, streams: Streams, ledger: Ledger) -> KnownModel:
+    def fit_samples(
+        self, train: Ratings, kept: Kept, epsilons: Epsilons, *, streams: Streams, curator: Curator
+    ) -> KnownModel:
         """One model for each column of `kept`."""
         return sampled_model(train, kept, [fit.factors for fit in self.descend(train, kept, streams)])
 

@@ -16,7 +16,8 @@ from dpmf_cli.algorithms.shared.neighbourhood import (
 from dpmf_cli.algorithms.shared.neighbourhood_baseline import NeighbourhoodBaseline
 from dpmf_cli.kernels.covariance import Raters
 from dpmf_cli.kernels.similarities import Visits, descend_similarities
-from dpmf_cli.privacy.ledger import Ledger
+from dpmf_cli.privacy.curator import Curator
+from dpmf_cli.privacy.ledger import Epsilons
 from dpmf_cli.ratings import Ratings
 from dpmf_cli.streams import Streams
 
@@ -38,8 +39,10 @@ class ProbabilisticNeighbourhood(NeighbourhoodBaseline):
     iterations: int = Field(8, ge=1, description="K")
     regularization: float = Field(0.005, ge=0, description="λ; the paper's 0.05 or 0.005")
 
-    def fit(self, train: Ratings, *, streams: Streams, ledger: Ledger) -> NeighbourhoodModel:
-        averages = self.measure(train, streams, ledger).items
+    def fit(
+        self, train: Ratings, epsilons: Epsilons, *, streams: Streams, curator: Curator
+    ) -> NeighbourhoodModel:
+        averages = self.measure(train, epsilons, curator).items
         neighbours = most_co_rated(train, self.k)
         models = start_models(neighbours, self.initial_similarity, averages)
         visits = Visits(train, Raters.of(train), np.full(train.n_users, np.inf, np.float32))

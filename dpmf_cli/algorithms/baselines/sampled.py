@@ -19,7 +19,8 @@ from dpmf_cli.algorithms.shared.personal_sampling import (
 )
 from dpmf_cli.algorithms.shared.sample_fits import Columns, fit_samples, sample, shared_fit_of
 from dpmf_cli.algorithms.zhang2018.personalized import CleanBase, _refuse_ignored
-from dpmf_cli.privacy.ledger import Ledger
+from dpmf_cli.privacy.curator import Curator
+from dpmf_cli.privacy.ledger import Epsilons
 from dpmf_cli.ratings import Ratings
 from dpmf_cli.streams import Streams
 from dpmf_cli.strict_model import tagged
@@ -52,12 +53,18 @@ class Sampled(PersonalSampling, Algorithm):
     def shared_fit(self) -> str | None:
         return shared_fit_of(self.base)
 
-    def fit(self, train: Ratings, *, streams: Streams, ledger: Ledger) -> Model:
-        return self.fit_together([self], train, streams=streams, ledgers=[ledger])[0]
+    def fit(self, train: Ratings, epsilons: Epsilons, *, streams: Streams, curator: Curator) -> Model:
+        return self.fit_together([self], train, [epsilons], streams=streams, curators=[curator])[0]
 
     @classmethod
     def fit_together(
-        cls, entries: Sequence[Self], train: Ratings, *, streams: Streams, ledgers: Sequence[Ledger]
+        cls,
+        entries: Sequence[Self],
+        train: Ratings,
+        grids: Sequence[Epsilons],
+        *,
+        streams: Streams,
+        curators: Sequence[Curator],
     ) -> list[Model]:
         """The samples of all entries side by side, in one fit of the base that they share."""
         streams = replace(streams, algorithm="personalized")
@@ -66,9 +73,9 @@ class Sampled(PersonalSampling, Algorithm):
             asked = entry.stated_epsilons(train, streams)[:, None]
             thresholds = entry.thresholds(asked[:, 0], np.array([np.inf]))
             samples.append(sample(sampling_probability(asked, thresholds), streams))
-        together = Ledger(np.concatenate([ledger.epsilons for ledger in ledgers]), ledgers[0].mode)
+        epsilons = np.concatenate(grids)
         kept = np.concatenate(samples, axis=1)
-        model = fit_samples(entries[0].base, train, kept, streams=streams, ledger=together)
+        model = fit_samples(entries[0].base, train, kept, epsilons, streams=streams, curator=curators[0])
         return [Columns(model, slice(at, at + 1)) for at in range(len(entries))]
 
     def cost(self, shape: Shape, grid: int) -> Cost:

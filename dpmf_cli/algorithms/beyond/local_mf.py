@@ -12,12 +12,12 @@ from dpmf_cli.algorithms.shared.local_averages import item_and_user_means
 from dpmf_cli.algorithms.shared.local_factorization import SECONDS_PER_GRAM_ENTRY, LocalFactorization, sides
 from dpmf_cli.algorithms.shared.papers import Paper
 from dpmf_cli.kernels.factors import FactorLanes
-from dpmf_cli.kernels.lanes import groups
 from dpmf_cli.kernels.mixture import (
     LEAST_VARIANCE,
     REFERENCE,
     Mixture,
 )
+from dpmf_cli.lane_groups import groups
 from dpmf_cli.privacy.local import PerturbedRatings
 from dpmf_cli.streams import Streams
 

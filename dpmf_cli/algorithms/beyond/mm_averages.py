@@ -7,7 +7,8 @@ from dpmf_cli.algorithms.shared.base import Cost, Shape
 from dpmf_cli.algorithms.shared.own_mean_predictors import ItemAveragesBudget
 from dpmf_cli.algorithms.shared.own_means import OwnMeansAlgorithm
 from dpmf_cli.algorithms.shared.papers import Paper
-from dpmf_cli.privacy.ledger import Ledger
+from dpmf_cli.privacy.curator import Curator
+from dpmf_cli.privacy.ledger import Epsilons
 from dpmf_cli.ratings import Ratings
 from dpmf_cli.streams import Streams
 
@@ -20,8 +21,8 @@ class AveragesAndOwnMean(OwnMeansAlgorithm):
     algorithm: Literal["mm_averages"]
     budget: ItemAveragesBudget = ItemAveragesBudget()
 
-    def fit(self, train: Ratings, *, streams: Streams, ledger: Ledger) -> EffectsModel:
-        effects = self.own_means(train, self.released_averages(train, self.measurer(streams, ledger)))
+    def fit(self, train: Ratings, epsilons: Epsilons, *, streams: Streams, curator: Curator) -> EffectsModel:
+        effects = self.own_means(train, self.released_averages(train, self.measurer(epsilons, curator)))
         return EffectsModel(effects.items, effects.users)
 
     def cost(self, shape: Shape, grid: int) -> Cost:

@@ -10,7 +10,8 @@ from dpmf_cli.algorithms.shared.base import Cost, Shape
 from dpmf_cli.algorithms.shared.own_mean_predictors import ItemAveragesBudget
 from dpmf_cli.algorithms.shared.own_means import OwnMeansAlgorithm
 from dpmf_cli.algorithms.shared.papers import Paper
-from dpmf_cli.privacy.ledger import Ledger
+from dpmf_cli.privacy.curator import Curator
+from dpmf_cli.privacy.ledger import Epsilons
 from dpmf_cli.ratings import Ratings
 from dpmf_cli.streams import Streams
 
@@ -31,8 +32,10 @@ class OwnMeanFixedCovariance(OwnMeansAlgorithm):
     variance: float = Field(0.5, gt=0, le=1, description="v, in units of B²")
     covariance: float = Field(0.05, ge=0, le=1, description="c, in units of B²")
 
-    def fit(self, train: Ratings, *, streams: Streams, ledger: Ledger) -> FixedCovarianceModel:
-        effects = self.own_means(train, self.released_averages(train, self.measurer(streams, ledger)))
+    def fit(
+        self, train: Ratings, epsilons: Epsilons, *, streams: Streams, curator: Curator
+    ) -> FixedCovarianceModel:
+        effects = self.own_means(train, self.released_averages(train, self.measurer(epsilons, curator)))
         return FixedCovarianceModel(train, effects, self.variance + self.ridge, self.covariance)
 
     def cost(self, shape: Shape, grid: int) -> Cost:

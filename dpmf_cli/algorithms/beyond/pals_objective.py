@@ -5,11 +5,16 @@ from typing import ClassVar, Literal
 from dpmf_cli.algorithms.shared.base import Variants, in_both_modes
 from dpmf_cli.algorithms.shared.papers import Paper
 from dpmf_cli.algorithms.shared.private_factorization import Side
-from dpmf_cli.algorithms.shared.private_least_squares import PrivateLeastSquares
+from dpmf_cli.algorithms.shared.private_least_squares import PrivateLeastSquares, RowMoves
+from dpmf_cli.kernels.als import by_item, by_user, solve_perturbed_items, solve_perturbed_users
+from dpmf_cli.kernels.factors import FactorModel
+from dpmf_cli.kernels.perturb import project_items, project_users
 from dpmf_cli.privacy import sensitivity
+from dpmf_cli.privacy.curator import Curator
+from dpmf_cli.privacy.ledger import Epsilons
 from dpmf_cli.privacy.neighbours import Neighbours
-from dpmf_cli.privacy.sensitivity import Sensitivity
-from dpmf_cli.ratings import Ratings
+from dpmf_cli.ratings import Ratings, Scale
+from dpmf_cli.streams import Streams
 
 
 class ObjectivePrivateALS(PrivateLeastSquares):
@@ -25,10 +30,24 @@ class ObjectivePrivateALS(PrivateLeastSquares):
     title: ClassVar[str] = "PALS, objective"
     paper: ClassVar[Paper] = Paper.DPMF
     variants: ClassVar[Variants] = in_both_modes(Neighbours.BOUNDED)
-    objective: ClassVar[bool] = True
 
     algorithm: Literal["pals_objective"]
 
-    def sensitivities(self, side: Side, train: Ratings) -> tuple[Sensitivity, Sensitivity | None]:
+    def fit(self, train: Ratings, epsilons: Epsilons, *, streams: Streams, curator: Curator) -> FactorModel:
+        effects = self.measure_effects(train, epsilons, curator)
+        user_noises = self.noises("user", train, epsilons, curator)
+        item_noises = self.noises("item", train, epsilons, curator)
+        users, items = self.problem("user", train.scale), self.problem("item", train.scale)
+        ratings_by_user, ratings_by_item = by_user(train), by_item(train)
+        model = self.start(train, effects, streams)
+        project_items(model, self.item_norm)
+        for of_users, of_items in zip(user_noises, item_noises, strict=True):
+            of_users.inside(solve_perturbed_users, model, ratings_by_user, users)
+            project_users(model, self.user_norm)
+            of_items.inside(solve_perturbed_items, model, ratings_by_item, items)
+            project_items(model, self.item_norm)
+        return model
+
+    def moves(self, side: Side, scale: Scale) -> RowMoves:
         _, other = self.norms(side)
-        return sensitivity.least_squares_right_hand_side(other, self.bound(train.scale), train.scale), None
+        return RowMoves(sensitivity.least_squares_right_hand_side(other, self.bound(scale), scale))

@@ -7,17 +7,17 @@ from pydantic import Field
 
 from dpmf_cli.algorithms.shared.averages_baseline import effects_cost
 from dpmf_cli.algorithms.shared.base import Cost, Shape, Variants, in_both_modes
-from dpmf_cli.algorithms.shared.factorization import FactorModel
 from dpmf_cli.algorithms.shared.papers import Paper
 from dpmf_cli.algorithms.shared.private_factorization import NormBoundedFactorization
 from dpmf_cli.kernels.batch import batch_step
-from dpmf_cli.kernels.lanes import groups
+from dpmf_cli.kernels.factors import FactorModel
 from dpmf_cli.kernels.perturb import perturb_items, perturb_users
+from dpmf_cli.lane_groups import groups
 from dpmf_cli.privacy import sensitivity
-from dpmf_cli.privacy.ledger import Ledger
+from dpmf_cli.privacy.curator import Curator
+from dpmf_cli.privacy.ledger import Epsilons
 from dpmf_cli.privacy.mechanisms import repeated_k_norm
 from dpmf_cli.privacy.neighbours import Neighbours
-from dpmf_cli.privacy.noise import LaneNoise
 from dpmf_cli.ratings import Ratings
 from dpmf_cli.streams import Streams
 
@@ -44,37 +44,33 @@ class PrivateBatchGradientDescent(NormBoundedFactorization):
     epochs: int = Field(5, ge=1, description="k: steps, each with ε/k")
     clip: float = Field(0.5, gt=0, description="C: what one rating may add to both gradients together")
 
-    def fit(self, train: Ratings, *, streams: Streams, ledger: Ledger) -> FactorModel:
-        effects = self.measure_effects(train, streams, ledger)
+    def fit(self, train: Ratings, epsilons: Epsilons, *, streams: Streams, curator: Curator) -> FactorModel:
+        effects = self.measure_effects(train, epsilons, curator)
         steps = repeated_k_norm(
             "gradients",
             (train.n_users + train.n_items, self.factors),
             repetitions=self.epochs,
             sensitivity=sensitivity.clipped_gradients(self.clip, self.neighbours),
-            epsilon=self.factorization_epsilon(ledger),
-            rng=streams.generator("gradients"),
-            ledger=ledger,
+            epsilon=self.for_factors(epsilons),
+            curator=curator,
         )
-        parts = groups(len(ledger.epsilons))
-        models = self.start_within_norms(train, effects, parts, streams)
+        model = self.start_within_norms(train, effects, streams)
         users, items = np.full(train.n_users, self.learning_rate), np.full(train.n_items, self.learning_rate)
-        for noise in steps:
-            user_noise = LaneNoise(noise.unit[: train.n_users], noise.scale)
-            item_noise = LaneNoise(noise.unit[train.n_users :], noise.scale)
-            for factors, lanes in zip(models, parts, strict=True):
-                batch_step(
-                    factors,
-                    train.users,
-                    train.items,
-                    train.values,
-                    learning_rate=self.learning_rate,
-                    regularization=self.regularization,
-                    bound=self.bound(train.scale),
-                    clip=self.clip,
-                )
-                perturb_users(factors, user_noise, users, self.user_norm, lanes)
-                perturb_items(factors, item_noise, items, self.item_norm, lanes)
-        return FactorModel(models)
+        for gradients in steps:
+            of_users, of_items = gradients.split(train.n_users)
+            batch_step(
+                model,
+                train.users,
+                train.items,
+                train.values,
+                learning_rate=self.learning_rate,
+                regularization=self.regularization,
+                bound=self.bound(train.scale),
+                clip=self.clip,
+            )
+            of_users.inside(perturb_users, model, users, self.user_norm)
+            of_items.inside(perturb_items, model, items, self.item_norm)
+        return model
 
     def cost(self, shape: Shape, grid: int) -> Cost:
         passes = self.epochs * len(groups(grid))

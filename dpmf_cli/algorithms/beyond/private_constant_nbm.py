@@ -10,7 +10,8 @@ from dpmf_cli.algorithms.shared.neighbourhood import (
 from dpmf_cli.algorithms.shared.own_mean_predictors import ItemAveragesBudget
 from dpmf_cli.algorithms.shared.papers import Paper
 from dpmf_cli.algorithms.shared.private_neighbourhood import PrivateNeighbourhood
-from dpmf_cli.privacy.ledger import Ledger
+from dpmf_cli.privacy.curator import Curator
+from dpmf_cli.privacy.ledger import Epsilons
 from dpmf_cli.privacy.neighbours import Mode, Neighbours
 from dpmf_cli.ratings import Ratings
 from dpmf_cli.streams import Streams
@@ -33,8 +34,10 @@ class PrivateConstantNeighbourhood(PrivateNeighbourhood):
     mode: Mode = Mode.CORRECTED
     budget: ItemAveragesBudget = ItemAveragesBudget()
 
-    def fit(self, train: Ratings, *, streams: Streams, ledger: Ledger) -> NeighbourhoodModel:
-        averages = self.item_averages(train, streams, ledger)
+    def fit(
+        self, train: Ratings, epsilons: Epsilons, *, streams: Streams, curator: Curator
+    ) -> NeighbourhoodModel:
+        averages = self.item_averages(train, epsilons, curator)
         return NeighbourhoodModel(train, start_models(self.neighbours_of_items(train), 1.0, averages))
 
     def cost(self, shape: Shape, grid: int) -> Cost:

@@ -16,7 +16,8 @@ from dpmf_cli.algorithms.shared.item_covariance import inverse_counts, own_resid
 from dpmf_cli.algorithms.shared.papers import Paper
 from dpmf_cli.kernels.covariance import Raters, weighted_products
 from dpmf_cli.kernels.neighbours import nearest
-from dpmf_cli.privacy.ledger import Ledger
+from dpmf_cli.privacy.curator import Curator
+from dpmf_cli.privacy.ledger import Epsilons
 from dpmf_cli.privacy.neighbours import Neighbours
 from dpmf_cli.ratings import Ratings
 from dpmf_cli.streams import Streams
@@ -47,8 +48,10 @@ class PublicKNN(PrivateAlgorithm):
     variance: float = Field(0.5, gt=0, le=1, description="v, in units of B²")
     covariance: float = Field(0.05, ge=0, le=1, description="c, in units of B²")
 
-    def fit(self, train: Ratings, *, streams: Streams, ledger: Ledger) -> "FixedCovarianceModel":
-        effects = self.averages(train, self.budget.for_effects(ledger.epsilons), streams, ledger)
+    def fit(
+        self, train: Ratings, epsilons: Epsilons, *, streams: Streams, curator: Curator
+    ) -> "FixedCovarianceModel":
+        effects = self.averages(train, self.budget.for_effects(epsilons), curator)
         bounded = self.neighbours is Neighbours.BOUNDED
         return FixedCovarianceModel(
             train, effects, self.variance + self.ridge, self.covariance, self.k if bounded else None

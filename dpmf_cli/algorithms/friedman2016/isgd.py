@@ -6,16 +6,16 @@ import numpy as np
 from pydantic import Field
 
 from dpmf_cli.algorithms.shared.base import Cost, Shape, Variants, in_both_modes
-from dpmf_cli.algorithms.shared.effects import Effects
-from dpmf_cli.algorithms.shared.factorization import FactorModel
 from dpmf_cli.algorithms.shared.factorization_cost import private_cost, sgd_fetches
 from dpmf_cli.algorithms.shared.papers import Paper
-from dpmf_cli.algorithms.shared.private_factorization import PrivateFactorization, Visits
-from dpmf_cli.kernels.lanes import groups
+from dpmf_cli.algorithms.shared.private_factorization import PrivateFactorization, in_order
+from dpmf_cli.kernels.factors import FactorModel
 from dpmf_cli.kernels.sgd import descend_perturbed
 from dpmf_cli.kernels.survivors import descend_survivors
+from dpmf_cli.lane_groups import groups
 from dpmf_cli.privacy import sensitivity
-from dpmf_cli.privacy.ledger import Ledger
+from dpmf_cli.privacy.curator import Curator
+from dpmf_cli.privacy.ledger import Epsilons
 from dpmf_cli.privacy.mechanisms import keyed_laplace, laplace
 from dpmf_cli.privacy.neighbours import Neighbours
 from dpmf_cli.ratings import Ratings
@@ -28,17 +28,8 @@ SECONDS_PER_CELL = 1.2e-8
 
 
 class InputPerturbationSGD(PrivateFactorization):
-    """Algorithm 3, bounded:
-
-        r̃_ui = clamp(r_ui − IAvg(i) − UAvg(u), [−B, B])
-        r′_ui = clamp(r̃_ui + Laplace(2B/ε), [−B, B])         for every rating, once
-        (P, Q) = SGD on Σ (r′_ui − p_u·q_i)² + λ(‖p_u‖² + ‖q_i‖²)
-
-    Unbounded: r̃_ui = 0 where there is no rating; every cell of the matrix gets Laplace(B/ε) noise, is clamped, and
-    is dropped where |r′_ui| ≤ α (equation 8). See `kernels.survivors` for how that is done without the matrix.
-
-    What follows the noise is post-processing, so the claimed ε is provable but for the averages: in unbounded
-    published mode their noise is too small (`private_averages`).
+    """Ratings are perturbed once. What follows the noise is post-processing, so the claimed ε is provable but for the
+    averages: in unbounded published mode their noise is too small (`private_averages`).
     """
 
     title: ClassVar[str] = "ISGD"
@@ -53,75 +44,6 @@ class InputPerturbationSGD(PrivateFactorization):
     order: Literal["user_major", "shuffled"] = "user_major"
     threshold: float = Field(0.6, gt=0, description="α, unbounded only: smaller perturbed values are dropped")
 
-    def fit(self, train: Ratings, *, streams: Streams, ledger: Ledger) -> FactorModel:
-        effects = self.measure_effects(train, streams, ledger)
-        if self.neighbours is Neighbours.BOUNDED:
-            return self._fit_ratings(train, effects, streams, ledger)
-        return self._fit_survivors(train, effects, streams, ledger)
-
-    def _fit_ratings(self, train: Ratings, effects: Effects, streams: Streams, ledger: Ledger) -> FactorModel:
-        noise = laplace(
-            "residuals",
-            (len(train),),
-            sensitivity=sensitivity.clamped_residuals(self.bound(train.scale), train.scale),
-            epsilon=self.factorization_epsilon(ledger),
-            rng=streams.generator("residuals"),
-            ledger=ledger,
-            dtype=np.float32,
-        )
-        visits = Visits(train, self.order, streams)
-        models = []
-        for lanes in groups(len(ledger.epsilons)):
-            factors = self.start(train, effects, lanes, streams)
-            descend_perturbed(
-                factors,
-                visits.users,
-                visits.items,
-                visits.values,
-                noise.unit,
-                noise.scale[lanes],
-                learning_rate=self.learning_rate,
-                regularization=self.regularization,
-                bound=self.bound(train.scale),
-                epochs=self.epochs,
-            )
-            models.append(factors)
-        return FactorModel(models)
-
-    def _fit_survivors(
-        self, train: Ratings, effects: Effects, streams: Streams, ledger: Ledger
-    ) -> FactorModel:
-        noise = keyed_laplace(
-            "residuals of all cells",
-            sensitivity=sensitivity.residual_cells_unbounded(self.bound(train.scale)),
-            epsilon=self.factorization_epsilon(ledger),
-            rng=streams.generator("residuals of all cells"),
-            ledger=ledger,
-        )
-        rng = streams.generator("order of visits")
-        order = rng.permutation(train.n_items).astype(np.int32)
-        shifts = rng.integers(train.n_items, size=train.n_users)
-        models = []
-        for lanes in groups(len(ledger.epsilons)):
-            factors = self.start(train, effects, lanes, streams)
-            descend_survivors(
-                factors,
-                train.user_starts,
-                train.items,
-                train.values,
-                noise.key,
-                order,
-                shifts,
-                noise.scale[lanes],
-                learning_rate=self.learning_rate,
-                regularization=self.regularization,
-                bound=self.bound(train.scale),
-                threshold=self.threshold,
-                epochs=self.epochs,
-            )
-            models.append(factors)
-        return FactorModel(models)
-
     def cost(self, shape: Shape, grid: int) -> Cost:
         passes, visit = self.epochs * len(groups(grid)), self.factors * SECONDS_PER_VISIT_AND_FACTOR
         if self.neighbours is Neighbours.BOUNDED:
@@ -132,3 +54,77 @@ class InputPerturbationSGD(PrivateFactorization):
             seconds, held = cells * passes * (SECONDS_PER_CELL + visit), 0.0
             far = sgd_fetches(shape, self.factors, epochs=passes, by_user=True, visits=cells)
         return private_cost(shape, grid, self.factors, seconds=seconds, held=held) + Cost(0.0, 0.0, far)
+
+
+class BoundedISGD(InputPerturbationSGD):
+    """Algorithm 3, for neighbours that differ in the value of one rating:
+
+    r̃_ui = clamp(r_ui − IAvg(i) − UAvg(u), [−B, B])
+    r′_ui = clamp(r̃_ui + Laplace(2B/ε), [−B, B])         for every rating, once
+    (P, Q) = SGD on Σ (r′_ui − p_u·q_i)² + λ(‖p_u‖² + ‖q_i‖²)
+    """
+
+    variants: ClassVar[Variants] = in_both_modes(Neighbours.BOUNDED)
+
+    def fit(self, train: Ratings, epsilons: Epsilons, *, streams: Streams, curator: Curator) -> FactorModel:
+        effects = self.measure_effects(train, epsilons, curator)
+        bound = self.bound(train.scale)
+        residuals = laplace(
+            "residuals",
+            (len(train),),
+            sensitivity=sensitivity.clamped_residuals(bound, train.scale),
+            epsilon=self.for_factors(epsilons),
+            curator=curator,
+            dtype=np.float32,
+        )
+        model = self.start(train, effects, streams)
+        residuals.inside(
+            descend_perturbed,
+            model,
+            in_order(train, self.order, streams),
+            learning_rate=self.learning_rate,
+            regularization=self.regularization,
+            bound=bound,
+            epochs=self.epochs,
+        )
+        return model
+
+
+class UnboundedISGD(InputPerturbationSGD):
+    """The same for neighbours that differ in the presence of one rating, over all cells of the users × items matrix:
+
+        r̃_ui = 0 where there is no rating
+        r′_ui = clamp(r̃_ui + Laplace(B/ε), [−B, B])          for every cell, once; dropped where |r′_ui| ≤ α (equation 8)
+        (P, Q) = SGD on the cells that are left
+
+    `kernels.survivors` does that without the matrix.
+    """
+
+    variants: ClassVar[Variants] = in_both_modes(Neighbours.UNBOUNDED)
+
+    def fit(self, train: Ratings, epsilons: Epsilons, *, streams: Streams, curator: Curator) -> FactorModel:
+        effects = self.measure_effects(train, epsilons, curator)
+        bound = self.bound(train.scale)
+        residuals = keyed_laplace(
+            "residuals of all cells",
+            sensitivity=sensitivity.residual_cells_unbounded(bound),
+            epsilon=self.for_factors(epsilons),
+            curator=curator,
+        )
+        rng = streams.generator("order of visits")
+        order = rng.permutation(train.n_items).astype(np.int32)
+        shifts = rng.integers(train.n_items, size=train.n_users)
+        model = self.start(train, effects, streams)
+        residuals.inside(
+            descend_survivors,
+            model,
+            train,
+            order,
+            shifts,
+            learning_rate=self.learning_rate,
+            regularization=self.regularization,
+            bound=bound,
+            threshold=self.threshold,
+            epochs=self.epochs,
+        )
+        return model

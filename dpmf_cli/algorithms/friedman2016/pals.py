@@ -9,23 +9,23 @@ from pydantic import Field
 from dpmf_cli.algorithms.shared.base import Variants, in_both_modes
 from dpmf_cli.algorithms.shared.papers import Paper
 from dpmf_cli.algorithms.shared.private_factorization import Side
-from dpmf_cli.algorithms.shared.private_least_squares import PrivateLeastSquares
-from dpmf_cli.kernels.als import RowProblem
+from dpmf_cli.algorithms.shared.private_least_squares import PrivateLeastSquares, RowMoves
+from dpmf_cli.kernels.als import RowProblem, by_item, by_user, solve_items, solve_users
+from dpmf_cli.kernels.factors import FactorModel
+from dpmf_cli.kernels.perturb import perturb_items, perturb_users, project_items
 from dpmf_cli.privacy import sensitivity
+from dpmf_cli.privacy.curator import Curator
+from dpmf_cli.privacy.ledger import Epsilons
 from dpmf_cli.privacy.neighbours import Mode, Neighbours
-from dpmf_cli.privacy.sensitivity import Sensitivity
-from dpmf_cli.ratings import Ratings
+from dpmf_cli.ratings import Ratings, Scale
+from dpmf_cli.streams import Streams
 
 
 class PrivateALS(PrivateLeastSquares):
-    """Algorithm 6: output perturbation.
+    """Algorithm 6, output perturbation. Starting from random Q, k times:
 
-    Bounded:    p_u ← argmin J_Q(p_u) + b,  ‖b‖ ~ Gamma(d, 2k·q_max·Δr/(n_u·λ·ε)),  ‖p_u‖ ≤ p_max; items likewise.
-                Published mode follows the listing, which prints p_max in the user step and q_max in the item step;
-                theorem 6 has them the other way round, and so has corrected mode.
-    Unbounded:  published, with the sensitivities of table 1: nothing is provable, since the scale depends on n_u,
-                which is private. Corrected: ridge regression within ‖p_u‖ ≤ p_max with a weight `ridge` that does
-                not grow with n_u (`sensitivity.constrained_ridge_row_unbounded`); every row gets noise, rated or not.
+    p_u ← argmin J_Q(p_u) + b,  ‖b‖ ~ Gamma(d, 2k·q_max·Δr/(n_u·λ·ε)),  then ‖p_u‖ ≤ p_max
+    q_i ← argmin J_P(q_i) + b,  ‖b‖ ~ Gamma(d, 2k·p_max·Δr/(n_i·λ·ε)),  then ‖q_i‖ ≤ q_max
     """
 
     title: ClassVar[str] = "PALS"
@@ -35,35 +35,85 @@ class PrivateALS(PrivateLeastSquares):
     algorithm: Literal["pals"]
     ridge: float = Field(10.0, gt=0, description="weight of ‖p‖² in unbounded corrected mode, instead of n·λ")
 
-    @property
-    def fixed_ridge(self) -> bool:
-        return (self.neighbours, self.mode) == (Neighbours.UNBOUNDED, Mode.CORRECTED)
+    def fit(self, train: Ratings, epsilons: Epsilons, *, streams: Streams, curator: Curator) -> FactorModel:
+        effects = self.measure_effects(train, epsilons, curator)
+        user_noises = self.noises("user", train, epsilons, curator)
+        item_noises = self.noises("item", train, epsilons, curator)
+        of_users, of_items = self.noise_factors(train.user_counts), self.noise_factors(train.item_counts)
+        users, items = self.problem("user", train.scale), self.problem("item", train.scale)
+        ratings_by_user, ratings_by_item = by_user(train), by_item(train)
+        model = self.start(train, effects, streams)
+        project_items(model, self.item_norm)
+        for user_rows, item_rows in zip(user_noises, item_noises, strict=True):
+            solve_users(model, ratings_by_user, users)
+            user_rows.inside(perturb_users, model, of_users, self.user_norm)
+            solve_items(model, ratings_by_item, items)
+            item_rows.inside(perturb_items, model, of_items, self.item_norm)
+        return model
 
-    def sensitivities(self, side: Side, train: Ratings) -> tuple[Sensitivity, Sensitivity | None]:
+    def noise_factors(self, counts: NDArray[np.int64]) -> NDArray[np.float64]:
+        """(rows,) what the scale of each row's noise is multiplied by, for rows with `counts` ratings: 1/(n·λ); 0 for a
+        row that is not solved."""
+        return np.where(counts > 0, 1 / (np.maximum(counts, 1) * self.regularization), 0.0)
+
+
+class CorrectedBoundedPALS(PrivateALS):
+    """Algorithm 6 with the norms where theorem 6 has them: q_max in the user step, p_max in the item step."""
+
+    variants: ClassVar[Variants] = frozenset({(Neighbours.BOUNDED, Mode.CORRECTED)})
+
+    def moves(self, side: Side, scale: Scale) -> RowMoves:
+        _, other = self.norms(side)
+        return RowMoves(sensitivity.least_squares_row(other, self.bound(scale), scale))
+
+
+class PublishedBoundedPALS(PrivateALS):
+    """Algorithm 6 as listed: p_max in the user step and q_max in the item step, the other way round than theorem 6."""
+
+    variants: ClassVar[Variants] = frozenset({(Neighbours.BOUNDED, Mode.PUBLISHED)})
+
+    def moves(self, side: Side, scale: Scale) -> RowMoves:
         own, other = self.norms(side)
-        if self.neighbours is Neighbours.BOUNDED:
-            true = sensitivity.least_squares_row(other, self.bound(train.scale), train.scale)
-            swapped = sensitivity.least_squares_row(own, self.bound(train.scale), train.scale)
-            return true, swapped if self.mode is Mode.PUBLISHED else None
-        if self.mode is Mode.CORRECTED:
-            return sensitivity.constrained_ridge_row_unbounded(
-                self.ridge, own, other, self.bound(train.scale)
-            ), None
-        return (
+        true, swapped = (
+            sensitivity.least_squares_row(norm, self.bound(scale), scale) for norm in (other, own)
+        )
+        return RowMoves(true, calibrated_to=swapped)
+
+
+class PublishedUnboundedPALS(PrivateALS):
+    """Algorithm 6 with the sensitivities of table 1. Nothing is provable: the scale depends on n_u, which is private."""
+
+    variants: ClassVar[Variants] = frozenset({(Neighbours.UNBOUNDED, Mode.PUBLISHED)})
+
+    def moves(self, side: Side, scale: Scale) -> RowMoves:
+        own, other = self.norms(side)
+        return RowMoves(
             sensitivity.no_bound_known(2, Neighbours.UNBOUNDED, "the scale depends on the private n"),
-            sensitivity.published_least_squares_row_unbounded(
-                self.regularization, own, other, self.bound(train.scale)
+            calibrated_to=sensitivity.published_least_squares_row_unbounded(
+                self.regularization, own, other, self.bound(scale)
             ),
         )
 
-    def problem(self, side: Side, train: Ratings) -> RowProblem:
-        if self.fixed_ridge:
-            return RowProblem(self.ridge, self.bound(train.scale), per_rating=False, ball=self.norms(side)[0])
-        return super().problem(side, train)
+    def noise_factors(self, counts: NDArray[np.int64]) -> NDArray[np.float64]:
+        return 1 / (np.maximum(counts, 1) * self.regularization)
+
+
+class CorrectedUnboundedPALS(PrivateALS):
+    """Ridge regression within ‖p_u‖ ≤ p_max, with a weight `ridge` that does not grow with n_u.
+
+    Every row gets noise of one scale, rated or not (`sensitivity.constrained_ridge_row_unbounded`).
+    """
+
+    variants: ClassVar[Variants] = frozenset({(Neighbours.UNBOUNDED, Mode.CORRECTED)})
+
+    def moves(self, side: Side, scale: Scale) -> RowMoves:
+        own, other = self.norms(side)
+        return RowMoves(
+            sensitivity.constrained_ridge_row_unbounded(self.ridge, own, other, self.bound(scale))
+        )
+
+    def problem(self, side: Side, scale: Scale) -> RowProblem:
+        return RowProblem(self.ridge, self.bound(scale), per_rating=False, ball=self.norms(side)[0])
 
     def noise_factors(self, counts: NDArray[np.int64]) -> NDArray[np.float64]:
-        if self.fixed_ridge:
-            return np.ones(len(counts))
-        if self.neighbours is Neighbours.UNBOUNDED:
-            return 1 / (np.maximum(counts, 1) * self.regularization)
-        return super().noise_factors(counts)
+        return np.ones(len(counts))

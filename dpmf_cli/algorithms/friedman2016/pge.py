@@ -6,7 +6,8 @@ from dpmf_cli.algorithms.shared.averages_baseline import EffectsModel, effects_c
 from dpmf_cli.algorithms.shared.base import Cost, PrivateAlgorithm, Shape, Variants, in_both_modes
 from dpmf_cli.algorithms.shared.budget import AveragesBudget
 from dpmf_cli.algorithms.shared.papers import Paper
-from dpmf_cli.privacy.ledger import Ledger
+from dpmf_cli.privacy.curator import Curator
+from dpmf_cli.privacy.ledger import Epsilons
 from dpmf_cli.privacy.neighbours import Neighbours
 from dpmf_cli.ratings import Ratings
 from dpmf_cli.streams import Streams
@@ -26,8 +27,8 @@ class PrivateGlobalEffects(PrivateAlgorithm):
     algorithm: Literal["pge"]
     budget: AveragesBudget = AveragesBudget(global_averages=0.02, item_averages=0.54, user_averages=0.44)
 
-    def fit(self, train: Ratings, *, streams: Streams, ledger: Ledger) -> EffectsModel:
-        effects = self.averages(train, self.budget.for_effects(ledger.epsilons), streams, ledger)
+    def fit(self, train: Ratings, epsilons: Epsilons, *, streams: Streams, curator: Curator) -> EffectsModel:
+        effects = self.averages(train, self.budget.for_effects(epsilons), curator)
         return EffectsModel(effects.items, effects.users)
 
     def cost(self, shape: Shape, grid: int) -> Cost:

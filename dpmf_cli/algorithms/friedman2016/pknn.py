@@ -22,10 +22,11 @@ from dpmf_cli.algorithms.shared.item_covariance import (
 from dpmf_cli.algorithms.shared.papers import Paper
 from dpmf_cli.kernels.covariance import triangle_size
 from dpmf_cli.privacy import covariance_sensitivity as sensitivity
-from dpmf_cli.privacy.ledger import Ledger
+from dpmf_cli.privacy.curator import Curator
+from dpmf_cli.privacy.ledger import Epsilons
 from dpmf_cli.privacy.mechanisms import laplace
 from dpmf_cli.privacy.neighbours import Mode, Neighbours
-from dpmf_cli.privacy.noise import LaneNoise
+from dpmf_cli.privacy.release import Release
 from dpmf_cli.privacy.sensitivity import Sensitivity
 from dpmf_cli.ratings import Ratings
 from dpmf_cli.streams import Streams
@@ -76,21 +77,22 @@ class PrivateKNN(CovarianceAlgorithm):
         ridge = self.ridge * self.effects.residual_clamp**2
         return NearestItems(train, users, items, k=self.k, ridge=ridge)
 
-    def fit(self, train: Ratings, *, streams: Streams, ledger: Ledger) -> CovarianceModel:
-        effects = self.averages(train, self.budget.for_effects(ledger.epsilons), streams, ledger)
-        clamp, epsilon = self.effects.residual_clamp, self.budget.covariance * ledger.epsilons
+    def fit(
+        self, train: Ratings, epsilons: Epsilons, *, streams: Streams, curator: Curator
+    ) -> CovarianceModel:
+        effects = self.averages(train, self.budget.for_effects(epsilons), curator)
+        clamp, epsilon = self.effects.residual_clamp, self.budget.covariance * epsilons
 
         def noise(
             step: str, moves: Sensitivity, published: Sensitivity, spent: NDArray[np.float64]
-        ) -> LaneNoise:
+        ) -> Release:
             return laplace(
                 step,
                 (triangle_size(train.n_items),),
                 sensitivity=moves,
                 calibrated_to=published if self.mode is Mode.PUBLISHED else None,
                 epsilon=spent,
-                rng=streams.generator(step),
-                ledger=ledger,
+                curator=curator,
                 dtype=np.float32,
             )
 

@@ -11,12 +11,12 @@ from dpmf_cli.algorithms.shared.base import Cost, Shape
 from dpmf_cli.algorithms.shared.local_factorization import SECONDS_PER_GRAM_ENTRY, LocalFactorization, sides
 from dpmf_cli.algorithms.shared.papers import Paper
 from dpmf_cli.kernels.factors import FactorLanes
-from dpmf_cli.kernels.lanes import groups
 from dpmf_cli.kernels.mixture import (
     LEAST_VARIANCE,
     Mixture,
     mixture_sums,
 )
+from dpmf_cli.lane_groups import groups
 from dpmf_cli.privacy.local import PerturbedRatings
 from dpmf_cli.streams import Streams
 

@@ -13,8 +13,8 @@ from dpmf_cli.algorithms.shared.factorization import (
 from dpmf_cli.algorithms.shared.local_factorization import SECONDS_PER_VISIT_AND_FACTOR, LocalFactorization
 from dpmf_cli.algorithms.shared.papers import Paper
 from dpmf_cli.kernels.factors import FactorLanes
-from dpmf_cli.kernels.lanes import groups
 from dpmf_cli.kernels.sgd import descend_values
+from dpmf_cli.lane_groups import groups
 from dpmf_cli.privacy.local import PerturbedRatings
 from dpmf_cli.privacy.local_mechanisms import Mechanism
 from dpmf_cli.streams import Streams

@@ -8,14 +8,15 @@ from numpy.typing import NDArray
 from pydantic import Field
 
 from dpmf_cli.algorithms.shared.base import Cost, PrivateAlgorithm, Shape, Variants, in_both_modes
-from dpmf_cli.algorithms.shared.factorization import FactorModel, InitialFactors, initial_factors
+from dpmf_cli.algorithms.shared.factorization import InitialFactors, initial_factors
 from dpmf_cli.algorithms.shared.local_model import LocalModel
 from dpmf_cli.algorithms.shared.papers import Paper
-from dpmf_cli.kernels.als import RowProblem, solve_users
-from dpmf_cli.kernels.factors import FactorLanes, factor_lanes
-from dpmf_cli.kernels.lanes import groups, pad
-from dpmf_cli.kernels.perturb import perturb_items
-from dpmf_cli.privacy.ledger import Ledger
+from dpmf_cli.kernels.als import RowProblem, SideRatings, solve_users
+from dpmf_cli.kernels.factors import FactorLanes, FactorModel, factor_model
+from dpmf_cli.kernels.perturb import project_items
+from dpmf_cli.lane_groups import groups, pad
+from dpmf_cli.privacy.curator import Curator
+from dpmf_cli.privacy.ledger import Epsilons
 from dpmf_cli.privacy.local import (
     PerturbedSigns,
     SignChannel,
@@ -72,7 +73,7 @@ class PrivateGradientMF(PrivateAlgorithm):
     average: float = Field(0.05, gt=0, lt=1, description="the fraction of ε for the mean of all ratings")
     initial_factors: InitialFactors = InitialFactors(distribution="uniform", scale=1.0)
 
-    def fit(self, train: Ratings, *, streams: Streams, ledger: Ledger) -> LocalModel:
+    def fit(self, train: Ratings, epsilons: Epsilons, *, streams: Streams, curator: Curator) -> LocalModel:
         one_each = self.mode is Mode.CORRECTED
         value = value_towards_the_aggregator(Duchi.source, train.user_counts)
         moved = gradients_towards_the_aggregator(train.user_counts, one_each=one_each)
@@ -80,10 +81,9 @@ class PrivateGradientMF(PrivateAlgorithm):
             SignChannel(
                 step,
                 repetitions=times,
-                epsilon=share * ledger.epsilons,
+                epsilon=share * epsilons,
                 sensitivity=sensitivity,
-                rng=streams.generator(step),
-                ledger=ledger,
+                curator=curator,
             )
             for step, times, share, sensitivity in (
                 ("mean of ratings", 1, self.average, value),
@@ -93,12 +93,9 @@ class PrivateGradientMF(PrivateAlgorithm):
         devices = Devices(train, self)
         mean = shrunk_mean(devices.report_ratings(first))
         starts = initial_factors(train, self.initial_factors, self.factors, streams)
-        models = [
-            factor_lanes(
-                *starts, np.tile(mean[lanes], (train.n_users, 1)), np.zeros((train.n_items, len(mean[lanes])))
-            )
-            for lanes in groups(len(mean))
-        ]
+        grid = len(mean)
+        effects = np.tile(mean, (train.n_users, 1)), np.zeros((train.n_items, grid))
+        models = list(factor_model(*starts, *effects).groups)
         rng = streams.generator("coordinates")
         for _ in range(self.iterations):
             devices.fit_users(models)
@@ -138,7 +135,7 @@ class PrivateGradientMF(PrivateAlgorithm):
         sums = np.stack([np.bincount(cells, column, size) for column in numbers.T], axis=-1)
         moves = sums.reshape(len(raters), self.factors, -1) * step[:, None, None]
         model.items.reshape(len(raters), self.factors + 1, model.width)[:, :-1] += pad(moves, model.width)
-        perturb_items(model, None, np.ones(len(raters)), self.item_norm, slice(0, model.lanes))
+        project_items(model, self.item_norm)
 
     def cost(self, shape: Shape, grid: int) -> Cost:
         entries = (self.factors + 1) * (self.factors + 2) / 2
@@ -181,7 +178,9 @@ class Devices:
         """Each device solves for its user's factors, in place."""
         problem = RowProblem(self.method.regularization, bound=np.inf)
         for model in models:
-            solve_users(model, self.ratings.user_starts, self.ratings.items, self.values, problem)
+            solve_users(
+                model, SideRatings(self.ratings.user_starts, self.ratings.items, self.values), problem
+            )
 
     def reported_rows(self, rng: np.random.Generator) -> NDArray[np.int64]:
         """One rating of each user who has any, drawn uniformly."""

@@ -12,9 +12,9 @@ from numpy.typing import NDArray
 from dpmf_cli.algorithms.shared.base import Algorithm, Cost, Shape
 from dpmf_cli.algorithms.shared.effects import Effects, EffectsBudget, EffectsParameters
 from dpmf_cli.algorithms.shared.private_averages import bounded_effects
-from dpmf_cli.privacy.ledger import Ledger
+from dpmf_cli.privacy.curator import Curator
+from dpmf_cli.privacy.ledger import Epsilons
 from dpmf_cli.ratings import Ratings
-from dpmf_cli.streams import Streams
 
 SECONDS_PER_RESIDUAL = 1e-9
 """One rating, one ε of the grid, in the sums of residuals."""
@@ -50,10 +50,10 @@ class AveragesBaseline(Algorithm):
 
     effects: EffectsParameters = EffectsParameters()
 
-    def measure(self, train: Ratings, streams: Streams, ledger: Ledger) -> Effects:
-        """The averages of algorithms 1 and 2, the whole ε of each step being that of the ledger: ∞."""
-        everything = EffectsBudget(ledger.epsilons, ledger.epsilons, ledger.epsilons)
-        return bounded_effects(train, self.effects, everything, streams=streams, ledger=ledger)
+    def measure(self, train: Ratings, epsilons: Epsilons, curator: Curator) -> Effects:
+        """The averages of algorithms 1 and 2, the whole ε of each step being that of the grid: ∞."""
+        everything = EffectsBudget(epsilons, epsilons, epsilons)
+        return bounded_effects(train, self.effects, everything, curator=curator)
 
     def cost(self, shape: Shape, grid: int) -> Cost:
         return effects_cost(shape, grid)

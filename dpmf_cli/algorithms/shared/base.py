@@ -8,14 +8,15 @@ from typing import Annotated, Any, ClassVar, Protocol, Self
 
 import numpy as np
 from numpy.typing import NDArray
-from pydantic import Field, field_validator, model_validator
+from pydantic import Field, ModelWrapValidatorHandler, field_validator, model_validator
 from pydantic.json_schema import SkipJsonSchema
 from pydantic_core import PydanticCustomError
 
 from dpmf_cli.algorithms.shared.effects import Effects, EffectsBudget, EffectsParameters
 from dpmf_cli.algorithms.shared.papers import Paper
 from dpmf_cli.algorithms.shared.private_averages import private_effects
-from dpmf_cli.privacy.ledger import Ledger
+from dpmf_cli.privacy.curator import Curator
+from dpmf_cli.privacy.ledger import Epsilons
 from dpmf_cli.privacy.neighbours import Mode, Neighbours
 from dpmf_cli.privacy.protection import Protection, protection_of
 from dpmf_cli.ratings import Ratings
@@ -140,10 +141,11 @@ class Algorithm(StrictModel, ABC):
         }
 
     @abstractmethod
-    def fit(self, train: Ratings, *, streams: Streams, ledger: Ledger) -> Model:
-        """Fits one model for each ε of `ledger.epsilons`, and enters every noisy step in the ledger.
+    def fit(self, train: Ratings, epsilons: Epsilons, *, streams: Streams, curator: Curator) -> Model:
+        """Fits one model for each of `epsilons` (E,), inf alone for an algorithm without privacy.
 
-        The model for an ε does not depend on which other ε are in the grid.
+        All noise comes from the curator, by the mechanisms of `dpmf_cli.privacy`, which enter it in the ledger first. All
+        other randomness comes from the streams. The model for an ε does not depend on which other ε are in the grid.
         """
 
     @property
@@ -153,12 +155,18 @@ class Algorithm(StrictModel, ABC):
 
     @classmethod
     def fit_together(
-        cls, entries: Sequence[Self], train: Ratings, *, streams: Streams, ledgers: Sequence[Ledger]
+        cls,
+        entries: Sequence[Self],
+        train: Ratings,
+        grids: Sequence[Epsilons],
+        *,
+        streams: Streams,
+        curators: Sequence[Curator],
     ) -> Sequence[Model]:
-        """What `fit` gives each of `entries`, to the bit; they have one `shared_fit`, and ledgers of their own."""
+        """What `fit` gives each of `entries`, to the bit; they have one `shared_fit`, and a grid and a curator each."""
         return [
-            entry.fit(train, streams=streams, ledger=ledger)
-            for entry, ledger in zip(entries, ledgers, strict=True)
+            entry.fit(train, epsilons, streams=streams, curator=curator)
+            for entry, epsilons, curator in zip(entries, grids, curators, strict=True)
         ]
 
     @abstractmethod
@@ -176,7 +184,11 @@ def in_both_modes(*kinds: Neighbours) -> Variants:
 
 class PrivateAlgorithm(Algorithm):
     """An algorithm that spends ε. `variants` lists the (neighbours, mode) pairs that it offers, `paper` is where it
-    comes from."""
+    comes from.
+
+    Where a key stands for several algorithms, the class with its parameters has a subclass for each, which has a `fit` and
+    `variants` of its own. An entry of a config becomes an instance of the subclass that offers its neighbours and mode.
+    """
 
     private: ClassVar[bool] = True
     variants: ClassVar[Variants]
@@ -192,6 +204,20 @@ class PrivateAlgorithm(Algorithm):
         """What a config leaves out of `effects` is this algorithm's own default, not another's."""
         own: EffectsParameters = cls.model_fields["effects"].default
         return {**own.model_dump(), **value} if isinstance(value, dict) else value
+
+    @model_validator(mode="wrap")
+    @classmethod
+    def _become_its_variant(cls, data: Any, validate: ModelWrapValidatorHandler[Self]) -> Self:
+        return validate(data) if (of := cls.class_of(data)) is cls else of.model_validate(data)
+
+    @classmethod
+    def class_of(cls, data: Any) -> type[Self]:
+        """The subclass that offers the neighbours and mode that an entry asks for; itself where there is none."""
+        if not isinstance(data, dict):
+            return cls
+        asked = tuple(data.get(key, cls.model_fields[key].default) for key in ("neighbours", "mode"))
+        offering = (each for each in cls.__subclasses__() if asked in each.variants)
+        return next(offering, cls)
 
     @model_validator(mode="after")
     def _refuse_unsupported_variant(self) -> Self:
@@ -232,7 +258,7 @@ class PrivateAlgorithm(Algorithm):
         """The inverse of `epsilon_of`."""
         return epsilon
 
-    def averages(self, train: Ratings, budget: EffectsBudget, streams: Streams, ledger: Ledger) -> Effects:
+    def averages(self, train: Ratings, budget: EffectsBudget, curator: Curator) -> Effects:
         """The averages under this entry's neighbours and mode."""
         return private_effects(
             train,
@@ -240,6 +266,5 @@ class PrivateAlgorithm(Algorithm):
             budget,
             neighbours=self.neighbours,
             mode=self.mode,
-            streams=streams,
-            ledger=ledger,
+            curator=curator,
         )

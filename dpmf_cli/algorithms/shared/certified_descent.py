@@ -17,13 +17,14 @@ from dpmf_cli.algorithms.shared.own_mean_predictors import ItemAveragesBudget
 from dpmf_cli.algorithms.shared.private_neighbourhood import PrivateNeighbourhood
 from dpmf_cli.algorithms.shared.theta import NoiseKind
 from dpmf_cli.kernels.covariance import Raters
-from dpmf_cli.kernels.lanes import groups
 from dpmf_cli.kernels.similarities import SimilarityLanes, Visits, descend_similarities
+from dpmf_cli.lane_groups import groups
+from dpmf_cli.privacy.curator import Curator
 from dpmf_cli.privacy.gradient_sensitivity import clipped_contributions
-from dpmf_cli.privacy.ledger import Epsilons, Ledger
+from dpmf_cli.privacy.ledger import Epsilons
 from dpmf_cli.privacy.mechanisms import subsampled_gaussian, subsampled_laplace
 from dpmf_cli.privacy.neighbours import Mode
-from dpmf_cli.privacy.noise import LaneNoise
+from dpmf_cli.privacy.release import Release
 from dpmf_cli.privacy.subsampling import before_sampling, noise_multipliers
 from dpmf_cli.ratings import Ratings
 from dpmf_cli.streams import Streams
@@ -68,8 +69,9 @@ class CertifiedDescent(PrivateNeighbourhood):
         self,
         models: list[SimilarityLanes],
         learned: Ratings,
+        epsilons: Epsilons,
         streams: Streams,
-        ledger: Ledger,
+        curator: Curator,
         rate: Callable[[int, Epsilons], Epsilons],
     ) -> None:
         """K steps from the errors of `learned`, in place. What they cost is what the averages have left of ε.
@@ -78,7 +80,7 @@ class CertifiedDescent(PrivateNeighbourhood):
         """
         visits, rng = self._clipped(learned), streams.generator("samples")
         root = math.sqrt(2) if self.noise is NoiseKind.LAPLACE else 1.0
-        for t, noise in enumerate(self._noise(models[0].neighbours.shape, streams, ledger), start=1):
+        for t, noise in enumerate(self._noise(models[0].neighbours.shape, epsilons, curator), start=1):
             sampled = (rng.random(learned.n_users) < self.sampling_rate)[learned.users]
             self.step(models, visits, sampled, noise, rate(t, root * noise.scale))
 
@@ -87,14 +89,16 @@ class CertifiedDescent(PrivateNeighbourhood):
         models: list[SimilarityLanes],
         visits: Visits,
         sampled: NDArray[np.bool_],
-        noise: LaneNoise,
+        noise: Release,
         rates: Epsilons,
         **rest: Any,
     ) -> None:
         """One step for all ε, in place; rates (E,), `rest` as in `descend_similarities`."""
         rest = {"regularization": self.regularization, **rest}
         for model, part in zip(models, groups(len(rates)), strict=True):
-            descend_similarities(model, visits, sampled, noise.unit, noise.scale[part], rates[part], **rest)
+            descend_similarities(
+                model, visits, sampled, noise._lane_noise.unit, noise.scale[part], rates[part], **rest
+            )
 
     def _clipped(self, train: Ratings) -> Visits:
         """The ratings of `train`, each with its part of what its user may contribute."""
@@ -103,11 +107,10 @@ class CertifiedDescent(PrivateNeighbourhood):
         limits = (self.clip / self.initial_similarity / parts).astype(np.float32)
         return Visits(train, Raters.of(train), limits, self.noise.norm)
 
-    def _noise(self, shape: tuple[int, ...], streams: Streams, ledger: Ledger) -> Iterator[LaneNoise]:
+    def _noise(self, shape: tuple[int, ...], epsilons: Epsilons, curator: Curator) -> Iterator[Release]:
         """Noise for each step, with its cost in the ledger."""
-        scale, steps, epsilons = self.clip / self.initial_similarity, self.iterations, ledger.epsilons
+        scale, steps = self.clip / self.initial_similarity, self.iterations
         moves = clipped_contributions(scale, self.noise.norm, self.neighbours)
-        rng = streams.generator("gradients")
         if self.noise is NoiseKind.LAPLACE:
             each = self.budget.similarities * epsilons / steps
             before = before_sampling(each, self.sampling_rate)
@@ -119,8 +122,8 @@ class CertifiedDescent(PrivateNeighbourhood):
                     sensitivity=moves,
                     epsilon=before,
                     claimed=each,
-                    rng=rng,
-                    ledger=ledger,
+                    curator=curator,
+                    stream="gradients",
                     dtype=np.float32,
                 )
                 for step in range(steps)
@@ -142,8 +145,7 @@ class CertifiedDescent(PrivateNeighbourhood):
             sensitivity=moves,
             contribution=scale,
             multiplier=multiplier,
-            rng=rng,
-            ledger=ledger,
+            curator=curator,
             dtype=np.float32,
         )
 

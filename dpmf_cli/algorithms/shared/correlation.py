@@ -19,7 +19,8 @@ from dpmf_cli.algorithms.shared.neighbourhood import (
     neighbourhood_cost,
     start_models,
 )
-from dpmf_cli.privacy.ledger import Ledger
+from dpmf_cli.privacy.curator import Curator
+from dpmf_cli.privacy.ledger import Epsilons
 from dpmf_cli.ratings import Ratings
 from dpmf_cli.streams import Streams
 
@@ -33,8 +34,10 @@ class CorrelationKNN(AveragesBaseline):
         "similarity", description="which items are the neighbours of an item; not in the paper"
     )
 
-    def fit(self, train: Ratings, *, streams: Streams, ledger: Ledger) -> NeighbourhoodModel:
-        averages = self.measure(train, streams, ledger).items
+    def fit(
+        self, train: Ratings, epsilons: Epsilons, *, streams: Streams, curator: Curator
+    ) -> NeighbourhoodModel:
+        averages = self.measure(train, epsilons, curator).items
         k = min(self.k, train.n_items - 1)
         neighbours, values = [], []
         common = most_co_rated(train, k) if self.nearest == "common_raters" else None

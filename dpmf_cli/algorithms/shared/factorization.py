@@ -1,6 +1,6 @@
 """What matrix factorisations share: start factors, the order of visits, and models of several lane groups."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Literal, Protocol
 
@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 from pydantic import Field
 
-from dpmf_cli.kernels.factors import FactorLanes
+from dpmf_cli.kernels.factors import FactorModel
 from dpmf_cli.kernels.order import shuffle_within
 from dpmf_cli.streams import Streams
 from dpmf_cli.strict_model import StrictModel
@@ -51,18 +51,6 @@ class InitialFactors(StrictModel):
 
 
 @dataclass(frozen=True)
-class FactorModel:
-    """r̂_ui = IAvg(i) + UAvg(u) + p_u·q_i for each ε, the grid in groups of lanes."""
-
-    groups: Sequence[FactorLanes]
-
-    def predict(self, users: NDArray[np.int32], items: NDArray[np.int32]) -> NDArray[np.float32]:
-        if len(self.groups) == 1:
-            return self.groups[0].predict(users, items)
-        return np.concatenate([group.predict(users, items) for group in self.groups], axis=1)
-
-
-@dataclass(frozen=True)
 class KnownModel:
     """r̂_ui = p_u·q_i, or a model's average where it has met no rating of the user or of the item.
 
@@ -83,8 +71,8 @@ def initial_factors(
     pairs: Pairs, initial: InitialFactors, factors: int, streams: Streams
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
     """(n_users, factors), (n_items, factors) start factors, the same for all models of a grid."""
-    users = initial.draw(pairs.n_users, factors, streams.generator("initial user factors"))
-    items = initial.draw(pairs.n_items, factors, streams.generator("initial item factors"))
+    users = initial.draw(pairs.n_users, factors, streams.start("initial user factors"))
+    items = initial.draw(pairs.n_items, factors, streams.start("initial item factors"))
     return users, items
 
 

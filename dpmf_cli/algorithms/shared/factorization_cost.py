@@ -2,7 +2,7 @@
 
 from dpmf_cli.algorithms.shared.averages_baseline import effects_cost
 from dpmf_cli.algorithms.shared.base import Cost, Shape
-from dpmf_cli.kernels.lanes import groups
+from dpmf_cli.lane_groups import groups
 
 LINE = 64.0
 """Bytes of a cache line: sixteen lanes of float32, one latent factor of one row."""

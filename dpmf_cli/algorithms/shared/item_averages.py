@@ -13,7 +13,7 @@ from pydantic import Field
 
 from dpmf_cli.algorithms.shared.effects import stabilised
 from dpmf_cli.kernels.sums import residual_sums_by_user, sums_by
-from dpmf_cli.privacy.noise import LaneNoise
+from dpmf_cli.privacy.release import Release
 from dpmf_cli.privacy.sensitivity import Sensitivity
 from dpmf_cli.ratings import Ratings
 
@@ -42,12 +42,7 @@ class StepNoise(Protocol):
         moves: Sensitivity,
         calibrated_to: Sensitivity | None = None,
         /,
-    ) -> LaneNoise: ...
-
-
-def no_noise(grid: int) -> StepNoise:
-    """What published methods do, for `grid` ε, that neither perturb their averages nor charge for them."""
-    return lambda part, step, shape, moves, calibrated_to=None: LaneNoise(np.zeros(shape), np.zeros(grid))
+    ) -> Release: ...
 
 
 @dataclass(frozen=True)

@@ -24,7 +24,7 @@ from dpmf_cli.kernels.low_rank import clean, eigen_of_low_rank
 from dpmf_cli.kernels.neighbours import interpolate, nearest
 from dpmf_cli.kernels.subspace import regress
 from dpmf_cli.kernels.symmetric import leading_eigenpairs
-from dpmf_cli.privacy.noise import LaneNoise
+from dpmf_cli.privacy.release import Release
 from dpmf_cli.ratings import Ratings
 
 
@@ -168,8 +168,8 @@ class CovarianceModel:
     product_weights: NDArray[np.float64]
     counts: NDArray[np.float64] | None
     rater_weight: float
-    covariance_noise: LaneNoise
-    weight_noise: LaneNoise | None
+    covariance_noise: Release
+    weight_noise: Release | None
     refitting: Refitting | None = None
 
     def predict(self, users: NDArray[np.int32], items: NDArray[np.int32]) -> NDArray[np.float64]:
@@ -182,7 +182,9 @@ class CovarianceModel:
             residuals = own_residuals(train, self.effects, lane)
             clamped = np.clip(residuals, -bound, bound)
             products = weighted_products(train, raters, clamped, self.product_weights)
-            covariance = with_noise(products, self.covariance_noise.unit, self.covariance_noise.scale[lane])
+            covariance = with_noise(
+                products, self.covariance_noise._lane_noise.unit, self.covariance_noise.scale[lane]
+            )
             del products
             factors = Factors() if trial is None else trial.factors(lane, covariance, weight)
             out[:, lane] += predict(self.released(lane, covariance, weight, residuals, factors))
@@ -209,7 +211,7 @@ class CovarianceModel:
             yield from repeat(clean.astype(np.float32), len(self.covariance_noise.scale))
             return
         for scale in self.weight_noise.scale:
-            noisy = with_noise(clean, self.weight_noise.unit, scale)
+            noisy = with_noise(clean, self.weight_noise._lane_noise.unit, scale)
             yield np.maximum(noisy, 0, out=noisy)
 
     def _shrink(

@@ -6,16 +6,16 @@ from pydantic import Field
 
 from dpmf_cli.algorithms.shared.averages_baseline import EffectsModel
 from dpmf_cli.algorithms.shared.base import Cost, Shape
-from dpmf_cli.algorithms.shared.factorization import FactorModel, InitialFactors, initial_factors
+from dpmf_cli.algorithms.shared.factorization import InitialFactors, initial_factors
 from dpmf_cli.algorithms.shared.local_model import LocalAlgorithm
-from dpmf_cli.kernels.factors import FactorLanes, factor_lanes
-from dpmf_cli.kernels.lanes import groups
+from dpmf_cli.kernels.factors import FactorLanes, FactorModel, factor_model
 from dpmf_cli.kernels.mixture import (
     Mixture,
     Side,
     solve_mixture_items,
     solve_mixture_users,
 )
+from dpmf_cli.lane_groups import groups
 from dpmf_cli.privacy.local import PerturbedRatings
 from dpmf_cli.streams import Streams
 
@@ -35,12 +35,10 @@ class LocalFactorization(LocalAlgorithm):
     def aggregate(self, received: PerturbedRatings, streams: Streams) -> FactorModel:
         users, items = initial_factors(received, self.initial_factors, self.factors, streams)
         effects = self.effects_of(received)
-        models = []
-        for lanes, values in zip(groups(len(received.epsilons)), received.groups, strict=True):
-            factors = factor_lanes(users, items, effects.users[:, lanes], effects.items[:, lanes])
-            self.factorise(factors, received, values, streams)
-            models.append(factors)
-        return FactorModel(models)
+        model = factor_model(users, items, effects.users, effects.items)
+        for group, values in zip(model.groups, received.groups, strict=True):
+            self.factorise(group, received, values, streams)
+        return model
 
     def effects_of(self, received: PerturbedRatings) -> EffectsModel:
         """What is added to p_u·q_i: nothing."""

@@ -9,8 +9,9 @@ from pydantic_core import PydanticCustomError
 
 from dpmf_cli.algorithms.shared.base import Cost, Model, PrivateAlgorithm, Shape, Variants, in_both_modes
 from dpmf_cli.algorithms.shared.unit_scale import UnitModel
-from dpmf_cli.kernels.lanes import padded_grid
-from dpmf_cli.privacy.ledger import Ledger
+from dpmf_cli.lane_groups import padded_grid
+from dpmf_cli.privacy.curator import Curator
+from dpmf_cli.privacy.ledger import Epsilons
 from dpmf_cli.privacy.local import PerturbedRatings, Traffic, perturb_ratings
 from dpmf_cli.privacy.local_mechanisms import LocalMechanism, Mechanism, mechanism_on
 from dpmf_cli.privacy.neighbours import Neighbours
@@ -64,13 +65,13 @@ class LocalAlgorithm(PrivateAlgorithm):
         return mechanism_on(scale, self.mechanism, self.levels)
 
     @final
-    def fit(self, train: Ratings, *, streams: Streams, ledger: Ledger) -> LocalModel:
+    def fit(self, train: Ratings, epsilons: Epsilons, *, streams: Streams, curator: Curator) -> LocalModel:
         received = perturb_ratings(
             train,
             self.device(train.scale),
+            epsilons,
             debias=self.debias,
-            rng=streams.generator("messages"),
-            ledger=ledger,
+            curator=curator,
         )
         return LocalModel(
             self.aggregate(received, streams),

@@ -8,8 +8,8 @@ from numpy.typing import NDArray
 from scipy.sparse import csc_matrix, csr_matrix
 
 from dpmf_cli.algorithms.shared.base import Cost, Shape
-from dpmf_cli.kernels.lanes import groups, padded_grid
 from dpmf_cli.kernels.similarities import SimilarityLanes, similarity_lanes
+from dpmf_cli.lane_groups import groups, padded_grid
 from dpmf_cli.ratings import Ratings
 
 BLOCK = 512

@@ -1,23 +1,22 @@
 """Objective perturbation of rows of ridge regression, with proof: what Zhang et al. 2018, theorem 4, asks for."""
 
 from collections.abc import Iterator
-from dataclasses import replace
 
 import numpy as np
 from numpy.typing import NDArray
 from pydantic import Field
 
 from dpmf_cli.algorithms.shared.base import Cost, Shape
-from dpmf_cli.algorithms.shared.factorization import FactorModel
 from dpmf_cli.algorithms.shared.private_factorization import Side
-from dpmf_cli.kernels.als import RowProblem, solve_items, solve_users
-from dpmf_cli.kernels.factors import factor_lanes
-from dpmf_cli.kernels.lanes import groups
-from dpmf_cli.kernels.order import item_major
+from dpmf_cli.kernels.als import RowProblem, by_item, by_user, solve_perturbed_items, solve_perturbed_users
+from dpmf_cli.kernels.factors import FactorModel, factor_model
+from dpmf_cli.lane_groups import groups
 from dpmf_cli.privacy import sensitivity
-from dpmf_cli.privacy.ledger import Ledger
+from dpmf_cli.privacy.curator import Curator
+from dpmf_cli.privacy.ledger import Epsilons
 from dpmf_cli.privacy.mechanisms import laplace, repeated_k_norm
 from dpmf_cli.privacy.neighbours import Neighbours
+from dpmf_cli.privacy.release import Release
 from dpmf_cli.ratings import Ratings
 from dpmf_cli.streams import Streams
 from dpmf_cli.strict_model import StrictModel
@@ -53,41 +52,36 @@ class ObjectivePerturbedRows(StrictModel):
         train: Ratings,
         dimension: int,
         neighbours: Neighbours,
+        epsilons: Epsilons,
         *,
         streams: Streams,
-        ledger: Ledger,
+        curator: Curator,
     ) -> FactorModel:
         """Factors of `dimension`."""
-        average = private_global_average(
-            train, self.average_share * ledger.epsilons, neighbours, streams=streams, ledger=ledger
+        average = private_global_average(train, self.average_share * epsilons, neighbours, curator=curator)
+        each = (1 - self.average_share) * epsilons / (2 * self.passes - 1)
+
+        def solutions(side: Side, rows: int, count: int) -> tuple[RowProblem, Iterator[Release]]:
+            return self._solutions(side, (rows, dimension), count, each, neighbours, train, curator)
+
+        items, item_noises = solutions("item", train.n_items, self.passes)
+        users, user_noises = (
+            solutions("user", train.n_users, self.passes - 1) if self.passes > 1 else (items, iter(()))
         )
-        each = (1 - self.average_share) * ledger.epsilons / (2 * self.passes - 1)
-
-        def problems(side: Side, rows: int, count: int) -> Iterator[RowProblem]:
-            return self._problems(side, (rows, dimension), count, each, neighbours, train, streams, ledger)
-
-        item_problems = problems("item", train.n_items, self.passes)
-        user_problems = problems("user", train.n_users, self.passes - 1) if self.passes > 1 else iter(())
-        item_starts, raters, values = item_major(train)
-        start = self.public_rows(train.n_users, dimension, streams.generator("public user factors"))
-        parts = groups(len(ledger.epsilons))
-        models = [
-            factor_lanes(
-                start,
-                np.zeros((train.n_items, dimension)),
-                np.zeros_like(np.broadcast_to(average[lanes], (train.n_users, len(average[lanes])))),
-                np.broadcast_to(average[lanes], (train.n_items, len(average[lanes]))),
-            )
-            for lanes in parts
-        ]
-        for number, problem in enumerate(item_problems):
+        ratings_by_user, ratings_by_item = by_user(train), by_item(train)
+        start = self.public_rows(train.n_users, dimension, streams.start("public user factors"))
+        grid = len(epsilons)
+        model = factor_model(
+            start,
+            np.zeros((train.n_items, dimension)),
+            np.zeros((train.n_users, grid)),
+            np.broadcast_to(average, (train.n_items, grid)),
+        )
+        for number, of_items in enumerate(item_noises):
             if number > 0:
-                of_users = next(user_problems)
-                for factors, lanes in zip(models, parts, strict=True):
-                    solve_users(factors, train.user_starts, train.items, train.values, of_users, lanes)
-            for factors, lanes in zip(models, parts, strict=True):
-                solve_items(factors, item_starts, raters, values, problem, lanes)
-        return FactorModel(models)
+                next(user_noises).inside(solve_perturbed_users, model, ratings_by_user, users)
+            of_items.inside(solve_perturbed_items, model, ratings_by_item, items)
+        return model
 
     def public_rows(self, rows: int, dimension: int, rng: np.random.Generator) -> NDArray[np.float64]:
         """(rows, dimension) unit rows that no rating has touched."""
@@ -97,7 +91,7 @@ class ObjectivePerturbedRows(StrictModel):
         direction *= np.sqrt(1 - self.public_constant**2) / np.linalg.norm(direction, axis=1, keepdims=True)
         return np.column_stack([np.full(rows, self.public_constant), direction])
 
-    def _problems(
+    def _solutions(
         self,
         side: Side,
         shape: tuple[int, int],
@@ -105,10 +99,9 @@ class ObjectivePerturbedRows(StrictModel):
         each: NDArray[np.float64],
         neighbours: Neighbours,
         train: Ratings,
-        streams: Streams,
-        ledger: Ledger,
-    ) -> Iterator[RowProblem]:
-        """`count` problems of one side, each with noise of its own and ε `each` (E,), entered in the ledger."""
+        curator: Curator,
+    ) -> tuple[RowProblem, Iterator[Release]]:
+        """The problem of one side, and noise for `count` solutions of it, each with ε `each` (E,)."""
         own, other = (self.item_norm, 1.0) if side == "item" else (1.0, self.item_norm)
         hessian = sensitivity.hessian_unbounded(other)
         ridge = np.maximum(
@@ -119,7 +112,7 @@ class ObjectivePerturbedRows(StrictModel):
             moves = sensitivity.ridge_objective_unbounded(own, other, self.residual_clamp)
             for_jacobian = sensitivity.jacobian_epsilon(hessian, ridge)
             for_noise = each - for_jacobian
-            ledger.spend(
+            curator.ledger.spend(
                 f"determinants, {side} factors",
                 "change of variables" + (f" × {count}" if count > 1 else ""),
                 hessian,
@@ -133,11 +126,10 @@ class ObjectivePerturbedRows(StrictModel):
             repetitions=count,
             sensitivity=moves,
             epsilon=count * for_noise,
-            rng=streams.generator(f"objective, {side} factors"),
-            ledger=ledger,
+            curator=curator,
         )
         problem = RowProblem(ridge, self.residual_clamp, per_rating=False, ball=own)
-        return (replace(problem, noise=noise) for noise in noises)
+        return problem, noises
 
     def rows_cost(self, shape: Shape, grid: int, dimension: int) -> Cost:
         """What `fit_rows` takes."""
@@ -151,7 +143,7 @@ class ObjectivePerturbedRows(StrictModel):
 
 
 def private_global_average(
-    train: Ratings, epsilon: NDArray[np.float64], neighbours: Neighbours, *, streams: Streams, ledger: Ledger
+    train: Ratings, epsilon: NDArray[np.float64], neighbours: Neighbours, *, curator: Curator
 ) -> NDArray[np.float64]:
     """(E,) the mean rating with ε `epsilon`, clamped to the scale.
 
@@ -167,8 +159,7 @@ def private_global_average(
         if unbounded
         else sensitivity.rating_sums(scale),
         epsilon=epsilon / 2 if unbounded else epsilon,
-        rng=streams.generator("global sum"),
-        ledger=ledger,
+        curator=curator,
     ).added_to(centred)
     count = np.full(len(epsilon), float(len(train)))
     if unbounded:
@@ -177,8 +168,7 @@ def private_global_average(
             (),
             sensitivity=sensitivity.rating_counts_unbounded(),
             epsilon=epsilon / 2,
-            rng=streams.generator("global count"),
-            ledger=ledger,
+            curator=curator,
         ).added_to(np.asarray(float(len(train))))
     average = scale.middle + total / np.maximum(count, 1)
     return np.asarray(np.clip(average, scale.minimum, scale.maximum))

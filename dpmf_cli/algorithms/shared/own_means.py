@@ -21,15 +21,17 @@ from dpmf_cli.algorithms.shared.item_averages import (
     UserWeights,
     bounded_item_averages,
     measure_item_averages,
-    no_noise,
 )
 from dpmf_cli.algorithms.shared.theta import Accounting, Measurer, NoiseKind
 from dpmf_cli.privacy import sensitivity
 from dpmf_cli.privacy.covariance_sensitivity import residual_range, user_rating_sums
-from dpmf_cli.privacy.ledger import Ledger
+from dpmf_cli.privacy.curator import Curator
+from dpmf_cli.privacy.ledger import Epsilons
+from dpmf_cli.privacy.mechanisms import without_noise
 from dpmf_cli.privacy.neighbours import Mode, Neighbours
+from dpmf_cli.privacy.release import Release
+from dpmf_cli.privacy.sensitivity import Sensitivity
 from dpmf_cli.ratings import Ratings, Scale
-from dpmf_cli.streams import Streams
 
 
 class OwnMeansAlgorithm(PrivateAlgorithm):
@@ -76,9 +78,9 @@ class OwnMeansAlgorithm(PrivateAlgorithm):
     def theta_of(self, epsilon: float) -> float:
         return self.accounting.theta_of(epsilon)
 
-    def measurer(self, streams: Streams, ledger: Ledger, **pieces: int) -> Measurer:
+    def measurer(self, epsilons: Epsilons, curator: Curator, **pieces: int) -> Measurer:
         """Both global averages are of a sum and a count each, item averages of sums and counts; `pieces` the rest."""
-        return Measurer(self.accounting, {Part.OVERALL: 4, Part.ITEMS: 2, **pieces}, streams, ledger)
+        return Measurer(self.accounting, {Part.OVERALL: 4, Part.ITEMS: 2, **pieces}, epsilons, curator)
 
     def rating_weights(self, counts: NDArray[Any]) -> NDArray[np.float64]:
         """(n,) 1/‖e_u‖ in the norm of the noise, for users with `counts` (n,) ratings; 1 for one without."""
@@ -164,9 +166,20 @@ class PureAsPublished(OwnMeansAlgorithm):
     def theta_of(self, epsilon: float) -> float:
         return super().theta_of(epsilon) if self.mode is Mode.CORRECTED else epsilon
 
-    def uncharged_averages(self, train: Ratings, ledger: Ledger, beta_m: float) -> NDArray[np.float64]:
-        """(n_items, E) r̄_i without noise, the same for all ε. Nothing can be proved any more."""
+    def uncharged_averages(
+        self, train: Ratings, grid: int, curator: Curator, beta_m: float
+    ) -> NDArray[np.float64]:
+        """(n_items, E) r̄_i without noise, the same for all E = `grid` ε. Nothing can be proved any more."""
         unknown = sensitivity.no_bound_known(1, self.neighbours, "item averages without noise")
-        ledger.charge_nothing("item averages", unknown)
-        silent = no_noise(len(ledger.epsilons))
-        return bounded_item_averages(train, silent, sensitivity.rating_sums(train.scale), beta_m=beta_m)[1]
+        as_they_are = without_noise("item averages", sensitivity=unknown, grid=grid, curator=curator)
+
+        def release(
+            part: Part,
+            step: str,
+            shape: tuple[int, ...],
+            moves: Sensitivity,
+            calibrated_to: Sensitivity | None = None,
+        ) -> Release:
+            return as_they_are(shape)
+
+        return bounded_item_averages(train, release, sensitivity.rating_sums(train.scale), beta_m=beta_m)[1]

@@ -16,11 +16,10 @@ from dpmf_cli.algorithms.shared.item_averages import (
 )
 from dpmf_cli.kernels.sums import residual_sums_by_user
 from dpmf_cli.privacy import sensitivity
-from dpmf_cli.privacy.ledger import Ledger
+from dpmf_cli.privacy.curator import Curator
 from dpmf_cli.privacy.mechanisms import laplace
 from dpmf_cli.privacy.neighbours import Mode, Neighbours
 from dpmf_cli.ratings import Ratings, Scale
-from dpmf_cli.streams import Streams
 
 
 def private_effects(
@@ -30,14 +29,13 @@ def private_effects(
     *,
     neighbours: Neighbours,
     mode: Mode,
-    streams: Streams,
-    ledger: Ledger,
+    curator: Curator,
 ) -> Effects:
     """The averages that hide what `neighbours` differ in. Raises ValueError where no variant here does."""
     if neighbours is Neighbours.BOUNDED:
-        return bounded_effects(train, parameters, budget, streams=streams, ledger=ledger)
+        return bounded_effects(train, parameters, budget, curator=curator)
     if neighbours is Neighbours.UNBOUNDED:
-        return unbounded_effects(train, parameters, budget, mode=mode, streams=streams, ledger=ledger)
+        return unbounded_effects(train, parameters, budget, mode=mode, curator=curator)
     raise ValueError(f"user averages cannot be released where neighbours are {neighbours.value}")
 
 
@@ -53,7 +51,7 @@ def unbounded_moves(scale: Scale, mode: Mode) -> Moves:
     return Moves(ratings, counts, residuals, origin, calibrated_to)
 
 
-def laplace_steps(shares: Mapping[Part, NDArray[np.float64]], streams: Streams, ledger: Ledger) -> StepNoise:
+def laplace_steps(shares: Mapping[Part, NDArray[np.float64]], curator: Curator) -> StepNoise:
     """Laplace noise for each step of a part, which spends `shares` (E,) ε of it."""
     return lambda part, step, shape, moves, calibrated_to=None: laplace(
         step,
@@ -61,8 +59,7 @@ def laplace_steps(shares: Mapping[Part, NDArray[np.float64]], streams: Streams, 
         sensitivity=moves,
         calibrated_to=calibrated_to,
         epsilon=shares[part],
-        rng=streams.generator(step),
-        ledger=ledger,
+        curator=curator,
     )
 
 
@@ -71,8 +68,7 @@ def bounded_effects(
     parameters: EffectsParameters,
     budget: EffectsBudget,
     *,
-    streams: Streams,
-    ledger: Ledger,
+    curator: Curator,
 ) -> Effects:
     """Algorithms 1 and 2, for neighbours that differ in the value of one rating (counts are public).
 
@@ -88,8 +84,7 @@ def bounded_effects(
             Part.ITEMS: budget.item_averages,
             Part.USERS: budget.user_averages,
         },
-        streams,
-        ledger,
+        curator,
     )
     overall, items = bounded_item_averages(
         train, noise, sensitivity.rating_sums(train.scale), beta_m=parameters.beta_m
@@ -110,8 +105,7 @@ def unbounded_effects(
     budget: EffectsBudget,
     *,
     mode: Mode,
-    streams: Streams,
-    ledger: Ledger,
+    curator: Curator,
 ) -> Effects:
     """Algorithms 1 and 2 for neighbours that differ in the presence of one rating.
 
@@ -125,8 +119,7 @@ def unbounded_effects(
             Part.ITEMS: budget.item_averages / 2,
             Part.USERS: budget.user_averages / 2,
         },
-        streams,
-        ledger,
+        curator,
     )
     averages = measure_item_averages(train, noise, moves, beta_m=parameters.beta_m)
     rows = (train.n_users,)

@@ -25,9 +25,10 @@ from dpmf_cli.algorithms.shared.own_means import OwnMeansAlgorithm
 from dpmf_cli.algorithms.shared.refitting import CANDIDATES, Refitting
 from dpmf_cli.kernels.covariance import triangle_size
 from dpmf_cli.privacy import covariance_sensitivity as sensitivity
-from dpmf_cli.privacy.ledger import Ledger
+from dpmf_cli.privacy.curator import Curator
+from dpmf_cli.privacy.ledger import Epsilons
 from dpmf_cli.privacy.neighbours import Mode, Neighbours
-from dpmf_cli.privacy.noise import LaneNoise
+from dpmf_cli.privacy.release import Release
 from dpmf_cli.privacy.sensitivity import Sensitivity
 from dpmf_cli.ratings import Ratings, Scale
 from dpmf_cli.streams import Streams
@@ -100,11 +101,13 @@ class PrivateCovariance(OwnMeansAlgorithm, CovarianceAlgorithm):
         charged = self.tuning == "refitted" and self.mode is Mode.CORRECTED
         return self.tuning_fraction if charged else 0.0
 
-    def fit(self, train: Ratings, *, streams: Streams, ledger: Ledger) -> CovarianceModel:
-        measurer = self.measurer(streams, ledger, covariance=2)
+    def fit(
+        self, train: Ratings, epsilons: Epsilons, *, streams: Streams, curator: Curator
+    ) -> CovarianceModel:
+        measurer = self.measurer(epsilons, curator, covariance=2)
         averages = self.released_averages(train, measurer)
 
-        def noise(step: str, moves: Sensitivity, published: Sensitivity) -> LaneNoise:
+        def noise(step: str, moves: Sensitivity, published: Sensitivity) -> Release:
             calibrated_to = published if self.mode is Mode.PUBLISHED else None
             size = (triangle_size(train.n_items),)
             return measurer.noise("covariance", step, size, moves, calibrated_to, np.float32)
@@ -118,11 +121,11 @@ class PrivateCovariance(OwnMeansAlgorithm, CovarianceAlgorithm):
             rater_weight=float(self.product_weights(np.array([self.typical_count]))[0]),
             covariance_noise=noise("covariance", *self._covariance_moves(train.scale)),
             weight_noise=noise("weights", *self._weight_moves()),
-            refitting=self._refitting(train, averages, streams, ledger),
+            refitting=self._refitting(train, averages, epsilons, streams, curator),
         )
 
     def _refitting(
-        self, train: Ratings, averages: ItemAverages, streams: Streams, ledger: Ledger
+        self, train: Ratings, averages: ItemAverages, epsilons: Epsilons, streams: Streams, curator: Curator
     ) -> Refitting | None:
         if self.tuning == "fixed":
             return None
@@ -133,8 +136,9 @@ class PrivateCovariance(OwnMeansAlgorithm, CovarianceAlgorithm):
             fraction=self.reserved,
             neighbours=self.neighbours,
             mode=self.mode,
+            epsilons=epsilons,
             streams=streams,
-            ledger=ledger,
+            curator=curator,
         )
 
     def product_weights(self, counts: NDArray[Any]) -> NDArray[np.float64]:

@@ -3,7 +3,6 @@
 from typing import Literal
 
 import numpy as np
-from numpy.typing import NDArray
 from pydantic import Field
 
 from dpmf_cli.algorithms.shared.base import PrivateAlgorithm
@@ -15,9 +14,11 @@ from dpmf_cli.algorithms.shared.factorization import (
     shuffled_blocks,
     visiting_order,
 )
-from dpmf_cli.kernels.factors import FactorLanes, factor_lanes
-from dpmf_cli.kernels.perturb import perturb_items, perturb_users
-from dpmf_cli.privacy.ledger import Ledger
+from dpmf_cli.kernels.factors import FactorModel, factor_model
+from dpmf_cli.kernels.perturb import project_items, project_users
+from dpmf_cli.kernels.sgd import Visits
+from dpmf_cli.privacy.curator import Curator
+from dpmf_cli.privacy.ledger import Epsilons
 from dpmf_cli.privacy.neighbours import Neighbours
 from dpmf_cli.ratings import Ratings, Scale
 from dpmf_cli.streams import Streams
@@ -44,24 +45,25 @@ class PrivateFactorization(PrivateAlgorithm):
             self.effects.residual_clamp if self.preprocessing else max(abs(scale.minimum), abs(scale.maximum))
         )
 
-    def measure_effects(self, train: Ratings, streams: Streams, ledger: Ledger) -> Effects:
+    def measure_effects(self, train: Ratings, epsilons: Epsilons, curator: Curator) -> Effects:
+        """The averages that are discounted before factorisation; all 0 without preprocessing."""
         if not self.preprocessing:
-            grid = len(ledger.epsilons)
+            grid = len(epsilons)
             return Effects(np.zeros(grid), np.zeros((train.n_items, grid)), np.zeros((train.n_users, grid)))
-        return self.averages(train, self.budget.for_effects(ledger.epsilons), streams, ledger)
+        return self.averages(train, self.budget.for_effects(epsilons), curator)
 
-    def factorization_epsilon(self, ledger: Ledger) -> NDArray[np.float64]:
-        """(E,) what is left for the factors."""
-        return (self.budget.factorization if self.preprocessing else 1.0) * ledger.epsilons
+    def for_factors(self, epsilons: Epsilons) -> Epsilons:
+        """(E,) what the averages leave of ε for the factors."""
+        return (self.budget.factorization if self.preprocessing else 1.0) * epsilons
 
-    def start(self, train: Ratings, effects: Effects, lanes: slice, streams: Streams) -> FactorLanes:
+    def start(self, train: Ratings, effects: Effects, streams: Streams) -> FactorModel:
         """Start factors beside the effects. Where presence is public, rows without ratings start at zero; where
         it is private, nothing may depend on who has ratings."""
         users, items = initial_factors(train, self.initial_factors, self.factors, streams)
         if self.neighbours is Neighbours.BOUNDED:
             users[train.user_counts == 0] = 0
             items[train.item_counts == 0] = 0
-        return factor_lanes(users, items, effects.users[:, lanes], effects.items[:, lanes])
+        return factor_model(users, items, effects.users, effects.items)
 
 
 class NormBoundedFactorization(PrivateFactorization):
@@ -75,29 +77,21 @@ class NormBoundedFactorization(PrivateFactorization):
         norms = (self.user_norm, self.item_norm)
         return norms if side == "user" else (norms[1], norms[0])
 
-    def start_within_norms(
-        self, train: Ratings, effects: Effects, parts: list[slice], streams: Streams
-    ) -> list[FactorLanes]:
-        """`start` for each group of the grid, all rows projected to their norms."""
-        models = [self.start(train, effects, lanes, streams) for lanes in parts]
-        for factors, lanes in zip(models, parts, strict=True):
-            perturb_users(factors, None, np.ones(train.n_users), self.user_norm, lanes)
-            perturb_items(factors, None, np.ones(train.n_items), self.item_norm, lanes)
-        return models
+    def start_within_norms(self, train: Ratings, effects: Effects, streams: Streams) -> FactorModel:
+        """`start`, with all rows projected to their norms."""
+        model = self.start(train, effects, streams)
+        project_users(model, self.user_norm)
+        project_items(model, self.item_norm)
+        return model
 
 
-class Visits:
-    """The training ratings in the order of SGD's visits. users, items (n_ratings,) int32, values float32."""
-
-    def __init__(self, train: Ratings, kind: Literal["user_major", "shuffled"], streams: Streams) -> None:
-        rng = streams.generator("order of visits")
-        if kind == "shuffled":
-            order = visiting_order(train, kind, rng)
-            self.users, self.items, self.values = train.users[order], train.items[order], train.values[order]
-            return
-        self.users, self.items, self.values = train.users, train.items.copy(), train.values.copy()
-        for ratings, places in shuffled_blocks(train, rng):
-            self.items[ratings], self.values[ratings] = (
-                train.items[ratings][places],
-                train.values[ratings][places],
-            )
+def in_order(train: Ratings, kind: Literal["user_major", "shuffled"], streams: Streams) -> Visits:
+    """The training ratings in the order of SGD's visits, which is drawn once."""
+    rng = streams.generator("order of visits")
+    if kind == "shuffled":
+        order = visiting_order(train, kind, rng)
+        return Visits(train.users[order], train.items[order], train.values[order])
+    items, values = train.items.copy(), train.values.copy()
+    for ratings, places in shuffled_blocks(train, rng):
+        items[ratings], values[ratings] = train.items[ratings][places], train.values[ratings][places]
+    return Visits(train.users, items, values)

@@ -19,10 +19,10 @@ from dpmf_cli.algorithms.shared.neighbourhood import (
 from dpmf_cli.algorithms.shared.own_means import PureAsPublished
 from dpmf_cli.algorithms.shared.theta import Measurer
 from dpmf_cli.privacy import sensitivity
-from dpmf_cli.privacy.ledger import Ledger
+from dpmf_cli.privacy.curator import Curator
+from dpmf_cli.privacy.ledger import Epsilons
 from dpmf_cli.privacy.neighbours import Mode, Neighbours
 from dpmf_cli.ratings import Ratings
-from dpmf_cli.streams import Streams
 
 
 class PrivateNeighbourhood(PureAsPublished):
@@ -38,17 +38,17 @@ class PrivateNeighbourhood(PureAsPublished):
         500, ge=1, le=100_000, description="N_k, where neighbours of items can be chosen"
     )
 
-    def item_averages(self, train: Ratings, streams: Streams, ledger: Ledger) -> NDArray[np.float64]:
+    def item_averages(self, train: Ratings, epsilons: Epsilons, curator: Curator) -> NDArray[np.float64]:
         """(n_items, E) r̄."""
         beta_m, norm = self.effects.beta_m, self.noise.norm
         if self.mode is Mode.PUBLISHED:
-            return self.uncharged_averages(train, ledger, beta_m)
+            return self.uncharged_averages(train, len(epsilons), curator, beta_m)
         if self.neighbours is Neighbours.BOUNDED:
             pieces: dict[str, int] = {Part.OVERALL: 1, Part.ITEMS: 1}
-            measurer = Measurer(self.accounting, pieces, streams, ledger)
+            measurer = Measurer(self.accounting, pieces, epsilons, curator)
             moves = sensitivity.rating_sums(train.scale, norm)
             return bounded_item_averages(train, measurer.noise, moves, beta_m=beta_m)[1]
-        return self.released_averages(train, self.measurer(streams, ledger)).items
+        return self.released_averages(train, self.measurer(epsilons, curator)).items
 
     @model_validator(mode="after")
     def _refuse_a_choice_that_would_not_be_private(self) -> Self:

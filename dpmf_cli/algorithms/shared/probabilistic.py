@@ -12,10 +12,10 @@ from numpy.typing import NDArray
 from pydantic import Field
 
 from dpmf_cli.algorithms.shared.base import Cost, Shape
-from dpmf_cli.algorithms.shared.factorization import FactorModel, InitialFactors, KnownModel, initial_factors
-from dpmf_cli.kernels.factors import FactorLanes, factor_lanes
+from dpmf_cli.algorithms.shared.factorization import InitialFactors, KnownModel, initial_factors
+from dpmf_cli.kernels.factors import FactorLanes, FactorModel, factor_model
 from dpmf_cli.kernels.gradients import Descent, SampledVisits
-from dpmf_cli.kernels.lanes import MAXIMUM_WIDTH, groups, padded_grid
+from dpmf_cli.lane_groups import MAXIMUM_WIDTH, groups, padded_grid
 from dpmf_cli.ratings import Ratings
 from dpmf_cli.streams import Streams
 from dpmf_cli.strict_model import StrictModel
@@ -118,10 +118,9 @@ class GradientDescentPMF(StrictModel):
         """k₁ epochs of U and V together, for each group of models, each on its own sample."""
         users, items = initial_factors(train, self.initial_factors, self.factors, streams)
         order = streams.generator("batches").permutation(len(train))
-        for lanes in groups(kept.shape[1]):
-            mine = kept[:, lanes]
-            nothing = np.zeros((train.n_users, mine.shape[1])), np.zeros((train.n_items, mine.shape[1]))
-            factors = factor_lanes(users, items, *nothing)
+        nothing = np.zeros((train.n_users, kept.shape[1])), np.zeros((train.n_items, kept.shape[1]))
+        for factors in factor_model(users, items, *nothing).groups:
+            mine, lanes = kept[:, factors.part], factors.part
             schedule = make_schedule(train, mine, factors.width, self.batches_of, self.learning_rate, order)
             descent = Descent(factors, self.momentum)
             for _ in range(self.epochs):

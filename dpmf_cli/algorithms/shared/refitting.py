@@ -13,10 +13,11 @@ from numpy.typing import NDArray
 
 from dpmf_cli.algorithms.shared.effects import Effects
 from dpmf_cli.privacy import sensitivity
-from dpmf_cli.privacy.ledger import Ledger
+from dpmf_cli.privacy.curator import Curator
+from dpmf_cli.privacy.ledger import Epsilons
 from dpmf_cli.privacy.mechanisms import exponential_choice
 from dpmf_cli.privacy.neighbours import Mode, Neighbours
-from dpmf_cli.privacy.noise import LaneNoise
+from dpmf_cli.privacy.release import Release
 from dpmf_cli.ratings import Ratings
 from dpmf_cli.streams import Streams
 
@@ -51,7 +52,7 @@ class Refitting:
     asked: Ratings
     seen: Ratings
     effects: Effects
-    noise: LaneNoise | None
+    noise: Release | None
 
     @classmethod
     def of(
@@ -63,8 +64,9 @@ class Refitting:
         fraction: float,
         neighbours: Neighbours,
         mode: Mode,
+        epsilons: Epsilons,
         streams: Streams,
-        ledger: Ledger,
+        curator: Curator,
     ) -> "Refitting":
         """Published: L_c is used as it is, and nothing is charged, so that nothing can be proved. Corrected: the
         exponential mechanism with `fraction` of the total ε.
@@ -73,15 +75,14 @@ class Refitting:
         asked, seen = train.select(validation), train.select(~validation)
         moves = sensitivity.clipped_error_of_users(train.scale, neighbours)
         if mode is Mode.PUBLISHED:
-            ledger.charge_nothing(STEP, moves)
+            curator.ledger.charge_nothing(STEP, moves)
             return cls(asked, seen, own_means(seen), None)
         noise = exponential_choice(
             STEP,
             len(CANDIDATES),
             sensitivity=moves,
-            epsilon=fraction * ledger.epsilons,
-            rng=streams.generator(STEP),
-            ledger=ledger,
+            epsilon=fraction * epsilons,
+            curator=curator,
         )
         return cls(asked, seen, own_means(seen), noise)
 

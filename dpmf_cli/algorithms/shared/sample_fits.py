@@ -11,7 +11,8 @@ from dpmf_cli.algorithms.baselines.pmf import ProbabilisticMF
 from dpmf_cli.algorithms.shared.base import Algorithm, Model
 from dpmf_cli.algorithms.shared.probabilistic import Kept
 from dpmf_cli.algorithms.zhang2018.dp_pmf import PrivatePMF
-from dpmf_cli.privacy.ledger import Ledger
+from dpmf_cli.privacy.curator import Curator
+from dpmf_cli.privacy.ledger import Epsilons
 from dpmf_cli.privacy.neighbours import Mode
 from dpmf_cli.ratings import Ratings
 from dpmf_cli.streams import Streams
@@ -43,19 +44,22 @@ def shares_lanes(base: Algorithm) -> TypeGuard[ProbabilisticMF | PrivatePMF]:
     return isinstance(base, ProbabilisticMF) or (isinstance(base, PrivatePMF) and base.mode is Mode.PUBLISHED)
 
 
-def fit_samples(base: Algorithm, train: Ratings, kept: Kept, *, streams: Streams, ledger: Ledger) -> Model:
-    """One model for each column of `kept` (n, E), with the ε of the same place in the ledger.
+def fit_samples(
+    base: Algorithm, train: Ratings, kept: Kept, epsilons: Epsilons, *, streams: Streams, curator: Curator
+) -> Model:
+    """One model for each column of `kept` (n, E), with the ε of the same place.
 
     In one pass of the lanes where the base can, else one after the other.
     """
     if shares_lanes(base):
-        return base.fit_samples(train, kept, streams=streams, ledger=ledger)
+        return base.fit_samples(train, kept, epsilons, streams=streams, curator=curator)
     models, accounts = [], []
-    for epsilon, rows in zip(ledger.epsilons, kept.T, strict=True):
-        accounts.append(Ledger([epsilon], ledger.mode))
-        models.append(base.fit(train.select(rows), streams=streams, ledger=accounts[-1]))
+    for epsilon, rows in zip(epsilons, kept.T, strict=True):
+        alone = curator.apart([epsilon])
+        accounts.append(alone.ledger)
+        models.append(base.fit(train.select(rows), np.array([epsilon]), streams=streams, curator=alone))
     for steps in zip(*(account.entries for account in accounts), strict=True):
-        ledger.spend(
+        curator.ledger.spend(
             steps[0].step,
             steps[0].mechanism,
             steps[0].sensitivity,

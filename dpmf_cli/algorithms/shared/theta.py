@@ -13,12 +13,13 @@ from enum import StrEnum
 import numpy as np
 
 from dpmf_cli.privacy.accounting import epsilon_of_mu, mu_of_epsilon
-from dpmf_cli.privacy.ledger import Ledger
+from dpmf_cli.privacy.curator import Curator
+from dpmf_cli.privacy.ledger import Epsilons
 from dpmf_cli.privacy.mechanisms import gaussian, laplace
 from dpmf_cli.privacy.neighbours import Mode
-from dpmf_cli.privacy.noise import LaneNoise, Precision
+from dpmf_cli.privacy.noise import Precision
+from dpmf_cli.privacy.release import Release
 from dpmf_cli.privacy.sensitivity import Sensitivity
-from dpmf_cli.streams import Streams
 
 
 class NoiseKind(StrEnum):
@@ -81,13 +82,14 @@ class Accounting:
 class Measurer:
     """Draws the noise of each thing measured, and enters it in the ledger.
 
-    pieces  how many things each measurement is of
+    pieces    how many things each measurement is of
+    epsilons  (E,) the total ε of each model
     """
 
     accounting: Accounting
     pieces: Mapping[str, int]
-    streams: Streams
-    ledger: Ledger
+    epsilons: Epsilons
+    curator: Curator
 
     def noise(
         self,
@@ -97,13 +99,12 @@ class Measurer:
         moves: Sensitivity,
         calibrated_to: Sensitivity | None = None,
         dtype: Precision = np.float64,
-    ) -> LaneNoise:
+    ) -> Release:
         """Noise for one of the things of a measurement: an `item_averages.StepNoise`. `calibrated_to` as in
         `mechanisms`."""
         accounting, pieces = self.accounting, self.pieces[measurement]
         fraction = accounting.fractions[measurement]
-        theta = fraction * np.array([accounting.theta_of(float(e)) for e in self.ledger.epsilons])
-        rng = self.streams.generator(step)
+        theta = fraction * np.array([accounting.theta_of(float(e)) for e in self.epsilons])
         if accounting.kind is NoiseKind.LAPLACE:
             return laplace(
                 step,
@@ -111,8 +112,7 @@ class Measurer:
                 sensitivity=moves,
                 calibrated_to=calibrated_to,
                 epsilon=theta / pieces,
-                rng=rng,
-                ledger=self.ledger,
+                curator=self.curator,
                 dtype=dtype,
             )
         published = accounting.mode is Mode.PUBLISHED
@@ -123,7 +123,6 @@ class Measurer:
             calibrated_to=calibrated_to,
             theta=theta / math.sqrt(pieces),
             claimed=theta * accounting.published_factor / pieces if published else None,
-            rng=rng,
-            ledger=self.ledger,
+            curator=self.curator,
             dtype=dtype,
         )

@@ -15,19 +15,20 @@ from dpmf_cli.algorithms.shared.entry_checks import (
     refuse_a_delta_beyond_the_accountant,
     refuse_fields_of_the_other_mode,
 )
-from dpmf_cli.algorithms.shared.factorization import FactorModel, InitialFactors, initial_factors
+from dpmf_cli.algorithms.shared.factorization import InitialFactors, initial_factors
 from dpmf_cli.algorithms.shared.item_averages import Part
 from dpmf_cli.algorithms.shared.own_means import PureAsPublished
 from dpmf_cli.algorithms.shared.papers import Paper
 from dpmf_cli.algorithms.shared.ratings_per_user import at_most
 from dpmf_cli.algorithms.shared.theta import NoiseKind
-from dpmf_cli.kernels.als import RowProblem, solve_users
-from dpmf_cli.kernels.factors import FactorLanes, factor_lanes
+from dpmf_cli.kernels.als import RowProblem, by_user, solve_users
+from dpmf_cli.kernels.factors import FactorLanes, FactorModel, factor_model
 from dpmf_cli.kernels.gradients import Descent, SampledVisits
-from dpmf_cli.kernels.lanes import groups, pad
 from dpmf_cli.kernels.user_gradients import clipped_item_gradients
+from dpmf_cli.lane_groups import groups, pad
+from dpmf_cli.privacy.curator import Curator
 from dpmf_cli.privacy.gradient_sensitivity import clipped_contributions
-from dpmf_cli.privacy.ledger import Ledger
+from dpmf_cli.privacy.ledger import Epsilons
 from dpmf_cli.privacy.mechanisms import subsampled_gaussian
 from dpmf_cli.privacy.neighbours import Mode, Neighbours
 from dpmf_cli.privacy.posterior import LangevinSchedule, posterior_sampling
@@ -124,16 +125,16 @@ class PosteriorSamplingMF(PureAsPublished):
         """In corrected mode; as published, p_u is sampled and released with Q."""
         return self.mode is Mode.CORRECTED
 
-    def fit(self, train: Ratings, *, streams: Streams, ledger: Ledger) -> FactorModel:
+    def fit(self, train: Ratings, epsilons: Epsilons, *, streams: Streams, curator: Curator) -> FactorModel:
         if self.mode is Mode.CORRECTED:
-            return self.descend(train, streams, ledger)
-        return self.sample(train, streams, ledger)
+            return self.descend(train, epsilons, streams, curator)
+        return self.sample(train, epsilons, streams, curator)
 
-    def sample(self, train: Ratings, streams: Streams, ledger: Ledger) -> FactorModel:
+    def sample(self, train: Ratings, epsilons: Epsilons, streams: Streams, curator: Curator) -> FactorModel:
         """Published."""
         train = at_most(train, self.most_ratings, streams.generator("ratings kept"))
-        means = self.uncharged_averages(train, ledger, beta_m=0)
-        grid = ledger.epsilons
+        means = self.uncharged_averages(train, len(epsilons), curator, beta_m=0)
+        grid = epsilons
         chain = posterior_sampling(
             "factors",
             (train.n_users + train.n_items, self.factors),
@@ -141,8 +142,7 @@ class PosteriorSamplingMF(PureAsPublished):
             bound=train.scale.width**2 * self.most_ratings,
             epsilon=grid,
             neighbours=self.neighbours,
-            rng=streams.generator("factors"),
-            ledger=ledger,
+            curator=curator,
             dtype=np.float32,
         )
         models = self.start(train, np.zeros((train.n_users, len(grid))), means, streams)
@@ -150,7 +150,7 @@ class PosteriorSamplingMF(PureAsPublished):
         every = np.full(len(train), np.iinfo(np.uint16).max, np.uint16)
         visits = SampledVisits(train.users, train.items, train.values, every)
         for step in chain:
-            of_users, of_items = np.split(step.noise.unit, [train.n_users])
+            of_users, of_items = np.split(step.noise._lane_noise.unit, [train.n_users])
             for descent, lanes in zip(descents, groups(len(grid)), strict=True):
                 drift = step.drift[lanes]
                 rates = pad(drift, descent.factors.width)
@@ -161,10 +161,10 @@ class PosteriorSamplingMF(PureAsPublished):
                 descent.step("items", rates, self.regularization, of_items, scale)
         return FactorModel(models)
 
-    def descend(self, train: Ratings, streams: Streams, ledger: Ledger) -> FactorModel:
+    def descend(self, train: Ratings, epsilons: Epsilons, streams: Streams, curator: Curator) -> FactorModel:
         """Corrected."""
-        grid = ledger.epsilons
-        effects = self.own_means(train, self.released_averages(train, self.measurer(streams, ledger)))
+        grid = epsilons
+        effects = self.own_means(train, self.released_averages(train, self.measurer(epsilons, curator)))
         multiplier = self.noise_multipliers(grid)
         noises = subsampled_gaussian(
             "gradients",
@@ -174,8 +174,7 @@ class PosteriorSamplingMF(PureAsPublished):
             sensitivity=clipped_contributions(self.clip, 2, self.neighbours),
             contribution=self.clip,
             multiplier=multiplier,
-            rng=streams.generator("gradients"),
-            ledger=ledger,
+            curator=curator,
         )
         rates = self.rates(multiplier)
         models = self.start(train, effects.users, effects.items, streams)
@@ -185,7 +184,7 @@ class PosteriorSamplingMF(PureAsPublished):
             for model, lanes in zip(models, groups(len(grid)), strict=True):
                 self.solve_own(model, train)
                 gradient = clipped_item_gradients(model, train, sampled, self.clip)[..., : model.lanes]
-                noisy = gradient + noise.unit[..., None] * noise.scale[lanes]
+                noisy = gradient + noise._lane_noise.unit[..., None] * noise.scale[lanes]
                 items = model.items.reshape(train.n_items, self.factors + 1, model.width)[:, :-1]
                 own = items[..., : model.lanes].astype(np.float64)
                 move = rates[lanes] * (noisy / self.sampling_rate - self.item_ridge * own)
@@ -213,8 +212,7 @@ class PosteriorSamplingMF(PureAsPublished):
 
     def solve_own(self, model: FactorLanes, train: Ratings) -> None:
         """Each user's factors from that user's ratings and Q."""
-        problem = RowProblem(self.user_ridge, math.inf, per_rating=False)
-        solve_users(model, train.user_starts, train.items, train.values, problem)
+        solve_users(model, by_user(train), RowProblem(self.user_ridge, math.inf, per_rating=False))
 
     def start(
         self,
@@ -225,10 +223,7 @@ class PosteriorSamplingMF(PureAsPublished):
     ) -> list[FactorLanes]:
         """Random factors beside effects (n_users, E), (n_items, E), in groups of lanes."""
         users, items = initial_factors(train, self.initial_factors, self.factors, streams)
-        return [
-            factor_lanes(users, items, user_effects[:, lanes], item_effects[:, lanes])
-            for lanes in groups(user_effects.shape[1])
-        ]
+        return list(factor_model(users, items, user_effects, item_effects).groups)
 
     def cost(self, shape: Shape, grid: int) -> Cost:
         passes = self.iterations * len(groups(grid))

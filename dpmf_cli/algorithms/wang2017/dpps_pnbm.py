@@ -12,9 +12,9 @@ from dpmf_cli.algorithms.shared.papers import Paper
 from dpmf_cli.algorithms.shared.ratings_per_user import at_most
 from dpmf_cli.kernels.covariance import Raters
 from dpmf_cli.kernels.similarities import Visits
-from dpmf_cli.privacy.ledger import Epsilons, Ledger
+from dpmf_cli.privacy.curator import Curator
+from dpmf_cli.privacy.ledger import Epsilons
 from dpmf_cli.privacy.neighbours import Mode, Neighbours
-from dpmf_cli.privacy.noise import LaneNoise
 from dpmf_cli.privacy.posterior import LangevinSchedule, posterior_sampling
 from dpmf_cli.ratings import Ratings
 from dpmf_cli.streams import Streams
@@ -50,13 +50,15 @@ class PosteriorPNBM(CertifiedDescent):
     def schedule(self) -> LangevinSchedule:
         return LangevinSchedule(self.initial_rate, self.decay, self.temperature, self.iterations)
 
-    def fit(self, train: Ratings, *, streams: Streams, ledger: Ledger) -> NeighbourhoodModel:
-        averages = self.item_averages(train, streams, ledger)
+    def fit(
+        self, train: Ratings, epsilons: Epsilons, *, streams: Streams, curator: Curator
+    ) -> NeighbourhoodModel:
+        averages = self.item_averages(train, epsilons, curator)
         neighbours = self.neighbours_of_items(train)
         models = start_models(neighbours, self.initial_similarity, averages)
         learned = at_most(train, self.most_ratings, streams.generator("ratings kept"))
         if self.mode is Mode.CORRECTED:
-            self.certified_steps(models, learned, streams, ledger, self._certified_drift)
+            self.certified_steps(models, learned, epsilons, streams, curator, self._certified_drift)
             return NeighbourhoodModel(train, models)
         rng = streams.generator("samples")
         visits = Visits(learned, Raters.of(learned), np.full(train.n_users, np.inf, np.float32))
@@ -65,16 +67,15 @@ class PosteriorPNBM(CertifiedDescent):
             neighbours.shape,
             schedule=self.schedule,
             bound=train.scale.width**2 * self.most_ratings,
-            epsilon=ledger.epsilons,
+            epsilon=epsilons,
             neighbours=self.neighbours,
-            rng=streams.generator("similarities"),
-            ledger=ledger,
+            curator=curator,
             dtype=np.float32,
         )
         for step in chain:
             # The kernel adds noise to the sum of gradients, of a part γ of the ratings, before the step is taken.
             rates = step.drift / self.sampling_rate
-            noise = LaneNoise(step.noise.unit, step.noise.scale / rates)
+            noise = step.noise.in_units_of(rates)
             sampled = rng.random(len(learned)) < self.sampling_rate
             prior = self.regularization * self.sampling_rate
             self.step(models, visits, sampled, noise, rates, regularization=prior)

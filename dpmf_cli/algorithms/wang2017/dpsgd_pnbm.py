@@ -12,11 +12,12 @@ from dpmf_cli.algorithms.shared.papers import Paper
 from dpmf_cli.kernels.covariance import Raters
 from dpmf_cli.kernels.similarities import Visits
 from dpmf_cli.privacy import sensitivity
+from dpmf_cli.privacy.curator import Curator
 from dpmf_cli.privacy.gradient_sensitivity import published_similarity_gradients
-from dpmf_cli.privacy.ledger import Epsilons, Ledger
+from dpmf_cli.privacy.ledger import Epsilons
 from dpmf_cli.privacy.mechanisms import subsampled_laplace
 from dpmf_cli.privacy.neighbours import Mode, Neighbours
-from dpmf_cli.privacy.noise import LaneNoise
+from dpmf_cli.privacy.release import Release
 from dpmf_cli.ratings import Ratings, Scale
 from dpmf_cli.streams import Streams
 
@@ -49,18 +50,20 @@ class PrivatePNBM(CertifiedDescent):
     floor: float = Field(15.0, gt=0, description="C: 10 or 15, published only")
     step_noise: float = Field(0.5, gt=0, description="corrected only: of all steps together, in units of s₀")
 
-    def fit(self, train: Ratings, *, streams: Streams, ledger: Ledger) -> NeighbourhoodModel:
-        averages = self.item_averages(train, streams, ledger)
+    def fit(
+        self, train: Ratings, epsilons: Epsilons, *, streams: Streams, curator: Curator
+    ) -> NeighbourhoodModel:
+        averages = self.item_averages(train, epsilons, curator)
         neighbours = self.neighbours_of_items(train)
         models = start_models(neighbours, self.initial_similarity, averages)
         if self.mode is Mode.CORRECTED:
-            self.certified_steps(models, train, streams, ledger, self._certified_rate)
+            self.certified_steps(models, train, epsilons, streams, curator, self._certified_rate)
             return NeighbourhoodModel(train, models)
         visits = Visits(train, Raters.of(train), np.full(train.n_users, np.inf, np.float32))
-        rates, rng = np.full(len(ledger.epsilons), self.learning_rate), streams.generator("samples")
+        rates, rng = np.full(len(epsilons), self.learning_rate), streams.generator("samples")
         for step in range(1, self.iterations + 1):
             bound = self.error_bound(train.scale, step)
-            noise = self._published_noise(step, bound, train.scale, neighbours.shape, streams, ledger)
+            noise = self._published_noise(step, bound, train.scale, neighbours.shape, epsilons, curator)
             sampled = rng.random(len(train)) < self.sampling_rate
             self.step(
                 models, visits, sampled, noise, rates, error_bound=bound, floor=self.floor, everywhere=False
@@ -82,10 +85,10 @@ class PrivatePNBM(CertifiedDescent):
         error_bound: float,
         scale: Scale,
         shape: tuple[int, int],
-        streams: Streams,
-        ledger: Ledger,
-    ) -> LaneNoise:
-        epsilons = ledger.epsilons / self.iterations
+        epsilons: Epsilons,
+        curator: Curator,
+    ) -> Release:
+        each = epsilons / self.iterations
         return subsampled_laplace(
             f"gradient {step}",
             shape,
@@ -94,9 +97,8 @@ class PrivatePNBM(CertifiedDescent):
                 1, Neighbours.BOUNDED, "a rating changes the gradients of all ratings of its user"
             ),
             calibrated_to=published_similarity_gradients(scale, error_bound, self.floor),
-            epsilon=epsilons / self.sampling_rate,
-            claimed=epsilons,
-            rng=streams.generator(f"gradient {step}"),
-            ledger=ledger,
+            epsilon=each / self.sampling_rate,
+            claimed=each,
+            curator=curator,
             dtype=np.float32,
         )

@@ -7,14 +7,16 @@ from pydantic import Field, model_validator
 
 from dpmf_cli.algorithms.shared.base import Cost, PrivateAlgorithm, Shape, Variants, in_both_modes
 from dpmf_cli.algorithms.shared.entry_checks import refuse_fields_of_the_other_mode
-from dpmf_cli.algorithms.shared.factorization import FactorModel, KnownModel
+from dpmf_cli.algorithms.shared.factorization import KnownModel
 from dpmf_cli.algorithms.shared.objective_perturbation import ObjectivePerturbedRows
 from dpmf_cli.algorithms.shared.papers import Paper
 from dpmf_cli.algorithms.shared.probabilistic import GradientDescentPMF, Kept, sampled_model
+from dpmf_cli.kernels.factors import FactorModel
 from dpmf_cli.kernels.gradients import Descent
-from dpmf_cli.kernels.lanes import pad
+from dpmf_cli.lane_groups import pad
 from dpmf_cli.privacy import sensitivity
-from dpmf_cli.privacy.ledger import Ledger
+from dpmf_cli.privacy.curator import Curator
+from dpmf_cli.privacy.ledger import Epsilons
 from dpmf_cli.privacy.mechanisms import redrawn_k_norm
 from dpmf_cli.privacy.neighbours import Mode, Neighbours
 from dpmf_cli.ratings import Ratings
@@ -54,13 +56,19 @@ class PrivatePMF(GradientDescentPMF, ObjectivePerturbedRows, PrivateAlgorithm):
         """In published mode, where U has no noise and is kept from all others; corrected, U is public or noisy."""
         return self.mode is Mode.PUBLISHED
 
-    def fit(self, train: Ratings, *, streams: Streams, ledger: Ledger) -> KnownModel | FactorModel:
+    def fit(
+        self, train: Ratings, epsilons: Epsilons, *, streams: Streams, curator: Curator
+    ) -> KnownModel | FactorModel:
         if self.mode is Mode.CORRECTED:
-            return self.fit_rows(train, self.factors, self.neighbours, streams=streams, ledger=ledger)
-        kept = np.ones((len(train), len(ledger.epsilons)), np.bool_)
-        return self.fit_samples(train, kept, streams=streams, ledger=ledger)
+            return self.fit_rows(
+                train, self.factors, self.neighbours, epsilons, streams=streams, curator=curator
+            )
+        kept = np.ones((len(train), len(epsilons)), np.bool_)
+        return self.fit_samples(train, kept, epsilons, streams=streams, curator=curator)
 
-    def fit_samples(self, train: Ratings, kept: Kept, *, streams: Streams, ledger: Ledger) -> KnownModel:
+    def fit_samples(
+        self, train: Ratings, kept: Kept, epsilons: Epsilons, *, streams: Streams, curator: Curator
+    ) -> KnownModel:
         """Published mode, each model of the grid on the ratings of its column of `kept`."""
         noise_of = redrawn_k_norm(
             "objective",
@@ -69,9 +77,8 @@ class PrivatePMF(GradientDescentPMF, ObjectivePerturbedRows, PrivateAlgorithm):
                 2, self.neighbours, "Zhang et al. 2018, algorithm 2: noise redrawn, U and V fitted before"
             ),
             calibrated_to=sensitivity.published_objective(train.scale, self.neighbours),
-            epsilon=ledger.epsilons,
-            generator=streams.generator,
-            ledger=ledger,
+            epsilon=epsilons,
+            curator=curator,
         )
         models = []
         for fit in self.descend(train, kept, streams):
@@ -81,7 +88,7 @@ class PrivatePMF(GradientDescentPMF, ObjectivePerturbedRows, PrivateAlgorithm):
                     noise = noise_of(f"{epoch} {stretch.place}")
                     descent.add_gradients(fit.schedule.visits, stretch.first, stretch.last, users=False)
                     scale = pad(noise.scale[fit.lanes], fit.factors.width)
-                    descent.step("items", stretch.rates, self.regularization, noise.unit, scale)
+                    descent.step("items", stretch.rates, self.regularization, noise._lane_noise.unit, scale)
             models.append(fit.factors)
         return sampled_model(train, kept, models)
 

@@ -34,7 +34,8 @@ from dpmf_cli.algorithms.shared.personal_sampling import (
 from dpmf_cli.algorithms.shared.probabilistic import Kept
 from dpmf_cli.algorithms.shared.sample_fits import Columns, fit_samples, sample, shared_fit_of, shares_lanes
 from dpmf_cli.algorithms.zhang2018.dp_pmf import PrivatePMF
-from dpmf_cli.privacy.ledger import Ledger
+from dpmf_cli.privacy.curator import Curator
+from dpmf_cli.privacy.ledger import Epsilons, Ledger
 from dpmf_cli.privacy.neighbours import Mode, Neighbours
 from dpmf_cli.privacy.protection import Protection
 from dpmf_cli.ratings import Ratings
@@ -167,28 +168,37 @@ class Personalized(PersonalSampling, PrivateAlgorithm):
     def shared_fit(self) -> str | None:
         return shared_fit_of(self.base)
 
-    def fit(self, train: Ratings, *, streams: Streams, ledger: Ledger) -> PersonalModel:
-        return self.fit_together([self], train, streams=streams, ledgers=[ledger])[0]
+    def fit(self, train: Ratings, epsilons: Epsilons, *, streams: Streams, curator: Curator) -> PersonalModel:
+        return self.fit_together([self], train, [epsilons], streams=streams, curators=[curator])[0]
 
     @classmethod
     def fit_together(
-        cls, entries: Sequence[Self], train: Ratings, *, streams: Streams, ledgers: Sequence[Ledger]
+        cls,
+        entries: Sequence[Self],
+        train: Ratings,
+        grids: Sequence[Epsilons],
+        *,
+        streams: Streams,
+        curators: Sequence[Curator],
     ) -> list[PersonalModel]:
         """The samples of all entries side by side, in one fit of the base that they share."""
-        draws = [entry._draw(train, streams, ledger) for entry, ledger in zip(entries, ledgers, strict=True)]
-        account = Ledger(np.concatenate([draw.thresholds for draw in draws]), entries[0].mode)
+        draws = [entry._draw(train, grid, streams) for entry, grid in zip(entries, grids, strict=True)]
+        thresholds = np.concatenate([draw.thresholds for draw in draws])
+        together = curators[0].apart(thresholds)
         kept = np.concatenate([draw.kept for draw in draws], axis=1)
-        model = fit_samples(entries[0].base, train, kept, streams=streams, ledger=account)
+        model = fit_samples(entries[0].base, train, kept, thresholds, streams=streams, curator=together)
         models, first = [], 0
-        for entry, draw, ledger in zip(entries, draws, ledgers, strict=True):
+        for entry, draw, curator in zip(entries, draws, curators, strict=True):
             columns = slice(first, first + len(draw.thresholds))
-            models.append(entry._account_for(draw, Columns(model, columns), columns, account, ledger))
+            models.append(
+                entry._account_for(draw, Columns(model, columns), columns, together.ledger, curator.ledger)
+            )
             first = columns.stop
         return models
 
-    def _draw(self, train: Ratings, streams: Streams, ledger: Ledger) -> _Draw:
+    def _draw(self, train: Ratings, epsilons: Epsilons, streams: Streams) -> _Draw:
         asked = self.stated_epsilons(train, streams)
-        thresholds = self.thresholds(asked, ledger.epsilons)
+        thresholds = self.thresholds(asked, epsilons)
         probability = sampling_probability(asked[:, None], thresholds)
         return _Draw(thresholds, probability, sample(probability, streams))
 

@@ -9,6 +9,7 @@ from dpmf_cli.algorithms.shared.base import PrivateAlgorithm
 from dpmf_cli.evaluation.curves import Experiment, Measured
 from dpmf_cli.evaluation.statistics import sd_over_folds
 from dpmf_cli.papers.printed import load
+from dpmf_cli.privacy.curator import Curator
 from dpmf_cli.privacy.ledger import Ledger
 from dpmf_cli.privacy.local import epsilon_per_user
 from dpmf_cli.ratings import Ratings
@@ -27,7 +28,9 @@ def traffic_table(entries: Sequence[PrivateAlgorithm], ratings: Ratings, title: 
     rows = []
     for entry in entries:
         streams = Streams(0, title, entry.algorithm, 0, 0)
-        traffic = getattr(entry.fit(ratings, streams=streams, ledger=Ledger([1.0])), "traffic", None)
+        curator = Curator(Ledger([1.0]), streams)
+        model = entry.fit(ratings, curator.ledger.limit, streams=streams, curator=curator)
+        traffic = getattr(model, "traffic", None)
         if traffic is not None:
             rows.append(
                 (

@@ -1,0 +1,176 @@
+"""Releases: the one seam between clean numbers and what leaves a fit.
+
+A `Release` is one noisy measurement. It knows what the ledger has entered for it (step, sensitivity, norm, cost), it
+holds the noise, and its methods are the only ways in which that noise reaches a measured number:
+
+    added_to   the noise is added to numbers that were measured before: sums, gradients, losses
+    inside     a compiled kernel adds the noise to what it measures on its way
+    sent       a device perturbs its numbers and sends them: the local model
+
+An algorithm gets releases from `mechanisms`, which enter the ledger first. It never sees the noise itself. A kernel
+that adds noise is a `NoisyKernel`: it registers a plain twin, which hands every clean number over to be published. So a
+`Witness` sees every clean number of a fit beside what is published for it, whichever way it takes.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import Any, Protocol
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from dpmf_cli.privacy.ledger import Entry
+from dpmf_cli.privacy.noise import DeviceNoise, KeyedNoise, LaneNoise
+
+SEAL = object()
+"""What `Curator` alone passes to the constructor of a release."""
+
+Numbers = NDArray[np.floating]
+
+
+class Publish(Protocol):
+    """Publishes numbers that a plain twin has measured.
+
+    clean   (m, …, lanes) the numbers, for each model of the group
+    first   the place of the first among all numbers of the release
+    """
+
+    def __call__(self, clean: Numbers, first: int = 0, /) -> NDArray[np.float64]: ...
+
+
+class Witness(Protocol):
+    """Sees what is measured beside what is published, and decides what is published instead."""
+
+    def published(
+        self, release: "Release", lanes: slice, first: int, clean: Numbers, noisy: NDArray[np.float64]
+    ) -> NDArray[np.float64]:
+        """What is published of `clean` (m, …, lanes), the numbers from place `first` on, in the models `lanes`."""
+
+
+class Grouped(Protocol):
+    """Models of a whole ε grid, in groups of lanes."""
+
+    @property
+    def groups(self) -> Any: ...
+
+
+@dataclass(frozen=True)
+class NoisyKernel:
+    """A kernel that adds a release's noise itself, beside its plain twin.
+
+    run    (group, noise, …): the compiled loop, for one group of models; `noise` is that of these models
+    twin   (group, publish, …): the same in plain Python, with `publish` called for every number measured
+
+    Calling it is refused: noise comes from `Release.inside` alone.
+    """
+
+    run: Callable[..., None]
+    twin: Callable[..., None]
+
+    def __call__(self, *_: Any, **__: Any) -> None:
+        raise TypeError(
+            f"{self.run.__name__} adds noise: call it by `inside` of the release that the noise is of"
+        )
+
+
+def noisy_kernel(twin: Callable[..., None]) -> Callable[[Callable[..., None]], NoisyKernel]:
+    """Registers the plain twin of a kernel that adds noise."""
+    return lambda run: NoisyKernel(run, twin)
+
+
+@dataclass(frozen=True)
+class Release:
+    """One noisy measurement, for every ε of the grid.
+
+    entry   what the ledger has entered for the step: what it is called, how far its numbers can move, what it costs
+    draw    the number of this draw of noise, where one entry pays for several
+    first   the place of the first of its numbers among those of the draw
+    """
+
+    entry: Entry
+    draw: int
+    first: int
+    _noise: LaneNoise | KeyedNoise | DeviceNoise
+    _witness: Witness | None
+    _seal: object
+
+    def __post_init__(self) -> None:
+        if self._seal is not SEAL:
+            raise TypeError("a release comes from a mechanism of dpmf_cli.privacy only")
+
+    @property
+    def scale(self) -> NDArray[np.float64]:
+        """(E,) the scale of the noise for each ε, in units of the measurement: public."""
+        return self._noise.scale
+
+    def added_to(self, clean: ArrayLike) -> NDArray[np.float64]:
+        """(…, E) `clean` with its noise, from numbers (…) common to all ε or (…, E) of their own."""
+        noise = self._lane_noise
+        noisy = noise.added_to(clean)
+        if self._witness is None:
+            return noisy
+        measured = np.asarray(clean, dtype=np.float64)
+        measured = np.broadcast_to(
+            measured if measured.ndim == noisy.ndim else measured[..., None], noisy.shape
+        )
+        return self._witness.published(self, slice(0, noisy.shape[-1]), self.first, measured, noisy)
+
+    def inside(self, kernel: NoisyKernel, models: Grouped, *arguments: Any, **parameters: Any) -> None:
+        """Runs a kernel that adds this noise to what it measures, on every group of lanes of the models, in place."""
+        if not isinstance(kernel, NoisyKernel):
+            raise TypeError(
+                f"{kernel} has no plain twin that shows what it measures: make it a `noisy_kernel`"
+            )
+        for group in models.groups:
+            noise = self._noise.of_models(group.part)
+            if self._witness is None:
+                kernel.run(group, noise, *arguments, **parameters)
+            else:
+                kernel.twin(group, self._publisher(group.part, noise), *arguments, **parameters)
+
+    def sent(
+        self, numbers: Numbers, decoded: Callable[..., NDArray[np.float64]], uniforms: int
+    ) -> NDArray[np.float64]:
+        """(n, E) what arrives of numbers (n, …) that devices perturb: `decoded` of them and (n, `uniforms`) draws."""
+        if not isinstance(self._noise, DeviceNoise):
+            raise TypeError(f"{self.entry.step}: its noise is not drawn on devices")
+        arrived = decoded(numbers, self._noise.uniforms(len(numbers), uniforms))
+        if self._witness is None:
+            return arrived
+        return self._witness.published(self, slice(0, arrived.shape[-1]), self.first, numbers, arrived)
+
+    def split(self, rows: int) -> tuple["Release", "Release"]:
+        """The first `rows` of its numbers and the others: one draw, whose two parts reach different places."""
+        noise = self._lane_noise
+        parts = slice(None, rows), slice(rows, None)
+        head, tail = (replace(noise, unit=noise.unit[part]) for part in parts)
+        return replace(self, _noise=head), replace(self, first=self.first + rows, _noise=tail)
+
+    def at(self, lane: int) -> "Release":
+        """The same for one ε of the grid, by its number."""
+        return replace(self, _noise=self._noise.of_models(slice(lane, lane + 1)))
+
+    def in_units_of(self, unit: NDArray[np.float64]) -> "Release":
+        """The same, of the measurement divided by `unit` (E,), which is public."""
+        return replace(self, _noise=replace(self._noise, scale=self._noise.scale / unit))
+
+    @property
+    def _lane_noise(self) -> LaneNoise:
+        if not isinstance(self._noise, LaneNoise):
+            raise TypeError(
+                f"{self.entry.step}: its noise can be added inside a kernel, or on devices, alone"
+            )
+        return self._noise
+
+    def _publisher(self, lanes: slice, noise: LaneNoise | KeyedNoise | DeviceNoise) -> Publish:
+        """Publishes for the models `lanes`, whose noise is `noise`, what a twin hands over."""
+        witness = self._witness
+        assert witness is not None
+
+        def publish(clean: Numbers, first: int = 0, /) -> NDArray[np.float64]:
+            clean = np.asarray(clean, dtype=np.float64)
+            unit = np.asarray(noise.units(first, len(clean)), dtype=np.float64)
+            noisy = clean + unit[..., None] * noise.scale
+            return witness.published(self, lanes, self.first + first, clean, noisy)
+
+        return publish
