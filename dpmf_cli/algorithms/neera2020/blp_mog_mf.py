@@ -79,7 +79,7 @@ class MixtureFactorization(LocalFactorization):
 
     def initial_mixture(self, spread: NDArray[np.float64], streams: Streams) -> Mixture:
         """Random: proportions uniform on the simplex, variances between 0.1 and 1 times that of the ratings."""
-        rng = streams.generator("initial mixture")
+        rng = streams.start("initial mixture")
         proportions = rng.dirichlet(np.ones(self.components))[:, None] * np.ones_like(spread)
         return Mixture(proportions, rng.uniform(0.1, 1.0, (self.components, 1)) * spread)
 
