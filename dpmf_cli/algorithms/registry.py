@@ -1,5 +1,7 @@
 """The registry: every algorithm that a config can name."""
 
+from typing import Any, get_args
+
 from dpmf_cli.algorithms.baselines.als import AlternatingLeastSquares
 from dpmf_cli.algorithms.baselines.constant_nbm import ConstantNeighbourhood
 from dpmf_cli.algorithms.baselines.cos import CosineKNN
@@ -36,44 +38,57 @@ from dpmf_cli.algorithms.wang2017.dpps_pnbm import PosteriorPNBM
 from dpmf_cli.algorithms.wang2017.dpsgd_pnbm import PrivatePNBM
 from dpmf_cli.algorithms.zhang2018.dp_pmf import PrivatePMF
 from dpmf_cli.algorithms.zhang2018.personalized import Personalized
+from dpmf_cli.privacy.neighbours import Mode, Neighbours
 
-BASELINES: dict[str, type[Algorithm]] = {
-    "ga": GlobalAverage,
-    "ia": ItemAverage,
-    "ge": GlobalEffects,
-    "als": AlternatingLeastSquares,
-    "pmf": ProbabilisticMF,
-    "sampled": Sampled,
-    "mf_sgd": SGDFactorization,
-    "pcc": PearsonKNN,
-    "cos": CosineKNN,
-    "constant_nbm": ConstantNeighbourhood,
-    "pnbm": ProbabilisticNeighbourhood,
-}
 
-PRIVATE: dict[str, type[PrivateAlgorithm]] = {
-    "pge": PrivateGlobalEffects,
-    "isgd": InputPerturbationSGD,
-    "psgd": PrivateSGD,
-    "pals": PrivateALS,
-    "pals_objective": ObjectivePrivateALS,
-    "pbgd": PrivateBatchGradientDescent,
-    "pknn": PrivateKNN,
-    "public_knn": PublicKNN,
-    "mm_knn": CovarianceKNN,
-    "mm_svd": CovarianceSVD,
-    "mm_averages": AveragesAndOwnMean,
-    "mm_public": OwnMeanFixedCovariance,
-    "dp_pmf": PrivatePMF,
-    "personalized": Personalized,
-    "blp_mog_mf": MixtureFactorization,
-    "pg_mf": PrivateGradientMF,
-    "isgd_local": LocalSGD,
-    "local_mf": LocalMatrixFactorization,
-    "local_mean": LocalMean,
-    "local_means": LocalMeans,
-    "dpsgd_pnbm": PrivatePNBM,
-    "dpps_pnbm": PosteriorPNBM,
-    "private_constant_nbm": PrivateConstantNeighbourhood,
-    "dpps_mf": PosteriorSamplingMF,
+def _by_key(*classes: Any) -> dict[str, Any]:
+    """Classes by the name that a config has for them."""
+    return {get_args(each.model_fields["algorithm"].annotation)[0]: each for each in classes}
+
+
+BASELINES: dict[str, type[Algorithm]] = _by_key(
+    GlobalAverage,
+    ItemAverage,
+    GlobalEffects,
+    AlternatingLeastSquares,
+    ProbabilisticMF,
+    Sampled,
+    SGDFactorization,
+    PearsonKNN,
+    CosineKNN,
+    ConstantNeighbourhood,
+    ProbabilisticNeighbourhood,
+)
+
+PRIVATE: dict[str, type[PrivateAlgorithm]] = _by_key(
+    PrivateGlobalEffects,
+    InputPerturbationSGD,
+    PrivateSGD,
+    PrivateALS,
+    ObjectivePrivateALS,
+    PrivateBatchGradientDescent,
+    PrivateKNN,
+    PublicKNN,
+    CovarianceKNN,
+    CovarianceSVD,
+    AveragesAndOwnMean,
+    OwnMeanFixedCovariance,
+    PrivatePMF,
+    Personalized,
+    MixtureFactorization,
+    PrivateGradientMF,
+    LocalSGD,
+    LocalMatrixFactorization,
+    LocalMean,
+    LocalMeans,
+    PrivatePNBM,
+    PosteriorPNBM,
+    PrivateConstantNeighbourhood,
+    PosteriorSamplingMF,
+)
+"""The class with the parameters of each: what an entry of a config is validated by."""
+
+VARIANTS: dict[tuple[str, Neighbours, Mode], type[PrivateAlgorithm]] = {
+    (key, *variant): entry.offering(*variant) for key, entry in PRIVATE.items() for variant in entry.variants
 }
+"""The class that is run, by key, neighbours and mode: the algorithm itself."""

@@ -196,6 +196,7 @@ def descend_clamped_errors(
 
 
 def _one_pass(group: FactorLanes, visits: Visits, noise: LaneNoise, parameters: tuple[float, ...]) -> None:
+    rate, regularization, bound, error_bound, user_limit, item_limit = map(np.float32, parameters)
     _descend_noisy_errors(
         visits.users,
         visits.items,
@@ -204,7 +205,12 @@ def _one_pass(group: FactorLanes, visits: Visits, noise: LaneNoise, parameters: 
         pad(noise.scale, group.width),
         group.users,
         group.items,
-        *map(np.float32, parameters),
+        rate,
+        regularization,
+        bound,
+        error_bound,
+        user_limit,
+        item_limit,
         group.factors_of,
         group.width_of,
     )

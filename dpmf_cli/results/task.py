@@ -10,7 +10,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dpmf_cli.algorithms.shared.base import Algorithm, Model, PrivateAlgorithm, Shape
+from dpmf_cli.algorithms.costs.cost import Shape
+from dpmf_cli.algorithms.shared.base import Algorithm, Model, PrivateAlgorithm
 from dpmf_cli.algorithms.zhang2018.personalized import PersonalModel
 from dpmf_cli.datasets.spec import TestSet
 from dpmf_cli.evaluation.error_cdf import error_distribution

@@ -19,7 +19,7 @@ from typing import Any
 import numpy as np
 
 from dpmf_cli import __version__
-from dpmf_cli.algorithms.shared.base import Cost
+from dpmf_cli.algorithms.costs.cost import Cost
 from dpmf_cli.datasets import storage
 from dpmf_cli.errors import DpmfError
 from dpmf_cli.kernels.factors import factor_model

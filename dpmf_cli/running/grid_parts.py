@@ -10,7 +10,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from dpmf_cli.algorithms.shared.base import Algorithm, Cost, Shape
+from dpmf_cli.algorithms.costs.cost import Cost, Shape
+from dpmf_cli.algorithms.shared.base import Algorithm
 from dpmf_cli.lane_groups import MAXIMUM_WIDTH
 
 MEMORY_SHARE = 0.6

@@ -4,7 +4,7 @@ import math
 from dataclasses import dataclass
 from itertools import pairwise
 
-from dpmf_cli.algorithms.shared.base import Cost
+from dpmf_cli.algorithms.costs.cost import Cost
 
 
 @dataclass(frozen=True)

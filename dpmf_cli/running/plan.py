@@ -8,7 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from dpmf_cli.algorithms.shared.base import Algorithm, Cost, Shape
+from dpmf_cli.algorithms.costs.cost import Cost, Shape
+from dpmf_cli.algorithms.shared.base import Algorithm
 from dpmf_cli.config import ExperimentConfig
 from dpmf_cli.datasets.spec import SyntheticSpec
 from dpmf_cli.evaluation.portions import Order

@@ -30,7 +30,8 @@ algorithms:
 BASELINE = """\
 from typing import Literal
 import numpy as np
-from dpmf_cli.algorithms.shared.base import Algorithm, Cost
+from dpmf_cli.algorithms.shared.base import Algorithm
+from dpmf_cli.algorithms.costs.cost import Cost
 from dpmf_cli.algorithms.shared.averages_baseline import EffectsModel
 
 class Middle(Algorithm):

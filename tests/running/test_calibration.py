@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
+from dpmf_cli.algorithms.costs.cost import Cost, Shape
 from dpmf_cli.algorithms.registry import PRIVATE
-from dpmf_cli.algorithms.shared.base import Cost, Shape
 from dpmf_cli.config import ExperimentConfig
 from dpmf_cli.results.store import Store
 from dpmf_cli.running import calibration

@@ -4,8 +4,9 @@ from pathlib import Path
 
 import pytest
 
+from dpmf_cli.algorithms.costs.cost import Shape
 from dpmf_cli.algorithms.registry import PRIVATE
-from dpmf_cli.algorithms.shared.base import Algorithm, Shape
+from dpmf_cli.algorithms.shared.base import Algorithm
 from dpmf_cli.datasets import load
 from dpmf_cli.datasets.spec import SyntheticSpec
 from dpmf_cli.lane_groups import MAXIMUM_WIDTH

@@ -5,7 +5,7 @@ from typing import ClassVar, Literal
 import numpy as np
 from pydantic import Field
 
-from dpmf_cli.algorithms.shared.base import Algorithm, Cost, Shape
+from dpmf_cli.algorithms.shared.base import Algorithm
 from dpmf_cli.algorithms.shared.factorization import InitialFactors, KnownModel, initial_factors
 from dpmf_cli.kernels.als import RowProblem, by_item, by_user, solve_items, solve_users
 from dpmf_cli.kernels.factors import factor_model
@@ -13,9 +13,6 @@ from dpmf_cli.privacy.curator import Curator
 from dpmf_cli.privacy.ledger import Epsilons
 from dpmf_cli.ratings import Ratings
 from dpmf_cli.streams import Streams
-
-SECONDS_PER_GRAM_ENTRY = 1.2e-9
-"""One rating, one entry of the lower triangle of its row's Gram matrix, one group of lanes."""
 
 
 class AlternatingLeastSquares(Algorithm):
@@ -50,12 +47,4 @@ class AlternatingLeastSquares(Algorithm):
             (train.user_counts > 0)[:, None],
             (train.item_counts > 0)[:, None],
             np.array([average], np.float32),
-        )
-
-    def cost(self, shape: Shape, grid: int) -> Cost:
-        entries = (self.factors + 1) * (self.factors + 2) / 2
-        seconds = 2 * self.iterations * shape.ratings * entries * SECONDS_PER_GRAM_ENTRY
-        return Cost(
-            seconds + 1e-7 * shape.ratings,
-            (shape.users + shape.items) * (self.factors + 1) * 32.0 + 40.0 * shape.ratings,
         )

@@ -2,12 +2,9 @@
 
 from typing import ClassVar, Literal
 
-from dpmf_cli.algorithms.shared.averages_baseline import effects_cost
-from dpmf_cli.algorithms.shared.base import Cost, Shape
 from dpmf_cli.algorithms.shared.neighbourhood import (
     NeighbourhoodModel,
     most_co_rated,
-    neighbourhood_cost,
     start_models,
 )
 from dpmf_cli.algorithms.shared.neighbourhood_baseline import NeighbourhoodBaseline
@@ -32,6 +29,3 @@ class ConstantNeighbourhood(NeighbourhoodBaseline):
     ) -> NeighbourhoodModel:
         averages = self.measure(train, epsilons, curator).items
         return NeighbourhoodModel(train, start_models(most_co_rated(train, self.k), 1.0, averages))
-
-    def cost(self, shape: Shape, grid: int) -> Cost:
-        return effects_cost(shape, grid) + neighbourhood_cost(shape, 1, self.k, steps=0)

@@ -5,7 +5,7 @@ from typing import ClassVar, Literal
 import numpy as np
 from pydantic import Field
 
-from dpmf_cli.algorithms.shared.base import Algorithm, Cost, Shape
+from dpmf_cli.algorithms.shared.base import Algorithm
 from dpmf_cli.algorithms.shared.factorization import (
     InitialFactors,
     initial_factors,
@@ -19,9 +19,6 @@ from dpmf_cli.privacy.curator import Curator
 from dpmf_cli.privacy.ledger import Epsilons
 from dpmf_cli.ratings import Ratings
 from dpmf_cli.streams import Streams
-
-SECONDS_PER_VISIT_AND_FACTOR = 4e-9
-"""One rating visited by one group of 8 lanes, per latent factor."""
 
 
 class SGDFactorization(Algorithm):
@@ -57,8 +54,3 @@ class SGDFactorization(Algorithm):
         average = values.mean(axis=0, dtype=np.float64)
         known = train.user_counts > 0, train.item_counts > 0
         return UnitModel(model, train.scale, *known, average)
-
-    def cost(self, shape: Shape, grid: int) -> Cost:
-        seconds = self.epochs * shape.ratings * self.factors * SECONDS_PER_VISIT_AND_FACTOR
-        rows = (shape.users + shape.items) * (self.factors + 1) * 32.0
-        return Cost(seconds, rows + 48.0 * shape.ratings)

@@ -4,7 +4,7 @@ from typing import ClassVar, Literal
 
 import numpy as np
 
-from dpmf_cli.algorithms.shared.base import Algorithm, Cost, Shape
+from dpmf_cli.algorithms.shared.base import Algorithm
 from dpmf_cli.algorithms.shared.factorization import KnownModel
 from dpmf_cli.algorithms.shared.probabilistic import GradientDescentPMF, Kept, sampled_model
 from dpmf_cli.privacy.curator import Curator
@@ -22,6 +22,8 @@ class ProbabilisticMF(GradientDescentPMF, Algorithm):
 
     title: ClassVar[str] = "PMF"
 
+    shares_lanes: ClassVar[bool] = True
+
     algorithm: Literal["pmf"]
 
     def fit(self, train: Ratings, epsilons: Epsilons, *, streams: Streams, curator: Curator) -> KnownModel:
@@ -34,6 +36,3 @@ class ProbabilisticMF(GradientDescentPMF, Algorithm):
     ) -> KnownModel:
         """One model for each column of `kept`."""
         return sampled_model(train, kept, [fit.factors for fit in self.descend(train, kept, streams)])
-
-    def cost(self, shape: Shape, grid: int) -> Cost:
-        return self.descent_cost(shape, grid, self.epochs)

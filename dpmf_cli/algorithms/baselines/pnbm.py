@@ -5,12 +5,9 @@ from typing import ClassVar, Literal
 import numpy as np
 from pydantic import Field
 
-from dpmf_cli.algorithms.shared.averages_baseline import effects_cost
-from dpmf_cli.algorithms.shared.base import Cost, Shape
 from dpmf_cli.algorithms.shared.neighbourhood import (
     NeighbourhoodModel,
     most_co_rated,
-    neighbourhood_cost,
     start_models,
 )
 from dpmf_cli.algorithms.shared.neighbourhood_baseline import NeighbourhoodBaseline
@@ -58,6 +55,3 @@ class ProbabilisticNeighbourhood(NeighbourhoodBaseline):
                 regularization=self.regularization,
             )
         return NeighbourhoodModel(train, models)
-
-    def cost(self, shape: Shape, grid: int) -> Cost:
-        return effects_cost(shape, grid) + neighbourhood_cost(shape, 1, self.k, steps=self.iterations)

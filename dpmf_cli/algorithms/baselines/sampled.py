@@ -7,12 +7,7 @@ from typing import Annotated, Any, ClassVar, Literal, Self
 import numpy as np
 from pydantic import BeforeValidator, Field, model_validator
 
-from dpmf_cli.algorithms.shared.base import (
-    Algorithm,
-    Cost,
-    Model,
-    Shape,
-)
+from dpmf_cli.algorithms.shared.base import Algorithm, Model
 from dpmf_cli.algorithms.shared.personal_sampling import (
     PersonalSampling,
     sampling_probability,
@@ -77,7 +72,3 @@ class Sampled(PersonalSampling, Algorithm):
         kept = np.concatenate(samples, axis=1)
         model = fit_samples(entries[0].base, train, kept, epsilons, streams=streams, curator=curators[0])
         return [Columns(model, slice(at, at + 1)) for at in range(len(entries))]
-
-    def cost(self, shape: Shape, grid: int) -> Cost:
-        base = self.base.cost(shape, grid)
-        return Cost(base.seconds + 1e-7 * shape.ratings, base.bytes + 40.0 * shape.ratings)

@@ -5,7 +5,6 @@ from typing import ClassVar, Literal
 import numpy as np
 
 from dpmf_cli.algorithms.shared.averages_baseline import EffectsModel
-from dpmf_cli.algorithms.shared.base import Cost, Shape
 from dpmf_cli.algorithms.shared.local_model import LocalAlgorithm
 from dpmf_cli.algorithms.shared.papers import Paper
 from dpmf_cli.privacy.local import PerturbedRatings
@@ -23,6 +22,3 @@ class LocalMean(LocalAlgorithm):
     def aggregate(self, received: PerturbedRatings, streams: Streams) -> EffectsModel:
         items = np.broadcast_to(received.means, (received.n_items, len(received.epsilons)))
         return EffectsModel(items, np.zeros((received.n_users, len(received.epsilons))))
-
-    def cost(self, shape: Shape, grid: int) -> Cost:
-        return self.messages_cost(shape, grid)

@@ -7,9 +7,8 @@ from numpy.typing import NDArray
 from pydantic import Field
 
 from dpmf_cli.algorithms.shared.averages_baseline import EffectsModel
-from dpmf_cli.algorithms.shared.base import Cost, Shape
 from dpmf_cli.algorithms.shared.local_averages import item_and_user_means
-from dpmf_cli.algorithms.shared.local_factorization import SECONDS_PER_GRAM_ENTRY, LocalFactorization, sides
+from dpmf_cli.algorithms.shared.local_factorization import LocalFactorization, sides
 from dpmf_cli.algorithms.shared.papers import Paper
 from dpmf_cli.kernels.factors import FactorLanes
 from dpmf_cli.kernels.mixture import (
@@ -17,7 +16,6 @@ from dpmf_cli.kernels.mixture import (
     REFERENCE,
     Mixture,
 )
-from dpmf_cli.lane_groups import groups
 from dpmf_cli.privacy.local import PerturbedRatings
 from dpmf_cli.streams import Streams
 
@@ -55,8 +53,3 @@ class LocalMatrixFactorization(LocalFactorization):
 
     def effects_of(self, received: PerturbedRatings) -> EffectsModel:
         return item_and_user_means(received) if self.means else super().effects_of(received)
-
-    def cost(self, shape: Shape, grid: int) -> Cost:
-        entries = (self.factors + 1) * (self.factors + 2) / 2
-        seconds = 2 * self.iterations * shape.ratings * entries * SECONDS_PER_GRAM_ENTRY * len(groups(grid))
-        return self.factors_cost(shape, grid) + Cost(seconds, 12.0 * shape.ratings)

@@ -2,8 +2,7 @@
 
 from typing import ClassVar, Literal
 
-from dpmf_cli.algorithms.shared.averages_baseline import EffectsModel, effects_cost
-from dpmf_cli.algorithms.shared.base import Cost, Shape
+from dpmf_cli.algorithms.shared.averages_baseline import EffectsModel
 from dpmf_cli.algorithms.shared.own_mean_predictors import ItemAveragesBudget
 from dpmf_cli.algorithms.shared.own_means import OwnMeansAlgorithm
 from dpmf_cli.algorithms.shared.papers import Paper
@@ -24,6 +23,3 @@ class AveragesAndOwnMean(OwnMeansAlgorithm):
     def fit(self, train: Ratings, epsilons: Epsilons, *, streams: Streams, curator: Curator) -> EffectsModel:
         effects = self.own_means(train, self.released_averages(train, self.measurer(epsilons, curator)))
         return EffectsModel(effects.items, effects.users)
-
-    def cost(self, shape: Shape, grid: int) -> Cost:
-        return effects_cost(shape, grid)

@@ -5,8 +5,6 @@ from typing import ClassVar, Literal
 from pydantic import Field
 
 from dpmf_cli.algorithms.beyond.public_knn import FixedCovarianceModel
-from dpmf_cli.algorithms.shared.averages_baseline import effects_cost
-from dpmf_cli.algorithms.shared.base import Cost, Shape
 from dpmf_cli.algorithms.shared.own_mean_predictors import ItemAveragesBudget
 from dpmf_cli.algorithms.shared.own_means import OwnMeansAlgorithm
 from dpmf_cli.algorithms.shared.papers import Paper
@@ -37,6 +35,3 @@ class OwnMeanFixedCovariance(OwnMeansAlgorithm):
     ) -> FixedCovarianceModel:
         effects = self.own_means(train, self.released_averages(train, self.measurer(epsilons, curator)))
         return FixedCovarianceModel(train, effects, self.variance + self.ridge, self.covariance)
-
-    def cost(self, shape: Shape, grid: int) -> Cost:
-        return effects_cost(shape, grid) + Cost(5e-9 * grid * shape.ratings, 40.0 * shape.ratings)

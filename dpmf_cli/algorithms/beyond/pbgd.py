@@ -5,14 +5,12 @@ from typing import ClassVar, Literal
 import numpy as np
 from pydantic import Field
 
-from dpmf_cli.algorithms.shared.averages_baseline import effects_cost
-from dpmf_cli.algorithms.shared.base import Cost, Shape, Variants, in_both_modes
+from dpmf_cli.algorithms.shared.base import Variants, in_both_modes
 from dpmf_cli.algorithms.shared.papers import Paper
 from dpmf_cli.algorithms.shared.private_factorization import NormBoundedFactorization
 from dpmf_cli.kernels.batch import batch_step
 from dpmf_cli.kernels.factors import FactorModel
 from dpmf_cli.kernels.perturb import perturb_items, perturb_users
-from dpmf_cli.lane_groups import groups
 from dpmf_cli.privacy import sensitivity
 from dpmf_cli.privacy.curator import Curator
 from dpmf_cli.privacy.ledger import Epsilons
@@ -20,9 +18,6 @@ from dpmf_cli.privacy.mechanisms import repeated_k_norm
 from dpmf_cli.privacy.neighbours import Neighbours
 from dpmf_cli.ratings import Ratings
 from dpmf_cli.streams import Streams
-
-SECONDS_PER_VISIT_AND_FACTOR = 8e-9
-"""One rating in one group of 16 lanes, per latent factor."""
 
 
 class PrivateBatchGradientDescent(NormBoundedFactorization):
@@ -71,10 +66,3 @@ class PrivateBatchGradientDescent(NormBoundedFactorization):
             of_users.inside(perturb_users, model, users, self.user_norm)
             of_items.inside(perturb_items, model, items, self.item_norm)
         return model
-
-    def cost(self, shape: Shape, grid: int) -> Cost:
-        passes = self.epochs * len(groups(grid))
-        averages = effects_cost(shape, grid)
-        visits = shape.ratings * passes * self.factors * SECONDS_PER_VISIT_AND_FACTOR
-        factors = 2 * (shape.users + shape.items) * (self.factors + 1) * 64.0 * len(groups(grid))
-        return Cost(averages.seconds + visits, averages.bytes + factors)

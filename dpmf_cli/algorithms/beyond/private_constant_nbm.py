@@ -2,7 +2,7 @@
 
 from typing import ClassVar, Literal
 
-from dpmf_cli.algorithms.shared.base import Cost, Shape, Variants
+from dpmf_cli.algorithms.shared.base import Variants
 from dpmf_cli.algorithms.shared.neighbourhood import (
     NeighbourhoodModel,
     start_models,
@@ -39,6 +39,3 @@ class PrivateConstantNeighbourhood(PrivateNeighbourhood):
     ) -> NeighbourhoodModel:
         averages = self.item_averages(train, epsilons, curator)
         return NeighbourhoodModel(train, start_models(self.neighbours_of_items(train), 1.0, averages))
-
-    def cost(self, shape: Shape, grid: int) -> Cost:
-        return self.descent_cost(shape, grid, 0)

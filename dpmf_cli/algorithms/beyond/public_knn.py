@@ -7,10 +7,8 @@ import numpy as np
 from numpy.typing import NDArray
 from pydantic import Field
 
-from dpmf_cli.algorithms.shared.averages_baseline import effects_cost
-from dpmf_cli.algorithms.shared.base import Cost, PrivateAlgorithm, Shape, Variants, in_both_modes
+from dpmf_cli.algorithms.shared.base import PrivateAlgorithm, Variants, in_both_modes
 from dpmf_cli.algorithms.shared.budget import AveragesBudget
-from dpmf_cli.algorithms.shared.covariance_cost import ASKED, covariance_cost, neighbours_cost
 from dpmf_cli.algorithms.shared.effects import Effects
 from dpmf_cli.algorithms.shared.item_covariance import inverse_counts, own_residuals
 from dpmf_cli.algorithms.shared.papers import Paper
@@ -56,14 +54,6 @@ class PublicKNN(PrivateAlgorithm):
         return FixedCovarianceModel(
             train, effects, self.variance + self.ridge, self.covariance, self.k if bounded else None
         )
-
-    def cost(self, shape: Shape, grid: int) -> Cost:
-        sums = Cost(5e-9 * grid * (1 + self.k * ASKED) * shape.ratings, 40.0 * shape.ratings)
-        cost = effects_cost(shape, grid) + sums
-        if self.neighbours is not Neighbours.BOUNDED:
-            return cost
-        search = neighbours_cost(shape, 0, self.k, searches=1)
-        return cost + covariance_cost(shape, 0, private_weights=False) + search
 
 
 @dataclass(frozen=True)

@@ -5,14 +5,12 @@ from typing import ClassVar, Literal
 import numpy as np
 from pydantic import Field
 
-from dpmf_cli.algorithms.shared.base import Cost, Shape, Variants, in_both_modes
-from dpmf_cli.algorithms.shared.factorization_cost import private_cost, sgd_fetches
+from dpmf_cli.algorithms.shared.base import Variants, in_both_modes
 from dpmf_cli.algorithms.shared.papers import Paper
 from dpmf_cli.algorithms.shared.private_factorization import PrivateFactorization, in_order
 from dpmf_cli.kernels.factors import FactorModel
 from dpmf_cli.kernels.sgd import descend_perturbed
 from dpmf_cli.kernels.survivors import descend_survivors
-from dpmf_cli.lane_groups import groups
 from dpmf_cli.privacy import sensitivity
 from dpmf_cli.privacy.curator import Curator
 from dpmf_cli.privacy.ledger import Epsilons
@@ -20,11 +18,6 @@ from dpmf_cli.privacy.mechanisms import keyed_laplace, laplace
 from dpmf_cli.privacy.neighbours import Neighbours
 from dpmf_cli.ratings import Ratings
 from dpmf_cli.streams import Streams
-
-SECONDS_PER_VISIT_AND_FACTOR = 2.75e-9
-"""One rating visited by one group of 16 lanes, per latent factor."""
-SECONDS_PER_CELL = 1.2e-8
-"""One cell of the perturbed matrix: its noise, and the decision whether it survives."""
 
 
 class InputPerturbationSGD(PrivateFactorization):
@@ -43,17 +36,6 @@ class InputPerturbationSGD(PrivateFactorization):
     epochs: int = Field(20, ge=1, description="k, section 5.2")
     order: Literal["user_major", "shuffled"] = "user_major"
     threshold: float = Field(0.6, gt=0, description="α, unbounded only: smaller perturbed values are dropped")
-
-    def cost(self, shape: Shape, grid: int) -> Cost:
-        passes, visit = self.epochs * len(groups(grid)), self.factors * SECONDS_PER_VISIT_AND_FACTOR
-        if self.neighbours is Neighbours.BOUNDED:
-            seconds, held = shape.ratings * (passes * visit + 4e-8), 13.0 * shape.ratings
-            far = sgd_fetches(shape, self.factors, epochs=passes, by_user=self.order == "user_major")
-        else:
-            cells = float(shape.users) * shape.items
-            seconds, held = cells * passes * (SECONDS_PER_CELL + visit), 0.0
-            far = sgd_fetches(shape, self.factors, epochs=passes, by_user=True, visits=cells)
-        return private_cost(shape, grid, self.factors, seconds=seconds, held=held) + Cost(0.0, 0.0, far)
 
 
 class BoundedISGD(InputPerturbationSGD):

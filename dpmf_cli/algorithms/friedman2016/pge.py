@@ -2,8 +2,8 @@
 
 from typing import ClassVar, Literal
 
-from dpmf_cli.algorithms.shared.averages_baseline import EffectsModel, effects_cost
-from dpmf_cli.algorithms.shared.base import Cost, PrivateAlgorithm, Shape, Variants, in_both_modes
+from dpmf_cli.algorithms.shared.averages_baseline import EffectsModel
+from dpmf_cli.algorithms.shared.base import PrivateAlgorithm, Variants, in_both_modes
 from dpmf_cli.algorithms.shared.budget import AveragesBudget
 from dpmf_cli.algorithms.shared.papers import Paper
 from dpmf_cli.privacy.curator import Curator
@@ -30,6 +30,3 @@ class PrivateGlobalEffects(PrivateAlgorithm):
     def fit(self, train: Ratings, epsilons: Epsilons, *, streams: Streams, curator: Curator) -> EffectsModel:
         effects = self.averages(train, self.budget.for_effects(epsilons), curator)
         return EffectsModel(effects.items, effects.users)
-
-    def cost(self, shape: Shape, grid: int) -> Cost:
-        return effects_cost(shape, grid)

@@ -9,10 +9,8 @@ import numpy as np
 from numpy.typing import NDArray
 from pydantic import Field
 
-from dpmf_cli.algorithms.shared.averages_baseline import effects_cost
-from dpmf_cli.algorithms.shared.base import Cost, Shape, Variants, in_both_modes
+from dpmf_cli.algorithms.shared.base import Variants, in_both_modes
 from dpmf_cli.algorithms.shared.budget import AveragesBudget
-from dpmf_cli.algorithms.shared.covariance_cost import covariance_cost, neighbours_cost
 from dpmf_cli.algorithms.shared.item_covariance import (
     CovarianceAlgorithm,
     CovarianceModel,
@@ -113,13 +111,4 @@ class PrivateKNN(CovarianceAlgorithm):
             rater_weight=1 / self.typical_count,
             covariance_noise=of_covariance,
             weight_noise=of_weight,
-        )
-
-    def cost(self, shape: Shape, grid: int) -> Cost:
-        private = self.neighbours is not Neighbours.BOUNDED
-        matrix = covariance_cost(shape, grid, private_weights=private)
-        return (
-            effects_cost(shape, grid)
-            + matrix
-            + neighbours_cost(shape, grid, self.k, searches=grid if private else 1)
         )

@@ -6,14 +6,12 @@ from typing import ClassVar, Literal
 import numpy as np
 from pydantic import Field
 
-from dpmf_cli.algorithms.shared.base import Cost, Shape, Variants, in_both_modes
-from dpmf_cli.algorithms.shared.factorization_cost import noise_on_rows, private_cost, sgd_fetches
+from dpmf_cli.algorithms.shared.base import Variants, in_both_modes
 from dpmf_cli.algorithms.shared.papers import Paper
 from dpmf_cli.algorithms.shared.private_factorization import NormBoundedFactorization, Side, in_order
 from dpmf_cli.kernels.factors import FactorModel
 from dpmf_cli.kernels.perturb import perturb_items, perturb_users
 from dpmf_cli.kernels.sgd import descend_clamped_errors, descend_noisy_errors
-from dpmf_cli.lane_groups import groups
 from dpmf_cli.privacy import sensitivity
 from dpmf_cli.privacy.curator import Curator
 from dpmf_cli.privacy.ledger import Epsilons
@@ -22,9 +20,6 @@ from dpmf_cli.privacy.neighbours import Mode, Neighbours
 from dpmf_cli.privacy.release import Release
 from dpmf_cli.ratings import Ratings
 from dpmf_cli.streams import Streams
-
-SECONDS_PER_VISIT_AND_FACTOR = 4.5e-9
-"""One rating visited by one group of 16 lanes, per latent factor, projections included."""
 
 
 class PrivateSGD(NormBoundedFactorization):
@@ -43,18 +38,6 @@ class PrivateSGD(NormBoundedFactorization):
     epochs: int = Field(5, ge=1, description="k, section 5.2")
     error_bound: float = Field(2.0, gt=0, description="e_max of algorithm 4, bounded only")
     order: Literal["user_major", "shuffled"] = "user_major"
-
-    def cost(self, shape: Shape, grid: int) -> Cost:
-        passes = self.epochs * len(groups(grid))
-        seconds = shape.ratings * (passes * self.factors * SECONDS_PER_VISIT_AND_FACTOR + 3e-8)
-        far = sgd_fetches(shape, self.factors, epochs=passes, by_user=self.order == "user_major")
-        if self.neighbours is Neighbours.BOUNDED:  # two draws of noise are held at once, and the signs of one
-            seconds, held = seconds + 1e-8 * self.epochs * shape.ratings, 17.0 * shape.ratings
-            noise = Cost(0.0, 0.0)
-        else:
-            held, noise = 8.0 * shape.ratings, noise_on_rows(shape, self.factors, self.epochs)
-        whole = private_cost(shape, grid, self.factors, seconds=seconds, held=held)
-        return whole + noise + Cost(0.0, 0.0, far)
 
 
 class BoundedPSGD(PrivateSGD):

@@ -5,10 +5,6 @@ from typing import ClassVar, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from dpmf_cli.algorithms.shared.base import Cost, Shape
-from dpmf_cli.algorithms.shared.covariance_cost import (
-    neighbours_cost,
-)
 from dpmf_cli.algorithms.shared.item_covariance import (
     NearestItems,
 )
@@ -30,6 +26,3 @@ class CovarianceKNN(PrivateCovariance):
     def predictor(self, train: Ratings, users: NDArray[np.int32], items: NDArray[np.int32]) -> NearestItems:
         ridge = self.ridge * self.effects.residual_clamp**2
         return NearestItems(train, users, items, k=self.k, ridge=ridge, cleaned=self.eigenpairs)
-
-    def predictions_cost(self, shape: Shape, grid: int) -> Cost:
-        return neighbours_cost(shape, grid, self.k, searches=grid)

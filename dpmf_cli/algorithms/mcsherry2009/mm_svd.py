@@ -6,10 +6,6 @@ import numpy as np
 from numpy.typing import NDArray
 from pydantic import Field
 
-from dpmf_cli.algorithms.shared.base import Cost, Shape
-from dpmf_cli.algorithms.shared.covariance_cost import (
-    subspace_cost,
-)
 from dpmf_cli.algorithms.shared.item_covariance import (
     Subspace,
 )
@@ -46,6 +42,3 @@ class CovarianceSVD(PrivateCovariance):
     @property
     def eigenpairs(self) -> int:
         return self.k
-
-    def predictions_cost(self, shape: Shape, grid: int) -> Cost:
-        return subspace_cost(shape, grid, self.k)

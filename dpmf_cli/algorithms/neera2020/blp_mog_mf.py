@@ -7,8 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 from pydantic import Field
 
-from dpmf_cli.algorithms.shared.base import Cost, Shape
-from dpmf_cli.algorithms.shared.local_factorization import SECONDS_PER_GRAM_ENTRY, LocalFactorization, sides
+from dpmf_cli.algorithms.shared.local_factorization import LocalFactorization, sides
 from dpmf_cli.algorithms.shared.papers import Paper
 from dpmf_cli.kernels.factors import FactorLanes
 from dpmf_cli.kernels.mixture import (
@@ -16,12 +15,8 @@ from dpmf_cli.kernels.mixture import (
     Mixture,
     mixture_sums,
 )
-from dpmf_cli.lane_groups import groups
 from dpmf_cli.privacy.local import PerturbedRatings
 from dpmf_cli.streams import Streams
-
-SECONDS_PER_COMPONENT = 2.5e-8
-"""One rating, one component of the mixture, one group of 16 lanes, three times an iteration."""
 
 
 class MixtureFactorization(LocalFactorization):
@@ -82,13 +77,6 @@ class MixtureFactorization(LocalFactorization):
         rng = streams.start("initial mixture")
         proportions = rng.dirichlet(np.ones(self.components))[:, None] * np.ones_like(spread)
         return Mixture(proportions, rng.uniform(0.1, 1.0, (self.components, 1)) * spread)
-
-    def cost(self, shape: Shape, grid: int) -> Cost:
-        entries = (self.factors + 1) * (self.factors + 2) / 2
-        each = 2 * entries * SECONDS_PER_GRAM_ENTRY + 3 * self.components * SECONDS_PER_COMPONENT
-        seconds = self.iterations * shape.ratings * len(groups(grid)) * each
-        before = shape.users * (self.factors + 1) * 64.0
-        return self.factors_cost(shape, grid) + Cost(seconds, 12.0 * shape.ratings + before)
 
 
 def _maximised(

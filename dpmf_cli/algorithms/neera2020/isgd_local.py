@@ -6,15 +6,13 @@ import numpy as np
 from numpy.typing import NDArray
 from pydantic import Field
 
-from dpmf_cli.algorithms.shared.base import Cost, Shape
 from dpmf_cli.algorithms.shared.factorization import (
     visiting_order,
 )
-from dpmf_cli.algorithms.shared.local_factorization import SECONDS_PER_VISIT_AND_FACTOR, LocalFactorization
+from dpmf_cli.algorithms.shared.local_factorization import LocalFactorization
 from dpmf_cli.algorithms.shared.papers import Paper
 from dpmf_cli.kernels.factors import FactorLanes
 from dpmf_cli.kernels.sgd import descend_values
-from dpmf_cli.lane_groups import groups
 from dpmf_cli.privacy.local import PerturbedRatings
 from dpmf_cli.privacy.local_mechanisms import Mechanism
 from dpmf_cli.streams import Streams
@@ -51,8 +49,3 @@ class LocalSGD(LocalFactorization):
             regularization=self.regularization,
             epochs=self.epochs,
         )
-
-    def cost(self, shape: Shape, grid: int) -> Cost:
-        visits = self.epochs * shape.ratings * len(groups(grid))
-        seconds = visits * self.factors * SECONDS_PER_VISIT_AND_FACTOR
-        return self.factors_cost(shape, grid) + Cost(seconds, 8.0 * shape.ratings)

@@ -7,7 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 from pydantic import Field
 
-from dpmf_cli.algorithms.shared.base import Cost, PrivateAlgorithm, Shape, Variants, in_both_modes
+from dpmf_cli.algorithms.shared.base import PrivateAlgorithm, Variants, in_both_modes
 from dpmf_cli.algorithms.shared.factorization import InitialFactors, initial_factors
 from dpmf_cli.algorithms.shared.local_model import LocalModel
 from dpmf_cli.algorithms.shared.papers import Paper
@@ -28,9 +28,6 @@ from dpmf_cli.privacy.local_mechanisms import Duchi
 from dpmf_cli.privacy.neighbours import Mode, Neighbours
 from dpmf_cli.ratings import Ratings
 from dpmf_cli.streams import Streams
-
-SECONDS_PER_REPORT = 4e-7
-"""One rating's report in one iteration for one ε."""
 
 
 class PrivateGradientMF(PrivateAlgorithm):
@@ -136,12 +133,6 @@ class PrivateGradientMF(PrivateAlgorithm):
         moves = sums.reshape(len(raters), self.factors, -1) * step[:, None, None]
         model.items.reshape(len(raters), self.factors + 1, model.width)[:, :-1] += pad(moves, model.width)
         project_items(model, self.item_norm)
-
-    def cost(self, shape: Shape, grid: int) -> Cost:
-        entries = (self.factors + 1) * (self.factors + 2) / 2
-        each = grid * SECONDS_PER_REPORT + entries * 2e-9 * len(groups(grid))
-        rows = (shape.users + shape.items) * (self.factors + 1) * 64.0 * len(groups(grid))
-        return Cost(self.iterations * shape.ratings * each, rows + shape.ratings * (24.0 * grid + 40))
 
 
 def shrunk_mean(reports: PerturbedSigns) -> NDArray[np.float64]:

@@ -9,22 +9,12 @@ from typing import ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from dpmf_cli.algorithms.shared.base import Algorithm, Cost, Shape
+from dpmf_cli.algorithms.shared.base import Algorithm
 from dpmf_cli.algorithms.shared.effects import Effects, EffectsBudget, EffectsParameters
 from dpmf_cli.algorithms.shared.private_averages import bounded_effects
 from dpmf_cli.privacy.curator import Curator
 from dpmf_cli.privacy.ledger import Epsilons
 from dpmf_cli.ratings import Ratings
-
-SECONDS_PER_RESIDUAL = 1e-9
-"""One rating, one ε of the grid, in the sums of residuals."""
-
-
-def effects_cost(shape: Shape, grid: int) -> Cost:
-    """What measuring the averages takes."""
-    seconds = shape.ratings * (2e-8 + grid * SECONDS_PER_RESIDUAL) + (shape.users + shape.items) * grid * 5e-8
-    return Cost(seconds, (shape.users + shape.items) * grid * 8.0 * 5)
-
 
 _CHUNK = 1 << 18
 
@@ -54,6 +44,3 @@ class AveragesBaseline(Algorithm):
         """The averages of algorithms 1 and 2, the whole ε of each step being that of the grid: ∞."""
         everything = EffectsBudget(epsilons, epsilons, epsilons)
         return bounded_effects(train, self.effects, everything, curator=curator)
-
-    def cost(self, shape: Shape, grid: int) -> Cost:
-        return effects_cost(shape, grid)

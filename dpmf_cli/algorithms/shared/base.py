@@ -1,9 +1,7 @@
 """What every algorithm is: a frozen, validated set of parameters that can be fitted for a grid of ε."""
 
-import math
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Annotated, Any, ClassVar, Protocol, Self
 
 import numpy as np
@@ -12,6 +10,8 @@ from pydantic import Field, ModelWrapValidatorHandler, field_validator, model_va
 from pydantic.json_schema import SkipJsonSchema
 from pydantic_core import PydanticCustomError
 
+from dpmf_cli.algorithms.costs.cost import Cost, Shape
+from dpmf_cli.algorithms.costs.table import COSTS
 from dpmf_cli.algorithms.shared.effects import Effects, EffectsBudget, EffectsParameters
 from dpmf_cli.algorithms.shared.papers import Paper
 from dpmf_cli.algorithms.shared.private_averages import private_effects
@@ -35,46 +35,6 @@ Label = Annotated[str, Field(min_length=1, max_length=80, pattern=r"^[^\x00-\x1f
 """Printable text in one line."""
 
 
-UNEVENNESS = 2.5
-"""Σ c_u² over what it would be if all users had as many ratings: 1.9 in ML-100K, 2.4 in ML-1M, 3.1 in a sample of
-Netflix."""
-
-
-@dataclass(frozen=True)
-class Shape:
-    """The size of a training set.
-
-    squares   Σ c_u² over its users, c_u being the number of ratings of one; estimated where it is not given
-    """
-
-    users: int
-    items: int
-    ratings: int
-    squares: float = math.nan
-
-    def __post_init__(self) -> None:
-        if math.isnan(self.squares):
-            object.__setattr__(self, "squares", UNEVENNESS * self.ratings**2 / self.users)
-
-
-@dataclass(frozen=True)
-class Cost:
-    """What one fit takes: bytes beside the ratings themselves, and time, as what it consists of, since the same work
-    takes another time on another machine, and on data that no longer fit a cache (`machine.Machine.seconds`).
-
-    seconds   of one core of `machine.REFERENCE`, with data near
-    far       (count, bytes) each: so many cache lines at random places of so many bytes
-    """
-
-    seconds: float
-    bytes: float
-    far: tuple[tuple[float, float], ...] = ()
-
-    def __add__(self, other: "Cost") -> "Cost":
-        """Of both, one after the other, with what each holds kept."""
-        return Cost(self.seconds + other.seconds, self.bytes + other.bytes, self.far + other.far)
-
-
 class Algorithm(StrictModel, ABC):
     """A recommender. Its fields are its parameters, its subclass's docstring is its pseudocode.
 
@@ -84,6 +44,7 @@ class Algorithm(StrictModel, ABC):
                 privacy holds towards everybody else only (joint differential privacy); a property, documented with
                 when it is so, where that depends on the parameters
     private     whether it is fitted for the config's ε grid, or once, without noise
+    shares_lanes  whether one fit can have another sample of the ratings in each lane: then it has `fit_samples`
     revision    raised when a change of the code changes the results: stored results of an older revision
                 are then computed anew
     plugin      where its code comes from, if not from dpmf (`algorithms.plugins`): a result depends on it
@@ -93,6 +54,7 @@ class Algorithm(StrictModel, ABC):
     stochastic: ClassVar[bool] = True
     private: ClassVar[bool] = False
     joint: ClassVar[bool] = False
+    shares_lanes: ClassVar[bool] = False
     revision: ClassVar[int] = 1
     plugin: ClassVar[dict[str, str]] = {}
 
@@ -148,6 +110,18 @@ class Algorithm(StrictModel, ABC):
         other randomness comes from the streams. The model for an ε does not depend on which other ε are in the grid.
         """
 
+    def fit_samples(
+        self,
+        train: Ratings,
+        kept: NDArray[np.bool_],
+        epsilons: Epsilons,
+        *,
+        streams: Streams,
+        curator: Curator,
+    ) -> Model:
+        """One model for each column of `kept` (n_ratings, E), on the ratings of that column; if it `shares_lanes`."""
+        raise NotImplementedError(f"{self.algorithm} has no sample in each lane")
+
     @property
     def shared_fit(self) -> str | None:
         """What entries have in common whose fits are one pass over the ratings; None where each has its own."""
@@ -169,9 +143,12 @@ class Algorithm(StrictModel, ABC):
             for entry, epsilons, curator in zip(entries, grids, curators, strict=True)
         ]
 
-    @abstractmethod
     def cost(self, shape: Shape, grid: int) -> Cost:
-        """What one fit for `grid` values of ε takes, within a factor of about 2."""
+        """What one fit for `grid` values of ε takes, within a factor of about 2.
+
+        A plugin overrides this. What dpmf's own algorithms take stands in `algorithms.costs`.
+        """
+        return COSTS[self.algorithm](self, shape, grid)
 
 
 Variants = frozenset[tuple[Neighbours, Mode]]
@@ -215,9 +192,12 @@ class PrivateAlgorithm(Algorithm):
         """The subclass that offers the neighbours and mode that an entry asks for; itself where there is none."""
         if not isinstance(data, dict):
             return cls
-        asked = tuple(data.get(key, cls.model_fields[key].default) for key in ("neighbours", "mode"))
-        offering = (each for each in cls.__subclasses__() if asked in each.variants)
-        return next(offering, cls)
+        return cls.offering(*(data.get(key, cls.model_fields[key].default) for key in ("neighbours", "mode")))
+
+    @classmethod
+    def offering(cls, neighbours: Any, mode: Any) -> type[Self]:
+        """The subclass that has these neighbours and this mode among its variants; itself where there is none."""
+        return next((each for each in cls.__subclasses__() if (neighbours, mode) in each.variants), cls)
 
     @model_validator(mode="after")
     def _refuse_unsupported_variant(self) -> Self:

@@ -8,7 +8,6 @@ import numpy as np
 from numpy.typing import NDArray
 from pydantic import Field, model_validator
 
-from dpmf_cli.algorithms.shared.base import Cost, Shape
 from dpmf_cli.algorithms.shared.entry_checks import (
     refuse_a_delta_beyond_the_accountant,
     refuse_fields_of_the_other_mode,
@@ -148,6 +147,3 @@ class CertifiedDescent(PrivateNeighbourhood):
             curator=curator,
             dtype=np.float32,
         )
-
-    def cost(self, shape: Shape, grid: int) -> Cost:
-        return self.descent_cost(shape, grid, self.iterations)

@@ -7,8 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 from pydantic import Field
 
-from dpmf_cli.algorithms.shared.averages_baseline import AveragesBaseline, effects_cost
-from dpmf_cli.algorithms.shared.base import Cost, Shape
+from dpmf_cli.algorithms.shared.averages_baseline import AveragesBaseline
 from dpmf_cli.algorithms.shared.effects import EffectsParameters
 from dpmf_cli.algorithms.shared.neighbourhood import (
     NeighbourhoodModel,
@@ -16,7 +15,6 @@ from dpmf_cli.algorithms.shared.neighbourhood import (
     item_products,
     largest,
     most_co_rated,
-    neighbourhood_cost,
     start_models,
 )
 from dpmf_cli.privacy.curator import Curator
@@ -53,10 +51,6 @@ class CorrelationKNN(AveragesBaseline):
     ) -> Iterator[tuple[slice, NDArray[np.float64]]]:
         """(b, n_items) s_ij for a block of items i at a time; averages (n_items,) r̄."""
         raise NotImplementedError
-
-    def cost(self, shape: Shape, grid: int) -> Cost:
-        products = Cost(3 * shape.squares * 4e-9 + shape.items**2 * 1e-7, shape.squares / 4 * 12.0)
-        return effects_cost(shape, grid) + products + neighbourhood_cost(shape, 1, self.k, steps=0)
 
 
 def _over_co_raters(

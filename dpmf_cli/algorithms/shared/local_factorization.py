@@ -5,7 +5,6 @@ from numpy.typing import NDArray
 from pydantic import Field
 
 from dpmf_cli.algorithms.shared.averages_baseline import EffectsModel
-from dpmf_cli.algorithms.shared.base import Cost, Shape
 from dpmf_cli.algorithms.shared.factorization import InitialFactors, initial_factors
 from dpmf_cli.algorithms.shared.local_model import LocalAlgorithm
 from dpmf_cli.kernels.factors import FactorLanes, FactorModel, factor_model
@@ -15,14 +14,8 @@ from dpmf_cli.kernels.mixture import (
     solve_mixture_items,
     solve_mixture_users,
 )
-from dpmf_cli.lane_groups import groups
 from dpmf_cli.privacy.local import PerturbedRatings
 from dpmf_cli.streams import Streams
-
-SECONDS_PER_GRAM_ENTRY = 2.5e-9
-"""One rating, one entry of the lower triangle of its row's Gram matrix, one group of 16 lanes."""
-SECONDS_PER_VISIT_AND_FACTOR = 5e-9
-"""One rating visited by SGD, per latent factor, one group of 16 lanes."""
 
 
 class LocalFactorization(LocalAlgorithm):
@@ -62,11 +55,6 @@ class LocalFactorization(LocalAlgorithm):
         """Users, then items, by least squares weighted by the mixture, in place; `of` as `sides` has them."""
         for solve, side in zip((solve_mixture_users, solve_mixture_items), of, strict=True):
             solve(factors, side, values, mixture, regularization=self.regularization, active=active)
-
-    def factors_cost(self, shape: Shape, grid: int) -> Cost:
-        """What perturbing takes, and memory of factors."""
-        rows = Cost(0, (shape.users + shape.items) * (self.factors + 1) * 64.0 * len(groups(grid)))
-        return self.messages_cost(shape, grid) + rows
 
 
 def sides(received: PerturbedRatings) -> tuple[Side, Side]:

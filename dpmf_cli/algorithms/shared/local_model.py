@@ -7,9 +7,8 @@ from typing import ClassVar, final
 from pydantic import Field, model_validator
 from pydantic_core import PydanticCustomError
 
-from dpmf_cli.algorithms.shared.base import Cost, Model, PrivateAlgorithm, Shape, Variants, in_both_modes
+from dpmf_cli.algorithms.shared.base import Model, PrivateAlgorithm, Variants, in_both_modes
 from dpmf_cli.algorithms.shared.unit_scale import UnitModel
-from dpmf_cli.lane_groups import padded_grid
 from dpmf_cli.privacy.curator import Curator
 from dpmf_cli.privacy.ledger import Epsilons
 from dpmf_cli.privacy.local import PerturbedRatings, Traffic, perturb_ratings
@@ -17,9 +16,6 @@ from dpmf_cli.privacy.local_mechanisms import LocalMechanism, Mechanism, mechani
 from dpmf_cli.privacy.neighbours import Neighbours
 from dpmf_cli.ratings import Ratings, Scale
 from dpmf_cli.streams import Streams
-
-SECONDS_PER_MESSAGE = 1e-7
-"""One rating perturbed for one ε."""
 
 
 @dataclass(frozen=True)
@@ -85,9 +81,3 @@ class LocalAlgorithm(PrivateAlgorithm):
     @abstractmethod
     def aggregate(self, received: PerturbedRatings, streams: Streams) -> Model:
         """The aggregator: a model that predicts on [0, 1]."""
-
-    def messages_cost(self, shape: Shape, grid: int) -> Cost:
-        """What perturbing takes, and keeping what was received."""
-        return Cost(
-            shape.ratings * grid * SECONDS_PER_MESSAGE, shape.ratings * (4.0 * padded_grid(grid) + 16)
-        )

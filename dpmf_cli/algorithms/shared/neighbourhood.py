@@ -7,17 +7,12 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import csc_matrix, csr_matrix
 
-from dpmf_cli.algorithms.shared.base import Cost, Shape
 from dpmf_cli.kernels.similarities import SimilarityLanes, similarity_lanes
-from dpmf_cli.lane_groups import groups, padded_grid
+from dpmf_cli.lane_groups import groups
 from dpmf_cli.ratings import Ratings
 
 BLOCK = 512
 """Items whose similarities to all others are held at a time."""
-SECONDS_PER_NEIGHBOUR = 1e-9
-"""One neighbour of one rating in one lane: in a prediction once, in a step of learning about twice."""
-FAVOUR = 3
-"""How many times more often than items in general the k nearest are among those that a user rated."""
 
 
 @dataclass(frozen=True)
@@ -75,14 +70,3 @@ def all_others(n_items: int) -> NDArray[np.int32]:
     """(n_items, n_items − 1) every other item: nothing of the ratings."""
     others = np.arange(n_items - 1, dtype=np.int32)[None, :]
     return np.asarray(others + (others >= np.arange(n_items)[:, None]), dtype=np.int32)
-
-
-def neighbourhood_cost(shape: Shape, grid: int, k: int, *, steps: int) -> Cost:
-    """`steps` steps of learning, and the predictions of a test fold."""
-    lanes, k = padded_grid(grid), min(k, shape.items)
-    met = shape.squares * min(1.0, FAVOUR * k / shape.items)
-    visits = (2 * steps + 0.25) * met * (SECONDS_PER_NEIGHBOUR * lanes + 1e-9)
-    rows = float(shape.items) * k
-    return Cost(
-        visits + steps * rows * (1e-8 + 2e-9 * lanes), rows * (4.0 * lanes + 16.0) + 24.0 * shape.ratings
-    )

@@ -6,11 +6,9 @@ import numpy as np
 from numpy.typing import NDArray
 from pydantic import Field
 
-from dpmf_cli.algorithms.shared.base import Cost, Shape
 from dpmf_cli.algorithms.shared.private_factorization import Side
 from dpmf_cli.kernels.als import RowProblem, by_item, by_user, solve_perturbed_items, solve_perturbed_users
 from dpmf_cli.kernels.factors import FactorModel, factor_model
-from dpmf_cli.lane_groups import groups
 from dpmf_cli.privacy import sensitivity
 from dpmf_cli.privacy.curator import Curator
 from dpmf_cli.privacy.ledger import Epsilons
@@ -20,9 +18,6 @@ from dpmf_cli.privacy.release import Release
 from dpmf_cli.ratings import Ratings
 from dpmf_cli.streams import Streams
 from dpmf_cli.strict_model import StrictModel
-
-SECONDS_PER_GRAM_ENTRY = 2e-9
-"""One rating, one entry of the lower triangle of its row's Gram matrix, one group of 16 lanes."""
 
 
 class ObjectivePerturbedRows(StrictModel):
@@ -130,16 +125,6 @@ class ObjectivePerturbedRows(StrictModel):
         )
         problem = RowProblem(ridge, self.residual_clamp, per_rating=False, ball=own)
         return problem, noises
-
-    def rows_cost(self, shape: Shape, grid: int, dimension: int) -> Cost:
-        """What `fit_rows` takes."""
-        solutions, parts = 2 * self.passes - 1, len(groups(grid))
-        entries = (dimension + 1) * (dimension + 2) / 2
-        work = (
-            (shape.ratings + 20 * dimension * (shape.users + shape.items)) * entries * SECONDS_PER_GRAM_ENTRY
-        )
-        factors = (shape.users + shape.items) * (dimension + 1) * 64.0 * parts
-        return Cost(solutions * parts * work + 1e-7 * shape.ratings, factors + 40.0 * shape.ratings)
 
 
 def private_global_average(

@@ -1,6 +1,5 @@
 """The private item-item covariance of McSherry and Mironov 2009, and kNN and SVD on top of it."""
 
-from abc import abstractmethod
 from typing import Any, Literal, Self
 
 import numpy as np
@@ -8,14 +7,7 @@ from numpy.typing import NDArray
 from pydantic import Field, model_validator
 from pydantic_core import PydanticCustomError
 
-from dpmf_cli.algorithms.shared.averages_baseline import effects_cost
-from dpmf_cli.algorithms.shared.base import Cost, Shape
 from dpmf_cli.algorithms.shared.budget import Fractions
-from dpmf_cli.algorithms.shared.covariance_cost import (
-    ASKED,
-    covariance_cost,
-    trial_cost,
-)
 from dpmf_cli.algorithms.shared.item_averages import ItemAverages
 from dpmf_cli.algorithms.shared.item_covariance import (
     CovarianceAlgorithm,
@@ -161,19 +153,11 @@ class PrivateCovariance(OwnMeansAlgorithm, CovarianceAlgorithm):
         return sensitivity.weight_triangle(norm), sensitivity.published_weight_matrix(norm)
 
     @property
+    def candidates(self) -> int:
+        """How many candidates refitting tries at each ε; 0 without it."""
+        return len(CANDIDATES) if self.tuning == "refitted" else 0
+
+    @property
     def eigenpairs(self) -> int | None:
         """How many of a covariance are looked for, at each ε; None where none are."""
         return self.k if self.cleaning else None
-
-    @abstractmethod
-    def predictions_cost(self, shape: Shape, grid: int) -> Cost:
-        """What predicting a test fold takes, given the covariances."""
-
-    def cost(self, shape: Shape, grid: int) -> Cost:
-        rank, predictions = self.eigenpairs, self.predictions_cost(shape, grid)
-        cost = effects_cost(shape, grid) + predictions
-        cost += covariance_cost(shape, grid, private_weights=True, rank=rank)
-        if self.tuning == "fixed":
-            return cost
-        trials, share = len(CANDIDATES), self.validation / ASKED
-        return cost + Cost(trials * share * predictions.seconds, 0.0) + trial_cost(shape, trials * grid, rank)

@@ -5,22 +5,14 @@ from dataclasses import dataclass
 
 from pydantic import Field
 
-from dpmf_cli.algorithms.shared.base import Cost, Shape
-from dpmf_cli.algorithms.shared.factorization_cost import fetched, noise_on_rows, private_cost
 from dpmf_cli.algorithms.shared.private_factorization import NormBoundedFactorization, Side
 from dpmf_cli.kernels.als import RowProblem
-from dpmf_cli.lane_groups import groups
 from dpmf_cli.privacy.curator import Curator
 from dpmf_cli.privacy.ledger import Epsilons
 from dpmf_cli.privacy.mechanisms import repeated_k_norm
 from dpmf_cli.privacy.release import Release
 from dpmf_cli.privacy.sensitivity import Sensitivity
 from dpmf_cli.ratings import Ratings, Scale
-
-SECONDS_PER_GRAM_ENTRY = 7.5e-10
-"""One rating, one entry of the lower triangle of its row's Gram matrix, one group of 16 lanes."""
-ROW_IN_RATINGS = 10
-"""Solving a row's system takes as long as adding so many ratings to it."""
 
 
 @dataclass(frozen=True)
@@ -57,15 +49,3 @@ class PrivateLeastSquares(NormBoundedFactorization):
             epsilon=self.for_factors(epsilons) / 2,
             curator=curator,
         )
-
-    def cost(self, shape: Shape, grid: int) -> Cost:
-        passes = self.iterations * len(groups(grid))
-        entries = (self.factors + 1) * (self.factors + 2) / 2
-        rows = ROW_IN_RATINGS * (shape.users + shape.items)
-        seconds = (
-            passes * (2 * shape.ratings + rows) * entries * SECONDS_PER_GRAM_ENTRY + 3e-8 * shape.ratings
-        )
-        whole = private_cost(shape, grid, self.factors, seconds=seconds, held=8.0 * shape.ratings)
-        sides = (shape.items, shape.users)
-        far = tuple(fetched(side, self.factors, passes * shape.ratings) for side in sides)
-        return whole + noise_on_rows(shape, self.factors, self.iterations) + Cost(0.0, 0.0, far)

@@ -7,14 +7,11 @@ from numpy.typing import NDArray
 from pydantic import Field, model_validator
 from pydantic_core import PydanticCustomError
 
-from dpmf_cli.algorithms.shared.averages_baseline import effects_cost
-from dpmf_cli.algorithms.shared.base import Cost, Shape
 from dpmf_cli.algorithms.shared.effects import EffectsParameters
 from dpmf_cli.algorithms.shared.item_averages import Part, bounded_item_averages
 from dpmf_cli.algorithms.shared.neighbourhood import (
     all_others,
     most_co_rated,
-    neighbourhood_cost,
 )
 from dpmf_cli.algorithms.shared.own_means import PureAsPublished
 from dpmf_cli.algorithms.shared.theta import Measurer
@@ -69,8 +66,3 @@ class PrivateNeighbourhood(PureAsPublished):
         if self.chooses_neighbours:
             return most_co_rated(train, self.neighbourhood)
         return all_others(train.n_items)
-
-    def descent_cost(self, shape: Shape, grid: int, steps: int) -> Cost:
-        """What averages, neighbours and `steps` steps of learning take."""
-        k = self.neighbourhood if self.chooses_neighbours else shape.items
-        return effects_cost(shape, grid) + neighbourhood_cost(shape, grid, k, steps=steps)

@@ -11,17 +11,13 @@ import numpy as np
 from numpy.typing import NDArray
 from pydantic import Field
 
-from dpmf_cli.algorithms.shared.base import Cost, Shape
 from dpmf_cli.algorithms.shared.factorization import InitialFactors, KnownModel, initial_factors
 from dpmf_cli.kernels.factors import FactorLanes, FactorModel, factor_model
 from dpmf_cli.kernels.gradients import Descent, SampledVisits
-from dpmf_cli.lane_groups import MAXIMUM_WIDTH, groups, padded_grid
 from dpmf_cli.ratings import Ratings
 from dpmf_cli.streams import Streams
 from dpmf_cli.strict_model import StrictModel
 
-SECONDS_PER_VISIT_AND_FACTOR = 7e-9
-"""One rating in one group of 16 lanes, gradients of both sides."""
 CHUNKS_PER_BATCH = 8
 """A batch is this many chunks of ratings, where a model has all ratings; more where it has a sample."""
 
@@ -133,18 +129,6 @@ class GradientDescentPMF(StrictModel):
     def batches_of(self, ratings: int) -> int:
         """How many batches a model with so many ratings has."""
         return self.batches or max(1, round(ratings / self.batch_size))
-
-    def descent_cost(self, shape: Shape, grid: int, epochs: int) -> Cost:
-        """What `epochs` of both sides take."""
-        sixteens = padded_grid(grid) / MAXIMUM_WIDTH
-        passes = epochs * sixteens
-        batches = self.batches_of(shape.ratings)
-        rows = shape.users + shape.items
-        seconds = (
-            passes * self.factors * (shape.ratings * SECONDS_PER_VISIT_AND_FACTOR + rows * batches * 1e-8)
-        )
-        factors = 2 * rows * (self.factors + 1) * 64.0 * (len(groups(grid)) + 1)
-        return Cost(seconds + 2e-7 * shape.ratings, factors + (60.0 + 2 * grid) * shape.ratings)
 
 
 def sampled_model(train: Ratings, kept: Kept, factors: list[FactorLanes]) -> KnownModel:

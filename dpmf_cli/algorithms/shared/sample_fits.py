@@ -2,18 +2,14 @@
 
 import json
 from dataclasses import dataclass
-from typing import TypeGuard
 
 import numpy as np
 from numpy.typing import NDArray
 
-from dpmf_cli.algorithms.baselines.pmf import ProbabilisticMF
 from dpmf_cli.algorithms.shared.base import Algorithm, Model
 from dpmf_cli.algorithms.shared.probabilistic import Kept
-from dpmf_cli.algorithms.zhang2018.dp_pmf import PrivatePMF
 from dpmf_cli.privacy.curator import Curator
 from dpmf_cli.privacy.ledger import Epsilons
-from dpmf_cli.privacy.neighbours import Mode
 from dpmf_cli.ratings import Ratings
 from dpmf_cli.streams import Streams
 
@@ -31,17 +27,12 @@ class Columns:
 
 def shared_fit_of(base: Algorithm) -> str | None:
     """Entries differ in samples and thresholds alone where their bases are the same and have them in their lanes."""
-    return json.dumps(base.parameters(), sort_keys=True) if shares_lanes(base) else None
+    return json.dumps(base.parameters(), sort_keys=True) if base.shares_lanes else None
 
 
 def sample(probability: NDArray[np.float64], streams: Streams) -> Kept:
     """(n, E) Algorithm 1; one uniform draw for each record serves all ε."""
     return np.asarray(streams.generator("sampling").random(len(probability))[:, None] < probability)
-
-
-def shares_lanes(base: Algorithm) -> TypeGuard[ProbabilisticMF | PrivatePMF]:
-    """Whether one fit of the base can have a sample in each lane."""
-    return isinstance(base, ProbabilisticMF) or (isinstance(base, PrivatePMF) and base.mode is Mode.PUBLISHED)
 
 
 def fit_samples(
@@ -51,7 +42,7 @@ def fit_samples(
 
     In one pass of the lanes where the base can, else one after the other.
     """
-    if shares_lanes(base):
+    if base.shares_lanes:
         return base.fit_samples(train, kept, epsilons, streams=streams, curator=curator)
     models, accounts = [], []
     for epsilon, rows in zip(epsilons, kept.T, strict=True):

@@ -7,8 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 from pydantic import Field, model_validator
 
-from dpmf_cli.algorithms.shared.averages_baseline import effects_cost
-from dpmf_cli.algorithms.shared.base import Cost, Shape, Variants, in_both_modes
+from dpmf_cli.algorithms.shared.base import Variants, in_both_modes
 from dpmf_cli.algorithms.shared.budget import Fractions
 from dpmf_cli.algorithms.shared.effects import EffectsParameters
 from dpmf_cli.algorithms.shared.entry_checks import (
@@ -35,9 +34,6 @@ from dpmf_cli.privacy.posterior import LangevinSchedule, posterior_sampling
 from dpmf_cli.privacy.subsampling import noise_multipliers
 from dpmf_cli.ratings import Ratings
 from dpmf_cli.streams import Streams
-
-SECONDS_PER_VISIT_AND_FACTOR = {Mode.PUBLISHED: 7e-9, Mode.CORRECTED: 6e-8}
-"""One rating in one group of 16 lanes, in one step."""
 
 PUBLISHED_FIELDS = ("regularization", "initial_rate", "decay", "temperature", "most_ratings")
 CORRECTED_FIELDS = (
@@ -224,10 +220,3 @@ class PosteriorSamplingMF(PureAsPublished):
         """Random factors beside effects (n_users, E), (n_items, E), in groups of lanes."""
         users, items = initial_factors(train, self.initial_factors, self.factors, streams)
         return list(factor_model(users, items, user_effects, item_effects).groups)
-
-    def cost(self, shape: Shape, grid: int) -> Cost:
-        passes = self.iterations * len(groups(grid))
-        each = SECONDS_PER_VISIT_AND_FACTOR[self.mode] * self.factors
-        rows = (shape.users + shape.items) * self.factors * 64.0
-        seconds = passes * (shape.ratings * each + rows * 3e-10)
-        return effects_cost(shape, grid) + Cost(seconds, 6 * rows * len(groups(grid)))

@@ -5,7 +5,7 @@ from typing import ClassVar, Literal, Self
 import numpy as np
 from pydantic import Field, model_validator
 
-from dpmf_cli.algorithms.shared.base import Cost, PrivateAlgorithm, Shape, Variants, in_both_modes
+from dpmf_cli.algorithms.shared.base import PrivateAlgorithm, Variants, in_both_modes
 from dpmf_cli.algorithms.shared.entry_checks import refuse_fields_of_the_other_mode
 from dpmf_cli.algorithms.shared.factorization import KnownModel
 from dpmf_cli.algorithms.shared.objective_perturbation import ObjectivePerturbedRows
@@ -52,6 +52,10 @@ class PrivatePMF(GradientDescentPMF, ObjectivePerturbedRows, PrivateAlgorithm):
         return self
 
     @property
+    def shares_lanes(self) -> bool:  # type: ignore[override]
+        return self.mode is Mode.PUBLISHED
+
+    @property
     def joint(self) -> bool:  # type: ignore[override]
         """In published mode, where U has no noise and is kept from all others; corrected, U is public or noisy."""
         return self.mode is Mode.PUBLISHED
@@ -91,10 +95,3 @@ class PrivatePMF(GradientDescentPMF, ObjectivePerturbedRows, PrivateAlgorithm):
                     descent.step("items", stretch.rates, self.regularization, noise._lane_noise.unit, scale)
             models.append(fit.factors)
         return sampled_model(train, kept, models)
-
-    def cost(self, shape: Shape, grid: int) -> Cost:
-        if self.mode is Mode.CORRECTED:
-            return self.rows_cost(shape, grid, self.factors)
-        descent = self.descent_cost(shape, grid, self.epochs + self.noisy_epochs)
-        steps = self.noisy_epochs * self.batches_of(shape.ratings)
-        return Cost(descent.seconds + steps * shape.items * self.factors * 2e-8, descent.bytes)

@@ -16,15 +16,7 @@ from dpmf_cli.algorithms.friedman2016.isgd import InputPerturbationSGD
 from dpmf_cli.algorithms.friedman2016.pals import PrivateALS
 from dpmf_cli.algorithms.friedman2016.pge import PrivateGlobalEffects
 from dpmf_cli.algorithms.friedman2016.psgd import PrivateSGD
-from dpmf_cli.algorithms.shared.base import (
-    Algorithm,
-    Cost,
-    Model,
-    PrivateAlgorithm,
-    Shape,
-    Variants,
-    in_both_modes,
-)
+from dpmf_cli.algorithms.shared.base import Algorithm, Model, PrivateAlgorithm, Variants, in_both_modes
 from dpmf_cli.algorithms.shared.papers import Paper
 from dpmf_cli.algorithms.shared.personal_sampling import (
     PersonalSampling,
@@ -32,7 +24,7 @@ from dpmf_cli.algorithms.shared.personal_sampling import (
     sampling_probability,
 )
 from dpmf_cli.algorithms.shared.probabilistic import Kept
-from dpmf_cli.algorithms.shared.sample_fits import Columns, fit_samples, sample, shared_fit_of, shares_lanes
+from dpmf_cli.algorithms.shared.sample_fits import Columns, fit_samples, sample, shared_fit_of
 from dpmf_cli.algorithms.zhang2018.dp_pmf import PrivatePMF
 from dpmf_cli.privacy.curator import Curator
 from dpmf_cli.privacy.ledger import Epsilons, Ledger
@@ -219,12 +211,6 @@ class Personalized(PersonalSampling, PrivateAlgorithm):
         spent = sampled_epsilon(draw.probability, ledger.provable)
         records = RecordEpsilons(*np.quantile(spent, (0, 0.5, 1), axis=0, method="nearest"))
         return PersonalModel(model, records, draw.thresholds, draw.kept.mean(axis=0))
-
-    def cost(self, shape: Shape, grid: int) -> Cost:
-        together = grid if shares_lanes(self.base) else 1
-        base, times = self.base.cost(shape, together), grid // together
-        sampling = 1e-7 * shape.ratings * grid
-        return Cost(times * base.seconds + sampling, times * base.bytes + 40.0 * shape.ratings * grid)
 
 
 def _refuse_ignored(base: Algorithm) -> None:

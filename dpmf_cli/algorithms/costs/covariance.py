@@ -1,7 +1,11 @@
 """What a covariance and predictions from it take: seconds of one core, and bytes."""
 
-from dpmf_cli.algorithms.shared.base import Cost, Shape
+from typing import Any
+
+from dpmf_cli.algorithms.costs.averages import effects_cost
+from dpmf_cli.algorithms.costs.cost import Cost, Shape
 from dpmf_cli.kernels.covariance import triangle_size
+from dpmf_cli.privacy.neighbours import Neighbours
 
 SECONDS_PER_PRODUCT = 2e-9
 """One product of two ratings of one user, added to the covariance of their items."""
@@ -45,3 +49,47 @@ def subspace_cost(shape: Shape, grid: int, k: int) -> Cost:
     return Cost(
         grid * (shape.ratings * k**2 + shape.users * k**3) * 5e-10, ASKED * shape.ratings * 8.0 * grid
     )
+
+
+def pknn(entry: Any, shape: Shape, grid: int) -> Cost:
+    """Averages, a covariance with public or private weights, and predictions by kNN."""
+    private = entry.neighbours is not Neighbours.BOUNDED
+    matrix = covariance_cost(shape, grid, private_weights=private)
+    found = neighbours_cost(shape, grid, entry.k, searches=grid if private else 1)
+    return effects_cost(shape, grid) + matrix + found
+
+
+def public_knn(entry: Any, shape: Shape, grid: int) -> Cost:
+    """Averages, and kNN with a covariance that needs no data."""
+    sums = Cost(5e-9 * grid * (1 + entry.k * ASKED) * shape.ratings, 40.0 * shape.ratings)
+    cost = effects_cost(shape, grid) + sums
+    if entry.neighbours is not Neighbours.BOUNDED:
+        return cost
+    search = neighbours_cost(shape, 0, entry.k, searches=1)
+    return cost + covariance_cost(shape, 0, private_weights=False) + search
+
+
+def mm_public(entry: Any, shape: Shape, grid: int) -> Cost:
+    """Averages, and a covariance that needs no data over all of a user's ratings."""
+    return effects_cost(shape, grid) + Cost(5e-9 * grid * shape.ratings, 40.0 * shape.ratings)
+
+
+def mm_knn(entry: Any, shape: Shape, grid: int) -> Cost:
+    """kNN on the private covariance."""
+    return private_covariance(entry, shape, grid, neighbours_cost(shape, grid, entry.k, searches=grid))
+
+
+def mm_svd(entry: Any, shape: Shape, grid: int) -> Cost:
+    """SVD of the private covariance."""
+    return private_covariance(entry, shape, grid, subspace_cost(shape, grid, entry.k))
+
+
+def private_covariance(entry: Any, shape: Shape, grid: int, predictions: Cost) -> Cost:
+    """Averages, the covariance, and `predictions` of a test fold; with refitting, of the validation ratings too."""
+    rank, tried = entry.eigenpairs, entry.candidates
+    cost = effects_cost(shape, grid) + predictions
+    cost += covariance_cost(shape, grid, private_weights=True, rank=rank)
+    if not tried:
+        return cost
+    trials = Cost(tried * entry.validation / ASKED * predictions.seconds, 0.0)
+    return cost + trials + trial_cost(shape, tried * grid, rank)

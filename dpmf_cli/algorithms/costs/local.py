@@ -1,0 +1,61 @@
+"""What methods of the local model take: messages, and what an aggregator makes of them."""
+
+from typing import Any
+
+from dpmf_cli.algorithms.costs.cost import Cost, Shape
+from dpmf_cli.algorithms.costs.factorization import LINE, gram_entries
+from dpmf_cli.lane_groups import groups, padded_grid
+
+SECONDS_PER_MESSAGE, SECONDS_PER_REPORT = 1e-7, 4e-7
+"""One rating perturbed for one ε; one rating's report of a gradient in one iteration for one ε."""
+GRAM_ENTRY = 2.5e-9
+"""One rating, one entry of the lower triangle of its row's Gram matrix, one group of 16 lanes."""
+SGD_VISIT = 5e-9
+"""One rating visited by SGD, per latent factor, one group of 16 lanes."""
+COMPONENT = 2.5e-8
+"""One rating, one component of the mixture, one group of 16 lanes, three times an iteration."""
+
+
+def local_mean(entry: Any, shape: Shape, grid: int) -> Cost:
+    """What perturbing takes, and keeping what was received."""
+    return Cost(shape.ratings * grid * SECONDS_PER_MESSAGE, shape.ratings * (4.0 * padded_grid(grid) + 16))
+
+
+def local_means(entry: Any, shape: Shape, grid: int) -> Cost:
+    """Messages, and their sums by item and user."""
+    sums = (shape.users + shape.items) * grid * 16.0 + 24.0 * shape.ratings
+    return local_mean(entry, shape, grid) + Cost(shape.ratings * grid * 3e-8, sums)
+
+
+def local_mf(entry: Any, shape: Shape, grid: int) -> Cost:
+    """Unweighted ALS on messages."""
+    solved = 2 * entry.iterations * shape.ratings * gram_entries(entry.factors)
+    seconds = solved * GRAM_ENTRY * len(groups(grid))
+    return _with_factors(entry, shape, grid) + Cost(seconds, 12.0 * shape.ratings)
+
+
+def isgd_local(entry: Any, shape: Shape, grid: int) -> Cost:
+    """SGD on messages."""
+    visits = entry.epochs * shape.ratings * len(groups(grid))
+    return _with_factors(entry, shape, grid) + Cost(visits * entry.factors * SGD_VISIT, 8.0 * shape.ratings)
+
+
+def blp_mog_mf(entry: Any, shape: Shape, grid: int) -> Cost:
+    """EM of a mixture of Gaussians around factors."""
+    each = 2 * gram_entries(entry.factors) * GRAM_ENTRY + 3 * entry.components * COMPONENT
+    seconds = entry.iterations * shape.ratings * len(groups(grid)) * each
+    before = shape.users * (entry.factors + 1) * LINE
+    return _with_factors(entry, shape, grid) + Cost(seconds, 12.0 * shape.ratings + before)
+
+
+def pg_mf(entry: Any, shape: Shape, grid: int) -> Cost:
+    """Users solved on their devices, and a report of each rating, in each iteration."""
+    each = grid * SECONDS_PER_REPORT + gram_entries(entry.factors) * 2e-9 * len(groups(grid))
+    rows = (shape.users + shape.items) * (entry.factors + 1) * LINE * len(groups(grid))
+    return Cost(entry.iterations * shape.ratings * each, rows + shape.ratings * (24.0 * grid + 40))
+
+
+def _with_factors(entry: Any, shape: Shape, grid: int) -> Cost:
+    """What perturbing takes, and memory of factors."""
+    rows = Cost(0, (shape.users + shape.items) * (entry.factors + 1) * LINE * len(groups(grid)))
+    return local_mean(entry, shape, grid) + rows

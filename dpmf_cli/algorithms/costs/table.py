@@ -1,0 +1,42 @@
+"""The table of costs: what a fit of each of dpmf's own algorithms takes, by the name that a config has for it."""
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from dpmf_cli.algorithms.costs import averages, covariance, factorization, local, neighbourhood
+from dpmf_cli.algorithms.costs.cost import Cost, Shape
+
+COSTS: Mapping[str, Callable[[Any, Shape, int], Cost]] = {
+    **dict.fromkeys(("ga", "ia", "ge", "pge", "mm_averages"), averages.averages),
+    "als": factorization.als,
+    "mf_sgd": factorization.mf_sgd,
+    "pmf": factorization.pmf,
+    "sampled": factorization.sampled,
+    "pcc": neighbourhood.correlation,
+    "cos": neighbourhood.correlation,
+    "constant_nbm": neighbourhood.constant_nbm,
+    "pnbm": neighbourhood.pnbm,
+    "isgd": factorization.isgd,
+    "psgd": factorization.psgd,
+    "pals": factorization.pals,
+    "pals_objective": factorization.pals,
+    "pbgd": factorization.pbgd,
+    "pknn": covariance.pknn,
+    "public_knn": covariance.public_knn,
+    "mm_knn": covariance.mm_knn,
+    "mm_svd": covariance.mm_svd,
+    "mm_public": covariance.mm_public,
+    "dp_pmf": factorization.dp_pmf,
+    "personalized": factorization.personalized,
+    "blp_mog_mf": local.blp_mog_mf,
+    "pg_mf": local.pg_mf,
+    "isgd_local": local.isgd_local,
+    "local_mf": local.local_mf,
+    "local_mean": local.local_mean,
+    "local_means": local.local_means,
+    "dpsgd_pnbm": neighbourhood.private_pnbm,
+    "dpps_pnbm": neighbourhood.private_pnbm,
+    "private_constant_nbm": neighbourhood.private_constant_nbm,
+    "dpps_mf": factorization.dpps_mf,
+}
+"""A function takes the entry with its parameters, the size of the training set, and how many ε there are."""
