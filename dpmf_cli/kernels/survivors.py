@@ -73,7 +73,7 @@ def _plain_descend_survivors(
     threshold: float,
     epochs: int,
 ) -> None:
-    """The twin of `descend_survivors`: the whole matrix of clamped residuals, 0 where there is no rating, is measured."""
+    """The twin of `descend_survivors`: it measures all cells, the clamped residual or, without a rating, 0."""
     n_users, n_items = train.n_users, train.n_items
     residuals = np.zeros((n_users, n_items, group.lanes))
     effects = group.effects(train.users, train.items)[:, : group.lanes]

@@ -11,7 +11,8 @@ from dpmf_cli.streams import Streams
 
 
 class Curator:
-    """What an algorithm's noise comes from: the ledger that a step is entered in, then the streams that it is drawn from.
+    """What an algorithm's noise comes from: the ledger that a step is entered in, then the streams that it is
+    drawn from.
 
     An algorithm hands its curator to a mechanism (`mechanisms`, `posterior`, `local`) and gets a `Release`. It has no
     other way to noise: the generators of `Streams.generator` refuse to draw any.

@@ -1,7 +1,8 @@
 """Noise that is computed from a key when it is needed: one unit draw for each of more numbers than can be kept.
 
-SplitMix64 (Steele, Lea, Flood 2014) of a number's place gives a sign and a uniform V in (0, 1]; the magnitude is −ln V.
-So the unit draw of a place has the law Laplace(1), is independent of all others, and is the same whenever it is asked for.
+SplitMix64 (Steele, Lea, Flood 2014) of a number's place gives a sign and a uniform V in (0, 1]; the magnitude
+is −ln V. So the unit draw of a place has the law Laplace(1), is independent of all others, and is the same
+whenever it is asked for.
 """
 
 import numpy as np

@@ -1,8 +1,8 @@
 """Mechanisms: the only ways to a release. Each enters its step in the ledger before it draws any noise.
 
-Every mechanism takes the `curator` of a fit, and gives a `Release`, or one for each repetition. `step` names the step in
-the ledger and the stream that its noise is drawn from; `stream` names another, of which steps take one part after the other.
-All raise OverspentError (a bug in the algorithm) where the ledger refuses.
+Every mechanism takes the `curator` of a fit, and gives a `Release`, or one for each repetition. `step` names
+the step in the ledger and the stream that its noise is drawn from; `stream` names another, of which steps
+take one part after the other. All raise OverspentError (a bug in the algorithm) where the ledger refuses.
 """
 
 import math
@@ -238,7 +238,8 @@ def without_noise(
 ) -> Callable[[tuple[int, ...]], Release]:
     """What a publication releases as it is and does not charge for: nothing can be proved any more.
 
-    grid  how many ε there are. The function returned gives the release of numbers of a shape, once for each measurement.
+    grid  how many ε there are. The function returned gives the release of numbers of a shape, once for each
+    measurement.
     """
     entry = curator.ledger.charge_nothing(step, sensitivity)
     return lambda shape: curator.release(entry, LaneNoise(np.zeros(shape), np.zeros(grid)))

@@ -1,9 +1,9 @@
 """Noise for a whole ε grid, and how its unit is drawn. `mechanisms` draw it and `release` applies it.
 
-Noise is drawn once per fit in its *unit* form and scaled for every ε of the grid. If X ~ Laplace(1) then b·X ~
-Laplace(b), so each ε has exactly its own distribution. The ε of one fit share the unit draw, which makes a curve over ε
-smooth. Every ε is a statement about its own marginal. Only one of a grid's models may ever be released: two of them give
-the clean sums by one subtraction.
+Noise is drawn once per fit in its *unit* form and scaled for every ε of the grid. If X ~ Laplace(1) then b·X
+~ Laplace(b), so each ε has exactly its own distribution. The ε of one fit share the unit draw, which makes a
+curve over ε smooth. Every ε is a statement about its own marginal. Only one of a grid's models may ever be
+released: two of them give the clean sums by one subtraction.
 """
 
 from dataclasses import dataclass, replace
@@ -46,8 +46,8 @@ class LaneNoise:
 
 @dataclass(frozen=True)
 class KeyedNoise:
-    """Laplace noise for more numbers than can be kept: number c has the unit noise that `keyed` computes from (key, c),
-    independent and the same whenever it is asked for.
+    """Laplace noise for more numbers than can be kept: number c has the unit noise that `keyed` computes from
+    (key, c), independent and the same whenever it is asked for.
 
     key  state of SplitMix64; scale (E,) float64, the scale for each ε
     """

@@ -7,9 +7,10 @@ holds the noise, and its methods are the only ways in which that noise reaches a
     inside     a compiled kernel adds the noise to what it measures on its way
     sent       a device perturbs its numbers and sends them: the local model
 
-An algorithm gets releases from `mechanisms`, which enter the ledger first. It never sees the noise itself. A kernel
-that adds noise is a `NoisyKernel`: it registers a plain twin, which hands every clean number over to be published. So a
-`Witness` sees every clean number of a fit beside what is published for it, whichever way it takes.
+An algorithm gets releases from `mechanisms`, which enter the ledger first. It never sees the noise itself. A
+kernel that adds noise is a `NoisyKernel`: it registers a plain twin, which hands every clean number over to
+be published. So a `Witness` sees every clean number of a fit beside what is published for it, whichever way
+it takes.
 """
 
 from collections.abc import Callable

@@ -13,11 +13,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from dpmf_cli.kernels.als import RowProblem, solve_users
+from dpmf_cli.kernels.als import RowProblem, by_user, solve_users
 from dpmf_cli.kernels.batch import batch_step
-from dpmf_cli.kernels.factors import FactorLanes, factor_lanes
-from dpmf_cli.kernels.perturb import perturb_items, perturb_users
-from dpmf_cli.kernels.sgd import descend_noisy_errors
+from dpmf_cli.kernels.factors import FactorLanes, factor_model
+from dpmf_cli.kernels.perturb import project_items, project_users
+from dpmf_cli.kernels.sgd import Visits, descend_clamped_errors
 from dpmf_cli.privacy import sensitivity
 from dpmf_cli.privacy.neighbours import Neighbours
 from dpmf_cli.ratings import Ratings, Scale
@@ -25,7 +25,6 @@ from tests.conftest import make_ratings
 
 SCALE = Scale(1, 5, 1)
 P_MAX, Q_MAX, BOUND, RIDGE = 0.4, 0.5, 1.0, 0.06
-ALL = slice(0, 1)
 
 
 def factors_of(ratings: Ratings, seed: int, spread: float = 1.0) -> FactorLanes:
@@ -34,18 +33,15 @@ def factors_of(ratings: Ratings, seed: int, spread: float = 1.0) -> FactorLanes:
     users = rng.normal(0, spread, (ratings.n_users, 3))
     items = rng.normal(0, spread, (ratings.n_items, 3))
     effects = np.zeros((ratings.n_users, 1)), np.full((ratings.n_items, 1), 3.0)
-    lanes = factor_lanes(users, items, *effects)
-    perturb_users(lanes, None, np.ones(ratings.n_users), P_MAX, ALL)
-    perturb_items(lanes, None, np.ones(ratings.n_items), Q_MAX, ALL)
+    (lanes,) = factor_model(users, items, *effects).groups
+    project_users(lanes, P_MAX)
+    project_items(lanes, Q_MAX)
     return lanes
 
 
 def rows(lanes: FactorLanes) -> tuple[np.ndarray, np.ndarray]:
     """(n_users, 3), (n_items, 3) the factors of the first lane."""
-    users, items = (
-        side.reshape(-1, 4, lanes.width)[:, :3, 0].astype(float) for side in (lanes.users, lanes.items)
-    )
-    return users, items
+    return lanes.rows("users")[..., 0].astype(float), lanes.rows("items")[..., 0].astype(float)
 
 
 def neighbour(ratings: Ratings, at: int, value: float | None) -> Ratings:
@@ -59,7 +55,7 @@ def neighbour(ratings: Ratings, at: int, value: float | None) -> Ratings:
 
 def solved(ratings: Ratings, seed: int, problem: RowProblem) -> np.ndarray:
     lanes = factors_of(ratings, seed)
-    solve_users(lanes, ratings.user_starts, ratings.items, ratings.values, problem, ALL)
+    solve_users(lanes, by_user(ratings), problem)
     return rows(lanes)[0]
 
 
@@ -127,7 +123,7 @@ def gradient_rows(ratings: Ratings, seed: int, clip: float) -> np.ndarray:
         bound=BOUND,
         clip=clip,
     )
-    return np.concatenate(rows(lanes)) - before
+    return np.asarray(np.concatenate(rows(lanes)) - before)
 
 
 @settings(max_examples=60, deadline=None)
@@ -153,19 +149,13 @@ def test_the_bound_on_clipped_gradients_is_tight(value: float | None, kind: Neig
 def pass_of_sgd(ratings: Ratings, learning_rate: float) -> tuple[np.ndarray, np.ndarray]:
     """The factors after one pass of algorithm 5, before its noise."""
     lanes = factors_of(ratings, 0)
-    descend_noisy_errors(
+    descend_clamped_errors(
         lanes,
-        ratings.users,
-        ratings.items,
-        ratings.values,
-        np.zeros(len(ratings), np.float32),
-        np.zeros(1),
+        Visits(ratings.users, ratings.items, ratings.values),
         learning_rate=learning_rate,
         regularization=RIDGE,
         bound=BOUND,
         error_bound=BOUND + P_MAX * Q_MAX,
-        user_limit=math.inf,
-        item_limit=math.inf,
     )
     return rows(lanes)
 

@@ -13,8 +13,8 @@ UNBOUNDED = Sensitivity(1.0, 1, Neighbours.UNBOUNDED, "test")
 
 def test_steps_add_up() -> None:
     ledger = Ledger([1.0, 2.0])
-    ledger.spend("a", "Laplace", BOUNDED, 0.3 * ledger.epsilons)
-    ledger.spend("b", "Laplace", BOUNDED, 0.7 * ledger.epsilons)
+    ledger.spend("a", "Laplace", BOUNDED, 0.3 * ledger.limit)
+    ledger.spend("b", "Laplace", BOUNDED, 0.7 * ledger.limit)
     assert ledger.claimed == pytest.approx([1.0, 2.0])
     assert ledger.provable == pytest.approx([1.0, 2.0])
 
@@ -30,7 +30,7 @@ def test_overspending_any_epsilon_of_the_grid_raises_and_enters_nothing() -> Non
 def test_many_fractions_that_sum_to_one_are_not_overspending() -> None:
     ledger = Ledger([0.1])
     for step in range(10_000):
-        ledger.spend(f"step {step}", "Laplace", BOUNDED, ledger.epsilons / 10_000)
+        ledger.spend(f"step {step}", "Laplace", BOUNDED, ledger.limit / 10_000)
 
 
 @pytest.mark.parametrize("epsilon", [0.0, -0.1, np.nan])

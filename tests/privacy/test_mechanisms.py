@@ -17,6 +17,7 @@ from dpmf_cli.privacy.mechanisms import (
 from dpmf_cli.privacy.neighbours import Neighbours
 from dpmf_cli.privacy.noise import LaneNoise
 from dpmf_cli.privacy.sensitivity import Sensitivity
+from tests.privacy.curators import curator_of
 
 DELTA = Sensitivity(4.0, 1, Neighbours.BOUNDED, "test")
 DRAWS = 20_000
@@ -30,9 +31,8 @@ def drawn(epsilons: list[float], seed: int = 0, dtype: type = np.float64) -> tup
         "step",
         (DRAWS,),
         sensitivity=DELTA,
-        epsilon=ledger.epsilons,
-        rng=np.random.default_rng(seed),
-        ledger=ledger,
+        epsilon=ledger.limit,
+        curator=curator_of(ledger, seed),
         dtype=dtype,
     )
     return noise.added_to(np.zeros(DRAWS)), ledger
@@ -85,8 +85,7 @@ def test_an_l2_sensitivity_is_refused() -> None:
             (1,),
             sensitivity=Sensitivity(1.0, 2, Neighbours.BOUNDED, "test"),
             epsilon=np.ones(1),
-            rng=np.random.default_rng(0),
-            ledger=Ledger([1.0]),
+            curator=curator_of(Ledger([1.0])),
         )
 
 
@@ -98,9 +97,8 @@ def test_noise_scaled_to_another_sensitivity_proves_another_epsilon() -> None:
         (1,),
         sensitivity=DELTA,
         calibrated_to=smaller,
-        epsilon=ledger.epsilons,
-        rng=np.random.default_rng(0),
-        ledger=ledger,
+        epsilon=ledger.limit,
+        curator=curator_of(ledger),
     )
     assert noise.scale.tolist() == [3.2, 0.0]
     assert ledger.claimed.tolist() == [1.0, np.inf]
@@ -115,9 +113,8 @@ def test_a_step_without_a_known_bound_proves_nothing() -> None:
         (1,),
         sensitivity=unknown,
         calibrated_to=DELTA,
-        epsilon=ledger.epsilons,
-        rng=np.random.default_rng(0),
-        ledger=ledger,
+        epsilon=ledger.limit,
+        curator=curator_of(ledger),
     )
     assert noise.scale.tolist() == [4.0]
     assert ledger.provable.tolist() == [np.inf]
@@ -130,13 +127,13 @@ def test_repetitions_share_epsilon_and_draw_anew() -> None:
         (DRAWS,),
         repetitions=2,
         sensitivity=DELTA,
-        epsilon=ledger.epsilons,
-        rng=np.random.default_rng(0),
-        ledger=ledger,
+        epsilon=ledger.limit,
+        curator=curator_of(ledger),
     )
     assert one.scale.tolist() == [4.0]
     assert ledger.claimed.tolist() == [2.0]
-    assert not np.array_equal(one.unit, two.unit)
+    drawn_one, drawn_two = (each.added_to(np.zeros(DRAWS)) for each in (one, two))
+    assert not np.array_equal(drawn_one, drawn_two)
 
 
 def test_what_is_never_drawn_is_spent_all_the_same() -> None:
@@ -146,9 +143,8 @@ def test_what_is_never_drawn_is_spent_all_the_same() -> None:
         (1, 1),
         repetitions=9,
         sensitivity=Sensitivity(1.0, 2, Neighbours.BOUNDED, "test"),
-        epsilon=ledger.epsilons,
-        rng=np.random.default_rng(0),
-        ledger=ledger,
+        epsilon=ledger.limit,
+        curator=curator_of(ledger),
     )
     assert ledger.claimed.tolist() == [2.0]
 
@@ -164,8 +160,7 @@ def test_gaussian_noise_has_deviation_sensitivity_over_theta(dtype: type) -> Non
         (DRAWS,),
         sensitivity=GAUSSIAN,
         theta=np.array([0.5, 8.0, np.inf]),
-        rng=np.random.default_rng(1),
-        ledger=ledger,
+        curator=curator_of(ledger, 1),
         dtype=dtype,
     ).added_to(np.zeros(DRAWS))
     for column, deviation in ((noise[:, 0], 8.0), (noise[:, 1], 0.5)):
@@ -185,8 +180,7 @@ def test_a_mechanism_refuses_the_norm_of_another(mechanism: Any) -> None:
             "step",
             (1,),
             sensitivity=wrong,
-            rng=np.random.default_rng(0),
-            ledger=Ledger([9.0], delta=1e-6),
+            curator=curator_of(Ledger([9.0], delta=1e-6)),
             **amount,
         )
 
@@ -195,20 +189,18 @@ def test_the_exponential_mechanism_chooses_in_proportion_to_what_the_loss_leaves
     """Probability of c ∝ exp(−ε·loss_c/2Δ), by 20,000 choices; another ε must not fit."""
     losses, epsilon, delta = np.array([0.0, 1.0, 3.0]), 2.0, 1.5
     moves = Sensitivity(delta, np.inf, Neighbours.UNBOUNDED, "test")
-    rng = np.random.default_rng(2)
 
-    def choose() -> int:
+    def choose(seed: int) -> int:
         noise = exponential_choice(
             "choice",
             3,
             sensitivity=moves,
             epsilon=np.array([epsilon]),
-            rng=rng,
-            ledger=Ledger([epsilon]),
+            curator=curator_of(Ledger([epsilon]), seed),
         )
         return int(np.argmin(noise.added_to(losses)[:, 0]))
 
-    counts = np.bincount([choose() for _ in range(DRAWS)], minlength=3)
+    counts = np.bincount([choose(seed) for seed in range(DRAWS)], minlength=3)
 
     def expected(spent: float) -> Any:
         weight = np.exp(-spent * losses / (2 * delta))

@@ -1,82 +1,54 @@
 """No pair of neighbours moves a measurement further than its sensitivity, and some pair comes near.
 
-The measurements are those that the algorithms really make: a stand-in for the Laplace mechanism records
-every vector that noise would be added to. A later step may use what an earlier one released, and its
-sensitivity holds for the *same* release on both sides; so the second fit is given the releases of the first.
+The measurements are those that the algorithms really make: a witness records every vector that noise would be added
+to. A later step may use what an earlier one released, and its sensitivity holds for the *same* release on both sides. So
+the second fit is given the releases of the first.
 """
 
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
-from unittest.mock import patch
 
 import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from dpmf_cli.algorithms.shared import private_averages
 from dpmf_cli.algorithms.shared.effects import EffectsBudget, EffectsParameters
 from dpmf_cli.algorithms.shared.private_averages import private_effects
 from dpmf_cli.privacy import sensitivity
 from dpmf_cli.privacy.ledger import Ledger
 from dpmf_cli.privacy.neighbours import Mode, Neighbours
 from dpmf_cli.ratings import Ratings, Scale
-from dpmf_cli.streams import Streams
 from tests.conftest import make_ratings
+from tests.privacy.curators import Recorder, curator_of
 
-Measurement = tuple[str, NDArray[np.float64], float, bool]
 SCALES = st.sampled_from([Scale(1, 5, 1), Scale(0.5, 5, 0.5), Scale(-10, 10), Scale(0, 1)])
 
 
-@contextmanager
-def recording(releases: list[NDArray[np.float64]] | None = None) -> Iterator[list[Measurement]]:
-    """Replaces the Laplace mechanism of the averages: measurements are recorded, and released as they are
-    or, where `releases` is given, as those."""
-    measured: list[Measurement] = []
-
-    def stand_in(step: str, shape: tuple[int, ...], **arguments: Any) -> Any:
-        class Recorder:
-            def added_to(self, values: NDArray[np.float64]) -> NDArray[np.float64]:
-                values = np.asarray(values, dtype=float)
-                own = values.ndim > len(shape)
-                measured.append((step, values, arguments["sensitivity"].value, own))
-                released = values if own else values[..., None]
-                return released if releases is None else releases[len(measured) - 1]
-
-        return Recorder()
-
-    with patch.object(private_averages, "laplace", stand_in):
-        yield measured
-
-
-def measure(
-    ratings: Ratings, neighbours: Neighbours, mode: Mode, releases: list[NDArray[np.float64]] | None = None
-) -> list[Measurement]:
-    with recording(releases) as measured:
-        private_effects(
-            ratings,
-            EffectsParameters(),
-            EffectsBudget(*(np.array([share]) for share in (0.2, 0.4, 0.4))),
-            neighbours=neighbours,
-            mode=mode,
-            streams=Streams(0, "d", "a", 0, 0),
-            ledger=Ledger([1.0]),
-        )
-    return measured
+def measure(ratings: Ratings, neighbours: Neighbours, mode: Mode, recorder: Recorder) -> Recorder:
+    private_effects(
+        ratings,
+        EffectsParameters(),
+        EffectsBudget(*(np.array([share]) for share in (0.2, 0.4, 0.4))),
+        neighbours=neighbours,
+        mode=mode,
+        curator=curator_of(Ledger([1.0]), witness=recorder),
+    )
+    return recorder
 
 
 def moves(
     one: Ratings, other: Ratings, neighbours: Neighbours = Neighbours.BOUNDED, mode: Mode = Mode.CORRECTED
 ) -> list[tuple[str, float, float]]:
     """(step, L1 distance of the measurements, sensitivity) between neighbours, releases held equal."""
-    first = measure(one, neighbours, mode)
-    releases = [values if own else values[..., None] for _, values, _, own in first]
-    second = measure(other, neighbours, mode, releases)
+    first = measure(one, neighbours, mode, Recorder()).measured
+    second = measure(
+        other, neighbours, mode, Recorder([np.asarray(clean, np.float64) for _, clean in first])
+    ).measured
     return [
-        (step, float(np.abs(a - b).sum()), delta)
-        for (step, a, delta, _), (_, b, _, _) in zip(first, second, strict=True)
+        (release.entry.step, float(np.abs(a - b).sum()), release.entry.sensitivity.value)
+        for (release, a), (_, b) in zip(first, second, strict=True)
     ]
 
 

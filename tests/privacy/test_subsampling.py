@@ -16,6 +16,7 @@ from dpmf_cli.privacy.subsampling import (
     amplified,
     noise_multipliers,
 )
+from tests.privacy.curators import curator_of
 from tests.privacy.sampled_steps import DELTA, KINDS, for_contribution
 
 DRAWS = 20_000
@@ -32,8 +33,7 @@ def test_a_sampled_laplace_step_claims_what_is_given_and_proves_what_sampling_hi
         calibrated_to=Sensitivity(2.0, 1, Neighbours.BOUNDED, "a paper"),
         epsilon=np.array([0.5, np.inf]),
         claimed=np.array([0.05, np.inf]),
-        rng=np.random.default_rng(1),
-        ledger=ledger,
+        curator=curator_of(ledger, 1),
     ).added_to(np.zeros(DRAWS))
     assert stats.kstest(noise[:, 0], stats.laplace(scale=4.0).cdf).pvalue > LEVEL
     for factor in (0.8, 1.25):
@@ -53,8 +53,7 @@ def test_a_sampled_laplace_step_without_a_known_bound_proves_nothing() -> None:
         calibrated_to=Sensitivity(2.0, 1, Neighbours.BOUNDED, "a paper"),
         epsilon=np.array([0.5]),
         claimed=np.array([0.05]),
-        rng=np.random.default_rng(1),
-        ledger=ledger,
+        curator=curator_of(ledger, 1),
     )
     assert ledger.provable.tolist() == [np.inf]
 
@@ -70,8 +69,7 @@ def sampled(
         sensitivity=for_contribution(3.0, neighbours),
         contribution=3.0,
         multiplier=multiplier,
-        rng=np.random.default_rng(2),
-        ledger=ledger,
+        curator=curator_of(ledger, 2),
     )
     return [draw.added_to(np.zeros(DRAWS)) for draw in draws]
 
@@ -81,7 +79,7 @@ def test_a_calibrated_multiplier_spends_the_budget_and_its_noise_has_that_deviat
     neighbours: Neighbours,
 ) -> None:
     ledger = Ledger([0.5, 4.0, np.inf], Mode.CORRECTED, DELTA)
-    multiplier = noise_multipliers(ledger.epsilons, DELTA, rate=0.1, steps=10, neighbours=neighbours)
+    multiplier = noise_multipliers(ledger.limit, DELTA, rate=0.1, steps=10, neighbours=neighbours)
     draws = sampled(ledger, multiplier, 0.1, neighbours)
     assert ledger.provable[:2] == pytest.approx([0.5, 4.0], rel=1e-3)
     assert ledger.claimed.tolist() == ledger.provable.tolist()
@@ -98,7 +96,7 @@ def test_a_calibrated_multiplier_spends_the_budget_and_its_noise_has_that_deviat
 
 def test_too_little_noise_overspends_and_enters_nothing() -> None:
     ledger = Ledger([1.0], Mode.CORRECTED, DELTA)
-    multiplier = noise_multipliers(ledger.epsilons, DELTA, rate=0.1, steps=10, neighbours=Neighbours.USER)
+    multiplier = noise_multipliers(ledger.limit, DELTA, rate=0.1, steps=10, neighbours=Neighbours.USER)
     with pytest.raises(OverspentError, match="sampled: would spend"):
         sampled(ledger, 0.99 * multiplier, 0.1)
     assert ledger.entries == ()
@@ -146,8 +144,7 @@ def test_what_a_publication_charges_stands_beside_what_sampling_proves(rate: flo
             contribution=1.0,
             multiplier=np.array([5.0]),
             claimed=np.array([0.75]),
-            rng=np.random.default_rng(0),
-            ledger=ledger,
+            curator=curator_of(ledger),
         )
         expected = math.inf if provable is None else provable.epsilons(DELTA, Neighbours.USER)[0]
         assert ledger.provable[0] == pytest.approx(expected)
@@ -174,8 +171,7 @@ def test_a_contribution_that_does_not_move_by_the_sensitivity_is_refused() -> No
             sensitivity=Sensitivity(3.0, 2, Neighbours.BOUNDED, "test"),
             contribution=3.0,
             multiplier=np.ones(1),
-            rng=np.random.default_rng(0),
-            ledger=Ledger([9.0], delta=DELTA),
+            curator=curator_of(Ledger([9.0], delta=DELTA)),
         )
     with pytest.raises(ValueError, match="local model"):
         noise_multipliers(np.ones(1), DELTA, rate=0.5, steps=1, neighbours=Neighbours.LOCAL)

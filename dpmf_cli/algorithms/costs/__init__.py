@@ -1,1 +1,1 @@
-"""What fits take: seconds of one core, and bytes. One place for all figures, away from the pseudocode of the methods."""
+"""What fits take, in seconds of one core and in bytes: all figures in one place, away from the pseudocode."""

@@ -76,7 +76,8 @@ class UnboundedISGD(InputPerturbationSGD):
     """The same for neighbours that differ in the presence of one rating, over all cells of the users × items matrix:
 
         r̃_ui = 0 where there is no rating
-        r′_ui = clamp(r̃_ui + Laplace(B/ε), [−B, B])          for every cell, once; dropped where |r′_ui| ≤ α (equation 8)
+        r′_ui = clamp(r̃_ui + Laplace(B/ε), [−B, B])          for every cell, once
+        cells with |r′_ui| ≤ α are dropped                    equation 8
         (P, Q) = SGD on the cells that are left
 
     `kernels.survivors` does that without the matrix.

@@ -52,8 +52,8 @@ class PrivateALS(PrivateLeastSquares):
         return model
 
     def noise_factors(self, counts: NDArray[np.int64]) -> NDArray[np.float64]:
-        """(rows,) what the scale of each row's noise is multiplied by, for rows with `counts` ratings: 1/(n·λ); 0 for a
-        row that is not solved."""
+        """(rows,) what the scale of each row's noise is multiplied by, `counts` being the rows' numbers of ratings:
+        1/(n·λ), and 0 for a row that is not solved."""
         return np.where(counts > 0, 1 / (np.maximum(counts, 1) * self.regularization), 0.0)
 
 
@@ -68,7 +68,7 @@ class CorrectedBoundedPALS(PrivateALS):
 
 
 class PublishedBoundedPALS(PrivateALS):
-    """Algorithm 6 as listed: p_max in the user step and q_max in the item step, the other way round than theorem 6."""
+    """Algorithm 6 as listed: p_max in the user step, q_max in the item step. Theorem 6 swaps them."""
 
     variants: ClassVar[Variants] = frozenset({(Neighbours.BOUNDED, Mode.PUBLISHED)})
 
@@ -81,7 +81,7 @@ class PublishedBoundedPALS(PrivateALS):
 
 
 class PublishedUnboundedPALS(PrivateALS):
-    """Algorithm 6 with the sensitivities of table 1. Nothing is provable: the scale depends on n_u, which is private."""
+    """Algorithm 6 with the sensitivities of table 1. Nothing is provable: the scale depends on the private n_u."""
 
     variants: ClassVar[Variants] = frozenset({(Neighbours.UNBOUNDED, Mode.PUBLISHED)})
 

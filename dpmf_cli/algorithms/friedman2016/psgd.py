@@ -86,9 +86,9 @@ class UnboundedPSGD(PrivateSGD):
         SGD with errors clamped to ±(B + p_max·q_max) and no noise
         K-norm noise of ε/(2k) on every p_u and every q_i, then ‖p_u‖ ≤ p_max, ‖q_i‖ ≤ q_max
 
-    The noise is scaled to what *one* update can move. The added rating also changes every later update of the pass, and
-    no bound on that is known: no ε is provable, and there is no corrected mode. `pbgd` goes the way that the paper's
-    conclusion names.
+    The noise is scaled to what *one* update can move. The added rating also changes every later update of the
+    pass, and no bound on that is known: no ε is provable, and there is no corrected mode. `pbgd` goes the way
+    that the paper's conclusion names.
     """
 
     variants: ClassVar[Variants] = frozenset({(Neighbours.UNBOUNDED, Mode.PUBLISHED)})

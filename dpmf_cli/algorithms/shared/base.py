@@ -106,8 +106,8 @@ class Algorithm(StrictModel, ABC):
     def fit(self, train: Ratings, epsilons: Epsilons, *, streams: Streams, curator: Curator) -> Model:
         """Fits one model for each of `epsilons` (E,), inf alone for an algorithm without privacy.
 
-        All noise comes from the curator, by the mechanisms of `dpmf_cli.privacy`, which enter it in the ledger first. All
-        other randomness comes from the streams. The model for an ε does not depend on which other ε are in the grid.
+        All noise comes from the curator, by the mechanisms of `dpmf_cli.privacy`, which enter it in the ledger first.
+        All other randomness comes from the streams. The model for an ε does not depend on the other ε of the grid.
         """
 
     def fit_samples(
@@ -137,7 +137,8 @@ class Algorithm(StrictModel, ABC):
         streams: Streams,
         curators: Sequence[Curator],
     ) -> Sequence[Model]:
-        """What `fit` gives each of `entries`, to the bit; they have one `shared_fit`, and a grid and a curator each."""
+        """What `fit` gives each of `entries`, to the bit. All have the same `shared_fit`; each has its own grid and
+        curator."""
         return [
             entry.fit(train, epsilons, streams=streams, curator=curator)
             for entry, epsilons, curator in zip(entries, grids, curators, strict=True)
@@ -163,8 +164,9 @@ class PrivateAlgorithm(Algorithm):
     """An algorithm that spends ε. `variants` lists the (neighbours, mode) pairs that it offers, `paper` is where it
     comes from.
 
-    Where a key stands for several algorithms, the class with its parameters has a subclass for each, which has a `fit` and
-    `variants` of its own. An entry of a config becomes an instance of the subclass that offers its neighbours and mode.
+    A key may stand for several algorithms. The class with its parameters then has a subclass for each of them, with a
+    `fit` and `variants` of its own. An entry of a config becomes an instance of the subclass that offers its
+    neighbours and mode.
     """
 
     private: ClassVar[bool] = True
