@@ -29,12 +29,16 @@ from pydantic import BeforeValidator, Field
 from pydantic_core import PydanticCustomError
 
 from dpmf_cli.algorithms.registry import BASELINES, PRIVATE
+from dpmf_cli.algorithms.seam import past_the_seam
 from dpmf_cli.algorithms.shared.base import Algorithm, PrivateAlgorithm
 from dpmf_cli.algorithms.shared.papers import Paper
 from dpmf_cli.errors import DpmfError, did_you_mean
 
 GROUP = "dpmf.algorithms"
 """The entry points of plugins: `item_median = "my_package.item_median:ItemMedian"`."""
+
+FIT = ["train", "epsilons", "streams", "curator"]
+"""What a plugin's `fit` is called with."""
 
 NAME = r"^[a-z][a-z0-9_]{0,39}$"
 
@@ -126,6 +130,7 @@ def _installed(name: str) -> type[Algorithm]:
     if _name(algorithm) != name:
         raise DpmfError(f'{where} calls itself "{_name(algorithm)}"; its entry point must have the same name')
     code = Path(inspect.getfile(algorithm)).read_bytes()
+    _refuse_own_noise(code, where)
     source = {"sha256": hashlib.sha256(code).hexdigest()}
     if point.dist:
         source |= {"distribution": point.dist.name, "version": point.dist.version}
@@ -147,6 +152,7 @@ def _installed_as(name: str, source: dict[str, str]) -> type[Algorithm]:
 def _of_text(path: str, text: bytes) -> dict[str, type[Algorithm]]:
     """The algorithms of a file, run once in a process."""
     digest = hashlib.sha256(text).hexdigest()
+    _refuse_own_noise(text, path)
     module = ModuleType(f"dpmf_plugin_{digest[:16]}")
     module.__file__ = path
     sys.modules[module.__name__] = module  # where pydantic looks for the names in annotations
@@ -204,8 +210,16 @@ def _name(algorithm: type[Algorithm]) -> str:
 def _refuse_unfit(algorithm: type[Algorithm], where: str) -> None:
     name = _name(algorithm)
     missing = sorted(getattr(algorithm, "__abstractmethods__", ()))
+    if algorithm.cost is Algorithm.cost:
+        missing.append("cost")
     if missing:
         raise DpmfError(f"{where} has no `{missing[0]}`")
+    parameters = [each for each in inspect.signature(algorithm.fit).parameters if each != "self"]
+    if parameters != FIT:
+        raise DpmfError(
+            f"{where}: its `fit` takes ({', '.join(parameters)}); write it as "
+            "`fit(self, train, epsilons, *, streams, curator)` (docs/guides/plugin.md)"
+        )
     if not re.fullmatch(NAME, name):
         raise DpmfError(f'{where}: name it by `algorithm: Literal["…"]`, in small letters, digits and _')
     if name in BASELINES or name in PRIVATE:
@@ -216,6 +230,17 @@ def _refuse_unfit(algorithm: type[Algorithm], where: str) -> None:
         raise DpmfError(f"{where} has no `variants`, the neighbours and modes that it offers")
     if algorithm.private and not issubclass(algorithm, PrivateAlgorithm):
         raise DpmfError(f"{where} is private; make it a subclass of PrivateAlgorithm")
+
+
+def _refuse_own_noise(code: bytes, where: str) -> None:
+    """Raises DpmfError where the code draws noise past the curator, or randomness past the streams."""
+    try:
+        found = next(past_the_seam(code.decode()), None)
+    except (SyntaxError, ValueError):
+        return  # what is no Python, its import says
+    if found:
+        line, what = found
+        raise DpmfError(f"{where}: line {line}: {what}")
 
 
 def _reason(error: Exception, path: str = "") -> str:

@@ -13,7 +13,7 @@ from dpmf_cli.algorithms.costs.cost import Shape
 from dpmf_cli.algorithms.shared.base import Algorithm, PrivateAlgorithm
 from dpmf_cli.privacy.curator import Curator
 from dpmf_cli.privacy.ledger import Ledger
-from dpmf_cli.privacy.release import Witness
+from dpmf_cli.privacy.release import Numbers, Release, Witness
 from dpmf_cli.ratings import Ratings, Scale
 from dpmf_cli.streams import Streams
 from dpmf_cli.testing.made_ratings import make_ratings
@@ -40,16 +40,42 @@ def fit(
     train: Ratings,
     thetas: list[float],
     run: int = 0,
+    *,
     witness: Witness | None = None,
+    noise_of_run: int | None = None,
 ) -> tuple[Any, Ledger]:
-    """Fitted for the ε of each θ: the same thing, but where noise is Gaussian."""
+    """Fitted for the ε of each θ: the same thing, but where noise is Gaussian.
+
+    witness       sees every release
+    noise_of_run  draws the noise of another run, and everything else of `run`
+    """
     if isinstance(algorithm, PrivateAlgorithm):
         ledger = Ledger(map(algorithm.epsilon_of, thetas), algorithm.mode, algorithm.spends_delta)
     else:
         ledger = Ledger([np.inf])
     streams = Streams(1, "data", algorithm.algorithm, 0, run)
-    curator = Curator(ledger, streams, witness)
+    curator = Curator(
+        ledger, streams if noise_of_run is None else replace(streams, run=noise_of_run), witness
+    )
     return algorithm.fit(train, ledger.limit, streams=streams, curator=curator), ledger
+
+
+class Passing:
+    """A witness that publishes what would be published without it."""
+
+    def published(
+        self, release: Release, lanes: slice, first: int, clean: Numbers, noisy: NDArray[np.float64]
+    ) -> NDArray[np.float64]:
+        return noisy
+
+
+class Silencing:
+    """A witness that publishes all numbers as they were measured, without their noise."""
+
+    def published(
+        self, release: Release, lanes: slice, first: int, clean: Numbers, noisy: NDArray[np.float64]
+    ) -> NDArray[np.float64]:
+        return np.asarray(clean, dtype=np.float64)
 
 
 def predict_all(model: Any, ratings: Ratings) -> NDArray[np.floating]:
@@ -179,6 +205,32 @@ class PrivateAlgorithmContract(AlgorithmContract):
         )
         moved = np.abs(one - other).max() / np.maximum(np.abs(one), np.abs(other)).max()
         assert (moved > 1e-3) == algorithm.joint
+
+    def test_every_kernel_that_adds_noise_does_what_its_plain_twin_does(
+        self, algorithm: PrivateAlgorithm, ratings: Ratings
+    ) -> None:
+        """A witness is served by the twins: what passes through it is what the kernels make, but for rounding."""
+        compiled, plain = (
+            predict_all(fit(algorithm, ratings, [3.0], witness=witness)[0], ratings)
+            for witness in (None, Passing())
+        )
+        assert np.abs(compiled - plain).max() < 1e-3 * max(1, np.abs(compiled).max())
+
+    def test_all_noise_comes_from_the_curator(
+        self, algorithm: PrivateAlgorithm, ratings: Ratings, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        """Where a witness silences every release, no noise is left: that of another run changes nothing."""
+
+        def refuse(*_: Any, **__: Any) -> Any:
+            raise AssertionError("noise is drawn past the curator")
+
+        for name in ("default_rng", "RandomState", "seed", "rand", "randn", "normal", "laplace"):
+            monkeypatch.setattr(np.random, name, refuse)
+        one, other = (
+            predict_all(fit(algorithm, ratings, [3.0], witness=Silencing(), noise_of_run=run)[0], ratings)
+            for run in (0, 1)
+        )
+        assert one.tobytes() == other.tobytes()
 
     def test_an_epsilon_does_not_depend_on_the_rest_of_the_grid(
         self, algorithm: PrivateAlgorithm, ratings: Ratings

@@ -5,6 +5,7 @@ from typing import Any
 import numpy as np
 
 from dpmf_cli.algorithms.registry import BASELINES, PRIVATE
+from dpmf_cli.algorithms.registry import VARIANTS as REGISTERED
 from dpmf_cli.algorithms.shared.base import Algorithm, PrivateAlgorithm
 from dpmf_cli.ratings import Ratings
 from dpmf_cli.testing import LARGE, AlgorithmContract, PrivateAlgorithmContract, fit, predict_all
@@ -66,9 +67,10 @@ def small(key: str, mode: str) -> dict[str, Any]:
 
 CLEAN = {key: entry(algorithm=key, **SMALL.get(key, {})) for key, entry in BASELINES.items()}
 VARIANTS = {
-    f"{key}-{neighbours}-{mode}": entry(algorithm=key, neighbours=neighbours, mode=mode, **small(key, mode))
-    for key, entry in PRIVATE.items()
-    for neighbours, mode in sorted(entry.variants)
+    f"{key}-{neighbours}-{mode}": PRIVATE[key].model_validate(
+        {"algorithm": key, "neighbours": neighbours, "mode": mode, **small(key, mode)}
+    )
+    for key, neighbours, mode in sorted(REGISTERED)
 }
 REFITTED = {
     f"mm_svd-{noise}-refitted-{mode}": PRIVATE["mm_svd"].model_validate(

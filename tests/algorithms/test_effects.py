@@ -4,8 +4,9 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from dpmf_cli.algorithms.shared.effects import EffectsBudget, EffectsParameters
+from dpmf_cli.algorithms.shared.effects import Effects, EffectsBudget, EffectsParameters
 from dpmf_cli.algorithms.shared.private_averages import bounded_effects
+from dpmf_cli.privacy.curator import Curator
 from dpmf_cli.privacy.ledger import Ledger
 from dpmf_cli.ratings import Ratings, Scale
 from dpmf_cli.streams import Streams
@@ -16,13 +17,10 @@ TINY = Ratings(
 )  # fmt: skip
 
 
-def effects_of(ratings: Ratings, epsilon: float, run: int = 0, **parameters: float):  # type: ignore[no-untyped-def]
-    ledger = Ledger([epsilon])
-    budget = EffectsBudget(0.2 * ledger.epsilons, 0.5 * ledger.epsilons, 0.3 * ledger.epsilons)
-    streams = Streams(0, "tiny", "effects", 0, run)
-    return bounded_effects(
-        ratings, EffectsParameters(**parameters), budget, streams=streams, ledger=ledger
-    ), ledger
+def effects_of(ratings: Ratings, epsilon: float, run: int = 0, **parameters: float) -> tuple[Effects, Ledger]:
+    curator = Curator(Ledger([epsilon]), Streams(0, "tiny", "effects", 0, run))
+    budget = EffectsBudget(*(share * curator.ledger.limit for share in (0.2, 0.5, 0.3)))
+    return bounded_effects(ratings, EffectsParameters(**parameters), budget, curator=curator), curator.ledger
 
 
 def test_known_answer() -> None:

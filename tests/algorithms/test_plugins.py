@@ -39,7 +39,7 @@ class Middle(Algorithm):
     stochastic = False
     algorithm: Literal["middle"]
 
-    def fit(self, train, *, streams, ledger):
+    def fit(self, train, epsilons, *, streams, curator):
         return EffectsModel(np.full((train.n_items, 1), train.scale.middle), np.zeros((train.n_users, 1)))
 
     def cost(self, shape, grid):
@@ -223,6 +223,11 @@ def test_the_schema_knows_a_plugin_where_it_is_given(folder: Path) -> None:
         ("x = 1\n", "no algorithm in it"),
         (BASELINE.replace('"middle"]', '"ga"]'), '"ga" is part of dpmf; choose another name'),
         (BASELINE.replace("def cost", "def costs"), "Middle has no `cost`"),
+        (BASELINE.replace("epsilons, *, streams, curator", "*, streams, ledger"), "write it as `fit(self, train, epsilons,"),
+        (BASELINE + "\nNOISE = np.random.default_rng()\n", "line 18: draws from `numpy.random`; take noise from a mechanism"),
+        (BASELINE.replace("import numpy as np", "import random; import numpy as np"), "line 2: draws from `random`"),
+        (BASELINE.replace("        return Eff", "        curator.noise('x')\n        return Eff"), "`curator.noise` is for mechanisms alone"),
+        (BASELINE.replace("        return Eff", "        streams._noise\n        return Eff"), "line 13: `_noise` is not an algorithm's to touch"),
         (BASELINE.replace('    title = "middle"\n', ""), "Middle has no `title`"),
         (BASELINE.replace('"middle"]', '"Middle!"]'), "in small letters, digits and _"),
         (BASELINE.replace("(Algorithm)", "(PrivateAlgorithm)").replace("import Algorithm", "import PrivateAlgorithm"), "has no `variants`"),

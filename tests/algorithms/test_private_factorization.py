@@ -9,25 +9,20 @@ from dpmf_cli.algorithms.registry import PRIVATE
 from dpmf_cli.kernels.factors import FactorLanes
 from dpmf_cli.privacy.ledger import Ledger
 from dpmf_cli.ratings import Ratings
-from dpmf_cli.streams import Streams
+from dpmf_cli.testing import fit as fit_algorithm
 from tests.conftest import make_ratings
 
 RATINGS = make_ratings(5, n_users=30, n_items=20)
 
 
 def fit(key: str, ratings: Ratings = RATINGS, epsilon: float = 2.0, **parameters: Any) -> tuple[Any, Ledger]:
-    ledger = Ledger([epsilon])
-    algorithm = PRIVATE[key](algorithm=key, **{"factors": 3, **parameters})
-    return algorithm.fit(ratings, streams=Streams(0, "d", key, 0, 0), ledger=ledger), ledger
+    algorithm = PRIVATE[key].model_validate({"algorithm": key, "factors": 3, **parameters})
+    return fit_algorithm(algorithm, ratings, [epsilon])
 
 
 def norms(factors: FactorLanes) -> tuple[float, float]:
     """The longest user row and item row of the first lane."""
-    sides = (
-        side.reshape(-1, factors.factors + 1, factors.width)[:, :-1, 0]
-        for side in (factors.users, factors.items)
-    )
-    users, items = (np.linalg.norm(side, axis=1).max() for side in sides)
+    users, items = (np.linalg.norm(factors.rows(side)[..., 0], axis=1).max() for side in ("users", "items"))
     return float(users), float(items)
 
 
@@ -47,10 +42,8 @@ def test_rows_without_public_ratings_are_zero_before_any_noise_and_after(key: st
     some = RATINGS.select((RATINGS.users != 4) & (RATINGS.items != 3))
     model, _ = fit(key, some, epsilon=np.inf)
     (group,) = model.groups
-    rows = [
-        side.reshape(-1, 4, group.width)[row, :-1, 0] for side, row in ((group.users, 4), (group.items, 3))
-    ]
-    assert not np.any(rows)
+    assert not np.any(group.rows("users")[4])
+    assert not np.any(group.rows("items")[3])
 
 
 def steps(ledger: Ledger) -> dict[str, tuple[float, float]]:
@@ -92,5 +85,5 @@ def test_unbounded_noise_hides_who_has_ratings() -> None:
     empty = RATINGS.select(RATINGS.users != 4)
     for key in ("pals", "pbgd"):
         model, _ = fit(key, empty, epsilon=0.5, neighbours="unbounded", mode="corrected")
-        row = model.groups[0].users.reshape(30, 4, -1)[4, :-1, 0]
+        row = model.groups[0].rows("users")[4, :, 0]
         assert np.linalg.norm(row) > 0.01

@@ -12,15 +12,15 @@ import numpy as np
 import pytest
 
 from dpmf_cli.algorithms.registry import PRIVATE
-from dpmf_cli.algorithms.shared import private_averages
 from dpmf_cli.algorithms.shared.effects import Effects, EffectsBudget, EffectsParameters
 from dpmf_cli.algorithms.shared.factorization import initial_factors
 from dpmf_cli.algorithms.shared.private_averages import private_effects
-from dpmf_cli.algorithms.shared.private_factorization import PrivateFactorization, Visits
-from dpmf_cli.privacy.ledger import Ledger
-from dpmf_cli.privacy.mechanisms import laplace
+from dpmf_cli.algorithms.shared.private_factorization import PrivateFactorization, in_order
+from dpmf_cli.privacy.curator import Curator
+from dpmf_cli.privacy.ledger import Epsilons, Ledger
 from dpmf_cli.privacy.neighbours import Mode, Neighbours
-from dpmf_cli.privacy.noise import LaneNoise, unit_k_norm, unit_laplace
+from dpmf_cli.privacy.noise import unit_k_norm, unit_laplace
+from dpmf_cli.privacy.release import Release
 from dpmf_cli.streams import Streams
 from tests.conftest import make_ratings
 
@@ -34,23 +34,24 @@ def streams(key: str) -> Streams:
     return Streams(4, "d", key, 0, 0)
 
 
-def known_effects(self: Any, train: Any, of: Streams, ledger: Ledger) -> Effects:
+def known_effects(self: Any, train: Any, epsilons: Epsilons, curator: Curator) -> Effects:
     """Averages of 3.2 and 0.1 for everything, and what measuring them would have cost."""
-    grid = len(ledger.epsilons)
+    grid = len(epsilons)
     return Effects(np.full(grid, 3.2), np.full((9, grid), 3.2), np.full((12, grid), 0.1))
 
 
 def predictions(key: str, **parameters: Any) -> np.ndarray:
     """(108,) what the algorithm predicts for all pairs, averages known."""
-    algorithm = PRIVATE[key](algorithm=key, factors=D, regularization=LAMBDA, **parameters)
+    given = {"algorithm": key, "factors": D, "regularization": LAMBDA, **parameters}
+    algorithm, curator = PRIVATE[key].model_validate(given), Curator(Ledger([EPSILON]), streams(key))
     with patch.object(PrivateFactorization, "measure_effects", known_effects):
-        model = algorithm.fit(RATINGS, streams=streams(key), ledger=Ledger([EPSILON]))
+        model = algorithm.fit(RATINGS, curator.ledger.limit, streams=streams(key), curator=curator)
     users, items = PAIRS
     return np.asarray(model.predict(users.astype(np.int32), items.astype(np.int32)))[:, 0]
 
 
 def start(key: str) -> tuple[np.ndarray, np.ndarray]:
-    algorithm = PRIVATE[key](algorithm=key, factors=D)
+    algorithm = PRIVATE[key].model_validate({"algorithm": key, "factors": D})
     assert isinstance(algorithm, PrivateFactorization)
     return initial_factors(RATINGS, algorithm.initial_factors, D, streams(key))
 
@@ -70,8 +71,8 @@ def expected(p: np.ndarray, q: np.ndarray) -> np.ndarray:
 
 def test_input_perturbation_is_algorithm_3() -> None:
     p, q = start("isgd")
-    visits = Visits(RATINGS, "user_major", streams("isgd"))
-    unit = unit_laplace((len(RATINGS),), streams("isgd").generator("residuals"), np.float32)
+    visits = in_order(RATINGS, "user_major", streams("isgd"))
+    unit = unit_laplace((len(RATINGS),), streams("isgd").noise("residuals"), np.float32)
     perturbed = np.clip(residuals(visits.values) + unit * (2 * B / FACTORIZATION), -B, B)
     for _ in range(4):
         for u, i, r in zip(visits.users, visits.items, perturbed, strict=True):
@@ -83,8 +84,8 @@ def test_input_perturbation_is_algorithm_3() -> None:
 def test_stochastic_gradient_perturbation_is_algorithm_4() -> None:
     p, q = start("psgd")
     p, q = projected(p, P_MAX), projected(q, Q_MAX)
-    visits = Visits(RATINGS, "user_major", streams("psgd"))
-    rng = streams("psgd").generator("errors")
+    visits = in_order(RATINGS, "user_major", streams("psgd"))
+    rng = streams("psgd").noise("errors")
     for _ in range(3):
         unit = unit_laplace((len(RATINGS),), rng, np.float32)
         for u, i, r, noise in zip(visits.users, visits.items, residuals(visits.values), unit, strict=True):
@@ -103,7 +104,7 @@ def test_alternating_least_squares_are_algorithm_6(key: str, mode: str) -> None:
     k, matrix, rated = 2, np.zeros((12, 9)), np.zeros((12, 9), bool)
     rated[RATINGS.users, RATINGS.items] = True
     matrix[RATINGS.users, RATINGS.items] = residuals(RATINGS.values)
-    draws = [streams(key).generator(f"{side} factors") for side in ("user", "item")]
+    draws = [streams(key).noise(f"{side} factors") for side in ("user", "item")]
     own_bound = {"published": (P_MAX, Q_MAX), "corrected": (Q_MAX, P_MAX)}[mode]
 
     def solve(
@@ -132,7 +133,7 @@ def test_alternating_least_squares_are_algorithm_6(key: str, mode: str) -> None:
 def test_batch_gradient_descent_is_its_docstring(neighbours: str) -> None:
     p, q = start("pbgd")
     p, q = projected(p, P_MAX), projected(q, Q_MAX)
-    k, clip, rng = 3, 0.3, streams("pbgd").generator("gradients")
+    k, clip, rng = 3, 0.3, streams("pbgd").noise("gradients")
     delta = clip if neighbours == "unbounded" else 2 * clip
     for _ in range(k):
         noise = unit_k_norm((12 + 9, D), rng) * (k * delta / FACTORIZATION)
@@ -163,6 +164,18 @@ STEPS = {
 }
 
 
+class OneLoudStep:
+    """A witness that silences the noise of all steps but one."""
+
+    def __init__(self, loud: str | None) -> None:
+        self._loud = loud
+
+    def published(
+        self, release: Release, lanes: slice, first: int, clean: np.ndarray, noisy: np.ndarray
+    ) -> np.ndarray:
+        return noisy if release.entry.step == self._loud else clean
+
+
 @pytest.mark.parametrize(
     ("neighbours", "step"), [(kind, step) for kind, steps in STEPS.items() for step in steps]
 )
@@ -170,23 +183,17 @@ def test_the_noise_of_every_average_reaches_the_averages(neighbours: str, step: 
     """With all other noise silenced, the averages still differ from the clean ones."""
 
     def averages(loud: str | None) -> np.ndarray:
-        def stand_in(name: str, shape: tuple[int, ...], **arguments: Any) -> LaneNoise:
-            noise = laplace(name, shape, **arguments)
-            return noise if name == loud else LaneNoise(np.zeros_like(noise.unit), noise.scale)
-
-        ledger = Ledger([1.0])
+        curator = Curator(Ledger([1.0]), streams("averages"), OneLoudStep(loud))
         share = np.array([1 / 3])
-        with patch.object(private_averages, "laplace", stand_in):
-            found = private_effects(
-                RATINGS,
-                EffectsParameters(),
-                EffectsBudget(share, share, share),
-                neighbours=Neighbours(neighbours),
-                mode=Mode.CORRECTED,
-                streams=streams("averages"),
-                ledger=ledger,
-            )
-        assert [entry.step for entry in ledger.entries] == STEPS[neighbours]
+        found = private_effects(
+            RATINGS,
+            EffectsParameters(),
+            EffectsBudget(share, share, share),
+            neighbours=Neighbours(neighbours),
+            mode=Mode.CORRECTED,
+            curator=curator,
+        )
+        assert [entry.step for entry in curator.ledger.entries] == STEPS[neighbours]
         return np.concatenate([found.items.ravel(), found.users.ravel()])
 
     assert np.abs(averages(step) - averages(None)).max() > 1e-4

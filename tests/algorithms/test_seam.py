@@ -1,0 +1,92 @@
+"""No algorithm draws noise past its curator, or other randomness past its streams."""
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from dpmf_cli import algorithms
+from dpmf_cli.algorithms.seam import past_the_seam
+from dpmf_cli.privacy.ledger import Ledger
+from dpmf_cli.privacy.neighbours import Neighbours
+from dpmf_cli.privacy.noise import LaneNoise
+from dpmf_cli.privacy.release import NoisyKernel, Release, noisy_kernel
+from dpmf_cli.privacy.sensitivity import Sensitivity
+from dpmf_cli.streams import UNIFORM_LAWS, Streams, UnaccountedNoiseError
+from tests.privacy.curators import curator_of
+
+PACKAGE = Path(algorithms.__file__).parent
+STREAMS = Streams(1, "data", "algorithm", 0, 0)
+
+
+@pytest.mark.parametrize(
+    "path", sorted(PACKAGE.rglob("*.py")), ids=lambda path: str(path.relative_to(PACKAGE))
+)
+def test_no_algorithm_draws_past_the_seam(path: Path) -> None:
+    assert not list(past_the_seam(path.read_text()))
+
+
+@pytest.mark.parametrize(
+    ("code", "line"),
+    [
+        ("import random", 1),
+        ("import numpy.random", 1),
+        ("from numpy.random import default_rng", 1),
+        ("from numpy import random", 1),
+        ("from scipy import stats", 1),
+        ("x = 1\ny = np.random.normal()", 2),
+        ("rng = numpy.random.default_rng(3)", 1),
+        ("streams.noise('step')", 1),
+        ("curator.noise('step')", 1),
+        ("release._noise.unit", 1),
+        ("release._lane_noise", 1),
+    ],
+)
+def test_what_draws_past_the_seam_is_found(code: str, line: int) -> None:
+    (found, *_) = past_the_seam(code)
+    assert found[0] == line
+
+
+@pytest.mark.parametrize(
+    "code",
+    ["def f(rng: np.random.Generator): ...", "streams.generator('order').permutation(3)", "laplace('step')"],
+)
+def test_what_stays_before_the_seam_is_not_found(code: str) -> None:
+    assert not list(past_the_seam(code))
+
+
+def test_a_generator_of_an_algorithm_refuses_the_laws_of_noise() -> None:
+    rng = STREAMS.generator("order")
+    laws = {name for name in dir(np.random.Generator) if not name.startswith("_")} - {"bit_generator"}
+    for law in laws - set(UNIFORM_LAWS):
+        with pytest.raises(UnaccountedNoiseError, match=f"`{law}` draws noise that no ledger knows of"):
+            getattr(rng, law)()
+    assert {"laplace", "normal", "standard_normal", "gumbel", "exponential", "gamma"} <= laws - set(
+        UNIFORM_LAWS
+    )
+
+
+def test_a_quiet_generator_draws_what_numpys_own_does() -> None:
+    quiet, loud = STREAMS.generator("order"), STREAMS.start("order")
+    assert np.array_equal(quiet.random(5), loud.random(5))
+    assert np.array_equal(quiet.permutation(5), loud.permutation(5))
+
+
+def test_a_release_is_made_by_a_mechanism_alone() -> None:
+    entry = Ledger([1.0]).spend("s", "m", Sensitivity(1, 1, Neighbours.BOUNDED, ""), np.ones(1))
+    with pytest.raises(TypeError, match="comes from a mechanism"):
+        Release(entry, 0, 0, LaneNoise(np.zeros(1), np.ones(1)), None, object())
+
+
+def test_a_kernel_that_adds_noise_needs_a_twin_and_a_release() -> None:
+    entry = Ledger([1.0]).spend("s", "m", Sensitivity(1, 1, Neighbours.BOUNDED, ""), np.ones(1))
+    release = curator_of(Ledger([1.0])).release(entry, LaneNoise(np.zeros(1), np.ones(1)))
+    with pytest.raises(TypeError, match="has no plain twin"):
+        release.inside(print, ())  # type: ignore[arg-type]
+
+    def run(group: object, noise: LaneNoise) -> None: ...
+
+    kernel = noisy_kernel(run)(run)
+    assert isinstance(kernel, NoisyKernel)
+    with pytest.raises(TypeError, match="run adds noise: call it by `inside`"):
+        kernel(None)
