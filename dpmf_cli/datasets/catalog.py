@@ -7,14 +7,14 @@ info` shows both.
 """
 
 from dpmf_cli.datasets.entry import (
+    CatalogEntry,
     Content,
     Counts,
     Download,
-    Entry,
     IndexPackage,
     Licence,
-    Part,
-    Shape,
+    SourcePart,
+    TwinShape,
 )
 from dpmf_cli.errors import DpmfError, did_you_mean
 from dpmf_cli.ratings import Scale
@@ -53,7 +53,7 @@ def _movielens_licence(name: str) -> Licence:
     return Licence(_MOVIELENS_LICENCE, f"https://{_GROUPLENS}/{name}")
 
 
-def _jester_part(number: int, archive: str, sheet: str) -> Part:
+def _jester_part(number: int, archive: str, sheet: str) -> SourcePart:
     """One of Jester's three sheets. Its home moves, so copies kept by the Internet Archive follow it."""
     name = f"jester_dataset_1_{number}.zip"
     home = "eigentaste.berkeley.edu/dataset"
@@ -63,7 +63,7 @@ def _jester_part(number: int, archive: str, sheet: str) -> Part:
         f"https://web.archive.org/web/20260301101947id_/https://{home}/{name}",
         f"https://web.archive.org/web/20250409222630id_/https://{home}/archive/{name}",
     )
-    return Part(
+    return SourcePart(
         names=(name, *_archives("jester-1")),
         contents=(Content(f"jester-data-{number}.xls", "jester", frozenset({sheet})),),
         digests=frozenset({archive}),
@@ -71,12 +71,12 @@ def _jester_part(number: int, archive: str, sheet: str) -> Part:
     )
 
 
-_ML_100K = Entry(
+_ML_100K = CatalogEntry(
     key="ml-100k",
     title="MovieLens 100K",
     scale=WHOLE_STARS,
     parts=(
-        Part(
+        SourcePart(
             names=(*_archives("ml-100k"), "ml-100k.inter", "recbole-1.2.1-py3-none-any.whl"),
             contents=(
                 Content(
@@ -110,16 +110,16 @@ _ML_100K = Entry(
     licence=_movielens_licence("ml-100k-README.txt"),
     citation=_MOVIELENS_CITATION,
     homepage="https://grouplens.org/datasets/movielens/100k/",
-    shape=Shape(least_per_user=20, taste_share=0.16),
+    shape=TwinShape(least_per_user=20, taste_share=0.16),
 )
 
 _ML_1M_ZIP = "sha256:a6898adb50b9ca05aa231689da44c217cb524e7ebd39d264c56e2832f2c54e20"
-_ML_1M = Entry(
+_ML_1M = CatalogEntry(
     key="ml-1m",
     title="MovieLens 1M",
     scale=WHOLE_STARS,
     parts=(
-        Part(
+        SourcePart(
             names=(*_archives("ml-1m"), "scikit_rec-0.3.0.tar.gz"),
             contents=(
                 Content(
@@ -147,7 +147,7 @@ _ML_1M = Entry(
     licence=_movielens_licence("ml-1m-README.txt"),
     citation=_MOVIELENS_CITATION,
     homepage="https://grouplens.org/datasets/movielens/1m/",
-    shape=Shape(
+    shape=TwinShape(
         user_spread=1.05,
         item_spread=1.3,
         least_per_user=20,
@@ -158,12 +158,12 @@ _ML_1M = Entry(
 )
 
 _ML_10M_ZIP = "sha256:813c411ccb6122564edfe752e7f80c4dcc5aa25fa94c93622f6877a7ba252862"
-_ML_10M = Entry(
+_ML_10M = CatalogEntry(
     key="ml-10m",
     title="MovieLens 10M",
     scale=HALF_STARS,
     parts=(
-        Part(
+        SourcePart(
             names=(*_archives("ml-10m"), "ml-10M100K"),
             contents=(Content("ratings.dat", "dat", frozenset({"md5:3f317698625386f66177629fa5c6b2dc"})),),
             digests=frozenset({_ML_10M_ZIP}),
@@ -174,16 +174,16 @@ _ML_10M = Entry(
     licence=_movielens_licence("ml-10m-README.html"),
     citation=_MOVIELENS_CITATION,
     homepage="https://grouplens.org/datasets/movielens/10m/",
-    shape=Shape(user_spread=1.2, item_spread=1.9, least_per_user=20, item_share=0.22, user_share=0.13),
+    shape=TwinShape(user_spread=1.2, item_spread=1.9, least_per_user=20, item_share=0.22, user_share=0.13),
 )
 
 _NETFLIX_TAR = "md5:a8f23d2d76461211c6b4c0ca6df2547d"
-_NETFLIX = Entry(
+_NETFLIX = CatalogEntry(
     key="netflix",
     title="Netflix Prize",
     scale=WHOLE_STARS,
     parts=(
-        Part(
+        SourcePart(
             names=(
                 "nf_prize_dataset.tar.gz",
                 *_archives("netflix", "netflix-prize-data.zip"),
@@ -206,10 +206,10 @@ _NETFLIX = Entry(
     licence=_NETFLIX_LICENCE,
     citation=_NETFLIX_CITATION,
     homepage="https://archive.org/details/nf_prize_dataset.tar",
-    shape=Shape(user_spread=1.25, item_spread=2.1, item_share=0.14, user_share=0.16),
+    shape=TwinShape(user_spread=1.25, item_spread=2.1, item_share=0.14, user_share=0.16),
 )
 
-_JESTER_1 = Entry(
+_JESTER_1 = CatalogEntry(
     key="jester-1",
     title="Jester 1",
     scale=Scale(-10.0, 10.0),
@@ -240,16 +240,16 @@ _JESTER_1 = Entry(
         "Collaborative Filtering Algorithm. Information Retrieval 4(2), 133-151."
     ),
     homepage="https://eigentaste.berkeley.edu/dataset/",
-    shape=Shape(0.5, 0.4, least_per_user=15, item_share=0.05, user_share=0.22, taste_share=0.15),
+    shape=TwinShape(0.5, 0.4, least_per_user=15, item_share=0.05, user_share=0.22, taste_share=0.15),
     timestamps=False,
 )
 
-_ML_LATEST_SMALL = Entry(
+_ML_LATEST_SMALL = CatalogEntry(
     key="ml-latest-small",
     title="MovieLens Latest Small (September 2018)",
     scale=HALF_STARS,
     parts=(
-        Part(
+        SourcePart(
             names=_archives("ml-latest-small"),
             contents=(Content("ratings.csv", "ratings.csv"),),
             digests=frozenset({"sha256:696d65a3dfceac7c45750ad32df2c259311949efec81f0f144fdfb91ebc9e436"}),
@@ -263,15 +263,15 @@ _ML_LATEST_SMALL = Entry(
     licence=_movielens_licence("ml-latest-small-README.html"),
     citation=_MOVIELENS_CITATION,
     homepage="https://grouplens.org/datasets/movielens/latest/",
-    shape=Shape(user_spread=1.25, item_spread=1.4, least_per_user=20),
+    shape=TwinShape(user_spread=1.25, item_spread=1.4, least_per_user=20),
 )
 
-_ML_10M_PARTIAL = Entry(
+_ML_10M_PARTIAL = CatalogEntry(
     key="ml-10m-partial",
     title="MovieLens 10M, PARTIAL (part ra.test: ten ratings of every user; not ML-10M)",
     scale=HALF_STARS,
     parts=(
-        Part(
+        SourcePart(
             names=_archives("ml-10m-partial"),
             contents=(
                 Content(
@@ -287,16 +287,16 @@ _ML_10M_PARTIAL = Entry(
     licence=_movielens_licence("ml-10m-README.html"),
     citation=_MOVIELENS_CITATION,
     homepage="https://grouplens.org/datasets/movielens/10m/",
-    shape=Shape(user_spread=0.01, item_spread=1.9, least_per_user=10),
+    shape=TwinShape(user_spread=0.01, item_spread=1.9, least_per_user=10),
     timestamps=False,
 )
 
-_NETFLIX_SAMPLE = Entry(
+_NETFLIX_SAMPLE = CatalogEntry(
     key="netflix-sample",
     title="Netflix Prize, SAMPLE (5K users by 5K films, ids renumbered; not the Netflix Prize set)",
     scale=WHOLE_STARS,
     parts=(
-        Part(
+        SourcePart(
             names=_archives("netflix-sample"),
             contents=(
                 Content(
@@ -312,11 +312,11 @@ _NETFLIX_SAMPLE = Entry(
     licence=_NETFLIX_LICENCE,
     citation=_NETFLIX_CITATION,
     homepage="https://archive.org/details/nf_prize_dataset.tar",
-    shape=Shape(user_spread=1.25, item_spread=2.1, item_share=0.14, user_share=0.16),
+    shape=TwinShape(user_spread=1.25, item_spread=2.1, item_share=0.14, user_share=0.16),
     timestamps=False,
 )
 
-ENTRIES: dict[str, Entry] = {
+ENTRIES: dict[str, CatalogEntry] = {
     entry.key: entry
     for entry in (
         _ML_100K,
@@ -331,7 +331,7 @@ ENTRIES: dict[str, Entry] = {
 }
 
 
-def entry(key: str) -> Entry:
+def entry(key: str) -> CatalogEntry:
     """The catalog's entry of that key; a `DpmfError` with the nearest key where there is none."""
     try:
         return ENTRIES[key]

@@ -5,9 +5,9 @@ import tarfile
 import zipfile
 from collections.abc import Callable
 
-from dpmf_cli.datasets.entry import Entry
+from dpmf_cli.datasets.entry import CatalogEntry
 
-MakeEntry = Callable[..., Entry]
+MakeEntry = Callable[..., CatalogEntry]
 
 
 def zipped(files: dict[str, bytes]) -> bytes:

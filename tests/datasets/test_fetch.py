@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from dpmf_cli.datasets import checksums, fetch, mirrors
-from dpmf_cli.datasets.entry import Content, Download, Entry, IndexPackage, Part
+from dpmf_cli.datasets.entry import CatalogEntry, Content, Download, IndexPackage, SourcePart
 from dpmf_cli.errors import DpmfError
 from tests.datasets.building import MakeEntry, zipped
 
@@ -49,7 +49,7 @@ def server() -> Iterator[str]:
     httpd.server_close()
 
 
-def served(make_entry: MakeEntry, server: str, *paths: str, kind: str = "sha256") -> Entry:
+def served(make_entry: MakeEntry, server: str, *paths: str, kind: str = "sha256") -> CatalogEntry:
     urls = [path if path.startswith("http") else f"{server}/{path}" for path in paths]
     return make_entry(
         digests=frozenset({digest(GOOD, kind)}),
@@ -57,7 +57,7 @@ def served(make_entry: MakeEntry, server: str, *paths: str, kind: str = "sha256"
     )
 
 
-def run(entry: Entry, data: Path, cache: Path, *, accept: bool = True) -> tuple[list[Path], str]:
+def run(entry: CatalogEntry, data: Path, cache: Path, *, accept: bool = True) -> tuple[list[Path], str]:
     out = io.StringIO()
     asked: list[str] = []
 
@@ -225,7 +225,7 @@ def test_from_file_finds_its_part(tmp_path: Path, data: Path, cache: Path, make_
     archives = [zipped({f"{n}.data": U_DATA}) for n in (1, 2)]
     entry = make_entry(
         parts=tuple(
-            Part((f"part{n}.zip",), (Content(f"{n}.data", "u.data", frozenset({digest(U_DATA)})),))
+            SourcePart((f"part{n}.zip",), (Content(f"{n}.data", "u.data", frozenset({digest(U_DATA)})),))
             for n in (1, 2)
         )
     )

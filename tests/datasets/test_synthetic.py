@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from dpmf_cli.datasets import load, sizes
 from dpmf_cli.datasets.canonical import checksum
 from dpmf_cli.datasets.catalog import HALF_STARS, WHOLE_STARS, entry
-from dpmf_cli.datasets.entry import Counts, Shape
+from dpmf_cli.datasets.entry import Counts, TwinShape
 from dpmf_cli.datasets.spec import SyntheticSpec
 from dpmf_cli.datasets.synthetic import generate
 from dpmf_cli.ratings import Ratings, Scale
@@ -31,7 +31,7 @@ def movies(session_cache: Path) -> Ratings:
 def made(
     seed: int = 1, users: int = 50, items: int = 40, n: int = 500, scale: Scale = WHOLE_STARS
 ) -> Ratings:
-    return generate("synthetic-x", Counts(users, items, n, 3.5, 1.2), Shape(), scale, seed=seed).ratings
+    return generate("synthetic-x", Counts(users, items, n, 3.5, 1.2), TwinShape(), scale, seed=seed).ratings
 
 
 @st.composite

@@ -11,7 +11,7 @@ from dpmf_cli.config import load_config
 from dpmf_cli.datasets import catalog, loading, located
 from dpmf_cli.datasets.archives import Wanted
 from dpmf_cli.datasets.canonical import canonicalise
-from dpmf_cli.datasets.entry import Content, Counts, Entry, Licence, Part
+from dpmf_cli.datasets.entry import CatalogEntry, Content, Counts, Licence, SourcePart
 from dpmf_cli.datasets.formats import jester, netflix, user_csv
 from dpmf_cli.datasets.formats.source import Source
 from dpmf_cli.datasets.spec import CsvSpec
@@ -54,13 +54,15 @@ CONFIGS = [
 ]
 
 
-def entry(name: str) -> Entry:
+def entry(name: str) -> CatalogEntry:
     """A data set whose file is checked by its counts alone, so that broken ones get to the parser."""
-    return Entry(
+    return CatalogEntry(
         key="tiny",
         title="Tiny set",
         scale=catalog.WHOLE_STARS,
-        parts=(Part(("tiny",), (Content(name, FORMATS[name]),), nested=("*.zip", "*.tar", "*.tar.gz")),),
+        parts=(
+            SourcePart(("tiny",), (Content(name, FORMATS[name]),), nested=("*.zip", "*.tar", "*.tar.gz")),
+        ),
         expected=Counts(3, 3, 5, 3.0, 2.0),
         licence=Licence("free for tests", "https://example.org/licence"),
         citation="nobody",
