@@ -42,7 +42,7 @@ class Member:
 
     label: str
     name: str
-    stream: IO[bytes]
+    stream: io.BufferedReader
 
 
 @dataclass(frozen=True)

@@ -6,7 +6,9 @@ import zipfile
 from collections.abc import Callable
 
 from dpmf_cli.datasets.entry import CatalogEntry
+from dpmf_cli.ratings import Scale
 
+WHOLE_STARS = Scale(1.0, 5.0, 1.0)
 MakeEntry = Callable[..., CatalogEntry]
 
 

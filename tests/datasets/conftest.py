@@ -7,7 +7,7 @@ import pytest
 from dpmf_cli.datasets import catalog
 from dpmf_cli.datasets.entry import CatalogEntry, Content, Counts, Licence, SourcePart
 from dpmf_cli.ratings import Scale
-from tests.datasets.building import MakeEntry
+from tests.datasets.building import WHOLE_STARS, MakeEntry
 
 
 @pytest.fixture
@@ -33,7 +33,7 @@ def make_entry(monkeypatch: pytest.MonkeyPatch) -> MakeEntry:
         counts: tuple[int, int, int] = (2, 2, 3),
         mean: float = 4.0,
         variance: float = 2 / 3,
-        scale: Scale = catalog.WHOLE_STARS,
+        scale: Scale = WHOLE_STARS,
         **rest: object,
     ) -> CatalogEntry:
         whole = parts or (

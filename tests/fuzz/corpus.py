@@ -8,14 +8,14 @@ from collections.abc import Callable
 from pathlib import Path
 
 from dpmf_cli.config import load_config
-from dpmf_cli.datasets import catalog, loading, located
+from dpmf_cli.datasets import loading, located
 from dpmf_cli.datasets.archives import Wanted
 from dpmf_cli.datasets.canonical import canonicalise
 from dpmf_cli.datasets.entry import CatalogEntry, Content, Counts, Licence, SourcePart
 from dpmf_cli.datasets.formats import jester, netflix, user_csv
 from dpmf_cli.datasets.formats.source import Source
 from dpmf_cli.datasets.spec import CsvSpec
-from tests.datasets.building import sheet, tarred, zipped
+from tests.datasets.building import WHOLE_STARS, sheet, tarred, zipped
 from tests.fuzz.mutations import mutated
 
 ROWS = [(7, 30, 5, 12), (7, 4, 3, 13), (100, 30, 4, 11), (100, 4, 1, 900_000_000), (12, 5, 2, 7)]
@@ -59,7 +59,7 @@ def entry(name: str) -> CatalogEntry:
     return CatalogEntry(
         key="tiny",
         title="Tiny set",
-        scale=catalog.WHOLE_STARS,
+        scale=WHOLE_STARS,
         parts=(
             SourcePart(("tiny",), (Content(name, FORMATS[name]),), nested=("*.zip", "*.tar", "*.tar.gz")),
         ),
