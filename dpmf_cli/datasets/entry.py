@@ -82,6 +82,10 @@ class SourcePart:
     digests: frozenset[str] = frozenset()
     mirrors: tuple[Download | IndexPackage, ...] = ()
 
+    @property
+    def patterns(self) -> tuple[str, ...]:
+        return tuple(content.pattern for content in self.contents)
+
 
 @dataclass(frozen=True)
 class Licence:

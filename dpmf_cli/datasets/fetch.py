@@ -11,8 +11,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TextIO
 
-from dpmf_cli.datasets import archives, loading, located, mirrors
-from dpmf_cli.datasets.archives import Wanted
+from dpmf_cli.datasets import loading, located, mirrors
 from dpmf_cli.datasets.entry import CatalogEntry, SourcePart
 from dpmf_cli.errors import DpmfError
 from dpmf_cli.files import sweep, temporary_folder
@@ -74,9 +73,7 @@ def _part_of(entry: CatalogEntry, path: Path, cache: Path) -> SourcePart:
         if located.is_publishers(part, path, cache):
             return part
     for part in entry.parts:
-        patterns = tuple(content.pattern for content in part.contents)
-        wanted = Wanted(patterns, part.nested, entry.byte_limit)
-        if next(archives.members(path, wanted), None) is None:
+        if located.content_at(entry, part, path) is None:
             continue
         if len(entry.parts) > 1:
             wrong = _wrong(entry, part, path, cache)
@@ -86,7 +83,7 @@ def _part_of(entry: CatalogEntry, path: Path, cache: Path) -> SourcePart:
         # Verifies by checksum where one is known, and by the counts of the ratings in any case.
         loading.read_catalog(located.locate(entry, path.parent, path), cache)
         return part
-    names = ", ".join(content.pattern for part in entry.parts for content in part.contents)
+    names = ", ".join(pattern for part in entry.parts for pattern in part.patterns)
     raise DpmfError(
         f"{wrong or f'{path}: holds no {names}'}: it is not (a part of) {entry.title}, or damaged"
     )

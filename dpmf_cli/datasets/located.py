@@ -55,7 +55,7 @@ def locate_part(entry: CatalogEntry, part: SourcePart, place: Path) -> Located:
 
 
 def _located(entry: CatalogEntry, places: Sequence[tuple[SourcePart, Path]]) -> Located:
-    parts = tuple((part, place, _content(entry, part, place)) for part, place in places)
+    parts = tuple((part, place, _known_content(entry, part, place)) for part, place in places)
     wanted = Wanted(
         tuple(dict.fromkeys(content.pattern for _, _, content in parts)),
         tuple(dict.fromkeys(name for part, _ in places for name in part.nested)),
@@ -63,6 +63,15 @@ def _located(entry: CatalogEntry, places: Sequence[tuple[SourcePart, Path]]) -> 
     )
     paths = tuple(dict.fromkeys(place for _, place in places))
     return Located(entry, Source(paths, wanted, how_to_get(entry)), parts[0][2].format, parts)
+
+
+def content_at(entry: CatalogEntry, part: SourcePart, place: Path) -> Content | None:
+    """Which of a part's forms a place holds, by the first member that matches one; None where it holds none."""
+    wanted = Wanted(part.patterns, part.nested, entry.byte_limit)
+    member = next(archives.members(place, wanted), None)
+    if member is None:
+        return None
+    return next(content for content in part.contents if Wanted((content.pattern,)).match(member.name))
 
 
 def is_publishers(part: SourcePart, place: Path, cache: Path) -> bool:
@@ -123,12 +132,11 @@ def _place(entry: CatalogEntry, part: SourcePart, data: Path, path: Path | None)
     return inside or path
 
 
-def _content(entry: CatalogEntry, part: SourcePart, place: Path) -> Content:
-    """Which of a part's forms a place holds, by the first member that matches one."""
-    patterns = tuple(content.pattern for content in part.contents)
-    wanted = Wanted(patterns, part.nested, entry.byte_limit)
-    for member in archives.members(place, wanted):
-        return next(c for c in part.contents if Wanted((c.pattern,)).match(member.name))
-    raise DpmfError(
-        f"{place}: holds no {' or '.join(patterns)}, so it is not {entry.title}; {how_to_get(entry)}"
-    )
+def _known_content(entry: CatalogEntry, part: SourcePart, place: Path) -> Content:
+    """What `content_at` finds. Raises DpmfError where that is nothing."""
+    found = content_at(entry, part, place)
+    if found is None:
+        raise DpmfError(
+            f"{place}: holds no {' or '.join(part.patterns)}, so it is not {entry.title}; {how_to_get(entry)}"
+        )
+    return found
