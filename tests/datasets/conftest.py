@@ -1,6 +1,7 @@
 """A catalog entry for tiny data sets."""
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -34,11 +35,11 @@ def make_entry(monkeypatch: pytest.MonkeyPatch) -> MakeEntry:
         mean: float = 4.0,
         variance: float = 2 / 3,
         scale: Scale = WHOLE_STARS,
-        **rest: object,
+        **rest: Any,
     ) -> CatalogEntry:
         whole = parts or (
             SourcePart(("tiny.zip", "tiny.tar.gz", "tiny.tar", "tiny", "u.data"), contents, **rest),
-        )  # type: ignore[arg-type]
+        )
         entry = CatalogEntry(
             key="tiny",
             title="Tiny set",

@@ -6,6 +6,7 @@ import tarfile
 import zipfile
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 from dpmf_cli.config import load_config
 from dpmf_cli.datasets import loading, located
@@ -36,7 +37,7 @@ JUDGING = b"30:\n100,4,2005-12-31\n7,5,2005-12-31\n4:\n7,3,2000-02-29\n"
 
 CSV = b'who,what,stars,when,budget\n007,a b,5,12,0.5\n7,"c,d",3,13.5,1\nx,e,4,11,2\n7,e,1,9,0.1\n'
 CSV_PLAIN = b"1;10;5\n2;10;3\n2;11;4\n"
-CSV_SPECS = [
+CSV_SPECS: list[tuple[bytes, dict[str, Any]]] = [
     (CSV, {"columns": {"user": "who", "item": "what", "rating": "stars"}}),
     (
         CSV,
@@ -144,13 +145,13 @@ def load_sheet(path: Path) -> object:
     return jester.parse(Source((path,), Wanted((path.name,)), "get it again"))
 
 
-def load_csv(path: Path, options: dict[str, object]) -> object:
+def load_csv(path: Path, options: dict[str, Any]) -> object:
     spec = CsvSpec(
         kind="csv",
         name="made",
         path=path.name,
         scale={"minimum": 1, "maximum": 5},
-        **options,  # type: ignore[arg-type]
+        **options,
     )
     return canonicalise(user_csv.parse(path, spec), spec.scale.scale, duplicates=spec.duplicates)
 
