@@ -27,12 +27,12 @@ def cached(spec: AnySpec, data: Path, cache: Path, base: Path) -> kept.Cached:
 
 
 def verified(spec: AnySpec, data: Path, cache: Path, base: Path) -> kept.Cached:
-    """The ratings that a spec means, parsed again where what was kept of them is damaged."""
+    """The same, made again where what was kept is damaged."""
     return kept.verified(lambda: cached(spec, data, cache, base), cache)
 
 
 def already(spec: AnySpec, data: Path, cache: Path, base: Path) -> kept.Cached | None:
-    """The ratings that a spec means where they are kept already; None where they would have to be parsed."""
+    """The same where no parsing is needed; None otherwise."""
     description, _ = _source(spec, data, cache, base)
     return kept.find(kept.source_key(description), cache)
 

@@ -47,7 +47,7 @@ def load_test_set(
 def known_test_set(
     spec: CatalogSpec, which: PrizeSet, checksum: str, *, data: Path, cache: Path, base: Path
 ) -> kept.Cached | None:
-    """A test set of the ratings of that checksum where it is kept already; None where it would have to be parsed."""
+    """The same for the ratings of that checksum where no parsing is needed; None otherwise."""
     return kept.find(_key(which, _place(spec, which, data, base), checksum, cache), cache)
 
 
