@@ -38,10 +38,11 @@ test-fuzz: $(STAMP) ## every loader under some 108,000 broken files (docs/surviv
 test-cluster: $(STAMP) ## a Dask cluster whose workers and scheduler are killed, over and over, against a local run
 	$(BIN)/python -m tests.cluster_suite
 
-check: $(STAMP) ## lint, types, formatting, the committed schema and reference
+check: $(STAMP) ## lint, types, formatting, the direction of imports, the committed schema and reference
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
+	$(BIN)/lint-imports --no-cache
 	$(BIN)/dpmf schema | cmp - configs/schema.json
 	$(BIN)/dpmf docs | cmp - docs/reference.md
 

@@ -104,3 +104,18 @@ class Ratings(UserMajor):
             self.scale,
             {name: column[rows] for name, column in self.columns.items()},
         )
+
+
+def in_ratings(ratings: Ratings, others: Ratings) -> NDArray[np.bool_]:
+    """(n_ratings,) whether `others` has a rating of the same (user, item) pair."""
+    keys, wanted = _pair_keys(ratings), _pair_keys(others)
+    found = np.zeros(len(ratings), dtype=np.bool_)
+    at = np.searchsorted(keys, wanted)  # both ascend
+    at, wanted = at[at < len(keys)], wanted[at < len(keys)]
+    found[at[keys[at] == wanted]] = True
+    return found
+
+
+def _pair_keys(ratings: Ratings) -> NDArray[np.int64]:
+    """(n_ratings,) one number for each (user, item) pair, ascending."""
+    return ratings.users.astype(np.int64) * ratings.n_items + ratings.items

@@ -1,6 +1,5 @@
 """Ratings that tests share, and the real files where they are."""
 
-import os
 import signal
 from pathlib import Path
 
@@ -10,6 +9,7 @@ from dpmf_cli.ratings import Ratings
 from dpmf_cli.running import calibration
 from dpmf_cli.running.machine import REFERENCE
 from dpmf_cli.testing import make_ratings
+from tests.real_data import FOLDER
 from tests.skips import pytest_make_collect_report, pytest_runtest_makereport
 
 __all__ = ["make_ratings", "pytest_make_collect_report", "pytest_runtest_makereport"]
@@ -36,11 +36,9 @@ def reference_machine(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.fixture(scope="session")
 def real_data() -> Path:
     """The folder of the real data files; skips where there is none."""
-    beside = Path(__file__).resolve().parents[2] / "shared" / "datasets"
-    folder = Path(os.environ.get("DPMF_DATA") or beside)
-    if not (folder / "ml-100k.zip").exists():
-        pytest.skip(f"no real data: {folder} has no ml-100k.zip; set $DPMF_DATA")
-    return folder
+    if not (FOLDER / "ml-100k.zip").exists():
+        pytest.skip(f"no real data: {FOLDER} has no ml-100k.zip; set $DPMF_DATA")
+    return FOLDER
 
 
 @pytest.fixture(scope="session")

@@ -61,11 +61,12 @@ def _become(
         )  # which Python would have read at its start
         sys.path[:0] = [place for place in places if place and place not in sys.path]
         signal.signal(signal.SIGINT, signal.default_int_handler)
-        import dpmf_cli.__main__ as main
+        import dpmf_cli.__main__ as program
+        from dpmf_cli.cli.main import main
 
-        sys.modules["__main__"] = main  # what processes that this one starts import
+        sys.modules["__main__"] = program  # what processes that this one starts import
         sys.argv = ["dpmf", *arguments]
-        main.main()
+        main()
         code = 0
     except SystemExit as end:
         code = int(end.code or 0)

@@ -2,7 +2,7 @@
 
 import os
 from collections.abc import Generator
-from typing import Any
+from typing import TypeVar
 
 import pytest
 
@@ -10,7 +10,10 @@ FULL_FORM = "in the full form alone: make test-faults"
 ROOT_ONLY = "only root can mount a disk; tests/results/test_store.py has the system call fail"
 
 
-def _no_skip(report: Any) -> Any:
+Report = TypeVar("Report", pytest.TestReport, pytest.CollectReport)
+
+
+def _no_skip(report: Report) -> Report:
     if os.environ.get("CI") != "true" or not report.skipped or hasattr(report, "wasxfail"):
         return report
     reason = report.longrepr[-1] if isinstance(report.longrepr, tuple) else str(report.longrepr)
@@ -21,12 +24,12 @@ def _no_skip(report: Any) -> Any:
 
 
 @pytest.hookimpl(wrapper=True, tryfirst=True)
-def pytest_runtest_makereport() -> Generator[None, Any, pytest.TestReport]:
+def pytest_runtest_makereport() -> Generator[None, pytest.TestReport, pytest.TestReport]:
     """Of a test, whichever of its marks, fixtures or lines skips it."""
     return _no_skip((yield))
 
 
 @pytest.hookimpl(wrapper=True, tryfirst=True)
-def pytest_make_collect_report() -> Generator[None, Any, pytest.CollectReport]:
+def pytest_make_collect_report() -> Generator[None, pytest.CollectReport, pytest.CollectReport]:
     """Of a module that skips itself, as importorskip does."""
     return _no_skip((yield))

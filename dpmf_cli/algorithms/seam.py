@@ -1,7 +1,7 @@
 """Whether an algorithm's code draws randomness past its streams, or noise past its curator, told from its source.
 
-Names alone are read. Code that hides its names is not found here. The contract (`dpmf_cli.testing`) finds it: it runs the
-algorithm with all releases silenced, and no noise may be left.
+Names alone are read. Code that hides its names is found by the contract instead (`dpmf_cli.testing`), which runs the
+algorithm with all releases silenced: no noise may be left.
 """
 
 import ast

@@ -42,7 +42,7 @@ class Member:
 
     label: str
     name: str
-    stream: IO[bytes]
+    stream: io.BufferedReader
 
 
 @dataclass(frozen=True)
@@ -87,7 +87,7 @@ class _Search:
         self.seen.add(plain)
 
     def within(self, label: str) -> "_Search":
-        """The same within an archive of that name."""
+        """The search goes on inside a nested archive of that name, within the same budget."""
         if not self.levels:
             raise DpmfError(f"{label}: archives within archives, more than {_DEPTH} deep; refused")
         return _Search(self.wanted, self.budget, self.levels - 1)

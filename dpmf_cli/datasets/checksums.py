@@ -4,22 +4,19 @@ import hashlib
 import json
 import time
 from collections.abc import Callable, Iterable, Sequence
+from io import BufferedReader
 from pathlib import Path
-from typing import IO
 
 from dpmf_cli.datasets import storage
 from dpmf_cli.errors import DpmfError
 
-_BLOCK = 1 << 20
 # A file written to within this time could change again without its time of change showing it.
 _SETTLED_NS = 2 * 10**9
 
 
-def digest(stream: IO[bytes], kind: str = "sha256") -> str:
+def digest(stream: BufferedReader, kind: str = "sha256") -> str:
     """`kind:hex` of what is left of a stream."""
-    state = hashlib.new(kind, usedforsecurity=False)
-    while block := stream.read(_BLOCK):
-        state.update(block)
+    state = hashlib.file_digest(stream, lambda: hashlib.new(kind, usedforsecurity=False))
     return f"{kind}:{state.hexdigest()}"
 
 

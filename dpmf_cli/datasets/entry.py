@@ -66,7 +66,7 @@ class IndexPackage:
 
 
 @dataclass(frozen=True)
-class Part:
+class SourcePart:
     """One file (or folder) that a data set needs; most need one, Jester three.
 
     names      accepted names in the data folder, preferred first
@@ -82,6 +82,10 @@ class Part:
     digests: frozenset[str] = frozenset()
     mirrors: tuple[Download | IndexPackage, ...] = ()
 
+    @property
+    def patterns(self) -> tuple[str, ...]:
+        return tuple(content.pattern for content in self.contents)
+
 
 @dataclass(frozen=True)
 class Licence:
@@ -90,7 +94,7 @@ class Licence:
 
 
 @dataclass(frozen=True)
-class Shape:
+class TwinShape:
     """How a synthetic twin spreads its ratings and where their variance comes from.
 
     user_spread, item_spread   σ of the lognormal activity of users and popularity of items
@@ -108,7 +112,7 @@ class Shape:
 
 
 @dataclass(frozen=True)
-class Entry:
+class CatalogEntry:
     """A data set of the catalog.
 
     timestamps   False where the file has none, or stand-ins, which are then not kept
@@ -117,12 +121,12 @@ class Entry:
     key: str
     title: str
     scale: Scale
-    parts: tuple[Part, ...]
+    parts: tuple[SourcePart, ...]
     expected: Counts
     licence: Licence
     citation: str
     homepage: str
-    shape: Shape = field(default_factory=Shape)
+    shape: TwinShape = field(default_factory=TwinShape)
     timestamps: bool = True
 
     @property

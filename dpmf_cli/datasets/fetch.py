@@ -11,9 +11,8 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TextIO
 
-from dpmf_cli.datasets import archives, loading, located, mirrors
-from dpmf_cli.datasets.archives import Wanted
-from dpmf_cli.datasets.entry import Entry, Part
+from dpmf_cli.datasets import loading, located, mirrors
+from dpmf_cli.datasets.entry import CatalogEntry, SourcePart
 from dpmf_cli.errors import DpmfError
 from dpmf_cli.files import sweep, temporary_folder
 
@@ -21,7 +20,7 @@ Confirm = Callable[[str], bool]
 
 
 def fetch(
-    entry: Entry, data: Path, cache: Path, *, confirm: Confirm, out: TextIO | None = None
+    entry: CatalogEntry, data: Path, cache: Path, *, confirm: Confirm, out: TextIO | None = None
 ) -> list[Path]:
     """Downloads the parts that are not in `data` yet, or not sound there, and returns where each part is.
 
@@ -48,7 +47,7 @@ def fetch(
     return places
 
 
-def take(entry: Entry, path: Path, data: Path, cache: Path) -> Path:
+def take(entry: CatalogEntry, path: Path, data: Path, cache: Path) -> Path:
     """Copies (by a link, where the disk allows) a file that the user has into `data`, once it is verified.
 
     Raises `DpmfError` where it is not a file of `entry`.
@@ -67,16 +66,14 @@ def take(entry: Entry, path: Path, data: Path, cache: Path) -> Path:
         return _settle(held, data / name)
 
 
-def _part_of(entry: Entry, path: Path, cache: Path) -> Part:
+def _part_of(entry: CatalogEntry, path: Path, cache: Path) -> SourcePart:
     """The part whose file this is: by its checksum, by that of the rating file in it, or by its counts."""
     wrong = None
     for part in entry.parts:
         if located.is_publishers(part, path, cache):
             return part
     for part in entry.parts:
-        patterns = tuple(content.pattern for content in part.contents)
-        wanted = Wanted(patterns, part.nested, entry.byte_limit)
-        if next(archives.members(path, wanted), None) is None:
+        if located.content_at(entry, part, path) is None:
             continue
         if len(entry.parts) > 1:
             wrong = _wrong(entry, part, path, cache)
@@ -86,13 +83,13 @@ def _part_of(entry: Entry, path: Path, cache: Path) -> Part:
         # Verifies by checksum where one is known, and by the counts of the ratings in any case.
         loading.read_catalog(located.locate(entry, path.parent, path), cache)
         return part
-    names = ", ".join(content.pattern for part in entry.parts for content in part.contents)
+    names = ", ".join(pattern for part in entry.parts for pattern in part.patterns)
     raise DpmfError(
         f"{wrong or f'{path}: holds no {names}'}: it is not (a part of) {entry.title}, or damaged"
     )
 
 
-def _sound(entry: Entry, part: Part, place: Path, cache: Path) -> bool:
+def _sound(entry: CatalogEntry, part: SourcePart, place: Path, cache: Path) -> bool:
     """Whether what is there is the publisher's, as far as checksums tell."""
     try:
         return located.is_publishers(part, place, cache) or _wrong(entry, part, place, cache) is None
@@ -100,11 +97,11 @@ def _sound(entry: Entry, part: Part, place: Path, cache: Path) -> bool:
         return False
 
 
-def _wrong(entry: Entry, part: Part, place: Path, cache: Path) -> str | None:
+def _wrong(entry: CatalogEntry, part: SourcePart, place: Path, cache: Path) -> str | None:
     return located.fault(located.locate_part(entry, part, place), cache)
 
 
-def _name(entry: Entry, part: Part, path: Path) -> str:
+def _name(entry: CatalogEntry, part: SourcePart, path: Path) -> str:
     """Where a file of another name is put so that it is found again."""
     kind = next((end for end in (".tar.gz", ".tgz", ".tar", ".zip") if path.name.endswith(end)), "")
     if kind and f"{entry.key}{kind}" in part.names and len(entry.parts) == 1:
@@ -112,7 +109,7 @@ def _name(entry: Entry, part: Part, path: Path) -> str:
     return part.names[0] if kind else f"{entry.key}/{path.name}"
 
 
-def _from_mirrors(entry: Entry, part: Part, data: Path, out: TextIO) -> Path:
+def _from_mirrors(entry: CatalogEntry, part: SourcePart, data: Path, out: TextIO) -> Path:
     tried = []
     for mirror in part.mirrors:
         print(f"fetching {mirror.filename} from {mirror}", file=out)

@@ -8,7 +8,7 @@ from typing import Any
 from dpmf_cli.datasets import cache as kept
 from dpmf_cli.datasets import catalog, checksums, located
 from dpmf_cli.datasets.canonical import Canonical, canonicalise
-from dpmf_cli.datasets.entry import Counts, Entry
+from dpmf_cli.datasets.entry import CatalogEntry, Counts
 from dpmf_cli.datasets.formats import PARSERS, user_csv
 from dpmf_cli.datasets.sampling import SAMPLE_VERSION, sampled
 from dpmf_cli.datasets.spec import AnySpec, CatalogSpec, CsvSpec, SyntheticSpec
@@ -110,7 +110,7 @@ def read_catalog(found: located.Located, cache: Path) -> Canonical:
     return canonical
 
 
-def _check_counts(found: located.Located, canonical: Canonical, entry: Entry) -> None:
+def _check_counts(found: located.Located, canonical: Canonical, entry: CatalogEntry) -> None:
     ratings = canonical.ratings
     counted = (len(ratings), ratings.n_users, ratings.n_items)
     expected = (entry.expected.ratings, entry.expected.users, entry.expected.items)

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from dpmf_cli.datasets import archives, checksums
 from dpmf_cli.datasets.archives import Wanted
-from dpmf_cli.datasets.entry import Content, Entry, Part
+from dpmf_cli.datasets.entry import CatalogEntry, Content, SourcePart
 from dpmf_cli.datasets.formats.source import Source
 from dpmf_cli.errors import DpmfError
 
@@ -15,13 +15,13 @@ from dpmf_cli.errors import DpmfError
 class Located:
     """The rating files of an entry: a format, and for each part its place and what to look for there."""
 
-    entry: Entry
+    entry: CatalogEntry
     source: Source
     format: str
-    parts: tuple[tuple[Part, Path, Content], ...]
+    parts: tuple[tuple[SourcePart, Path, Content], ...]
 
 
-def how_to_get(entry: Entry) -> str:
+def how_to_get(entry: CatalogEntry) -> str:
     """The commands that bring an entry's files."""
     from_file = f"`dpmf datasets fetch {entry.key} --from-file PATH`"
     if any(part.mirrors for part in entry.parts):
@@ -29,19 +29,19 @@ def how_to_get(entry: Entry) -> str:
     return f"there is no download of it; if you have the file, {from_file}"
 
 
-def find_part(part: Part, data: Path) -> Path | None:
+def find_part(part: SourcePart, data: Path) -> Path | None:
     """The first of a part's accepted names that is in the data folder."""
     return next((data / name for name in part.names if (data / name).exists()), None)
 
 
-def present(entry: Entry, data: Path) -> list[Path] | None:
+def present(entry: CatalogEntry, data: Path) -> list[Path] | None:
     """The place of every part, where all are in the data folder; None where one is missing."""
     places = [find_part(part, data) for part in entry.parts]
     found = [place for place in places if place is not None]
     return found if len(found) == len(places) else None
 
 
-def locate(entry: Entry, data: Path, path: Path | None = None) -> Located:
+def locate(entry: CatalogEntry, data: Path, path: Path | None = None) -> Located:
     """The entry's rating files in the data folder, or at `path`: a file, an archive, or a folder of either.
 
     Raises `DpmfError` with how to get what is missing.
@@ -49,13 +49,13 @@ def locate(entry: Entry, data: Path, path: Path | None = None) -> Located:
     return _located(entry, [(part, _place(entry, part, data, path)) for part in entry.parts])
 
 
-def locate_part(entry: Entry, part: Part, place: Path) -> Located:
+def locate_part(entry: CatalogEntry, part: SourcePart, place: Path) -> Located:
     """The rating files of one part alone."""
     return _located(entry, [(part, place)])
 
 
-def _located(entry: Entry, places: Sequence[tuple[Part, Path]]) -> Located:
-    parts = tuple((part, place, _content(entry, part, place)) for part, place in places)
+def _located(entry: CatalogEntry, places: Sequence[tuple[SourcePart, Path]]) -> Located:
+    parts = tuple((part, place, _known_content(entry, part, place)) for part, place in places)
     wanted = Wanted(
         tuple(dict.fromkeys(content.pattern for _, _, content in parts)),
         tuple(dict.fromkeys(name for part, _ in places for name in part.nested)),
@@ -65,7 +65,16 @@ def _located(entry: Entry, places: Sequence[tuple[Part, Path]]) -> Located:
     return Located(entry, Source(paths, wanted, how_to_get(entry)), parts[0][2].format, parts)
 
 
-def is_publishers(part: Part, place: Path, cache: Path) -> bool:
+def content_at(entry: CatalogEntry, part: SourcePart, place: Path) -> Content | None:
+    """Which of a part's forms a place holds, by the first member that matches one; None where it holds none."""
+    wanted = Wanted(part.patterns, part.nested, entry.byte_limit)
+    member = next(archives.members(place, wanted), None)
+    if member is None:
+        return None
+    return next(content for content in part.contents if Wanted((content.pattern,)).match(member.name))
+
+
+def is_publishers(part: SourcePart, place: Path, cache: Path) -> bool:
     """Whether a place is the publisher's own archive, byte for byte."""
     kinds = checksums.kinds(part.digests)
     return place.is_file() and any(
@@ -109,7 +118,7 @@ def known_by_digest(located: Located, cache: Path) -> bool:
     )
 
 
-def _place(entry: Entry, part: Part, data: Path, path: Path | None) -> Path:
+def _place(entry: CatalogEntry, part: SourcePart, data: Path, path: Path | None) -> Path:
     if path is None:
         place = find_part(part, data)
         if place is None:
@@ -123,12 +132,11 @@ def _place(entry: Entry, part: Part, data: Path, path: Path | None) -> Path:
     return inside or path
 
 
-def _content(entry: Entry, part: Part, place: Path) -> Content:
-    """Which of a part's forms a place holds, by the first member that matches one."""
-    patterns = tuple(content.pattern for content in part.contents)
-    wanted = Wanted(patterns, part.nested, entry.byte_limit)
-    for member in archives.members(place, wanted):
-        return next(c for c in part.contents if Wanted((c.pattern,)).match(member.name))
-    raise DpmfError(
-        f"{place}: holds no {' or '.join(patterns)}, so it is not {entry.title}; {how_to_get(entry)}"
-    )
+def _known_content(entry: CatalogEntry, part: SourcePart, place: Path) -> Content:
+    """What `content_at` finds. Raises DpmfError where that is nothing."""
+    found = content_at(entry, part, place)
+    if found is None:
+        raise DpmfError(
+            f"{place}: holds no {' or '.join(part.patterns)}, so it is not {entry.title}; {how_to_get(entry)}"
+        )
+    return found

@@ -3,7 +3,7 @@
 import numpy as np
 from numpy.typing import NDArray
 
-from dpmf_cli.datasets.entry import Counts, Shape
+from dpmf_cli.datasets.entry import Counts, TwinShape
 from dpmf_cli.streams import named_generator
 
 _BLOCK = 1 << 22
@@ -11,13 +11,13 @@ _BLOCK = 1 << 22
 _HEAVY = 0.1
 
 
-def popularity(shape: Shape, n_items: int, rng: np.random.Generator) -> NDArray[np.float64]:
+def popularity(shape: TwinShape, n_items: int, rng: np.random.Generator) -> NDArray[np.float64]:
     """(n_items,) relative chances of an item to be rated, lognormal."""
     weights: NDArray[np.float64] = np.exp(shape.item_spread * rng.standard_normal(n_items))
     return weights
 
 
-def activity(target: Counts, shape: Shape, rng: np.random.Generator) -> NDArray[np.int64]:
+def activity(target: Counts, shape: TwinShape, rng: np.random.Generator) -> NDArray[np.int64]:
     """(n_users,) numbers of ratings, lognormal above the least, at most n_items, summing to the target."""
     n_users, n_items, n_ratings = target.users, target.items, target.ratings
     # A publisher's lower bound cannot hold in a set made much sparser than the original.

@@ -17,8 +17,7 @@ from dpmf_cli.datasets.canonical import Canonical, Ids
 from dpmf_cli.datasets.formats import netflix
 from dpmf_cli.datasets.spec import CatalogSpec, PrizeSet
 from dpmf_cli.errors import DpmfError
-from dpmf_cli.evaluation.folds import in_ratings
-from dpmf_cli.ratings import Ratings
+from dpmf_cli.ratings import Ratings, in_ratings
 
 _NAMES = {"probe": ("probe.txt",), "judging": ("judging.txt", "grand_prize.tar.gz", "grand_prize")}
 _SOURCES = {

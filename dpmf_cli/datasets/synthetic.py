@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from dpmf_cli.datasets import pairs
 from dpmf_cli.datasets.canonical import Canonical
-from dpmf_cli.datasets.entry import Counts, Shape
+from dpmf_cli.datasets.entry import Counts, TwinShape
 from dpmf_cli.ratings import Ratings, Scale
 from dpmf_cli.streams import named_generator
 
@@ -25,7 +25,7 @@ _STEPS = 40
 _CLOSE = 1e-5
 
 
-def generate(key: str, target: Counts, shape: Shape, scale: Scale, *, seed: int) -> Canonical:
+def generate(key: str, target: Counts, shape: TwinShape, scale: Scale, *, seed: int) -> Canonical:
     """Exactly `target.ratings` distinct pairs; every user and item has a rating; ids count from 1.
 
     The mean and variance of `target` are met to within sampling error (the variance as far as the scale
@@ -43,7 +43,7 @@ def generate(key: str, target: Counts, shape: Shape, scale: Scale, *, seed: int)
 
 def _latent(
     key: str,
-    shape: Shape,
+    shape: TwinShape,
     users: NDArray[np.int32],
     items: NDArray[np.int32],
     n_users: int,

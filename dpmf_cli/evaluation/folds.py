@@ -3,7 +3,7 @@
 import numpy as np
 from numpy.typing import NDArray
 
-from dpmf_cli.ratings import Ratings
+from dpmf_cli.ratings import Ratings, in_ratings
 
 
 def assign_folds(n_ratings: int, folds: int, rng: np.random.Generator) -> NDArray[np.int16]:
@@ -24,18 +24,3 @@ def split(ratings: Ratings, assignment: NDArray[np.int16], fold: int) -> tuple[R
 def without_pairs(ratings: Ratings, others: Ratings) -> Ratings:
     """The ratings of all (user, item) pairs that `others`, in the same index space, does not rate."""
     return ratings.select(~in_ratings(ratings, others))
-
-
-def in_ratings(ratings: Ratings, others: Ratings) -> NDArray[np.bool_]:
-    """(n_ratings,) whether `others` has a rating of the same (user, item) pair."""
-    keys, wanted = pair_keys(ratings), pair_keys(others)
-    found = np.zeros(len(ratings), dtype=np.bool_)
-    at = np.searchsorted(keys, wanted)  # both ascend
-    at, wanted = at[at < len(keys)], wanted[at < len(keys)]
-    found[at[keys[at] == wanted]] = True
-    return found
-
-
-def pair_keys(ratings: Ratings) -> NDArray[np.int64]:
-    """(n_ratings,) one number for each (user, item) pair, ascending."""
-    return ratings.users.astype(np.int64) * ratings.n_items + ratings.items

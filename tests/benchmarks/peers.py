@@ -68,7 +68,7 @@ def seconds(call: Callable[[], object]) -> float:
 
 
 def ours(key: str, train: Ratings, test: Ratings) -> Callable[[], object]:
-    algorithm: PrivateAlgorithm = PRIVATE[key](algorithm=key, factors=FACTORS)
+    algorithm: PrivateAlgorithm = PRIVATE[key].model_validate({"algorithm": key, "factors": FACTORS})
 
     def fit_and_predict() -> object:
         ledger = Ledger(np.geomspace(0.1, 20, GRID))
@@ -152,7 +152,7 @@ def cmfrec_als(train: Ratings, iterations: int) -> Callable[[], object]:
 
 
 def ours_without_noise(algorithm: Algorithm, train: Ratings, test: Ratings) -> Callable[[int], Answer]:
-    def predict(asked: int) -> NDArray[np.float64]:
+    def predict(asked: int) -> NDArray[np.floating]:
         streams, ledger = Streams(0, "ml-1m", algorithm.algorithm, 0, 0), Ledger([np.inf])
         model = algorithm.fit(train, streams=streams, ledger=ledger)
         return model.predict(test.users[:asked], test.items[:asked])[:, 0]
@@ -179,7 +179,7 @@ def surprise_knn(
     return answering(predict, test)
 
 
-def answering(predict: Callable[[int], NDArray[np.float64]], test: Ratings) -> Callable[[int], Answer]:
+def answering(predict: Callable[[int], NDArray[np.floating]], test: Ratings) -> Callable[[int], Answer]:
     """`predict` fits and predicts the first pairs, as many as it is told."""
 
     def answer(asked: int) -> Answer:
@@ -288,7 +288,7 @@ def main() -> None:
 
 
 def covariance(key: str) -> PrivateAlgorithm:
-    return PRIVATE[key](algorithm=key, neighbours="unbounded", noise="laplace")
+    return PRIVATE[key].model_validate({"algorithm": key, "neighbours": "unbounded", "noise": "laplace"})
 
 
 def run_race(race: dict[str, tuple[Callable[[], object], int]]) -> None:

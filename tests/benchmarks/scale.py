@@ -171,10 +171,7 @@ def table(rows: Sequence[Row]) -> str:
 def read_rows(path: Path) -> list[Row]:
     """The rows measured before."""
     records = [json.loads(line) for line in path.read_text().splitlines()] if path.exists() else []
-    return [
-        Row(**{key: Used(**value) if isinstance(value, dict) else value for key, value in record.items()})
-        for record in records
-    ]
+    return [Row(**{**record, "used": Used(**record["used"])}) for record in records]
 
 
 def main() -> None:

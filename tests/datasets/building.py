@@ -5,9 +5,11 @@ import tarfile
 import zipfile
 from collections.abc import Callable
 
-from dpmf_cli.datasets.entry import Entry
+from dpmf_cli.datasets.entry import CatalogEntry
+from dpmf_cli.ratings import Scale
 
-MakeEntry = Callable[..., Entry]
+WHOLE_STARS = Scale(1.0, 5.0, 1.0)
+MakeEntry = Callable[..., CatalogEntry]
 
 
 def zipped(files: dict[str, bytes]) -> bytes:

@@ -1,13 +1,14 @@
 """A catalog entry for tiny data sets."""
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from dpmf_cli.datasets import catalog
-from dpmf_cli.datasets.entry import Content, Counts, Entry, Licence, Part
+from dpmf_cli.datasets.entry import CatalogEntry, Content, Counts, Licence, SourcePart
 from dpmf_cli.ratings import Scale
-from tests.datasets.building import MakeEntry
+from tests.datasets.building import WHOLE_STARS, MakeEntry
 
 
 @pytest.fixture
@@ -28,16 +29,18 @@ def make_entry(monkeypatch: pytest.MonkeyPatch) -> MakeEntry:
 
     def make(
         *,
-        parts: tuple[Part, ...] | None = None,
+        parts: tuple[SourcePart, ...] | None = None,
         contents: tuple[Content, ...] = (Content("u.data", "u.data"),),
         counts: tuple[int, int, int] = (2, 2, 3),
         mean: float = 4.0,
         variance: float = 2 / 3,
-        scale: Scale = catalog.WHOLE_STARS,
-        **rest: object,
-    ) -> Entry:
-        whole = parts or (Part(("tiny.zip", "tiny.tar.gz", "tiny.tar", "tiny", "u.data"), contents, **rest),)  # type: ignore[arg-type]
-        entry = Entry(
+        scale: Scale = WHOLE_STARS,
+        **rest: Any,
+    ) -> CatalogEntry:
+        whole = parts or (
+            SourcePart(("tiny.zip", "tiny.tar.gz", "tiny.tar", "tiny", "u.data"), contents, **rest),
+        )
+        entry = CatalogEntry(
             key="tiny",
             title="Tiny set",
             scale=scale,

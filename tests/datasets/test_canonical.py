@@ -1,6 +1,7 @@
 """Laws of the canonical form, over generated ratings."""
 
 import random
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -18,7 +19,7 @@ IDS = st.one_of(st.integers(0, 9), st.integers(-(2**40), 2**40))
 ROWS = st.dictionaries(st.tuples(IDS, IDS), st.integers(1, 5), min_size=1, max_size=40)
 
 
-def raw(rows: list[tuple[Any, Any, float]], **columns: list[float]) -> Raw:
+def raw(rows: Sequence[tuple[Any, Any, float]], **columns: list[float]) -> Raw:
     users, items, values = zip(*rows, strict=True)
     return Raw(
         np.array(users),
@@ -70,7 +71,8 @@ def test_text_ids_sort_as_text_unless_all_are_plain_numbers() -> None:
         one = Raw(codes, codes, np.ones(n), lambda _: "", "", user_labels=labels, item_labels=labels)
         found = canonicalise(one, STARS)
         assert found.ratings.users.tolist() == found.ratings.items.tolist() == list(range(n))
-        return found.user_ids.tolist()
+        labelled: list[Any] = found.user_ids.tolist()
+        return labelled
 
     assert ids(["10", "9", "-3"]) == [-3, 9, 10]
     assert ids(["10", "9", "a"]) == ["10", "9", "a"]

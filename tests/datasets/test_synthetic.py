@@ -12,11 +12,12 @@ from numpy.typing import NDArray
 
 from dpmf_cli.datasets import load, sizes
 from dpmf_cli.datasets.canonical import checksum
-from dpmf_cli.datasets.catalog import HALF_STARS, WHOLE_STARS, entry
-from dpmf_cli.datasets.entry import Counts, Shape
+from dpmf_cli.datasets.catalog import entry
+from dpmf_cli.datasets.entry import Counts, TwinShape
 from dpmf_cli.datasets.spec import SyntheticSpec
 from dpmf_cli.datasets.synthetic import generate
 from dpmf_cli.ratings import Ratings, Scale
+from tests.datasets.building import WHOLE_STARS
 
 
 @pytest.fixture(scope="module")
@@ -31,7 +32,7 @@ def movies(session_cache: Path) -> Ratings:
 def made(
     seed: int = 1, users: int = 50, items: int = 40, n: int = 500, scale: Scale = WHOLE_STARS
 ) -> Ratings:
-    return generate("synthetic-x", Counts(users, items, n, 3.5, 1.2), Shape(), scale, seed=seed).ratings
+    return generate("synthetic-x", Counts(users, items, n, 3.5, 1.2), TwinShape(), scale, seed=seed).ratings
 
 
 @st.composite
@@ -41,7 +42,7 @@ def counts(draw: st.DrawFn) -> tuple[int, int, int]:
 
 
 @settings(max_examples=60, deadline=None)
-@given(counts(), st.integers(0, 5), st.sampled_from([WHOLE_STARS, HALF_STARS, Scale(-10, 10)]))
+@given(counts(), st.integers(0, 5), st.sampled_from([WHOLE_STARS, Scale(0.5, 5, 0.5), Scale(-10, 10)]))
 def test_exact_counts_whatever_is_asked(shape: tuple[int, int, int], seed: int, scale: Scale) -> None:
     users, items, n = shape
     ratings = made(seed, users, items, n, scale)

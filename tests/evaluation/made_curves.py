@@ -43,7 +43,8 @@ def noisy(
     seed: int, shape: tuple[int, ...], line: Sequence[float], *, sd: float = 0.1
 ) -> NDArray[np.float64]:
     """Differences that lie around `line` (E,), all cells independent."""
-    return np.random.default_rng(seed).normal(0, sd, shape) + np.asarray(line)
+    differences: NDArray[np.float64] = np.random.default_rng(seed).normal(0, sd, shape) + np.asarray(line)
+    return differences
 
 
 def order(end: float | Status | None) -> float:

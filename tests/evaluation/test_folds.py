@@ -7,8 +7,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dpmf_cli.evaluation.folds import assign_folds, in_ratings, split, without_pairs
+from dpmf_cli.evaluation.folds import assign_folds, split, without_pairs
 from dpmf_cli.evaluation.metrics import root_mean_squared_errors
+from dpmf_cli.ratings import in_ratings
 from tests.conftest import make_ratings
 
 

@@ -1,7 +1,10 @@
 """RMSE: column by column, to the bit what it is for all columns at once."""
 
+from typing import Any
+
 import numpy as np
 import pytest
+from numpy.typing import NDArray
 
 from dpmf_cli.algorithms.shared.averages_baseline import EffectsModel
 from dpmf_cli.evaluation.folds import assign_folds
@@ -14,9 +17,10 @@ def test_rmse_by_hand() -> None:
 
 
 @pytest.mark.parametrize("kind", [np.float32, np.float64])
-def test_columns_are_summed_as_rows_of_one_matrix(kind: type) -> None:
+def test_columns_are_summed_as_rows_of_one_matrix(kind: type[np.floating[Any]]) -> None:
     rng = np.random.default_rng(2)
-    predictions, values = rng.normal(size=(50_001, 3)).astype(kind), rng.normal(size=50_001)
+    predictions: NDArray[Any] = rng.normal(size=(50_001, 3)).astype(kind)
+    values = rng.normal(size=50_001)
     squares = np.square(predictions.T.astype(np.float64, order="C") - values)
     expected = np.sqrt([np.add.reduce(row) / len(values) for row in squares])
     assert np.array_equal(root_mean_squared_errors(predictions, values), expected)

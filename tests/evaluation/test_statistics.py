@@ -22,7 +22,10 @@ def simulated(
     rng = np.random.default_rng(seed)
     common = rng.normal(size=(TRIALS, 1, 1)) * np.sqrt(correlation)
     own = rng.normal(size=(TRIALS, FOLDS, 1)) * np.sqrt(1 - correlation)
-    return between_folds * (common + own) + between_runs * rng.normal(size=(TRIALS, FOLDS, RUNS))
+    values: NDArray[np.float64] = between_folds * (common + own) + between_runs * rng.normal(
+        size=(TRIALS, FOLDS, RUNS)
+    )
+    return values
 
 
 def coverage(values: NDArray[np.float64], *, partition: int | None) -> float:
@@ -88,9 +91,9 @@ def test_replicates_are_whole_curves_around_the_mean() -> None:
 def test_percentiles_are_samples_and_may_be_infinite() -> None:
     samples = np.concatenate([np.full(60, -np.inf), np.arange(1880.0), np.full(60, np.inf)])
     low, high = percentile_interval(np.random.default_rng(0).permutation(samples))
-    assert (low, high) == (-np.inf, np.inf)
+    assert (float(low), float(high)) == (-np.inf, np.inf)
     low, high = percentile_interval(np.arange(2000.0))
-    assert (low, high) == (49.0, 1950.0)
+    assert (float(low), float(high)) == (49.0, 1950.0)
 
 
 def test_standard_deviations_by_hand() -> None:

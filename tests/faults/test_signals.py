@@ -26,11 +26,17 @@ def inject(
     row.injected += hit
     _, said = process.communicate(timeout=PATIENCE)
     assert session_ended(process.pid), "a process outlives its run"
+    assert process.returncode is not None
     return (process.returncode, said) if hit else None
 
 
 def kill_parent(pid: int) -> bool:
     os.kill(pid, signal.SIGKILL)
+    return True
+
+
+def end(pid: int) -> bool:
+    os.kill(pid, signal.SIGTERM)
     return True
 
 
@@ -51,7 +57,7 @@ def kill_child(pid: int, rng: random.Random) -> bool:
 def test_one_after_the_other(arena: Arena, tally: Tally) -> None:
     """The short form: three faults over one experiment, and one run that ends it."""
     rng, row = random.Random("short"), tally.row("killed, killed worker, ended, in one run")
-    faults = (kill_parent, lambda pid: kill_child(pid, rng), lambda pid: os.kill(pid, signal.SIGTERM) is None)
+    faults = (kill_parent, lambda pid: kill_child(pid, rng), end)
     for fault in faults:
         inject(arena, row, fault, rng, 2, warm=False)
     arena.resume(row)

@@ -6,16 +6,17 @@ import tarfile
 import zipfile
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 from dpmf_cli.config import load_config
-from dpmf_cli.datasets import catalog, loading, located
+from dpmf_cli.datasets import loading, located
 from dpmf_cli.datasets.archives import Wanted
 from dpmf_cli.datasets.canonical import canonicalise
-from dpmf_cli.datasets.entry import Content, Counts, Entry, Licence, Part
+from dpmf_cli.datasets.entry import CatalogEntry, Content, Counts, Licence, SourcePart
 from dpmf_cli.datasets.formats import jester, netflix, user_csv
 from dpmf_cli.datasets.formats.source import Source
 from dpmf_cli.datasets.spec import CsvSpec
-from tests.datasets.building import sheet, tarred, zipped
+from tests.datasets.building import WHOLE_STARS, sheet, tarred, zipped
 from tests.fuzz.mutations import mutated
 
 ROWS = [(7, 30, 5, 12), (7, 4, 3, 13), (100, 30, 4, 11), (100, 4, 1, 900_000_000), (12, 5, 2, 7)]
@@ -36,7 +37,7 @@ JUDGING = b"30:\n100,4,2005-12-31\n7,5,2005-12-31\n4:\n7,3,2000-02-29\n"
 
 CSV = b'who,what,stars,when,budget\n007,a b,5,12,0.5\n7,"c,d",3,13.5,1\nx,e,4,11,2\n7,e,1,9,0.1\n'
 CSV_PLAIN = b"1;10;5\n2;10;3\n2;11;4\n"
-CSV_SPECS = [
+CSV_SPECS: list[tuple[bytes, dict[str, Any]]] = [
     (CSV, {"columns": {"user": "who", "item": "what", "rating": "stars"}}),
     (
         CSV,
@@ -54,13 +55,15 @@ CONFIGS = [
 ]
 
 
-def entry(name: str) -> Entry:
+def entry(name: str) -> CatalogEntry:
     """A data set whose file is checked by its counts alone, so that broken ones get to the parser."""
-    return Entry(
+    return CatalogEntry(
         key="tiny",
         title="Tiny set",
-        scale=catalog.WHOLE_STARS,
-        parts=(Part(("tiny",), (Content(name, FORMATS[name]),), nested=("*.zip", "*.tar", "*.tar.gz")),),
+        scale=WHOLE_STARS,
+        parts=(
+            SourcePart(("tiny",), (Content(name, FORMATS[name]),), nested=("*.zip", "*.tar", "*.tar.gz")),
+        ),
         expected=Counts(3, 3, 5, 3.0, 2.0),
         licence=Licence("free for tests", "https://example.org/licence"),
         citation="nobody",
@@ -142,13 +145,13 @@ def load_sheet(path: Path) -> object:
     return jester.parse(Source((path,), Wanted((path.name,)), "get it again"))
 
 
-def load_csv(path: Path, options: dict[str, object]) -> object:
+def load_csv(path: Path, options: dict[str, Any]) -> object:
     spec = CsvSpec(
         kind="csv",
         name="made",
         path=path.name,
         scale={"minimum": 1, "maximum": 5},
-        **options,  # type: ignore[arg-type]
+        **options,
     )
     return canonicalise(user_csv.parse(path, spec), spec.scale.scale, duplicates=spec.duplicates)
 

@@ -31,6 +31,7 @@ def test_tables_3_and_4(name: str, tmp_path: Path, real_data: Path, session_cach
     assert len(printed_cells) == 7
     for crossing in printed_cells:
         assert crossing.ratio is not None
+        assert crossing.reproduced is not None
         assert 1 / 1.5 < crossing.ratio < 1.5, crossing
         assert isinstance(crossing.low, float)
         assert isinstance(crossing.high, float)

@@ -1,6 +1,7 @@
 """Rules decide from figures: on made curves where a claim holds, where it fails, and where results are missing."""
 
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 import pytest
@@ -140,7 +141,7 @@ def test_cleaning(cleaned: tuple[float, float], expected: str) -> None:
     )
 
 
-def swept(label: str, parameter: str, rmse: dict[float, float], **more: object) -> list[Measured]:
+def swept(label: str, parameter: str, rmse: dict[float, float], **more: Any) -> list[Measured]:
     return [
         curve(
             "personalized",

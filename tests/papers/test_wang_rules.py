@@ -27,7 +27,7 @@ def neighbourhood(name: str, curves: dict[str, float | tuple[float, float]], *, 
             curve(
                 label.partition(",")[0],
                 label=label,
-                values=values,
+                values=values.tolist(),
                 epsilons=grid,
                 claimed=grid,
                 provable=grid,

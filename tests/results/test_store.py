@@ -10,7 +10,6 @@ from typing import Any
 
 import pytest
 
-from dpmf_cli import files as module
 from dpmf_cli.algorithms.friedman2016.pge import PrivateGlobalEffects
 from dpmf_cli.errors import DpmfError
 from dpmf_cli.files import temporary_folder
@@ -219,7 +218,7 @@ def test_a_full_disk_leaves_no_trace_and_says_so(tmp_path: Path, monkeypatch: py
 
     store = Store(tmp_path)
     store.write(task(), result())
-    monkeypatch.setattr(module.os, "fsync", full)
+    monkeypatch.setattr(os, "fsync", full)
     with pytest.raises(DpmfError, match=r"No space left.*free some space and run the same command again"):
         store.write(task((5.0,)), result((5.0,)))
     assert [path.name for path in store.path(task()).parent.iterdir()] == [store.path(task()).name]
@@ -238,7 +237,7 @@ def test_an_interrupted_write_leaves_the_old_file(tmp_path: Path, monkeypatch: p
     def interrupted(*names: Any) -> None:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(module.os, "replace", interrupted)
+    monkeypatch.setattr(os, "replace", interrupted)
     with pytest.raises(KeyboardInterrupt):
         write_atomically(path, b"new")
     assert path.read_bytes() == b"old"

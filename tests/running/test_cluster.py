@@ -100,7 +100,12 @@ def test_a_process_reads_ratings_to_check_them_once(
     shutil.copytree(home / "cache", tmp_path / "cache")
     (folder,) = (tmp_path / "cache").glob("ratings/*")
     read: list[str] = []
-    monkeypatch.setattr(kept, "intact", lambda name, ratings, cache: read.append(name) or len(read) > 1)
+
+    def intact(name: str, *_: object) -> bool:
+        read.append(name)
+        return len(read) > 1
+
+    monkeypatch.setattr(kept, "intact", intact)
     for _ in range(3):
         with suppress(DpmfError):
             worker._verify(folder.name, tmp_path / "cache")

@@ -4,12 +4,13 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from types import SimpleNamespace
-from typing import Any
+from typing import Any, cast
 
 import pytest
 from distributed import KilledWorker
 from threadpoolctl import threadpool_info, threadpool_limits
 
+from dpmf_cli.datasets import cache as kept
 from dpmf_cli.errors import DpmfError
 from dpmf_cli.running.cluster import executor as module
 from dpmf_cli.running.cluster import session as sessions
@@ -38,10 +39,14 @@ class Recording:
 
 @pytest.fixture
 def session(monkeypatch: pytest.MonkeyPatch) -> Session:
-    monkeypatch.setattr(sessions.kept, "packed", lambda checksum, cache: {"users.npy": b"12345"})
+    monkeypatch.setattr(kept, "packed", lambda checksum, cache: {"users.npy": b"12345"})
     session = Session(Recording(), {0: (task(),), 1: (task(),)}, Path("cache"), 1.0, lambda message: None)  # type: ignore[arg-type]
-    session._ended = SimpleNamespace(update=lambda futures: None)
+    monkeypatch.setattr(session, "_ended", SimpleNamespace(update=lambda futures: None))
     return session
+
+
+def recorded(session: Session) -> Recording:
+    return cast(Recording, session._client)
 
 
 def ended(session: Session, error: Exception, number: int = 0) -> Any:
@@ -57,17 +62,17 @@ def test_a_task_that_kills_its_workers_is_a_failure(session: Session) -> None:
 def test_a_workers_own_trouble_is_tried_again_within_bounds(session: Session) -> None:
     for number in range(1, TRIES):
         assert ended(session, SystemError("two threads imported at once")) is None
-        assert len(session._client.submitted) == number
+        assert len(recorded(session).submitted) == number
     with pytest.raises(DpmfError, match=r"cannot run dpmf's tasks \(SystemError: two threads"):
         ended(session, SystemError("two threads imported at once"))
-    assert len(set(session._client.submitted)) == TRIES - 1
+    assert len(set(recorded(session).submitted)) == TRIES - 1
 
 
 def test_absent_ratings_are_sent_once_for_all_batches(session: Session) -> None:
     for number in (0, 1):
         assert ended(session, RatingsAbsentError("not there"), number) is None
-    assert len(session._client.registered) == 1
-    assert len(session._client.submitted) == 2
+    assert len(recorded(session).registered) == 1
+    assert len(recorded(session).submitted) == 2
     ended(session, RatingsAbsentError("not there"))
     with pytest.raises(RatingsAbsentError):
         ended(session, RatingsAbsentError("not there"))
@@ -84,7 +89,7 @@ def test_ratings_too_large_to_send_are_said_with_the_fix(
 def test_what_a_user_has_to_mend_is_not_tried_again(session: Session) -> None:
     with pytest.raises(DpmfError, match="other versions"):
         ended(session, DpmfError("other versions"))
-    assert session._client.submitted == []
+    assert recorded(session).submitted == []
 
 
 def test_a_future_that_was_cancelled_is_a_lost_connection(session: Session) -> None:

@@ -17,7 +17,9 @@ from tests.conftest import make_ratings
 
 
 def task() -> Task:
-    config = ExperimentConfig(name="x", dataset="ml-100k", epsilons=[1], algorithms=[{"algorithm": "pge"}])  # type: ignore[arg-type, list-item]
+    config = ExperimentConfig.model_validate(
+        {"name": "x", "dataset": "ml-100k", "epsilons": [1], "algorithms": [{"algorithm": "pge"}]}
+    )
     return next(tasks_of(config, config.algorithms[0], "ml-100k", "c"))
 
 

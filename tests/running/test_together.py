@@ -3,16 +3,21 @@
 import re
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 import yaml
 
 from dpmf_cli.algorithms.baselines import sampled
+from dpmf_cli.algorithms.shared import sample_fits
+from dpmf_cli.algorithms.shared.base import Algorithm, Model
+from dpmf_cli.algorithms.shared.probabilistic import Kept
 from dpmf_cli.algorithms.zhang2018 import personalized
 from dpmf_cli.algorithms.zhang2018.personalized import Personalized
 from dpmf_cli.config import ExperimentConfig, load_config
 from dpmf_cli.experiment import Finished, run
 from dpmf_cli.lane_groups import MAXIMUM_WIDTH
+from dpmf_cli.ratings import Ratings
 from dpmf_cli.results.store import Store
 from dpmf_cli.results.task import together
 from dpmf_cli.running.plan import PREDICTION_SECONDS, TASK_SECONDS, make_plan, tasks_of
@@ -69,9 +74,9 @@ def one_by_one(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def test_every_file_is_the_same_to_the_byte(one_by_one: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     sizes: list[int] = []
-    of = personalized.fit_samples
+    of = sample_fits.fit_samples
 
-    def counting(base, train, kept, **rest):  # type: ignore[no-untyped-def]
+    def counting(base: Algorithm, train: Ratings, kept: Kept, **rest: Any) -> Model:
         sizes.append(kept.shape[1])
         return of(base, train, kept, **rest)
 

@@ -4,14 +4,13 @@ The three sheets number their users from the first row of the first to the last 
 python-calamine, which takes 1 s a sheet where xlrd takes 5, in a process of its own (sheet_reader.py).
 """
 
-import json
 import subprocess
 import sys
-from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
 
+from dpmf_cli.datasets.formats import sheet_reader
 from dpmf_cli.datasets.formats.source import Source
 from dpmf_cli.datasets.raw import Raw
 from dpmf_cli.errors import DpmfError
@@ -60,17 +59,11 @@ def parse(source: Source) -> Raw:
 
 def _cells(label: str, data: bytes, fix: str) -> NDArray[np.float64]:
     """(n_users, 101) of one sheet, read by a process whose memory and time are limited."""
-    limits = (str(10 * len(data) + _READER_BYTES), str(_READER_SECONDS))
-    command = [sys.executable, "-I", str(Path(__file__).with_name("sheet_reader.py")), *limits]
+    limits = (10 * len(data) + _READER_BYTES, _READER_SECONDS, _JOKES + 1)
+    command = [sys.executable, "-I", sheet_reader.__file__, *map(str, limits)]
     done = subprocess.run(command, input=data, capture_output=True, check=False)
+    if done.returncode == sheet_reader.REFUSED:
+        raise DpmfError(f"{label}: {done.stdout.decode()}; {fix}")
     if done.returncode:
         raise DpmfError(f"{label}: cannot be opened as a spreadsheet (its reader gave up); {fix}")
-    head, _, body = done.stdout.partition(b"\n")
-    found = json.loads(head)
-    if "error" in found:
-        raise DpmfError(f"{label}: {found['error']}; {fix}")
-    for number, length in enumerate(found["columns"], 1):
-        if length != _JOKES + 1:
-            raise DpmfError(f"{label}: row {number}: {length} cells where {_JOKES + 1} are expected; {fix}")
-    cells: NDArray[np.float64] = np.frombuffer(body, dtype=np.float64).reshape(-1, _JOKES + 1)
-    return cells
+    return np.frombuffer(done.stdout).reshape(-1, _JOKES + 1)

@@ -13,6 +13,7 @@ from dpmf_cli.evaluation.ranking import by_guarantee, standings
 from dpmf_cli.privacy.protection import Protection
 from dpmf_cli.report.figures.combined import combined_figure, draw
 from tests.report.conftest import of_theta
+from tests.report.figures.lines import xs
 
 Make = Callable[..., Experiment]
 KINDS = (Protection.USER, Protection.VALUE, Protection.VALUE, Protection.LOCAL)
@@ -33,7 +34,7 @@ def written(axes: Axes) -> list[str]:
 
 
 def curves_in(axes: Axes) -> int:
-    return sum(len(line.get_xdata()) == 16 for line in axes.lines)
+    return sum(len(xs(line)) == 16 for line in axes.lines)
 
 
 def test_a_panel_for_each_kind_says_what_its_epsilon_is(made: Make) -> None:
@@ -76,7 +77,8 @@ def test_panels_lie_side_by_side_and_do_not_overlap(made: Make) -> None:
     experiment = replace(experiment, curves=(*experiment.curves, longest))
     figure = panels(experiment, replace(experiment, title="MovieLens 100K", name="other"))
     assert len(figure.axes) == 8
-    boxes = [axes.get_tightbbox() for axes in figure.axes]
+    boxes = [box for axes in figure.axes if (box := axes.get_tightbbox())]
+    assert len(boxes) == 8
     assert not any(a.overlaps(b) for at, a in enumerate(boxes) for b in boxes[:at])
     whole = figure.bbox
     assert all(whole.x0 <= box.x0 and box.x1 <= whole.x1 and box.y1 <= whole.y1 for box in boxes)
@@ -99,7 +101,7 @@ def test_an_algorithm_keeps_its_colour_in_both_modes_and_is_dashed_as_published(
         for mode in ("published", "corrected")
     ]
     (axes,) = panels(replace(experiment, curves=tuple(twice))).axes
-    published, corrected = (line for line in axes.lines if len(line.get_xdata()) == 16)
+    published, corrected = (line for line in axes.lines if len(xs(line)) == 16)
     assert published.get_color() == corrected.get_color()
     assert (published.get_linestyle(), corrected.get_linestyle()) == ("--", "-")
 
@@ -107,7 +109,7 @@ def test_an_algorithm_keeps_its_colour_in_both_modes_and_is_dashed_as_published(
 def test_an_experiment_over_theta_is_drawn_over_epsilon(made: Make) -> None:
     experiment = of_theta(mixed(made))
     value = panels(experiment).axes[0]
-    drawn = [line.get_xdata() for line in value.lines if len(line.get_xdata()) == 16]
+    drawn = [xs(line) for line in value.lines if len(xs(line)) == 16]
     assert drawn[0] == pytest.approx(experiment.curves[1].epsilons)
     assert drawn[0] != pytest.approx(experiment.curves[1].thetas)
 

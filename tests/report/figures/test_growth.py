@@ -13,6 +13,7 @@ from dpmf_cli.evaluation.curves import Experiment, Growth, Stage
 from dpmf_cli.evaluation.portions import Order, Portion
 from dpmf_cli.report.figures.growth import COLUMNS, draw, growth_bytes, growth_csv, growth_lines, loss_of
 from tests.report.conftest import of_theta
+from tests.report.figures.lines import xs, ys
 
 Make = Callable[..., Experiment]
 SHARES = (0.2, 0.5, 1.0)
@@ -102,11 +103,11 @@ def test_over_time_the_ratings_have_the_scale_on_the_right(made: Make) -> None:
     axes, right = figure.axes
     assert axes.get_xlabel() == "days since the first rating"
     lines = [line for line in axes.lines if line.get_markersize() == 3]
-    assert [line.get_xdata().tolist() for line in lines] == [[20, 50, 100]] * 3
+    assert [xs(line) for line in lines] == [[20, 50, 100]] * 3
     for line in lines:
-        assert all(before > after for before, after in pairwise(line.get_ydata()))
+        assert all(before > after for before, after in pairwise(ys(line)))
     (ratings,) = right.lines
-    assert ratings.get_ydata().tolist() == [200, 500, 1000]
+    assert ys(ratings) == [200, 500, 1000]
     assert "ratings" in right.get_ylabel()
 
 
@@ -114,9 +115,7 @@ def test_in_a_random_order_the_ratings_are_the_axis(made: Make) -> None:
     figure = draw(grown(made(2), "random"))
     (axes,) = figure.axes
     assert axes.get_xlabel() == "ratings"
-    assert [line.get_xdata().tolist() for line in axes.lines if line.get_markersize() == 3] == [
-        [200, 500, 1000]
-    ] * 2
+    assert [xs(line) for line in axes.lines if line.get_markersize() == 3] == [[200, 500, 1000]] * 2
 
 
 @pytest.mark.parametrize("order", ["timestamp", "random"])

@@ -91,12 +91,14 @@ def test_every_figure_of_an_experiment_is_of_one_kind(folder: Path, monkeypatch:
         "sweep_bytes",
         "swept_distribution_bytes",
     ):
-        monkeypatch.setattr(drawn, name, lambda part, *_: [curve.label for curve in part.curves])
+        monkeypatch.setattr(
+            drawn, name, lambda part, *_: "\n".join(curve.label for curve in part.curves).encode()
+        )
     found = {name: draw("png") for name, draw in drawn.drawings(experiment).items()}
     assert set(found) == FIGURES
     for name, labels in found.items():
         kind = next(key for key in sorted(OF_KIND, key=len, reverse=True) if name.endswith(f"_{key}"))
-        assert names_in("\n".join(labels)) == {kind}, name
+        assert names_in(labels.decode()) == {kind}, name
 
 
 @pytest.mark.slow

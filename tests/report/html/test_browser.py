@@ -35,6 +35,7 @@ CURVES = "#ml100k_bounded .chart"
 @pytest.fixture(scope="module")
 def browser(results: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[webdriver.Chrome]:
     """A browser with the page of all results open."""
+    assert CHROMIUM, "CI needs chromium: apt-get install chromium"
     assert DRIVER, "CI needs chromedriver: apt-get install chromium-driver"
     folder = tmp_path_factory.mktemp("browser")
     page = folder / "report.html"

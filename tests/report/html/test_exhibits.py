@@ -38,7 +38,7 @@ def test_statistics_are_counted_where_the_data_are(
     assert (rows["ratings"].printed, rows["ratings"].reproduced) == ("100,000", "100,000")
     assert {row.agreement for row in view.rows} == {Agreement.AGREES}
     assert {row.agreement for row in view.unmet} == {Agreement.MISSING}
-    assert [each.waits_for[0] for each in view.absent] == ["Netflix Prize"]
+    assert [each.waits_for[:1] for each in view.absent] == [("Netflix Prize",)]
     assert view.absent[0].commands == ("dpmf datasets fetch netflix",)
 
 
@@ -127,7 +127,7 @@ def test_what_was_not_run_names_its_command_and_what_it_waits_for(tmp_path: Path
         "dpmf datasets fetch ml-10m",
         f"dpmf run {CONFIGS / 'ml10m_bounded.yaml'}",
     )
-    assert waiting.waits_for[0] == "MovieLens 10M"
+    assert waiting.waits_for[:1] == ("MovieLens 10M",)
     assert "its config is not here" in unknown.why
 
 

@@ -6,6 +6,7 @@ import json
 import re
 from collections.abc import Callable
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 import pytest
@@ -28,7 +29,7 @@ KINDS = (
 EVERYBODY, OTHERS = Guarantee(Protection.VALUE), Guarantee(Protection.VALUE, joint=True)
 
 
-def mixed(made: Make, **changes: object) -> Experiment:
+def mixed(made: Make, **changes: Any) -> Experiment:
     """Curves of three kinds, one of them towards the other users alone: pge, psgd, pknn and dpals can be proved."""
     experiment = made(6)
     curves = [

@@ -1,0 +1,63 @@
+"""The tree is what it says it is: methods by their keys, the paths of docs/design.md, one class of a name, a small root."""
+
+import re
+from collections import Counter
+from pathlib import Path
+
+import pytest
+
+from dpmf_cli.algorithms.registry import BASELINES, PRIVATE
+
+ROOT = Path(__file__).resolve().parents[2]
+PACKAGE = ROOT / "dpmf_cli"
+DESIGN = (ROOT / "docs" / "design.md").read_text()
+
+FOLDERS = sorted(
+    f"{path.parent.relative_to(PACKAGE)}/" for path in PACKAGE.rglob("__init__.py") if path.parent != PACKAGE
+)
+"""Every package folder, as docs/design.md writes it."""
+
+
+def test_every_method_has_a_module_of_its_key_and_its_folder_no_other() -> None:
+    folders = {path.parent for path in (PACKAGE / "algorithms").glob("*/__init__.py")}
+    methods = [folder for folder in folders if folder.name not in ("shared", "costs")]
+    modules = Counter(
+        path.stem for folder in methods for path in folder.rglob("*.py") if path.stem != "__init__"
+    )
+    assert modules == Counter({*BASELINES, *PRIVATE})
+
+
+def paths_named(text: str) -> set[str]:
+    """The folders (`a/b/`) and files (`a/b.py`) that stand in backticks in a page, from the root or from the package."""
+    return set(re.findall(r"`((?:[\w.*-]+/)+|(?:[\w.*-]+/)*[\w.*-]+\.py)`", text))
+
+
+def not_there(text: str) -> set[str]:
+    return {name for name in paths_named(text) if not any(any(base.glob(name)) for base in (ROOT, PACKAGE))}
+
+
+def test_every_path_of_the_design_exists() -> None:
+    assert not_there(DESIGN) == set()
+
+
+def test_every_folder_of_the_package_is_in_the_design() -> None:
+    assert set(FOLDERS) - paths_named(DESIGN) == set()
+
+
+@pytest.mark.parametrize("name", ["kernals/", "kernels/lane.py", "privacy/nothing*.py", "privacy.py"])
+def test_a_path_that_is_not_there_is_found(name: str) -> None:
+    there = "`kernels/`, `dpmf_cli/kernels/`, `kernels/als.py`, `privacy/local*.py`, `ratings.users`"
+    assert not_there(f"{there} and `{name}`.") == {name}
+
+
+def test_no_two_classes_have_one_name() -> None:
+    classes = Counter(
+        name
+        for path in PACKAGE.rglob("*.py")
+        for name in re.findall(r"^class (\w+)", path.read_text(), re.MULTILINE)
+    )
+    assert [name for name, times in classes.items() if times > 1] == []
+
+
+def test_the_root_holds_ten_modules_at_most() -> None:
+    assert len(list(PACKAGE.glob("*.py"))) <= 10
