@@ -57,10 +57,10 @@ def steps(ledger: Ledger) -> dict[str, tuple[float, float]]:
 
 def test_bounded_published_als_has_its_norms_swapped_and_loses_what_that_costs() -> None:
     _, ledger = fit("pals")
-    assert steps(ledger) == {
-        "user factors": (0.7, pytest.approx(0.7 * 0.5 / 0.4)),
-        "item factors": (0.7, pytest.approx(0.7 * 0.4 / 0.5)),
-    }
+    found = steps(ledger)
+    assert found["user factors"] == pytest.approx((0.7, 0.7 * 0.5 / 0.4))
+    assert found["item factors"] == pytest.approx((0.7, 0.7 * 0.4 / 0.5))
+    assert len(found) == 2
     assert ledger.provable[0] == pytest.approx(2 * (0.3 + 0.7 * 1.025))
     _, corrected = fit("pals", mode="corrected")
     assert steps(corrected) == {"user factors": (0.7, 0.7), "item factors": (0.7, 0.7)}

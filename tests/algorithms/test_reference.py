@@ -57,11 +57,11 @@ def start(key: str) -> tuple[np.ndarray, np.ndarray]:
 
 
 def residuals(values: np.ndarray) -> np.ndarray:
-    return np.clip(values.astype(float) - 3.3, -B, B)
+    return np.asarray(np.clip(values.astype(float) - 3.3, -B, B))
 
 
 def projected(rows: np.ndarray, limit: float) -> np.ndarray:
-    return rows * np.minimum(1, limit / np.linalg.norm(rows, axis=-1, keepdims=True))
+    return np.asarray(rows * np.minimum(1, limit / np.linalg.norm(rows, axis=-1, keepdims=True)))
 
 
 def expected(p: np.ndarray, q: np.ndarray) -> np.ndarray:

@@ -42,12 +42,13 @@ from dpmf_cli.algorithms.baselines.pcc import PearsonKNN
 from dpmf_cli.algorithms.baselines.pmf import ProbabilisticMF
 from dpmf_cli.algorithms.baselines.pnbm import ProbabilisticNeighbourhood
 from dpmf_cli.algorithms.registry import PRIVATE
-from dpmf_cli.algorithms.shared.base import Algorithm, PrivateAlgorithm
+from dpmf_cli.algorithms.shared.base import Algorithm, Model, PrivateAlgorithm
 from dpmf_cli.datasets import cache_folder, data_folder, load
 from dpmf_cli.datasets.spec import CatalogSpec
 from dpmf_cli.errors import DpmfError
 from dpmf_cli.evaluation.folds import split
-from dpmf_cli.privacy.ledger import Ledger
+from dpmf_cli.privacy.curator import Curator
+from dpmf_cli.privacy.ledger import Epsilons, Ledger
 from dpmf_cli.ratings import Ratings
 from dpmf_cli.results.task import fold_assignment
 from dpmf_cli.streams import Streams
@@ -67,12 +68,17 @@ def seconds(call: Callable[[], object]) -> float:
     return time.perf_counter() - begin
 
 
+def fit_models(algorithm: Algorithm, train: Ratings, epsilons: Epsilons) -> Model:
+    """One model for each ε."""
+    streams = Streams(0, "ml-1m", algorithm.algorithm, 0, 0)
+    return algorithm.fit(train, epsilons, streams=streams, curator=Curator(Ledger(epsilons), streams))
+
+
 def ours(key: str, train: Ratings, test: Ratings) -> Callable[[], object]:
     algorithm: PrivateAlgorithm = PRIVATE[key].model_validate({"algorithm": key, "factors": FACTORS})
 
     def fit_and_predict() -> object:
-        ledger = Ledger(np.geomspace(0.1, 20, GRID))
-        model = algorithm.fit(train, streams=Streams(0, "ml-1m", key, 0, 0), ledger=ledger)
+        model = fit_models(algorithm, train, np.geomspace(0.1, 20, GRID))
         return model.predict(test.users, test.items)
 
     return fit_and_predict
@@ -83,8 +89,10 @@ def our_pmf(train: Ratings, test: Ratings, models: int) -> Callable[[], object]:
     kept = np.random.default_rng(0).random((len(train), models)) < (0.9 if models > 1 else 1.0)
 
     def fit_and_predict() -> object:
-        streams, ledger = Streams(0, "ml-1m", "pmf", 0, 0), Ledger([np.inf])
-        return pmf.fit_samples(train, kept, streams=streams, ledger=ledger).predict(test.users, test.items)
+        streams, grid = Streams(0, "ml-1m", "pmf", 0, 0), np.full(kept.shape[1], np.inf)
+        curator = Curator(Ledger(grid), streams)
+        model = pmf.fit_samples(train, kept, grid, streams=streams, curator=curator)
+        return model.predict(test.users, test.items)
 
     return fit_and_predict
 
@@ -153,8 +161,7 @@ def cmfrec_als(train: Ratings, iterations: int) -> Callable[[], object]:
 
 def ours_without_noise(algorithm: Algorithm, train: Ratings, test: Ratings) -> Callable[[int], Answer]:
     def predict(asked: int) -> NDArray[np.floating]:
-        streams, ledger = Streams(0, "ml-1m", algorithm.algorithm, 0, 0), Ledger([np.inf])
-        model = algorithm.fit(train, streams=streams, ledger=ledger)
+        model = fit_models(algorithm, train, np.array([np.inf]))
         return model.predict(test.users[:asked], test.items[:asked])[:, 0]
 
     return answering(predict, test)

@@ -102,7 +102,7 @@ def test_the_shape_of_a_training_set() -> None:
     assert (fixed.ratings, fixed.squares) == (1000, 40_000)
     by_time, sampled = (
         training_shape(100, 50, 1000, 10, squares=40_000.0, portion=0.5, order=order)
-        for order in ("timestamp", "random")  # type: ignore[misc]
+        for order in ("timestamp", "random")
     )
     assert (by_time.ratings, sampled.ratings) == (450, 450)
     assert by_time.squares == pytest.approx(2 * sampled.squares)

@@ -21,15 +21,15 @@ L2 = Sensitivity(2.0, 2, Neighbours.UNBOUNDED, "test")
 
 
 def steps_of(ledger: Ledger) -> list[dict[str, Any]]:
-    return [{**entry.record(), "epsilons": ledger.epsilons.tolist()} for entry in ledger.entries]
+    return [{**entry.record(), "epsilons": ledger.limit.tolist()} for entry in ledger.entries]
 
 
 def curve_of(ledger: Ledger) -> Measured:
     return Measured(
         algorithm="x",
         label="x",
-        epsilons=ledger.epsilons,
-        rmse=np.ones((1, 1, len(ledger.epsilons))),
+        epsilons=ledger.limit,
+        rmse=np.ones((1, 1, len(ledger.limit))),
         claimed=ledger.claimed,
         provable=ledger.provable,
         neighbours="unbounded",
@@ -44,8 +44,8 @@ def table_of(ledger: Ledger) -> TextTable:
 
 def test_pure_steps_show_their_shares_and_the_total() -> None:
     ledger = Ledger([1.0, 4.0])
-    ledger.spend("a", "Laplace", L1, 0.25 * ledger.epsilons)
-    ledger.spend("b", "Laplace", L1, 0.75 * ledger.epsilons, provable=np.full(2, np.inf))
+    ledger.spend("a", "Laplace", L1, 0.25 * ledger.limit)
+    ledger.spend("b", "Laplace", L1, 0.75 * ledger.limit, provable=np.full(2, np.inf))
     rows = table_of(ledger).groups[0].rows
     assert [row[3:] for row in rows] == [("0.250 ε", "0.250 ε"), ("0.750 ε", "∞"), ("1.00 ε", "∞")]
 
@@ -78,7 +78,7 @@ def test_sampled_steps_show_their_noise_where_no_share_adds_up() -> None:
 
 def test_the_csv_has_one_row_for_each_step_and_epsilon_and_mu_where_there_is_one() -> None:
     ledger = Ledger([1.0, math.inf], delta=1e-6)
-    ledger.spend("pure", "Laplace", L1, 0.1 * ledger.epsilons)
+    ledger.spend("pure", "Laplace", L1, 0.1 * ledger.limit)
     ledger.spend_gaussian("gaussian", L2, np.array([0.01, np.inf]))
     rows = list(csv.DictReader(io.StringIO(ledger_csv({"x": steps_of(ledger)}))))
     assert [(row["step"], row["epsilon"], row["mu"]) for row in rows] == [
