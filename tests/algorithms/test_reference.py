@@ -66,7 +66,7 @@ def projected(rows: np.ndarray, limit: float) -> np.ndarray:
 
 def expected(p: np.ndarray, q: np.ndarray) -> np.ndarray:
     users, items = PAIRS
-    return 3.3 + np.sum(p[users] * q[items], axis=1)
+    return np.asarray(3.3 + np.sum(p[users] * q[items], axis=1))
 
 
 def test_input_perturbation_is_algorithm_3() -> None:

@@ -6,6 +6,11 @@ from pathlib import Path
 
 import pytest
 
+from dpmf_cli.kernels.factors import FactorModel
+from dpmf_cli.privacy.curator import Curator
+from dpmf_cli.privacy.ledger import Epsilons
+from dpmf_cli.ratings import Ratings
+from dpmf_cli.streams import Streams
 from tests.command import dpmf, task_files
 from tests.runs.tiny import TASKS, TINY, outputs
 
@@ -56,12 +61,7 @@ def test_a_damaged_result_is_named_and_computed_again(finished: Path, cache: Pat
 def test_a_failing_task_is_recorded_and_the_others_go_on(
     folder: Path, cache: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    from dpmf_cli.kernels.factors import FactorModel
-from dpmf_cli.privacy.curator import Curator
-from dpmf_cli.privacy.ledger import Epsilons
-from dpmf_cli.ratings import Ratings
-from dpmf_cli.streams import Streams
-from dpmf_cli.algorithms.friedman2016.isgd import BoundedISGD
+    from dpmf_cli.algorithms.friedman2016.isgd import BoundedISGD
     from dpmf_cli.cli import main as cli
 
     fit = BoundedISGD.fit

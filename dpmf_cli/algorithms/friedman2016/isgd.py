@@ -60,7 +60,7 @@ class BoundedISGD(InputPerturbationSGD):
             dtype=np.float32,
         )
         model = self.start(train, effects, streams)
-        residuals.inside(
+        residuals.inside(  # lines 1 to 3
             descend_perturbed,
             model,
             in_order(train, self.order, streams),

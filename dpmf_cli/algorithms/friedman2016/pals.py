@@ -46,9 +46,9 @@ class PrivateALS(PrivateLeastSquares):
         project_items(model, self.item_norm)
         for user_rows, item_rows in zip(user_noises, item_noises, strict=True):
             solve_users(model, ratings_by_user, users)
-            user_rows.inside(perturb_users, model, of_users, self.user_norm)
+            user_rows.inside(perturb_users, model, of_users, self.user_norm)  # lines 4 to 6
             solve_items(model, ratings_by_item, items)
-            item_rows.inside(perturb_items, model, of_items, self.item_norm)
+            item_rows.inside(perturb_items, model, of_items, self.item_norm)  # lines 8 to 10
         return model
 
     def noise_factors(self, counts: NDArray[np.int64]) -> NDArray[np.float64]:

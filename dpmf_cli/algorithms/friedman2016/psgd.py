@@ -41,10 +41,16 @@ class PrivateSGD(NormBoundedFactorization):
 
 
 class BoundedPSGD(PrivateSGD):
-    """Algorithm 4, for each of k passes and each rating:
+    """Algorithm 4, with its line numbers, on the residuals r̃ that the averages leave:
 
-        e = clamp(r̃_ui − p_u·q_i + Laplace(k·2B/ε), ±e_max)
-        p_u ← p_u + γ(e·q_i − λ·p_u),  q_i ← q_i + γ(e·p_u − λ·q_i),  then ‖p_u‖ ≤ p_max, ‖q_i‖ ≤ q_max
+        1        P, Q ← random, within ‖p_u‖ ≤ p_max and ‖q_i‖ ≤ q_max
+        2        for k passes
+        3          for each rating r̃_ui, in the order of the visits
+        4            e ← r̃_ui − p_u·q_i + Laplace(k·2B/ε)
+        5            e ← clamp(e, ±e_max)
+        6, 7         q_i ← q_i + γ(e·p_u − λ·q_i),  p_u ← p_u + γ(e·q_i − λ·p_u), both from the old rows
+        sec. 5.2     ‖p_u‖ ≤ p_max,  ‖q_i‖ ≤ q_max
+        8        return P, Q
 
     A rating enters a pass through its own error alone, everything else follows from noisy errors: ε is provable.
     """
@@ -54,7 +60,7 @@ class BoundedPSGD(PrivateSGD):
     def fit(self, train: Ratings, epsilons: Epsilons, *, streams: Streams, curator: Curator) -> FactorModel:
         effects = self.measure_effects(train, epsilons, curator)
         bound = self.bound(train.scale)
-        model = self.start_within_norms(train, effects, streams)
+        model = self.start_within_norms(train, effects, streams)  # line 1
         visits = in_order(train, self.order, streams)
         passes = repeated_laplace(
             "errors",
@@ -65,8 +71,8 @@ class BoundedPSGD(PrivateSGD):
             curator=curator,
             dtype=np.float32,
         )
-        for errors in passes:
-            errors.inside(
+        for errors in passes:  # line 2
+            errors.inside(  # lines 3 to 7, and the norm bounds
                 descend_noisy_errors,
                 model,
                 visits,
@@ -81,10 +87,18 @@ class BoundedPSGD(PrivateSGD):
 
 
 class UnboundedPSGD(PrivateSGD):
-    """Algorithm 5, for each of k passes:
+    """Algorithm 5, with its line numbers, on the residuals r̃ that the averages leave:
 
-        SGD with errors clamped to ±(B + p_max·q_max) and no noise
-        K-norm noise of ε/(2k) on every p_u and every q_i, then ‖p_u‖ ≤ p_max, ‖q_i‖ ≤ q_max
+        1, 2     s_q, s_p: what one update can move a row
+        3        P, Q ← random, within their norms
+        4        for k passes
+        5, 6       for each rating r̃_ui: e ← clamp(r̃_ui − p_u·q_i, ±(B + p_max·q_max))
+        7, 8         q_i ← q_i + γ(e·p_u − λ·q_i),  p_u ← p_u + γ(e·q_i − λ·p_u), both from the old rows
+        10-12      p_u ← p_u + noise with density ∝ exp(−ε‖b‖/(2k·s_p))
+        13         ‖p_u‖ ≤ p_max
+        14-16      q_i ← q_i + noise with density ∝ exp(−ε‖b‖/(2k·s_q))
+        17         ‖q_i‖ ≤ q_max
+        19       return P, Q
 
     The noise is scaled to what *one* update can move. The added rating also changes every later update of the
     pass, and no bound on that is known: no ε is provable, and there is no corrected mode. `pbgd` goes the way
@@ -96,12 +110,12 @@ class UnboundedPSGD(PrivateSGD):
     def fit(self, train: Ratings, epsilons: Epsilons, *, streams: Streams, curator: Curator) -> FactorModel:
         effects = self.measure_effects(train, epsilons, curator)
         bound = self.bound(train.scale)
-        model = self.start_within_norms(train, effects, streams)
+        model = self.start_within_norms(train, effects, streams)  # line 3
         visits = in_order(train, self.order, streams)
         of_users = self._vector_noise("user", train, epsilons, curator)
         of_items = self._vector_noise("item", train, epsilons, curator)
-        for user_vectors, item_vectors in zip(of_users, of_items, strict=True):
-            descend_clamped_errors(
+        for user_vectors, item_vectors in zip(of_users, of_items, strict=True):  # line 4
+            descend_clamped_errors(  # lines 5 to 8
                 model,
                 visits,
                 learning_rate=self.learning_rate,
@@ -109,8 +123,8 @@ class UnboundedPSGD(PrivateSGD):
                 bound=bound,
                 error_bound=bound + self.user_norm * self.item_norm,
             )
-            user_vectors.inside(perturb_users, model, np.ones(train.n_users), self.user_norm)
-            item_vectors.inside(perturb_items, model, np.ones(train.n_items), self.item_norm)
+            user_vectors.inside(perturb_users, model, np.ones(train.n_users), self.user_norm)  # 10-13
+            item_vectors.inside(perturb_items, model, np.ones(train.n_items), self.item_norm)  # 14-17
         return model
 
     def _vector_noise(
