@@ -39,11 +39,13 @@ class InputPerturbationSGD(PrivateFactorization):
 
 
 class BoundedISGD(InputPerturbationSGD):
-    """Algorithm 3, for neighbours that differ in the value of one rating:
+    """Algorithm 3, with its line numbers. Neighbours differ in the value of one rating.
 
-    r̃_ui = clamp(r_ui − IAvg(i) − UAvg(u), [−B, B])
-    r′_ui = clamp(r̃_ui + Laplace(2B/ε), [−B, B])         for every rating, once
-    (P, Q) = SGD on Σ (r′_ui − p_u·q_i)² + λ(‖p_u‖² + ‖q_i‖²)
+    eq. 7    r̃_ui = clamp(r_ui − IAvg(i) − UAvg(u), [−B, B])
+    1        r′_ui = r̃_ui + Laplace(2B/ε)                        for every rating, once
+    2        r′_ui clamped to [−B, B]
+    3        (P, Q) = SGD on Σ (r′_ui − p_u·q_i)² + λ(‖p_u‖² + ‖q_i‖²)
+    4        return P, Q
     """
 
     variants: ClassVar[Variants] = in_both_modes(Neighbours.BOUNDED)

@@ -22,10 +22,15 @@ from dpmf_cli.streams import Streams
 
 
 class PrivateALS(PrivateLeastSquares):
-    """Algorithm 6, output perturbation. Starting from random Q, k times:
+    """Algorithm 6, output perturbation, with its line numbers, on the residuals that the averages leave.
 
-    p_u ← argmin J_Q(p_u) + b,  ‖b‖ ~ Gamma(d, 2k·q_max·Δr/(n_u·λ·ε)),  then ‖p_u‖ ≤ p_max
-    q_i ← argmin J_P(q_i) + b,  ‖b‖ ~ Gamma(d, 2k·p_max·Δr/(n_i·λ·ε)),  then ‖q_i‖ ≤ q_max
+    1        P, Q ← random, within ‖q_i‖ ≤ q_max
+    2        for k iterations
+    3-5        p_u ← argmin J_Q(p_u) + b,  ‖b‖ ~ Gamma(d, 2k·q_max·Δr/(n_u·λ·ε))     for every user
+    6          ‖p_u‖ ≤ p_max
+    7-9        q_i ← argmin J_P(q_i) + b,  ‖b‖ ~ Gamma(d, 2k·p_max·Δr/(n_i·λ·ε))     for every item
+    10         ‖q_i‖ ≤ q_max
+    11       return P, Q
     """
 
     title: ClassVar[str] = "PALS"
