@@ -75,7 +75,7 @@ class BoundedISGD(InputPerturbationSGD):
 
 
 class UnboundedISGD(InputPerturbationSGD):
-    """The same for neighbours that differ in the presence of one rating, over all cells of the users × items matrix:
+    """Algorithm 3 over all cells of the users × items matrix. Neighbours differ in the presence of one rating.
 
         r̃_ui = 0 where there is no rating
         r′_ui = clamp(r̃_ui + Laplace(B/ε), [−B, B])          for every cell, once
