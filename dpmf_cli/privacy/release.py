@@ -142,11 +142,11 @@ class Release:
         return replace(self, _noise=head), replace(self, first=self.first + rows, _noise=tail)
 
     def at(self, lane: int) -> "Release":
-        """The same for one ε of the grid, by its number."""
+        """This release for one ε of the grid, by the number of the ε."""
         return replace(self, _noise=self._noise.of_models(slice(lane, lane + 1)))
 
     def in_units_of(self, unit: NDArray[np.float64]) -> "Release":
-        """The same, of the measurement divided by `unit` (E,), which is public."""
+        """This release as one of the measurement divided by `unit` (E,), which is public."""
         return replace(self, _noise=replace(self._noise, scale=self._noise.scale / unit))
 
     @property

@@ -21,7 +21,7 @@ from dpmf_cli.testing.made_ratings import make_ratings
 LARGE = 1e9
 """A θ at which noise no longer matters, though the code still draws it."""
 LARGE_GAUSSIAN = 1e5
-"""The same where ε grows with the square of θ."""
+"""A θ at which Gaussian noise no longer matters; ε grows with its square."""
 
 
 def variants_of(algorithm: type[PrivateAlgorithm], **parameters: Any) -> dict[str, PrivateAlgorithm]:
