@@ -138,7 +138,10 @@ def _installed(name: str) -> type[Algorithm]:
 
 
 def _installed_as(name: str, source: dict[str, str]) -> type[Algorithm]:
-    """The algorithm of an entry point, for a process that may be on another machine. Raises DpmfError where its code is not `source`."""
+    """The algorithm of an entry point, for a process that may be on another machine.
+
+    Raises DpmfError where its code is not `source`.
+    """
     algorithm = plugin(name)
     if algorithm.plugin != source:
         raise DpmfError(
