@@ -10,13 +10,13 @@ import numpy as np
 import pytest
 
 from dpmf_cli.config import load_config
-from dpmf_cli.datasets import Dataset, catalog, load, open_cached, prize
+from dpmf_cli.datasets import Dataset, Folders, catalog, load, open_cached, prize
 from dpmf_cli.datasets.entry import Counts
 from dpmf_cli.datasets.formats import netflix
 from dpmf_cli.datasets.spec import CatalogSpec, PrizeSet
 from dpmf_cli.errors import DpmfError
 from dpmf_cli.results.task import Cut
-from dpmf_cli.running.runner import _split
+from dpmf_cli.running.batches import _split
 from tests.config.test_grids import run_inside
 from tests.datasets.building import tarred
 
@@ -72,7 +72,7 @@ def cache(tmp_path: Path) -> Path:
 
 
 def loaded(data: Path, cache: Path) -> Dataset:
-    return load(SPEC, data=data, cache=cache, base=data)
+    return load(SPEC, Folders(data, cache, data))
 
 
 def pairs(dataset: Dataset, users: np.ndarray, items: np.ndarray) -> list[tuple[int, int]]:
@@ -81,14 +81,13 @@ def pairs(dataset: Dataset, users: np.ndarray, items: np.ndarray) -> list[tuple[
 
 def find(which: PrizeSet, data: Path, cache: Path) -> tuple[Dataset, str]:
     dataset = loaded(data, cache)
-    found = prize.load_test_set(SPEC, which, dataset, data=data, cache=cache, base=data)
+    found = prize.load_test_set(SPEC, which, dataset, Folders(data, cache, data))
     return dataset, found.checksum
 
 
 def test_the_probe_set_is_cut_out_of_the_training_set(data: Path, cache: Path) -> None:
     dataset, checksum = find("probe", data, cache)
-    cut = Cut(1, 0, test="probe", test_checksum=checksum)
-    train, test = _split("netflix", dataset.checksum, 1, cut, cache)
+    train, test = _split(replace(dataset.identity, test_checksum=checksum), 1, Cut(1, 0, test="probe"), cache)
     assert sorted(pairs(dataset, test.users, test.items)) == sorted(LISTED)
     values = dict(zip(pairs(dataset, test.users, test.items), test.values.tolist(), strict=True))
     assert values == {pair: RATED[pair] for pair in LISTED}
@@ -101,8 +100,9 @@ def test_the_probe_set_is_cut_out_of_the_training_set(data: Path, cache: Path) -
 def test_the_judging_set_leaves_all_to_train_on(data: Path, cache: Path, date: str) -> None:
     (data / "judging.txt").write_text(judging_file(KEPT_BACK, date))
     dataset, checksum = find("judging", data, cache)
-    cut = Cut(1, 0, test="judging", test_checksum=checksum)
-    train, test = _split("netflix", dataset.checksum, 1, cut, cache)
+    train, test = _split(
+        replace(dataset.identity, test_checksum=checksum), 1, Cut(1, 0, test="judging"), cache
+    )
     assert dict(zip(pairs(dataset, test.users, test.items), test.values.tolist(), strict=True)) == KEPT_BACK
     assert len(train) == len(RATED)
 
@@ -128,12 +128,10 @@ def test_a_list_is_parsed_once_and_again_when_it_changes(
     with monkeypatch.context() as forbidden:
         forbidden.setattr(netflix, "read_probe", lambda path: pytest.fail("parsed again"))
         assert find("probe", data, cache)[1] == checksum
-        known = prize.known_test_set(SPEC, "probe", dataset.checksum, data=data, cache=cache, base=data)
+        known = prize.known_test_set(SPEC, "probe", dataset, Folders(data, cache, data))
         assert known is not None
         assert known.checksum == checksum
-        assert (
-            prize.known_test_set(SPEC, "judging", dataset.checksum, data=data, cache=cache, base=data) is None
-        )
+        assert prize.known_test_set(SPEC, "judging", dataset, Folders(data, cache, data)) is None
     (data / "probe.txt").write_text(probe_file(LISTED[:2]))
     assert find("probe", data, cache)[1] != checksum
 

@@ -9,7 +9,8 @@ import pytest
 from dpmf_cli.errors import DpmfError
 from dpmf_cli.evaluation.portions import first_share, portion, ranked
 from dpmf_cli.ratings import Ratings
-from dpmf_cli.results.task import Cut, arrivals, cut_ratings, fold_assignment, training_shape
+from dpmf_cli.results.task import Cut
+from dpmf_cli.running.cutting import arrivals, cut_ratings, fold_assignment, training_shape
 from tests.conftest import make_ratings
 
 DAY = 86_400
@@ -87,9 +88,7 @@ def test_a_cut_of_a_portion_keeps_each_rating_in_its_fold(order: str) -> None:
 def test_a_fixed_test_set_is_tested_on_and_never_trained_on() -> None:
     ratings = make_ratings()
     listed = ratings.select(np.arange(len(ratings)) % 5 == 0)
-    train, test = cut_ratings(
-        ratings, Cut(1, 0, test="probe", test_checksum="a"), dataset="data", seed=3, test=listed
-    )
+    train, test = cut_ratings(ratings, Cut(1, 0, test="probe"), dataset="data", seed=3, test=listed)
     assert test is listed
     assert len(train) == len(ratings) - len(listed)
 

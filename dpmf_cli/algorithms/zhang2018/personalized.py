@@ -21,6 +21,7 @@ from dpmf_cli.algorithms.shared.base import (
     Cost,
     Model,
     PrivateAlgorithm,
+    RecordCosts,
     Shape,
     Variants,
     in_both_modes,
@@ -81,6 +82,12 @@ class PersonalModel:
 
     def predict(self, users: NDArray[np.int32], items: NDArray[np.int32]) -> NDArray[np.floating]:
         return self.model.predict(users, items)
+
+    @property
+    def record_costs(self) -> RecordCosts:
+        records = self.records
+        columns = (self.thresholds, self.kept, records.least, records.median, records.largest)
+        return RecordCosts(*(tuple(column.tolist()) for column in columns))
 
 
 @dataclass(frozen=True)
