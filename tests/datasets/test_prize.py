@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from dpmf_cli.config import load_config
-from dpmf_cli.datasets import Dataset, Folders, catalog, load, open_cached, prize
+from dpmf_cli.datasets import Dataset, Folders, catalog, known, load, open_cached
 from dpmf_cli.datasets.entry import Counts
 from dpmf_cli.datasets.formats import netflix
 from dpmf_cli.datasets.spec import CatalogSpec, PrizeSet
@@ -80,14 +80,13 @@ def pairs(dataset: Dataset, users: np.ndarray, items: np.ndarray) -> list[tuple[
 
 
 def find(which: PrizeSet, data: Path, cache: Path) -> tuple[Dataset, str]:
-    dataset = loaded(data, cache)
-    found = prize.load_test_set(SPEC, which, dataset, Folders(data, cache, data))
-    return dataset, found.checksum
+    dataset = load(SPEC, Folders(data, cache, data), which)
+    return dataset, dataset.identity.test_checksum
 
 
 def test_the_probe_set_is_cut_out_of_the_training_set(data: Path, cache: Path) -> None:
     dataset, checksum = find("probe", data, cache)
-    train, test = _split(replace(dataset.identity, test_checksum=checksum), 1, Cut(1, 0, test="probe"), cache)
+    train, test = _split(dataset.identity, 1, Cut(1, 0, test="probe"), cache)
     assert sorted(pairs(dataset, test.users, test.items)) == sorted(LISTED)
     values = dict(zip(pairs(dataset, test.users, test.items), test.values.tolist(), strict=True))
     assert values == {pair: RATED[pair] for pair in LISTED}
@@ -99,10 +98,8 @@ def test_the_probe_set_is_cut_out_of_the_training_set(data: Path, cache: Path) -
 @pytest.mark.parametrize("date", [",2005-12-01", ""])
 def test_the_judging_set_leaves_all_to_train_on(data: Path, cache: Path, date: str) -> None:
     (data / "judging.txt").write_text(judging_file(KEPT_BACK, date))
-    dataset, checksum = find("judging", data, cache)
-    train, test = _split(
-        replace(dataset.identity, test_checksum=checksum), 1, Cut(1, 0, test="judging"), cache
-    )
+    dataset, _ = find("judging", data, cache)
+    train, test = _split(dataset.identity, 1, Cut(1, 0, test="judging"), cache)
     assert dict(zip(pairs(dataset, test.users, test.items), test.values.tolist(), strict=True)) == KEPT_BACK
     assert len(train) == len(RATED)
 
@@ -128,10 +125,10 @@ def test_a_list_is_parsed_once_and_again_when_it_changes(
     with monkeypatch.context() as forbidden:
         forbidden.setattr(netflix, "read_probe", lambda path: pytest.fail("parsed again"))
         assert find("probe", data, cache)[1] == checksum
-        known = prize.known_test_set(SPEC, "probe", dataset, Folders(data, cache, data))
-        assert known is not None
-        assert known.checksum == checksum
-        assert prize.known_test_set(SPEC, "judging", dataset, Folders(data, cache, data)) is None
+        found = known(SPEC, Folders(data, cache, data), "probe")
+        assert found is not None
+        assert found.identity == dataset.identity
+        assert known(SPEC, Folders(data, cache, data), "judging") is None
     (data / "probe.txt").write_text(probe_file(LISTED[:2]))
     assert find("probe", data, cache)[1] != checksum
 

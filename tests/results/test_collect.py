@@ -1,4 +1,4 @@
-"""What is gathered from the store, and what a task measures."""
+"""What is gathered from the store."""
 
 import json
 import math
@@ -6,21 +6,17 @@ from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
-import pytest
 
 from dpmf_cli.algorithms.shared.base import RecordCosts
 from dpmf_cli.config import ExperimentConfig
-from dpmf_cli.datasets import DataIdentity, Sizes
+from dpmf_cli.datasets import DataIdentity
 from dpmf_cli.report.tables.ledgers import records_csv, records_text
 from dpmf_cli.results.collect import collect
 from dpmf_cli.results.manifest import Ran
 from dpmf_cli.results.store import Store
 from dpmf_cli.results.task import TWIN_GRID, TaskResult, tasks_of
-from dpmf_cli.running.execute import execute
-from dpmf_cli.running.plan import make_plan, sum_of_squares
-from tests.conftest import make_ratings
 
-DATA, SIZE = DataIdentity("ml-100k", "MovieLens 100K", "c"), Sizes(943, 1682, 100_000, "expected")
+DATA = DataIdentity("ml-100k", "MovieLens 100K", "c")
 CONFIG = ExperimentConfig(
     name="x",
     dataset="ml-100k",
@@ -106,47 +102,6 @@ def test_a_fit_without_noise_is_the_twin_and_no_point_of_the_curve(tmp_path: Pat
     assert (whole.twin.tolist(), whole.missing, whole.epsilons.tolist()) == ([0.0, 0.1], 0, [1.0, 2.0])
     assert (missing.missing, np.isnan(missing.twin).tolist()) == (1, [False, True])
     assert found.baselines[0].twin is None
-
-
-def test_a_plan_counts_what_is_done(tmp_path: Path) -> None:
-    fill(Store(tmp_path), leave_out=(1, 0))
-    plan = make_plan(CONFIG, DATA, SIZE, Store(tmp_path))
-    assert [(part.total, part.done) for part in plan.entries] == [(2, 1), (4, 3), (4, 3)]
-    assert [(task.fold, task.run) for task in plan.left] == [(1, 0)] * 3
-    assert plan.seconds(1) > sum(plan.cost_of(task) for task in plan.left) > 0
-    assert plan.peak_bytes(2) > plan.peak_bytes(1) > 1e8
-
-
-def test_a_plan_of_growth_costs_what_its_portions_cost(tmp_path: Path) -> None:
-    growth = ExperimentConfig.model_validate(
-        {**CONFIG.resolved(), "twins": True, "growth": {"portions": [0.1, 1], "order": "random"}}
-    )
-    plan = make_plan(growth, DATA, SIZE, Store(tmp_path), squares=3e7)
-    assert [part.total for part in plan.entries] == [4, 12, 12]
-    assert [task.cut.portion for task in plan.left] == [0.1] * 14 + [1.0] * 14
-    small, whole = plan.left[1], plan.left[15]
-    assert (small.algorithm, small.epsilons) == (whole.algorithm, whole.epsilons)
-    assert plan.cost_of(small) < plan.cost_of(whole)
-    assert plan.shapes[1.0].squares == 3e7 * 0.25
-    assert plan.shapes[0.1].squares == pytest.approx(3e5 * 0.25)
-    costs = sum(part.seconds_left for part in plan.entries)
-    assert costs == pytest.approx(sum(plan.cost_of(task) for task in plan.left))
-
-
-def test_squares_are_counted_by_user() -> None:
-    ratings = make_ratings(2)
-    counts = np.bincount(ratings.users)
-    assert sum_of_squares(ratings) == sum(int(count) ** 2 for count in counts)
-
-
-def test_clipping_is_what_the_entry_asks_for() -> None:
-    ratings = make_ratings(2)
-    plain, clipping = CONFIG.algorithms
-    task = next(tasks_of(CONFIG, plain, replace(DATA, key="data")))
-    task = replace(task, epsilons=(0.01,))
-    unclipped = execute([task], ratings, ratings)[0].rmse[0]
-    clipped = execute([replace(task, algorithm=clipping)], ratings, ratings)[0].rmse[0]
-    assert clipped < unclipped
 
 
 def test_the_resolved_config_of_a_manifest_is_read_back() -> None:
