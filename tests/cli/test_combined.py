@@ -40,11 +40,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     for name in ("all", "one", "joint"):
         run(
             load_config(folder / f"{name}.yaml"),
-            base=folder,
-            results=folder / "results",
-            data=folder,
-            cache=folder / "cache",
-            jobs=1,
+            Folders(folder, folder / "cache", folder, folder / "results"),
         )
     return folder
 

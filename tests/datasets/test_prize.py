@@ -71,10 +71,6 @@ def cache(tmp_path: Path) -> Path:
     return tmp_path / "cache"
 
 
-def loaded(data: Path, cache: Path) -> Dataset:
-    return load(SPEC, Folders(data, cache, data))
-
-
 def pairs(dataset: Dataset, users: np.ndarray, items: np.ndarray) -> list[tuple[int, int]]:
     return list(zip(dataset.item_ids[items].tolist(), dataset.user_ids[users].tolist(), strict=True))
 

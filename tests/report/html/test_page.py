@@ -153,7 +153,7 @@ def test_a_reduced_experiment_stands_behind_the_whole(pages: dict[str, str]) -> 
 
 def test_a_reduced_experiment_is_not_ranked_against_the_whole(results: Path, tmp_path: Path) -> None:
     def experiments_in(folder: Path) -> set[str]:
-        view = overview_of(folder, configs=tmp_path, data=tmp_path, cache=tmp_path)
+        view = overview_of(Folders(tmp_path, tmp_path, results=folder), tmp_path)
         assert view.protected.header[-1] == "experiment"
         return {row[-1] for group in view.protected.groups for row in group.rows}
 
