@@ -30,7 +30,7 @@ def ratings() -> Ratings:
 @pytest.fixture
 def reference_machine(monkeypatch: pytest.MonkeyPatch) -> None:
     """Plans are of the reference machine: to measure this one takes longer than a small run."""
-    monkeypatch.setattr(calibration, "measure", lambda: REFERENCE)
+    monkeypatch.setattr(calibration, "measure", lambda program: REFERENCE)
 
 
 @pytest.fixture(scope="session")

@@ -71,14 +71,14 @@ def info(key: _Key, data: _Data = None, as_json: _Json = False) -> None:
 
     Example: dpmf datasets info ml-100k
     """
-    from dpmf_cli.datasets import cache_folder, catalog, load, located, verify
+    from dpmf_cli.datasets import Folders, catalog, load, located, verify
     from dpmf_cli.datasets.spec import CatalogSpec
 
     entry = catalog.entry(key)
     folder = _folder(data)
     counted: dict[str, float] | None = None
     if located.present(entry, folder) is not None:
-        found = load(CatalogSpec(name=key), data=folder, cache=cache_folder(), base=Path())
+        found = load(CatalogSpec(name=key), Folders.named(data))
         counted = asdict(verify.figures(found.ratings))
     printed = verify.printed(key)
     scale = entry.scale

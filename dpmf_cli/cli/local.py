@@ -27,7 +27,7 @@ def noise(
 
     Example: dpmf local noise results/neera_fig2.png
     """
-    from dpmf_cli.datasets import cache_folder, data_folder, load
+    from dpmf_cli.datasets import Folders, load
     from dpmf_cli.datasets.catalog import entry
     from dpmf_cli.datasets.spec import CatalogSpec
     from dpmf_cli.report.figures.figure_file import figure_form, write_figure
@@ -35,8 +35,8 @@ def noise(
 
     form = figure_form(out)
     spec = CatalogSpec(name=entry(dataset).key)
-    loaded = load(spec, data=data or data_folder(), cache=cache_folder(), base=Path())
-    write_figure(out, noise_figure(loaded.ratings, loaded.title, form))
+    loaded = load(spec, Folders.named(data))
+    write_figure(out, noise_figure(loaded.ratings, loaded.identity.title, form))
 
 
 @app.command()
@@ -53,12 +53,12 @@ def traffic(
     Example: dpmf local traffic configs/neera_fig3_ml100k.yaml
     """
     from dpmf_cli.config import load_config
-    from dpmf_cli.datasets import cache_folder, data_folder, load
+    from dpmf_cli.datasets import Folders, load
     from dpmf_cli.report.tables.local import traffic_table
 
     loaded = load_config(config)
-    dataset = load(loaded.dataset, data=data or data_folder(), cache=cache_folder(), base=config.parent)
-    print(_drawn(traffic_table(loaded.algorithms, dataset.ratings, dataset.title), form), end="")
+    dataset = load(loaded.dataset, Folders.named(data, base=config.parent))
+    print(_drawn(traffic_table(loaded.algorithms, dataset.ratings, dataset.identity.title), form), end="")
 
 
 @app.command()

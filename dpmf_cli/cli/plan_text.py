@@ -1,58 +1,11 @@
 """What `dpmf plan` says."""
 
 import json
-from pathlib import Path
 
 from dpmf_cli.config import ExperimentConfig
-from dpmf_cli.datasets import Sizes, sizes
-from dpmf_cli.datasets.cache import Cached
-from dpmf_cli.datasets.loading import already
-from dpmf_cli.datasets.prize import known_test_set
-from dpmf_cli.datasets.spec import CatalogSpec
-from dpmf_cli.errors import DpmfError
+from dpmf_cli.datasets import Sizes
 from dpmf_cli.report.tables.layout import Group, TextTable, terminal
-from dpmf_cli.results.store import Store
-from dpmf_cli.running.machine import Machine
-from dpmf_cli.running.plan import Plan, make_plan, sum_of_squares
-
-
-def plan_without_parsing(
-    config: ExperimentConfig, *, base: Path, data: Path, cache: Path, store: Store, machine: Machine
-) -> tuple[Plan, Sizes]:
-    """The plan of a config from what is known of its data without reading them.
-
-    Where the data were never read, nothing can be done yet that a result could be named after: all is left.
-    """
-    size = sizes(config.dataset, data=data, cache=cache, base=base)
-    known, test = _already_known(config, data, cache, base)
-    plan = make_plan(
-        config,
-        dataset=config.dataset.key,
-        checksum=known.checksum if known else None,
-        test_checksum=test,
-        squares=sum_of_squares(known.ratings) if known else None,
-        users=size.users,
-        items=size.items,
-        ratings=size.ratings,
-        store=store,
-        machine=machine,
-    )
-    return plan, size
-
-
-def _already_known(
-    config: ExperimentConfig, data: Path, cache: Path, base: Path
-) -> tuple[Cached | None, str]:
-    """The ratings and the checksum of the fixed test set, "" for folds; (None, "") unless all is in the cache."""
-    spec = config.dataset
-    try:
-        known = already(spec, data, cache, base)
-        if known is None or config.test == "folds" or not isinstance(spec, CatalogSpec):
-            return known, ""
-        test = known_test_set(spec, config.test, known.checksum, data=data, cache=cache, base=base)
-    except DpmfError:
-        return None, ""
-    return (known, test.checksum) if test else (None, "")
+from dpmf_cli.running.plan import Plan
 
 
 def describe(config: ExperimentConfig, plan: Plan, size: Sizes, jobs: int, *, as_json: bool) -> str:

@@ -31,7 +31,7 @@ def report(
 
     Example: dpmf report results/ml100k_bounded
     """
-    from dpmf_cli.datasets import cache_folder, data_folder
+    from dpmf_cli.datasets import Folders
     from dpmf_cli.errors import DpmfError
     from dpmf_cli.report.html.page import experiment_page, overview_page
     from dpmf_cli.results.folders import folders_of
@@ -40,8 +40,7 @@ def report(
     if everything == bool(of):
         raise DpmfError("name configs or results folders, or give --all for one page of all results")
     if everything:
-        folder = data or data_folder()
-        page = overview_page(results, configs=configs, data=folder, cache=cache_folder())
+        page = overview_page(Folders.named(data, results=results), configs)
         pages = {results / "report.html": page}
     else:
         pages = {folder / "report.html": experiment_page(folder) for folder in folders_of(of or [], results)}

@@ -55,27 +55,26 @@ def run(
     """
     from dpmf_cli.config import load_config
     from dpmf_cli.config.reduced import flags, reduced
-    from dpmf_cli.datasets import cache_folder, data_folder
+    from dpmf_cli.datasets import Folders
     from dpmf_cli.datasets.presence import what_is_missing
     from dpmf_cli.experiment import run as run_experiment
-    from dpmf_cli.running.runner import available_cores
+    from dpmf_cli.running.processes import LocalProcesses, available_cores
     from dpmf_cli.terminal import say
 
-    executor = None if scheduler is None else _cluster(scheduler, wait, jobs)
+    executor = (
+        LocalProcesses(jobs or available_cores()) if scheduler is None else _cluster(scheduler, wait, jobs)
+    )
     experiment_config = reduced(load_config(config), dataset=dataset, held_out=held_out, runs=runs)
-    missing = what_is_missing(experiment_config.dataset, data=data or data_folder(), base=config.parent)
+    folders = Folders.named(data, base=config.parent, results=results)
+    missing = what_is_missing(experiment_config.dataset, folders)
     if if_present and missing:
         say(f"{experiment_config.name}: skipped: {missing}")
         return
     plugins = [word for file in plugin or () for word in ("--plugin", str(file))]
     finished = run_experiment(
         experiment_config,
-        base=config.parent,
-        results=results,
-        data=data or data_folder(),
-        cache=cache_folder(),
-        jobs=jobs or available_cores(),
-        executor=executor,
+        folders,
+        executor,
         new_data=new_data,
         command=shlex.join(["dpmf", "run", str(config), *flags(dataset, held_out, runs), *plugins]),
     )
@@ -97,24 +96,19 @@ def plan(
 
     Example: dpmf plan configs/ml1m_bounded.yaml
     """
-    from dpmf_cli.cli.plan_text import describe, plan_without_parsing
+    from dpmf_cli.cli.plan_text import describe
     from dpmf_cli.config import load_config
-    from dpmf_cli.datasets import cache_folder, data_folder
-    from dpmf_cli.results.store import Store
+    from dpmf_cli.datasets import Folders
     from dpmf_cli.running.calibration import calibrated
-    from dpmf_cli.running.runner import available_cores
+    from dpmf_cli.running.plan import plan_without_parsing
+    from dpmf_cli.running.processes import available_cores
     from dpmf_cli.terminal import say
 
     loaded = load_config(config)
-    made, sizes = plan_without_parsing(
-        loaded,
-        base=config.parent,
-        data=data or data_folder(),
-        cache=cache_folder(),
-        store=Store(results),
-        machine=calibrated(cache_folder(), available_cores(), say),
-    )
-    print(describe(loaded, made, sizes, jobs or available_cores(), as_json=as_json), end="")
+    folders = Folders.named(data, base=config.parent, results=results)
+    machine = calibrated(folders.cache, available_cores(), "dpmf_cli.experiment", say)
+    made, size = plan_without_parsing(loaded, folders, machine)
+    print(describe(loaded, made, size, jobs or available_cores(), as_json=as_json), end="")
 
 
 def _cluster(scheduler: str, wait: float, jobs: int | None) -> "Executor":

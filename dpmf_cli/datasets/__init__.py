@@ -1,33 +1,48 @@
 """Data sets: what a config's `dataset:` key means, as canonical, memory-mapped ratings.
 
-load(spec, data=…, cache=…, base=…)   find, verify, parse once, open
-open_cached(checksum, cache)          what a worker process calls: no parsing
-sizes(spec, …)                        users, items and ratings for a planner: nothing heavy
+load(spec, folders)            find, verify, parse once, open
+known(spec, folders)           the same where no parsing is needed
+open_cached(checksum, cache)   what a worker process calls: no parsing
+sizes(spec, folders)           users, items and ratings for a planner: nothing heavy
 """
 
-import os
-from dataclasses import dataclass
-from pathlib import Path
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Literal
 
+from dpmf_cli.datasets.folders import Folders, cache_folder, data_folder
+from dpmf_cli.datasets.identity import DataIdentity
+
 if TYPE_CHECKING:
+    from pathlib import Path
+
+    from dpmf_cli.datasets.cache import Cached
     from dpmf_cli.datasets.canonical import Ids
-    from dpmf_cli.datasets.spec import AnySpec
+    from dpmf_cli.datasets.spec import AnySpec, TestSet
     from dpmf_cli.ratings import Ratings
+
+__all__ = [
+    "DataIdentity",
+    "Dataset",
+    "Folders",
+    "Sizes",
+    "cache_folder",
+    "data_folder",
+    "known",
+    "load",
+    "open_cached",
+    "sizes",
+]
 
 
 @dataclass(frozen=True)
 class Dataset:
     """Ratings with their name.
 
-    checksum   of the canonical ratings (not of the file they came in), in hex
     ratings    memory-mapped, read-only
     user_ids, item_ids   (n_users,), (n_items,): what the source calls user u and item i
     """
 
-    key: str
-    title: str
-    checksum: str
+    identity: DataIdentity
     ratings: "Ratings"
     user_ids: "Ids"
     item_ids: "Ids"
@@ -44,47 +59,58 @@ class Sizes:
     basis: Literal["counted", "expected", "estimated"]
 
 
-def data_folder() -> Path:
-    """Where data files are: $DPMF_DATA, else `datasets` in the current folder."""
-    return Path(os.environ.get("DPMF_DATA") or "datasets")
-
-
-def cache_folder() -> Path:
-    """Where parsed ratings are kept: $DPMF_CACHE, else the system's folder for caches."""
-    named = os.environ.get("DPMF_CACHE")
-    if named:
-        return Path(named)
-    import pooch
-
-    return Path(pooch.os_cache("dpmf"))
-
-
-def load(spec: "AnySpec", *, data: Path, cache: Path, base: Path) -> Dataset:
-    """Finds the file of a spec, verifies and parses it (the first time) and opens the canonical ratings.
-
-    data    folder of the catalog's files
-    cache   folder of parsed ratings
-    base    folder from which a spec's relative paths start: the config file's
+def load(spec: "AnySpec", folders: Folders, test: "TestSet" = "folds") -> Dataset:
+    """Finds the files of a spec and of its test set, verifies and parses them (the first time), opens the ratings.
 
     Raises `DpmfError` for a missing, damaged or malformed file, with the line and the fix.
     """
-    from dpmf_cli.datasets import loading
+    from dpmf_cli.datasets import loading, prize
+    from dpmf_cli.datasets.spec import CatalogSpec
 
-    found = loading.verified(spec, data, cache, base)
-    return Dataset(
-        spec.key, loading.title(spec), found.checksum, found.ratings, found.user_ids, found.item_ids
-    )
+    dataset = _dataset(spec, loading.verified(spec, folders))
+    if test == "folds" or not isinstance(spec, CatalogSpec):
+        return dataset
+    return _tested_on(prize.load_test_set(spec, test, dataset, folders), dataset)
 
 
-def open_cached(checksum: str, cache: Path) -> "Ratings":
+def known(spec: "AnySpec", folders: Folders, test: "TestSet" = "folds") -> Dataset | None:
+    """What `load` gives where the ratings and the test set were parsed before; None otherwise.
+
+    Raises `DpmfError` for a missing file.
+    """
+    from dpmf_cli.datasets import loading, prize
+    from dpmf_cli.datasets.spec import CatalogSpec
+
+    found = loading.already(spec, folders)
+    if found is None:
+        return None
+    dataset = _dataset(spec, found)
+    if test == "folds" or not isinstance(spec, CatalogSpec):
+        return dataset
+    tested = prize.known_test_set(spec, test, dataset, folders)
+    return _tested_on(tested, dataset) if tested else None
+
+
+def _dataset(spec: "AnySpec", found: "Cached") -> Dataset:
+    from dpmf_cli.datasets.loading import title
+
+    identity = DataIdentity(spec.key, title(spec), found.checksum)
+    return Dataset(identity, found.ratings, found.user_ids, found.item_ids)
+
+
+def _tested_on(test: "Cached", dataset: Dataset) -> Dataset:
+    return replace(dataset, identity=replace(dataset.identity, test_checksum=test.checksum))
+
+
+def open_cached(checksum: str, cache: "Path") -> "Ratings":
     """The ratings of a checksum that `load` has returned on this machine, as memory maps."""
     from dpmf_cli.datasets.cache import open_ratings
 
     return open_ratings(checksum, cache)
 
 
-def sizes(spec: "AnySpec", *, data: Path, cache: Path, base: Path) -> Sizes:
+def sizes(spec: "AnySpec", folders: Folders) -> Sizes:
     """Users, items and ratings without parsing anything heavy; see `Sizes` for what they rest on."""
     from dpmf_cli.datasets.sizing import sizes_of
 
-    return sizes_of(spec, data, cache, base)
+    return sizes_of(spec, folders)

@@ -9,6 +9,7 @@ from dpmf_cli.datasets import cache as kept
 from dpmf_cli.datasets import catalog, checksums, located
 from dpmf_cli.datasets.canonical import Canonical, canonicalise
 from dpmf_cli.datasets.entry import CatalogEntry, Counts
+from dpmf_cli.datasets.folders import Folders
 from dpmf_cli.datasets.formats import PARSERS, user_csv
 from dpmf_cli.datasets.sampling import SAMPLE_VERSION, sampled
 from dpmf_cli.datasets.spec import AnySpec, CatalogSpec, CsvSpec, SyntheticSpec
@@ -19,22 +20,22 @@ PARSER_VERSION = 1
 _LONG = 2_000_000
 
 
-def cached(spec: AnySpec, data: Path, cache: Path, base: Path) -> kept.Cached:
+def cached(spec: AnySpec, folders: Folders) -> kept.Cached:
     """The ratings that a spec means, parsed now if they never were."""
-    description, build = _source(spec, data, cache, base)
+    description, build = _source(spec, folders)
     key = kept.source_key(description)
-    return kept.find(key, cache) or kept.keep(key, build(), cache)
+    return kept.find(key, folders.cache) or kept.keep(key, build(), folders.cache)
 
 
-def verified(spec: AnySpec, data: Path, cache: Path, base: Path) -> kept.Cached:
+def verified(spec: AnySpec, folders: Folders) -> kept.Cached:
     """The same, made again where what was kept is damaged."""
-    return kept.verified(lambda: cached(spec, data, cache, base), cache)
+    return kept.verified(lambda: cached(spec, folders), folders.cache)
 
 
-def already(spec: AnySpec, data: Path, cache: Path, base: Path) -> kept.Cached | None:
+def already(spec: AnySpec, folders: Folders) -> kept.Cached | None:
     """The same where no parsing is needed; None otherwise."""
-    description, _ = _source(spec, data, cache, base)
-    return kept.find(kept.source_key(description), cache)
+    description, _ = _source(spec, folders)
+    return kept.find(kept.source_key(description), folders.cache)
 
 
 def title(spec: AnySpec) -> str:
@@ -52,32 +53,25 @@ def title(spec: AnySpec) -> str:
     return f"synthetic, shaped like {spec.entry.title}{size}"
 
 
-def csv_path(spec: CsvSpec, base: Path) -> Path:
-    """Where a user's file is: `~` stands for home, a relative path starts at the config's folder."""
-    return base / Path(spec.path).expanduser()
-
-
-def _source(
-    spec: AnySpec, data: Path, cache: Path, base: Path
-) -> tuple[dict[str, Any], Callable[[], Canonical]]:
+def _source(spec: AnySpec, folders: Folders) -> tuple[dict[str, Any], Callable[[], Canonical]]:
     """What identifies a source, and how to read it."""
     common = {"parser": PARSER_VERSION, "kind": spec.kind}
     if isinstance(spec, CatalogSpec):
-        path = None if spec.path is None else base / Path(spec.path).expanduser()
-        found = located.locate(catalog.entry(spec.name), data, path)
-        digest = located.content_digest(found, cache)
+        path = None if spec.path is None else folders.beside_config(spec.path)
+        found = located.locate(catalog.entry(spec.name), folders.data, path)
+        digest = located.content_digest(found, folders.cache)
         description = {**common, "key": spec.name, "content": digest}
         if spec.sample is None:
-            return description, lambda: read_catalog(found, cache)
+            return description, lambda: read_catalog(found, folders.cache)
         sample, whole = spec.sample, spec.model_copy(update={"sample": None})
         described = {**description, "sample": {**sample.model_dump(), "version": SAMPLE_VERSION}}
-        return described, lambda: sampled(verified(whole, data, cache, base), spec, sample)
+        return described, lambda: sampled(verified(whole, folders), spec, sample)
     if isinstance(spec, CsvSpec):
-        path = csv_path(spec, base)
+        path = folders.beside_config(spec.path)
         if not path.is_file():
             what = "a folder, not a file" if path.is_dir() else "no such file"
             raise DpmfError(f"{path}: {what}; `path` of data set {spec.name} is relative to the config file")
-        digest = checksums.file_digest(path, cache)
+        digest = checksums.file_digest(path, folders.cache)
         options = spec.model_dump(exclude={"name", "path"})
         return {**common, **options, "content": digest}, lambda: _read_csv(path, spec)
     users, items, ratings = spec.shape

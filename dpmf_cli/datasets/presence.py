@@ -3,22 +3,22 @@
 from pathlib import Path
 
 from dpmf_cli.datasets import catalog, located
-from dpmf_cli.datasets.loading import csv_path
+from dpmf_cli.datasets.folders import Folders
 from dpmf_cli.datasets.spec import AnySpec, CatalogSpec, CsvSpec
 
 
-def what_is_missing(spec: AnySpec, *, data: Path, base: Path) -> str | None:
+def what_is_missing(spec: AnySpec, folders: Folders) -> str | None:
     """What a data set lacks and how to get it, in words; None where it is there."""
     if isinstance(spec, CsvSpec):
-        path = csv_path(spec, base)
+        path = folders.beside_config(spec.path)
         return None if path.is_file() else f"{spec.name}: {path} is not there"
     if not isinstance(spec, CatalogSpec):
         return None
     entry = catalog.entry(spec.name)
     if spec.path is not None:
-        path = base / Path(spec.path).expanduser()
+        path = folders.beside_config(spec.path)
         return None if path.exists() else f"{entry.title}: {path} is not there"
-    if located.present(entry, data) is not None:
+    if located.present(entry, folders.data) is not None:
         return None
     return f"{entry.title} is not present; {located.how_to_get(entry)}"
 

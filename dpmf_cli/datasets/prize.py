@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from dpmf_cli.datasets import Dataset, archives, catalog, checksums, loading, located
 from dpmf_cli.datasets import cache as kept
 from dpmf_cli.datasets.canonical import Canonical, Ids
+from dpmf_cli.datasets.folders import Folders
 from dpmf_cli.datasets.formats import netflix
 from dpmf_cli.datasets.spec import CatalogSpec, PrizeSet
 from dpmf_cli.errors import DpmfError
@@ -26,46 +27,43 @@ _SOURCES = {
 }
 
 
-def load_test_set(
-    spec: CatalogSpec, which: PrizeSet, dataset: Dataset, *, data: Path, cache: Path, base: Path
-) -> kept.Cached:
+def load_test_set(spec: CatalogSpec, which: PrizeSet, dataset: Dataset, folders: Folders) -> kept.Cached:
     """The ratings of a test set of `dataset`, which `spec` means, parsed now if they never were, or are damaged.
-
-    data, cache, base   as in `dpmf_cli.datasets.load`
 
     Raises `DpmfError` where its file is missing or malformed, or is not of this data set.
     """
-    place = _place(spec, which, data, base)
-    key = _key(which, place, dataset.checksum, cache)
+    cache = folders.cache
+    place = _place(spec, which, folders)
+    key = _key(which, place, dataset, cache)
 
     def get() -> kept.Cached:
-        return kept.find(key, cache) or kept.keep(key, _parsed(which, place, dataset, data), cache)
+        return kept.find(key, cache) or kept.keep(key, _parsed(which, place, dataset, folders.data), cache)
 
     return kept.verified(get, cache)
 
 
 def known_test_set(
-    spec: CatalogSpec, which: PrizeSet, checksum: str, *, data: Path, cache: Path, base: Path
+    spec: CatalogSpec, which: PrizeSet, dataset: Dataset, folders: Folders
 ) -> kept.Cached | None:
-    """The same for the ratings of that checksum where no parsing is needed; None otherwise."""
-    return kept.find(_key(which, _place(spec, which, data, base), checksum, cache), cache)
+    """What `load_test_set` gives where the test set was parsed before; None otherwise."""
+    return kept.find(_key(which, _place(spec, which, folders), dataset, folders.cache), folders.cache)
 
 
-def _place(spec: CatalogSpec, which: PrizeSet, data: Path, base: Path) -> Path:
+def _place(spec: CatalogSpec, which: PrizeSet, folders: Folders) -> Path:
     """A file or folder of the set's own in the data folder or beside the ratings, else where the ratings are."""
-    path = None if spec.path is None else base / Path(spec.path).expanduser()
-    source = located.locate(catalog.entry(spec.name), data, path).source.paths[0]
-    places = (folder / name for folder in (data, source, source.parent) for name in _NAMES[which])
+    path = None if spec.path is None else folders.beside_config(spec.path)
+    source = located.locate(catalog.entry(spec.name), folders.data, path).source.paths[0]
+    places = (folder / name for folder in (folders.data, source, source.parent) for name in _NAMES[which])
     return next((place for place in places if place.exists()), source)
 
 
-def _key(which: PrizeSet, place: Path, checksum: str, cache: Path) -> str:
+def _key(which: PrizeSet, place: Path, dataset: Dataset, cache: Path) -> str:
     paths = archives.files(place, netflix.list_wanted(place, f"{which}.txt")) if place.is_dir() else [place]
     return kept.source_key(
         {
             "parser": loading.PARSER_VERSION,
             "kind": which,
-            "ratings": checksum,
+            "ratings": dataset.identity.checksum,
             "content": checksums.folder_digest(place, paths, cache),
         }
     )
@@ -91,7 +89,7 @@ def _probe(place: Path, dataset: Dataset) -> Ratings:
         at = int(np.argmin(in_ratings(listed, ratings)))
         raise DpmfError(
             f"{place}: customer {dataset.user_ids[listed.users[at]]} has no rating of movie "
-            f"{dataset.item_ids[listed.items[at]]} in {dataset.title}; get the probe.txt of these ratings"
+            f"{dataset.item_ids[listed.items[at]]} in {dataset.identity.title}; get the probe.txt of these ratings"
         )
     return ratings.select(here)
 

@@ -4,6 +4,7 @@ import io
 from pathlib import Path
 
 from dpmf_cli.datasets import Sizes, catalog, loading, located
+from dpmf_cli.datasets.folders import Folders
 from dpmf_cli.datasets.formats import user_csv
 from dpmf_cli.datasets.spec import AnySpec, CatalogSpec, CsvSpec, SyntheticSpec
 
@@ -11,24 +12,24 @@ from dpmf_cli.datasets.spec import AnySpec, CatalogSpec, CsvSpec, SyntheticSpec
 _QUICK_BYTES = 32 << 20
 
 
-def sizes_of(spec: AnySpec, data: Path, cache: Path, base: Path) -> Sizes:
+def sizes_of(spec: AnySpec, folders: Folders) -> Sizes:
     """See `dpmf_cli.datasets.sizes`."""
     if isinstance(spec, SyntheticSpec):
         return Sizes(*spec.shape, "expected")
     if (
         isinstance(spec, CatalogSpec)
         and spec.path is None
-        and located.present(catalog.entry(spec.name), data) is None
+        and located.present(catalog.entry(spec.name), folders.data) is None
     ):
         return _expected(spec)
-    kept = loading.already(spec, data, cache, base)
+    kept = loading.already(spec, folders)
     if kept is None and isinstance(spec, CatalogSpec):
         return _expected(spec)
     if kept is None and isinstance(spec, CsvSpec):
-        path = loading.csv_path(spec, base)
+        path = folders.beside_config(spec.path)
         if path.stat().st_size > _QUICK_BYTES:
             return _estimated(path, spec)
-        kept = loading.cached(spec, data, cache, base)
+        kept = loading.cached(spec, folders)
     assert kept is not None
     return Sizes(kept.ratings.n_users, kept.ratings.n_items, len(kept.ratings), "counted")
 

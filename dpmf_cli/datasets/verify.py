@@ -6,6 +6,7 @@ from pathlib import Path
 import numpy as np
 
 from dpmf_cli.datasets import canonical, catalog, loading, located
+from dpmf_cli.datasets.folders import Folders
 from dpmf_cli.datasets.spec import CatalogSpec
 from dpmf_cli.errors import DpmfError
 from dpmf_cli.ratings import Ratings
@@ -71,7 +72,7 @@ def verify(key: str, data: Path, cache: Path) -> list[Check]:
     checks = [Check("files", wrong is None, known, wrong or "as expected")]
     if wrong:
         return checks
-    kept = loading.cached(CatalogSpec(name=key), data, cache, Path())
+    kept = loading.cached(CatalogSpec(name=key), Folders(data, cache))
     counted = figures(kept.ratings)
     for name in ("users", "items", "ratings"):
         expected, got = getattr(entry.expected, name), getattr(counted, name)

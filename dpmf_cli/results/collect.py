@@ -1,6 +1,6 @@
 """Gathers what the store knows of a config into an experiment: the way from results to figures."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import asdict, dataclass, replace
 from typing import Any
 
@@ -10,11 +10,10 @@ from numpy.typing import NDArray
 from dpmf_cli.algorithms.shared.base import Algorithm, PrivateAlgorithm
 from dpmf_cli.config import ExperimentConfig
 from dpmf_cli.evaluation.curves import Experiment, Growth, Measured, Records, Reference, Stage
-from dpmf_cli.evaluation.portions import Portion
 from dpmf_cli.papers.printed import printed_reference
+from dpmf_cli.results.manifest import Ran
 from dpmf_cli.results.store import Store
-from dpmf_cli.results.task import TaskResult
-from dpmf_cli.running.plan import TWIN_GRID, tasks_of
+from dpmf_cli.results.task import TWIN_GRID, TaskResult, tasks_of
 
 Ledger = list[dict[str, Any]]
 """The steps of a ledger as plain data."""
@@ -31,21 +30,10 @@ class Collected:
     ledgers: dict[str, Ledger]
 
 
-def collect(
-    config: ExperimentConfig,
-    *,
-    dataset: str,
-    title: str,
-    checksum: str,
-    store: Store,
-    test_checksum: str = "",
-    portions: Sequence[Portion] = (),
-) -> Collected:
-    """All results of a config on the data set with that checksum.
-
-    portions   what the portions of a config with `growth` hold; without them its largest alone is collected
-    """
-    source = _Source(config, store, dataset, checksum, test_checksum)
+def collect(ran: Ran, store: Store) -> Collected:
+    """All results of what was run; of a config with `growth` whose portions are not told, its largest alone."""
+    config, title, portions = ran.config, ran.data.title, ran.portions
+    source = _Source(ran, store)
     stages = [Stage(portion, *source.stage(portion.share)[:2]) for portion in portions[:-1]]
     largest = config.portions[-1]
     curves, baselines, ledgers = source.stage(largest)
@@ -53,7 +41,7 @@ def collect(
         stages.append(Stage(portions[-1], curves, baselines))
     experiment = Experiment(
         name=config.name,
-        dataset=dataset,
+        dataset=ran.data.key,
         title=title if largest == 1 else f"{title}, {_portion_in_words(config)}",
         folds=config.folds_run,
         partition=config.folds,
@@ -87,16 +75,13 @@ def _references(config: ExperimentConfig) -> tuple[Reference, ...]:
 class _Source:
     """Where the results of a config are."""
 
-    config: ExperimentConfig
+    ran: Ran
     store: Store
-    dataset: str
-    checksum: str
-    test_checksum: str
 
     def stage(self, share: float) -> tuple[tuple[Measured, ...], tuple[Measured, ...], dict[str, Ledger]]:
         """(curves, baselines, ledgers by label) on that share of the ratings."""
         curves, baselines, ledgers = [], [], {}
-        for entry in self.config.entries:
+        for entry in self.ran.config.entries:
             measured, ledger = self._measured(entry, share)
             if isinstance(entry, PrivateAlgorithm):
                 curves.append(measured)
@@ -106,21 +91,14 @@ class _Source:
         return tuple(curves), tuple(baselines), ledgers
 
     def _measured(self, entry: Algorithm, share: float) -> tuple[Measured, Ledger]:
-        config, grid = self.config, self.config.grid(entry)
+        config, grid = self.ran.config, self.ran.config.grid(entry)
         rmse = np.full((config.folds_run, config.runs_of(entry), len(grid)), np.nan)
         twin = np.full(config.folds_run, np.nan) if config.twins and entry.private else None
         fractions = np.full((*rmse.shape, len(config.limits)), np.nan)
         clean = np.full((config.folds_run, len(config.limits)), np.nan)
         missing, last = 0, {}
         costs: dict[float, list[dict[str, float]]] = {epsilon: [] for epsilon in grid}
-        for task in tasks_of(
-            config,
-            entry,
-            self.dataset,
-            self.checksum,
-            test_checksum=self.test_checksum,
-            portions=(share,),
-        ):
+        for task in tasks_of(config, entry, self.ran.data, portions=(share,)):
             known = self.store.read(task)
             missing += any(epsilon not in known for epsilon in task.epsilons)
             is_twin = twin is not None and task.epsilons == TWIN_GRID

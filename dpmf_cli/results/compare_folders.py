@@ -9,7 +9,7 @@ from dpmf_cli.algorithms.shared.base import Algorithm
 from dpmf_cli.config import ExperimentConfig
 from dpmf_cli.errors import DpmfError
 from dpmf_cli.evaluation.paired_difference import Comparison, compare, paired
-from dpmf_cli.results.folders import collect_ran
+from dpmf_cli.results.collect import collect
 from dpmf_cli.results.manifest import Ran, what_ran
 from dpmf_cli.results.store import Store
 from dpmf_cli.terminal import say
@@ -50,8 +50,7 @@ def compare_folders(folder_a: Path, folder_b: Path) -> Compared:
             f"compared:\n{lines}\ngive both configs the same, and run them"
         )
     first, second = (
-        collect_ran(ran, Store(folder.parent, say)).experiment
-        for ran, folder in ((a, folder_a), (b, folder_b))
+        collect(ran, Store(folder.parent, say)).experiment for ran, folder in ((a, folder_a), (b, folder_b))
     )
     return Compared(
         (a.config.name, b.config.name),
@@ -63,10 +62,10 @@ def compare_folders(folder_a: Path, folder_b: Path) -> Compared:
 
 def _incomparable(a: Ran, b: Ran) -> Iterator[str]:
     """What makes the training and test ratings of two experiments different ones."""
-    if a.dataset != b.dataset:
-        yield f"dataset: {a.dataset} (A), {b.dataset} (B)"
-    elif (a.checksum, a.test_checksum) != (b.checksum, b.test_checksum):
-        yield f"dataset: both are called {a.dataset}, but their ratings differ"
+    if a.data.key != b.data.key:
+        yield f"dataset: {a.data.key} (A), {b.data.key} (B)"
+    elif a.data.checksums != b.data.checksums:
+        yield f"dataset: both are called {a.data.key}, but their ratings differ"
     for key in ("test", "folds", "seed"):
         ours, theirs = getattr(a.config, key), getattr(b.config, key)
         if ours != theirs:

@@ -6,27 +6,14 @@ from pathlib import Path
 from dpmf_cli.config import load_config
 from dpmf_cli.errors import DpmfError
 from dpmf_cli.results.collect import Collected, collect
-from dpmf_cli.results.manifest import MANIFEST, Ran, read_manifest, what_ran
+from dpmf_cli.results.manifest import MANIFEST, read_manifest, what_ran
 from dpmf_cli.results.store import Store
 from dpmf_cli.terminal import say
 
 
 def collect_folder(folder: Path, warn: Callable[[str], None] = say) -> Collected:
     """The results of the config that a results folder's manifest holds; its tasks lie beside the folder."""
-    return collect_ran(what_ran(folder, warn), Store(folder.parent, warn))
-
-
-def collect_ran(ran: Ran, store: Store) -> Collected:
-    """The results of what was run."""
-    return collect(
-        ran.config,
-        dataset=ran.dataset,
-        title=ran.title,
-        checksum=ran.checksum,
-        test_checksum=ran.test_checksum,
-        portions=ran.portions,
-        store=store,
-    )
+    return collect(what_ran(folder, warn), Store(folder.parent, warn))
 
 
 def results_folder(path: Path, results: Path) -> Path:

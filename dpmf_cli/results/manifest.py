@@ -1,22 +1,23 @@
-"""The manifest of a results folder: the config that its tables are of, the data, and what they were made with.
-
-How it is read, here; what a run puts into it, in `run_manifest`.
-"""
+"""The manifest of a results folder: the config that its tables are of, the data, and what they were made with."""
 
 import hashlib
 import json
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
+from dataclasses import asdict, dataclass
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
 from pydantic import ValidationError
 
 from dpmf_cli.config import ExperimentConfig, config_of
-from dpmf_cli.datasets import Dataset
+from dpmf_cli.datasets import DataIdentity
 from dpmf_cli.errors import DpmfError
 from dpmf_cli.evaluation.portions import Portion
+from dpmf_cli.ratings import Ratings
+from dpmf_cli.results import provenance
 from dpmf_cli.results.store import encode, sealed, write_atomically
+from dpmf_cli.results.task import Outcome
 from dpmf_cli.terminal import say
 
 MANIFEST = "manifest.json"
@@ -50,21 +51,13 @@ def read_manifest(folder: Path) -> dict[str, Any]:
     return whole
 
 
-def checksums_of(manifest: dict[str, Any]) -> tuple[str, str]:
-    """(checksum of the ratings, of the fixed test set) that the tables beside a manifest are of."""
-    return manifest["dataset"]["checksum"], manifest["dataset"]["test_checksum"]
-
-
 @dataclass(frozen=True)
 class Ran:
-    """What was run: the config, the key, title and checksums of its data, and what its portions hold."""
+    """What was run: the config, its data, and what its portions hold; no portions for a config without `growth`."""
 
     config: ExperimentConfig
-    dataset: str
-    title: str
-    checksum: str
-    test_checksum: str
-    portions: tuple[Portion, ...]
+    data: DataIdentity
+    portions: tuple[Portion, ...] = ()
 
 
 def what_ran(folder: Path, warn: Callable[[str], None] = say) -> Ran:
@@ -87,11 +80,17 @@ def what_ran(folder: Path, warn: Callable[[str], None] = say) -> Ran:
         raise DpmfError(f"{folder}: {error}") from None
     if manifest.get("plugins", {}) != config.plugin_sources:
         warn(f"{folder}: a plugin has changed since; `dpmf run` its config computes anew what it changes")
-    dataset = manifest["dataset"]
-    return Ran(config, dataset["key"], dataset["title"], *checksums_of(manifest), portions)
+    return Ran(config, _data(manifest), portions)
 
 
-def refuse_changed_data(folder: Path, config: ExperimentConfig, dataset: Dataset, test_checksum: str) -> None:
+def _data(manifest: dict[str, Any]) -> DataIdentity:
+    """The data that the tables beside a manifest are of."""
+    return DataIdentity(
+        **{each: manifest["dataset"][each] for each in ("key", "title", "checksum", "test_checksum")}
+    )
+
+
+def refuse_changed_data(folder: Path, config: ExperimentConfig, data: DataIdentity) -> None:
     """Raises DpmfError where a results folder is of the same data set as `config`, but of other ratings.
 
     A config that asks for another data set than before is another experiment, and is not refused.
@@ -101,14 +100,119 @@ def refuse_changed_data(folder: Path, config: ExperimentConfig, dataset: Dataset
         before = config_of(manifest["config"])
     except (DpmfError, ValidationError):
         return
-    theirs, ours = checksums_of(manifest), (dataset.checksum, test_checksum)
-    if (before.dataset, before.test) != (config.dataset, config.test) or theirs == ours:
+    theirs = _data(manifest)
+    if (before.dataset, before.test) != (config.dataset, config.test) or theirs.checksums == data.checksums:
         return
-    what, was, now = ("ratings", theirs[0], ours[0])
+    what, was, now = ("ratings", theirs.checksum, data.checksum)
     if was == now:
-        what, was, now = ("test set", theirs[1], ours[1])
+        what, was, now = ("test set", theirs.test_checksum, data.test_checksum)
     raise DpmfError(
-        f"{folder}/: the {what} of {dataset.title} changed since these results were made (checksum {was[:12]}… "
+        f"{folder}/: the {what} of {data.title} changed since these results were made (checksum {was[:12]}… "
         f"then, {now[:12]}… now); bring the old file back, or keep these results and name another folder with "
         "--results, or replace them with --new-data"
     )
+
+
+def keep_manifest(
+    folder: Path,
+    ran: Ran,
+    ratings: Ratings,
+    outcomes: Sequence[Outcome],
+    *,
+    seconds: float,
+    processes: int,
+    command: str,
+) -> None:
+    """Writes the manifest, unless nothing was computed and the one that is there is of this config and data.
+
+    seconds  that the run took, by the clock
+    """
+    before = _before(folder)
+    theirs = (before["config_sha256"], _data(before).checksums) if before else None
+    ours = ran.config.hash, ran.data.checksums
+    if theirs == ours and not outcomes:
+        return
+    if theirs is not None and theirs != ours:
+        what = "another data set" if theirs[1] != ours[1] else "another form of this config"
+        say(f"{folder}/ was of {what}: its tables are replaced; finished tasks are kept, and found again")
+    spent = before.get("spent", {}) if theirs == ours else {}
+    manifest = {
+        "command": command,
+        **_what(ran, ratings),
+        "git": provenance.git_state(),
+        "versions": provenance.versions(),
+        "cpu": provenance.cpu(),
+        "written": datetime.now(UTC).isoformat(timespec="seconds"),
+        **_how_it_went(outcomes, seconds, processes, spent),
+    }
+    write_manifest(folder, manifest)
+
+
+def _before(folder: Path) -> dict[str, Any]:
+    """The manifest that is there; empty where there is none, or none that can be read, which is told."""
+    if not (folder / MANIFEST).exists():
+        return {}
+    try:
+        return read_manifest(folder)
+    except DpmfError:
+        say(f"{folder / MANIFEST}: damaged, or of another version of dpmf; it is written anew")
+        return {}
+
+
+def _what(ran: Ran, ratings: Ratings) -> dict[str, Any]:
+    """What was run, and on what: all that the same command would find again."""
+    config = ran.config
+    return {
+        "config": config.resolved(),
+        "config_sha256": config.hash,
+        "seed": config.seed,
+        "dataset": {
+            **asdict(ran.data),
+            "users": ratings.n_users,
+            "items": ratings.n_items,
+            "ratings": len(ratings),
+            "scale": asdict(ratings.scale),
+        },
+        "portions": [asdict(each) for each in ran.portions],
+        **({"plugins": config.plugin_sources} if config.plugins else {}),
+    }
+
+
+def _how_it_went(
+    outcomes: Sequence[Outcome], seconds: float, processes: int, before: dict[str, Any]
+) -> dict[str, Any]:
+    """What this run computed, took and failed at; `before` is what the runs before it had `spent`."""
+    by_algorithm: dict[str, float] = {}
+    peaks: dict[str, int] = {}
+    for outcome in outcomes:
+        name = outcome.task.algorithm.name
+        by_algorithm[name] = by_algorithm.get(name, 0.0) + outcome.seconds
+        peaks[outcome.process] = max(peaks.get(outcome.process, 0), outcome.peak_bytes)
+    return {
+        "last_run": {
+            "tasks": len(outcomes),
+            "failed": sum(outcome.failure is not None for outcome in outcomes),
+            "processes": processes,
+            "cpus": sorted({outcome.cpu for outcome in outcomes} - {""}),
+            "wall_seconds": round(seconds, 3),
+            "task_seconds": {name: round(value, 3) for name, value in by_algorithm.items()},
+            "peak_bytes_of_processes": sorted(peaks.values(), reverse=True),
+        },
+        # Of all runs of this config that ended: what its results took, however often it was resumed.
+        "spent": {
+            "tasks": before.get("tasks", 0) + sum(outcome.failure is None for outcome in outcomes),
+            "wall_seconds": round(before.get("wall_seconds", 0.0) + seconds, 3),
+            "task_seconds": round(before.get("task_seconds", 0.0) + sum(by_algorithm.values()), 3),
+        },
+        "failures": [
+            {
+                "algorithm": outcome.task.algorithm.name,
+                "portion": outcome.task.cut.portion,
+                "fold": outcome.task.fold,
+                "run": outcome.task.run,
+                "traceback": outcome.failure,
+            }
+            for outcome in outcomes
+            if outcome.failure
+        ],
+    }

@@ -19,9 +19,10 @@ from pathlib import Path
 from typing import Any
 
 from dpmf_cli import __version__
+from dpmf_cli.algorithms.shared.base import RecordCosts
 from dpmf_cli.errors import DpmfError
 from dpmf_cli.files import WRITING, sweep, write_whole
-from dpmf_cli.results.task import RecordCosts, Task, TaskResult
+from dpmf_cli.results.task import Task, TaskResult
 
 FORMAT = 1
 """Raised when a result file changes its meaning."""
@@ -137,7 +138,7 @@ class Store:
 
     def _folder(self, task: Task) -> Path:
         name = f"{task.algorithm.algorithm}-{task.settings_hash[:16]}"
-        return self.root / "tasks" / task.dataset / name
+        return self.root / "tasks" / task.data.key / name
 
     def _read_file(self, path: Path, task: Task) -> TaskResult | None:
         try:

@@ -37,21 +37,24 @@ _NEAR_ROWS = 256
 _SIZES = tuple(int(size) for size, _ in REFERENCE.lines)
 _STARTS = 2
 _START = """\
-import time
-import dpmf_cli.experiment
+import sys, time
+__import__(sys.argv[1])
 seconds = time.process_time()
 with open("/proc/self/statm") as file:
     print(seconds, int(file.read().split()[1]))
 """
 
 
-def calibrated(cache: Path, cores: int, say: Callable[[str], None]) -> Machine:
-    """This machine, measured now if it never was with this version, which `say` is told."""
+def calibrated(cache: Path, cores: int, program: str, say: Callable[[str], None]) -> Machine:
+    """This machine, measured now if it never was with this version, which `say` is told.
+
+    program   the module that a process of a run imports first
+    """
     found = known(cache, cores)
     if found is not None:
         return found
     begin = time.perf_counter()
-    machine = measure()
+    machine = measure(program)
     path = _path(cache, cores)
     took = f"calibrated this machine in {time.perf_counter() - begin:.1f} s"
     try:
@@ -82,8 +85,8 @@ def _makes_sense(machine: Machine) -> bool:
     return min(factors) > 0 and bool(sizes) and min(seconds) >= 0 and sizes == sorted(set(sizes))
 
 
-def measure() -> Machine:
-    """Measures this machine with the kernel of SGD and one of NumPy's draws."""
+def measure(program: str) -> Machine:
+    """Measures this machine with the kernel of SGD, one of NumPy's draws, and the import of a program."""
     near = _visit(_NEAR_ROWS)
     rng = np.random.default_rng(0)
     draw = _best(lambda: rng.standard_exponential(_VISITS, dtype=np.float32)) / _VISITS
@@ -91,13 +94,13 @@ def measure() -> Machine:
     for size in _SIZES:  # a larger set is never nearer: what says otherwise is noise
         slowest = max(slowest, (_visit(size // (64 * _LINES)) - near) / _LINES)
         lines.append((float(size), slowest))
-    return Machine(near / REFERENCE_VISIT, draw / REFERENCE_DRAW, tuple(lines), _start())
+    return Machine(near / REFERENCE_VISIT, draw / REFERENCE_DRAW, tuple(lines), _start(program))
 
 
-def _start() -> Cost:
-    """What a process costs that imports what a run needs; the reference's where this system does not tell."""
+def _start(program: str) -> Cost:
+    """What a process costs that imports a program; the reference's where this system does not tell."""
     try:
-        told = [_start_once() for _ in range(_STARTS)]
+        told = [_start_once(program) for _ in range(_STARTS)]
     except (OSError, subprocess.SubprocessError, ValueError, IndexError):
         return REFERENCE.start
     return Cost(
@@ -105,9 +108,9 @@ def _start() -> Cost:
     )
 
 
-def _start_once() -> tuple[float, float]:
+def _start_once(program: str) -> tuple[float, float]:
     """CPU seconds and resident pages; an environment may print something of its own before."""
-    command = (sys.executable, "-P", "-c", _START)
+    command = (sys.executable, "-P", "-c", _START, program)
     last = subprocess.run(command, capture_output=True, text=True, check=True).stdout.splitlines()[-1]
     seconds, pages = map(float, last.split())
     return seconds, pages

@@ -7,12 +7,14 @@ to the bit.
 import contextlib
 import os
 from collections.abc import Sequence
+from dataclasses import fields
 from pathlib import Path
 from typing import Any
 
 from dpmf_cli.algorithms.costs.cost import Cost, Shape
-from dpmf_cli.algorithms.shared.base import Algorithm
+from dpmf_cli.algorithms.shared.base import Algorithm, RecordCosts
 from dpmf_cli.lane_groups import MAXIMUM_WIDTH
+from dpmf_cli.results.task import TaskResult
 
 MEMORY_SHARE = 0.6
 """Of a core's part of the machine's memory, what one fit may hold."""
@@ -42,7 +44,20 @@ def cost_in_parts(algorithm: Algorithm, shape: Shape, grid: int, within: float) 
     return Cost(whole.seconds, max((cost.bytes for cost in costs), default=0.0), whole.far)
 
 
-def joined_record(records: Sequence[dict[str, Any]]) -> dict[str, Any]:
+def joined(results: Sequence[TaskResult]) -> TaskResult:
+    """The result for a grid from those for its parts, one after the other."""
+    steps = zip(*(result.ledger for result in results), strict=True)
+    records = [result.records for result in results if result.records]
+    return TaskResult(
+        **_strung(results, ("epsilons", "rmse", "claimed", "provable", "error_cdf")),
+        ledger=tuple(map(_joined_step, steps)),
+        records=RecordCosts(**_strung(records, [each.name for each in fields(RecordCosts)]))
+        if records
+        else None,
+    )
+
+
+def _joined_step(records: Sequence[dict[str, Any]]) -> dict[str, Any]:
     """One step's ledger record for the whole grid from those of its parts: what is listed by ε is strung together."""
     return {
         key: [value for record in records for value in record[key]] if isinstance(first, list) else first
@@ -50,6 +65,6 @@ def joined_record(records: Sequence[dict[str, Any]]) -> dict[str, Any]:
     }
 
 
-def strung(parts: Sequence[Any], names: Sequence[str]) -> dict[str, tuple[Any, ...]]:
+def _strung(parts: Sequence[Any], names: Sequence[str]) -> dict[str, tuple[Any, ...]]:
     """Attributes that are tuples by ε, strung together over the parts."""
     return {name: tuple(value for part in parts for value in getattr(part, name)) for name in names}

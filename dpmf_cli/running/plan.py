@@ -1,7 +1,5 @@
 """The plan: the tasks of a config, what is done, what is left, and what that will take."""
 
-import math
-from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -11,41 +9,40 @@ import numpy as np
 from dpmf_cli.algorithms.costs.cost import Cost, Shape
 from dpmf_cli.algorithms.shared.base import Algorithm
 from dpmf_cli.config import ExperimentConfig
+from dpmf_cli.datasets import DataIdentity, Dataset, Folders, Sizes, known, sizes
 from dpmf_cli.datasets.spec import SyntheticSpec
+from dpmf_cli.errors import DpmfError
 from dpmf_cli.evaluation.portions import Order
 from dpmf_cli.ratings import Ratings
 from dpmf_cli.results.store import Store
-from dpmf_cli.results.task import Cut, Task, together, training_shape
-from dpmf_cli.running.grid_parts import cost_in_parts, room
+from dpmf_cli.results.task import TWIN_GRID, Task, tasks_of
+from dpmf_cli.running.batches import Batch, together
+from dpmf_cli.running.cutting import training_shape
+from dpmf_cli.running.estimates import (
+    CUT_BYTES,
+    CUT_SECONDS,
+    FIGURES_SECONDS,
+    KERNEL_SECONDS,
+    MADE_BYTES,
+    MADE_SECONDS,
+    MAKING_BYTES,
+    PRIZE_SHARE,
+    PROCESS_BYTES,
+    RATING_BYTES,
+    costs_of,
+    in_order,
+)
 from dpmf_cli.running.machine import REFERENCE, Machine
 
-PROCESS_BYTES = 49e6
-"""Resident memory of a process that has run kernels and drawn figures, beside its imports and the ratings."""
-FIGURES_SECONDS, KERNEL_SECONDS = 0.4, 0.1
-"""What a run takes beside its imports and fits: figures, and an entry's compiled kernels read from numba's cache."""
-TASK_SECONDS, PREDICTION_SECONDS = 0.01, 1e-8
-"""Storing a result, and one prediction of one rating for one ε, measured."""
-CUT_SECONDS = 6.5e-8
-"""Folds dealt out to one rating, and the rating copied to where it belongs: per process and cut."""
-RATING_BYTES, CUT_BYTES = 16.0, 15.0
-"""Per rating and process: in training or test set, and the users' memory map; and, while these sets are made, the
-memory map of all, and folds."""
-MADE_SECONDS, MADE_BYTES, MAKING_BYTES = 4.5e-7, 12.5, 3.7e8
-"""Per rating that is made up before it can be used; and the process with a block of them (`datasets.synthetic`)."""
-PRIZE_SHARE = 0.015
-"""Of the Netflix Prize's ratings, those in one of its test sets."""
-
-
 NOTHING = Cost(0.0, 0.0)
-TWIN_GRID = (math.inf,)
-"""The grid of a fit without noise."""
 
 
 @dataclass(frozen=True)
 class EntryPlan:
-    """One algorithm's part of a plan. `left` holds tasks with only those ε that have no result yet."""
+    """One algorithm's part of a plan. `left` holds tasks with only those ε of the grid that have no result yet."""
 
     entry: Algorithm
+    grid: tuple[float, ...]
     total: int
     left: tuple[Task, ...]
     costs: tuple[Cost, ...]
@@ -57,6 +54,13 @@ class EntryPlan:
     @property
     def seconds_left(self) -> float:
         return sum(cost.seconds for cost in self.costs)
+
+    @property
+    def refined(self) -> list[Task]:
+        """The tasks left of which some ε are done."""
+        return [
+            task for task in self.left if len(task.epsilons) < len(self.grid) and task.epsilons != TWIN_GRID
+        ]
 
 
 @dataclass(frozen=True)
@@ -73,16 +77,28 @@ class Plan:
     @property
     def left(self) -> list[Task]:
         """All tasks left, ordered so that tasks of one cut follow each other and share its split."""
-        return _in_order(task for entry in self.entries for task in entry.left)
+        return in_order(task for entry in self.entries for task in entry.left)
 
     @property
-    def batches(self) -> list[tuple[Task, ...]]:
+    def batches(self) -> list[Batch]:
         """The same, those side by side that one fit serves."""
         return together(self.left)
 
     @property
     def total(self) -> int:
         return sum(entry.total for entry in self.entries)
+
+    @property
+    def summary(self) -> str:
+        """How many tasks are done and left, and which ε alone are computed where the others of the grid are done."""
+        left = len(self.left)
+        counts = f"{self.total} tasks, {self.total - left} done, {left} left"
+        refined = [task for entry in self.entries for task in entry.refined]
+        if not refined:
+            return counts
+        new = sorted({epsilon for task in refined for epsilon in task.epsilons})
+        which = ", ".join(f"{epsilon:g}" for epsilon in new) if len(new) <= 8 else f"{len(new)} values"
+        return f"{counts}; {len(refined)} of them at new ε alone ({which})"
 
     def cost_of(self, task: Task) -> float:
         """Estimated seconds of a task that is left."""
@@ -121,48 +137,27 @@ class Plan:
         return max(jobs * worker + (process if jobs > 1 else 0.0), self.made.bytes)
 
 
-def _in_order(tasks: Iterable[Task]) -> list[Task]:
-    return sorted(tasks, key=lambda task: (task.cut.portion, task.fold, task.run))
+def plan_for(config: ExperimentConfig, dataset: Dataset, store: Store, machine: Machine = REFERENCE) -> Plan:
+    """The plan of a config on a data set that is present."""
+    ratings = dataset.ratings
+    size = Sizes(ratings.n_users, ratings.n_items, len(ratings), "counted")
+    return make_plan(config, dataset.identity, size, store, squares=sum_of_squares(ratings), machine=machine)
 
 
-def _costs(
-    tasks: Iterable[Task], shapes: dict[float, Shape], asked: dict[float, float], machine: Machine
-) -> dict[Any, Cost]:
-    """By `Task.key` what each task costs on a machine: an equal part of the time of the fit that it shares, its own
-    predictions of the ratings `asked` for (by portion), and all of the memory of whichever needs more."""
-    costs, within = {}, room()
-    for batch in together(_in_order(tasks)):
-        shape, predicted = shapes[batch[0].cut.portion], asked[batch[0].cut.portion]
-        lanes = sum(len(task.epsilons) for task in batch)
-        whole = cost_in_parts(batch[0].algorithm, shape, lanes, within)
-        fit = machine.seconds(whole) / len(batch)
-        for task in batch:
-            grid = len(task.epsilons)
-            measured = machine.passes * (TASK_SECONDS + PREDICTION_SECONDS * predicted * grid)
-            held = 8.0 * grid * (predicted + shape.users + shape.items)
-            costs[task.key] = Cost(fit + measured, max(whole.bytes, held))
-    return costs
+def plan_without_parsing(config: ExperimentConfig, folders: Folders, machine: Machine) -> tuple[Plan, Sizes]:
+    """The plan of a config from what is known of its data without reading them.
 
-
-def tasks_of(
-    config: ExperimentConfig,
-    entry: Algorithm,
-    dataset: str,
-    checksum: str,
-    *,
-    test_checksum: str = "",
-    portions: Sequence[float] | None = None,
-) -> Iterator[Task]:
-    """Every task of one algorithm of a config, or those on some of its portions; twins have the grid `TWIN_GRID`."""
-    grid = config.grid(entry)
-    order: Order = config.growth.order if config.growth else "timestamp"
-    for portion in portions or config.portions:
-        for fold in range(config.folds_run):
-            cut = Cut(config.folds, fold, portion, order, config.test, test_checksum)
-            for run in range(config.runs_of(entry)):
-                yield Task(dataset, checksum, config.seed, cut, run, entry, grid, config.limits)
-            if config.twins and entry.private:
-                yield Task(dataset, checksum, config.seed, cut, 0, entry, TWIN_GRID, config.limits)
+    Where the data were never read, nothing can be done yet that a result could be named after: all is left.
+    """
+    spec, store = config.dataset, Store(folders.results)
+    size = sizes(spec, folders)
+    try:
+        dataset = known(spec, folders, config.test)
+    except DpmfError:
+        dataset = None
+    if dataset is not None:
+        return plan_for(config, dataset, store, machine), size
+    return make_plan(config, DataIdentity(spec.key, "", ""), size, store, machine=machine), size
 
 
 def sum_of_squares(ratings: Ratings) -> float:
@@ -172,36 +167,35 @@ def sum_of_squares(ratings: Ratings) -> float:
 
 def make_plan(
     config: ExperimentConfig,
-    *,
-    dataset: str,
-    checksum: str | None,
-    users: int,
-    items: int,
-    ratings: int,
+    data: DataIdentity,
+    size: Sizes,
     store: Store,
+    *,
     squares: float | None = None,
-    test_checksum: str = "",
     machine: Machine = REFERENCE,
 ) -> Plan:
-    """The plan of a config on a data set of that size; `checksum` is None where the data are not present."""
+    """The plan of a config on a data set of that size; all tasks are left where the data were never read.
+
+    squares   Σ c_u² over the users, c_u being the number of ratings of one; None where it is not counted
+    """
     order: Order = config.growth.order if config.growth else "timestamp"
     shapes = {
         portion: training_shape(
-            users, items, ratings, config.folds, squares=squares, portion=portion, order=order
+            size.users, size.items, size.ratings, config.folds, squares=squares, portion=portion, order=order
         )
         for portion in config.portions
     }
     found = []
     for entry in config.entries:
-        tasks = list(tasks_of(config, entry, dataset, checksum or "", test_checksum=test_checksum))
-        left = tasks if checksum is None else [task for task in map(store.missing, tasks) if task]
-        found.append((entry, len(tasks), tuple(left)))
+        tasks = list(tasks_of(config, entry, data))
+        left = [task for task in map(store.missing, tasks) if task] if data.checksum else tasks
+        found.append((entry, config.grid(entry), len(tasks), tuple(left)))
     held_out = 1 / config.folds if config.folds > 1 else PRIZE_SHARE
-    asked = {portion: portion * ratings * held_out for portion in config.portions}
-    costs = _costs((task for *_, left in found for task in left), shapes, asked, machine)
+    asked = {portion: portion * size.ratings * held_out for portion in config.portions}
+    costs = costs_of((task for *_, left in found for task in left), shapes, asked, machine)
     entries = (EntryPlan(*each, tuple(costs[task.key] for task in each[-1])) for each in found)
     made = NOTHING
-    if checksum is None and isinstance(config.dataset, SyntheticSpec):
-        seconds = machine.passes * MADE_SECONDS * ratings
-        made = Cost(seconds, MAKING_BYTES + MADE_BYTES * ratings)
-    return Plan(tuple(entries), ratings, shapes, machine, made)
+    if not data.checksum and isinstance(config.dataset, SyntheticSpec):
+        seconds = machine.passes * MADE_SECONDS * size.ratings
+        made = Cost(seconds, MAKING_BYTES + MADE_BYTES * size.ratings)
+    return Plan(tuple(entries), size.ratings, shapes, machine, made)

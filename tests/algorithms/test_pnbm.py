@@ -10,7 +10,7 @@ from dpmf_cli.algorithms.baselines.pcc import PearsonKNN
 from dpmf_cli.algorithms.registry import BASELINES
 from dpmf_cli.algorithms.shared.neighbourhood import all_others, largest, most_co_rated
 from dpmf_cli.algorithms.shared.ratings_per_user import at_most
-from dpmf_cli.datasets import load
+from dpmf_cli.datasets import Folders, load
 from dpmf_cli.datasets.spec import CatalogSpec
 from dpmf_cli.evaluation.folds import assign_folds, split
 from dpmf_cli.privacy.ledger import Ledger
@@ -167,7 +167,7 @@ def test_on_ml_100k_constant_similarities_beat_item_averages_and_pnbm_beats_them
     real_data: Path, session_cache: Path
 ) -> None:
     spec = CatalogSpec(name="ml-100k")
-    ratings = load(spec, data=real_data, cache=session_cache, base=real_data).ratings
+    ratings = load(spec, Folders(real_data, session_cache, real_data)).ratings
     train, test = split(ratings, assign_folds(len(ratings), 5, np.random.default_rng(1)), 0)
     averages, constant, pnbm = (
         error_on(BASELINES[key].model_validate({"algorithm": key}), train, test)

@@ -43,14 +43,14 @@ from dpmf_cli.algorithms.baselines.pmf import ProbabilisticMF
 from dpmf_cli.algorithms.baselines.pnbm import ProbabilisticNeighbourhood
 from dpmf_cli.algorithms.registry import PRIVATE
 from dpmf_cli.algorithms.shared.base import Algorithm, Model, PrivateAlgorithm
-from dpmf_cli.datasets import cache_folder, data_folder, load
+from dpmf_cli.datasets import Folders, load
 from dpmf_cli.datasets.spec import CatalogSpec
 from dpmf_cli.errors import DpmfError
 from dpmf_cli.evaluation.folds import split
 from dpmf_cli.privacy.curator import Curator
 from dpmf_cli.privacy.ledger import Epsilons, Ledger
 from dpmf_cli.ratings import Ratings
-from dpmf_cli.results.task import fold_assignment
+from dpmf_cli.running.cutting import fold_assignment
 from dpmf_cli.streams import Streams
 
 FACTORS, GRID, REPETITIONS = 5, 16, 5
@@ -243,7 +243,7 @@ def lenskit_knn(train: Ratings, test: Ratings) -> Iterator[Callable[[int], Answe
 def main() -> None:
     """Runs the races."""
     try:
-        data = load(CatalogSpec(name="ml-1m"), data=data_folder(), cache=cache_folder(), base=data_folder())
+        data = load(CatalogSpec(name="ml-1m"), Folders.named())
     except DpmfError as error:
         sys.exit(f"the benchmark needs ML-1M: {error}")
     assignment = fold_assignment("ml-1m", 0, 10, len(data.ratings))

@@ -29,7 +29,7 @@ DPMF = (sys.executable, "-m", "dpmf_cli")
 LOAD = (
     "import sys; from pathlib import Path; from dpmf_cli.config import load_config as read; "
     "from dpmf_cli.datasets import *; path = Path(sys.argv[1]); "
-    "load(read(path).dataset, data=data_folder(), cache=cache_folder(), base=path.parent)"
+    "load(read(path).dataset, Folders.named(base=path.parent))"
 )
 LAUNCH = """
 import json, os, subprocess, sys, time

@@ -9,6 +9,7 @@ import pytest
 
 from dpmf_cli.config import load_config
 from dpmf_cli.config.reduced import reduced
+from dpmf_cli.datasets import Folders
 from dpmf_cli.experiment import run
 from tests.command import dpmf
 
@@ -39,11 +40,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     for name in ("all", "one", "joint"):
         run(
             load_config(folder / f"{name}.yaml"),
-            base=folder,
-            results=folder / "results",
-            data=folder,
-            cache=folder / "cache",
-            jobs=1,
+            Folders(folder, folder / "cache", folder, folder / "results"),
         )
     return folder
 
@@ -77,7 +74,7 @@ def test_incomplete_curves_are_named_with_the_command_that_completes_them(
 ) -> None:
     config = load_config(folder / "all.yaml")
     results = tmp_path / "results"
-    run(config, base=folder, results=results, data=folder, cache=folder / "cache", jobs=1)
+    run(config, Folders(folder, folder / "cache", folder, results))
     for path in results.glob("tasks/**/*.json"):
         if '"local_mean"' in path.read_text() or "local_mean" in str(path):
             path.unlink()
@@ -92,7 +89,7 @@ def test_a_reduction_is_left_out_where_the_whole_is_there(folder: Path, tmp_path
     whole = load_config(folder / "one.yaml")
     smaller = reduced(whole, held_out=1)
     for config in (whole, smaller):
-        run(config, base=folder, results=results, data=folder, cache=folder / "cache", jobs=1)
+        run(config, Folders(folder, folder / "cache", folder, results))
     where = ("combined", "--results", str(results))
     done = dpmf(folder, folder, *where, "--format", "csv")
     assert {row["experiment"] for row in csv.DictReader(io.StringIO(done.stdout))} == {"one"}

@@ -9,6 +9,7 @@ import pytest
 
 from dpmf_cli.cli import main as cli
 from dpmf_cli.config import load_config
+from dpmf_cli.datasets import Folders
 from dpmf_cli.errors import DpmfError
 from dpmf_cli.experiment import run
 from dpmf_cli.results.compare_folders import different_settings
@@ -47,7 +48,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
         path = folder / f"{name}.yaml"
         path.write_text(text)
         config = load_config(path)
-        run(config, base=folder, results=folder / "results", data=folder, cache=folder / "cache", jobs=1)
+        run(config, Folders(folder, folder / "cache", folder, folder / "results"))
     return folder
 
 

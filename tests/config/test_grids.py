@@ -12,11 +12,11 @@ import pytest
 from dpmf_cli.algorithms.friedman2016.pge import PrivateGlobalEffects
 from dpmf_cli.cli import main as cli
 from dpmf_cli.config import load_config
-from dpmf_cli.datasets import load
+from dpmf_cli.datasets import Folders, load
 from dpmf_cli.errors import DpmfError
-from dpmf_cli.experiment import _portions
 from dpmf_cli.results.store import Store
-from dpmf_cli.results.task import Task, TaskResult, arrivals, fold_assignment
+from dpmf_cli.results.task import Task, TaskResult
+from dpmf_cli.running.cutting import arrivals, fold_assignment, portions_of
 from tests.command import dpmf, task_files
 
 pytestmark = pytest.mark.usefixtures("reference_machine")
@@ -203,13 +203,13 @@ def test_a_portion_needs_something_to_train_on_and_to_test_in_every_fold_held_ou
     for seed in range(12):
         (tmp_path / "x.yaml").write_text(f"{text}seed: {seed}\n")
         config = load_config(tmp_path / "x.yaml")
-        dataset = load(config.dataset, data=tmp_path, cache=cache, base=tmp_path)
+        dataset = load(config.dataset, Folders(tmp_path, cache, tmp_path))
         first = arrivals(dataset.ratings, "random", dataset="shop", seed=seed)[:2]
         folds = fold_assignment("shop", seed, 3, 120)[first].tolist()
         possible = folds.count(0) == 1
         outcomes.add(tuple(folds.count(fold) for fold in range(3)))
         try:
-            found = _portions(config, dataset)
+            found = portions_of(config, dataset)
             assert possible
             assert [part.ratings for part in found] == [2, 72, 120]
         except DpmfError:
@@ -248,7 +248,7 @@ def test_growth_in_time_uses_the_oldest_ratings(tmp_path: Path, cache: Path) -> 
         ("0.3", "36", "35.0"),
         ("0.6", "72", "71.0"),
     ]
-    loaded = load(load_config(tmp_path / "x.yaml").dataset, data=tmp_path, cache=cache, base=tmp_path)
+    loaded = load(load_config(tmp_path / "x.yaml").dataset, Folders(tmp_path, cache, tmp_path))
     first = arrivals(loaded.ratings, "timestamp", dataset="shop", seed=2016)[:36]
     assert sorted(loaded.ratings.columns["timestamp"][first] // 86_400) == list(range(36))
     assert int(rows[0]["users"]) == len(set(loaded.ratings.users[first].tolist()))

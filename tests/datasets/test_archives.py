@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from dpmf_cli.datasets import load
+from dpmf_cli.datasets import Folders, load
 from dpmf_cli.datasets.archives import Wanted, members
 from dpmf_cli.datasets.entry import Content
 from dpmf_cli.datasets.spec import CatalogSpec
@@ -246,19 +246,19 @@ def test_a_changed_byte_raises_nothing_but_the_one_error(
 def test_missing_file_and_folder_without_a_match(tmp_path: Path, cache: Path, make_entry: MakeEntry) -> None:
     make_entry()
     with pytest.raises(DpmfError, match=r"gone.zip: no such file or folder; .*fetch tiny --from-file PATH"):
-        load(CatalogSpec(name="tiny", path="gone.zip"), data=tmp_path, cache=cache, base=tmp_path)
+        load(CatalogSpec(name="tiny", path="gone.zip"), Folders(tmp_path, cache, tmp_path))
     (tmp_path / "empty").mkdir()
     with pytest.raises(DpmfError, match=r"empty: holds no u.data, so it is not Tiny set"):
-        load(CatalogSpec(name="tiny", path="empty"), data=tmp_path, cache=cache, base=tmp_path)
+        load(CatalogSpec(name="tiny", path="empty"), Folders(tmp_path, cache, tmp_path))
     with pytest.raises(DpmfError, match=r"Tiny set is not there \(no tiny.zip"):
-        load(CatalogSpec(name="tiny"), data=tmp_path, cache=cache, base=tmp_path)
+        load(CatalogSpec(name="tiny"), Folders(tmp_path, cache, tmp_path))
 
 
 def test_another_set_under_the_name_is_refused(data: Path, cache: Path, make_entry: MakeEntry) -> None:
     make_entry(counts=(943, 1682, 100_000))
     (data / "tiny.zip").write_bytes(zipped({"u.data": LINE}))
     with pytest.raises(DpmfError, match=r"1 ratings by 1 users of 1 items, but Tiny set has 100,000"):
-        load(CatalogSpec(name="tiny"), data=data, cache=cache, base=data)
+        load(CatalogSpec(name="tiny"), Folders(data, cache, data))
 
 
 def test_wrong_checksum_is_refused_with_the_line_at_fault(
@@ -269,7 +269,7 @@ def test_wrong_checksum_is_refused_with_the_line_at_fault(
     with pytest.raises(
         DpmfError, match=r"u.data: its checksum is md5:.*, the publisher's md5:0+: it is damaged"
     ):
-        load(CatalogSpec(name="tiny"), data=data, cache=cache, base=data)
+        load(CatalogSpec(name="tiny"), Folders(data, cache, data))
     (data / "tiny.zip").write_bytes(zipped({"u.data": LINE + b"1\t3\n"}))
     with pytest.raises(DpmfError, match=r"u.data:2: 2 field.*its checksum is"):
-        load(CatalogSpec(name="tiny"), data=data, cache=cache, base=data)
+        load(CatalogSpec(name="tiny"), Folders(data, cache, data))

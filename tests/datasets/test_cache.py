@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from dpmf_cli import files
-from dpmf_cli.datasets import Dataset, checksums, load, loading, open_cached, storage
+from dpmf_cli.datasets import Dataset, Folders, checksums, load, loading, open_cached, storage
 from dpmf_cli.datasets import cache as kept
 from dpmf_cli.datasets.entry import Content
 from dpmf_cli.datasets.spec import CatalogSpec, SyntheticSpec
@@ -22,11 +22,11 @@ SMALL = SyntheticSpec(kind="synthetic", like="ml-100k", users=30, items=40, rati
 
 
 def tiny(data: Path, cache: Path) -> Dataset:
-    return load(CatalogSpec(name="tiny"), data=data, cache=cache, base=data)
+    return load(CatalogSpec(name="tiny"), Folders(data, cache, data))
 
 
 def small(cache: Path) -> Dataset:
-    return load(SMALL, data=cache, cache=cache, base=cache)
+    return load(SMALL, Folders(cache, cache, cache))
 
 
 def forbid_parsing(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -45,8 +45,8 @@ def test_second_load_and_workers_do_not_parse(
     first = tiny(data, cache)
     forbid_parsing(monkeypatch)
     second = tiny(data, cache)
-    assert second.checksum == first.checksum
-    for ratings in (second.ratings, open_cached(first.checksum, cache)):
+    assert second.identity.checksum == first.identity.checksum
+    for ratings in (second.ratings, open_cached(first.identity.checksum, cache)):
         assert isinstance(ratings.values, np.memmap)
         assert not ratings.values.flags.writeable
         np.testing.assert_array_equal(ratings.values, [3, 5, 4])
@@ -60,7 +60,7 @@ def test_zipped_again_is_the_same_data(data: Path, cache: Path, make_entry: Make
     before = tiny(data, cache)
     (data / "tiny.zip").write_bytes(zipped({"README": b"x", "other/u.data": U_DATA}))
     after = tiny(data, cache)
-    assert after.checksum == before.checksum
+    assert after.identity.checksum == before.identity.checksum
     assert len(list((cache / "ratings").iterdir())) == 1
     assert len(list((cache / "sources").iterdir())) == 2
 
@@ -70,9 +70,9 @@ def test_a_changed_file_is_other_data(data: Path, cache: Path, make_entry: MakeE
     path = data / "u.data"
     path.write_bytes(U_DATA)
     os.utime(path, (1, 1))
-    before = tiny(data, cache).checksum
+    before = tiny(data, cache).identity.checksum
     path.write_bytes(U_DATA.replace(b"\t5\t", b"\t4\t"))
-    assert tiny(data, cache).checksum != before
+    assert tiny(data, cache).identity.checksum != before
 
 
 @pytest.mark.parametrize("kind", ["ratings", "sources"])
@@ -96,9 +96,9 @@ def test_broken_cache_is_rebuilt(cache: Path, kind: str, harm: str) -> None:
         shutil.rmtree(folder)
     if kind == "ratings":
         with pytest.raises(DpmfError, match="run the command again"):
-            open_cached(found.checksum, cache)
+            open_cached(found.identity.checksum, cache)
     again = small(cache)
-    assert again.checksum == found.checksum
+    assert again.identity.checksum == found.identity.checksum
     np.testing.assert_array_equal(again.ratings.values, values)
     np.testing.assert_array_equal(again.user_ids, ids)
     assert sorted(path.name for path in (cache / kind).iterdir()) == [folder.name]
@@ -106,12 +106,12 @@ def test_broken_cache_is_rebuilt(cache: Path, kind: str, harm: str) -> None:
 
 def _load_in_process(cache: str, start: object, out: object) -> None:
     start.wait()  # type: ignore[attr-defined]
-    out.put(small(Path(cache)).checksum)  # type: ignore[attr-defined]
+    out.put(small(Path(cache)).identity.checksum)  # type: ignore[attr-defined]
 
 
 @pytest.mark.parametrize("broken", [False, True])
 def test_processes_at_once(cache: Path, broken: bool) -> None:
-    expected = small(cache).checksum
+    expected = small(cache).identity.checksum
     for kind in ("ratings", "sources"):
         for path in (cache / kind).iterdir():
             if broken:
@@ -156,12 +156,12 @@ def test_an_altered_cache_is_told_and_made_again(
     cache: Path, capsys: pytest.CaptureFixture[str], name: str
 ) -> None:
     expected = small(cache)
-    path = cache / "ratings" / expected.checksum / f"{name}.npy"
+    path = cache / "ratings" / expected.identity.checksum / f"{name}.npy"
     whole = path.read_bytes()
     path.unlink()  # the ratings of above are mapped from it
     path.write_bytes(whole[:-3] + bytes([whole[-3] ^ 1]) + whole[-2:])
     again = small(cache)
-    assert again.checksum == expected.checksum
+    assert again.identity.checksum == expected.identity.checksum
     assert path.read_bytes() == whole
     assert f"{path.parent}: damaged (its content does not fit its checksum); it is replaced" in (
         capsys.readouterr().err
@@ -182,13 +182,13 @@ def test_an_altered_cache_is_told_and_made_again(
 def test_altered_files_of_the_right_size_are_made_again(
     cache: Path, pattern: str, whole: bytes, altered: bytes
 ) -> None:
-    expected = small(cache).checksum
+    expected = small(cache).identity.checksum
     (path,) = cache.glob(pattern)
     before = path.read_bytes()
     path.unlink()
     path.write_bytes(before.replace(whole, altered))
     assert path.read_bytes() != before
-    assert small(cache).checksum == expected
+    assert small(cache).identity.checksum == expected
     assert path.read_bytes() == before
 
 
@@ -238,29 +238,29 @@ def test_folders_are_sources_too(data: Path, cache: Path, make_entry: MakeEntry)
     for movie in (1, 2):
         (folder / f"mv_{movie}.txt").write_bytes(b"%d:\n%d,3,2001-01-01\n" % (movie, movie))
         os.utime(folder / f"mv_{movie}.txt", (1, 1))
-    before = tiny(data, cache).checksum
+    before = tiny(data, cache).identity.checksum
     assert len(list((cache / "digests").iterdir())) == 1
     (folder / "mv_2.txt").write_bytes(b"2:\n2,4,2001-01-01\n")
-    assert tiny(data, cache).checksum != before
+    assert tiny(data, cache).identity.checksum != before
 
 
 def test_ratings_travel_to_another_cache_whole_and_once(
     cache: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     first, other = small(cache), tmp_path / "other"
-    files = kept.packed(first.checksum, cache)
+    files = kept.packed(first.identity.checksum, cache)
     damaged = {**files, "values.npy": files["values.npy"][:-1] + b"\x7f"}
     with pytest.raises(DpmfError, match="over the network is damaged"):
-        kept.unpack(first.checksum, damaged, other)
+        kept.unpack(first.identity.checksum, damaged, other)
     with pytest.raises(DpmfError, match="cut off"):
-        kept.unpack(first.checksum, {**files, "users.npy": b""}, other)
+        kept.unpack(first.identity.checksum, {**files, "users.npy": b""}, other)
     assert list((other / "ratings").iterdir()) == []
-    kept.unpack(first.checksum, files, other)
-    assert kept.packed(first.checksum, other) == files
-    np.testing.assert_array_equal(open_cached(first.checksum, other).values, first.ratings.values)
-    values = other / "ratings" / first.checksum / "values.npy"
+    kept.unpack(first.identity.checksum, files, other)
+    assert kept.packed(first.identity.checksum, other) == files
+    np.testing.assert_array_equal(open_cached(first.identity.checksum, other).values, first.ratings.values)
+    values = other / "ratings" / first.identity.checksum / "values.npy"
     np.save(values, np.load(values)[::-1])
-    kept.unpack(first.checksum, files, other)
-    assert kept.packed(first.checksum, other) == files
+    kept.unpack(first.identity.checksum, files, other)
+    assert kept.packed(first.identity.checksum, other) == files
     monkeypatch.setattr(storage, "publish", None)
-    kept.unpack(first.checksum, files, other)
+    kept.unpack(first.identity.checksum, files, other)

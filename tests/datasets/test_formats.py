@@ -134,13 +134,13 @@ def test_byte_order_mark_and_row_order_do_not_matter(
 ) -> None:
     make_entry()
     (tmp_path / "u.data").write_bytes(U_DATA)
-    before = read(tmp_path / "u.data", cache).checksum
+    before = read(tmp_path / "u.data", cache).identity.checksum
     lines = U_DATA.splitlines(keepends=True)
     (tmp_path / "u.data").write_bytes(b"\xef\xbb\xbf" + b"".join(reversed(lines)))
-    assert read(tmp_path / "u.data", cache).checksum == before
+    assert read(tmp_path / "u.data", cache).identity.checksum == before
     make_entry(contents=(Content("u.data", "ratings.csv"),))
     (tmp_path / "u.data").write_bytes(b"\xef\xbb\xbf" + CSV)
-    assert read(tmp_path / "u.data", cache).checksum == before
+    assert read(tmp_path / "u.data", cache).identity.checksum == before
 
 
 def test_half_stars(tmp_path: Path, cache: Path, make_entry: MakeEntry) -> None:

@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from dpmf_cli.datasets import load
+from dpmf_cli.datasets import Folders, load
 from dpmf_cli.datasets.entry import Content, SourcePart
 from dpmf_cli.datasets.spec import CatalogSpec
 from dpmf_cli.errors import DpmfError
@@ -31,7 +31,7 @@ def test_jester_numbers_users_through_the_sheets(data: Path, cache: Path, make_e
     jester_entry(make_entry, (3, 2, 4))
     (data / "j1.zip").write_bytes(zipped({"jester-data-1.xls": sheet([jester_row(-7.82, 8.79)])}))
     (data / "j2.zip").write_bytes(zipped({"jester-data-2.xls": sheet([jester_row(10), jester_row(-10)])}))
-    found = load(CatalogSpec(name="tiny"), data=data, cache=cache, base=data)
+    found = load(CatalogSpec(name="tiny"), Folders(data, cache, data))
     assert found.user_ids.tolist() == [1, 2, 3]
     assert found.ratings.users.tolist() == [0, 0, 1, 2]
     np.testing.assert_allclose(found.ratings.values, [-7.82, 8.79, 10, -10], rtol=1e-6)
@@ -59,7 +59,7 @@ def test_jester_faults(
     (data / "j1.zip").write_bytes(zipped({"jester-data-1.xls": sheet([jester_row(5)])}))
     (data / "j2.zip").write_bytes(zipped({"jester-data-2.xls": sheet(rows)}))
     with pytest.raises(DpmfError, match="jester-data-2.xls: " + message):
-        load(CatalogSpec(name="tiny"), data=data, cache=cache, base=data)
+        load(CatalogSpec(name="tiny"), Folders(data, cache, data))
 
 
 def test_jester_that_is_no_spreadsheet(data: Path, cache: Path, make_entry: MakeEntry) -> None:
@@ -67,7 +67,7 @@ def test_jester_that_is_no_spreadsheet(data: Path, cache: Path, make_entry: Make
     for n in (1, 2):
         (data / f"j{n}.zip").write_bytes(zipped({f"jester-data-{n}.xls": b"not a sheet"}))
     with pytest.raises(DpmfError, match=r"jester-data-1.xls: cannot be opened as a spreadsheet"):
-        load(CatalogSpec(name="tiny"), data=data, cache=cache, base=data)
+        load(CatalogSpec(name="tiny"), Folders(data, cache, data))
 
 
 def altered_sheet(part: str, before: str, after: str) -> bytes:
@@ -93,4 +93,4 @@ def test_a_spreadsheet_that_takes_gigabytes_is_refused(
     with pytest.raises(
         DpmfError, match=r"jester-data-1.xls: cannot be opened as a spreadsheet \(its reader gave up"
     ):
-        load(CatalogSpec(name="tiny"), data=data, cache=cache, base=data)
+        load(CatalogSpec(name="tiny"), Folders(data, cache, data))

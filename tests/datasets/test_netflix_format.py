@@ -5,7 +5,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from dpmf_cli.datasets import load
+from dpmf_cli.datasets import Folders, load
 from dpmf_cli.datasets.entry import Content
 from dpmf_cli.datasets.formats import netflix
 from dpmf_cli.datasets.spec import CatalogSpec
@@ -24,7 +24,7 @@ def test_netflix_dates_become_seconds(tmp_path: Path, cache: Path, make_entry: M
 
 def test_stand_in_times_are_dropped(tmp_path: Path, real_data: Path, session_cache: Path) -> None:
     spec = CatalogSpec(name="netflix-sample")
-    assert not load(spec, data=real_data, cache=session_cache, base=tmp_path).ratings.columns
+    assert not load(spec, Folders(real_data, session_cache, tmp_path)).ratings.columns
 
 
 @pytest.mark.parametrize("block", [1, 7, 16, 40, 1000])

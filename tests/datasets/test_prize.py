@@ -10,13 +10,13 @@ import numpy as np
 import pytest
 
 from dpmf_cli.config import load_config
-from dpmf_cli.datasets import Dataset, catalog, load, open_cached, prize
+from dpmf_cli.datasets import Dataset, Folders, catalog, known, load, open_cached
 from dpmf_cli.datasets.entry import Counts
 from dpmf_cli.datasets.formats import netflix
 from dpmf_cli.datasets.spec import CatalogSpec, PrizeSet
 from dpmf_cli.errors import DpmfError
 from dpmf_cli.results.task import Cut
-from dpmf_cli.running.runner import _split
+from dpmf_cli.running.batches import _split
 from tests.config.test_grids import run_inside
 from tests.datasets.building import tarred
 
@@ -71,24 +71,18 @@ def cache(tmp_path: Path) -> Path:
     return tmp_path / "cache"
 
 
-def loaded(data: Path, cache: Path) -> Dataset:
-    return load(SPEC, data=data, cache=cache, base=data)
-
-
 def pairs(dataset: Dataset, users: np.ndarray, items: np.ndarray) -> list[tuple[int, int]]:
     return list(zip(dataset.item_ids[items].tolist(), dataset.user_ids[users].tolist(), strict=True))
 
 
 def find(which: PrizeSet, data: Path, cache: Path) -> tuple[Dataset, str]:
-    dataset = loaded(data, cache)
-    found = prize.load_test_set(SPEC, which, dataset, data=data, cache=cache, base=data)
-    return dataset, found.checksum
+    dataset = load(SPEC, Folders(data, cache, data), which)
+    return dataset, dataset.identity.test_checksum
 
 
 def test_the_probe_set_is_cut_out_of_the_training_set(data: Path, cache: Path) -> None:
     dataset, checksum = find("probe", data, cache)
-    cut = Cut(1, 0, test="probe", test_checksum=checksum)
-    train, test = _split("netflix", dataset.checksum, 1, cut, cache)
+    train, test = _split(dataset.identity, 1, Cut(1, 0, test="probe"), cache)
     assert sorted(pairs(dataset, test.users, test.items)) == sorted(LISTED)
     values = dict(zip(pairs(dataset, test.users, test.items), test.values.tolist(), strict=True))
     assert values == {pair: RATED[pair] for pair in LISTED}
@@ -100,9 +94,8 @@ def test_the_probe_set_is_cut_out_of_the_training_set(data: Path, cache: Path) -
 @pytest.mark.parametrize("date", [",2005-12-01", ""])
 def test_the_judging_set_leaves_all_to_train_on(data: Path, cache: Path, date: str) -> None:
     (data / "judging.txt").write_text(judging_file(KEPT_BACK, date))
-    dataset, checksum = find("judging", data, cache)
-    cut = Cut(1, 0, test="judging", test_checksum=checksum)
-    train, test = _split("netflix", dataset.checksum, 1, cut, cache)
+    dataset, _ = find("judging", data, cache)
+    train, test = _split(dataset.identity, 1, Cut(1, 0, test="judging"), cache)
     assert dict(zip(pairs(dataset, test.users, test.items), test.values.tolist(), strict=True)) == KEPT_BACK
     assert len(train) == len(RATED)
 
@@ -128,12 +121,10 @@ def test_a_list_is_parsed_once_and_again_when_it_changes(
     with monkeypatch.context() as forbidden:
         forbidden.setattr(netflix, "read_probe", lambda path: pytest.fail("parsed again"))
         assert find("probe", data, cache)[1] == checksum
-        known = prize.known_test_set(SPEC, "probe", dataset.checksum, data=data, cache=cache, base=data)
-        assert known is not None
-        assert known.checksum == checksum
-        assert (
-            prize.known_test_set(SPEC, "judging", dataset.checksum, data=data, cache=cache, base=data) is None
-        )
+        found = known(SPEC, Folders(data, cache, data), "probe")
+        assert found is not None
+        assert found.identity == dataset.identity
+        assert known(SPEC, Folders(data, cache, data), "judging") is None
     (data / "probe.txt").write_text(probe_file(LISTED[:2]))
     assert find("probe", data, cache)[1] != checksum
 

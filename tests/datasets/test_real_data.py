@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from dpmf_cli.datasets import catalog, load, located, sizes, verify
+from dpmf_cli.datasets import Folders, catalog, load, located, sizes, verify
 from dpmf_cli.datasets.spec import CatalogSpec
 from dpmf_cli.errors import DpmfError
 from tests.datasets.building import tarred
@@ -27,19 +27,19 @@ TABLE = {
 )
 def test_counts_and_mean(key: str, real_data: Path, session_cache: Path) -> None:
     users, items, n, mean = TABLE[key]
-    found = load(CatalogSpec(name=key), data=real_data, cache=session_cache, base=real_data)
+    found = load(CatalogSpec(name=key), Folders(real_data, session_cache, real_data))
     counted = verify.figures(found.ratings)
     assert (counted.users, counted.items, counted.ratings) == (users, items, n)
     assert counted.mean == pytest.approx(mean, abs=5e-5)
     assert found.ratings.user_counts.min() >= 1
     assert found.ratings.item_counts.min() >= 1
     assert all(check.holds for check in verify.verify(key, real_data, session_cache))
-    size = sizes(CatalogSpec(name=key), data=real_data, cache=session_cache, base=real_data)
+    size = sizes(CatalogSpec(name=key), Folders(real_data, session_cache, real_data))
     assert (size.users, size.items, size.ratings, size.basis) == (users, items, n, "counted")
 
 
 def test_first_lines_of_ml_100k(real_data: Path, session_cache: Path) -> None:
-    found = load(CatalogSpec(name="ml-100k"), data=real_data, cache=session_cache, base=real_data)
+    found = load(CatalogSpec(name="ml-100k"), Folders(real_data, session_cache, real_data))
     user = int(np.searchsorted(found.user_ids, 196))
     rows = np.flatnonzero(found.ratings.users == user)
     row = rows[found.item_ids[found.ratings.items[rows]] == 242][0]
@@ -49,9 +49,9 @@ def test_first_lines_of_ml_100k(real_data: Path, session_cache: Path) -> None:
 
 def test_ml_1m_is_parsed_in_about_a_second(real_data: Path, session_cache: Path, tmp_path: Path) -> None:
     spec = CatalogSpec(name="ml-1m")
-    load(spec, data=real_data, cache=session_cache, base=real_data)
+    load(spec, Folders(real_data, session_cache, real_data))
     start = time.perf_counter()
-    load(spec, data=real_data, cache=tmp_path, base=real_data)
+    load(spec, Folders(real_data, tmp_path, real_data))
     # About 0.9 s alone on a core; the bound leaves room for a busy machine.
     assert time.perf_counter() - start < 6
 
@@ -67,7 +67,7 @@ def test_no_stand_in_passes_for_the_real_set(
 ) -> None:
     path = str(real_data / f"{stand_in}.zip")
     with pytest.raises(DpmfError, match=r"checksum is|it is not complete"):
-        load(CatalogSpec(name=key, path=path), data=real_data, cache=session_cache, base=real_data)
+        load(CatalogSpec(name=key, path=path), Folders(real_data, session_cache, real_data))
 
 
 def test_mirror_of_ml_1m_inside_a_source_archive(
@@ -76,8 +76,8 @@ def test_mirror_of_ml_1m_inside_a_source_archive(
     spec = CatalogSpec(name="ml-1m")
     inner = (real_data / "ml-1m.zip").read_bytes()
     (tmp_path / "scikit_rec-0.3.0.tar.gz").write_bytes(tarred({"x/ml-1m.zip": inner}, "w:gz"))
-    expected = load(spec, data=real_data, cache=session_cache, base=real_data).checksum
-    assert load(spec, data=tmp_path, cache=session_cache, base=tmp_path).checksum == expected
+    expected = load(spec, Folders(real_data, session_cache, real_data)).identity.checksum
+    assert load(spec, Folders(tmp_path, session_cache, tmp_path)).identity.checksum == expected
 
 
 def test_jester_in_one_folder(real_data: Path, session_cache: Path, tmp_path: Path) -> None:
@@ -92,4 +92,4 @@ def test_a_truncated_archive_is_named(real_data: Path, tmp_path: Path) -> None:
     whole = (real_data / "ml-1m.zip").read_bytes()
     (tmp_path / "ml-1m.zip").write_bytes(whole[: len(whole) // 2])
     with pytest.raises(DpmfError, match=r"ml-1m.zip: the archive is damaged or cut off"):
-        load(CatalogSpec(name="ml-1m"), data=tmp_path, cache=tmp_path / "cache", base=tmp_path)
+        load(CatalogSpec(name="ml-1m"), Folders(tmp_path, tmp_path / "cache", tmp_path))

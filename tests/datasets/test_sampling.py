@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from pydantic import ValidationError
 
-from dpmf_cli.datasets import Dataset, load, sizes
+from dpmf_cli.datasets import Dataset, Folders, load, sizes
 from dpmf_cli.datasets.canonical import checksum
 from dpmf_cli.datasets.spec import CatalogSpec, SampleSpec
 from dpmf_cli.errors import DpmfError
@@ -25,17 +25,17 @@ def pairs(dataset: Dataset) -> dict[tuple[int, int], tuple[float, int]]:
 def read(real_data: Path, session_cache: Path) -> Any:
     def open_sample(**sample: int) -> Dataset:
         spec = CatalogSpec(name="ml-100k", sample=SampleSpec(**sample) if sample else None)
-        return load(spec, data=real_data, cache=session_cache, base=real_data)
+        return load(spec, Folders(real_data, session_cache, real_data))
 
     return open_sample
 
 
 def test_sampled_users_have_all_their_ratings_and_no_others(read: Any) -> None:
     whole, sample = read(), read(users=200, seed=1)
-    assert (sample.ratings.n_users, sample.key) == (200, "ml-100k-sample-200-seed1")
-    assert sample.checksum != whole.checksum
-    assert sample.checksum == checksum(sample.ratings)
-    assert sample.title == "MovieLens 100K, random sample of 200 users (seed 1)"
+    assert (sample.ratings.n_users, sample.identity.key) == (200, "ml-100k-sample-200-seed1")
+    assert sample.identity.checksum != whole.identity.checksum
+    assert sample.identity.checksum == checksum(sample.ratings)
+    assert sample.identity.title == "MovieLens 100K, random sample of 200 users (seed 1)"
     chosen = set(sample.user_ids.tolist())
     assert pairs(sample) == {pair: rest for pair, rest in pairs(whole).items() if pair[0] in chosen}
     assert (sample.ratings.item_counts > 0).all()
@@ -49,14 +49,18 @@ def test_the_same_seed_is_the_same_sample_and_another_is_not(
     read: Any, real_data: Path, tmp_path: Path
 ) -> None:
     spec = CatalogSpec(name="ml-100k", sample=SampleSpec(users=200, seed=1))
-    again = load(spec, data=real_data, cache=tmp_path, base=real_data)
-    assert again.checksum == read(users=200, seed=1).checksum != read(users=200, seed=2).checksum
-    assert read(users=200, seed=1).checksum == read(users=200).checksum
+    again = load(spec, Folders(real_data, tmp_path, real_data))
+    assert (
+        again.identity.checksum
+        == read(users=200, seed=1).identity.checksum
+        != read(users=200, seed=2).identity.checksum
+    )
+    assert read(users=200, seed=1).identity.checksum == read(users=200).identity.checksum
 
 
 def test_of_the_ratings_of_these_users_so_many(read: Any) -> None:
     users, fewer = read(users=200), read(users=200, ratings=5000)
-    assert (len(fewer.ratings), fewer.key) == (5000, "ml-100k-sample-200-5000r-seed1")
+    assert (len(fewer.ratings), fewer.identity.key) == (5000, "ml-100k-sample-200-5000r-seed1")
     assert pairs(fewer).items() < pairs(users).items()
     assert 150 < fewer.ratings.n_users <= 200
     assert (fewer.ratings.user_counts > 0).all()
@@ -84,22 +88,22 @@ def test_what_cannot_be_is_refused_before_any_file_is_read(sample: dict[str, int
 
 def test_a_plan_knows_about_how_large_it_will_be(real_data: Path, tmp_path: Path) -> None:
     spec = CatalogSpec(name="netflix", sample=SampleSpec(users=7128, seed=1))
-    size = sizes(spec, data=tmp_path, cache=tmp_path, base=tmp_path)
+    size = sizes(spec, Folders(tmp_path, tmp_path, tmp_path))
     assert (size.users, size.basis) == (7128, "expected")
     assert size.ratings == pytest.approx(1.5e6, rel=0.02)
     small = CatalogSpec(name="ml-100k", sample=SampleSpec(users=200))
-    assert sizes(small, data=real_data, cache=tmp_path, base=tmp_path).basis == "expected"
-    load(small, data=real_data, cache=tmp_path, base=tmp_path)
-    assert sizes(small, data=real_data, cache=tmp_path, base=tmp_path).basis == "counted"
+    assert sizes(small, Folders(real_data, tmp_path, tmp_path)).basis == "expected"
+    load(small, Folders(real_data, tmp_path, tmp_path))
+    assert sizes(small, Folders(real_data, tmp_path, tmp_path)).basis == "counted"
 
 
 def test_a_sample_is_not_drawn_from_a_damaged_whole(real_data: Path, tmp_path: Path, read: Any) -> None:
     whole = CatalogSpec(name="ml-100k")
-    checksum_of_whole = load(whole, data=real_data, cache=tmp_path, base=real_data).checksum
+    checksum_of_whole = load(whole, Folders(real_data, tmp_path, real_data)).identity.checksum
     values = tmp_path / "ratings" / checksum_of_whole / "values.npy"
     altered = np.load(values)[::-1]
     values.unlink()
     np.save(values, altered)
     spec = CatalogSpec(name="ml-100k", sample=SampleSpec(users=200, seed=1))
-    sample = load(spec, data=real_data, cache=tmp_path, base=real_data)
-    assert sample.checksum == read(users=200, seed=1).checksum
+    sample = load(spec, Folders(real_data, tmp_path, real_data))
+    assert sample.identity.checksum == read(users=200, seed=1).identity.checksum

@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from dpmf_cli.datasets import load, sizes
+from dpmf_cli.datasets import Folders, load, sizes
 from dpmf_cli.datasets.canonical import checksum
 from dpmf_cli.datasets.catalog import entry
 from dpmf_cli.datasets.entry import Counts, TwinShape
@@ -23,9 +23,9 @@ from tests.datasets.building import WHOLE_STARS
 @pytest.fixture(scope="module")
 def movies(session_cache: Path) -> Ratings:
     spec = SyntheticSpec(kind="synthetic", like="ml-100k")
-    found = load(spec, data=session_cache, cache=session_cache, base=session_cache)
-    assert found.key == "synthetic-ml-100k"
-    assert found.title == "synthetic, shaped like MovieLens 100K"
+    found = load(spec, Folders(session_cache, session_cache, session_cache))
+    assert found.identity.key == "synthetic-ml-100k"
+    assert found.identity.title == "synthetic, shaped like MovieLens 100K"
     return found.ratings
 
 
@@ -145,10 +145,10 @@ def test_blocks_do_not_show(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_overrides_and_sizes(cache: Path) -> None:
     spec = SyntheticSpec(kind="synthetic", like="ml-1m", users=40, items=30, ratings=400)
-    found = load(spec, data=cache, cache=cache, base=cache)
-    assert found.title == "synthetic, shaped like MovieLens 1M (400 ratings of 30 items by 40 users)"
+    found = load(spec, Folders(cache, cache, cache))
+    assert found.identity.title == "synthetic, shaped like MovieLens 1M (400 ratings of 30 items by 40 users)"
     assert found.user_ids.tolist() == list(range(1, 41))
-    size = sizes(spec, data=cache, cache=cache, base=cache)
+    size = sizes(spec, Folders(cache, cache, cache))
     assert (size.users, size.items, size.ratings, size.basis) == (40, 30, 400, "expected")
 
 

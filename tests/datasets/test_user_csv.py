@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from dpmf_cli.datasets import Dataset, load, sizes, sizing
+from dpmf_cli.datasets import Dataset, Folders, load, sizes, sizing
 from dpmf_cli.datasets.spec import CsvSpec
 from dpmf_cli.errors import DpmfError
 
@@ -27,12 +27,12 @@ def spec(**changed: Any) -> CsvSpec:
 
 def read(tmp_path: Path, text: bytes, **changed: Any) -> Dataset:
     (tmp_path / "r.csv").write_bytes(text)
-    return load(spec(**changed), data=tmp_path, cache=tmp_path / "cache", base=tmp_path)
+    return load(spec(**changed), Folders(tmp_path, tmp_path / "cache", tmp_path))
 
 
 def test_known_answer(tmp_path: Path) -> None:
     found = read(tmp_path, TEXT)
-    assert (found.key, found.title) == ("shop", "shop")
+    assert (found.identity.key, found.identity.title) == ("shop", "shop")
     assert found.user_ids.tolist() == ["w", "x"]
     assert found.item_ids.tolist() == ["a", "b"]
     ratings = found.ratings
@@ -60,8 +60,8 @@ def test_known_answer(tmp_path: Path) -> None:
     ],
 )
 def test_other_ways_to_write_the_same(tmp_path: Path, text: bytes, changed: dict[str, Any]) -> None:
-    expected = read(tmp_path, TEXT).checksum
-    assert read(tmp_path, text, **changed).checksum == expected
+    expected = read(tmp_path, TEXT).identity.checksum
+    assert read(tmp_path, text, **changed).identity.checksum == expected
 
 
 def test_ids_that_look_missing_or_numeric_stay_what_they_are(tmp_path: Path) -> None:
@@ -128,7 +128,7 @@ def test_faults(tmp_path: Path, text: bytes, changed: dict[str, Any], message: s
 
 def test_missing_file(tmp_path: Path) -> None:
     with pytest.raises(DpmfError, match=r"r.csv: no such file; `path` of data set shop is relative"):
-        load(spec(), data=tmp_path, cache=tmp_path / "cache", base=tmp_path)
+        load(spec(), Folders(tmp_path, tmp_path / "cache", tmp_path))
 
 
 def test_options_make_another_source(tmp_path: Path) -> None:
@@ -142,15 +142,15 @@ def test_options_make_another_source(tmp_path: Path) -> None:
 def test_sizes_of_small_and_large_files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     lines = b"".join(b"%d,3,%d,%d\n" % (n, n % 10, n) for n in range(1000))
     (tmp_path / "r.csv").write_bytes(b"when,stars,sku,customer\n" + lines)
-    places = {"data": tmp_path, "cache": tmp_path / "cache", "base": tmp_path}
+    places = Folders(tmp_path, tmp_path / "cache", tmp_path)
     monkeypatch.setattr(sizing, "_QUICK_BYTES", 4000)
-    estimate = sizes(spec(), **places)
+    estimate = sizes(spec(), places)
     assert estimate.basis == "estimated"
     assert estimate.items == 10
     assert estimate.ratings == pytest.approx(1000, rel=0.2)
     assert estimate.users == pytest.approx(1000, rel=0.2)
     monkeypatch.undo()
-    counted = sizes(spec(), **places)
+    counted = sizes(spec(), places)
     assert (counted.users, counted.items, counted.ratings, counted.basis) == (1000, 10, 1000, "counted")
 
 

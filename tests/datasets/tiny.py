@@ -4,7 +4,7 @@ from pathlib import Path
 
 import numpy as np
 
-from dpmf_cli.datasets import Dataset, load
+from dpmf_cli.datasets import Dataset, Folders, load
 from dpmf_cli.datasets.spec import CatalogSpec
 
 # User 7 gave item 30 a 5 and item 4 a 3; user 100 gave item 30 a 4. Numbers sort as numbers: 7 < 100, 4 < 30.
@@ -17,7 +17,7 @@ NETFLIX = b"30:\n100,4,1970-01-01\n7,5,2005-12-31\n4:\n7,3,2000-02-29\n"
 
 
 def read(path: Path, cache: Path) -> Dataset:
-    return load(CatalogSpec(name="tiny", path=str(path)), data=path.parent, cache=cache, base=path.parent)
+    return load(CatalogSpec(name="tiny", path=str(path)), Folders(path.parent, cache, path.parent))
 
 
 def check_tiny(found: Dataset) -> None:

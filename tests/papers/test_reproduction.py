@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from dpmf_cli.config import ExperimentConfig, load_config
+from dpmf_cli.datasets import Folders
 from dpmf_cli.evaluation.crossings import Status
 from dpmf_cli.experiment import run
 from dpmf_cli.papers.printed import printed_baseline
@@ -21,7 +22,7 @@ CONFIGS = Path(__file__).resolve().parents[2] / "configs"
 @pytest.mark.parametrize("name", ["ml100k_bounded", "ml1m_bounded"])
 def test_tables_3_and_4(name: str, tmp_path: Path, real_data: Path, session_cache: Path) -> None:
     config = ExperimentConfig(**{**load_config(CONFIGS / f"{name}.yaml").resolved(), "runs": 1})
-    finished = run(config, base=CONFIGS, results=tmp_path, data=real_data, cache=session_cache, jobs=1)
+    finished = run(config, Folders(real_data, session_cache, CONFIGS, tmp_path))
     experiment = finished.collected.experiment
     for baseline in experiment.baselines:
         printed = printed_baseline(experiment.dataset, baseline.algorithm.upper())
@@ -57,7 +58,7 @@ def test_figure_1_of_mcsherry_and_mironov(tmp_path: Path, real_data: Path, sessi
     curves = {}
     for name in ("mcsherry_fig1_ml1m", "mcsherry_fig1_ml1m_corrected"):
         config = small(name, thetas=[0.15, 1.5, 5.0, 30.0], epsilons=None)
-        finished = run(config, base=CONFIGS, results=tmp_path, data=real_data, cache=session_cache, jobs=1)
+        finished = run(config, Folders(real_data, session_cache, CONFIGS, tmp_path))
         experiment = finished.collected.experiment
         curves[name] = {curve.label: curve for curve in experiment.curves}
         assert len(curves[name]) == 6
@@ -82,7 +83,7 @@ def test_figure_1_of_mcsherry_and_mironov(tmp_path: Path, real_data: Path, sessi
 def test_figure_2_of_mcsherry_and_mironov(tmp_path: Path, real_data: Path, session_cache: Path) -> None:
     growth = {"portions": [0.2, 0.5, 1.0], "order": "timestamp"}
     config = small("mcsherry_fig2_ml1m", thetas=[0.5, 1.5], growth=growth)
-    finished = run(config, base=CONFIGS, results=tmp_path, data=real_data, cache=session_cache, jobs=1)
+    finished = run(config, Folders(real_data, session_cache, CONFIGS, tmp_path))
     growing = finished.collected.experiment.growth
     assert growing is not None
     for index in range(2):

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from dpmf_cli.algorithms.shared.neighbourhood import all_others, most_co_rated, start_models
 from dpmf_cli.algorithms.wang2017.dpps_pnbm import PosteriorPNBM
 from dpmf_cli.algorithms.wang2017.dpsgd_pnbm import PrivatePNBM
-from dpmf_cli.datasets import load
+from dpmf_cli.datasets import Folders, load
 from dpmf_cli.datasets.spec import CatalogSpec
 from dpmf_cli.kernels.covariance import Raters
 from dpmf_cli.kernels.similarities import GUARD, Visits, descend_similarities, similarity_lanes
@@ -261,7 +261,7 @@ def test_the_published_sensitivity_is_exceeded_on_real_ratings(real_data: Path, 
     by 0.8 to 38 times (median 9.6) at t = 10. Five of those users here, one rating each: 5 to 26 times.
     """
     spec = CatalogSpec(name="ml-100k")
-    train = load(spec, data=real_data, cache=session_cache, base=real_data).ratings
+    train = load(spec, Folders(real_data, session_cache, real_data)).ratings
     neighbours = most_co_rated(train, 500)
     averages = np.bincount(train.items, train.values, train.n_items)[:, None] / train.item_counts[:, None]
     bound = PrivatePNBM.error_bound(SCALE, 1)

@@ -7,6 +7,7 @@ import pytest
 
 from dpmf_cli.config import ExperimentConfig
 from dpmf_cli.config.reduced import reduced
+from dpmf_cli.datasets import Folders
 from dpmf_cli.experiment import run
 
 HOSTILE = '<script>alert("x")</script> & "name"'
@@ -58,11 +59,7 @@ def results(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def _run(config: ExperimentConfig, folder: Path) -> None:
     run(
         config,
-        base=folder,
-        results=folder / "results",
-        data=folder / "no-data",
-        cache=folder / "cache",
-        jobs=1,
+        Folders(folder / "no-data", folder / "cache", folder, folder / "results"),
         command=f"dpmf run {config.name}.yaml",
     )
 

@@ -5,6 +5,7 @@ from pathlib import Path
 import pytest
 
 from dpmf_cli.config import load_config
+from dpmf_cli.datasets import Folders
 from dpmf_cli.errors import DpmfError
 from dpmf_cli.evaluation.crossings import Status, find_crossings
 from dpmf_cli.experiment import run
@@ -29,7 +30,7 @@ def shop(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("shop")
     (folder / "shop.yaml").write_text(SHOP)
     config = load_config(folder / "shop.yaml")
-    run(config, base=folder, results=folder, data=folder, cache=folder / "cache", jobs=1)
+    run(config, Folders(folder, folder / "cache", folder, folder))
     return folder / "shop"
 
 

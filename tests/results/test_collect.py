@@ -1,4 +1,4 @@
-"""What is gathered from the store, and what a task measures."""
+"""What is gathered from the store."""
 
 import json
 import math
@@ -6,16 +6,17 @@ from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
-import pytest
 
+from dpmf_cli.algorithms.shared.base import RecordCosts
 from dpmf_cli.config import ExperimentConfig
+from dpmf_cli.datasets import DataIdentity
 from dpmf_cli.report.tables.ledgers import records_csv, records_text
 from dpmf_cli.results.collect import collect
+from dpmf_cli.results.manifest import Ran
 from dpmf_cli.results.store import Store
-from dpmf_cli.results.task import RecordCosts, TaskResult, execute
-from dpmf_cli.running.plan import TWIN_GRID, make_plan, sum_of_squares, tasks_of
-from tests.conftest import make_ratings
+from dpmf_cli.results.task import TWIN_GRID, TaskResult, tasks_of
 
+DATA = DataIdentity("ml-100k", "MovieLens 100K", "c")
 CONFIG = ExperimentConfig(
     name="x",
     dataset="ml-100k",
@@ -29,7 +30,7 @@ CONFIG = ExperimentConfig(
 
 def fill(store: Store, leave_out: tuple[int, int] | None = None) -> None:
     for entry in CONFIG.entries:
-        for task in tasks_of(CONFIG, entry, "ml-100k", "c"):
+        for task in tasks_of(CONFIG, entry, DATA):
             if (task.fold, task.run) == leave_out:
                 continue
             rmse = tuple(task.fold + 10 * task.run + 100 * epsilon for epsilon in task.epsilons)
@@ -39,7 +40,7 @@ def fill(store: Store, leave_out: tuple[int, int] | None = None) -> None:
 
 
 def gather(store: Store):  # type: ignore[no-untyped-def]
-    return collect(CONFIG, dataset="ml-100k", title="MovieLens 100K", checksum="c", store=store)
+    return collect(Ran(CONFIG, DATA), store)
 
 
 def test_every_number_is_in_its_place(tmp_path: Path) -> None:
@@ -73,7 +74,7 @@ def test_ledgers_keep_claimed_and_provable_apart(tmp_path: Path) -> None:
 def test_numbers_of_refined_grids_are_joined_step_by_step(tmp_path: Path) -> None:
     store, entry = Store(tmp_path), CONFIG.algorithms[0]
     for epsilons in ((2.0,), (1.0,)):
-        for task in tasks_of(CONFIG, entry, "ml-100k", "c"):
+        for task in tasks_of(CONFIG, entry, DATA):
             numbers = {key: list(epsilons) for key in ("claimed", "provable")}
             step = {"step": "a", **numbers, "mu": [epsilon / 2 for epsilon in epsilons]}
             rmse = (0.9,) * len(epsilons)
@@ -88,13 +89,13 @@ def test_a_fit_without_noise_is_the_twin_and_no_point_of_the_curve(tmp_path: Pat
     config = CONFIG.model_copy(update={"twins": True})
     store = Store(tmp_path)
     fill(store)
-    tasks = [task for entry in config.algorithms for task in tasks_of(config, entry, "ml-100k", "c")]
+    tasks = [task for entry in config.algorithms for task in tasks_of(config, entry, DATA)]
     twins = [task for task in tasks if task.epsilons == TWIN_GRID]
     assert [(task.fold, task.run) for task in twins] == [(0, 0), (1, 0)] * 2
     infinite = (np.inf,)
     for task in twins[:3]:
         store.write(task, TaskResult(infinite, (task.fold / 10,), infinite, infinite, ()))
-    found = collect(config, dataset="ml-100k", title="MovieLens 100K", checksum="c", store=store).experiment
+    found = collect(Ran(config, DATA), store).experiment
     whole, missing = found.curves
     assert whole.twin is not None
     assert missing.twin is not None
@@ -103,57 +104,13 @@ def test_a_fit_without_noise_is_the_twin_and_no_point_of_the_curve(tmp_path: Pat
     assert found.baselines[0].twin is None
 
 
-def test_a_plan_counts_what_is_done(tmp_path: Path) -> None:
-    fill(Store(tmp_path), leave_out=(1, 0))
-    plan = make_plan(
-        CONFIG, dataset="ml-100k", checksum="c", users=943, items=1682, ratings=100_000, store=Store(tmp_path)
-    )
-    assert [(part.total, part.done) for part in plan.entries] == [(2, 1), (4, 3), (4, 3)]
-    assert [(task.fold, task.run) for task in plan.left] == [(1, 0)] * 3
-    assert plan.seconds(1) > sum(plan.cost_of(task) for task in plan.left) > 0
-    assert plan.peak_bytes(2) > plan.peak_bytes(1) > 1e8
-
-
-def test_a_plan_of_growth_costs_what_its_portions_cost(tmp_path: Path) -> None:
-    growth = ExperimentConfig.model_validate(
-        {**CONFIG.resolved(), "twins": True, "growth": {"portions": [0.1, 1], "order": "random"}}
-    )
-    size = {"dataset": "ml-100k", "checksum": "c", "users": 943, "items": 1682, "ratings": 100_000}
-    plan = make_plan(growth, **size, store=Store(tmp_path), squares=3e7)  # type: ignore[arg-type]
-    assert [part.total for part in plan.entries] == [4, 12, 12]
-    assert [task.cut.portion for task in plan.left] == [0.1] * 14 + [1.0] * 14
-    small, whole = plan.left[1], plan.left[15]
-    assert (small.algorithm, small.epsilons) == (whole.algorithm, whole.epsilons)
-    assert plan.cost_of(small) < plan.cost_of(whole)
-    assert plan.shapes[1.0].squares == 3e7 * 0.25
-    assert plan.shapes[0.1].squares == pytest.approx(3e5 * 0.25)
-    costs = sum(part.seconds_left for part in plan.entries)
-    assert costs == pytest.approx(sum(plan.cost_of(task) for task in plan.left))
-
-
-def test_squares_are_counted_by_user() -> None:
-    ratings = make_ratings(2)
-    counts = np.bincount(ratings.users)
-    assert sum_of_squares(ratings) == sum(int(count) ** 2 for count in counts)
-
-
-def test_clipping_is_what_the_entry_asks_for() -> None:
-    ratings = make_ratings(2)
-    plain, clipping = CONFIG.algorithms
-    task = next(tasks_of(CONFIG, plain, "data", "c"))
-    task = replace(task, epsilons=(0.01,))
-    unclipped = execute([task], ratings, ratings)[0].rmse[0]
-    clipped = execute([replace(task, algorithm=clipping)], ratings, ratings)[0].rmse[0]
-    assert clipped < unclipped
-
-
 def test_the_resolved_config_of_a_manifest_is_read_back() -> None:
     assert ExperimentConfig.model_validate(json.loads(json.dumps(CONFIG.resolved()))) == CONFIG
 
 
 def test_what_records_spent_is_the_worst_of_all_fits_and_what_was_kept_the_mean(tmp_path: Path) -> None:
     store, entry = Store(tmp_path), CONFIG.algorithms[0]
-    for task in tasks_of(CONFIG, entry, "ml-100k", "c"):
+    for task in tasks_of(CONFIG, entry, DATA):
         if (task.fold, task.run) != (1, 1):
             n = task.fold + 2 * task.run  # 0, 1 and 2
             columns = [(n + shift, n + shift + 10.0) for shift in (5.0, 0.0, 1.0, 2.0, 3.0)]
@@ -172,7 +129,7 @@ def test_what_records_spent_is_the_worst_of_all_fits_and_what_was_kept_the_mean(
 
 def test_records_of_results_that_are_not_there_are_left_open(tmp_path: Path) -> None:
     store, entry = Store(tmp_path), CONFIG.algorithms[0]
-    for task in tasks_of(CONFIG, entry, "ml-100k", "c"):
+    for task in tasks_of(CONFIG, entry, DATA):
         costs = RecordCosts((2.0,), (0.5,), (0.1,), (0.2,), (math.inf,))
         store.write(replace(task, epsilons=(2.0,)), TaskResult((2.0,), (1,), (2,), (2,), (), records=costs))
     curves = gather(store).experiment.curves

@@ -11,16 +11,20 @@ from typing import Any
 import pytest
 
 from dpmf_cli.algorithms.friedman2016.pge import PrivateGlobalEffects
+from dpmf_cli.algorithms.shared.base import RecordCosts
+from dpmf_cli.datasets import DataIdentity
 from dpmf_cli.errors import DpmfError
 from dpmf_cli.files import temporary_folder
 from dpmf_cli.results.store import Store, encode, sealed, write_atomically
-from dpmf_cli.results.task import Cut, RecordCosts, Task, TaskResult
+from dpmf_cli.results.task import Cut, Task, TaskResult
+
+DATA = DataIdentity("data", "Data", "c" * 64)
 
 
 def task(epsilons: tuple[float, ...] = (0.1, 1.0), *, cut: Cut | None = None, **changes: Any) -> Task:
-    settings = {"run": 1, "seed": 7, "checksum": "c" * 64, **changes}
+    settings = {"data": DATA, "run": 1, "seed": 7, **changes}
     algorithm = PrivateGlobalEffects(algorithm="pge")
-    return Task("data", cut=cut or Cut(10, 3), algorithm=algorithm, epsilons=epsilons, **settings)
+    return Task(cut=cut or Cut(10, 3), algorithm=algorithm, epsilons=epsilons, **settings)
 
 
 def result(epsilons: tuple[float, ...] = (0.1, 1.0)) -> TaskResult:
@@ -46,7 +50,9 @@ def test_a_finer_grid_leaves_only_the_new_epsilons(tmp_path: Path) -> None:
     assert sorted(store.read(task())) == [0.05, 0.1, 0.5, 1.0]
 
 
-@pytest.mark.parametrize("change", [{"cut": Cut(10, 4)}, {"run": 0}, {"seed": 8}, {"checksum": "d" * 64}])
+@pytest.mark.parametrize(
+    "change", [{"cut": Cut(10, 4)}, {"run": 0}, {"seed": 8}, {"data": replace(DATA, checksum="d" * 64)}]
+)
 def test_a_result_belongs_to_one_task(tmp_path: Path, change: dict[str, Any]) -> None:
     store = Store(tmp_path)
     store.write(task(), result())
@@ -54,21 +60,22 @@ def test_a_result_belongs_to_one_task(tmp_path: Path, change: dict[str, Any]) ->
 
 
 CUTS = [
-    Cut(10, 3),
-    Cut(10, 3, portion=0.5),
-    Cut(10, 3, portion=0.5, order="random"),
-    Cut(10, 3, portion=0.6),
-    Cut(10, 3, test="probe", test_checksum="a"),
-    Cut(10, 3, test="probe", test_checksum="b"),
-    Cut(10, 3, test="judging", test_checksum="a"),
+    (Cut(10, 3), ""),
+    (Cut(10, 3, portion=0.5), ""),
+    (Cut(10, 3, portion=0.5, order="random"), ""),
+    (Cut(10, 3, portion=0.6), ""),
+    (Cut(10, 3, test="probe"), "a"),
+    (Cut(10, 3, test="probe"), "b"),
+    (Cut(10, 3, test="judging"), "a"),
 ]
 
 
 def test_every_cut_has_results_of_its_own(tmp_path: Path) -> None:
     store = Store(tmp_path)
-    for cut in CUTS:
-        assert store.read(task(cut=cut)) == {}
-        store.write(task(cut=cut), result())
+    for cut, test_checksum in CUTS:
+        data = replace(DATA, test_checksum=test_checksum)
+        assert store.read(task(cut=cut, data=data)) == {}
+        store.write(task(cut=cut, data=data), result())
 
 
 def test_a_cut_of_all_ratings_is_that_of_folds_alone_and_keeps_its_name() -> None:
@@ -81,6 +88,13 @@ def test_a_cut_of_all_ratings_is_that_of_folds_alone_and_keeps_its_name() -> Non
         "seed": 7,
         "algorithm": PrivateGlobalEffects(algorithm="pge").parameters(),
     }
+
+
+def test_a_fixed_test_set_is_a_setting_and_a_title_is_none() -> None:
+    data = replace(DATA, title="another", test_checksum="t" * 64)
+    fixed = task(cut=Cut(1, 0, test="probe"), data=data).settings
+    assert fixed == {**task().settings, "folds": 1, "test": "probe", "test_checksum": "t" * 64}
+    assert task(data=replace(DATA, title="another")).key == task().key
 
 
 def test_a_result_belongs_to_one_set_of_parameters_and_one_revision(tmp_path: Path, monkeypatch: Any) -> None:

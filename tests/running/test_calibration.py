@@ -9,11 +9,13 @@ import pytest
 from dpmf_cli.algorithms.costs.cost import Cost, Shape
 from dpmf_cli.algorithms.registry import PRIVATE
 from dpmf_cli.config import ExperimentConfig
+from dpmf_cli.datasets import DataIdentity, Sizes
 from dpmf_cli.results.store import Store
 from dpmf_cli.running import calibration
 from dpmf_cli.running.machine import REFERENCE, Machine
 from dpmf_cli.running.plan import Plan, make_plan
 
+PROGRAM = "dpmf_cli.experiment"
 SLOW = Machine(2.0, 3.0, ((1e6, 1e-9), (1e8, 5e-9)), Cost(4.0, 5e8))
 
 
@@ -31,11 +33,11 @@ def test_seconds_are_those_of_kernels_and_of_lines_from_afar() -> None:
 
 def test_a_machine_is_measured_once_and_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     told: list[str] = []
-    monkeypatch.setattr(calibration, "measure", lambda: SLOW)
+    monkeypatch.setattr(calibration, "measure", lambda program: SLOW)
     assert calibration.known(tmp_path, 2) is None
-    assert calibration.calibrated(tmp_path, 2, told.append) == SLOW
-    monkeypatch.setattr(calibration, "measure", lambda: pytest.fail("measured twice"))
-    assert calibration.calibrated(tmp_path, 2, told.append) == SLOW
+    assert calibration.calibrated(tmp_path, 2, PROGRAM, told.append) == SLOW
+    monkeypatch.setattr(calibration, "measure", lambda program: pytest.fail("measured twice"))
+    assert calibration.calibrated(tmp_path, 2, PROGRAM, told.append) == SLOW
     assert len(told) == 1
     assert told[0].startswith("calibrated this machine in ")
     assert f"; kept in {tmp_path / 'calibration'}" in told[0]
@@ -63,22 +65,22 @@ def test_a_machine_is_measured_once_and_told(tmp_path: Path, monkeypatch: pytest
 def test_what_makes_no_sense_is_measured_again(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, text: str
 ) -> None:
-    monkeypatch.setattr(calibration, "measure", lambda: SLOW)
-    calibration.calibrated(tmp_path, 1, lambda _: None)
+    monkeypatch.setattr(calibration, "measure", lambda program: SLOW)
+    calibration.calibrated(tmp_path, 1, PROGRAM, lambda _: None)
     (path,) = (tmp_path / "calibration").iterdir()
     path.write_text(text)
     assert calibration.known(tmp_path, 1) is None
-    assert calibration.calibrated(tmp_path, 1, lambda _: None) == SLOW
+    assert calibration.calibrated(tmp_path, 1, PROGRAM, lambda _: None) == SLOW
     assert calibration.known(tmp_path, 1) == SLOW
 
 
 def test_a_machine_is_planned_with_where_nothing_can_be_kept(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(calibration, "measure", lambda: SLOW)
+    monkeypatch.setattr(calibration, "measure", lambda program: SLOW)
     (tmp_path / "calibration").write_text("no folder")
     told: list[str] = []
-    assert calibration.calibrated(tmp_path, 1, told.append) == SLOW
+    assert calibration.calibrated(tmp_path, 1, PROGRAM, told.append) == SLOW
     (message,) = told
     assert "; kept in" not in message
     assert f"; not kept: {tmp_path / 'calibration'}" in message
@@ -86,7 +88,7 @@ def test_a_machine_is_planned_with_where_nothing_can_be_kept(
 
 @pytest.mark.slow
 def test_a_measurement_makes_sense() -> None:
-    machine = calibration.measure()
+    machine = calibration.measure(PROGRAM)
     assert 0.05 < machine.kernels < 50
     assert 0.05 < machine.passes < 50
     times = [seconds for _, seconds in machine.lines]
@@ -101,14 +103,14 @@ def test_a_system_that_does_not_tell_what_a_process_holds_is_taken_for_the_refer
     monkeypatch: pytest.MonkeyPatch, program: str
 ) -> None:
     monkeypatch.setattr(calibration, "_START", program)
-    assert calibration._start() == REFERENCE.start
+    assert calibration._start(PROGRAM) == REFERENCE.start
 
 
 def test_a_start_is_measured_though_the_environment_prints_something(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(calibration, "REFERENCE", replace(REFERENCE, start=Cost(1e9, 1e9)))
     monkeypatch.setattr(calibration, "_STARTS", 1)
     monkeypatch.setattr(calibration, "_START", f"print('hello')\n{calibration._START}")
-    start = calibration._start()
+    start = calibration._start(PROGRAM)
     assert 0.2 < start.seconds < 20
     assert 1e8 < start.bytes < 1e9
 
@@ -126,15 +128,12 @@ CONFIG = ExperimentConfig.model_validate(
 )
 
 
-def plan(folder: Path, machine: Machine, checksum: str | None = "c", users: int = 480_189) -> Plan:
+def plan(folder: Path, machine: Machine, checksum: str = "c", users: int = 480_189) -> Plan:
     return make_plan(
         CONFIG,
-        dataset="synthetic-netflix",
-        checksum=checksum,
-        users=users,
-        items=17_770,
-        ratings=100_480_507,
-        store=Store(folder),
+        DataIdentity("synthetic-netflix", "", checksum),
+        Sizes(users, 17_770, 100_480_507, "expected"),
+        Store(folder),
         machine=machine,
     )
 
@@ -164,7 +163,7 @@ def test_an_update_costs_more_where_the_other_side_is_in_no_near_cache(tmp_path:
 
 
 def test_ratings_are_made_up_first_where_they_are_not_there(tmp_path: Path) -> None:
-    there, absent = plan(tmp_path, REFERENCE), plan(tmp_path, REFERENCE, checksum=None)
+    there, absent = plan(tmp_path, REFERENCE), plan(tmp_path, REFERENCE, checksum="")
     assert there.made.seconds == 0
     assert absent.seconds(1) - there.seconds(1) == pytest.approx(absent.made.seconds)
     assert absent.made.seconds > 30

@@ -8,14 +8,14 @@ import pytest
 from dpmf_cli.algorithms.costs.cost import Shape
 from dpmf_cli.algorithms.registry import PRIVATE
 from dpmf_cli.algorithms.shared.base import Algorithm, Model
-from dpmf_cli.datasets import load
+from dpmf_cli.datasets import Folders, load
 from dpmf_cli.datasets.spec import SyntheticSpec
 from dpmf_cli.lane_groups import MAXIMUM_WIDTH
 from dpmf_cli.privacy.neighbours import Neighbours
-from dpmf_cli.results import task as tasks
 from dpmf_cli.results.store import Store
-from dpmf_cli.results.task import Cut, Task, cut_ratings, execute
-from dpmf_cli.running import grid_parts
+from dpmf_cli.results.task import Cut, Task
+from dpmf_cli.running import execute, grid_parts
+from dpmf_cli.running.cutting import cut_ratings
 
 GRID = tuple(0.5 + 0.25 * e for e in range(40))
 SHAPE = Shape(1000, 1000, 100_000)
@@ -68,13 +68,13 @@ def test_the_result_is_the_same_to_the_byte(
     name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     spec = SyntheticSpec(kind="synthetic", like="ml-100k", users=60, items=40, ratings=900)
-    data = load(spec, data=tmp_path, cache=tmp_path, base=tmp_path)
+    data = load(spec, Folders(tmp_path, tmp_path, tmp_path))
     fields = PRIVATE[name].model_fields
     entry: Algorithm = PRIVATE[name].model_validate(
         {"algorithm": name, **ENTRIES[name], **({"factors": 2} if "factors" in fields else {})}
     )
-    task = Task(data.key, data.checksum, 1, Cut(5, 0), 0, entry, GRID, (0.5, 1.0))
-    train, test = cut_ratings(data.ratings, task.cut, dataset=data.key, seed=1)
+    task = Task(data.identity, 1, Cut(5, 0), 0, entry, GRID, (0.5, 1.0))
+    train, test = cut_ratings(data.ratings, task.cut, dataset=data.identity.key, seed=1)
     fits = []
     fit = type(entry).fit
 
@@ -85,8 +85,8 @@ def test_the_result_is_the_same_to_the_byte(
     monkeypatch.setattr(type(entry), "fit", counting)
     files = []
     for memory in (1e12, 0.0):
-        monkeypatch.setattr(tasks, "room", lambda memory=memory: memory)
-        (result,) = execute([task], train, test)
+        monkeypatch.setattr(execute, "room", lambda memory=memory: memory)
+        (result,) = execute.execute([task], train, test)
         store = Store(tmp_path / f"{memory}")
         store.write(task, result)
         files.append(store.path(task).read_bytes())

@@ -15,12 +15,16 @@ from dpmf_cli.algorithms.shared.probabilistic import Kept
 from dpmf_cli.algorithms.zhang2018 import personalized
 from dpmf_cli.algorithms.zhang2018.personalized import Personalized
 from dpmf_cli.config import ExperimentConfig, load_config
+from dpmf_cli.datasets import DataIdentity, Folders, Sizes
 from dpmf_cli.experiment import Finished, run
 from dpmf_cli.lane_groups import MAXIMUM_WIDTH
 from dpmf_cli.ratings import Ratings
 from dpmf_cli.results.store import Store
-from dpmf_cli.results.task import together
-from dpmf_cli.running.plan import PREDICTION_SECONDS, TASK_SECONDS, make_plan, tasks_of
+from dpmf_cli.results.task import tasks_of
+from dpmf_cli.running.batches import together
+from dpmf_cli.running.estimates import PREDICTION_SECONDS, TASK_SECONDS
+from dpmf_cli.running.plan import make_plan
+from dpmf_cli.running.processes import LocalProcesses
 
 CONFIG = """\
 dataset: {kind: synthetic, like: ml-100k, seed: 3, users: 60, items: 40, ratings: 900}
@@ -48,12 +52,14 @@ algorithms:
   - {algorithm: personalized, label: exact 2, base: *exact, mode: corrected, threshold: 0.3}
 """
 
+DATA = DataIdentity("d", "", "c")
+
 
 def execute(folder: Path, results: str, jobs: int = 1) -> Finished:
     path = folder / "x.yaml"
     path.write_text(CONFIG)
     config, cache = load_config(path), folder / "cache"
-    return run(config, base=folder, results=folder / results, data=folder, cache=cache, jobs=jobs)
+    return run(config, Folders(folder, cache, folder, folder / results), LocalProcesses(jobs))
 
 
 def files(folder: Path) -> dict[str, bytes]:
@@ -104,8 +110,7 @@ def config() -> ExperimentConfig:
 
 
 def test_what_goes_together_has_one_cut_run_and_base_and_fits_the_lanes(tmp_path: Path) -> None:
-    size = {"dataset": "d", "checksum": "c", "users": 60, "items": 40, "ratings": 900}
-    plan = make_plan(config(), **size, store=Store(tmp_path))  # type: ignore[arg-type]
+    plan = make_plan(config(), DATA, Sizes(60, 40, 900, "counted"), Store(tmp_path))
     assert sorted(task.key for batch in plan.batches for task in batch) == sorted(t.key for t in plan.left)
     for batch in plan.batches:
         assert len({(task.cut, task.run, task.algorithm.algorithm) for task in batch}) == 1
@@ -118,8 +123,7 @@ def test_what_goes_together_has_one_cut_run_and_base_and_fits_the_lanes(tmp_path
 
 
 def test_a_shared_fit_is_cheaper_in_a_plan_and_what_is_not_shared_is_not(tmp_path: Path) -> None:
-    size = {"dataset": "d", "checksum": "c", "users": 6000, "items": 4000, "ratings": 900_000}
-    plan = make_plan(config(), **size, store=Store(tmp_path))  # type: ignore[arg-type]
+    plan = make_plan(config(), DATA, Sizes(6000, 4000, 900_000, "counted"), Store(tmp_path))
     five = next(batch for batch in plan.batches if len(batch) == 5)
     alone = five[0].algorithm.cost(plan.shapes[1.0], 3).seconds
     assert plan.cost_of(five[0]) < 0.6 * alone
@@ -131,7 +135,7 @@ def test_a_shared_fit_is_cheaper_in_a_plan_and_what_is_not_shared_is_not(tmp_pat
 
 def test_runs_and_folds_are_apart() -> None:
     entry = config().algorithms[0]
-    (task, *rest) = tasks_of(config(), entry, "d", "c")
+    (task, *rest) = tasks_of(config(), entry, DATA)
     assert [len(batch) for batch in together([task, *rest])] == [1] * 4
     again = replace(task, epsilons=(2.0,))
     assert together([task, again]) == [(task, again)]

@@ -7,11 +7,11 @@ import numpy as np
 import pytest
 
 from dpmf_cli.config import ExperimentConfig, load_config
-from dpmf_cli.datasets import open_cached
+from dpmf_cli.datasets import DataIdentity, Folders, open_cached
 from dpmf_cli.errors import DpmfError
 from dpmf_cli.experiment import Finished, run
-from dpmf_cli.results.task import cut_ratings
-from dpmf_cli.running.plan import tasks_of
+from dpmf_cli.results.task import tasks_of
+from dpmf_cli.running.cutting import cut_ratings
 
 CONFIG = """\
 dataset: {kind: synthetic, like: ml-100k, seed: 3, users: 60, items: 40, ratings: 900}
@@ -26,6 +26,7 @@ algorithms:
   - {algorithm: isgd, label: one, factors: 1, epochs: 2, sweep: {regularization: [0.1, 0.3]}}
   - {algorithm: isgd, label: two, factors: 2, epochs: 2, sweep: {regularization: [0.1, 0.3]}}
 """
+DATA = DataIdentity("d", "", "c")
 LIMITS = [0.5, 1.0, 2.0, 4.0]
 
 
@@ -33,7 +34,7 @@ def execute(folder: Path, text: str, name: str = "x") -> Finished:
     (folder / f"{name}.yaml").write_text(text)
     config = load_config(folder / f"{name}.yaml")
     cache = folder / "cache"
-    return run(config, base=folder, results=folder / "results", data=folder, cache=cache, jobs=1)
+    return run(config, Folders(folder, cache, folder, folder / "results"))
 
 
 def rows_of(path: Path) -> list[dict[str, str]]:
@@ -51,8 +52,8 @@ def test_the_fractions_are_those_of_the_test_ratings(finished: Finished) -> None
     (path,) = finished.folder.parent.glob("../cache/ratings/*")
     ratings, fractions = open_cached(path.name, path.parents[1]), []
     config = load_config(finished.folder.parents[1] / "x.yaml")
-    for task in tasks_of(config, config.baselines[0], config.dataset.key, path.name):
-        train, test = cut_ratings(ratings, task.cut, dataset=task.dataset, seed=task.seed)
+    for task in tasks_of(config, config.baselines[0], DataIdentity(config.dataset.key, "", path.name)):
+        train, test = cut_ratings(ratings, task.cut, dataset=task.data.key, seed=task.seed)
         errors = np.abs(test.values - train.values.mean(dtype=np.float64))
         fractions.append([(errors <= x).mean() for x in LIMITS])
     found = [row for row in rows_of(finished.folder / "error_cdf.csv") if row["label"] == "GA"]
@@ -90,11 +91,9 @@ def test_sweeps_have_their_own_table_and_figures(finished: Finished) -> None:
 def test_without_the_key_results_keep_their_names_and_nothing_is_drawn(finished: Finished) -> None:
     folder = finished.folder.parents[1]
     plain = execute(folder, CONFIG, "plain")
-    assert plain.computed == sum(
-        1 for entry in _config().entries for _ in tasks_of(_config(), entry, "d", "c")
-    )
+    assert plain.computed == sum(1 for entry in _config().entries for _ in tasks_of(_config(), entry, DATA))
     assert not list(plain.folder.glob("error_cdf*"))
-    for task in tasks_of(_config(), _config().algorithms[0], "d", "c"):
+    for task in tasks_of(_config(), _config().algorithms[0], DATA):
         assert "error_cdf" not in task.settings
     for one, other in zip(
         plain.collected.experiment.curves, finished.collected.experiment.curves, strict=True

@@ -8,6 +8,7 @@ import pytest
 from numpy.typing import NDArray
 
 from dpmf_cli.config import load_config
+from dpmf_cli.datasets import Folders
 from dpmf_cli.experiment import run
 from tests.command import dpmf
 from tests.conftest import make_ratings
@@ -52,11 +53,7 @@ def test_a_users_own_column_works_end_to_end(tmp_path: Path) -> None:
     write_shop(tmp_path)
     finished = run(
         load_config(tmp_path / "shop.yaml"),
-        base=tmp_path,
-        results=tmp_path / "results",
-        data=tmp_path,
-        cache=tmp_path / "cache",
-        jobs=1,
+        Folders(tmp_path, tmp_path / "cache", tmp_path, tmp_path / "results"),
     )
     assert not finished.failures
     assert finished.missing == 0

@@ -2,7 +2,8 @@
 
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
-from typing import Annotated, Any, ClassVar, Protocol, Self
+from dataclasses import dataclass
+from typing import Annotated, Any, ClassVar, Protocol, Self, runtime_checkable
 
 import numpy as np
 from numpy.typing import NDArray
@@ -29,6 +30,26 @@ class Model(Protocol):
 
     def predict(self, users: NDArray[np.int32], items: NDArray[np.int32]) -> NDArray[np.floating]:
         """(n, E) predicted ratings, rating scale, for n pairs of dense indices."""
+
+
+@dataclass(frozen=True)
+class RecordCosts:
+    """For each ε of the grid: the threshold t, the part of the training ratings that was sampled, and the least, the
+    median and the largest ε that can be proved for a training rating."""
+
+    threshold: tuple[float, ...]
+    kept: tuple[float, ...]
+    least: tuple[float, ...]
+    median: tuple[float, ...]
+    largest: tuple[float, ...]
+
+
+@runtime_checkable
+class AccountsForRecords(Protocol):
+    """A model whose fit gave the training ratings different ε, and which tells them; results keep what it tells."""
+
+    @property
+    def record_costs(self) -> RecordCosts: ...
 
 
 Label = Annotated[str, Field(min_length=1, max_length=80, pattern=r"^[^\x00-\x1f\x7f\u2028\u2029]+$")]

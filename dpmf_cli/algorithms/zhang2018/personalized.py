@@ -16,7 +16,14 @@ from dpmf_cli.algorithms.friedman2016.isgd import InputPerturbationSGD
 from dpmf_cli.algorithms.friedman2016.pals import PrivateALS
 from dpmf_cli.algorithms.friedman2016.pge import PrivateGlobalEffects
 from dpmf_cli.algorithms.friedman2016.psgd import PrivateSGD
-from dpmf_cli.algorithms.shared.base import Algorithm, Model, PrivateAlgorithm, Variants, in_both_modes
+from dpmf_cli.algorithms.shared.base import (
+    Algorithm,
+    Model,
+    PrivateAlgorithm,
+    RecordCosts,
+    Variants,
+    in_both_modes,
+)
 from dpmf_cli.algorithms.shared.papers import Paper
 from dpmf_cli.algorithms.shared.personal_sampling import (
     PersonalSampling,
@@ -74,6 +81,12 @@ class PersonalModel:
 
     def predict(self, users: NDArray[np.int32], items: NDArray[np.int32]) -> NDArray[np.floating]:
         return self.model.predict(users, items)
+
+    @property
+    def record_costs(self) -> RecordCosts:
+        records = self.records
+        columns = (self.thresholds, self.kept, records.least, records.median, records.largest)
+        return RecordCosts(*(tuple(column.tolist()) for column in columns))
 
 
 @dataclass(frozen=True)

@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 
 from dpmf_cli.config import load_config
-from dpmf_cli.datasets import catalog, load, located
+from dpmf_cli.datasets import Folders, catalog, load, located
 from dpmf_cli.datasets.presence import what_is_missing
 from dpmf_cli.datasets.spec import CatalogSpec
 from dpmf_cli.datasets.verify import figures
@@ -30,11 +30,9 @@ from dpmf_cli.report.tables.local import PRINTED_AT, lower_by
 class Sources:
     """Where a report looks. `found` are the experiments in the results, by the config that they stand for."""
 
-    results: Path
+    folders: Folders
     found: dict[str, ExperimentView]
     configs: Path
-    data: Path
-    cache: Path
 
 
 @dataclass(frozen=True)
@@ -108,7 +106,7 @@ def _not_run(name: str, sources: Sources) -> Absent:
         config = load_config(path)
     except DpmfError as error:
         return Absent(name, f"its config is not here: {error}", (command,))
-    missing = what_is_missing(config.dataset, data=sources.data, base=path.parent)
+    missing = what_is_missing(config.dataset, replace(sources.folders, base=path.parent))
     if missing is None:
         return Absent(name, "not run yet", (command,))
     spec = config.dataset
@@ -145,9 +143,9 @@ def _statistics(exhibit: Exhibit, sources: Sources) -> ExhibitView:
     table = load_printed("friedman2016")["table2"]
     for key in exhibit.data:
         printed, counted = table[key], None
-        if located.present(catalog.entry(key), sources.data) is not None:
+        if located.present(catalog.entry(key), sources.folders.data) is not None:
             spec = CatalogSpec(name=key)
-            counted = figures(load(spec, data=sources.data, cache=sources.cache, base=Path()).ratings)
+            counted = figures(load(spec, sources.folders).ratings)
         else:
             absent.append(_absent_data(key))
         for name, form in _FIGURES.items():
@@ -199,15 +197,15 @@ def _improvements(view: ExperimentView) -> list[Row]:
 
 def _noise(exhibit: Exhibit, sources: Sources) -> ExhibitView:
     key = exhibit.data[0]
-    if located.present(catalog.entry(key), sources.data) is None:
+    if located.present(catalog.entry(key), sources.folders.data) is None:
         return ExhibitView(exhibit, absent=(_absent_data(key),))
-    loaded = load(CatalogSpec(name=key), data=sources.data, cache=sources.cache, base=Path())
-    return ExhibitView(exhibit, picture=noise_figure(loaded.ratings, loaded.title, "svg"))
+    loaded = load(CatalogSpec(name=key), sources.folders)
+    return ExhibitView(exhibit, picture=noise_figure(loaded.ratings, loaded.identity.title, "svg"))
 
 
 def _file(exhibit: Exhibit, sources: Sources) -> ExhibitView:
     """A table that another command has left as CSV: the first two columns are its group and its first cell."""
-    path = sources.results / exhibit.file
+    path = sources.folders.results / exhibit.file
     try:
         with path.open(encoding="utf-8", newline="") as stream:
             header, *rows = csv.reader(stream)

@@ -5,6 +5,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from dpmf_cli.datasets import Folders
 from dpmf_cli.errors import DpmfError
 from dpmf_cli.papers.claims import Finding, Paper, Word, all_papers, statement
 from dpmf_cli.papers.evidence import Evidence
@@ -82,18 +83,18 @@ class Overview:
         return [view for paper in self.papers for view in paper.experiments] + list(self.others)
 
 
-def overview(results: Path, *, configs: Path, data: Path, cache: Path) -> Overview:
-    """Everything found in a results folder. Raises DpmfError where there is nothing."""
-    views, passed_over = _all_views(results)
+def overview(folders: Folders, configs: Path) -> Overview:
+    """Everything found in the results folder. Raises DpmfError where there is nothing."""
+    views, passed_over = _all_views(folders.results)
     if not views:
         raise DpmfError(
-            f"{results}: no results here; run a config first, e.g. dpmf run configs/quickstart.yaml"
+            f"{folders.results}: no results here; run a config first, e.g. dpmf run configs/quickstart.yaml"
         )
     # An experiment that was run whole speaks before its reductions.
     found: dict[str, ExperimentView] = {}
     for view in sorted(views, key=lambda view: view.is_reduced):
         found.setdefault(view.stands_for, view)
-    sources = Sources(results, found, configs, data, cache)
+    sources = Sources(folders, found, configs)
     evidence = Evidence({name: (view.collected.experiment, view.crossings) for name, view in found.items()})
 
     papers, shown = [], set[str]()

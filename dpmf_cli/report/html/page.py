@@ -10,6 +10,7 @@ from typing import Any
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup, escape
 
+from dpmf_cli.datasets import Folders
 from dpmf_cli.papers.claims import Word
 from dpmf_cli.report.html.agreement import Agreement
 from dpmf_cli.report.html.experiment import view_of
@@ -25,9 +26,9 @@ def experiment_page(folder: Path) -> str:
     return render("experiment.html.j2", title=f"dpmf: {view.name}", view=view)
 
 
-def overview_page(results: Path, *, configs: Path, data: Path, cache: Path) -> str:
+def overview_page(folders: Folders, configs: Path) -> str:
     """The page of all results. Raises DpmfError where there is none."""
-    view = overview(results, configs=configs, data=data, cache=cache)
+    view = overview(folders, configs)
     return render("overview.html.j2", title="dpmf: report", view=view)
 
 

@@ -9,8 +9,9 @@ from distributed import Client
 
 from dpmf_cli.errors import DpmfError
 from dpmf_cli.results import provenance
+from dpmf_cli.results.task import Outcome
+from dpmf_cli.running.batches import Batch
 from dpmf_cli.running.cluster.session import ConnectionLostError, Session
-from dpmf_cli.running.runner import Batch, Outcome
 
 CONNECT_SECONDS, CLOSE_SECONDS = 10.0, 5.0
 FRUITLESS = 5

@@ -13,8 +13,9 @@ from distributed import Client, Future, KilledWorker, as_completed
 
 from dpmf_cli.datasets import cache as kept
 from dpmf_cli.errors import DpmfError
+from dpmf_cli.results.task import Outcome
+from dpmf_cli.running.batches import Batch
 from dpmf_cli.running.cluster import worker
-from dpmf_cli.running.runner import Batch, Outcome
 
 POLL_SECONDS, WATCH_SECONDS = 0.05, 2.0
 FETCH_SECONDS = 60.0
@@ -114,7 +115,7 @@ class Session:
 
     def _deliver(self, batch: Batch) -> None:
         """Has the ratings of a batch brought to all workers, present and future, once in a session."""
-        for checksum in batch[0].checksums:
+        for checksum in batch[0].data.checksums:
             name = f"{self._name}-{checksum}"
             if name in self._delivered:
                 continue

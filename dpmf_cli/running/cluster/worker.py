@@ -17,8 +17,8 @@ from dpmf_cli.datasets import cache as kept
 from dpmf_cli.datasets import cache_folder
 from dpmf_cli.errors import DpmfError
 from dpmf_cli.results import provenance
-from dpmf_cli.results.task import Task
-from dpmf_cli.running.runner import Outcome, forget_split, run_batch
+from dpmf_cli.results.task import Outcome, Task
+from dpmf_cli.running.batches import forget_split, run_batch
 
 _CACHE = Lock()
 """Held while ratings are checked or replaced: no thread may discard what was just brought."""
@@ -79,7 +79,7 @@ def _check_versions(expected: Mapping[str, str]) -> None:
 
 def _check_ratings(tasks: tuple[Task, ...]) -> None:
     cache = cache_folder()
-    for checksum in tasks[0].checksums:
+    for checksum in tasks[0].data.checksums:
         try:
             with _CACHE:
                 kept.open_ratings(checksum, cache)

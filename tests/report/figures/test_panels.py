@@ -9,6 +9,7 @@ import pytest
 from markupsafe import escape
 
 from dpmf_cli.config import ExperimentConfig
+from dpmf_cli.datasets import Folders
 from dpmf_cli.errors import DpmfError
 from dpmf_cli.evaluation.curves import Experiment, Growth, Measured, Stage
 from dpmf_cli.evaluation.portions import Portion
@@ -66,7 +67,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Results with all five kinds, a sweep of two of them, and errors."""
     base = tmp_path_factory.mktemp("kinds")
     config = ExperimentConfig.model_validate(CONFIG)
-    run(config, base=base, results=base / "results", data=base, cache=base / "cache", jobs=1)
+    run(config, Folders(base, base / "cache", base, base / "results"))
     return base / "results" / "mixed"
 
 

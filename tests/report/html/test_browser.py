@@ -12,6 +12,7 @@ from selenium.webdriver.common.action_chains import ActionChains
 from selenium.webdriver.common.by import By
 from selenium.webdriver.common.keys import Keys
 
+from dpmf_cli.datasets import Folders
 from dpmf_cli.report.html.page import overview_page
 
 CHROMIUM, DRIVER = shutil.which("chromium"), shutil.which("chromedriver")
@@ -39,7 +40,7 @@ def browser(results: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator
     assert DRIVER, "CI needs chromedriver: apt-get install chromium-driver"
     folder = tmp_path_factory.mktemp("browser")
     page = folder / "report.html"
-    html = overview_page(results, configs=folder, data=folder, cache=folder)
+    html = overview_page(Folders(folder, folder, results=results), folder)
     page.write_text(html, encoding="utf-8")
     options = webdriver.ChromeOptions()
     options.binary_location = CHROMIUM

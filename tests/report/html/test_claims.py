@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from dpmf_cli.datasets import Folders
 from dpmf_cli.evaluation.crossings import find_crossings
 from dpmf_cli.evaluation.curves import Experiment
 from dpmf_cli.papers.claims import paper
@@ -42,13 +43,13 @@ def found(results: Path, made: Callable[..., Experiment], monkeypatch: pytest.Mo
 
 
 def claim(results: Path, key: str, identifier: str) -> ClaimView:
-    of = next(each for each in overview(results, **_elsewhere(results)).papers if each.key == key)
+    of = next(each for each in overview(_folders(results), results).papers if each.key == key)
     at = [each.id for each in paper(key).claims].index(identifier)
     return of.claims[at]
 
 
-def _elsewhere(results: Path) -> dict[str, Path]:
-    return {"configs": results, "data": results.parent, "cache": results.parent / "cache"}
+def _folders(results: Path) -> Folders:
+    return Folders(results.parent, results.parent / "cache", results=results)
 
 
 def test_what_is_computed_of_the_whole_is_credited_to_it(found: Found) -> None:
@@ -65,7 +66,7 @@ def test_a_reduced_run_is_credited_with_its_own_figures_alone(found: Found) -> N
     assert view.by == (("friedman_fig3a", ""),)
     assert view.here is not None
     assert view.here_by == ("friedman_fig3a.held-out-1",)
-    page = overview_page(folder, **_elsewhere(folder))
+    page = overview_page(_folders(folder), folder)
     whole, here = page[page.index(stated.measured) :].split("Here, on reduced results: ")[:2]
     assert "measured by friedman_fig3a</span>" in whole
     assert "held-out-1" not in whole

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from dpmf_cli.datasets import Folders
 from dpmf_cli.evaluation.curves import Experiment, Measured
 from dpmf_cli.papers.claims import Exhibit, paper
 from dpmf_cli.privacy.protection import Protection
@@ -21,7 +22,8 @@ CONFIGS = Path(__file__).resolve().parents[3] / "configs"
 def sources(
     tmp_path: Path, found: Any = None, data: Path | None = None, cache: Path | None = None
 ) -> Sources:
-    return Sources(tmp_path, found or {}, CONFIGS, data or tmp_path, cache or tmp_path)
+    folders = Folders(data or tmp_path, cache or tmp_path, results=tmp_path)
+    return Sources(folders, found or {}, CONFIGS)
 
 
 def of_paper(key: str, name: str) -> Exhibit:

@@ -10,6 +10,7 @@ import pytest
 from typer.testing import CliRunner
 
 from dpmf_cli.cli.main import app
+from dpmf_cli.datasets import Folders
 from dpmf_cli.errors import DpmfError
 from dpmf_cli.report.html.overview import overview as overview_of
 from dpmf_cli.report.html.page import experiment_page, overview_page
@@ -59,7 +60,7 @@ class _Page(HTMLParser):
 
 def overview(results: Path) -> str:
     empty = results.parent
-    return overview_page(results, configs=_REPOSITORY / "configs", data=empty, cache=empty / "cache")
+    return overview_page(Folders(empty, empty / "cache", results=results), _REPOSITORY / "configs")
 
 
 @pytest.fixture(scope="module")
@@ -152,7 +153,7 @@ def test_a_reduced_experiment_stands_behind_the_whole(pages: dict[str, str]) -> 
 
 def test_a_reduced_experiment_is_not_ranked_against_the_whole(results: Path, tmp_path: Path) -> None:
     def experiments_in(folder: Path) -> set[str]:
-        view = overview_of(folder, configs=tmp_path, data=tmp_path, cache=tmp_path)
+        view = overview_of(Folders(tmp_path, tmp_path, results=folder), tmp_path)
         assert view.protected.header[-1] == "experiment"
         return {row[-1] for group in view.protected.groups for row in group.rows}
 
@@ -187,7 +188,7 @@ def test_the_command_wants_one_of_the_two(arguments: list[str]) -> None:
 
 def test_nothing_to_report_is_an_error_that_says_what_to_do(tmp_path: Path) -> None:
     with pytest.raises(DpmfError, match="run a config first"):
-        overview_page(tmp_path, configs=tmp_path, data=tmp_path, cache=tmp_path)
+        overview_page(Folders(tmp_path, tmp_path, results=tmp_path), tmp_path)
 
 
 def test_intervals_stay_on_one_line(pages: dict[str, str]) -> None:

@@ -4,6 +4,7 @@ import shutil
 from pathlib import Path
 
 from dpmf_cli.config import config_of
+from dpmf_cli.datasets import Folders
 from dpmf_cli.experiment import run
 from dpmf_cli.report.html.provenance import provenance_of
 from dpmf_cli.results.manifest import read_manifest
@@ -16,11 +17,7 @@ def again(folder: Path, base: Path) -> dict[str, object]:
     cache = base / "cache"
     run(
         config,
-        base=base,
-        results=folder.parent,
-        data=base,
-        cache=cache,
-        jobs=1,
+        Folders(base, cache, base, folder.parent),
         command="dpmf run mine.yaml -j 1",
     )
     return read_manifest(folder)

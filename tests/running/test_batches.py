@@ -9,10 +9,10 @@ from threadpoolctl import threadpool_info
 
 from dpmf_cli.algorithms.registry import PRIVATE
 from dpmf_cli.config import ExperimentConfig
+from dpmf_cli.datasets import DataIdentity
 from dpmf_cli.errors import DpmfError
-from dpmf_cli.results.task import Task, TaskResult
-from dpmf_cli.running import runner
-from dpmf_cli.running.plan import tasks_of
+from dpmf_cli.results.task import Task, TaskResult, tasks_of
+from dpmf_cli.running import batches
 from tests.conftest import make_ratings
 
 
@@ -20,7 +20,7 @@ def task() -> Task:
     config = ExperimentConfig.model_validate(
         {"name": "x", "dataset": "ml-100k", "epsilons": [1], "algorithms": [{"algorithm": "pge"}]}
     )
-    return next(tasks_of(config, config.algorithms[0], "ml-100k", "c"))
+    return next(tasks_of(config, config.algorithms[0], DataIdentity("ml-100k", "", "c")))
 
 
 def test_blas_keeps_to_one_thread(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -30,9 +30,9 @@ def test_blas_keeps_to_one_thread(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
         seen.extend(pool["num_threads"] for pool in threadpool_info() if pool["user_api"] == "blas")
         return [TaskResult(task.epsilons, (1.0,), (1.0,), (1.0,), ()) for task in tasks]
 
-    monkeypatch.setattr(runner, "execute", watching)
-    monkeypatch.setattr(runner, "open_cached", lambda checksum, cache: make_ratings())
-    (outcome,) = runner.run_batch((task(),), tmp_path)
+    monkeypatch.setattr(batches, "execute", watching)
+    monkeypatch.setattr(batches, "open_cached", lambda checksum, cache: make_ratings())
+    (outcome,) = batches.run_batch((task(),), tmp_path)
     assert outcome.failure is None, outcome.failure
     assert seen
     assert set(seen) == {1}
@@ -44,9 +44,9 @@ def test_a_fit_without_memory_is_a_message_and_not_a_failed_task(
     def fit(*_: Any, **__: Any) -> None:
         np.empty(1 << 60, np.int8)
 
-    monkeypatch.setattr(runner, "open_cached", lambda checksum, cache: make_ratings())
+    monkeypatch.setattr(batches, "open_cached", lambda checksum, cache: make_ratings())
     monkeypatch.setattr(PRIVATE["pge"], "fit", fit)
     with pytest.raises(
         DpmfError, match=r"not enough memory for .* on ml-100k; use a smaller -j, or see `dpmf plan`"
     ):
-        runner.run_batch((task(),), tmp_path)
+        batches.run_batch((task(),), tmp_path)

@@ -1,0 +1,46 @@
+"""Where files are: data sets as users have them, parsed ratings, configs and results."""
+
+import os
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Self
+
+
+def data_folder() -> Path:
+    """Where data files are: $DPMF_DATA, else `datasets` in the current folder."""
+    return Path(os.environ.get("DPMF_DATA") or "datasets")
+
+
+def cache_folder() -> Path:
+    """Where parsed ratings are kept: $DPMF_CACHE, else the system's folder for caches."""
+    named = os.environ.get("DPMF_CACHE")
+    if named:
+        return Path(named)
+    import pooch
+
+    return Path(pooch.os_cache("dpmf"))
+
+
+@dataclass(frozen=True)
+class Folders:
+    """The folders that a command works with.
+
+    data      files of the catalog's data sets
+    cache     parsed ratings, and what was measured of this machine
+    base      start of a config's relative paths: the config's own folder
+    results   task results, and a folder of tables and figures for each experiment
+    """
+
+    data: Path
+    cache: Path
+    base: Path = Path()
+    results: Path = Path("results")
+
+    @classmethod
+    def named(cls, data: Path | None = None, *, base: Path = Path(), results: Path = Path("results")) -> Self:
+        """What a command line names, and for the rest what the environment does."""
+        return cls(data or data_folder(), cache_folder(), base, results)
+
+    def beside_config(self, path: str) -> Path:
+        """Where a path of a config leads: `~` stands for home, a relative path starts at `base`."""
+        return self.base / Path(path).expanduser()

@@ -1,0 +1,24 @@
+"""Which ratings a result is of."""
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class DataIdentity:
+    """The name of a data set and the content of its ratings.
+
+    key             as in the paths of results and in the names of random streams
+    title           as tables and figures call it; no result depends on it
+    checksum        of the canonical ratings, in hex; "" where they were never read
+    test_checksum   of the ratings of a fixed test set, in hex; "" where folds are held out
+    """
+
+    key: str
+    title: str
+    checksum: str
+    test_checksum: str = ""
+
+    @property
+    def checksums(self) -> tuple[str, ...]:
+        """Those of all ratings that a fit needs."""
+        return (self.checksum, self.test_checksum) if self.test_checksum else (self.checksum,)

@@ -1,0 +1,50 @@
+"""What the work of a plan costs: constants measured on the reference machine, and the cost of each task."""
+
+from collections.abc import Iterable
+from typing import Any
+
+from dpmf_cli.algorithms.costs.cost import Cost, Shape
+from dpmf_cli.results.task import Task
+from dpmf_cli.running.batches import together
+from dpmf_cli.running.grid_parts import cost_in_parts, room
+from dpmf_cli.running.machine import Machine
+
+PROCESS_BYTES = 49e6
+"""Resident memory of a process that has run kernels and drawn figures, beside its imports and the ratings."""
+FIGURES_SECONDS, KERNEL_SECONDS = 0.4, 0.1
+"""What a run takes beside its imports and fits: figures, and an entry's compiled kernels read from numba's cache."""
+TASK_SECONDS, PREDICTION_SECONDS = 0.01, 1e-8
+"""Storing a result, and one prediction of one rating for one ε, measured."""
+CUT_SECONDS = 6.5e-8
+"""Folds dealt out to one rating, and the rating copied to where it belongs: per process and cut."""
+RATING_BYTES, CUT_BYTES = 16.0, 15.0
+"""Per rating and process: in training or test set, and the users' memory map; and, while these sets are made, the
+memory map of all, and folds."""
+MADE_SECONDS, MADE_BYTES, MAKING_BYTES = 4.5e-7, 12.5, 3.7e8
+"""Per rating that is made up before it can be used; and the process with a block of them (`datasets.synthetic`)."""
+PRIZE_SHARE = 0.015
+"""Of the Netflix Prize's ratings, those in one of its test sets."""
+
+
+def in_order(tasks: Iterable[Task]) -> list[Task]:
+    """Tasks of one cut follow each other and share its split."""
+    return sorted(tasks, key=lambda task: (task.cut.portion, task.fold, task.run))
+
+
+def costs_of(
+    tasks: Iterable[Task], shapes: dict[float, Shape], asked: dict[float, float], machine: Machine
+) -> dict[Any, Cost]:
+    """By `Task.key` what each task costs on a machine: an equal part of the time of the fit that it shares, its own
+    predictions of the ratings `asked` for (by portion), and all of the memory of whichever needs more."""
+    costs, within = {}, room()
+    for batch in together(in_order(tasks)):
+        shape, predicted = shapes[batch[0].cut.portion], asked[batch[0].cut.portion]
+        lanes = sum(len(task.epsilons) for task in batch)
+        whole = cost_in_parts(batch[0].algorithm, shape, lanes, within)
+        fit = machine.seconds(whole) / len(batch)
+        for task in batch:
+            grid = len(task.epsilons)
+            measured = machine.passes * (TASK_SECONDS + PREDICTION_SECONDS * predicted * grid)
+            held = 8.0 * grid * (predicted + shape.users + shape.items)
+            costs[task.key] = Cost(fit + measured, max(whole.bytes, held))
+    return costs

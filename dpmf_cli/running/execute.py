@@ -1,0 +1,82 @@
+"""Fits the algorithms of tasks and measures their predictions."""
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dpmf_cli.algorithms.costs.cost import Shape
+from dpmf_cli.algorithms.shared.base import AccountsForRecords, Model, PrivateAlgorithm
+from dpmf_cli.evaluation.error_cdf import error_distribution
+from dpmf_cli.evaluation.metrics import root_mean_squared_errors
+from dpmf_cli.privacy.curator import Curator
+from dpmf_cli.privacy.ledger import Ledger
+from dpmf_cli.privacy.neighbours import Mode
+from dpmf_cli.ratings import Ratings
+from dpmf_cli.results.task import Task, TaskResult
+from dpmf_cli.running.grid_parts import joined, parts, room
+
+
+def execute(tasks: Sequence[Task], train: Ratings, test: Ratings) -> list[TaskResult]:
+    """Fits the algorithms of tasks that go `together` on the training ratings and measures each on the test ratings.
+
+    What a task finds does not depend on those that it is fitted with, nor on whether its grid was fitted in parts.
+    """
+    if len(tasks) == 1:
+        task = tasks[0]
+        shape = Shape(train.n_users, train.n_items, len(train))
+        cut = parts(task.algorithm, shape, len(task.epsilons), room())
+        if len(cut) > 1:
+            return [
+                joined(
+                    [execute([replace(task, epsilons=task.epsilons[part])], train, test)[0] for part in cut]
+                )
+            ]
+    fitted = _fit(tasks, train)
+    return [_measure(task, *each, train, test) for task, each in zip(tasks, fitted, strict=True)]
+
+
+def _fit(tasks: Sequence[Task], train: Ratings) -> list[tuple[Model, Ledger]]:
+    """The model of each task, and the ledger that its fit has filled."""
+    first = tasks[0]
+    ledgers = [_ledger(task) for task in tasks]
+    models = first.algorithm.fit_together(
+        [task.algorithm for task in tasks],
+        train,
+        [ledger.limit for ledger in ledgers],
+        streams=first.streams,
+        curators=[Curator(ledger, first.streams) for ledger in ledgers],
+    )
+    return list(zip(models, ledgers, strict=True))
+
+
+def _ledger(task: Task) -> Ledger:
+    algorithm = task.algorithm
+    mode = algorithm.mode if isinstance(algorithm, PrivateAlgorithm) else Mode.CORRECTED
+    delta = algorithm.spends_delta if isinstance(algorithm, PrivateAlgorithm) else 0.0
+    return Ledger(task.epsilons, mode, delta)
+
+
+def _measure(task: Task, model: Model, ledger: Ledger, train: Ratings, test: Ratings) -> TaskResult:
+    predictions = model.predict(test.users, test.items)
+    if task.algorithm.clip_predictions:
+        predictions = np.clip(predictions, train.scale.minimum, train.scale.maximum)
+    return TaskResult(
+        task.epsilons,
+        tuple(root_mean_squared_errors(predictions, test.values).tolist()),
+        tuple(ledger.claimed.tolist()),
+        tuple(ledger.provable.tolist()),
+        tuple(entry.record() for entry in ledger.entries),
+        _distribution(predictions, test, task.limits),
+        model.record_costs if isinstance(model, AccountsForRecords) else None,
+    )
+
+
+def _distribution(
+    predictions: NDArray[np.floating], test: Ratings, limits: tuple[float, ...]
+) -> tuple[tuple[float, ...], ...]:
+    """(E, X) the distribution of errors, empty where it was not asked for."""
+    if not limits:
+        return ()
+    return tuple(tuple(row) for row in error_distribution(predictions, test.values, limits).tolist())
