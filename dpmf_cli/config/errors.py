@@ -1,32 +1,39 @@
 """What is wrong with a config, where it stands in the file, and the fix."""
 
 import json
+from collections.abc import Sequence
 from typing import get_args
 
 from pydantic_core import ErrorDetails
 
 from dpmf_cli.algorithms import plugins
 from dpmf_cli.config.entries import Registry
-from dpmf_cli.config.locations import choice_in_list, path_in_file, where_written
+from dpmf_cli.config.locations import (
+    Origins,
+    Registries,
+    choice_in_list,
+    origins,
+    path_in_file,
+    where_written,
+)
 from dpmf_cli.config.yaml_positions import Document, KeyPath
 from dpmf_cli.errors import did_you_mean
 
 LONGEST_SHOWN = 100
 
 
-def explain(
-    document: Document,
-    detail: ErrorDetails,
-    known_baselines: Registry,
-    known_private: Registry,
-) -> str:
-    """One mistake as `file:line:column: where: what and the fix`."""
+def mistakes(document: Document, details: Sequence[ErrorDetails], registries: Registries) -> list[str]:
+    """What is wrong with a config, each mistake once, as `file:line:column: where: what and the fix`."""
+    of = origins(document, registries)
+    return list(dict.fromkeys(_mistake(document, detail, registries, of) for detail in details))
+
+
+def _mistake(document: Document, detail: ErrorDetails, registries: Registries, of: Origins) -> str:
     context = detail.get("ctx", {})
-    registries = {"baselines": known_baselines, "algorithms": known_private}
     kind, message = detail["type"], detail["msg"]
     about_key = kind == "unknown_key"
     location = (*detail["loc"], *context.get("path", ()), *((context["key"],) if about_key else ()))
-    path = where_written(document, location, registries)
+    path = where_written(document, location, of)
     if kind == "missing":
         message = f'the key "{detail["loc"][-1]}" is missing'
         if len(detail["loc"]) == 1:

@@ -25,7 +25,7 @@ def _whole(document: Document, chain: tuple[Path, ...]) -> Document:
     place = document.place_of((KEY,), key=False)
     path = document.path.parent / _file_named(document.data.pop(KEY), place)
     if not _is_file(path):
-        near = difflib.get_close_matches(path.name, _siblings(path), n=1)
+        near = difflib.get_close_matches(path.name, _configs_beside(path), n=1)
         raise DpmfError(f"{place}: {KEY}: there is no file {path}{did_you_mean(path.name, near)}")
     if path.resolve() in chain:
         circle = " → ".join(each.name for each in (*chain, path))
@@ -49,9 +49,9 @@ def _is_file(path: Path) -> bool:
         return False
 
 
-def _siblings(path: Path) -> list[str]:
+def _configs_beside(path: Path) -> list[str]:
     try:
-        return [each.name for each in path.parent.iterdir()]
+        return [each.name for each in path.parent.glob("*.y*ml")]
     except OSError:
         return []
 

@@ -8,7 +8,7 @@ from pydantic import ValidationError
 
 from dpmf_cli.algorithms.plugins import plugin, plugin_names
 from dpmf_cli.algorithms.shared.base import Algorithm
-from dpmf_cli.config.errors import explain
+from dpmf_cli.config.errors import mistakes
 from dpmf_cli.config.extends import read_whole
 from dpmf_cli.config.model import ExperimentConfig
 from dpmf_cli.config.yaml_positions import Document
@@ -23,9 +23,9 @@ def load_config(path: Path) -> ExperimentConfig:
     try:
         return model.model_validate(document.data)
     except ValidationError as error:
-        known = model.known_baselines, model.known_private
-        lines = dict.fromkeys(explain(document, detail, *known) for detail in error.errors(include_url=False))
-        raise DpmfError("\n".join(lines)) from None
+        registries = {"baselines": model.known_baselines, "algorithms": model.known_private}
+        details = error.errors(include_url=False)
+        raise DpmfError("\n".join(mistakes(document, details, registries))) from None
 
 
 def config_of(data: dict[str, Any]) -> ExperimentConfig:

@@ -11,10 +11,29 @@ Registries = Mapping[str, Registry]
 """The algorithms of each key that lists entries."""
 
 
-def where_written(document: Document, location: KeyPath, registries: Registries) -> KeyPath:
+Origins = Mapping[str | int, list[int]]
+"""Of each entry that is validated, by key, the index of the one in the file that stands for it."""
+
+
+def origins(document: Document, registries: Registries) -> Origins:
+    """Which of a document's entries stands for which of those that are validated."""
+    return {
+        key: [
+            at
+            for at, entry in enumerate(document.data[key])
+            for _ in written_out(entry, document.data, registry)
+        ]
+        for key, registry in registries.items()
+        if isinstance(document.data.get(key), list)
+    }
+
+
+def where_written(document: Document, location: KeyPath, of: Origins) -> KeyPath:
     """The path in the file of what validation found at `location`, or of the nearest thing around it."""
-    location = _as_listed(document, location, registries)
-    return path_in_file(document, _where_inherited(document, location, registries))
+    match location:
+        case (key, int(at), *within) if key in of:
+            location = _in_parameters(document, (key, of[key][at], *within))
+    return path_in_file(document, _where_inherited(document, location))
 
 
 def path_in_file(document: Document, location: KeyPath) -> KeyPath:
@@ -35,28 +54,19 @@ def choice_in_list(document: Document, path: KeyPath, value: Any) -> KeyPath:
     return (*path, listed.index(value)) if chosen else path
 
 
-def _is_of_entry(location: KeyPath, registries: Registries) -> bool:
-    return len(location) > 1 and location[0] in registries and isinstance(location[1], int)
-
-
-def _as_listed(document: Document, location: KeyPath, registries: Registries) -> KeyPath:
-    """`location` with the index of an entry as it stands in the file, where one there stands for several."""
-    if not _is_of_entry(location, registries):
+def _in_parameters(document: Document, location: KeyPath) -> KeyPath:
+    """`location` in an entry, or where the experiment's `parameters` have what the entry does not set itself."""
+    (key, index), within = location[:2], location[2:]
+    entry = tagged(document.data[key][index])
+    if path_in_file(document, location) != (key, index) or not isinstance(entry, dict):
         return location
-    entries, registry = document.data.get(location[0]) or [], registries[str(location[0])]
-    origin = [at for at, entry in enumerate(entries) for _ in written_out(entry, document.data, registry)]
-    found = dict(enumerate(origin)).get(int(location[1]), location[1])
-    return (location[0], found, *location[2:])
+    shared = ("parameters", entry.get("algorithm", ""))
+    found = path_in_file(document, (*shared, *within))
+    return (*shared, *within) if len(found) > len(shared) else location
 
 
-def _where_inherited(document: Document, location: KeyPath, registries: Registries) -> KeyPath:
-    """`location`, or where the experiment has what an entry inherited from it: its `parameters`, or its own key."""
-    within = location[2:]
-    if _is_of_entry(location, registries) and path_in_file(document, location) == location[:2]:
-        entry = tagged(document.data[location[0]][location[1]])
-        shared = ("parameters", entry.get("algorithm", "")) if isinstance(entry, dict) else ()
-        if len(path_in_file(document, (*shared, *within))) > len(shared):
-            return (*shared, *within)
+def _where_inherited(document: Document, location: KeyPath) -> KeyPath:
+    """`location`, or the experiment's own key where an entry inherited the value at fault from it."""
     for at, step in enumerate(location):
         inherited = at > 0 and step in INHERITED and (step,) in document.values
         if inherited and (*path_in_file(document, location[:at]), step) not in document.values:

@@ -4,6 +4,7 @@ from typing import Any
 
 from dpmf_cli.config.keys import ExperimentKeys
 
+
 def file_schema(model: type[ExperimentKeys]) -> dict[str, Any]:
     """The schema of a file with these keys. Beside what the model accepts, a file that extends another may leave out
     what it inherits, and take it back with null; and an entry may have its keys from `parameters`."""
