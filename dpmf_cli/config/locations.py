@@ -10,7 +10,6 @@ from dpmf_cli.strict_model import tagged
 Registries = Mapping[str, Registry]
 """The algorithms of each key that lists entries."""
 
-
 Origins = Mapping[str | int, list[int]]
 """Of each entry that is validated, by key, the index of the one in the file that stands for it."""
 
@@ -55,12 +54,15 @@ def choice_in_list(document: Document, path: KeyPath, value: Any) -> KeyPath:
 
 
 def _in_parameters(document: Document, location: KeyPath) -> KeyPath:
-    """`location` in an entry, or where the experiment's `parameters` have what the entry does not set itself."""
+    """`location` in an entry, or where what the entry has there was written: in its sweep, or in `parameters`."""
     (key, index), within = location[:2], location[2:]
     entry = tagged(document.data[key][index])
     if path_in_file(document, location) != (key, index) or not isinstance(entry, dict):
         return location
-    shared = ("parameters", entry.get("algorithm", ""))
+    swept = entry.get("sweep")
+    if isinstance(swept, dict) and (names := [step for step in within if step in swept]):
+        return (key, index, "sweep", names[0])
+    shared = ("parameters", str(entry.get("algorithm")))
     found = path_in_file(document, (*shared, *within))
     return (*shared, *within) if len(found) > len(shared) else location
 

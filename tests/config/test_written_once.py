@@ -100,6 +100,8 @@ MISTAKES = {
     "a label that is none": (MODES + "algorithms: [{algorithm: pge, label: [1]}]\n", r"x\.yaml:4:38: algorithms\[0\]\.label: .*string"),
     "an entry after one of two": (MODES + "algorithms: [pge, {algorithm: isgd, epochs: 0}]\n", r"x\.yaml:4:45: algorithms\[1\]\.epochs: .*not 0"),
     "a value in parameters": (MODES + "algorithms: [pge, isgd]\nparameters: {isgd: {epochs: 0}}\n", r"x\.yaml:5:29: parameters\.isgd\.epochs: .*not 0$"),
+    "a swept value beside one in parameters": ("algorithms: [pge, {algorithm: isgd, sweep: {epochs: [1, 0]}}]\nparameters: {isgd: {epochs: 3}}\n", r"x\.yaml:3:53: algorithms\[1\]\.sweep\.epochs: .*not 0$"),
+    "an algorithm that is no word": ("algorithms: [{algorithm: [isgd]}]\nparameters: {isgd: {epochs: 3}}\n", r"x\.yaml:3:26: algorithms\[0\]\.algorithm: unknown algorithm"),
     "a key in parameters": ("algorithms: [pge, {algorithm: isgd, epochs: 2}]\nparameters: {isgd: {epoch: 3}}\n", r'x\.yaml:4:21: parameters\.isgd\.epoch: unknown key; did you mean "epochs"\?$'),
     "within a mapping in parameters": ("algorithms: [isgd]\nparameters: {isgd: {effects: {beta: 3}}}\n", r"x\.yaml:4:31: parameters\.isgd\.effects\.beta: unknown key"),
     "a base in parameters": ("algorithms: [personalized]\nparameters: {personalized: {base: {algorithm: pknn}}}\n", r'x\.yaml:4:47: parameters\.personalized\.base\.algorithm: "pknn" cannot be the base here'),
