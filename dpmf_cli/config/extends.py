@@ -62,34 +62,28 @@ def _on_top(own: Document, base: Document) -> Document:
     base.data.pop("name", None)
     _relative_to(own.path.parent, base)
     replaced: set[KeyPath] = set()
-    taken_back: set[KeyPath] = set()
-    data = _merged(own.data, base.data, (), replaced, taken_back)
-    return Document(
-        own.path,
-        data,
-        {**_outside(replaced, base.keys), **_outside(taken_back, own.keys)},
-        {**_outside(replaced, base.values), **_outside(taken_back, own.values)},
-    )
+    data = _merged(own.data, base.data, (), replaced)
+    keys = {**_outside(replaced, base.keys), **own.keys}
+    values = {**_outside(replaced, base.values), **own.values}
+    return Document(own.path, data, keys, values)
 
 
 def _merged(
-    own: dict[str, Any], base: dict[str, Any], path: KeyPath, replaced: set[KeyPath], taken_back: set[KeyPath]
+    own: dict[str, Any], base: dict[str, Any], path: KeyPath, replaced: set[KeyPath]
 ) -> dict[str, Any]:
     """Two mappings key by key. Whatever else `own` has replaces what the base has, and null takes that back.
 
-    replaced     receives the paths below which nothing of the base is left
-    taken_back   those of them below which nothing of `own` is left either
+    replaced   receives the paths below which nothing of the base is left
     """
     merged = dict(base)
     for key, value in own.items():
         before, here = base.get(key), (*path, key)
         if isinstance(value, dict) and isinstance(before, dict) and _of_one_kind(value, before):
-            merged[key] = _merged(value, before, here, replaced, taken_back)
+            merged[key] = _merged(value, before, here, replaced)
             continue
         replaced.add(here)
         merged[key] = value
         if value is None and key in base:
-            taken_back.add(here)
             del merged[key]
     return merged
 
@@ -110,6 +104,8 @@ def _outside(cut: set[KeyPath], places: dict[KeyPath, Place]) -> dict[KeyPath, P
 
 def _relative_to(folder: Path, base: Document) -> None:
     """Writes the path of the base's data set, which is relative to the base, as one that is relative to `folder`."""
+    if base.path.parent == folder:
+        return
     dataset = base.data.get("dataset")
     path = dataset.get("path") if isinstance(dataset, dict) else None
     if isinstance(path, str) and path and not path.startswith(("/", "~")):

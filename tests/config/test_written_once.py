@@ -98,7 +98,7 @@ MISTAKES = {
     "numbers": ("algorithms: [{algorithm: pge, neighbours: [1]}]\n", r"x\.yaml:3:43: algorithms\[0\]\.neighbours: a list holds one or more"),
     "a baseline's": ("baselines: [{algorithm: ga, mode: [published]}]\nalgorithms: [pge]\n", r"x\.yaml:3:29: baselines\[0\]\.mode: unknown key"),
     "a label that is none": (MODES + "algorithms: [{algorithm: pge, label: [1]}]\n", r"x\.yaml:4:38: algorithms\[0\]\.label: .*string"),
-    "an entry after one of two": (MODES + "algorithms: [pge, {algorithm: isgd, epochs: 0}]\n", r"x\.yaml:4:45: algorithms\[1\]\.epochs: .*not 0"),
+    "an entry after one of two": (MODES + "algorithms: [pge, {algorithm: isgd, epochs: 0}, pals]\n", r"x\.yaml:4:45: algorithms\[1\]\.epochs: .*not 0"),
     "a value in parameters": (MODES + "algorithms: [pge, isgd]\nparameters: {isgd: {epochs: 0}}\n", r"x\.yaml:5:29: parameters\.isgd\.epochs: .*not 0$"),
     "a swept value beside one in parameters": ("algorithms: [pge, {algorithm: isgd, sweep: {epochs: [1, 0]}}]\nparameters: {isgd: {epochs: 3}}\n", r"x\.yaml:3:53: algorithms\[1\]\.sweep\.epochs: .*not 0$"),
     "an algorithm that is no word": ("algorithms: [{algorithm: [isgd]}]\nparameters: {isgd: {epochs: 3}}\n", r"x\.yaml:3:26: algorithms\[0\]\.algorithm: unknown algorithm"),
