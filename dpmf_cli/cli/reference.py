@@ -11,7 +11,7 @@ from dpmf_cli.config import ExperimentConfig
 SHARED = ("algorithm", "label", "sweep", "clip_predictions", "neighbours", "mode", "effects")
 """Keys of every entry, listed once."""
 
-FILLED_IN = {"name": "the file's name", "baselines": "[ga, ia, ge]"}
+FILLED_IN = {"name": "the file's name"}
 """Defaults that a config gets while it is read."""
 
 HEAD = """\
@@ -59,7 +59,7 @@ def _config() -> Iterator[str]:
         "CsvColumns",
         "ScaleSpec",
         "SyntheticSpec",
-        "Growth",
+        "GrowthKeys",
         "GeometricGrid",
     ):
         part = parts.get(name)
@@ -128,6 +128,9 @@ def _kind(value: Mapping[str, Any], parts: Mapping[str, Any]) -> str:
     if "oneOf" in value or "anyOf" in value:
         kinds = dict.fromkeys(_kind(each, parts) for each in value.get("oneOf") or value["anyOf"])
         kinds.pop("null", None)
+        first, *others = kinds
+        if others == [f"list of {first}"]:
+            return f"{first}, or a list"
         return " or ".join(kinds) if len(kinds) <= 6 else "one of those below"
     if value.get("type") == "array":
         return f"list of {_kind(value.get('items', {}), parts)}"

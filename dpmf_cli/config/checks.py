@@ -5,12 +5,11 @@ from typing import LiteralString
 
 from pydantic_core import PydanticCustomError
 
-from dpmf_cli.algorithms.shared.personal_sampling import PersonalSampling
-from dpmf_cli.algorithms.zhang2018.personalized import Personalized
 from dpmf_cli.config.grids import LEAST_BUDGET
 from dpmf_cli.config.keys import ExperimentKeys
-from dpmf_cli.config.yaml_positions import Step
+from dpmf_cli.config.yaml_positions import KeyPath
 from dpmf_cli.datasets.spec import PRIZE_DATASET, CatalogSpec, CsvSpec
+from dpmf_cli.errors import did_you_mean
 
 MOST_TASKS = 1_000_000
 """Of one config; more would be an oversight, and not even their names could be looked up in an hour."""
@@ -29,6 +28,7 @@ def refuse_contradictions(config: ExperimentKeys) -> None:
         _crossings_of_baselines,
         _countable_tasks,
         _distinct_names,
+        _parameters_of_algorithms,
     ):
         check(config)
 
@@ -37,7 +37,11 @@ def _one_ascending_grid(config: ExperimentKeys) -> None:
     if config.epsilons is None and config.thetas is None:
         raise _at((), "grid", "the grid is missing; give `epsilons` or `thetas`")
     if config.epsilons is not None and config.thetas is not None:
-        raise _at(("thetas",), "grid", "give `epsilons` or `thetas`, not both")
+        raise _at(
+            ("thetas",),
+            "grid",
+            "give `epsilons` or `thetas`, not both; `epsilons: null` takes back an inherited one",
+        )
     name, sign = ("epsilons", "ε") if config.thetas is None else ("thetas", "θ")
     given: list[float] = getattr(config, name)
     if sorted(set(given)) != given:
@@ -86,26 +90,21 @@ def _measurable_growth(config: ExperimentKeys) -> None:
 
 def _twins_without_noise(config: ExperimentKeys) -> None:
     for index, entry in enumerate(config.algorithms if config.twins else ()):
-        if isinstance(entry, Personalized):
-            raise _at(
-                ("algorithms", index),
-                "twins",
-                "what is personalised has no twin, for its records set their own ε; remove `twins`, and "
-                "add `sampled` to `baselines`",
-            )
+        if entry.why_no_twin:
+            raise _at(("algorithms", index), "twins", entry.why_no_twin)
 
 
 def _columns_that_are_there(config: ExperimentKeys) -> None:
-    if isinstance(config.dataset, CsvSpec) and config.dataset.columns.epsilon is not None:
-        return
+    columns = config.dataset.columns.by_role if isinstance(config.dataset, CsvSpec) else {}
     for key in ("baselines", "algorithms"):
         for index, entry in enumerate(getattr(config, key)):
-            if isinstance(entry, PersonalSampling) and entry.specification == "column":
+            need = entry.needs_column
+            if need is not None and need.column not in columns:
+                fix = f"name it in `columns: {{{need.column}: …}}` of a CSV data set, or {need.instead}"
                 raise _at(
-                    (key, index, "specification"),
+                    (key, index, need.key),
                     "column",
-                    f"{config.dataset.key} has no column of ε; name it in `columns: {{epsilon: …}}` of a CSV data "
-                    "set, or use `specification: fractions`",
+                    f"{config.dataset.key} has no column of {need.of}; {fix}",
                 )
 
 
@@ -159,6 +158,17 @@ def _distinct_names(config: ExperimentKeys) -> None:
             names.add(entry.name)
 
 
-def _at(path: tuple[Step, ...], kind: LiteralString, message: str) -> PydanticCustomError:
+def _parameters_of_algorithms(config: ExperimentKeys) -> None:
+    known = [*config.known_baselines, *config.known_private]
+    for name, given in config.parameters.items():
+        if name not in known:
+            message = f'unknown algorithm "{name}"{did_you_mean(name, known)}'
+            raise _at(("parameters", name), "parameters", message)
+        if "algorithm" in given:
+            message = "the algorithm's name stands before it; remove it"
+            raise _at(("parameters", name, "algorithm"), "parameters", message)
+
+
+def _at(path: KeyPath, kind: LiteralString, message: str) -> PydanticCustomError:
     """A mistake at the key `path` of the config."""
     return PydanticCustomError(kind, "{message}", {"message": message, "path": path})

@@ -1,11 +1,12 @@
-"""Entries of a config: what they may be, and, before that is validated, sweeps written out and what they inherit."""
+"""Entries of a config: what they may be, and, before that is validated, what one that is written once stands for."""
 
 from collections.abc import Mapping
 from functools import reduce
+from itertools import product
 from operator import or_
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
-from pydantic import BeforeValidator, Field
+from pydantic import BeforeValidator, Field, ValidationError
 
 from dpmf_cli.algorithms.registry import BASELINES, PRIVATE
 from dpmf_cli.algorithms.shared.base import Algorithm, PrivateAlgorithm
@@ -16,6 +17,74 @@ Registry = Mapping[str, type[Any]]
 
 INHERITED = ("neighbours", "mode", "effects", "delta")
 """Keys of the experiment that an algorithm's entry may set for itself and otherwise inherits."""
+
+LISTED = ("neighbours", "mode")
+"""Keys that may hold a list: the entry then stands for one of each combination."""
+
+
+def entry_class(entry: Any, registry: Registry) -> type[Any] | None:
+    """The algorithm that an entry of a config is of, None where it names none."""
+    name = entry.get("algorithm") if isinstance(entry, dict) else None
+    return registry.get(name) if isinstance(name, str) else None
+
+
+def written_out(entry: Any, experiment: dict[str, Any], registry: Registry) -> list[Any]:
+    """The entries that one of a config stands for, each with what it inherits: one for each combination of its
+    `neighbours` and `mode`, and of these one for each value of its sweep."""
+    entry = with_inherited(entry, experiment, registry)
+    return [each for one in _combinations(entry, registry) for each in expand_sweep(one)]
+
+
+def with_inherited(entry: Any, experiment: dict[str, Any], registry: Registry) -> Any:
+    """An entry with what it does not set itself: first from the experiment's `parameters`, then from its keys."""
+    entry = tagged(entry)
+    known = entry_class(entry, registry)
+    if known is None:
+        return entry
+    inherited = {key: experiment[key] for key in INHERITED if key in known.model_fields and key in experiment}
+    parameters = experiment.get("parameters")
+    shared = parameters.get(entry["algorithm"]) if isinstance(parameters, dict) else None
+    return {**inherited, **(shared if isinstance(shared, dict) else {}), **entry}
+
+
+def one_of(values: Any) -> Any:
+    """The first of the values that a key lists, or its only one."""
+    return values[0] if _is_list_of_choices(values) else values
+
+
+def _combinations(entry: Any, registry: Registry) -> list[Any]:
+    """An entry whose `neighbours` or `mode` are lists as one entry for each combination, labelled by what differs."""
+    known = entry_class(entry, registry)
+    if known is None:
+        return [entry]
+    of_entry = [key for key in LISTED if key in known.model_fields]
+    lists = {key: entry[key] for key in of_entry if _is_list_of_choices(entry.get(key))}
+    entries = [{**entry, **dict(zip(lists, choice, strict=True))} for choice in product(*lists.values())]
+    differing = [key for key, values in lists.items() if len(values) > 1]
+    if differing:
+        for each in entries:
+            name = each.get("label") or _default_name(each, known)
+            if isinstance(name, str):
+                each["label"] = ", ".join((name, *(each[key] for key in differing)))
+    return entries
+
+
+def _is_list_of_choices(value: Any) -> bool:
+    """Whether it is a list of different words; what else a list holds is left to the entry to refuse."""
+    return (
+        isinstance(value, list)
+        and bool(value)
+        and all(isinstance(each, str) for each in value)
+        and len(set(value)) == len(value)
+    )
+
+
+def _default_name(entry: dict[str, Any], known: type[Algorithm]) -> str:
+    """The name of an entry without a `label`; of one that is not valid the algorithm's, until that is told."""
+    try:
+        return known.model_validate({**entry, "sweep": None}).default_name
+    except ValidationError:
+        return known.title
 
 
 def expand_sweep(entry: Any) -> list[Any]:
@@ -40,25 +109,8 @@ def expand_sweep(entry: Any) -> list[Any]:
     ]
 
 
-def with_inherited(entry: Any, experiment: dict[str, Any], registry: Registry) -> Any:
-    entry = tagged(entry)
-    if not isinstance(entry, dict):
-        return entry
-    algorithm = entry.get("algorithm")
-    if not isinstance(algorithm, str) or algorithm not in registry:
-        return entry
-    known = registry[algorithm].model_fields
-    inherited = {key: experiment[key] for key in INHERITED if key in known and key in experiment}
-    return {**inherited, **entry}
-
-
-def private_entry(known: Registry) -> Any:
-    """One of the algorithms, told by its name."""
-    return Annotated[reduce(or_, known.values()), Field(discriminator="algorithm")]
-
-
-def baseline_entry(known: Registry) -> Any:
-    """One of the baselines, told by its name, which may stand alone."""
+def entry_of(known: Registry) -> Any:
+    """An entry of one of these algorithms, told by its name, which may stand alone."""
     one = reduce(or_, known.values())
     alone = BeforeValidator(tagged, json_schema_input_type=Literal[tuple(known)] | one)
     return Annotated[one, Field(discriminator="algorithm"), alone]
@@ -68,4 +120,4 @@ if TYPE_CHECKING:
     PrivateEntry = PrivateAlgorithm
     BaselineEntry = Algorithm
 else:
-    PrivateEntry, BaselineEntry = private_entry(PRIVATE), baseline_entry(BASELINES)
+    PrivateEntry, BaselineEntry = entry_of(PRIVATE), entry_of(BASELINES)

@@ -38,10 +38,14 @@ def _expand_grid(value: Any) -> Any:
     return GeometricGrid.model_validate(value).values if isinstance(value, dict) else value
 
 
-Grid = Annotated[list[Budget], Field(min_length=1, max_length=1000), BeforeValidator(_expand_grid)]
+Grid = Annotated[
+    list[Budget],
+    Field(min_length=1, max_length=1000),
+    BeforeValidator(_expand_grid, json_schema_input_type=list[Budget] | GeometricGrid),
+]
 
 
-class Growth(StrictModel):
+class GrowthKeys(StrictModel):
     """The same experiment on growing portions of the ratings: McSherry and Mironov 2009, figure 2."""
 
     portions: list[Annotated[float, Field(gt=0, le=1)]] = Field(

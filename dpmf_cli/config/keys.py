@@ -1,16 +1,16 @@
 """The keys of a config, and what follows from their values."""
 
 import math
-from typing import Annotated, Literal
+from typing import Annotated, Any, ClassVar, Literal
 
-from pydantic import Field
+from pydantic import BeforeValidator, Field
 
 from dpmf_cli.algorithms.plugins import PluginName
-from dpmf_cli.algorithms.registry import BASELINES
-from dpmf_cli.algorithms.shared.base import Algorithm, PrivateAlgorithm
+from dpmf_cli.algorithms.registry import BASELINES, PRIVATE
+from dpmf_cli.algorithms.shared.base import Algorithm, PrivateAlgorithm, refuse_list
 from dpmf_cli.algorithms.shared.effects import EffectsParameters
-from dpmf_cli.config.entries import BaselineEntry, PrivateEntry
-from dpmf_cli.config.grids import Grid, Growth
+from dpmf_cli.config.entries import BaselineEntry, PrivateEntry, Registry
+from dpmf_cli.config.grids import Grid, GrowthKeys
 from dpmf_cli.datasets.spec import DatasetSpec, TestSet
 from dpmf_cli.evaluation.curves import Axis
 from dpmf_cli.privacy.neighbours import Mode, Neighbours
@@ -20,6 +20,16 @@ from dpmf_cli.strict_model import StrictModel
 class ExperimentKeys(StrictModel):
     """The keys of an experiment, each valid by itself; `ExperimentConfig` is what holds together too."""
 
+    known_baselines: ClassVar[Registry] = BASELINES
+    known_private: ClassVar[Registry] = PRIVATE
+
+    extends: None = Field(
+        None,
+        exclude=True,
+        json_schema_extra={"type": "string"},
+        description="another config, by its path from this one, whose keys hold here too, but for its `name`: a "
+        "mapping is merged key by key, anything else replaced, and null takes back what was inherited",
+    )
     name: str = Field(
         pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]*$", max_length=80, description="folder in results/"
     )
@@ -34,8 +44,14 @@ class ExperimentKeys(StrictModel):
     )
     runs: int = Field(5, ge=1, le=10_000, description="repetitions of each fold with other noise")
     seed: int = Field(2016, ge=0, lt=2**63, description="all randomness follows from it")
-    neighbours: Neighbours = Neighbours.BOUNDED
-    mode: Mode = Mode.PUBLISHED
+    neighbours: Annotated[
+        Neighbours, BeforeValidator(refuse_list, json_schema_input_type=Neighbours | list[Neighbours])
+    ] = Field(
+        Neighbours.BOUNDED, description="of algorithms that do not set it; a list is one entry for each"
+    )
+    mode: Annotated[Mode, BeforeValidator(refuse_list, json_schema_input_type=Mode | list[Mode])] = Field(
+        Mode.PUBLISHED, description="of algorithms that do not set it; a list is one entry for each"
+    )
     epsilons: Grid | None = Field(
         None, description="total ε: a list, or {first, last, count} for equal steps in log ε"
     )
@@ -53,8 +69,17 @@ class ExperimentKeys(StrictModel):
         max_length=100,
         description="algorithms from outside dpmf, by name: of an installed package, or of `--plugin FILE`",
     )
-    baselines: list[BaselineEntry] = Field(description="ga, ia, ge, als, or a mapping with parameters")
-    algorithms: list[PrivateEntry] = Field(min_length=1)
+    baselines: list[BaselineEntry] = Field(
+        ["ga", "ia", "ge"],  # type: ignore[list-item]
+        description="names of algorithms, or mappings with parameters",
+    )
+    algorithms: list[PrivateEntry] = Field(min_length=1, description="the same, private")
+    parameters: dict[str, dict[str, Any]] = Field(
+        {},
+        exclude=True,
+        description="what the entries of an algorithm have where they do not set it themselves: "
+        "`{isgd: {factors: 3}}`; not for a `base`, which stands inside of another",
+    )
     twins: bool = Field(False, description="fit every algorithm without noise too, once a fold")
     references: list[Literal["cinematch"]] = Field(
         [], description="printed errors of the Netflix Prize to hold the curves against"
@@ -62,7 +87,7 @@ class ExperimentKeys(StrictModel):
     crossings: list[Literal[tuple(BASELINES)]] = Field(  # type: ignore[valid-type]
         ["ia", "ge"], min_length=1, description="which of the baselines crossings are measured against"
     )
-    growth: Growth | None = Field(None, description="run everything on growing portions of the ratings")
+    growth: GrowthKeys | None = Field(None, description="run everything on growing portions of the ratings")
     error_cdf: list[Annotated[float, Field(gt=0)]] | None = Field(
         None,
         min_length=1,

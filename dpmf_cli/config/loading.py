@@ -8,23 +8,24 @@ from pydantic import ValidationError
 
 from dpmf_cli.algorithms.plugins import plugin, plugin_names
 from dpmf_cli.algorithms.shared.base import Algorithm
-from dpmf_cli.config.errors import explain
+from dpmf_cli.config.errors import mistakes
+from dpmf_cli.config.extends import read_whole
 from dpmf_cli.config.model import ExperimentConfig
-from dpmf_cli.config.yaml_positions import Document, read
+from dpmf_cli.config.yaml_positions import Document
 from dpmf_cli.errors import DpmfError
 
 
 def load_config(path: Path) -> ExperimentConfig:
-    """Reads and validates a config. Raises DpmfError that lists every mistake with its place and fix."""
-    document = read(path)
+    """Reads and validates a config and what it extends. Raises DpmfError: every mistake with its place and fix."""
+    document = read_whole(path)
     document.data.setdefault("name", re.sub(r"[^A-Za-z0-9._-]+", "-", path.stem).strip("-.") or "experiment")
     model = ExperimentConfig.knowing(_named_plugins(document))
     try:
         return model.model_validate(document.data)
     except ValidationError as error:
-        known = model.known_baselines, model.known_private
-        lines = dict.fromkeys(explain(document, detail, *known) for detail in error.errors(include_url=False))
-        raise DpmfError("\n".join(lines)) from None
+        registries = {"baselines": model.known_baselines, "algorithms": model.known_private}
+        details = error.errors(include_url=False)
+        raise DpmfError("\n".join(mistakes(document, details, registries))) from None
 
 
 def config_of(data: dict[str, Any]) -> ExperimentConfig:
@@ -42,7 +43,5 @@ def _named_plugins(document: Document) -> list[type[Algorithm]]:
             found.append(plugin(name))
         except DpmfError as error:
             place = document.place_of(("plugins", index), key=False)
-            raise DpmfError(
-                f"{document.path}:{place.line}:{place.column}: plugins[{index}]: {error}"
-            ) from None
+            raise DpmfError(f"{place}: plugins[{index}]: {error}") from None
     return found

@@ -4,7 +4,7 @@ import hashlib
 import json
 from collections.abc import Sequence
 from types import GenericAlias
-from typing import Any, ClassVar, Self
+from typing import Any, Self
 
 from pydantic import create_model, model_validator
 
@@ -12,15 +12,12 @@ from dpmf_cli.algorithms.plugins import by_name, sources
 from dpmf_cli.algorithms.registry import BASELINES, PRIVATE
 from dpmf_cli.algorithms.shared.base import Algorithm
 from dpmf_cli.config.checks import refuse_contradictions
-from dpmf_cli.config.entries import Registry, baseline_entry, expand_sweep, private_entry, with_inherited
+from dpmf_cli.config.entries import LISTED, entry_of, one_of, written_out
 from dpmf_cli.config.keys import ExperimentKeys
 
 
 class ExperimentConfig(ExperimentKeys):
     """One experiment: algorithms over a grid of ε or θ, on the folds of one data set, beside its baselines."""
-
-    known_baselines: ClassVar[Registry] = BASELINES
-    known_private: ClassVar[Registry] = PRIVATE
 
     @classmethod
     def knowing(cls, plugins: Sequence[type[Algorithm]]) -> type["ExperimentConfig"]:
@@ -30,8 +27,8 @@ class ExperimentConfig(ExperimentKeys):
         baselines = {**BASELINES, **by_name(plugins, private=False)}
         private = {**PRIVATE, **by_name(plugins, private=True)}
         entries: dict[str, Any] = {
-            "baselines": (GenericAlias(list, (baseline_entry(baselines),)), cls.model_fields["baselines"]),
-            "algorithms": (GenericAlias(list, (private_entry(private),)), cls.model_fields["algorithms"]),
+            "baselines": (GenericAlias(list, (entry_of(baselines),)), cls.model_fields["baselines"]),
+            "algorithms": (GenericAlias(list, (entry_of(private),)), cls.model_fields["algorithms"]),
         }
         model = create_model(cls.__name__, __base__=cls, __doc__=cls.__doc__, **entries)
         model.known_baselines, model.known_private = baselines, private
@@ -39,17 +36,16 @@ class ExperimentConfig(ExperimentKeys):
 
     @model_validator(mode="before")
     @classmethod
-    def _inherit(cls, data: Any) -> Any:
-        """Hands the experiment's neighbours, mode and effects to the entries that do not set their own."""
+    def _write_out(cls, data: Any) -> Any:
+        """Writes out what the entries of a config stand for, with what they inherit."""
         if not isinstance(data, dict):
             return data
         folds = {} if data.get("test", "folds") == "folds" else {"folds": 1}
-        data = {"baselines": ["ga", "ia", "ge"], **folds, **data}
+        data = {"baselines": cls.model_fields["baselines"].default, **folds, **data}
         for key, registry in (("baselines", cls.known_baselines), ("algorithms", cls.known_private)):
             if isinstance(data.get(key), list):
-                entries = [expanded for entry in data[key] for expanded in expand_sweep(entry)]
-                data[key] = [with_inherited(entry, data, registry) for entry in entries]
-        return data
+                data[key] = [each for entry in data[key] for each in written_out(entry, data, registry)]
+        return {**data, **{key: one_of(data[key]) for key in LISTED if key in data}}
 
     @model_validator(mode="after")
     def _hold_together(self) -> Self:

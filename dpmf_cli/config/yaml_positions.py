@@ -15,16 +15,20 @@ MAXIMUM_VALUES = 20_000
 MAXIMUM_BYTES = 256 << 10
 MAXIMUM_NUMBER = 2**64
 
-Step = str | int
-"""A key of a mapping or an index of a list."""
+KeyPath = tuple[str | int, ...]
+"""The way to a value from the top: keys of mappings and indices of lists."""
 
 
 @dataclass(frozen=True)
 class Place:
-    """1-based line and column."""
+    """1-based line and column in a file."""
 
+    path: Path
     line: int
     column: int
+
+    def __str__(self) -> str:
+        return f"{self.path}:{self.line}:{self.column}"
 
 
 @dataclass
@@ -33,17 +37,17 @@ class Document:
 
     path: Path
     data: Any
-    keys: dict[tuple[Step, ...], Place] = field(default_factory=dict)
-    values: dict[tuple[Step, ...], Place] = field(default_factory=dict)
+    keys: dict[KeyPath, Place] = field(default_factory=dict)
+    values: dict[KeyPath, Place] = field(default_factory=dict)
 
-    def place_of(self, path: tuple[Step, ...], *, key: bool) -> Place:
+    def place_of(self, path: KeyPath, *, key: bool) -> Place:
         """Where the key or value at `path` stands, or the nearest enclosing one that is in the file."""
         for length in range(len(path), 0, -1):
             prefix = path[:length]
             at = (self.keys if key else self.values).get(prefix) or self.values.get(prefix)
             if at:
                 return at
-        return Place(1, 1)
+        return Place(self.path, 1, 1)
 
 
 class _Loader(yaml.SafeLoader):
@@ -96,36 +100,33 @@ def read(path: Path) -> Document:
     return document
 
 
-def _build(loader: _Loader, node: yaml.Node, path: tuple[Step, ...], document: Document) -> Any:
+def _build(loader: _Loader, node: yaml.Node, path: KeyPath, document: Document) -> Any:
     """The plain data of a node, its places noted. Aliases are followed, within limits: nested ones can blow
     a few bytes up to gigabytes, and one inside its own anchor never ends."""
     if len(path) > MAXIMUM_DEPTH or len(document.values) > MAXIMUM_VALUES:
-        raise DpmfError(f"{_at(document.path, node)}: too large or nested too deep for a config")
-    document.values[path] = Place(node.start_mark.line + 1, node.start_mark.column + 1)
+        raise DpmfError(f"{_place(document.path, node)}: too large or nested too deep for a config")
+    here = document.values[path] = _place(document.path, node)
     if isinstance(node, yaml.CollectionNode) and node.tag not in PLAIN_COLLECTIONS:
-        raise DpmfError(
-            f"{_at(document.path, node)}: not valid YAML here: the tag {node.tag} is not plain data"
-        )
+        raise DpmfError(f"{here}: not valid YAML here: the tag {node.tag} is not plain data")
     if isinstance(node, yaml.MappingNode):
         mapping: dict[str, Any] = {}
         for key_node, value_node in node.value:
             key = loader.construct_object(key_node)
+            at = _place(document.path, key_node)
             if not isinstance(key, str):
-                raise DpmfError(
-                    f"{_at(document.path, key_node)}: key {key!r} is not a word; put it in quotes"
-                )
+                raise DpmfError(f"{at}: key {key!r} is not a word; put it in quotes")
             if key in mapping:
-                raise DpmfError(f'{_at(document.path, key_node)}: duplicate key "{key}"; keep one of the two')
-            document.keys[(*path, key)] = Place(key_node.start_mark.line + 1, key_node.start_mark.column + 1)
+                raise DpmfError(f'{at}: duplicate key "{key}"; keep one of the two')
+            document.keys[(*path, key)] = at
             mapping[key] = _build(loader, value_node, (*path, key), document)
         return mapping
     if isinstance(node, yaml.SequenceNode):
         return [_build(loader, child, (*path, index), document) for index, child in enumerate(node.value)]
     value = loader.construct_object(node)
     if isinstance(value, int) and abs(value) > MAXIMUM_NUMBER:
-        raise DpmfError(f"{_at(document.path, node)}: the number is too large for a config")
+        raise DpmfError(f"{here}: the number is too large for a config")
     if isinstance(value, str) and not _is_text(value):
-        raise DpmfError(f"{_at(document.path, node)}: the text holds a character that no file can hold")
+        raise DpmfError(f"{here}: the text holds a character that no file can hold")
     return value
 
 
@@ -139,5 +140,5 @@ def _place_in(text: str, position: int) -> tuple[int, int]:
     return before.count("\n") + 1, position - before.rfind("\n")
 
 
-def _at(path: Path, node: yaml.Node) -> str:
-    return f"{path}:{node.start_mark.line + 1}:{node.start_mark.column + 1}"
+def _place(path: Path, node: yaml.Node) -> Place:
+    return Place(path, node.start_mark.line + 1, node.start_mark.column + 1)

@@ -25,6 +25,8 @@ from typing import Any
 
 import yaml
 
+from dpmf_cli.config import load_config
+
 DPMF = (sys.executable, "-m", "dpmf_cli")
 LOAD = (
     "import sys; from pathlib import Path; from dpmf_cli.config import load_config as read; "
@@ -187,7 +189,8 @@ def main() -> None:
         warm = Path(scratch) / "warm"
         warm.mkdir()
         for path in options.configs:
-            whole = yaml.safe_load(path.read_text())
+            whole = load_config(path).resolved()
+            del whole["name"]  # each of its entries is run under one of its own
             for entry in ({"label": DATA}, *whole["algorithms"]):
                 key = path.stem, entry["label"]
                 if not re.search(options.only, key[1]) or (key in kept and not options.again):

@@ -50,9 +50,24 @@ CSV_SPECS: list[tuple[bytes, dict[str, Any]]] = [
     (CSV.replace(b",", "→".encode()), {"columns": {"user": "who", "item": "what", "rating": "stars"}, "separator": "→"}),
 ]  # fmt: skip
 
-CONFIGS = [
-    path.read_bytes() for path in sorted((Path(__file__).resolve().parents[2] / "configs").glob("*.yaml"))
-]
+SHIPPED = {
+    path.name: path.read_bytes()
+    for path in sorted((Path(__file__).resolve().parents[2] / "configs").glob("*.yaml"))
+}
+EXTENDING = b"""\
+extends: base.yaml
+folds: null
+mode: [published, corrected]
+neighbours: [bounded, unbounded]
+effects: {beta_m: 3}
+parameters: {isgd: {factors: 2, sweep: {epochs: [1, 2]}}, personalized: {base: {algorithm: isgd}}}
+baselines: [ga, {algorithm: als, factors: 2}]
+algorithms:
+  - isgd
+  - {algorithm: pge, mode: published, neighbours: [bounded, user]}
+  - {algorithm: personalized, neighbours: unbounded}
+"""
+CONFIGS = [*SHIPPED.values(), *[EXTENDING] * 10]
 
 
 def entry(name: str) -> CatalogEntry:
@@ -161,7 +176,9 @@ READERS: dict[bytes, Callable[[Path], object]] = {PROBE: netflix.read_probe, JUD
 __all__ = [
     "CONFIGS",
     "CSV_SPECS",
+    "EXTENDING",
     "READERS",
+    "SHIPPED",
     "TEXTS",
     "broken_sheet",
     "load_catalog",

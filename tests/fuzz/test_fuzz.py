@@ -13,7 +13,9 @@ from tests.datasets.building import zipped
 from tests.fuzz.corpus import (
     CONFIGS,
     CSV_SPECS,
+    EXTENDING,
     READERS,
+    SHIPPED,
     TEXTS,
     broken_sheet,
     load_catalog,
@@ -97,13 +99,33 @@ def test_lists_of_the_netflix_prize(counts: dict[str, Counts], folder: Path, num
     check(lambda: READERS[text](path), len(data), row)
 
 
+@pytest.fixture(scope="module")
+def configs(folder: Path) -> Path:
+    """A folder with the shipped configs, which others extend."""
+    (folder / "configs").mkdir()
+    for name, text in {**SHIPPED, "base.yaml": SHIPPED["ml100k_bounded.yaml"]}.items():
+        put(folder / "configs" / name, text)
+    return folder / "configs"
+
+
 @volume(3_000, 40)
-def test_configs(counts: dict[str, Counts], folder: Path, number: int) -> None:
+def test_configs(counts: dict[str, Counts], configs: Path, number: int) -> None:
     rng = random.Random(number)
     data = mutated(rng.choice(CONFIGS), rng)
     row = counts.setdefault("configs", Counts())
-    path = put(folder / "config.yaml", data)
+    path = put(configs / "config.yaml", data)
     check(lambda: load_config(path), len(data), row)
+
+
+@volume(2_000, 30)
+def test_what_configs_extend(counts: dict[str, Counts], configs: Path, number: int) -> None:
+    rng = random.Random(number)
+    data = mutated(rng.choice(CONFIGS), rng)
+    whole = b"extends: broken.yaml\n" if rng.random() < 0.5 else EXTENDING.replace(b"base.", b"broken.")
+    row = counts.setdefault("what configs extend", Counts())
+    put(configs / "broken.yaml", data)
+    path = put(configs / "config.yaml", whole)
+    check(lambda: load_config(path), len(data) + len(whole), row)
 
 
 @volume(500, 5)

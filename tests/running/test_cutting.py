@@ -6,7 +6,7 @@ from itertools import pairwise
 import numpy as np
 import pytest
 
-from dpmf_cli.evaluation.portions import first_share
+from dpmf_cli.evaluation.portions import Order, first_share
 from dpmf_cli.ratings import Ratings
 from dpmf_cli.results.task import Cut
 from dpmf_cli.running.cutting import arrivals, cut_ratings, fold_assignment, training_shape
@@ -21,7 +21,7 @@ def timed() -> Ratings:
 
 
 @pytest.mark.parametrize("order", ["timestamp", "random"])
-def test_a_larger_portion_holds_every_smaller_one(order: str) -> None:
+def test_a_larger_portion_holds_every_smaller_one(order: Order) -> None:
     ratings = timed()
     shares = [
         first_share(arrivals(ratings, order, dataset="data", seed=3), share)
@@ -41,7 +41,7 @@ def test_a_random_order_follows_the_seed_alone() -> None:
 
 
 @pytest.mark.parametrize("order", ["timestamp", "random"])
-def test_a_cut_of_a_portion_keeps_each_rating_in_its_fold(order: str) -> None:
+def test_a_cut_of_a_portion_keeps_each_rating_in_its_fold(order: Order) -> None:
     ratings = timed()
     folds = fold_assignment("data", 3, 4, len(ratings))
     first = np.zeros(len(ratings), np.bool_)

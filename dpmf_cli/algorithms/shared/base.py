@@ -56,6 +56,22 @@ Label = Annotated[str, Field(min_length=1, max_length=80, pattern=r"^[^\x00-\x1f
 """Printable text in one line."""
 
 
+@dataclass(frozen=True)
+class NeededColumn:
+    """What an entry needs of the user's own data set.
+
+    column    its key in the data set's `columns`
+    of        what the column holds, in a message
+    key       the entry's key that asks for it
+    instead   what to do where there is no such column
+    """
+
+    column: str
+    of: str
+    key: str
+    instead: str
+
+
 class Algorithm(StrictModel, ABC):
     """A recommender. Its fields are its parameters, its subclass's docstring is its pseudocode.
 
@@ -69,6 +85,7 @@ class Algorithm(StrictModel, ABC):
     revision    raised when a change of the code changes the results: stored results of an older revision
                 are then computed anew
     plugin      where its code comes from, if not from dpmf (`algorithms.plugins`): a result depends on it
+    why_no_twin   where it cannot be fitted without noise too (`twins`): why, and what to do
     """
 
     title: ClassVar[str]
@@ -78,6 +95,7 @@ class Algorithm(StrictModel, ABC):
     shares_lanes: ClassVar[bool] = False
     revision: ClassVar[int] = 1
     plugin: ClassVar[dict[str, str]] = {}
+    why_no_twin: ClassVar[str] = ""
 
     algorithm: str
     label: Label | None = Field(None, description="name of the curve; the algorithm's by default")
@@ -109,6 +127,11 @@ class Algorithm(StrictModel, ABC):
     def default_name(self) -> str:
         """The name of an entry without a `label`."""
         return self.title
+
+    @property
+    def needs_column(self) -> NeededColumn | None:
+        """The column that its data set must have."""
+        return None
 
     @property
     def line(self) -> str:
@@ -173,6 +196,13 @@ class Algorithm(StrictModel, ABC):
         return COSTS[self.algorithm](self, shape, grid)
 
 
+def refuse_list(value: Any) -> Any:
+    """Refuses a list of `neighbours` or `mode`: one of the right shape has become several entries before."""
+    if isinstance(value, list):
+        raise PydanticCustomError("list", "a list holds one or more values, each once")
+    return value
+
+
 Variants = frozenset[tuple[Neighbours, Mode]]
 
 
@@ -197,6 +227,11 @@ class PrivateAlgorithm(Algorithm):
     neighbours: Neighbours = Neighbours.BOUNDED
     mode: Mode = Mode.PUBLISHED
     effects: EffectsParameters = EffectsParameters()
+
+    _one_neighbours = field_validator(
+        "neighbours", mode="before", json_schema_input_type=Neighbours | list[Neighbours]
+    )(refuse_list)
+    _one_mode = field_validator("mode", mode="before", json_schema_input_type=Mode | list[Mode])(refuse_list)
 
     @field_validator("effects", mode="before")
     @classmethod

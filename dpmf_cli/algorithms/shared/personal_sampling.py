@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 from pydantic import Field, model_validator
 from pydantic_core import PydanticCustomError
 
+from dpmf_cli.algorithms.shared.base import NeededColumn
 from dpmf_cli.errors import DpmfError
 from dpmf_cli.ratings import Ratings
 from dpmf_cli.streams import Streams
@@ -76,6 +77,13 @@ class PersonalSampling(StrictModel):
         if isinstance(self.threshold, float) and not self.threshold > 0:
             raise PydanticCustomError("threshold", "the threshold must be positive, or mean, or max")
         return self
+
+    @property
+    def needs_column(self) -> NeededColumn | None:
+        """Of ε, where each rating states its own."""
+        if self.specification == "fractions":
+            return None
+        return NeededColumn("epsilon", "ε", "specification", "use `specification: fractions`")
 
     @property
     def threshold_is_public(self) -> bool:

@@ -117,6 +117,10 @@ class Personalized(PersonalSampling, PrivateAlgorithm):
     title: ClassVar[str] = "Personalised"
     paper: ClassVar[Paper] = Paper.ZHANG
     variants: ClassVar[Variants] = in_both_modes(Neighbours.UNBOUNDED)
+    why_no_twin: ClassVar[str] = (
+        "what is personalised has no twin, for its records set their own ε; remove `twins`, and add `sampled` to "
+        "`baselines`"
+    )
 
     algorithm: Literal["personalized"]
     neighbours: Neighbours = Neighbours.UNBOUNDED

@@ -2,13 +2,12 @@
 
 import re
 from pathlib import Path
-from typing import Any
 
 import pytest
-import yaml
 from hypothesis import given
 from hypothesis import strategies as st
 
+from dpmf_cli.config import load_config
 from dpmf_cli.report.tables.layout import (
     Group,
     TextTable,
@@ -100,17 +99,11 @@ def test_latex_that_begins_with_a_bracket_is_no_extra_space() -> None:
 def test_every_letter_of_a_shipped_label_is_one_that_latex_prints() -> None:
     """pdflatex prints of Unicode what its default input encoding knows; the rest needs a command of its own."""
     known = "–—’“”…·²³é"
-    labels = [
-        str(label) for path in CONFIGS.glob("*.yaml") for label in _labels(yaml.safe_load(path.read_text()))
-    ]
+    entries = [entry for path in CONFIGS.glob("*.yaml") for entry in load_config(path).entries]
+    labels = [entry.label for entry in entries if entry.label]
     letters = {letter for label in labels for letter in escape_latex(label) if ord(letter) > 127}
     assert any("α" in label for label in labels)
     assert letters <= set(known)
-
-
-def _labels(config: dict[str, Any]) -> list[Any]:
-    entries = [*config.get("algorithms", ()), *config.get("baselines", ())]
-    return [entry["label"] for entry in entries if isinstance(entry, dict) and "label" in entry]
 
 
 def test_an_empty_table_says_so() -> None:

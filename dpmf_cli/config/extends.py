@@ -1,0 +1,112 @@
+"""Configs that extend others: the files of a chain read as one, in which each key keeps its place."""
+
+import difflib
+import os
+from pathlib import Path
+from typing import Any
+
+from dpmf_cli.config.yaml_positions import Document, KeyPath, Place, read
+from dpmf_cli.errors import DpmfError, did_you_mean
+
+KEY = "extends"
+MOST_FILES = 8
+"""In one chain; more cannot be followed by a reader either."""
+
+
+def read_whole(path: Path) -> Document:
+    """A config with what it extends. Raises DpmfError, with its place, for what cannot be extended."""
+    return _whole(read(path), (path.resolve(),))
+
+
+def _whole(document: Document, chain: tuple[Path, ...]) -> Document:
+    """`document` on top of what it extends; `chain` has the files that led here, itself the last."""
+    if KEY not in document.data:
+        return document
+    place = document.place_of((KEY,), key=False)
+    path = document.path.parent / _file_named(document.data.pop(KEY), place)
+    if not _is_file(path):
+        near = difflib.get_close_matches(path.name, _configs_beside(path), n=1)
+        raise DpmfError(f"{place}: {KEY}: there is no file {path}{did_you_mean(path.name, near)}")
+    if path.resolve() in chain:
+        circle = " → ".join(each.name for each in (*chain, path))
+        raise DpmfError(f"{place}: {KEY}: {circle} is a circle; remove one `{KEY}` of it")
+    if len(chain) == MOST_FILES:
+        raise DpmfError(f"{place}: {KEY}: more than {MOST_FILES} files in one chain; copy one into another")
+    return _on_top(document, _whole(read(path), (*chain, path.resolve())))
+
+
+def _file_named(value: Any, place: Place) -> str:
+    if not isinstance(value, str) or not value:
+        raise DpmfError(f"{place}: {KEY}: name one file, relative to this one: `{KEY}: other.yaml`")
+    return value
+
+
+def _is_file(path: Path) -> bool:
+    """Whether it is a plain file; a pipe or a device could be read for ever."""
+    try:
+        return path.is_file()
+    except OSError:
+        return False
+
+
+def _configs_beside(path: Path) -> list[str]:
+    try:
+        return [each.name for each in path.parent.glob("*.y*ml")]
+    except OSError:
+        return []
+
+
+def _on_top(own: Document, base: Document) -> Document:
+    """What a file says itself, on top of what it extends. The base's name is not inherited: it is that of a folder of
+    results."""
+    base.data.pop("name", None)
+    _relative_to(own.path.parent, base)
+    replaced: set[KeyPath] = set()
+    data = _merged(own.data, base.data, (), replaced)
+    keys = {**_outside(replaced, base.keys), **own.keys}
+    values = {**_outside(replaced, base.values), **own.values}
+    return Document(own.path, data, keys, values)
+
+
+def _merged(
+    own: dict[str, Any], base: dict[str, Any], path: KeyPath, replaced: set[KeyPath]
+) -> dict[str, Any]:
+    """Two mappings key by key. Whatever else `own` has replaces what the base has, and null takes that back.
+
+    replaced   receives the paths below which nothing of the base is left
+    """
+    merged = dict(base)
+    for key, value in own.items():
+        before, here = base.get(key), (*path, key)
+        if isinstance(value, dict) and isinstance(before, dict) and _of_one_kind(value, before):
+            merged[key] = _merged(value, before, here, replaced)
+            continue
+        replaced.add(here)
+        merged[key] = value
+        if value is None and key in base:
+            del merged[key]
+    return merged
+
+
+def _of_one_kind(own: dict[str, Any], base: dict[str, Any]) -> bool:
+    """Whether two mappings may hold the same keys: data sets of another `kind` do not."""
+    return "kind" not in own or own["kind"] == base.get("kind")
+
+
+def _outside(cut: set[KeyPath], places: dict[KeyPath, Place]) -> dict[KeyPath, Place]:
+    """The places of what is not at or below one of these paths."""
+    return {
+        path: place
+        for path, place in places.items()
+        if not any(path[:length] in cut for length in range(len(path) + 1))
+    }
+
+
+def _relative_to(folder: Path, base: Document) -> None:
+    """Writes the path of the base's data set, which is relative to the base, as one that is relative to `folder`."""
+    if base.path.parent == folder:
+        return
+    dataset = base.data.get("dataset")
+    path = dataset.get("path") if isinstance(dataset, dict) else None
+    if isinstance(path, str) and path and not path.startswith(("/", "~")):
+        dataset["path"] = os.path.relpath(base.path.parent / path, folder)
