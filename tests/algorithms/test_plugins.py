@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from dpmf_cli.algorithms import plugins
+from dpmf_cli.algorithms.registry import PRIVATE
 from dpmf_cli.config import load_config
 from dpmf_cli.errors import DpmfError
 from tests import command
@@ -302,3 +303,19 @@ def test_an_instance_travels_to_the_same_version_alone(
     with pytest.raises(DpmfError, match=r"installed on .* is not the one that the run was started with"):
         pickle.loads(sent)
     monkeypatch.delitem(sys.modules, "shop_privacy", raising=False)
+
+
+def test_a_plugin_that_extends_an_algorithm_does_not_become_it(tmp_path: Path) -> None:
+    (tmp_path / "p.py").write_text(
+        "from typing import Literal\n"
+        "from dpmf_cli.algorithms.costs.cost import Cost\n"
+        "from dpmf_cli.algorithms.friedman2016.pge import PrivateGlobalEffects\n\n"
+        "class Mine(PrivateGlobalEffects):\n"
+        "    title = 'mine'\n"
+        "    algorithm: Literal['mine']\n\n"
+        "    def cost(self, shape, grid):\n"
+        "        return Cost(1.0, 1.0)\n"
+    )
+    plugins.give([tmp_path / "p.py"])
+    mine = type(plugins.plugin("mine")(algorithm="mine"))
+    assert type(PRIVATE["pge"].model_validate({"algorithm": "pge"})) is not mine

@@ -173,7 +173,7 @@ def test_ratings_are_made_up_first_where_they_are_not_there(tmp_path: Path) -> N
 def test_a_grid_of_several_groups_costs_as_many_passes() -> None:
     shape = Shape(10_000, 5_000, 1_000_000)
     for name in ("isgd", "psgd", "pals"):
-        entry = PRIVATE[name](algorithm=name)
+        entry = PRIVATE[name].model_validate({"algorithm": name})
         one, three = entry.cost(shape, 16), entry.cost(shape, 48)
         assert 2 < REFERENCE.seconds(three) / REFERENCE.seconds(one) < 3.5
         assert three.bytes > one.bytes

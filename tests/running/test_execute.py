@@ -42,7 +42,7 @@ class Accounting:
 def test_what_any_model_tells_of_its_records_is_kept(monkeypatch: pytest.MonkeyPatch) -> None:
     ratings = make_ratings(2)
     assert execute([first_task()], ratings, ratings)[0].records is None
-    monkeypatch.setattr(PrivateGlobalEffects, "fit", lambda self, train, **rest: Accounting())
+    monkeypatch.setattr(PrivateGlobalEffects, "fit", lambda self, train, epsilons, **rest: Accounting())
     assert execute([first_task()], ratings, ratings)[0].records == COSTS
 
 

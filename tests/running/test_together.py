@@ -82,9 +82,9 @@ def test_every_file_is_the_same_to_the_byte(one_by_one: Path, monkeypatch: pytes
     sizes: list[int] = []
     of = sample_fits.fit_samples
 
-    def counting(base: Algorithm, train: Ratings, kept: Kept, **rest: Any) -> Model:
+    def counting(base: Algorithm, train: Ratings, kept: Kept, *rest: Any, **more: Any) -> Model:
         sizes.append(kept.shape[1])
-        return of(base, train, kept, **rest)
+        return of(base, train, kept, *rest, **more)
 
     for module in (personalized, sampled):
         monkeypatch.setattr(module, "fit_samples", counting)

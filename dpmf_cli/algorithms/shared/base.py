@@ -254,8 +254,12 @@ class PrivateAlgorithm(Algorithm):
 
     @classmethod
     def offering(cls, neighbours: Any, mode: Any) -> type[Self]:
-        """The subclass that has these neighbours and this mode among its variants; itself where there is none."""
-        return next((each for each in cls.__subclasses__() if (neighbours, mode) in each.variants), cls)
+        """The subclass that has these neighbours and this mode among its variants; itself where there is none.
+
+        Subclasses of its own module count. A plugin may extend an algorithm without becoming it.
+        """
+        own = (each for each in cls.__subclasses__() if each.__module__ == cls.__module__)
+        return next((each for each in own if (neighbours, mode) in each.variants), cls)
 
     @model_validator(mode="after")
     def _refuse_unsupported_variant(self) -> Self:
