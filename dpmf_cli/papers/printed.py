@@ -96,6 +96,12 @@ def printed_baseline(dataset: str, baseline: str) -> float | None:
     return None if value is None else float(value)
 
 
+def printed_statistics(dataset: str) -> dict[str, float] | None:
+    """The row of Friedman et al.'s table 2 for a data set ("ml-100k"); None where it has none."""
+    row: dict[str, float] | None = load("friedman2016")["table2"].get(dataset)
+    return row
+
+
 def printed_reference(key: str) -> dict[str, float]:
     """The RMSE of a recommender that no experiment here runs, by test set ("probe", "quiz").
 

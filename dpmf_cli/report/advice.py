@@ -12,8 +12,8 @@ from dataclasses import dataclass
 
 from dpmf_cli.evaluation.crossings import Crossing, End, Status, crossing_targets, target_name
 from dpmf_cli.evaluation.curves import Experiment, Measured
+from dpmf_cli.evaluation.numbers import significant
 from dpmf_cli.report.protection import Promise, between, promise_of
-from dpmf_cli.report.tables.layout import significant
 from dpmf_cli.report.untried import untried
 
 WIDTH = 92

@@ -3,6 +3,7 @@
 from pathlib import Path
 
 from dpmf_cli.evaluation.crossings import Crossing, find_crossings
+from dpmf_cli.papers.printed_cells import beside_print
 from dpmf_cli.report.figures.curves_csv import curves_csv
 from dpmf_cli.report.figures.distributions import distribution_csv, has_distribution, swept_distribution_csv
 from dpmf_cli.report.figures.growth import growth_csv
@@ -23,7 +24,7 @@ FORMS_OF_RUN = ("png", "svg")
 def write_outputs(folder: Path, collected: Collected) -> list[Crossing]:
     """Curves, crossings, ledger and figures of an experiment; the same results give the same bytes."""
     experiment = collected.experiment
-    crossings = find_crossings(experiment)
+    crossings = beside_print(find_crossings(experiment))
     files = {
         "curves.csv": curves_csv(experiment).encode(),
         "crossings.csv": crossings_table(crossings, "csv").encode(),

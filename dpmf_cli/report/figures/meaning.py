@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 
 from dpmf_cli.evaluation.curves import Axis, Measured
-from dpmf_cli.report.tables.layout import significant
+from dpmf_cli.evaluation.numbers import significant
 
 
 def meaning_of(curves: Sequence[Measured], axis: Axis) -> list[str]:

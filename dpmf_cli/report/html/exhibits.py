@@ -13,6 +13,7 @@ from dpmf_cli.datasets.presence import what_is_missing
 from dpmf_cli.datasets.spec import CatalogSpec
 from dpmf_cli.datasets.verify import figures
 from dpmf_cli.errors import DpmfError
+from dpmf_cli.evaluation.numbers import signed
 from dpmf_cli.papers.claims import Exhibit
 from dpmf_cli.papers.printed import load as load_printed
 from dpmf_cli.report.figures.combined import combined_figure
@@ -181,7 +182,7 @@ def _improvements(view: ExperimentView) -> list[Row]:
                 continue
             lower = lower_by(ours, other, int(at[0]))
             spread = f" ± {lower.std(ddof=1):.1f}" if len(lower) > 1 else ""
-            difference = f"{lower.mean() - 100 * part:+.1f} points".replace("-", "−")
+            difference = f"{signed(lower.mean() - 100 * part, 1)} points"
             rows.append(
                 Row(
                     of=f"{experiment.title}, ε = {epsilon}",

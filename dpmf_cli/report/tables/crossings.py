@@ -17,11 +17,12 @@ from typing import Any, Literal, get_args
 from dpmf_cli.errors import DpmfError, did_you_mean
 from dpmf_cli.evaluation.crossings import Crossing, Status, is_complete
 from dpmf_cli.evaluation.curves import Experiment
+from dpmf_cli.evaluation.numbers import signed, significant
 from dpmf_cli.evaluation.statistics import sd_over_folds
 from dpmf_cli.papers.claims import is_held_against_tables
 from dpmf_cli.papers.printed import printed_baseline
 from dpmf_cli.report.tables.cells import NONE, crossing_cell, epsilon_cell, interval_notes, mark_notes, marks
-from dpmf_cli.report.tables.layout import Group, TextTable, latex, markdown, significant, terminal
+from dpmf_cli.report.tables.layout import Group, TextTable, latex, markdown, terminal
 
 Format = Literal["table", "csv", "md", "latex", "json"]
 FORMATS: tuple[Format, ...] = get_args(Format)
@@ -244,7 +245,7 @@ def baseline_cells(row: BaselineRow, *, with_printed: bool = True) -> tuple[str,
     """A baseline as a row of the table: its name, printed, reproduced with its spread, difference."""
     reproduced = "incomplete" if row.reproduced is None else f"{row.reproduced:.4f}"
     spread = "" if row.sd_folds is None else f" ± {row.sd_folds:.4f}"
-    difference = NONE if row.difference is None else f"{row.difference:+.4f}".replace("-", "−")
+    difference = NONE if row.difference is None else signed(row.difference, 4)
     printed = NONE if row.printed is None else f"{row.printed:.4f}"
     return (
         row.baseline,

@@ -15,7 +15,7 @@ from dpmf_cli.cli.main import app
 from dpmf_cli.errors import DpmfError
 from dpmf_cli.evaluation.crossings import Crossing, Status, find_crossings
 from dpmf_cli.evaluation.curves import Experiment
-from dpmf_cli.papers.printed_cells import with_printed_cells
+from dpmf_cli.papers.printed_cells import beside_print, with_printed_cells
 from dpmf_cli.report.tables.crossings import (
     FORMATS,
     baseline_rows,
@@ -176,7 +176,7 @@ def test_an_interval_out_of_the_grid_on_one_side_is_shown_even_without_a_crossin
 
 def test_json_has_the_contracts_keys_and_types(made: Make) -> None:
     experiment = replace(made(4, incomplete="psgd"), name="ml1m_bounded")
-    crossings = with_printed_cells(find_crossings(experiment))
+    crossings = with_printed_cells(beside_print(find_crossings(experiment)))
     text = crossings_table(crossings, "json")
     records = json.loads(text, parse_constant=lambda constant: pytest.fail(f"{constant} is not JSON"))
     assert len(records) == len(crossings)
@@ -211,7 +211,7 @@ def test_the_command_adds_printed_cells_by_what_is_in_the_data_folder(
 
 
 def test_csv_reads_back_exactly(made: Make) -> None:
-    crossings = find_crossings(made())
+    crossings = beside_print(find_crossings(made()))
     text = crossings_table(crossings, "csv")
     assert "\r" not in text
     rows = list(csv.DictReader(io.StringIO(text)))
@@ -224,7 +224,7 @@ def test_csv_reads_back_exactly(made: Make) -> None:
 
 
 def test_every_row_is_in_every_drawing(made: Make) -> None:
-    crossings = with_printed_cells(find_crossings(made(6)))
+    crossings = with_printed_cells(beside_print(find_crossings(made(6))))
     count = len(crossings)
     drawn = {form: crossings_table(crossings, form).splitlines() for form in ("table", "md", "latex")}
     groups = len({(crossing.dataset, crossing.neighbours, crossing.mode) for crossing in crossings})
@@ -242,7 +242,7 @@ def test_every_row_is_in_every_drawing(made: Make) -> None:
 
 
 def test_latex_is_balanced_and_ruled(made: Make) -> None:
-    drawn = crossings_table(find_crossings(made(6)), "latex")
+    drawn = crossings_table(beside_print(find_crossings(made(6))), "latex")
     bare = drawn.replace("\\{", "").replace("\\}", "")
     assert bare.count("{") == bare.count("}")
     assert bare.count("$") % 2 == 0
@@ -260,12 +260,12 @@ def test_latex_has_only_letters_that_it_prints(made: Make) -> None:
 
 
 def test_a_table_fits_80_columns_where_its_cells_allow(made: Make) -> None:
-    crossed = [cell for cell in find_crossings(made()) if cell.status == Status.CROSSED]
+    crossed = [cell for cell in beside_print(find_crossings(made())) if cell.status == Status.CROSSED]
     assert max(map(len, crossings_table(with_printed_cells(crossed)).splitlines()[:12])) <= 80
 
 
 def test_rows_of_several_experiments_are_told_apart(made: Make) -> None:
-    one = find_crossings(made(1))
+    one = beside_print(find_crossings(made(1)))
     other = [replace(crossing, experiment="other") for crossing in one]
     drawn = crossings_table([*one, *other])
     assert "ml-1m, bounded, published (made)\n" in drawn
