@@ -90,9 +90,10 @@ class Measured:
 
     @property
     def guarantee(self) -> Guarantee:
-        """What the ε protect from whom; where `protects` does not say what, that of all with these neighbours. Raises
-        `ValueError` for a baseline."""
-        return Guarantee(self.protects or protection_of(Neighbours(self.neighbours)), self.joint)
+        """What the ε protect from whom, with which δ; where `protects` does not say what, that of all with these
+        neighbours. Raises `ValueError` for a baseline."""
+        protects = self.protects or protection_of(Neighbours(self.neighbours))
+        return Guarantee(protects, self.joint, self.delta)
 
     def mean(self) -> NDArray[np.float64]:
         """(E,) the curve: RMSE averaged over folds and runs."""

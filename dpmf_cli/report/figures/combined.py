@@ -1,4 +1,4 @@
-"""The combined figure: RMSE over ε, a panel for each data set and each kind of what is protected from whom.
+"""The combined figure: RMSE over ε, a panel for each data set and each guarantee.
 
 No two panels share an axis: an ε is one thing in one panel and another in the next, and so is what it costs.
 """
@@ -52,8 +52,7 @@ Groups = Mapping[tuple[str, Guarantee], Sequence[Standing]]
 
 
 def combined_figure(experiments: Sequence[Experiment], form: str = "png", *, dpi: int = 150) -> bytes:
-    """A column of panels for each data set, a row for each kind of what is protected from whom;
-    as PNG or SVG.
+    """A column of panels for each data set, a row for each guarantee; as PNG, SVG or PDF.
 
     Incomplete curves are not drawn. Raises `DpmfError` for an unknown format, and where there is nothing to draw.
     """
@@ -71,22 +70,26 @@ def combined_figure(experiments: Sequence[Experiment], form: str = "png", *, dpi
 def draw(groups: Groups) -> Figure:
     """The panels of groups of complete curves, in whatever style is set."""
     titles = list(dict.fromkeys(title for title, _ in groups))
-    kinds = [kind for kind in GUARANTEES if any(kind == guarantee for _, guarantee in groups)]
-    heights = {kind: max(_panel_height(groups.get((title, kind), ())) for title in titles) for kind in kinds}
+    found = {guarantee for _, guarantee in groups}
+    heights = {
+        guarantee: max(_panel_height(groups.get((title, guarantee), ())) for title in titles)
+        for guarantee in GUARANTEES
+        if guarantee in found
+    }
     width, height = _WIDTH * len(titles), sum(heights.values()) + _NOTES
     figure = Figure(figsize=(width, height))
     FigureCanvasAgg(figure)
     figure.text(0.1 / width, 0.1 / height, "\n".join(NOTES), fontsize=_NOTE_SIZE, color=GREY, va="bottom")
     top = height
-    for kind in kinds:
-        top -= heights[kind]
+    for guarantee, tall in heights.items():
+        top -= tall
         for column, title in enumerate(titles):
-            if group := groups.get((title, kind)):
+            if group := groups.get((title, guarantee)):
                 axes = figure.add_axes((0.1, 0.1, 0.5, 0.5))
                 ends = _draw_panel(axes, group)
-                axes.set_title(f"{title}: {kind}", loc="left", parse_math=False, fontsize=_TITLE_SIZE)
-                axes.set_xlabel(f"ε, {kind}; as claimed")
-                _place(figure, axes, ends, left=_WIDTH * column, bottom=top, height=heights[kind])
+                axes.set_title(f"{title}: {guarantee}", loc="left", parse_math=False, fontsize=_TITLE_SIZE)
+                axes.set_xlabel(f"ε, {guarantee}; as claimed")
+                _place(figure, axes, ends, left=_WIDTH * column, bottom=top, height=tall)
     return figure
 
 

@@ -69,7 +69,7 @@ class Loss:
 
 
 @dataclass(frozen=True)
-class Line:
+class GrowthLine:
     """One line of the figure: the loss of one curve at one ε, over the portions at which it is known.
 
     stages   (n,) numbers of the portions
@@ -135,7 +135,7 @@ def _rows(experiment: Experiment, stage: Stage, measured: Measured) -> Iterator[
         yield [*head, *map(exact, [*numbers, loss.mean[at], loss.sd[at], loss.low[at], loss.high[at]])]
 
 
-def growth_lines(experiment: Experiment) -> list[Line]:
+def growth_lines(experiment: Experiment) -> list[GrowthLine]:
     """What a figure of the growth can show; swept curves are left out, as in the figure of the curves."""
     stages = experiment.growth.stages if experiment.growth else ()
     sign = "θ" if experiment.axis == "theta" else "ε"
@@ -150,7 +150,7 @@ def growth_lines(experiment: Experiment) -> list[Line]:
             known = np.flatnonzero(np.isfinite(table[:, 0, at]))
             if len(known):
                 label = curve.label if len(grid) == 1 else f"{curve.label}, {sign} = {place:g}"
-                lines.append(Line(label, known, *table[known, :, at].T))
+                lines.append(GrowthLine(label, known, *table[known, :, at].T))
     return lines
 
 
@@ -210,7 +210,7 @@ def draw(experiment: Experiment) -> Figure:
     return figure
 
 
-def _draw_line(axes: Axes, line: Line, x: NDArray[np.float64], colour: str) -> Line2D:
+def _draw_line(axes: Axes, line: GrowthLine, x: NDArray[np.float64], colour: str) -> Line2D:
     axes.fill_between(x, line.low, line.high, color=colour, alpha=0.18, linewidth=0)
     (drawn,) = axes.plot(x, line.loss, color=colour, linewidth=1.6, marker="o", markersize=3)
     return drawn

@@ -26,14 +26,16 @@ Draw = Callable[[str], bytes]
 def drawings(experiment: Experiment) -> dict[str, Draw]:
     """Every figure by its file's name without the suffix; none where no curve is complete.
 
-    Where ε protect several things, or from several adversaries, each kind has figures of its own: `curves_value`,
-    `curves_value_joint`, `curves_user`, …
+    Where ε protect several things, or from several adversaries, each guarantee has figures of its own:
+    `curves_value`, `curves_value_joint`, `curves_user`, …
     """
     parts = parts_of(experiment)
     if len(parts) <= 1:
         return _drawings(experiment)
     return {
-        f"{name}_{kind.key}": draw for kind, part in parts.items() for name, draw in _drawings(part).items()
+        f"{name}_{guarantee.key}": draw
+        for guarantee, part in parts.items()
+        for name, draw in _drawings(part).items()
     }
 
 
@@ -47,7 +49,9 @@ def never_drawn(experiment: Experiment) -> Iterator[str]:
     drawn = drawings(complete)
     for name in _drawings(complete):
         yield from (
-            each for each in (name, *(f"{name}_{kind.key}" for kind in GUARANTEES)) if each not in drawn
+            each
+            for each in (name, *(f"{name}_{guarantee.key}" for guarantee in GUARANTEES))
+            if each not in drawn
         )
 
 

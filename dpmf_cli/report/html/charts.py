@@ -17,7 +17,7 @@ from dpmf_cli.report.figures.meaning import meaning_of
 from dpmf_cli.report.figures.panels import parts_of
 from dpmf_cli.report.figures.rmse_curves import COLOURS, DASHES, is_drawable, level_names, level_of, notes_of
 from dpmf_cli.report.figures.sweeps import SweptLine, swept_parameters, swept_rmse
-from dpmf_cli.report.html.chart import Chart, Level, Line, limits
+from dpmf_cli.report.html.chart import Chart, ChartLine, Level, limits
 
 TWIN_DASH = 4
 _GREYS = 8
@@ -29,8 +29,8 @@ _FRACTION_NOTE = "Bands: ± one standard deviation over folds and runs. Level: n
 def charts_of(experiment: Experiment) -> list[Chart]:
     """All that can be drawn of an experiment, nothing where no curve is complete.
 
-    Where ε protect several things, or from several adversaries, each kind has charts of its own, under the sentence
-    that says what its ε is.
+    Where ε protect several things, or from several adversaries, each guarantee has charts of its own, under the
+    sentence that says what its ε is.
     """
     parts = parts_of(experiment)
     if len(parts) <= 1:
@@ -38,11 +38,11 @@ def charts_of(experiment: Experiment) -> list[Chart]:
     return [
         replace(
             chart,
-            key=f"{chart.key}-{kind.key.replace('_', '-')}",
-            title=f"{chart.title}: {kind}",
-            heading="" if rank else f"{experiment.title}, {kind}: {kind.statement}",
+            key=f"{chart.key}-{guarantee.key.replace('_', '-')}",
+            title=f"{chart.title}: {guarantee}",
+            heading="" if rank else f"{experiment.title}, {guarantee}: {guarantee.statement}",
         )
-        for kind, part in parts.items()
+        for guarantee, part in parts.items()
         for rank, chart in enumerate(_charts(part))
     ]
 
@@ -116,7 +116,7 @@ def _curves(experiment: Experiment, chosen: Sequence[Measured]) -> Chart:
     )
 
 
-def _curve(experiment: Experiment, curve: Measured, colour: int, dash: int) -> Line:
+def _curve(experiment: Experiment, curve: Measured, colour: int, dash: int) -> ChartLine:
     low, high = band(experiment, curve)
     along = curve.along(experiment.axis)
     mean = np.where(np.isfinite(curve.mean()), curve.mean(), np.nan)
@@ -126,7 +126,7 @@ def _curve(experiment: Experiment, curve: Measured, colour: int, dash: int) -> L
         x = found.theta if experiment.axis == "theta" else found.reproduced
         if x is not None:
             marks.append((x, level_of(target)))
-    return Line(curve.label, _points(along, mean, low, high), colour, dash, tuple(marks))
+    return ChartLine(curve.label, _points(along, mean, low, high), colour, dash, tuple(marks))
 
 
 def _points(*columns: Any) -> tuple[tuple[float, float, float, float], ...]:
@@ -139,7 +139,7 @@ def _swept(
     experiment: Experiment, parameter: str, quantity: str, swept: Sequence[SweptLine], note: str
 ) -> Chart:
     lines = tuple(
-        Line(each.name, tuple(sorted(each.points)), _colour(each.colour) or 0, _dash(each.dashes))
+        ChartLine(each.name, tuple(sorted(each.points)), _colour(each.colour) or 0, _dash(each.dashes))
         for each in swept
         if not each.level
     )
@@ -174,9 +174,9 @@ def _distribution(experiment: Experiment) -> Chart:
         if colour is None:
             # Baselines are told apart by their greys, dashes and markers: here they can be hidden one by one.
             turn = greys.index(line)
-            lines.append(Line(line.name, points, _GREYS + turn % 4, turn % len(DASHES)))
+            lines.append(ChartLine(line.name, points, _GREYS + turn % 4, turn % len(DASHES)))
         else:
-            lines.append(Line(line.name, points, colour, _dash(line.dashes)))
+            lines.append(ChartLine(line.name, points, colour, _dash(line.dashes)))
     low, high = limits(lines, ())
     return Chart(
         key=_key(experiment, "errors"),
@@ -198,7 +198,7 @@ def _growth(experiment: Experiment) -> Chart:
         counts = [float(stages[at].portion.ratings) for at in line.stages]
         turn, colour = divmod(rank, len(COLOURS))
         points = _points(counts, line.loss, line.low, line.high)
-        lines.append(Line(line.label, points, colour, turn % len(DASHES)))
+        lines.append(ChartLine(line.label, points, colour, turn % len(DASHES)))
     low, high = limits(lines, (Level("", 0.0),))
     return Chart(
         key=_key(experiment, "growth"),

@@ -94,8 +94,7 @@ def exhibit_view(exhibit: Exhibit, sources: Sources) -> ExhibitView:
 
 
 def _combined(views: Sequence[ExperimentView]) -> bytes:
-    """What several experiments measured, a panel for each data set and kind of what is protected from whom; empty
-    without a curve."""
+    """What several experiments measured, a panel for each data set and guarantee; empty without a curve."""
     experiments = [view.collected.experiment for view in views]
     if not any(is_drawable(curve) for each in experiments for curve in each.curves):
         return b""

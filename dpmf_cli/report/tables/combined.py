@@ -56,8 +56,7 @@ def combined_table(
     across  one ranking of all, for which all of them must protect the same on the same data
     notes   what the caller has to say below, for people
 
-    Raises `DpmfError` for an unknown format, and for `across` over several data sets, or several kinds of what is
-    protected from whom.
+    Raises `DpmfError` for an unknown format, and for `across` over several data sets or guarantees.
     """
     groups = _groups(experiments, bar, across=across)
     text = _text(experiments, groups, bar, notes)
@@ -124,7 +123,7 @@ def _text(
 
 
 def _headed(group: Sequence[Ranked], *, several: bool, approximate: bool) -> Iterator[Group]:
-    """The rows of one data set and one kind of what is protected from whom: those with a provable ε, then those
+    """The rows of one data set and one guarantee: those with a provable ε, then those
     without."""
     first = group[0].standing
     title = f"{first.experiment.title}: {first.guarantee}"
