@@ -6,8 +6,8 @@ from dpmf_cli.evaluation.crossings import Crossing, find_crossings
 from dpmf_cli.papers.printed_cells import beside_print
 from dpmf_cli.report.figures.curves_csv import curves_csv
 from dpmf_cli.report.figures.distributions import distribution_csv, has_distribution, swept_distribution_csv
-from dpmf_cli.report.figures.growth import growth_csv
-from dpmf_cli.report.figures.rmse_curves import FORMATS
+from dpmf_cli.report.figures.growth_csv import growth_csv
+from dpmf_cli.report.figures.style import FORMATS
 from dpmf_cli.report.figures.sweeps import swept_parameters
 from dpmf_cli.report.figures.which import drawings, never_drawn
 from dpmf_cli.report.tables.crossings import crossings_table, twins_table

@@ -3,7 +3,6 @@
 No two panels share an axis: an ε is one thing in one panel and another in the next, and so is what it costs.
 """
 
-import io
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
@@ -11,28 +10,17 @@ from matplotlib.axes import Axes
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 
-from dpmf_cli.errors import DpmfError, did_you_mean
+from dpmf_cli.errors import DpmfError
 from dpmf_cli.evaluation.crossings import crossing_targets
 from dpmf_cli.evaluation.curves import Experiment, Measured
 from dpmf_cli.evaluation.ranking import Standing, by_guarantee, standings
 from dpmf_cli.privacy.neighbours import Mode
 from dpmf_cli.privacy.protection import GUARANTEES, Guarantee
 from dpmf_cli.report.figures.axes import scale_axes
-from dpmf_cli.report.figures.rmse_curves import (
-    COLOURS,
-    FORMATS,
-    GREY,
-    METADATA,
-    End,
-    draw_curve,
-    draw_level,
-    drawing,
-    is_drawable,
-    label_ends,
-    label_width,
-    level_names,
-    level_of,
-)
+from dpmf_cli.report.figures.labels import End, label_ends, label_width
+from dpmf_cli.report.figures.rmse_curves import draw_curve, draw_level
+from dpmf_cli.report.figures.shown import is_drawable, level_names, level_of
+from dpmf_cli.report.figures.style import COLOURS, GREY, check_form, drawing, file_of
 from dpmf_cli.report.tables.cells import marks
 from dpmf_cli.report.tables.combined import short_label
 
@@ -56,15 +44,12 @@ def combined_figure(experiments: Sequence[Experiment], form: str = "png", *, dpi
 
     Incomplete curves are not drawn. Raises `DpmfError` for an unknown format, and where there is nothing to draw.
     """
-    if form not in FORMATS:
-        raise DpmfError(f'unknown figure format "{form}"{did_you_mean(form, FORMATS)}')
+    check_form(form)
     found = [each for experiment in experiments for each in standings(experiment) if is_drawable(each.curve)]
     if not found:
         raise DpmfError("no complete curve to plot; finish the experiments with `dpmf run`")
-    buffer = io.BytesIO()
     with drawing():
-        draw(by_guarantee(found)).savefig(buffer, format=form, dpi=dpi, metadata=METADATA[form])
-    return buffer.getvalue()
+        return file_of(draw(by_guarantee(found)), form, dpi=dpi)
 
 
 def draw(groups: Groups) -> Figure:

@@ -16,16 +16,8 @@ from numpy.typing import NDArray
 from dpmf_cli.evaluation.crossings import is_complete
 from dpmf_cli.evaluation.curves import Experiment, Measured
 from dpmf_cli.report.figures.curves_csv import exact
-from dpmf_cli.report.figures.rmse_curves import (
-    COLOURS,
-    DASHES,
-    GREY,
-    METADATA,
-    drawing,
-    is_drawable,
-    level_names,
-    set_title,
-)
+from dpmf_cli.report.figures.shown import is_drawable, level_names, set_title
+from dpmf_cli.report.figures.style import COLOURS, DASHES, GREY, drawing, file_of
 from dpmf_cli.report.figures.sweeps import Band, SweptLine, panels_bytes, swept_lines
 
 _MOST_EPSILONS = 3
@@ -89,7 +81,6 @@ def distribution_bytes(experiment: Experiment, form: str) -> bytes:
     """The distribution of errors of all that is not swept, as PNG, SVG or PDF; one of the curves is complete."""
     figure = Figure(figsize=(7.6, 4.6))
     FigureCanvasAgg(figure)
-    buffer = io.BytesIO()
     with drawing():
         axes = figure.add_axes((0.09, 0.15, 0.5, 0.75))
         _draw(axes, experiment)
@@ -105,8 +96,7 @@ def distribution_bytes(experiment: Experiment, form: str) -> bytes:
         set_title(axes, experiment, [each for each in experiment.curves if each.swept is None])
         note = "The legend has the order of the lines from above, on the average over x."
         figure.text(0.012, 0.012, note, fontsize=7, color=GREY)
-        figure.savefig(buffer, format=form, dpi=150, metadata=METADATA[form])
-    return buffer.getvalue()
+        return file_of(figure, form)
 
 
 @dataclass(frozen=True)

@@ -1,7 +1,6 @@
 """Figures of sweeps: RMSE over another parameter than ε, as Friedman et al. 2016, figure 6, and Zhang et al. 2018,
 figures 2 and 4. What is not swept stands beside it as level lines."""
 
-import io
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
@@ -13,19 +12,9 @@ from numpy.typing import NDArray
 
 from dpmf_cli.evaluation.curves import Experiment, Measured
 from dpmf_cli.report.figures.curves_csv import band
-from dpmf_cli.report.figures.rmse_curves import (
-    COLOURS,
-    DASHES,
-    GREY,
-    METADATA,
-    End,
-    drawing,
-    is_drawable,
-    label_ends,
-    label_width,
-    level_names,
-    set_title,
-)
+from dpmf_cli.report.figures.labels import End, label_ends, label_width
+from dpmf_cli.report.figures.shown import is_drawable, level_names, set_title
+from dpmf_cli.report.figures.style import COLOURS, DASHES, GREY, drawing, file_of
 
 Band = tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.float64]]
 """(E,) each: mean, and the lower and upper end of the band around it."""
@@ -117,7 +106,6 @@ def panels_bytes(
     whole = _TOP + len(panels) * (tall + _BOTTOM)
     figure = Figure(figsize=(_WIDTH, whole))
     FigureCanvasAgg(figure)
-    buffer = io.BytesIO()
     with drawing():
         drawn = []
         for rank, (name, lines) in enumerate(panels):
@@ -131,8 +119,7 @@ def panels_bytes(
             label_ends(axes, ends, gap=_LABEL_GAP / tall, offset=_LABEL_OFFSET / width)
         set_title(drawn[0][0], experiment, [each for each in experiment.curves if each.swept])
         figure.text(0.012, 0.012, note, fontsize=7, color=GREY)
-        figure.savefig(buffer, format=form, dpi=150, metadata=METADATA[form])
-    return buffer.getvalue()
+        return file_of(figure, form)
 
 
 def draw_lines(axes: Axes, lines: Sequence[SweptLine]) -> list[End]:

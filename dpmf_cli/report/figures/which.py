@@ -16,7 +16,8 @@ from dpmf_cli.report.figures.distributions import (
 )
 from dpmf_cli.report.figures.growth import growth_bytes, growth_lines
 from dpmf_cli.report.figures.panels import parts_of
-from dpmf_cli.report.figures.rmse_curves import figure_bytes, is_drawable
+from dpmf_cli.report.figures.rmse_curves import figure_bytes
+from dpmf_cli.report.figures.shown import is_drawable
 from dpmf_cli.report.figures.sweeps import sweep_bytes, swept_parameters
 
 Draw = Callable[[str], bytes]

@@ -13,9 +13,10 @@ from dpmf_cli.report.figures.axes import rmse_limits
 from dpmf_cli.report.figures.curves_csv import band
 from dpmf_cli.report.figures.distributions import distribution_lines, has_distribution, swept_distributions
 from dpmf_cli.report.figures.growth import growth_lines
-from dpmf_cli.report.figures.meaning import meaning_of
+from dpmf_cli.report.figures.notes import meaning_of, notes_of
 from dpmf_cli.report.figures.panels import parts_of
-from dpmf_cli.report.figures.rmse_curves import COLOURS, DASHES, is_drawable, level_names, level_of, notes_of
+from dpmf_cli.report.figures.shown import coloured, is_drawable, level_names, level_of
+from dpmf_cli.report.figures.style import COLOURS, DASHES
 from dpmf_cli.report.figures.sweeps import SweptLine, swept_parameters, swept_rmse
 from dpmf_cli.report.html.chart import Chart, ChartLine, Level, limits
 
@@ -83,20 +84,12 @@ def _curves(experiment: Experiment, chosen: Sequence[Measured]) -> Chart:
     names = level_names(experiment)
     levels = [Level(names[each.label], float(each.mean()[0])) for each in baselines]
     levels += [Level(each.name, each.rmse, dash=2) for each in experiment.references]
-    kinds = list(dict.fromkeys((curve.neighbours, curve.mode) for curve in chosen))
     lines, twins = [], []
-    for turn, kind in enumerate(kinds):
-        of_kind = [curve for curve in chosen if (curve.neighbours, curve.mode) == kind]
-        for rank, curve in enumerate(of_kind):
-            if not is_complete(curve):
-                continue
-            again, colour = divmod(rank, len(COLOURS))
-            lines.append(_curve(experiment, curve, colour, (turn + again) % len(DASHES)))
-            twin = curve.without_noise()
-            if twin is not None and is_complete(twin):
-                twins.append(
-                    Level(f"{curve.label}, no noise", float(twin.mean()[0]), TWIN_DASH, colour, False)
-                )
+    for curve, colour, dash in coloured(chosen):
+        lines.append(_curve(experiment, curve, colour, dash))
+        twin = curve.without_noise()
+        if twin is not None and is_complete(twin):
+            twins.append(Level(f"{curve.label}, no noise", float(twin.mean()[0]), TWIN_DASH, colour, False))
     complete = [curve for curve in chosen if is_complete(curve)]
     local = any(curve.neighbours == Neighbours.LOCAL for curve in complete)
     shown = [*(curve.mean() for curve in complete), *(np.array([twin.y]) for twin in twins)]

@@ -18,7 +18,7 @@ from dpmf_cli.papers.claims import Exhibit
 from dpmf_cli.papers.printed import load as load_printed
 from dpmf_cli.report.figures.combined import combined_figure
 from dpmf_cli.report.figures.local_noise import noise_figure
-from dpmf_cli.report.figures.rmse_curves import is_drawable
+from dpmf_cli.report.figures.shown import is_drawable
 from dpmf_cli.report.html.agreement import Agreement, of_points, of_share
 from dpmf_cli.report.html.compared import NO_DATA, Row, printed_rows
 from dpmf_cli.report.html.experiment import ExperimentView

@@ -17,7 +17,7 @@ from dpmf_cli.privacy.protection import GUARANTEES, Guarantee, Protection
 from dpmf_cli.report.figures import which as drawn
 from dpmf_cli.report.figures.growth import growth_lines
 from dpmf_cli.report.figures.panels import guarantees_of, parts_of, refuse_mixed
-from dpmf_cli.report.figures.rmse_curves import FORMATS
+from dpmf_cli.report.figures.style import FORMATS
 from dpmf_cli.report.html.charts import charts_of
 from dpmf_cli.report.html.page import experiment_page
 from dpmf_cli.report.outputs import write_outputs
