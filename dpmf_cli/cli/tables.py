@@ -99,7 +99,7 @@ def baselines(
 
     Example: dpmf baselines --format md
     """
-    from dpmf_cli.report.tables.crossings import baseline_rows, baselines_table
+    from dpmf_cli.report.tables.baselines import baseline_rows, baselines_table
     from dpmf_cli.results.folders import collected_results
 
     experiments = [collected.experiment for collected in collected_results(of or [], results)]

@@ -10,7 +10,8 @@ from dpmf_cli.report.figures.growth_csv import growth_csv
 from dpmf_cli.report.figures.style import FORMATS
 from dpmf_cli.report.figures.sweeps import swept_parameters
 from dpmf_cli.report.figures.which import drawings, never_drawn
-from dpmf_cli.report.tables.crossings import crossings_table, twins_table
+from dpmf_cli.report.tables.baselines import twins_table
+from dpmf_cli.report.tables.crossings import crossings_table
 from dpmf_cli.report.tables.layout import markdown
 from dpmf_cli.report.tables.ledgers import ledger_csv, records_csv
 from dpmf_cli.report.tables.local import learned_nothing_table

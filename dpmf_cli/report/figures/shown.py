@@ -8,7 +8,7 @@ from matplotlib.axes import Axes
 from dpmf_cli.evaluation.crossings import is_complete
 from dpmf_cli.evaluation.curves import Experiment, Measured, Reference
 from dpmf_cli.report.figures.style import COLOURS, DASHES
-from dpmf_cli.report.tables.crossings import NAMES
+from dpmf_cli.report.tables.baselines import NAMES
 
 #: What the papers call the factorisations without noise.
 CLEAN = {"als": "clean MF", **NAMES}

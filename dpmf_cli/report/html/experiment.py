@@ -15,7 +15,8 @@ from dpmf_cli.report.html.charts import charts_of
 from dpmf_cli.report.html.compared import Row, baseline_row, crossing_row
 from dpmf_cli.report.html.provenance import Provenance, provenance_of
 from dpmf_cli.report.html.svg import MARKERS, draw, place_of
-from dpmf_cli.report.tables.crossings import baseline_rows, crossing_notes
+from dpmf_cli.report.tables.baselines import baseline_rows
+from dpmf_cli.report.tables.crossings import crossing_notes
 from dpmf_cli.report.tables.layout import TextTable
 from dpmf_cli.report.tables.ledgers import ledger_text, records_text
 from dpmf_cli.report.tables.local import improvements_table, learned_nothing_table

@@ -8,7 +8,7 @@ from typing import Any
 
 from dpmf_cli.evaluation.numbers import signed, significant
 from dpmf_cli.evaluation.paired_difference import Difference
-from dpmf_cli.report.tables.crossings import render, strict
+from dpmf_cli.report.tables.formats import render, strict
 from dpmf_cli.report.tables.layout import Group, TextTable, markdown, terminal
 from dpmf_cli.results.compare_folders import Compared
 

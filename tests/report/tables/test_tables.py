@@ -16,13 +16,9 @@ from dpmf_cli.errors import DpmfError
 from dpmf_cli.evaluation.crossings import Crossing, Status, find_crossings
 from dpmf_cli.evaluation.curves import Experiment
 from dpmf_cli.papers.printed_cells import beside_print, with_printed_cells
-from dpmf_cli.report.tables.crossings import (
-    FORMATS,
-    baseline_rows,
-    baselines_table,
-    crossings_table,
-    twins_table,
-)
+from dpmf_cli.report.tables.baselines import baseline_rows, baselines_table, twins_table
+from dpmf_cli.report.tables.crossings import crossings_table
+from dpmf_cli.report.tables.formats import FORMATS
 from tests.report.conftest import of_theta
 
 Make = Callable[..., Experiment]
