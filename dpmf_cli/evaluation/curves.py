@@ -56,7 +56,7 @@ class Measured:
     twin        (folds,) RMSE of the same algorithm without noise; None where it was not asked for
     limits      (X,) the x of the distribution of absolute errors, ascending, rating units; empty without
     error_cdf   (folds, runs, E, X) the fraction of errors that are at most x; None where it was not asked for
-    twin_cdf    (folds, X) the same without noise
+    twin_cdf    (folds, X) that fraction for the same algorithm without noise
     records     what it cost the records, where privacy is personalised
     protects    what its ε is a statement about; None for a baseline
     source      the paper that it comes from, as tables cite it; "" for a baseline

@@ -168,7 +168,7 @@ def _interval(cell: Crossing) -> str:
 
 
 def _other_end(end: End) -> str:
-    """Of an interval that reaches into the grid, though its crossing lies outside."""
+    """What is said of an interval that reaches into the grid though its crossing lies outside."""
     return f" (but the interval reaches to ε = {significant(end)})" if isinstance(end, float) else ""
 
 

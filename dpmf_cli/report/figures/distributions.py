@@ -20,8 +20,10 @@ from dpmf_cli.report.figures.shown import is_drawable, level_names, set_title
 from dpmf_cli.report.figures.style import COLOURS, DASHES, GREY, drawing, file_of
 from dpmf_cli.report.figures.sweeps import Band, SweptLine, panels_bytes, swept_lines
 
+FRACTION_NOTE = "Bands: ± one standard deviation over folds and runs. Level: not swept."
+X_NAME, Y_NAME = "x, rating units", "part of the errors that are at most x"
 _MOST_EPSILONS = 3
-"""Of larger grids, a figure over x has the largest ε alone."""
+"""A figure over x has the largest ε alone, of a grid with more ε than this."""
 _MOST_PANELS = 4
 _BASELINES = (*DASHES, (0, (5, 1, 1, 1, 1, 1)), (0, (1, 4)), (0, (9, 3)))
 """Dashes that tell the grey lines of baselines apart."""
@@ -56,9 +58,8 @@ def swept_distribution_csv(experiment: Experiment, parameter: str) -> str:
 
 def swept_distribution_bytes(experiment: Experiment, parameter: str, form: str) -> bytes:
     """The fraction of errors that are at most x over a swept parameter: a panel for each x, or for some of many."""
-    note = "Bands: ± one standard deviation over folds and runs. Level: not swept."
     panels = swept_distributions(experiment, parameter)
-    return panels_bytes(experiment, parameter, panels, note, form)
+    return panels_bytes(experiment, parameter, panels, FRACTION_NOTE, form)
 
 
 def swept_distributions(experiment: Experiment, parameter: str) -> list[tuple[str, list[SweptLine]]]:
@@ -139,8 +140,8 @@ def _draw(axes: Axes, experiment: Experiment) -> None:
     for line in distribution_lines(experiment):
         axes.plot(limits, line.fractions, linestyle=line.dashes, color=line.colour, linewidth=line.width,
                   label=line.name, marker="o", markersize=3 if len(limits) < 8 else 0)  # fmt: skip
-    axes.set_xlabel("x, rating units")
-    axes.set_ylabel("part of the errors that are at most x")
+    axes.set_xlabel(X_NAME)
+    axes.set_ylabel(Y_NAME)
     axes.spines[["top", "right"]].set_visible(False)
 
 

@@ -17,6 +17,7 @@ from dpmf_cli.report.figures.notes import meaning_of
 from dpmf_cli.report.figures.shown import set_title
 from dpmf_cli.report.figures.style import COLOURS, GREY, drawing, file_of
 
+BANDS_NOTE = "Bands: 95 % bootstrap interval of the mean, paired by fold."
 _NOTE_CHARACTERS = 120
 # Inches; the rest in parts of the figure: what is left of the axes, below them, their height, the room for the scale
 # on the right, or for none, and what is left of the axes beside a long legend.
@@ -108,7 +109,7 @@ def draw(experiment: Experiment) -> Figure:
     width = max(1 - _LEFT - taken - (_SCALE if by_time else _GAP), _NARROWEST)
     for each in figure.axes:
         each.set_position((_LEFT, _BOTTOM, width, _TALL))
-    bands = ["Bands: 95 % bootstrap interval of the mean, paired by fold."] if experiment.folds > 1 else []
+    bands = [BANDS_NOTE] if experiment.folds > 1 else []
     notes = [*bands, *meaning_of(experiment.curves, experiment.axis)]
     lines_below = "\n".join(textwrap.wrap(" ".join(notes), _NOTE_CHARACTERS))
     figure.text(0.012, 0.012, lines_below, fontsize=7, color=GREY)

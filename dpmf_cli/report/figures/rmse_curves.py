@@ -14,14 +14,21 @@ from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 
 from dpmf_cli.errors import DpmfError
-from dpmf_cli.evaluation.crossings import crossing_targets, is_complete, measure_crossing
+from dpmf_cli.evaluation.crossings import is_complete
 from dpmf_cli.evaluation.curves import Experiment, Measured, Reference
 from dpmf_cli.report.figures.axes import scale_axes
 from dpmf_cli.report.figures.curves_csv import band
 from dpmf_cli.report.figures.labels import End, label_ends, label_width
 from dpmf_cli.report.figures.notes import notes_of
 from dpmf_cli.report.figures.panels import refuse_mixed
-from dpmf_cli.report.figures.shown import coloured, is_drawable, level_names, level_of, set_title
+from dpmf_cli.report.figures.shown import (
+    coloured,
+    crossing_points,
+    is_drawable,
+    level_names,
+    level_of,
+    set_title,
+)
 from dpmf_cli.report.figures.style import COLOURS, DASHES, GREY, TWIN_DASHES, check_form, drawing, file_of
 
 # Inches.
@@ -114,12 +121,8 @@ def draw_curve(
     twin = curve.without_noise()
     if twin is not None:
         axes.axhline(level_of(twin), color=colour, linewidth=0.8, linestyle=TWIN_DASHES, zorder=1)
-    for target in crossing_targets(experiment):
-        crossing = measure_crossing(experiment, curve, target)
-        x = crossing.theta if experiment.axis == "theta" else crossing.reproduced
-        if x is not None:
-            at = ([x], [level_of(target)])
-            axes.plot(*at, "o", markersize=6, markerfacecolor="white", markeredgecolor=colour, zorder=4)
+    for x, y in crossing_points(experiment, curve):
+        axes.plot([x], [y], "o", markersize=6, markerfacecolor="white", markeredgecolor=colour, zorder=4)
     above = not mean[-1] <= axes.get_ylim()[1]
     return End(f"{curve.label} ↑" if above else curve.label, colour, float(points[-1]), float(mean[-1]))
 

@@ -5,7 +5,7 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 from matplotlib.axes import Axes
 
-from dpmf_cli.evaluation.crossings import is_complete
+from dpmf_cli.evaluation.crossings import crossing_targets, is_complete, measure_crossing
 from dpmf_cli.evaluation.curves import Experiment, Measured, Reference
 from dpmf_cli.report.figures.style import COLOURS, DASHES
 from dpmf_cli.report.tables.baselines import NAMES
@@ -33,6 +33,15 @@ def coloured(curves: Sequence[Measured]) -> Iterator[tuple[Measured, int, int]]:
             again, colour = divmod(rank, len(COLOURS))
             if is_complete(curve):
                 yield curve, colour, (turn + again) % len(DASHES)
+
+
+def crossing_points(experiment: Experiment, curve: Measured) -> Iterator[tuple[float, float]]:
+    """(ε or θ, RMSE) of each crossing of a complete curve that lies on the grid."""
+    for target in crossing_targets(experiment):
+        crossing = measure_crossing(experiment, curve, target)
+        x = crossing.theta if experiment.axis == "theta" else crossing.reproduced
+        if x is not None:
+            yield x, level_of(target)
 
 
 def level_of(target: Measured | Reference) -> float:

@@ -20,11 +20,13 @@ Band = tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.float64]]
 """(E,) each: mean, and the lower and upper end of the band around it."""
 Quantity = Callable[[Measured], Band]
 
+SWEPT_NOTE = "Bands: 95 % bootstrap interval of the mean. Level: not swept."
+
 # Inches.
 _WIDTH, _HEIGHT, _LEFT, _TOP, _BOTTOM = 7.6, 4.4, 0.75, 0.4, 0.7
 _LABEL_GAP, _LABEL_OFFSET = 0.155, 0.18
 _MOST_LEVELS = 3
-"""Of a curve that is not swept, only the largest ε is drawn where the grid has more than so many."""
+"""A curve that is not swept is drawn at its largest ε alone, where its grid has more ε than this."""
 
 
 @dataclass
@@ -46,12 +48,11 @@ def swept_parameters(experiment: Experiment) -> list[str]:
 def sweep_bytes(experiment: Experiment, parameter: str, form: str) -> bytes:
     """RMSE over a swept parameter, as PNG, SVG or PDF: a line for each entry and each ε (or θ) of its grid."""
     lines = swept_rmse(experiment, parameter)
-    note = "Bands: 95 % bootstrap interval of the mean. Level: not swept."
-    return panels_bytes(experiment, parameter, [("RMSE", lines)], note, form)
+    return panels_bytes(experiment, parameter, [("RMSE", lines)], SWEPT_NOTE, form)
 
 
 def swept_rmse(experiment: Experiment, parameter: str) -> list[SweptLine]:
-    """The lines of that figure."""
+    """The lines of the figure of RMSE over a swept parameter."""
     return swept_lines(experiment, parameter, lambda each: (each.mean(), *band(experiment, each)))
 
 

@@ -6,25 +6,30 @@ from typing import Any
 
 import numpy as np
 
-from dpmf_cli.evaluation.crossings import crossing_targets, is_complete, measure_crossing
+from dpmf_cli.evaluation.crossings import is_complete
 from dpmf_cli.evaluation.curves import Experiment, Measured
 from dpmf_cli.privacy.neighbours import Neighbours
 from dpmf_cli.report.figures.axes import rmse_limits
 from dpmf_cli.report.figures.curves_csv import band
-from dpmf_cli.report.figures.distributions import distribution_lines, has_distribution, swept_distributions
-from dpmf_cli.report.figures.growth import growth_lines
+from dpmf_cli.report.figures.distributions import (
+    FRACTION_NOTE,
+    X_NAME,
+    Y_NAME,
+    distribution_lines,
+    has_distribution,
+    swept_distributions,
+)
+from dpmf_cli.report.figures.growth import BANDS_NOTE, growth_lines
 from dpmf_cli.report.figures.notes import meaning_of, notes_of
 from dpmf_cli.report.figures.panels import parts_of
-from dpmf_cli.report.figures.shown import coloured, is_drawable, level_names, level_of
+from dpmf_cli.report.figures.shown import coloured, crossing_points, is_drawable, level_names
 from dpmf_cli.report.figures.style import COLOURS, DASHES
-from dpmf_cli.report.figures.sweeps import SweptLine, swept_parameters, swept_rmse
+from dpmf_cli.report.figures.sweeps import SWEPT_NOTE, SweptLine, swept_parameters, swept_rmse
 from dpmf_cli.report.html.chart import Chart, ChartLine, Level, limits
 
 TWIN_DASH = 4
 _GREYS = 8
 """The first of the four greys of the style sheet."""
-_SWEPT_NOTE = "Bands: 95 % bootstrap interval of the mean. Level: not swept."
-_FRACTION_NOTE = "Bands: ± one standard deviation over folds and runs. Level: not swept."
 
 
 def charts_of(experiment: Experiment) -> list[Chart]:
@@ -56,10 +61,10 @@ def _charts(experiment: Experiment) -> list[Chart]:
     if drawable and any(len(curve.epsilons) > 1 for curve in unswept):
         charts.append(_curves(experiment, unswept))
     for parameter in swept_parameters(experiment):
-        charts.append(_swept(experiment, parameter, "RMSE", swept_rmse(experiment, parameter), _SWEPT_NOTE))
+        charts.append(_swept(experiment, parameter, "RMSE", swept_rmse(experiment, parameter), SWEPT_NOTE))
         if has_distribution(experiment):
             charts += [
-                _swept(experiment, parameter, name, lines, _FRACTION_NOTE)
+                _swept(experiment, parameter, name, lines, FRACTION_NOTE)
                 for name, lines in swept_distributions(experiment, parameter)
             ]
     if drawable and has_distribution(experiment):
@@ -113,13 +118,8 @@ def _curve(experiment: Experiment, curve: Measured, colour: int, dash: int) -> C
     low, high = band(experiment, curve)
     along = curve.along(experiment.axis)
     mean = np.where(np.isfinite(curve.mean()), curve.mean(), np.nan)
-    marks = []
-    for target in crossing_targets(experiment):
-        found = measure_crossing(experiment, curve, target)
-        x = found.theta if experiment.axis == "theta" else found.reproduced
-        if x is not None:
-            marks.append((x, level_of(target)))
-    return ChartLine(curve.label, _points(along, mean, low, high), colour, dash, tuple(marks))
+    marks = tuple(crossing_points(experiment, curve))
+    return ChartLine(curve.label, _points(along, mean, low, high), colour, dash, marks)
 
 
 def _points(*columns: Any) -> tuple[tuple[float, float, float, float], ...]:
@@ -174,8 +174,8 @@ def _distribution(experiment: Experiment) -> Chart:
     return Chart(
         key=_key(experiment, "errors"),
         title="Distribution of errors",
-        x_name="x, rating units",
-        y_name="part of the errors that are at most x",
+        x_name=X_NAME,
+        y_name=Y_NAME,
         lines=tuple(lines),
         levels=(),
         low=max(low, 0.0),
@@ -203,7 +203,7 @@ def _growth(experiment: Experiment) -> Chart:
         low=low,
         high=high,
         notes=(
-            "Bands: 95 % bootstrap interval of the mean, paired by fold.",
+            BANDS_NOTE,
             *meaning_of(experiment.curves, experiment.axis),
         ),
     )

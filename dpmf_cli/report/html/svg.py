@@ -12,7 +12,7 @@ from dpmf_cli.report.figures.labels import spread
 from dpmf_cli.report.html.chart import Chart, ChartLine, Level
 
 PLOT_RIGHT = 560.0
-"""Where the axes end; labels stand right of that, and are cut off where a screen is narrow."""
+"""Where the axes end. Labels stand to the right of it, and are cut off where a screen is narrow."""
 _WIDTH, _LEFT, _TOP, _BOTTOM = 836.0, 54.0, 30.0, 54.0
 _HEIGHT, _LABEL_GAP = 380.0, 17.0
 _STEPS = (1, 2, 5, 10)

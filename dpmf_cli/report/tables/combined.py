@@ -64,7 +64,7 @@ def combined_table(
 def combined_text(
     experiments: Sequence[Experiment], *, bar: Bar = "ia", notes: Sequence[str] = ()
 ) -> TextTable:
-    """The same as one table of text, ranked within its groups."""
+    """All curves of the experiments as one table of text, ranked within its groups by where they meet `bar`."""
     return _text(experiments, _groups(experiments, bar), bar, notes)
 
 

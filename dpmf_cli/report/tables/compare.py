@@ -118,7 +118,7 @@ def _count(number: int, thing: str) -> str:
 
 
 def _provable(compared: Compared) -> Iterator[str]:
-    """Where the same ε of two curves is not as well proved."""
+    """Notes on the pairs of curves of which one proves less than the other at the same ε."""
     for (name, _), rows in _pairs(compared):
         unequal = [row for row in rows if row.provable_a != row.provable_b]
         if unequal:
