@@ -5,7 +5,7 @@ from pathlib import Path
 from dpmf_cli.evaluation.crossings import Crossing, find_crossings
 from dpmf_cli.papers.printed_cells import beside_print
 from dpmf_cli.report.figures.curves_csv import curves_csv
-from dpmf_cli.report.figures.distributions import distribution_csv, has_distribution, swept_distribution_csv
+from dpmf_cli.report.figures.error_cdf import error_cdf_csv, has_error_cdf, swept_error_cdf_csv
 from dpmf_cli.report.figures.growth_csv import growth_csv
 from dpmf_cli.report.figures.style import FORMATS
 from dpmf_cli.report.figures.sweeps import swept_parameters
@@ -36,10 +36,10 @@ def write_outputs(folder: Path, collected: Collected) -> list[Crossing]:
         files["without_noise.md"] = twins_table(experiment, "md").encode()
     if (learned_nothing := learned_nothing_table(experiment)) is not None:
         files["local_mean.md"] = markdown(learned_nothing).encode()
-    if has_distribution(experiment):
-        files["error_cdf.csv"] = distribution_csv(experiment).encode()
+    if has_error_cdf(experiment):
+        files["error_cdf.csv"] = error_cdf_csv(experiment).encode()
         for parameter in swept_parameters(experiment):
-            files[f"error_cdf-{parameter}.csv"] = swept_distribution_csv(experiment, parameter).encode()
+            files[f"error_cdf-{parameter}.csv"] = swept_error_cdf_csv(experiment, parameter).encode()
     if any(curve.records for curve in experiment.curves):
         files["records.csv"] = records_csv(experiment.curves).encode()
     if experiment.growth:

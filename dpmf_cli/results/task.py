@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from dpmf_cli.algorithms.shared.base import Algorithm, Model, PrivateAlgorithm, Shape
 from dpmf_cli.algorithms.zhang2018.personalized import PersonalModel
 from dpmf_cli.datasets.spec import TestSet
-from dpmf_cli.evaluation.error_cdf import error_distribution
+from dpmf_cli.evaluation.error_cdf import error_cdf
 from dpmf_cli.evaluation.folds import assign_folds, split, without_pairs
 from dpmf_cli.evaluation.metrics import root_mean_squared_errors
 from dpmf_cli.evaluation.portions import Order, first_share, ranked
@@ -262,4 +262,4 @@ def _distribution(
     """(E, X) the distribution of errors, empty where it was not asked for."""
     if not limits:
         return ()
-    return tuple(tuple(row) for row in error_distribution(predictions, test.values, limits).tolist())
+    return tuple(tuple(row) for row in error_cdf(predictions, test.values, limits).tolist())

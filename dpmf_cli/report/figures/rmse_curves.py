@@ -39,7 +39,7 @@ _NOTE_LINE = 0.145
 _NOTE_SIZE, _NOTE_CHARACTERS = 7.0, 120
 
 
-def figure_bytes(
+def rmse_curves_bytes(
     experiment: Experiment,
     form: str = "png",
     *,

@@ -11,13 +11,13 @@ from dpmf_cli.evaluation.curves import Experiment, Measured
 from dpmf_cli.privacy.neighbours import Neighbours
 from dpmf_cli.report.figures.axes import rmse_limits
 from dpmf_cli.report.figures.curves_csv import band
-from dpmf_cli.report.figures.distributions import (
+from dpmf_cli.report.figures.error_cdf import (
     FRACTION_NOTE,
     X_NAME,
     Y_NAME,
-    distribution_lines,
-    has_distribution,
-    swept_distributions,
+    error_cdf_lines,
+    has_error_cdf,
+    swept_error_cdfs,
 )
 from dpmf_cli.report.figures.growth import BANDS_NOTE, growth_lines
 from dpmf_cli.report.figures.notes import meaning_of, notes_of
@@ -62,13 +62,13 @@ def _charts(experiment: Experiment) -> list[Chart]:
         charts.append(_curves(experiment, unswept))
     for parameter in swept_parameters(experiment):
         charts.append(_swept(experiment, parameter, "RMSE", swept_rmse(experiment, parameter), SWEPT_NOTE))
-        if has_distribution(experiment):
+        if has_error_cdf(experiment):
             charts += [
                 _swept(experiment, parameter, name, lines, FRACTION_NOTE)
-                for name, lines in swept_distributions(experiment, parameter)
+                for name, lines in swept_error_cdfs(experiment, parameter)
             ]
-    if drawable and has_distribution(experiment):
-        charts.append(_distribution(experiment))
+    if drawable and has_error_cdf(experiment):
+        charts.append(_error_cdf(experiment))
     if growth_lines(experiment):
         charts.append(_growth(experiment))
     return charts
@@ -155,9 +155,9 @@ def _swept(
     )
 
 
-def _distribution(experiment: Experiment) -> Chart:
+def _error_cdf(experiment: Experiment) -> Chart:
     limits_of = experiment.curves[0].limits
-    drawn = distribution_lines(experiment)
+    drawn = error_cdf_lines(experiment)
     greys = [line for line in drawn if _colour(line.colour) is None]
     lines = []
     for line in drawn:

@@ -86,10 +86,10 @@ def names_in(text: str) -> set[str]:
 def test_every_figure_of_an_experiment_is_of_one_kind(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     experiment = collect_folder(folder).experiment
     for name in (
-        "figure_bytes",
-        "distribution_bytes",
+        "rmse_curves_bytes",
+        "error_cdf_bytes",
         "sweep_bytes",
-        "swept_distribution_bytes",
+        "swept_error_cdf_bytes",
     ):
         monkeypatch.setattr(drawn, name, lambda part, *_: [curve.label for curve in part.curves])
     found = {name: draw("png") for name, draw in drawn.drawings(experiment).items()}

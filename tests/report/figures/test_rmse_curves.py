@@ -19,7 +19,7 @@ from dpmf_cli.evaluation.curves import Experiment
 from dpmf_cli.privacy.protection import Protection
 from dpmf_cli.report.figures.axes import epsilon_ticks, rmse_limits
 from dpmf_cli.report.figures.labels import spread
-from dpmf_cli.report.figures.rmse_curves import draw, figure_bytes
+from dpmf_cli.report.figures.rmse_curves import draw, rmse_curves_bytes
 from tests.report.conftest import of_theta
 
 Make = Callable[..., Experiment]
@@ -31,18 +31,18 @@ def texts(figure: Figure) -> list[str]:
 
 @pytest.mark.parametrize(("form", "head"), [("png", b"\x89PNG"), ("svg", b"<?xml")])
 def test_equal_results_give_equal_bytes(made: Make, form: str, head: bytes) -> None:
-    drawn = figure_bytes(made(), form)
+    drawn = rmse_curves_bytes(made(), form)
     assert drawn.startswith(head)
-    assert figure_bytes(made(), form) == drawn
+    assert rmse_curves_bytes(made(), form) == drawn
     for word in (b"Software", b"<dc:date>", b"<dc:creator>"):
         assert word not in drawn
 
 
 def test_global_style_and_pyplot_are_left_alone(made: Make) -> None:
     with matplotlib.rc_context({"font.size": 33, "axes.facecolor": "pink"}):
-        changed = figure_bytes(made(), dpi=40)
+        changed = rmse_curves_bytes(made(), dpi=40)
         assert matplotlib.rcParams["font.size"] == 33
-    assert changed == figure_bytes(made(), dpi=40)
+    assert changed == rmse_curves_bytes(made(), dpi=40)
     code = "import sys, dpmf_cli.report.figures.rmse_curves; sys.exit('matplotlib.pyplot' in sys.modules)"
     subprocess.run([sys.executable, "-c", code], check=True)
 
@@ -152,10 +152,10 @@ def test_curves_are_chosen_by_neighbours_and_mode(made: Make) -> None:
     curves = (experiment.curves[0], replace(experiment.curves[1], neighbours="unbounded", mode="corrected"))
     mixed = replace(experiment, curves=curves)
     only = replace(experiment, curves=curves[:1])
-    assert figure_bytes(mixed, dpi=40, neighbours="bounded") == figure_bytes(only, dpi=40)
-    assert figure_bytes(mixed, dpi=40, mode="published") == figure_bytes(only, dpi=40)
+    assert rmse_curves_bytes(mixed, dpi=40, neighbours="bounded") == rmse_curves_bytes(only, dpi=40)
+    assert rmse_curves_bytes(mixed, dpi=40, mode="published") == rmse_curves_bytes(only, dpi=40)
     both = replace(experiment, curves=(curves[0], replace(curves[1], neighbours="bounded")))
-    assert figure_bytes(both, dpi=40) != figure_bytes(only, dpi=40)
+    assert rmse_curves_bytes(both, dpi=40) != rmse_curves_bytes(only, dpi=40)
 
 
 def test_no_figure_mixes_what_is_protected(made: Make) -> None:
@@ -163,7 +163,7 @@ def test_no_figure_mixes_what_is_protected(made: Make) -> None:
     first, second = experiment.curves
     for other in (replace(second, neighbours="unbounded"), replace(second, protects=Protection.PERSONALISED)):
         with pytest.raises(DpmfError, match="no figure across what is protected"):
-            figure_bytes(replace(experiment, curves=(first, other)))
+            rmse_curves_bytes(replace(experiment, curves=(first, other)))
 
 
 def test_an_algorithm_keeps_its_colour_in_both_modes_and_changes_its_dashes(made: Make) -> None:
@@ -197,7 +197,7 @@ def test_odd_experiments_are_drawn(made: Make) -> None:
         replace(experiment, curves=many),
         replace(experiment, baselines=()),
     ):
-        assert figure_bytes(odd, dpi=40).startswith(b"\x89PNG")
+        assert rmse_curves_bytes(odd, dpi=40).startswith(b"\x89PNG")
 
 
 def test_a_curve_that_ends_above_the_axes_points_there(made: Make) -> None:
@@ -209,11 +209,11 @@ def test_a_curve_that_ends_above_the_axes_points_there(made: Make) -> None:
 
 def test_what_cannot_be_drawn_is_an_error_that_says_so(made: Make) -> None:
     with pytest.raises(DpmfError, match='did you mean "png"'):
-        figure_bytes(made(1), "pgn")
+        rmse_curves_bytes(made(1), "pgn")
     with pytest.raises(DpmfError, match="no complete curve"):
-        figure_bytes(made(1, incomplete="pge"))
+        rmse_curves_bytes(made(1, incomplete="pge"))
     with pytest.raises(DpmfError, match="no complete curve"):
-        figure_bytes(made(1), neighbours="user")
+        rmse_curves_bytes(made(1), neighbours="user")
 
 
 def test_the_axis_ends_a_little_above_the_worst_baseline() -> None:
