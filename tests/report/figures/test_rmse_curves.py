@@ -2,23 +2,19 @@
 
 import subprocess
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import replace
 from itertools import pairwise
 
 import matplotlib
 import numpy as np
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 from matplotlib.figure import Figure
 
 from dpmf_cli.errors import DpmfError
 from dpmf_cli.evaluation.crossings import find_crossings
 from dpmf_cli.evaluation.curves import Experiment
 from dpmf_cli.privacy.protection import Protection
-from dpmf_cli.report.figures.axes import epsilon_ticks, rmse_limits
-from dpmf_cli.report.figures.labels import spread
 from dpmf_cli.report.figures.rmse_curves import draw, rmse_curves_bytes
 from tests.report.conftest import of_theta
 
@@ -216,31 +212,6 @@ def test_what_cannot_be_drawn_is_an_error_that_says_so(made: Make) -> None:
         rmse_curves_bytes(made(1), neighbours="user")
 
 
-def test_the_axis_ends_a_little_above_the_worst_baseline() -> None:
-    low, high = rmse_limits([np.array([50.0, 1.0, 0.9])], [1.1, 0.98])
-    assert (low, high) == (pytest.approx(0.888), pytest.approx(1.112))
-
-
-def test_every_curve_keeps_its_best_point_in_sight_within_reason() -> None:
-    _, high = rmse_limits([np.array([9.0, 1.4]), np.array([1.0])], [1.1])
-    assert 1.4 < high < 1.43
-    _, high = rmse_limits([np.array([9.0, 8.0]), np.array([1.0])], [1.1])
-    assert 1.1 < high < 1.12
-    low, high = rmse_limits([np.array([np.inf, 9.0, 1.0])], [])
-    assert (low, high) == (pytest.approx(0.94), pytest.approx(2.06))
-    low, high = rmse_limits([np.array([1.0])], [])
-    assert low < 1 < high
-
-
-def test_local_curves_are_in_sight_from_end_to_end() -> None:
-    """Unregularised ISGD at ε = 0.1 is 1.6 times the global average, and is what the paper's figure shows."""
-    curve = np.array([1.78, 1.5, 1.34])
-    assert rmse_limits([curve], [1.13])[1] < 1.4
-    assert 1.78 < rmse_limits([curve], [1.13], whole=True)[1] < 1.85
-    assert 2.26 < rmse_limits([np.array([50.0, 1.0])], [1.13], whole=True)[1] < 2.4
-    assert 1.13 < rmse_limits([np.array([1.0])], [1.13], whole=True)[1] < 1.15
-
-
 def test_a_figure_of_the_local_model_cuts_no_curve(made: Make) -> None:
     experiment = made(2)
     high = replace(experiment.curves[0], rmse=experiment.curves[0].rmse * 1.7)
@@ -254,28 +225,3 @@ def test_the_factorisation_by_sgd_is_named_as_such(made: Make) -> None:
     clean = replace(experiment.baselines[-1], algorithm="mf_sgd", label="Clean MF (SGD)")
     words = texts(draw(replace(experiment, baselines=(clean,)), experiment.curves))
     assert "Clean MF (SGD) 0.860" in words
-
-
-def test_ticks_are_one_two_five_or_decades() -> None:
-    assert epsilon_ticks(0.099, 21) == [0.1, 0.2, 0.5, 1, 2, 5, 10, 20]
-    assert epsilon_ticks(0.001, 100) == [0.001, 0.01, 0.1, 1, 10, 100]
-
-
-def test_labels_move_apart_by_hand() -> None:
-    assert spread([0.5, 0.5], 0.2, 0, 1) == pytest.approx([0.4, 0.6])
-    assert spread([0.9, 0.1], 0.2, 0, 1) == pytest.approx([0.9, 0.1])
-    assert spread([0.0, 0.05, 0.9], 0.1, 0, 1) == pytest.approx([0.0, 0.1, 0.9])
-    assert spread([0.5, 0.5, 0.5], 2.0, 0, 1) == pytest.approx([0, 0.5, 1])
-    assert spread([], 0.1, 0, 1) == []
-
-
-@given(st.lists(st.floats(0, 1), min_size=1, max_size=12), st.floats(0.001, 0.2))
-def test_labels_keep_their_order_their_distance_and_the_range(targets: Sequence[float], gap: float) -> None:
-    placed = spread(targets, gap, 0.0, 1.0)
-    apart = min(gap, 1 / max(1, len(targets) - 1))
-    by_height = sorted(placed)
-    assert by_height[0] >= -1e-9
-    assert by_height[-1] <= 1 + 1e-9
-    assert all(upper - lower >= apart - 1e-9 for lower, upper in pairwise(by_height))
-    for (target, position), (other, elsewhere) in pairwise(sorted(zip(targets, placed, strict=True))):
-        assert target == other or position < elsewhere
