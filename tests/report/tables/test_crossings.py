@@ -183,6 +183,15 @@ def test_the_command_adds_printed_cells_by_what_is_in_the_data_folder(
     assert "not run" not in CliRunner().invoke(app, asked[:2], catch_exceptions=False).stdout
 
 
+def test_the_command_sets_print_beside_what_reproduces_a_table(
+    results: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("dpmf_cli.papers.printed_cells.printed_crossing", lambda *_: 0.25)
+    asked = ["crossings", *(str(results / name) for name in ("ml100k_bounded", "mine")), "--format", "json"]
+    rows = json.loads(CliRunner().invoke(app, asked, catch_exceptions=False).stdout)
+    assert {(row["experiment"], row["printed"]) for row in rows} == {("ml100k_bounded", 0.25), ("mine", None)}
+
+
 def test_csv_reads_back_exactly(made: Make) -> None:
     crossings = beside_print(find_crossings(made()))
     text = crossings_table(crossings, "csv")
