@@ -38,19 +38,21 @@ test-fuzz: $(STAMP) ## every loader under some 108,000 broken files (docs/surviv
 test-cluster: $(STAMP) ## a Dask cluster whose workers and scheduler are killed, over and over, against a local run
 	$(BIN)/python -m tests.cluster_suite
 
-check: $(STAMP) ## lint, types, formatting, the direction of imports, the committed schema and reference
+check: $(STAMP) ## lint, types, formatting, imports, the committed schema, reference and tables of docs/papers
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports --no-cache
 	$(BIN)/dpmf schema | cmp - configs/schema.json
 	$(BIN)/dpmf docs | cmp - docs/reference.md
+	@for page in docs/papers/*.md; do $(BIN)/dpmf docs $$page | cmp - $$page || exit 1; done
 
-format: $(STAMP) ## format the code, write schema and reference anew
+format: $(STAMP) ## format the code, write schema, reference and tables of docs/papers anew
 	$(BIN)/ruff check --fix-only .
 	$(BIN)/ruff format .
 	$(BIN)/dpmf schema $(call into,configs/schema.json)
 	$(BIN)/dpmf docs $(call into,docs/reference.md)
+	@for page in docs/papers/*.md; do $(BIN)/dpmf docs $$page $(call into,$$page); done
 
 bench: $(STAMP) ## speed against Cornac, Surprise, cmfrec and LensKit, in one run
 	$(BIN)/python -m pip install --quiet -e '.[bench]'
@@ -86,70 +88,54 @@ run_each = for config in $(1); do \
 # The end of a command: what it prints becomes the file $(1), or where it fails nothing does.
 into = > $(1).part && mv $(1).part $(1) || { rm -f $(1).part; exit 1; }
 
+# Runs the configs of a paper, $(1), with more options, $(2). The papers' files have the lists: dpmf_cli/papers/.
+run_paper = configs=$$($(BIN)/dpmf configs $(1)) || exit 1; $(call run_each,$$configs,$(2))
+
 # What dpmf says, $(1), of those of the configs $(2) that were run, into the file $(3) or else printed. Without any it would
 # speak of every result there is.
-of_run = found=$$(ls -d $(2:%=results/%) 2> /dev/null); \
+of_run = found=$$(for config in $(2); do ls -d results/$$config; done 2> /dev/null | sort); \
 	if [ -n "$$found" ]; then $(BIN)/dpmf $(1) $$found $(if $(3),$(call into,$(3))); \
 	else echo "$@: none of its experiments was run: no $(or $(3),$(1))"; fi
 
-FRIEDMAN := ml100k_bounded ml1m_bounded ml100k_unbounded ml1m_unbounded \
-	ml100k_bounded_corrected ml1m_bounded_corrected ml100k_unbounded_corrected ml1m_unbounded_corrected \
-	netflix_sample_bounded netflix_sample_unbounded \
-	friedman_fig3a friedman_fig3b friedman_fig5a friedman_fig5b friedman_fig6
-FRIEDMAN_TWIN := synthetic_ml10m_bounded friedman_fig3b_synthetic_ml10m synthetic_ml10m_unbounded
-FRIEDMAN_LARGE := ml10m_bounded ml10m_unbounded netflix_bounded netflix_unbounded
-FRIEDMAN_ALL := $(FRIEDMAN) $(FRIEDMAN_TWIN) $(FRIEDMAN_LARGE)
+# The same of the configs of a paper, $(2).
+of_paper = configs=$$($(BIN)/dpmf configs $(2)) || exit 1; $(call of_run,$(1),$$configs,$(3))
 
 reproduce-friedman: $(STAMP) ## Friedman et al. 2016: tables 2-5 and figures 2-6, on the data at hand
-	@$(call run_each,$(FRIEDMAN_ALL),-j $(JOBS))
+	@$(call run_paper,friedman2016,-j $(JOBS))
 	@for set in ml-100k ml-1m ml-10m netflix netflix-sample; do $(BIN)/dpmf datasets info $$set; echo; done \
 		$(call into,results/table2.txt)
-	@$(call of_run,baselines --format md,$(FRIEDMAN_ALL),results/table3.md)
-	@$(call of_run,crossings --printed --format md,$(FRIEDMAN_ALL),results/tables4and5.md)
-	@$(call of_run,crossings --printed,$(FRIEDMAN_ALL))
-
-MCSHERRY := mcsherry_fig1_ml1m mcsherry_fig1_ml1m_corrected mcsherry_laplace_ml1m mcsherry_user_ml1m mcsherry_refitted_ml1m \
-	mcsherry_fig2_ml1m mcsherry_fig1_netflix_sample mcsherry_fig1_netflix_sample_corrected mcsherry_fig2_netflix_sample
-MCSHERRY_SIZE := mcsherry_synthetic_ml10m mcsherry_synthetic_netflix
-MCSHERRY_LARGE := mcsherry_netflix
+	@$(call of_paper,baselines --format md,friedman2016,results/table3.md)
+	@$(call of_paper,crossings --printed --format md,friedman2016,results/tables4and5.md)
+	@$(call of_paper,crossings --printed,friedman2016)
 
 reproduce-mcsherry: $(STAMP) ## McSherry and Mironov 2009: figures 1 and 2, on the data at hand
-	@$(call run_each,$(MCSHERRY),-j $(JOBS))
-	@$(call run_each,$(MCSHERRY_SIZE) $(MCSHERRY_LARGE),-j 1)
-	@$(call of_run,crossings --format md,$(MCSHERRY),results/mcsherry.md)
-	@$(call of_run,crossings,$(MCSHERRY))
-
-ZHANG := $(foreach figure,fig2 fig3 fig4,$(foreach set,ml100k ml1m netflix_sample,zhang_$(figure)_$(set))) \
-	zhang_fig5_ml100k zhang_beyond_ml100k zhang_beyond_ml1m zhang_corrected_ml1m zhang_open_ml1m
-ZHANG_LARGE := zhang_fig2_netflix
+	@$(call run_paper,mcsherry2009 --no-large,-j $(JOBS))
+	@$(call run_paper,mcsherry2009 --large,-j 1)
+	@$(call of_paper,crossings --format md,mcsherry2009 --no-large,results/mcsherry.md)
+	@$(call of_paper,crossings,mcsherry2009 --no-large)
 
 reproduce-zhang: $(STAMP) ## Zhang et al. 2018: figures 2-5, and other mechanisms personalised, on the data at hand
-	@$(call run_each,$(ZHANG) $(ZHANG_LARGE),-j $(JOBS))
-	@$(call of_run,baselines,$(ZHANG))
-
-NEERA := neera_fig3_ml100k neera_fig4_ml100k neera_fig4_jester neera_fig4_jester_half
+	@$(call run_paper,zhang2018,-j $(JOBS))
+	@$(call of_paper,baselines,zhang2018 --no-large)
 
 reproduce-neera: $(STAMP) ## Neera et al. 2020: figures 2-4, table 1 and the improvements over ISGD
-	@$(call run_each,$(NEERA),-j $(JOBS))
+	@$(call run_paper,neera2020,-j $(JOBS))
 	$(BIN)/dpmf local noise results/neera_fig2.png
 	@$(call traffic,results/neera_fig3_ml100k,results/neera_table1.csv)
-	@$(call of_run,local improvements --format md,$(NEERA),results/neera_improvements.md)
-	@$(call of_run,local improvements,$(NEERA))
+	@$(call of_paper,local improvements --format md,neera2020,results/neera_improvements.md)
+	@$(call of_paper,local improvements,neera2020)
 
 # Table 1 counts the bytes on the ratings themselves: where the experiment $(1) was run, they are here.
 traffic = if ls -d $(1)* > /dev/null 2>&1; then \
 	$(BIN)/dpmf local traffic configs/neera_fig3_ml100k.yaml --format csv $(call into,$(2)); \
 	else echo "$@: its experiment was not run: no $(2)"; fi
 
-WANG := $(foreach set,ml100k ml1m,$(foreach figure,fig1 fig2,wang_$(figure)_$(set) wang_$(figure)_$(set)_corrected)) \
-	wang_mf_ml100k wang_mf_ml100k_corrected
-
 reproduce-wang: $(STAMP) ## Wang and Tang 2017: figures 1-3 and DPPS-MF, as published and with every ε provable
-	@$(call run_each,$(WANG),-j $(JOBS))
+	@$(call run_paper,wang2017,-j $(JOBS))
 	@$(call wang_fig3,ml100k)
 	@$(call wang_fig3,ml1m)
-	@$(call of_run,crossings --format md,$(WANG),results/wang.md)
-	@$(call of_run,crossings,$(WANG))
+	@$(call of_paper,crossings --format md,wang2017,results/wang.md)
+	@$(call of_paper,crossings,wang2017)
 
 # Figure 3 on the data set $(1) is figures 1 and 2 in one.
 wang_fig3 = $(call of_run,combined --figure results/wang_fig3_$(1).png,wang_fig1_$(1) wang_fig2_$(1),results/wang_fig3_$(1).txt)
@@ -163,29 +149,21 @@ reproduce-combined: $(STAMP) ## every private algorithm in one crossing table, b
 
 # One fold and run of most experiments, on MovieLens 100K: the ways of computing, not the figures of the papers.
 SMALL := --results results/small --dataset ml-100k --held-out 1 --runs 1 -j $(JOBS)
-SMALL_FRIEDMAN := ml100k_bounded ml100k_unbounded ml100k_bounded_corrected ml100k_unbounded_corrected \
-	friedman_fig3a friedman_fig3b friedman_fig5a friedman_fig6
-SMALL_MCSHERRY := mcsherry_fig1_ml1m mcsherry_fig1_ml1m_corrected mcsherry_fig2_ml1m mcsherry_user_ml1m
-SMALL_ZHANG := zhang_fig2_ml100k zhang_fig3_ml100k zhang_fig4_ml100k zhang_fig5_ml100k zhang_beyond_ml100k
-SMALL_NEERA := neera_fig3_ml100k neera_fig4_ml100k
-SMALL_WANG := $(foreach figure,fig1 fig2,wang_$(figure)_ml100k wang_$(figure)_ml100k_corrected) \
-	wang_mf_ml100k wang_mf_ml100k_corrected
-SMALL_COMBINED := combined_ml100k
 
 .PHONY: $(PARTS:%=small-%)
 small-friedman:
-	@$(call run_each,$(SMALL_FRIEDMAN),$(SMALL))
+	@$(call run_paper,friedman2016 --small,$(SMALL))
 small-mcsherry:
-	@$(call run_each,$(SMALL_MCSHERRY),$(SMALL))
+	@$(call run_paper,mcsherry2009 --small,$(SMALL))
 small-zhang:
-	@$(call run_each,$(SMALL_ZHANG),$(SMALL))
+	@$(call run_paper,zhang2018 --small,$(SMALL))
 small-neera:
-	@$(call run_each,$(SMALL_NEERA),$(SMALL))
+	@$(call run_paper,neera2020 --small,$(SMALL))
 	@$(call traffic,results/small/neera_fig3_ml100k,results/small/neera_table1.csv)
 small-wang:
-	@$(call run_each,$(SMALL_WANG),$(SMALL))
+	@$(call run_paper,wang2017 --small,$(SMALL))
 small-combined:
-	@$(call run_each,$(SMALL_COMBINED),$(SMALL))
+	@$(call run_each,combined_ml100k,$(SMALL))
 
 search-friedman: $(STAMP) ## the search for what Friedman et al. 2016 leave unstated (docs/papers/friedman2016.md)
 	@for config in configs/search_*.yaml; do $(BIN)/dpmf run $$config -j $(JOBS) || exit 1; done

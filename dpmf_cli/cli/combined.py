@@ -67,7 +67,7 @@ def gathered(of: list[Path], results: Path) -> tuple[list["Experiment"], list[st
     or results folder."""
     from dpmf_cli.config import load_config
     from dpmf_cli.errors import DpmfError
-    from dpmf_cli.report.tables.combined import whole_first
+    from dpmf_cli.report.reductions import whole_first
     from dpmf_cli.results.folders import collected_results
     from dpmf_cli.results.manifest import MANIFEST
 

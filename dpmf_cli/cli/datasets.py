@@ -73,6 +73,7 @@ def info(key: _Key, data: _Data = None, as_json: _Json = False) -> None:
     """
     from dpmf_cli.datasets import Folders, catalog, load, located, verify
     from dpmf_cli.datasets.spec import CatalogSpec
+    from dpmf_cli.papers.printed import printed_statistics
 
     entry = catalog.entry(key)
     folder = _folder(data)
@@ -80,7 +81,7 @@ def info(key: _Key, data: _Data = None, as_json: _Json = False) -> None:
     if located.present(entry, folder) is not None:
         found = load(CatalogSpec(name=key), Folders.named(data))
         counted = asdict(verify.figures(found.ratings))
-    printed = verify.printed(key)
+    printed = printed_statistics(key)
     scale = entry.scale
     if as_json:
         content: dict[str, Any] = {

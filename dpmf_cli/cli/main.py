@@ -1,6 +1,7 @@
 """The command line: parse, call, print. Heavy imports happen inside the commands, so that help is instant."""
 
 import sys
+from pathlib import Path
 from typing import Annotated
 
 import typer
@@ -9,6 +10,7 @@ from dpmf_cli.cli.combined import combined
 from dpmf_cli.cli.datasets import app as datasets_app
 from dpmf_cli.cli.local import app as local_app
 from dpmf_cli.cli.options import PluginOption
+from dpmf_cli.cli.papers import configs
 from dpmf_cli.cli.report import plot, report
 from dpmf_cli.cli.run import plan, run
 from dpmf_cli.cli.tables import baselines, compare, crossings
@@ -23,7 +25,7 @@ app = typer.Typer(
 )
 app.add_typer(datasets_app, name="datasets")
 app.add_typer(local_app, name="local")
-for _command in (combined, run, plan, crossings, compare, baselines, report, plot):
+for _command in (combined, run, plan, crossings, compare, baselines, report, plot, configs):
     app.command()(_command)
 
 
@@ -62,11 +64,19 @@ def schema(
 
 
 @app.command()
-def docs() -> None:
+def docs(
+    page: Annotated[
+        Path | None,
+        typer.Argument(help="A page, printed with its tables of papers anew.", show_default=False),
+    ] = None,
+) -> None:
     """Print the reference: commands, keys, algorithms.
+
+    Or a page of the documentation whose tables are made of what is known of a paper.
 
     Example: dpmf docs > docs/reference.md
     """
+    from dpmf_cli.cli.paper_pages import with_tables
     from dpmf_cli.cli.reference import reference
 
-    print(reference(typer.main.get_command(app)), end="")
+    print(reference(typer.main.get_command(app)) if page is None else with_tables(page), end="")

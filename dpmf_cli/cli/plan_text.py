@@ -4,6 +4,7 @@ import json
 
 from dpmf_cli.config import ExperimentConfig
 from dpmf_cli.datasets import Sizes
+from dpmf_cli.evaluation.numbers import duration
 from dpmf_cli.report.tables.layout import Group, TextTable, terminal
 from dpmf_cli.running.plan import Plan
 
@@ -68,10 +69,3 @@ def describe(config: ExperimentConfig, plan: Plan, size: Sizes, jobs: int, *, as
 def _making(plan: Plan) -> list[str]:
     seconds = plan.made.seconds
     return [f"making up the ratings first is {duration(seconds)} of it"] if seconds else []
-
-
-def duration(seconds: float) -> str:
-    """`0 s`, `45 s`, `3 min`, `2.5 h`."""
-    if seconds < 100:
-        return f"{seconds:.0f} s"
-    return f"{seconds / 60:.0f} min" if seconds < 6000 else f"{seconds / 3600:.1f} h"

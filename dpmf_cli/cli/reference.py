@@ -44,7 +44,7 @@ def _commands(command: Any, path: str) -> Iterator[str]:
         names = ", ".join(each.opts) if each.param_type_name == "option" else each.name.upper()
         default = "" if each.default is None or each.default is False else str(each.default)
         rows.append((f"`{names}`", default, each.help or ""))
-    yield _table(("", "default", ""), rows)
+    yield markdown_table(("", "default", ""), rows)
 
 
 def _config() -> Iterator[str]:
@@ -108,7 +108,7 @@ def _keys(
         default = "required" if key in required else _default(value.get("default"))
         default = (filled_in or {}).get(key, default)
         rows.append((f"`{key}`", _kind(value, parts), default, value.get("description", "")))
-    return _table(("key", "holds", "default", ""), rows)
+    return markdown_table(("key", "holds", "default", ""), rows)
 
 
 def _default(value: Any) -> str:
@@ -143,7 +143,8 @@ def _bounds(value: Mapping[str, Any]) -> str:
     return f" {', '.join(found)}" if found else ""
 
 
-def _table(header: tuple[str, ...], rows: Sequence[tuple[str, ...]]) -> str:
+def markdown_table(header: tuple[str, ...], rows: Sequence[tuple[str, ...]]) -> str:
+    """A table whose cells are escaped, but for those that begin with code."""
     lines = [header, ("---",) * len(header), *(tuple(map(_cell, row)) for row in rows)]
     return "".join(f"| {' | '.join(line)} |\n" for line in lines)
 

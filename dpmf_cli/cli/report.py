@@ -68,8 +68,8 @@ def plot(
 
     Example: dpmf plot configs/ml100k_bounded.yaml --format pdf --out figures
     """
-    from dpmf_cli.errors import DpmfError, did_you_mean
-    from dpmf_cli.report.figures.rmse_curves import FORMATS
+    from dpmf_cli.errors import DpmfError
+    from dpmf_cli.report.figures.style import check_form
     from dpmf_cli.report.figures.which import drawings
     from dpmf_cli.results.folders import all_results, collect_folder, folders_of
     from dpmf_cli.results.store import write_atomically
@@ -77,8 +77,7 @@ def plot(
 
     asked = list(dict.fromkeys(form.strip() for form in forms.split(",")))
     for form in asked:
-        if form not in FORMATS:
-            raise DpmfError(f'unknown figure format "{form}"{did_you_mean(form, FORMATS)}')
+        check_form(form)
     if everything == bool(of):
         raise DpmfError("name configs or results folders, or give --all for all results")
     named = ((folder, collect_folder(folder)) for folder in folders_of(of or [], results))

@@ -122,7 +122,8 @@ def _cluster(scheduler: str, wait: float, jobs: int | None) -> "Executor":
 
 def _print_results(finished: "Finished") -> None:
     """Baselines, twins, crossings, and what was spent."""
-    from dpmf_cli.report.tables.crossings import baseline_rows, baselines_table, crossings_table, twins_table
+    from dpmf_cli.report.tables.baselines import baseline_rows, baselines_table, twins_table
+    from dpmf_cli.report.tables.crossings import crossings_table
     from dpmf_cli.report.tables.layout import terminal
     from dpmf_cli.report.tables.ledgers import ledger_text, records_text
     from dpmf_cli.report.tables.local import learned_nothing_table

@@ -40,7 +40,7 @@ def crossings(
     from dpmf_cli.datasets.presence import present_keys
     from dpmf_cli.errors import DpmfError
     from dpmf_cli.evaluation.crossings import find_crossings
-    from dpmf_cli.papers.printed_cells import with_printed_cells
+    from dpmf_cli.papers.printed_cells import beside_print, with_printed_cells
     from dpmf_cli.report.advice import advice as advice_on
     from dpmf_cli.report.tables.crossings import crossings_table
     from dpmf_cli.results.folders import collected_results
@@ -51,7 +51,7 @@ def crossings(
     rows: list[Crossing] = []
     experiments = []
     for collected in collected_results(of or [], results):
-        found = find_crossings(collected.experiment)
+        found = beside_print(find_crossings(collected.experiment))
         if any(crossing.status == "incomplete" for crossing in found):
             say(
                 f"{collected.experiment.name}: some tasks have no result yet; `dpmf run` its config to complete it"
@@ -99,7 +99,7 @@ def baselines(
 
     Example: dpmf baselines --format md
     """
-    from dpmf_cli.report.tables.crossings import baseline_rows, baselines_table
+    from dpmf_cli.report.tables.baselines import baseline_rows, baselines_table
     from dpmf_cli.results.folders import collected_results
 
     experiments = [collected.experiment for collected in collected_results(of or [], results)]

@@ -17,7 +17,7 @@ _TOLERANCE = 1e-4
 
 @dataclass(frozen=True)
 class Figures:
-    """What table 2 of Friedman et al. (2016) prints of a data set.
+    """What describes a data set, as table 2 of Friedman et al. (2016) has it.
 
     density    ratings per (user, item) pair
     variance   of the ratings about their mean, divided by their number
@@ -83,14 +83,6 @@ def verify(key: str, data: Path, cache: Path) -> list[Check]:
     again = canonical.checksum(kept.ratings)
     checks.append(Check("cache", again == kept.checksum, kept.checksum[:16], again[:16]))
     return checks
-
-
-def printed(key: str) -> dict[str, float] | None:
-    """The row of table 2 of Friedman et al. (2016) for a data set; None where the paper has none."""
-    from dpmf_cli.papers.printed import load
-
-    row: dict[str, float] | None = load("friedman2016")["table2"].get(key)
-    return row
 
 
 def failures(checks: list[Check]) -> DpmfError | None:

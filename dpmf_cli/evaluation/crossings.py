@@ -31,8 +31,6 @@ from dpmf_cli.evaluation.statistics import (
     percentile_interval,
     replicate_means,
 )
-from dpmf_cli.papers.claims import is_held_against_tables
-from dpmf_cli.papers.printed import printed_crossing
 from dpmf_cli.streams import named_generator
 
 #: Where a model diverged its RMSE is infinite. There the curve counts as this far above any baseline, in
@@ -60,8 +58,7 @@ class Crossing:
     """The crossing of one curve with one baseline.
 
     baseline    as printed: "IA", "GE", "Cinematch probe"
-    printed     total ε in Friedman et al.'s table for this dataset, neighbours and algorithm; None where the
-                experiment does not reproduce their tables
+    printed     total ε that a paper prints for this cell; None where nothing is, which is all that is known here
     reproduced  total ε of the crossing; None unless `status` is "crossed"
     low, high   ends of its 95 % interval
     recrosses   whether the curve is above the baseline again at a larger ε of the grid
@@ -177,7 +174,6 @@ def measure_crossing(
     if not (np.isfinite(epsilons).all() and (epsilons > 0).all() and (np.diff(epsilons) > 0).all()):
         raise ValueError(f"{curve.label}: a crossing needs ε positive, finite and ascending, got {epsilons}")
     folds, runs, _ = curve.rmse.shape
-    name = target_name(target)
     if isinstance(target, Reference):
         level, known = np.full((folds, 1, 1), target.rmse), True
     else:
@@ -190,13 +186,8 @@ def measure_crossing(
         mode=curve.mode,
         algorithm=curve.algorithm,
         label=curve.label,
-        baseline=name,
+        baseline=target_name(target),
         status=Status.INCOMPLETE,
-        printed=(
-            printed_crossing(experiment.dataset, curve.neighbours, curve.algorithm, name)
-            if is_held_against_tables(experiment.name)
-            else None
-        ),
         delta=curve.delta,
         joint=curve.joint,
         reference=isinstance(target, Reference),

@@ -56,7 +56,7 @@ class Measured:
     twin        (folds,) RMSE of the same algorithm without noise; None where it was not asked for
     limits      (X,) the x of the distribution of absolute errors, ascending, rating units; empty without
     error_cdf   (folds, runs, E, X) the fraction of errors that are at most x; None where it was not asked for
-    twin_cdf    (folds, X) the same without noise
+    twin_cdf    (folds, X) that fraction for the same algorithm without noise
     records     what it cost the records, where privacy is personalised
     protects    what its ε is a statement about; None for a baseline
     source      the paper that it comes from, as tables cite it; "" for a baseline
@@ -90,9 +90,10 @@ class Measured:
 
     @property
     def guarantee(self) -> Guarantee:
-        """What the ε protect from whom; where `protects` does not say what, that of all with these neighbours. Raises
-        `ValueError` for a baseline."""
-        return Guarantee(self.protects or protection_of(Neighbours(self.neighbours)), self.joint)
+        """What the ε protect from whom, with which δ; where `protects` does not say what, that of all with these
+        neighbours. Raises `ValueError` for a baseline."""
+        protects = self.protects or protection_of(Neighbours(self.neighbours))
+        return Guarantee(protects, self.joint, self.delta)
 
     def mean(self) -> NDArray[np.float64]:
         """(E,) the curve: RMSE averaged over folds and runs."""

@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 
-def error_distribution(
+def error_cdf(
     predictions: NDArray[np.floating], values: NDArray[np.floating], limits: Sequence[float]
 ) -> NDArray[np.float64]:
     """(E, L) the fraction of |prediction − value| ≤ x for each x of `limits` (L,), ascending, rating scale.

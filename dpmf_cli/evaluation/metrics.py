@@ -17,5 +17,5 @@ def root_mean_squared_errors(
 
 
 def _mean_square(errors: NDArray[np.float64]) -> float:
-    """Of errors (n,), which are overwritten."""
+    """The mean square of errors (n,), which are overwritten."""
     return float(np.add.reduce(np.square(errors, out=errors)) / len(errors))

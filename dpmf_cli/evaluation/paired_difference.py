@@ -103,7 +103,7 @@ def _incomparable(a: Measured, b: Measured) -> str:
         return f"{' and '.join(x for x, one in (('A', a), ('B', b)) if not is_complete(one))} lacks results"
     if a.is_baseline != b.is_baseline:
         return f"only {'B' if a.is_baseline else 'A'} is private"
-    if not a.is_baseline and a.guarantee != b.guarantee:
+    if not a.is_baseline and a.guarantee.at_any_delta != b.guarantee.at_any_delta:
         how = (
             "not comparable"
             if a.guarantee.protects != b.guarantee.protects

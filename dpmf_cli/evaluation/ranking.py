@@ -41,8 +41,8 @@ class Standing:
 
     @property
     def guarantee(self) -> Guarantee:
-        """What its ε protects from whom."""
-        return self.curve.guarantee
+        """What its ε protects from whom, at any δ."""
+        return self.curve.guarantee.at_any_delta
 
     @property
     def complete(self) -> bool:
@@ -148,11 +148,11 @@ def ranked(found: Sequence[Standing], bar: Bar = "ia") -> list[Ranked]:
 def _refuse_mixed(groups: Iterable[tuple[str, Guarantee]]) -> None:
     titles = list(dict.fromkeys(title for title, _ in groups))
     guarantees = list(dict.fromkeys(guarantee for _, guarantee in groups))
-    kinds = list(dict.fromkeys(guarantee.protects for guarantee in guarantees))
-    if len(kinds) > 1:
+    protections = list(dict.fromkeys(guarantee.protects for guarantee in guarantees))
+    if len(protections) > 1:
         raise DpmfError(
-            f"no ranking across what is protected ({', '.join(kinds)}): an ε of one kind says nothing about the "
-            "others, so a smaller one is not better; rank within each kind (docs/privacy.md)"
+            f"no ranking across what is protected ({', '.join(protections)}): an ε of one kind says nothing about "
+            "the others, so a smaller one is not better; rank within each kind (docs/privacy.md)"
         )
     if len(guarantees) > 1:
         raise DpmfError(

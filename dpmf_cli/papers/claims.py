@@ -1,18 +1,15 @@
 """What this project found of each paper, as data: which config measures which table or figure, and what became of
 each claim.
 
-One YAML file per paper, named as in `papers.printed`, where the claims' statements are. What can be computed from
-results is (`rules/`); a verdict written here is that of the paper's `command`, run whole.
+One YAML file per paper, named by the paper's key; `printed` reads its figures. What can be computed from results is
+(`rules/`); a verdict written in the file is that of the paper's `command`, run whole.
 """
 
 from functools import cache
-from importlib import resources
-from typing import Literal
-
-import yaml
+from typing import Any, Literal
 
 from dpmf_cli.config.names import is_on_own_data, whole_name
-from dpmf_cli.papers.printed import load, papers
+from dpmf_cli.papers.printed import paper_file, papers
 from dpmf_cli.strict_model import StrictModel
 
 Word = Literal["confirmed", "in part", "refuted", "not tested"]
@@ -38,34 +35,56 @@ class Exhibit(StrictModel):
     command: str = ""
 
 
-class Finding(StrictModel):
-    """What became of a claim. `measured` holds the figures behind the verdict, `configs` name what measured them."""
+class Claim(StrictModel):
+    """A statement of a paper that figures can confirm or contradict, and what became of it.
+
+    statement   what the paper says, in our words
+    remark      where the paper's own figures disagree with each other, in which way
+    measured    the figures behind the verdict
+    configs     the names of the experiments that measured them
+    """
 
     id: str
+    statement: str
+    remark: str = ""
     verdict: Word
     measured: str
     configs: tuple[str, ...]
 
 
-class Paper(StrictModel):
-    """A paper: its title, what it is about, where its page is, the command that reproduces it whole."""
+class PaperFindings(StrictModel):
+    """A paper: its title, what it is about, where its page is, the command that reproduces it whole, its source.
+
+    large     the configs whose data have the size of ML-10M or Netflix
+    small     the configs that a small version of the whole runs, in the order of running
+    printed   its figures, for `papers.printed`
+    """
 
     title: str
     subject: str
     page: str
     command: str
+    source: str
     exhibits: tuple[Exhibit, ...]
-    claims: tuple[Finding, ...]
+    large: tuple[str, ...] = ()
+    small: tuple[str, ...]
+    printed: dict[str, Any]
+    claims: tuple[Claim, ...]
+
+    @property
+    def configs(self) -> tuple[str, ...]:
+        """The names of all its experiments in the order of running: that of the exhibits, the large ones last."""
+        names = dict.fromkeys(name for exhibit in self.exhibits for name in exhibit.configs)
+        return tuple(sorted(names, key=lambda name: name in self.large))
 
 
 @cache
-def paper(key: str) -> Paper:
-    """What was found of one paper, by its key ("friedman2016")."""
-    text = (resources.files("dpmf_cli.papers") / "claims_yaml" / f"{key}.yaml").read_text(encoding="utf-8")
-    return Paper.model_validate(yaml.safe_load(text))
+def paper(key: str) -> PaperFindings:
+    """What was found of one paper, by its key ("friedman2016"). Raises `DpmfError` for a paper that is not here."""
+    return PaperFindings.model_validate(paper_file(key))
 
 
-def all_papers() -> dict[str, Paper]:
+def all_papers() -> dict[str, PaperFindings]:
     """Every paper by its key, in the order of the years."""
     return {key: paper(key) for key in sorted(papers(), key=lambda key: (key[-4:], key))}
 
@@ -79,9 +98,3 @@ def is_held_against_tables(name: str) -> bool:
     """
     tables = (each for each in paper("friedman2016").exhibits if each.kind in ("baselines", "crossings"))
     return is_on_own_data(name) and any(whole_name(name) in table.configs for table in tables)
-
-
-def statement(key: str, claim: str) -> tuple[str, str]:
-    """What a paper claims, in our words, and a remark on it, "" where there is none."""
-    found = next(each for each in load(key)["claims"] if each["id"] == claim)
-    return found["statement"], found.get("remark", "")

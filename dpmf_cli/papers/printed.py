@@ -1,8 +1,6 @@
 """The figures that the five papers print, as data: what results are held against.
 
-One YAML file per paper, named like the paper's key. Every file has `source`; `claims` are the paper's
-statements that a figure or a table can confirm or contradict, each with an `id`, put in our own words.
-Where the paper's own figures disagree with each other, a `remark` says so.
+One YAML file per paper, named by the paper's key; its figures stand under `printed`. `claims` reads the rest.
 """
 
 import copy
@@ -37,32 +35,41 @@ class PrintedCrossing:
 @cache
 def papers() -> tuple[str, ...]:
     """The keys of the papers, sorted."""
-    files = (resources.files("dpmf_cli.papers") / "printed_yaml").iterdir()
+    files = resources.files("dpmf_cli.papers").iterdir()
     return tuple(sorted(file.name.removesuffix(".yaml") for file in files if file.name.endswith(".yaml")))
 
 
 @cache
-def _parsed(name: str) -> dict[str, Any]:
-    text = (resources.files("dpmf_cli.papers") / "printed_yaml" / f"{name}.yaml").read_text(encoding="utf-8")
+def paper_file(key: str) -> dict[str, Any]:
+    """The whole file of one paper, by its key ("friedman2016"); it is read once, and not to be changed.
+
+    Raises `DpmfError` for a paper that is not here.
+    """
+    if key not in papers():
+        raise DpmfError(f'no paper "{key}"{did_you_mean(key, papers())}')
+    text = (resources.files("dpmf_cli.papers") / f"{key}.yaml").read_text(encoding="utf-8")
     parsed: dict[str, Any] = yaml.safe_load(text)
     return parsed
 
 
-def load(name: str) -> dict[str, Any]:
+def load(key: str) -> dict[str, Any]:
     """All printed figures of one paper, e.g. `load("friedman2016")["table2"]["ml-100k"]["users"]`.
 
-    The file is read once; each caller gets a copy of its own, so that none can change another's figures.
-    Raises `DpmfError` for a paper that is not here.
+    Each caller gets a copy of its own, so that none can change another's figures. Raises `DpmfError` for a paper that
+    is not here.
     """
-    if name not in papers():
-        raise DpmfError(f'no printed figures of "{name}"{did_you_mean(name, papers())}')
-    return copy.deepcopy(_parsed(name))
+    return copy.deepcopy(_printed(key))
+
+
+def _printed(key: str) -> dict[str, Any]:
+    printed: dict[str, Any] = paper_file(key)["printed"]
+    return printed
 
 
 def printed_crossings() -> Iterator[PrintedCrossing]:
     """Every cell of Friedman et al.'s tables 4 (bounded) and 5 (unbounded), the dashes included."""
     for neighbours, table in _CROSSING_TABLES.items():
-        for algorithm, baselines in _parsed("friedman2016")[table].items():
+        for algorithm, baselines in _printed("friedman2016")[table].items():
             for baseline, cells in baselines.items():
                 for dataset, value in cells.items():
                     epsilon = None if value is None else float(value)
@@ -75,7 +82,7 @@ def _crossing_cells() -> dict[tuple[str, str, str, str], float | None]:
         (cell.dataset, cell.neighbours, cell.algorithm, cell.baseline): cell.epsilon
         for cell in printed_crossings()
     }
-    for dataset, algorithms in _parsed("friedman2016")["section5_4"].items():
+    for dataset, algorithms in _printed("friedman2016")["section5_4"].items():
         for algorithm, baselines in algorithms.items():
             for baseline, epsilon in baselines.items():
                 cells.setdefault((dataset, "bounded", algorithm, baseline), float(epsilon))
@@ -92,8 +99,14 @@ def printed_crossing(dataset: str, neighbours: str, algorithm: str, baseline: st
 
 def printed_baseline(dataset: str, baseline: str) -> float | None:
     """The RMSE that Friedman et al.'s table 3 prints ("ml-100k", "GE"); None where it prints none."""
-    value = _parsed("friedman2016")["table3"].get(dataset, {}).get(baseline)
+    value = _printed("friedman2016")["table3"].get(dataset, {}).get(baseline)
     return None if value is None else float(value)
+
+
+def printed_statistics(dataset: str) -> dict[str, float] | None:
+    """The row of Friedman et al.'s table 2 for a data set ("ml-100k"); None where it has none."""
+    row: dict[str, float] | None = load("friedman2016")["table2"].get(dataset)
+    return row
 
 
 def printed_reference(key: str) -> dict[str, float]:
@@ -101,4 +114,4 @@ def printed_reference(key: str) -> dict[str, float]:
 
     "cinematch" is Netflix's own, as McSherry and Mironov (2009) print it.
     """
-    return {name: float(rmse) for name, rmse in _parsed("mcsherry2009")[key].items()}
+    return {name: float(rmse) for name, rmse in _printed("mcsherry2009")[key].items()}

@@ -1,10 +1,21 @@
-"""The cells of Friedman et al.'s tables 4 and 5 that no result stands beside."""
+"""Crossings beside the cells of Friedman et al.'s tables 4 and 5, and the cells that no crossing reproduces."""
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterable, Sequence
+from dataclasses import replace
 
 from dpmf_cli.evaluation.crossings import Crossing, Status
 from dpmf_cli.papers.claims import is_held_against_tables
-from dpmf_cli.papers.printed import PrintedCrossing, printed_crossings
+from dpmf_cli.papers.printed import PrintedCrossing, printed_crossing, printed_crossings
+
+
+def beside_print(crossings: Iterable[Crossing]) -> list[Crossing]:
+    """`crossings`, each with the total ε that is printed for it, where its experiment reproduces a printed table."""
+    return [
+        replace(crossing, printed=printed_crossing(*_cell(crossing)))
+        if is_held_against_tables(crossing.experiment)
+        else crossing
+        for crossing in crossings
+    ]
 
 
 def with_printed_cells(crossings: Sequence[Crossing], *, present: Collection[str] = ()) -> list[Crossing]:

@@ -1,6 +1,6 @@
 """What an ε protects, and from whom: kinds of statement that are told apart, and never ranked against each other."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import StrEnum
 
 from dpmf_cli.privacy.neighbours import Neighbours
@@ -18,17 +18,20 @@ class Protection(StrEnum):
 
 @dataclass(frozen=True)
 class Guarantee:
-    """What an ε protects, and from whom. Only ε that have both in common may be ranked.
+    """What an ε protects, from whom, and with which δ. Only ε that have the first two in common may be ranked.
 
     protects   what it is about
     joint      whether predictions are made from the target user's own clean ratings, so that it holds towards the
                others only: joint differential privacy
+    delta      δ of (ε, δ); 0 for pure ε
     """
 
     protects: Protection
     joint: bool = False
+    delta: float = 0.0
 
     def __str__(self) -> str:
+        """Of what is protected from whom; tables and figures say the δ elsewhere."""
         return f"{self.protects}, towards {self.towards}{' (joint DP)' * self.joint}"
 
     @property
@@ -37,6 +40,15 @@ class Guarantee:
         if not self.joint:
             return "everybody"
         return "all others" if self.protects is Protection.LOCAL else "other users"
+
+    @property
+    def at_any_delta(self) -> "Guarantee":
+        """What is protected from whom alone, by which tables are grouped and figures are cut: the same with δ = 0."""
+        return replace(self, delta=0.0)
+
+    def implies(self, other: "Guarantee") -> bool:
+        """Whether what keeps this one at some ε keeps the other at the same ε."""
+        return self.protects == other.protects and self.joint <= other.joint and self.delta <= other.delta
 
     @property
     def key(self) -> str:
@@ -52,7 +64,7 @@ class Guarantee:
 
 
 GUARANTEES = tuple(Guarantee(kind, joint) for kind in Protection for joint in (False, True))
-"""All of them, in the order in which tables have them."""
+"""All of them apart from δ, in the order in which tables have them."""
 
 _BOUNDS = {
     Protection.VALUE: "ε bounds what {who} can learn about the value of one rating; who rated what is public.",

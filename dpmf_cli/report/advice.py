@@ -12,8 +12,9 @@ from dataclasses import dataclass
 
 from dpmf_cli.evaluation.crossings import Crossing, End, Status, crossing_targets, target_name
 from dpmf_cli.evaluation.curves import Experiment, Measured
-from dpmf_cli.report.protection import Promise, between, promise_of
-from dpmf_cli.report.tables.layout import significant
+from dpmf_cli.evaluation.numbers import significant
+from dpmf_cli.privacy.protection import Guarantee
+from dpmf_cli.report.guarantees import between, guarantee_of, in_words
 from dpmf_cli.report.untried import untried
 
 WIDTH = 92
@@ -23,8 +24,9 @@ CALLED = {"IA": "the item average (IA)", "GE": "item and user averages together 
 
 
 @dataclass(frozen=True)
-class Finding:
-    """A crossing, and the ε at its point that is claimed and that can be proved; NaN where it has no point."""
+class Attempt:
+    """How one method met one baseline, or did not: the crossing, and the ε at its point that is claimed and that can
+    be proved, NaN where it has no point."""
 
     crossing: Crossing
     claimed: float
@@ -87,18 +89,18 @@ def _experiment(experiment: Experiment, crossings: list[Crossing]) -> Iterator[s
     ]
     if levels:
         yield f"The error (RMSE) to reach: {', '.join(levels)}. {_spread(experiment)}"
-    groups: dict[Promise, list[Finding]] = {}
+    groups: dict[Guarantee, list[Attempt]] = {}
     for crossing in crossings:
-        finding = _finding(crossing, curves.get(crossing.label))
-        groups.setdefault(promise_of(crossing, curves.get(crossing.label)), []).append(finding)
+        attempt = _attempt(crossing, curves.get(crossing.label))
+        groups.setdefault(guarantee_of(crossing, curves.get(crossing.label)), []).append(attempt)
     if not groups:
         yield "No private method was held against these."
-    for promise, findings in groups.items():
-        yield f"To hide {promise}:"
-        for finding in findings:
-            yield f"- {_reached(finding)}{_without_noise(finding.crossing, experiment)}"
-        for name in dict.fromkeys(finding.crossing.baseline for finding in findings):
-            yield f"- {_recommended(name, [each for each in findings if each.crossing.baseline == name])}"
+    for guarantee, attempts in groups.items():
+        yield f"To hide {in_words(guarantee)}:"
+        for attempt in attempts:
+            yield f"- {_reached(attempt)}{_without_noise(attempt.crossing, experiment)}"
+        for name in dict.fromkeys(attempt.crossing.baseline for attempt in attempts):
+            yield f"- {_recommended(name, [each for each in attempts if each.crossing.baseline == name])}"
     if len(groups) > 1:
         yield between(groups)
 
@@ -113,15 +115,15 @@ def _spread(experiment: Experiment) -> str:
     return f"Measured on {experiment.folds}{part} folds, {runs} each; intervals are 95 %."
 
 
-def _finding(crossing: Crossing, curve: Measured | None) -> Finding:
+def _attempt(crossing: Crossing, curve: Measured | None) -> Attempt:
     if crossing.status == Status.BELOW_GRID and curve is not None:
-        return Finding(crossing, float(curve.claimed[0]), float(curve.provable[0]))
-    return Finding(crossing, crossing.claimed or math.nan, crossing.provable or math.nan)
+        return Attempt(crossing, float(curve.claimed[0]), float(curve.provable[0]))
+    return Attempt(crossing, crossing.claimed or math.nan, crossing.provable or math.nan)
 
 
-def _reached(finding: Finding) -> str:
+def _reached(attempt: Attempt) -> str:
     """One method and one baseline in a sentence or two."""
-    cell = finding.crossing
+    cell = attempt.crossing
     # A label that a config gives may name the mode already: "PGE, corrected".
     named = cell.mode == "published" or cell.mode in re.findall(r"\w+", cell.label.lower())
     name = cell.label if named else f"{cell.label} ({cell.mode})"
@@ -132,12 +134,12 @@ def _reached(finding: Finding) -> str:
             again = ", but is worse again at a larger ε" if cell.recrosses else ""
             from_on = f"first at {point}" if again else f"from {point} on"
             return (
-                f"{name} is as good as {cell.baseline} {from_on}{_interval(cell)}{again}. {_proof(finding)}"
+                f"{name} is as good as {cell.baseline} {from_on}{_interval(cell)}{again}. {_proof(attempt)}"
             )
         case Status.BELOW_GRID:
             return (
                 f"{name} is as good as {cell.baseline} at ε = {grid_low} already, the least that was tried"
-                f"{_other_end(cell.high)}. {_proof(finding)}"
+                f"{_other_end(cell.high)}. {_proof(attempt)}"
             )
         case Status.NOT_REACHED:
             return (
@@ -148,14 +150,14 @@ def _reached(finding: Finding) -> str:
             return f"{name} lacks results for {cell.baseline}: run its config to the end."
 
 
-def _proof(finding: Finding) -> str:
-    if finding.proved:
-        less = finding.provable < finding.claimed * (1 - 1e-6)
+def _proof(attempt: Attempt) -> str:
+    if attempt.proved:
+        less = attempt.provable < attempt.claimed * (1 - 1e-6)
         return (
-            f"Less can be proved: ε = {significant(finding.provable)}." if less else "This ε can be proved."
+            f"Less can be proved: ε = {significant(attempt.provable)}." if less else "This ε can be proved."
         )
-    if math.isfinite(finding.provable):
-        return f"This ε is claimed only: what can be proved is ε = {significant(finding.provable)}."
+    if math.isfinite(attempt.provable):
+        return f"This ε is claimed only: what can be proved is ε = {significant(attempt.provable)}."
     return "This ε is claimed only: for what was run none can be proved."
 
 
@@ -166,7 +168,7 @@ def _interval(cell: Crossing) -> str:
 
 
 def _other_end(end: End) -> str:
-    """Of an interval that reaches into the grid, though its crossing lies outside."""
+    """What is said of an interval that reaches into the grid though its crossing lies outside."""
     return f" (but the interval reaches to ε = {significant(end)})" if isinstance(end, float) else ""
 
 
@@ -193,10 +195,10 @@ def _without_noise(cell: Crossing, experiment: Experiment) -> str:
     return f" Without noise its error is {clean:.4f}: {so}."
 
 
-def _recommended(baseline: str, findings: list[Finding]) -> str:
+def _recommended(baseline: str, attempts: list[Attempt]) -> str:
     """Which of the methods that protect the same thing to take for one baseline, if any."""
     ready = sorted(
-        (each for each in findings if each.reaches and each.proved), key=lambda each: each.provable
+        (each for each in attempts if each.reaches and each.proved), key=lambda each: each.provable
     )
     if not ready:
         return f"For {baseline}, there is none to recommend. None of these gets there with the ε it claims proved."
@@ -214,5 +216,5 @@ def _recommended(baseline: str, findings: list[Finding]) -> str:
     return text if unsure or close else f"{text} The intervals of {_labels(others, 'and')} lie above its own."
 
 
-def _labels(findings: list[Finding], word: str) -> str:
-    return f" {word} ".join(each.crossing.label for each in findings)
+def _labels(attempts: list[Attempt], word: str) -> str:
+    return f" {word} ".join(each.crossing.label for each in attempts)

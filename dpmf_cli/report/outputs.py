@@ -3,13 +3,15 @@
 from pathlib import Path
 
 from dpmf_cli.evaluation.crossings import Crossing, find_crossings
+from dpmf_cli.papers.printed_cells import beside_print
 from dpmf_cli.report.figures.curves_csv import curves_csv
-from dpmf_cli.report.figures.distributions import distribution_csv, has_distribution, swept_distribution_csv
-from dpmf_cli.report.figures.growth import growth_csv
-from dpmf_cli.report.figures.rmse_curves import FORMATS
+from dpmf_cli.report.figures.error_cdf import error_cdf_csv, has_error_cdf, swept_error_cdf_csv
+from dpmf_cli.report.figures.growth_csv import growth_csv
+from dpmf_cli.report.figures.style import FORMATS
 from dpmf_cli.report.figures.sweeps import swept_parameters
 from dpmf_cli.report.figures.which import drawings, never_drawn
-from dpmf_cli.report.tables.crossings import crossings_table, twins_table
+from dpmf_cli.report.tables.baselines import twins_table
+from dpmf_cli.report.tables.crossings import crossings_table
 from dpmf_cli.report.tables.layout import markdown
 from dpmf_cli.report.tables.ledgers import ledger_csv, records_csv
 from dpmf_cli.report.tables.local import learned_nothing_table
@@ -23,7 +25,7 @@ FORMS_OF_RUN = ("png", "svg")
 def write_outputs(folder: Path, collected: Collected) -> list[Crossing]:
     """Curves, crossings, ledger and figures of an experiment; the same results give the same bytes."""
     experiment = collected.experiment
-    crossings = find_crossings(experiment)
+    crossings = beside_print(find_crossings(experiment))
     files = {
         "curves.csv": curves_csv(experiment).encode(),
         "crossings.csv": crossings_table(crossings, "csv").encode(),
@@ -34,10 +36,10 @@ def write_outputs(folder: Path, collected: Collected) -> list[Crossing]:
         files["without_noise.md"] = twins_table(experiment, "md").encode()
     if (learned_nothing := learned_nothing_table(experiment)) is not None:
         files["local_mean.md"] = markdown(learned_nothing).encode()
-    if has_distribution(experiment):
-        files["error_cdf.csv"] = distribution_csv(experiment).encode()
+    if has_error_cdf(experiment):
+        files["error_cdf.csv"] = error_cdf_csv(experiment).encode()
         for parameter in swept_parameters(experiment):
-            files[f"error_cdf-{parameter}.csv"] = swept_distribution_csv(experiment, parameter).encode()
+            files[f"error_cdf-{parameter}.csv"] = swept_error_cdf_csv(experiment, parameter).encode()
     if any(curve.records for curve in experiment.curves):
         files["records.csv"] = records_csv(experiment.curves).encode()
     if experiment.growth:

@@ -9,7 +9,7 @@ from dpmf_cli.algorithms.shared.base import PrivateAlgorithm
 from dpmf_cli.evaluation.curves import Experiment, Measured
 from dpmf_cli.privacy.neighbours import Mode, Neighbours
 from dpmf_cli.privacy.protection import protection_of
-from dpmf_cli.report.protection import HIDDEN
+from dpmf_cli.report.guarantees import HIDDEN
 
 FEW_FOLDS = 5
 """With fewer, Student's t alone makes an interval more than a third wider than with many."""

@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 
 from dpmf_cli.algorithms.costs.cost import Shape
 from dpmf_cli.algorithms.shared.base import AccountsForRecords, Model, PrivateAlgorithm
-from dpmf_cli.evaluation.error_cdf import error_distribution
+from dpmf_cli.evaluation.error_cdf import error_cdf
 from dpmf_cli.evaluation.metrics import root_mean_squared_errors
 from dpmf_cli.privacy.curator import Curator
 from dpmf_cli.privacy.ledger import Ledger
@@ -79,4 +79,4 @@ def _distribution(
     """(E, X) the distribution of errors, empty where it was not asked for."""
     if not limits:
         return ()
-    return tuple(tuple(row) for row in error_distribution(predictions, test.values, limits).tolist())
+    return tuple(tuple(row) for row in error_cdf(predictions, test.values, limits).tolist())

@@ -144,3 +144,13 @@ def test_every_kind_says_what_its_epsilon_is_about_and_from_whom_it_protects() -
 )
 def test_headings(kind: Guarantee, heading: str) -> None:
     assert str(kind) == heading
+
+
+def test_what_one_guarantee_implies_of_another() -> None:
+    pure, loose, joint = (Guarantee(Protection.VALUE, *more) for more in ((), (False, 1e-6), (True,)))
+    assert loose.at_any_delta == pure
+    assert pure.implies(loose)
+    assert pure.implies(joint)
+    assert not loose.implies(pure)
+    assert not joint.implies(loose)
+    assert not pure.implies(Guarantee(Protection.USER))

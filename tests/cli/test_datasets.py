@@ -11,9 +11,10 @@ import pytest
 from typer.testing import CliRunner, Result
 
 from dpmf_cli.cli.datasets import app
-from dpmf_cli.datasets import catalog, verify
+from dpmf_cli.datasets import catalog
 from dpmf_cli.datasets.entry import Content
 from dpmf_cli.errors import DpmfError
+from dpmf_cli.papers.printed import printed_statistics
 from tests.datasets.building import MakeEntry, zipped
 
 U_DATA = b"100\t30\t4\t11\n7\t30\t5\t12\n7\t4\t3\t13\n"
@@ -87,7 +88,7 @@ def test_info_with_data(data: Path, make_entry: MakeEntry) -> None:
 
 @pytest.mark.parametrize("key", ["ml-100k", "ml-1m", "ml-10m", "netflix"])
 def test_table_2_is_read_from_the_paper(key: str) -> None:
-    printed = verify.printed(key)
+    printed = printed_statistics(key)
     assert printed is not None
     expected = catalog.entry(key).expected
     assert printed["ratings"] == expected.ratings

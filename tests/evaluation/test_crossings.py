@@ -18,8 +18,7 @@ def test_halfway_in_rmse_is_the_geometric_mean_in_epsilon() -> None:
     found = crossing([0.1, 1, 10], [0.3, 0.1, -0.1])
     assert found.status == "crossed"
     assert found.reproduced == pytest.approx(math.sqrt(10))
-    assert found.printed == 0.2
-    assert found.ratio == pytest.approx(math.sqrt(10) / 0.2)
+    assert (found.printed, found.ratio) == (None, None)
     assert (found.low, found.high, found.over) == (None, None, "none")
     assert (found.dataset, found.neighbours, found.mode) == ("ml-1m", "bounded", "published")
     assert (found.baseline, found.grid_low, found.grid_high) == ("IA", 0.1, 10.0)
@@ -62,7 +61,6 @@ def test_an_incomplete_curve_or_baseline_has_no_crossing() -> None:
     for broken in (replace(whole, missing=1), replace(whole, rmse=hole)):
         (found,) = find_crossings(experiment(broken))
         assert (found.status, found.reproduced, found.low) == ("incomplete", None, None)
-        assert found.printed == 0.2
     waiting = replace(baseline(folds=2), missing=1)
     (found,) = find_crossings(experiment(whole, baselines=(waiting,)))
     assert found.status == "incomplete"

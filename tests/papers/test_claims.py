@@ -5,8 +5,8 @@ from pathlib import Path
 import pytest
 
 from dpmf_cli.datasets import catalog
-from dpmf_cli.papers.claims import all_papers, paper, statement
-from dpmf_cli.papers.printed import load, papers
+from dpmf_cli.papers.claims import all_papers, paper
+from dpmf_cli.papers.printed import papers
 from dpmf_cli.papers.rules import RULES
 
 REPOSITORY = Path(__file__).resolve().parents[2]
@@ -17,10 +17,12 @@ and memory at scale (`scale_*`)."""
 
 
 @pytest.mark.parametrize("key", papers())
-def test_every_claim_has_one_finding_in_the_papers_order(key: str) -> None:
-    assert [claim.id for claim in paper(key).claims] == [claim["id"] for claim in load(key)["claims"]]
+def test_every_claim_has_a_name_a_statement_and_figures(key: str) -> None:
+    assert paper(key).source
+    identifiers = [claim.id for claim in paper(key).claims]
+    assert len(set(identifiers)) == len(identifiers) > 0
     for claim in paper(key).claims:
-        assert statement(key, claim.id)[0]
+        assert claim.statement
         assert (claim.verdict == "not tested") or claim.measured
 
 
@@ -48,3 +50,13 @@ def test_papers_come_in_the_order_of_their_years() -> None:
 def test_every_rule_is_of_a_claim() -> None:
     for key, rules in RULES.items():
         assert set(rules) <= {claim.id for claim in paper(key).claims}
+
+
+def test_large_and_small_configs_are_among_those_of_the_exhibits_and_large_ones_run_last() -> None:
+    for each in all_papers().values():
+        shown = {name for exhibit in each.exhibits for name in exhibit.configs}
+        assert {*each.large, *each.small} <= set(each.configs) == shown
+        assert set(each.configs[len(each.configs) - len(each.large) :]) == set(each.large)
+        assert not {*each.large} & {*each.small}
+    first = paper("friedman2016").configs[:4]
+    assert first == ("ml100k_bounded", "ml1m_bounded", "ml100k_unbounded", "ml1m_unbounded")

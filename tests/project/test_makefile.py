@@ -4,10 +4,13 @@ import os
 import re
 import shutil
 import subprocess
+import sys
 from pathlib import Path
 
 import pytest
+from typer.testing import CliRunner
 
+from dpmf_cli.cli.main import app
 from dpmf_cli.papers.claims import all_papers
 
 REPOSITORY = Path(__file__).resolve().parents[2]
@@ -29,8 +32,15 @@ def commands(target: str) -> str:
 
 
 def configs_run(target: str) -> set[str]:
-    loops = re.findall(r"for config in ([^;]*);", commands(target))
-    return {name for loop in loops for name in loop.split()}
+    """By name, where the target runs them; those of a paper are what `dpmf configs` says."""
+    said = commands(target)
+    loops = re.findall(r"for config in ([^;$]*); do [^;]*/dpmf run ", said)
+    asked = re.findall(
+        r"dpmf configs ([^)]*)\) \|\| exit 1; for config in \$configs; do [^;]*/dpmf run ", said
+    )
+    told = [CliRunner().invoke(app, ["configs", *words.split()]) for words in asked]
+    assert all(each.exit_code == 0 for each in told)
+    return {name for text in (*loops, *(each.stdout for each in told)) for name in text.split()}
 
 
 @pytest.mark.parametrize("part", PAPERS)
@@ -70,6 +80,7 @@ STANDS_IN = """\
 #!/bin/sh
 # As dpmf without any data but those of the configs in $HERE; $FAIL fails.
 case "$*" in *"$FAIL"*) echo broken; exit 2;; esac
+if [ "$1" = configs ]; then exec "$PYTHON" -m dpmf_cli "$@"; fi
 if [ "$1" = run ]; then
     name=$(basename "$2" .yaml)
     case " $HERE " in *" $name "*) mkdir -p "results/$name";; esac
@@ -92,7 +103,13 @@ def made(
     return subprocess.run(
         ["make", "--no-print-directory", target, "BIN=.", "STAMP=installed"],
         cwd=folder,
-        env={**os.environ, "HERE": here, "FAIL": fail},
+        env={
+            **os.environ,
+            "PYTHONPATH": str(REPOSITORY),
+            "PYTHON": sys.executable,
+            "HERE": here,
+            "FAIL": fail,
+        },
         capture_output=True,
         text=True,
         check=False,

@@ -5,9 +5,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from dpmf_cli.evaluation.numbers import significant
 from dpmf_cli.papers.claims import Word
 from dpmf_cli.papers.evidence import Evidence
-from dpmf_cli.report.tables.layout import significant
 
 
 @dataclass(frozen=True)
@@ -29,8 +29,3 @@ def of(held: int, comparisons: int) -> Word:
 
 def epsilon_text(value: float) -> str:
     return significant(value) if np.isfinite(value) else "not reached"
-
-
-def signed(value: float, digits: int = 3) -> str:
-    """A difference with its sign, a minus as in print."""
-    return f"{value:+.{digits}f}".replace("-", "−")

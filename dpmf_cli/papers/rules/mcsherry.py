@@ -3,8 +3,9 @@
 import numpy as np
 
 from dpmf_cli.evaluation.curves import Measured
+from dpmf_cli.evaluation.numbers import signed
 from dpmf_cli.papers.evidence import Evidence, MissingEvidence
-from dpmf_cli.papers.rules.base import Computed, Rule, epsilon_text, of, signed
+from dpmf_cli.papers.rules.base import Computed, Rule, epsilon_text, of
 
 
 def loss_shrinks(evidence: Evidence) -> Computed:
@@ -42,7 +43,7 @@ def cleaning(evidence: Evidence) -> Computed:
         gain = evidence.curve("mcsherry_fig1_ml1m", method).mean()
         gain = gain - evidence.curve("mcsherry_fig1_ml1m", f"{method}, cleaned").mean()
         held += int(gain[0] > 0) + int(gain[-1] < 0)
-        first, best, last = (signed(value) for value in (gain[0], gain.max(), gain[-1]))
+        first, best, last = (signed(value, 3) for value in (gain[0], gain.max(), gain[-1]))
         told.append(f"{method} {first} at the least θ, at best {best}, {last} at the largest")
     return Computed(of(held, 4), f"RMSE gained by cleaning: {'; '.join(told)}")
 

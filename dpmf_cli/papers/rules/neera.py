@@ -2,8 +2,9 @@
 
 import numpy as np
 
+from dpmf_cli.evaluation.numbers import signed
 from dpmf_cli.papers.evidence import Evidence, MissingEvidence
-from dpmf_cli.papers.rules.base import Computed, Rule, of, signed
+from dpmf_cli.papers.rules.base import Computed, Rule, of
 
 
 def beats_isgd(evidence: Evidence) -> Computed:

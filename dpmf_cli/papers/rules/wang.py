@@ -109,7 +109,7 @@ def pnbm_throughout(evidence: Evidence) -> Computed:
 
 
 def pnbm_then_mf(evidence: Evidence) -> Computed:
-    """Of the paper's own factorisations: at the least ε of the grid, and at any high one."""
+    """Compares with the paper's own factorisations, at the least ε of the grid and at any high one."""
     held = 0
     told = []
     pairs = ((_RATING, "dpsgd_pnbm", "psgd", "DPSGD"), (_USER, "dpps_pnbm", "dpps_mf", "DPPS"))

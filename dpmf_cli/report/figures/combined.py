@@ -1,9 +1,8 @@
-"""The combined figure: RMSE over ε, a panel for each data set and each kind of what is protected from whom.
+"""The combined figure: RMSE over ε, a panel for each data set and each guarantee.
 
 No two panels share an axis: an ε is one thing in one panel and another in the next, and so is what it costs.
 """
 
-import io
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
@@ -11,28 +10,17 @@ from matplotlib.axes import Axes
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 
-from dpmf_cli.errors import DpmfError, did_you_mean
+from dpmf_cli.errors import DpmfError
 from dpmf_cli.evaluation.crossings import crossing_targets
 from dpmf_cli.evaluation.curves import Experiment, Measured
 from dpmf_cli.evaluation.ranking import Standing, by_guarantee, standings
 from dpmf_cli.privacy.neighbours import Mode
 from dpmf_cli.privacy.protection import GUARANTEES, Guarantee
 from dpmf_cli.report.figures.axes import scale_axes
-from dpmf_cli.report.figures.rmse_curves import (
-    COLOURS,
-    FORMATS,
-    GREY,
-    METADATA,
-    End,
-    draw_curve,
-    draw_level,
-    drawing,
-    is_drawable,
-    label_ends,
-    label_width,
-    level_names,
-    level_of,
-)
+from dpmf_cli.report.figures.labels import End, label_ends, label_width
+from dpmf_cli.report.figures.rmse_curves import draw_curve, draw_level
+from dpmf_cli.report.figures.shown import is_drawable, level_names, level_of
+from dpmf_cli.report.figures.style import COLOURS, GREY, check_form, drawing, file_of
 from dpmf_cli.report.tables.cells import marks
 from dpmf_cli.report.tables.combined import short_label
 
@@ -52,41 +40,41 @@ Groups = Mapping[tuple[str, Guarantee], Sequence[Standing]]
 
 
 def combined_figure(experiments: Sequence[Experiment], form: str = "png", *, dpi: int = 150) -> bytes:
-    """A column of panels for each data set, a row for each kind of what is protected from whom;
-    as PNG or SVG.
+    """A column of panels for each data set, a row for each guarantee; as PNG, SVG or PDF.
 
     Incomplete curves are not drawn. Raises `DpmfError` for an unknown format, and where there is nothing to draw.
     """
-    if form not in FORMATS:
-        raise DpmfError(f'unknown figure format "{form}"{did_you_mean(form, FORMATS)}')
+    check_form(form)
     found = [each for experiment in experiments for each in standings(experiment) if is_drawable(each.curve)]
     if not found:
         raise DpmfError("no complete curve to plot; finish the experiments with `dpmf run`")
-    buffer = io.BytesIO()
     with drawing():
-        draw(by_guarantee(found)).savefig(buffer, format=form, dpi=dpi, metadata=METADATA[form])
-    return buffer.getvalue()
+        return file_of(draw(by_guarantee(found)), form, dpi=dpi)
 
 
 def draw(groups: Groups) -> Figure:
     """The panels of groups of complete curves, in whatever style is set."""
     titles = list(dict.fromkeys(title for title, _ in groups))
-    kinds = [kind for kind in GUARANTEES if any(kind == guarantee for _, guarantee in groups)]
-    heights = {kind: max(_panel_height(groups.get((title, kind), ())) for title in titles) for kind in kinds}
+    found = {guarantee for _, guarantee in groups}
+    heights = {
+        guarantee: max(_panel_height(groups.get((title, guarantee), ())) for title in titles)
+        for guarantee in GUARANTEES
+        if guarantee in found
+    }
     width, height = _WIDTH * len(titles), sum(heights.values()) + _NOTES
     figure = Figure(figsize=(width, height))
     FigureCanvasAgg(figure)
     figure.text(0.1 / width, 0.1 / height, "\n".join(NOTES), fontsize=_NOTE_SIZE, color=GREY, va="bottom")
     top = height
-    for kind in kinds:
-        top -= heights[kind]
+    for guarantee, tall in heights.items():
+        top -= tall
         for column, title in enumerate(titles):
-            if group := groups.get((title, kind)):
+            if group := groups.get((title, guarantee)):
                 axes = figure.add_axes((0.1, 0.1, 0.5, 0.5))
                 ends = _draw_panel(axes, group)
-                axes.set_title(f"{title}: {kind}", loc="left", parse_math=False, fontsize=_TITLE_SIZE)
-                axes.set_xlabel(f"ε, {kind}; as claimed")
-                _place(figure, axes, ends, left=_WIDTH * column, bottom=top, height=heights[kind])
+                axes.set_title(f"{title}: {guarantee}", loc="left", parse_math=False, fontsize=_TITLE_SIZE)
+                axes.set_xlabel(f"ε, {guarantee}; as claimed")
+                _place(figure, axes, ends, left=_WIDTH * column, bottom=top, height=tall)
     return figure
 
 

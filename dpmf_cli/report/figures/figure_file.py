@@ -4,7 +4,7 @@ from pathlib import Path
 
 from dpmf_cli.errors import DpmfError
 from dpmf_cli.files import write_whole
-from dpmf_cli.report.figures.rmse_curves import FORMATS
+from dpmf_cli.report.figures.style import FORMATS
 
 
 def figure_form(path: Path) -> str:

@@ -1,6 +1,21 @@
-"""Labels that do not overlap: the least movement that keeps a distance between neighbours."""
+"""Labels at the ends of lines that do not overlap: the least movement that keeps a distance between neighbours."""
 
 from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+
+
+@dataclass(frozen=True)
+class End:
+    """The end of a drawn line, to be labelled there; `x` and `y` are data coordinates, `y` NaN if diverged."""
+
+    text: str
+    colour: str
+    x: float
+    y: float
 
 
 def spread(targets: Sequence[float], gap: float, low: float, high: float) -> list[float]:
@@ -28,3 +43,39 @@ def spread(targets: Sequence[float], gap: float, low: float, high: float) -> lis
     for rank, index in enumerate(order):
         positions[index] = placed[rank] + rank * gap
     return positions
+
+
+def label_width(figure: Figure, ends: Sequence[End]) -> float:
+    """Width of the widest label, in inches."""
+    texts = [figure.text(0, 0, end.text, parse_math=False) for end in ends]
+    width = max(text.get_window_extent().width for text in texts) / figure.dpi
+    for text in texts:
+        text.remove()
+    return float(width)
+
+
+def label_ends(axes: Axes, ends: Sequence[End], *, gap: float, offset: float) -> None:
+    """Write the labels in a column right of the axes, tied to their lines; `gap`, `offset` in axes units."""
+    to_axes = axes.transData + axes.transAxes.inverted()
+    points = np.array([to_axes.transform((end.x, end.y)) for end in ends])
+    heights = [min(float(y), 1.0) if np.isfinite(y) else 1.0 for y in points[:, 1]]
+    for end, x, y, label in zip(ends, points[:, 0], heights, spread(heights, gap, 0.0, 1.0), strict=True):
+        axes.plot(
+            [x, 1 + offset * 0.8],
+            [y, label],
+            transform=axes.transAxes,
+            color=end.colour,
+            linewidth=0.7,
+            alpha=0.7,
+            clip_on=False,
+            zorder=0,
+        )
+        axes.text(
+            1 + offset,
+            label,
+            end.text,
+            transform=axes.transAxes,
+            va="center",
+            color=end.colour,
+            parse_math=False,
+        )

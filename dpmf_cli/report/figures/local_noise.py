@@ -1,8 +1,5 @@
 """Figure 2 of Neera et al. 2020: what Laplace and bounded Laplace add to the same ratings."""
 
-import io
-
-import matplotlib.style
 import numpy as np
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
@@ -10,7 +7,7 @@ from numpy.typing import NDArray
 
 from dpmf_cli.privacy.local_mechanisms import BoundedLaplace
 from dpmf_cli.ratings import Ratings
-from dpmf_cli.report.figures.rmse_curves import COLOURS, METADATA, STYLE
+from dpmf_cli.report.figures.style import COLOURS, drawing, file_of
 from dpmf_cli.streams import named_generator
 
 EPSILONS = (0.1, 1.0)
@@ -37,8 +34,7 @@ def noise_figure(
     ratings: Ratings, title: str, form: str = "png", *, seed: int = 2020, dpi: int = 150
 ) -> bytes:
     """The four histograms as PNG, SVG or PDF; equal arguments give equal bytes."""
-    buffer = io.BytesIO()
-    with matplotlib.style.context(["default", STYLE]):
+    with drawing():
         figure = Figure(figsize=(7.0, 4.6), layout="constrained")
         FigureCanvasAgg(figure)
         axes = figure.subplots(len(EPSILONS), 2, squeeze=False)
@@ -53,5 +49,4 @@ def noise_figure(
                 panel.spines[["top", "right"]].set_visible(False)
             row[0].set_ylabel("density")
         figure.suptitle(f"{title}: {SAMPLES:,} draws each", fontsize=10, x=0.01, ha="left")
-        figure.savefig(buffer, format=form, dpi=dpi, metadata=METADATA[form])
-    return buffer.getvalue()
+        return file_of(figure, form, dpi=dpi)

@@ -1,7 +1,6 @@
 """Figures of sweeps: RMSE over another parameter than ε, as Friedman et al. 2016, figure 6, and Zhang et al. 2018,
 figures 2 and 4. What is not swept stands beside it as level lines."""
 
-import io
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
@@ -13,29 +12,21 @@ from numpy.typing import NDArray
 
 from dpmf_cli.evaluation.curves import Experiment, Measured
 from dpmf_cli.report.figures.curves_csv import band
-from dpmf_cli.report.figures.rmse_curves import (
-    COLOURS,
-    DASHES,
-    GREY,
-    METADATA,
-    End,
-    drawing,
-    is_drawable,
-    label_ends,
-    label_width,
-    level_names,
-    set_title,
-)
+from dpmf_cli.report.figures.labels import End, label_ends, label_width
+from dpmf_cli.report.figures.shown import is_drawable, level_names, set_title
+from dpmf_cli.report.figures.style import COLOURS, DASHES, GREY, drawing, file_of
 
 Band = tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.float64]]
 """(E,) each: mean, and the lower and upper end of the band around it."""
 Quantity = Callable[[Measured], Band]
 
+SWEPT_NOTE = "Bands: 95 % bootstrap interval of the mean. Level: not swept."
+
 # Inches.
 _WIDTH, _HEIGHT, _LEFT, _TOP, _BOTTOM = 7.6, 4.4, 0.75, 0.4, 0.7
 _LABEL_GAP, _LABEL_OFFSET = 0.155, 0.18
 _MOST_LEVELS = 3
-"""Of a curve that is not swept, only the largest ε is drawn where the grid has more than so many."""
+"""A curve that is not swept is drawn at its largest ε alone, where its grid has more ε than this."""
 
 
 @dataclass
@@ -57,12 +48,11 @@ def swept_parameters(experiment: Experiment) -> list[str]:
 def sweep_bytes(experiment: Experiment, parameter: str, form: str) -> bytes:
     """RMSE over a swept parameter, as PNG, SVG or PDF: a line for each entry and each ε (or θ) of its grid."""
     lines = swept_rmse(experiment, parameter)
-    note = "Bands: 95 % bootstrap interval of the mean. Level: not swept."
-    return panels_bytes(experiment, parameter, [("RMSE", lines)], note, form)
+    return panels_bytes(experiment, parameter, [("RMSE", lines)], SWEPT_NOTE, form)
 
 
 def swept_rmse(experiment: Experiment, parameter: str) -> list[SweptLine]:
-    """The lines of that figure."""
+    """The lines of the figure of RMSE over a swept parameter."""
     return swept_lines(experiment, parameter, lambda each: (each.mean(), *band(experiment, each)))
 
 
@@ -117,7 +107,6 @@ def panels_bytes(
     whole = _TOP + len(panels) * (tall + _BOTTOM)
     figure = Figure(figsize=(_WIDTH, whole))
     FigureCanvasAgg(figure)
-    buffer = io.BytesIO()
     with drawing():
         drawn = []
         for rank, (name, lines) in enumerate(panels):
@@ -131,8 +120,7 @@ def panels_bytes(
             label_ends(axes, ends, gap=_LABEL_GAP / tall, offset=_LABEL_OFFSET / width)
         set_title(drawn[0][0], experiment, [each for each in experiment.curves if each.swept])
         figure.text(0.012, 0.012, note, fontsize=7, color=GREY)
-        figure.savefig(buffer, format=form, dpi=150, metadata=METADATA[form])
-    return buffer.getvalue()
+        return file_of(figure, form)
 
 
 def draw_lines(axes: Axes, lines: Sequence[SweptLine]) -> list[End]:

@@ -9,14 +9,15 @@ import numpy as np
 from dpmf_cli.evaluation.crossings import is_complete
 from dpmf_cli.evaluation.curves import Experiment, Measured
 from dpmf_cli.privacy.protection import GUARANTEES
-from dpmf_cli.report.figures.distributions import (
-    distribution_bytes,
-    has_distribution,
-    swept_distribution_bytes,
+from dpmf_cli.report.figures.error_cdf import (
+    error_cdf_bytes,
+    has_error_cdf,
+    swept_error_cdf_bytes,
 )
 from dpmf_cli.report.figures.growth import growth_bytes, growth_lines
 from dpmf_cli.report.figures.panels import parts_of
-from dpmf_cli.report.figures.rmse_curves import figure_bytes, is_drawable
+from dpmf_cli.report.figures.rmse_curves import rmse_curves_bytes
+from dpmf_cli.report.figures.shown import is_drawable
 from dpmf_cli.report.figures.sweeps import sweep_bytes, swept_parameters
 
 Draw = Callable[[str], bytes]
@@ -26,14 +27,16 @@ Draw = Callable[[str], bytes]
 def drawings(experiment: Experiment) -> dict[str, Draw]:
     """Every figure by its file's name without the suffix; none where no curve is complete.
 
-    Where ε protect several things, or from several adversaries, each kind has figures of its own: `curves_value`,
-    `curves_value_joint`, `curves_user`, …
+    Where ε protect several things, or from several adversaries, each guarantee has figures of its own:
+    `curves_value`, `curves_value_joint`, `curves_user`, …
     """
     parts = parts_of(experiment)
     if len(parts) <= 1:
         return _drawings(experiment)
     return {
-        f"{name}_{kind.key}": draw for kind, part in parts.items() for name, draw in _drawings(part).items()
+        f"{name}_{guarantee.key}": draw
+        for guarantee, part in parts.items()
+        for name, draw in _drawings(part).items()
     }
 
 
@@ -47,7 +50,9 @@ def never_drawn(experiment: Experiment) -> Iterator[str]:
     drawn = drawings(complete)
     for name in _drawings(complete):
         yield from (
-            each for each in (name, *(f"{name}_{kind.key}" for kind in GUARANTEES)) if each not in drawn
+            each
+            for each in (name, *(f"{name}_{guarantee.key}" for guarantee in GUARANTEES))
+            if each not in drawn
         )
 
 
@@ -75,15 +80,15 @@ def _filled(measured: Measured) -> Measured:
 def _drawings(experiment: Experiment) -> dict[str, Draw]:
     found: dict[str, Draw] = {}
     drawable = any(is_drawable(curve) for curve in experiment.curves if curve.swept is None)
-    with_errors = has_distribution(experiment)
+    with_errors = has_error_cdf(experiment)
     if drawable:
-        found["curves"] = partial(figure_bytes, experiment)
+        found["curves"] = partial(rmse_curves_bytes, experiment)
     if drawable and with_errors:
-        found["error_cdf"] = partial(distribution_bytes, experiment)
+        found["error_cdf"] = partial(error_cdf_bytes, experiment)
     for parameter in swept_parameters(experiment):
         found[f"sweep-{parameter}"] = partial(sweep_bytes, experiment, parameter)
         if with_errors:
-            found[f"error_cdf-{parameter}"] = partial(swept_distribution_bytes, experiment, parameter)
+            found[f"error_cdf-{parameter}"] = partial(swept_error_cdf_bytes, experiment, parameter)
     if growth_lines(experiment):
         found["growth"] = partial(growth_bytes, experiment)
     return found

@@ -3,13 +3,13 @@
 from enum import StrEnum
 
 RATIOS = (1.3, 1.5)
-"""Within the first factor of print a crossing or another ratio agrees; within the second it is near."""
+"""A crossing, or another ratio, agrees within the first factor of print, and is near within the second."""
 DIFFERENCES = (0.005, 0.02)
-"""The same of an RMSE, in rating units."""
+"""An RMSE agrees where it is no further from print than the first, and is near within the second; rating units."""
 POINTS = (5.0, 10.0)
-"""The same of a percentage, in points."""
+"""A percentage agrees where it is no further from print than the first, and is near within the second; points."""
 SHARES = (1.005, 1.05)
-"""The same of what is counted and not estimated, by a factor."""
+"""A count agrees within the first factor of print, and is near within the second."""
 
 
 class Agreement(StrEnum):

@@ -10,7 +10,7 @@ Point = tuple[float, float, float, float]
 
 
 @dataclass(frozen=True)
-class Line:
+class ChartLine:
     """One curve. `colour`, `dash` and `marker` are numbers of the page's palette, dashes and marker shapes.
 
     `marks` are (x, y) of its crossings.
@@ -48,7 +48,7 @@ class Chart:
     title: str
     x_name: str
     y_name: str
-    lines: tuple[Line, ...]
+    lines: tuple[ChartLine, ...]
     levels: tuple[Level, ...]
     low: float
     high: float
@@ -62,7 +62,7 @@ class Chart:
         return sorted({point[0] for line in self.lines for point in line.points})
 
 
-def limits(lines: Sequence[Line], levels: Sequence[Level]) -> tuple[float, float]:
+def limits(lines: Sequence[ChartLine], levels: Sequence[Level]) -> tuple[float, float]:
     """Ends of a y axis on which all of it is in sight, bands included."""
     ends = [end for line in lines for point in line.points for end in point[1:] if np.isfinite(end)]
     ends += [level.y for level in levels if np.isfinite(level.y)]

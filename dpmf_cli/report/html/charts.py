@@ -6,31 +6,37 @@ from typing import Any
 
 import numpy as np
 
-from dpmf_cli.evaluation.crossings import crossing_targets, is_complete, measure_crossing
+from dpmf_cli.evaluation.crossings import is_complete
 from dpmf_cli.evaluation.curves import Experiment, Measured
 from dpmf_cli.privacy.neighbours import Neighbours
 from dpmf_cli.report.figures.axes import rmse_limits
 from dpmf_cli.report.figures.curves_csv import band
-from dpmf_cli.report.figures.distributions import distribution_lines, has_distribution, swept_distributions
-from dpmf_cli.report.figures.growth import growth_lines
-from dpmf_cli.report.figures.meaning import meaning_of
+from dpmf_cli.report.figures.error_cdf import (
+    FRACTION_NOTE,
+    X_NAME,
+    Y_NAME,
+    error_cdf_lines,
+    has_error_cdf,
+    swept_error_cdfs,
+)
+from dpmf_cli.report.figures.growth import BANDS_NOTE, growth_lines
+from dpmf_cli.report.figures.notes import meaning_of, notes_of
 from dpmf_cli.report.figures.panels import parts_of
-from dpmf_cli.report.figures.rmse_curves import COLOURS, DASHES, is_drawable, level_names, level_of, notes_of
-from dpmf_cli.report.figures.sweeps import SweptLine, swept_parameters, swept_rmse
-from dpmf_cli.report.html.chart import Chart, Level, Line, limits
+from dpmf_cli.report.figures.shown import coloured, crossing_points, is_drawable, level_names
+from dpmf_cli.report.figures.style import COLOURS, DASHES
+from dpmf_cli.report.figures.sweeps import SWEPT_NOTE, SweptLine, swept_parameters, swept_rmse
+from dpmf_cli.report.html.chart import Chart, ChartLine, Level, limits
 
 TWIN_DASH = 4
 _GREYS = 8
 """The first of the four greys of the style sheet."""
-_SWEPT_NOTE = "Bands: 95 % bootstrap interval of the mean. Level: not swept."
-_FRACTION_NOTE = "Bands: ± one standard deviation over folds and runs. Level: not swept."
 
 
 def charts_of(experiment: Experiment) -> list[Chart]:
     """All that can be drawn of an experiment, nothing where no curve is complete.
 
-    Where ε protect several things, or from several adversaries, each kind has charts of its own, under the sentence
-    that says what its ε is.
+    Where ε protect several things, or from several adversaries, each guarantee has charts of its own, under the
+    sentence that says what its ε is.
     """
     parts = parts_of(experiment)
     if len(parts) <= 1:
@@ -38,11 +44,11 @@ def charts_of(experiment: Experiment) -> list[Chart]:
     return [
         replace(
             chart,
-            key=f"{chart.key}-{kind.key.replace('_', '-')}",
-            title=f"{chart.title}: {kind}",
-            heading="" if rank else f"{experiment.title}, {kind}: {kind.statement}",
+            key=f"{chart.key}-{guarantee.key.replace('_', '-')}",
+            title=f"{chart.title}: {guarantee}",
+            heading="" if rank else f"{experiment.title}, {guarantee}: {guarantee.statement}",
         )
-        for kind, part in parts.items()
+        for guarantee, part in parts.items()
         for rank, chart in enumerate(_charts(part))
     ]
 
@@ -55,14 +61,14 @@ def _charts(experiment: Experiment) -> list[Chart]:
     if drawable and any(len(curve.epsilons) > 1 for curve in unswept):
         charts.append(_curves(experiment, unswept))
     for parameter in swept_parameters(experiment):
-        charts.append(_swept(experiment, parameter, "RMSE", swept_rmse(experiment, parameter), _SWEPT_NOTE))
-        if has_distribution(experiment):
+        charts.append(_swept(experiment, parameter, "RMSE", swept_rmse(experiment, parameter), SWEPT_NOTE))
+        if has_error_cdf(experiment):
             charts += [
-                _swept(experiment, parameter, name, lines, _FRACTION_NOTE)
-                for name, lines in swept_distributions(experiment, parameter)
+                _swept(experiment, parameter, name, lines, FRACTION_NOTE)
+                for name, lines in swept_error_cdfs(experiment, parameter)
             ]
-    if drawable and has_distribution(experiment):
-        charts.append(_distribution(experiment))
+    if drawable and has_error_cdf(experiment):
+        charts.append(_error_cdf(experiment))
     if growth_lines(experiment):
         charts.append(_growth(experiment))
     return charts
@@ -83,20 +89,12 @@ def _curves(experiment: Experiment, chosen: Sequence[Measured]) -> Chart:
     names = level_names(experiment)
     levels = [Level(names[each.label], float(each.mean()[0])) for each in baselines]
     levels += [Level(each.name, each.rmse, dash=2) for each in experiment.references]
-    kinds = list(dict.fromkeys((curve.neighbours, curve.mode) for curve in chosen))
     lines, twins = [], []
-    for turn, kind in enumerate(kinds):
-        of_kind = [curve for curve in chosen if (curve.neighbours, curve.mode) == kind]
-        for rank, curve in enumerate(of_kind):
-            if not is_complete(curve):
-                continue
-            again, colour = divmod(rank, len(COLOURS))
-            lines.append(_curve(experiment, curve, colour, (turn + again) % len(DASHES)))
-            twin = curve.without_noise()
-            if twin is not None and is_complete(twin):
-                twins.append(
-                    Level(f"{curve.label}, no noise", float(twin.mean()[0]), TWIN_DASH, colour, False)
-                )
+    for curve, colour, dash in coloured(chosen):
+        lines.append(_curve(experiment, curve, colour, dash))
+        twin = curve.without_noise()
+        if twin is not None and is_complete(twin):
+            twins.append(Level(f"{curve.label}, no noise", float(twin.mean()[0]), TWIN_DASH, colour, False))
     complete = [curve for curve in chosen if is_complete(curve)]
     local = any(curve.neighbours == Neighbours.LOCAL for curve in complete)
     shown = [*(curve.mean() for curve in complete), *(np.array([twin.y]) for twin in twins)]
@@ -116,17 +114,12 @@ def _curves(experiment: Experiment, chosen: Sequence[Measured]) -> Chart:
     )
 
 
-def _curve(experiment: Experiment, curve: Measured, colour: int, dash: int) -> Line:
+def _curve(experiment: Experiment, curve: Measured, colour: int, dash: int) -> ChartLine:
     low, high = band(experiment, curve)
     along = curve.along(experiment.axis)
     mean = np.where(np.isfinite(curve.mean()), curve.mean(), np.nan)
-    marks = []
-    for target in crossing_targets(experiment):
-        found = measure_crossing(experiment, curve, target)
-        x = found.theta if experiment.axis == "theta" else found.reproduced
-        if x is not None:
-            marks.append((x, level_of(target)))
-    return Line(curve.label, _points(along, mean, low, high), colour, dash, tuple(marks))
+    marks = tuple(crossing_points(experiment, curve))
+    return ChartLine(curve.label, _points(along, mean, low, high), colour, dash, marks)
 
 
 def _points(*columns: Any) -> tuple[tuple[float, float, float, float], ...]:
@@ -139,7 +132,7 @@ def _swept(
     experiment: Experiment, parameter: str, quantity: str, swept: Sequence[SweptLine], note: str
 ) -> Chart:
     lines = tuple(
-        Line(each.name, tuple(sorted(each.points)), _colour(each.colour) or 0, _dash(each.dashes))
+        ChartLine(each.name, tuple(sorted(each.points)), _colour(each.colour) or 0, _dash(each.dashes))
         for each in swept
         if not each.level
     )
@@ -162,9 +155,9 @@ def _swept(
     )
 
 
-def _distribution(experiment: Experiment) -> Chart:
+def _error_cdf(experiment: Experiment) -> Chart:
     limits_of = experiment.curves[0].limits
-    drawn = distribution_lines(experiment)
+    drawn = error_cdf_lines(experiment)
     greys = [line for line in drawn if _colour(line.colour) is None]
     lines = []
     for line in drawn:
@@ -174,15 +167,15 @@ def _distribution(experiment: Experiment) -> Chart:
         if colour is None:
             # Baselines are told apart by their greys, dashes and markers: here they can be hidden one by one.
             turn = greys.index(line)
-            lines.append(Line(line.name, points, _GREYS + turn % 4, turn % len(DASHES)))
+            lines.append(ChartLine(line.name, points, _GREYS + turn % 4, turn % len(DASHES)))
         else:
-            lines.append(Line(line.name, points, colour, _dash(line.dashes)))
+            lines.append(ChartLine(line.name, points, colour, _dash(line.dashes)))
     low, high = limits(lines, ())
     return Chart(
         key=_key(experiment, "errors"),
         title="Distribution of errors",
-        x_name="x, rating units",
-        y_name="part of the errors that are at most x",
+        x_name=X_NAME,
+        y_name=Y_NAME,
         lines=tuple(lines),
         levels=(),
         low=max(low, 0.0),
@@ -198,7 +191,7 @@ def _growth(experiment: Experiment) -> Chart:
         counts = [float(stages[at].portion.ratings) for at in line.stages]
         turn, colour = divmod(rank, len(COLOURS))
         points = _points(counts, line.loss, line.low, line.high)
-        lines.append(Line(line.label, points, colour, turn % len(DASHES)))
+        lines.append(ChartLine(line.label, points, colour, turn % len(DASHES)))
     low, high = limits(lines, (Level("", 0.0),))
     return Chart(
         key=_key(experiment, "growth"),
@@ -210,7 +203,7 @@ def _growth(experiment: Experiment) -> Chart:
         low=low,
         high=high,
         notes=(
-            "Bands: 95 % bootstrap interval of the mean, paired by fold.",
+            BANDS_NOTE,
             *meaning_of(experiment.curves, experiment.axis),
         ),
     )

@@ -7,8 +7,9 @@ from dpmf_cli.evaluation.crossings import Crossing, Status
 from dpmf_cli.papers.claims import Exhibit
 from dpmf_cli.papers.printed import load, printed_crossings
 from dpmf_cli.report.html.agreement import Agreement, of_difference, of_ratio
+from dpmf_cli.report.tables.baselines import BaselineRow, baseline_cells
 from dpmf_cli.report.tables.cells import NONE, epsilon_cell
-from dpmf_cli.report.tables.crossings import BaselineRow, baseline_cells, crossing_cells
+from dpmf_cli.report.tables.crossings import crossing_cells
 
 NO_DATA = "not measured"
 

@@ -13,11 +13,12 @@ from dpmf_cli.datasets.presence import what_is_missing
 from dpmf_cli.datasets.spec import CatalogSpec
 from dpmf_cli.datasets.verify import figures
 from dpmf_cli.errors import DpmfError
+from dpmf_cli.evaluation.numbers import signed
 from dpmf_cli.papers.claims import Exhibit
 from dpmf_cli.papers.printed import load as load_printed
 from dpmf_cli.report.figures.combined import combined_figure
 from dpmf_cli.report.figures.local_noise import noise_figure
-from dpmf_cli.report.figures.rmse_curves import is_drawable
+from dpmf_cli.report.figures.shown import is_drawable
 from dpmf_cli.report.html.agreement import Agreement, of_points, of_share
 from dpmf_cli.report.html.compared import NO_DATA, Row, printed_rows
 from dpmf_cli.report.html.experiment import ExperimentView
@@ -91,8 +92,7 @@ def exhibit_view(exhibit: Exhibit, sources: Sources) -> ExhibitView:
 
 
 def _combined(views: Sequence[ExperimentView]) -> bytes:
-    """What several experiments measured, a panel for each data set and kind of what is protected from whom; empty
-    without a curve."""
+    """What several experiments measured, a panel for each data set and guarantee; empty without a curve."""
     experiments = [view.collected.experiment for view in views]
     if not any(is_drawable(curve) for each in experiments for curve in each.curves):
         return b""
@@ -179,7 +179,7 @@ def _improvements(view: ExperimentView) -> list[Row]:
                 continue
             lower = lower_by(ours, other, int(at[0]))
             spread = f" ± {lower.std(ddof=1):.1f}" if len(lower) > 1 else ""
-            difference = f"{lower.mean() - 100 * part:+.1f} points".replace("-", "−")
+            difference = f"{signed(lower.mean() - 100 * part, 1)} points"
             rows.append(
                 Row(
                     of=f"{experiment.title}, ε = {epsilon}",

@@ -8,13 +8,16 @@ from markupsafe import Markup
 
 from dpmf_cli.config.names import whole_name
 from dpmf_cli.evaluation.crossings import Crossing, find_crossings
+from dpmf_cli.evaluation.numbers import significant
+from dpmf_cli.papers.printed_cells import beside_print
 from dpmf_cli.report.html.chart import Chart
 from dpmf_cli.report.html.charts import charts_of
 from dpmf_cli.report.html.compared import Row, baseline_row, crossing_row
 from dpmf_cli.report.html.provenance import Provenance, provenance_of
 from dpmf_cli.report.html.svg import MARKERS, draw, place_of
-from dpmf_cli.report.tables.crossings import baseline_rows, crossing_notes
-from dpmf_cli.report.tables.layout import TextTable, significant
+from dpmf_cli.report.tables.baselines import baseline_rows
+from dpmf_cli.report.tables.crossings import crossing_notes
+from dpmf_cli.report.tables.layout import TextTable
 from dpmf_cli.report.tables.ledgers import ledger_text, records_text
 from dpmf_cli.report.tables.local import improvements_table, learned_nothing_table
 from dpmf_cli.results.collect import Collected
@@ -72,7 +75,7 @@ def view_of(folder: Path) -> ExperimentView:
     """Everything of a results folder. Raises DpmfError as `collect_folder` does."""
     collected = collect_folder(folder)
     experiment = collected.experiment
-    crossings = find_crossings(experiment)
+    crossings = beside_print(find_crossings(experiment))
     return ExperimentView(
         collected,
         crossings,

@@ -7,14 +7,15 @@ from pathlib import Path
 
 from dpmf_cli.datasets import Folders
 from dpmf_cli.errors import DpmfError
-from dpmf_cli.papers.claims import Finding, Paper, Word, all_papers, statement
+from dpmf_cli.papers.claims import Claim, PaperFindings, Word, all_papers
 from dpmf_cli.papers.evidence import Evidence
 from dpmf_cli.papers.rules import compute
 from dpmf_cli.papers.rules.base import Computed
 from dpmf_cli.report.html.agreement import Agreement
 from dpmf_cli.report.html.exhibits import Absent, ExhibitView, Sources, exhibit_view
 from dpmf_cli.report.html.experiment import ExperimentView, view_of
-from dpmf_cli.report.tables.combined import combined_text, whole_first
+from dpmf_cli.report.reductions import whole_first
+from dpmf_cli.report.tables.combined import combined_text
 from dpmf_cli.report.tables.layout import TextTable
 from dpmf_cli.results.manifest import MANIFEST
 from dpmf_cli.terminal import say
@@ -44,7 +45,7 @@ class PaperView:
     """One paper. `experiments` are those that no paper before it has shown."""
 
     key: str
-    paper: Paper
+    paper: PaperFindings
     exhibits: tuple[ExhibitView, ...]
     claims: tuple[ClaimView, ...]
     experiments: tuple[ExperimentView, ...]
@@ -154,16 +155,15 @@ def _all_views(results: Path) -> tuple[list[ExperimentView], list[str]]:
     return views, passed_over
 
 
-def _claim(key: str, claim: Finding, evidence: Evidence, found: dict[str, ExperimentView]) -> ClaimView:
-    said, remark = statement(key, claim.id)
+def _claim(key: str, claim: Claim, evidence: Evidence, found: dict[str, ExperimentView]) -> ClaimView:
     computed = compute(key, claim.id, evidence)
     used = [found[name] for name in claim.configs if name in found]
     whole = {name for name in claim.configs if name in found and not found[name].is_reduced}
     by = tuple((name, name if name in whole else "") for name in claim.configs)
     if computed is None:
-        return ClaimView(said, remark, claim.verdict, claim.measured, False, by)
+        return ClaimView(claim.statement, claim.remark, claim.verdict, claim.measured, False, by)
     if all(not view.is_reduced for view in used):
-        return ClaimView(said, remark, computed.verdict, computed.measured, True, by)
+        return ClaimView(claim.statement, claim.remark, computed.verdict, computed.measured, True, by)
     # One fold of a smaller set does not overturn what was found on the whole.
     names = tuple(view.name for view in used)
-    return ClaimView(said, remark, claim.verdict, claim.measured, False, by, computed, names)
+    return ClaimView(claim.statement, claim.remark, claim.verdict, claim.measured, False, by, computed, names)

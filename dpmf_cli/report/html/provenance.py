@@ -6,7 +6,7 @@ from typing import Any
 
 import yaml
 
-from dpmf_cli.cli.plan_text import duration
+from dpmf_cli.evaluation.numbers import duration
 
 Facts = tuple[tuple[str, str], ...]
 

@@ -9,10 +9,10 @@ from matplotlib.ticker import MaxNLocator
 
 from dpmf_cli.report.figures.axes import epsilon_ticks
 from dpmf_cli.report.figures.labels import spread
-from dpmf_cli.report.html.chart import Chart, Level, Line
+from dpmf_cli.report.html.chart import Chart, ChartLine, Level
 
 PLOT_RIGHT = 560.0
-"""Where the axes end; labels stand right of that, and are cut off where a screen is narrow."""
+"""Where the axes end. Labels stand to the right of it, and are cut off where a screen is narrow."""
 _WIDTH, _LEFT, _TOP, _BOTTOM = 836.0, 54.0, 30.0, 54.0
 _HEIGHT, _LABEL_GAP = 380.0, 17.0
 _STEPS = (1, 2, 5, 10)
@@ -106,7 +106,7 @@ def _level(level: Level, scale: _Scale) -> str:
     return f'<line {shown} x1="{_LEFT:g}" x2="{PLOT_RIGHT:g}" y1="{y:.1f}" y2="{y:.1f}"/>'
 
 
-def _line(chart: Chart, rank: int, line: Line, scale: _Scale) -> str:
+def _line(chart: Chart, rank: int, line: ChartLine, scale: _Scale) -> str:
     points = [(scale.x(x), scale.y(y)) for x, y, _, _ in line.points if math.isfinite(y)]
     drawn = [f'<path class="curve d{line.dash}" d="{_path(points)}"/>']
     upper = [(scale.x(x), scale.y(high)) for x, _, _, high in line.points if math.isfinite(high)]

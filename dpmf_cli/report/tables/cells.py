@@ -4,7 +4,7 @@ import math
 from collections.abc import Iterator, Sequence
 
 from dpmf_cli.evaluation.crossings import Crossing, End, Status
-from dpmf_cli.report.tables.layout import significant
+from dpmf_cli.evaluation.numbers import significant
 
 #: What stands where there is no number.
 NONE = "–"

@@ -2,16 +2,15 @@
 a group.
 
 Each group stands by itself, under a sentence that says what its ε is about; curves without a provable ε have a
-heading of their own. Formats are those of `tables`; for programs the group is the columns `title`, `protects` and
+heading of their own. Formats are those of `formats`; for programs the group is the columns `title`, `protects` and
 `towards`, and `rank` and `rank_pure` start anew in each.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from dpmf_cli.config.names import is_reduction
-from dpmf_cli.evaluation.crossings import Crossing, Status, is_complete
-from dpmf_cli.evaluation.curves import Experiment, Measured
+from dpmf_cli.evaluation.crossings import Crossing
+from dpmf_cli.evaluation.curves import Experiment
 from dpmf_cli.evaluation.ranking import (
     BARS,
     MODEST,
@@ -21,11 +20,10 @@ from dpmf_cli.evaluation.ranking import (
     by_guarantee,
     ranked,
     standings,
-    swept_labels,
 )
-from dpmf_cli.evaluation.statistics import sd_over_folds
-from dpmf_cli.report.tables.cells import NONE, crossing_cell, epsilon_cell, interval_notes, mark_notes, marks
-from dpmf_cli.report.tables.crossings import render
+from dpmf_cli.report.tables.cells import NONE, crossing_cell, epsilon_cell, marks
+from dpmf_cli.report.tables.combined_notes import combined_notes
+from dpmf_cli.report.tables.formats import render
 from dpmf_cli.report.tables.layout import Group, TextTable
 
 NOT_PROVABLE = "No ε can be proved for what was run; ordered by the ε that is claimed, and not ranked."
@@ -56,8 +54,7 @@ def combined_table(
     across  one ranking of all, for which all of them must protect the same on the same data
     notes   what the caller has to say below, for people
 
-    Raises `DpmfError` for an unknown format, and for `across` over several data sets, or several kinds of what is
-    protected from whom.
+    Raises `DpmfError` for an unknown format, and for `across` over several data sets or guarantees.
     """
     groups = _groups(experiments, bar, across=across)
     text = _text(experiments, groups, bar, notes)
@@ -67,27 +64,8 @@ def combined_table(
 def combined_text(
     experiments: Sequence[Experiment], *, bar: Bar = "ia", notes: Sequence[str] = ()
 ) -> TextTable:
-    """The same as one table of text, ranked within its groups."""
+    """All curves of the experiments as one table of text, ranked within its groups by where they meet `bar`."""
     return _text(experiments, _groups(experiments, bar), bar, notes)
-
-
-def whole_first(experiments: Sequence[Experiment]) -> tuple[list[Experiment], list[str]]:
-    """The experiments without those that are reductions of another one here, on the same data; and a note on each.
-
-    Ranked beside the whole, every algorithm would stand in the table twice, once by fewer folds or runs.
-    """
-    kept, notes = [], []
-    for each in experiments:
-        whole = next((other.name for other in experiments if _is_reduction(each, other)), None)
-        if whole is None:
-            kept.append(each)
-        else:
-            notes.append(f"{each.name}: left out, as a reduction of {whole}, which is here")
-    return kept, notes
-
-
-def _is_reduction(each: Experiment, other: Experiment) -> bool:
-    return each.title == other.title and is_reduction(each.name, other.name)
 
 
 def _groups(experiments: Sequence[Experiment], bar: Bar, *, across: bool = False) -> list[list[Ranked]]:
@@ -119,12 +97,12 @@ def _text(
         groups=tuple(
             part for group in groups for part in _headed(group, several=several, approximate=approximate)
         ),
-        notes=(*_notes(experiments, found, bar, approximate=approximate), *notes),
+        notes=(*combined_notes(experiments, found, bar, approximate=approximate), *notes),
     )
 
 
 def _headed(group: Sequence[Ranked], *, several: bool, approximate: bool) -> Iterator[Group]:
-    """The rows of one data set and one kind of what is protected from whom: those with a provable ε, then those
+    """The rows of one data set and one guarantee: those with a provable ε, then those
     without."""
     first = group[0].standing
     title = f"{first.experiment.title}: {first.guarantee}"
@@ -206,60 +184,3 @@ def _crossing_record(crossing: Crossing | None) -> Mapping[str, Any]:
         "claimed": crossing.claimed,
         "provable": crossing.provable,
     }
-
-
-def _notes(
-    experiments: Sequence[Experiment], found: Sequence[Standing], bar: Bar, *, approximate: bool
-) -> Iterator[str]:
-    crossings = [crossing for standing in found for crossing in standing.crossings.values()]
-    yield "ε under different headings are statements about different things: they are not comparable, and not ranked"
-    if any(not standing.guarantee.joint for standing in found) and any(
-        each.guarantee.joint for each in found
-    ):
-        yield (
-            "what protects towards everybody protects towards other users too, with the same ε; never the other way "
-            "round"
-        )
-    yield (
-        f"ranked by the provable ε at which the mean curve meets {bar.upper()}; intervals that overlap do not tell "
-        "two rows apart; – meets it at no provable ε of the grid"
-    )
-    if approximate:
-        yield (
-            "an (ε, δ) row, §, promises less than one without § at the same ε: the first rank takes every row as "
-            "(ε, δ), which a pure one is for any δ, and is for orientation between the two; pure ranks those without "
-            "§ alone"
-        )
-    if any(len(_deltas(group)) > 1 for group in by_guarantee(found).values()):
-        yield (
-            "δ differs between rows, §: rank is at the largest δ of its heading, at which those with a smaller one "
-            "hold too; at a smaller δ they alone would stand in it"
-        )
-    yield f"RMSE, ε ≤ {MODEST:g}: the lowest of the grid for which an ε of {MODEST:g} or less can be proved"
-    yield from interval_notes(crossings)
-    yield from mark_notes(crossings)
-    for experiment in experiments:
-        yield f"{experiment.name}: {_baselines(experiment)}; {_design(experiment)}"
-        if swept := swept_labels(experiment):
-            yield f"{experiment.name}: left out, as points of a sweep and not curves over ε: {'; '.join(swept)}"
-
-
-def _deltas(group: Sequence[Standing]) -> set[float]:
-    """The δ of the (ε, δ) that are ranked."""
-    return {standing.curve.delta for standing in group if standing.curve.delta and standing.provable}
-
-
-def _baselines(experiment: Experiment) -> str:
-    return "RMSE " + ", ".join(_level(each) for each in experiment.baselines)
-
-
-def _level(baseline: Measured) -> str:
-    if not is_complete(baseline):
-        return f"{baseline.label} {Status.INCOMPLETE}"
-    spread = f" ± {float(sd_over_folds(baseline.rmse)[0]):.4f}" if len(baseline.rmse) > 1 else ""
-    return f"{baseline.label} {float(baseline.mean()[0]):.4f}{spread}"
-
-
-def _design(experiment: Experiment) -> str:
-    folds = f"{experiment.folds} of {experiment.partition} folds"
-    return f"{folds} × {experiment.runs} run{'s' * (experiment.runs > 1)}, seed {experiment.seed}"

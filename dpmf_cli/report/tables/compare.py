@@ -6,9 +6,10 @@ from dataclasses import asdict
 from itertools import groupby
 from typing import Any
 
+from dpmf_cli.evaluation.numbers import signed, significant
 from dpmf_cli.evaluation.paired_difference import Difference
-from dpmf_cli.report.tables.crossings import render, strict
-from dpmf_cli.report.tables.layout import Group, TextTable, markdown, significant, terminal
+from dpmf_cli.report.tables.formats import render, strict
+from dpmf_cli.report.tables.layout import Group, TextTable, markdown, terminal
 from dpmf_cli.results.compare_folders import Compared
 
 _NONE = "–"
@@ -84,18 +85,14 @@ def _cells(row: Difference) -> tuple[str, ...]:
         "∞" if row.epsilon == float("inf") else f"{row.epsilon:.4g}",
         _rmse(row.a),
         _rmse(row.b),
-        _NONE if row.difference is None else _signed(row.difference),
-        _NONE if row.low is None or row.high is None else f"[{_signed(row.low)}, {_signed(row.high)}]",
+        _NONE if row.difference is None else signed(row.difference, 4),
+        _NONE if row.low is None or row.high is None else f"[{signed(row.low, 4)}, {signed(row.high, 4)}]",
         "the same" if row.same else row.verdict or "not clearly either",
     )
 
 
 def _rmse(value: float) -> str:
     return "∞" if value == float("inf") else f"{value:.4f}"
-
-
-def _signed(value: float) -> str:
-    return f"{value:+.4f}".replace("-", "−")
 
 
 def _notes(compared: Compared) -> Iterator[str]:
@@ -121,7 +118,7 @@ def _count(number: int, thing: str) -> str:
 
 
 def _provable(compared: Compared) -> Iterator[str]:
-    """Where the same ε of two curves is not as well proved."""
+    """Notes on the pairs of curves of which one proves less than the other at the same ε."""
     for (name, _), rows in _pairs(compared):
         unequal = [row for row in rows if row.provable_a != row.provable_b]
         if unequal:

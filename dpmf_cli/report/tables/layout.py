@@ -166,14 +166,3 @@ def escape_latex(text: str) -> str:
 def escape_markdown(text: str) -> str:
     """`text` as Markdown shows it literally, in a table's cell too."""
     return re.sub(r"([\\|*_`<])", r"\\\1", text)
-
-
-def significant(value: float, figures: int = 3) -> str:
-    """A finite number to so many significant figures: 0.180, 2.00, 12.5, 1230; the very small as 1.20e-05."""
-    rounded = float(f"{value:.{figures - 1}e}")
-    if rounded == 0:
-        return "0"
-    exponent = int(f"{rounded:e}".rpartition("e")[2])
-    if not -4 <= exponent <= 6:
-        return f"{value:.{figures - 1}e}"
-    return f"{rounded:.{max(0, figures - 1 - exponent)}f}"

@@ -8,8 +8,9 @@ from typing import Any
 import numpy as np
 
 from dpmf_cli.evaluation.curves import Measured
+from dpmf_cli.evaluation.numbers import significant
 from dpmf_cli.report.figures.curves_csv import exact
-from dpmf_cli.report.tables.layout import Group, TextTable, significant
+from dpmf_cli.report.tables.layout import Group, TextTable
 
 COLUMNS = (
     "label",

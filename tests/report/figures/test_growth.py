@@ -11,7 +11,8 @@ import pytest
 
 from dpmf_cli.evaluation.curves import Experiment, Growth, Stage
 from dpmf_cli.evaluation.portions import Order, Portion
-from dpmf_cli.report.figures.growth import COLUMNS, draw, growth_bytes, growth_csv, growth_lines, loss_of
+from dpmf_cli.report.figures.growth import draw, growth_bytes, growth_lines
+from dpmf_cli.report.figures.growth_csv import COLUMNS, growth_csv, loss_of
 from tests.report.conftest import of_theta
 from tests.report.figures.lines import xs, ys
 

@@ -17,8 +17,8 @@ from dpmf_cli.experiment import run
 from dpmf_cli.privacy.protection import GUARANTEES, Guarantee, Protection
 from dpmf_cli.report.figures import which as drawn
 from dpmf_cli.report.figures.growth import growth_lines
-from dpmf_cli.report.figures.panels import kinds_of, parts_of, refuse_mixed
-from dpmf_cli.report.figures.rmse_curves import FORMATS
+from dpmf_cli.report.figures.panels import guarantees_of, parts_of, refuse_mixed
+from dpmf_cli.report.figures.style import FORMATS
 from dpmf_cli.report.html.charts import charts_of
 from dpmf_cli.report.html.page import experiment_page
 from dpmf_cli.report.outputs import write_outputs
@@ -87,10 +87,10 @@ def names_in(text: str) -> set[str]:
 def test_every_figure_of_an_experiment_is_of_one_kind(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     experiment = collect_folder(folder).experiment
     for name in (
-        "figure_bytes",
-        "distribution_bytes",
+        "rmse_curves_bytes",
+        "error_cdf_bytes",
         "sweep_bytes",
-        "swept_distribution_bytes",
+        "swept_error_cdf_bytes",
     ):
         monkeypatch.setattr(
             drawn, name, lambda part, *_: "\n".join(curve.label for curve in part.curves).encode()
@@ -214,9 +214,9 @@ def test_growth_is_cut_as_the_curves_are(made: Make) -> None:
 def test_what_a_curve_says_of_itself_comes_before_its_neighbours(made: Make) -> None:
     first, second = made(2).curves
     curves: list[Measured] = [replace(first, protects=Protection.PERSONALISED), second]
-    assert kinds_of(curves) == [Guarantee(Protection.VALUE), Guarantee(Protection.PERSONALISED)]
+    assert guarantees_of(curves) == [Guarantee(Protection.VALUE), Guarantee(Protection.PERSONALISED)]
     joint = replace(second, joint=True)
-    assert kinds_of([joint, *curves])[:2] == [Guarantee(Protection.VALUE), joint.guarantee]
+    assert guarantees_of([joint, *curves])[:2] == [Guarantee(Protection.VALUE), joint.guarantee]
     assert list(parts_of(replace(made(2), curves=(second, joint)))) == [second.guarantee, joint.guarantee]
     with pytest.raises(DpmfError, match="no figure across what is protected from whom"):
         refuse_mixed([second, joint])

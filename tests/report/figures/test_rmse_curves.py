@@ -2,24 +2,20 @@
 
 import subprocess
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import replace
 from itertools import pairwise
 
 import matplotlib
 import numpy as np
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 from matplotlib.figure import Figure
 
 from dpmf_cli.errors import DpmfError
 from dpmf_cli.evaluation.crossings import find_crossings
 from dpmf_cli.evaluation.curves import Experiment
 from dpmf_cli.privacy.protection import Protection
-from dpmf_cli.report.figures.axes import epsilon_ticks, rmse_limits
-from dpmf_cli.report.figures.labels import spread
-from dpmf_cli.report.figures.rmse_curves import draw, figure_bytes
+from dpmf_cli.report.figures.rmse_curves import draw, rmse_curves_bytes
 from tests.report.conftest import of_theta
 from tests.report.figures.lines import xs, ys
 
@@ -32,18 +28,18 @@ def texts(figure: Figure) -> list[str]:
 
 @pytest.mark.parametrize(("form", "head"), [("png", b"\x89PNG"), ("svg", b"<?xml")])
 def test_equal_results_give_equal_bytes(made: Make, form: str, head: bytes) -> None:
-    drawn = figure_bytes(made(), form)
+    drawn = rmse_curves_bytes(made(), form)
     assert drawn.startswith(head)
-    assert figure_bytes(made(), form) == drawn
+    assert rmse_curves_bytes(made(), form) == drawn
     for word in (b"Software", b"<dc:date>", b"<dc:creator>"):
         assert word not in drawn
 
 
 def test_global_style_and_pyplot_are_left_alone(made: Make) -> None:
     with matplotlib.rc_context({"font.size": 33, "axes.facecolor": "pink"}):
-        changed = figure_bytes(made(), dpi=40)
+        changed = rmse_curves_bytes(made(), dpi=40)
         assert matplotlib.rcParams["font.size"] == 33
-    assert changed == figure_bytes(made(), dpi=40)
+    assert changed == rmse_curves_bytes(made(), dpi=40)
     code = "import sys, dpmf_cli.report.figures.rmse_curves; sys.exit('matplotlib.pyplot' in sys.modules)"
     subprocess.run([sys.executable, "-c", code], check=True)
 
@@ -149,10 +145,10 @@ def test_curves_are_chosen_by_neighbours_and_mode(made: Make) -> None:
     curves = (experiment.curves[0], replace(experiment.curves[1], neighbours="unbounded", mode="corrected"))
     mixed = replace(experiment, curves=curves)
     only = replace(experiment, curves=curves[:1])
-    assert figure_bytes(mixed, dpi=40, neighbours="bounded") == figure_bytes(only, dpi=40)
-    assert figure_bytes(mixed, dpi=40, mode="published") == figure_bytes(only, dpi=40)
+    assert rmse_curves_bytes(mixed, dpi=40, neighbours="bounded") == rmse_curves_bytes(only, dpi=40)
+    assert rmse_curves_bytes(mixed, dpi=40, mode="published") == rmse_curves_bytes(only, dpi=40)
     both = replace(experiment, curves=(curves[0], replace(curves[1], neighbours="bounded")))
-    assert figure_bytes(both, dpi=40) != figure_bytes(only, dpi=40)
+    assert rmse_curves_bytes(both, dpi=40) != rmse_curves_bytes(only, dpi=40)
 
 
 def test_no_figure_mixes_what_is_protected(made: Make) -> None:
@@ -160,7 +156,7 @@ def test_no_figure_mixes_what_is_protected(made: Make) -> None:
     first, second = experiment.curves
     for other in (replace(second, neighbours="unbounded"), replace(second, protects=Protection.PERSONALISED)):
         with pytest.raises(DpmfError, match="no figure across what is protected"):
-            figure_bytes(replace(experiment, curves=(first, other)))
+            rmse_curves_bytes(replace(experiment, curves=(first, other)))
 
 
 def test_an_algorithm_keeps_its_colour_in_both_modes_and_changes_its_dashes(made: Make) -> None:
@@ -194,7 +190,7 @@ def test_odd_experiments_are_drawn(made: Make) -> None:
         replace(experiment, curves=many),
         replace(experiment, baselines=()),
     ):
-        assert figure_bytes(odd, dpi=40).startswith(b"\x89PNG")
+        assert rmse_curves_bytes(odd, dpi=40).startswith(b"\x89PNG")
 
 
 def test_a_curve_that_ends_above_the_axes_points_there(made: Make) -> None:
@@ -206,38 +202,11 @@ def test_a_curve_that_ends_above_the_axes_points_there(made: Make) -> None:
 
 def test_what_cannot_be_drawn_is_an_error_that_says_so(made: Make) -> None:
     with pytest.raises(DpmfError, match='did you mean "png"'):
-        figure_bytes(made(1), "pgn")
+        rmse_curves_bytes(made(1), "pgn")
     with pytest.raises(DpmfError, match="no complete curve"):
-        figure_bytes(made(1, incomplete="pge"))
+        rmse_curves_bytes(made(1, incomplete="pge"))
     with pytest.raises(DpmfError, match="no complete curve"):
-        figure_bytes(made(1), neighbours="user")
-
-
-def test_the_axis_ends_a_little_above_the_worst_baseline() -> None:
-    low, high = rmse_limits([np.array([50.0, 1.0, 0.9])], [1.1, 0.98])
-    assert low == pytest.approx(0.888)
-    assert high == pytest.approx(1.112)
-
-
-def test_every_curve_keeps_its_best_point_in_sight_within_reason() -> None:
-    _, high = rmse_limits([np.array([9.0, 1.4]), np.array([1.0])], [1.1])
-    assert 1.4 < high < 1.43
-    _, high = rmse_limits([np.array([9.0, 8.0]), np.array([1.0])], [1.1])
-    assert 1.1 < high < 1.12
-    low, high = rmse_limits([np.array([np.inf, 9.0, 1.0])], [])
-    assert low == pytest.approx(0.94)
-    assert high == pytest.approx(2.06)
-    low, high = rmse_limits([np.array([1.0])], [])
-    assert low < 1 < high
-
-
-def test_local_curves_are_in_sight_from_end_to_end() -> None:
-    """Unregularised ISGD at ε = 0.1 is 1.6 times the global average, and is what the paper's figure shows."""
-    curve = np.array([1.78, 1.5, 1.34])
-    assert rmse_limits([curve], [1.13])[1] < 1.4
-    assert 1.78 < rmse_limits([curve], [1.13], whole=True)[1] < 1.85
-    assert 2.26 < rmse_limits([np.array([50.0, 1.0])], [1.13], whole=True)[1] < 2.4
-    assert 1.13 < rmse_limits([np.array([1.0])], [1.13], whole=True)[1] < 1.15
+        rmse_curves_bytes(made(1), neighbours="user")
 
 
 def test_a_figure_of_the_local_model_cuts_no_curve(made: Make) -> None:
@@ -253,28 +222,3 @@ def test_the_factorisation_by_sgd_is_named_as_such(made: Make) -> None:
     clean = replace(experiment.baselines[-1], algorithm="mf_sgd", label="Clean MF (SGD)")
     words = texts(draw(replace(experiment, baselines=(clean,)), experiment.curves))
     assert "Clean MF (SGD) 0.860" in words
-
-
-def test_ticks_are_one_two_five_or_decades() -> None:
-    assert epsilon_ticks(0.099, 21) == [0.1, 0.2, 0.5, 1, 2, 5, 10, 20]
-    assert epsilon_ticks(0.001, 100) == [0.001, 0.01, 0.1, 1, 10, 100]
-
-
-def test_labels_move_apart_by_hand() -> None:
-    assert spread([0.5, 0.5], 0.2, 0, 1) == pytest.approx([0.4, 0.6])
-    assert spread([0.9, 0.1], 0.2, 0, 1) == pytest.approx([0.9, 0.1])
-    assert spread([0.0, 0.05, 0.9], 0.1, 0, 1) == pytest.approx([0.0, 0.1, 0.9])
-    assert spread([0.5, 0.5, 0.5], 2.0, 0, 1) == pytest.approx([0, 0.5, 1])
-    assert spread([], 0.1, 0, 1) == []
-
-
-@given(st.lists(st.floats(0, 1), min_size=1, max_size=12), st.floats(0.001, 0.2))
-def test_labels_keep_their_order_their_distance_and_the_range(targets: Sequence[float], gap: float) -> None:
-    placed = spread(targets, gap, 0.0, 1.0)
-    apart = min(gap, 1 / max(1, len(targets) - 1))
-    by_height = sorted(placed)
-    assert by_height[0] >= -1e-9
-    assert by_height[-1] <= 1 + 1e-9
-    assert all(upper - lower >= apart - 1e-9 for lower, upper in pairwise(by_height))
-    for (target, position), (other, elsewhere) in pairwise(sorted(zip(targets, placed, strict=True))):
-        assert target == other or position < elsewhere

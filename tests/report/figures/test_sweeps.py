@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from dpmf_cli.evaluation.curves import Axis, Experiment, Measured
-from dpmf_cli.report.figures.rmse_curves import GREY
+from dpmf_cli.report.figures.style import GREY
 from dpmf_cli.report.figures.sweeps import sweep_bytes, swept_lines, swept_parameters
 
 Make = Callable[..., Experiment]

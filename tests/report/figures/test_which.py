@@ -13,7 +13,7 @@ from typer.testing import CliRunner
 from dpmf_cli.cli.main import app
 from dpmf_cli.errors import DpmfError
 from dpmf_cli.evaluation.curves import Experiment
-from dpmf_cli.report.figures.rmse_curves import FORMATS
+from dpmf_cli.report.figures.style import FORMATS
 from dpmf_cli.report.figures.which import drawings
 from dpmf_cli.results.folders import collect_folder
 

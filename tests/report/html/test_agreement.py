@@ -11,7 +11,7 @@ from dpmf_cli.report.html import experiment
 from dpmf_cli.report.html.agreement import Agreement, of_difference, of_points, of_ratio, of_share
 from dpmf_cli.report.html.compared import Row, baseline_row, crossing_agreement, crossing_row
 from dpmf_cli.report.html.page import _environment
-from dpmf_cli.report.tables.crossings import BaselineRow
+from dpmf_cli.report.tables.baselines import BaselineRow
 from dpmf_cli.results.folders import collect_folder
 
 

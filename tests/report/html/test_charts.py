@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from dpmf_cli.evaluation.curves import Experiment
-from dpmf_cli.report.html.chart import Chart, Level, Line
+from dpmf_cli.report.html.chart import Chart, ChartLine, Level
 from dpmf_cli.report.html.charts import charts_of
 from dpmf_cli.report.html.svg import PLOT_RIGHT, draw, place_of
 from tests.report.conftest import of_theta
@@ -56,7 +56,7 @@ def test_a_single_epsilon_is_no_curve(made: Make) -> None:
     assert charts_of(replace(experiment, curves=(point,))) == []
 
 
-def chart(*lines: Line, **more: object) -> Chart:
+def chart(*lines: ChartLine, **more: object) -> Chart:
     fields = {
         "key": "k",
         "title": "T",
@@ -70,8 +70,8 @@ def chart(*lines: Line, **more: object) -> Chart:
     return Chart(**{**fields, **more})  # type: ignore[arg-type]
 
 
-def line(name: str, *points: tuple[float, float], **more: object) -> Line:
-    return Line(name, tuple((x, y, np.nan, np.nan) for x, y in points), 0, **more)  # type: ignore[arg-type]
+def line(name: str, *points: tuple[float, float], **more: object) -> ChartLine:
+    return ChartLine(name, tuple((x, y, np.nan, np.nan) for x, y in points), 0, **more)  # type: ignore[arg-type]
 
 
 def test_places_are_linear_or_by_the_logarithm() -> None:

@@ -15,7 +15,7 @@ from dpmf_cli.errors import DpmfError
 from dpmf_cli.evaluation.curves import Experiment
 from dpmf_cli.privacy.protection import Guarantee, Protection
 from dpmf_cli.report.tables.combined import FIELDS, NOT_PROVABLE, combined_table
-from dpmf_cli.report.tables.crossings import FORMATS
+from dpmf_cli.report.tables.formats import FORMATS
 
 Make = Callable[..., Experiment]
 KINDS = (

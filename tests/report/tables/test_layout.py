@@ -3,7 +3,6 @@
 import re
 from pathlib import Path
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -16,7 +15,6 @@ from dpmf_cli.report.tables.layout import (
     escape_markdown,
     latex,
     markdown,
-    significant,
     terminal,
 )
 
@@ -141,28 +139,3 @@ def test_escaped_latex_has_no_bare_special_character(text: str) -> None:
 
 def test_escaped_markdown_stays_in_its_cell() -> None:
     assert escape_markdown("a|b*c_d<e") == r"a\|b\*c\_d\<e"
-
-
-@pytest.mark.parametrize(
-    ("value", "text"),
-    [
-        (0.18, "0.180"),
-        (2, "2.00"),
-        (12.5, "12.5"),
-        (60, "60.0"),
-        (9.996, "10.0"),
-        (999.7, "1000"),
-        (1234.5, "1230"),
-        (0.000123, "0.000123"),
-        (0.0000123, "1.23e-05"),
-        (1.234e9, "1.23e+09"),
-        (0, "0"),
-    ],
-)
-def test_three_significant_figures(value: float, text: str) -> None:
-    assert significant(value) == text
-
-
-@given(st.floats(1e-12, 1e12))
-def test_significant_figures_are_within_half_a_unit_of_the_last(value: float) -> None:
-    assert float(significant(value)) == pytest.approx(value, rel=0.0051)

@@ -16,31 +16,25 @@ from numpy.typing import NDArray
 from dpmf_cli.evaluation.crossings import is_complete
 from dpmf_cli.evaluation.curves import Experiment, Measured
 from dpmf_cli.report.figures.curves_csv import exact
-from dpmf_cli.report.figures.rmse_curves import (
-    COLOURS,
-    DASHES,
-    GREY,
-    METADATA,
-    drawing,
-    is_drawable,
-    level_names,
-    set_title,
-)
+from dpmf_cli.report.figures.shown import is_drawable, level_names, set_title
+from dpmf_cli.report.figures.style import COLOURS, DASHES, GREY, drawing, file_of
 from dpmf_cli.report.figures.sweeps import Band, SweptLine, panels_bytes, swept_lines
 
+FRACTION_NOTE = "Bands: ± one standard deviation over folds and runs. Level: not swept."
+X_NAME, Y_NAME = "x, rating units", "part of the errors that are at most x"
 _MOST_EPSILONS = 3
-"""Of larger grids, a figure over x has the largest ε alone."""
+"""A figure over x has the largest ε alone, of a grid with more ε than this."""
 _MOST_PANELS = 4
 _BASELINES = (*DASHES, (0, (5, 1, 1, 1, 1, 1)), (0, (1, 4)), (0, (9, 3)))
 """Dashes that tell the grey lines of baselines apart."""
 
 
-def has_distribution(experiment: Experiment) -> bool:
+def has_error_cdf(experiment: Experiment) -> bool:
     """Whether the distribution of errors was asked for."""
     return any(curve.error_cdf is not None for curve in experiment.curves)
 
 
-def distribution_csv(experiment: Experiment) -> str:
+def error_cdf_csv(experiment: Experiment) -> str:
     """One row per curve or baseline, ε and x: the fraction of absolute errors that are at most x, as its mean and
     standard deviation over folds × runs; empty where a task has no result, or for the deviation of one number."""
     stream = io.StringIO()
@@ -51,7 +45,7 @@ def distribution_csv(experiment: Experiment) -> str:
     return stream.getvalue()
 
 
-def swept_distribution_csv(experiment: Experiment, parameter: str) -> str:
+def swept_error_cdf_csv(experiment: Experiment, parameter: str) -> str:
     """The rows of what sweeps that parameter, each with its value."""
     stream = io.StringIO()
     writer = csv.writer(stream, lineterminator="\n")
@@ -62,14 +56,13 @@ def swept_distribution_csv(experiment: Experiment, parameter: str) -> str:
     return stream.getvalue()
 
 
-def swept_distribution_bytes(experiment: Experiment, parameter: str, form: str) -> bytes:
+def swept_error_cdf_bytes(experiment: Experiment, parameter: str, form: str) -> bytes:
     """The fraction of errors that are at most x over a swept parameter: a panel for each x, or for some of many."""
-    note = "Bands: ± one standard deviation over folds and runs. Level: not swept."
-    panels = swept_distributions(experiment, parameter)
-    return panels_bytes(experiment, parameter, panels, note, form)
+    panels = swept_error_cdfs(experiment, parameter)
+    return panels_bytes(experiment, parameter, panels, FRACTION_NOTE, form)
 
 
-def swept_distributions(experiment: Experiment, parameter: str) -> list[tuple[str, list[SweptLine]]]:
+def swept_error_cdfs(experiment: Experiment, parameter: str) -> list[tuple[str, list[SweptLine]]]:
     """For each x, or for some of many: the name of its y axis, and the lines over the swept parameter."""
     limits = experiment.curves[0].limits
     shown = np.unique(np.linspace(0, len(limits) - 1, min(len(limits), _MOST_PANELS)).round().astype(int))
@@ -85,11 +78,10 @@ def swept_distributions(experiment: Experiment, parameter: str) -> list[tuple[st
     return [(f"errors at most {limits[at]:g}", of(int(at))) for at in shown]
 
 
-def distribution_bytes(experiment: Experiment, form: str) -> bytes:
+def error_cdf_bytes(experiment: Experiment, form: str) -> bytes:
     """The distribution of errors of all that is not swept, as PNG, SVG or PDF; one of the curves is complete."""
     figure = Figure(figsize=(7.6, 4.6))
     FigureCanvasAgg(figure)
-    buffer = io.BytesIO()
     with drawing():
         axes = figure.add_axes((0.09, 0.15, 0.5, 0.75))
         _draw(axes, experiment)
@@ -105,12 +97,11 @@ def distribution_bytes(experiment: Experiment, form: str) -> bytes:
         set_title(axes, experiment, [each for each in experiment.curves if each.swept is None])
         note = "The legend has the order of the lines from above, on the average over x."
         figure.text(0.012, 0.012, note, fontsize=7, color=GREY)
-        figure.savefig(buffer, format=form, dpi=150, metadata=METADATA[form])
-    return buffer.getvalue()
+        return file_of(figure, form)
 
 
 @dataclass(frozen=True)
-class DistributionLine:
+class ErrorCdfLine:
     """One line: `fractions` (X,) of the errors that are at most x; colour and dashes as matplotlib has them."""
 
     name: str
@@ -120,7 +111,7 @@ class DistributionLine:
     width: float
 
 
-def distribution_lines(experiment: Experiment) -> list[DistributionLine]:
+def error_cdf_lines(experiment: Experiment) -> list[ErrorCdfLine]:
     """A line for each curve and ε that is not swept, and for each baseline, in the order of their mean heights."""
     curves = [each for each in experiment.curves if each.swept is None and is_drawable(each)]
     called = level_names(experiment)
@@ -132,25 +123,25 @@ def distribution_lines(experiment: Experiment) -> list[DistributionLine]:
         colour = COLOURS[rank % len(COLOURS)]
         for at in range(len(grid) - 1, first - 1, -1):
             name = f"{curve.label}, {'θ' if experiment.axis == 'theta' else 'ε'} = {grid[at]:g}"
-            drawn.append(DistributionLine(name, mean[at], colour, DASHES[len(grid) - 1 - at], 1.6))
+            drawn.append(ErrorCdfLine(name, mean[at], colour, DASHES[len(grid) - 1 - at], 1.6))
         twin = curve.without_noise()
         if twin is not None and is_complete(twin):
             name = f"{curve.label}, no noise"
-            drawn.append(DistributionLine(name, _moments(twin)[0][0], colour, DASHES[-1], 0.9))
+            drawn.append(ErrorCdfLine(name, _moments(twin)[0][0], colour, DASHES[-1], 0.9))
     levels = [each for each in experiment.baselines if each.swept is None and is_drawable(each)]
     for rank, baseline in enumerate(levels):
         dashes = _BASELINES[rank % len(_BASELINES)]
-        drawn.append(DistributionLine(called[baseline.label], _moments(baseline)[0][0], GREY, dashes, 1.0))
+        drawn.append(ErrorCdfLine(called[baseline.label], _moments(baseline)[0][0], GREY, dashes, 1.0))
     return sorted(drawn, key=lambda line: -float(line.fractions.mean()))
 
 
 def _draw(axes: Axes, experiment: Experiment) -> None:
     limits = np.array(experiment.curves[0].limits)
-    for line in distribution_lines(experiment):
+    for line in error_cdf_lines(experiment):
         axes.plot(limits, line.fractions, linestyle=line.dashes, color=line.colour, linewidth=line.width,
                   label=line.name, marker="o", markersize=3 if len(limits) < 8 else 0)  # fmt: skip
-    axes.set_xlabel("x, rating units")
-    axes.set_ylabel("part of the errors that are at most x")
+    axes.set_xlabel(X_NAME)
+    axes.set_ylabel(Y_NAME)
     axes.spines[["top", "right"]].set_visible(False)
 
 

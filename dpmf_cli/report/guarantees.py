@@ -1,7 +1,6 @@
-"""What an ε protects, in words, and which ε may be ranked against each other for it."""
+"""What guarantees hide, in words, and what an ε of one says of another."""
 
 from collections.abc import Collection
-from dataclasses import dataclass
 from itertools import permutations
 
 from dpmf_cli.evaluation.crossings import Crossing
@@ -29,44 +28,33 @@ _NEIGHBOURS = {
 """Between which data sets such an ε speaks; personalised privacy is of single ratings that come or go."""
 
 
-@dataclass(frozen=True)
-class Promise:
-    """What two ε must have in common to be ranked against each other."""
-
-    guarantee: Guarantee
-    delta: float
-
-    def __str__(self) -> str:
-        protects = self.guarantee.protects
-        words = f"{HIDDEN[protects]}{PUBLIC.get(protects, '')} (neighbours: {_NEIGHBOURS[protects].value})"
-        if self.guarantee.joint:
-            words += ", from everybody but the user who gets the prediction (joint)"
-        return words + (f", by (ε, δ) with δ = {self.delta:g}" if self.delta else ", by pure ε")
-
-    def implies(self, other: "Promise") -> bool:
-        """Whether what keeps this one at some ε keeps the other at the same ε."""
-        ours, theirs = self.guarantee, other.guarantee
-        return ours.protects == theirs.protects and ours.joint <= theirs.joint and self.delta <= other.delta
+def in_words(guarantee: Guarantee) -> str:
+    """What a guarantee hides from whom, between which data sets, and by which δ."""
+    protects = guarantee.protects
+    words = f"{HIDDEN[protects]}{PUBLIC.get(protects, '')} (neighbours: {_NEIGHBOURS[protects].value})"
+    if guarantee.joint:
+        words += ", from everybody but the user who gets the prediction (joint)"
+    return words + (f", by (ε, δ) with δ = {guarantee.delta:g}" if guarantee.delta else ", by pure ε")
 
 
-def promise_of(crossing: Crossing, curve: Measured | None) -> Promise:
-    """What the ε of a crossing promises; `curve` is the one that crosses, where it is at hand."""
+def guarantee_of(crossing: Crossing, curve: Measured | None) -> Guarantee:
+    """What the ε of a crossing guarantees; `curve` is the one that crosses, where it is at hand."""
     protects = (curve.protects if curve else None) or protection_of(Neighbours(crossing.neighbours))
-    return Promise(Guarantee(protects, crossing.joint), crossing.delta)
+    return Guarantee(protects, crossing.joint, crossing.delta)
 
 
-def between(promises: Collection[Promise]) -> str:
-    """What an ε of one of several promises says of the others."""
+def between(guarantees: Collection[Guarantee]) -> str:
+    """What an ε of one of several guarantees says of the others."""
     text = "Each heading above promises something else. "
-    kinds = {promise.guarantee.protects for promise in promises}
-    if len(kinds) == len(promises):
+    protections = {guarantee.protects for guarantee in guarantees}
+    if len(protections) == len(guarantees):
         return text + "An ε of one cannot be compared with an ε of another."
     text += "An ε of one is not ranked against an ε of another"
-    text += ", and cannot even be compared where they hide different things." if len(kinds) > 1 else "."
-    implied = [(a, b) for a, b in permutations(promises, 2) if a.implies(b)]
+    text += ", and cannot even be compared where they hide different things." if len(protections) > 1 else "."
+    implied = [(a, b) for a, b in permutations(guarantees, 2) if a.implies(b)]
     if any(a.delta < b.delta for a, b in implied):
         text += " What holds by pure ε holds by (ε, δ) too, and with a larger δ; never the other way round."
-    if any(a.guarantee.joint < b.guarantee.joint for a, b in implied):
+    if any(a.joint < b.joint for a, b in implied):
         text += (
             " What holds towards everybody holds towards the others (joint) too; never the other way round."
         )

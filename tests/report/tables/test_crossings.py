@@ -1,4 +1,4 @@
-"""Tables of crossings and baselines, read back in every format."""
+"""Tables of crossings, read back in every format."""
 
 import csv
 import io
@@ -7,7 +7,6 @@ from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
-import numpy as np
 import pytest
 from typer.testing import CliRunner
 
@@ -15,14 +14,10 @@ from dpmf_cli.cli.main import app
 from dpmf_cli.errors import DpmfError
 from dpmf_cli.evaluation.crossings import Crossing, Status, find_crossings
 from dpmf_cli.evaluation.curves import Experiment
-from dpmf_cli.papers.printed_cells import with_printed_cells
-from dpmf_cli.report.tables.crossings import (
-    FORMATS,
-    baseline_rows,
-    baselines_table,
-    crossings_table,
-    twins_table,
-)
+from dpmf_cli.papers.printed_cells import beside_print, with_printed_cells
+from dpmf_cli.report.tables.baselines import baseline_rows, baselines_table
+from dpmf_cli.report.tables.crossings import crossings_table
+from dpmf_cli.report.tables.formats import FORMATS
 from tests.report.conftest import of_theta
 
 Make = Callable[..., Experiment]
@@ -128,28 +123,6 @@ def test_a_printed_reference_says_what_it_is() -> None:
     assert "Netflix" not in crossings_table([CROSSED])
 
 
-def test_rmse_without_noise_by_hand(made: Make) -> None:
-    experiment = of_theta(made(2))
-    assert experiment.curves[1].twin is not None
-    first = replace(experiment.curves[0], label="a", twin=np.array([0.9, 0.92]))
-    second = replace(experiment.curves[1], twin=np.array([0.9, np.nan]), missing=1)
-    plain = replace(experiment.curves[0], label="b", twin=None)
-    drawn = twins_table(replace(experiment, folds=2, curves=(first, second, plain)))
-    assert drawn == (
-        "MovieLens 1M (made)\n"
-        "RMSE without noise        mean  sd over folds\n"
-        "─────────────────────────────────────────────\n"
-        "a                       0.9100         0.0141\n"
-        "isgd                incomplete              –\n"
-    )
-    one_fold = replace(first, twin=np.array([0.9]))
-    assert twins_table(replace(experiment, folds=1, curves=(one_fold,))).splitlines()[3].split() == [
-        "a",
-        "0.9000",
-        "–",
-    ]
-
-
 def test_statuses_stand_where_the_number_would() -> None:
     for status in (Status.NOT_REACHED, Status.BELOW_GRID, Status.INCOMPLETE, Status.NOT_RUN, Status.NO_DATA):
         cell = replace(
@@ -176,7 +149,7 @@ def test_an_interval_out_of_the_grid_on_one_side_is_shown_even_without_a_crossin
 
 def test_json_has_the_contracts_keys_and_types(made: Make) -> None:
     experiment = replace(made(4, incomplete="psgd"), name="ml1m_bounded")
-    crossings = with_printed_cells(find_crossings(experiment))
+    crossings = with_printed_cells(beside_print(find_crossings(experiment)))
     text = crossings_table(crossings, "json")
     records = json.loads(text, parse_constant=lambda constant: pytest.fail(f"{constant} is not JSON"))
     assert len(records) == len(crossings)
@@ -210,8 +183,17 @@ def test_the_command_adds_printed_cells_by_what_is_in_the_data_folder(
     assert "not run" not in CliRunner().invoke(app, asked[:2], catch_exceptions=False).stdout
 
 
+def test_the_command_sets_print_beside_what_reproduces_a_table(
+    results: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("dpmf_cli.papers.printed_cells.printed_crossing", lambda *_: 0.25)
+    asked = ["crossings", *(str(results / name) for name in ("ml100k_bounded", "mine")), "--format", "json"]
+    rows = json.loads(CliRunner().invoke(app, asked, catch_exceptions=False).stdout)
+    assert {(row["experiment"], row["printed"]) for row in rows} == {("ml100k_bounded", 0.25), ("mine", None)}
+
+
 def test_csv_reads_back_exactly(made: Make) -> None:
-    crossings = find_crossings(made())
+    crossings = beside_print(find_crossings(made()))
     text = crossings_table(crossings, "csv")
     assert "\r" not in text
     rows = list(csv.DictReader(io.StringIO(text)))
@@ -224,7 +206,7 @@ def test_csv_reads_back_exactly(made: Make) -> None:
 
 
 def test_every_row_is_in_every_drawing(made: Make) -> None:
-    crossings = with_printed_cells(find_crossings(made(6)))
+    crossings = with_printed_cells(beside_print(find_crossings(made(6))))
     count = len(crossings)
     drawn = {form: crossings_table(crossings, form).splitlines() for form in ("table", "md", "latex")}
     groups = len({(crossing.dataset, crossing.neighbours, crossing.mode) for crossing in crossings})
@@ -242,7 +224,7 @@ def test_every_row_is_in_every_drawing(made: Make) -> None:
 
 
 def test_latex_is_balanced_and_ruled(made: Make) -> None:
-    drawn = crossings_table(find_crossings(made(6)), "latex")
+    drawn = crossings_table(beside_print(find_crossings(made(6))), "latex")
     bare = drawn.replace("\\{", "").replace("\\}", "")
     assert bare.count("{") == bare.count("}")
     assert bare.count("$") % 2 == 0
@@ -260,12 +242,12 @@ def test_latex_has_only_letters_that_it_prints(made: Make) -> None:
 
 
 def test_a_table_fits_80_columns_where_its_cells_allow(made: Make) -> None:
-    crossed = [cell for cell in find_crossings(made()) if cell.status == Status.CROSSED]
+    crossed = [cell for cell in beside_print(find_crossings(made())) if cell.status == Status.CROSSED]
     assert max(map(len, crossings_table(with_printed_cells(crossed)).splitlines()[:12])) <= 80
 
 
 def test_rows_of_several_experiments_are_told_apart(made: Make) -> None:
-    one = find_crossings(made(1))
+    one = beside_print(find_crossings(made(1)))
     other = [replace(crossing, experiment="other") for crossing in one]
     drawn = crossings_table([*one, *other])
     assert "ml-1m, bounded, published (made)\n" in drawn
@@ -281,53 +263,3 @@ def test_an_unknown_format_is_an_error_with_a_hint() -> None:
 def test_no_crossings_give_a_table_all_the_same(form: str) -> None:
     assert crossings_table([], form).endswith("\n")
     assert baselines_table([], form).endswith("\n")
-
-
-def test_baselines_by_hand(made: Make) -> None:
-    rows = baseline_rows(replace(made(), name="ml1m_bounded"))
-    assert [row.baseline for row in rows] == ["GA", "IA", "GE", "ALS"]
-    ge = rows[2]
-    assert (ge.printed, ge.folds, ge.runs) == (0.9161, 10, 1)
-    expected = made().baselines[2].rmse
-    assert ge.reproduced == pytest.approx(expected.mean())
-    assert ge.sd_folds == pytest.approx(expected.std(ddof=1))
-    assert ge.difference == pytest.approx(expected.mean() - 0.9161)
-
-
-def test_baselines_table(made: Make) -> None:
-    experiment = made()
-    shifted = replace(experiment.baselines[1], rmse=np.array([[[0.97]], [[0.98]]]))
-    waiting = replace(experiment.baselines[2], missing=1)
-    other = replace(shifted, algorithm="constant_s", label="constant_s")
-    made_up = replace(experiment, name="ml1m_bounded", baselines=(other, waiting, shifted))
-    rows = baseline_rows(made_up)
-    assert baselines_table(rows) == (
-        "MovieLens 1M (ml1m_bounded)\n"
-        "baseline    printed  reproduced       difference\n"
-        "────────────────────────────────────────────────\n"
-        "IA           0.9795  0.9750 ± 0.0071     −0.0045\n"
-        "GE           0.9161  incomplete                –\n"
-        "CONSTANT_S        –  0.9750 ± 0.0071           –\n"
-        "\n"
-        "RMSE; ± the standard deviation over folds\n"
-        "printed: by Friedman et al. (2016), where their tables are reproduced\n"
-    )
-    records = json.loads(baselines_table(rows, "json"))
-    assert [record["reproduced"] for record in records] == [0.975, None, 0.975]
-    read = list(csv.DictReader(io.StringIO(baselines_table(rows, "csv"))))
-    assert read[0]["difference"] == repr(0.975 - 0.9795)
-    assert "CONSTANT\\_S" in baselines_table(rows, "latex")
-
-
-def test_what_reproduces_no_table_has_no_printed_baselines(made: Make) -> None:
-    rows = baseline_rows(made(folds=2))
-    drawn = baselines_table(rows)
-    assert drawn.splitlines()[1].split() == ["baseline", "reproduced"]
-    assert drawn.splitlines()[3].split()[:2] == ["GA", f"{rows[0].reproduced:.4f}"]
-    assert "Friedman" not in drawn
-    assert "printed" not in baselines_table(rows, "md") + baselines_table(rows, "latex")
-    assert {(row["printed"], row["difference"]) for row in json.loads(baselines_table(rows, "json"))} == {
-        (None, None)
-    }
-    both = baselines_table([*rows, *baseline_rows(replace(made(), name="ml1m_bounded"))])
-    assert [line.split()[1] for line in both.splitlines() if line.startswith("IA")] == ["–", "0.9795"]

@@ -1,0 +1,71 @@
+"""What figures and charts can show of an experiment, in which colours, and what they call it."""
+
+from collections.abc import Iterator, Sequence
+
+import numpy as np
+from matplotlib.axes import Axes
+
+from dpmf_cli.evaluation.crossings import crossing_targets, is_complete, measure_crossing
+from dpmf_cli.evaluation.curves import Experiment, Measured, Reference
+from dpmf_cli.report.figures.style import COLOURS, DASHES
+from dpmf_cli.report.tables.baselines import NAMES
+
+#: What the papers call the factorisations without noise.
+CLEAN = {"als": "clean MF", **NAMES}
+
+# Points, and how many characters of that size fill a line of the figure.
+_TITLE_SIZE, _TITLE_CHARACTERS = 10.8, 72
+
+
+def is_drawable(curve: Measured) -> bool:
+    """Whether a figure can show what was measured: all its tasks have a result, and a model converged."""
+    return is_complete(curve) and bool(np.isfinite(curve.mean()).any())
+
+
+def coloured(curves: Sequence[Measured]) -> Iterator[tuple[Measured, int, int]]:
+    """The complete ones of `curves`, each with the numbers of its colour in `COLOURS` and of its dashes in `DASHES`.
+
+    Colours start anew with each pair of neighbours and mode: an algorithm run in both modes keeps its colour.
+    """
+    pairs = list(dict.fromkeys((curve.neighbours, curve.mode) for curve in curves))
+    for turn, pair in enumerate(pairs):
+        for rank, curve in enumerate(each for each in curves if (each.neighbours, each.mode) == pair):
+            again, colour = divmod(rank, len(COLOURS))
+            if is_complete(curve):
+                yield curve, colour, (turn + again) % len(DASHES)
+
+
+def crossing_points(experiment: Experiment, curve: Measured) -> Iterator[tuple[float, float]]:
+    """(ε or θ, RMSE) of each crossing of a complete curve that lies on the grid."""
+    for target in crossing_targets(experiment):
+        crossing = measure_crossing(experiment, curve, target)
+        x = crossing.theta if experiment.axis == "theta" else crossing.reproduced
+        if x is not None:
+            yield x, level_of(target)
+
+
+def level_of(target: Measured | Reference) -> float:
+    """The RMSE of a baseline or of a printed reference."""
+    return target.rmse if isinstance(target, Reference) else float(target.rmse[:, :, 0].mean())
+
+
+def level_names(experiment: Experiment) -> dict[str, str]:
+    """What figures call each baseline, by its label: as the papers do, and by its label where it has several."""
+    keys = [baseline.algorithm for baseline in experiment.baselines]
+    return {
+        each.label: each.label
+        if keys.count(each.algorithm) > 1
+        else CLEAN.get(each.algorithm) or each.line or each.algorithm.upper()
+        for each in experiment.baselines
+    }
+
+
+def set_title(axes: Axes, experiment: Experiment, curves: Sequence[Measured]) -> None:
+    """Say above the axes what was measured; a long title in smaller letters."""
+    neighbours = dict.fromkeys(curve.neighbours for curve in curves)
+    modes = dict.fromkeys(f"{curve.mode} mode" for curve in curves)
+    folds = "1 fold" if experiment.folds == 1 else f"{experiment.folds} folds"
+    runs = "1 run" if experiment.runs == 1 else f"{experiment.runs} runs"
+    title = ", ".join([experiment.title, *neighbours, *modes, f"{folds} × {runs}"])
+    size = min(_TITLE_SIZE, _TITLE_SIZE * _TITLE_CHARACTERS / len(title))
+    axes.set_title(title, loc="left", fontsize=size, parse_math=False)

@@ -1,0 +1,60 @@
+"""How all figures look, and how one becomes the bytes of a file.
+
+Drawn with matplotlib's objects: no pyplot, no window, no global state but the style for the time of drawing. Equal
+results give equal bytes.
+"""
+
+import io
+import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import matplotlib.style
+from matplotlib.figure import Figure
+
+from dpmf_cli.errors import DpmfError, did_you_mean
+
+FORMATS = ("png", "svg", "pdf")
+
+#: Okabe & Ito's palette, safe for colour-blind readers, without the yellow that fades on white.
+COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#56B4E9", "#E69F00", "#000000")
+#: One per kind of neighbours and mode, and on again where the colours run out.
+DASHES = ("-", "--", ":", "-.")
+TWIN_DASHES = (0, (6, 4))
+GREY = "#666666"
+
+STYLE = {
+    "font.family": "DejaVu Sans",
+    "font.size": 9.0,
+    "svg.hashsalt": "dpmf",
+    "svg.fonttype": "path",
+    "pdf.fonttype": 42,
+}
+#: Without matplotlib's version and the date, which would change the bytes.
+METADATA: dict[str, dict[str, Any]] = {
+    "png": {"Software": None},
+    "svg": {"Creator": None, "Date": None},
+    "pdf": {"Creator": None, "Producer": None, "CreationDate": None},
+}
+
+
+def check_form(form: str) -> None:
+    """Raises `DpmfError` for a format that is none of `FORMATS`."""
+    if form not in FORMATS:
+        raise DpmfError(f'unknown figure format "{form}"{did_you_mean(form, FORMATS)}')
+
+
+@contextmanager
+def drawing() -> Iterator[None]:
+    """The style of all figures, for the time of drawing one."""
+    with matplotlib.style.context(["default", STYLE]), warnings.catch_warnings():
+        warnings.filterwarnings("ignore", message="Glyph")  # a label may have letters that the font has not
+        yield
+
+
+def file_of(figure: Figure, form: str, *, dpi: int = 150) -> bytes:
+    """The bytes of a figure's file, in one of `FORMATS`; to be called while `drawing`."""
+    buffer = io.BytesIO()
+    figure.savefig(buffer, format=form, dpi=dpi, metadata=METADATA[form])
+    return buffer.getvalue()

@@ -1,0 +1,142 @@
+"""The table of baselines (Friedman et al. 2016, table 3), printed beside reproduced where an experiment reproduces
+it, and the table of fits without noise. Formats are those of `formats`."""
+
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from typing import Literal
+
+from dpmf_cli.evaluation.crossings import is_complete
+from dpmf_cli.evaluation.curves import Experiment
+from dpmf_cli.evaluation.numbers import signed
+from dpmf_cli.evaluation.statistics import sd_over_folds
+from dpmf_cli.papers.claims import is_held_against_tables
+from dpmf_cli.papers.printed import printed_baseline
+from dpmf_cli.report.tables.cells import NONE
+from dpmf_cli.report.tables.formats import DRAWINGS, render
+from dpmf_cli.report.tables.layout import Group, TextTable
+
+#: What tables and figures call a baseline whose key says too little.
+NAMES = {"mf_sgd": "Clean MF (SGD)"}
+
+#: The baselines in table 3's order, registry keys.
+_TABLE3 = ("ga", "ia", "ge", "als")
+
+
+@dataclass(frozen=True)
+class BaselineRow:
+    """A baseline's RMSE, printed in table 3 and reproduced; rating units.
+
+    `printed` is None for what the table leaves out, and where the experiment does not reproduce their tables.
+    `reproduced` is the mean over folds and runs, `sd_folds` the standard deviation over folds (None for one
+    fold). Both are None where a task has no result yet.
+    """
+
+    dataset: str
+    title: str
+    experiment: str
+    baseline: str
+    printed: float | None
+    reproduced: float | None
+    sd_folds: float | None
+    folds: int
+    runs: int
+
+    @property
+    def difference(self) -> float | None:
+        """Reproduced − printed, where there are both."""
+        if self.reproduced is None or self.printed is None:
+            return None
+        return self.reproduced - self.printed
+
+
+def baseline_rows(experiment: Experiment) -> list[BaselineRow]:
+    """The baselines of one experiment, those of table 3 first and in its order; each by its own label where a
+    config has the same one several times, with other parameters."""
+    order = {key: place for place, key in enumerate(_TABLE3)}
+    keys = [baseline.algorithm for baseline in experiment.baselines]
+    held = is_held_against_tables(experiment.name)
+    rows = []
+    for baseline in sorted(experiment.baselines, key=lambda each: order.get(each.algorithm, len(order))):
+        key = baseline.algorithm
+        name = baseline.label if keys.count(key) > 1 else NAMES.get(key, key.upper())
+        rmse = baseline.rmse[:, :, :1]
+        folds, runs, _ = rmse.shape
+        complete = is_complete(baseline)
+        rows.append(
+            BaselineRow(
+                dataset=experiment.dataset,
+                title=experiment.title,
+                experiment=experiment.name,
+                baseline=name,
+                printed=printed_baseline(experiment.dataset, key.upper()) if held else None,
+                reproduced=float(rmse.mean()) if complete else None,
+                sd_folds=float(sd_over_folds(rmse)[0]) if complete and folds > 1 else None,
+                folds=folds,
+                runs=runs,
+            )
+        )
+    return rows
+
+
+def baselines_table(rows: Sequence[BaselineRow], form: str = "table") -> str:
+    """Printed and reproduced RMSE of the baselines, grouped by experiment, in any format."""
+    records = [{**asdict(row), "difference": row.difference} for row in rows]
+    fields = [*BaselineRow.__dataclass_fields__, "difference"]
+    return render(_baselines_text(rows), fields, records, form)
+
+
+def _baselines_text(rows: Sequence[BaselineRow]) -> TextTable:
+    groups: dict[tuple[str, str], list[BaselineRow]] = {}
+    for row in rows:
+        groups.setdefault((row.title, row.experiment), []).append(row)
+    with_printed = any(row.printed is not None for row in rows)
+    printed, difference = (("printed",), ("difference",)) if with_printed else ((), ())
+    notes = ["RMSE; ± the standard deviation over folds"] if rows else []
+    if with_printed:
+        notes.append("printed: by Friedman et al. (2016), where their tables are reproduced")
+    return TextTable(
+        header=("baseline", *printed, "reproduced", *difference),
+        alignment="lrlr" if with_printed else "ll",
+        groups=tuple(
+            Group(
+                f"{title} ({experiment})",
+                tuple(baseline_cells(row, with_printed=with_printed) for row in group),
+            )
+            for (title, experiment), group in groups.items()
+        ),
+        notes=tuple(notes),
+    )
+
+
+def baseline_cells(row: BaselineRow, *, with_printed: bool = True) -> tuple[str, ...]:
+    """A baseline as a row of the table: its name, printed, reproduced with its spread, difference."""
+    reproduced = "incomplete" if row.reproduced is None else f"{row.reproduced:.4f}"
+    spread = "" if row.sd_folds is None else f" ± {row.sd_folds:.4f}"
+    difference = NONE if row.difference is None else signed(row.difference, 4)
+    printed = NONE if row.printed is None else f"{row.printed:.4f}"
+    return (
+        row.baseline,
+        *((printed,) if with_printed else ()),
+        reproduced + spread,
+        *((difference,) if with_printed else ()),
+    )
+
+
+def twins_table(experiment: Experiment, form: Literal["table", "md", "latex"] = "table") -> str:
+    """The RMSE of each private algorithm without noise, where the experiment has it."""
+    rows = []
+    for curve in experiment.curves:
+        twin = curve.without_noise()
+        if twin is not None:
+            complete = is_complete(twin)
+            spread = (
+                f"{float(sd_over_folds(twin.rmse)[0]):.4f}" if complete and experiment.folds > 1 else NONE
+            )
+            rows.append((curve.label, f"{twin.mean()[0]:.4f}" if complete else "incomplete", spread))
+    return DRAWINGS[form](
+        TextTable(
+            header=("RMSE without noise", "mean", "sd over folds"),
+            alignment="lrr",
+            groups=(Group(f"{experiment.title} ({experiment.name})", tuple(rows)),),
+        )
+    )

@@ -1,0 +1,42 @@
+"""The formats of tables: for people `table`, `md` and `latex`, for programs `csv` and `json`.
+
+`table` is for a terminal or a pipe, `latex` uses booktabs. In `csv` and `json` numbers are not rounded, absent ones
+are empty or null, and an infinite ε is the string "inf". Lines end in \\n.
+"""
+
+import csv
+import io
+import json
+import math
+from collections.abc import Mapping, Sequence
+from typing import Any, Literal, get_args
+
+from dpmf_cli.errors import DpmfError, did_you_mean
+from dpmf_cli.report.tables.layout import TextTable, latex, markdown, terminal
+
+Format = Literal["table", "csv", "md", "latex", "json"]
+FORMATS: tuple[Format, ...] = get_args(Format)
+
+DRAWINGS = {"table": terminal, "md": markdown, "latex": latex}
+
+
+def render(text: TextTable, fields: Sequence[str], records: Sequence[Mapping[str, Any]], form: str) -> str:
+    """A table as `text` for people, or as `records` with `fields` for programs. Raises `DpmfError` for an unknown
+    format."""
+    if form in DRAWINGS:
+        return DRAWINGS[form](text)
+    if form == "json":
+        plain = [{key: strict(value) for key, value in record.items()} for record in records]
+        return json.dumps(plain, indent=2, ensure_ascii=False, allow_nan=False) + "\n"
+    if form == "csv":
+        stream = io.StringIO()
+        writer = csv.DictWriter(stream, fields, lineterminator="\n")
+        writer.writeheader()
+        writer.writerows(records)
+        return stream.getvalue()
+    raise DpmfError(f'unknown table format "{form}"{did_you_mean(form, FORMATS)}')
+
+
+def strict(value: Any) -> Any:
+    """JSON has no infinity: ±inf is a string."""
+    return repr(value) if isinstance(value, float) and math.isinf(value) else value
