@@ -258,8 +258,9 @@ class PrivateAlgorithm(Algorithm):
 
         Subclasses of its own module count. A plugin may extend an algorithm without becoming it.
         """
+        asked = (neighbours, mode)  # of a config: anything, also what cannot be in a set
         own = (each for each in cls.__subclasses__() if each.__module__ == cls.__module__)
-        return next((each for each in own if (neighbours, mode) in each.variants), cls)
+        return next((each for each in own if any(asked == variant for variant in each.variants)), cls)
 
     @model_validator(mode="after")
     def _refuse_unsupported_variant(self) -> Self:
