@@ -254,13 +254,21 @@ class PrivateAlgorithm(Algorithm):
 
     @classmethod
     def offering(cls, neighbours: Any, mode: Any) -> type[Self]:
-        """The subclass that has these neighbours and this mode among its variants; itself where there is none.
+        """The subclass that has these neighbours and this mode among its variants; itself where it has none.
 
-        Subclasses of its own module count. A plugin may extend an algorithm without becoming it.
+        Subclasses of its own module count. A plugin may extend an algorithm without becoming it. Where none offers
+        what is asked for, any of them says so.
         """
         asked = (neighbours, mode)  # of a config: anything, also what cannot be in a set
-        own = (each for each in cls.__subclasses__() if each.__module__ == cls.__module__)
-        return next((each for each in own if any(asked == variant for variant in each.variants)), cls)
+        own = [each for each in cls.__subclasses__() if each.__module__ == cls.__module__]
+        offering = (each for each in own if any(asked == variant for variant in each.variants))
+        return next(offering, own[0] if own else cls)
+
+    @classmethod
+    def offered(cls) -> Variants:
+        """The variants of its key: those of the class with the parameters, its ancestor in its own module."""
+        families = (each for each in cls.__mro__ if each.__module__ == cls.__module__)
+        return frozenset().union(*(each.variants for each in families if issubclass(each, PrivateAlgorithm)))
 
     @model_validator(mode="after")
     def _refuse_unsupported_variant(self) -> Self:
@@ -272,7 +280,7 @@ class PrivateAlgorithm(Algorithm):
                     "algorithm": self.algorithm,
                     "neighbours": self.neighbours.value,
                     "mode": self.mode.value,
-                    "offered": ", ".join(sorted(f"{n.value} ({m.value})" for n, m in self.variants)),
+                    "offered": ", ".join(sorted(f"{n.value} ({m.value})" for n, m in self.offered())),
                 },
             )
         return self
