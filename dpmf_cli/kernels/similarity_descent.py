@@ -77,6 +77,7 @@ class SimilarityStep:
     sampled         (n_ratings,) bool, in the order of the ratings: which of them take part
     rates           (E,) the step of each model of the grid
     regularization  λ
+    error_bound, floor  inf and 0 for none
     """
 
     sampled: NDArray[np.bool_]
@@ -94,7 +95,7 @@ def _plain_descend(
     *,
     everywhere: bool = True,
 ) -> None:
-    """The twin: the sums Σ_u g_j that get noise are what is measured. Number i·k + a is that of neighbour a of item i."""
+    """The twin: the sums Σ_u g_j that get noise are what is measured, number i·k + a for neighbour a of item i."""
     s, (n_items, k) = group.rows(), group.neighbours.shape
     sums, met = np.zeros((n_items * k, group.lanes)), np.full(n_items * k, everywhere)
     for x in np.flatnonzero(step.sampled).tolist():
@@ -115,15 +116,15 @@ def _plain_gradient(
     """The gradient of rating number x: the places (m,) of its similarities, and g (m, lanes)."""
     train, averages = learned.train, group.item_averages()
     u, i = train.users[x], int(train.items[x])
-    own = np.arange(train.user_starts[u], train.user_starts[u + 1])
+    rated = np.arange(train.user_starts[u], train.user_starts[u + 1])
     row = {int(j): a for a, j in enumerate(group.neighbours[i]) if j >= 0 and j != i}
-    own = own[[int(j) in row for j in train.items[own]]]
-    slots = np.array([row[int(j)] for j in train.items[own]], np.int64)
+    rated = rated[[int(j) in row for j in train.items[rated]]]
+    slots = np.array([row[int(j)] for j in train.items[rated]], np.int64)
     s = group.rows()[i, slots]
     signs = np.where(s < 0, np.float32(-1), np.float32(1))
-    centred = train.values[own, None] - averages[train.items[own]]
-    norm = (s * signs).sum(axis=0)
+    centred = train.values[rated, None] - averages[train.items[rated]]
     with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
+        norm = (s * signs).sum(axis=0)
         offset = (s * centred).sum(axis=0) / np.where(norm < LEAST_NORM, LEAST_NORM, norm)
         least = np.maximum(np.float32(step.floor), LEAST_NORM)
         divisor = np.where(norm < least, least, norm)
@@ -132,7 +133,7 @@ def _plain_gradient(
         slopes = centred - offset * signs
         slopes = np.where(np.abs(slopes) < np.inf, slopes, 0)
         if learned.limits[u] < np.inf:
-            root = np.sqrt(max(len(own), 1)) if learned.norm == 1 else 1
+            root = np.sqrt(max(len(rated), 1)) if learned.norm == 1 else 1
             most = GUARD * learned.limits[u] / np.float32(root)
             length = np.abs(move) * np.linalg.norm(slopes, axis=0)
             factor = np.where(length > most, most / length, np.where(length < np.inf, 1, 0))

@@ -60,8 +60,8 @@ class PublishedPosteriorPNBM(PosteriorPNBM, PublishedNeighbourhood):
         ∇U = Σ_L e_ui·∂r̂_ui/∂S/γ + λS
         S ← S − (η_t/2)·s·∇U + N(0, ρη_t),   η_t = η₁·t^−ξ,   s = min(ε/4B, 1)
 
-    with B = φ²τ, φ = r_max − r_min. ε is "x·τ" for the paper's x. The prior is in every step, which needs no H⁻¹ (equation 11), and every similarity
-    gets noise. Nothing is provable: `privacy.posterior`; averages have no noise.
+    with B = φ²τ, φ = r_max − r_min. ε is "x·τ" for the paper's x. The prior is in every step, which needs no H⁻¹
+    (equation 11), and every similarity gets noise. Nothing is provable: `privacy.posterior`; averages have no noise.
     """
 
     variants: ClassVar[Variants] = frozenset({(Neighbours.USER, Mode.PUBLISHED)})
