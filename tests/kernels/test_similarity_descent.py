@@ -238,12 +238,9 @@ GRID = 19
 def one_step(step: Step, witness: Seen | None) -> NeighbourhoodModel:
     """Models of a whole grid after a step whose noise comes from a mechanism."""
     rng = np.random.default_rng(4)
-    model = neighbourhood_model(
-        RATINGS,
-        some_neighbours(),
-        rng.normal(0.4, 0.7, (ITEMS, K)).astype(np.float32),
-        rng.uniform(2, 4.5, (ITEMS, GRID)),
-    )
+    common = np.where(rng.random((ITEMS, K)) < 0.2, 0, rng.normal(0.4, 0.7, (ITEMS, K)))
+    averages = rng.uniform(2, 4.5, (ITEMS, GRID))
+    model = neighbourhood_model(RATINGS, some_neighbours(), common.astype(np.float32), averages)
     epsilons = np.geomspace(1, 50, GRID)
     release = laplace(
         "gradients",
