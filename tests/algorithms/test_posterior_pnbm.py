@@ -8,7 +8,7 @@ import pytest
 from scipy import stats
 
 from dpmf_cli.algorithms.shared.certified_descent import CertifiedDescent
-from dpmf_cli.algorithms.wang2017.dpps_pnbm import PublishedPosteriorPNBM
+from dpmf_cli.algorithms.wang2017.dpps_pnbm import PublishedDPPSPNBM
 from dpmf_cli.kernels.similarity_descent import LearnedRatings, SimilarityStep, descend_similarities
 from dpmf_cli.ratings import Ratings
 from tests.algorithms.similarity_models import (
@@ -60,7 +60,7 @@ def test_published_langevin_drift_is_a_tempered_half_step_of_the_whole_gradient(
         regularization=regularization,
         sampling_rate=sampling,
     )
-    assert isinstance(algorithm, PublishedPosteriorPNBM)
+    assert isinstance(algorithm, PublishedDPPSPNBM)
     run = watched(algorithm, RATINGS, [100.0, 1000.0])
     kept = algorithm.learned_from(RATINGS, streams_of(algorithm))
     assert kept.user_counts.max() == most

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from dpmf_cli.algorithms.shared.certified_descent import CertifiedDescent
 from dpmf_cli.algorithms.shared.neighbourhood import all_others, most_co_rated
 from dpmf_cli.algorithms.wang2017.dpps_pnbm import PosteriorPNBM
-from dpmf_cli.algorithms.wang2017.dpsgd_pnbm import CorrectedSGDPNBM, PrivatePNBM, PublishedSGDPNBM
+from dpmf_cli.algorithms.wang2017.dpsgd_pnbm import CorrectedDPSGDPNBM, PrivatePNBM, PublishedDPSGDPNBM
 from dpmf_cli.datasets import load
 from dpmf_cli.datasets.spec import CatalogSpec
 from dpmf_cli.kernels.similarities import neighbourhood_model
@@ -46,11 +46,11 @@ GREAT = 2.0**60
 """A rate at which s − rate·g is −rate·g to all digits."""
 
 
-def certified(noise: str, kind: Neighbours, **more: Any) -> CorrectedSGDPNBM:
+def certified(noise: str, kind: Neighbours, **more: Any) -> CorrectedDPSGDPNBM:
     entry = PrivatePNBM.model_validate(
         {"algorithm": "dpsgd_pnbm", "noise": noise, "mode": "corrected", "neighbours": kind, **more}
     )
-    assert isinstance(entry, CorrectedSGDPNBM)
+    assert isinstance(entry, CorrectedDPSGDPNBM)
     return entry
 
 
@@ -260,7 +260,7 @@ def test_the_published_sensitivity_is_exceeded_c_over_s0_times_in_a_row_and_twic
     averages = np.where(upper, 1.0, 5.0)
     averages[0] = 3.0
     pair = neighbouring(np.where(upper, 5.0, 1.0)[None], Neighbours.BOUNDED, 0, 5.0)
-    bound = PublishedSGDPNBM.error_bound(SCALE, step)
+    bound = PublishedDPSGDPNBM.error_bound(SCALE, step)
     claimed = published_similarity_gradients(SCALE, bound, floor)
     assert claimed.value == pytest.approx(2 * bound * 4 / floor)
     moved = published_move(pair, np.full((n, n - 1), s0), averages, bound, floor) / claimed.value
@@ -279,7 +279,7 @@ def test_the_published_sensitivity_is_exceeded_on_real_ratings(real_data: Path, 
     train = load(spec, data=real_data, cache=session_cache, base=real_data).ratings
     neighbours = most_co_rated(train, 500)
     averages = np.bincount(train.items, train.values, train.n_items)[:, None] / train.item_counts[:, None]
-    bound = PublishedSGDPNBM.error_bound(SCALE, 1)
+    bound = PublishedDPSGDPNBM.error_bound(SCALE, 1)
     claimed = published_similarity_gradients(SCALE, bound, 15.0).value
 
     def of_user(data: Ratings, user: int) -> Array:

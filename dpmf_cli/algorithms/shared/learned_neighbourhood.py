@@ -24,10 +24,10 @@ OF_CERTIFIED_DESCENT = ("clip", "budget", "noise", "typical_count")
 class LearnedNeighbourhood(PrivateNeighbourhood):
     """Similarities S that K noisy steps learn, from s_ij = s₀ on.
 
-    of_the_other_mode  parameters that the entry's mode has no use for: they are refused
+    of_the_other  parameters that only the other mode has a use for: they are refused
     """
 
-    of_the_other_mode: ClassVar[tuple[str, ...]] = ()
+    of_the_other: ClassVar[tuple[str, ...]] = ()
 
     budget: LearningBudget = LearningBudget()
     initial_similarity: float = Field(1.0, ge=1e-6, le=1e6, description="s₀")
@@ -40,5 +40,5 @@ class LearnedNeighbourhood(PrivateNeighbourhood):
 
     @model_validator(mode="after")
     def _refuse_parameters_of_the_other_mode(self) -> Self:
-        refuse_fields_of_the_other_mode(self, self.of_the_other_mode)
+        refuse_fields_of_the_other_mode(self, self.of_the_other)
         return self

@@ -53,7 +53,7 @@ class PosteriorPNBM(LearnedNeighbourhood):
         return at_most(train, self.most_ratings, streams.generator("ratings kept"))
 
 
-class PublishedPosteriorPNBM(PosteriorPNBM, PublishedNeighbourhood):
+class PublishedDPPSPNBM(PosteriorPNBM, PublishedNeighbourhood):
     """Algorithm 2. From averages r̄ without noise and S = s₀, for t = 1 … K:
 
         L: a sample of the ratings that are learned from, each with probability γ
@@ -65,7 +65,7 @@ class PublishedPosteriorPNBM(PosteriorPNBM, PublishedNeighbourhood):
     """
 
     variants: ClassVar[Variants] = frozenset({(Neighbours.USER, Mode.PUBLISHED)})
-    of_the_other_mode: ClassVar[tuple[str, ...]] = OF_CERTIFIED_DESCENT
+    of_the_other: ClassVar[tuple[str, ...]] = OF_CERTIFIED_DESCENT
 
     def fit(
         self, train: Ratings, epsilons: Epsilons, *, streams: Streams, curator: Curator
@@ -94,7 +94,7 @@ class PublishedPosteriorPNBM(PosteriorPNBM, PublishedNeighbourhood):
         return model
 
 
-class CorrectedPosteriorPNBM(PosteriorPNBM, CertifiedDescent):
+class CorrectedDPPSPNBM(PosteriorPNBM, CertifiedDescent):
     """`CertifiedDescent` with the noise of SGLD, and of its drift what that noise certifies for users of norm c:
 
         (η_t/2)·s = √(ρη_t)/σ, s ≤ 1,   σ: the deviation of the noise of one coordinate of the gradient, public

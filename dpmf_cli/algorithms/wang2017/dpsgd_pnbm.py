@@ -40,7 +40,7 @@ class PrivatePNBM(LearnedNeighbourhood):
     step_noise: float = Field(0.5, gt=0, description="corrected only: of all steps together, in units of s₀")
 
 
-class PublishedSGDPNBM(PrivatePNBM, PublishedNeighbourhood):
+class PublishedDPSGDPNBM(PrivatePNBM, PublishedNeighbourhood):
     """Algorithm 1. From averages r̄ without noise and S = s₀, for t = 1 … K, φ = r_max − r_min:
 
         e_t = 0.5 + (φ − 1)/(t + 1),   Δ_t = 2·e_t·φ/C
@@ -54,7 +54,7 @@ class PublishedSGDPNBM(PrivatePNBM, PublishedNeighbourhood):
     """
 
     variants: ClassVar[Variants] = frozenset({(Neighbours.BOUNDED, Mode.PUBLISHED)})
-    of_the_other_mode: ClassVar[tuple[str, ...]] = (*OF_CERTIFIED_DESCENT, "step_noise")
+    of_the_other: ClassVar[tuple[str, ...]] = (*OF_CERTIFIED_DESCENT, "step_noise")
 
     def fit(
         self, train: Ratings, epsilons: Epsilons, *, streams: Streams, curator: Curator
@@ -97,7 +97,7 @@ class PublishedSGDPNBM(PrivatePNBM, PublishedNeighbourhood):
         )
 
 
-class CorrectedSGDPNBM(PrivatePNBM, CertifiedDescent):
+class CorrectedDPSGDPNBM(PrivatePNBM, CertifiedDescent):
     """`CertifiedDescent` with the rate η or less: the noise of all K steps together moves a similarity by a standard
     deviation of `step_noise`·s₀ at most.
 
@@ -105,7 +105,7 @@ class CorrectedSGDPNBM(PrivatePNBM, CertifiedDescent):
     """
 
     variants: ClassVar[Variants] = CERTIFIED
-    of_the_other_mode: ClassVar[tuple[str, ...]] = ("floor",)
+    of_the_other: ClassVar[tuple[str, ...]] = ("floor",)
 
     def rates(self, t: int, deviation: Epsilons) -> Epsilons:
         whole = np.maximum(deviation * np.sqrt(self.iterations), 1e-300)
