@@ -8,28 +8,29 @@ import pytest
 from numpy.typing import NDArray
 
 from dpmf_cli.algorithms.shared.base import PrivateAlgorithm
-from dpmf_cli.algorithms.shared.certified_descent import CertifiedDescent
+from dpmf_cli.kernels.similarity_descent import descend_noisy_similarities
+from dpmf_cli.privacy.release import Release
 from dpmf_cli.ratings import Ratings
 from tests.algorithms.similarity_models import Array, Run, fit
 
 
 @pytest.fixture
 def watched(monkeypatch: pytest.MonkeyPatch) -> Callable[..., Run]:
+    """Fits a neighbourhood method and notes its similarities before and after every noisy step."""
     states: list[Array] = []
     samples: list[NDArray[np.bool_]] = []
-    ordinary = CertifiedDescent.step
+    ordinary = Release.inside
 
-    def state(models: Any) -> Array:
-        return np.concatenate(
-            [m.values.reshape(*m.neighbours.shape, -1)[..., : m.lanes].astype(np.float64) for m in models], -1
-        )
+    def state(model: Any) -> Array:
+        return np.concatenate([group.rows().astype(np.float64) for group in model.groups], -1)
 
-    def step(self: Any, models: Any, visits: Any, sampled: Any, *rest: Any, **more: Any) -> None:
+    def inside(self: Any, kernel: Any, model: Any, learned: Any, step: Any, **more: Any) -> None:
+        assert kernel is descend_noisy_similarities
         if not states:
-            states.append(state(models))
-        ordinary(self, models, visits, sampled, *rest, **more)
-        states.append(state(models))
-        samples.append(sampled)
+            states.append(state(model))
+        ordinary(self, kernel, model, learned, step, **more)
+        states.append(state(model))
+        samples.append(step.sampled)
 
     def watch(algorithm: PrivateAlgorithm, train: Ratings, epsilons: list[float]) -> Run:
         states.clear()
@@ -37,5 +38,5 @@ def watched(monkeypatch: pytest.MonkeyPatch) -> Callable[..., Run]:
         _, ledger = fit(algorithm, train, epsilons)
         return Run(np.array(states), list(samples), ledger)
 
-    monkeypatch.setattr(CertifiedDescent, "step", step)
+    monkeypatch.setattr(Release, "inside", inside)
     return watch

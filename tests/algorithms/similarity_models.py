@@ -7,9 +7,13 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import stats
 
-from dpmf_cli.algorithms.registry import PRIVATE
+from dpmf_cli.algorithms.registry import BASELINES, PRIVATE
 from dpmf_cli.algorithms.shared.base import Algorithm, PrivateAlgorithm
+from dpmf_cli.algorithms.shared.neighbourhood import all_others
+from dpmf_cli.algorithms.shared.private_neighbourhood import PrivateNeighbourhood
+from dpmf_cli.kernels.similarities import NeighbourhoodModel, neighbourhood_model
 from dpmf_cli.privacy.accounting import mu_of_epsilon
+from dpmf_cli.privacy.curator import Curator
 from dpmf_cli.privacy.ledger import Ledger
 from dpmf_cli.ratings import Ratings, Scale
 from dpmf_cli.streams import Streams
@@ -21,13 +25,24 @@ RATINGS = make_ratings(5, n_users=25, n_items=12, density=0.5)
 SCALE = Scale(1, 5, 1)
 
 
+def streams_of(algorithm: Algorithm) -> Streams:
+    return Streams(3, "data", algorithm.algorithm, 0, 0)
+
+
 def fit(algorithm: Algorithm, train: Ratings, epsilons: list[float] | None = None) -> tuple[Any, Ledger]:
     if isinstance(algorithm, PrivateAlgorithm):
         ledger = Ledger(epsilons or [1.0], algorithm.mode, algorithm.spends_delta)
     else:
         ledger = Ledger([np.inf])
-    streams = Streams(3, "data", algorithm.algorithm, 0, 0)
-    return algorithm.fit(train, streams=streams, ledger=ledger), ledger
+    streams = streams_of(algorithm)
+    return algorithm.fit(train, ledger.limit, streams=streams, curator=Curator(ledger, streams)), ledger
+
+
+def start_of(algorithm: PrivateNeighbourhood, train: Ratings) -> NeighbourhoodModel:
+    """The published start: averages without noise, and s_ij = 1 for all other items j."""
+    curator = Curator(Ledger([1.0]), streams_of(algorithm))
+    averages = algorithm.item_averages(train, curator.ledger.limit, curator)
+    return neighbourhood_model(train, all_others(train.n_items), 1.0, averages)
 
 
 def predictions(algorithm: Algorithm, train: Ratings) -> Array:
@@ -55,6 +70,10 @@ class Run:
     def moves(self, step: int, lane: int = 0) -> Array:
         """(n_items·k,) of step t = 1, 2, …"""
         return np.asarray(self.states[step] - self.states[step - 1])[..., lane].ravel()
+
+
+def baseline(key: str, **parameters: Any) -> Algorithm:
+    return BASELINES[key].model_validate({"algorithm": key, **parameters})
 
 
 def entry(key: str, **parameters: Any) -> PrivateAlgorithm:

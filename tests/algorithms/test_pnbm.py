@@ -6,17 +6,13 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from dpmf_cli.algorithms.baselines.pcc import PearsonKNN
-from dpmf_cli.algorithms.registry import BASELINES
 from dpmf_cli.algorithms.shared.neighbourhood import all_others, largest, most_co_rated
 from dpmf_cli.algorithms.shared.ratings_per_user import at_most
 from dpmf_cli.datasets import Folders, load
 from dpmf_cli.datasets.spec import CatalogSpec
 from dpmf_cli.evaluation.folds import assign_folds, split
-from dpmf_cli.privacy.ledger import Ledger
 from dpmf_cli.ratings import Ratings
-from dpmf_cli.streams import Streams
-from tests.algorithms.similarity_models import RATINGS, SCALE, Array, error_on, fit, predictions
+from tests.algorithms.similarity_models import RATINGS, SCALE, Array, baseline, error_on, fit, predictions
 
 
 def dense(train: Ratings) -> Array:
@@ -92,7 +88,7 @@ def test_ratings_are_removed_at_random_from_users_with_too_many() -> None:
 def test_pcc_is_its_formula(k: int) -> None:
     rows = dense(RATINGS)
     centred = rows - np.nanmean(rows, axis=0)
-    assert predictions(BASELINES["pcc"](algorithm="pcc", k=k), RATINGS) == pytest.approx(
+    assert predictions(baseline("pcc", k=k), RATINGS) == pytest.approx(
         predicted(rows, over_common_raters(centred), k), abs=1e-4
     )
 
@@ -104,7 +100,7 @@ def test_cos_is_its_formula(over: str, k: int) -> None:
     filled = np.nan_to_num(rows)
     norms = np.sqrt((filled**2).sum(axis=0))
     s = over_common_raters(rows) if over == "co_raters" else filled.T @ filled / np.outer(norms, norms)
-    cos = BASELINES["cos"].model_validate({"algorithm": "cos", "over": over, "k": k})
+    cos = baseline("cos", over=over, k=k)
     assert predictions(cos, RATINGS) == pytest.approx(predicted(rows, s, k), abs=1e-4)
 
 
@@ -126,15 +122,14 @@ def test_constant_similarity_is_a_mean_over_the_neighbours(k: int) -> None:
         near = sorted((j for j in range(12) if j != item), key=lambda j: (-counts[item, j], j))[:k]
         own = [rows[user, j] - means[j] for j in near if np.isfinite(rows[user, j])]
         found[user, item] = means[item] + (np.mean(own) if own else 0.0)
-    constant = BASELINES["constant_nbm"](algorithm="constant_nbm", k=k)
+    constant = baseline("constant_nbm", k=k)
     assert predictions(constant, RATINGS) == pytest.approx(found, abs=1e-5)
 
 
 def test_pnbm_learns_more_with_every_step() -> None:
-    pnbm = BASELINES["pnbm"]
-    errors = [error_on(BASELINES["constant_nbm"](algorithm="constant_nbm"), RATINGS, RATINGS)]
+    errors = [error_on(baseline("constant_nbm"), RATINGS, RATINGS)]
     for steps in (1, 3, 10):
-        algorithm = pnbm(algorithm="pnbm", learning_rate=1, iterations=steps)
+        algorithm = baseline("pnbm", learning_rate=1, iterations=steps)
         errors.append(error_on(algorithm, RATINGS, RATINGS))
     assert all(after < 0.97 * before for before, after in pairwise(errors))
 
@@ -142,8 +137,8 @@ def test_pnbm_learns_more_with_every_step() -> None:
 def test_pnbm_depends_on_the_step_in_units_of_its_start_alone() -> None:
     """r̂ is free of the scale of S: η/s₀² and λ·η decide."""
     one, other = (
-        BASELINES["pnbm"](
-            algorithm="pnbm",
+        baseline(
+            "pnbm",
             initial_similarity=s0,
             learning_rate=0.2 * s0**2,
             regularization=0.1 / s0**2,
@@ -155,12 +150,9 @@ def test_pnbm_depends_on_the_step_in_units_of_its_start_alone() -> None:
 
 
 def test_pnbm_is_regularized() -> None:
-    free, shrunk = (
-        BASELINES["pnbm"](algorithm="pnbm", learning_rate=0.5, iterations=1, regularization=of)
-        for of in (0.0, 0.3)
-    )
-    difference = fit(free, RATINGS)[0].groups[0].values - fit(shrunk, RATINGS)[0].groups[0].values
-    assert difference.reshape(12, 11, -1)[:, :, 0] == pytest.approx(0.5 * 0.3, abs=1e-6)
+    free, shrunk = (baseline("pnbm", learning_rate=0.5, iterations=1, regularization=of) for of in (0.0, 0.3))
+    one, other = (fit(each, RATINGS)[0].groups[0].rows() for each in (free, shrunk))
+    assert one - other == pytest.approx(0.5 * 0.3, abs=1e-6)
 
 
 def test_on_ml_100k_constant_similarities_beat_item_averages_and_pnbm_beats_them(
@@ -170,8 +162,7 @@ def test_on_ml_100k_constant_similarities_beat_item_averages_and_pnbm_beats_them
     ratings = load(spec, Folders(real_data, session_cache, real_data)).ratings
     train, test = split(ratings, assign_folds(len(ratings), 5, np.random.default_rng(1)), 0)
     averages, constant, pnbm = (
-        error_on(BASELINES[key].model_validate({"algorithm": key}), train, test)
-        for key in ("ia", "constant_nbm", "pnbm")
+        error_on(baseline(key), train, test) for key in ("ia", "constant_nbm", "pnbm")
     )
     assert constant < averages - 0.06
     assert pnbm < constant - 0.008
@@ -179,9 +170,6 @@ def test_on_ml_100k_constant_similarities_beat_item_averages_and_pnbm_beats_them
 
 def test_neighbours_of_correlations_are_the_most_similar_or_those_with_common_raters() -> None:
     common = most_co_rated(RATINGS, 5)
-    streams = Streams(0, "d", "pcc", 0, 0)
     for kind, same in (("common_raters", True), ("similarity", False)):
-        model = PearsonKNN(algorithm="pcc", k=5, nearest=kind).fit(
-            RATINGS, streams=streams, ledger=Ledger([np.inf])
-        )
+        model, _ = fit(baseline("pcc", k=5, nearest=kind), RATINGS)
         assert np.array_equal(model.groups[0].neighbours, common) == same

@@ -7,15 +7,20 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from dpmf_cli.algorithms.shared.neighbourhood import all_others, start_models
-from dpmf_cli.algorithms.shared.ratings_per_user import at_most
-from dpmf_cli.algorithms.wang2017.dpps_pnbm import PosteriorPNBM
-from dpmf_cli.kernels.covariance import Raters
-from dpmf_cli.kernels.similarities import Visits, descend_similarities
-from dpmf_cli.privacy.ledger import Ledger
+from dpmf_cli.algorithms.shared.certified_descent import CertifiedDescent
+from dpmf_cli.algorithms.wang2017.dpps_pnbm import PublishedDPPSPNBM
+from dpmf_cli.kernels.similarity_descent import LearnedRatings, SimilarityStep, descend_similarities
 from dpmf_cli.ratings import Ratings
-from dpmf_cli.streams import Streams
-from tests.algorithms.similarity_models import RATINGS, SINGLES, Run, assert_law, entry, multiplier
+from tests.algorithms.similarity_models import (
+    RATINGS,
+    SINGLES,
+    Run,
+    assert_law,
+    entry,
+    multiplier,
+    start_of,
+    streams_of,
+)
 
 LANGEVIN = {"initial_rate": 0.5, "temperature": 0.04, "decay": 0.5, "iterations": 3, "regularization": 0}
 
@@ -55,16 +60,14 @@ def test_published_langevin_drift_is_a_tempered_half_step_of_the_whole_gradient(
         regularization=regularization,
         sampling_rate=sampling,
     )
-    assert isinstance(algorithm, PosteriorPNBM)
+    assert isinstance(algorithm, PublishedDPPSPNBM)
     run = watched(algorithm, RATINGS, [100.0, 1000.0])
-    learned = at_most(RATINGS, most, Streams(3, "data", "dpps_pnbm", 0, 0).generator("ratings kept"))
-    averages = algorithm.item_averages(RATINGS, Streams(3, "", "", 0, 0), Ledger([1.0]))
-    neighbours = all_others(12)
-    (model,) = start_models(neighbours, 1.0, averages)
-    limits, silence = np.full(25, np.inf, np.float32), np.zeros(neighbours.shape, np.float32)
-    visits = Visits(learned, Raters.of(learned), limits)
-    descend_similarities(model, visits, run.samples[0], silence, np.zeros(1), np.ones(1))
-    slope = 1 - model.values.reshape(12, 11, -1)[:, :, 0].astype(np.float64)
+    kept = algorithm.learned_from(RATINGS, streams_of(algorithm))
+    assert kept.user_counts.max() == most
+    model = start_of(algorithm, RATINGS)
+    learned, step = LearnedRatings.unclipped(kept), SimilarityStep(run.samples[0], np.ones(1))
+    descend_similarities(model, learned, step)
+    slope = 1 - model.groups[0].rows()[:, :, 0].astype(np.float64)
     wanted = -0.25 * (slope / sampling + regularization)
     for lane, power in enumerate((100 / (4 * 16 * most), 1.0)):
         assert run.moves(1, lane) == pytest.approx(power * wanted.ravel(), abs=1e-5)
@@ -93,13 +96,13 @@ def test_corrected_posterior_sampling_learns_from_so_many_ratings_of_a_user(
     watched: Callable[..., Run], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     seen: list[int] = []
-    clipped = PosteriorPNBM._clipped
+    clipped = CertifiedDescent.clipped
 
-    def noting(self: PosteriorPNBM, train: Ratings) -> Any:
+    def noting(self: CertifiedDescent, train: Ratings) -> Any:
         seen.append(int(train.user_counts.max()))
         return clipped(self, train)
 
-    monkeypatch.setattr(PosteriorPNBM, "_clipped", noting)
+    monkeypatch.setattr(CertifiedDescent, "clipped", noting)
     watched(
         entry("dpps_pnbm", mode="corrected", neighbours="user", most_ratings=3, iterations=1), RATINGS, [1.0]
     )

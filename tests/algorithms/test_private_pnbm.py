@@ -8,13 +8,18 @@ import pytest
 from pydantic import ValidationError
 from scipy import stats
 
-from dpmf_cli.algorithms.shared.certified_descent import CertifiedDescent
-from dpmf_cli.algorithms.shared.neighbourhood import all_others, most_co_rated, start_models
-from dpmf_cli.kernels.covariance import Raters
-from dpmf_cli.kernels.similarities import Visits, descend_similarities
-from dpmf_cli.privacy.ledger import Ledger
-from dpmf_cli.streams import Streams
-from tests.algorithms.similarity_models import RATINGS, SINGLES, Run, assert_law, entry, multiplier
+from dpmf_cli.algorithms.shared.neighbourhood import most_co_rated
+from dpmf_cli.algorithms.wang2017.dpsgd_pnbm import PublishedDPSGDPNBM
+from dpmf_cli.kernels.similarity_descent import LearnedRatings, SimilarityStep, descend_similarities
+from tests.algorithms.similarity_models import (
+    RATINGS,
+    SINGLES,
+    Run,
+    assert_law,
+    entry,
+    multiplier,
+    start_of,
+)
 from tests.conftest import make_ratings
 
 VARIED = make_ratings(6, 120, 100, 0.5)
@@ -53,25 +58,13 @@ def test_published_steps_are_of_bounded_errors_over_at_least_c(watched: Callable
     """|e| ≤ 0.5 + 3/(t + 1) and Σ|s| ≥ C, without noise: ε = ∞."""
     algorithm = entry("dpsgd_pnbm", iterations=4, floor=6, learning_rate=0.7, regularization=0.1)
     run = watched(algorithm, RATINGS, [np.inf])
-    assert isinstance(algorithm, CertifiedDescent)
-    averages = algorithm.item_averages(RATINGS, Streams(3, "", "", 0, 0), Ledger([1.0]))
-    (model,) = start_models(all_others(12), 1.0, averages)
-    visits = Visits(RATINGS, Raters.of(RATINGS), np.full(25, np.inf, np.float32))
-    silence, everybody = np.zeros((12, 11), np.float32), np.ones(len(RATINGS), np.bool_)
+    assert isinstance(algorithm, PublishedDPSGDPNBM)
+    model, learned = start_of(algorithm, RATINGS), LearnedRatings.unclipped(RATINGS)
+    everybody, rates = np.ones(len(RATINGS), np.bool_), np.array([0.7])
     for t in (1, 2, 3, 4):
-        descend_similarities(
-            model,
-            visits,
-            everybody,
-            silence,
-            np.zeros(1),
-            np.array([0.7]),
-            regularization=0.1,
-            error_bound=0.5 + 3 / (t + 1),
-            floor=6.0,
-        )
-        wanted = model.values.reshape(12, 11, -1)[:, :, 0]
-        assert run.states[t][..., 0] == pytest.approx(wanted, abs=1e-6)
+        step = SimilarityStep(everybody, rates, 0.1, error_bound=0.5 + 3 / (t + 1), floor=6.0)
+        descend_similarities(model, learned, step)
+        assert run.states[t] == pytest.approx(model.groups[0].rows(), abs=1e-6)
 
 
 def test_published_dpsgd_claims_a_part_of_epsilon_for_every_step_and_proves_nothing(

@@ -6,14 +6,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from dpmf_cli.kernels.covariance import Raters
-from dpmf_cli.kernels.similarities import (
+from dpmf_cli.kernels.similarity_descent import (
     GUARD,
-    Visits,
+    LearnedRatings,
+    SimilarityStep,
     descend_similarities,
-    similarity_lanes,
 )
 from dpmf_cli.ratings import Ratings, Scale
-from tests.kernels.test_similarities import Array, similarities
+from tests.kernels.test_similarities import Array, one_group, similarities
 
 GREAT = 2.0**60
 """A rate at which s − rate·g is −rate·g to all digits."""
@@ -30,13 +30,12 @@ def gradient_of_one_rating(
     )
     neighbours = np.full((m + 1, m), -1, np.int32)
     neighbours[m] = np.arange(m)
-    models = similarity_lanes(neighbours, np.tile(s, (m + 1, 1)), np.full((m + 1, 1), averages))
+    models = one_group(neighbours, np.tile(s, (m + 1, 1)), np.full((m + 1, 1), averages))
     # Whatever is predicted, the rating is so far from it.
     values[m] = models.predict(train, np.zeros(1, np.int32), np.array([m], np.int32))[0, 0] - error
-    visits = Visits(train, Raters.of(train), np.array([limit], np.float32), norm)
-    silence = np.zeros((m + 1, m), np.float32)
+    learned = LearnedRatings(train, Raters.of(train), np.array([limit], np.float32), norm)
     before = similarities(models, 0)
-    descend_similarities(models, visits, np.ones(m + 1, np.bool_), silence, np.zeros(1), np.array([GREAT]))
+    descend_similarities(models, learned, SimilarityStep(np.ones(m + 1, np.bool_), np.array([GREAT])))
     return np.asarray((before - similarities(models, 0))[m] / GREAT)
 
 

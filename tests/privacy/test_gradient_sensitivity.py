@@ -14,15 +14,23 @@ from hypothesis import given, settings, target
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from dpmf_cli.algorithms.shared.neighbourhood import all_others, most_co_rated, start_models
+from dpmf_cli.algorithms.shared.certified_descent import CertifiedDescent
+from dpmf_cli.algorithms.shared.neighbourhood import all_others, most_co_rated
 from dpmf_cli.algorithms.wang2017.dpps_pnbm import PosteriorPNBM
-from dpmf_cli.algorithms.wang2017.dpsgd_pnbm import PrivatePNBM
 from dpmf_cli.datasets import Folders, load
+from dpmf_cli.algorithms.wang2017.dpsgd_pnbm import CorrectedDPSGDPNBM, PrivatePNBM, PublishedDPSGDPNBM
 from dpmf_cli.datasets.spec import CatalogSpec
-from dpmf_cli.kernels.covariance import Raters
-from dpmf_cli.kernels.similarities import GUARD, Visits, descend_similarities, similarity_lanes
+from dpmf_cli.kernels.similarities import neighbourhood_model
+from dpmf_cli.kernels.similarity_descent import (
+    GUARD,
+    LearnedRatings,
+    SimilarityStep,
+    descend_noisy_similarities,
+    descend_similarities,
+)
 from dpmf_cli.privacy.gradient_sensitivity import clipped_contributions, published_similarity_gradients
 from dpmf_cli.privacy.neighbours import Neighbours
+from dpmf_cli.privacy.noise import LaneNoise
 from dpmf_cli.ratings import Ratings, Scale
 from tests.conftest import make_ratings
 
@@ -38,29 +46,33 @@ GREAT = 2.0**60
 """A rate at which s − rate·g is −rate·g to all digits."""
 
 
-def certified(noise: str, kind: Neighbours, **more: Any) -> PrivatePNBM:
-    return PrivatePNBM.model_validate(
+def certified(noise: str, kind: Neighbours, **more: Any) -> CorrectedDPSGDPNBM:
+    entry = PrivatePNBM.model_validate(
         {"algorithm": "dpsgd_pnbm", "noise": noise, "mode": "corrected", "neighbours": kind, **more}
     )
+    assert isinstance(entry, CorrectedDPSGDPNBM)
+    return entry
 
 
-def gradient(visits: Visits, s: Array, averages: Array, centre: Array | None = None, **more: Any) -> Array:
+def gradient(
+    learned: LearnedRatings, s: Array, averages: Array, centre: Array | None = None, **more: Any
+) -> Array:
     """(n_items, n_items − 1) the sum that noise is added to, every other item being a neighbour, minus a `centre`.
 
     The kernel subtracts the centre in float64, as noise: what differs between two data sets is read to all digits.
     """
     neighbours = all_others(len(averages))
-    models = similarity_lanes(neighbours, s.astype(np.float32), averages[:, None])
-    noise = np.zeros(neighbours.shape, np.float32) if centre is None else -centre
-    everything = np.ones(len(visits.train), np.bool_)
-    descend_similarities(models, visits, everything, noise, np.ones(1), np.array([GREAT]), **more)
-    found = models.values.reshape(*neighbours.shape, -1)[:, :, 0].astype(np.float64)
-    return np.asarray((s.astype(np.float32) - found) / GREAT)
+    model = neighbourhood_model(learned.train, neighbours, s.astype(np.float32), averages[:, None])
+    unit = np.zeros(neighbours.size, np.float32) if centre is None else -centre.ravel()
+    step = SimilarityStep(np.ones(len(learned.train), np.bool_), np.array([GREAT]), **more)
+    (group,) = model.groups
+    descend_noisy_similarities.run(group, LaneNoise(unit, np.ones(1)), learned, step)
+    return np.asarray((s.astype(np.float32) - group.rows()[:, :, 0].astype(np.float64)) / GREAT)
 
 
-def move(before: Visits, after: Visits, s: Array, averages: Array, norm: int) -> float:
+def move(before: LearnedRatings, after: LearnedRatings, s: Array, averages: Array, norm: int) -> float:
     centre = gradient(before, s, averages).astype(np.float32)
-    first, second = (gradient(visits, s, averages, centre) for visits in (before, after))
+    first, second = (gradient(learned, s, averages, centre) for learned in (before, after))
     return float(np.linalg.norm((second - first).ravel(), norm))
 
 
@@ -77,7 +89,8 @@ def neighbouring(rows: Array, kind: Neighbours, at: int, value: float) -> Pair:
 
 def table(rows: Array) -> Ratings:
     users, items = (part.astype(np.int32) for part in np.nonzero(rows))
-    return Ratings(users, items, rows[users, items].astype(np.float32), *rows.shape, SCALE)
+    n_users, n_items = rows.shape
+    return Ratings(users, items, rows[users, items].astype(np.float32), n_users, n_items, SCALE)
 
 
 def random_values(rng: np.random.Generator, shape: tuple[int, ...], spread: float) -> Array:
@@ -120,7 +133,7 @@ def test_no_neighbouring_data_moves_a_gradient_by_more_than_its_bound(
     s *= np.where(signed & (rng.random(s.shape) < 0.5), -1, 1)
     entry = certified(noise, kind, clip=contribution, initial_similarity=strength)
     first, second = neighbouring(rows, kind, 0, 6 - rows[-1, 0])
-    moved = move(entry._clipped(first), entry._clipped(second), s, averages, norm)
+    moved = move(entry.clipped(first), entry.clipped(second), s, averages, norm)
     bound = clipped_contributions(contribution / strength, norm, kind).value
     target(moved / bound)
     assert moved <= bound * (1 + ROUNDING)
@@ -147,12 +160,12 @@ def adversary(kind: Neighbours) -> tuple[Array, Pair, Array, Array]:
 C = 0.01
 
 
-def unclipped(train: Ratings, noise: str) -> Visits:
-    return Visits(train, Raters.of(train), np.full(train.n_users, np.inf, np.float32), NOISES[noise])
+def unclipped(train: Ratings, noise: str) -> LearnedRatings:
+    return LearnedRatings.clipped(train, np.full(train.n_users, np.inf), NOISES[noise])
 
 
-def clipped_one_by_one(train: Ratings, noise: str) -> Visits:
-    return Visits(train, Raters.of(train), np.full(train.n_users, C, np.float32), NOISES[noise])
+def clipped_one_by_one(train: Ratings, noise: str) -> LearnedRatings:
+    return LearnedRatings.clipped(train, np.full(train.n_users, C), NOISES[noise])
 
 
 @pytest.mark.parametrize("noise", NOISES)
@@ -161,10 +174,10 @@ def test_without_clipping_of_whole_users_the_bound_is_exceeded(noise: str, kind:
     """Searches have something to find: without clipping, and with every *rating* clipped to c, which is not enough."""
     _, (first, second), s, averages = adversary(kind)
     bound = clipped_contributions(C, NOISES[noise], kind).value
-    for visits in (unclipped, clipped_one_by_one):
-        assert move(visits(first, noise), visits(second, noise), s, averages, NOISES[noise]) > 5 * bound
+    for learned in (unclipped, clipped_one_by_one):
+        assert move(learned(first, noise), learned(second, noise), s, averages, NOISES[noise]) > 5 * bound
     entry = certified(noise, kind, clip=C)
-    assert move(entry._clipped(first), entry._clipped(second), s, averages, NOISES[noise]) <= bound
+    assert move(entry.clipped(first), entry.clipped(second), s, averages, NOISES[noise]) <= bound
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -173,7 +186,7 @@ def test_the_bound_is_nearly_attained_and_an_exchange_moves_by_more_than_one_con
 ) -> None:
     _, (first, second), s, averages = adversary(kind)
     entry = certified("gaussian", kind, clip=C)
-    moved = move(entry._clipped(first), entry._clipped(second), s, averages, 2)
+    moved = move(entry.clipped(first), entry.clipped(second), s, averages, 2)
     if kind is Neighbours.USER:
         assert moved == pytest.approx(GUARD * C, rel=1e-4)
     else:
@@ -191,10 +204,11 @@ def test_a_hundred_thousand_other_ratings_do_not_round_a_bound_away(noise: str, 
     alone = neighbouring(rows, kind, 0, 1.0)
     entry, norm = certified(noise, kind, clip=C), NOISES[noise]
     # The user whose ratings differ comes first.
-    first, second = (entry._clipped(table(dense(train)[::-1])) for train in pair)
+    first, second = (entry.clipped(table(dense(train)[::-1])) for train in pair)
     assert len(second.train) > 100_000
     moved = move(first, second, s, averages, norm)
-    wanted = move(*(entry._clipped(train) for train in alone), s, averages, norm)
+    first, second = (entry.clipped(train) for train in alone)
+    wanted = move(first, second, s, averages, norm)
     assert moved == pytest.approx(wanted, rel=ROUNDING)
     assert moved <= clipped_contributions(C, norm, kind).value
 
@@ -215,12 +229,13 @@ def test_a_users_limits_add_up_to_its_contribution(noise: str, more: dict[str, A
     entry = kind.model_validate(
         {**more, "neighbours": "user", "mode": "corrected", "noise": noise, "initial_similarity": 4}
     )
+    assert isinstance(entry, CertifiedDescent)
     train = table(np.tril(np.full((9, 9), 3.0)))
-    visits = entry._clipped(train)
-    assert visits.norm == NOISES[noise]
+    learned = entry.clipped(train)
+    assert learned.norm == NOISES[noise]
     for user in range(9):
-        limits = np.full(train.user_counts[user], visits.limits[user], np.float64)
-        assert np.linalg.norm(limits, visits.norm) == pytest.approx(entry.clip / 4, rel=1e-6)
+        limits = np.full(train.user_counts[user], learned.limits[user], np.float64)
+        assert np.linalg.norm(limits, learned.norm) == pytest.approx(entry.clip / 4, rel=1e-6)
 
 
 def published_move(pair: Pair, s: Array, averages: Array, bound: float, floor: float) -> Array:
@@ -228,7 +243,7 @@ def published_move(pair: Pair, s: Array, averages: Array, bound: float, floor: f
     first, second = (
         gradient(unclipped(train, "laplace"), s, averages, error_bound=bound, floor=floor) for train in pair
     )
-    return np.abs(second - first)
+    return np.asarray(np.abs(second - first))
 
 
 @pytest.mark.parametrize("step", [1, 10])
@@ -245,7 +260,7 @@ def test_the_published_sensitivity_is_exceeded_c_over_s0_times_in_a_row_and_twic
     averages = np.where(upper, 1.0, 5.0)
     averages[0] = 3.0
     pair = neighbouring(np.where(upper, 5.0, 1.0)[None], Neighbours.BOUNDED, 0, 5.0)
-    bound = PrivatePNBM.error_bound(SCALE, step)
+    bound = PublishedDPSGDPNBM.error_bound(SCALE, step)
     claimed = published_similarity_gradients(SCALE, bound, floor)
     assert claimed.value == pytest.approx(2 * bound * 4 / floor)
     moved = published_move(pair, np.full((n, n - 1), s0), averages, bound, floor) / claimed.value
@@ -264,15 +279,14 @@ def test_the_published_sensitivity_is_exceeded_on_real_ratings(real_data: Path, 
     train = load(spec, Folders(real_data, session_cache, real_data)).ratings
     neighbours = most_co_rated(train, 500)
     averages = np.bincount(train.items, train.values, train.n_items)[:, None] / train.item_counts[:, None]
-    bound = PrivatePNBM.error_bound(SCALE, 1)
+    bound = PublishedDPSGDPNBM.error_bound(SCALE, 1)
     claimed = published_similarity_gradients(SCALE, bound, 15.0).value
 
     def of_user(data: Ratings, user: int) -> Array:
-        models = similarity_lanes(neighbours, 1.0, averages)
-        sampled, silence = data.users == user, np.zeros(neighbours.shape, np.float32)
-        visits, zero, rate = unclipped(data, "laplace"), np.zeros(1), np.array([GREAT])
-        descend_similarities(models, visits, sampled, silence, zero, rate, error_bound=bound, floor=15.0)
-        return models.values.reshape(*neighbours.shape, -1)[:, :, 0] / GREAT
+        model = neighbourhood_model(data, neighbours, 1.0, averages)
+        step = SimilarityStep(data.users == user, np.array([GREAT]), error_bound=bound, floor=15.0)
+        descend_similarities(model, unclipped(data, "laplace"), step)
+        return model.groups[0].rows()[:, :, 0] / GREAT
 
     factors = []
     for user in np.argsort(train.user_counts, kind="stable")[[50, 300, 700, 900, 942]]:
@@ -289,10 +303,7 @@ def test_the_published_sensitivity_is_exceeded_on_real_ratings(real_data: Path, 
 def test_a_user_whose_gradient_is_not_finite_adds_nothing(size: float) -> None:
     """Else one user decides whether anything finite is released: similarities near the largest float32 overflow."""
     train = make_ratings(3, n_users=8, n_items=12, density=0.9)
-    averages = np.full((12, 1), 3.0)
-    models = start_models(all_others(12), size, averages)
-    limits = np.full(8, 0.1, np.float32)
-    silence = np.zeros((12, 11), np.float32)
-    visits = Visits(train, Raters.of(train), limits)
-    descend_similarities(models[0], visits, np.ones(len(train), np.bool_), silence, np.zeros(1), np.ones(1))
-    assert np.isfinite(models[0].values).all()
+    model = neighbourhood_model(train, all_others(12), size, np.full((12, 1), 3.0))
+    learned = LearnedRatings.clipped(train, np.full(8, 0.1), 2)
+    descend_similarities(model, learned, SimilarityStep(np.ones(len(train), np.bool_), np.ones(1)))
+    assert np.isfinite(model.groups[0].rows()).all()

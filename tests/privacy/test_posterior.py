@@ -6,10 +6,11 @@ import numpy as np
 import pytest
 from scipy.integrate import trapezoid
 
+from dpmf_cli.privacy.curator import Curator
 from dpmf_cli.privacy.ledger import Ledger, OverspentError
 from dpmf_cli.privacy.neighbours import Mode, Neighbours
-from dpmf_cli.privacy.noise import LaneNoise
 from dpmf_cli.privacy.posterior import LangevinSchedule, posterior_power, posterior_sampling
+from dpmf_cli.streams import Streams
 
 DATA = np.array([0.9, -0.2, 0.4, 1.0, 0.3, 0.7, -0.5, 0.1])
 RIDGE = 2.0
@@ -31,10 +32,9 @@ def chains(
         (CHAINS,),
         schedule=schedule,
         bound=BOUND,
-        epsilon=ledger.epsilons,
+        epsilon=ledger.limit,
         neighbours=Neighbours.USER,
-        rng=np.random.default_rng(seed),
-        ledger=ledger,
+        curator=Curator(ledger, Streams(seed, "data", "chain", 0, 0)),
     ):
         gradient = PRECISION * state - DATA.sum()
         state = step.noise.added_to(state - step.drift * gradient)
@@ -81,7 +81,7 @@ def largest_log_ratio(old: np.ndarray, new: np.ndarray, power: float) -> float:
     def log_density(data: np.ndarray) -> np.ndarray:
         energy = power * (((data[:, None] - theta) ** 2).sum(axis=0) + RIDGE * theta**2) / 2
         weight = np.exp(-(energy - energy.min()))
-        return -(energy - energy.min()) - math.log(trapezoid(weight, theta))
+        return np.asarray(-(energy - energy.min()) - math.log(trapezoid(weight, theta)))
 
     return float(np.abs(log_density(old) - log_density(new)).max())
 
@@ -130,13 +130,13 @@ def test_a_step_has_drift_and_noise_of_its_own_size() -> None:
             (3,),
             schedule=LangevinSchedule(0.5, 0.5, 0.25, 4),
             bound=BOUND,
-            epsilon=ledger.epsilons,
+            epsilon=ledger.limit,
             neighbours=Neighbours.USER,
-            rng=np.random.default_rng(0),
-            ledger=ledger,
+            curator=Curator(ledger, Streams(0, "data", "chain", 0, 0)),
         )
     )
-    assert isinstance(steps[3].noise, LaneNoise)
+    assert [step.noise.draw for step in steps] == [0, 1, 2, 3]
     assert steps[3].drift == pytest.approx([0.25 / 2 / 4, 0.25 / 2, 0.25 / 2])
     assert steps[3].noise.scale == pytest.approx([0.25, 0.25, 0.0])
-    assert not np.array_equal(steps[0].noise.unit, steps[1].noise.unit)
+    one, other = (step.noise.added_to(np.zeros(3))[:, 0] / step.noise.scale[0] for step in steps[:2])
+    assert not np.allclose(one, other)

@@ -2,12 +2,9 @@
 
 from typing import ClassVar, Literal
 
-from dpmf_cli.algorithms.shared.neighbourhood import (
-    NeighbourhoodModel,
-    most_co_rated,
-    start_models,
-)
+from dpmf_cli.algorithms.shared.neighbourhood import most_co_rated
 from dpmf_cli.algorithms.shared.neighbourhood_baseline import NeighbourhoodBaseline
+from dpmf_cli.kernels.similarities import NeighbourhoodModel, neighbourhood_model
 from dpmf_cli.privacy.curator import Curator
 from dpmf_cli.privacy.ledger import Epsilons
 from dpmf_cli.ratings import Ratings
@@ -17,7 +14,8 @@ from dpmf_cli.streams import Streams
 class ConstantNeighbourhood(NeighbourhoodBaseline):
     """r̂_ui = r̄_i + the mean of r_uj − r̄_j over the neighbours of item i that user u rated: s_ij = 1.
 
-    What a learned similarity is worth is the difference from this.
+    Neighbours are the items with the most common raters. What a learned similarity is worth is the difference from
+    this model.
     """
 
     title: ClassVar[str] = "Constant similarity"
@@ -28,4 +26,4 @@ class ConstantNeighbourhood(NeighbourhoodBaseline):
         self, train: Ratings, epsilons: Epsilons, *, streams: Streams, curator: Curator
     ) -> NeighbourhoodModel:
         averages = self.measure(train, epsilons, curator).items
-        return NeighbourhoodModel(train, start_models(most_co_rated(train, self.k), 1.0, averages))
+        return neighbourhood_model(train, most_co_rated(train, self.k), 1.0, averages)

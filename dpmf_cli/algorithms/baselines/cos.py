@@ -7,11 +7,8 @@ import numpy as np
 from numpy.typing import NDArray
 from pydantic import Field
 
-from dpmf_cli.algorithms.shared.correlation import CorrelationKNN, _over, _over_co_raters
-from dpmf_cli.algorithms.shared.neighbourhood import (
-    by_user,
-    item_products,
-)
+from dpmf_cli.algorithms.shared.correlation import CorrelationKNN, over_co_raters, over_norms
+from dpmf_cli.algorithms.shared.neighbourhood import by_user, item_products
 from dpmf_cli.ratings import Ratings
 
 
@@ -31,9 +28,9 @@ class CosineKNN(CorrelationKNN):
     ) -> Iterator[tuple[slice, NDArray[np.float64]]]:
         values = train.values.astype(np.float64)
         if self.over == "co_raters":
-            yield from _over_co_raters(train, values)
+            yield from over_co_raters(train, values)
             return
         norms = np.sqrt(np.bincount(train.items, values**2, train.n_items))
         ratings = by_user(train, values)
         for items, products in item_products(ratings, ratings):
-            yield items, _over(products, norms[items, None] * norms)
+            yield items, over_norms(products, norms[items, None] * norms)

@@ -6,7 +6,7 @@ from typing import ClassVar, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from dpmf_cli.algorithms.shared.correlation import CorrelationKNN, _over_co_raters
+from dpmf_cli.algorithms.shared.correlation import CorrelationKNN, over_co_raters
 from dpmf_cli.ratings import Ratings
 
 
@@ -19,4 +19,4 @@ class PearsonKNN(CorrelationKNN):
     def similarities(
         self, train: Ratings, averages: NDArray[np.float64]
     ) -> Iterator[tuple[slice, NDArray[np.float64]]]:
-        return _over_co_raters(train, train.values.astype(np.float64) - averages[train.items])
+        return over_co_raters(train, train.values.astype(np.float64) - averages[train.items])

@@ -1,18 +1,14 @@
-"""The probabilistic neighbourhood model without noise, and its start: similarities that nobody has learned."""
+"""PNBM: the probabilistic neighbourhood model, without noise. Wang and Tang 2017, equations 2 to 5."""
 
 from typing import ClassVar, Literal
 
 import numpy as np
 from pydantic import Field
 
-from dpmf_cli.algorithms.shared.neighbourhood import (
-    NeighbourhoodModel,
-    most_co_rated,
-    start_models,
-)
+from dpmf_cli.algorithms.shared.neighbourhood import most_co_rated
 from dpmf_cli.algorithms.shared.neighbourhood_baseline import NeighbourhoodBaseline
-from dpmf_cli.kernels.covariance import Raters
-from dpmf_cli.kernels.similarities import Visits, descend_similarities
+from dpmf_cli.kernels.similarities import NeighbourhoodModel, neighbourhood_model
+from dpmf_cli.kernels.similarity_descent import LearnedRatings, SimilarityStep, descend_similarities
 from dpmf_cli.privacy.curator import Curator
 from dpmf_cli.privacy.ledger import Epsilons
 from dpmf_cli.ratings import Ratings
@@ -24,8 +20,8 @@ class ProbabilisticNeighbourhood(NeighbourhoodBaseline):
 
         s_ij ← s_ij − η·(Σ_u e_ui·∂r̂_ui/∂s_ij + λ·s_ij),   e = r̂ − r,   K times over all ratings
 
-    Predictions are free of the scale of S, so that η/s₀² and λ·η alone matter. It overfits: K is to be chosen. The
-    published η (0.1 or 0.4) hardly moves it from s₀ = 1.
+    Neighbours are the items with the most common raters. Predictions are free of the scale of S, so that η/s₀² and
+    λ·η alone matter. It overfits: K is to be chosen. The published η (0.1 or 0.4) hardly moves it from s₀ = 1.
     """
 
     title: ClassVar[str] = "PNBM"
@@ -40,18 +36,10 @@ class ProbabilisticNeighbourhood(NeighbourhoodBaseline):
         self, train: Ratings, epsilons: Epsilons, *, streams: Streams, curator: Curator
     ) -> NeighbourhoodModel:
         averages = self.measure(train, epsilons, curator).items
-        neighbours = most_co_rated(train, self.k)
-        models = start_models(neighbours, self.initial_similarity, averages)
-        visits = Visits(train, Raters.of(train), np.full(train.n_users, np.inf, np.float32))
-        everybody, silence = np.ones(len(train), np.bool_), np.zeros(neighbours.shape, np.float32)
+        model = neighbourhood_model(train, most_co_rated(train, self.k), self.initial_similarity, averages)
+        learned = LearnedRatings.unclipped(train)
+        everybody = np.ones(len(train), np.bool_)
+        step = SimilarityStep(everybody, np.array([self.learning_rate]), self.regularization)
         for _ in range(self.iterations):
-            descend_similarities(
-                models[0],
-                visits,
-                everybody,
-                silence,
-                np.zeros(1),
-                np.array([self.learning_rate]),
-                regularization=self.regularization,
-            )
-        return NeighbourhoodModel(train, models)
+            descend_similarities(model, learned, step)
+        return model

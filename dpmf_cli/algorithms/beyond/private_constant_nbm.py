@@ -3,16 +3,13 @@
 from typing import ClassVar, Literal
 
 from dpmf_cli.algorithms.shared.base import Variants
-from dpmf_cli.algorithms.shared.neighbourhood import (
-    NeighbourhoodModel,
-    start_models,
-)
 from dpmf_cli.algorithms.shared.own_mean_predictors import ItemAveragesBudget
 from dpmf_cli.algorithms.shared.papers import Paper
-from dpmf_cli.algorithms.shared.private_neighbourhood import PrivateNeighbourhood
+from dpmf_cli.algorithms.shared.private_neighbourhood import CERTIFIED, PrivateNeighbourhood
+from dpmf_cli.kernels.similarities import NeighbourhoodModel, neighbourhood_model
 from dpmf_cli.privacy.curator import Curator
 from dpmf_cli.privacy.ledger import Epsilons
-from dpmf_cli.privacy.neighbours import Mode, Neighbours
+from dpmf_cli.privacy.neighbours import Mode
 from dpmf_cli.ratings import Ratings
 from dpmf_cli.streams import Streams
 
@@ -25,10 +22,7 @@ class PrivateConstantNeighbourhood(PrivateNeighbourhood):
 
     title: ClassVar[str] = "Constant similarity, private averages"
     paper: ClassVar[Paper] = Paper.DPMF
-    variants: ClassVar[Variants] = frozenset(
-        (neighbours, Mode.CORRECTED)
-        for neighbours in (Neighbours.BOUNDED, Neighbours.UNBOUNDED, Neighbours.USER)
-    )
+    variants: ClassVar[Variants] = CERTIFIED
 
     algorithm: Literal["private_constant_nbm"]
     mode: Mode = Mode.CORRECTED
@@ -38,4 +32,4 @@ class PrivateConstantNeighbourhood(PrivateNeighbourhood):
         self, train: Ratings, epsilons: Epsilons, *, streams: Streams, curator: Curator
     ) -> NeighbourhoodModel:
         averages = self.item_averages(train, epsilons, curator)
-        return NeighbourhoodModel(train, start_models(self.neighbours_of_items(train), 1.0, averages))
+        return neighbourhood_model(train, self.neighbours_of_items(train), 1.0, averages)

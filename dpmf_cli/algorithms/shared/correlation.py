@@ -1,5 +1,6 @@
 """Item kNN with correlations or cosines as similarities, without noise: Wang and Tang 2017, section 5.1."""
 
+from abc import abstractmethod
 from collections.abc import Iterator
 from typing import Literal
 
@@ -7,26 +8,18 @@ import numpy as np
 from numpy.typing import NDArray
 from pydantic import Field
 
-from dpmf_cli.algorithms.shared.averages_baseline import AveragesBaseline
-from dpmf_cli.algorithms.shared.effects import EffectsParameters
-from dpmf_cli.algorithms.shared.neighbourhood import (
-    NeighbourhoodModel,
-    by_user,
-    item_products,
-    largest,
-    most_co_rated,
-    start_models,
-)
+from dpmf_cli.algorithms.shared.neighbourhood import by_user, item_products, largest, most_co_rated
+from dpmf_cli.algorithms.shared.neighbourhood_baseline import NeighbourhoodBaseline
+from dpmf_cli.kernels.similarities import NeighbourhoodModel, neighbourhood_model
 from dpmf_cli.privacy.curator import Curator
 from dpmf_cli.privacy.ledger import Epsilons
 from dpmf_cli.ratings import Ratings
 from dpmf_cli.streams import Streams
 
 
-class CorrelationKNN(AveragesBaseline):
+class CorrelationKNN(NeighbourhoodBaseline):
     """Predicts from k neighbours of item i:  r̂_ui = r̄_i + Σ_j s_ij(r_uj − r̄_j)/Σ_j |s_ij|."""
 
-    effects: EffectsParameters = EffectsParameters(beta_m=0)
     k: int = Field(900, ge=1, le=100_000, description="N_k: 900 for ML-100K, 1300 for ML-1M")
     nearest: Literal["similarity", "common_raters"] = Field(
         "similarity", description="which items are the neighbours of an item; not in the paper"
@@ -43,17 +36,16 @@ class CorrelationKNN(AveragesBaseline):
             nearest = largest(scores, items, k) if common is None else common[items]
             neighbours.append(nearest)
             values.append(np.take_along_axis(scores, nearest.astype(np.intp), axis=1).astype(np.float32))
-        models = start_models(np.concatenate(neighbours), np.concatenate(values), averages)
-        return NeighbourhoodModel(train, models)
+        return neighbourhood_model(train, np.concatenate(neighbours), np.concatenate(values), averages)
 
+    @abstractmethod
     def similarities(
         self, train: Ratings, averages: NDArray[np.float64]
     ) -> Iterator[tuple[slice, NDArray[np.float64]]]:
-        """(b, n_items) s_ij for a block of items i at a time; averages (n_items,) r̄."""
-        raise NotImplementedError
+        """(b, n_items) s_ij, for a block of items i at a time; averages (n_items,) r̄."""
 
 
-def _over_co_raters(
+def over_co_raters(
     train: Ratings, values: NDArray[np.float64]
 ) -> Iterator[tuple[slice, NDArray[np.float64]]]:
     """Σ_u v_ui·v_uj/√(Σ_u v_ui²·Σ_u v_uj²), every sum over the users who rated both items."""
@@ -66,9 +58,9 @@ def _over_co_raters(
         strict=True,
     )
     for (items, products), (_, own), (_, other) in sums:
-        yield items, _over(products, np.sqrt(own * other))
+        yield items, over_norms(products, np.sqrt(own * other))
 
 
-def _over(products: NDArray[np.float64], norms: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Their ratio, 0 where a norm is."""
+def over_norms(products: NDArray[np.float64], norms: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Products over norms, 0 where a norm is 0."""
     return np.where(norms > 1e-12, products / np.maximum(norms, 1e-12), 0.0)

@@ -1,39 +1,15 @@
-"""Item neighbourhoods: which items are the neighbours of an item, and what is predicted from them."""
+"""Which items are the neighbours of an item."""
 
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import csc_matrix, csr_matrix
 
-from dpmf_cli.kernels.similarities import SimilarityLanes, similarity_lanes
-from dpmf_cli.lane_groups import groups
 from dpmf_cli.ratings import Ratings
 
 BLOCK = 512
 """Items whose similarities to all others are held at a time."""
-
-
-@dataclass(frozen=True)
-class NeighbourhoodModel:
-    """r̂_ui = r̄_i + Σ_j s_ij(r_uj − r̄_j)/Σ_j |s_ij| for each ε: Wang and Tang 2017, equation 2.
-
-    train  the ratings that predictions are made from: those of the target user, without noise
-    """
-
-    train: Ratings
-    groups: Sequence[SimilarityLanes]
-
-    def predict(self, users: NDArray[np.int32], items: NDArray[np.int32]) -> NDArray[np.float32]:
-        return np.concatenate([group.predict(self.train, users, items) for group in self.groups], axis=1)
-
-
-def start_models(
-    neighbours: NDArray[np.int32], similarity: NDArray[np.float32] | float, averages: NDArray[np.float64]
-) -> list[SimilarityLanes]:
-    """Models with common similarities, and `averages` (n_items, E) of each ε, in groups of lanes."""
-    return [similarity_lanes(neighbours, similarity, averages[:, part]) for part in groups(averages.shape[1])]
 
 
 def by_user(train: Ratings, values: NDArray[np.float64]) -> csr_matrix:

@@ -7,7 +7,7 @@ from dpmf_cli.algorithms.shared.effects import EffectsParameters
 
 
 class NeighbourhoodBaseline(AveragesBaseline):
-    """Neighbours are those with the most common raters; averages are as `effects` has them, plain by default."""
+    """Every item has k neighbours. Averages are as `effects` has them, plain by default."""
 
     effects: EffectsParameters = EffectsParameters(beta_m=0)
     k: int = Field(500, ge=1, le=100_000, description="N_k: neighbours of an item")

@@ -7,11 +7,12 @@ from pydantic import Field
 
 from dpmf_cli.algorithms.shared.base import Variants, in_both_modes
 from dpmf_cli.algorithms.shared.certified_descent import CertifiedDescent
-from dpmf_cli.algorithms.shared.neighbourhood import NeighbourhoodModel, start_models
+from dpmf_cli.algorithms.shared.learned_neighbourhood import OF_CERTIFIED_DESCENT, LearnedNeighbourhood
 from dpmf_cli.algorithms.shared.papers import Paper
+from dpmf_cli.algorithms.shared.private_neighbourhood import PublishedNeighbourhood
 from dpmf_cli.algorithms.shared.ratings_per_user import at_most
-from dpmf_cli.kernels.covariance import Raters
-from dpmf_cli.kernels.similarities import Visits
+from dpmf_cli.kernels.similarities import NeighbourhoodModel, neighbourhood_model
+from dpmf_cli.kernels.similarity_descent import LearnedRatings, SimilarityStep, descend_noisy_similarities
 from dpmf_cli.privacy.curator import Curator
 from dpmf_cli.privacy.ledger import Epsilons
 from dpmf_cli.privacy.neighbours import Mode, Neighbours
@@ -20,17 +21,13 @@ from dpmf_cli.ratings import Ratings
 from dpmf_cli.streams import Streams
 
 
-class PosteriorPNBM(CertifiedDescent):
-    """SGLD on U = ½Σe² + λ/2·‖S‖², e over at most τ ratings of each user (section 4.3), for t = 1 … K:
+class PosteriorPNBM(LearnedNeighbourhood):
+    """SGLD on U = ½Σe² + λ/2·‖S‖², e over at most τ ratings of each user (section 4.3):
 
-        S ← S − (η_t/2)·s·∇U + N(0, ρη_t),   η_t = η₁·t^−ξ,   s = ε/4B,   B = φ²τ,   φ = r_max − r_min
+        S ← S − (η_t/2)·s·∇U + N(0, ρη_t),   η_t = η₁·t^−ξ,   K times
 
-    Users are protected, with ε "= x·τ" for the paper's x. Gradients are of a sample of the ratings of part γ, over γ;
-    the prior is in every step, which needs no H⁻¹ (equation 11), and every similarity gets noise. Nothing is
-    provable: `privacy.posterior`; averages have no noise.
-
-    Corrected: the same noise, and of the drift what it certifies for users of norm c (`CertifiedDescent`), by an
-    accountant: (η_t/2)·s = √(ρη_t)/(c·multiplier), s ≤ 1. It is noisy gradient descent, with the ε of all steps.
+    Users are protected. Published, s tempers the posterior as theorem 2 asks for. Corrected, s is what an accountant
+    certifies for that noise and gradients of users that are clipped, and averages are noisy.
     """
 
     title: ClassVar[str] = "DPPS-PNBM"
@@ -48,23 +45,39 @@ class PosteriorPNBM(CertifiedDescent):
 
     @property
     def schedule(self) -> LangevinSchedule:
+        """η_t and ρ."""
         return LangevinSchedule(self.initial_rate, self.decay, self.temperature, self.iterations)
+
+    def learned_from(self, train: Ratings, streams: Streams) -> Ratings:
+        """τ ratings of each user at most."""
+        return at_most(train, self.most_ratings, streams.generator("ratings kept"))
+
+
+class PublishedDPPSPNBM(PosteriorPNBM, PublishedNeighbourhood):
+    """Algorithm 2. From averages r̄ without noise and S = s₀, for t = 1 … K:
+
+        L: a sample of the ratings that are learned from, each with probability γ
+        ∇U = Σ_L e_ui·∂r̂_ui/∂S/γ + λS
+        S ← S − (η_t/2)·s·∇U + N(0, ρη_t),   η_t = η₁·t^−ξ,   s = min(ε/4B, 1)
+
+    with B = φ²τ, φ = r_max − r_min. ε is "x·τ" for the paper's x. The prior is in every step, which needs no H⁻¹
+    (equation 11), and every similarity gets noise. Nothing is provable: `privacy.posterior`; averages have no noise.
+    """
+
+    variants: ClassVar[Variants] = frozenset({(Neighbours.USER, Mode.PUBLISHED)})
+    of_the_other: ClassVar[tuple[str, ...]] = OF_CERTIFIED_DESCENT
 
     def fit(
         self, train: Ratings, epsilons: Epsilons, *, streams: Streams, curator: Curator
     ) -> NeighbourhoodModel:
         averages = self.item_averages(train, epsilons, curator)
         neighbours = self.neighbours_of_items(train)
-        models = start_models(neighbours, self.initial_similarity, averages)
-        learned = at_most(train, self.most_ratings, streams.generator("ratings kept"))
-        if self.mode is Mode.CORRECTED:
-            self.certified_steps(models, learned, epsilons, streams, curator, self._certified_drift)
-            return NeighbourhoodModel(train, models)
+        model = neighbourhood_model(train, neighbours, self.initial_similarity, averages)
+        learned = LearnedRatings.unclipped(self.learned_from(train, streams))
         rng = streams.generator("samples")
-        visits = Visits(learned, Raters.of(learned), np.full(train.n_users, np.inf, np.float32))
         chain = posterior_sampling(
             "similarities",
-            neighbours.shape,
+            (neighbours.size,),
             schedule=self.schedule,
             bound=train.scale.width**2 * self.most_ratings,
             epsilon=epsilons,
@@ -72,15 +85,25 @@ class PosteriorPNBM(CertifiedDescent):
             curator=curator,
             dtype=np.float32,
         )
-        for step in chain:
-            # The kernel adds noise to the sum of gradients, of a part γ of the ratings, before the step is taken.
-            rates = step.drift / self.sampling_rate
-            noise = step.noise.in_units_of(rates)
-            sampled = rng.random(len(learned)) < self.sampling_rate
-            prior = self.regularization * self.sampling_rate
-            self.step(models, visits, sampled, noise, rates, regularization=prior)
-        return NeighbourhoodModel(train, models)
+        for langevin in chain:
+            sampled = rng.random(len(learned.train)) < self.sampling_rate
+            # (η_t/2)·s·(Σ_L/γ + λS) = rate·(Σ_L + γλS), rate = (η_t/2)·s/γ; what is measured is Σ_L.
+            rates = langevin.drift / self.sampling_rate
+            step = SimilarityStep(sampled, rates, self.regularization * self.sampling_rate)
+            langevin.noise.in_units_of(rates).inside(descend_noisy_similarities, model, learned, step)
+        return model
 
-    def _certified_drift(self, step: int, deviation: Epsilons) -> Epsilons:
+
+class CorrectedDPPSPNBM(PosteriorPNBM, CertifiedDescent):
+    """`CertifiedDescent` with the noise of SGLD, and of its drift what that noise certifies for users of norm c:
+
+        (η_t/2)·s = √(ρη_t)/σ, s ≤ 1,   σ: the deviation of the noise of one coordinate of the gradient, public
+
+    It is noisy gradient descent, and no posterior is sampled.
+    """
+
+    variants: ClassVar[Variants] = frozenset({(Neighbours.USER, Mode.CORRECTED)})
+
+    def rates(self, t: int, deviation: Epsilons) -> Epsilons:
         schedule = self.schedule
-        return np.minimum(schedule.rate(step) / 2, schedule.deviation(step) / np.maximum(deviation, 1e-300))
+        return np.minimum(schedule.rate(t) / 2, schedule.deviation(t) / np.maximum(deviation, 1e-300))

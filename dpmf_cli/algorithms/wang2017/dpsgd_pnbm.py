@@ -5,12 +5,13 @@ from typing import ClassVar, Literal
 import numpy as np
 from pydantic import Field
 
-from dpmf_cli.algorithms.shared.base import Variants, in_both_modes
+from dpmf_cli.algorithms.shared.base import Variants
 from dpmf_cli.algorithms.shared.certified_descent import CertifiedDescent
-from dpmf_cli.algorithms.shared.neighbourhood import NeighbourhoodModel, start_models
+from dpmf_cli.algorithms.shared.learned_neighbourhood import OF_CERTIFIED_DESCENT, LearnedNeighbourhood
 from dpmf_cli.algorithms.shared.papers import Paper
-from dpmf_cli.kernels.covariance import Raters
-from dpmf_cli.kernels.similarities import Visits
+from dpmf_cli.algorithms.shared.private_neighbourhood import CERTIFIED, PublishedNeighbourhood
+from dpmf_cli.kernels.similarities import NeighbourhoodModel, neighbourhood_model
+from dpmf_cli.kernels.similarity_descent import LearnedRatings, SimilarityStep, descend_noisy_similarities
 from dpmf_cli.privacy import sensitivity
 from dpmf_cli.privacy.curator import Curator
 from dpmf_cli.privacy.gradient_sensitivity import published_similarity_gradients
@@ -22,76 +23,68 @@ from dpmf_cli.ratings import Ratings, Scale
 from dpmf_cli.streams import Streams
 
 
-class PrivatePNBM(CertifiedDescent):
-    """Published, for t = 1 … K, on a sample of the ratings of part γ:
+class PrivatePNBM(LearnedNeighbourhood):
+    """S ← S − η·(Σ e·∂r̂/∂S + noise + λS), K times.
 
-        S ← S − η·(Σ e·∂r̂/∂S + Laplace(Δ_t·Kγ/ε) + λS),   |e| ≤ e_t = 0.5 + (φ − 1)/(t + 1),   Δ_t = 2·e_t·φ/C
-
-    with φ = r_max − r_min and Σ_j |s_ij| ≥ C, and noise only where a rating of the sample has a gradient. Nothing is
-    provable: Δ_t bounds one coordinate of the gradient of one rating, averages have no noise, and Kγ·ε/(Kγ) is the
-    linear approximation of amplification, for samples of ratings at that.
-
-    Corrected: `CertifiedDescent`, and the rate η or less: so that the noise of all steps moves a similarity by a
-    standard deviation of `step_noise`·s₀ at most, which is public.
+    Published, noise is Laplace and scaled to one coordinate of the gradient of one rating. Corrected, the gradients
+    of whole users are clipped, and averages are noisy.
     """
 
     title: ClassVar[str] = "DPSGD-PNBM"
     paper: ClassVar[Paper] = Paper.WANG
-    variants: ClassVar[Variants] = in_both_modes(Neighbours.BOUNDED) | {
-        (Neighbours.UNBOUNDED, Mode.CORRECTED),
-        (Neighbours.USER, Mode.CORRECTED),
-    }
-
-    published_fields: ClassVar[tuple[str, ...]] = ("floor",)
-    corrected_fields: ClassVar[tuple[str, ...]] = (*CertifiedDescent.corrected_fields, "step_noise")
+    variants: ClassVar[Variants] = CERTIFIED | {(Neighbours.BOUNDED, Mode.PUBLISHED)}
 
     algorithm: Literal["dpsgd_pnbm"]
     learning_rate: float = Field(0.4, gt=0, description="η: 0.1 or 0.4 in the paper")
     floor: float = Field(15.0, gt=0, description="C: 10 or 15, published only")
     step_noise: float = Field(0.5, gt=0, description="corrected only: of all steps together, in units of s₀")
 
+
+class PublishedDPSGDPNBM(PrivatePNBM, PublishedNeighbourhood):
+    """Algorithm 1. From averages r̄ without noise and S = s₀, for t = 1 … K, φ = r_max − r_min:
+
+        e_t = 0.5 + (φ − 1)/(t + 1),   Δ_t = 2·e_t·φ/C
+        L: a sample of the ratings, each with probability γ
+        e_ui = clamp(r̂_ui − r_ui, ±e_t) for (u, i) in L,   Σ_j |s_ij| at least C
+        S ← S − η·(Σ_L e_ui·∂r̂_ui/∂S + Laplace(Δ_t·Kγ/ε) + λS)
+
+    Noise is added only where a rating of L has a gradient. Nothing is provable: Δ_t bounds one coordinate of the
+    gradient of one rating, averages have no noise, and Kγ·ε/(Kγ) is the linear approximation of amplification, for
+    samples of ratings at that.
+    """
+
+    variants: ClassVar[Variants] = frozenset({(Neighbours.BOUNDED, Mode.PUBLISHED)})
+    of_the_other: ClassVar[tuple[str, ...]] = (*OF_CERTIFIED_DESCENT, "step_noise")
+
     def fit(
         self, train: Ratings, epsilons: Epsilons, *, streams: Streams, curator: Curator
     ) -> NeighbourhoodModel:
         averages = self.item_averages(train, epsilons, curator)
         neighbours = self.neighbours_of_items(train)
-        models = start_models(neighbours, self.initial_similarity, averages)
-        if self.mode is Mode.CORRECTED:
-            self.certified_steps(models, train, epsilons, streams, curator, self._certified_rate)
-            return NeighbourhoodModel(train, models)
-        visits = Visits(train, Raters.of(train), np.full(train.n_users, np.inf, np.float32))
-        rates, rng = np.full(len(epsilons), self.learning_rate), streams.generator("samples")
-        for step in range(1, self.iterations + 1):
-            bound = self.error_bound(train.scale, step)
-            noise = self._published_noise(step, bound, train.scale, neighbours.shape, epsilons, curator)
+        model = neighbourhood_model(train, neighbours, self.initial_similarity, averages)
+        learned, rng = LearnedRatings.unclipped(train), streams.generator("samples")
+        rates = np.full(len(epsilons), self.learning_rate)
+        for t in range(1, self.iterations + 1):
+            bound = self.error_bound(train.scale, t)
+            gradients = self._gradients(t, bound, train.scale, neighbours.size, epsilons, curator)
             sampled = rng.random(len(train)) < self.sampling_rate
-            self.step(
-                models, visits, sampled, noise, rates, error_bound=bound, floor=self.floor, everywhere=False
-            )
-        return NeighbourhoodModel(train, models)
-
-    def _certified_rate(self, step: int, deviation: Epsilons) -> Epsilons:
-        whole = np.maximum(deviation * np.sqrt(self.iterations), 1e-300)
-        return np.asarray(np.minimum(self.learning_rate, self.step_noise * self.initial_similarity / whole))
+            step = SimilarityStep(sampled, rates, self.regularization, error_bound=bound, floor=self.floor)
+            gradients.inside(descend_noisy_similarities, model, learned, step, everywhere=False)
+        return model
 
     @staticmethod
-    def error_bound(scale: Scale, step: int) -> float:
+    def error_bound(scale: Scale, t: int) -> float:
         """e_t, for t = 1, 2, …"""
-        return 0.5 + (scale.width - 1) / (step + 1)
+        return 0.5 + (scale.width - 1) / (t + 1)
 
-    def _published_noise(
-        self,
-        step: int,
-        error_bound: float,
-        scale: Scale,
-        shape: tuple[int, int],
-        epsilons: Epsilons,
-        curator: Curator,
+    def _gradients(
+        self, t: int, error_bound: float, scale: Scale, size: int, epsilons: Epsilons, curator: Curator
     ) -> Release:
+        """The release of step t: its `size` sums of gradients with Laplace(Δ_t·Kγ/ε)."""
         each = epsilons / self.iterations
         return subsampled_laplace(
-            f"gradient {step}",
-            shape,
+            f"gradient {t}",
+            (size,),
             rate=self.sampling_rate,
             sensitivity=sensitivity.no_bound_known(
                 1, Neighbours.BOUNDED, "a rating changes the gradients of all ratings of its user"
@@ -102,3 +95,18 @@ class PrivatePNBM(CertifiedDescent):
             curator=curator,
             dtype=np.float32,
         )
+
+
+class CorrectedDPSGDPNBM(PrivatePNBM, CertifiedDescent):
+    """`CertifiedDescent` with the rate η or less: the noise of all K steps together moves a similarity by a standard
+    deviation of `step_noise`·s₀ at most.
+
+        η_t = min(η, step_noise·s₀/(σ·√K)),   σ: the deviation of the noise of one coordinate, public
+    """
+
+    variants: ClassVar[Variants] = CERTIFIED
+    of_the_other: ClassVar[tuple[str, ...]] = ("floor",)
+
+    def rates(self, t: int, deviation: Epsilons) -> Epsilons:
+        whole = np.maximum(deviation * np.sqrt(self.iterations), 1e-300)
+        return np.asarray(np.minimum(self.learning_rate, self.step_noise * self.initial_similarity / whole))

@@ -1,0 +1,44 @@
+"""What learning similarities takes, published or corrected."""
+
+from typing import ClassVar, Self
+
+from pydantic import Field, model_validator
+
+from dpmf_cli.algorithms.shared.entry_checks import refuse_fields_of_the_other_mode
+from dpmf_cli.algorithms.shared.own_mean_predictors import ItemAveragesBudget
+from dpmf_cli.algorithms.shared.private_neighbourhood import PrivateNeighbourhood
+
+
+class LearningBudget(ItemAveragesBudget):
+    """Fractions of θ: for the averages, and for all steps of learning together. Corrected only."""
+
+    global_averages: float = Field(0.02, gt=0, lt=1)
+    item_averages: float = Field(0.58, gt=0, lt=1)
+    similarities: float = Field(0.40, gt=0, lt=1)
+
+
+OF_CERTIFIED_DESCENT = ("clip", "budget", "noise", "typical_count")
+"""Parameters of `CertifiedDescent` that no published method has a use for."""
+
+
+class LearnedNeighbourhood(PrivateNeighbourhood):
+    """Similarities S that K noisy steps learn, from s_ij = s₀ on.
+
+    of_the_other  parameters that only the other mode has a use for: they are refused
+    """
+
+    of_the_other: ClassVar[tuple[str, ...]] = ()
+
+    budget: LearningBudget = LearningBudget()
+    initial_similarity: float = Field(1.0, ge=1e-6, le=1e6, description="s₀")
+    iterations: int = Field(5, ge=1, description="K: 1 to 20, fewer for smaller ε")
+    sampling_rate: float = Field(
+        1.0, gt=0, le=1, description="γ: ratings (corrected: users) that a step looks at"
+    )
+    regularization: float = Field(0.005, ge=0, description="λ: 0.05 or 0.005")
+    clip: float = Field(0.3, gt=0, description="c, corrected only: the norm of a user's gradient, at s₀ = 1")
+
+    @model_validator(mode="after")
+    def _refuse_parameters_of_the_other_mode(self) -> Self:
+        refuse_fields_of_the_other_mode(self, self.of_the_other)
+        return self

@@ -1,0 +1,282 @@
+"""Steps of gradient descent on the similarities of item neighbourhoods, over lanes.
+
+Wang and Tang 2017, equations 4 and 5. A rating (u, i) has a gradient in the row of item i alone. So the rows are
+taken one after the other: a row, its gradient and the averages that it needs stay in the nearest cache while its
+raters pass by.
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+from numba import njit
+from numpy.typing import NDArray
+
+from dpmf_cli.kernels.covariance import Raters
+from dpmf_cli.kernels.lanes import (
+    add,
+    below,
+    clamp,
+    div,
+    doubles,
+    fma,
+    load,
+    mul,
+    splat,
+    sqrt,
+    store,
+    sub,
+    widen,
+    zeros,
+)
+from dpmf_cli.kernels.similarities import LEAST_NORM, SimilarityLanes, index_row, rated_neighbours, sign_of
+from dpmf_cli.lane_groups import on_each_group
+from dpmf_cli.privacy.noise import LaneNoise
+from dpmf_cli.privacy.release import Publish, noisy_kernel
+from dpmf_cli.ratings import Ratings
+
+GUARD = np.float32(1 - 2**-11)
+"""Clipping aims so far below a limit, which rounding then cannot exceed: a float32 sum of m squares, one added after
+the other, is too small by m·2⁻²⁴ of itself at most, its root by half of that."""
+
+
+@dataclass(frozen=True)
+class LearnedRatings:
+    """The ratings whose errors are learned from, and the most that each may contribute.
+
+    raters    the item-major view of `train`
+    limits    (n_users,) float32: what the norm of the gradient of one rating of the user is clipped to; inf for none
+    norm      2, or 1, for which ‖g‖₁ ≤ √m·‖g‖₂ of the m neighbours that the user rated is clipped
+    """
+
+    train: Ratings
+    raters: Raters
+    limits: NDArray[np.float32]
+    norm: int = 2
+
+    @classmethod
+    def unclipped(cls, train: Ratings) -> "LearnedRatings":
+        """The ratings of `train`, each contributing its whole gradient."""
+        return cls(train, Raters.of(train), np.full(train.n_users, np.inf, np.float32))
+
+    @classmethod
+    def clipped(cls, train: Ratings, limits: NDArray[np.float64], norm: int) -> "LearnedRatings":
+        """The ratings of `train`, each contributing a gradient of at most limits[u] in that norm."""
+        return cls(train, Raters.of(train), limits.astype(np.float32), norm)
+
+
+@dataclass(frozen=True)
+class SimilarityStep:
+    """One step of gradient descent on ½Σe² + λ/2·Σs²:
+
+        e  = clamp(r̂_ui − r_ui, ±error_bound),   D = max(Σ_j |s_ij|, floor)
+        g_j = e·(r_uj − r̄_j − (r̂_ui − r̄_i)·sgn s_ij)/D,  scaled to the user's limit, sgn 0 = 1
+        s_ij ← s_ij − rate·(Σ_u g_j + λ·s_ij)
+
+    Where D = 0 there is no gradient.
+
+    sampled         (n_ratings,) bool, in the order of the ratings: which of them take part
+    rates           (E,) the step of each model of the grid
+    regularization  λ
+    error_bound, floor  inf and 0 for none
+    """
+
+    sampled: NDArray[np.bool_]
+    rates: NDArray[np.float64]
+    regularization: float = 0.0
+    error_bound: float = np.inf
+    floor: float = 0.0
+
+
+def _plain_descend(
+    group: SimilarityLanes,
+    publish: Publish,
+    learned: LearnedRatings,
+    step: SimilarityStep,
+    *,
+    everywhere: bool = True,
+) -> None:
+    """The twin: the sums Σ_u g_j that get noise are what is measured, number i·k + a for neighbour a of item i."""
+    s, (n_items, k) = group.rows(), group.neighbours.shape
+    sums, met = np.zeros((n_items * k, group.lanes)), np.full(n_items * k, everywhere)
+    for x in np.flatnonzero(step.sampled).tolist():
+        places, gradient = _plain_gradient(group, learned, step, x)
+        sums[places] += gradient
+        met[places] = True
+    measured = np.flatnonzero(met)
+    for run in np.split(measured, np.flatnonzero(np.diff(measured) > 1) + 1):
+        if len(run):
+            sums[run] = publish(sums[run], int(run[0]))
+    slope = sums.reshape(s.shape) + step.regularization * s.astype(np.float64)
+    s[:] = s.astype(np.float64) - step.rates[group.part] * slope
+
+
+def _plain_gradient(
+    group: SimilarityLanes, learned: LearnedRatings, step: SimilarityStep, x: int
+) -> tuple[NDArray[np.int64], NDArray[np.float32]]:
+    """The gradient of rating number x: the places (m,) of its similarities, and g (m, lanes)."""
+    train, averages = learned.train, group.item_averages()
+    u, i = train.users[x], int(train.items[x])
+    rated = np.arange(train.user_starts[u], train.user_starts[u + 1])
+    row = {int(j): a for a, j in enumerate(group.neighbours[i]) if j >= 0 and j != i}
+    rated = rated[[int(j) in row for j in train.items[rated]]]
+    slots = np.array([row[int(j)] for j in train.items[rated]], np.int64)
+    s = group.rows()[i, slots]
+    signs = np.where(s < 0, np.float32(-1), np.float32(1))
+    centred = train.values[rated, None] - averages[train.items[rated]]
+    with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
+        norm = (s * signs).sum(axis=0)
+        offset = (s * centred).sum(axis=0) / np.where(norm < LEAST_NORM, LEAST_NORM, norm)
+        least = np.maximum(np.float32(step.floor), LEAST_NORM)
+        divisor = np.where(norm < least, least, norm)
+        error = np.clip(averages[i] + offset - train.values[x], -step.error_bound, step.error_bound)
+        move = np.where(divisor > LEAST_NORM, error / divisor, 0).astype(np.float32)
+        slopes = centred - offset * signs
+        slopes = np.where(np.abs(slopes) < np.inf, slopes, 0)
+        if learned.limits[u] < np.inf:
+            root = np.sqrt(max(len(rated), 1)) if learned.norm == 1 else 1
+            most = GUARD * learned.limits[u] / np.float32(root)
+            length = np.abs(move) * np.linalg.norm(slopes, axis=0)
+            factor = np.where(length > most, most / length, np.where(length < np.inf, 1, 0))
+            move = np.where(length < np.inf, move, 0) * factor
+    return i * group.neighbours.shape[1] + slots, move * slopes
+
+
+@noisy_kernel(_plain_descend)
+def descend_noisy_similarities(
+    group: SimilarityLanes,
+    noise: LaneNoise,
+    learned: LearnedRatings,
+    step: SimilarityStep,
+    *,
+    everywhere: bool = True,
+) -> None:
+    """One step with noise on the sums of gradients, in place:  s_ij ← s_ij − rate·(Σ_u g_j + noise + λ·s_ij).
+
+    Sums are float64: in float32 a contribution would also move the rounding of all that are added after it.
+
+    noise       unit (n_items·k,), in the order of the similarities
+    everywhere  whether all similarities get noise, or those alone for which a rating of the sample has a gradient
+    """
+    _step(group, noise, learned, step, everywhere)
+
+
+@on_each_group
+def descend_similarities(group: SimilarityLanes, learned: LearnedRatings, step: SimilarityStep) -> None:
+    """One step without noise, in place."""
+    silence = LaneNoise(np.zeros(group.neighbours.size, np.float32), np.zeros(group.lanes))
+    _step(group, silence, learned, step, True)
+
+
+def _step(
+    group: SimilarityLanes, noise: LaneNoise, learned: LearnedRatings, step: SimilarityStep, everywhere: bool
+) -> None:
+    padded = np.zeros((2, group.width))
+    padded[:, : group.lanes] = noise.scale, step.rates[group.part]
+    train, raters = learned.train, learned.raters
+    _descend(
+        raters.starts,
+        raters.positions,
+        step.sampled,
+        learned.limits,
+        learned.norm,
+        train.users,
+        train.user_starts,
+        train.items,
+        train.values,
+        group.neighbours,
+        group.values,
+        group.averages,
+        noise.unit,
+        padded[0],
+        padded[1],
+        everywhere,
+        step.regularization,
+        np.float32(step.error_bound),
+        np.float32(step.floor),
+        group.width_of,
+    )
+
+
+@njit(cache=True, nogil=True)
+def _descend(
+    starts,
+    positions,
+    sampled,
+    limits,
+    norm_of_limits,
+    users,
+    user_starts,
+    rated,
+    values,
+    neighbours,
+    S,
+    averages,
+    unit,
+    scale,
+    rates,
+    everywhere,
+    regularization,
+    error_bound,
+    floor,
+    width_of,
+):
+    w, like, wide = len(width_of), zeros(width_of), doubles(width_of)
+    n_items, k = neighbours.shape
+    slots, found = np.full(n_items, -1, np.int32), np.empty(n_items + 1, np.int64)
+    gradient, met, residuals = np.empty(k * w), np.empty(k, np.bool_), np.empty(k * w, np.float32)
+    one, minus, tiny = splat(np.float32(1), like), splat(np.float32(-1), like), splat(LEAST_NORM, like)
+    endless = splat(np.float32(np.inf), like)
+    low, high, least = (
+        splat(-error_bound, like),
+        splat(error_bound, like),
+        splat(max(floor, LEAST_NORM), like),
+    )
+    for i in range(n_items):
+        gradient[:], met[:] = 0, everywhere
+        index_row(neighbours[i], slots, 1)
+        for at in range(starts[i], starts[i + 1]):
+            x = positions[at]
+            if not sampled[x]:
+                continue
+            u = users[x]
+            count = rated_neighbours(i, user_starts[u], user_starts[u + 1], rated, slots, found)
+            top, norm = like, like
+            for a in range(count):
+                j = np.int64(rated[found[a]])
+                s = load(S, (i * k + slots[j]) * w, like)
+                own = sub(splat(values[found[a]], like), load(averages, j * w, like))
+                store(residuals, a * w, own)
+                top, norm = fma(s, own, top), fma(s, sign_of(s, like, one, minus), norm)
+            offset = div(top, below(norm, tiny, tiny, norm))
+            error = sub(add(load(averages, np.int64(i) * w, like), offset), splat(values[x], like))
+            divisor = below(norm, least, least, norm)
+            move = below(tiny, divisor, div(clamp(error, low, high), divisor), like)
+            square = like
+            for a in range(count):
+                slot = slots[rated[found[a]]]
+                met[slot] = True
+                sign = sign_of(load(S, (i * k + slot) * w, like), like, one, minus)
+                slope = sub(load(residuals, a * w, like), mul(offset, sign))
+                size = mul(slope, sign_of(slope, like, one, minus))
+                slope = below(size, endless, slope, like)  # 0 for what is not finite
+                store(residuals, a * w, slope)
+                square = fma(slope, slope, square)
+            if limits[u] < np.inf:
+                # Of the numbers that are added: a formula for ‖g‖ would lose its digits where they nearly cancel.
+                root = np.sqrt(np.float32(max(count, 1))) if norm_of_limits == 1 else np.float32(1)
+                most = splat(GUARD * limits[u] / root, like)
+                length = mul(mul(move, sign_of(move, like, one, minus)), sqrt(square))
+                # A user whose gradient is not finite adds nothing: whether it is there must not show.
+                factor = below(most, length, div(most, length), below(length, endless, one, like))
+                move = mul(below(length, endless, move, like), factor)
+            for a in range(count):
+                slot = slots[rated[found[a]]] * w
+                added = widen(mul(move, load(residuals, a * w, like)))
+                store(gradient, slot, add(added, load(gradient, slot, wide)))
+        for a in range(k):
+            noise = np.float64(unit[i * k + a]) if met[a] else 0.0
+            for lane in range(w):
+                s = np.float64(S[(i * k + a) * w + lane])
+                slope = gradient[a * w + lane] + noise * scale[lane] + regularization * s
+                S[(i * k + a) * w + lane] = s - rates[lane] * slope
+        index_row(neighbours[i], slots, -1)

@@ -1,0 +1,291 @@
+"""Steps on similarities against NumPy in float64, lane by lane, and against their plain twin."""
+
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import numpy as np
+import pytest
+
+from dpmf_cli.kernels.covariance import Raters
+from dpmf_cli.kernels.similarities import NeighbourhoodModel, SimilarityLanes, neighbourhood_model
+from dpmf_cli.kernels.similarity_descent import (
+    GUARD,
+    LearnedRatings,
+    SimilarityStep,
+    descend_noisy_similarities,
+    descend_similarities,
+)
+from dpmf_cli.privacy.curator import Curator
+from dpmf_cli.privacy.ledger import Ledger
+from dpmf_cli.privacy.mechanisms import laplace
+from dpmf_cli.privacy.neighbours import Neighbours
+from dpmf_cli.privacy.noise import LaneNoise
+from dpmf_cli.privacy.release import Release
+from dpmf_cli.privacy.sensitivity import Sensitivity
+from dpmf_cli.ratings import Ratings
+from dpmf_cli.streams import Streams
+from tests.kernels.test_similarities import (
+    ITEMS,
+    LANES,
+    RATINGS,
+    Array,
+    K,
+    averages_of,
+    known,
+    one_group,
+    predicted,
+    sign,
+    similarities,
+    some_models,
+    some_neighbours,
+)
+
+N = len(RATINGS)
+
+
+@dataclass
+class Step:
+    """What a step is made of, but for the models."""
+
+    limits: Array = field(default_factory=lambda: np.full(15, np.inf, np.float32))
+    norm: int = 2
+    sampled: Array = field(default_factory=lambda: np.ones(N, np.bool_))
+    scale: Array = field(default_factory=lambda: np.array([0.0, 0.02, 0.5]))
+    more: dict[str, Any] = field(default_factory=dict)
+
+
+STEPS = {
+    "plain": Step(scale=np.zeros(3)),
+    "noise": Step(),
+    "noise on what the sample touches": Step(
+        sampled=np.random.default_rng(1).random(N) < 0.2, more={"everywhere": False}
+    ),
+    "a sample": Step(sampled=np.random.default_rng(1).random(N) < 0.4),
+    "limits of L2": Step(limits=np.linspace(0.005, 0.6, 15).astype(np.float32)),
+    "limits of L1": Step(limits=np.linspace(0.005, 0.6, 15).astype(np.float32), norm=1),
+    "a floor": Step(more={"floor": 2.5}),
+    "bounded errors": Step(more={"error_bound": 0.4}),
+    "regularization": Step(more={"regularization": 0.3}),
+    "all of it": Step(
+        limits=np.linspace(0.005, 0.6, 15).astype(np.float32),
+        norm=1,
+        sampled=np.random.default_rng(1).random(N) < 0.4,
+        more={"floor": 2.5, "error_bound": 0.4, "regularization": 0.3, "everywhere": False},
+    ),
+}
+
+
+RATES = np.array([0.3, 0.2, 0.1])
+
+
+def stepped(train: Ratings, models: SimilarityLanes, lane: int, step: Step, unit: Array) -> Array:
+    """(n_items, k) what the docstring of `descend_similarities` says."""
+    s, averages, neighbours = similarities(models, lane), averages_of(models, lane), models.neighbours
+    bound, floor = step.more.get("error_bound", np.inf), step.more.get("floor", 0.0)
+    total, met = np.zeros_like(s), np.full(s.shape, step.more.get("everywhere", True))
+    for x in np.flatnonzero(step.sampled):
+        user, item = train.users[x], train.items[x]
+        places, ratings = known(train, neighbours[item], user, item)
+        if max(np.abs(s[item, places]).sum(), floor) == 0:
+            continue
+        row, own = s[item, places], ratings - averages[neighbours[item, places]]
+        offset = predicted(train, neighbours, s, averages, user, item) - averages[item]
+        error = np.clip(averages[item] + offset - train.values[x], -bound, bound)
+        g = error * (own - offset * sign(row)) / max(np.abs(row).sum(), floor)
+        length = np.linalg.norm(g) * (np.sqrt(len(g)) if step.norm == 1 else 1)
+        total[item, places] += g * min(1.0, GUARD * step.limits[user] / max(length, 1e-30))
+        met[item, places] = True
+    slope = total + np.where(met, unit * step.scale[lane], 0) + step.more.get("regularization", 0.0) * s
+    return np.asarray(s - RATES[lane] * slope)
+
+
+def arguments(step: Step, rates: Array = RATES) -> tuple[LearnedRatings, SimilarityStep, dict[str, bool]]:
+    """Of the kernels, but for the models and their noise."""
+    more = dict(step.more)
+    where = {"everywhere": more.pop("everywhere")} if "everywhere" in more else {}
+    learned = LearnedRatings(RATINGS, Raters.of(RATINGS), step.limits, step.norm)
+    return learned, SimilarityStep(step.sampled, rates, **more), where
+
+
+def descend(models: SimilarityLanes, step: Step, unit: Array, rates: Array = RATES) -> None:
+    learned, of_similarities, where = arguments(step, rates)
+    noise = LaneNoise(unit.ravel(), step.scale)
+    descend_noisy_similarities.run(models, noise, learned, of_similarities, **where)
+
+
+def unit_noise(seed: int = 0) -> Array:
+    return np.random.default_rng(seed).normal(size=(ITEMS, K)).astype(np.float32)
+
+
+@pytest.mark.parametrize("name", STEPS)
+def test_a_step_is_that_of_numpy_in_every_lane(name: str) -> None:
+    step, unit, models = STEPS[name], unit_noise(), some_models()
+    wanted = [stepped(RATINGS, models, lane, step, unit) for lane in range(LANES)]
+    there = models.neighbours >= 0
+    descend(models, step, unit)
+    for lane in range(LANES):
+        assert similarities(models, lane)[there] == pytest.approx(wanted[lane][there], abs=2e-6)
+
+
+@pytest.mark.parametrize("name", [name for name in STEPS if name not in ("plain", "all of it")])
+def test_everything_that_steps_are_made_of_changes_them(name: str) -> None:
+    """The test above would not miss it: each option moves some similarity by hundreds of its tolerances."""
+    step, unit, plain, other = STEPS[name], unit_noise(), some_models(), some_models()
+    descend(plain, STEPS["noise" if step.scale.any() and name != "noise" else "plain"], unit)
+    descend(other, step, unit)
+    assert max(np.abs(similarities(plain, e) - similarities(other, e)).max() for e in range(LANES)) > 0.01
+
+
+@pytest.mark.parametrize("regularization", [0.0, 0.3])
+def test_the_gradient_is_the_derivative_of_the_squared_error(regularization: float) -> None:
+    """Central differences of ½Σe² + λ/2·Σs², in float64; similarities near 0, where |s| bends, are left out."""
+    models = some_models(1)
+    s, averages, neighbours = similarities(models, 0), averages_of(models, 0), models.neighbours
+    sampled = np.random.default_rng(3).random(N) < 0.6
+    step = Step(sampled=sampled, scale=np.zeros(1), more={"regularization": regularization})
+    descend(models, step, unit_noise(), np.ones(1))
+    slope = s - similarities(models, 0)
+
+    def loss(at: Array) -> float:
+        errors = [
+            predicted(RATINGS, neighbours, at, averages, RATINGS.users[x], RATINGS.items[x])
+            - float(RATINGS.values[x])
+            for x in np.flatnonzero(sampled)
+        ]
+        return 0.5 * float(np.sum(np.square(errors))) + 0.5 * regularization * float(np.sum(at**2))
+
+    cells = [
+        (i, a) for i, a in np.argwhere(neighbours >= 0) if abs(s[i, a]) > 1e-3 and neighbours[i, a] != i
+    ][::2]
+    assert len(cells) > 15
+    for i, a in cells:
+        up, down = s.copy(), s.copy()
+        up[i, a] += 1e-5
+        down[i, a] -= 1e-5
+        assert slope[i, a] == pytest.approx((loss(up) - loss(down)) / 2e-5, abs=3e-6, rel=1e-5)
+
+
+def test_a_lane_is_the_model_alone_to_the_bit() -> None:
+    """Twelve models in vectors of sixteen lanes, and three of them in vectors of eight by themselves."""
+    unit, step, together = unit_noise(), STEPS["all of it"], some_models(12)
+    scale, rates = np.linspace(0, 0.5, 12), np.linspace(0.1, 0.4, 12)
+    alone = []
+    for lane in (0, 5, 11):
+        start = similarities(together, lane).astype(np.float32)
+        one = one_group(together.neighbours, start, averages_of(together, lane)[:, None])
+        descend(one, replace(step, scale=scale[[lane]]), unit, rates[[lane]])
+        alone.append(one)
+    descend(together, replace(step, scale=scale), unit, rates)
+    for lane, one in zip((0, 5, 11), alone, strict=True):
+        assert np.array_equal(similarities(one, 0), similarities(together, lane))
+
+
+def test_neither_the_order_of_neighbours_nor_that_of_questions_matters_to_a_bit() -> None:
+    models, unit, step = some_models(), unit_noise(), STEPS["all of it"]
+    order = np.array([np.random.default_rng(i).permutation(K) for i in range(ITEMS)])
+    mixed = replace(
+        models,
+        neighbours=np.take_along_axis(models.neighbours, order, axis=1),
+        values=np.take_along_axis(models.values.reshape(ITEMS, K, -1), order[:, :, None], axis=1).reshape(-1),
+    )
+    descend(models, step, unit)
+    descend(mixed, step, np.take_along_axis(unit, order, axis=1))
+    for lane in range(LANES):
+        wanted = np.take_along_axis(similarities(models, lane), order, axis=1)
+        there = mixed.neighbours >= 0
+        assert np.array_equal(similarities(mixed, lane)[there], wanted[there])
+    users, items = (part.astype(np.int32) for part in np.divmod(np.arange(150), ITEMS))
+    asked = np.random.default_rng(0).permutation(150)
+    found = models.predict(RATINGS, users, items)
+    assert np.array_equal(mixed.predict(RATINGS, users[asked], items[asked]), found[asked])
+
+
+def test_lanes_that_no_model_is_in_do_not_move() -> None:
+    models = some_models(2)
+    before = models.values.reshape(ITEMS, K, -1)[..., 2:].copy()
+    step = Step(scale=np.ones(2))
+    descend(models, step, unit_noise(), np.ones(2))
+    assert np.array_equal(models.values.reshape(ITEMS, K, -1)[..., 2:], before)
+
+
+@pytest.mark.parametrize("name", ["plain", "a sample", "limits of L1", "a floor"])
+def test_a_step_without_noise_is_one_whose_noise_is_silent(name: str) -> None:
+    step, one, other = replace(STEPS[name], scale=np.zeros(LANES)), some_models(), some_models()
+    descend(one, step, unit_noise())
+    learned, of_similarities, _ = arguments(step)
+    descend_similarities(other, learned, of_similarities)
+    assert one.values.tobytes() == other.values.tobytes()
+
+
+class Seen:
+    """A witness that publishes what the mechanism would, and notes what of the release it was asked for."""
+
+    def __init__(self) -> None:
+        self.measured: list[tuple[slice, range, Array]] = []
+
+    def published(self, release: Release, lanes: slice, first: int, clean: Array, noisy: Array) -> Array:
+        self.measured.append((lanes, range(first, first + len(clean)), clean))
+        return noisy
+
+    def places(self, lanes: slice) -> list[int]:
+        return [place for of, places, _ in self.measured if of == lanes for place in places]
+
+
+GRID = 19
+"""A group of sixteen models, and one of three."""
+
+
+def one_step(step: Step, witness: Seen | None) -> NeighbourhoodModel:
+    """Models of a whole grid after a step whose noise comes from a mechanism."""
+    rng = np.random.default_rng(4)
+    common = np.where(rng.random((ITEMS, K)) < 0.2, 0, rng.normal(0.4, 0.7, (ITEMS, K)))
+    averages = rng.uniform(2, 4.5, (ITEMS, GRID))
+    model = neighbourhood_model(RATINGS, some_neighbours(), common.astype(np.float32), averages)
+    epsilons = np.geomspace(1, 50, GRID)
+    release = laplace(
+        "gradients",
+        (ITEMS * K,),
+        sensitivity=Sensitivity(1.0, 1, Neighbours.USER, "test"),
+        epsilon=epsilons,
+        curator=Curator(Ledger(epsilons), Streams(0, "data", "test", 0, 0), witness),
+        dtype=np.float32,
+    )
+    learned, of_similarities, where = arguments(step, np.linspace(0.1, 0.3, GRID))
+    release.inside(descend_noisy_similarities, model, learned, of_similarities, **where)
+    return model
+
+
+@pytest.mark.parametrize("name", STEPS)
+def test_the_twin_gives_what_the_kernel_gives_and_measures_every_sum_once(name: str) -> None:
+    """All sums that get noise, in the order of the similarities, and no other."""
+    step, seen = STEPS[name], Seen()
+    compiled, plain = one_step(step, None), one_step(step, seen)
+    touched = np.zeros((ITEMS, K), bool)
+    for x in np.flatnonzero(step.sampled):
+        item = RATINGS.items[x]
+        touched[item, known(RATINGS, some_neighbours()[item], RATINGS.users[x], item)[0]] = True
+    measured = np.arange(ITEMS * K) if step.more.get("everywhere", True) else np.flatnonzero(touched)
+    assert len(measured) > 5
+    assert (len(measured) < ITEMS * K) == (not step.more.get("everywhere", True))
+    for fast, slow in zip(compiled.groups, plain.groups, strict=True):
+        assert fast.rows() == pytest.approx(slow.rows(), abs=1e-5, rel=1e-5)
+        assert seen.places(fast.part) == measured.tolist()
+    assert {len(clean.T) for _, _, clean in seen.measured} == {16, 3}
+
+
+def as_it_is(clean: Array, first: int = 0, /) -> Array:
+    """Publishes without noise."""
+    return clean
+
+
+@pytest.mark.parametrize("norm", [1, 2])
+@pytest.mark.parametrize("size", [1e-3, 1e38])
+def test_the_twin_leaves_out_what_is_not_finite_as_the_kernel_does(size: float, norm: int) -> None:
+    """Similarities near the largest float32 overflow: their user adds nothing."""
+    learned = LearnedRatings(RATINGS, Raters.of(RATINGS), np.full(15, 0.1, np.float32), norm)
+    step = SimilarityStep(np.ones(N, np.bool_), RATES * size)
+    compiled, plain = (one_group(some_neighbours(), size, np.full((ITEMS, LANES), 3.0)) for _ in range(2))
+    descend_similarities(compiled, learned, step)
+    descend_noisy_similarities.twin(plain, as_it_is, learned, step)
+    assert np.isfinite(compiled.rows()).all()
+    assert plain.rows() / size == pytest.approx(compiled.rows() / size, abs=1e-6)
