@@ -56,7 +56,7 @@ class PosteriorPNBM(CertifiedDescent):
         averages = self.item_averages(train, epsilons, curator)
         neighbours = self.neighbours_of_items(train)
         models = start_models(neighbours, self.initial_similarity, averages)
-        learned = at_most(train, self.most_ratings, streams.generator("ratings kept"))
+        learned = at_most(train, self.most_ratings, streams.of_ratings("ratings kept", train))
         if self.mode is Mode.CORRECTED:
             self.certified_steps(models, learned, epsilons, streams, curator, self._certified_drift)
             return NeighbourhoodModel(train, models)
