@@ -197,7 +197,8 @@ class PrivateAlgorithm(Algorithm):
     @classmethod
     def offering(cls, neighbours: Any, mode: Any) -> type[Self]:
         """The subclass that has these neighbours and this mode among its variants; itself where there is none."""
-        return next((each for each in cls.__subclasses__() if (neighbours, mode) in each.variants), cls)
+        asked = neighbours, mode  # of a mistaken entry, lists perhaps, which no set can be asked for
+        return next((each for each in cls.__subclasses__() if asked in tuple(each.variants)), cls)
 
     @model_validator(mode="after")
     def _refuse_unsupported_variant(self) -> Self:

@@ -62,8 +62,8 @@ class GradientsBudget(Fractions):
 
 
 class PosteriorSamplingMF(PureAsPublished):
-    """Matrix factorisation with privacy for users: by posterior sampling as published, corrected by noisy gradients of
-    the items. These are two algorithms. Each refuses what only the other would use.
+    """Matrix factorisation with privacy for users. As published it samples from a posterior, corrected it descends
+    noisy gradients of the items: two algorithms. Each refuses what only the other would use.
     """
 
     title: ClassVar[str] = "DPPS-MF"

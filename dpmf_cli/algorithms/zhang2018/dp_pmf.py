@@ -48,9 +48,9 @@ class PrivatePMF(GradientDescentPMF, ObjectivePerturbation, PrivateAlgorithm):
 class PublishedDPPMF(PrivatePMF):
     """Algorithm 2, by batches of b ratings:
 
-        U, V = PMF without noise, k₁ epochs                                          lines 1 to 13
-        k₂ epochs:  v_j ← v_j − γ/b·(−Σ_i (r_ij − u_i·v_j)·u_i + η_j + λ·v_j),       lines 14 to 20
-                    ‖η_j‖ ~ Gamma(d, r_max/ε), drawn anew every time                 line 17
+        U, V = PMF without noise, k₁ epochs                                                lines 1 to 13
+        for k₂ epochs:  v_j ← v_j − γ/b·(−Σ_i (r_ij − u_i·v_j)·u_i + η_j + λ·v_j)          from line 14
+                        ‖η_j‖ ~ Gamma(d, r_max/ε), drawn anew every time                   line 17
 
     Lines 14 and 17 undo what theorem 4 proves: V starts from the data, and the noise of many draws averages out. U is
     fitted on the ratings too, and neither ‖u‖ ≤ 1 nor |r − u·v| ≤ r_max holds. Nothing is provable. Only V is
