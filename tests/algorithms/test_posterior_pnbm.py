@@ -57,7 +57,9 @@ def test_published_langevin_drift_is_a_tempered_half_step_of_the_whole_gradient(
     )
     assert isinstance(algorithm, PosteriorPNBM)
     run = watched(algorithm, RATINGS, [100.0, 1000.0])
-    learned = at_most(RATINGS, most, Streams(3, "data", "dpps_pnbm", 0, 0).generator("ratings kept"))
+    learned = at_most(
+        RATINGS, most, Streams(3, "data", "dpps_pnbm", 0, 0).of_ratings("ratings kept", RATINGS)
+    )
     averages = algorithm.item_averages(RATINGS, Streams(3, "", "", 0, 0), Ledger([1.0]))
     neighbours = all_others(12)
     (model,) = start_models(neighbours, 1.0, averages)
