@@ -29,13 +29,13 @@ class Streams:
         """Randomness that hides nothing: an order of visits, a sample. It refuses to draw noise."""
         return QuietGenerator(self._bits(purpose))
 
-    def of_ratings(self, purpose: str, pairs: Sized) -> NDArray[np.float64]:
-        """(n_ratings,) uniform draws, one for each rating: secret choices of single records, as a sample's.
+    def of_ratings(self, purpose: str, pairs: Sized, *sets: int) -> NDArray[np.float64]:
+        """(*sets, n_ratings) uniform draws, one for each rating: secret choices of single records, as a sample's.
 
         They are drawn apart from other randomness, so that an audit can give the ratings that two data sets share the
         same draws.
         """
-        return self.generator(purpose).random(len(pairs))
+        return self.generator(purpose).random((*sets, len(pairs)))
 
     def start(self, purpose: str) -> np.random.Generator:
         """What models start from, drawn before the ratings are looked at: of any law, for start factors alone."""

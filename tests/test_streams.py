@@ -24,3 +24,10 @@ def test_each_purpose_of_each_task_has_its_own() -> None:
     ]
     drawn = {task.generator(purpose).integers(2**62) for task in tasks for purpose in ("noise", "order")}
     assert len(drawn) == 8
+
+
+def test_the_draws_of_ratings_come_in_sets_one_after_the_other() -> None:
+    streams = Streams(1, "d", "a", 0, 0)
+    whole = streams.generator("levels").random(10)
+    assert streams.of_ratings("levels", range(10)).tolist() == whole.tolist()
+    assert streams.of_ratings("levels", range(5), 2).ravel().tolist() == whole.tolist()

@@ -79,21 +79,19 @@ def _algorithms(registry: Mapping[str, type[Algorithm]]) -> Iterator[str]:
         schema = algorithm.model_json_schema()
         yield f"\n### {name}\n\n**{algorithm.title}.** {inspect.cleandoc(algorithm.__doc__ or '')}\n"
         if issubclass(algorithm, PrivateAlgorithm):
-            offered = ", ".join(sorted(f"{kind.value} ({mode.value})" for kind, mode in algorithm.variants))
-            yield f"\nHides: {offered}.{_joint(algorithm)}\n"
+            yield f"\n{_hides(algorithm)}\n"
+            for variant in algorithm.__subclasses__():
+                yield f"\n**{variant.__name__}.** {inspect.cleandoc(variant.__doc__ or '')}\n\n{_hides(variant)}\n"
         own = {key: value for key, value in schema["properties"].items() if key not in SHARED}
         if own:
             yield "\n" + _keys(own, schema.get("$defs", {}), set(schema.get("required", ())))
 
 
-def _joint(algorithm: type[PrivateAlgorithm]) -> str:
-    if algorithm.joint is False:
-        return ""
-    towards = "towards everybody but the user who gets the prediction"
-    if algorithm.joint is True:
-        return f" Joint: {towards}."
-    # A property, which depends on an instance, and says when it holds.
-    return f" Joint at times: {towards}. {inspect.getdoc(algorithm.joint)}"
+def _hides(algorithm: type[PrivateAlgorithm]) -> str:
+    """What a class offers, and from whom it protects if a prediction takes its user's own clean ratings."""
+    offered = ", ".join(sorted(f"{kind.value} ({mode.value})" for kind, mode in algorithm.variants))
+    joint = " Joint: towards everybody but the user who gets the prediction." if algorithm.joint else ""
+    return f"Hides: {offered}.{joint}"
 
 
 def _keys(

@@ -1,92 +1,221 @@
-"""Mini-batch gradient descent of a factorisation, each model of a group on its own sample of the ratings.
+"""Mini-batch gradient descent of a factorisation, each model of a grid on its own sample of the ratings.
 
-A rating's bit e says whether model e has it: its gradient is multiplied by 1 or by 0, which adds nothing to a sum, so
-that a model's factors are those of a fit of its sample alone, to the bit.
+A rating's bit e says whether model e of a group has it: its gradient is multiplied by 1 or by 0, which adds nothing
+to a sum, so that a model's factors are those of a fit of its sample alone, to the bit.
 """
 
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Literal
 
 import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
-from dpmf_cli.kernels.factors import FactorLanes
+from dpmf_cli.kernels.factors import FactorLanes, FactorModel
 from dpmf_cli.kernels.lanes import add, fma, lanes_where, load, mul, prefetch, splat, store, sub, zeros
-
-Side = Literal["users", "items"]
+from dpmf_cli.kernels.perturb import Side
+from dpmf_cli.lane_groups import groups, on_each_group, pad
+from dpmf_cli.privacy.noise import LaneNoise
+from dpmf_cli.privacy.release import Publish, noisy_kernel
+from dpmf_cli.ratings import Ratings
 
 
 @dataclass(frozen=True)
 class SampledVisits:
     """Ratings in the order in which gradients are summed.
 
-    users, items (n,) int32; values (n,) float32; bits (n,) uint16, bit e set where model e has the rating
+    users, items (n,) int32; values (n,) float32
+    bits  for each group of models (n,) uint16, bit e set where model e of the group has the rating
     """
 
     users: NDArray[np.int32]
     items: NDArray[np.int32]
     values: NDArray[np.float32]
-    bits: NDArray[np.uint16]
+    bits: Sequence[NDArray[np.uint16]]
+
+
+def sample_bits(kept: NDArray[np.bool_]) -> tuple[NDArray[np.uint16], ...]:
+    """The bits of visits, from which model has which (n, E)."""
+
+    def of(mine: NDArray[np.bool_]) -> NDArray[np.uint16]:
+        return np.asarray((mine * (1 << np.arange(mine.shape[1]))).sum(axis=1).astype(np.uint16))
+
+    return tuple(of(kept[:, part]) for part in groups(kept.shape[1]))
+
+
+def visits_of_all(train: Ratings, grid: int) -> SampledVisits:
+    """Every rating, which each of `grid` models has."""
+    every = np.full(len(train), np.iinfo(np.uint16).max, np.uint16)
+    return SampledVisits(train.users, train.items, train.values, (every,) * len(groups(grid)))
+
+
+@dataclass(frozen=True)
+class DescentLanes:
+    """One group of models, and the sums of their gradients since each model's last step: for every user Σ e·v, for each
+    item Σ e·u, e = r − effects − u·v.
+
+    number        the place of the group among those of the grid
+    sums, speeds  in memory as the factors of that side; a speed is the step before, and empty without momentum
+    """
+
+    factors: FactorLanes
+    number: int
+    momentum: np.float32
+    sums: dict[Side, NDArray[np.float32]]
+    speeds: dict[Side, NDArray[np.float32]]
+
+    @property
+    def part(self) -> slice:
+        """The place of these models in the grid."""
+        return self.factors.part
+
+    @property
+    def groups(self) -> tuple["DescentLanes", ...]:
+        """Itself: a kernel takes one group as it takes the models of a whole grid."""
+        return (self,)
+
+    def side(self, side: Side) -> NDArray[np.float32]:
+        """The factors of one side, as they lie in memory."""
+        return self.factors.users if side == "users" else self.factors.items
+
+    def rows(self, flat: NDArray[np.float32]) -> NDArray[np.float32]:
+        """(rows, d, lanes) a view of factors, sums or speeds."""
+        factors = self.factors
+        return flat.reshape(-1, factors.factors + 1, factors.width)[:, :-1, : factors.lanes]
 
 
 class Descent:
-    """Factors, and the gradients of ½Σe², e = r − effects − u·v, summed since each model's last step."""
+    """The descent of the models of a whole grid, whose factors it changes in place.
 
-    def __init__(self, factors: FactorLanes, momentum: float) -> None:
-        self.factors = factors
-        self.momentum = np.float32(momentum)
-        self._rows: dict[Side, NDArray[np.float32]] = {"users": factors.users, "items": factors.items}
-        self._sums = {side: np.zeros_like(rows) for side, rows in self._rows.items()}
-        self._speeds = {
-            side: np.zeros_like(rows) if momentum else np.empty(0, np.float32)
-            for side, rows in self._rows.items()
-        }
+    momentum  how much of the step before is added to a step
+    """
 
-    def add_gradients(self, visits: SampledVisits, first: int, last: int, *, users: bool) -> None:
-        """Sums e·u for items, and with `users` e·v for users, over the visits [first, last)."""
-        factors = self.factors
-        _add_gradients(
-            visits.users[first:last],
-            visits.items[first:last],
-            visits.values[first:last],
-            visits.bits[first:last],
-            factors.users,
-            factors.items,
-            self._sums["users"],
-            self._sums["items"],
-            users,
-            factors.factors_of,
-            factors.width_of,
+    def __init__(self, model: FactorModel, momentum: float) -> None:
+        self.groups = tuple(
+            _descent_lanes(group, number, momentum) for number, group in enumerate(model.groups)
         )
 
-    def step(
-        self,
-        side: Side,
-        rates: NDArray[np.float32],
-        regularization: float,
-        unit: NDArray[np.floating] | None = None,
-        scale: NDArray[np.float32] | None = None,
+
+def _descent_lanes(factors: FactorLanes, number: int, momentum: float) -> DescentLanes:
+    sides: dict[Side, NDArray[np.float32]] = {"users": factors.users, "items": factors.items}
+    sums = {side: np.zeros_like(flat) for side, flat in sides.items()}
+    empty = np.empty(0, np.float32)
+    speeds = {side: np.zeros_like(flat) if momentum else empty for side, flat in sides.items()}
+    return DescentLanes(factors, number, np.float32(momentum), sums, speeds)
+
+
+@on_each_group
+def sum_gradients(group: DescentLanes, visits: SampledVisits, first: int, last: int) -> None:
+    """Adds e·v to the users' sums and e·u to the items', over the visits [first, last)."""
+    _sum_gradients(group, visits, first, last, of_users=True)
+
+
+@on_each_group
+def sum_item_gradients(group: DescentLanes, visits: SampledVisits, first: int, last: int) -> None:
+    """Adds e·u to the items' sums, over the visits [first, last)."""
+    _sum_gradients(group, visits, first, last, of_users=False)
+
+
+def _sum_gradients(
+    group: DescentLanes, visits: SampledVisits, first: int, last: int, *, of_users: bool
+) -> None:
+    factors = group.factors
+    _add_gradients(
+        visits.users[first:last],
+        visits.items[first:last],
+        visits.values[first:last],
+        visits.bits[group.number][first:last],
+        factors.users,
+        factors.items,
+        group.sums["users"],
+        group.sums["items"],
+        of_users,
+        factors.factors_of,
+        factors.width_of,
+    )
+
+
+@on_each_group
+def step_users(group: DescentLanes, rates: NDArray[np.floating], regularization: float) -> None:
+    """u ← u + rate·(Σ e·v − λ·u) in the models with a rate above 0, whose sums begin anew; the others wait.
+
+    With momentum μ the step is μ times the step before plus this one. rates (E,)
+    """
+    _step(group, "users", rates, regularization)
+
+
+@on_each_group
+def step_items(group: DescentLanes, rates: NDArray[np.floating], regularization: float) -> None:
+    """v ← v + rate·(Σ e·u − λ·v) in the models with a rate above 0, whose sums begin anew; the others wait.
+
+    With momentum μ the step is μ times the step before plus this one. rates (E,)
+    """
+    _step(group, "items", rates, regularization)
+
+
+def _plain_step(side: Side) -> Callable[..., None]:
+    """The twin: the gradients −Σ e·v of users, or −Σ e·u of items, are what is measured, in the models that step."""
+
+    def twin(
+        group: DescentLanes, publish: Publish, rates: NDArray[np.floating], regularization: float
     ) -> None:
-        """u ← u + rate·(sum − λ·u − η) in the models with a rate above 0, whose sums begin anew; the others wait.
+        rate = rates[group.part].astype(np.float32)
+        steps = rate > 0
+        if not steps.any():
+            return
+        own, sums = group.rows(group.side(side)), group.rows(group.sums[side])
+        move = rate * (-publish(np.where(steps, -sums, 0)) - regularization * own)
+        if group.momentum:
+            speed = group.rows(group.speeds[side])
+            move += group.momentum * speed
+            speed[:] = np.where(steps, move, speed)
+        own[:] = np.where(steps, own + move, own)
+        sums[:] = np.where(steps, 0, sums)
 
-        The same for items. rates (width,); η = unit (n, d), a row a user or item, times scale (width,), 0 without.
-        With momentum μ the step is μ times the step before plus this one.
-        """
-        factors = self.factors
-        _step_rows(
-            self._rows[side],
-            self._sums[side],
-            self._speeds[side],
-            rates,
-            (rates == 0).astype(np.float32),
-            np.float32(regularization),
-            self.momentum,
-            np.empty(0, np.float32) if unit is None else unit.astype(np.float32).ravel(),
-            rates if scale is None else scale,
-            factors.factors_of,
-            factors.width_of,
-        )
+    return twin
+
+
+@noisy_kernel(_plain_step("users"))
+def step_noisy_users(
+    group: DescentLanes, noise: LaneNoise, rates: NDArray[np.floating], regularization: float
+) -> None:
+    """u ← u − rate·(−Σ e·v + noise + λ·u), and the rest as in `step_users`; noise unit (n_users, d)."""
+    _step(group, "users", rates, regularization, noise)
+
+
+@noisy_kernel(_plain_step("items"))
+def step_noisy_items(
+    group: DescentLanes, noise: LaneNoise, rates: NDArray[np.floating], regularization: float
+) -> None:
+    """v ← v − rate·(−Σ e·u + noise + λ·v), and the rest as in `step_items`; noise unit (n_items, d)."""
+    _step(group, "items", rates, regularization, noise)
+
+
+def _step(
+    group: DescentLanes,
+    side: Side,
+    rates: NDArray[np.floating],
+    regularization: float,
+    noise: LaneNoise | None = None,
+) -> None:
+    factors = group.factors
+    own = np.zeros(factors.width, np.float32)  # unused lanes wait
+    own[: factors.lanes] = rates[group.part]
+    if not own.any():
+        return
+    _step_rows(
+        group.side(side),
+        group.sums[side],
+        group.speeds[side],
+        own,
+        (own == 0).astype(np.float32),
+        np.float32(regularization),
+        group.momentum,
+        np.empty(0, np.float32) if noise is None else noise.unit.astype(np.float32).ravel(),
+        own if noise is None else pad(noise.scale, factors.width),
+        factors.factors_of,
+        factors.width_of,
+    )
 
 
 @njit(cache=True, nogil=True)

@@ -5,23 +5,43 @@ from numba import njit
 from numpy.typing import NDArray
 
 from dpmf_cli.kernels.factors import FactorLanes
+from dpmf_cli.lane_groups import Grouped, on_each_group
 from dpmf_cli.ratings import Ratings
 
 
 def clipped_item_gradients(
-    factors: FactorLanes, train: Ratings, sampled: NDArray[np.int64], clip: float
+    models: Grouped[FactorLanes], train: Ratings, sampled: NDArray[np.int64], clip: float
 ) -> NDArray[np.float64]:
-    """(n_items, d, width) Σ_u g_u·min(1, C/‖g_u‖) over the `sampled` users; row i of g_u is e_ui·p_u, e what is left.
+    """(n_items, d, E) Σ_u g_u·min(1, C/‖g_u‖) over the `sampled` users; row i of g_u is e_ui·p_u, e what is left.
     A user whose ‖g_u‖ is not finite adds nothing.
 
     All of it in double precision: a user's part is C·(1 + 10⁻¹²) at most, and sums are rounded by parts in 10¹⁶. In
     single precision one user more rounds anew what all others add, and moves sums by more than C.
     """
-    sums = np.zeros((train.n_items, factors.factors, factors.width))
-    users = factors.users.reshape(train.n_users, factors.factors + 1, factors.width)
-    items = factors.items.reshape(train.n_items, factors.factors + 1, factors.width)
+    return np.concatenate(
+        [_clipped_sums(group, train, sampled, clip)[..., : group.lanes] for group in models.groups], axis=-1
+    )
+
+
+def _clipped_sums(
+    group: FactorLanes, train: Ratings, sampled: NDArray[np.int64], clip: float
+) -> NDArray[np.float64]:
+    """(n_items, d, width) the sums of one group of models."""
+    sums = np.zeros((train.n_items, group.factors, group.width))
+    users = group.users.reshape(train.n_users, group.factors + 1, group.width)
+    items = group.items.reshape(train.n_items, group.factors + 1, group.width)
     _add_clipped(sampled, train.user_starts, train.items, train.values, users, items, clip, sums)
     return sums
+
+
+@on_each_group
+def descend_items(
+    group: FactorLanes, gradients: NDArray[np.float64], rates: NDArray[np.float64], ridge: float
+) -> None:
+    """Q ← Q + η(gradients − w·Q), in place; gradients (n_items, d, E), rates (E,) η, ridge w."""
+    rows = group.rows("items")
+    own = rows.astype(np.float64)
+    rows[:] = own + rates[group.part] * (gradients[..., group.part] - ridge * own)
 
 
 @njit(cache=True, nogil=True)

@@ -1,12 +1,14 @@
 """The curator: the party that holds the ratings, and answers with noise that it has paid for."""
 
 from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
 
 import numpy as np
+from numpy.typing import NDArray
 
 from dpmf_cli.privacy.ledger import Entry, Ledger
 from dpmf_cli.privacy.noise import DeviceNoise, KeyedNoise, LaneNoise
-from dpmf_cli.privacy.release import SEAL, Release, Witness
+from dpmf_cli.privacy.release import SEAL, Numbers, Release, Witness
 from dpmf_cli.streams import Streams
 
 
@@ -35,9 +37,14 @@ class Curator:
         """The generator of that name from its beginning: one name is one draw, however often it is asked for."""
         return self._streams.noise(name)
 
-    def apart(self, limit: Iterable[float]) -> "Curator":
-        """A curator of the same fit with a ledger of its own, of which the caller enters the sum in this one's."""
-        return Curator(Ledger(limit, self.ledger.mode, self.ledger.delta), self._streams, self._witness)
+    def apart(self, limit: Iterable[float], first: int = 0) -> "Curator":
+        """A curator of the same fit with a ledger of its own, whose entries the caller enters in this one's.
+
+        first  the place in this one's grid of the first ε of `limit`, where that is a part of it: for the witness
+        """
+        ledger = Ledger(limit, self.ledger.mode, self.ledger.delta)
+        witness = self._witness and _LaterLanes(self._witness, first)
+        return Curator(ledger, self._streams, witness)
 
     def release(self, entry: Entry, noise: LaneNoise | KeyedNoise | DeviceNoise, draw: int = 0) -> Release:
         """One draw of an entry that is in the ledger."""
@@ -46,3 +53,17 @@ class Curator:
     def releases(self, entry: Entry, noises: Iterator[LaneNoise]) -> Iterator[Release]:
         """The draws of an entry that pays for several, each drawn as it is asked for."""
         return (self.release(entry, noise, draw) for draw, noise in enumerate(noises))
+
+
+@dataclass(frozen=True)
+class _LaterLanes:
+    """Shows a witness the models of a part of the grid at their places in the whole."""
+
+    witness: Witness
+    offset: int
+
+    def published(
+        self, release: Release, lanes: slice, first: int, clean: Numbers, noisy: NDArray[np.float64]
+    ) -> NDArray[np.float64]:
+        place = slice(lanes.start + self.offset, lanes.stop + self.offset)
+        return self.witness.published(release, place, first, clean, noisy)

@@ -8,6 +8,7 @@ take one part after the other. All raise OverspentError (a bug in the algorithm)
 import math
 from collections.abc import Callable, Iterator
 from dataclasses import replace
+from itertools import count
 
 import numpy as np
 from numpy.typing import NDArray
@@ -228,8 +229,9 @@ def redrawn_k_norm(
     `no_bound_known`, and nothing is provable. The function returned takes the name of a use; one name, one draw.
     """
     entry, scale = _spend(step, "K-norm, redrawn", 2, 1, sensitivity, epsilon, curator, calibrated_to)
+    draws = count()
     return lambda use: curator.release(
-        entry, LaneNoise(unit_k_norm(shape, curator.noise_again(f"{step} {use}")), scale)
+        entry, LaneNoise(unit_k_norm(shape, curator.noise_again(f"{step} {use}")), scale), next(draws)
     )
 
 

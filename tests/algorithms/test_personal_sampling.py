@@ -1,5 +1,6 @@
 """Personal sampling: what it proves, by exact enumeration, and the levels that it draws."""
 
+from collections.abc import Sized
 from itertools import product
 from typing import Any
 
@@ -13,6 +14,8 @@ from dpmf_cli.algorithms.shared.personal_sampling import (
     sampled_epsilon,
     sampling_probability,
 )
+from dpmf_cli.algorithms.shared.sample_fits import sample
+from dpmf_cli.ratings import Ratings
 from dpmf_cli.streams import Streams
 from tests.conftest import make_ratings
 
@@ -87,3 +90,24 @@ def test_levels_can_be_those_of_users_or_items(per: Any) -> None:
     for owner in range(5):
         assert len(set(asked[owners == owner])) == 1
     assert len(set(asked)) > 10
+
+
+class ByPair(Streams):
+    """Streams that draw for each pair of a user and an item, so that data sets share the draws of what they share."""
+
+    def of_ratings(self, purpose: str, pairs: Sized, *sets: int) -> np.ndarray:
+        assert isinstance(pairs, Ratings)
+        draws = self.generator(purpose).random((*sets, pairs.n_users * pairs.n_items))
+        return draws[..., pairs.users * pairs.n_items + pairs.items]
+
+
+def test_what_is_drawn_for_a_rating_can_be_drawn_for_its_pair() -> None:
+    """Levels and samples of all other ratings are then the same without one: neighbours, as the theorem has them."""
+    whole, streams = make_ratings(), ByPair(1, "d", "personalized", 0, 0)
+    others = np.arange(len(whole)) != 77
+    asked, kept = [], []
+    for ratings in (whole, whole.select(others)):
+        asked.append(PersonalSampling(per="record").stated_epsilons(ratings, streams))
+        kept.append(sample(ratings, sampling_probability(asked[-1][:, None], np.array([0.3, 0.5])), streams))
+    assert np.array_equal(asked[0][others], asked[1])
+    assert np.array_equal(kept[0][others], kept[1])

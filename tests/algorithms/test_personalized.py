@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -12,12 +13,13 @@ from dpmf_cli.algorithms.baselines.pmf import ProbabilisticMF
 from dpmf_cli.algorithms.baselines.sampled import Sampled
 from dpmf_cli.algorithms.shared.personal_sampling import PersonalSampling, sampling_probability
 from dpmf_cli.algorithms.zhang2018.dp_pmf import PrivatePMF
-from dpmf_cli.algorithms.zhang2018.personalized import Personalized, PersonalModel
+from dpmf_cli.algorithms.zhang2018.personalized import Personalized
 from dpmf_cli.errors import DpmfError
-from dpmf_cli.privacy.ledger import Ledger
 from dpmf_cli.ratings import Ratings
 from dpmf_cli.streams import Streams
+from tests.algorithms.fitted import curator_for, fitted
 from tests.conftest import make_ratings
+from tests.witnesses import Noting
 
 SMALL = {"factors": 2, "learning_rate": 10, "epochs": 5}
 BUDGET = {"global_averages": 0.1, "item_averages": 0.4, "user_averages": 0.5}
@@ -28,11 +30,16 @@ PRIVATE_BASES = ("dp_pmf", "isgd", "pals", "psgd", "pbgd", "pge")
 
 
 def purposes_of(action: Callable[[], object], monkeypatch: pytest.MonkeyPatch) -> list[str]:
-    """What generators were asked for."""
+    """What randomness was asked for, noise included."""
     asked: list[str] = []
-    of = Streams.generator
+    of = Streams._bits
+
+    def noting(self: Streams, purpose: str) -> np.random.PCG64:
+        asked.append(purpose)
+        return of(self, purpose)
+
     with monkeypatch.context() as patch:
-        patch.setattr(Streams, "generator", lambda self, purpose: asked.append(purpose) or of(self, purpose))
+        patch.setattr(Streams, "_bits", noting)
         action()
     return asked
 
@@ -44,7 +51,7 @@ def test_whether_a_record_is_sampled_depends_on_its_epsilon_by_its_probability_a
     assert len(ratings) > 59_000
     algorithm = personalised(per=per)
     asked = algorithm.stated_epsilons(ratings, STREAMS)
-    draw = algorithm._draw(ratings, STREAMS, Ledger([1.0]))
+    draw = algorithm._draw(ratings, np.array([1.0]), STREAMS)
     kept, probability = draw.kept[:, 0], sampling_probability(asked[:, None], draw.thresholds)[:, 0]
     for rows in np.array_split(np.argsort(asked, kind="stable"), 24):
         variance = np.sum(probability[rows] * (1 - probability[rows]))
@@ -65,12 +72,9 @@ def test_specification_sample_and_noise_have_streams_of_their_own(
                 "base": {"algorithm": base, **(budget if base == "pge" else {"factors": 2})},
             }
         )
-        drawn = purposes_of(lambda a=algorithm: a._draw(ratings, STREAMS, Ledger([1.0])), monkeypatch)
+        drawn = purposes_of(partial(algorithm._draw, ratings, np.array([1.0]), STREAMS), monkeypatch)
         assert len(drawn) == len(set(drawn)) == 2
-        fit = purposes_of(
-            lambda a=algorithm: a.base.fit(ratings, streams=STREAMS, ledger=Ledger([1.0], a.mode)),
-            monkeypatch,
-        )
+        fit = purposes_of(partial(fitted, algorithm.base, ratings, [1.0], STREAMS), monkeypatch)
         assert len(fit) == len(set(fit)) > 0
         assert not set(drawn) & set(fit)
 
@@ -87,14 +91,9 @@ def personalised(**given: Any) -> Personalized:
     return Personalized.model_validate({"algorithm": "personalized", "base": base, **given})
 
 
-def fitted(algorithm: Personalized, train: Ratings, epsilons: list[float]) -> tuple[PersonalModel, Ledger]:
-    ledger = Ledger(epsilons, algorithm.mode)
-    return algorithm.fit(train, streams=STREAMS, ledger=ledger), ledger
-
-
 @pytest.mark.parametrize("mode", ["published", "corrected"])
 def test_the_ledger_has_the_threshold_and_the_records_have_their_own(mode: str) -> None:
-    model, ledger = fitted(personalised(mode=mode), make_ratings(), [0.05, 0.3, 1.0])
+    model, ledger = fitted(personalised(mode=mode), make_ratings(), [0.05, 0.3, 1.0], STREAMS)
     assert ledger.claimed == pytest.approx(model.thresholds)
     assert model.thresholds[0] == pytest.approx(0.05)
     assert model.kept[0] == 1 > model.kept[1] > model.kept[2]
@@ -112,8 +111,8 @@ def test_the_ledger_has_the_threshold_and_the_records_have_their_own(mode: str) 
 def test_a_ceiling_at_the_strictest_level_is_the_base_itself() -> None:
     ratings = make_ratings()
     algorithm = personalised()
-    model, _ = fitted(algorithm, ratings, [0.1])
-    base = algorithm.base.fit(ratings, streams=STREAMS, ledger=Ledger([0.1]))
+    model, _ = fitted(algorithm, ratings, [0.1], STREAMS)
+    base, _ = fitted(algorithm.base, ratings, [0.1], STREAMS)
     assert np.array_equal(
         model.predict(ratings.users, ratings.items), base.predict(ratings.users, ratings.items)
     )
@@ -134,7 +133,7 @@ def test_any_unbounded_algorithm_can_be_personalised_and_proved(base: str) -> No
         }
     )
     ratings = make_ratings()
-    model, ledger = fitted(algorithm, ratings, [0.5, 1.0])
+    model, ledger = fitted(algorithm, ratings, [0.5, 1.0], STREAMS)
     assert model.predict(ratings.users, ratings.items).shape == (len(ratings), 2)
     assert ledger.claimed == pytest.approx(model.thresholds)
     assert (
@@ -147,10 +146,39 @@ def test_any_unbounded_algorithm_can_be_personalised_and_proved(base: str) -> No
     drawn = STREAMS.generator("sampling").random(len(ratings))[:, None]
     kept = drawn < sampling_probability(asked, model.thresholds)
     assert model.kept == pytest.approx(kept.mean(axis=0))
-    alone = Ledger(model.thresholds[1:], algorithm.mode)
-    alone_model = algorithm.base.fit(ratings.select(kept[:, 1]), streams=STREAMS, ledger=alone)
-    expected = alone_model.predict(ratings.users, ratings.items)[:, 0]
+    alone, _ = fitted(algorithm.base, ratings.select(kept[:, 1]), model.thresholds[1:].tolist(), STREAMS)
+    expected = alone.predict(ratings.users, ratings.items)[:, 0]
     assert np.array_equal(model.predict(ratings.users, ratings.items)[:, 1], expected)
+
+
+def test_a_witness_sees_the_measurements_of_the_base_in_every_model() -> None:
+    """In one fit of all samples, each with batches of its own, or one after the other."""
+    ratings, epsilons = make_ratings(), np.geomspace(0.1, 1, 18).tolist()
+    together = personalised(base={"batch_size": 200})
+    one_by_one = personalised(base={"algorithm": "isgd"}, mode="corrected")
+    for algorithm, step, lanes in (
+        (together, "objective", {0, 16}),
+        (one_by_one, "residuals of all cells", set(range(18))),
+    ):
+        witness = Noting()
+        watched, _ = fitted(algorithm, ratings, epsilons, STREAMS, witness)
+        plain, _ = fitted(algorithm, ratings, epsilons, STREAMS)
+        one, other = (model.predict(ratings.users, ratings.items) for model in (watched, plain))
+        assert one == pytest.approx(other, rel=1e-3, abs=1e-3)
+        assert {lane for name, *_, lane in witness.seen if name == step} == lanes
+
+
+def test_what_is_around_a_joint_base_is_joint() -> None:
+    """Published DP-PMF, which takes a user's own factors; an entry is of the same class when it is read again."""
+    for base, mode, joint in (
+        ("dp_pmf", "published", True),
+        ("dp_pmf", "corrected", False),
+        ("pals", "published", False),
+    ):
+        entry = Personalized.model_validate({"algorithm": "personalized", "base": base, "mode": mode})
+        assert entry.joint is entry.base.joint is joint
+        assert type(Personalized.model_validate(entry.model_dump())) is type(entry)
+        assert (type(entry) is Personalized) is not joint
 
 
 def test_the_clean_twin_has_the_same_sample() -> None:
@@ -158,10 +186,11 @@ def test_the_clean_twin_has_the_same_sample() -> None:
     ratings = make_ratings()
     quiet = {"epsilon_liberal": 1e9, "epsilon_moderate": 1e8, "epsilon_conservative": 1e7, "threshold": 1e8}
     private = personalised(**quiet, base={"noisy_epochs": 1, "learning_rate": 1e-3})
-    model, _ = fitted(private, ratings, [1e9])
-    clean = Sampled.model_validate(
+    model, _ = fitted(private, ratings, [1e9], STREAMS)
+    twin = Sampled.model_validate(
         {"algorithm": "sampled", "base": {"algorithm": "pmf", **SMALL, "learning_rate": 1e-3}, **quiet}
-    ).fit(ratings, streams=replace(STREAMS, algorithm="sampled"), ledger=Ledger([np.inf]))
+    )
+    clean, _ = fitted(twin, ratings, [], replace(STREAMS, algorithm="sampled"))
     assert 0.3 < model.kept[0] < 0.6
     assert np.allclose(
         model.predict(ratings.users, ratings.items), clean.predict(ratings.users, ratings.items), atol=1e-4
@@ -176,7 +205,7 @@ def test_an_empty_sample_predicts_the_middle_of_the_scale() -> None:
             {"algorithm": "sampled", "base": {"algorithm": base, "factors": 2}, **strict, "threshold": 20.0}
         )
         ratings = make_ratings()
-        model = algorithm.fit(ratings, streams=STREAMS, ledger=Ledger([np.inf]))
+        model, _ = fitted(algorithm, ratings, [], STREAMS)
         assert np.all(model.predict(ratings.users, ratings.items) == ratings.scale.middle), base
 
 
@@ -184,9 +213,15 @@ def test_who_is_not_in_the_sample_is_predicted_the_average_of_the_sample() -> No
     ratings = make_ratings()
     kept = (ratings.users != 7) & (ratings.items != 5) & (ratings.values > 3)
     own = {"algorithm": "dp_pmf", "neighbours": "unbounded", **SMALL, "noisy_epochs": 1}
-    for base in (ProbabilisticMF(algorithm="pmf", **SMALL), PrivatePMF.model_validate(own)):
-        columns = np.stack([kept, np.ones_like(kept)], axis=1)
-        model = base.fit_samples(ratings, columns, streams=STREAMS, ledger=Ledger([1e9, 1e9]))
+    for base in (
+        ProbabilisticMF.model_validate({"algorithm": "pmf", **SMALL}),
+        PrivatePMF.model_validate(own),
+    ):
+        columns, curator = (
+            np.stack([kept, np.ones_like(kept)], axis=1),
+            curator_for(base, [1e9, 1e9], STREAMS),
+        )
+        model = base.fit_samples(ratings, columns, curator.ledger.limit, streams=STREAMS, curator=curator)
         pairs = np.array([7, 0], np.int32), np.array([0, 5], np.int32)
         average = ratings.values[kept].mean()
         assert average > ratings.values.mean() + 0.5
@@ -203,12 +238,16 @@ def test_the_base_has_the_effects_of_what_personalises_it() -> None:
 
 def test_a_column_of_the_users_own_is_each_ratings_epsilon() -> None:
     ratings = with_column(make_ratings())
-    model, _ = fitted(personalised(specification="column", threshold=1.0, mode="corrected"), ratings, [10.0])
+    model, _ = fitted(
+        personalised(specification="column", threshold=1.0, mode="corrected"), ratings, [10.0], STREAMS
+    )
     asked = np.minimum(np.asarray(ratings.columns["epsilon"], float), 1.0)
     assert model.records.least[0] == pytest.approx(asked.min())
     assert model.records.median[0] == pytest.approx(np.median(asked), abs=0.01)
     half = ratings.select(np.arange(len(ratings)) % 2 == 0)
-    assert fitted(personalised(specification="column", threshold=1.0), half, [10.0])[0].thresholds == [1.0]
+    assert fitted(personalised(specification="column", threshold=1.0), half, [10.0], STREAMS)[
+        0
+    ].thresholds == [1.0]
 
 
 def test_a_threshold_that_depends_on_the_ratings_proves_nothing() -> None:
@@ -217,7 +256,7 @@ def test_a_threshold_that_depends_on_the_ratings_proves_nothing() -> None:
     algorithm = Personalized.model_validate(
         {"algorithm": "personalized", "specification": "column", "base": base}
     )
-    _, ledger = fitted(algorithm, ratings, [10.0])
+    _, ledger = fitted(algorithm, ratings, [10.0], STREAMS)
     assert np.isinf(ledger.provable).all()
     with pytest.raises(ValidationError, match="give a number"):
         Personalized.model_validate(
@@ -227,7 +266,7 @@ def test_a_threshold_that_depends_on_the_ratings_proves_nothing() -> None:
 
 def test_what_cannot_be_is_refused() -> None:
     with pytest.raises(DpmfError, match=r"columns\.epsilon"):
-        fitted(personalised(specification="column", threshold=1.0), make_ratings(), [1.0])
+        fitted(personalised(specification="column", threshold=1.0), make_ratings(), [1.0], STREAMS)
     with pytest.raises(ValidationError, match="exceed 1"):
         PersonalSampling(conservative=0.7, moderate=0.4)
     with pytest.raises(ValidationError, match="ascend"):
@@ -238,5 +277,7 @@ def test_what_cannot_be_is_refused() -> None:
         personalised(neighbours="bounded")
     with pytest.raises(ValidationError, match="must hide the same"):
         personalised(base={"mode": "corrected"})
+    with pytest.raises(ValidationError, match="'published' or 'corrected'"):
+        personalised(base={"mode": ["published"]})
     with pytest.raises(ValidationError, match="not on its `base`"):
         personalised(base={"clip_predictions": True})

@@ -69,7 +69,7 @@ def test_ratings_are_removed_at_random_from_users_with_too_many() -> None:
     rng, draws = np.random.default_rng(0), 4000
     kept = np.zeros((draws, 17))
     for draw in range(draws):
-        some = at_most(train, 4, rng)
+        some = at_most(train, 4, rng.random(len(train)))
         assert some.user_counts.tolist() == [4, 3, 4]
         kept[draw, some.items[some.users == 0]] = 1
         kept[draw, 12 + some.items[some.users == 2]] = 1
@@ -81,7 +81,7 @@ def test_ratings_are_removed_at_random_from_users_with_too_many() -> None:
     error = np.sqrt(expected * (1 - expected) / draws)
     assert (np.abs(together - expected) < 5 * error).all()
     assert (5 * error[:12, :12] < 0.3 * expected[:12, :12]).all()
-    assert np.array_equal(at_most(train, 12, rng).values, train.values)
+    assert np.array_equal(at_most(train, 12, rng.random(len(train))).values, train.values)
 
 
 @pytest.mark.parametrize("k", [3, 100])

@@ -9,11 +9,11 @@ from pydantic import ValidationError
 
 from dpmf_cli.algorithms.shared.factorization import initial_factors
 from dpmf_cli.algorithms.shared.ratings_per_user import at_most
-from dpmf_cli.algorithms.wang2017.dpps_mf import PosteriorSamplingMF
+from dpmf_cli.algorithms.wang2017.dpps_mf import CorrectedDPPSMF, PosteriorSamplingMF
 from dpmf_cli.privacy.ledger import Ledger
-from dpmf_cli.privacy.neighbours import Mode
 from dpmf_cli.ratings import Ratings
 from dpmf_cli.streams import Streams
+from tests.algorithms.fitted import curator_for, fitted
 from tests.conftest import make_ratings
 
 RATINGS = make_ratings(9, n_users=14, n_items=9, density=0.5)
@@ -29,8 +29,7 @@ def of(**parameters: Any) -> PosteriorSamplingMF:
 
 def predicted(algorithm: PosteriorSamplingMF, epsilons: list[float]) -> tuple[np.ndarray, Ledger]:
     """(14, 9, E) what is predicted for all pairs."""
-    ledger = Ledger(epsilons, algorithm.mode, algorithm.spends_delta)
-    model = algorithm.fit(RATINGS, streams=STREAMS, ledger=ledger)
+    model, ledger = fitted(algorithm, RATINGS, epsilons, STREAMS)
     return np.asarray(model.predict(*PAIRS)).reshape(14, 9, -1), ledger
 
 
@@ -38,9 +37,9 @@ def predicted(algorithm: PosteriorSamplingMF, epsilons: list[float]) -> tuple[np
 def test_published_steps_are_langevin_dynamics_on_residuals_of_item_means(epsilon: float) -> None:
     algorithm = of(initial_rate=0.05, decay=0.5, temperature=0.3, regularization=0.2, most_ratings=3)
     found, _ = predicted(algorithm, [1.0, epsilon])
-    train = at_most(RATINGS, 3, STREAMS.generator("ratings kept"))
+    train = at_most(RATINGS, 3, STREAMS.of_ratings("ratings kept", RATINGS))
     p, q = initial_factors(train, algorithm.initial_factors, D, STREAMS)
-    rng = STREAMS.generator("factors")
+    rng = STREAMS.noise("factors")
     power = min(epsilon / (4 * 16 * 3), 1.0)
     sums = np.bincount(train.items, train.values, 9)
     counts = np.bincount(train.items, minlength=9)
@@ -72,12 +71,12 @@ def test_at_most_so_many_ratings_are_a_uniform_choice() -> None:
     times = np.zeros(len(RATINGS))
     rng = np.random.default_rng(0)
     for _ in range(2000):
-        kept = at_most(RATINGS, 3, rng)
+        kept = at_most(RATINGS, 3, rng.random(len(RATINGS)))
         assert kept.user_counts.tolist() == np.minimum(RATINGS.user_counts, 3).tolist()
         times[np.isin(RATINGS.users * 9 + RATINGS.items, kept.users * 9 + kept.items)] += 1
     expected = np.minimum(3 / RATINGS.user_counts, 1)[RATINGS.users]
     assert np.abs(times / 2000 - expected).max() < 0.05
-    assert len(at_most(RATINGS, 9, rng)) == len(RATINGS)
+    assert len(at_most(RATINGS, 9, rng.random(len(RATINGS)))) == len(RATINGS)
 
 
 @pytest.mark.parametrize("rate", [1.0, 0.4])
@@ -91,16 +90,17 @@ def test_corrected_steps_are_noisy_sums_of_clipped_gradients(rate: float) -> Non
         item_ridge=0.3,
         spread=1e9,
     )
+    assert isinstance(algorithm, CorrectedDPPSMF)
     epsilon = 6.0
     found, ledger = predicted(algorithm, [2.0, epsilon])
-    measured = Ledger([epsilon], Mode.CORRECTED, algorithm.delta)
-    averages = algorithm.released_averages(RATINGS, algorithm.measurer(STREAMS, measured))
+    curator = curator_for(algorithm, [epsilon], STREAMS)
+    averages = algorithm.released_averages(RATINGS, algorithm.measurer(curator.ledger.limit, curator))
     effects = algorithm.own_means(RATINGS, averages)
     base = effects.items[:, 0] + effects.users[:, [0]]
     (multiplier,) = algorithm.noise_multipliers(np.array([epsilon]))
     _, q = initial_factors(RATINGS, algorithm.initial_factors, D, STREAMS)
     p = np.zeros((14, D))
-    rng, chosen = STREAMS.generator("gradients"), STREAMS.generator("samples of users")
+    rng, chosen = STREAMS.noise("gradients"), STREAMS.generator("samples of users")
 
     def solve() -> None:
         for u in range(14):
@@ -121,7 +121,7 @@ def test_corrected_steps_are_noisy_sums_of_clipped_gradients(rate: float) -> Non
             items = RATINGS.items[mine]
             own = np.zeros((9, D))
             own[items] = (RATINGS.values[mine] - base[u, items] - q[items] @ p[u])[:, None] * p[u]
-            total += own * min(1.0, 0.6 / np.linalg.norm(own))
+            total += own * min(1.0, 0.6 / float(np.linalg.norm(own)))
         q = q + 0.04 * (total / rate - 0.3 * q)
     solve()
     assert (min(sizes) == 14) == (rate == 1)
@@ -132,6 +132,7 @@ def test_corrected_steps_are_noisy_sums_of_clipped_gradients(rate: float) -> Non
 
 def test_the_noise_of_all_steps_adds_up_to_no_more_than_the_spread() -> None:
     algorithm = of(mode="corrected", spread=0.1, learning_rate=0.05, clip=2.0, sampling_rate=0.5)
+    assert isinstance(algorithm, CorrectedDPPSMF)
     multiplier = np.array([0.0, 1e-3, 10.0, 1e4])
     rates = algorithm.rates(multiplier)
     noise = rates * math.sqrt(6) * 2.0 * multiplier / 0.5
@@ -150,10 +151,9 @@ def test_a_users_ratings_change_nothing_for_others_but_through_the_noisy_sums() 
         9,
         RATINGS.scale,
     )
-    ledgers = [Ledger([1e-3], Mode.CORRECTED, algorithm.delta) for _ in range(2)]
     one, two = (
-        algorithm.fit(some, streams=STREAMS, ledger=ledger).predict(*PAIRS).reshape(14, 9)
-        for some, ledger in zip((RATINGS, other), ledgers, strict=True)
+        fitted(algorithm, some, [1e-3], STREAMS)[0].predict(*PAIRS).reshape(14, 9)
+        for some in (RATINGS, other)
     )
     assert np.abs(one[1:] - two[1:]).max() < 0.02
     assert np.abs(one[0] - two[0]).max() > 0.05

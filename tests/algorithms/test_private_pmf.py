@@ -10,11 +10,14 @@ from scipy.optimize import brentq
 from dpmf_cli.algorithms.shared.factorization import InitialFactors, initial_factors
 from dpmf_cli.algorithms.shared.objective_perturbation import private_global_average
 from dpmf_cli.algorithms.zhang2018.dp_pmf import PrivatePMF
+from dpmf_cli.privacy.curator import Curator
 from dpmf_cli.privacy.ledger import Ledger
-from dpmf_cli.privacy.neighbours import Mode, Neighbours
+from dpmf_cli.privacy.neighbours import Neighbours
 from dpmf_cli.privacy.noise import unit_k_norm, unit_laplace
 from dpmf_cli.streams import Streams
+from tests.algorithms.fitted import fitted
 from tests.conftest import make_ratings
+from tests.witnesses import Noting
 
 RATINGS = make_ratings(9, n_users=12, n_items=9)
 N, D, GAMMA, RIDGE = len(RATINGS), 3, 2.0, 0.1
@@ -24,7 +27,7 @@ PAIRS = np.divmod(np.arange(12 * 9, dtype=np.int32), 9)
 
 def predicted(algorithm: PrivatePMF, epsilon: float) -> np.ndarray:
     """(108,) what is predicted for all pairs."""
-    model = algorithm.fit(RATINGS, streams=STREAMS, ledger=Ledger([epsilon], algorithm.mode))
+    model, _ = fitted(algorithm, RATINGS, [epsilon], STREAMS)
     return np.asarray(model.predict(*PAIRS))[:, 0]
 
 
@@ -69,7 +72,7 @@ def test_published_is_algorithm_2_by_batches(neighbours: str, delta: float, mome
             u, v = u + speed_u, v + speed_v
     for epoch in range(4):
         for place, part in batches:
-            noise = unit_k_norm((9, D), STREAMS.generator(f"objective {epoch} {place}")) * delta / epsilon
+            noise = unit_k_norm((9, D), STREAMS.noise(f"objective {epoch} {place}")) * delta / epsilon
             v = v + GAMMA / len(part) * (gradients(part, u, v)[1] - noise)
     algorithm = of(
         neighbours=neighbours, learning_rate=GAMMA, batches=2, epochs=6, noisy_epochs=4, momentum=momentum
@@ -96,7 +99,7 @@ def test_a_noisy_average_is_within_the_scale() -> None:
     averages = np.array(
         [
             private_global_average(
-                RATINGS, epsilon, neighbours, streams=replace(STREAMS, run=run), ledger=Ledger(epsilon)
+                RATINGS, epsilon, neighbours, curator=Curator(Ledger(epsilon), replace(STREAMS, run=run))
             )
             for run in range(40)
             for neighbours in (Neighbours.BOUNDED, Neighbours.UNBOUNDED)
@@ -111,9 +114,21 @@ def test_each_of_many_epsilons_has_its_own_model(mode: str) -> None:
     epsilons = [0.5 * 1.4**k for k in range(20)]
     small = {"learning_rate": GAMMA, "epochs": 3, "noisy_epochs": 2} if mode == "published" else {"passes": 2}
     algorithm = of(mode=mode, **small)
-    together = algorithm.fit(RATINGS, streams=STREAMS, ledger=Ledger(epsilons, algorithm.mode))
+    together, _ = fitted(algorithm, RATINGS, epsilons, STREAMS)
     for at in (0, 3, 15, 16, 19):
         assert together.predict(*PAIRS)[:, at] == pytest.approx(predicted(algorithm, epsilons[at]), abs=1e-6)
+
+
+def test_each_draw_of_the_published_noise_is_a_measurement_of_its_own() -> None:
+    """Four epochs of three batches, of two groups of models; nothing of a fit changes where it is watched."""
+    algorithm, witness = of(learning_rate=GAMMA, batches=3, epochs=2, noisy_epochs=4), Noting()
+    epsilons = [5.0 * 1.3**k for k in range(19)]
+    watched, ledger = fitted(algorithm, RATINGS, epsilons, STREAMS, witness)
+    assert watched.predict(*PAIRS) == pytest.approx(
+        fitted(algorithm, RATINGS, epsilons, STREAMS)[0].predict(*PAIRS), abs=1e-3
+    )
+    assert witness.seen.keys() == {("objective", draw, 0, lane) for draw in range(12) for lane in (0, 16)}
+    assert [entry.step for entry in ledger.entries] == ["objective"]
 
 
 def row(gram: np.ndarray, right: np.ndarray, limit: float) -> np.ndarray:
@@ -143,11 +158,11 @@ def test_corrected_is_its_docstring(passes: int, neighbours: str, epsilon: float
     unbounded = neighbours == "unbounded"
     part = share * epsilon / (2 if unbounded else 1)
     total = (RATINGS.values.astype(float) - 3).sum()
-    total += unit_laplace((), STREAMS.generator("global sum")) * (2 if unbounded else 4) / part
-    count = N + (unit_laplace((), STREAMS.generator("global count")) / part if unbounded else 0)
+    total += unit_laplace((), STREAMS.noise("global sum")) * (2 if unbounded else 4) / part
+    count = N + (unit_laplace((), STREAMS.noise("global count")) / part if unbounded else 0)
     average = 3 + total / count
     each = (1 - share) * epsilon / (2 * passes - 1)
-    draws = {side: STREAMS.generator(f"objective, {side} factors") for side in ("user", "item")}
+    draws = {side: STREAMS.noise(f"objective, {side} factors") for side in ("user", "item")}
     targets, rated = np.zeros((12, 9)), np.zeros((12, 9), bool)
     rated[RATINGS.users, RATINGS.items] = True
     targets[RATINGS.users, RATINGS.items] = np.clip(RATINGS.values - average, -clamp, clamp)
@@ -167,7 +182,7 @@ def test_corrected_is_its_docstring(passes: int, neighbours: str, epsilon: float
             ]
         )
 
-    u = algorithm.public_rows(12, D, STREAMS.generator("public user factors"))
+    u = algorithm.public_rows(12, D, STREAMS.start("public user factors"))
     assert np.linalg.norm(u, axis=1) == pytest.approx(1)
     v = solved("item", targets.T, rated.T, u)
     if passes == 2:
@@ -181,8 +196,7 @@ def test_corrected_is_its_docstring(passes: int, neighbours: str, epsilon: float
 
 def test_a_corrected_rating_costs_its_epsilon_whole() -> None:
     """At a large ε the least ridge costs less than its share, and the noise gets the rest."""
-    ledger = Ledger([0.1, 1.0, 300.0], Mode.CORRECTED)
-    of(mode="corrected").fit(RATINGS, streams=STREAMS, ledger=ledger)
+    _, ledger = fitted(of(mode="corrected"), RATINGS, [0.1, 1.0, 300.0], STREAMS)
     assert ledger.claimed == pytest.approx([0.1, 1.0, 300.0])
     assert ledger.provable == pytest.approx([0.1, 1.0, 300.0])
     determinants = next(entry for entry in ledger.entries if entry.step.startswith("determinants"))

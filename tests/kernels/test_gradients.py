@@ -6,12 +6,20 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from dpmf_cli.algorithms.baselines.pmf import ProbabilisticMF
-from dpmf_cli.algorithms.registry import BASELINES
+from dpmf_cli.algorithms.shared.factorization import KnownModel
 from dpmf_cli.algorithms.shared.probabilistic import make_schedule
-from dpmf_cli.kernels.factors import factor_lanes
-from dpmf_cli.kernels.gradients import Descent, SampledVisits
-from dpmf_cli.privacy.ledger import Ledger
+from dpmf_cli.kernels.factors import factor_model
+from dpmf_cli.kernels.gradients import (
+    Descent,
+    SampledVisits,
+    sample_bits,
+    step_noisy_items,
+    step_noisy_users,
+    sum_gradients,
+)
+from dpmf_cli.privacy.noise import LaneNoise
 from dpmf_cli.streams import Streams
+from tests.algorithms.fitted import curator_for
 from tests.conftest import make_ratings
 
 RATINGS = make_ratings(3, n_users=12, n_items=9)
@@ -33,22 +41,21 @@ def test_every_lane_descends_its_own_batches(factors: int, momentum: float) -> N
     start_u, start_v = rng.normal(0, 0.5, (12, factors)), rng.normal(0, 0.5, (9, factors))
     kept = samples(3)
     effects_u, effects_v = rng.normal(size=(12, 3)), rng.normal(size=(9, 3))
-    lanes = factor_lanes(start_u, start_v, effects_u, effects_v)
-    bits = (kept * [1, 2, 4]).sum(axis=1).astype(np.uint16)
-    visits = SampledVisits(RATINGS.users, RATINGS.items, RATINGS.values, bits)
-    descent = Descent(lanes, momentum)
-    half, width = N // 2, lanes.width
-    rates = np.zeros((2, width), np.float32)
+    model = factor_model(start_u, start_v, effects_u, effects_v)
+    visits = SampledVisits(RATINGS.users, RATINGS.items, RATINGS.values, sample_bits(kept))
+    assert visits.bits[0].tolist() == (kept * [1, 2, 4]).sum(axis=1).tolist()
+    descent = Descent(model, momentum)
+    half, rates = N // 2, np.zeros((2, 3))
     rates[:, :2], rates[1, 2] = RATE, RATE / 2
-    unit, scale = rng.normal(size=(9, factors)), np.linspace(0, 2, width).astype(np.float32)
+    unit, scale = rng.normal(size=(9, factors)), np.linspace(0, 2, 3)
     user_unit = rng.normal(size=(12, factors))
     for _ in range(3):
         for at, (first, last) in enumerate(((0, half), (half, N))):
-            descent.add_gradients(visits, first, last, users=True)
-            descent.step("users", rates[at], RIDGE, user_unit, scale)
-            descent.step("items", rates[at], RIDGE, unit, scale)
-    found_u = lanes.users.reshape(12, factors + 1, width)
-    found_v = lanes.items.reshape(9, factors + 1, width)
+            sum_gradients(descent, visits, first, last)
+            for group in descent.groups:
+                step_noisy_users.run(group, LaneNoise(user_unit, scale), rates[at], RIDGE)
+                step_noisy_items.run(group, LaneNoise(unit, scale), rates[at], RIDGE)
+    found_u, found_v = (model.groups[0].rows(side) for side in ("users", "items"))
     for lane in range(3):
         u, v = start_u.copy(), start_v.copy()
         speed_u, speed_v = np.zeros_like(u), np.zeros_like(v)
@@ -64,19 +71,24 @@ def test_every_lane_descends_its_own_batches(factors: int, momentum: float) -> N
                     to_v[j] += error * u[i]
                 speed_u, speed_v = momentum * speed_u + rate * to_u, momentum * speed_v + rate * to_v
                 u, v = u + speed_u, v + speed_v
-        assert found_u[:, :-1, lane] == pytest.approx(u, abs=2e-5)
-        assert found_v[:, :-1, lane] == pytest.approx(v, abs=2e-5)
+        assert found_u[..., lane] == pytest.approx(u, abs=2e-5)
+        assert found_v[..., lane] == pytest.approx(v, abs=2e-5)
 
 
 def test_a_lane_is_the_fit_of_its_sample_alone_to_the_bit() -> None:
     """Nineteen samples of sizes that have different numbers of batches, in two groups."""
-    pmf = BASELINES["pmf"](algorithm="pmf", factors=3, batch_size=N // 5, learning_rate=1, epochs=8)
-    assert isinstance(pmf, ProbabilisticMF)
+    given = {"algorithm": "pmf", "factors": 3, "batch_size": N // 5, "learning_rate": 1, "epochs": 8}
+    pmf = ProbabilisticMF.model_validate(given)
+
+    def fit(kept: np.ndarray) -> KnownModel:
+        curator = curator_for(pmf, [], STREAMS)
+        return pmf.fit_samples(RATINGS, kept, curator.ledger.limit, streams=STREAMS, curator=curator)
+
     kept, users, items = samples(19), RATINGS.users, RATINGS.items
-    together = pmf.fit_samples(RATINGS, kept, streams=STREAMS, ledger=Ledger([np.inf])).predict(users, items)
+    together = fit(kept).predict(users, items)
     assert len({round(n / (N // 5)) for n in kept.sum(axis=0)}) > 3
     for lane in (0, 7, 15, 16, 18):
-        alone = pmf.fit_samples(RATINGS, kept[:, [lane]], streams=STREAMS, ledger=Ledger([np.inf]))
+        alone = fit(kept[:, [lane]])
         assert np.array_equal(alone.predict(users, items)[:, 0], together[:, lane])
 
 
@@ -88,7 +100,7 @@ def test_a_schedule_visits_every_rating_once_and_divides_by_what_it_summed(
     lanes = min(lanes, 16)
     kept = np.random.default_rng(seed).random((N, lanes)) < 0.6
     order = np.random.default_rng(seed + 1).permutation(N)
-    schedule = make_schedule(RATINGS, kept, 16, lambda n: max(1, round(n / size)), 1e-3, order)
+    schedule = make_schedule(RATINGS, kept, lambda n: max(1, round(n / size)), 1e-3, order)
     visits = schedule.visits
     cells = set(zip(visits.users.tolist(), visits.items.tolist(), strict=True))
     assert len(cells) == N == len(visits.values)
@@ -97,7 +109,7 @@ def test_a_schedule_visits_every_rating_once_and_divides_by_what_it_summed(
     for lane in range(lanes):
         gathered = 0
         for stretch in schedule.stretches:
-            gathered += ((visits.bits[stretch.first : stretch.last] >> lane) & 1).sum()
+            gathered += ((visits.bits[0][stretch.first : stretch.last] >> lane) & 1).sum()
             if stretch.rates[lane]:
                 assert stretch.rates[lane] == pytest.approx(1e-3 / max(gathered, 0.01))
                 gathered = 0

@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from dpmf_cli.kernels.factors import FactorLanes, factor_lanes
-from dpmf_cli.kernels.user_gradients import clipped_item_gradients
+from dpmf_cli.kernels.factors import FactorLanes, factor_model
+from dpmf_cli.kernels.user_gradients import clipped_item_gradients, descend_items
 from dpmf_cli.privacy.gradient_sensitivity import clipped_contributions
 from dpmf_cli.privacy.neighbours import Neighbours
 from dpmf_cli.ratings import Ratings
@@ -23,21 +23,23 @@ def lanes_of(ratings: Ratings, scale: float, seed: int = 0, factors: int = 3) ->
     rng = np.random.default_rng(seed)
     n_users, n_items = ratings.n_users, ratings.n_items
     users, items = rng.normal(0, scale, (n_users, factors)), rng.normal(0, 1, (n_items, factors))
-    return factor_lanes(users, items, rng.normal(0, 1, (n_users, 2)), rng.normal(3, 1, (n_items, 2)))
+    effects = rng.normal(0, 1, (n_users, 2)), rng.normal(3, 1, (n_items, 2))
+    (lanes,) = factor_model(users, items, *effects).groups
+    return lanes
 
 
 def by_numpy(factors: FactorLanes, ratings: Ratings, sampled: np.ndarray, clip: float) -> np.ndarray:
     users = factors.users.reshape(ratings.n_users, -1, factors.width).astype(np.float64)
     items = factors.items.reshape(ratings.n_items, -1, factors.width).astype(np.float64)
-    total = np.zeros((ratings.n_items, factors.factors, factors.width))
-    for lane in range(factors.width):
+    total = np.zeros((ratings.n_items, factors.factors, factors.lanes))
+    for lane in range(factors.lanes):
         for u in sampled:
             own = np.zeros((ratings.n_items, factors.factors))
             for x in np.flatnonzero(ratings.users == u):
                 i = ratings.items[x]
                 error = ratings.values[x] - users[u, -1, lane] - items[i, -1, lane]
                 own[i] = (error - users[u, :-1, lane] @ items[i, :-1, lane]) * users[u, :-1, lane]
-            total[:, :, lane] += own * min(1.0, clip / max(np.linalg.norm(own), 1e-300))
+            total[:, :, lane] += own * min(1.0, clip / max(float(np.linalg.norm(own)), 1e-300))
     return total
 
 
@@ -65,7 +67,7 @@ def test_a_user_moves_the_gradient_by_no_more_than_the_bound(
     present, absent = (
         clipped_item_gradients(factors, some, EVERYBODY, clip) for some in (ratings, without(ratings, user))
     )
-    moved = np.linalg.norm((present - absent).reshape(-1, factors.width), axis=0)
+    moved = np.linalg.norm((present - absent).reshape(-1, factors.lanes), axis=0)
     bound = clipped_contributions(clip, 2, Neighbours.USER)
     assert bound.neighbours is Neighbours.USER
     assert np.all(moved <= bound.value * (1 + 1e-9))
@@ -76,7 +78,7 @@ def test_the_bound_is_attained() -> None:
     present, absent = (
         clipped_item_gradients(factors, some, EVERYBODY, 0.1) for some in (RATINGS, without(RATINGS, 5))
     )
-    moved = np.linalg.norm((present - absent).reshape(-1, factors.width), axis=0)
+    moved = np.linalg.norm((present - absent).reshape(-1, factors.lanes), axis=0)
     assert moved == pytest.approx(clipped_contributions(0.1, 2, Neighbours.USER).value)
 
 
@@ -103,10 +105,25 @@ def test_what_others_add_is_not_rounded_anew_with_a_user() -> None:
 
 def test_a_user_whose_gradient_is_not_finite_adds_nothing() -> None:
     train = make_ratings(1, n_users=5, n_items=6)
-    factors = factor_lanes(np.ones((5, 2)), np.ones((6, 2)), np.zeros((5, 1)), np.zeros((6, 1)))
-    factors.users.reshape(5, 3, -1)[2, :2] = np.inf
+    (factors,) = factor_model(np.ones((5, 2)), np.ones((6, 2)), np.zeros((5, 1)), np.zeros((6, 1))).groups
+    factors.rows("users")[2] = np.inf
     everybody = np.arange(5)
     found = clipped_item_gradients(factors, train, everybody, 1.0)
     without = clipped_item_gradients(factors, train, everybody[everybody != 2], 1.0)
     assert np.isfinite(found).all()
     assert np.array_equal(found, without)
+
+
+def test_the_models_of_all_groups_take_their_own_steps() -> None:
+    """Nineteen models, in two groups: Q ← Q + η(gradients − w·Q), with a gradient and an η for each."""
+    rng = np.random.default_rng(1)
+    effects = rng.normal(0, 1, (20, 19)), rng.normal(3, 1, (12, 19))
+    model = factor_model(rng.normal(0, 1, (20, 3)), rng.normal(0, 1, (12, 3)), *effects)
+    found = clipped_item_gradients(model, RATINGS, EVERYBODY, 0.5)
+    expected = [by_numpy(group, RATINGS, EVERYBODY, 0.5) for group in model.groups]
+    assert found == pytest.approx(np.concatenate(expected, axis=-1), abs=1e-9)
+    before = np.concatenate([group.rows("items") for group in model.groups], axis=-1)
+    rates = np.linspace(0, 1, 19)
+    descend_items(model, found, rates, 0.3)
+    after = np.concatenate([group.rows("items") for group in model.groups], axis=-1)
+    assert after == pytest.approx(before + rates * (found - 0.3 * before), abs=1e-6)

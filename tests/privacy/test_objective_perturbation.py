@@ -15,17 +15,17 @@ from hypothesis import strategies as st
 from scipy.stats import beta
 
 from dpmf_cli.algorithms.registry import PRIVATE
-from dpmf_cli.algorithms.shared import objective_perturbation
 from dpmf_cli.algorithms.shared.base import PrivateAlgorithm
-from dpmf_cli.algorithms.shared.factorization import FactorModel, KnownModel
-from dpmf_cli.kernels.als import RowProblem, solve_items
-from dpmf_cli.kernels.factors import factor_lanes
+from dpmf_cli.algorithms.shared.factorization import KnownModel
+from dpmf_cli.algorithms.zhang2018 import dp_pmf
+from dpmf_cli.kernels.als import RowProblem, SideRatings, solve_perturbed_items
+from dpmf_cli.kernels.factors import FactorModel, factor_model
 from dpmf_cli.privacy import sensitivity
-from dpmf_cli.privacy.ledger import Ledger
 from dpmf_cli.privacy.neighbours import Neighbours
 from dpmf_cli.privacy.noise import LaneNoise
 from dpmf_cli.ratings import Ratings, Scale
 from dpmf_cli.streams import Streams
+from tests.algorithms.fitted import fitted
 
 SCALE = Scale(1, 5, 1)
 RADIUS, CLAMP, RIDGE, D = 1.5, 2.0, 3.0, 3
@@ -33,7 +33,7 @@ RADIUS, CLAMP, RIDGE, D = 1.5, 2.0, 3.0, 3
 
 def unit_rows(count: int, rng: np.random.Generator) -> np.ndarray:
     rows = rng.normal(size=(count, D))
-    return rows / np.linalg.norm(rows, axis=1, keepdims=True)
+    return np.asarray(rows / np.linalg.norm(rows, axis=1, keepdims=True))
 
 
 def noise_of(
@@ -67,18 +67,11 @@ def test_the_solver_inverts_the_noise(on_boundary: bool) -> None:
         p = unit_rows(1, rng)[0] * RADIUS * (1 if on_boundary else 0.8 * rng.random())
         multiplier = float(rng.exponential(5)) if on_boundary else 0.0
         noise = noise_of(p, multiplier, q, np.clip(values - 3.0, -CLAMP, CLAMP), RIDGE)
-        lanes = factor_lanes(q, np.zeros((1, D)), np.zeros((count, 1)), np.full((1, 1), 3.0))
-        problem = RowProblem(
-            np.array([RIDGE]),
-            CLAMP,
-            per_rating=False,
-            ball=RADIUS,
-            noise=LaneNoise(noise[None], np.array([1.0])),
-        )
-        solve_items(
-            lanes, np.array([0, count]), np.arange(count, dtype=np.int32), values, problem, slice(0, 1)
-        )
-        assert lanes.items.reshape(D + 1, lanes.width)[:D, 0] == pytest.approx(p, abs=1e-4)
+        (lanes,) = factor_model(q, np.zeros((1, D)), np.zeros((count, 1)), np.full((1, 1), 3.0)).groups
+        problem = RowProblem(np.array([RIDGE]), CLAMP, per_rating=False, ball=RADIUS)
+        ratings = SideRatings(np.array([0, count]), np.arange(count, dtype=np.int32), values)
+        solve_perturbed_items.run(lanes, LaneNoise(noise[None], np.array([1.0])), ratings, problem)
+        assert lanes.rows("items")[0, :, 0] == pytest.approx(p, abs=1e-4)
 
 
 def loss(rng: np.random.Generator, epsilon: float, ridge: float, *, extreme: bool) -> float:
@@ -150,7 +143,7 @@ def with_and_without() -> tuple[Ratings, Ratings]:
 
 def released(algorithm: PrivateAlgorithm, ratings: Ratings, epsilon: float, streams: Streams) -> float:
     """The item's factor, which is what the paper releases."""
-    model = algorithm.fit(ratings, streams=streams, ledger=Ledger([epsilon], algorithm.mode))
+    model, _ = fitted(algorithm, ratings, [epsilon], streams)
     factors = model.factors if isinstance(model, KnownModel) else model
     assert isinstance(factors, FactorModel)
     return float(factors.groups[0].items[0])
@@ -172,11 +165,14 @@ def separating_epsilon(seen: np.ndarray) -> float:
     return math.log(least / most) if least > 0 else -math.inf
 
 
+def of_one_factor(mode: str, **parameters: Any) -> PrivateAlgorithm:
+    own = {"algorithm": "dp_pmf", "mode": mode, "neighbours": "unbounded", "factors": 1}
+    return PRIVATE["dp_pmf"].model_validate({**own, **parameters})
+
+
 def measured_epsilon(mode: str, epsilon: float, **parameters: Any) -> float:
     """`separating_epsilon` of the neighbours by what is released."""
-    algorithm = PRIVATE["dp_pmf"](
-        algorithm="dp_pmf", mode=mode, neighbours="unbounded", factors=1, **parameters
-    )
+    algorithm = of_one_factor(mode, **parameters)
     seen = np.array(
         [
             [
@@ -220,17 +216,14 @@ def corrected_items(epsilon: float, monkeypatch: pytest.MonkeyPatch, weaker: flo
     def scaled(*bounds: float) -> sensitivity.Sensitivity:
         return replace(right(*bounds), value=right(*bounds).value / weaker)
 
-    monkeypatch.setattr(objective_perturbation, "private_global_average", lambda *_, **__: np.array([3.0]))
+    monkeypatch.setattr(dp_pmf, "private_global_average", lambda *_, **__: np.array([3.0]))
     monkeypatch.setattr(sensitivity, "ridge_objective_unbounded", scaled)
-    algorithm = PRIVATE["dp_pmf"](algorithm="dp_pmf", mode="corrected", neighbours="unbounded", factors=1)
+    algorithm = of_one_factor("corrected")
     factors = []
     for side, ratings in enumerate((whole, whole.select(users == 0))):
-        model = algorithm.fit(
-            ratings, streams=Streams(side, "d", "dp_pmf", 0, 0), ledger=Ledger([epsilon], algorithm.mode)
-        )
+        model, _ = fitted(algorithm, ratings, [epsilon], Streams(side, "d", "dp_pmf", 0, 0))
         assert isinstance(model, FactorModel)
-        lanes = model.groups[0]
-        factors.append(lanes.items.reshape(count, 2, lanes.width)[:, 0, 0])
+        factors.append(model.groups[0].rows("items")[:, 0, 0])
     return np.array(factors)
 
 

@@ -34,5 +34,6 @@ class ProbabilisticMF(GradientDescentPMF, Algorithm):
     def fit_samples(
         self, train: Ratings, kept: Kept, epsilons: Epsilons, *, streams: Streams, curator: Curator
     ) -> KnownModel:
-        """One model for each column of `kept`."""
-        return sampled_model(train, kept, [fit.factors for fit in self.descend(train, kept, streams)])
+        """One model for each column of `kept` (n_ratings, E)."""
+        model, _ = self.descend(train, kept, streams)
+        return sampled_model(train, kept, model)

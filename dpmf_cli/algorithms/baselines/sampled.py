@@ -8,12 +8,13 @@ import numpy as np
 from pydantic import BeforeValidator, Field, model_validator
 
 from dpmf_cli.algorithms.shared.base import Algorithm, Model
+from dpmf_cli.algorithms.shared.entry_checks import refuse_what_a_base_ignores
 from dpmf_cli.algorithms.shared.personal_sampling import (
     PersonalSampling,
     sampling_probability,
 )
 from dpmf_cli.algorithms.shared.sample_fits import Columns, fit_samples, sample, shared_fit_of
-from dpmf_cli.algorithms.zhang2018.personalized import CleanBase, _refuse_ignored
+from dpmf_cli.algorithms.zhang2018.personalized import CleanBase
 from dpmf_cli.privacy.curator import Curator
 from dpmf_cli.privacy.ledger import Epsilons
 from dpmf_cli.ratings import Ratings
@@ -34,7 +35,7 @@ class Sampled(PersonalSampling, Algorithm):
 
     @model_validator(mode="after")
     def _keep_the_base_bare(self) -> Self:
-        _refuse_ignored(self.base)
+        refuse_what_a_base_ignores(self.base)
         return self
 
     @property
@@ -67,7 +68,7 @@ class Sampled(PersonalSampling, Algorithm):
         for entry in entries:
             asked = entry.stated_epsilons(train, streams)[:, None]
             thresholds = entry.thresholds(asked[:, 0], np.array([np.inf]))
-            samples.append(sample(sampling_probability(asked, thresholds), streams))
+            samples.append(sample(train, sampling_probability(asked, thresholds), streams))
         epsilons = np.concatenate(grids)
         kept = np.concatenate(samples, axis=1)
         model = fit_samples(entries[0].base, train, kept, epsilons, streams=streams, curator=curators[0])

@@ -1,10 +1,12 @@
-"""What an entry of a config must not ask for: parameters of the other mode, what no accountant certifies."""
+"""What an entry of a config must not ask for: parameters of the other mode, what its base would ignore, what no
+accountant certifies.
+"""
 
 from collections.abc import Iterable
 
 from pydantic_core import PydanticCustomError
 
-from dpmf_cli.algorithms.shared.base import PrivateAlgorithm
+from dpmf_cli.algorithms.shared.base import Algorithm, PrivateAlgorithm
 from dpmf_cli.privacy.neighbours import Mode
 from dpmf_cli.privacy.subsampling import LEAST_DELTA
 
@@ -27,6 +29,13 @@ def refuse_fields_of_the_other_mode(entry: PrivateAlgorithm, fields: Iterable[st
                     "path": (field,),
                 },
             )
+
+
+def refuse_what_a_base_ignores(base: Algorithm) -> None:
+    """Raises PydanticCustomError where an entry's `base` has a key that only the entry's own is looked at of."""
+    for key in ("label", "clip_predictions"):
+        if getattr(base, key):
+            raise PydanticCustomError("base", "set `{key}` on the entry, not on its `base`", {"key": key})
 
 
 def refuse_a_delta_beyond_the_accountant(sampling_rate: float, delta: float) -> None:

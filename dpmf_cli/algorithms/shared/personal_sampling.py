@@ -102,9 +102,12 @@ class PersonalSampling(StrictModel):
             if not np.all(stated > 0):
                 raise DpmfError("the column `epsilon` must be positive, and stated for every rating")
             return stated
-        rng = streams.generator("privacy specification")
-        count = {"record": len(train), "user": train.n_users, "item": train.n_items}[self.per]
-        group, within = rng.random(count), rng.random(count)
+        purpose = "privacy specification"
+        if self.per == "record":
+            group, within = streams.of_ratings(purpose, train, 2)
+        else:
+            count = train.n_users if self.per == "user" else train.n_items
+            group, within = streams.generator(purpose).random((2, count))
         (_, low, middle), (_, _, high) = self._levels()[:2]
         drawn = np.where(
             group < self.conservative,

@@ -3,7 +3,7 @@
 Salakhutdinov and Mnih 2007, as Zhang, Liu, Chen and Zhong 2018, section 3.1, run it.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass
 from itertools import pairwise
 
@@ -12,8 +12,15 @@ from numpy.typing import NDArray
 from pydantic import Field
 
 from dpmf_cli.algorithms.shared.factorization import InitialFactors, KnownModel, initial_factors
-from dpmf_cli.kernels.factors import FactorLanes, FactorModel, factor_model
-from dpmf_cli.kernels.gradients import Descent, SampledVisits
+from dpmf_cli.kernels.factors import FactorModel, factor_model
+from dpmf_cli.kernels.gradients import (
+    Descent,
+    SampledVisits,
+    sample_bits,
+    step_items,
+    step_users,
+    sum_gradients,
+)
 from dpmf_cli.ratings import Ratings
 from dpmf_cli.streams import Streams
 from dpmf_cli.strict_model import StrictModel
@@ -30,8 +37,8 @@ Kept = NDArray[np.bool_]
 
 @dataclass(frozen=True)
 class Stretch:
-    """The visits [first, last) between two steps. rates (width,): γ/b in the models whose batch of b ratings ends
-    here, 0 in the others; `place` numbers the places where a step may be, independently of the models."""
+    """The visits [first, last) between two steps. rates (E,): γ/b in the models whose batch of b ratings ends here, 0
+    in the others; `place` numbers the places where a step may be, independently of the models."""
 
     first: int
     last: int
@@ -41,25 +48,15 @@ class Stretch:
 
 @dataclass(frozen=True)
 class Schedule:
-    """The visits of an epoch and its steps, the same in all epochs."""
+    """The visits of an epoch and its steps, the same in all epochs, for all models of the grid."""
 
     visits: SampledVisits
     stretches: tuple[Stretch, ...]
 
 
-@dataclass(frozen=True)
-class SampleFit:
-    """One group of models. `lanes` is its place in the grid."""
-
-    factors: FactorLanes
-    schedule: Schedule
-    lanes: slice
-
-
 def make_schedule(
     train: Ratings,
     kept: Kept,
-    width: int,
     batches_of: Callable[[int], int],
     learning_rate: float,
     order: NDArray[np.int64],
@@ -75,14 +72,13 @@ def make_schedule(
     rows = np.concatenate([np.sort(order[a:b]) for a, b in pairwise(starts)])
     mine = kept[rows]
     sizes = np.add.reduceat(mine, starts[:-1], axis=0, dtype=np.int64)
-    rates = np.zeros((count, width), np.float32)
+    rates = np.zeros(sizes.shape, np.float32)
     for lane, lane_sizes in enumerate(sizes.T):
         batches = min(count, batches_of(int(lane_sizes.sum())))
         ends = np.round(np.arange(1, batches + 1) * count / batches).astype(np.int64) - 1
         totals = np.diff(np.cumsum(lane_sizes)[ends], prepend=0)
         rates[ends, lane] = learning_rate / np.maximum(totals, learning_rate / LARGEST_RATE)
-    bits = (mine * (1 << np.arange(mine.shape[1]))).sum(axis=1).astype(np.uint16)
-    visits = SampledVisits(train.users[rows], train.items[rows], train.values[rows], bits)
+    visits = SampledVisits(train.users[rows], train.items[rows], train.values[rows], sample_bits(mine))
     places = np.flatnonzero(rates.any(axis=1))
     firsts = np.concatenate([[0], starts[places[:-1] + 1]])
     stretches = tuple(
@@ -110,28 +106,27 @@ class GradientDescentPMF(StrictModel):
     epochs: int = Field(50, ge=1, description="k₁, section 6.1")
     initial_factors: InitialFactors = InitialFactors(distribution="sphere", scale=1.0)
 
-    def descend(self, train: Ratings, kept: Kept, streams: Streams) -> Iterator[SampleFit]:
-        """k₁ epochs of U and V together, for each group of models, each on its own sample."""
+    def descend(self, train: Ratings, kept: Kept, streams: Streams) -> tuple[FactorModel, Schedule]:
+        """k₁ epochs of U and V together, each model on its own sample: algorithm 2, lines 1 to 13."""
         users, items = initial_factors(train, self.initial_factors, self.factors, streams)
         order = streams.generator("batches").permutation(len(train))
-        nothing = np.zeros((train.n_users, kept.shape[1])), np.zeros((train.n_items, kept.shape[1]))
-        for factors in factor_model(users, items, *nothing).groups:
-            mine, lanes = kept[:, factors.part], factors.part
-            schedule = make_schedule(train, mine, factors.width, self.batches_of, self.learning_rate, order)
-            descent = Descent(factors, self.momentum)
-            for _ in range(self.epochs):
-                for stretch in schedule.stretches:
-                    descent.add_gradients(schedule.visits, stretch.first, stretch.last, users=True)
-                    descent.step("users", stretch.rates, self.regularization)
-                    descent.step("items", stretch.rates, self.regularization)
-            yield SampleFit(factors, schedule, lanes)
+        schedule = make_schedule(train, kept, self.batches_of, self.learning_rate, order)
+        grid = kept.shape[1]
+        model = factor_model(users, items, np.zeros((train.n_users, grid)), np.zeros((train.n_items, grid)))
+        descent = Descent(model, self.momentum)
+        for _ in range(self.epochs):
+            for batch in schedule.stretches:
+                sum_gradients(descent, schedule.visits, batch.first, batch.last)
+                step_users(descent, batch.rates, self.regularization)
+                step_items(descent, batch.rates, self.regularization)
+        return model, schedule
 
     def batches_of(self, ratings: int) -> int:
         """How many batches a model with so many ratings has."""
         return self.batches or max(1, round(ratings / self.batch_size))
 
 
-def sampled_model(train: Ratings, kept: Kept, factors: list[FactorLanes]) -> KnownModel:
+def sampled_model(train: Ratings, kept: Kept, model: FactorModel) -> KnownModel:
     """u·v, or the average of a model's sample for users and items that it has no rating of."""
     users, items, averages = [], [], []
     for rows in kept.T:
@@ -139,6 +134,4 @@ def sampled_model(train: Ratings, kept: Kept, factors: list[FactorLanes]) -> Kno
         items.append(np.bincount(train.items[rows], minlength=train.n_items) > 0)
         values = train.values[rows]
         averages.append(values.mean(dtype=np.float64) if len(values) else train.scale.middle)
-    return KnownModel(
-        FactorModel(factors), np.stack(users, 1), np.stack(items, 1), np.array(averages, np.float32)
-    )
+    return KnownModel(model, np.stack(users, 1), np.stack(items, 1), np.array(averages, np.float32))

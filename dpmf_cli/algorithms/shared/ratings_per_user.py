@@ -1,14 +1,15 @@
 """At most so many ratings of each user."""
 
 import numpy as np
+from numpy.typing import NDArray
 
 from dpmf_cli.kernels.order import shuffle_within
 from dpmf_cli.ratings import Ratings
 
 
-def at_most(ratings: Ratings, limit: int, rng: np.random.Generator) -> Ratings:
-    """`limit` ratings of each user who has more, drawn uniformly, and all of the others'."""
-    order = shuffle_within(ratings.user_starts, rng.random(len(ratings)))
+def at_most(ratings: Ratings, limit: int, draws: NDArray[np.float64]) -> Ratings:
+    """`limit` ratings of each user who has more, chosen by uniform `draws` (n_ratings,), and all of the others'."""
+    order = shuffle_within(ratings.user_starts, draws)
     within = np.arange(len(ratings)) - ratings.user_starts[ratings.users]
     kept = np.zeros(len(ratings), np.bool_)
     kept[order[within < limit]] = True

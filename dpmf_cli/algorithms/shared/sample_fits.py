@@ -30,9 +30,9 @@ def shared_fit_of(base: Algorithm) -> str | None:
     return json.dumps(base.parameters(), sort_keys=True) if base.shares_lanes else None
 
 
-def sample(probability: NDArray[np.float64], streams: Streams) -> Kept:
+def sample(train: Ratings, probability: NDArray[np.float64], streams: Streams) -> Kept:
     """(n, E) Algorithm 1; one uniform draw for each record serves all ε."""
-    return np.asarray(streams.generator("sampling").random(len(probability))[:, None] < probability)
+    return np.asarray(streams.of_ratings("sampling", train)[:, None] < probability)
 
 
 def fit_samples(
@@ -45,8 +45,8 @@ def fit_samples(
     if base.shares_lanes:
         return base.fit_samples(train, kept, epsilons, streams=streams, curator=curator)
     models, accounts = [], []
-    for epsilon, rows in zip(epsilons, kept.T, strict=True):
-        alone = curator.apart([epsilon])
+    for place, (epsilon, rows) in enumerate(zip(epsilons, kept.T, strict=True)):
+        alone = curator.apart([epsilon], first=place)
         accounts.append(alone.ledger)
         models.append(base.fit(train.select(rows), np.array([epsilon]), streams=streams, curator=alone))
     for steps in zip(*(account.entries for account in accounts), strict=True):

@@ -21,10 +21,15 @@ from dpmf_cli.algorithms.shared.papers import Paper
 from dpmf_cli.algorithms.shared.ratings_per_user import at_most
 from dpmf_cli.algorithms.shared.theta import NoiseKind
 from dpmf_cli.kernels.als import RowProblem, by_user, solve_users
-from dpmf_cli.kernels.factors import FactorLanes, FactorModel, factor_model
-from dpmf_cli.kernels.gradients import Descent, SampledVisits
-from dpmf_cli.kernels.user_gradients import clipped_item_gradients
-from dpmf_cli.lane_groups import groups, pad
+from dpmf_cli.kernels.factors import FactorModel, factor_model
+from dpmf_cli.kernels.gradients import (
+    Descent,
+    step_noisy_items,
+    step_noisy_users,
+    sum_gradients,
+    visits_of_all,
+)
+from dpmf_cli.kernels.user_gradients import clipped_item_gradients, descend_items
 from dpmf_cli.privacy.curator import Curator
 from dpmf_cli.privacy.gradient_sensitivity import clipped_contributions
 from dpmf_cli.privacy.ledger import Epsilons
@@ -57,26 +62,15 @@ class GradientsBudget(Fractions):
 
 
 class PosteriorSamplingMF(PureAsPublished):
-    """Published: E(P, Q) = ½Σ(r_ui − r̄_i − p_u·q_i)² + λ/2·(‖P‖² + ‖Q‖²), and for K steps, s = min(ε/4B, 1),
-
-        (P, Q) ← (P, Q) − (η_t/2)·s·∇E + N(0, ρ·η_t),    η_t = η₁·t^−ξ,    B = (r_max − r_min)²·τ
-
-    with τ ratings of each user at most, drawn uniformly, and all of them in every step. Item means r̄_i are released
-    without noise and not charged for. Nothing is provable: `privacy.posterior`.
-
-    Corrected, (ε, δ) for users: only Q is learned from others, each p_u is its user's own ridge regression on it,
-
-        p_u ← argmin Σ_i (x_ui − p·q_i)² + w_P‖p‖²,    x_ui = r_ui − MAvg_i − r̄_u
-        Q ← Q + η(Σ_u clip_C((e_ui·p_u)_i) + N(0, (C·σ)²))/γ − η·w_Q·Q
-
-    for K steps, each on a sample of the users, with probability γ each; σ is what an accountant certifies beside the
-    noisy averages MAvg (`own_means`). η is lowered where the noise of all steps would add up to more than `spread` in
-    a coordinate of Q. Predictions use the target user's own ratings (‡). No posterior is sampled.
+    """Matrix factorisation with privacy for users. As published it samples from a posterior, corrected it descends
+    noisy gradients of the items: two algorithms. Each refuses what only the other would use.
     """
 
     title: ClassVar[str] = "DPPS-MF"
     paper: ClassVar[Paper] = Paper.WANG
     variants: ClassVar[Variants] = in_both_modes(Neighbours.USER)
+    joint: ClassVar[bool] = False
+    of_the_other: ClassVar[tuple[str, ...]]
 
     algorithm: Literal["dpps_mf"]
     neighbours: Neighbours = Neighbours.USER
@@ -106,9 +100,7 @@ class PosteriorSamplingMF(PureAsPublished):
 
     @model_validator(mode="after")
     def _refuse_parameters_of_the_other_mode(self) -> Self:
-        refuse_fields_of_the_other_mode(
-            self, CORRECTED_FIELDS if self.mode is Mode.PUBLISHED else PUBLISHED_FIELDS
-        )
+        refuse_fields_of_the_other_mode(self, self.of_the_other)
         return self
 
     @model_validator(mode="after")
@@ -116,53 +108,75 @@ class PosteriorSamplingMF(PureAsPublished):
         refuse_a_delta_beyond_the_accountant(self.sampling_rate, self.spends_delta)
         return self
 
-    @property
-    def joint(self) -> bool:  # type: ignore[override]
-        """In corrected mode; as published, p_u is sampled and released with Q."""
-        return self.mode is Mode.CORRECTED
+    def start(
+        self,
+        train: Ratings,
+        user_effects: NDArray[np.float64],
+        item_effects: NDArray[np.float64],
+        streams: Streams,
+    ) -> FactorModel:
+        """Random factors beside effects (n_users, E), (n_items, E)."""
+        users, items = initial_factors(train, self.initial_factors, self.factors, streams)
+        return factor_model(users, items, user_effects, item_effects)
+
+
+class PublishedDPPSMF(PosteriorSamplingMF):
+    """E(P, Q) = ½Σ(r_ui − r̄_i − p_u·q_i)² + λ/2·(‖P‖² + ‖Q‖²), and for K steps, s = min(ε/4B, 1),
+
+        (P, Q) ← (P, Q) − (η_t/2)·s·∇E + N(0, ρ·η_t),    η_t = η₁·t^−ξ,    B = (r_max − r_min)²·τ
+
+    with τ ratings of each user at most, drawn uniformly, and all of them in every step. Item means r̄_i are released
+    without noise and not charged for. p_u is sampled and released with Q. Nothing is provable: `privacy.posterior`.
+    """
+
+    variants: ClassVar[Variants] = frozenset({(Neighbours.USER, Mode.PUBLISHED)})
+    of_the_other: ClassVar[tuple[str, ...]] = CORRECTED_FIELDS
 
     def fit(self, train: Ratings, epsilons: Epsilons, *, streams: Streams, curator: Curator) -> FactorModel:
-        if self.mode is Mode.CORRECTED:
-            return self.descend(train, epsilons, streams, curator)
-        return self.sample(train, epsilons, streams, curator)
-
-    def sample(self, train: Ratings, epsilons: Epsilons, streams: Streams, curator: Curator) -> FactorModel:
-        """Published."""
-        train = at_most(train, self.most_ratings, streams.generator("ratings kept"))
+        train = at_most(train, self.most_ratings, streams.of_ratings("ratings kept", train))
         means = self.uncharged_averages(train, len(epsilons), curator, beta_m=0)
-        grid = epsilons
         chain = posterior_sampling(
             "factors",
             (train.n_users + train.n_items, self.factors),
             schedule=LangevinSchedule(self.initial_rate, self.decay, self.temperature, self.iterations),
             bound=train.scale.width**2 * self.most_ratings,
-            epsilon=grid,
+            epsilon=epsilons,
             neighbours=self.neighbours,
             curator=curator,
             dtype=np.float32,
         )
-        models = self.start(train, np.zeros((train.n_users, len(grid))), means, streams)
-        descents = [Descent(model, momentum=0.0) for model in models]
-        every = np.full(len(train), np.iinfo(np.uint16).max, np.uint16)
-        visits = SampledVisits(train.users, train.items, train.values, every)
+        model = self.start(train, np.zeros((train.n_users, len(epsilons))), means, streams)
+        descent, visits = Descent(model, momentum=0.0), visits_of_all(train, len(epsilons))
         for step in chain:
-            of_users, of_items = np.split(step.noise._lane_noise.unit, [train.n_users])
-            for descent, lanes in zip(descents, groups(len(grid)), strict=True):
-                drift = step.drift[lanes]
-                rates = pad(drift, descent.factors.width)
-                # A step's noise is `rates` times this.
-                scale = pad(step.noise.scale[lanes] / drift, descent.factors.width)
-                descent.add_gradients(visits, 0, len(train), users=True)
-                descent.step("users", rates, self.regularization, of_users, scale)
-                descent.step("items", rates, self.regularization, of_items, scale)
-        return FactorModel(models)
+            of_users, of_items = step.noise.in_units_of(step.drift).split(train.n_users)
+            sum_gradients(descent, visits, 0, len(train))
+            of_users.inside(step_noisy_users, descent, step.drift, self.regularization)
+            of_items.inside(step_noisy_items, descent, step.drift, self.regularization)
+        return model
 
-    def descend(self, train: Ratings, epsilons: Epsilons, streams: Streams, curator: Curator) -> FactorModel:
-        """Corrected."""
-        grid = epsilons
+
+class CorrectedDPPSMF(PosteriorSamplingMF):
+    """(ε, δ) for users, and no posterior is sampled. Only Q is learned from others, each p_u is its user's own ridge
+    regression on it:
+
+        x_ui = r_ui − MAvg_i − r̄_u,    MAvg noisy averages, r̄_u the user's own mean (`own_means`)
+        K times, each on a sample of the users, with probability γ each:
+            p_u ← argmin Σ_i (x_ui − p·q_i)² + w_P‖p‖²
+            Q ← Q + η(Σ_u clip_C((e_ui·p_u)_i) + N(0, (C·σ)²))/γ − η·w_Q·Q
+        p_u once more
+
+    σ is what an accountant certifies beside the averages. η is lowered where the noise of all steps would add up to
+    more than `spread` in a coordinate of Q. Predictions use the target user's own ratings (‡).
+    """
+
+    variants: ClassVar[Variants] = frozenset({(Neighbours.USER, Mode.CORRECTED)})
+    joint: ClassVar[bool] = True
+    of_the_other: ClassVar[tuple[str, ...]] = PUBLISHED_FIELDS
+
+    def fit(self, train: Ratings, epsilons: Epsilons, *, streams: Streams, curator: Curator) -> FactorModel:
         effects = self.own_means(train, self.released_averages(train, self.measurer(epsilons, curator)))
-        multiplier = self.noise_multipliers(grid)
-        noises = subsampled_gaussian(
+        multiplier = self.noise_multipliers(epsilons)
+        steps = subsampled_gaussian(
             "gradients",
             (train.n_items, self.factors),
             repetitions=self.iterations,
@@ -172,22 +186,17 @@ class PosteriorSamplingMF(PureAsPublished):
             multiplier=multiplier,
             curator=curator,
         )
-        rates = self.rates(multiplier)
-        models = self.start(train, effects.users, effects.items, streams)
-        chosen = streams.generator("samples of users")
-        for noise in noises:
-            sampled = np.flatnonzero(chosen.random(train.n_users) < self.sampling_rate)
-            for model, lanes in zip(models, groups(len(grid)), strict=True):
-                self.solve_own(model, train)
-                gradient = clipped_item_gradients(model, train, sampled, self.clip)[..., : model.lanes]
-                noisy = gradient + noise._lane_noise.unit[..., None] * noise.scale[lanes]
-                items = model.items.reshape(train.n_items, self.factors + 1, model.width)[:, :-1]
-                own = items[..., : model.lanes].astype(np.float64)
-                move = rates[lanes] * (noisy / self.sampling_rate - self.item_ridge * own)
-                items[:] = pad(own + move, model.width)
-        for model in models:
-            self.solve_own(model, train)
-        return FactorModel(models)
+        rates, gamma = self.rates(multiplier), self.sampling_rate
+        own = RowProblem(self.user_ridge, math.inf, per_rating=False)
+        ratings_by_user, chosen = by_user(train), streams.generator("samples of users")
+        model = self.start(train, effects.users, effects.items, streams)
+        for gradients in steps:
+            sampled = np.flatnonzero(chosen.random(train.n_users) < gamma)
+            solve_users(model, ratings_by_user, own)
+            noisy = gradients.added_to(clipped_item_gradients(model, train, sampled, self.clip))
+            descend_items(model, noisy / gamma, rates, self.item_ridge)
+        solve_users(model, ratings_by_user, own)
+        return model
 
     def noise_multipliers(self, epsilons: NDArray[np.float64]) -> NDArray[np.float64]:
         """(E,) σ/C of the gradients, beside the averages, which take their fractions of θ."""
@@ -205,18 +214,3 @@ class PosteriorSamplingMF(PureAsPublished):
         """(E,) η, or what the noise of all steps, √K·η·C·σ/γ, allows."""
         noise = math.sqrt(self.iterations) * self.clip * multiplier / self.sampling_rate
         return self.learning_rate * self.spread / np.maximum(self.spread, self.learning_rate * noise)
-
-    def solve_own(self, model: FactorLanes, train: Ratings) -> None:
-        """Each user's factors from that user's ratings and Q."""
-        solve_users(model, by_user(train), RowProblem(self.user_ridge, math.inf, per_rating=False))
-
-    def start(
-        self,
-        train: Ratings,
-        user_effects: NDArray[np.float64],
-        item_effects: NDArray[np.float64],
-        streams: Streams,
-    ) -> list[FactorLanes]:
-        """Random factors beside effects (n_users, E), (n_items, E), in groups of lanes."""
-        users, items = initial_factors(train, self.initial_factors, self.factors, streams)
-        return list(factor_model(users, items, user_effects, item_effects).groups)

@@ -50,7 +50,7 @@ class PosteriorPNBM(LearnedNeighbourhood):
 
     def learned_from(self, train: Ratings, streams: Streams) -> Ratings:
         """τ ratings of each user at most."""
-        return at_most(train, self.most_ratings, streams.generator("ratings kept"))
+        return at_most(train, self.most_ratings, streams.of_ratings("ratings kept", train))
 
 
 class PublishedDPPSPNBM(PosteriorPNBM, PublishedNeighbourhood):

@@ -1,5 +1,6 @@
 """DP-PMF: PMF by objective perturbation. Zhang, Liu, Chen and Zhong 2018, section 4, algorithm 2."""
 
+from collections.abc import Iterator
 from typing import ClassVar, Literal, Self
 
 import numpy as np
@@ -8,73 +9,70 @@ from pydantic import Field, model_validator
 from dpmf_cli.algorithms.shared.base import PrivateAlgorithm, Variants, in_both_modes
 from dpmf_cli.algorithms.shared.entry_checks import refuse_fields_of_the_other_mode
 from dpmf_cli.algorithms.shared.factorization import KnownModel
-from dpmf_cli.algorithms.shared.objective_perturbation import ObjectivePerturbedRows
+from dpmf_cli.algorithms.shared.objective_perturbation import ObjectivePerturbation, private_global_average
 from dpmf_cli.algorithms.shared.papers import Paper
+from dpmf_cli.algorithms.shared.private_factorization import Side
 from dpmf_cli.algorithms.shared.probabilistic import GradientDescentPMF, Kept, sampled_model
-from dpmf_cli.kernels.factors import FactorModel
-from dpmf_cli.kernels.gradients import Descent
-from dpmf_cli.lane_groups import pad
+from dpmf_cli.kernels.als import RowProblem, by_item, by_user, solve_perturbed_items, solve_perturbed_users
+from dpmf_cli.kernels.factors import FactorModel, factor_model
+from dpmf_cli.kernels.gradients import Descent, step_noisy_items, sum_item_gradients
 from dpmf_cli.privacy import sensitivity
 from dpmf_cli.privacy.curator import Curator
 from dpmf_cli.privacy.ledger import Epsilons
-from dpmf_cli.privacy.mechanisms import redrawn_k_norm
+from dpmf_cli.privacy.mechanisms import redrawn_k_norm, repeated_k_norm
 from dpmf_cli.privacy.neighbours import Mode, Neighbours
+from dpmf_cli.privacy.release import Release
 from dpmf_cli.ratings import Ratings
 from dpmf_cli.streams import Streams
 
 
-class PrivatePMF(GradientDescentPMF, ObjectivePerturbedRows, PrivateAlgorithm):
-    """Published, algorithm 2: U and V by PMF without noise; then V alone, from where PMF left it, for k₂ epochs of
-
-        v_j ← v_j − γ/b·(−Σ_i (r_ij − u_i·v_j)·u_i + λ·v_j + η_j),   ‖η_j‖ ~ Gamma(d, r_max/ε), drawn anew every time
-
-    Lines 14 and 17 undo what theorem 4 proves: V starts from the data, and the noise of many draws averages out. U is
-    fitted on the ratings too, and neither ‖u‖ ≤ 1 nor |r − u·v| ≤ r_max holds. Nothing is provable. Only V is
-    released: a prediction u_i·v_j takes its user's own u_i, fitted to that user's clean ratings (‡).
-
-    Corrected: objective perturbation as theorem 4 means it, η drawn once, U not taken from the ratings, solved
-    to single precision (`ObjectivePerturbedRows`). The two share d alone: each refuses
+class PrivatePMF(GradientDescentPMF, ObjectivePerturbation, PrivateAlgorithm):
+    """PMF under privacy, as published and as its theorem 4 means it: two algorithms that share d alone. Each refuses
     what only the other would use.
     """
 
     title: ClassVar[str] = "DP-PMF"
     paper: ClassVar[Paper] = Paper.ZHANG
     variants: ClassVar[Variants] = in_both_modes(Neighbours.BOUNDED, Neighbours.UNBOUNDED)
+    of_the_other: ClassVar[frozenset[str]]
 
     algorithm: Literal["dp_pmf"]
     noisy_epochs: int = Field(50, ge=1, description="k₂, published; the paper does not give it")
 
     @model_validator(mode="after")
     def _refuse_parameters_of_the_other_mode(self) -> Self:
-        descent = {*GradientDescentPMF.model_fields, "noisy_epochs"} - {"factors"}
-        of_other = ObjectivePerturbedRows.model_fields if self.mode is Mode.PUBLISHED else descent
-        refuse_fields_of_the_other_mode(self, of_other)
+        refuse_fields_of_the_other_mode(self, self.of_the_other)
         return self
 
-    @property
-    def shares_lanes(self) -> bool:  # type: ignore[override]
-        return self.mode is Mode.PUBLISHED
 
-    @property
-    def joint(self) -> bool:  # type: ignore[override]
-        """In published mode, where U has no noise and is kept from all others; corrected, U is public or noisy."""
-        return self.mode is Mode.PUBLISHED
+class PublishedDPPMF(PrivatePMF):
+    """Algorithm 2, by batches of b ratings:
 
-    def fit(
-        self, train: Ratings, epsilons: Epsilons, *, streams: Streams, curator: Curator
-    ) -> KnownModel | FactorModel:
-        if self.mode is Mode.CORRECTED:
-            return self.fit_rows(
-                train, self.factors, self.neighbours, epsilons, streams=streams, curator=curator
-            )
+        U, V = PMF without noise, k₁ epochs                                                lines 1 to 13
+        for k₂ epochs:  v_j ← v_j − γ/b·(−Σ_i (r_ij − u_i·v_j)·u_i + η_j + λ·v_j)          from line 14
+                        ‖η_j‖ ~ Gamma(d, r_max/ε), drawn anew every time                   line 17
+
+    Lines 14 and 17 undo what theorem 4 proves: V starts from the data, and the noise of many draws averages out. U is
+    fitted on the ratings too, and neither ‖u‖ ≤ 1 nor |r − u·v| ≤ r_max holds. Nothing is provable. Only V is
+    released: a prediction u_i·v_j takes its user's own u_i, fitted to that user's clean ratings (‡).
+    """
+
+    variants: ClassVar[Variants] = frozenset(
+        (kind, Mode.PUBLISHED) for kind in (Neighbours.BOUNDED, Neighbours.UNBOUNDED)
+    )
+    joint: ClassVar[bool] = True
+    shares_lanes: ClassVar[bool] = True
+    of_the_other: ClassVar[frozenset[str]] = frozenset(ObjectivePerturbation.model_fields)
+
+    def fit(self, train: Ratings, epsilons: Epsilons, *, streams: Streams, curator: Curator) -> KnownModel:
         kept = np.ones((len(train), len(epsilons)), np.bool_)
         return self.fit_samples(train, kept, epsilons, streams=streams, curator=curator)
 
     def fit_samples(
         self, train: Ratings, kept: Kept, epsilons: Epsilons, *, streams: Streams, curator: Curator
     ) -> KnownModel:
-        """Published mode, each model of the grid on the ratings of its column of `kept`."""
-        noise_of = redrawn_k_norm(
+        """Each model of the grid on the ratings of its column of `kept` (n_ratings, E)."""
+        gradients = redrawn_k_norm(
             "objective",
             (train.n_items, self.factors),
             sensitivity=sensitivity.no_bound_known(
@@ -84,14 +82,78 @@ class PrivatePMF(GradientDescentPMF, ObjectivePerturbedRows, PrivateAlgorithm):
             epsilon=epsilons,
             curator=curator,
         )
-        models = []
-        for fit in self.descend(train, kept, streams):
-            descent = Descent(fit.factors, momentum=0.0)
-            for epoch in range(self.noisy_epochs):
-                for stretch in fit.schedule.stretches:
-                    noise = noise_of(f"{epoch} {stretch.place}")
-                    descent.add_gradients(fit.schedule.visits, stretch.first, stretch.last, users=False)
-                    scale = pad(noise.scale[fit.lanes], fit.factors.width)
-                    descent.step("items", stretch.rates, self.regularization, noise._lane_noise.unit, scale)
-            models.append(fit.factors)
-        return sampled_model(train, kept, models)
+        model, schedule = self.descend(train, kept, streams)
+        descent = Descent(model, momentum=0.0)
+        for epoch in range(self.noisy_epochs):
+            for batch in schedule.stretches:
+                sum_item_gradients(descent, schedule.visits, batch.first, batch.last)
+                gradients(f"{epoch} {batch.place}").inside(
+                    step_noisy_items, descent, batch.rates, self.regularization
+                )
+        return sampled_model(train, kept, model)
+
+
+class CorrectedDPPMF(PrivatePMF):
+    """Objective perturbation as theorem 4 means it: η is drawn once, and U is not taken from the ratings.
+
+        m = the average rating, noisy;    r̃_ij = clamp(r_ij − m, ±B)
+        u_i = a unit row of a constant and a random direction, public, so that it may be taken for a constant
+        v_j = argmin over ‖v‖ ≤ R of ½Σ_i (r̃_ij − u_i·v)² + ½w‖v‖² + η_j·v,   η_j drawn once
+        `passes` − 1 times:  u_i likewise given the released V, over ‖u‖ ≤ 1;  then v_j again
+        r̂_ij = m + u_i·v_j
+
+    Every solution is to single precision, has an equal part of ε, and gives every row noise, rated or not.
+    """
+
+    variants: ClassVar[Variants] = frozenset(
+        (kind, Mode.CORRECTED) for kind in (Neighbours.BOUNDED, Neighbours.UNBOUNDED)
+    )
+    of_the_other: ClassVar[frozenset[str]] = frozenset(
+        {*GradientDescentPMF.model_fields, "noisy_epochs"} - {"factors"}
+    )
+
+    def fit(self, train: Ratings, epsilons: Epsilons, *, streams: Streams, curator: Curator) -> FactorModel:
+        share = self.average_share
+        average = private_global_average(train, share * epsilons, self.neighbours, curator=curator)
+        each = (1 - share) * epsilons / (2 * self.passes - 1)
+        item_noises = self.noises("item", train, self.passes, each, curator)
+        user_noises = self.noises("user", train, self.passes - 1, each, curator)
+        items, users = self.problem("item", each), self.problem("user", each)
+        ratings_by_user, ratings_by_item = by_user(train), by_item(train)
+        model = factor_model(
+            self.public_rows(train.n_users, self.factors, streams.start("public user factors")),
+            np.zeros((train.n_items, self.factors)),
+            np.zeros((train.n_users, len(epsilons))),
+            np.broadcast_to(average, (train.n_items, len(epsilons))),
+        )
+        next(item_noises).inside(solve_perturbed_items, model, ratings_by_item, items)
+        for of_users, of_items in zip(user_noises, item_noises, strict=True):
+            of_users.inside(solve_perturbed_users, model, ratings_by_user, users)
+            of_items.inside(solve_perturbed_items, model, ratings_by_item, items)
+        return model
+
+    def problem(self, side: Side, each: Epsilons) -> RowProblem:
+        """What is solved for each row of a side, with ε `each` (E,)."""
+        own, other = self.norms(side)
+        return RowProblem(self.ridge(other, each), self.residual_clamp, per_rating=False, ball=own)
+
+    def noises(
+        self, side: Side, train: Ratings, count: int, each: Epsilons, curator: Curator
+    ) -> Iterator[Release]:
+        """η for `count` solutions of one side, each with ε `each` (E,), of which the determinant has its part."""
+        if count == 0:
+            return iter(())
+        own, other = self.norms(side)
+        if self.neighbours is Neighbours.UNBOUNDED:
+            moves = sensitivity.ridge_objective_unbounded(own, other, self.residual_clamp)
+            each = each - self.spend_on_determinants(side, other, count, each, curator)
+        else:
+            moves = sensitivity.least_squares_right_hand_side(other, self.residual_clamp, train.scale)
+        return repeated_k_norm(
+            f"objective, {side} factors",
+            (train.n_users if side == "user" else train.n_items, self.factors),
+            repetitions=count,
+            sensitivity=moves,
+            epsilon=count * each,
+            curator=curator,
+        )

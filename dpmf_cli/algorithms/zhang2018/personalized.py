@@ -6,7 +6,7 @@ from typing import Annotated, Any, ClassVar, Literal, Self
 
 import numpy as np
 from numpy.typing import NDArray
-from pydantic import BeforeValidator, Field, model_validator
+from pydantic import BeforeValidator, Field, ModelWrapValidatorHandler, model_validator
 from pydantic_core import PydanticCustomError
 
 from dpmf_cli.algorithms.baselines.als import AlternatingLeastSquares
@@ -17,13 +17,13 @@ from dpmf_cli.algorithms.friedman2016.pals import PrivateALS
 from dpmf_cli.algorithms.friedman2016.pge import PrivateGlobalEffects
 from dpmf_cli.algorithms.friedman2016.psgd import PrivateSGD
 from dpmf_cli.algorithms.shared.base import (
-    Algorithm,
     Model,
     PrivateAlgorithm,
     RecordCosts,
     Variants,
     in_both_modes,
 )
+from dpmf_cli.algorithms.shared.entry_checks import refuse_what_a_base_ignores
 from dpmf_cli.algorithms.shared.papers import Paper
 from dpmf_cli.algorithms.shared.personal_sampling import (
     PersonalSampling,
@@ -128,6 +128,20 @@ class Personalized(PersonalSampling, PrivateAlgorithm):
         description="the algorithm that is fitted on the sample; it inherits neighbours, mode and effects"
     )
 
+    @classmethod
+    def offering(cls, neighbours: Any, mode: Any) -> type[Self]:
+        """Itself: which class it is follows from its base."""
+        return cls
+
+    @model_validator(mode="wrap")
+    @classmethod
+    def _be_joint_where_its_base_is(cls, data: Any, validate: ModelWrapValidatorHandler[Self]) -> Self:
+        entry = validate(data)
+        if entry.base.joint and not cls.joint:
+            (joint,) = cls.__subclasses__()
+            return joint.model_validate(data)
+        return entry
+
     @model_validator(mode="before")
     @classmethod
     def _hand_down(cls, data: Any) -> Any:
@@ -148,7 +162,7 @@ class Personalized(PersonalSampling, PrivateAlgorithm):
                 "the {threshold} of a column depends on which ratings there are: give a number as `threshold`",
                 {"threshold": self.threshold},
             )
-        _refuse_ignored(self.base)
+        refuse_what_a_base_ignores(self.base)
         return self
 
     @property
@@ -164,11 +178,6 @@ class Personalized(PersonalSampling, PrivateAlgorithm):
     @property
     def protects(self) -> Protection:
         return Protection.PERSONALISED
-
-    @property
-    def joint(self) -> bool:  # type: ignore[override]
-        """Where its `base` is: published `dp_pmf`."""
-        return self.base.joint
 
     def parameters(self) -> dict[str, Any]:
         return {**super().parameters(), "base": self.base.parameters()}
@@ -209,7 +218,7 @@ class Personalized(PersonalSampling, PrivateAlgorithm):
         asked = self.stated_epsilons(train, streams)
         thresholds = self.thresholds(asked, epsilons)
         probability = sampling_probability(asked[:, None], thresholds)
-        return _Draw(thresholds, probability, sample(probability, streams))
+        return _Draw(thresholds, probability, sample(train, probability, streams))
 
     def _account_for(
         self, draw: _Draw, model: Model, columns: slice, account: Ledger, ledger: Ledger
@@ -230,8 +239,10 @@ class Personalized(PersonalSampling, PrivateAlgorithm):
         return PersonalModel(model, records, draw.thresholds, draw.kept.mean(axis=0))
 
 
-def _refuse_ignored(base: Algorithm) -> None:
-    """Refuses in a `base` what would be ignored there."""
-    for key in ("label", "clip_predictions"):
-        if getattr(base, key):
-            raise PydanticCustomError("base", "set `{key}` on the entry, not on its `base`", {"key": key})
+class JointlyPersonalized(Personalized):
+    """Personalised published `dp_pmf`, as in the paper: a prediction takes its user's own factors, fitted to that
+    user's clean ratings (‡).
+    """
+
+    variants: ClassVar[Variants] = frozenset({(Neighbours.UNBOUNDED, Mode.PUBLISHED)})
+    joint: ClassVar[bool] = True

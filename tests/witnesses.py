@@ -1,0 +1,25 @@
+"""Witnesses of releases, for tests."""
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dpmf_cli.privacy.release import Numbers, Release
+
+
+class Noting:
+    """A witness that publishes what would be published without it, and notes the clean numbers.
+
+    seen   what was measured, by step, number of the draw, place of the first number, and place of the first model
+    """
+
+    def __init__(self) -> None:
+        self.seen: dict[tuple[str, int, int, int], Numbers] = {}
+
+    def published(
+        self, release: Release, lanes: slice, first: int, clean: Numbers, noisy: NDArray[np.float64]
+    ) -> NDArray[np.float64]:
+        place = release.entry.step, release.draw, first, lanes.start
+        assert place not in self.seen, "measured twice"
+        assert lanes.stop - lanes.start == clean.shape[-1]
+        self.seen[place] = clean
+        return noisy
