@@ -93,6 +93,8 @@ class Release:
     _noise: LaneNoise | KeyedNoise | DeviceNoise
     _witness: Witness | None
     _seal: object
+    _lane: int = 0
+    """The number of its first ε in the grid."""
 
     def __post_init__(self) -> None:
         if self._seal is not SEAL:
@@ -113,7 +115,8 @@ class Release:
         measured = np.broadcast_to(
             measured if measured.ndim == noisy.ndim else measured[..., None], noisy.shape
         )
-        return self._witness.published(self, slice(0, noisy.shape[-1]), self.first, measured, noisy)
+        lanes = slice(self._lane, self._lane + noisy.shape[-1])
+        return self._witness.published(self, lanes, self.first, measured, noisy)
 
     def inside(self, kernel: NoisyKernel, models: Grouped, *arguments: Any, **parameters: Any) -> None:
         """Runs a kernel that adds this noise to what it measures, on every group of lanes of the models, in place."""
@@ -147,8 +150,8 @@ class Release:
         return replace(self, _noise=head), replace(self, first=self.first + rows, _noise=tail)
 
     def at(self, lane: int) -> "Release":
-        """The same for one ε of the grid, by its number."""
-        return replace(self, _noise=self._noise.of_models(slice(lane, lane + 1)))
+        """The release for one ε of the grid, by its number."""
+        return replace(self, _noise=self._noise.of_models(slice(lane, lane + 1)), _lane=lane)
 
     def in_units_of(self, unit: NDArray[np.float64]) -> "Release":
         """The same, of the measurement divided by `unit` (E,), which is public."""

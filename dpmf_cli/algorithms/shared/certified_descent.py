@@ -12,7 +12,7 @@ from dpmf_cli.algorithms.shared.entry_checks import (
     refuse_a_delta_beyond_the_accountant,
     refuse_fields_of_the_other_mode,
 )
-from dpmf_cli.algorithms.shared.own_mean_predictors import ItemAveragesBudget
+from dpmf_cli.algorithms.shared.budget import ItemAveragesBudget
 from dpmf_cli.algorithms.shared.private_neighbourhood import PrivateNeighbourhood
 from dpmf_cli.algorithms.shared.theta import NoiseKind
 from dpmf_cli.kernels.covariance import Raters
