@@ -3,11 +3,11 @@
 from typing import ClassVar, Literal
 
 from dpmf_cli.algorithms.shared.base import Variants
+from dpmf_cli.algorithms.shared.budget import ItemAveragesBudget
 from dpmf_cli.algorithms.shared.neighbourhood import (
     NeighbourhoodModel,
     start_models,
 )
-from dpmf_cli.algorithms.shared.budget import ItemAveragesBudget
 from dpmf_cli.algorithms.shared.papers import Paper
 from dpmf_cli.algorithms.shared.private_neighbourhood import PrivateNeighbourhood
 from dpmf_cli.privacy.curator import Curator

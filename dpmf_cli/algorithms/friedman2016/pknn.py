@@ -47,7 +47,7 @@ class PrivateKNN(CovarianceAlgorithm):
     Each unordered pair of items is measured once. Published mode scales the noise to the sensitivity of the whole
     symmetric matrix, 4B² bounded and 3B² (and 3 for Wgt) unbounded, as McSherry and Mironov state theirs, and so
     spends half of the ε that it claims for the step. Corrected mode scales it to what the triangle needs. Bounded,
-    who rated what is public, and so is Wgt; unbounded, Cov and Wgt each get half of the ε of the step.
+    who rated what is public, and so is Wgt; unbounded, Cov and Wgt get half of the step's ε each.
 
     The papers leave s, the ridge and the limits of μ open, or train them. The defaults were chosen by RMSE on one
     fold of ML-1M, with and without noise: a choice that no ledger counts (docs/privacy.md, "Tuning").

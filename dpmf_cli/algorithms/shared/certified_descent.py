@@ -8,11 +8,11 @@ import numpy as np
 from numpy.typing import NDArray
 from pydantic import Field, model_validator
 
+from dpmf_cli.algorithms.shared.budget import ItemAveragesBudget
 from dpmf_cli.algorithms.shared.entry_checks import (
     refuse_a_delta_beyond_the_accountant,
     refuse_fields_of_the_other_mode,
 )
-from dpmf_cli.algorithms.shared.budget import ItemAveragesBudget
 from dpmf_cli.algorithms.shared.private_neighbourhood import PrivateNeighbourhood
 from dpmf_cli.algorithms.shared.theta import NoiseKind
 from dpmf_cli.kernels.covariance import Raters

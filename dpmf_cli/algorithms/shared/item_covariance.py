@@ -73,7 +73,7 @@ class CovarianceAlgorithm(PrivateAlgorithm):
         """What one typical rater adds to Wgt."""
 
     def calibrated_to(self, stated: Sensitivity) -> Sensitivity | None:
-        """What noise is scaled to. Published: the sensitivity that the paper states. Corrected: the true one, None."""
+        """What noise is scaled to. Published: what the paper states. Corrected: the true sensitivity (None)."""
         return {Mode.PUBLISHED: stated, Mode.CORRECTED: None}[self.mode]
 
     def shrunk(self, products: NoisyProducts, n_items: int, factor: float) -> NDArray[np.float32]:
@@ -194,19 +194,20 @@ class CovarianceModel:
         out = np.asarray(self.effects.items[items] + self.effects.users[users])
         predict = self.settings.predictor(self.own, users, items)
         trial = None if self.refitting is None else Trial(self, self.refitting)
-        for lane, products in enumerate(self.released):
-            multipliers = Multipliers() if trial is None else trial.multipliers(lane, products)
-            residuals = own_residuals(self.own, self.effects, lane)
-            out[:, lane] += predict(self.evidence(lane, products, residuals, multipliers))
+        for products in self.released:
+            multipliers = Multipliers() if trial is None else trial.multipliers(products)
+            residuals = own_residuals(self.own, self.effects, products.lane)
+            out[:, products.lane] += predict(self.evidence(products, residuals, multipliers))
+            del products  # before the next are measured
         return out
 
     def evidence(
-        self, lane: int, products: NoisyProducts, residuals: NDArray[np.float64], multipliers: Multipliers
+        self, products: NoisyProducts, residuals: NDArray[np.float64], multipliers: Multipliers
     ) -> Evidence:
         """What predictions for one ε are made from; the noisy Cov becomes Avg in place."""
         n_items = self.own.n_items
         average = self.settings.shrunk(products, n_items, multipliers.shrinkage)
-        counts = np.ones(n_items) if self.counts is None else self.counts[:, lane]
+        counts = np.ones(n_items) if self.counts is None else self.counts[:, products.lane]
         scaling = np.sqrt(np.maximum(counts, 1.0))
         return Evidence(average, products.weight, residuals, scaling, multipliers.ridge)
 
@@ -219,15 +220,15 @@ class Trial:
         asked = refitting.asked
         self._predict = model.settings.predictor(refitting.seen, asked.users, asked.items)
 
-    def multipliers(self, lane: int, products: NoisyProducts) -> Multipliers:
+    def multipliers(self, products: NoisyProducts) -> Multipliers:
         """The candidate chosen for one ε, given the noisy Cov and Wgt, which stay as they are."""
-        effects, asked = self._refitting.effects, self._refitting.asked
+        lane, effects, asked = products.lane, self._refitting.effects, self._refitting.asked
         residuals = own_residuals(self._refitting.seen, effects, lane)
         averages = effects.items[asked.items, lane] + effects.users[asked.users, lane]
 
         def predict(candidate: Multipliers) -> NDArray[np.float64]:
             copied = replace(products, covariance=products.covariance.copy())
-            evidence = self._model.evidence(lane, copied, residuals, candidate)
+            evidence = self._model.evidence(copied, residuals, candidate)
             return np.asarray(averages + self._predict(evidence))
 
         return self._refitting.choose(lane, predict)

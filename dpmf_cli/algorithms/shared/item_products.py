@@ -47,11 +47,13 @@ class MeasuredProducts:
 class NoisyProducts:
     """What is released for one ε.
 
+    lane        its number in the grid
     covariance  Cov with its noise: a packed triangle
     weight      Wgt with its noise, clamped at 0, or Wgt itself where that is public: a packed triangle
     scale       the scale of the noise of Cov, which is public
     """
 
+    lane: int
     covariance: NDArray[np.float32]
     weight: NDArray[np.float32]
     scale: float
@@ -72,8 +74,13 @@ class ReleasedProducts:
     def __iter__(self) -> Iterator[NoisyProducts]:
         raters = Raters.of(self.measured.train)
         for lane, weight in enumerate(self._weights(raters)):
-            covariance = _released(self.measured.covariance(raters, lane), self.of_covariance, lane)
-            yield NoisyProducts(covariance, weight, float(self.of_covariance.scale[lane]))
+            yield NoisyProducts(
+                lane, self._covariance(raters, lane), weight, float(self.of_covariance.scale[lane])
+            )
+
+    def _covariance(self, raters: Raters, lane: int) -> NDArray[np.float32]:
+        """Cov for one ε."""
+        return _released(self.measured.covariance(raters, lane), self.of_covariance, lane)
 
     def _weights(self, raters: Raters) -> Iterator[NDArray[np.float32]]:
         """Wgt for each ε; one array for all where it is public."""

@@ -116,13 +116,13 @@ class Refitting:
         moves = sensitivity.clipped_error_of_users(train.scale, neighbours)
         return cls(asked, seen, own_means(seen), charge.losses(moves, epsilons, curator))
 
-    def choose(self, lane: int, predict: Callable[[Multipliers], NDArray[np.float64]]) -> Multipliers:
+    def choose(self, lane: int, predict: Callable[[Multipliers], NDArray[np.floating]]) -> Multipliers:
         """The candidate for one ε; `predict` gives (n,) predictions of `asked`."""
         measured = np.array([self._loss(predict(candidate)) for candidate in CANDIDATES])
         released = self.losses.at(lane).added_to(measured)[:, 0]
         return CANDIDATES[int(np.argmin(released))]
 
-    def _loss(self, predicted: NDArray[np.float64]) -> float:
+    def _loss(self, predicted: NDArray[np.floating]) -> float:
         asked = self.asked
         errors = np.minimum((asked.values - predicted) ** 2, (asked.scale.width / 2) ** 2)
         counts = np.maximum(asked.user_counts, 1)
