@@ -60,7 +60,7 @@ class Contributions(ABC):
 
     @abstractmethod
     def covariance_moves(self, clamp: float, scale: Scale, *, widest: float, beta_u: float) -> TriangleMoves:
-        """How far Cov moves, of residuals from own means with β_p = `beta_u`, within ±clamp; `widest` is the true α."""
+        """How far Cov moves, of residuals from own means with β_p = `beta_u`, within ±clamp; `widest` is α."""
 
     @abstractmethod
     def weight_moves(self) -> TriangleMoves:
