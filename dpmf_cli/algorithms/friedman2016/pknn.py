@@ -11,8 +11,9 @@ from pydantic import Field
 
 from dpmf_cli.algorithms.shared.base import Variants, in_both_modes
 from dpmf_cli.algorithms.shared.budget import AveragesBudget
+from dpmf_cli.algorithms.shared.covariance_predictors import NearestItems
 from dpmf_cli.algorithms.shared.effects import Effects
-from dpmf_cli.algorithms.shared.item_covariance import CovarianceAlgorithm, CovarianceModel, NearestItems
+from dpmf_cli.algorithms.shared.item_covariance import CovarianceAlgorithm, CovarianceModel
 from dpmf_cli.algorithms.shared.item_products import MeasuredProducts, ReleasedProducts, inverse_counts
 from dpmf_cli.algorithms.shared.papers import Paper
 from dpmf_cli.kernels.covariance import triangle_size
@@ -75,7 +76,7 @@ class PrivateKNN(CovarianceAlgorithm):
     def rater_weight(self) -> float:
         return 1 / self.typical_count
 
-    def measured(self, train: Ratings, effects: Effects) -> MeasuredProducts:
+    def measure(self, train: Ratings, effects: Effects) -> MeasuredProducts:
         """Cov and Wgt, without noise."""
         return MeasuredProducts(train, effects, self.effects.residual_clamp, inverse_counts(train))
 
@@ -104,7 +105,7 @@ class BoundedKNN(PrivateKNN):
     ) -> CovarianceModel:
         effects = self.averages(train, self.budget.for_effects(epsilons), curator)
         epsilon = self.budget.covariance * epsilons
-        measured = self.measured(train, effects)
+        measured = self.measure(train, effects)
         released = ReleasedProducts(measured, self.release_of_covariance(train, epsilon, curator))
         return CovarianceModel(self, released, train, effects)
 
@@ -119,7 +120,7 @@ class UnboundedKNN(PrivateKNN):
     ) -> CovarianceModel:
         effects = self.averages(train, self.budget.for_effects(epsilons), curator)
         half = self.budget.covariance * epsilons / 2
-        measured = self.measured(train, effects)
+        measured = self.measure(train, effects)
         released = ReleasedProducts(
             measured,
             self.release_of_covariance(train, half, curator),

@@ -63,6 +63,7 @@ class NoisyProducts:
 class ReleasedProducts:
     """Cov and Wgt with their noise, of one ε after the other, whenever they are iterated: always the same.
 
+    measured       what the releases are of: only they let anything of it out
     of_covariance  the release of a packed triangle
     of_weight      that of Wgt; None where Wgt is public
     """

@@ -113,21 +113,21 @@ class PrivateCovariance(OwnMeansAlgorithm, CovarianceAlgorithm):
         measurer = self.measurer(epsilons, curator, covariance=2)
         averages = self.released_averages(train, measurer)
         own_means = self.own_means(train, averages)
-        measured = self.measured(train, own_means)
-        released = self.released(measured, measurer)
+        measured = self.measure(train, own_means)
+        released = self.release(measured, measurer)
         refitting = self.refitting(train, averages, epsilons, streams, curator)
         return CovarianceModel(self, released, train, own_means, averages.counts, refitting)
 
-    def measured(self, train: Ratings, effects: Effects) -> MeasuredProducts:
+    def measure(self, train: Ratings, effects: Effects) -> MeasuredProducts:
         """Cov and Wgt, without noise."""
         weights = self.contributions.product_weights(train.user_counts)
         return MeasuredProducts(train, effects, self.effects.residual_clamp, weights)
 
-    def released(self, measured: MeasuredProducts, measurer: Measurer) -> ReleasedProducts:
+    def release(self, measured: MeasuredProducts, measurer: Measurer) -> ReleasedProducts:
         """Cov and Wgt with noise, each with one half of the measurement's part of θ."""
         scale, size = measured.train.scale, (triangle_size(measured.train.n_items),)
 
-        def release(step: str, moves: TriangleMoves) -> Release:
+        def noise(step: str, moves: TriangleMoves) -> Release:
             used = self.calibrated_to(moves.stated)
             return measurer.noise("covariance", step, size, moves.true, used, np.float32)
 
@@ -136,8 +136,8 @@ class PrivateCovariance(OwnMeansAlgorithm, CovarianceAlgorithm):
         )
         return ReleasedProducts(
             measured,
-            release("covariance", of_covariance),
-            release("weights", self.contributions.weight_moves()),
+            noise("covariance", of_covariance),
+            noise("weights", self.contributions.weight_moves()),
         )
 
     def refitting(
