@@ -7,9 +7,10 @@ Gaussian μ.
 
 import math
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from enum import StrEnum
+from functools import partial
 
 import numpy as np
 
@@ -55,19 +56,8 @@ class Accounting(ABC):
         return self._theta_of_noise(epsilon * (1 - self.reserved))
 
     @abstractmethod
-    def noise(
-        self,
-        step: str,
-        shape: tuple[int, ...],
-        *,
-        theta: Epsilons,
-        pieces: int,
-        sensitivity: Sensitivity,
-        calibrated_to: Sensitivity | None,
-        curator: Curator,
-        dtype: Precision,
-    ) -> Release:
-        """Noise for one of the `pieces` things of a measurement whose θ_i are `theta` (E,)."""
+    def mechanism(self, theta: Epsilons, pieces: int) -> Callable[..., Release]:
+        """The mechanism for one of the `pieces` things of a measurement whose θ_i are `theta` (E,)."""
 
     @abstractmethod
     def _epsilon_of_noise(self, theta: float) -> float:
@@ -78,31 +68,11 @@ class Accounting(ABC):
         """The inverse of `_epsilon_of_noise`."""
 
 
-@dataclass(frozen=True)
 class PureAccounting(Accounting):
     """Laplace noise: Σθ_i = θ is ε."""
 
-    def noise(
-        self,
-        step: str,
-        shape: tuple[int, ...],
-        *,
-        theta: Epsilons,
-        pieces: int,
-        sensitivity: Sensitivity,
-        calibrated_to: Sensitivity | None,
-        curator: Curator,
-        dtype: Precision,
-    ) -> Release:
-        return laplace(
-            step,
-            shape,
-            sensitivity=sensitivity,
-            calibrated_to=calibrated_to,
-            epsilon=theta / pieces,
-            curator=curator,
-            dtype=dtype,
-        )
+    def mechanism(self, theta: Epsilons, pieces: int) -> Callable[..., Release]:
+        return partial(laplace, epsilon=theta / pieces)
 
     def _epsilon_of_noise(self, theta: float) -> float:
         return theta
@@ -111,51 +81,7 @@ class PureAccounting(Accounting):
         return epsilon
 
 
-@dataclass(frozen=True)
-class GaussianAccounting(Accounting):
-    """Gaussian noise, corrected: ε is exact, from μ = θ·√Σf_i²."""
-
-    @property
-    def factor(self) -> float:
-        """μ over θ."""
-        return math.sqrt(math.fsum(fraction**2 for fraction in self.fractions.values()))
-
-    def noise(
-        self,
-        step: str,
-        shape: tuple[int, ...],
-        *,
-        theta: Epsilons,
-        pieces: int,
-        sensitivity: Sensitivity,
-        calibrated_to: Sensitivity | None,
-        curator: Curator,
-        dtype: Precision,
-    ) -> Release:
-        return gaussian(
-            step,
-            shape,
-            sensitivity=sensitivity,
-            calibrated_to=calibrated_to,
-            theta=theta / math.sqrt(pieces),
-            claimed=self.claimed(theta, pieces),
-            curator=curator,
-            dtype=dtype,
-        )
-
-    def claimed(self, theta: Epsilons, pieces: int) -> Epsilons | None:
-        """(E,) the ε that one of the things of a measurement is charged; None where the ledger composes it."""
-        return None
-
-    def _epsilon_of_noise(self, theta: float) -> float:
-        return epsilon_of_mu(theta * self.factor, self.delta)
-
-    def _theta_of_noise(self, epsilon: float) -> float:
-        return mu_of_epsilon(epsilon, self.delta) / self.factor
-
-
-@dataclass(frozen=True)
-class PublishedGaussianAccounting(GaussianAccounting):
+class PublishedGaussianAccounting(Accounting):
     """Gaussian noise, published: theorem 3 gives measurement i ε_i = θ_i·√(2·ln(2/δ_i)); theorem 1 adds them up, with
     δ_i = δ/n for n measurements."""
 
@@ -164,8 +90,8 @@ class PublishedGaussianAccounting(GaussianAccounting):
         """ε over θ."""
         return math.sqrt(2 * math.log(2 * len(self.fractions) / self.delta))
 
-    def claimed(self, theta: Epsilons, pieces: int) -> Epsilons:
-        return theta * self.factor / pieces
+    def mechanism(self, theta: Epsilons, pieces: int) -> Callable[..., Release]:
+        return partial(gaussian, theta=theta / math.sqrt(pieces), claimed=theta * self.factor / pieces)
 
     def _epsilon_of_noise(self, theta: float) -> float:
         return theta * self.factor
@@ -174,11 +100,29 @@ class PublishedGaussianAccounting(GaussianAccounting):
         return epsilon / self.factor
 
 
+class CorrectedGaussianAccounting(Accounting):
+    """Gaussian noise, corrected: ε is exact, from μ = θ·√Σf_i², as the ledger composes it."""
+
+    @property
+    def factor(self) -> float:
+        """μ over θ."""
+        return math.sqrt(math.fsum(fraction**2 for fraction in self.fractions.values()))
+
+    def mechanism(self, theta: Epsilons, pieces: int) -> Callable[..., Release]:
+        return partial(gaussian, theta=theta / math.sqrt(pieces))
+
+    def _epsilon_of_noise(self, theta: float) -> float:
+        return epsilon_of_mu(theta * self.factor, self.delta)
+
+    def _theta_of_noise(self, epsilon: float) -> float:
+        return mu_of_epsilon(epsilon, self.delta) / self.factor
+
+
 ACCOUNTING: Mapping[tuple[NoiseKind, Mode], type[Accounting]] = {
     (NoiseKind.LAPLACE, Mode.PUBLISHED): PureAccounting,
     (NoiseKind.LAPLACE, Mode.CORRECTED): PureAccounting,
     (NoiseKind.GAUSSIAN, Mode.PUBLISHED): PublishedGaussianAccounting,
-    (NoiseKind.GAUSSIAN, Mode.CORRECTED): GaussianAccounting,
+    (NoiseKind.GAUSSIAN, Mode.CORRECTED): CorrectedGaussianAccounting,
 }
 """How θ is accounted for."""
 
@@ -208,11 +152,10 @@ class Measurer:
         """Noise for one of the things of a measurement: an `item_averages.StepNoise`. `calibrated_to` as in
         `mechanisms`."""
         of_all = np.array([self.accounting.theta_of(float(epsilon)) for epsilon in self.epsilons])
-        return self.accounting.noise(
+        theta = self.accounting.fractions[measurement] * of_all
+        return self.accounting.mechanism(theta, self.pieces[measurement])(
             step,
             shape,
-            theta=self.accounting.fractions[measurement] * of_all,
-            pieces=self.pieces[measurement],
             sensitivity=moves,
             calibrated_to=calibrated_to,
             curator=self.curator,
