@@ -16,6 +16,8 @@ from numba import njit
 from numpy.typing import NDArray
 
 from dpmf_cli.kernels.lanes import doubles, fma, load, total, widen, zeros
+from dpmf_cli.privacy.noise import LaneNoise
+from dpmf_cli.privacy.release import Publish, noisy_kernel
 from dpmf_cli.ratings import Ratings
 
 LANES = (0,) * 16
@@ -84,13 +86,45 @@ def _weighted_products(users, items, user_starts, item_starts, positions, values
                 row[items[y]] += factor * values[y]
 
 
+@dataclass(frozen=True)
+class Triangle:
+    """A packed triangle for one ε of the grid, before and after its noise.
+
+    measured  (size,) what is summed
+    released  (size,) what `with_noise` makes of it
+    lane      the number of the ε
+    """
+
+    measured: NDArray[np.float64]
+    released: NDArray[np.float32]
+    lane: int
+
+    @property
+    def part(self) -> slice:
+        """The place in the grid."""
+        return slice(self.lane, self.lane + 1)
+
+    @property
+    def groups(self) -> tuple["Triangle", ...]:
+        """Itself: a group of one ε."""
+        return (self,)
+
+
+def _plain_sum(triangle: Triangle, publish: Publish) -> None:
+    """The twin: the elements of the triangle are what is measured."""
+    triangle.released[:] = publish(triangle.measured[:, None])[:, 0]
+
+
+@noisy_kernel(_plain_sum)
+def with_noise(triangle: Triangle, noise: LaneNoise) -> None:
+    """released ← measured + noise, added in float64 and then rounded to float32, in place; noise unit (size,)."""
+    _with_noise(triangle.measured, noise.unit, noise.scale[0], triangle.released)
+
+
 @njit(cache=True, nogil=True)
-def with_noise(triangle: NDArray[np.float64], unit: NDArray[np.float32], scale: float) -> NDArray[np.float32]:
-    """triangle + scale·unit: unit noise, scaled for one ε and added in float64, rounded to float32 after that."""
-    out = np.empty(len(triangle), np.float32)
-    for x in range(len(triangle)):
-        out[x] = np.float32(triangle[x] + scale * np.float64(unit[x]))
-    return out
+def _with_noise(measured, unit, scale, out):
+    for x in range(len(measured)):
+        out[x] = np.float32(measured[x] + scale * np.float64(unit[x]))
 
 
 def mean_ratios(

@@ -51,7 +51,7 @@ def visits_of_all(train: Ratings, grid: int) -> SampledVisits:
 
 @dataclass(frozen=True)
 class DescentLanes:
-    """One group of models, and the sums of their gradients since each model's last step: for every user Σ e·v, for each
+    """One group of models, with sums of gradients since each model's last step: for every user Σ e·v, for every
     item Σ e·u, e = r − effects − u·v.
 
     number        the place of the group among those of the grid

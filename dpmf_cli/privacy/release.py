@@ -88,6 +88,8 @@ class Release:
     _noise: LaneNoise | KeyedNoise | DeviceNoise
     _witness: Witness | None
     _seal: object
+    _lane: int = 0
+    """The number of its first ε in the grid."""
 
     def __post_init__(self) -> None:
         if self._seal is not SEAL:
@@ -108,7 +110,8 @@ class Release:
         measured = np.broadcast_to(
             measured if measured.ndim == noisy.ndim else measured[..., None], noisy.shape
         )
-        return self._witness.published(self, slice(0, noisy.shape[-1]), self.first, measured, noisy)
+        lanes = slice(self._lane, self._lane + noisy.shape[-1])
+        return self._witness.published(self, lanes, self.first, measured, noisy)
 
     def inside(self, kernel: NoisyKernel, models: Grouped[Any], *arguments: Any, **parameters: Any) -> None:
         """Runs a kernel that adds this noise to what it measures, on every group of lanes of the models, in place."""
@@ -142,8 +145,8 @@ class Release:
         return replace(self, _noise=head), replace(self, first=self.first + rows, _noise=tail)
 
     def at(self, lane: int) -> "Release":
-        """This release for one ε of the grid, by the number of the ε."""
-        return replace(self, _noise=self._noise.of_models(slice(lane, lane + 1)))
+        """The release for one ε of the grid, by its number."""
+        return replace(self, _noise=self._noise.of_models(slice(lane, lane + 1)), _lane=lane)
 
     def in_units_of(self, unit: NDArray[np.float64]) -> "Release":
         """This release as one of the measurement divided by `unit` (E,), which is public."""

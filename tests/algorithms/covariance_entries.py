@@ -7,14 +7,17 @@ from numpy.typing import NDArray
 
 from dpmf_cli.algorithms.mcsherry2009.mm_knn import CovarianceKNN
 from dpmf_cli.algorithms.mcsherry2009.mm_svd import CovarianceSVD
+from dpmf_cli.algorithms.shared.base import PrivateAlgorithm
 from dpmf_cli.algorithms.shared.private_covariance import PrivateCovariance
+from dpmf_cli.privacy.curator import Curator
 from dpmf_cli.privacy.ledger import Ledger
 from dpmf_cli.privacy.neighbours import Neighbours
+from dpmf_cli.privacy.release import Witness
 from dpmf_cli.ratings import Ratings
 from dpmf_cli.streams import Streams
 
 STREAMS = Streams(1, "data", "mm", 0, 0)
-KINDS = {"knn": CovarianceKNN, "svd": CovarianceSVD}
+KINDS: dict[str, type[PrivateCovariance]] = {"knn": CovarianceKNN, "svd": CovarianceSVD}
 USER = Neighbours.USER
 
 
@@ -22,9 +25,13 @@ def entry(kind: str, **fields: Any) -> PrivateCovariance:
     return KINDS[kind].model_validate({"algorithm": f"mm_{kind}", **fields})
 
 
-def fit(algorithm: Any, ratings: Ratings, theta: float) -> tuple[Any, Ledger]:
-    ledger = Ledger([algorithm.epsilon_of(theta)], algorithm.mode, algorithm.spends_delta)
-    return algorithm.fit(ratings, streams=STREAMS, ledger=ledger), ledger
+def fit(
+    algorithm: PrivateAlgorithm, ratings: Ratings, *thetas: float, witness: Witness | None = None
+) -> tuple[Any, Ledger]:
+    """Fitted for the ε of each θ."""
+    ledger = Ledger(map(algorithm.epsilon_of, thetas), algorithm.mode, algorithm.spends_delta)
+    curator = Curator(ledger, STREAMS, witness)
+    return algorithm.fit(ratings, ledger.limit, streams=STREAMS, curator=curator), ledger
 
 
 def every_pair(ratings: Ratings) -> tuple[NDArray[np.int32], NDArray[np.int32]]:

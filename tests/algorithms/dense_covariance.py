@@ -14,7 +14,7 @@ from tests.algorithms.covariance_entries import STREAMS, USER
 
 def drawn(algorithm: PrivateCovariance, step: str, shape: tuple[int, ...], dtype: Any = np.float64) -> Any:
     """The unit noise of a step, as the mechanisms draw it."""
-    rng = STREAMS.generator(step)
+    rng = STREAMS.noise(step)
     if algorithm.noise.norm == 2:
         return rng.standard_normal(shape, dtype=dtype)
     size = int(np.prod(shape))
@@ -98,7 +98,9 @@ def best_approximation(matrix: NDArray[np.float64], rank: int) -> NDArray[np.flo
     return np.asarray((vectors[:, kept] * values[kept]) @ vectors[:, kept].T)
 
 
-def by_neighbours(algorithm: Any, avg: Any, wgt: Any, known: Any, residuals: Any) -> NDArray[np.float64]:
+def by_neighbours(
+    algorithm: Any, avg: Any, wgt: Any, known: NDArray[np.float64], residuals: Any
+) -> NDArray[np.float64]:
     out = np.zeros_like(known)
     for user, item in np.ndindex(*known.shape):
         others = [j for j in np.flatnonzero(known[user]) if j != item]
@@ -115,7 +117,9 @@ def by_neighbours(algorithm: Any, avg: Any, wgt: Any, known: Any, residuals: Any
     return out
 
 
-def by_subspace(algorithm: Any, avg: Any, wgt: Any, known: Any, residuals: Any) -> NDArray[np.float64]:
+def by_subspace(
+    algorithm: Any, avg: Any, wgt: Any, known: NDArray[np.float64], residuals: Any
+) -> NDArray[np.float64]:
     values, vectors = np.linalg.eigh(avg)
     kept = np.argsort(-values)[: algorithm.k]
     kept = kept[values[kept] > 1e-9]

@@ -92,7 +92,9 @@ def test_alpha_clamps_in_corrected_mode_and_needs_less_noise() -> None:
         fit(entry("knn", mode="corrected", noise="laplace", alpha=alpha), ratings, 1.0)[0]
         for alpha in (None, 2.0)
     )
-    assert wide.covariance_noise.scale[0] / narrow.covariance_noise.scale[0] == pytest.approx(9.5 / 3.5)
+    assert wide.released.of_covariance.scale[0] / narrow.released.of_covariance.scale[0] == pytest.approx(
+        9.5 / 3.5
+    )
     assert not np.array_equal(wide.effects.users, narrow.effects.users)
     with pytest.raises(ValidationError, match="published mode takes α"):
         entry("knn", alpha=2.0)

@@ -10,13 +10,18 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 from pydantic import ValidationError
 
-from dpmf_cli.algorithms.beyond.public_knn import PublicKNN
 from dpmf_cli.algorithms.friedman2016.pknn import PrivateKNN
-from dpmf_cli.algorithms.shared.item_covariance import CovarianceModel, inverse_counts
+from dpmf_cli.algorithms.registry import PRIVATE
+from dpmf_cli.algorithms.shared.base import PrivateAlgorithm
+from dpmf_cli.algorithms.shared.effects import Effects
+from dpmf_cli.algorithms.shared.item_covariance import CovarianceModel
+from dpmf_cli.algorithms.shared.item_products import inverse_counts
 from dpmf_cli.kernels.covariance import Raters, weighted_products
 from dpmf_cli.privacy import covariance_sensitivity as sensitivity
+from dpmf_cli.privacy.curator import Curator
 from dpmf_cli.privacy.ledger import Ledger
 from dpmf_cli.privacy.neighbours import Mode, Neighbours
+from dpmf_cli.privacy.noise import unit_laplace
 from dpmf_cli.ratings import Ratings, Scale
 from dpmf_cli.streams import Streams
 from tests.conftest import make_ratings
@@ -26,9 +31,20 @@ STREAMS = Streams(1, "data", "knn", 0, 0)
 VARIANTS = [(neighbours, mode) for neighbours in (BOUNDED, UNBOUNDED) for mode in Mode]
 
 
-def fit(algorithm: Any, ratings: Ratings, epsilon: float) -> tuple[Any, Ledger]:
+def pknn(**fields: Any) -> PrivateAlgorithm:
+    return PRIVATE["pknn"].model_validate({"algorithm": "pknn", **fields})
+
+
+def fit(algorithm: PrivateAlgorithm, ratings: Ratings, epsilon: float) -> tuple[Any, Ledger]:
     ledger = Ledger([epsilon])
-    return algorithm.fit(ratings, streams=STREAMS, ledger=ledger), ledger
+    curator = Curator(ledger, STREAMS)
+    return algorithm.fit(ratings, ledger.limit, streams=STREAMS, curator=curator), ledger
+
+
+def with_effects(model: CovarianceModel, effects: Effects) -> CovarianceModel:
+    """The model with other averages, in what is measured too."""
+    measured = replace(model.released.measured, effects=effects)
+    return replace(model, effects=effects, released=replace(model.released, measured=measured))
 
 
 def every_pair(ratings: Ratings) -> tuple[NDArray[np.int32], NDArray[np.int32]]:
@@ -44,7 +60,8 @@ def symmetric(triangle: NDArray[np.floating], n_items: int) -> NDArray[np.float6
 
 def predicted_densely(model: CovarianceModel) -> NDArray[np.float64]:
     """(n_users, n_items) predictions by the formulas of the papers, on dense matrices, for the first ε."""
-    ratings, algorithm, n = model.train, model.settings, model.train.n_items
+    ratings, algorithm, n = model.own, model.settings, model.own.n_items
+    assert isinstance(algorithm, PrivateKNN)
     known = np.zeros((ratings.n_users, n))
     known[ratings.users, ratings.items] = 1
     averages = model.effects.users[:, [0]] + model.effects.items[:, 0]
@@ -52,11 +69,15 @@ def predicted_densely(model: CovarianceModel) -> NDArray[np.float64]:
     residuals[ratings.users, ratings.items] = ratings.values - averages[ratings.users, ratings.items]
     bound, count = algorithm.effects.residual_clamp, known.sum(axis=1, keepdims=True)
     clamped = np.clip(residuals, -bound, bound)
-    noise = model.covariance_noise
-    cov = clamped.T @ (clamped / count) + symmetric(noise.unit, n) * noise.scale[0]
+    noise, of_weight = model.released.of_covariance, model.released.of_weight
+
+    def drawn(step: str) -> NDArray[np.float64]:
+        return symmetric(unit_laplace((n * (n + 1) // 2,), STREAMS.noise(step), np.float32), n)
+
+    cov = clamped.T @ (clamped / count) + drawn("covariance") * noise.scale[0]
     wgt = known.T @ (known / count)
-    if model.weight_noise is not None:
-        wgt = np.maximum(wgt + symmetric(model.weight_noise.unit, n) * model.weight_noise.scale[0], 0)
+    if of_weight is not None:
+        wgt = np.maximum(wgt + drawn("weights") * of_weight.scale[0], 0)
     on, off = np.eye(n, dtype=bool), np.triu(np.ones((n, n), bool), 1)
     low, high = algorithm.variance_limits
     variance = np.clip((cov[on] @ wgt[on]) / (wgt[on] @ wgt[on]), low * bound**2, high * bound**2)
@@ -83,7 +104,7 @@ def test_predictions_are_those_of_dense_linear_algebra(
 ) -> None:
     ratings = make_ratings(2, n_users=25, n_items=14, scale=Scale(1, 9, 1))
     effects = {"residual_clamp": 2.0}
-    algorithm = PrivateKNN(algorithm="pknn", neighbours=neighbours, mode=mode, k=3, effects=effects)
+    algorithm = pknn(neighbours=neighbours, mode=mode, k=3, effects=effects)
     model, _ = fit(algorithm, ratings, epsilon)
     found = model.predict(*every_pair(ratings))[:, 0].reshape(25, 14)
     assert found == pytest.approx(predicted_densely(model), abs=1e-4)
@@ -103,10 +124,10 @@ def test_three_users_and_three_items_by_hand() -> None:
         3,
         Scale(1, 5),
     )
-    algorithm = PrivateKNN(algorithm="pknn", ridge=0.25, shrinkage=1e-6)
+    algorithm = pknn(ridge=0.25, shrinkage=1e-6)
     model, _ = fit(algorithm, ratings, np.inf)
     middle = replace(model.effects, items=np.full((3, 1), 3.0), users=np.zeros((3, 1)))
-    found = replace(model, effects=middle).predict(np.array([2], np.int32), np.array([1], np.int32))
+    found = with_effects(model, middle).predict(np.array([2], np.int32), np.array([1], np.int32))
     assert found[0, 0] == pytest.approx(3 - 0.25, abs=1e-5)
 
 
@@ -115,45 +136,43 @@ def test_three_users_and_three_items_by_hand() -> None:
 def test_the_fixed_covariance_is_the_same_predictor(neighbours: Neighbours, k: int) -> None:
     """The closed form is what the k × k system comes to with equal variances and equal covariances."""
     ratings = make_ratings(6, n_users=25, n_items=14)
-    algorithm = PublicKNN(algorithm="public_knn", neighbours=neighbours, k=k)
+    algorithm = PRIVATE["public_knn"].model_validate(
+        {"algorithm": "public_knn", "neighbours": neighbours, "k": k}
+    )
     model, _ = fit(algorithm, ratings, 2.0)
     users, items = every_pair(ratings)
-    private = PrivateKNN(
-        algorithm="pknn",
+    private = pknn(
         k=k if neighbours is BOUNDED else 1000,
         variance_limits=(0.5, 0.5),
         covariance_limits=(0.05, 0.05),
         shrinkage=1e9,
     )
     fixed, _ = fit(private, ratings, np.inf)
-    expected = replace(fixed, effects=model.effects).predict(users, items)
+    expected = with_effects(fixed, model.effects).predict(users, items)
     assert model.predict(users, items) == pytest.approx(expected, abs=1e-5)
 
 
 @pytest.mark.parametrize(("neighbours", "mode"), VARIANTS)
 def test_the_ledger_says_what_the_noise_is(neighbours: Neighbours, mode: Mode, ratings: Ratings) -> None:
     clamp = 0.5
-    algorithm = PrivateKNN(
-        algorithm="pknn", neighbours=neighbours, mode=mode, effects={"residual_clamp": clamp}
-    )
+    algorithm = pknn(neighbours=neighbours, mode=mode, effects={"residual_clamp": clamp})
     model, ledger = fit(algorithm, ratings, 2.0)
     steps = [entry for entry in ledger.entries if entry.step in ("covariance", "weights")]
-    noises = (
-        [model.covariance_noise] if neighbours is BOUNDED else [model.covariance_noise, model.weight_noise]
-    )
+    released = model.released
+    noises = [released.of_covariance, *([] if neighbours is BOUNDED else [released.of_weight])]
     assert sum(entry.claimed[0] for entry in steps) == pytest.approx(0.10 * 2.0)
     # Bounded: 2B² of 4B². Unbounded: 3B²/2 of 3B², and 3/2 of 3.
     used = {BOUNDED: [4 * clamp**2], UNBOUNDED: [3 * clamp**2, 3.0]}[neighbours]
-    for entry, noise, published in zip(steps, noises, used, strict=True):
+    for step, noise, published in zip(steps, noises, used, strict=True):
         scaled_to = published if mode is Mode.PUBLISHED else published / 2
-        assert noise.scale[0] == pytest.approx(scaled_to / entry.claimed[0])
-        assert noise.unit.shape == (40 * 41 // 2,)
-        assert entry.provable[0] == pytest.approx(published / 2 / noise.scale[0])
+        assert noise.scale[0] == pytest.approx(scaled_to / step.claimed[0])
+        assert noise.added_to(np.zeros(40 * 41 // 2)).shape == (40 * 41 // 2, 1)
+        assert step.provable[0] == pytest.approx(published / 2 / noise.scale[0])
 
 
 def test_limits_must_ascend() -> None:
     with pytest.raises(ValidationError, match="limits must ascend"):
-        PrivateKNN(algorithm="pknn", covariance_limits=(0.2, 0.1))
+        pknn(covariance_limits=(0.2, 0.1))
 
 
 # How far one rating moves the triangles. Only the rating's user matters, and the averages are released.

@@ -1,5 +1,6 @@
 """Shrinkage and ridge that are chosen on ratings set aside: what is chosen, by what loss and noise, and from what."""
 
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -8,52 +9,96 @@ from numpy.typing import NDArray
 
 from dpmf_cli.algorithms.mcsherry2009.mm_knn import CovarianceKNN
 from dpmf_cli.algorithms.shared.effects import Effects
-from dpmf_cli.algorithms.shared.refitting import CANDIDATES, Factors, Refitting
+from dpmf_cli.algorithms.shared.refitting import (
+    CANDIDATES,
+    ByExponentialMechanism,
+    Charge,
+    Multipliers,
+    Refitting,
+    Uncharged,
+)
+from dpmf_cli.privacy.curator import Curator
 from dpmf_cli.privacy.ledger import Ledger
 from dpmf_cli.privacy.neighbours import Mode, Neighbours
+from dpmf_cli.privacy.release import Release, Witness
 from dpmf_cli.ratings import Ratings
 from tests.algorithms.covariance_entries import KINDS, STREAMS, entry, every_pair, fit
 from tests.conftest import make_ratings
 
 
-def refitting(mode: Mode, epsilon: float) -> Refitting:
+class Kept:
+    """A witness that keeps what it sees, and changes nothing."""
+
+    def __init__(self) -> None:
+        self.lanes: list[slice] = []
+        self.clean: list[NDArray[np.floating]] = []
+
+    def published(
+        self,
+        release: Release,
+        lanes: slice,
+        first: int,
+        clean: NDArray[np.floating],
+        noisy: NDArray[np.float64],
+    ) -> NDArray[np.float64]:
+        self.lanes.append(lanes)
+        self.clean.append(clean)
+        return noisy
+
+
+def refitting(
+    charge: Charge, *epsilons: float, mode: Mode = Mode.PUBLISHED, witness: Witness | None = None
+) -> Refitting:
+    grid = np.array(epsilons)
     ratings = make_ratings(9, n_users=60, n_items=30)
-    nothing = np.zeros(1)
     return Refitting.of(
         ratings,
         0.3,
-        lambda seen: Effects(nothing, np.zeros((30, 1)), np.zeros((60, 1))),
-        fraction=0.5,
+        lambda seen: Effects(np.zeros_like(grid), np.zeros((30, len(grid))), np.zeros((60, len(grid)))),
+        charge,
         neighbours=Neighbours.UNBOUNDED,
-        mode=mode,
+        epsilons=grid,
         streams=STREAMS,
-        ledger=Ledger([epsilon], mode),
+        curator=Curator(Ledger(epsilons, mode), STREAMS, witness),
     )
 
 
 def test_refitting_chooses_the_candidate_that_errs_least() -> None:
-    chooser = refitting(Mode.PUBLISHED, 1.0)
-    best = Factors(4.0, 1 / 3)
+    chooser = refitting(Uncharged(), 1.0)
+    best = Multipliers(4.0, 1 / 3)
     assert best in CANDIDATES
     assert len(chooser.asked) + len(chooser.seen) == len(make_ratings(9, n_users=60, n_items=30))
 
-    def predict(factors: Factors) -> NDArray[np.float64]:
-        return chooser.asked.values + (0.0 if factors == best else 0.5)
+    def predict(candidate: Multipliers) -> NDArray[np.floating]:
+        return chooser.asked.values + (0.0 if candidate == best else 0.5)
 
     assert chooser.choose(0, predict) == best
 
 
 def test_the_noise_of_a_corrected_choice_is_that_of_the_exponential_mechanism() -> None:
-    chooser = refitting(Mode.CORRECTED, 2.0)
-    assert chooser.noise is not None
+    chooser = refitting(ByExponentialMechanism(0.5), 2.0, mode=Mode.CORRECTED)
     # 2Δ/ε with Δ = (Δr/2)² = 4 and half of ε = 2.
-    assert chooser.noise.scale == pytest.approx([8.0])
-    assert chooser.noise.unit.shape == (len(CANDIDATES),)
+    assert chooser.losses.scale == pytest.approx([8.0])
+    drawn = -STREAMS.noise("post-processing parameters").gumbel(size=len(CANDIDATES))
+    assert chooser.losses.added_to(np.zeros(len(CANDIDATES)))[:, 0] == pytest.approx(8.0 * drawn)
+
+
+def test_the_losses_of_an_epsilon_are_published_as_that_epsilons() -> None:
+    """Each ε has losses of its own, from its own noisy covariance."""
+    witness = Kept()
+    chooser = refitting(ByExponentialMechanism(0.5), 1.0, 2.0, 4.0, mode=Mode.CORRECTED, witness=witness)
+    predicted = {0: chooser.asked.values, 2: chooser.asked.values + 2}
+    for lane, values in predicted.items():
+        chooser.choose(lane, partial(lambda values, _: values, values))
+    users = len(np.unique(chooser.asked.users))
+    assert witness.lanes == [slice(0, 1), slice(2, 3)]
+    assert [clean.shape for clean in witness.clean] == [(len(CANDIDATES), 1)] * 2
+    assert [clean.max() for clean in witness.clean] == pytest.approx([0.0, users * 4.0])
 
 
 def test_a_users_loss_is_at_most_the_sensitivity_of_the_choice() -> None:
     """Whatever one user's ratings are: the loss is a sum over users of terms within [0, (Δr/2)²]."""
-    chooser = refitting(Mode.PUBLISHED, 1.0)
+    chooser = refitting(Uncharged(), 1.0)
     users = len(np.unique(chooser.asked.users))
     assert chooser._loss(chooser.asked.values + 100.0) == pytest.approx(users * 4.0)
     assert chooser._loss(chooser.asked.values + 1.0) == pytest.approx(users * 1.0)
@@ -61,7 +106,7 @@ def test_a_users_loss_is_at_most_the_sensitivity_of_the_choice() -> None:
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_the_chosen_factors_are_what_predictions_are_made_with(
+def test_the_chosen_multipliers_are_what_predictions_are_made_with(
     kind: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     ratings = make_ratings(10, n_users=40, n_items=15)
@@ -73,7 +118,7 @@ def test_the_chosen_factors_are_what_predictions_are_made_with(
         "diagonal_noise_shrinkage": 4 * default.diagonal_noise_shrinkage,
     }
     fixed = fit(entry(kind, k=5, **by_hand), ratings, 5.0)[0].predict(*every_pair(ratings))
-    monkeypatch.setattr(Refitting, "choose", lambda self, lane, predict: Factors(4.0, 3.0))
+    monkeypatch.setattr(Refitting, "choose", lambda self, lane, predict: Multipliers(4.0, 3.0))
     refitted = fit(entry(kind, k=5, tuning="refitted"), ratings, 5.0)[0].predict(*every_pair(ratings))
     assert refitted == pytest.approx(fixed, abs=1e-9)
     assert not np.allclose(refitted, fit(default, ratings, 5.0)[0].predict(*every_pair(ratings)))

@@ -6,6 +6,7 @@ from numpy.typing import NDArray
 
 from dpmf_cli.kernels.covariance import (
     Raters,
+    Triangle,
     mean_ratios,
     place,
     shrink,
@@ -13,11 +14,18 @@ from dpmf_cli.kernels.covariance import (
     weighted_products,
     with_noise,
 )
+from dpmf_cli.privacy.curator import Curator
+from dpmf_cli.privacy.ledger import Ledger
+from dpmf_cli.privacy.neighbours import Neighbours
+from dpmf_cli.privacy.noise import LaneNoise
+from dpmf_cli.privacy.release import Release, Witness
+from dpmf_cli.privacy.sensitivity import Sensitivity
 from dpmf_cli.ratings import Ratings, Scale
+from dpmf_cli.streams import Streams
 from tests.conftest import make_ratings
 
 
-def unpacked(triangle: NDArray[np.float32], n_items: int) -> NDArray[np.float64]:
+def unpacked(triangle: NDArray[np.floating], n_items: int) -> NDArray[np.float64]:
     """The symmetric matrix of a packed triangle."""
     dense = np.zeros((n_items, n_items))
     dense[np.triu_indices(n_items)] = triangle
@@ -64,13 +72,43 @@ def test_every_unordered_pair_has_one_place() -> None:
     assert places[np.triu_indices(7)].tolist() == list(range(triangle_size(7)))
 
 
+def noisy(measured: list[float], unit: list[float], scale: float, witness: Witness | None = None) -> Triangle:
+    """A triangle with that noise, which is of the second of three ε."""
+    triangle = Triangle(np.array(measured), np.zeros(len(measured), np.float32), 1)
+    curator = Curator(Ledger([1.0] * 3), Streams(0, "data", "test", 0, 0), witness)
+    entry = curator.ledger.spend(
+        "triangle", "test", Sensitivity(1, 1, Neighbours.BOUNDED, "test"), np.ones(3)
+    )
+    noise = LaneNoise(np.array(unit, np.float32), np.array([np.nan, scale, np.nan]))
+    curator.release(entry, noise).inside(with_noise, triangle)
+    return triangle
+
+
 def test_noise_is_scaled_and_added_before_anything_is_rounded() -> None:
-    triangle = np.array([1, 2, 3 + 2.0**-40])
-    noisy = with_noise(triangle, np.array([-1, 0, 2], np.float32), 0.5)
-    assert noisy.dtype == np.float32
-    assert noisy.tolist() == [0.5, 2, 4]
+    assert noisy([1, 2, 3 + 2.0**-40], [-1, 0, 2], 0.5).released.tolist() == [0.5, 2, 4]
     # In float32 the sum would be 2²⁴ before the noise, and 1 less after it.
-    assert with_noise(np.array([2.0**24 + 1]), np.array([-(2.0**24)], np.float32), 1.0).tolist() == [1.0]
+    assert noisy([2.0**24 + 1], [-(2.0**24)], 1.0).released.tolist() == [1.0]
+
+
+def test_a_witness_sees_every_element_of_a_triangle_once_and_changes_nothing() -> None:
+    seen: list[tuple[slice, int, list[list[float]]]] = []
+
+    class Watching:
+        def published(
+            self,
+            release: Release,
+            lanes: slice,
+            first: int,
+            clean: NDArray[np.floating],
+            noisy: NDArray[np.float64],
+        ) -> NDArray[np.float64]:
+            seen.append((lanes, first, clean.tolist()))
+            return noisy
+
+    measured, unit = [0.1, -7.0, 2.0**24 + 1], [1.3, 1e-3, -(2.0**24)]
+    plain = noisy(measured, unit, 0.7, Watching())
+    assert seen == [(slice(1, 2), 0, [[value] for value in measured])]
+    assert plain.released.tobytes() == noisy(measured, unit, 0.7).released.tobytes()
 
 
 @pytest.mark.parametrize("n", [2, 6, 41])

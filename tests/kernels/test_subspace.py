@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from numpy.typing import NDArray
 
 from dpmf_cli.kernels import subspace
 from dpmf_cli.kernels.subspace import regress
@@ -30,7 +31,8 @@ def test_predictions_are_those_of_the_normal_equations(k: int, flat: bool, float
     rng = np.random.default_rng(seed)
     ratings = make_ratings(seed % 7, n_users=9, n_items=14)
     ratings = ratings.select(ratings.users != 4)
-    vectors = rng.normal(size=(14, k)).astype(np.float32 if float32 else np.float64)
+    vectors: NDArray[np.floating] = rng.normal(size=(14, k))
+    vectors = vectors.astype(np.float32) if float32 else vectors
     ridge = np.full(k, 0.3) if flat else rng.uniform(0.1, 3, k)
     residuals = rng.normal(size=len(ratings))
     users, items = np.divmod(rng.integers(9 * 14, size=200), 14)

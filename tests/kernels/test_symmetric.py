@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
-from scipy.sparse.linalg import eigsh
+from scipy.sparse.linalg import ArpackError, eigsh
 
 from dpmf_cli.kernels import symmetric
 from dpmf_cli.kernels.covariance import triangle_size
@@ -43,7 +43,7 @@ def test_products_are_those_of_the_dense_matrix(n: int, b: int, scaled: bool, se
         dense @ vectors if scaling is None else scaling[:, None] * (dense @ (scaling[:, None] * vectors))
     )
     found = multiply(triangle, vectors, scaling=scaling)
-    assert (found.dtype, found.shape) == (np.float64, (n, b))
+    assert (found.dtype, found.shape) == (np.dtype(np.float64), (n, b))
     assert found == pytest.approx(expected, rel=0, abs=1e-5 * (1 + n**0.5))
     assert np.array_equal(triangle, before)
 
@@ -52,7 +52,7 @@ def test_products_over_several_blocks_of_columns() -> None:
     """More columns than one block takes, in sums that would lose digits in float32."""
     n = 2 * symmetric.COLUMNS + 37
     triangle = np.ones(triangle_size(n), np.float32)
-    vectors = np.stack([np.ones(n), np.arange(n)], axis=1)
+    vectors = np.stack([np.ones(n), np.arange(n, dtype=np.float64)], axis=1)
     assert multiply(triangle, vectors) == pytest.approx(
         np.broadcast_to(vectors.sum(axis=0), (n, 2)), rel=1e-7
     )
@@ -133,7 +133,7 @@ def test_where_arpack_gives_up_a_block_krylov_space_answers(
     which: Which, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def gives_up(*_: object, **__: object) -> None:
-        raise symmetric.ArpackError(-1)
+        raise ArpackError(-1)
 
     triangle = 1e6 * with_spectrum(np.array([9.0, -8, 7, -6, 5, 4, 0.1, -0.1]), 120)
     expected = leading_eigenpairs(triangle, 120, 3, which=which)

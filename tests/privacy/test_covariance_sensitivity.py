@@ -14,7 +14,6 @@ from numpy.typing import NDArray
 
 from dpmf_cli.algorithms.mcsherry2009.mm_knn import CovarianceKNN
 from dpmf_cli.algorithms.shared.item_averages import ItemAverages
-from dpmf_cli.algorithms.shared.item_covariance import own_residuals
 from dpmf_cli.kernels.covariance import Raters, weighted_products
 from dpmf_cli.privacy import covariance_sensitivity as sensitivity
 from dpmf_cli.privacy.neighbours import Neighbours
@@ -44,14 +43,8 @@ def measured(settings_: CovarianceKNN, centred: NDArray[np.float64], kept: slice
     train = Ratings(np.zeros(len(chosen), np.int32), chosen, values, 1, n, SCALE)
     nothing = np.zeros((n, 1))
     averages = ItemAverages(np.zeros(1), items[:, None], nothing, np.array([centre]), nothing[:1])
-    effects = settings_.own_means(train, averages)
-    clamped = np.clip(own_residuals(train, effects, 0), -CLAMP, CLAMP)
-    weights = settings_.product_weights(train.user_counts)
-    raters, ones = Raters.of(train), np.ones(len(train))
-    return (
-        weighted_products(train, raters, clamped, weights),
-        weighted_products(train, raters, ones, weights),
-    )
+    products, raters = settings_.measure(train, settings_.own_means(train, averages)), Raters.of(train)
+    return products.covariance(raters, 0), products.weight(raters)
 
 
 def moves(settings_: CovarianceKNN, centred: NDArray[np.float64], centre: float) -> Triangles:
@@ -147,7 +140,7 @@ def test_many_other_users_do_not_round_a_bound_away() -> None:
     def weight_of(kept: NDArray[np.bool_]) -> NDArray[np.float64]:
         values = np.full(kept.sum(), 3.0, np.float32)
         train = Ratings(users[kept], items[kept], values, n_users, n, SCALE)
-        weights = algorithm("laplace").product_weights(train.user_counts)
+        weights = algorithm("laplace").contributions.product_weights(train.user_counts)
         return weighted_products(train, Raters.of(train), np.ones(len(train)), weights)
 
     everything = np.ones(len(users), bool)
@@ -163,7 +156,7 @@ def test_a_whole_user_moves_sums_and_counts_by_no_more_than_their_bounds(
     noise: str, values: list[float]
 ) -> None:
     order, count = NOISES[noise], len(values)
-    weight = algorithm(noise, neighbours="user").rating_weights(np.array([count]))[0]
+    weight = algorithm(noise, neighbours="user").contributions.rating_weights(np.array([count]))[0]
     for part, largest in ((np.array(values), 2.0), (np.ones(count), 1.0)):
         bound = sensitivity.user_rating_sums(largest, order).value * (1 + ROUNDING)
         assert norm(weight * part, order) <= bound
@@ -175,10 +168,10 @@ def residual_moves(centred: NDArray[np.float64], centre: float) -> NDArray[np.fl
 
     def clamped(values: NDArray[np.float64]) -> NDArray[np.float64]:
         mean = (values.sum() + BETA_P * centre) / (len(values) + BETA_P)
-        return np.clip(values - mean, -CLAMP, CLAMP)
+        return np.asarray(np.clip(values - mean, -CLAMP, CLAMP))
 
     after, before = clamped(centred), np.append(clamped(centred[:-1]), 0.0)
-    return after - before
+    return np.asarray(after - before)
 
 
 def test_theorem_4_is_exceeded_in_both_norms() -> None:

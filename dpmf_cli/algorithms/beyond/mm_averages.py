@@ -3,7 +3,7 @@
 from typing import ClassVar, Literal
 
 from dpmf_cli.algorithms.shared.averages_baseline import EffectsModel
-from dpmf_cli.algorithms.shared.own_mean_predictors import ItemAveragesBudget
+from dpmf_cli.algorithms.shared.budget import ItemAveragesBudget
 from dpmf_cli.algorithms.shared.own_means import OwnMeansAlgorithm
 from dpmf_cli.algorithms.shared.papers import Paper
 from dpmf_cli.privacy.curator import Curator
@@ -21,5 +21,6 @@ class AveragesAndOwnMean(OwnMeansAlgorithm):
     budget: ItemAveragesBudget = ItemAveragesBudget()
 
     def fit(self, train: Ratings, epsilons: Epsilons, *, streams: Streams, curator: Curator) -> EffectsModel:
-        effects = self.own_means(train, self.released_averages(train, self.measurer(epsilons, curator)))
-        return EffectsModel(effects.items, effects.users)
+        averages = self.released_averages(train, self.measurer(epsilons, curator))
+        own_means = self.own_means(train, averages)
+        return EffectsModel(own_means.items, own_means.users)

@@ -4,8 +4,8 @@ from typing import ClassVar, Literal
 
 from pydantic import Field
 
-from dpmf_cli.algorithms.beyond.public_knn import FixedCovarianceModel
-from dpmf_cli.algorithms.shared.own_mean_predictors import ItemAveragesBudget
+from dpmf_cli.algorithms.shared.budget import ItemAveragesBudget
+from dpmf_cli.algorithms.shared.fixed_covariance import AllAlike
 from dpmf_cli.algorithms.shared.own_means import OwnMeansAlgorithm
 from dpmf_cli.algorithms.shared.papers import Paper
 from dpmf_cli.privacy.curator import Curator
@@ -30,8 +30,7 @@ class OwnMeanFixedCovariance(OwnMeansAlgorithm):
     variance: float = Field(0.5, gt=0, le=1, description="v, in units of B²")
     covariance: float = Field(0.05, ge=0, le=1, description="c, in units of B²")
 
-    def fit(
-        self, train: Ratings, epsilons: Epsilons, *, streams: Streams, curator: Curator
-    ) -> FixedCovarianceModel:
-        effects = self.own_means(train, self.released_averages(train, self.measurer(epsilons, curator)))
-        return FixedCovarianceModel(train, effects, self.variance + self.ridge, self.covariance)
+    def fit(self, train: Ratings, epsilons: Epsilons, *, streams: Streams, curator: Curator) -> AllAlike:
+        averages = self.released_averages(train, self.measurer(epsilons, curator))
+        own_means = self.own_means(train, averages)
+        return AllAlike(train, own_means, self.variance + self.ridge, self.covariance)

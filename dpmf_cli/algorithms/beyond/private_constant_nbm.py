@@ -3,7 +3,7 @@
 from typing import ClassVar, Literal
 
 from dpmf_cli.algorithms.shared.base import Variants
-from dpmf_cli.algorithms.shared.own_mean_predictors import ItemAveragesBudget
+from dpmf_cli.algorithms.shared.budget import ItemAveragesBudget
 from dpmf_cli.algorithms.shared.papers import Paper
 from dpmf_cli.algorithms.shared.private_neighbourhood import CERTIFIED, PrivateNeighbourhood
 from dpmf_cli.kernels.similarities import NeighbourhoodModel, neighbourhood_model

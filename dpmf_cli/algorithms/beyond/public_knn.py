@@ -1,19 +1,13 @@
 """What private kNN is to be compared with: the same predictor, with a covariance that no data were used for."""
 
-from dataclasses import dataclass
 from typing import ClassVar, Literal
 
-import numpy as np
-from numpy.typing import NDArray
 from pydantic import Field
 
 from dpmf_cli.algorithms.shared.base import PrivateAlgorithm, Variants, in_both_modes
 from dpmf_cli.algorithms.shared.budget import AveragesBudget
-from dpmf_cli.algorithms.shared.effects import Effects
-from dpmf_cli.algorithms.shared.item_covariance import inverse_counts, own_residuals
+from dpmf_cli.algorithms.shared.fixed_covariance import AllAlike, NearestAlike
 from dpmf_cli.algorithms.shared.papers import Paper
-from dpmf_cli.kernels.covariance import Raters, weighted_products
-from dpmf_cli.kernels.neighbours import nearest
 from dpmf_cli.privacy.curator import Curator
 from dpmf_cli.privacy.ledger import Epsilons
 from dpmf_cli.privacy.neighbours import Neighbours
@@ -46,68 +40,27 @@ class PublicKNN(PrivateAlgorithm):
     variance: float = Field(0.5, gt=0, le=1, description="v, in units of B²")
     covariance: float = Field(0.05, ge=0, le=1, description="c, in units of B²")
 
-    def fit(
-        self, train: Ratings, epsilons: Epsilons, *, streams: Streams, curator: Curator
-    ) -> "FixedCovarianceModel":
+    @property
+    def of_an_item(self) -> float:
+        """v + ridge, in units of B²."""
+        return self.variance + self.ridge
+
+
+class BoundedPublicKNN(PublicKNN):
+    """Who rated what is public: the k nearest by Wgt."""
+
+    variants: ClassVar[Variants] = in_both_modes(Neighbours.BOUNDED)
+
+    def fit(self, train: Ratings, epsilons: Epsilons, *, streams: Streams, curator: Curator) -> NearestAlike:
         effects = self.averages(train, self.budget.for_effects(epsilons), curator)
-        bounded = self.neighbours is Neighbours.BOUNDED
-        return FixedCovarianceModel(
-            train, effects, self.variance + self.ridge, self.covariance, self.k if bounded else None
-        )
+        return NearestAlike(train, effects, self.of_an_item, self.covariance, self.k)
 
 
-@dataclass(frozen=True)
-class FixedCovarianceModel:
-    """Averages, and a covariance of `own` on the diagonal (ridge included) and `common` elsewhere, in units of B².
+class UnboundedPublicKNN(PublicKNN):
+    """Nothing is public: all other items that the user rated."""
 
-    nearest  how many of the user's ratings are used, by public Wgt; None for all
-    """
+    variants: ClassVar[Variants] = in_both_modes(Neighbours.UNBOUNDED)
 
-    train: Ratings
-    effects: Effects
-    own: float
-    common: float
-    nearest: int | None = None
-
-    def predict(self, users: NDArray[np.int32], items: NDArray[np.int32]) -> NDArray[np.float64]:
-        out = np.asarray(self.effects.items[items] + self.effects.users[users])
-        if self.nearest is None:
-            counts, totals = self._sums_of_others(users, items)
-        else:
-            counts, totals = self._sums_of_nearest(users, items, self.nearest)
-        spread = self.own + (counts - 1) * self.common
-        # `spread` is positive for m = 0 too unless c is the larger part of it; a sum of nothing is 0 anyway.
-        weight = np.where(counts > 0, self.common / np.where(counts > 0, spread, 1.0), 0.0)
-        return np.asarray(out + weight[:, None] * totals)
-
-    def _sums_of_nearest(
-        self, users: NDArray[np.int32], items: NDArray[np.int32], k: int
-    ) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
-        """(n,) how many neighbours each pair has, (n, E) the sum of their residuals."""
-        train = self.train
-        everywhere = np.ones(len(train))
-        products = weighted_products(train, Raters.of(train), everywhere, inverse_counts(train))
-        similarity = products.astype(np.float32)
-        found = nearest(train, users, items, similarity, k)
-        totals = np.empty((len(users), self.effects.users.shape[1]))
-        for lane in range(totals.shape[1]):
-            # Place −1, where the user has fewer than k, is the 0 behind the last residual.
-            residuals = np.append(own_residuals(train, self.effects, lane), 0.0)
-            totals[:, lane] = residuals[found].sum(axis=1)
-        return (found >= 0).sum(axis=1), totals
-
-    def _sums_of_others(
-        self, users: NDArray[np.int32], items: NDArray[np.int32]
-    ) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
-        """The same for all ratings of the user but that of the item asked for, if there is one."""
-        train = self.train
-        keys = train.users.astype(np.int64) * train.n_items + train.items
-        asked = users.astype(np.int64) * train.n_items + items
-        places = np.minimum(np.searchsorted(keys, asked), len(keys) - 1)
-        itself = keys[places] == asked
-        totals = np.empty((len(users), self.effects.users.shape[1]))
-        for lane in range(totals.shape[1]):
-            residuals = own_residuals(train, self.effects, lane)
-            sums = np.bincount(train.users, residuals, train.n_users)
-            totals[:, lane] = sums[users] - np.where(itself, residuals[places], 0.0)
-        return train.user_counts[users] - itself, totals
+    def fit(self, train: Ratings, epsilons: Epsilons, *, streams: Streams, curator: Curator) -> AllAlike:
+        effects = self.averages(train, self.budget.for_effects(epsilons), curator)
+        return AllAlike(train, effects, self.of_an_item, self.covariance)

@@ -11,21 +11,18 @@ from pydantic import Field
 
 from dpmf_cli.algorithms.shared.base import Variants, in_both_modes
 from dpmf_cli.algorithms.shared.budget import AveragesBudget
-from dpmf_cli.algorithms.shared.item_covariance import (
-    CovarianceAlgorithm,
-    CovarianceModel,
-    NearestItems,
-    inverse_counts,
-)
+from dpmf_cli.algorithms.shared.covariance_predictors import NearestItems
+from dpmf_cli.algorithms.shared.effects import Effects
+from dpmf_cli.algorithms.shared.item_covariance import CovarianceAlgorithm, CovarianceModel
+from dpmf_cli.algorithms.shared.item_products import MeasuredProducts, ReleasedProducts, inverse_counts
 from dpmf_cli.algorithms.shared.papers import Paper
 from dpmf_cli.kernels.covariance import triangle_size
 from dpmf_cli.privacy import covariance_sensitivity as sensitivity
 from dpmf_cli.privacy.curator import Curator
 from dpmf_cli.privacy.ledger import Epsilons
 from dpmf_cli.privacy.mechanisms import laplace
-from dpmf_cli.privacy.neighbours import Mode, Neighbours
+from dpmf_cli.privacy.neighbours import Neighbours
 from dpmf_cli.privacy.release import Release
-from dpmf_cli.privacy.sensitivity import Sensitivity
 from dpmf_cli.ratings import Ratings
 from dpmf_cli.streams import Streams
 
@@ -71,44 +68,74 @@ class PrivateKNN(CovarianceAlgorithm):
     diagonal_noise_shrinkage: float = Field(120.0, ge=0, description="the same for the diagonal's s")
     k: int = Field(20, ge=1, le=1000, description="neighbours of a prediction, at most")
 
-    def predictor(self, train: Ratings, users: NDArray[np.int32], items: NDArray[np.int32]) -> NearestItems:
+    def predictor(self, own: Ratings, users: NDArray[np.int32], items: NDArray[np.int32]) -> NearestItems:
         ridge = self.ridge * self.effects.residual_clamp**2
-        return NearestItems(train, users, items, k=self.k, ridge=ridge)
+        return NearestItems(own, users, items, k=self.k, ridge=ridge)
+
+    @property
+    def rater_weight(self) -> float:
+        return 1 / self.typical_count
+
+    def measure(self, train: Ratings, effects: Effects) -> MeasuredProducts:
+        """Cov and Wgt, without noise."""
+        return MeasuredProducts(train, effects, self.effects.residual_clamp, inverse_counts(train))
+
+    def release_of_covariance(self, train: Ratings, epsilon: Epsilons, curator: Curator) -> Release:
+        """What Cov is released by, with `epsilon` (E,)."""
+        clamp = self.effects.residual_clamp
+        return laplace(
+            "covariance",
+            (triangle_size(train.n_items),),
+            sensitivity=sensitivity.covariance_triangle(clamp, train.scale, self.neighbours),
+            calibrated_to=self.calibrated_to(sensitivity.published_covariance_matrix(clamp, self.neighbours)),
+            epsilon=epsilon,
+            curator=curator,
+            dtype=np.float32,
+        )
+
+
+class BoundedKNN(PrivateKNN):
+    """Neighbours differ in the value of one rating. Who rated what is public, and so is Wgt: Cov gets the whole ε of
+    the step."""
+
+    variants: ClassVar[Variants] = in_both_modes(Neighbours.BOUNDED)
 
     def fit(
         self, train: Ratings, epsilons: Epsilons, *, streams: Streams, curator: Curator
     ) -> CovarianceModel:
         effects = self.averages(train, self.budget.for_effects(epsilons), curator)
-        clamp, epsilon = self.effects.residual_clamp, self.budget.covariance * epsilons
+        epsilon = self.budget.covariance * epsilons
+        measured = self.measure(train, effects)
+        released = ReleasedProducts(measured, self.release_of_covariance(train, epsilon, curator))
+        return CovarianceModel(self, released, train, effects)
 
-        def noise(
-            step: str, moves: Sensitivity, published: Sensitivity, spent: NDArray[np.float64]
-        ) -> Release:
-            return laplace(
-                step,
-                (triangle_size(train.n_items),),
-                sensitivity=moves,
-                calibrated_to=published if self.mode is Mode.PUBLISHED else None,
-                epsilon=spent,
-                curator=curator,
-                dtype=np.float32,
-            )
 
-        moves = sensitivity.covariance_triangle(clamp, train.scale, self.neighbours)
-        published = sensitivity.published_covariance_matrix(clamp, self.neighbours)
-        if self.neighbours is Neighbours.BOUNDED:
-            of_covariance, of_weight = noise("covariance", moves, published, epsilon), None
-        else:
-            of_covariance = noise("covariance", moves, published, epsilon / 2)
-            moves, published = sensitivity.weight_triangle(1), sensitivity.published_weight_matrix(1)
-            of_weight = noise("weights", moves, published, epsilon / 2)
-        return CovarianceModel(
-            self,
-            train,
-            effects,
-            product_weights=inverse_counts(train),
-            counts=None,
-            rater_weight=1 / self.typical_count,
-            covariance_noise=of_covariance,
-            weight_noise=of_weight,
+class UnboundedKNN(PrivateKNN):
+    """Neighbours differ in the presence of one rating: Cov and Wgt get half of the step's ε each."""
+
+    variants: ClassVar[Variants] = in_both_modes(Neighbours.UNBOUNDED)
+
+    def fit(
+        self, train: Ratings, epsilons: Epsilons, *, streams: Streams, curator: Curator
+    ) -> CovarianceModel:
+        effects = self.averages(train, self.budget.for_effects(epsilons), curator)
+        half = self.budget.covariance * epsilons / 2
+        measured = self.measure(train, effects)
+        released = ReleasedProducts(
+            measured,
+            self.release_of_covariance(train, half, curator),
+            self.release_of_weights(train, half, curator),
+        )
+        return CovarianceModel(self, released, train, effects)
+
+    def release_of_weights(self, train: Ratings, epsilon: Epsilons, curator: Curator) -> Release:
+        """What Wgt is released by, with `epsilon` (E,)."""
+        return laplace(
+            "weights",
+            (triangle_size(train.n_items),),
+            sensitivity=sensitivity.weight_triangle(1),
+            calibrated_to=self.calibrated_to(sensitivity.published_weight_matrix(1)),
+            epsilon=epsilon,
+            curator=curator,
+            dtype=np.float32,
         )

@@ -5,9 +5,7 @@ from typing import ClassVar, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from dpmf_cli.algorithms.shared.item_covariance import (
-    NearestItems,
-)
+from dpmf_cli.algorithms.shared.covariance_predictors import NearestItems
 from dpmf_cli.algorithms.shared.papers import Paper
 from dpmf_cli.algorithms.shared.private_covariance import PrivateCovariance
 from dpmf_cli.ratings import Ratings
@@ -23,6 +21,6 @@ class CovarianceKNN(PrivateCovariance):
     paper: ClassVar[Paper] = Paper.MCSHERRY
     algorithm: Literal["mm_knn"]
 
-    def predictor(self, train: Ratings, users: NDArray[np.int32], items: NDArray[np.int32]) -> NearestItems:
+    def predictor(self, own: Ratings, users: NDArray[np.int32], items: NDArray[np.int32]) -> NearestItems:
         ridge = self.ridge * self.effects.residual_clamp**2
-        return NearestItems(train, users, items, k=self.k, ridge=ridge, cleaned=self.eigenpairs)
+        return NearestItems(own, users, items, k=self.k, ridge=ridge, cleaned=self.eigenpairs)

@@ -6,9 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 from pydantic import Field
 
-from dpmf_cli.algorithms.shared.item_covariance import (
-    Subspace,
-)
+from dpmf_cli.algorithms.shared.covariance_predictors import Subspace
 from dpmf_cli.algorithms.shared.papers import Paper
 from dpmf_cli.algorithms.shared.private_covariance import PrivateCovariance
 from dpmf_cli.ratings import Ratings
@@ -33,11 +31,9 @@ class CovarianceSVD(PrivateCovariance):
         "place along it were drawn with that variance",
     )
 
-    def predictor(self, train: Ratings, users: NDArray[np.int32], items: NDArray[np.int32]) -> Subspace:
+    def predictor(self, own: Ratings, users: NDArray[np.int32], items: NDArray[np.int32]) -> Subspace:
         ridge = self.ridge if self.flat_ridge else self.ridge * self.effects.residual_clamp**2
-        return Subspace(
-            train, users, items, k=self.k, ridge=ridge, flat=self.flat_ridge, cleaned=self.cleaning
-        )
+        return Subspace(own, users, items, k=self.k, ridge=ridge, flat=self.flat_ridge, cleaned=self.cleaning)
 
     @property
     def eigenpairs(self) -> int:

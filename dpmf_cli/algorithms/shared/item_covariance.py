@@ -1,14 +1,12 @@
-"""What is built on a noisy item-item covariance: shrinking, cleaning, and predictions by kNN and SVD.
+"""What is built on a released item-item covariance: shrinking it, and a model that predicts from it.
 
 McSherry and Mironov 2009, sections 4.6 and 5. Private kNN of Friedman et al. 2016, section 5.4, is the same with
 released user averages.
 """
 
 from abc import abstractmethod
-from collections.abc import Iterator
-from dataclasses import dataclass, field
-from itertools import repeat
-from typing import Annotated, Protocol
+from dataclasses import dataclass, replace
+from typing import Annotated
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,15 +14,14 @@ from pydantic import AfterValidator, Field
 from pydantic_core import PydanticCustomError
 
 from dpmf_cli.algorithms.shared.base import PrivateAlgorithm
+from dpmf_cli.algorithms.shared.covariance_predictors import Evidence, Predictor
 from dpmf_cli.algorithms.shared.effects import Effects
 from dpmf_cli.algorithms.shared.item_averages import TypicalCount
-from dpmf_cli.algorithms.shared.refitting import Factors, Refitting
-from dpmf_cli.kernels.covariance import Raters, mean_ratios, shrink, weighted_products, with_noise
-from dpmf_cli.kernels.low_rank import clean, eigen_of_low_rank
-from dpmf_cli.kernels.neighbours import interpolate, nearest
-from dpmf_cli.kernels.subspace import regress
-from dpmf_cli.kernels.symmetric import leading_eigenpairs
-from dpmf_cli.privacy.release import Release
+from dpmf_cli.algorithms.shared.item_products import NoisyProducts, ReleasedProducts, own_residuals
+from dpmf_cli.algorithms.shared.refitting import Multipliers, Refitting
+from dpmf_cli.kernels.covariance import mean_ratios, shrink
+from dpmf_cli.privacy.neighbours import Mode
+from dpmf_cli.privacy.sensitivity import Sensitivity
 from dpmf_cli.ratings import Ratings
 
 
@@ -64,172 +61,73 @@ class CovarianceAlgorithm(PrivateAlgorithm):
     covariance_limits: Limits = Field((0.02, 0.1), description="public limits of the other entries' μ, in B²")
 
     @abstractmethod
-    def predictor(self, train: Ratings, users: NDArray[np.int32], items: NDArray[np.int32]) -> "Predictor":
-        """What predicts the pairs (users, items), n of them."""
+    def predictor(self, own: Ratings, users: NDArray[np.int32], items: NDArray[np.int32]) -> Predictor:
+        """What predicts the pairs (users, items), n of them, each from that user's ratings in `own` alone."""
 
+    @property
+    @abstractmethod
+    def rater_weight(self) -> float:
+        """What one typical rater adds to Wgt."""
 
-@dataclass(frozen=True)
-class Released:
-    """What predictions for one ε are made from.
+    def calibrated_to(self, stated: Sensitivity) -> Sensitivity | None:
+        """What noise is scaled to. Published: what the paper states. Corrected: the true sensitivity (None)."""
+        return {Mode.PUBLISHED: stated, Mode.CORRECTED: None}[self.mode]
 
-    covariance, weight  packed triangles: Avg, and the noisy Wgt (clamped at 0)
-    residuals           (n_ratings,) r_ui − MAvg_i − r̄_u of the users' own ratings: not released
-    item_scaling        (n_items,) √MCnt_i, of one rater at least, or 1 where counts are not measured
-    ridge_factor        what the predictor's ridge is multiplied by
-    """
-
-    covariance: NDArray[np.float32]
-    weight: NDArray[np.float32]
-    residuals: NDArray[np.float64]
-    item_scaling: NDArray[np.float64]
-    ridge_factor: float = 1.0
-
-
-class Predictor(Protocol):
-    """Predicts what averages leave for pairs (users, items), n of them, for one ε after the other."""
-
-    def __call__(self, released: Released) -> NDArray[np.float64]:
-        """(n,) predicted residuals. May overwrite `released.covariance`."""
-
-
-@dataclass
-class NearestItems:
-    """kNN after Bell and Koren 2007: weights by ridge regression over the k rated items with the largest Wgt.
-
-    w = (Avg_NN + ridge·I)⁻¹ Avg_Ni for the neighbours N of item i. `cleaned` to a rank first, if that is not None.
-    """
-
-    train: Ratings
-    users: NDArray[np.int32]
-    items: NDArray[np.int32]
-    k: int
-    ridge: float
-    cleaned: int | None = None
-    _found: NDArray[np.int64] | None = field(default=None, init=False)
-    _found_by: NDArray[np.float32] | None = field(default=None, init=False)
-
-    def __call__(self, released: Released) -> NDArray[np.float64]:
-        if self._found is None or released.weight is not self._found_by:
-            self._found = nearest(self.train, self.users, self.items, released.weight, self.k)
-            self._found_by = released.weight
-        if self.cleaned is not None:
-            clean(released.covariance, self.train.n_items, released.item_scaling, self.cleaned)
-        ridge = self.ridge * released.ridge_factor
-        return interpolate(
-            self.train, self.items, self._found, released.residuals, released.covariance, ridge
+    def shrunk(self, products: NoisyProducts, n_items: int, factor: float) -> NDArray[np.float32]:
+        """Avg, where Cov was: that is overwritten. `factor` is what s is multiplied by."""
+        unit, covariance, weight = self.effects.residual_clamp**2, products.covariance, products.weight
+        variance, common = mean_ratios(covariance, weight, n_items)
+        least = self.shrinkage * self.rater_weight
+        shrink(
+            covariance,
+            weight,
+            n_items,
+            factor * (least + self.diagonal_noise_shrinkage * products.scale / unit),
+            factor * (least + self.noise_shrinkage * products.scale / unit),
+            float(np.clip(variance / unit, *self.variance_limits)) * unit,
+            float(np.clip(common / unit, *self.covariance_limits)) * unit,
         )
-
-
-@dataclass(frozen=True)
-class Subspace:
-    """SVD: the user's ratings are fitted by ridge regression on the covariance's k leading eigenvectors.
-
-    `flat`: every direction has the same ridge. Otherwise direction a has ridge·1/λ_a, as if a user's position along
-    it were drawn from N(0, λ_a) and ratings had N(0, ridge) of their own. Directions with λ ≤ 0 are noise: left out.
-    """
-
-    train: Ratings
-    users: NDArray[np.int32]
-    items: NDArray[np.int32]
-    k: int
-    ridge: float
-    flat: bool
-    cleaned: bool
-
-    def __call__(self, released: Released) -> NDArray[np.float64]:
-        n_items = self.train.n_items
-        if self.cleaned:
-            values, vectors = eigen_of_low_rank(
-                *clean(released.covariance, n_items, released.item_scaling, self.k)
-            )
-        else:
-            values, vectors = leading_eigenpairs(released.covariance, n_items, self.k, which="largest")
-        kept, ridge = values > 0, self.ridge * released.ridge_factor
-        ridges = np.full(kept.sum(), ridge) if self.flat else ridge / values[kept]
-        return regress(self.train, self.users, self.items, released.residuals, vectors[:, kept], ridges)
+        return covariance
 
 
 @dataclass(frozen=True)
 class CovarianceModel:
-    """What a fit measured and drew. A triangle takes 2·n_items² bytes, so none is kept for each ε: predictions form
-    Cov + noise for one ε after the other, and forget it.
+    """Predicts from released matrices, and from the target user's own ratings, which that user alone sees.
 
-    effects           averages; the users' part may be unreleased
-    product_weights   (n_users,) what each product of two of a user's ratings counts
-    counts            (n_items, E) released numbers of ratings (weighted as they were measured), for cleaning
-    rater_weight      what one typical rater adds to Wgt
-    refitting         chooses parameters anew for each ε; None where they are fixed
-    covariance_noise, weight_noise  unit noise of a packed triangle each; None where weights are public
+    released   Cov and Wgt with their noise, of one ε after the other
+    own        the ratings of every user who may ask: a prediction for user u uses those of u
+    effects    averages; the users' part may be unreleased
+    counts     (n_items, E) released numbers of ratings, in typical raters, for cleaning; None where there is none
+    refitting  chooses parameters anew for each ε; None where they are fixed
     """
 
     settings: CovarianceAlgorithm
-    train: Ratings
+    released: ReleasedProducts
+    own: Ratings
     effects: Effects
-    product_weights: NDArray[np.float64]
-    counts: NDArray[np.float64] | None
-    rater_weight: float
-    covariance_noise: Release
-    weight_noise: Release | None
+    counts: NDArray[np.float64] | None = None
     refitting: Refitting | None = None
 
     def predict(self, users: NDArray[np.int32], items: NDArray[np.int32]) -> NDArray[np.float64]:
         out = np.asarray(self.effects.items[items] + self.effects.users[users])
-        train, raters = self.train, Raters.of(self.train)
-        predict = self.settings.predictor(train, users, items)
+        predict = self.settings.predictor(self.own, users, items)
         trial = None if self.refitting is None else Trial(self, self.refitting)
-        bound = self.settings.effects.residual_clamp
-        for lane, weight in enumerate(self._weights(raters)):
-            residuals = own_residuals(train, self.effects, lane)
-            clamped = np.clip(residuals, -bound, bound)
-            products = weighted_products(train, raters, clamped, self.product_weights)
-            covariance = with_noise(
-                products, self.covariance_noise._lane_noise.unit, self.covariance_noise.scale[lane]
-            )
-            del products
-            factors = Factors() if trial is None else trial.factors(lane, covariance, weight)
-            out[:, lane] += predict(self.released(lane, covariance, weight, residuals, factors))
+        for products in self.released:
+            multipliers = Multipliers() if trial is None else trial.multipliers(products)
+            residuals = own_residuals(self.own, self.effects, products.lane)
+            out[:, products.lane] += predict(self.evidence(products, residuals, multipliers))
+            del products  # before the next are measured
         return out
 
-    def released(
-        self,
-        lane: int,
-        covariance: NDArray[np.float32],
-        weight: NDArray[np.float32],
-        residuals: NDArray[np.float64],
-        factors: Factors,
-    ) -> Released:
+    def evidence(
+        self, products: NoisyProducts, residuals: NDArray[np.float64], multipliers: Multipliers
+    ) -> Evidence:
         """What predictions for one ε are made from; the noisy Cov becomes Avg in place."""
-        self._shrink(covariance, weight, self.covariance_noise.scale[lane], factors.shrinkage)
-        counts = np.ones(self.train.n_items) if self.counts is None else self.counts[:, lane]
+        n_items = self.own.n_items
+        average = self.settings.shrunk(products, n_items, multipliers.shrinkage)
+        counts = np.ones(n_items) if self.counts is None else self.counts[:, products.lane]
         scaling = np.sqrt(np.maximum(counts, 1.0))
-        return Released(covariance, weight, residuals, scaling, factors.ridge)
-
-    def _weights(self, raters: Raters) -> Iterator[NDArray[np.float32]]:
-        """Wgt for each ε: the same where it is public, else with noise and clamped at 0."""
-        clean = weighted_products(self.train, raters, np.ones(len(self.train)), self.product_weights)
-        if self.weight_noise is None:
-            yield from repeat(clean.astype(np.float32), len(self.covariance_noise.scale))
-            return
-        for scale in self.weight_noise.scale:
-            noisy = with_noise(clean, self.weight_noise._lane_noise.unit, scale)
-            yield np.maximum(noisy, 0, out=noisy)
-
-    def _shrink(
-        self, covariance: NDArray[np.float32], weight: NDArray[np.float32], noise: float, factor: float
-    ) -> None:
-        """Cov becomes Avg, in place; `noise` is the scale of Cov's noise, `factor` what s is multiplied by."""
-        settings, unit = self.settings, self.settings.effects.residual_clamp**2
-        variance, common = mean_ratios(covariance, weight, self.train.n_items)
-        least = settings.shrinkage * self.rater_weight
-        shrink(
-            covariance,
-            weight,
-            self.train.n_items,
-            factor * (least + settings.diagonal_noise_shrinkage * noise / unit),
-            factor * (least + settings.noise_shrinkage * noise / unit),
-            float(np.clip(variance / unit, *settings.variance_limits)) * unit,
-            float(np.clip(common / unit, *settings.covariance_limits)) * unit,
-        )
+        return Evidence(average, products.weight, residuals, scaling, multipliers.ridge)
 
 
 class Trial:
@@ -240,24 +138,15 @@ class Trial:
         asked = refitting.asked
         self._predict = model.settings.predictor(refitting.seen, asked.users, asked.items)
 
-    def factors(self, lane: int, covariance: NDArray[np.float32], weight: NDArray[np.float32]) -> Factors:
+    def multipliers(self, products: NoisyProducts) -> Multipliers:
         """The candidate chosen for one ε, given the noisy Cov and Wgt, which stay as they are."""
-        effects, asked = self._refitting.effects, self._refitting.asked
+        lane, effects, asked = products.lane, self._refitting.effects, self._refitting.asked
         residuals = own_residuals(self._refitting.seen, effects, lane)
         averages = effects.items[asked.items, lane] + effects.users[asked.users, lane]
 
-        def predict(factors: Factors) -> NDArray[np.float64]:
-            released = self._model.released(lane, covariance.copy(), weight, residuals, factors)
-            return np.asarray(averages + self._predict(released))
+        def predict(candidate: Multipliers) -> NDArray[np.float64]:
+            copied = replace(products, covariance=products.covariance.copy())
+            evidence = self._model.evidence(copied, residuals, candidate)
+            return np.asarray(averages + self._predict(evidence))
 
         return self._refitting.choose(lane, predict)
-
-
-def own_residuals(train: Ratings, effects: Effects, lane: int) -> NDArray[np.float64]:
-    """(n_ratings,) r_ui − IAvg(i) − UAvg(u) for one ε of the grid, not clamped."""
-    return np.asarray(train.values - effects.items[train.items, lane] - effects.users[train.users, lane])
-
-
-def inverse_counts(train: Ratings) -> NDArray[np.float64]:
-    """(n_users,) 1/c_u, and 1 for a user without ratings, whom no sum counts."""
-    return np.asarray(1 / np.maximum(train.user_counts, 1))

@@ -4,8 +4,8 @@ from typing import ClassVar, Self
 
 from pydantic import Field, model_validator
 
+from dpmf_cli.algorithms.shared.budget import ItemAveragesBudget
 from dpmf_cli.algorithms.shared.entry_checks import refuse_fields_of_the_other_mode
-from dpmf_cli.algorithms.shared.own_mean_predictors import ItemAveragesBudget
 from dpmf_cli.algorithms.shared.private_neighbourhood import PrivateNeighbourhood
 
 

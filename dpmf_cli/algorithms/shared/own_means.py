@@ -12,19 +12,18 @@ from pydantic import Field
 
 from dpmf_cli.algorithms.shared.base import PrivateAlgorithm, Variants, in_both_modes
 from dpmf_cli.algorithms.shared.budget import Fractions
+from dpmf_cli.algorithms.shared.contributions import CONTRIBUTIONS, Contributions
 from dpmf_cli.algorithms.shared.effects import Effects, EffectsParameters, stabilised
 from dpmf_cli.algorithms.shared.item_averages import (
     ItemAverages,
-    Moves,
     Part,
     TypicalCount,
-    UserWeights,
     bounded_item_averages,
     measure_item_averages,
 )
-from dpmf_cli.algorithms.shared.theta import Accounting, Measurer, NoiseKind
+from dpmf_cli.algorithms.shared.theta import ACCOUNTING, Accounting, Measurer, NoiseKind
 from dpmf_cli.privacy import sensitivity
-from dpmf_cli.privacy.covariance_sensitivity import residual_range, user_rating_sums
+from dpmf_cli.privacy.covariance_sensitivity import residual_range
 from dpmf_cli.privacy.curator import Curator
 from dpmf_cli.privacy.ledger import Epsilons
 from dpmf_cli.privacy.mechanisms import without_noise
@@ -70,7 +69,13 @@ class OwnMeansAlgorithm(PrivateAlgorithm):
 
     @property
     def accounting(self) -> Accounting:
-        return Accounting(self.noise, self.mode, self.budget.fractions, self.delta, self.reserved)
+        """How θ is accounted for under this entry's noise and mode."""
+        return ACCOUNTING[self.noise, self.mode](self.budget.fractions, self.delta, self.reserved)
+
+    @property
+    def contributions(self) -> Contributions:
+        """What one rating, or one user, contributes under this entry's neighbours and noise."""
+        return CONTRIBUTIONS[self.neighbours](self.noise.norm)
 
     def epsilon_of(self, theta: float) -> float:
         return self.accounting.epsilon_of(theta)
@@ -82,11 +87,6 @@ class OwnMeansAlgorithm(PrivateAlgorithm):
         """Both global averages are of a sum and a count each, item averages of sums and counts; `pieces` the rest."""
         return Measurer(self.accounting, {Part.OVERALL: 4, Part.ITEMS: 2, **pieces}, epsilons, curator)
 
-    def rating_weights(self, counts: NDArray[Any]) -> NDArray[np.float64]:
-        """(n,) 1/‖e_u‖ in the norm of the noise, for users with `counts` (n,) ratings; 1 for one without."""
-        counts = np.maximum(counts, 1).astype(np.float64)
-        return 1 / (counts if self.noise.norm == 1 else np.sqrt(counts))
-
     def widest(self, scale: Scale) -> float:
         """The true α: the width of the interval that item-centred ratings and their average lie in."""
         return residual_range(scale)
@@ -94,20 +94,15 @@ class OwnMeansAlgorithm(PrivateAlgorithm):
     def released_averages(self, train: Ratings, measurer: Measurer) -> ItemAverages:
         """MAvg, with counts in typical raters.
 
-        Where neighbours are users, a rating counts 1/‖e_u‖ in sums and counts (section 4.5), for one sum over all
-        items 1/c_u; β_m is then scaled by what a rating of a typical user counts.
+        Where a rating counts less than 1, β_m is scaled by what one of a typical user counts (`contributions`).
         """
-        weights, unit = None, 1.0
-        if self.neighbours is Neighbours.USER:
-            counts = train.user_counts
-            weights = UserWeights(self.rating_weights(counts), 1 / np.maximum(counts, 1))
-            unit = float(self.rating_weights(np.array([self.typical_count]))[0])
+        unit = self.contributions.typical_rating(self.typical_count)
         averages = measure_item_averages(
             train,
             measurer.noise,
-            self._moves(train.scale),
+            self.contributions.sum_moves(train.scale, self.mode),
             beta_m=self.effects.beta_m * unit,
-            weights=weights,
+            weights=self.contributions.sum_weights(train.user_counts),
         )
         return replace(averages, counts=averages.counts / unit)
 
@@ -128,26 +123,6 @@ class OwnMeansAlgorithm(PrivateAlgorithm):
         return Effects(
             averages.overall, averages.items, stabilised(sums, counts, self.effects.beta_u, centre)
         )
-
-    def _moves(self, scale: Scale) -> Moves:
-        """Published: raw sums. Corrected: sums of r − middle, which move by less."""
-        norm, published = self.noise.norm, self.mode is Mode.PUBLISHED
-        origin = 0.0 if published else scale.middle
-        if self.neighbours is Neighbours.UNBOUNDED:
-            of_ratings = (
-                sensitivity.raw_rating_sums_unbounded
-                if published
-                else sensitivity.centred_rating_sums_unbounded
-            )
-            return Moves(
-                of_ratings(scale, norm),
-                sensitivity.rating_counts_unbounded(norm),
-                sensitivity.residual_sums_unbounded(scale, norm),
-                origin,
-            )
-        largest = max(abs(scale.minimum - origin), abs(scale.maximum - origin))
-        ratings, counts, residuals = (user_rating_sums(bound, norm) for bound in (largest, 1.0, scale.width))
-        return Moves(ratings, counts, residuals, origin)
 
 
 class PureAsPublished(OwnMeansAlgorithm):

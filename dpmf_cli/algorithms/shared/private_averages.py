@@ -1,6 +1,6 @@
 """Private averages for every kind of neighbours: algorithms 1 and 2 of Friedman et al. 2016, section 4.1."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 
 import numpy as np
 from numpy.typing import NDArray
@@ -35,20 +35,36 @@ def private_effects(
     if neighbours is Neighbours.BOUNDED:
         return bounded_effects(train, parameters, budget, curator=curator)
     if neighbours is Neighbours.UNBOUNDED:
-        return unbounded_effects(train, parameters, budget, mode=mode, curator=curator)
+        moves = UNBOUNDED_MOVES[mode](train.scale)
+        return unbounded_effects(train, parameters, budget, moves, curator=curator)
     raise ValueError(f"user averages cannot be released where neighbours are {neighbours.value}")
 
 
-def unbounded_moves(scale: Scale, mode: Mode) -> Moves:
-    """Published: raw sums with noise scaled to Δr, which a rating of r_max exceeds. Corrected: sums of r − middle
-    with noise scaled to Δr/2, the middle of the public scale being added back to the average.
-    """
-    ratings, calibrated_to, origin = sensitivity.centred_rating_sums_unbounded(scale), None, scale.middle
-    if mode is Mode.PUBLISHED:
-        ratings = sensitivity.raw_rating_sums_unbounded(scale)
-        calibrated_to, origin = sensitivity.published_rating_sums_unbounded(scale), 0.0
-    counts, residuals = sensitivity.rating_counts_unbounded(), sensitivity.residual_sums_unbounded(scale)
-    return Moves(ratings, counts, residuals, origin, calibrated_to)
+def published_moves(scale: Scale) -> Moves:
+    """Raw sums with noise scaled to Δr, which a rating of r_max exceeds."""
+    return Moves(
+        sensitivity.raw_rating_sums_unbounded(scale),
+        sensitivity.rating_counts_unbounded(),
+        sensitivity.residual_sums_unbounded(scale),
+        origin=0.0,
+        calibrated_to=sensitivity.published_rating_sums_unbounded(scale),
+    )
+
+
+def corrected_moves(scale: Scale) -> Moves:
+    """Sums of r − middle with noise scaled to Δr/2: the middle of the public scale is added back to the average."""
+    return Moves(
+        sensitivity.centred_rating_sums_unbounded(scale),
+        sensitivity.rating_counts_unbounded(),
+        sensitivity.residual_sums_unbounded(scale),
+        origin=scale.middle,
+    )
+
+
+UNBOUNDED_MOVES: Mapping[Mode, Callable[[Scale], Moves]] = {
+    Mode.PUBLISHED: published_moves,
+    Mode.CORRECTED: corrected_moves,
+}
 
 
 def laplace_steps(shares: Mapping[Part, NDArray[np.float64]], curator: Curator) -> StepNoise:
@@ -103,8 +119,8 @@ def unbounded_effects(
     train: Ratings,
     parameters: EffectsParameters,
     budget: EffectsBudget,
+    moves: Moves,
     *,
-    mode: Mode,
     curator: Curator,
 ) -> Effects:
     """Algorithms 1 and 2 for neighbours that differ in the presence of one rating.
@@ -112,7 +128,6 @@ def unbounded_effects(
     As in the bounded case, but every count is noisy too, with half of the average's ε for the count and half for
     the sum (section 4.1 leaves the halves open), and every user and item gets noise, rated or not.
     """
-    moves = unbounded_moves(train.scale, mode)
     noise = laplace_steps(
         {
             Part.OVERALL: budget.global_averages / 4,

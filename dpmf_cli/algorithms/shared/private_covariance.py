@@ -1,27 +1,31 @@
 """The private item-item covariance of McSherry and Mironov 2009, and kNN and SVD on top of it."""
 
-from typing import Any, Literal, Self
+from typing import Literal, Self
 
 import numpy as np
-from numpy.typing import NDArray
 from pydantic import Field, model_validator
 from pydantic_core import PydanticCustomError
 
 from dpmf_cli.algorithms.shared.budget import Fractions
+from dpmf_cli.algorithms.shared.contributions import TriangleMoves
+from dpmf_cli.algorithms.shared.effects import Effects
 from dpmf_cli.algorithms.shared.item_averages import ItemAverages
-from dpmf_cli.algorithms.shared.item_covariance import (
-    CovarianceAlgorithm,
-    CovarianceModel,
-)
+from dpmf_cli.algorithms.shared.item_covariance import CovarianceAlgorithm, CovarianceModel
+from dpmf_cli.algorithms.shared.item_products import MeasuredProducts, ReleasedProducts
 from dpmf_cli.algorithms.shared.own_means import OwnMeansAlgorithm
-from dpmf_cli.algorithms.shared.refitting import CANDIDATES, Refitting
+from dpmf_cli.algorithms.shared.refitting import (
+    CANDIDATES,
+    ByExponentialMechanism,
+    Charge,
+    Refitting,
+    Uncharged,
+)
+from dpmf_cli.algorithms.shared.theta import Measurer
 from dpmf_cli.kernels.covariance import triangle_size
-from dpmf_cli.privacy import covariance_sensitivity as sensitivity
 from dpmf_cli.privacy.curator import Curator
 from dpmf_cli.privacy.ledger import Epsilons
 from dpmf_cli.privacy.neighbours import Mode, Neighbours
 from dpmf_cli.privacy.release import Release
-from dpmf_cli.privacy.sensitivity import Sensitivity
 from dpmf_cli.ratings import Ratings, Scale
 from dpmf_cli.streams import Streams
 
@@ -89,68 +93,69 @@ class PrivateCovariance(OwnMeansAlgorithm, CovarianceAlgorithm):
         return everything if self.alpha is None else min(self.alpha, everything)
 
     @property
+    def charge(self) -> Charge:
+        """What refitting costs."""
+        charges = {Mode.PUBLISHED: Uncharged(), Mode.CORRECTED: ByExponentialMechanism(self.tuning_fraction)}
+        return charges[self.mode]
+
+    @property
     def reserved(self) -> float:
-        charged = self.tuning == "refitted" and self.mode is Mode.CORRECTED
-        return self.tuning_fraction if charged else 0.0
+        return self.charge.reserved if self.tuning == "refitted" else 0.0
+
+    @property
+    def rater_weight(self) -> float:
+        return float(self.contributions.product_weights(np.array([self.typical_count]))[0])
 
     def fit(
         self, train: Ratings, epsilons: Epsilons, *, streams: Streams, curator: Curator
     ) -> CovarianceModel:
+        """Measures, releases, and gives a model that predicts from what is released."""
         measurer = self.measurer(epsilons, curator, covariance=2)
         averages = self.released_averages(train, measurer)
+        own_means = self.own_means(train, averages)
+        measured = self.measure(train, own_means)
+        released = self.release(measured, measurer)
+        refitting = self.refitting(train, averages, epsilons, streams, curator)
+        return CovarianceModel(self, released, train, own_means, averages.counts, refitting)
 
-        def noise(step: str, moves: Sensitivity, published: Sensitivity) -> Release:
-            calibrated_to = published if self.mode is Mode.PUBLISHED else None
-            size = (triangle_size(train.n_items),)
-            return measurer.noise("covariance", step, size, moves, calibrated_to, np.float32)
+    def measure(self, train: Ratings, effects: Effects) -> MeasuredProducts:
+        """Cov and Wgt, without noise."""
+        weights = self.contributions.product_weights(train.user_counts)
+        return MeasuredProducts(train, effects, self.effects.residual_clamp, weights)
 
-        return CovarianceModel(
-            self,
-            train,
-            self.own_means(train, averages),
-            product_weights=self.product_weights(train.user_counts),
-            counts=averages.counts,
-            rater_weight=float(self.product_weights(np.array([self.typical_count]))[0]),
-            covariance_noise=noise("covariance", *self._covariance_moves(train.scale)),
-            weight_noise=noise("weights", *self._weight_moves()),
-            refitting=self._refitting(train, averages, epsilons, streams, curator),
+    def release(self, measured: MeasuredProducts, measurer: Measurer) -> ReleasedProducts:
+        """Cov and Wgt with noise, each with one half of the measurement's part of θ."""
+        scale, size = measured.train.scale, (triangle_size(measured.train.n_items),)
+
+        def noise(step: str, moves: TriangleMoves) -> Release:
+            used = self.calibrated_to(moves.stated)
+            return measurer.noise("covariance", step, size, moves.true, used, np.float32)
+
+        of_covariance = self.contributions.covariance_moves(
+            self.effects.residual_clamp, scale, widest=self.widest(scale), beta_u=self.effects.beta_u
+        )
+        return ReleasedProducts(
+            measured,
+            noise("covariance", of_covariance),
+            noise("weights", self.contributions.weight_moves()),
         )
 
-    def _refitting(
+    def refitting(
         self, train: Ratings, averages: ItemAverages, epsilons: Epsilons, streams: Streams, curator: Curator
     ) -> Refitting | None:
+        """What chooses shrinkage and ridge for each ε; None where they are as configured."""
         if self.tuning == "fixed":
             return None
         return Refitting.of(
             train,
             self.validation,
             lambda seen: self.own_means(seen, averages),
-            fraction=self.reserved,
+            self.charge,
             neighbours=self.neighbours,
-            mode=self.mode,
             epsilons=epsilons,
             streams=streams,
             curator=curator,
         )
-
-    def product_weights(self, counts: NDArray[Any]) -> NDArray[np.float64]:
-        """(n,) what each product of two ratings counts, for users with `counts` (n,) ratings."""
-        weights = self.rating_weights(counts)
-        return weights if self.neighbours is Neighbours.UNBOUNDED else weights**2
-
-    def _covariance_moves(self, scale: Scale) -> tuple[Sensitivity, Sensitivity]:
-        """The sensitivity of what is released, and the one that the paper states."""
-        clamp, norm = self.effects.residual_clamp, self.noise.norm
-        if self.neighbours is Neighbours.USER:
-            return (sensitivity.user_triangle(clamp, norm),) * 2
-        moves = sensitivity.own_centred_triangle(clamp, self.widest(scale), self.effects.beta_u, norm)
-        return moves, sensitivity.published_own_centred_matrix(clamp, scale, norm)
-
-    def _weight_moves(self) -> tuple[Sensitivity, Sensitivity]:
-        norm = self.noise.norm
-        if self.neighbours is Neighbours.USER:
-            return (sensitivity.user_triangle(1.0, norm),) * 2
-        return sensitivity.weight_triangle(norm), sensitivity.published_weight_matrix(norm)
 
     @property
     def candidates(self) -> int:

@@ -4,6 +4,7 @@ McSherry and Mironov 2009, section 5, train "the parameters for the cleaning ste
 SVD-based recommendation mechanisms" for each data set and θ separately, on RMSE, and charge nothing for it.
 """
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass
 from itertools import product
@@ -15,9 +16,10 @@ from dpmf_cli.algorithms.shared.effects import Effects
 from dpmf_cli.privacy import sensitivity
 from dpmf_cli.privacy.curator import Curator
 from dpmf_cli.privacy.ledger import Epsilons
-from dpmf_cli.privacy.mechanisms import exponential_choice
-from dpmf_cli.privacy.neighbours import Mode, Neighbours
+from dpmf_cli.privacy.mechanisms import exponential_choice, without_noise
+from dpmf_cli.privacy.neighbours import Neighbours
 from dpmf_cli.privacy.release import Release
+from dpmf_cli.privacy.sensitivity import Sensitivity
 from dpmf_cli.ratings import Ratings
 from dpmf_cli.streams import Streams
 
@@ -25,34 +27,75 @@ STEP = "post-processing parameters"
 
 
 @dataclass(frozen=True)
-class Factors:
+class Multipliers:
     """What a candidate multiplies the default shrinkage and ridge by."""
 
     shrinkage: float = 1.0
     ridge: float = 1.0
 
 
-CANDIDATES = tuple(Factors(*pair) for pair in product((0.25, 1.0, 4.0), (1 / 3, 1.0, 3.0)))
+CANDIDATES = tuple(Multipliers(*pair) for pair in product((0.25, 1.0, 4.0), (1 / 3, 1.0, 3.0)))
+
+
+class Charge(ABC):
+    """What a choice among the candidates costs."""
+
+    @property
+    @abstractmethod
+    def reserved(self) -> float:
+        """The part of the total ε that the choice spends."""
+
+    @abstractmethod
+    def losses(self, moves: Sensitivity, epsilons: Epsilons, curator: Curator) -> Release:
+        """The release of the candidates' losses, the least of which is chosen."""
+
+
+class Uncharged(Charge):
+    """Published: losses are used as they are, and nothing is charged, so that nothing can be proved."""
+
+    @property
+    def reserved(self) -> float:
+        return 0.0
+
+    def losses(self, moves: Sensitivity, epsilons: Epsilons, curator: Curator) -> Release:
+        as_they_are = without_noise(STEP, sensitivity=moves, grid=len(epsilons), curator=curator)
+        return as_they_are((len(CANDIDATES),))
+
+
+@dataclass(frozen=True)
+class ByExponentialMechanism(Charge):
+    """Corrected: the exponential mechanism, with `fraction` of the total ε."""
+
+    fraction: float
+
+    @property
+    def reserved(self) -> float:
+        return self.fraction
+
+    def losses(self, moves: Sensitivity, epsilons: Epsilons, curator: Curator) -> Release:
+        return exponential_choice(
+            STEP, len(CANDIDATES), sensitivity=moves, epsilon=self.fraction * epsilons, curator=curator
+        )
 
 
 @dataclass(frozen=True)
 class Refitting:
     """Chooses, for each ε, the candidate whose predictions of some of the users' own ratings err least.
 
-        L_c = Σ_u mean over u's validation ratings of min((r − r̂_c)², (Δr/2)²);   argmin_c L_c, or with noise
+        L_c = Σ_u mean over u's validation ratings of min((r − r̂_c)², (Δr/2)²);   argmin_c of L_c as released
 
     The validation ratings are in what was released too: L_c favours weak shrinkage a little, most for rare items.
 
     asked    the validation ratings, each drawn by itself from the training ratings
     seen     the others: with released matrices, what predictions may use
     effects  averages, and users' own means of `seen`
-    noise    on the L_c, (candidates,) for each ε; None where nothing is charged
+    losses   the release of the L_c, (candidates,) for each ε
     """
 
     asked: Ratings
     seen: Ratings
     effects: Effects
-    noise: Release | None
+    losses: Release
 
     @classmethod
     def of(
@@ -60,40 +103,26 @@ class Refitting:
         train: Ratings,
         share: float,
         own_means: Callable[[Ratings], Effects],
+        charge: Charge,
         *,
-        fraction: float,
         neighbours: Neighbours,
-        mode: Mode,
         epsilons: Epsilons,
         streams: Streams,
         curator: Curator,
     ) -> "Refitting":
-        """Published: L_c is used as it is, and nothing is charged, so that nothing can be proved. Corrected: the
-        exponential mechanism with `fraction` of the total ε.
-        """
-        validation = streams.generator("validation ratings").random(len(train)) < share
+        """With each rating set aside with probability `share`; `own_means` gives the effects of the others."""
+        validation = streams.of_ratings("validation ratings", train) < share
         asked, seen = train.select(validation), train.select(~validation)
         moves = sensitivity.clipped_error_of_users(train.scale, neighbours)
-        if mode is Mode.PUBLISHED:
-            curator.ledger.charge_nothing(STEP, moves)
-            return cls(asked, seen, own_means(seen), None)
-        noise = exponential_choice(
-            STEP,
-            len(CANDIDATES),
-            sensitivity=moves,
-            epsilon=fraction * epsilons,
-            curator=curator,
-        )
-        return cls(asked, seen, own_means(seen), noise)
+        return cls(asked, seen, own_means(seen), charge.losses(moves, epsilons, curator))
 
-    def choose(self, lane: int, predict: Callable[[Factors], NDArray[np.float64]]) -> Factors:
+    def choose(self, lane: int, predict: Callable[[Multipliers], NDArray[np.floating]]) -> Multipliers:
         """The candidate for one ε; `predict` gives (n,) predictions of `asked`."""
-        losses = np.array([self._loss(predict(candidate)) for candidate in CANDIDATES])
-        if self.noise is not None:
-            losses = self.noise.added_to(losses)[:, lane]
-        return CANDIDATES[int(np.argmin(losses))]
+        measured = np.array([self._loss(predict(candidate)) for candidate in CANDIDATES])
+        released = self.losses.at(lane).added_to(measured)[:, 0]
+        return CANDIDATES[int(np.argmin(released))]
 
-    def _loss(self, predicted: NDArray[np.float64]) -> float:
+    def _loss(self, predicted: NDArray[np.floating]) -> float:
         asked = self.asked
         errors = np.minimum((asked.values - predicted) ** 2, (asked.scale.width / 2) ** 2)
         counts = np.maximum(asked.user_counts, 1)

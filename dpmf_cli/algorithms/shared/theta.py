@@ -6,9 +6,11 @@ Gaussian μ.
 """
 
 import math
-from collections.abc import Mapping
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from enum import StrEnum
+from functools import partial
 
 import numpy as np
 
@@ -33,29 +35,17 @@ class NoiseKind(StrEnum):
 
 
 @dataclass(frozen=True)
-class Accounting:
-    """What ε is for a θ. `fractions` f_i by measurement, Σf_i = 1.
+class Accounting(ABC):
+    """What ε is for a θ, and what noise a part of θ buys.
 
-    Laplace: Σθ_i = θ, pure. Gaussian, corrected: exact, from μ = θ·√Σf_i². Gaussian, published: theorem 3 gives
-    measurement i ε_i = θ_i·√(2·ln(2/δ_i)); theorem 1 adds them up, with δ_i = δ/n for n measurements. `reserved` is
-    the part of the total ε that pure steps without a θ spend.
+    fractions  f_i by measurement, Σf_i = 1
+    delta      the δ of Gaussian noise
+    reserved   the part of the total ε that pure steps without a θ spend
     """
 
-    kind: NoiseKind
-    mode: Mode
     fractions: Mapping[str, float]
     delta: float
     reserved: float = 0.0
-
-    @property
-    def published_factor(self) -> float:
-        """ε over θ, by theorems 1 and 3."""
-        return math.sqrt(2 * math.log(2 * len(self.fractions) / self.delta))
-
-    @property
-    def mu_factor(self) -> float:
-        """μ over θ."""
-        return math.sqrt(math.fsum(fraction**2 for fraction in self.fractions.values()))
 
     def epsilon_of(self, theta: float) -> float:
         """The total ε of a fit with θ."""
@@ -63,19 +53,78 @@ class Accounting:
 
     def theta_of(self, epsilon: float) -> float:
         """The θ of a fit with that total ε."""
-        left = epsilon * (1 - self.reserved)
-        if self.kind is NoiseKind.LAPLACE:
-            return left
-        if self.mode is Mode.PUBLISHED:
-            return left / self.published_factor
-        return mu_of_epsilon(left, self.delta) / self.mu_factor
+        return self._theta_of_noise(epsilon * (1 - self.reserved))
+
+    @abstractmethod
+    def mechanism(self, theta: Epsilons, pieces: int) -> Callable[..., Release]:
+        """The mechanism for one of the `pieces` things of a measurement whose θ_i are `theta` (E,)."""
+
+    @abstractmethod
+    def _epsilon_of_noise(self, theta: float) -> float:
+        """The ε that all steps with a part of θ spend together."""
+
+    @abstractmethod
+    def _theta_of_noise(self, epsilon: float) -> float:
+        """The inverse of `_epsilon_of_noise`."""
+
+
+class PureAccounting(Accounting):
+    """Laplace noise: Σθ_i = θ is ε."""
+
+    def mechanism(self, theta: Epsilons, pieces: int) -> Callable[..., Release]:
+        return partial(laplace, epsilon=theta / pieces)
 
     def _epsilon_of_noise(self, theta: float) -> float:
-        if self.kind is NoiseKind.LAPLACE:
-            return theta
-        if self.mode is Mode.PUBLISHED:
-            return theta * self.published_factor
-        return epsilon_of_mu(theta * self.mu_factor, self.delta)
+        return theta
+
+    def _theta_of_noise(self, epsilon: float) -> float:
+        return epsilon
+
+
+class PublishedGaussianAccounting(Accounting):
+    """Gaussian noise, published: theorem 3 gives measurement i ε_i = θ_i·√(2·ln(2/δ_i)); theorem 1 adds them up, with
+    δ_i = δ/n for n measurements."""
+
+    @property
+    def factor(self) -> float:
+        """ε over θ."""
+        return math.sqrt(2 * math.log(2 * len(self.fractions) / self.delta))
+
+    def mechanism(self, theta: Epsilons, pieces: int) -> Callable[..., Release]:
+        return partial(gaussian, theta=theta / math.sqrt(pieces), claimed=theta * self.factor / pieces)
+
+    def _epsilon_of_noise(self, theta: float) -> float:
+        return theta * self.factor
+
+    def _theta_of_noise(self, epsilon: float) -> float:
+        return epsilon / self.factor
+
+
+class CorrectedGaussianAccounting(Accounting):
+    """Gaussian noise, corrected: ε is exact, from μ = θ·√Σf_i², as the ledger composes it."""
+
+    @property
+    def factor(self) -> float:
+        """μ over θ."""
+        return math.sqrt(math.fsum(fraction**2 for fraction in self.fractions.values()))
+
+    def mechanism(self, theta: Epsilons, pieces: int) -> Callable[..., Release]:
+        return partial(gaussian, theta=theta / math.sqrt(pieces))
+
+    def _epsilon_of_noise(self, theta: float) -> float:
+        return epsilon_of_mu(theta * self.factor, self.delta)
+
+    def _theta_of_noise(self, epsilon: float) -> float:
+        return mu_of_epsilon(epsilon, self.delta) / self.factor
+
+
+ACCOUNTING: Mapping[tuple[NoiseKind, Mode], type[Accounting]] = {
+    (NoiseKind.LAPLACE, Mode.PUBLISHED): PureAccounting,
+    (NoiseKind.LAPLACE, Mode.CORRECTED): PureAccounting,
+    (NoiseKind.GAUSSIAN, Mode.PUBLISHED): PublishedGaussianAccounting,
+    (NoiseKind.GAUSSIAN, Mode.CORRECTED): CorrectedGaussianAccounting,
+}
+"""How θ is accounted for."""
 
 
 @dataclass(frozen=True)
@@ -102,27 +151,13 @@ class Measurer:
     ) -> Release:
         """Noise for one of the things of a measurement: an `item_averages.StepNoise`. `calibrated_to` as in
         `mechanisms`."""
-        accounting, pieces = self.accounting, self.pieces[measurement]
-        fraction = accounting.fractions[measurement]
-        theta = fraction * np.array([accounting.theta_of(float(e)) for e in self.epsilons])
-        if accounting.kind is NoiseKind.LAPLACE:
-            return laplace(
-                step,
-                shape,
-                sensitivity=moves,
-                calibrated_to=calibrated_to,
-                epsilon=theta / pieces,
-                curator=self.curator,
-                dtype=dtype,
-            )
-        published = accounting.mode is Mode.PUBLISHED
-        return gaussian(
+        of_all = np.array([self.accounting.theta_of(float(epsilon)) for epsilon in self.epsilons])
+        theta = self.accounting.fractions[measurement] * of_all
+        return self.accounting.mechanism(theta, self.pieces[measurement])(
             step,
             shape,
             sensitivity=moves,
             calibrated_to=calibrated_to,
-            theta=theta / math.sqrt(pieces),
-            claimed=theta * accounting.published_factor / pieces if published else None,
             curator=self.curator,
             dtype=dtype,
         )

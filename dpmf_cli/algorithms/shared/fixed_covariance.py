@@ -1,0 +1,83 @@
+"""Predictions with a covariance that no data went into: all items alike."""
+
+from abc import ABC, abstractmethod
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dpmf_cli.algorithms.shared.effects import Effects
+from dpmf_cli.algorithms.shared.item_products import inverse_counts, own_residuals
+from dpmf_cli.kernels.covariance import Raters, weighted_products
+from dpmf_cli.kernels.neighbours import nearest
+from dpmf_cli.ratings import Ratings
+
+
+@dataclass(frozen=True)
+class AlikeItems(ABC):
+    """Averages, and a covariance of `variance` on the diagonal (ridge included) and `covariance` elsewhere.
+
+    own      the ratings of every user who may ask: a prediction for user u uses those of u
+    effects  averages for each ε; the users' part may be unreleased
+    variance, covariance  public, in units of B²
+    """
+
+    own: Ratings
+    effects: Effects
+    variance: float
+    covariance: float
+
+    @abstractmethod
+    def neighbours(
+        self, users: NDArray[np.int32], items: NDArray[np.int32]
+    ) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
+        """(n,) how many neighbours each pair has, (n, E) the sum of their residuals."""
+
+    def predict(self, users: NDArray[np.int32], items: NDArray[np.int32]) -> NDArray[np.float64]:
+        out = np.asarray(self.effects.items[items] + self.effects.users[users])
+        counts, totals = self.neighbours(users, items)
+        spread = self.variance + (counts - 1) * self.covariance
+        # `spread` is positive for m = 0 too unless c is the larger part of it; a sum of nothing is 0 anyway.
+        weight = np.where(counts > 0, self.covariance / np.where(counts > 0, spread, 1.0), 0.0)
+        return np.asarray(out + weight[:, None] * totals)
+
+
+@dataclass(frozen=True)
+class NearestAlike(AlikeItems):
+    """With the `k` of the user's items that share the most raters with the item asked for, by Wgt: who rated what
+    must be public."""
+
+    k: int
+
+    def neighbours(
+        self, users: NDArray[np.int32], items: NDArray[np.int32]
+    ) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
+        own = self.own
+        products = weighted_products(own, Raters.of(own), np.ones(len(own)), inverse_counts(own))
+        found = nearest(own, users, items, products.astype(np.float32), self.k)
+        totals = np.empty((len(users), self.effects.users.shape[1]))
+        for lane in range(totals.shape[1]):
+            # Place −1, where the user has fewer than k, is the 0 behind the last residual.
+            residuals = np.append(own_residuals(own, self.effects, lane), 0.0)
+            totals[:, lane] = residuals[found].sum(axis=1)
+        return (found >= 0).sum(axis=1), totals
+
+
+@dataclass(frozen=True)
+class AllAlike(AlikeItems):
+    """With all items that the user rated but the one asked for."""
+
+    def neighbours(
+        self, users: NDArray[np.int32], items: NDArray[np.int32]
+    ) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
+        own = self.own
+        keys = own.users.astype(np.int64) * own.n_items + own.items
+        asked = users.astype(np.int64) * own.n_items + items
+        places = np.minimum(np.searchsorted(keys, asked), len(keys) - 1)
+        itself = keys[places] == asked
+        totals = np.empty((len(users), self.effects.users.shape[1]))
+        for lane in range(totals.shape[1]):
+            residuals = own_residuals(own, self.effects, lane)
+            sums = np.bincount(own.users, residuals, own.n_users)
+            totals[:, lane] = sums[users] - np.where(itself, residuals[places], 0.0)
+        return own.user_counts[users] - itself, totals
