@@ -154,9 +154,10 @@ def _solve(
         gram[:] = 0
         right[:] = 0
         p_at = r * row
+        own = load(P, p_at + d * w, like)
         for x in range(starts[r], starts[r + 1]):
             q_at = np.int64(others[x]) * row
-            target = _target(values, places[x], P, p_at, Q, q_at, factors_of, width_of)
+            target = _target(values, places[x], own, Q, q_at, factors_of, width_of)
             weight = load(constants, 2 * w, like)
             if components > 1:
                 error = _error(target, P, p_at, Q, q_at, factors_of, width_of)
@@ -236,9 +237,10 @@ def _sums(starts, others, places, values, P, Q, constants, out, factors_of, widt
     gamma, sums = np.empty(components * w, np.float32), np.empty(2 * components * w, np.float32)
     for r in range(len(starts) - 1):
         sums[:] = 0
+        own = load(P, r * row + d * w, like)
         for x in range(starts[r], starts[r + 1]):
             q_at = np.int64(others[x]) * row
-            target = _target(values, places[x], P, r * row, Q, q_at, factors_of, width_of)
+            target = _target(values, places[x], own, Q, q_at, factors_of, width_of)
             error = _error(target, P, r * row, Q, q_at, factors_of, width_of)
             _responsibilities(error, constants, gamma, width_of, components_of)
             square = mul(error, error)
@@ -253,12 +255,11 @@ def _sums(starts, others, places, values, P, Q, constants, out, factors_of, widt
 
 
 @njit(cache=True, nogil=True)
-def _target(values, place, P, p_at, Q, q_at, factors_of, width_of):
-    """What the averages leave of a rating."""
+def _target(values, place, own, Q, q_at, factors_of, width_of):
+    """What the averages leave of a rating; `own` is that of the row."""
     d, w = len(factors_of), len(width_of)
     like = zeros(width_of)
-    averages = add(load(P, p_at + d * w, like), load(Q, q_at + d * w, like))
-    return sub(load(values, np.int64(place) * w, like), averages)
+    return sub(load(values, np.int64(place) * w, like), add(own, load(Q, q_at + d * w, like)))
 
 
 @njit(cache=True, nogil=True)
