@@ -66,7 +66,9 @@ def small(key: str, mode: str) -> dict[str, Any]:
 
 CLEAN = {key: entry(algorithm=key, **SMALL.get(key, {})) for key, entry in BASELINES.items()}
 VARIANTS = {
-    f"{key}-{neighbours}-{mode}": entry(algorithm=key, neighbours=neighbours, mode=mode, **small(key, mode))
+    f"{key}-{neighbours}-{mode}": entry.model_validate(
+        {"algorithm": key, "neighbours": neighbours, "mode": mode, **small(key, mode)}
+    )
     for key, entry in PRIVATE.items()
     for neighbours, mode in sorted(entry.variants)
 }
