@@ -1,10 +1,12 @@
 """The ε grid in lanes: its models in groups of at most 16, side by side in the vectors of a kernel."""
 
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from functools import wraps
-from typing import Concatenate, ParamSpec, Protocol, TypeVar
+from typing import Concatenate, ParamSpec, Protocol, Self, TypeVar
 
 import numpy as np
+from numpy.typing import NDArray
 
 MAXIMUM_WIDTH = 16
 """With 32 lanes (four AVX2 registers a value) a visit spills registers and costs more a model than with 16."""
@@ -30,6 +32,44 @@ def pad(values: np.ndarray, width: int) -> np.ndarray:
     missing = width - values.shape[-1]
     edges = [(0, 0)] * (values.ndim - 1) + [(0, missing)]
     return np.ascontiguousarray(np.pad(values.astype(np.float32), edges, mode="edge"))
+
+
+@dataclass(frozen=True)
+class LaneValues:
+    """Numbers of which each model of a grid has its own, in the groups in which kernels take them.
+
+    groups  one (n, width) float32 array for each group of models
+    """
+
+    groups: tuple[NDArray[np.float32], ...]
+
+    @classmethod
+    def empty(cls, count: int, grid: int) -> Self:
+        """Room for `count` numbers of each of `grid` models, to be `put`."""
+        widths = (padded_width(part.stop - part.start) for part in groups(grid))
+        return cls(tuple(np.empty((count, width), np.float32) for width in widths))
+
+    @classmethod
+    def of_grid(cls, numbers: NDArray[np.floating]) -> Self:
+        """Those that are (n, E) `numbers`."""
+        values = cls.empty(*numbers.shape)
+        values.put(slice(None), numbers)
+        return values
+
+    def put(self, rows: slice, numbers: NDArray[np.floating]) -> None:
+        """Sets the numbers of `rows`, (n, E), for all models."""
+        for part, group in zip(groups(numbers.shape[1]), self.groups, strict=True):
+            group[rows] = pad(numbers[:, part], group.shape[1])
+
+    def of(self, part: slice) -> NDArray[np.float32]:
+        """(n, width) those of one group of models, which is the `part` of the grid."""
+        values: NDArray[np.float32] = self.groups[part.start // MAXIMUM_WIDTH]
+        return values
+
+    def column(self, index: int) -> NDArray[np.float32]:
+        """(n,) those of one model, by its number in the grid."""
+        values: NDArray[np.float32] = self.groups[index // MAXIMUM_WIDTH][:, index % MAXIMUM_WIDTH]
+        return values
 
 
 G = TypeVar("G")

@@ -8,7 +8,7 @@ import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
-from dpmf_cli.kernels.factors import FactorLanes
+from dpmf_cli.kernels.factors import FactorLanes, Side
 from dpmf_cli.kernels.lanes import (
     add,
     any_below,
@@ -26,7 +26,7 @@ from dpmf_cli.kernels.lanes import (
     zeros,
 )
 from dpmf_cli.kernels.order import item_major
-from dpmf_cli.kernels.perturb import Side, project
+from dpmf_cli.kernels.perturb import project
 from dpmf_cli.lane_groups import on_each_group, pad
 from dpmf_cli.privacy.noise import LaneNoise
 from dpmf_cli.privacy.release import Publish, noisy_kernel
@@ -83,13 +83,13 @@ def by_item(train: Ratings) -> SideRatings:
 @on_each_group
 def solve_users(group: FactorLanes, ratings: SideRatings, problem: RowProblem) -> None:
     """Solves every user's problem without noise, items fixed, in place; ratings by user."""
-    _solve_side(group, group.users, group.items, None, ratings, problem)
+    _solve_side(group, "users", None, ratings, problem)
 
 
 @on_each_group
 def solve_items(group: FactorLanes, ratings: SideRatings, problem: RowProblem) -> None:
     """Solves every item's problem without noise, users fixed, in place; ratings by item."""
-    _solve_side(group, group.items, group.users, None, ratings, problem)
+    _solve_side(group, "items", None, ratings, problem)
 
 
 def _plain_solve(side: Side) -> Callable[..., None]:
@@ -147,7 +147,7 @@ def solve_perturbed_users(
     group: FactorLanes, noise: LaneNoise, ratings: SideRatings, problem: RowProblem
 ) -> None:
     """Solves every user's problem with b = noise, items fixed, in place; noise unit (n_users, d), ratings by user."""
-    _solve_side(group, group.users, group.items, noise, ratings, problem)
+    _solve_side(group, "users", noise, ratings, problem)
 
 
 @noisy_kernel(_plain_solve("items"))
@@ -155,17 +155,17 @@ def solve_perturbed_items(
     group: FactorLanes, noise: LaneNoise, ratings: SideRatings, problem: RowProblem
 ) -> None:
     """Solves every item's problem with b = noise, users fixed, in place; noise unit (n_items, d), ratings by item."""
-    _solve_side(group, group.items, group.users, noise, ratings, problem)
+    _solve_side(group, "items", noise, ratings, problem)
 
 
 def _solve_side(
     group: FactorLanes,
-    own: NDArray[np.float32],
-    other: NDArray[np.float32],
+    side: Side,
     noise: LaneNoise | None,
     ratings: SideRatings,
     problem: RowProblem,
 ) -> None:
+    own, other = group.own_and_other(side)
     unit, scale = np.empty(0, np.float32), np.zeros(group.width, np.float32)
     if noise is not None:
         unit, scale = noise.unit.astype(np.float32).ravel(), pad(noise.scale, group.width)

@@ -1,7 +1,7 @@
 """Factors in lanes: how the models of a grid lie in memory, and the loops that every factorisation shares."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal
 
 import numpy as np
@@ -9,7 +9,9 @@ from numba import njit
 from numpy.typing import NDArray
 
 from dpmf_cli.kernels.lanes import add, fma, load, store, zeros
-from dpmf_cli.lane_groups import groups, pad, padded_width
+from dpmf_cli.lane_groups import groups, on_each_group, pad, padded_width
+
+Side = Literal["users", "items"]
 
 
 @dataclass(frozen=True)
@@ -46,10 +48,14 @@ class FactorLanes:
     def width_of(self) -> tuple[int, ...]:
         return (0,) * self.width
 
-    def rows(self, side: Literal["users", "items"]) -> NDArray[np.float32]:
+    def own_and_other(self, side: Side) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
+        """The flat arrays of a side and of the other one."""
+        return (self.users, self.items) if side == "users" else (self.items, self.users)
+
+    def rows(self, side: Side) -> NDArray[np.float32]:
         """(rows, d, lanes) the factors of one side: a view, which plain code may change."""
-        flat = self.users if side == "users" else self.items
-        return flat.reshape(-1, self.factors + 1, self.width)[:, :-1, : self.lanes]
+        own, _ = self.own_and_other(side)
+        return own.reshape(-1, self.factors + 1, self.width)[:, :-1, : self.lanes]
 
     def effects(self, users: NDArray[np.int32], items: NDArray[np.int32]) -> NDArray[np.float32]:
         """(n, width): IAvg(i) + UAvg(u) for each pair and model."""
@@ -77,6 +83,24 @@ class FactorModel:
         if len(self.groups) == 1:
             return self.groups[0].predict(users, items)
         return np.concatenate([group.predict(users, items) for group in self.groups], axis=1)
+
+    def user_coordinates(
+        self, users: NDArray[np.int32], coordinates: NDArray[np.uint8]
+    ) -> NDArray[np.float32]:
+        """(n, E) one coordinate of p_u for each of n users."""
+        return np.concatenate([group.rows("users")[users, coordinates] for group in self.groups], axis=1)
+
+    def without_users(self) -> "FactorModel":
+        """The item factors alone, in the same memory: what an aggregator has whose users keep theirs."""
+        nobody = np.empty(0, np.float32)
+        return FactorModel([replace(group, users=nobody) for group in self.groups])
+
+
+@on_each_group
+def move_items(group: FactorLanes, moves: NDArray[np.floating]) -> None:
+    """q_i ← q_i + moves[i], in place; moves (n_items, d, E)."""
+    items = group.items.reshape(-1, group.factors + 1, group.width)
+    items[:, :-1] += pad(moves[..., group.part], group.width)
 
 
 def factor_model(

@@ -11,11 +11,11 @@ from numba import njit
 from numpy.typing import NDArray
 
 from dpmf_cli.kernels.als import add_to_diagonal, cholesky_solve
-from dpmf_cli.kernels.factors import FactorLanes
+from dpmf_cli.kernels.exponential import exponential
+from dpmf_cli.kernels.factors import FactorLanes, FactorModel, Side
 from dpmf_cli.kernels.lanes import (
     add,
     below,
-    clamp,
     div,
     fma,
     load,
@@ -23,11 +23,11 @@ from dpmf_cli.kernels.lanes import (
     splat,
     store,
     sub,
-    times_power,
     widen,
     zeros,
 )
-from dpmf_cli.lane_groups import pad
+from dpmf_cli.lane_groups import LaneValues, on_each_group, pad
+from dpmf_cli.ratings import UserMajor
 
 REFERENCE = 1 / 12
 """The variance of U[0, 1]: a ridge counts against errors of this variance, whatever the mixture finds."""
@@ -38,9 +38,9 @@ LEAST_VARIANCE = 1e-6
 
 @dataclass(frozen=True)
 class Mixture:
-    """Σ_k π_k·N(0, σ_k²) for each model of a group; one component is no mixture.
+    """Σ_k π_k·N(0, σ_k²) for each model of a grid; one component is no mixture.
 
-    proportions, variances  (K, lanes)
+    proportions, variances  (K, E)
     """
 
     proportions: NDArray[np.float64]
@@ -50,84 +50,75 @@ class Mixture:
     def components_of(self) -> tuple[int, ...]:
         return (0,) * len(self.variances)
 
-    def constants(self, width: int) -> NDArray[np.float32]:
-        """Flat (K, 3, width): ln(π_k/σ_k), −1/(2σ_k²), and 1/(12σ_k²)."""
+    def constants(self, group: FactorLanes) -> NDArray[np.float32]:
+        """Flat (K, 3, width): ln(π_k/σ_k), −1/(2σ_k²), and 1/(12σ_k²) of each model of a group."""
+        proportions, variances = self.proportions[:, group.part], self.variances[:, group.part]
         with np.errstate(divide="ignore"):  # a component that has died out
-            height = np.maximum(np.log(self.proportions) - np.log(self.variances) / 2, -1e30)
-        stacked = np.stack([height, -0.5 / self.variances, REFERENCE / self.variances], axis=1)
-        return pad(stacked, width).ravel()
+            height = np.maximum(np.log(proportions) - np.log(variances) / 2, -1e30)
+        stacked = np.stack([height, -0.5 / variances, REFERENCE / variances], axis=1)
+        return pad(stacked, group.width).ravel()
 
 
 @dataclass(frozen=True)
-class Side:
-    """The ratings of one side's rows, row after row.
+class SideMessages:
+    """The ratings of one side's rows, one row after the other, where each model has its own value of a rating.
 
     starts  (rows + 1,) offsets
-    others  (n,) int32, the index on the other side
-    places  (n,) int32, the rows of the values
+    others  (n,) int32, the row of the other side
+    places  (n,) int32, where the values are
     """
 
+    side: Side
     starts: NDArray[np.int64]
     others: NDArray[np.int32]
     places: NDArray[np.int32]
 
 
-def solve_mixture_users(
-    factors: FactorLanes,
-    side: Side,
-    values: NDArray[np.float32],
+def by_user(pairs: UserMajor) -> SideMessages:
+    """For users' rows."""
+    return SideMessages("users", pairs.user_starts, pairs.items, np.arange(len(pairs), dtype=np.int32))
+
+
+def by_item(pairs: UserMajor) -> SideMessages:
+    """For items' rows."""
+    places = np.argsort(pairs.items, kind="stable").astype(np.int32)
+    starts = np.concatenate([[0], np.cumsum(pairs.item_counts)])
+    return SideMessages("items", starts, pairs.users[places], places)
+
+
+@on_each_group
+def solve_mixture(
+    group: FactorLanes,
+    messages: SideMessages,
+    values: LaneValues,
     mixture: Mixture,
     *,
     regularization: float,
     active: NDArray[np.bool_],
 ) -> None:
-    """For each user p ← argmin Σ w·(r − p·q)² + n·λ·‖p‖², items fixed, in place.
+    """For each row of a side p ← argmin Σ w·(r̃ − p·q)² + n·λ·‖p‖², the other side fixed, in place.
 
-    w = Σ_k γ_k/(12σ_k²), γ_k the posterior probability of component k at the error before the step (equation
-    10). With one component all weights are equal, 1 where σ² = 1/12.
+    r̃ = r − averages, w = Σ_k γ_k/(12σ_k²), γ_k the posterior probability of component k at the error before the step
+    (equation 10). With one component all weights are equal, 1 where σ² = 1/12.
     Equations 13 and 14 of Neera et al. 2020, and a ridge.
 
-    values  (n, width)
-    active  (lanes,) whether a model is still updated
+    active  (E,) whether a model is still updated
     """
-    _solve_side(factors, factors.users, factors.items, side, values, mixture, regularization, active)
-
-
-def solve_mixture_items(
-    factors: FactorLanes,
-    side: Side,
-    values: NDArray[np.float32],
-    mixture: Mixture,
-    *,
-    regularization: float,
-    active: NDArray[np.bool_],
-) -> None:
-    """The same for items, users fixed."""
-    _solve_side(factors, factors.items, factors.users, side, values, mixture, regularization, active)
-
-
-def _solve_side(
-    factors: FactorLanes,
-    own: NDArray[np.float32],
-    other: NDArray[np.float32],
-    side: Side,
-    values: NDArray[np.float32],
-    mixture: Mixture,
-    regularization: float,
-    active: NDArray[np.bool_],
-) -> None:
+    if not active[group.part].any():
+        return
+    own, other = group.own_and_other(messages.side)
     _solve(
-        side.starts,
-        side.others,
-        side.places,
-        values.reshape(-1),
+        messages.starts,
+        messages.others,
+        messages.places,
+        values.of(group.part).reshape(-1),
         own,
         other,
-        mixture.constants(factors.width),
+        mixture.constants(group),
         np.float32(regularization),
-        pad(active, factors.width),
-        factors.factors_of,
-        factors.width_of,
+        pad(active[group.part], group.width),
+        group.factors_of,
+        group.width_of,
         mixture.components_of,
     )
 
@@ -163,9 +154,10 @@ def _solve(
         gram[:] = 0
         right[:] = 0
         p_at = r * row
+        own = load(P, p_at + d * w, like)
         for x in range(starts[r], starts[r + 1]):
             q_at = np.int64(others[x]) * row
-            target = load(values, np.int64(places[x]) * w, like)
+            target = _target(values, places[x], own, Q, q_at, factors_of, width_of)
             weight = load(constants, 2 * w, like)
             if components > 1:
                 error = _error(target, P, p_at, Q, q_at, factors_of, width_of)
@@ -190,26 +182,52 @@ def _solve(
 
 
 def mixture_sums(
-    factors: FactorLanes, side: Side, values: NDArray[np.float32], mixture: Mixture
+    model: FactorModel,
+    messages: SideMessages,
+    values: LaneValues,
+    mixture: Mixture,
+    active: NDArray[np.bool_],
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """(K, lanes) N_k = Σ γ_k and Σ γ_k·e² over all ratings, by users. Equation 12."""
+    """(K, E) N_k = Σ γ_k and Σ γ_k·e² over all ratings, by users, of each model that is active. Equation 12."""
+    sums = np.zeros((2, *mixture.variances.shape))
+    for group in model.groups:
+        if active[group.part].any():
+            sums[..., group.part] = _group_sums(group, messages, values.of(group.part), mixture)
+    return sums[0], sums[1]
+
+
+def _group_sums(
+    group: FactorLanes, messages: SideMessages, values: NDArray[np.float32], mixture: Mixture
+) -> NDArray[np.float64]:
+    """(2, K, lanes) `mixture_sums` of one group; values (n, width)."""
     components = len(mixture.variances)
-    sums = np.zeros(2 * components * factors.width)
+    sums = np.zeros(2 * components * group.width)
     _sums(
-        side.starts,
-        side.others,
-        side.places,
+        messages.starts,
+        messages.others,
+        messages.places,
         values.reshape(-1),
-        factors.users,
-        factors.items,
-        mixture.constants(factors.width),
+        group.users,
+        group.items,
+        mixture.constants(group),
         sums,
-        factors.factors_of,
-        factors.width_of,
+        group.factors_of,
+        group.width_of,
         mixture.components_of,
     )
-    counts, squares = sums.reshape(2, components, factors.width)[:, :, : factors.lanes]
-    return counts, squares
+    return sums.reshape(2, components, group.width)[:, :, : group.lanes]
+
+
+def residual_variances(model: FactorModel, pairs: UserMajor, values: LaneValues) -> NDArray[np.float64]:
+    """(E,) the variance of what the averages leave of all ratings."""
+    return np.concatenate(
+        [
+            (values.of(group.part) - group.effects(pairs.users, pairs.items))[:, : group.lanes].var(
+                axis=0, dtype=np.float64
+            )
+            for group in model.groups
+        ]
+    )
 
 
 @njit(cache=True, nogil=True)
@@ -219,9 +237,11 @@ def _sums(starts, others, places, values, P, Q, constants, out, factors_of, widt
     gamma, sums = np.empty(components * w, np.float32), np.empty(2 * components * w, np.float32)
     for r in range(len(starts) - 1):
         sums[:] = 0
+        own = load(P, r * row + d * w, like)
         for x in range(starts[r], starts[r + 1]):
-            target = load(values, np.int64(places[x]) * w, like)
-            error = _error(target, P, r * row, Q, np.int64(others[x]) * row, factors_of, width_of)
+            q_at = np.int64(others[x]) * row
+            target = _target(values, places[x], own, Q, q_at, factors_of, width_of)
+            error = _error(target, P, r * row, Q, q_at, factors_of, width_of)
             _responsibilities(error, constants, gamma, width_of, components_of)
             square = mul(error, error)
             for k in range(components):
@@ -232,6 +252,14 @@ def _sums(starts, others, places, values, P, Q, constants, out, factors_of, widt
         for k in range(2 * components):  # rows are added up in float64: there may be millions of ratings
             wide = widen(load(sums, k * w, like))
             store(out, k * w, add(load(out, k * w, wide), wide))
+
+
+@njit(cache=True, nogil=True)
+def _target(values, place, own, Q, q_at, factors_of, width_of):
+    """What the averages leave of a rating; `own` is that of the row."""
+    d, w = len(factors_of), len(width_of)
+    like = zeros(width_of)
+    return sub(load(values, np.int64(place) * w, like), add(own, load(Q, q_at + d * w, like)))
 
 
 @njit(cache=True, nogil=True)
@@ -260,26 +288,3 @@ def _responsibilities(error, constants, gamma, width_of, components_of):
         whole = add(whole, part)
     for k in range(components):
         store(gamma, k * w, div(load(gamma, k * w, like), whole))
-
-
-@njit(cache=True, nogil=True)
-def exponential(x, width_of):
-    """eˣ in every lane for x ≤ 0, to a few units of the last place; below −87 as at −87.
-
-    x = n·ln 2 + r with |r| ≤ (ln 2)/2, eʳ by a polynomial (Cephes, Moshier 1989).
-    """
-    like = zeros(width_of)
-    x = clamp(x, splat(np.float32(-87), like), like)
-    magic = splat(np.float32(12582912), like)  # 1.5·2²³: a sum with it is rounded to a whole number
-    shifted = fma(x, splat(np.float32(1.44269504), like), magic)
-    n = sub(shifted, magic)
-    r = fma(n, splat(np.float32(-0.693359375), like), x)
-    r = fma(n, splat(np.float32(2.12194440e-4), like), r)
-    y = splat(np.float32(1.9875691500e-4), like)
-    y = fma(y, r, splat(np.float32(1.3981999507e-3), like))
-    y = fma(y, r, splat(np.float32(8.3334519073e-3), like))
-    y = fma(y, r, splat(np.float32(4.1665795894e-2), like))
-    y = fma(y, r, splat(np.float32(1.6666665459e-1), like))
-    y = fma(y, r, splat(np.float32(5.0000001201e-1), like))
-    y = add(fma(y, mul(r, r), r), splat(np.float32(1), like))
-    return times_power(y, shifted)

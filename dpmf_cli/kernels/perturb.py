@@ -1,19 +1,16 @@
 """Noise on the rows of a factor matrix, and projection of rows to a ball, for all models of a grid."""
 
 from collections.abc import Callable
-from typing import Literal
 
 import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
-from dpmf_cli.kernels.factors import FactorLanes
+from dpmf_cli.kernels.factors import FactorLanes, Side
 from dpmf_cli.kernels.lanes import any_below, below, div, fma, load, mul, splat, sqrt, store, zeros
 from dpmf_cli.lane_groups import on_each_group, pad
 from dpmf_cli.privacy.noise import LaneNoise
 from dpmf_cli.privacy.release import Publish, noisy_kernel
-
-Side = Literal["users", "items"]
 
 
 def _plain_perturb(side: Side) -> Callable[..., None]:

@@ -10,7 +10,7 @@ from dpmf_cli.kernels.denormals import flushing
 from dpmf_cli.kernels.factors import FactorLanes
 from dpmf_cli.kernels.lanes import clamp, fma, load, mul, prefetch, splat, store, sub, zeros
 from dpmf_cli.kernels.perturb import project
-from dpmf_cli.lane_groups import on_each_group, pad
+from dpmf_cli.lane_groups import LaneValues, on_each_group, pad
 from dpmf_cli.privacy.noise import LaneNoise
 from dpmf_cli.privacy.release import Publish, noisy_kernel
 
@@ -260,13 +260,14 @@ def _descend_noisy_errors(
         project(Q, q_at, item_limit, factors_of, width_of)
 
 
+@on_each_group
 @flushing
 def descend_values(
-    start: FactorLanes,
+    group: FactorLanes,
     users: NDArray[np.int32],
     items: NDArray[np.int32],
     order: NDArray[np.int64],
-    values: NDArray[np.float32],
+    values: LaneValues,
     *,
     learning_rate: float,
     regularization: float,
@@ -276,20 +277,20 @@ def descend_values(
 
         e = r_ui − p_u·q_i;   p_u ← p_u + γ(e·q_i − λ·p_u);   q_i ← q_i + γ(e·p_u − λ·q_i)   simultaneously
 
-    users, items, order  (n_ratings,); values (n_ratings, width)
+    users, items, order  (n_ratings,)
     """
     _descend_values(
         users,
         items,
         order,
-        values.reshape(-1),
-        start.users,
-        start.items,
+        values.of(group.part).reshape(-1),
+        group.users,
+        group.items,
         np.float32(learning_rate),
         np.float32(regularization),
         epochs,
-        start.factors_of,
-        start.width_of,
+        group.factors_of,
+        group.width_of,
     )
 
 

@@ -50,7 +50,7 @@ class Curator:
         """One draw of an entry that is in the ledger."""
         return Release(entry, draw, 0, noise, self._witness, SEAL)
 
-    def releases(self, entry: Entry, noises: Iterator[LaneNoise]) -> Iterator[Release]:
+    def releases(self, entry: Entry, noises: Iterable[LaneNoise | DeviceNoise]) -> Iterator[Release]:
         """The draws of an entry that pays for several, each drawn as it is asked for."""
         return (self.release(entry, noise, draw) for draw, noise in enumerate(noises))
 

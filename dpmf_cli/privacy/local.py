@@ -1,8 +1,8 @@
 """The local model: each rating is perturbed on its user's device, and the aggregator gets the messages alone.
 
 `PerturbedRatings` is that boundary. Only the functions of this module can make one, from clean ratings and through
-the ledger; the aggregator's code (`algorithms.local_model.LocalAlgorithm.aggregate`) takes one and nothing else, and
-no clean value can be reached from it.
+the ledger; the aggregator's code (`LocalAlgorithm.aggregate`) takes one and nothing else, and no clean value can be
+reached from it.
 
 ε is spent per rating. A user who sends n messages spends n·ε in all (sequential composition), and which items
 somebody rated is not hidden at all: the conclusion of Neera et al. 2020, that the method "completely hides"
@@ -14,10 +14,10 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from dpmf_cli.lane_groups import groups, padded_width
+from dpmf_cli.lane_groups import LaneValues
 from dpmf_cli.privacy.curator import Curator
 from dpmf_cli.privacy.ledger import Epsilons
-from dpmf_cli.privacy.local_mechanisms import Duchi, LocalMechanism, signs
+from dpmf_cli.privacy.local_mechanisms import LocalMechanism, Sign
 from dpmf_cli.privacy.mechanisms import on_devices
 from dpmf_cli.privacy.neighbours import Neighbours
 from dpmf_cli.privacy.sensitivity import Sensitivity
@@ -64,8 +64,8 @@ class PerturbedRatings(Sealed, UserMajor):
     """The messages of all users, decoded, for each ε of the grid.
 
     users, items  (n,) int32, in user-major order: who rated what is public
-    groups        one (n, width) float32 array for each group of lanes, on [0, 1] but for unbiased mechanisms, whose
-                  decoded values lie around it
+    values        what was read off each message, for each ε: on [0, 1] but for unbiased mechanisms, whose values
+                  lie around it
     scale         the public scale of ratings, to which 0 and 1 correspond
     epsilons      (E,)
     """
@@ -80,25 +80,19 @@ class PerturbedRatings(Sealed, UserMajor):
         n_items: int,
         scale: Scale,
         epsilons: NDArray[np.float64],
-        groups: tuple[NDArray[np.float32], ...],
+        values: LaneValues,
         message_bytes: int,
     ) -> None:
         super().__init__(seal)
         self.users, self.items = users, items
         self.n_users, self.n_items = n_users, n_items
-        self.scale, self.epsilons, self.groups = scale, epsilons, groups
+        self.scale, self.epsilons, self.values = scale, epsilons, values
         self.message_bytes = message_bytes
-
-    def column(self, index: int) -> NDArray[np.float32]:
-        """(n,) the values under ε number `index`."""
-        width = self.groups[0].shape[1]
-        values: NDArray[np.float32] = self.groups[index // width][:, index % width]
-        return values
 
     @property
     def means(self) -> NDArray[np.float64]:
         """(E,) the mean of all messages."""
-        return np.array([self.column(e).mean(dtype=np.float64) for e in range(len(self.epsilons))])
+        return np.array([self.values.column(e).mean(dtype=np.float64) for e in range(len(self.epsilons))])
 
     @property
     def traffic(self) -> Traffic:
@@ -112,18 +106,21 @@ def value_towards_the_aggregator(source: str, counts: NDArray[np.int64]) -> Sens
     return Sensitivity(1.0, 1, Neighbours.LOCAL, f"{source}; {spent}")
 
 
-def gradients_towards_the_aggregator(counts: NDArray[np.int64], *, one_each: bool) -> Sensitivity:
-    """A number in [−1, 1] that a device computes from *all* of its user's ratings, reported for each of them, or
-    once (`one_each`).
+def gradient_of_each_rating(counts: NDArray[np.int64]) -> Sensitivity:
+    """A number in [−1, 1] that a device computes from *all* of its user's ratings, reported for each of them.
 
     A report of (u, i) is of (r_ui − p_u·q_i)·p_u, and p_u is fitted to every rating of the user: another value of one
     rating moves all n_u reports of an iteration. Reports of each rating with ε thus spend n_u·ε on that rating, not
-    ε, and no more on the whole user. With one report, ε is what the values of all the user's ratings spend together.
+    ε, and no more on the whole user. counts (n_users,)
     """
-    if one_each:
-        return Sensitivity(1.0, 1, Neighbours.LOCAL, "one report of a user's: ε for all of the user's values")
     spent = f"a rating of a user with n: {counts.mean():.1f} ε on average, {counts.max()} ε at most"
     return Sensitivity(float(counts.max()), 1, Neighbours.LOCAL, f"one rating moves all n reports; {spent}")
+
+
+def gradient_of_one_rating() -> Sensitivity:
+    """A number in [−1, 1] that a device computes from all ratings of its user, reported once: ε is what their values spend
+    together."""
+    return Sensitivity(1.0, 1, Neighbours.LOCAL, "one report of a user's: ε for all of the user's values")
 
 
 def epsilon_per_user(
@@ -143,30 +140,20 @@ def perturb_ratings(
     the mechanism's mean is linear. Between them at most 0.1 is left with bounded Laplace, 0.03 with clamped. This is
     post-processing, which costs nothing.
     """
-    messages = on_devices(
+    (messages,) = on_devices(
         "each rating, on its device",
-        mechanism.title,
+        mechanism,
         sensitivity=value_towards_the_aggregator(mechanism.source, train.user_counts),
         epsilon=epsilons,
         curator=curator,
         stream="messages",
     )
     slope = mechanism.slope(epsilons) if debias and not mechanism.unbiased else np.ones(len(epsilons))
-
-    def decode(values: NDArray[np.float64], uniforms: NDArray[np.float64]) -> NDArray[np.float64]:
-        return mechanism.decoded(values, uniforms, epsilons)
-
-    parts = groups(len(epsilons))
-    out = tuple(np.empty((len(train), padded_width(part.stop - part.start)), np.float32) for part in parts)
-    for start in range(0, len(train), CHUNK):
-        rows = slice(start, start + CHUNK)
+    received = LaneValues.empty(len(train), len(epsilons))
+    for first in range(0, len(train), CHUNK):
+        rows = slice(first, first + CHUNK)
         values = (train.values[rows].astype(np.float64) - train.scale.minimum) / train.scale.width
-        decoded = messages.sent(values, decode, mechanism.uniforms)
-        decoded = 0.5 + (decoded - 0.5) / slope
-        for group, part in zip(out, parts, strict=True):
-            kept = part.stop - part.start
-            group[rows, :kept] = decoded[:, part]
-            group[rows, kept:] = decoded[:, part.stop - 1 : part.stop]
+        received.put(rows, 0.5 + (messages.sent(values, first) - 0.5) / slope)
     return PerturbedRatings(
         _SEAL,
         users=train.users,
@@ -175,7 +162,7 @@ def perturb_ratings(
         n_items=train.n_items,
         scale=train.scale,
         epsilons=epsilons,
-        groups=out,
+        values=received,
         message_bytes=_message_bytes(train.n_items, ("value", mechanism.payload)),
     )
 
@@ -189,6 +176,7 @@ class PerturbedSigns(Sealed):
     """One reported number of each device's rating, decoded, for each ε of the grid.
 
     items, coordinates  (n,) what the numbers are of: public
+    weights             (n,) how many ratings each stands for: public
     numbers             (n, E), whose means are the numbers in [−1, 1] that were perturbed
     """
 
@@ -198,17 +186,17 @@ class PerturbedSigns(Sealed):
         *,
         items: NDArray[np.int32],
         coordinates: NDArray[np.uint8],
+        weights: NDArray[np.int64],
         numbers: NDArray[np.float32],
     ) -> None:
         super().__init__(seal)
-        self.items, self.coordinates, self.numbers = items, coordinates, numbers
+        self.items, self.coordinates, self.weights, self.numbers = items, coordinates, weights, numbers
 
 
 class SignChannel:
-    """Reports of one number in [−1, 1] for each rating, `repetitions` times with equal parts of `epsilon`.
+    """Reports of numbers in [−1, 1], `repetitions` times with equal parts of `epsilon`, each as a `Sign`.
 
-    Duchi, Jordan, Wainwright 2013, one-dimensional: a sign, + with probability ½ + ½·x·tanh(ε/2), decoded
-    ±1/tanh(ε/2). The whole ε is in the ledger before the first report. `bytes` counts what has been sent.
+    The whole ε is in the ledger before the first report.
 
     epsilon      (E,) of each number's reports
     sensitivity  how many numbers another value of one rating moves: what can be proved is so many times ε
@@ -223,38 +211,37 @@ class SignChannel:
         repetitions: int,
         epsilon: NDArray[np.float64],
         sensitivity: Sensitivity,
+        n_items: int,
         curator: Curator,
     ) -> None:
-        times = f" × {repetitions}" if repetitions > 1 else ""
-        self._reports = on_devices(
+        self._rounds = on_devices(
             step,
-            Duchi.title + times,
+            Sign(),
+            repetitions=repetitions,
             sensitivity=sensitivity,
             epsilon=epsilon,
-            provable=sensitivity.value * epsilon,
             calibrated_to=replace(sensitivity, value=1.0),
             curator=curator,
         )
-        self._each, self._left = epsilon / repetitions, repetitions
-        self.bytes = self.messages = 0
+        self._each = _message_bytes(n_items, ("coordinate", "u1"), ("sign", "u1"))
+        self.messages = 0
+
+    @property
+    def bytes(self) -> int:
+        """What has been sent so far."""
+        return self.messages * self._each
 
     def send(
         self,
         numbers: NDArray[np.floating],
         items: NDArray[np.int32],
         coordinates: NDArray[np.uint8],
-        n_items: int,
+        weights: NDArray[np.int64],
     ) -> PerturbedSigns:
         """What the aggregator receives for numbers (n, E) or (n, 1), clipped to [−1, 1] on the device."""
-        if self._left == 0:
+        reports = next(self._rounds, None)
+        if reports is None:
             raise RuntimeError("more reports than were paid for")
-        self._left -= 1
-
-        def decode(numbers: NDArray[np.float64], uniforms: NDArray[np.float64]) -> NDArray[np.float64]:
-            return signs(numbers, uniforms, self._each) / np.tanh(self._each / 2)
-
-        clipped = np.clip(numbers, -1, 1).astype(np.float64)
-        decoded = self._reports.sent(clipped, decode, 1).astype(np.float32)
+        decoded = reports.sent(np.clip(numbers, -1, 1)).astype(np.float32)
         self.messages += len(numbers)
-        self.bytes += len(numbers) * _message_bytes(n_items, ("coordinate", "u1"), ("sign", "u1"))
-        return PerturbedSigns(_SEAL, items=items, coordinates=coordinates, numbers=decoded)
+        return PerturbedSigns(_SEAL, items=items, coordinates=coordinates, weights=weights, numbers=decoded)

@@ -255,16 +255,24 @@ class Duchi(LocalMechanism):
     payload = "u1"
 
     def decoded(self, values: Values, uniforms: Values, epsilons: Values) -> Values:
-        sent = signs(2 * values[:, None] - 1, uniforms, epsilons)
-        return np.asarray(0.5 + sent / (2 * np.tanh(epsilons / 2)))
+        return 0.5 + Sign().decoded(2 * values - 1, uniforms, epsilons) / 2
 
 
-def signs(numbers: Values, uniforms: Values, epsilons: Values) -> Values:
-    """±1, + with probability ½ + ½·x·tanh(ε/2), for numbers x in [−1, 1]: the two laws' ratio is at most e^ε.
+@dataclass(frozen=True)
+class Sign:
+    """`Duchi` for a number x in [−1, 1]: one sign, + with probability ½ + ½·x·tanh(ε/2), decoded ± 1/tanh(ε/2).
 
-    numbers (n, 1) or (n, E), uniforms (n, 1), epsilons (E,)
+    The two laws' ratio is at most e^ε.
     """
-    return np.where(uniforms < 0.5 + 0.5 * numbers * np.tanh(epsilons / 2), 1.0, -1.0)
+
+    title: ClassVar[str] = Duchi.title
+    uniforms: ClassVar[int] = 1
+
+    def decoded(self, numbers: Values, uniforms: Values, epsilons: Values) -> Values:
+        """(n, E) decoded messages for numbers (n,) or (n, E), from uniforms (n, 1), for each ε (E,)."""
+        certainty = np.tanh(epsilons / 2)
+        numbers = numbers if numbers.ndim == 2 else numbers[:, None]
+        return np.where(uniforms < 0.5 + 0.5 * numbers * certainty, 1.0, -1.0) / certainty
 
 
 COARSEST_STEP = 1 / 20

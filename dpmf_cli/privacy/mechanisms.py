@@ -5,6 +5,7 @@ the step in the ledger and the stream that its noise is drawn from; `stream` nam
 take one part after the other. All raise OverspentError (a bug in the algorithm) where the ledger refuses.
 """
 
+import itertools
 import math
 from collections.abc import Callable, Iterator
 from dataclasses import replace
@@ -15,7 +16,15 @@ from numpy.typing import NDArray
 
 from dpmf_cli.privacy.curator import Curator
 from dpmf_cli.privacy.ledger import Entry
-from dpmf_cli.privacy.noise import DeviceNoise, KeyedNoise, LaneNoise, Precision, unit_k_norm, unit_laplace
+from dpmf_cli.privacy.noise import (
+    DeviceNoise,
+    KeyedNoise,
+    LaneNoise,
+    Precision,
+    Randomiser,
+    unit_k_norm,
+    unit_laplace,
+)
 from dpmf_cli.privacy.release import Release
 from dpmf_cli.privacy.sensitivity import Sensitivity
 from dpmf_cli.privacy.subsampling import SampledSteps, amplified, moves
@@ -249,21 +258,23 @@ def without_noise(
 
 def on_devices(
     step: str,
-    mechanism: str,
+    randomiser: Randomiser,
     *,
+    repetitions: int = 1,
     sensitivity: Sensitivity,
     epsilon: NDArray[np.float64],
     curator: Curator,
-    provable: NDArray[np.float64] | None = None,
     calibrated_to: Sensitivity | None = None,
     stream: str = "",
-) -> Release:
-    """Messages that devices perturb themselves, by a local mechanism that is told ε = `epsilon` (E,).
+) -> Iterator[Release]:
+    """Messages that devices perturb themselves, `repetitions` times, each with an equal part of `epsilon` (E,).
 
-    provable  (E,) what can be proved where that is not the claim
+    calibrated_to  how far apart two numbers may be for which the randomiser is ε-DP, where another value of one rating
+                   moves more than that
     """
-    entry = curator.ledger.spend(step, mechanism, sensitivity, epsilon, provable, calibrated_to)
-    return curator.release(entry, DeviceNoise(curator.noise(stream or step), np.ones(len(epsilon))))
+    entry, _ = _spend(step, randomiser.title, 1, repetitions, sensitivity, epsilon, curator, calibrated_to)
+    noise = DeviceNoise(curator.noise(stream or step), randomiser, epsilon / repetitions)
+    return curator.releases(entry, itertools.repeat(noise, repetitions))
 
 
 def _spend(

@@ -7,7 +7,7 @@ released: two of them give the clean sums by one subtraction.
 """
 
 from dataclasses import dataclass, replace
-from typing import Self
+from typing import Protocol, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -64,26 +64,41 @@ class KeyedNoise:
         return unit_of_cells(np.uint64(self.key), first, count)
 
 
+class Randomiser(Protocol):
+    """What a device does to a number before it sends it, and how the message is read.
+
+    title     how ledgers call it
+    uniforms  how many draws from U(0, 1) one message takes
+    """
+
+    @property
+    def title(self) -> str: ...
+
+    @property
+    def uniforms(self) -> int: ...
+
+    def decoded(
+        self, values: NDArray[np.float64], uniforms: NDArray[np.float64], epsilons: NDArray[np.float64], /
+    ) -> NDArray[np.float64]:
+        """(n, E) what is read off the messages of `values` (n, …), from uniforms (n, `uniforms`), for each ε (E,)."""
+
+
 @dataclass(frozen=True)
 class DeviceNoise:
-    """What devices draw for themselves: uniforms, from which a local mechanism makes its message.
+    """What devices draw for themselves, and how they perturb what they send.
 
-    scale  (E,) float64, 1 for each ε: a local mechanism is told its ε
+    epsilons  (E,) what the randomiser is told for each ε of the grid
     """
 
     rng: np.random.Generator
-    scale: NDArray[np.float64]
+    randomiser: Randomiser
+    epsilons: NDArray[np.float64]
 
-    def of_models(self, lanes: slice) -> Self:
-        """That of some of the models."""
-        return replace(self, scale=self.scale[lanes])
-
-    def uniforms(self, count: int, each: int) -> NDArray[np.float64]:
-        """(count, each) draws from the open interval (0, 1): at 0 the logarithms of an inverse CDF are infinite."""
-        return np.maximum(self.rng.random((count, each)), 2.0**-54)
-
-    def units(self, first: int, count: int) -> NDArray[np.floating]:
-        raise TypeError("a device perturbs what it sends: nothing is added to it")
+    def perturbed(self, numbers: NDArray[np.floating]) -> NDArray[np.float64]:
+        """(n, E) what arrives of numbers (n, …): the draws go on where those of the call before ended."""
+        drawn = self.rng.random((len(numbers), self.randomiser.uniforms))
+        # At 0 the logarithms of an inverse CDF are infinite.
+        return self.randomiser.decoded(numbers.astype(np.float64), np.maximum(drawn, 2.0**-54), self.epsilons)
 
 
 def unit_laplace(

@@ -98,20 +98,11 @@ class Release:
     @property
     def scale(self) -> NDArray[np.float64]:
         """(E,) the scale of the noise for each ε, in units of the measurement: public."""
-        return self._noise.scale
+        return self._added_noise.scale
 
     def added_to(self, clean: ArrayLike) -> NDArray[np.float64]:
         """(…, E) `clean` with its noise, from numbers (…) common to all ε or (…, E) of their own."""
-        noise = self._lane_noise
-        noisy = noise.added_to(clean)
-        if self._witness is None:
-            return noisy
-        measured = np.asarray(clean, dtype=np.float64)
-        measured = np.broadcast_to(
-            measured if measured.ndim == noisy.ndim else measured[..., None], noisy.shape
-        )
-        lanes = slice(self._lane, self._lane + noisy.shape[-1])
-        return self._witness.published(self, lanes, self.first, measured, noisy)
+        return self._witnessed(clean, self._lane_noise.added_to(clean), self.first)
 
     def inside(self, kernel: NoisyKernel, models: Grouped[Any], *arguments: Any, **parameters: Any) -> None:
         """Runs a kernel that adds this noise to what it measures, on every group of lanes of the models, in place."""
@@ -120,22 +111,20 @@ class Release:
                 f"{kernel} has no plain twin that shows what it measures: make it a `noisy_kernel`"
             )
         for group in models.groups:
-            noise = self._noise.of_models(group.part)
+            noise = self._added_noise.of_models(group.part)
             if self._witness is None:
                 kernel.run(group, noise, *arguments, **parameters)
             else:
                 kernel.twin(group, self._publisher(group.part, noise), *arguments, **parameters)
 
-    def sent(
-        self, numbers: Numbers, decoded: Callable[..., NDArray[np.float64]], uniforms: int
-    ) -> NDArray[np.float64]:
-        """(n, E) what arrives of numbers (n, …) that devices perturb: `decoded` of them and (n, `uniforms`) draws."""
+    def sent(self, numbers: Numbers, first: int = 0) -> NDArray[np.float64]:
+        """(n, E) what arrives of numbers that devices perturb, (n,) common to all ε or (n, E) of their own.
+
+        first  the place of the first of them among all that are sent: those before are sent before
+        """
         if not isinstance(self._noise, DeviceNoise):
             raise TypeError(f"{self.entry.step}: its noise is not drawn on devices")
-        arrived = decoded(numbers, self._noise.uniforms(len(numbers), uniforms))
-        if self._witness is None:
-            return arrived
-        return self._witness.published(self, slice(0, arrived.shape[-1]), self.first, numbers, arrived)
+        return self._witnessed(numbers, self._noise.perturbed(numbers), self.first + first)
 
     def split(self, rows: int) -> tuple["Release", "Release"]:
         """The first `rows` of its numbers and the others: one draw, whose two parts reach different places."""
@@ -146,11 +135,18 @@ class Release:
 
     def at(self, lane: int) -> "Release":
         """The release for one ε of the grid, by its number."""
-        return replace(self, _noise=self._noise.of_models(slice(lane, lane + 1)), _lane=lane)
+        return replace(self, _noise=self._added_noise.of_models(slice(lane, lane + 1)), _lane=lane)
 
     def in_units_of(self, unit: NDArray[np.float64]) -> "Release":
         """This release as one of the measurement divided by `unit` (E,), which is public."""
-        return replace(self, _noise=replace(self._noise, scale=self._noise.scale / unit))
+        noise = self._added_noise
+        return replace(self, _noise=replace(noise, scale=noise.scale / unit))
+
+    @property
+    def _added_noise(self) -> LaneNoise | KeyedNoise:
+        if isinstance(self._noise, DeviceNoise):
+            raise TypeError(f"{self.entry.step}: devices perturb what they send, nothing is added to it")
+        return self._noise
 
     @property
     def _lane_noise(self) -> LaneNoise:
@@ -160,7 +156,18 @@ class Release:
             )
         return self._noise
 
-    def _publisher(self, lanes: slice, noise: LaneNoise | KeyedNoise | DeviceNoise) -> Publish:
+    def _witnessed(self, clean: ArrayLike, noisy: NDArray[np.float64], first: int) -> NDArray[np.float64]:
+        """(…, E) what is published of `clean`, (…) or (…, E), which is `noisy` where nobody looks."""
+        if self._witness is None:
+            return noisy
+        measured = np.asarray(clean, dtype=np.float64)
+        measured = np.broadcast_to(
+            measured if measured.ndim == noisy.ndim else measured[..., None], noisy.shape
+        )
+        lanes = slice(self._lane, self._lane + noisy.shape[-1])
+        return self._witness.published(self, lanes, first, measured, noisy)
+
+    def _publisher(self, lanes: slice, noise: LaneNoise | KeyedNoise) -> Publish:
         """Publishes for the models `lanes`, whose noise is `noise`, what a twin hands over."""
         witness = self._witness
         assert witness is not None

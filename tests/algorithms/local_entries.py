@@ -5,11 +5,9 @@ from typing import Any
 import numpy as np
 
 from dpmf_cli.algorithms.registry import PRIVATE
+from dpmf_cli.privacy.curator import Curator
 from dpmf_cli.privacy.ledger import Ledger
-from dpmf_cli.privacy.local import (
-    PerturbedRatings,
-    perturb_ratings,
-)
+from dpmf_cli.privacy.local import PerturbedRatings, perturb_ratings
 from dpmf_cli.streams import Streams
 from tests.conftest import make_ratings
 
@@ -24,12 +22,11 @@ def entry(**keys: Any) -> Any:
 
 
 def received(algorithm: Any, epsilons: list[float]) -> PerturbedRatings:
-    rng = STREAMS.generator("messages")
-    device = algorithm.device(RATINGS.scale)
-    return perturb_ratings(RATINGS, device, debias=algorithm.debias, rng=rng, ledger=Ledger(epsilons))
+    curator, device = Curator(Ledger(epsilons), STREAMS), algorithm.device(RATINGS.scale)
+    return perturb_ratings(RATINGS, device, np.array(epsilons), debias=algorithm.debias, curator=curator)
 
 
 def started(algorithm: Any) -> tuple[np.ndarray, np.ndarray]:
     law = algorithm.initial_factors
-    users = law.draw(RATINGS.n_users, algorithm.factors, STREAMS.generator("initial user factors"))
-    return users, law.draw(RATINGS.n_items, algorithm.factors, STREAMS.generator("initial item factors"))
+    users = law.draw(RATINGS.n_users, algorithm.factors, STREAMS.start("initial user factors"))
+    return users, law.draw(RATINGS.n_items, algorithm.factors, STREAMS.start("initial item factors"))

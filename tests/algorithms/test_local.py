@@ -11,10 +11,11 @@ from dpmf_cli.algorithms.beyond.local_means import LocalMeans
 from dpmf_cli.algorithms.beyond.local_mf import LocalMatrixFactorization
 from dpmf_cli.algorithms.neera2020.isgd_local import LocalSGD
 from dpmf_cli.algorithms.shared.local_averages import shrunk_means, spread
+from dpmf_cli.privacy.curator import Curator
 from dpmf_cli.privacy.ledger import Ledger
 from dpmf_cli.ratings import Scale
+from dpmf_cli.testing import fit, predict_all
 from tests.algorithms.local_entries import RATINGS, STREAMS, entry, received, started
-from tests.algorithms.test_contract import fit, predict_all
 from tests.conftest import make_ratings
 
 ENTRIES = [
@@ -58,7 +59,9 @@ def test_local_mf_is_plain_alternating_least_squares() -> None:
     model = algorithm.aggregate(got, STREAMS)
     found = model.predict(RATINGS.users, RATINGS.items)
     for e in range(2):
-        expected = plain_als(got.column(e).astype(float), *started(algorithm), algorithm.regularization, 4)
+        expected = plain_als(
+            got.values.column(e).astype(float), *started(algorithm), algorithm.regularization, 4
+        )
         assert found[:, e] == pytest.approx(expected, abs=1e-4)
 
 
@@ -86,10 +89,11 @@ def test_sgd_is_plain_sgd(ridge: float, monkeypatch: pytest.MonkeyPatch) -> None
     got = received(algorithm, [1.0, 4.0])
     found = algorithm.aggregate(got, STREAMS).predict(RATINGS.users, RATINGS.items)
     for e in range(2):
-        expected = plain_sgd(got.column(e).astype(float), *started(algorithm), 0.05, ridge, 3)
+        expected = plain_sgd(got.values.column(e).astype(float), *started(algorithm), 0.05, ridge, 3)
         assert found[:, e] == pytest.approx(expected, abs=1e-4)
-    clean = SGDFactorization(algorithm="mf_sgd", **keys)  # type: ignore[arg-type]
-    model = clean.fit(RATINGS, streams=STREAMS, ledger=Ledger([np.inf]))
+    clean = SGDFactorization.model_validate({"algorithm": "mf_sgd", **keys})
+    curator = Curator(Ledger([np.inf]), STREAMS)
+    model = clean.fit(RATINGS, curator.ledger.limit, streams=STREAMS, curator=curator)
     expected = plain_sgd((RATINGS.values - 1) / 4, *started(clean), 0.05, ridge, 3)
     assert model.predict(RATINGS.users, RATINGS.items)[:, 0] == pytest.approx(1 + 4 * expected, abs=5e-4)
 
@@ -111,7 +115,7 @@ def test_variances_between_and_within_groups_are_found() -> None:
     counts = rng.integers(5, 60, 400)
     groups = np.repeat(np.arange(400), counts).astype(np.int32)
     values = (rng.normal(0, 0.3, 400)[groups] + rng.normal(0, 0.9, len(groups))).astype(np.float32)
-    sums = np.bincount(groups, values)
+    sums = np.bincount(groups, values).astype(np.float64)
     found = spread(sums, counts, float((values.astype(float) ** 2).sum()))
     assert found.within == pytest.approx(0.81, rel=0.05)
     assert found.between == pytest.approx(0.09, rel=0.25)
@@ -136,9 +140,11 @@ def test_groups_of_one_message_are_not_believed() -> None:
 
 def test_an_unbiased_mechanism_needs_no_debiasing() -> None:
     with pytest.raises(ValidationError, match="unbiased as it is"):
-        LocalMatrixFactorization(algorithm="local_mf", mechanism="duchi", debias=True)  # type: ignore[arg-type]
+        LocalMatrixFactorization.model_validate(
+            {"algorithm": "local_mf", "mechanism": "duchi", "debias": True}
+        )
     with pytest.raises(ValidationError, match="unbiased as it is"):
-        LocalMeans(algorithm="local_means", mechanism="oue", debias=True)  # type: ignore[arg-type]
+        LocalMeans.model_validate({"algorithm": "local_means", "mechanism": "oue", "debias": True})
 
 
 def test_levels_are_for_mechanisms_that_have_them() -> None:

@@ -4,22 +4,20 @@ import numpy as np
 import pytest
 
 from dpmf_cli.algorithms.neera2020.blp_mog_mf import MixtureFactorization
-from dpmf_cli.kernels.factors import FactorLanes, factor_lanes
+from dpmf_cli.kernels.factors import FactorModel
 from dpmf_cli.kernels.mixture import Mixture
-from dpmf_cli.privacy.local import (
-    PerturbedRatings,
-)
+from dpmf_cli.privacy.local import PerturbedRatings
+from dpmf_cli.testing import fit, predict_all
 from tests.algorithms.local_entries import RATINGS, STREAMS, entry, received, started
-from tests.algorithms.test_contract import fit, predict_all
 
 
 def penalised_likelihood(
-    algorithm: MixtureFactorization, got: PerturbedRatings, factors: FactorLanes, mixture: Mixture, lane: int
+    algorithm: MixtureFactorization, got: PerturbedRatings, model: FactorModel, mixture: Mixture, lane: int
 ) -> float:
     """ln p(R*|U, V, Π, Σ) less what λ stands for."""
-    p = factors.users.reshape(got.n_users, factors.factors + 1, -1)[:, :-1, lane].astype(float)
-    q = factors.items.reshape(got.n_items, factors.factors + 1, -1)[:, :-1, lane].astype(float)
-    errors = got.column(lane) - (p[got.users] * q[got.items]).sum(axis=1)
+    (group,) = model.groups
+    p, q = group.rows("users")[..., lane].astype(float), group.rows("items")[..., lane].astype(float)
+    errors = got.values.column(lane) - (p[got.users] * q[got.items]).sum(axis=1)
     variances = mixture.variances[:, lane, None]
     densities = np.exp(-(errors**2) / (2 * variances)) / np.sqrt(2 * np.pi * variances)
     norms = (got.user_counts * (p**2).sum(axis=1)).sum() + (got.item_counts * (q**2).sum(axis=1)).sum()
@@ -40,10 +38,10 @@ def test_the_likelihood_never_decreases(mechanism: str, ridge: float) -> None:
         mechanism=mechanism,
     )
     got = received(algorithm, [0.3, 3.0, 30.0])
-    factors = factor_lanes(*started(algorithm), np.zeros((got.n_users, 3)), np.zeros((got.n_items, 3)))
+    model = algorithm.start(got, STREAMS)
     path = []
-    for mixture in algorithm.steps(factors, got, got.groups[0], STREAMS):
-        path.append([penalised_likelihood(algorithm, got, factors, mixture, lane) for lane in range(3)])
+    for mixture in algorithm.steps(model, got, STREAMS):
+        path.append([penalised_likelihood(algorithm, got, model, mixture, lane) for lane in range(3)])
         assert mixture.proportions.sum(axis=0) == pytest.approx(1)
     rises = np.diff(path, axis=0)
     assert rises.min() > -1e-3  # float32
@@ -83,10 +81,10 @@ def plain_em(
 def test_em_is_plain_em() -> None:
     algorithm = entry(algorithm="blp_mog_mf", factors=2, iterations=4, tolerance=0)
     got = received(algorithm, [1.0, 8.0])
-    factors = factor_lanes(*started(algorithm), np.zeros((got.n_users, 2)), np.zeros((got.n_items, 2)))
-    mixtures = list(algorithm.steps(factors, got, got.groups[0], STREAMS))
+    model = algorithm.start(got, STREAMS)
+    mixtures = list(algorithm.steps(model, got, STREAMS))
     for lane in range(2):
-        values = got.column(lane).astype(float)
+        values = got.values.column(lane).astype(float)
         start = algorithm.initial_mixture(np.array([values.var() + 1e-6]), STREAMS)
         proportions, variances = start.proportions[:, 0], start.variances[:, 0]
         p, q = started(algorithm)
@@ -95,7 +93,17 @@ def test_em_is_plain_em() -> None:
             assert mixture.proportions[:, lane] == pytest.approx(proportions, abs=1e-4)
             assert mixture.variances[:, lane] == pytest.approx(variances, rel=2e-3)
         expected = (p[got.users] * q[got.items]).sum(axis=1)
-        assert factors.predict(got.users, got.items)[:, lane] == pytest.approx(expected, abs=1e-3)
+        assert model.predict(got.users, got.items)[:, lane] == pytest.approx(expected, abs=1e-3)
+
+
+def test_a_group_that_has_converged_stops_alone() -> None:
+    """A grid of several groups of lanes: the first are done long before the last."""
+    algorithm = entry(algorithm="blp_mog_mf", factors=2, iterations=30, tolerance=0.02)
+    grid = np.geomspace(0.1, 10, 20).tolist()
+    together = predict_all(fit(algorithm, RATINGS, grid)[0], RATINGS)
+    for index in (0, 15, 16, 19):
+        alone = predict_all(fit(algorithm, RATINGS, [grid[index]])[0], RATINGS)
+        assert np.array_equal(alone[:, 0], together[:, index])
 
 
 def test_a_model_that_has_converged_stops_alone() -> None:
@@ -110,7 +118,6 @@ def test_a_model_that_has_converged_stops_alone() -> None:
     steps = {}
     for epsilon in grid:
         got = received(algorithm, [epsilon])
-        factors = factor_lanes(*started(algorithm), np.zeros((got.n_users, 1)), np.zeros((got.n_items, 1)))
-        steps[epsilon] = len(list(algorithm.steps(factors, got, got.groups[0], STREAMS)))
+        steps[epsilon] = len(list(algorithm.steps(algorithm.start(got, STREAMS), got, STREAMS)))
     assert len(set(steps.values())) > 1
     assert max(steps.values()) < 60

@@ -6,22 +6,30 @@ from typing import Any
 import numpy as np
 import pytest
 
-from dpmf_cli.algorithms.neera2020.pg_mf import Devices, PrivateGradientMF
-from dpmf_cli.algorithms.shared.factorization import initial_factors
-from dpmf_cli.kernels.factors import FactorLanes, factor_lanes
-from dpmf_cli.privacy.ledger import Ledger
-from dpmf_cli.privacy.local import (
-    SignChannel,
-    value_towards_the_aggregator,
+from dpmf_cli.algorithms.neera2020.pg_mf import (
+    Aggregator,
+    Devices,
+    DevicesOfOneReport,
+    PrivateGradientMF,
+    PublishedPrivateGradientMF,
 )
+from dpmf_cli.algorithms.shared.factorization import initial_factors
+from dpmf_cli.kernels.factors import factor_model
+from dpmf_cli.privacy.curator import Curator
+from dpmf_cli.privacy.ledger import Ledger
+from dpmf_cli.privacy.local import PerturbedSigns, SignChannel, value_towards_the_aggregator
 from dpmf_cli.privacy.neighbours import Mode
 from dpmf_cli.ratings import Ratings
+from dpmf_cli.testing import fit
 from tests.algorithms.local_entries import RATINGS, STREAMS
-from tests.algorithms.test_contract import fit
+
+
+def method_of(**keys: Any) -> PrivateGradientMF:
+    return PrivateGradientMF.model_validate({"algorithm": "pg_mf", **keys})
 
 
 def test_private_gradients_send_the_item_factors_down_in_every_iteration() -> None:
-    algorithm = PrivateGradientMF(algorithm="pg_mf", factors=3, iterations=4)
+    algorithm = method_of(factors=3, iterations=4)
     model, ledger = fit(algorithm, RATINGS, [1.0])
     assert model.traffic.messages == 5 * len(RATINGS)
     assert model.traffic.up == 5 * 3 * len(RATINGS)
@@ -33,19 +41,18 @@ def test_private_gradients_send_the_item_factors_down_in_every_iteration() -> No
 def gradients_of(ratings: Ratings, method: PrivateGradientMF, user: int) -> np.ndarray:
     """(n_u,) the numbers that a user's devices would report in the first iteration, for one coordinate."""
     starts = initial_factors(ratings, method.initial_factors, method.factors, STREAMS)
-    model = factor_lanes(*starts, np.full((ratings.n_users, 1), 0.5), np.zeros((ratings.n_items, 1)))
-    devices = Devices(ratings, method)
-    devices.fit_users([model])
+    model = factor_model(*starts, np.full((ratings.n_users, 1), 0.5), np.zeros((ratings.n_items, 1)))
+    devices = method.devices(ratings, STREAMS)
+    devices.solve_users(model)
     mine = slice(*ratings.user_starts[user : user + 2])
     errors = devices.values[mine] - model.predict(ratings.users[mine], ratings.items[mine])[:, 0]
-    rows = model.users.reshape(ratings.n_users, method.factors + 1, -1)
-    return np.asarray(errors * rows[user, 0, 0])
+    return np.asarray(errors * model.groups[0].rows("users")[user, 0, 0])
 
 
 def test_one_rating_moves_all_reports_of_its_user_and_the_ledger_says_so() -> None:
     """Published: n·ε is proved for a rating. A report of each rating at ε would be ε-DP only if p_u did not depend
     on the others."""
-    method = PrivateGradientMF(algorithm="pg_mf", factors=3, iterations=4)
+    method = method_of(factors=3, iterations=4)
     user = int(RATINGS.user_counts.argmax())
     values = RATINGS.values.copy()
     first = RATINGS.user_starts[user]
@@ -59,21 +66,22 @@ def test_one_rating_moves_all_reports_of_its_user_and_the_ledger_says_so() -> No
 
 
 def test_corrected_private_gradients_send_one_report_a_user_and_iteration() -> None:
-    method = PrivateGradientMF(algorithm="pg_mf", factors=3, iterations=4, mode=Mode.CORRECTED)
+    method = method_of(factors=3, iterations=4, mode=Mode.CORRECTED)
     model, ledger = fit(method, RATINGS, [1.0])
     assert ledger.provable == pytest.approx([1.0])
     assert model.traffic.messages == len(RATINGS) + 4 * (RATINGS.user_counts > 0).sum()
 
 
 def test_one_report_that_counts_for_all_has_the_mean_of_a_report_of_each() -> None:
-    method = PrivateGradientMF(algorithm="pg_mf", factors=2)
-    devices, rng = Devices(RATINGS, method), np.random.default_rng(3)
+    devices = method_of(factors=2, mode=Mode.CORRECTED).devices(RATINGS, STREAMS)
+    assert isinstance(devices, DevicesOfOneReport)
     counted = np.zeros(len(RATINGS))
     draws = 4000
     for _ in range(draws):
-        rows = devices.reported_rows(rng)
+        rows, weights = devices.reported()
+        assert np.array_equal(weights, RATINGS.user_counts[RATINGS.users[rows]])
         assert np.array_equal(RATINGS.users[rows], np.flatnonzero(RATINGS.user_counts))
-        counted[rows] += RATINGS.user_counts[RATINGS.users[rows]]
+        counted[rows] += weights
     largest = float(RATINGS.user_counts.max())
     assert counted / draws == pytest.approx(np.ones(len(RATINGS)), abs=5 * np.sqrt(largest / draws))
 
@@ -83,10 +91,7 @@ def test_private_gradients_without_noise_fit_better_than_their_start(mode: Mode)
     """At ε = ∞ a report is still a random sign; over many small steps they descend all the same."""
     keys: dict[str, Any] = {"factors": 2, "iterations": 60, "mode": mode, "learning_rate": 0.05}
     errors = []
-    for method in (
-        PrivateGradientMF(algorithm="pg_mf", **keys),
-        PrivateGradientMF(algorithm="pg_mf", **{**keys, "learning_rate": 1e-9}),
-    ):
+    for method in (method_of(**keys), method_of(**{**keys, "learning_rate": 1e-9})):
         model, _ = fit(method, RATINGS, [1e6])
         found = model.predict(RATINGS.users, RATINGS.items)[:, 0]
         errors.append(float(np.std(found - RATINGS.values)))
@@ -95,33 +100,47 @@ def test_private_gradients_without_noise_fit_better_than_their_start(mode: Mode)
 
 def test_the_step_on_items_sees_no_users_factors(monkeypatch: pytest.MonkeyPatch) -> None:
     seen = []
-    real = PrivateGradientMF.descend
+    real = Aggregator.move_items
 
-    def watched(self: PrivateGradientMF, model: FactorLanes, *rest: Any) -> None:
-        seen.append(model.users.size)
-        real(self, model, *rest)
+    def watched(self: Aggregator, reports: PerturbedSigns) -> None:
+        seen.append([group.users.size for group in self.items.groups])
+        real(self, reports)
 
-    monkeypatch.setattr(PrivateGradientMF, "descend", watched)
-    fit(PrivateGradientMF(algorithm="pg_mf", factors=3, iterations=2), RATINGS, [1.0])
-    assert seen == [0, 0]
+    monkeypatch.setattr(Aggregator, "move_items", watched)
+    fit(method_of(factors=3, iterations=2), RATINGS, np.geomspace(0.1, 10, 20).tolist())
+    assert seen == [[0, 0], [0, 0]]
+
+
+def test_what_the_aggregator_moves_reaches_the_devices() -> None:
+    model, _ = fit(method_of(factors=3, iterations=1, learning_rate=1e-9), RATINGS, [1.0])
+    start = initial_factors(RATINGS, method_of().initial_factors, 3, STREAMS)[1]
+    still = model.unit.groups[0].rows("items")[..., 0]
+    moved, _ = fit(method_of(factors=3, iterations=1), RATINGS, [1.0])
+    assert still.shape == start.shape
+    assert np.abs(moved.unit.groups[0].rows("items")[..., 0] - still).max() > 1e-3
 
 
 def test_items_move_by_the_reports_mean() -> None:
     """γ·d·G times the sum of an item's reports of a coordinate, over its raters."""
-    method = PrivateGradientMF(algorithm="pg_mf", factors=2, learning_rate=0.1, gradient_bound=0.5)
+    method = method_of(factors=2, learning_rate=0.1, gradient_bound=0.5)
     starts = np.full((3, 2), 0.2), np.full((2, 2), 0.2)
-    model = factor_lanes(*starts, np.zeros((3, 1)), np.zeros((2, 1)))
+    model = factor_model(*starts, np.zeros((3, 1)), np.zeros((2, 1)))
     channel = SignChannel(
         "test",
         repetitions=1,
         epsilon=np.array([np.inf]),
         sensitivity=value_towards_the_aggregator("test", np.array([3])),
-        rng=np.random.default_rng(0),
-        ledger=Ledger([np.inf]),
+        n_items=2,
+        curator=Curator(Ledger([np.inf]), STREAMS),
     )
     items, coordinates = np.array([0, 0, 1], np.int32), np.array([1, 1, 0], np.uint8)
-    reports = channel.send(np.array([[1.0], [1.0], [-1.0]]), items, coordinates, 2)
+    reports = channel.send(np.array([[1.0], [1.0], [-1.0]]), items, coordinates, np.array([1, 2, 1]))
     assert reports.numbers[:, 0].tolist() == [1, 1, -1]
-    method.descend(model, reports, np.array([4, 2]), slice(0, 1), np.array([1, 2, 1]))
-    moved = model.items.reshape(2, 3, -1)[:, :2, 0] - 0.2
+    Aggregator(model.without_users(), np.array([4, 2]), method).move_items(reports)
+    moved = model.groups[0].rows("items")[..., 0] - 0.2
     assert moved == pytest.approx(np.array([[0, 0.1 * 3 / 4], [-0.1 / 2, 0]]), abs=1e-6)
+
+
+def test_each_mode_is_a_class_of_its_own() -> None:
+    assert type(method_of()) is PublishedPrivateGradientMF
+    assert type(method_of().devices(RATINGS, STREAMS)) is Devices

@@ -3,8 +3,16 @@
 import numpy as np
 import pytest
 
-from dpmf_cli.kernels.als import RowProblem, solve_items, solve_users
-from dpmf_cli.kernels.factors import FactorLanes, factor_lanes
+from dpmf_cli.kernels.als import (
+    RowProblem,
+    SideRatings,
+    by_item,
+    by_user,
+    solve_items,
+    solve_perturbed_users,
+    solve_users,
+)
+from dpmf_cli.kernels.factors import factor_model
 from dpmf_cli.kernels.sums import residual_sums_by_user
 from dpmf_cli.privacy.noise import LaneNoise
 from tests.conftest import make_ratings
@@ -18,10 +26,10 @@ def test_each_row_minimises_its_ridge_regression(factors: int, bound: float) -> 
     rng = np.random.default_rng(factors)
     p, q = rng.normal(size=(15, factors)), rng.normal(size=(11, factors))
     users, items = rng.normal(0, 0.3, (15, 2)), rng.normal(3.5, 0.3, (11, 2))
-    lanes = factor_lanes(p, q, users, items)
+    model = factor_model(p, q, users, items)
     ridge = 0.2
-    solve_users(lanes, RATINGS.user_starts, RATINGS.items, RATINGS.values, RowProblem(ridge, bound))
-    found = lanes.users.reshape(15, factors + 1, lanes.width)
+    solve_users(model, by_user(RATINGS), RowProblem(ridge, bound))
+    found = model.groups[0].users.reshape(15, factors + 1, model.groups[0].width)
     for lane in range(2):
         for user in range(15):
             rows = RATINGS.users == user
@@ -32,12 +40,17 @@ def test_each_row_minimises_its_ridge_regression(factors: int, bound: float) -> 
     assert np.allclose(found[:, -1, :2], users, atol=1e-7)
 
 
-def user_rows(rng: np.random.Generator, problem: RowProblem) -> tuple[np.ndarray, np.ndarray, FactorLanes]:
+def user_rows(
+    rng: np.random.Generator, problem: RowProblem, noise: LaneNoise | None = None
+) -> tuple[np.ndarray, np.ndarray]:
     """Item factors, and the users' rows (15, 3) that solve a problem on residuals from 3.5."""
     q = rng.normal(size=(11, 3))
-    lanes = factor_lanes(rng.normal(size=(15, 3)), q, np.zeros((15, 1)), np.full((11, 1), 3.5))
-    solve_users(lanes, RATINGS.user_starts, RATINGS.items, RATINGS.values, problem, slice(0, 1))
-    return q, lanes.users.reshape(15, 4, lanes.width)[:, :-1, 0].astype(float), lanes
+    model = factor_model(rng.normal(size=(15, 3)), q, np.zeros((15, 1)), np.full((11, 1), 3.5))
+    if noise is None:
+        solve_users(model, by_user(RATINGS), problem)
+    else:
+        solve_perturbed_users.run(model.groups[0], noise, by_user(RATINGS), problem)
+    return q, model.groups[0].rows("users")[..., 0].astype(float)
 
 
 def normal_equations(user: int, q: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -48,14 +61,14 @@ def normal_equations(user: int, q: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
 
 
 def test_a_fixed_weight_does_not_grow_with_the_ratings() -> None:
-    q, rows, _ = user_rows(np.random.default_rng(1), RowProblem(2.0, 1.0, per_rating=False))
+    q, rows = user_rows(np.random.default_rng(1), RowProblem(2.0, 1.0, per_rating=False))
     for user, row in enumerate(rows):
         gram, right = normal_equations(user, q)
         assert row == pytest.approx(np.linalg.solve(gram + 2 * np.eye(3), right), abs=2e-4)
 
 
 def test_the_minimum_within_a_ball_meets_its_optimality_conditions() -> None:
-    q, rows, _ = user_rows(np.random.default_rng(2), RowProblem(0.5, 1.0, per_rating=False, ball=0.2))
+    q, rows = user_rows(np.random.default_rng(2), RowProblem(0.5, 1.0, per_rating=False, ball=0.2))
     lengths = np.linalg.norm(rows, axis=1)
     assert (lengths < 0.2 * (1 + 1e-5)).all()
     assert 0 < (lengths < 0.199).sum() < 15  # some minima are inside, some at the edge
@@ -71,7 +84,7 @@ def test_the_minimum_within_a_ball_meets_its_optimality_conditions() -> None:
 def test_noise_enters_the_right_hand_side() -> None:
     unit = np.random.default_rng(4).normal(size=(15, 3))
     noise = LaneNoise(unit, np.array([0.3]))
-    q, rows, _ = user_rows(np.random.default_rng(3), RowProblem(2.0, 1.0, per_rating=False, noise=noise))
+    q, rows = user_rows(np.random.default_rng(3), RowProblem(2.0, 1.0, per_rating=False), noise)
     for user, row in enumerate(rows):
         gram, right = normal_equations(user, q)
         expected = np.linalg.solve(gram + 2 * np.eye(3), right - 0.3 * unit[user])
@@ -83,28 +96,41 @@ def test_a_lane_in_the_ball_does_not_depend_on_one_outside() -> None:
     p, q = rng.normal(size=(15, 3)), rng.normal(size=(11, 3))
     users, items = rng.normal(0, 0.5, (15, 8)), rng.normal(3.5, 0.5, (11, 8))
     problem = RowProblem(1.0, 1.0, per_rating=False, ball=0.15)
-    together = factor_lanes(p, q, users, items)
-    solve_users(together, RATINGS.user_starts, RATINGS.items, RATINGS.values, problem)
+    together = factor_model(p, q, users, items)
+    solve_users(together, by_user(RATINGS), problem)
     for lane in range(8):
-        alone = factor_lanes(p, q, users[:, [lane]], items[:, [lane]])
-        solve_users(alone, RATINGS.user_starts, RATINGS.items, RATINGS.values, problem)
-        assert np.array_equal(
-            alone.users.reshape(15, 4, -1)[:, :, 0], together.users.reshape(15, 4, -1)[:, :, lane]
-        )
+        alone = factor_model(p, q, users[:, [lane]], items[:, [lane]])
+        solve_users(alone, by_user(RATINGS), problem)
+        one, of_all = (each.groups[0].users.reshape(15, 4, -1) for each in (alone, together))
+        assert np.array_equal(one[:, :, 0], of_all[:, :, lane])
 
 
 def test_items_are_solved_as_users_of_the_transpose() -> None:
     rng = np.random.default_rng(0)
     p, q = rng.normal(size=(15, 3)), rng.normal(size=(11, 3))
     effects = np.zeros((15, 1)), np.full((11, 1), 3.5)
-    by_item = np.argsort(RATINGS.items, kind="stable")
+    order = np.argsort(RATINGS.items, kind="stable")
     starts = np.concatenate([[0], np.cumsum(RATINGS.item_counts)])
-    users, values = RATINGS.users[by_item], RATINGS.values[by_item]
-    items_solved = factor_lanes(p, q, *effects)
-    solve_items(items_solved, starts, users, values, RowProblem(0.1, 1.0))
-    transposed = factor_lanes(q, p, *reversed(effects))
-    solve_users(transposed, starts, users, values, RowProblem(0.1, 1.0))
-    assert np.array_equal(items_solved.items, transposed.users)
+    transpose = SideRatings(starts, RATINGS.users[order], RATINGS.values[order])
+    items_solved = factor_model(p, q, *effects)
+    solve_items(items_solved, by_item(RATINGS), RowProblem(0.1, 1.0))
+    transposed = factor_model(q, p, effects[1], effects[0])
+    solve_users(transposed, transpose, RowProblem(0.1, 1.0))
+    assert np.array_equal(items_solved.groups[0].items, transposed.groups[0].users)
+
+
+def test_each_model_of_a_grid_has_its_own_weight() -> None:
+    """Also where the grid is more than one group of lanes."""
+    rng = np.random.default_rng(6)
+    p, q, ridges = rng.normal(size=(15, 3)), rng.normal(size=(11, 3)), np.geomspace(0.1, 10, 20)
+    effects = np.zeros((15, 20)), np.full((11, 20), 3.5)
+    together = factor_model(p, q, *effects)
+    solve_users(together, by_user(RATINGS), RowProblem(ridges, 1.0))
+    found = np.concatenate([group.rows("users") for group in together.groups], axis=2)
+    for lane in (0, 15, 16, 19):
+        alone = factor_model(p, q, effects[0][:, :1], effects[1][:, :1])
+        solve_users(alone, by_user(RATINGS), RowProblem(float(ridges[lane]), 1.0))
+        assert np.array_equal(found[..., lane], alone.groups[0].rows("users")[..., 0])
 
 
 def test_residual_sums_by_user() -> None:

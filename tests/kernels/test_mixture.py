@@ -1,25 +1,26 @@
 """Least squares weighted by a mixture, over lanes, against NumPy in float64."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
-from numba import njit
 
-from dpmf_cli.kernels.factors import FactorLanes, factor_lanes
-from dpmf_cli.kernels.lanes import load, store, zeros
+from dpmf_cli.kernels.factors import FactorModel, Side, factor_model
 from dpmf_cli.kernels.mixture import (
     Mixture,
-    Side,
-    exponential,
+    SideMessages,
+    by_item,
+    by_user,
     mixture_sums,
-    solve_mixture_items,
-    solve_mixture_users,
+    residual_variances,
+    solve_mixture,
 )
+from dpmf_cli.lane_groups import LaneValues
 from tests.conftest import make_ratings
 
 RATINGS = make_ratings(4, n_users=15, n_items=11)
-BY_ITEM = np.argsort(RATINGS.items, kind="stable").astype(np.int32)
-USERS = Side(RATINGS.user_starts, RATINGS.items, np.arange(len(RATINGS), dtype=np.int32))
-ITEMS = Side(np.concatenate([[0], np.cumsum(RATINGS.item_counts)]), RATINGS.users[BY_ITEM], BY_ITEM)
+MESSAGES: dict[Side, SideMessages] = {"users": by_user(RATINGS), "items": by_item(RATINGS)}
+SIDES: tuple[Side, Side] = ("users", "items")
 LANES, FACTORS, RIDGE = 3, 2, 0.07
 MIXTURES = {
     "one component": Mixture(np.ones((1, LANES)), np.array([[0.02, 1 / 12, 3.0]])),
@@ -30,12 +31,24 @@ MIXTURES = {
 }
 
 
-def start() -> tuple[FactorLanes, np.ndarray, np.ndarray, np.ndarray]:
-    """Lanes, the same factors as arrays, and values (n, width)."""
+def start() -> tuple[FactorModel, np.ndarray, np.ndarray, np.ndarray]:
+    """A model, the same factors as arrays, and values (n, LANES)."""
     rng = np.random.default_rng(1)
     p, q = rng.uniform(0, 1, (15, FACTORS)), rng.uniform(0, 1, (11, FACTORS))
-    lanes = factor_lanes(p, q, np.zeros((15, LANES)), np.zeros((11, LANES)))
-    return lanes, p, q, rng.uniform(0, 1, (len(RATINGS), lanes.width)).astype(np.float32)
+    model = factor_model(p, q, np.zeros((15, LANES)), np.zeros((11, LANES)))
+    return model, p, q, rng.uniform(0, 1, (len(RATINGS), LANES)).astype(np.float32)
+
+
+def solve(
+    model: FactorModel,
+    side: Side,
+    values: np.ndarray,
+    mixture: Mixture,
+    active: np.ndarray,
+    ridge: float = RIDGE,
+) -> None:
+    messages = LaneValues.of_grid(values)
+    solve_mixture(model, MESSAGES[side], messages, mixture, regularization=ridge, active=active)
 
 
 def posterior(errors: np.ndarray, mixture: Mixture, lane: int) -> np.ndarray:
@@ -51,18 +64,17 @@ def weights(errors: np.ndarray, mixture: Mixture, lane: int) -> np.ndarray:
     )
 
 
-@pytest.mark.parametrize("side", ["users", "items"])
+@pytest.mark.parametrize("side", SIDES)
 @pytest.mark.parametrize("kind", MIXTURES)
-def test_each_row_minimises_its_weighted_ridge_regression(kind: str, side: str) -> None:
-    lanes, p, q, values = start()
+def test_each_row_minimises_its_weighted_ridge_regression(kind: str, side: Side) -> None:
+    model, p, q, values = start()
     mixture, active = MIXTURES[kind], np.array([True, True, False])
+    solve(model, side, values, mixture, active)
+    found = model.groups[0].rows(side)
     if side == "users":
-        solve_mixture_users(lanes, USERS, values, mixture, regularization=RIDGE, active=active)
-        found, own, other, rows, others = lanes.users, p, q, RATINGS.users, RATINGS.items
+        own, other, rows, others = p, q, RATINGS.users, RATINGS.items
     else:
-        solve_mixture_items(lanes, ITEMS, values, mixture, regularization=RIDGE, active=active)
-        found, own, other, rows, others = lanes.items, q, p, RATINGS.items, RATINGS.users
-    found = found.reshape(len(own), FACTORS + 1, lanes.width)
+        own, other, rows, others = q, p, RATINGS.items, RATINGS.users
     for lane in range(LANES):
         for row in range(len(own)):
             mine = rows == row
@@ -70,13 +82,13 @@ def test_each_row_minimises_its_weighted_ridge_regression(kind: str, side: str) 
             weight = weights(targets - factors @ own[row], mixture, lane)
             gram = (factors.T * weight) @ factors + RIDGE * mine.sum() * np.eye(FACTORS)
             expected = np.linalg.solve(gram, (factors.T * weight) @ targets) if active[lane] else own[row]
-            assert found[row, :-1, lane] == pytest.approx(expected, abs=2e-4)
+            assert found[row, :, lane] == pytest.approx(expected, abs=2e-4)
 
 
 def test_sums_of_the_mixture() -> None:
-    lanes, p, q, values = start()
-    mixture = MIXTURES["three components"]
-    counts, squares = mixture_sums(lanes, USERS, values, mixture)
+    model, p, q, values = start()
+    mixture, everything = MIXTURES["three components"], np.ones(LANES, np.bool_)
+    counts, squares = mixture_sums(model, MESSAGES["users"], LaneValues.of_grid(values), mixture, everything)
     for lane in range(LANES):
         errors = values[:, lane] - (p[RATINGS.users] * q[RATINGS.items]).sum(axis=1)
         gamma = posterior(errors, mixture, lane)
@@ -85,38 +97,80 @@ def test_sums_of_the_mixture() -> None:
 
 
 def test_a_row_without_ratings_stays() -> None:
-    lanes, p, _, values = start()
-    empty = Side(np.zeros(16, np.int64), USERS.others, USERS.places)
-    active = np.ones(LANES, np.bool_)
-    solve_mixture_users(lanes, empty, values, MIXTURES["one component"], regularization=RIDGE, active=active)
-    assert lanes.users.reshape(15, FACTORS + 1, -1)[:, :-1, 0] == pytest.approx(p, abs=1e-6)
-
-
-@njit
-def exponentials(x, out, width_of):  # type: ignore[no-untyped-def]
-    w, like = len(width_of), zeros(width_of)
-    for at in range(0, len(x), w):
-        store(out, at, exponential(load(x, at, like), width_of))
-
-
-@pytest.mark.parametrize("width", [8, 16])
-def test_exponential_is_accurate_to_the_last_digits(width: int) -> None:
-    x = -np.concatenate([np.geomspace(1e-10, 87, 4000), np.linspace(0, 87, 4000)]).astype(np.float32)
-    out = np.empty_like(x)
-    exponentials(x, out, (0,) * width)
-    assert out == pytest.approx(np.exp(x.astype(np.float64)), rel=2.5e-7)
-    low = np.full(width, -1e30, np.float32)
-    exponentials(low, low, (0,) * width)
-    assert ((low > 0) & (low < 1e-37)).all()
+    model, p, _, values = start()
+    nobody = replace(MESSAGES["users"], starts=np.zeros(16, np.int64))
+    solve_mixture(
+        model,
+        nobody,
+        LaneValues.of_grid(values),
+        MIXTURES["one component"],
+        regularization=RIDGE,
+        active=np.ones(LANES, np.bool_),
+    )
+    assert model.groups[0].rows("users")[..., 0] == pytest.approx(p, abs=1e-6)
 
 
 def test_factors_that_a_ridge_removes_end_at_zero() -> None:
     """Numbers below the smallest normal one would make every later sweep a hundred times slower."""
-    lanes, _, _, values = start()
-    active = np.ones(LANES, np.bool_)
+    model, _, _, values = start()
+    (group,) = model.groups
     for _ in range(12):
-        for solve, side in ((solve_mixture_users, USERS), (solve_mixture_items, ITEMS)):
-            solve(lanes, side, values, MIXTURES["one component"], regularization=1e3, active=active)
-            for factors in (lanes.users, lanes.items):
+        for side in SIDES:
+            solve(model, side, values, MIXTURES["one component"], np.ones(LANES, np.bool_), ridge=1e3)
+            for factors in (group.users, group.items):
                 assert (np.abs(factors[factors != 0]) >= 0.99e-12).all()
-    assert not lanes.users.any()
+    assert not group.users.any()
+
+
+def grid_of(count: int) -> tuple[FactorModel, np.ndarray, Mixture]:
+    """Models, each with averages, values and a mixture of its own."""
+    rng = np.random.default_rng(2)
+    p, q = rng.uniform(0, 1, (15, FACTORS)), rng.uniform(0, 1, (11, FACTORS))
+    effects = rng.normal(0, 0.3, (15, count)), rng.normal(0.5, 0.3, (11, count))
+    variances = np.stack([rng.uniform(0.01, 0.1, count), rng.uniform(0.3, 1, count)])
+    mixture = Mixture(np.full((2, count), 0.5), variances)
+    return factor_model(p, q, *effects), rng.uniform(0, 1, (len(RATINGS), count)), mixture
+
+
+def test_averages_are_taken_off_the_values_first() -> None:
+    model, values, mixture = grid_of(20)
+    effects = np.concatenate(
+        [group.effects(RATINGS.users, RATINGS.items)[:, : group.lanes] for group in model.groups], axis=1
+    )
+    assert np.ptp(effects) > 0.5
+    variances = residual_variances(model, RATINGS, LaneValues.of_grid(values))
+    assert variances == pytest.approx((values - effects).var(axis=0), rel=1e-4)
+    p, q = (model.groups[0].rows(side)[..., 0].astype(float) for side in SIDES)
+    bare = factor_model(p, q, np.zeros((15, 20)), np.zeros((11, 20)))
+    everything = np.ones(20, np.bool_)
+    for side in SIDES:
+        solve(model, side, values, mixture, everything)
+        solve(bare, side, values - effects, mixture, everything)
+        for one, other in zip(model.groups, bare.groups, strict=True):
+            assert one.rows(side) == pytest.approx(other.rows(side), abs=1e-4)
+    sums, expected = (
+        mixture_sums(each, MESSAGES["users"], LaneValues.of_grid(of), mixture, everything)
+        for each, of in ((model, values), (bare, values - effects))
+    )
+    assert np.array(sums) == pytest.approx(np.array(expected), rel=1e-4)
+
+
+@pytest.mark.parametrize("stopped", [slice(0, 16), slice(16, 20), slice(3, 5)])
+def test_a_model_that_is_not_active_stays_and_has_no_say(stopped: slice) -> None:
+    """Whether all of its group have stopped or some."""
+    (alone, values, mixture), (together, *_) = grid_of(20), grid_of(20)
+    active = np.ones(20, np.bool_)
+    active[stopped] = False
+    before = np.concatenate([group.rows("users") for group in together.groups], axis=2)
+    solve(together, "users", values, mixture, active)
+    solve(alone, "users", values, mixture, np.ones(20, np.bool_))
+    after, solved = (
+        np.concatenate([group.rows("users") for group in each.groups], axis=2) for each in (together, alone)
+    )
+    assert np.array_equal(after[..., ~active], before[..., ~active])
+    assert np.array_equal(after[..., active], solved[..., active])
+    of_all, of_active = (
+        mixture_sums(together, MESSAGES["users"], LaneValues.of_grid(values), mixture, each)
+        for each in (np.ones(20, np.bool_), active)
+    )
+    assert np.array_equal(np.array(of_all)[..., active], np.array(of_active)[..., active])

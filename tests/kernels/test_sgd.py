@@ -3,9 +3,10 @@
 import numpy as np
 import pytest
 
-from dpmf_cli.kernels.factors import FactorLanes, factor_lanes
+from dpmf_cli.kernels.factors import FactorLanes, factor_model
 from dpmf_cli.kernels.order import shuffle_within
-from dpmf_cli.kernels.sgd import descend_perturbed
+from dpmf_cli.kernels.sgd import Visits, descend_perturbed
+from dpmf_cli.privacy.noise import LaneNoise
 from tests.conftest import make_ratings
 
 RATINGS = make_ratings(3, n_users=12, n_items=9)
@@ -16,10 +17,17 @@ def start(factors: int, lanes: int) -> tuple[np.ndarray, np.ndarray, np.ndarray,
     rng = np.random.default_rng(factors)
     p, q = rng.normal(0, 0.3, (12, factors)), rng.normal(0, 0.3, (9, factors))
     users, items = rng.normal(0, 0.3, (12, lanes)), rng.normal(3.5, 0.3, (9, lanes))
-    return p, q, users, items, factor_lanes(p, q, users, items)
+    return p, q, users, items, factor_model(p, q, users, items).groups[0]
 
 
-def reference(p, q, user_effects, item_effects, noise, scale):  # type: ignore[no-untyped-def]
+def reference(
+    p: np.ndarray,
+    q: np.ndarray,
+    user_effects: np.ndarray,
+    item_effects: np.ndarray,
+    noise: np.ndarray,
+    scale: float,
+) -> tuple[np.ndarray, np.ndarray]:
     """Friedman et al. 2016, equations 7 and 2, algorithm 3; float64, one ε."""
     p, q = p.copy(), q.copy()
     for _ in range(EPOCHS):
@@ -34,13 +42,10 @@ def reference(p, q, user_effects, item_effects, noise, scale):  # type: ignore[n
 
 
 def descend(lanes: FactorLanes, noise: np.ndarray, scale: np.ndarray) -> None:
-    descend_perturbed(
+    descend_perturbed.run(
         lanes,
-        RATINGS.users,
-        RATINGS.items,
-        RATINGS.values,
-        noise,
-        scale,
+        LaneNoise(noise, scale),
+        Visits(RATINGS.users, RATINGS.items, RATINGS.values),
         learning_rate=RATE,
         regularization=RIDGE,
         bound=BOUND,
@@ -69,7 +74,7 @@ def test_a_lane_does_not_depend_on_its_neighbours() -> None:
     descend(together, noise, scale)
     expected = together.predict(RATINGS.users, RATINGS.items)
     for lane in (0, 7, 15):
-        alone = factor_lanes(p, q, users[:, [lane]], items[:, [lane]])
+        alone = factor_model(p, q, users[:, [lane]], items[:, [lane]]).groups[0]
         descend(alone, noise, scale[[lane]])
         assert np.array_equal(alone.predict(RATINGS.users, RATINGS.items)[:, 0], expected[:, lane])
 
@@ -78,13 +83,10 @@ def test_rows_without_ratings_are_not_touched() -> None:
     *_, lanes = start(3, 1)
     before = lanes.users.copy()
     absent = RATINGS.users != 4
-    descend_perturbed(
+    descend_perturbed.run(
         lanes,
-        RATINGS.users[absent],
-        RATINGS.items[absent],
-        RATINGS.values[absent],
-        np.zeros(absent.sum(), np.float32),
-        np.zeros(1),
+        LaneNoise(np.zeros(absent.sum(), np.float32), np.zeros(1)),
+        Visits(RATINGS.users[absent], RATINGS.items[absent], RATINGS.values[absent]),
         learning_rate=RATE,
         regularization=RIDGE,
         bound=BOUND,

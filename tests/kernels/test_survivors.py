@@ -6,8 +6,10 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from dpmf_cli.kernels.factors import FactorLanes, factor_lanes
-from dpmf_cli.kernels.survivors import descend_survivors, draw_survivors, minus_log, skipped_above
+from dpmf_cli.kernels.factors import FactorLanes, factor_model
+from dpmf_cli.kernels.survivors import descend_survivors, draw_survivors, skipped_above
+from dpmf_cli.privacy.keyed import minus_log
+from dpmf_cli.privacy.noise import KeyedNoise
 from tests.conftest import make_ratings
 
 N_USERS, N_ITEMS, BOUND, THRESHOLD = 40, 50, 1.0, 0.6
@@ -101,19 +103,16 @@ def start(scales: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.nd
     rng = np.random.default_rng(3)
     p, q = rng.normal(0, 0.3, (10, 2)), rng.normal(0, 0.3, (8, 2))
     users, items = rng.normal(0, 0.3, (10, len(scales))), rng.normal(3.5, 0.3, (8, len(scales)))
-    return p, q, users, items, factor_lanes(p, q, users, items)
+    return p, q, users, items, factor_model(p, q, users, items).groups[0]
 
 
 def descend(lanes: FactorLanes, order: np.ndarray, shifts: np.ndarray, scales: np.ndarray) -> None:
-    descend_survivors(
+    descend_survivors.run(
         lanes,
-        RATINGS.user_starts,
-        RATINGS.items,
-        RATINGS.values,
-        5,
+        KeyedNoise(5, scales),
+        RATINGS,
         order,
         shifts,
-        scales,
         learning_rate=RATE,
         regularization=RIDGE,
         bound=BOUND,
@@ -173,7 +172,7 @@ def test_a_model_does_not_depend_on_the_rest_of_the_grid() -> None:
     p, q, users, items, together = start(scales)
     descend(together, order, shifts, scales)
     for lane in (0, 9, 15):
-        alone = factor_lanes(p, q, users[:, [lane]], items[:, [lane]])
+        alone = factor_model(p, q, users[:, [lane]], items[:, [lane]]).groups[0]
         descend(alone, order, shifts, scales[[lane]])
         lanes = alone.users.reshape(10, 3, -1)[:, :, 0], together.users.reshape(10, 3, -1)[:, :, lane]
         assert np.array_equal(*lanes)

@@ -17,8 +17,8 @@ from numpy.typing import NDArray
 from dpmf_cli.algorithms.shared.certified_descent import CertifiedDescent
 from dpmf_cli.algorithms.shared.neighbourhood import all_others, most_co_rated
 from dpmf_cli.algorithms.wang2017.dpps_pnbm import PosteriorPNBM
-from dpmf_cli.datasets import Folders, load
 from dpmf_cli.algorithms.wang2017.dpsgd_pnbm import CorrectedDPSGDPNBM, PrivatePNBM, PublishedDPSGDPNBM
+from dpmf_cli.datasets import Folders, load
 from dpmf_cli.datasets.spec import CatalogSpec
 from dpmf_cli.kernels.similarities import neighbourhood_model
 from dpmf_cli.kernels.similarity_descent import (

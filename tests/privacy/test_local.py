@@ -8,6 +8,7 @@ import pytest
 
 from dpmf_cli.algorithms.registry import PRIVATE
 from dpmf_cli.algorithms.shared.local_model import LocalAlgorithm
+from dpmf_cli.privacy.curator import Curator
 from dpmf_cli.privacy.ledger import Ledger
 from dpmf_cli.privacy.local import (
     PerturbedRatings,
@@ -19,20 +20,22 @@ from dpmf_cli.privacy.local import (
 )
 from dpmf_cli.privacy.local_mechanisms import BoundedLaplace, ClampedLaplace, Duchi, RandomisedResponse
 from dpmf_cli.privacy.neighbours import Neighbours
+from dpmf_cli.privacy.noise import DeviceNoise
+from dpmf_cli.privacy.release import Numbers, Release, Witness
+from dpmf_cli.streams import Streams
 from tests.conftest import make_ratings
 
 RATINGS = make_ratings(2)
+STREAMS = Streams(1, "data", "test", 0, 0)
 LOCAL = {key: entry for key, entry in PRIVATE.items() if issubclass(entry, LocalAlgorithm)}
 
 
 def perturbed(
-    epsilons: list[float], debias: bool = False, mechanism: Any = None
+    epsilons: list[float], debias: bool = False, mechanism: Any = None, witness: Witness | None = None
 ) -> tuple[PerturbedRatings, Ledger]:
     ledger = Ledger(epsilons)
-    received = perturb_ratings(
-        RATINGS, mechanism or BoundedLaplace(), debias=debias, rng=np.random.default_rng(1), ledger=ledger
-    )
-    return received, ledger
+    device, curator = mechanism or BoundedLaplace(), Curator(ledger, STREAMS, witness)
+    return perturb_ratings(RATINGS, device, ledger.limit, debias=debias, curator=curator), ledger
 
 
 def reachable(root: object) -> list[np.ndarray]:
@@ -71,7 +74,7 @@ def test_that_test_sees_a_reference_to_the_ratings() -> None:
 
 @pytest.mark.parametrize("kind", [PerturbedRatings, PerturbedSigns])
 def test_only_a_mechanism_makes_messages(kind: type) -> None:
-    anything = {key: None for key in get_type_hints(kind.__init__) if key not in ("seal", "return")}
+    anything = {key: None for key in get_type_hints(vars(kind)["__init__"]) if key not in ("seal", "return")}
     with pytest.raises(TypeError, match="from a local mechanism only"):
         kind(object(), **anything)
 
@@ -105,17 +108,17 @@ def test_columns_are_the_values_of_their_epsilon(count: int) -> None:
     received, _ = perturbed(grid)
     for index in (0, count // 2, count - 1):
         alone, _ = perturbed([grid[index]])
-        assert np.array_equal(received.column(index), alone.column(0))
-    assert received.means == pytest.approx([received.column(e).mean() for e in range(count)], abs=1e-5)
+        assert np.array_equal(received.values.column(index), alone.values.column(0))
+    assert received.means == pytest.approx([received.values.column(e).mean() for e in range(count)], abs=1e-5)
 
 
 def test_without_privacy_the_aggregator_receives_scaled_ratings() -> None:
     received, _ = perturbed([np.inf])
-    assert received.column(0) == pytest.approx((RATINGS.values - 1) / 4, abs=1e-6)
+    assert received.values.column(0) == pytest.approx((RATINGS.values - 1) / 4, abs=1e-6)
 
 
 def test_debiasing_is_affine_about_the_middle() -> None:
-    raw, debiased = (perturbed([1.0], debias)[0].column(0) for debias in (False, True))
+    raw, debiased = (perturbed([1.0], debias)[0].values.column(0) for debias in (False, True))
     assert (debiased - 0.5) * BoundedLaplace().slope(np.array([1.0])) == pytest.approx(raw - 0.5, abs=1e-5)
 
 
@@ -126,27 +129,31 @@ def test_messages_are_counted_in_bytes() -> None:
         assert traffic.up_per_user == pytest.approx(each * RATINGS.user_counts.mean())
 
 
-def channel(repetitions: int, epsilon: float) -> tuple[SignChannel, Ledger]:
+def channel(repetitions: int, epsilon: float, witness: Witness | None = None) -> tuple[SignChannel, Ledger]:
     ledger = Ledger([epsilon])
     made = SignChannel(
         "step",
         repetitions=repetitions,
-        epsilon=ledger.epsilons,
+        epsilon=ledger.limit,
         sensitivity=value_towards_the_aggregator("test", RATINGS.user_counts),
-        rng=np.random.default_rng(5),
-        ledger=ledger,
+        n_items=40,
+        curator=Curator(ledger, STREAMS, witness),
     )
     return made, ledger
+
+
+def report(channel: SignChannel, numbers: np.ndarray) -> PerturbedSigns:
+    nothing = np.zeros(len(numbers), np.int32)
+    return channel.send(numbers, nothing, nothing.astype(np.uint8), np.ones(len(numbers), np.int64))
 
 
 def test_a_channel_is_paid_for_before_it_is_used_and_closes_after() -> None:
     reports, ledger = channel(2, 1.0)
     assert ledger.claimed.tolist() == [1.0]
-    items, coordinates = np.zeros(3, np.int32), np.zeros(3, np.uint8)
     for _ in range(2):
-        reports.send(np.zeros((3, 1)), items, coordinates, 40)
+        report(reports, np.zeros((3, 1)))
     with pytest.raises(RuntimeError, match="paid for"):
-        reports.send(np.zeros((3, 1)), items, coordinates, 40)
+        report(reports, np.zeros((3, 1)))
     assert (reports.messages, reports.bytes) == (6, 6 * 3)
 
 
@@ -154,9 +161,7 @@ def test_a_channel_is_paid_for_before_it_is_used_and_closes_after() -> None:
 def test_a_report_spends_its_part_and_is_unbiased(number: float) -> None:
     count, epsilon = 100_000, 2.0
     reports, _ = channel(4, epsilon)
-    received = reports.send(
-        np.full((count, 1), number), np.zeros(count, np.int32), np.zeros(count, np.uint8), 40
-    ).numbers[:, 0]
+    received = report(reports, np.full((count, 1), number)).numbers[:, 0]
     largest = 1 / np.tanh(epsilon / 4 / 2)  # a quarter of ε each
     assert np.unique(np.abs(received)) == pytest.approx([largest], rel=1e-6)
     assert abs(received.mean() - number) < 4.5 * largest / np.sqrt(count)
@@ -168,10 +173,9 @@ def test_a_uniform_of_zero_is_never_used() -> None:
         def random(self, shape: tuple[int, ...]) -> np.ndarray:
             return np.zeros(shape)
 
-    ledger = Ledger([1.0, np.inf])
     rng: Any = Zeros()
-    received = perturb_ratings(RATINGS, ClampedLaplace(), debias=False, rng=rng, ledger=ledger)
-    assert np.isfinite(received.groups[0]).all()
+    noise = DeviceNoise(rng, ClampedLaplace(), np.array([1.0, np.inf]))
+    assert np.isfinite(noise.perturbed(np.linspace(0, 1, 11))).all()
 
 
 @pytest.mark.parametrize("epsilon", [0.5, 2.0])
@@ -180,9 +184,9 @@ def test_what_is_sent_has_spent_the_epsilon_of_the_ledger(epsilon: float) -> Non
     train = make_ratings(2, n_users=400, n_items=60)
     ledger = Ledger([epsilon])
     received = perturb_ratings(
-        train, RandomisedResponse(5), debias=False, rng=np.random.default_rng(1), ledger=ledger
+        train, RandomisedResponse(5), ledger.limit, debias=False, curator=Curator(ledger, STREAMS)
     )
-    kept = np.isclose(received.column(0), (train.values - 1) / 4, atol=1e-6).mean()
+    kept = np.isclose(received.values.column(0), (train.values - 1) / 4, atol=1e-6).mean()
     expected = np.exp(epsilon) / (np.exp(epsilon) + 4)
     deviation = np.sqrt(expected * (1 - expected) / len(train))
     assert abs(kept - expected) < 4.5 * deviation
@@ -196,5 +200,66 @@ def test_messages_do_not_depend_on_how_many_are_made_at_a_time(
     whole = perturbed([0.5, 2.0])[0]
     monkeypatch.setattr("dpmf_cli.privacy.local.CHUNK", size)
     parts = perturbed([0.5, 2.0])[0]
-    assert np.array_equal(parts.groups[0], whole.groups[0])
-    assert len(np.unique(parts.column(0))) == len(RATINGS)  # no draw serves two ratings
+    assert np.array_equal(parts.values.groups[0], whole.values.groups[0])
+    assert len(np.unique(parts.values.column(0))) == len(RATINGS)  # no draw serves two ratings
+
+
+class Replacing:
+    """Sees what devices perturb, and lets `arrives` arrive in place of the message, where it is not None."""
+
+    def __init__(self, grid: int, arrives: float | None = None) -> None:
+        self.clean = np.full((len(RATINGS), grid), np.nan)
+        self.noisy, self.arrives = self.clean.copy(), arrives
+        self.draws: list[tuple[str, int]] = []
+
+    def published(
+        self, release: Release, lanes: slice, first: int, clean: Numbers, noisy: np.ndarray
+    ) -> np.ndarray:
+        rows = slice(first, first + len(clean))
+        if first == 0:
+            self.draws.append((release.entry.step, release.draw))
+            self.clean[:] = np.nan
+        assert np.isnan(self.clean[rows, lanes]).all()  # no number is seen twice
+        self.clean[rows, lanes], self.noisy[rows, lanes] = clean, noisy
+        return noisy if self.arrives is None else np.full_like(noisy, self.arrives)
+
+
+def test_a_witness_sees_every_rating_at_its_place_in_whatever_parts_they_are_sent(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("dpmf_cli.privacy.local.CHUNK", 64)
+    assert len(RATINGS) > 3 * 64
+    grid = np.geomspace(0.1, 10, 20).tolist()
+    witness = Replacing(20)
+    received, _ = perturbed(grid, witness=witness)
+    assert np.array_equal(witness.clean, np.repeat((RATINGS.values.astype(float)[:, None] - 1) / 4, 20, 1))
+    arrived = np.stack([received.values.column(e) for e in range(20)], axis=1)
+    assert np.array_equal(arrived, witness.noisy.astype(np.float32))
+    assert np.array_equal(arrived, np.concatenate(perturbed(grid)[0].values.groups, axis=1)[:, :20])
+
+
+def test_an_aggregator_gets_what_a_witness_returns() -> None:
+    received, _ = perturbed([0.5, 2.0], debias=True, witness=Replacing(2, 0.75))
+    slope = BoundedLaplace().slope(np.array([0.5, 2.0]))
+    for e in range(2):
+        assert received.values.column(e) == pytest.approx(np.full(len(RATINGS), 0.5 + 0.25 / slope[e]))
+    reports, _ = channel(1, 1.0, Replacing(1, -3.0))
+    assert (report(reports, np.zeros((len(RATINGS), 1))).numbers == -3).all()
+
+
+def test_a_witness_sees_each_round_of_reports_as_a_draw_of_its_own() -> None:
+    witness = Replacing(1)
+    reports, _ = channel(2, 1.0, witness)
+    for number, clipped in ((0.3, 0.3), (7.0, 1.0)):
+        report(reports, np.full((len(RATINGS), 1), number))
+        assert (witness.clean == clipped).all()
+        assert np.unique(np.abs(witness.noisy)) == pytest.approx([1 / np.tanh(0.25)])
+    assert witness.draws == [("step", 0), ("step", 1)]
+
+
+def test_messages_have_no_noise_that_is_added() -> None:
+    reports, _ = channel(1, 1.0)
+    (release,) = reports._rounds
+    for use in (lambda: release.added_to(np.zeros(3)), lambda: release.scale, lambda: release.at(0)):
+        with pytest.raises(TypeError, match="devices"):
+            use()

@@ -84,7 +84,7 @@ def losses(mechanism: LocalMechanism, epsilon: float, bins: int = 40) -> np.ndar
     edges = np.concatenate([[-np.inf], inner, [np.inf]])
     masses = np.array([np.histogram(output, edges)[0] for output in outputs], float)
     masses[:, masses.max(axis=0) < 2000] = np.nan  # an output that is no event: too few points to tell
-    return np.log(masses[:, None] / masses[None])
+    return np.asarray(np.log(masses[:, None] / masses[None]))
 
 
 @pytest.mark.parametrize("epsilon", [0.1, 1.0, 3.0])

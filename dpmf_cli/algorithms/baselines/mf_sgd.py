@@ -6,15 +6,11 @@ import numpy as np
 from pydantic import Field
 
 from dpmf_cli.algorithms.shared.base import Algorithm
-from dpmf_cli.algorithms.shared.factorization import (
-    InitialFactors,
-    initial_factors,
-    visiting_order,
-)
+from dpmf_cli.algorithms.shared.factorization import InitialFactors, initial_factors, visiting_order
 from dpmf_cli.algorithms.shared.unit_scale import UnitModel
 from dpmf_cli.kernels.factors import factor_model
 from dpmf_cli.kernels.sgd import descend_values
-from dpmf_cli.lane_groups import pad
+from dpmf_cli.lane_groups import LaneValues
 from dpmf_cli.privacy.curator import Curator
 from dpmf_cli.privacy.ledger import Epsilons
 from dpmf_cli.ratings import Ratings
@@ -42,11 +38,11 @@ class SGDFactorization(Algorithm):
         model = factor_model(users, items, np.zeros((train.n_users, 1)), np.zeros((train.n_items, 1)))
         values = (train.values[:, None] - train.scale.minimum) / train.scale.width
         descend_values(
-            model.groups[0],
+            model,
             train.users,
             train.items,
             visiting_order(train, self.order, streams.generator("order of visits")),
-            pad(values, model.groups[0].width),
+            LaneValues.of_grid(values),
             learning_rate=self.learning_rate,
             regularization=self.regularization,
             epochs=self.epochs,

@@ -3,25 +3,30 @@
 from typing import ClassVar, Literal
 
 import numpy as np
-from numpy.typing import NDArray
 from pydantic import Field
 
 from dpmf_cli.algorithms.shared.averages_baseline import EffectsModel
 from dpmf_cli.algorithms.shared.local_averages import item_and_user_means
-from dpmf_cli.algorithms.shared.local_factorization import LocalFactorization, sides
+from dpmf_cli.algorithms.shared.local_factorization import LocalFactorization
 from dpmf_cli.algorithms.shared.papers import Paper
-from dpmf_cli.kernels.factors import FactorLanes
+from dpmf_cli.kernels.factors import FactorModel
 from dpmf_cli.kernels.mixture import (
     LEAST_VARIANCE,
     REFERENCE,
     Mixture,
+    by_item,
+    by_user,
+    residual_variances,
+    solve_mixture,
 )
 from dpmf_cli.privacy.local import PerturbedRatings
 from dpmf_cli.streams import Streams
 
 
 class LocalMatrixFactorization(LocalFactorization):
-    """Alternating least squares on the perturbed ratings, all of the same weight; ‖·‖² weighted by n as in ALS-WR.
+    """Alternating least squares on the perturbed ratings, all of the same weight; ‖·‖² weighted by n as in ALS-WR:
+
+        p_u ← argmin Σ_i (r*_ui − p·q_i)² + n_u·λ‖p‖²,  then the same for items,  `iterations` times
 
     What a mixture of Gaussians adds is the difference between `MixtureFactorization` and this.
 
@@ -38,18 +43,18 @@ class LocalMatrixFactorization(LocalFactorization):
     )
     iterations: int = Field(20, ge=1, description="users, then items, so many times")
 
-    def factorise(
-        self, factors: FactorLanes, received: PerturbedRatings, values: NDArray[np.float32], streams: Streams
-    ) -> None:
-        users, items = sides(received)
-        variances = np.full((1, factors.lanes), REFERENCE)
-        if self.means:
-            values = values - factors.effects(received.users, received.items)
-            variances = values[:, : factors.lanes].var(axis=0, dtype=np.float64)[None] + LEAST_VARIANCE
-        alone = Mixture(np.ones_like(variances), variances)
-        everything = np.ones(factors.lanes, np.bool_)
-        for _ in range(self.iterations):
-            self.solve_both(factors, (users, items), values, alone, everything)
+    def averages_of(self, received: PerturbedRatings) -> EffectsModel:
+        return item_and_user_means(received) if self.means else super().averages_of(received)
 
-    def effects_of(self, received: PerturbedRatings) -> EffectsModel:
-        return item_and_user_means(received) if self.means else super().effects_of(received)
+    def factorise(self, model: FactorModel, received: PerturbedRatings, streams: Streams) -> None:
+        values, users, items = received.values, by_user(received), by_item(received)
+        variances = np.full(len(received.epsilons), REFERENCE)
+        if self.means:
+            variances = residual_variances(model, received, values) + LEAST_VARIANCE
+        alone = Mixture(np.ones((1, len(variances))), variances[None])
+        everything = np.ones(len(variances), np.bool_)
+        for _ in range(self.iterations):
+            for side in (users, items):
+                solve_mixture(
+                    model, side, values, alone, regularization=self.regularization, active=everything
+                )

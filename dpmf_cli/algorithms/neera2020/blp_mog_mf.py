@@ -7,14 +7,19 @@ import numpy as np
 from numpy.typing import NDArray
 from pydantic import Field
 
-from dpmf_cli.algorithms.shared.local_factorization import LocalFactorization, sides
+from dpmf_cli.algorithms.shared.local_factorization import LocalFactorization
 from dpmf_cli.algorithms.shared.papers import Paper
-from dpmf_cli.kernels.factors import FactorLanes
+from dpmf_cli.kernels.factors import FactorModel
 from dpmf_cli.kernels.mixture import (
     LEAST_VARIANCE,
     Mixture,
+    by_item,
+    by_user,
     mixture_sums,
+    residual_variances,
+    solve_mixture,
 )
+from dpmf_cli.kernels.movement import UserFactors
 from dpmf_cli.privacy.local import PerturbedRatings
 from dpmf_cli.streams import Streams
 
@@ -45,38 +50,33 @@ class MixtureFactorization(LocalFactorization):
     iterations: int = Field(20, ge=1, description="at most; not in the paper")
     tolerance: float = Field(1e-3, ge=0, description="stop where ‖U − U′‖ ≤ tolerance·‖U‖; not in the paper")
 
-    def factorise(
-        self, factors: FactorLanes, received: PerturbedRatings, values: NDArray[np.float32], streams: Streams
-    ) -> None:
-        for _ in self.steps(factors, received, values, streams):
+    def factorise(self, model: FactorModel, received: PerturbedRatings, streams: Streams) -> None:
+        for _ in self.steps(model, received, streams):
             pass
 
-    def steps(
-        self, factors: FactorLanes, received: PerturbedRatings, values: NDArray[np.float32], streams: Streams
-    ) -> Iterator[Mixture]:
+    def steps(self, model: FactorModel, received: PerturbedRatings, streams: Streams) -> Iterator[Mixture]:
         """Iterates EM, factors in place, and yields the mixture as it is after each iteration.
 
-        A model that has converged no longer moves, whatever the others of its group do.
+        A model that has converged no longer moves, whatever the others of the grid do.
         """
-        users, items = sides(received)
-        spread = values[:, : factors.lanes].var(axis=0, dtype=np.float64) + LEAST_VARIANCE
-        mixture = self.initial_mixture(spread, streams)
-        active = np.ones(factors.lanes, np.bool_)
-        rows = factors.users.reshape(received.n_users, factors.factors + 1, factors.width)
+        values, users, items = received.values, by_user(received), by_item(received)
+        mixture = self.initial_mixture(residual_variances(model, received, values) + LEAST_VARIANCE, streams)
+        active = np.ones(len(received.epsilons), np.bool_)
         for _ in range(self.iterations):
-            before = rows.copy()
-            self.solve_both(factors, (users, items), values, mixture, active)
-            mixture = _maximised(mixture, active, *mixture_sums(factors, users, values, mixture))
+            before = UserFactors.of(model)
+            for side in (users, items):
+                solve_mixture(model, side, values, mixture, regularization=self.regularization, active=active)
+            mixture = _maximised(mixture, active, *mixture_sums(model, users, values, mixture, active))
             yield mixture
-            active = active & (_moves(before, rows)[: factors.lanes] > self.tolerance)
+            active = active & (before.moved(model) > self.tolerance)
             if not active.any():
                 return
 
-    def initial_mixture(self, spread: NDArray[np.float64], streams: Streams) -> Mixture:
-        """Random: proportions uniform on the simplex, variances between 0.1 and 1 times that of the ratings."""
+    def initial_mixture(self, variances: NDArray[np.float64], streams: Streams) -> Mixture:
+        """Random: proportions uniform on the simplex, variances between 0.1 and 1 times those of the ratings, (E,)."""
         rng = streams.start("initial mixture")
-        proportions = rng.dirichlet(np.ones(self.components))[:, None] * np.ones_like(spread)
-        return Mixture(proportions, rng.uniform(0.1, 1.0, (self.components, 1)) * spread)
+        proportions = rng.dirichlet(np.ones(self.components))[:, None] * np.ones_like(variances)
+        return Mixture(proportions, rng.uniform(0.1, 1.0, (self.components, 1)) * variances)
 
 
 def _maximised(
@@ -85,17 +85,10 @@ def _maximised(
     counts: NDArray[np.float64],
     squares: NDArray[np.float64],
 ) -> Mixture:
-    """Equation 12, for the models that are still active. counts, squares (K, lanes)."""
-    alive = counts > 0
+    """Equation 12, for the models that are still active. counts, squares (K, E)."""
+    alive, ratings = counts > 0, np.where(active, counts.sum(axis=0), 1.0)
     variances = np.where(alive, squares / np.where(alive, counts, 1.0), mixture.variances)
     return Mixture(
-        np.where(active, counts / counts.sum(axis=0), mixture.proportions),
+        np.where(active, counts / ratings, mixture.proportions),
         np.where(active, np.maximum(variances, LEAST_VARIANCE), mixture.variances),
     )
-
-
-def _moves(before: NDArray[np.float32], after: NDArray[np.float32]) -> NDArray[np.float64]:
-    """(width,) ‖U − U′‖/‖U‖ of each model, U (n_users, d + 1, width) with its row of effects, which is 0."""
-    norms = np.sqrt(np.square(after).sum(axis=(0, 1), dtype=np.float64))
-    distances = np.sqrt(np.square(after - before).sum(axis=(0, 1), dtype=np.float64))
-    return np.asarray(distances / np.maximum(norms, 1e-30))

@@ -2,16 +2,12 @@
 
 from typing import ClassVar, Literal
 
-import numpy as np
-from numpy.typing import NDArray
 from pydantic import Field
 
-from dpmf_cli.algorithms.shared.factorization import (
-    visiting_order,
-)
+from dpmf_cli.algorithms.shared.factorization import visiting_order
 from dpmf_cli.algorithms.shared.local_factorization import LocalFactorization
 from dpmf_cli.algorithms.shared.papers import Paper
-from dpmf_cli.kernels.factors import FactorLanes
+from dpmf_cli.kernels.factors import FactorModel
 from dpmf_cli.kernels.sgd import descend_values
 from dpmf_cli.privacy.local import PerturbedRatings
 from dpmf_cli.privacy.local_mechanisms import Mechanism
@@ -19,7 +15,10 @@ from dpmf_cli.streams import Streams
 
 
 class LocalSGD(LocalFactorization):
-    """ISGD in the local model: Laplace noise on the scaled rating, clamped, then SGD. Section 4; no averages.
+    """ISGD in the local model, without averages. Section 4:
+
+        r*_ui = clamp(r_ui + Laplace(1/ε), [0, 1])           on the device, once
+        (P, Q) = SGD on Σ (r*_ui − p_u·q_i)² + λ(‖p_u‖² + ‖q_i‖²)
 
     The paper prints none of its parameters, and its improvements over ISGD depend on them
     (docs/papers/neera2020.md): they come out against the defaults here, which are unregularised.
@@ -36,15 +35,13 @@ class LocalSGD(LocalFactorization):
     epochs: int = Field(30, ge=1, description="not in the paper")
     order: Literal["user_major", "shuffled"] = "user_major"
 
-    def factorise(
-        self, factors: FactorLanes, received: PerturbedRatings, values: NDArray[np.float32], streams: Streams
-    ) -> None:
+    def factorise(self, model: FactorModel, received: PerturbedRatings, streams: Streams) -> None:
         descend_values(
-            factors,
+            model,
             received.users,
             received.items,
             visiting_order(received, self.order, streams.generator("order of visits")),
-            values,
+            received.values,
             learning_rate=self.learning_rate,
             regularization=self.regularization,
             epochs=self.epochs,

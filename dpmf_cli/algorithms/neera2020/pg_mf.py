@@ -1,6 +1,7 @@
 """PG-MF: devices keep their users' factors and report perturbed gradients of the items'. Shin et al. 2018."""
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
+from functools import cached_property
 from typing import ClassVar, Literal
 
 import numpy as np
@@ -12,20 +13,21 @@ from dpmf_cli.algorithms.shared.factorization import InitialFactors, initial_fac
 from dpmf_cli.algorithms.shared.local_model import LocalModel
 from dpmf_cli.algorithms.shared.papers import Paper
 from dpmf_cli.kernels.als import RowProblem, SideRatings, solve_users
-from dpmf_cli.kernels.factors import FactorLanes, FactorModel, factor_model
+from dpmf_cli.kernels.factors import FactorModel, factor_model, move_items
 from dpmf_cli.kernels.perturb import project_items
-from dpmf_cli.lane_groups import groups, pad
 from dpmf_cli.privacy.curator import Curator
 from dpmf_cli.privacy.ledger import Epsilons
 from dpmf_cli.privacy.local import (
     PerturbedSigns,
     SignChannel,
     Traffic,
-    gradients_towards_the_aggregator,
+    gradient_of_each_rating,
+    gradient_of_one_rating,
     value_towards_the_aggregator,
 )
 from dpmf_cli.privacy.local_mechanisms import Duchi
 from dpmf_cli.privacy.neighbours import Mode, Neighbours
+from dpmf_cli.privacy.sensitivity import Sensitivity
 from dpmf_cli.ratings import Ratings
 from dpmf_cli.streams import Streams
 
@@ -71,68 +73,96 @@ class PrivateGradientMF(PrivateAlgorithm):
     initial_factors: InitialFactors = InitialFactors(distribution="uniform", scale=1.0)
 
     def fit(self, train: Ratings, epsilons: Epsilons, *, streams: Streams, curator: Curator) -> LocalModel:
-        one_each = self.mode is Mode.CORRECTED
-        value = value_towards_the_aggregator(Duchi.source, train.user_counts)
-        moved = gradients_towards_the_aggregator(train.user_counts, one_each=one_each)
-        first, gradients = (
-            SignChannel(
-                step,
-                repetitions=times,
-                epsilon=share * epsilons,
-                sensitivity=sensitivity,
-                curator=curator,
-            )
-            for step, times, share, sensitivity in (
-                ("mean of ratings", 1, self.average, value),
-                ("gradients", self.iterations, 1 - self.average, moved),
-            )
+        ratings = SignChannel(
+            "mean of ratings",
+            repetitions=1,
+            epsilon=self.average * epsilons,
+            sensitivity=value_towards_the_aggregator(Duchi.source, train.user_counts),
+            n_items=train.n_items,
+            curator=curator,
         )
-        devices = Devices(train, self)
-        mean = shrunk_mean(devices.report_ratings(first))
-        starts = initial_factors(train, self.initial_factors, self.factors, streams)
-        grid = len(mean)
-        effects = np.tile(mean, (train.n_users, 1)), np.zeros((train.n_items, grid))
-        models = list(factor_model(*starts, *effects).groups)
-        rng = streams.generator("coordinates")
+        gradients = SignChannel(
+            "gradients",
+            repetitions=self.iterations,
+            epsilon=(1 - self.average) * epsilons,
+            sensitivity=self.moves(train.user_counts),
+            n_items=train.n_items,
+            curator=curator,
+        )
+        devices = self.devices(train, streams)
+        mean = shrunk_mean(devices.report_ratings(ratings))
+        model = self.start(train, mean, streams)
+        aggregator = Aggregator(model.without_users(), train.item_counts, self)
         for _ in range(self.iterations):
-            devices.fit_users(models)
-            rows = devices.reported_rows(rng) if one_each else slice(None)
-            reports = devices.report_gradients(models, gradients, rng, rows)
-            each = train.user_counts[train.users[rows]] if one_each else None
-            for model, lanes in zip(models, groups(len(mean)), strict=True):
-                # The users' factors stay on their devices.
-                items = replace(model, users=np.empty(0, np.float32))
-                self.descend(items, reports, train.item_counts, lanes, each)
-        devices.fit_users(models)
-        sent = train.n_items * self.factors * 4 * self.iterations * train.n_users
-        messages = first.messages + gradients.messages
-        traffic = Traffic(first.bytes + gradients.bytes, sent, messages, train.n_users)
+            devices.solve_users(model)
+            aggregator.move_items(devices.report_gradients(model, gradients))
+        devices.solve_users(model)
+        messages = ratings.messages + gradients.messages
+        down = train.n_items * self.factors * 4 * self.iterations * train.n_users
+        traffic = Traffic(ratings.bytes + gradients.bytes, down, messages, train.n_users)
         known = train.user_counts > 0, train.item_counts > 0
-        return LocalModel(FactorModel(models), train.scale, *known, mean, traffic)
+        return LocalModel(model, train.scale, *known, mean, traffic)
 
-    def descend(
-        self,
-        model: FactorLanes,
-        reports: PerturbedSigns,
-        raters: NDArray[np.int64],
-        lanes: slice,
-        counted: NDArray[np.int64] | None = None,
-    ) -> None:
-        """The aggregator's step on the items of one group of models, in place.
+    def start(self, train: Ratings, mean: NDArray[np.float64], streams: Streams) -> FactorModel:
+        """Public start factors beside m, for each ε."""
+        users, items = initial_factors(train, self.initial_factors, self.factors, streams)
+        return factor_model(
+            users, items, np.tile(mean, (train.n_users, 1)), np.zeros((train.n_items, len(mean)))
+        )
 
-        raters   (n_items,)
-        counted  (n,) how many ratings a report stands for, 1 by default
-        """
-        cells = reports.items.astype(np.int64) * self.factors + reports.coordinates
-        size = len(raters) * self.factors
-        step = self.learning_rate * self.factors * self.gradient_bound / np.maximum(raters, 1)
-        numbers = reports.numbers[:, lanes]
-        if counted is not None:
-            numbers = numbers * counted[:, None]
-        sums = np.stack([np.bincount(cells, column, size) for column in numbers.T], axis=-1)
-        moves = sums.reshape(len(raters), self.factors, -1) * step[:, None, None]
-        model.items.reshape(len(raters), self.factors + 1, model.width)[:, :-1] += pad(moves, model.width)
-        project_items(model, self.item_norm)
+    def moves(self, counts: NDArray[np.int64]) -> Sensitivity:
+        """How many reports of an iteration another value of one rating moves; counts (n_users,)."""
+        raise NotImplementedError(f"{type(self).__name__} has a mode that no class is for")
+
+    def devices(self, train: Ratings, streams: Streams) -> "Devices":
+        """All users' devices, which report each rating."""
+        return Devices(train, self, streams.generator("coordinates"))
+
+
+class PublishedPrivateGradientMF(PrivateGradientMF):
+    """Each rating is reported in each iteration. Proves n_u·ε for a rating of a user with n_u."""
+
+    variants: ClassVar[Variants] = frozenset({(Neighbours.LOCAL, Mode.PUBLISHED)})
+
+    def moves(self, counts: NDArray[np.int64]) -> Sensitivity:
+        return gradient_of_each_rating(counts)
+
+
+class CorrectedPrivateGradientMF(PrivateGradientMF):
+    """One rating of each user is reported in each iteration, drawn uniformly, and stands for all of the user's."""
+
+    variants: ClassVar[Variants] = frozenset({(Neighbours.LOCAL, Mode.CORRECTED)})
+
+    def moves(self, counts: NDArray[np.int64]) -> Sensitivity:
+        return gradient_of_one_rating()
+
+    def devices(self, train: Ratings, streams: Streams) -> "Devices":
+        return DevicesOfOneReport(train, self, streams.generator("coordinates"))
+
+
+@dataclass(frozen=True)
+class Aggregator:
+    """Moves the items by what devices report: no rating and no user's factors can be reached from it.
+
+    items   the model, without its users' factors
+    raters  (n_items,) how many rated an item: public
+    """
+
+    items: FactorModel
+    raters: NDArray[np.int64]
+    method: PrivateGradientMF
+
+    def move_items(self, reports: PerturbedSigns) -> None:
+        """q_ic ← q_ic + γ·d·G·(the mean report of c, over all of the item's raters), then ‖q_i‖ ≤ q_max, in place."""
+        method = self.method
+        cells = reports.items.astype(np.int64) * method.factors + reports.coordinates
+        size = len(self.raters) * method.factors
+        sums = np.stack(
+            [np.bincount(cells, column * reports.weights, size) for column in reports.numbers.T], axis=-1
+        )
+        steps = method.learning_rate * method.factors * method.gradient_bound / np.maximum(self.raters, 1)
+        move_items(self.items, sums.reshape(len(self.raters), method.factors, -1) * steps[:, None, None])
+        project_items(self.items, method.item_norm)
 
 
 def shrunk_mean(reports: PerturbedSigns) -> NDArray[np.float64]:
@@ -149,12 +179,16 @@ def shrunk_mean(reports: PerturbedSigns) -> NDArray[np.float64]:
 
 @dataclass(frozen=True)
 class Devices:
-    """All users' devices: the only code that sees ratings, which leave it through a channel."""
+    """All users' devices: the only code that sees ratings, which leave it through a channel.
+
+    coordinates  which coordinate a report is of, and which rating, is drawn from it
+    """
 
     ratings: Ratings
     method: PrivateGradientMF
+    coordinates: np.random.Generator
 
-    @property
+    @cached_property
     def values(self) -> NDArray[np.float32]:
         """(n,) ratings on [0, 1]."""
         scale = self.ratings.scale
@@ -162,38 +196,37 @@ class Devices:
 
     def report_ratings(self, channel: SignChannel) -> PerturbedSigns:
         """Each rating, as 2r − 1."""
-        nothing = np.zeros(len(self.ratings), np.uint8)
-        return channel.send(2 * self.values[:, None] - 1, self.ratings.items, nothing, self.ratings.n_items)
+        n = len(self.ratings)
+        return channel.send(
+            2 * self.values[:, None] - 1, self.ratings.items, np.zeros(n, np.uint8), np.ones(n, np.int64)
+        )
 
-    def fit_users(self, models: list[FactorLanes]) -> None:
+    def solve_users(self, model: FactorModel) -> None:
         """Each device solves for its user's factors, in place."""
-        problem = RowProblem(self.method.regularization, bound=np.inf)
-        for model in models:
-            solve_users(
-                model, SideRatings(self.ratings.user_starts, self.ratings.items, self.values), problem
-            )
+        own = SideRatings(self.ratings.user_starts, self.ratings.items, self.values)
+        solve_users(model, own, RowProblem(self.method.regularization, bound=np.inf))
 
-    def reported_rows(self, rng: np.random.Generator) -> NDArray[np.int64]:
-        """One rating of each user who has any, drawn uniformly."""
+    def reported(self) -> tuple[slice | NDArray[np.int64], NDArray[np.int64]]:
+        """Which ratings are reported, and how many each stands for: all, and each for itself."""
+        return slice(None), np.ones(len(self.ratings), np.int64)
+
+    def report_gradients(self, model: FactorModel, channel: SignChannel) -> PerturbedSigns:
+        """For each rating that is reported a coordinate of its gradient, the same for each ε, in units of G."""
+        rows, weights = self.reported()
+        users, items, values = self.ratings.users[rows], self.ratings.items[rows], self.values[rows]
+        coordinates = self.coordinates.integers(self.method.factors, size=len(users)).astype(np.uint8)
+        errors = values[:, None] - model.predict(users, items)
+        gradients = errors * model.user_coordinates(users, coordinates)
+        return channel.send(gradients / self.method.gradient_bound, items, coordinates, weights)
+
+
+class DevicesOfOneReport(Devices):
+    """Devices that report one of their user's ratings in each iteration."""
+
+    def reported(self) -> tuple[slice | NDArray[np.int64], NDArray[np.int64]]:
+        """One rating of each user who has any, drawn uniformly, which stands for all of them."""
         counts = self.ratings.user_counts
-        drawn = self.ratings.user_starts[:-1] + (rng.random(len(counts)) * counts).astype(np.int64)
-        return np.asarray(drawn[counts > 0])
-
-    def report_gradients(
-        self,
-        models: list[FactorLanes],
-        channel: SignChannel,
-        rng: np.random.Generator,
-        rows: slice | NDArray[np.int64],
-    ) -> PerturbedSigns:
-        """For each rating of `rows` a coordinate of its gradient, the same in all models, in units of G."""
-        ratings, d = self.ratings, self.method.factors
-        users, items, values = ratings.users[rows], ratings.items[rows], self.values[rows]
-        coordinates = rng.integers(d, size=len(users)).astype(np.uint8)
-        numbers = []
-        for model in models:
-            errors = values[:, None] - model.predict(users, items)
-            factors = model.users.reshape(ratings.n_users, d + 1, model.width)
-            numbers.append(errors * factors[users, coordinates, : model.lanes])
-        scaled = np.concatenate(numbers, axis=1) / self.method.gradient_bound
-        return channel.send(scaled, items, coordinates, ratings.n_items)
+        drawn = self.ratings.user_starts[:-1] + (self.coordinates.random(len(counts)) * counts).astype(
+            np.int64
+        )
+        return drawn[counts > 0], counts[counts > 0]

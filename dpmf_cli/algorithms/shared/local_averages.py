@@ -14,7 +14,7 @@ def item_and_user_means(received: PerturbedRatings) -> EffectsModel:
     grid = len(received.epsilons)
     items, users = np.empty((received.n_items, grid)), np.empty((received.n_users, grid))
     for e, mean in enumerate(np.clip(received.means, 0, 1)):
-        residuals = received.column(e) - np.float32(mean)
+        residuals = received.values.column(e) - np.float32(mean)
         offsets = shrunk_means(residuals, received.items, received.item_counts)
         residuals -= offsets[received.items].astype(np.float32)
         items[:, e] = mean + offsets

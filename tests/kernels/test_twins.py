@@ -1,0 +1,212 @@
+"""Plain twins of the kernels that add noise: they do the same, and a witness sees what they measure."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+import pytest
+
+from dpmf_cli.kernels.als import (
+    RowProblem,
+    by_item,
+    by_user,
+    solve_perturbed_items,
+    solve_perturbed_users,
+)
+from dpmf_cli.kernels.factors import FactorModel, factor_model
+from dpmf_cli.kernels.perturb import perturb_items, perturb_users
+from dpmf_cli.kernels.sgd import Visits, descend_noisy_errors, descend_perturbed
+from dpmf_cli.kernels.survivors import descend_survivors
+from dpmf_cli.lane_groups import MAXIMUM_WIDTH
+from dpmf_cli.privacy.curator import Curator
+from dpmf_cli.privacy.ledger import Ledger
+from dpmf_cli.privacy.mechanisms import keyed_laplace, laplace, repeated_k_norm
+from dpmf_cli.privacy.neighbours import Neighbours
+from dpmf_cli.privacy.release import NoisyKernel, Numbers, Release, Witness
+from dpmf_cli.privacy.sensitivity import Sensitivity
+from dpmf_cli.streams import Streams
+from tests.conftest import make_ratings
+
+USERS, ITEMS, FACTORS = 9, 7, 2
+EVERYONE = make_ratings(5, n_users=USERS, n_items=ITEMS)
+RATINGS = EVERYONE.select((EVERYONE.users != 4) & (EVERYONE.items != 2))
+VISITS = Visits(RATINGS.users, RATINGS.items, RATINGS.values)
+GRID = np.geomspace(0.5, 50, MAXIMUM_WIDTH + 3)
+"""Two groups of lanes."""
+STEP = {"learning_rate": 0.1, "regularization": 0.05}
+ORDER = np.random.default_rng(0).permutation(ITEMS).astype(np.int32)
+SHIFTS = np.random.default_rng(1).integers(ITEMS, size=USERS)
+
+
+def k_norm(rows: int) -> Callable[[Curator], Release]:
+    def draw(curator: Curator) -> Release:
+        moves = Sensitivity(1.0, 2, Neighbours.BOUNDED, "test")
+        (release,) = repeated_k_norm(
+            "rows",
+            (rows, FACTORS),
+            repetitions=1,
+            sensitivity=moves,
+            epsilon=curator.ledger.limit,
+            curator=curator,
+        )
+        return release
+
+    return draw
+
+
+def errors(curator: Curator) -> Release:
+    moves = Sensitivity(1.0, 1, Neighbours.BOUNDED, "test")
+    return laplace(
+        "errors",
+        (len(RATINGS),),
+        sensitivity=moves,
+        epsilon=curator.ledger.limit,
+        curator=curator,
+        dtype=np.float32,
+    )
+
+
+def cells(curator: Curator) -> Release:
+    moves = Sensitivity(1.0, 1, Neighbours.UNBOUNDED, "test")
+    return keyed_laplace("cells", sensitivity=moves, epsilon=curator.ledger.limit, curator=curator)
+
+
+@dataclass(frozen=True)
+class Use:
+    """A kernel on the model of `start`, with noise from `draw`.
+
+    count  how many numbers are measured, or rows of them
+    apply  (release, kernel, model): runs the kernel with its other arguments
+    """
+
+    kernel: NoisyKernel
+    draw: Callable[[Curator], Release]
+    count: int
+    apply: Callable[[Release, NoisyKernel, FactorModel], None]
+
+
+def rows_of(count: int) -> np.ndarray:
+    """A factor for each row's noise, one of which is 0."""
+    return np.where(np.arange(count) == 3, 0.0, np.linspace(0.01, 0.2, count))
+
+
+FREE, WITHIN = RowProblem(0.3, 1.0), RowProblem(np.linspace(0.5, 2, len(GRID)), 1.0, False, 0.3)
+USES = {
+    "perturb_users": Use(
+        perturb_users, k_norm(USERS), USERS, lambda r, k, m: r.inside(k, m, rows_of(USERS), 0.4)
+    ),
+    "perturb_items": Use(
+        perturb_items, k_norm(ITEMS), ITEMS, lambda r, k, m: r.inside(k, m, rows_of(ITEMS), 0.4)
+    ),
+    "solve_perturbed_users": Use(
+        solve_perturbed_users, k_norm(USERS), USERS, lambda r, k, m: r.inside(k, m, by_user(RATINGS), FREE)
+    ),
+    "solve_perturbed_items": Use(
+        solve_perturbed_items, k_norm(ITEMS), ITEMS, lambda r, k, m: r.inside(k, m, by_item(RATINGS), FREE)
+    ),
+    "solve_perturbed_users, within a ball": Use(
+        solve_perturbed_users, k_norm(USERS), USERS, lambda r, k, m: r.inside(k, m, by_user(RATINGS), WITHIN)
+    ),
+    "solve_perturbed_items, within a ball": Use(
+        solve_perturbed_items, k_norm(ITEMS), ITEMS, lambda r, k, m: r.inside(k, m, by_item(RATINGS), WITHIN)
+    ),
+    "descend_perturbed": Use(
+        descend_perturbed,
+        errors,
+        len(RATINGS),
+        lambda r, k, m: r.inside(k, m, VISITS, bound=0.8, epochs=3, **STEP),
+    ),
+    "descend_noisy_errors": Use(
+        descend_noisy_errors,
+        errors,
+        len(RATINGS),
+        lambda r, k, m: r.inside(
+            k, m, VISITS, bound=0.8, error_bound=1.2, user_limit=0.4, item_limit=0.5, **STEP
+        ),
+    ),
+    "descend_survivors": Use(
+        descend_survivors,
+        cells,
+        USERS * ITEMS,
+        lambda r, k, m: r.inside(k, m, RATINGS, ORDER, SHIFTS, bound=0.8, threshold=0.4, epochs=3, **STEP),
+    ),
+}
+
+
+class Watching:
+    """Counts how often each number of each model is published, and lets it pass."""
+
+    def __init__(self, count: int) -> None:
+        self.seen = np.zeros((count, len(GRID)), np.int64)
+
+    def published(
+        self, release: Release, lanes: slice, first: int, clean: Numbers, noisy: np.ndarray
+    ) -> np.ndarray:
+        self.seen[first : first + len(clean), lanes] += 1
+        return noisy
+
+
+class Silencing:
+    """Publishes the clean numbers."""
+
+    def published(
+        self, release: Release, lanes: slice, first: int, clean: Numbers, noisy: np.ndarray
+    ) -> np.ndarray:
+        return np.asarray(clean)
+
+
+def start() -> FactorModel:
+    rng = np.random.default_rng(3)
+    p, q = rng.normal(0, 0.4, (USERS, FACTORS)), rng.normal(0, 0.4, (ITEMS, FACTORS))
+    grid = len(GRID)
+    return factor_model(p, q, rng.normal(0, 0.3, (USERS, grid)), rng.normal(3.2, 0.3, (ITEMS, grid)))
+
+
+def after(use: Use, epsilons: np.ndarray = GRID, witness: Witness | None = None) -> np.ndarray:
+    """(users + items, d, E) the factors after the kernel, or after its twin where there is a witness."""
+    streams = Streams(1, "data", "test", 0, 0)
+    model = start()
+    use.apply(use.draw(Curator(Ledger(epsilons), streams, witness)), use.kernel, model)
+    return np.concatenate(
+        [
+            np.concatenate([group.rows("users"), group.rows("items")]).astype(np.float64)
+            for group in model.groups
+        ],
+        axis=2,
+    )
+
+
+@pytest.mark.parametrize("name", USES)
+def test_a_twin_does_what_its_kernel_does(name: str) -> None:
+    use = USES[name]
+    watching = Watching(use.count)
+    of_kernel, of_twin = after(use), after(use, witness=watching)
+    assert of_twin == pytest.approx(of_kernel, abs=2e-5)
+    assert (watching.seen == 1).all()  # every number, once, at its place, in every model
+
+
+@pytest.mark.parametrize("name", USES)
+def test_noise_of_that_size_would_be_missed(name: str) -> None:
+    """Without its noise each kernel gives something else in every model, or the test above would see nothing."""
+    use = USES[name]
+    difference = np.abs(after(use) - after(use, np.full(len(GRID), np.inf)))
+    assert (difference.max(axis=(0, 1)) > 1e-3).all()
+
+
+@pytest.mark.parametrize("name", USES)
+def test_what_a_witness_returns_is_what_is_published(name: str) -> None:
+    use = USES[name]
+    silenced, without_noise = after(use, witness=Silencing()), after(use, np.full(len(GRID), np.inf))
+    assert silenced == pytest.approx(without_noise, abs=2e-5)
+
+
+@pytest.mark.parametrize("name", USES)
+def test_a_kernel_takes_noise_from_a_release_alone(name: str) -> None:
+    with pytest.raises(TypeError, match="inside"):
+        USES[name].kernel(start())
+
+
+def test_a_kernel_without_a_twin_gets_no_noise() -> None:
+    curator = Curator(Ledger(GRID), Streams(1, "data", "test", 0, 0))
+    with pytest.raises(TypeError, match="no plain twin"):
+        errors(curator).inside(lambda *_: None, start())  # type: ignore[arg-type]

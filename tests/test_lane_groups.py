@@ -1,0 +1,58 @@
+"""The grid in groups of lanes: cut, padded, and what kernels get of it."""
+
+from dataclasses import dataclass
+
+import numpy as np
+import pytest
+
+from dpmf_cli.lane_groups import (
+    MAXIMUM_WIDTH,
+    LaneValues,
+    groups,
+    on_each_group,
+    pad,
+    padded_grid,
+    padded_width,
+)
+
+
+@pytest.mark.parametrize(
+    ("count", "widths"), [(1, [8]), (8, [8]), (9, [16]), (16, [16]), (20, [16, 8]), (48, [16] * 3)]
+)
+def test_groups_cover_the_grid_once(count: int, widths: list[int]) -> None:
+    parts = groups(count)
+    assert np.concatenate([np.arange(count)[group] for group in parts]).tolist() == list(range(count))
+    assert [padded_width(group.stop - group.start) for group in parts] == widths
+
+
+def test_padding_repeats_the_last_model() -> None:
+    assert pad(np.array([[1.0, 2.0]]), 4).tolist() == [[1.0, 2.0, 2.0, 2.0]]
+
+
+@pytest.mark.parametrize("count", [1, 9, 20, 48])
+def test_no_group_is_wider_than_the_vectors(count: int) -> None:
+    widths = [padded_width(part.stop - part.start) for part in groups(count)]
+    assert max(widths) <= MAXIMUM_WIDTH
+    assert padded_grid(count) == sum(widths)
+
+
+@pytest.mark.parametrize("grid", [1, 8, 9, 16, 20])
+def test_values_are_found_by_model_and_by_group(grid: int) -> None:
+    numbers = np.random.default_rng(grid).random((7, grid)).astype(np.float32)
+    values = LaneValues.empty(7, grid)
+    for rows in (slice(0, 3), slice(3, 7)):
+        values.put(rows, numbers[rows])
+    assert np.array_equal(np.stack([values.column(e) for e in range(grid)], axis=1), numbers)
+    for part in groups(grid):
+        assert np.array_equal(values.of(part), pad(numbers[:, part], padded_width(part.stop - part.start)))
+    assert all(map(np.array_equal, values.groups, LaneValues.of_grid(numbers).groups))
+
+
+def test_a_kernel_sees_every_group_of_a_grid_once() -> None:
+    @dataclass(frozen=True)
+    class Models:
+        groups: tuple[int, ...]
+
+    seen: list[tuple[int, str]] = []
+    on_each_group(lambda group, word: seen.append((group, word)))(Models((3, 1, 2)), "same")
+    assert seen == [(3, "same"), (1, "same"), (2, "same")]
