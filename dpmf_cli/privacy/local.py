@@ -118,8 +118,8 @@ def gradient_of_each_rating(counts: NDArray[np.int64]) -> Sensitivity:
 
 
 def gradient_of_one_rating() -> Sensitivity:
-    """A number in [−1, 1] that a device computes from all ratings of its user, reported once: ε is what their values spend
-    together."""
+    """A number in [−1, 1] that a device computes from all ratings of its user, reported once: ε is what the values of
+    all of them spend together."""
     return Sensitivity(1.0, 1, Neighbours.LOCAL, "one report of a user's: ε for all of the user's values")
 
 

@@ -266,8 +266,8 @@ def on_devices(
 ) -> Iterator[Release]:
     """Messages that devices perturb themselves, `repetitions` times, each with an equal part of `epsilon` (E,).
 
-    calibrated_to  how far apart two numbers may be for which the randomiser is ε-DP, where another value of one rating
-                   moves more than that
+    calibrated_to  how far apart two numbers may be for which the randomiser is ε-DP, where another value of one
+                   rating moves more than that
     """
     entry, _ = _spend(step, randomiser.title, 1, repetitions, sensitivity, epsilon, curator, calibrated_to)
     noise = DeviceNoise(curator.noise(stream or step), randomiser, epsilon / repetitions)

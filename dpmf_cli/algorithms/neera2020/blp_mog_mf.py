@@ -73,7 +73,7 @@ class MixtureFactorization(LocalFactorization):
                 return
 
     def initial_mixture(self, variances: NDArray[np.float64], streams: Streams) -> Mixture:
-        """Random: proportions uniform on the simplex, variances between 0.1 and 1 times those of the ratings, (E,)."""
+        """Random: proportions uniform on the simplex, variances between 0.1 and 1 times the ratings' `variances` (E,)."""
         rng = streams.start("initial mixture")
         proportions = rng.dirichlet(np.ones(self.components))[:, None] * np.ones_like(variances)
         return Mixture(proportions, rng.uniform(0.1, 1.0, (self.components, 1)) * variances)
