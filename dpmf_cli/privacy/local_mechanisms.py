@@ -44,8 +44,14 @@ class LocalMechanism(ABC):
     title: ClassVar[str]
     source: ClassVar[str]
     unbiased: ClassVar[bool] = True
-    uniforms: int = 1
-    payload: str = "<f4"
+
+    @property
+    def uniforms(self) -> int:
+        return 1
+
+    @property
+    def payload(self) -> str:
+        return "<f4"
 
     @abstractmethod
     def decoded(self, values: Values, uniforms: Values, epsilons: Values) -> Values:
@@ -195,11 +201,11 @@ class UnaryEncoding(LocalMechanism):
     levels: int = 5
 
     @property
-    def uniforms(self) -> int:  # type: ignore[override]
+    def uniforms(self) -> int:
         return self.levels + 1
 
     @property
-    def payload(self) -> str:  # type: ignore[override]
+    def payload(self) -> str:
         return f"V{-(-self.levels // 8)}"
 
     def decoded(self, values: Values, uniforms: Values, epsilons: Values) -> Values:

@@ -44,7 +44,7 @@ def blp_mog_mf(entry: Any, shape: Shape, grid: int) -> Cost:
     """EM of a mixture of Gaussians around factors."""
     each = 2 * gram_entries(entry.factors) * GRAM_ENTRY + 3 * entry.components * COMPONENT
     seconds = entry.iterations * shape.ratings * len(groups(grid)) * each
-    before = shape.users * (entry.factors + 1) * LINE
+    before = shape.users * (entry.factors + 1) * LINE * len(groups(grid))
     return _with_factors(entry, shape, grid) + Cost(seconds, 12.0 * shape.ratings + before)
 
 
