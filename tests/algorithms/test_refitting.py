@@ -96,6 +96,18 @@ def test_the_losses_of_an_epsilon_are_published_as_that_epsilons() -> None:
     assert [clean.max() for clean in witness.clean] == pytest.approx([0.0, users * 4.0])
 
 
+@pytest.mark.parametrize(("mode", "charged"), [("published", 0.0), ("corrected", 0.25)])
+def test_published_refitting_charges_nothing_and_corrected_its_part_of_the_total(
+    mode: str, charged: float
+) -> None:
+    algorithm = entry("knn", tuning="refitted", tuning_fraction=0.25, mode=mode, noise="laplace")
+    _, ledger = fit(algorithm, make_ratings(9, n_users=30, n_items=10), 3.0)
+    (step,) = (each for each in ledger.entries if each.step == "post-processing parameters")
+    assert ledger.limit == pytest.approx([3.0 / (1 - charged)])
+    assert step.claimed == pytest.approx(charged * ledger.limit)
+    assert np.isinf(step.provable[0]) == (charged == 0)
+
+
 def test_a_users_loss_is_at_most_the_sensitivity_of_the_choice() -> None:
     """Whatever one user's ratings are: the loss is a sum over users of terms within [0, (Δr/2)²]."""
     chooser = refitting(Uncharged(), 1.0)

@@ -17,7 +17,7 @@ from dpmf_cli.ratings import Ratings
 
 
 @dataclass(frozen=True)
-class Evidence:
+class PredictorInput:
     """What predictions for one ε are made from: released matrices, and the users' own ratings.
 
     covariance, weight  packed triangles: Avg, and the noisy Wgt (clamped at 0)
@@ -36,8 +36,8 @@ class Evidence:
 class Predictor(Protocol):
     """Predicts what averages leave for pairs (users, items), n of them, for one ε after the other."""
 
-    def __call__(self, evidence: Evidence) -> NDArray[np.float64]:
-        """(n,) predicted residuals. May overwrite `evidence.covariance`."""
+    def __call__(self, given: PredictorInput) -> NDArray[np.float64]:
+        """(n,) predicted residuals. May overwrite `given.covariance`."""
 
 
 @dataclass
@@ -56,14 +56,14 @@ class NearestItems:
     _found: NDArray[np.int64] | None = field(default=None, init=False)
     _found_by: NDArray[np.float32] | None = field(default=None, init=False)
 
-    def __call__(self, evidence: Evidence) -> NDArray[np.float64]:
-        if self._found is None or evidence.weight is not self._found_by:
-            self._found = nearest(self.own, self.users, self.items, evidence.weight, self.k)
-            self._found_by = evidence.weight
+    def __call__(self, given: PredictorInput) -> NDArray[np.float64]:
+        if self._found is None or given.weight is not self._found_by:
+            self._found = nearest(self.own, self.users, self.items, given.weight, self.k)
+            self._found_by = given.weight
         if self.cleaned is not None:
-            clean(evidence.covariance, self.own.n_items, evidence.item_scaling, self.cleaned)
-        ridge = self.ridge * evidence.ridge_factor
-        return interpolate(self.own, self.items, self._found, evidence.residuals, evidence.covariance, ridge)
+            clean(given.covariance, self.own.n_items, given.item_scaling, self.cleaned)
+        ridge = self.ridge * given.ridge_factor
+        return interpolate(self.own, self.items, self._found, given.residuals, given.covariance, ridge)
 
 
 @dataclass(frozen=True)
@@ -82,14 +82,12 @@ class Subspace:
     flat: bool
     cleaned: bool
 
-    def __call__(self, evidence: Evidence) -> NDArray[np.float64]:
+    def __call__(self, given: PredictorInput) -> NDArray[np.float64]:
         n_items = self.own.n_items
         if self.cleaned:
-            values, vectors = eigen_of_low_rank(
-                *clean(evidence.covariance, n_items, evidence.item_scaling, self.k)
-            )
+            values, vectors = eigen_of_low_rank(*clean(given.covariance, n_items, given.item_scaling, self.k))
         else:
-            values, vectors = leading_eigenpairs(evidence.covariance, n_items, self.k, which="largest")
-        kept, ridge = values > 0, self.ridge * evidence.ridge_factor
+            values, vectors = leading_eigenpairs(given.covariance, n_items, self.k, which="largest")
+        kept, ridge = values > 0, self.ridge * given.ridge_factor
         ridges = np.full(kept.sum(), ridge) if self.flat else ridge / values[kept]
-        return regress(self.own, self.users, self.items, evidence.residuals, vectors[:, kept], ridges)
+        return regress(self.own, self.users, self.items, given.residuals, vectors[:, kept], ridges)

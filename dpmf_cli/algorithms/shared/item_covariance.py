@@ -14,7 +14,7 @@ from pydantic import AfterValidator, Field
 from pydantic_core import PydanticCustomError
 
 from dpmf_cli.algorithms.shared.base import PrivateAlgorithm
-from dpmf_cli.algorithms.shared.covariance_predictors import Evidence, Predictor
+from dpmf_cli.algorithms.shared.covariance_predictors import Predictor, PredictorInput
 from dpmf_cli.algorithms.shared.effects import Effects
 from dpmf_cli.algorithms.shared.item_averages import TypicalCount
 from dpmf_cli.algorithms.shared.item_products import NoisyProducts, ReleasedProducts, own_residuals
@@ -115,19 +115,19 @@ class CovarianceModel:
         for products in self.released:
             multipliers = Multipliers() if trial is None else trial.multipliers(products)
             residuals = own_residuals(self.own, self.effects, products.lane)
-            out[:, products.lane] += predict(self.evidence(products, residuals, multipliers))
+            out[:, products.lane] += predict(self.given(products, residuals, multipliers))
             del products  # before the next are measured
         return out
 
-    def evidence(
+    def given(
         self, products: NoisyProducts, residuals: NDArray[np.float64], multipliers: Multipliers
-    ) -> Evidence:
+    ) -> PredictorInput:
         """What predictions for one ε are made from; the noisy Cov becomes Avg in place."""
         n_items = self.own.n_items
         average = self.settings.shrunk(products, n_items, multipliers.shrinkage)
         counts = np.ones(n_items) if self.counts is None else self.counts[:, products.lane]
         scaling = np.sqrt(np.maximum(counts, 1.0))
-        return Evidence(average, products.weight, residuals, scaling, multipliers.ridge)
+        return PredictorInput(average, products.weight, residuals, scaling, multipliers.ridge)
 
 
 class Trial:
@@ -146,7 +146,7 @@ class Trial:
 
         def predict(candidate: Multipliers) -> NDArray[np.float64]:
             copied = replace(products, covariance=products.covariance.copy())
-            evidence = self._model.evidence(copied, residuals, candidate)
-            return np.asarray(averages + self._predict(evidence))
+            given = self._model.given(copied, residuals, candidate)
+            return np.asarray(averages + self._predict(given))
 
         return self._refitting.choose(lane, predict)
