@@ -80,7 +80,7 @@ def _algorithms(registry: Mapping[str, type[Algorithm]]) -> Iterator[str]:
         yield f"\n### {name}\n\n**{algorithm.title}.** {inspect.cleandoc(algorithm.__doc__ or '')}\n"
         if issubclass(algorithm, PrivateAlgorithm):
             yield f"\n{_hides(algorithm)}\n"
-            for variant in algorithm.__subclasses__():
+            for variant in algorithm.algorithms():
                 yield f"\n**{variant.__name__}.** {inspect.cleandoc(variant.__doc__ or '')}\n\n{_hides(variant)}\n"
         own = {key: value for key, value in schema["properties"].items() if key not in SHARED}
         if own:

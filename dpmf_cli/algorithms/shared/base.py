@@ -199,7 +199,10 @@ class Algorithm(StrictModel, ABC):
 def refuse_list(value: Any) -> Any:
     """Refuses a list of `neighbours` or `mode`: one of the right shape has become several entries before."""
     if isinstance(value, list):
-        raise PydanticCustomError("list", "a list holds one or more values, each once")
+        raise PydanticCustomError(
+            "list",
+            "a list holds one or more values, each once, and stands in an entry or the experiment, not in a `base`",
+        )
     return value
 
 
@@ -256,13 +259,17 @@ class PrivateAlgorithm(Algorithm):
     def offering(cls, neighbours: Any, mode: Any) -> type[Self]:
         """The subclass that has these neighbours and this mode among its variants; itself where it has none.
 
-        Subclasses of its own module count. A plugin may extend an algorithm without becoming it. Where none offers
-        what is asked for, any of them says so.
+        A plugin may extend an algorithm without becoming it. Where none offers what is asked for, any of them says so.
         """
         asked = (neighbours, mode)  # of a config: anything, also what cannot be in a set
-        own = [each for each in cls.__subclasses__() if each.__module__ == cls.__module__]
+        own = cls.algorithms()
         offering = (each for each in own if any(asked == variant for variant in each.variants))
         return next(offering, own[0] if own else cls)
+
+    @classmethod
+    def algorithms(cls) -> list[type[Self]]:
+        """The algorithms that its key stands for, where those are several: its subclasses in its own module."""
+        return [each for each in cls.__subclasses__() if each.__module__ == cls.__module__]
 
     @classmethod
     def offered(cls) -> Variants:
