@@ -201,7 +201,7 @@ def refuse_list(value: Any) -> Any:
     if isinstance(value, list):
         raise PydanticCustomError(
             "list",
-            "a list holds one or more values, each once, and stands in an entry or the experiment, not in a `base`",
+            "a list holds one or more values, each once",
         )
     return value
 
@@ -259,7 +259,7 @@ class PrivateAlgorithm(Algorithm):
     def offering(cls, neighbours: Any, mode: Any) -> type[Self]:
         """The subclass that has these neighbours and this mode among its variants; itself where it has none.
 
-        A plugin may extend an algorithm without becoming it. Where none offers what is asked for, any of them says so.
+        A plugin may extend an algorithm without becoming it. Where none offers what is asked for, any says so.
         """
         asked = (neighbours, mode)  # of a config: anything, also what cannot be in a set
         own = cls.algorithms()
