@@ -1,10 +1,12 @@
 """Orders of ratings: counting sorts, and blocks that do not show in what comes out."""
 
+from typing import Literal
+
 import numpy as np
 import pytest
 
 from dpmf_cli.algorithms.shared.factorization import shuffled_blocks, visiting_order
-from dpmf_cli.algorithms.shared.private_factorization import Visits
+from dpmf_cli.algorithms.shared.private_factorization import in_order
 from dpmf_cli.kernels.order import item_major, shuffle_within
 from dpmf_cli.kernels.sums import sums_by
 from dpmf_cli.streams import Streams
@@ -32,10 +34,12 @@ def test_visits_in_blocks_are_those_of_one_draw_for_all_ratings(block: int) -> N
 
 
 @pytest.mark.parametrize("kind", ["user_major", "shuffled"])
-def test_visits_are_the_ratings_in_the_order_of_visits(kind: str) -> None:
+def test_visits_are_the_ratings_in_the_order_of_visits(
+    kind: Literal["user_major", "shuffled"],
+) -> None:
     streams = Streams(1, "x", "y", 0, 0)
-    order = visiting_order(RATINGS, kind, streams.generator("order of visits"))  # type: ignore[arg-type]
-    visits = Visits(RATINGS, kind, streams)  # type: ignore[arg-type]
+    order = visiting_order(RATINGS, kind, streams.generator("order of visits"))
+    visits = in_order(RATINGS, kind, streams)
     for found, whole in (
         (visits.users, RATINGS.users),
         (visits.items, RATINGS.items),
