@@ -19,6 +19,7 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from dpmf_cli.lane_groups import Grouped
 from dpmf_cli.privacy.ledger import Entry
 from dpmf_cli.privacy.noise import DeviceNoise, KeyedNoise, LaneNoise
 
@@ -45,13 +46,6 @@ class Witness(Protocol):
         self, release: "Release", lanes: slice, first: int, clean: Numbers, noisy: NDArray[np.float64]
     ) -> NDArray[np.float64]:
         """What is published of `clean` (m, …, lanes), the numbers from place `first` on, in the models `lanes`."""
-
-
-class Grouped(Protocol):
-    """Models of a whole ε grid, in groups of lanes."""
-
-    @property
-    def groups(self) -> Any: ...
 
 
 @dataclass(frozen=True)
@@ -107,7 +101,7 @@ class Release:
         """(…, E) `clean` with its noise, from numbers (…) common to all ε or (…, E) of their own."""
         return self._witnessed(clean, self._lane_noise.added_to(clean), self.first)
 
-    def inside(self, kernel: NoisyKernel, models: Grouped, *arguments: Any, **parameters: Any) -> None:
+    def inside(self, kernel: NoisyKernel, models: Grouped[Any], *arguments: Any, **parameters: Any) -> None:
         """Runs a kernel that adds this noise to what it measures, on every group of lanes of the models, in place."""
         if not isinstance(kernel, NoisyKernel):
             raise TypeError(

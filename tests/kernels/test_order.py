@@ -52,5 +52,6 @@ def test_visits_are_the_ratings_in_the_order_of_visits(
 @pytest.mark.parametrize("kind", [np.float32, np.float64])
 def test_sums_by_key_are_bincounts_to_the_bit(kind: type) -> None:
     rng = np.random.default_rng(3)
-    keys, values = rng.integers(5, size=10_000, dtype=np.int32), rng.normal(size=10_000).astype(kind)
+    keys = rng.integers(5, size=10_000, dtype=np.int32)
+    values: np.ndarray = rng.normal(size=10_000).astype(kind)
     assert np.array_equal(sums_by(keys, values, 6), np.bincount(keys, values, 6))
