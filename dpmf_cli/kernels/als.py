@@ -8,25 +8,20 @@ import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
+from dpmf_cli.kernels.cholesky import add_to_diagonal, cholesky_solve, solve_in_ball
 from dpmf_cli.kernels.factors import FactorLanes, Side
 from dpmf_cli.kernels.lanes import (
-    add,
-    any_below,
-    below,
     clamp,
-    div,
     fma,
     load,
     mul,
     prefetch,
     splat,
-    sqrt,
     store,
     sub,
     zeros,
 )
 from dpmf_cli.kernels.order import item_major
-from dpmf_cli.kernels.perturb import project
 from dpmf_cli.lane_groups import on_each_group, pad
 from dpmf_cli.privacy.noise import LaneNoise
 from dpmf_cli.privacy.release import Publish, noisy_kernel
@@ -242,81 +237,6 @@ def _solve(
         add_to_diagonal(factor, ridge, factors_of, width_of)
         cholesky_solve(factor, solution, factors_of, width_of)
         if ball < np.inf:
-            _into_ball(gram, right, factor, solution, ridge, ball, factors_of, width_of)
+            solve_in_ball(gram, right, factor, solution, ridge, ball, factors_of, width_of)
         for i in range(d):
             store(P, r * row + i * w, load(solution, i * w, like))
-
-
-@njit(cache=True, nogil=True)
-def add_to_diagonal(gram, number, factors_of, width_of):
-    d, w = len(factors_of), len(width_of)
-    like = zeros(width_of)
-    for i in range(d):
-        at = (i * (i + 1) // 2 + i) * w
-        store(gram, at, add(load(gram, at, like), number))
-
-
-@njit(cache=True, nogil=True)
-def _into_ball(gram, right, factor, solution, ridge, ball, factors_of, width_of):
-    """solution ← the minimiser within ‖p‖ ≤ ball, in the lanes where the free one is outside.
-
-    It is p(μ) = (A + μI)⁻¹b for the μ ≥ 0 with ‖p(μ)‖ = ball. Newton's method on 1/‖p(μ)‖ − 1/ball, which is concave
-    in μ, so that from μ = 0 it rises to the root without passing it (Moré and Sorensen 1983); a last scaling removes
-    what is left of the excess.
-    """
-    d, w = len(factors_of), len(width_of)
-    like = zeros(width_of)
-    limit, one = splat(ball, like), splat(np.float32(1), like)
-    outside = mul(limit, mul(limit, splat(np.float32(1.000001), like)))
-    extra = zeros(width_of)
-    for _ in range(12):
-        square, slope = zeros(width_of), zeros(width_of)
-        for i in range(d):
-            value = load(solution, i * w, like)
-            square = fma(value, value, square)
-        if not any_below(outside, square):
-            break
-        # slope = ‖L⁻¹p‖² = pᵀ(A + μI)⁻¹p; the forward substitution reuses the rows of `solution`
-        for i in range(d):
-            value = load(solution, i * w, like)
-            for k in range(i):
-                value = sub(
-                    value, mul(load(factor, (i * (i + 1) // 2 + k) * w, like), load(solution, k * w, like))
-                )
-            value = div(value, load(factor, (i * (i + 1) // 2 + i) * w, like))
-            store(solution, i * w, value)
-            slope = fma(value, value, slope)
-        rise = mul(div(square, slope), sub(div(sqrt(square), limit), one))
-        extra = add(extra, below(outside, square, rise, like))
-        factor[:] = gram
-        solution[:] = right
-        add_to_diagonal(factor, add(ridge, extra), factors_of, width_of)
-        cholesky_solve(factor, solution, factors_of, width_of)
-    project(solution, 0, ball, factors_of, width_of)
-
-
-@njit(cache=True, nogil=True)
-def cholesky_solve(gram, right, factors_of, width_of):
-    """right ← gram⁻¹·right in every lane; gram (a packed lower triangle) becomes its Cholesky factor."""
-    d, w = len(factors_of), len(width_of)
-    like = zeros(width_of)
-    for i in range(d):
-        row_i = i * (i + 1) // 2
-        for j in range(i + 1):
-            row_j = j * (j + 1) // 2
-            value = load(gram, (row_i + j) * w, like)
-            for k in range(j):
-                product = mul(load(gram, (row_i + k) * w, like), load(gram, (row_j + k) * w, like))
-                value = sub(value, product)
-            pivot = sqrt(value) if i == j else div(value, load(gram, (row_j + j) * w, like))
-            store(gram, (row_i + j) * w, pivot)
-        forward = load(right, i * w, like)
-        for k in range(i):
-            forward = sub(forward, mul(load(gram, (row_i + k) * w, like), load(right, k * w, like)))
-        store(right, i * w, div(forward, load(gram, (row_i + i) * w, like)))
-    for back in range(d):
-        i = d - 1 - back
-        value = load(right, i * w, like)
-        for k in range(i + 1, d):
-            value = sub(value, mul(load(gram, (k * (k + 1) // 2 + i) * w, like), load(right, k * w, like)))
-        store(right, i * w, div(value, load(gram, (i * (i + 1) // 2 + i) * w, like)))

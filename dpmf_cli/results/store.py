@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import Any
 
 from dpmf_cli import __version__
-from dpmf_cli.algorithms.shared.base import RecordCosts
+from dpmf_cli.algorithms.shared.model import RecordCosts
 from dpmf_cli.errors import DpmfError
 from dpmf_cli.files import WRITING, sweep, write_whole
 from dpmf_cli.results.task import Task, TaskResult

@@ -8,7 +8,8 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
-from dpmf_cli.algorithms.shared.base import Algorithm, RecordCosts
+from dpmf_cli.algorithms.shared.base import Algorithm
+from dpmf_cli.algorithms.shared.model import RecordCosts
 from dpmf_cli.config import ExperimentConfig
 from dpmf_cli.datasets.identity import DataIdentity
 from dpmf_cli.datasets.spec import TestSet

@@ -7,7 +7,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpmf_cli.algorithms.costs.cost import Shape
-from dpmf_cli.algorithms.shared.base import AccountsForRecords, Model, PrivateAlgorithm
+from dpmf_cli.algorithms.shared.base import PrivateAlgorithm
+from dpmf_cli.algorithms.shared.model import AccountsForRecords, Model
 from dpmf_cli.evaluation.error_cdf import error_cdf
 from dpmf_cli.evaluation.metrics import root_mean_squared_errors
 from dpmf_cli.privacy.curator import Curator

@@ -42,7 +42,8 @@ from dpmf_cli.algorithms.baselines.pcc import PearsonKNN
 from dpmf_cli.algorithms.baselines.pmf import ProbabilisticMF
 from dpmf_cli.algorithms.baselines.pnbm import ProbabilisticNeighbourhood
 from dpmf_cli.algorithms.registry import PRIVATE
-from dpmf_cli.algorithms.shared.base import Algorithm, Model, PrivateAlgorithm
+from dpmf_cli.algorithms.shared.base import Algorithm, PrivateAlgorithm
+from dpmf_cli.algorithms.shared.model import Model
 from dpmf_cli.datasets import Folders, load
 from dpmf_cli.datasets.spec import CatalogSpec
 from dpmf_cli.errors import DpmfError

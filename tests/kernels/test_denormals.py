@@ -7,13 +7,8 @@ import pytest
 
 from dpmf_cli.kernels.denormals import flushing
 from dpmf_cli.kernels.factors import FactorLanes, factor_model
-from dpmf_cli.kernels.sgd import (
-    Visits,
-    descend_clamped_errors,
-    descend_noisy_errors,
-    descend_perturbed,
-    descend_values,
-)
+from dpmf_cli.kernels.sgd import Visits, descend_clamped_errors, descend_noisy_errors, descend_perturbed
+from dpmf_cli.kernels.sgd_of_values import descend_values
 from dpmf_cli.kernels.survivors import descend_survivors
 from dpmf_cli.lane_groups import LaneValues
 from dpmf_cli.privacy.noise import KeyedNoise, LaneNoise

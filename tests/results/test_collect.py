@@ -7,7 +7,7 @@ from pathlib import Path
 
 import numpy as np
 
-from dpmf_cli.algorithms.shared.base import RecordCosts
+from dpmf_cli.algorithms.shared.model import RecordCosts
 from dpmf_cli.config import ExperimentConfig
 from dpmf_cli.datasets import DataIdentity
 from dpmf_cli.report.tables.ledgers import records_csv, records_text

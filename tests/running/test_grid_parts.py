@@ -7,7 +7,8 @@ import pytest
 
 from dpmf_cli.algorithms.costs.cost import Shape
 from dpmf_cli.algorithms.registry import PRIVATE
-from dpmf_cli.algorithms.shared.base import Algorithm, Model
+from dpmf_cli.algorithms.shared.base import Algorithm
+from dpmf_cli.algorithms.shared.model import Model
 from dpmf_cli.datasets import Folders, load
 from dpmf_cli.datasets.spec import SyntheticSpec
 from dpmf_cli.lane_groups import MAXIMUM_WIDTH

@@ -10,7 +10,8 @@ import yaml
 
 from dpmf_cli.algorithms.baselines import sampled
 from dpmf_cli.algorithms.shared import sample_fits
-from dpmf_cli.algorithms.shared.base import Algorithm, Model
+from dpmf_cli.algorithms.shared.base import Algorithm
+from dpmf_cli.algorithms.shared.model import Model
 from dpmf_cli.algorithms.shared.probabilistic import Kept
 from dpmf_cli.algorithms.zhang2018 import personalized
 from dpmf_cli.algorithms.zhang2018.personalized import Personalized

@@ -7,19 +7,23 @@ from typing import Annotated, Any, ClassVar, Literal, Self
 import numpy as np
 from pydantic import BeforeValidator, Field, model_validator
 
-from dpmf_cli.algorithms.shared.base import Algorithm, Model
+from dpmf_cli.algorithms.baselines.als import AlternatingLeastSquares
+from dpmf_cli.algorithms.baselines.pmf import ProbabilisticMF
+from dpmf_cli.algorithms.shared.base import Algorithm
 from dpmf_cli.algorithms.shared.entry_checks import refuse_what_a_base_ignores
+from dpmf_cli.algorithms.shared.model import Model
 from dpmf_cli.algorithms.shared.personal_sampling import (
     PersonalSampling,
     sampling_probability,
 )
 from dpmf_cli.algorithms.shared.sample_fits import Columns, fit_samples, sample, shared_fit_of
-from dpmf_cli.algorithms.zhang2018.personalized import CleanBase
 from dpmf_cli.privacy.curator import Curator
 from dpmf_cli.privacy.ledger import Epsilons
 from dpmf_cli.ratings import Ratings
 from dpmf_cli.streams import Streams
 from dpmf_cli.strict_model import tagged
+
+CleanBase = ProbabilisticMF | AlternatingLeastSquares
 
 
 class Sampled(PersonalSampling, Algorithm):

@@ -3,7 +3,7 @@
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Annotated, Any, ClassVar, Protocol, Self, runtime_checkable
+from typing import Annotated, Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,6 +14,7 @@ from pydantic_core import PydanticCustomError
 from dpmf_cli.algorithms.costs.cost import Cost, Shape
 from dpmf_cli.algorithms.costs.table import COSTS
 from dpmf_cli.algorithms.shared.effects import Effects, EffectsBudget, EffectsParameters
+from dpmf_cli.algorithms.shared.model import Model
 from dpmf_cli.algorithms.shared.papers import Paper
 from dpmf_cli.algorithms.shared.private_averages import private_effects
 from dpmf_cli.privacy.curator import Curator
@@ -23,34 +24,6 @@ from dpmf_cli.privacy.protection import Protection, protection_of
 from dpmf_cli.ratings import Ratings
 from dpmf_cli.streams import Streams
 from dpmf_cli.strict_model import StrictModel
-
-
-class Model(Protocol):
-    """A fitted algorithm: one recommender for each ε of the grid."""
-
-    def predict(self, users: NDArray[np.int32], items: NDArray[np.int32]) -> NDArray[np.floating]:
-        """(n, E) predicted ratings, rating scale, for n pairs of dense indices."""
-
-
-@dataclass(frozen=True)
-class RecordCosts:
-    """For each ε of the grid: the threshold t, the part of the training ratings that was sampled, and the least, the
-    median and the largest ε that can be proved for a training rating."""
-
-    threshold: tuple[float, ...]
-    kept: tuple[float, ...]
-    least: tuple[float, ...]
-    median: tuple[float, ...]
-    largest: tuple[float, ...]
-
-
-@runtime_checkable
-class AccountsForRecords(Protocol):
-    """A model whose fit gave the training ratings different ε, and which tells them; results keep what it tells."""
-
-    @property
-    def record_costs(self) -> RecordCosts: ...
-
 
 Label = Annotated[str, Field(min_length=1, max_length=80, pattern=r"^[^\x00-\x1f\x7f\u2028\u2029]+$")]
 """Printable text in one line."""

@@ -7,7 +7,8 @@ from typing import ClassVar, final
 from pydantic import Field, model_validator
 from pydantic_core import PydanticCustomError
 
-from dpmf_cli.algorithms.shared.base import Model, PrivateAlgorithm, Variants, in_both_modes
+from dpmf_cli.algorithms.shared.base import PrivateAlgorithm, Variants, in_both_modes
+from dpmf_cli.algorithms.shared.model import Model
 from dpmf_cli.algorithms.shared.unit_scale import UnitModel
 from dpmf_cli.privacy.curator import Curator
 from dpmf_cli.privacy.ledger import Epsilons

@@ -27,7 +27,7 @@ from dpmf_cli.privacy.covariance_sensitivity import residual_range
 from dpmf_cli.privacy.curator import Curator
 from dpmf_cli.privacy.ledger import Epsilons
 from dpmf_cli.privacy.mechanisms import without_noise
-from dpmf_cli.privacy.neighbours import Mode, Neighbours
+from dpmf_cli.privacy.neighbours import Neighbours
 from dpmf_cli.privacy.release import Release
 from dpmf_cli.privacy.sensitivity import Sensitivity
 from dpmf_cli.ratings import Ratings, Scale
@@ -125,21 +125,18 @@ class OwnMeansAlgorithm(PrivateAlgorithm):
         )
 
 
-class PureAsPublished(OwnMeansAlgorithm):
-    """Published: item averages without noise, which the paper does not charge for, and a claim of ε with δ = 0.
-
-    Corrected: noisy averages, as `OwnMeansAlgorithm` has them.
-    """
+class UnchargedAverages(OwnMeansAlgorithm):
+    """Item averages without noise, which a publication does not charge for, beside a claim of ε with δ = 0."""
 
     @property
     def spends_delta(self) -> float:
-        return super().spends_delta if self.mode is Mode.CORRECTED else 0.0
+        return 0.0
 
     def epsilon_of(self, theta: float) -> float:
-        return super().epsilon_of(theta) if self.mode is Mode.CORRECTED else theta
+        return theta
 
     def theta_of(self, epsilon: float) -> float:
-        return super().theta_of(epsilon) if self.mode is Mode.CORRECTED else epsilon
+        return epsilon
 
     def uncharged_averages(
         self, train: Ratings, grid: int, curator: Curator, beta_m: float

@@ -11,7 +11,7 @@ from dpmf_cli.algorithms.shared.base import Variants
 from dpmf_cli.algorithms.shared.effects import EffectsParameters
 from dpmf_cli.algorithms.shared.item_averages import Part, bounded_item_averages
 from dpmf_cli.algorithms.shared.neighbourhood import all_others, most_co_rated
-from dpmf_cli.algorithms.shared.own_means import OwnMeansAlgorithm, PureAsPublished
+from dpmf_cli.algorithms.shared.own_means import OwnMeansAlgorithm, UnchargedAverages
 from dpmf_cli.algorithms.shared.theta import Measurer
 from dpmf_cli.privacy import sensitivity
 from dpmf_cli.privacy.curator import Curator
@@ -68,7 +68,7 @@ class PrivateNeighbourhood(OwnMeansAlgorithm):
         return all_others(train.n_items)
 
 
-class PublishedNeighbourhood(PrivateNeighbourhood, PureAsPublished):
+class PublishedNeighbourhood(PrivateNeighbourhood, UnchargedAverages):
     """As published: averages have no noise, and neighbours are those with the most common raters, public or not."""
 
     def item_averages(self, train: Ratings, epsilons: Epsilons, curator: Curator) -> NDArray[np.float64]:

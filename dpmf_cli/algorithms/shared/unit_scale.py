@@ -5,7 +5,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from dpmf_cli.algorithms.shared.base import Model
+from dpmf_cli.algorithms.shared.model import Model
 from dpmf_cli.ratings import Scale
 
 

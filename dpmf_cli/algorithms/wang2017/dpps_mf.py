@@ -16,7 +16,7 @@ from dpmf_cli.algorithms.shared.entry_checks import (
 )
 from dpmf_cli.algorithms.shared.factorization import InitialFactors, initial_factors
 from dpmf_cli.algorithms.shared.item_averages import Part
-from dpmf_cli.algorithms.shared.own_means import PureAsPublished
+from dpmf_cli.algorithms.shared.own_means import OwnMeansAlgorithm, UnchargedAverages
 from dpmf_cli.algorithms.shared.papers import Paper
 from dpmf_cli.algorithms.shared.ratings_per_user import at_most
 from dpmf_cli.algorithms.shared.theta import NoiseKind
@@ -61,7 +61,7 @@ class GradientsBudget(Fractions):
     gradients: float = Field(0.28, gt=0, lt=1)
 
 
-class PosteriorSamplingMF(PureAsPublished):
+class PosteriorSamplingMF(OwnMeansAlgorithm):
     """Matrix factorisation with privacy for users. As published it samples from a posterior, corrected it descends
     noisy gradients of the items: two algorithms. Each refuses what only the other would use.
     """
@@ -120,7 +120,7 @@ class PosteriorSamplingMF(PureAsPublished):
         return factor_model(users, items, user_effects, item_effects)
 
 
-class PublishedDPPSMF(PosteriorSamplingMF):
+class PublishedDPPSMF(PosteriorSamplingMF, UnchargedAverages):
     """E(P, Q) = ½Σ(r_ui − r̄_i − p_u·q_i)² + λ/2·(‖P‖² + ‖Q‖²), and for K steps, s = min(ε/4B, 1),
 
         (P, Q) ← (P, Q) − (η_t/2)·s·∇E + N(0, ρ·η_t),    η_t = η₁·t^−ξ,    B = (r_max − r_min)²·τ

@@ -9,21 +9,14 @@ from numpy.typing import NDArray
 from pydantic import BeforeValidator, Field, ModelWrapValidatorHandler, model_validator
 from pydantic_core import PydanticCustomError
 
-from dpmf_cli.algorithms.baselines.als import AlternatingLeastSquares
-from dpmf_cli.algorithms.baselines.pmf import ProbabilisticMF
 from dpmf_cli.algorithms.beyond.pbgd import PrivateBatchGradientDescent
 from dpmf_cli.algorithms.friedman2016.isgd import InputPerturbationSGD
 from dpmf_cli.algorithms.friedman2016.pals import PrivateALS
 from dpmf_cli.algorithms.friedman2016.pge import PrivateGlobalEffects
 from dpmf_cli.algorithms.friedman2016.psgd import PrivateSGD
-from dpmf_cli.algorithms.shared.base import (
-    Model,
-    PrivateAlgorithm,
-    RecordCosts,
-    Variants,
-    in_both_modes,
-)
+from dpmf_cli.algorithms.shared.base import PrivateAlgorithm, Variants, in_both_modes
 from dpmf_cli.algorithms.shared.entry_checks import refuse_what_a_base_ignores
+from dpmf_cli.algorithms.shared.model import Model, RecordCosts
 from dpmf_cli.algorithms.shared.papers import Paper
 from dpmf_cli.algorithms.shared.personal_sampling import (
     PersonalSampling,
@@ -55,7 +48,6 @@ of published `dp_pmf`, which is what the paper personalises.
 `pknn` and `mm_*` are joint too, and not offered: a user's own clean ratings are in that user's predictions, so that a
 record's ε would hold towards everybody else only. `psgd` has no corrected mode for unbounded neighbours.
 """
-CleanBase = ProbabilisticMF | AlternatingLeastSquares
 
 
 @dataclass(frozen=True)
