@@ -35,13 +35,7 @@ def test_visits_in_blocks_are_those_of_one_draw_for_all_ratings(block: int) -> N
 
 
 @pytest.mark.parametrize("kind", ["user_major", "shuffled"])
-<<<<<<< HEAD
 def test_visits_are_the_ratings_in_the_order_of_visits(kind: Literal["user_major", "shuffled"]) -> None:
-=======
-def test_visits_are_the_ratings_in_the_order_of_visits(
-    kind: Literal["user_major", "shuffled"],
-) -> None:
->>>>>>> neera
     streams = Streams(1, "x", "y", 0, 0)
     order = visiting_order(RATINGS, kind, streams.generator("order of visits"))
     visits = in_order(RATINGS, kind, streams)
@@ -58,9 +52,5 @@ def test_visits_are_the_ratings_in_the_order_of_visits(
 def test_sums_by_key_are_bincounts_to_the_bit(kind: type) -> None:
     rng = np.random.default_rng(3)
     keys = rng.integers(5, size=10_000, dtype=np.int32)
-<<<<<<< HEAD
     values: NDArray[np.floating] = rng.normal(size=10_000).astype(kind)
-=======
-    values: np.ndarray = rng.normal(size=10_000).astype(kind)
->>>>>>> neera
     assert np.array_equal(sums_by(keys, values, 6), np.bincount(keys, values, 6))
