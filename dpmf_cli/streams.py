@@ -37,9 +37,9 @@ class Streams:
         """
         return self.generator(purpose).random((*sets, len(pairs)))
 
-    def start(self, purpose: str) -> np.random.Generator:
-        """What models start from, drawn before the ratings are looked at: of any law, for start factors alone."""
-        return np.random.Generator(self._bits(purpose))
+    def start(self, purpose: str) -> "StartGenerator":
+        """What a fit starts from, drawn before the ratings are looked at: of any law, for start values alone."""
+        return StartGenerator(self._bits(purpose))
 
     def noise(self, step: str) -> np.random.Generator:
         """What noise is drawn from: for the `Curator` alone."""
@@ -67,12 +67,19 @@ class UnaccountedNoiseError(Exception):
 class QuietGenerator(np.random.Generator):
     """A generator that draws uniform numbers, integers and permutations, and refuses the laws that noise has."""
 
+    def __reduce__(self) -> tuple[Any, ...]:
+        return type(self), (self.bit_generator,)
+
+
+class StartGenerator(QuietGenerator):
+    """A generator for start values: normal and Dirichlet draws too, and none of the laws that only noise has."""
+
 
 def _refusing(law: str) -> Callable[..., Any]:
     def refuse(*_: Any, **__: Any) -> Any:
         raise UnaccountedNoiseError(
             f"`{law}` draws noise that no ledger knows of; take it from a mechanism of dpmf_cli.privacy, with the "
-            "fit's curator, or for start factors from `streams.start`"
+            "fit's curator"
         )
 
     return refuse
@@ -91,6 +98,11 @@ UNIFORM_LAWS = (
 )
 """What a `QuietGenerator` draws."""
 
+START_LAWS = ("normal", "standard_normal", "dirichlet")
+"""What a `StartGenerator` draws too."""
+
 for _law in dir(np.random.Generator):
     if not _law.startswith("_") and _law not in (*UNIFORM_LAWS, "bit_generator"):
         setattr(QuietGenerator, _law, _refusing(_law))
+        if _law in START_LAWS:
+            setattr(StartGenerator, _law, getattr(np.random.Generator, _law))

@@ -168,7 +168,7 @@ def _of_text(path: str, text: bytes) -> dict[str, type[Algorithm]]:
     for algorithm in vars(module).values():
         if not (isinstance(algorithm, type) and issubclass(algorithm, Algorithm)):
             continue
-        if algorithm.__module__ != module.__name__ or not _name(algorithm):
+        if algorithm.__module__ != module.__name__ or not _name(algorithm) or _is_variant(algorithm):
             continue
         _refuse_unfit(algorithm, f"{path}: {algorithm.__name__}")
         found[_name(algorithm)] = algorithm
@@ -178,12 +178,30 @@ def _of_text(path: str, text: bytes) -> dict[str, type[Algorithm]]:
             '`algorithm: Literal["its_name"]`, `fit` and `cost`'
         )
     for name, algorithm in found.items():
-        _adopted(algorithm, {"sha256": digest}, (_one_of_text, path, text, name))
+        for each in (algorithm, *_variants_of(algorithm)):
+            _adopted(each, {"sha256": digest}, (_one_of_text, path, text, name, each.__name__))
     return found
 
 
-def _one_of_text(path: str, text: bytes, name: str) -> type[Algorithm]:
-    return _of_text(path, text)[name]
+def _one_of_text(path: str, text: bytes, name: str, class_name: str) -> type[Algorithm]:
+    algorithm = _of_text(path, text)[name]
+    classes: list[type[Algorithm]] = [algorithm, *_variants_of(algorithm)]
+    return next(each for each in classes if each.__name__ == class_name)
+
+
+def _variants_of(algorithm: type[Algorithm]) -> list[Any]:
+    """The classes of the algorithms that a key stands for, where those are several."""
+    return algorithm.algorithms() if issubclass(algorithm, PrivateAlgorithm) else []
+
+
+def _is_variant(algorithm: type[Algorithm]) -> bool:
+    """Whether it is one of several algorithms of the key of another class in its module."""
+    return any(
+        each.__module__ == algorithm.__module__
+        and issubclass(each, Algorithm)
+        and _name(each) == _name(algorithm)
+        for each in algorithm.__mro__[1:]
+    )
 
 
 def _adopted(algorithm: type[Algorithm], source: dict[str, str], origin: tuple[Any, ...]) -> type[Algorithm]:
@@ -212,17 +230,19 @@ def _name(algorithm: type[Algorithm]) -> str:
 
 def _refuse_unfit(algorithm: type[Algorithm], where: str) -> None:
     name = _name(algorithm)
-    missing = sorted(getattr(algorithm, "__abstractmethods__", ()))
+    run = _variants_of(algorithm) or [algorithm]
+    missing = sorted({name for each in run for name in getattr(each, "__abstractmethods__", ())})
     if algorithm.cost is Algorithm.cost:
         missing.append("cost")
     if missing:
         raise DpmfError(f"{where} has no `{missing[0]}`")
-    parameters = [each for each in inspect.signature(algorithm.fit).parameters if each != "self"]
-    if parameters != FIT:
-        raise DpmfError(
-            f"{where}: its `fit` takes ({', '.join(parameters)}); write it as "
-            "`fit(self, train, epsilons, *, streams, curator)` (docs/guides/plugin.md)"
-        )
+    for fit in (each.fit for each in run):
+        parameters = [each for each in inspect.signature(fit).parameters if each != "self"]
+        if parameters != FIT:
+            raise DpmfError(
+                f"{where}: its `fit` takes ({', '.join(parameters)}); write it as "
+                "`fit(self, train, epsilons, *, streams, curator)` (docs/guides/plugin.md)"
+            )
     if not re.fullmatch(NAME, name):
         raise DpmfError(f'{where}: name it by `algorithm: Literal["…"]`, in small letters, digits and _')
     if name in BASELINES or name in PRIVATE:

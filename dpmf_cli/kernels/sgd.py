@@ -250,8 +250,10 @@ def _descend_noisy_errors(
         dot = zeros(width_of)
         for f in range(d):
             dot = fma(load(P, p_at + f * w, like), load(Q, q_at + f * w, like), dot)
-        error = clamp(fma(splat(noise[x], like), scales, sub(error, dot)), least, most)
-        move = mul(error, step)
+        error = clamp(
+            fma(splat(noise[x], like), scales, sub(error, dot)), least, most
+        )  # lines 4, 5 of algorithm 4
+        move = mul(error, step)  # and below, lines 6 and 7
         for f in range(d):
             p, q = load(P, p_at + f * w, like), load(Q, q_at + f * w, like)
             store(P, p_at + f * w, fma(move, q, mul(keep, p)))

@@ -1,16 +1,21 @@
 """Releases: the one seam between clean numbers and what leaves a fit.
 
-A `Release` is one noisy measurement. It knows what the ledger has entered for it (step, sensitivity, norm, cost), it
-holds the noise, and its methods are the only ways in which that noise reaches a measured number:
+A `Release` is one noisy measurement. It knows what the ledger has entered for it (step, sensitivity, norm,
+cost), it holds the noise, and its methods are the only ways in which that noise reaches a measured number:
 
     added_to   the noise is added to numbers that were measured before: sums, gradients, losses
     inside     a compiled kernel adds the noise to what it measures on its way
     sent       a device perturbs its numbers and sends them: the local model
 
 An algorithm gets releases from `mechanisms`, which enter the ledger first. It never sees the noise itself. A
-kernel that adds noise is a `NoisyKernel`: it registers a plain twin, which hands every clean number over to
-be published. So a `Witness` sees every clean number of a fit beside what is published for it, whichever way
-it takes.
+kernel that adds noise is a `NoisyKernel`: it registers a plain twin, which hands every clean number over to be
+published. With a `Witness` the twin runs instead of the kernel. So a witness sees every clean number of a
+release beside what is published for it, whichever way it takes.
+
+Three things a witness does not see, or sees otherwise. Covariances are released when a model predicts, anew at
+each prediction. Published modes use some statistics without a release (common raters of items, known users, a
+sample's mean). In corrected unbounded DP-PMF the Gram matrices are clean beside what is released; their part in
+the density is a step of the ledger's own.
 """
 
 from collections.abc import Callable
@@ -111,6 +116,8 @@ class Release:
                 f"{kernel} has no plain twin that shows what it measures: make it a `noisy_kernel`"
             )
         for group in models.groups:
+            if group.part.stop > len(self.scale):
+                raise TypeError(f"{self.entry.step}: has no noise for the models {group.part}")
             noise = self._added_noise.of_models(group.part)
             if self._witness is None:
                 kernel.run(group, noise, *arguments, **parameters)

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from dpmf_cli.algorithms import plugins
-from dpmf_cli.algorithms.registry import PRIVATE
+from dpmf_cli.algorithms.registry import PRIVATE, VARIANTS
 from dpmf_cli.config import load_config
 from dpmf_cli.errors import DpmfError
 from tests import command
@@ -319,3 +319,33 @@ def test_a_plugin_that_extends_an_algorithm_does_not_become_it(tmp_path: Path) -
     plugins.give([tmp_path / "p.py"])
     mine = type(plugins.plugin("mine")(algorithm="mine"))
     assert type(PRIVATE["pge"].model_validate({"algorithm": "pge"})) is not mine
+
+
+def test_a_plugin_may_be_two_algorithms(tmp_path: Path) -> None:
+    (tmp_path / "p.py").write_text(
+        EXAMPLE.read_text() + "\n\nclass Published(PrivateItemAverage):\n"
+        "    variants = frozenset({(Neighbours.BOUNDED, 'published')})\n\n\n"
+        "class Corrected(PrivateItemAverage):\n"
+        "    variants = frozenset({(Neighbours.BOUNDED, 'corrected')})\n"
+    )
+    plugins.give([tmp_path / "p.py"])
+    made = [
+        plugins.plugin(NAME).model_validate({"algorithm": NAME, "mode": mode})
+        for mode in ("published", "corrected")
+    ]
+    assert [type(each).__name__ for each in made] == ["Published", "Corrected"]
+    assert [type(pickle.loads(pickle.dumps(each))) for each in made] == [type(each) for each in made]
+
+
+def test_what_stands_for_several_algorithms_is_made_by_model_validate() -> None:
+    with pytest.raises(
+        TypeError, match="PrivateSGD stands for several algorithms: make one by `model_validate`"
+    ):
+        PRIVATE["psgd"](algorithm="psgd")
+
+
+def test_every_entry_is_of_the_class_that_the_registry_says() -> None:
+    for (key, neighbours, mode), algorithm in VARIANTS.items():
+        if key != "personalized":  # which class that is follows from its base
+            given = {"algorithm": key, "neighbours": neighbours, "mode": mode}
+            assert type(PRIVATE[key].model_validate(given)) is algorithm

@@ -1,6 +1,8 @@
 """No algorithm draws noise past its curator, or other randomness past its streams."""
 
+import pickle
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -34,10 +36,21 @@ def test_no_algorithm_draws_past_the_seam(path: Path) -> None:
         ("from numpy.random import default_rng", 1),
         ("from numpy import random", 1),
         ("from scipy import stats", 1),
-        ("x = 1\ny = np.random.normal()", 2),
-        ("rng = numpy.random.default_rng(3)", 1),
+        ("import numpy as np\ny = np.random.normal()", 2),
+        ("import numpy\nrng = numpy.random.default_rng(3)", 2),
+        ("import numpy as N\nN.random.normal()", 2),
+        ("import numpy as np\nrng = np.random.Generator(bits)", 2),
+        ("import scipy\nscipy.stats.norm.rvs()", 2),
+        ("from numpy.random.mtrand import RandomState", 1),
+        ("self.curator.noise('step')", 1),
+        ("draw = curator.noise", 1),
+        ("from dpmf_cli.privacy.noise import LaneNoise", 1),
         ("streams.noise('step')", 1),
         ("curator.noise('step')", 1),
+        ("curator.release(entry, noise)", 1),
+        ("curator.noise_again('step')", 1),
+        ("from dpmf_cli.streams import named_generator", 1),
+        ("from dpmf_cli.privacy.release import SEAL", 1),
         ("release._noise.unit", 1),
         ("release._lane_noise", 1),
     ],
@@ -49,7 +62,12 @@ def test_what_draws_past_the_seam_is_found(code: str, line: int) -> None:
 
 @pytest.mark.parametrize(
     "code",
-    ["def f(rng: np.random.Generator): ...", "streams.generator('order').permutation(3)", "laplace('step')"],
+    [
+        "import numpy as np\ndef f(ε: float, rng: np.random.Generator): ...",
+        "streams.generator('order').permutation(3)",
+        "laplace('step')",
+        "self._noise",
+    ],
 )
 def test_what_stays_before_the_seam_is_not_found(code: str) -> None:
     assert not list(past_the_seam(code))
@@ -72,6 +90,21 @@ def test_a_quiet_generator_draws_what_numpys_own_does() -> None:
     assert np.array_equal(quiet.permutation(5), loud.permutation(5))
 
 
+def test_start_values_are_normal_and_of_no_law_that_only_noise_has() -> None:
+    start = STREAMS.start("factors")
+    assert np.array_equal(start.normal(size=3), np.random.Generator(STREAMS._bits("factors")).normal(size=3))
+    for law in ("laplace", "gumbel", "standard_exponential", "standard_gamma"):
+        with pytest.raises(UnaccountedNoiseError):
+            getattr(start, law)()
+
+
+def test_a_copy_of_a_quiet_generator_is_as_quiet() -> None:
+    there = pickle.loads(pickle.dumps(STREAMS.generator("order")))
+    assert np.array_equal(there.random(3), STREAMS.generator("order").random(3))
+    with pytest.raises(UnaccountedNoiseError):
+        there.laplace()
+
+
 def test_a_release_is_made_by_a_mechanism_alone() -> None:
     entry = Ledger([1.0]).spend("s", "m", Sensitivity(1, 1, Neighbours.BOUNDED, ""), np.ones(1))
     with pytest.raises(TypeError, match="comes from a mechanism"):
@@ -81,6 +114,10 @@ def test_a_release_is_made_by_a_mechanism_alone() -> None:
 def test_a_kernel_that_adds_noise_needs_a_twin_and_a_release() -> None:
     entry = Ledger([1.0]).spend("s", "m", Sensitivity(1, 1, Neighbours.BOUNDED, ""), np.ones(1))
     release = curator_of(Ledger([1.0])).release(entry, LaneNoise(np.zeros(1), np.ones(1)))
+    with pytest.raises(TypeError, match="has no noise for the models"):
+        release.inside(
+            noisy_kernel(print)(print), SimpleNamespace(groups=[SimpleNamespace(part=slice(1, 2))])
+        )
     with pytest.raises(TypeError, match="has no plain twin"):
         release.inside(print, ())  # type: ignore[arg-type]
 

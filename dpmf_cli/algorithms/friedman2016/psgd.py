@@ -46,12 +46,13 @@ class BoundedPSGD(PrivateSGD):
         1        P, Q ← random, within ‖p_u‖ ≤ p_max and ‖q_i‖ ≤ q_max
         2        for k passes
         3          for each rating r̃_ui, in the order of the visits
-        4            e ← r̃_ui − p_u·q_i + Laplace(k·2B/ε)
+        4            e ← r̃_ui − p_u·q_i + Laplace(k·Δr/ε)
         5            e ← clamp(e, ±e_max)
         6, 7         q_i ← q_i + γ(e·p_u − λ·q_i),  p_u ← p_u + γ(e·q_i − λ·p_u), both from the old rows
         sec. 5.2     ‖p_u‖ ≤ p_max,  ‖q_i‖ ≤ q_max
         8        return P, Q
 
+    Δr is min(2B, r_max − r_min), since residuals are clamped to ±B (section 4.2), and ε what the averages leave.
     A rating enters a pass through its own error alone, everything else follows from noisy errors: ε is provable.
     """
 

@@ -216,6 +216,12 @@ class PrivateAlgorithm(Algorithm):
         own: EffectsParameters = cls.model_fields["effects"].default
         return {**own.model_dump(), **value} if isinstance(value, dict) else value
 
+    def __new__(cls, *_: Any, **parameters: Any) -> Self:
+        """Raises TypeError where the parameters are those of a subclass, which `model_validate` makes."""
+        if parameters and cls.class_of(parameters) is not cls:
+            raise TypeError(f"{cls.__name__} stands for several algorithms: make one by `model_validate`")
+        return super().__new__(cls)
+
     @model_validator(mode="wrap")
     @classmethod
     def _become_its_variant(cls, data: Any, validate: ModelWrapValidatorHandler[Self]) -> Self:

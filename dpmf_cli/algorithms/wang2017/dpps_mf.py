@@ -70,7 +70,7 @@ class PosteriorSamplingMF(OwnMeansAlgorithm):
     paper: ClassVar[Paper] = Paper.WANG
     variants: ClassVar[Variants] = in_both_modes(Neighbours.USER)
     joint: ClassVar[bool] = False
-    of_the_other: ClassVar[tuple[str, ...]]
+    of_the_other: ClassVar[tuple[str, ...]] = ()
 
     algorithm: Literal["dpps_mf"]
     neighbours: Neighbours = Neighbours.USER

@@ -127,12 +127,11 @@ class Personalized(PersonalSampling, PrivateAlgorithm):
 
     @model_validator(mode="wrap")
     @classmethod
-    def _be_joint_where_its_base_is(cls, data: Any, validate: ModelWrapValidatorHandler[Self]) -> Self:
+    def _be_joint_where_its_base_is(
+        cls, data: Any, validate: ModelWrapValidatorHandler[Self]
+    ) -> "Personalized":
         entry = validate(data)
-        if entry.base.joint and not cls.joint:
-            (joint,) = cls.__subclasses__()
-            return joint.model_validate(data)
-        return entry
+        return JointlyPersonalized.model_validate(data) if cls is Personalized and entry.base.joint else entry
 
     @model_validator(mode="before")
     @classmethod
