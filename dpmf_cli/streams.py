@@ -38,7 +38,7 @@ class Streams:
         return self.generator(purpose).random((*sets, len(pairs)))
 
     def start(self, purpose: str) -> "StartGenerator":
-        """What a fit starts from, drawn before the ratings are looked at: of any law, for start values alone."""
+        """What a fit starts from, drawn independently of the ratings: for start values alone, never for noise."""
         return StartGenerator(self._bits(purpose))
 
     def noise(self, step: str) -> np.random.Generator:

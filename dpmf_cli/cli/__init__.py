@@ -1,0 +1,1 @@
+"""Commands, one file a command or a family of commands, and what they print."""

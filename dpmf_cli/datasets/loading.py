@@ -28,12 +28,12 @@ def cached(spec: AnySpec, folders: Folders) -> kept.Cached:
 
 
 def verified(spec: AnySpec, folders: Folders) -> kept.Cached:
-    """The same, made again where what was kept is damaged."""
+    """`cached`, made again where what was kept is damaged."""
     return kept.verified(lambda: cached(spec, folders), folders.cache)
 
 
 def already(spec: AnySpec, folders: Folders) -> kept.Cached | None:
-    """The same where no parsing is needed; None otherwise."""
+    """`cached` where no parsing is needed; None otherwise."""
     description, _ = _source(spec, folders)
     return kept.find(kept.source_key(description), folders.cache)
 

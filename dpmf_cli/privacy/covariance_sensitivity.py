@@ -44,7 +44,7 @@ def covariance_triangle(clamp: float, scale: Scale, neighbours: Neighbours) -> S
 
 
 def published_covariance_matrix(clamp: float, neighbours: Neighbours) -> Sensitivity:
-    """The same for all ordered pairs (i, j), which is how McSherry and Mironov 2009, theorem 5, count.
+    """`covariance_triangle` for all ordered pairs (i, j), which is how McSherry and Mironov 2009, theorem 5, count.
 
     Every product of two items counts twice. Unbounded: with α = 0 their 2Bα + 3B² is 3B². Bounded:
     (2(c − 1)·2B² + B²)/c < 4B². Noise on each unordered pair that is scaled to this spends half of its ε.

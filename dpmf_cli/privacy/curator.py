@@ -1,4 +1,4 @@
-"""The curator: the party that holds the ratings, and answers with noise that it has paid for."""
+"""The curator: what a fit's noise is paid from, and drawn from."""
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass

@@ -36,7 +36,7 @@ class LaneNoise:
         return np.asarray(values + np.asarray(self.unit, dtype=np.float64)[..., None] * self.scale)
 
     def of_models(self, lanes: slice) -> Self:
-        """That of some of the models: the same unit noise."""
+        """The noise of the models `lanes`, from the same unit draw."""
         return replace(self, scale=self.scale[lanes])
 
     def units(self, first: int, count: int) -> NDArray[np.floating]:
@@ -56,7 +56,7 @@ class KeyedNoise:
     scale: NDArray[np.float64]
 
     def of_models(self, lanes: slice) -> Self:
-        """That of some of the models: the same unit noise."""
+        """The noise of the models `lanes`, from the same unit draw."""
         return replace(self, scale=self.scale[lanes])
 
     def units(self, first: int, count: int) -> NDArray[np.floating]:

@@ -1,0 +1,1 @@
+"""Tasks, their results, and the folders that hold them."""

@@ -1,0 +1,1 @@
+"""How an experiment is run: its plan, its tasks, processes and interrupts."""

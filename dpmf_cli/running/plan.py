@@ -81,7 +81,7 @@ class Plan:
 
     @property
     def batches(self) -> list[Batch]:
-        """The same, those side by side that one fit serves."""
+        """The tasks that are left, those side by side that one fit serves."""
         return together(self.left)
 
     @property

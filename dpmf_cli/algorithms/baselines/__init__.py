@@ -1,0 +1,1 @@
+"""Methods that spend no ε."""

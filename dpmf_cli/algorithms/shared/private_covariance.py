@@ -1,4 +1,4 @@
-"""The private item-item covariance of McSherry and Mironov 2009, and kNN and SVD on top of it."""
+"""The private item-item covariance of McSherry and Mironov 2009, on which `mm_knn` and `mm_svd` predict."""
 
 from typing import Literal, Self
 
@@ -109,7 +109,11 @@ class PrivateCovariance(OwnMeansAlgorithm, CovarianceAlgorithm):
     def fit(
         self, train: Ratings, epsilons: Epsilons, *, streams: Streams, curator: Curator
     ) -> CovarianceModel:
-        """Measures, releases, and gives a model that predicts from what is released."""
+        """Averages are released here, and all noise is drawn.
+
+        Cov and Wgt are measured and released one ε at a time, when the model predicts: a triangle is too large to
+        keep for each ε.
+        """
         measurer = self.measurer(epsilons, curator, covariance=2)
         averages = self.released_averages(train, measurer)
         own_means = self.own_means(train, averages)
