@@ -1,1 +1,1 @@
-"""The methods: a folder for each paper, `beyond` what no paper has, `baselines` what spends no ε, `shared`, `costs`."""
+"""The methods: a folder for each paper, `beyond` what none has, `baselines` what spends no ε, `shared`, `costs`."""

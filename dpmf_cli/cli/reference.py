@@ -41,7 +41,11 @@ def _commands(command: Any, path: str) -> Iterator[str]:
     yield f"\n### {path}\n\n{said.strip()}\n\n    {example.strip()}\n\n"
     rows = []
     for each in command.params:
-        names = ", ".join(each.opts) if each.param_type_name == "option" else each.name.upper()
+        names = (
+            ", ".join((*each.opts, *each.secondary_opts))
+            if each.param_type_name == "option"
+            else each.name.upper()
+        )
         default = "" if each.default is None or each.default is False else str(each.default)
         rows.append((f"`{names}`", default, each.help or ""))
     yield markdown_table(("", "default", ""), rows)

@@ -1,4 +1,4 @@
 """What a reader sees of an experiment: tables, figures, and files for other programs.
 
-Everything here returns text or bytes and writes nothing; nothing here measures, it only shows.
+Everything here shows and measures nothing. It returns text or bytes; `outputs` and `figures.figure_file` write files.
 """

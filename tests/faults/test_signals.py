@@ -111,7 +111,7 @@ def test_a_run_that_is_ended(arena: Arena, tally: Tally, number: signal.Signals)
             # Before the first line of dpmf runs, Python answers; after the last, there is nothing to interrupt.
             assert code in (0, 1, 2, -number, 128 + number), said
             assert code != 128 + number or "interrupted: finished tasks are kept" in said
-            early = "dpmf_cli/interrupts.py" not in said
+            early = "dpmf_cli/running/interrupts.py" not in said
             assert "Traceback" not in said or (number == signal.SIGINT and early), said
         arena.resume(row, warm=True)
     assert told > 0.3 * row.injected

@@ -174,7 +174,7 @@ def test_between_them_a_bias_remains(mechanism: LocalMechanism, largest: float) 
 
 
 def test_what_is_left_of_the_scale_is_as_measured_before() -> None:
-    """shared/papers/NOTES.md, N20."""
+    """The slopes of bounded and of clamped Laplace at the ε of figure 2, by numerical integration."""
     epsilons = np.array([0.1, 0.5, 1, 1.6, 3])
     assert BoundedLaplace().slope(epsilons) == pytest.approx([0.017, 0.083, 0.164, 0.256, 0.438], abs=6e-4)
     assert ClampedLaplace().slope(epsilons) == pytest.approx([0.0484, 0.213, 0.368, 0.501, 0.683], abs=6e-4)

@@ -21,7 +21,7 @@ from dpmf_cli.report.figures.shown import is_drawable
 from dpmf_cli.report.figures.sweeps import sweep_bytes, swept_parameters
 
 Draw = Callable[[str], bytes]
-"""From a format, one of `figures.FORMATS`, to the bytes of the file."""
+"""From a format, one of `style.FORMATS`, to the bytes of the file."""
 
 
 def drawings(experiment: Experiment) -> dict[str, Draw]:
