@@ -6,12 +6,18 @@ import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from multiprocessing import resource_tracker
-from typing import NoReturn, ParamSpec, TypeVar
+from types import FrameType
+from typing import ParamSpec, TypeVar
 
 P = ParamSpec("P")
 R = TypeVar("R")
 
-_ENDING = (signal.SIGTERM, signal.SIGHUP)
+_HANDLED: dict[int, Callable[[int, FrameType | None], object] | signal.Handlers] = {
+    signal.SIGINT: signal.default_int_handler,
+    signal.SIGTERM: signal.SIG_DFL,
+    signal.SIGHUP: signal.SIG_DFL,
+}
+"""The signals that end a command, and what handles them where nobody has changed that."""
 
 
 class Ended(KeyboardInterrupt):
@@ -28,7 +34,7 @@ def resumable(command: Callable[P, R]) -> Callable[P, R]:
     @functools.wraps(command)
     def wrapped(*arguments: P.args, **options: P.kwargs) -> R:
         # `nohup` ignores SIGHUP, and so does a command that it starts.
-        ours = [number for number in _ENDING if signal.getsignal(number) is signal.SIG_DFL]
+        ours = [number for number, usual in _HANDLED.items() if signal.getsignal(number) is usual]
         try:
             for number in ours:
                 signal.signal(number, _end)
@@ -41,13 +47,38 @@ def resumable(command: Callable[P, R]) -> Callable[P, R]:
             sys.exit(128 + by)
         finally:
             for number in ours:
-                signal.signal(number, signal.SIG_DFL)
+                signal.signal(number, _HANDLED[number])
 
     return wrapped
 
 
-def _end(number: int, frame: object) -> NoReturn:
-    raise Ended(number)
+def _end(number: int, frame: FrameType | None) -> None:
+    """Ends the command; while numba compiles or loads a kernel, when it has.
+
+    LLVM calls back into Python meanwhile. An exception in such a callback is ignored, and the process crashes.
+    """
+    ended = KeyboardInterrupt() if number == signal.SIGINT else Ended(number)
+    compiler = sys.modules.get("numba.core.compiler_lock")
+    if compiler is None or not compiler.global_compiler_lock.is_locked():
+        raise ended
+    _raise_after_compiling(ended)
+
+
+def _raise_after_compiling(ended: KeyboardInterrupt) -> None:
+    from numba.core import event
+    from numba.core.compiler_lock import global_compiler_lock
+
+    class AfterCompiling(event.Listener):
+        """Raises when this thread has given the compiler's lock back."""
+
+        def on_start(self, _: object) -> None: ...
+
+        def on_end(self, _: object) -> None:
+            if not global_compiler_lock.is_locked():
+                event.unregister("numba:compiler_lock", self)
+                raise ended
+
+    event.register("numba:compiler_lock", AfterCompiling())
 
 
 @contextmanager

@@ -6,6 +6,7 @@ import subprocess
 import sys
 
 import pytest
+from numba.core.compiler_lock import global_compiler_lock
 
 from dpmf_cli.cli import main as cli
 from dpmf_cli.running.interrupts import interrupts_held, resumable
@@ -60,3 +61,26 @@ def test_short_memory_is_a_message(
         cli.main()
     assert ended.value.code == 2
     assert capsys.readouterr().err.startswith("dpmf: not enough memory (Unable to allocate 16. TiB); ")
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
+def test_an_interrupt_waits_until_a_kernel_is_compiled(number: signal.Signals) -> None:
+    """LLVM calls back into Python while it compiles: an exception there would be lost, and the process crash."""
+    seen = []
+
+    @resumable
+    def command() -> None:
+        with global_compiler_lock:
+            with global_compiler_lock:
+                signal.raise_signal(number)
+                seen.append("compiling")
+            seen.append("compiling still")
+        seen.append("compiled")
+
+    with pytest.raises(SystemExit) as ended:
+        command()
+    assert ended.value.code == 128 + number
+    assert seen == ["compiling", "compiling still"]
+    assert not global_compiler_lock.is_locked()
+    with global_compiler_lock:
+        pass  # nothing is left to be raised
