@@ -73,8 +73,7 @@ def one_by_one(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A folder with the results of a run in which every task has a fit of its own."""
     folder = tmp_path_factory.mktemp("together")
     with pytest.MonkeyPatch.context() as patch:
-        for module in (personalized, sampled):
-            patch.setattr(module, "shared_fit_of", lambda base: None)
+        patch.setattr(sample_fits, "shared_fit_of", lambda base: None)
         assert not execute(folder, "alone").failures
     return folder
 

@@ -2,21 +2,17 @@
 
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import Annotated, Any, ClassVar, Literal, Self
+from typing import Annotated, ClassVar, Literal, Self
 
 import numpy as np
 from pydantic import BeforeValidator, Field, model_validator
 
 from dpmf_cli.algorithms.baselines.als import AlternatingLeastSquares
 from dpmf_cli.algorithms.baselines.pmf import ProbabilisticMF
-from dpmf_cli.algorithms.shared.base import Algorithm
 from dpmf_cli.algorithms.shared.entry_checks import refuse_what_a_base_ignores
 from dpmf_cli.algorithms.shared.model import Model
-from dpmf_cli.algorithms.shared.personal_sampling import (
-    PersonalSampling,
-    sampling_probability,
-)
-from dpmf_cli.algorithms.shared.sample_fits import Columns, fit_samples, sample, shared_fit_of
+from dpmf_cli.algorithms.shared.personal_sampling import sampling_probability
+from dpmf_cli.algorithms.shared.sample_fits import AroundABase, Columns, fit_samples, sample
 from dpmf_cli.privacy.curator import Curator
 from dpmf_cli.privacy.ledger import Epsilons
 from dpmf_cli.ratings import Ratings
@@ -26,7 +22,7 @@ from dpmf_cli.strict_model import tagged
 CleanBase = ProbabilisticMF | AlternatingLeastSquares
 
 
-class Sampled(PersonalSampling, Algorithm):
+class Sampled(AroundABase):
     """A model without noise on the very sample that `Personalized` draws at a ceiling of ε_l or more.
 
     What sampling alone costs: with equal parameters it starts from the same factors and has the same batches.
@@ -45,16 +41,6 @@ class Sampled(PersonalSampling, Algorithm):
     @property
     def default_name(self) -> str:
         return f"{self.base.title} on the sample"
-
-    def parameters(self) -> dict[str, Any]:
-        return {**super().parameters(), "base": self.base.parameters()}
-
-    @property
-    def shared_fit(self) -> str | None:
-        return shared_fit_of(self.base)
-
-    def fit(self, train: Ratings, epsilons: Epsilons, *, streams: Streams, curator: Curator) -> Model:
-        return self.fit_together([self], train, [epsilons], streams=streams, curators=[curator])[0]
 
     @classmethod
     def fit_together(

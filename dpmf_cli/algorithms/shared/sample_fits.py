@@ -2,12 +2,14 @@
 
 import json
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from dpmf_cli.algorithms.shared.base import Algorithm
 from dpmf_cli.algorithms.shared.model import Model
+from dpmf_cli.algorithms.shared.personal_sampling import PersonalSampling
 from dpmf_cli.algorithms.shared.probabilistic import Kept
 from dpmf_cli.privacy.curator import Curator
 from dpmf_cli.privacy.ledger import Epsilons
@@ -29,6 +31,25 @@ class Columns:
 def shared_fit_of(base: Algorithm) -> str | None:
     """Entries differ in samples and thresholds alone where their bases are the same and have them in their lanes."""
     return json.dumps(base.parameters(), sort_keys=True) if base.shares_lanes else None
+
+
+class AroundABase(PersonalSampling, Algorithm):
+    """An algorithm that fits another, its `base`, on the sample that personal privacy draws.
+
+    A subclass says which bases there are, and overrides `fit_together`.
+    """
+
+    base: Algorithm
+
+    def parameters(self) -> dict[str, Any]:
+        return {**super().parameters(), "base": self.base.parameters()}
+
+    @property
+    def shared_fit(self) -> str | None:
+        return shared_fit_of(self.base)
+
+    def fit(self, train: Ratings, epsilons: Epsilons, *, streams: Streams, curator: Curator) -> Model:
+        return self.fit_together([self], train, [epsilons], streams=streams, curators=[curator])[0]
 
 
 def sample(train: Ratings, probability: NDArray[np.float64], streams: Streams) -> Kept:

@@ -18,13 +18,9 @@ from dpmf_cli.algorithms.shared.base import PrivateAlgorithm, Variants, in_both_
 from dpmf_cli.algorithms.shared.entry_checks import refuse_what_a_base_ignores
 from dpmf_cli.algorithms.shared.model import Model, RecordCosts
 from dpmf_cli.algorithms.shared.papers import Paper
-from dpmf_cli.algorithms.shared.personal_sampling import (
-    PersonalSampling,
-    sampled_epsilon,
-    sampling_probability,
-)
+from dpmf_cli.algorithms.shared.personal_sampling import sampled_epsilon, sampling_probability
 from dpmf_cli.algorithms.shared.probabilistic import Kept
-from dpmf_cli.algorithms.shared.sample_fits import Columns, fit_samples, sample, shared_fit_of
+from dpmf_cli.algorithms.shared.sample_fits import AroundABase, Columns, fit_samples, sample
 from dpmf_cli.algorithms.zhang2018.dp_pmf import PrivatePMF
 from dpmf_cli.privacy.curator import Curator
 from dpmf_cli.privacy.ledger import Epsilons, Ledger
@@ -90,7 +86,7 @@ class _Draw:
     kept: Kept
 
 
-class Personalized(PersonalSampling, PrivateAlgorithm):
+class Personalized(AroundABase, PrivateAlgorithm):
     """PDP by sampling. Zhang et al. 2018, definition 5, algorithm 1, theorem 6; Jorgensen et al. 2015.
 
         every record (u, i) that asks for ε_ui enters the sample with probability
@@ -169,16 +165,6 @@ class Personalized(PersonalSampling, PrivateAlgorithm):
     @property
     def protects(self) -> Protection:
         return Protection.PERSONALISED
-
-    def parameters(self) -> dict[str, Any]:
-        return {**super().parameters(), "base": self.base.parameters()}
-
-    @property
-    def shared_fit(self) -> str | None:
-        return shared_fit_of(self.base)
-
-    def fit(self, train: Ratings, epsilons: Epsilons, *, streams: Streams, curator: Curator) -> PersonalModel:
-        return self.fit_together([self], train, [epsilons], streams=streams, curators=[curator])[0]
 
     @classmethod
     def fit_together(
