@@ -27,11 +27,11 @@ def groups(count: int) -> list[slice]:
     return [slice(start, min(start + MAXIMUM_WIDTH, count)) for start in range(0, count, MAXIMUM_WIDTH)]
 
 
-def pad(values: np.ndarray, width: int) -> np.ndarray:
-    """`values` (..., E) as contiguous float32 (..., width): the last model is repeated in the unused lanes."""
+def pad(values: np.ndarray, width: int, dtype: type[np.floating] = np.float32) -> np.ndarray:
+    """`values` (..., E) as contiguous (..., width) of `dtype`: the last model is repeated in the unused lanes."""
     missing = width - values.shape[-1]
     edges = [(0, 0)] * (values.ndim - 1) + [(0, missing)]
-    return np.ascontiguousarray(np.pad(values.astype(np.float32), edges, mode="edge"))
+    return np.ascontiguousarray(np.pad(values.astype(dtype), edges, mode="edge"))
 
 
 @dataclass(frozen=True)

@@ -12,6 +12,8 @@ class Noting:
     seen   what was measured, by step, number of the draw, place of the first number, and place of the first model
     """
 
+    offset = None
+
     def __init__(self) -> None:
         self.seen: dict[tuple[str, int, int, int], Numbers] = {}
 

@@ -215,6 +215,23 @@ def widen(typingctx, a):
 
 
 @intrinsic
+def narrow(typingctx, a):
+    """The float64 lanes of `a` rounded to float32 lanes."""
+    short = Lanes(a.width)
+
+    def codegen(context, builder, signature, arguments):
+        return builder.fptrunc(arguments[0], _vector(short))
+
+    return short(a), codegen
+
+
+@intrinsic
+def rint(typingctx, a):
+    """The nearest whole number in every lane, the even one of two."""
+    return a(a), _llvm("rint", a)
+
+
+@intrinsic
 def total(typingctx, a):
     """The sum of the lanes, a float64, one added after the other."""
 

@@ -60,10 +60,14 @@ class _LaterLanes:
     """Shows a witness the models of a part of the grid at their places in the whole."""
 
     witness: Witness
-    offset: int
+    first: int
+
+    @property
+    def offset(self) -> float | None:
+        return self.witness.offset
 
     def published(
         self, release: Release, lanes: slice, first: int, clean: Numbers, noisy: NDArray[np.float64]
     ) -> NDArray[np.float64]:
-        place = slice(lanes.start + self.offset, lanes.stop + self.offset)
+        place = slice(lanes.start + self.first, lanes.stop + self.first)
         return self.witness.published(release, place, first, clean, noisy)

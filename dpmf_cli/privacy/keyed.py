@@ -58,9 +58,9 @@ def minus_log(signed, out, count):  # type: ignore[no-untyped-def]
 
 
 @njit(cache=True, nogil=True)
-def unit_of_cells(key: np.uint64, first: int, count: int) -> NDArray[np.float32]:
-    """(count,) float32: the unit noise of the cells `first`, `first` + 1, …"""
-    signed, out = np.empty(count, np.float64), np.empty(count, np.float32)
+def unit_of_cells(key: np.uint64, first: int, count: int) -> NDArray[np.float64]:
+    """(count,) the unit noise of the cells `first`, `first` + 1, …"""
+    signed, out = np.empty(count), np.empty(count)
     for y in range(count):
         bits = cell_bits(key, first + y)
         v = magnitude_uniform(bits)

@@ -50,6 +50,11 @@ class Entry:
     sampled: SampledSteps | None = None
     composes: bool = False
 
+    @property
+    def by_rows(self) -> bool:
+        """Whether `sensitivity` bounds the sum of the L2 norms of the rows that move, not a norm of all numbers."""
+        return self.mechanism.startswith("K-norm")
+
     def record(self) -> dict[str, Any]:
         """The entry as plain data for a result file."""
         record = {

@@ -2,7 +2,8 @@
 
 Every mechanism takes the `curator` of a fit, and gives a `Release`, or one for each repetition. `step` names
 the step in the ledger and the stream that its noise is drawn from; `stream` names another, of which steps
-take one part after the other. All raise OverspentError (a bug in the algorithm) where the ledger refuses.
+take one part after the other. Every scale is larger by `grid.MARGIN` than a proof about real numbers asks for,
+which pays for rounding. All raise OverspentError (a bug in the algorithm) where the ledger refuses.
 """
 
 import itertools
@@ -15,12 +16,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpmf_cli.privacy.curator import Curator
+from dpmf_cli.privacy.grid import MARGIN
 from dpmf_cli.privacy.ledger import Entry
 from dpmf_cli.privacy.noise import (
     DeviceNoise,
     KeyedNoise,
     LaneNoise,
-    Precision,
     Randomiser,
     unit_k_norm,
     unit_laplace,
@@ -38,7 +39,6 @@ def laplace(
     epsilon: NDArray[np.float64],
     curator: Curator,
     calibrated_to: Sensitivity | None = None,
-    dtype: Precision = np.float64,
 ) -> Release:
     """The Laplace mechanism: Laplace(Δ/ε) noise for `shape` numbers whose joint L1 sensitivity is Δ.
 
@@ -49,7 +49,7 @@ def laplace(
     calibrated_to  the sensitivity that the noise is scaled to, where a paper takes another than the true one
     """
     entry, scale = _spend(step, "Laplace", 1, 1, sensitivity, epsilon, curator, calibrated_to)
-    return curator.release(entry, LaneNoise(unit_laplace(shape, curator.noise(step), dtype), scale))
+    return curator.release(entry, LaneNoise(unit_laplace(shape, curator.noise(step)), scale))
 
 
 def repeated_laplace(
@@ -61,7 +61,6 @@ def repeated_laplace(
     epsilon: NDArray[np.float64],
     curator: Curator,
     calibrated_to: Sensitivity | None = None,
-    dtype: Precision = np.float64,
 ) -> Iterator[Release]:
     """The Laplace mechanism `repetitions` times, each with an equal part of `epsilon`, drawn as it is asked for.
 
@@ -70,7 +69,7 @@ def repeated_laplace(
     entry, scale = _spend(step, "Laplace", 1, repetitions, sensitivity, epsilon, curator, calibrated_to)
     rng = curator.noise(step)
     return curator.releases(
-        entry, (LaneNoise(unit_laplace(shape, rng, dtype), scale) for _ in range(repetitions))
+        entry, (LaneNoise(unit_laplace(shape, rng), scale) for _ in range(repetitions))
     )
 
 
@@ -83,7 +82,6 @@ def gaussian(
     curator: Curator,
     calibrated_to: Sensitivity | None = None,
     claimed: NDArray[np.float64] | None = None,
-    dtype: Precision = np.float64,
 ) -> Release:
     """The Gaussian mechanism: N(0, (Δ/θ)²) noise for `shape` numbers whose joint L2 sensitivity is Δ.
 
@@ -97,8 +95,8 @@ def gaussian(
     used = calibrated_to or sensitivity
     theta = np.asarray(theta, dtype=np.float64)
     entry = curator.ledger.spend_gaussian(step, sensitivity, theta, claimed, used)
-    unit = curator.noise(step).standard_normal(shape, dtype=dtype)
-    return curator.release(entry, LaneNoise(unit, used.value / theta))
+    unit = curator.noise(step).standard_normal(shape)
+    return curator.release(entry, LaneNoise(unit, _with_margin(used.value / theta)))
 
 
 def subsampled_laplace(
@@ -112,7 +110,6 @@ def subsampled_laplace(
     curator: Curator,
     calibrated_to: Sensitivity | None = None,
     stream: str = "",
-    dtype: Precision = np.float64,
 ) -> Release:
     """The Laplace mechanism on a sample of the records, each in it with probability `rate`.
 
@@ -128,8 +125,8 @@ def subsampled_laplace(
     provable = amplified(_proved(epsilon, sensitivity, used), rate)
     mechanism = f"Laplace, of a part {rate:g}"
     entry = curator.ledger.spend(step, mechanism, sensitivity, claimed, provable, calibrated_to=used)
-    unit = unit_laplace(shape, curator.noise(stream or step), dtype)
-    return curator.release(entry, LaneNoise(unit, used.value / epsilon))
+    unit = unit_laplace(shape, curator.noise(stream or step))
+    return curator.release(entry, LaneNoise(unit, _with_margin(used.value / epsilon)))
 
 
 def subsampled_gaussian(
@@ -143,7 +140,6 @@ def subsampled_gaussian(
     multiplier: NDArray[np.float64],
     curator: Curator,
     claimed: NDArray[np.float64] | None = None,
-    dtype: Precision = np.float64,
 ) -> Iterator[Release]:
     """N(0, (c·multiplier)²) noise, `repetitions` times, for sums over samples of the users, each in one with
     probability `rate`, independently. Abadi et al. 2016; what it costs is `subsampling`'s.
@@ -166,9 +162,9 @@ def subsampled_gaussian(
     multiplier = np.asarray(multiplier, dtype=np.float64)
     sampled = SampledSteps(multiplier, rate, repetitions)
     entry = curator.ledger.spend_sampled(step, sensitivity, sampled, claimed, used)
-    scale, rng = contribution * multiplier, curator.noise(step)
+    scale, rng = _with_margin(contribution * multiplier), curator.noise(step)
     return curator.releases(
-        entry, (LaneNoise(rng.standard_normal(shape, dtype=dtype), scale) for _ in range(repetitions))
+        entry, (LaneNoise(rng.standard_normal(shape), scale) for _ in range(repetitions))
     )
 
 
@@ -183,10 +179,11 @@ def exponential_choice(
     """The exponential mechanism among `candidates`: noise for their losses, the least of which is chosen.
 
     McSherry and Talwar 2007: candidate c with probability proportional to exp(−ε·loss_c/2Δ), Δ being how far any one
-    loss can move (`norm` inf). −Gumbel noise of scale 2Δ/ε on each loss makes the least one have that law. Pure ε-DP.
+    loss can move (`norm` inf). −Gumbel noise of scale 2Δ/ε on each loss makes the least one have that law. Pure ε-DP. Only which one is the least
+    may be released: the noisy losses are not on a grid.
     """
     entry, scale = _spend(step, "exponential", math.inf, 1, sensitivity, epsilon, curator, None)
-    return curator.release(entry, LaneNoise(-curator.noise(step).gumbel(size=candidates), 2 * scale))
+    return curator.release(entry, LaneNoise(-curator.noise(step).gumbel(size=candidates), 2 * scale, False))
 
 
 def keyed_laplace(
@@ -273,7 +270,9 @@ def on_devices(
                    rating moves more than that
     """
     entry, _ = _spend(step, randomiser.title, 1, repetitions, sensitivity, epsilon, curator, calibrated_to)
-    noise = DeviceNoise(curator.noise(stream or step), randomiser, epsilon / repetitions)
+    noise = DeviceNoise(
+        curator.noise(stream or step), randomiser, np.asarray(epsilon) / repetitions / (1 + MARGIN)
+    )
     return curator.releases(entry, itertools.repeat(noise, repetitions))
 
 
@@ -298,7 +297,12 @@ def _spend(
     times = f" × {repetitions}" if repetitions > 1 else ""
     provable = _proved(epsilon, sensitivity, used)
     entry = curator.ledger.spend(step, mechanism + times, sensitivity, epsilon, provable, calibrated_to=used)
-    return entry, repetitions * used.value / epsilon
+    return entry, _with_margin(repetitions * used.value / epsilon)
+
+
+def _with_margin(scale: NDArray[np.float64]) -> NDArray[np.float64]:
+    """(E,) the scale of noise that pays for rounding too: `privacy.grid`."""
+    return np.asarray(scale * (1 + MARGIN))
 
 
 def _proved(epsilon: NDArray[np.float64], sensitivity: Sensitivity, used: Sensitivity) -> NDArray[np.float64]:

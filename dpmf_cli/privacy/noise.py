@@ -3,7 +3,8 @@
 Noise is drawn once per fit in its *unit* form and scaled for every ε of the grid. If X ~ Laplace(1) then b·X
 ~ Laplace(b), so each ε has exactly its own distribution. The ε of one fit share the unit draw, which makes a
 curve over ε smooth. Every ε is a statement about its own marginal. Only one of a grid's models may ever be
-released: two of them give the clean sums by one subtraction.
+released: two of them give the clean sums by one subtraction. What is released of a model is on that model's own
+`grid`: rounding comes after scaling, so that the shared draw costs a single model nothing.
 """
 
 from dataclasses import dataclass, replace
@@ -12,34 +13,40 @@ from typing import Protocol, Self
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from dpmf_cli.privacy.grid import FINEST, grid_of, on_grid
 from dpmf_cli.privacy.keyed import unit_of_cells
-
-Precision = type[np.float32] | type[np.float64]
 
 
 @dataclass(frozen=True)
 class LaneNoise:
     """Noise for a whole ε grid: element k of ε e is unit[k]·scale[e].
 
-    unit   (...) float, one draw of the unit distribution per measured number
-    scale  (E,) float64, the scale for each ε, in units of the measurement; 0 where ε = inf
+    unit     (...) float64, one draw of the unit distribution per measured number
+    scale    (E,) float64, the scale for each ε, in units of the measurement; 0 where ε = inf
+    rounded  whether what it is added to is rounded to the `grid`: always, but where the sum itself never leaves
     """
 
-    unit: NDArray[np.floating]
+    unit: NDArray[np.float64]
     scale: NDArray[np.float64]
+    rounded: bool = True
+
+    @property
+    def grid(self) -> NDArray[np.float64]:
+        """(E,) what released numbers are multiples of, a power of two for each ε: `privacy.grid`."""
+        return grid_of(self.scale) if self.rounded else np.full_like(self.scale, FINEST)
 
     def added_to(self, values: ArrayLike) -> NDArray[np.float64]:
-        """`values` plus the noise: (..., E), from values (...) common to all ε or (..., E) of their own."""
+        """`values` plus the noise, on the grid: (..., E), from values (...) common to all ε or (..., E) of their own."""
         values = np.asarray(values, dtype=np.float64)
         if values.ndim == self.unit.ndim:
             values = values[..., None]
-        return np.asarray(values + np.asarray(self.unit, dtype=np.float64)[..., None] * self.scale)
+        return on_grid(values + self.unit[..., None] * self.scale, self.grid)
 
     def of_models(self, lanes: slice) -> Self:
         """The noise of the models `lanes`, from the same unit draw."""
         return replace(self, scale=self.scale[lanes])
 
-    def units(self, first: int, count: int) -> NDArray[np.floating]:
+    def units(self, first: int, count: int) -> NDArray[np.float64]:
         """(count, …) the unit noise of the numbers from `first` on."""
         return self.unit[first : first + count]
 
@@ -59,7 +66,12 @@ class KeyedNoise:
         """The noise of the models `lanes`, from the same unit draw."""
         return replace(self, scale=self.scale[lanes])
 
-    def units(self, first: int, count: int) -> NDArray[np.floating]:
+    @property
+    def grid(self) -> NDArray[np.float64]:
+        """(E,) what released numbers are multiples of: `privacy.grid`."""
+        return grid_of(self.scale)
+
+    def units(self, first: int, count: int) -> NDArray[np.float64]:
         """(count,) the unit noise of the numbers from `first` on."""
         return unit_of_cells(np.uint64(self.key), first, count)
 
@@ -101,16 +113,10 @@ class DeviceNoise:
         return self.randomiser.decoded(numbers.astype(np.float64), np.maximum(drawn, 2.0**-54), self.epsilons)
 
 
-def unit_laplace(
-    shape: tuple[int, ...], rng: np.random.Generator, dtype: Precision = np.float64
-) -> NDArray[np.floating]:
-    """Laplace(1) draws, as exponentials with a random sign.
-
-    Inverting the CDF in float32 returns an infinity about once in 2²⁴ draws; the exponential sampler
-    (a ziggurat) has no such point.
-    """
+def unit_laplace(shape: tuple[int, ...], rng: np.random.Generator) -> NDArray[np.float64]:
+    """Laplace(1) draws, as exponentials with a random sign: float64, for `privacy.grid` counts on 53 bits."""
     count = int(np.prod(shape))
-    exponential: NDArray[np.floating] = rng.standard_exponential(count, dtype=dtype)
+    exponential = rng.standard_exponential(count)
     bits = np.unpackbits(np.frombuffer(rng.bytes(-(-count // 8)), dtype=np.uint8), count=count)
     np.negative(exponential, out=exponential, where=bits.view(np.bool_))
     return exponential.reshape(shape)

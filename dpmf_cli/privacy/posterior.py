@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 
 from dpmf_cli.privacy.curator import Curator
 from dpmf_cli.privacy.neighbours import Neighbours
-from dpmf_cli.privacy.noise import LaneNoise, Precision
+from dpmf_cli.privacy.noise import LaneNoise
 from dpmf_cli.privacy.release import Release
 from dpmf_cli.privacy.sensitivity import Sensitivity, no_bound_known
 
@@ -71,7 +71,6 @@ def posterior_sampling(
     epsilon: NDArray[np.float64],
     neighbours: Neighbours,
     curator: Curator,
-    dtype: Precision = np.float64,
 ) -> Iterator[LangevinStep]:
     """The steps of a chain over `shape` numbers, as published: ε is claimed for all of it, nothing is provable.
 
@@ -103,7 +102,7 @@ def posterior_sampling(
             curator.release(
                 entry,
                 LaneNoise(
-                    rng.standard_normal(shape, dtype=dtype),
+                    rng.standard_normal(shape),
                     np.where(np.isinf(epsilon), 0.0, schedule.deviation(t)),
                 ),
                 draw=t - 1,

@@ -7,10 +7,16 @@ cost), it holds the noise, and its methods are the only ways in which that noise
     inside     a compiled kernel adds the noise to what it measures on its way
     sent       a device perturbs its numbers and sends them: the local model
 
-An algorithm gets releases from `mechanisms`, which enter the ledger first. It never sees the noise itself. A
-kernel that adds noise is a `NoisyKernel`: it registers a plain twin, which hands every clean number over to be
-published. With a `Witness` the twin runs instead of the kernel. So a witness sees every clean number of a
-release beside what is published for it, whichever way it takes.
+An algorithm gets releases from `mechanisms`, which enter the ledger first. It never sees the noise itself. What is
+released is on the grid of the noise (`grid`). A kernel that adds noise is a `NoisyKernel`: it registers a plain twin,
+which hands every clean number over to be published. With a `Witness` the twin runs beside the kernel. So a witness
+sees every clean number of a release beside what is published for it, whichever way it takes.
+
+Where a fit is for one ε, the witness's kernel runs too, after its twin, with the noise that makes of the twin's clean
+numbers what the witness has published, off the middle of a cell of the grid by `Witness.offset`. So the model goes on
+with what the compiled kernel has made, and it is the same where the kernel measures what its twin measures, adds the
+noise and rounds to the grid; where it does not, it differs. Kernels of keyed noise cannot be told what to draw: there,
+and in fits for several ε, the model goes on with what the twin has made.
 
 Three things a witness does not see, or sees otherwise. Covariances are released when a model predicts, anew at
 each prediction. Published modes use some statistics without a release (common raters of items, known users, a
@@ -18,6 +24,7 @@ sample's mean). In corrected unbounded DP-PMF the Gram matrices are clean beside
 the density is a step of the ledger's own.
 """
 
+import copy
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any, Protocol
@@ -26,6 +33,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from dpmf_cli.lane_groups import Grouped
+from dpmf_cli.privacy.grid import on_grid
 from dpmf_cli.privacy.ledger import Entry
 from dpmf_cli.privacy.noise import DeviceNoise, KeyedNoise, LaneNoise
 
@@ -46,7 +54,14 @@ class Publish(Protocol):
 
 
 class Witness(Protocol):
-    """Sees what is measured beside what is published, and decides what is published instead."""
+    """Sees what is measured beside what is published, and decides what is published instead.
+
+    offset  where in its cell of the grid the sum of a compiled kernel comes to lie, as a part of the cell's width off
+            its middle, within ±¼; None where the model goes on with what the plain twin has made
+    """
+
+    @property
+    def offset(self) -> float | None: ...
 
     def published(
         self, release: "Release", lanes: slice, first: int, clean: Numbers, noisy: NDArray[np.float64]
@@ -95,6 +110,8 @@ class Release:
     _seal: object
     _lane: int = 0
     """The number of its first ε in the grid."""
+    unit: NDArray[np.float64] | None = None
+    """(E,) what one of its numbers is a multiple of, in units of what the entry's sensitivity is of; None for 1."""
 
     def __post_init__(self) -> None:
         if self._seal is not SEAL:
@@ -121,8 +138,12 @@ class Release:
             noise = self._added_noise.of_models(group.part)
             if self._witness is None:
                 kernel.run(group, noise, *arguments, **parameters)
-            else:
+            elif self._witness.offset is None or isinstance(noise, KeyedNoise) or len(noise.scale) > 1:
                 kernel.twin(group, self._publisher(group.part, noise), *arguments, **parameters)
+            else:
+                publish = _Noted(self._publisher(group.part, noise), noise, self._witness.offset)
+                kernel.twin(copy.deepcopy(group), publish, *arguments, **parameters)
+                kernel.run(group, publish.noise, *arguments, **parameters)
 
     def sent(self, numbers: Numbers, first: int = 0) -> NDArray[np.float64]:
         """(n, E) what arrives of numbers that devices perturb, (n,) common to all ε or (n, E) of their own.
@@ -147,7 +168,7 @@ class Release:
     def in_units_of(self, unit: NDArray[np.float64]) -> "Release":
         """This release as one of the measurement divided by `unit` (E,), which is public."""
         noise = self._added_noise
-        return replace(self, _noise=replace(noise, scale=noise.scale / unit))
+        return replace(self, _noise=replace(noise, scale=noise.scale / unit), unit=unit)
 
     @property
     def _added_noise(self) -> LaneNoise | KeyedNoise:
@@ -181,8 +202,25 @@ class Release:
 
         def publish(clean: Numbers, first: int = 0, /) -> NDArray[np.float64]:
             clean = np.asarray(clean, dtype=np.float64)
-            unit = np.asarray(noise.units(first, len(clean)), dtype=np.float64)
-            noisy = clean + unit[..., None] * noise.scale
+            noisy = on_grid(clean + noise.units(first, len(clean))[..., None] * noise.scale, noise.grid)
             return witness.published(self, lanes, self.first + first, clean, noisy)
 
         return publish
+
+
+class _Noted:
+    """Publishes for one model, and notes the noise with which a kernel releases what was published.
+
+    noise  its unit draw is changed for all numbers that were published, by `offset` of a cell
+    """
+
+    def __init__(self, publish: Publish, noise: LaneNoise, offset: float) -> None:
+        self._publish, self._offset = publish, offset
+        self.noise = replace(noise, unit=noise.unit.copy())
+
+    def __call__(self, clean: Numbers, first: int = 0, /) -> NDArray[np.float64]:
+        out = self._publish(clean, first)
+        wanted = (out - clean + self._offset * self.noise.grid)[..., 0]
+        if self.noise.scale[0] > 0:
+            self.noise.unit[first : first + len(out)] = wanted / self.noise.scale[0]
+        return out

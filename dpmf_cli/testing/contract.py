@@ -63,6 +63,8 @@ def fit(
 class Passing:
     """A witness that publishes what would be published without it."""
 
+    offset = None
+
     def published(
         self, release: Release, lanes: slice, first: int, clean: Numbers, noisy: NDArray[np.float64]
     ) -> NDArray[np.float64]:
@@ -71,6 +73,8 @@ class Passing:
 
 class Silencing:
     """A witness that publishes all numbers as they were measured, without their noise."""
+
+    offset = None
 
     def published(
         self, release: Release, lanes: slice, first: int, clean: Numbers, noisy: NDArray[np.float64]

@@ -18,6 +18,8 @@ class Recorder:
     """A witness that notes each measured number's step, clean value and sensitivity, and publishes it without noise, or
     what is `frozen` for it."""
 
+    offset = None
+
     def __init__(self, frozen: list[NDArray[np.float64]] | None = None) -> None:
         self.measured: list[tuple[Release, NDArray[np.floating]]] = []
         self._frozen = frozen

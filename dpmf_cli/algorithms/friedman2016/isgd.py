@@ -59,7 +59,6 @@ class BoundedISGD(InputPerturbationSGD):
             sensitivity=sensitivity.clamped_residuals(bound, train.scale),
             epsilon=self.for_factors(epsilons),
             curator=curator,
-            dtype=np.float32,
         )
         model = self.start(train, effects, streams)
         residuals.inside(  # lines 1 to 3

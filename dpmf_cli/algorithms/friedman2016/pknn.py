@@ -90,7 +90,6 @@ class PrivateKNN(CovarianceAlgorithm):
             calibrated_to=self.calibrated_to(sensitivity.published_covariance_matrix(clamp, self.neighbours)),
             epsilon=epsilon,
             curator=curator,
-            dtype=np.float32,
         )
 
 
@@ -137,5 +136,4 @@ class UnboundedKNN(PrivateKNN):
             calibrated_to=self.calibrated_to(sensitivity.published_weight_matrix(1)),
             epsilon=epsilon,
             curator=curator,
-            dtype=np.float32,
         )

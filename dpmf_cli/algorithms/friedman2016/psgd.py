@@ -70,7 +70,6 @@ class BoundedPSGD(PrivateSGD):
             sensitivity=sensitivity.clamped_residuals(bound, train.scale),
             epsilon=self.for_factors(epsilons),
             curator=curator,
-            dtype=np.float32,
         )
         for errors in passes:  # line 2
             errors.inside(  # lines 3 to 7, and the norm bounds

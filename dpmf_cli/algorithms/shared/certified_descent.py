@@ -98,7 +98,6 @@ class CertifiedDescent(LearnedNeighbourhood):
                 claimed=each,
                 curator=curator,
                 stream="gradients",
-                dtype=np.float32,
             )
             for t in range(1, self.iterations + 1)
         )
@@ -123,5 +122,4 @@ class CertifiedDescent(LearnedNeighbourhood):
             contribution=self._contribution,
             multiplier=multiplier,
             curator=curator,
-            dtype=np.float32,
         )

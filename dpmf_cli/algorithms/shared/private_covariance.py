@@ -133,7 +133,7 @@ class PrivateCovariance(OwnMeansAlgorithm, CovarianceAlgorithm):
 
         def noise(step: str, moves: TriangleMoves) -> Release:
             used = self.calibrated_to(moves.stated)
-            return measurer.noise("covariance", step, size, moves.true, used, np.float32)
+            return measurer.noise("covariance", step, size, moves.true, used)
 
         of_covariance = self.contributions.covariance_moves(
             self.effects.residual_clamp, scale, widest=self.widest(scale), beta_u=self.effects.beta_u

@@ -19,7 +19,6 @@ from dpmf_cli.privacy.curator import Curator
 from dpmf_cli.privacy.ledger import Epsilons
 from dpmf_cli.privacy.mechanisms import gaussian, laplace
 from dpmf_cli.privacy.neighbours import Mode
-from dpmf_cli.privacy.noise import Precision
 from dpmf_cli.privacy.release import Release
 from dpmf_cli.privacy.sensitivity import Sensitivity
 
@@ -147,7 +146,6 @@ class Measurer:
         shape: tuple[int, ...],
         moves: Sensitivity,
         calibrated_to: Sensitivity | None = None,
-        dtype: Precision = np.float64,
     ) -> Release:
         """Noise for one of the things of a measurement: an `item_averages.StepNoise`. `calibrated_to` as in
         `mechanisms`."""
@@ -159,5 +157,4 @@ class Measurer:
             sensitivity=moves,
             calibrated_to=calibrated_to,
             curator=self.curator,
-            dtype=dtype,
         )

@@ -143,7 +143,6 @@ class PublishedDPPSMF(PosteriorSamplingMF, UnchargedAverages):
             epsilon=epsilons,
             neighbours=self.neighbours,
             curator=curator,
-            dtype=np.float32,
         )
         model = self.start(train, np.zeros((train.n_users, len(epsilons))), means, streams)
         descent, visits = Descent(model, momentum=0.0), visits_of_all(train, len(epsilons))

@@ -83,7 +83,6 @@ class PublishedDPPSPNBM(PosteriorPNBM, PublishedNeighbourhood):
             epsilon=epsilons,
             neighbours=self.neighbours,
             curator=curator,
-            dtype=np.float32,
         )
         for langevin in chain:
             sampled = rng.random(len(learned.train)) < self.sampling_rate

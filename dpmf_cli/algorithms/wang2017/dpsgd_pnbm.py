@@ -93,7 +93,6 @@ class PublishedDPSGDPNBM(PrivatePNBM, PublishedNeighbourhood):
             epsilon=each / self.sampling_rate,
             claimed=each,
             curator=curator,
-            dtype=np.float32,
         )
 
 
