@@ -106,6 +106,27 @@ class Ratings(UserMajor):
         )
 
 
+def with_ratings(
+    ratings: Ratings,
+    users: NDArray[np.integer],
+    items: NDArray[np.integer],
+    values: NDArray[np.floating],
+) -> Ratings:
+    """These ratings (n,) beside others, in user-major order; where a pair is in both, the new value. No columns."""
+    pairs = np.append(ratings.users, users), np.append(ratings.items, items)
+    keys = pairs[0].astype(np.int64) * ratings.n_items + pairs[1]
+    _, last = np.unique(keys[::-1], return_index=True)
+    order = len(keys) - 1 - last
+    return Ratings(
+        pairs[0][order].astype(np.int32),
+        pairs[1][order].astype(np.int32),
+        np.append(ratings.values, values)[order].astype(np.float32),
+        ratings.n_users,
+        ratings.n_items,
+        ratings.scale,
+    )
+
+
 def in_ratings(ratings: Ratings, others: Ratings) -> NDArray[np.bool_]:
     """(n_ratings,) whether `others` has a rating of the same (user, item) pair."""
     keys, wanted = _pair_keys(ratings), _pair_keys(others)

@@ -1,12 +1,14 @@
 """Random streams: every use of randomness has a generator of its own, named by what it is for."""
 
 import hashlib
-from collections.abc import Callable, Sized
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+
+from dpmf_cli.ratings import UserMajor
 
 
 @dataclass(frozen=True)
@@ -29,7 +31,7 @@ class Streams:
         """Randomness that hides nothing: an order of visits, a sample. It refuses to draw noise."""
         return QuietGenerator(self._bits(purpose))
 
-    def of_ratings(self, purpose: str, pairs: Sized, *sets: int) -> NDArray[np.float64]:
+    def of_ratings(self, purpose: str, pairs: UserMajor, *sets: int) -> NDArray[np.float64]:
         """(*sets, n_ratings) uniform draws, one for each rating: secret choices of single records, as a sample's.
 
         They are drawn apart from other randomness, so that an audit can give the ratings that two data sets share the

@@ -50,7 +50,7 @@ def published_covariance_matrix(clamp: float, neighbours: Neighbours) -> Sensiti
     (2(c − 1)·2B² + B²)/c < 4B². Noise on each unordered pair that is scaled to this spends half of its ε.
     """
     value = (3 if neighbours is Neighbours.UNBOUNDED else 4) * clamp**2
-    return Sensitivity(value, 1, neighbours, "McSherry and Mironov 2009, theorem 5, all i, j, α = 0")
+    return Sensitivity(value, 1, neighbours, "McSherry and Mironov 2009, theorem 5, all i, j, α = 0", True)
 
 
 def residual_range(scale: Scale) -> float:
@@ -124,7 +124,7 @@ def published_own_centred_matrix(clamp: float, scale: Scale, norm: int) -> Sensi
     L1: 2Bα + 3B². L2: (1 + 2√2)B², provided β_p ≥ α²/4B².
     """
     value = 2 * clamp * scale.width + 3 * clamp**2 if norm == 1 else (1 + 2 * math.sqrt(2)) * clamp**2
-    return Sensitivity(value, norm, Neighbours.UNBOUNDED, f"{PAPER}, theorem 5, α = {scale.width:g}")
+    return Sensitivity(value, norm, Neighbours.UNBOUNDED, f"{PAPER}, theorem 5, α = {scale.width:g}", True)
 
 
 def weight_triangle(norm: int) -> Sensitivity:
@@ -141,7 +141,7 @@ def weight_triangle(norm: int) -> Sensitivity:
 def published_weight_matrix(norm: int) -> Sensitivity:
     """What theorem 6 states for all ordered pairs: 3 in L1, √2 in L2."""
     value = 3.0 if norm == 1 else math.sqrt(2)
-    return Sensitivity(value, norm, Neighbours.UNBOUNDED, f"{PAPER}, theorem 6, all i, j")
+    return Sensitivity(value, norm, Neighbours.UNBOUNDED, f"{PAPER}, theorem 6, all i, j", True)
 
 
 def user_rating_sums(largest: float, norm: int) -> Sensitivity:

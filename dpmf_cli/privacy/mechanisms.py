@@ -23,8 +23,11 @@ from dpmf_cli.privacy.noise import (
     KeyedNoise,
     LaneNoise,
     Randomiser,
+    silence,
+    unit_gumbel_downwards,
     unit_k_norm,
     unit_laplace,
+    unit_normal,
 )
 from dpmf_cli.privacy.release import Release
 from dpmf_cli.privacy.sensitivity import Sensitivity
@@ -49,7 +52,7 @@ def laplace(
     calibrated_to  the sensitivity that the noise is scaled to, where a paper takes another than the true one
     """
     entry, scale = _spend(step, "Laplace", 1, 1, sensitivity, epsilon, curator, calibrated_to)
-    return curator.release(entry, LaneNoise(unit_laplace(shape, curator.noise(step)), scale))
+    return curator.release(entry, LaneNoise.drawn(unit_laplace, shape, curator.noise(step), scale))
 
 
 def repeated_laplace(
@@ -69,7 +72,7 @@ def repeated_laplace(
     entry, scale = _spend(step, "Laplace", 1, repetitions, sensitivity, epsilon, curator, calibrated_to)
     rng = curator.noise(step)
     return curator.releases(
-        entry, (LaneNoise(unit_laplace(shape, rng), scale) for _ in range(repetitions))
+        entry, (LaneNoise.drawn(unit_laplace, shape, rng, scale) for _ in range(repetitions))
     )
 
 
@@ -95,8 +98,8 @@ def gaussian(
     used = calibrated_to or sensitivity
     theta = np.asarray(theta, dtype=np.float64)
     entry = curator.ledger.spend_gaussian(step, sensitivity, theta, claimed, used)
-    unit = curator.noise(step).standard_normal(shape)
-    return curator.release(entry, LaneNoise(unit, _with_margin(used.value / theta)))
+    scale = _with_margin(used.value / theta)
+    return curator.release(entry, LaneNoise.drawn(unit_normal, shape, curator.noise(step), scale))
 
 
 def subsampled_laplace(
@@ -125,8 +128,8 @@ def subsampled_laplace(
     provable = amplified(_proved(epsilon, sensitivity, used), rate)
     mechanism = f"Laplace, of a part {rate:g}"
     entry = curator.ledger.spend(step, mechanism, sensitivity, claimed, provable, calibrated_to=used)
-    unit = unit_laplace(shape, curator.noise(stream or step))
-    return curator.release(entry, LaneNoise(unit, _with_margin(used.value / epsilon)))
+    scale = _with_margin(used.value / epsilon)
+    return curator.release(entry, LaneNoise.drawn(unit_laplace, shape, curator.noise(stream or step), scale))
 
 
 def subsampled_gaussian(
@@ -164,7 +167,7 @@ def subsampled_gaussian(
     entry = curator.ledger.spend_sampled(step, sensitivity, sampled, claimed, used)
     scale, rng = _with_margin(contribution * multiplier), curator.noise(step)
     return curator.releases(
-        entry, (LaneNoise(rng.standard_normal(shape), scale) for _ in range(repetitions))
+        entry, (LaneNoise.drawn(unit_normal, shape, rng, scale) for _ in range(repetitions))
     )
 
 
@@ -179,11 +182,13 @@ def exponential_choice(
     """The exponential mechanism among `candidates`: noise for their losses, the least of which is chosen.
 
     McSherry and Talwar 2007: candidate c with probability proportional to exp(−ε·loss_c/2Δ), Δ being how far any one
-    loss can move (`norm` inf). −Gumbel noise of scale 2Δ/ε on each loss makes the least one have that law. Pure ε-DP. Only which one is the least
-    may be released: the noisy losses are not on a grid.
+    loss can move (`norm` inf). −Gumbel noise of scale 2Δ/ε on each loss makes the least one have that law. Pure ε-DP.
+    Only which one is the least may be released: the noisy losses are not on a grid.
     """
     entry, scale = _spend(step, "exponential", math.inf, 1, sensitivity, epsilon, curator, None)
-    return curator.release(entry, LaneNoise(-curator.noise(step).gumbel(size=candidates), 2 * scale, False))
+    rng = curator.noise(step)
+    noise = LaneNoise.drawn(unit_gumbel_downwards, (candidates,), rng, 2 * scale, rounded=False)
+    return curator.release(entry, noise)
 
 
 def keyed_laplace(
@@ -217,7 +222,9 @@ def repeated_k_norm(
     """
     entry, scale = _spend(step, "K-norm", 2, repetitions, sensitivity, epsilon, curator, calibrated_to)
     rng = curator.noise(step)
-    return curator.releases(entry, (LaneNoise(unit_k_norm(shape, rng), scale) for _ in range(repetitions)))
+    return curator.releases(
+        entry, (LaneNoise.drawn(unit_k_norm, shape, rng, scale) for _ in range(repetitions))
+    )
 
 
 def redrawn_k_norm(
@@ -237,7 +244,9 @@ def redrawn_k_norm(
     entry, scale = _spend(step, "K-norm, redrawn", 2, 1, sensitivity, epsilon, curator, calibrated_to)
     draws = count()
     return lambda use: curator.release(
-        entry, LaneNoise(unit_k_norm(shape, curator.noise_again(f"{step} {use}")), scale), next(draws)
+        entry,
+        LaneNoise.drawn(unit_k_norm, shape, curator.noise_again(f"{step} {use}"), scale),
+        next(draws),
     )
 
 
@@ -250,7 +259,9 @@ def without_noise(
     measurement.
     """
     entry, draws = curator.ledger.charge_nothing(step, sensitivity), count()
-    return lambda shape: curator.release(entry, LaneNoise(np.zeros(shape), np.zeros(grid)), next(draws))
+    return lambda shape: curator.release(
+        entry, LaneNoise(silence(shape), np.zeros(grid), silence), next(draws)
+    )
 
 
 def on_devices(

@@ -7,6 +7,7 @@ released: two of them give the clean sums by one subtraction. What is released o
 `grid`: rounding comes after scaling, so that the shared draw costs a single model nothing.
 """
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Protocol, Self
 
@@ -16,6 +17,14 @@ from numpy.typing import ArrayLike, NDArray
 from dpmf_cli.privacy.grid import FINEST, grid_of, on_grid
 from dpmf_cli.privacy.keyed import unit_of_cells
 
+Law = Callable[[tuple[int, ...], np.random.Generator], NDArray[np.float64]]
+"""Draws unit noise for numbers of a shape."""
+
+
+def silence(shape: tuple[int, ...], rng: np.random.Generator | None = None) -> NDArray[np.float64]:
+    """No noise."""
+    return np.zeros(shape)
+
 
 @dataclass(frozen=True)
 class LaneNoise:
@@ -23,12 +32,27 @@ class LaneNoise:
 
     unit     (...) float64, one draw of the unit distribution per measured number
     scale    (E,) float64, the scale for each ε, in units of the measurement; 0 where ε = inf
+    law      what the unit is a draw of, for audits
     rounded  whether what it is added to is rounded to the `grid`: always, but where the sum itself never leaves
     """
 
     unit: NDArray[np.float64]
     scale: NDArray[np.float64]
+    law: Law = silence
     rounded: bool = True
+
+    @classmethod
+    def drawn(
+        cls,
+        law: Law,
+        shape: tuple[int, ...],
+        rng: np.random.Generator,
+        scale: NDArray[np.float64],
+        *,
+        rounded: bool = True,
+    ) -> Self:
+        """One draw of `law` for numbers of `shape`."""
+        return cls(law(shape, rng), scale, law, rounded)
 
     @property
     def grid(self) -> NDArray[np.float64]:
@@ -36,7 +60,7 @@ class LaneNoise:
         return grid_of(self.scale) if self.rounded else np.full_like(self.scale, FINEST)
 
     def added_to(self, values: ArrayLike) -> NDArray[np.float64]:
-        """`values` plus the noise, on the grid: (..., E), from values (...) common to all ε or (..., E) of their own."""
+        """(..., E) `values` plus the noise, on the grid, from values (...) common to all ε or (..., E) of their own."""
         values = np.asarray(values, dtype=np.float64)
         if values.ndim == self.unit.ndim:
             values = values[..., None]
@@ -122,7 +146,17 @@ def unit_laplace(shape: tuple[int, ...], rng: np.random.Generator) -> NDArray[np
     return exponential.reshape(shape)
 
 
-def unit_k_norm(shape: tuple[int, int], rng: np.random.Generator) -> NDArray[np.float64]:
+def unit_normal(shape: tuple[int, ...], rng: np.random.Generator) -> NDArray[np.float64]:
+    """N(0, 1) draws."""
+    return rng.standard_normal(shape)
+
+
+def unit_gumbel_downwards(shape: tuple[int, ...], rng: np.random.Generator) -> NDArray[np.float64]:
+    """−Gumbel(0, 1) draws."""
+    return -rng.gumbel(size=shape)
+
+
+def unit_k_norm(shape: tuple[int, ...], rng: np.random.Generator) -> NDArray[np.float64]:
     """(rows, d) rows with density proportional to exp(−‖b‖₂): a uniform direction times Gamma(d, 1)."""
     rows, dimension = shape
     direction = rng.standard_normal(shape)

@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 
 from dpmf_cli.privacy.curator import Curator
 from dpmf_cli.privacy.neighbours import Neighbours
-from dpmf_cli.privacy.noise import LaneNoise
+from dpmf_cli.privacy.noise import LaneNoise, unit_normal
 from dpmf_cli.privacy.release import Release
 from dpmf_cli.privacy.sensitivity import Sensitivity, no_bound_known
 
@@ -101,9 +101,8 @@ def posterior_sampling(
             schedule.rate(t) / 2 * power,
             curator.release(
                 entry,
-                LaneNoise(
-                    rng.standard_normal(shape),
-                    np.where(np.isinf(epsilon), 0.0, schedule.deviation(t)),
+                LaneNoise.drawn(
+                    unit_normal, shape, rng, np.where(np.isinf(epsilon), 0.0, schedule.deviation(t))
                 ),
                 draw=t - 1,
             ),

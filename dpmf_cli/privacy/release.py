@@ -14,9 +14,9 @@ sees every clean number of a release beside what is published for it, whichever 
 
 Where a fit is for one ε, the witness's kernel runs too, after its twin, with the noise that makes of the twin's clean
 numbers what the witness has published, off the middle of a cell of the grid by `Witness.offset`. So the model goes on
-with what the compiled kernel has made, and it is the same where the kernel measures what its twin measures, adds the
-noise and rounds to the grid; where it does not, it differs. Kernels of keyed noise cannot be told what to draw: there,
-and in fits for several ε, the model goes on with what the twin has made.
+with what the compiled kernel has made. It is the same where the kernel measures what its twin measures, adds the noise
+and rounds to the grid; where it does not, it differs. Kernels of keyed noise cannot be told what to draw: there, and
+in fits for several ε, the model goes on with what the twin has made.
 
 Three things a witness does not see, or sees otherwise. Covariances are released when a model predicts, anew at
 each prediction. Published modes use some statistics without a release (common raters of items, known users, a
@@ -34,6 +34,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from dpmf_cli.lane_groups import Grouped
 from dpmf_cli.privacy.grid import on_grid
+from dpmf_cli.privacy.keyed import unit_of_cells
 from dpmf_cli.privacy.ledger import Entry
 from dpmf_cli.privacy.noise import DeviceNoise, KeyedNoise, LaneNoise
 
@@ -122,6 +123,16 @@ class Release:
         """(E,) the scale of the noise for each ε, in units of the measurement: public."""
         return self._added_noise.scale
 
+    @property
+    def told(self) -> NDArray[np.float64] | None:
+        """(E,) the ε that devices perturb each number with; None where noise is added."""
+        return self._noise.epsilons if isinstance(self._noise, DeviceNoise) else None
+
+    @property
+    def leaves(self) -> bool:
+        """Whether its noisy numbers may be published: not those of which only the least is told."""
+        return not isinstance(self._noise, LaneNoise) or self._noise.rounded
+
     def added_to(self, clean: ArrayLike) -> NDArray[np.float64]:
         """(…, E) `clean` with its noise, from numbers (…) common to all ε or (…, E) of their own."""
         return self._witnessed(clean, self._lane_noise.added_to(clean), self.first)
@@ -153,6 +164,17 @@ class Release:
         if not isinstance(self._noise, DeviceNoise):
             raise TypeError(f"{self.entry.step}: its noise is not drawn on devices")
         return self._witnessed(numbers, self._noise.perturbed(numbers), self.first + first)
+
+    def again(self, clean: float, count: int, rng: np.random.Generator) -> NDArray[np.float64]:
+        """(count,) what this release could have published of one number for its first ε: other draws of its noise."""
+        noise = self._noise
+        if isinstance(noise, DeviceNoise):
+            return replace(noise, rng=rng).perturbed(np.full(count, clean))[:, 0]
+        if isinstance(noise, KeyedNoise):
+            unit = unit_of_cells(np.uint64(rng.integers(2**63)), 0, count)
+        else:
+            unit = noise.law((count, *noise.unit.shape[1:]), rng).reshape(count, -1)[:, 0]
+        return on_grid(clean + unit * noise.scale[0], noise.grid[:1])
 
     def split(self, rows: int) -> tuple["Release", "Release"]:
         """The first `rows` of its numbers and the others: one draw, whose two parts reach different places."""

@@ -20,13 +20,15 @@ class Sensitivity:
     """The largest move of a measurement between `neighbours`, in the L1 or L2 norm (`norm` 1 or 2), or of each of its
     numbers by itself (`norm` inf).
 
-    `source` says which theorem or equation of which paper it is.
+    `source` says which theorem or equation of which paper it is. `ordered_pairs` is set where it is stated for a
+    whole symmetric matrix, of which the upper triangle is measured: what is off the diagonal then counts twice.
     """
 
     value: float
     norm: float
     neighbours: Neighbours
     source: str
+    ordered_pairs: bool = False
 
 
 def rating_sums(scale: Scale, norm: int = 1) -> Sensitivity:

@@ -1,0 +1,1 @@
+"""Audits: what the releases of a program show about its privacy, whatever its proof says."""

@@ -1,0 +1,97 @@
+"""Floats: whether the low bits of what is released tell what was added.
+
+Of every step the number that moves most between two neighbours is released many times on either side, each time with
+other noise, by the code that releases it in a fit. A set of low-bit patterns is chosen on one half of the draws, and
+counted on the other (`bounds.bit_event`). That the compiled kernels round as this code does is what a replay checks.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+
+from dpmf_cli.algorithms.shared.base import PrivateAlgorithm
+from dpmf_cli.audit import bounds
+from dpmf_cli.audit.pairs import Pair
+from dpmf_cli.audit.replay import both_sides
+from dpmf_cli.privacy.accounting import epsilon_of_mu
+from dpmf_cli.privacy.ledger import Entry
+from dpmf_cli.privacy.release import Release
+from dpmf_cli.streams import named_generator
+
+
+@dataclass(frozen=True)
+class BitTest:
+    """What the low bits of one step's releases show.
+
+    allowed  the ε that this number's own move costs by what the step claims
+    epsilon  the lower bound that the low bits give, at `confidence`
+    ceiling  what so many draws could show
+    """
+
+    step: str
+    epsilon: float
+    allowed: float
+    ceiling: float
+    draws: int
+    confidence: float
+    event: str
+
+
+def low_bits(
+    algorithm: PrivateAlgorithm, pair: Pair, epsilon: float, draws: int, confidence: float = 0.95
+) -> Iterator[BitTest]:
+    """A test of each step of a fit whose numbers move between the two and leave as they are."""
+    delta = algorithm.spends_delta
+    for release, here, there in _widest_moves(algorithm, pair, epsilon):
+        entry = release.entry
+        rng = named_generator("audit", "bits", entry.step)
+        ours, theirs = (release.again(clean, draws, rng) for clean in (here, there))
+        half = draws // 2
+        event = bounds.bit_event(ours[:half], theirs[:half], delta)
+        counts = bounds.counts_of(event, ours[half:], theirs[half:])
+        yield BitTest(
+            entry.step,
+            bounds.epsilon_of_event(*counts, delta, confidence),
+            _allowed(entry, release, abs(there - here), delta),
+            bounds.ceiling(draws - half, draws - half, delta, confidence),
+            draws,
+            confidence,
+            str(event),
+        )
+
+
+def _widest_moves(
+    algorithm: PrivateAlgorithm, pair: Pair, epsilon: float
+) -> Iterator[tuple[Release, float, float]]:
+    """Of each step the number that moves most, on both sides."""
+    here, there = both_sides(algorithm, pair, epsilon)
+    widest: dict[str, tuple[float, Release, float, float]] = {}
+    for place in here.keys() & there.keys():
+        one, other = here[place], there[place]
+        if one.clean.shape != other.clean.shape or not one.clean.size:
+            continue
+        ours, theirs = one.clean.ravel(), other.clean.ravel()
+        moved = np.nan_to_num(np.abs(theirs - ours))
+        at = int(moved.argmax())
+        step = place[0]
+        if moved[at] > widest.get(step, (0.0,))[0]:
+            widest[step] = float(moved[at]), one.release, float(ours[at]), float(theirs[at])
+    for step in sorted(widest):
+        _, release, ours_at, theirs_at = widest[step]
+        if release.leaves:
+            yield release, ours_at, theirs_at
+
+
+def _allowed(entry: Entry, release: Release, moved: float, delta: float) -> float:
+    """The ε that one number's move costs by the noise that its step declares."""
+    if release.told is not None:
+        return float(release.told[0])
+    scale = float(release.scale[0])
+    if scale == 0:
+        return float("inf")
+    if entry.mu is not None or entry.sampled is not None:
+        return epsilon_of_mu(moved / scale, delta)
+    if not entry.by_rows and not entry.mechanism.startswith("Laplace"):
+        return float("inf")  # noise of a law that bounds no ε by itself: Langevin dynamics
+    return moved / scale

@@ -1,0 +1,454 @@
+"""Bounds: the least privacy loss that counts of events prove, and the most that so many trials could prove.
+
+A mechanism M is (ε, δ)-DP if P[M(D) ∈ E] ≤ e^ε·P[M(D') ∈ E] + δ for all neighbours D, D' and all events E. An audit
+takes one pair and one event, runs M on both, and counts. If the first chance is at least p and the second at most q,
+no ε below ln((p − δ)/q) can be true (Jagielski, Ullman, Oprea 2020, "Auditing differentially private machine
+learning"; Ding et al. 2018). Everything here is a pure function of counts or arrays: nothing is drawn.
+
+*Confidence.* p and q come from counts by Clopper and Pearson (1934), which is exact: it holds for every number of
+trials. A bound on ε needs both, and it is wrong only if one of them is. Each is therefore taken at (1 + c)/2 so that
+the bound has confidence c, without any assumption on how the two samples depend on each other. By this convention
+400 of 400 against 0 of 400 show 4.32 at 99 %, and at 95 % 10⁴ trials a side can show at most 7.91 and 10⁵ at most
+10.21.
+
+*Which event.* Choosing among events by their counts and then bounding the chosen one by the same counts is wrong: the
+best of many looks better than it is. `best_threshold`, `best_threshold_for_mu` and `bit_event` choose the threshold,
+the direction and the numerator on training values. What they return is fixed before a test value is seen, so that one
+event is bounded on the test values and needs no correction. Only `epsilon_either_way` looks at several directions of
+the same counts, and it shares its confidence among them.
+
+A bound is about the pair and the event that were tried: a low one proves nothing about M.
+"""
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Protocol
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from scipy import special
+
+from dpmf_cli.privacy.accounting import epsilon_of_mu
+
+TRAINING_CONFIDENCE = 0.95
+"""At which training values are scored. It decides which event is chosen, not whether its bound holds."""
+
+LOW_BITS = (4, 8, 12, 16)
+"""How many low bits of the mantissa `bit_event` looks at: of equally good sets, that of the fewest patterns wins."""
+
+MANTISSA = 52
+"""Stored bits of a float64's mantissa."""
+
+UNIT_OF_ZERO = 2000
+"""The exponent of the largest power of two that divides 0: larger than that of any other float."""
+
+HALVINGS = 60
+"""Of the search for the ε that guesses refute. After so many a float cannot tell the ends apart."""
+
+Floats = NDArray[np.float64]
+Counts = NDArray[np.int64]
+
+
+# --- one count ---
+
+
+def clopper_pearson(successes: int, trials: int, confidence: float) -> tuple[float, float]:
+    """(low, high): two one-sided bounds on the chance behind `successes` of `trials`, each at `confidence`.
+
+    "The chance is at least low" is wrong with a probability of at most 1 − `confidence`, and so is "at most high".
+    Both together hold with 2·`confidence` − 1: for the usual two-sided interval of 95 % ask for 0.975.
+    Source: Clopper and Pearson 1934. Low is the chance at which `successes` or more have probability
+    1 − `confidence`; high is the one at which `successes` or fewer have. Both are quantiles of beta laws.
+    """
+    _check_count(successes, trials)
+    _check_confidence(confidence)
+    count = np.array([successes])
+    return float(_lows(count, trials, confidence)[0]), float(_highs(count, trials, confidence)[0])
+
+
+def _lows(successes: Counts, trials: int, confidence: float) -> Floats:
+    """(K,) lower ends of Clopper and Pearson: 0 where nothing was seen."""
+    k = np.maximum(successes, 1)
+    return np.where(successes > 0, special.betaincinv(k, trials - k + 1, 1 - confidence), 0.0)
+
+
+def _highs(successes: Counts, trials: int, confidence: float) -> Floats:
+    """(K,) upper ends of Clopper and Pearson: 1 where all was seen."""
+    k = np.minimum(successes, trials - 1)
+    return np.where(
+        successes < trials, special.betainccinv(k + 1, np.maximum(trials - k, 1), 1 - confidence), 1.0
+    )
+
+
+# --- one event: ε ---
+
+
+def epsilon_of_event(
+    hits: int, trials: int, other_hits: int, other_trials: int, delta: float, confidence: float
+) -> float:
+    """The ε below which no claim (ε, `delta`) is true, given one event's counts, with `confidence`.
+
+    It is ln((p − δ)/q), p the least chance that `hits` of `trials` allow and q the largest that `other_hits` of
+    `other_trials` do, each at (1 + `confidence`)/2 (Bonferroni). It is 0 if that is not positive. The event, its
+    direction and which data set is the numerator must have been fixed before these trials were looked at.
+    """
+    _check_delta(delta)
+    low, _ = clopper_pearson(hits, trials, (1 + confidence) / 2)
+    _, high = clopper_pearson(other_hits, other_trials, (1 + confidence) / 2)
+    return max(float(_epsilons(np.array(low), np.array(high), delta)), 0.0)
+
+
+def epsilon_either_way(
+    hits: int, trials: int, other_hits: int, other_trials: int, delta: float, confidence: float
+) -> float:
+    """The largest of the four bounds on ε that one event gives: it or its complement, either data set above.
+
+    All four are looked at on the same counts. They use four one-sided bounds: each chance from below and from above,
+    those of the complement being the same, mirrored. Each is taken at 1 − (1 − `confidence`)/4, so that all hold
+    together with `confidence`. Where the direction is known from training, `epsilon_of_event` gives more.
+    """
+    _check_delta(delta)
+    each = 1 - (1 - confidence) / 4
+    low, high = clopper_pearson(hits, trials, each)
+    other_low, other_high = clopper_pearson(other_hits, other_trials, each)
+    tops = np.array([low, other_low, 1 - high, 1 - other_high])
+    bottoms = np.array([other_high, high, 1 - other_low, 1 - low])
+    return max(float(_epsilons(tops, bottoms, delta).max()), 0.0)
+
+
+def ceiling(trials: int, other_trials: int, delta: float, confidence: float) -> float:
+    """The most that `epsilon_of_event` can say after so many trials: the event always against never.
+
+    A bound near it says that there were too few trials rather than how large ε is.
+    """
+    return epsilon_of_event(trials, trials, 0, other_trials, delta, confidence)
+
+
+def _epsilons(lows: Floats, highs: Floats, delta: float) -> Floats:
+    """ln((low − δ)/high) of each, −∞ where low ≤ δ."""
+    with np.errstate(divide="ignore"):
+        return np.asarray(np.log(np.maximum(lows - delta, 0.0)) - np.log(highs))
+
+
+# --- one event: μ ---
+
+
+def mu_of_event(hits: int, trials: int, other_hits: int, other_trials: int, confidence: float) -> float:
+    """The μ below which the mechanism is not μ-GDP, given one event's counts, with `confidence`: at least 0.
+
+    A test that says "D" when the event happens has true positives P[E | D] and false positives P[E | D']. If the
+    mechanism is μ-GDP, then μ ≥ Φ⁻¹(TPR) − Φ⁻¹(FPR), which is Φ⁻¹(1 − FPR) − Φ⁻¹(FNR) (Dong, Roth, Su 2022, section
+    2; Nasr et al. 2023, "Tight auditing of differentially private machine learning"). TPR is taken at its lower end
+    and FPR at its upper one, each at (1 + `confidence`)/2.
+    """
+    low, _ = clopper_pearson(hits, trials, (1 + confidence) / 2)
+    _, high = clopper_pearson(other_hits, other_trials, (1 + confidence) / 2)
+    return max(float(_mus(np.array(low), np.array(high))), 0.0)
+
+
+def ceiling_of_mu(trials: int, other_trials: int, confidence: float) -> float:
+    """The most that `mu_of_event` can say after so many trials."""
+    return mu_of_event(trials, trials, 0, other_trials, confidence)
+
+
+def gaussian_epsilon_of_event(
+    hits: int, trials: int, other_hits: int, other_trials: int, delta: float, confidence: float
+) -> float:
+    """The ε at `delta` of the Gaussian mechanism whose μ is `mu_of_event`.
+
+    It is a bound on the mechanism's ε only if its losses are those of a Gaussian mechanism, which is to say that it
+    costs exactly what μ says. Noise that is wrong in form but not in size makes it wrong; `epsilon_of_event` assumes
+    nothing. What it buys is much: every threshold near the middle tells about μ, where ε at a small δ shows only in
+    events that almost never happen.
+    """
+    return epsilon_of_mu(mu_of_event(hits, trials, other_hits, other_trials, confidence), delta)
+
+
+def gaussian_ceiling(trials: int, other_trials: int, delta: float, confidence: float) -> float:
+    """The most that `gaussian_epsilon_of_event` can say after so many trials."""
+    return epsilon_of_mu(ceiling_of_mu(trials, other_trials, confidence), delta)
+
+
+def _mus(lows: Floats, highs: Floats) -> Floats:
+    """Φ⁻¹(low) − Φ⁻¹(high) of each, −∞ where nothing is known of one of them."""
+    return np.asarray(special.ndtri(lows) - special.ndtri(highs))
+
+
+# --- choosing an event on training values ---
+
+
+class Happening(Protocol):
+    """What is true of some values and not of others."""
+
+    @property
+    def numerator_here(self) -> bool:
+        """Whether it is more likely on D ("here") than on D' ("there"): whose chance stands above the line."""
+        ...
+
+    def holds(self, values: ArrayLike) -> NDArray[np.bool_]:
+        """Of each of `values`, whether it happened."""
+        ...
+
+
+@dataclass(frozen=True)
+class Event:
+    """A scalar statistic is at least `threshold` (`above`), or it is not."""
+
+    threshold: float
+    above: bool
+    numerator_here: bool
+
+    def holds(self, values: ArrayLike) -> NDArray[np.bool_]:
+        """Of each of `values`, whether it happened."""
+        reached = np.asarray(values) >= self.threshold
+        return np.asarray(reached if self.above else ~reached)
+
+
+def best_threshold(
+    here: ArrayLike, there: ArrayLike, delta: float, confidence: float = TRAINING_CONFIDENCE
+) -> Event:
+    """The threshold, direction and numerator with the largest lower bound on ε, by training values on D and D'.
+
+    Candidates are all the values that occur, "at least" and "less than" each, with either data set above the line.
+    Each is scored as `epsilon_of_event` would, so that a tail with a handful of values does not win by luck alone.
+    """
+    _check_delta(delta)
+    return _best(here, there, lambda low, high: _epsilons(low, high, delta), confidence)[1]
+
+
+def best_threshold_for_mu(
+    here: ArrayLike, there: ArrayLike, confidence: float = TRAINING_CONFIDENCE
+) -> Event:
+    """The same with the largest lower bound on μ."""
+    return _best(here, there, _mus, confidence)[1]
+
+
+def counts_of(event: Happening, here: ArrayLike, there: ArrayLike) -> tuple[int, int, int, int]:
+    """(hits, trials, other_hits, other_trials) of an event on test values on D and D', the numerator first.
+
+    They are the first four arguments of `epsilon_of_event`, `mu_of_event` and `gaussian_epsilon_of_event`.
+    """
+    first, second = (here, there) if event.numerator_here else (there, here)
+    held, other_held = event.holds(first), event.holds(second)
+    return int(held.sum()), held.size, int(other_held.sum()), other_held.size
+
+
+def _best(
+    here: ArrayLike, there: ArrayLike, score: Callable[[Floats, Floats], Floats], confidence: float
+) -> tuple[float, Event]:
+    """The best score of all events "at least" or "less than" a value that occurs, and that event."""
+    _check_confidence(confidence)
+    ours, theirs = (np.sort(np.asarray(values, dtype=np.float64), axis=None) for values in (here, there))
+    if not (len(ours) and len(theirs)) or np.isnan(ours[-1]) or np.isnan(theirs[-1]):
+        raise ValueError("An event is chosen by numbers on both data sets.")
+    thresholds = np.unique(np.concatenate([ours, theirs]))
+    low, high = _ends(len(ours) - np.searchsorted(ours, thresholds), len(ours), (1 + confidence) / 2)
+    other_low, other_high = _ends(
+        len(theirs) - np.searchsorted(theirs, thresholds), len(theirs), (1 + confidence) / 2
+    )
+    events = [(True, True), (True, False), (False, True), (False, False)]  # above, numerator here
+    tops = np.stack([low, other_low, 1 - high, 1 - other_high])  # a complement's ends are mirrored
+    bottoms = np.stack([other_high, high, 1 - other_low, 1 - low])
+    scores = score(tops, bottoms)
+    which, where = np.unravel_index(int(np.argmax(scores)), scores.shape)
+    above, numerator_here = events[which]
+    return float(scores[which, where]), Event(float(thresholds[where]), above, numerator_here)
+
+
+def _ends(successes: Counts, trials: int, confidence: float) -> tuple[Floats, Floats]:
+    """(K,) lower and (K,) upper ends of Clopper and Pearson, each different count being worked out once."""
+    counts, position = np.unique(successes, return_inverse=True)
+    return _lows(counts, trials, confidence)[position], _highs(counts, trials, confidence)[position]
+
+
+# --- one run with canaries ---
+
+
+def chance_of_guesses(correct: int, guesses: int, canaries: int, epsilon: float, delta: float) -> float:
+    """At most this is the probability of so many correct guesses or more if the run is (`epsilon`, `delta`)-DP.
+
+    Each of m `canaries` is in the data or not by its own fair coin. One run is made, and the auditor guesses the
+    coins of r `guesses` of them. Neighbours differ in whether one canary is there. Then (Steinke, Nasr, Jagielski
+    2023, "Privacy auditing with one (1) training run", theorem 5.2)
+
+        P[V ≥ v] ≤ P[W ≥ v] + 2·m·δ·α,    W ~ Binomial(r, e^ε/(e^ε + 1)),    α = max over i of P[v > W ≥ v − i]/i
+
+    It is what the paper's appendix D computes. At δ = 0 randomised response attains it. With δ it is above what any
+    mechanism can reach, as linear programs for up to 100 canaries, all of them guessed, show, where it is ½ or less.
+    Near 1 it is not: at e^ε > 2 one right or more of two is likelier by (e^ε − 2)·δ/(1 + e^ε)² at best. No audit
+    refutes anything there.
+    """
+    _check_guesses(correct, guesses, canaries)
+    _check_delta(delta)
+    tail = float(
+        special.bdtr(guesses - correct, guesses, special.expit(-epsilon))
+    )  # so many wrong ones or fewer
+    if delta == 0 or correct == 0:
+        return tail
+    below = np.arange(correct - 1, -1, -1)
+    windows = np.cumsum(_binomial(below, guesses, epsilon)) / np.arange(1, correct + 1)
+    return min(tail + 2 * canaries * delta * float(windows.max()), 1.0)
+
+
+def epsilon_of_guesses(correct: int, guesses: int, canaries: int, delta: float, confidence: float) -> float:
+    """The largest ε that `correct` of `guesses` refute with `confidence`: the run is not (ε, `delta`)-DP.
+
+    Refuted is an ε at which `chance_of_guesses` is at most 1 − `confidence`. At δ = 0 that is the logit of Clopper
+    and Pearson's lower end. With δ it is less, and halving finds it; the end that is refuted is returned. How
+    many are guessed is fixed beforehand; which ones may depend on the run's release, not on the coins.
+    """
+    _check_guesses(correct, guesses, canaries)
+    _check_delta(delta)
+    if confidence < 0.5:
+        raise ValueError(f"Guesses refute with a confidence of at least ½, not {confidence}.")
+    low, _ = clopper_pearson(correct, guesses, confidence)
+    if low <= 0.5:
+        return 0.0
+    pure = float(special.logit(low))
+    if delta == 0:
+        return pure
+
+    def refuted(epsilon: float) -> bool:
+        return chance_of_guesses(correct, guesses, canaries, epsilon, delta) <= 1 - confidence
+
+    if not refuted(0.0):
+        return 0.0
+    refuted_end, open_end = 0.0, pure
+    for _ in range(HALVINGS):
+        middle = (refuted_end + open_end) / 2
+        refuted_end, open_end = (middle, open_end) if refuted(middle) else (refuted_end, middle)
+    return refuted_end
+
+
+def ceiling_of_guesses(guesses: int, canaries: int, delta: float, confidence: float) -> float:
+    """The most that `epsilon_of_guesses` can say after so many guesses: all of them correct."""
+    return epsilon_of_guesses(guesses, guesses, canaries, delta, confidence)
+
+
+def _binomial(count: Counts, trials: int, epsilon: float) -> Floats:
+    """P[Binomial(`trials`, e^ε/(e^ε + 1)) = `count`] of each, by logarithms: nothing overflows."""
+    choices = special.gammaln(trials + 1) - special.gammaln(count + 1) - special.gammaln(trials - count + 1)
+    return np.asarray(
+        np.exp(choices + count * special.log_expit(epsilon) + (trials - count) * special.log_expit(-epsilon))
+    )
+
+
+# --- low bits ---
+
+
+@dataclass(frozen=True, eq=False)
+class BitEvent:
+    """A float's low bits are among those that one data set gives more often.
+
+    With `bits` = 0, `event` is about the largest power of two that divides the float, by its exponent. Otherwise it
+    is about `odds` (2^bits,), the logarithm of how much more often the pattern came here than there, of the pattern
+    of so many mantissa bits from the bit `shift` up.
+    """
+
+    bits: int
+    shift: int
+    odds: Floats
+    event: Event
+
+    @property
+    def numerator_here(self) -> bool:
+        """Whether it is more likely here than there."""
+        return self.event.numerator_here
+
+    def holds(self, values: ArrayLike) -> NDArray[np.bool_]:
+        """Of each of `values`, whether it happened."""
+        if self.bits == 0:
+            return self.event.holds(_unit_exponent(values))
+        return self.event.holds(self.odds[_pattern(values, self.bits, self.shift)])
+
+    def __str__(self) -> str:
+        if self.bits == 0:
+            return f"{'' if self.event.above else 'not '}a multiple of 2^{self.event.threshold:.0f}"
+        many = int(self.event.holds(self.odds).sum())
+        return f"{many} of {2**self.bits} patterns of {self.bits} mantissa bits from bit {self.shift} up"
+
+
+def bit_event(
+    here: ArrayLike, there: ArrayLike, delta: float = 0.0, confidence: float = TRAINING_CONFIDENCE
+) -> BitEvent:
+    """The set of low-bit patterns that tells D from D' best, by training releases on each.
+
+    A float sum of a clean value and noise can only be certain floats, and which ones follows from the clean value
+    (Mironov 2012, "On significance of the least significant bits for differential privacy"). Tried are the multiples
+    of g and their complement, for every power of two g, and sets of patterns of the low 4, 8, 12 and 16 bits of the
+    mantissa. Low means from the lowest bit that any training value uses, so that float32 numbers show theirs.
+
+    There are more patterns than a count can tell apart. Every other value therefore says how much more often each
+    pattern comes here than there, and the rest choose the threshold on that and score the result. The best score of
+    all candidates wins.
+    """
+    _check_delta(delta)
+    ours, theirs = (np.asarray(values, dtype=np.float64).ravel() for values in (here, there))
+    if min(len(ours), len(theirs)) < 2:
+        raise ValueError("Patterns are chosen by two values or more on each data set.")
+    shift = min(_lowest_used_bit(ours), _lowest_used_bit(theirs))
+
+    def score(low: Floats, high: Floats) -> Floats:
+        return _epsilons(low, high, delta)
+
+    best_score, event = _best(_unit_exponent(ours[1::2]), _unit_exponent(theirs[1::2]), score, confidence)
+    best = BitEvent(0, 0, np.empty(0), event)
+    for bits in LOW_BITS:
+        patterns = [_pattern(values, bits, shift) for values in (ours, theirs)]
+        counts = [np.bincount(values[::2], minlength=2**bits) for values in patterns]
+        odds = np.log(counts[0] + 0.5) - np.log(counts[1] + 0.5)
+        value, event = _best(odds[patterns[0][1::2]], odds[patterns[1][1::2]], score, confidence)
+        if value > best_score:
+            best_score, best = value, BitEvent(bits, shift, odds, event)
+    return best
+
+
+def _bits_of(values: ArrayLike) -> tuple[Counts, Counts]:
+    """Each float's stored mantissa and its stored exponent."""
+    stored = np.asarray(values, dtype=np.float64).view(np.int64)
+    return np.asarray(stored & (2**MANTISSA - 1)), np.asarray((stored >> MANTISSA) & 0x7FF)
+
+
+def _pattern(values: ArrayLike, bits: int, shift: int) -> Counts:
+    """The mantissa's `bits` bits from the bit `shift` up, as a number."""
+    mantissa, _ = _bits_of(values)
+    return np.asarray((mantissa >> shift) & (2**bits - 1))
+
+
+def _unit_exponent(values: ArrayLike) -> Counts:
+    """The exponent k of the largest power of two, 2^k, of which each float is a multiple."""
+    mantissa, exponent = _bits_of(values)
+    significand = np.where(exponent > 0, mantissa | 2**MANTISSA, mantissa)
+    _, zeros = np.frexp((significand & -significand).astype(np.float64))  # one more than the zeros below it
+    return np.where(significand == 0, UNIT_OF_ZERO, np.maximum(exponent, 1) - 1024 - MANTISSA + zeros)
+
+
+def _lowest_used_bit(values: Floats) -> int:
+    """The lowest bit of the mantissa that is 1 in any of the floats; of whole powers of two, the highest there is."""
+    mantissa, _ = _bits_of(values)
+    used: int = int(np.bitwise_or.reduce(mantissa)) | 2 ** (MANTISSA - 1)
+    return (used & -used).bit_length() - 1
+
+
+# --- what is asked for ---
+
+
+def _check_count(successes: int, trials: int) -> None:
+    if not 0 <= successes <= trials:
+        raise ValueError(f"{successes} of {trials} is not a count.")
+
+
+def _check_guesses(correct: int, guesses: int, canaries: int) -> None:
+    if not 0 <= correct <= guesses <= canaries:
+        raise ValueError(f"{correct} correct of {guesses} guesses about {canaries} canaries is not a count.")
+
+
+def _check_confidence(confidence: float) -> None:
+    if not 0 < confidence < 1:
+        raise ValueError(f"A confidence is between 0 and 1, not {confidence}.")
+
+
+def _check_delta(delta: float) -> None:
+    if not 0 <= delta < 1 or math.isnan(delta):
+        raise ValueError(f"δ is at least 0 and below 1, not {delta}.")

@@ -1,0 +1,157 @@
+"""Black box: a lower bound on ε from many fits on two neighbours, by an event that happens more often on one.
+
+Half of the fits choose the event, the other half count it. So the bound holds at its confidence whatever was chosen
+from. Statistics that are tried: the projection of what is released on the direction in which a replay has seen it
+move, and single predictions that privacy covers. A bound is about one pair and these statistics; the ceiling beside
+it is what as many fits could show of any method.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dpmf_cli.algorithms.shared.base import PrivateAlgorithm
+from dpmf_cli.audit import bounds
+from dpmf_cli.audit.fits import covered, fitted, predictions
+from dpmf_cli.audit.pairs import Pair
+from dpmf_cli.audit.replay import Place
+from dpmf_cli.privacy.release import Numbers, Release
+from dpmf_cli.ratings import Ratings
+
+PREDICTIONS = 40
+"""Single predictions that are tried as statistics."""
+
+NOT_A_NUMBER = 1e300
+"""What stands for a prediction that is no number: an event like any other."""
+
+
+@dataclass(frozen=True)
+class LowerBound:
+    """What trials have shown of ε.
+
+    statistic   what told the two apart
+    trials      fits on each of the two data sets in all; one half of them has chosen the event
+    confidence  with which `epsilon` holds
+    gaussian    what holds if the statistic is normal on both sides, as the sum of Gaussian noise is; nan for pure ε
+    """
+
+    statistic: str
+    epsilon: float
+    ceiling: float
+    trials: int
+    confidence: float
+    gaussian: float = float("nan")
+    gaussian_ceiling: float = float("nan")
+
+
+class _Listener:
+    """A witness that adds up what is published along given directions."""
+
+    offset = 0.0
+
+    def __init__(self, directions: Mapping[Place, NDArray[np.float64]]) -> None:
+        self._directions = directions
+        self._seen: dict[Place, float] = {}
+
+    def published(
+        self, release: Release, lanes: slice, first: int, clean: Numbers, noisy: NDArray[np.float64]
+    ) -> NDArray[np.float64]:
+        place = release.entry.step, release.draw, first
+        direction = self._directions.get(place)
+        if direction is not None and direction.size == noisy.size and direction.any():
+            scale = 1.0 if release.told is not None else float(release.scale[0])
+            along = direction / np.linalg.norm(direction)
+            self._seen[place] = float(along @ np.nan_to_num(noisy.ravel())) / (scale or 1.0)
+        return noisy
+
+    def projections(self, places: list[Place]) -> list[float]:
+        """Along each direction by itself, and all of them together, each in units of its noise."""
+        each = [self._seen.get(place, 0.0) for place in places]
+        return [sum(each), *each]
+
+
+def distinguish(
+    algorithm: PrivateAlgorithm,
+    pair: Pair,
+    epsilon: float,
+    trials: int,
+    *,
+    confidence: float = 0.95,
+    directions: Mapping[Place, NDArray[np.float64]] | None = None,
+) -> LowerBound:
+    """The lower bound that `trials` fits on each side give.
+
+    directions  in which a replay has seen releases move; without them predictions alone are looked at, and the
+                compiled kernels run by themselves
+    """
+    strongest = sorted(
+        (place for place, moves in (directions or {}).items() if moves.any()),
+        key=lambda place: -float(np.abs((directions or {})[place]).max()),
+    )[:8]
+    users, items = _statistics(algorithm, pair)
+    names = ["all releases along their moves", *(f"{step}, draw {draw + 1}" for step, draw, _ in strongest)]
+    names = names if strongest else []
+    names += [f"prediction of user {u}, item {i}" for u, i in zip(users, items, strict=True)]
+
+    def trial(ratings: Ratings, run: int) -> NDArray[np.float64]:
+        listener = _Listener({place: (directions or {})[place] for place in strongest})
+        try:
+            model, _ = fitted(algorithm, ratings, epsilon, run=run, witness=listener if strongest else None)
+            seen = predictions(model, users, items)
+        except Exception:
+            return np.full(len(names), NOT_A_NUMBER)
+        projected = listener.projections(strongest) if strongest else []
+        values = np.concatenate([projected, seen])
+        return np.asarray(np.nan_to_num(values, nan=NOT_A_NUMBER, posinf=1e299, neginf=-1e299))
+
+    here = np.array([trial(pair.here, 1 + 2 * number) for number in range(trials)])
+    there = np.array([trial(pair.there, 2 + 2 * number) for number in range(trials)])
+    delta, half = algorithm.spends_delta, trials // 2
+    scored = [
+        (_training_bound(here[:half, column], there[:half, column], delta), column)
+        for column in range(len(names))
+    ]
+    best = max(scored, default=(0.0, -1))[1]
+    if best < 0:
+        return LowerBound("nothing", 0.0, bounds.ceiling(half, half, delta, confidence), trials, confidence)
+    ours, theirs = here[:half, best], there[:half, best]
+    tested = here[half:, best], there[half:, best]
+    counts = bounds.counts_of(bounds.best_threshold(ours, theirs, delta), *tested)
+    left = trials - half
+    found = LowerBound(
+        names[best],
+        bounds.epsilon_of_event(*counts, delta, confidence),
+        bounds.ceiling(left, left, delta, confidence),
+        trials,
+        confidence,
+    )
+    if not delta:
+        return found
+    counts = bounds.counts_of(bounds.best_threshold_for_mu(ours, theirs), *tested)
+    return LowerBound(
+        found.statistic,
+        found.epsilon,
+        found.ceiling,
+        trials,
+        confidence,
+        bounds.gaussian_epsilon_of_event(*counts, delta, confidence),
+        bounds.gaussian_ceiling(left, left, delta, confidence),
+    )
+
+
+def _training_bound(here: NDArray[np.float64], there: NDArray[np.float64], delta: float) -> float:
+    """How well a statistic tells training fits apart."""
+    event = bounds.best_threshold(here, there, delta)
+    return bounds.epsilon_of_event(*bounds.counts_of(event, here, there), delta, bounds.TRAINING_CONFIDENCE)
+
+
+def _statistics(algorithm: PrivateAlgorithm, pair: Pair) -> tuple[NDArray[np.int32], NDArray[np.int32]]:
+    """The predictions that are tried: those of the user who differs and of the items in question first."""
+    users, items = covered(algorithm, pair)
+    own = [ratings.items[ratings.users == pair.changed] for ratings in (pair.here, pair.there)]
+    last = np.lexsort((items, users, ~np.isin(items, np.concatenate(own)), users != pair.changed))
+    chosen = last[:: max(1, len(last) // PREDICTIONS)][: PREDICTIONS // 2]
+    chosen = np.unique(np.concatenate([last[: PREDICTIONS // 2], chosen]))
+    return users[chosen], items[chosen]

@@ -1,0 +1,84 @@
+"""What `dpmf audit --all` audits: every algorithm of the registry, in all of its variants."""
+
+from collections.abc import Iterator
+from contextlib import suppress
+from itertools import product
+from typing import Any, get_args
+
+from pydantic import ValidationError
+
+from dpmf_cli.algorithms.registry import PRIVATE
+from dpmf_cli.algorithms.shared.base import PrivateAlgorithm
+from dpmf_cli.algorithms.shared.theta import NoiseKind
+from dpmf_cli.algorithms.zhang2018.personalized import PrivateBase
+from dpmf_cli.privacy.local_mechanisms import Mechanism
+from dpmf_cli.privacy.neighbours import Mode, Neighbours
+
+SMALL: dict[str, dict[str, Any]] = {
+    "dp_pmf": {"epochs": 3, "noisy_epochs": 3},
+    "personalized": {
+        "epsilon_conservative": 0.5,
+        "epsilon_moderate": 1,
+        "epsilon_liberal": 2,
+        "threshold": 1,
+    },
+    "dpps_mf": {"iterations": 5},
+    "dpps_pnbm": {"iterations": 5},
+    "pg_mf": {"iterations": 3},
+}
+"""Fewer steps than by default, of methods whose later steps do what the first do. None of them changes how far one
+step moves."""
+
+PUBLISHED_ONLY = {"dp_pmf": ("epochs", "noisy_epochs")}
+"""Parameters that the corrected mode refuses."""
+
+
+def registered(key: str | None = None) -> Iterator[PrivateAlgorithm]:
+    """Every algorithm of the registry, or that of one key, for all neighbours, modes and laws of noise, each with a
+    label that says which."""
+    for name, entry in PRIVATE.items():
+        if key is not None and name != key:
+            continue
+        for neighbours, mode in sorted(entry.variants):
+            for more in _options(name, entry, mode):
+                parameters = {
+                    field: value
+                    for field, value in SMALL.get(name, {}).items()
+                    if mode is Mode.PUBLISHED or field not in PUBLISHED_ONLY.get(name, ())
+                }
+                with suppress(ValidationError):  # an option that this variant does not have
+                    yield _made(name, neighbours, mode, {**parameters, **more})
+
+
+def _made(key: str, neighbours: Neighbours, mode: Mode, parameters: dict[str, Any]) -> PrivateAlgorithm:
+    said = [f"of {parameters['base']['algorithm']}"] if "base" in parameters else []
+    said += [parameters[field] for field in ("noise", "tuning", "mechanism") if field in parameters]
+    said += [f"samples of {parameters['sampling_rate']:g}"] if "sampling_rate" in parameters else []
+    label = ", ".join((key, *said, neighbours.value, mode.value))
+    data = {"algorithm": key, "neighbours": neighbours, "mode": mode, "label": label, **parameters}
+    made: PrivateAlgorithm = PRIVATE[key].model_validate(data)
+    return made
+
+
+def _options(key: str, entry: type[PrivateAlgorithm], mode: Mode) -> Iterator[dict[str, Any]]:
+    """The choices that change what is released: laws of noise, samples, refitting, bases."""
+    if key == "personalized":
+        for base in get_args(PrivateBase):
+            (name,) = get_args(base.model_fields["algorithm"].annotation)
+            if (Neighbours.UNBOUNDED, mode) in base.variants:
+                fewer = SMALL.get(name, {}) if mode is Mode.PUBLISHED else {}
+                yield {"base": {"algorithm": name, **fewer}}
+        return
+    laws: list[dict[str, Any]] = [{}]
+    if "noise" in entry.model_fields:
+        laws = [{"noise": kind.value} for kind in NoiseKind]
+    elif key == "local_mf":
+        laws = [{"mechanism": kind.value} for kind in Mechanism]
+    samples: list[dict[str, Any]] = [{}]
+    if mode is Mode.CORRECTED and "sampling_rate" in entry.model_fields:
+        samples.append({"sampling_rate": 0.3})
+    refitted: list[dict[str, Any]] = [{}]
+    if "tuning" in entry.model_fields:
+        refitted.append({"tuning": "refitted", "validation": 0.2})
+    for law, sample, tuned in product(laws, samples, refitted):
+        yield {**law, **sample, **tuned}

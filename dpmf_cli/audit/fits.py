@@ -1,0 +1,70 @@
+"""Fits for audits: one algorithm on one of two neighbours, for one ε, with or without a witness."""
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dpmf_cli.algorithms.shared.base import PrivateAlgorithm
+from dpmf_cli.audit.pairs import Pair
+from dpmf_cli.privacy.curator import Curator
+from dpmf_cli.privacy.ledger import Ledger
+from dpmf_cli.privacy.neighbours import Neighbours
+from dpmf_cli.privacy.release import Witness
+from dpmf_cli.ratings import Ratings, UserMajor
+from dpmf_cli.streams import Streams, named_generator
+
+
+@dataclass(frozen=True)
+class CoupledStreams(Streams):
+    """Streams whose secret draws for single ratings are those of the (user, item) pair, whatever else is rated."""
+
+    def of_ratings(self, purpose: str, pairs: UserMajor, *sets: int) -> NDArray[np.float64]:
+        every = (*sets, pairs.n_users, pairs.n_items)
+        return np.asarray(self.generator(purpose).random(every)[..., pairs.users, pairs.items])
+
+
+def fitted(
+    algorithm: PrivateAlgorithm,
+    ratings: Ratings,
+    epsilon: float,
+    *,
+    run: int = 0,
+    witness: Witness | None = None,
+) -> tuple[Any, Ledger]:
+    """The model for one ε, and the ledger of its fit. `run` numbers the noise."""
+    streams = CoupledStreams(0, "audit", algorithm.algorithm, 0, run)
+    ledger = Ledger([epsilon], algorithm.mode, algorithm.spends_delta)
+    with np.errstate(all="ignore"):
+        model = algorithm.fit(
+            ratings, ledger.limit, streams=streams, curator=Curator(ledger, streams, witness)
+        )
+    return model, ledger
+
+
+def predictions(model: Any, users: NDArray[np.int32], items: NDArray[np.int32]) -> NDArray[np.floating]:
+    """(n,) predictions of a model for one ε."""
+    with np.errstate(all="ignore"):
+        return np.asarray(model.predict(users, items))[:, 0]
+
+
+def covered(
+    algorithm: PrivateAlgorithm, pair: Pair, most: int = 20_000
+) -> tuple[NDArray[np.int32], NDArray[np.int32]]:
+    """Which predictions privacy covers: users (n,) and items (n,).
+
+    All of them, or of many a part: all items of the user who differs, and others at random. Of joint methods those of
+    the other users; of methods that hide a whole user those of the users who stay.
+    """
+    n_users, n_items = pair.here.n_users, pair.here.n_items
+    if n_users * n_items <= most:
+        users, items = np.divmod(np.arange(n_users * n_items), n_items)
+    else:
+        rng = named_generator("audit", "predictions", n_users, n_items)
+        users = np.append(np.full(n_items, pair.changed), rng.integers(n_users, size=most))
+        items = np.append(np.arange(n_items), rng.integers(n_items, size=most))
+    if algorithm.joint or algorithm.neighbours is Neighbours.USER:
+        stays = users != pair.changed
+        users, items = users[stays], items[stays]
+    return users.astype(np.int32), items.astype(np.int32)

@@ -1,0 +1,230 @@
+"""Neighbouring data sets: small ones that are chosen to hurt, parts of real ones, and large ones for rounding."""
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dpmf_cli.privacy.neighbours import Neighbours
+from dpmf_cli.ratings import Ratings, Scale, with_ratings
+
+SCALES = (Scale(1, 5, 1), Scale(0.5, 4, 0.5), Scale(-10, 10), Scale(0, 1))
+"""Whole stars, halves, a negative minimum with fractions, and a scale that begins at 0."""
+
+
+@dataclass(frozen=True)
+class Pair:
+    """Two neighbouring data sets.
+
+    name     how the pair was made
+    here     D
+    there    D′, with one value changed, one rating more, or one user more
+    changed  the user whose ratings differ
+    """
+
+    name: str
+    here: Ratings
+    there: Ratings
+    changed: int
+
+
+def tiny_pairs(neighbours: Neighbours, count: int, seed: int = 0) -> Iterator[Pair]:
+    """`count` pairs of at most some dozens of ratings, of every kind of `SHAPES` on every scale in turn."""
+    for number in range(count):
+        rng = np.random.default_rng((seed, number))
+        scale = SCALES[number // len(SHAPES) % len(SCALES)]
+        name, shape = SHAPES[number % len(SHAPES)]
+        yield neighbour_of(f"{name} {number}", shape(rng, scale), neighbours, rng)
+
+
+def pairs_of(ratings: Ratings, neighbours: Neighbours, count: int, seed: int = 0) -> Iterator[Pair]:
+    """`count` pairs of small parts of given ratings: some users, and what they have rated among some items."""
+    for number in range(count):
+        rng = np.random.default_rng((seed, 1, number))
+        users = rng.choice(ratings.n_users, min(ratings.n_users, 12), replace=False)
+        theirs = ratings.select(np.isin(ratings.users, users))
+        liked = np.unique(theirs.items) if len(theirs) else np.zeros(1, np.int32)
+        items = np.sort(rng.choice(liked, min(len(liked), 12), replace=False))
+        part = theirs.select(np.isin(theirs.items, items))
+        own = np.unique(part.users) if len(part) else np.zeros(1, np.int32)
+        small = replace(
+            part,
+            users=np.searchsorted(own, part.users).astype(np.int32),
+            items=np.searchsorted(items, part.items).astype(np.int32),
+            n_users=len(own) + 1,
+            n_items=len(items) + 1,
+        )
+        yield neighbour_of(f"part of the data {number}", small, neighbours, rng)
+
+
+def large_pairs(neighbours: Neighbours, sizes: tuple[int, ...], seed: int = 0) -> Iterator[Pair]:
+    """Pairs in which one item has so many ratings, whose running sums hover at powers of two.
+
+    A first part of the raters gives the largest rating, and as many give the smallest to another item, so that the
+    average of all is in the middle. All later raters are a little above the middle: by less than the last digit of a
+    float32 sum, or by a little more, on whichever side of a power of two the sum is when they come. One rating more,
+    or another value of the first, decides on which. Continuous ratings, on a scale of width 4.
+    """
+    scale = Scale(1, 5)
+    for size in sizes:
+        rng = np.random.default_rng((seed, 2, size))
+        lift = 2.0 ** np.floor(np.log2(size / 4)) / (scale.width / 2)  # raters whose sum is a power of two
+        many = int(lift)
+        rest = size - many
+        users = np.concatenate([np.arange(size), np.arange(size, size + many)])
+        items = np.concatenate([np.zeros(size), np.ones(many)])
+        small = scale.width * 2.0**-24 * size * rng.uniform(0.5, 1.5)
+        values = np.concatenate(
+            [np.full(many, scale.maximum), np.full(rest, scale.middle + small), np.full(many, scale.minimum)]
+        )
+        base = _ratings(users, items, values, size + many + 1, 3, scale)
+        change = 1 if neighbours in (Neighbours.BOUNDED, Neighbours.LOCAL) else size + many
+        yield _changed(f"{size} raters", base, neighbours, change, 0, scale.minimum, scale.maximum, rng)
+
+
+def neighbour_of(name: str, base: Ratings, neighbours: Neighbours, rng: np.random.Generator) -> Pair:
+    """A neighbour of `base`, whose change is as large as the scale allows, most of the time."""
+    low, high = base.scale.minimum, base.scale.maximum
+    before, after = (low, high) if rng.random() < 0.5 else (high, low)
+    if rng.random() < 0.2:
+        after = rng.uniform(low, high)
+    user = (
+        int(rng.choice(base.users)) if len(base) and rng.random() < 0.8 else int(rng.integers(base.n_users))
+    )
+    if neighbours in (Neighbours.BOUNDED, Neighbours.LOCAL) and not np.any(base.users == user):
+        user = int(rng.choice(base.users)) if len(base) else user
+    own = base.items[base.users == user]
+    if neighbours is Neighbours.UNBOUNDED:
+        free = np.setdiff1d(np.arange(base.n_items), own)
+        if not len(free):
+            base = base.select((base.users != user) | (base.items != own[0]))
+            free = own[:1]
+        item = int(rng.choice(free))
+    else:
+        item = int(rng.choice(own)) if len(own) else 0
+    return _changed(name, base, neighbours, user, item, before, after, rng)
+
+
+def _changed(
+    name: str,
+    base: Ratings,
+    neighbours: Neighbours,
+    user: int,
+    item: int,
+    before: float,
+    after: float,
+    rng: np.random.Generator,
+) -> Pair:
+    """The pair whose change is of (user, item): from `before` to `after`, or a rating `after`, or a whole user."""
+    at, one = (base.users == user) & (base.items == item), (np.array([user]), np.array([item]))
+    if neighbours in (Neighbours.BOUNDED, Neighbours.LOCAL):
+        if not at.any():
+            base = with_ratings(base, *one, np.array([before]))
+            at = (base.users == user) & (base.items == item)
+        here, there = base.values.copy(), base.values.copy()
+        here[at], there[at] = before, after
+        return Pair(name, replace(base, values=here), replace(base, values=there), user)
+    if neighbours is Neighbours.UNBOUNDED:
+        return Pair(name, base, with_ratings(base, *one, np.array([after])), user)
+    without = base.select(base.users != user)
+    items = np.arange(base.n_items)
+    if rng.random() < 0.7:
+        items = np.sort(rng.choice(items, int(rng.integers(1, base.n_items + 1)), replace=False))
+    low, high = base.scale.minimum, base.scale.maximum
+    values = rng.choice([low, high], len(items)) if rng.random() < 0.6 else np.full(len(items), after)
+    return Pair(name, without, with_ratings(without, np.full(len(items), user), items, values), user)
+
+
+def _ratings(
+    users: NDArray[np.generic],
+    items: NDArray[np.generic],
+    values: NDArray[np.floating],
+    n_users: int,
+    n_items: int,
+    scale: Scale,
+) -> Ratings:
+    """Ratings in user-major order."""
+    none = np.zeros(0, np.int32)
+    empty = Ratings(none, none, none.astype(np.float32), n_users, n_items, scale)
+    return with_ratings(empty, users.astype(np.int64), items.astype(np.int64), values)
+
+
+def _values(rng: np.random.Generator, scale: Scale, count: int) -> NDArray[np.float64]:
+    """Ratings on the scale's own grid, extremes twice as often."""
+    drawn = rng.uniform(scale.minimum, scale.maximum, count)
+    if scale.step:
+        drawn = scale.minimum + np.round((drawn - scale.minimum) / scale.step) * scale.step
+    ends = rng.choice([scale.minimum, scale.maximum], count)
+    return np.where(rng.random(count) < 0.3, ends, drawn)
+
+
+def _some(
+    rng: np.random.Generator, scale: Scale, users: int = 6, items: int = 5, part: float = 0.5
+) -> Ratings:
+    rated = rng.random((users, items)) < part
+    rows, columns = np.nonzero(rated)
+    return _ratings(rows, columns, _values(rng, scale, len(rows)), users, items, scale)
+
+
+def _alike(rng: np.random.Generator, scale: Scale) -> Ratings:
+    """All ratings are the same: the least, the largest, or the middle."""
+    base = _some(rng, scale)
+    value = rng.choice([scale.minimum, scale.maximum, scale.middle])
+    return replace(base, values=np.full_like(base.values, value))
+
+
+def _extreme(rng: np.random.Generator, scale: Scale) -> Ratings:
+    base = _some(rng, scale, part=0.8)
+    ends = rng.choice([scale.minimum, scale.maximum], len(base))
+    return replace(base, values=ends.astype(np.float32))
+
+
+def _one_each(rng: np.random.Generator, scale: Scale) -> Ratings:
+    """Every user has one rating, and most items one."""
+    users = np.arange(5)
+    return _ratings(users, rng.permutation(5), _values(rng, scale, 5), 6, 6, scale)
+
+
+def _none(rng: np.random.Generator, scale: Scale) -> Ratings:
+    """No rating at all: the change makes the first, or is the only one."""
+    nothing = np.zeros(0)
+    return _ratings(nothing, nothing, nothing, 3, 3, scale)
+
+
+def _one_busy_user(rng: np.random.Generator, scale: Scale) -> Ratings:
+    """One user has rated nearly everything, among many items; the others one item each."""
+    items = int(rng.integers(8, 24))
+    users = np.concatenate([np.zeros(items - 2), np.arange(1, 5)])
+    rated = np.concatenate([np.arange(items - 2), rng.integers(items, size=4)])
+    ends = rng.choice([scale.minimum, scale.maximum], len(users))
+    return _ratings(users, rated, ends, 6, items, scale)
+
+
+def _contrary_user(rng: np.random.Generator, scale: Scale) -> Ratings:
+    """Half of the items are loved and half are hated by all users but one, who says the contrary."""
+    items, others = int(rng.integers(2, 10)), 12
+    loved = np.arange(items) % 2 == 0
+    ends = np.where(loved, scale.maximum, scale.minimum)
+    users, rated = np.divmod(np.arange(others * items), items)
+    own = np.arange(items - 1)
+    return _ratings(
+        np.concatenate([users, np.full(len(own), others)]),
+        np.concatenate([rated, own]),
+        np.concatenate([ends[rated], (scale.minimum + scale.maximum - ends)[own]]),
+        others + 1,
+        items,
+        scale,
+    )
+
+
+SHAPES: tuple[tuple[str, Callable[[np.random.Generator, Scale], Ratings]], ...] = (
+    ("mixed", _some),
+    ("alike", _alike),
+    ("extreme", _extreme),
+    ("one each", _one_each),
+    ("contrary user", _contrary_user),
+    ("busy user", _one_busy_user),
+    ("nothing else", _none),
+)
+"""How small ratings are made, by name."""

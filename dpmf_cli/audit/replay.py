@@ -1,0 +1,396 @@
+"""Replay: whether what runs on two neighbours is what the ledger says of it.
+
+A fit on D notes every release: what was measured, and what was published of it. A fit on D′ publishes the same
+numbers again. Then each measurement may have moved by its sensitivity at most, and everything else must be the same:
+which releases there are, their shapes and scales, what the ledger has entered, and every prediction that privacy
+covers, to the byte. The compiled kernels run on both sides (`privacy.release`).
+
+A replay falsifies and does not prove. It takes the law of the noise as it is declared, which `distinguish` and `bits`
+look at.
+"""
+
+import math
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, replace
+from enum import StrEnum
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dpmf_cli.algorithms.shared.base import PrivateAlgorithm
+from dpmf_cli.audit.fits import covered, fitted, predictions
+from dpmf_cli.audit.pairs import Pair
+from dpmf_cli.privacy.accounting import epsilon_of_mu
+from dpmf_cli.privacy.grid import MARGIN
+from dpmf_cli.privacy.ledger import Entry, Ledger
+from dpmf_cli.privacy.neighbours import Mode, Neighbours
+from dpmf_cli.privacy.release import Numbers, Release
+from dpmf_cli.privacy.sensitivity import Sensitivity
+from dpmf_cli.ratings import Ratings
+
+SLACK = MARGIN
+"""How much further than its sensitivity a measurement may move, as a part: rounding, which the margin pays for."""
+
+
+class Flaw(StrEnum):
+    """What a replay can find."""
+
+    MOVES = "moves more than its sensitivity"
+    STEPS = "other releases on the neighbour"
+    SCALES = "other noise on the neighbour"
+    LEDGER = "another ledger on the neighbour"
+    SPENDS = "spends more than is provable"
+    AFTER = "what follows the releases is not the same"
+    NAN = "not a number on one side"
+    CRASH = "a crash on one side"
+    CLAIM = "costs more than is claimed"
+
+    @property
+    def of_claims(self) -> bool:
+        """Whether it is about what a publication claims; all others are about what dpmf says is provable."""
+        return self is Flaw.CLAIM
+
+
+@dataclass(frozen=True)
+class Finding:
+    """One flaw, on one pair.
+
+    size  how large it is, in units of what is allowed: 1 is just allowed; nan where it has no size
+    """
+
+    flaw: Flaw
+    step: str
+    size: float
+    pair: str
+    epsilon: float
+    said: str = ""
+
+
+@dataclass(frozen=True)
+class Measured:
+    """How far the numbers of one step have moved, at most.
+
+    of_sensitivity  in units of the sensitivity that is provable; nan where none is known
+    of_noise        in units of what the noise is scaled to: what the publication claims
+    """
+
+    step: str
+    mechanism: str
+    of_sensitivity: float
+    of_noise: float
+
+    def worst(self, other: "Measured") -> "Measured":
+        return replace(
+            self,
+            of_sensitivity=float(np.fmax(self.of_sensitivity, other.of_sensitivity)),
+            of_noise=float(np.fmax(self.of_noise, other.of_noise)),
+        )
+
+
+@dataclass(frozen=True)
+class Replayed:
+    """What the replay of one pair has found.
+
+    steps  by the name of the step
+    loss   what the releases' moves cost on this pair, in units of the claimed ε; nan where no sum of steps says it
+    """
+
+    pair: Pair
+    epsilon: float
+    steps: Mapping[str, Measured]
+    findings: tuple[Finding, ...]
+    loss: float
+    directions: Mapping["Place", NDArray[np.float64]]
+    """By release: (numbers,) how far each number has moved, for black-box statistics."""
+
+
+Place = tuple[str, int, int]
+"""Which numbers: the step, the number of the draw, and the place of the first."""
+
+
+@dataclass(frozen=True)
+class Seen:
+    """Numbers of one release: what was measured, and what was published of it."""
+
+    release: Release
+    clean: Numbers
+    out: NDArray[np.float64]
+
+
+class _Side:
+    """A witness of one fit: notes what is measured and published, and publishes again what was published before.
+
+    frozen  what a fit on the neighbour has published; None for the first
+    """
+
+    def __init__(self, offset: float, frozen: "Mapping[Place, Seen] | None" = None) -> None:
+        self._offset, self._frozen = offset, frozen
+        self.seen: dict[Place, Seen] = {}
+        self.restless: set[str] = set()
+        """Steps that have measured something else at the same place: released more than once."""
+
+    @property
+    def offset(self) -> float:
+        return self._offset
+
+    def published(
+        self, release: Release, lanes: slice, first: int, clean: Numbers, noisy: NDArray[np.float64]
+    ) -> NDArray[np.float64]:
+        place = release.entry.step, release.draw, first
+        before = self.seen.get(place)
+        if before is not None and before.clean.shape == clean.shape:
+            if not np.array_equal(before.clean, clean, equal_nan=True):
+                self.restless.add(release.entry.step)
+            return before.out
+        there = None if self._frozen is None else self._frozen.get(place)
+        out = there.out if there is not None and there.out.shape == noisy.shape else noisy
+        self.seen[place] = Seen(release, np.array(clean, np.float64), out)
+        return out
+
+
+@dataclass(frozen=True)
+class _Fitted:
+    """One side of a replay: what was seen, the ledger, and the predictions (n_pairs,), or what was raised."""
+
+    side: _Side
+    ledger: Ledger
+    predictions: NDArray[np.floating]
+    error: str = ""
+
+
+def replay(algorithm: PrivateAlgorithm, pair: Pair, epsilon: float, run: int = 0) -> Replayed:
+    """What a fit for `epsilon` does otherwise on the neighbour."""
+    here = _fitted(algorithm, pair, pair.here, epsilon, _Side(0.25), run)
+    there = _fitted(algorithm, pair, pair.there, epsilon, _Side(-0.25, here.side.seen), run)
+    judge = _Judge(algorithm, pair, epsilon)
+    if bool(here.error) != bool(there.error):
+        judge.find(Flaw.CRASH, "", said=here.error or there.error)
+    elif here.error:
+        judge.find(Flaw.CRASH, "on both sides", said=here.error)
+    else:
+        judge.compare(here, there)
+    return Replayed(
+        pair, epsilon, judge.steps, tuple(judge.findings), judge.loss(here.ledger), judge.directions
+    )
+
+
+def both_sides(
+    algorithm: PrivateAlgorithm, pair: Pair, epsilon: float
+) -> tuple[Mapping[Place, Seen], Mapping[Place, Seen]]:
+    """What a fit on D releases, and what one on D′ does that publishes the same numbers."""
+    here = _fitted(algorithm, pair, pair.here, epsilon, _Side(0.25), 0)
+    there = _fitted(algorithm, pair, pair.there, epsilon, _Side(-0.25, here.side.seen), 0)
+    return here.side.seen, there.side.seen
+
+
+def _fitted(
+    algorithm: PrivateAlgorithm, pair: Pair, ratings: Ratings, epsilon: float, side: _Side, run: int
+) -> _Fitted:
+    try:
+        model, ledger = fitted(algorithm, ratings, epsilon, run=run, witness=side)
+        return _Fitted(side, ledger, predictions(model, *covered(algorithm, pair)))
+    except Exception as error:
+        return _Fitted(side, Ledger([epsilon]), np.zeros(0), f"{type(error).__name__}: {error}")
+
+
+@dataclass
+class _Judge:
+    """Compares the two sides of a replay, and notes what it finds."""
+
+    algorithm: PrivateAlgorithm
+    pair: Pair
+    epsilon: float
+    findings: list[Finding] = field(default_factory=list)
+    steps: dict[str, Measured] = field(default_factory=dict)
+    directions: dict[Place, NDArray[np.float64]] = field(default_factory=dict)
+    _pure: float = 0.0
+    _squares: float = 0.0
+    _summed: bool = True
+
+    def find(self, flaw: Flaw, step: str, size: float = math.nan, said: str = "") -> None:
+        self.findings.append(Finding(flaw, step, size, self.pair.name, self.epsilon, said))
+
+    def compare(self, here: _Fitted, there: _Fitted) -> None:
+        self._compare_ledgers(here.ledger, there.ledger)
+        self._compare_steps(here.side, there.side)
+        for name in sorted(here.side.restless | there.side.restless):
+            self.find(Flaw.STEPS, name, said="one draw of noise covers several measurements")
+        draws = _draws(here.side.seen)
+        for (step, draw), places in draws.items():
+            self._compare_draw(step, draw, here.side, there.side, places)
+        for entry in here.ledger.entries:
+            self._compare_cost(entry, here.side, [draw for step, draw in draws if step == entry.step])
+        self._compare_totals(here.ledger)
+        self._compare_predictions(here.predictions, there.predictions)
+
+    def loss(self, ledger: Ledger) -> float:
+        """What the moves cost together, in units of the claimed ε."""
+        claimed = float(ledger.claimed[0])
+        if not self._summed or not 0 < claimed < math.inf:
+            return math.nan
+        gaussian = 0.0
+        if self._squares:
+            delta = ledger.delta
+            gaussian = epsilon_of_mu(math.sqrt(self._squares), delta) if delta else math.inf
+        return (self._pure + gaussian) / claimed
+
+    def _compare_ledgers(self, here: Ledger, there: Ledger) -> None:
+        if [each.record() for each in here.entries] != [each.record() for each in there.entries]:
+            self.find(Flaw.LEDGER, "")
+
+    def _compare_steps(self, here: _Side, there: _Side) -> None:
+        for place in sorted(here.seen.keys() ^ there.seen.keys()):
+            self.find(Flaw.STEPS, place[0], said="numbers that one side alone releases")
+        for place in here.seen.keys() & there.seen.keys():
+            one, other = here.seen[place], there.seen[place]
+            if one.clean.shape != other.clean.shape:
+                self.find(Flaw.STEPS, place[0], said=f"{one.clean.shape} and {other.clean.shape} numbers")
+            elif not np.array_equal(_scale(one.release), _scale(other.release)):
+                self.find(Flaw.SCALES, place[0])
+
+    def _compare_draw(self, step: str, draw: int, here: _Side, there: _Side, places: Iterable[Place]) -> None:
+        both = [place for place in places if place in there.seen]
+        both = [place for place in both if here.seen[place].clean.shape == there.seen[place].clean.shape]
+        if not both:
+            return
+        release = here.seen[both[0]].release
+        entry = release.entry
+        moves = []
+        for place in both:
+            one, other = here.seen[place].clean[..., 0], there.seen[place].clean[..., 0]
+            if not np.array_equal(np.isfinite(one), np.isfinite(other)):
+                self.find(Flaw.NAN, step)
+            with np.errstate(invalid="ignore"):
+                move = np.nan_to_num(other - one)
+            self.directions[place] = move.ravel()
+            moves.append(move.reshape(len(move), -1) if move.ndim else move.reshape(1, 1))
+        unit = 1.0 if release.unit is None else float(release.unit[0])
+        together = np.concatenate(moves) * unit
+        moved, claimed = (_distance(together, entry, of) for of in (entry.sensitivity, entry.calibrated_to))
+        allowed, used = entry.sensitivity.value, entry.calibrated_to.value
+        of_sensitivity = moved / allowed if allowed < math.inf else math.nan
+        of_noise = claimed / used if 0 < used < math.inf else math.nan
+        measured = Measured(step, entry.mechanism, of_sensitivity, of_noise)
+        self.steps[step] = measured.worst(self.steps.get(step, measured))
+        if of_sensitivity > 1 + SLACK:
+            self.find(Flaw.MOVES, step, of_sensitivity)
+        if of_noise > 1 + SLACK:
+            self.find(Flaw.CLAIM, step, of_noise)
+        self._add(entry, release, moved, unit)
+
+    def _add(self, entry: Entry, release: Release, moved: float, unit: float) -> None:
+        """Adds what one draw's move costs."""
+        told = release.told
+        if told is not None:
+            self._pure += moved * float(told[0])
+            return
+        scale = float(release.scale[0]) * unit
+        if entry.sampled is not None or "of a part" in entry.mechanism or math.isinf(entry.sensitivity.norm):
+            self._summed = False
+        elif scale == 0:
+            self._pure += math.inf if moved else 0.0
+        elif entry.mechanism.startswith("Gaussian"):
+            self._squares += (moved / scale) ** 2
+        else:
+            self._pure += moved / scale
+
+    def _compare_cost(self, entry: Entry, side: _Side, draws: list[int]) -> None:
+        """Whether the noise that was added is as large as the entry's provable ε asks for."""
+        provable, allowed = float(entry.provable[0]), entry.sensitivity.value
+        if not draws or math.isinf(provable) or math.isinf(allowed):
+            return
+        releases = {
+            each.release.draw: each.release for each in side.seen.values() if each.release.entry is entry
+        }
+        shares = [_share(entry, release) for release in releases.values()]
+        if entry.mu is not None:
+            spent, limit = math.hypot(*shares), float(entry.mu[0])
+        elif entry.sampled is not None:
+            spent, limit = max(shares), float(1 / entry.sampled.multiplier[0])
+        else:
+            spent, limit = math.fsum(shares), provable
+            if "of a part" in entry.mechanism:
+                spent, limit = 0.0, 1.0
+        if spent > limit * (1 + SLACK):
+            self.find(Flaw.SPENDS, entry.step, spent / limit)
+
+    def _compare_totals(self, ledger: Ledger) -> None:
+        """Pure steps and Gaussian ones added up once more, against what the ledger says and may spend."""
+        provable, limit = float(ledger.provable[0]), float(ledger.limit[0])
+        if all(entry.mu is None and entry.sampled is None for entry in ledger.entries):
+            total = math.fsum(float(entry.provable[0]) for entry in ledger.entries)
+            if total > provable * (1 + SLACK):
+                self.find(Flaw.SPENDS, "all steps", total / provable)
+        if self.algorithm.mode is Mode.CORRECTED and provable > limit * (1 + SLACK):
+            self.find(Flaw.SPENDS, "all steps", provable / limit)
+        claimed = float(ledger.claimed[0])
+        for entry in ledger.entries:
+            if math.inf > entry.provable[0] > entry.claimed[0] * (1 + SLACK) and entry.claimed[0] > 0:
+                self.find(
+                    Flaw.CLAIM,
+                    entry.step,
+                    float(entry.provable[0] / entry.claimed[0]),
+                    "by the accountant",
+                )
+        loss = self.loss(ledger)
+        if loss > 1 + SLACK and 0 < claimed < math.inf:
+            self.find(Flaw.CLAIM, "all steps", loss, "what the moves of this pair cost together")
+
+    def _compare_predictions(self, one: NDArray[np.floating], other: NDArray[np.floating]) -> None:
+        if not np.array_equal(np.isfinite(one), np.isfinite(other)):
+            self.find(Flaw.NAN, "predictions")
+        elif one.tobytes() != other.tobytes():
+            differ = one != other
+            with np.errstate(invalid="ignore"):
+                largest = float(np.nanmax(np.abs(one.astype(np.float64) - other)[differ], initial=0.0))
+            said = f"{int(differ.sum())} predictions of {len(one)}, by {largest:.3g} at most"
+            self.find(Flaw.AFTER, "predictions", said=said)
+
+
+def _draws(seen: Mapping[Place, Seen]) -> dict[tuple[str, int], list[Place]]:
+    """The places of each draw of noise."""
+    draws: dict[tuple[str, int], list[Place]] = {}
+    for place in sorted(seen):
+        draws.setdefault(place[:2], []).append(place)
+    return draws
+
+
+def _scale(release: Release) -> NDArray[np.float64]:
+    told = release.told
+    return release.scale if told is None else told
+
+
+def _share(entry: Entry, release: Release) -> float:
+    """What one draw costs whoever moves by the whole sensitivity, in the ε or μ of its mechanism."""
+    told = release.told
+    if told is not None:
+        return entry.sensitivity.value / entry.calibrated_to.value * float(told[0])
+    unit = 1.0 if release.unit is None else float(release.unit[0])
+    scale = float(release.scale[0]) * unit
+    if scale == 0:
+        return math.inf
+    if entry.sampled is not None:
+        return entry.calibrated_to.value / moves_of(entry) / scale
+    times = 2 if math.isinf(entry.sensitivity.norm) else 1
+    return times * entry.sensitivity.value / scale
+
+
+def moves_of(entry: Entry) -> float:
+    """How many of a user's largest contributions a neighbour moves by."""
+    return 2.0 if entry.sensitivity.neighbours is Neighbours.BOUNDED else 1.0
+
+
+def _distance(moves: NDArray[np.float64], entry: Entry, of: Sensitivity) -> float:
+    """How far numbers have moved in the norm of a sensitivity. moves (numbers, …), a row a number."""
+    if entry.by_rows:
+        return float(np.linalg.norm(moves, axis=1).sum())
+    flat = np.abs(moves.ravel())
+    if of.ordered_pairs:
+        size = round((math.sqrt(8 * len(flat) + 1) - 1) / 2)
+        diagonal = np.cumsum(np.append(0, np.arange(size, 1, -1)))
+        weights = np.full(len(flat), 2.0)
+        weights[diagonal] = 1.0
+        flat = flat * (weights if of.norm == 1 else np.sqrt(weights))
+    if math.isinf(of.norm):
+        return float(flat.max(initial=0.0))
+    return float(flat.sum() if of.norm == 1 else math.sqrt(np.square(flat).sum()))

@@ -1,0 +1,522 @@
+"""Bounds from counts: known figures, coverage by enumeration and by simulation, leaks that must be found."""
+
+import itertools
+import math
+from collections.abc import Callable
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+from scipy.optimize import linprog
+from scipy.stats import binom, norm
+
+from dpmf_cli.audit.bounds import (
+    BitEvent,
+    Event,
+    best_threshold,
+    best_threshold_for_mu,
+    bit_event,
+    ceiling,
+    ceiling_of_guesses,
+    ceiling_of_mu,
+    chance_of_guesses,
+    clopper_pearson,
+    counts_of,
+    epsilon_either_way,
+    epsilon_of_event,
+    epsilon_of_guesses,
+    gaussian_ceiling,
+    gaussian_epsilon_of_event,
+    mu_of_event,
+)
+from dpmf_cli.privacy.accounting import epsilon_of_mu
+from dpmf_cli.privacy.grid import grid_of, on_grid
+
+Floats = NDArray[np.float64]
+
+# --- one count ---
+
+
+def test_a_textbook_interval() -> None:
+    assert clopper_pearson(10, 100, 0.975) == pytest.approx((0.04900, 0.17622), abs=1e-5)
+
+
+@pytest.mark.parametrize(("successes", "trials"), [(1, 1), (3, 7), (250, 1000), (99_999, 100_000)])
+def test_ends_are_where_the_tails_are_as_likely_as_stated(successes: int, trials: int) -> None:
+    low, high = clopper_pearson(successes, trials, 0.99)
+    assert binom.sf(successes - 1, trials, low) == pytest.approx(0.01, rel=1e-6)
+    if successes < trials:
+        assert binom.cdf(successes, trials, high) == pytest.approx(0.01, rel=1e-6)
+
+
+def test_none_all_and_no_trials() -> None:
+    assert clopper_pearson(0, 50, 0.95) == pytest.approx((0, 1 - 0.05 ** (1 / 50)))
+    assert clopper_pearson(50, 50, 0.95) == pytest.approx((0.05 ** (1 / 50), 1))
+    assert clopper_pearson(0, 0, 0.95) == (0, 1)
+
+
+@pytest.mark.parametrize("chance", [0.001, 0.1, 0.37, 0.5, 0.9, 0.999])
+def test_each_end_has_its_confidence_by_enumeration(chance: float) -> None:
+    likely = binom.pmf(np.arange(41), 40, chance)
+    ends = np.array([clopper_pearson(k, 40, 0.9) for k in range(41)])
+    assert likely[ends[:, 0] <= chance].sum() >= 0.9
+    assert likely[ends[:, 1] >= chance].sum() >= 0.9
+
+
+# --- one event: ε ---
+
+
+def test_known_figures() -> None:
+    assert epsilon_of_event(400, 400, 0, 400, 0, 0.99) == pytest.approx(4.317445, abs=1e-6)
+    assert ceiling(10**4, 10**4, 0, 0.95) == pytest.approx(7.904833, abs=1e-6)
+    assert ceiling(10**5, 10**5, 0, 0.95) == pytest.approx(10.207584, abs=1e-6)
+
+
+def test_a_figure_by_hand() -> None:
+    """All of n against none: p is a^(1/n) and q is 1 − a^(1/n), a half of what the confidence leaves."""
+    end = 0.005 ** (1 / 400)
+    assert ceiling(400, 400, 0.1, 0.99) == pytest.approx(math.log((end - 0.1) / (1 - end)))
+
+
+def coverage(
+    chance: float, other_chance: float, trials: int, bound: Callable[[int, int], float], truth: float
+) -> float:
+    """The probability that the bound on counts of so many trials is at most the truth, by enumeration."""
+    counts = range(trials + 1)
+    right = np.array([[bound(k, j) <= truth + 1e-9 for j in counts] for k in counts])
+    likely = np.outer(binom.pmf(counts, trials, chance), binom.pmf(counts, trials, other_chance))
+    return float(likely[right].sum())
+
+
+E = math.e
+
+
+@pytest.mark.parametrize(
+    ("chance", "other_chance", "delta", "truth"),
+    [
+        (E / (1 + E), 1 / (1 + E), 0.0, 1.0),  # randomised response at ε = 1
+        (E * 0.04, 0.04, 0.0, 1.0),  # a rare event of the same ratio
+        (0.1 + 0.9 * E / (1 + E), 0.9 / (1 + E), 0.1, 1.0),  # it tells the truth outright with a chance of δ
+        (0.1, 0.0, 0.1, 0.0),  # nothing but δ
+        (0.3, 0.3, 0.0, 0.0),
+    ],
+)
+def test_coverage_by_enumeration(chance: float, other_chance: float, delta: float, truth: float) -> None:
+    """The bound keeps its word; what the counts say without a margin does not."""
+    n = 40
+    assert (
+        coverage(chance, other_chance, n, lambda k, j: epsilon_of_event(k, n, j, n, delta, 0.9), truth) >= 0.9
+    )
+    assert (
+        coverage(chance, other_chance, n, lambda k, j: epsilon_either_way(k, n, j, n, delta, 0.9), truth)
+        >= 0.9
+    )
+
+    def without_margin(k: int, j: int) -> float:
+        return math.inf if j == 0 else math.log(max(k / n - delta, 1e-300) * n / j)
+
+    assert coverage(chance, other_chance, n, without_margin, truth) < 0.9
+
+
+def test_randomised_response_is_nearly_found() -> None:
+    rng = np.random.default_rng(1)
+    hits, other_hits = (rng.binomial(4000, p, 400) for p in (E / (1 + E), 1 / (1 + E)))
+    bounds = np.array(
+        [epsilon_of_event(int(k), 4000, int(j), 4000, 0, 0.95) for k, j in zip(hits, other_hits, strict=True)]
+    )
+    assert (bounds <= 1).mean() >= 0.95
+    assert bounds.min() > 0.8
+    assert 0.88 < bounds.mean() < 0.95
+
+
+def test_delta_lowers_the_bound_and_what_is_not_positive_is_0() -> None:
+    bounds = [epsilon_of_event(90, 100, 5, 100, delta, 0.95) for delta in (0, 1e-6, 0.01, 0.3, 0.8, 0.95)]
+    assert bounds[0] > bounds[1] > bounds[2] > bounds[3] > 0 == bounds[4] == bounds[5]
+    assert epsilon_of_event(5, 100, 90, 100, 0, 0.95) == 0
+    assert epsilon_of_event(0, 0, 0, 0, 0, 0.95) == 0
+
+
+def test_more_hits_more_trials_and_less_confidence_say_more() -> None:
+    assert np.all(np.diff([epsilon_of_event(k, 100, 10, 100, 0, 0.95) for k in range(25, 101)]) > 0)
+    assert np.all(np.diff([epsilon_of_event(90, 100, k, 100, 0, 0.95) for k in range(50)]) < 0)
+    assert np.all(np.diff([epsilon_of_event(9 * n, 10 * n, n, 10 * n, 0, 0.95) for n in range(1, 50)]) > 0)
+    assert np.all(np.diff([epsilon_of_event(90, 100, 10, 100, 0, c) for c in (0.5, 0.9, 0.99, 0.999)]) < 0)
+    assert np.all(np.diff([ceiling(n, n, 1e-5, 0.95) for n in (10, 100, 1000, 10**6)]) > 0)
+
+
+def test_either_way_finds_every_direction_and_pays_for_it() -> None:
+    """A chance of 0.999 against 0.9 shows in the complement, the other data set above the line."""
+    ways = [(900, 999), (999, 900), (100, 1), (1, 100)]
+    bounds = [epsilon_either_way(k, 1000, j, 1000, 0, 0.95) for k, j in ways]
+    assert bounds == pytest.approx([bounds[0]] * 4, rel=1e-6)
+    assert epsilon_of_event(100, 1000, 1, 1000, 0, 0.975) == pytest.approx(bounds[0], rel=1e-6)
+    assert 2 < bounds[0] < epsilon_of_event(100, 1000, 1, 1000, 0, 0.95)
+
+
+def test_no_bound_is_above_its_ceiling() -> None:
+    most = ceiling(30, 20, 0.01, 0.95)
+    bounds = [epsilon_of_event(k, 30, j, 20, 0.01, 0.95) for k in range(31) for j in range(21)]
+    assert max(bounds) == most
+
+
+# --- choosing an event ---
+
+
+def test_an_event_is_what_it_says() -> None:
+    values = [1.0, 2.0, 3.0, math.nan]
+    assert Event(2.0, True, True).holds(values).tolist() == [False, True, True, False]
+    assert Event(2.0, False, True).holds(values).tolist() == [True, False, False, True]
+
+
+def test_counts_stand_with_the_numerator_first() -> None:
+    here, there = [1.0, 2.0, 3.0], [1.0, 1.0, 1.0, 3.0, 4.0]
+    assert counts_of(Event(2.0, True, True), here, there) == (2, 3, 2, 5)
+    assert counts_of(Event(2.0, False, False), here, there) == (3, 5, 1, 3)
+
+
+@pytest.mark.parametrize("delta", [0.0, 0.05])
+@pytest.mark.parametrize("seed", range(8))
+def test_the_best_threshold_is_the_best_of_all(seed: int, delta: float) -> None:
+    """Against every event tried one by one, ties and unequal sizes included."""
+    rng = np.random.default_rng(seed)
+    shift = rng.normal(0, 1.5)
+    here, there = np.round(rng.normal(0, 1, 40), 1), np.round(rng.normal(shift, rng.uniform(0.3, 2), 25), 1)
+
+    def score(event: Event) -> float:
+        return epsilon_of_event(*counts_of(event, here, there), delta, 0.95)
+
+    every = [
+        Event(t, above, numerator)
+        for t in np.concatenate([here, there])
+        for above, numerator in itertools.product([True, False], repeat=2)
+    ]
+    assert score(best_threshold(here, there, delta)) == pytest.approx(max(map(score, every)), abs=1e-9)
+
+    def mu(event: Event) -> float:
+        return mu_of_event(*counts_of(event, here, there), 0.95)
+
+    assert mu(best_threshold_for_mu(here, there)) == pytest.approx(max(map(mu, every)), abs=1e-9)
+
+
+@pytest.mark.parametrize("above", [True, False])
+@pytest.mark.parametrize("numerator_here", [True, False])
+def test_direction_and_numerator(above: bool, numerator_here: bool) -> None:
+    """One data set gives 0 always, the other something on one side of it in a tenth of the runs."""
+    plain, odd = np.zeros(300), np.where(np.arange(300) % 10 == 0, 1.0 if above else -1.0, 0.0)
+    here, there = (odd, plain) if numerator_here else (plain, odd)
+    event = best_threshold(here, there, 0)
+    assert (event.above, event.numerator_here) == (above, numerator_here)
+    assert event.holds(odd).sum() == 30
+    assert not event.holds(plain).any()
+
+
+def test_a_statistic_that_is_no_number_is_refused() -> None:
+    for here in ([1.0, math.nan], []):
+        with pytest.raises(ValueError, match="numbers on both"):
+            best_threshold(here, [1.0], 0)
+
+
+def repeated(
+    draw: Callable[[np.random.Generator, float], Floats],
+    bound: Callable[[Floats, Floats, Floats, Floats], float],
+) -> Floats:
+    """(200,) bounds of as many audits of one mechanism with clean values 0 and 1: two draws to train, two to test."""
+    rng = np.random.default_rng(5)
+    return np.array([bound(*(draw(rng, c) for c in (0.0, 1.0, 0.0, 1.0))) for _ in range(200)])
+
+
+def epsilon_audit(delta: float) -> Callable[[Floats, Floats, Floats, Floats], float]:
+    def bound(here: Floats, there: Floats, test_here: Floats, test_there: Floats) -> float:
+        return epsilon_of_event(
+            *counts_of(best_threshold(here, there, delta), test_here, test_there), delta, 0.9
+        )
+
+    return bound
+
+
+def test_laplace_noise_at_epsilon_1() -> None:
+    bounds = repeated(lambda rng, c: c + rng.laplace(0, 1, 500), epsilon_audit(0))
+    assert (bounds <= 1).mean() >= 0.9
+    assert bounds.mean() > 0.6
+
+
+def test_gaussian_noise_at_mu_1() -> None:
+    """The bound on ε is below the exact ε at δ, the one on μ below 1, and the second says more."""
+
+    def mu_audit(here: Floats, there: Floats, test_here: Floats, test_there: Floats) -> float:
+        return mu_of_event(*counts_of(best_threshold_for_mu(here, there), test_here, test_there), 0.9)
+
+    def draw(rng: np.random.Generator, c: float) -> Floats:
+        return c + rng.normal(0, 1, 500)
+
+    bounds, mus = repeated(draw, epsilon_audit(1e-2)), repeated(draw, mu_audit)
+    assert (bounds <= epsilon_of_mu(1.0, 1e-2)).mean() >= 0.9
+    assert bounds.mean() > 0.7
+    assert (mus <= 1).mean() >= 0.9
+    assert mus.mean() > 0.75
+
+
+def test_too_little_noise_is_found() -> None:
+    """Claimed is ε = 1, the noise is that of ε = 2."""
+    bounds = repeated(lambda rng, c: c + rng.laplace(0, 0.5, 500), epsilon_audit(0))
+    assert (bounds > 1).mean() > 0.95
+
+
+def test_choosing_by_the_test_values_would_be_wrong() -> None:
+    """No difference at all: the event that was chosen on the values it is bounded on shows one too often."""
+    rng = np.random.default_rng(6)
+    honest, cheated = 0, 0
+    for _ in range(200):
+        a, b, c, d = rng.normal(size=(4, 200))
+        event = best_threshold(a, b, 0)
+        honest += epsilon_of_event(*counts_of(event, c, d), 0, 0.7) > 0
+        cheated += epsilon_of_event(*counts_of(event, a, b), 0, 0.7) > 0
+    assert honest <= 0.3 * 200
+    assert cheated > 0.45 * 200
+
+
+# --- one event: μ ---
+
+
+def test_mu_by_hand() -> None:
+    low, high = clopper_pearson(70, 100, 0.975)[0], clopper_pearson(20, 100, 0.975)[1]
+    assert mu_of_event(70, 100, 20, 100, 0.95) == pytest.approx(norm.ppf(1 - high) - norm.ppf(1 - low))
+    assert mu_of_event(20, 100, 70, 100, 0.95) == 0
+    assert mu_of_event(0, 0, 0, 0, 0.95) == 0
+
+
+def test_mu_of_many_trials_is_the_gaussian_one() -> None:
+    n, mu, threshold = 10**8, 1.7, 0.4
+    hits, other_hits = (round(n * norm.sf(threshold - c)) for c in (mu, 0.0))
+    assert mu_of_event(hits, n, other_hits, n, 0.95) == pytest.approx(mu, abs=1e-3)
+    assert gaussian_epsilon_of_event(hits, n, other_hits, n, 1e-5, 0.95) == pytest.approx(
+        epsilon_of_mu(mu, 1e-5), abs=0.01
+    )
+
+
+@pytest.mark.parametrize("chances", [(0.69, 0.31), (0.02, 0.002), (0.5, 0.5)])
+def test_coverage_of_mu_by_enumeration(chances: tuple[float, float]) -> None:
+    truth = float(norm.ppf(chances[0]) - norm.ppf(chances[1]))
+    assert coverage(*chances, 40, lambda k, j: mu_of_event(k, 40, j, 40, 0.9), truth) >= 0.9
+
+
+def test_ceilings_of_mu() -> None:
+    assert ceiling_of_mu(10**4, 10**4, 0.95) == pytest.approx(2 * norm.isf(1 - 0.025**1e-4))
+    assert ceiling_of_mu(30, 20, 0.95) == max(
+        mu_of_event(k, 30, j, 20, 0.95) for k in range(31) for j in range(21)
+    )
+    assert gaussian_ceiling(400, 400, 1e-5, 0.95) == epsilon_of_mu(ceiling_of_mu(400, 400, 0.95), 1e-5)
+
+
+# --- one run with canaries ---
+
+
+def test_the_papers_figures() -> None:
+    """Steinke, Nasr, Jagielski 2023: appendix D, and figure 11 (which is cut, not rounded)."""
+    assert epsilon_of_guesses(75, 100, 1000, 1e-4, 0.95) == pytest.approx(0.673, abs=5e-4)
+    assert epsilon_of_guesses(1439, 1510, 100_000, 1e-5, 0.95) == pytest.approx(2.675, abs=1e-3)
+
+
+def likeliest(canaries: int, correct: int, epsilon: float, delta: float) -> float:
+    """The largest probability of so many correct guesses that any (ε, δ)-DP mechanism allows, by linear programming.
+
+    Flipping and permuting canaries changes neither the constraints nor what is sought, and both are convex. A best
+    mechanism is therefore one whose chance of guesses t at coins s follows from the number k of correct ones alone.
+    Variables are the probabilities G_k of k correct ones, and what exceeds e^ε times the neighbour's chance where the
+    flipped coin was guessed right, and where wrong, j of the others being right. It adds up to δ at most.
+    """
+    m, growth = canaries, math.exp(epsilon)
+    width = m + 1 + 2 * m
+    rows, objective, whole = np.zeros((2 * m + 1, width)), np.zeros(width), np.zeros((1, width))
+    for j in range(m):
+        right, wrong = (
+            (j + 1) / m,
+            (m - j) / m,
+        )  # the shares of G_{j+1} and G_j that have this coin right and wrong
+        rows[j, [j + 1, j, m + 1 + j]] = right, -growth * wrong, -1
+        rows[m + j, [j, j + 1, 2 * m + 1 + j]] = wrong, -growth * right, -1
+    rows[-1, m + 1 :] = 1
+    whole[0, : m + 1] = 1
+    objective[correct : m + 1] = -1
+    found = linprog(objective, rows, np.append(np.zeros(2 * m), delta), whole, [1.0])
+    assert found.success
+    return -float(found.fun)
+
+
+@pytest.mark.parametrize("canaries", [1, 2, 3, 10, 40])
+@pytest.mark.parametrize("epsilon", [0.0, 0.5, 2.0])
+def test_the_chance_of_guesses_is_what_a_mechanism_can_reach(canaries: int, epsilon: float) -> None:
+    """At δ = 0 exactly so; with δ never more, and more than without δ, up to ½: no refutation is at a larger one."""
+    tried = 0
+    for correct in range(1, canaries + 1):
+        pure = chance_of_guesses(correct, canaries, canaries, epsilon, 0)
+        assert likeliest(canaries, correct, epsilon, 0) == pytest.approx(pure, abs=1e-6)
+        for delta in (0.001, 0.02):
+            bound = chance_of_guesses(correct, canaries, canaries, epsilon, delta)
+            if 1e-4 < bound <= 0.5:
+                tried += 1
+                assert pure < likeliest(canaries, correct, epsilon, delta) <= bound + 1e-7
+    assert tried > 0 or canaries < 10
+
+
+def test_where_the_formula_is_not_a_bound() -> None:
+    """One right or more of two, at e^ε > 2: a mechanism does better than the formula says. No audit asks there."""
+    reached, said = likeliest(2, 1, 2.0, 0.001), chance_of_guesses(1, 2, 2, 2.0, 0.001)
+    assert reached == pytest.approx(1 - (1 - (2 + math.exp(2)) * 0.001) / (1 + math.exp(2)) ** 2, abs=1e-7)
+    assert 0.98 < said < reached - 1e-5
+    with pytest.raises(ValueError, match="at least ½"):
+        epsilon_of_guesses(1, 2, 2, 0.001, 0.4)
+
+
+@pytest.mark.parametrize("delta", [0.0, 1e-3])
+@pytest.mark.parametrize("epsilon", [0.5, 1.0, 3.0])
+def test_coverage_of_guesses(epsilon: float, delta: float) -> None:
+    """Each canary by itself is told outright with a chance of δ, else by randomised response: all of 200 guessed."""
+    chance = delta + (1 - delta) / (1 + math.exp(-epsilon))
+    correct = np.arange(201)
+    bounds = np.array([epsilon_of_guesses(v, 200, 200, delta, 0.95) for v in range(201)])
+    likely = binom.pmf(correct, 200, chance)
+    assert likely[bounds <= epsilon].sum() >= 0.95
+    assert likely @ bounds > (
+        epsilon - 2 / math.sqrt(200 * chance * (1 - chance)) if delta == 0 else 0.3 * epsilon
+    )
+    assert likely[np.log(np.maximum(correct, 1) / np.maximum(200 - correct, 0.5)) <= epsilon].sum() < 0.95
+
+
+def test_what_is_refuted_and_what_is_not() -> None:
+    for correct, guesses, canaries, delta in [
+        (75, 100, 1000, 1e-4),
+        (90, 100, 100, 0.0),
+        (999, 1000, 1000, 1e-6),
+    ]:
+        epsilon = epsilon_of_guesses(correct, guesses, canaries, delta, 0.95)
+        assert chance_of_guesses(correct, guesses, canaries, epsilon, delta) <= 0.05 + 1e-9
+        assert chance_of_guesses(correct, guesses, canaries, epsilon + 1e-3, delta) > 0.05
+
+
+def test_guesses_are_monotone() -> None:
+    for delta in (0.0, 1e-5):
+        bounds = [epsilon_of_guesses(v, 300, 500, delta, 0.95) for v in range(301)]
+        assert np.all(np.diff(bounds) >= 0)
+        assert bounds[150] == 0 < bounds[200]
+        assert bounds[-1] == ceiling_of_guesses(300, 500, delta, 0.95)
+    at_delta = [epsilon_of_guesses(250, 300, 500, delta, 0.95) for delta in (0, 1e-6, 1e-4, 1e-3, 0.5)]
+    assert np.all(np.diff(at_delta) < 0)
+    assert at_delta[-1] == 0
+    assert epsilon_of_guesses(250, 300, 5000, 1e-5, 0.95) < epsilon_of_guesses(250, 300, 300, 1e-5, 0.95)
+
+
+def test_the_ceiling_of_guesses_by_hand() -> None:
+    rate = 0.05 ** (1 / 100)
+    assert ceiling_of_guesses(100, 100, 0, 0.95) == pytest.approx(math.log(rate / (1 - rate)))
+    assert epsilon_of_guesses(0, 0, 10, 1e-5, 0.95) == 0
+
+
+# --- low bits ---
+
+RELEASES = 10**5
+SCALE = 40.0
+"""Of Laplace noise at ε = 0.1, the clean values being 1 and 5."""
+
+Release = Callable[[np.random.Generator, float], NDArray[np.floating]]
+
+
+def noise(rng: np.random.Generator) -> Floats:
+    return rng.laplace(0, SCALE, RELEASES)
+
+
+def rounded(values: Floats) -> Floats:
+    return on_grid(values[:, None], grid_of(np.array([SCALE])))[:, 0]
+
+
+def bit_audit(release: Release, seed: int = 0) -> tuple[BitEvent, float]:
+    """The event that was chosen on training releases with clean values 1 and 5, and its bound on others, at 95 %."""
+    rng = np.random.default_rng(seed)
+    event = bit_event(release(rng, 1.0), release(rng, 5.0))
+    return event, epsilon_of_event(*counts_of(event, release(rng, 1.0), release(rng, 5.0)), 0, 0.95)
+
+
+LEAKS: dict[str, tuple[Release, str]] = {
+    "float64": (lambda rng, c: c + noise(rng), "not a multiple of 2^-51"),
+    "float32": (lambda rng, c: np.float32(c) + noise(rng).astype(np.float32), "not a multiple of 2^-22"),
+    "float32, kept as float64": (
+        lambda rng, c: (np.float32(c) + noise(rng).astype(np.float32)).astype(np.float64),
+        "not a multiple of 2^-22",
+    ),
+}
+
+
+@pytest.mark.parametrize("name", LEAKS)
+def test_the_well_known_leak_is_found(name: str) -> None:
+    """5 + x is a multiple of 2^-51 whatever x; 1 + x need not be where it is below 2. The claim is ε = 0.1."""
+    release, said = LEAKS[name]
+    event, bound = bit_audit(release)
+    assert str(event) == said
+    assert event.numerator_here
+    assert bound > 5
+
+
+def test_gaussian_noise_leaks_too() -> None:
+    assert bit_audit(lambda rng, c: c + rng.normal(0, SCALE, RELEASES))[1] > 5
+
+
+def test_noise_on_a_grid_leaks_a_clean_value_that_is_not_on_it() -> None:
+    event, bound = bit_audit(lambda rng, c: 1.01 * c + rounded(noise(rng)))
+    assert bound > 10
+    assert "patterns of" in str(event)
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_on_a_grid_nothing_is_found(seed: int) -> None:
+    """The sum rounded, and clean value and noise rounded each: no bound above the claim of 0.1."""
+    assert bit_audit(lambda rng, c: rounded(c + noise(rng)), seed)[1] <= 0.1
+    assert bit_audit(lambda rng, c: rounded(np.full(RELEASES, c)) + rounded(noise(rng)), seed)[1] <= 0.1
+
+
+def test_patterns_that_no_power_of_two_tells() -> None:
+    """Both are odd multiples of 2⁻⁵² between 1 and 2, one of them 3 above a multiple of 2⁻⁴⁸, the other 5."""
+    rng = np.random.default_rng(0)
+
+    def release(low: int) -> Floats:
+        return np.asarray(1 + rng.integers(0, 2**44, 4000) * 2.0**-48 + low * 2.0**-52)
+
+    event = bit_event(release(3), release(5))
+    assert event.bits == 4
+    assert event.holds(release(3)).all() == event.numerator_here
+    assert event.holds(release(5)).all() != event.numerator_here
+
+
+def test_powers_of_two_that_divide_a_float() -> None:
+    """Zero is a multiple of them all; the smallest float there is, of itself alone."""
+    divisible = {
+        0.0: 2000,
+        1.0: 0,
+        -3.0: 0,
+        12.0: 2,
+        0.1: -55,
+        2.0**-1030: -1030,
+        5e-324: -1074,
+        1.5e300: 945,
+    }
+    for value, exponent in divisible.items():
+        held = [
+            BitEvent(0, 0, np.empty(0), Event(k, True, True)).holds(value) for k in (exponent, exponent + 1)
+        ]
+        assert held == [True, False], value
+
+
+# --- what is asked for ---
+
+
+def test_what_makes_no_sense_is_refused() -> None:
+    for nonsense in (
+        lambda: clopper_pearson(5, 4, 0.95),
+        lambda: clopper_pearson(-1, 4, 0.95),
+        lambda: clopper_pearson(1, 4, 95),
+        lambda: epsilon_of_event(1, 2, 1, 2, -0.1, 0.95),
+        lambda: epsilon_of_event(1, 2, 1, 2, math.nan, 0.95),
+        lambda: epsilon_of_guesses(5, 6, 4, 0, 0.95),
+        lambda: bit_event([1.0], [1.0, 2.0]),
+    ):
+        with pytest.raises(ValueError, match=r"count|confidence|δ|two values"):
+            nonsense()
