@@ -62,12 +62,12 @@ class _Listener:
         direction = self._directions.get(place)
         if direction is not None and direction.size == noisy.size and direction.any():
             scale = 1.0 if release.told is not None else float(release.scale[0])
-            along = direction / np.linalg.norm(direction)
-            self._seen[place] = float(along @ np.nan_to_num(noisy.ravel())) / (scale or 1.0)
+            along = direction / (scale or 1.0) ** 2
+            self._seen[place] = float(along @ np.nan_to_num(noisy.ravel()))
         return noisy
 
     def projections(self, places: list[Place]) -> list[float]:
-        """Along each direction by itself, and all of them together, each in units of its noise."""
+        """All of them together, as independent normal noise would weigh them, and each by itself."""
         each = [self._seen.get(place, 0.0) for place in places]
         return [sum(each), *each]
 

@@ -11,6 +11,7 @@ from dpmf_cli.algorithms.registry import PRIVATE
 from dpmf_cli.algorithms.shared.base import PrivateAlgorithm
 from dpmf_cli.algorithms.shared.theta import NoiseKind
 from dpmf_cli.algorithms.zhang2018.personalized import PrivateBase
+from dpmf_cli.errors import DpmfError
 from dpmf_cli.privacy.local_mechanisms import Mechanism
 from dpmf_cli.privacy.neighbours import Mode, Neighbours
 
@@ -48,6 +49,24 @@ def registered(key: str | None = None) -> Iterator[PrivateAlgorithm]:
                 }
                 with suppress(ValidationError):  # an option that this variant does not have
                     yield _made(name, neighbours, mode, {**parameters, **more})
+
+
+def of_plugin(entry: type[PrivateAlgorithm]) -> Iterator[PrivateAlgorithm]:
+    """An algorithm from outside the package, for all neighbours and modes that it offers.
+
+    Raises DpmfError where it has parameters without a default.
+    """
+    (key,) = get_args(entry.model_fields["algorithm"].annotation)
+    for neighbours, mode in sorted(entry.offered()):
+        label = f"{key}, {neighbours.value}, {mode.value}"
+        data = {"algorithm": key, "neighbours": neighbours, "mode": mode, "label": label}
+        try:
+            yield entry.model_validate(data)
+        except ValidationError as error:
+            where = ", ".join(str(part) for part in error.errors()[0]["loc"])
+            raise DpmfError(
+                f"{key}: needs the parameter `{where}`, which has no default; audit a config that gives it"
+            ) from None
 
 
 def _made(key: str, neighbours: Neighbours, mode: Mode, parameters: dict[str, Any]) -> PrivateAlgorithm:

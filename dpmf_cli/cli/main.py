@@ -6,6 +6,7 @@ from typing import Annotated
 
 import typer
 
+from dpmf_cli.cli.audit import audit
 from dpmf_cli.cli.combined import combined
 from dpmf_cli.cli.datasets import app as datasets_app
 from dpmf_cli.cli.local import app as local_app
@@ -25,7 +26,7 @@ app = typer.Typer(
 )
 app.add_typer(datasets_app, name="datasets")
 app.add_typer(local_app, name="local")
-for _command in (combined, run, plan, crossings, compare, baselines, report, plot, configs):
+for _command in (combined, run, plan, crossings, compare, baselines, report, plot, configs, audit):
     app.command()(_command)
 
 

@@ -60,7 +60,7 @@ class LaneNoise:
         return grid_of(self.scale) if self.rounded else np.full_like(self.scale, FINEST)
 
     def added_to(self, values: ArrayLike) -> NDArray[np.float64]:
-        """(..., E) `values` plus the noise, on the grid, from values (...) common to all ε or (..., E) of their own."""
+        """(..., E) `values` plus the noise, on the grid; values (...) common to all ε, or (..., E) of their own."""
         values = np.asarray(values, dtype=np.float64)
         if values.ndim == self.unit.ndim:
             values = values[..., None]

@@ -14,9 +14,9 @@ sees every clean number of a release beside what is published for it, whichever 
 
 Where a fit is for one ε, the witness's kernel runs too, after its twin, with the noise that makes of the twin's clean
 numbers what the witness has published, off the middle of a cell of the grid by `Witness.offset`. So the model goes on
-with what the compiled kernel has made. It is the same where the kernel measures what its twin measures, adds the noise
-and rounds to the grid; where it does not, it differs. Kernels of keyed noise cannot be told what to draw: there, and
-in fits for several ε, the model goes on with what the twin has made.
+with what the compiled kernel has made. It is the same where the kernel measures what its twin measures, adds the
+noise and rounds to the grid; where it does not, it differs. Kernels of keyed noise cannot be told what to draw:
+there, and in fits for several ε, the model goes on with what the twin has made.
 
 Three things a witness does not see, or sees otherwise. Covariances are released when a model predicts, anew at
 each prediction. Published modes use some statistics without a release (common raters of items, known users, a

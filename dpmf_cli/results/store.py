@@ -147,7 +147,7 @@ class Store:
             return None
         except OSError as error:
             raise DpmfError(f"{path}: cannot be read: {error.strerror or error}") from None
-        body = _unsealed(data)
+        body = unsealed(data)
         if body is None:
             self._damaged(path, "its content does not fit its checksum")
             return None
@@ -178,8 +178,8 @@ class Store:
             self.warn(f"{path}: damaged ({why}); `dpmf run` computes its task again")
 
 
-def _unsealed(data: bytes) -> dict[str, Any] | None:
-    """The content of a result file; None unless each byte is as it was written."""
+def unsealed(data: bytes) -> dict[str, Any] | None:
+    """The content of a `sealed` file; None unless each byte is as it was written."""
     try:
         body: dict[str, Any] = json.loads(data)
         del body["sha256"]

@@ -1,0 +1,292 @@
+"""An audit of one algorithm: what is asked, and what was found, as plain data that is kept."""
+
+import hashlib
+import itertools
+import json
+import math
+import time
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import asdict, dataclass, field
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import dpmf_cli
+from dpmf_cli.algorithms.shared.base import PrivateAlgorithm
+from dpmf_cli.audit.bits import BitTest, low_bits
+from dpmf_cli.audit.canaries import one_run
+from dpmf_cli.audit.distinguish import LowerBound, distinguish
+from dpmf_cli.audit.fits import fitted
+from dpmf_cli.audit.pair_files import pair_csv
+from dpmf_cli.audit.pairs import Pair, large_pairs, tiny_pairs
+from dpmf_cli.audit.replay import Finding, Flaw, Measured, Replayed, replay
+from dpmf_cli.ratings import Ratings
+
+EPSILONS = (0.1, 1.0, 300.0)
+"""The ε of replays, one after the other: noise that drowns everything, noise as in use, and hardly any."""
+
+LARGE = (10_000, 30_000, 93_000)
+"""Ratings of the attacked row in numeric pairs."""
+
+
+@dataclass(frozen=True)
+class Settings:
+    """What is tried.
+
+    pairs     tiny pairs that are replayed
+    numeric   whether pairs with up to 10⁵ ratings in a row are replayed too
+    trials    fits on each side, for a lower bound on ε; 0 for none
+    draws     releases of a number on each side, for a test of low bits; 0 for none
+    canaries  whether one run with a canary at every item is tried
+    epsilon   ε of trials, draws and canaries
+    """
+
+    pairs: int = 60
+    numeric: bool = False
+    trials: int = 0
+    draws: int = 0
+    canaries: bool = False
+    epsilon: float = 1.0
+    confidence: float = 0.95
+    epsilons: tuple[float, ...] = EPSILONS
+
+
+@dataclass(frozen=True)
+class Job:
+    """One algorithm to be audited. `own` are pairs of the config's own data, `ratings` what canaries are put in."""
+
+    algorithm: PrivateAlgorithm
+    settings: Settings
+    own: tuple[Pair, ...] = ()
+    ratings: Ratings | None = None
+
+    @property
+    def name(self) -> str:
+        """What the outcome depends on: the parameters, what is tried, the data, and every line of the package."""
+        data = hashlib.sha256()
+        for pair in self.own:
+            data.update(pair_csv(pair).encode())
+        if self.ratings is not None:
+            data.update(self.ratings.values.tobytes() + self.ratings.items.tobytes())
+        said = [self.algorithm.parameters(), asdict(self.settings), data.hexdigest(), _code()]
+        digest = hashlib.sha256(json.dumps(said, sort_keys=True).encode()).hexdigest()
+        return f"{self.algorithm.algorithm}-{digest[:16]}"
+
+
+@dataclass(frozen=True)
+class Found:
+    """A flaw of one step: its worst case.
+
+    pairs    of how many pairs it was found on
+    against  "provable": dpmf's own statement is false; "claimed": only the publication's is
+    """
+
+    flaw: str
+    step: str
+    size: float
+    pairs: int
+    pair: str
+    epsilon: float
+    said: str
+    against: str
+
+
+@dataclass(frozen=True)
+class Audited:
+    """What an audit has found of one algorithm.
+
+    provable   ε that dpmf proves, as a multiple of the ε that is claimed; inf where nothing is provable
+    loss       the most that the moves of one pair have cost together, in units of the claimed ε
+    worst_pair the text of the pair that cost most, or on which the worst flaw was found
+    """
+
+    label: str
+    algorithm: str
+    neighbours: str
+    mode: str
+    joint: bool
+    provable: float
+    delta: float
+    pairs: int
+    loss: float
+    seconds: float
+    steps: tuple[Measured, ...]
+    found: tuple[Found, ...]
+    worst_pair: str
+    bound: LowerBound | None = None
+    canaries: LowerBound | None = None
+    bits: tuple[BitTest, ...] = ()
+    settings: Settings = field(default_factory=Settings)
+
+    @property
+    def refuted(self) -> tuple[Found, ...]:
+        """What refutes dpmf's own statements."""
+        return tuple(each for each in self.found if each.against == "provable")
+
+    @property
+    def claims_refuted(self) -> tuple[Found, ...]:
+        """What refutes the publication's."""
+        return tuple(each for each in self.found if each.against == "claimed")
+
+
+def audit(job: Job) -> Audited:
+    """Runs an audit."""
+    begin, algorithm, settings = time.perf_counter(), job.algorithm, job.settings
+    provable = _provable(algorithm)
+    steps: dict[str, Measured] = {}
+    findings: list[tuple[Finding, Pair]] = []
+    worst, most = None, -1.0
+    count = 0
+    for pair, epsilon in _replays(job):
+        seen = replay(algorithm, pair, epsilon)
+        count += 1
+        for name, step in seen.steps.items():
+            steps[name] = step.worst(steps.get(name, step))
+        findings += ((finding, pair) for finding in seen.findings)
+        if (score := _score(seen)) > most and len(pair.here) < 1000:
+            worst, most = seen, score
+    found = tuple(_merged((finding for finding, _ in findings), provable))
+    bits: tuple[BitTest, ...] = ()
+    bound = canary = None
+    if worst is not None and settings.draws:
+        bits = tuple(low_bits(algorithm, worst.pair, settings.epsilon, settings.draws, settings.confidence))
+    if worst is not None and settings.trials:
+        directions = replay(algorithm, worst.pair, settings.epsilon).directions
+        bound = distinguish(
+            algorithm,
+            worst.pair,
+            settings.epsilon,
+            settings.trials,
+            confidence=settings.confidence,
+            directions=directions,
+        )
+    if settings.canaries and job.ratings is not None:
+        canary = one_run(algorithm, job.ratings, settings.epsilon, confidence=settings.confidence)
+    shown = next(
+        (pair for finding, pair in findings if not finding.flaw.of_claims and len(pair.here) < 1000), None
+    )
+    shown = shown or (worst.pair if worst is not None else None)
+    losses = _bound_findings(bound, canary, bits, provable, settings)
+    return Audited(
+        label=algorithm.name,
+        algorithm=algorithm.algorithm,
+        neighbours=algorithm.neighbours.value,
+        mode=algorithm.mode.value,
+        joint=algorithm.joint,
+        provable=provable,
+        delta=algorithm.spends_delta,
+        pairs=count,
+        loss=most if most >= 0 else math.nan,
+        seconds=time.perf_counter() - begin,
+        steps=tuple(steps.values()),
+        found=(*found, *losses),
+        worst_pair="" if shown is None else pair_csv(shown),
+        bound=bound,
+        canaries=canary,
+        bits=bits,
+        settings=settings,
+    )
+
+
+def _replays(job: Job) -> Iterator[tuple[Pair, float]]:
+    """The pairs, and the ε that each is replayed for."""
+    algorithm, settings = job.algorithm, job.settings
+    small = itertools.chain(tiny_pairs(algorithm.neighbours, settings.pairs), job.own)
+    yield from zip(small, itertools.cycle(settings.epsilons))
+    if settings.numeric:
+        for pair in large_pairs(algorithm.neighbours, LARGE):
+            yield pair, settings.epsilon
+
+
+def _score(seen: Replayed) -> float:
+    """How much a pair has cost: by the sum of its steps, or by the step that has moved most."""
+    moved = [step.of_noise for step in seen.steps.values() if not math.isnan(step.of_noise)]
+    return seen.loss if math.isfinite(seen.loss) else max(moved, default=0.0)
+
+
+def _provable(algorithm: PrivateAlgorithm) -> float:
+    """ε that is provable over ε that is claimed, of a fit on hardly any ratings."""
+    pair = next(tiny_pairs(algorithm.neighbours, 1))
+    try:
+        _, ledger = fitted(algorithm, pair.here, 1.0)
+    except Exception:
+        return math.nan
+    return float(ledger.provable[0] / ledger.claimed[0])
+
+
+def _merged(findings: Iterable[Finding], provable: float) -> Iterator[Found]:
+    """One line for each flaw of each step: the worst."""
+    by_kind: dict[tuple[Flaw, str, str], list[Finding]] = {}
+    for finding in findings:
+        kind = finding.flaw, finding.step, finding.said if finding.flaw is Flaw.CLAIM else ""
+        by_kind.setdefault(kind, []).append(finding)
+    for (flaw, step, _), same in by_kind.items():
+        worst = max(same, key=lambda each: -1.0 if math.isnan(each.size) else each.size)
+        against = "claimed" if flaw.of_claims or math.isinf(provable) else "provable"
+        pairs = len({each.pair for each in same})
+        yield Found(flaw.value, step, worst.size, pairs, worst.pair, worst.epsilon, worst.said, against)
+
+
+def _bound_findings(
+    bound: LowerBound | None,
+    canary: LowerBound | None,
+    bits: tuple[BitTest, ...],
+    provable: float,
+    settings: Settings,
+) -> Iterator[Found]:
+    """What lower bounds refute."""
+    for tried, name in ((bound, "trials"), (canary, "canaries in one run")):
+        if tried is None:
+            continue
+        allowed = provable * settings.epsilon
+        if tried.epsilon > settings.epsilon:
+            against = "provable" if tried.epsilon > allowed else "claimed"
+            size = tried.epsilon / settings.epsilon
+            yield Found(f"told apart by {name}", "", size, 1, "", settings.epsilon, tried.statistic, against)
+    for test in bits:
+        if test.epsilon > test.allowed:
+            against = "claimed" if math.isinf(provable) else "provable"
+            size = test.epsilon / test.allowed
+            yield Found(
+                "told apart by low bits", test.step, size, 1, "", settings.epsilon, test.event, against
+            )
+
+
+@cache
+def _code() -> str:
+    """A checksum of the package's source: an audit is of the code that ran."""
+    root, digest = Path(dpmf_cli.__file__).parent, hashlib.sha256()
+    for path in sorted(root.rglob("*.py")):
+        digest.update(str(path.relative_to(root)).encode() + path.read_bytes())
+    return digest.hexdigest()
+
+
+def record(audited: Audited) -> dict[str, Any]:
+    """An outcome as plain data."""
+    return asdict(audited)
+
+
+def of_record(data: Mapping[str, Any]) -> Audited:
+    """The outcome that plain data stand for. Raises KeyError, TypeError or ValueError for other data."""
+    plain = dict(data)
+    settings = dict(plain.pop("settings"))
+    settings["epsilons"] = tuple(settings["epsilons"])
+    bound, canary = (
+        None if plain[key] is None else LowerBound(**_numbers(plain[key])) for key in ("bound", "canaries")
+    )
+    return Audited(
+        **{
+            **_numbers(plain),
+            "steps": tuple(Measured(**_numbers(each)) for each in plain["steps"]),
+            "found": tuple(Found(**_numbers(each)) for each in plain["found"]),
+            "bits": tuple(BitTest(**_numbers(each)) for each in plain["bits"]),
+            "bound": bound,
+            "canaries": canary,
+            "settings": Settings(**settings),
+        }
+    )
+
+
+def _numbers(data: Mapping[str, Any]) -> dict[str, Any]:
+    """JSON has neither infinity nor nan: they are the strings "inf" and "nan"."""
+    return {key: float(value) if value in ("inf", "nan") else value for key, value in data.items()}

@@ -1,0 +1,198 @@
+"""`dpmf audit`: every ε held against what runs."""
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from dpmf_cli.cli.options import DataOption, FormatOption, PluginOption, ResultsOption
+from dpmf_cli.cli.run import JobsOption
+from dpmf_cli.errors import DpmfError
+from dpmf_cli.running.interrupts import resumable
+
+if TYPE_CHECKING:
+    from dpmf_cli.audit.job import Audited, Job, Settings
+    from dpmf_cli.ratings import Ratings
+
+BITS = 100_000
+"""Releases of a number on each side in a test of low bits."""
+
+OWN_PAIRS = 12
+"""Pairs of small parts of a config's own data."""
+
+
+@resumable
+def audit(
+    config: Annotated[
+        Path | None,
+        typer.Argument(help="A YAML config, whose private entries are audited.", show_default=False),
+    ] = None,
+    algorithm: Annotated[
+        str | None, typer.Option("--algorithm", help="One algorithm in all its variants, by its key.")
+    ] = None,
+    every: Annotated[bool, typer.Option("--all", help="Every algorithm in all its variants.")] = False,
+    pairs: Annotated[int, typer.Option(min=1, help="Small adversarial pairs to replay for each.")] = 60,
+    numeric: Annotated[
+        bool, typer.Option("--numeric", help="Replay pairs with up to 93,000 ratings of one item, too.")
+    ] = False,
+    trials: Annotated[
+        int, typer.Option(min=0, help="Fits on each side of the worst pair, for a lower bound on ε.")
+    ] = 0,
+    bits: Annotated[
+        bool, typer.Option("--bits", help=f"Test low bits of what is released, {BITS:,} times a step.")
+    ] = False,
+    canaries: Annotated[
+        bool, typer.Option("--canaries", help="One run with a canary at every item, for a lower bound on ε.")
+    ] = False,
+    epsilon: Annotated[float, typer.Option(min=1e-6, help="The ε of trials, low bits and canaries.")] = 1.0,
+    confidence: Annotated[float, typer.Option(min=0.5, max=0.9999, help="Of the lower bounds.")] = 0.95,
+    pair: Annotated[
+        Path | None, typer.Option(help="Replay this pair alone, a CSV that an audit has written.")
+    ] = None,
+    claims: Annotated[
+        bool, typer.Option("--claims", help="Show what publications claim and audits refute, instead.")
+    ] = False,
+    results: ResultsOption = Path("results"),
+    data: DataOption = None,
+    jobs: JobsOption = None,
+    form: FormatOption = "table",
+    plugin: PluginOption = None,
+) -> None:
+    """Hold every ε against what runs.
+
+    Replays fits on neighbouring ratings. Looks for a move beyond its sensitivity, for a ledger that depends on the
+    ratings, and for whatever else privacy does not allow. The exit code is 1 where a provable ε is refuted.
+
+    Example: dpmf audit --algorithm pge --trials 400
+    """
+    from functools import partial
+
+    from dpmf_cli.audit.job import Settings
+    from dpmf_cli.audit.kept import audited_and_kept, keep_for_experiment, known
+    from dpmf_cli.report.tables.audits import audits_table, flaws_table
+    from dpmf_cli.results.store import Store, write_atomically
+    from dpmf_cli.running.processes import available_cores, each_of
+    from dpmf_cli.terminal import Progress, say
+
+    if [config is not None, algorithm is not None, every].count(True) != 1:
+        raise DpmfError("name one thing to audit: a config, or --algorithm KEY, or --all")
+    settings = Settings(
+        pairs=pairs,
+        numeric=numeric,
+        trials=trials,
+        draws=BITS if bits else 0,
+        canaries=canaries,
+        epsilon=epsilon,
+        confidence=confidence,
+    )
+    wanted = _of_config(config, settings, data) if config is not None else _registered(algorithm, settings)
+    if pair is not None:
+        _replay_one(wanted, pair)
+        return
+    Store(results).prepare()
+    found = {job.name: known(results, job) for job in wanted}
+    left = [job for job in wanted if found[job.name] is None]
+    title = config.stem if config is not None else algorithm or "audit"
+    say(f"{title}: {len(wanted)} algorithms to audit, {len(wanted) - len(left)} done before")
+    with Progress(title, len(left), float(len(left))) as progress:
+        work = partial(audited_and_kept, results=results)
+        for done in each_of(work, left, jobs or available_cores()):
+            progress.finished(done.label, 1.0)
+    outcomes = [outcome for job in wanted if (outcome := known(results, job)) is not None]
+    _keep_pairs(outcomes, wanted, results)
+    table = flaws_table if claims else audits_table
+    if every:
+        for suffix in ("md", "csv"):
+            text = audits_table(outcomes, suffix)
+            write_atomically(results / f"audit.{suffix}", text.encode())
+    if config is not None:
+        folder = results / title
+        keep_for_experiment(folder, outcomes)
+        for suffix in ("md", "csv"):
+            write_atomically(folder / f"audit.{suffix}", audits_table(outcomes, suffix).encode())
+    print(table(outcomes, form), end="")
+    if any(outcome.refuted for outcome in outcomes):
+        raise typer.Exit(1)
+
+
+def _registered(key: str | None, settings: "Settings") -> list["Job"]:
+    """Jobs for the variants of one algorithm, or of all."""
+    from dpmf_cli.algorithms import plugins
+    from dpmf_cli.algorithms.registry import PRIVATE
+    from dpmf_cli.algorithms.shared.base import PrivateAlgorithm
+    from dpmf_cli.audit.entries import of_plugin, registered
+    from dpmf_cli.audit.job import Job
+    from dpmf_cli.errors import did_you_mean
+
+    ratings = _made_up() if settings.canaries else None
+    if key is not None and key not in PRIVATE:
+        if key not in plugins.available():
+            raise DpmfError(f'there is no private algorithm "{key}"{did_you_mean(key, PRIVATE)}')
+        found = plugins.plugin(key)
+        if not issubclass(found, PrivateAlgorithm):
+            raise DpmfError(f'"{key}" spends no ε: there is nothing to audit')
+        return [Job(each, settings, ratings=ratings) for each in of_plugin(found)]
+    return [Job(each, settings, ratings=ratings) for each in registered(key)]
+
+
+def _made_up() -> "Ratings":
+    """Made-up ratings in which canaries are put."""
+    from dpmf_cli.datasets import Folders, load
+    from dpmf_cli.datasets.spec import SyntheticSpec
+
+    spec = SyntheticSpec(kind="synthetic", like="ml-100k", users=300, items=400, ratings=12_000, seed=1)
+    return load(spec, Folders.named(None, base=Path(), results=Path("results"))).ratings
+
+
+def _of_config(config: Path, settings: "Settings", data: Path | None) -> list["Job"]:
+    """Jobs for the private entries of a config, with pairs of its own data."""
+    from dataclasses import replace
+
+    from dpmf_cli.algorithms.shared.base import PrivateAlgorithm
+    from dpmf_cli.audit.job import Job
+    from dpmf_cli.audit.pairs import pairs_of
+    from dpmf_cli.config import load_config
+    from dpmf_cli.datasets import Folders, load
+
+    loaded = load_config(config)
+    folders = Folders.named(data, base=config.parent, results=Path("results"))
+    ratings = load(loaded.dataset, folders, loaded.test).ratings
+    made = []
+    for entry in loaded.algorithms:
+        if not isinstance(entry, PrivateAlgorithm):
+            continue
+        grid = loaded.grid(entry)
+        own = replace(settings, epsilons=tuple(dict.fromkeys((grid[0], grid[len(grid) // 2], grid[-1]))))
+        pairs = tuple(pairs_of(ratings, entry.neighbours, OWN_PAIRS))
+        made.append(Job(entry, own, pairs, ratings if settings.canaries else None))
+    return made
+
+
+def _replay_one(wanted: list["Job"], path: Path) -> None:
+    """Prints what one pair shows of each algorithm."""
+    from dpmf_cli.audit.pair_files import read_pair
+    from dpmf_cli.audit.replay import replay
+
+    given = read_pair(path)
+    refuted = False
+    for job in wanted:
+        for epsilon in job.settings.epsilons:
+            seen = replay(job.algorithm, given, epsilon)
+            print(f"{job.algorithm.name}, ε = {epsilon:g}: costs {seen.loss:.4g} of the claimed ε")
+            for step in seen.steps.values():
+                print(f"  {step.step}: {step.of_sensitivity:.4g} of its sensitivity")
+            for finding in seen.findings:
+                refuted |= not finding.flaw.of_claims
+                print(f"  {finding.flaw.value}: {finding.step} {finding.size:.4g} {finding.said}".rstrip())
+    if refuted:
+        raise typer.Exit(1)
+
+
+def _keep_pairs(outcomes: list["Audited"], wanted: list["Job"], results: Path) -> None:
+    """Writes the worst pair of each algorithm as a CSV."""
+    from dpmf_cli.audit.kept import FOLDER
+    from dpmf_cli.results.store import write_atomically
+
+    for job, outcome in zip(wanted, outcomes, strict=False):
+        if outcome.worst_pair:
+            write_atomically(results / FOLDER / "pairs" / f"{job.name}.csv", outcome.worst_pair.encode())

@@ -1,0 +1,168 @@
+"""The tables of audits: what was tried on each algorithm, what it has shown, and what it has refuted."""
+
+import math
+from collections.abc import Sequence
+
+from dpmf_cli.audit.distinguish import LowerBound
+from dpmf_cli.audit.job import Audited, Found
+from dpmf_cli.evaluation.numbers import significant
+from dpmf_cli.report.tables.formats import render
+from dpmf_cli.report.tables.layout import Group, TextTable
+
+FIELDS = (
+    "label",
+    "algorithm",
+    "neighbours",
+    "mode",
+    "joint",
+    "delta",
+    "provable",
+    "pairs",
+    "loss",
+    "bound",
+    "ceiling",
+    "trials",
+    "confidence",
+    "flaw",
+    "step",
+    "size",
+    "on_pairs",
+    "pair",
+    "epsilon",
+    "said",
+    "against",
+)
+
+NONE = "–"
+
+
+def audits_table(audits: Sequence[Audited], form: str = "table") -> str:
+    """What was tried and found, a row for each algorithm; `csv` and `json` have one for each flaw, too."""
+    return render(_summary(audits), FIELDS, [row for each in audits for row in _records(each)], form)
+
+
+def flaws_table(audits: Sequence[Audited], form: str = "table") -> str:
+    """What publications claim and audits refute: the flaw, the tier that found it, and how large it is."""
+    rows = [(each, found) for each in audits for found in each.claims_refuted]
+    return render(_flaws(rows), FIELDS, [_record(each, found) for each, found in rows], form)
+
+
+def audited_cell(audited: Audited | None) -> str:
+    """`[0.61, 4.7, 400]`: the lower bound, the ceiling and the number of fits on each side."""
+    bound = None if audited is None else audited.bound or audited.canaries
+    if bound is None:
+        return NONE
+    return f"[{significant(bound.epsilon)}, {significant(bound.ceiling)}, {bound.trials}]"
+
+
+def audited_notes(audits: Sequence[Audited]) -> list[str]:
+    """What the cells of `audited_cell` mean."""
+    bounds = [bound for each in audits if (bound := each.bound or each.canaries) is not None]
+    if not bounds:
+        return []
+    epsilons = sorted({each.settings.epsilon for each in audits})
+    at = " or ".join(f"{epsilon:g}" for epsilon in epsilons)
+    return [
+        f"audited: [lower bound, ceiling, n] of ε from n fits on each side of a pair at ε = {at}, at "
+        f"{100 * bounds[0].confidence:g} % confidence",
+        "ceiling: the most that so many fits can show of any method; a bound below ε proves nothing",
+    ]
+
+
+def _summary(audits: Sequence[Audited]) -> TextTable:
+    with_bounds = any(each.bound or each.canaries for each in audits)
+    header = ["algorithm", "provable", "pairs", "closest step", "costliest pair"]
+    header += ["audited"] * with_bounds + ["refuted"]
+    groups: dict[str, list[tuple[str, ...]]] = {}
+    for each in audits:
+        found = each.refuted
+        row = [
+            each.label + "‡" * each.joint,
+            NONE
+            if math.isnan(each.provable)
+            else "∞"
+            if math.isinf(each.provable)
+            else f"{significant(each.provable)} ε",
+            str(each.pairs),
+            _tightness(each),
+            NONE if math.isnan(each.loss) else f"{significant(each.loss)} ε",
+        ]
+        row += [audited_cell(each)] * with_bounds
+        row.append(
+            "; ".join(_said(one) for one in found[:2])
+            + (f"; {len(found) - 2} more" if len(found) > 2 else "")
+            if found
+            else "nothing"
+        )
+        groups.setdefault(f"{each.neighbours}, {each.mode}", []).append(tuple(row))
+    notes = [
+        "provable: as dpmf prints it, in units of the claimed ε (∞: nothing is provable)",
+        "closest step: how near a move came to its sensitivity, of the step where it came nearest",
+        "costliest pair: what the moves of one pair cost together, in units of the claimed ε",
+        "refuted: what of dpmf's own statements an audit has shown to be false",
+        "‡ joint DP: predictions for other users",
+    ]
+    if with_bounds:
+        notes += audited_notes(audits)
+    return TextTable(
+        tuple(header),
+        "lr" + "r" * (len(header) - 3) + "l",
+        tuple(Group(title, tuple(rows)) for title, rows in groups.items()),
+        tuple(notes) if audits else (),
+    )
+
+
+def _flaws(rows: Sequence[tuple[Audited, Found]]) -> TextTable:
+    groups: dict[str, list[tuple[str, ...]]] = {}
+    for each, found in rows:
+        size = (
+            NONE
+            if math.isnan(found.size)
+            else "∞"
+            if math.isinf(found.size)
+            else f"{significant(found.size)} ×"
+        )
+        title = f"{each.label}, δ = {each.delta:g}" if each.delta else each.label
+        groups.setdefault(title, []).append(
+            (found.flaw, found.step, size, f"ε = {found.epsilon:g}", found.pair, found.said)
+        )
+    return TextTable(
+        ("flaw", "step", "size", "at", "pair", ""),
+        "llrlll",
+        tuple(Group(title, tuple(lines)) for title, lines in groups.items()),
+        ("size: in units of what the publication's claim allows",) if groups else (),
+    )
+
+
+def _tightness(each: Audited) -> str:
+    moved = [step.of_sensitivity for step in each.steps if not math.isnan(step.of_sensitivity)]
+    return f"{100 * max(moved):.4g} %" if moved else NONE
+
+
+def _said(found: Found) -> str:
+    step = f"{found.step}: " if found.step else ""
+    size = "" if math.isnan(found.size) else f" ({significant(found.size)} ×)"
+    return f"{step}{found.flaw}{size}"
+
+
+def _records(each: Audited) -> list[dict[str, object]]:
+    return [_record(each, found) for found in each.found] or [_record(each, None)]
+
+
+def _record(each: Audited, found: Found | None) -> dict[str, object]:
+    bound: LowerBound | None = each.bound or each.canaries
+    return {
+        **{key: getattr(each, key) for key in FIELDS[:9]},
+        "bound": None if bound is None else bound.epsilon,
+        "ceiling": None if bound is None else bound.ceiling,
+        "trials": None if bound is None else bound.trials,
+        "confidence": None if bound is None else bound.confidence,
+        "flaw": found and found.flaw,
+        "step": found and found.step,
+        "size": found and (None if math.isnan(found.size) else found.size),
+        "on_pairs": found and found.pairs,
+        "pair": found and found.pair,
+        "epsilon": found and found.epsilon,
+        "said": found and found.said,
+        "against": found and found.against,
+    }
