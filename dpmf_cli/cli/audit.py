@@ -85,14 +85,17 @@ def audit(
         epsilon=epsilon,
         confidence=confidence,
     )
-    wanted = _of_config(config, settings, data) if config is not None else _registered(algorithm, settings)
+    title = algorithm or "audit"
+    if config is None:
+        wanted = _registered(algorithm, settings)
+    else:
+        title, wanted = _of_config(config, settings, data)
     if pair is not None:
         _replay_one(wanted, pair)
         return
     Store(results).prepare()
     found = {job.name: known(results, job) for job in wanted}
     left = [job for job in wanted if found[job.name] is None]
-    title = config.stem if config is not None else algorithm or "audit"
     say(f"{title}: {len(wanted)} algorithms to audit, {len(wanted) - len(left)} done before")
     with Progress(title, len(left), float(len(left))) as progress:
         work = partial(audited_and_kept, results=results)
@@ -144,8 +147,8 @@ def _made_up() -> "Ratings":
     return load(spec, Folders.named(None, base=Path(), results=Path("results"))).ratings
 
 
-def _of_config(config: Path, settings: "Settings", data: Path | None) -> list["Job"]:
-    """Jobs for the private entries of a config, with pairs of its own data."""
+def _of_config(config: Path, settings: "Settings", data: Path | None) -> tuple[str, list["Job"]]:
+    """The name of a config, and jobs for its private entries, with pairs of its own data."""
     from dataclasses import replace
 
     from dpmf_cli.algorithms.shared.base import PrivateAlgorithm
@@ -165,7 +168,7 @@ def _of_config(config: Path, settings: "Settings", data: Path | None) -> list["J
         own = replace(settings, epsilons=tuple(dict.fromkeys((grid[0], grid[len(grid) // 2], grid[-1]))))
         pairs = tuple(pairs_of(ratings, entry.neighbours, OWN_PAIRS))
         made.append(Job(entry, own, pairs, ratings if settings.canaries else None))
-    return made
+    return loaded.name, made
 
 
 def _replay_one(wanted: list["Job"], path: Path) -> None:

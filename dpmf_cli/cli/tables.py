@@ -28,6 +28,9 @@ def crossings(
         bool,
         typer.Option("--advise", help="Say in plain words what results recommend and leave open."),
     ] = False,
+    audited: Annotated[
+        bool, typer.Option("--audited", help="Add what `dpmf audit` of the same configs has shown.")
+    ] = False,
     plugin: PluginOption = None,
 ) -> None:
     """The ε at which private algorithms become as good as averages.
@@ -36,6 +39,7 @@ def crossings(
 
     Example: dpmf crossings configs/quickstart.yaml --advise
     """
+    from dpmf_cli.audit.kept import of_experiment
     from dpmf_cli.datasets import data_folder
     from dpmf_cli.datasets.presence import present_keys
     from dpmf_cli.errors import DpmfError
@@ -43,14 +47,15 @@ def crossings(
     from dpmf_cli.papers.printed_cells import beside_print, with_printed_cells
     from dpmf_cli.report.advice import advice as advice_on
     from dpmf_cli.report.tables.crossings import crossings_table
-    from dpmf_cli.results.folders import collected_results
+    from dpmf_cli.results.folders import results_of
     from dpmf_cli.terminal import say
 
-    if advise and (printed or form != "table"):
-        raise DpmfError("--advise answers in words; leave --format and --printed out")
+    if advise and (printed or audited or form != "table"):
+        raise DpmfError("--advise answers in words; leave --format, --printed and --audited out")
     rows: list[Crossing] = []
-    experiments = []
-    for collected in collected_results(of or [], results):
+    experiments, audits = [], {}
+    for folder, collected in results_of(of or [], results):
+        audits[collected.experiment.name] = of_experiment(folder)
         found = beside_print(find_crossings(collected.experiment))
         if any(crossing.status == "incomplete" for crossing in found):
             say(
@@ -63,7 +68,9 @@ def crossings(
         return
     if printed:
         rows = with_printed_cells(rows, present=present_keys(data_folder()))
-    print(crossings_table(rows, form), end="")
+    if audited and not any(audits.values()):
+        say("nothing was audited: `dpmf audit` a config, and ask again")
+    print(crossings_table(rows, form, audits if audited else None), end="")
 
 
 def compare(

@@ -39,11 +39,16 @@ def collected_results(of: list[Path], results: Path) -> Iterator[Collected]:
 
     Where all are asked for, a folder that cannot be read is told and passed over.
     """
+    yield from (collected for _, collected in results_of(of, results))
+
+
+def results_of(of: list[Path], results: Path) -> Iterator[tuple[Path, Collected]]:
+    """The same, each with its folder."""
     if not of:
-        yield from (collected for _, collected in all_results(results))
+        yield from all_results(results)
         return
     for folder in folders_of(of, results):
-        yield collect_folder(folder)
+        yield folder, collect_folder(folder)
 
 
 def all_results(results: Path) -> Iterator[tuple[Path, Collected]]:

@@ -11,6 +11,8 @@ from numpy.typing import NDArray
 
 from dpmf_cli.algorithms.costs.cost import Shape
 from dpmf_cli.algorithms.shared.base import Algorithm, PrivateAlgorithm
+from dpmf_cli.audit.job import Job, Settings, audit
+from dpmf_cli.audit.pairs import SHAPES
 from dpmf_cli.privacy.curator import Curator
 from dpmf_cli.privacy.ledger import Ledger
 from dpmf_cli.privacy.release import Numbers, Release, Witness
@@ -253,3 +255,11 @@ class PrivateAlgorithmContract(AlgorithmContract):
         if algorithm.mode == "corrected":
             assert ledger.provable == pytest.approx(ledger.limit)
         assert {entry.sensitivity.neighbours for entry in ledger.entries} == {algorithm.neighbours}
+
+    def test_a_replay_on_neighbours_refutes_nothing_that_is_provable(
+        self, algorithm: PrivateAlgorithm
+    ) -> None:
+        """The first tier of `dpmf audit`, on a pair of each kind. What refutes only a publication's claim may be."""
+        job = Job(algorithm, Settings(pairs=len(SHAPES), epsilons=(1.0,)))
+        found = [f"{each.step}: {each.flaw} ({each.size:.4g}, {each.pair})" for each in audit(job).refuted]
+        assert not found

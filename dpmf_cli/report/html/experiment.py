@@ -6,6 +6,7 @@ from pathlib import Path
 
 from markupsafe import Markup
 
+from dpmf_cli.audit.kept import of_experiment
 from dpmf_cli.config.names import whole_name
 from dpmf_cli.evaluation.crossings import Crossing, find_crossings
 from dpmf_cli.evaluation.numbers import significant
@@ -84,14 +85,17 @@ def view_of(folder: Path) -> ExperimentView:
         tuple(map(baseline_row, baseline_rows(experiment))),
         tuple(map(crossing_row, crossings)),
         tuple(crossing_notes(crossings)),
-        _tables(collected),
+        _tables(folder, collected),
         sum(each.missing for each in experiment.measured()),
     )
 
 
-def _tables(collected: Collected) -> tuple[tuple[str, TextTable], ...]:
+def _tables(folder: Path, collected: Collected) -> tuple[tuple[str, TextTable], ...]:
     experiment = collected.experiment
-    found = [("Privacy ledger: claimed beside provable", ledger_text(collected.ledgers, experiment.curves))]
+    audits = of_experiment(folder)
+    ledger = ledger_text(collected.ledgers, experiment.curves, audits)
+    beside = "claimed beside provable and audited" if audits else "claimed beside provable"
+    found = [(f"Privacy ledger: {beside}", ledger)]
     if any(curve.records for curve in experiment.curves):
         found.append(("What the records spend", records_text(experiment.curves)))
     if (nothing := learned_nothing_table(experiment)) is not None:

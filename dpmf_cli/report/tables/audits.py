@@ -9,6 +9,9 @@ from dpmf_cli.evaluation.numbers import significant
 from dpmf_cli.report.tables.formats import render
 from dpmf_cli.report.tables.layout import Group, TextTable
 
+AUDITED_FIELDS = ("audited", "audited_ceiling", "audited_trials", "audited_confidence")
+"""What programs read of a lower bound on ε."""
+
 FIELDS = (
     "label",
     "algorithm",
@@ -19,10 +22,7 @@ FIELDS = (
     "provable",
     "pairs",
     "loss",
-    "bound",
-    "ceiling",
-    "trials",
-    "confidence",
+    *AUDITED_FIELDS,
     "flaw",
     "step",
     "size",
@@ -53,6 +53,15 @@ def audited_cell(audited: Audited | None) -> str:
     if bound is None:
         return NONE
     return f"[{significant(bound.epsilon)}, {significant(bound.ceiling)}, {bound.trials}]"
+
+
+def audited_record(audited: Audited | None) -> dict[str, object]:
+    """The same for programs, by `AUDITED_FIELDS`; all None where nothing was tried."""
+    bound: LowerBound | None = None if audited is None else audited.bound or audited.canaries
+    if bound is None:
+        return dict.fromkeys(AUDITED_FIELDS)
+    values = (bound.epsilon, bound.ceiling, bound.trials, bound.confidence)
+    return dict(zip(AUDITED_FIELDS, values, strict=True))
 
 
 def audited_notes(audits: Sequence[Audited]) -> list[str]:
@@ -150,13 +159,9 @@ def _records(each: Audited) -> list[dict[str, object]]:
 
 
 def _record(each: Audited, found: Found | None) -> dict[str, object]:
-    bound: LowerBound | None = each.bound or each.canaries
     return {
         **{key: getattr(each, key) for key in FIELDS[:9]},
-        "bound": None if bound is None else bound.epsilon,
-        "ceiling": None if bound is None else bound.ceiling,
-        "trials": None if bound is None else bound.trials,
-        "confidence": None if bound is None else bound.confidence,
+        **audited_record(each),
         "flaw": found and found.flaw,
         "step": found and found.step,
         "size": found and (None if math.isnan(found.size) else found.size),

@@ -1,28 +1,42 @@
 """The table of crossings (Friedman et al. 2016, tables 4 and 5), printed beside reproduced where an experiment
 reproduces them. Formats are those of `formats`."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict
 
+from dpmf_cli.audit.job import Audited
 from dpmf_cli.evaluation.crossings import Crossing, Status
 from dpmf_cli.evaluation.numbers import significant
+from dpmf_cli.report.tables.audits import AUDITED_FIELDS, audited_cell, audited_notes, audited_record
 from dpmf_cli.report.tables.cells import NONE, crossing_cell, epsilon_cell, interval_notes, mark_notes, marks
 from dpmf_cli.report.tables.formats import render
 from dpmf_cli.report.tables.layout import Group, TextTable
 
+Audits = Mapping[str, Mapping[str, Audited]]
+"""The audits of each experiment's entries, by their label."""
 
-def crossings_table(crossings: Sequence[Crossing], form: str = "table") -> str:
+
+def crossings_table(crossings: Sequence[Crossing], form: str = "table", audits: Audits | None = None) -> str:
     """Printed and reproduced crossings: a row per algorithm and baseline.
 
     Rows are grouped by dataset, neighbours and mode (and by experiment, where there are several), and keep
-    their order within a group; groups keep that of their first row. Raises `DpmfError` for an unknown format.
+    their order within a group; groups keep that of their first row. With `audits` there is a column of what audits
+    have shown. Raises `DpmfError` for an unknown format.
     """
     records = [{**asdict(crossing), "ratio": crossing.ratio} for crossing in crossings]
     fields = [*Crossing.__dataclass_fields__, "ratio"]
-    return render(_crossings_text(crossings), fields, records, form)
+    if audits is not None:
+        fields += AUDITED_FIELDS
+        for record, crossing in zip(records, crossings, strict=True):
+            record |= audited_record(_audit_of(crossing, audits))
+    return render(_crossings_text(crossings, audits), fields, records, form)
 
 
-def _crossings_text(crossings: Sequence[Crossing]) -> TextTable:
+def _audit_of(crossing: Crossing, audits: Audits) -> Audited | None:
+    return audits.get(crossing.experiment, {}).get(crossing.label)
+
+
+def _crossings_text(crossings: Sequence[Crossing], audits: Audits | None) -> TextTable:
     several = len({crossing.experiment for crossing in crossings if crossing.experiment}) > 1
     with_theta = any(crossing.theta is not None for crossing in crossings)
     with_printed = any(crossing.printed is not None for crossing in crossings)
@@ -34,19 +48,35 @@ def _crossings_text(crossings: Sequence[Crossing]) -> TextTable:
         groups.setdefault(title, []).append(crossing)
     printed, ratio = (("printed",), ("ratio",)) if with_printed else ((), ())
     theta = ("θ",) if with_theta else ()
+    audited = ("audited",) if audits is not None else ()
+    shown = [each for found in (audits or {}).values() for each in found.values()]
     return TextTable(
-        header=("algorithm", "baseline", *printed, "reproduced", *ratio, *theta, "claimed", "provable"),
-        alignment="ll" + "r" * len(printed) + "l" + "r" * len((*ratio, *theta)) + "rr",
+        header=(
+            "algorithm",
+            "baseline",
+            *printed,
+            "reproduced",
+            *ratio,
+            *theta,
+            "claimed",
+            "provable",
+            *audited,
+        ),
+        alignment="ll" + "r" * len(printed) + "l" + "r" * len((*ratio, *theta)) + "rr" + "r" * len(audited),
         groups=tuple(
             Group(
                 title,
                 tuple(
-                    crossing_cells(each, with_printed=with_printed, with_theta=with_theta) for each in group
+                    (
+                        *crossing_cells(each, with_printed=with_printed, with_theta=with_theta),
+                        *((audited_cell(_audit_of(each, audits)),) if audits is not None else ()),
+                    )
+                    for each in group
                 ),
             )
             for title, group in groups.items()
         ),
-        notes=tuple(crossing_notes(crossings)) if crossings else (),
+        notes=(*crossing_notes(crossings), *audited_notes(shown)) if crossings else (),
     )
 
 

@@ -2,14 +2,16 @@
 
 import csv
 import io
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
 
+from dpmf_cli.audit.job import Audited
 from dpmf_cli.evaluation.curves import Measured
 from dpmf_cli.evaluation.numbers import significant
 from dpmf_cli.report.figures.curves_csv import exact
+from dpmf_cli.report.tables.audits import audited_cell, audited_notes
 from dpmf_cli.report.tables.layout import Group, TextTable
 
 COLUMNS = (
@@ -43,11 +45,16 @@ def ledger_csv(ledgers: dict[str, list[dict[str, Any]]]) -> str:
     return stream.getvalue()
 
 
-def ledger_text(ledgers: dict[str, list[dict[str, Any]]], curves: Sequence[Measured]) -> TextTable:
+def ledger_text(
+    ledgers: dict[str, list[dict[str, Any]]],
+    curves: Sequence[Measured],
+    audits: Mapping[str, Audited] | None = None,
+) -> TextTable:
     """Per curve and step, the shares of the total ε, at the largest ε of the grid: of pure steps the same for every
     ε.
 
-    A Gaussian step has its μ instead of a share, where shares do not add up.
+    A Gaussian step has its μ instead of a share, where shares do not add up. Below the sums stands what audits of the
+    same entries have shown, by their label.
     """
     groups, composed, sampled = [], False, False
     for curve in curves:
@@ -69,7 +76,9 @@ def ledger_text(ledgers: dict[str, list[dict[str, Any]]], curves: Sequence[Measu
         title = f"{curve.label}{'‡' if curve.joint else ''}, {steps[0]['neighbours']}"
         if "mu" in steps[0] or "multiplier" in steps[0]:
             title += f", at ε = {significant(total)}, δ = {curve.delta:g}"
-        groups.append(Group(title, (*rows, ("total", "", "", *sums))))
+        audited = (audits or {}).get(curve.label)
+        shown = [("audited", "", "", "", audited_cell(audited))] if audited is not None else []
+        groups.append(Group(title, (*rows, ("total", "", "", *sums), *shown)))
     notes = ["claimed, provable: what the step spends of the total ε"] if groups else []
     if any(curve.joint for curve in curves):
         notes.append("‡ joint DP: towards everybody but the user whose ratings are predicted")
@@ -79,6 +88,7 @@ def ledger_text(ledgers: dict[str, list[dict[str, Any]]], curves: Sequence[Measu
         )
     if sampled:
         notes.append("σ/c: deviation of noise over what a user may add, of a sample of the users")
+    notes += audited_notes(list((audits or {}).values()))
     return TextTable(
         header=("step", "mechanism", "sensitivity", "claimed", "provable"),
         alignment="lllrr",

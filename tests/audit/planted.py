@@ -1,0 +1,270 @@
+"""A small private algorithm that is right, with hooks for mistakes to be planted.
+
+`Fit` is one fit of it: an average of all ratings, offsets of users, and biases of items by a short noisy descent
+through a kernel with a twin. A mistake is a subclass that overrides a hook; `Toy` is the algorithm around it.
+"""
+
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, ClassVar, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dpmf_cli.algorithms.shared.averages_baseline import EffectsModel
+from dpmf_cli.algorithms.shared.base import PrivateAlgorithm, Variants
+from dpmf_cli.audit.pairs import tiny_pairs
+from dpmf_cli.audit.replay import Finding, Flaw, replay
+from dpmf_cli.privacy.accounting import mu_of_epsilon
+from dpmf_cli.privacy.curator import Curator
+from dpmf_cli.privacy.grid import on_grid
+from dpmf_cli.privacy.ledger import Epsilons
+from dpmf_cli.privacy.mechanisms import gaussian, laplace, repeated_laplace
+from dpmf_cli.privacy.neighbours import Mode, Neighbours
+from dpmf_cli.privacy.noise import LaneNoise
+from dpmf_cli.privacy.release import NoisyKernel, Publish, Release, noisy_kernel
+from dpmf_cli.privacy.sensitivity import Sensitivity
+from dpmf_cli.ratings import Ratings
+from dpmf_cli.streams import Streams
+
+Numbers = NDArray[np.float64]
+
+ROUNDS = 3
+"""Passes of the descent."""
+
+TAU = 2
+"""How many ratings of a user are looked at where neighbours are users."""
+
+DELTA = 1e-5
+"""The δ of Gaussian noise."""
+
+
+@dataclass
+class Biases:
+    """Biases of items, (n_items, lanes): the one group of models that the kernel changes in place."""
+
+    values: Numbers
+
+    @property
+    def part(self) -> slice:
+        return slice(0, self.values.shape[1])
+
+    @property
+    def groups(self) -> tuple["Biases"]:
+        return (self,)
+
+
+def in_float64(ratings: Ratings, errors: Numbers) -> Numbers:
+    """(n_items, lanes) sums of errors (n, lanes) by item."""
+    return np.stack(
+        [np.bincount(ratings.items, column, ratings.n_items) for column in errors.T], axis=-1
+    ).astype(np.float64)
+
+
+def on_the_grid(clean: Numbers, noise: LaneNoise) -> Numbers:
+    """What a kernel releases of what it has measured."""
+    return on_grid(clean + noise.unit[:, None] * noise.scale, noise.grid)
+
+
+def kernel_that(
+    sums: Callable[[Ratings, Numbers], Numbers] = in_float64,
+    releases: Callable[[Numbers, LaneNoise], Numbers] = on_the_grid,
+) -> NoisyKernel:
+    """One step of the descent. A mistake may be in its sums or in its noise; the twin has none."""
+
+    def errors(group: Biases, ratings: Ratings, average: Numbers, bound: float) -> Numbers:
+        clean = ratings.values.astype(np.float64)[:, None] - average - group.values[ratings.items]
+        return np.clip(clean, -bound, bound)
+
+    def twin(
+        group: Biases, publish: Publish, ratings: Ratings, average: Numbers, bound: float, steps: Numbers
+    ) -> None:
+        group.values += steps * publish(in_float64(ratings, errors(group, ratings, average, bound)))
+
+    @noisy_kernel(twin)
+    def run(
+        group: Biases, noise: LaneNoise, ratings: Ratings, average: Numbers, bound: float, steps: Numbers
+    ) -> None:
+        group.values += steps * releases(sums(ratings, errors(group, ratings, average, bound)), noise)
+
+    return run
+
+
+@dataclass
+class Fit:
+    """One fit: r̂_ui = A + u_u + b_i. All that is private of a user is in `ratings`.
+
+    Bounded: who rated what is public, so are the counts. Otherwise counts are released. Of users, `TAU` ratings each
+    are looked at.
+    """
+
+    toy: "Toy"
+    train: Ratings
+    epsilons: Epsilons
+    streams: Streams
+    curator: Curator
+
+    descends_by: ClassVar[NoisyKernel] = kernel_that()
+
+    def model(self) -> EffectsModel:
+        average = self.average()
+        users = self.users(average)
+        items = self.items(average, self.counts())
+        return EffectsModel(average + self.smoothed(items), users)
+
+    # --- what is measured ---
+
+    @cached_property
+    def ratings(self) -> Ratings:
+        """The ratings that are looked at."""
+        if self.neighbours is not Neighbours.USER:
+            return self.train
+        draws = self.streams.of_ratings("which are looked at", self.train)
+        order = np.lexsort((draws, self.train.users))
+        place = np.empty(len(order), np.int64)
+        place[order] = np.arange(len(order)) - self.train.user_starts[self.train.users[order]]
+        return self.train.select(place < TAU)
+
+    def average(self) -> Numbers:
+        """(E,) the average of all ratings, within the scale."""
+        total = self.released("all ratings", [self.total()], self.moves(self.half_of_the_scale), 0.1)[0]
+        count: Any = len(self.ratings)
+        if self.private_counts:
+            count = self.released("number of ratings", [len(self.ratings)], self.moves(1.0), 0.1)[0]
+        return self.within_scale(self.train.scale.middle + total / np.maximum(count, 1))
+
+    def total(self) -> float:
+        """The sum of all ratings, about the middle of the scale."""
+        return float((self.ratings.values - np.float64(self.train.scale.middle)).sum())
+
+    def within_scale(self, average: Numbers) -> Numbers:
+        return np.clip(average, self.train.scale.minimum, self.train.scale.maximum)
+
+    def counts(self) -> Numbers:
+        """(n_items, E) how many have rated an item."""
+        counts = self.ratings.item_counts
+        if not self.private_counts:
+            return np.repeat(counts[:, None], len(self.epsilons), 1).astype(np.float64)
+        return self.released("item counts", counts, self.moves(1.0), 0.2)
+
+    def users(self, average: Numbers) -> Numbers:
+        """(n_users, E) offsets of users."""
+        return self.released("user sums", self.user_sums(average), self.moves(self.scale_width), 0.2) / 8
+
+    def user_sums(self, average: Numbers) -> Numbers:
+        residuals = self.ratings.values.astype(np.float64)[:, None] - average
+        return np.stack(
+            [np.bincount(self.ratings.users, column, self.train.n_users) for column in residuals.T], -1
+        )
+
+    def items(self, average: Numbers, counts: Numbers) -> Numbers:
+        """(n_items, E) biases of items."""
+        biases = Biases(np.zeros((self.train.n_items, len(self.epsilons))))
+        steps = 0.5 / np.maximum(counts, 4)
+        for release in self.rounds():
+            release.inside(self.descends_by, biases, self.ratings, average, self.bound, steps)
+        return biases.values
+
+    @property
+    def bound(self) -> float:
+        """What errors are clipped to."""
+        return self.scale_width / 2
+
+    def smoothed(self, biases: Numbers) -> Numbers:
+        """What is made of biases that are released: a pass over the items, each a little like the one before."""
+        biases = biases.copy()
+        order = self.order_of_visits()
+        for before, item in zip(order[:-1], order[1:], strict=True):
+            biases[item] += 0.1 * biases[before]
+        return biases
+
+    def order_of_visits(self) -> NDArray[np.integer]:
+        return np.arange(self.train.n_items)
+
+    # --- how it is released ---
+
+    @property
+    def neighbours(self) -> Neighbours:
+        return self.toy.neighbours
+
+    @property
+    def private_counts(self) -> bool:
+        return self.neighbours is not Neighbours.BOUNDED
+
+    @property
+    def scale_width(self) -> float:
+        return self.train.scale.width
+
+    @property
+    def half_of_the_scale(self) -> float:
+        """How far one rating moves the sum of all, about the middle of the scale."""
+        return self.scale_width * (1.0 if self.neighbours is Neighbours.BOUNDED else 0.5)
+
+    def moves(self, each: float) -> Sensitivity:
+        """The sensitivity of numbers that one rating moves by `each`, of which a user's all may move the same."""
+        many = TAU if self.neighbours is Neighbours.USER else 1
+        return Sensitivity(many * each, 2 if self.toy.gaussian else 1, self.neighbours, "a toy")
+
+    def released(self, step: str, clean: Any, sensitivity: Sensitivity, share: float) -> Numbers:
+        """(…, E) numbers with the noise that a share of ε pays for."""
+        return self.release(step, np.shape(clean)[:1], sensitivity, share).added_to(np.asarray(clean))
+
+    def release(
+        self, step: str, shape: tuple[int, ...], sensitivity: Sensitivity, share: float
+    ) -> Release:
+        if not self.toy.gaussian:
+            return laplace(
+                step, shape, sensitivity=sensitivity, epsilon=share * self.epsilons, curator=self.curator
+            )
+        together = mu_of_epsilon(0.6 * float(self.epsilons[0]), DELTA)  # of four steps at most
+        theta = np.full(len(self.epsilons), together / 2)
+        return gaussian(step, shape, sensitivity=sensitivity, theta=theta, curator=self.curator)
+
+    def rounds(self) -> Iterable[Release]:
+        """The draws of the descent, paid for together."""
+        return repeated_laplace(
+            "descent",
+            (self.train.n_items,),
+            repetitions=ROUNDS,
+            sensitivity=self.moves_of_descent(),
+            epsilon=0.4 * self.epsilons,
+            curator=self.curator,
+        )
+
+    def moves_of_descent(self) -> Sensitivity:
+        each = 2 * self.bound if self.neighbours is Neighbours.BOUNDED else self.bound
+        many = TAU if self.neighbours is Neighbours.USER else 1
+        return Sensitivity(many * each, 1, self.neighbours, "clipped errors")
+
+
+class Toy(PrivateAlgorithm):
+    """The algorithm around a `Fit`."""
+
+    title: ClassVar[str] = "Toy"
+    variants: ClassVar[Variants] = frozenset(
+        (neighbours, Mode.CORRECTED)
+        for neighbours in (Neighbours.BOUNDED, Neighbours.UNBOUNDED, Neighbours.USER)
+    )
+
+    algorithm: Literal["toy"] = "toy"
+    mode: Mode = Mode.CORRECTED
+    fits: type[Fit] = Fit
+    gaussian: bool = False
+
+    @property
+    def spends_delta(self) -> float:
+        return DELTA if self.gaussian else 0.0
+
+    def fit(self, train: Ratings, epsilons: Epsilons, *, streams: Streams, curator: Curator) -> EffectsModel:
+        return self.fits(self, train, epsilons, streams, curator).model()
+
+
+def findings(algorithm: PrivateAlgorithm, pairs: int = 60, epsilon: float = 1.0) -> Iterator[Finding]:
+    """What the replay of so many tiny pairs finds."""
+    for pair in tiny_pairs(algorithm.neighbours, pairs):
+        yield from replay(algorithm, pair, epsilon).findings
+
+
+def flaws(algorithm: PrivateAlgorithm, pairs: int = 60, epsilon: float = 1.0) -> set[Flaw]:
+    return {finding.flaw for finding in findings(algorithm, pairs, epsilon)}
