@@ -2,12 +2,13 @@
 
 Half of the fits choose the event, the other half count it. So the bound holds at its confidence whatever was chosen
 from. Statistics that are tried: the projection of what is released on the direction in which a replay has seen it
-move, and single predictions that privacy covers. A bound is about one pair and these statistics; the ceiling beside
+move, single predictions that privacy covers, and items' mean predictions. A bound is about one pair and these statistics; the ceiling beside
 it is what as many fits could show of any method.
 """
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -22,6 +23,9 @@ from dpmf_cli.ratings import Ratings
 
 PREDICTIONS = 40
 """Single predictions that are tried as statistics."""
+
+AVERAGED = 500
+"""Users over whom mean predictions are taken, about."""
 
 NOT_A_NUMBER = 1e300
 """What stands for a prediction that is no number: an event like any other."""
@@ -94,12 +98,15 @@ def distinguish(
     names = ["all releases along their moves", *(f"{step}, draw {draw + 1}" for step, draw, _ in strongest)]
     names = names if strongest else []
     names += [f"prediction of user {u}, item {i}" for u, i in zip(users, items, strict=True)]
+    averaged = _averaged(pair)
+    names += [f"mean prediction of item {i}" for i in range(len(averaged[1]))]
+    names += [f"the same, of item {i} less item 0" for i in range(1, len(averaged[1]))]
 
     def trial(ratings: Ratings, run: int) -> NDArray[np.float64]:
         listener = _Listener({place: (directions or {})[place] for place in strongest})
         try:
             model, _ = fitted(algorithm, ratings, epsilon, run=run, witness=listener if strongest else None)
-            seen = predictions(model, users, items)
+            seen = np.concatenate([predictions(model, users, items), _means(model, *averaged)])
         except Exception:
             return np.full(len(names), NOT_A_NUMBER)
         projected = listener.projections(strongest) if strongest else []
@@ -139,6 +146,23 @@ def distinguish(
         bounds.gaussian_epsilon_of_event(*counts, delta, confidence),
         bounds.gaussian_ceiling(left, left, delta, confidence),
     )
+
+
+def _averaged(pair: Pair) -> tuple[NDArray[np.int32], NDArray[np.int32]]:
+    """Users, all but the one who differs, and items by whose mean predictions fits are told apart."""
+    step = max(1, pair.here.n_users // AVERAGED)
+    users = np.arange(0, pair.here.n_users, step, dtype=np.int32)
+    return users[users != pair.changed], np.arange(min(pair.here.n_items, 6), dtype=np.int32)
+
+
+def _means(model: Any, users: NDArray[np.int32], items: NDArray[np.int32]) -> NDArray[np.float64]:
+    """Each item's mean prediction, and by how much it exceeds that of the first."""
+    if not len(users):
+        return np.zeros(2 * len(items) - 1)
+    seen = predictions(model, np.tile(users, len(items)), np.repeat(items, len(users)))
+    with np.errstate(all="ignore"):
+        means = seen.reshape(len(items), -1).mean(axis=1, dtype=np.float64)
+        return np.asarray(np.append(means, means[1:] - means[0]))
 
 
 def _training_bound(here: NDArray[np.float64], there: NDArray[np.float64], delta: float) -> float:

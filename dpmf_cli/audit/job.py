@@ -25,8 +25,8 @@ from dpmf_cli.ratings import Ratings
 EPSILONS = (0.1, 1.0, 300.0)
 """The ε of replays, one after the other: noise that drowns everything, noise as in use, and hardly any."""
 
-LARGE = (10_000, 30_000, 93_000)
-"""Ratings of the attacked row in numeric pairs."""
+LARGE = (13, 15, 16)
+"""The powers of two at which rows of numeric pairs hover: some 12,000, 47,000 and 95,000 ratings of one item."""
 
 
 @dataclass(frozen=True)

@@ -58,29 +58,64 @@ def pairs_of(ratings: Ratings, neighbours: Neighbours, count: int, seed: int = 0
         yield neighbour_of(f"part of the data {number}", small, neighbours, rng)
 
 
-def large_pairs(neighbours: Neighbours, sizes: tuple[int, ...], seed: int = 0) -> Iterator[Pair]:
-    """Pairs in which one item has so many ratings, whose running sums hover at powers of two.
+def large_pairs(neighbours: Neighbours, powers: tuple[int, ...], seed: int = 0) -> Iterator[Pair]:
+    """Pairs in which the running sum of one item's row hovers at each of these powers of two: `hovering_pair`."""
+    for power in powers:
+        yield hovering_pair(neighbours, power, seed=seed)
 
-    A first part of the raters gives the largest rating, and as many give the smallest to another item, so that the
-    average of all is in the middle. All later raters are a little above the middle: by less than the last digit of a
-    float32 sum, or by a little more, on whichever side of a power of two the sum is when they come. One rating more,
-    or another value of the first, decides on which. Continuous ratings, on a scale of width 4.
+
+def hovering_pair(
+    neighbours: Neighbours,
+    power: int,
+    part: float = 1.6,
+    *,
+    weight: float = 0.9,
+    clamp: float = 2.0,
+    seed: int = 0,
+) -> Pair:
+    """A row whose float32 sum is on either side of 2^power, as one rating has it, when many small ones come.
+
+    The sum is of weight·clamp(r − m, ±clamp), m the average of all ratings. Raters of item 0 who give the largest
+    rating bring it to the power of two; others give item 1 the smallest, which sets m. Each later rater of item 0 is
+    so little below m that it counts as a whole last digit on the lower side of the power of two, and as nothing on
+    the upper side, where last digits are twice as large. So a sum in float32 moves by all that they add up to
+    (Casacuberta et al. 2022). A sum in float64 moves by what the one rating does. Later raters are `part` times as
+    many as first ones, so that a row fitted to them is not cut to its norm.
     """
     scale = Scale(1, 5)
-    for size in sizes:
-        rng = np.random.default_rng((seed, 2, size))
-        lift = 2.0 ** np.floor(np.log2(size / 4)) / (scale.width / 2)  # raters whose sum is a power of two
-        many = int(lift)
-        rest = size - many
-        users = np.concatenate([np.arange(size), np.arange(size, size + many)])
-        items = np.concatenate([np.zeros(size), np.ones(many)])
-        small = scale.width * 2.0**-24 * size * rng.uniform(0.5, 1.5)
-        values = np.concatenate(
-            [np.full(many, scale.maximum), np.full(rest, scale.middle + small), np.full(many, scale.minimum)]
-        )
-        base = _ratings(users, items, values, size + many + 1, 3, scale)
-        change = 1 if neighbours in (Neighbours.BOUNDED, Neighbours.LOCAL) else size + many
-        yield _changed(f"{size} raters", base, neighbours, change, 0, scale.minimum, scale.maximum, rng)
+    digit = 2.0 ** (power - 24)
+    many = _raters_up_to(2.0**power, weight * clamp)
+    middle = scale.minimum + 1.5
+    others = round(many * (scale.maximum - middle) / (middle - scale.minimum))
+    later = round(part * many)
+    size = many + later
+    little = 0.75 * digit / weight * (size + others) / (many + others)  # m is below the middle, too
+    users = np.concatenate([np.arange(size), np.arange(size, size + others)])
+    items = np.concatenate([np.zeros(size), np.ones(others)])
+    values = np.concatenate(
+        [
+            np.full(many, scale.maximum),
+            np.full(later, middle - little),
+            np.full(others, scale.minimum),
+        ]
+    )
+    base = _ratings(users, items, values, size + others + 1, 3, scale)
+    rng = np.random.default_rng((seed, 2, power))
+    name = f"{size} raters at 2^{power}"
+    if neighbours in (Neighbours.BOUNDED, Neighbours.LOCAL):
+        return _changed(name, base, neighbours, 0, 0, scale.minimum, scale.maximum, rng)
+    without = base.select(base.users != 0)
+    return Pair(name, without, with_ratings(without, *_ONE, np.array([scale.maximum])), 0)
+
+
+_ONE = np.zeros(1, np.int64), np.zeros(1, np.int64)
+"""User 0 and item 0."""
+
+
+def _raters_up_to(sum_wanted: float, each: float) -> int:
+    """How many times `each` must be added in float32 for the sum to pass `sum_wanted`, by less than `each`."""
+    sums = np.cumsum(np.full(int(1.02 * sum_wanted / each) + 2, each, np.float32), dtype=np.float32)
+    return int(np.searchsorted(sums, np.float32(sum_wanted))) + 1
 
 
 def neighbour_of(name: str, base: Ratings, neighbours: Neighbours, rng: np.random.Generator) -> Pair:

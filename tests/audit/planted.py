@@ -169,7 +169,7 @@ class Fit:
     @property
     def bound(self) -> float:
         """What errors are clipped to."""
-        return self.scale_width / 2
+        return 0.45 * self.scale_width
 
     def smoothed(self, biases: Numbers) -> Numbers:
         """What is made of biases that are released: a pass over the items, each a little like the one before."""

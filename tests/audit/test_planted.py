@@ -1,0 +1,522 @@
+"""Planted mistakes: the toy algorithm with one thing wrong at a time, each found by the tier that is meant to."""
+
+import itertools
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+
+from dpmf_cli.algorithms.shared.averages_baseline import EffectsModel
+from dpmf_cli.audit.bits import low_bits
+from dpmf_cli.audit.pairs import large_pairs, tiny_pairs
+from dpmf_cli.audit.replay import Finding, Flaw, replay
+from dpmf_cli.privacy.grid import FINEST, MARGIN
+from dpmf_cli.privacy.mechanisms import laplace, repeated_laplace
+from dpmf_cli.privacy.neighbours import Neighbours
+from dpmf_cli.privacy.noise import LaneNoise, unit_laplace
+from dpmf_cli.privacy.release import NoisyKernel, Publish, Release, noisy_kernel
+from dpmf_cli.privacy.sensitivity import Sensitivity
+from dpmf_cli.ratings import Ratings
+from tests.audit.planted import (
+    ROUNDS,
+    TAU,
+    Biases,
+    Fit,
+    Numbers,
+    Toy,
+    findings,
+    in_float64,
+    kernel_that,
+    on_the_grid,
+)
+
+BOUNDED, UNBOUNDED, USER = Neighbours.BOUNDED, Neighbours.UNBOUNDED, Neighbours.USER
+
+
+@dataclass(frozen=True)
+class Planted:
+    """A mistake, where it is planted, and what a replay is to find.
+
+    steps  of which steps a finding may speak; any, if it is None
+    size   how large the worst finding is; not looked at, if it is None
+    """
+
+    fit: type[Fit]
+    neighbours: Neighbours
+    flaw: Flaw
+    steps: tuple[str, ...] | None = None
+    size: float | None = None
+    toy: type[Toy] = Toy
+    gaussian: bool = False
+
+    @property
+    def algorithm(self) -> Toy:
+        return self.toy(fits=self.fit, neighbours=self.neighbours, gaussian=self.gaussian)
+
+
+# --- noise ---
+
+
+class HalfTheNoise(Fit):
+    """The noise of the users' sums has half the scale that its entry pays for."""
+
+    def release(self, step: str, shape: tuple[int, ...], sensitivity: Sensitivity, share: float) -> Release:
+        if step != "user sums":
+            return super().release(step, shape, sensitivity, share)
+        epsilon = share * self.epsilons
+        entry = self.curator.ledger.spend(step, "Laplace", sensitivity, epsilon)
+        scale = sensitivity.value / epsilon / 2
+        return self.curator.release(
+            entry, LaneNoise.drawn(unit_laplace, shape, self.curator.noise(step), scale)
+        )
+
+
+class NoiseInOtherUnits(Fit):
+    """The noise is divided by 2, as if the numbers were halves of ratings; the numbers are not."""
+
+    def release(self, step: str, shape: tuple[int, ...], sensitivity: Sensitivity, share: float) -> Release:
+        release = super().release(step, shape, sensitivity, share)
+        return release.in_units_of(np.full(len(self.epsilons), 2.0)) if step == "user sums" else release
+
+
+class ForgottenStep(Fit):
+    """The users' sums are paid for, and the clean ones are used."""
+
+    def users(self, average: Numbers) -> Numbers:
+        super().users(average)
+        return self.user_sums(average) / 8
+
+
+class NoiseForPrivateCounts(Fit):
+    """The noise of averages has the scale that so many ratings ask for; how many there are is private."""
+
+    def users(self, average: Numbers) -> Numbers:
+        count = max(len(self.ratings), 1)
+        release = self.release("user sums", (self.train.n_users,), self.moves(self.scale_width), 0.2)
+        return count * release.in_units_of(np.full(1, float(count))).added_to(self.user_sums(average) / count) / 8
+
+
+class OneDrawForTwo(Fit):
+    """The noise of the users' sums hides their squares too."""
+
+    def users(self, average: Numbers) -> Numbers:
+        release = self.release("user sums", (self.train.n_users,), self.moves(self.scale_width), 0.2)
+        sums = self.user_sums(average)
+        return (release.added_to(sums) + release.added_to(sums**2)) / 16
+
+
+class NoisyCountsForgotten(Fit):
+    """How many have rated an item is private, and is used as it is."""
+
+    def counts(self) -> Numbers:
+        return np.repeat(self.ratings.item_counts[:, None], len(self.epsilons), 1).astype(np.float64)
+
+
+class TwiceTheRepetitions(Fit):
+    """The descent has paid for so many rounds, and makes twice as many."""
+
+    def rounds(self) -> Iterable[Release]:
+        first = next(iter(super().rounds()))
+        rng, shape = self.curator.noise("descent"), (self.train.n_items,)
+        noises = (LaneNoise.drawn(unit_laplace, shape, rng, first.scale) for _ in range(2 * ROUNDS))
+        return self.curator.releases(first.entry, noises)
+
+
+class RoundsOverAgain(Fit):
+    """The descent makes each round twice, with the same draw of noise."""
+
+    def rounds(self) -> Iterable[Release]:
+        rounds = list(super().rounds())
+        return rounds + rounds
+
+
+# --- sensitivities ---
+
+
+class UnderstatedSensitivity(Fit):
+    """Another value of a rating moves the sum by the width of the scale, not by half of it."""
+
+    @property
+    def half_of_the_scale(self) -> float:
+        return self.scale_width / 2
+
+
+class SensitivityOfOtherNeighbours(Fit):
+    """Raw ratings are summed for noise that hides another value of one: one that is added counts whole."""
+
+    def total(self) -> float:
+        return float(self.ratings.values.sum(dtype=np.float64))
+
+    @property
+    def half_of_the_scale(self) -> float:
+        return self.scale_width
+
+
+class NormMixedUp(Fit):
+    """Laplace noise for an L2 sensitivity: a user moves the counts of several items."""
+
+    def counts(self) -> Numbers:
+        used = Sensitivity(float(np.sqrt(TAU)), 1, self.neighbours, "the L2 norm")
+        return self.released("item counts", self.ratings.item_counts, used, 0.2)
+
+
+class AllRatingsOfAUser(Fit):
+    """Ratings are hidden as if a user had `TAU` of them at most, and nobody cuts the others off."""
+
+    @property
+    def ratings(self) -> Ratings:  # type: ignore[override]
+        return self.train
+
+
+class OneRatingOfAUser(Fit):
+    """Noise for one rating of a user, where all of the user's are hidden."""
+
+    def moves(self, each: float) -> Sensitivity:
+        return Sensitivity(each, 1, self.neighbours, "one rating")
+
+
+class ClampedAfterSumming(Fit):
+    """Errors are summed as they are, and the sums are clipped to what so many clipped errors can be."""
+
+    descends_by: ClassVar[NoisyKernel]
+
+    def items(self, average: Numbers, counts: Numbers) -> Numbers:
+        biases = np.zeros_like(counts)
+        largest = self.bound * np.maximum(self.ratings.item_counts, 1)[:, None]
+        for release in self.rounds():
+            errors = self.ratings.values[:, None] - average - biases[self.ratings.items]
+            clean = np.clip(in_float64(self.ratings, errors), -largest, largest)
+            biases += 0.5 / np.maximum(counts, 4) * release.added_to(clean)
+        return biases
+
+
+class NotClipped(Fit):
+    """Errors are not clipped at all."""
+
+    @property
+    def bound(self) -> float:
+        return self.scale_width * 5
+
+    def moves_of_descent(self) -> Sensitivity:
+        return Sensitivity(self.scale_width / 2, 1, self.neighbours, "errors that are not clipped")
+
+
+class NotProjected(Fit):
+    """The released average may lie outside of the scale, and residuals be larger than its width."""
+
+    def within_scale(self, average: Numbers) -> Numbers:
+        return average
+
+
+# --- samples ---
+
+
+class _Sampled(Fit):
+    """The sum of all ratings is that of a sample: what the others share."""
+
+    def sampled(self) -> NDArray[np.bool_]:
+        raise NotImplementedError
+
+    def users(self, average: Numbers) -> Numbers:
+        sampled = self.ratings.select(self.sampled())
+        residuals = sampled.values.astype(np.float64)[:, None] - average
+        sums = np.stack([np.bincount(sampled.users, column, self.train.n_users) for column in residuals.T], -1)
+        return self.released("user sums", sums, self.moves(self.scale_width), 0.2) / 4
+
+
+class SampleByCoins(_Sampled):
+    """Without a mistake: each rating is in the sample by a coin of its own."""
+
+    def sampled(self) -> NDArray[np.bool_]:
+        return self.streams.of_ratings("sample", self.ratings) < 0.5
+
+
+class SampleByValues(_Sampled):
+    """Who is in the sample depends on the average of all values."""
+
+    def sampled(self) -> NDArray[np.bool_]:
+        return np.asarray(self.ratings.values >= self.ratings.values.mean())
+
+
+class SampleByPlaces(_Sampled):
+    """Every second rating is in the sample: one more moves all that come after it."""
+
+    def sampled(self) -> NDArray[np.bool_]:
+        return np.arange(len(self.ratings)) % 2 == 0
+
+
+# --- what follows the releases ---
+
+
+class OrderOfValues(Fit):
+    """Items are visited in the order of their clean sums."""
+
+    def order_of_visits(self) -> NDArray[np.integer]:
+        return np.argsort(np.bincount(self.train.items, self.train.values, self.train.n_items), kind="stable")
+
+
+class FilledIn(Fit):
+    """Items that nobody has rated get the average, and others their bias."""
+
+    def smoothed(self, biases: Numbers) -> Numbers:
+        return np.where((self.train.item_counts > 0)[:, None], super().smoothed(biases), 0.0)
+
+
+class EmptyAverage(Fit):
+    """A factor n/n, which is 1 but for items that nobody has rated: 0/0."""
+
+    def smoothed(self, biases: Numbers) -> Numbers:
+        counts = self.train.item_counts[:, None]
+        return super().smoothed(biases) * (counts / counts)
+
+
+class EmptyMeasurement(Fit):
+    """The same factor, in what is measured."""
+
+    def user_sums(self, average: Numbers) -> Numbers:
+        counts = self.train.user_counts[:, None]
+        return super().user_sums(average) * (counts / counts)
+
+
+class CrashOnNothing(Fit):
+    """The largest rating of none is an error."""
+
+    def average(self) -> Numbers:
+        assert self.ratings.values.max() <= self.train.scale.maximum
+        return super().average()
+
+
+class StopsEarly(Fit):
+    """The descent stops after a round if the clean sum of ratings is small."""
+
+    def rounds(self) -> Iterable[Release]:
+        return itertools.islice(super().rounds(), 1 if self.total() < 0 else ROUNDS)
+
+
+class RoundsByCount(Fit):
+    """How many rounds the descent pays for depends on how many ratings there are."""
+
+    def rounds(self) -> Iterable[Release]:
+        return repeated_laplace(
+            "descent",
+            (self.train.n_items,),
+            repetitions=1 + len(self.train) % 3,
+            sensitivity=self.moves_of_descent(),
+            epsilon=0.4 * self.epsilons,
+            curator=self.curator,
+        )
+
+
+class BudgetByCount(Fit):
+    """How ε is shared depends on how many ratings there are."""
+
+    def release(self, step: str, shape: tuple[int, ...], sensitivity: Sensitivity, share: float) -> Release:
+        few = step == "user sums" and len(self.train) < 12
+        return super().release(step, shape, sensitivity, share / 2 if few else share)
+
+
+class OwnMean(Fit):
+    """Without a mistake, of a joint method: a user's own offset has no noise, and is for this user alone."""
+
+    def users(self, average: Numbers) -> Numbers:
+        return self.user_sums(average) / np.maximum(self.train.user_counts, 1)[:, None]
+
+
+class OwnMeanOfOthers(OwnMean):
+    """Users without ratings get the mean offset of the others."""
+
+    def users(self, average: Numbers) -> Numbers:
+        own = super().users(average)
+        return np.where((self.train.user_counts > 0)[:, None], own, own.mean(axis=0))
+
+
+class Joint(Toy):
+    """The toy as a joint method."""
+
+    joint: ClassVar[bool] = True
+
+
+# --- kernels ---
+
+
+def in_float32(ratings: Ratings, errors: Numbers) -> Numbers:
+    """Running sums in float32."""
+    sums = np.zeros((ratings.n_items, errors.shape[1]), np.float32)
+    for item in range(ratings.n_items):
+        own = errors[ratings.items == item].astype(np.float32)
+        if len(own):
+            sums[item] = np.cumsum(own, axis=0, dtype=np.float32)[-1]
+    return sums.astype(np.float64)
+
+
+def of_first_ratings(ratings: Ratings, errors: Numbers) -> Numbers:
+    """The last rating is left out: a loop that ends one early."""
+    return in_float64(ratings.select(np.arange(len(ratings)) < len(ratings) - 1), errors[:-1])
+
+
+def without_the_grid(clean: Numbers, noise: LaneNoise) -> Numbers:
+    return clean + noise.unit[:, None] * noise.scale
+
+
+def with_half_the_scale(clean: Numbers, noise: LaneNoise) -> Numbers:
+    return on_the_grid(clean, LaneNoise(noise.unit, noise.scale / 2))
+
+
+def of_another_place(clean: Numbers, noise: LaneNoise) -> Numbers:
+    return on_the_grid(clean, LaneNoise(np.roll(noise.unit, 1), noise.scale))
+
+
+class SumsInFloat32(Fit):
+    """The kernel's sums are in float32, those of its twin in float64."""
+
+    descends_by = kernel_that(sums=in_float32)
+
+
+class LoopEndsEarly(Fit):
+    """The kernel leaves out a rating that its twin measures."""
+
+    descends_by = kernel_that(sums=of_first_ratings)
+
+
+class KernelForgetsTheGrid(Fit):
+    """The kernel does not round what it releases."""
+
+    descends_by = kernel_that(releases=without_the_grid)
+
+
+class KernelHalvesTheNoise(Fit):
+    """The kernel's noise has another scale than its release."""
+
+    descends_by = kernel_that(releases=with_half_the_scale)
+
+
+class KernelTakesOtherNoise(Fit):
+    """The kernel adds to an item the noise of the item before."""
+
+    descends_by = kernel_that(releases=of_another_place)
+
+
+USER_SUMS, ALL, DESCENT, PREDICTIONS = ("user sums",), ("all ratings",), ("descent",), ("predictions",)
+
+MISTAKES: Sequence[Planted] = (
+    Planted(HalfTheNoise, BOUNDED, Flaw.SPENDS, USER_SUMS, 2),
+    Planted(NoiseInOtherUnits, BOUNDED, Flaw.MOVES, USER_SUMS, 2),
+    Planted(ForgottenStep, BOUNDED, Flaw.AFTER, PREDICTIONS),
+    Planted(NoiseForPrivateCounts, UNBOUNDED, Flaw.SCALES, USER_SUMS),
+    Planted(OneDrawForTwo, BOUNDED, Flaw.STEPS, USER_SUMS),
+    Planted(NoisyCountsForgotten, UNBOUNDED, Flaw.AFTER, PREDICTIONS),
+    Planted(TwiceTheRepetitions, BOUNDED, Flaw.SPENDS, DESCENT, 2),
+    Planted(RoundsOverAgain, BOUNDED, Flaw.STEPS, DESCENT),
+    Planted(UnderstatedSensitivity, BOUNDED, Flaw.MOVES, ALL, 2),
+    Planted(SensitivityOfOtherNeighbours, UNBOUNDED, Flaw.MOVES, ALL, 1.25),
+    Planted(NormMixedUp, USER, Flaw.MOVES, ("item counts",), 2**0.5),
+    Planted(AllRatingsOfAUser, USER, Flaw.MOVES),
+    Planted(OneRatingOfAUser, USER, Flaw.MOVES, None, 2),
+    Planted(ClampedAfterSumming, UNBOUNDED, Flaw.MOVES, DESCENT),
+    Planted(NotClipped, UNBOUNDED, Flaw.MOVES, DESCENT),
+    Planted(NotProjected, UNBOUNDED, Flaw.MOVES, USER_SUMS),
+    Planted(SampleByValues, BOUNDED, Flaw.MOVES, USER_SUMS),
+    Planted(SampleByPlaces, UNBOUNDED, Flaw.MOVES, USER_SUMS),
+    Planted(OrderOfValues, BOUNDED, Flaw.AFTER, PREDICTIONS),
+    Planted(FilledIn, UNBOUNDED, Flaw.AFTER, PREDICTIONS),
+    Planted(EmptyAverage, UNBOUNDED, Flaw.NAN, PREDICTIONS),
+    Planted(EmptyMeasurement, UNBOUNDED, Flaw.NAN),
+    Planted(CrashOnNothing, UNBOUNDED, Flaw.CRASH),
+    Planted(StopsEarly, BOUNDED, Flaw.STEPS, DESCENT),
+    Planted(RoundsByCount, UNBOUNDED, Flaw.LEDGER),
+    Planted(BudgetByCount, UNBOUNDED, Flaw.LEDGER),
+    Planted(OwnMeanOfOthers, BOUNDED, Flaw.AFTER, PREDICTIONS, toy=Joint),
+    Planted(OwnMean, BOUNDED, Flaw.AFTER, PREDICTIONS),
+    Planted(LoopEndsEarly, BOUNDED, Flaw.AFTER, PREDICTIONS),
+    Planted(KernelForgetsTheGrid, BOUNDED, Flaw.AFTER, PREDICTIONS),
+    Planted(KernelHalvesTheNoise, BOUNDED, Flaw.AFTER, PREDICTIONS),
+    Planted(KernelTakesOtherNoise, BOUNDED, Flaw.AFTER, PREDICTIONS),
+)
+
+# --- noise whose law is not what it is said to be: a replay takes the law as it is declared ---
+
+
+class _OwnMechanism(Fit):
+    """The users' sums get noise of a class, or a law, of the plugin's own. Users and items share the rest."""
+
+    def noise(self, shape: tuple[int, ...], scale: Numbers) -> LaneNoise:
+        raise NotImplementedError
+
+    def release(self, step: str, shape: tuple[int, ...], sensitivity: Sensitivity, share: float) -> Release:
+        if step != "user sums":
+            return super().release(step, shape, sensitivity, share)
+        epsilon = share * self.epsilons
+        entry = self.curator.ledger.spend(step, "Laplace", sensitivity, epsilon)
+        return self.curator.release(
+            entry, self.noise(shape, sensitivity.value / epsilon * (1 + MARGIN)), draw=0
+        )
+
+
+def quarter_of_laplace(shape: tuple[int, ...], rng: np.random.Generator) -> Numbers:
+    return unit_laplace(shape, rng) / 4
+
+
+class QuarterOfTheLaw(_OwnMechanism):
+    """The unit noise is a quarter of what the scale is of."""
+
+    def noise(self, shape: tuple[int, ...], scale: Numbers) -> LaneNoise:
+        return LaneNoise.drawn(quarter_of_laplace, shape, self.curator.noise("user sums"), scale)
+
+
+class OwnNoise(_OwnMechanism):
+    """Without a mistake."""
+
+    def noise(self, shape: tuple[int, ...], scale: Numbers) -> LaneNoise:
+        return LaneNoise.drawn(unit_laplace, shape, self.curator.noise("user sums"), scale)
+
+
+class NotOnAGrid(LaneNoise):
+    """Noise whose sums are not rounded."""
+
+    @property
+    def grid(self) -> Numbers:
+        return np.full_like(self.scale, FINEST)
+
+
+class LowBitsLeft(_OwnMechanism):
+    """The sums leave as they are added up: their low bits tell what was added."""
+
+    def noise(self, shape: tuple[int, ...], scale: Numbers) -> LaneNoise:
+        return NotOnAGrid.drawn(unit_laplace, shape, self.curator.noise("user sums"), scale)
+
+
+# --- mistakes that no tier sees ---
+
+
+class OneStreamForTwo(_OwnMechanism):
+    """Users' sums get the draw that hides the sum of all: by one subtraction they show each other."""
+
+    def noise(self, shape: tuple[int, ...], scale: Numbers) -> LaneNoise:
+        return LaneNoise.drawn(unit_laplace, shape, self.curator.noise_again("all ratings"), scale)
+
+
+class OverlappingPlaces(Fit):
+    """A kernel that adds the noise of the place before: the first item and the second share a draw.
+
+    Both it and its twin do so. The twin says one place for each number, so that nothing is measured twice.
+    """
+
+    descends_by: ClassVar[NoisyKernel]
+
+    def items(self, average: Numbers, counts: Numbers) -> Numbers:
+        def twin(group: Biases, publish: Publish, clean: Numbers) -> None:
+            group.values[:2] += publish(clean[:2], 0)
+            group.values[1:] += publish(clean[1:], 0)  # of place 1 on
+
+        @noisy_kernel(twin)
+        def run(group: Biases, noise: LaneNoise, clean: Numbers) -> None:
+            group.values[:2] += on_the_grid(clean[:2], LaneNoise(noise.unit[:2], noise.scale))
+            group.values[1:] += on_the_grid(clean[1:], LaneNoise(noise.unit[: len(clean) - 1], noise.scale))
+
+        biases = Biases(np.zeros_like(counts))
+        errors = np.clip(self.ratings.values[:, None] - average, -self.bound, self.bound)
+        next(iter(self.rounds())).inside(run, biases, in_float64(self.ratings, errors))
+        return biases.values
