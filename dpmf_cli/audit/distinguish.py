@@ -2,8 +2,8 @@
 
 Half of the fits choose the event, the other half count it. So the bound holds at its confidence whatever was chosen
 from. Statistics that are tried: the projection of what is released on the direction in which a replay has seen it
-move, single predictions that privacy covers, and items' mean predictions. A bound is about one pair and these statistics; the ceiling beside
-it is what as many fits could show of any method.
+move, single predictions that privacy covers, and items' mean predictions. A bound is about one pair and these
+statistics; the ceiling beside it is what as many fits could show of any method.
 """
 
 from collections.abc import Mapping

@@ -210,9 +210,7 @@ class Fit:
         """(…, E) numbers with the noise that a share of ε pays for."""
         return self.release(step, np.shape(clean)[:1], sensitivity, share).added_to(np.asarray(clean))
 
-    def release(
-        self, step: str, shape: tuple[int, ...], sensitivity: Sensitivity, share: float
-    ) -> Release:
+    def release(self, step: str, shape: tuple[int, ...], sensitivity: Sensitivity, share: float) -> Release:
         if not self.toy.gaussian:
             return laplace(
                 step, shape, sensitivity=sensitivity, epsilon=share * self.epsilons, curator=self.curator
