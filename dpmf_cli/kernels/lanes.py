@@ -180,6 +180,14 @@ def plain_fma(a: NDArray[np.float32], b: NDArray[np.float32], c: NDArray[np.floa
     return np.asarray((a.astype(np.float64) * b + c).astype(np.float32))
 
 
+def plain_dot(p: NDArray[np.float32], q: NDArray[np.float32]) -> NDArray[np.float32]:
+    """(lanes,) Σ p·q over the rows of (d, lanes), by one `fma` after the other: what kernels measure, to the bit."""
+    dot = np.zeros(p.shape[1:], np.float32)
+    for each, other in zip(p, q, strict=True):
+        dot = plain_fma(each, other, dot)
+    return dot
+
+
 @intrinsic
 def add(typingctx, a, b):
     """a + b in every lane."""

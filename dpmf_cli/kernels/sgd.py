@@ -15,6 +15,7 @@ from dpmf_cli.kernels.lanes import (
     load,
     mul,
     narrow,
+    plain_dot,
     plain_fma,
     prefetch,
     splat,
@@ -60,14 +61,6 @@ def _plain_descend_perturbed(
 def plain_clamp(published: NDArray[np.float64], bound: float) -> NDArray[np.float32]:
     """clamp(published, ±bound) in float32, as kernels go on."""
     return np.clip(published.astype(np.float32), -np.float32(bound), np.float32(bound))
-
-
-def plain_dot(p: NDArray[np.float32], q: NDArray[np.float32]) -> NDArray[np.float32]:
-    """(lanes,) p·q of rows (d, lanes), rounded as kernels round it: a witness then sees what a kernel measures."""
-    dot = np.zeros_like(p[0])
-    for each, other in zip(p, q, strict=True):
-        dot = plain_fma(each, other, dot)
-    return dot
 
 
 def plain_update(

@@ -22,6 +22,7 @@ from dpmf_cli.kernels.lanes import (
     load,
     mul,
     narrow,
+    plain_dot,
     splat,
     sqrt,
     store,
@@ -115,7 +116,7 @@ def _plain_descend(
 def _plain_gradient(
     group: SimilarityLanes, learned: LearnedRatings, step: SimilarityStep, x: int
 ) -> tuple[NDArray[np.int64], NDArray[np.float32]]:
-    """The gradient of rating number x: the places (m,) of its similarities, and g (m, lanes)."""
+    """The gradient of rating number x, to the bit: the places (m,) of its similarities, and g (m, lanes)."""
     train, averages = learned.train, group.item_averages()
     u, i = train.users[x], int(train.items[x])
     rated = np.arange(train.user_starts[u], train.user_starts[u + 1])
@@ -126,8 +127,8 @@ def _plain_gradient(
     signs = np.where(s < 0, np.float32(-1), np.float32(1))
     centred = train.values[rated, None] - averages[train.items[rated]]
     with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
-        norm = (s * signs).sum(axis=0)
-        offset = (s * centred).sum(axis=0) / np.where(norm < LEAST_NORM, LEAST_NORM, norm)
+        norm = plain_dot(s, signs)
+        offset = plain_dot(s, centred) / np.where(norm < LEAST_NORM, LEAST_NORM, norm)
         least = np.maximum(np.float32(step.floor), LEAST_NORM)
         divisor = np.where(norm < least, least, norm)
         error = np.clip(averages[i] + offset - train.values[x], -step.error_bound, step.error_bound)
@@ -137,8 +138,8 @@ def _plain_gradient(
         if learned.limits[u] < np.inf:
             root = np.sqrt(max(len(rated), 1)) if learned.norm == 1 else 1
             most = GUARD * learned.limits[u] / np.float32(root)
-            length = np.abs(move) * np.linalg.norm(slopes, axis=0)
-            factor = np.where(length > most, most / length, np.where(length < np.inf, 1, 0))
+            length = np.abs(move) * np.sqrt(plain_dot(slopes, slopes))
+            factor = np.where(length > most, most / length, (length < np.inf).astype(np.float32))
             move = np.where(length < np.inf, move, 0) * factor
     return i * group.neighbours.shape[1] + slots, move * slopes
 

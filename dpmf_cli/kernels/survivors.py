@@ -34,6 +34,7 @@ from dpmf_cli.kernels.lanes import (
     magnitude,
     mul,
     narrow,
+    plain_dot,
     prefetch,
     splat,
     store,
@@ -42,7 +43,7 @@ from dpmf_cli.kernels.lanes import (
     zeros,
 )
 from dpmf_cli.kernels.releasing import noise_lanes, released
-from dpmf_cli.kernels.sgd import plain_clamp, plain_dot, plain_update
+from dpmf_cli.kernels.sgd import plain_clamp, plain_update
 from dpmf_cli.privacy.keyed import cell_bits, magnitude_uniform, minus_log
 from dpmf_cli.privacy.noise import KeyedNoise
 from dpmf_cli.privacy.release import Publish, noisy_kernel

@@ -126,7 +126,10 @@ def test_a_step_is_that_of_numpy_in_every_lane(name: str) -> None:
     there = models.neighbours >= 0
     descend(models, step, unit)
     for lane in range(LANES):
-        assert similarities(models, lane)[there] == pytest.approx(wanted[lane][there], abs=2e-6)
+        off = np.abs(similarities(models, lane) - wanted[lane])[there]
+        step_of_grid = RATES[lane] * grid_of(step.scale[lane])  # where a sum lies between two of its multiples
+        assert np.sort(off)[-3] < 2e-6
+        assert off.max() < 2e-6 + step_of_grid
 
 
 @pytest.mark.parametrize("name", [name for name in STEPS if name not in ("plain", "all of it")])
@@ -271,7 +274,7 @@ def test_the_twin_gives_what_the_kernel_gives_and_measures_every_sum_once(name: 
     assert len(measured) > 5
     assert (len(measured) < ITEMS * K) == (not step.more.get("everywhere", True))
     for fast, slow in zip(compiled.groups, plain.groups, strict=True):
-        assert fast.rows() == pytest.approx(slow.rows(), abs=1e-5, rel=1e-5)
+        assert fast.rows().tobytes() == slow.rows().tobytes()
         assert seen.places(fast.part) == measured.tolist()
     assert {len(clean.T) for _, _, clean in seen.measured} == {16, 3}
 
