@@ -16,6 +16,7 @@ from numba import njit
 from numpy.typing import NDArray
 
 from dpmf_cli.kernels.lanes import doubles, fma, load, total, widen, zeros
+from dpmf_cli.kernels.releasing import ANCHOR
 from dpmf_cli.privacy.noise import LaneNoise
 from dpmf_cli.privacy.release import Publish, noisy_kernel
 from dpmf_cli.ratings import Ratings
@@ -57,7 +58,7 @@ def weighted_products(
     """Σ_u w_u v_ui v_uj for every pair of items i ≤ j, over the users who rated both: a packed triangle, float64.
 
     values (n_ratings,) v, one per rating; weights (n_users,) w. Sums of so many terms in float32 would move between
-    neighbours by more than their sensitivity: what is released is rounded after its noise (`with_noise`).
+    neighbours by more than their sensitivity.
     """
     out = np.zeros(triangle_size(ratings.n_items))
     _weighted_products(
@@ -117,14 +118,14 @@ def _plain_sum(triangle: Triangle, publish: Publish) -> None:
 
 @noisy_kernel(_plain_sum)
 def with_noise(triangle: Triangle, noise: LaneNoise) -> None:
-    """released ← measured + noise, added in float64 and then rounded to float32, in place; noise unit (size,)."""
-    _with_noise(triangle.measured, noise.unit, noise.scale[0], triangle.released)
+    """released ← grid(measured + noise), added in float64 and then rounded to float32, in place; noise unit (size,)."""
+    _with_noise(triangle.measured, noise.unit, noise.scale[0], ANCHOR * noise.grid[0], triangle.released)
 
 
 @njit(cache=True, nogil=True)
-def _with_noise(measured, unit, scale, out):
+def _with_noise(measured, unit, scale, anchor, out):
     for x in range(len(measured)):
-        out[x] = np.float32(measured[x] + scale * np.float64(unit[x]))
+        out[x] = np.float32(measured[x] + scale * unit[x] + anchor - anchor)
 
 
 def mean_ratios(

@@ -59,11 +59,23 @@ class FactorLanes:
 
     def effects(self, users: NDArray[np.int32], items: NDArray[np.int32]) -> NDArray[np.float32]:
         """(n, width): IAvg(i) + UAvg(u) for each pair and model."""
-        sides = ((self.users, users), (self.items, items))
-        of_users, of_items = (
-            flat.reshape(-1, self.factors + 1, self.width)[rows, -1] for flat, rows in sides
-        )
+        of_users, of_items = self._effects(users, items)
         return np.asarray(of_users + of_items)
+
+    def _effects(
+        self, users: NDArray[np.int32], items: NDArray[np.int32]
+    ) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
+        """(n, width) UAvg(u) and (n, width) IAvg(i) for each pair and model."""
+        shape = (-1, self.factors + 1, self.width)
+        return self.users.reshape(shape)[users, -1], self.items.reshape(shape)[items, -1]
+
+    def residuals(
+        self, users: NDArray[np.int32], items: NDArray[np.int32], values: NDArray[np.float32], bound: float
+    ) -> NDArray[np.float32]:
+        """(n, lanes) clamp(values − IAvg(i) − UAvg(u), ±bound), rounded as kernels round it, for plain twins."""
+        of_users, of_items = self._effects(users, items)
+        limit = np.float32(bound)
+        return np.clip((values[:, None] - of_items) - of_users, -limit, limit)[:, : self.lanes]
 
     def predict(self, users: NDArray[np.int32], items: NDArray[np.int32]) -> NDArray[np.float32]:
         """(n, lanes): IAvg(i) + UAvg(u) + p_u·q_i for each pair and model."""

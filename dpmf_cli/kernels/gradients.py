@@ -12,8 +12,24 @@ from numba import njit
 from numpy.typing import NDArray
 
 from dpmf_cli.kernels.factors import FactorLanes, FactorModel, Side
-from dpmf_cli.kernels.lanes import add, fma, lanes_where, load, mul, prefetch, splat, store, sub, zeros
-from dpmf_cli.lane_groups import groups, on_each_group, pad
+from dpmf_cli.kernels.lanes import (
+    add,
+    doubles,
+    fma,
+    lanes_where,
+    load,
+    mul,
+    narrow,
+    plain_fma,
+    prefetch,
+    splat,
+    store,
+    sub,
+    widen,
+    zeros,
+)
+from dpmf_cli.kernels.releasing import noise_lanes, released
+from dpmf_cli.lane_groups import groups, on_each_group
 from dpmf_cli.privacy.noise import LaneNoise
 from dpmf_cli.privacy.release import Publish, noisy_kernel
 from dpmf_cli.ratings import Ratings
@@ -163,12 +179,15 @@ def _plain_step(side: Side) -> Callable[..., None]:
         if not steps.any():
             return
         own, sums = group.rows(group.side(side)), group.rows(group.sums[side])
-        move = rate * (-publish(np.where(steps, -sums, 0)) - regularization * own)
+        noisy = publish(np.where(steps, -sums, 0)).astype(np.float32)
+        slope = plain_fma(-np.float32(regularization), own, -noisy)
+        moved = plain_fma(rate, slope, own)
         if group.momentum:
             speed = group.rows(group.speeds[side])
-            move += group.momentum * speed
+            move = plain_fma(rate, slope, group.momentum * speed)
+            moved = own + move
             speed[:] = np.where(steps, move, speed)
-        own[:] = np.where(steps, own + move, own)
+        own[:] = np.where(steps, moved, own)
         sums[:] = np.where(steps, 0, sums)
 
     return twin
@@ -178,7 +197,7 @@ def _plain_step(side: Side) -> Callable[..., None]:
 def step_noisy_users(
     group: DescentLanes, noise: LaneNoise, rates: NDArray[np.floating], regularization: float
 ) -> None:
-    """u ← u − rate·(−Σ e·v + noise + λ·u), and the rest as in `step_users`; noise unit (n_users, d)."""
+    """u ← u − rate·(grid(−Σ e·v + noise) + λ·u), and the rest as in `step_users`; noise unit (n_users, d)."""
     _step(group, "users", rates, regularization, noise)
 
 
@@ -186,7 +205,10 @@ def step_noisy_users(
 def step_noisy_items(
     group: DescentLanes, noise: LaneNoise, rates: NDArray[np.floating], regularization: float
 ) -> None:
-    """v ← v − rate·(−Σ e·u + noise + λ·v), and the rest as in `step_items`; noise unit (n_items, d)."""
+    """v ← v − rate·(grid(−Σ e·u + noise) + λ·v), and the rest as in `step_items`; noise unit (n_items, d).
+
+    Sums are float32, which proves nothing: published modes alone use this.
+    """
     _step(group, "items", rates, regularization, noise)
 
 
@@ -210,8 +232,8 @@ def _step(
         (own == 0).astype(np.float32),
         np.float32(regularization),
         group.momentum,
-        np.empty(0, np.float32) if noise is None else noise.unit.astype(np.float32).ravel(),
-        own if noise is None else pad(noise.scale, factors.width),
+        None if noise is None else noise.unit.ravel(),
+        None if noise is None else noise_lanes(noise, factors.width),
         factors.factors_of,
         factors.width_of,
     )
@@ -244,19 +266,20 @@ def _add_gradients(users, items, values, bits, P, Q, to_P, to_Q, both, factors_o
 
 
 @njit(cache=True, nogil=True)
-def _step_rows(P, to_P, speed, rates, waits, ridge, momentum, unit, scale, factors_of, width_of):
+def _step_rows(P, to_P, speed, rates, waits, ridge, momentum, unit, noise, factors_of, width_of):
     d, w = len(factors_of), len(width_of)
-    row, like = (d + 1) * w, zeros(width_of)
-    rate, wait, scales = load(rates, 0, like), load(waits, 0, like), load(scale, 0, like)
+    row, like, wide = (d + 1) * w, zeros(width_of), doubles(width_of)
+    rate, wait = load(rates, 0, like), load(waits, 0, like)
     go, weight, keep = sub(splat(np.float32(1), like), wait), splat(-ridge, like), splat(momentum, like)
     slow = fma(keep, go, wait)
     for r in range(len(P) // row):
         for f in range(d):
             at = r * row + f * w
             value, gathered = load(P, at, like), load(to_P, at, like)
-            slope = fma(weight, value, gathered)
-            if len(unit) > 0:
-                slope = sub(slope, mul(splat(unit[r * d + f], like), scales))
+            slope = gathered
+            if unit is not None:
+                slope = narrow(released(widen(slope), splat(-unit[r * d + f], wide), noise, wide))
+            slope = fma(weight, value, slope)
             if len(speed) > 0:
                 moved = fma(rate, slope, mul(slow, load(speed, at, like)))
                 store(speed, at, moved)

@@ -14,7 +14,7 @@ intrinsics below, as if it were a number:
 tuple whose length is the width (its *type* carries the width, so that one kernel source serves all widths
 and numba's on-disk cache can tell them apart).
 
-Kernels of linear algebra, which have no grid, use lanes of float64 too (`doubles`), for sums that need its digits.
+Releases (`releasing`), and kernels of linear algebra, use lanes of float64 too (`doubles`), for what needs its digits.
 
 Every operation here is one IEEE operation a lane: a fused multiply-add where `fma` is written and nothing
 reassociated (no fast-math). So a lane's result does not depend on the width, on its neighbours in the
@@ -24,11 +24,13 @@ range: `denormals`.)
 
 from typing import Any
 
+import numpy as np
 from llvmlite import ir
 from numba import types
 from numba.core import cgutils
 from numba.core.datamodel import models
 from numba.extending import intrinsic, register_model
+from numpy.typing import NDArray
 
 
 class Lanes(types.Type):
@@ -173,6 +175,19 @@ def fma(typingctx, a, b, c):
     return a(a, a, a), _llvm("fma", a)
 
 
+def plain_fma(a: NDArray[np.float32], b: NDArray[np.float32], c: NDArray[np.float32]) -> NDArray[np.float32]:
+    """`fma` of float32 for plain twins: the product is exact in float64, so that one result in 2²⁹ is rounded twice."""
+    return np.asarray((a.astype(np.float64) * b + c).astype(np.float32))
+
+
+def plain_dot(p: NDArray[np.float32], q: NDArray[np.float32]) -> NDArray[np.float32]:
+    """(lanes,) Σ p·q over the rows of (d, lanes), by one `fma` after the other: what kernels measure, to the bit."""
+    dot = np.zeros(p.shape[1:], np.float32)
+    for each, other in zip(p, q, strict=True):
+        dot = plain_fma(each, other, dot)
+    return dot
+
+
 @intrinsic
 def add(typingctx, a, b):
     """a + b in every lane."""
@@ -229,6 +244,12 @@ def narrow(typingctx, a):
 def rint(typingctx, a):
     """The nearest whole number in every lane, the even one of two."""
     return a(a), _llvm("rint", a)
+
+
+@intrinsic
+def magnitude(typingctx, a):
+    """|a| in every lane."""
+    return a(a), _llvm("fabs", a)
 
 
 @intrinsic

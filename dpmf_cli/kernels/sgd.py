@@ -8,12 +8,27 @@ from numpy.typing import NDArray
 
 from dpmf_cli.kernels.denormals import flushing
 from dpmf_cli.kernels.factors import FactorLanes
-from dpmf_cli.kernels.lanes import clamp, fma, load, mul, prefetch, splat, store, sub, zeros
+from dpmf_cli.kernels.lanes import (
+    clamp,
+    doubles,
+    fma,
+    load,
+    mul,
+    narrow,
+    plain_dot,
+    plain_fma,
+    prefetch,
+    splat,
+    store,
+    sub,
+    widen,
+    zeros,
+)
 from dpmf_cli.kernels.perturb import project
-from dpmf_cli.lane_groups import on_each_group, pad
+from dpmf_cli.kernels.releasing import noise_lanes, released
+from dpmf_cli.lane_groups import on_each_group
 from dpmf_cli.privacy.noise import LaneNoise
 from dpmf_cli.privacy.release import Publish, noisy_kernel
-
 
 @dataclass(frozen=True)
 class Visits:
@@ -22,11 +37,6 @@ class Visits:
     users: NDArray[np.int32]
     items: NDArray[np.int32]
     values: NDArray[np.float32]
-
-    def residuals(self, group: FactorLanes, bound: float) -> NDArray[np.float32]:
-        """(n_ratings, lanes) clamp(r_ui − IAvg(i) − UAvg(u), ±bound), for plain twins."""
-        effects = group.effects(self.users, self.items)[:, : group.lanes]
-        return np.asarray(np.clip(self.values[:, None] - effects, -bound, bound))
 
 
 def _plain_descend_perturbed(
@@ -40,19 +50,31 @@ def _plain_descend_perturbed(
     epochs: int,
 ) -> None:
     """The twin of `descend_perturbed`: the clamped residuals are what is measured."""
-    perturbed = np.clip(publish(visits.residuals(group, bound)), -bound, bound)
+    residuals = group.residuals(visits.users, visits.items, visits.values, bound)
+    perturbed = plain_clamp(publish(residuals), bound)
     p, q = group.rows("users"), group.rows("items")
     for _ in range(epochs):
         for u, i, target in zip(visits.users, visits.items, perturbed, strict=True):
-            error = target - (p[u] * q[i]).sum(axis=0)
-            plain_update(p[u], q[i], error, learning_rate, regularization)
+            plain_update(p[u], q[i], target - plain_dot(p[u], q[i]), learning_rate, regularization)
+
+
+def plain_clamp(published: NDArray[np.float64], bound: float) -> NDArray[np.float32]:
+    """clamp(published, ±bound) in float32, as kernels go on."""
+    return np.clip(published.astype(np.float32), -np.float32(bound), np.float32(bound))
 
 
 def plain_update(
-    p: NDArray[np.float32], q: NDArray[np.float32], error: NDArray[np.floating], rate: float, ridge: float
+    p: NDArray[np.float32], q: NDArray[np.float32], error: NDArray[np.float32], rate: float, ridge: float
 ) -> None:
     """p ← p + γ(e·q − λ·p), q ← q + γ(e·p − λ·q) simultaneously, in place; p, q (d, lanes), error (lanes,)."""
-    p[:], q[:] = p + rate * (error * q - ridge * p), q + rate * (error * p - ridge * q)
+    move, keep = error * np.float32(rate), np.float32(1) - np.float32(rate) * np.float32(ridge)
+    p[:], q[:] = plain_fma(move, q, keep * p), plain_fma(move, p, keep * q)
+
+
+def plain_project(row: NDArray[np.float32], limit: float) -> None:
+    """Scales a row (d, lanes) down to the L2 norm `limit` in the lanes where it is longer, in place."""
+    square, most = plain_dot(row, row), np.float32(limit)
+    row *= np.where(square > most * most, most / np.sqrt(np.maximum(square, np.float32(1e-30))), np.float32(1))
 
 
 @noisy_kernel(_plain_descend_perturbed)
@@ -70,7 +92,7 @@ def descend_perturbed(
     """SGD on perturbed residuals, in place, in the order of the ratings, `epochs` times.
 
     Each visit, for each model e:
-        r′ = clamp(clamp(r_ui − IAvg(i) − UAvg(u)) + noise·scale_e)   both to [−bound, bound]
+        r′ = clamp(grid_e(clamp(r_ui − IAvg(i) − UAvg(u)) + noise·scale_e))   both to [−bound, bound]
         e  = r′ − p_u·q_i;   p_u ← p_u + γ(e·q_i − λ·p_u);   q_i ← q_i + γ(e·p_u − λ·q_i)   simultaneously
     Friedman et al. 2016, equation 7, algorithm 3 lines 1-2, equation 2. The perturbed rating r′ is the same
     number in every epoch; it is recomputed from the unit noise, because that is cheaper than reading it.
@@ -82,7 +104,7 @@ def descend_perturbed(
         visits.items,
         visits.values,
         noise.unit,
-        pad(noise.scale, group.width),
+        noise_lanes(noise, group.width),
         group.users,
         group.items,
         np.float32(learning_rate),
@@ -96,11 +118,11 @@ def descend_perturbed(
 
 @njit(cache=True, nogil=True)
 def _descend_perturbed(
-    users, items, values, noise, scale, P, Q, rate, regularization, bound, epochs, factors_of, width_of
+    users, items, values, unit, noise, P, Q, rate, regularization, bound, epochs, factors_of, width_of
 ):
     d, w = len(factors_of), len(width_of)
-    row, like = (d + 1) * w, zeros(width_of)
-    scales, low, high = load(scale, 0, like), splat(-bound, like), splat(bound, like)
+    row, like, wide = (d + 1) * w, zeros(width_of), doubles(width_of)
+    low, high = splat(-bound, like), splat(bound, like)
     step, keep = splat(rate, like), splat(np.float32(1) - rate * regularization, like)
     last = len(values) - 1
     for _ in range(epochs):
@@ -111,7 +133,8 @@ def _descend_perturbed(
                 prefetch(Q, ahead + f * w)
             residual = sub(splat(values[x], like), load(Q, q_at + d * w, like))
             residual = clamp(sub(residual, load(P, p_at + d * w, like)), low, high)
-            error = clamp(fma(splat(noise[x], like), scales, residual), low, high)
+            noisy = released(widen(residual), splat(unit[x], wide), noise, wide)
+            error = clamp(narrow(noisy), low, high)
             dot = zeros(width_of)
             for f in range(d):
                 dot = fma(load(P, p_at + f * w, like), load(Q, q_at + f * w, like), dot)
@@ -136,12 +159,12 @@ def _plain_descend_noisy_errors(
 ) -> None:
     """The twin of `descend_noisy_errors`: each error is measured in the light of those that were published before."""
     p, q = group.rows("users"), group.rows("items")
-    pairs = zip(visits.users, visits.items, visits.residuals(group, bound), strict=True)
-    for place, (u, i, residual) in enumerate(pairs):
-        error = publish((residual - (p[u] * q[i]).sum(axis=0))[None], place)[0]
-        plain_update(p[u], q[i], np.clip(error, -error_bound, error_bound), learning_rate, regularization)
-        for row, limit in ((p[u], user_limit), (q[i], item_limit)):
-            row *= np.minimum(1, limit / np.maximum(np.linalg.norm(row, axis=0), 1e-30))
+    residuals = group.residuals(visits.users, visits.items, visits.values, bound)
+    for place, (u, i, residual) in enumerate(zip(visits.users, visits.items, residuals, strict=True)):
+        error = publish((residual - plain_dot(p[u], q[i]))[None], place)[0]
+        plain_update(p[u], q[i], plain_clamp(error, error_bound), learning_rate, regularization)
+        plain_project(p[u], user_limit)
+        plain_project(q[i], item_limit)
 
 
 @noisy_kernel(_plain_descend_noisy_errors)
@@ -161,7 +184,7 @@ def descend_noisy_errors(
     """One pass of SGD whose errors are perturbed and clamped, in place, in the order of the ratings.
 
     Each visit, for each model e:
-        e  = clamp(clamp(r_ui − IAvg(i) − UAvg(u), ±bound) − p_u·q_i + noise·scale_e, ±error_bound)
+        e  = clamp(grid_e(clamp(r_ui − IAvg(i) − UAvg(u), ±bound) − p_u·q_i + noise·scale_e), ±error_bound)
         p_u ← p_u + γ(e·q_i − λ·p_u);   q_i ← q_i + γ(e·p_u − λ·q_i)   simultaneously
         then ‖p_u‖ ≤ user_limit and ‖q_i‖ ≤ item_limit by scaling; inf for no limit
     Friedman et al. 2016, algorithm 4, lines 3-7, with the bounds of section 5.2.
@@ -191,18 +214,20 @@ def descend_clamped_errors(
 
     Friedman et al. 2016, algorithm 5, lines 5-8.
     """
-    silence = LaneNoise(np.zeros(len(visits.values), np.float32), np.zeros(group.lanes))
-    _one_pass(group, visits, silence, (learning_rate, regularization, bound, error_bound, np.inf, np.inf))
+    _one_pass(group, visits, None, (learning_rate, regularization, bound, error_bound, np.inf, np.inf))
 
 
-def _one_pass(group: FactorLanes, visits: Visits, noise: LaneNoise, parameters: tuple[float, ...]) -> None:
+def _one_pass(
+    group: FactorLanes, visits: Visits, noise: LaneNoise | None, parameters: tuple[float, ...]
+) -> None:
+    """A pass with the noise, or without any: its code is compiled for each of the two."""
     rate, regularization, bound, error_bound, user_limit, item_limit = map(np.float32, parameters)
     _descend_noisy_errors(
         visits.users,
         visits.items,
         visits.values,
-        noise.unit,
-        pad(noise.scale, group.width),
+        None if noise is None else noise.unit,
+        None if noise is None else noise_lanes(noise, group.width),
         group.users,
         group.items,
         rate,
@@ -221,8 +246,8 @@ def _descend_noisy_errors(
     users,
     items,
     values,
+    unit,
     noise,
-    scale,
     P,
     Q,
     rate,
@@ -235,8 +260,8 @@ def _descend_noisy_errors(
     width_of,
 ):
     d, w = len(factors_of), len(width_of)
-    row, like = (d + 1) * w, zeros(width_of)
-    scales, low, high = load(scale, 0, like), splat(-bound, like), splat(bound, like)
+    row, like, wide = (d + 1) * w, zeros(width_of), doubles(width_of)
+    low, high = splat(-bound, like), splat(bound, like)
     least, most = splat(-error_bound, like), splat(error_bound, like)
     step, keep = splat(rate, like), splat(np.float32(1) - rate * regularization, like)
     last = len(values) - 1
@@ -250,9 +275,10 @@ def _descend_noisy_errors(
         dot = zeros(width_of)
         for f in range(d):
             dot = fma(load(P, p_at + f * w, like), load(Q, q_at + f * w, like), dot)
-        error = clamp(
-            fma(splat(noise[x], like), scales, sub(error, dot)), least, most
-        )  # lines 4, 5 of algorithm 4
+        error = sub(error, dot)
+        if unit is not None:
+            error = narrow(released(widen(error), splat(unit[x], wide), noise, wide))
+        error = clamp(error, least, most)  # lines 4, 5 of algorithm 4
         move = mul(error, step)  # and below, lines 6 and 7
         for f in range(d):
             p, q = load(P, p_at + f * w, like), load(Q, q_at + f * w, like)

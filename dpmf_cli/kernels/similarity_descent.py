@@ -21,6 +21,8 @@ from dpmf_cli.kernels.lanes import (
     fma,
     load,
     mul,
+    narrow,
+    plain_dot,
     splat,
     sqrt,
     store,
@@ -28,6 +30,7 @@ from dpmf_cli.kernels.lanes import (
     widen,
     zeros,
 )
+from dpmf_cli.kernels.releasing import noise_lanes, released
 from dpmf_cli.kernels.similarities import LEAST_NORM, SimilarityLanes, index_row, rated_neighbours, sign_of
 from dpmf_cli.lane_groups import on_each_group
 from dpmf_cli.privacy.noise import LaneNoise
@@ -113,7 +116,7 @@ def _plain_descend(
 def _plain_gradient(
     group: SimilarityLanes, learned: LearnedRatings, step: SimilarityStep, x: int
 ) -> tuple[NDArray[np.int64], NDArray[np.float32]]:
-    """The gradient of rating number x: the places (m,) of its similarities, and g (m, lanes)."""
+    """The gradient of rating number x, to the bit: the places (m,) of its similarities, and g (m, lanes)."""
     train, averages = learned.train, group.item_averages()
     u, i = train.users[x], int(train.items[x])
     rated = np.arange(train.user_starts[u], train.user_starts[u + 1])
@@ -124,8 +127,8 @@ def _plain_gradient(
     signs = np.where(s < 0, np.float32(-1), np.float32(1))
     centred = train.values[rated, None] - averages[train.items[rated]]
     with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
-        norm = (s * signs).sum(axis=0)
-        offset = (s * centred).sum(axis=0) / np.where(norm < LEAST_NORM, LEAST_NORM, norm)
+        norm = plain_dot(s, signs)
+        offset = plain_dot(s, centred) / np.where(norm < LEAST_NORM, LEAST_NORM, norm)
         least = np.maximum(np.float32(step.floor), LEAST_NORM)
         divisor = np.where(norm < least, least, norm)
         error = np.clip(averages[i] + offset - train.values[x], -step.error_bound, step.error_bound)
@@ -135,8 +138,8 @@ def _plain_gradient(
         if learned.limits[u] < np.inf:
             root = np.sqrt(max(len(rated), 1)) if learned.norm == 1 else 1
             most = GUARD * learned.limits[u] / np.float32(root)
-            length = np.abs(move) * np.linalg.norm(slopes, axis=0)
-            factor = np.where(length > most, most / length, np.where(length < np.inf, 1, 0))
+            length = np.abs(move) * np.sqrt(plain_dot(slopes, slopes))
+            factor = np.where(length > most, most / length, (length < np.inf).astype(np.float32))
             move = np.where(length < np.inf, move, 0) * factor
     return i * group.neighbours.shape[1] + slots, move * slopes
 
@@ -150,7 +153,7 @@ def descend_noisy_similarities(
     *,
     everywhere: bool = True,
 ) -> None:
-    """One step with noise on the sums of gradients, in place:  s_ij ← s_ij − rate·(Σ_u g_j + noise + λ·s_ij).
+    """One step with noise on the sums of gradients, in place:  s_ij ← s_ij − rate·(grid(Σ_u g_j + noise) + λ·s_ij).
 
     Sums are float64: in float32 a contribution would also move the rounding of all that are added after it.
 
@@ -163,15 +166,19 @@ def descend_noisy_similarities(
 @on_each_group
 def descend_similarities(group: SimilarityLanes, learned: LearnedRatings, step: SimilarityStep) -> None:
     """One step without noise, in place."""
-    silence = LaneNoise(np.zeros(group.neighbours.size, np.float32), np.zeros(group.lanes))
-    _step(group, silence, learned, step, True)
+    _step(group, None, learned, step, True)
 
 
 def _step(
-    group: SimilarityLanes, noise: LaneNoise, learned: LearnedRatings, step: SimilarityStep, everywhere: bool
+    group: SimilarityLanes,
+    noise: LaneNoise | None,
+    learned: LearnedRatings,
+    step: SimilarityStep,
+    everywhere: bool,
 ) -> None:
-    padded = np.zeros((2, group.width))
-    padded[:, : group.lanes] = noise.scale, step.rates[group.part]
+    """A step with the noise, or without any: its code is compiled for each of the two."""
+    rates = np.zeros(group.width)  # unused lanes wait
+    rates[: group.lanes] = step.rates[group.part]
     train, raters = learned.train, learned.raters
     _descend(
         raters.starts,
@@ -186,9 +193,9 @@ def _step(
         group.neighbours,
         group.values,
         group.averages,
-        noise.unit,
-        padded[0],
-        padded[1],
+        None if noise is None else noise.unit,
+        None if noise is None else noise_lanes(noise, group.width),
+        rates,
         everywhere,
         step.regularization,
         np.float32(step.error_bound),
@@ -212,7 +219,7 @@ def _descend(
     S,
     averages,
     unit,
-    scale,
+    noise,
     rates,
     everywhere,
     regularization,
@@ -225,7 +232,7 @@ def _descend(
     slots, found = np.full(n_items, -1, np.int32), np.empty(n_items + 1, np.int64)
     gradient, met, residuals = np.empty(k * w), np.empty(k, np.bool_), np.empty(k * w, np.float32)
     one, minus, tiny = splat(np.float32(1), like), splat(np.float32(-1), like), splat(LEAST_NORM, like)
-    endless = splat(np.float32(np.inf), like)
+    endless, weight = splat(np.float32(np.inf), like), splat(regularization, wide)
     low, high, least = (
         splat(-error_bound, like),
         splat(error_bound, like),
@@ -274,9 +281,10 @@ def _descend(
                 added = widen(mul(move, load(residuals, a * w, like)))
                 store(gradient, slot, add(added, load(gradient, slot, wide)))
         for a in range(k):
-            noise = np.float64(unit[i * k + a]) if met[a] else 0.0
-            for lane in range(w):
-                s = np.float64(S[(i * k + a) * w + lane])
-                slope = gradient[a * w + lane] + noise * scale[lane] + regularization * s
-                S[(i * k + a) * w + lane] = s - rates[lane] * slope
+            slope = load(gradient, a * w, wide)
+            if unit is not None and met[a]:
+                slope = released(slope, splat(unit[i * k + a], wide), noise, wide)
+            s = widen(load(S, (i * k + a) * w, like))
+            slope = add(slope, mul(weight, s))
+            store(S, (i * k + a) * w, narrow(sub(s, mul(load(rates, 0, wide), slope))))
         index_row(neighbours[i], slots, -1)

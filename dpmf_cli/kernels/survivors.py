@@ -8,7 +8,8 @@ Why the law is the dense one. A blank cell has the value clamp(b·X), X ~ Laplac
 survives iff |clamp(b·X)| > α, which for α < B is |X| > α/b, or V < exp(−α/b). So skipping the cells with V at or
 above that before taking the logarithm drops exactly the cells that the dense method drops, each with probability
 1 − exp(−α/b), independently; what survives is sign·min(b·|X|, B) with |X| − α/b ~ Exp(1) by memorylessness and
-mass exp(−B/b)/exp(−α/b) at ±B. A rated cell is b·X plus its residual, as in the dense matrix.
+mass exp(−B/b)/exp(−α/b) at ±B. A rated cell is b·X plus its residual, as in the dense matrix. All that is on the grid
+of b (`privacy.grid`): it is the rounded value that is compared with α, and V is compared with a little more.
 
 Why by number and not by a count of survivors at random places: the noise of a cell must not depend on the other ε of
 the grid (larger ε see the same X and keep fewer cells), and it must be the same in every epoch without being stored.
@@ -23,16 +24,34 @@ from numpy.typing import NDArray
 
 from dpmf_cli.kernels.denormals import flushing
 from dpmf_cli.kernels.factors import FactorLanes
-from dpmf_cli.kernels.lanes import below, clamp, fma, load, mul, prefetch, splat, store, sub, zeros
-from dpmf_cli.kernels.sgd import plain_update
-from dpmf_cli.lane_groups import pad
+from dpmf_cli.kernels.lanes import (
+    any_below,
+    below,
+    clamp,
+    doubles,
+    fma,
+    load,
+    magnitude,
+    mul,
+    narrow,
+    plain_dot,
+    prefetch,
+    splat,
+    store,
+    sub,
+    widen,
+    zeros,
+)
+from dpmf_cli.kernels.releasing import noise_lanes, released
+from dpmf_cli.kernels.sgd import plain_clamp, plain_update
 from dpmf_cli.privacy.keyed import cell_bits, magnitude_uniform, minus_log
 from dpmf_cli.privacy.noise import KeyedNoise
 from dpmf_cli.privacy.release import Publish, noisy_kernel
 from dpmf_cli.ratings import Ratings
 
-CUT_SLACK = 1e-4
-"""Relative: far above the rounding of float32 in α/b, far below what would cost time."""
+CUT_SLACK = 2.0**-10
+"""Relative: a cell whose value on the grid g is above α has b·|X| ≥ α − g/2, so that V is below exp(g/2b) ≤ exp(2⁻¹¹)
+times exp(−α/b), but for the rounding of α to float32."""
 
 
 @njit(cache=True, nogil=True)
@@ -41,7 +60,7 @@ def draw_survivors(key, first, rating, cut, places, uniform, noise):
 
     first   number of the user's first cell; rating (n_items,) float32 by place, NaN where there is none
     cut     exp(−α/b) of the largest scale: blank cells with V at or above it survive in no model
-    places, uniform, noise  (n_items,) int32, float64, float32: room for the answer; returns how many there are
+    places, uniform, noise  (n_items,) int32, float64, float64: room for the answer; returns how many there are
     """
     count = 0
     for y in range(len(rating)):
@@ -55,8 +74,8 @@ def draw_survivors(key, first, rating, cut, places, uniform, noise):
 
 
 def skipped_above(threshold: float, scale: float) -> float:
-    """V from which on a blank cell is skipped: a hair above exp(−α/b), so that the float32 test in the lanes alone
-    decides about a cell, whichever larger scales share its group."""
+    """V from which on a blank cell is skipped: a hair above exp(−α/b), so that the test in the lanes, of what is on the
+    grid, alone decides about a cell, whichever larger scales share its group."""
     return (1 + CUT_SLACK) * math.exp(-threshold / scale) if scale > 0 else 0.0
 
 
@@ -76,19 +95,18 @@ def _plain_descend_survivors(
     """The twin of `descend_survivors`: it measures all cells, the clamped residual or, without a rating, 0."""
     n_users, n_items = train.n_users, train.n_items
     residuals = np.zeros((n_users, n_items, group.lanes))
-    effects = group.effects(train.users, train.items)[:, : group.lanes]
-    residuals[train.users, train.items] = np.clip(train.values[:, None] - effects, -bound, bound)
+    residuals[train.users, train.items] = group.residuals(train.users, train.items, train.values, bound)
     visited = np.stack(
         [np.roll(order, -shift) for shift in shifts]
     )  # (n_users, n_items): the item at each place
     clean = np.take_along_axis(residuals, visited[..., None], axis=1).reshape(-1, group.lanes)
-    cells = np.clip(publish(clean), -bound, bound).reshape(residuals.shape)
+    cells = plain_clamp(publish(clean), bound).reshape(residuals.shape)
     p, q = group.rows("users"), group.rows("items")
     for _ in range(epochs):
         for u in range(n_users):
             for place, i in enumerate(visited[u]):
-                kept = np.abs(cells[u, place]) > threshold
-                error = cells[u, place] - (p[u] * q[i]).sum(axis=0)
+                kept = np.abs(cells[u, place]) > np.float32(threshold)
+                error = cells[u, place] - plain_dot(p[u], q[i])
                 before = p[u].copy(), q[i].copy()
                 plain_update(p[u], q[i], error, learning_rate, regularization)
                 p[u], q[i] = np.where(kept, p[u], before[0]), np.where(kept, q[i], before[1])
@@ -125,7 +143,7 @@ def descend_survivors(
         np.uint64(noise.key),
         order,
         shifts,
-        pad(noise.scale, group.width),
+        noise_lanes(noise, group.width),
         cut,
         group.users,
         group.items,
@@ -147,7 +165,7 @@ def _descend_survivors(
     key,
     order,
     shifts,
-    scale,
+    noise,
     cut,
     P,
     Q,
@@ -160,24 +178,21 @@ def _descend_survivors(
     width_of,
 ):
     d, w = len(factors_of), len(width_of)
-    row, like = (d + 1) * w, zeros(width_of)
-    scales, low, high = load(scale, 0, like), splat(-bound, like), splat(bound, like)
-    one, nothing = splat(np.float32(1), like), zeros(width_of)
+    row, like, wide = (d + 1) * w, zeros(width_of), doubles(width_of)
+    low, high, least = splat(-bound, like), splat(bound, like), splat(threshold, like)
     step, keep = splat(rate, like), splat(np.float32(1) - rate * regularization, like)
-    dropped = splat(threshold * threshold, like)
     n_users, n_items = len(starts) - 1, len(order)
     place_of = np.empty(n_items, np.int64)
     for y in range(n_items):
         place_of[order[y]] = y
     rating = np.full(n_items, np.float32(np.nan))
-    places, noise = np.empty(n_items + 1, np.int32), np.empty(n_items + 1, np.float32)
-    uniform = np.empty(n_items + 1)
+    places, uniform, unit = np.empty(n_items + 1, np.int32), np.empty(n_items + 1), np.empty(n_items + 1)
     for _ in range(epochs):
         for u in range(n_users):
             for x in range(starts[u], starts[u + 1]):
                 place = place_of[items[x]] - shifts[u]
                 rating[place if place >= 0 else place + n_items] = values[x]
-            count = draw_survivors(key, u * n_items, rating, cut, places, uniform, noise)
+            count = draw_survivors(key, u * n_items, rating, cut, places, uniform, unit)
             p_at = u * row
             for k in range(count):
                 place = places[k] + shifts[u]
@@ -187,21 +202,23 @@ def _descend_survivors(
                 for f in range(d + 1):
                     prefetch(Q, ahead + f * w)
                 value = rating[places[k]]
-                residual = nothing
+                residual = zeros(width_of)
                 if value == value:
                     residual = sub(splat(value, like), load(Q, q_at + d * w, like))
                     residual = clamp(sub(residual, load(P, p_at + d * w, like)), low, high)
-                noisy = clamp(fma(splat(noise[k], like), scales, residual), low, high)
+                noisy = narrow(released(widen(residual), splat(unit[k], wide), noise, wide))
+                noisy = clamp(noisy, low, high)
+                size = magnitude(noisy)
+                if not any_below(least, size):
+                    continue
                 dot = zeros(width_of)
                 for f in range(d):
                     dot = fma(load(P, p_at + f * w, like), load(Q, q_at + f * w, like), dot)
-                square = mul(noisy, noisy)
-                move = below(dropped, square, mul(sub(noisy, dot), step), nothing)
-                kept = below(dropped, square, keep, one)
+                move = mul(sub(noisy, dot), step)
                 for f in range(d):
                     p, q = load(P, p_at + f * w, like), load(Q, q_at + f * w, like)
-                    store(P, p_at + f * w, fma(move, q, mul(kept, p)))
-                    store(Q, q_at + f * w, fma(move, p, mul(kept, q)))
+                    store(P, p_at + f * w, below(least, size, fma(move, q, mul(keep, p)), p))
+                    store(Q, q_at + f * w, below(least, size, fma(move, p, mul(keep, q)), q))
             for x in range(starts[u], starts[u + 1]):
                 place = place_of[items[x]] - shifts[u]
                 rating[place if place >= 0 else place + n_items] = np.nan

@@ -46,5 +46,5 @@ def grid_of(scale: NDArray[np.float64]) -> NDArray[np.float64]:
 
 
 def on_grid(numbers: NDArray[np.float64], grid: NDArray[np.float64]) -> NDArray[np.float64]:
-    """(…, E) the multiples of `grid` (E,) nearest to `numbers` (…, E); a tie goes to the even multiple."""
-    return np.asarray(np.rint(numbers / grid) * grid)
+    """(…, E) the multiples of `grid` (E,) nearest to `numbers` (…, E); a tie goes to the even multiple, −0 is 0."""
+    return np.asarray(np.rint(numbers / grid) * grid + 0.0)

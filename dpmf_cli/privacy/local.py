@@ -107,7 +107,7 @@ def value_towards_the_aggregator(source: str, counts: NDArray[np.int64]) -> Sens
 
 
 def gradient_of_each_rating(counts: NDArray[np.int64]) -> Sensitivity:
-    """A number in [−1, 1] that a device computes from *all* of its user's ratings, reported for each of them.
+    """A number on [0, 1] that a device computes from *all* of its user's ratings, reported for each of them.
 
     A report of (u, i) is of (r_ui − p_u·q_i)·p_u, and p_u is fitted to every rating of the user: another value of one
     rating moves all n_u reports of an iteration. Reports of each rating with ε thus spend n_u·ε on that rating, not
@@ -118,7 +118,7 @@ def gradient_of_each_rating(counts: NDArray[np.int64]) -> Sensitivity:
 
 
 def gradient_of_one_rating() -> Sensitivity:
-    """A number in [−1, 1] that a device computes from all ratings of its user, reported once.
+    """A number on [0, 1] that a device computes from all ratings of its user, reported once.
 
     ε is what the values of all these ratings spend together.
     """
@@ -196,7 +196,7 @@ class PerturbedSigns(Sealed):
 
 
 class SignChannel:
-    """Reports of numbers in [−1, 1], `repetitions` times with equal parts of `epsilon`, each as a `Sign`.
+    """Reports of numbers in [−1, 1], put on [0, 1], `repetitions` times with equal parts of `epsilon`, each as a `Sign`.
 
     The whole ε is in the ledger before the first report.
 
@@ -244,6 +244,6 @@ class SignChannel:
         reports = next(self._rounds, None)
         if reports is None:
             raise RuntimeError("more reports than were paid for")
-        decoded = reports.sent(np.clip(numbers, -1, 1)).astype(np.float32)
+        decoded = reports.sent((np.clip(numbers, -1, 1) + 1) / 2).astype(np.float32)
         self.messages += len(numbers)
         return PerturbedSigns(_SEAL, items=items, coordinates=coordinates, weights=weights, numbers=decoded)

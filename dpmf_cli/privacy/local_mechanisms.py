@@ -5,6 +5,27 @@ the message for an ε does not depend on which other ε are in the grid, and eac
 
 `decoded` is what the aggregator reads off a message: a number whose mean is a function of the value. All mechanisms
 here treat v and 1 − v alike.
+
+Messages are on public grids (`privacy.grid`), or they would tell in their low bits which value they were made from.
+
+*Lemma.* A mechanism with a density inverts a CDF at a uniform U, a multiple of 2⁻⁵³, and rounds the message to a grid
+that follows from ε alone. Rounding the real message is post-processing. The program differs from that in which U lead
+to a cell of the grid, and every cell has a chance of 2⁻¹³·e^−ε·min(1, ε) at least (each class says why):
+
+    1. U, its differences with masses up to 1, and those masses, are rounded: an end of a cell moves by 2⁻⁵¹ of U.
+    2. Logarithms, and the message itself, are rounded: by 2⁻⁵⁰ of a message of size 1, where a cell is 2⁻¹¹·min(1, 1/ε)
+       wide and the density in it is constant to 2⁻¹⁰: a part 2⁻³⁸·max(1, ε) of its chance. In the piecewise mechanism
+       by 2⁻⁵⁰ of C, where a cell is 2⁻¹¹·(C − 1) wide: 2⁻³⁹·(e^(ε/2) + 1).
+
+A cell's chance is its real one times 1 ± 2⁻³⁶·e^ε/min(1, ε), and the loss between two values is ε and twice that.
+`MARGIN`·ε, by which less is spent, pays for it from ε = 2⁻¹⁰ to 17. For a larger ε some cells are so rare that few U
+lead to them, and their chances are right to 2⁻⁵⁰ each, not in proportion.
+
+Discrete messages have chances of which the least is 1/(e^ε + k − 1) or so, right to 2⁻⁵²: to a factor 1 ± 2⁻²⁰ for
+ε ≤ 22.
+
+Rounding moves the mean of a message by half a step of its grid at most, 2⁻¹¹ of the range or of the noise's scale:
+`expected` and `slope` are those of the real message.
 """
 
 from abc import ABC, abstractmethod
@@ -15,6 +36,7 @@ from typing import ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
+from dpmf_cli.privacy.grid import grid_of, on_grid
 from dpmf_cli.ratings import Scale
 
 Values = NDArray[np.float64]
@@ -107,6 +129,8 @@ class BoundedLaplace(LocalMechanism):
     Algorithm 1 draws until a draw lies inside; this inverts the CDF, which is the same law and takes no loop:
     with a = e^(−r/b), c = e^(−(1−r)/b) and t = u·C_r(b), r* = r + b·ln(a + 2t) where 2t ≤ 1 − a, else
     r − b·ln(c + 2(C_r − t)).
+
+    The grid is that of min(b, 1). The density is at least e^−ε·max(1, ε/2), and cells at the ends are half as wide.
     """
 
     title: ClassVar[str] = "bounded Laplace"
@@ -119,7 +143,7 @@ class BoundedLaplace(LocalMechanism):
             left, right = -np.expm1(-r / b), -np.expm1(-(1 - r) / b)  # twice the mass on each side of r
             beyond = uniforms * (left + right) - left
             out = r - np.sign(beyond) * b * np.log1p(-np.abs(beyond))
-        return np.where(b > 0, np.clip(out, 0, 1), r)
+        return on_grid(np.where(b > 0, np.clip(out, 0, 1), r), grid_of(np.minimum(b, 1)))
 
     def expected(self, values: Values, epsilons: Values) -> Values:
         """r + (∫ (r* − r) e^(−|r*−r|/b))/(2bC) = r + [(1−r+b)·(−c)/2 + (r+b)·a/2]/C, a and c as above."""
@@ -132,7 +156,10 @@ class BoundedLaplace(LocalMechanism):
 
 @dataclass(frozen=True)
 class ClampedLaplace(LocalMechanism):
-    """r* = clamp(r + Laplace(1/ε), [0, 1]). Berlioz et al. 2015 and Friedman et al. 2016, on the device."""
+    """r* = clamp(r + Laplace(1/ε), [0, 1]). Berlioz et al. 2015 and Friedman et al. 2016, on the device.
+
+    The grid is that of min(1/ε, 1). The density is at least e^−ε·ε/2, and the ends have all that is beyond them.
+    """
 
     title: ClassVar[str] = "Laplace, clamped"
     source: ClassVar[str] = "Laplace(Δ/ε) on [0, 1], Δ = 1"
@@ -141,7 +168,8 @@ class ClampedLaplace(LocalMechanism):
     def decoded(self, values: Values, uniforms: Values, epsilons: Values) -> Values:
         centred = uniforms - 0.5
         unit = -np.sign(centred) * np.log1p(-2 * np.abs(centred))
-        return np.asarray(np.clip(values[:, None] + unit / epsilons, 0, 1))
+        scales = 1 / epsilons
+        return on_grid(np.clip(values[:, None] + unit * scales, 0, 1), grid_of(np.minimum(scales, 1)))
 
     def expected(self, values: Values, epsilons: Values) -> Values:
         """r + (b/2)(e^(−r/b) − e^(−(1−r)/b)): what clamping takes off each tail."""
@@ -225,6 +253,9 @@ class Piecewise(LocalMechanism):
 
     C = (e^(ε/2) + 1)/(e^(ε/2) − 1), near is [l, l + C − 1] with l = (C + 1)t/2 − (C − 1)/2. Wang, Xiao et al. 2019,
     algorithm 2, here by inverse CDF. The mean is the value.
+
+    The grid on [−C, C] is that of C − 1, the width of what is near; with q = e^(−ε/2), a cell is 2⁻¹¹·2q/(1 − q) wide
+    at least and the density q(1 − q)/(2 + 2q). What is beyond the last multiple within ±C counts as that.
     """
 
     title: ClassVar[str] = "piecewise mechanism"
@@ -246,12 +277,14 @@ class Piecewise(LocalMechanism):
                     low + largest - 1 + (uniforms - before - near) / far,
                 ),
             )
-        return np.where(far > 0, np.clip(out, -largest, largest), t) / 2 + 0.5
+        grid = grid_of(2 * q / -np.expm1(-epsilons / 2))
+        last = np.floor(largest / grid) * grid
+        return on_grid(np.where(far > 0, np.clip(out, -last, last), t), grid) / 2 + 0.5
 
 
 @dataclass(frozen=True)
 class Duchi(LocalMechanism):
-    """One sign, + with probability ½ + ½·t·tanh(ε/2) for t = 2r − 1; decoded t* = ± 1/tanh(ε/2), whose mean is t.
+    """One `Sign` of the value, read on [0, 1].
 
     Duchi, Jordan, Wainwright 2013. At ε = ∞ the value is still rounded at random to an end of the scale.
     """
@@ -261,14 +294,15 @@ class Duchi(LocalMechanism):
     payload = "u1"
 
     def decoded(self, values: Values, uniforms: Values, epsilons: Values) -> Values:
-        return 0.5 + Sign().decoded(2 * values - 1, uniforms, epsilons) / 2
+        return 0.5 + Sign().decoded(values, uniforms, epsilons) / 2
 
 
 @dataclass(frozen=True)
 class Sign:
-    """`Duchi` for a number x in [−1, 1]: one sign, + with probability ½ + ½·x·tanh(ε/2), decoded ± 1/tanh(ε/2).
+    """One sign for a number v in [0, 1], + with probability ½ + ½·t·tanh(ε/2) for t = 2v − 1; decoded t* = ± 1/tanh(ε/2),
+    whose mean is t.
 
-    The two laws' ratio is at most e^ε.
+    Like all mechanisms it takes a number that moves by 1 at most; the two laws' ratio is then at most e^ε.
     """
 
     title: ClassVar[str] = Duchi.title
@@ -278,7 +312,7 @@ class Sign:
         """(n, E) decoded messages for numbers (n,) or (n, E), from uniforms (n, 1), for each ε (E,)."""
         certainty = np.tanh(epsilons / 2)
         numbers = numbers if numbers.ndim == 2 else numbers[:, None]
-        return np.where(uniforms < 0.5 + 0.5 * numbers * certainty, 1.0, -1.0) / certainty
+        return np.where(uniforms < 0.5 + (numbers - 0.5) * certainty, 1.0, -1.0) / certainty
 
 
 COARSEST_STEP = 1 / 20

@@ -7,18 +7,20 @@ from numpy.typing import NDArray
 
 from dpmf_cli.algorithms.mcsherry2009.mm_knn import CovarianceKNN
 from dpmf_cli.algorithms.shared.private_covariance import PrivateCovariance
+from dpmf_cli.privacy.grid import MARGIN
 from dpmf_cli.privacy.neighbours import Mode
 from dpmf_cli.ratings import Ratings
 from tests.algorithms.covariance_entries import STREAMS, USER
+from tests.released import released
 
 
-def drawn(algorithm: PrivateCovariance, step: str, shape: tuple[int, ...], dtype: Any = np.float64) -> Any:
+def drawn(algorithm: PrivateCovariance, step: str, shape: tuple[int, ...]) -> Any:
     """The unit noise of a step, as the mechanisms draw it."""
     rng = STREAMS.noise(step)
     if algorithm.noise.norm == 2:
-        return rng.standard_normal(shape, dtype=dtype)
+        return rng.standard_normal(shape)
     size = int(np.prod(shape))
-    exponential = rng.standard_exponential(size, dtype=dtype)
+    exponential = rng.standard_exponential(size)
     signs = np.unpackbits(np.frombuffer(rng.bytes(-(-size // 8)), np.uint8), count=size)
     return np.where(signs, -exponential, exponential).reshape(shape)
 
@@ -39,22 +41,20 @@ def predicted_densely(algorithm: PrivateCovariance, ratings: Ratings, theta: flo
     unit = (1 / 100 if laplace else 1 / 10) if by_user else 1.0
     overall_weight = 1 / count if by_user else np.ones(n_users)
 
-    def noise(
-        step: str, shape: tuple[int, ...], share: float, parts: int, delta: float, dtype: Any = float
-    ) -> Any:
+    def noisy(clean: Any, step: str, share: float, parts: int, delta: float) -> Any:
         each = share * theta / (parts if laplace else np.sqrt(parts))
-        return drawn(algorithm, step, shape, dtype) * (delta / each)
+        return released(clean, drawn(algorithm, step, np.shape(clean)), delta / each)
 
-    g_sum = overall_weight @ (known * (r - origin)).sum(axis=1) + noise("global sum", (), 0.02, 4, largest)
-    g_count = overall_weight @ count + noise("global count", (), 0.02, 4, 1)
+    g_sum = noisy(overall_weight @ (known * (r - origin)).sum(axis=1), "global sum", 0.02, 4, largest)
+    g_count = noisy(overall_weight @ count, "global count", 0.02, 4, 1)
     g = g_sum / max(g_count, 1)
-    m_sum = item_weight @ (known * (r - origin)) + noise("item sums", (n,), 0.19, 2, largest)
-    m_count = np.maximum(item_weight @ known + noise("item counts", (n,), 0.19, 2, 1), 0)
+    m_sum = noisy(item_weight @ (known * (r - origin)), "item sums", 0.19, 2, largest)
+    m_count = np.maximum(noisy(item_weight @ known, "item counts", 0.19, 2, 1), 0)
     beta_m, beta_p, bound = 15.0 * unit, 20.0, 1.0
     m_avg = np.clip(origin + (m_sum + beta_m * g) / (m_count + beta_m), scale.minimum, scale.maximum)
     x = known * (r - m_avg)
-    rest = overall_weight @ x.sum(axis=1) + noise("global sum of residuals", (), 0.02, 4, scale.width)
-    rest /= max(overall_weight @ count + noise("global count of residuals", (), 0.02, 4, 1), 1)
+    rest = noisy(overall_weight @ x.sum(axis=1), "global sum of residuals", 0.02, 4, scale.width)
+    rest = rest / max(noisy(overall_weight @ count, "global count of residuals", 0.02, 4, 1), 1)
     mean = (x.sum(axis=1) + beta_p * np.clip(rest, -scale.width, scale.width)) / (count + beta_p)
     residuals = known * (x - mean[:, None])
     clamped = np.clip(residuals, -bound, bound)
@@ -62,9 +62,9 @@ def predicted_densely(algorithm: PrivateCovariance, ratings: Ratings, theta: flo
     product_weight = w**2 if by_user else w
     upper = np.triu_indices(n)
 
-    def symmetric(step: str, delta: float) -> NDArray[np.float64]:
+    def symmetric(clean: NDArray[np.float64], step: str, delta: float) -> NDArray[np.float64]:
         matrix = np.zeros((n, n))
-        matrix[upper] = noise(step, (n * (n + 1) // 2,), 0.79, 2, delta, np.float32)
+        matrix[upper] = noisy(clean[upper], step, 0.79, 2, delta)
         return matrix + np.triu(matrix, 1).T
 
     if by_user:
@@ -73,10 +73,10 @@ def predicted_densely(algorithm: PrivateCovariance, ratings: Ratings, theta: flo
         deltas = (9.5, 1.5) if laplace else (1.6504261832821159, np.sqrt(2.5 - np.sqrt(2)))
     else:
         deltas = (11.0, 3.0) if laplace else (1 + 2 * np.sqrt(2), np.sqrt(2))
-    cov = clamped.T @ (product_weight[:, None] * clamped) + symmetric("covariance", deltas[0])
-    wgt = np.maximum(known.T @ (product_weight[:, None] * known) + symmetric("weights", deltas[1]), 0)
+    cov = symmetric(clamped.T @ (product_weight[:, None] * clamped), "covariance", deltas[0])
+    wgt = np.maximum(symmetric(known.T @ (product_weight[:, None] * known), "weights", deltas[1]), 0)
     typical = (1 / 100 if laplace else 1 / 10) ** (2 if by_user else 1)
-    cov_scale = deltas[0] / (0.79 * theta / (2 if laplace else np.sqrt(2)))
+    cov_scale = (1 + MARGIN) * deltas[0] / (0.79 * theta / (2 if laplace else np.sqrt(2)))
     on, off = np.eye(n, dtype=bool), np.triu(np.ones((n, n), bool), 1)
     variance = np.clip((cov[on] @ wgt[on]) / (wgt[on] @ wgt[on]), 0.25, 1.0)
     common = np.clip((cov[off] @ wgt[off]) / (wgt[off] @ wgt[off]), 0.02, 0.1)

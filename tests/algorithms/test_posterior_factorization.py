@@ -10,11 +10,13 @@ from pydantic import ValidationError
 from dpmf_cli.algorithms.shared.factorization import initial_factors
 from dpmf_cli.algorithms.shared.ratings_per_user import at_most
 from dpmf_cli.algorithms.wang2017.dpps_mf import CorrectedDPPSMF, PosteriorSamplingMF
+from dpmf_cli.privacy.grid import grid_of, on_grid
 from dpmf_cli.privacy.ledger import Ledger
 from dpmf_cli.ratings import Ratings
 from dpmf_cli.streams import Streams
 from tests.algorithms.fitted import curator_for, fitted
 from tests.conftest import make_ratings
+from tests.released import released
 
 RATINGS = make_ratings(9, n_users=14, n_items=9, density=0.5)
 STREAMS = Streams(4, "d", "dpps_mf", 0, 0)
@@ -45,16 +47,19 @@ def test_published_steps_are_langevin_dynamics_on_residuals_of_item_means(epsilo
     counts = np.bincount(train.items, minlength=9)
     means = np.where(counts > 0, sums / np.maximum(counts, 1), train.values.mean())
     for t in range(1, 7):
-        unit = rng.standard_normal((14 + 9, D), dtype=np.float32)
+        unit = rng.standard_normal((14 + 9, D))
         rate = 0.05 * t**-0.5
         error = np.zeros((14, 9))
         residual = train.values - means[train.items]
         error[train.users, train.items] = residual - (p[train.users] * q[train.items]).sum(axis=1)
-        down_p, down_q = 0.2 * p - error @ q, 0.2 * q - error.T @ p
-        noise = 0.0 if math.isinf(epsilon) else math.sqrt(0.3 * rate)
-        # The sign of noise is symmetric; the kernel subtracts it.
-        p = p - rate / 2 * power * down_p - noise * unit[:14]
-        q = q - rate / 2 * power * down_q - noise * unit[14:]
+        drift = rate / 2 * power
+        noise = np.array(0.0 if math.isinf(epsilon) else math.sqrt(0.3 * rate) / drift)
+        # What is released is the gradient of the errors, with noise in units of it.
+        down_p, down_q = (
+            on_grid(down + noise * drawn, grid_of(noise))
+            for down, drawn in ((-error @ q, unit[:14]), (-error.T @ p, unit[14:]))
+        )
+        p, q = p - drift * (down_p + 0.2 * p), q - drift * (down_q + 0.2 * q)
     assert found[:, :, 1] == pytest.approx(means + p @ q.T, abs=2e-4)
 
 
@@ -115,14 +120,14 @@ def test_corrected_steps_are_noisy_sums_of_clipped_gradients(rate: float) -> Non
         sampled = np.flatnonzero(chosen.random(14) < rate)
         sizes.append(len(sampled))
         solve()
-        total = 0.6 * multiplier * unit
+        total = np.zeros((9, D))
         for u in sampled:
             mine = RATINGS.users == u
             items = RATINGS.items[mine]
             own = np.zeros((9, D))
             own[items] = (RATINGS.values[mine] - base[u, items] - q[items] @ p[u])[:, None] * p[u]
             total += own * min(1.0, 0.6 / float(np.linalg.norm(own)))
-        q = q + 0.04 * (total / rate - 0.3 * q)
+        q = q + 0.04 * (released(total, unit, 0.6 * multiplier) / rate - 0.3 * q)
     solve()
     assert (min(sizes) == 14) == (rate == 1)
     assert found[:, :, 1] == pytest.approx(base + p @ q.T, abs=2e-4)

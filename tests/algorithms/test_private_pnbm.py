@@ -40,7 +40,7 @@ def test_published_noise_is_laplace_of_the_published_scale(
     for t in (1, 2, 3):
         for lane, epsilon in enumerate(epsilons):
             moved = run.moves(t, lane)
-            assert (np.count_nonzero(moved) == len(moved)) == (sampling == 1)
+            assert (np.mean(moved != 0) > 0.998) == (sampling == 1)  # some noise is rounded to 0
             sample = moved[moved != 0]
             assert len(sample) > 3000
             delta = 2 * (0.5 + 3 / (t + 1)) * 4 / floor
@@ -51,7 +51,8 @@ def test_published_noise_is_laplace_of_the_published_scale(
     for x in np.flatnonzero(run.samples[0]):
         rated = CONSTANT.items[CONSTANT.users == CONSTANT.users[x]]
         touched[CONSTANT.items[x]] |= np.isin(neighbours[CONSTANT.items[x]], rated)
-    assert np.array_equal(touched.ravel(), run.moves(1) != 0)
+    assert np.all(touched.ravel() >= (run.moves(1) != 0))
+    assert np.mean(run.moves(1)[touched.ravel()] != 0) > 0.998
 
 
 def test_published_steps_are_of_bounded_errors_over_at_least_c(watched: Callable[..., Run]) -> None:

@@ -23,6 +23,7 @@ from dpmf_cli.privacy.noise import unit_k_norm, unit_laplace
 from dpmf_cli.privacy.release import Release
 from dpmf_cli.streams import Streams
 from tests.conftest import make_ratings
+from tests.released import released
 
 RATINGS = make_ratings(9, n_users=12, n_items=9)
 EPSILON, D, B, P_MAX, Q_MAX, LAMBDA, GAMMA = 3.0, 2, 1.0, 0.4, 0.5, 0.06, 0.02
@@ -72,8 +73,8 @@ def expected(p: np.ndarray, q: np.ndarray) -> np.ndarray:
 def test_input_perturbation_is_algorithm_3() -> None:
     p, q = start("isgd")
     visits = in_order(RATINGS, "user_major", streams("isgd"))
-    unit = unit_laplace((len(RATINGS),), streams("isgd").noise("residuals"), np.float32)
-    perturbed = np.clip(residuals(visits.values) + unit * (2 * B / FACTORIZATION), -B, B)
+    unit = unit_laplace((len(RATINGS),), streams("isgd").noise("residuals"))
+    perturbed = np.clip(released(residuals(visits.values), unit, 2 * B / FACTORIZATION), -B, B)
     for _ in range(4):
         for u, i, r in zip(visits.users, visits.items, perturbed, strict=True):
             e = r - p[u] @ q[i]
@@ -87,9 +88,9 @@ def test_stochastic_gradient_perturbation_is_algorithm_4() -> None:
     visits = in_order(RATINGS, "user_major", streams("psgd"))
     rng = streams("psgd").noise("errors")
     for _ in range(3):
-        unit = unit_laplace((len(RATINGS),), rng, np.float32)
+        unit = unit_laplace((len(RATINGS),), rng)
         for u, i, r, noise in zip(visits.users, visits.items, residuals(visits.values), unit, strict=True):
-            e = np.clip(r - p[u] @ q[i] + noise * (3 * 2 * B / FACTORIZATION), -2, 2)
+            e = np.clip(released(r - p[u] @ q[i], noise, 3 * 2 * B / FACTORIZATION), -2, 2)
             p[u], q[i] = p[u] + GAMMA * (e * q[i] - LAMBDA * p[u]), q[i] + GAMMA * (e * p[u] - LAMBDA * q[i])
             p[u], q[i] = projected(p[u], P_MAX), projected(q[i], Q_MAX)
     assert predictions("psgd", epochs=3) == pytest.approx(expected(p, q), abs=2e-5)

@@ -79,7 +79,7 @@ def noisy(measured: list[float], unit: list[float], scale: float, witness: Witne
     entry = curator.ledger.spend(
         "triangle", "test", Sensitivity(1, 1, Neighbours.BOUNDED, "test"), np.ones(3)
     )
-    noise = LaneNoise(np.array(unit, np.float32), np.array([np.nan, scale, np.nan]))
+    noise = LaneNoise(np.array(unit), np.array([np.nan, scale, np.nan]))
     curator.release(entry, noise).inside(with_noise, triangle)
     return triangle
 
@@ -94,6 +94,8 @@ def test_a_witness_sees_every_element_of_a_triangle_once_and_changes_nothing() -
     seen: list[tuple[slice, int, list[list[float]]]] = []
 
     class Watching:
+        offset = None
+
         def published(
             self,
             release: Release,

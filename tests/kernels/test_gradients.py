@@ -17,6 +17,7 @@ from dpmf_cli.kernels.gradients import (
     step_noisy_users,
     sum_gradients,
 )
+from dpmf_cli.privacy.grid import grid_of, on_grid
 from dpmf_cli.privacy.noise import LaneNoise
 from dpmf_cli.streams import Streams
 from tests.algorithms.fitted import curator_for
@@ -63,12 +64,15 @@ def test_every_lane_descends_its_own_batches(factors: int, momentum: float) -> N
         rate = RATE if lane < 2 else RATE / 2
         for _ in range(3):
             for part in halves:
-                to_u, to_v = -RIDGE * u - user_unit * scale[lane], -RIDGE * v - unit * scale[lane]
+                to_u, to_v = np.zeros_like(u), np.zeros_like(v)
                 for x in np.flatnonzero(part & kept[:, lane]):
                     i, j = RATINGS.users[x], RATINGS.items[x]
                     error = RATINGS.values[x] - effects_u[i, lane] - effects_v[j, lane] - u[i] @ v[j]
                     to_u[i] += error * v[j]
                     to_v[j] += error * u[i]
+                grid = grid_of(scale[lane])
+                to_u = -on_grid(user_unit * scale[lane] - to_u, grid) - RIDGE * u
+                to_v = -on_grid(unit * scale[lane] - to_v, grid) - RIDGE * v
                 speed_u, speed_v = momentum * speed_u + rate * to_u, momentum * speed_v + rate * to_v
                 u, v = u + speed_u, v + speed_v
         assert found_u[..., lane] == pytest.approx(u, abs=2e-5)

@@ -6,6 +6,7 @@ import pytest
 from dpmf_cli.kernels.factors import FactorLanes, factor_model
 from dpmf_cli.kernels.order import shuffle_within
 from dpmf_cli.kernels.sgd import Visits, descend_perturbed
+from dpmf_cli.privacy.grid import grid_of, on_grid
 from dpmf_cli.privacy.noise import LaneNoise
 from tests.conftest import make_ratings
 
@@ -33,7 +34,8 @@ def reference(
     for _ in range(EPOCHS):
         for u, i, r, unit in zip(RATINGS.users, RATINGS.items, RATINGS.values, noise, strict=True):
             residual = np.clip(r - item_effects[i] - user_effects[u], -BOUND, BOUND)
-            error = np.clip(residual + unit * scale, -BOUND, BOUND) - p[u] @ q[i]
+            noisy = on_grid(residual + unit * scale, grid_of(np.array(scale)))
+            error = np.clip(noisy, -BOUND, BOUND) - p[u] @ q[i]
             p[u], q[i] = (
                 p[u] + RATE * (error * q[i] - RIDGE * p[u]),
                 q[i] + RATE * (error * p[u] - RIDGE * q[i]),
@@ -55,7 +57,7 @@ def descend(lanes: FactorLanes, noise: np.ndarray, scale: np.ndarray) -> None:
 
 @pytest.mark.parametrize("factors", [1, 3, 5])
 def test_every_lane_follows_the_paper(factors: int) -> None:
-    noise = np.random.default_rng(9).laplace(size=len(RATINGS)).astype(np.float32)
+    noise = np.random.default_rng(9).laplace(size=len(RATINGS))
     scale = np.array([0.0, 0.1, 1.0, 4.0, 50.0])
     p, q, users, items, lanes = start(factors, len(scale))
     descend(lanes, noise, scale)
@@ -68,7 +70,7 @@ def test_every_lane_follows_the_paper(factors: int) -> None:
 
 
 def test_a_lane_does_not_depend_on_its_neighbours() -> None:
-    noise = np.random.default_rng(9).laplace(size=len(RATINGS)).astype(np.float32)
+    noise = np.random.default_rng(9).laplace(size=len(RATINGS))
     scale = np.geomspace(0.01, 50, 16)
     p, q, users, items, together = start(3, 16)
     descend(together, noise, scale)
@@ -85,7 +87,7 @@ def test_rows_without_ratings_are_not_touched() -> None:
     absent = RATINGS.users != 4
     descend_perturbed.run(
         lanes,
-        LaneNoise(np.zeros(absent.sum(), np.float32), np.zeros(1)),
+        LaneNoise(np.zeros(absent.sum()), np.zeros(1)),
         Visits(RATINGS.users[absent], RATINGS.items[absent], RATINGS.values[absent]),
         learning_rate=RATE,
         regularization=RIDGE,

@@ -8,6 +8,7 @@ from scipy import stats
 
 from dpmf_cli.kernels.factors import FactorLanes, factor_model
 from dpmf_cli.kernels.survivors import descend_survivors, draw_survivors, skipped_above
+from dpmf_cli.privacy.grid import grid_of, on_grid
 from dpmf_cli.privacy.keyed import minus_log
 from dpmf_cli.privacy.noise import KeyedNoise
 from tests.conftest import make_ratings
@@ -22,7 +23,7 @@ def sampled(key: int, scale: float, rated: float = math.nan) -> np.ndarray:
     cut = math.exp(-THRESHOLD / scale)
     rating = np.full(N_ITEMS, rated, np.float32)
     places, uniform = np.empty(N_ITEMS + 1, np.int32), np.empty(N_ITEMS + 1)
-    noise = np.empty(N_ITEMS + 1, np.float32)
+    noise = np.empty(N_ITEMS + 1)
     matrix = np.full((N_USERS, N_ITEMS), np.nan)
     for user in range(N_USERS):
         count = draw_survivors(np.uint64(key), user * N_ITEMS, rating, cut, places, uniform, noise)
@@ -126,7 +127,7 @@ def noise_of_cells() -> np.ndarray:
     places, uniform = np.empty(9, np.int32), np.empty(9)
     out = np.empty((10, 8))
     for user in range(10):
-        noise = np.empty(9, np.float32)
+        noise = np.empty(9)
         assert (
             draw_survivors(np.uint64(5), user * 8, np.zeros(8, np.float32), 0.0, places, uniform, noise) == 8
         )
@@ -153,7 +154,8 @@ def test_sgd_visits_the_surviving_cells_of_each_model_and_no_others() -> None:
                     residual = 0.0
                     if (u, i) in known:
                         residual = np.clip(known[u, i] - items[i, lane] - users[u, lane], -BOUND, BOUND)
-                    value = np.clip(residual + scale * noise[u, place], -BOUND, BOUND)
+                    noisy = on_grid(residual + scale * noise[u, place], grid_of(np.array(scale)))
+                    value = np.clip(noisy, -BOUND, BOUND)
                     if abs(value) <= THRESHOLD:
                         continue
                     error = value - lane_p[u] @ lane_q[i]
@@ -179,16 +181,17 @@ def test_a_model_does_not_depend_on_the_rest_of_the_grid() -> None:
 
 
 def test_no_cell_is_skipped_that_a_lane_would_keep() -> None:
-    """Cells are skipped in float64 and dropped in float32: at the edge the second alone must decide, or a model
-    would depend on the larger scales beside it."""
+    """Cells are skipped before they are rounded, and dropped after it: at the edge the second alone must decide, or a
+    model would depend on the larger scales beside it."""
     kept_beyond_the_edge = 0
     for threshold in (0.45, 0.6, 0.7):
         for scale in 1 / (0.7 * np.geomspace(0.1, 20, 50)):
             edge = math.exp(-threshold / scale)
-            v = edge * (1 + np.linspace(-1e-6, 1e-6, 401))
-            noise = np.empty(len(v), np.float32)
+            v = edge * (1 + np.linspace(-1e-3, 1e-3, 401))
+            noise = np.empty(len(v))
             minus_log(v.copy(), noise, len(v))
-            kept = np.square(noise * np.float32(scale)) > np.float32(threshold) * np.float32(threshold)
+            rounded = on_grid(noise * scale, grid_of(np.array(scale))).astype(np.float32)
+            kept = rounded > np.float32(threshold)
             assert (v[kept] < skipped_above(threshold, float(scale))).all()
             kept_beyond_the_edge += int((v[kept] >= edge).sum())
     assert kept_beyond_the_edge > 0  # so that skipping at the edge itself would be wrong

@@ -57,12 +57,7 @@ def k_norm(rows: int) -> Callable[[Curator], Release]:
 def errors(curator: Curator) -> Release:
     moves = Sensitivity(1.0, 1, Neighbours.BOUNDED, "test")
     return laplace(
-        "errors",
-        (len(RATINGS),),
-        sensitivity=moves,
-        epsilon=curator.ledger.limit,
-        curator=curator,
-        dtype=np.float32,
+        "errors", (len(RATINGS),), sensitivity=moves, epsilon=curator.ledger.limit, curator=curator
     )
 
 
@@ -136,6 +131,8 @@ USES = {
 class Watching:
     """Counts how often each number of each model is published, and lets it pass."""
 
+    offset = None
+
     def __init__(self, count: int) -> None:
         self.seen = np.zeros((count, len(GRID)), np.int64)
 
@@ -149,23 +146,24 @@ class Watching:
 class Silencing:
     """Publishes the clean numbers."""
 
+    offset = None
+
     def published(
         self, release: Release, lanes: slice, first: int, clean: Numbers, noisy: np.ndarray
     ) -> np.ndarray:
         return np.asarray(clean)
 
 
-def start() -> FactorModel:
+def start(grid: int = len(GRID)) -> FactorModel:
     rng = np.random.default_rng(3)
     p, q = rng.normal(0, 0.4, (USERS, FACTORS)), rng.normal(0, 0.4, (ITEMS, FACTORS))
-    grid = len(GRID)
     return factor_model(p, q, rng.normal(0, 0.3, (USERS, grid)), rng.normal(3.2, 0.3, (ITEMS, grid)))
 
 
 def after(use: Use, epsilons: np.ndarray = GRID, witness: Witness | None = None) -> np.ndarray:
     """(users + items, d, E) the factors after the kernel, or after its twin where there is a witness."""
     streams = Streams(1, "data", "test", 0, 0)
-    model = start()
+    model = start(len(epsilons))
     use.apply(use.draw(Curator(Ledger(epsilons), streams, witness)), use.kernel, model)
     return np.concatenate(
         [

@@ -9,6 +9,7 @@ import pytest
 from dpmf_cli.algorithms.registry import PRIVATE
 from dpmf_cli.algorithms.shared.local_model import LocalAlgorithm
 from dpmf_cli.privacy.curator import Curator
+from dpmf_cli.privacy.grid import MARGIN
 from dpmf_cli.privacy.ledger import Ledger
 from dpmf_cli.privacy.local import (
     PerturbedRatings,
@@ -162,7 +163,7 @@ def test_a_report_spends_its_part_and_is_unbiased(number: float) -> None:
     count, epsilon = 100_000, 2.0
     reports, _ = channel(4, epsilon)
     received = report(reports, np.full((count, 1), number)).numbers[:, 0]
-    largest = 1 / np.tanh(epsilon / 4 / 2)  # a quarter of ε each
+    largest = 1 / np.tanh(epsilon / 4 / 2 / (1 + MARGIN))  # a quarter of ε each
     assert np.unique(np.abs(received)) == pytest.approx([largest], rel=1e-6)
     assert abs(received.mean() - number) < 4.5 * largest / np.sqrt(count)
     assert abs(received.mean() - 0.9 * number) > 4.5 * largest / np.sqrt(count) or abs(number) < 0.5
@@ -193,6 +194,13 @@ def test_what_is_sent_has_spent_the_epsilon_of_the_ledger(epsilon: float) -> Non
     assert abs(kept - np.exp(2 * epsilon) / (np.exp(2 * epsilon) + 4)) > 9 * deviation
 
 
+class TellingDraws(ClampedLaplace):
+    """Sends the draws themselves."""
+
+    def decoded(self, values: np.ndarray, uniforms: np.ndarray, epsilons: np.ndarray) -> np.ndarray:
+        return np.broadcast_to(uniforms, (len(values), len(epsilons)))
+
+
 @pytest.mark.parametrize("size", [1, 64, 10**6])
 def test_messages_do_not_depend_on_how_many_are_made_at_a_time(
     size: int, monkeypatch: pytest.MonkeyPatch
@@ -201,11 +209,14 @@ def test_messages_do_not_depend_on_how_many_are_made_at_a_time(
     monkeypatch.setattr("dpmf_cli.privacy.local.CHUNK", size)
     parts = perturbed([0.5, 2.0])[0]
     assert np.array_equal(parts.values.groups[0], whole.values.groups[0])
-    assert len(np.unique(parts.values.column(0))) == len(RATINGS)  # no draw serves two ratings
+    told = perturbed([1.0], mechanism=TellingDraws())[0]
+    assert len(np.unique(told.values.column(0))) == len(RATINGS)  # no draw serves two ratings
 
 
 class Replacing:
     """Sees what devices perturb, and lets `arrives` arrive in place of the message, where it is not None."""
+
+    offset = None
 
     def __init__(self, grid: int, arrives: float | None = None) -> None:
         self.clean = np.full((len(RATINGS), grid), np.nan)
@@ -252,8 +263,8 @@ def test_a_witness_sees_each_round_of_reports_as_a_draw_of_its_own() -> None:
     reports, _ = channel(2, 1.0, witness)
     for number, clipped in ((0.3, 0.3), (7.0, 1.0)):
         report(reports, np.full((len(RATINGS), 1), number))
-        assert (witness.clean == clipped).all()
-        assert np.unique(np.abs(witness.noisy)) == pytest.approx([1 / np.tanh(0.25)])
+        assert (witness.clean == (clipped + 1) / 2).all()  # on [0, 1], of which the ledger's sensitivity is 1
+        assert np.unique(np.abs(witness.noisy)) == pytest.approx([1 / np.tanh(0.25 / (1 + MARGIN))])
     assert witness.draws == [("step", 0), ("step", 1)]
 
 

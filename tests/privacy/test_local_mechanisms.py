@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 from scipy import integrate, stats
 
+from dpmf_cli.privacy.grid import MARGIN
 from dpmf_cli.privacy.local_mechanisms import (
     BoundedLaplace,
     ClampedLaplace,
@@ -55,7 +56,9 @@ def test_bounded_laplace_density_is_normalised_and_is_the_law_of_what_is_sent(
     assert up_to(1.0) == pytest.approx(1, abs=1e-9)
     uniforms = np.linspace(0.001, 0.999, 25)
     quantiles = BoundedLaplace().decoded(np.full(25, value), uniforms[:, None], np.array([epsilon]))[:, 0]
-    assert [up_to(x) for x in quantiles] == pytest.approx(uniforms, abs=1e-8)
+    step = 2.0**-10 / max(1, epsilon)
+    steepest = bounded_laplace_density(np.array([value]), value, 1 / epsilon)[0]
+    assert [up_to(x) for x in quantiles] == pytest.approx(uniforms, abs=steepest * step / 2)
     mean = integrate.quad(lambda x: x * density(x), 0, 1, points=[value])[0]
     assert BoundedLaplace().expected(np.array([value]), np.array([epsilon])) == pytest.approx(mean, abs=1e-9)
 
@@ -108,6 +111,44 @@ def test_discrete_losses_reach_epsilon_and_do_not_exceed_it(
     worst = np.log(masses[:, sure].max(axis=0) / masses[:, sure].min(axis=0))
     assert (worst <= epsilon + noise).all()
     assert (worst + noise).max() > epsilon
+
+
+def chances(mechanism: LocalMechanism, value: float, epsilon: float) -> tuple[np.ndarray, np.ndarray]:
+    """(m,) all messages, and (m,) their exact chances: of 2⁵³ uniforms, how many lead to each of them.
+
+    For mechanisms that map one uniform to one output monotonically. The steps are found by bisection.
+    """
+
+    def message(at: np.ndarray) -> np.ndarray:
+        uniforms = np.maximum(at * 2.0**-53, 2.0**-54)[:, None]
+        return mechanism.decoded(np.full(len(at), value), uniforms, np.array([epsilon]))[:, 0]
+
+    lowest, highest = message(np.array([0, 2**53 - 1]))
+    step = np.diff(np.unique(sent(mechanism, value, np.array([epsilon])))).min()
+    messages = lowest + step * np.arange(round((highest - lowest) / step) + 1)
+    low, high = np.zeros(len(messages), np.int64), np.full(len(messages), 2**53)  # the first beyond each message
+    for _ in range(54):
+        middle = (low + high) // 2
+        beyond = message(np.minimum(middle, 2**53 - 1)) > messages + step / 4
+        low, high = np.where(beyond | (low == high), low, middle + 1), np.where(beyond, middle, high)
+    return messages, np.diff(high, prepend=0) * 2.0**-53
+
+
+@pytest.mark.parametrize("epsilon", [0.02, 1.0, 6.0, 12.0])
+@pytest.mark.parametrize("mechanism", CONTINUOUS, ids=name)
+def test_no_message_tells_more_than_epsilon_in_the_arithmetic_of_floats(
+    mechanism: LocalMechanism, epsilon: float
+) -> None:
+    """Every single message, with its exact chance; the margin is what a device spends less."""
+    found = [chances(mechanism, value, epsilon) for value in (0.0, 0.25, 1 / 3, 1.0)]
+    first, _ = found[0]
+    for messages, masses in found:
+        assert np.array_equal(messages, first)
+        assert masses.sum() == 1
+        assert masses.min() > 2.0**-13 * np.exp(-epsilon) * min(1, epsilon)
+    logs = np.log([masses for _, masses in found])
+    loss = (logs.max(axis=0) - logs.min(axis=0)).max()
+    assert 0.98 * epsilon < loss < epsilon * (1 + MARGIN)
 
 
 def widest_loss(b: float, sensitivity: float) -> float:

@@ -16,8 +16,17 @@ def test_signs_are_fair_and_independent_of_magnitudes() -> None:
     assert stats.ks_2samp(unit[unit > 0], -unit[unit < 0]).pvalue > LEVEL
 
 
-def test_float32_draws_are_finite() -> None:
-    assert np.isfinite(unit_laplace((3_000_000,), np.random.default_rng(1), np.float32)).all()
+def test_noise_ends_where_its_chance_does() -> None:
+    """Of 3 million draws the largest is about ln of that; draws of 24 bits would end below 17 scales."""
+    unit = unit_laplace((3_000_000,), np.random.default_rng(1))
+    assert np.isfinite(unit).all()
+    assert unit.dtype == np.float64
+
+
+def test_numbers_of_a_cell_have_all_low_bits() -> None:
+    """What is added has 53 bits: its cells of 2⁻¹⁰ hold no few values, whose multiples could be told apart."""
+    low = np.abs(unit_laplace((DRAWS,), np.random.default_rng(3))) * 2.0**40 % 1
+    assert stats.kstest(low, "uniform").pvalue > LEVEL
 
 
 def test_draws_are_not_repeated() -> None:

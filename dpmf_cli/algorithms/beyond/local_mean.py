@@ -16,6 +16,7 @@ class LocalMean(LocalAlgorithm):
 
     title: ClassVar[str] = "mean of perturbed ratings"
     paper: ClassVar[Paper] = Paper.DPMF
+    revision: ClassVar[int] = 2
 
     algorithm: Literal["local_mean"]
 

@@ -24,6 +24,7 @@ class LocalMeans(LocalAlgorithm):
 
     title: ClassVar[str] = "item and user means"
     paper: ClassVar[Paper] = Paper.DPMF
+    revision: ClassVar[int] = 2
 
     algorithm: Literal["local_means"]
     debias: bool = Field(True, description="read messages as ½ + (p − ½)/s, so that their mean is the rating")

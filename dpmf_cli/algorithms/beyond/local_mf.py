@@ -36,6 +36,7 @@ class LocalMatrixFactorization(LocalFactorization):
 
     title: ClassVar[str] = "MF of perturbed ratings"
     paper: ClassVar[Paper] = Paper.DPMF
+    revision: ClassVar[int] = 2
 
     algorithm: Literal["local_mf"]
     means: bool = Field(

@@ -17,6 +17,8 @@ class AveragesAndOwnMean(OwnMeansAlgorithm):
 
     title: ClassVar[str] = "MM averages"
     paper: ClassVar[Paper] = Paper.DPMF
+    revision: ClassVar[int] = 2
+
     algorithm: Literal["mm_averages"]
     budget: ItemAveragesBudget = ItemAveragesBudget()
 

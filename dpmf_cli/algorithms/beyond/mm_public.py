@@ -24,6 +24,8 @@ class OwnMeanFixedCovariance(OwnMeansAlgorithm):
 
     title: ClassVar[str] = "MM fixed covariance"
     paper: ClassVar[Paper] = Paper.DPMF
+    revision: ClassVar[int] = 2
+
     algorithm: Literal["mm_public"]
     budget: ItemAveragesBudget = ItemAveragesBudget()
     ridge: float = Field(0.2, ge=1e-6, le=1e6, description="as in mm_knn, in units of B²")

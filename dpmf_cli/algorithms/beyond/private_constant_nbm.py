@@ -23,6 +23,7 @@ class PrivateConstantNeighbourhood(PrivateNeighbourhood):
     title: ClassVar[str] = "Constant similarity, private averages"
     paper: ClassVar[Paper] = Paper.DPMF
     variants: ClassVar[Variants] = CERTIFIED
+    revision: ClassVar[int] = 2
 
     algorithm: Literal["private_constant_nbm"]
     mode: Mode = Mode.CORRECTED

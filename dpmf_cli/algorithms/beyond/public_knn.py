@@ -31,7 +31,7 @@ class PublicKNN(PrivateAlgorithm):
     paper: ClassVar[Paper] = Paper.DPMF
     variants: ClassVar[Variants] = in_both_modes(Neighbours.BOUNDED, Neighbours.UNBOUNDED)
     joint: ClassVar[bool] = True
-    revision: ClassVar[int] = 2
+    revision: ClassVar[int] = 3
 
     algorithm: Literal["public_knn"]
     budget: AveragesBudget = AveragesBudget(global_averages=0.02, item_averages=0.54, user_averages=0.44)

@@ -25,7 +25,7 @@ def covariance_cost(shape: Shape, grid: int, *, private_weights: bool, rank: int
     """Cov for each ε, Wgt, their noise and shrinkage; and `rank` leading eigenvectors, if that is not None."""
     pairs = triangle_size(shape.items)
     products = Cost((grid + 1) * shape.squares / 2 * SECONDS_PER_PRODUCT, 60.0 * shape.ratings)
-    triangles = 8 if private_weights else 5  # in float32; sums are float64
+    triangles = 10 if private_weights else 6  # of 4 bytes; sums and noise are float64
     return products + Cost(trial_cost(shape, grid, rank).seconds, triangles * 4.0 * pairs)
 
 

@@ -69,7 +69,7 @@ def isgd(entry: Any, shape: Shape, grid: int) -> Cost:
     """Input perturbation: all ratings visited in each epoch, or all cells where presence is private."""
     passes, visit = entry.epochs * len(groups(grid)), entry.factors * ISGD_VISIT
     if entry.neighbours is Neighbours.BOUNDED:
-        seconds, held = shape.ratings * (passes * visit + 4e-8), 13.0 * shape.ratings
+        seconds, held = shape.ratings * (passes * visit + 4e-8), 17.0 * shape.ratings
         far = sgd_fetches(shape, entry.factors, epochs=passes, by_user=entry.order == "user_major")
     else:
         cells = float(shape.users) * shape.items
@@ -84,7 +84,7 @@ def psgd(entry: Any, shape: Shape, grid: int) -> Cost:
     seconds = shape.ratings * (passes * entry.factors * PSGD_VISIT + 3e-8)
     far = sgd_fetches(shape, entry.factors, epochs=passes, by_user=entry.order == "user_major")
     if entry.neighbours is Neighbours.BOUNDED:  # two draws of noise are held at once, and the signs of one
-        seconds, held = seconds + 1e-8 * entry.epochs * shape.ratings, 17.0 * shape.ratings
+        seconds, held = seconds + 1e-8 * entry.epochs * shape.ratings, 25.0 * shape.ratings
         noise = Cost(0.0, 0.0)
     else:
         held, noise = 8.0 * shape.ratings, noise_on_rows(shape, entry.factors, entry.epochs)

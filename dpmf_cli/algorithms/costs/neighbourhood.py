@@ -18,7 +18,7 @@ def neighbourhood_cost(shape: Shape, grid: int, k: int, *, steps: int) -> Cost:
     met = shape.squares * min(1.0, FAVOUR * k / shape.items)
     visits = (2 * steps + 0.25) * met * (SECONDS_PER_NEIGHBOUR * lanes + 1e-9)
     rows = float(shape.items) * k
-    held = rows * (4.0 * lanes + 16.0) + 24.0 * shape.ratings
+    held = rows * (4.0 * lanes + 24.0) + 24.0 * shape.ratings
     return Cost(visits + steps * rows * (1e-8 + 2e-9 * lanes), held)
 
 

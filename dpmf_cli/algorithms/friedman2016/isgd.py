@@ -28,6 +28,7 @@ class InputPerturbationSGD(PrivateFactorization):
     title: ClassVar[str] = "ISGD"
     paper: ClassVar[Paper] = Paper.FRIEDMAN
     variants: ClassVar[Variants] = in_both_modes(Neighbours.BOUNDED, Neighbours.UNBOUNDED)
+    revision: ClassVar[int] = 2
 
     algorithm: Literal["isgd"]
     learning_rate: float = Field(

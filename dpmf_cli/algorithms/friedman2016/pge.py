@@ -23,6 +23,7 @@ class PrivateGlobalEffects(PrivateAlgorithm):
     title: ClassVar[str] = "PGE"
     paper: ClassVar[Paper] = Paper.FRIEDMAN
     variants: ClassVar[Variants] = in_both_modes(Neighbours.BOUNDED, Neighbours.UNBOUNDED)
+    revision: ClassVar[int] = 2
 
     algorithm: Literal["pge"]
     budget: AveragesBudget = AveragesBudget(global_averages=0.02, item_averages=0.54, user_averages=0.44)

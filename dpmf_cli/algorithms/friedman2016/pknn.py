@@ -58,7 +58,7 @@ class PrivateKNN(CovarianceAlgorithm):
     paper: ClassVar[Paper] = Paper.FRIEDMAN
     variants: ClassVar[Variants] = in_both_modes(Neighbours.BOUNDED, Neighbours.UNBOUNDED)
     joint: ClassVar[bool] = True
-    revision: ClassVar[int] = 2
+    revision: ClassVar[int] = 3
 
     algorithm: Literal["pknn"]
     budget: NeighboursBudget = NeighboursBudget(

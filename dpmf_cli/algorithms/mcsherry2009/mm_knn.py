@@ -19,6 +19,8 @@ class CovarianceKNN(PrivateCovariance):
 
     title: ClassVar[str] = "MM kNN"
     paper: ClassVar[Paper] = Paper.MCSHERRY
+    revision: ClassVar[int] = 2
+
     algorithm: Literal["mm_knn"]
 
     def predictor(self, own: Ratings, users: NDArray[np.int32], items: NDArray[np.int32]) -> NearestItems:

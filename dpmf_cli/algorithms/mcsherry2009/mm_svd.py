@@ -21,6 +21,8 @@ class CovarianceSVD(PrivateCovariance):
 
     title: ClassVar[str] = "MM SVD"
     paper: ClassVar[Paper] = Paper.MCSHERRY
+    revision: ClassVar[int] = 2
+
     algorithm: Literal["mm_svd"]
     ridge: float = Field(
         0.5, ge=1e-6, le=1e6, description="of every direction, or divided by its eigenvalue over B²"

@@ -43,6 +43,7 @@ class MixtureFactorization(LocalFactorization):
 
     title: ClassVar[str] = "BLP-MoG-MF"
     paper: ClassVar[Paper] = Paper.NEERA
+    revision: ClassVar[int] = 2
 
     algorithm: Literal["blp_mog_mf"]
     regularization: float = Field(0.04, gt=0, description="λ; not in the paper, which has none")

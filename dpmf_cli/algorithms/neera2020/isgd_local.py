@@ -26,6 +26,7 @@ class LocalSGD(LocalFactorization):
 
     title: ClassVar[str] = "ISGD, local"
     paper: ClassVar[Paper] = Paper.NEERA
+    revision: ClassVar[int] = 2
 
     algorithm: Literal["isgd_local"]
     mechanism: Mechanism = Field(Mechanism.LAPLACE, description="what a device does to each rating")

@@ -57,7 +57,7 @@ class PrivateGradientMF(PrivateAlgorithm):
     paper: ClassVar[Paper] = Paper.NEERA
     variants: ClassVar[Variants] = in_both_modes(Neighbours.LOCAL)
     joint: ClassVar[bool] = True
-    revision: ClassVar[int] = 2
+    revision: ClassVar[int] = 3
 
     algorithm: Literal["pg_mf"]
     neighbours: Neighbours = Neighbours.LOCAL

@@ -71,6 +71,7 @@ class PosteriorSamplingMF(OwnMeansAlgorithm):
     variants: ClassVar[Variants] = in_both_modes(Neighbours.USER)
     joint: ClassVar[bool] = False
     of_the_other: ClassVar[tuple[str, ...]] = ()
+    revision: ClassVar[int] = 2
 
     algorithm: Literal["dpps_mf"]
     neighbours: Neighbours = Neighbours.USER

@@ -33,6 +33,7 @@ class PosteriorPNBM(LearnedNeighbourhood):
     title: ClassVar[str] = "DPPS-PNBM"
     paper: ClassVar[Paper] = Paper.WANG
     variants: ClassVar[Variants] = in_both_modes(Neighbours.USER)
+    revision: ClassVar[int] = 2
 
     algorithm: Literal["dpps_pnbm"]
     neighbours: Neighbours = Neighbours.USER
@@ -74,7 +75,6 @@ class PublishedDPPSPNBM(PosteriorPNBM, PublishedNeighbourhood):
         neighbours = self.neighbours_of_items(train)
         model = neighbourhood_model(train, neighbours, self.initial_similarity, averages)
         learned = LearnedRatings.unclipped(self.learned_from(train, streams))
-        rng = streams.generator("samples")
         chain = posterior_sampling(
             "similarities",
             (neighbours.size,),
@@ -84,8 +84,8 @@ class PublishedDPPSPNBM(PosteriorPNBM, PublishedNeighbourhood):
             neighbours=self.neighbours,
             curator=curator,
         )
-        for langevin in chain:
-            sampled = rng.random(len(learned.train)) < self.sampling_rate
+        for t, langevin in enumerate(chain, start=1):
+            sampled = streams.of_ratings(f"sample {t}", learned.train) < self.sampling_rate
             # (η_t/2)·s·(Σ_L/γ + λS) = rate·(Σ_L + γλS), rate = (η_t/2)·s/γ; what is measured is Σ_L.
             rates = langevin.drift / self.sampling_rate
             step = SimilarityStep(sampled, rates, self.regularization * self.sampling_rate)

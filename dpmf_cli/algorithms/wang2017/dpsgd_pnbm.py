@@ -33,6 +33,7 @@ class PrivatePNBM(LearnedNeighbourhood):
     title: ClassVar[str] = "DPSGD-PNBM"
     paper: ClassVar[Paper] = Paper.WANG
     variants: ClassVar[Variants] = CERTIFIED | {(Neighbours.BOUNDED, Mode.PUBLISHED)}
+    revision: ClassVar[int] = 2
 
     algorithm: Literal["dpsgd_pnbm"]
     learning_rate: float = Field(0.4, gt=0, description="η: 0.1 or 0.4 in the paper")
@@ -62,12 +63,12 @@ class PublishedDPSGDPNBM(PrivatePNBM, PublishedNeighbourhood):
         averages = self.item_averages(train, epsilons, curator)
         neighbours = self.neighbours_of_items(train)
         model = neighbourhood_model(train, neighbours, self.initial_similarity, averages)
-        learned, rng = LearnedRatings.unclipped(train), streams.generator("samples")
+        learned = LearnedRatings.unclipped(train)
         rates = np.full(len(epsilons), self.learning_rate)
         for t in range(1, self.iterations + 1):
             bound = self.error_bound(train.scale, t)
             gradients = self._gradients(t, bound, train.scale, neighbours.size, epsilons, curator)
-            sampled = rng.random(len(train)) < self.sampling_rate
+            sampled = streams.of_ratings(f"sample {t}", train) < self.sampling_rate
             step = SimilarityStep(sampled, rates, self.regularization, error_bound=bound, floor=self.floor)
             gradients.inside(descend_noisy_similarities, model, learned, step, everywhere=False)
         return model

@@ -109,6 +109,7 @@ class Personalized(AroundABase, PrivateAlgorithm):
         "what is personalised has no twin, for its records set their own ε; remove `twins`, and add `sampled` to "
         "`baselines`"
     )
+    revision: ClassVar[int] = 2
 
     algorithm: Literal["personalized"]
     neighbours: Neighbours = Neighbours.UNBOUNDED
