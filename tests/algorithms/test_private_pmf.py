@@ -175,12 +175,14 @@ def test_corrected_is_its_docstring(passes: int, neighbours: str, epsilon: float
         else:
             scale = bound * min(2 * clamp, 4) / each
         noise = unit_k_norm((len(values), D), draws[side]) * scale
-        return np.array(
+        found = np.array(
             [
                 row(other[k].T @ other[k] + ridge * np.eye(D), other[k].T @ x[k] - n, limit)
                 for x, k, n in zip(values, known, noise, strict=True)
             ]
         )
+        on_grid = np.rint(found * 2**10) / 2**10
+        return np.asarray(on_grid * np.minimum(1, limit / np.linalg.norm(on_grid, axis=1, keepdims=True)))
 
     u = algorithm.public_rows(12, D, STREAMS.start("public user factors"))
     assert np.linalg.norm(u, axis=1) == pytest.approx(1)

@@ -8,8 +8,8 @@ import pytest
 
 from dpmf_cli.kernels.covariance import Raters
 from dpmf_cli.kernels.similarities import NeighbourhoodModel, SimilarityLanes, neighbourhood_model
+from dpmf_cli.kernels.clipping import GUARD
 from dpmf_cli.kernels.similarity_descent import (
-    GUARD,
     LearnedRatings,
     SimilarityStep,
     descend_noisy_similarities,

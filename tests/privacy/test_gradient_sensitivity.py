@@ -21,8 +21,8 @@ from dpmf_cli.algorithms.wang2017.dpsgd_pnbm import CorrectedDPSGDPNBM, PrivateP
 from dpmf_cli.datasets import Folders, load
 from dpmf_cli.datasets.spec import CatalogSpec
 from dpmf_cli.kernels.similarities import neighbourhood_model
+from dpmf_cli.kernels.clipping import GUARD
 from dpmf_cli.kernels.similarity_descent import (
-    GUARD,
     LearnedRatings,
     SimilarityStep,
     descend_noisy_similarities,
