@@ -146,7 +146,7 @@ def _plain_solutions(
             solutions[row, :, lane] = ridge_within(
                 gram[row, ..., lane], right[row, :, lane], ridge[lane], problem.ball
             )
-    return solved, solutions
+    return solutions
 
 
 def _plain_solve_perturbed(side: Side) -> Callable[..., None]:
@@ -381,4 +381,3 @@ def _solve(
                 value = rint(mul(load(solution, i * w, wide), splat(1 / cell, wide)))
                 store(solution, i * w, mul(value, splat(cell, wide)))
         store_within(P, r * row, solution, limit, factors_of, width_of)
-

@@ -51,7 +51,9 @@ def _plain_step(
     users, items, n_users = train.users, train.items, train.n_users
     p, q = group.rows("users")[users], group.rows("items")[items]
     error = np.clip(
-        train.values[:, None] - group.effects(users, items)[:, : group.lanes], -np.float32(bound), np.float32(bound)
+        train.values[:, None] - group.effects(users, items)[:, : group.lanes],
+        -np.float32(bound),
+        np.float32(bound),
     )
     for f in range(group.factors):
         error -= p[:, f] * q[:, f]

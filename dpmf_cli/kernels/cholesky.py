@@ -71,12 +71,13 @@ def solve_in_ball(gram, right, factor, solution, ridge, ball, factors_of, width_
 def cholesky_solve(gram, right, ridge, factors_of, width_of):
     """right ← (gram + ridge·I)⁻¹·right in every lane; gram (a packed lower triangle) becomes the Cholesky factor.
 
-    The square of a pivot is `ridge` at least. Where rounding has taken it below half of that, of a matrix that float
-    arithmetic cannot tell from a singular one, it is raised to the half: no square root of less than nothing.
+    The square of a pivot is `ridge` at least. Where it falls below half of that, or below what rounding leaves of its
+    diagonal entry, floats cannot tell the matrix from a singular one. It is raised to that: nothing becomes a NaN.
     """
     d, w = len(factors_of), len(width_of)
     like = zeros_like(gram, width_of)
-    least = mul(ridge, splat(0.5, like))
+    half, left = mul(ridge, splat(0.5, like)), splat(16 * np.finfo(gram.dtype).eps, like)
+    least = half
     for i in range(d):
         row_i = i * (i + 1) // 2
         for j in range(i + 1):
@@ -84,6 +85,8 @@ def cholesky_solve(gram, right, ridge, factors_of, width_of):
             value = load(gram, (row_i + j) * w, like)
             if i == j:
                 value = add(value, ridge)
+                rounding = mul(value, left)
+                least = below(half, rounding, rounding, half)
             for k in range(j):
                 product = mul(load(gram, (row_i + k) * w, like), load(gram, (row_j + k) * w, like))
                 value = sub(value, product)

@@ -68,9 +68,7 @@ def repeated_laplace(
     """
     entry, scale = _spend(step, "Laplace", 1, repetitions, sensitivity, epsilon, curator, calibrated_to)
     rng = curator.noise(step)
-    return curator.releases(
-        entry, (LaneNoise(unit_laplace(shape, rng), scale) for _ in range(repetitions))
-    )
+    return curator.releases(entry, (LaneNoise(unit_laplace(shape, rng), scale) for _ in range(repetitions)))
 
 
 def gaussian(
@@ -163,9 +161,7 @@ def subsampled_gaussian(
     sampled = SampledSteps(multiplier, rate, repetitions)
     entry = curator.ledger.spend_sampled(step, sensitivity, sampled, claimed, used)
     scale, rng = _with_margin(contribution * multiplier), curator.noise(step)
-    return curator.releases(
-        entry, (LaneNoise(rng.standard_normal(shape), scale) for _ in range(repetitions))
-    )
+    return curator.releases(entry, (LaneNoise(rng.standard_normal(shape), scale) for _ in range(repetitions)))
 
 
 def exponential_choice(

@@ -65,7 +65,6 @@ def errors(curator: Curator) -> Release:
         sensitivity=moves,
         epsilon=curator.ledger.limit,
         curator=curator,
-        dtype=np.float32,
     )
 
 
@@ -95,21 +94,15 @@ def rows_of(count: int) -> np.ndarray:
     return np.linspace(0.01, 0.2, count)
 
 
-FREE, WITHIN = RowProblem(0.3, 1.0), RowProblem(np.linspace(0.5, 2, len(GRID)), 1.0, False, 0.3)
+FREE, WITHIN = RowProblem(0.3, 1.0), RowProblem(np.geomspace(0.53, 2, len(GRID)), 1.0, False, 0.3)
 USES = {
-    "perturb_users": Use(
-        perturb_users, k_norm(USERS), USERS, lambda r, k, m: r.inside(k, m, 0.4)
-    ),
-    "perturb_items": Use(
-        perturb_items, k_norm(ITEMS), ITEMS, lambda r, k, m: r.inside(k, m, 0.4)
-    ),
+    "perturb_users": Use(perturb_users, k_norm(USERS), USERS, lambda r, k, m: r.inside(k, m, 0.4)),
+    "perturb_items": Use(perturb_items, k_norm(ITEMS), ITEMS, lambda r, k, m: r.inside(k, m, 0.4)),
     "step_batch": Use(
         step_batch,
         k_norm(USERS + ITEMS),
         USERS + ITEMS,
-        lambda r, k, m: r.inside(
-            k, m, RATINGS, bound=0.8, clip=0.3, user_limit=0.4, item_limit=0.5, **STEP
-        ),
+        lambda r, k, m: r.inside(k, m, RATINGS, bound=0.8, clip=0.3, user_limit=0.4, item_limit=0.5, **STEP),
     ),
     "perturb_solved_users": Use(
         perturb_solved_users,
@@ -132,16 +125,30 @@ USES = {
         lambda r, k, m: r.inside(k, m, by_user(RATINGS), WITHIN, np.full(USERS, 0.1), 0.4),
     ),
     "solve_perturbed_users": Use(
-        solve_perturbed_users, k_norm(USERS), USERS, lambda r, k, m: r.inside(k, m, by_user(RATINGS), FREE, 0.4), (4,)
+        solve_perturbed_users,
+        k_norm(USERS),
+        USERS,
+        lambda r, k, m: r.inside(k, m, by_user(RATINGS), FREE, 0.4),
+        (4,),
     ),
     "solve_perturbed_items": Use(
-        solve_perturbed_items, k_norm(ITEMS), ITEMS, lambda r, k, m: r.inside(k, m, by_item(RATINGS), FREE, 0.5), (2,)
+        solve_perturbed_items,
+        k_norm(ITEMS),
+        ITEMS,
+        lambda r, k, m: r.inside(k, m, by_item(RATINGS), FREE, 0.5),
+        (2,),
     ),
     "solve_perturbed_users, within a ball": Use(
-        solve_perturbed_users, k_norm(USERS), USERS, lambda r, k, m: r.inside(k, m, by_user(RATINGS), WITHIN, 0.3)
+        solve_perturbed_users,
+        k_norm(USERS),
+        USERS,
+        lambda r, k, m: r.inside(k, m, by_user(RATINGS), WITHIN, 0.3),
     ),
     "solve_perturbed_items, within a ball": Use(
-        solve_perturbed_items, k_norm(ITEMS), ITEMS, lambda r, k, m: r.inside(k, m, by_item(RATINGS), WITHIN, 0.3)
+        solve_perturbed_items,
+        k_norm(ITEMS),
+        ITEMS,
+        lambda r, k, m: r.inside(k, m, by_item(RATINGS), WITHIN, 0.3),
     ),
     "descend_perturbed": Use(
         descend_perturbed,
@@ -169,6 +176,8 @@ USES = {
 class Watching:
     """Counts how often each number of each model is published, and lets it pass."""
 
+    offset = None
+
     def __init__(self, count: int) -> None:
         self.seen = np.zeros((count, len(GRID)), np.int64)
 
@@ -181,6 +190,8 @@ class Watching:
 
 class Silencing:
     """Publishes the clean numbers."""
+
+    offset = None
 
     def published(
         self, release: Release, lanes: slice, first: int, clean: Numbers, noisy: np.ndarray
