@@ -1,4 +1,16 @@
-"""Alternating least squares over lanes: normal equations and Cholesky factors of all models side by side."""
+"""Alternating least squares over lanes: normal equations and Cholesky factors of all models side by side.
+
+Without noise a fit sums and solves in float32. Where noise is added, sums and solutions are float64, up to the noise:
+
+    sums       the product of two float32 numbers is exact, so the sum of n of them is off by n·2⁻⁵³·Σ|terms|; the
+               move that a rating makes of it is then off by as much, 10⁻⁹ of a term for 10⁵ ratings (`privacy.grid`)
+    solutions  Cholesky's p solves (A + E)p = b with ‖E‖ ≤ 2d²·2⁻⁵³·‖A‖, and is off by that times ‖A⁻¹‖·‖p‖. With
+               ‖q‖ ≤ q_max, A ≥ nλI has ‖A‖·‖A⁻¹‖ ≤ 1 + q_max²/λ, and A ≥ μI has 1 + n·q_max²/μ
+
+What that is of a sensitivity: of q_max·Δr/(nλ), with ‖p‖ ≤ B/(2√λ), at most n·d²·2⁻⁵³·(√λ + q_max²/√λ)/q_max; of
+q_max(B + p_max·q_max)/μ, with ‖p‖ ≤ p_max, at most 2n·d²·2⁻⁵³. For 10⁵ ratings, d = 10, q_max = 1 and λ ≥ 10⁻⁶ both
+are below 2⁻¹⁹ of it: `privacy.grid.MARGIN` has room.
+"""
 
 import math
 from collections.abc import Callable
@@ -8,27 +20,39 @@ import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
-from dpmf_cli.kernels.cholesky import add_to_diagonal, cholesky_solve, solve_in_ball
+from dpmf_cli.kernels.cholesky import cholesky_solve, solve_in_ball
 from dpmf_cli.kernels.factors import FactorLanes, Side
 from dpmf_cli.kernels.lanes import (
+    cast,
     clamp,
     fma,
     load,
     mul,
     prefetch,
+    rint,
     splat,
     store,
     sub,
     zeros,
+    zeros_like,
 )
 from dpmf_cli.kernels.order import item_major
+from dpmf_cli.kernels.perturb import store_within, within
+from dpmf_cli.kernels.releasing import noise_lanes, published_rows, release_row
 from dpmf_cli.lane_groups import on_each_group, pad
+from dpmf_cli.privacy.grid import grid_of
 from dpmf_cli.privacy.noise import LaneNoise
 from dpmf_cli.privacy.release import Publish, noisy_kernel
 from dpmf_cli.ratings import Ratings
 
 PREFETCHED = 4
 """How many ratings ahead a row of the other side is asked for: rows of 10⁵ users are in no near cache."""
+
+BLOCK = 4
+"""How many ratings are added to the sums of a row at a time: each sum is read and written once for all of them."""
+
+PART = 8
+"""How many lanes are summed at a time: with more, the factors of a block fit no registers in float64."""
 
 
 @dataclass(frozen=True)
@@ -87,35 +111,88 @@ def solve_items(group: FactorLanes, ratings: SideRatings, problem: RowProblem) -
     _solve_side(group, "items", None, ratings, problem)
 
 
-def _plain_solve(side: Side) -> Callable[..., None]:
-    """The twin: the vectors −Σ r̃·q of a side's normal equations are what is measured."""
+def _plain_sums(
+    group: FactorLanes, side: Side, ratings: SideRatings, problem: RowProblem
+) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Σ q·qᵀ (rows, d, d, lanes) and Σ r̃·q (rows, d, lanes) of a side's rows."""
+    effects = {
+        each: flat.reshape(-1, group.factors + 1, group.width)[:, -1, : group.lanes]
+        for each, flat in (("users", group.users), ("items", group.items))
+    }
+    opposite: Side = "items" if side == "users" else "users"
+    rows = len(ratings.starts) - 1
+    row_of = np.repeat(np.arange(rows), np.diff(ratings.starts))
+    targets = ratings.values[:, None] - effects[opposite][ratings.others] - effects[side][row_of]
+    targets = np.clip(targets, -np.float32(problem.bound), np.float32(problem.bound)).astype(np.float64)
+    q = group.rows(opposite)[ratings.others].astype(np.float64)
+    gram, right = (np.zeros((rows, *(group.factors,) * axes, group.lanes)) for axes in (2, 1))
+    np.add.at(gram, row_of, q[:, :, None] * q[:, None])
+    np.add.at(right, row_of, targets[:, None] * q)
+    return gram, right
 
-    def twin(group: FactorLanes, publish: Publish, ratings: SideRatings, problem: RowProblem) -> None:
-        effects = [
-            flat.reshape(-1, group.factors + 1, group.width)[:, -1, : group.lanes]
-            for flat in (group.users, group.items)
-        ]
-        own, other = group.rows(side), group.rows("items" if side == "users" else "users")
-        of_own, of_other = effects if side == "users" else effects[::-1]
-        rows, counts = len(own), np.diff(ratings.starts)
-        row_of = np.repeat(np.arange(rows), counts)
-        targets = ratings.values[:, None] - of_other[ratings.others] - of_own[row_of]
-        targets = np.clip(targets, -problem.bound, problem.bound)
-        q = other[ratings.others].astype(np.float64)
-        right, gram = np.zeros(own.shape), np.zeros((rows, group.factors, *own.shape[1:]))
-        np.add.at(right, row_of, targets[:, None] * q)
-        np.add.at(gram, row_of, q[:, :, None] * q[:, None])
-        right = -publish(-right)
-        for row, count in enumerate(counts):
-            if count == 0 and problem.per_rating:
-                continue
-            ridge = problem.weights(group) * (count if problem.per_rating else 1)
-            for lane in range(group.lanes):
-                own[row, :, lane] = ridge_within(
-                    gram[row, ..., lane], right[row, :, lane], ridge[lane], problem.ball
-                )
+
+def _plain_solutions(
+    group: FactorLanes,
+    ratings: SideRatings,
+    problem: RowProblem,
+    gram: NDArray[np.float64],
+    right: NDArray[np.float64],
+) -> NDArray[np.float64]:
+    """(rows, d, lanes) the solutions, 0 of rows that are not solved."""
+    counts, solutions = np.diff(ratings.starts), np.zeros(right.shape)
+    for row in _solved_rows(ratings, problem):
+        ridge = problem.weights(group) * (counts[row] if problem.per_rating else 1)
+        for lane in range(group.lanes):
+            solutions[row, :, lane] = ridge_within(
+                gram[row, ..., lane], right[row, :, lane], ridge[lane], problem.ball
+            )
+    return solutions
+
+
+def _plain_solve_perturbed(side: Side) -> Callable[..., None]:
+    """The twin: the vectors −Σ r̃·q of the rows that are solved are what is measured."""
+
+    def twin(
+        group: FactorLanes, publish: Publish, ratings: SideRatings, problem: RowProblem, limit: float
+    ) -> None:
+        gram, right = _plain_sums(group, side, ratings, problem)
+        solved = _solved_rows(ratings, problem)
+        right = -published_rows(publish, -right, solved)
+        solutions = _plain_solutions(group, ratings, problem, gram, right)
+        if cell := _cell(problem):
+            solutions = np.rint(solutions / cell) * cell
+        group.rows(side)[solved] = within(solutions, limit)[solved]
 
     return twin
+
+
+def _plain_perturb_solved(side: Side) -> Callable[..., None]:
+    """The twin: the solutions divided by their factors are what is measured."""
+
+    def twin(
+        group: FactorLanes,
+        publish: Publish,
+        ratings: SideRatings,
+        problem: RowProblem,
+        factors: NDArray[np.float64],
+        limit: float,
+    ) -> None:
+        solutions = _plain_solutions(group, ratings, problem, *_plain_sums(group, side, ratings, problem))
+        solved, factor = _solved_rows(ratings, problem), factors[:, None, None]
+        noisy = published_rows(publish, solutions / factor, solved) * factor
+        group.rows(side)[solved] = within(noisy, limit)[solved]
+
+    return twin
+
+
+def _solved_rows(ratings: SideRatings, problem: RowProblem) -> NDArray[np.intp]:
+    """The rows that are solved: those with ratings, or all."""
+    return np.flatnonzero((np.diff(ratings.starts) > 0) | (not problem.per_rating))
+
+
+def _cell(problem: RowProblem) -> float:
+    """The width of the grid of solutions in a ball with noise in their objective; 0 where there is no ball."""
+    return float(grid_of(np.array([problem.ball]))[0]) if problem.ball < math.inf else 0.0
 
 
 def ridge_within(
@@ -137,20 +214,58 @@ def ridge_within(
     return solution(high)
 
 
-@noisy_kernel(_plain_solve("users"))
+@noisy_kernel(_plain_solve_perturbed("users"))
 def solve_perturbed_users(
-    group: FactorLanes, noise: LaneNoise, ratings: SideRatings, problem: RowProblem
+    group: FactorLanes, noise: LaneNoise, ratings: SideRatings, problem: RowProblem, limit: float
 ) -> None:
-    """Solves every user's problem with b = noise, items fixed, in place; noise unit (n_users, d), ratings by user."""
-    _solve_side(group, "users", noise, ratings, problem)
+    """Solves every user's problem with b = noise, items fixed, then projects to ‖p_u‖₂ ≤ limit, in place.
+
+    What is released is −Σ r̃·q + b. A solution in a ball is put on the grid of the ball's radius (`privacy.grid`).
+
+    noise    unit (n_users, d)
+    ratings  by user
+    """
+    _solve_side(group, "users", noise, ratings, problem, limit=limit)
 
 
-@noisy_kernel(_plain_solve("items"))
+@noisy_kernel(_plain_solve_perturbed("items"))
 def solve_perturbed_items(
-    group: FactorLanes, noise: LaneNoise, ratings: SideRatings, problem: RowProblem
+    group: FactorLanes, noise: LaneNoise, ratings: SideRatings, problem: RowProblem, limit: float
 ) -> None:
-    """Solves every item's problem with b = noise, users fixed, in place; noise unit (n_items, d), ratings by item."""
-    _solve_side(group, "items", noise, ratings, problem)
+    """Solves every item's problem with b = noise, users fixed, in place; arguments as in `solve_perturbed_users`."""
+    _solve_side(group, "items", noise, ratings, problem, limit=limit)
+
+
+@noisy_kernel(_plain_perturb_solved("users"))
+def perturb_solved_users(
+    group: FactorLanes,
+    noise: LaneNoise,
+    ratings: SideRatings,
+    problem: RowProblem,
+    factors: NDArray[np.float64],
+    limit: float,
+) -> None:
+    """p_u ← factors[u]·(p/factors[u] + noise), p the solution of u's problem without noise, items fixed; then
+    projected to ‖p_u‖₂ ≤ limit, in place. A row that is not solved stays, and gets no noise.
+
+    noise    unit (n_users, d)
+    ratings  by user
+    factors  (n_users,) what the scale of a row's noise is multiplied by, public
+    """
+    _solve_side(group, "users", noise, ratings, problem, factors, limit)
+
+
+@noisy_kernel(_plain_perturb_solved("items"))
+def perturb_solved_items(
+    group: FactorLanes,
+    noise: LaneNoise,
+    ratings: SideRatings,
+    problem: RowProblem,
+    factors: NDArray[np.float64],
+    limit: float,
+) -> None:
+    """The same for every item, users fixed; arguments as in `perturb_solved_users`."""
+    _solve_side(group, "items", noise, ratings, problem, factors, limit)
 
 
 def _solve_side(
@@ -159,25 +274,30 @@ def _solve_side(
     noise: LaneNoise | None,
     ratings: SideRatings,
     problem: RowProblem,
+    factors: NDArray[np.float64] | None = None,
+    limit: float = math.inf,
 ) -> None:
     own, other = group.own_and_other(side)
-    unit, scale = np.empty(0, np.float32), np.zeros(group.width, np.float32)
-    if noise is not None:
-        unit, scale = noise.unit.astype(np.float32).ravel(), pad(noise.scale, group.width)
+    kind = np.float32 if noise is None else np.float64
+    nothing = np.empty(0, kind)
     _solve(
         ratings.starts,
         ratings.others,
         ratings.values,
         own,
         other,
-        pad(problem.weights(group), group.width),
+        pad(problem.weights(group), group.width, kind),
         problem.per_rating,
         np.float32(problem.bound),
-        np.float32(problem.ball),
-        unit,
-        scale,
+        kind(problem.ball),
+        nothing if noise is None else noise.unit.ravel(),
+        nothing if noise is None else noise_lanes(noise, group.width),
+        nothing if factors is None else factors,
+        0.0 if noise is None else _cell(problem),
+        kind(limit),
         group.factors_of,
         group.width_of,
+        (0,) * PART,
     )
 
 
@@ -193,50 +313,71 @@ def _solve(
     bound,
     ball,
     unit,
-    scale,
+    noise,
+    row_factors,
+    cell,
+    limit,
     factors_of,
     width_of,
+    part_of,
 ):
-    """Rows of P given Q. `gram` holds the lower triangle of Σ q·qᵀ + w·I row by row, `right` holds Σ r̃·q − b."""
-    d, w = len(factors_of), len(width_of)
-    row, like = (d + 1) * w, zeros(width_of)
-    low, high = splat(-bound, like), splat(bound, like)
-    scales, weights = load(scale, 0, like), load(regularization, 0, like)
-    gram, right = np.empty(d * (d + 1) // 2 * w, np.float32), np.empty(d * w, np.float32)
+    """Rows of P given Q, in numbers like those of `regularization`: float64 with noise.
+
+    `gram` holds the lower triangle of Σ q·qᵀ row by row, and `right`, behind it, Σ r̃·q: it is one more row. `block`
+    holds the factors and targets of BLOCK ratings, or 0, which adds nothing; they are added one after the other.
+    """
+    d, w, part = len(factors_of), len(width_of), zeros_like(regularization, part_of)
+    row, like, wide = (d + 1) * w, zeros(width_of), zeros_like(regularization, width_of)
+    low, high, weights = splat(-bound, like), splat(bound, like), load(regularization, 0, wide)
+    triangle = d * (d + 1) // 2 * w
+    sums = np.empty(triangle + d * w, regularization.dtype)
+    gram, right = sums[:triangle], sums[triangle:]
     factor, solution = np.empty_like(gram), np.empty_like(right)
-    last = len(others) - 1
+    block, last = np.empty(BLOCK * row, regularization.dtype), len(others) - 1
     for r in range(len(starts) - 1):
         count = starts[r + 1] - starts[r]
         if count == 0 and per_rating:
             continue
-        gram[:] = 0
-        right[:] = 0
+        sums[:] = 0
         own = load(P, r * row + d * w, like)
-        for x in range(starts[r], starts[r + 1]):
-            q_at = np.int64(others[x]) * row
-            ahead = np.int64(others[min(x + PREFETCHED, last)]) * row
-            for f in range(d + 1):
-                prefetch(Q, ahead + f * w)
-            target = sub(sub(splat(values[x], like), load(Q, q_at + d * w, like)), own)
-            target = clamp(target, low, high)
-            entry = 0
-            for i in range(d):
-                q = load(Q, q_at + i * w, like)
-                store(right, i * w, fma(target, q, load(right, i * w, like)))
-                for j in range(i + 1):
-                    product = fma(q, load(Q, q_at + j * w, like), load(gram, entry, like))
-                    store(gram, entry, product)
-                    entry += w
-        if len(unit) > 0:
-            for i in range(d):
-                noise = mul(splat(unit[r * d + i], like), scales)
-                store(right, i * w, sub(load(right, i * w, like), noise))
-        ridge = mul(weights, splat(np.float32(count), like)) if per_rating else weights
+        for first in range(starts[r], starts[r + 1], BLOCK):
+            members = min(BLOCK, starts[r + 1] - first)
+            for k in range(members):
+                q_at = np.int64(others[first + k]) * row
+                ahead = np.int64(others[min(first + k + PREFETCHED, last)]) * row
+                for f in range(d + 1):
+                    prefetch(Q, ahead + f * w)
+                for f in range(d):
+                    store(block, k * row + f * w, cast(load(Q, q_at + f * w, like), wide))
+                target = sub(sub(splat(values[first + k], like), load(Q, q_at + d * w, like)), own)
+                store(block, k * row + d * w, cast(clamp(target, low, high), wide))
+            for k in range(members * row, BLOCK * row):
+                block[k] = 0
+            for lane in range(0, w, len(part_of)):
+                entry = lane
+                for i in range(d + 1):
+                    at = i * w + lane
+                    a, b = load(block, at, part), load(block, row + at, part)
+                    c, e = load(block, 2 * row + at, part), load(block, 3 * row + at, part)
+                    for j in range(min(i + 1, d)):
+                        at = j * w + lane
+                        total = fma(a, load(block, at, part), load(sums, entry, part))
+                        total = fma(b, load(block, row + at, part), total)
+                        total = fma(c, load(block, 2 * row + at, part), total)
+                        store(sums, entry, fma(e, load(block, 3 * row + at, part), total))
+                        entry += w
+        if len(unit) > 0 and len(row_factors) == 0:
+            release_row(right, -1.0, unit, r * d, noise, factors_of, width_of)
+        ridge = mul(weights, splat(count, wide)) if per_rating else weights
         factor[:] = gram
         solution[:] = right
-        add_to_diagonal(factor, ridge, factors_of, width_of)
-        cholesky_solve(factor, solution, factors_of, width_of)
+        cholesky_solve(factor, solution, ridge, factors_of, width_of)
         if ball < np.inf:
             solve_in_ball(gram, right, factor, solution, ridge, ball, factors_of, width_of)
-        for i in range(d):
-            store(P, r * row + i * w, load(solution, i * w, like))
+        if len(row_factors) > 0:
+            release_row(solution, row_factors[r], unit, r * d, noise, factors_of, width_of)
+        elif cell > 0:
+            for i in range(d):
+                value = rint(mul(load(solution, i * w, wide), splat(1 / cell, wide)))
+                store(solution, i * w, mul(value, splat(cell, wide)))
+        store_within(P, r * row, solution, limit, factors_of, width_of)

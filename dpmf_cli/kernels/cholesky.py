@@ -1,19 +1,29 @@
-"""Small symmetric systems over lanes, those of all models side by side: Cholesky factors, solutions in a ball."""
+"""Small symmetric systems over lanes, those of all models side by side: Cholesky factors, solutions in a ball.
+
+Arrays are flat, float32 or float64 alike, and all of one call hold the same kind of number.
+"""
 
 import numpy as np
 from numba import njit
 
-from dpmf_cli.kernels.lanes import add, any_below, below, div, fma, load, mul, splat, sqrt, store, sub, zeros
+from dpmf_cli.kernels.lanes import (
+    add,
+    any_below,
+    below,
+    div,
+    fma,
+    load,
+    mul,
+    splat,
+    sqrt,
+    store,
+    sub,
+    zeros_like,
+)
 from dpmf_cli.kernels.perturb import project
 
-
-@njit(cache=True, nogil=True)
-def add_to_diagonal(gram, number, factors_of, width_of):
-    d, w = len(factors_of), len(width_of)
-    like = zeros(width_of)
-    for i in range(d):
-        at = (i * (i + 1) // 2 + i) * w
-        store(gram, at, add(load(gram, at, like), number))
+MOST_ITERATIONS = 50
+"""Of Newton's method for a solution in a ball, which takes about five; rounding may hold it from ending by itself."""
 
 
 @njit(cache=True, nogil=True)
@@ -23,14 +33,17 @@ def solve_in_ball(gram, right, factor, solution, ridge, ball, factors_of, width_
     It is p(μ) = (A + μI)⁻¹b for the μ ≥ 0 with ‖p(μ)‖ = ball. Newton's method on 1/‖p(μ)‖ − 1/ball, which is concave
     in μ, so that from μ = 0 it rises to the root without passing it (Moré and Sorensen 1983); a last scaling removes
     what is left of the excess.
+
+    gram, right       A without `ridge` (a packed lower triangle), and b
+    factor, solution  the Cholesky factor of A, and the free minimiser; both are changed
     """
     d, w = len(factors_of), len(width_of)
-    like = zeros(width_of)
-    limit, one = splat(ball, like), splat(np.float32(1), like)
-    outside = mul(limit, mul(limit, splat(np.float32(1.000001), like)))
-    extra = zeros(width_of)
-    for _ in range(12):
-        square, slope = zeros(width_of), zeros(width_of)
+    like = zeros_like(gram, width_of)
+    limit, one = splat(ball, like), splat(1.0, like)
+    outside = mul(limit, mul(limit, splat(1 + 8 * np.finfo(gram.dtype).eps, like)))
+    extra = like
+    for _ in range(MOST_ITERATIONS):
+        square, slope = like, like
         for i in range(d):
             value = load(solution, i * w, like)
             square = fma(value, value, square)
@@ -50,26 +63,38 @@ def solve_in_ball(gram, right, factor, solution, ridge, ball, factors_of, width_
         extra = add(extra, below(outside, square, rise, like))
         factor[:] = gram
         solution[:] = right
-        add_to_diagonal(factor, add(ridge, extra), factors_of, width_of)
-        cholesky_solve(factor, solution, factors_of, width_of)
+        cholesky_solve(factor, solution, add(ridge, extra), factors_of, width_of)
     project(solution, 0, ball, factors_of, width_of)
 
 
 @njit(cache=True, nogil=True)
-def cholesky_solve(gram, right, factors_of, width_of):
-    """right ← gram⁻¹·right in every lane; gram (a packed lower triangle) becomes its Cholesky factor."""
+def cholesky_solve(gram, right, ridge, factors_of, width_of):
+    """right ← (gram + ridge·I)⁻¹·right in every lane; gram (a packed lower triangle) becomes the Cholesky factor.
+
+    The square of a pivot is `ridge` at least. Where it falls below half of that, or below what rounding leaves of its
+    diagonal entry, floats cannot tell the matrix from a singular one. It is raised to that: nothing becomes a NaN.
+    """
     d, w = len(factors_of), len(width_of)
-    like = zeros(width_of)
+    like = zeros_like(gram, width_of)
+    half, left = mul(ridge, splat(0.5, like)), splat(16 * np.finfo(gram.dtype).eps, like)
+    least = half
     for i in range(d):
         row_i = i * (i + 1) // 2
         for j in range(i + 1):
             row_j = j * (j + 1) // 2
             value = load(gram, (row_i + j) * w, like)
+            if i == j:
+                value = add(value, ridge)
+                rounding = mul(value, left)
+                least = below(half, rounding, rounding, half)
             for k in range(j):
                 product = mul(load(gram, (row_i + k) * w, like), load(gram, (row_j + k) * w, like))
                 value = sub(value, product)
-            pivot = sqrt(value) if i == j else div(value, load(gram, (row_j + j) * w, like))
-            store(gram, (row_i + j) * w, pivot)
+            if i == j:
+                value = sqrt(below(value, least, least, value))
+            else:
+                value = div(value, load(gram, (row_j + j) * w, like))
+            store(gram, (row_i + j) * w, value)
         forward = load(right, i * w, like)
         for k in range(i):
             forward = sub(forward, mul(load(gram, (row_i + k) * w, like), load(right, k * w, like)))

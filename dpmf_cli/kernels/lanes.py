@@ -111,6 +111,13 @@ def doubles(typingctx, width_of):
 
 
 @intrinsic
+def zeros_like(typingctx, array, width_of):
+    """The zero vector of as many lanes as the tuple `width_of` has elements, each such a number as `array` holds."""
+    lanes = Lanes(len(width_of), array.dtype.bitwidth)
+    return lanes(array, width_of), _zero(lanes)
+
+
+@intrinsic
 def splat(typingctx, number, like):
     """The vector whose lanes all hold `number`."""
 
@@ -238,6 +245,18 @@ def narrow(typingctx, a):
         return builder.fptrunc(arguments[0], _vector(short))
 
     return short(a), codegen
+
+
+@intrinsic
+def cast(typingctx, a, like):
+    """The lanes of `a` as numbers like those of `like`: as they are, widened or rounded."""
+
+    def codegen(context, builder, signature, arguments):
+        if a.bits == like.bits:
+            return arguments[0]
+        return (builder.fpext if a.bits < like.bits else builder.fptrunc)(arguments[0], _vector(like))
+
+    return like(a, like), codegen
 
 
 @intrinsic

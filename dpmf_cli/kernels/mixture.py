@@ -10,7 +10,7 @@ import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
-from dpmf_cli.kernels.cholesky import add_to_diagonal, cholesky_solve
+from dpmf_cli.kernels.cholesky import cholesky_solve
 from dpmf_cli.kernels.exponential import exponential
 from dpmf_cli.kernels.factors import FactorLanes, FactorModel, Side
 from dpmf_cli.kernels.lanes import (
@@ -173,8 +173,8 @@ def _solve(
                     product = fma(q, load(Q, q_at + j * w, like), load(gram, entry, like))
                     store(gram, entry, product)
                     entry += w
-        add_to_diagonal(gram, splat(regularization * np.float32(count), like), factors_of, width_of)
-        cholesky_solve(gram, right, factors_of, width_of)
+        ridge = splat(regularization * np.float32(count), like)
+        cholesky_solve(gram, right, ridge, factors_of, width_of)
         for i in range(d):
             value = load(right, i * w, like)
             value = below(mul(value, value), negligible, zeros(width_of), value)

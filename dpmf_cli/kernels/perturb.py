@@ -7,103 +7,118 @@ from numba import njit
 from numpy.typing import NDArray
 
 from dpmf_cli.kernels.factors import FactorLanes, Side
-from dpmf_cli.kernels.lanes import any_below, below, div, fma, load, mul, splat, sqrt, store, zeros
-from dpmf_cli.lane_groups import on_each_group, pad
+from dpmf_cli.kernels.lanes import (
+    any_below,
+    below,
+    cast,
+    div,
+    fma,
+    load,
+    mul,
+    splat,
+    sqrt,
+    store,
+    widen,
+    zeros,
+    zeros_like,
+)
+from dpmf_cli.kernels.releasing import noise_lanes, release_row
+from dpmf_cli.lane_groups import on_each_group
 from dpmf_cli.privacy.noise import LaneNoise
 from dpmf_cli.privacy.release import Publish, noisy_kernel
 
 
 def _plain_perturb(side: Side) -> Callable[..., None]:
-    """The twin: a row divided by its factor is what is measured."""
+    """The twin: the rows of a side are what is measured."""
 
-    def twin(group: FactorLanes, publish: Publish, rows: NDArray[np.float64], limit: float) -> None:
+    def twin(group: FactorLanes, publish: Publish, limit: float) -> None:
         own = group.rows(side)
-        factor = rows[:, None, None]
-        noisy = publish(own / np.where(factor > 0, factor, 1))
-        own[:] = np.where(factor > 0, noisy * factor, own)
-        own *= np.minimum(1, limit / np.maximum(np.linalg.norm(own, axis=1, keepdims=True), 1e-30))
+        own[:] = within(publish(own), limit)
 
     return twin
 
 
 @noisy_kernel(_plain_perturb("users"))
-def perturb_users(group: FactorLanes, noise: LaneNoise, rows: NDArray[np.float64], limit: float) -> None:
-    """p_u ← p_u + rows[u]·noise, then projected to ‖p_u‖₂ ≤ limit, in place.
-
-    noise  unit (n_users, d)
-    rows   (n_users,) a factor of each row's scale, public; a row whose factor is 0 gets no noise
-    """
-    _perturb(group.users, group, noise, rows, limit)
+def perturb_users(group: FactorLanes, noise: LaneNoise, limit: float) -> None:
+    """p_u ← p_u + noise, then projected to ‖p_u‖₂ ≤ limit, in place; noise unit (n_users, d)."""
+    _perturb(group.users, group, noise, limit)
 
 
 @noisy_kernel(_plain_perturb("items"))
-def perturb_items(group: FactorLanes, noise: LaneNoise, rows: NDArray[np.float64], limit: float) -> None:
-    """q_i ← q_i + rows[i]·noise, then projected to ‖q_i‖₂ ≤ limit, in place; arguments as in `perturb_users`."""
-    _perturb(group.items, group, noise, rows, limit)
+def perturb_items(group: FactorLanes, noise: LaneNoise, limit: float) -> None:
+    """q_i ← q_i + noise, then projected to ‖q_i‖₂ ≤ limit, in place; noise unit (n_items, d)."""
+    _perturb(group.items, group, noise, limit)
 
 
 @on_each_group
 def project_users(group: FactorLanes, limit: float) -> None:
     """Projects every p_u to ‖p_u‖₂ ≤ limit, in place."""
-    _project(group.users, group, limit)
+    _project_rows(group.users, np.float32(limit), group.factors_of, group.width_of)
 
 
 @on_each_group
 def project_items(group: FactorLanes, limit: float) -> None:
     """Projects every q_i to ‖q_i‖₂ ≤ limit, in place."""
-    _project(group.items, group, limit)
+    _project_rows(group.items, np.float32(limit), group.factors_of, group.width_of)
 
 
-def _perturb(
-    flat: NDArray[np.float32], group: FactorLanes, noise: LaneNoise, rows: NDArray[np.float64], limit: float
-) -> None:
+def within(rows: NDArray[np.float64], limit: float) -> NDArray[np.float64]:
+    """`rows` (m, d, lanes) projected to the L2 norm `limit`."""
+    lengths = np.maximum(np.linalg.norm(rows, axis=1, keepdims=True), 1e-300)
+    return np.asarray(rows * np.minimum(1, limit / lengths))
+
+
+def _perturb(flat: NDArray[np.float32], group: FactorLanes, noise: LaneNoise, limit: float) -> None:
     _perturb_rows(
         flat,
-        (noise.unit * rows[:, None]).astype(np.float32).ravel(),
-        pad(noise.scale, group.width),
-        np.float32(limit),
-        group.factors_of,
-        group.width_of,
-    )
-
-
-def _project(flat: NDArray[np.float32], group: FactorLanes, limit: float) -> None:
-    rows = len(flat) // ((group.factors + 1) * group.width)
-    _perturb_rows(
-        flat,
-        np.zeros(rows * group.factors, np.float32),
-        np.zeros(group.width, np.float32),
-        np.float32(limit),
+        noise.unit.ravel(),
+        noise_lanes(noise, group.width),
+        float(limit),
         group.factors_of,
         group.width_of,
     )
 
 
 @njit(cache=True, nogil=True)
-def _perturb_rows(P, unit, scale, limit, factors_of, width_of):
+def _perturb_rows(P, unit, noise, limit, factors_of, width_of):
     d, w = len(factors_of), len(width_of)
-    like = zeros(width_of)
-    scales = load(scale, 0, like)
+    like, noisy = zeros(width_of), np.empty(d * w, np.float64)
     for r in range(len(unit) // d):
         at = r * (d + 1) * w
         for f in range(d):
-            noisy = fma(splat(unit[r * d + f], like), scales, load(P, at + f * w, like))
-            store(P, at + f * w, noisy)
+            store(noisy, f * w, widen(load(P, at + f * w, like)))
+        release_row(noisy, 1.0, unit, r * d, noise, factors_of, width_of)
+        store_within(P, at, noisy, limit, factors_of, width_of)
+
+
+@njit(cache=True, nogil=True)
+def _project_rows(P, limit, factors_of, width_of):
+    row = (len(factors_of) + 1) * len(width_of)
+    for at in range(0, len(P), row):
         project(P, at, limit, factors_of, width_of)
+
+
+@njit(cache=True, nogil=True, inline="always")
+def store_within(P, at, row, limit, factors_of, width_of):
+    """P's row at `at` ← the d vectors `row`, float32 or float64, projected to the L2 norm `limit`, and rounded last."""
+    d, w = len(factors_of), len(width_of)
+    project(row, 0, limit, factors_of, width_of)
+    for f in range(d):
+        store(P, at + f * w, cast(load(row, f * w, zeros_like(row, width_of)), zeros(width_of)))
 
 
 @njit(cache=True, nogil=True)
 def project(P, at, limit, factors_of, width_of):
-    """Scales the row at `at` down to the L2 norm `limit`, in the lanes where it is longer."""
+    """Scales the row at `at` down to the L2 norm `limit`, in the lanes where it is longer; P float32 or float64."""
     d, w = len(factors_of), len(width_of)
-    like = zeros(width_of)
-    square = zeros(width_of)
+    like = zeros_like(P, width_of)
+    square = like
     for f in range(d):
         x = load(P, at + f * w, like)
         square = fma(x, x, square)
     longest = splat(limit * limit, like)
     if any_below(longest, square):
-        one = splat(np.float32(1), like)
+        one = splat(1.0, like)
         shrink = below(longest, square, div(splat(limit, like), sqrt(square)), one)
         for f in range(d):
             store(P, at + f * w, mul(load(P, at + f * w, like), shrink))

@@ -10,9 +10,10 @@ import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
-from dpmf_cli.kernels.lanes import add, fma, load, sub
+from dpmf_cli.kernels.lanes import add, div, fma, load, mul, splat, store, sub, zeros_like
 from dpmf_cli.lane_groups import pad
 from dpmf_cli.privacy.noise import KeyedNoise, LaneNoise
+from dpmf_cli.privacy.release import Publish
 
 ANCHOR = 1.5 * 2.0**52
 """What is added to a number in units of its grid, and taken off again."""
@@ -31,3 +32,25 @@ def released(clean, unit, lanes, wide):
     """
     anchor = load(lanes, len(lanes) // 2, wide)
     return sub(add(fma(unit, load(lanes, 0, wide), clean), anchor), anchor)
+
+
+@njit(cache=True, nogil=True)
+def release_row(row, factor, unit, first, lanes, factors_of, width_of):
+    """row ← factor·(what is released of row/factor): d vectors of float64; unit flat, from number `first` on."""
+    wide = zeros_like(row, width_of)
+    times = splat(factor, wide)
+    for f in range(len(factors_of)):
+        at = f * len(width_of)
+        clean = div(load(row, at, wide), times)
+        store(row, at, mul(released(clean, splat(unit[first + f], wide), lanes, wide), times))
+
+
+def published_rows(
+    publish: Publish, clean: NDArray[np.float64], rows: NDArray[np.intp]
+) -> NDArray[np.float64]:
+    """What is published of `clean` (m, …, lanes) in the ascending places `rows`; 0 in the others, which stay."""
+    out = np.zeros(clean.shape)
+    for run in np.split(rows, np.flatnonzero(np.diff(rows) > 1) + 1):
+        if len(run):
+            out[run] = publish(clean[run], int(run[0]))
+    return out

@@ -11,6 +11,7 @@ import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
+from dpmf_cli.kernels.clipping import GUARD
 from dpmf_cli.kernels.covariance import Raters
 from dpmf_cli.kernels.lanes import (
     add,
@@ -36,10 +37,6 @@ from dpmf_cli.lane_groups import on_each_group
 from dpmf_cli.privacy.noise import LaneNoise
 from dpmf_cli.privacy.release import Publish, noisy_kernel
 from dpmf_cli.ratings import Ratings
-
-GUARD = np.float32(1 - 2**-11)
-"""Clipping aims so far below a limit, which rounding then cannot exceed: a float32 sum of m squares, one added after
-the other, is too small by m·2⁻²⁴ of itself at most, its root by half of that."""
 
 
 @dataclass(frozen=True)

@@ -212,6 +212,7 @@ def repeated_k_norm(
     epsilon: NDArray[np.float64],
     curator: Curator,
     calibrated_to: Sensitivity | None = None,
+    rounded: bool = True,
 ) -> Iterator[Release]:
     """The K-norm mechanism on the rows of a (rows, d) matrix, `repetitions` times with equal parts of `epsilon`.
 
@@ -219,11 +220,14 @@ def repeated_k_norm(
     exp(−ε‖b‖₂/Δ): a uniform direction times Gamma(d, Δ/ε). The norm K of the whole matrix is the *sum of the
     rows' L2 norms*, so `sensitivity` (norm 2) bounds the sum, over the rows that a neighbour moves, of how far
     each moves; the density of the matrix is then exp(−ε·K(B)/Δ), and the step is ε-DP, pure.
+
+    rounded  False where the noisy rows never leave, and what follows from them has a grid of its own
     """
     entry, scale = _spend(step, "K-norm", 2, repetitions, sensitivity, epsilon, curator, calibrated_to)
     rng = curator.noise(step)
     return curator.releases(
-        entry, (LaneNoise.drawn(unit_k_norm, shape, rng, scale) for _ in range(repetitions))
+        entry,
+        (LaneNoise.drawn(unit_k_norm, shape, rng, scale, rounded=rounded) for _ in range(repetitions)),
     )
 
 

@@ -11,6 +11,7 @@ from dpmf_cli.algorithms.shared.factorization import InitialFactors, initial_fac
 from dpmf_cli.algorithms.shared.objective_perturbation import private_global_average
 from dpmf_cli.algorithms.zhang2018.dp_pmf import PrivatePMF
 from dpmf_cli.privacy.curator import Curator
+from dpmf_cli.privacy.grid import MARGIN, grid_of, on_grid
 from dpmf_cli.privacy.ledger import Ledger
 from dpmf_cli.privacy.neighbours import Neighbours
 from dpmf_cli.privacy.noise import unit_k_norm, unit_laplace
@@ -72,7 +73,8 @@ def test_published_is_algorithm_2_by_batches(neighbours: str, delta: float, mome
             u, v = u + speed_u, v + speed_v
     for epoch in range(4):
         for place, part in batches:
-            noise = unit_k_norm((9, D), STREAMS.noise(f"objective {epoch} {place}")) * delta / epsilon
+            noise = unit_k_norm((9, D), STREAMS.noise(f"objective {epoch} {place}"))
+            noise *= (1 + MARGIN) * delta / epsilon
             v = v + GAMMA / len(part) * (gradients(part, u, v)[1] - noise)
     algorithm = of(
         neighbours=neighbours, learning_rate=GAMMA, batches=2, epochs=6, noisy_epochs=4, momentum=momentum
@@ -157,9 +159,14 @@ def test_corrected_is_its_docstring(passes: int, neighbours: str, epsilon: float
     )
     unbounded = neighbours == "unbounded"
     part = share * epsilon / (2 if unbounded else 1)
+
+    def noisy(clean: np.ndarray, unit: np.ndarray, scale: float) -> np.ndarray:
+        scale *= 1 + MARGIN
+        return on_grid(clean + unit * scale, grid_of(np.array([scale])))
+
     total = (RATINGS.values.astype(float) - 3).sum()
-    total += unit_laplace((), STREAMS.noise("global sum")) * (2 if unbounded else 4) / part
-    count = N + (unit_laplace((), STREAMS.noise("global count")) / part if unbounded else 0)
+    total = noisy(total, unit_laplace((), STREAMS.noise("global sum")), (2 if unbounded else 4) / part)
+    count = noisy(N, unit_laplace((), STREAMS.noise("global count")), 1 / part) if unbounded else N
     average = 3 + total / count
     each = (1 - share) * epsilon / (2 * passes - 1)
     draws = {side: STREAMS.noise(f"objective, {side} factors") for side in ("user", "item")}
@@ -174,13 +181,17 @@ def test_corrected_is_its_docstring(passes: int, neighbours: str, epsilon: float
             scale = bound * (clamp + limit * bound) / (each - np.log1p(bound**2 / ridge))
         else:
             scale = bound * min(2 * clamp, 4) / each
-        noise = unit_k_norm((len(values), D), draws[side]) * scale
-        return np.array(
+        right = np.array([other[k].T @ x[k] for x, k in zip(values, known, strict=True)])
+        unit = unit_k_norm((len(values), D), draws[side])
+        right = right - unit * scale * (1 + MARGIN) if unbounded else -noisy(-right, unit, scale)
+        found = np.array(
             [
-                row(other[k].T @ other[k] + ridge * np.eye(D), other[k].T @ x[k] - n, limit)
-                for x, k, n in zip(values, known, noise, strict=True)
+                row(other[k].T @ other[k] + ridge * np.eye(D), b, limit)
+                for k, b in zip(known, right, strict=True)
             ]
         )
+        found = np.rint(found * 2**10) / 2**10
+        return np.asarray(found * np.minimum(1, limit / np.linalg.norm(found, axis=1, keepdims=True)))
 
     u = algorithm.public_rows(12, D, STREAMS.start("public user factors"))
     assert np.linalg.norm(u, axis=1) == pytest.approx(1)

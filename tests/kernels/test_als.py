@@ -49,7 +49,7 @@ def user_rows(
     if noise is None:
         solve_users(model, by_user(RATINGS), problem)
     else:
-        solve_perturbed_users.run(model.groups[0], noise, by_user(RATINGS), problem)
+        solve_perturbed_users.run(model.groups[0], noise, by_user(RATINGS), problem, np.inf)
     return q, model.groups[0].rows("users")[..., 0].astype(float)
 
 

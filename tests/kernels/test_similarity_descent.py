@@ -6,10 +6,10 @@ from typing import Any
 import numpy as np
 import pytest
 
+from dpmf_cli.kernels.clipping import GUARD
 from dpmf_cli.kernels.covariance import Raters
 from dpmf_cli.kernels.similarities import NeighbourhoodModel, SimilarityLanes, neighbourhood_model
 from dpmf_cli.kernels.similarity_descent import (
-    GUARD,
     LearnedRatings,
     SimilarityStep,
     descend_noisy_similarities,
@@ -127,7 +127,9 @@ def test_a_step_is_that_of_numpy_in_every_lane(name: str) -> None:
     descend(models, step, unit)
     for lane in range(LANES):
         off = np.abs(similarities(models, lane) - wanted[lane])[there]
-        step_of_grid = RATES[lane] * grid_of(step.scale[lane])  # where a sum lies between two of its multiples
+        step_of_grid = RATES[lane] * grid_of(
+            step.scale[lane]
+        )  # where a sum lies between two of its multiples
         assert np.sort(off)[-3] < 2e-6
         assert off.max() < 2e-6 + step_of_grid
 

@@ -5,9 +5,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from dpmf_cli.kernels.clipping import GUARD
 from dpmf_cli.kernels.covariance import Raters
 from dpmf_cli.kernels.similarity_descent import (
-    GUARD,
     LearnedRatings,
     SimilarityStep,
     descend_similarities,

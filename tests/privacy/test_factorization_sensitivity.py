@@ -14,12 +14,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from dpmf_cli.kernels.als import RowProblem, by_user, solve_users
-from dpmf_cli.kernels.batch import batch_step
+from dpmf_cli.kernels.batch import step_batch
 from dpmf_cli.kernels.factors import FactorLanes, factor_model
 from dpmf_cli.kernels.perturb import project_items, project_users
 from dpmf_cli.kernels.sgd import Visits, descend_clamped_errors
 from dpmf_cli.privacy import sensitivity
 from dpmf_cli.privacy.neighbours import Neighbours
+from dpmf_cli.privacy.noise import LaneNoise
 from dpmf_cli.ratings import Ratings, Scale
 from tests.conftest import make_ratings
 
@@ -113,15 +114,17 @@ def gradient_rows(ratings: Ratings, seed: int, clip: float) -> np.ndarray:
     """(n_users + n_items, 3) the clipped batch gradients, as one unregularised step of size 1 moves the factors."""
     lanes = factors_of(ratings, seed)
     before = np.concatenate(rows(lanes))
-    batch_step(
+    no_noise = LaneNoise(np.zeros((ratings.n_users + ratings.n_items, 3)), np.zeros(1))
+    step_batch.run(
         lanes,
-        ratings.users,
-        ratings.items,
-        ratings.values,
+        no_noise,
+        ratings,
         learning_rate=1.0,
         regularization=0.0,
         bound=BOUND,
         clip=clip,
+        user_limit=np.inf,
+        item_limit=np.inf,
     )
     return np.asarray(np.concatenate(rows(lanes)) - before)
 

@@ -70,8 +70,10 @@ def test_the_solver_inverts_the_noise(on_boundary: bool) -> None:
         (lanes,) = factor_model(q, np.zeros((1, D)), np.zeros((count, 1)), np.full((1, 1), 3.0)).groups
         problem = RowProblem(np.array([RIDGE]), CLAMP, per_rating=False, ball=RADIUS)
         ratings = SideRatings(np.array([0, count]), np.arange(count, dtype=np.int32), values)
-        solve_perturbed_items.run(lanes, LaneNoise(noise[None], np.array([1.0])), ratings, problem)
-        assert lanes.rows("items")[0, :, 0] == pytest.approx(p, abs=1e-4)
+        solve_perturbed_items.run(
+            lanes, LaneNoise(noise[None], np.array([1.0]), False), ratings, problem, RADIUS
+        )
+        assert lanes.rows("items")[0, :, 0] == pytest.approx(p, abs=1e-3)
 
 
 def loss(rng: np.random.Generator, epsilon: float, ridge: float, *, extreme: bool) -> float:

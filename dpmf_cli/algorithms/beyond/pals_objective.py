@@ -8,7 +8,6 @@ from dpmf_cli.algorithms.shared.private_factorization import Side
 from dpmf_cli.algorithms.shared.private_least_squares import PrivateLeastSquares, RowMoves
 from dpmf_cli.kernels.als import by_item, by_user, solve_perturbed_items, solve_perturbed_users
 from dpmf_cli.kernels.factors import FactorModel
-from dpmf_cli.kernels.perturb import project_items, project_users
 from dpmf_cli.privacy import sensitivity
 from dpmf_cli.privacy.curator import Curator
 from dpmf_cli.privacy.ledger import Epsilons
@@ -31,6 +30,8 @@ class ObjectivePrivateALS(PrivateLeastSquares):
     paper: ClassVar[Paper] = Paper.DPMF
     variants: ClassVar[Variants] = in_both_modes(Neighbours.BOUNDED)
 
+    revision: ClassVar[int] = 2
+
     algorithm: Literal["pals_objective"]
 
     def fit(self, train: Ratings, epsilons: Epsilons, *, streams: Streams, curator: Curator) -> FactorModel:
@@ -39,13 +40,10 @@ class ObjectivePrivateALS(PrivateLeastSquares):
         item_noises = self.noises("item", train, epsilons, curator)
         users, items = self.problem("user", train.scale), self.problem("item", train.scale)
         ratings_by_user, ratings_by_item = by_user(train), by_item(train)
-        model = self.start(train, effects, streams)
-        project_items(model, self.item_norm)
+        model = self.start_within_norms(train, effects, streams)
         for of_users, of_items in zip(user_noises, item_noises, strict=True):
-            of_users.inside(solve_perturbed_users, model, ratings_by_user, users)
-            project_users(model, self.user_norm)
-            of_items.inside(solve_perturbed_items, model, ratings_by_item, items)
-            project_items(model, self.item_norm)
+            of_users.inside(solve_perturbed_users, model, ratings_by_user, users, self.user_norm)
+            of_items.inside(solve_perturbed_items, model, ratings_by_item, items, self.item_norm)
         return model
 
     def moves(self, side: Side, scale: Scale) -> RowMoves:

@@ -2,15 +2,13 @@
 
 from typing import ClassVar, Literal
 
-import numpy as np
 from pydantic import Field
 
 from dpmf_cli.algorithms.shared.base import Variants, in_both_modes
 from dpmf_cli.algorithms.shared.papers import Paper
 from dpmf_cli.algorithms.shared.private_factorization import NormBoundedFactorization
-from dpmf_cli.kernels.batch import batch_step
+from dpmf_cli.kernels.batch import step_batch
 from dpmf_cli.kernels.factors import FactorModel
-from dpmf_cli.kernels.perturb import perturb_items, perturb_users
 from dpmf_cli.privacy import sensitivity
 from dpmf_cli.privacy.curator import Curator
 from dpmf_cli.privacy.ledger import Epsilons
@@ -34,6 +32,8 @@ class PrivateBatchGradientDescent(NormBoundedFactorization):
     paper: ClassVar[Paper] = Paper.DPMF
     variants: ClassVar[Variants] = in_both_modes(Neighbours.BOUNDED, Neighbours.UNBOUNDED)
 
+    revision: ClassVar[int] = 2
+
     algorithm: Literal["pbgd"]
     learning_rate: float = Field(0.02, gt=0, le=1, description="γ, on sums of gradients")
     epochs: int = Field(5, ge=1, description="k: steps, each with ε/k")
@@ -50,19 +50,16 @@ class PrivateBatchGradientDescent(NormBoundedFactorization):
             curator=curator,
         )
         model = self.start_within_norms(train, effects, streams)
-        users, items = np.full(train.n_users, self.learning_rate), np.full(train.n_items, self.learning_rate)
         for gradients in steps:
-            of_users, of_items = gradients.split(train.n_users)
-            batch_step(
+            gradients.inside(
+                step_batch,
                 model,
-                train.users,
-                train.items,
-                train.values,
+                train,
                 learning_rate=self.learning_rate,
                 regularization=self.regularization,
                 bound=self.bound(train.scale),
                 clip=self.clip,
+                user_limit=self.user_norm,
+                item_limit=self.item_norm,
             )
-            of_users.inside(perturb_users, model, users, self.user_norm)
-            of_items.inside(perturb_items, model, items, self.item_norm)
         return model

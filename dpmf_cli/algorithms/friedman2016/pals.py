@@ -10,9 +10,14 @@ from dpmf_cli.algorithms.shared.base import Variants, in_both_modes
 from dpmf_cli.algorithms.shared.papers import Paper
 from dpmf_cli.algorithms.shared.private_factorization import Side
 from dpmf_cli.algorithms.shared.private_least_squares import PrivateLeastSquares, RowMoves
-from dpmf_cli.kernels.als import RowProblem, by_item, by_user, solve_items, solve_users
+from dpmf_cli.kernels.als import (
+    RowProblem,
+    by_item,
+    by_user,
+    perturb_solved_items,
+    perturb_solved_users,
+)
 from dpmf_cli.kernels.factors import FactorModel
-from dpmf_cli.kernels.perturb import perturb_items, perturb_users, project_items
 from dpmf_cli.privacy import sensitivity
 from dpmf_cli.privacy.curator import Curator
 from dpmf_cli.privacy.ledger import Epsilons
@@ -37,8 +42,15 @@ class PrivateALS(PrivateLeastSquares):
     paper: ClassVar[Paper] = Paper.FRIEDMAN
     variants: ClassVar[Variants] = in_both_modes(Neighbours.BOUNDED, Neighbours.UNBOUNDED)
 
+    revision: ClassVar[int] = 2
+
     algorithm: Literal["pals"]
-    ridge: float = Field(10.0, gt=0, description="weight of ‖p‖² in unbounded corrected mode, instead of n·λ")
+    ridge: float = Field(
+        10.0,
+        ge=1e-6,
+        description="weight of ‖p‖² in unbounded corrected mode, instead of n·λ; with less, float64 solves no row of "
+        "10⁶ ratings",
+    )
 
     def fit(self, train: Ratings, epsilons: Epsilons, *, streams: Streams, curator: Curator) -> FactorModel:
         effects = self.measure_effects(train, epsilons, curator)
@@ -47,19 +59,20 @@ class PrivateALS(PrivateLeastSquares):
         of_users, of_items = self.noise_factors(train.user_counts), self.noise_factors(train.item_counts)
         users, items = self.problem("user", train.scale), self.problem("item", train.scale)
         ratings_by_user, ratings_by_item = by_user(train), by_item(train)
-        model = self.start(train, effects, streams)
-        project_items(model, self.item_norm)
+        model = self.start_within_norms(train, effects, streams)
         for user_rows, item_rows in zip(user_noises, item_noises, strict=True):
-            solve_users(model, ratings_by_user, users)
-            user_rows.inside(perturb_users, model, of_users, self.user_norm)  # lines 4 to 6
-            solve_items(model, ratings_by_item, items)
-            item_rows.inside(perturb_items, model, of_items, self.item_norm)  # lines 8 to 10
+            user_rows.inside(  # lines 3 to 6
+                perturb_solved_users, model, ratings_by_user, users, of_users, self.user_norm
+            )
+            item_rows.inside(  # lines 7 to 10
+                perturb_solved_items, model, ratings_by_item, items, of_items, self.item_norm
+            )
         return model
 
     def noise_factors(self, counts: NDArray[np.int64]) -> NDArray[np.float64]:
         """(rows,) what the scale of each row's noise is multiplied by, `counts` being the rows' numbers of ratings:
-        1/(n·λ), and 0 for a row that is not solved."""
-        return np.where(counts > 0, 1 / (np.maximum(counts, 1) * self.regularization), 0.0)
+        1/(n·λ). A row without ratings is not solved."""
+        return 1 / (np.maximum(counts, 1) * self.regularization)
 
 
 class CorrectedBoundedPALS(PrivateALS):
@@ -98,9 +111,6 @@ class PublishedUnboundedPALS(PrivateALS):
                 self.regularization, own, other, self.bound(scale)
             ),
         )
-
-    def noise_factors(self, counts: NDArray[np.int64]) -> NDArray[np.float64]:
-        return 1 / (np.maximum(counts, 1) * self.regularization)
 
 
 class CorrectedUnboundedPALS(PrivateALS):

@@ -3,7 +3,6 @@
 from collections.abc import Iterator
 from typing import ClassVar, Literal
 
-import numpy as np
 from pydantic import Field
 
 from dpmf_cli.algorithms.shared.base import Variants, in_both_modes
@@ -30,6 +29,8 @@ class PrivateSGD(NormBoundedFactorization):
     variants: ClassVar[Variants] = in_both_modes(Neighbours.BOUNDED) | {
         (Neighbours.UNBOUNDED, Mode.PUBLISHED)
     }
+
+    revision: ClassVar[int] = 2
 
     algorithm: Literal["psgd"]
     learning_rate: float = Field(
@@ -123,8 +124,8 @@ class UnboundedPSGD(PrivateSGD):
                 bound=bound,
                 error_bound=bound + self.user_norm * self.item_norm,
             )
-            user_vectors.inside(perturb_users, model, np.ones(train.n_users), self.user_norm)  # 10-13
-            item_vectors.inside(perturb_items, model, np.ones(train.n_items), self.item_norm)  # 14-17
+            user_vectors.inside(perturb_users, model, self.user_norm)  # lines 10 to 13
+            item_vectors.inside(perturb_items, model, self.item_norm)  # lines 14 to 17
         return model
 
     def _vector_noise(

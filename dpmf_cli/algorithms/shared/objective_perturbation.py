@@ -22,7 +22,11 @@ class ObjectivePerturbation(StrictModel):
     is left scales the noise (`sensitivity.ridge_objective_unbounded`). The same w, about 1/(share·ε), serves both.
     """
 
-    least_ridge: float = Field(1.0, gt=0, description="corrected: the least w")
+    least_ridge: float = Field(
+        1.0,
+        ge=1e-3,
+        description="corrected: the least w; with less, float64 solves a row of 10⁵ ratings less exactly than ε asks for",
+    )
     passes: int = Field(1, ge=1, description="corrected: how often the items are solved")
     average_share: float = Field(0.05, gt=0, le=0.9, description="corrected: of ε, for the global average")
     jacobian_share: float = Field(0.1, gt=0, le=0.9, description="corrected: of a solution's ε; sets w")

@@ -26,7 +26,12 @@ class RowMoves:
 class PrivateLeastSquares(NormBoundedFactorization):
     """k times: every user's ridge regression on the items with noise of ε/(2k), ‖p_u‖ ≤ p_max; then every item's."""
 
-    regularization: float = Field(0.045, gt=0, description="λ, table 3; the noise is scaled by 1/λ")
+    regularization: float = Field(
+        0.045,
+        ge=1e-6,
+        description="λ, table 3; the noise is scaled by 1/λ, and with a smaller λ float64 solves a row less exactly "
+        "than noise hides",
+    )
     iterations: int = Field(5, ge=1, description="k, section 5.2")
 
     def problem(self, side: Side, scale: Scale) -> RowProblem:

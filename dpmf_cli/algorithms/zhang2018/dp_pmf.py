@@ -36,6 +36,8 @@ class PrivatePMF(GradientDescentPMF, ObjectivePerturbation, PrivateAlgorithm):
     variants: ClassVar[Variants] = in_both_modes(Neighbours.BOUNDED, Neighbours.UNBOUNDED)
     of_the_other: ClassVar[frozenset[str]] = frozenset()
 
+    revision: ClassVar[int] = 2
+
     algorithm: Literal["dp_pmf"]
     noisy_epochs: int = Field(50, ge=1, description="k₂, published; the paper does not give it")
 
@@ -102,7 +104,9 @@ class CorrectedDPPMF(PrivatePMF):
         `passes` − 1 times:  u_i likewise given the released V, over ‖u‖ ≤ 1;  then v_j again
         r̂_ij = m + u_i·v_j
 
-    Every solution is to single precision, has an equal part of ε, and gives every row noise, rated or not.
+    Every solution has an equal part of ε, and gives every row noise, rated or not. It is solved in float64 and put on a
+    grid of 2⁻¹⁰ of R. What is released is, bounded, the noisy right-hand side, on the grid of its noise; unbounded, the
+    solution on its own grid (`privacy.grid`).
     """
 
     variants: ClassVar[Variants] = frozenset(
@@ -126,10 +130,11 @@ class CorrectedDPPMF(PrivatePMF):
             np.zeros((train.n_users, len(epsilons))),
             np.broadcast_to(average, (train.n_items, len(epsilons))),
         )
-        next(item_noises).inside(solve_perturbed_items, model, ratings_by_item, items)
+        of_user, of_item = self.norms("user")
+        next(item_noises).inside(solve_perturbed_items, model, ratings_by_item, items, of_item)
         for of_users, of_items in zip(user_noises, item_noises, strict=True):
-            of_users.inside(solve_perturbed_users, model, ratings_by_user, users)
-            of_items.inside(solve_perturbed_items, model, ratings_by_item, items)
+            of_users.inside(solve_perturbed_users, model, ratings_by_user, users, of_user)
+            of_items.inside(solve_perturbed_items, model, ratings_by_item, items, of_item)
         return model
 
     def problem(self, side: Side, each: Epsilons) -> RowProblem:
@@ -156,4 +161,5 @@ class CorrectedDPPMF(PrivatePMF):
             sensitivity=moves,
             epsilon=count * each,
             curator=curator,
+            rounded=self.neighbours is Neighbours.BOUNDED,
         )

@@ -1,0 +1,162 @@
+"""Sums of ratings in the kernels that add noise: what a rating moves them by, in floats, and that they end on a grid."""
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+
+from dpmf_cli.algorithms.registry import PRIVATE
+from dpmf_cli.kernels.als import (
+    RowProblem,
+    by_item,
+    perturb_solved_items,
+    solve_items,
+    solve_perturbed_items,
+)
+from dpmf_cli.kernels.batch import step_batch
+from dpmf_cli.kernels.factors import FactorLanes, factor_model
+from dpmf_cli.privacy.noise import LaneNoise
+from dpmf_cli.privacy.release import Numbers, Release
+from dpmf_cli.ratings import Ratings, Scale
+from dpmf_cli.testing import fit
+from tests.conftest import make_ratings
+
+RATERS, ONES = 100_000, 65_536
+SCALE = Scale(1, 5, 1)
+
+
+def hovering(value: float) -> tuple[Ratings, np.ndarray]:
+    """An item whose raters' factors sum to a little less than 2¹⁶, and then rise and fall by less than the distance of
+    float32 numbers there: above 2¹⁶ the rises are rounded up and the falls to nothing. `value` is the first rating:
+    4 for a residual of 1, and with 5 all that follows is above."""
+    rows = np.ones((RATERS, 1), np.float32)
+    rows[ONES - 1] = 1 - 2**-6
+    rows[ONES::2], rows[ONES + 1 :: 2] = 1.2 * 2**-8, -0.8 * 2**-8
+    values = np.full(RATERS, 4, np.float32)
+    values[0] = value
+    everyone = np.arange(RATERS, dtype=np.int32)
+    return Ratings(everyone, np.zeros(RATERS, np.int32), values, RATERS, 1, SCALE), rows
+
+
+NOTHING = LaneNoise(np.zeros((RATERS + 1, 1)), np.zeros(1))
+ITEM = LaneNoise(np.zeros((1, 1)), np.zeros(1))
+PROBLEM = RowProblem(1.0, 2.0, per_rating=False)
+
+
+def of_batch(lanes: FactorLanes, ratings: Ratings) -> float:
+    limits = {"user_limit": np.inf, "item_limit": np.inf}
+    step_batch.run(
+        lanes, NOTHING, ratings, learning_rate=1.0, regularization=0.0, bound=2.0, clip=9.0, **limits
+    )
+    return float(lanes.rows("items")[0, 0, 0])
+
+
+def of_normal_equations(
+    solve: Callable[[FactorLanes, Ratings], None],
+) -> Callable[[FactorLanes, Ratings], float]:
+    def sums(lanes: FactorLanes, ratings: Ratings) -> float:
+        rows = lanes.rows("users")[:, 0, 0].astype(np.float64)
+        solve(lanes, ratings)
+        return float(lanes.rows("items")[0, 0, 0] * (rows @ rows + 1))
+
+    return sums
+
+
+SUMS = {
+    "batch": of_batch,
+    "objective": of_normal_equations(
+        lambda lanes, ratings: solve_perturbed_items.run(lanes, ITEM, by_item(ratings), PROBLEM, np.inf)
+    ),
+    "output": of_normal_equations(
+        lambda lanes, ratings: perturb_solved_items.run(
+            lanes, ITEM, by_item(ratings), PROBLEM, np.ones(1), np.inf
+        )
+    ),
+    "float32": of_normal_equations(lambda lanes, ratings: solve_items(lanes, by_item(ratings), PROBLEM)),
+}
+
+
+@pytest.mark.parametrize("name", SUMS)
+def test_a_rating_of_a_long_row_moves_its_sum_by_its_own_part(name: str) -> None:
+    """Its residual is 1 or 2, so the sum moves by 1; a sum in float32 moves by a hundred times that."""
+    found = []
+    for value in (4.0, 5.0):
+        ratings, rows = hovering(value)
+        (lanes,) = factor_model(rows, np.zeros((1, 1)), np.zeros((RATERS, 1)), np.full((1, 1), 3.0)).groups
+        found.append(SUMS[name](lanes, ratings))
+    move = abs(found[1] - found[0])
+    if name == "float32":
+        assert move > 100  # or the ratings would not tell
+    else:
+        assert move == pytest.approx(1, abs=0.02)  # what is read was rounded to float32
+
+
+class Beside:
+    """A witness that lets the compiled kernel go on, with what it releases off the middle of its cell."""
+
+    def __init__(self, offset: float) -> None:
+        self.offset = offset
+        self.release: Release | None = None
+
+    def published(
+        self, release: Release, lanes: slice, first: int, clean: Numbers, noisy: np.ndarray
+    ) -> np.ndarray:
+        self.release = release
+        return noisy
+
+
+RELEASING: dict[str, dict[str, Any]] = {
+    "pals bounded": {"algorithm": "pals"},
+    "pals published unbounded": {"algorithm": "pals", "neighbours": "unbounded"},
+    "pals corrected unbounded": {"algorithm": "pals", "neighbours": "unbounded", "mode": "corrected"},
+    "pals_objective": {"algorithm": "pals_objective", "mode": "corrected"},
+    "pbgd": {"algorithm": "pbgd", "neighbours": "unbounded", "mode": "corrected"},
+    "psgd": {"algorithm": "psgd", "neighbours": "unbounded"},
+    "dp_pmf bounded": {"algorithm": "dp_pmf", "mode": "corrected", "passes": 2},
+    "dp_pmf unbounded": {"algorithm": "dp_pmf", "neighbours": "unbounded", "mode": "corrected", "passes": 2},
+}
+
+
+def factors(
+    name: str, ratings: Ratings, epsilon: float, witness: Beside | None = None, **other: Any
+) -> bytes:
+    entry = {"factors": 3, **RELEASING[name], **other}
+    algorithm = PRIVATE[entry["algorithm"]].model_validate(entry)
+    model, _ = fit(algorithm, ratings, [epsilon], witness=witness)
+    (group,) = model.groups
+    assert np.isfinite(group.users).all()
+    assert np.isfinite(group.items).all()
+    return bytes(np.concatenate([group.rows(side)[..., 0] for side in ("users", "items")]))
+
+
+@pytest.mark.parametrize("epsilon", [0.1, 3.0, 100.0])
+@pytest.mark.parametrize("name", RELEASING)
+def test_what_is_released_is_a_cell_of_the_grid(name: str, epsilon: float) -> None:
+    """The same cell wherever in it the sum lies: the kernel measures what its twin does, and rounds."""
+    ratings = make_ratings(5, n_users=30, n_items=20)
+    assert len({factors(name, ratings, epsilon, Beside(offset)) for offset in (-0.25, 0.0, 0.25)}) == 1
+    if "psgd" not in name:  # its kernel goes on from what twins of another rounding have made
+        assert factors(name, ratings, epsilon) == factors(name, ratings, epsilon, Beside(0.0))
+
+
+LEAST: dict[str, dict[str, Any]] = {
+    "pals bounded": {"regularization": 1e-6},
+    "pals corrected unbounded": {"ridge": 1e-6},
+    "pals_objective": {"regularization": 1e-6},
+    "dp_pmf bounded": {"least_ridge": 1e-3},
+    "dp_pmf unbounded": {"least_ridge": 1e-3},
+}
+
+
+@pytest.mark.parametrize("norm", [0.5, 1e6])
+@pytest.mark.parametrize("name", LEAST)
+def test_the_least_weights_leave_no_factor_undefined(name: str, norm: float) -> None:
+    """Rows of many extreme ratings and rows of one: more factors than ratings, and the same ratings over and over."""
+    extreme = np.array([1, 5], np.float32)
+    users, items = np.divmod(np.arange(3000 * 2, dtype=np.int32), np.int32(2))
+    many = Ratings(users, items, extreme[(users + items) % 2], 3000, 2, SCALE)
+    few = make_ratings(1, n_users=6, n_items=5)
+    for ratings in (many, many.select(np.arange(len(many)) != 7), few, few.select(np.arange(len(few)) != 2)):
+        for epsilon in (0.01, 1e6):
+            assert factors(name, ratings, epsilon, factors=9, item_norm=norm, **LEAST[name])
