@@ -3,16 +3,14 @@
 import numpy as np
 from numpy.typing import NDArray
 
-from dpmf_cli.privacy.release import Numbers, Release
+from dpmf_cli.privacy.release import Numbers, Release, Witness
 
 
-class Noting:
+class Noting(Witness):
     """A witness that publishes what would be published without it, and notes the clean numbers.
 
     seen   what was measured, by step, number of the draw, place of the first number, and place of the first model
     """
-
-    offset = None
 
     def __init__(self) -> None:
         self.seen: dict[tuple[str, int, int, int], Numbers] = {}

@@ -18,7 +18,7 @@ from dpmf_cli.audit import bounds
 from dpmf_cli.audit.fits import covered, fitted, predictions
 from dpmf_cli.audit.pairs import Pair
 from dpmf_cli.audit.replay import Place
-from dpmf_cli.privacy.release import Numbers, Release
+from dpmf_cli.privacy.release import Numbers, Release, Witness
 from dpmf_cli.ratings import Ratings
 
 PREDICTIONS = 40
@@ -50,7 +50,7 @@ class LowerBound:
     gaussian_ceiling: float = float("nan")
 
 
-class _Listener:
+class _Listener(Witness):
     """A witness that adds up what is published along given directions."""
 
     offset = 0.0

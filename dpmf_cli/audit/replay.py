@@ -24,7 +24,7 @@ from dpmf_cli.privacy.accounting import epsilon_of_mu
 from dpmf_cli.privacy.grid import MARGIN
 from dpmf_cli.privacy.ledger import Entry, Ledger
 from dpmf_cli.privacy.neighbours import Mode, Neighbours
-from dpmf_cli.privacy.release import Numbers, Release
+from dpmf_cli.privacy.release import Numbers, Perturbed, Release, Witness
 from dpmf_cli.privacy.sensitivity import Sensitivity
 from dpmf_cli.ratings import Ratings
 
@@ -115,23 +115,23 @@ class Seen:
     release: Release
     clean: Numbers
     out: NDArray[np.float64]
+    volume: NDArray[np.float64] | None = None
+    """Of solutions: ln |det|, for each row."""
+    excess: NDArray[np.float64] | None = None
+    """Of solutions: what their constraints take of the noise."""
 
 
-class _Side:
+class _Side(Witness):
     """A witness of one fit: notes what is measured and published, and publishes again what was published before.
 
     frozen  what a fit on the neighbour has published; None for the first
     """
 
     def __init__(self, offset: float, frozen: "Mapping[Place, Seen] | None" = None) -> None:
-        self._offset, self._frozen = offset, frozen
+        self.offset, self._frozen = offset, frozen
         self.seen: dict[Place, Seen] = {}
         self.restless: set[str] = set()
         """Steps that have measured something else at the same place: released more than once."""
-
-    @property
-    def offset(self) -> float:
-        return self._offset
 
     def published(
         self, release: Release, lanes: slice, first: int, clean: Numbers, noisy: NDArray[np.float64]
@@ -146,6 +146,21 @@ class _Side:
         out = there.out if there is not None and there.out.shape == noisy.shape else noisy
         self.seen[place] = Seen(release, np.array(clean, np.float64), out)
         return out
+
+    def solved(
+        self, release: Release, lanes: slice, problems: Perturbed, drawn: NDArray[np.float64]
+    ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        """Publishes the same solutions on both sides; their multipliers are the same, too."""
+        place = release.entry.step, release.draw, 0
+        there = None if self._frozen is None else self._frozen.get(place)
+        if there is None or there.excess is None or there.out.shape != drawn.shape:
+            solutions = problems.solve(drawn)
+            excess = problems.noise_of(solutions) - drawn
+        else:
+            solutions, excess = there.out, there.excess
+        needed = problems.noise_of(solutions)
+        self.seen[place] = Seen(release, needed, solutions, problems.volume(), excess)
+        return solutions, needed - excess
 
 
 @dataclass(frozen=True)
@@ -277,6 +292,21 @@ class _Judge:
         if of_noise > 1 + SLACK:
             self.find(Flaw.CLAIM, step, of_noise)
         self._add(entry, release, moved, unit)
+        if release.volume is not None:
+            self._compare_volumes(release.volume, here.seen[both[0]], there.seen[both[0]])
+
+    def _compare_volumes(self, paid: Entry, here: Seen, there: Seen) -> None:
+        """Whether the densities of solutions change by no more than what is paid for it."""
+        if here.volume is None or there.volume is None or here.volume.shape != there.volume.shape:
+            return
+        changed = float(np.abs(there.volume - here.volume).sum())
+        times = int(paid.mechanism.partition(" × ")[2] or 1)
+        allowed = float(paid.provable[0]) / times
+        measured = Measured(paid.step, paid.mechanism, changed / allowed, changed / allowed)
+        self.steps[paid.step] = measured.worst(self.steps.get(paid.step, measured))
+        self._pure += changed
+        if changed > allowed * (1 + SLACK):
+            self.find(Flaw.MOVES, paid.step, changed / allowed)
 
     def _add(self, entry: Entry, release: Release, moved: float, unit: float) -> None:
         """Adds what one draw's move costs."""

@@ -42,7 +42,7 @@ from dpmf_cli.kernels.releasing import noise_lanes, published_rows, release_row
 from dpmf_cli.lane_groups import on_each_group, pad
 from dpmf_cli.privacy.grid import grid_of
 from dpmf_cli.privacy.noise import LaneNoise
-from dpmf_cli.privacy.release import Publish, noisy_kernel
+from dpmf_cli.privacy.release import Perturbed, Publish, noisy_kernel
 from dpmf_cli.ratings import Ratings
 
 PREFETCHED = 4
@@ -63,6 +63,7 @@ class RowProblem:
 
     with w = `regularization` times the row's number of ratings if `per_rating`, else `regularization` itself (every
     row is then solved, also without ratings); an array (E,) has one for each model of the grid. b = 0, or noise.
+    Where `private_raters`, who has rated is private too, and of a problem with noise the solution is what is released.
     Zhou et al. 2008 (ALS-WR); Friedman et al. 2016, equations 12 and 13; Chaudhuri et al. 2011 for b.
     """
 
@@ -70,6 +71,7 @@ class RowProblem:
     bound: float
     per_rating: bool = True
     ball: float = math.inf
+    private_raters: bool = False
 
     def weights(self, group: FactorLanes) -> NDArray[np.floating]:
         """(lanes,) w of each model of a group, times a row's number of ratings if `per_rating`."""
@@ -150,20 +152,45 @@ def _plain_solutions(
 
 
 def _plain_solve_perturbed(side: Side) -> Callable[..., None]:
-    """The twin: the vectors −Σ r̃·q of the rows that are solved are what is measured."""
+    """The twin: the vectors −Σ r̃·q of the rows that are solved are what is measured, or the solutions are."""
 
     def twin(
         group: FactorLanes, publish: Publish, ratings: SideRatings, problem: RowProblem, limit: float
     ) -> None:
         gram, right = _plain_sums(group, side, ratings, problem)
         solved = _solved_rows(ratings, problem)
-        right = -published_rows(publish, -right, solved)
-        solutions = _plain_solutions(group, ratings, problem, gram, right)
+        if problem.private_raters:
+            solutions = publish.solutions(_plain_problems(group, ratings, problem, gram, right))
+        else:
+            right = -published_rows(publish, -right, solved)
+            solutions = _plain_solutions(group, ratings, problem, gram, right)
         if cell := _cell(problem):
             solutions = np.rint(solutions / cell) * cell
         group.rows(side)[solved] = within(solutions, limit)[solved]
 
     return twin
+
+
+def _plain_problems(
+    group: FactorLanes,
+    ratings: SideRatings,
+    problem: RowProblem,
+    gram: NDArray[np.float64],
+    right: NDArray[np.float64],
+) -> Perturbed:
+    """All rows with noise b in their objectives: A·p = Σ r̃·q − b inside the ball, A = Σ q·qᵀ + w·I."""
+    hessian = gram + np.eye(group.factors)[..., None] * problem.weights(group)
+
+    def solve(noise: NDArray[np.float64]) -> NDArray[np.float64]:
+        return _plain_solutions(group, ratings, problem, gram, right - noise)
+
+    def noise_of(solutions: NDArray[np.float64]) -> NDArray[np.float64]:
+        return np.asarray(right - np.einsum("rijl,rjl->ril", hessian, solutions))
+
+    def volume() -> NDArray[np.float64]:
+        return np.linalg.slogdet(np.moveaxis(hessian, -1, 1)).logabsdet
+
+    return Perturbed(solve, noise_of, volume)
 
 
 def _plain_perturb_solved(side: Side) -> Callable[..., None]:

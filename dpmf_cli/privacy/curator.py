@@ -1,14 +1,13 @@
 """The curator: what a fit's noise is paid from, and drawn from."""
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
 from dpmf_cli.privacy.ledger import Entry, Ledger
 from dpmf_cli.privacy.noise import DeviceNoise, KeyedNoise, LaneNoise
-from dpmf_cli.privacy.release import SEAL, Numbers, Release, Witness
+from dpmf_cli.privacy.release import SEAL, Numbers, Perturbed, Release, Witness
 from dpmf_cli.streams import Streams
 
 
@@ -55,19 +54,21 @@ class Curator:
         return (self.release(entry, noise, draw) for draw, noise in enumerate(noises))
 
 
-@dataclass(frozen=True)
-class _LaterLanes:
+class _LaterLanes(Witness):
     """Shows a witness the models of a part of the grid at their places in the whole."""
 
-    witness: Witness
-    first: int
-
-    @property
-    def offset(self) -> float | None:
-        return self.witness.offset
+    def __init__(self, witness: Witness, first: int) -> None:
+        self._witness, self._first, self.offset = witness, first, witness.offset
 
     def published(
         self, release: Release, lanes: slice, first: int, clean: Numbers, noisy: NDArray[np.float64]
     ) -> NDArray[np.float64]:
-        place = slice(lanes.start + self.first, lanes.stop + self.first)
-        return self.witness.published(release, place, first, clean, noisy)
+        return self._witness.published(release, self._place(lanes), first, clean, noisy)
+
+    def solved(
+        self, release: Release, lanes: slice, problems: Perturbed, drawn: NDArray[np.float64]
+    ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        return self._witness.solved(release, self._place(lanes), problems, drawn)
+
+    def _place(self, lanes: slice) -> slice:
+        return slice(lanes.start + self._first, lanes.stop + self._first)

@@ -18,10 +18,11 @@ with what the compiled kernel has made. It is the same where the kernel measures
 noise and rounds to the grid; where it does not, it differs. Kernels of keyed noise cannot be told what to draw:
 there, and in fits for several ε, the model goes on with what the twin has made.
 
-Three things a witness does not see, or sees otherwise. Covariances are released when a model predicts, anew at
-each prediction. Published modes use some statistics without a release (common raters of items, known users, a
-sample's mean). In corrected unbounded DP-PMF the Gram matrices are clean beside what is released; their part in
-the density is a step of the ledger's own.
+Where the solution of a perturbed problem is released, and not the problem (`Publish.solutions`), a witness sees what
+noise has that solution: how far that moves between neighbours at an equal solution is what its sensitivity bounds.
+
+Two things a witness sees otherwise, or not. Covariances are released when a model predicts, anew at each prediction.
+Published modes use some statistics without a release (common raters of items, known users, a sample's mean).
 """
 
 import copy
@@ -44,6 +45,20 @@ SEAL = object()
 Numbers = NDArray[np.floating]
 
 
+@dataclass(frozen=True)
+class Perturbed:
+    """Problems with noise in their objectives, one for each row, whose solutions are released.
+
+    solve     noise (m, d, lanes) to solutions (m, d, lanes)
+    noise_of  solutions to the noise that has them, but for the multipliers of their constraints
+    volume    () → (m, lanes): ln |det ∂noise/∂solution|, which is a part of the solutions' density
+    """
+
+    solve: Callable[[NDArray[np.float64]], NDArray[np.float64]]
+    noise_of: Callable[[NDArray[np.float64]], NDArray[np.float64]]
+    volume: Callable[[], NDArray[np.float64]]
+
+
 class Publish(Protocol):
     """Publishes numbers that a plain twin has measured.
 
@@ -53,21 +68,33 @@ class Publish(Protocol):
 
     def __call__(self, clean: Numbers, first: int = 0, /) -> NDArray[np.float64]: ...
 
+    def solutions(self, problems: Perturbed) -> NDArray[np.float64]:
+        """(m, d, lanes) solutions of all rows, which are what is published."""
+        ...
 
-class Witness(Protocol):
+
+class Witness:
     """Sees what is measured beside what is published, and decides what is published instead.
 
     offset  where in its cell of the grid the sum of a compiled kernel comes to lie, as a part of the cell's width off
             its middle, within ±¼; None where the model goes on with what the plain twin has made
     """
 
-    @property
-    def offset(self) -> float | None: ...
+    offset: float | None = None
 
     def published(
         self, release: "Release", lanes: slice, first: int, clean: Numbers, noisy: NDArray[np.float64]
     ) -> NDArray[np.float64]:
         """What is published of `clean` (m, …, lanes), the numbers from place `first` on, in the models `lanes`."""
+        return noisy
+
+    def solved(
+        self, release: "Release", lanes: slice, problems: Perturbed, drawn: NDArray[np.float64]
+    ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        """What is published of the solutions of problems whose noise is `drawn`, and the noise that has them."""
+        solutions = problems.solve(drawn)
+        self.published(release, lanes, 0, problems.noise_of(solutions), solutions)
+        return solutions, drawn
 
 
 @dataclass(frozen=True)
@@ -113,6 +140,8 @@ class Release:
     """The number of its first ε in the grid."""
     unit: NDArray[np.float64] | None = None
     """(E,) what one of its numbers is a multiple of, in units of what the entry's sensitivity is of; None for 1."""
+    volume: Entry | None = None
+    """What pays for the change of volume, where solutions are released."""
 
     def __post_init__(self) -> None:
         if self._seal is not SEAL:
@@ -150,9 +179,12 @@ class Release:
             if self._witness is None:
                 kernel.run(group, noise, *arguments, **parameters)
             elif self._witness.offset is None or isinstance(noise, KeyedNoise) or len(noise.scale) > 1:
-                kernel.twin(group, self._publisher(group.part, noise), *arguments, **parameters)
+                publisher = _Publisher(self, group.part, noise, self._witness)
+                kernel.twin(group, publisher, *arguments, **parameters)
             else:
-                publish = _Noted(self._publisher(group.part, noise), noise, self._witness.offset)
+                publish = _Noted(
+                    _Publisher(self, group.part, noise, self._witness), noise, self._witness.offset
+                )
                 kernel.twin(copy.deepcopy(group), publish, *arguments, **parameters)
                 kernel.run(group, publish.noise, *arguments, **parameters)
 
@@ -217,17 +249,36 @@ class Release:
         lanes = slice(self._lane, self._lane + noisy.shape[-1])
         return self._witness.published(self, lanes, first, measured, noisy)
 
-    def _publisher(self, lanes: slice, noise: LaneNoise | KeyedNoise) -> Publish:
-        """Publishes for the models `lanes`, whose noise is `noise`, what a twin hands over."""
-        witness = self._witness
-        assert witness is not None
+    def paid_for_volume(self, entry: Entry) -> "Release":
+        """This release of solutions, whose change of volume `entry` pays for."""
+        return replace(self, volume=entry)
 
-        def publish(clean: Numbers, first: int = 0, /) -> NDArray[np.float64]:
-            clean = np.asarray(clean, dtype=np.float64)
-            noisy = on_grid(clean + noise.units(first, len(clean))[..., None] * noise.scale, noise.grid)
-            return witness.published(self, lanes, self.first + first, clean, noisy)
 
-        return publish
+@dataclass(frozen=True)
+class _Publisher:
+    """Publishes, for the models `lanes`, whose noise is `noise`, what a twin hands over."""
+
+    release: Release
+    lanes: slice
+    noise: LaneNoise | KeyedNoise
+    witness: Witness
+
+    def __call__(self, clean: Numbers, first: int = 0, /) -> NDArray[np.float64]:
+        clean = np.asarray(clean, dtype=np.float64)
+        noisy = on_grid(clean + self._drawn(first, len(clean)), self.noise.grid)
+        return self.witness.published(self.release, self.lanes, self.release.first + first, clean, noisy)
+
+    def solutions(self, problems: Perturbed) -> NDArray[np.float64]:
+        return self.solved(problems)[0]
+
+    def solved(self, problems: Perturbed) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        """Solutions, and the noise that has them."""
+        assert isinstance(self.noise, LaneNoise)
+        drawn = self._drawn(0, len(self.noise.unit))
+        return self.witness.solved(self.release, self.lanes, problems, drawn)
+
+    def _drawn(self, first: int, count: int) -> NDArray[np.float64]:
+        return np.asarray(self.noise.units(first, count)[..., None] * self.noise.scale)
 
 
 class _Noted:
@@ -236,13 +287,20 @@ class _Noted:
     noise  its unit draw is changed for all numbers that were published, by `offset` of a cell
     """
 
-    def __init__(self, publish: Publish, noise: LaneNoise, offset: float) -> None:
-        self._publish, self._offset = publish, offset
+    def __init__(self, publisher: _Publisher, noise: LaneNoise, offset: float) -> None:
+        self._publisher, self._offset = publisher, offset
         self.noise = replace(noise, unit=noise.unit.copy())
 
     def __call__(self, clean: Numbers, first: int = 0, /) -> NDArray[np.float64]:
-        out = self._publish(clean, first)
-        wanted = (out - clean + self._offset * self.noise.grid)[..., 0]
-        if self.noise.scale[0] > 0:
-            self.noise.unit[first : first + len(out)] = wanted / self.noise.scale[0]
+        out = self._publisher(clean, first)
+        self._note(out - clean + self._offset * self.noise.grid, first)
         return out
+
+    def solutions(self, problems: Perturbed) -> NDArray[np.float64]:
+        solutions, noise = self._publisher.solved(problems)
+        self._note(noise, 0)
+        return solutions
+
+    def _note(self, wanted: NDArray[np.float64], first: int) -> None:
+        if self.noise.scale[0] > 0:
+            self.noise.unit[first : first + len(wanted)] = wanted[..., 0] / self.noise.scale[0]

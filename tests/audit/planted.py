@@ -7,6 +7,7 @@ through a kernel with a twin. A mistake is a subclass that overrides a hook; `To
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import pairwise
 from typing import Any, ClassVar, Literal
 
 import numpy as np
@@ -175,7 +176,7 @@ class Fit:
         """What is made of biases that are released: a pass over the items, each a little like the one before."""
         biases = biases.copy()
         order = self.order_of_visits()
-        for before, item in zip(order[:-1], order[1:], strict=True):
+        for before, item in pairwise(order):
             biases[item] += 0.1 * biases[before]
         return biases
 

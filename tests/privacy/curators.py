@@ -5,7 +5,7 @@ from numpy.typing import NDArray
 
 from dpmf_cli.privacy.curator import Curator
 from dpmf_cli.privacy.ledger import Ledger
-from dpmf_cli.privacy.release import Release, Witness
+from dpmf_cli.privacy.release import Release, Witness, Witness
 from dpmf_cli.streams import Streams
 
 
@@ -14,11 +14,9 @@ def curator_of(ledger: Ledger, seed: int = 0, witness: Witness | None = None) ->
     return Curator(ledger, Streams(seed, "data", "test", 0, 0), witness)
 
 
-class Recorder:
+class Recorder(Witness):
     """A witness that notes each measured number's step, clean value and sensitivity, and publishes it without noise, or
     what is `frozen` for it."""
-
-    offset = None
 
     def __init__(self, frozen: list[NDArray[np.float64]] | None = None) -> None:
         self.measured: list[tuple[Release, NDArray[np.floating]]] = []

@@ -7,7 +7,7 @@ from pydantic import Field
 from dpmf_cli.algorithms.shared.private_factorization import Side
 from dpmf_cli.privacy import sensitivity
 from dpmf_cli.privacy.curator import Curator
-from dpmf_cli.privacy.ledger import Epsilons
+from dpmf_cli.privacy.ledger import Entry, Epsilons
 from dpmf_cli.privacy.mechanisms import laplace
 from dpmf_cli.privacy.neighbours import Neighbours
 from dpmf_cli.ratings import Ratings
@@ -25,7 +25,7 @@ class ObjectivePerturbation(StrictModel):
     least_ridge: float = Field(
         1.0,
         ge=1e-3,
-        description="corrected: the least w; with less, float64 solves a row of 10⁵ ratings less exactly than ε asks for",
+        description="corrected: the least w; with less, float64 solves rows of 10⁵ ratings too inexactly",
     )
     passes: int = Field(1, ge=1, description="corrected: how often the items are solved")
     average_share: float = Field(0.05, gt=0, le=0.9, description="corrected: of ε, for the global average")
@@ -55,17 +55,16 @@ class ObjectivePerturbation(StrictModel):
 
     def spend_on_determinants(
         self, side: Side, other: float, count: int, each: Epsilons, curator: Curator
-    ) -> NDArray[np.float64]:
-        """(E,) what the determinant of each of `count` solutions of one side costs, which the ledger enters."""
+    ) -> Entry:
+        """What the determinants of `count` solutions of one side cost, as the ledger enters it."""
         hessian = sensitivity.hessian_unbounded(other)
         cost = sensitivity.jacobian_epsilon(hessian, self.ridge(other, each))
-        curator.ledger.spend(
+        return curator.ledger.spend(
             f"determinants, {side} factors",
             "change of variables" + (f" × {count}" if count > 1 else ""),
             hessian,
             count * cost,
         )
-        return cost
 
 
 def private_global_average(

@@ -140,7 +140,13 @@ class CorrectedDPPMF(PrivatePMF):
     def problem(self, side: Side, each: Epsilons) -> RowProblem:
         """What is solved for each row of a side, with ε `each` (E,)."""
         own, other = self.norms(side)
-        return RowProblem(self.ridge(other, each), self.residual_clamp, per_rating=False, ball=own)
+        return RowProblem(
+            self.ridge(other, each),
+            self.residual_clamp,
+            per_rating=False,
+            ball=own,
+            private_raters=self.neighbours is Neighbours.UNBOUNDED,
+        )
 
     def noises(
         self, side: Side, train: Ratings, count: int, each: Epsilons, curator: Curator
@@ -149,17 +155,26 @@ class CorrectedDPPMF(PrivatePMF):
         if count == 0:
             return iter(())
         own, other = self.norms(side)
-        if self.neighbours is Neighbours.UNBOUNDED:
-            moves = sensitivity.ridge_objective_unbounded(own, other, self.residual_clamp)
-            each = each - self.spend_on_determinants(side, other, count, each, curator)
-        else:
-            moves = sensitivity.least_squares_right_hand_side(other, self.residual_clamp, train.scale)
-        return repeated_k_norm(
-            f"objective, {side} factors",
-            (train.n_users if side == "user" else train.n_items, self.factors),
+        step, rows = f"objective, {side} factors", train.n_users if side == "user" else train.n_items
+        if self.neighbours is Neighbours.BOUNDED:
+            return repeated_k_norm(
+                step,
+                (rows, self.factors),
+                repetitions=count,
+                sensitivity=sensitivity.least_squares_right_hand_side(
+                    other, self.residual_clamp, train.scale
+                ),
+                epsilon=count * each,
+                curator=curator,
+            )
+        determinants = self.spend_on_determinants(side, other, count, each, curator)
+        drawn = repeated_k_norm(
+            step,
+            (rows, self.factors),
             repetitions=count,
-            sensitivity=moves,
-            epsilon=count * each,
+            sensitivity=sensitivity.ridge_objective_unbounded(own, other, self.residual_clamp),
+            epsilon=count * each - determinants.claimed,
             curator=curator,
-            rounded=self.neighbours is Neighbours.BOUNDED,
+            rounded=False,
         )
+        return (release.paid_for_volume(determinants) for release in drawn)

@@ -1,0 +1,137 @@
+"""The black box: what many fits tell of ε, by themselves and along the moves that a replay has seen."""
+
+import numpy as np
+import pytest
+
+from dpmf_cli.algorithms.shared.averages_baseline import EffectsModel
+from dpmf_cli.audit import bounds
+from dpmf_cli.audit.distinguish import LowerBound, distinguish
+from dpmf_cli.audit.pairs import Pair, tiny_pairs
+from dpmf_cli.audit.replay import replay
+from dpmf_cli.privacy.neighbours import Neighbours
+from dpmf_cli.privacy.noise import LaneNoise, unit_laplace
+from dpmf_cli.privacy.release import Release
+from dpmf_cli.privacy.sensitivity import Sensitivity
+from tests.audit.planted import DELTA, Fit, Numbers, Toy
+
+TRIALS = 400
+EPSILON = 1.5
+
+
+class AllForUsers(Fit):
+    """The whole ε is for the users' offsets: nothing else is released."""
+
+    def model(self) -> EffectsModel:
+        average = np.full(len(self.epsilons), self.train.scale.middle)
+        return EffectsModel(np.tile(average, (self.train.n_items, 1)), self.users(average))
+
+    def users(self, average: Numbers) -> Numbers:
+        return self.released("user sums", self.user_sums(average), self.moves(self.scale_width), 1.0) / 8
+
+
+class HalfTheLaw(AllForUsers):
+    """What is drawn has half the scale that is declared: a replay takes the declaration."""
+
+    def release(self, step: str, shape: tuple[int, ...], sensitivity: Sensitivity, share: float) -> Release:
+        epsilon = share * self.epsilons
+        entry = self.curator.ledger.spend(step, "Laplace", sensitivity, epsilon)
+        scale = sensitivity.value / epsilon * (1 + 2.0**-12)
+        unit = unit_laplace(shape, self.curator.noise(step)) / 2
+        return self.curator.release(entry, LaneNoise(unit, scale, unit_laplace))
+
+
+class Forgotten(AllForUsers):
+    """The clean sums are what is used."""
+
+    def users(self, average: Numbers) -> Numbers:
+        super().users(average)
+        return self.user_sums(average) / 8
+
+
+class SometimesNothing(AllForUsers):
+    """Of data without a large rating no average can be made: that is told by a number that is none."""
+
+    def users(self, average: Numbers) -> Numbers:
+        large = self.ratings.values > self.train.scale.middle
+        return super().users(average) * (large.sum() / large.sum())
+
+
+class SometimesCrashes(AllForUsers):
+    """The same by a crash."""
+
+    def users(self, average: Numbers) -> Numbers:
+        if not (self.ratings.values > self.train.scale.middle).any():
+            raise ZeroDivisionError
+        return super().users(average)
+
+
+def one_rating() -> Pair:
+    """One rating, which is the least on one side and the largest on the other."""
+    every = tiny_pairs(Neighbours.BOUNDED, 20)
+    return next(pair for pair in every if pair.name.startswith("nothing else"))
+
+
+def bound_of(
+    fit: type[Fit],
+    *,
+    epsilon: float = EPSILON,
+    trials: int = TRIALS,
+    directed: bool = True,
+    gaussian: bool = False,
+) -> LowerBound:
+    algorithm = Toy(fits=fit, neighbours=Neighbours.BOUNDED, gaussian=gaussian)
+    pair = one_rating()
+    directions = replay(algorithm, pair, epsilon).directions if directed else None
+    return distinguish(algorithm, pair, epsilon, trials, directions=directions)
+
+
+@pytest.mark.parametrize("directed", [True, False])
+@pytest.mark.parametrize("fit", [Fit, AllForUsers])
+def test_what_has_no_mistake_stays_below(fit: type[Fit], directed: bool) -> None:
+    found = bound_of(fit, directed=directed)
+    assert found.epsilon <= EPSILON
+    assert fit is Fit or found.epsilon > EPSILON / 3
+
+
+def test_half_the_noise_is_found() -> None:
+    """By what is released along its move, and by a prediction. A replay finds nothing."""
+    algorithm = Toy(fits=HalfTheLaw, neighbours=Neighbours.BOUNDED)
+    assert replay(algorithm, one_rating(), EPSILON).findings == ()
+    assert bound_of(HalfTheLaw).epsilon > EPSILON
+    blind = bound_of(HalfTheLaw, directed=False)
+    assert blind.epsilon > EPSILON
+    assert blind.statistic.startswith("prediction of user")
+
+
+@pytest.mark.parametrize("fit", [Forgotten, SometimesNothing, SometimesCrashes])
+def test_what_tells_for_certain_reaches_the_ceiling(fit: type[Fit]) -> None:
+    found = bound_of(fit, trials=100, directed=False)
+    assert found.epsilon == found.ceiling > EPSILON
+
+
+@pytest.mark.parametrize("trials", [100, 401])
+def test_the_ceiling_is_that_of_the_half_that_is_tested(trials: int) -> None:
+    found = bound_of(AllForUsers, trials=trials, directed=False)
+    left = trials - trials // 2
+    assert found.ceiling == bounds.ceiling(left, left, 0.0, 0.95)
+    assert (found.trials, found.confidence) == (trials, 0.95)
+    assert np.isnan(found.gaussian)
+
+
+def test_gaussian_noise_has_a_second_bound() -> None:
+    found = bound_of(Fit, epsilon=2.0, trials=100, gaussian=True)
+    assert found.ceiling == bounds.ceiling(50, 50, DELTA, 0.95)
+    assert found.gaussian_ceiling == bounds.gaussian_ceiling(50, 50, DELTA, 0.95)
+    assert 0 <= found.epsilon <= 2.0
+    assert 0 <= found.gaussian <= 2.0
+
+
+def test_trials_are_the_same_again() -> None:
+    assert bound_of(AllForUsers, trials=40) == pytest.approx(bound_of(AllForUsers, trials=40), nan_ok=True)
+
+
+def test_bounds_hold_as_often_as_they_say() -> None:
+    """The confidence is 95 %: of audits of several pairs, hardly any is above ε by chance."""
+    algorithm = Toy(fits=AllForUsers, neighbours=Neighbours.BOUNDED)
+    pairs = [pair for pair in tiny_pairs(Neighbours.BOUNDED, 28) if pair.name.startswith("nothing else")]
+    assert sum(distinguish(algorithm, pair, 0.5, 100).epsilon > 0.5 for pair in pairs) <= 1

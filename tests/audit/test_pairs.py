@@ -1,0 +1,173 @@
+"""Pairs: neighbours in exactly their relation, on their scale, of every shape, the same for one seed."""
+
+from collections.abc import Iterator
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+
+from dpmf_cli.audit.pairs import SCALES, SHAPES, Pair, large_pairs, pairs_of, tiny_pairs
+from dpmf_cli.privacy.neighbours import Neighbours
+from dpmf_cli.ratings import Ratings, Scale, with_ratings
+
+COUNT = 10 * len(SHAPES)
+Cell = tuple[int, int]
+
+
+def cells(ratings: Ratings) -> dict[Cell, float]:
+    """The value of each (user, item) pair."""
+    pairs = list(zip(ratings.users.tolist(), ratings.items.tolist(), strict=True))
+    assert len(set(pairs)) == len(pairs), "a pair twice"
+    assert pairs == sorted(pairs), "not in user-major order"
+    return dict(zip(pairs, ratings.values.tolist(), strict=True))
+
+
+def assert_neighbours(pair: Pair, neighbours: Neighbours) -> None:
+    """They differ in what the relation says, in something, and in nothing else."""
+    here, there = pair.here, pair.there
+    assert (here.n_users, here.n_items, here.scale) == (there.n_users, there.n_items, there.scale)
+    ours, theirs = cells(here), cells(there)
+    moved = {cell for cell in ours.keys() & theirs.keys() if ours[cell] != theirs[cell]}
+    apart = ours.keys() ^ theirs.keys()
+    assert {user for user, _ in moved | apart} == {pair.changed}
+    match neighbours:
+        case Neighbours.BOUNDED | Neighbours.LOCAL:
+            assert (len(apart), len(moved)) == (0, 1)
+            assert all(abs(ours[cell] - theirs[cell]) <= here.scale.width for cell in moved)
+        case Neighbours.UNBOUNDED:
+            assert (len(apart), len(moved)) == (1, 0)
+            assert apart <= theirs.keys()
+        case Neighbours.USER:
+            assert not moved
+            assert apart <= theirs.keys()
+            assert not any(user == pair.changed for user, _ in ours)
+
+
+def assert_within_scale(ratings: Ratings) -> None:
+    values = ratings.values.astype(np.float64)
+    assert np.all(np.isfinite(values))
+    assert np.all((values >= ratings.scale.minimum) & (values <= ratings.scale.maximum))
+    assert np.all((ratings.users >= 0) & (ratings.users < ratings.n_users))
+    assert np.all((ratings.items >= 0) & (ratings.items < ratings.n_items))
+
+
+def assert_same(one: Iterator[Pair], other: Iterator[Pair]) -> None:
+    for first, second in zip(one, other, strict=True):
+        assert (first.name, first.changed) == (second.name, second.changed)
+        assert cells(first.here) == cells(second.here)
+        assert cells(first.there) == cells(second.there)
+
+
+@pytest.mark.parametrize("neighbours", Neighbours)
+@pytest.mark.parametrize("seed", [0, 7])
+def test_tiny_pairs_are_neighbours(neighbours: Neighbours, seed: int) -> None:
+    for pair in tiny_pairs(neighbours, COUNT, seed):
+        assert_neighbours(pair, neighbours)
+        assert_within_scale(pair.here)
+        assert_within_scale(pair.there)
+        assert len(pair.there) <= 200
+
+
+@pytest.mark.parametrize("neighbours", Neighbours)
+def test_every_shape_on_every_scale(neighbours: Neighbours) -> None:
+    pairs = list(tiny_pairs(neighbours, len(SHAPES) * len(SCALES)))
+    seen = {(pair.name.rsplit(" ", 1)[0], pair.here.scale) for pair in pairs}
+    assert seen == {(name, scale) for name, _ in SHAPES for scale in SCALES}
+
+
+@pytest.mark.parametrize("neighbours", Neighbours)
+def test_extreme_changes_and_empty_data_occur(neighbours: Neighbours) -> None:
+    """What hurts most is among them: a change over the whole scale, and a first rating."""
+    pairs = list(tiny_pairs(neighbours, COUNT))
+    if neighbours in (Neighbours.BOUNDED, Neighbours.LOCAL):
+        moves = [
+            np.abs(p.here.values.astype(float) - p.there.values).max() / p.here.scale.width for p in pairs
+        ]
+        assert sum(move == pytest.approx(1) for move in moves) > COUNT / 2
+        assert any(len(pair.here) == 1 for pair in pairs)
+    else:
+        assert any(len(pair.here) == 0 for pair in pairs)
+    assert any((pair.there.item_counts == 0).any() for pair in pairs)
+
+
+def test_whole_stars_in_shapes_of_mixed_values() -> None:
+    """Values are on the scale's own grid where it has one, but for the rating that is changed."""
+    for pair in tiny_pairs(Neighbours.UNBOUNDED, COUNT):
+        scale = pair.here.scale
+        if scale.step and not pair.name.startswith("alike"):
+            steps = (pair.here.values - scale.minimum) / scale.step
+            assert np.all(steps == np.round(steps)), pair.name
+
+
+@pytest.mark.parametrize("neighbours", Neighbours)
+def test_pairs_are_those_of_their_seed(neighbours: Neighbours) -> None:
+    assert_same(tiny_pairs(neighbours, COUNT, 3), tiny_pairs(neighbours, COUNT, 3))
+    first, other = (list(tiny_pairs(neighbours, COUNT, seed)) for seed in (3, 4))
+    assert any(cells(a.there) != cells(b.there) for a, b in zip(first, other, strict=True))
+    assert_same(tiny_pairs(neighbours, 5), iter(list(tiny_pairs(neighbours, COUNT))[:5]))
+
+
+def made() -> Ratings:
+    """A data set whose values tell the pair that they are of, on a continuous scale."""
+    rng = np.random.default_rng(2)
+    users, items = np.nonzero(rng.random((40, 30)) < 0.3)
+    none = np.zeros(0, np.int32)
+    empty = Ratings(none, none, none.astype(np.float32), 40, 30, Scale(0, 2))
+    return with_ratings(empty, users, items, 0.25 + (users * 30 + items) / 1024)
+
+
+@pytest.mark.parametrize("neighbours", Neighbours)
+def test_parts_of_data_keep_its_values(neighbours: Neighbours) -> None:
+    """Every rating but the changed ones is one of the data set, beside those of the same user and item."""
+    data = made()
+    for pair in pairs_of(data, neighbours, 30, 1):
+        assert_neighbours(pair, neighbours)
+        assert_within_scale(pair.there)
+        assert pair.here.n_users <= 13
+        assert pair.here.n_items <= 13
+        known = {value: cell for cell, value in cells(data).items()}
+        kept = {cell: value for cell, value in cells(pair.here).items() if cell[0] != pair.changed}
+        came_from = {cell: known[value] for cell, value in kept.items()}
+        for side in (0, 1):  # one user of the part is one of the data set, and so for items
+            assert len({(cell[side], of[side]) for cell, of in came_from.items()}) == len(
+                {cell[side] for cell in came_from}
+            )
+    assert_same(pairs_of(data, neighbours, 5, 1), pairs_of(data, neighbours, 5, 1))
+
+
+def test_parts_of_no_data() -> None:
+    data = made()
+    nothing = data.select(np.zeros(len(data), np.bool_))
+    for neighbours in (Neighbours.UNBOUNDED, Neighbours.USER):
+        for pair in pairs_of(nothing, neighbours, 3):
+            assert_neighbours(pair, neighbours)
+
+
+def running_sum(row: NDArray[np.floating], kind: type[np.floating]) -> float:
+    return float(np.cumsum(row.astype(kind), dtype=kind)[-1])
+
+
+@pytest.mark.parametrize("neighbours", Neighbours)
+@pytest.mark.parametrize("power", [15, 17])
+def test_large_pairs_hover_at_powers_of_two(neighbours: Neighbours, power: int) -> None:
+    """A float64 sum moves by the one rating. One in float32 moves by a last digit for each of many later ones."""
+    (pair,) = large_pairs(neighbours, (power,))
+    assert f"2^{power}" in pair.name
+    assert_within_scale(pair.there)
+    rows = [
+        0.9
+        * np.clip(side.values.astype(np.float64) - side.values.mean(dtype=np.float64), -2, 2)[side.items == 0]
+        for side in (pair.here, pair.there)
+    ]
+    assert min(map(len, rows)) > 2**power
+    exactly, roughly = (
+        abs(running_sum(rows[0], kind) - running_sum(rows[1], kind)) for kind in (np.float64, np.float32)
+    )
+    assert 0.9 < exactly < 3.7
+    assert roughly > 2**power / 2 * 2.0 ** (power - 24)
+
+
+def test_large_pairs_are_neighbours() -> None:
+    for neighbours in Neighbours:
+        for pair in large_pairs(neighbours, (11,)):
+            assert_neighbours(pair, neighbours)
