@@ -64,9 +64,9 @@ def one_run(
     else:
         seen += predictions(model, users, items)
     score = sign * np.nan_to_num(seen - averages)
-    each = max(1, round(GUESSED * n_items / 2))
+    each = min(max(1, round(GUESSED * n_items / 2)), n_items // 2)
     order = np.argsort(score, kind="stable")
-    correct = int(coins[order[-each:]].sum() + (~coins[order[:each]]).sum())
+    correct = int(coins[order[n_items - each :]].sum() + (~coins[order[:each]]).sum())
     delta = algorithm.spends_delta
     return LowerBound(
         f"{correct} of {2 * each} guesses right, of {n_items} canaries in one run",

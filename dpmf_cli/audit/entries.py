@@ -16,7 +16,7 @@ from dpmf_cli.privacy.local_mechanisms import Mechanism
 from dpmf_cli.privacy.neighbours import Mode, Neighbours
 
 SMALL: dict[str, dict[str, Any]] = {
-    "dp_pmf": {"epochs": 3, "noisy_epochs": 3},
+    "dp_pmf": {"epochs": 3, "noisy_epochs": 3, "learning_rate": 0.1},
     "personalized": {
         "epsilon_conservative": 0.5,
         "epsilon_moderate": 1,
@@ -27,10 +27,10 @@ SMALL: dict[str, dict[str, Any]] = {
     "dpps_pnbm": {"iterations": 5},
     "pg_mf": {"iterations": 3},
 }
-"""Fewer steps than by default, of methods whose later steps do what the first do. None of them changes how far one
-step moves."""
+"""Fewer steps than by default, of methods whose later steps do what the first do. The published rate of DP-PMF is for
+10⁵ ratings, and diverges on a few."""
 
-PUBLISHED_ONLY = {"dp_pmf": ("epochs", "noisy_epochs")}
+PUBLISHED_ONLY = {"dp_pmf": ("epochs", "noisy_epochs", "learning_rate")}
 """Parameters that the corrected mode refuses."""
 
 
@@ -41,7 +41,7 @@ def registered(key: str | None = None) -> Iterator[PrivateAlgorithm]:
         if key is not None and name != key:
             continue
         for neighbours, mode in sorted(entry.variants):
-            for more in _options(name, entry, mode):
+            for more in _options(name, entry.offering(neighbours, mode), mode):
                 parameters = {
                     field: value
                     for field, value in SMALL.get(name, {}).items()
@@ -89,12 +89,12 @@ def _options(key: str, entry: type[PrivateAlgorithm], mode: Mode) -> Iterator[di
                 yield {"base": {"algorithm": name, **fewer}}
         return
     laws: list[dict[str, Any]] = [{}]
-    if "noise" in entry.model_fields:
+    if "noise" in entry.model_fields and "noise" not in getattr(entry, "of_the_other", ()):
         laws = [{"noise": kind.value} for kind in NoiseKind]
     elif key == "local_mf":
         laws = [{"mechanism": kind.value} for kind in Mechanism]
     samples: list[dict[str, Any]] = [{}]
-    if mode is Mode.CORRECTED and "sampling_rate" in entry.model_fields:
+    if "sampling_rate" in entry.model_fields:
         samples.append({"sampling_rate": 0.3})
     refitted: list[dict[str, Any]] = [{}]
     if "tuning" in entry.model_fields:

@@ -26,10 +26,19 @@ from dpmf_cli.privacy.ledger import Entry, Ledger
 from dpmf_cli.privacy.neighbours import Mode, Neighbours
 from dpmf_cli.privacy.release import Numbers, Perturbed, Release, Witness
 from dpmf_cli.privacy.sensitivity import Sensitivity
+from dpmf_cli.privacy.subsampling import amplified
 from dpmf_cli.ratings import Ratings
 
 SLACK = MARGIN
 """How much further than its sensitivity a measurement may move, as a part: rounding, which the margin pays for."""
+
+
+GIVEN_DELTA = 1e-6
+"""The δ that is given to Gaussian noise which is claimed to be pure ε-DP: no ε is large enough without one."""
+
+
+AMPLIFIED = "what a sample proves, of a part"
+"""Begins what is said where a publication takes a sample to prove more than it does."""
 
 
 class Flaw(StrEnum):
@@ -234,7 +243,7 @@ class _Judge:
         for (step, draw), places in draws.items():
             self._compare_draw(step, draw, here.side, there.side, places)
         for entry in here.ledger.entries:
-            self._compare_cost(entry, here.side, [draw for step, draw in draws if step == entry.step])
+            self._compare_cost(entry, here.side)
         self._compare_totals(here.ledger)
         self._compare_predictions(here.predictions, there.predictions)
 
@@ -245,8 +254,9 @@ class _Judge:
             return math.nan
         gaussian = 0.0
         if self._squares:
-            delta = ledger.delta
-            gaussian = epsilon_of_mu(math.sqrt(self._squares), delta) if delta else math.inf
+            gaussian = epsilon_of_mu(math.sqrt(self._squares), ledger.delta or GIVEN_DELTA)
+            if math.isinf(gaussian):  # beyond the accountant: half of the loss is above μ²/2
+                gaussian = self._squares / 2
         return (self._pure + gaussian) / claimed
 
     def _compare_ledgers(self, here: Ledger, there: Ledger) -> None:
@@ -315,7 +325,7 @@ class _Judge:
             self._pure += moved * float(told[0])
             return
         scale = float(release.scale[0]) * unit
-        if entry.sampled is not None or "of a part" in entry.mechanism or math.isinf(entry.sensitivity.norm):
+        if entry.sampled is not None or _rate(entry) or math.isinf(entry.sensitivity.norm):
             self._summed = False
         elif scale == 0:
             self._pure += math.inf if moved else 0.0
@@ -324,23 +334,31 @@ class _Judge:
         else:
             self._pure += moved / scale
 
-    def _compare_cost(self, entry: Entry, side: _Side, draws: list[int]) -> None:
+    def _compare_cost(self, entry: Entry, side: _Side) -> None:
         """Whether the noise that was added is as large as the entry's provable ε asks for."""
-        provable, allowed = float(entry.provable[0]), entry.sensitivity.value
-        if not draws or math.isinf(provable) or math.isinf(allowed):
-            return
         releases = {
             each.release.draw: each.release for each in side.seen.values() if each.release.entry is entry
         }
+        if not releases:
+            return
         shares = [_share(entry, release) for release in releases.values()]
+        if (rate := _rate(entry)) is not None:
+            claimed = float(amplified(np.array([shares[0]]), rate)[0])
+            if claimed > entry.claimed[0] * (1 + SLACK):
+                said = f"{AMPLIFIED} {rate:g}"
+                self.find(Flaw.CLAIM, entry.step, float(claimed / entry.claimed[0]), said)
+        provable, allowed = float(entry.provable[0]), entry.sensitivity.value
+        if math.isinf(provable) or math.isinf(allowed):
+            return
+        shares = [share * allowed / entry.calibrated_to.value for share in shares]
         if entry.mu is not None:
             spent, limit = math.hypot(*shares), float(entry.mu[0])
         elif entry.sampled is not None:
             spent, limit = max(shares), float(1 / entry.sampled.multiplier[0])
+        elif rate is not None:
+            spent, limit = float(amplified(np.array([shares[0]]), rate)[0]), provable
         else:
             spent, limit = math.fsum(shares), provable
-            if "of a part" in entry.mechanism:
-                spent, limit = 0.0, 1.0
         if spent > limit * (1 + SLACK):
             self.find(Flaw.SPENDS, entry.step, spent / limit)
 
@@ -364,7 +382,8 @@ class _Judge:
                 )
         loss = self.loss(ledger)
         if loss > 1 + SLACK and 0 < claimed < math.inf:
-            self.find(Flaw.CLAIM, "all steps", loss, "what the moves of this pair cost together")
+            given = f", even with δ = {GIVEN_DELTA:g}" if self._squares and not ledger.delta else ""
+            self.find(Flaw.CLAIM, "all steps", loss, f"what the moves of this pair cost together{given}")
 
     def _compare_predictions(self, one: NDArray[np.floating], other: NDArray[np.floating]) -> None:
         if not np.array_equal(np.isfinite(one), np.isfinite(other)):
@@ -391,10 +410,9 @@ def _scale(release: Release) -> NDArray[np.float64]:
 
 
 def _share(entry: Entry, release: Release) -> float:
-    """What one draw costs whoever moves by the whole sensitivity, in the ε or μ of its mechanism."""
-    told = release.told
-    if told is not None:
-        return entry.sensitivity.value / entry.calibrated_to.value * float(told[0])
+    """What one draw costs whoever moves by what its noise is calibrated to, in the ε or μ of its mechanism."""
+    if release.told is not None:
+        return float(release.told[0])
     unit = 1.0 if release.unit is None else float(release.unit[0])
     scale = float(release.scale[0]) * unit
     if scale == 0:
@@ -402,7 +420,13 @@ def _share(entry: Entry, release: Release) -> float:
     if entry.sampled is not None:
         return entry.calibrated_to.value / moves_of(entry) / scale
     times = 2 if math.isinf(entry.sensitivity.norm) else 1
-    return times * entry.sensitivity.value / scale
+    return times * entry.calibrated_to.value / scale
+
+
+def _rate(entry: Entry) -> float | None:
+    """The part of the records that a step of Laplace noise looks at; None for one that looks at all."""
+    _, found, rate = entry.mechanism.partition("Laplace, of a part ")
+    return float(rate) if found else None
 
 
 def moves_of(entry: Entry) -> float:

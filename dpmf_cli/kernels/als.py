@@ -188,7 +188,7 @@ def _plain_problems(
         return np.asarray(right - np.einsum("rijl,rjl->ril", hessian, solutions))
 
     def volume() -> NDArray[np.float64]:
-        return np.linalg.slogdet(np.moveaxis(hessian, -1, 1)).logabsdet
+        return np.asarray(np.linalg.slogdet(np.moveaxis(hessian, -1, 1)).logabsdet)
 
     return Perturbed(solve, noise_of, volume)
 

@@ -1,0 +1,137 @@
+"""The flaws of the five papers that are known, and how an audit shows each by itself."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from dpmf_cli.algorithms.shared.papers import Paper
+from dpmf_cli.audit.job import EPSILONS, Audited, Found
+from dpmf_cli.audit.replay import AMPLIFIED, Flaw
+
+
+@dataclass(frozen=True)
+class KnownFlaw:
+    """One flaw of a paper.
+
+    what    what the paper does, and why that is wrong
+    entry   the label of the entry that shows it, one of `entries.registered`
+    flaw    what a replay finds
+    step    how the step begins at which it does; "" for any
+    said    what the finding says; "" for anything
+    epsilons  of the replays: of a method that diverges under more noise, a large one alone
+    """
+
+    paper: Paper
+    what: str
+    entry: str
+    flaw: Flaw
+    step: str = ""
+    said: str = ""
+    epsilons: tuple[float, ...] = EPSILONS
+
+    def shown_by(self, audits: Sequence[Audited]) -> Found | None:
+        """The worst finding that shows it; None where none does."""
+        found = [
+            each
+            for audited in audits
+            if audited.label == self.entry
+            for each in audited.found
+            if each.flaw == self.flaw and each.step.startswith(self.step) and each.said.startswith(self.said)
+        ]
+        return max(found, key=lambda each: -1.0 if each.size != each.size else each.size, default=None)
+
+
+BY_ACCOUNTANT = "by the accountant"
+
+KNOWN = (
+    KnownFlaw(
+        Paper.FRIEDMAN,
+        "Unbounded averages: sums of raw ratings get noise for r_max − r_min; a rating of r_max moves them by r_max.",
+        "pge, unbounded, published",
+        Flaw.CLAIM,
+        "item sums",
+    ),
+    KnownFlaw(
+        Paper.FRIEDMAN,
+        "Algorithm 5: a pass over all ratings gets noise for what one update moves.",
+        "psgd, unbounded, published",
+        Flaw.CLAIM,
+        "item factors",
+    ),
+    KnownFlaw(
+        Paper.FRIEDMAN,
+        "Algorithm 6, bounded: p_max and q_max are exchanged.",
+        "pals, bounded, published",
+        Flaw.CLAIM,
+        "user factors",
+    ),
+    KnownFlaw(
+        Paper.FRIEDMAN,
+        "Algorithm 6, unbounded: the scale of a row's noise follows its private number of ratings.",
+        "pals, unbounded, published",
+        Flaw.AFTER,
+    ),
+    KnownFlaw(
+        Paper.MCSHERRY,
+        "Theorem 5: α = r_max − r_min forgets that the averages of two items differ.",
+        "mm_knn, laplace, unbounded, published",
+        Flaw.CLAIM,
+        "covariance",
+    ),
+    KnownFlaw(
+        Paper.MCSHERRY,
+        "Theorem 3 is used for any ε; the bound behind it holds for ε ≤ 1.",
+        "mm_averages, gaussian, unbounded, published",
+        Flaw.CLAIM,
+        "",
+        BY_ACCOUNTANT,
+    ),
+    KnownFlaw(
+        Paper.ZHANG,
+        "Algorithm 2: U is fitted to the ratings without noise, and V follows from it.",
+        "dp_pmf, unbounded, published",
+        Flaw.AFTER,
+    ),
+    KnownFlaw(
+        Paper.ZHANG,
+        "Algorithm 2, line 17: noise is drawn anew for every step, and charged once.",
+        "dp_pmf, unbounded, published",
+        Flaw.CLAIM,
+        "all steps",
+    ),
+    KnownFlaw(
+        Paper.ZHANG,
+        "Theorem 4: the gradient of one rating moves by more than r_max.",
+        "dp_pmf, bounded, published",
+        Flaw.CLAIM,
+        "objective",
+    ),
+    KnownFlaw(
+        Paper.WANG,
+        "Theorem 1: a sample of a part γ costs γ·ε; it costs ln(1 + γ(e^ε − 1)).",
+        "dpsgd_pnbm, samples of 0.3, bounded, published",
+        Flaw.CLAIM,
+        "gradient",
+        AMPLIFIED,
+    ),
+    KnownFlaw(
+        Paper.WANG,
+        "Section 3: noise is for one coordinate of one rating's gradient; a rating moves many.",
+        "dpsgd_pnbm, bounded, published",
+        Flaw.CLAIM,
+        "gradient",
+    ),
+    KnownFlaw(
+        Paper.WANG,
+        "Section 4: noise of temperature ρ is charged as noise of temperature 1, of a chain at its limit.",
+        "dpps_mf, gaussian, user, published",
+        Flaw.CLAIM,
+        "all steps",
+    ),
+    KnownFlaw(
+        Paper.NEERA,
+        "PG-MF, compared at ε per rating: all n reports of a user follow from each rating.",
+        "pg_mf, local, published",
+        Flaw.CLAIM,
+        "all steps",
+    ),
+)
