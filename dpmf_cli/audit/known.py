@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 from dpmf_cli.algorithms.shared.papers import Paper
 from dpmf_cli.audit.job import EPSILONS, Audited, Found
-from dpmf_cli.audit.replay import AMPLIFIED, Flaw
+from dpmf_cli.audit.replay import AMPLIFIED, TOGETHER, Flaw
 
 
 @dataclass(frozen=True)
@@ -96,7 +96,8 @@ KNOWN = (
         "Algorithm 2, line 17: noise is drawn anew for every step, and charged once.",
         "dp_pmf, unbounded, published",
         Flaw.CLAIM,
-        "all steps",
+        "objective",
+        TOGETHER,
     ),
     KnownFlaw(
         Paper.ZHANG,
@@ -125,6 +126,13 @@ KNOWN = (
         "Section 4: noise of temperature ρ is charged as noise of temperature 1, of a chain at its limit.",
         "dpps_mf, gaussian, user, published",
         Flaw.CLAIM,
+        "factors",
+    ),
+    KnownFlaw(
+        Paper.WANG,
+        "Sections 3 and 4: item averages are released without noise, and not charged for.",
+        "dpps_mf, gaussian, user, published",
+        Flaw.CLAIM,
         "all steps",
     ),
     KnownFlaw(
@@ -132,6 +140,6 @@ KNOWN = (
         "PG-MF, compared at ε per rating: all n reports of a user follow from each rating.",
         "pg_mf, local, published",
         Flaw.CLAIM,
-        "all steps",
+        "gradients",
     ),
 )

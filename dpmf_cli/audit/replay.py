@@ -37,6 +37,9 @@ GIVEN_DELTA = 1e-6
 """The δ that is given to Gaussian noise which is claimed to be pure ε-DP: no ε is large enough without one."""
 
 
+TOGETHER = "what the moves of this pair cost together"
+"""Begins what is said where a pair costs more than is claimed."""
+
 AMPLIFIED = "what a sample proves, of a part"
 """Begins what is said where a publication takes a sample to prove more than it does."""
 
@@ -218,6 +221,33 @@ def _fitted(
 
 
 @dataclass
+class _Cost:
+    """What moves cost: by noise of pure ε, and by Gaussian noise the sum of squares of move over deviation."""
+
+    pure: float = 0.0
+    squares: float = 0.0
+
+    @classmethod
+    def of(cls, costs: "Iterable[_Cost]") -> "_Cost":
+        """All of them together."""
+        every = tuple(costs)
+        return cls(sum(each.pure for each in every), sum(each.squares for each in every))
+
+    def epsilon(self, delta: float) -> float:
+        """nan where no sum says it."""
+        if not self.squares:
+            return self.pure
+        gaussian = epsilon_of_mu(math.sqrt(self.squares), delta or GIVEN_DELTA)
+        if math.isinf(gaussian):  # beyond the accountant: half of the loss is above μ²/2
+            gaussian = self.squares / 2
+        return self.pure + gaussian
+
+    def given(self, delta: float) -> str:
+        """What must be said where the claim is of pure ε."""
+        return f", even with δ = {GIVEN_DELTA:g}" if self.squares and not delta else ""
+
+
+@dataclass
 class _Judge:
     """Compares the two sides of a replay, and notes what it finds."""
 
@@ -227,9 +257,7 @@ class _Judge:
     findings: list[Finding] = field(default_factory=list)
     steps: dict[str, Measured] = field(default_factory=dict)
     directions: dict[Place, NDArray[np.float64]] = field(default_factory=dict)
-    _pure: float = 0.0
-    _squares: float = 0.0
-    _summed: bool = True
+    _costs: dict[str, "_Cost"] = field(default_factory=dict)
 
     def find(self, flaw: Flaw, step: str, size: float = math.nan, said: str = "") -> None:
         self.findings.append(Finding(flaw, step, size, self.pair.name, self.epsilon, said))
@@ -250,14 +278,9 @@ class _Judge:
     def loss(self, ledger: Ledger) -> float:
         """What the moves cost together, in units of the claimed ε."""
         claimed = float(ledger.claimed[0])
-        if not self._summed or not 0 < claimed < math.inf:
+        if not 0 < claimed < math.inf:
             return math.nan
-        gaussian = 0.0
-        if self._squares:
-            gaussian = epsilon_of_mu(math.sqrt(self._squares), ledger.delta or GIVEN_DELTA)
-            if math.isinf(gaussian):  # beyond the accountant: half of the loss is above μ²/2
-                gaussian = self._squares / 2
-        return (self._pure + gaussian) / claimed
+        return _Cost.of(self._costs.values()).epsilon(ledger.delta) / claimed
 
     def _compare_ledgers(self, here: Ledger, there: Ledger) -> None:
         if [each.record() for each in here.entries] != [each.record() for each in there.entries]:
@@ -314,25 +337,26 @@ class _Judge:
         allowed = float(paid.provable[0]) / times
         measured = Measured(paid.step, paid.mechanism, changed / allowed, changed / allowed)
         self.steps[paid.step] = measured.worst(self.steps.get(paid.step, measured))
-        self._pure += changed
+        self._costs.setdefault(paid.step, _Cost()).pure += changed
         if changed > allowed * (1 + SLACK):
             self.find(Flaw.MOVES, paid.step, changed / allowed)
 
     def _add(self, entry: Entry, release: Release, moved: float, unit: float) -> None:
         """Adds what one draw's move costs."""
+        cost = self._costs.setdefault(entry.step, _Cost())
         told = release.told
         if told is not None:
-            self._pure += moved * float(told[0])
+            cost.pure += moved * float(told[0])
             return
         scale = float(release.scale[0]) * unit
         if entry.sampled is not None or _rate(entry) or math.isinf(entry.sensitivity.norm):
-            self._summed = False
+            cost.pure = math.nan
         elif scale == 0:
-            self._pure += math.inf if moved else 0.0
-        elif entry.mechanism.startswith("Gaussian"):
-            self._squares += (moved / scale) ** 2
+            cost.pure += math.inf if moved else 0.0
+        elif entry.mechanism.startswith(("Laplace", "K-norm")):
+            cost.pure += moved / scale
         else:
-            self._pure += moved / scale
+            cost.squares += (moved / scale) ** 2
 
     def _compare_cost(self, entry: Entry, side: _Side) -> None:
         """Whether the noise that was added is as large as the entry's provable ε asks for."""
@@ -371,7 +395,6 @@ class _Judge:
                 self.find(Flaw.SPENDS, "all steps", total / provable)
         if self.algorithm.mode is Mode.CORRECTED and provable > limit * (1 + SLACK):
             self.find(Flaw.SPENDS, "all steps", provable / limit)
-        claimed = float(ledger.claimed[0])
         for entry in ledger.entries:
             if math.inf > entry.provable[0] > entry.claimed[0] * (1 + SLACK) and entry.claimed[0] > 0:
                 self.find(
@@ -380,10 +403,15 @@ class _Judge:
                     float(entry.provable[0] / entry.claimed[0]),
                     "by the accountant",
                 )
+        for entry in ledger.entries:
+            cost, claimed = self._costs.get(entry.step, _Cost()), float(entry.claimed[0])
+            if cost.epsilon(ledger.delta) > claimed * (1 + SLACK) and claimed > 0:
+                size = cost.epsilon(ledger.delta) / claimed
+                self.find(Flaw.CLAIM, entry.step, size, TOGETHER + cost.given(ledger.delta))
         loss = self.loss(ledger)
-        if loss > 1 + SLACK and 0 < claimed < math.inf:
-            given = f", even with δ = {GIVEN_DELTA:g}" if self._squares and not ledger.delta else ""
-            self.find(Flaw.CLAIM, "all steps", loss, f"what the moves of this pair cost together{given}")
+        if loss > 1 + SLACK:
+            given = _Cost.of(self._costs.values()).given(ledger.delta)
+            self.find(Flaw.CLAIM, "all steps", loss, TOGETHER + given)
 
     def _compare_predictions(self, one: NDArray[np.floating], other: NDArray[np.floating]) -> None:
         if not np.array_equal(np.isfinite(one), np.isfinite(other)):
