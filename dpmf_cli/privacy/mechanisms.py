@@ -68,9 +68,7 @@ def repeated_laplace(
     """
     entry, scale = _spend(step, "Laplace", 1, repetitions, sensitivity, epsilon, curator, calibrated_to)
     rng = curator.noise(step)
-    return curator.releases(
-        entry, (LaneNoise(unit_laplace(shape, rng), scale) for _ in range(repetitions))
-    )
+    return curator.releases(entry, (LaneNoise(unit_laplace(shape, rng), scale) for _ in range(repetitions)))
 
 
 def gaussian(
@@ -163,9 +161,7 @@ def subsampled_gaussian(
     sampled = SampledSteps(multiplier, rate, repetitions)
     entry = curator.ledger.spend_sampled(step, sensitivity, sampled, claimed, used)
     scale, rng = _with_margin(contribution * multiplier), curator.noise(step)
-    return curator.releases(
-        entry, (LaneNoise(rng.standard_normal(shape), scale) for _ in range(repetitions))
-    )
+    return curator.releases(entry, (LaneNoise(rng.standard_normal(shape), scale) for _ in range(repetitions)))
 
 
 def exponential_choice(
@@ -307,7 +303,8 @@ def _with_margin(scale: NDArray[np.float64]) -> NDArray[np.float64]:
 
 def _proved(epsilon: NDArray[np.float64], sensitivity: Sensitivity, used: Sensitivity) -> NDArray[np.float64]:
     """(E,) Δ/Δ′·ε of noise scaled to Δ′."""
-    return np.where(np.isinf(epsilon), np.inf, epsilon * (sensitivity.value / used.value))
+    with np.errstate(invalid="ignore"):  # ∞ times the 0 of what nothing moves
+        return np.where(np.isinf(epsilon), np.inf, epsilon * (sensitivity.value / used.value))
 
 
 def _refuse_norm(step: str, mechanism: str, norm: float, sensitivity: Sensitivity) -> None:
