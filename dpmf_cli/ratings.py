@@ -127,6 +127,11 @@ def with_ratings(
     )
 
 
+def average_of(values: NDArray[np.floating], otherwise: float) -> float:
+    """The mean of `values` (n,), in double precision; `otherwise` where there are none."""
+    return float(values.mean(dtype=np.float64)) if len(values) else otherwise
+
+
 def in_ratings(ratings: Ratings, others: Ratings) -> NDArray[np.bool_]:
     """(n_ratings,) whether `others` has a rating of the same (user, item) pair."""
     keys, wanted = _pair_keys(ratings), _pair_keys(others)

@@ -1,14 +1,34 @@
-"""Random streams: every use of randomness has a generator of its own, named by what it is for."""
+"""Random streams: every use of randomness has a generator of its own, named by what it is for.
+
+A seed that is printed gives all noise away: whoever knows it and the config draws the same noise, and has the clean
+sums of a released model back by one subtraction. So a config may say `seed: secret`. Every fit then draws a seed of
+its own (`drawn_seed`) in the process that fits, which keeps it in memory alone and forgets it.
+"""
 
 import hashlib
+import secrets
 from collections.abc import Callable
-from dataclasses import dataclass
-from typing import Any
+from dataclasses import dataclass, field
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
 from dpmf_cli.ratings import UserMajor
+
+SECRET: Literal["secret"] = "secret"
+"""What a config says in place of a seed, and results record, where fits draw their own."""
+
+Seed = int | Literal["secret"]
+"""The seed of a config. What is no secret, as the folds, follows from the word `secret` as from a number."""
+
+SECRET_BITS = 256
+"""As many as the digest that a stream is named by has."""
+
+
+def drawn_seed(seed: Seed) -> int:
+    """The seed of a fit: that of the config, or a new one by the operating system where it is secret."""
+    return secrets.randbits(SECRET_BITS) if seed == SECRET else seed
 
 
 @dataclass(frozen=True)
@@ -18,10 +38,11 @@ class Streams:
     Two folds, runs or purposes never share a stream, and a stream does not depend on what else runs, in which order,
     or in how many processes. An algorithm that a config lists twice with other parameters, or runs on growing
     portions of the ratings, meets the same noise every time: common random numbers, which make a comparison
-    sharper.
+    sharper. Two such models give their noise away by one subtraction: no more than one may be released. Under a secret
+    seed each fit has noise of its own.
     """
 
-    seed: int
+    seed: int = field(repr=False)
     dataset: str
     algorithm: str
     fold: int

@@ -38,7 +38,7 @@ class PrivateItemAverage(PrivateAlgorithm):
             epsilon=self.overall * epsilons,
             curator=curator,
         ).added_to([train.values.sum(dtype=np.float64)])
-        average = np.clip(total / len(train), train.scale.minimum, train.scale.maximum)  # (1, E)
+        average = np.clip(total / max(len(train), 1), train.scale.minimum, train.scale.maximum)  # (1, E)
         sums = (
             np.bincount(train.items, train.values, train.n_items)[:, None]
             - train.item_counts[:, None] * average

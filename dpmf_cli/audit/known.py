@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 from dpmf_cli.algorithms.shared.papers import Paper
 from dpmf_cli.audit.job import EPSILONS, Audited, Found
-from dpmf_cli.audit.replay import AMPLIFIED, TOGETHER, Flaw
+from dpmf_cli.audit.replay import AMPLIFIED, AT_ITS_LIMIT, TOGETHER, Flaw
 
 
 @dataclass(frozen=True)
@@ -127,6 +127,7 @@ KNOWN = (
         "dpps_mf, gaussian, user, published",
         Flaw.CLAIM,
         "factors",
+        AT_ITS_LIMIT,
     ),
     KnownFlaw(
         Paper.WANG,
@@ -141,5 +142,6 @@ KNOWN = (
         "pg_mf, local, published",
         Flaw.CLAIM,
         "gradients",
+        TOGETHER,
     ),
 )

@@ -40,6 +40,9 @@ GIVEN_DELTA = 1e-6
 TOGETHER = "what the moves of this pair cost together"
 """Begins what is said where a pair costs more than is claimed."""
 
+AT_ITS_LIMIT = "at its limit, by the temperature of its noise"
+"""What is said of a chain whose noise is less than its claim takes it to be."""
+
 AMPLIFIED = "what a sample proves, of a part"
 """Begins what is said where a publication takes a sample to prove more than it does."""
 
@@ -365,6 +368,9 @@ class _Judge:
         }
         if not releases:
             return
+        _, cooled, temperature = entry.mechanism.partition(", temperature ")
+        if cooled and float(temperature) < 1:
+            self.find(Flaw.CLAIM, entry.step, 1 / float(temperature), AT_ITS_LIMIT)
         shares = [_share(entry, release) for release in releases.values()]
         if (rate := _rate(entry)) is not None:
             claimed = float(amplified(np.array([shares[0]]), rate)[0])

@@ -3,7 +3,8 @@
 import math
 from typing import Annotated, Any, ClassVar, Literal
 
-from pydantic import BeforeValidator, Field
+from pydantic import BeforeValidator, Field, ValidationError, ValidatorFunctionWrapHandler, WrapValidator
+from pydantic_core import PydanticCustomError
 
 from dpmf_cli.algorithms.plugins import PluginName
 from dpmf_cli.algorithms.registry import BASELINES, PRIVATE
@@ -15,6 +16,20 @@ from dpmf_cli.datasets.spec import DatasetSpec, TestSet
 from dpmf_cli.evaluation.curves import Axis
 from dpmf_cli.privacy.neighbours import Mode, Neighbours
 from dpmf_cli.strict_model import StrictModel
+
+
+def _refuse_other_words(value: Any, validate: ValidatorFunctionWrapHandler) -> Any:
+    try:
+        return validate(value)
+    except ValidationError:
+        raise PydanticCustomError(
+            "seed", "a seed is a whole number from 0 to 2⁶³ − 1, or the word `secret`"
+        ) from None
+
+
+SeedKey = Annotated[
+    Annotated[int, Field(ge=0, lt=2**63)] | Literal["secret"], WrapValidator(_refuse_other_words)
+]
 
 
 class ExperimentKeys(StrictModel):
@@ -43,7 +58,11 @@ class ExperimentKeys(StrictModel):
         None, ge=1, description="hold out only the first so many folds, to save time"
     )
     runs: int = Field(5, ge=1, le=10_000, description="repetitions of each fold with other noise")
-    seed: int = Field(2016, ge=0, lt=2**63, description="all randomness follows from it")
+    seed: SeedKey = Field(
+        2016,
+        description="all randomness follows from it; `secret` draws one for each fit, which is written nowhere: for "
+        "a release, since a printed seed gives all noise away",
+    )
     neighbours: Annotated[
         Neighbours, BeforeValidator(refuse_list, json_schema_input_type=Neighbours | list[Neighbours])
     ] = Field(

@@ -146,7 +146,8 @@ class ScaleSpec(StrictModel):
 class CsvSpec(StrictModel):
     """A ratings file of the user's own; `path` is relative to the config file.
 
-    duplicates   a (user, item) pair that stands twice is refused (error), or its last line kept, or averaged
+    duplicates   a (user, item) pair that stands twice is refused (error), or its last line kept, or averaged; what ε
+                 hides is a pair, as merged: one more line of a pair that is there is no neighbour of `unbounded`
     """
 
     kind: Literal["csv"]
@@ -156,7 +157,11 @@ class CsvSpec(StrictModel):
     separator: Annotated[str, StringConstraints(pattern=r'^[^"\r\n]$')] = ","
     header: bool = True
     scale: ScaleSpec
-    duplicates: Literal["error", "last", "mean"] = "error"
+    duplicates: Literal["error", "last", "mean"] = Field(
+        "error",
+        description="of a (user, item) pair that stands twice: refuse it, keep its last line, or average; neighbours "
+        "differ in a pair, as merged, and not in a line of it",
+    )
 
     @model_validator(mode="after")
     def _coherent(self) -> Self:

@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 from dpmf_cli.evaluation.portions import Order, Portion
 from dpmf_cli.privacy.neighbours import Neighbours
 from dpmf_cli.privacy.protection import Guarantee, Protection, protection_of
+from dpmf_cli.streams import Seed
 
 Axis = Literal["epsilon", "theta"]
 """What the grid of an experiment is of: the total ε, or McSherry and Mironov's θ."""
@@ -168,7 +169,7 @@ class Experiment:
     folds: int
     partition: int
     runs: int
-    seed: int
+    seed: Seed
     curves: tuple[Measured, ...]
     baselines: tuple[Measured, ...]
     axis: Axis = "epsilon"

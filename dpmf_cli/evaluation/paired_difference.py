@@ -1,8 +1,8 @@
 """Two experiments on the same folds, compared curve by curve: the difference of RMSE, paired by fold and run.
 
 Folds are a function of the dataset, the seed and the number of folds, so two experiments that share these have met
-the same training and test ratings; and an algorithm with other parameters has met the same noise (`streams`). Both
-cancel in the difference, whose interval is therefore narrower than those of the two curves.
+the same training and test ratings; and an algorithm with other parameters has met the same noise (`streams`), but
+under a secret seed. Both cancel in the difference, whose interval is therefore narrower than those of the two curves.
 """
 
 from collections.abc import Iterator, Sequence

@@ -219,7 +219,9 @@ def _group_sums(
 
 
 def residual_variances(model: FactorModel, pairs: UserMajor, values: LaneValues) -> NDArray[np.float64]:
-    """(E,) the variance of what the averages leave of all ratings."""
+    """(E,) the variance of what the averages leave of all ratings; 0 where there are none."""
+    if not len(pairs):
+        return np.zeros(sum(group.lanes for group in model.groups))
     return np.concatenate(
         [
             (values.of(group.part) - group.effects(pairs.users, pairs.items))[:, : group.lanes].var(

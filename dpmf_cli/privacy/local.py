@@ -21,7 +21,7 @@ from dpmf_cli.privacy.local_mechanisms import LocalMechanism, Sign
 from dpmf_cli.privacy.mechanisms import on_devices
 from dpmf_cli.privacy.neighbours import Neighbours
 from dpmf_cli.privacy.sensitivity import Sensitivity
-from dpmf_cli.ratings import Ratings, Scale, UserMajor
+from dpmf_cli.ratings import Ratings, Scale, UserMajor, average_of
 
 _SEAL = object()
 """What this module alone can pass to the constructors of messages."""
@@ -91,8 +91,8 @@ class PerturbedRatings(Sealed, UserMajor):
 
     @property
     def means(self) -> NDArray[np.float64]:
-        """(E,) the mean of all messages."""
-        return np.array([self.values.column(e).mean(dtype=np.float64) for e in range(len(self.epsilons))])
+        """(E,) the mean of all messages; the middle where there are none."""
+        return np.array([average_of(self.values.column(e), 0.5) for e in range(len(self.epsilons))])
 
     @property
     def traffic(self) -> Traffic:

@@ -322,7 +322,8 @@ def _with_margin(scale: NDArray[np.float64]) -> NDArray[np.float64]:
 
 def _proved(epsilon: NDArray[np.float64], sensitivity: Sensitivity, used: Sensitivity) -> NDArray[np.float64]:
     """(E,) Δ/Δ′·ε of noise scaled to Δ′."""
-    return np.where(np.isinf(epsilon), np.inf, epsilon * (sensitivity.value / used.value))
+    with np.errstate(invalid="ignore"):  # ∞ times the 0 of what nothing moves
+        return np.where(np.isinf(epsilon), np.inf, epsilon * (sensitivity.value / used.value))
 
 
 def _refuse_norm(step: str, mechanism: str, norm: float, sensitivity: Sensitivity) -> None:

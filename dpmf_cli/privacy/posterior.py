@@ -89,7 +89,7 @@ def posterior_sampling(
     published = Sensitivity(2 * bound, 2, neighbours, source)
     entry = curator.ledger.spend(
         step,
-        f"SGLD × {schedule.steps}",
+        f"SGLD × {schedule.steps}, temperature {schedule.temperature:g}",
         unknown,
         epsilon,
         np.full_like(epsilon, np.inf),

@@ -14,7 +14,7 @@ from dpmf_cli.config import ExperimentConfig
 from dpmf_cli.datasets.identity import DataIdentity
 from dpmf_cli.datasets.spec import TestSet
 from dpmf_cli.evaluation.portions import Order
-from dpmf_cli.streams import Streams
+from dpmf_cli.streams import SECRET, Seed, Streams, drawn_seed
 
 TWIN_GRID = (math.inf,)
 """The grid of a fit without noise."""
@@ -44,15 +44,19 @@ class Cut:
 
 @dataclass(frozen=True)
 class Task:
-    """What a result depends on. `limits` are the x of the distribution of errors, where that is measured."""
+    """What a result depends on. `limits` are the x of the distribution of errors, where that is measured.
+
+    experiment  the name of the config where the seed is secret: another experiment draws anew. It is "" elsewhere
+    """
 
     data: DataIdentity
-    seed: int
+    seed: Seed
     cut: Cut
     run: int
     algorithm: Algorithm
     epsilons: tuple[float, ...]
     limits: tuple[float, ...] = ()
+    experiment: str = ""
 
     @property
     def fold(self) -> int:
@@ -70,6 +74,7 @@ class Task:
             **self.cut.settings,
             **(test if self.cut.test != "folds" else {}),
             **({"error_cdf": list(self.limits)} if self.limits else {}),
+            **({"experiment": self.experiment} if self.experiment else {}),
         }
 
     @cached_property
@@ -81,9 +86,10 @@ class Task:
         """What distinguishes its results from those of other tasks."""
         return self.settings_hash, self.fold, self.run, self.epsilons
 
-    @property
     def streams(self) -> Streams:
-        return Streams(self.seed, self.data.key, self.algorithm.algorithm, self.fold, self.run)
+        """The generators of one fit: where the seed is secret, others each time."""
+        seed = drawn_seed(self.seed)
+        return Streams(seed, self.data.key, self.algorithm.algorithm, self.fold, self.run)
 
 
 @dataclass(frozen=True)
@@ -127,10 +133,11 @@ def tasks_of(
     """Every task of one algorithm of a config, or those on some of its portions; twins have the grid `TWIN_GRID`."""
     grid = config.grid(entry)
     order: Order = config.growth.order if config.growth else "timestamp"
+    of = config.name if config.seed == SECRET else ""
     for portion in portions or config.portions:
         for fold in range(config.folds_run):
             cut = Cut(config.folds, fold, portion, order, config.test)
             for run in range(config.runs_of(entry)):
-                yield Task(data, config.seed, cut, run, entry, grid, config.limits)
+                yield Task(data, config.seed, cut, run, entry, grid, config.limits, of)
             if config.twins and entry.private:
-                yield Task(data, config.seed, cut, 0, entry, TWIN_GRID, config.limits)
+                yield Task(data, config.seed, cut, 0, entry, TWIN_GRID, config.limits, of)

@@ -21,6 +21,7 @@ from dpmf_cli.results import provenance
 from dpmf_cli.results.task import Cut, Outcome, Task, TaskResult
 from dpmf_cli.running.cutting import cut_ratings
 from dpmf_cli.running.execute import execute
+from dpmf_cli.streams import Seed
 
 Batch = tuple[Task, ...]
 """One task, or several that share a fit: what is executed in one place."""
@@ -83,7 +84,7 @@ def run_batch(tasks: Batch, cache: Path) -> list[Outcome]:
 
 
 @lru_cache(maxsize=1)
-def _split(data: DataIdentity, seed: int, cut: Cut, cache: Path) -> tuple[Ratings, Ratings]:
+def _split(data: DataIdentity, seed: Seed, cut: Cut, cache: Path) -> tuple[Ratings, Ratings]:
     """(training ratings, test ratings), kept while a process works on tasks of one cut."""
     test = open_cached(data.test_checksum, cache) if data.test_checksum else None
     return cut_ratings(open_cached(data.checksum, cache), cut, dataset=data.key, seed=seed, test=test)

@@ -13,11 +13,11 @@ from dpmf_cli.evaluation.folds import assign_folds, split, without_pairs
 from dpmf_cli.evaluation.portions import Order, Portion, first_share, portion, ranked
 from dpmf_cli.ratings import Ratings
 from dpmf_cli.results.task import Cut
-from dpmf_cli.streams import named_generator
+from dpmf_cli.streams import Seed, named_generator
 
 
 def cut_ratings(
-    ratings: Ratings, cut: Cut, *, dataset: str, seed: int, test: Ratings | None = None
+    ratings: Ratings, cut: Cut, *, dataset: str, seed: Seed, test: Ratings | None = None
 ) -> tuple[Ratings, Ratings]:
     """(training ratings, test ratings) of the data set of that key; `test` is the fixed test set where the cut has
     one."""
@@ -32,12 +32,16 @@ def cut_ratings(
     return split(ratings, assignment, cut.fold)
 
 
-def fold_assignment(dataset: str, seed: int, folds: int, n_ratings: int) -> NDArray[np.int16]:
-    """(n_ratings,) the folds of a data set under a seed: the same for every algorithm and run."""
+def fold_assignment(dataset: str, seed: Seed, folds: int, n_ratings: int) -> NDArray[np.int16]:
+    """(n_ratings,) the folds of a data set under a seed: the same for every algorithm and run.
+
+    They are public. A secret seed is as good as its word here: every fit draws its own, in whichever process, and all
+    must have the same folds. No proof needs them hidden, for ε is spent on the training ratings that there are.
+    """
     return assign_folds(n_ratings, folds, named_generator(seed, dataset, folds, "folds"))
 
 
-def arrivals(ratings: Ratings, order: Order, *, dataset: str, seed: int) -> NDArray[np.intp]:
+def arrivals(ratings: Ratings, order: Order, *, dataset: str, seed: Seed) -> NDArray[np.intp]:
     """(n_ratings,) the positions of the ratings as they come; of the random orders, that of a data set and a seed."""
     return ranked(ratings, order, rng=named_generator(seed, dataset, "growth"))
 

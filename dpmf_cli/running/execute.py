@@ -17,6 +17,7 @@ from dpmf_cli.privacy.neighbours import Mode
 from dpmf_cli.ratings import Ratings
 from dpmf_cli.results.task import Task, TaskResult
 from dpmf_cli.running.grid_parts import joined, parts, room
+from dpmf_cli.streams import Streams
 
 
 def execute(tasks: Sequence[Task], train: Ratings, test: Ratings) -> list[TaskResult]:
@@ -24,21 +25,22 @@ def execute(tasks: Sequence[Task], train: Ratings, test: Ratings) -> list[TaskRe
 
     What a task finds does not depend on those that it is fitted with, nor on whether its grid was fitted in parts.
     """
+    return _execute(tasks, train, test, tasks[0].streams())
+
+
+def _execute(tasks: Sequence[Task], train: Ratings, test: Ratings, streams: Streams) -> list[TaskResult]:
     if len(tasks) == 1:
         task = tasks[0]
         shape = Shape(train.n_users, train.n_items, len(train))
         cut = parts(task.algorithm, shape, len(task.epsilons), room())
         if len(cut) > 1:
-            return [
-                joined(
-                    [execute([replace(task, epsilons=task.epsilons[part])], train, test)[0] for part in cut]
-                )
-            ]
-    fitted = _fit(tasks, train)
+            split = (replace(task, epsilons=task.epsilons[part]) for part in cut)
+            return [joined([_execute([each], train, test, streams)[0] for each in split])]
+    fitted = _fit(tasks, train, streams)
     return [_measure(task, *each, train, test) for task, each in zip(tasks, fitted, strict=True)]
 
 
-def _fit(tasks: Sequence[Task], train: Ratings) -> list[tuple[Model, Ledger]]:
+def _fit(tasks: Sequence[Task], train: Ratings, streams: Streams) -> list[tuple[Model, Ledger]]:
     """The model of each task, and the ledger that its fit has filled."""
     first = tasks[0]
     ledgers = [_ledger(task) for task in tasks]
@@ -46,8 +48,8 @@ def _fit(tasks: Sequence[Task], train: Ratings) -> list[tuple[Model, Ledger]]:
         [task.algorithm for task in tasks],
         train,
         [ledger.limit for ledger in ledgers],
-        streams=first.streams,
-        curators=[Curator(ledger, first.streams) for ledger in ledgers],
+        streams=streams,
+        curators=[Curator(ledger, streams) for ledger in ledgers],
     )
     return list(zip(models, ledgers, strict=True))
 

@@ -133,10 +133,15 @@ class AlgorithmContract:
         both = model.predict(np.array([7], np.int32), np.array([5], np.int32))[0]
         assert both == pytest.approx(average, abs=0.3)
 
-    def test_one_rating_is_enough_to_fit(self, algorithm: Algorithm) -> None:
-        first = np.array([0], np.int32)
-        one = Ratings(first, first, np.array([4], np.float32), 2, 2, Scale(1, 5, 1))
-        assert np.isfinite(predict_all(fit(algorithm, one, [1.0])[0], one)).all()
+    @pytest.mark.parametrize(("n_users", "n_items"), [(1, 1), (2, 2), (1, 3), (3, 1)])
+    @pytest.mark.parametrize("count", [0, 1])
+    def test_no_rating_at_all_is_enough_to_fit(
+        self, algorithm: Algorithm, count: int, n_users: int, n_items: int
+    ) -> None:
+        """A fit that fails without ratings tells none from one. How many users and items there are is public."""
+        first = np.zeros(count, np.int32)
+        few = Ratings(first, first, np.full(count, 4, np.float32), n_users, n_items, Scale(1, 5, 1))
+        assert np.isfinite(predict_all(fit(algorithm, few, [1.0, np.inf])[0], few)).all()
 
     def test_constant_ratings_are_predicted_as_they_are(self, algorithm: Algorithm, ratings: Ratings) -> None:
         constant = replace(ratings, values=np.full_like(ratings.values, 3.0))

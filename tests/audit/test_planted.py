@@ -172,7 +172,7 @@ class AllRatingsOfAUser(Fit):
     """Ratings are hidden as if a user had `TAU` of them at most, and nobody cuts the others off."""
 
     @property
-    def ratings(self) -> Ratings:  # type: ignore[override]
+    def ratings(self) -> Ratings:
         return self.train
 
 
@@ -238,7 +238,7 @@ class SampleByCoins(_Sampled):
     """Without a mistake: each rating is in the sample by a coin of its own."""
 
     def sampled(self) -> NDArray[np.bool_]:
-        return self.streams.of_ratings("sample", self.ratings) < 0.5
+        return np.asarray(self.streams.of_ratings("sample", self.ratings) < 0.5)
 
 
 class SampleByValues(_Sampled):

@@ -1,9 +1,11 @@
 """Replays of registered algorithms: clean passes, and the flaws of publications that are known."""
 
 from collections.abc import Iterable, Mapping
+from typing import Any
 
 import numpy as np
 import pytest
+from numpy.typing import NDArray
 
 from dpmf_cli.algorithms.registry import PRIVATE
 from dpmf_cli.algorithms.shared.base import PrivateAlgorithm
@@ -17,6 +19,7 @@ from dpmf_cli.privacy.sensitivity import Sensitivity
 from dpmf_cli.ratings import Ratings, Scale, with_ratings
 
 PAIRS = 28
+Parts = list[NDArray[Any]]
 CLEAN = ("pge", "mm_averages", "private_constant_nbm", "local_mean")
 ENTRIES = {str(each.label): each for key in CLEAN for each in registered(key)}
 
@@ -107,13 +110,13 @@ def test_unbounded_pge_as_published_forgets_the_least_rating() -> None:
     assert steps["user sums"].of_noise <= 1 + SLACK
 
 
-def ratings(users: list[object], items: list[object], values: list[object], scale: Scale) -> Ratings:
-    """Ratings from lists of arrays."""
+def ratings(users: Parts, items: Parts, values: Parts, scale: Scale) -> Ratings:
+    """Ratings from parts, one after the other."""
     none = np.zeros(0, np.int32)
-    of_users, of_items, of_values = (np.concatenate(each) for each in (users, items, values))  # type: ignore[arg-type]
+    of_users, of_items = (np.concatenate(each).astype(np.int64) for each in (users, items))
     shape = int(of_users.max()) + 1, int(of_items.max()) + 1
     empty = Ratings(none, none, none.astype(np.float32), *shape, scale)
-    return with_ratings(empty, of_users, of_items, of_values)
+    return with_ratings(empty, of_users, of_items, np.concatenate(values).astype(np.float64))
 
 
 def contrary_to_all(hated: int = 67, haters: int = 200, lovers: int = 600) -> Pair:

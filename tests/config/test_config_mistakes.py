@@ -48,6 +48,8 @@ BAD = {
     "theta not ascending": (THETAS.replace("0.1, 1", "1, 0.1"), r"x\.yaml:2:9: thetas: the θ grid must ascend"),
     "theta zero": (THETAS.replace("0.1", "0"), r"x\.yaml:2:10: thetas\[0\]: .*greater than 0, not 0"),
     "theta tiny": (THETAS.replace("0.1", "1e-9"), r"x\.yaml:2:10: thetas\[0\]: an ε or θ below 1e-6"),
+    "a seed that is another word": (GOOD + "seed: secrt\n", r'x\.yaml:7:7: seed: a seed is a whole number from 0 to .*, or the word `secret`, not "secrt"$'),
+    "a seed below zero": (GOOD + "seed: -1\n", r"x\.yaml:7:7: seed: a seed is a whole number from 0 .*, not -1$"),
     "delta zero": (GOOD + "delta: 0\n", r"x\.yaml:7:8: delta: .*greater than or equal to .*, not 0"),
     "delta no small chance": (GOOD + "delta: 0.1\n", r"x\.yaml:7:8: delta: .*less than or equal to 0\.01, not 0\.1"),
     "a reference of other data": (GOOD + "references: [cinematch]\n", r"x\.yaml:7:14: references\[0\]: cinematch is an error on Netflix ratings, no reference for ml-100k; remove it"),

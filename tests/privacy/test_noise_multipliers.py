@@ -4,6 +4,8 @@ import math
 
 import numpy as np
 import pytest
+from dp_accounting import GaussianDpEvent, NeighboringRelation, PoissonSampledDpEvent
+from dp_accounting.pld import PLDAccountant
 
 from dpmf_cli.privacy.accounting import epsilon_of_mu, mu_of_epsilon
 from dpmf_cli.privacy.neighbours import Neighbours
@@ -29,6 +31,26 @@ def test_a_multiplier_satisfies_the_accountant_and_none_much_smaller_does(
     assert np.all(spent <= epsilons)
     less = SampledSteps(0.999 * found, rate, steps).epsilons(DELTA, neighbours)
     assert np.all(less[:3] > epsilons[:3])
+
+
+@pytest.mark.parametrize(("neighbours", "epsilon"), [(Neighbours.USER, 3.581), (Neighbours.BOUNDED, 7.3176)])
+def test_of_many_steps_the_multiplier_is_the_accountants_own(neighbours: Neighbours, epsilon: float) -> None:
+    """σ = 2, γ = 0.01, K = 20,000, whose ε without sampling is 2835 or 10,671, by an accountant as fine as can be."""
+    assert SampledSteps(np.array([2.0]), 0.01, 20_000).epsilons(DELTA, neighbours)[0] == pytest.approx(
+        epsilon, rel=1e-3
+    )
+    (found,) = noise_multipliers(np.array([epsilon]), DELTA, rate=0.01, steps=20_000, neighbours=neighbours)
+    assert found == pytest.approx(2.0, rel=1e-3)
+    spent, with_less = (by_the_accountant(each, neighbours) for each in (found, 0.999 * found))
+    assert spent <= epsilon < with_less
+
+
+def by_the_accountant(multiplier: float, neighbours: Neighbours) -> float:
+    """The ε of 20,000 sampled steps, by loss distributions with an interval of 10⁻⁴."""
+    moves_by = "ADD_OR_REMOVE_ONE" if neighbours is Neighbours.USER else "REPLACE_ONE"
+    accountant = PLDAccountant(NeighboringRelation[moves_by], 1e-4)
+    accountant.compose(PoissonSampledDpEvent(0.01, GaussianDpEvent(multiplier)), 20_000)
+    return float(accountant.get_epsilon(DELTA))
 
 
 @pytest.mark.parametrize("neighbours", KINDS)

@@ -11,7 +11,7 @@ from dpmf_cli.kernels.als import RowProblem, by_item, by_user, solve_items, solv
 from dpmf_cli.kernels.factors import factor_model
 from dpmf_cli.privacy.curator import Curator
 from dpmf_cli.privacy.ledger import Epsilons
-from dpmf_cli.ratings import Ratings
+from dpmf_cli.ratings import Ratings, average_of
 from dpmf_cli.streams import Streams
 
 
@@ -41,7 +41,7 @@ class AlternatingLeastSquares(Algorithm):
         for _ in range(self.iterations):
             solve_users(model, ratings_by_user, problem)
             solve_items(model, ratings_by_item, problem)
-        average = train.values.mean(dtype=np.float64) if len(train) else train.scale.middle
+        average = average_of(train.values, train.scale.middle)
         return KnownModel(
             model,
             (train.user_counts > 0)[:, None],

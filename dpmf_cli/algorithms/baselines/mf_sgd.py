@@ -13,7 +13,7 @@ from dpmf_cli.kernels.sgd_of_values import descend_values
 from dpmf_cli.lane_groups import LaneValues
 from dpmf_cli.privacy.curator import Curator
 from dpmf_cli.privacy.ledger import Epsilons
-from dpmf_cli.ratings import Ratings
+from dpmf_cli.ratings import Ratings, average_of
 from dpmf_cli.streams import Streams
 
 
@@ -47,6 +47,6 @@ class SGDFactorization(Algorithm):
             regularization=self.regularization,
             epochs=self.epochs,
         )
-        average = values.mean(axis=0, dtype=np.float64)
+        average = np.array([average_of(values[:, 0], 0.5)])
         known = train.user_counts > 0, train.item_counts > 0
         return UnitModel(model, train.scale, *known, average)

@@ -86,8 +86,10 @@ def _maximised(
     counts: NDArray[np.float64],
     squares: NDArray[np.float64],
 ) -> Mixture:
-    """Equation 12, for the models that are still active. counts, squares (K, E)."""
-    alive, ratings = counts > 0, np.where(active, counts.sum(axis=0), 1.0)
+    """Equation 12, for the models that are active and have ratings. counts, squares (K, E)."""
+    alive, ratings = counts > 0, counts.sum(axis=0)
+    active = active & (ratings > 0)
+    ratings = np.where(active, ratings, 1.0)
     variances = np.where(alive, squares / np.where(alive, counts, 1.0), mixture.variances)
     return Mixture(
         np.where(active, counts / ratings, mixture.proportions),

@@ -170,8 +170,10 @@ def shrunk_mean(reports: PerturbedSigns) -> NDArray[np.float64]:
 
     The best linear estimate where all means on [−1, 1] are as likely (variance 1/3): a mean of n reports has variance
     a²/n about it, at most, a being what a report is decoded to. Without it little ε would drown every prediction in
-    the noise of m.
+    the noise of m. Without any report it is the middle.
     """
+    if not len(reports.numbers):
+        return np.full(reports.numbers.shape[1], 0.5)
     largest = np.square(reports.numbers[0], dtype=np.float64)
     weight = (1 / 3) / (1 / 3 + largest / len(reports.numbers))
     return np.asarray(0.5 + weight * reports.numbers.mean(axis=0, dtype=np.float64) / 2)

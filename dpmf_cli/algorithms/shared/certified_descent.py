@@ -3,7 +3,7 @@
 import math
 from abc import abstractmethod
 from collections.abc import Iterator
-from typing import Self
+from typing import ClassVar, Self
 
 import numpy as np
 from pydantic import model_validator
@@ -40,6 +40,8 @@ class CertifiedDescent(LearnedNeighbourhood):
     every term is in a row of S of its own, hence ‖g_u‖ ≤ c. A sample of ratings would amplify next to nothing for the
     same reason; users are sampled.
     """
+
+    revision: ClassVar[int] = 2
 
     @model_validator(mode="after")
     def _refuse_a_delta_beyond_the_accountant(self) -> Self:

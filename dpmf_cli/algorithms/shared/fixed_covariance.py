@@ -71,13 +71,14 @@ class AllAlike(AlikeItems):
         self, users: NDArray[np.int32], items: NDArray[np.int32]
     ) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
         own = self.own
-        keys = own.users.astype(np.int64) * own.n_items + own.items
+        # Behind the last rating stands one that nobody asks for, where the search for a greater pair ends.
+        keys = np.append(own.users.astype(np.int64) * own.n_items + own.items, own.n_users * own.n_items)
         asked = users.astype(np.int64) * own.n_items + items
-        places = np.minimum(np.searchsorted(keys, asked), len(keys) - 1)
+        places = np.searchsorted(keys, asked)
         itself = keys[places] == asked
         totals = np.empty((len(users), self.effects.users.shape[1]))
         for lane in range(totals.shape[1]):
             residuals = own_residuals(own, self.effects, lane)
             sums = np.bincount(own.users, residuals, own.n_users)
-            totals[:, lane] = sums[users] - np.where(itself, residuals[places], 0.0)
+            totals[:, lane] = sums[users] - np.where(itself, np.append(residuals, 0.0)[places], 0.0)
         return own.user_counts[users] - itself, totals

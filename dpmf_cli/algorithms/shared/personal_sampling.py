@@ -119,10 +119,12 @@ class PersonalSampling(StrictModel):
         return np.asarray(drawn[train.users if self.per == "user" else train.items])
 
     def thresholds(self, records: NDArray[np.float64], ceilings: NDArray[np.float64]) -> NDArray[np.float64]:
-        """(E,) t where no record may ask for more than `ceilings` (E,); records (n,)."""
+        """(E,) t where no record may ask for more than `ceilings` (E,), of which t is one without records (n,)."""
         if isinstance(self.threshold, float):
             return np.minimum(self.threshold, ceilings)
         if self.specification == "column":
+            if not len(records):
+                return ceilings
             capped = np.minimum(records[:, None], ceilings)
             return np.asarray(capped.mean(axis=0) if self.threshold == "mean" else capped.max(axis=0))
         if self.threshold == "max":

@@ -21,7 +21,7 @@ from dpmf_cli.kernels.gradients import (
     step_users,
     sum_gradients,
 )
-from dpmf_cli.ratings import Ratings
+from dpmf_cli.ratings import Ratings, average_of
 from dpmf_cli.streams import Streams
 from dpmf_cli.strict_model import StrictModel
 
@@ -65,8 +65,10 @@ def make_schedule(
 
     The ratings are cut, in the random `order` (n_ratings,), into chunks, eight to a batch of a model that has all of
     them, and each chunk is sorted for the cache's sake. Batches consist of whole chunks: those of a model do not
-    depend on the samples of the models beside it.
+    depend on the samples of the models beside it. Without ratings there is no step.
     """
+    if not len(train):
+        return Schedule(SampledVisits(train.users, train.items, train.values, sample_bits(kept)), ())
     count = min(len(train), CHUNKS_PER_BATCH * batches_of(len(train)))
     starts = np.linspace(0, len(train), count + 1).round().astype(np.int64)
     rows = np.concatenate([np.sort(order[a:b]) for a, b in pairwise(starts)])
@@ -132,6 +134,5 @@ def sampled_model(train: Ratings, kept: Kept, model: FactorModel) -> KnownModel:
     for rows in kept.T:
         users.append(np.bincount(train.users[rows], minlength=train.n_users) > 0)
         items.append(np.bincount(train.items[rows], minlength=train.n_items) > 0)
-        values = train.values[rows]
-        averages.append(values.mean(dtype=np.float64) if len(values) else train.scale.middle)
+        averages.append(average_of(train.values[rows], train.scale.middle))
     return KnownModel(model, np.stack(users, 1), np.stack(items, 1), np.array(averages, np.float32))

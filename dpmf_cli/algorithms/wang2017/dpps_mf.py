@@ -171,6 +171,7 @@ class CorrectedDPPSMF(PosteriorSamplingMF):
 
     variants: ClassVar[Variants] = frozenset({(Neighbours.USER, Mode.CORRECTED)})
     joint: ClassVar[bool] = True
+    revision: ClassVar[int] = 2
     of_the_other: ClassVar[tuple[str, ...]] = PUBLISHED_FIELDS
 
     def fit(self, train: Ratings, epsilons: Epsilons, *, streams: Streams, curator: Curator) -> FactorModel:

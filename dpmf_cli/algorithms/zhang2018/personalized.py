@@ -212,6 +212,9 @@ class Personalized(AroundABase, PrivateAlgorithm):
                 provable if self.threshold_is_public else np.full_like(provable, np.inf),
                 calibrated_to=step.calibrated_to,
             )
+        if not len(draw.kept):
+            nothing = np.zeros_like(draw.thresholds)
+            return PersonalModel(model, RecordEpsilons(nothing, nothing, nothing), draw.thresholds, nothing)
         spent = sampled_epsilon(draw.probability, ledger.provable)
         records = RecordEpsilons(*np.quantile(spent, (0, 0.5, 1), axis=0, method="nearest"))
         return PersonalModel(model, records, draw.thresholds, draw.kept.mean(axis=0))
