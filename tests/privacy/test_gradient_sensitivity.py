@@ -20,8 +20,8 @@ from dpmf_cli.algorithms.wang2017.dpps_pnbm import PosteriorPNBM
 from dpmf_cli.algorithms.wang2017.dpsgd_pnbm import CorrectedDPSGDPNBM, PrivatePNBM, PublishedDPSGDPNBM
 from dpmf_cli.datasets import Folders, load
 from dpmf_cli.datasets.spec import CatalogSpec
-from dpmf_cli.kernels.similarities import neighbourhood_model
 from dpmf_cli.kernels.clipping import GUARD
+from dpmf_cli.kernels.similarities import neighbourhood_model
 from dpmf_cli.kernels.similarity_descent import (
     LearnedRatings,
     SimilarityStep,

@@ -25,7 +25,7 @@ class ObjectivePerturbation(StrictModel):
     least_ridge: float = Field(
         1.0,
         ge=1e-3,
-        description="corrected: the least w; with less, float64 solves a row of 10⁵ ratings less exactly than ε asks for",
+        description="corrected: the least w; with less, float64 solves rows of 10⁵ ratings too inexactly",
     )
     passes: int = Field(1, ge=1, description="corrected: how often the items are solved")
     average_share: float = Field(0.05, gt=0, le=0.9, description="corrected: of ε, for the global average")
