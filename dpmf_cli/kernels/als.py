@@ -2,8 +2,8 @@
 
 Without noise a fit sums and solves in float32. Where noise is added, sums and solutions are float64, up to the noise:
 
-    sums       the product of two float32 numbers is exact, so the sum of n of them is off by n·2⁻⁵³·Σ|terms|; the
-               move that a rating makes of it is then off by as much, 10⁻⁹ of a term for 10⁵ ratings (`privacy.grid`)
+    sums       the product of two float32 numbers is exact, so the sum of n of them is off by n·2⁻⁵³·Σ|terms| at
+               most, and what a rating moves it by too: n²·2⁻⁵³, or 10⁻⁶, of the largest term for 10⁵ ratings
     solutions  Cholesky's p solves (A + E)p = b with ‖E‖ ≤ 2d²·2⁻⁵³·‖A‖, and is off by that times ‖A⁻¹‖·‖p‖. With
                ‖q‖ ≤ q_max, A ≥ nλI has ‖A‖·‖A⁻¹‖ ≤ 1 + q_max²/λ, and A ≥ μI has 1 + n·q_max²/μ
 

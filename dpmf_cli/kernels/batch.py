@@ -1,7 +1,7 @@
 """Batch gradients of a factorisation, each rating's contribution clipped, for all models of a grid.
 
-A rating's part e is float32, and e·q and e·p are exact in float64. So a sum of n of them is off by n·2⁻⁵³·Σ|terms|, and
-what one rating moves it by is C but for 10⁻⁹ of that, for 10⁵ ratings (`privacy.grid`).
+A rating's part e is float32, and e·q and e·p are exact in float64. So a sum of n of them is off by n·2⁻⁵³·Σ|terms|
+at most, no more than n²·2⁻⁵³·C: 10⁻⁶ of C for 10⁵ ratings of one row, and `privacy.grid.MARGIN` has room.
 """
 
 import numpy as np

@@ -100,7 +100,7 @@ def _project_rows(P, limit, factors_of, width_of):
 
 @njit(cache=True, nogil=True, inline="always")
 def store_within(P, at, row, limit, factors_of, width_of):
-    """P's row at `at` ← the d vectors `row`, float32 or float64, projected to the L2 norm `limit`, and rounded last."""
+    """P's row at `at` ← the d vectors `row`, float32 or float64, projected to the L2 norm `limit` and rounded."""
     d, w = len(factors_of), len(width_of)
     project(row, 0, limit, factors_of, width_of)
     for f in range(d):

@@ -4,6 +4,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from numpy.typing import ArrayLike
 from pydantic import ValidationError
 from scipy.optimize import brentq
 
@@ -160,9 +161,9 @@ def test_corrected_is_its_docstring(passes: int, neighbours: str, epsilon: float
     unbounded = neighbours == "unbounded"
     part = share * epsilon / (2 if unbounded else 1)
 
-    def noisy(clean: np.ndarray, unit: np.ndarray, scale: float) -> np.ndarray:
+    def noisy(clean: ArrayLike, unit: np.ndarray, scale: float) -> np.ndarray:
         scale *= 1 + MARGIN
-        return on_grid(clean + unit * scale, grid_of(np.array([scale])))
+        return on_grid(np.asarray(clean) + unit * scale, grid_of(np.array([scale])))
 
     total = (RATINGS.values.astype(float) - 3).sum()
     total = noisy(total, unit_laplace((), STREAMS.noise("global sum")), (2 if unbounded else 4) / part)

@@ -104,8 +104,8 @@ class CorrectedDPPMF(PrivatePMF):
         `passes` − 1 times:  u_i likewise given the released V, over ‖u‖ ≤ 1;  then v_j again
         r̂_ij = m + u_i·v_j
 
-    Every solution has an equal part of ε, and gives every row noise, rated or not. It is solved in float64 and put on a
-    grid of 2⁻¹⁰ of R. What is released is, bounded, the noisy right-hand side, on the grid of its noise; unbounded, the
+    Every solution has an equal part of ε, and gives every row noise, rated or not. Solved in float64, it is put on a
+    grid of 2⁻¹⁰·R. What is released is, bounded, the noisy vector Σ r̃·u, on the grid of its noise; unbounded, the
     solution on its own grid (`privacy.grid`).
     """
 
