@@ -30,6 +30,7 @@ from dpmf_cli.lane_groups import on_each_group
 from dpmf_cli.privacy.noise import LaneNoise
 from dpmf_cli.privacy.release import Publish, noisy_kernel
 
+
 @dataclass(frozen=True)
 class Visits:
     """Ratings in the order of SGD's visits. users, items (n_ratings,) int32, values (n_ratings,) float32."""
@@ -74,7 +75,9 @@ def plain_update(
 def plain_project(row: NDArray[np.float32], limit: float) -> None:
     """Scales a row (d, lanes) down to the L2 norm `limit` in the lanes where it is longer, in place."""
     square, most = plain_dot(row, row), np.float32(limit)
-    row *= np.where(square > most * most, most / np.sqrt(np.maximum(square, np.float32(1e-30))), np.float32(1))
+    row *= np.where(
+        square > most * most, most / np.sqrt(np.maximum(square, np.float32(1e-30))), np.float32(1)
+    )
 
 
 @noisy_kernel(_plain_descend_perturbed)

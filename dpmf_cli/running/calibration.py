@@ -124,7 +124,7 @@ def _visit(rows: int) -> float:
     ).groups
     users, items = np.zeros(_VISITS, np.int32), rng.integers(rows, size=_VISITS, dtype=np.int32)
     visits = Visits(users, items, rng.random(_VISITS, np.float32))
-    noise = LaneNoise(rng.random(_VISITS, np.float32), np.ones(16))
+    noise = LaneNoise(rng.random(_VISITS), np.ones(16))
     return (
         _best(
             lambda: descend_perturbed.run(

@@ -127,7 +127,9 @@ def test_a_step_is_that_of_numpy_in_every_lane(name: str) -> None:
     descend(models, step, unit)
     for lane in range(LANES):
         off = np.abs(similarities(models, lane) - wanted[lane])[there]
-        step_of_grid = RATES[lane] * grid_of(step.scale[lane])  # where a sum lies between two of its multiples
+        step_of_grid = RATES[lane] * grid_of(
+            step.scale[lane]
+        )  # where a sum lies between two of its multiples
         assert np.sort(off)[-3] < 2e-6
         assert off.max() < 2e-6 + step_of_grid
 

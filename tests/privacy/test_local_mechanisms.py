@@ -126,7 +126,10 @@ def chances(mechanism: LocalMechanism, value: float, epsilon: float) -> tuple[np
     lowest, highest = message(np.array([0, 2**53 - 1]))
     step = np.diff(np.unique(sent(mechanism, value, np.array([epsilon])))).min()
     messages = lowest + step * np.arange(round((highest - lowest) / step) + 1)
-    low, high = np.zeros(len(messages), np.int64), np.full(len(messages), 2**53)  # the first beyond each message
+    low, high = (
+        np.zeros(len(messages), np.int64),
+        np.full(len(messages), 2**53),
+    )  # the first beyond each message
     for _ in range(54):
         middle = (low + high) // 2
         beyond = message(np.minimum(middle, 2**53 - 1)) > messages + step / 4
