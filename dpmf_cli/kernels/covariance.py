@@ -118,7 +118,7 @@ def _plain_sum(triangle: Triangle, publish: Publish) -> None:
 
 @noisy_kernel(_plain_sum)
 def with_noise(triangle: Triangle, noise: LaneNoise) -> None:
-    """released ← grid(measured + noise), added in float64 and then rounded to float32, in place; noise unit (size,)."""
+    """released ← grid(measured + noise) in float64, and then rounded to float32, in place; noise unit (size,)."""
     _with_noise(triangle.measured, noise.unit, noise.scale[0], ANCHOR * noise.grid[0], triangle.released)
 
 

@@ -75,7 +75,8 @@ class FactorLanes:
         """(n, lanes) clamp(values − IAvg(i) − UAvg(u), ±bound), rounded as kernels round it, for plain twins."""
         of_users, of_items = self._effects(users, items)
         limit = np.float32(bound)
-        return np.clip((values[:, None] - of_items) - of_users, -limit, limit)[:, : self.lanes]
+        residuals = (values[:, None] - of_items) - of_users
+        return np.asarray(np.clip(residuals, -limit, limit)[:, : self.lanes])
 
     def predict(self, users: NDArray[np.int32], items: NDArray[np.int32]) -> NDArray[np.float32]:
         """(n, lanes): IAvg(i) + UAvg(u) + p_u·q_i for each pair and model."""

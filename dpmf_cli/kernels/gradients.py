@@ -180,7 +180,7 @@ def _plain_step(side: Side) -> Callable[..., None]:
             return
         own, sums = group.rows(group.side(side)), group.rows(group.sums[side])
         noisy = publish(np.where(steps, -sums, 0)).astype(np.float32)
-        slope = plain_fma(-np.float32(regularization), own, -noisy)
+        slope = plain_fma(np.full_like(rate, -regularization), own, -noisy)
         moved = plain_fma(rate, slope, own)
         if group.momentum:
             speed = group.rows(group.speeds[side])

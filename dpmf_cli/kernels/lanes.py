@@ -14,7 +14,7 @@ intrinsics below, as if it were a number:
 tuple whose length is the width (its *type* carries the width, so that one kernel source serves all widths
 and numba's on-disk cache can tell them apart).
 
-Releases (`releasing`), and kernels of linear algebra, use lanes of float64 too (`doubles`), for what needs its digits.
+Releases (`releasing`) and kernels of linear algebra use lanes of float64 too (`doubles`), for what needs its digits.
 
 Every operation here is one IEEE operation a lane: a fused multiply-add where `fma` is written and nothing
 reassociated (no fast-math). So a lane's result does not depend on the width, on its neighbours in the
@@ -183,7 +183,7 @@ def fma(typingctx, a, b, c):
 
 
 def plain_fma(a: NDArray[np.float32], b: NDArray[np.float32], c: NDArray[np.float32]) -> NDArray[np.float32]:
-    """`fma` of float32 for plain twins: the product is exact in float64, so that one result in 2²⁹ is rounded twice."""
+    """`fma` of float32 for plain twins: the product is exact in float64, and one sum in 2²⁹ is rounded twice."""
     return np.asarray((a.astype(np.float64) * b + c).astype(np.float32))
 
 

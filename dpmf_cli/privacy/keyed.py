@@ -4,8 +4,8 @@ SplitMix64 (Steele, Lea, Flood 2014) of a number's place gives a sign and a unif
 is −ln V. So the unit draw of a place has the law Laplace(1), is independent of all others, and is the same
 whenever it is asked for.
 
-V is a multiple of 2⁻⁵³, and |X| is 36.7 at most. A cell of a grid (`privacy.grid`) is more than 2⁻¹¹ wide in X, so that
-its chance is off by 2⁻⁵² at most: by a factor 1 ± 2⁻²⁴ where |X| is below 12, and by 2⁻³⁵ in all of what is beyond.
+V is a multiple of 2⁻⁵³, and |X| is 36.7 at most. A cell of a grid (`privacy.grid`) is more than 2⁻¹¹ wide in X, and
+its chance is off by 2⁻⁵² at most: by a factor 1 ± 2⁻²² where |X| is below 12, and by 2⁻³⁵ in all of what is beyond.
 """
 
 import numpy as np

@@ -13,8 +13,8 @@ that follows from ε alone. Rounding the real message is post-processing. The pr
 to a cell of the grid, and every cell has a chance of 2⁻¹³·e^−ε·min(1, ε) at least (each class says why):
 
     1. U, its differences with masses up to 1, and those masses, are rounded: an end of a cell moves by 2⁻⁵¹ of U.
-    2. Logarithms, and the message itself, are rounded: by 2⁻⁵⁰ of a message of size 1, where a cell is 2⁻¹¹·min(1, 1/ε)
-       wide and the density in it is constant to 2⁻¹⁰: a part 2⁻³⁸·max(1, ε) of its chance. In the piecewise mechanism
+    2. Logarithms and the message are rounded: by 2⁻⁵⁰ of a message of size 1, where a cell is 2⁻¹¹·min(1, 1/ε) wide
+       and the density in it is constant to 2⁻¹⁰: a part 2⁻³⁸·max(1, ε) of its chance. In the piecewise mechanism
        by 2⁻⁵⁰ of C, where a cell is 2⁻¹¹·(C − 1) wide: 2⁻³⁹·(e^(ε/2) + 1).
 
 A cell's chance is its real one times 1 ± 2⁻³⁶·e^ε/min(1, ε), and the loss between two values is ε and twice that.
@@ -299,8 +299,8 @@ class Duchi(LocalMechanism):
 
 @dataclass(frozen=True)
 class Sign:
-    """One sign for a number v in [0, 1], + with probability ½ + ½·t·tanh(ε/2) for t = 2v − 1; decoded t* = ± 1/tanh(ε/2),
-    whose mean is t.
+    """One sign for a number v in [0, 1], + with probability ½ + ½·t·tanh(ε/2) for t = 2v − 1; decoded as
+    t* = ± 1/tanh(ε/2), whose mean is t.
 
     Like all mechanisms it takes a number that moves by 1 at most; the two laws' ratio is then at most e^ε.
     """

@@ -63,10 +63,11 @@ def gradient(
     """
     neighbours = all_others(len(averages))
     model = neighbourhood_model(learned.train, neighbours, s.astype(np.float32), averages[:, None])
-    unit = np.zeros(neighbours.size, np.float32) if centre is None else -centre.ravel()
+    fine = 2.0**-200  # the scale, so that the grid is finer than any digit
+    unit = np.zeros(neighbours.size) if centre is None else -centre.ravel().astype(np.float64) / fine
     step = SimilarityStep(np.ones(len(learned.train), np.bool_), np.array([GREAT]), **more)
     (group,) = model.groups
-    descend_noisy_similarities.run(group, LaneNoise(unit, np.ones(1)), learned, step)
+    descend_noisy_similarities.run(group, LaneNoise(unit, np.array([fine])), learned, step)
     return np.asarray((s.astype(np.float32) - group.rows()[:, :, 0].astype(np.float64)) / GREAT)
 
 
