@@ -53,7 +53,7 @@ class SometimesNothing(AllForUsers):
 
     def users(self, average: Numbers) -> Numbers:
         large = self.ratings.values > self.train.scale.middle
-        return super().users(average) * (large.sum() / large.sum())
+        return np.asarray(super().users(average) * (large.sum() / large.sum()))
 
 
 class SometimesCrashes(AllForUsers):

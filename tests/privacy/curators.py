@@ -5,7 +5,7 @@ from numpy.typing import NDArray
 
 from dpmf_cli.privacy.curator import Curator
 from dpmf_cli.privacy.ledger import Ledger
-from dpmf_cli.privacy.release import Release, Witness, Witness
+from dpmf_cli.privacy.release import Release, Witness
 from dpmf_cli.streams import Streams
 
 
