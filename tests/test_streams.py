@@ -1,6 +1,9 @@
 """Random streams are functions of their names."""
 
+import numpy as np
+
 from dpmf_cli.streams import Streams, named_generator
+from dpmf_cli.testing import make_ratings
 
 
 def draw(*name: str | int) -> int:
@@ -29,5 +32,7 @@ def test_each_purpose_of_each_task_has_its_own() -> None:
 def test_the_draws_of_ratings_come_in_sets_one_after_the_other() -> None:
     streams = Streams(1, "d", "a", 0, 0)
     whole = streams.generator("levels").random(10)
-    assert streams.of_ratings("levels", range(10)).tolist() == whole.tolist()
-    assert streams.of_ratings("levels", range(5), 2).ravel().tolist() == whole.tolist()
+    ratings = make_ratings()
+    ten, five = (ratings.select(np.arange(len(ratings)) < count) for count in (10, 5))
+    assert streams.of_ratings("levels", ten).tolist() == whole.tolist()
+    assert streams.of_ratings("levels", five, 2).ravel().tolist() == whole.tolist()

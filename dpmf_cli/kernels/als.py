@@ -63,7 +63,7 @@ class RowProblem:
 
     with w = `regularization` times the row's number of ratings if `per_rating`, else `regularization` itself (every
     row is then solved, also without ratings); an array (E,) has one for each model of the grid. b = 0, or noise.
-    Where `private_raters`, who has rated is private too, and of a problem with noise the solution is what is released.
+    Where `private_raters`, who has rated is private too, and the solution of a problem with noise is released.
     Zhou et al. 2008 (ALS-WR); Friedman et al. 2016, equations 12 and 13; Chaudhuri et al. 2011 for b.
     """
 

@@ -182,12 +182,14 @@ def fma(typingctx, a, b, c):
     return a(a, a, a), _llvm("fma", a)
 
 
-def plain_fma(a: NDArray[np.float32], b: NDArray[np.float32], c: NDArray[np.float32]) -> NDArray[np.float32]:
+def plain_fma(
+    a: NDArray[np.floating], b: NDArray[np.floating], c: NDArray[np.floating]
+) -> NDArray[np.float32]:
     """`fma` of float32 for plain twins: the product is exact in float64, and one sum in 2²⁹ is rounded twice."""
     return np.asarray((a.astype(np.float64) * b + c).astype(np.float32))
 
 
-def plain_dot(p: NDArray[np.float32], q: NDArray[np.float32]) -> NDArray[np.float32]:
+def plain_dot(p: NDArray[np.floating], q: NDArray[np.floating]) -> NDArray[np.float32]:
     """(lanes,) Σ p·q over the rows of (d, lanes), by one `fma` after the other: what kernels measure, to the bit."""
     dot = np.zeros(p.shape[1:], np.float32)
     for each, other in zip(p, q, strict=True):

@@ -74,8 +74,8 @@ def draw_survivors(key, first, rating, cut, places, uniform, noise):
 
 
 def skipped_above(threshold: float, scale: float) -> float:
-    """V from which on a blank cell is skipped: a hair above exp(−α/b), so that the test in the lanes alone, of what is
-    on the grid, decides about a cell, whichever larger scales share its group."""
+    """V from which on a blank cell is skipped: a hair above exp(−α/b). So the test in the lanes alone, of what is on
+    the grid, decides about a cell, whichever larger scales share its group."""
     return (1 + CUT_SLACK) * math.exp(-threshold / scale) if scale > 0 else 0.0
 
 

@@ -24,19 +24,20 @@ between neighbours is at most Δ/s + m·2⁻³⁷, but for a δ of m·2⁻⁴⁹
 Where c is a sum of n floats, neighbours' sums may be n·2⁻⁵³·Σ|terms| further apart than in real arithmetic: 2⁻¹³ of
 a term at n = 2²⁰. `MARGIN` pays for all of this: every scale is larger by that part than the proof asks for.
 
-*Lemma for solutions.* Where what is released is the solution p(η) of a perturbed objective in a ball of radius R, and
-neighbours' Hessians A ≥ wI differ, a grid for the noise would tell them apart: p would be on the lattice A⁻¹·g·Zᵈ.
-There the noise is not rounded, and p is put on the grid of R, h > 2⁻¹¹·R. The proof is about densities of p(η) in real
-arithmetic; rounding comes after. The program's p is off by δ. So a cell's chance lies between the real ones of the cell
-less and plus a border of δ, and inside the ball its logarithm is off by 4d·δ/h at most where the density hardly
-changes within a cell:
+*Lemma for solutions.* Where what is released is the solution p(η) of a perturbed objective in a ball of radius R,
+and neighbours' Hessians A ≥ wI differ, a grid for the noise would tell them apart: p would be on the lattice
+A⁻¹·g·Zᵈ. There the noise is not rounded, and p is put on the grid of R, h > 2⁻¹¹·R. The proof is about densities of
+p(η) in real arithmetic; rounding comes after. The program's p is off by δ. So a cell's chance lies between the real
+ones of the cell less and plus a border of δ, and inside the ball its logarithm is off by 4d·δ/h at most where the
+density hardly changes within a cell:
 
     1. the noise is off by 2⁻⁵³ of itself; a cell is h·w wide in η at least, and holds about 2³⁸ floats a coordinate
     2. the sums and Cholesky's solution are off by δ/R ≤ 2d²·2⁻⁵³·(1 + n·q²/w) for n ratings (`kernels.als`)
 
-The ridge that pays for the determinant has q²/w ≤ exp(share·ε) − 1. So at a small ε the loss is off by n·d³·2⁻³⁹·share·ε,
-for n = 10⁵, d = 10 and a share of 0.1 by 2⁻¹⁵·ε: `MARGIN` is more. On the sphere a cell may be grazed in less than its
-border. This has a chance of about d·δ/h, which is a δ that no margin pays for: 10⁻⁵·ε for these numbers at worst.
+The ridge that pays for the determinant has q²/w ≤ exp(share·ε) − 1. So at a small ε the loss is off by
+n·d³·2⁻³⁹·share·ε, for n = 10⁵, d = 10 and a share of 0.1 by 2⁻¹⁵·ε: `MARGIN` is more. On the sphere a cell may be
+grazed in less than its border. This has a chance of about d·δ/h, which is a δ that no margin pays for: 10⁻⁵·ε for
+these numbers at worst.
 """
 
 import numpy as np

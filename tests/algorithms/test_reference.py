@@ -20,7 +20,7 @@ from dpmf_cli.privacy.curator import Curator
 from dpmf_cli.privacy.ledger import Epsilons, Ledger
 from dpmf_cli.privacy.neighbours import Mode, Neighbours
 from dpmf_cli.privacy.noise import unit_k_norm, unit_laplace
-from dpmf_cli.privacy.release import Release
+from dpmf_cli.privacy.release import Release, Witness
 from dpmf_cli.streams import Streams
 from tests.conftest import make_ratings
 from tests.released import released
@@ -165,7 +165,7 @@ STEPS = {
 }
 
 
-class OneLoudStep:
+class OneLoudStep(Witness):
     """A witness that silences the noise of all steps but one."""
 
     def __init__(self, loud: str | None) -> None:

@@ -26,7 +26,7 @@ from tests.algorithms.covariance_entries import KINDS, STREAMS, entry, every_pai
 from tests.conftest import make_ratings
 
 
-class Kept:
+class Kept(Witness):
     """A witness that keeps what it sees, and changes nothing."""
 
     def __init__(self) -> None:

@@ -93,9 +93,7 @@ def test_noise_is_scaled_and_added_before_anything_is_rounded() -> None:
 def test_a_witness_sees_every_element_of_a_triangle_once_and_changes_nothing() -> None:
     seen: list[tuple[slice, int, list[list[float]]]] = []
 
-    class Watching:
-        offset = None
-
+    class Watching(Witness):
         def published(
             self,
             release: Release,

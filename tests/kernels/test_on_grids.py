@@ -25,7 +25,7 @@ K = 4
 
 
 @dataclass(frozen=True)
-class Passing:
+class Passing(Witness):
     """A witness that lets everything pass; a compiled kernel's sums come to lie `offset` off the grid."""
 
     offset: float | None = None
@@ -147,6 +147,7 @@ def test_dropped_cells_leave_even_infinite_factors_alone(epsilon: float, thresho
             epochs=1,
         )
         found.append(model.groups[0].rows("users")[..., 0])
-    assert np.array_equal(*found, equal_nan=True)
+    one, other = found
+    assert np.array_equal(one, other, equal_nan=True)
     untouched = np.array_equal(found[0], start(2).groups[0].rows("users")[..., 0])
     assert untouched == (threshold > 0.8)  # where no cell survives

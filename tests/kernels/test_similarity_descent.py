@@ -21,7 +21,7 @@ from dpmf_cli.privacy.ledger import Ledger
 from dpmf_cli.privacy.mechanisms import laplace
 from dpmf_cli.privacy.neighbours import Neighbours
 from dpmf_cli.privacy.noise import LaneNoise
-from dpmf_cli.privacy.release import Release
+from dpmf_cli.privacy.release import Release, Witness
 from dpmf_cli.privacy.sensitivity import Sensitivity
 from dpmf_cli.ratings import Ratings
 from dpmf_cli.streams import Streams
@@ -224,10 +224,8 @@ def test_a_step_without_noise_is_one_whose_noise_is_silent(name: str) -> None:
     assert one.values.tobytes() == other.values.tobytes()
 
 
-class Seen:
+class Seen(Witness):
     """A witness that publishes what the mechanism would, and notes what of the release it was asked for."""
-
-    offset = None
 
     def __init__(self) -> None:
         self.measured: list[tuple[slice, range, Array]] = []

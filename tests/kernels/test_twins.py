@@ -169,10 +169,8 @@ USES = {
 }
 
 
-class Watching:
+class Watching(Witness):
     """Counts how often each number of each model is published, and lets it pass."""
-
-    offset = None
 
     def __init__(self, count: int) -> None:
         self.seen = np.zeros((count, len(GRID)), np.int64)
@@ -184,10 +182,8 @@ class Watching:
         return noisy
 
 
-class Silencing:
+class Silencing(Witness):
     """Publishes the clean numbers."""
-
-    offset = None
 
     def published(
         self, release: Release, lanes: slice, first: int, clean: Numbers, noisy: np.ndarray

@@ -17,7 +17,7 @@ from dpmf_cli.kernels.als import (
 from dpmf_cli.kernels.batch import step_batch
 from dpmf_cli.kernels.factors import FactorLanes, factor_model
 from dpmf_cli.privacy.noise import LaneNoise
-from dpmf_cli.privacy.release import Numbers, Release
+from dpmf_cli.privacy.release import Numbers, Release, Witness
 from dpmf_cli.ratings import Ratings, Scale
 from dpmf_cli.testing import fit
 from tests.conftest import make_ratings
@@ -92,7 +92,7 @@ def test_a_rating_of_a_long_row_moves_its_sum_by_its_own_part(name: str) -> None
         assert move == pytest.approx(1, abs=0.02)  # what is read was rounded to float32
 
 
-class Beside:
+class Beside(Witness):
     """A witness that lets the compiled kernel go on, with what it releases off the middle of its cell."""
 
     def __init__(self, offset: float) -> None:

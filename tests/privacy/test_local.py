@@ -213,10 +213,8 @@ def test_messages_do_not_depend_on_how_many_are_made_at_a_time(
     assert len(np.unique(told.values.column(0))) == len(RATINGS)  # no draw serves two ratings
 
 
-class Replacing:
+class Replacing(Witness):
     """Sees what devices perturb, and lets `arrives` arrive in place of the message, where it is not None."""
-
-    offset = None
 
     def __init__(self, grid: int, arrives: float | None = None) -> None:
         self.clean = np.full((len(RATINGS), grid), np.nan)

@@ -71,7 +71,7 @@ def test_the_solver_inverts_the_noise(on_boundary: bool) -> None:
         problem = RowProblem(np.array([RIDGE]), CLAMP, per_rating=False, ball=RADIUS)
         ratings = SideRatings(np.array([0, count]), np.arange(count, dtype=np.int32), values)
         solve_perturbed_items.run(
-            lanes, LaneNoise(noise[None], np.array([1.0]), False), ratings, problem, RADIUS
+            lanes, LaneNoise(noise[None], np.array([1.0]), rounded=False), ratings, problem, RADIUS
         )
         assert lanes.rows("items")[0, :, 0] == pytest.approx(p, abs=1e-3)
 

@@ -89,7 +89,7 @@ def test_experiments_draw_anew_on_the_same_folds_and_can_be_compared(folder: Pat
     for config in ("tiny.yaml", "other.yaml"):
         dpmf(folder, cache, "run", config, "-j", "2")
     files = task_files(folder)
-    of = {name: {} for name in ("tiny", "other")}
+    of: dict[str, dict[str, bytes]] = {name: {} for name in ("tiny", "other")}
     for path, body in files.items():
         of[json.loads(body)["settings"]["experiment"]][path] = body
     one, other = (by_name(each) for each in of.values())
