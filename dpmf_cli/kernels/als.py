@@ -142,12 +142,13 @@ def _plain_solutions(
 ) -> NDArray[np.float64]:
     """(rows, d, lanes) the solutions, 0 of rows that are not solved."""
     counts, solutions = np.diff(ratings.starts), np.zeros(right.shape)
-    for row in _solved_rows(ratings, problem):
-        ridge = problem.weights(group) * (counts[row] if problem.per_rating else 1)
-        for lane in range(group.lanes):
-            solutions[row, :, lane] = ridge_within(
-                gram[row, ..., lane], right[row, :, lane], ridge[lane], problem.ball
-            )
+    solved = _solved_rows(ratings, problem)
+    times = counts[solved, None] if problem.per_rating else 1
+    ridge = np.broadcast_to(problem.weights(group) * times, (len(solved), group.lanes))
+    found = ridge_within(
+        np.moveaxis(gram[solved], -1, 1), np.moveaxis(right[solved], -1, 1), ridge, problem.ball
+    )
+    solutions[solved] = np.moveaxis(found, 1, -1)
     return solutions
 
 
@@ -223,22 +224,28 @@ def _cell(problem: RowProblem) -> float:
 
 
 def ridge_within(
-    gram: NDArray[np.float64], right: NDArray[np.float64], ridge: float, ball: float
+    gram: NDArray[np.float64], right: NDArray[np.float64], ridge: NDArray[np.float64], ball: float
 ) -> NDArray[np.float64]:
-    """(d,) the minimiser of pᵀ·gram·p − 2·right·p + ridge·‖p‖² within ‖p‖ ≤ ball, by bisection of its multiplier."""
+    """(…, d) the minimisers of pᵀ·gram·p − 2·right·p + ridge·‖p‖² within ‖p‖ ≤ ball, by bisection of multipliers.
+
+    gram (…, d, d), right (…, d), ridge (…)
+    """
     values, vectors = np.linalg.eigh(gram)
-    rotated = vectors.T @ right
+    rotated = np.einsum("...ji,...j->...i", vectors, right)
 
-    def solution(multiplier: float) -> NDArray[np.float64]:
-        return np.asarray(vectors @ (rotated / (values + ridge + multiplier)))
+    def solution(multiplier: NDArray[np.float64]) -> NDArray[np.float64]:
+        scaled = rotated / (values + (ridge + multiplier)[..., None])
+        return np.asarray(np.einsum("...ij,...j->...i", vectors, scaled))
 
-    if np.linalg.norm(solution(0.0)) <= ball:
-        return solution(0.0)
-    low, high = 0.0, float(np.linalg.norm(right)) / ball
+    low, high = np.zeros(ridge.shape), np.linalg.norm(right, axis=-1) / ball
+    inside = np.linalg.norm(solution(low), axis=-1) <= ball
+    if inside.all():
+        return solution(low)
     for _ in range(100):
         middle = (low + high) / 2
-        low, high = (low, middle) if np.linalg.norm(solution(middle)) <= ball else (middle, high)
-    return solution(high)
+        short = np.linalg.norm(solution(middle), axis=-1) <= ball
+        low, high = np.where(short, low, middle), np.where(short, middle, high)
+    return solution(np.where(inside, 0.0, high))
 
 
 @noisy_kernel(_plain_solve_perturbed("users"))

@@ -35,7 +35,7 @@ def test_an_error_ends_it_too() -> None:
 
 
 ONE, NOTHING = np.zeros(1, np.int32), np.zeros(1, np.float32)
-VISIT, NOISE = Visits(ONE, ONE, NOTHING), LaneNoise(NOTHING, np.ones(1))
+VISIT, NOISE = Visits(ONE, ONE, NOTHING), LaneNoise(np.zeros(1), np.ones(1))
 STEP = {"learning_rate": 0.5, "regularization": 0.5}
 Descent = Callable[[FactorLanes], None]
 KERNELS: dict[str, Descent] = {
