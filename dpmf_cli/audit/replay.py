@@ -23,10 +23,10 @@ from dpmf_cli.audit.pairs import Pair
 from dpmf_cli.privacy.accounting import epsilon_of_mu
 from dpmf_cli.privacy.grid import MARGIN
 from dpmf_cli.privacy.ledger import Entry, Ledger
-from dpmf_cli.privacy.neighbours import Mode, Neighbours
+from dpmf_cli.privacy.neighbours import Mode
 from dpmf_cli.privacy.release import Numbers, Perturbed, Release, Witness
 from dpmf_cli.privacy.sensitivity import Sensitivity
-from dpmf_cli.privacy.subsampling import amplified
+from dpmf_cli.privacy.subsampling import amplified, moves
 from dpmf_cli.ratings import Ratings
 
 SLACK = MARGIN
@@ -306,7 +306,7 @@ class _Judge:
             return
         release = here.seen[both[0]].release
         entry = release.entry
-        moves = []
+        differences = []
         for place in both:
             one, other = here.seen[place].clean[..., 0], there.seen[place].clean[..., 0]
             if not np.array_equal(np.isfinite(one), np.isfinite(other)):
@@ -314,9 +314,9 @@ class _Judge:
             with np.errstate(invalid="ignore"):
                 move = np.nan_to_num(other - one)
             self.directions[place] = move.ravel()
-            moves.append(move.reshape(len(move), -1) if move.ndim else move.reshape(1, 1))
+            differences.append(move.reshape(len(move), -1) if move.ndim else move.reshape(1, 1))
         unit = 1.0 if release.unit is None else float(release.unit[0])
-        together = np.concatenate(moves) * unit
+        together = np.concatenate(differences) * unit
         moved, claimed = (_distance(together, entry, of) for of in (entry.sensitivity, entry.calibrated_to))
         allowed, used = entry.sensitivity.value, entry.calibrated_to.value
         of_sensitivity = moved / allowed if allowed < math.inf else math.nan
@@ -452,7 +452,7 @@ def _share(entry: Entry, release: Release) -> float:
     if scale == 0:
         return math.inf
     if entry.sampled is not None:
-        return entry.calibrated_to.value / moves_of(entry) / scale
+        return entry.calibrated_to.value / moves(entry.sensitivity.neighbours) / scale
     times = 2 if math.isinf(entry.sensitivity.norm) else 1
     return times * entry.calibrated_to.value / scale
 
@@ -461,11 +461,6 @@ def _rate(entry: Entry) -> float | None:
     """The part of the records that a step of Laplace noise looks at; None for one that looks at all."""
     _, found, rate = entry.mechanism.partition("Laplace, of a part ")
     return float(rate) if found else None
-
-
-def moves_of(entry: Entry) -> float:
-    """How many of a user's largest contributions a neighbour moves by."""
-    return 2.0 if entry.sensitivity.neighbours is Neighbours.BOUNDED else 1.0
 
 
 def _distance(moves: NDArray[np.float64], entry: Entry, of: Sensitivity) -> float:

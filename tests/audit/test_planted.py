@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from dpmf_cli.audit.bits import low_bits
 from dpmf_cli.audit.pairs import large_pairs, tiny_pairs
 from dpmf_cli.audit.replay import Flaw, replay
-from dpmf_cli.privacy.grid import FINEST, MARGIN
+from dpmf_cli.privacy.grid import FINEST, MARGIN, on_grid
 from dpmf_cli.privacy.mechanisms import exponential_choice, repeated_laplace, subsampled_gaussian
 from dpmf_cli.privacy.neighbours import Neighbours
 from dpmf_cli.privacy.noise import LaneNoise, unit_laplace
@@ -252,7 +252,7 @@ class SampleByPlaces(_Sampled):
     """Every second rating is in the sample: one more moves all that come after it."""
 
     def sampled(self) -> NDArray[np.bool_]:
-        return np.arange(len(self.ratings)) % 2 == 0
+        return np.asarray(np.arange(len(self.ratings)) % 2 == 0)
 
 
 # --- what follows the releases ---
@@ -368,6 +368,10 @@ def without_the_grid(clean: Numbers, noise: LaneNoise) -> Numbers:
     return clean + noise.unit[:, None] * noise.scale
 
 
+def on_a_finer_grid(clean: Numbers, noise: LaneNoise) -> Numbers:
+    return on_grid(without_the_grid(clean, noise), noise.grid / 4)
+
+
 def with_half_the_scale(clean: Numbers, noise: LaneNoise) -> Numbers:
     return on_the_grid(clean, LaneNoise(noise.unit, noise.scale / 2))
 
@@ -392,6 +396,12 @@ class KernelForgetsTheGrid(Fit):
     """The kernel does not round what it releases."""
 
     descends_by = kernel_that(releases=without_the_grid)
+
+
+class KernelTakesAnotherGrid(Fit):
+    """The kernel rounds to another grid than its twin."""
+
+    descends_by = kernel_that(releases=on_a_finer_grid)
 
 
 class KernelHalvesTheNoise(Fit):
@@ -451,7 +461,7 @@ MISTAKES: Sequence[Planted] = (
     Planted(FilledIn, UNBOUNDED, Flaw.AFTER, PREDICTIONS),
     Planted(EmptyAverage, UNBOUNDED, Flaw.NAN, PREDICTIONS),
     Planted(EmptyMeasurement, UNBOUNDED, Flaw.NAN),
-    Planted(CrashOnNothing, UNBOUNDED, Flaw.CRASH),
+    Planted(CrashOnNothing, UNBOUNDED, Flaw.CRASH, ("",)),
     Planted(StopsEarly, BOUNDED, Flaw.STEPS, DESCENT),
     Planted(RoundsByCount, UNBOUNDED, Flaw.LEDGER),
     Planted(BudgetByCount, UNBOUNDED, Flaw.LEDGER),
@@ -459,6 +469,7 @@ MISTAKES: Sequence[Planted] = (
     Planted(OwnMean, BOUNDED, Flaw.AFTER, PREDICTIONS),
     Planted(LoopEndsEarly, BOUNDED, Flaw.AFTER, PREDICTIONS),
     Planted(KernelForgetsTheGrid, BOUNDED, Flaw.AFTER, PREDICTIONS),
+    Planted(KernelTakesAnotherGrid, BOUNDED, Flaw.AFTER, PREDICTIONS),
     Planted(KernelHalvesTheNoise, BOUNDED, Flaw.AFTER, PREDICTIONS),
     Planted(KernelTakesOtherNoise, BOUNDED, Flaw.AFTER, PREDICTIONS),
     Planted(OverlappingPlaces, BOUNDED, Flaw.AFTER, PREDICTIONS),
