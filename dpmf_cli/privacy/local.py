@@ -196,7 +196,7 @@ class PerturbedSigns(Sealed):
 
 
 class SignChannel:
-    """Reports of numbers in [−1, 1], `repetitions` times with equal parts of `epsilon`, each put on [0, 1] for a `Sign`.
+    """Reports of numbers in [−1, 1], put on [0, 1], `repetitions` times with equal parts of `epsilon`: a `Sign` each.
 
     The whole ε is in the ledger before the first report.
 
