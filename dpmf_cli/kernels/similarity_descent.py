@@ -130,8 +130,8 @@ def _plain_gradient(
         divisor = np.where(norm < least, least, norm)
         error = np.clip(averages[i] + offset - train.values[x], -step.error_bound, step.error_bound)
         move = np.where(divisor > LEAST_NORM, error / divisor, 0).astype(np.float32)
-        slopes = centred - offset * signs
-        slopes = np.where(np.abs(slopes) < np.inf, slopes, np.float32(0))
+        raw = centred - offset * signs
+        slopes = np.where(np.abs(raw) < np.inf, raw, 0).astype(np.float32)
         if learned.limits[u] < np.inf:
             root = np.sqrt(max(len(rated), 1)) if learned.norm == 1 else 1
             most = GUARD * learned.limits[u] / np.float32(root)

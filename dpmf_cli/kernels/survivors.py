@@ -181,6 +181,7 @@ def _descend_survivors(
     row, like, wide = (d + 1) * w, zeros(width_of), doubles(width_of)
     low, high, least = splat(-bound, like), splat(bound, like), splat(threshold, like)
     step, keep = splat(rate, like), splat(np.float32(1) - rate * regularization, like)
+    one, nothing = splat(np.float32(1), like), zeros(width_of)
     n_users, n_items = len(starts) - 1, len(order)
     place_of = np.empty(n_items, np.int64)
     for y in range(n_items):
@@ -202,7 +203,7 @@ def _descend_survivors(
                 for f in range(d + 1):
                     prefetch(Q, ahead + f * w)
                 value = rating[places[k]]
-                residual = zeros(width_of)
+                residual = nothing
                 if value == value:
                     residual = sub(splat(value, like), load(Q, q_at + d * w, like))
                     residual = clamp(sub(residual, load(P, p_at + d * w, like)), low, high)
@@ -214,11 +215,14 @@ def _descend_survivors(
                 dot = zeros(width_of)
                 for f in range(d):
                     dot = fma(load(P, p_at + f * w, like), load(Q, q_at + f * w, like), dot)
-                move = mul(sub(noisy, dot), step)
+                # Dropped: 0·0 + 1·p. A store of either the sum or p would be a masked one, which takes 40 ns.
+                move = below(least, size, mul(sub(noisy, dot), step), nothing)
+                kept = below(least, size, keep, one)
                 for f in range(d):
                     p, q = load(P, p_at + f * w, like), load(Q, q_at + f * w, like)
-                    store(P, p_at + f * w, below(least, size, fma(move, q, mul(keep, p)), p))
-                    store(Q, q_at + f * w, below(least, size, fma(move, p, mul(keep, q)), q))
+                    by_p, by_q = below(least, size, p, nothing), below(least, size, q, nothing)
+                    store(P, p_at + f * w, fma(move, by_q, mul(kept, p)))
+                    store(Q, q_at + f * w, fma(move, by_p, mul(kept, q)))
             for x in range(starts[u], starts[u + 1]):
                 place = place_of[items[x]] - shifts[u]
                 rating[place if place >= 0 else place + n_items] = np.nan
