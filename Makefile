@@ -6,7 +6,7 @@ STAMP  := $(VENV)/.installed
 JOBS   ?= 2
 
 .DEFAULT_GOAL := help
-.PHONY: help run test test-slow test-faults test-fuzz test-cluster check format bench scale reproduce-all reproduce-small \
+.PHONY: help run test test-slow test-faults test-fuzz test-cluster check format bench audit scale reproduce-all reproduce-small \
 	reproduce-friedman reproduce-mcsherry reproduce-zhang reproduce-neera reproduce-wang reproduce-combined \
 	search-friedman clean distclean
 
@@ -57,6 +57,9 @@ format: $(STAMP) ## format the code, write schema, reference and tables of docs/
 bench: $(STAMP) ## speed against Cornac, Surprise, cmfrec and LensKit, in one run
 	$(BIN)/python -m pip install --quiet -e '.[bench]'
 	$(BIN)/python -m tests.benchmarks.peers
+
+audit: $(STAMP) ## hold every ε against what runs: all algorithms; results/audit.md and results/audit.csv
+	$(BIN)/dpmf audit --all --numeric --bits -j $(JOBS)
 
 SCALE := ml100k ml1m ml10m netflix
 

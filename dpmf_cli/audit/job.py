@@ -123,11 +123,6 @@ class Audited:
         """What refutes dpmf's own statements."""
         return tuple(each for each in self.found if each.against == "provable")
 
-    @property
-    def claims_refuted(self) -> tuple[Found, ...]:
-        """What refutes the publication's."""
-        return tuple(each for each in self.found if each.against == "claimed")
-
 
 def audit(job: Job) -> Audited:
     """Runs an audit."""

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from dpmf_cli.algorithms.shared.papers import Paper
-from dpmf_cli.audit.job import EPSILONS, Audited, Found
+from dpmf_cli.audit.job import Audited, Found
 from dpmf_cli.audit.replay import AMPLIFIED, AT_ITS_LIMIT, TOGETHER, Flaw
 
 
@@ -17,7 +17,6 @@ class KnownFlaw:
     flaw    what a replay finds
     step    how the step begins at which it does; "" for any
     said    what the finding says; "" for anything
-    epsilons  of the replays: of a method that diverges under more noise, a large one alone
     """
 
     paper: Paper
@@ -26,7 +25,6 @@ class KnownFlaw:
     flaw: Flaw
     step: str = ""
     said: str = ""
-    epsilons: tuple[float, ...] = EPSILONS
 
     def shown_by(self, audits: Sequence[Audited]) -> Found | None:
         """The worst finding that shows it; None where none does."""

@@ -49,8 +49,8 @@ def audit(
     pair: Annotated[
         Path | None, typer.Option(help="Replay this pair alone, a CSV that an audit has written.")
     ] = None,
-    claims: Annotated[
-        bool, typer.Option("--claims", help="Show what publications claim and audits refute, instead.")
+    flaws: Annotated[
+        bool, typer.Option("--flaws", help="Replay what the papers get wrong, and show how each is found.")
     ] = False,
     results: ResultsOption = Path("results"),
     data: DataOption = None,
@@ -69,13 +69,14 @@ def audit(
 
     from dpmf_cli.audit.job import Settings
     from dpmf_cli.audit.kept import audited_and_kept, keep_for_experiment, known
+    from dpmf_cli.audit.known import KNOWN
     from dpmf_cli.report.tables.audits import audits_table, flaws_table
     from dpmf_cli.results.store import Store, write_atomically
     from dpmf_cli.running.processes import available_cores, each_of
     from dpmf_cli.terminal import Progress, say
 
-    if [config is not None, algorithm is not None, every].count(True) != 1:
-        raise DpmfError("name one thing to audit: a config, or --algorithm KEY, or --all")
+    if [config is not None, algorithm is not None, every, flaws].count(True) != 1:
+        raise DpmfError("name one thing to audit: a config, or --algorithm KEY, or --all, or --flaws")
     settings = Settings(
         pairs=pairs,
         numeric=numeric,
@@ -86,7 +87,11 @@ def audit(
         confidence=confidence,
     )
     title = algorithm or "audit"
-    if config is None:
+    if flaws:
+        wanted = [
+            job for job in _registered(None, settings) if job.algorithm.name in {f.entry for f in KNOWN}
+        ]
+    elif config is None:
         wanted = _registered(algorithm, settings)
     else:
         title, wanted = _of_config(config, settings, data)
@@ -103,7 +108,9 @@ def audit(
             progress.finished(done.label, 1.0)
     outcomes = [outcome for job in wanted if (outcome := known(results, job)) is not None]
     _keep_pairs(outcomes, wanted, results)
-    table = flaws_table if claims else audits_table
+    if flaws:
+        print(flaws_table([(flaw, flaw.shown_by(outcomes)) for flaw in KNOWN], form), end="")
+        return
     if every:
         for suffix in ("md", "csv"):
             text = audits_table(outcomes, suffix)
@@ -113,7 +120,7 @@ def audit(
         keep_for_experiment(folder, outcomes)
         for suffix in ("md", "csv"):
             write_atomically(folder / f"audit.{suffix}", audits_table(outcomes, suffix).encode())
-    print(table(outcomes, form), end="")
+    print(audits_table(outcomes, form), end="")
     if any(outcome.refuted for outcome in outcomes):
         raise typer.Exit(1)
 

@@ -605,9 +605,9 @@ def named(planted: Planted) -> str:
 
 
 @pytest.mark.parametrize("planted", RIGHT, ids=named)
-@pytest.mark.parametrize("epsilon", [1.0, 30.0])
-def test_without_a_mistake_nothing_is_found(planted: Planted, epsilon: float) -> None:
-    assert list(findings(planted.algorithm, epsilon=epsilon)) == []
+def test_without_a_mistake_nothing_is_found(planted: Planted) -> None:
+    for pairs, epsilon in ((60, 1.0), (7, 0.1), (7, 300.0)):
+        assert list(findings(planted.algorithm, pairs, epsilon)) == []
 
 
 @pytest.mark.parametrize("planted", MISTAKES, ids=named)
@@ -626,7 +626,7 @@ def test_a_mistake_is_not_found_elsewhere() -> None:
     """Findings name the step that is wrong: no other step moves further than it may."""
     for planted in MISTAKES:
         if planted.flaw is Flaw.MOVES and planted.steps is not None:
-            moved = {each.step for each in findings(planted.algorithm, 20) if each.flaw is Flaw.MOVES}
+            moved = {each.step for each in findings(planted.algorithm, 14) if each.flaw is Flaw.MOVES}
             assert moved <= set(planted.steps), planted.fit
 
 
@@ -650,12 +650,11 @@ def test_sums_in_float32_show_on_large_data_alone(neighbours: Neighbours) -> Non
     """Tiny pairs find nothing. Where a row hovers at 2^17, it moves by dozens of sensitivities, but not in float64."""
     mistaken, right = (Toy(fits=fit, neighbours=neighbours) for fit in (SumsInFloat32, Fit))
     assert list(findings(mistaken)) == []
-    for pair in large_pairs(neighbours, (13, 17)):
+    for pair in large_pairs(neighbours, (13, 15)):
         assert replay(right, pair, 300.0).findings == ()
         assert Flaw.AFTER in {each.flaw for each in replay(mistaken, pair, 300.0).findings}
     (pair,) = large_pairs(neighbours, (17,))
-    moved = replay(mistaken, pair, 300.0).steps["descent"].of_sensitivity
-    assert 50 < moved < 1000
+    assert replay(mistaken, pair, 300.0).steps["descent"].of_sensitivity > 50
 
 
 def test_low_bits_of_a_law_that_does_not_round() -> None:
@@ -685,7 +684,7 @@ def test_too_light_a_law_is_not_for_a_replay() -> None:
     ids=named,
 )
 def test_what_a_replay_does_not_see(planted: Planted) -> None:
-    found = list(findings(planted.algorithm))
+    found = list(findings(planted.algorithm, 14))
     if any(each.flaw is Flaw.CRASH for each in found):
         raise RuntimeError(found[0].said)
     assert found

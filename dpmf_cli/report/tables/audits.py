@@ -5,6 +5,7 @@ from collections.abc import Sequence
 
 from dpmf_cli.audit.distinguish import LowerBound
 from dpmf_cli.audit.job import Audited, Found
+from dpmf_cli.audit.known import KnownFlaw
 from dpmf_cli.evaluation.numbers import significant
 from dpmf_cli.report.tables.formats import render
 from dpmf_cli.report.tables.layout import Group, TextTable
@@ -33,6 +34,8 @@ FIELDS = (
     "against",
 )
 
+FLAW_FIELDS = ("paper", "flaw", "entry", "found", "step", "size", "epsilon", "pair", "said")
+
 NONE = "–"
 
 
@@ -41,10 +44,23 @@ def audits_table(audits: Sequence[Audited], form: str = "table") -> str:
     return render(_summary(audits), FIELDS, [row for each in audits for row in _records(each)], form)
 
 
-def flaws_table(audits: Sequence[Audited], form: str = "table") -> str:
-    """What publications claim and audits refute: the flaw, the tier that found it, and how large it is."""
-    rows = [(each, found) for each in audits for found in each.claims_refuted]
-    return render(_flaws(rows), FIELDS, [_record(each, found) for each, found in rows], form)
+def flaws_table(shown: Sequence[tuple[KnownFlaw, Found | None]], form: str = "table") -> str:
+    """What papers get wrong, and how audits show it: a row for each known flaw."""
+    records = [
+        {
+            "paper": flaw.paper.value,
+            "flaw": flaw.what,
+            "entry": flaw.entry,
+            "found": found and found.flaw,
+            "step": found and found.step,
+            "size": found and (None if math.isnan(found.size) else found.size),
+            "epsilon": found and found.epsilon,
+            "pair": found and found.pair,
+            "said": found and found.said,
+        }
+        for flaw, found in shown
+    ]
+    return render(_flaws(shown), FLAW_FIELDS, records, form)
 
 
 def audited_cell(audited: Audited | None) -> str:
@@ -121,26 +137,26 @@ def _summary(audits: Sequence[Audited]) -> TextTable:
     )
 
 
-def _flaws(rows: Sequence[tuple[Audited, Found]]) -> TextTable:
+def _flaws(shown: Sequence[tuple[KnownFlaw, Found | None]]) -> TextTable:
     groups: dict[str, list[tuple[str, ...]]] = {}
-    for each, found in rows:
-        size = (
-            NONE
-            if math.isnan(found.size)
-            else "∞"
-            if math.isinf(found.size)
-            else f"{significant(found.size)} ×"
-        )
-        title = f"{each.label}, δ = {each.delta:g}" if each.delta else each.label
-        groups.setdefault(title, []).append(
-            (found.flaw, found.step, size, f"ε = {found.epsilon:g}", found.pair, found.said)
-        )
+    for flaw, found in shown:
+        row = ("not found", NONE, NONE)
+        if found is not None:
+            where = f"{found.step}: " if found.step else ""
+            said = f", {found.said}" if found.said else ""
+            row = (f"{where}{found.flaw}{said}", _times(found.size), f"{found.pair}, ε = {found.epsilon:g}")
+        groups.setdefault(flaw.paper.value, []).append((flaw.what, flaw.entry, *row))
     return TextTable(
-        ("flaw", "step", "size", "at", "pair", ""),
-        "llrlll",
+        ("flaw", "shown by", "what a replay finds", "size", "worst pair"),
+        "lllrl",
         tuple(Group(title, tuple(lines)) for title, lines in groups.items()),
-        ("size: in units of what the publication's claim allows",) if groups else (),
+        ("size: in units of what the claim allows",) if groups else (),
     )
+
+
+def _times(size: float) -> str:
+    """`1.25 ×`, or a sign for no number and for infinity."""
+    return NONE if math.isnan(size) else "∞" if math.isinf(size) else f"{significant(size)} ×"
 
 
 def _tightness(each: Audited) -> str:
@@ -150,7 +166,7 @@ def _tightness(each: Audited) -> str:
 
 def _said(found: Found) -> str:
     step = f"{found.step}: " if found.step else ""
-    size = "" if math.isnan(found.size) else f" ({significant(found.size)} ×)"
+    size = "" if math.isnan(found.size) else f" ({_times(found.size)})"
     return f"{step}{found.flaw}{size}"
 
 
