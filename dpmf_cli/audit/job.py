@@ -5,11 +5,14 @@ import itertools
 import json
 import math
 import time
-from collections.abc import Iterable, Iterator, Mapping
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from functools import cache
 from pathlib import Path
 from typing import Any
+
+from scipy.stats import binomtest
 
 import dpmf_cli
 from dpmf_cli.algorithms.shared.base import PrivateAlgorithm
@@ -19,11 +22,14 @@ from dpmf_cli.audit.distinguish import LowerBound, distinguish
 from dpmf_cli.audit.fits import fitted
 from dpmf_cli.audit.pair_files import pair_csv
 from dpmf_cli.audit.pairs import Pair, large_pairs, tiny_pairs
-from dpmf_cli.audit.replay import Finding, Flaw, Measured, Replayed, replay
+from dpmf_cli.audit.replay import CLOSE, NOISE_OF, Finding, Flaw, Replayed, StepMoves, replay
 from dpmf_cli.ratings import Ratings
 
 EPSILONS = (0.1, 1.0, 300.0)
 """The ε of replays, one after the other: noise that drowns everything, noise as in use, and hardly any."""
+
+BY_CHANCE = 1e-9
+"""The chance of a false finding that is accepted where a finding is one of chance."""
 
 LARGE = (13, 15, 16)
 """The powers of two at which rows of numeric pairs hover: some 12,000, 47,000 and 95,000 ratings of one item."""
@@ -110,7 +116,7 @@ class Audited:
     pairs: int
     loss: float
     seconds: float
-    steps: tuple[Measured, ...]
+    steps: tuple[StepMoves, ...]
     found: tuple[Found, ...]
     worst_pair: str
     bound: LowerBound | None = None
@@ -128,19 +134,27 @@ def audit(job: Job) -> Audited:
     """Runs an audit."""
     begin, algorithm, settings = time.perf_counter(), job.algorithm, job.settings
     provable = _provable(algorithm)
-    steps: dict[str, Measured] = {}
+    steps: dict[str, StepMoves] = {}
     findings: list[tuple[Finding, Pair]] = []
+    alike: Counter[tuple[str, str]] = Counter()
+    samples: list[tuple[str, tuple[int, int, float]]] = []
     worst, most = None, -1.0
     count = 0
     for pair, epsilon in _replays(job):
-        seen = replay(algorithm, pair, epsilon)
+        seen = replay(algorithm, pair, epsilon, run=count)
         count += 1
+        alike.update(seen.alike.keys())
         for name, step in seen.steps.items():
             steps[name] = step.worst(steps.get(name, step))
         findings += ((finding, pair) for finding in seen.findings)
+        samples += seen.samples.items()
         if (score := _score(seen)) > most and len(pair.here) < 1000:
             worst, most = seen, score
-    found = tuple(_merged((finding for finding, _ in findings), provable))
+    found = (
+        *_merged((finding for finding, _ in findings), provable),
+        *_stale_samples(samples, provable),
+        *_shared_noise(alike, count, provable),
+    )
     bits: tuple[BitTest, ...] = ()
     bound = canary = None
     if worst is not None and settings.draws:
@@ -222,6 +236,34 @@ def _merged(findings: Iterable[Finding], provable: float) -> Iterator[Found]:
         yield Found(flaw.value, step, worst.size, pairs, worst.pair, worst.epsilon, worst.said, against)
 
 
+def _stale_samples(samples: Sequence[tuple[str, tuple[int, int, float]]], provable: float) -> Iterator[Found]:
+    """Sampled steps of which, on too many pairs, either all draws have moved or none: one sample serves them all.
+
+    Of K draws that each move with probability γ, all or none do with γ^K + (1 − γ)^K. Pairs without any that moves
+    are left out: they may not reach the step at all.
+    """
+    by_step: dict[str, list[tuple[int, int, float]]] = {}
+    for step, counted in samples:
+        if counted[0] > 0 and counted[1] > 2:
+            by_step.setdefault(step, []).append(counted)
+    for step, counts in by_step.items():
+        whole = sum(moved == draws for moved, draws, _ in counts)
+        chance = max(rate**draws / (1 - (1 - rate) ** draws) for _, draws, rate in counts)
+        if binomtest(whole, len(counts), min(chance, 1.0), alternative="greater").pvalue < BY_CHANCE:
+            against = "claimed" if math.isinf(provable) else "provable"
+            said = f"all draws or none have moved, on {whole} of {len(counts)} pairs"
+            yield Found(Flaw.STEPS.value, step, math.nan, whole, "", math.nan, said, against)
+
+
+def _shared_noise(alike: Counter[tuple[str, str]], pairs: int, provable: float) -> Iterator[Found]:
+    """Steps of few numbers whose noise is that of others on too many pairs; each pair has noise of its own."""
+    for (step, other), times in alike.items():
+        if binomtest(times, pairs, CLOSE, alternative="greater").pvalue < BY_CHANCE:
+            against = "claimed" if math.isinf(provable) else "provable"
+            said = f"{NOISE_OF} {other}, on {times} of {pairs} pairs"
+            yield Found(Flaw.STEPS.value, step, math.nan, times, "", math.nan, said, against)
+
+
 def _bound_findings(
     bound: LowerBound | None,
     canary: LowerBound | None,
@@ -272,7 +314,7 @@ def of_record(data: Mapping[str, Any]) -> Audited:
     return Audited(
         **{
             **_numbers(plain),
-            "steps": tuple(Measured(**_numbers(each)) for each in plain["steps"]),
+            "steps": tuple(StepMoves(**_numbers(each)) for each in plain["steps"]),
             "found": tuple(Found(**_numbers(each)) for each in plain["found"]),
             "bits": tuple(BitTest(**_numbers(each)) for each in plain["bits"]),
             "bound": bound,

@@ -1,10 +1,11 @@
 """The flaws of the five papers that are known, and how an audit shows each by itself."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from dpmf_cli.algorithms.shared.papers import Paper
 from dpmf_cli.audit.job import Audited, Found
+from dpmf_cli.audit.pairs import Pair, contrary_to_all
 from dpmf_cli.audit.replay import AMPLIFIED, AT_ITS_LIMIT, TOGETHER, Flaw
 
 
@@ -17,6 +18,7 @@ class KnownFlaw:
     flaw    what a replay finds
     step    how the step begins at which it does; "" for any
     said    what the finding says; "" for anything
+    pair    one more pair to replay, where small ones do not show it
     """
 
     paper: Paper
@@ -25,6 +27,7 @@ class KnownFlaw:
     flaw: Flaw
     step: str = ""
     said: str = ""
+    pair: Callable[[], Pair] | None = None
 
     def shown_by(self, audits: Sequence[Audited]) -> Found | None:
         """The worst finding that shows it; None where none does."""
@@ -74,6 +77,7 @@ KNOWN = (
         "mm_knn, laplace, unbounded, published",
         Flaw.CLAIM,
         "covariance",
+        pair=contrary_to_all,
     ),
     KnownFlaw(
         Paper.MCSHERRY,

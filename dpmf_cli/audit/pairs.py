@@ -108,6 +108,28 @@ def hovering_pair(
     return Pair(name, without, with_ratings(without, *_ONE, np.array([scale.maximum])), 0)
 
 
+def contrary_to_all(hated: int = 67, haters: int = 200, lovers: int = 600) -> Pair:
+    """A user who loves what all others hate, and now gives the least rating to what they all love. Unbounded.
+
+    `hated` items have the least rating of `haters` users, and one item has the largest of `lovers`. The user's
+    item-centred ratings are near 4 but for the new one, near −4: its mean moves by twice what McSherry and Mironov
+    2009, theorem 4, have for α. With β_p = 20, so many items have residuals from well within the clamp up to it.
+    """
+    scale = Scale(1, 5, 1)
+    user, loved = lovers, hated
+    of_haters, of_hated = np.divmod(np.arange(haters * hated), hated)
+    base = _ratings(
+        np.concatenate([of_haters, np.arange(lovers), np.full(hated, user)]),
+        np.concatenate([of_hated, np.full(lovers, loved), np.arange(hated)]),
+        np.concatenate([np.full(haters * hated, 1.0), np.full(lovers, 5.0), np.full(hated, 5.0)]),
+        lovers + 1,
+        hated + 1,
+        scale,
+    )
+    more = with_ratings(base, np.array([user]), np.array([loved]), np.ones(1))
+    return Pair("contrary to all", base, more, user)
+
+
 _ONE = np.zeros(1, np.int64), np.zeros(1, np.int64)
 """User 0 and item 0."""
 

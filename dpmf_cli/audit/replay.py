@@ -29,6 +29,15 @@ from dpmf_cli.privacy.sensitivity import Sensitivity
 from dpmf_cli.privacy.subsampling import amplified, moves
 from dpmf_cli.ratings import Ratings
 
+COMPARED = 4
+"""How many numbers of two draws are compared: they are the same by chance once in 2³⁰ times."""
+
+CLOSE = 2.0**-9
+"""How near two unit draws are that are the same but for rounding. By chance two are, once in 500 times or less."""
+
+NOISE_OF = "has the noise of"
+"""Begins what is said of a step with another's noise."""
+
 SLACK = MARGIN
 """How much further than its sensitivity a measurement may move, as a part: rounding, which the margin pays for."""
 
@@ -82,7 +91,7 @@ class Finding:
 
 
 @dataclass(frozen=True)
-class Measured:
+class StepMoves:
     """How far the numbers of one step have moved, at most.
 
     of_sensitivity  in units of the sensitivity that is provable; nan where none is known
@@ -94,7 +103,7 @@ class Measured:
     of_sensitivity: float
     of_noise: float
 
-    def worst(self, other: "Measured") -> "Measured":
+    def worst(self, other: "StepMoves") -> "StepMoves":
         return replace(
             self,
             of_sensitivity=float(np.fmax(self.of_sensitivity, other.of_sensitivity)),
@@ -112,11 +121,15 @@ class Replayed:
 
     pair: Pair
     epsilon: float
-    steps: Mapping[str, Measured]
+    steps: Mapping[str, StepMoves]
     findings: tuple[Finding, ...]
     loss: float
     directions: Mapping["Place", NDArray[np.float64]]
     """By release: (numbers,) how far each number has moved, for black-box statistics."""
+    samples: Mapping[str, tuple[int, int, float]]
+    """By sampled step: how many of its draws have moved, how many there are, and the chance of each to move."""
+    alike: Mapping[tuple[str, str], int]
+    """By two steps with draws that begin alike: in how many numbers."""
 
 
 Place = tuple[str, int, int]
@@ -134,6 +147,8 @@ class Seen:
     """Of solutions: ln |det|, for each row."""
     excess: NDArray[np.float64] | None = None
     """Of solutions: what their constraints take of the noise."""
+    noise: NDArray[np.float64] | None = None
+    """What was drawn for the numbers; None of solutions."""
 
 
 class _Side(Witness):
@@ -159,7 +174,9 @@ class _Side(Witness):
             return before.out
         there = None if self._frozen is None else self._frozen.get(place)
         out = there.out if there is not None and there.out.shape == noisy.shape else noisy
-        self.seen[place] = Seen(release, np.array(clean, np.float64), out)
+        if there is not None and not release.leaves:
+            out = 2 * out  # only which number is the least may be told
+        self.seen[place] = Seen(release, np.array(clean, np.float64), out, noise=noisy - clean)
         return out
 
     def solved(
@@ -200,7 +217,14 @@ def replay(algorithm: PrivateAlgorithm, pair: Pair, epsilon: float, run: int = 0
     else:
         judge.compare(here, there)
     return Replayed(
-        pair, epsilon, judge.steps, tuple(judge.findings), judge.loss(here.ledger), judge.directions
+        pair,
+        epsilon,
+        judge.steps,
+        tuple(judge.findings),
+        judge.loss(here.ledger),
+        judge.directions,
+        judge.samples,
+        judge.alike,
     )
 
 
@@ -258,8 +282,10 @@ class _Judge:
     pair: Pair
     epsilon: float
     findings: list[Finding] = field(default_factory=list)
-    steps: dict[str, Measured] = field(default_factory=dict)
+    steps: dict[str, StepMoves] = field(default_factory=dict)
     directions: dict[Place, NDArray[np.float64]] = field(default_factory=dict)
+    samples: dict[str, tuple[int, int, float]] = field(default_factory=dict)
+    alike: dict[tuple[str, str], int] = field(default_factory=dict)
     _costs: dict[str, "_Cost"] = field(default_factory=dict)
 
     def find(self, flaw: Flaw, step: str, size: float = math.nan, said: str = "") -> None:
@@ -271,6 +297,10 @@ class _Judge:
         for name in sorted(here.side.restless | there.side.restless):
             self.find(Flaw.STEPS, name, said="one draw of noise covers several measurements")
         draws = _draws(here.side.seen)
+        self.alike = _same_noise(here.side.seen, draws)
+        for (step, other), numbers in self.alike.items():
+            if numbers >= COMPARED:
+                self.find(Flaw.STEPS, step, said=f"{NOISE_OF} {other}")
         for (step, draw), places in draws.items():
             self._compare_draw(step, draw, here.side, there.side, places)
         for entry in here.ledger.entries:
@@ -286,6 +316,9 @@ class _Judge:
         return _Cost.of(self._costs.values()).epsilon(ledger.delta) / claimed
 
     def _compare_ledgers(self, here: Ledger, there: Ledger) -> None:
+        for entry in here.entries:
+            if entry.sensitivity.neighbours is not self.algorithm.neighbours:
+                self.find(Flaw.LEDGER, entry.step, said=f"is of neighbours {entry.sensitivity.neighbours}")
         if [each.record() for each in here.entries] != [each.record() for each in there.entries]:
             self.find(Flaw.LEDGER, "")
 
@@ -321,13 +354,18 @@ class _Judge:
         allowed, used = entry.sensitivity.value, entry.calibrated_to.value
         of_sensitivity = moved / allowed if allowed < math.inf else math.nan
         of_noise = claimed / used if 0 < used < math.inf else math.nan
-        measured = Measured(step, entry.mechanism, of_sensitivity, of_noise)
+        measured = StepMoves(step, entry.mechanism, of_sensitivity, of_noise)
         self.steps[step] = measured.worst(self.steps.get(step, measured))
         if of_sensitivity > 1 + SLACK:
             self.find(Flaw.MOVES, step, of_sensitivity)
         if of_noise > 1 + SLACK:
             self.find(Flaw.CLAIM, step, of_noise)
         self._add(entry, release, moved, unit)
+        rate = entry.sampled.rate if entry.sampled is not None else _rate(entry)
+        if rate is not None and rate < 1:
+            step = entry.mechanism  # all steps of one sampled mechanism, whose draws may each have an entry
+            some, all_of_them, _ = self.samples.get(step, (0, 0, rate))
+            self.samples[step] = some + (moved > 0), all_of_them + 1, rate
         if release.volume is not None:
             self._compare_volumes(release.volume, here.seen[both[0]], there.seen[both[0]])
 
@@ -338,7 +376,7 @@ class _Judge:
         changed = float(np.abs(there.volume - here.volume).sum())
         times = int(paid.mechanism.partition(" × ")[2] or 1)
         allowed = float(paid.provable[0]) / times
-        measured = Measured(paid.step, paid.mechanism, changed / allowed, changed / allowed)
+        measured = StepMoves(paid.step, paid.mechanism, changed / allowed, changed / allowed)
         self.steps[paid.step] = measured.worst(self.steps.get(paid.step, measured))
         self._costs.setdefault(paid.step, _Cost()).pure += changed
         if changed > allowed * (1 + SLACK):
@@ -436,6 +474,33 @@ def _draws(seen: Mapping[Place, Seen]) -> dict[tuple[str, int], list[Place]]:
     for place in sorted(seen):
         draws.setdefault(place[:2], []).append(place)
     return draws
+
+
+def _same_noise(
+    seen: Mapping[Place, Seen], draws: Mapping[tuple[str, int], list[Place]]
+) -> dict[tuple[str, str], int]:
+    """Of steps whose draws begin with the same unit noise, but for rounding to their grids: in how many numbers."""
+    begins: list[tuple[str, NDArray[np.float64]]] = []
+    for (step, _), places in draws.items():
+        units = [np.zeros(0)]
+        for place in places:
+            each = seen[place]
+            if each.noise is not None and each.release.told is None and each.release.scale[0] > 0:
+                units.append(each.noise[..., 0].ravel() / each.release.scale[0])
+            if sum(map(len, units)) >= COMPARED:
+                break
+        begins.append((step, np.concatenate(units)[:COMPARED]))
+    first = np.full((len(begins), COMPARED), np.nan)
+    for row, (_, begin) in zip(first, begins, strict=True):
+        row[: len(begin)] = begin
+    apart = np.abs(first[:, None] - first[None])
+    both = np.isfinite(apart).sum(axis=2)
+    same = (both > 0) & (np.nan_to_num(apart).max(axis=2, initial=0) < CLOSE)
+    found: dict[tuple[str, str], int] = {}
+    for one, other in zip(*np.nonzero(np.triu(same, 1)), strict=True):
+        steps = begins[other][0], begins[one][0]
+        found[steps] = max(found.get(steps, 0), int(both[one, other]))
+    return found
 
 
 def _scale(release: Release) -> NDArray[np.float64]:

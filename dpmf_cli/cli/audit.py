@@ -65,6 +65,7 @@ def audit(
 
     Example: dpmf audit --algorithm pge --trials 400
     """
+    from dataclasses import replace
     from functools import partial
 
     from dpmf_cli.audit.job import Settings
@@ -89,7 +90,9 @@ def audit(
     title = algorithm or "audit"
     if flaws:
         wanted = [
-            job for job in _registered(None, settings) if job.algorithm.name in {f.entry for f in KNOWN}
+            replace(job, own=tuple(flaw.pair() for flaw in shown if flaw.pair for _ in settings.epsilons))
+            for job in _registered(None, settings)
+            if (shown := [flaw for flaw in KNOWN if flaw.entry == job.algorithm.name])
         ]
     elif config is None:
         wanted = _registered(algorithm, settings)

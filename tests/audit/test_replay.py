@@ -1,31 +1,27 @@
 """Replays of registered algorithms: clean passes, and the flaws of publications that are known."""
 
 from collections.abc import Iterable, Mapping
-from typing import Any
 
 import numpy as np
 import pytest
-from numpy.typing import NDArray
 
 from dpmf_cli.algorithms.registry import PRIVATE
 from dpmf_cli.algorithms.shared.base import PrivateAlgorithm
 from dpmf_cli.audit.entries import registered
-from dpmf_cli.audit.pairs import Pair, tiny_pairs
-from dpmf_cli.audit.replay import SLACK, Finding, Flaw, Measured, replay
+from dpmf_cli.audit.pairs import Pair, contrary_to_all, tiny_pairs
+from dpmf_cli.audit.replay import SLACK, Finding, Flaw, StepMoves, replay
 from dpmf_cli.privacy.neighbours import Mode, Neighbours
-from dpmf_cli.ratings import Ratings, Scale, with_ratings
 
 PAIRS = 21
-Parts = list[NDArray[Any]]
 CLEAN = ("pge", "mm_averages", "private_constant_nbm", "local_mean")
 ENTRIES = {str(each.label): each for key in CLEAN for each in registered(key)}
 
 
 def replayed(
     algorithm: PrivateAlgorithm, pairs: Iterable[Pair] | None = None, epsilon: float = 1.0
-) -> tuple[list[Finding], Mapping[str, Measured]]:
+) -> tuple[list[Finding], Mapping[str, StepMoves]]:
     """Findings of all pairs, and how far each step has moved at most."""
-    found, steps = [], {}  # type: list[Finding], dict[str, Measured]
+    found, steps = [], {}  # type: list[Finding], dict[str, StepMoves]
     for pair in tiny_pairs(algorithm.neighbours, PAIRS) if pairs is None else pairs:
         seen = replay(algorithm, pair, epsilon)
         found += seen.findings
@@ -105,36 +101,6 @@ def test_unbounded_pge_as_published_forgets_the_least_rating() -> None:
     assert steps["item sums"].of_noise == pytest.approx(1.25, abs=1e-3)
     assert steps["item sums"].of_sensitivity == pytest.approx(1, abs=SLACK)
     assert steps["user sums"].of_noise <= 1 + SLACK
-
-
-def ratings(users: Parts, items: Parts, values: Parts, scale: Scale) -> Ratings:
-    """Ratings from parts, one after the other."""
-    none = np.zeros(0, np.int32)
-    of_users, of_items = (np.concatenate(each).astype(np.int64) for each in (users, items))
-    shape = int(of_users.max()) + 1, int(of_items.max()) + 1
-    empty = Ratings(none, none, none.astype(np.float32), *shape, scale)
-    return with_ratings(empty, of_users, of_items, np.concatenate(values).astype(np.float64))
-
-
-def contrary_to_all(hated: int = 67, haters: int = 200, lovers: int = 600) -> Pair:
-    """A user who loves what all others hate, and now gives the least rating to what they all love.
-
-    `hated` items have the least rating of `haters` users, and one item has the largest of `lovers`. The user's
-    item-centred ratings are near 4 but for the new one, near −4: its mean moves by twice what McSherry and Mironov
-    2009, theorem 4, have for α. With β_p = 20, so many items have residuals from well within the clamp up to it.
-    """
-    scale = Scale(1, 5, 1)
-    user, loved = lovers, hated
-    of_haters, of_hated = np.divmod(np.arange(haters * hated), hated)
-    base = ratings(
-        [of_haters, np.arange(lovers), np.full(hated, user)],
-        [of_hated, np.full(lovers, loved), np.arange(hated)],
-        [np.full(haters * hated, 1.0), np.full(lovers, 5.0), np.full(hated, 5.0)],
-        scale,
-    )
-    return Pair(
-        "contrary to all", base, with_ratings(base, np.array([user]), np.array([loved]), np.ones(1)), user
-    )
 
 
 def test_the_alpha_of_covariances_as_published_is_exceeded() -> None:
