@@ -36,8 +36,8 @@ class Streams:
     Two folds, runs or purposes never share a stream, and a stream does not depend on what else runs, in which order,
     or in how many processes. An algorithm that a config lists twice with other parameters, or runs on growing
     portions of the ratings, meets the same noise every time: common random numbers, which make a comparison
-    sharper. Two such models give their noise away by one subtraction: no more than one may be released. Under a secret
-    seed each fit has noise of its own.
+    sharper. Two such models give their noise away by one subtraction: no more than one may be released. Under a
+    secret seed each fit has noise of its own.
     """
 
     seed: int = field(repr=False)
