@@ -21,7 +21,7 @@ from dpmf_cli.results import provenance
 from dpmf_cli.results.task import Cut, Outcome, Task, TaskResult
 from dpmf_cli.running.cutting import cut_ratings
 from dpmf_cli.running.execute import execute
-from dpmf_cli.streams import Seed
+from dpmf_cli.streams import Seed, UnaccountedNoiseError
 
 Batch = tuple[Task, ...]
 """One task, or several that share a fit: what is executed in one place."""
@@ -61,6 +61,8 @@ def run_batch(tasks: Batch, cache: Path) -> list[Outcome]:
             results = execute(tasks, train, test)
     except DpmfError:
         raise
+    except UnaccountedNoiseError as error:
+        raise DpmfError(f"{first.algorithm.name}: {error}") from None
     except OSError as error:
         if error.errno in _FULL:
             raise DpmfError(

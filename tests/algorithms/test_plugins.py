@@ -242,6 +242,32 @@ def test_a_file_that_is_no_plugin_is_told_so(tmp_path: Path, text: str, message:
     assert message in str(raised.value)
 
 
+MADE_NOISE = "        total = laplace(\n"
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "message"),
+    [
+        (MADE_NOISE, "        np.random.default_rng(1).normal()\n" + MADE_NOISE, "pia.py: line 34: draws from `numpy.random`; take noise"),
+        (MADE_NOISE, "        streams.noise('mine')\n" + MADE_NOISE, "pia.py: line 34: `streams.noise` is for mechanisms alone; take"),
+        (MADE_NOISE, "        streams.generator('mine').laplace()\n" + MADE_NOISE, "PIA: `laplace` draws noise that no ledger knows of; take"),
+        ("in_both_modes(Neighbours.BOUNDED)", "frozenset()", "pia.py: PrivateItemAverage has no `variants`, the neighbours and modes"),
+        ("    variants: ClassVar[Variants] = in_both_modes(Neighbours.BOUNDED)\n", "", "pia.py: PrivateItemAverage has no `variants`"),
+    ],
+    ids=["numpy", "streams", "law", "no neighbours", "neighbours not said"],
+)  # fmt: skip
+@pytest.mark.parametrize("jobs", ["1", "2"])
+def test_a_plugin_that_breaks_the_rules_ends_a_run_with_one_message(
+    folder: Path, before: str, after: str, message: str, jobs: str
+) -> None:
+    text = EXAMPLE.read_text()
+    assert text.count(before) == 1
+    (folder / "pia.py").write_text(text.replace(before, after))
+    said = dpmf(folder, "run", "shop.yaml", "--plugin", "pia.py", "-j", jobs, expect=2).stderr
+    assert said.count(message) == 1
+    assert not task_files(folder)
+
+
 def test_a_file_that_is_not_there_is_told_so(tmp_path: Path) -> None:
     with pytest.raises(DpmfError, match=r"p\.py: cannot be read: No such file"):
         plugins.give([tmp_path / "p.py"])

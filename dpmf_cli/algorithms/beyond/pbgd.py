@@ -37,7 +37,9 @@ class PrivateBatchGradientDescent(NormBoundedFactorization):
     algorithm: Literal["pbgd"]
     learning_rate: float = Field(0.02, gt=0, le=1, description="γ, on sums of gradients")
     epochs: int = Field(5, ge=1, description="k: steps, each with ε/k")
-    clip: float = Field(0.5, gt=0, description="C: what one rating may add to both gradients together")
+    clip: float = Field(
+        0.5, ge=1e-6, le=1e6, description="C: what one rating may add to both gradients together"
+    )
 
     def fit(self, train: Ratings, epsilons: Epsilons, *, streams: Streams, curator: Curator) -> FactorModel:
         effects = self.measure_effects(train, epsilons, curator)

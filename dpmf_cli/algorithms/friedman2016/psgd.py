@@ -37,7 +37,7 @@ class PrivateSGD(NormBoundedFactorization):
         0.02, gt=0, le=1, description="γ; the paper's 0.01 with the factor 2 of the gradient that eq. 2 drops"
     )
     epochs: int = Field(5, ge=1, description="k, section 5.2")
-    error_bound: float = Field(2.0, gt=0, description="e_max of algorithm 4, bounded only")
+    error_bound: float = Field(2.0, ge=1e-6, le=1e6, description="e_max of algorithm 4, bounded only")
     order: Literal["user_major", "shuffled"] = "user_major"
 
 

@@ -62,14 +62,16 @@ class PrivateGradientMF(PrivateAlgorithm):
     algorithm: Literal["pg_mf"]
     neighbours: Neighbours = Neighbours.LOCAL
     factors: int = Field(5, ge=1, le=64, description="d; not in the paper")
-    regularization: float = Field(0.04, gt=0, description="λ; not in the paper")
-    iterations: int = Field(10, ge=1, description="k; not in the paper")
-    learning_rate: float = Field(0.3, gt=0, description="γ; not in the paper")
-    gradient_bound: float = Field(
-        0.05, gt=0, description="G: gradients' coordinates are clipped to ±G, on [0, 1]"
+    regularization: float = Field(
+        0.04, ge=1e-6, le=1e6, description="λ; not in the paper; less leaves users of few ratings unsolvable"
     )
-    item_norm: float = Field(2.0, gt=0, description="q_max")
-    average: float = Field(0.05, gt=0, lt=1, description="the fraction of ε for the mean of all ratings")
+    iterations: int = Field(10, ge=1, description="k; not in the paper")
+    learning_rate: float = Field(0.3, gt=0, le=1e6, description="γ; not in the paper")
+    gradient_bound: float = Field(
+        0.05, ge=1e-6, le=1e6, description="G: gradients' coordinates are clipped to ±G, on [0, 1]"
+    )
+    item_norm: float = Field(2.0, ge=1e-6, le=1e6, description="q_max")
+    average: float = Field(0.05, ge=1e-6, lt=1, description="the fraction of ε for the mean of all ratings")
     initial_factors: InitialFactors = InitialFactors(distribution="uniform", scale=1.0)
 
     def fit(self, train: Ratings, epsilons: Epsilons, *, streams: Streams, curator: Curator) -> LocalModel:

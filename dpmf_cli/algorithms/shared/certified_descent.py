@@ -8,7 +8,10 @@ from typing import ClassVar, Self
 import numpy as np
 from pydantic import model_validator
 
-from dpmf_cli.algorithms.shared.entry_checks import refuse_a_delta_beyond_the_accountant
+from dpmf_cli.algorithms.shared.entry_checks import (
+    refuse_a_delta_beyond_the_accountant,
+    refuse_steps_that_diverge,
+)
 from dpmf_cli.algorithms.shared.learned_neighbourhood import LearnedNeighbourhood
 from dpmf_cli.algorithms.shared.theta import NoiseKind
 from dpmf_cli.kernels.similarities import NeighbourhoodModel, neighbourhood_model
@@ -46,6 +49,11 @@ class CertifiedDescent(LearnedNeighbourhood):
     @model_validator(mode="after")
     def _refuse_a_delta_beyond_the_accountant(self) -> Self:
         refuse_a_delta_beyond_the_accountant(self.sampling_rate, self.spends_delta)
+        return self
+
+    @model_validator(mode="after")
+    def _refuse_steps_that_diverge(self) -> Self:
+        refuse_steps_that_diverge(float(self.rates(1, np.zeros(1))[0]), "regularization", self.regularization)
         return self
 
     def fit(

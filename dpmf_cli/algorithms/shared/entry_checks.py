@@ -38,6 +38,20 @@ def refuse_what_a_base_ignores(base: Algorithm) -> None:
             raise PydanticCustomError("base", "set `{key}` on the entry, not on its `base`", {"key": key})
 
 
+def refuse_steps_that_diverge(rate: float, key: str, ridge: float) -> None:
+    """Raises PydanticCustomError where S ← S − rate·(gradient + ridge·S) may overshoot: ridge is the entry's `key`.
+
+    Up to rate·ridge = 1 the second part only shrinks S, and clipped gradients and their noise cannot carry it away.
+    Beyond, S may leave what single precision holds: then errors are NaN, with some ratings and not with others.
+    """
+    if rate * ridge > 1:
+        raise PydanticCustomError(
+            "diverges",
+            "at steps of {rate} it may be {most} at most, or the descent diverges",
+            {"rate": f"{rate:g}", "most": f"{1 / rate:g}", "path": (key,)},
+        )
+
+
 def refuse_a_delta_beyond_the_accountant(sampling_rate: float, delta: float) -> None:
     """Raises PydanticCustomError where sampled Gaussian steps have a δ too small to certify; 0 is none at all."""
     if sampling_rate < 1 and 0 < delta < LEAST_DELTA:

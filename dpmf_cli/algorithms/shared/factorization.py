@@ -37,7 +37,12 @@ class InitialFactors(StrictModel):
     """
 
     distribution: Literal["normal", "uniform", "sphere", "positive_sphere"] = "normal"
-    scale: float = Field(0.1, gt=0)
+    scale: float = Field(
+        0.1,
+        ge=1e-6,
+        le=100,
+        description="beyond, products leave what single precision holds, or can tell apart",
+    )
 
     def draw(self, rows: int, factors: int, rng: np.random.Generator) -> NDArray[np.float64]:
         """(rows, factors) start factors."""

@@ -36,7 +36,9 @@ class LearnedNeighbourhood(PrivateNeighbourhood):
         1.0, gt=0, le=1, description="γ: ratings (corrected: users) that a step looks at"
     )
     regularization: float = Field(0.005, ge=0, description="λ: 0.05 or 0.005")
-    clip: float = Field(0.3, gt=0, description="c, corrected only: the norm of a user's gradient, at s₀ = 1")
+    clip: float = Field(
+        0.3, ge=1e-6, le=1e6, description="c, corrected only: the norm of a user's gradient, at s₀ = 1"
+    )
 
     @model_validator(mode="after")
     def _refuse_parameters_of_the_other_mode(self) -> Self:

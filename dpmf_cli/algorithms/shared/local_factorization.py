@@ -17,7 +17,11 @@ class LocalFactorization(LocalAlgorithm):
     """r̂_ui = p_u·q_i on [0, 1], fitted to what the aggregator received."""
 
     factors: int = Field(10, ge=1, le=64, description="d; not in the paper")
-    regularization: float = Field(0.03, gt=0, description="λ; not in the paper, which has none")
+    regularization: float = Field(
+        0.03,
+        ge=1e-6,
+        description="λ; not in the paper, which has none; less leaves rows of few ratings unsolvable",
+    )
     initial_factors: InitialFactors = InitialFactors(distribution="uniform", scale=0.5)
 
     def aggregate(self, received: PerturbedRatings, streams: Streams) -> FactorModel:

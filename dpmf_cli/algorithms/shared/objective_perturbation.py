@@ -30,8 +30,15 @@ class ObjectivePerturbation(StrictModel):
     passes: int = Field(1, ge=1, description="corrected: how often the items are solved")
     average_share: float = Field(0.05, gt=0, le=0.9, description="corrected: of ε, for the global average")
     jacobian_share: float = Field(0.1, gt=0, le=0.9, description="corrected: of a solution's ε; sets w")
-    residual_clamp: float = Field(2.0, gt=0, description="corrected: B, for ratings less their average")
-    item_norm: float = Field(1.5, gt=0, description="corrected: R")
+    residual_clamp: float = Field(
+        2.0, ge=1e-6, le=1e6, description="corrected: B, for ratings less their average"
+    )
+    item_norm: float = Field(
+        1.5,
+        ge=1e-6,
+        le=1e6,
+        description="corrected: R; squares of longer rows leave what single precision holds",
+    )
     public_constant: float = Field(0.9, ge=0, le=1, description="corrected: the constant in a unit row")
 
     def public_rows(self, rows: int, dimension: int, rng: np.random.Generator) -> NDArray[np.float64]:

@@ -33,7 +33,7 @@ class PrivateFactorization(PrivateAlgorithm):
         global_averages=0.02, item_averages=0.14, user_averages=0.14, factorization=0.70
     )
     factors: int = Field(5, ge=1, le=256, description="d, table 3")
-    regularization: float = Field(0.045, ge=0, description="λ, table 3")
+    regularization: float = Field(0.045, ge=0, le=1e6, description="λ, table 3")
     initial_factors: InitialFactors = InitialFactors()
     preprocessing: bool = Field(
         True, description="false: factorise the raw ratings, with the whole ε (figure 3a)"
@@ -66,11 +66,16 @@ class PrivateFactorization(PrivateAlgorithm):
         return factor_model(users, items, effects.users, effects.items)
 
 
+SOLVABLE = (
+    "longer rows make systems that single precision may fail to solve, for some ratings and not for others"
+)
+
+
 class NormBoundedFactorization(PrivateFactorization):
     """A factorisation whose rows are kept within L2 norms. Section 5.2."""
 
-    user_norm: float = Field(0.4, gt=0, description="p_max, section 5.2")
-    item_norm: float = Field(0.5, gt=0, description="q_max, section 5.2")
+    user_norm: float = Field(0.4, ge=1e-6, le=100, description=f"p_max, section 5.2; {SOLVABLE}")
+    item_norm: float = Field(0.5, ge=1e-6, le=100, description=f"q_max, section 5.2; {SOLVABLE}")
 
     def norms(self, side: Side) -> tuple[float, float]:
         """(own, other) norm bounds of a side."""

@@ -13,6 +13,7 @@ from dpmf_cli.algorithms.shared.effects import EffectsParameters
 from dpmf_cli.algorithms.shared.entry_checks import (
     refuse_a_delta_beyond_the_accountant,
     refuse_fields_of_the_other_mode,
+    refuse_steps_that_diverge,
 )
 from dpmf_cli.algorithms.shared.factorization import InitialFactors, initial_factors
 from dpmf_cli.algorithms.shared.item_averages import Part
@@ -89,10 +90,17 @@ class PosteriorSamplingMF(OwnMeansAlgorithm):
     )
     most_ratings: int = Field(200, ge=1, description="τ, published, section 4.3")
     learning_rate: float = Field(0.02, gt=0, description="η, corrected")
-    clip: float = Field(1.0, gt=0, description="C, corrected: the L2 norm of what a user adds to a gradient")
+    clip: float = Field(
+        1.0, ge=1e-6, le=1e6, description="C, corrected: the L2 norm of what a user adds to a gradient"
+    )
     sampling_rate: float = Field(1.0, gt=0, le=1, description="γ, corrected: the part of the users in a step")
-    user_ridge: float = Field(20.0, gt=0, description="w_P, corrected: of a user's own regression")
-    item_ridge: float = Field(3.0, ge=0, description="w_Q, corrected")
+    user_ridge: float = Field(
+        20.0,
+        ge=0.01,
+        le=1e6,
+        description="w_P, corrected: of a user's own regression; less leaves those of few ratings unsolvable",
+    )
+    item_ridge: float = Field(3.0, ge=0, description="w_Q, corrected; times η it is 1 at most")
     spread: float = Field(
         0.2, gt=0, description="corrected: the most that noise may deviate in a coordinate of Q"
     )
@@ -173,6 +181,11 @@ class CorrectedDPPSMF(PosteriorSamplingMF):
     joint: ClassVar[bool] = True
     revision: ClassVar[int] = 2
     of_the_other: ClassVar[tuple[str, ...]] = PUBLISHED_FIELDS
+
+    @model_validator(mode="after")
+    def _refuse_steps_that_diverge(self) -> Self:
+        refuse_steps_that_diverge(self.learning_rate, "item_ridge", self.item_ridge)
+        return self
 
     def fit(self, train: Ratings, epsilons: Epsilons, *, streams: Streams, curator: Curator) -> FactorModel:
         effects = self.own_means(train, self.released_averages(train, self.measurer(epsilons, curator)))

@@ -37,7 +37,7 @@ class PosteriorPNBM(LearnedNeighbourhood):
 
     algorithm: Literal["dpps_pnbm"]
     neighbours: Neighbours = Neighbours.USER
-    initial_rate: float = Field(8e-6, gt=0, description="η₁: 8e-8, 4e-7 or 8e-6 in the paper")
+    initial_rate: float = Field(8e-6, gt=0, le=1e4, description="η₁: 8e-8, 4e-7 or 8e-6 in the paper")
     decay: float = Field(0.3, ge=0, le=1, description="ξ")
     temperature: float = Field(0.09, gt=0, le=1, description="ρ: 0.001, 0.006 or 0.09 in the paper")
     iterations: int = Field(100, ge=1, description="K; not in the paper")
