@@ -13,7 +13,7 @@ from dpmf_cli.testing import fit, predict_all
 from tests.algorithms.test_contract import small
 
 BOUNDED, UNBOUNDED, USER, LOCAL = Neighbours.BOUNDED, Neighbours.UNBOUNDED, Neighbours.USER, Neighbours.LOCAL
-ENDS = {
+ENDS: dict[tuple[str, Neighbours], dict[str, tuple[float, float]]] = {
     ("dp_pmf", UNBOUNDED): {"residual_clamp": (1e-6, 1e6), "item_norm": (1e-6, 1e6)},
     ("dpps_mf", USER): {
         "user_ridge": (0.01, 1e6),

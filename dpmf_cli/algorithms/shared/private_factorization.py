@@ -67,7 +67,7 @@ class PrivateFactorization(PrivateAlgorithm):
 
 
 SOLVABLE = (
-    "longer rows make systems that single precision may fail to solve, for some ratings and not for others"
+    "longer rows make systems that rounding may keep from being solved, for some ratings and not for others"
 )
 
 
