@@ -30,14 +30,8 @@ def released(clean, unit, lanes, wide):
 
     clean, unit  vectors like `wide`; lanes from `noise_lanes`
     """
-    return rounded(fma(unit, load(lanes, 0, wide), clean), lanes, wide)
-
-
-@njit(cache=True, nogil=True, inline="always")
-def rounded(noisy, lanes, wide):
-    """The multiple of the grid nearest to `noisy`, which has its noise already."""
     anchor = load(lanes, len(lanes) // 2, wide)
-    return sub(add(noisy, anchor), anchor)
+    return sub(add(fma(unit, load(lanes, 0, wide), clean), anchor), anchor)
 
 
 @njit(cache=True, nogil=True)

@@ -25,7 +25,7 @@ from dpmf_cli.kernels.lanes import (
     zeros,
 )
 from dpmf_cli.kernels.perturb import project
-from dpmf_cli.kernels.releasing import noise_lanes, released, rounded
+from dpmf_cli.kernels.releasing import noise_lanes, released
 from dpmf_cli.lane_groups import on_each_group, padded_width
 from dpmf_cli.privacy.noise import LaneNoise
 from dpmf_cli.privacy.release import Publish, noisy_kernel
@@ -125,7 +125,7 @@ def descend_perturbed(
 
 
 def kept_bytes(n_ratings: int, models: int) -> int:
-    """What `descend_perturbed` takes to keep the perturbed ratings of one group of models; 0 where that is too much."""
+    """What `descend_perturbed` keeps of one group of models: its perturbed ratings; 0 where that is too much."""
     size = 4 * n_ratings * padded_width(models)
     return size if size <= MOST_KEPT else 0
 
@@ -183,8 +183,7 @@ def _plain_descend_noisy_errors(
     p, q = group.rows("users"), group.rows("items")
     residuals = group.residuals(visits.users, visits.items, visits.values, bound)
     for place, (u, i, residual) in enumerate(zip(visits.users, visits.items, residuals, strict=True)):
-        clean = residual.astype(np.float64) - plain_dot(p[u], q[i])
-        error = publish(clean[None], place)[0]
+        error = publish((residual - plain_dot(p[u], q[i]))[None], place)[0]
         plain_update(p[u], q[i], plain_clamp(error, error_bound), learning_rate, regularization)
         plain_project(p[u], user_limit)
         plain_project(q[i], item_limit)
@@ -294,15 +293,13 @@ def _descend_noisy_errors(
         for f in range(d + 1):
             prefetch(Q, ahead + f * w)
         residual = sub(splat(values[x], like), load(Q, q_at + d * w, like))
-        residual = clamp(sub(residual, load(P, p_at + d * w, like)), low, high)
+        error = clamp(sub(residual, load(P, p_at + d * w, like)), low, high)
         dot = zeros(width_of)
         for f in range(d):
             dot = fma(load(P, p_at + f * w, like), load(Q, q_at + f * w, like), dot)
-        if unit is None:
-            error = sub(residual, dot)
-        else:  # what is known before the dot product is added first: the next visit waits for the error
-            noisy = fma(splat(unit[x], wide), load(noise, 0, wide), widen(residual))
-            error = narrow(rounded(sub(noisy, widen(dot)), noise, wide))
+        error = sub(error, dot)
+        if unit is not None:
+            error = narrow(released(widen(error), splat(unit[x], wide), noise, wide))
         error = clamp(error, least, most)  # lines 4, 5 of algorithm 4
         move = mul(error, step)  # and below, lines 6 and 7
         for f in range(d):
