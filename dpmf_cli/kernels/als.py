@@ -52,7 +52,7 @@ BLOCK = 4
 """How many ratings are added to the sums of a row at a time: each sum is read and written once for all of them."""
 
 PART = 8
-"""How many lanes are summed at a time: with more, the factors of a block fit no registers in float64."""
+"""How many lanes are summed and solved at a time: with more, the factors of a block fit no registers in float64."""
 
 
 @dataclass(frozen=True)
@@ -357,16 +357,16 @@ def _solve(
 ):
     """Rows of P given Q, in numbers like those of `regularization`: float64 with noise.
 
-    `gram` holds the lower triangle of Σ q·qᵀ row by row, and `right`, behind it, Σ r̃·q: it is one more row. `block`
-    holds the factors and targets of BLOCK ratings, or 0, which adds nothing; they are added one after the other.
+    `sums` hold the lower triangle of Σ q·qᵀ row by row, and behind it Σ r̃·q: it is one more row. They lie apart for
+    each part of the lanes, which is summed and solved in the nearest cache. `block` holds the factors and targets of
+    BLOCK ratings, or 0, which adds nothing; they are added one after the other.
     """
     d, w, part = len(factors_of), len(width_of), zeros_like(regularization, part_of)
     row, like, wide = (d + 1) * w, zeros(width_of), zeros_like(regularization, width_of)
-    low, high, weights = splat(-bound, like), splat(bound, like), load(regularization, 0, wide)
-    triangle = d * (d + 1) // 2 * w
-    sums = np.empty(triangle + d * w, regularization.dtype)
-    gram, right = sums[:triangle], sums[triangle:]
-    factor, solution = np.empty_like(gram), np.empty_like(right)
+    low, high = splat(-bound, like), splat(bound, like)
+    v, entries, triangle = len(part_of), d * (d + 3) // 2, d * (d + 1) // 2
+    sums, solution = np.empty(entries * w, regularization.dtype), np.empty(d * w, regularization.dtype)
+    factor, of_part = np.empty(entries * v, sums.dtype), np.empty(d * v, sums.dtype)
     block, last = np.empty(BLOCK * row, regularization.dtype), len(others) - 1
     for r in range(len(starts) - 1):
         count = starts[r + 1] - starts[r]
@@ -387,8 +387,8 @@ def _solve(
                 store(block, k * row + d * w, cast(clamp(target, low, high), wide))
             for k in range(members * row, BLOCK * row):
                 block[k] = 0
-            for lane in range(0, w, len(part_of)):
-                entry = lane
+            for lane in range(0, w, v):
+                entry = entries * lane
                 for i in range(d + 1):
                     at = i * w + lane
                     a, b = load(block, at, part), load(block, row + at, part)
@@ -399,15 +399,25 @@ def _solve(
                         total = fma(b, load(block, row + at, part), total)
                         total = fma(c, load(block, 2 * row + at, part), total)
                         store(sums, entry, fma(e, load(block, 3 * row + at, part), total))
-                        entry += w
+                        entry += v
         if len(unit) > 0 and len(row_factors) == 0:
-            release_row(right, -1.0, unit, r * d, noise, factors_of, width_of)
-        ridge = mul(weights, splat(count, wide)) if per_rating else weights
-        factor[:] = gram
-        solution[:] = right
-        cholesky_solve(factor, solution, ridge, factors_of, width_of)
-        if ball < np.inf:
-            solve_in_ball(gram, right, factor, solution, ridge, ball, factors_of, width_of)
+            for lane in range(0, w, v):
+                for i in range(d):
+                    store(solution, i * w + lane, load(sums, entries * lane + (triangle + i) * v, part))
+            release_row(solution, -1.0, unit, r * d, noise, factors_of, width_of)
+            for lane in range(0, w, v):
+                for i in range(d):
+                    store(sums, entries * lane + (triangle + i) * v, load(solution, i * w + lane, part))
+        for lane in range(0, w, v):
+            of_lanes = sums[entries * lane : entries * (lane + v)]
+            ridge = load(regularization, lane, part)
+            if per_rating:
+                ridge = mul(ridge, splat(count, part))
+            cholesky_solve(of_lanes, ridge, factor, of_part, factors_of, part_of)
+            if ball < np.inf:
+                solve_in_ball(of_lanes, ridge, ball, factor, of_part, factors_of, part_of)
+            for i in range(d):
+                store(solution, i * w + lane, load(of_part, i * v, part))
         if len(row_factors) > 0:
             release_row(solution, row_factors[r], unit, r * d, noise, factors_of, width_of)
         elif cell > 0:

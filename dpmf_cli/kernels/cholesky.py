@@ -1,6 +1,7 @@
 """Small symmetric systems over lanes, those of all models side by side: Cholesky factors, solutions in a ball.
 
-Arrays are flat, float32 or float64 alike, and all of one call hold the same kind of number.
+A system is (A + ridge·I)p = b. Its `sums` hold the lower triangle of A row by row, and behind it b, as one more row:
+flat, a vector for each entry. Arrays are float32 or float64 alike, and all of one call hold the same kind of number.
 """
 
 import numpy as np
@@ -12,8 +13,11 @@ from dpmf_cli.kernels.lanes import (
     below,
     div,
     fma,
+    less_product,
     load,
     mul,
+    over_pivot,
+    pivot_of,
     splat,
     sqrt,
     store,
@@ -27,20 +31,19 @@ MOST_ITERATIONS = 50
 
 
 @njit(cache=True, nogil=True)
-def solve_in_ball(gram, right, factor, solution, ridge, ball, factors_of, width_of):
+def solve_in_ball(sums, ridge, ball, factor, solution, factors_of, width_of):
     """solution ← the minimiser within ‖p‖ ≤ ball, in the lanes where the free one is outside.
 
     It is p(μ) = (A + μI)⁻¹b for the μ ≥ 0 with ‖p(μ)‖ = ball. Newton's method on 1/‖p(μ)‖ − 1/ball, which is concave
     in μ, so that from μ = 0 it rises to the root without passing it (Moré and Sorensen 1983); a last scaling removes
     what is left of the excess.
 
-    gram, right       A without `ridge` (a packed lower triangle), and b
-    factor, solution  the Cholesky factor of A, and the free minimiser; both are changed
+    factor, solution  of the free minimiser, as `cholesky_solve` leaves them; both are changed
     """
     d, w = len(factors_of), len(width_of)
-    like = zeros_like(gram, width_of)
+    like = zeros_like(sums, width_of)
     limit, one = splat(ball, like), splat(1.0, like)
-    outside = mul(limit, mul(limit, splat(1 + 8 * np.finfo(gram.dtype).eps, like)))
+    outside = mul(limit, mul(limit, splat(1 + 8 * np.finfo(sums.dtype).eps, like)))
     extra = like
     for _ in range(MOST_ITERATIONS):
         square, slope = like, like
@@ -51,57 +54,73 @@ def solve_in_ball(gram, right, factor, solution, ridge, ball, factors_of, width_
             break
         # slope = ‖L⁻¹p‖² = pᵀ(A + μI)⁻¹p; the forward substitution reuses the rows of `solution`
         for i in range(d):
+            row_i = i * (i + 1) // 2
             value = load(solution, i * w, like)
             for k in range(i):
-                value = sub(
-                    value, mul(load(factor, (i * (i + 1) // 2 + k) * w, like), load(solution, k * w, like))
-                )
-            value = div(value, load(factor, (i * (i + 1) // 2 + i) * w, like))
+                value = less_product(load(factor, (row_i + k) * w, like), load(solution, k * w, like), value)
+            value = over_pivot(value, load(factor, (row_i + i) * w, like))
             store(solution, i * w, value)
             slope = fma(value, value, slope)
         rise = mul(div(square, slope), sub(div(sqrt(square), limit), one))
         extra = add(extra, below(outside, square, rise, like))
-        factor[:] = gram
-        solution[:] = right
-        cholesky_solve(factor, solution, add(ridge, extra), factors_of, width_of)
+        cholesky_solve(sums, add(ridge, extra), factor, solution, factors_of, width_of)
     project(solution, 0, ball, factors_of, width_of)
 
 
 @njit(cache=True, nogil=True)
-def cholesky_solve(gram, right, ridge, factors_of, width_of):
-    """right ← (gram + ridge·I)⁻¹·right in every lane; gram (a packed lower triangle) becomes the Cholesky factor.
+def cholesky_solve(sums, ridge, factor, solution, factors_of, width_of):
+    """solution ← (A + ridge·I)⁻¹·b in every lane, and factor ← the Cholesky factor, with L⁻¹b as one more row.
 
     The square of a pivot is `ridge` at least. Where it falls below half of that, or below what rounding leaves of its
     diagonal entry, floats cannot tell the matrix from a singular one. It is raised to that: nothing becomes a NaN.
+
+    A column is solved for four rows at a time, for which an entry of the pivot's row is loaded once.
     """
     d, w = len(factors_of), len(width_of)
-    like = zeros_like(gram, width_of)
-    half, left = mul(ridge, splat(0.5, like)), splat(16 * np.finfo(gram.dtype).eps, like)
-    least = half
-    for i in range(d):
-        row_i = i * (i + 1) // 2
-        for j in range(i + 1):
-            row_j = j * (j + 1) // 2
-            value = load(gram, (row_i + j) * w, like)
-            if i == j:
-                value = add(value, ridge)
-                rounding = mul(value, left)
-                least = below(half, rounding, rounding, half)
+    like = zeros_like(sums, width_of)
+    half, left = mul(ridge, splat(0.5, like)), splat(16 * np.finfo(sums.dtype).eps, like)
+    for j in range(d):
+        row_j = j * (j + 1) // 2
+        value = add(load(sums, (row_j + j) * w, like), ridge)
+        rounding = mul(value, left)
+        least = below(half, rounding, rounding, half)
+        for k in range(j):
+            entry = load(factor, (row_j + k) * w, like)
+            value = less_product(entry, entry, value)
+        pivot = pivot_of(below(value, least, least, value))
+        store(factor, (row_j + j) * w, pivot)
+        i = j + 1
+        while i + 3 <= d:
+            row_a = i * (i + 1) // 2
+            row_b, row_c, row_e = row_a + i + 1, row_a + 2 * i + 3, row_a + 3 * i + 6
+            a = load(sums, (row_a + j) * w, like)
+            b = load(sums, (row_b + j) * w, like)
+            c = load(sums, (row_c + j) * w, like)
+            e = load(sums, (row_e + j) * w, like)
             for k in range(j):
-                product = mul(load(gram, (row_i + k) * w, like), load(gram, (row_j + k) * w, like))
-                value = sub(value, product)
-            if i == j:
-                value = sqrt(below(value, least, least, value))
-            else:
-                value = div(value, load(gram, (row_j + j) * w, like))
-            store(gram, (row_i + j) * w, value)
-        forward = load(right, i * w, like)
-        for k in range(i):
-            forward = sub(forward, mul(load(gram, (row_i + k) * w, like), load(right, k * w, like)))
-        store(right, i * w, div(forward, load(gram, (row_i + i) * w, like)))
+                entry = load(factor, (row_j + k) * w, like)
+                a = less_product(load(factor, (row_a + k) * w, like), entry, a)
+                b = less_product(load(factor, (row_b + k) * w, like), entry, b)
+                c = less_product(load(factor, (row_c + k) * w, like), entry, c)
+                e = less_product(load(factor, (row_e + k) * w, like), entry, e)
+            store(factor, (row_a + j) * w, over_pivot(a, pivot))
+            store(factor, (row_b + j) * w, over_pivot(b, pivot))
+            store(factor, (row_c + j) * w, over_pivot(c, pivot))
+            store(factor, (row_e + j) * w, over_pivot(e, pivot))
+            i += 4
+        while i <= d:
+            row_i = i * (i + 1) // 2
+            value = load(sums, (row_i + j) * w, like)
+            for k in range(j):
+                entry = load(factor, (row_j + k) * w, like)
+                value = less_product(load(factor, (row_i + k) * w, like), entry, value)
+            store(factor, (row_i + j) * w, over_pivot(value, pivot))
+            i += 1
+    last = d * (d + 1) // 2
     for back in range(d):
         i = d - 1 - back
-        value = load(right, i * w, like)
+        value = load(factor, (last + i) * w, like)
         for k in range(i + 1, d):
-            value = sub(value, mul(load(gram, (k * (k + 1) // 2 + i) * w, like), load(right, k * w, like)))
-        store(right, i * w, div(value, load(gram, (i * (i + 1) // 2 + i) * w, like)))
+            at = (k * (k + 1) // 2 + i) * w
+            value = less_product(load(factor, at, like), load(solution, k * w, like), value)
+        store(solution, i * w, over_pivot(value, load(factor, (i * (i + 1) // 2 + i) * w, like)))

@@ -145,7 +145,7 @@ def _factor_lanes(
     width = padded_width(part.stop - part.start)
 
     def rows(factors: NDArray[np.float64], effects: NDArray[np.float64]) -> NDArray[np.float32]:
-        out = _aligned((len(factors), factors.shape[1] + 1, width))
+        out = aligned((len(factors), factors.shape[1] + 1, width))
         out[:, :-1] = factors[:, :, None]
         out[:, -1] = pad(effects, width)
         return out.reshape(-1)
@@ -153,7 +153,7 @@ def _factor_lanes(
     return FactorLanes(rows(users, user_effects), rows(items, item_effects), users.shape[1], width, part)
 
 
-def _aligned(shape: tuple[int, ...]) -> NDArray[np.float32]:
+def aligned(shape: tuple[int, ...]) -> NDArray[np.float32]:
     """An uninitialised float32 array that starts on a cache line: sixteen lanes then fill exactly one."""
     line, size = 64, int(np.prod(shape)) * 4
     raw = np.empty(size + line, np.uint8)

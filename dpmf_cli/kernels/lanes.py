@@ -222,6 +222,39 @@ def div(typingctx, a, b):
 
 
 @intrinsic
+def less_product(typingctx, a, b, c):
+    """c − a·b in every lane: rounded once in float64; in float32 the product is rounded before."""
+
+    def codegen(context, builder, signature, arguments):
+        a_, b_, c_ = arguments
+        if a.bits == 32:
+            return builder.fsub(c_, builder.fmul(a_, b_))
+        return _llvm("fma", a)(context, builder, signature, (builder.fneg(a_), b_, c_))
+
+    return a(a, a, a), codegen
+
+
+@intrinsic
+def pivot_of(typingctx, square):
+    """What a Cholesky factor has on its diagonal, in every lane: √square in float32, 1/√square in float64, where a
+    division takes several times as long as a product."""
+
+    def codegen(context, builder, signature, arguments):
+        root = _llvm("sqrt", square)(context, builder, signature, arguments)
+        if square.bits == 32:
+            return root
+        return builder.fdiv(ir.Constant(_vector(square), [1.0] * square.width), root)
+
+    return square(square), codegen
+
+
+@intrinsic
+def over_pivot(typingctx, a, pivot):
+    """a divided by the diagonal entry of which `pivot_of` has made `pivot`, in every lane."""
+    return a(a, a), _instruction("fdiv" if a.bits == 32 else "fmul")
+
+
+@intrinsic
 def sqrt(typingctx, a):
     """√a in every lane."""
     return a(a), _llvm("sqrt", a)

@@ -138,21 +138,22 @@ def _solve(
     width_of,
     components_of,
 ):
-    """Rows of P given Q. `gram` holds the lower triangle of Σ w·q·qᵀ + n·λ·I row by row, `right` holds Σ w·r·q."""
+    """Rows of P given Q. `sums` hold the lower triangle of Σ w·q·qᵀ row by row, and behind it `right`, Σ w·r·q."""
     d, w, components = len(factors_of), len(width_of), len(components_of)
     row, like = (d + 1) * w, zeros(width_of)
     half, moving = splat(np.float32(0.5), like), load(active, 0, like)
     # Factors that a ridge has all but removed shrink on in every sweep, to numbers that take a CPU a hundred times
     # as long to multiply.
     negligible = splat(np.float32(1e-24), like)
-    gram, right = np.empty(d * (d + 1) // 2 * w, np.float32), np.empty(d * w, np.float32)
+    sums = np.empty((d * (d + 1) // 2 + d) * w, np.float32)
+    gram, right = sums[: -d * w], sums[-d * w :]
+    factor, solution = np.empty_like(sums), np.empty_like(right)
     gamma = np.empty(components * w, np.float32)
     for r in range(len(starts) - 1):
         count = starts[r + 1] - starts[r]
         if count == 0:
             continue
-        gram[:] = 0
-        right[:] = 0
+        sums[:] = 0
         p_at = r * row
         own = load(P, p_at + d * w, like)
         for x in range(starts[r], starts[r + 1]):
@@ -174,9 +175,9 @@ def _solve(
                     store(gram, entry, product)
                     entry += w
         ridge = splat(regularization * np.float32(count), like)
-        cholesky_solve(gram, right, ridge, factors_of, width_of)
+        cholesky_solve(sums, ridge, factor, solution, factors_of, width_of)
         for i in range(d):
-            value = load(right, i * w, like)
+            value = load(solution, i * w, like)
             value = below(mul(value, value), negligible, zeros(width_of), value)
             store(P, p_at + i * w, below(moving, half, load(P, p_at + i * w, like), value))
 

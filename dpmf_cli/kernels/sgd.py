@@ -7,7 +7,7 @@ from numba import njit
 from numpy.typing import NDArray
 
 from dpmf_cli.kernels.denormals import flushing
-from dpmf_cli.kernels.factors import FactorLanes
+from dpmf_cli.kernels.factors import FactorLanes, aligned
 from dpmf_cli.kernels.lanes import (
     clamp,
     doubles,
@@ -26,9 +26,12 @@ from dpmf_cli.kernels.lanes import (
 )
 from dpmf_cli.kernels.perturb import project
 from dpmf_cli.kernels.releasing import noise_lanes, released
-from dpmf_cli.lane_groups import on_each_group
+from dpmf_cli.lane_groups import on_each_group, padded_width
 from dpmf_cli.privacy.noise import LaneNoise
 from dpmf_cli.privacy.release import Publish, noisy_kernel
+
+MOST_KEPT = 1 << 28
+"""Bytes of perturbed ratings of one group of models that are kept from the first epoch on."""
 
 
 @dataclass(frozen=True)
@@ -98,10 +101,11 @@ def descend_perturbed(
         r′ = clamp(grid_e(clamp(r_ui − IAvg(i) − UAvg(u)) + noise·scale_e))   both to [−bound, bound]
         e  = r′ − p_u·q_i;   p_u ← p_u + γ(e·q_i − λ·p_u);   q_i ← q_i + γ(e·p_u − λ·q_i)   simultaneously
     Friedman et al. 2016, equation 7, algorithm 3 lines 1-2, equation 2. The perturbed rating r′ is the same
-    number in every epoch; it is recomputed from the unit noise, because that is cheaper than reading it.
+    number in every epoch: it is kept (`kept_bytes`), or computed anew from the unit noise.
 
     noise  unit (n_ratings,), in the order of the visits
     """
+    keeps = epochs > 1 and kept_bytes(len(visits.values), group.lanes) > 0
     _descend_perturbed(
         visits.users,
         visits.items,
@@ -114,30 +118,45 @@ def descend_perturbed(
         np.float32(regularization),
         np.float32(bound),
         epochs,
+        aligned((len(visits.values) if keeps else 0, group.width)).reshape(-1),
         group.factors_of,
         group.width_of,
     )
 
 
+def kept_bytes(n_ratings: int, models: int) -> int:
+    """What `descend_perturbed` keeps of one group of models: its perturbed ratings; 0 where that is too much."""
+    size = 4 * n_ratings * padded_width(models)
+    return size if size <= MOST_KEPT else 0
+
+
 @njit(cache=True, nogil=True)
 def _descend_perturbed(
-    users, items, values, unit, noise, P, Q, rate, regularization, bound, epochs, factors_of, width_of
+    users, items, values, unit, noise, P, Q, rate, regularization, bound, epochs, kept, factors_of, width_of
 ):
+    """kept  room for the perturbed ratings, or empty: then they are computed anew in each epoch."""
     d, w = len(factors_of), len(width_of)
     row, like, wide = (d + 1) * w, zeros(width_of), doubles(width_of)
     low, high = splat(-bound, like), splat(bound, like)
     step, keep = splat(rate, like), splat(np.float32(1) - rate * regularization, like)
     last = len(values) - 1
-    for _ in range(epochs):
+    keeps = len(kept) > 0
+    for epoch in range(epochs):
+        known = keeps and epoch > 0
         for x in range(len(values)):
             p_at, q_at = np.int64(users[x]) * row, np.int64(items[x]) * row
             ahead = np.int64(items[min(x + 2, last)]) * row
             for f in range(d + 1):
                 prefetch(Q, ahead + f * w)
-            residual = sub(splat(values[x], like), load(Q, q_at + d * w, like))
-            residual = clamp(sub(residual, load(P, p_at + d * w, like)), low, high)
-            noisy = released(widen(residual), splat(unit[x], wide), noise, wide)
-            error = clamp(narrow(noisy), low, high)
+            if known:
+                error = load(kept, x * w, like)
+            else:
+                residual = sub(splat(values[x], like), load(Q, q_at + d * w, like))
+                residual = clamp(sub(residual, load(P, p_at + d * w, like)), low, high)
+                noisy = released(widen(residual), splat(unit[x], wide), noise, wide)
+                error = clamp(narrow(noisy), low, high)
+                if keeps:
+                    store(kept, x * w, error)
             dot = zeros(width_of)
             for f in range(d):
                 dot = fma(load(P, p_at + f * w, like), load(Q, q_at + f * w, like), dot)

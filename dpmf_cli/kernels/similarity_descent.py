@@ -31,7 +31,7 @@ from dpmf_cli.kernels.lanes import (
     widen,
     zeros,
 )
-from dpmf_cli.kernels.releasing import noise_lanes, released
+from dpmf_cli.kernels.releasing import noise_lanes, published_rows, released
 from dpmf_cli.kernels.similarities import LEAST_NORM, SimilarityLanes, index_row, rated_neighbours, sign_of
 from dpmf_cli.lane_groups import on_each_group
 from dpmf_cli.privacy.noise import LaneNoise
@@ -102,11 +102,8 @@ def _plain_descend(
         places, gradient = _plain_gradient(group, learned, step, x)
         sums[places] += gradient
         met[places] = True
-    measured = np.flatnonzero(met)
-    for run in np.split(measured, np.flatnonzero(np.diff(measured) > 1) + 1):
-        if len(run):
-            sums[run] = publish(sums[run], int(run[0]))
-    slope = sums.reshape(s.shape) + step.regularization * s.astype(np.float64)
+    noisy = published_rows(publish, sums, np.flatnonzero(met))
+    slope = noisy.reshape(s.shape) + step.regularization * s.astype(np.float64)
     s[:] = s.astype(np.float64) - step.rates[group.part] * slope
 
 

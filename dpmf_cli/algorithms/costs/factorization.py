@@ -4,6 +4,7 @@ from typing import Any
 
 from dpmf_cli.algorithms.costs.averages import effects_cost
 from dpmf_cli.algorithms.costs.cost import Cost, Shape
+from dpmf_cli.kernels.sgd import kept_bytes
 from dpmf_cli.lane_groups import MAXIMUM_WIDTH, groups, padded_grid
 from dpmf_cli.privacy.neighbours import Mode, Neighbours
 
@@ -70,6 +71,8 @@ def isgd(entry: Any, shape: Shape, grid: int) -> Cost:
     passes, visit = entry.epochs * len(groups(grid)), entry.factors * ISGD_VISIT
     if entry.neighbours is Neighbours.BOUNDED:
         seconds, held = shape.ratings * (passes * visit + 4e-8), 17.0 * shape.ratings
+        if entry.epochs > 1:
+            held += kept_bytes(shape.ratings, min(grid, MAXIMUM_WIDTH))
         far = sgd_fetches(shape, entry.factors, epochs=passes, by_user=entry.order == "user_major")
     else:
         cells = float(shape.users) * shape.items
