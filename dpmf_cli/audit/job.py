@@ -28,6 +28,14 @@ from dpmf_cli.ratings import Ratings
 EPSILONS = (0.1, 1.0, 300.0)
 """The ε of replays, one after the other: noise that drowns everything, noise as in use, and hardly any."""
 
+LARGER = (10,)
+"""The same for `BY_RATING`: some 1,500 ratings."""
+
+BY_RATING = frozenset(
+    ("isgd", "psgd", "isgd_local", "local_mf", "blp_mog_mf", "pg_mf", "dpsgd_pnbm", "dpps_pnbm", "dpps_mf")
+)
+"""Algorithms whose plain twins go through ratings one by one, in minutes for 10⁵ of them."""
+
 BY_CHANCE = 1e-9
 """The chance of a false finding that is accepted where a finding is one of chance."""
 
@@ -203,7 +211,8 @@ def _replays(job: Job) -> Iterator[tuple[Pair, float]]:
     small = itertools.chain(tiny_pairs(algorithm.neighbours, settings.pairs), job.own)
     yield from zip(small, itertools.cycle(settings.epsilons))
     if settings.numeric:
-        for pair in large_pairs(algorithm.neighbours, LARGE):
+        fitted_on = getattr(algorithm, "base", algorithm).algorithm
+        for pair in large_pairs(algorithm.neighbours, LARGER if fitted_on in BY_RATING else LARGE):
             yield pair, settings.epsilon
 
 
