@@ -61,7 +61,7 @@ def small(key: str, mode: str) -> dict[str, Any]:
     if mode == "corrected" and key == "personalized":
         return {**SPECIFICATION, "base": {"algorithm": "dp_pmf", "factors": 2}}
     if mode == "corrected" and key == "dpps_pnbm":
-        return {}
+        return {"iterations": 5}
     return SMALL.get(key, {})
 
 
@@ -87,6 +87,7 @@ SAMPLED = {
             "mode": "corrected",
             "neighbours": neighbours,
             "sampling_rate": 0.3,
+            "iterations": 5,
         }
     )
     for key, neighbours in (("dpsgd_pnbm", "bounded"), ("dpsgd_pnbm", "unbounded"), ("dpps_pnbm", "user"))

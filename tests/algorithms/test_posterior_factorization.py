@@ -66,7 +66,7 @@ def test_published_steps_are_langevin_dynamics_on_residuals_of_item_means(epsilo
 def test_published_mode_claims_epsilon_once_and_proves_nothing() -> None:
     _, ledger = predicted(of(), [1.0, 20.0])
     means, factors = ledger.entries
-    assert (means.mechanism, factors.mechanism) == ("none", "SGLD × 6")
+    assert (means.mechanism, factors.mechanism) == ("none", "SGLD × 6, temperature 0.0001")
     assert factors.calibrated_to.value == 2 * 16 * 200
     assert ledger.claimed.tolist() == [1.0, 20.0]
     assert ledger.provable.tolist() == [math.inf, math.inf]

@@ -17,6 +17,7 @@ from dpmf_cli.algorithms.shared.factorization import initial_factors
 from dpmf_cli.algorithms.shared.private_averages import private_effects
 from dpmf_cli.algorithms.shared.private_factorization import PrivateFactorization, in_order
 from dpmf_cli.privacy.curator import Curator
+from dpmf_cli.privacy.grid import MARGIN, grid_of, on_grid
 from dpmf_cli.privacy.ledger import Epsilons, Ledger
 from dpmf_cli.privacy.neighbours import Mode, Neighbours
 from dpmf_cli.privacy.noise import unit_k_norm, unit_laplace
@@ -117,11 +118,13 @@ def test_alternating_least_squares_are_algorithm_6(key: str, mode: str) -> None:
             of = other[known[row]]
             gram = of.T @ of + len(of) * LAMBDA * np.eye(D)
             right = of.T @ values[row, known[row]]
-            scale = 2 * k * own_bound[side] * 2 * B / FACTORIZATION
+            scale = np.array((1 + MARGIN) * 2 * k * own_bound[side] * 2 * B / FACTORIZATION)
+            grid, times = grid_of(scale), len(of) * LAMBDA
             if key == "pals_objective":
-                rows[row] = np.linalg.solve(gram, right - unit[row] * scale)
+                rows[row] = np.linalg.solve(gram, -on_grid(unit[row] * scale - right, grid))
             else:
-                rows[row] = np.linalg.solve(gram, right) + unit[row] * scale / (len(of) * LAMBDA)
+                noisy = np.linalg.solve(gram, right) * times + unit[row] * scale
+                rows[row] = on_grid(noisy, grid) / times
         return projected(rows, limit)
 
     for _ in range(k):

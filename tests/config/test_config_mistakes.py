@@ -82,7 +82,7 @@ BAD = {
     "a sweep of nothing": (GOOD + "    sweep: {factors: []}\n", r"x\.yaml:5:5: algorithms\[1\]: a sweep is one parameter and a list"),
     "a sweep of no number": (GOOD + "    sweep: {order: [shuffled]}\n", r"x\.yaml:5:5: algorithms\[1\]: order is not a number"),
     "a fold too many": (GOOD + "held_out: 11\n", r"x\.yaml:7:11: held_out: only 10 folds can be held out"),
-    "no regularization where noise is scaled by it": (GOOD.replace("isgd", "pals") + "    regularization: 0\n", r"x\.yaml:7:21: algorithms\[1\]\.regularization: .*greater than 0"),
+    "no regularization where noise is scaled by it": (GOOD.replace("isgd", "pals") + "    regularization: 0\n", r"x\.yaml:7:21: algorithms\[1\]\.regularization: .*equal to 0.000001"),
     "a name that is a path": (GOOD + "name: ../../etc\n", r"x\.yaml:7:7: name: .*pattern"),
     "not yaml": (GOOD + "  - [1, 2\n", r"x\.yaml:\d+:\d+: not valid YAML"),
     "a tab": ("dataset:\tml-100k\n\tx: 1\n", r"x\.yaml:1:9: not valid YAML: found character '\\t'"),

@@ -115,7 +115,7 @@ def test_the_ledger_claims_epsilon_and_proves_nothing() -> None:
     ledger = Ledger([1.0, np.inf])
     chains(schedule, [1.0, np.inf], ledger)
     (entry,) = ledger.entries
-    assert (entry.mechanism, entry.calibrated_to.value) == ("SGLD × 5", 2 * BOUND)
+    assert (entry.mechanism, entry.calibrated_to.value) == ("SGLD × 5, temperature 0.03", 2 * BOUND)
     assert ledger.claimed.tolist() == [1.0, np.inf]
     assert ledger.provable.tolist() == [np.inf, np.inf]
     with pytest.raises(OverspentError, match="provably"):

@@ -1,6 +1,6 @@
 """Results that an earlier version made are read, and never computed again.
 
-`made_before/` holds two configs, and of what commit a12fee1 made of them the task results, manifests and tables of
+`made_before/` holds two configs, and of what an earlier commit made of them the task results, manifests and tables of
 curves. A change that is meant to change results raises the `revision` of an algorithm; that algorithm's files here
 are then made anew.
 """

@@ -100,7 +100,7 @@ def test_a_fixed_test_set_is_a_setting_and_a_title_is_none() -> None:
 def test_a_result_belongs_to_one_set_of_parameters_and_one_revision(tmp_path: Path, monkeypatch: Any) -> None:
     store = Store(tmp_path)
     store.write(task(), result())
-    monkeypatch.setattr(PrivateGlobalEffects, "revision", 2)
+    monkeypatch.setattr(PrivateGlobalEffects, "revision", 99)
     assert store.read(task()) == {}
 
 
