@@ -677,6 +677,7 @@ def test_too_light_a_law_is_not_for_a_replay() -> None:
     assert list(findings(Toy(fits=QuarterOfTheLaw, neighbours=BOUNDED))) == []
 
 
+@pytest.mark.slow
 def test_a_sample_that_is_not_drawn_anew_shows_over_many_pairs() -> None:
     """All rounds move, or none: on one pair that is chance, on sixty it is not."""
     mistaken = Toy(fits=OneSampleForAll, neighbours=USER, gaussian=True)

@@ -119,6 +119,7 @@ def made(
 TABLES = ("crossings", "baselines", "combined", "local improvements", "local traffic")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("part", PARTS)
 def test_without_data_no_table_of_other_results(part: str, tmp_path: Path) -> None:
     """dpmf without a folder would print every result there is."""
@@ -131,6 +132,7 @@ def test_without_data_no_table_of_other_results(part: str, tmp_path: Path) -> No
     assert {path.name for path in (tmp_path / "results").iterdir()} <= {"quickstart", "table2.txt"}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("part", "config", "file"),
     [
@@ -159,6 +161,7 @@ def test_a_table_is_of_what_was_run_and_whole_or_not_at_all(
     assert not [path for path in (tmp_path / "results").iterdir() if path.name.startswith(file)]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("target", "folder", "ran"),
     [

@@ -84,6 +84,7 @@ def test_no_file_and_no_message_holds_a_seed_or_the_digest_of_a_stream(
     assert all(json.loads(body)["settings"]["seed"] == "secret" for body in task_files(folder).values())
 
 
+@pytest.mark.slow
 def test_experiments_draw_anew_on_the_same_folds_and_can_be_compared(folder: Path, cache: Path) -> None:
     (folder / "other.yaml").write_text(SECRET)
     for config in ("tiny.yaml", "other.yaml"):
@@ -102,6 +103,7 @@ def test_experiments_draw_anew_on_the_same_folds_and_can_be_compared(folder: Pat
     assert "pge" in told
 
 
+@pytest.mark.slow
 def test_a_run_that_goes_on_keeps_what_is_finished_and_draws_the_rest_anew(folder: Path, cache: Path) -> None:
     dpmf(folder, cache, "run", "tiny.yaml", "-j", "1")
     before = task_files(folder)
