@@ -19,6 +19,9 @@ from dpmf_cli.privacy.ledger import Entry
 from dpmf_cli.privacy.release import Release
 from dpmf_cli.streams import named_generator
 
+SURE = 1 - 1e-6
+"""The confidence of the second test of what a first one has found."""
+
 
 @dataclass(frozen=True)
 class BitTest:
@@ -44,21 +47,39 @@ def low_bits(
     """A test of each step of a fit whose numbers move between the two and leave as they are."""
     delta = algorithm.spends_delta
     for release, here, there in _widest_moves(algorithm, pair, epsilon):
-        entry = release.entry
-        rng = named_generator("audit", "bits", entry.step)
-        ours, theirs = (release.again(clean, draws, rng) for clean in (here, there))
-        half = draws // 2
-        event = bounds.bit_event(ours[:half], theirs[:half], delta)
-        counts = bounds.counts_of(event, ours[half:], theirs[half:])
-        yield BitTest(
-            entry.step,
-            bounds.epsilon_of_event(*counts, delta, confidence),
-            _allowed(entry, release, abs(there - here), delta),
-            bounds.ceiling(draws - half, draws - half, delta, confidence),
-            draws,
-            confidence,
-            str(event),
-        )
+        allowed = _allowed(release.entry, release, abs(there - here), delta)
+        found = _tested(release, (here, there), allowed, draws, confidence, delta, "")
+        if (
+            found.epsilon > allowed
+        ):  # one of many tests: what it has found must be found again, with hardly a doubt
+            found = _tested(release, (here, there), allowed, draws, SURE, delta, "again")
+        yield found
+
+
+def _tested(
+    release: Release,
+    clean: tuple[float, float],
+    allowed: float,
+    draws: int,
+    confidence: float,
+    delta: float,
+    time: str,
+) -> BitTest:
+    step, half = release.entry.step, draws // 2
+    rng = named_generator("audit", "bits", step, time)
+    ours, theirs = (release.again(number, draws, rng) for number in clean)
+    event = bounds.bit_event(ours[:half], theirs[:half], delta)
+    counts = bounds.counts_of(event, ours[half:], theirs[half:])
+    left = draws - half
+    return BitTest(
+        step,
+        bounds.epsilon_of_event(*counts, delta, confidence),
+        allowed,
+        bounds.ceiling(left, left, delta, confidence),
+        draws,
+        confidence,
+        str(event),
+    )
 
 
 def _widest_moves(

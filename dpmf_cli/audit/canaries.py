@@ -13,6 +13,7 @@ from dpmf_cli.algorithms.shared.base import PrivateAlgorithm
 from dpmf_cli.audit import bounds
 from dpmf_cli.audit.distinguish import LowerBound
 from dpmf_cli.audit.fits import fitted, predictions
+from dpmf_cli.errors import DpmfError
 from dpmf_cli.privacy.neighbours import Neighbours
 from dpmf_cli.ratings import Ratings, with_ratings
 from dpmf_cli.streams import named_generator
@@ -29,24 +30,29 @@ def one_run(
 ) -> LowerBound:
     """The lower bound of one fit, with one canary at every item.
 
-    A canary's user has no rating of its item otherwise. Where neighbours are users, it is a user of its own.
+    A canary's user has no rating of its item otherwise. Where neighbours are users, it is a user of its own. Raises
+    DpmfError where the ratings have no place for two.
     """
     rng = named_generator("audit", "canaries", run)
-    n_items, scale = ratings.n_items, ratings.scale
-    coins = rng.random(n_items) < 0.5
-    items = np.arange(n_items, dtype=np.int32)
-    sums = np.bincount(ratings.items, ratings.values, n_items)
+    scale = ratings.scale
+    items = np.arange(ratings.n_items, dtype=np.int32)
+    sums = np.bincount(ratings.items, ratings.values, ratings.n_items)
     averages = (sums + scale.middle) / (ratings.item_counts + 1)
-    high = averages < scale.middle
-    values = np.where(high, scale.maximum, scale.minimum)
     whole_users = algorithm.neighbours is Neighbours.USER
     if whole_users:
         users = (ratings.n_users + items).astype(np.int32)
-        ratings = Ratings(
-            ratings.users, ratings.items, ratings.values, ratings.n_users + n_items, n_items, scale
-        )
+        more = ratings.n_users + ratings.n_items
+        ratings = Ratings(ratings.users, ratings.items, ratings.values, more, ratings.n_items, scale)
     else:
         users = _users_without(ratings, rng)
+        items, users = items[users >= 0], users[users >= 0]  # an item that all have rated has no canary
+    n_items, averages = len(items), averages[items]
+    others = np.setdiff1d(np.arange(ratings.n_users), users)[:OBSERVERS].astype(np.int32)
+    if n_items < 2 or not len(others):
+        raise DpmfError("canaries need two items or more, and users beside those who have one")
+    coins = rng.random(n_items) < 0.5
+    high = averages < scale.middle
+    values = np.where(high, scale.maximum, scale.minimum)
     if algorithm.neighbours in (Neighbours.BOUNDED, Neighbours.LOCAL):
         added = np.where(coins, scale.maximum, scale.minimum)
         data, sign = with_ratings(ratings, users, items, added), np.ones(n_items)
@@ -56,8 +62,6 @@ def one_run(
     model, _ = fitted(algorithm, data, epsilon, run=run)
     seen = np.zeros(n_items)
     if algorithm.joint or whole_users:
-        canaries = set(users.tolist())
-        others = np.array([u for u in range(data.n_users) if u not in canaries][:OBSERVERS] or [0], np.int32)
         for user in others:
             seen += predictions(model, np.full(n_items, user, np.int32), items)
         seen /= len(others)
@@ -78,11 +82,11 @@ def one_run(
 
 
 def _users_without(ratings: Ratings, rng: np.random.Generator) -> NDArray[np.int32]:
-    """(n_items,) for each item a user who has not rated it, none of the first users, who observe."""
+    """(n_items,) for each item a user who has not rated it, none of the first users, who observe; −1 for none."""
     first = min(OBSERVERS, ratings.n_users // 2)
     rated = set(zip(ratings.users.tolist(), ratings.items.tolist(), strict=True))
     users = np.zeros(ratings.n_items, np.int32)
     for item in range(ratings.n_items):
         free = [u for u in range(first, ratings.n_users) if (u, item) not in rated]
-        users[item] = rng.choice(free or [ratings.n_users - 1])
+        users[item] = rng.choice(free) if free else -1
     return users

@@ -17,7 +17,7 @@ from dpmf_cli.algorithms.shared.base import PrivateAlgorithm
 from dpmf_cli.audit import bounds
 from dpmf_cli.audit.fits import covered, fitted, predictions
 from dpmf_cli.audit.pairs import Pair
-from dpmf_cli.audit.replay import Place
+from dpmf_cli.audit.replay import PASSED_ON, Place
 from dpmf_cli.privacy.release import Numbers, Release, Witness
 from dpmf_cli.ratings import Ratings
 
@@ -64,7 +64,7 @@ class _Listener(Witness):
     ) -> NDArray[np.float64]:
         place = release.entry.step, release.draw, first
         direction = self._directions.get(place)
-        if direction is not None and direction.size == noisy.size and direction.any():
+        if direction is not None and release.leaves and direction.size == noisy.size and direction.any():
             scale = 1.0 if release.told is not None else float(release.scale[0])
             along = direction / (scale or 1.0) ** 2
             self._seen[place] = float(along @ np.nan_to_num(noisy.ravel()))
@@ -107,6 +107,8 @@ def distinguish(
         try:
             model, _ = fitted(algorithm, ratings, epsilon, run=run, witness=listener if strongest else None)
             seen = np.concatenate([predictions(model, users, items), _means(model, *averaged)])
+        except PASSED_ON:
+            raise
         except Exception:
             return np.full(len(names), NOT_A_NUMBER)
         projected = listener.projections(strongest) if strongest else []

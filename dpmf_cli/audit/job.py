@@ -20,9 +20,10 @@ from dpmf_cli.audit.bits import BitTest, low_bits
 from dpmf_cli.audit.canaries import one_run
 from dpmf_cli.audit.distinguish import LowerBound, distinguish
 from dpmf_cli.audit.fits import fitted
-from dpmf_cli.audit.pair_files import pair_csv
+from dpmf_cli.audit.pair_files import KeptPair, pair_csv
 from dpmf_cli.audit.pairs import Pair, large_pairs, tiny_pairs
-from dpmf_cli.audit.replay import CLOSE, NOISE_OF, Finding, Flaw, Replayed, StepMoves, replay
+from dpmf_cli.audit.replay import CLOSE, NOISE_OF, PASSED_ON, Finding, Flaw, Replayed, StepMoves, replay
+from dpmf_cli.privacy.neighbours import Mode
 from dpmf_cli.ratings import Ratings
 
 EPSILONS = (0.1, 1.0, 300.0)
@@ -35,6 +36,9 @@ BY_RATING = frozenset(
     ("isgd", "psgd", "isgd_local", "local_mf", "blp_mog_mf", "pg_mf", "dpsgd_pnbm", "dpps_pnbm", "dpps_mf")
 )
 """Algorithms whose plain twins go through ratings one by one, in minutes for 10⁵ of them."""
+
+KEPT = 1000
+"""Larger pairs are not kept as files, nor fitted over and over."""
 
 BY_CHANCE = 1e-9
 """The chance of a false finding that is accepted where a finding is one of chance."""
@@ -79,9 +83,11 @@ class Job:
         """What the outcome depends on: the parameters, what is tried, the data, and every line of the package."""
         data = hashlib.sha256()
         for pair in self.own:
-            data.update(pair_csv(pair).encode())
-        if self.ratings is not None:
-            data.update(self.ratings.values.tobytes() + self.ratings.items.tobytes())
+            data.update(pair_csv(KeptPair(pair, self.algorithm.neighbours, 1.0, 0)).encode())
+        if (ratings := self.ratings) is not None:
+            data.update(str((ratings.n_users, ratings.n_items, ratings.scale)).encode())
+            for column in (ratings.users, ratings.items, ratings.values):
+                data.update(column.tobytes())
         said = [self.algorithm.parameters(), asdict(self.settings), data.hexdigest(), _code()]
         digest = hashlib.sha256(json.dumps(said, sort_keys=True).encode()).hexdigest()
         return f"{self.algorithm.algorithm}-{digest[:16]}"
@@ -141,12 +147,13 @@ class Audited:
 def audit(job: Job) -> Audited:
     """Runs an audit."""
     begin, algorithm, settings = time.perf_counter(), job.algorithm, job.settings
-    provable = _provable(algorithm)
+    provable = _provable(algorithm, settings.epsilon)
     steps: dict[str, StepMoves] = {}
-    findings: list[tuple[Finding, Pair]] = []
+    findings: list[Finding] = []
+    shown: KeptPair | None = None
     alike: Counter[tuple[str, str]] = Counter()
     samples: list[tuple[str, tuple[int, int, float]]] = []
-    worst, most = None, -1.0
+    worst, most, costliest = None, -1.0, None
     count = 0
     for pair, epsilon in _replays(job):
         seen = replay(algorithm, pair, epsilon, run=count)
@@ -154,12 +161,14 @@ def audit(job: Job) -> Audited:
         alike.update(seen.alike.keys())
         for name, step in seen.steps.items():
             steps[name] = step.worst(steps.get(name, step))
-        findings += ((finding, pair) for finding in seen.findings)
+        findings += seen.findings
+        if shown is None and len(pair.here) < KEPT and any(not each.flaw.of_claims for each in seen.findings):
+            shown = KeptPair(pair, algorithm.neighbours, epsilon, count - 1)
         samples += seen.samples.items()
-        if (score := _score(seen)) > most and len(pair.here) < 1000:
-            worst, most = seen, score
+        if (score := _score(seen)) > most and len(pair.here) < KEPT:
+            worst, most, costliest = seen, score, KeptPair(pair, algorithm.neighbours, epsilon, count - 1)
     found = (
-        *_merged((finding for finding, _ in findings), provable),
+        *_merged(findings, provable, corrected=algorithm.mode is Mode.CORRECTED),
         *_stale_samples(samples, provable),
         *_shared_noise(alike, count, provable),
     )
@@ -179,10 +188,7 @@ def audit(job: Job) -> Audited:
         )
     if settings.canaries and job.ratings is not None:
         canary = one_run(algorithm, job.ratings, settings.epsilon, confidence=settings.confidence)
-    shown = next(
-        (pair for finding, pair in findings if not finding.flaw.of_claims and len(pair.here) < 1000), None
-    )
-    shown = shown or (worst.pair if worst is not None else None)
+    shown = shown or costliest
     losses = _bound_findings(bound, canary, bits, provable, settings)
     return Audited(
         label=algorithm.name,
@@ -222,17 +228,19 @@ def _score(seen: Replayed) -> float:
     return seen.loss if math.isfinite(seen.loss) else max(moved, default=0.0)
 
 
-def _provable(algorithm: PrivateAlgorithm) -> float:
-    """ε that is provable over ε that is claimed, of a fit on hardly any ratings."""
+def _provable(algorithm: PrivateAlgorithm, epsilon: float) -> float:
+    """ε that is provable over ε that is claimed, of a fit for `epsilon` on hardly any ratings."""
     pair = next(tiny_pairs(algorithm.neighbours, 1))
     try:
-        _, ledger = fitted(algorithm, pair.here, 1.0)
+        _, ledger = fitted(algorithm, pair.here, epsilon)
+    except PASSED_ON:
+        raise
     except Exception:
         return math.nan
     return float(ledger.provable[0] / ledger.claimed[0])
 
 
-def _merged(findings: Iterable[Finding], provable: float) -> Iterator[Found]:
+def _merged(findings: Iterable[Finding], provable: float, *, corrected: bool) -> Iterator[Found]:
     """One line for each flaw of each step: the worst."""
     by_kind: dict[tuple[Flaw, str, str], list[Finding]] = {}
     for finding in findings:
@@ -240,16 +248,17 @@ def _merged(findings: Iterable[Finding], provable: float) -> Iterator[Found]:
         by_kind.setdefault(kind, []).append(finding)
     for (flaw, step, _), same in by_kind.items():
         worst = max(same, key=lambda each: -1.0 if math.isnan(each.size) else each.size)
-        against = "claimed" if flaw.of_claims or math.isinf(provable) else "provable"
+        only_claimed = (flaw.of_claims and not corrected) or math.isinf(provable)
+        against = "claimed" if only_claimed else "provable"
         pairs = len({each.pair for each in same})
         yield Found(flaw.value, step, worst.size, pairs, worst.pair, worst.epsilon, worst.said, against)
 
 
 def _stale_samples(samples: Sequence[tuple[str, tuple[int, int, float]]], provable: float) -> Iterator[Found]:
-    """Sampled steps of which, on too many pairs, either all draws have moved or none: one sample serves them all.
+    """Sampled steps of which, on too many pairs, all draws have moved at once: one sample serves them all.
 
-    Of K draws that each move with probability γ, all or none do with γ^K + (1 − γ)^K. Pairs without any that moves
-    are left out: they may not reach the step at all.
+    Of K draws that each move with probability γ, where one moves all do with γ^K/(1 − (1 − γ)^K). Pairs without any
+    that moves are left out: they may not reach the step at all.
     """
     by_step: dict[str, list[tuple[int, int, float]]] = {}
     for step, counted in samples:
@@ -260,7 +269,7 @@ def _stale_samples(samples: Sequence[tuple[str, tuple[int, int, float]]], provab
         chance = max(rate**draws / (1 - (1 - rate) ** draws) for _, draws, rate in counts)
         if binomtest(whole, len(counts), min(chance, 1.0), alternative="greater").pvalue < BY_CHANCE:
             against = "claimed" if math.isinf(provable) else "provable"
-            said = f"all draws or none have moved, on {whole} of {len(counts)} pairs"
+            said = f"all draws have moved at once, on {whole} of {len(counts)} pairs"
             yield Found(Flaw.STEPS.value, step, math.nan, whole, "", math.nan, said, against)
 
 

@@ -5,7 +5,10 @@ from pathlib import Path
 from typing import Any
 
 from dpmf_cli.audit.job import Audited, Job, audit, of_record, record
+from dpmf_cli.errors import DpmfError
+from dpmf_cli.results.manifest import read_manifest
 from dpmf_cli.results.store import encode, sealed, unsealed, write_atomically
+from dpmf_cli.streams import UnaccountedNoiseError
 
 FORMAT = 1
 """Raised when a file changes its meaning."""
@@ -20,44 +23,53 @@ def known(results: Path, job: Job) -> Audited | None:
 
 
 def audited_and_kept(job: Job, results: Path) -> Audited:
-    """Runs a job, in whichever process, and keeps its outcome."""
-    outcome = audit(job)
-    write_atomically(_path(results, job), _written(outcome))
+    """Runs a job, in whichever process, and keeps its outcome. Raises DpmfError for noise past the ledger."""
+    try:
+        outcome = audit(job)
+    except UnaccountedNoiseError as error:
+        raise DpmfError(f"{job.algorithm.name}: {error}") from None
+    write_atomically(
+        _path(results, job), encode(sealed(_plain({"format": FORMAT, "audit": record(outcome)})))
+    )
     return outcome
 
 
-def keep_for_experiment(folder: Path, outcomes: list[Audited]) -> None:
-    """Keeps the audits of a config's entries in its results folder, where tables look for them."""
-    body = {"format": FORMAT, "audits": [_plain(record(each)) for each in outcomes]}
-    write_atomically(folder / "audit.json", encode(sealed(body)))
+def keep_for_experiment(folder: Path, outcomes: list[Audited], config: str) -> None:
+    """Keeps the audits of a config's entries in its results folder, where tables look for them; `config`: its hash."""
+    body = {"format": FORMAT, "config_sha256": config, "audits": [record(each) for each in outcomes]}
+    write_atomically(folder / "audit.json", encode(sealed(_plain(body))))
 
 
 def of_experiment(folder: Path) -> dict[str, Audited]:
-    """The audits of a config's entries, by their label; none where none were made."""
+    """The audits of a config's entries, by their label; none where the config that was run is another one."""
+    body = _body(folder / "audit.json")
     try:
-        body = unsealed((folder / "audit.json").read_bytes())
-    except OSError:
+        if body is None or body["config_sha256"] != read_manifest(folder)["config_sha256"]:
+            return {}
+        return {each.label: each for each in map(of_record, body["audits"])}
+    except (DpmfError, KeyError, TypeError, ValueError):
         return {}
-    if body is None or body["format"] != FORMAT:
-        return {}
-    found = map(of_record, body["audits"])
-    return {each.label: each for each in found}
 
 
 def _path(results: Path, job: Job) -> Path:
     return results / FOLDER / "outcomes" / f"{job.name}.json"
 
 
-def _written(outcome: Audited) -> bytes:
-    return encode(sealed({"format": FORMAT, "audit": _plain(record(outcome))}))
-
-
 def _read(path: Path) -> Audited | None:
+    body = _body(path)
+    try:
+        return None if body is None else of_record(body["audit"])
+    except (KeyError, TypeError, ValueError):
+        return None
+
+
+def _body(path: Path) -> dict[str, Any] | None:
+    """What a file holds; None for one that is not there, is damaged, or is of another version."""
     try:
         body = unsealed(path.read_bytes())
     except OSError:
         return None
-    return None if body is None or body["format"] != FORMAT else of_record(body["audit"])
+    return body if body is not None and body["format"] == FORMAT else None
 
 
 def _plain(value: Any) -> Any:

@@ -1,6 +1,7 @@
 """The flaws of the five papers that are known, and how an audit shows each by itself."""
 
-from collections.abc import Callable, Sequence
+import math
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
 from dpmf_cli.algorithms.shared.papers import Paper
@@ -15,7 +16,7 @@ class KnownFlaw:
 
     what    what the paper does, and why that is wrong
     entry   the label of the entry that shows it, one of `entries.registered`
-    flaw    what a replay finds
+    flaw    what a replay finds; None where corrected mode pays for it, and the replay says how much of that is used
     step    how the step begins at which it does; "" for any
     said    what the finding says; "" for anything
     pair    one more pair to replay, where small ones do not show it
@@ -24,13 +25,15 @@ class KnownFlaw:
     paper: Paper
     what: str
     entry: str
-    flaw: Flaw
+    flaw: Flaw | None
     step: str = ""
     said: str = ""
     pair: Callable[[], Pair] | None = None
 
     def shown_by(self, audits: Sequence[Audited]) -> Found | None:
         """The worst finding that shows it; None where none does."""
+        if self.flaw is None:
+            return next(self._paid(audits), None)
         found = [
             each
             for audited in audits
@@ -40,6 +43,21 @@ class KnownFlaw:
         ]
         return max(found, key=lambda each: -1.0 if each.size != each.size else each.size, default=None)
 
+    def _paid(self, audits: Sequence[Audited]) -> Iterator[Found]:
+        for audited in audits:
+            for step in audited.steps:
+                if (
+                    audited.label == self.entry
+                    and step.step.startswith(self.step)
+                    and step.of_sensitivity > 0
+                ):
+                    yield Found(
+                        PAID, step.step, step.of_sensitivity, audited.pairs, "", math.nan, "", "claimed"
+                    )
+
+
+PAID = "moves, of what corrected mode pays for it"
+"""What is said of what a publication forgets, and corrected mode pays for."""
 
 BY_ACCOUNTANT = "by the accountant"
 
@@ -100,6 +118,13 @@ KNOWN = (
         Flaw.CLAIM,
         "objective",
         TOGETHER,
+    ),
+    KnownFlaw(
+        Paper.ZHANG,
+        "Theorem 4: the density of V changes by a determinant, too, which is not charged.",
+        "dp_pmf, unbounded, corrected",
+        None,
+        "determinants",
     ),
     KnownFlaw(
         Paper.ZHANG,

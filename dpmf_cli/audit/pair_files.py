@@ -9,26 +9,41 @@ user,item,here,there
 import csv
 import io
 import re
+from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
 
 from dpmf_cli.audit.pairs import Pair
 from dpmf_cli.errors import DpmfError
+from dpmf_cli.privacy.neighbours import Neighbours
 from dpmf_cli.ratings import Ratings, Scale, with_ratings
 
-_HEAD = re.compile(r"# users (\d+), items (\d+), scale (\S+) (\S+) (\S+), user who differs (\d+)")
+_HEAD = re.compile(
+    r"# (\w+), epsilon (\S+), run (\d+), users (\d+), items (\d+), scale (\S+) (\S+) (\S+), user who differs (\d+)"
+)
 _COLUMNS = ["user", "item", "here", "there"]
 
 
-def pair_csv(pair: Pair) -> str:
+@dataclass(frozen=True)
+class KeptPair:
+    """A pair, and how it was replayed: between which neighbours, for which ε, with which run of the noise."""
+
+    pair: Pair
+    neighbours: Neighbours
+    epsilon: float
+    run: int
+
+
+def pair_csv(kept: KeptPair) -> str:
     """The text of a pair; a rating that one side lacks is empty there."""
+    pair = kept.pair
     here, there, scale = _values(pair.here), _values(pair.there), pair.here.scale
     ends = " ".join(f"{number:g}" for number in (scale.minimum, scale.maximum, scale.step))
+    how = f"{kept.neighbours}, epsilon {kept.epsilon!r}, run {kept.run}"
+    shape = f"users {pair.here.n_users}, items {pair.here.n_items}"
     stream = io.StringIO()
-    stream.write(
-        f"# users {pair.here.n_users}, items {pair.here.n_items}, scale {ends}, user who differs {pair.changed}\n"
-    )
+    stream.write(f"# {how}, {shape}, scale {ends}, user who differs {pair.changed}\n")
     writer = csv.writer(stream, lineterminator="\n")
     writer.writerow(_COLUMNS)
     for key in sorted(here.keys() | there.keys()):
@@ -36,7 +51,7 @@ def pair_csv(pair: Pair) -> str:
     return stream.getvalue()
 
 
-def read_pair(path: Path) -> Pair:
+def read_pair(path: Path) -> KeptPair:
     """The pair of a file. Raises DpmfError, with the line, for what is none."""
     try:
         lines = path.read_text(encoding="utf-8").splitlines()
@@ -47,11 +62,14 @@ def read_pair(path: Path) -> Pair:
         raise DpmfError(
             f"{path}: line 1: not a pair that `dpmf audit` wrote; give one of results/audit/pairs/"
         )
-    n_users, n_items, changed = int(head[1]), int(head[2]), int(head[6])
+    n_users, n_items, changed = int(head[4]), int(head[5]), int(head[9])
     try:
-        scale = Scale(*map(float, head.group(3, 4, 5)))
+        neighbours, epsilon = Neighbours(head[1]), float(head[2])
+        scale = Scale(*map(float, head.group(6, 7, 8)))
     except ValueError as error:
         raise DpmfError(f"{path}: line 1: {error}") from None
+    if not (changed < n_users and n_items and epsilon > 0):
+        raise DpmfError(f"{path}: line 1: there must be users, items, the user who differs, and a positive ε")
     sides: tuple[dict[tuple[int, int], float], ...] = ({}, {})
     for number, line in enumerate(lines[2:], start=3):
         try:
@@ -60,16 +78,18 @@ def read_pair(path: Path) -> Pair:
             for side, value in zip(sides, values, strict=True):
                 if value:
                     side[place] = float(value)
+                    if not scale.minimum <= side[place] <= scale.maximum:
+                        raise ValueError
         except ValueError:
             raise DpmfError(
-                f"{path}: line {number}: write user,item,here,there in numbers, not {line!r}"
+                f"{path}: line {number}: write user,item,here,there as numbers on the scale, not {line!r}"
             ) from None
         if not (0 <= place[0] < n_users and 0 <= place[1] < n_items):
             raise DpmfError(
                 f"{path}: line {number}: there are {n_users} users and {n_items} items, from 0 on"
             )
     here, there = (_ratings(side, n_users, n_items, scale) for side in sides)
-    return Pair(path.name, here, there, changed)
+    return KeptPair(Pair(path.name, here, there, changed), neighbours, epsilon, int(head[3]))
 
 
 def _values(ratings: Ratings) -> dict[tuple[int, int], float]:

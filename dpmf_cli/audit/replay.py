@@ -3,13 +3,15 @@
 A fit on D notes every release: what was measured, and what was published of it. A fit on D′ publishes the same
 numbers again. Then each measurement may have moved by its sensitivity at most, and everything else must be the same:
 which releases there are, their shapes and scales, what the ledger has entered, and every prediction that privacy
-covers, to the byte. The compiled kernels run on both sides (`privacy.release`).
+covers, to the byte. The compiled kernels run on both sides, but for those of keyed noise, whose twins do
+(`privacy.release`).
 
 A replay falsifies and does not prove. It takes the law of the noise as it is declared, which `distinguish` and `bits`
 look at.
 """
 
 import math
+from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
@@ -20,6 +22,7 @@ from numpy.typing import NDArray
 from dpmf_cli.algorithms.shared.base import PrivateAlgorithm
 from dpmf_cli.audit.fits import covered, fitted, predictions
 from dpmf_cli.audit.pairs import Pair
+from dpmf_cli.errors import DpmfError
 from dpmf_cli.privacy.accounting import epsilon_of_mu
 from dpmf_cli.privacy.grid import MARGIN
 from dpmf_cli.privacy.ledger import Entry, Ledger
@@ -28,6 +31,10 @@ from dpmf_cli.privacy.release import Numbers, Perturbed, Release, Witness
 from dpmf_cli.privacy.sensitivity import Sensitivity
 from dpmf_cli.privacy.subsampling import amplified, moves
 from dpmf_cli.ratings import Ratings
+from dpmf_cli.streams import UnaccountedNoiseError
+
+PASSED_ON = (DpmfError, MemoryError, UnaccountedNoiseError)
+"""What no algorithm's fit may hide: it ends an audit."""
 
 COMPARED = 4
 """How many numbers of two draws are compared: they are the same by chance once in 2³⁰ times."""
@@ -67,6 +74,7 @@ class Flaw(StrEnum):
     AFTER = "what follows the releases is not the same"
     NAN = "not a number on one side"
     CRASH = "a crash on one side"
+    BROKEN = "cannot be fitted on either side"
     CLAIM = "costs more than is claimed"
 
     @property
@@ -213,7 +221,7 @@ def replay(algorithm: PrivateAlgorithm, pair: Pair, epsilon: float, run: int = 0
     if bool(here.error) != bool(there.error):
         judge.find(Flaw.CRASH, "", said=here.error or there.error)
     elif here.error:
-        judge.find(Flaw.CRASH, "on both sides", said=here.error)
+        judge.find(Flaw.BROKEN, "", said=here.error)
     else:
         judge.compare(here, there)
     return Replayed(
@@ -243,6 +251,8 @@ def _fitted(
     try:
         model, ledger = fitted(algorithm, ratings, epsilon, run=run, witness=side)
         return _Fitted(side, ledger, predictions(model, *covered(algorithm, pair)))
+    except PASSED_ON:
+        raise
     except Exception as error:
         return _Fitted(side, Ledger([epsilon]), np.zeros(0), f"{type(error).__name__}: {error}")
 
@@ -347,7 +357,9 @@ class _Judge:
             with np.errstate(invalid="ignore"):
                 move = np.nan_to_num(other - one)
             self.directions[place] = move.ravel()
-            differences.append(move.reshape(len(move), -1) if move.ndim else move.reshape(1, 1))
+            differences.append(
+                move.reshape(len(move), math.prod(move.shape[1:])) if move.ndim else move.reshape(1, 1)
+            )
         unit = 1.0 if release.unit is None else float(release.unit[0])
         together = np.concatenate(differences) * unit
         moved, claimed = (_distance(together, entry, of) for of in (entry.sensitivity, entry.calibrated_to))
@@ -481,6 +493,7 @@ def _same_noise(
 ) -> dict[tuple[str, str], int]:
     """Of steps whose draws begin with the same unit noise, but for rounding to their grids: in how many numbers."""
     begins: list[tuple[str, NDArray[np.float64]]] = []
+    times = Counter(step for step, _ in draws)
     for (step, _), places in draws.items():
         units = [np.zeros(0)]
         for place in places:
@@ -489,7 +502,9 @@ def _same_noise(
                 units.append(each.noise[..., 0].ravel() / each.release.scale[0])
             if sum(map(len, units)) >= COMPARED:
                 break
-        begins.append((step, np.concatenate(units)[:COMPARED]))
+        begin = np.concatenate(units)[:COMPARED]
+        if len(begin) == COMPARED or times[step] == 1:  # many draws of few numbers are alike by chance
+            begins.append((step, begin))
     first = np.full((len(begins), COMPARED), np.nan)
     for row, (_, begin) in zip(first, begins, strict=True):
         row[: len(begin)] = begin

@@ -14,6 +14,8 @@ if TYPE_CHECKING:
     from dpmf_cli.audit.job import Audited, Job, Settings
     from dpmf_cli.ratings import Ratings
 
+LEAST_TRIALS = 20
+
 BITS = 100_000
 """Releases of a number on each side in a test of low bits."""
 
@@ -33,7 +35,7 @@ def audit(
     every: Annotated[bool, typer.Option("--all", help="Every algorithm in all its variants.")] = False,
     pairs: Annotated[int, typer.Option(min=1, help="Small adversarial pairs to replay for each.")] = 60,
     numeric: Annotated[
-        bool, typer.Option("--numeric", help="Replay pairs with up to 93,000 ratings of one item, too.")
+        bool, typer.Option("--numeric", help="Replay pairs with up to 95,000 ratings of one item, too.")
     ] = False,
     trials: Annotated[
         int, typer.Option(min=0, help="Fits on each side of the worst pair, for a lower bound on ε.")
@@ -71,6 +73,7 @@ def audit(
     from dpmf_cli.audit.job import Settings
     from dpmf_cli.audit.kept import audited_and_kept, keep_for_experiment, known
     from dpmf_cli.audit.known import KNOWN
+    from dpmf_cli.config import load_config
     from dpmf_cli.report.tables.audits import audits_table, flaws_table
     from dpmf_cli.results.store import Store, write_atomically
     from dpmf_cli.running.processes import available_cores, each_of
@@ -97,10 +100,14 @@ def audit(
     elif config is None:
         wanted = _registered(algorithm, settings)
     else:
-        title, wanted = _of_config(config, settings, data)
+        title, wanted = _of_config(config, settings, data, results)
     if pair is not None:
         _replay_one(wanted, pair)
         return
+    if 0 < trials < LEAST_TRIALS:
+        raise DpmfError(
+            f"--trials {trials}: {LEAST_TRIALS} fits on each side are the least that can show anything"
+        )
     Store(results).prepare()
     found = {job.name: known(results, job) for job in wanted}
     left = [job for job in wanted if found[job.name] is None]
@@ -109,8 +116,9 @@ def audit(
         work = partial(audited_and_kept, results=results)
         for done in each_of(work, left, jobs or available_cores()):
             progress.finished(done.label, 1.0)
-    outcomes = [outcome for job in wanted if (outcome := known(results, job)) is not None]
-    _keep_pairs(outcomes, wanted, results)
+    kept = {job.name: outcome for job in wanted if (outcome := known(results, job)) is not None}
+    _keep_pairs(kept, results)
+    outcomes = list(kept.values())
     if flaws:
         print(flaws_table([(flaw, flaw.shown_by(outcomes)) for flaw in KNOWN], form), end="")
         return
@@ -120,7 +128,7 @@ def audit(
             write_atomically(results / f"audit.{suffix}", text.encode())
     if config is not None:
         folder = results / title
-        keep_for_experiment(folder, outcomes)
+        keep_for_experiment(folder, outcomes, load_config(config).hash)
         for suffix in ("md", "csv"):
             write_atomically(folder / f"audit.{suffix}", audits_table(outcomes, suffix).encode())
     print(audits_table(outcomes, form), end="")
@@ -157,7 +165,9 @@ def _made_up() -> "Ratings":
     return load(spec, Folders.named(None, base=Path(), results=Path("results"))).ratings
 
 
-def _of_config(config: Path, settings: "Settings", data: Path | None) -> tuple[str, list["Job"]]:
+def _of_config(
+    config: Path, settings: "Settings", data: Path | None, results: Path
+) -> tuple[str, list["Job"]]:
     """The name of a config, and jobs for its private entries, with pairs of its own data."""
     from dataclasses import replace
 
@@ -168,7 +178,7 @@ def _of_config(config: Path, settings: "Settings", data: Path | None) -> tuple[s
     from dpmf_cli.datasets import Folders, load
 
     loaded = load_config(config)
-    folders = Folders.named(data, base=config.parent, results=Path("results"))
+    folders = Folders.named(data, base=config.parent, results=results)
     ratings = load(loaded.dataset, folders, loaded.test).ratings
     made = []
     for entry in loaded.algorithms:
@@ -186,26 +196,30 @@ def _replay_one(wanted: list["Job"], path: Path) -> None:
     from dpmf_cli.audit.pair_files import read_pair
     from dpmf_cli.audit.replay import replay
 
-    given = read_pair(path)
+    kept = read_pair(path)
+    fitting = [job.algorithm for job in wanted if job.algorithm.neighbours is kept.neighbours]
+    if not fitting:
+        raise DpmfError(
+            f"{path}: a pair of {kept.neighbours} neighbours, which nothing of what is audited has"
+        )
     refuted = False
-    for job in wanted:
-        for epsilon in job.settings.epsilons:
-            seen = replay(job.algorithm, given, epsilon)
-            print(f"{job.algorithm.name}, ε = {epsilon:g}: costs {seen.loss:.4g} of the claimed ε")
-            for step in seen.steps.values():
-                print(f"  {step.step}: {step.of_sensitivity:.4g} of its sensitivity")
-            for finding in seen.findings:
-                refuted |= not finding.flaw.of_claims
-                print(f"  {finding.flaw.value}: {finding.step} {finding.size:.4g} {finding.said}".rstrip())
+    for algorithm in fitting:
+        seen = replay(algorithm, kept.pair, kept.epsilon, kept.run)
+        print(f"{algorithm.name}, ε = {kept.epsilon:g}: costs {seen.loss:.4g} of the claimed ε")
+        for step in seen.steps.values():
+            print(f"  {step.step}: {step.of_sensitivity:.4g} of its sensitivity")
+        for finding in seen.findings:
+            refuted |= not finding.flaw.of_claims
+            print(f"  {finding.flaw.value}: {finding.step} {finding.size:.4g} {finding.said}".rstrip())
     if refuted:
         raise typer.Exit(1)
 
 
-def _keep_pairs(outcomes: list["Audited"], wanted: list["Job"], results: Path) -> None:
-    """Writes the worst pair of each algorithm as a CSV."""
+def _keep_pairs(outcomes: dict[str, "Audited"], results: Path) -> None:
+    """Writes the worst pair of each algorithm as a CSV, by the name of its job."""
     from dpmf_cli.audit.kept import FOLDER
     from dpmf_cli.results.store import write_atomically
 
-    for job, outcome in zip(wanted, outcomes, strict=False):
+    for name, outcome in outcomes.items():
         if outcome.worst_pair:
-            write_atomically(results / FOLDER / "pairs" / f"{job.name}.csv", outcome.worst_pair.encode())
+            write_atomically(results / FOLDER / "pairs" / f"{name}.csv", outcome.worst_pair.encode())

@@ -183,7 +183,8 @@ def _plain_descend_noisy_errors(
     p, q = group.rows("users"), group.rows("items")
     residuals = group.residuals(visits.users, visits.items, visits.values, bound)
     for place, (u, i, residual) in enumerate(zip(visits.users, visits.items, residuals, strict=True)):
-        error = publish((residual - plain_dot(p[u], q[i]))[None], place)[0]
+        dot = plain_dot(p[u], q[i]).astype(np.float64)
+        error = publish((residual.astype(np.float64) - dot)[None], place)[0]
         plain_update(p[u], q[i], plain_clamp(error, error_bound), learning_rate, regularization)
         plain_project(p[u], user_limit)
         plain_project(q[i], item_limit)
@@ -297,9 +298,11 @@ def _descend_noisy_errors(
         dot = zeros(width_of)
         for f in range(d):
             dot = fma(load(P, p_at + f * w, like), load(Q, q_at + f * w, like), dot)
-        error = sub(error, dot)
-        if unit is not None:
-            error = narrow(released(widen(error), splat(unit[x], wide), noise, wide))
+        if unit is None:
+            error = sub(error, dot)
+        else:
+            # In float64: the difference is exact, and moves as the residual does.
+            error = narrow(released(sub(widen(error), widen(dot)), splat(unit[x], wide), noise, wide))
         error = clamp(error, least, most)  # lines 4, 5 of algorithm 4
         move = mul(error, step)  # and below, lines 6 and 7
         for f in range(d):

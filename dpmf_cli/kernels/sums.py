@@ -5,7 +5,6 @@ from numba import njit
 from numpy.typing import NDArray
 
 
-@njit(cache=True, nogil=True)
 def residual_sums_by_user(
     users: NDArray[np.int32],
     items: NDArray[np.int32],
@@ -16,15 +15,22 @@ def residual_sums_by_user(
     """Row u: Σ_i (r_ui − IAvg(i)) over the ratings of user u, for each ε. The last row is the grand total.
 
     users, items, values  (n_ratings,); item_averages (n_items, E); returns (n_users + 1, E).
-    A sum's terms are added in the order of the ratings, so that column e depends on column e alone.
+    A user's terms are added in the order of the ratings, so that column e depends on column e alone. The grand total
+    is of the users' sums, by pairs: one after the other, 10⁷ terms would round by more than `privacy.grid` allows.
     """
+    sums: NDArray[np.float64] = _residual_sums(users, items, values, item_averages, n_users)
+    for e in range(sums.shape[1]):
+        sums[-1, e] = np.ascontiguousarray(sums[:-1, e]).sum()  # NumPy adds what is contiguous by pairs
+    return sums
+
+
+@njit(cache=True, nogil=True)
+def _residual_sums(users, items, values, item_averages, n_users):
     lanes = item_averages.shape[1]
     sums = np.zeros((n_users + 1, lanes))
     for x in range(len(values)):
         for e in range(lanes):
-            residual = values[x] - item_averages[items[x], e]
-            sums[users[x], e] += residual
-            sums[n_users, e] += residual
+            sums[users[x], e] += values[x] - item_averages[items[x], e]
     return sums
 
 

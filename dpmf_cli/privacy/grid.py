@@ -7,22 +7,30 @@ A program adds floats where a proof adds real numbers. The low bits of a float s
     what is released is g·rint((c + s·X)/g), for the clean number c and the unit noise X, in float64
 
 *Lemma.* Let Y = c + s·X in real arithmetic, X with the density exp(−|x|)/2, and let neighbours' vectors c be Δ apart
-in L1, in m coordinates. In real arithmetic rounding comes after the mechanism: it costs nothing. The program differs
-from it by which X round to a cell, an interval of X that is g/s > 2⁻¹¹ wide:
+in L1, in m coordinates. In real arithmetic rounding comes after the mechanism, and costs nothing. A cell is what is
+rounded to one multiple of g: an interval of X that is wider than 2⁻¹¹. The program has another chance of a cell:
 
-    1. s·X and c + s·X are rounded once each. Both roundings are monotone, and the ends of a cell, (k ± ½)·g, are
-       floats: an end moves by 2⁻⁵³·(2|c| + 2|s·X|)/s in X.
+    1. s·X and c + s·X are rounded. Both roundings are monotone, and the ends of a cell, (k ± ½)·g, are floats. An end
+       moves by at most 2⁻⁵²·(|X| + |c|/s): the chance is off by a factor 1 ± 2⁻⁴⁰·(|X| + |c|/s).
     2. X itself is one of finitely many floats. NumPy's ziggurats (`standard_exponential`, `standard_normal`) give a
-       multiple of w·2⁻⁵³ (2⁻⁵² for the normal), w ≤ 7.7 being the width of the layer: the number of floats in a cell
-       is off by one at either end, of 2⁵³·2⁻¹¹/7.7 > 2³⁹.
-    3. Beyond the last layer (|X| > 7.69 or 3.65) X is a logarithm of a 53-bit uniform. Its law is within 2⁻⁵⁰ in
-       total variation.
+       multiple of w·2⁻⁵³ (2⁻⁵² for the normal), w ≤ 7.7 being the width of the layer. A cell holds more than 2³⁹ of
+       them, and is off by one at either end: by a factor 1 ± 2⁻³⁸.
+    3. Beyond the last layer (|X| > 7.69 or 3.65) X is a logarithm of a 53-bit uniform. Each of some 2¹⁷ cells is off
+       by 2⁻⁵³ of what is beyond, 2⁻¹¹: together by 2⁻⁴⁸ in total variation.
 
-For |c| ≤ 2¹⁰·s the chance of a cell is therefore its real one times 1 ± 2⁻³⁸, but for 2⁻⁵⁰ in all, and the loss
-between neighbours is at most Δ/s + m·2⁻³⁷, but for a δ of m·2⁻⁴⁹. For a larger |c| the first is m·2⁻⁴¹·|c|/s.
+The loss between neighbours is therefore at most Δ/s + m·(2⁻³⁵ + 2⁻³⁹·|c|/s), but for a δ of m·2⁻⁴⁷.
 
-Where c is a sum of n floats, neighbours' sums may be n·2⁻⁵³·Σ|terms| further apart than in real arithmetic: 2⁻¹³ of
-a term at n = 2²⁰. `MARGIN` pays for all of this: every scale is larger by that part than the proof asks for.
+*Gaussian noise.* A factor 1 ± r for every cell makes of (ε, δ) at most (ε + 2r, δ·(1 + r)), summed over coordinates
+as above. *K-norm noise* is a direction, of normal numbers, times a length (`standard_gamma`, whose floats come from
+normal numbers and logarithms): each coordinate has the errors of 1 to 3, and a cell of d coordinates d times as much.
+
+*Sums.* Where c is a sum of n floats, each of two neighbours' sums is off by n·2⁻⁵³·Σ|terms| at most. They are
+further apart by 2⁻¹⁴ of a term for n = 2¹⁹ ratings of one item. Sums over all ratings are added by pairs, so that n
+stands for 10²: 10⁸ ratings are as exact.
+
+`MARGIN` pays for all of this: every scale is larger by that part than the proof asks for. It is enough where
+m·2⁻³⁵ ≤ 2⁻¹³·ε, as for 10⁵ numbers at ε = 0.03. Where more numbers move (the covariance of a user with thousands of
+ratings) the loss is larger by m·2⁻³⁵, 10⁻⁴ for three million. The δ is not paid for.
 
 *Lemma for solutions.* Where what is released is the solution p(η) of a perturbed objective in a ball of radius R,
 and neighbours' Hessians A ≥ wI differ, a grid for the noise would tell them apart: p would be on the lattice

@@ -216,7 +216,8 @@ def ridge_objective_unbounded(own_bound: float, other_bound: float, clamp: float
     unconstrained p; Kifer, Smith and Thakurta 2012, theorem 2, have constraints by a limit.
     """
     value = other_bound * (clamp + own_bound * other_bound)
-    return Sensitivity(value, 2, Neighbours.UNBOUNDED, "Chaudhuri et al. 2011, theorem 9, on a ball")
+    source = "Chaudhuri et al. 2011, theorem 9, on a ball; but for a δ of solving in floats (privacy.grid)"
+    return Sensitivity(value, 2, Neighbours.UNBOUNDED, source)
 
 
 def hessian_unbounded(other_bound: float) -> Sensitivity:

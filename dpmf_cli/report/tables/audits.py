@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dpmf_cli.audit.distinguish import LowerBound
 from dpmf_cli.audit.job import Audited, Found
 from dpmf_cli.audit.known import KnownFlaw
+from dpmf_cli.audit.replay import Flaw
 from dpmf_cli.evaluation.numbers import significant
 from dpmf_cli.report.tables.formats import render
 from dpmf_cli.report.tables.layout import Group, TextTable
@@ -121,7 +122,9 @@ def _summary(audits: Sequence[Audited]) -> TextTable:
         )
         groups.setdefault(f"{each.neighbours}, {each.mode}", []).append(tuple(row))
     notes = [
-        "provable: as dpmf prints it, in units of the claimed ε (∞: nothing is provable)",
+        f"provable: as dpmf prints it at ε = {audits[0].settings.epsilon:g}, in units of the claim (∞: nothing is)"
+        if audits
+        else "",
         "closest step: how near a move came to its sensitivity, of the step where it came nearest",
         "costliest pair: what the moves of one pair cost together, in units of the claimed ε",
         "refuted: what of dpmf's own statements an audit has shown to be false",
@@ -144,7 +147,8 @@ def _flaws(shown: Sequence[tuple[KnownFlaw, Found | None]]) -> TextTable:
         if found is not None:
             where = f"{found.step}: " if found.step else ""
             said = f", {found.said}" if found.said else ""
-            row = (f"{where}{found.flaw}{said}", _times(found.size), f"{found.pair}, ε = {found.epsilon:g}")
+            pair = f"{found.pair}, ε = {found.epsilon:g}" if found.pair else NONE
+            row = (f"{where}{found.flaw}{said}", _times(found.size), pair)
         groups.setdefault(flaw.paper.value, []).append((flaw.what, flaw.entry, *row))
     return TextTable(
         ("flaw", "shown by", "what a replay finds", "size", "worst pair"),
@@ -167,7 +171,8 @@ def _tightness(each: Audited) -> str:
 def _said(found: Found) -> str:
     step = f"{found.step}: " if found.step else ""
     size = "" if math.isnan(found.size) else f" ({_times(found.size)})"
-    return f"{step}{found.flaw}{size}"
+    said = f": {found.said}" if found.flaw in (Flaw.CRASH, Flaw.BROKEN) else ""
+    return f"{step}{found.flaw}{size}{said}"
 
 
 def _records(each: Audited) -> list[dict[str, object]]:
