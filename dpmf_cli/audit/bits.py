@@ -19,7 +19,7 @@ from dpmf_cli.privacy.ledger import Entry
 from dpmf_cli.privacy.release import Release
 from dpmf_cli.streams import named_generator
 
-SURE = 1 - 1e-6
+SURE = 0.999
 """The confidence of the second test of what a first one has found."""
 
 

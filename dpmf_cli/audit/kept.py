@@ -35,7 +35,7 @@ def audited_and_kept(job: Job, results: Path) -> Audited:
 
 
 def keep_for_experiment(folder: Path, outcomes: list[Audited], config: str) -> None:
-    """Keeps the audits of a config's entries in its results folder, where tables look for them; `config`: its hash."""
+    """Keeps the audits of a config's entries in its results folder, for tables; `config` is its hash."""
     body = {"format": FORMAT, "config_sha256": config, "audits": [record(each) for each in outcomes]}
     write_atomically(folder / "audit.json", encode(sealed(_plain(body))))
 

@@ -6,6 +6,7 @@ import pytest
 from dpmf_cli.audit import bounds
 from dpmf_cli.audit.canaries import GUESSED, one_run
 from dpmf_cli.audit.distinguish import LowerBound
+from dpmf_cli.errors import DpmfError
 from dpmf_cli.privacy.neighbours import Neighbours
 from dpmf_cli.ratings import Ratings, Scale, with_ratings
 from tests.audit.planted import DELTA, Fit, Numbers, Toy
@@ -86,6 +87,8 @@ def test_a_run_is_the_same_again() -> None:
 
 @pytest.mark.parametrize("neighbours", KINDS)
 def test_data_of_hardly_any_items(neighbours: Neighbours) -> None:
-    """So few guesses show nothing, and nothing fails."""
-    for items in (1, 2, 3):
+    """So few guesses show nothing. One item leaves nothing to guess."""
+    for items in (2, 3):
         assert one_run(Toy(neighbours=neighbours), data(items), 1.0).epsilon == 0
+    with pytest.raises(DpmfError, match="canaries need two items or more"):
+        one_run(Toy(neighbours=neighbours), data(1), 1.0)
