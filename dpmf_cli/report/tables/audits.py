@@ -11,7 +11,7 @@ from dpmf_cli.evaluation.numbers import significant
 from dpmf_cli.report.tables.formats import render
 from dpmf_cli.report.tables.layout import Group, TextTable
 
-AUDITED_FIELDS = ("audited", "audited_ceiling", "audited_trials", "audited_confidence")
+AUDITED_FIELDS = ("audited", "audited_ceiling", "audited_trials", "audited_confidence", "audited_gaussian")
 """What programs read of a lower bound on ε."""
 
 FIELDS = (
@@ -65,11 +65,13 @@ def flaws_table(shown: Sequence[tuple[KnownFlaw, Found | None]], form: str = "ta
 
 
 def audited_cell(audited: Audited | None) -> str:
-    """`[0.61, 4.7, 400]`: the lower bound, the ceiling and the number of fits on each side."""
+    """`[0.61, 4.7, 400]`: the lower bound, the ceiling and the fits on each side; of Gaussian noise also the
+    bound that takes the statistic to be normal."""
     bound = None if audited is None else audited.bound or audited.canaries
     if bound is None:
         return NONE
-    return f"[{significant(bound.epsilon)}, {significant(bound.ceiling)}, {bound.trials}]"
+    normal = "" if math.isnan(bound.gaussian) else f"; {significant(bound.gaussian)} if normal"
+    return f"[{significant(bound.epsilon)}, {significant(bound.ceiling)}, {bound.trials}{normal}]"
 
 
 def audited_record(audited: Audited | None) -> dict[str, object]:
@@ -77,7 +79,8 @@ def audited_record(audited: Audited | None) -> dict[str, object]:
     bound: LowerBound | None = None if audited is None else audited.bound or audited.canaries
     if bound is None:
         return dict.fromkeys(AUDITED_FIELDS)
-    values = (bound.epsilon, bound.ceiling, bound.trials, bound.confidence)
+    gaussian = None if math.isnan(bound.gaussian) else bound.gaussian
+    values = (bound.epsilon, bound.ceiling, bound.trials, bound.confidence, gaussian)
     return dict(zip(AUDITED_FIELDS, values, strict=True))
 
 
@@ -87,11 +90,13 @@ def audited_notes(audits: Sequence[Audited]) -> list[str]:
     if not bounds:
         return []
     epsilons = sorted({each.settings.epsilon for each in audits})
+    normal = any(not math.isnan(bound.gaussian) for bound in bounds)
     at = " or ".join(f"{epsilon:g}" for epsilon in epsilons)
     return [
         f"audited: [lower bound, ceiling, n] of ε from n fits on each side of a pair at ε = {at}, at "
         f"{100 * bounds[0].confidence:g} % confidence",
         "ceiling: the most that so many fits can show of any method; a bound below ε proves nothing",
+        *(["if normal: what Gaussian noise shows if the statistic is normal"] if normal else []),
     ]
 
 
