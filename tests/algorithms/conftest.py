@@ -40,3 +40,17 @@ def watched(monkeypatch: pytest.MonkeyPatch) -> Callable[..., Run]:
 
     monkeypatch.setattr(Release, "inside", inside)
     return watch
+
+
+SLOW = (
+    "test_all_noise_comes_from_the_curator",
+    "test_every_kernel_that_adds_noise_does_what_its_plain_twin_does",
+)
+"""Tests of the contract that run every plain twin, in seconds: for dpmf's own algorithms they are among the slow ones,
+where the replay, which runs kernels beside twins, is not."""
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    for item in items:
+        if item.name.startswith(SLOW) and item.path.name == "test_contract.py":
+            item.add_marker(pytest.mark.slow)

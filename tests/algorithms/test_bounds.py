@@ -60,6 +60,7 @@ def few_ratings() -> list[Ratings]:
     return [Ratings(u, i, v.astype(np.float32), 6, 6, Scale(1, 5, 1)) for u, i, v in columns]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("key", "neighbours", "parameters"), CASES)
 def test_at_the_ends_of_its_range_a_parameter_gives_finite_predictions(
     key: str, neighbours: Neighbours, parameters: dict[str, float]
