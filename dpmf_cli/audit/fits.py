@@ -9,13 +9,12 @@ from numpy.typing import NDArray
 from dpmf_cli.algorithms.shared.base import PrivateAlgorithm
 from dpmf_cli.audit.pairs import Pair
 from dpmf_cli.privacy.curator import Curator
+from dpmf_cli.privacy.keyed import uniforms_of_cells
 from dpmf_cli.privacy.ledger import Ledger
 from dpmf_cli.privacy.neighbours import Neighbours
 from dpmf_cli.privacy.release import Witness
 from dpmf_cli.ratings import Ratings, UserMajor
 from dpmf_cli.streams import Streams, named_generator
-
-_GOLDEN = np.uint64(0x9E3779B97F4A7C15)
 
 
 @dataclass(frozen=True)
@@ -23,13 +22,10 @@ class CoupledStreams(Streams):
     """Streams whose secret draws for single ratings are those of the (user, item) pair, whatever else is rated."""
 
     def of_ratings(self, purpose: str, pairs: UserMajor, *sets: int) -> NDArray[np.float64]:
-        cells = pairs.users.astype(np.uint64) * np.uint64(pairs.n_items) + pairs.items.astype(np.uint64)
+        cells = pairs.users.astype(np.int64) * pairs.n_items + pairs.items
         keys = self.generator(purpose).integers(2**63, size=sets, dtype=np.uint64)
-        bits = keys[..., None] + (cells + np.uint64(1)) * _GOLDEN  # SplitMix64, as `privacy.keyed`
-        bits = (bits ^ (bits >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
-        bits = (bits ^ (bits >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
-        bits ^= bits >> np.uint64(31)
-        return np.asarray((bits >> np.uint64(11)) * 2.0**-53).reshape(*sets, len(pairs))
+        drawn = [uniforms_of_cells(np.uint64(key), cells) for key in np.ravel(keys)]
+        return np.array(drawn).reshape(*sets, len(pairs))
 
 
 def fitted(

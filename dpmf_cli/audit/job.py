@@ -8,7 +8,7 @@ import time
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
-from functools import cache
+from functools import cache, cached_property
 from pathlib import Path
 from typing import Any
 
@@ -39,6 +39,9 @@ BY_RATING = frozenset(
 
 KEPT = 1000
 """Larger pairs are not kept as files, nor fitted over and over."""
+
+CLAIMED, PROVABLE = "claimed", "provable"
+"""What a finding is against."""
 
 BY_CHANCE = 1e-9
 """The chance of a false finding that is accepted where a finding is one of chance."""
@@ -78,7 +81,7 @@ class Job:
     own: tuple[Pair, ...] = ()
     ratings: Ratings | None = None
 
-    @property
+    @cached_property
     def name(self) -> str:
         """What the outcome depends on: the parameters, what is tried, the data, and every line of the package."""
         data = hashlib.sha256()
@@ -141,7 +144,7 @@ class Audited:
     @property
     def refuted(self) -> tuple[Found, ...]:
         """What refutes dpmf's own statements."""
-        return tuple(each for each in self.found if each.against == "provable")
+        return tuple(each for each in self.found if each.against == PROVABLE)
 
 
 def audit(job: Job) -> Audited:
@@ -157,16 +160,17 @@ def audit(job: Job) -> Audited:
     count = 0
     for pair, epsilon in _replays(job):
         seen = replay(algorithm, pair, epsilon, run=count)
+        kept = KeptPair(pair, algorithm.neighbours, epsilon, count)
         count += 1
         alike.update(seen.alike.keys())
         for name, step in seen.steps.items():
             steps[name] = step.worst(steps.get(name, step))
         findings += seen.findings
         if shown is None and len(pair.here) < KEPT and any(not each.flaw.of_claims for each in seen.findings):
-            shown = KeptPair(pair, algorithm.neighbours, epsilon, count - 1)
+            shown = kept
         samples += seen.samples.items()
         if (score := _score(seen)) > most and len(pair.here) < KEPT:
-            worst, most, costliest = seen, score, KeptPair(pair, algorithm.neighbours, epsilon, count - 1)
+            worst, most, costliest = seen, score, kept
     found = (
         *_merged(findings, provable, corrected=algorithm.mode is Mode.CORRECTED),
         *_stale_samples(samples, provable),
@@ -248,8 +252,7 @@ def _merged(findings: Iterable[Finding], provable: float, *, corrected: bool) ->
         by_kind.setdefault(kind, []).append(finding)
     for (flaw, step, _), same in by_kind.items():
         worst = max(same, key=lambda each: -1.0 if math.isnan(each.size) else each.size)
-        only_claimed = (flaw.of_claims and not corrected) or math.isinf(provable)
-        against = "claimed" if only_claimed else "provable"
+        against = CLAIMED if flaw.of_claims and not corrected else _against(provable)
         pairs = len({each.pair for each in same})
         yield Found(flaw.value, step, worst.size, pairs, worst.pair, worst.epsilon, worst.said, against)
 
@@ -268,18 +271,16 @@ def _stale_samples(samples: Sequence[tuple[str, tuple[int, int, float]]], provab
         whole = sum(moved == draws for moved, draws, _ in counts)
         chance = max(rate**draws / (1 - (1 - rate) ** draws) for _, draws, rate in counts)
         if binomtest(whole, len(counts), min(chance, 1.0), alternative="greater").pvalue < BY_CHANCE:
-            against = "claimed" if math.isinf(provable) else "provable"
             said = f"all draws have moved at once, on {whole} of {len(counts)} pairs"
-            yield Found(Flaw.STEPS.value, step, math.nan, whole, "", math.nan, said, against)
+            yield Found(Flaw.STEPS.value, step, math.nan, whole, "", math.nan, said, _against(provable))
 
 
 def _shared_noise(alike: Counter[tuple[str, str]], pairs: int, provable: float) -> Iterator[Found]:
     """Steps of few numbers whose noise is that of others on too many pairs; each pair has noise of its own."""
     for (step, other), times in alike.items():
         if binomtest(times, pairs, CLOSE, alternative="greater").pvalue < BY_CHANCE:
-            against = "claimed" if math.isinf(provable) else "provable"
             said = f"{NOISE_OF} {other}, on {times} of {pairs} pairs"
-            yield Found(Flaw.STEPS.value, step, math.nan, times, "", math.nan, said, against)
+            yield Found(Flaw.STEPS.value, step, math.nan, times, "", math.nan, said, _against(provable))
 
 
 def _bound_findings(
@@ -295,16 +296,27 @@ def _bound_findings(
             continue
         allowed = provable * settings.epsilon
         if tried.epsilon > settings.epsilon:
-            against = "provable" if tried.epsilon > allowed else "claimed"
+            against = PROVABLE if tried.epsilon > allowed else CLAIMED
             size = tried.epsilon / settings.epsilon
             yield Found(f"told apart by {name}", "", size, 1, "", settings.epsilon, tried.statistic, against)
     for test in bits:
         if test.epsilon > test.allowed:
-            against = "claimed" if math.isinf(provable) else "provable"
             size = test.epsilon / test.allowed
             yield Found(
-                "told apart by low bits", test.step, size, 1, "", settings.epsilon, test.event, against
+                "told apart by low bits",
+                test.step,
+                size,
+                1,
+                "",
+                settings.epsilon,
+                test.event,
+                _against(provable),
             )
+
+
+def _against(provable: float) -> str:
+    """What a flaw refutes: what dpmf says is provable, or where that is nothing, the claim."""
+    return CLAIMED if math.isinf(provable) else PROVABLE
 
 
 @cache
@@ -314,11 +326,6 @@ def _code() -> str:
     for path in sorted(root.rglob("*.py")):
         digest.update(str(path.relative_to(root)).encode() + path.read_bytes())
     return digest.hexdigest()
-
-
-def record(audited: Audited) -> dict[str, Any]:
-    """An outcome as plain data."""
-    return asdict(audited)
 
 
 def of_record(data: Mapping[str, Any]) -> Audited:

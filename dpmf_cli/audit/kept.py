@@ -1,10 +1,11 @@
 """Audits that are kept: one sealed file for each, named by everything that its outcome depends on."""
 
 import math
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-from dpmf_cli.audit.job import Audited, Job, audit, of_record, record
+from dpmf_cli.audit.job import Audited, Job, audit, of_record
 from dpmf_cli.errors import DpmfError
 from dpmf_cli.results.manifest import read_manifest
 from dpmf_cli.results.store import encode, sealed, unsealed, write_atomically
@@ -29,14 +30,14 @@ def audited_and_kept(job: Job, results: Path) -> Audited:
     except UnaccountedNoiseError as error:
         raise DpmfError(f"{job.algorithm.name}: {error}") from None
     write_atomically(
-        _path(results, job), encode(sealed(_plain({"format": FORMAT, "audit": record(outcome)})))
+        _path(results, job), encode(sealed(_plain({"format": FORMAT, "audit": asdict(outcome)})))
     )
     return outcome
 
 
 def keep_for_experiment(folder: Path, outcomes: list[Audited], config: str) -> None:
     """Keeps the audits of a config's entries in its results folder, for tables; `config` is its hash."""
-    body = {"format": FORMAT, "config_sha256": config, "audits": [record(each) for each in outcomes]}
+    body = {"format": FORMAT, "config_sha256": config, "audits": [asdict(each) for each in outcomes]}
     write_atomically(folder / "audit.json", encode(sealed(_plain(body))))
 
 

@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
 from dpmf_cli.algorithms.shared.papers import Paper
-from dpmf_cli.audit.job import Audited, Found
+from dpmf_cli.audit.job import CLAIMED, Audited, Found
 from dpmf_cli.audit.pairs import Pair, contrary_to_all
 from dpmf_cli.audit.replay import AMPLIFIED, AT_ITS_LIMIT, TOGETHER, Flaw
 
@@ -52,7 +52,7 @@ class KnownFlaw:
                     and step.of_sensitivity > 0
                 ):
                     yield Found(
-                        PAID, step.step, step.of_sensitivity, audited.pairs, "", math.nan, "", "claimed"
+                        PAID, step.step, step.of_sensitivity, audited.pairs, "", math.nan, "", CLAIMED
                     )
 
 

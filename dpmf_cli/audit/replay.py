@@ -215,8 +215,7 @@ class _Fitted:
 
 def replay(algorithm: PrivateAlgorithm, pair: Pair, epsilon: float, run: int = 0) -> Replayed:
     """What a fit for `epsilon` does otherwise on the neighbour."""
-    here = _fitted(algorithm, pair, pair.here, epsilon, _Side(0.25), run)
-    there = _fitted(algorithm, pair, pair.there, epsilon, _Side(-0.25, here.side.seen), run)
+    here, there = _both(algorithm, pair, epsilon, run)
     judge = _Judge(algorithm, pair, epsilon)
     if bool(here.error) != bool(there.error):
         judge.find(Flaw.CRASH, "", said=here.error or there.error)
@@ -240,9 +239,14 @@ def both_sides(
     algorithm: PrivateAlgorithm, pair: Pair, epsilon: float
 ) -> tuple[Mapping[Place, Seen], Mapping[Place, Seen]]:
     """What a fit on D releases, and what one on D′ does that publishes the same numbers."""
-    here = _fitted(algorithm, pair, pair.here, epsilon, _Side(0.25), 0)
-    there = _fitted(algorithm, pair, pair.there, epsilon, _Side(-0.25, here.side.seen), 0)
+    here, there = _both(algorithm, pair, epsilon, run=0)
     return here.side.seen, there.side.seen
+
+
+def _both(algorithm: PrivateAlgorithm, pair: Pair, epsilon: float, run: int) -> tuple[_Fitted, _Fitted]:
+    """The fit on D, and that on D′ which publishes the same numbers."""
+    here = _fitted(algorithm, pair, pair.here, epsilon, _Side(0.25), run)
+    return here, _fitted(algorithm, pair, pair.there, epsilon, _Side(-0.25, here.side.seen), run)
 
 
 def _fitted(

@@ -12,6 +12,8 @@ from dpmf_cli.running.interrupts import resumable
 
 if TYPE_CHECKING:
     from dpmf_cli.audit.job import Audited, Job, Settings
+    from dpmf_cli.config import ExperimentConfig
+    from dpmf_cli.datasets import Folders
     from dpmf_cli.ratings import Ratings
 
 LEAST_TRIALS = 20
@@ -74,6 +76,7 @@ def audit(
     from dpmf_cli.audit.kept import audited_and_kept, keep_for_experiment, known
     from dpmf_cli.audit.known import KNOWN
     from dpmf_cli.config import load_config
+    from dpmf_cli.datasets import Folders
     from dpmf_cli.report.tables.audits import audits_table, flaws_table
     from dpmf_cli.results.store import Store, write_atomically
     from dpmf_cli.running.processes import available_cores, each_of
@@ -90,17 +93,19 @@ def audit(
         epsilon=epsilon,
         confidence=confidence,
     )
-    title = algorithm or "audit"
+    loaded = None if config is None else load_config(config)
+    title = algorithm or "audit" if loaded is None else loaded.name
     if flaws:
         wanted = [
             replace(job, own=tuple(flaw.pair() for flaw in shown if flaw.pair for _ in settings.epsilons))
             for job in _registered(None, settings)
             if (shown := [flaw for flaw in KNOWN if flaw.entry == job.algorithm.name])
         ]
-    elif config is None:
+    elif config is None or loaded is None:
         wanted = _registered(algorithm, settings)
     else:
-        title, wanted = _of_config(config, settings, data, results)
+        folders = Folders.named(data, base=config.parent, results=results)
+        wanted = _of_config(loaded, settings, folders)
     if pair is not None:
         _replay_one(wanted, pair)
         return
@@ -109,8 +114,7 @@ def audit(
             f"--trials {trials}: {LEAST_TRIALS} fits on each side are the least that can show anything"
         )
     Store(results).prepare()
-    found = {job.name: known(results, job) for job in wanted}
-    left = [job for job in wanted if found[job.name] is None]
+    left = [job for job in wanted if known(results, job) is None]
     say(f"{title}: {len(wanted)} algorithms to audit, {len(wanted) - len(left)} done before")
     with Progress(title, len(left), float(len(left))) as progress:
         work = partial(audited_and_kept, results=results)
@@ -122,13 +126,10 @@ def audit(
     if flaws:
         print(flaws_table([(flaw, flaw.shown_by(outcomes)) for flaw in KNOWN], form), end="")
         return
-    if every:
-        for suffix in ("md", "csv"):
-            text = audits_table(outcomes, suffix)
-            write_atomically(results / f"audit.{suffix}", text.encode())
-    if config is not None:
-        folder = results / title
-        keep_for_experiment(folder, outcomes, load_config(config).hash)
+    folder = results if loaded is None else results / title
+    if loaded is not None:
+        keep_for_experiment(folder, outcomes, loaded.hash)
+    if every or loaded is not None:
         for suffix in ("md", "csv"):
             write_atomically(folder / f"audit.{suffix}", audits_table(outcomes, suffix).encode())
     print(audits_table(outcomes, form), end="")
@@ -165,20 +166,15 @@ def _made_up() -> "Ratings":
     return load(spec, Folders.named(None, base=Path(), results=Path("results"))).ratings
 
 
-def _of_config(
-    config: Path, settings: "Settings", data: Path | None, results: Path
-) -> tuple[str, list["Job"]]:
-    """The name of a config, and jobs for its private entries, with pairs of its own data."""
+def _of_config(loaded: "ExperimentConfig", settings: "Settings", folders: "Folders") -> list["Job"]:
+    """Jobs for the private entries of a config, with pairs of its own data."""
     from dataclasses import replace
 
     from dpmf_cli.algorithms.shared.base import PrivateAlgorithm
     from dpmf_cli.audit.job import Job
     from dpmf_cli.audit.pairs import pairs_of
-    from dpmf_cli.config import load_config
-    from dpmf_cli.datasets import Folders, load
+    from dpmf_cli.datasets import load
 
-    loaded = load_config(config)
-    folders = Folders.named(data, base=config.parent, results=results)
     ratings = load(loaded.dataset, folders, loaded.test).ratings
     made = []
     for entry in loaded.algorithms:
@@ -188,7 +184,7 @@ def _of_config(
         own = replace(settings, epsilons=tuple(dict.fromkeys((grid[0], grid[len(grid) // 2], grid[-1]))))
         pairs = tuple(pairs_of(ratings, entry.neighbours, OWN_PAIRS))
         made.append(Job(entry, own, pairs, ratings if settings.canaries else None))
-    return loaded.name, made
+    return made
 
 
 def _replay_one(wanted: list["Job"], path: Path) -> None:

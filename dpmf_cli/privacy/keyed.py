@@ -34,6 +34,15 @@ def magnitude_uniform(bits: np.uint64) -> float:
 
 
 @njit(cache=True, nogil=True)
+def uniforms_of_cells(key: np.uint64, cells: NDArray[np.int64]) -> NDArray[np.float64]:
+    """(n,) uniform draws in [0, 1), one for each of `cells` (n,), the same whenever it is asked for."""
+    out = np.empty(len(cells))
+    for x in range(len(cells)):
+        out[x] = np.float64(cell_bits(key, cells[x]) >> np.uint64(11)) * 2.0**-53
+    return out
+
+
+@njit(cache=True, nogil=True)
 def minus_log(signed, out, count):  # type: ignore[no-untyped-def]
     """out ← −ln|v| with the sign of v, for the first `count` of `signed`, float64 in [−1, 1] without 0.
 
