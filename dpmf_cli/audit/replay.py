@@ -377,7 +377,7 @@ class _Judge:
         if of_noise > 1 + SLACK:
             self.find(Flaw.CLAIM, step, of_noise)
         self._add(entry, release, moved, unit)
-        rate = entry.sampled.rate if entry.sampled is not None else _rate(entry)
+        rate = entry.rate if entry.sampled is None else entry.sampled.rate
         if rate is not None and rate < 1:
             step = entry.mechanism  # all steps of one sampled mechanism, whose draws may each have an entry
             some, all_of_them, _ = self.samples.get(step, (0, 0, rate))
@@ -390,8 +390,7 @@ class _Judge:
         if here.volume is None or there.volume is None or here.volume.shape != there.volume.shape:
             return
         changed = float(np.abs(there.volume - here.volume).sum())
-        times = int(paid.mechanism.partition(" × ")[2] or 1)
-        allowed = float(paid.provable[0]) / times
+        allowed = float(paid.provable[0]) / paid.repetitions
         measured = StepMoves(paid.step, paid.mechanism, changed / allowed, changed / allowed)
         self.steps[paid.step] = measured.worst(self.steps.get(paid.step, measured))
         self._costs.setdefault(paid.step, _Cost()).pure += changed
@@ -406,7 +405,7 @@ class _Judge:
             cost.pure += moved * float(told[0])
             return
         scale = float(release.scale[0]) * unit
-        if entry.sampled is not None or _rate(entry) or math.isinf(entry.sensitivity.norm):
+        if entry.sampled is not None or entry.rate is not None or math.isinf(entry.sensitivity.norm):
             cost.pure = math.nan
         elif scale == 0:
             cost.pure += math.inf if moved else 0.0
@@ -422,14 +421,13 @@ class _Judge:
         }
         if not releases:
             return
-        _, cooled, temperature = entry.mechanism.partition(", temperature ")
-        if cooled and float(temperature) < 1:
-            self.find(Flaw.CLAIM, entry.step, 1 / float(temperature), AT_ITS_LIMIT)
+        if entry.temperature < 1:
+            self.find(Flaw.CLAIM, entry.step, 1 / entry.temperature, AT_ITS_LIMIT)
         shares = [_share(entry, release) for release in releases.values()]
-        if (rate := _rate(entry)) is not None:
-            claimed = float(amplified(np.array([shares[0]]), rate)[0])
+        if entry.rate is not None:
+            claimed = float(amplified(np.array([shares[0]]), entry.rate)[0])
             if claimed > entry.claimed[0] * (1 + SLACK):
-                said = f"{AMPLIFIED} {rate:g}"
+                said = f"{AMPLIFIED} {entry.rate:g}"
                 self.find(Flaw.CLAIM, entry.step, float(claimed / entry.claimed[0]), said)
         provable, allowed = float(entry.provable[0]), entry.sensitivity.value
         if math.isinf(provable) or math.isinf(allowed):
@@ -439,8 +437,8 @@ class _Judge:
             spent, limit = math.hypot(*shares), float(entry.mu[0])
         elif entry.sampled is not None:
             spent, limit = max(shares), float(1 / entry.sampled.multiplier[0])
-        elif rate is not None:
-            spent, limit = float(amplified(np.array([shares[0]]), rate)[0]), provable
+        elif entry.rate is not None:
+            spent, limit = float(amplified(np.array([shares[0]]), entry.rate)[0]), provable
         else:
             spent, limit = math.fsum(shares), provable
         if spent > limit * (1 + SLACK):
@@ -539,12 +537,6 @@ def _share(entry: Entry, release: Release) -> float:
         return entry.calibrated_to.value / moves(entry.sensitivity.neighbours) / scale
     times = 2 if math.isinf(entry.sensitivity.norm) else 1
     return times * entry.calibrated_to.value / scale
-
-
-def _rate(entry: Entry) -> float | None:
-    """The part of the records that a step of Laplace noise looks at; None for one that looks at all."""
-    _, found, rate = entry.mechanism.partition("Laplace, of a part ")
-    return float(rate) if found else None
 
 
 def _distance(moves: NDArray[np.float64], entry: Entry, of: Sensitivity) -> float:

@@ -37,6 +37,9 @@ class Entry:
     sampled   Gaussian steps on samples of the users, from which `provable` follows where `mu` is None, and `claimed`
               too where `composes`
     composes  whether the claim for sampled steps is composed, too
+    repetitions  how many draws of noise the step pays for, in equal parts
+    rate         the part of the records that a step of Laplace noise looks at; None where it does not sample
+    temperature  of a chain: the variance of its noise over that at which its claim would hold
     """
 
     step: str
@@ -49,6 +52,9 @@ class Entry:
     theta: Epsilons | None = None
     sampled: SampledSteps | None = None
     composes: bool = False
+    repetitions: int = 1
+    rate: float | None = None
+    temperature: float = 1.0
 
     @property
     def by_rows(self) -> bool:
@@ -148,6 +154,10 @@ class Ledger:
         claimed: Epsilons,
         provable: Epsilons | None = None,
         calibrated_to: Sensitivity | None = None,
+        *,
+        repetitions: int = 1,
+        rate: float | None = None,
+        temperature: float = 1.0,
     ) -> Entry:
         """Enters a pure step before its noise is drawn.
 
@@ -156,7 +166,9 @@ class Ledger:
         """
         claimed = self._checked(step, "ε", claimed)
         proved = claimed if provable is None else np.broadcast_to(provable, self.limit.shape)
-        return self._enter(Entry(step, mechanism, sensitivity, claimed, proved, calibrated_to or sensitivity))
+        used = calibrated_to or sensitivity
+        entry = Entry(step, mechanism, sensitivity, claimed, proved, used)
+        return self._enter(replace(entry, repetitions=repetitions, rate=rate, temperature=temperature))
 
     def spend_gaussian(
         self,

@@ -127,7 +127,9 @@ def subsampled_laplace(
     epsilon = np.asarray(epsilon, dtype=np.float64)
     provable = amplified(_proved(epsilon, sensitivity, used), rate)
     mechanism = f"Laplace, of a part {rate:g}"
-    entry = curator.ledger.spend(step, mechanism, sensitivity, claimed, provable, calibrated_to=used)
+    entry = curator.ledger.spend(
+        step, mechanism, sensitivity, claimed, provable, calibrated_to=used, rate=rate
+    )
     scale = _with_margin(used.value / epsilon)
     return curator.release(entry, LaneNoise.drawn(unit_laplace, shape, curator.noise(stream or step), scale))
 
@@ -311,7 +313,15 @@ def _spend(
     epsilon = np.asarray(epsilon, dtype=np.float64)
     times = f" × {repetitions}" if repetitions > 1 else ""
     provable = _proved(epsilon, sensitivity, used)
-    entry = curator.ledger.spend(step, mechanism + times, sensitivity, epsilon, provable, calibrated_to=used)
+    entry = curator.ledger.spend(
+        step,
+        mechanism + times,
+        sensitivity,
+        epsilon,
+        provable,
+        calibrated_to=used,
+        repetitions=repetitions,
+    )
     return entry, _with_margin(repetitions * used.value / epsilon)
 
 

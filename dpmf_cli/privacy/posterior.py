@@ -94,6 +94,8 @@ def posterior_sampling(
         epsilon,
         np.full_like(epsilon, np.inf),
         calibrated_to=published,
+        repetitions=schedule.steps,
+        temperature=schedule.temperature,
     )
     power, rng = posterior_power(epsilon, bound), curator.noise(step)
     return (

@@ -71,6 +71,7 @@ class ObjectivePerturbation(StrictModel):
             "change of variables" + (f" × {count}" if count > 1 else ""),
             hessian,
             count * cost,
+            repetitions=count,
         )
 
 
