@@ -13,7 +13,7 @@ import numpy as np
 from dpmf_cli.algorithms.shared.base import PrivateAlgorithm
 from dpmf_cli.audit import bounds
 from dpmf_cli.audit.pairs import Pair
-from dpmf_cli.audit.replay import both_sides
+from dpmf_cli.audit.sides import both_sides
 from dpmf_cli.privacy.accounting import epsilon_of_mu
 from dpmf_cli.privacy.ledger import Entry
 from dpmf_cli.privacy.release import Release
@@ -86,7 +86,7 @@ def _widest_moves(
     algorithm: PrivateAlgorithm, pair: Pair, epsilon: float
 ) -> Iterator[tuple[Release, float, float]]:
     """Of each step the number that moves most, on both sides."""
-    here, there = both_sides(algorithm, pair, epsilon)
+    here, there = (fitted.side.seen for fitted in both_sides(algorithm, pair, epsilon))
     widest: dict[str, tuple[float, Release, float, float]] = {}
     for place in here.keys() & there.keys():
         one, other = here[place], there[place]

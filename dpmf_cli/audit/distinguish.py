@@ -17,7 +17,7 @@ from dpmf_cli.algorithms.shared.base import PrivateAlgorithm
 from dpmf_cli.audit import bounds
 from dpmf_cli.audit.fits import covered, fitted, predictions
 from dpmf_cli.audit.pairs import Pair
-from dpmf_cli.audit.replay import PASSED_ON, Place
+from dpmf_cli.audit.sides import PASSED_ON, Place
 from dpmf_cli.privacy.release import Numbers, Release, Witness
 from dpmf_cli.ratings import Ratings
 

@@ -20,9 +20,11 @@ from dpmf_cli.audit.bits import BitTest, low_bits
 from dpmf_cli.audit.canaries import one_run
 from dpmf_cli.audit.distinguish import LowerBound, distinguish
 from dpmf_cli.audit.fits import fitted
+from dpmf_cli.audit.judge import CLOSE, NOISE_OF, Finding, Flaw, StepMoves
 from dpmf_cli.audit.pair_files import KeptPair, pair_csv
 from dpmf_cli.audit.pairs import Pair, large_pairs, tiny_pairs
-from dpmf_cli.audit.replay import CLOSE, NOISE_OF, PASSED_ON, Finding, Flaw, Replayed, StepMoves, replay
+from dpmf_cli.audit.replay import Replayed, replay
+from dpmf_cli.audit.sides import PASSED_ON
 from dpmf_cli.privacy.neighbours import Mode
 from dpmf_cli.ratings import Ratings
 

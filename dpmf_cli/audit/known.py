@@ -6,8 +6,8 @@ from dataclasses import dataclass
 
 from dpmf_cli.algorithms.shared.papers import Paper
 from dpmf_cli.audit.job import CLAIMED, Audited, Found
+from dpmf_cli.audit.judge import AMPLIFIED, AT_ITS_LIMIT, TOGETHER, Flaw
 from dpmf_cli.audit.pairs import Pair, contrary_to_all
-from dpmf_cli.audit.replay import AMPLIFIED, AT_ITS_LIMIT, TOGETHER, Flaw
 
 
 @dataclass(frozen=True)

@@ -15,8 +15,9 @@ from numpy.typing import NDArray
 
 from dpmf_cli.algorithms.shared.averages_baseline import EffectsModel
 from dpmf_cli.algorithms.shared.base import PrivateAlgorithm, Variants
+from dpmf_cli.audit.judge import Finding, Flaw
 from dpmf_cli.audit.pairs import tiny_pairs
-from dpmf_cli.audit.replay import Finding, Flaw, replay
+from dpmf_cli.audit.replay import replay
 from dpmf_cli.privacy.accounting import mu_of_epsilon
 from dpmf_cli.privacy.curator import Curator
 from dpmf_cli.privacy.grid import on_grid

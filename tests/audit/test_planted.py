@@ -11,8 +11,9 @@ from numpy.typing import NDArray
 
 from dpmf_cli.audit.bits import low_bits
 from dpmf_cli.audit.job import Job, Settings, audit
+from dpmf_cli.audit.judge import Flaw
 from dpmf_cli.audit.pairs import large_pairs, tiny_pairs
-from dpmf_cli.audit.replay import Flaw, replay
+from dpmf_cli.audit.replay import replay
 from dpmf_cli.privacy.grid import FINEST, MARGIN, on_grid
 from dpmf_cli.privacy.mechanisms import exponential_choice, repeated_laplace, subsampled_gaussian
 from dpmf_cli.privacy.neighbours import Neighbours

@@ -8,8 +8,9 @@ import pytest
 from dpmf_cli.algorithms.registry import PRIVATE
 from dpmf_cli.algorithms.shared.base import PrivateAlgorithm
 from dpmf_cli.audit.entries import registered
+from dpmf_cli.audit.judge import SLACK, Finding, Flaw, StepMoves
 from dpmf_cli.audit.pairs import Pair, contrary_to_all, tiny_pairs
-from dpmf_cli.audit.replay import SLACK, Finding, Flaw, StepMoves, replay
+from dpmf_cli.audit.replay import replay
 from dpmf_cli.privacy.neighbours import Mode, Neighbours
 
 PAIRS = 21

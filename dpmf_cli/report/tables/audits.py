@@ -5,8 +5,8 @@ from collections.abc import Sequence
 
 from dpmf_cli.audit.distinguish import LowerBound
 from dpmf_cli.audit.job import Audited, Found
+from dpmf_cli.audit.judge import Flaw
 from dpmf_cli.audit.known import KnownFlaw
-from dpmf_cli.audit.replay import Flaw
 from dpmf_cli.evaluation.numbers import significant
 from dpmf_cli.report.tables.formats import render
 from dpmf_cli.report.tables.layout import Group, TextTable

@@ -1,0 +1,397 @@
+"""Judges the two sides of a replay: what may have moved and how far, and what must be the same."""
+
+import math
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, replace
+from enum import StrEnum
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dpmf_cli.algorithms.shared.base import PrivateAlgorithm
+from dpmf_cli.audit.pairs import Pair
+from dpmf_cli.audit.sides import FittedSide, Place, Seen, Side
+from dpmf_cli.privacy.accounting import epsilon_of_mu
+from dpmf_cli.privacy.grid import MARGIN
+from dpmf_cli.privacy.ledger import Entry, Ledger
+from dpmf_cli.privacy.neighbours import Mode
+from dpmf_cli.privacy.release import Release
+from dpmf_cli.privacy.sensitivity import Sensitivity
+from dpmf_cli.privacy.subsampling import amplified, moves
+
+COMPARED = 4
+"""How many numbers of two draws are compared: they are the same by chance once in 2³⁰ times."""
+
+CLOSE = 2.0**-9
+"""How near two unit draws are that are the same but for rounding. By chance two are, once in 500 times or less."""
+
+NOISE_OF = "has the noise of"
+"""Begins what is said of a step with another's noise."""
+
+SLACK = MARGIN
+"""How much further than its sensitivity a measurement may move, as a part: rounding, which the margin pays for."""
+
+
+GIVEN_DELTA = 1e-6
+"""The δ that is given to Gaussian noise which is claimed to be pure ε-DP: no ε is large enough without one."""
+
+
+TOGETHER = "what the moves of this pair cost together"
+"""Begins what is said where a pair costs more than is claimed."""
+
+AT_ITS_LIMIT = "at its limit, by the temperature of its noise"
+"""What is said of a chain whose noise is less than its claim takes it to be."""
+
+AMPLIFIED = "what a sample proves, of a part"
+"""Begins what is said where a publication takes a sample to prove more than it does."""
+
+
+class Flaw(StrEnum):
+    """What a replay can find."""
+
+    MOVES = "moves more than its sensitivity"
+    STEPS = "other releases on the neighbour"
+    SCALES = "other noise on the neighbour"
+    LEDGER = "another ledger on the neighbour"
+    SPENDS = "spends more than is provable"
+    AFTER = "what follows the releases is not the same"
+    NAN = "not a number on one side"
+    CRASH = "a crash on one side"
+    BROKEN = "cannot be fitted on either side"
+    CLAIM = "costs more than is claimed"
+
+    @property
+    def of_claims(self) -> bool:
+        """Whether it is about what a publication claims; all others are about what dpmf says is provable."""
+        return self is Flaw.CLAIM
+
+
+@dataclass(frozen=True)
+class Finding:
+    """One flaw, on one pair.
+
+    size  how large it is, in units of what is allowed: 1 is just allowed; nan where it has no size
+    """
+
+    flaw: Flaw
+    step: str
+    size: float
+    pair: str
+    epsilon: float
+    said: str = ""
+
+
+@dataclass(frozen=True)
+class StepMoves:
+    """How far the numbers of one step have moved, at most.
+
+    of_sensitivity  in units of the sensitivity that is provable; nan where none is known
+    of_noise        in units of what the noise is scaled to: what the publication claims
+    """
+
+    step: str
+    mechanism: str
+    of_sensitivity: float
+    of_noise: float
+
+    def worst(self, other: "StepMoves") -> "StepMoves":
+        return replace(
+            self,
+            of_sensitivity=float(np.fmax(self.of_sensitivity, other.of_sensitivity)),
+            of_noise=float(np.fmax(self.of_noise, other.of_noise)),
+        )
+
+
+@dataclass
+class _Cost:
+    """What moves cost: by noise of pure ε, and by Gaussian noise the sum of squares of move over deviation."""
+
+    pure: float = 0.0
+    squares: float = 0.0
+
+    @classmethod
+    def of(cls, costs: "Iterable[_Cost]") -> "_Cost":
+        """All of them together."""
+        every = tuple(costs)
+        return cls(sum(each.pure for each in every), sum(each.squares for each in every))
+
+    def epsilon(self, delta: float) -> float:
+        """nan where no sum says it."""
+        if not self.squares:
+            return self.pure
+        gaussian = epsilon_of_mu(math.sqrt(self.squares), delta or GIVEN_DELTA)
+        if math.isinf(gaussian):  # beyond the accountant: half of the loss is above μ²/2
+            gaussian = self.squares / 2
+        return self.pure + gaussian
+
+    def given(self, delta: float) -> str:
+        """What must be said where the claim is of pure ε."""
+        return f", even with δ = {GIVEN_DELTA:g}" if self.squares and not delta else ""
+
+
+@dataclass
+class Judge:
+    """Compares the two sides of a replay, and notes what it finds."""
+
+    algorithm: PrivateAlgorithm
+    pair: Pair
+    epsilon: float
+    findings: list[Finding] = field(default_factory=list)
+    steps: dict[str, StepMoves] = field(default_factory=dict)
+    directions: dict[Place, NDArray[np.float64]] = field(default_factory=dict)
+    samples: dict[str, tuple[int, int, float]] = field(default_factory=dict)
+    alike: dict[tuple[str, str], int] = field(default_factory=dict)
+    _costs: dict[str, "_Cost"] = field(default_factory=dict)
+
+    def find(self, flaw: Flaw, step: str, size: float = math.nan, said: str = "") -> None:
+        self.findings.append(Finding(flaw, step, size, self.pair.name, self.epsilon, said))
+
+    def compare(self, here: FittedSide, there: FittedSide) -> None:
+        self._compare_ledgers(here.ledger, there.ledger)
+        self._compare_steps(here.side, there.side)
+        for name in sorted(here.side.restless | there.side.restless):
+            self.find(Flaw.STEPS, name, said="one draw of noise covers several measurements")
+        draws = _draws(here.side.seen)
+        self.alike = _same_noise(here.side.seen, draws)
+        for (step, other), numbers in self.alike.items():
+            if numbers >= COMPARED:
+                self.find(Flaw.STEPS, step, said=f"{NOISE_OF} {other}")
+        for (step, draw), places in draws.items():
+            self._compare_draw(step, draw, here.side, there.side, places)
+        for entry in here.ledger.entries:
+            self._compare_cost(entry, here.side)
+        self._compare_totals(here.ledger)
+        self._compare_predictions(here.predictions, there.predictions)
+
+    def loss(self, ledger: Ledger) -> float:
+        """What the moves cost together, in units of the claimed ε."""
+        claimed = float(ledger.claimed[0])
+        if not 0 < claimed < math.inf:
+            return math.nan
+        return _Cost.of(self._costs.values()).epsilon(ledger.delta) / claimed
+
+    def _compare_ledgers(self, here: Ledger, there: Ledger) -> None:
+        for entry in here.entries:
+            if entry.sensitivity.neighbours is not self.algorithm.neighbours:
+                self.find(Flaw.LEDGER, entry.step, said=f"is of neighbours {entry.sensitivity.neighbours}")
+        if [each.record() for each in here.entries] != [each.record() for each in there.entries]:
+            self.find(Flaw.LEDGER, "")
+
+    def _compare_steps(self, here: Side, there: Side) -> None:
+        for place in sorted(here.seen.keys() ^ there.seen.keys()):
+            self.find(Flaw.STEPS, place[0], said="numbers that one side alone releases")
+        for place in here.seen.keys() & there.seen.keys():
+            one, other = here.seen[place], there.seen[place]
+            if one.clean.shape != other.clean.shape:
+                self.find(Flaw.STEPS, place[0], said=f"{one.clean.shape} and {other.clean.shape} numbers")
+            elif not np.array_equal(_scale(one.release), _scale(other.release)):
+                self.find(Flaw.SCALES, place[0])
+
+    def _compare_draw(self, step: str, draw: int, here: Side, there: Side, places: Iterable[Place]) -> None:
+        both = [place for place in places if place in there.seen]
+        both = [place for place in both if here.seen[place].clean.shape == there.seen[place].clean.shape]
+        if not both:
+            return
+        release = here.seen[both[0]].release
+        entry = release.entry
+        differences = []
+        for place in both:
+            one, other = here.seen[place].clean[..., 0], there.seen[place].clean[..., 0]
+            if not np.array_equal(np.isfinite(one), np.isfinite(other)):
+                self.find(Flaw.NAN, step)
+            with np.errstate(invalid="ignore"):
+                move = np.nan_to_num(other - one)
+            self.directions[place] = move.ravel()
+            differences.append(
+                move.reshape(len(move), math.prod(move.shape[1:])) if move.ndim else move.reshape(1, 1)
+            )
+        unit = 1.0 if release.unit is None else float(release.unit[0])
+        together = np.concatenate(differences) * unit
+        moved, claimed = (_distance(together, entry, of) for of in (entry.sensitivity, entry.calibrated_to))
+        allowed, used = entry.sensitivity.value, entry.calibrated_to.value
+        of_sensitivity = moved / allowed if allowed < math.inf else math.nan
+        of_noise = claimed / used if 0 < used < math.inf else math.nan
+        measured = StepMoves(step, entry.mechanism, of_sensitivity, of_noise)
+        self.steps[step] = measured.worst(self.steps.get(step, measured))
+        if of_sensitivity > 1 + SLACK:
+            self.find(Flaw.MOVES, step, of_sensitivity)
+        if of_noise > 1 + SLACK:
+            self.find(Flaw.CLAIM, step, of_noise)
+        self._add(entry, release, moved, unit)
+        rate = entry.rate if entry.sampled is None else entry.sampled.rate
+        if rate is not None and rate < 1:
+            step = entry.mechanism  # all steps of one sampled mechanism, whose draws may each have an entry
+            some, all_of_them, _ = self.samples.get(step, (0, 0, rate))
+            self.samples[step] = some + (moved > 0), all_of_them + 1, rate
+        if release.volume is not None:
+            self._compare_volumes(release.volume, here.seen[both[0]], there.seen[both[0]])
+
+    def _compare_volumes(self, paid: Entry, here: Seen, there: Seen) -> None:
+        """Whether the densities of solutions change by no more than what is paid for it."""
+        if here.volume is None or there.volume is None or here.volume.shape != there.volume.shape:
+            return
+        changed = float(np.abs(there.volume - here.volume).sum())
+        allowed = float(paid.provable[0]) / paid.repetitions
+        measured = StepMoves(paid.step, paid.mechanism, changed / allowed, changed / allowed)
+        self.steps[paid.step] = measured.worst(self.steps.get(paid.step, measured))
+        self._costs.setdefault(paid.step, _Cost()).pure += changed
+        if changed > allowed * (1 + SLACK):
+            self.find(Flaw.MOVES, paid.step, changed / allowed)
+
+    def _add(self, entry: Entry, release: Release, moved: float, unit: float) -> None:
+        """Adds what one draw's move costs."""
+        cost = self._costs.setdefault(entry.step, _Cost())
+        told = release.told
+        if told is not None:
+            cost.pure += moved * float(told[0])
+            return
+        scale = float(release.scale[0]) * unit
+        if entry.sampled is not None or entry.rate is not None or math.isinf(entry.sensitivity.norm):
+            cost.pure = math.nan
+        elif scale == 0:
+            cost.pure += math.inf if moved else 0.0
+        elif entry.mechanism.startswith(("Laplace", "K-norm")):
+            cost.pure += moved / scale
+        else:
+            cost.squares += (moved / scale) ** 2
+
+    def _compare_cost(self, entry: Entry, side: Side) -> None:
+        """Whether the noise that was added is as large as the entry's provable ε asks for."""
+        releases = {
+            each.release.draw: each.release for each in side.seen.values() if each.release.entry is entry
+        }
+        if not releases:
+            return
+        if entry.temperature < 1:
+            self.find(Flaw.CLAIM, entry.step, 1 / entry.temperature, AT_ITS_LIMIT)
+        shares = [_share(entry, release) for release in releases.values()]
+        if entry.rate is not None:
+            claimed = float(amplified(np.array([shares[0]]), entry.rate)[0])
+            if claimed > entry.claimed[0] * (1 + SLACK):
+                said = f"{AMPLIFIED} {entry.rate:g}"
+                self.find(Flaw.CLAIM, entry.step, float(claimed / entry.claimed[0]), said)
+        provable, allowed = float(entry.provable[0]), entry.sensitivity.value
+        if math.isinf(provable) or math.isinf(allowed):
+            return
+        shares = [share * allowed / entry.calibrated_to.value for share in shares]
+        if entry.mu is not None:
+            spent, limit = math.hypot(*shares), float(entry.mu[0])
+        elif entry.sampled is not None:
+            spent, limit = max(shares), float(1 / entry.sampled.multiplier[0])
+        elif entry.rate is not None:
+            spent, limit = float(amplified(np.array([shares[0]]), entry.rate)[0]), provable
+        else:
+            spent, limit = math.fsum(shares), provable
+        if spent > limit * (1 + SLACK):
+            self.find(Flaw.SPENDS, entry.step, spent / limit)
+
+    def _compare_totals(self, ledger: Ledger) -> None:
+        """Pure steps and Gaussian ones added up once more, against what the ledger says and may spend."""
+        provable, limit = float(ledger.provable[0]), float(ledger.limit[0])
+        if all(entry.mu is None and entry.sampled is None for entry in ledger.entries):
+            total = math.fsum(float(entry.provable[0]) for entry in ledger.entries)
+            if total > provable * (1 + SLACK):
+                self.find(Flaw.SPENDS, "all steps", total / provable)
+        if self.algorithm.mode is Mode.CORRECTED and provable > limit * (1 + SLACK):
+            self.find(Flaw.SPENDS, "all steps", provable / limit)
+        for entry in ledger.entries:
+            if math.inf > entry.provable[0] > entry.claimed[0] * (1 + SLACK) and entry.claimed[0] > 0:
+                self.find(
+                    Flaw.CLAIM,
+                    entry.step,
+                    float(entry.provable[0] / entry.claimed[0]),
+                    "by the accountant",
+                )
+        for entry in ledger.entries:
+            cost, claimed = self._costs.get(entry.step, _Cost()), float(entry.claimed[0])
+            if cost.epsilon(ledger.delta) > claimed * (1 + SLACK) and claimed > 0:
+                size = cost.epsilon(ledger.delta) / claimed
+                self.find(Flaw.CLAIM, entry.step, size, TOGETHER + cost.given(ledger.delta))
+        loss = self.loss(ledger)
+        if loss > 1 + SLACK:
+            given = _Cost.of(self._costs.values()).given(ledger.delta)
+            self.find(Flaw.CLAIM, "all steps", loss, TOGETHER + given)
+
+    def _compare_predictions(self, one: NDArray[np.floating], other: NDArray[np.floating]) -> None:
+        if not np.array_equal(np.isfinite(one), np.isfinite(other)):
+            self.find(Flaw.NAN, "predictions")
+        elif one.tobytes() != other.tobytes():
+            differ = one != other
+            with np.errstate(invalid="ignore"):
+                largest = float(np.nanmax(np.abs(one.astype(np.float64) - other)[differ], initial=0.0))
+            said = f"{int(differ.sum())} predictions of {len(one)}, by {largest:.3g} at most"
+            self.find(Flaw.AFTER, "predictions", said=said)
+
+
+def _draws(seen: Mapping[Place, Seen]) -> dict[tuple[str, int], list[Place]]:
+    """The places of each draw of noise."""
+    draws: dict[tuple[str, int], list[Place]] = {}
+    for place in sorted(seen):
+        draws.setdefault(place[:2], []).append(place)
+    return draws
+
+
+def _same_noise(
+    seen: Mapping[Place, Seen], draws: Mapping[tuple[str, int], list[Place]]
+) -> dict[tuple[str, str], int]:
+    """Of steps whose draws begin with the same unit noise, but for rounding to their grids: in how many numbers."""
+    begins: list[tuple[str, NDArray[np.float64]]] = []
+    times = Counter(step for step, _ in draws)
+    for (step, _), places in draws.items():
+        units = [np.zeros(0)]
+        for place in places:
+            each = seen[place]
+            if each.noise is not None and each.release.told is None and each.release.scale[0] > 0:
+                units.append(each.noise[..., 0].ravel() / each.release.scale[0])
+            if sum(map(len, units)) >= COMPARED:
+                break
+        begin = np.concatenate(units)[:COMPARED]
+        if len(begin) == COMPARED or times[step] == 1:  # many draws of few numbers are alike by chance
+            begins.append((step, begin))
+    first = np.full((len(begins), COMPARED), np.nan)
+    for row, (_, begin) in zip(first, begins, strict=True):
+        row[: len(begin)] = begin
+    apart = np.abs(first[:, None] - first[None])
+    both = np.isfinite(apart).sum(axis=2)
+    same = (both > 0) & (np.nan_to_num(apart).max(axis=2, initial=0) < CLOSE)
+    found: dict[tuple[str, str], int] = {}
+    for one, other in zip(*np.nonzero(np.triu(same, 1)), strict=True):
+        steps = begins[other][0], begins[one][0]
+        found[steps] = max(found.get(steps, 0), int(both[one, other]))
+    return found
+
+
+def _scale(release: Release) -> NDArray[np.float64]:
+    told = release.told
+    return release.scale if told is None else told
+
+
+def _share(entry: Entry, release: Release) -> float:
+    """What one draw costs whoever moves by what its noise is calibrated to, in the ε or μ of its mechanism."""
+    if release.told is not None:
+        return float(release.told[0])
+    unit = 1.0 if release.unit is None else float(release.unit[0])
+    scale = float(release.scale[0]) * unit
+    if scale == 0:
+        return math.inf
+    if entry.sampled is not None:
+        return entry.calibrated_to.value / moves(entry.sensitivity.neighbours) / scale
+    times = 2 if math.isinf(entry.sensitivity.norm) else 1
+    return times * entry.calibrated_to.value / scale
+
+
+def _distance(moves: NDArray[np.float64], entry: Entry, of: Sensitivity) -> float:
+    """How far numbers have moved in the norm of a sensitivity. moves (numbers, …), a row a number."""
+    if entry.by_rows:
+        return float(np.linalg.norm(moves, axis=1).sum())
+    flat = np.abs(moves.ravel())
+    if of.ordered_pairs:
+        size = round((math.sqrt(8 * len(flat) + 1) - 1) / 2)
+        diagonal = np.cumsum(np.append(0, np.arange(size, 1, -1)))
+        weights = np.full(len(flat), 2.0)
+        weights[diagonal] = 1.0
+        flat = flat * (weights if of.norm == 1 else np.sqrt(weights))
+    if math.isinf(of.norm):
+        return float(flat.max(initial=0.0))
+    return float(flat.sum() if of.norm == 1 else math.sqrt(np.square(flat).sum()))

@@ -1,0 +1,111 @@
+"""The two sides of a replay: fits on neighbouring ratings, of which the second publishes what the first has."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dpmf_cli.algorithms.shared.base import PrivateAlgorithm
+from dpmf_cli.audit.fits import covered, fitted, predictions
+from dpmf_cli.audit.pairs import Pair
+from dpmf_cli.errors import DpmfError
+from dpmf_cli.privacy.ledger import Ledger
+from dpmf_cli.privacy.release import Numbers, Perturbed, Release, Witness
+from dpmf_cli.ratings import Ratings
+from dpmf_cli.streams import UnaccountedNoiseError
+
+PASSED_ON = (DpmfError, MemoryError, UnaccountedNoiseError)
+"""What no algorithm's fit may hide: it ends an audit."""
+
+Place = tuple[str, int, int]
+"""Which numbers: the step, the number of the draw, and the place of the first."""
+
+
+@dataclass(frozen=True)
+class Seen:
+    """Numbers of one release: what was measured, and what was published of it."""
+
+    release: Release
+    clean: Numbers
+    out: NDArray[np.float64]
+    volume: NDArray[np.float64] | None = None
+    """Of solutions: ln |det|, for each row."""
+    excess: NDArray[np.float64] | None = None
+    """Of solutions: what their constraints take of the noise."""
+    noise: NDArray[np.float64] | None = None
+    """What was drawn for the numbers; None of solutions."""
+
+
+class Side(Witness):
+    """A witness of one fit: notes what is measured and published, and publishes again what was published before.
+
+    frozen  what a fit on the neighbour has published; None for the first
+    """
+
+    def __init__(self, offset: float, frozen: "Mapping[Place, Seen] | None" = None) -> None:
+        self.offset, self._frozen = offset, frozen
+        self.seen: dict[Place, Seen] = {}
+        self.restless: set[str] = set()
+        """Steps that have measured something else at the same place: released more than once."""
+
+    def published(
+        self, release: Release, lanes: slice, first: int, clean: Numbers, noisy: NDArray[np.float64]
+    ) -> NDArray[np.float64]:
+        place = release.entry.step, release.draw, first
+        before = self.seen.get(place)
+        if before is not None and before.clean.shape == clean.shape:
+            if not np.array_equal(before.clean, clean, equal_nan=True):
+                self.restless.add(release.entry.step)
+            return before.out
+        there = None if self._frozen is None else self._frozen.get(place)
+        out = there.out if there is not None and there.out.shape == noisy.shape else noisy
+        if there is not None and not release.leaves:
+            out = 2 * out  # only which number is the least may be told
+        self.seen[place] = Seen(release, np.array(clean, np.float64), out, noise=noisy - clean)
+        return out
+
+    def solved(
+        self, release: Release, lanes: slice, problems: Perturbed, drawn: NDArray[np.float64]
+    ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        """Publishes the same solutions on both sides; their multipliers are the same, too."""
+        place = release.entry.step, release.draw, 0
+        there = None if self._frozen is None else self._frozen.get(place)
+        if there is None or there.excess is None or there.out.shape != drawn.shape:
+            solutions = problems.solve(drawn)
+            excess = problems.noise_of(solutions) - drawn
+        else:
+            solutions, excess = there.out, there.excess
+        needed = problems.noise_of(solutions)
+        self.seen[place] = Seen(release, needed, solutions, problems.volume(), excess)
+        return solutions, needed - excess
+
+
+@dataclass(frozen=True)
+class FittedSide:
+    """One side of a replay: what was seen, the ledger, and the predictions (n_pairs,), or what was raised."""
+
+    side: Side
+    ledger: Ledger
+    predictions: NDArray[np.floating]
+    error: str = ""
+
+
+def both_sides(
+    algorithm: PrivateAlgorithm, pair: Pair, epsilon: float, run: int = 0
+) -> tuple[FittedSide, FittedSide]:
+    """The fit on D, and that on D′ which publishes the same numbers."""
+    here = _fitted(algorithm, pair, pair.here, epsilon, Side(0.25), run)
+    return here, _fitted(algorithm, pair, pair.there, epsilon, Side(-0.25, here.side.seen), run)
+
+
+def _fitted(
+    algorithm: PrivateAlgorithm, pair: Pair, ratings: Ratings, epsilon: float, side: Side, run: int
+) -> FittedSide:
+    try:
+        model, ledger = fitted(algorithm, ratings, epsilon, run=run, witness=side)
+        return FittedSide(side, ledger, predictions(model, *covered(algorithm, pair)))
+    except PASSED_ON:
+        raise
+    except Exception as error:
+        return FittedSide(side, Ledger([epsilon]), np.zeros(0), f"{type(error).__name__}: {error}")
