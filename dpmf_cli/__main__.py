@@ -1,6 +1,6 @@
 """`python -m dpmf_cli`."""
 
-from dpmf_cli.cli.main import main
+from dpmf_cli.cli.entry import main
 
 if __name__ == "__main__":
     main()

@@ -62,7 +62,7 @@ def _become(
         sys.path[:0] = [place for place in places if place and place not in sys.path]
         signal.signal(signal.SIGINT, signal.default_int_handler)
         import dpmf_cli.__main__ as program
-        from dpmf_cli.cli.main import main
+        from dpmf_cli.cli.entry import main
 
         sys.modules["__main__"] = program  # what processes that this one starts import
         sys.argv = ["dpmf", *arguments]

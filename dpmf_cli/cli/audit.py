@@ -8,7 +8,6 @@ import typer
 from dpmf_cli.cli.options import DataOption, FormatOption, PluginOption, ResultsOption
 from dpmf_cli.cli.run import JobsOption
 from dpmf_cli.errors import DpmfError
-from dpmf_cli.running.interrupts import resumable
 
 if TYPE_CHECKING:
     from dpmf_cli.audit.job import Audited, Job, Settings
@@ -25,7 +24,6 @@ OWN_PAIRS = 12
 """Pairs of small parts of a config's own data."""
 
 
-@resumable
 def audit(
     config: Annotated[
         Path | None,

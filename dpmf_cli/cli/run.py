@@ -8,7 +8,6 @@ import typer
 
 from dpmf_cli.cli.options import ConfigArgument, DataOption, PluginOption, ResultsOption
 from dpmf_cli.errors import DpmfError
-from dpmf_cli.running.interrupts import resumable
 
 if TYPE_CHECKING:
     from dpmf_cli.experiment import Finished
@@ -26,7 +25,6 @@ WaitOption = Annotated[
 ]
 
 
-@resumable
 def run(
     config: ConfigArgument,
     results: ResultsOption = Path("results"),

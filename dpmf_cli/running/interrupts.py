@@ -1,93 +1,125 @@
-"""Ctrl-C and the signals by which a machine ends its processes: a message, not a traceback, and nothing lost."""
+"""Ctrl-C and the signals by which a machine ends its processes: one line and an exit code, at any moment.
 
-import functools
+A command works in a child of the process that was started. That process only waits, for the child or for a signal;
+on a signal it kills the child. Nothing is unwound: all that is kept appears whole or not at all (`files.py`).
+
+Python's own way, an exception in the main thread, waits for the kernel that runs, is lost in a callback of LLVM or in
+a destructor, and crashes some of them. A thread that waits for signals needs the interpreter's lock, which a
+decomposition by LAPACK holds for seconds.
+"""
+
+import os
 import signal
 import sys
+import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
-from multiprocessing import resource_tracker
-from types import FrameType
-from typing import ParamSpec, TypeVar
+from contextlib import contextmanager, suppress
+from select import select
+from threading import Thread
+from typing import NoReturn
 
-P = ParamSpec("P")
-R = TypeVar("R")
-
-_HANDLED: dict[int, Callable[[int, FrameType | None], object] | signal.Handlers] = {
+USUAL = {
     signal.SIGINT: signal.default_int_handler,
     signal.SIGTERM: signal.SIG_DFL,
     signal.SIGHUP: signal.SIG_DFL,
 }
 """The signals that end a command, and what handles them where nobody has changed that."""
 
+INTERRUPTED = "interrupted: what was finished is kept; run the same command again to go on"
+KILLED = (
+    "dpmf: ended by {name} (out of memory, by hand, or a crash); what was finished is kept: run the same command "
+    "again, with a smaller -j if memory was short"
+)
+SECONDS_TO_START = 1.0
+"""How long a signal waits for a process that is being started: without its parent, it would print a traceback."""
 
-class Ended(KeyboardInterrupt):
-    """The process is to end, by a signal other than Ctrl-C; what cleans up after that does so after this."""
+_PR_SET_PDEATHSIG = 1
+"""Of Linux's prctl: the signal that a process gets when its parent ends."""
 
-    def __init__(self, number: int) -> None:
-        super().__init__(number)
-        self.number = number
-
-
-def resumable(command: Callable[P, R]) -> Callable[P, R]:
-    """A command that, where Ctrl-C, SIGTERM or SIGHUP ends it, says how to go on; the exit code is 128 + signal."""
-
-    @functools.wraps(command)
-    def wrapped(*arguments: P.args, **options: P.kwargs) -> R:
-        # `nohup` ignores SIGHUP, and so does a command that it starts.
-        ours = [number for number, usual in _HANDLED.items() if signal.getsignal(number) is usual]
-        try:
-            for number in ours:
-                signal.signal(number, _end)
-            return command(*arguments, **options)
-        except KeyboardInterrupt as interrupt:
-            by = interrupt.number if isinstance(interrupt, Ended) else int(signal.SIGINT)
-            print(
-                "\ninterrupted: finished tasks are kept; run the same command again to go on", file=sys.stderr
-            )
-            sys.exit(128 + by)
-        finally:
-            for number in ours:
-                signal.signal(number, _HANDLED[number])
-
-    return wrapped
+_idle: tuple[int, int] | None = None
+"""A pipe with one byte in it, but while this process starts another."""
 
 
-def _end(number: int, frame: FrameType | None) -> None:
-    """Ends the command; while numba compiles or loads a kernel, when it has.
+def supervised(work: Callable[[], None]) -> NoReturn:
+    """Has `work` done by a child process, and exits with its code; or with 128 + signal where a signal comes first.
 
-    LLVM calls back into Python meanwhile. An exception in such a callback is ignored, and the process crashes.
+    A signal that is ignored stays ignored, as `nohup` has it. Called before anything else, by the only thread.
     """
-    ended = KeyboardInterrupt() if number == signal.SIGINT else Ended(number)
-    compiler = sys.modules.get("numba.core.compiler_lock")
-    if compiler is None or not compiler.global_compiler_lock.is_locked():
-        raise ended
-    _raise_after_compiling(ended)
-
-
-def _raise_after_compiling(ended: KeyboardInterrupt) -> None:
-    from numba.core import event
-    from numba.core.compiler_lock import global_compiler_lock
-
-    class AfterCompiling(event.Listener):
-        """Raises when this thread has given the compiler's lock back."""
-
-        def on_start(self, _: object) -> None: ...
-
-        def on_end(self, _: object) -> None:
-            if not global_compiler_lock.is_locked():
-                event.unregister("numba:compiler_lock", self)
-                raise ended
-
-    event.register("numba:compiler_lock", AfterCompiling())
+    global _idle
+    ours = [number for number, usual in USUAL.items() if signal.getsignal(number) is usual]
+    signal.pthread_sigmask(signal.SIG_BLOCK, [*ours, signal.SIGCHLD])
+    signal.signal(signal.SIGCHLD, lambda *_: None)  # without a handler, some systems drop it
+    read, write = _idle = os.pipe()
+    os.write(write, b".")
+    supervisor, child = os.getpid(), os.fork()
+    if child:
+        _supervise(child, ours, read)
+    for number in ours:
+        signal.signal(number, signal.SIG_IGN)  # in the processes that this one starts, too
+    signal.signal(signal.SIGCHLD, signal.SIG_DFL)
+    signal.pthread_sigmask(signal.SIG_UNBLOCK, [*ours, signal.SIGCHLD])
+    end_with(supervisor)
+    work()
+    sys.exit(0)
 
 
 @contextmanager
-def interrupts_held() -> Iterator[None]:
-    """Holds Ctrl-C back while processes are started: they inherit that, and never see one, not even as they start."""
-    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT, signal.SIGHUP})
-    resource_tracker.ensure_running()  # ignores Ctrl-C, but not SIGHUP; and lets Ctrl-C through again here
-    signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+def starting_a_process() -> Iterator[None]:
+    """Has a signal wait until a process has started."""
+    if _idle is None:
+        yield
+        return
+    token = os.read(_idle[0], 1)
     try:
         yield
     finally:
-        signal.pthread_sigmask(signal.SIG_SETMASK, before)
+        os.write(_idle[1], token)
+
+
+def end_with(parent: int) -> None:
+    """Has this process killed when its parent, the process of that number, has ended."""
+    if sys.platform == "linux":
+        import ctypes
+
+        ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
+        if os.getppid() != parent:
+            os._exit(1)
+    else:
+        Thread(target=_end_after, args=(parent,), daemon=True).start()
+
+
+def _end_after(parent: int) -> None:
+    while os.getppid() == parent:
+        time.sleep(0.2)
+    os._exit(1)
+
+
+def _supervise(child: int, ours: list[signal.Signals], idle: int) -> NoReturn:
+    while True:
+        number = signal.sigwait([*ours, signal.SIGCHLD])
+        ended, status = os.waitpid(child, os.WNOHANG)
+        if ended:
+            code = os.waitstatus_to_exitcode(status)
+            if code < 0:
+                _say(KILLED.format(name=signal.Signals(-code).name))
+            os._exit(code if code >= 0 else 128 - code)
+        if number != signal.SIGCHLD:
+            _say(INTERRUPTED)
+            _wait_for_starts(idle)
+            os.kill(child, signal.SIGKILL)
+            os.waitpid(child, 0)
+            os._exit(128 + number)
+
+
+def _wait_for_starts(idle: int) -> None:
+    """Waits while the child starts a process; not for long, and not past another signal."""
+    deadline = time.monotonic() + SECONDS_TO_START
+    while not select([idle], [], [], 0.01)[0]:
+        if signal.sigpending() or time.monotonic() > deadline:
+            return
+
+
+def _say(line: str) -> None:
+    begin = "\n" if os.isatty(2) else ""  # after ^C, or a bar
+    with suppress(OSError):
+        os.write(2, f"{begin}{line}\n".encode())

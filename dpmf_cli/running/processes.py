@@ -1,22 +1,27 @@
-"""Executes batches on this machine: in this process, or in several."""
+"""Executes batches on this machine: in this process, or in several.
+
+A pipe to each worker, and nothing else. The standard library's pools share named semaphores besides, which stay in
+memory when a run is killed, and give a worker more than it works on.
+"""
 
 import os
 import signal
-from collections.abc import Callable, Generator, Sequence
-from concurrent.futures import ProcessPoolExecutor, as_completed
-from concurrent.futures.process import BrokenProcessPool
+import traceback
+from collections.abc import Callable, Generator, Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
-from multiprocessing import active_children, get_context, parent_process
-from multiprocessing.connection import wait
+from itertools import islice
+from multiprocessing import Pipe, get_context
+from multiprocessing.connection import Connection, wait
+from multiprocessing.context import SpawnProcess
 from pathlib import Path
-from threading import Thread
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from dpmf_cli.errors import DpmfError
 from dpmf_cli.results.task import Outcome
 from dpmf_cli.running.batches import Batch, run_batch
-from dpmf_cli.running.interrupts import interrupts_held
+from dpmf_cli.running.interrupts import end_with, starting_a_process
 
 A = TypeVar("A")
 R = TypeVar("R")
@@ -43,37 +48,71 @@ def each_of(function: Callable[[A], R], items: Sequence[A], processes: int) -> G
     Raises DpmfError where one of them is killed. Whoever stops iterating stops what is not finished.
     """
     jobs = min(processes, len(items))
-    if jobs <= 1:
-        for item in items:
-            yield function(item)
-        return
-    with interrupts_held():  # its queues start a process, too
-        executor = ProcessPoolExecutor(jobs, mp_context=get_context("spawn"), initializer=_become_worker)
+    return _from_workers(function, iter(items), jobs) if jobs > 1 else (function(item) for item in items)
+
+
+def _from_workers(function: Callable[[A], R], items: Iterator[A], jobs: int) -> Generator[R]:
+    workers: dict[Connection, SpawnProcess] = {}
     try:
-        with interrupts_held():
-            futures = [executor.submit(function, item) for item in items]
-        for future in as_completed(futures):
-            yield future.result()
-    except BrokenProcessPool:
+        for item in islice(items, jobs):
+            connection, process = _start(function)
+            workers[connection] = process
+            _send(connection, item)
+        busy = set(workers)
+        while busy:
+            ready = wait(busy)
+            for connection in [each for each in busy if each in ready]:
+                result = _received(connection)
+                try:
+                    _send(connection, next(items))
+                except StopIteration:
+                    busy.remove(connection)
+                yield result
+    finally:
+        for process in workers.values():
+            process.kill()
+            process.join()
+
+
+def _start(function: Callable[[A], R]) -> tuple[Connection, SpawnProcess]:
+    ours, theirs = Pipe()
+    process = get_context("spawn").Process(target=_work, args=(function, theirs, os.getpid()))
+    with starting_a_process():
+        process.start()
+    theirs.close()  # so that the end of the process is the end of the pipe
+    return ours, process
+
+
+def _work(function: Callable[[A], R], connection: Connection, parent: int) -> None:
+    """Answers each item with what the function makes of it, or with what it raises, until the parent ends."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent's to answer
+    end_with(parent)
+    with suppress(EOFError, ConnectionError):
+        while True:
+            item = connection.recv()
+            answer: tuple[R | None, Exception | None]
+            try:
+                answer = function(item), None
+            except (DpmfError, MemoryError) as error:
+                answer = None, error
+            except Exception:
+                answer = None, RuntimeError(traceback.format_exc())
+            connection.send(answer)
+
+
+def _send(connection: Connection, item: object) -> None:
+    with suppress(ConnectionError):  # what it was killed by is said where its answer is waited for
+        connection.send(item)
+
+
+def _received(connection: Connection) -> Any:
+    try:
+        result, error = connection.recv()
+    except (EOFError, ConnectionError):
         raise DpmfError(
             "a worker process was killed (out of memory, or by hand); finished tasks are kept: run the same "
             "command again, with a smaller -j if memory was short"
         ) from None
-    finally:
-        executor.shutdown(wait=False, cancel_futures=True)
-        for worker in active_children():
-            worker.terminate()
-
-
-def _become_worker() -> None:
-    """Leaves Ctrl-C to the parent, which ends its workers itself, and ends with the parent if that is killed."""
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
-    parent = parent_process()
-    if parent is not None:
-        Thread(target=_end_with, args=(parent.sentinel,), daemon=True).start()
-
-
-def _end_with(sentinel: int) -> None:
-    """Waits until the process of that sentinel has ended, then ends this one. What it had not stored is lost."""
-    wait([sentinel])
-    os._exit(1)
+    if error is not None:
+        raise error
+    return result

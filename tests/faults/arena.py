@@ -154,28 +154,6 @@ class Arena:
             shutil.rmtree(path) if path.is_dir() else path.unlink()
 
 
-def workers(parent: int) -> list[int]:
-    """The worker processes of a run that live; not the one that Python itself starts to track what they share."""
-    found = []
-    with contextlib.suppress(OSError):
-        for child in Path(f"/proc/{parent}/task/{parent}/children").read_text().split():
-            if b"spawn_main" in Path(f"/proc/{child}/cmdline").read_bytes():
-                found.append(int(child))
-    return found
-
-
-def session_ended(session: int, *, within: float = 30) -> bool:
-    """Whether all processes of a session end by themselves."""
-    deadline = time.monotonic() + within
-    while time.monotonic() < deadline:
-        try:
-            os.killpg(session, 0)
-        except ProcessLookupError:
-            return True
-        time.sleep(0.02)
-    return False
-
-
 def run_here(capsys: pytest.CaptureFixture[str], *options: str) -> tuple[int, str]:
     """(exit code, what was said)"""
     code = 0

@@ -1,4 +1,4 @@
-"""Processes that are killed, interrupted or ended, at moments drawn over the time that a run takes."""
+"""Processes that are killed, at moments drawn over the time that a run takes."""
 
 import os
 import random
@@ -9,8 +9,9 @@ from collections.abc import Callable
 
 import pytest
 
-from tests.faults.arena import PATIENCE, Arena, session_ended, workers
+from tests.faults.arena import PATIENCE, Arena
 from tests.faults.tally import Row, Tally, full
+from tests.processes import session_ended, workers
 
 
 def inject(
@@ -89,30 +90,4 @@ def test_a_killed_child(arena: Arena, tally: Tally) -> None:
             assert code == 0 or "a worker process was killed" in said
             assert "Traceback" not in said
         arena.resume(row, warm=True)
-    assert row.differing == 0
-
-
-@full
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
-def test_a_run_that_is_ended(arena: Arena, tally: Tally, number: signal.Signals) -> None:
-    rng, row = random.Random(number.name), tally.row(f"interrupted ({number.name})")
-    told = 0
-    while row.injected < (10 if number is signal.SIGHUP else 25):
-        whole = rng.random() < 0.5  # a terminal and a batch system tell all processes, `kill` tells one
-
-        def interrupt(pid: int, whole: bool = whole) -> bool:
-            (os.killpg if whole else os.kill)(pid, number)
-            return True
-
-        ended = inject(arena, row, interrupt, rng, rng.choice([1, 2]), warm=rng.random() < 0.8)
-        if ended is not None:
-            code, said = ended
-            told += "interrupted: finished tasks are kept" in said
-            # Before the first line of dpmf runs, Python answers; after the last, there is nothing to interrupt.
-            assert code in (0, 1, 2, -number, 128 + number), said
-            assert code != 128 + number or "interrupted: finished tasks are kept" in said
-            early = "dpmf_cli/running/interrupts.py" not in said
-            assert "Traceback" not in said or (number == signal.SIGINT and early), said
-        arena.resume(row, warm=True)
-    assert told > 0.3 * row.injected
     assert row.differing == 0

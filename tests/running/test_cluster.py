@@ -18,6 +18,7 @@ from dpmf_cli.datasets import cache as kept
 from dpmf_cli.errors import DpmfError
 from dpmf_cli.results import provenance
 from dpmf_cli.running.cluster import cluster_executor, executor, worker
+from dpmf_cli.running.interrupts import INTERRUPTED
 from tests import command
 from tests.cluster_suite import disturb, dpmf, environment, result_files, start, write_config
 from tests.dask_cluster import DaskCluster, free_port, until
@@ -128,7 +129,7 @@ def test_ctrl_c_keeps_what_is_finished_and_a_local_run_goes_on(home: Path, clust
     os.killpg(process.pid, signal.SIGINT)
     _, errors = process.communicate(timeout=60)
     assert process.returncode == 130, errors
-    assert "interrupted: finished tasks are kept" in errors
+    assert INTERRUPTED in errors
     assert "Traceback" not in errors
     with cluster.client() as client:
         idle = lambda: not client.run_on_scheduler(lambda dask_scheduler: len(dask_scheduler.tasks))  # noqa: E731

@@ -1,53 +1,131 @@
-"""Signals that end a command: a message and an exit code; processes that are being started never see Ctrl-C."""
+"""Signals that end a command: one line and an exit code, whatever it does at that moment."""
 
-import os
 import signal
 import subprocess
 import sys
+import time
+from pathlib import Path
 
 import pytest
-from numba.core.compiler_lock import global_compiler_lock
 
 from dpmf_cli.cli import main as cli
-from dpmf_cli.running.interrupts import interrupts_held, resumable
+from dpmf_cli.running.interrupts import INTERRUPTED
+
+PATIENCE = 20
+"""Seconds, on a busy machine, for what takes some hundredths of one; what is interrupted takes a minute."""
+
+
+def start(
+    work: str, *, before: str = "pass", ignoring: tuple[signal.Signals, ...] = ()
+) -> subprocess.Popen[str]:
+    """A supervised process that prints a line before it does `work`; `before` is done by its supervisor, too."""
+
+    def dispositions() -> None:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
+        for number in ignoring:
+            signal.signal(number, signal.SIG_IGN)
+
+    code = (
+        f"import os, signal, subprocess, sys, time\nfrom dpmf_cli.running import interrupts\n{before}\n"
+        f"def work():\n    print(os.getpid(), flush=True)\n    {work}\ninterrupts.supervised(work)"
+    )
+    return subprocess.Popen(
+        [sys.executable, "-c", code],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        preexec_fn=dispositions,
+    )
+
+
+def begun(process: subprocess.Popen[str]) -> int:
+    """The number of the process that does the work, once it does."""
+    assert process.stdout is not None
+    return int(process.stdout.readline())
+
+
+def ended(process: subprocess.Popen[str]) -> tuple[int, str]:
+    """(exit code, what it said)"""
+    _, said = process.communicate(timeout=PATIENCE)
+    return process.returncode, said
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
-def test_a_command_that_is_ended_says_how_to_go_on(
-    number: signal.Signals, capsys: pytest.CaptureFixture[str]
-) -> None:
-    @resumable
-    def command(code: int) -> None:
-        os.kill(os.getpid(), number)
-        signal.pause()
-
-    before = {each: signal.getsignal(each) for each in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)}
-    with pytest.raises(SystemExit) as ended:
-        command(1)
-    assert ended.value.code == 128 + number
-    assert "interrupted: finished tasks are kept; run the same command again" in capsys.readouterr().err
-    assert before == {each: signal.getsignal(each) for each in before}
+def test_a_signal_ends_a_command_with_a_line(number: signal.Signals) -> None:
+    process = start("time.sleep(60)")
+    begun(process)
+    process.send_signal(number)
+    assert ended(process) == (128 + number, f"{INTERRUPTED}\n")
 
 
-def test_a_command_that_ends_by_itself_gives_its_value() -> None:
-    assert resumable(lambda: 7)() == 7
+def test_a_signal_ends_what_holds_the_interpreter() -> None:
+    """As a decomposition by LAPACK does: no line of Python runs meanwhile, in any thread."""
+    process = start("import ctypes; ctypes.PyDLL(None).sleep(60)")
+    begun(process)
+    time.sleep(0.3)
+    process.send_signal(signal.SIGINT)
+    assert ended(process) == (130, f"{INTERRUPTED}\n")
+
+
+def test_the_code_of_a_command_that_ends_by_itself_is_passed_on() -> None:
+    assert ended(start("pass")) == (0, "")
+    assert ended(start("sys.exit(3)")) == (3, "")
+
+
+def test_a_crash_is_a_line() -> None:
+    code, said = ended(start("os.kill(os.getpid(), signal.SIGSEGV)"))
+    assert code == 128 + signal.SIGSEGV
+    assert said.startswith("dpmf: ended by SIGSEGV (out of memory, by hand, or a crash)")
+    assert said.count("\n") == 1
 
 
 def test_what_is_ignored_stays_ignored() -> None:
     """`nohup dpmf run` goes on when its terminal is closed."""
-    before = signal.signal(signal.SIGHUP, signal.SIG_IGN)
-    try:
-        resumable(lambda: os.kill(os.getpid(), signal.SIGHUP))()
-    finally:
-        signal.signal(signal.SIGHUP, before)
+    process = start("time.sleep(0.5)", ignoring=(signal.SIGHUP,))
+    begun(process)
+    process.send_signal(signal.SIGHUP)
+    assert ended(process) == (0, "")
 
 
-def test_a_process_that_is_started_meanwhile_does_not_hear_ctrl_c() -> None:
-    code = "import os, signal; os.kill(os.getpid(), signal.SIGINT); print('alive')"
-    with interrupts_held():
-        said = subprocess.check_output([sys.executable, "-c", code], text=True)
-    assert said == "alive\n"
-    assert signal.SIGINT not in signal.pthread_sigmask(signal.SIG_BLOCK, ())
+def test_who_is_killed_takes_its_work_along() -> None:
+    process = start("time.sleep(60)")
+    child = begun(process)
+    process.kill()
+    deadline = time.monotonic() + PATIENCE
+    while Path(f"/proc/{child}").exists() and time.monotonic() < deadline:
+        time.sleep(0.01)
+    assert not Path(f"/proc/{child}").exists()
+    process.communicate()
+
+
+STARTING = "with interrupts.starting_a_process(): print('starting', flush=True); time.sleep({}); print('started', flush=True)\n    time.sleep(60)"
+
+
+def test_a_signal_waits_for_a_process_that_is_being_started() -> None:
+    process = start(STARTING.format(0.3))
+    begun(process)
+    assert process.stdout is not None
+    assert process.stdout.readline() == "starting\n"
+    process.send_signal(signal.SIGTERM)
+    printed, _ = process.communicate(timeout=PATIENCE)
+    assert (process.returncode, printed) == (128 + signal.SIGTERM, "started\n")
+
+
+def test_a_second_signal_waits_for_nothing() -> None:
+    process = start(STARTING.format(60), before="interrupts.SECONDS_TO_START = 60")
+    begun(process)
+    assert process.stdout is not None
+    assert process.stdout.readline() == "starting\n"
+    process.send_signal(signal.SIGINT)
+    process.send_signal(signal.SIGTERM)
+    printed, _ = process.communicate(timeout=PATIENCE)
+    assert process.returncode == 130
+    assert "started" not in printed
+
+
+def test_processes_of_a_command_hear_no_signal() -> None:
+    code = "import os, signal; os.kill(os.getpid(), signal.SIGINT); os.kill(os.getpid(), signal.SIGTERM)"
+    assert ended(start(f"subprocess.run([sys.executable, '-c', {code!r}], check=True)")) == (0, "")
 
 
 def test_short_memory_is_a_message(
@@ -57,30 +135,7 @@ def test_short_memory_is_a_message(
         raise MemoryError("Unable to allocate 16. TiB")
 
     monkeypatch.setattr(cli, "app", short)
-    with pytest.raises(SystemExit) as ended:
+    with pytest.raises(SystemExit) as error:
         cli.main()
-    assert ended.value.code == 2
+    assert error.value.code == 2
     assert capsys.readouterr().err.startswith("dpmf: not enough memory (Unable to allocate 16. TiB); ")
-
-
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
-def test_an_interrupt_waits_until_a_kernel_is_compiled(number: signal.Signals) -> None:
-    """LLVM calls back into Python while it compiles: an exception there would be lost, and the process crash."""
-    seen = []
-
-    @resumable
-    def command() -> None:
-        with global_compiler_lock:
-            with global_compiler_lock:
-                signal.raise_signal(number)
-                seen.append("compiling")
-            seen.append("compiling still")
-        seen.append("compiled")
-
-    with pytest.raises(SystemExit) as ended:
-        command()
-    assert ended.value.code == 128 + number
-    assert seen == ["compiling", "compiling still"]
-    assert not global_compiler_lock.is_locked()
-    with global_compiler_lock:
-        pass  # nothing is left to be raised

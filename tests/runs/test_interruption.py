@@ -9,7 +9,9 @@ from pathlib import Path
 
 import pytest
 
+from dpmf_cli.running.interrupts import INTERRUPTED
 from tests.command import dpmf, fork, start, task_files, wait_for_tasks
+from tests.processes import session_ended, workers
 from tests.runs.tiny import TASKS, outputs
 
 
@@ -51,7 +53,7 @@ def test_ctrl_c_or_a_closed_terminal_keeps_finished_tasks_and_says_how_to_go_on(
             break
         shutil.rmtree(folder / "results")
     assert process.returncode == 128 + number, errors
-    assert "interrupted: finished tasks are kept" in errors
+    assert errors.endswith(f"{INTERRUPTED}\n")
     assert "Traceback" not in errors
     assert "died unexpectedly" not in errors
     assert 3 <= len(task_files(folder)) <= TASKS
@@ -62,14 +64,13 @@ def test_ctrl_c_or_a_closed_terminal_keeps_finished_tasks_and_says_how_to_go_on(
 @pytest.mark.slow
 def test_ctrl_c_while_workers_are_still_starting_is_as_quiet(folder: Path, cache: Path) -> None:
     process = start(folder, cache, "run", "tiny.yaml", "-j", "2")
-    children = Path(f"/proc/{process.pid}/task/{process.pid}/children")
-    while len(children.read_text().split()) < 3 and process.poll() is None:  # two workers and a tracker
+    while len(workers(process.pid)) < 2 and process.poll() is None:
         time.sleep(0.005)
     time.sleep(0.3)  # while they import
     os.killpg(process.pid, signal.SIGINT)
     _, errors = process.communicate(timeout=60)
     assert process.returncode == 130, errors
-    assert "interrupted: finished tasks are kept" in errors
+    assert errors.endswith(f"{INTERRUPTED}\n")
     assert "Traceback" not in errors
 
 
@@ -79,29 +80,16 @@ def test_workers_end_with_a_parent_that_is_killed(folder: Path, cache: Path, und
     wait_for_tasks(folder, process, 3)
     os.kill(process.pid, signal.SIGKILL)
     process.communicate(timeout=60)
-    deadline = time.monotonic() + 20
-    while session_lives(process.pid) and time.monotonic() < deadline:
-        time.sleep(0.05)
-    assert not session_lives(process.pid)
+    assert session_ended(process.pid)
     dpmf(folder, cache, "run", "tiny.yaml", "-j", "1")
     assert outputs(folder) == outputs(undisturbed)
-
-
-def session_lives(group: int) -> bool:
-    """Whether a process of that group is still there."""
-    try:
-        os.killpg(group, 0)
-    except ProcessLookupError:
-        return False
-    return True
 
 
 @pytest.mark.slow
 def test_a_killed_worker_is_said_and_what_was_finished_is_kept(folder: Path, cache: Path) -> None:
     process = fork(folder, cache, "run", "tiny.yaml", "-j", "2")
     wait_for_tasks(folder, process, 3)
-    children = Path(f"/proc/{process.pid}/task/{process.pid}/children").read_text().split()
-    os.kill(int(children[-1]), signal.SIGKILL)
+    os.kill(workers(process.pid)[-1], signal.SIGKILL)
     _, errors = process.communicate(timeout=60)
     assert process.returncode == 2, errors
     assert "a worker process was killed" in errors

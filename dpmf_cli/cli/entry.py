@@ -1,0 +1,16 @@
+"""The console script: what a signal does to it is settled before anything is imported that takes time."""
+
+from typing import NoReturn
+
+from dpmf_cli.running.interrupts import supervised
+
+
+def main() -> NoReturn:
+    """`dpmf`, in a child process that any signal ends at once."""
+    supervised(_command)
+
+
+def _command() -> None:
+    from dpmf_cli.cli.main import main as command
+
+    command()

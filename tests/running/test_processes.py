@@ -1,0 +1,76 @@
+"""A function over items in several processes: what it returns, what it raises, and what is left behind."""
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from multiprocessing import active_children
+
+import pytest
+
+from dpmf_cli.errors import DpmfError
+from dpmf_cli.running.processes import each_of
+
+
+def cube(number: int) -> int:
+    return number**3
+
+
+def refuse(number: int) -> int:
+    raise DpmfError(f"{number}: refused")
+
+
+def divide(number: int) -> float:
+    return 1 / number
+
+
+def die(number: int) -> int:
+    os.kill(os.getpid(), signal.SIGKILL)
+    return number
+
+
+def nap(number: int) -> int:
+    time.sleep(60 if number else 0)
+    return number
+
+
+@pytest.mark.parametrize("processes", [1, 2])
+def test_each_item_is_answered_once(processes: int) -> None:
+    assert sorted(each_of(cube, range(7), processes)) == [number**3 for number in range(7)]
+
+
+def test_nothing_is_started_for_nothing() -> None:
+    assert list(each_of(cube, [], 2)) == []
+
+
+def test_an_error_for_the_user_comes_as_it_is() -> None:
+    with pytest.raises(DpmfError, match=r"^[12]: refused$"):
+        list(each_of(refuse, [1, 2], 2))
+
+
+def test_another_error_comes_with_its_traceback() -> None:
+    with pytest.raises(RuntimeError, match=r"in divide\n[^Z]*ZeroDivisionError"):
+        list(each_of(divide, [0, 0], 2))
+
+
+def test_a_killed_process_is_a_message() -> None:
+    with pytest.raises(DpmfError, match="a worker process was killed"):
+        list(each_of(die, [1, 2], 2))
+
+
+def test_who_stops_iterating_stops_the_work() -> None:
+    answers = each_of(nap, [0, 1], 2)
+    assert next(answers) == 0
+    answers.close()
+    assert active_children() == []
+
+
+def test_nothing_is_shared_that_outlives_a_killed_run() -> None:
+    """Named semaphores, which the standard library's pools use, would stay in memory."""
+    code = (
+        "import sys\nfrom dpmf_cli.running.processes import each_of\n"
+        "if __name__ == '__main__':\n    list(each_of(abs, [1, 2], 2))\n"
+        "    print('multiprocessing.synchronize' in sys.modules)"
+    )
+    assert subprocess.check_output([sys.executable, "-c", code], text=True) == "False\n"
