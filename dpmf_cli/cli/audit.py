@@ -116,7 +116,7 @@ def audit(
     say(f"{title}: {len(wanted)} algorithms to audit, {len(wanted) - len(left)} done before")
     with Progress(title, len(left), float(len(left))) as progress:
         work = partial(audited_and_kept, results=results)
-        for done in each_of(work, left, jobs or available_cores()):
+        for done in each_of(work, left, min(jobs or available_cores(), len(left))):
             progress.finished(done.label, 1.0)
     kept = {job.name: outcome for job in wanted if (outcome := known(results, job)) is not None}
     _keep_pairs(kept, results)

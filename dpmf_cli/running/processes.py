@@ -6,12 +6,12 @@ memory when a run is killed, and give a worker more than it works on.
 
 import os
 import signal
+import time
 import traceback
-from collections.abc import Callable, Generator, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
-from itertools import islice
 from multiprocessing import Pipe, get_context
 from multiprocessing.connection import Connection, wait
 from multiprocessing.context import SpawnProcess
@@ -20,11 +20,13 @@ from typing import Any, TypeVar
 
 from dpmf_cli.errors import DpmfError
 from dpmf_cli.results.task import Outcome
-from dpmf_cli.running.batches import Batch, run_batch
+from dpmf_cli.running.batches import run_batch
+from dpmf_cli.running.claims import POLL_SECONDS, Claims
 from dpmf_cli.running.interrupts import end_with, starting_a_process
 
 A = TypeVar("A")
 R = TypeVar("R")
+_END: Any = object()
 
 
 def available_cores() -> int:
@@ -38,36 +40,56 @@ class LocalProcesses:
 
     processes: int
 
-    def outcomes(self, batches: Sequence[Batch], cache: Path) -> Generator[list[Outcome]]:
-        yield from each_of(partial(run_batch, cache=cache), batches, self.processes)
+    def outcomes(self, batches: Claims, cache: Path) -> Generator[list[Outcome]]:
+        yield from each_of(partial(run_batch, cache=cache), batches, min(self.processes, len(batches)))
 
 
-def each_of(function: Callable[[A], R], items: Sequence[A], processes: int) -> Generator[R]:
+def each_of(function: Callable[[A], R], items: Iterable[A | None], processes: int) -> Generator[R]:
     """What a function of a module returns for each item, as it comes: here, or from several processes.
 
     Raises DpmfError where one of them is killed. Whoever stops iterating stops what is not finished.
+
+    items   a None among them says that there is none just now, and may be one soon
     """
-    jobs = min(processes, len(items))
-    return _from_workers(function, iter(items), jobs) if jobs > 1 else (function(item) for item in items)
+    if processes > 1:
+        yield from _from_workers(function, iter(items), processes)
+        return
+    for item in items:
+        if item is None:
+            time.sleep(POLL_SECONDS)
+        else:
+            yield function(item)
 
 
-def _from_workers(function: Callable[[A], R], items: Iterator[A], jobs: int) -> Generator[R]:
+def _from_workers(function: Callable[[A], R], items: Iterator[A | None], processes: int) -> Generator[R]:
     workers: dict[Connection, SpawnProcess] = {}
+    idle: list[Connection] = []
+    busy: set[Connection] = set()
+    results: list[R] = []
+    more = True
     try:
-        for item in islice(items, jobs):
-            connection, process = _start(function)
-            workers[connection] = process
-            _send(connection, item)
-        busy = set(workers)
-        while busy:
-            ready = wait(busy)
-            for connection in [each for each in busy if each in ready]:
-                result = _received(connection)
-                try:
-                    _send(connection, next(items))
-                except StopIteration:
-                    busy.remove(connection)
-                yield result
+        while True:
+            while more and len(busy) < processes:
+                item = next(items, _END)
+                if item is None:
+                    break
+                if item is _END:
+                    more = False
+                    continue
+                if not idle:
+                    connection, process = _start(function)
+                    workers[connection] = process
+                    idle.append(connection)
+                busy.add(connection := idle.pop())
+                _send(connection, item)
+            yield from results  # which the workers need not wait for
+            if not busy and not more:
+                return
+            ready = wait(busy, POLL_SECONDS if more and len(busy) < processes else None)
+            answered = [connection for connection in busy if connection in ready]
+            busy.difference_update(answered)
+            idle += answered
+            results = [_received(connection) for connection in answered]
     finally:
         for process in workers.values():
             process.kill()

@@ -1,16 +1,16 @@
 """The runner: has tasks executed here or elsewhere, stores each result as it comes, and tells."""
 
-from collections.abc import Generator, Sequence
+from collections.abc import Generator
 from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
 from typing import Protocol
 
 from dpmf_cli.results.store import Store
-from dpmf_cli.results.task import Outcome
-from dpmf_cli.running.batches import Batch
+from dpmf_cli.results.task import Outcome, Task
+from dpmf_cli.running.claims import Claims
 from dpmf_cli.running.plan import Plan
-from dpmf_cli.terminal import Progress
+from dpmf_cli.terminal import Progress, say
 
 
 class Executor(Protocol):
@@ -21,7 +21,7 @@ class Executor(Protocol):
         """How many processes execute tasks, as far as is known."""
         ...
 
-    def outcomes(self, batches: Sequence[Batch], cache: Path) -> Generator[list[Outcome]]:
+    def outcomes(self, batches: Claims, cache: Path) -> Generator[list[Outcome]]:
         """The outcomes of each batch, in the order in which they end; the data are in `cache` on this machine.
 
         Raises DpmfError for what a user can mend. Whoever stops iterating stops what is not finished.
@@ -32,19 +32,30 @@ class Executor(Protocol):
 def run_plan(plan: Plan, store: Store, cache: Path, executor: Executor, progress: Progress) -> list[Outcome]:
     """Has the tasks that are left executed, stores their results, and returns how each ended, without its result.
 
-    A task that raises is recorded and the others go on. Raises DpmfError where results cannot be kept, and
-    KeyboardInterrupt on Ctrl-C: what was finished stays finished either way.
+    A task that raises is recorded and the others go on. What another run finishes meanwhile is left to that one.
+    Raises DpmfError where results cannot be kept: what was finished stays finished.
     """
     ended: list[Outcome] = []
-    batches = plan.batches
-    if not batches:
+    if not plan.batches:
         return ended
-    with progress, closing(executor.outcomes(batches, cache)) as found:
+
+    def elsewhere(task: Task) -> None:
+        progress.finished(task.algorithm.name, plan.cost_of(task))
+
+    def waiting(tasks: int) -> None:
+        say(f"another run computes the {tasks} tasks that are left: waiting for it")
+
+    with (
+        progress,
+        Claims(store, plan.batches, elsewhere, waiting) as claims,
+        closing(executor.outcomes(claims, cache)) as found,
+    ):
         for outcomes in found:
             for outcome in outcomes:
                 if outcome.result is not None:
                     store.write(outcome.task, outcome.result)
                 progress.finished(outcome.task.algorithm.name, plan.cost_of(outcome.task))
+            claims.release(outcome.task for outcome in outcomes)
             # Results are in the store now: a long run need not hold them.
             ended += (replace(outcome, result=None) for outcome in outcomes)
     return ended

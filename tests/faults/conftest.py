@@ -17,10 +17,11 @@ def tally(request: pytest.FixtureRequest) -> Tally:
 
 def pytest_sessionfinish(session: pytest.Session, exitstatus: int) -> None:
     counts = session.config.stash.get(COUNTS, Tally())
-    rows = {name: row.named() for name, row in counts.rows.items()}
-    print("", *(f"{name}: {row}" for name, row in rows.items()), sep="\n")
-    if FULL and rows and exitstatus == 0:
-        keep("faults", rows)
+    for section, found in (("faults", counts.rows), ("interrupts", counts.interrupts)):
+        rows = {name: row.named() for name, row in found.items()}
+        print("", *(f"{name}: {row}" for name, row in rows.items()), sep="\n")
+        if FULL and rows and exitstatus == 0:
+            keep(section, rows)
 
 
 @pytest.fixture(scope="session")

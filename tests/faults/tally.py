@@ -2,7 +2,7 @@
 
 import json
 import os
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 
 import pytest
@@ -13,6 +13,8 @@ ROOT = Path(__file__).resolve().parents[2]
 FULL = os.environ.get("DPMF_FAULTS") == "full"
 full = pytest.mark.skipif(not FULL, reason=FULL_FORM)
 PAGE = ROOT / "docs" / "surviving.md"
+WORST = "worst latency, ms"
+"""A column of which the largest is kept, and not the sum."""
 
 
 @dataclass
@@ -29,10 +31,33 @@ class Row:
 
 
 @dataclass
+class Interrupts:
+    """Signals that came while a command worked, and what they did. worst: milliseconds until no process was left."""
+
+    signals: int = 0
+    crashes: int = 0
+    lost: int = 0
+    tracebacks: int = 0
+    failed: int = 0
+    resumed: int = 0
+    differing: int = 0
+    worst: int = 0
+
+    def add(self, other: "Interrupts") -> None:
+        for name, count in asdict(other).items():
+            setattr(self, name, max(self.worst, count) if name == "worst" else getattr(self, name) + count)
+
+    def named(self) -> dict[str, int]:
+        names = ("signals", "crashes", "lost", "tracebacks", "tasks marked failed", "runs resumed")
+        return dict(zip((*names, "bytes differing", WORST), asdict(self).values(), strict=True))
+
+
+@dataclass
 class Tally:
-    """Rows by the name of a fault, in the order in which they came."""
+    """Rows by the name of a fault, or of what is interrupted, in the order in which they came."""
 
     rows: dict[str, Row] = field(default_factory=dict)
+    interrupts: dict[str, Interrupts] = field(default_factory=dict)
 
     def row(self, fault: str) -> Row:
         return self.rows.setdefault(fault, Row())
@@ -52,7 +77,10 @@ def keep(section: str, rows: dict[str, dict[str, int]]) -> None:
     columns = list(next(iter(rows.values())))
     merged = {**_from_page(section, columns), **rows}
     merged.pop("all", None)
-    merged["all"] = {column: sum(row[column] for row in merged.values()) for column in columns}
+    merged["all"] = {
+        column: (max if column == WORST else sum)(row[column] for row in merged.values())
+        for column in columns
+    }
     path.write_text(json.dumps(merged, indent=2, ensure_ascii=False) + "\n")
     table = [f"| | {' | '.join(columns)} |", "|---|" + "---:|" * len(columns)]
     table += [f"| {name} | {' | '.join(f'{row[c]:,}' for c in columns)} |" for name, row in merged.items()]

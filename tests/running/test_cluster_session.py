@@ -142,7 +142,7 @@ def test_sessions_lost_in_a_row_are_bounded_unless_something_ends_in_them(
     monkeypatch.setattr(module, "Session", Losing)
     monkeypatch.setattr(ClusterExecutor, "_connected", connected)
     batches = [(task(),)] * (2 * FRUITLESS)
-    outcomes = ClusterExecutor("tcp://a:1", 1.0, said.append).outcomes(batches, Path("cache"))
+    outcomes = ClusterExecutor("tcp://a:1", 1.0, said.append)._outcomes(batches, Path("cache"))
     if each:
         assert len(list(outcomes)) == len(batches)
     else:

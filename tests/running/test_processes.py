@@ -40,6 +40,11 @@ def test_each_item_is_answered_once(processes: int) -> None:
     assert sorted(each_of(cube, range(7), processes)) == [number**3 for number in range(7)]
 
 
+@pytest.mark.parametrize("processes", [1, 2])
+def test_what_is_not_there_yet_is_waited_for(processes: int) -> None:
+    assert sorted(each_of(cube, iter([None, 1, None, None, 2, None]), processes)) == [1, 8]
+
+
 def test_nothing_is_started_for_nothing() -> None:
     assert list(each_of(cube, [], 2)) == []
 

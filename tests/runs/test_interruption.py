@@ -2,6 +2,7 @@
 
 import os
 import random
+import re
 import shutil
 import signal
 import time
@@ -98,11 +99,14 @@ def test_a_killed_worker_is_said_and_what_was_finished_is_kept(folder: Path, cac
 
 
 @pytest.mark.slow
-def test_two_runs_at_once_do_not_harm_each_other(folder: Path, cache: Path, undisturbed: Path) -> None:
-    both = [fork(folder, cache, "run", "tiny.yaml", "-j", "1") for _ in range(2)]
+def test_two_runs_at_once_compute_each_task_once(folder: Path, cache: Path, undisturbed: Path) -> None:
+    both = [fork(folder, cache, "run", "tiny.yaml", "-j", jobs) for jobs in ("1", "2")]
+    computed = 0
     for process in both:
         _, errors = process.communicate(timeout=300)
         assert process.returncode == 0, errors
+        computed += sum(map(int, re.findall(r"computed (\d+) tasks", errors)))
+    assert computed == TASKS
     assert outputs(folder) == outputs(undisturbed)
     assert task_files(folder) == task_files(undisturbed)
 

@@ -11,6 +11,7 @@ from dpmf_cli.errors import DpmfError
 from dpmf_cli.results import provenance
 from dpmf_cli.results.task import Outcome
 from dpmf_cli.running.batches import Batch
+from dpmf_cli.running.claims import Claims, in_rounds
 from dpmf_cli.running.cluster.session import ConnectionLostError, Session
 
 CONNECT_SECONDS, CLOSE_SECONDS = 10.0, 5.0
@@ -36,7 +37,11 @@ class ClusterExecutor:
         for name in ("distributed", "distributed.client", "tornado.application", "asyncio"):
             logging.getLogger(name).setLevel(logging.CRITICAL)
 
-    def outcomes(self, batches: Sequence[Batch], cache: Path) -> Generator[list[Outcome]]:
+    def outcomes(self, batches: Claims, cache: Path) -> Generator[list[Outcome]]:
+        for some in in_rounds(batches):
+            yield from self._outcomes(some, cache)
+
+    def _outcomes(self, batches: Sequence[Batch], cache: Path) -> Generator[list[Outcome]]:
         left = dict(enumerate(batches))
         seconds, fruitless = CONNECT_SECONDS, 0
         while left:

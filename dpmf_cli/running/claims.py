@@ -1,0 +1,119 @@
+"""Which batches this run works on, where others work on the same results: each task is computed by one of them.
+
+A run claims a task by a lock on one byte of `tasks/.claims`, at a place that the task's name determines. The lock
+goes with the process that holds it, however that ends, and the file stays empty. Where a file system has no locks,
+each run computes all of its tasks, and writes the same bytes.
+"""
+
+import fcntl
+import hashlib
+import os
+import time
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import suppress
+from types import TracebackType
+from typing import Self
+
+from dpmf_cli.results.store import Store
+from dpmf_cli.results.task import Task
+from dpmf_cli.running.batches import Batch
+
+POLL_SECONDS = 0.2
+"""How often a run looks whether others have finished, or given up, what it waits for."""
+
+
+class Claims:
+    """Batches of which each is claimed as it is given out. A context manager, which lets go of all.
+
+    Iterating gives None where other runs work on all that is left: ask again in `POLL_SECONDS`.
+
+    elsewhere  is told of each task that another run has finished meanwhile
+    waiting    is told, once, how many tasks are left when it is for others
+    """
+
+    def __init__(
+        self,
+        store: Store,
+        batches: Sequence[Batch],
+        elsewhere: Callable[[Task], None],
+        waiting: Callable[[int], None],
+    ) -> None:
+        self._store, self._left = store, deque(batches)
+        self._elsewhere, self._waiting = elsewhere, waiting
+        self._waited = False
+        self._file = -1
+
+    def __len__(self) -> int:
+        return len(self._left)
+
+    def __iter__(self) -> Iterator[Batch | None]:
+        while self._left:
+            for _ in range(len(self._left)):
+                batch = self._left.popleft()
+                if not self._claimed(batch):
+                    self._left.append(batch)
+                    continue
+                left = self._unfinished(batch)
+                if left:
+                    yield left
+            if self._left:
+                if not self._waited:
+                    self._waited = True
+                    self._waiting(sum(map(len, self._left)))
+                yield None
+
+    def release(self, tasks: Iterable[Task]) -> None:
+        """Lets other runs have tasks that are done, or have failed."""
+        for task in tasks:
+            with suppress(OSError):
+                fcntl.lockf(self._file, fcntl.LOCK_UN, 1, self._place(task))
+
+    def _claimed(self, batch: Batch) -> bool:
+        for number, task in enumerate(batch):
+            try:
+                fcntl.lockf(self._file, fcntl.LOCK_EX | fcntl.LOCK_NB, 1, self._place(task))
+            except (BlockingIOError, PermissionError):
+                self.release(batch[:number])
+                return False
+            except OSError:
+                return True  # a file system without locks
+        return True
+
+    def _unfinished(self, batch: Batch) -> Batch:
+        """The batch without what another run has finished since it was planned."""
+        done = [task for task in batch if self._store.path(task).exists()]
+        self.release(done)
+        for task in done:
+            self._elsewhere(task)
+        return tuple(task for task in batch if task not in done)
+
+    def _place(self, task: Task) -> int:
+        name = self._store.path(task).relative_to(self._store.root)
+        return int.from_bytes(hashlib.sha256(bytes(name)).digest()[:7])
+
+    def __enter__(self) -> Self:
+        path = self._store.root / "tasks" / ".claims"
+        path.parent.mkdir(parents=True, exist_ok=True)
+        self._file = os.open(path, os.O_RDWR | os.O_CREAT, 0o666)
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        os.close(self._file)
+
+
+def in_rounds(batches: Iterable[Batch | None]) -> Iterator[list[Batch]]:
+    """All batches that can be had at a time, as long as there are any."""
+    some: list[Batch] = []
+    for batch in batches:
+        if batch is not None:
+            some.append(batch)
+        elif some:
+            yield some
+            some = []
+        else:
+            time.sleep(POLL_SECONDS)
+    if some:
+        yield some

@@ -1,0 +1,173 @@
+"""Signals at moments drawn over all that commands do: imports, loading and compiling kernels, kernels, tables, plots."""
+
+import os
+import random
+import re
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import NamedTuple
+
+import pytest
+
+from dpmf_cli.running.interrupts import INTERRUPTED
+from tests.faults.arena import CONFIG, NAME, PATIENCE, Arena, differing, files
+from tests.faults.tally import FULL, Interrupts, Tally, times
+from tests.processes import session_ended
+
+SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+LONG = "long"
+LONG_CONFIG = CONFIG.partition("folds:")[0] + (
+    "folds: 2\nepsilons: [0.5, 1, 2, 8]\nalgorithms:\n  - {algorithm: isgd, factors: 20, epochs: 10000000}\n"
+)
+"""Its kernel runs for far more than a minute."""
+
+
+@dataclass(frozen=True)
+class Kind:
+    """What is interrupted.
+
+    commands   one of them is drawn
+    window     the signal comes within so many times what a run takes
+    compiling  with nothing in the cache, so that ratings are parsed and kernels compiled
+    after      what has to have been said before the time is counted, and the seconds from there
+    """
+
+    name: str
+    commands: tuple[str, ...]
+    window: float = 1.0
+    compiling: bool = False
+    after: tuple[str, float] | None = None
+
+
+RUN_1, RUN_2 = f"run {NAME}.yaml -j 1", f"run {NAME}.yaml -j 2"
+KINDS = (
+    (Kind("a run, -j 1", (RUN_1,)), 250, 6),
+    (Kind("a run, -j 2", (RUN_2,)), 250, 6),
+    (Kind("a run that compiles", (RUN_1, RUN_2), 4.0, compiling=True), 200, 6),
+    (Kind("a kernel of minutes, -j 1", (f"run {LONG}.yaml -j 1",), after=("0 done", 1.0)), 60, 3),
+    (Kind("tables and pages", ("crossings", f"compare {NAME}", "plot", "report", "baselines")), 160, 5),
+    (Kind("an audit", (f"audit {NAME}.yaml --pairs 2 -j 1", f"audit {NAME}.yaml --pairs 2 -j 2")), 40, 2),
+    (Kind("a plan", (f"plan {NAME}.yaml",), 0.7), 40, 2),
+)
+
+
+class Ended(NamedTuple):
+    """code: of the exit; latency: seconds from the signal until no process of the command was left."""
+
+    code: int
+    said: str
+    latency: float
+
+
+def ready(pid: int) -> bool:
+    """Whether signals are dpmf's to answer: it handles that of a child's end. Before, they are Python's."""
+    found = re.search(r"SigCgt:\s*(\w+)", Path(f"/proc/{pid}/status").read_text())
+    return found is not None and bool(int(found[1], 16) >> (signal.SIGCHLD - 1) & 1)
+
+
+@dataclass
+class Interrupter:
+    """Starts commands in a folder and interrupts them; what it counts goes into `row`."""
+
+    arena: Arena
+    rng: random.Random
+    row: Interrupts = field(default_factory=Interrupts)
+
+    def interrupt(self, kind: Kind) -> bool:
+        """False where the command had ended before."""
+        number = self.rng.choice(SIGNALS)
+        if kind.compiling:
+            shutil.rmtree(self.arena.cache, ignore_errors=True)
+        ended = self._interrupted(self.rng.choice(kind.commands).split(), kind, number)
+        if ended is None:
+            return False
+        self.row.signals += 1
+        self.row.crashes += ended.code not in (0, 128 + number)
+        self.row.lost += ended.code == 0
+        self.row.tracebacks += "Traceback" in ended.said or "Exception ignored" in ended.said
+        self.row.failed += "tasks failed" in ended.said
+        self.row.worst = max(self.row.worst, round(1000 * ended.latency))
+        assert ended.code == 128 + number, ended.said
+        assert ended.said.endswith(f"{INTERRUPTED}\n"), ended.said
+        return True
+
+    def _interrupted(self, command: list[str], kind: Kind, number: signal.Signals) -> Ended | None:
+        said = self.arena.folder / "said"
+        with said.open("wb") as file:
+            process = subprocess.Popen(
+                [sys.executable, "-m", "dpmf_cli", *command],
+                cwd=self.arena.folder,
+                env={**os.environ, "DPMF_CACHE": str(self.arena.cache)},
+                stdout=subprocess.DEVNULL,
+                stderr=file,
+                start_new_session=True,
+            )
+        while process.poll() is None and not ready(process.pid):
+            time.sleep(0.001)
+        seconds = kind.window * self.arena.seconds["cold"]
+        if kind.after is not None:
+            told, seconds = kind.after
+            while process.poll() is None and told not in said.read_text():
+                time.sleep(0.01)
+            seconds += 1.0  # the kernel is loaded by then
+        time.sleep(self.rng.uniform(seconds - 1.0 if kind.after else 0.0, seconds))
+        if process.poll() is not None:
+            return None
+        begin = time.monotonic()
+        (os.killpg if self.rng.random() < 0.5 else os.kill)(process.pid, number)
+        code = process.wait(PATIENCE)
+        assert session_ended(process.pid), "a process outlives its command"
+        return Ended(code, said.read_text(), time.monotonic() - begin)
+
+    def check(self) -> None:
+        """Goes on with the run to its end, and compares; not what other commands have written."""
+        self.arena.finish()
+        self.row.resumed += 1
+        found = files(self.arena.results)
+        here = {name: found.get(name, b"") for name in self.arena.expected}
+        self.row.differing += differing(here, self.arena.expected)
+
+
+@pytest.fixture(scope="module")
+def places(measured: Arena, tmp_path_factory: pytest.TempPathFactory) -> list[Arena]:
+    """Folders of their own for commands that are interrupted side by side, with finished results."""
+    found = []
+    for _ in range(2 if FULL else 1):
+        arena = Arena(tmp_path_factory.mktemp("place"), measured.expected, measured.seconds)
+        (arena.folder / f"{LONG}.yaml").write_text(LONG_CONFIG)
+        found.append(arena)
+    return found
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("kind", "full", "short"), KINDS, ids=[kind.name for kind, *_ in KINDS])
+def test_interrupts(places: list[Arena], tally: Tally, kind: Kind, full: int, short: int) -> None:
+    """Each gives the line and the code; at ends that are drawn, what was finished goes on to the same bytes."""
+    each = times(full, short) // len(places)
+
+    def some(number: int) -> Interrupts:
+        arena, rng = places[number], random.Random(f"{kind.name} {number}")
+        here = Interrupter(arena, rng)
+        arena.finish()
+        writes = kind.commands[0].startswith("run")
+        while here.row.signals < each:
+            if writes and rng.random() < 0.3:
+                arena.clear()
+            here.interrupt(kind)
+            if writes and rng.random() < 0.05:
+                here.check()
+        here.check()
+        return here.row
+
+    with ThreadPoolExecutor(len(places)) as pool:
+        for row in pool.map(some, range(len(places))):
+            tally.interrupts.setdefault(kind.name, Interrupts()).add(row)
+    total = tally.interrupts[kind.name]
+    assert (total.crashes, total.lost, total.tracebacks, total.failed, total.differing) == (0, 0, 0, 0, 0)
+    assert total.worst < 2000
