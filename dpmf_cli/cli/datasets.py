@@ -50,6 +50,7 @@ def list_(data: _Data = None, as_json: _Json = False) -> None:
                 "ratings": entry.expected.ratings,
                 "present": found[key] is not None,
                 "files": [str(path) for path in found[key] or []],
+                "fetched_from": [located.origin(path) for path in found[key] or []],
             }
             for key, entry in catalog.ENTRIES.items()
         ]
@@ -58,9 +59,17 @@ def list_(data: _Data = None, as_json: _Json = False) -> None:
     rows: list[tuple[str, ...]] = [("key", "ratings", "present", "title", "where")]
     for key, entry in catalog.ENTRIES.items():
         places = found[key]
-        where = ", ".join(str(path) for path in places) if places else ""
+        where = ", ".join(map(_place, places or []))
         rows.append((key, f"{entry.expected.ratings:,}", "yes" if places else "no", entry.title, where))
     _print(rows)
+
+
+def _place(path: Path) -> str:
+    """A file, and the mirror that gave it, where that is noted."""
+    from dpmf_cli.datasets import located
+
+    origin = located.origin(path)
+    return f"{path} from {origin}" if origin else str(path)
 
 
 @app.command()
@@ -78,7 +87,8 @@ def info(key: _Key, data: _Data = None, as_json: _Json = False) -> None:
     entry = catalog.entry(key)
     folder = _folder(data)
     counted: dict[str, float] | None = None
-    if located.present(entry, folder) is not None:
+    places = located.present(entry, folder)
+    if places is not None:
         found = load(CatalogSpec(name=key), Folders.named(data))
         counted = asdict(verify.figures(found.ratings))
     printed = printed_statistics(key)
@@ -95,6 +105,8 @@ def info(key: _Key, data: _Data = None, as_json: _Json = False) -> None:
             "licence_url": entry.licence.url,
             "citation": entry.citation,
             "homepage": entry.homepage,
+            "files": [str(path) for path in places or []],
+            "fetched_from": [located.origin(path) for path in places or []],
         }
         print(json.dumps(content, indent=2))
         return
@@ -109,6 +121,8 @@ def info(key: _Key, data: _Data = None, as_json: _Json = False) -> None:
         print(f"\nNot in {folder}: {located.how_to_get(entry)}", file=sys.stderr)
     print(f"\nLicence: {entry.licence.summary}\n         {entry.licence.url}")
     print(f"Citation: {entry.citation}\nHome: {entry.homepage}")
+    for place in places or []:
+        print(f"File: {_place(place)}")
 
 
 def _number(value: float | None) -> str:

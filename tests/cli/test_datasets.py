@@ -150,7 +150,7 @@ def test_help_has_an_example(command: str) -> None:
 def test_imports_are_light() -> None:
     code = (
         "import sys, dpmf_cli.datasets, dpmf_cli.cli.datasets\n"
-        "print([m for m in ('pandas', 'scipy', 'pooch', 'requests', 'python_calamine', 'pydantic') if m in sys.modules])"
+        "print([m for m in ('pandas', 'scipy', 'requests', 'python_calamine', 'pydantic') if m in sys.modules])"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     heavy = done.stdout.strip()
