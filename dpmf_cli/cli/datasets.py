@@ -9,6 +9,7 @@ from typing import Annotated, Any
 import typer
 
 from dpmf_cli.errors import DpmfError
+from dpmf_cli.escapes import printable
 
 app = typer.Typer(help="List, describe, fetch and verify data sets.", no_args_is_help=True)
 
@@ -27,6 +28,7 @@ def _folder(data: Path | None) -> Path:
 
 def _print(rows: list[tuple[str, ...]]) -> None:
     """Rows in columns; the last one is not padded, and nothing is cut off where the output is narrow."""
+    rows = [tuple(map(printable, row)) for row in rows]
     widths = [max(len(row[i]) for row in rows) for i in range(len(rows[0]))]
     for row in rows:
         print("  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip())

@@ -11,6 +11,8 @@ from time import monotonic
 from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
+from dpmf_cli.escapes import unguarded
+
 if TYPE_CHECKING:
     import requests
 
@@ -99,7 +101,9 @@ def _blocks(asked: "requests.Session", url: str) -> Iterator[tuple[str, bytes]]:
         with asked.get(url, stream=True, timeout=_SILENCE, headers=plain) as answer:
             answer.raise_for_status()
             size, quiet = answer.raw.length_remaining, not sys.stderr.isatty()
-            with tqdm(total=size, unit="B", unit_scale=True, leave=False, disable=quiet) as bar:
+            with tqdm(
+                total=size, unit="B", unit_scale=True, leave=False, disable=quiet, file=unguarded(sys.stderr)
+            ) as bar:
                 while block := answer.raw.read1(_BLOCK):  # `iter_content` would wait for the block to be full
                     bar.update(len(block))
                     yield answer.url, block
