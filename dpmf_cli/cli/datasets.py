@@ -124,7 +124,7 @@ def info(key: _Key, data: _Data = None, as_json: _Json = False) -> None:
     print(f"\nLicence: {entry.licence.summary}\n         {entry.licence.url}")
     print(f"Citation: {entry.citation}\nHome: {entry.homepage}")
     for place in places or []:
-        print(f"File: {_place(place)}")
+        print(f"File: {printable(_place(place))}")
 
 
 def _number(value: float | None) -> str:
