@@ -5,6 +5,8 @@ import time
 from types import TracebackType
 from typing import Self
 
+from dpmf_cli.escapes import printable, unguarded
+
 SECONDS_BETWEEN_LINES = 10.0
 SECONDS_BETWEEN_REFRESHES = 0.1
 LEAST_PART = 0.1
@@ -30,8 +32,8 @@ class Progress:
             # Without tqdm's own times and pauses, which follow the wall clock and stop where that is set back.
             self._bar = tqdm(
                 total=total_cost,
-                desc=title,
-                file=sys.stderr,
+                desc=printable(title),
+                file=unguarded(sys.stderr),
                 bar_format="{desc} {percentage:3.0f}% |{bar}|{postfix}",
             )
 
@@ -49,7 +51,7 @@ class Progress:
                 self._spoken = now
                 self._bar.n = min(self._cost, self._total)
                 state = f"{elapsed:.0f} s<{left or '?'}, {self._finished}/{self._tasks} tasks, {algorithm}"
-                self._bar.set_postfix_str(state)
+                self._bar.set_postfix_str(printable(state))
         elif now - self._spoken >= SECONDS_BETWEEN_LINES or ended:
             self._spoken = now
             say(

@@ -6,6 +6,7 @@ import time
 
 import pytest
 
+from dpmf_cli import escapes
 from dpmf_cli.terminal import Progress
 
 
@@ -33,3 +34,19 @@ def test_a_wall_clock_that_is_set_back_does_not_show(monkeypatch: pytest.MonkeyP
     else:
         assert "1/4 tasks, 25 %, 20 s elapsed, about 60 s left" in said
         assert "4/4 tasks, 100 %, 80 s elapsed, about 0 s left" in said
+
+
+def test_a_bar_moves_the_cursor_of_a_guarded_terminal_and_its_words_do_not(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    out = Terminal()
+    monkeypatch.setattr(sys, "stderr", out)
+    monkeypatch.setattr(sys, "stdout", sys.stdout)
+    escapes.guard()
+    with Progress("x\x1b", tasks=1, total_cost=1.0) as progress:
+        progress.finished("PGE\x9b", 1.0)
+    said = out.getvalue()
+    assert "\r" in said
+    assert not {"\x1b", "\x9b"} & set(said)
+    assert r"x\u001b" in said
+    assert r"PGE\u009b" in said

@@ -6,8 +6,6 @@ user,item,here,there
 3,2,,5.0
 """
 
-import csv
-import io
 import re
 from dataclasses import dataclass
 from pathlib import Path
@@ -16,6 +14,7 @@ import numpy as np
 
 from dpmf_cli.audit.pairs import Pair
 from dpmf_cli.errors import DpmfError
+from dpmf_cli.escapes import csv_text
 from dpmf_cli.privacy.neighbours import Neighbours
 from dpmf_cli.ratings import Ratings, Scale, with_ratings
 
@@ -42,13 +41,9 @@ def pair_csv(kept: KeptPair) -> str:
     ends = " ".join(f"{number:g}" for number in (scale.minimum, scale.maximum, scale.step))
     how = f"{kept.neighbours}, epsilon {kept.epsilon!r}, run {kept.run}"
     shape = f"users {pair.here.n_users}, items {pair.here.n_items}"
-    stream = io.StringIO()
-    stream.write(f"# {how}, {shape}, scale {ends}, user who differs {pair.changed}\n")
-    writer = csv.writer(stream, lineterminator="\n")
-    writer.writerow(_COLUMNS)
-    for key in sorted(here.keys() | there.keys()):
-        writer.writerow([*key, here.get(key, ""), there.get(key, "")])
-    return stream.getvalue()
+    keys = sorted(here.keys() | there.keys())
+    rows = csv_text([_COLUMNS, *((*key, here.get(key, ""), there.get(key, "")) for key in keys)])
+    return f"# {how}, {shape}, scale {ends}, user who differs {pair.changed}\n{rows}"
 
 
 def read_pair(path: Path) -> KeptPair:

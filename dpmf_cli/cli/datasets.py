@@ -9,6 +9,7 @@ from typing import Annotated, Any
 import typer
 
 from dpmf_cli.errors import DpmfError
+from dpmf_cli.escapes import printable
 
 app = typer.Typer(help="List, describe, fetch and verify data sets.", no_args_is_help=True)
 
@@ -27,6 +28,7 @@ def _folder(data: Path | None) -> Path:
 
 def _print(rows: list[tuple[str, ...]]) -> None:
     """Rows in columns; the last one is not padded, and nothing is cut off where the output is narrow."""
+    rows = [tuple(map(printable, row)) for row in rows]
     widths = [max(len(row[i]) for row in rows) for i in range(len(rows[0]))]
     for row in rows:
         print("  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip())
@@ -50,6 +52,7 @@ def list_(data: _Data = None, as_json: _Json = False) -> None:
                 "ratings": entry.expected.ratings,
                 "present": found[key] is not None,
                 "files": [str(path) for path in found[key] or []],
+                "fetched_from": [located.origin(path) for path in found[key] or []],
             }
             for key, entry in catalog.ENTRIES.items()
         ]
@@ -58,9 +61,17 @@ def list_(data: _Data = None, as_json: _Json = False) -> None:
     rows: list[tuple[str, ...]] = [("key", "ratings", "present", "title", "where")]
     for key, entry in catalog.ENTRIES.items():
         places = found[key]
-        where = ", ".join(str(path) for path in places) if places else ""
+        where = ", ".join(map(_place, places or []))
         rows.append((key, f"{entry.expected.ratings:,}", "yes" if places else "no", entry.title, where))
     _print(rows)
+
+
+def _place(path: Path) -> str:
+    """A file, and the mirror that gave it, where that is noted."""
+    from dpmf_cli.datasets import located
+
+    origin = located.origin(path)
+    return f"{path} from {origin}" if origin else str(path)
 
 
 @app.command()
@@ -78,7 +89,8 @@ def info(key: _Key, data: _Data = None, as_json: _Json = False) -> None:
     entry = catalog.entry(key)
     folder = _folder(data)
     counted: dict[str, float] | None = None
-    if located.present(entry, folder) is not None:
+    places = located.present(entry, folder)
+    if places is not None:
         found = load(CatalogSpec(name=key), Folders.named(data))
         counted = asdict(verify.figures(found.ratings))
     printed = printed_statistics(key)
@@ -95,6 +107,8 @@ def info(key: _Key, data: _Data = None, as_json: _Json = False) -> None:
             "licence_url": entry.licence.url,
             "citation": entry.citation,
             "homepage": entry.homepage,
+            "files": [str(path) for path in places or []],
+            "fetched_from": [located.origin(path) for path in places or []],
         }
         print(json.dumps(content, indent=2))
         return
@@ -109,6 +123,8 @@ def info(key: _Key, data: _Data = None, as_json: _Json = False) -> None:
         print(f"\nNot in {folder}: {located.how_to_get(entry)}", file=sys.stderr)
     print(f"\nLicence: {entry.licence.summary}\n         {entry.licence.url}")
     print(f"Citation: {entry.citation}\nHome: {entry.homepage}")
+    for place in places or []:
+        print(f"File: {printable(_place(place))}")
 
 
 def _number(value: float | None) -> str:

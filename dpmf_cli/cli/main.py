@@ -6,6 +6,7 @@ from typing import Annotated
 
 import typer
 
+from dpmf_cli import escapes
 from dpmf_cli.cli.audit import audit
 from dpmf_cli.cli.combined import combined
 from dpmf_cli.cli.datasets import app as datasets_app
@@ -32,6 +33,7 @@ for _command in (combined, run, plan, crossings, compare, baselines, report, plo
 
 def main() -> None:
     """The console script: a DpmfError becomes one message on stderr and exit code 2."""
+    escapes.guard()
     try:
         app(prog_name="dpmf")
     except DpmfError as error:

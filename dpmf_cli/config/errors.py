@@ -18,6 +18,7 @@ from dpmf_cli.config.locations import (
 )
 from dpmf_cli.config.yaml_positions import Document, KeyPath
 from dpmf_cli.errors import did_you_mean
+from dpmf_cli.escapes import printable
 
 LONGEST_SHOWN = 100
 
@@ -59,7 +60,7 @@ def _mistake(document: Document, detail: ErrorDetails, registries: Registries, o
         message = f"{_uncapitalised(message)}, not {_shown(json.dumps(detail['input'], ensure_ascii=False))}"
     place = document.place_of(path, key=about_key)
     where = _dotted(path)
-    return f"{place}: {where + ': ' if where else ''}{_uncapitalised(message)}"
+    return printable(f"{place}: {where + ': ' if where else ''}{_uncapitalised(message)}")
 
 
 def _nested_entries(registry: Registry, location: KeyPath) -> list[str]:

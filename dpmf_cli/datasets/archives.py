@@ -1,8 +1,8 @@
 """The rating files inside whatever a user has: a folder, a bare file, a zip, a tar, or one within another.
 
 Nothing is ever extracted: members are read as streams, in bounded amounts. An archive is refused whole that has a
-member with an absolute name or `..` in it, a name twice, a link or a device among what is wanted, or more bytes or
-archives within archives than an honest copy could have.
+member with an absolute name or `..` in it, a name twice, a link or a device among what is wanted, or more bytes,
+members or archives within archives than an honest copy could have.
 """
 
 import fnmatch
@@ -19,7 +19,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path, PurePosixPath
-from typing import IO
+from typing import IO, Any
 
 from dpmf_cli.errors import DpmfError
 
@@ -28,6 +28,10 @@ _RATIO_LIMIT = 200
 _SMALL = 1 << 20
 _ZIP, _GZIP = b"PK\x03\x04", b"\x1f\x8b"
 _DEPTH = 3
+# The Netflix Prize has 17,770 files. A zip's directory has some 100 bytes for each, and is parsed before they can
+# be counted.
+_MOST_MEMBERS = 50_000
+_MOST_OF_A_DIRECTORY = 100 * _MOST_MEMBERS
 # What zipfile and tarfile raise for damaged headers beside errors of their own: a size that is no number, a place
 # before the file, a name that is no text, a method of compression that they do not know.
 _DAMAGED = (
@@ -62,9 +66,10 @@ class Wanted:
 
 @dataclass
 class _Budget:
-    """How many bytes may still be read, of all members together."""
+    """How many bytes may still be read, of all members together, and how many members may still be looked at."""
 
     left: int
+    members: int = _MOST_MEMBERS
 
 
 @dataclass(frozen=True)
@@ -77,7 +82,11 @@ class _Search:
     seen: set[str] = field(default_factory=set)
 
     def check_name(self, archive: str, name: str) -> None:
-        """Raises DpmfError for a name that leads outside, or that a member of that archive had before."""
+        """Raises DpmfError for a name that leads outside, or that a member of that archive had before, and for one
+        name too many."""
+        self.budget.members -= 1
+        if self.budget.members < 0:
+            raise _too_many(archive)
         parts = PurePosixPath(name.replace("\\", "/"))
         if parts.is_absolute() or ".." in parts.parts or ":" in name.split("/")[0]:
             raise DpmfError(f'{archive}: holds a member named "{name}", outside of its own folder; refused')
@@ -95,6 +104,27 @@ class _Search:
     def member(self, label: str, name: str, stream: IO[bytes]) -> Member:
         limited = _Bounded(stream, self.budget, label)
         return Member(label, name, io.BufferedReader(limited, 1 << 20))
+
+
+def _too_many(archive: str) -> DpmfError:
+    return DpmfError(
+        f"{archive}: holds more than {_MOST_MEMBERS:,} files; refused; give the files of ratings by themselves"
+    )
+
+
+class _SmallReads:
+    """A zip file whose directory, which `zipfile` reads at one go, may not be large."""
+
+    def __init__(self, file: IO[bytes], label: str) -> None:
+        self._file, self._label = file, label
+
+    def read(self, size: int = -1) -> bytes:
+        if size > _MOST_OF_A_DIRECTORY:
+            raise _too_many(self._label)
+        return self._file.read(size)
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._file, name)
 
 
 class _Bounded(io.RawIOBase):
@@ -189,7 +219,7 @@ def _folder_members(folder: Path, search: _Search) -> Iterator[Member]:
 
 def _zip_members(file: IO[bytes], label: str, search: _Search) -> Iterator[Member]:
     wanted = search.wanted
-    with zipfile.ZipFile(file) as archive:
+    with zipfile.ZipFile(_SmallReads(file, label)) as archive:
         for info in archive.infolist():
             search.check_name(label, info.filename)
         for info in archive.infolist():

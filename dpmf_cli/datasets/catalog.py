@@ -39,6 +39,7 @@ def _entry(key: str, **words: Any) -> CatalogEntry:
 
 def _part(names: list[str], contents: list[dict[str, Any]], **words: Any) -> SourcePart:
     digests, mirrors = words.pop("digests", ()), words.pop("mirrors", ())
+    most_bytes = words.pop("most_bytes", 0)
     return SourcePart(
         names=tuple(names),
         contents=tuple(
@@ -47,7 +48,9 @@ def _part(names: list[str], contents: list[dict[str, Any]], **words: Any) -> Sou
         nested=tuple(words.pop("nested", ())),
         digests=frozenset(digests),
         mirrors=tuple(
-            Download(mirror, names[0], digests[0]) if isinstance(mirror, str) else IndexPackage(**mirror)
+            Download(mirror, names[0], digests[0], most_bytes)
+            if isinstance(mirror, str)
+            else IndexPackage(**mirror)
             for mirror in mirrors
         ),
         **words,

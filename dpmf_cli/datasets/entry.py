@@ -35,11 +35,12 @@ class Content:
 
 @dataclass(frozen=True)
 class Download:
-    """One file at one address, whose bytes are known."""
+    """One file at one address, whose bytes are known; a download of more than `most_bytes` is broken off."""
 
     url: str
     filename: str
     digest: str
+    most_bytes: int
 
     def __str__(self) -> str:
         return self.url
@@ -49,14 +50,14 @@ class Download:
 class IndexPackage:
     """A file inside a release on the Python package index: a mirror for those who reach nothing else.
 
-    release   digest of the release file itself, which pip checks before it opens it
-    wheel     True: a wheel; False: a source archive
+    release   digest of the release's own file, wheel or source archive, checked before that is opened
+    most_bytes   of the release's file; a download of more is broken off
     member    base name of the file inside it; `filename` and `digest` are what is kept of it
     """
 
     requirement: str
     release: str
-    wheel: bool
+    most_bytes: int
     member: str
     filename: str
     digest: str

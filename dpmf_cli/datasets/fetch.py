@@ -3,6 +3,7 @@
 Nothing gets its final name before its checksum is right; there is no way to switch that off.
 """
 
+import json
 import os
 import shutil
 import sys
@@ -12,9 +13,10 @@ from pathlib import Path
 from typing import TextIO
 
 from dpmf_cli.datasets import loading, located, mirrors
+from dpmf_cli.datasets.downloads import MirrorError
 from dpmf_cli.datasets.entry import CatalogEntry, SourcePart
 from dpmf_cli.errors import DpmfError
-from dpmf_cli.files import sweep, temporary_folder
+from dpmf_cli.files import sweep, temporary_folder, write_whole
 
 Confirm = Callable[[str], bool]
 
@@ -60,9 +62,10 @@ def take(entry: CatalogEntry, path: Path, data: Path, cache: Path) -> Path:
     with _temporary(data) as folder:
         held = folder / "file"
         try:
-            os.link(path, held)
+            os.link(path.resolve(), held)  # of a symbolic link, which may be relative, the file itself
         except OSError:
             shutil.copyfile(path, held)
+        located.note_of_origin(data / name).unlink(missing_ok=True)
         return _settle(held, data / name)
 
 
@@ -115,8 +118,11 @@ def _from_mirrors(entry: CatalogEntry, part: SourcePart, data: Path, out: TextIO
         print(f"fetching {mirror.filename} from {mirror}", file=out)
         try:
             with _temporary(data) as folder:
-                return _settle(mirrors.download(mirror, folder), data / mirror.filename)
-        except mirrors.MirrorError as error:
+                place = _settle(mirrors.download(mirror, folder), data / mirror.filename)
+                note = json.dumps({"mirror": str(mirror), "digest": mirror.digest})
+                write_whole(located.note_of_origin(place), f"{note}\n".encode())
+                return place
+        except MirrorError as error:
             print(f"  failed: {error}", file=out)
             tried.append(f"  {mirror}: {error}")
     name = part.mirrors[0].filename

@@ -16,9 +16,9 @@ def cache_folder() -> Path:
     named = os.environ.get("DPMF_CACHE")
     if named:
         return Path(named)
-    import pooch
+    import platformdirs
 
-    return Path(pooch.os_cache("dpmf"))
+    return platformdirs.user_cache_path("dpmf")
 
 
 @dataclass(frozen=True)

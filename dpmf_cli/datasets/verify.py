@@ -69,7 +69,8 @@ def verify(key: str, data: Path, cache: Path) -> list[Check]:
     wrong = located.fault(found, cache)
     by_digest = located.known_by_digest(found, cache)
     known = "a known checksum" if by_digest else "no checksum is published; counted instead"
-    checks = [Check("files", wrong is None, known, wrong or "as expected")]
+    origins = dict.fromkeys(filter(None, (located.origin(path) for path in found.source.paths)))
+    checks = [Check("files", wrong is None, known, wrong or "; from ".join(("as expected", *origins)))]
     if wrong:
         return checks
     kept = loading.cached(CatalogSpec(name=key), Folders(data, cache))

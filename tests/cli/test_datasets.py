@@ -86,6 +86,21 @@ def test_info_with_data(data: Path, make_entry: MakeEntry) -> None:
     )
 
 
+def test_the_mirror_of_a_file_is_told(data: Path, make_entry: MakeEntry) -> None:
+    make_entry()
+    (data / "tiny.zip").write_bytes(zipped({"u.data": U_DATA}))
+    (data / "tiny.zip.source").write_text('{"mirror": "https://example.org/a\\nb", "digest": "md5:1"}')
+    place, mirror = str(data / "tiny.zip"), "https://example.org/a\nb"
+    (row,) = [row for row in parsed("list", "--json") if row["key"] == "tiny"]
+    assert (row["files"], row["fetched_from"]) == ([place], [mirror])
+    content = parsed("info", "tiny", "--json")
+    assert (content["files"], content["fetched_from"]) == ([place], [mirror])
+    shown = r"https://example.org/a\u000ab"
+    assert f"{place} from {shown}" in run("list").stdout
+    assert f"File: {place} from {shown}" in run("info", "tiny").stdout
+    assert f"as expected; from {shown}" in run("verify", "tiny").stdout
+
+
 @pytest.mark.parametrize("key", ["ml-100k", "ml-1m", "ml-10m", "netflix"])
 def test_table_2_is_read_from_the_paper(key: str) -> None:
     printed = printed_statistics(key)
@@ -150,7 +165,7 @@ def test_help_has_an_example(command: str) -> None:
 def test_imports_are_light() -> None:
     code = (
         "import sys, dpmf_cli.datasets, dpmf_cli.cli.datasets\n"
-        "print([m for m in ('pandas', 'scipy', 'pooch', 'requests', 'python_calamine', 'pydantic') if m in sys.modules])"
+        "print([m for m in ('pandas', 'scipy', 'requests', 'python_calamine', 'pydantic') if m in sys.modules])"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     heavy = done.stdout.strip()

@@ -6,13 +6,14 @@ import os
 import tarfile
 import time
 import zipfile
+from functools import partial
 from pathlib import Path
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from dpmf_cli.datasets import Folders, load
+from dpmf_cli.datasets import Folders, archives, load
 from dpmf_cli.datasets.archives import Wanted, members
 from dpmf_cli.datasets.entry import Content
 from dpmf_cli.datasets.spec import CatalogSpec
@@ -34,6 +35,44 @@ def read_all(path: Path, limit: int = 1 << 20) -> list[bytes]:
 def test_names_that_lead_outside(tmp_path: Path, name: str, wrap: object) -> None:
     (tmp_path / "a").write_bytes(wrap({name: LINE}))  # type: ignore[operator]
     with pytest.raises(DpmfError, match="outside of its own folder"):
+        read_all(tmp_path / "a")
+
+
+def with_empty_files(kind: str, count: int) -> bytes:
+    """An archive of `count` empty files, then the ratings."""
+    wrap = zipped if kind == "zip" else tarred
+    return wrap({**{f"{number}.txt": b"" for number in range(count)}, "u.data": LINE})
+
+
+@pytest.mark.parametrize("kind", ["zip", "tar"])
+def test_more_members_than_an_honest_copy_has(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, kind: str
+) -> None:
+    monkeypatch.setattr(archives, "_Budget", partial(archives._Budget, members=20))
+    (tmp_path / "a").write_bytes(with_empty_files(kind, 19))
+    assert read_all(tmp_path / "a") == [LINE]
+    (tmp_path / "a").write_bytes(with_empty_files(kind, 20))
+    with pytest.raises(DpmfError, match=r"a: holds more than 50,000 files; refused; give the files"):
+        read_all(tmp_path / "a")
+
+
+def test_members_of_nested_archives_are_counted_together(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(archives, "_Budget", partial(archives._Budget, members=20))
+    inner = with_empty_files("zip", 9)
+    (tmp_path / "a").write_bytes(zipped({"1.zip": inner, "2.zip": inner}))
+    with pytest.raises(DpmfError, match="more than 50,000 files"):
+        read_all(tmp_path / "a")
+
+
+def test_a_directory_of_a_zip_that_is_too_large_is_not_parsed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(archives, "_MOST_OF_A_DIRECTORY", 1000)
+    monkeypatch.setattr(zipfile.ZipInfo, "_decodeExtra", lambda *_: pytest.fail("an entry is parsed"))
+    (tmp_path / "a").write_bytes(with_empty_files("zip", 100))
+    with pytest.raises(DpmfError, match="more than 50,000 files"):
         read_all(tmp_path / "a")
 
 

@@ -1,20 +1,18 @@
-"""Fetching: from a server of our own that misbehaves, from the package index (a stand-in for pip), from a file."""
+"""Fetching: from a server of our own that misbehaves, from a file."""
 
 import hashlib
 import io
 import os
-import subprocess
-import threading
 from collections.abc import Iterator
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
 import pytest
 
-from dpmf_cli.datasets import checksums, fetch
-from dpmf_cli.datasets.entry import CatalogEntry, Content, Download, IndexPackage, SourcePart
+from dpmf_cli.datasets import checksums, downloads, fetch, located
+from dpmf_cli.datasets.entry import CatalogEntry, Content, Download, SourcePart
 from dpmf_cli.errors import DpmfError
 from tests.datasets.building import MakeEntry, zipped
+from tests.datasets.server import cut, serving
 
 U_DATA = b"100\t30\t4\t11\n7\t30\t5\t12\n7\t4\t3\t13\n"
 GOOD = zipped({"u.data": U_DATA})
@@ -24,37 +22,19 @@ def digest(data: bytes, kind: str = "sha256") -> str:
     return f"{kind}:{hashlib.new(kind, data).hexdigest()}"
 
 
-class Handler(BaseHTTPRequestHandler):
-    def do_GET(self) -> None:
-        kind = self.path.strip("/")
-        if kind == "gone":
-            self.send_error(404)
-            return
-        body = GOOD if kind != "corrupted" else GOOD[:-1] + b"x"
-        self.send_response(200)
-        self.send_header("Content-Length", str(len(body)))
-        self.end_headers()
-        self.wfile.write(body[:50] if kind == "cut" else body)
-
-    def log_message(self, *_: object) -> None:
-        pass
-
-
-@pytest.fixture(scope="module")
-def server() -> Iterator[str]:
-    httpd = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-    thread = threading.Thread(target=httpd.serve_forever, daemon=True)
-    thread.start()
-    yield f"http://127.0.0.1:{httpd.server_port}"
-    httpd.shutdown()
-    httpd.server_close()
+@pytest.fixture
+def server(monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
+    """A server's address; addresses of this machine count as ones with https."""
+    monkeypatch.setattr(downloads, "SCHEMES", ("http://127.0.0.1:",))
+    with serving({"/good": GOOD, "/corrupted": GOOD[:-1] + b"x", "/cut": cut(GOOD)}) as address:
+        yield address
 
 
 def served(make_entry: MakeEntry, server: str, *paths: str, kind: str = "sha256") -> CatalogEntry:
     urls = [path if path.startswith("http") else f"{server}/{path}" for path in paths]
     return make_entry(
         digests=frozenset({digest(GOOD, kind)}),
-        mirrors=tuple(Download(url, "tiny.zip", digest(GOOD, kind)) for url in urls),
+        mirrors=tuple(Download(url, "tiny.zip", digest(GOOD, kind), len(GOOD)) for url in urls),
     )
 
 
@@ -77,7 +57,8 @@ def test_good(server: str, data: Path, cache: Path, make_entry: MakeEntry, kind:
     assert places == [data / "tiny.zip"]
     assert (data / "tiny.zip").read_bytes() == GOOD
     assert said.index("free for tests") < said.index("fetching tiny.zip from http")
-    assert os.listdir(data) == ["tiny.zip"]
+    assert sorted(os.listdir(data)) == ["tiny.zip", "tiny.zip.source"]
+    assert located.origin(data / "tiny.zip") == f"{server}/good"
 
 
 def test_what_is_there_and_sound_is_left_alone(data: Path, cache: Path, make_entry: MakeEntry) -> None:
@@ -108,6 +89,7 @@ def test_a_bad_mirror_leaves_nothing_and_the_next_is_tried(
     places, said = run(served(make_entry, server, bad, "good"), data, cache)
     assert places[0].read_bytes() == GOOD
     assert said.count("failed: ") == 1
+    assert located.origin(places[0]) == f"{server}/good"
 
 
 def test_reasons_are_told_apart(server: str, data: Path, cache: Path, make_entry: MakeEntry) -> None:
@@ -136,39 +118,16 @@ def test_data_folder_that_cannot_be(server: str, tmp_path: Path, cache: Path, ma
         run(served(make_entry, server, "good"), tmp_path / "file", cache)
 
 
-@pytest.mark.parametrize("outcome", ["good", "other content", "fails"])
-def test_package_index(
-    data: Path, cache: Path, make_entry: MakeEntry, monkeypatch: pytest.MonkeyPatch, outcome: str
-) -> None:
-    """pip is asked for a release by digest; only the right member of it is kept."""
-    commands: list[list[str]] = []
+def test_a_mirror_without_https_is_refused(data: Path, cache: Path, make_entry: MakeEntry) -> None:
+    with serving({"/good": GOOD}) as server, pytest.raises(DpmfError, match="without https; refused"):
+        run(served(make_entry, server, "good"), data, cache)
+    assert os.listdir(data) == []
 
-    def pip(command: list[str], **_: object) -> subprocess.CompletedProcess[str]:
-        commands.append(command)
-        folder = Path(command[command.index("--dest") + 1])
-        wanted = Path(command[command.index("--requirement") + 1]).read_text()
-        assert wanted == "tiny==1 --hash=sha256:abc\n"
-        member = U_DATA if outcome == "good" else b"x"
-        (folder / "tiny-1-py3-none-any.whl").write_bytes(zipped({"tiny/examples/u.data": member}))
-        failed = outcome == "fails"
-        return subprocess.CompletedProcess(command, failed, "", "note\nERROR: no such release\n")
 
-    monkeypatch.setattr(subprocess, "run", pip)
-    package = IndexPackage("tiny==1", "sha256:abc", True, "u.data", "u.data", digest(U_DATA))
-    entry = make_entry(
-        contents=(Content("u.data", "u.data", frozenset({digest(U_DATA)})),), mirrors=(package,)
-    )
-    if outcome == "good":
-        places, _ = run(entry, data, cache)
-        assert places == [data / "u.data"]
-        assert places[0].read_bytes() == U_DATA
-        assert {"--require-hashes", "--no-deps", "--only-binary"} < set(commands[0])
-        assert not [word for word in commands[0] if "://" in word]
-    else:
-        reason = "pip: no such release" if outcome == "fails" else "no u.data with the right checksum"
-        with pytest.raises(DpmfError, match=f"the package index, tiny==1: {reason}"):
-            run(entry, data, cache)
-        assert os.listdir(data) == []
+@pytest.mark.parametrize("text", ["", "[]", "{}", "\udcff"])
+def test_a_note_of_origin_that_is_broken_says_nothing(data: Path, text: str) -> None:
+    located.note_of_origin(data / "a").write_bytes(text.encode(errors="surrogateescape"))
+    assert located.origin(data / "a") is None
 
 
 @pytest.mark.parametrize(
@@ -183,6 +142,27 @@ def test_from_file(
     assert (data / kept_as).read_bytes() == GOOD
     assert (tmp_path / name).exists()
     assert os.listdir(data) == [kept_as]
+
+
+@pytest.mark.parametrize("relative", [True, False])
+def test_from_file_through_a_symbolic_link(
+    tmp_path: Path, data: Path, cache: Path, make_entry: MakeEntry, relative: bool
+) -> None:
+    (tmp_path / "held.zip").write_bytes(GOOD)
+    (tmp_path / "tiny.zip").symlink_to("held.zip" if relative else tmp_path / "held.zip")
+    place = fetch.take(make_entry(digests=frozenset({digest(GOOD)})), tmp_path / "tiny.zip", data, cache)
+    assert not place.is_symlink()
+    assert place.read_bytes() == GOOD
+
+
+def test_a_file_of_the_users_is_no_longer_said_to_be_a_mirrors(
+    server: str, tmp_path: Path, data: Path, cache: Path, make_entry: MakeEntry
+) -> None:
+    entry = served(make_entry, server, "good")
+    place = run(entry, data, cache)[0][0]
+    (tmp_path / "tiny.zip").write_bytes(GOOD)
+    assert fetch.take(entry, tmp_path / "tiny.zip", data, cache) == place
+    assert located.origin(place) is None
 
 
 def test_from_file_zipped_again_is_known_by_its_content(

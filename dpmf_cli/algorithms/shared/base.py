@@ -7,7 +7,7 @@ from typing import Annotated, Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import NDArray
-from pydantic import Field, ModelWrapValidatorHandler, field_validator, model_validator
+from pydantic import AfterValidator, Field, ModelWrapValidatorHandler, field_validator, model_validator
 from pydantic.json_schema import SkipJsonSchema
 from pydantic_core import PydanticCustomError
 
@@ -17,6 +17,7 @@ from dpmf_cli.algorithms.shared.effects import Effects, EffectsBudget, EffectsPa
 from dpmf_cli.algorithms.shared.model import Model
 from dpmf_cli.algorithms.shared.papers import Paper
 from dpmf_cli.algorithms.shared.private_averages import private_effects
+from dpmf_cli.escapes import printable
 from dpmf_cli.privacy.curator import Curator
 from dpmf_cli.privacy.ledger import Epsilons
 from dpmf_cli.privacy.neighbours import Mode, Neighbours
@@ -25,8 +26,15 @@ from dpmf_cli.ratings import Ratings
 from dpmf_cli.streams import Streams
 from dpmf_cli.strict_model import StrictModel
 
-Label = Annotated[str, Field(min_length=1, max_length=80, pattern=r"^[^\x00-\x1f\x7f\u2028\u2029]+$")]
-"""Printable text in one line."""
+
+def _to_be_seen(label: str) -> str:
+    if printable(label) != label:
+        raise PydanticCustomError("label", "a label is one line, of characters that can be seen")
+    return label
+
+
+Label = Annotated[str, Field(min_length=1, max_length=80), AfterValidator(_to_be_seen)]
+"""Text in one line, of which every character can be seen."""
 
 
 @dataclass(frozen=True)

@@ -1,13 +1,12 @@
 """An experiment's curves as tidy CSV, one row per curve and ε: the numbers behind the figure."""
 
-import csv
-import io
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 import numpy as np
 from numpy.typing import NDArray
 
+from dpmf_cli.escapes import csv_text
 from dpmf_cli.evaluation.crossings import curve_stream, is_complete
 from dpmf_cli.evaluation.curves import Experiment, Measured
 from dpmf_cli.evaluation.statistics import (
@@ -59,15 +58,13 @@ def curves_csv(experiment: Experiment) -> str:
     give the same bytes and no digit is lost. A figure that cannot be had (one fold, one run, a task without
     a result) is left empty.
     """
-    stream = io.StringIO()
-    writer = csv.writer(stream, lineterminator="\n")
-    writer.writerow(COLUMNS)
+    rows: list[Sequence[str]] = [COLUMNS]
     for measured in (*experiment.curves, *experiment.baselines):
-        writer.writerows(_rows(experiment, measured))
+        rows += _rows(experiment, measured)
         twin = measured.without_noise()
         if twin is not None:
-            writer.writerows(_rows(experiment, twin))
-    return stream.getvalue()
+            rows += _rows(experiment, twin)
+    return csv_text(rows)
 
 
 def _rows(experiment: Experiment, measured: Measured) -> Iterator[list[str]]:

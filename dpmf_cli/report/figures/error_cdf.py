@@ -1,8 +1,6 @@
 """The distribution of errors as CSV and figures: over x, as Zhang et al. 2018, figure 3, and over a swept parameter,
 as their figure 5."""
 
-import csv
-import io
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
@@ -13,6 +11,7 @@ from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 from numpy.typing import NDArray
 
+from dpmf_cli.escapes import csv_text
 from dpmf_cli.evaluation.crossings import is_complete
 from dpmf_cli.evaluation.curves import Experiment, Measured
 from dpmf_cli.report.figures.curves_csv import exact
@@ -37,23 +36,19 @@ def has_error_cdf(experiment: Experiment) -> bool:
 def error_cdf_csv(experiment: Experiment) -> str:
     """One row per curve or baseline, ε and x: the fraction of absolute errors that are at most x, as its mean and
     standard deviation over folds × runs; empty where a task has no result, or for the deviation of one number."""
-    stream = io.StringIO()
-    writer = csv.writer(stream, lineterminator="\n")
-    writer.writerow(("label", "epsilon", "x", "mean", "sd"))
-    for measured in _all(experiment):
-        writer.writerows([measured.label, *row] for row in _rows(measured))
-    return stream.getvalue()
+    rows = [[measured.label, *row] for measured in _all(experiment) for row in _rows(measured)]
+    return csv_text([("label", "epsilon", "x", "mean", "sd"), *rows])
 
 
 def swept_error_cdf_csv(experiment: Experiment, parameter: str) -> str:
     """The rows of what sweeps that parameter, each with its value."""
-    stream = io.StringIO()
-    writer = csv.writer(stream, lineterminator="\n")
-    writer.writerow(("line", parameter, "epsilon", "x", "mean", "sd"))
-    for measured in _all(experiment):
-        if measured.swept and measured.swept[0] == parameter:
-            writer.writerows([measured.line, exact(measured.swept[1]), *row] for row in _rows(measured))
-    return stream.getvalue()
+    rows = [
+        [measured.line, exact(measured.swept[1]), *row]
+        for measured in _all(experiment)
+        if measured.swept and measured.swept[0] == parameter
+        for row in _rows(measured)
+    ]
+    return csv_text([("line", parameter, "epsilon", "x", "mean", "sd"), *rows])
 
 
 def swept_error_cdf_bytes(experiment: Experiment, parameter: str, form: str) -> bytes:

@@ -3,14 +3,13 @@
 The loss is the RMSE of an algorithm minus that of its twin without noise, on the same fold of the same ratings.
 """
 
-import csv
-import io
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
+from dpmf_cli.escapes import csv_text
 from dpmf_cli.evaluation.crossings import curve_stream, is_complete
 from dpmf_cli.evaluation.curves import Experiment, Measured, Stage
 from dpmf_cli.evaluation.statistics import percentile_interval, replicate_means, sd_over_folds
@@ -70,13 +69,11 @@ def growth_csv(experiment: Experiment) -> str:
     `rmse` is the mean over folds and runs, `sd_folds` its standard deviation over folds; `twin_rmse` that of the
     algorithm without noise; the loss is as in `Loss`. What is not known is empty.
     """
-    stream = io.StringIO()
-    writer = csv.writer(stream, lineterminator="\n")
-    writer.writerow(COLUMNS)
+    rows: list[Sequence[str]] = [COLUMNS]
     for stage in experiment.growth.stages if experiment.growth else ():
         for measured in (*stage.curves, *stage.baselines):
-            writer.writerows(_rows(experiment, stage, measured))
-    return stream.getvalue()
+            rows += _rows(experiment, stage, measured)
+    return csv_text(rows)
 
 
 def _rows(experiment: Experiment, stage: Stage, measured: Measured) -> Iterator[list[str]]:

@@ -12,8 +12,10 @@ from typing import Any
 
 import matplotlib.style
 from matplotlib.figure import Figure
+from matplotlib.text import Text
 
 from dpmf_cli.errors import DpmfError, did_you_mean
+from dpmf_cli.escapes import printable
 
 FORMATS = ("png", "svg", "pdf")
 
@@ -55,6 +57,8 @@ def drawing() -> Iterator[None]:
 
 def file_of(figure: Figure, form: str, *, dpi: int = 150) -> bytes:
     """The bytes of a figure's file, in one of `FORMATS`; to be called while `drawing`."""
+    for text in figure.findobj(Text):
+        text.set_text(printable(text.get_text(), keep="\n"))
     buffer = io.BytesIO()
     figure.savefig(buffer, format=form, dpi=dpi, metadata=METADATA[form])
     return buffer.getvalue()

@@ -11,6 +11,7 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup, escape
 
 from dpmf_cli.datasets import Folders
+from dpmf_cli.escapes import printable
 from dpmf_cli.papers.claims import Word
 from dpmf_cli.report.html.agreement import Agreement
 from dpmf_cli.report.html.experiment import view_of
@@ -34,7 +35,7 @@ def overview_page(folders: Folders, configs: Path) -> str:
 
 def render(template: str, **values: Any) -> str:
     """A page of that template, with the style and the script that all share."""
-    return (
+    page = (
         _environment()
         .get_template(template)
         .render(
@@ -45,6 +46,7 @@ def render(template: str, **values: Any) -> str:
             **values,
         )
     )
+    return printable(page, keep="\n")
 
 
 @cache

@@ -4,14 +4,13 @@
 are empty or null, and an infinite ε is the string "inf". Lines end in \\n.
 """
 
-import csv
-import io
 import json
 import math
 from collections.abc import Mapping, Sequence
 from typing import Any, Literal, get_args
 
 from dpmf_cli.errors import DpmfError, did_you_mean
+from dpmf_cli.escapes import csv_text
 from dpmf_cli.report.tables.layout import TextTable, latex, markdown, terminal
 
 Format = Literal["table", "csv", "md", "latex", "json"]
@@ -29,11 +28,7 @@ def render(text: TextTable, fields: Sequence[str], records: Sequence[Mapping[str
         plain = [{key: strict(value) for key, value in record.items()} for record in records]
         return json.dumps(plain, indent=2, ensure_ascii=False, allow_nan=False) + "\n"
     if form == "csv":
-        stream = io.StringIO()
-        writer = csv.DictWriter(stream, fields, lineterminator="\n")
-        writer.writeheader()
-        writer.writerows(records)
-        return stream.getvalue()
+        return csv_text([fields, *([record[field] for field in fields] for record in records)])
     raise DpmfError(f'unknown table format "{form}"{did_you_mean(form, FORMATS)}')
 
 

@@ -4,7 +4,6 @@ The tables of this project are groups of rows under a common header, as in the p
 neighbours and mode. Cells are plain text, already rounded; each drawing escapes what its format needs.
 """
 
-import csv
 import io
 import re
 from dataclasses import dataclass
@@ -14,6 +13,8 @@ from rich import box
 from rich.console import Console
 from rich.table import Table
 from rich.text import Text
+
+from dpmf_cli.escapes import csv_text, printable
 
 #: Plain text that LaTeX wants otherwise (text mode, any font encoding).
 _LATEX = {
@@ -89,8 +90,22 @@ class TextTable:
     notes: tuple[str, ...] = ()
 
 
+def _printable(table: TextTable) -> TextTable:
+    """The table with every character of it to be seen, each cell, title and note on one line."""
+
+    def row(cells: tuple[str, ...]) -> tuple[str, ...]:
+        return tuple(map(printable, cells))
+
+    groups = [
+        Group(printable(group.title), tuple(map(row, group.rows)), printable(group.sentence))
+        for group in table.groups
+    ]
+    return TextTable(row(table.header), table.alignment, tuple(groups), row(table.notes))
+
+
 def terminal(table: TextTable) -> str:
     """Plain text, columns aligned over all groups; as wide as it needs, without colour, so that it pipes."""
+    table = _printable(table)
     columns = zip(table.header, *(row for group in table.groups for row in group.rows), strict=True)
     widths = [max(len(cell) for cell in column) for column in columns]
     stream = io.StringIO()
@@ -114,6 +129,7 @@ def terminal(table: TextTable) -> str:
 
 def markdown(table: TextTable) -> str:
     """GitHub-flavoured Markdown: a table per group under its title, the notes as a list."""
+    table = _printable(table)
 
     def line(cells: tuple[str, ...]) -> str:
         return f"| {' | '.join(escape_markdown(cell) for cell in cells)} |\n"
@@ -131,6 +147,7 @@ def markdown(table: TextTable) -> str:
 
 def latex(table: TextTable) -> str:
     r"""A `tabular` ruled by booktabs (`\usepackage{booktabs}`); groups as spanning rows, notes below."""
+    table = _printable(table)
 
     def line(cells: tuple[str, ...]) -> str:
         # Behind the end of a line LaTeX takes a bracket for the line's extra space.
@@ -151,11 +168,8 @@ def latex(table: TextTable) -> str:
 
 def comma_separated(table: TextTable) -> str:
     """CSV: a row for each row, before its cells the title of its group; without the notes."""
-    stream = io.StringIO()
-    writer = csv.writer(stream, lineterminator="\n")
-    writer.writerow(("group", *table.header))
-    writer.writerows((group.title, *row) for group in table.groups for row in group.rows)
-    return stream.getvalue()
+    rows = [(group.title, *row) for group in table.groups for row in group.rows]
+    return csv_text([("group", *table.header), *rows])
 
 
 def escape_latex(text: str) -> str:

@@ -1,13 +1,12 @@
 """The privacy ledger of an experiment: per mechanism what it measures, its sensitivity, claimed and provable."""
 
-import csv
-import io
 from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
 
 from dpmf_cli.audit.job import Audited
+from dpmf_cli.escapes import csv_text
 from dpmf_cli.evaluation.curves import Measured
 from dpmf_cli.evaluation.numbers import significant
 from dpmf_cli.report.figures.curves_csv import exact
@@ -32,17 +31,16 @@ COLUMNS = (
 
 def ledger_csv(ledgers: dict[str, list[dict[str, Any]]]) -> str:
     """One row per curve, step and ε; floats by `repr`; an ε that cannot be proved is `inf`."""
-    stream = io.StringIO()
-    writer = csv.DictWriter(stream, COLUMNS, lineterminator="\n", extrasaction="ignore")
-    writer.writeheader()
+    rows: list[Sequence[Any]] = [COLUMNS]
     for label, steps in ledgers.items():
         for step in steps:
             for at, epsilon in enumerate(step["epsilons"]):
                 per_epsilon: dict[str, Any] = {
                     key: step[key][at] for key in ("claimed", "provable", "mu") if key in step
                 }
-                writer.writerow({**step, **per_epsilon, "label": label, "epsilon": epsilon})
-    return stream.getvalue()
+                row = {**step, **per_epsilon, "label": label, "epsilon": epsilon}
+                rows.append([row.get(column) for column in COLUMNS])
+    return csv_text(rows)
 
 
 def ledger_text(
@@ -102,15 +100,13 @@ RECORD_COLUMNS = ("label", "epsilon", "threshold", "kept", "least", "median", "l
 
 def records_csv(curves: Sequence[Measured]) -> str:
     """One row per personalised curve and ε: what it cost the records; floats by `repr`."""
-    stream = io.StringIO()
-    writer = csv.writer(stream, lineterminator="\n")
-    writer.writerow(RECORD_COLUMNS)
+    rows: list[Sequence[str]] = [RECORD_COLUMNS]
     for curve in curves:
         if curve.records:
             columns = [getattr(curve.records, key) for key in RECORD_COLUMNS[2:]]
             for row in zip(curve.epsilons, *columns, strict=True):
-                writer.writerow([curve.label, *map(exact, row)])
-    return stream.getvalue()
+                rows.append([curve.label, *map(exact, row)])
+    return csv_text(rows)
 
 
 def records_text(curves: Sequence[Measured]) -> TextTable:

@@ -27,6 +27,15 @@ TABLE = TextTable(
 )
 
 
+def test_every_text_of_a_table_is_seen_and_on_one_line_in_each_drawing() -> None:
+    bad = "a\x1b[5m\n\u202e"
+    shown = r"a\u001b[5m\u000a\u202e"
+    whole = TextTable((bad, "b"), "ll", (Group(bad, ((bad, "c"),), bad),), (bad,))
+    same = TextTable((shown, "b"), "ll", (Group(shown, ((shown, "c"),), shown),), (shown,))
+    for draw in (terminal, markdown, latex, comma_separated):
+        assert draw(whole) == draw(same), draw
+
+
 def test_terminal() -> None:
     assert terminal(TABLE) == (
         "first\n"
