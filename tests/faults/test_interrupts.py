@@ -5,9 +5,11 @@ import random
 import re
 import shutil
 import signal
+import socket
 import subprocess
 import sys
 import time
+from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -53,7 +55,8 @@ KINDS = (
     (Kind("a kernel of minutes, -j 1", (f"run {LONG}.yaml -j 1",), after=("0 done", 1.0)), 60, 3),
     (Kind("tables and pages", ("crossings", f"compare {NAME}", "plot", "report", "baselines")), 160, 5),
     (Kind("an audit", (f"audit {NAME}.yaml --pairs 2 -j 1", f"audit {NAME}.yaml --pairs 2 -j 2")), 40, 2),
-    (Kind("a plan", (f"plan {NAME}.yaml",), 0.7), 40, 2),
+    (Kind("a plan", (f"plan {NAME}.yaml",), 0.7), 20, 1),
+    (Kind("a download", ("datasets fetch ml-100k --yes --data data",)), 20, 1),
 )
 
 
@@ -77,6 +80,7 @@ class Interrupter:
 
     arena: Arena
     rng: random.Random
+    silent: str
     row: Interrupts = field(default_factory=Interrupts)
 
     def interrupt(self, kind: Kind) -> bool:
@@ -103,7 +107,7 @@ class Interrupter:
             process = subprocess.Popen(
                 [sys.executable, "-m", "dpmf_cli", *command],
                 cwd=self.arena.folder,
-                env={**os.environ, "DPMF_CACHE": str(self.arena.cache)},
+                env={**os.environ, "DPMF_CACHE": str(self.arena.cache), "HTTPS_PROXY": self.silent},
                 stdout=subprocess.DEVNULL,
                 stderr=file,
                 start_new_session=True,
@@ -145,15 +149,24 @@ def places(measured: Arena, tmp_path_factory: pytest.TempPathFactory) -> list[Ar
     return found
 
 
+@pytest.fixture(scope="module")
+def silent() -> Iterator[str]:
+    """A proxy that takes connections and never answers: a download goes on until it is interrupted."""
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        yield f"http://127.0.0.1:{server.getsockname()[1]}"
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize(("kind", "full", "short"), KINDS, ids=[kind.name for kind, *_ in KINDS])
-def test_interrupts(places: list[Arena], tally: Tally, kind: Kind, full: int, short: int) -> None:
+def test_interrupts(
+    places: list[Arena], silent: str, tally: Tally, kind: Kind, full: int, short: int
+) -> None:
     """Each gives the line and the code; at ends that are drawn, what was finished goes on to the same bytes."""
     each = times(full, short) // len(places)
 
     def some(number: int) -> Interrupts:
         arena, rng = places[number], random.Random(f"{kind.name} {number}")
-        here = Interrupter(arena, rng)
+        here = Interrupter(arena, rng, silent)
         arena.finish()
         writes = kind.commands[0].startswith("run")
         while here.row.signals < each:
