@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 from dpmf_cli.datasets import storage
 from dpmf_cli.datasets.canonical import Canonical, Ids, arrays, checksum
 from dpmf_cli.errors import DpmfError
-from dpmf_cli.files import remove
+from dpmf_cli.files import new_file, remove
 from dpmf_cli.ratings import Ratings, Scale
 
 _COLUMN = "column-"
@@ -145,7 +145,8 @@ def unpack(name: str, files: Mapping[str, bytes], cache: Path) -> None:
 
     def fill(fresh: Path) -> None:
         for file, content in files.items():
-            (fresh / file).write_bytes(content)
+            with new_file(fresh / file) as kept:
+                kept.write(content)
         if checksum(_open(fresh)) != name:
             raise DpmfError(f"{folder}: what came over the network is damaged; run the command again")
 
@@ -163,9 +164,11 @@ def _holds(name: str, cache: Path) -> bool:
 def _write(folder: Path, content: Mapping[str, NDArray[Any]], head: Mapping[str, Any]) -> None:
     def fill(fresh: Path) -> None:
         for name, array in content.items():
-            np.save(fresh / f"{name}.npy", array, allow_pickle=False)
+            with new_file(fresh / f"{name}.npy") as file:
+                np.save(file, array, allow_pickle=False)
         sizes = {path.name: path.stat().st_size for path in fresh.iterdir()}
-        (fresh / "meta.json").write_text(json.dumps({**head, "files": sizes}))
+        with new_file(fresh / "meta.json") as file:
+            file.write(json.dumps({**head, "files": sizes}).encode())
 
     storage.publish(folder, fill, lambda place: _meta(place) is not None)
 

@@ -23,7 +23,7 @@ from typing import Any
 from dpmf_cli import __version__
 from dpmf_cli.algorithms.shared.model import RecordCosts
 from dpmf_cli.errors import DpmfError
-from dpmf_cli.files import WRITING, sweep, write_whole
+from dpmf_cli.files import WRITING, remove, rename, sweep, write_whole
 from dpmf_cli.results.task import Task, TaskResult
 
 FORMAT = 1
@@ -86,7 +86,7 @@ class Store:
         """
         probe = self.root / f"{WRITING}{os.getpid()}"
         write_atomically(probe, b"")
-        probe.unlink(missing_ok=True)
+        remove(probe)
         for folder in (*folders, self.root / "tasks"):
             self._check_inside(folder)
         for folder in (self.root, *folders, *self.root.glob("tasks/*/*")):
@@ -174,7 +174,7 @@ class Store:
         aside = path.with_suffix(".damaged")
         if self.set_aside:
             with contextlib.suppress(FileNotFoundError):  # another run was faster
-                path.replace(aside)
+                rename(path, aside)
             self.warn(f"{path}: damaged ({why}); set aside as {aside.name}, its task is computed again")
         else:
             self.warn(f"{path}: damaged ({why}); `dpmf run` computes its task again")
