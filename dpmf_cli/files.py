@@ -19,7 +19,7 @@ WRITING = ".writing-"
 """How the name of everything begins that is being written."""
 
 _UNFLUSHED = (errno.EINVAL, errno.ENOTSUP, errno.EACCES)
-"""How some file systems answer who wants a folder flushed: it cannot be, or cannot be opened by who writes into it."""
+"""What some file systems say to who wants a folder flushed: it cannot be, or not be opened by who writes into it."""
 
 
 def write_whole(path: Path, data: bytes) -> None:
@@ -42,7 +42,7 @@ def new_file(path: Path) -> Iterator[BinaryIO]:
 
 
 def rename(source: Path, target: Path) -> None:
-    """Gives a file or folder another name, in the place of what has it; on the disk when this ends. Raises OSError."""
+    """Gives a file or folder another name, in place of what has it; on the disk when this ends. Raises OSError."""
     os.replace(source, target)
     for folder in {source.parent, target.parent}:
         flush_folder(folder)

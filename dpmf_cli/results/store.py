@@ -15,7 +15,7 @@ import hashlib
 import json
 import math
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -35,18 +35,22 @@ def write_atomically(path: Path, data: bytes) -> None:
 
     Raises DpmfError where the folder cannot be written or the disk is full.
     """
-    try:
+    with errors_named(path):
         write_whole(path, data)
+
+
+@contextlib.contextmanager
+def errors_named(path: Path) -> Iterator[None]:
+    """Makes a DpmfError of an OSError: what cannot be written, and the fix."""
+    try:
+        yield
     except OSError as error:
-        raise DpmfError(_cannot_write(path, error)) from None
-
-
-def _cannot_write(path: Path, error: OSError) -> str:
-    if error.errno == errno.ENOSPC:
-        fix = "free some space and run the same command again"
-    else:
-        fix = "make the folder writable, or name another with --results"
-    return f"{path}: cannot be written: {error.strerror or error}; {fix}. Finished tasks are kept"
+        if error.errno == errno.ENOSPC:
+            fix = "free some space and run the same command again"
+        else:
+            fix = "make the folder writable, or name another with --results"
+        what = f"{path}: cannot be written: {error.strerror or error}"
+        raise DpmfError(f"{what}; {fix}. Finished tasks are kept") from None
 
 
 def encode(value: Any) -> bytes:
@@ -117,22 +121,9 @@ class Store:
         return replace(task, epsilons=left) if left else None
 
     def write(self, task: Task, result: TaskResult) -> None:
-        body = {
-            "format": FORMAT,
-            "settings": task.settings,
-            "fold": task.fold,
-            "run": task.run,
-            "epsilons": result.epsilons,
-            "rmse": result.rmse,
-            "claimed": result.claimed,
-            "provable": result.provable,
-            "ledger": result.ledger,
-            **({"error_cdf": result.error_cdf} if result.error_cdf else {}),
-            **({"records": asdict(result.records)} if result.records else {}),
-        }
         path = self.path(task)
         self._check_inside(path.parent)
-        write_atomically(path, encode(sealed(body)))
+        write_atomically(path, content(task, result))
 
     def path(self, task: Task) -> Path:
         grid = hashlib.sha256(encode(task.epsilons)).hexdigest()[:8]
@@ -178,6 +169,24 @@ class Store:
             self.warn(f"{path}: damaged ({why}); set aside as {aside.name}, its task is computed again")
         else:
             self.warn(f"{path}: damaged ({why}); `dpmf run` computes its task again")
+
+
+def content(task: Task, result: TaskResult) -> bytes:
+    """What the file of a task holds."""
+    body = {
+        "format": FORMAT,
+        "settings": task.settings,
+        "fold": task.fold,
+        "run": task.run,
+        "epsilons": result.epsilons,
+        "rmse": result.rmse,
+        "claimed": result.claimed,
+        "provable": result.provable,
+        "ledger": result.ledger,
+        **({"error_cdf": result.error_cdf} if result.error_cdf else {}),
+        **({"records": asdict(result.records)} if result.records else {}),
+    }
+    return encode(sealed(body))
 
 
 def unsealed(data: bytes) -> dict[str, Any] | None:
