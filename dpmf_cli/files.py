@@ -11,6 +11,7 @@ import fcntl
 import os
 import secrets
 import shutil
+import stat
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import BinaryIO
@@ -20,6 +21,18 @@ WRITING = ".writing-"
 
 _UNFLUSHED = (errno.EINVAL, errno.ENOTSUP, errno.EACCES)
 """What some file systems say to who wants a folder flushed: it cannot be, or not be opened by who writes into it."""
+
+
+def read_file(path: Path) -> bytes:
+    """What a file holds. Raises OSError, for a FIFO or a device too: nobody may ever write into it."""
+    descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
+    try:
+        if not stat.S_ISREG(os.fstat(descriptor).st_mode):
+            raise OSError(errno.EINVAL, "not a file", str(path))
+        with open(descriptor, "rb", closefd=False) as file:
+            return file.read()
+    finally:
+        os.close(descriptor)
 
 
 def write_whole(path: Path, data: bytes) -> None:

@@ -123,6 +123,19 @@ def _open(folder: Path) -> Ratings:
         raise DpmfError(f"{folder}: cannot be read ({error}); delete it and run the command again") from error
 
 
+def broken(folder: Path) -> str | None:
+    """What is wrong with a folder of `ratings` or of `sources`, in words; None where it is sound. Changes nothing."""
+    try:
+        if folder.parent.name == "ratings":
+            return None if checksum(_open(folder)) == folder.name else "its content does not fit its checksum"
+        if (meta := _meta(folder)) is None:
+            return "not whole"
+        _mapped(folder / "user_ids.npy"), _mapped(folder / "item_ids.npy"), str(meta["checksum"])
+    except (DpmfError, OSError, ValueError, KeyError, TypeError) as error:
+        return f"cannot be read ({error})"
+    return None
+
+
 def discard(name: str, cache: Path) -> Path:
     """Removes the ratings of that checksum, and returns where they were."""
     folder = cache / "ratings" / name

@@ -14,6 +14,7 @@ from dpmf_cli.config import ExperimentConfig, config_of
 from dpmf_cli.datasets import DataIdentity
 from dpmf_cli.errors import DpmfError
 from dpmf_cli.evaluation.portions import Portion
+from dpmf_cli.files import read_file
 from dpmf_cli.ratings import Ratings
 from dpmf_cli.results import provenance
 from dpmf_cli.results.store import encode, sealed, write_atomically
@@ -33,7 +34,7 @@ def read_manifest(folder: Path) -> dict[str, Any]:
     """The manifest of a results folder. Raises DpmfError where there is none, or it is damaged."""
     path = folder / MANIFEST
     try:
-        body = json.loads(path.read_bytes())
+        body = json.loads(read_file(path))
         digest = body.pop("sha256", None)  # older ones have none
         sound = digest in (None, hashlib.sha256(encode(body)).hexdigest())
         sound = sound and isinstance(body["config"], dict) and isinstance(body["config_sha256"], str)
