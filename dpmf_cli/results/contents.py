@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from dpmf_cli.files import make_folder, remove
+from dpmf_cli.files import make_folder, remove, sweep
 from dpmf_cli.results.manifest import MANIFEST, read_manifest, write_manifest
 from dpmf_cli.results.store import errors_named, write_atomically
 
@@ -26,7 +26,7 @@ Maker = Callable[[], bytes]
 def held(folder: Path) -> Iterator[None]:
     """A results folder, made if it is not there, for one command at a time to change. Another waits.
 
-    Raises DpmfError where it cannot be made.
+    What killed commands were writing there is swept away. Raises DpmfError where the folder cannot be made.
     """
     with errors_named(folder):
         make_folder(folder)
@@ -34,6 +34,7 @@ def held(folder: Path) -> Iterator[None]:
     try:
         with contextlib.suppress(OSError):  # a file system without locks: the later manifest stays
             fcntl.flock(descriptor, fcntl.LOCK_EX)
+        sweep(folder)
         yield
     finally:
         os.close(descriptor)

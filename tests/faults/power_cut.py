@@ -8,6 +8,7 @@ This is the model of ALICE (Pillai and others 2014), without the orders that no 
 import hashlib
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
 
 from tests.faults.recorder import Call
 
@@ -54,7 +55,9 @@ class Disk:
             folder.waiting.append((self._now, {name: None}))
         elif call.kind == "rename":
             target, new = self._parent(call.to)
-            assert target is folder, "a rename from folder to folder has two names that need not be safe together"
+            assert target is folder, (
+                "a rename from folder to folder has two names that need not be safe together"
+            )
             folder.waiting.append((self._now, {name: None, new: folder.seen()[name]}))
         elif call.kind == "flush folder":
             node = self._at(call.path)
@@ -125,17 +128,27 @@ def _look(
             yield from _look(node, f"{path}/", happened, bytes_left)
 
 
-def distinct(calls: Sequence[Call]) -> Iterator[tuple[int, list[State]]]:
-    """For every number of calls made (from none to all), the states that a power cut may leave then and that none
-    before could."""
-    disk, seen = Disk(), set()
-    for made in range(len(calls) + 1):
-        if made:
-            disk.do(calls[made - 1])
-        fresh = []
-        for state in disk.states():
-            key = hashlib.sha256(repr(sorted(state.items())).encode()).digest()
-            if key not in seen:
-                seen.add(key)
-                fresh.append(state)
-        yield made, fresh
+def after_each(calls: Sequence[Call]) -> Iterator[tuple[int, list[State]]]:
+    """For every number of calls made, from none to all: the states that a power cut may leave then."""
+    disk = Disk()
+    yield 0, list(disk.states())
+    for made, call in enumerate(calls, 1):
+        disk.do(call)
+        yield made, list(disk.states())
+
+
+def after(calls: Sequence[Call]) -> list[State]:
+    """The states that a power cut may leave after all of these calls."""
+    disk = Disk()
+    for call in calls:
+        disk.do(call)
+    return list(disk.states())
+
+
+def lay_out(state: State, base: Path) -> None:
+    """Makes a folder what a state says of it."""
+    for path, content in state.items():
+        if content is None:
+            (base / path).mkdir(exist_ok=True)
+        else:
+            (base / path).write_bytes(content)

@@ -4,8 +4,10 @@ import builtins
 import contextlib
 import os
 import shutil
-from collections.abc import Iterator
+import sys
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -42,7 +44,7 @@ class Recorder:
             self.calls.append(Call(kind, place, to and os.path.relpath(os.path.abspath(to), self.base), data))
 
     def open(self, path: Any, mode: str = "r", **options: Any) -> Any:
-        file = builtins.open(path, mode, **options)
+        file = builtins.open(path, mode, **options)  # noqa: SIM115
         if "x" in mode:
             self.note("create", path)
         return file
@@ -93,6 +95,50 @@ class _Shutil:
         shutil.rmtree(path, **options)
         for kind, each in zip(kinds, within, strict=True):
             self._recorder.note(kind, each)
+
+
+_WATCHED: list[Path] = []
+_past: list[str] = []
+_CHANGES = (
+    "os.rename",
+    "os.mkdir",
+    "os.rmdir",
+    "os.remove",
+    "os.link",
+    "os.symlink",
+    "os.truncate",
+    "shutil.rmtree",
+)
+
+
+def watch(folders: Sequence[Path]) -> list[str]:
+    """Lists from now on what changes these folders otherwise than by `dpmf_cli.files`, as Python's own audit tells."""
+    global _past
+    _hooked()
+    _WATCHED[:], _past = folders, []
+    return _past
+
+
+@cache
+def _hooked() -> None:
+    sys.addaudithook(_audit)  # for good: nothing takes a hook away
+
+
+def _audit(event: str, arguments: tuple[Any, ...]) -> None:
+    if not _WATCHED or not arguments or not isinstance(arguments[0], str | bytes | os.PathLike):
+        return
+    if not (event in _CHANGES or (event == "open" and (arguments[2] or 0) & (os.O_ACCMODE | os.O_CREAT))):
+        return
+    path = Path(os.path.abspath(os.fsdecode(arguments[0])))
+    if any(path.is_relative_to(folder) for folder in _WATCHED) and not _is_by_files():
+        _past.append(f"{event} {path}")
+
+
+def _is_by_files() -> bool:
+    frame = sys._getframe()
+    while frame is not None and frame.f_code.co_filename != files.__file__:
+        frame = frame.f_back  # type: ignore[assignment]
+    return frame is not None
 
 
 @contextlib.contextmanager
