@@ -1,6 +1,7 @@
 """The command line: parse, call, print. Heavy imports happen inside the commands, so that help is instant."""
 
 import sys
+from io import TextIOWrapper
 from pathlib import Path
 from typing import Annotated
 
@@ -33,6 +34,8 @@ for _command in (combined, run, plan, crossings, compare, baselines, report, plo
 
 def main() -> None:
     """The console script: a DpmfError becomes one message on stderr and exit code 2."""
+    if isinstance(sys.stdout, TextIOWrapper) and sys.stdout.errors == "strict":
+        sys.stdout.reconfigure(errors="backslashreplace")  # for paths that are no text
     try:
         app(prog_name="dpmf")
     except DpmfError as error:

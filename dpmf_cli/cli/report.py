@@ -42,12 +42,12 @@ def report(
         raise DpmfError("name configs or results folders, or give --all for one page of all results")
     if everything:
         page = overview_page(Folders.named(data, results=results), configs)
-        write_atomically(results / "report.html", page.encode())
+        write_atomically(results / "report.html", page.encode(errors="backslashreplace"))
         print(results / "report.html")
         return
     pages = {folder: experiment_page(folder) for folder in folders_of(of or [], results)}
     for folder, page in pages.items():
-        add_file(folder / "report.html", page.encode())
+        add_file(folder / "report.html", page.encode(errors="backslashreplace"))
         print(folder / "report.html")
 
 

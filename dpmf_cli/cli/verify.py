@@ -1,5 +1,6 @@
 """`dpmf verify`: whether results, parsed ratings and data are as they were written."""
 
+import os
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -66,9 +67,10 @@ def _looked_at(path: Path, results: Path, data: Path | None) -> "Verified":
     from dpmf_cli.results.verify import verify_experiment, verify_results
 
     folders = Folders.named(data, results=results)
-    if path == results or (path.is_dir() and not (path / MANIFEST).exists()):
+    folder = path if path == results else results_folder(path, results)
+    if folder == path and not os.path.exists(path / MANIFEST):
         return verify_results(path, folders)
-    return verify_experiment(results_folder(path, results), folders, None if path.is_dir() else path.parent)
+    return verify_experiment(folder, folders, None if folder == path else path.parent)
 
 
 def _as_text(checks: Sequence["Soundness"]) -> str:

@@ -54,8 +54,12 @@ def errors_named(path: Path) -> Iterator[None]:
 
 
 def encode(value: Any) -> bytes:
-    """Strict, canonical JSON: sorted keys, shortest exact floats, infinities as the string "inf"."""
-    return (json.dumps(_finite(value), sort_keys=True, allow_nan=False, ensure_ascii=False) + "\n").encode()
+    """Strict, canonical JSON: sorted keys, shortest exact floats, infinities as the string "inf".
+
+    What of a path is no text is escaped, as JSON has it.
+    """
+    text = json.dumps(_finite(value), sort_keys=True, allow_nan=False, ensure_ascii=False)
+    return f"{text}\n".encode(errors="backslashreplace")
 
 
 def _finite(value: Any) -> Any:
