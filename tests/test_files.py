@@ -6,7 +6,6 @@ from pathlib import Path
 
 import pytest
 
-from dpmf_cli import files
 from dpmf_cli.files import make_folder, new_file, read_file, rename, temporary_folder, write_whole
 from tests.faults.recorder import recorded
 
@@ -77,7 +76,7 @@ def refuse(monkeypatch: pytest.MonkeyPatch, answer: int) -> None:
             raise OSError(answer, os.strerror(answer))
         fsync(descriptor)
 
-    monkeypatch.setattr(files.os, "fsync", fsync_files)
+    monkeypatch.setattr(os, "fsync", fsync_files)
 
 
 def test_a_file_has_the_rights_that_the_user_gives_new_files(tmp_path: Path) -> None:

@@ -6,7 +6,7 @@ import random
 import re
 import shutil
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import pytest
@@ -15,9 +15,12 @@ from dpmf_cli.cli import main as cli
 from dpmf_cli.config import load_config
 from dpmf_cli.datasets import Folders
 from dpmf_cli.experiment import run
+from dpmf_cli.ratings import Ratings
 from dpmf_cli.results.manifest import read_manifest, write_manifest
 from dpmf_cli.results.store import encode, sealed, unsealed
+from dpmf_cli.results.task import Task, TaskResult
 from dpmf_cli.running import recompute
+from dpmf_cli.running.execute import execute
 
 CONFIG = """\
 dataset: {kind: csv, name: made, path: ratings.csv, columns: {user: user, item: item, rating: stars},
@@ -335,10 +338,12 @@ def test_a_computation_that_fails_is_off(verify: Verify, monkeypatch: pytest.Mon
 
 def test_a_seed_draws_the_same_tasks(verify: Verify, monkeypatch: pytest.MonkeyPatch) -> None:
     drawn: list[object] = []
-    execute = recompute.execute
-    monkeypatch.setattr(
-        recompute, "execute", lambda tasks, *split: drawn.append(tasks[0].key) or execute(tasks, *split)
-    )
+
+    def noted(tasks: Sequence[Task], train: Ratings, test: Ratings) -> list[TaskResult]:
+        drawn.append(tasks[0].key)
+        return execute(tasks, train, test)
+
+    monkeypatch.setattr(recompute, "execute", noted)
     for seed in ("1", "1", "2"):
         verify("--recompute", "2", "--seed", seed)
     assert drawn[:2] == drawn[2:4]

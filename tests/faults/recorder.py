@@ -38,10 +38,13 @@ class Recorder:
     base: Path
     calls: list[Call] = field(default_factory=list)
 
-    def note(self, kind: str, path: str | Path, to: str | Path = "", data: bytes = b"") -> None:
-        place = os.path.relpath(os.path.abspath(path), self.base)
+    def note(self, kind: str, path: str | Path, to: str | Path | None = None, data: bytes = b"") -> None:
+        place = self._within(path)
         if not place.startswith(".."):
-            self.calls.append(Call(kind, place, to and os.path.relpath(os.path.abspath(to), self.base), data))
+            self.calls.append(Call(kind, place, "" if to is None else self._within(to), data))
+
+    def _within(self, path: str | Path) -> str:
+        return os.path.relpath(os.path.abspath(path), self.base)
 
     def open(self, path: Any, mode: str = "r", **options: Any) -> Any:
         file = builtins.open(path, mode, **options)  # noqa: SIM115
