@@ -266,6 +266,20 @@ def test_a_file_of_the_users_own_is_named(verify: Verify) -> None:
     assert verify()[::2] == (0, "results/tiny: no hashes of mine.txt\n")
 
 
+def test_data_beside_a_config_are_found_by_its_command(verify: Verify) -> None:
+    Path("sub").mkdir()
+    for name in ("tiny.yaml", "ratings.csv"):
+        Path(name).rename(f"sub/{name}")
+    manifest(command="dpmf run sub/tiny.yaml -j 2")
+    for named in ("results", "results/tiny", "sub/tiny.yaml"):
+        assert counts(verify(named, "--json")[1])["data files"] == 1
+    manifest(command="dpmf run 'unclosed")
+    assert counts(verify("sub/tiny.yaml", "--json")[1])["data files"] == 1
+    code, printed, said = verify("--json")
+    assert (code, counts(printed)["data files"]) == (0, 0)
+    assert "ratings.csv is not there" in said
+
+
 def test_data_that_are_not_at_hand_are_named(verify: Verify) -> None:
     Path("ratings.csv").unlink()
     code, _, said = verify("--recompute", "1")

@@ -45,7 +45,8 @@ def test_a_remembered_digest_is_not_believed(
     data: Path, cache: Path, make_entry: MakeEntry, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Not even where size and times of the file are as they were."""
-    make_entry(digests=frozenset({f"sha256:{hashlib.sha256(U_DATA).hexdigest()}"}))
+    digests = frozenset({f"sha256:{hashlib.sha256(U_DATA).hexdigest()}"})
+    make_entry(digests=digests, contents=(Content("u.data", "u.data", digests),))
     (data / "u.data").write_bytes(U_DATA)
     folders = Folders(data, cache)
     spec = CatalogSpec(name="tiny")
