@@ -6,10 +6,12 @@ from pathlib import Path
 
 from dpmf_cli.config import ExperimentConfig
 from dpmf_cli.datasets import Folders, load
-from dpmf_cli.evaluation.crossings import Crossing
-from dpmf_cli.report.outputs import write_outputs
+from dpmf_cli.evaluation.crossings import Crossing, find_crossings
+from dpmf_cli.papers.printed_cells import beside_print
+from dpmf_cli.report.outputs import never_made, outputs
 from dpmf_cli.results.collect import Collected, collect
-from dpmf_cli.results.manifest import Ran, keep_manifest, refuse_changed_data
+from dpmf_cli.results.contents import held, write_files
+from dpmf_cli.results.manifest import Ran, manifest_of_run, refuse_changed_data
 from dpmf_cli.results.store import Store
 from dpmf_cli.results.task import Outcome
 from dpmf_cli.running import calibration
@@ -66,17 +68,20 @@ def run(
     failures = [outcome for outcome in outcomes if outcome.failure]
 
     collected = collect(ran, store)
-    missing = sum(each.missing for each in collected.experiment.measured())
+    experiment = collected.experiment
+    missing = sum(each.missing for each in experiment.measured())
 
     seconds = time.perf_counter() - begin
-    keep_manifest(
-        folder,
-        ran,
-        dataset.ratings,
-        outcomes,
-        seconds=seconds,
-        processes=executor.processes,
-        command=command,
-    )
-    crossings = write_outputs(folder, collected)
+    crossings = beside_print(find_crossings(experiment))
+    with held(folder):
+        manifest = manifest_of_run(
+            folder,
+            ran,
+            dataset.ratings,
+            outcomes,
+            seconds=seconds,
+            processes=executor.processes,
+            command=command,
+        )
+        write_files(folder, manifest, outputs(collected, crossings), never_made(experiment))
     return Finished(collected, crossings, folder, len(outcomes) - len(failures), missing, failures)

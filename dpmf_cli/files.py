@@ -1,35 +1,98 @@
-"""Files that appear whole or not at all, whatever happens to the process that writes them.
+"""Files that appear whole or not at all, whatever happens to the process that writes them, or to the power.
 
 What is being written has a temporary name and is locked. A process that is killed leaves its temporary behind, but
-not its lock: that, and no clock, tells what can be swept away.
+not its lock: that, and no clock, tells what can be swept away. A file's bytes are on the disk before it has its name,
+and the name is on the disk before the function returns. Results and caches are written by these functions alone.
 """
 
 import contextlib
+import errno
 import fcntl
 import os
 import secrets
 import shutil
-import tempfile
+import stat
 from collections.abc import Callable, Iterator
 from pathlib import Path
-
-UMASK = os.umask(0o077)
-os.umask(UMASK)
-"""The process's umask, which can only be read by setting it: a temporary file starts without any of it."""
+from typing import BinaryIO
 
 WRITING = ".writing-"
 """How the name of everything begins that is being written."""
 
+_UNFLUSHED = (errno.EINVAL, errno.ENOTSUP, errno.EACCES)
+"""What some file systems say to who wants a folder flushed: it cannot be, or not be opened by who writes into it."""
+
+
+def read_file(path: Path) -> bytes:
+    """What a file holds. Raises OSError, for a FIFO or a device too: nobody may ever write into it."""
+    descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
+    try:
+        if not stat.S_ISREG(os.fstat(descriptor).st_mode):
+            raise OSError(errno.EINVAL, "not a file", str(path))
+        with open(descriptor, "rb", closefd=False) as file:
+            return file.read()
+    finally:
+        os.close(descriptor)
+
 
 def write_whole(path: Path, data: bytes) -> None:
     """Writes a file beside its place, flushes it to the disk and renames it. Raises OSError."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    with _locked(lambda: _temporary_file(path)) as (temporary, descriptor):
-        os.fchmod(descriptor, 0o666 & ~UMASK)
+    make_folder(path.parent)
+    with _locked(lambda: _temporary_file(path.parent)) as (temporary, descriptor):
         with open(descriptor, "wb", closefd=False) as file:
             file.write(data)
         os.fsync(descriptor)
-        os.replace(temporary, path)
+        rename(temporary, path)
+
+
+@contextlib.contextmanager
+def new_file(path: Path) -> Iterator[BinaryIO]:
+    """A file in a temporary folder, to be filled; on the disk when this ends. Raises OSError."""
+    with open(path, "xb") as file:
+        yield file
+        file.flush()
+        os.fsync(file.fileno())
+
+
+def rename(source: Path, target: Path) -> None:
+    """Gives a file or folder another name, in place of what has it; on the disk when this ends. Raises OSError."""
+    os.replace(source, target)
+    for folder in {source.parent, target.parent}:
+        flush_folder(folder)
+
+
+def make_folder(folder: Path) -> None:
+    """Makes a folder and those that it lies in, unless they are there; on the disk when this ends. Raises OSError."""
+    try:
+        os.mkdir(folder)
+    except FileNotFoundError:
+        if folder.parent == folder:
+            raise
+        make_folder(folder.parent)
+        make_folder(folder)
+    except OSError:
+        if not folder.is_dir():
+            raise
+    else:
+        flush_folder(folder.parent)
+
+
+def flush(path: Path) -> None:
+    """Has the disk hold what a file or folder holds now. Raises OSError."""
+    descriptor = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+def flush_folder(folder: Path) -> None:
+    """The same of the names in a folder, where its file system can."""
+    try:
+        flush(folder)
+    except OSError as error:
+        if error.errno not in _UNFLUSHED:
+            raise
 
 
 @contextlib.contextmanager
@@ -37,6 +100,12 @@ def temporary_folder(place: Path) -> Iterator[Path]:
     """A folder in `place`, from which a file can be renamed into it, or which can be; gone afterwards."""
     with _locked(lambda: _temporary_folder(place)) as (folder, _):
         yield folder
+
+
+def open_for_locks(path: Path) -> int:
+    """The descriptor of a file whose bytes are locked and never written; it stays empty. Raises OSError."""
+    make_folder(path.parent)
+    return os.open(path, os.O_RDWR | os.O_CREAT, 0o666)
 
 
 def sweep(place: Path) -> None:
@@ -57,17 +126,17 @@ def remove(path: Path) -> None:
         shutil.rmtree(path, ignore_errors=True)
     else:
         with contextlib.suppress(OSError):
-            path.unlink()
+            os.unlink(path)
 
 
-def _temporary_file(path: Path) -> tuple[Path, int]:
-    descriptor, name = tempfile.mkstemp(prefix=f"{WRITING}{path.name}.", dir=path.parent)
-    return Path(name), descriptor
+def _temporary_file(place: Path) -> tuple[Path, int]:
+    path = unused_name(place)
+    return path, os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o666)
 
 
 def _temporary_folder(place: Path) -> tuple[Path, int]:
     folder = unused_name(place)
-    folder.mkdir()
+    os.mkdir(folder)
     return folder, os.open(folder, os.O_RDONLY)
 
 

@@ -7,6 +7,7 @@ from typing import Any
 
 from dpmf_cli.audit.job import Audited, Job, audit, of_record
 from dpmf_cli.errors import DpmfError
+from dpmf_cli.results.contents import add_file
 from dpmf_cli.results.manifest import read_manifest
 from dpmf_cli.results.store import encode, sealed, unsealed, write_atomically
 from dpmf_cli.streams import UnaccountedNoiseError
@@ -38,7 +39,7 @@ def audited_and_kept(job: Job, results: Path) -> Audited:
 def keep_for_experiment(folder: Path, outcomes: list[Audited], config: str) -> None:
     """Keeps the audits of a config's entries in its results folder, for tables; `config` is its hash."""
     body = {"format": FORMAT, "config_sha256": config, "audits": [asdict(each) for each in outcomes]}
-    write_atomically(folder / "audit.json", encode(sealed(_plain(body))))
+    add_file(folder / "audit.json", encode(sealed(_plain(body))))
 
 
 def of_experiment(folder: Path) -> dict[str, Audited]:

@@ -76,7 +76,8 @@ def audit(
     from dpmf_cli.config import load_config
     from dpmf_cli.datasets import Folders
     from dpmf_cli.report.tables.audits import audits_table, flaws_table
-    from dpmf_cli.results.store import Store, write_atomically
+    from dpmf_cli.results.contents import add_file
+    from dpmf_cli.results.store import Store
     from dpmf_cli.running.processes import available_cores, each_of
     from dpmf_cli.terminal import Progress, say
 
@@ -129,7 +130,7 @@ def audit(
         keep_for_experiment(folder, outcomes, loaded.hash)
     if every or loaded is not None:
         for suffix in ("md", "csv"):
-            write_atomically(folder / f"audit.{suffix}", audits_table(outcomes, suffix).encode())
+            add_file(folder / f"audit.{suffix}", audits_table(outcomes, suffix).encode())
     print(audits_table(outcomes, form), end="")
     if any(outcome.refuted for outcome in outcomes):
         raise typer.Exit(1)

@@ -1,5 +1,6 @@
 """`dpmf combined`: one crossing table over several experiments."""
 
+import os
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -74,7 +75,7 @@ def gathered(of: list[Path], results: Path) -> tuple[list["Experiment"], list[st
     where = "" if results == Path("results") else f" --results {results}"
     present, notes, commands = [], [], {}
     for path in of:
-        if path.suffix in (".yaml", ".yml") and not path.is_dir():
+        if path.suffix in (".yaml", ".yml") and not os.path.isdir(path):
             name, command = load_config(path).name, f"`dpmf run {path}{where}`"
             if not (results / name / MANIFEST).exists():
                 notes.append(f"{path} has no results yet: {command}")

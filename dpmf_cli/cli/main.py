@@ -16,6 +16,7 @@ from dpmf_cli.cli.papers import configs
 from dpmf_cli.cli.report import plot, report
 from dpmf_cli.cli.run import plan, run
 from dpmf_cli.cli.tables import baselines, compare, crossings
+from dpmf_cli.cli.verify import verify
 from dpmf_cli.errors import DpmfError
 
 app = typer.Typer(
@@ -27,7 +28,7 @@ app = typer.Typer(
 )
 app.add_typer(datasets_app, name="datasets")
 app.add_typer(local_app, name="local")
-for _command in (combined, run, plan, crossings, compare, baselines, report, plot, configs, audit):
+for _command in (combined, run, plan, crossings, compare, baselines, report, plot, configs, audit, verify):
     app.command()(_command)
 
 

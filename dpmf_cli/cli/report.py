@@ -34,6 +34,7 @@ def report(
     from dpmf_cli.datasets import Folders
     from dpmf_cli.errors import DpmfError
     from dpmf_cli.report.html.page import experiment_page, overview_page
+    from dpmf_cli.results.contents import add_file
     from dpmf_cli.results.folders import folders_of
     from dpmf_cli.results.store import write_atomically
 
@@ -41,12 +42,13 @@ def report(
         raise DpmfError("name configs or results folders, or give --all for one page of all results")
     if everything:
         page = overview_page(Folders.named(data, results=results), configs)
-        pages = {results / "report.html": page}
-    else:
-        pages = {folder / "report.html": experiment_page(folder) for folder in folders_of(of or [], results)}
-    for path, page in pages.items():
-        write_atomically(path, page.encode())
-        print(path)
+        write_atomically(results / "report.html", page.encode(errors="backslashreplace"))
+        print(results / "report.html")
+        return
+    pages = {folder: experiment_page(folder) for folder in folders_of(of or [], results)}
+    for folder, page in pages.items():
+        add_file(folder / "report.html", page.encode(errors="backslashreplace"))
+        print(folder / "report.html")
 
 
 def plot(
@@ -71,8 +73,8 @@ def plot(
     from dpmf_cli.errors import DpmfError
     from dpmf_cli.report.figures.style import check_form
     from dpmf_cli.report.figures.which import drawings
+    from dpmf_cli.results.contents import add_file
     from dpmf_cli.results.folders import all_results, collect_folder, folders_of
-    from dpmf_cli.results.store import write_atomically
     from dpmf_cli.terminal import say
 
     asked = list(dict.fromkeys(form.strip() for form in forms.split(",")))
@@ -89,5 +91,5 @@ def plot(
         for name, draw in found.items():
             for form in asked:
                 path = out / f"{experiment.name}-{name}.{form}" if out else folder / f"{name}.{form}"
-                write_atomically(path, draw(form))
+                add_file(path, draw(form))
                 print(path)

@@ -14,6 +14,15 @@ from dpmf_cli.errors import did_you_mean
 MOST_TASKS = 1_000_000
 """Of one config; more would be an oversight, and not even their names could be looked up in an hour."""
 
+_RESERVED = {
+    "tasks": "where the results of tasks are",
+    "audit": "where audits are",
+    "audit.md": "the table of all audits",
+    "audit.csv": "the table of all audits",
+    "report.html": "the page of all results",
+}
+"""What else is in a folder of results, beside the folders of experiments."""
+
 
 def refuse_contradictions(config: ExperimentKeys) -> None:
     """Raises PydanticCustomError for the first contradiction, with the path of the key that is to change."""
@@ -144,8 +153,9 @@ def _countable_tasks(config: ExperimentKeys) -> None:
 
 
 def _distinct_names(config: ExperimentKeys) -> None:
-    if config.name == "tasks":
-        raise _at(("name",), "name", "results/tasks holds the results of tasks; choose another name")
+    if config.name in _RESERVED:
+        message = f"results/{config.name} is {_RESERVED[config.name]}; choose another name"
+        raise _at(("name",), "name", message)
     names: set[str] = set()
     for key in ("baselines", "algorithms"):
         for index, entry in enumerate(getattr(config, key)):

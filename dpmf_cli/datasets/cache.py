@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 from dpmf_cli.datasets import storage
 from dpmf_cli.datasets.canonical import Canonical, Ids, arrays, checksum
 from dpmf_cli.errors import DpmfError
-from dpmf_cli.files import remove
+from dpmf_cli.files import new_file, remove
 from dpmf_cli.ratings import Ratings, Scale
 
 _COLUMN = "column-"
@@ -123,6 +123,19 @@ def _open(folder: Path) -> Ratings:
         raise DpmfError(f"{folder}: cannot be read ({error}); delete it and run the command again") from error
 
 
+def broken(folder: Path) -> str | None:
+    """What is wrong with a folder of `ratings` or of `sources`, in words; None where it is sound. Changes nothing."""
+    try:
+        if folder.parent.name == "ratings":
+            return None if checksum(_open(folder)) == folder.name else "its content does not fit its checksum"
+        if (meta := _meta(folder)) is None:
+            return "not whole"
+        _mapped(folder / "user_ids.npy"), _mapped(folder / "item_ids.npy"), str(meta["checksum"])
+    except (DpmfError, OSError, ValueError, KeyError, TypeError) as error:
+        return f"cannot be read ({error})"
+    return None
+
+
 def discard(name: str, cache: Path) -> Path:
     """Removes the ratings of that checksum, and returns where they were."""
     folder = cache / "ratings" / name
@@ -145,7 +158,8 @@ def unpack(name: str, files: Mapping[str, bytes], cache: Path) -> None:
 
     def fill(fresh: Path) -> None:
         for file, content in files.items():
-            (fresh / file).write_bytes(content)
+            with new_file(fresh / file) as kept:
+                kept.write(content)
         if checksum(_open(fresh)) != name:
             raise DpmfError(f"{folder}: what came over the network is damaged; run the command again")
 
@@ -163,9 +177,11 @@ def _holds(name: str, cache: Path) -> bool:
 def _write(folder: Path, content: Mapping[str, NDArray[Any]], head: Mapping[str, Any]) -> None:
     def fill(fresh: Path) -> None:
         for name, array in content.items():
-            np.save(fresh / f"{name}.npy", array, allow_pickle=False)
+            with new_file(fresh / f"{name}.npy") as file:
+                np.save(file, array, allow_pickle=False)
         sizes = {path.name: path.stat().st_size for path in fresh.iterdir()}
-        (fresh / "meta.json").write_text(json.dumps({**head, "files": sizes}))
+        with new_file(fresh / "meta.json") as file:
+            file.write(json.dumps({**head, "files": sizes}).encode())
 
     storage.publish(folder, fill, lambda place: _meta(place) is not None)
 

@@ -1,14 +1,16 @@
 """Digests of files, and a memory of them, so that a file of several GB is not read again at every start."""
 
+import contextlib
 import hashlib
 import json
+import os
 import time
 from collections.abc import Callable, Iterable, Sequence
 from io import BufferedReader
 from pathlib import Path
 
-from dpmf_cli.datasets import storage
 from dpmf_cli.errors import DpmfError
+from dpmf_cli.files import write_whole
 
 # A file written to within this time could change again without its time of change showing it.
 _SETTLED_NS = 2 * 10**9
@@ -25,8 +27,11 @@ def kinds(known: Iterable[str]) -> list[str]:
     return sorted({value.partition(":")[0] for value in known})
 
 
-def file_digest(path: Path, cache: Path, kind: str = "sha256") -> str:
-    """`kind:hex` of a file's bytes, remembered in `cache` for as long as its size, times and inode stay."""
+def file_digest(path: Path, cache: Path | None, kind: str = "sha256") -> str:
+    """`kind:hex` of a file's bytes, remembered in `cache` for as long as its size, times and inode stay.
+
+    Without a cache it is computed of what is there now.
+    """
 
     def compute() -> str:
         with path.open("rb") as file:
@@ -48,10 +53,12 @@ def folder_digest(folder: Path, paths: Sequence[Path], cache: Path) -> str:
     return _remembered(f"folder:{folder.resolve()}", paths, cache, compute)
 
 
-def _remembered(key: str, paths: Sequence[Path], cache: Path, compute: Callable[[], str]) -> str:
+def _remembered(key: str, paths: Sequence[Path], cache: Path | None, compute: Callable[[], str]) -> str:
     """What `compute` gives, or gave when the files last had the size, times and inode that they have now."""
-    note = cache / "digests" / f"{hashlib.sha256(key.encode()).hexdigest()[:32]}.json"
     try:
+        if cache is None:
+            return compute()
+        note = cache / "digests" / f"{hashlib.sha256(os.fsencode(key)).hexdigest()[:32]}.json"
         stamp, newest = _stamp(paths)
         if (known := _recall(note, key, stamp)) is not None:
             return known
@@ -61,7 +68,10 @@ def _remembered(key: str, paths: Sequence[Path], cache: Path, compute: Callable[
             f"{error.filename or paths[0]}: cannot be read ({error.strerror or error})"
         ) from error
     if abs(time.time_ns() - newest) > _SETTLED_NS:
-        storage.write_text(note, json.dumps({"key": key, "stamp": stamp, "digest": value}))
+        with contextlib.suppress(
+            OSError
+        ):  # a cache that may be read only: it is computed again the next time
+            write_whole(note, json.dumps({"key": key, "stamp": stamp, "digest": value}).encode())
     return value
 
 

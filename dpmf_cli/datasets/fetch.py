@@ -16,7 +16,7 @@ from dpmf_cli.datasets import loading, located, mirrors
 from dpmf_cli.datasets.downloads import MirrorError
 from dpmf_cli.datasets.entry import CatalogEntry, SourcePart
 from dpmf_cli.errors import DpmfError
-from dpmf_cli.files import sweep, temporary_folder, write_whole
+from dpmf_cli.files import flush, make_folder, rename, sweep, temporary_folder, write_whole
 
 Confirm = Callable[[str], bool]
 
@@ -138,7 +138,7 @@ def _from_mirrors(entry: CatalogEntry, part: SourcePart, data: Path, out: TextIO
 def _temporary(data: Path) -> Iterator[Path]:
     """A folder inside the data folder, so that a file can be renamed out of it; gone afterwards."""
     try:
-        data.mkdir(parents=True, exist_ok=True)
+        make_folder(data)
         sweep(data)
         with temporary_folder(data) as folder:
             yield folder
@@ -150,8 +150,7 @@ def _temporary(data: Path) -> Iterator[Path]:
 
 
 def _settle(held: Path, place: Path) -> Path:
-    place.parent.mkdir(parents=True, exist_ok=True)
-    with held.open("rb") as file:
-        os.fsync(file.fileno())
-    held.replace(place)
+    make_folder(place.parent)
+    flush(held)
+    rename(held, place)
     return place

@@ -67,10 +67,7 @@ def _source(spec: AnySpec, folders: Folders) -> tuple[dict[str, Any], Callable[[
         described = {**description, "sample": {**sample.model_dump(), "version": SAMPLE_VERSION}}
         return described, lambda: sampled(verified(whole, folders), spec, sample)
     if isinstance(spec, CsvSpec):
-        path = folders.beside_config(spec.path)
-        if not path.is_file():
-            what = "a folder, not a file" if path.is_dir() else "no such file"
-            raise DpmfError(f"{path}: {what}; `path` of data set {spec.name} is relative to the config file")
+        path = _csv_path(spec, folders)
         digest = checksums.file_digest(path, folders.cache)
         options = spec.model_dump(exclude={"name", "path"})
         return {**common, **options, "content": digest}, lambda: _read_csv(path, spec)
@@ -79,11 +76,20 @@ def _source(spec: AnySpec, folders: Folders) -> tuple[dict[str, Any], Callable[[
     return {**common, **made}, lambda: _make(spec)
 
 
-def read_catalog(found: located.Located, cache: Path) -> Canonical:
+def parsed(spec: AnySpec, folders: Folders) -> Canonical:
+    """The ratings that a spec means, parsed now and kept nowhere. Raises as `cached`."""
+    if isinstance(spec, CatalogSpec):
+        path = None if spec.path is None else folders.beside_config(spec.path)
+        whole = read_catalog(located.locate(catalog.entry(spec.name), folders.data, path), None)
+        return whole if spec.sample is None else sampled(whole, spec, spec.sample)
+    return _read_csv(_csv_path(spec, folders), spec) if isinstance(spec, CsvSpec) else _make(spec)
+
+
+def read_catalog(found: located.Located, cache: Path | None) -> Canonical:
     """Verifies and parses a catalog entry. A file that is not the publisher's is refused, with the first
     line at fault where there is one."""
     entry = found.entry
-    if entry.expected.ratings > _LONG and sys.stderr.isatty():
+    if cache is not None and entry.expected.ratings > _LONG and sys.stderr.isatty():
         print(
             f"reading {entry.title} for the first time; from then on it is kept in {cache}", file=sys.stderr
         )
@@ -117,6 +123,14 @@ def _check_counts(found: located.Located, canonical: Canonical, entry: CatalogEn
 
 def _counts(ratings: int, users: int, items: int) -> str:
     return f"{ratings:,} ratings by {users:,} users of {items:,} items"
+
+
+def _csv_path(spec: CsvSpec, folders: Folders) -> Path:
+    path = folders.beside_config(spec.path)
+    if not path.is_file():
+        what = "a folder, not a file" if path.is_dir() else "no such file"
+        raise DpmfError(f"{path}: {what}; `path` of data set {spec.name} is relative to the config file")
+    return path
 
 
 def _read_csv(path: Path, spec: CsvSpec) -> Canonical:

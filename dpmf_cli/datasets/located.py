@@ -88,7 +88,7 @@ def content_at(entry: CatalogEntry, part: SourcePart, place: Path) -> Content | 
     return next(content for content in part.contents if Wanted((content.pattern,)).match(member.name))
 
 
-def is_publishers(part: SourcePart, place: Path, cache: Path) -> bool:
+def is_publishers(part: SourcePart, place: Path, cache: Path | None) -> bool:
     """Whether a place is the publisher's own archive, byte for byte."""
     kinds = checksums.kinds(part.digests)
     return place.is_file() and any(
@@ -108,7 +108,7 @@ def content_digest(located: Located, cache: Path) -> str:
     return " ".join(found)
 
 
-def fault(located: Located, cache: Path) -> str | None:
+def fault(located: Located, cache: Path | None) -> str | None:
     """Which file is not the publisher's (archive or rating file); None where all are, as far as known."""
     for part, place, content in located.parts:
         if is_publishers(part, place, cache):
@@ -125,7 +125,7 @@ def fault(located: Located, cache: Path) -> str | None:
     return None
 
 
-def known_by_digest(located: Located, cache: Path) -> bool:
+def known_by_digest(located: Located, cache: Path | None) -> bool:
     """Whether a checksum decides what the files are; where not (no digest is published), counts must."""
     return all(
         bool(content.digests) or is_publishers(part, place, cache) for part, place, content in located.parts

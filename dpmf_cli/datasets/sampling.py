@@ -14,7 +14,7 @@ SAMPLE_VERSION = 1
 """Raised when the same spec makes another sample."""
 
 
-def sampled(whole: Cached, spec: CatalogSpec, sample: SampleSpec) -> Canonical:
+def sampled(whole: Cached | Canonical, spec: CatalogSpec, sample: SampleSpec) -> Canonical:
     """The ratings of `sample.users` random users, or a random `sample.ratings` of these, in canonical form.
 
     Users and items without a rating are left out: where ratings are drawn, a few users may be. Raises DpmfError

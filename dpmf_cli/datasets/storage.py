@@ -5,12 +5,20 @@ write the same one at once both succeed; the second finds the first's and drops 
 """
 
 import contextlib
-import os
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
 from dpmf_cli.errors import DpmfError
-from dpmf_cli.files import remove, sweep, temporary_folder, unused_name, write_whole
+from dpmf_cli.files import (
+    flush_folder,
+    make_folder,
+    remove,
+    rename,
+    sweep,
+    temporary_folder,
+    unused_name,
+    write_whole,
+)
 
 _ATTEMPTS = 20
 
@@ -24,24 +32,22 @@ def write_text(path: Path, text: str) -> None:
 def publish(folder: Path, write: Callable[[Path], None], sound: Callable[[Path], bool]) -> None:
     """Makes `folder` with what `write` puts into it, unless a sound one is there; replaces an unsound one.
 
-    `write` gets an empty folder to fill; `sound` tells whether a folder is complete.
+    `write` gets an empty folder to fill with `new_file`; `sound` tells whether a folder is complete.
     Raises `DpmfError` where it cannot be written.
     """
     place = folder.parent
     with _errors_named(place):
-        place.mkdir(parents=True, exist_ok=True)
+        make_folder(place)
         sweep(place)
         with temporary_folder(place) as fresh:
             write(fresh)
-            for path in (*fresh.iterdir(), fresh):
-                _flush(path)
+            flush_folder(fresh)
             for _ in range(_ATTEMPTS):
                 if sound(folder):
                     break
                 _replace(folder, fresh)
             else:
                 raise OSError("it changes all the time")
-            _flush(place)
 
 
 def _replace(folder: Path, fresh: Path) -> None:
@@ -51,23 +57,15 @@ def _replace(folder: Path, fresh: Path) -> None:
     """
     broken = unused_name(folder.parent)
     with contextlib.suppress(FileNotFoundError):
-        folder.rename(broken)
+        rename(folder, broken)
     with contextlib.suppress(FileNotFoundError, FileExistsError):
         try:
-            fresh.rename(folder)
+            rename(fresh, folder)
         except OSError:
             # Renaming onto a filled folder is "not empty" on some systems, "exists" on others.
             if not folder.exists():
                 raise
     remove(broken)
-
-
-def _flush(path: Path) -> None:
-    handle = os.open(path, os.O_RDONLY)
-    try:
-        os.fsync(handle)
-    finally:
-        os.close(handle)
 
 
 @contextlib.contextmanager

@@ -1,5 +1,6 @@
 """Results folders: which of them are meant, and the experiments that they hold."""
 
+import os
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -19,7 +20,7 @@ def collect_folder(folder: Path, warn: Callable[[str], None] = say) -> Collected
 def results_folder(path: Path, results: Path) -> Path:
     """The results folder that is meant: `path` itself, or that of a config, which is told where it has changed since
     it was run: what is shown is what was run. Raises DpmfError for what is neither."""
-    if path.is_dir():
+    if os.path.isdir(path):  # unlike Path's own, it answers for a name that is too long, too
         return path
     if path.suffix not in (".yaml", ".yml"):
         raise DpmfError(f"{path}: neither a config (.yaml) nor a results folder")

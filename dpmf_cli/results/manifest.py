@@ -14,6 +14,7 @@ from dpmf_cli.config import ExperimentConfig, config_of
 from dpmf_cli.datasets import DataIdentity
 from dpmf_cli.errors import DpmfError
 from dpmf_cli.evaluation.portions import Portion
+from dpmf_cli.files import read_file
 from dpmf_cli.ratings import Ratings
 from dpmf_cli.results import provenance
 from dpmf_cli.results.store import encode, sealed, write_atomically
@@ -33,13 +34,14 @@ def read_manifest(folder: Path) -> dict[str, Any]:
     """The manifest of a results folder. Raises DpmfError where there is none, or it is damaged."""
     path = folder / MANIFEST
     try:
-        body = json.loads(path.read_bytes())
+        body = json.loads(read_file(path))
         digest = body.pop("sha256", None)  # older ones have none
         sound = digest in (None, hashlib.sha256(encode(body)).hexdigest())
         sound = sound and isinstance(body["config"], dict) and isinstance(body["config_sha256"], str)
         of = body["dataset"]
         known = (of["key"], of["title"], of["checksum"], of.setdefault("test_checksum", ""))
-        if not (sound and all(isinstance(text, str) for text in known)):
+        sound = sound and all(isinstance(text, str) for text in known)
+        if not (sound and _are_hashes(body.get("files", {}))):
             raise ValueError
     except OSError as error:
         raise DpmfError(
@@ -49,6 +51,11 @@ def read_manifest(folder: Path) -> dict[str, Any]:
         raise DpmfError(f"{path}: damaged, or of another version of dpmf; run the config again") from None
     whole: dict[str, Any] = body
     return whole
+
+
+def _are_hashes(files: dict[str, Any]) -> bool:
+    """Whether these are plain names of files, each with its hash or none; older manifests have no names."""
+    return all(Path(name).name == name and isinstance(digest, str | None) for name, digest in files.items())
 
 
 @dataclass(frozen=True)
@@ -113,7 +120,7 @@ def refuse_changed_data(folder: Path, config: ExperimentConfig, data: DataIdenti
     )
 
 
-def keep_manifest(
+def manifest_of_run(
     folder: Path,
     ran: Ran,
     ratings: Ratings,
@@ -122,8 +129,10 @@ def keep_manifest(
     seconds: float,
     processes: int,
     command: str,
-) -> None:
-    """Writes the manifest, unless nothing was computed and the one that is there is of this config and data.
+) -> dict[str, Any]:
+    """The manifest to keep: where nothing was computed, the one that is there, if it is of this config and data.
+
+    A new one says nothing of `files`: what is there is of other results.
 
     seconds  that the run took, by the clock
     """
@@ -131,12 +140,12 @@ def keep_manifest(
     theirs = (before["config_sha256"], _data(before).checksums) if before else None
     ours = ran.config.hash, ran.data.checksums
     if theirs == ours and not outcomes:
-        return
+        return before
     if theirs is not None and theirs != ours:
         what = "another data set" if theirs[1] != ours[1] else "another form of this config"
         say(f"{folder}/ was of {what}: its tables are replaced; finished tasks are kept, and found again")
     spent = before.get("spent", {}) if theirs == ours else {}
-    manifest = {
+    return {
         "command": command,
         **_what(ran, ratings),
         "git": provenance.git_state(),
@@ -145,7 +154,6 @@ def keep_manifest(
         "written": datetime.now(UTC).isoformat(timespec="seconds"),
         **_how_it_went(outcomes, seconds, processes, spent),
     }
-    write_manifest(folder, manifest)
 
 
 def _before(folder: Path) -> dict[str, Any]:

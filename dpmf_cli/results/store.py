@@ -15,7 +15,7 @@ import hashlib
 import json
 import math
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -23,8 +23,8 @@ from typing import Any
 from dpmf_cli import __version__
 from dpmf_cli.algorithms.shared.model import RecordCosts
 from dpmf_cli.errors import DpmfError
-from dpmf_cli.files import WRITING, sweep, write_whole
-from dpmf_cli.results.task import Task, TaskResult
+from dpmf_cli.files import WRITING, read_file, remove, rename, sweep, write_whole
+from dpmf_cli.results.task import Task, TaskResult, hash_of
 
 FORMAT = 1
 """Raised when a result file changes its meaning."""
@@ -35,23 +35,31 @@ def write_atomically(path: Path, data: bytes) -> None:
 
     Raises DpmfError where the folder cannot be written or the disk is full.
     """
-    try:
+    with errors_named(path):
         write_whole(path, data)
+
+
+@contextlib.contextmanager
+def errors_named(path: Path) -> Iterator[None]:
+    """Makes a DpmfError of an OSError: what cannot be written, and the fix."""
+    try:
+        yield
     except OSError as error:
-        raise DpmfError(_cannot_write(path, error)) from None
-
-
-def _cannot_write(path: Path, error: OSError) -> str:
-    if error.errno == errno.ENOSPC:
-        fix = "free some space and run the same command again"
-    else:
-        fix = "make the folder writable, or name another with --results"
-    return f"{path}: cannot be written: {error.strerror or error}; {fix}. Finished tasks are kept"
+        if error.errno == errno.ENOSPC:
+            fix = "free some space and run the same command again"
+        else:
+            fix = "make the folder writable, or name another with --results"
+        what = f"{path}: cannot be written: {error.strerror or error}"
+        raise DpmfError(f"{what}; {fix}. Finished tasks are kept") from None
 
 
 def encode(value: Any) -> bytes:
-    """Strict, canonical JSON: sorted keys, shortest exact floats, infinities as the string "inf"."""
-    return (json.dumps(_finite(value), sort_keys=True, allow_nan=False, ensure_ascii=False) + "\n").encode()
+    """Strict, canonical JSON: sorted keys, shortest exact floats, infinities as the string "inf".
+
+    What of a path is no text is escaped, as JSON has it.
+    """
+    text = json.dumps(_finite(value), sort_keys=True, allow_nan=False, ensure_ascii=False)
+    return f"{text}\n".encode(errors="backslashreplace")
 
 
 def _finite(value: Any) -> Any:
@@ -86,7 +94,7 @@ class Store:
         """
         probe = self.root / f"{WRITING}{os.getpid()}"
         write_atomically(probe, b"")
-        probe.unlink(missing_ok=True)
+        remove(probe)
         for folder in (*folders, self.root / "tasks"):
             self._check_inside(folder)
         for folder in (self.root, *folders, *self.root.glob("tasks/*/*")):
@@ -104,7 +112,7 @@ class Store:
     def read(self, task: Task) -> dict[float, TaskResult]:
         """What is known for the task's fold and run: for each ε found, the result of the fit that holds it."""
         known: dict[float, TaskResult] = {}
-        for path in sorted(self._folder(task).glob(f"{_stem(task)}-*.json")):
+        for path in self.paths(task):
             result = self._read_file(path, task)
             if result is not None:
                 known.update(dict.fromkeys(result.epsilons, result))
@@ -117,38 +125,28 @@ class Store:
         return replace(task, epsilons=left) if left else None
 
     def write(self, task: Task, result: TaskResult) -> None:
-        body = {
-            "format": FORMAT,
-            "settings": task.settings,
-            "fold": task.fold,
-            "run": task.run,
-            "epsilons": result.epsilons,
-            "rmse": result.rmse,
-            "claimed": result.claimed,
-            "provable": result.provable,
-            "ledger": result.ledger,
-            **({"error_cdf": result.error_cdf} if result.error_cdf else {}),
-            **({"records": asdict(result.records)} if result.records else {}),
-        }
         path = self.path(task)
         self._check_inside(path.parent)
-        write_atomically(path, encode(sealed(body)))
+        write_atomically(path, content(task, result))
 
     def path(self, task: Task) -> Path:
-        grid = hashlib.sha256(encode(task.epsilons)).hexdigest()[:8]
-        return self._folder(task) / f"{_stem(task)}-{grid}.json"
+        return self._folder(task) / f"{_stem(task.fold, task.run)}-{_of_grid(task.epsilons)}.json"
+
+    def paths(self, task: Task) -> list[Path]:
+        """The files that there are for the task's fold and run, of any ε."""
+        return sorted(self._folder(task).glob(f"{_stem(task.fold, task.run)}-*.json"))
 
     def _folder(self, task: Task) -> Path:
-        name = f"{task.algorithm.algorithm}-{task.settings_hash[:16]}"
-        return self.root / "tasks" / task.data.key / name
+        return self.root / _of_settings(task.data.key, task.algorithm.algorithm, task.settings_hash)
 
     def _read_file(self, path: Path, task: Task) -> TaskResult | None:
         try:
-            data = path.read_bytes()
+            data = read_file(path)
         except FileNotFoundError:  # another run has set it aside meanwhile
             return None
         except OSError as error:
-            raise DpmfError(f"{path}: cannot be read: {error.strerror or error}") from None
+            what = f"{path}: cannot be read: {error.strerror or error}"
+            raise DpmfError(f"{what}; make it readable, or delete it and run its config again") from None
         body = unsealed(data)
         if body is None:
             self._damaged(path, "its content does not fit its checksum")
@@ -174,10 +172,28 @@ class Store:
         aside = path.with_suffix(".damaged")
         if self.set_aside:
             with contextlib.suppress(FileNotFoundError):  # another run was faster
-                path.replace(aside)
+                rename(path, aside)
             self.warn(f"{path}: damaged ({why}); set aside as {aside.name}, its task is computed again")
         else:
             self.warn(f"{path}: damaged ({why}); `dpmf run` computes its task again")
+
+
+def content(task: Task, result: TaskResult) -> bytes:
+    """What the file of a task holds."""
+    body = {
+        "format": FORMAT,
+        "settings": task.settings,
+        "fold": task.fold,
+        "run": task.run,
+        "epsilons": result.epsilons,
+        "rmse": result.rmse,
+        "claimed": result.claimed,
+        "provable": result.provable,
+        "ledger": result.ledger,
+        **({"error_cdf": result.error_cdf} if result.error_cdf else {}),
+        **({"records": asdict(result.records)} if result.records else {}),
+    }
+    return encode(sealed(body))
 
 
 def unsealed(data: bytes) -> dict[str, Any] | None:
@@ -190,5 +206,20 @@ def unsealed(data: bytes) -> dict[str, Any] | None:
         return None
 
 
-def _stem(task: Task) -> str:
-    return f"fold{task.fold:03d}-run{task.run:03d}"
+def place_of(body: dict[str, Any]) -> Path:
+    """Where in a results folder a task's file of that content is. Raises KeyError or TypeError for another's."""
+    settings = body["settings"]
+    folder = _of_settings(settings["dataset"], settings["algorithm"]["algorithm"], hash_of(settings))
+    return folder / f"{_stem(body['fold'], body['run'])}-{_of_grid(body['epsilons'])}.json"
+
+
+def _of_settings(data: str, algorithm: str, settings_hash: str) -> Path:
+    return Path("tasks", data, f"{algorithm}-{settings_hash[:16]}")
+
+
+def _stem(fold: int, run: int) -> str:
+    return f"fold{fold:03d}-run{run:03d}"
+
+
+def _of_grid(epsilons: Sequence[float]) -> str:
+    return hashlib.sha256(encode(epsilons)).hexdigest()[:8]

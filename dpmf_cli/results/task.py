@@ -20,6 +20,11 @@ TWIN_GRID = (math.inf,)
 """The grid of a fit without noise."""
 
 
+def hash_of(settings: dict[str, Any]) -> str:
+    """The hash (hex) by which results of these settings are named."""
+    return hashlib.sha256(json.dumps(settings, sort_keys=True).encode()).hexdigest()
+
+
 @dataclass(frozen=True)
 class Cut:
     """How the ratings of a task are cut into training and test ratings.
@@ -79,7 +84,7 @@ class Task:
 
     @cached_property
     def settings_hash(self) -> str:
-        return hashlib.sha256(json.dumps(self.settings, sort_keys=True).encode()).hexdigest()
+        return hash_of(self.settings)
 
     @cached_property
     def key(self) -> tuple[str, int, int, tuple[float, ...]]:

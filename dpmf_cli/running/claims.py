@@ -15,6 +15,7 @@ from contextlib import suppress
 from types import TracebackType
 from typing import Self
 
+from dpmf_cli.files import open_for_locks
 from dpmf_cli.results.store import Store
 from dpmf_cli.results.task import Task
 from dpmf_cli.running.batches import Batch
@@ -93,9 +94,7 @@ class Claims:
         return int.from_bytes(hashlib.sha256(bytes(name)).digest()[:7])
 
     def __enter__(self) -> Self:
-        path = self._store.root / "tasks" / ".claims"
-        path.parent.mkdir(parents=True, exist_ok=True)
-        self._file = os.open(path, os.O_RDWR | os.O_CREAT, 0o666)
+        self._file = open_for_locks(self._store.root / "tasks" / ".claims")
         return self
 
     def __exit__(

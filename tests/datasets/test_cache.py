@@ -1,5 +1,6 @@
 """The cache: opened without parsing, rebuilt when broken, and unharmed by company."""
 
+import errno
 import json
 import multiprocessing
 import os
@@ -16,6 +17,7 @@ from dpmf_cli.datasets.entry import Content
 from dpmf_cli.datasets.spec import CatalogSpec, SyntheticSpec
 from dpmf_cli.errors import DpmfError
 from tests.datasets.building import MakeEntry, zipped
+from tests.datasets.tiny import check_tiny, read
 
 U_DATA = b"100\t30\t4\t11\n7\t30\t5\t12\n7\t4\t3\t13\n"
 SMALL = SyntheticSpec(kind="synthetic", like="ml-100k", users=30, items=40, ratings=300)
@@ -264,3 +266,25 @@ def test_ratings_travel_to_another_cache_whole_and_once(
     assert kept.packed(first.identity.checksum, other) == files
     monkeypatch.setattr(storage, "publish", None)
     kept.unpack(first.identity.checksum, files, other)
+
+
+def test_a_cache_that_is_read_only_serves_a_copy_of_a_file_that_it_holds(
+    data: Path, cache: Path, make_entry: MakeEntry, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    make_entry()
+    for name in ("old", "new"):
+        (data / name).mkdir()
+        (data / name / "u.data").write_bytes(U_DATA)
+        os.utime(data / name / "u.data", (1, 1))
+    read(data / "old" / "u.data", cache)
+
+    def refuse(*_: object) -> None:
+        raise OSError(errno.EROFS, "Read-only file system")
+
+    for module in (storage, checksums):
+        monkeypatch.setattr(module, "write_whole", refuse)
+    monkeypatch.setattr(storage, "make_folder", refuse)
+    check_tiny(read(data / "new" / "u.data", cache))
+    (data / "new" / "u.data").write_bytes(U_DATA.replace(b"\t5\t", b"\t4\t"))
+    with pytest.raises(DpmfError, match=r"ratings: cannot be written \(Read-only file system\).*DPMF_CACHE"):
+        read(data / "new" / "u.data", cache)

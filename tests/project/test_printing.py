@@ -49,13 +49,14 @@ def found() -> set[tuple[str, str]]:
     }
 
 
-def test_what_goes_past_is_the_bar_of_progress_and_a_programs_own_pipe() -> None:
+def test_what_goes_past_is_the_bar_of_progress_a_programs_own_pipe_and_the_last_line() -> None:
     assert found() == {
         ("escapes.py", "csv.writer"),
         ("escapes.py", "unguarded"),
         ("terminal.py", "unguarded"),
         ("datasets/downloads.py", "unguarded"),
         (OWN_PIPE, "sys.stdout.buffer"),
+        ("running/interrupts.py", "os.write"),
     }
 
 

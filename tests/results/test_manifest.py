@@ -34,7 +34,8 @@ def test_one_of_before_there_were_checksums_is_read(tmp_path: Path) -> None:
         "", "[]", "{}", "null", "[" * 100_000, '{"sha256": 1}',
         json.dumps({**BODY, "dataset": "k"}), json.dumps({**BODY, "dataset": {**BODY["dataset"], "key": 1}}),
         json.dumps({**BODY, "config": []}), json.dumps({**BODY, "config_sha256": None}),
-        json.dumps({**BODY, "sha256": "0" * 64}),
+        json.dumps({**BODY, "sha256": "0" * 64}), json.dumps({**BODY, "files": {"../a.csv": None}}),
+        json.dumps({**BODY, "files": {"a.csv": 1}}), json.dumps({**BODY, "files": ["a.csv"]}),
     ],
 )  # fmt: skip
 def test_damage_is_one_message(tmp_path: Path, text: str) -> None:

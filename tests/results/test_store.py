@@ -15,7 +15,15 @@ from dpmf_cli.algorithms.shared.model import RecordCosts
 from dpmf_cli.datasets import DataIdentity
 from dpmf_cli.errors import DpmfError
 from dpmf_cli.files import temporary_folder
-from dpmf_cli.results.store import Store, encode, sealed, write_atomically
+from dpmf_cli.results.store import (
+    Store,
+    content,
+    encode,
+    place_of,
+    sealed,
+    unsealed,
+    write_atomically,
+)
 from dpmf_cli.results.task import Cut, Task, TaskResult
 
 DATA = DataIdentity("data", "Data", "c" * 64)
@@ -275,3 +283,26 @@ def test_what_only_some_results_have_is_read_back_and_leaves_others_as_they_were
     assert store.read(task()) == {}
     store.write(task(), plain)
     assert not {"error_cdf", "records"} & json.loads(store.path(task()).read_bytes()).keys()
+
+
+def test_what_is_no_file_is_not_waited_for(tmp_path: Path) -> None:
+    store = Store(tmp_path)
+    store.write(task(), result())
+    store.path(task()).unlink()
+    os.mkfifo(store.path(task()))
+    with pytest.raises(
+        DpmfError, match=r"cannot be read: not a file; make it readable, or delete it and run"
+    ):
+        store.read(task())
+
+
+def test_a_path_that_is_no_text_is_kept_as_it_is() -> None:
+    body = sealed({"format": 1, "command": os.fsdecode(b"dpmf run r\xff.yaml")})
+    assert unsealed(encode(body)) == {"format": 1, "command": "dpmf run r\udcff.yaml"}
+
+
+def test_what_a_file_holds_says_where_it_is(tmp_path: Path) -> None:
+    store = Store(tmp_path)
+    body = unsealed(content(task(), result()))
+    assert body is not None
+    assert tmp_path / place_of(body) == store.path(task())

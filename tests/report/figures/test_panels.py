@@ -21,8 +21,10 @@ from dpmf_cli.report.figures.panels import guarantees_of, parts_of, refuse_mixed
 from dpmf_cli.report.figures.style import FORMATS
 from dpmf_cli.report.html.charts import charts_of
 from dpmf_cli.report.html.page import experiment_page
-from dpmf_cli.report.outputs import write_outputs
+from dpmf_cli.report.outputs import never_made, outputs
+from dpmf_cli.results.contents import write_files
 from dpmf_cli.results.folders import collect_folder
+from dpmf_cli.results.manifest import read_manifest
 from tests.report.conftest import of_theta
 from tests.report.results import DATASET
 
@@ -110,7 +112,8 @@ def test_a_run_writes_a_file_for_each_kind_and_takes_away_a_mixed_one(folder: Pa
         (folder / f"curves.{form}").write_bytes(b"of an older version")
         (folder / f"curves_user.{form}").write_bytes(b"of one that did not say from whom")
     (folder / "mine.png").write_bytes(b"of the user")
-    write_outputs(folder, collect_folder(folder))
+    collected = collect_folder(folder)
+    write_files(folder, read_manifest(folder), outputs(collected, []), never_made(collected.experiment))
     assert not [*folder.glob("curves.*g"), *folder.glob("curves.pdf"), *folder.glob("curves_user.*")]
     assert (folder / "mine.png").exists()
     (folder / "mine.png").unlink()

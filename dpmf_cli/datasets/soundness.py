@@ -1,0 +1,86 @@
+"""Looks at parsed ratings and data files, and changes nothing: what is sound, and what is off."""
+
+from collections.abc import Collection, Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from dpmf_cli.datasets import cache as kept
+from dpmf_cli.datasets import canonical, catalog, loading, located, presence
+from dpmf_cli.datasets.folders import Folders
+from dpmf_cli.datasets.spec import AnySpec, CatalogSpec, CsvSpec
+from dpmf_cli.errors import DpmfError
+from dpmf_cli.files import WRITING
+
+
+@dataclass(frozen=True)
+class Damage:
+    """One thing that is off: where, what, and the fix."""
+
+    path: str
+    what: str
+    fix: str
+
+
+@dataclass
+class Soundness:
+    """How many things of a kind are sound, which are off, and what could not be looked at, in words."""
+
+    kind: str
+    sound: int = 0
+    off: list[Damage] = field(default_factory=list)
+    notes: list[str] = field(default_factory=list)
+
+    def add(self, path: Path | str, what: str | None, fix: str) -> None:
+        """Counts one more thing; `what` is off with it, or None."""
+        if what is None:
+            self.sound += 1
+        else:
+            self.off.append(Damage(str(path), what, fix))
+
+
+def of_cache(cache: Path, only: Collection[str] | None = None) -> Soundness:
+    """The ratings that are kept parsed, all or those of some checksums, and the ids beside them."""
+    found = Soundness("parsed ratings")
+    for folder in _entries(cache / "ratings"):
+        if only is None or folder.name in only:
+            found.add(folder, kept.broken(folder), "the next run that needs it parses its source again")
+    for folder in _entries(cache / "sources") if only is None else ():
+        found.add(folder, kept.broken(folder), "the next run that needs it parses its source again")
+    return found
+
+
+def _entries(place: Path) -> Iterator[Path]:
+    if place.is_dir():
+        yield from sorted(path for path in place.iterdir() if not path.name.startswith(WRITING))
+
+
+def add_source(found: Soundness, spec: AnySpec, folders: Folders, checksum: str) -> None:
+    """Counts the files of a data set: against the publisher's checksums, else by parsing them, against the `checksum`
+    (hex) of the ratings that results are of. Synthetic ratings have no files."""
+    if not isinstance(spec, CatalogSpec | CsvSpec):
+        return
+    if missing := presence.what_is_missing(spec, folders):
+        found.notes.append(f"{missing}; what it was parsed to is looked at where it is kept")
+        return
+    if isinstance(spec, CsvSpec):
+        place = folders.beside_config(spec.path)
+        fix = "bring the old file back, or run the config with --new-data"
+    else:
+        place = folders.data if spec.path is None else folders.beside_config(spec.path)
+        fix = located.how_to_get(catalog.entry(spec.name))
+    try:
+        found.add(place, _fault(spec, folders, checksum), fix)
+    except (DpmfError, OSError) as error:
+        found.add(place, str(error), fix)
+
+
+def _fault(spec: CatalogSpec | CsvSpec, folders: Folders, checksum: str) -> str | None:
+    if isinstance(spec, CatalogSpec):
+        path = None if spec.path is None else folders.beside_config(spec.path)
+        files = located.locate(catalog.entry(spec.name), folders.data, path)
+        if (wrong := located.fault(files, None)) or located.known_by_digest(files, None):
+            return wrong
+    now = canonical.checksum(loading.parsed(spec, folders).ratings)
+    return (
+        None if now == checksum else f"its ratings changed since (checksum {checksum[:12]}…, now {now[:12]}…)"
+    )

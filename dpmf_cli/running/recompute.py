@@ -1,0 +1,101 @@
+"""Computes finished tasks anew and holds the bytes against those that are stored. Stores nothing."""
+
+import json
+import random
+from collections.abc import Sequence
+from functools import lru_cache
+from pathlib import Path
+
+from threadpoolctl import threadpool_limits
+
+from dpmf_cli.datasets import loading, open_cached
+from dpmf_cli.datasets.canonical import checksum
+from dpmf_cli.datasets.soundness import Soundness
+from dpmf_cli.errors import DpmfError
+from dpmf_cli.files import read_file
+from dpmf_cli.ratings import Ratings
+from dpmf_cli.results import provenance
+from dpmf_cli.results.store import content
+from dpmf_cli.results.task import Task
+from dpmf_cli.results.verify import RanExperiment
+from dpmf_cli.running.cutting import cut_ratings
+from dpmf_cli.running.execute import execute
+from dpmf_cli.streams import SECRET
+
+AGREE = 1e-6
+"""By how much an RMSE may differ between kinds of processors: the width of their SIMD rounds sums otherwise."""
+
+
+def recompute(finished: Sequence[tuple[Path, Task, RanExperiment]], number: int, seed: int) -> Soundness:
+    """So many of the finished tasks, drawn by a seed, of their files as they are stored."""
+    found = Soundness("computed anew")
+    known = [each for each in finished if each[1].seed != SECRET]
+    if len(known) < len(finished):
+        found.notes.append(
+            f"{len(finished) - len(known)} tasks have a secret seed, which nobody knows: they cannot be computed anew"
+        )
+    ratings = lru_cache(maxsize=2)(_ratings)
+    for path, task, experiment in random.Random(seed).sample(known, min(number, len(known))):
+        data, cache = experiment.ran.data, experiment.folders.cache
+        try:
+            whole = ratings(data.checksum, experiment)
+            test = open_cached(data.test_checksum, cache) if data.test_checksum else None
+        except DpmfError as error:
+            found.notes.append(f"{path}: not computed anew, for its ratings are not at hand: {error}")
+            continue
+        try:
+            split = cut_ratings(whole, task.cut, dataset=task.data.key, seed=task.seed, test=test)
+            with threadpool_limits(1):
+                now = content(task, execute([task], *split)[0])
+        except Exception as error:
+            found.add(path, f"computing it fails: {type(error).__name__}: {error}", "see docs/surviving.md")
+            continue
+        _compare(found, path, now, experiment)
+    return found
+
+
+def _ratings(name: str, experiment: RanExperiment) -> Ratings:
+    """The ratings of a checksum: those that are kept, or those of the source. Raises DpmfError for others."""
+    try:
+        kept = open_cached(name, experiment.folders.cache)
+        if checksum(kept) == name:
+            return kept
+    except DpmfError:
+        pass  # never kept here, or broken
+    parsed = loading.parsed(experiment.ran.config.dataset, experiment.folders).ratings
+    if checksum(parsed) != name:
+        raise DpmfError(f"the ratings changed since (checksum {name[:12]}… then)")
+    return parsed
+
+
+def _compare(found: Soundness, path: Path, now: bytes, experiment: RanExperiment) -> None:
+    then = read_file(path)
+    if now == then:
+        found.sound += 1
+        return
+    ours, theirs = (json.loads(each) for each in (now, then))
+    largest = max(abs(a - b) for a, b in zip(ours["rmse"], theirs["rmse"], strict=True))
+    what = f"computed anew it has other bytes; RMSEs differ by at most {largest:.3g}"
+    manifest = experiment.manifest
+    made_on = {manifest.get("cpu", ""), *manifest.get("last_run", {}).get("cpus", ())} - {""}
+    if here := _elsewhere(made_on):
+        what += f"; {here}"
+        if largest <= AGREE and ours["epsilons"] == theirs["epsilons"]:
+            found.sound += 1
+            found.notes.append(f"{path}: {what}; up to {AGREE:g} is rounding")
+            return
+    versions = provenance.versions()
+    changed = [
+        f"{name} {old} then, {versions.get(name)} now"
+        for name, old in manifest.get("versions", {}).items()
+        if versions.get(name) != old
+    ]
+    what = "; ".join([what, *changed])
+    found.add(path, what, "move it away and run its config again, and compare; see docs/surviving.md")
+
+
+def _elsewhere(made_on: set[str]) -> str:
+    """What to say where no task can have been computed on a processor of this kind; "" elsewhere."""
+    if not made_on or provenance.cpu() in made_on:
+        return ""
+    return f"made on {' or '.join(sorted(made_on))}, this is {provenance.cpu()}"

@@ -1,0 +1,155 @@
+"""What a process asks of the disk, call by call, as `dpmf_cli.files` asks it: nothing else writes results and caches."""
+
+import builtins
+import contextlib
+import os
+import shutil
+import sys
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from dpmf_cli import files
+
+
+@dataclass(frozen=True)
+class Call:
+    """One call: mkdir, create, write, flush (of a file), flush folder, rename, unlink, rmdir; or `told`, that a file is
+    there for good.
+
+    path, to   relative to the folder under which calls are recorded
+    data       what the whole file holds after a write
+    """
+
+    kind: str
+    path: str
+    to: str = ""
+    data: bytes = b""
+
+
+@dataclass
+class Recorder:
+    """In the place of the modules that `dpmf_cli.files` uses. What lies outside of `base` is not recorded."""
+
+    base: Path
+    calls: list[Call] = field(default_factory=list)
+
+    def note(self, kind: str, path: str | Path, to: str | Path | None = None, data: bytes = b"") -> None:
+        place = self._within(path)
+        if not place.startswith(".."):
+            self.calls.append(Call(kind, place, "" if to is None else self._within(to), data))
+
+    def _within(self, path: str | Path) -> str:
+        return os.path.relpath(os.path.abspath(path), self.base)
+
+    def open(self, path: Any, mode: str = "r", **options: Any) -> Any:
+        file = builtins.open(path, mode, **options)  # noqa: SIM115
+        if "x" in mode:
+            self.note("create", path)
+        return file
+
+
+class _Os:
+    """`os`, whose calls that change the disk are noted once they were made."""
+
+    def __init__(self, recorder: Recorder) -> None:
+        self._recorder = recorder
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(os, name)
+
+    def open(self, path: Any, flags: int, mode: int = 0o777) -> int:
+        descriptor = os.open(path, flags, mode)
+        if flags & os.O_CREAT:
+            self._recorder.note("create", path)
+        return descriptor
+
+    def mkdir(self, path: Any) -> None:
+        os.mkdir(path)
+        self._recorder.note("mkdir", path)
+
+    def replace(self, source: Any, target: Any) -> None:
+        os.replace(source, target)
+        self._recorder.note("rename", source, target)
+
+    def unlink(self, path: Any) -> None:
+        os.unlink(path)
+        self._recorder.note("unlink", path)
+
+    def fsync(self, descriptor: int) -> None:
+        path = Path(os.readlink(f"/proc/self/fd/{descriptor}"))
+        if not path.is_dir():
+            self._recorder.note("write", path, data=path.read_bytes())
+        os.fsync(descriptor)
+        self._recorder.note("flush folder" if path.is_dir() else "flush", path)
+
+
+class _Shutil:
+    def __init__(self, recorder: Recorder) -> None:
+        self._recorder = recorder
+
+    def rmtree(self, path: Path, **options: Any) -> None:
+        within = [*sorted(path.rglob("*"), reverse=True), path]
+        kinds = ["rmdir" if each.is_dir() else "unlink" for each in within]
+        shutil.rmtree(path, **options)
+        for kind, each in zip(kinds, within, strict=True):
+            self._recorder.note(kind, each)
+
+
+_WATCHED: list[Path] = []
+_past: list[str] = []
+_CHANGES = (
+    "os.rename",
+    "os.mkdir",
+    "os.rmdir",
+    "os.remove",
+    "os.link",
+    "os.symlink",
+    "os.truncate",
+    "shutil.rmtree",
+)
+
+
+def watch(folders: Sequence[Path]) -> list[str]:
+    """Lists from now on what changes these folders otherwise than by `dpmf_cli.files`, as Python's own audit tells."""
+    global _past
+    _hooked()
+    _WATCHED[:], _past = folders, []
+    return _past
+
+
+@cache
+def _hooked() -> None:
+    sys.addaudithook(_audit)  # for good: nothing takes a hook away
+
+
+def _audit(event: str, arguments: tuple[Any, ...]) -> None:
+    if not _WATCHED or not arguments or not isinstance(arguments[0], str | bytes | os.PathLike):
+        return
+    if not (event in _CHANGES or (event == "open" and (arguments[2] or 0) & (os.O_ACCMODE | os.O_CREAT))):
+        return
+    path = Path(os.path.abspath(os.fsdecode(arguments[0])))
+    if any(path.is_relative_to(folder) for folder in _WATCHED) and not _is_by_files():
+        _past.append(f"{event} {path}")
+
+
+def _is_by_files() -> bool:
+    frame = sys._getframe()
+    while frame is not None and frame.f_code.co_filename != files.__file__:
+        frame = frame.f_back  # type: ignore[assignment]
+    return frame is not None
+
+
+@contextlib.contextmanager
+def recorded(base: Path) -> Iterator[Recorder]:
+    """Records all that is asked of the disk under a folder."""
+    recorder = Recorder(base)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(files, "os", _Os(recorder))
+        patch.setattr(files, "shutil", _Shutil(recorder))
+        patch.setattr(files, "open", recorder.open, raising=False)
+        yield recorder

@@ -1,0 +1,97 @@
+"""Files that appear whole: in which order the disk is asked, and what of its answers is let be."""
+
+import errno
+import os
+from pathlib import Path
+
+import pytest
+
+from dpmf_cli.files import make_folder, new_file, read_file, rename, temporary_folder, write_whole
+from tests.faults.recorder import recorded
+
+
+def test_bytes_are_safe_before_the_name_and_the_name_before_the_end(tmp_path: Path) -> None:
+    with recorded(tmp_path) as disk:
+        write_whole(tmp_path / "a.json", b"a")
+    temporary = disk.calls[0].path
+    assert [(call.kind, call.path, call.to) for call in disk.calls] == [
+        ("create", temporary, ""),
+        ("write", temporary, ""),
+        ("flush", temporary, ""),
+        ("rename", temporary, "a.json"),
+        ("flush folder", ".", ""),
+    ]
+
+
+def test_a_new_folder_is_safe_in_each_that_it_lies_in(tmp_path: Path) -> None:
+    with recorded(tmp_path) as disk:
+        make_folder(tmp_path / "a" / "b")
+        make_folder(tmp_path / "a" / "b")
+    assert [(call.kind, call.path) for call in disk.calls] == [
+        ("mkdir", "a"), ("flush folder", "."), ("mkdir", "a/b"), ("flush folder", "a")
+    ]  # fmt: skip
+
+
+def test_a_file_in_the_place_of_a_folder_is_an_error(tmp_path: Path) -> None:
+    (tmp_path / "a").write_bytes(b"")
+    with pytest.raises(FileExistsError):
+        make_folder(tmp_path / "a")
+    with pytest.raises(NotADirectoryError):
+        make_folder(tmp_path / "a" / "b")
+
+
+def test_both_folders_of_a_rename_are_flushed(tmp_path: Path) -> None:
+    make_folder(tmp_path / "to")
+    with recorded(tmp_path) as disk, temporary_folder(tmp_path) as folder:
+        with new_file(folder / "file") as file:
+            file.write(b"data")
+        rename(folder / "file", tmp_path / "to" / "file")
+    flushed = [call.path for call in disk.calls if call.kind == "flush folder"]
+    assert sorted(flushed) == sorted([folder.name, "to"])
+    assert [call.kind for call in disk.calls[:4]] == ["mkdir", "create", "write", "flush"]
+    assert disk.calls[2].data == b"data"
+
+
+@pytest.mark.parametrize("answer", [errno.EINVAL, errno.ENOTSUP, errno.EACCES])
+def test_a_file_system_that_flushes_no_folder_is_let_be(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, answer: int
+) -> None:
+    refuse(monkeypatch, answer)
+    write_whole(tmp_path / "new" / "a.json", b"a")
+    assert (tmp_path / "new" / "a.json").read_bytes() == b"a"
+
+
+def test_a_disk_that_fails_to_flush_a_folder_is_not(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    refuse(monkeypatch, errno.EIO)
+    with pytest.raises(OSError, match="Input/output error"):
+        write_whole(tmp_path / "a.json", b"a")
+
+
+def refuse(monkeypatch: pytest.MonkeyPatch, answer: int) -> None:
+    """Has the system refuse to flush folders, and flush files."""
+    fsync = os.fsync
+
+    def fsync_files(descriptor: int) -> None:
+        if os.path.isdir(f"/proc/self/fd/{descriptor}"):
+            raise OSError(answer, os.strerror(answer))
+        fsync(descriptor)
+
+    monkeypatch.setattr(os, "fsync", fsync_files)
+
+
+def test_a_file_has_the_rights_that_the_user_gives_new_files(tmp_path: Path) -> None:
+    before = os.umask(0o027)
+    try:
+        write_whole(tmp_path / "a.json", b"a")
+    finally:
+        os.umask(before)
+    assert (tmp_path / "a.json").stat().st_mode & 0o777 == 0o640
+
+
+def test_what_is_no_file_is_not_waited_for(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "fifo")
+    for path in (tmp_path / "fifo", tmp_path):
+        with pytest.raises(OSError, match="not a file"):
+            read_file(path)
+    (tmp_path / "file").write_bytes(b"a")
+    assert read_file(tmp_path / "file") == b"a"
