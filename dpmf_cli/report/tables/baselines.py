@@ -1,6 +1,7 @@
 """The table of baselines (Friedman et al. 2016, table 3), printed beside reproduced where an experiment reproduces
 it, and the table of fits without noise. Formats are those of `formats`."""
 
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from typing import Literal
@@ -53,12 +54,12 @@ def baseline_rows(experiment: Experiment) -> list[BaselineRow]:
     """The baselines of one experiment, those of table 3 first and in its order; each by its own label where a
     config has the same one several times, with other parameters."""
     order = {key: place for place, key in enumerate(_TABLE3)}
-    keys = [baseline.algorithm for baseline in experiment.baselines]
+    of_key = Counter(baseline.algorithm for baseline in experiment.baselines)
     held = is_held_against_tables(experiment.name)
     rows = []
     for baseline in sorted(experiment.baselines, key=lambda each: order.get(each.algorithm, len(order))):
         key = baseline.algorithm
-        name = baseline.label if keys.count(key) > 1 else NAMES.get(key, key.upper())
+        name = baseline.label if of_key[key] > 1 else NAMES.get(key, key.upper())
         rmse = baseline.rmse[:, :, :1]
         folds, runs, _ = rmse.shape
         complete = is_complete(baseline)

@@ -8,12 +8,8 @@ import csv
 import io
 import re
 from dataclasses import dataclass
-from typing import Literal
 
-from rich import box
-from rich.console import Console
-from rich.table import Table
-from rich.text import Text
+from rich.cells import cell_len
 
 #: Plain text that LaTeX wants otherwise (text mode, any font encoding).
 _LATEX = {
@@ -92,24 +88,23 @@ class TextTable:
 def terminal(table: TextTable) -> str:
     """Plain text, columns aligned over all groups; as wide as it needs, without colour, so that it pipes."""
     columns = zip(table.header, *(row for group in table.groups for row in group.rows), strict=True)
-    widths = [max(len(cell) for cell in column) for column in columns]
-    stream = io.StringIO()
-    # Wider than any table, so that rich never shortens a cell.
-    console = Console(file=stream, width=sum(widths) + 10 * len(widths), color_system=None, emoji=False)
+    widths = [max(map(cell_len, column)) for column in columns]
+
+    def line(cells: tuple[str, ...]) -> str:
+        filled = (
+            (cell, " " * (width - cell_len(cell))) for cell, width in zip(cells, widths, strict=True)
+        )
+        sides = zip(filled, table.alignment, strict=True)
+        return "  ".join(cell + room if side == "l" else room + cell for (cell, room), side in sides)
+
+    ruler = "─" * (sum(widths) + 2 * (len(widths) - 1))
+    lines: list[str] = []
     for group in table.groups:
-        drawn = Table(box=box.SIMPLE_HEAD, show_edge=False, pad_edge=False, padding=(0, 1, 0, 0))
-        for name, side, width in zip(table.header, table.alignment, widths, strict=True):
-            justify: Literal["left", "right"] = "left" if side == "l" else "right"
-            drawn.add_column(Text(name), justify=justify, min_width=width, no_wrap=True)
-        for row in group.rows:
-            drawn.add_row(*(Text(cell) for cell in row))
-        stream.write("".join(f"{line}\n" for line in group.heading))
-        console.print(drawn)
-        stream.write("\n")
+        lines += [*group.heading, line(table.header), ruler, *map(line, group.rows), ""]
     if not table.groups:
-        stream.write("nothing to show\n\n")
-    stream.write("".join(f"{note}\n" for note in table.notes))
-    return "".join(f"{line.rstrip()}\n" for line in stream.getvalue().rstrip("\n").split("\n"))
+        lines += ["nothing to show", ""]
+    lines += table.notes
+    return "".join(f"{each.rstrip()}\n" for each in "\n".join(lines).rstrip("\n").split("\n"))
 
 
 def markdown(table: TextTable) -> str:
