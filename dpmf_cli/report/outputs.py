@@ -10,7 +10,7 @@ from dpmf_cli.report.figures.growth_csv import growth_csv
 from dpmf_cli.report.figures.style import FORMATS
 from dpmf_cli.report.figures.sweeps import swept_parameters
 from dpmf_cli.report.figures.which import drawings, never_drawn
-from dpmf_cli.report.tables.baselines import twins_table
+from dpmf_cli.report.tables.baselines import twins_text
 from dpmf_cli.report.tables.crossings import crossings_table
 from dpmf_cli.report.tables.layout import markdown
 from dpmf_cli.report.tables.ledgers import ledger_csv, records_csv
@@ -33,7 +33,7 @@ def write_outputs(folder: Path, collected: Collected) -> list[Crossing]:
         "ledger.csv": ledger_csv(collected.ledgers).encode(),
     }
     if any(curve.twin is not None for curve in experiment.curves):
-        files["without_noise.md"] = twins_table(experiment, "md").encode()
+        files["without_noise.md"] = markdown(twins_text(experiment)).encode()
     if (learned_nothing := learned_nothing_table(experiment)) is not None:
         files["local_mean.md"] = markdown(learned_nothing).encode()
     if has_error_cdf(experiment):

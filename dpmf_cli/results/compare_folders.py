@@ -101,9 +101,7 @@ def different_settings(a: ExperimentConfig, b: ExperimentConfig) -> Iterator[Set
             yield from _different(f"{key}[{one.name}]", one.parameters(), other.parameters())
         in_a, in_b = ({pair[side] for pair in pairs} for side in (0, 1))
         yield from (
-            Setting(f"{key}[{entry.name}]", "there", None)
-            for at, entry in enumerate(ours)
-            if at not in in_a
+            Setting(f"{key}[{entry.name}]", "there", None) for at, entry in enumerate(ours) if at not in in_a
         )
         yield from (
             Setting(f"{key}[{entry.name}]", None, "there")

@@ -80,7 +80,9 @@ def draw(groups: Groups) -> Figure:
                 ends = _draw_panel(axes, group)
                 of_all, part = sizes[title, guarantee], len(group)
                 cut = f", {part} of {of_all:,} curves (lowest RMSE)" if part < of_all else ""
-                axes.set_title(f"{title}: {guarantee}{cut}", loc="left", parse_math=False, fontsize=_TITLE_SIZE)
+                axes.set_title(
+                    f"{title}: {guarantee}{cut}", loc="left", parse_math=False, fontsize=_TITLE_SIZE
+                )
                 axes.set_xlabel(f"ε, {guarantee}; as claimed")
                 _place(figure, axes, ends, left=_WIDTH * column, bottom=top, height=tall)
     return figure

@@ -80,9 +80,7 @@ def swept_lines(experiment: Experiment, parameter: str, quantity: Quantity) -> l
             else:
                 name, dashes = _key(measured)[1], DASHES[rank % len(DASHES)]
                 # One line alone has a colour for each ε; several have one each, and the ε are dashes.
-                turn, dashes = (
-                    (rank, DASHES[0]) if len(of_swept) == 1 else (turns[_key(measured)], dashes)
-                )
+                turn, dashes = (rank, DASHES[0]) if len(of_swept) == 1 else (turns[_key(measured)], dashes)
                 colour = COLOURS[turn % len(COLOURS)]
                 if np.isfinite(place):
                     name += f", {'θ' if experiment.axis == 'theta' else 'ε'} = {place:g}"

@@ -4,7 +4,6 @@ it, and the table of fits without noise. Formats are those of `formats`."""
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
-from typing import Literal
 
 from dpmf_cli.evaluation.crossings import is_complete
 from dpmf_cli.evaluation.curves import Experiment
@@ -13,7 +12,7 @@ from dpmf_cli.evaluation.statistics import sd_over_folds
 from dpmf_cli.papers.claims import is_held_against_tables
 from dpmf_cli.papers.printed import printed_baseline
 from dpmf_cli.report.tables.cells import NONE
-from dpmf_cli.report.tables.formats import DRAWINGS, render
+from dpmf_cli.report.tables.formats import render
 from dpmf_cli.report.tables.layout import Group, TextTable
 
 #: What tables and figures call a baseline whose key says too little.
@@ -83,10 +82,11 @@ def baselines_table(rows: Sequence[BaselineRow], form: str = "table") -> str:
     """Printed and reproduced RMSE of the baselines, grouped by experiment, in any format."""
     records = [{**asdict(row), "difference": row.difference} for row in rows]
     fields = [*BaselineRow.__dataclass_fields__, "difference"]
-    return render(_baselines_text(rows), fields, records, form)
+    return render(baselines_text(rows), fields, records, form)
 
 
-def _baselines_text(rows: Sequence[BaselineRow]) -> TextTable:
+def baselines_text(rows: Sequence[BaselineRow]) -> TextTable:
+    """The same as a table of text."""
     groups: dict[tuple[str, str], list[BaselineRow]] = {}
     for row in rows:
         groups.setdefault((row.title, row.experiment), []).append(row)
@@ -123,7 +123,7 @@ def baseline_cells(row: BaselineRow, *, with_printed: bool = True) -> tuple[str,
     )
 
 
-def twins_table(experiment: Experiment, form: Literal["table", "md", "latex"] = "table") -> str:
+def twins_text(experiment: Experiment) -> TextTable:
     """The RMSE of each private algorithm without noise, where the experiment has it."""
     rows = []
     for curve in experiment.curves:
@@ -134,10 +134,8 @@ def twins_table(experiment: Experiment, form: Literal["table", "md", "latex"] = 
                 f"{float(sd_over_folds(twin.rmse)[0]):.4f}" if complete and experiment.folds > 1 else NONE
             )
             rows.append((curve.label, f"{twin.mean()[0]:.4f}" if complete else "incomplete", spread))
-    return DRAWINGS[form](
-        TextTable(
-            header=("RMSE without noise", "mean", "sd over folds"),
-            alignment="lrr",
-            groups=(Group(f"{experiment.title} ({experiment.name})", tuple(rows)),),
-        )
+    return TextTable(
+        header=("RMSE without noise", "mean", "sd over folds"),
+        alignment="lrr",
+        groups=(Group(f"{experiment.title} ({experiment.name})", tuple(rows)),),
     )

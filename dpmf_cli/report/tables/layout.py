@@ -7,7 +7,7 @@ neighbours and mode. Cells are plain text, already rounded; each drawing escapes
 import csv
 import io
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from rich.cells import cell_len
 
@@ -85,15 +85,28 @@ class TextTable:
     notes: tuple[str, ...] = ()
 
 
+def first_rows(table: TextTable, most: int, everything: str) -> TextTable:
+    """The table with no more than `most` rows; where some are left out, a note says how many, and where `everything`
+    is."""
+    rows = sum(len(group.rows) for group in table.groups)
+    if rows <= most:
+        return table
+    groups, room = [], most
+    for group in table.groups:
+        if room > 0:
+            groups.append(replace(group, rows=group.rows[:room]))
+            room -= len(group.rows)
+    note = f"{rows - most:,} of {rows:,} rows are left out here; all of them: {everything}"
+    return replace(table, groups=tuple(groups), notes=(*table.notes, note))
+
+
 def terminal(table: TextTable) -> str:
     """Plain text, columns aligned over all groups; as wide as it needs, without colour, so that it pipes."""
     columns = zip(table.header, *(row for group in table.groups for row in group.rows), strict=True)
     widths = [max(map(cell_len, column)) for column in columns]
 
     def line(cells: tuple[str, ...]) -> str:
-        filled = (
-            (cell, " " * (width - cell_len(cell))) for cell, width in zip(cells, widths, strict=True)
-        )
+        filled = ((cell, " " * (width - cell_len(cell))) for cell, width in zip(cells, widths, strict=True))
         sides = zip(filled, table.alignment, strict=True)
         return "  ".join(cell + room if side == "l" else room + cell for (cell, room), side in sides)
 
