@@ -24,6 +24,9 @@ WaitOption = Annotated[
     float, typer.Option("--wait", min=0, help="Seconds to wait for a cluster's workers or lost scheduler.")
 ]
 
+MOST_ROWS = 1000
+"""Of one table that `dpmf run` prints; all of them are in its files."""
+
 
 def run(
     config: ConfigArgument,
@@ -119,24 +122,25 @@ def _cluster(scheduler: str, wait: float, jobs: int | None) -> "Executor":
 
 
 def _print_results(finished: "Finished") -> None:
-    """Baselines, twins, crossings, and what was spent."""
-    from dpmf_cli.report.tables.baselines import baseline_rows, baselines_table, twins_table
-    from dpmf_cli.report.tables.crossings import crossings_table
-    from dpmf_cli.report.tables.layout import terminal
+    """Baselines, twins, crossings, and what was spent; of very many curves the first."""
+    from dpmf_cli.report.tables.baselines import baseline_rows, baselines_text, twins_text
+    from dpmf_cli.report.tables.crossings import crossings_text
+    from dpmf_cli.report.tables.layout import first_rows, terminal
     from dpmf_cli.report.tables.ledgers import ledger_text, records_text
     from dpmf_cli.report.tables.local import learned_nothing_table
 
     experiment = finished.collected.experiment
-    print(baselines_table(baseline_rows(experiment)))
+    tables = [(baselines_text(baseline_rows(experiment)), "curves.csv")]
     if any(curve.twin is not None for curve in experiment.curves):
-        print(twins_table(experiment))
-    print(crossings_table(finished.crossings))
+        tables.append((twins_text(experiment), "without_noise.md"))
+    tables.append((crossings_text(finished.crossings), "crossings.md"))
     if (learned_nothing := learned_nothing_table(experiment)) is not None:
-        print(terminal(learned_nothing))
-    print(terminal(ledger_text(finished.collected.ledgers, experiment.curves)), end="")
+        tables.append((learned_nothing, "local_mean.md"))
+    tables.append((ledger_text(finished.collected.ledgers, experiment.curves), "ledger.csv"))
     if any(curve.records for curve in experiment.curves):
-        print()
-        print(terminal(records_text(experiment.curves)), end="")
+        tables.append((records_text(experiment.curves), "records.csv"))
+    shown = (first_rows(table, MOST_ROWS, f"{finished.folder}/{file}") for table, file in tables)
+    print("\n".join(map(terminal, shown)), end="")
 
 
 def _end(finished: "Finished") -> None:

@@ -136,11 +136,12 @@ def find_crossings(experiment: Experiment, *, replicates: int = REPLICATES) -> l
     The points of a sweep are left out: their axis is not ε. A crossing depends on its own curve and baseline, the
     dataset and the experiment's seed, on nothing else.
     """
+    targets = crossing_targets(experiment)
     return [
         measure_crossing(experiment, curve, target, replicates=replicates)
         for curve in experiment.curves
         if curve.swept is None
-        for target in crossing_targets(experiment)
+        for target in targets
     ]
 
 

@@ -5,6 +5,7 @@ the same training and test ratings; and an algorithm with other parameters has m
 under a secret seed. Both cancel in the difference, whose interval is therefore narrower than those of the two curves.
 """
 
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
@@ -68,11 +69,15 @@ def paired(a: Sequence[tuple[str, str]], b: Sequence[tuple[str, str]]) -> list[t
     labels = {label: at for at, (label, _) in enumerate(b)}
     pairs = {at: labels[label] for at, (label, _) in enumerate(a) if label in labels}
     rest_a = [at for at in range(len(a)) if at not in pairs]
-    rest_b = [at for at in range(len(b)) if at not in pairs.values()]
-    for at in rest_a:
-        same = [other for other in rest_b if b[other][1] == a[at][1]]
-        if len(same) == 1 and sum(a[other][1] == a[at][1] for other in rest_a) == 1:
-            pairs[at] = same[0]
+    taken = set(pairs.values())
+    rest_b = [at for at in range(len(b)) if at not in taken]
+    left_a, left_b = Counter(a[at][1] for at in rest_a), Counter(b[at][1] for at in rest_b)
+    by_algorithm = {b[at][1]: at for at in rest_b}
+    pairs |= {
+        at: by_algorithm[algorithm]
+        for at, algorithm in ((at, a[at][1]) for at in rest_a)
+        if left_a[algorithm] == left_b[algorithm] == 1
+    }
     return sorted(pairs.items())
 
 
@@ -81,8 +86,9 @@ def compare(a: Experiment, b: Experiment, *, replicates: int = REPLICATES) -> Co
     all_a, all_b = ((*each.baselines, *each.curves) for each in (a, b))
     pairs = paired(*([(one.label, one.algorithm) for one in every] for every in (all_a, all_b)))
     differences: list[Difference] = []
-    left_out = [f"{one.label}: only in A" for at, one in enumerate(all_a) if at not in dict(pairs)]
-    left_out += [f"{one.label}: only in B" for at, one in enumerate(all_b) if at not in dict(pairs).values()]
+    in_a, in_b = ({pair[side] for pair in pairs} for side in (0, 1))
+    left_out = [f"{one.label}: only in A" for at, one in enumerate(all_a) if at not in in_a]
+    left_out += [f"{one.label}: only in B" for at, one in enumerate(all_b) if at not in in_b]
     for at_a, at_b in pairs:
         one, other = all_a[at_a], all_b[at_b]
         reason = _incomparable(one, other)

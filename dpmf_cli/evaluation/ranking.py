@@ -11,6 +11,7 @@ so there are two rankings, one of all, for whom the δ will do, and one of the p
 """
 
 import math
+from bisect import bisect_left
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Literal, get_args
@@ -169,7 +170,7 @@ def _refuse_mixed(groups: Iterable[tuple[str, Guarantee]]) -> None:
 
 def _rank(need: float, needs: Sequence[float]) -> int | None:
     """The place of one of the ascending `needs`; equal ones share it."""
-    return needs.index(need) + 1 if math.isfinite(need) else None
+    return bisect_left(needs, need) + 1 if math.isfinite(need) else None
 
 
 def _no_better(standing: Standing) -> float:

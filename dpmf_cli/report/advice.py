@@ -19,6 +19,9 @@ from dpmf_cli.report.untried import untried
 
 WIDTH = 92
 
+MOST_NAMED = 10
+"""Methods that one sentence names; of more it says how many."""
+
 CALLED = {"IA": "the item average (IA)", "GE": "item and user averages together (GE)"}
 """The baselines of advice, in words."""
 
@@ -81,6 +84,10 @@ def _wrapped(paragraph: str) -> str:
 
 def _experiment(experiment: Experiment, crossings: list[Crossing]) -> Iterator[str]:
     curves = {curve.label: curve for curve in experiment.curves}
+    targets: dict[str, Measured] = {}
+    for target in crossing_targets(experiment):
+        if isinstance(target, Measured):
+            targets.setdefault(target_name(target), target)
     yield f"{experiment.title} ({experiment.name})"
     levels = [
         f"{CALLED.get(target_name(target), target_name(target))} {target.mean()[0]:.4f}"
@@ -98,7 +105,8 @@ def _experiment(experiment: Experiment, crossings: list[Crossing]) -> Iterator[s
     for guarantee, attempts in groups.items():
         yield f"To hide {in_words(guarantee)}:"
         for attempt in attempts:
-            yield f"- {_reached(attempt)}{_without_noise(attempt.crossing, experiment)}"
+            cell = attempt.crossing
+            yield f"- {_reached(attempt)}{_without_noise(cell, curves.get(cell.label), targets.get(cell.baseline))}"
         for name in dict.fromkeys(attempt.crossing.baseline for attempt in attempts):
             yield f"- {_recommended(name, [each for each in attempts if each.crossing.baseline == name])}"
     if len(groups) > 1:
@@ -180,11 +188,8 @@ def _end(end: End, cell: Crossing) -> str:
     return significant(end) if isinstance(end, float) else "?"
 
 
-def _without_noise(cell: Crossing, experiment: Experiment) -> str:
+def _without_noise(cell: Crossing, curve: Measured | None, baseline: Measured | None) -> str:
     """Whether a larger ε could help a method that did not get there, where it was run without noise too."""
-    curve = next((each for each in experiment.curves if each.label == cell.label), None)
-    targets = [target for target in crossing_targets(experiment) if target_name(target) == cell.baseline]
-    baseline = next((target for target in targets if isinstance(target, Measured)), None)
     twin = curve.without_noise() if curve is not None else None
     if cell.status != Status.NOT_REACHED or baseline is None or twin is None or twin.missing:
         return ""
@@ -217,4 +222,6 @@ def _recommended(baseline: str, attempts: list[Attempt]) -> str:
 
 
 def _labels(attempts: list[Attempt], word: str) -> str:
-    return f" {word} ".join(each.crossing.label for each in attempts)
+    more = len(attempts) - MOST_NAMED
+    names = [each.crossing.label for each in attempts[:MOST_NAMED]]
+    return f" {word} ".join([*names, f"{more:,} more"] if more > 0 else names)

@@ -11,7 +11,7 @@ from dpmf_cli.report.figures.growth_csv import growth_csv
 from dpmf_cli.report.figures.style import FORMATS
 from dpmf_cli.report.figures.sweeps import swept_parameters
 from dpmf_cli.report.figures.which import drawings, never_drawn
-from dpmf_cli.report.tables.baselines import twins_table
+from dpmf_cli.report.tables.baselines import twins_text
 from dpmf_cli.report.tables.crossings import crossings_table
 from dpmf_cli.report.tables.layout import markdown
 from dpmf_cli.report.tables.ledgers import ledger_csv, records_csv
@@ -47,7 +47,7 @@ def _tables(collected: Collected, crossings: Sequence[Crossing]) -> dict[str, st
         "ledger.csv": ledger_csv(collected.ledgers),
     }
     if any(curve.twin is not None for curve in experiment.curves):
-        files["without_noise.md"] = twins_table(experiment, "md")
+        files["without_noise.md"] = markdown(twins_text(experiment))
     if (learned_nothing := learned_nothing_table(experiment)) is not None:
         files["local_mean.md"] = markdown(learned_nothing)
     if has_error_cdf(experiment):

@@ -98,8 +98,7 @@ class _Source:
         clean = np.full((config.folds_run, len(config.limits)), np.nan)
         missing, last = 0, {}
         costs: dict[float, list[dict[str, float]]] = {epsilon: [] for epsilon in grid}
-        for task in tasks_of(config, entry, self.ran.data, portions=(share,)):
-            known = self.store.read(task)
+        for task, known in self.store.read_each(tasks_of(config, entry, self.ran.data, portions=(share,))):
             missing += any(epsilon not in known for epsilon in task.epsilons)
             is_twin = twin is not None and task.epsilons == TWIN_GRID
             for epsilon in (each for each in task.epsilons if each in known):

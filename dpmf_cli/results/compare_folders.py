@@ -99,15 +99,14 @@ def different_settings(a: ExperimentConfig, b: ExperimentConfig) -> Iterator[Set
         for at_a, at_b in pairs:
             one, other = ours[at_a], theirs[at_b]
             yield from _different(f"{key}[{one.name}]", one.parameters(), other.parameters())
+        in_a, in_b = ({pair[side] for pair in pairs} for side in (0, 1))
         yield from (
-            Setting(f"{key}[{entry.name}]", "there", None)
-            for at, entry in enumerate(ours)
-            if at not in dict(pairs)
+            Setting(f"{key}[{entry.name}]", "there", None) for at, entry in enumerate(ours) if at not in in_a
         )
         yield from (
             Setting(f"{key}[{entry.name}]", None, "there")
             for at, entry in enumerate(theirs)
-            if at not in dict(pairs).values()
+            if at not in in_b
         )
 
 

@@ -15,7 +15,7 @@ import hashlib
 import json
 import math
 import os
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -58,7 +58,12 @@ def encode(value: Any) -> bytes:
 
     What of a path is no text is escaped, as JSON has it.
     """
-    text = json.dumps(_finite(value), sort_keys=True, allow_nan=False, ensure_ascii=False)
+    return _canonical(_finite(value))
+
+
+def _canonical(plain: Any) -> bytes:
+    """The same of what has no infinities. Raises ValueError where there are some after all."""
+    text = json.dumps(plain, sort_keys=True, allow_nan=False, ensure_ascii=False)
     return f"{text}\n".encode(errors="backslashreplace")
 
 
@@ -72,7 +77,11 @@ def _finite(value: Any) -> Any:
 
 def sealed(body: dict[str, Any]) -> dict[str, Any]:
     """`body` with the checksum of its content."""
-    return {**body, "sha256": hashlib.sha256(encode(body)).hexdigest()}
+    return _with_checksum(body, encode(body))
+
+
+def _with_checksum(body: dict[str, Any], encoded: bytes) -> dict[str, Any]:
+    return {**body, "sha256": hashlib.sha256(encoded).hexdigest()}
 
 
 @dataclass(frozen=True)
@@ -111,18 +120,32 @@ class Store:
 
     def read(self, task: Task) -> dict[float, TaskResult]:
         """What is known for the task's fold and run: for each ε found, the result of the fit that holds it."""
-        known: dict[float, TaskResult] = {}
-        for path in self.paths(task):
-            result = self._read_file(path, task)
-            if result is not None:
-                known.update(dict.fromkeys(result.epsilons, result))
-        return known
+        return next(known for _, known in self.read_each([task]))
+
+    def read_each(self, tasks: Iterable[Task]) -> Iterator[tuple[Task, dict[float, TaskResult]]]:
+        """Each task with what is known for it. The folder that tasks share is listed once, not for each of them."""
+        listed: dict[Path, dict[str, list[Path]]] = {}
+        for task in tasks:
+            folder = self._folder(task)
+            if folder not in listed:
+                listed = {folder: _by_stem(folder)}  # tasks of one folder follow each other
+            known: dict[float, TaskResult] = {}
+            for path in listed[folder].get(_stem(task.fold, task.run), ()):
+                result = self._read_file(path, task)
+                if result is not None:
+                    known.update(dict.fromkeys(result.epsilons, result))
+            yield task, known
 
     def missing(self, task: Task) -> Task | None:
         """The task with only those ε that have no result yet, or None where all have one."""
-        known = self.read(task)
-        left = tuple(epsilon for epsilon in task.epsilons if epsilon not in known)
-        return replace(task, epsilons=left) if left else None
+        return next(self.left([task]), None)
+
+    def left(self, tasks: Iterable[Task]) -> Iterator[Task]:
+        """What is left of tasks: those of which some ε have no result yet, with these ε alone."""
+        for task, known in self.read_each(tasks):
+            epsilons = tuple(epsilon for epsilon in task.epsilons if epsilon not in known)
+            if epsilons:
+                yield replace(task, epsilons=epsilons)
 
     def write(self, task: Task, result: TaskResult) -> None:
         path = self.path(task)
@@ -201,7 +224,9 @@ def unsealed(data: bytes) -> dict[str, Any] | None:
     try:
         body: dict[str, Any] = json.loads(data)
         del body["sha256"]
-        return body if "format" in body and encode(sealed(body)) == data else None
+        # What JSON has read is plain: an infinity in it is one that was never written.
+        whole = _canonical(_with_checksum(body, _canonical(body)))
+        return body if "format" in body and whole == data else None
     except (ValueError, KeyError, TypeError, RecursionError):
         return None
 
@@ -223,3 +248,11 @@ def _stem(fold: int, run: int) -> str:
 
 def _of_grid(epsilons: Sequence[float]) -> str:
     return hashlib.sha256(encode(epsilons)).hexdigest()[:8]
+
+
+def _by_stem(folder: Path) -> dict[str, list[Path]]:
+    """The results in a folder by their fold and run, sorted; nothing where there is no such folder."""
+    found: dict[str, list[Path]] = {}
+    for path in sorted(folder.glob("*.json")):
+        found.setdefault(path.name.rpartition("-")[0], []).append(path)
+    return found

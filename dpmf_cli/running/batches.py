@@ -4,6 +4,7 @@ import errno
 import os
 import platform
 import resource
+import sys
 import time
 import traceback
 from collections.abc import Iterable, Sequence
@@ -11,7 +12,7 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
-from threadpoolctl import threadpool_limits
+from threadpoolctl import ThreadpoolController
 
 from dpmf_cli.datasets import DataIdentity, open_cached
 from dpmf_cli.errors import DpmfError
@@ -56,7 +57,7 @@ def run_batch(tasks: Batch, cache: Path) -> list[Outcome]:
     failure = None
     first = tasks[0]
     try:
-        with threadpool_limits(1):
+        with _threads(len(sys.modules)).limit(limits=1):
             train, test = _split(first.data, first.seed, first.cut, cache)
             results = execute(tasks, train, test)
     except DpmfError:
@@ -83,6 +84,13 @@ def run_batch(tasks: Batch, cache: Path) -> list[Outcome]:
         Outcome(task, result, seconds, where, provenance.cpu(), peak, failure)
         for task, result in zip(tasks, results, strict=True)
     ]
+
+
+@lru_cache(maxsize=1)
+def _threads(modules: int) -> ThreadpoolController:
+    """What sets the threads of the libraries that are loaded. To look for them takes as long as a small fit, and only
+    more `modules` can have brought more of them."""
+    return ThreadpoolController()
 
 
 @lru_cache(maxsize=1)

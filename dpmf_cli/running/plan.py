@@ -188,7 +188,7 @@ def make_plan(
     found = []
     for entry in config.entries:
         tasks = list(tasks_of(config, entry, data))
-        left = [task for task in map(store.missing, tasks) if task] if data.checksum else tasks
+        left = store.left(tasks) if data.checksum else tasks
         found.append((entry, config.grid(entry), len(tasks), tuple(left)))
     held_out = 1 / config.folds if config.folds > 1 else PRIZE_SHARE
     asked = {portion: portion * size.ratings * held_out for portion in config.portions}

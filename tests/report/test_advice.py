@@ -41,6 +41,13 @@ def test_the_least_provable_epsilon_is_recommended_and_overlap_is_said() -> None
     )
 
 
+def test_of_very_many_methods_a_sentence_names_the_first() -> None:
+    others = [crossed(f"method {rank}", 6.0 + rank) for rank in range(13)]
+    names = " and ".join(f"method {rank}" for rank in range(10))
+    assert f"The intervals of {names} and 3 more lie above its own." in said(crossed("PGE", 2.0), *others)
+    assert "method 9 and method 10" not in said(crossed("PGE", 2.0), *others)
+
+
 NO_INTERVAL: dict[str, Any] = {"over": "none", "low": None, "high": None, "folds": 1, "runs": 1}
 
 

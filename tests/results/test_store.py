@@ -4,6 +4,7 @@ import errno
 import json
 import math
 import os
+from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -46,6 +47,29 @@ def test_what_is_written_is_read_back_exactly(tmp_path: Path) -> None:
     store.write(task(), result())
     assert store.read(task()) == {0.1: result(), 1.0: result()}
     assert store.missing(task()) is None
+
+
+def test_the_folder_of_many_tasks_is_listed_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    store = Store(tmp_path)
+    other = PrivateGlobalEffects(algorithm="pge", clip_predictions=True)
+    tasks = [
+        replace(task(run=run), algorithm=algorithm)
+        for algorithm in (task().algorithm, other)
+        for run in (1, 12, 123, 1234)
+    ]
+    for each in tasks[::2]:
+        store.write(each, result())
+    listed: list[Path] = []
+    glob = Path.glob
+
+    def listing(path: Path, pattern: str) -> Iterator[Path]:
+        listed.append(path)
+        return glob(path, pattern)
+
+    monkeypatch.setattr(Path, "glob", listing)
+    assert list(store.left(tasks)) == tasks[1::2]
+    assert [len(known) for _, known in store.read_each(tasks)] == [2, 0] * 4
+    assert len(listed) == 4
 
 
 def test_a_finer_grid_leaves_only_the_new_epsilons(tmp_path: Path) -> None:

@@ -1,11 +1,12 @@
 """Tasks run with one BLAS thread, whatever the machine."""
 
+import sys
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
-from threadpoolctl import threadpool_info
+from threadpoolctl import ThreadpoolController, threadpool_info
 
 from dpmf_cli.algorithms.registry import PRIVATE
 from dpmf_cli.config import ExperimentConfig
@@ -36,6 +37,30 @@ def test_blas_keeps_to_one_thread(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
     assert outcome.failure is None, outcome.failure
     assert seen
     assert set(seen) == {1}
+
+
+def test_libraries_are_looked_for_once_and_again_where_more_is_loaded(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    looked: list[None] = []
+
+    class Counted(ThreadpoolController):  # type: ignore[misc]
+        def __init__(self) -> None:
+            looked.append(None)
+            super().__init__()
+
+    result = TaskResult((1.0,), (1.0,), (1.0,), (1.0,), ())
+    monkeypatch.setattr(batches, "ThreadpoolController", Counted)
+    monkeypatch.setattr(batches, "execute", lambda tasks, *folds: [result])
+    monkeypatch.setattr(batches, "open_cached", lambda checksum, cache: make_ratings())
+    batches._threads.cache_clear()
+    for _ in range(3):
+        batches.run_batch((task(),), tmp_path)
+    assert len(looked) == 1
+    monkeypatch.setitem(sys.modules, "a module that is loaded now", sys)
+    batches.run_batch((task(),), tmp_path)
+    assert len(looked) == 2
+    batches._threads.cache_clear()
 
 
 def test_a_fit_without_memory_is_a_message_and_not_a_failed_task(

@@ -18,6 +18,7 @@ from dpmf_cli.privacy.neighbours import Mode
 from dpmf_cli.privacy.protection import GUARANTEES, Guarantee
 from dpmf_cli.report.figures.axes import scale_axes
 from dpmf_cli.report.figures.labels import End, label_ends, label_width
+from dpmf_cli.report.figures.legible import lowest, lowest_rmse
 from dpmf_cli.report.figures.rmse_curves import draw_curve, draw_level
 from dpmf_cli.report.figures.shown import is_drawable, level_names, level_of
 from dpmf_cli.report.figures.style import COLOURS, GREY, check_form, drawing, file_of
@@ -53,7 +54,12 @@ def combined_figure(experiments: Sequence[Experiment], form: str = "png", *, dpi
 
 
 def draw(groups: Groups) -> Figure:
-    """The panels of groups of complete curves, in whatever style is set."""
+    """The panels of groups of complete curves, in whatever style is set: of a large group those with the lowest RMSE.
+
+    A panel's title says what is left out.
+    """
+    sizes = {key: len(group) for key, group in groups.items()}
+    groups = {key: lowest(group, lambda each: lowest_rmse(each.curve)) for key, group in groups.items()}
     titles = list(dict.fromkeys(title for title, _ in groups))
     found = {guarantee for _, guarantee in groups}
     heights = {
@@ -72,7 +78,11 @@ def draw(groups: Groups) -> Figure:
             if group := groups.get((title, guarantee)):
                 axes = figure.add_axes((0.1, 0.1, 0.5, 0.5))
                 ends = _draw_panel(axes, group)
-                axes.set_title(f"{title}: {guarantee}", loc="left", parse_math=False, fontsize=_TITLE_SIZE)
+                of_all, part = sizes[title, guarantee], len(group)
+                cut = f", {part} of {of_all:,} curves (lowest RMSE)" if part < of_all else ""
+                axes.set_title(
+                    f"{title}: {guarantee}{cut}", loc="left", parse_math=False, fontsize=_TITLE_SIZE
+                )
                 axes.set_xlabel(f"ε, {guarantee}; as claimed")
                 _place(figure, axes, ends, left=_WIDTH * column, bottom=top, height=tall)
     return figure

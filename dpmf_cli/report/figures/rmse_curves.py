@@ -90,8 +90,10 @@ def draw(experiment: Experiment, chosen: Sequence[Measured]) -> Figure:
         0.012, 0.012, "\n".join(notes), fontsize=_NOTE_SIZE, color=GREY, va="bottom", parse_math=False
     )
     width = _WIDTH - _LEFT - _LABEL_OFFSET - label_width(figure, ends) - 0.1
-    height = _HEIGHT - _TOP - bottom
-    axes.set_position((_LEFT / _WIDTH, bottom / _HEIGHT, width / _WIDTH, height / _HEIGHT))
+    height = max(_HEIGHT - _TOP - bottom, _LABEL_GAP * (len(ends) - 1))  # taller where labels need it
+    whole = height + _TOP + bottom
+    figure.set_size_inches(_WIDTH, whole)
+    axes.set_position((_LEFT / _WIDTH, bottom / whole, width / _WIDTH, height / whole))
     label_ends(axes, ends, gap=_LABEL_GAP / height, offset=_LABEL_OFFSET / width)
     return figure
 

@@ -1,5 +1,6 @@
 """What figures and charts can show of an experiment, in which colours, and what they call it."""
 
+from collections import Counter
 from collections.abc import Iterator, Sequence
 
 import numpy as np
@@ -51,10 +52,10 @@ def level_of(target: Measured | Reference) -> float:
 
 def level_names(experiment: Experiment) -> dict[str, str]:
     """What figures call each baseline, by its label: as the papers do, and by its label where it has several."""
-    keys = [baseline.algorithm for baseline in experiment.baselines]
+    of_key = Counter(baseline.algorithm for baseline in experiment.baselines)
     return {
         each.label: each.label
-        if keys.count(each.algorithm) > 1
+        if of_key[each.algorithm] > 1
         else CLEAN.get(each.algorithm) or each.line or each.algorithm.upper()
         for each in experiment.baselines
     }

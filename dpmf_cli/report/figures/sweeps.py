@@ -62,10 +62,11 @@ def swept_lines(experiment: Experiment, parameter: str, quantity: Quantity) -> l
     drawable = [each for each in _drawable(experiment) if each.swept is None or each.swept[0] == parameter]
     swept = [each for each in drawable if each.swept]
     level = [each for each in drawable if not each.swept]
-    names = list(dict.fromkeys(_key(each) for each in (*swept, *level) if each.swept or not each.is_baseline))
-    of_swept = list(dict.fromkeys(_key(each) for each in swept))
+    names = dict.fromkeys(_key(each) for each in (*swept, *level) if each.swept or not each.is_baseline)
+    turns = {name: turn for turn, name in enumerate(names)}
+    of_swept = {_key(each) for each in swept}
     places = sorted({p for each in drawable for p in each.along(experiment.axis).tolist()}, reverse=True)
-    finite = [place for place in places if np.isfinite(place)]
+    ranks = {place: rank for rank, place in enumerate(place for place in places if np.isfinite(place))}
     called = level_names(experiment)
     for measured in (*swept, *level):
         mean, low, high = quantity(measured)
@@ -73,15 +74,13 @@ def swept_lines(experiment: Experiment, parameter: str, quantity: Quantity) -> l
         for at, place in enumerate(grid):
             if not measured.swept and len(grid) > _MOST_LEVELS and at < len(grid) - 1:
                 continue
-            rank = finite.index(place) if np.isfinite(place) else 0
+            rank = ranks.get(place, 0)
             if not measured.swept and measured.is_baseline:
                 colour, dashes, name = GREY, DASHES[0], called[measured.label]
             else:
                 name, dashes = _key(measured)[1], DASHES[rank % len(DASHES)]
                 # One line alone has a colour for each ε; several have one each, and the ε are dashes.
-                turn, dashes = (
-                    (rank, DASHES[0]) if len(of_swept) == 1 else (names.index(_key(measured)), dashes)
-                )
+                turn, dashes = (rank, DASHES[0]) if len(of_swept) == 1 else (turns[_key(measured)], dashes)
                 colour = COLOURS[turn % len(COLOURS)]
                 if np.isfinite(place):
                     name += f", {'θ' if experiment.axis == 'theta' else 'ε'} = {place:g}"

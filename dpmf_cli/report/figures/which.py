@@ -15,6 +15,7 @@ from dpmf_cli.report.figures.error_cdf import (
     swept_error_cdf_bytes,
 )
 from dpmf_cli.report.figures.growth import growth_bytes, growth_lines
+from dpmf_cli.report.figures.legible import legible
 from dpmf_cli.report.figures.panels import parts_of
 from dpmf_cli.report.figures.rmse_curves import rmse_curves_bytes
 from dpmf_cli.report.figures.shown import is_drawable
@@ -78,6 +79,7 @@ def _filled(measured: Measured) -> Measured:
 
 
 def _drawings(experiment: Experiment) -> dict[str, Draw]:
+    experiment = legible(experiment)
     found: dict[str, Draw] = {}
     drawable = any(is_drawable(curve) for curve in experiment.curves if curve.swept is None)
     with_errors = has_error_cdf(experiment)

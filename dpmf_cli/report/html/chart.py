@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 
@@ -56,7 +57,7 @@ class Chart:
     notes: tuple[str, ...] = ()
     heading: str = ""
 
-    @property
+    @cached_property
     def places(self) -> list[float]:
         """All x at which some line has a point, ascending."""
         return sorted({point[0] for line in self.lines for point in line.points})

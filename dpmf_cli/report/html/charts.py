@@ -20,6 +20,7 @@ from dpmf_cli.report.figures.error_cdf import (
     swept_error_cdfs,
 )
 from dpmf_cli.report.figures.growth import BANDS_NOTE, growth_lines
+from dpmf_cli.report.figures.legible import legible
 from dpmf_cli.report.figures.notes import meaning_of, notes_of
 from dpmf_cli.report.figures.panels import parts_of
 from dpmf_cli.report.figures.shown import coloured, crossing_points, is_drawable, level_names
@@ -53,8 +54,8 @@ def charts_of(experiment: Experiment) -> list[Chart]:
     ]
 
 
-def _charts(experiment: Experiment) -> list[Chart]:
-    charts = []
+def _charts(whole: Experiment) -> list[Chart]:
+    experiment, charts = legible(whole), []
     unswept = [curve for curve in experiment.curves if curve.swept is None]
     drawable = any(is_drawable(curve) for curve in unswept)
     # A single ε is a point, no curve; it stands in the table, and as a level beside the sweeps.
@@ -71,7 +72,10 @@ def _charts(experiment: Experiment) -> list[Chart]:
         charts.append(_error_cdf(experiment))
     if growth_lines(experiment):
         charts.append(_growth(experiment))
-    return charts
+    if experiment is whole:
+        return charts
+    shown = f"Shown: {experiment.title.removeprefix(whole.title + ', ')}; all are in curves.csv."
+    return [replace(chart, notes=(shown, *chart.notes)) for chart in charts]
 
 
 def _key(experiment: Experiment, *words: str) -> str:

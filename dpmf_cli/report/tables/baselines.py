@@ -1,9 +1,9 @@
 """The table of baselines (Friedman et al. 2016, table 3), printed beside reproduced where an experiment reproduces
 it, and the table of fits without noise. Formats are those of `formats`."""
 
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
-from typing import Literal
 
 from dpmf_cli.evaluation.crossings import is_complete
 from dpmf_cli.evaluation.curves import Experiment
@@ -12,7 +12,7 @@ from dpmf_cli.evaluation.statistics import sd_over_folds
 from dpmf_cli.papers.claims import is_held_against_tables
 from dpmf_cli.papers.printed import printed_baseline
 from dpmf_cli.report.tables.cells import NONE
-from dpmf_cli.report.tables.formats import DRAWINGS, render
+from dpmf_cli.report.tables.formats import render
 from dpmf_cli.report.tables.layout import Group, TextTable
 
 #: What tables and figures call a baseline whose key says too little.
@@ -53,12 +53,12 @@ def baseline_rows(experiment: Experiment) -> list[BaselineRow]:
     """The baselines of one experiment, those of table 3 first and in its order; each by its own label where a
     config has the same one several times, with other parameters."""
     order = {key: place for place, key in enumerate(_TABLE3)}
-    keys = [baseline.algorithm for baseline in experiment.baselines]
+    of_key = Counter(baseline.algorithm for baseline in experiment.baselines)
     held = is_held_against_tables(experiment.name)
     rows = []
     for baseline in sorted(experiment.baselines, key=lambda each: order.get(each.algorithm, len(order))):
         key = baseline.algorithm
-        name = baseline.label if keys.count(key) > 1 else NAMES.get(key, key.upper())
+        name = baseline.label if of_key[key] > 1 else NAMES.get(key, key.upper())
         rmse = baseline.rmse[:, :, :1]
         folds, runs, _ = rmse.shape
         complete = is_complete(baseline)
@@ -82,10 +82,11 @@ def baselines_table(rows: Sequence[BaselineRow], form: str = "table") -> str:
     """Printed and reproduced RMSE of the baselines, grouped by experiment, in any format."""
     records = [{**asdict(row), "difference": row.difference} for row in rows]
     fields = [*BaselineRow.__dataclass_fields__, "difference"]
-    return render(_baselines_text(rows), fields, records, form)
+    return render(baselines_text(rows), fields, records, form)
 
 
-def _baselines_text(rows: Sequence[BaselineRow]) -> TextTable:
+def baselines_text(rows: Sequence[BaselineRow]) -> TextTable:
+    """The same as a table of text."""
     groups: dict[tuple[str, str], list[BaselineRow]] = {}
     for row in rows:
         groups.setdefault((row.title, row.experiment), []).append(row)
@@ -122,7 +123,7 @@ def baseline_cells(row: BaselineRow, *, with_printed: bool = True) -> tuple[str,
     )
 
 
-def twins_table(experiment: Experiment, form: Literal["table", "md", "latex"] = "table") -> str:
+def twins_text(experiment: Experiment) -> TextTable:
     """The RMSE of each private algorithm without noise, where the experiment has it."""
     rows = []
     for curve in experiment.curves:
@@ -133,10 +134,8 @@ def twins_table(experiment: Experiment, form: Literal["table", "md", "latex"] = 
                 f"{float(sd_over_folds(twin.rmse)[0]):.4f}" if complete and experiment.folds > 1 else NONE
             )
             rows.append((curve.label, f"{twin.mean()[0]:.4f}" if complete else "incomplete", spread))
-    return DRAWINGS[form](
-        TextTable(
-            header=("RMSE without noise", "mean", "sd over folds"),
-            alignment="lrr",
-            groups=(Group(f"{experiment.title} ({experiment.name})", tuple(rows)),),
-        )
+    return TextTable(
+        header=("RMSE without noise", "mean", "sd over folds"),
+        alignment="lrr",
+        groups=(Group(f"{experiment.title} ({experiment.name})", tuple(rows)),),
     )

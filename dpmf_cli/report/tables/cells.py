@@ -40,9 +40,11 @@ def mark_notes(crossings: Sequence[Crossing]) -> Iterator[str]:
     """What ‡, § and † say, where they stand."""
     if any(crossing.joint for crossing in crossings):
         yield "‡ predicts from the target user's own clean ratings: joint DP, towards the others only"
-    deltas = sorted({crossing.delta for crossing in crossings if crossing.delta})
-    for delta in deltas:
-        labels = dict.fromkeys(crossing.label for crossing in crossings if crossing.delta == delta)
+    deltas: dict[float, dict[str, None]] = {}
+    for crossing in crossings:
+        if crossing.delta:
+            deltas.setdefault(crossing.delta, {})[crossing.label] = None
+    for delta, labels in sorted(deltas.items()):
         yield f"§ (ε, δ)-DP with δ = {delta:g}" + (f": {', '.join(labels)}" if len(deltas) > 1 else "")
     if any(crossing.recrosses for crossing in crossings):
         yield "† above the baseline again at a larger ε"

@@ -2,7 +2,6 @@
 reproduces them. Formats are those of `formats`."""
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import asdict
 
 from dpmf_cli.audit.job import Audited
 from dpmf_cli.evaluation.crossings import Crossing, Status
@@ -23,20 +22,24 @@ def crossings_table(crossings: Sequence[Crossing], form: str = "table", audits: 
     their order within a group; groups keep that of their first row. With `audits` there is a column of what audits
     have shown. Raises `DpmfError` for an unknown format.
     """
-    records = [{**asdict(crossing), "ratio": crossing.ratio} for crossing in crossings]
-    fields = [*Crossing.__dataclass_fields__, "ratio"]
-    if audits is not None:
-        fields += AUDITED_FIELDS
-        for record, crossing in zip(records, crossings, strict=True):
-            record |= audited_record(_audit_of(crossing, audits))
-    return render(_crossings_text(crossings, audits), fields, records, form)
+    fields = [*Crossing.__dataclass_fields__, "ratio", *(AUDITED_FIELDS if audits is not None else ())]
+    records = (
+        {
+            **vars(crossing),
+            "ratio": crossing.ratio,
+            **(audited_record(_audit_of(crossing, audits)) if audits is not None else {}),
+        }
+        for crossing in crossings
+    )
+    return render(crossings_text(crossings, audits), fields, records, form)
 
 
 def _audit_of(crossing: Crossing, audits: Audits) -> Audited | None:
     return audits.get(crossing.experiment, {}).get(crossing.label)
 
 
-def _crossings_text(crossings: Sequence[Crossing], audits: Audits | None) -> TextTable:
+def crossings_text(crossings: Sequence[Crossing], audits: Audits | None = None) -> TextTable:
+    """The same as a table of text."""
     several = len({crossing.experiment for crossing in crossings if crossing.experiment}) > 1
     with_theta = any(crossing.theta is not None for crossing in crossings)
     with_printed = any(crossing.printed is not None for crossing in crossings)

@@ -6,7 +6,7 @@ are empty or null, and an infinite ε is the string "inf". Lines end in \\n.
 
 import json
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Literal, get_args
 
 from dpmf_cli.errors import DpmfError, did_you_mean
@@ -19,7 +19,7 @@ FORMATS: tuple[Format, ...] = get_args(Format)
 DRAWINGS = {"table": terminal, "md": markdown, "latex": latex}
 
 
-def render(text: TextTable, fields: Sequence[str], records: Sequence[Mapping[str, Any]], form: str) -> str:
+def render(text: TextTable, fields: Sequence[str], records: Iterable[Mapping[str, Any]], form: str) -> str:
     """A table as `text` for people, or as `records` with `fields` for programs. Raises `DpmfError` for an unknown
     format."""
     if form in DRAWINGS:

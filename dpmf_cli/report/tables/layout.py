@@ -4,15 +4,10 @@ The tables of this project are groups of rows under a common header, as in the p
 neighbours and mode. Cells are plain text, already rounded; each drawing escapes what its format needs.
 """
 
-import io
 import re
-from dataclasses import dataclass
-from typing import Literal
+from dataclasses import dataclass, replace
 
-from rich import box
-from rich.console import Console
-from rich.table import Table
-from rich.text import Text
+from rich.cells import cell_len
 
 from dpmf_cli.escapes import csv_text, printable
 
@@ -103,28 +98,40 @@ def _printable(table: TextTable) -> TextTable:
     return TextTable(row(table.header), table.alignment, tuple(groups), row(table.notes))
 
 
+def first_rows(table: TextTable, most: int, everything: str) -> TextTable:
+    """The table with no more than `most` rows; where some are left out, a note says how many, and where `everything`
+    is."""
+    rows = sum(len(group.rows) for group in table.groups)
+    if rows <= most:
+        return table
+    groups, room = [], most
+    for group in table.groups:
+        if room > 0:
+            groups.append(replace(group, rows=group.rows[:room]))
+            room -= len(group.rows)
+    note = f"{rows - most:,} of {rows:,} rows are left out here; all of them: {everything}"
+    return replace(table, groups=tuple(groups), notes=(*table.notes, note))
+
+
 def terminal(table: TextTable) -> str:
     """Plain text, columns aligned over all groups; as wide as it needs, without colour, so that it pipes."""
     table = _printable(table)
     columns = zip(table.header, *(row for group in table.groups for row in group.rows), strict=True)
-    widths = [max(len(cell) for cell in column) for column in columns]
-    stream = io.StringIO()
-    # Wider than any table, so that rich never shortens a cell.
-    console = Console(file=stream, width=sum(widths) + 10 * len(widths), color_system=None, emoji=False)
+    widths = [max(map(cell_len, column)) for column in columns]
+
+    def line(cells: tuple[str, ...]) -> str:
+        filled = ((cell, " " * (width - cell_len(cell))) for cell, width in zip(cells, widths, strict=True))
+        sides = zip(filled, table.alignment, strict=True)
+        return "  ".join(cell + room if side == "l" else room + cell for (cell, room), side in sides)
+
+    ruler = "─" * (sum(widths) + 2 * (len(widths) - 1))
+    lines: list[str] = []
     for group in table.groups:
-        drawn = Table(box=box.SIMPLE_HEAD, show_edge=False, pad_edge=False, padding=(0, 1, 0, 0))
-        for name, side, width in zip(table.header, table.alignment, widths, strict=True):
-            justify: Literal["left", "right"] = "left" if side == "l" else "right"
-            drawn.add_column(Text(name), justify=justify, min_width=width, no_wrap=True)
-        for row in group.rows:
-            drawn.add_row(*(Text(cell) for cell in row))
-        stream.write("".join(f"{line}\n" for line in group.heading))
-        console.print(drawn)
-        stream.write("\n")
+        lines += [*group.heading, line(table.header), ruler, *map(line, group.rows), ""]
     if not table.groups:
-        stream.write("nothing to show\n\n")
-    stream.write("".join(f"{note}\n" for note in table.notes))
-    return "".join(f"{line.rstrip()}\n" for line in stream.getvalue().rstrip("\n").split("\n"))
+        lines += ["nothing to show", ""]
+    lines += table.notes
+    return "".join(f"{each.rstrip()}\n" for each in "\n".join(lines).rstrip("\n").split("\n"))
 
 
 def markdown(table: TextTable) -> str:

@@ -10,7 +10,8 @@ import numpy as np
 import pytest
 
 from dpmf_cli.evaluation.curves import Experiment
-from dpmf_cli.report.tables.baselines import baseline_rows, baselines_table, twins_table
+from dpmf_cli.report.tables.baselines import baseline_rows, baselines_table, twins_text
+from dpmf_cli.report.tables.layout import terminal
 from tests.report.conftest import of_theta
 
 Make = Callable[..., Experiment]
@@ -22,7 +23,7 @@ def test_rmse_without_noise_by_hand(made: Make) -> None:
     first = replace(experiment.curves[0], label="a", twin=np.array([0.9, 0.92]))
     second = replace(experiment.curves[1], twin=np.array([0.9, np.nan]), missing=1)
     plain = replace(experiment.curves[0], label="b", twin=None)
-    drawn = twins_table(replace(experiment, folds=2, curves=(first, second, plain)))
+    drawn = terminal(twins_text(replace(experiment, folds=2, curves=(first, second, plain))))
     assert drawn == (
         "MovieLens 1M (made)\n"
         "RMSE without noise        mean  sd over folds\n"
@@ -31,7 +32,7 @@ def test_rmse_without_noise_by_hand(made: Make) -> None:
         "isgd                incomplete              –\n"
     )
     one_fold = replace(first, twin=np.array([0.9]))
-    assert twins_table(replace(experiment, folds=1, curves=(one_fold,))).splitlines()[3].split() == [
+    assert terminal(twins_text(replace(experiment, folds=1, curves=(one_fold,)))).splitlines()[3].split() == [
         "a",
         "0.9000",
         "–",

@@ -13,6 +13,7 @@ from dpmf_cli.report.tables.layout import (
     comma_separated,
     escape_latex,
     escape_markdown,
+    first_rows,
     latex,
     markdown,
     terminal,
@@ -51,6 +52,19 @@ def test_terminal() -> None:
         "\n"
         "a note\n"
     )
+
+
+def test_wide_letters_and_a_last_column_keep_the_columns_straight() -> None:
+    table = TextTable(("name", "ε"), "rl", (Group("g", (("中文", "1"), ("x", "22"))), Group("none", ())))
+    assert terminal(table) == "g\nname  ε\n────────\n中文  1\n   x  22\n\nnone\nname  ε\n────────\n"
+
+
+def test_the_first_rows_say_what_is_left_out() -> None:
+    assert first_rows(TABLE, 3, "all.csv") is TABLE
+    cut = first_rows(TABLE, 1, "all.csv")
+    assert [group.rows for group in cut.groups] == [(("a", "1.5"),)]
+    assert cut.notes == ("a note", "2 of 3 rows are left out here; all of them: all.csv")
+    assert [len(group.rows) for group in first_rows(TABLE, 2, "").groups] == [2]
 
 
 def test_markdown() -> None:

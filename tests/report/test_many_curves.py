@@ -1,0 +1,139 @@
+"""5,000 curves take five times what 1,000 take: what is done with all of them grows with their number, not its square.
+
+Time is that of the processor, of sixteen times as many against once as many. What grows with the square takes 256 times as
+long, what does not about 16 times; the bound lies between, so that no machine is too slow or too busy to keep it.
+"""
+
+import time
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pytest
+
+from dpmf_cli.config import ExperimentConfig
+from dpmf_cli.evaluation.crossings import Crossing, Status, find_crossings
+from dpmf_cli.evaluation.curves import Experiment
+from dpmf_cli.evaluation.paired_difference import compare, paired
+from dpmf_cli.evaluation.ranking import ranked, standings
+from dpmf_cli.privacy.protection import Protection
+from dpmf_cli.report.advice import advice
+from dpmf_cli.report.figures.sweeps import swept_lines
+from dpmf_cli.report.html import svg
+from dpmf_cli.report.html.chart import Chart, ChartLine
+from dpmf_cli.report.tables.crossings import crossings_table
+from dpmf_cli.results.compare_folders import different_settings
+from tests.report.conftest import make
+
+TIMES, BOUND = 16, 80
+
+Work = Callable[[], object]
+
+
+def _copies(count: int, **changes: Callable[[int], Any]) -> Experiment:
+    """An experiment with so many curves of two points, which `changes` tell apart."""
+    experiment = make(1, folds=2, runs=1)
+    one = experiment.curves[0]
+    columns = {key: getattr(one, key)[:2] for key in ("epsilons", "claimed", "provable")}
+    one = replace(one, **columns, rmse=one.rmse[:, :, :2], protects=Protection.VALUE)
+    copies = tuple(
+        replace(one, label=f"curve {rank}", **{key: of(rank) for key, of in changes.items()})
+        for rank in range(count)
+    )
+    return replace(experiment, curves=copies)
+
+
+def _pairs_by_label(count: int) -> Work:
+    entries = [(f"curve {rank}", "pge") for rank in range(count)]
+    return lambda: paired(entries, entries)
+
+
+def _pairs_by_algorithm(count: int) -> Work:
+    a, b = ([(f"{name} {rank}", f"method {rank}") for rank in range(count)] for name in "ab")
+    return lambda: paired(a, b)
+
+
+def _compared(count: int) -> Work:
+    a = _copies(count)
+    b = replace(a, curves=tuple(replace(each, label=f"other {each.label}") for each in a.curves))
+    return lambda: compare(a, b)
+
+
+def _settings(count: int) -> Work:
+    def config(first: int) -> ExperimentConfig:
+        sweep = {"learning_rate": [rank / 1e6 for rank in range(first, first + count)]}
+        entry = {"algorithm": "isgd", "factors": 2, "sweep": sweep}
+        whole = {"name": "a", "dataset": "ml-100k", "epsilons": [1], "algorithms": [entry]}
+        return ExperimentConfig.model_validate(whole)
+
+    a, b = config(1), config(1 + count)
+    return lambda: list(different_settings(a, b))
+
+
+def _sweep(count: int) -> Work:
+    experiment = _copies(count, swept=lambda rank: ("k", float(rank)), line=lambda rank: f"line {rank}")
+    return lambda: swept_lines(experiment, "k", lambda each: (each.mean(),) * 3)
+
+
+def _picture(count: int) -> Work:
+    points = tuple((float(x), 1.0, 0.9, 1.1) for x in range(count))
+    line = ChartLine("swept", points, 0)
+    return lambda: svg.draw(Chart("key", "title", "x", "y", (line,), (), 0.0, 2.0))
+
+
+def _crossings(count: int) -> list[Crossing]:
+    (first, *_) = find_crossings(_copies(1), replicates=10)
+    low = replace(first, status=Status.NOT_REACHED)
+    return [replace(low, label=f"curve {rank}", delta=1e-6 + 1e-9 * rank) for rank in range(count)]
+
+
+def _table(count: int) -> Work:
+    crossings = _crossings(count)
+    return lambda: crossings_table(crossings, "table")
+
+
+def _advised(count: int) -> Work:
+    crossings = [replace(crossing, delta=0.0) for crossing in _crossings(count)]
+    experiment = _copies(count, twin=lambda _: np.ones(2))
+    return lambda: advice([experiment], crossings)
+
+
+def _ranking(count: int) -> Work:
+    (standing,) = standings(_copies(1))
+    crossing = replace(standing.crossings["ia"], status=Status.CROSSED)
+    found = [
+        replace(standing, crossings={"ia": replace(crossing, provable=1.0 + rank)}) for rank in range(count)
+    ]
+    return lambda: ranked(found)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("work", "count"),
+    [
+        (_pairs_by_label, 2000),
+        (_pairs_by_algorithm, 2000),
+        (_compared, 500),
+        (_settings, 500),
+        (_sweep, 500),
+        (_picture, 400),
+        (_table, 1000),
+        (_advised, 1500),
+        (_ranking, 2000),
+    ],
+    ids=lambda each: getattr(each, "__name__", None),
+)
+def test_sixteen_times_as_many_take_no_square_of_that(work: Callable[[int], Work], count: int) -> None:
+    few, many = _seconds(work(count), 3), _seconds(work(TIMES * count), 1)
+    assert many < BOUND * few
+
+
+def _seconds(work: Work, times: int) -> float:
+    """CPU seconds of the shortest of so many calls."""
+    found = []
+    for _ in range(times):
+        begin = time.process_time()
+        work()
+        found.append(time.process_time() - begin)
+    return min(found)
