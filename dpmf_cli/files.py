@@ -21,11 +21,24 @@ WRITING = ".writing-"
 """How the name of everything begins that is being written."""
 
 
-def write_whole(path: Path, data: bytes) -> None:
-    """Writes a file beside its place, flushes it to the disk and renames it. Raises OSError."""
+def cache_folder() -> Path:
+    """Where what can be made again is kept: $DPMF_CACHE, else the system's folder for caches."""
+    named = os.environ.get("DPMF_CACHE")
+    if named:
+        return Path(named)
+    import pooch
+
+    return Path(pooch.os_cache("dpmf"))
+
+
+def write_whole(path: Path, data: bytes, mode: int = 0o666) -> None:
+    """Writes a file beside its place, flushes it to the disk and renames it. Raises OSError.
+
+    mode  who may do what with it, less the process's umask
+    """
     path.parent.mkdir(parents=True, exist_ok=True)
     with _locked(lambda: _temporary_file(path)) as (temporary, descriptor):
-        os.fchmod(descriptor, 0o666 & ~UMASK)
+        os.fchmod(descriptor, mode & ~UMASK)
         with open(descriptor, "wb", closefd=False) as file:
             file.write(data)
         os.fsync(descriptor)
