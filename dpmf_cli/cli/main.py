@@ -9,6 +9,7 @@ import typer
 from dpmf_cli.cli.audit import audit
 from dpmf_cli.cli.combined import combined
 from dpmf_cli.cli.datasets import app as datasets_app
+from dpmf_cli.cli.doctor import doctor
 from dpmf_cli.cli.local import app as local_app
 from dpmf_cli.cli.options import PluginOption
 from dpmf_cli.cli.papers import configs
@@ -26,7 +27,7 @@ app = typer.Typer(
 )
 app.add_typer(datasets_app, name="datasets")
 app.add_typer(local_app, name="local")
-for _command in (combined, run, plan, crossings, compare, baselines, report, plot, configs, audit):
+for _command in (combined, run, plan, crossings, compare, baselines, report, plot, configs, audit, doctor):
     app.command()(_command)
 
 

@@ -26,14 +26,19 @@ SUFFIX = ".kernel"
 KEPT = 4
 """Entries of one kernel and signature: of other sources, versions or processors. The newest are kept."""
 
+NOT_PRIVATE = (
+    "it is another user's, or others may write to it; `chmod 700` it, or name another folder in $DPMF_KERNELS"
+)
+
 
 class Damaged(Exception):
     """An entry is not what was written."""
 
 
 def place() -> Path:
-    """Where this user's entries are, whether there are any or not."""
-    return cache_folder() / f"kernels-{os.getuid()}"
+    """Where this user's entries are, whether there are any or not: $DPMF_KERNELS, else in the folder for caches."""
+    named = os.environ.get("DPMF_KERNELS")
+    return Path(named) if named else cache_folder() / f"kernels-{os.getuid()}"
 
 
 def folder() -> Path | None:
@@ -47,15 +52,21 @@ def _private(path: Path) -> Path | None:
         path.parent.mkdir(parents=True, exist_ok=True)
         with contextlib.suppress(FileExistsError):
             path.mkdir(mode=0o700)
-        if not _is_ours(os.stat(path, follow_symlinks=False), stat.S_IFDIR):
-            _say(
-                f"{path}: compiled kernels are not read from there: others may write to it (chmod 700 mends that)"
-            )
+        if not is_private():
+            _say(f"{path}: compiled kernels are not kept there: {NOT_PRIVATE}")
             return None
     except OSError as error:
         _not_kept(path, error)
         return None
     return path
+
+
+def is_private() -> bool:
+    """Whether this user alone may write to the folder of entries, or there is none."""
+    try:
+        return _is_ours(place().lstat(), stat.S_IFDIR)
+    except FileNotFoundError:
+        return True
 
 
 def _is_ours(status: os.stat_result, kind: int) -> bool:
@@ -142,7 +153,7 @@ def _digest(data: bytes) -> str:
 @functools.cache
 def _not_kept(path: Path, error: OSError) -> None:
     why = error.strerror or error
-    _say(f"{path}: compiled kernels are not kept there ({why}); name a folder of your own in $DPMF_CACHE")
+    _say(f"{path}: compiled kernels are not kept there ({why}); name another folder in $DPMF_KERNELS")
 
 
 @functools.cache

@@ -12,6 +12,7 @@ from dpmf_cli.compiled import entries
 def kernels(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     """Where entries are kept in a test, an empty cache; all is said anew that is said once."""
     monkeypatch.setenv("DPMF_CACHE", str(tmp_path / "cache"))
+    monkeypatch.delenv("DPMF_KERNELS")
     for once in (entries._private, entries._say, entries._not_kept):
         once.cache_clear()
     yield entries.place()

@@ -96,7 +96,7 @@ def test_a_folder_that_others_may_write_to_is_not_used(
     assert not was_loaded(again)
     result(fresh())
     assert capsys.readouterr().err == (
-        f"{kernels}: compiled kernels are not read from there: others may write to it (chmod 700 mends that)\n"
+        f"{kernels}: compiled kernels are not kept there: {entries.NOT_PRIVATE}\n"
     )
 
 
@@ -126,7 +126,10 @@ def test_a_cache_that_cannot_be_written_is_said_once(
     assert result(fresh()) == result(fresh()) == RIGHT
     said = capsys.readouterr().err
     assert said.count("\n") == 1
-    assert "compiled kernels are not kept there (Read-only file system); name a folder of your own" in said
+    assert (
+        "compiled kernels are not kept there (Read-only file system); name another folder in $DPMF_KERNELS"
+        in said
+    )
 
 
 def test_a_read_only_cache_that_is_full_is_used(
