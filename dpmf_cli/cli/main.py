@@ -6,6 +6,7 @@ from typing import Annotated
 
 import typer
 
+from dpmf_cli.cli import address_space
 from dpmf_cli.cli.audit import audit
 from dpmf_cli.cli.combined import combined
 from dpmf_cli.cli.datasets import app as datasets_app
@@ -34,6 +35,7 @@ for _command in (combined, run, plan, crossings, compare, baselines, report, plo
 def main() -> None:
     """The console script: a DpmfError becomes one message on stderr and exit code 2."""
     try:
+        address_space.check()
         app(prog_name="dpmf")
     except DpmfError as error:
         print(f"dpmf: {error}", file=sys.stderr)
