@@ -35,10 +35,23 @@ def read_file(path: Path) -> bytes:
         os.close(descriptor)
 
 
-def write_whole(path: Path, data: bytes) -> None:
-    """Writes a file beside its place, flushes it to the disk and renames it. Raises OSError."""
+def cache_folder() -> Path:
+    """Where what can be made again is kept: $DPMF_CACHE, else the system's folder for caches."""
+    named = os.environ.get("DPMF_CACHE")
+    if named:
+        return Path(named)
+    import platformdirs
+
+    return platformdirs.user_cache_path("dpmf")
+
+
+def write_whole(path: Path, data: bytes, mode: int = 0o666) -> None:
+    """Writes a file beside its place, flushes it to the disk and renames it. Raises OSError.
+
+    mode  who may do what with it, less the process's umask
+    """
     make_folder(path.parent)
-    with _locked(lambda: _temporary_file(path.parent)) as (temporary, descriptor):
+    with _locked(lambda: _temporary_file(path.parent, mode)) as (temporary, descriptor):
         with open(descriptor, "wb", closefd=False) as file:
             file.write(data)
         os.fsync(descriptor)
@@ -129,9 +142,9 @@ def remove(path: Path) -> None:
             os.unlink(path)
 
 
-def _temporary_file(place: Path) -> tuple[Path, int]:
+def _temporary_file(place: Path, mode: int) -> tuple[Path, int]:
     path = unused_name(place)
-    return path, os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o666)
+    return path, os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, mode)
 
 
 def _temporary_folder(place: Path) -> tuple[Path, int]:

@@ -1,10 +1,12 @@
 """Ratings that tests share, and the real files where they are."""
 
+import os
 import signal
 from pathlib import Path
 
 import pytest
 
+from dpmf_cli.compiled import entries
 from dpmf_cli.ratings import Ratings
 from dpmf_cli.running import calibration
 from dpmf_cli.running.machine import REFERENCE
@@ -16,7 +18,11 @@ __all__ = ["make_ratings", "pytest_make_collect_report", "pytest_runtest_makerep
 
 
 def pytest_configure() -> None:
-    """A suite that was started in the background or under `nohup` ignores signals, and so would all that it starts."""
+    """Tests with a cache of their own share compiled kernels, which would take them seconds each.
+
+    A suite that was started in the background or under `nohup` ignores signals, and so would all that it starts.
+    """
+    os.environ.setdefault("DPMF_KERNELS", str(entries.place()))
     for number, default in ((signal.SIGINT, signal.default_int_handler), (signal.SIGHUP, signal.SIG_DFL)):
         if signal.getsignal(number) is signal.SIG_IGN:
             signal.signal(number, default)

@@ -7,9 +7,11 @@ from typing import Annotated
 import typer
 
 from dpmf_cli import escapes
+from dpmf_cli.cli import address_space
 from dpmf_cli.cli.audit import audit
 from dpmf_cli.cli.combined import combined
 from dpmf_cli.cli.datasets import app as datasets_app
+from dpmf_cli.cli.doctor import doctor
 from dpmf_cli.cli.local import app as local_app
 from dpmf_cli.cli.options import PluginOption
 from dpmf_cli.cli.papers import configs
@@ -28,7 +30,20 @@ app = typer.Typer(
 )
 app.add_typer(datasets_app, name="datasets")
 app.add_typer(local_app, name="local")
-for _command in (combined, run, plan, crossings, compare, baselines, report, plot, configs, audit, verify):
+for _command in (
+    combined,
+    run,
+    plan,
+    crossings,
+    compare,
+    baselines,
+    report,
+    plot,
+    configs,
+    audit,
+    verify,
+    doctor,
+):
     app.command()(_command)
 
 
@@ -36,6 +51,7 @@ def main() -> None:
     """The console script: a DpmfError becomes one message on stderr and exit code 2."""
     escapes.guard()
     try:
+        address_space.check()
         app(prog_name="dpmf")
     except DpmfError as error:
         print(f"dpmf: {error}", file=sys.stderr)

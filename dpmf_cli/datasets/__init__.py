@@ -9,8 +9,9 @@ sizes(spec, folders)           users, items and ratings for a planner: nothing h
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Literal
 
-from dpmf_cli.datasets.folders import Folders, cache_folder, data_folder
+from dpmf_cli.datasets.folders import Folders, data_folder
 from dpmf_cli.datasets.identity import DataIdentity
+from dpmf_cli.files import cache_folder
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -198,5 +198,13 @@ def _meta(folder: Path) -> dict[str, Any] | None:
 
 
 def _mapped(path: Path) -> NDArray[Any]:
-    array: NDArray[Any] = np.load(path, mmap_mode="r", allow_pickle=False)
+    """The array of a file. Raises OSError or ValueError."""
+    try:
+        array: NDArray[Any] = np.load(path, mmap_mode="r", allow_pickle=False)
+    except (OSError, ValueError):
+        raise
+    except (
+        Exception
+    ) as error:  # the header is Python's text: a damaged one lets its parser raise what it likes
+        raise ValueError(f"{path}: broken header ({error})") from error
     return array

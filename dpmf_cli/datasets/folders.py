@@ -5,20 +5,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Self
 
+from dpmf_cli.files import cache_folder
+
 
 def data_folder() -> Path:
     """Where data files are: $DPMF_DATA, else `datasets` in the current folder."""
     return Path(os.environ.get("DPMF_DATA") or "datasets")
-
-
-def cache_folder() -> Path:
-    """Where parsed ratings are kept: $DPMF_CACHE, else the system's folder for caches."""
-    named = os.environ.get("DPMF_CACHE")
-    if named:
-        return Path(named)
-    import platformdirs
-
-    return platformdirs.user_cache_path("dpmf")
 
 
 @dataclass(frozen=True)

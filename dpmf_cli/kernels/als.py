@@ -15,12 +15,14 @@ are below 2⁻¹⁹ of it: `privacy.grid.MARGIN` has room.
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
 
+from dpmf_cli.compiled.decorator import compiled
 from dpmf_cli.kernels.cholesky import cholesky_solve, solve_in_ball
+from dpmf_cli.kernels.examples import USERS, example, numbers
 from dpmf_cli.kernels.factors import FactorLanes, Side
 from dpmf_cli.kernels.lanes import (
     cast,
@@ -335,7 +337,21 @@ def _solve_side(
     )
 
 
-@njit(cache=True, nogil=True)
+_ROWS: dict[str, Any] = {
+    "starts": lambda s: [0, 5] if s.d > 10 else [0, 5, 5, 8],
+    "regularization": lambda s: np.linspace(0.1, 0.5, s.w),
+    "per_rating": True,
+    "cell": 2.0**-20,
+}
+"""With many factors one row: a twin takes as long as d³."""
+
+
+@compiled(
+    example(unit=lambda s: numbers(USERS * s.d), row_factors=[], ball=0.5, **_ROWS),
+    example(
+        unit=lambda s: numbers(USERS * s.d), row_factors=np.linspace(0.5, 1, USERS), ball=np.inf, **_ROWS
+    ),
+)
 def _solve(
     starts,
     others,

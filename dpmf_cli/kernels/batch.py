@@ -5,10 +5,11 @@ at most, no more than n²·2⁻⁵³·C: 10⁻⁶ of C for 10⁵ ratings of one 
 """
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
 
+from dpmf_cli.compiled.decorator import compiled
 from dpmf_cli.kernels.clipping import GUARD
+from dpmf_cli.kernels.examples import ITEMS, USERS, example, numbers
 from dpmf_cli.kernels.factors import FactorLanes
 from dpmf_cli.kernels.lanes import (
     add,
@@ -118,7 +119,7 @@ def step_batch(
     )
 
 
-@njit(cache=True, nogil=True)
+@compiled(example(unit=lambda s: numbers((USERS + ITEMS) * s.d), keep=0.95, limits=(0.7, 0.8)))
 def _step(
     users,
     items,
@@ -160,7 +161,7 @@ def _step(
     _release(Q, to_Q, unit[n_users * d :], noise, rate, keep, limits[1], factors_of, width_of)
 
 
-@njit(cache=True, nogil=True)
+@compiled()
 def _release(P, sums, unit, noise, rate, keep, limit, factors_of, width_of):
     """P ← keep·P + rate·(what is released of the sums), each row then projected to the L2 norm `limit`."""
     d, w = len(factors_of), len(width_of)
@@ -174,7 +175,7 @@ def _release(P, sums, unit, noise, rate, keep, limit, factors_of, width_of):
         store_within(P, at, moved, limit, factors_of, width_of)
 
 
-@njit(cache=True, nogil=True)
+@compiled()
 def _lengths(P, factors_of, width_of):
     """The L2 norms of the rows of P, one vector for each."""
     d, w = len(factors_of), len(width_of)

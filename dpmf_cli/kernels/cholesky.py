@@ -5,8 +5,8 @@ flat, a vector for each entry. Arrays are float32 or float64 alike, and all of o
 """
 
 import numpy as np
-from numba import njit
 
+from dpmf_cli.compiled.decorator import compiled
 from dpmf_cli.kernels.lanes import (
     add,
     any_below,
@@ -30,7 +30,7 @@ MOST_ITERATIONS = 50
 """Of Newton's method for a solution in a ball, which takes about five; rounding may hold it from ending by itself."""
 
 
-@njit(cache=True, nogil=True)
+@compiled()
 def solve_in_ball(sums, ridge, ball, factor, solution, factors_of, width_of):
     """solution ← the minimiser within ‖p‖ ≤ ball, in the lanes where the free one is outside.
 
@@ -67,7 +67,7 @@ def solve_in_ball(sums, ridge, ball, factor, solution, factors_of, width_of):
     project(solution, 0, ball, factors_of, width_of)
 
 
-@njit(cache=True, nogil=True)
+@compiled()
 def cholesky_solve(sums, ridge, factor, solution, factors_of, width_of):
     """solution ← (A + ridge·I)⁻¹·b in every lane, and factor ← the Cholesky factor, with L⁻¹b as one more row.
 

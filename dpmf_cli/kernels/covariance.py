@@ -12,9 +12,10 @@ are added in the order of the users, one by one, so that its bytes depend on not
 from dataclasses import dataclass
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
 
+from dpmf_cli.compiled.decorator import compiled
+from dpmf_cli.kernels.examples import ITEMS, ROWS, example, numbers, triangle
 from dpmf_cli.kernels.lanes import doubles, fma, load, total, widen, zeros
 from dpmf_cli.kernels.releasing import ANCHOR
 from dpmf_cli.privacy.noise import LaneNoise
@@ -29,7 +30,7 @@ def triangle_size(n_items: int) -> int:
     return n_items * (n_items + 1) // 2
 
 
-@njit(cache=True, nogil=True, inline="always")
+@compiled(inline="always")
 def place(i, j, n_items):
     """Where the element of the unordered pair {i, j} lies in a packed triangle. i, j: int64."""
     low, high = (i, j) if i < j else (j, i)
@@ -74,7 +75,7 @@ def weighted_products(
     return out
 
 
-@njit(cache=True, nogil=True)
+@compiled(example(weights=[1.0, 0.5, 1.0, 0.25], out=np.zeros(triangle_size(ITEMS))))
 def _weighted_products(users, items, user_starts, item_starts, positions, values, weights, out):
     n_items = len(item_starts) - 1
     for i in range(n_items):
@@ -122,7 +123,7 @@ def with_noise(triangle: Triangle, noise: LaneNoise) -> None:
     _with_noise(triangle.measured, noise.unit, noise.scale[0], ANCHOR * noise.grid[0], triangle.released)
 
 
-@njit(cache=True, nogil=True)
+@compiled(example(measured=numbers(8), scale=0.5, anchor=1.5 * 2.0**22, out=np.zeros(8)))
 def _with_noise(measured, unit, scale, anchor, out):
     for x in range(len(measured)):
         out[x] = np.float32(measured[x] + scale * unit[x] + anchor - anchor)
@@ -141,7 +142,7 @@ def mean_ratios(
     return float(on), float(off)
 
 
-@njit(cache=True, nogil=True)
+@compiled(example(covariance=triangle(ROWS), weight=1 + np.abs(triangle(ROWS)), n_items=ROWS))
 def _mean_ratios(covariance, weight, n_items, width_of):
     """Sums in float64, of whole vectors lane by lane and then of what each row has left."""
     w, like = len(width_of), zeros(width_of)
@@ -166,7 +167,15 @@ def _mean_ratios(covariance, weight, n_items, width_of):
     return on, product_off / square_off if square_off > 0 else 0.0
 
 
-@njit(cache=True, nogil=True)
+@compiled(
+    example(
+        weight=np.abs(triangle(ITEMS)),
+        pull_on_diagonal=2.0,
+        pull_off_diagonal=3.0,
+        on_diagonal=0.5,
+        off_diagonal=0.1,
+    )
+)
 def shrink(
     covariance: NDArray[np.float32],
     weight: NDArray[np.float32],
@@ -188,7 +197,7 @@ def shrink(
         x = end
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@compiled(error_model="numpy")
 def _shrink(covariance, weight, pull, average):
     """SIMD: NumPy's error model leaves out a test for a zero divisor, which would keep the compiler from it."""
     for x in range(len(covariance)):

@@ -1,12 +1,12 @@
 """The exponential function in lanes."""
 
 import numpy as np
-from numba import njit
 
+from dpmf_cli.compiled.decorator import compiled
 from dpmf_cli.kernels.lanes import add, clamp, fma, mul, splat, sub, times_power, zeros
 
 
-@njit(cache=True, nogil=True)
+@compiled()
 def exponential(x, width_of):
     """eˣ in every lane for x ≤ 0, to a few units of the last place; below −87 as at −87.
 

@@ -5,9 +5,10 @@ from dataclasses import dataclass, replace
 from typing import Literal
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
 
+from dpmf_cli.compiled.decorator import compiled
+from dpmf_cli.kernels.examples import RATED, example
 from dpmf_cli.kernels.lanes import add, fma, load, store, zeros
 from dpmf_cli.lane_groups import groups, on_each_group, pad, padded_width
 
@@ -161,7 +162,7 @@ def aligned(shape: tuple[int, ...]) -> NDArray[np.float32]:
     return raw[start : start + size].view(np.float32).reshape(shape)
 
 
-@njit(cache=True, nogil=True)
+@compiled(example(out=lambda s: np.zeros(len(RATED) * s.w)))
 def _predict(users, items, P, Q, out, factors_of, width_of):
     d, w = len(factors_of), len(width_of)
     row, like = (d + 1) * w, zeros(width_of)

@@ -8,9 +8,10 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
 
+from dpmf_cli.compiled.decorator import compiled
+from dpmf_cli.kernels.examples import USERS, example, numbers
 from dpmf_cli.kernels.factors import FactorLanes, FactorModel, Side
 from dpmf_cli.kernels.lanes import (
     add,
@@ -20,7 +21,6 @@ from dpmf_cli.kernels.lanes import (
     load,
     mul,
     narrow,
-    plain_fma,
     prefetch,
     splat,
     store,
@@ -28,6 +28,7 @@ from dpmf_cli.kernels.lanes import (
     widen,
     zeros,
 )
+from dpmf_cli.kernels.plain_lanes import plain_fma
 from dpmf_cli.kernels.releasing import noise_lanes, released
 from dpmf_cli.lane_groups import groups, on_each_group
 from dpmf_cli.privacy.noise import LaneNoise
@@ -239,7 +240,7 @@ def _step(
     )
 
 
-@njit(cache=True, nogil=True)
+@compiled(example(bits=[1, 3, 0, 65535, 255, 4, 77, 128], both=True))
 def _add_gradients(users, items, values, bits, P, Q, to_P, to_Q, both, factors_of, width_of):
     d, w = len(factors_of), len(width_of)
     row, like = (d + 1) * w, zeros(width_of)
@@ -265,7 +266,14 @@ def _add_gradients(users, items, values, bits, P, Q, to_P, to_Q, both, factors_o
                 store(to_P, at, fma(error, load(Q, q_at + f * w, like), load(to_P, at, like)))
 
 
-@njit(cache=True, nogil=True)
+@compiled(
+    example(
+        speed=lambda s: numbers(USERS * s.row),
+        rates=lambda s: np.arange(s.w) % 3 / 10,
+        waits=lambda s: np.arange(s.w) % 3 == 0,
+        unit=lambda s: numbers(USERS * s.d),
+    )
+)
 def _step_rows(P, to_P, speed, rates, waits, ridge, momentum, unit, noise, factors_of, width_of):
     d, w = len(factors_of), len(width_of)
     row, like, wide = (d + 1) * w, zeros(width_of), doubles(width_of)

@@ -12,7 +12,7 @@ intrinsics below, as if it were a number:
 
 `like` is any vector of the width wanted; the first comes from `zeros(width_of)`, where `width_of` is a
 tuple whose length is the width (its *type* carries the width, so that one kernel source serves all widths
-and numba's on-disk cache can tell them apart).
+and each has machine code of its own).
 
 Releases (`releasing`) and kernels of linear algebra use lanes of float64 too (`doubles`), for what needs its digits.
 
@@ -24,13 +24,14 @@ range: `denormals`.)
 
 from typing import Any
 
-import numpy as np
 from llvmlite import ir
 from numba import types
 from numba.core import cgutils
 from numba.core.datamodel import models
-from numba.extending import intrinsic, register_model
-from numpy.typing import NDArray
+from numba.extending import register_model
+
+from dpmf_cli.compiled.twins import operation
+from dpmf_cli.kernels import plain_lanes
 
 
 class Lanes(types.Type):
@@ -96,28 +97,28 @@ def _zero(lanes: Lanes) -> Any:
     return codegen
 
 
-@intrinsic
+@operation(plain_lanes.zeros)
 def zeros(typingctx, width_of):
     """The zero vector of as many lanes as the tuple `width_of` has elements."""
     lanes = Lanes(len(width_of))
     return lanes(width_of), _zero(lanes)
 
 
-@intrinsic
+@operation(plain_lanes.doubles)
 def doubles(typingctx, width_of):
     """The zero vector of as many float64 lanes as the tuple `width_of` has elements."""
     lanes = Lanes(len(width_of), 64)
     return lanes(width_of), _zero(lanes)
 
 
-@intrinsic
+@operation(plain_lanes.zeros_like)
 def zeros_like(typingctx, array, width_of):
     """The zero vector of as many lanes as the tuple `width_of` has elements, each such a number as `array` holds."""
     lanes = Lanes(len(width_of), array.dtype.bitwidth)
     return lanes(array, width_of), _zero(lanes)
 
 
-@intrinsic
+@operation(plain_lanes.splat)
 def splat(typingctx, number, like):
     """The vector whose lanes all hold `number`."""
 
@@ -132,7 +133,7 @@ def splat(typingctx, number, like):
     return like(number, like), codegen
 
 
-@intrinsic
+@operation(plain_lanes.load)
 def load(typingctx, array, at, like):
     """The vector at elements [at, at + width) of a flat array. Nothing checks the bounds."""
     if not _is_flat(array, like):
@@ -146,7 +147,7 @@ def load(typingctx, array, at, like):
     return like(array, types.int64, like), codegen
 
 
-@intrinsic
+@operation(plain_lanes.store)
 def store(typingctx, array, at, vector):
     """Writes a vector to elements [at, at + width) of a flat array. Nothing checks the bounds."""
     if not _is_flat(array, vector):
@@ -160,7 +161,7 @@ def store(typingctx, array, at, vector):
     return types.void(array, types.int64, vector), codegen
 
 
-@intrinsic
+@operation(plain_lanes.prefetch)
 def prefetch(typingctx, array, at):
     """Asks the CPU to bring the cache line of element `at` near; changes no value."""
 
@@ -176,52 +177,37 @@ def prefetch(typingctx, array, at):
     return types.void(array, types.int64), codegen
 
 
-@intrinsic
+@operation(plain_lanes.fma)
 def fma(typingctx, a, b, c):
     """a·b + c in every lane, rounded once."""
     return a(a, a, a), _llvm("fma", a)
 
 
-def plain_fma(
-    a: NDArray[np.floating], b: NDArray[np.floating], c: NDArray[np.floating]
-) -> NDArray[np.float32]:
-    """`fma` of float32 for plain twins: the product is exact in float64, and one sum in 2²⁹ is rounded twice."""
-    return np.asarray((a.astype(np.float64) * b + c).astype(np.float32))
-
-
-def plain_dot(p: NDArray[np.floating], q: NDArray[np.floating]) -> NDArray[np.float32]:
-    """(lanes,) Σ p·q over the rows of (d, lanes), by one `fma` after the other: what kernels measure, to the bit."""
-    dot = np.zeros(p.shape[1:], np.float32)
-    for each, other in zip(p, q, strict=True):
-        dot = plain_fma(each, other, dot)
-    return dot
-
-
-@intrinsic
+@operation(plain_lanes.add)
 def add(typingctx, a, b):
     """a + b in every lane."""
     return a(a, a), _instruction("fadd")
 
 
-@intrinsic
+@operation(plain_lanes.sub)
 def sub(typingctx, a, b):
     """a − b in every lane."""
     return a(a, a), _instruction("fsub")
 
 
-@intrinsic
+@operation(plain_lanes.mul)
 def mul(typingctx, a, b):
     """a·b in every lane."""
     return a(a, a), _instruction("fmul")
 
 
-@intrinsic
+@operation(plain_lanes.div)
 def div(typingctx, a, b):
     """a / b in every lane."""
     return a(a, a), _instruction("fdiv")
 
 
-@intrinsic
+@operation(plain_lanes.less_product)
 def less_product(typingctx, a, b, c):
     """c − a·b in every lane: rounded once in float64; in float32 the product is rounded before."""
 
@@ -234,7 +220,7 @@ def less_product(typingctx, a, b, c):
     return a(a, a, a), codegen
 
 
-@intrinsic
+@operation(plain_lanes.pivot_of)
 def pivot_of(typingctx, square):
     """What a Cholesky factor has on its diagonal, in every lane: √square in float32, 1/√square in float64, where a
     division takes several times as long as a product."""
@@ -248,19 +234,19 @@ def pivot_of(typingctx, square):
     return square(square), codegen
 
 
-@intrinsic
+@operation(plain_lanes.over_pivot)
 def over_pivot(typingctx, a, pivot):
     """a divided by the diagonal entry of which `pivot_of` has made `pivot`, in every lane."""
     return a(a, a), _instruction("fdiv" if a.bits == 32 else "fmul")
 
 
-@intrinsic
+@operation(plain_lanes.sqrt)
 def sqrt(typingctx, a):
     """√a in every lane."""
     return a(a), _llvm("sqrt", a)
 
 
-@intrinsic
+@operation(plain_lanes.widen)
 def widen(typingctx, a):
     """The float32 lanes of `a` as float64 lanes."""
     wide = Lanes(a.width, 64)
@@ -271,7 +257,7 @@ def widen(typingctx, a):
     return wide(a), codegen
 
 
-@intrinsic
+@operation(plain_lanes.narrow)
 def narrow(typingctx, a):
     """The float64 lanes of `a` rounded to float32 lanes."""
     short = Lanes(a.width)
@@ -282,7 +268,7 @@ def narrow(typingctx, a):
     return short(a), codegen
 
 
-@intrinsic
+@operation(plain_lanes.cast)
 def cast(typingctx, a, like):
     """The lanes of `a` as numbers like those of `like`: as they are, widened or rounded."""
 
@@ -294,19 +280,19 @@ def cast(typingctx, a, like):
     return like(a, like), codegen
 
 
-@intrinsic
+@operation(plain_lanes.rint)
 def rint(typingctx, a):
     """The nearest whole number in every lane, the even one of two."""
     return a(a), _llvm("rint", a)
 
 
-@intrinsic
+@operation(plain_lanes.magnitude)
 def magnitude(typingctx, a):
     """|a| in every lane."""
     return a(a), _llvm("fabs", a)
 
 
-@intrinsic
+@operation(plain_lanes.total)
 def total(typingctx, a):
     """The sum of the lanes, a float64, one added after the other."""
 
@@ -322,7 +308,7 @@ def total(typingctx, a):
     return types.float64(a), codegen
 
 
-@intrinsic
+@operation(plain_lanes.clamp)
 def clamp(typingctx, a, low, high):
     """min(max(a, low), high) in every lane; `low` and `high` are vectors."""
 
@@ -334,7 +320,7 @@ def clamp(typingctx, a, low, high):
     return a(a, a, a), codegen
 
 
-@intrinsic
+@operation(plain_lanes.times_power)
 def times_power(typingctx, a, n):
     """a·2ⁿ in every float32 lane: `n` holds whole numbers as n + 1.5·2²³, whose low bits are n; the result must be
     a normal number."""
@@ -348,7 +334,7 @@ def times_power(typingctx, a, n):
     return (a(a, a), codegen) if a.bits == 32 else None
 
 
-@intrinsic
+@operation(plain_lanes.below)
 def below(typingctx, a, b, x, y):
     """x where a < b, else y, in every lane."""
 
@@ -359,7 +345,7 @@ def below(typingctx, a, b, x, y):
     return a(a, a, a, a), codegen
 
 
-@intrinsic
+@operation(plain_lanes.any_below)
 def any_below(typingctx, a, b):
     """Whether a < b in at least one lane: a branch may skip work that would change none of them."""
 
@@ -370,7 +356,7 @@ def any_below(typingctx, a, b):
     return types.boolean(a, a), codegen
 
 
-@intrinsic
+@operation(plain_lanes.lanes_where)
 def lanes_where(typingctx, bits, like):
     """1 in lane e where bit e of the uint16 `bits` is set, else 0."""
 

@@ -5,10 +5,11 @@ best approximation of rank k, and divided again. Entries that many ratings stand
 """
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
 
+from dpmf_cli.compiled.decorator import compiled
 from dpmf_cli.kernels.covariance import place
+from dpmf_cli.kernels.examples import ROWS, example, numbers
 from dpmf_cli.kernels.lanes import fma, load, splat, store, zeros
 from dpmf_cli.kernels.symmetric import leading_eigenpairs, with_fixed_signs
 
@@ -49,7 +50,7 @@ def rank_k(
     _rank_k(triangle, np.int64(n), np.int64(len(values)), left.ravel(), panels.ravel(), WIDTH)
 
 
-@njit(cache=True, nogil=True)
+@compiled(example(k=2, left=numbers(ROWS * 2), panels=numbers(-(-ROWS // 16) * 16 * 2)))
 def _rank_k(triangle, n, k, left, panels, width_of):
     """`panels`: the factors of w items at a time, k vectors of w lanes each. Panels right of four rows' corner take
     those rows together; the last rows, fewer than four, have no panel to their right."""
@@ -77,7 +78,7 @@ def _rank_k(triangle, n, k, left, panels, width_of):
             store(triangle, row3 + j, sum3)
 
 
-@njit(cache=True, nogil=True)
+@compiled()
 def _scalar_part(triangle, row, k, left, panels, i, first, last, w):
     for j in range(first, last):
         panel, value = j // w * w * k + j % w, np.float32(0)

@@ -7,10 +7,11 @@ needed and never stored: an array of weights would be as large as that of the va
 from dataclasses import dataclass
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
 
+from dpmf_cli.compiled.decorator import compiled
 from dpmf_cli.kernels.cholesky import cholesky_solve
+from dpmf_cli.kernels.examples import RATED, example, mixture_constants, numbers
 from dpmf_cli.kernels.exponential import exponential
 from dpmf_cli.kernels.factors import FactorLanes, FactorModel, Side
 from dpmf_cli.kernels.lanes import (
@@ -123,7 +124,13 @@ def solve_mixture(
     )
 
 
-@njit(cache=True, nogil=True)
+@compiled(
+    example(
+        values=lambda s: numbers(len(RATED) * s.w),
+        constants=mixture_constants,
+        active=lambda s: np.arange(s.w) % 3 > 0,
+    )
+)
 def _solve(
     starts,
     others,
@@ -233,7 +240,13 @@ def residual_variances(model: FactorModel, pairs: UserMajor, values: LaneValues)
     )
 
 
-@njit(cache=True, nogil=True)
+@compiled(
+    example(
+        values=lambda s: numbers(len(RATED) * s.w),
+        constants=mixture_constants,
+        out=lambda s: np.zeros(2 * s.k * s.w),
+    )
+)
 def _sums(starts, others, places, values, P, Q, constants, out, factors_of, width_of, components_of):
     d, w, components = len(factors_of), len(width_of), len(components_of)
     row, like = (d + 1) * w, zeros(width_of)
@@ -257,7 +270,7 @@ def _sums(starts, others, places, values, P, Q, constants, out, factors_of, widt
             store(out, k * w, add(load(out, k * w, wide), wide))
 
 
-@njit(cache=True, nogil=True)
+@compiled()
 def _target(values, place, own, Q, q_at, factors_of, width_of):
     """What the averages leave of a rating; `own` is that of the row."""
     d, w = len(factors_of), len(width_of)
@@ -265,7 +278,7 @@ def _target(values, place, own, Q, q_at, factors_of, width_of):
     return sub(load(values, np.int64(place) * w, like), add(own, load(Q, q_at + d * w, like)))
 
 
-@njit(cache=True, nogil=True)
+@compiled()
 def _error(target, P, p_at, Q, q_at, factors_of, width_of):
     d, w = len(factors_of), len(width_of)
     like, dot = zeros(width_of), zeros(width_of)
@@ -274,7 +287,7 @@ def _error(target, P, p_at, Q, q_at, factors_of, width_of):
     return sub(target, dot)
 
 
-@njit(cache=True, nogil=True)
+@compiled()
 def _responsibilities(error, constants, gamma, width_of, components_of):
     """gamma ← (K, width) posterior probabilities of the components at an error. Equation 10."""
     w, components = len(width_of), len(components_of)

@@ -5,10 +5,11 @@ section 5, have it. Each prediction uses the ratings of the user that it is made
 """
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
 
+from dpmf_cli.compiled.decorator import compiled
 from dpmf_cli.kernels.covariance import place
+from dpmf_cli.kernels.examples import RATED, example
 from dpmf_cli.kernels.lanes import add, below, div, doubles, load, mul, splat, sqrt, store, sub
 from dpmf_cli.ratings import Ratings
 
@@ -51,7 +52,7 @@ def nearest(
     return found
 
 
-@njit(cache=True, nogil=True)
+@compiled(example(rank=[3, 0, 1, 4, 2]))
 def _popular_first(users, items, user_starts, rank):
     """The places of each user's ratings, the item of least rank first: two counting sorts.
 
@@ -74,7 +75,7 @@ def _popular_first(users, items, user_starts, rank):
     return out
 
 
-@njit(cache=True, nogil=True)
+@compiled(example(found=np.full((len(RATED), 2), -1)))
 def _nearest(users, items, by_item, user_starts, order, rated, similarity, n_items, found):
     """`order`, `rated`: each user's ratings in the order to look at them, and their items."""
     k, first = found.shape[1], 0
@@ -101,7 +102,7 @@ def _nearest(users, items, by_item, user_starts, order, rated, similarity, n_ite
         first = end
 
 
-@njit(cache=True, nogil=True)
+@compiled()
 def _unpack(triangle, n_items, asked, rows):
     """The rows of the symmetric matrix of the items `asked`, ascending. The part of them that lies in columns of the
     triangle is read for all at once: neighbours of a column share their cache lines."""
@@ -117,7 +118,7 @@ def _unpack(triangle, n_items, asked, rows):
             rows[at, j] = triangle[row + j]
 
 
-@njit(cache=True, nogil=True)
+@compiled()
 def _select(similarities, i, order, rated, best, places):
     """places (k,) ← the k of `order` with the greatest similarities, by insertion; `best` holds these."""
     k, count, least = len(places), 0, np.float32(-np.inf)
@@ -162,7 +163,7 @@ def interpolate(
     )
 
 
-@njit(cache=True, nogil=True)
+@compiled(example(neighbours=[[1, 2], [0, -1], [0, 1], [4, -1], [-1, -1], [6, 7], [5, 7], [6, 5]]))
 def _interpolate(items, neighbours, rated, residuals, covariance, n_items, ridge, width_of):
     """As many predictions as there are lanes at a time, each with the arithmetic that it would have alone.
 
@@ -205,7 +206,7 @@ def _interpolate(items, neighbours, rated, residuals, covariance, n_items, ridge
     return out
 
 
-@njit(cache=True, nogil=True)
+@compiled()
 def _eliminated(system, a, b, row, like, w):
     """Element (a, b) less what the rows above a take from it."""
     value = load(system, a * row + b * w, like)
@@ -215,7 +216,7 @@ def _eliminated(system, a, b, row, like, w):
     return value
 
 
-@njit(cache=True, nogil=True)
+@compiled()
 def _fetch(item, neighbours, count, rated, covariance, n_items, ridge, system, limits, lane, w):
     """One lane's system of `count` rows. Rows for which the prediction has no neighbour are left out by their limit,
     whatever an earlier prediction left in them."""

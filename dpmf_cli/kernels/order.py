@@ -1,13 +1,14 @@
 """The order of visits, and ratings in the order of items."""
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
 
+from dpmf_cli.compiled.decorator import compiled
+from dpmf_cli.kernels.examples import RATED, example
 from dpmf_cli.ratings import Ratings
 
 
-@njit(cache=True, nogil=True)
+@compiled(example(uniform=np.linspace(0.9, 0.1, len(RATED))))
 def shuffle_within(starts: NDArray[np.int64], uniform: NDArray[np.float64]) -> NDArray[np.int64]:
     """A permutation of 0 … n−1 that keeps each block [starts[b], starts[b+1]) and shuffles inside it.
 
@@ -30,7 +31,7 @@ def item_major(ratings: Ratings) -> tuple[NDArray[np.int64], NDArray[np.int32], 
     return starts, users, values
 
 
-@njit(cache=True, nogil=True)
+@compiled(example(ends=[0, 2, 4, 6, 7], to_users=np.zeros(8), to_values=np.zeros(8)))
 def _scatter(keys, ends, users, to_users, values, to_values):
     """A counting sort by `keys`, stable; `ends` is where the next element of each key goes."""
     for x in range(len(keys)):

@@ -3,9 +3,10 @@
 from collections.abc import Callable
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
 
+from dpmf_cli.compiled.decorator import compiled
+from dpmf_cli.kernels.examples import USERS, example, numbers
 from dpmf_cli.kernels.factors import FactorLanes, Side
 from dpmf_cli.kernels.lanes import (
     any_below,
@@ -79,7 +80,7 @@ def _perturb(flat: NDArray[np.float32], group: FactorLanes, noise: LaneNoise, li
     )
 
 
-@njit(cache=True, nogil=True)
+@compiled(example(unit=lambda s: numbers(USERS * s.d)))
 def _perturb_rows(P, unit, noise, limit, factors_of, width_of):
     d, w = len(factors_of), len(width_of)
     like, noisy = zeros(width_of), np.empty(d * w, np.float64)
@@ -91,14 +92,14 @@ def _perturb_rows(P, unit, noise, limit, factors_of, width_of):
         store_within(P, at, noisy, limit, factors_of, width_of)
 
 
-@njit(cache=True, nogil=True)
+@compiled(example())
 def _project_rows(P, limit, factors_of, width_of):
     row = (len(factors_of) + 1) * len(width_of)
     for at in range(0, len(P), row):
         project(P, at, limit, factors_of, width_of)
 
 
-@njit(cache=True, nogil=True, inline="always")
+@compiled(inline="always")
 def store_within(P, at, row, limit, factors_of, width_of):
     """P's row at `at` ← the d vectors `row`, float32 or float64, projected to the L2 norm `limit` and rounded."""
     d, w = len(factors_of), len(width_of)
@@ -107,7 +108,7 @@ def store_within(P, at, row, limit, factors_of, width_of):
         store(P, at + f * w, cast(load(row, f * w, zeros_like(row, width_of)), zeros(width_of)))
 
 
-@njit(cache=True, nogil=True)
+@compiled()
 def project(P, at, limit, factors_of, width_of):
     """Scales the row at `at` down to the L2 norm `limit`, in the lanes where it is longer; P float32 or float64."""
     d, w = len(factors_of), len(width_of)

@@ -7,9 +7,9 @@ multiple of g, and as near as float64 has it.
 """
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
 
+from dpmf_cli.compiled.decorator import compiled
 from dpmf_cli.kernels.lanes import add, div, fma, load, mul, splat, store, sub, zeros_like
 from dpmf_cli.lane_groups import pad
 from dpmf_cli.privacy.noise import KeyedNoise, LaneNoise
@@ -24,7 +24,7 @@ def noise_lanes(noise: LaneNoise | KeyedNoise, width: int) -> NDArray[np.float64
     return pad(np.stack([noise.scale, ANCHOR * noise.grid]), width, np.float64).ravel()
 
 
-@njit(cache=True, nogil=True, inline="always")
+@compiled(inline="always")
 def released(clean, unit, lanes, wide):
     """`LaneNoise.added_to` in lanes of float64: the multiple of the grid nearest to clean + unit·scale.
 
@@ -34,7 +34,7 @@ def released(clean, unit, lanes, wide):
     return sub(add(fma(unit, load(lanes, 0, wide), clean), anchor), anchor)
 
 
-@njit(cache=True, nogil=True)
+@compiled()
 def release_row(row, factor, unit, first, lanes, factors_of, width_of):
     """row ← factor·(what is released of row/factor): d vectors of float64; unit flat, from number `first` on."""
     wide = zeros_like(row, width_of)

@@ -3,10 +3,11 @@
 from dataclasses import dataclass
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
 
-from dpmf_cli.kernels.denormals import flushing
+from dpmf_cli.compiled.decorator import compiled
+from dpmf_cli.kernels.denormals import flush_denormals, restore_denormals
+from dpmf_cli.kernels.examples import RATED, example
 from dpmf_cli.kernels.factors import FactorLanes, aligned
 from dpmf_cli.kernels.lanes import (
     clamp,
@@ -15,8 +16,6 @@ from dpmf_cli.kernels.lanes import (
     load,
     mul,
     narrow,
-    plain_dot,
-    plain_fma,
     prefetch,
     splat,
     store,
@@ -25,6 +24,7 @@ from dpmf_cli.kernels.lanes import (
     zeros,
 )
 from dpmf_cli.kernels.perturb import project
+from dpmf_cli.kernels.plain_lanes import plain_dot, plain_fma
 from dpmf_cli.kernels.releasing import noise_lanes, released
 from dpmf_cli.lane_groups import on_each_group, padded_width
 from dpmf_cli.privacy.noise import LaneNoise
@@ -84,7 +84,6 @@ def plain_project(row: NDArray[np.float32], limit: float) -> None:
 
 
 @noisy_kernel(_plain_descend_perturbed)
-@flushing
 def descend_perturbed(
     group: FactorLanes,
     noise: LaneNoise,
@@ -130,7 +129,7 @@ def kept_bytes(n_ratings: int, models: int) -> int:
     return size if size <= MOST_KEPT else 0
 
 
-@njit(cache=True, nogil=True)
+@compiled(example(kept=lambda s: np.zeros(len(RATED) * s.w)))
 def _descend_perturbed(
     users, items, values, unit, noise, P, Q, rate, regularization, bound, epochs, kept, factors_of, width_of
 ):
@@ -141,6 +140,7 @@ def _descend_perturbed(
     step, keep = splat(rate, like), splat(np.float32(1) - rate * regularization, like)
     last = len(values) - 1
     keeps = len(kept) > 0
+    before = flush_denormals()
     for epoch in range(epochs):
         known = keeps and epoch > 0
         for x in range(len(values)):
@@ -165,6 +165,7 @@ def _descend_perturbed(
                 p, q = load(P, p_at + f * w, like), load(Q, q_at + f * w, like)
                 store(P, p_at + f * w, fma(move, q, mul(keep, p)))
                 store(Q, q_at + f * w, fma(move, p, mul(keep, q)))
+    restore_denormals(before)
 
 
 def _plain_descend_noisy_errors(
@@ -191,7 +192,6 @@ def _plain_descend_noisy_errors(
 
 
 @noisy_kernel(_plain_descend_noisy_errors)
-@flushing
 def descend_noisy_errors(
     group: FactorLanes,
     noise: LaneNoise,
@@ -223,7 +223,6 @@ def descend_noisy_errors(
 
 
 @on_each_group
-@flushing
 def descend_clamped_errors(
     group: FactorLanes,
     visits: Visits,
@@ -264,7 +263,7 @@ def _one_pass(
     )
 
 
-@njit(cache=True, nogil=True)
+@compiled(example())
 def _descend_noisy_errors(
     users,
     items,
@@ -288,6 +287,7 @@ def _descend_noisy_errors(
     least, most = splat(-error_bound, like), splat(error_bound, like)
     step, keep = splat(rate, like), splat(np.float32(1) - rate * regularization, like)
     last = len(values) - 1
+    before = flush_denormals()
     for x in range(len(values)):
         p_at, q_at = np.int64(users[x]) * row, np.int64(items[x]) * row
         ahead = np.int64(items[min(x + 2, last)]) * row
@@ -311,3 +311,4 @@ def _descend_noisy_errors(
             store(Q, q_at + f * w, fma(move, p, mul(keep, q)))
         project(P, p_at, user_limit, factors_of, width_of)
         project(Q, q_at, item_limit, factors_of, width_of)
+    restore_denormals(before)

@@ -1,17 +1,17 @@
 """Stochastic gradient descent on ratings that each model of a grid has its own values of."""
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
 
-from dpmf_cli.kernels.denormals import flushing
+from dpmf_cli.compiled.decorator import compiled
+from dpmf_cli.kernels.denormals import flush_denormals, restore_denormals
+from dpmf_cli.kernels.examples import RATED, example, numbers
 from dpmf_cli.kernels.factors import FactorLanes
 from dpmf_cli.kernels.lanes import fma, load, mul, prefetch, splat, store, sub, zeros
 from dpmf_cli.lane_groups import LaneValues, on_each_group
 
 
 @on_each_group
-@flushing
 def descend_values(
     group: FactorLanes,
     users: NDArray[np.int32],
@@ -44,12 +44,13 @@ def descend_values(
     )
 
 
-@njit(cache=True, nogil=True)
+@compiled(example(values=lambda s: numbers(len(RATED) * s.w)))
 def _descend_values(users, items, order, values, P, Q, rate, regularization, epochs, factors_of, width_of):
     d, w = len(factors_of), len(width_of)
     row, like = (d + 1) * w, zeros(width_of)
     step, keep = splat(rate, like), splat(np.float32(1) - rate * regularization, like)
     last = len(order) - 1
+    before = flush_denormals()
     for _ in range(epochs):
         for x in range(len(order)):
             at, ahead = order[x], order[min(x + 2, last)]
@@ -65,3 +66,4 @@ def _descend_values(users, items, order, values, P, Q, rate, regularization, epo
                 p, q = load(P, p_at + f * w, like), load(Q, q_at + f * w, like)
                 store(P, p_at + f * w, fma(move, q, mul(keep, p)))
                 store(Q, q_at + f * w, fma(move, p, mul(keep, q)))
+    restore_denormals(before)

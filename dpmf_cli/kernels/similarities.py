@@ -8,9 +8,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
 
+from dpmf_cli.compiled.decorator import compiled
+from dpmf_cli.kernels.examples import RATED, example
 from dpmf_cli.kernels.lanes import add, below, div, fma, load, mul, splat, store, sub, zeros
 from dpmf_cli.lane_groups import groups, pad, padded_width
 from dpmf_cli.ratings import Ratings
@@ -127,7 +128,7 @@ def _similarity_lanes(
     return SimilarityLanes(neighbours, flat.reshape(-1), pad(averages, width).reshape(-1), width, part)
 
 
-@njit(cache=True, nogil=True)
+@compiled()
 def index_row(row, slots, sign):
     """Notes where each neighbour of a row stands (sign 1), or forgets it again (−1)."""
     for a in range(len(row)):
@@ -135,7 +136,7 @@ def index_row(row, slots, sign):
             slots[row[a]] = a if sign > 0 else -1
 
 
-@njit(cache=True, nogil=True)
+@compiled()
 def rated_neighbours(item, first, last, items, slots, found):
     """The places in `items` of the neighbours that a user rated, the item itself left out; returns how many."""
     count = 0
@@ -145,12 +146,12 @@ def rated_neighbours(item, first, last, items, slots, found):
     return count
 
 
-@njit(cache=True, nogil=True, inline="always")
+@compiled(inline="always")
 def sign_of(value, like, one, minus):
     return below(value, like, minus, one)
 
 
-@njit(cache=True, nogil=True)
+@compiled(example(out=lambda s: np.zeros(len(RATED) * s.w)))
 def _predict(users, items, order, user_starts, rated, values, neighbours, S, averages, out, width_of):
     w, like = len(width_of), zeros(width_of)
     k, slots = neighbours.shape[1], np.full(neighbours.shape[0], -1, np.int32)

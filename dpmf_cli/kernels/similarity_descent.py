@@ -8,11 +8,12 @@ raters pass by.
 from dataclasses import dataclass
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
 
+from dpmf_cli.compiled.decorator import compiled
 from dpmf_cli.kernels.clipping import GUARD
 from dpmf_cli.kernels.covariance import Raters
+from dpmf_cli.kernels.examples import ITEM_STARTS, ITEMS, RATED, K, example, numbers
 from dpmf_cli.kernels.lanes import (
     add,
     below,
@@ -23,7 +24,6 @@ from dpmf_cli.kernels.lanes import (
     load,
     mul,
     narrow,
-    plain_dot,
     splat,
     sqrt,
     store,
@@ -31,6 +31,7 @@ from dpmf_cli.kernels.lanes import (
     widen,
     zeros,
 )
+from dpmf_cli.kernels.plain_lanes import plain_dot
 from dpmf_cli.kernels.releasing import noise_lanes, published_rows, released
 from dpmf_cli.kernels.similarities import LEAST_NORM, SimilarityLanes, index_row, rated_neighbours, sign_of
 from dpmf_cli.lane_groups import on_each_group
@@ -198,7 +199,17 @@ def _step(
     )
 
 
-@njit(cache=True, nogil=True)
+@compiled(
+    example(
+        starts=ITEM_STARTS,
+        sampled=np.arange(len(RATED)) != 3,
+        limits=[0.4, np.inf, 1.0, 0.2],
+        norm_of_limits=1,
+        rates=lambda s: np.linspace(0, 0.1, s.w),
+        floor=0.1,
+        unit=numbers(ITEMS * K),
+    )
+)
 def _descend(
     starts,
     positions,

@@ -5,9 +5,10 @@ eigenvectors of the item-item covariance, and only they are released.
 """
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
 
+from dpmf_cli.compiled.decorator import compiled
+from dpmf_cli.kernels.examples import ITEMS, RATED, example, numbers
 from dpmf_cli.kernels.lanes import doubles, fma, load, splat, store
 from dpmf_cli.ratings import Ratings
 
@@ -60,7 +61,7 @@ def regress(
     return out
 
 
-@njit(cache=True, nogil=True)
+@compiled(example(rows=numbers(ITEMS, 4), ridge=np.full(3, 0.2), out=np.zeros(len(RATED))))
 def _regress(users, items, by_user, user_starts, rated, residuals, rows, ridge, out, tile):
     k, padded = len(ridge), rows.shape[1]
     gram, right = np.empty((k, k)), np.empty(k)
@@ -93,7 +94,7 @@ def _regress(users, items, by_user, user_starts, rated, residuals, rows, ridge, 
             out[x] += row[a] * right[a]
 
 
-@njit(cache=True, nogil=True)
+@compiled()
 def _add_products(buffer, count, padded, sums, tile):
     """The tiles of `sums` (padded × padded) on and above the diagonal += Σ_y v_y v_yᵀ, v_y the rows of `buffer`."""
     w, like = len(tile), doubles(tile)
@@ -116,7 +117,7 @@ def _add_products(buffer, count, padded, sums, tile):
             store(sums, at + 3 * padded, sum3)
 
 
-@njit(cache=True, nogil=True)
+@compiled()
 def _solve(gram, right):
     """right ← gram⁻¹·right; of gram only the lower triangle is read, and it becomes the Cholesky factor. A row
     without a pivot is left out: its unknown is 0."""

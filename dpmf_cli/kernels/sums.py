@@ -1,8 +1,10 @@
 """Sums of residuals by user for a whole ε grid: float64, in the order of the ratings."""
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
+
+from dpmf_cli.compiled.decorator import compiled
+from dpmf_cli.kernels.examples import ITEMS, example, numbers
 
 
 def residual_sums_by_user(
@@ -24,7 +26,7 @@ def residual_sums_by_user(
     return sums
 
 
-@njit(cache=True, nogil=True)
+@compiled(example(item_averages=numbers(ITEMS, 3)))
 def _residual_sums(users, items, values, item_averages, n_users):
     lanes = item_averages.shape[1]
     sums = np.zeros((n_users + 1, lanes))
@@ -34,7 +36,7 @@ def _residual_sums(users, items, values, item_averages, n_users):
     return sums
 
 
-@njit(cache=True, nogil=True)
+@compiled(example())
 def sums_by(keys: NDArray[np.int32], values: NDArray[np.floating], n_keys: int) -> NDArray[np.float64]:
     """(n_keys,) Σ of the values (n,) of each key: `np.bincount` to the bit, without its float64 and int64 copies."""
     sums = np.zeros(n_keys)

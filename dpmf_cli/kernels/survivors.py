@@ -19,10 +19,11 @@ Nothing of size users × items is ever in memory.
 import math
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
 
-from dpmf_cli.kernels.denormals import flushing
+from dpmf_cli.compiled.decorator import compiled
+from dpmf_cli.kernels.denormals import flush_denormals, restore_denormals
+from dpmf_cli.kernels.examples import example
 from dpmf_cli.kernels.factors import FactorLanes
 from dpmf_cli.kernels.lanes import (
     any_below,
@@ -34,7 +35,6 @@ from dpmf_cli.kernels.lanes import (
     magnitude,
     mul,
     narrow,
-    plain_dot,
     prefetch,
     splat,
     store,
@@ -42,6 +42,7 @@ from dpmf_cli.kernels.lanes import (
     widen,
     zeros,
 )
+from dpmf_cli.kernels.plain_lanes import plain_dot
 from dpmf_cli.kernels.releasing import noise_lanes, released
 from dpmf_cli.kernels.sgd import plain_clamp, plain_update
 from dpmf_cli.privacy.keyed import cell_bits, magnitude_uniform, minus_log
@@ -54,7 +55,7 @@ CUT_SLACK = 2.0**-10
 times exp(−α/b), but for the rounding of α to float32."""
 
 
-@njit(cache=True, nogil=True)
+@compiled()
 def draw_survivors(key, first, rating, cut, places, uniform, noise):
     """The cells of one user that survive in some model, or are rated: their places, and their unit noise.
 
@@ -113,7 +114,6 @@ def _plain_descend_survivors(
 
 
 @noisy_kernel(_plain_descend_survivors)
-@flushing
 def descend_survivors(
     group: FactorLanes,
     noise: KeyedNoise,
@@ -157,7 +157,7 @@ def descend_survivors(
     )
 
 
-@njit(cache=True, nogil=True)
+@compiled(example(order=[3, 0, 4, 1, 2], shifts=[1, 0, 4, 2], cut=0.6))
 def _descend_survivors(
     starts,
     items,
@@ -188,6 +188,7 @@ def _descend_survivors(
         place_of[order[y]] = y
     rating = np.full(n_items, np.float32(np.nan))
     places, uniform, unit = np.empty(n_items + 1, np.int32), np.empty(n_items + 1), np.empty(n_items + 1)
+    before = flush_denormals()
     for _ in range(epochs):
         for u in range(n_users):
             for x in range(starts[u], starts[u + 1]):
@@ -227,3 +228,4 @@ def _descend_survivors(
             for x in range(starts[u], starts[u + 1]):
                 place = place_of[items[x]] - shifts[u]
                 rating[place if place >= 0 else place + n_items] = np.nan
+    restore_denormals(before)

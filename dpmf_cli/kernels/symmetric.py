@@ -7,12 +7,13 @@ D·A·D, D = diag(s), and A stays as it is.
 from typing import Literal
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
 from scipy.linalg import eigh
 from scipy.sparse.linalg import ArpackError, LinearOperator, eigsh
 
+from dpmf_cli.compiled.decorator import compiled
 from dpmf_cli.kernels.covariance import place
+from dpmf_cli.kernels.examples import ROWS, example, numbers
 from dpmf_cli.kernels.lanes import add, doubles, fma, load, splat, store, total, widen, zeros
 
 TOLERANCE = 1e-4
@@ -48,7 +49,7 @@ def multiply(
     return out.T if scale is None else out.T * scale
 
 
-@njit(cache=True, nogil=True)
+@compiled(example(right=numbers(2 * ROWS), out=np.zeros(2 * ROWS)))
 def _multiply(triangle, n, right, out, width_of):
     """out (b·n) += A·right (b·n), one vector after the other. Four rows at a time right of their corner."""
     w, like, wide = len(width_of), zeros(width_of), doubles(width_of)
@@ -86,7 +87,7 @@ def _multiply(triangle, n, right, out, width_of):
         _multiply_part(triangle, n, right, out, base, blocks, n, blocks, n)
 
 
-@njit(cache=True, nogil=True)
+@compiled()
 def _multiply_part(triangle, n, right, out, base, first_row, last_row, first, last):
     """The elements on or above the diagonal of some rows and columns, one by one."""
     for i in range(first_row, last_row):
@@ -170,11 +171,10 @@ def _dense(
 ) -> NDArray[np.float64]:
     """The upper triangle of A or D·A·D as a matrix, what is below its diagonal left at 0."""
     dense = np.zeros((n, n))
-    for i in range(n):
-        row = place(i, i, n)
-        dense[i, i:] = triangle[row : row + n - i]
-        if scaling is not None:
-            dense[i, i:] *= np.float64(scaling[i]) * scaling[i:]
+    dense[np.tri(n, dtype=bool).T] = triangle
+    if scaling is not None:
+        scale = np.asarray(scaling, np.float64)
+        dense *= scale[:, None] * scale
     return dense
 
 

@@ -1,9 +1,10 @@
 """Gradients of the item factors, clipped user by user: what one user adds has a bounded L2 norm."""
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
 
+from dpmf_cli.compiled.decorator import compiled
+from dpmf_cli.kernels.examples import ITEMS, USERS, example, numbers
 from dpmf_cli.kernels.factors import FactorLanes
 from dpmf_cli.lane_groups import Grouped, on_each_group
 from dpmf_cli.ratings import Ratings
@@ -44,7 +45,14 @@ def descend_items(
     rows[:] = own + rates[group.part] * (gradients[..., group.part] - ridge * own)
 
 
-@njit(cache=True, nogil=True)
+@compiled(
+    example(
+        sampled=[0, 1, 3],
+        P=lambda s: numbers(USERS, 4, 8),
+        Q=lambda s: numbers(ITEMS, 4, 8),
+        sums=np.zeros((ITEMS, 3, 8)),
+    )
+)
 def _add_clipped(sampled, starts, items, values, P, Q, clip, sums):
     d, w = sums.shape[1], sums.shape[2]
     longest = 0

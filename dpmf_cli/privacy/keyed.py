@@ -9,16 +9,19 @@ its chance is off by 2⁻⁵² at most: by a factor 1 ± 2⁻²² where |X| is b
 """
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
+
+from dpmf_cli.compiled.decorator import compiled
 
 _GOLDEN = np.uint64(0x9E3779B97F4A7C15)
 _FIRST = np.uint64(0xBF58476D1CE4E5B9)
 _SECOND = np.uint64(0x94D049BB133111EB)
 _POWERS = 2.0 ** np.arange(64)
+_EXAMPLE = np.uint64(0x123456789ABCDEF0)
+"""A key on which machine code is checked."""
 
 
-@njit(cache=True, nogil=True, inline="always")
+@compiled(inline="always")
 def cell_bits(key: np.uint64, cell: int) -> np.uint64:
     """64 random bits of a cell: SplitMix64's output number `cell` from the state `key`."""
     z = key + np.uint64(cell + 1) * _GOLDEN
@@ -27,13 +30,13 @@ def cell_bits(key: np.uint64, cell: int) -> np.uint64:
     return z ^ (z >> np.uint64(31))
 
 
-@njit(cache=True, nogil=True, inline="always")
+@compiled(inline="always")
 def magnitude_uniform(bits: np.uint64) -> float:
     """V in (0, 1], from the upper 53 bits; the magnitude of the unit noise is −ln V."""
     return (np.float64(bits >> np.uint64(11)) + 1.0) * 2.0**-53
 
 
-@njit(cache=True, nogil=True)
+@compiled(lambda kinds: {"key": _EXAMPLE, "cells": np.arange(5)})
 def uniforms_of_cells(key: np.uint64, cells: NDArray[np.int64]) -> NDArray[np.float64]:
     """(n,) uniform draws in [0, 1), one for each of `cells` (n,), the same whenever it is asked for."""
     out = np.empty(len(cells))
@@ -42,7 +45,7 @@ def uniforms_of_cells(key: np.uint64, cells: NDArray[np.int64]) -> NDArray[np.fl
     return out
 
 
-@njit(cache=True, nogil=True)
+@compiled()
 def minus_log(signed, out, count):  # type: ignore[no-untyped-def]
     """out ← −ln|v| with the sign of v, for the first `count` of `signed`, float64 in [−1, 1] without 0.
 
@@ -69,7 +72,7 @@ def minus_log(signed, out, count):  # type: ignore[no-untyped-def]
         out[k] = magnitude if signed[k] > 0 else -magnitude
 
 
-@njit(cache=True, nogil=True)
+@compiled(lambda kinds: {"key": _EXAMPLE, "first": 3, "count": 5})
 def unit_of_cells(key: np.uint64, first: int, count: int) -> NDArray[np.float64]:
     """(count,) the unit noise of the cells `first`, `first` + 1, …"""
     signed, out = np.empty(count), np.empty(count)

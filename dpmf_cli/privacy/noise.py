@@ -97,7 +97,7 @@ class KeyedNoise:
 
     def units(self, first: int, count: int) -> NDArray[np.float64]:
         """(count,) the unit noise of the numbers from `first` on."""
-        return unit_of_cells(np.uint64(self.key), first, count)
+        return np.asarray(unit_of_cells(np.uint64(self.key), first, count))
 
 
 class Randomiser(Protocol):

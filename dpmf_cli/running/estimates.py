@@ -12,7 +12,7 @@ from dpmf_cli.running.machine import Machine
 PROCESS_BYTES = 49e6
 """Resident memory of a process that has run kernels and drawn figures, beside its imports and the ratings."""
 FIGURES_SECONDS, KERNEL_SECONDS = 0.4, 0.1
-"""What a run takes beside its imports and fits: figures, and an entry's compiled kernels read from numba's cache."""
+"""What a run takes beside its imports and fits: figures, and an entry's compiled kernels read from the cache."""
 TASK_SECONDS, PREDICTION_SECONDS = 0.01, 1e-8
 """Storing a result, and one prediction of one rating for one ε, measured."""
 CUT_SECONDS = 6.5e-8

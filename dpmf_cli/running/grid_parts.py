@@ -22,12 +22,17 @@ MEMORY_SHARE = 0.6
 _LIMIT = Path("/sys/fs/cgroup/memory.max")
 
 
-def room() -> float:
-    """Bytes that one fit may hold on this machine, beside the ratings."""
+def memory() -> int:
+    """Bytes of memory of this machine, or of the container that this runs in."""
     there = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
     with contextlib.suppress(OSError, ValueError):  # no such file, or "max" in it
         there = min(there, int(_LIMIT.read_text()))
-    return MEMORY_SHARE * there / (os.cpu_count() or 1)
+    return there
+
+
+def room() -> float:
+    """Bytes that one fit may hold on this machine, beside the ratings."""
+    return MEMORY_SHARE * memory() / (os.cpu_count() or 1)
 
 
 def parts(algorithm: Algorithm, shape: Shape, grid: int, within: float) -> list[slice]:

@@ -194,6 +194,21 @@ def test_altered_files_of_the_right_size_are_made_again(
     assert path.read_bytes() == before
 
 
+def test_a_header_with_any_bit_flipped_is_read_or_refused(tmp_path: Path) -> None:
+    path = tmp_path / "values.npy"
+    np.save(path, np.zeros(3, np.float32))
+    whole, refused = path.read_bytes(), 0
+    for bit in range(0, 8 * 128, 3):
+        header = bytearray(whole)
+        header[bit // 8] ^= 1 << bit % 8
+        path.write_bytes(header)
+        try:
+            kept._mapped(path)
+        except (OSError, ValueError):
+            refused += 1
+    assert refused > 100
+
+
 def test_cache_that_is_a_file(tmp_path: Path) -> None:
     (tmp_path / "cache").write_text("")
     with pytest.raises(DpmfError, match="cannot be written"):

@@ -1,24 +1,62 @@
 """What holds for all compiled loops."""
 
+import ast
 import importlib
-import pkgutil
+from collections.abc import Iterator
+from pathlib import Path
 
-from numba.core.dispatcher import Dispatcher
+import dpmf_cli
+from dpmf_cli.compiled.decorator import KernelCache
 
-from dpmf_cli import kernels
+ROOT = Path(dpmf_cli.__file__).parent
+SOURCES = {
+    ".".join(["dpmf_cli", *path.relative_to(ROOT).with_suffix("").parts]): path.read_text()
+    for path in ROOT.rglob("*.py")
+}
+COMPILED = {
+    f"{module}.{name}": found
+    for module, text in SOURCES.items()
+    if "@compiled(" in text
+    for name, found in vars(importlib.import_module(module)).items()
+    if hasattr(found, "py_func") and found.py_func.__module__ == module
+}
 
 
 def test_kernels_release_the_interpreter() -> None:
     """A worker of a cluster has to answer its scheduler while a kernel runs for minutes, or is taken for dead."""
-    modules = [
-        importlib.import_module(f"{kernels.__name__}.{each.name}")
-        for each in pkgutil.iter_modules(kernels.__path__)
-    ]
-    compiled = {
-        f"{module.__name__}.{name}": found
-        for module in modules
-        for name, found in vars(module).items()
-        if isinstance(found, Dispatcher) and found.py_func.__module__ == module.__name__
-    }
-    assert len(compiled) > 30
-    assert [name for name, found in compiled.items() if not found.targetoptions.get("nogil")] == []
+    assert len(COMPILED) > 50
+    assert [name for name, found in COMPILED.items() if not found.targetoptions.get("nogil")] == []
+
+
+def test_every_compiled_function_has_the_cache_that_verifies() -> None:
+    assert [name for name, found in COMPILED.items() if type(found._cache) is not KernelCache] == []
+    others = {module for module, text in SOURCES.items() if "njit" in text or "import jit" in text}
+    assert others == {"dpmf_cli.compiled.decorator"}
+
+
+def called_by_python(module: str, text: str) -> Iterator[str]:
+    """The compiled functions that a module's plain code names, by their full names."""
+    tree = ast.parse(text)
+    names = {name.rpartition(".")[2]: name for name in COMPILED if name.rpartition(".")[0] == module}
+    for node in ast.walk(tree):
+        if isinstance(node, ast.ImportFrom):
+            full = {each.asname or each.name: f"{node.module}.{each.name}" for each in node.names}
+            names |= {name: found for name, found in full.items() if found in COMPILED}
+    for node in tree.body:
+        if isinstance(node, ast.FunctionDef) and f"{module}.{node.name}" in COMPILED:
+            continue
+        for each in ast.walk(node):
+            if isinstance(each, ast.Name) and isinstance(each.ctx, ast.Load) and each.id in names:
+                yield names[each.id]
+
+
+def test_every_kernel_that_python_calls_has_an_example_and_no_other_has() -> None:
+    """The others are checked as parts of these."""
+    called = {name for module, text in SOURCES.items() for name in called_by_python(module, text)}
+    assert {name for name, found in COMPILED.items() if found._cache.examples} == called
+    assert len(called) > 30
+
+
+def test_a_kernel_without_an_example_would_be_found() -> None:
+    text = "from dpmf_cli.kernels.sums import sums_by as summed\n\ndef f(): return [summed(1, 2, 3)]\n"
+    assert list(called_by_python("dpmf_cli.new", text)) == ["dpmf_cli.kernels.sums.sums_by"]

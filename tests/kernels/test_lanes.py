@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from numba import njit
 
+from dpmf_cli.compiled.twins import twin
 from dpmf_cli.kernels.lanes import add, clamp, div, fma, load, mul, splat, sqrt, store, sub, zeros
 
 
@@ -36,3 +37,6 @@ def test_operations_are_ieee_operations_lane_by_lane(width: int) -> None:
     expected = [a + b, a - b, a * b, a / b, np.sqrt(c), np.clip(a, -c, c), exact]
     expected += [np.full(width, 0.1, np.float32), np.zeros(width, np.float32)]
     assert np.array_equal(out.reshape(9, width), np.array(expected, np.float32))
+    plain = np.empty(9 * width, np.float32)
+    twin(calculator)(a, b, c, np.float32(0.1), plain, (0,) * width)
+    assert np.array_equal(plain, out)

@@ -1,0 +1,85 @@
+"""`dpmf doctor`: what this machine and its caches are, and whether what is kept there is sound."""
+
+import json
+from collections import Counter
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+
+def doctor(
+    clear_kernels: Annotated[
+        bool,
+        typer.Option("--clear-kernels", help="Remove compiled kernels; each is made anew when needed."),
+    ] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="JSON on stdout.")] = False,
+) -> None:
+    """Show machine, versions and caches; verify kernels.
+
+    Nothing is changed but by --clear-kernels. The exit code is 1 where something is damaged.
+
+    Example: dpmf doctor
+    """
+    from dpmf_cli.compiled import inspection
+
+    removed = inspection.clear() if clear_kernels else 0
+    found = _found()
+    print(json.dumps(found, indent=2) if as_json else _text(found))
+    if removed and not as_json:
+        print(f"removed {removed} compiled kernels")
+    if found["kernels"]["damaged"] or not found["kernels"]["private"]:
+        raise typer.Exit(1)
+
+
+def _found() -> dict[str, Any]:
+    from dpmf_cli.compiled import entries, inspection
+    from dpmf_cli.files import cache_folder
+    from dpmf_cli.results import provenance
+    from dpmf_cli.running.grid_parts import memory
+    from dpmf_cli.running.processes import available_cores
+
+    cache, kernels = cache_folder(), list(inspection.inspected())
+    counts = Counter(each.condition for each in kernels)
+    return {
+        "machine": {"processor": provenance.cpu(), "cores": available_cores(), "memory": memory()},
+        "versions": provenance.versions(),
+        "cache": {
+            "folder": str(cache),
+            "sizes": {path.name: _size(path) for path in sorted(cache.glob("*"))},
+        },
+        "kernels": {
+            "folder": str(entries.place()),
+            "private": entries.is_private(),
+            "size": sum(each.size for each in kernels),
+            "sound": counts["sound"],
+            "older": counts["older"],
+            "damaged": [str(each.path) for each in kernels if each.condition == "damaged"],
+        },
+    }
+
+
+def _size(path: Path) -> int:
+    """Bytes of a file, or of all files in a folder."""
+    return sum(each.lstat().st_size for each in [path, *path.rglob("*")] if each.is_file())
+
+
+def _text(found: dict[str, Any]) -> str:
+    from dpmf_cli.compiled import entries
+
+    machine, cache, kernels = found["machine"], found["cache"], found["kernels"]
+    lines = [
+        f"machine   {machine['processor']}, {machine['cores']} cores, {machine['memory'] / 2**30:.1f} GiB",
+        f"versions  {', '.join(f'{name} {version}' for name, version in found['versions'].items())}",
+        f"cache     {cache['folder']}",
+        *(f"          {name}: {size / 2**20:.1f} MiB" for name, size in cache["sizes"].items()),
+        f"kernels   {kernels['folder']}",
+        f"          {kernels['size'] / 2**20:.1f} MiB; {kernels['sound']} sound, "
+        f"{kernels['older']} of other versions, {len(kernels['damaged'])} damaged",
+    ]
+    if not kernels["private"]:
+        lines.append(f"          not used: {entries.NOT_PRIVATE}")
+    lines += [
+        f"          damaged: {path}; it is compiled anew when it is needed" for path in kernels["damaged"]
+    ]
+    return "\n".join(lines)

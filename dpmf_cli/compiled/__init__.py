@@ -1,0 +1,1 @@
+"""Machine code of kernels: how it is made, kept, verified and checked."""

@@ -1,0 +1,145 @@
+"""Arguments on which machine code is held against its plain twin: eight ratings, and what kernels ask beside them.
+
+An argument is made by its name, and as the type that machine code was compiled for has it: the number of factors, of
+lanes and of components, float32 or float64, an array or None.
+"""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numba import types
+from numba.np.numpy_support import as_dtype
+
+from dpmf_cli.compiled.selfcheck import Example
+
+USERS, ITEMS, K = 4, 5, 3
+"""How many users, items and neighbours of an item there are; the third user has no ratings."""
+ROWS = 37
+"""Rows of a packed matrix: two vectors of sixteen lanes, and what is left."""
+
+RATERS = np.repeat(np.arange(USERS), [3, 2, 0, 3])
+RATED = np.array([0, 2, 4, 1, 2, 0, 1, 3])
+STARTS = np.array([0, 3, 5, 5, 8])
+ITEM_STARTS = np.array([0, 2, 4, 6, 7, 8])
+BY_ITEM = np.argsort(RATED, kind="stable")
+
+
+@dataclass(frozen=True)
+class Shapes:
+    """What the types of a kernel's arguments say: d factors, w lanes, k components of a mixture."""
+
+    d: int
+    w: int
+    k: int
+
+    @property
+    def row(self) -> int:
+        """Numbers of a row of factors, its effect included."""
+        return (self.d + 1) * self.w
+
+
+def numbers(*shape: int) -> np.ndarray:
+    """Numbers around 0, always the same."""
+    return np.random.default_rng(len(shape)).normal(0, 0.4, shape)
+
+
+def noise(shapes: Shapes) -> np.ndarray:
+    """What `releasing.noise_lanes` makes of scales around ½, and of a grid too fine to tell rounding apart."""
+    return np.concatenate([np.linspace(0.3, 0.7, shapes.w), np.full(shapes.w, 1.5 * 2.0**22)])
+
+
+def triangle(n: int) -> Any:
+    """A packed n × n matrix whose diagonal is larger than the rest."""
+    full = 0.1 * numbers(n, n) + np.eye(n)
+    return full[np.tri(n, dtype=bool).T]
+
+
+def mixture_constants(shapes: Shapes) -> np.ndarray:
+    """Flat (k, 3, w) the constants of components whose variances are 0.05, 0.10, …"""
+    variances = 0.05 * np.arange(1, shapes.k + 1)
+    constants = np.stack([-np.log(variances) / 2, -0.5 / variances, 1 / (12 * variances)], axis=1)
+    return np.repeat(constants, shapes.w)
+
+
+Made = Callable[[Shapes], Any]
+_BY_NAME: dict[str, Made] = {
+    "users": lambda s: RATERS,
+    "items": lambda s: RATED,
+    "rated": lambda s: RATED,
+    "others": lambda s: RATED,
+    "keys": lambda s: RATED,
+    "values": lambda s: 3.5 + 2 * numbers(len(RATED)),
+    "residuals": lambda s: numbers(len(RATED)),
+    "starts": lambda s: STARTS,
+    "user_starts": lambda s: STARTS,
+    "item_starts": lambda s: ITEM_STARTS,
+    "positions": lambda s: BY_ITEM,
+    "places": lambda s: np.arange(len(RATED))[::-1],
+    "n_users": lambda s: USERS,
+    "n_items": lambda s: ITEMS,
+    "n_keys": lambda s: ITEMS,
+    "order": lambda s: BY_ITEM,
+    "by_item": lambda s: BY_ITEM,
+    "by_user": lambda s: np.arange(len(RATED)),
+    "P": lambda s: numbers(USERS * s.row),
+    "Q": lambda s: numbers(ITEMS * s.row)[::-1],
+    "to_P": lambda s: numbers(USERS * s.row),
+    "to_Q": lambda s: numbers(ITEMS * s.row),
+    "unit": lambda s: 2 * numbers(len(RATED)),
+    "noise": noise,
+    "key": lambda s: 0x1234_5678_9ABC_DEF0,
+    "rate": lambda s: 0.05,
+    "regularization": lambda s: 0.1,
+    "ridge": lambda s: 0.2,
+    "momentum": lambda s: 0.8,
+    "bound": lambda s: 1.2,
+    "error_bound": lambda s: 1.5,
+    "limit": lambda s: 0.9,
+    "user_limit": lambda s: 0.7,
+    "item_limit": lambda s: 0.8,
+    "clip": lambda s: 0.6,
+    "threshold": lambda s: 0.3,
+    "epochs": lambda s: 2,
+    "covariance": lambda s: triangle(ITEMS),
+    "similarity": lambda s: triangle(ITEMS),
+    "triangle": lambda s: triangle(ROWS),
+    "n": lambda s: ROWS,
+    "neighbours": lambda s: np.array([[1, 2, -1], [0, 4, 3], [4, 1, 0], [2, -1, -1], [0, 2, 1]]),
+    "S": lambda s: numbers(ITEMS * K * s.w),
+    "averages": lambda s: 3.5 + numbers(ITEMS * s.w),
+    "everywhere": lambda s: True,
+}
+
+
+def example(**own: Any) -> Example:
+    """The arguments of a kernel; `own` are those that it asks otherwise than their names say, as numbers, arrays or
+    functions of the `Shapes`."""
+
+    def arguments(kinds: Mapping[str, Any]) -> dict[str, Any]:
+        shapes = Shapes(
+            *(
+                len(kinds[name]) if name in kinds else 1
+                for name in ("factors_of", "width_of", "components_of")
+            )
+        )
+        return {
+            name: _argument(own.get(name, _BY_NAME.get(name)), kind, shapes) for name, kind in kinds.items()
+        }
+
+    return arguments
+
+
+def _argument(made: Any, kind: types.Type, shapes: Shapes) -> Any:
+    """A value as that type has it. The elements of a tuple of whole numbers are never read, only counted."""
+    if kind is types.none:
+        return None
+    if isinstance(kind, types.UniTuple) and isinstance(kind.dtype, types.Integer):
+        return (0,) * len(kind)
+    value = made(shapes) if callable(made) else made
+    if isinstance(kind, types.Array):
+        return np.array(value, as_dtype(kind.dtype), order="C")
+    if isinstance(kind, types.UniTuple):
+        return tuple(value)
+    return as_dtype(kind).type(value)

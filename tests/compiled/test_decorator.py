@@ -1,0 +1,194 @@
+"""Compiled functions: kept, loaded by another process, and compiled anew where anything about an entry is off."""
+
+import os
+import pickle
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from dpmf_cli.compiled import entries
+from dpmf_cli.files import WRITING
+from tests.compiled.made import RIGHT, entry, fresh, result, was_loaded
+
+
+def test_what_was_compiled_is_loaded_by_the_next() -> None:
+    first, second = fresh(), fresh()
+    assert result(first) == result(second) == RIGHT
+    assert (was_loaded(first), was_loaded(second)) == (False, True)
+
+
+def flip(path: Path, at: int) -> None:
+    whole = bytearray(path.read_bytes())
+    whole[at] ^= 1
+    path.write_bytes(whole)
+
+
+def other_key(path: Path) -> None:
+    """A sound entry of other sources under this one's name."""
+    key, payload = entries.content(path)
+    entries.write(path, key.replace(b"numba", b"other"), payload)
+
+
+def unpicklable(path: Path) -> None:
+    key, _ = entries.content(path)
+    entries.write(path, key, b"no pickle")
+
+
+DAMAGES: dict[str, Callable[[Path], object]] = {
+    "first bit": lambda path: flip(path, 0),
+    "in the checksum": lambda path: flip(path, len(entries.MAGIC) + 3),
+    "in the key": lambda path: flip(path, 100),
+    "in the machine code": lambda path: flip(path, path.stat().st_size // 2),
+    "last bit": lambda path: flip(path, -1),
+    "cut off": lambda path: os.truncate(path, path.stat().st_size // 2),
+    "empty": lambda path: os.truncate(path, 0),
+    "longer": lambda path: path.write_bytes(path.read_bytes() + b"\0"),
+    "another's": other_key,
+    "unpicklable": unpicklable,
+    "writable by all": lambda path: path.chmod(0o666),
+}
+
+
+@pytest.mark.parametrize("damage", DAMAGES)
+def test_an_entry_that_is_off_is_compiled_anew(damage: str, capsys: pytest.CaptureFixture[str]) -> None:
+    result(fresh())
+    path = entry()
+    DAMAGES[damage](path)
+    again, after = fresh(), fresh()
+    assert result(again) == RIGHT
+    assert not was_loaded(again)
+    said = capsys.readouterr().err
+    assert said.count("; the kernel is compiled anew") == 1
+    assert str(path) in said
+    assert result(after) == RIGHT
+    assert was_loaded(after)
+
+
+def test_nothing_is_unpickled_that_was_not_verified(monkeypatch: pytest.MonkeyPatch) -> None:
+    result(fresh())
+    flip(entry(), -1)
+    monkeypatch.setattr(pickle, "loads", lambda data: pytest.fail("unpickled"))
+    assert result(fresh()) == RIGHT
+
+
+def test_entries_are_this_users_alone(kernels: Path) -> None:
+    before = os.umask(0)
+    try:
+        result(fresh())
+    finally:
+        os.umask(before)
+    assert kernels.stat().st_mode & 0o777 == 0o700
+    assert {path.stat().st_mode & 0o777 for path in kernels.iterdir()} == {0o600}
+
+
+@pytest.mark.parametrize("mode", [0o777, 0o770])
+def test_a_folder_that_others_may_write_to_is_not_used(
+    kernels: Path, capsys: pytest.CaptureFixture[str], mode: int
+) -> None:
+    result(fresh())
+    kernels.chmod(mode)
+    entries._private.cache_clear()
+    again = fresh()
+    assert result(again) == RIGHT
+    assert not was_loaded(again)
+    result(fresh())
+    assert capsys.readouterr().err == (
+        f"{kernels}: compiled kernels are not kept there: {entries.NOT_PRIVATE}\n"
+    )
+
+
+def test_a_folder_of_another_user_is_not_used(monkeypatch: pytest.MonkeyPatch, kernels: Path) -> None:
+    result(fresh())
+    place = entries.place()
+    monkeypatch.setattr(entries, "place", lambda: place)
+    monkeypatch.setattr(os, "getuid", lambda: kernels.stat().st_uid + 1)
+    assert entries._is_ours(kernels.stat(), 0o040000) is False
+    again = fresh()
+    entries._private.cache_clear()
+    assert result(again) == RIGHT
+    assert not was_loaded(again)
+
+
+@pytest.mark.parametrize("there", [True, False])
+def test_a_cache_that_cannot_be_written_is_said_once(
+    monkeypatch: pytest.MonkeyPatch, kernels: Path, capsys: pytest.CaptureFixture[str], there: bool
+) -> None:
+    def refuse(*_: object, **__: object) -> None:
+        raise OSError(30, "Read-only file system")
+
+    if there:
+        kernels.mkdir(parents=True, mode=0o700)
+    monkeypatch.setattr(Path, "mkdir", refuse)
+    monkeypatch.setattr(entries, "write_whole", refuse)
+    assert result(fresh()) == result(fresh()) == RIGHT
+    said = capsys.readouterr().err
+    assert said.count("\n") == 1
+    assert (
+        "compiled kernels are not kept there (Read-only file system); name another folder in $DPMF_KERNELS"
+        in said
+    )
+
+
+def test_a_read_only_cache_that_is_full_is_used(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    result(fresh())
+    monkeypatch.setattr(entries, "write_whole", lambda *_, **__: pytest.fail("written"))
+    again = fresh()
+    assert result(again) == RIGHT
+    assert was_loaded(again)
+    assert capsys.readouterr().err == ""
+
+
+def test_the_newest_entries_of_a_signature_are_kept(kernels: Path) -> None:
+    result(fresh())
+    path = entry()
+    stem = path.name.rpartition("-")[0]
+    for age in range(1, entries.KEPT + 3):
+        old = kernels / f"{stem}-{age:032}{entries.SUFFIX}"
+        old.write_bytes(b"of older sources")
+        os.utime(old, (0, 1000 - age))
+    path.unlink()
+    result(fresh())
+    kept = {each.name for each in entries.entries() if each.name.startswith(stem)}
+    assert kept == {path.name, *(f"{stem}-{age:032}{entries.SUFFIX}" for age in range(1, entries.KEPT))}
+
+
+TWO = """
+import sys
+from tests.compiled.made import RIGHT, fresh, result, was_loaded
+print("ready", flush=True)
+sys.stdin.readline()
+first = fresh()
+assert result(first) == RIGHT
+"""
+
+
+@pytest.mark.slow
+def test_two_processes_that_compile_at_once_both_succeed(kernels: Path) -> None:
+    both = [
+        subprocess.Popen(
+            [sys.executable, "-c", TWO],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+        )
+        for _ in range(2)
+    ]
+    for process in both:
+        assert process.stdout is not None
+        assert process.stdout.readline() == "ready\n"
+    for process in both:
+        assert process.stdin is not None
+        process.stdin.write("go\n")
+        process.stdin.flush()
+    said = [process.communicate()[1] for process in both]
+    assert said == ["", ""]
+    assert not list(kernels.glob(f"{WRITING}*"))
+    last = fresh()
+    assert result(last) == RIGHT
+    assert was_loaded(last), "the key of another process is another"
