@@ -13,6 +13,7 @@ from pathlib import Path
 from threading import Thread
 from typing import TypeVar
 
+from dpmf_cli.compiled import entries
 from dpmf_cli.errors import DpmfError
 from dpmf_cli.results.task import Outcome
 from dpmf_cli.running.batches import Batch, run_batch
@@ -47,6 +48,7 @@ def each_of(function: Callable[[A], R], items: Sequence[A], processes: int) -> G
         for item in items:
             yield function(item)
         return
+    entries.folder()  # what is wrong with it is said here, once for all processes
     with interrupts_held():  # its queues start a process, too
         executor = ProcessPoolExecutor(jobs, mp_context=get_context("spawn"), initializer=_become_worker)
     try:
