@@ -158,6 +158,6 @@ def _not_kept(path: Path, error: OSError) -> None:
 
 @functools.cache
 def _say(text: str) -> None:
-    """Once, and by the command itself, not by each of its processes."""
+    """Once, and by the command itself, which asks for the `folder` before it starts processes; not by these."""
     if multiprocessing.parent_process() is None:
         print(text, file=sys.stderr)

@@ -39,9 +39,10 @@ def inspected() -> Iterator[Inspected]:
 
 
 def clear() -> int:
-    """Removes all entries, and returns how many there were."""
+    """Removes all entries, and nothing else that the folder may hold; returns how many there were."""
     found = list(entries.entries())
-    remove(entries.place())
+    for path in found:
+        remove(path)
     return len(found)
 
 

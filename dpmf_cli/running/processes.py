@@ -18,6 +18,7 @@ from multiprocessing.context import SpawnProcess
 from pathlib import Path
 from typing import Any, TypeVar
 
+from dpmf_cli.compiled import entries
 from dpmf_cli.errors import DpmfError
 from dpmf_cli.results.task import Outcome
 from dpmf_cli.running.batches import run_batch
@@ -52,6 +53,7 @@ def each_of(function: Callable[[A], R], items: Iterable[A | None], processes: in
     items   a None among them says that there is none just now, and may be one soon
     """
     if processes > 1:
+        entries.folder()  # what is wrong with it is said here, once for all processes
         yield from _from_workers(function, iter(items), processes)
         return
     for item in items:

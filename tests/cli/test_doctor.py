@@ -83,10 +83,13 @@ def test_a_folder_that_others_may_write_to(entry: Path) -> None:
 
 def test_clearing_removes_all(entry: Path) -> None:
     os.truncate(entry, 1000)
+    other = entry.with_name("notes.txt")
+    other.write_text("not ours")
     said = RUNNER.invoke(app, ["doctor", "--clear-kernels"])
     assert said.exit_code == 0
     assert "removed 1 compiled kernels" in said.output
-    assert not entry.parent.exists()
+    assert not entry.exists()
+    assert other.exists()
     assert asked()["kernels"] == kernels()
 
 

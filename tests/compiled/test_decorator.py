@@ -11,6 +11,7 @@ import pytest
 
 from dpmf_cli.compiled import entries
 from dpmf_cli.files import WRITING
+from dpmf_cli.running import processes
 from tests.compiled.made import RIGHT, entry, fresh, result, was_loaded
 
 
@@ -192,3 +193,17 @@ def test_two_processes_that_compile_at_once_both_succeed(kernels: Path) -> None:
     last = fresh()
     assert result(last) == RIGHT
     assert was_loaded(last), "the key of another process is another"
+
+
+def test_what_is_wrong_with_the_folder_is_said_before_processes_are_started(
+    kernels: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def start(*_: object, **__: object) -> None:
+        assert "compiled kernels are not kept there" in capsys.readouterr().err
+        raise InterruptedError
+
+    kernels.mkdir(parents=True)
+    kernels.chmod(0o777)
+    monkeypatch.setattr(processes, "ProcessPoolExecutor", start)
+    with pytest.raises(InterruptedError):
+        list(processes.each_of(len, ["", ""], 2))
