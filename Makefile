@@ -23,8 +23,8 @@ $(STAMP): pyproject.toml
 run: $(STAMP) ## set up, run the quickstart on embedded synthetic ratings, print its crossing table
 	$(BIN)/dpmf run configs/quickstart.yaml
 
-test: $(STAMP) ## set up and run the tests, but for the slow ones
-	$(BIN)/python -m pytest -m "not slow"
+test: $(STAMP) ## set up and run the tests, but for the slow ones, in JOBS processes
+	$(BIN)/python -m pytest -m "not slow" -n $(JOBS) --dist loadfile
 
 test-slow: $(STAMP) ## the other tests: papers on real data, runs killed over and over, commands of all pages, a Dask cluster
 	$(BIN)/python -m pytest -m slow

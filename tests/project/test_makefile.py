@@ -70,7 +70,7 @@ def test_all_parts_then_the_report_each_with_its_time(target: str, prefix: str, 
 
 
 def test_every_test_is_run_by_one_of_two_targets_and_whole_suites_by_theirs() -> None:
-    assert '-m pytest -m "not slow"' in commands("test")
+    assert '-m pytest -m "not slow" -n 2 --dist loadfile' in commands("test")
     assert "-m pytest -m slow" in commands("test-slow")
     for suite in ("faults", "fuzz"):
         assert commands(f"test-{suite}").endswith(f"-m pytest tests/{suite}\n")
