@@ -1,8 +1,11 @@
 """What a session makes of the ends that futures come to, and an executor of sessions that are lost."""
 
+import contextlib
+import socket
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from threading import Thread
 from types import SimpleNamespace
 from typing import Any, cast
 
@@ -149,3 +152,28 @@ def test_sessions_lost_in_a_row_are_bounded_unless_something_ends_in_them(
         with pytest.raises(DpmfError, match=f"lost {FRUITLESS + 1} times without a task finished"):
             list(outcomes)
         assert len(said) == FRUITLESS
+
+
+@pytest.mark.parametrize("answer", [None, b"", b"HTTP/1.0 400 Bad request\r\n\r\n<html></html>"])
+def test_a_peer_that_is_no_scheduler_is_refused(
+    monkeypatch: pytest.MonkeyPatch, answer: bytes | None
+) -> None:
+    """One that never answers, one that hangs up, and a web server."""
+    held: list[socket.socket] = []
+
+    def serve() -> None:
+        with contextlib.suppress(OSError):
+            while True:
+                peer, _ = server.accept()
+                held.append(peer)
+                if answer is not None:
+                    peer.sendall(answer)
+                    peer.close()
+
+    monkeypatch.setattr(module, "CONNECT_SECONDS", 0.5)
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        Thread(target=serve, daemon=True).start()
+        address = f"tcp://127.0.0.1:{server.getsockname()[1]}"
+        with pytest.raises(DpmfError, match="no scheduler answers there"):
+            list(ClusterExecutor(address, 1.0, lambda line: None)._outcomes([(task(),)], Path("cache")))
+        server.shutdown(socket.SHUT_RDWR)

@@ -1,11 +1,14 @@
 """Executes on a Dask cluster, whose scheduler may be lost and come back."""
 
+import asyncio
 import logging
 from collections.abc import Callable, Generator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
-from distributed import Client
+from distributed import Client, Security
+from distributed.core import rpc
 
 from dpmf_cli.errors import DpmfError
 from dpmf_cli.results import provenance
@@ -69,10 +72,13 @@ class ClusterExecutor:
     @contextmanager
     def _connected(self, seconds: float) -> Generator[Client]:
         try:
+            with ThreadPoolExecutor(1) as pool:  # a notebook's own thread may run a loop already
+                pool.submit(asyncio.run, _answers(self.address, seconds)).result()
             client = Client(self.address, timeout=seconds, set_as_default=False, name="dpmf")
-        except (OSError, ValueError, TypeError, RuntimeError) as error:
+        except (OSError, ValueError, TypeError, RuntimeError, MemoryError) as error:
+            why = str(error) or type(error).__name__
             raise DpmfError(
-                f"{self.address}: no scheduler answers there ({error}); start one with `dask scheduler` and name it "
+                f"{self.address}: no scheduler answers there ({why}); start one with `dask scheduler` and name it "
                 f"as tcp://host:8786; {KEPT}"
             ) from None
         try:
@@ -88,3 +94,13 @@ class ClusterExecutor:
                 f"some workers have another processor than this machine ({cpu}): their RMSEs may differ from "
                 "this machine's by rounding, about 1e-6"
             )
+
+
+async def _answers(address: str, seconds: float) -> None:
+    """Returns where a scheduler answers. Raises OSError, or what another kind of peer has Dask raise.
+
+    Dask's client itself waits without end for a peer that never answers, or answers in another protocol.
+    """
+    connection = Security().get_connection_args("client")
+    async with rpc(address, timeout=seconds, connection_args=connection) as scheduler:
+        await asyncio.wait_for(scheduler.identity(), seconds)
