@@ -1,6 +1,6 @@
 """Which batches this run works on, where others work on the same results: each task is computed by one of them.
 
-A run claims a task by a lock on one byte of `tasks/.claims`, at a place that the task's name determines. The lock
+A run claims a task by a lock on one byte of `tasks/claims`, at a place that the task's name determines. The lock
 goes with the process that holds it, however that ends, and the file stays empty. Where a file system has no locks,
 each run computes all of its tasks, and writes the same bytes.
 """
@@ -94,7 +94,7 @@ class Claims:
         return int.from_bytes(hashlib.sha256(bytes(name)).digest()[:7])
 
     def __enter__(self) -> Self:
-        self._file = open_for_locks(self._store.root / "tasks" / ".claims")
+        self._file = open_for_locks(self._store.root / "tasks" / "claims")
         return self
 
     def __exit__(

@@ -97,18 +97,18 @@ def _end_after(parent: int) -> None:
 def _supervise(child: int, ours: list[signal.Signals], idle: int) -> NoReturn:
     while True:
         number = signal.sigwait([*ours, signal.SIGCHLD])
-        ended, status = os.waitpid(child, os.WNOHANG)
-        if ended:
-            code = os.waitstatus_to_exitcode(status)
-            if code < 0:
-                _say(KILLED.format(name=signal.Signals(-code).name))
-            os._exit(code if code >= 0 else 128 - code)
         if number != signal.SIGCHLD:
             _say(INTERRUPTED)
             _wait_for_starts(idle)
             os.kill(child, signal.SIGKILL)
             os.waitpid(child, 0)
             os._exit(128 + number)
+        ended, status = os.waitpid(child, os.WNOHANG)
+        if ended:
+            code = os.waitstatus_to_exitcode(status)
+            if code < 0:
+                _say(KILLED.format(name=signal.Signals(-code).name))
+            os._exit(code if code >= 0 else 128 - code)
 
 
 def _wait_for_starts(idle: int) -> None:

@@ -204,6 +204,6 @@ def test_what_is_wrong_with_the_folder_is_said_before_processes_are_started(
 
     kernels.mkdir(parents=True)
     kernels.chmod(0o777)
-    monkeypatch.setattr(processes, "ProcessPoolExecutor", start)
+    monkeypatch.setattr(processes, "_start", start)
     with pytest.raises(InterruptedError):
         list(processes.each_of(len, ["", ""], 2))

@@ -65,11 +65,15 @@ def differing(found: dict[str, bytes], expected: dict[str, bytes]) -> int:
 
 @dataclass
 class Arena:
-    """A folder with a config and its data. `expected` is what a run without faults gives, `seconds` how long it takes."""
+    """A folder with a config and its data. `expected` is what a run without faults gives, `seconds` how long it takes.
+
+    more   of the environment of commands that begin from nothing
+    """
 
     folder: Path
     expected: dict[str, bytes] = field(default_factory=dict)
     seconds: dict[str, float] = field(default_factory=dict)
+    more: dict[str, str] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         (self.folder / f"{NAME}.yaml").write_text(CONFIG)
@@ -97,7 +101,7 @@ class Arena:
         return subprocess.Popen(
             [sys.executable, "-m", "dpmf_cli", "run", f"{NAME}.yaml", "-j", str(jobs)],
             cwd=self.folder,
-            env={**os.environ, "DPMF_CACHE": str(self.cache), "PYTHONPATH": python_path},
+            env={**os.environ, "DPMF_CACHE": str(self.cache), "PYTHONPATH": python_path, **self.more},
             stdout=subprocess.DEVNULL,
             stderr=subprocess.PIPE,
             text=True,
@@ -115,13 +119,13 @@ class Arena:
 
     def measure(self) -> None:
         """Runs without faults, and remembers what that gives and how long it takes."""
-        self.seconds["cold"] = self._measured()
+        self.seconds["cold"] = self.timed()
         self.expected = files(self.results)
         if FULL:
             self._import_everything()
             for jobs in (1, 2):
                 self.clear()
-                self.seconds[f"warm {jobs}"] = self._measured(jobs=jobs, warm=True)
+                self.seconds[f"warm {jobs}"] = self.timed(jobs=jobs, warm=True)
 
     def _import_everything(self) -> None:
         """By a run in this process: what is forked from it has nothing to load or compile."""
@@ -134,7 +138,8 @@ class Arena:
             cli.main()
         os.chdir(before)
 
-    def _measured(self, *, jobs: int = 1, warm: bool = False) -> float:
+    def timed(self, *, jobs: int = 1, warm: bool = False) -> float:
+        """Runs to the end, and returns the seconds that it took."""
         begin = time.monotonic()
         self.finish(jobs=jobs, warm=warm)
         return time.monotonic() - begin
@@ -148,6 +153,16 @@ class Arena:
         assert not left, f"left by killed processes: {left}"
         self.clear()
         return said
+
+    @property
+    def kernels(self) -> Path:
+        """Where compiled kernels are, of commands that are told so in `more`."""
+        return self.folder / "kernels"
+
+    def forget(self) -> None:
+        """Removes what is cached."""
+        for place in (self.cache, self.kernels):
+            shutil.rmtree(place, ignore_errors=True)
 
     def clear(self) -> None:
         for path in self.results.iterdir() if self.results.exists() else ():

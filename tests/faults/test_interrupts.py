@@ -3,7 +3,6 @@
 import os
 import random
 import re
-import shutil
 import signal
 import socket
 import subprocess
@@ -35,8 +34,8 @@ class Kind:
     """What is interrupted.
 
     commands   one of them is drawn
-    window     the signal comes within so many times what a run takes
-    compiling  with nothing in the cache, so that ratings are parsed and kernels compiled
+    window     the signal comes within so many times what a run takes, of the same kind
+    compiling  with nothing in the caches, so that ratings are parsed and kernels compiled
     after      what has to have been said before the time is counted, and the seconds from there
     """
 
@@ -51,7 +50,7 @@ RUN_1, RUN_2 = f"run {NAME}.yaml -j 1", f"run {NAME}.yaml -j 2"
 KINDS = (
     (Kind("a run, -j 1", (RUN_1,)), 250, 6),
     (Kind("a run, -j 2", (RUN_2,)), 250, 6),
-    (Kind("a run that compiles", (RUN_1, RUN_2), 4.0, compiling=True), 200, 6),
+    (Kind("a run that compiles", (RUN_1, RUN_2), compiling=True), 200, 6),
     (Kind("a kernel of minutes, -j 1", (f"run {LONG}.yaml -j 1",), after=("0 done", 1.0)), 60, 3),
     (Kind("tables and pages", ("crossings", f"compare {NAME}", "plot", "report", "baselines")), 160, 5),
     (Kind("an audit", (f"audit {NAME}.yaml --pairs 2 -j 1", f"audit {NAME}.yaml --pairs 2 -j 2")), 40, 2),
@@ -87,7 +86,7 @@ class Interrupter:
         """False where the command had ended before."""
         number = self.rng.choice(SIGNALS)
         if kind.compiling:
-            shutil.rmtree(self.arena.cache, ignore_errors=True)
+            self.arena.forget()
         ended = self._interrupted(self.rng.choice(kind.commands).split(), kind, number)
         if ended is None:
             return False
@@ -107,14 +106,19 @@ class Interrupter:
             process = subprocess.Popen(
                 [sys.executable, "-m", "dpmf_cli", *command],
                 cwd=self.arena.folder,
-                env={**os.environ, "DPMF_CACHE": str(self.arena.cache), "HTTPS_PROXY": self.silent},
+                env={
+                    **os.environ,
+                    "DPMF_CACHE": str(self.arena.cache),
+                    "HTTPS_PROXY": self.silent,
+                    **self.arena.more,
+                },
                 stdout=subprocess.DEVNULL,
                 stderr=file,
                 start_new_session=True,
             )
         while process.poll() is None and not ready(process.pid):
             time.sleep(0.001)
-        seconds = kind.window * self.arena.seconds["cold"]
+        seconds = kind.window * self.arena.seconds["compiling" if kind.compiling else "again"]
         if kind.after is not None:
             told, seconds = kind.after
             while process.poll() is None and told not in said.read_text():
@@ -146,6 +150,11 @@ def places(measured: Arena, tmp_path_factory: pytest.TempPathFactory) -> list[Ar
         arena = Arena(tmp_path_factory.mktemp("place"), measured.expected, measured.seconds)
         (arena.folder / f"{LONG}.yaml").write_text(LONG_CONFIG)
         found.append(arena)
+    first = found[0]
+    first.more = {"DPMF_KERNELS": str(first.kernels)}
+    measured.seconds["compiling"] = first.timed()
+    first.clear()
+    measured.seconds["again"] = first.timed()
     return found
 
 
@@ -167,6 +176,7 @@ def test_interrupts(
     def some(number: int) -> Interrupts:
         arena, rng = places[number], random.Random(f"{kind.name} {number}")
         here = Interrupter(arena, rng, silent)
+        arena.more = {"DPMF_KERNELS": str(arena.kernels)} if kind.compiling else {}
         arena.finish()
         writes = kind.commands[0].startswith("run")
         while here.row.signals < each:

@@ -39,7 +39,7 @@ class Told(list[object]):
 @contextmanager
 def held_by_another(claims: Claims, folder: Path, *tasks: Task) -> Iterator[Callable[[], None]]:
     """Another process holds these tasks until it is killed by what this gives."""
-    command = [sys.executable, "-c", HOLD, str(folder / "tasks" / ".claims")]
+    command = [sys.executable, "-c", HOLD, str(folder / "tasks" / "claims")]
     process = subprocess.Popen(
         [*command, *(str(claims._place(each)) for each in tasks)],
         stdin=subprocess.PIPE,
