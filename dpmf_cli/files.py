@@ -16,6 +16,8 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import BinaryIO
 
+from dpmf_cli.errors import DpmfError
+
 WRITING = ".writing-"
 """How the name of everything begins that is being written."""
 
@@ -42,7 +44,12 @@ def cache_folder() -> Path:
         return Path(named)
     import platformdirs
 
-    return platformdirs.user_cache_path("dpmf")
+    try:
+        return platformdirs.user_cache_path("dpmf")
+    except RuntimeError as error:
+        raise DpmfError(
+            f"no folder for caches: {error}; set $HOME, or name a folder in $DPMF_CACHE"
+        ) from None
 
 
 def write_whole(path: Path, data: bytes, mode: int = 0o666) -> None:

@@ -4,9 +4,19 @@ import errno
 import os
 from pathlib import Path
 
+import platformdirs
 import pytest
 
-from dpmf_cli.files import make_folder, new_file, read_file, rename, temporary_folder, write_whole
+from dpmf_cli.errors import DpmfError
+from dpmf_cli.files import (
+    cache_folder,
+    make_folder,
+    new_file,
+    read_file,
+    rename,
+    temporary_folder,
+    write_whole,
+)
 from tests.faults.recorder import recorded
 
 
@@ -95,3 +105,15 @@ def test_what_is_no_file_is_not_waited_for(tmp_path: Path) -> None:
             read_file(path)
     (tmp_path / "file").write_bytes(b"a")
     assert read_file(tmp_path / "file") == b"a"
+
+
+def test_no_home_for_a_cache_is_a_message(monkeypatch: pytest.MonkeyPatch) -> None:
+    def homeless(name: str) -> Path:
+        raise RuntimeError("could not determine the home directory")
+
+    monkeypatch.delenv("DPMF_CACHE", raising=False)
+    monkeypatch.setattr(platformdirs, "user_cache_path", homeless)
+    with pytest.raises(
+        DpmfError, match=r"no folder for caches: .*; set \$HOME, or name a folder in \$DPMF_CACHE"
+    ):
+        cache_folder()

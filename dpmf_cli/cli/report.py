@@ -75,6 +75,7 @@ def plot(
     from dpmf_cli.report.figures.which import drawings
     from dpmf_cli.results.contents import add_file
     from dpmf_cli.results.folders import all_results, collect_folder, folders_of
+    from dpmf_cli.results.store import write_atomically
     from dpmf_cli.terminal import say
 
     asked = list(dict.fromkeys(form.strip() for form in forms.split(",")))
@@ -91,5 +92,5 @@ def plot(
         for name, draw in found.items():
             for form in asked:
                 path = out / f"{experiment.name}-{name}.{form}" if out else folder / f"{name}.{form}"
-                add_file(path, draw(form))
+                (write_atomically if out else add_file)(path, draw(form))
                 print(path)

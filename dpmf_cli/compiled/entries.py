@@ -27,7 +27,8 @@ KEPT = 4
 """Entries of one kernel and signature: of other sources, versions or processors. The newest are kept."""
 
 NOT_PRIVATE = (
-    "it is another user's, or others may write to it; `chmod 700` it, or name another folder in $DPMF_KERNELS"
+    "it is a link, another user's, or others may write to it; `chmod 700` it, or name another folder in "
+    "$DPMF_KERNELS"
 )
 
 
@@ -150,7 +151,6 @@ def _digest(data: bytes) -> str:
     return hashlib.sha256(data).hexdigest()
 
 
-@functools.cache
 def _not_kept(path: Path, error: OSError) -> None:
     why = error.strerror or error
     _say(f"{path}: compiled kernels are not kept there ({why}); name another folder in $DPMF_KERNELS")

@@ -7,6 +7,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
 
+from numba.core.dispatcher import Dispatcher
+
 from dpmf_cli.compiled import entries, identity
 from dpmf_cli.files import remove
 
@@ -49,11 +51,15 @@ def clear() -> int:
 def _is_current(key: dict[str, Any], path: Path) -> bool:
     """Whether this dpmf on this machine would use the entry."""
     module, _, name = key["kernel"].rpartition(".")
-    dispatcher = (
-        getattr(importlib.import_module(module), name, None) if module.startswith("dpmf_cli.") else None
-    )
-    if dispatcher is None:
+    if not module.startswith("dpmf_cli."):
         return False
-    now = identity.key_of(dispatcher, (), dispatcher.targetctx.codegen().magic_tuple())
+    try:
+        dispatcher = getattr(importlib.import_module(module), name, None)
+    except ImportError:
+        return False
+    if not isinstance(dispatcher, Dispatcher):
+        return False
+    target: Any = dispatcher.targetctx
+    now = identity.key_of(dispatcher, (), target.codegen().magic_tuple())
     line = identity.as_bytes({**now, "signature": key["signature"]})
     return path.name == entries.file_of(key["kernel"], key["signature"], line)

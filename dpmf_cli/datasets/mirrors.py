@@ -36,7 +36,7 @@ def _release(mirror: IndexPackage, folder: Path) -> Path:
     options = _pip_options()
     indexes = () if options.no_index else (options.index_url, *options.extra_index_urls)
     reasons = []
-    for index in indexes:
+    for number, index in enumerate(indexes):
         if not index.startswith(("https://", "http://")):
             continue
         # The user's own index is asked as it is configured, be it without https: the digest decides.
@@ -44,7 +44,8 @@ def _release(mirror: IndexPackage, folder: Path) -> Path:
         asked.verify = options.cert or True
         asked.proxies = {"http": options.proxy, "https": options.proxy} if options.proxy else {}
         try:
-            url, place = _listed(mirror, index, asked, folder), folder / "release"
+            place = folder / f"release{number}"  # of its own: a download that was given up may write still
+            url = _listed(mirror, index, asked, folder / f"page{number}")
             downloads.download(asked, url, place, mirror.most_bytes, mirror.release)
             return place
         except MirrorError as error:
@@ -52,10 +53,9 @@ def _release(mirror: IndexPackage, folder: Path) -> Path:
     raise MirrorError("; ".join(dict.fromkeys(reasons)) or "pip is configured without one")
 
 
-def _listed(mirror: IndexPackage, index: str, asked: "requests.Session", folder: Path) -> str:
+def _listed(mirror: IndexPackage, index: str, asked: "requests.Session", place: Path) -> str:
     """The address of the release's file, from the index's page about the package (PEP 503)."""
     name = re.sub("[-_.]+", "-", mirror.requirement.partition("==")[0]).lower()
-    place = folder / "page"
     page = downloads.download(asked, f"{index.rstrip('/')}/{name}/", place, _MOST_OF_A_PAGE, None)
     fragment = mirror.release.replace(":", "=")
     link = re.search(rf"""href=["']([^"'#]+)#{fragment}["']""", place.read_text("utf-8", errors="replace"))

@@ -55,7 +55,10 @@ def read_manifest(folder: Path) -> dict[str, Any]:
 
 def _are_hashes(files: dict[str, Any]) -> bool:
     """Whether these are plain names of files, each with its hash or none; older manifests have no names."""
-    return all(Path(name).name == name and isinstance(digest, str | None) for name, digest in files.items())
+    return all(
+        Path(name).name == name not in ("", "..") and isinstance(digest, str | None)
+        for name, digest in files.items()
+    )
 
 
 @dataclass(frozen=True)

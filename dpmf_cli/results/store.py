@@ -5,7 +5,7 @@
 A file holds the results of one fit. Its name says everything that its content depends on, so a file is
 never changed, two runs at once write the same bytes, and a refined grid adds files beside the old ones.
 Of a secret seed it says `secret` and the experiment's name: a run goes on with what that experiment has, another
-experiment draws anew, and of two runs at once the last fit stays.
+experiment draws anew, and of two runs at once one computes each fit.
 It ends in a checksum, and is believed only if it is, to the byte, what would be written for its content.
 """
 

@@ -37,7 +37,9 @@ _NEAR_ROWS = 256
 _SIZES = tuple(int(size) for size, _ in REFERENCE.lines)
 _STARTS = 2
 _START = """\
-import sys, time
+import os, sys, time
+from dpmf_cli.running.interrupts import end_with
+end_with(os.getppid())
 __import__(sys.argv[1])
 seconds = time.process_time()
 with open("/proc/self/statm") as file:

@@ -16,12 +16,16 @@ from types import TracebackType
 from typing import Self
 
 from dpmf_cli.files import open_for_locks
-from dpmf_cli.results.store import Store
+from dpmf_cli.results.store import Store, errors_named
 from dpmf_cli.results.task import Task
 from dpmf_cli.running.batches import Batch
 
-POLL_SECONDS = 0.2
+POLL_SECONDS = 0.5
 """How often a run looks whether others have finished, or given up, what it waits for."""
+
+
+ROUND = 2000
+"""Batches that a cluster is given at a time: a system looks through all locks of a file for each new one."""
 
 
 class Claims:
@@ -83,7 +87,7 @@ class Claims:
 
     def _unfinished(self, batch: Batch) -> Batch:
         """The batch without what another run has finished since it was planned."""
-        done = [task for task in batch if self._store.path(task).exists()]
+        done = [task for task in batch if self._store.path(task).exists() and not self._store.missing(task)]
         self.release(done)
         for task in done:
             self._elsewhere(task)
@@ -94,7 +98,9 @@ class Claims:
         return int.from_bytes(hashlib.sha256(bytes(name)).digest()[:7])
 
     def __enter__(self) -> Self:
-        self._file = open_for_locks(self._store.root / "tasks" / "claims")
+        path = self._store.root / "tasks" / "claims"
+        with errors_named(path):
+            self._file = open_for_locks(path)
         return self
 
     def __exit__(
@@ -104,15 +110,15 @@ class Claims:
 
 
 def in_rounds(batches: Iterable[Batch | None]) -> Iterator[list[Batch]]:
-    """All batches that can be had at a time, as long as there are any."""
+    """The batches that can be had at a time, at most `ROUND`, as long as there are any."""
     some: list[Batch] = []
     for batch in batches:
         if batch is not None:
             some.append(batch)
-        elif some:
+        elif not some:
+            time.sleep(POLL_SECONDS)
+        if some and (batch is None or len(some) == ROUND):
             yield some
             some = []
-        else:
-            time.sleep(POLL_SECONDS)
     if some:
         yield some

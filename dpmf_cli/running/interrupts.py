@@ -9,6 +9,7 @@ decomposition by LAPACK holds for seconds.
 """
 
 import os
+import pickle
 import signal
 import sys
 import time
@@ -88,6 +89,12 @@ def end_with(parent: int) -> None:
         Thread(target=_end_after, args=(parent,), daemon=True).start()
 
 
+def work_for(parent: int, function: bytes, *arguments: object) -> None:
+    """What a process begins with that is started: it ends with its parent, even while it imports what it is to do."""
+    end_with(parent)
+    pickle.loads(function)(*arguments)
+
+
 def _end_after(parent: int) -> None:
     while os.getppid() == parent:
         time.sleep(0.2)
@@ -98,10 +105,10 @@ def _supervise(child: int, ours: list[signal.Signals], idle: int) -> NoReturn:
     while True:
         number = signal.sigwait([*ours, signal.SIGCHLD])
         if number != signal.SIGCHLD:
-            _say(INTERRUPTED)
             _wait_for_starts(idle)
             os.kill(child, signal.SIGKILL)
             os.waitpid(child, 0)
+            _say(INTERRUPTED)
             os._exit(128 + number)
         ended, status = os.waitpid(child, os.WNOHANG)
         if ended:
@@ -112,14 +119,16 @@ def _supervise(child: int, ours: list[signal.Signals], idle: int) -> NoReturn:
 
 
 def _wait_for_starts(idle: int) -> None:
-    """Waits while the child starts a process; not for long, and not past another signal."""
+    """Waits while the child starts a process, and keeps it from another; not for long, nor past a second signal."""
     deadline = time.monotonic() + SECONDS_TO_START
     while not select([idle], [], [], 0.01)[0]:
         if signal.sigpending() or time.monotonic() > deadline:
             return
+    os.read(idle, 1)
 
 
 def _say(line: str) -> None:
     begin = "\n" if os.isatty(2) else ""  # after ^C, or a bar
     with suppress(OSError):
-        os.write(2, f"{begin}{line}\n".encode())
+        if select([], [2], [], 0.5)[1]:  # else nobody reads what is said
+            os.write(2, f"{begin}{line}\n".encode())

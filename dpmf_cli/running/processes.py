@@ -5,6 +5,7 @@ memory when a run is killed, and give a worker more than it works on.
 """
 
 import os
+import pickle
 import signal
 import time
 import traceback
@@ -18,12 +19,13 @@ from multiprocessing.context import SpawnProcess
 from pathlib import Path
 from typing import Any, TypeVar
 
+from dpmf_cli import escapes
 from dpmf_cli.compiled import entries
 from dpmf_cli.errors import DpmfError
 from dpmf_cli.results.task import Outcome
 from dpmf_cli.running.batches import run_batch
 from dpmf_cli.running.claims import POLL_SECONDS, Claims
-from dpmf_cli.running.interrupts import end_with, starting_a_process
+from dpmf_cli.running.interrupts import starting_a_process, work_for
 
 A = TypeVar("A")
 R = TypeVar("R")
@@ -91,7 +93,15 @@ def _from_workers(function: Callable[[A], R], items: Iterator[A | None], process
             answered = [connection for connection in busy if connection in ready]
             busy.difference_update(answered)
             idle += answered
-            results = [_received(connection) for connection in answered]
+            results, failure = [], None
+            for connection in answered:
+                try:
+                    results.append(_received(connection))
+                except Exception as error:
+                    failure = error
+            if failure is not None:
+                yield from results
+                raise failure
     finally:
         for process in workers.values():
             process.kill()
@@ -100,17 +110,19 @@ def _from_workers(function: Callable[[A], R], items: Iterator[A | None], process
 
 def _start(function: Callable[[A], R]) -> tuple[Connection, SpawnProcess]:
     ours, theirs = Pipe()
-    process = get_context("spawn").Process(target=_work, args=(function, theirs, os.getpid()))
+    process = get_context("spawn").Process(
+        target=work_for, args=(os.getpid(), pickle.dumps(partial(_work, function)), theirs)
+    )
     with starting_a_process():
         process.start()
     theirs.close()  # so that the end of the process is the end of the pipe
     return ours, process
 
 
-def _work(function: Callable[[A], R], connection: Connection, parent: int) -> None:
+def _work(function: Callable[[A], R], connection: Connection) -> None:
     """Answers each item with what the function makes of it, or with what it raises, until the parent ends."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent's to answer
-    end_with(parent)
+    escapes.guard()
     with suppress(EOFError, ConnectionError):
         while True:
             item = connection.recv()

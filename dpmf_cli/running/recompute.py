@@ -74,7 +74,8 @@ def _compare(found: Soundness, path: Path, now: bytes, experiment: RanExperiment
         found.sound += 1
         return
     ours, theirs = (json.loads(each) for each in (now, then))
-    largest = max(abs(a - b) for a, b in zip(ours["rmse"], theirs["rmse"], strict=True))
+    pairs = zip(map(float, ours["rmse"]), map(float, theirs["rmse"]), strict=True)
+    largest = max(0.0 if a == b else abs(a - b) for a, b in pairs)
     what = f"computed anew it has other bytes; RMSEs differ by at most {largest:.3g}"
     manifest = experiment.manifest
     made_on = {manifest.get("cpu", ""), *manifest.get("last_run", {}).get("cpus", ())} - {""}

@@ -71,14 +71,20 @@ def test_an_entry_of_another_version(entry: Path) -> None:
     entries.write(path, older, payload)
     gone = key.replace(b"sums_by", b"no_more")
     entries.write(entry.with_name(f"gone{entries.SUFFIX}"), gone, payload)
+    moved = key.replace(b"kernels.sums.", b"kernels.no_more.")
+    entries.write(entry.with_name(f"moved{entries.SUFFIX}"), moved, payload)
+    other = key.replace(b"sums_by", b"Any")
+    entries.write(
+        entry.with_name(f"other{entries.SUFFIX}"), other.replace(b"kernels.sums.", b"errors."), payload
+    )
     found = asked()["kernels"]
-    assert (found["sound"], found["older"], found["damaged"]) == (1, 2, [])
+    assert (found["sound"], found["older"], found["damaged"]) == (1, 4, [])
 
 
 def test_a_folder_that_others_may_write_to(entry: Path) -> None:
     entry.parent.chmod(0o777)
     assert asked(code=1)["kernels"]["private"] is False
-    assert "not used: it is another user's" in RUNNER.invoke(app, ["doctor"]).output
+    assert "not used: it is a link, another user's" in RUNNER.invoke(app, ["doctor"]).output
 
 
 def test_clearing_removes_all(entry: Path) -> None:

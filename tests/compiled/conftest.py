@@ -13,7 +13,7 @@ def kernels(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     """Where entries are kept in a test, an empty cache; all is said anew that is said once."""
     monkeypatch.setenv("DPMF_CACHE", str(tmp_path / "cache"))
     monkeypatch.delenv("DPMF_KERNELS")
-    for once in (entries._private, entries._say, entries._not_kept):
+    for once in (entries._private, entries._say):
         once.cache_clear()
     yield entries.place()
     entries._private.cache_clear()

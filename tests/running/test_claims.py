@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from dpmf_cli.errors import DpmfError
 from dpmf_cli.results.store import Store
 from dpmf_cli.results.task import Task
 from dpmf_cli.running import claims as module
@@ -124,5 +125,21 @@ def test_a_file_system_without_locks_shares_nothing(tmp_path: Path, monkeypatch:
 
 def test_rounds_are_what_can_be_had_at_a_time(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(module, "POLL_SECONDS", 0.0)
+    monkeypatch.setattr(module, "ROUND", 2)
     a, b, c = ALONE
-    assert list(in_rounds([a, b, None, None, c])) == [[a, b], [c]]
+    assert list(in_rounds([None, a, None, None, b])) == [[a], [b]]
+    assert list(in_rounds([a, b, c])) == [[a, b], [c]]
+
+
+def test_a_folder_that_cannot_hold_the_locks_is_said(tmp_path: Path) -> None:
+    (tmp_path / "tasks" / "claims").mkdir(parents=True)
+    with pytest.raises(DpmfError, match=r"tasks/claims: cannot be written: .*; make the folder writable"):
+        Told().claims(tmp_path).__enter__()
+
+
+def test_a_file_of_another_grid_under_the_name_of_a_task_is_not_its_result(tmp_path: Path) -> None:
+    store = Store(tmp_path)
+    store.write(task((5.0,), run=0), result((5.0,)))
+    store.path(task((5.0,), run=0)).rename(store.path(TASKS[0]))
+    with Told().claims(tmp_path) as claims:
+        assert next(iter(claims)) == ALONE[0]

@@ -123,6 +123,19 @@ def test_a_second_signal_waits_for_nothing() -> None:
     assert "started" not in printed
 
 
+def test_a_signal_ends_a_command_whose_messages_nobody_reads() -> None:
+    """As with `2>&1 | less`: the line itself cannot be written."""
+    process = start(
+        "os.set_blocking(2, False)\n    try:\n        while True: os.write(2, b'x' * 4096)\n    except BlockingIOError: os.set_blocking(2, True)\n    print('full', flush=True); time.sleep(60)"
+    )
+    begun(process)
+    assert process.stdout is not None
+    assert process.stdout.readline() == "full\n"
+    process.send_signal(signal.SIGTERM)
+    assert process.wait(PATIENCE) == 128 + signal.SIGTERM
+    process.communicate()
+
+
 def test_processes_of_a_command_hear_no_signal() -> None:
     code = "import os, signal; os.kill(os.getpid(), signal.SIGINT); os.kill(os.getpid(), signal.SIGTERM)"
     assert ended(start(f"subprocess.run([sys.executable, '-c', {code!r}], check=True)")) == (0, "")

@@ -6,10 +6,13 @@ import subprocess
 import sys
 import time
 from multiprocessing import active_children
+from multiprocessing.connection import Connection
 
 import pytest
 
 from dpmf_cli.errors import DpmfError
+from dpmf_cli.running import processes
+from dpmf_cli.running.interrupts import work_for
 from dpmf_cli.running.processes import each_of
 
 
@@ -79,3 +82,21 @@ def test_nothing_is_shared_that_outlives_a_killed_run() -> None:
         "    print('multiprocessing.synchronize' in sys.modules)"
     )
     assert subprocess.check_output([sys.executable, "-c", code], text=True) == "False\n"
+
+
+def test_a_result_that_comes_beside_an_error_is_given_out(monkeypatch: pytest.MonkeyPatch) -> None:
+    def wait_for_all(busy: set[Connection], timeout: float | None) -> list[Connection]:
+        return [connection for connection in busy if connection.poll(60)]
+
+    monkeypatch.setattr(processes, "wait", wait_for_all)
+    answers = each_of(divide, [4, 0], 2)
+    assert next(answers) == 0.25
+    with pytest.raises(RuntimeError, match="ZeroDivisionError"):
+        next(answers)
+
+
+def test_a_worker_ends_with_its_parent_while_it_still_imports() -> None:
+    """What it is to do is unpickled, and imported, only after that is settled."""
+    assert work_for.__module__ == "dpmf_cli.running.interrupts"
+    code = "import sys, dpmf_cli.running.interrupts; print(sorted({'numpy', 'numba', 'pydantic'} & sys.modules.keys()))"
+    assert subprocess.check_output([sys.executable, "-c", code], text=True) == "[]\n"

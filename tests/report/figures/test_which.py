@@ -55,10 +55,12 @@ def test_bytes_are_the_same_at_another_time(
 
 def test_the_command_draws_into_a_folder_and_says_what(results: Path, tmp_path: Path) -> None:
     out = tmp_path / "figures"
+    out.mkdir()
+    (out / "manifest.json").write_text("of something else")
     asked = ["plot", str(results / "mine"), "--format", "svg, pdf", "--out", str(out)]
     done = CliRunner().invoke(app, asked, catch_exceptions=False)
     expected = {f"mine-{name}.{form}" for name in ("curves", "growth") for form in ("svg", "pdf")}
-    assert {path.name for path in out.iterdir()} == expected
+    assert {path.name for path in out.iterdir()} == expected | {"manifest.json"}
     assert {Path(line).name for line in done.stdout.splitlines()} == expected
 
 
