@@ -15,6 +15,7 @@ import sys
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
+from pathlib import Path
 from select import select
 from threading import Thread
 from typing import NoReturn
@@ -37,6 +38,9 @@ SECONDS_TO_START = 1.0
 _PR_SET_PDEATHSIG = 1
 """Of Linux's prctl: the signal that a process gets when its parent ends."""
 
+_PR_SET_CHILD_SUBREAPER = 36
+"""What has lost its parent, below this process, becomes its child."""
+
 _idle: tuple[int, int] | None = None
 """A pipe with one byte in it, but while this process starts another."""
 
@@ -52,6 +56,7 @@ def supervised(work: Callable[[], None]) -> NoReturn:
     signal.signal(signal.SIGCHLD, lambda *_: None)  # without a handler, some systems drop it
     read, write = _idle = os.pipe()
     os.write(write, b".")
+    _prctl(_PR_SET_CHILD_SUBREAPER, 1)
     supervisor, child = os.getpid(), os.fork()
     if child:
         _supervise(child, ours, read)
@@ -79,20 +84,25 @@ def starting_a_process() -> Iterator[None]:
 
 def end_with(parent: int) -> None:
     """Has this process killed when its parent, the process of that number, has ended."""
-    if sys.platform == "linux":
-        import ctypes
-
-        ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
-        if os.getppid() != parent:
-            os._exit(1)
-    else:
+    if not _prctl(_PR_SET_PDEATHSIG, signal.SIGKILL):
         Thread(target=_end_after, args=(parent,), daemon=True).start()
+    elif os.getppid() != parent:
+        os._exit(1)
 
 
 def work_for(parent: int, function: bytes, *arguments: object) -> None:
     """What a process begins with that is started: it ends with its parent, even while it imports what it is to do."""
     end_with(parent)
     pickle.loads(function)(*arguments)
+
+
+def _prctl(option: int, value: int) -> bool:
+    """Whether this is Linux, which then does so."""
+    if sys.platform == "linux":
+        import ctypes
+
+        return bool(ctypes.CDLL(None).prctl(option, value) == 0)
+    return False
 
 
 def _end_after(parent: int) -> None:
@@ -106,8 +116,7 @@ def _supervise(child: int, ours: list[signal.Signals], idle: int) -> NoReturn:
         number = signal.sigwait([*ours, signal.SIGCHLD])
         if number != signal.SIGCHLD:
             _wait_for_starts(idle)
-            os.kill(child, signal.SIGKILL)
-            os.waitpid(child, 0)
+            _kill_all(child)
             _say(INTERRUPTED)
             os._exit(128 + number)
         ended, status = os.waitpid(child, os.WNOHANG)
@@ -116,6 +125,18 @@ def _supervise(child: int, ours: list[signal.Signals], idle: int) -> NoReturn:
             if code < 0:
                 _say(KILLED.format(name=signal.Signals(-code).name))
             os._exit(code if code >= 0 else 128 - code)
+
+
+def _kill_all(child: int) -> None:
+    """Kills the child, and what it leaves behind where that becomes ours; returns when all of these have ended."""
+    ours = Path(f"/proc/self/task/{os.getpid()}/children")
+    os.kill(child, signal.SIGKILL)
+    with suppress(ChildProcessError):
+        while True:
+            os.waitpid(-1, 0)
+            for process in ours.read_text().split() if ours.exists() else ():
+                with suppress(ProcessLookupError):
+                    os.kill(int(process), signal.SIGKILL)
 
 
 def _wait_for_starts(idle: int) -> None:

@@ -51,7 +51,7 @@ KINDS = (
     (Kind("a run, -j 1", (RUN_1,)), 300, 6),
     (Kind("a run, -j 2", (RUN_2,)), 200, 6),
     (Kind("a run that compiles", (RUN_1, RUN_2), compiling=True), 100, 6),
-    (Kind("a kernel of minutes, -j 1", (f"run {LONG}.yaml -j 1",), after=("0 done", 1.0)), 40, 3),
+    (Kind("a kernel of minutes, -j 1", (f"run {LONG}.yaml -j 1",), after=(" left", 1.0)), 40, 3),
     (Kind("tables and pages", ("crossings", f"compare {NAME}", "plot", "report", "baselines")), 280, 5),
     (Kind("an audit", (f"audit {NAME}.yaml --pairs 2 -j 1", f"audit {NAME}.yaml --pairs 2 -j 2")), 30, 2),
     (Kind("a plan", (f"plan {NAME}.yaml",), 0.7), 24, 1),
@@ -179,7 +179,10 @@ def test_interrupts(
         arena.more = {"DPMF_KERNELS": str(arena.kernels)} if kind.compiling else {}
         arena.finish()
         writes = kind.commands[0].startswith("run")
+        tries = 0
         while here.row.signals < each:
+            tries += 1
+            assert tries < 20 * each, "nearly all had ended before"
             if writes and rng.random() < 0.3:
                 arena.clear()
             here.interrupt(kind)
@@ -193,4 +196,4 @@ def test_interrupts(
             tally.interrupts.setdefault(kind.name, Interrupts()).add(row)
     total = tally.interrupts[kind.name]
     assert (total.crashes, total.lost, total.tracebacks, total.failed, total.differing) == (0, 0, 0, 0, 0)
-    assert total.worst < 2000
+    assert total.worst < (2000 if FULL else 10_000)

@@ -72,6 +72,20 @@ def test_the_code_of_a_command_that_ends_by_itself_is_passed_on() -> None:
     assert ended(start("sys.exit(3)")) == (3, "")
 
 
+def test_no_process_outlives_an_interrupted_command() -> None:
+    """Not one that was started a moment ago, nor one in a session of its own."""
+    process = start(
+        "print(subprocess.Popen(['sleep', '60'], start_new_session=True).pid, flush=True); time.sleep(60)"
+    )
+    begun(process)
+    assert process.stdout is not None
+    left = Path(f"/proc/{int(process.stdout.readline())}")
+    assert left.exists()
+    process.send_signal(signal.SIGINT)
+    assert ended(process)[0] == 130
+    assert not left.exists()
+
+
 def test_a_crash_is_a_line() -> None:
     code, said = ended(start("os.kill(os.getpid(), signal.SIGSEGV)"))
     assert code == 128 + signal.SIGSEGV
