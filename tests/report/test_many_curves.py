@@ -125,8 +125,10 @@ def _ranking(count: int) -> Work:
     ids=lambda each: getattr(each, "__name__", None),
 )
 def test_sixteen_times_as_many_take_no_square_of_that(work: Callable[[int], Work], count: int) -> None:
-    few, many = _seconds(work(count), 3), _seconds(work(TIMES * count), 1)
-    assert many < BOUND * few
+    """Twice a busy machine may disturb it: what grows with the square stays above the bound each time."""
+    few, many = work(count), work(TIMES * count)
+    ratios = (_seconds(many, 1) / _seconds(few, 3) for _ in range(3))
+    assert any(ratio < BOUND for ratio in ratios)
 
 
 def _seconds(work: Work, times: int) -> float:
