@@ -16,9 +16,9 @@ from dpmf_cli.results.store import Store
 from dpmf_cli.results.task import Outcome
 from dpmf_cli.running import calibration
 from dpmf_cli.running.cutting import portions_of
-from dpmf_cli.running.machine import REFERENCE
+from dpmf_cli.running.machine import REFERENCE, available_cores
 from dpmf_cli.running.plan import plan_for
-from dpmf_cli.running.processes import LocalProcesses, available_cores
+from dpmf_cli.running.processes import LocalProcesses
 from dpmf_cli.running.runner import Executor, run_plan
 from dpmf_cli.terminal import Progress, say
 

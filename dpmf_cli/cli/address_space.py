@@ -4,6 +4,7 @@ import os
 import resource
 
 from dpmf_cli.errors import DpmfError
+from dpmf_cli.running.machine import available_cores
 
 LIBRARIES, OF_A_THREAD = 512 << 20, 80 << 20
 """Bytes of address space of all imports with one thread of OpenBLAS (497 MB, measured), and of each further thread:
@@ -14,8 +15,7 @@ def check() -> None:
     """Raises DpmfError where this process may not have so much address space."""
     limit, _ = resource.getrlimit(resource.RLIMIT_AS)
     asked = os.environ.get("OPENBLAS_NUM_THREADS", "")
-    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-    threads = int(asked) if asked.isdecimal() else cores
+    threads = int(asked) if asked.isdecimal() else available_cores()
     needed = LIBRARIES + (threads - 1) * OF_A_THREAD
     if resource.RLIM_INFINITY != limit < needed:
         raise DpmfError(

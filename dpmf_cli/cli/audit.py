@@ -78,7 +78,8 @@ def audit(
     from dpmf_cli.report.tables.audits import audits_table, flaws_table
     from dpmf_cli.results.contents import add_file
     from dpmf_cli.results.store import Store
-    from dpmf_cli.running.processes import available_cores, each_of
+    from dpmf_cli.running.machine import available_cores
+    from dpmf_cli.running.processes import each_of
     from dpmf_cli.terminal import Progress, say
 
     if [config is not None, algorithm is not None, every, flaws].count(True) != 1:

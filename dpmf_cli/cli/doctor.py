@@ -37,7 +37,7 @@ def _found() -> dict[str, Any]:
     from dpmf_cli.files import cache_folder
     from dpmf_cli.results import provenance
     from dpmf_cli.running.grid_parts import memory
-    from dpmf_cli.running.processes import available_cores
+    from dpmf_cli.running.machine import available_cores
 
     cache, kernels = cache_folder(), list(inspection.inspected())
     counts = Counter(each.condition for each in kernels)

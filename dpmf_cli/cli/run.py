@@ -59,7 +59,8 @@ def run(
     from dpmf_cli.datasets import Folders
     from dpmf_cli.datasets.presence import what_is_missing
     from dpmf_cli.experiment import run as run_experiment
-    from dpmf_cli.running.processes import LocalProcesses, available_cores
+    from dpmf_cli.running.machine import available_cores
+    from dpmf_cli.running.processes import LocalProcesses
     from dpmf_cli.terminal import say
 
     executor = (
@@ -101,8 +102,8 @@ def plan(
     from dpmf_cli.config import load_config
     from dpmf_cli.datasets import Folders
     from dpmf_cli.running.calibration import calibrated
+    from dpmf_cli.running.machine import available_cores
     from dpmf_cli.running.plan import plan_without_parsing
-    from dpmf_cli.running.processes import available_cores
     from dpmf_cli.terminal import say
 
     loaded = load_config(config)

@@ -15,11 +15,11 @@ import hashlib
 import multiprocessing
 import os
 import stat
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 
 from dpmf_cli.files import cache_folder, remove, sweep, write_whole
+from dpmf_cli.terminal import say
 
 MAGIC = b"dpmf kernel 1\n"
 SUFFIX = ".kernel"
@@ -101,7 +101,7 @@ def read(path: Path, key: bytes) -> bytes | None:
 
 def discard(path: Path, why: str) -> None:
     """Removes an entry that is of no use, and says so."""
-    print(f"{path}: damaged ({why}); the kernel is compiled anew", file=sys.stderr)
+    say(f"{path}: damaged ({why}); the kernel is compiled anew")
     remove(path)
 
 
@@ -160,4 +160,4 @@ def _not_kept(path: Path, error: OSError) -> None:
 def _say(text: str) -> None:
     """Once, and by the command itself, which asks for the `folder` before it starts processes; not by these."""
     if multiprocessing.parent_process() is None:
-        print(text, file=sys.stderr)
+        say(text)

@@ -2,6 +2,7 @@
 
 from collections.abc import Collection, Iterator
 from dataclasses import dataclass, field
+from itertools import chain
 from pathlib import Path
 
 from dpmf_cli.datasets import cache as kept
@@ -41,11 +42,9 @@ class Soundness:
 def of_cache(cache: Path, only: Collection[str] | None = None) -> Soundness:
     """The ratings that are kept parsed, all or those of some checksums, and the ids beside them."""
     found = Soundness("parsed ratings")
-    for folder in _entries(cache / "ratings"):
+    for folder in chain(_entries(cache / "ratings"), _entries(cache / "sources")):
         if only is None or folder.name in only:
             found.add(folder, kept.broken(folder), "the next run that needs it parses its source again")
-    for folder in _entries(cache / "sources") if only is None else ():
-        found.add(folder, kept.broken(folder), "the next run that needs it parses its source again")
     return found
 
 

@@ -123,14 +123,10 @@ class Store:
         return next(known for _, known in self.read_each([task]))
 
     def read_each(self, tasks: Iterable[Task]) -> Iterator[tuple[Task, dict[float, TaskResult]]]:
-        """Each task with what is known for it. The folder that tasks share is listed once, not for each of them."""
-        listed: dict[Path, dict[str, list[Path]]] = {}
-        for task in tasks:
-            folder = self._folder(task)
-            if folder not in listed:
-                listed = {folder: _by_stem(folder)}  # tasks of one folder follow each other
+        """Each task with what is known for it."""
+        for task, paths in self.paths_of_each(tasks):
             known: dict[float, TaskResult] = {}
-            for path in listed[folder].get(_stem(task.fold, task.run), ()):
+            for path in paths:
                 result = self._read_file(path, task)
                 if result is not None:
                     known.update(dict.fromkeys(result.epsilons, result))
@@ -155,9 +151,17 @@ class Store:
     def path(self, task: Task) -> Path:
         return self._folder(task) / f"{_stem(task.fold, task.run)}-{_of_grid(task.epsilons)}.json"
 
-    def paths(self, task: Task) -> list[Path]:
-        """The files that there are for the task's fold and run, of any ε."""
-        return sorted(self._folder(task).glob(f"{_stem(task.fold, task.run)}-*.json"))
+    def paths_of_each(self, tasks: Iterable[Task]) -> Iterator[tuple[Task, list[Path]]]:
+        """Each task with the files that there are for its fold and run, of any ε.
+
+        The folder that tasks share is listed once, not for each of them.
+        """
+        listed: dict[Path, dict[str, list[Path]]] = {}
+        for task in tasks:
+            folder = self._folder(task)
+            if folder not in listed:
+                listed = {folder: _by_stem(folder)}  # tasks of one folder follow each other
+            yield task, listed[folder].get(_stem(task.fold, task.run), [])
 
     def _folder(self, task: Task) -> Path:
         return self.root / _of_settings(task.data.key, task.algorithm.algorithm, task.settings_hash)

@@ -121,13 +121,15 @@ def _add_data(found: Verified) -> None:
             add_source(found.data, of[0], experiment.folders, of[2])
 
 
+def _paths_of_each(folder: Path, ran: Ran) -> Iterator[tuple[Task, list[Path]]]:
+    """Each task of what was run, with the files that there are of it."""
+    for entry in ran.config.entries:
+        yield from Store(folder.parent).paths_of_each(tasks_of(ran.config, entry, ran.data))
+
+
 def _files_of(folder: Path, ran: Ran) -> Iterator[tuple[Path, Task]]:
     """The task files that there are of what was run."""
-    store = Store(folder.parent)
-    for entry in ran.config.entries:
-        for task in tasks_of(ran.config, entry, ran.data):
-            for path in store.paths(task):
-                yield path, task
+    return ((path, task) for task, paths in _paths_of_each(folder, ran) for path in paths)
 
 
 def _add_task(found: Verified, path: Path, root: Path) -> None:
@@ -180,12 +182,10 @@ def _base(manifest: dict[str, Any]) -> Path:
 
 
 def _without_result(found: Verified, folder: Path, ran: Ran) -> int:
-    store = Store(folder.parent)
     count = 0
-    for entry in ran.config.entries:
-        for task in tasks_of(ran.config, entry, ran.data):
-            known = {epsilon for path in store.paths(task) for epsilon in found.grids.get(path, ())}
-            count += not known.issuperset(task.epsilons)
+    for task, paths in _paths_of_each(folder, ran):
+        known = {epsilon for path in paths for epsilon in found.grids.get(path, ())}
+        count += not known.issuperset(task.epsilons)
     return count
 
 

@@ -23,7 +23,6 @@ from dpmf_cli.running.batches import Batch
 POLL_SECONDS = 0.5
 """How often a run looks whether others have finished, or given up, what it waits for."""
 
-
 ROUND = 2000
 """Batches that a cluster is given at a time: a system looks through all locks of a file for each new one."""
 

@@ -32,11 +32,6 @@ R = TypeVar("R")
 _END: Any = object()
 
 
-def available_cores() -> int:
-    """Cores that this process may use."""
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-
-
 @dataclass(frozen=True)
 class LocalProcesses:
     """Executes in this process (`processes` = 1) or in several of this machine."""
@@ -67,7 +62,6 @@ def each_of(function: Callable[[A], R], items: Iterable[A | None], processes: in
 
 def _from_workers(function: Callable[[A], R], items: Iterator[A | None], processes: int) -> Generator[R]:
     workers: dict[Connection, SpawnProcess] = {}
-    idle: list[Connection] = []
     busy: set[Connection] = set()
     results: list[R] = []
     more = True
@@ -80,11 +74,11 @@ def _from_workers(function: Callable[[A], R], items: Iterator[A | None], process
                 if item is _END:
                     more = False
                     continue
-                if not idle:
+                connection = next((each for each in workers if each not in busy), None)
+                if connection is None:
                     connection, process = _start(function)
                     workers[connection] = process
-                    idle.append(connection)
-                busy.add(connection := idle.pop())
+                busy.add(connection)
                 _send(connection, item)
             yield from results  # which the workers need not wait for
             if not busy and not more:
@@ -92,7 +86,6 @@ def _from_workers(function: Callable[[A], R], items: Iterator[A | None], process
             ready = wait(busy, POLL_SECONDS if more and len(busy) < processes else None)
             answered = [connection for connection in busy if connection in ready]
             busy.difference_update(answered)
-            idle += answered
             results, failure = [], None
             for connection in answered:
                 try:

@@ -36,14 +36,14 @@ class Kind:
     commands   one of them is drawn
     window     the signal comes within so many times what a run takes, of the same kind
     compiling  with nothing in the caches, so that ratings are parsed and kernels compiled
-    after      what has to have been said before the time is counted, and the seconds from there
+    after      what has to have been said before the time is counted: the signal comes in the second second from there
     """
 
     name: str
     commands: tuple[str, ...]
     window: float = 1.0
     compiling: bool = False
-    after: tuple[str, float] | None = None
+    after: str | None = None
 
 
 RUN_1, RUN_2 = f"run {NAME}.yaml -j 1", f"run {NAME}.yaml -j 2"
@@ -51,7 +51,7 @@ KINDS = (
     (Kind("a run, -j 1", (RUN_1,)), 300, 6),
     (Kind("a run, -j 2", (RUN_2,)), 200, 6),
     (Kind("a run that compiles", (RUN_1, RUN_2), compiling=True), 100, 6),
-    (Kind("a kernel of minutes, -j 1", (f"run {LONG}.yaml -j 1",), after=(" left", 1.0)), 40, 3),
+    (Kind("a kernel of minutes, -j 1", (f"run {LONG}.yaml -j 1",), after=" left"), 40, 3),
     (Kind("tables and pages", ("crossings", f"compare {NAME}", "plot", "report", "baselines")), 280, 5),
     (Kind("an audit", (f"audit {NAME}.yaml --pairs 2 -j 1", f"audit {NAME}.yaml --pairs 2 -j 2")), 30, 2),
     (Kind("a plan", (f"plan {NAME}.yaml",), 0.7), 24, 1),
@@ -118,13 +118,12 @@ class Interrupter:
             )
         while process.poll() is None and not ready(process.pid):
             time.sleep(0.001)
-        seconds = kind.window * self.arena.seconds["compiling" if kind.compiling else "again"]
+        earliest, latest = 0.0, kind.window * self.arena.seconds["compiling" if kind.compiling else "again"]
         if kind.after is not None:
-            told, seconds = kind.after
-            while process.poll() is None and told not in said.read_text():
+            while process.poll() is None and kind.after not in said.read_text():
                 time.sleep(0.01)
-            seconds += 1.0  # the kernel is loaded by then
-        time.sleep(self.rng.uniform(seconds - 1.0 if kind.after else 0.0, seconds))
+            earliest, latest = 1.0, 2.0  # the kernel is loaded by then
+        time.sleep(self.rng.uniform(earliest, latest))
         if process.poll() is not None:
             return None
         begin = time.monotonic()
