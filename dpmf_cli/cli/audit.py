@@ -174,8 +174,12 @@ def _of_config(loaded: "ExperimentConfig", settings: "Settings", folders: "Folde
     from dpmf_cli.audit.job import Job
     from dpmf_cli.audit.pairs import pairs_of
     from dpmf_cli.datasets import load
+    from dpmf_cli.stars import Stars
 
-    ratings = load(loaded.dataset, folders, loaded.test).ratings
+    dataset = load(loaded.dataset, folders, loaded.test)
+    ratings = dataset.ratings
+    if dataset.identity.to_stars:
+        ratings = Stars(ratings.scale).of(ratings)
     made = []
     for entry in loaded.algorithms:
         if not isinstance(entry, PrivateAlgorithm):

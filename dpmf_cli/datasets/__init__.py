@@ -94,9 +94,12 @@ def known(spec: "AnySpec", folders: Folders, test: "TestSet" = "folds") -> Datas
 
 def _dataset(spec: "AnySpec", found: "Cached") -> Dataset:
     from dpmf_cli.datasets.loading import title
+    from dpmf_cli.stars import in_stars
 
-    identity = DataIdentity(spec.key, title(spec), found.checksum)
-    return Dataset(identity, found.ratings, found.user_ids, found.item_ids)
+    ratings = found.ratings
+    to_stars = not spec.stars and not in_stars(ratings.scale)
+    identity = DataIdentity(spec.key, title(spec), found.checksum, to_stars=to_stars)
+    return Dataset(identity, ratings, found.user_ids, found.item_ids)
 
 
 def _tested_on(test: "Cached", dataset: Dataset) -> Dataset:

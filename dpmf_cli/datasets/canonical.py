@@ -11,12 +11,11 @@ from numpy.typing import NDArray
 from dpmf_cli.datasets.raw import Raw
 from dpmf_cli.errors import DpmfError
 from dpmf_cli.ratings import Ratings, Scale
+from dpmf_cli.stars import GRID_TOLERANCE
 
 Duplicates = Literal["error", "last", "mean"]
 Ids = NDArray[np.int64] | NDArray[np.str_]
 
-# Share of a step by which a float32 rating may miss its grid.
-_GRID_TOLERANCE = 1e-3
 _LONGEST_ID = 200
 
 
@@ -107,7 +106,7 @@ def _check_values(raw: Raw, scale: Scale) -> None:
     if scale.step:
         steps = (values - scale.minimum) / scale.step
         steps -= np.rint(steps)
-        bad = np.abs(steps) > _GRID_TOLERANCE
+        bad = np.abs(steps) > GRID_TOLERANCE
         if bad.any():
             row = int(np.argmax(bad))
             raise DpmfError(

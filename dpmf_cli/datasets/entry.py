@@ -117,6 +117,7 @@ class CatalogEntry:
     """A data set of the catalog.
 
     timestamps   False where the file has none, or stand-ins, which are then not kept
+    stars        whether its ratings are stars, the unit of the papers' parameters; others are mapped onto 1 to 5
     """
 
     key: str
@@ -129,6 +130,7 @@ class CatalogEntry:
     homepage: str
     shape: TwinShape = field(default_factory=TwinShape)
     timestamps: bool = True
+    stars: bool = True
 
     @property
     def byte_limit(self) -> int:

@@ -101,6 +101,10 @@ class CatalogSpec(StrictModel):
     def has_timestamps(self) -> bool:
         return catalog.entry(self.name).timestamps
 
+    @property
+    def stars(self) -> bool:
+        return catalog.entry(self.name).stars
+
 
 class CsvColumns(StrictModel):
     """Which columns hold what: names, or 0-based numbers in a file without a header line.
@@ -182,6 +186,10 @@ class CsvSpec(StrictModel):
     def has_timestamps(self) -> bool:
         return self.columns.timestamp is not None
 
+    @property
+    def stars(self) -> bool:
+        return False
+
 
 class SyntheticSpec(StrictModel):
     """Made-up ratings in the image of a catalog entry; the same seed makes the same ratings."""
@@ -210,6 +218,10 @@ class SyntheticSpec(StrictModel):
     @property
     def has_timestamps(self) -> bool:
         return False
+
+    @property
+    def stars(self) -> bool:
+        return self.entry.stars
 
     @property
     def entry(self) -> CatalogEntry:

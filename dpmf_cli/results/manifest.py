@@ -95,9 +95,9 @@ def what_ran(folder: Path, warn: Callable[[str], None] = say) -> Ran:
 
 def _data(manifest: dict[str, Any]) -> DataIdentity:
     """The data that the tables beside a manifest are of."""
-    return DataIdentity(
-        **{each: manifest["dataset"][each] for each in ("key", "title", "checksum", "test_checksum")}
-    )
+    data = manifest["dataset"]
+    names = ("key", "title", "checksum", "test_checksum")
+    return DataIdentity(**{each: data[each] for each in names}, to_stars=data.get("to_stars", False))
 
 
 def refuse_changed_data(folder: Path, config: ExperimentConfig, data: DataIdentity) -> None:

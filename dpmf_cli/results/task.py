@@ -77,6 +77,7 @@ class Task:
             "seed": self.seed,
             "algorithm": self.algorithm.parameters(),
             **self.cut.settings,
+            **({"unit": "stars"} if self.data.to_stars else {}),
             **(test if self.cut.test != "folds" else {}),
             **({"error_cdf": list(self.limits)} if self.limits else {}),
             **({"experiment": self.experiment} if self.experiment else {}),

@@ -17,6 +17,7 @@ from dpmf_cli.privacy.neighbours import Mode
 from dpmf_cli.ratings import Ratings
 from dpmf_cli.results.task import Task, TaskResult
 from dpmf_cli.running.grid_parts import joined, parts, room
+from dpmf_cli.stars import Stars
 from dpmf_cli.streams import Streams
 
 
@@ -24,20 +25,27 @@ def execute(tasks: Sequence[Task], train: Ratings, test: Ratings) -> list[TaskRe
     """Fits the algorithms of tasks that go `together` on the training ratings and measures each on the test ratings.
 
     What a task finds does not depend on those that it is fitted with, nor on whether its grid was fitted in parts.
+    Ratings that are no stars are fitted and predicted in stars; errors are in rating units.
     """
-    return _execute(tasks, train, test, tasks[0].streams())
+    unit = 1.0
+    if tasks[0].data.to_stars:
+        stars = Stars(train.scale)
+        train, test, unit = stars.of(train), stars.of(test), stars.unit
+    return _execute(tasks, train, test, tasks[0].streams(), unit)
 
 
-def _execute(tasks: Sequence[Task], train: Ratings, test: Ratings, streams: Streams) -> list[TaskResult]:
+def _execute(
+    tasks: Sequence[Task], train: Ratings, test: Ratings, streams: Streams, unit: float
+) -> list[TaskResult]:
     if len(tasks) == 1:
         task = tasks[0]
         shape = Shape(train.n_users, train.n_items, len(train))
         cut = parts(task.algorithm, shape, len(task.epsilons), room())
         if len(cut) > 1:
             split = (replace(task, epsilons=task.epsilons[part]) for part in cut)
-            return [joined([_execute([each], train, test, streams)[0] for each in split])]
+            return [joined([_execute([each], train, test, streams, unit)[0] for each in split])]
     fitted = _fit(tasks, train, streams)
-    return [_measure(task, *each, train, test) for task, each in zip(tasks, fitted, strict=True)]
+    return [_measure(task, *each, test, unit) for task, each in zip(tasks, fitted, strict=True)]
 
 
 def _fit(tasks: Sequence[Task], train: Ratings, streams: Streams) -> list[tuple[Model, Ledger]]:
@@ -61,17 +69,18 @@ def _ledger(task: Task) -> Ledger:
     return Ledger(task.epsilons, mode, delta)
 
 
-def _measure(task: Task, model: Model, ledger: Ledger, train: Ratings, test: Ratings) -> TaskResult:
+def _measure(task: Task, model: Model, ledger: Ledger, test: Ratings, unit: float) -> TaskResult:
+    """`unit` is what the unit of the test ratings is, in rating units."""
     predictions = model.predict(test.users, test.items)
     if task.algorithm.clip_predictions:
-        predictions = np.clip(predictions, train.scale.minimum, train.scale.maximum)
+        predictions = np.clip(predictions, test.scale.minimum, test.scale.maximum)
     return TaskResult(
         task.epsilons,
-        tuple(root_mean_squared_errors(predictions, test.values).tolist()),
+        tuple((unit * root_mean_squared_errors(predictions, test.values)).tolist()),
         tuple(ledger.claimed.tolist()),
         tuple(ledger.provable.tolist()),
         tuple(entry.record() for entry in ledger.entries),
-        _distribution(predictions, test, task.limits),
+        _distribution(predictions, test, tuple(limit / unit for limit in task.limits)),
         model.record_costs if isinstance(model, AccountsForRecords) else None,
     )
 
