@@ -13,6 +13,7 @@ from dpmf_cli.algorithms.baselines.pcc import PearsonKNN
 from dpmf_cli.algorithms.baselines.pmf import ProbabilisticMF
 from dpmf_cli.algorithms.baselines.pnbm import ProbabilisticNeighbourhood
 from dpmf_cli.algorithms.baselines.sampled import Sampled
+from dpmf_cli.algorithms.baselines.ua import UserAverage
 from dpmf_cli.algorithms.beyond.local_mean import LocalMean
 from dpmf_cli.algorithms.beyond.local_means import LocalMeans
 from dpmf_cli.algorithms.beyond.local_mf import LocalMatrixFactorization
@@ -48,6 +49,7 @@ def _by_key(*classes: Any) -> dict[str, Any]:
 
 BASELINES: dict[str, type[Algorithm]] = _by_key(
     GlobalAverage,
+    UserAverage,
     ItemAverage,
     GlobalEffects,
     AlternatingLeastSquares,

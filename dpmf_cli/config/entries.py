@@ -10,6 +10,7 @@ from pydantic import BeforeValidator, Field, ValidationError
 
 from dpmf_cli.algorithms.registry import BASELINES, PRIVATE
 from dpmf_cli.algorithms.shared.base import Algorithm, PrivateAlgorithm
+from dpmf_cli.algorithms.shared.effects import ON_OWN_RATINGS
 from dpmf_cli.strict_model import tagged
 
 Registry = Mapping[str, type[Any]]
@@ -17,6 +18,12 @@ Registry = Mapping[str, type[Any]]
 
 INHERITED = ("neighbours", "mode", "effects", "delta")
 """Keys of the experiment that an algorithm's entry may set for itself and otherwise inherits."""
+
+BASELINES_OF_OWN = ["ga", "ua", "ia", "ge", "als"]
+"""The baselines of an experiment on a user's own ratings that names none."""
+
+_NO_PARAMETERS = {"algorithm", "label", "clip_predictions"}
+"""Keys of an entry that are no parameters of the algorithm."""
 
 LISTED = ("neighbours", "mode")
 """Keys that may hold a list: the entry then stands for one of each combination."""
@@ -44,7 +51,23 @@ def with_inherited(entry: Any, experiment: dict[str, Any], registry: Registry) -
     inherited = {key: experiment[key] for key in INHERITED if key in known.model_fields and key in experiment}
     parameters = experiment.get("parameters")
     shared = parameters.get(entry["algorithm"]) if isinstance(parameters, dict) else None
-    return {**inherited, **(shared if isinstance(shared, dict) else {}), **entry}
+    given = {**inherited, **(shared if isinstance(shared, dict) else {}), **entry}
+    return {**given, **_on_own_ratings(given, known)} if is_own(experiment.get("dataset")) else given
+
+
+def is_own(dataset: Any) -> bool:
+    """Whether a config's `dataset` is a file of the user's own."""
+    return isinstance(dataset, dict) and dataset.get("kind") == "csv"
+
+
+def _on_own_ratings(entry: dict[str, Any], known: type[Any]) -> dict[str, Any]:
+    """What an entry of which the config says nothing has on a user's own ratings, for which no paper chose anything:
+    a baseline chooses its parameters, and the averages of a private method follow the public rule."""
+    fields = known.model_fields
+    if "tuned" in fields:
+        return {"tuned": True} if entry.keys() <= _NO_PARAMETERS else {}
+    ruled = issubclass(known, PrivateAlgorithm) and "effects" in fields and "effects" not in entry
+    return {"effects": dict(ON_OWN_RATINGS)} if ruled else {}
 
 
 def one_of(values: Any) -> Any:

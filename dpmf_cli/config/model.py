@@ -12,7 +12,7 @@ from dpmf_cli.algorithms.plugins import by_name, sources
 from dpmf_cli.algorithms.registry import BASELINES, PRIVATE
 from dpmf_cli.algorithms.shared.base import Algorithm
 from dpmf_cli.config.checks import refuse_contradictions
-from dpmf_cli.config.entries import LISTED, entry_of, one_of, written_out
+from dpmf_cli.config.entries import BASELINES_OF_OWN, LISTED, entry_of, is_own, one_of, written_out
 from dpmf_cli.config.keys import ExperimentKeys
 
 
@@ -41,7 +41,9 @@ class ExperimentConfig(ExperimentKeys):
         if not isinstance(data, dict):
             return data
         folds = {} if data.get("test", "folds") == "folds" else {"folds": 1}
-        data = {"baselines": cls.model_fields["baselines"].default, **folds, **data}
+        own = is_own(data.get("dataset"))
+        baselines = BASELINES_OF_OWN if own else cls.model_fields["baselines"].default
+        data = {"baselines": baselines, **folds, **data}
         for key, registry in (("baselines", cls.known_baselines), ("algorithms", cls.known_private)):
             if isinstance(data.get(key), list):
                 data[key] = [each for entry in data[key] for each in written_out(entry, data, registry)]

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from dpmf_cli.algorithms.costs.cost import Cost, Shape
+from dpmf_cli.algorithms.costs.cost import NOTHING, Cost, Shape
 from dpmf_cli.algorithms.shared.base import Algorithm
 from dpmf_cli.config import ExperimentConfig
 from dpmf_cli.datasets import DataIdentity, Dataset, Folders, Sizes, known, sizes
@@ -33,8 +33,6 @@ from dpmf_cli.running.estimates import (
     in_order,
 )
 from dpmf_cli.running.machine import REFERENCE, Machine
-
-NOTHING = Cost(0.0, 0.0)
 
 
 @dataclass(frozen=True)

@@ -52,7 +52,11 @@ KINDS = (
     (Kind("a run, -j 2", (RUN_2,)), 200, 6),
     (Kind("a run that compiles", (RUN_1, RUN_2), compiling=True), 100, 6),
     (Kind("a kernel of minutes, -j 1", (f"run {LONG}.yaml -j 1",), after=" left"), 40, 3),
-    (Kind("tables and pages", ("crossings", f"compare {NAME}", "plot", "report", "baselines")), 280, 5),
+    (
+        Kind("tables and pages", ("crossings", f"compare {NAME} {NAME}", "plot", "report", "baselines")),
+        280,
+        5,
+    ),
     (Kind("an audit", (f"audit {NAME}.yaml --pairs 2 -j 1", f"audit {NAME}.yaml --pairs 2 -j 2")), 30, 2),
     (Kind("a plan", (f"plan {NAME}.yaml",), 0.7), 24, 1),
     (Kind("a download", ("datasets fetch ml-100k --yes --data data",)), 26, 1),

@@ -7,6 +7,9 @@ from pydantic import Field
 
 from dpmf_cli.algorithms.shared.base import Algorithm
 from dpmf_cli.algorithms.shared.factorization import InitialFactors, KnownModel, initial_factors
+from dpmf_cli.algorithms.shared.model import Model
+from dpmf_cli.algorithms.shared.tuned_factorization import tuned_factorization
+from dpmf_cli.algorithms.shared.tuning import tuned_field
 from dpmf_cli.kernels.als import RowProblem, by_item, by_user, solve_items, solve_users
 from dpmf_cli.kernels.factors import factor_model
 from dpmf_cli.privacy.curator import Curator
@@ -23,6 +26,9 @@ class AlternatingLeastSquares(Algorithm):
     The paper does not say from which factors it starts, nor whether it discounts averages first. On raw
     ratings and from U[0, 1) (MATLAB's `rand`) ten iterations meet the printed values of both small MovieLens
     sets (docs/papers/friedman2016.md). A user or item without training ratings is predicted the global average.
+
+    `tuned` is another model: biases and factors of the residuals, with parameters chosen on the training ratings
+    (`tuned_factorization`).
     """
 
     title: ClassVar[str] = "Clean MF (ALS)"
@@ -32,8 +38,11 @@ class AlternatingLeastSquares(Algorithm):
     regularization: float = Field(0.045, ge=0, description="λ, table 3")
     iterations: int = Field(10, ge=1, description="table 3")
     initial_factors: InitialFactors = InitialFactors(distribution="uniform", scale=1.0)
+    tuned: bool = tuned_field()
 
-    def fit(self, train: Ratings, epsilons: Epsilons, *, streams: Streams, curator: Curator) -> KnownModel:
+    def fit(self, train: Ratings, epsilons: Epsilons, *, streams: Streams, curator: Curator) -> Model:
+        if self.tuned:
+            return tuned_factorization(train, self.iterations, streams)
         users, items = initial_factors(train, self.initial_factors, self.factors, streams)
         model = factor_model(users, items, np.zeros((train.n_users, 1)), np.zeros((train.n_items, 1)))
         ratings_by_user, ratings_by_item = by_user(train), by_item(train)

@@ -3,6 +3,9 @@
 from typing import ClassVar, Literal
 
 from dpmf_cli.algorithms.shared.averages_baseline import AveragesBaseline, EffectsModel
+from dpmf_cli.algorithms.shared.effects import EffectsParameters
+from dpmf_cli.algorithms.shared.tuned_averages import tuned_for_both
+from dpmf_cli.algorithms.shared.tuning import tuned_field
 from dpmf_cli.privacy.curator import Curator
 from dpmf_cli.privacy.ledger import Epsilons
 from dpmf_cli.ratings import Ratings
@@ -14,6 +17,10 @@ class GlobalEffects(AveragesBaseline):
 
     title: ClassVar[str] = "GE"
     algorithm: Literal["ge"]
+    tuned: bool = tuned_field()
+
+    def chosen(self, train: Ratings) -> EffectsParameters:
+        return tuned_for_both(train, self.effects) if self.tuned else self.effects
 
     def fit(self, train: Ratings, epsilons: Epsilons, *, streams: Streams, curator: Curator) -> EffectsModel:
         effects = self.measure(train, epsilons, curator)

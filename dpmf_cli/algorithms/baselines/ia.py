@@ -5,6 +5,9 @@ from typing import ClassVar, Literal
 import numpy as np
 
 from dpmf_cli.algorithms.shared.averages_baseline import AveragesBaseline, EffectsModel
+from dpmf_cli.algorithms.shared.effects import EffectsParameters
+from dpmf_cli.algorithms.shared.tuned_averages import tuned_for_items
+from dpmf_cli.algorithms.shared.tuning import tuned_field
 from dpmf_cli.privacy.curator import Curator
 from dpmf_cli.privacy.ledger import Epsilons
 from dpmf_cli.ratings import Ratings
@@ -16,6 +19,10 @@ class ItemAverage(AveragesBaseline):
 
     title: ClassVar[str] = "IA"
     algorithm: Literal["ia"]
+    tuned: bool = tuned_field()
+
+    def chosen(self, train: Ratings) -> EffectsParameters:
+        return tuned_for_items(train, self.effects) if self.tuned else self.effects
 
     def fit(self, train: Ratings, epsilons: Epsilons, *, streams: Streams, curator: Curator) -> EffectsModel:
         effects = self.measure(train, epsilons, curator)

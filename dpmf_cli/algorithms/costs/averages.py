@@ -1,6 +1,8 @@
 """What averages take, with or without noise."""
 
-from dpmf_cli.algorithms.costs.cost import Cost, Shape
+from typing import Any
+
+from dpmf_cli.algorithms.costs.cost import NOTHING, Cost, Shape
 
 SECONDS_PER_RESIDUAL = 1e-9
 """One rating, one ε of the grid, in the sums of residuals."""
@@ -12,6 +14,18 @@ def effects_cost(shape: Shape, grid: int) -> Cost:
     return Cost(seconds, (shape.users + shape.items) * grid * 8.0 * 5)
 
 
-def averages(entry: object, shape: Shape, grid: int) -> Cost:
-    """Averages alone: GA, IA, GE, PGE, and item averages beside a user's own mean."""
-    return effects_cost(shape, grid)
+SECONDS_PER_CHOICE = 5e-7
+"""One training rating in the choice of β_m and β_u from all pairs of them."""
+
+
+def averages(entry: Any, shape: Shape, grid: int) -> Cost:
+    """Averages alone: GA, UA, IA, GE, PGE, and item averages beside a user's own mean."""
+    chosen = choice_of_averages(shape) if getattr(entry, "tuned", False) else NOTHING
+    return effects_cost(shape, grid) + chosen
+
+
+def choice_of_averages(shape: Shape) -> Cost:
+    """What the choice of β_m and β_u takes: the errors of a fifth of the ratings, for ten β_m, are held at once."""
+    return Cost(
+        shape.ratings * SECONDS_PER_CHOICE, shape.ratings * 32.0 + (shape.users + shape.items) * 160.0
+    )

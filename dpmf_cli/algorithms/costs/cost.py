@@ -41,3 +41,6 @@ class Cost:
     def __add__(self, other: "Cost") -> "Cost":
         """Of both, one after the other, with what each holds kept."""
         return Cost(self.seconds + other.seconds, self.bytes + other.bytes, self.far + other.far)
+
+
+NOTHING = Cost(0.0, 0.0)

@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from dpmf_cli.algorithms.costs.averages import effects_cost
+from dpmf_cli.algorithms.costs.averages import choice_of_averages, effects_cost
 from dpmf_cli.algorithms.costs.cost import Cost, Shape
 from dpmf_cli.kernels.sgd import kept_bytes
 from dpmf_cli.lane_groups import MAXIMUM_WIDTH, groups, padded_grid
@@ -116,11 +116,19 @@ def pbgd(entry: Any, shape: Shape, grid: int) -> Cost:
     return Cost(averages.seconds + visits, averages.bytes + factors)
 
 
+TRIED = (5, 10, 20) * 2 + (20,)
+"""Ranks of the fits of a clean MF that chooses its own: all with and without biases, and the last fit."""
+
+
 def als(entry: Any, shape: Shape, grid: int) -> Cost:
-    """Alternating least squares without noise."""
-    seconds = 2 * entry.iterations * shape.ratings * gram_entries(entry.factors) * ALS_ENTRY
-    rows = (shape.users + shape.items) * (entry.factors + 1) * 32.0
-    return Cost(seconds + 1e-7 * shape.ratings, rows + 40.0 * shape.ratings)
+    """Alternating least squares without noise, once, or for every d and all λ of a choice."""
+    tried = TRIED if entry.tuned else (entry.factors,)
+    seconds = sum(
+        2 * entry.iterations * shape.ratings * gram_entries(factors) * ALS_ENTRY for factors in tried
+    )
+    rows = (shape.users + shape.items) * (max(tried) + 1) * 32.0
+    once = Cost(seconds + 1e-7 * shape.ratings, rows + 40.0 * shape.ratings)
+    return once + choice_of_averages(shape) if entry.tuned else once
 
 
 def mf_sgd(entry: Any, shape: Shape, grid: int) -> Cost:

@@ -43,4 +43,8 @@ class AveragesBaseline(Algorithm):
     def measure(self, train: Ratings, epsilons: Epsilons, curator: Curator) -> Effects:
         """The averages of algorithms 1 and 2, the whole ε of each step being that of the grid: ∞."""
         everything = EffectsBudget(epsilons, epsilons, epsilons)
-        return bounded_effects(train, self.effects, everything, curator=curator)
+        return bounded_effects(train, self.chosen(train), everything, curator=curator)
+
+    def chosen(self, train: Ratings) -> EffectsParameters:
+        """The parameters of the averages, those of the config where none are chosen on the training ratings."""
+        return self.effects

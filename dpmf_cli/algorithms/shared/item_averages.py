@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 from pydantic import Field
 
-from dpmf_cli.algorithms.shared.effects import stabilised
+from dpmf_cli.algorithms.shared.effects import Beta, Shrinkage, stabilised
 from dpmf_cli.kernels.sums import residual_sums_by_user, sums_by
 from dpmf_cli.privacy.release import Release
 from dpmf_cli.privacy.sensitivity import Sensitivity
@@ -82,14 +82,19 @@ class ItemAverages:
 
 
 def measure_item_averages(
-    train: Ratings, noise: StepNoise, moves: Moves, *, beta_m: float, weights: UserWeights | None = None
+    train: Ratings,
+    noise: StepNoise,
+    moves: Moves,
+    *,
+    shrinkage: Shrinkage,
+    weights: UserWeights | None = None,
 ) -> ItemAverages:
     """Measures and releases item averages, and the average of what they leave.
 
         G = GSum/GCnt,   MAvg_i = (MSum_i + β_m·G)/(MCnt_i + β_m), clamped to the scale,   G again, of r − MAvg_i
 
     Every item gets noise, rated or not. Noisy counts are clamped at 0 (the global ones at 1), so that a
-    denominator is at least β_m. β_m is in units of `weights`.
+    denominator is at least β_m. β_m is `shrinkage`, in units of `weights`.
     """
     count, total, sums, totals = _sums(train, moves.origin, weights)
     rows = (train.n_items,)
@@ -98,9 +103,9 @@ def measure_item_averages(
     overall_count = noise(Part.OVERALL, "global count", (), moves.counts).added_to(count)
     overall = overall_sum / np.maximum(overall_count, 1)
 
-    item_sums = noise(Part.ITEMS, "item sums", rows, moves.ratings, moves.calibrated_to).added_to(sums)
+    of_sums = noise(Part.ITEMS, "item sums", rows, moves.ratings, moves.calibrated_to)
     item_counts = noise(Part.ITEMS, "item counts", rows, moves.counts).added_to(totals)
-    items = moves.origin + stabilised(item_sums, item_counts, beta_m, overall)
+    items = moves.origin + stabilised(of_sums.added_to(sums), item_counts, shrinkage.under(of_sums), overall)
     items = np.clip(items, train.scale.minimum, train.scale.maximum)
 
     own = residual_sums_by_user(train.users, train.items, train.values, items, train.n_users)
@@ -117,7 +122,7 @@ def measure_item_averages(
 
 
 def bounded_item_averages(
-    train: Ratings, noise: StepNoise, moves: Sensitivity, *, beta_m: float
+    train: Ratings, noise: StepNoise, moves: Sensitivity, *, shrinkage: Shrinkage
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
     """(E,) GAvg and (n_items, E) IAvg, rating scale, where who rated what is public: algorithm 1, lines 1 to 7.
 
@@ -128,13 +133,15 @@ def bounded_item_averages(
     total = np.asarray(train.values.sum(dtype=np.float64))
     overall = noise(Part.OVERALL, "global average", (), moves).added_to(total) / max(len(train), 1)
     sums = sums_by(train.items, train.values, train.n_items)
-    item_sums = noise(Part.ITEMS, "item averages", (train.n_items,), moves).added_to(sums)
-    items = averages_of_the_rated(item_sums, train.item_counts, beta_m, overall)
+    of_sums = noise(Part.ITEMS, "item averages", (train.n_items,), moves)
+    items = averages_of_the_rated(
+        of_sums.added_to(sums), train.item_counts, shrinkage.under(of_sums), overall
+    )
     return overall, np.clip(items, train.scale.minimum, train.scale.maximum)
 
 
 def averages_of_the_rated(
-    sums: NDArray[np.float64], counts: NDArray[np.int64], beta: float, centre: NDArray[np.float64]
+    sums: NDArray[np.float64], counts: NDArray[np.int64], beta: Beta, centre: NDArray[np.float64]
 ) -> NDArray[np.float64]:
     """(n, E) stabilised averages; the centre itself, without noise, where the public count is 0."""
     averages = stabilised(sums, counts[:, None].astype(np.float64), beta, centre)

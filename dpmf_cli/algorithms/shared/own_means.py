@@ -13,7 +13,7 @@ from pydantic import Field
 from dpmf_cli.algorithms.shared.base import PrivateAlgorithm, Variants, in_both_modes
 from dpmf_cli.algorithms.shared.budget import Fractions
 from dpmf_cli.algorithms.shared.contributions import CONTRIBUTIONS, Contributions
-from dpmf_cli.algorithms.shared.effects import Effects, EffectsParameters, stabilised
+from dpmf_cli.algorithms.shared.effects import Effects, EffectsParameters, Shrinkage, stabilised
 from dpmf_cli.algorithms.shared.item_averages import (
     ItemAverages,
     Part,
@@ -101,7 +101,7 @@ class OwnMeansAlgorithm(PrivateAlgorithm):
             train,
             measurer.noise,
             self.contributions.sum_moves(train.scale, self.mode),
-            beta_m=self.effects.beta_m * unit,
+            shrinkage=replace(self.effects.of_items, beta=self.effects.beta_m * unit),
             weights=self.contributions.sum_weights(train.user_counts),
         )
         return replace(averages, counts=averages.counts / unit)
@@ -154,4 +154,6 @@ class UnchargedAverages(OwnMeansAlgorithm):
         ) -> Release:
             return as_they_are(shape)
 
-        return bounded_item_averages(train, release, sensitivity.rating_sums(train.scale), beta_m=beta_m)[1]
+        return bounded_item_averages(
+            train, release, sensitivity.rating_sums(train.scale), shrinkage=Shrinkage(beta_m)
+        )[1]

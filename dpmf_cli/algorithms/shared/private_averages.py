@@ -103,14 +103,17 @@ def bounded_effects(
         curator,
     )
     overall, items = bounded_item_averages(
-        train, noise, sensitivity.rating_sums(train.scale), beta_m=parameters.beta_m
+        train, noise, sensitivity.rating_sums(train.scale), shrinkage=parameters.of_items
     )
     moves = sensitivity.residual_sums(train.scale)
     residuals = residual_sums_by_user(train.users, train.items, train.values, items, train.n_users)
     residual_sum = noise(Part.OVERALL, "global average of residuals", (), moves).added_to(residuals[-1])
-    user_sums = noise(Part.USERS, "user averages", (train.n_users,), moves).added_to(residuals[:-1])
+    of_users = noise(Part.USERS, "user averages", (train.n_users,), moves)
     users = averages_of_the_rated(
-        user_sums, train.user_counts, parameters.beta_u, residual_sum / max(len(train), 1)
+        of_users.added_to(residuals[:-1]),
+        train.user_counts,
+        parameters.of_users.under(of_users),
+        residual_sum / max(len(train), 1),
     )
     return Effects(overall, items, np.clip(users, -parameters.user_clamp, parameters.user_clamp))
 
@@ -136,12 +139,17 @@ def unbounded_effects(
         },
         curator,
     )
-    averages = measure_item_averages(train, noise, moves, beta_m=parameters.beta_m)
+    averages = measure_item_averages(train, noise, moves, shrinkage=parameters.of_items)
     rows = (train.n_users,)
-    user_sums = noise(Part.USERS, "user sums", rows, moves.residuals).added_to(averages.own_sums)
+    of_users = noise(Part.USERS, "user sums", rows, moves.residuals)
     user_counts = noise(Part.USERS, "user counts", rows, moves.counts).added_to(
         train.user_counts.astype(np.float64)
     )
-    users = stabilised(user_sums, user_counts, parameters.beta_u, averages.residual)
+    users = stabilised(
+        of_users.added_to(averages.own_sums),
+        user_counts,
+        parameters.of_users.under(of_users),
+        averages.residual,
+    )
     users = np.clip(users, -parameters.user_clamp, parameters.user_clamp)
     return Effects(averages.overall, averages.items, users)
