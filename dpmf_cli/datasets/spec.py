@@ -129,12 +129,14 @@ class ScaleSpec(StrictModel):
     @model_validator(mode="after")
     def _ordered(self) -> Self:
         if not self.minimum < self.maximum:
-            raise ValueError(f"minimum {self.minimum:g} is not below maximum {self.maximum:g}")
+            raise ValueError(f"minimum {self.minimum:g} is not below maximum {self.maximum:g}; swap them")
         if self.step:
             steps = (self.maximum - self.minimum) / self.step
             if abs(steps - round(steps)) > 1e-6:
                 raise ValueError(
-                    f"no whole number of steps of {self.step:g} fits between minimum and maximum"
+                    f"no whole number of steps of {self.step:g} fits between {self.minimum:g} and "
+                    f"{self.maximum:g}; give the distance of two neighbouring ratings (1 for whole stars, 0.5 for "
+                    "halves), or `step: 0` where any value between is possible"
                 )
         return self
 
