@@ -41,12 +41,14 @@ class Dataset:
 
     ratings    memory-mapped, read-only
     user_ids, item_ids   (n_users,), (n_items,): what the source calls user u and item i
+    merged     rows of the source that repeat a (user, item) pair and became no rating of their own
     """
 
     identity: DataIdentity
     ratings: "Ratings"
     user_ids: "Ids"
     item_ids: "Ids"
+    merged: int = 0
 
 
 @dataclass(frozen=True)
@@ -96,7 +98,7 @@ def _dataset(spec: "AnySpec", found: "Cached") -> Dataset:
     from dpmf_cli.datasets.loading import title
 
     identity = DataIdentity(spec.key, title(spec), found.checksum)
-    return Dataset(identity, found.ratings, found.user_ids, found.item_ids)
+    return Dataset(identity, found.ratings, found.user_ids, found.item_ids, found.merged)
 
 
 def _tested_on(test: "Cached", dataset: Dataset) -> Dataset:
