@@ -225,7 +225,7 @@ def _ratings(path: Path, layout: Layout, at: int) -> NDArray[np.float64]:
             )
         except ValueError:  # pandas' errors are of this kind
             return np.array(layout.columns[at].numbers)
-    found = pd.to_numeric(frame[at], errors="coerce").to_numpy(np.float64)
+    found: NDArray[np.float64] = pd.to_numeric(frame[at], errors="coerce").to_numpy(np.float64)
     return found[np.isfinite(found)]
 
 

@@ -10,8 +10,8 @@ _NAMES = {
     "user": "userid user uid customerid customer reviewerid reviewer memberid member accountid account clientid "
     "client visitorid visitor personid person username",
     "item": "itemid item iid movieid movie productid product parentasin asin sku bookid book isbn filmid film "
-    "trackid track songid song artistid artist businessid business gameid game animeid anime recipeid recipe jokeid joke "
-    "placeid title",
+    "trackid track songid song artistid artist businessid business gameid game animeid anime recipeid recipe jokeid "
+    "joke placeid title",
     "rating": "rating ratings stars star score overall userrating bookrating reviewrating starrating value rate vote "
     "points grade",
     "timestamp": "timestamp unixreviewtime time datetime date when reviewdate reviewtime ratedat createdat created "

@@ -72,7 +72,7 @@ class _Zstandard:
             from compression import zstd
         else:
             from backports import zstd
-        options = {zstd.DecompressionParameter.window_log_max: _LARGEST_WINDOW}
+        options = {int(zstd.DecompressionParameter.window_log_max): _LARGEST_WINDOW}
         self._stream, self._damaged = zstd.ZstdFile(file, options=options), zstd.ZstdError
 
     def read(self, size: int) -> bytes:
