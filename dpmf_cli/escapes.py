@@ -6,11 +6,15 @@ Names and cells come from files of anybody's. A character that acts on the reade
 
 import csv
 import io
+import os
 import re
 import sys
 import unicodedata
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from typing import Any, TextIO, cast
+
+from dpmf_cli.errors import DpmfError
 
 _HIDDEN = ("Cc", "Cf", "Cs", "Zl", "Zp")
 """Unicode's categories of what is not seen: controls, formats, lone surrogates, ends of lines and of paragraphs."""
@@ -55,18 +59,44 @@ def _is_number(text: str) -> bool:
 
 
 class _Guarded:
-    """A stream of text that writes what is printable of it, in lines, and has no `buffer` for bytes."""
+    """A stream of text that writes what is printable of it, in lines, and has no `buffer` for bytes.
 
-    def __init__(self, stream: TextIO) -> None:
-        self.stream = stream
+    Raises DpmfError where it cannot be written, and BrokenPipeError where its reader has left. Nothing is written to
+    it any more then.
+    """
+
+    def __init__(self, stream: TextIO, name: str) -> None:
+        self.stream, self._name = stream, name
 
     def write(self, text: str) -> int:
-        self.stream.write(printable(text, keep="\n"))
+        shown = printable(text, keep="\n")
+        if shown:  # click tries a stream out with nothing, and hears no error
+            with self._writable():
+                self.stream.write(shown)
         return len(text)
+
+    def flush(self) -> None:
+        with self._writable():
+            self.stream.flush()
 
     def writelines(self, lines: Iterable[str]) -> None:
         for line in lines:
             self.write(line)
+
+    @contextmanager
+    def _writable(self) -> Iterator[None]:
+        try:
+            yield
+        except OSError as error:
+            # Python flushes it once more when it ends, and would print a traceback.
+            nowhere = os.open(os.devnull, os.O_WRONLY)
+            os.dup2(nowhere, self.stream.fileno())
+            os.close(nowhere)
+            if isinstance(error, BrokenPipeError):
+                raise
+            raise DpmfError(
+                f"{self._name} cannot be written ({error.strerror or error}); free space there, or send it elsewhere"
+            ) from error
 
     def __getattr__(self, name: str) -> Any:
         if name == "buffer":  # where click would write past this, if the encoding is ASCII
@@ -76,7 +106,8 @@ class _Guarded:
 
 def guard() -> None:
     """From now on stdout and stderr show what is written to them: messages, tables, warnings, tracebacks."""
-    sys.stdout, sys.stderr = (cast(TextIO, _Guarded(unguarded(each))) for each in (sys.stdout, sys.stderr))
+    sys.stdout = cast(TextIO, _Guarded(unguarded(sys.stdout), "standard output"))
+    sys.stderr = cast(TextIO, _Guarded(unguarded(sys.stderr), "standard error"))
 
 
 def unguarded(stream: TextIO) -> TextIO:

@@ -5,7 +5,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from dpmf_cli.config import ExperimentConfig
-from dpmf_cli.datasets import Folders, load
+from dpmf_cli.datasets import Folders, load, look
+from dpmf_cli.datasets.spec import CsvSpec
 from dpmf_cli.evaluation.crossings import Crossing, find_crossings
 from dpmf_cli.papers.printed_cells import beside_print
 from dpmf_cli.report.outputs import never_made, outputs
@@ -57,6 +58,9 @@ def run(
     dataset = load(config.dataset, folders, config.test)
     if not new_data:
         refuse_changed_data(folder, config, dataset.identity)
+    if isinstance(config.dataset, CsvSpec):
+        for line in look(config.dataset, dataset).report():
+            say(f"{config.name}: {line}")
     ran = Ran(config, dataset.identity, portions_of(config, dataset))
 
     machine = calibration.known(folders.cache, available_cores()) or REFERENCE

@@ -1,6 +1,6 @@
 """The pydantic base of everything that a config holds: frozen, and an unknown key is an error with a hint."""
 
-from typing import Any
+from typing import Any, get_args
 
 from pydantic import BaseModel, ConfigDict, model_validator
 from pydantic_core import PydanticCustomError
@@ -28,3 +28,20 @@ class StrictModel(BaseModel):
                     hint = did_you_mean(str(key), sorted(known))
                     raise PydanticCustomError("unknown_key", "unknown key{hint}", {"key": key, "hint": hint})
         return data
+
+    @model_validator(mode="before")
+    @classmethod
+    def _refuse_yes_and_no(cls, data: Any) -> Any:
+        """Pydantic would take them for the numbers 1 and 0."""
+        for key, value in data.items() if isinstance(data, dict) else ():
+            field = cls.model_fields.get(key)
+            if isinstance(value, bool) and field and not _takes(field.annotation, bool):
+                message = "YAML reads yes and no, on and off as {value}; give a number, or quote the word"
+                context = {"path": (key,), "value": str(value).lower()}
+                raise PydanticCustomError("yes_or_no", message, context)
+        return data
+
+
+def _takes(annotation: Any, kind: type) -> bool:
+    """Whether `kind` is, or is among, what an annotation names."""
+    return annotation in (kind, Any) or any(_takes(each, kind) for each in get_args(annotation))

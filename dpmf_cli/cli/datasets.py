@@ -82,17 +82,21 @@ def info(key: _Key, data: _Data = None, as_json: _Json = False) -> None:
 
     Example: dpmf datasets info ml-100k
     """
-    from dpmf_cli.datasets import Folders, catalog, load, located, verify
+    from dpmf_cli.datasets import Folders, catalog, load, located, look
+    from dpmf_cli.datasets.figures import figures
     from dpmf_cli.datasets.spec import CatalogSpec
     from dpmf_cli.papers.printed import printed_statistics
 
     entry = catalog.entry(key)
     folder = _folder(data)
     counted: dict[str, float] | None = None
+    seen: list[str] = []
     places = located.present(entry, folder)
     if places is not None:
-        found = load(CatalogSpec(name=key), Folders.named(data))
-        counted = asdict(verify.figures(found.ratings))
+        spec = CatalogSpec(name=key)
+        found = load(spec, Folders.named(data))
+        seen = look(spec, found).report()
+        counted = asdict(figures(found.ratings))
     printed = printed_statistics(key)
     scale = entry.scale
     if as_json:
@@ -101,6 +105,7 @@ def info(key: _Key, data: _Data = None, as_json: _Json = False) -> None:
             "title": entry.title,
             "scale": asdict(scale),
             "counted": counted,
+            "seen": seen,
             "expected": asdict(entry.expected),
             "printed": printed,
             "licence": entry.licence.summary,
@@ -119,6 +124,8 @@ def info(key: _Key, data: _Data = None, as_json: _Json = False) -> None:
         cells = (_number(values.get(name) if values else None) for values in (counted, printed))
         rows.append((name.replace("_", " "), *cells))
     _print(rows)
+    for line in seen:
+        print(f"\n{line}" if line == seen[0] else line)
     if counted is None:
         print(f"\nNot in {folder}: {located.how_to_get(entry)}", file=sys.stderr)
     print(f"\nLicence: {entry.licence.summary}\n         {entry.licence.url}")

@@ -51,8 +51,13 @@ def main() -> None:
     """The console script: a DpmfError becomes one message on stderr and exit code 2."""
     escapes.guard()
     try:
-        address_space.check()
-        app(prog_name="dpmf")
+        try:
+            address_space.check()
+            app(prog_name="dpmf")
+        finally:
+            sys.stdout.flush()  # what cannot be written is told here, and not by Python when it ends
+    except BrokenPipeError:
+        sys.exit(1)
     except DpmfError as error:
         print(f"dpmf: {error}", file=sys.stderr)
         sys.exit(2)

@@ -1,6 +1,7 @@
 """What `dpmf plan` says."""
 
 import json
+from collections.abc import Sequence
 
 from dpmf_cli.config import ExperimentConfig
 from dpmf_cli.datasets import Sizes
@@ -9,8 +10,10 @@ from dpmf_cli.report.tables.layout import Group, TextTable, terminal
 from dpmf_cli.running.plan import Plan
 
 
-def describe(config: ExperimentConfig, plan: Plan, size: Sizes, jobs: int, *, as_json: bool) -> str:
-    """A plan as a table or as JSON."""
+def describe(
+    config: ExperimentConfig, plan: Plan, size: Sizes, jobs: int, *, seen: Sequence[str] = (), as_json: bool
+) -> str:
+    """A plan as a table or as JSON. `seen`: what the ratings are, and warnings, a line each."""
     seconds, peak = plan.seconds(jobs), plan.peak_bytes(jobs)
     if as_json:
         record = {
@@ -20,6 +23,7 @@ def describe(config: ExperimentConfig, plan: Plan, size: Sizes, jobs: int, *, as
             "items": size.items,
             "ratings": size.ratings,
             "sizes": size.basis,
+            "seen": list(seen),
             "processes": jobs,
             "seconds": round(seconds, 3),
             "peak_bytes": int(peak),
@@ -61,6 +65,7 @@ def describe(config: ExperimentConfig, plan: Plan, size: Sizes, jobs: int, *, as
                 f"process{'es' if jobs > 1 else ''}, up to {peak / 2**30:.2f} GiB of memory in all",
                 *_making(plan),
                 "times are estimates, for this machine when it is idle and kernels are compiled",
+                *seen,
             ),
         )
     )

@@ -100,7 +100,8 @@ def plan(
     """
     from dpmf_cli.cli.plan_text import describe
     from dpmf_cli.config import load_config
-    from dpmf_cli.datasets import Folders
+    from dpmf_cli.datasets import Folders, known, look
+    from dpmf_cli.datasets.spec import CsvSpec
     from dpmf_cli.running.calibration import calibrated
     from dpmf_cli.running.machine import available_cores
     from dpmf_cli.running.plan import plan_without_parsing
@@ -110,7 +111,9 @@ def plan(
     folders = Folders.named(data, base=config.parent, results=results)
     machine = calibrated(folders.cache, available_cores(), "dpmf_cli.experiment", say)
     made, size = plan_without_parsing(loaded, folders, machine)
-    print(describe(loaded, made, size, jobs or available_cores(), as_json=as_json), end="")
+    own = known(loaded.dataset, folders) if isinstance(loaded.dataset, CsvSpec) else None
+    seen = look(loaded.dataset, own).report() if own else []
+    print(describe(loaded, made, size, jobs or available_cores(), seen=seen, as_json=as_json), end="")
 
 
 def _cluster(scheduler: str, wait: float, jobs: int | None) -> "Executor":

@@ -55,6 +55,9 @@ def _mistake(document: Document, detail: ErrorDetails, registries: Registries, o
         elif "dataset" not in path:
             path = path_in_file(document, (*path, "algorithm"))
             message = f'unknown algorithm "{tag}"{hint}' if tag else f"name an `algorithm`{hint}"
+    elif kind == "value_error":
+        path = choice_in_list(document, path, detail["input"])
+        message = str(context["error"])
     elif isinstance(detail["input"], str | int | float | bool):
         path = choice_in_list(document, path, detail["input"])
         message = f"{_uncapitalised(message)}, not {_shown(json.dumps(detail['input'], ensure_ascii=False))}"

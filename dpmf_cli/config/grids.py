@@ -28,6 +28,16 @@ class GeometricGrid(StrictModel):
     last: Budget
     count: int = Field(ge=2, le=1000)
 
+    @model_validator(mode="after")
+    def _ascending(self) -> Self:
+        if not self.first < self.last:
+            raise PydanticCustomError(
+                "grid",
+                "`first` ({first}) is not below `last` ({last}); swap them, a grid ascends",
+                {"first": f"{self.first:g}", "last": f"{self.last:g}"},
+            )
+        return self
+
     @property
     def values(self) -> list[float]:
         step = (self.last / self.first) ** (1 / (self.count - 1))

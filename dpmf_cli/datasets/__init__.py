@@ -3,6 +3,7 @@
 load(spec, folders)            find, verify, parse once, open
 known(spec, folders)           the same where no parsing is needed
 open_cached(checksum, cache)   what a worker process calls: no parsing
+look(spec, dataset)            what the ratings are, in lines, and what is wrong with them
 sizes(spec, folders)           users, items and ratings for a planner: nothing heavy
 """
 
@@ -18,6 +19,7 @@ if TYPE_CHECKING:
 
     from dpmf_cli.datasets.cache import Cached
     from dpmf_cli.datasets.canonical import Ids
+    from dpmf_cli.datasets.sanity import Sanity
     from dpmf_cli.datasets.spec import AnySpec, TestSet
     from dpmf_cli.ratings import Ratings
 
@@ -30,6 +32,7 @@ __all__ = [
     "data_folder",
     "known",
     "load",
+    "look",
     "open_cached",
     "sizes",
 ]
@@ -41,12 +44,14 @@ class Dataset:
 
     ratings    memory-mapped, read-only
     user_ids, item_ids   (n_users,), (n_items,): what the source calls user u and item i
+    merged     rows of the source that repeat a (user, item) pair and became no rating of their own
     """
 
     identity: DataIdentity
     ratings: "Ratings"
     user_ids: "Ids"
     item_ids: "Ids"
+    merged: int = 0
 
 
 @dataclass(frozen=True)
@@ -99,11 +104,18 @@ def _dataset(spec: "AnySpec", found: "Cached") -> Dataset:
     ratings = found.ratings
     to_stars = not spec.stars and not in_stars(ratings.scale)
     identity = DataIdentity(spec.key, title(spec), found.checksum, to_stars=to_stars)
-    return Dataset(identity, ratings, found.user_ids, found.item_ids)
+    return Dataset(identity, ratings, found.user_ids, found.item_ids, found.merged)
 
 
 def _tested_on(test: "Cached", dataset: Dataset) -> Dataset:
     return replace(dataset, identity=replace(dataset.identity, test_checksum=test.checksum))
+
+
+def look(spec: "AnySpec", dataset: Dataset) -> "Sanity":
+    """What the ratings of a spec are, in lines and in warnings that name the fix."""
+    from dpmf_cli.datasets.sanity import look_at
+
+    return look_at(dataset.ratings, merged=dataset.merged, duplicates=getattr(spec, "duplicates", "error"))
 
 
 def open_cached(checksum: str, cache: "Path") -> "Ratings":

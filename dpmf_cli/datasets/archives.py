@@ -15,11 +15,11 @@ import struct
 import tarfile
 import zipfile
 import zlib
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path, PurePosixPath
-from typing import IO, Any
+from typing import IO, Any, Protocol
 
 from dpmf_cli.errors import DpmfError
 
@@ -27,6 +27,8 @@ from dpmf_cli.errors import DpmfError
 _RATIO_LIMIT = 200
 _SMALL = 1 << 20
 _ZIP, _GZIP = b"PK\x03\x04", b"\x1f\x8b"
+BLOCK = tarfile.BLOCKSIZE
+"""Bytes of a file by which a tar is known."""
 _DEPTH = 3
 # The Netflix Prize has 17,770 files. A zip's directory has some 100 bytes for each, and is parsed before they can
 # be counted.
@@ -127,10 +129,14 @@ class _SmallReads:
         return getattr(self._file, name)
 
 
+class Readable(Protocol):
+    def read(self, size: int, /) -> bytes: ...
+
+
 class _Bounded(io.RawIOBase):
     """A stream that refuses to give more bytes than a budget has."""
 
-    def __init__(self, stream: IO[bytes], budget: _Budget, label: str) -> None:
+    def __init__(self, stream: Readable, budget: _Budget, label: str) -> None:
         self._stream, self._budget, self._label = stream, budget, label
 
     def readable(self) -> bool:
@@ -148,7 +154,18 @@ class _Bounded(io.RawIOBase):
         return len(data)
 
 
-def members(path: Path, wanted: Wanted) -> Iterator[Member]:
+def most_bytes(size: int) -> int:
+    """How many bytes a file of `size` bytes may unpack to."""
+    return max(_SMALL, _RATIO_LIMIT * size)
+
+
+def unpacking(stream: Readable, label: str, size: int) -> io.BufferedReader:
+    """What unpacks a file of `size` bytes: it raises DpmfError where that is damaged, or unpacks to far more."""
+    limited = _Bounded(stream, _Budget(most_bytes(size)), label)
+    return io.BufferedReader(limited, 1 << 20)
+
+
+def members(path: Path, wanted: Wanted) -> Generator[Member]:
     """The members of `path` (folder, archive or bare file) that are wanted, one at a time.
 
     Raises `DpmfError` for an unreadable, truncated or unsafe archive; yields nothing where none matches.
@@ -164,18 +181,18 @@ def _members(path: Path, search: _Search) -> Iterator[Member]:
         if path.exists() and not path.is_file():
             raise DpmfError(f"{path}: is neither a file nor a folder; refused")
         with path.open("rb") as file:
-            start = file.read(tarfile.BLOCKSIZE)
+            start = file.read(BLOCK)
             file.seek(0)
             zipped = start.startswith(_GZIP)
             if start.startswith(_ZIP):
                 yield from _zip_members(file, str(path), search)
-            elif zipped or _is_tar(start):
+            elif zipped or is_tar(start):
                 yield from _tar_members(file, str(path), search, path.stat().st_size, zipped=zipped)
             elif search.wanted.match(path.name):
                 yield search.member(str(path), path.name, file)
 
 
-def _is_tar(block: bytes) -> bool:
+def is_tar(block: bytes) -> bool:
     """Whether a file that starts so is a plain tar: its first header has the right sum."""
     try:
         tarfile.TarInfo.frombuf(block, "utf-8", "surrogateescape")
@@ -229,7 +246,7 @@ def _zip_members(file: IO[bytes], label: str, search: _Search) -> Iterator[Membe
             inner = f"{label}/{info.filename}"
             if (kind := stat.S_IFMT(info.external_attr >> 16)) not in (0, stat.S_IFREG):
                 raise DpmfError(f"{inner}: is {'a link' if kind == stat.S_IFLNK else 'no file'}; refused")
-            if info.file_size > max(_SMALL, _RATIO_LIMIT * info.compress_size):
+            if info.file_size > most_bytes(info.compress_size):
                 raise DpmfError(f"{inner}: unpacks more than {_RATIO_LIMIT}-fold; refused")
             if info.flag_bits & 1:
                 raise DpmfError(f"{inner}: is encrypted; unpack it yourself first")
@@ -245,12 +262,8 @@ def _tar_members(
 ) -> Iterator[Member]:
     """Members of a tar in stored order, in one pass, so that a tar within a tar.gz needs no second one."""
     wanted = search.wanted
-    plain: IO[bytes] = file
-    most = max(_SMALL, _RATIO_LIMIT * size) if zipped else size
-    if zipped:
-        unpacked = gzip.GzipFile(fileobj=file)
-        limited = _Bounded(unpacked, _Budget(most), label)  # type: ignore[arg-type]
-        plain = io.BufferedReader(limited, 1 << 20)
+    most = most_bytes(size) if zipped else size
+    plain = unpacking(gzip.GzipFile(fileobj=file), label, size) if zipped else file
     with tarfile.open(fileobj=plain, mode="r|") as archive:
         for info in archive:
             search.check_name(label, info.name)

@@ -35,6 +35,7 @@ class Cached:
     ratings: Ratings
     user_ids: Ids
     item_ids: Ids
+    merged: int = 0
 
 
 def source_key(description: Mapping[str, Any]) -> str:
@@ -49,11 +50,14 @@ def find(key: str, cache: Path) -> Cached | None:
     if meta is None:
         return None
     try:
-        ratings = open_ratings(str(meta["checksum"]), cache)
         return Cached(
-            str(meta["checksum"]), ratings, _mapped(source / "user_ids.npy"), _mapped(source / "item_ids.npy")
+            str(meta["checksum"]),
+            open_ratings(str(meta["checksum"]), cache),
+            _mapped(source / "user_ids.npy"),
+            _mapped(source / "item_ids.npy"),
+            int(meta.get("merged", 0)),
         )
-    except (DpmfError, OSError, ValueError, KeyError):
+    except (DpmfError, OSError, ValueError, KeyError, TypeError):
         return None
 
 
@@ -70,7 +74,7 @@ def keep(key: str, canonical: Canonical, cache: Path) -> Cached:
     ids = {"user_ids": canonical.user_ids, "item_ids": canonical.item_ids}
     for _ in range(2):
         _write(cache / "ratings" / name, arrays(ratings), head)
-        _write(cache / "sources" / key, ids, {"checksum": name})
+        _write(cache / "sources" / key, ids, {"checksum": name, "merged": canonical.merged})
         found = find(key, cache)
         if found is not None:
             return found

@@ -21,11 +21,15 @@ _LONGEST_ID = 200
 
 @dataclass(frozen=True)
 class Canonical:
-    """Canonical ratings, and aside the ids: user u of `ratings` is `user_ids[u]` (n_users,) in the source."""
+    """Canonical ratings, and aside the ids: user u of `ratings` is `user_ids[u]` (n_users,) in the source.
+
+    merged   rows of the source that are no rating of their own, for they repeat a (user, item) pair
+    """
 
     ratings: Ratings
     user_ids: Ids
     item_ids: Ids
+    merged: int = 0
 
 
 def canonicalise(raw: Raw, scale: Scale, *, duplicates: Duplicates = "error") -> Canonical:
@@ -67,7 +71,7 @@ def canonicalise(raw: Raw, scale: Scale, *, duplicates: Duplicates = "error") ->
         }
         users, items = users[last], items[last]
     ratings = Ratings(users, items, values, len(user_ids), len(item_ids), scale, columns)
-    return Canonical(ratings, user_ids, item_ids)
+    return Canonical(ratings, user_ids, item_ids, merged=len(raw.values) - len(ratings))
 
 
 def checksum(ratings: Ratings) -> str:
@@ -101,7 +105,7 @@ def _check_values(raw: Raw, scale: Scale) -> None:
             raise DpmfError(f"{raw.where(row)}: the rating is {values[row]}, not a finite number; {raw.fix}")
         raise DpmfError(
             f"{raw.where(row)}: the rating {values[row]:g} is off the scale from {scale.minimum:g} to "
-            f"{scale.maximum:g}; {raw.fix}"
+            f"{scale.maximum:g}; {_fix_scale(raw)}"
         )
     if scale.step:
         steps = (values - scale.minimum) / scale.step
@@ -111,8 +115,12 @@ def _check_values(raw: Raw, scale: Scale) -> None:
             row = int(np.argmax(bad))
             raise DpmfError(
                 f"{raw.where(row)}: the rating {values[row]:g} is not one of {scale.minimum:g}, "
-                f"{scale.minimum + scale.step:g}, … {scale.maximum:g}; {raw.fix}"
+                f"{scale.minimum + scale.step:g}, … {scale.maximum:g}; {_fix_scale(raw)}"
             )
+
+
+def _fix_scale(raw: Raw) -> str:
+    return raw.fix_scale() if raw.fix_scale else raw.fix
 
 
 def _duplicate(raw: Raw, order: NDArray[np.int32] | None, at: int, scale: Scale) -> DpmfError:

@@ -15,6 +15,7 @@ from typing import TextIO
 from dpmf_cli.datasets import loading, located, mirrors
 from dpmf_cli.datasets.downloads import MirrorError
 from dpmf_cli.datasets.entry import CatalogEntry, SourcePart
+from dpmf_cli.datasets.figures import TOLERANCE, figures
 from dpmf_cli.errors import DpmfError
 from dpmf_cli.files import flush, make_folder, rename, sweep, temporary_folder, write_whole
 
@@ -34,7 +35,7 @@ def fetch(
     asked = False
     for part in entry.parts:
         place = located.find_part(part, data)
-        if place is not None and _sound(entry, part, place, cache):
+        if place is not None and _sound(entry, part, place, cache, out):
             print(f"{place}: already there", file=out)
             places.append(place)
             continue
@@ -49,15 +50,16 @@ def fetch(
     return places
 
 
-def take(entry: CatalogEntry, path: Path, data: Path, cache: Path) -> Path:
+def take(entry: CatalogEntry, path: Path, data: Path, cache: Path, *, out: TextIO | None = None) -> Path:
     """Copies (by a link, where the disk allows) a file that the user has into `data`, once it is verified.
 
-    Raises `DpmfError` where it is not a file of `entry`.
+    What was counted goes to `out`, else to stderr, where no checksum is published. Raises `DpmfError` where it is not a
+    file of `entry`.
     """
     if not path.is_file():
         hint = "; a folder can be used where it is: `dataset: {kind: catalog, name: …, path: …}`"
         raise DpmfError(f"{path}: not a file{hint if path.is_dir() else ''}")
-    part = _part_of(entry, path, cache)
+    part = _part_of(entry, path, cache, out or sys.stderr)
     name = path.name if path.name in part.names else _name(entry, part, path)
     with _temporary(data) as folder:
         held = folder / "file"
@@ -69,7 +71,7 @@ def take(entry: CatalogEntry, path: Path, data: Path, cache: Path) -> Path:
         return _settle(held, data / name)
 
 
-def _part_of(entry: CatalogEntry, path: Path, cache: Path) -> SourcePart:
+def _part_of(entry: CatalogEntry, path: Path, cache: Path, out: TextIO) -> SourcePart:
     """The part whose file this is: by its checksum, by that of the rating file in it, or by its counts."""
     wrong = None
     for part in entry.parts:
@@ -84,7 +86,7 @@ def _part_of(entry: CatalogEntry, path: Path, cache: Path) -> SourcePart:
                 return part
             continue
         # Verifies by checksum where one is known, and by the counts of the ratings in any case.
-        loading.read_catalog(located.locate(entry, path.parent, path), cache)
+        _count(located.locate(entry, path.parent, path), cache, out)
         return part
     names = ", ".join(pattern for part in entry.parts for pattern in part.patterns)
     raise DpmfError(
@@ -92,12 +94,39 @@ def _part_of(entry: CatalogEntry, path: Path, cache: Path) -> SourcePart:
     )
 
 
-def _sound(entry: CatalogEntry, part: SourcePart, place: Path, cache: Path) -> bool:
-    """Whether what is there is the publisher's, as far as checksums tell."""
+def _sound(entry: CatalogEntry, part: SourcePart, place: Path, cache: Path, out: TextIO) -> bool:
+    """Whether what is there is the publisher's, by checksum, or where none is published by its counts."""
     try:
-        return located.is_publishers(part, place, cache) or _wrong(entry, part, place, cache) is None
-    except DpmfError:
+        if located.is_publishers(part, place, cache):
+            return True
+        found = located.locate_part(entry, part, place)
+        if located.known_by_digest(found, cache):
+            return located.fault(found, cache) is None
+        _count(found, cache, out)
+    except DpmfError as error:
+        print(error, file=out)
         return False
+    return True
+
+
+def _count(found: located.Located, cache: Path, out: TextIO) -> None:
+    """Says by what a file is known that no checksum is published of. Raises DpmfError where it is another one."""
+    counted = figures(loading.read_catalog(found, cache).ratings)
+    if located.known_by_digest(found, cache):
+        return
+    entry, place = found.entry, found.source.paths[0]
+    for name in ("mean", "variance"):
+        got, expected = getattr(counted, name), getattr(entry.expected, name)
+        if abs(got - expected) > TOLERANCE:
+            raise DpmfError(
+                f"{place}: the {name} of its ratings is {got:.5f}, of {entry.title} {expected:.5f}: it is another "
+                f"version; {located.how_to_get(entry)}"
+            )
+    print(
+        f"{place}: no checksum of it is published; counted {counted.ratings:,} ratings by {counted.users:,} users of "
+        f"{counted.items:,} items, mean {counted.mean:.5f}, variance {counted.variance:.5f}, as {entry.title} has",
+        file=out,
+    )
 
 
 def _wrong(entry: CatalogEntry, part: SourcePart, place: Path, cache: Path) -> str | None:

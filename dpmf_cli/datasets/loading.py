@@ -10,7 +10,7 @@ from dpmf_cli.datasets import catalog, checksums, located
 from dpmf_cli.datasets.canonical import Canonical, canonicalise
 from dpmf_cli.datasets.entry import CatalogEntry, Counts
 from dpmf_cli.datasets.folders import Folders
-from dpmf_cli.datasets.formats import PARSERS, user_csv
+from dpmf_cli.datasets.formats import PARSERS, own_file
 from dpmf_cli.datasets.sampling import SAMPLE_VERSION, sampled
 from dpmf_cli.datasets.spec import AnySpec, CatalogSpec, CsvSpec, SyntheticSpec
 from dpmf_cli.errors import DpmfError
@@ -134,7 +134,7 @@ def _csv_path(spec: CsvSpec, folders: Folders) -> Path:
 
 
 def _read_csv(path: Path, spec: CsvSpec) -> Canonical:
-    return canonicalise(user_csv.parse(path, spec), spec.scale.scale, duplicates=spec.duplicates)
+    return canonicalise(own_file.parse(path, spec), spec.scale.scale, duplicates=spec.duplicates)
 
 
 def _make(spec: SyntheticSpec) -> Canonical:

@@ -16,6 +16,7 @@ class Raw:
     where          row -> its place in the publisher's file ("ratings.dat:17"), found only when asked for
     fix            what a user should do about a bad row
     fix_repeated   the same about a (user, item) pair that stands twice, where that is something else
+    fix_scale      the same about a rating off the scale or off its grid, made only when asked for
     columns        (n_ratings,) each: `timestamp`, `epsilon`
     user_labels, item_labels   ids that are text, without repetition
     """
@@ -27,5 +28,6 @@ class Raw:
     fix: str
     columns: dict[str, NDArray[np.generic]] = field(default_factory=dict)
     fix_repeated: str | None = None
+    fix_scale: Callable[[], str] | None = None
     user_labels: list[str] | None = None
     item_labels: list[str] | None = None

@@ -6,9 +6,11 @@ from pathlib import Path
 from dpmf_cli.datasets import Sizes, catalog, loading, located
 from dpmf_cli.datasets.folders import Folders
 from dpmf_cli.datasets.formats import user_csv
+from dpmf_cli.datasets.formats.parquet import is_parquet
+from dpmf_cli.datasets.formats.unpacked import is_packed
 from dpmf_cli.datasets.spec import AnySpec, CatalogSpec, CsvSpec, SyntheticSpec
 
-# Parsed in about a second; of a larger file only so much is looked at.
+# Parsed in about a second; of a larger file of text only so much is looked at.
 _QUICK_BYTES = 32 << 20
 
 
@@ -27,7 +29,7 @@ def sizes_of(spec: AnySpec, folders: Folders) -> Sizes:
         return _expected(spec)
     if kept is None and isinstance(spec, CsvSpec):
         path = folders.beside_config(spec.path)
-        if path.stat().st_size > _QUICK_BYTES:
+        if path.stat().st_size > _QUICK_BYTES and not (is_packed(path) or is_parquet(path)):
             return _estimated(path, spec)
         kept = loading.cached(spec, folders)
     assert kept is not None

@@ -133,12 +133,14 @@ class ScaleSpec(StrictModel):
     @model_validator(mode="after")
     def _ordered(self) -> Self:
         if not self.minimum < self.maximum:
-            raise ValueError(f"minimum {self.minimum:g} is not below maximum {self.maximum:g}")
+            raise ValueError(f"minimum {self.minimum:g} is not below maximum {self.maximum:g}; swap them")
         if self.step:
             steps = (self.maximum - self.minimum) / self.step
             if abs(steps - round(steps)) > 1e-6:
                 raise ValueError(
-                    f"no whole number of steps of {self.step:g} fits between minimum and maximum"
+                    f"no whole number of steps of {self.step:g} fits between {self.minimum:g} and "
+                    f"{self.maximum:g}; give the distance of two neighbouring ratings (1 for whole stars, 0.5 for "
+                    "halves), or `step: 0` where any value between is possible"
                 )
         return self
 
@@ -148,7 +150,8 @@ class ScaleSpec(StrictModel):
 
 
 class CsvSpec(StrictModel):
-    """A ratings file of the user's own; `path` is relative to the config file.
+    """A ratings file of the user's own, as text or Parquet; `path` is relative to the config file. Text may be packed
+    by gzip or Zstandard, or be the only file in a zip. A time stamp is a number of seconds, or a date of ISO 8601.
 
     duplicates   a (user, item) pair that stands twice is refused (error), or its last line kept, or averaged; what ε
                  hides is a pair, as merged: one more line of a pair that is there is no neighbour of `unbounded`
@@ -159,7 +162,8 @@ class CsvSpec(StrictModel):
     path: str = Field(min_length=1)
     columns: CsvColumns
     separator: Annotated[str, StringConstraints(pattern=r'^[^"\r\n]$')] = ","
-    header: bool = True
+    header: bool = Field(True, description="whether the first line names the columns; of text")
+    decimal: Literal[".", ","] = Field(".", description="what stands before the tenths in a number; of text")
     scale: ScaleSpec
     duplicates: Literal["error", "last", "mean"] = Field(
         "error",

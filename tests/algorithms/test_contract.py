@@ -101,7 +101,7 @@ scale's middle, and a device fits its user's factors to clean ratings."""
 def learns(algorithm: Algorithm) -> float:
     if algorithm.algorithm == "pg_mf" and getattr(algorithm, "mode", "") == "corrected":
         return 0.95  # one report a user: 1 of 32 here, whatever ε is
-    return 1.01 if algorithm.algorithm in ("ga", "local_mean") else 0.9
+    return 1.01 if algorithm.algorithm in ("ga", "ua", "local_mean") else 0.9
 
 
 class TestBaselines(AlgorithmContract):

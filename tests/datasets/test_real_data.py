@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from dpmf_cli.datasets import Folders, catalog, load, located, sizes, verify
+from dpmf_cli.datasets.figures import figures
 from dpmf_cli.datasets.spec import CatalogSpec
 from dpmf_cli.errors import DpmfError
 from tests.datasets.building import tarred
@@ -28,7 +29,7 @@ TABLE = {
 def test_counts_and_mean(key: str, real_data: Path, session_cache: Path) -> None:
     users, items, n, mean = TABLE[key]
     found = load(CatalogSpec(name=key), Folders(real_data, session_cache, real_data))
-    counted = verify.figures(found.ratings)
+    counted = figures(found.ratings)
     assert (counted.users, counted.items, counted.ratings) == (users, items, n)
     assert counted.mean == pytest.approx(mean, abs=5e-5)
     assert found.ratings.user_counts.min() >= 1

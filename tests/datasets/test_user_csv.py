@@ -76,7 +76,7 @@ def test_ids_that_look_missing_or_numeric_stay_what_they_are(tmp_path: Path) -> 
     [
         (b"", {}, "r.csv: the file is empty"),
         (b"when,stars,sku,customer\n", {}, "no ratings in it"),
-        (b"PK\x03\x04", {}, "is compressed; unpack it"),
+        (b"PK\x03\x04", {}, "the archive is damaged or cut off"),
         (
             TEXT.replace(b"customer", b"costumer"),
             {},
@@ -95,7 +95,12 @@ def test_ids_that_look_missing_or_numeric_stay_what_they_are(tmp_path: Path) -> 
         (TEXT + b"14,3,c,y,z\n", {}, r"r.csv:5: 5 field\(s\) where the first line has 4"),
         (TEXT + b"14,,c,y\n", {}, 'r.csv:5: the rating "" is not a finite number'),
         (TEXT + b"\n14,good,c,y\n", {}, 'r.csv:6: the rating "good" is not a finite number'),
-        (TEXT + b"2001-01-01,3,c,y\n", {}, 'the timestamp "2001-01-01" is not a finite number of seconds'),
+        (
+            TEXT + b"09/03/2015,3,c,y\n",
+            {},
+            'r.csv:5: the timestamp "09/03/2015" is not a finite number of seconds, nor a date like 2015-03-09 18:22:11; '
+            "correct the line",
+        ),
         (TEXT + b"nan,3,c,y\n", {}, "r.csv:5: the timestamp"),
         (TEXT + b"14,3,,y\n", {}, "r.csv:5: the item is empty"),
         (TEXT + b"14,3,c,  \n", {}, "r.csv:5: the user is empty"),

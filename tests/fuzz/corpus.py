@@ -13,7 +13,7 @@ from dpmf_cli.datasets import loading, located
 from dpmf_cli.datasets.archives import Wanted
 from dpmf_cli.datasets.canonical import canonicalise
 from dpmf_cli.datasets.entry import CatalogEntry, Content, Counts, Licence, SourcePart
-from dpmf_cli.datasets.formats import jester, netflix, user_csv
+from dpmf_cli.datasets.formats import jester, netflix, own_file
 from dpmf_cli.datasets.formats.source import Source
 from dpmf_cli.datasets.spec import CsvSpec
 from tests.datasets.building import WHOLE_STARS, sheet, tarred, zipped
@@ -168,7 +168,7 @@ def load_csv(path: Path, options: dict[str, Any]) -> object:
         scale={"minimum": 1, "maximum": 5},
         **options,
     )
-    return canonicalise(user_csv.parse(path, spec), spec.scale.scale, duplicates=spec.duplicates)
+    return canonicalise(own_file.parse(path, spec), spec.scale.scale, duplicates=spec.duplicates)
 
 
 READERS: dict[bytes, Callable[[Path], object]] = {PROBE: netflix.read_probe, JUDGING: netflix.read_judging}

@@ -1,4 +1,4 @@
-"""A user's own ratings file: columns by name or number, any separator of one character, UTF-8.
+"""A user's own ratings as text: columns by name or number, any separator of one character, UTF-8.
 
 Quoted fields may hold separators, but not line ends. Ids are taken as text, so that `007` and `7` stay two;
 the canonical form sorts them as numbers where all are plain numbers.
@@ -14,63 +14,41 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dpmf_cli.datasets.raw import Raw
+from dpmf_cli.datasets.formats.guess import fix_of
+from dpmf_cli.datasets.formats.labels import fault_of, labelled
+from dpmf_cli.datasets.formats.times import seconds
+from dpmf_cli.datasets.formats.unpacked import unpacked
 from dpmf_cli.datasets.spec import CsvSpec
 from dpmf_cli.errors import DpmfError, did_you_mean
 
-_COMPRESSED = (b"PK\x03\x04", b"\x1f\x8b")
 _IDS = ("user", "item")
 
 
-def parse(path: Path, spec: CsvSpec) -> Raw:
-    """Users and items as positions in their labels, ratings float64, in file order.
+def columns(path: Path, spec: CsvSpec) -> dict[str, Any]:
+    """By role: ids as (positions in their labels (n,), labels), numbers as (n,) float64, in file order.
 
-    Raises `DpmfError` with file, line and fix for a missing or compressed file, undecodable bytes, missing
-    columns, and a line without its fields, with an empty id, or with text for a number.
+    Raises `DpmfError` with file, line and fix for a missing or damaged file, undecodable bytes, missing columns, and
+    a line without its fields, with an empty id, or with text for a number.
     """
     width, positions, header_line = layout(path, spec)
-    columns = _columns(path, spec, width, positions, header_line)
-    if columns is None:
-        raise _first_fault(path, spec, positions, width)
-    extra: dict[str, NDArray[Any]] = {}
-    if "timestamp" in columns:
-        extra["timestamp"] = _seconds(columns["timestamp"])
-    if "epsilon" in columns:
-        extra["epsilon"] = columns["epsilon"]
+    # Times are read as text only where they are not all numbers: that takes longer.
+    for times in (np.float64, object)[: 1 + ("timestamp" in positions)]:
+        found = _columns(path, spec, width, positions, header_line, times)
+        if found is not None:
+            return found
+    raise _first_fault(path, spec, positions, width)
 
-    def where(row: int) -> str:
-        for number, (line, _) in enumerate(_rows(path, spec)):
-            if number == row:
-                return f"{path}:{line}"
-        return str(path)
 
-    raw = Raw(
-        columns["user"][0],
-        columns["item"][0],
-        columns["rating"],
-        where=where,
-        fix="correct the file, or what the config says of it",
-        fix_repeated="correct the file, or set `duplicates` to last or mean",
-        columns=extra,
-        user_labels=columns["user"][1],
-        item_labels=columns["item"][1],
-    )
-    _check_epsilon(raw)
-    return raw
+def place(path: Path, spec: CsvSpec, row: int) -> str:
+    """`file:line` of a row, the first being 0."""
+    for number, (line, _) in enumerate(_rows(path, spec)):
+        if number == row:
+            return f"{path}:{line}"
+    return str(path)
 
 
 def layout(path: Path, spec: CsvSpec) -> tuple[int, dict[str, int], int]:
     """The number of columns, the position of each role's column, and the header's line (0 without one)."""
-    try:
-        with path.open("rb") as file:
-            start = file.read(4)
-    except OSError as error:
-        raise DpmfError(
-            f"{path}: cannot be read ({error.strerror or error}); `path` of data set {spec.name} is relative "
-            "to the config file"
-        ) from error
-    if start.startswith(_COMPRESSED):
-        raise DpmfError(f"{path}: is compressed; unpack it and name the file inside")
     line, first = next(_lines(path, spec), (0, []))
     if not line:
         raise DpmfError(f"{path}: the file is empty")
@@ -80,39 +58,46 @@ def layout(path: Path, spec: CsvSpec) -> tuple[int, dict[str, int], int]:
             if position >= len(first):
                 raise DpmfError(
                     f"{path}:{line}: has {len(first)} columns, numbered from 0; none is number {position} "
-                    f"({role})"
+                    f"({role}){fix_of(path, spec)}"
                 )
         return len(first), positions, 0
     positions = {}
     for role, column in spec.columns.by_role.items():
         if isinstance(column, int) and column < len(first):
             positions[role] = column
+            if role == "rating" and "header" not in spec.model_fields_set and _is_number(first[column], spec):
+                raise DpmfError(
+                    f"{path}:{line}: the first line looks like a rating; add `header: false` if it is one, or "
+                    "`header: true` if it names the columns"
+                )
             continue
         if first.count(str(column)) != 1:
             trouble = "two columns" if str(column) in first else "no column"
             hint = did_you_mean(str(column), first)
             raise DpmfError(
                 f'{path}:{line}: {trouble} "{column}" ({role}){hint if trouble == "no column" else ""}; '
-                f"it has: {', '.join(first)}"
+                f"it has: {', '.join(first)}{fix_of(path, spec)}"
             )
         positions[role] = first.index(str(column))
     return len(first), positions, line
 
 
 def _columns(
-    path: Path, spec: CsvSpec, width: int, positions: dict[str, int], header_line: int
+    path: Path, spec: CsvSpec, width: int, positions: dict[str, int], header_line: int, times: type
 ) -> dict[str, Any] | None:
     """Arrays by role, ids as (codes, labels); None where some line is at fault."""
     import pandas as pd
 
+    numeric = {"timestamp": times}
     types: dict[int, Any] = {
-        position: object if role in _IDS else np.float64 for role, position in positions.items()
+        position: object if role in _IDS else numeric.get(role, np.float64)
+        for role, position in positions.items()
     }
     try:
-        with warnings.catch_warnings():
+        with warnings.catch_warnings(), unpacked(path) as stream:
             warnings.simplefilter("error", pd.errors.ParserWarning)
             frame = pd.read_csv(
-                path,
+                stream,
                 sep=spec.separator,
                 header=None,
                 names=list(range(width)),
@@ -122,6 +107,7 @@ def _columns(
                 index_col=False,
                 na_filter=False,
                 encoding="utf-8",
+                decimal=spec.decimal,
                 engine="c",
                 low_memory=False,
             )
@@ -131,27 +117,32 @@ def _columns(
         return None  # an IndexError where nothing but broken lines are left
     if not _rectangular(path, spec, width, len(frame), header_line):
         return None
-    columns: dict[str, Any] = {}
+    found: dict[str, Any] = {}
     for role, position in positions.items():
         series = frame[position]
         if role not in _IDS:
-            columns[role] = series.to_numpy(dtype=np.float64)
-            if role == "timestamp" and not np.isfinite(columns[role]).all():
+            if (numbers := _numbers(series.to_numpy())) is None:
+                return None
+            found[role] = numbers
+            if role == "timestamp" and not np.isfinite(found[role]).all():
                 return None
             continue
-        codes, labels = _labelled(series.to_numpy(dtype=object))
-        if any(not label.strip() or "\n" in label or "\0" in label for label in labels):
+        codes, labels = labelled(series.to_numpy(dtype=object))
+        if any(map(fault_of, labels)):
             return None
-        columns[role] = (codes, labels)
-    return columns
+        found[role] = (codes, labels)
+    return found
 
 
-def _labelled(ids: NDArray[np.object_]) -> tuple[NDArray[np.int32], list[str]]:
-    """(n,) positions in the list of different ids. (pandas' own categories would read "007" as 7.0.)"""
-    import pandas as pd
-
-    codes, labels = pd.factorize(ids)
-    return codes.astype(np.int32), labels.tolist()
+def _numbers(column: NDArray[Any]) -> NDArray[np.float64] | None:
+    """(n,) what is in a column, dates as seconds; None where something is neither."""
+    if column.dtype != np.object_:
+        return column.astype(np.float64, copy=False)
+    codes, texts = labelled(column)
+    try:
+        return np.array([seconds(text) for text in texts], dtype=np.float64)[codes]
+    except ValueError:
+        return None
 
 
 def _rectangular(path: Path, spec: CsvSpec, width: int, n_rows: int, header_line: int) -> bool:
@@ -161,7 +152,7 @@ def _rectangular(path: Path, spec: CsvSpec, width: int, n_rows: int, header_line
     """
     separator = spec.separator.encode()
     separators, quoted = 0, False
-    with path.open("rb") as file:
+    with unpacked(path) as file:
         for _ in range(header_line):
             file.readline()
         while block := file.read(1 << 24):
@@ -177,29 +168,11 @@ def _empty(positions: dict[str, int]) -> dict[str, Any]:
     return {role: (none, []) if role in _IDS else none.astype(np.float64) for role in positions}
 
 
-def _seconds(times: NDArray[np.float64]) -> NDArray[np.int64] | NDArray[np.float64]:
-    """Whole seconds as int64; fractions as they are."""
-    whole = np.array_equal(times, np.rint(times)) and (np.abs(times) < 2**63).all()
-    return times.astype(np.int64) if whole else times
-
-
-def _check_epsilon(raw: Raw) -> None:
-    epsilon = raw.columns.get("epsilon")
-    if epsilon is None:
-        return
-    good = np.isfinite(epsilon) & (epsilon > 0)  # type: ignore[operator]
-    if not good.all():
-        row = int(np.argmin(good))
-        raise DpmfError(
-            f"{raw.where(row)}: epsilon is {epsilon[row]}, not a positive number; correct the file"
-        )
-
-
 def _lines(path: Path, spec: CsvSpec) -> Iterator[tuple[int, list[str]]]:
     """(line number, fields) of every line that is not blank."""
 
     def decoded() -> Iterator[str]:
-        with path.open("rb") as file:
+        with unpacked(path) as file:
             for number, line in enumerate(file, 1):
                 try:
                     yield line.decode("utf-8-sig" if number == 1 else "utf-8")
@@ -232,26 +205,32 @@ def _first_fault(path: Path, spec: CsvSpec, positions: dict[str, int], width: in
         if len(fields) != width:
             return DpmfError(
                 f"{where}: {len(fields)} field(s) where the first line has {width}; correct the line"
+                f"{fix_of(path, spec)}"
             )
         for role, position in positions.items():
             text = fields[position]
             if role in _IDS:
-                if not text.strip():
-                    return DpmfError(f"{where}: the {role} is empty; correct the line")
-                if "\n" in text or "\0" in text:
-                    return DpmfError(f"{where}: the {role} holds a line end; correct the line")
+                if fault := fault_of(text):
+                    return DpmfError(f"{where}: the {role} {fault}; correct the line")
                 continue
-            if not _is_number(text):
-                more = " of seconds" if role == "timestamp" else ""
-                shown = text[:40]
+            if not (_is_number(text, spec) or (role == "timestamp" and _is_date(text))):
+                more = " of seconds, nor a date like 2015-03-09 18:22:11" if role == "timestamp" else ""
                 return DpmfError(
-                    f'{where}: the {role} "{shown}" is not a finite number{more}; correct the line'
+                    f'{where}: the {role} "{text[:40]}" is not a finite number{more}; correct the line'
+                    f"{fix_of(path, spec)}"
                 )
-    return DpmfError(f"{path}: cannot be read as columns separated by {spec.separator!r}")
+    return DpmfError(f"{path}: cannot be read as columns separated by {spec.separator!r}{fix_of(path, spec)}")
 
 
-def _is_number(text: str) -> bool:
+def _is_number(text: str, spec: CsvSpec) -> bool:
     try:
-        return math.isfinite(float(text)) and "_" not in text
+        return math.isfinite(float(text.replace(spec.decimal, "."))) and "_" not in text
+    except ValueError:
+        return False
+
+
+def _is_date(text: str) -> bool:
+    try:
+        return math.isfinite(seconds(text))
     except ValueError:
         return False

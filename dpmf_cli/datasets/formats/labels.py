@@ -1,0 +1,19 @@
+"""Ids of users and items as text, in whatever file they stand."""
+
+import numpy as np
+from numpy.typing import NDArray
+
+
+def labelled(ids: NDArray[np.object_]) -> tuple[NDArray[np.int32], list[str]]:
+    """(n,) positions in the list of different ids. (pandas' own categories would read "007" as 7.0.)"""
+    import pandas as pd
+
+    codes, labels = pd.factorize(ids)
+    return codes.astype(np.int32), labels.tolist()
+
+
+def fault_of(label: str) -> str | None:
+    """Why a text is no id, in words; None where it is one."""
+    if not label.strip():
+        return "is empty"
+    return "holds a line end" if "\n" in label or "\0" in label else None

@@ -1,0 +1,153 @@
+"""A user's own ratings as Parquet: columns by name or number. Read by pyarrow, which the extra `parquet` brings."""
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dpmf_cli.datasets.archives import most_bytes
+from dpmf_cli.datasets.formats.labels import fault_of, labelled
+from dpmf_cli.datasets.formats.times import seconds
+from dpmf_cli.datasets.spec import CsvSpec
+from dpmf_cli.errors import DpmfError, did_you_mean
+
+_MAGIC = b"PAR1"
+_MOST_ROWS_PER_BYTE = 8
+"""A row takes a bit at least in honest files; equal rows by the million take a few bytes."""
+
+Result = TypeVar("Result")
+
+
+def is_parquet(path: Path) -> bool:
+    """Whether a file is Parquet; not where it cannot be read."""
+    try:
+        with path.open("rb") as file:
+            return file.read(len(_MAGIC)) == _MAGIC
+    except OSError:
+        return False
+
+
+def columns(path: Path, spec: CsvSpec) -> dict[str, Any]:
+    """By role: ids as (positions in their labels (n,), labels), numbers as (n,) float64, in file order.
+
+    Raises `DpmfError` with the fix for a damaged file, missing columns, an empty id, and text for a number.
+    """
+    names = [str(name) for name in _opened(path).schema_arrow.names]
+    chosen = {role: _name(path, names, role, column) for role, column in spec.columns.by_role.items()}
+    file = _opened(path, list(chosen.values()))
+    table = _read(path, lambda: file.read(columns=list(chosen.values()), use_threads=False))
+    return {
+        role: _read(path, lambda: (_ids if role in ("user", "item") else _numbers)(table[name], path, role))  # noqa: B023
+        for role, name in chosen.items()
+    }
+
+
+def numbers(path: Path, name: str) -> NDArray[np.float64]:
+    """(n,) the finite numbers in a column."""
+    file = _opened(path)
+    column = _read(path, lambda: file.read(columns=[name], use_threads=False)[name].drop_null())
+    found = _read(path, lambda: _numbers(column, path, "rating"))
+    return found[np.isfinite(found)]
+
+
+def place(path: Path, spec: CsvSpec, row: int) -> str:
+    """`file: row N` of a row, the first being 0 here and 1 there."""
+    return f"{path}: row {row + 1}"
+
+
+def head(path: Path, rows: int) -> tuple[list[str], list[list[str]]]:
+    """The names of all columns, and the first rows as text."""
+    file = _opened(path)
+    batch = _read(path, lambda: next(file.iter_batches(batch_size=rows, use_threads=False), None))
+    cells = [] if batch is None else _read(path, lambda: [column.to_pylist() for column in batch.columns])
+    shown = [["" if cell is None else str(cell) for cell in column] for column in cells]
+    return [str(name) for name in file.schema_arrow.names], [list(row) for row in zip(*shown, strict=True)]
+
+
+def _opened(path: Path, texts: list[str] | None = None) -> Any:
+    """A pyarrow ParquetFile, which keeps columns of text by their different texts."""
+    try:
+        from pyarrow import parquet
+    except ImportError:
+        raise DpmfError(
+            f"{path}: is Parquet, which pyarrow reads: `pip install pyarrow`, or dpmf with its extra `parquet`; or "
+            "save the ratings as CSV"
+        ) from None
+    file = _read(path, lambda: parquet.ParquetFile(path, read_dictionary=texts, pre_buffer=False))
+    size, head = path.stat().st_size, file.metadata
+    groups = [head.row_group(number) for number in range(head.num_row_groups)]
+    if head.num_rows > _MOST_ROWS_PER_BYTE * size or sum(
+        group.total_byte_size for group in groups
+    ) > most_bytes(size):
+        raise DpmfError(f"{path}: unpacks to far more than ratings do; refused")
+    return file
+
+
+def _read(path: Path, read: Callable[[], Result]) -> Result:
+    import pyarrow
+
+    try:
+        return read()
+    except (pyarrow.ArrowException, OSError, ValueError, LookupError, TypeError, OverflowError) as error:
+        raise DpmfError(f"{path}: cannot be read as Parquet ({str(error)[:200]}); get it again") from error
+
+
+def _name(path: Path, names: list[str], role: str, column: str | int) -> str:
+    name = names[column] if isinstance(column, int) and column < len(names) else str(column)
+    if names.count(name) != 1:
+        trouble, hint = ("two columns", "") if name in names else ("no column", did_you_mean(name, names))
+        raise DpmfError(f'{path}: {trouble} "{name}" ({role}){hint}; it has: {", ".join(names)}')
+    return name
+
+
+def _ids(column: Any, path: Path, role: str) -> tuple[NDArray[np.int32], list[str]]:
+    """(n,) positions in the list of different ids, and that list."""
+    _refuse_nulls(column, path, role)
+    encoded = column.combine_chunks().dictionary_encode()
+    texts = [
+        each.decode() if isinstance(each, bytes) else str(each) for each in encoded.dictionary.to_pylist()
+    ]
+    codes, labels = labelled(np.array([*texts, ""], dtype=object)[encoded.indices.to_numpy()])
+    for code, label in enumerate(labels):
+        if fault := fault_of(label):
+            row = int(np.argmax(codes == code))
+            raise DpmfError(f"{path}: row {row + 1}: the {role} {fault}; correct the file")
+    return codes, labels
+
+
+def _numbers(column: Any, path: Path, role: str) -> NDArray[np.float64]:
+    """(n,) what is in a column, times as seconds since 1970."""
+    import pyarrow as pa
+
+    _refuse_nulls(column, path, role)
+    kind = column.type.value_type if pa.types.is_dictionary(column.type) else column.type
+    if pa.types.is_temporal(kind):
+        column = column.cast(pa.timestamp("us")).cast(pa.int64())
+        numbers = column.to_numpy() / 1e6
+    elif role == "timestamp" and (pa.types.is_string(kind) or pa.types.is_large_string(kind)):
+        codes, texts = _ids(column, path, role)
+        numbers = np.array([_seconds(text, path) for text in texts])[codes]
+    else:
+        numbers = column.cast(pa.float64()).to_numpy()
+    if role == "timestamp" and not np.isfinite(numbers).all():
+        row = int(np.argmin(np.isfinite(numbers)))
+        raise DpmfError(f"{path}: row {row + 1}: the timestamp is not finite; correct the file")
+    return np.asarray(numbers, dtype=np.float64)
+
+
+def _seconds(text: str, path: Path) -> float:
+    try:
+        return seconds(text)
+    except ValueError:
+        raise DpmfError(
+            f'{path}: the timestamp "{text[:40]}" is no number of seconds, nor a date like 2015-03-09 18:22:11; '
+            "correct the file"
+        ) from None
+
+
+def _refuse_nulls(column: Any, path: Path, role: str) -> None:
+    if column.null_count:
+        row = int(np.argmax(column.is_null().to_numpy()))
+        raise DpmfError(f"{path}: row {row + 1}: the {role} is empty; correct the file")

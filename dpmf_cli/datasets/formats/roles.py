@@ -1,0 +1,94 @@
+"""Which column of a table is the user, the item, the rating and the time: by its name, else by its cells."""
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from dpmf_cli.datasets.formats.times import seconds
+
+_NAMES = {
+    "user": "userid user uid customerid customer reviewerid reviewer memberid member accountid account clientid "
+    "client visitorid visitor personid person username",
+    "item": "itemid item iid movieid movie productid product parentasin asin sku bookid book isbn filmid film "
+    "trackid track songid song artistid artist businessid business gameid game animeid anime recipeid recipe jokeid "
+    "joke placeid title",
+    "rating": "rating ratings stars star score overall userrating bookrating reviewrating starrating value rate vote "
+    "points grade",
+    "timestamp": "timestamp unixreviewtime time datetime date when reviewdate reviewtime ratedat createdat created "
+    "submittedon",
+}
+"""What columns are called, letters and digits alone; the likelier names first."""
+
+_FEW_ROWS = 30
+"""With fewer, how often a value repeats says nothing."""
+
+
+@dataclass(frozen=True)
+class Column:
+    """A column of a file's beginning: its name ("" where there is none), its cells, and those that are numbers."""
+
+    name: str
+    cells: Sequence[str]
+    numbers: Sequence[float]
+
+    @property
+    def different(self) -> int:
+        return len(set(self.cells))
+
+    @property
+    def is_numeric(self) -> bool:
+        return len(self.numbers) == len(self.cells) > 0
+
+    @property
+    def is_time(self) -> bool:
+        """Dates, or seconds or their thousandths since 1970, in the last decades."""
+        if self.is_numeric:
+            return all(1e8 < number < 1e11 or 1e11 < number < 1e14 for number in self.numbers)
+        return bool(self.cells) and all(map(_is_date, self.cells))
+
+    @property
+    def is_count(self) -> bool:
+        """The number of the row, which some programs write beside it."""
+        first = self.numbers[0] if self.is_numeric else 0
+        return len(self.numbers) > 1 and list(self.numbers) == [first + row for row in range(len(self.cells))]
+
+
+def roles_of(columns: Sequence[Column]) -> dict[str, tuple[int, bool]]:
+    """By role the position of its column, and whether its name told so; a role that none can have is left out."""
+    found = {role: (at, True) for role in _NAMES if (at := _named(columns, role)) is not None}
+    for role in ("timestamp", "rating", "user", "item"):
+        taken = {at for at, _ in found.values()}
+        left = {at: column for at, column in enumerate(columns) if at not in taken}
+        if role not in found and (at := _likely(role, left)) is not None:
+            found[role] = at, False
+    return {role: found[role] for role in _NAMES if role in found}
+
+
+def _named(columns: Sequence[Column], role: str) -> int | None:
+    names = [re.sub("[^a-z0-9]", "", column.name.lower()) for column in columns]
+    return next((names.index(word) for word in _NAMES[role].split() if word in names), None)
+
+
+def _likely(role: str, columns: dict[int, Column]) -> int | None:
+    match role:
+        case "timestamp":
+            candidates = [at for at, column in columns.items() if column.is_time]
+        case "rating":  # a few values again and again; often the third column
+            numeric = {at: each for at, each in columns.items() if each.is_numeric and not each.is_time}
+            order = {
+                at: (each.different if len(each.cells) >= _FEW_ROWS else 0, at != 2)
+                for at, each in numeric.items()
+            }
+            candidates = sorted(order, key=lambda at: order[at])
+        case _:
+            candidates = [at for at, each in columns.items() if any(each.cells)]
+            candidates.sort(key=lambda at: columns[at].is_count and len(columns[at].cells) >= _FEW_ROWS)
+    return candidates[0] if candidates else None
+
+
+def _is_date(text: str) -> bool:
+    try:
+        seconds(text)
+    except ValueError:
+        return False
+    return True

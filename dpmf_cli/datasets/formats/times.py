@@ -1,0 +1,20 @@
+"""Points in time as text: seconds since 1970, or a date of ISO 8601."""
+
+from datetime import UTC, datetime
+
+
+def seconds(text: str) -> float:
+    """Seconds since 1970-01-01 UTC of a number of them, or of a date of ISO 8601; one without a zone is UTC.
+
+    Raises ValueError for any other text.
+    """
+    try:
+        if "_" not in text:
+            return float(text)
+    except ValueError:
+        pass
+    moment = datetime.fromisoformat(text.strip())
+    try:
+        return (moment if moment.tzinfo else moment.replace(tzinfo=UTC)).timestamp()
+    except OverflowError as error:  # a zone that leads before the year 1
+        raise ValueError(str(error)) from None

@@ -1,0 +1,82 @@
+"""A user's own file as a stream of bytes, whatever it is packed in: nothing, gzip, Zstandard, a zip or a tar."""
+
+import gzip
+import sys
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
+from pathlib import Path
+from typing import IO
+
+from dpmf_cli.datasets import archives
+from dpmf_cli.errors import DpmfError
+
+_GZIP, _ZIP, _ZSTANDARD = b"\x1f\x8b", b"PK\x03\x04", b"\x28\xb5\x2f\xfd"
+_LARGEST_WINDOW = 27
+"""Of Zstandard, as a power of two: what its own command takes without being told to."""
+
+
+@contextmanager
+def unpacked(path: Path) -> Iterator[IO[bytes]]:
+    """The bytes of a file of ratings, or of the only file in an archive; never on the disk.
+
+    Raises DpmfError where there is none or more than one, and, here or while it is read, where it is damaged or
+    unpacks to far more than ratings do.
+    """
+    try:
+        file = path.open("rb")
+    except OSError as error:
+        raise DpmfError(f"{path}: cannot be read ({error.strerror or error})") from error
+    with file:
+        size = file.seek(0, 2)
+        file.seek(0)
+        start = file.read(archives.BLOCK)
+        file.seek(0)
+        if start.startswith(_GZIP):
+            inner = archives.unpacking(gzip.GzipFile(fileobj=file), str(path), size)
+            if not archives.is_tar(inner.peek(archives.BLOCK)[: archives.BLOCK]):
+                yield inner
+                return
+        elif start.startswith(_ZSTANDARD):
+            yield archives.unpacking(_Zstandard(file), str(path), size)
+            return
+        elif not (start.startswith(_ZIP) or archives.is_tar(start)):
+            yield file
+            return
+    wanted = archives.Wanted(("[!.]*",), byte_limit=archives.most_bytes(size))  # without what macOS adds
+    _check_only(path, wanted)
+    with closing(archives.members(path, wanted)) as found:
+        yield next(found).stream
+
+
+def is_packed(path: Path) -> bool:
+    """Whether the bytes of a file are not what is read from it. Raises OSError."""
+    with path.open("rb") as file:
+        start = file.read(archives.BLOCK)
+    return start.startswith((_GZIP, _ZIP, _ZSTANDARD)) or archives.is_tar(start)
+
+
+def _check_only(path: Path, wanted: archives.Wanted) -> None:
+    names = [member.label.removeprefix(f"{path}/") for member in archives.members(path, wanted)]
+    if len(names) != 1:
+        shown = f" ({', '.join(names[:5])}{', …' if len(names) > 5 else ''})" if names else ""
+        raise DpmfError(
+            f"{path}: holds {len(names)} files{shown}, not one; unpack it and name the file of ratings"
+        )
+
+
+class _Zstandard:
+    """What is read of a Zstandard file; its errors are those of other damaged archives."""
+
+    def __init__(self, file: IO[bytes]) -> None:
+        if sys.version_info >= (3, 14):
+            from compression import zstd
+        else:
+            from backports import zstd
+        options = {int(zstd.DecompressionParameter.window_log_max): _LARGEST_WINDOW}
+        self._stream, self._damaged = zstd.ZstdFile(file, options=options), zstd.ZstdError
+
+    def read(self, size: int) -> bytes:
+        try:
+            return bytes(self._stream.read(size))
+        except self._damaged as error:
+            raise ValueError(str(error)) from None
