@@ -1,8 +1,10 @@
 """An experiment end to end: plan → run → collect → write."""
 
 import time
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from dpmf_cli.config import ExperimentConfig
 from dpmf_cli.datasets import Folders, load, look
@@ -10,18 +12,24 @@ from dpmf_cli.datasets.spec import CsvSpec
 from dpmf_cli.evaluation.crossings import Crossing, find_crossings
 from dpmf_cli.papers.printed_cells import beside_print
 from dpmf_cli.report.outputs import never_made, outputs
-from dpmf_cli.results.collect import Collected, collect
+from dpmf_cli.results.collect import Collected
 from dpmf_cli.results.contents import held, write_files
-from dpmf_cli.results.manifest import Ran, manifest_of_run, refuse_changed_data
+from dpmf_cli.results.manifest import (
+    Ran,
+    has_tables,
+    manifest_of_run,
+    refuse_changed_data,
+    write_manifest,
+)
 from dpmf_cli.results.store import Store
 from dpmf_cli.results.task import Outcome
 from dpmf_cli.running import calibration
 from dpmf_cli.running.cutting import portions_of
 from dpmf_cli.running.machine import REFERENCE, available_cores
-from dpmf_cli.running.plan import plan_for
 from dpmf_cli.running.processes import LocalProcesses
-from dpmf_cli.running.runner import Executor, run_plan
-from dpmf_cli.terminal import Progress, say
+from dpmf_cli.running.rounds import run_rounds
+from dpmf_cli.running.runner import Executor
+from dpmf_cli.terminal import say
 
 
 @dataclass(frozen=True)
@@ -64,28 +72,26 @@ def run(
     ran = Ran(config, dataset.identity, portions_of(config, dataset))
 
     machine = calibration.known(folders.cache, available_cores()) or REFERENCE
-    plan = plan_for(config, dataset, store, machine)
-    say(f"{config.name}: {ran.data.title}, {plan.summary}")
 
-    progress = Progress(config.name, len(plan.left), sum(map(plan.cost_of, plan.left)))
-    outcomes = run_plan(plan, store, folders.cache, executor, progress)
-    failures = [outcome for outcome in outcomes if outcome.failure]
-
-    collected = collect(ran, store)
-    experiment = collected.experiment
-    missing = sum(each.missing for each in experiment.measured())
-
-    seconds = time.perf_counter() - begin
-    crossings = beside_print(find_crossings(experiment))
-    with held(folder):
-        manifest = manifest_of_run(
+    def manifest(ran: Ran, outcomes: Sequence[Outcome] = ()) -> dict[str, Any]:
+        return manifest_of_run(
             folder,
             ran,
             dataset.ratings,
             outcomes,
-            seconds=seconds,
+            seconds=time.perf_counter() - begin,
             processes=executor.processes,
             command=command,
         )
-        write_files(folder, manifest, outputs(collected, crossings), never_made(experiment))
+
+    with held(folder):
+        if not has_tables(folder):  # so that what an interrupted run has finished can be shown
+            write_manifest(folder, {**manifest(ran), "files": {}})
+    ran, collected, outcomes = run_rounds(ran, dataset, store, folders.cache, executor, machine)
+    failures = [outcome for outcome in outcomes if outcome.failure]
+    experiment = collected.experiment
+    missing = sum(each.missing for each in experiment.measured())
+    crossings = beside_print(find_crossings(experiment))
+    with held(folder):
+        write_files(folder, manifest(ran, outcomes), outputs(collected, crossings), never_made(experiment))
     return Finished(collected, crossings, folder, len(outcomes) - len(failures), missing, failures)

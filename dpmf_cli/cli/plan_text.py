@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dpmf_cli.config import ExperimentConfig
 from dpmf_cli.datasets import Sizes
 from dpmf_cli.evaluation.numbers import duration
+from dpmf_cli.evaluation.refinement import MOST_ROUNDS
 from dpmf_cli.report.tables.layout import Group, TextTable, terminal
 from dpmf_cli.running.plan import Plan
 
@@ -29,6 +30,7 @@ def describe(
             "peak_bytes": int(peak),
             "seconds_to_make_data": round(plan.made.seconds, 3),
             "bytes_to_make_data": int(plan.made.bytes),
+            "refines": config.refines,
             "algorithms": [
                 {
                     "label": part.entry.name,
@@ -64,11 +66,20 @@ def describe(
                 f"left: {len(plan.left)} of {plan.total} tasks, about {duration(seconds)} in {jobs} "
                 f"process{'es' if jobs > 1 else ''}, up to {peak / 2**30:.2f} GiB of memory in all",
                 *_making(plan),
+                *_refining(config),
                 "times are estimates, for this machine when it is idle and kernels are compiled",
                 *seen,
             ),
         )
     )
+
+
+def _refining(config: ExperimentConfig) -> list[str]:
+    """What a plan cannot know: it depends on results."""
+    if not config.refines:
+        return []
+    most = f"at most {MOST_ROUNDS} rounds, each as long as the private part at most"
+    return [f"more may come: ε are added where curves cross a baseline (`refine`), in {most}"]
 
 
 def _making(plan: Plan) -> list[str]:

@@ -87,6 +87,10 @@ def _possible_folds(config: ExperimentKeys) -> None:
 def _measurable_growth(config: ExperimentKeys) -> None:
     if config.growth is None:
         return
+    if config.refine:
+        raise _at(
+            ("refine",), "growth", "ε are not added while the ratings grow; remove `refine` or `growth`"
+        )
     if not config.twins:
         raise _at(("growth",), "growth", "growth is a loss against the twin without noise; set `twins: true`")
     if config.test != "folds":

@@ -1,9 +1,17 @@
 """The keys of a config, and what follows from their values."""
 
 import math
-from typing import Annotated, Any, ClassVar, Literal
+from collections.abc import Mapping, Sequence
+from typing import Annotated, Any, ClassVar, Literal, Self
 
-from pydantic import BeforeValidator, Field, ValidationError, ValidatorFunctionWrapHandler, WrapValidator
+from pydantic import (
+    BeforeValidator,
+    Field,
+    PrivateAttr,
+    ValidationError,
+    ValidatorFunctionWrapHandler,
+    WrapValidator,
+)
 from pydantic_core import PydanticCustomError
 
 from dpmf_cli.algorithms.plugins import PluginName
@@ -12,7 +20,7 @@ from dpmf_cli.algorithms.shared.base import Algorithm, PrivateAlgorithm, refuse_
 from dpmf_cli.algorithms.shared.effects import EffectsParameters
 from dpmf_cli.config.entries import BaselineEntry, PrivateEntry, Registry
 from dpmf_cli.config.grids import Grid, GrowthKeys
-from dpmf_cli.datasets.spec import DatasetSpec, TestSet
+from dpmf_cli.datasets.spec import CsvSpec, DatasetSpec, TestSet
 from dpmf_cli.evaluation.curves import Axis
 from dpmf_cli.privacy.neighbours import Mode, Neighbours
 from dpmf_cli.strict_model import StrictModel
@@ -106,6 +114,12 @@ class ExperimentKeys(StrictModel):
     crossings: list[Literal[tuple(BASELINES)]] = Field(  # type: ignore[valid-type]
         ["ia", "ge"], min_length=1, description="which of the baselines crossings are measured against"
     )
+    refine: bool | None = Field(
+        None,
+        exclude_if=lambda value: value is None,
+        description="add ε to a curve's grid where it crosses a baseline, until interpolation between grid points "
+        "moves the crossing by less than its interval; by default for data sets of your own (`kind: csv`) alone",
+    )
     growth: GrowthKeys | None = Field(None, description="run everything on growing portions of the ratings")
     error_cdf: list[Annotated[float, Field(gt=0)]] | None = Field(
         None,
@@ -114,6 +128,29 @@ class ExperimentKeys(StrictModel):
         description="the distribution of absolute errors: which part of them is at most each of these ascending "
         "numbers, in rating units",
     )
+
+    _added: Mapping[str, tuple[float, ...]] = PrivateAttr(default_factory=dict)
+
+    @property
+    def added(self) -> dict[str, tuple[float, ...]]:
+        """By an entry's name, the ε of its grid beside those that the file gives."""
+        return dict(self._added)
+
+    def with_added(self, added: Mapping[str, Sequence[float]]) -> Self:
+        """The config with these ε in the grids of its entries, by their names, beside those that it has."""
+        more = self.model_copy()
+        more._added = {
+            name: tuple(sorted({*self._added.get(name, ()), *added.get(name, ())}))
+            for name in {**self._added, **added}
+        }
+        return more
+
+    @property
+    def refines(self) -> bool:
+        """Whether ε are added where a curve crosses a baseline."""
+        if self.refine is None:
+            return isinstance(self.dataset, CsvSpec) and self.growth is None
+        return self.refine
 
     @property
     def folds_run(self) -> int:
@@ -142,19 +179,18 @@ class ExperimentKeys(StrictModel):
 
     def grid(self, entry: Algorithm) -> tuple[float, ...]:
         """The ε that an entry is fitted for, ascending: the config's, or those that its θ stand for, each entry by
-        its own noise; ∞ alone for a baseline."""
+        its own noise, with those that were `added`; ∞ alone for a baseline."""
         if not isinstance(entry, PrivateAlgorithm):
             return (math.inf,)
-        if self.thetas is not None:
-            return tuple(entry.epsilon_of(theta) for theta in self.thetas)
-        return tuple(self.epsilons or ())
+        own = self.epsilons if self.thetas is None else map(entry.epsilon_of, self.thetas)
+        return tuple(sorted((*(own or ()), *self._added.get(entry.name, ()))))
 
     def thetas_of(self, entry: Algorithm) -> tuple[float, ...] | None:
         """The θ of each ε of an entry's grid; None for a baseline, and where the grid is of ε and θ is the same."""
         if not isinstance(entry, PrivateAlgorithm):
             return None
         if self.thetas is not None:
-            return tuple(self.thetas)
+            return tuple(sorted((*self.thetas, *map(entry.theta_of, self._added.get(entry.name, ())))))
         grid = self.grid(entry)
         thetas = tuple(entry.theta_of(epsilon) for epsilon in grid)
         return None if thetas == grid else thetas

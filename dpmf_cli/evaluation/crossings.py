@@ -13,7 +13,8 @@ The interval is the percentile interval of the crossings of bootstrapped curves 
 over the paired differences, each fold against its own baseline. A replicate without a crossing on the grid
 counts as −∞ or +∞, so an end of the interval can be out of the grid too. The interval contains the
 crossing, except that for a curve which wanders around the baseline the *first* crossing of a shifted curve
-can jump far away.
+can jump far away. Where an experiment refines its crossings (`Experiment.refines`), the interval is of the whole
+ranges in which interpolation lets the replicates cross (`interpolation`).
 
 A printed error (`Reference`) is crossed in the same way; being one number, it adds nothing to the interval.
 """
@@ -25,9 +26,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpmf_cli.evaluation.curves import Experiment, Measured, Reference
+from dpmf_cli.evaluation.interpolation import crossing_range, first_crossing, open_gaps
 from dpmf_cli.evaluation.statistics import (
     REPLICATES,
     Over,
+    Replicates,
     percentile_interval,
     replicate_means,
 )
@@ -54,6 +57,25 @@ End = float | Status | None
 
 
 @dataclass(frozen=True)
+class Differences:
+    """How far a complete curve is above a target, each fold against its own baseline.
+
+    epsilons    (E,) the curve's grid
+    mean        (E,) over folds and runs
+    replicates  of that mean
+    """
+
+    epsilons: NDArray[np.float64]
+    mean: NDArray[np.float64]
+    replicates: Replicates
+
+    @property
+    def open_gaps(self) -> list[tuple[float, float]]:
+        """The gaps of the grid in which interpolation may move the crossing by more than its interval."""
+        return open_gaps(self.epsilons, self.mean, self.replicates.curves)
+
+
+@dataclass(frozen=True)
 class Crossing:
     """The crossing of one curve with one baseline.
 
@@ -70,6 +92,7 @@ class Crossing:
     reference   whether the baseline is a printed error, not measured here
     comparable  False where that was printed for another test set than the one predicted here
     over        what the interval is resampled over: "folds", or "runs" where there is one fold
+    coarse      whether interpolation may move it by more than its interval, where the experiment refines crossings
     grid_low, grid_high   smallest and largest ε of the grid
     experiment  name of the experiment; empty where none was run
     """
@@ -94,6 +117,7 @@ class Crossing:
     reference: bool = False
     comparable: bool = True
     over: Over = "none"
+    coarse: bool = False
     folds: int = 0
     runs: int = 0
     grid_low: float | None = None
@@ -108,39 +132,15 @@ class Crossing:
         return self.reproduced / self.printed
 
 
-def first_crossing(epsilons: NDArray[np.float64], difference: NDArray[np.float64]) -> NDArray[np.float64]:
-    """(…) the ε at which each curve first is no longer above its baseline, coming from small ε.
-
-    `epsilons` (E,) ascending, positive, finite; `difference` (…, E) is RMSE − baseline RMSE, finite.
-    −inf stands for "below the grid", +inf for "not reached in the grid".
-    """
-    reached = difference <= 0
-    upper = reached.argmax(axis=-1)
-    lower = np.maximum(upper - 1, 0)
-
-    def at(index: NDArray[np.intp]) -> NDArray[np.float64]:
-        taken: NDArray[np.float64] = np.take_along_axis(difference, index[..., None], axis=-1)[..., 0]
-        return taken
-
-    above, below = at(lower), at(upper)
-    drop = np.where(above > below, above - below, 1.0)
-    between = epsilons[lower] * (epsilons[upper] / epsilons[lower]) ** (above / drop)
-    crossing = np.where(below == 0, epsilons[upper], np.clip(between, epsilons[lower], epsilons[upper]))
-    crossing = np.where(upper == 0, -np.inf, crossing)
-    return np.where(reached.any(axis=-1), crossing, np.inf)
-
-
 def find_crossings(experiment: Experiment, *, replicates: int = REPLICATES) -> list[Crossing]:
     """The crossing of every curve with every one of the experiment's targets, in its order.
 
-    The points of a sweep are left out: their axis is not ε. A crossing depends on its own curve and baseline, the
-    dataset and the experiment's seed, on nothing else.
+    A crossing depends on its own curve and baseline, the dataset and the experiment's seed, on nothing else.
     """
     targets = crossing_targets(experiment)
     return [
         measure_crossing(experiment, curve, target, replicates=replicates)
         for curve in experiment.curves
-        if curve.swept is None
         for target in targets
     ]
 
@@ -168,19 +168,10 @@ def measure_crossing(
 ) -> Crossing:
     """Where `curve` crosses `target`, both of `experiment`; a baseline's runs are averaged within a fold.
 
-    Raises `ValueError` for a grid that is not positive, finite and ascending, or for other folds than the
-    baseline's.
+    Raises `ValueError` as `differences_between` does.
     """
     epsilons = curve.epsilons
-    if not (np.isfinite(epsilons).all() and (epsilons > 0).all() and (np.diff(epsilons) > 0).all()):
-        raise ValueError(f"{curve.label}: a crossing needs ε positive, finite and ascending, got {epsilons}")
     folds, runs, _ = curve.rmse.shape
-    if isinstance(target, Reference):
-        level, known = np.full((folds, 1, 1), target.rmse), True
-    else:
-        level, known = target.rmse[:, :, :1], is_complete(target)
-        if len(level) != folds:
-            raise ValueError(f"{curve.label} has {folds} folds, {target.label} has {len(level)}")
     cell = Crossing(
         dataset=experiment.dataset,
         neighbours=curve.neighbours,
@@ -199,17 +190,19 @@ def measure_crossing(
         grid_high=float(epsilons[-1]),
         experiment=experiment.name,
     )
-    if not (is_complete(curve) and known):
+    differences = differences_between(experiment, curve, target, replicates=replicates)
+    if differences is None:
         return cell
-
-    difference = curve.rmse - level.mean(axis=1, keepdims=True)
-    difference[:, :, np.isinf(curve.rmse).any(axis=(0, 1))] = _DIVERGED
-    mean = difference.mean(axis=(0, 1))
-    found = float(first_crossing(epsilons, mean))
-    low, high, over = _interval(
-        epsilons, difference, curve_stream(experiment, curve), experiment.partition, replicates
+    found = float(first_crossing(epsilons, differences.mean))
+    low, high = _interval(differences, refines=experiment.refines)
+    cell = replace(
+        cell,
+        low=low,
+        high=high,
+        over=differences.replicates.over,
+        recrosses=_rises_again(differences.mean),
+        coarse=experiment.refines and bool(differences.open_gaps),
     )
-    cell = replace(cell, low=low, high=high, over=over, recrosses=_rises_again(mean))
     outside = _outside(found)
     if outside is not None:
         return replace(cell, status=outside)
@@ -223,6 +216,35 @@ def measure_crossing(
     )
 
 
+def differences_between(
+    experiment: Experiment, curve: Measured, target: Measured | Reference, *, replicates: int = REPLICATES
+) -> Differences | None:
+    """How far `curve` is above `target`; None where a task of either has no result.
+
+    Raises `ValueError` for a grid that is not positive, finite and ascending, or for other folds than the baseline's.
+    """
+    epsilons, folds = curve.epsilons, len(curve.rmse)
+    if not (np.isfinite(epsilons).all() and (epsilons > 0).all() and (np.diff(epsilons) > 0).all()):
+        raise ValueError(f"{curve.label}: a crossing needs ε positive, finite and ascending, got {epsilons}")
+    if isinstance(target, Reference):
+        level, known = np.full((folds, 1, 1), target.rmse), True
+    else:
+        level, known = target.rmse[:, :, :1], is_complete(target)
+        if len(level) != folds:
+            raise ValueError(f"{curve.label} has {folds} folds, {target.label} has {len(level)}")
+    if not (is_complete(curve) and known):
+        return None
+    difference = curve.rmse - level.mean(axis=1, keepdims=True)
+    difference[:, :, np.isinf(curve.rmse).any(axis=(0, 1))] = _DIVERGED
+    drawn = replicate_means(
+        difference,
+        rng=curve_stream(experiment, curve),
+        partition=experiment.partition,
+        replicates=replicates,
+    )
+    return Differences(epsilons, difference.mean(axis=(0, 1)), drawn)
+
+
 def is_complete(measured: Measured) -> bool:
     """Whether every task has a result, so that figures may be derived from it."""
     return measured.missing == 0 and not np.isnan(measured.rmse).any()
@@ -234,19 +256,17 @@ def curve_stream(experiment: Experiment, curve: Measured) -> np.random.Generator
     return named_generator(experiment.seed, "bootstrap", *name)
 
 
-def _interval(
-    epsilons: NDArray[np.float64],
-    difference: NDArray[np.float64],
-    rng: np.random.Generator,
-    partition: int,
-    replicates: int,
-) -> tuple[End, End, Over]:
-    """The crossing's interval, and what it is over; the ends are None where there is none."""
-    drawn = replicate_means(difference, rng=rng, partition=partition, replicates=replicates)
+def _interval(differences: Differences, *, refines: bool) -> tuple[End, End]:
+    """The crossing's interval, of ranges where it `refines`; the ends are None where there is none."""
+    epsilons, drawn = differences.epsilons, differences.replicates
     if drawn.over == "none":
-        return None, None, "none"
-    low, high = percentile_interval(first_crossing(epsilons, drawn.curves))
-    return _outside(float(low)) or float(low), _outside(float(high)) or float(high), drawn.over
+        return None, None
+    if refines:
+        least, most = crossing_range(epsilons, drawn.curves)
+    else:
+        least = most = first_crossing(epsilons, drawn.curves)
+    low, high = float(percentile_interval(least)[0]), float(percentile_interval(most)[1])
+    return _outside(low) or low, _outside(high) or high
 
 
 def _outside(crossing: float) -> Status | None:

@@ -160,7 +160,8 @@ class Experiment:
 
     `folds` were held out of the `partition` folds that the ratings were cut into (1 and 1 where a fixed test set was
     predicted). With `growth`, `curves` and `baselines` are those of its largest portion. Crossings are with the
-    baselines whose registry keys are `targets`.
+    baselines whose registry keys are `targets`. Where it `refines`, ε are added where a curve crosses, and intervals
+    of crossings hold what interpolation leaves open.
     """
 
     name: str
@@ -176,6 +177,7 @@ class Experiment:
     references: tuple[Reference, ...] = ()
     growth: Growth | None = None
     targets: tuple[str, ...] = ("ia", "ge")
+    refines: bool = False
 
     def baseline(self, key: str) -> Measured | None:
         """The baseline of that key ("ia", "ge", "ga", "als"), if the experiment has it."""

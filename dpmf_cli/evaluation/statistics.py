@@ -106,8 +106,14 @@ def percentile_interval(samples: NDArray[np.float64]) -> tuple[NDArray[np.float6
     Both ends are samples (no interpolation), so ±inf may be among them.
     """
     ordered = np.sort(samples, axis=0)
-    last, outside = len(ordered) - 1, (1 - LEVEL) / 2
-    return ordered[int(np.floor(last * outside))], ordered[int(np.ceil(last * (1 - outside)))]
+    low, high = percentile_places(len(ordered))
+    return ordered[low], ordered[high]
+
+
+def percentile_places(count: int) -> tuple[int, int]:
+    """Which of `count` samples, ordered, are the ends of the `LEVEL` percentile interval."""
+    last, outside = count - 1, (1 - LEVEL) / 2
+    return int(np.floor(last * outside)), int(np.ceil(last * (1 - outside)))
 
 
 def sd_over_folds(values: NDArray[np.float64]) -> NDArray[np.float64]:

@@ -53,6 +53,7 @@ def collect(ran: Ran, store: Store) -> Collected:
         references=_references(config),
         growth=Growth(config.growth.order, tuple(stages)) if config.growth and portions else None,
         targets=tuple(config.crossings),
+        refines=config.refines,
     )
     return Collected(experiment, ledgers)
 

@@ -2,8 +2,9 @@
 
 import hashlib
 import json
-from collections.abc import Callable, Sequence
-from dataclasses import asdict, dataclass
+import math
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -41,6 +42,7 @@ def read_manifest(folder: Path) -> dict[str, Any]:
         of = body["dataset"]
         known = (of["key"], of["title"], of["checksum"], of.setdefault("test_checksum", ""))
         sound = sound and all(isinstance(text, str) for text in known)
+        _added(body)
         if not (sound and _are_hashes(body.get("files", {}))):
             raise ValueError
     except OSError as error:
@@ -51,6 +53,19 @@ def read_manifest(folder: Path) -> dict[str, Any]:
         raise DpmfError(f"{path}: damaged, or of another version of dpmf; run the config again") from None
     whole: dict[str, Any] = body
     return whole
+
+
+def has_tables(folder: Path) -> bool:
+    """Whether a run has ended in a results folder, so that there are tables, of this config or another."""
+    try:
+        return _has_tables(read_manifest(folder))
+    except DpmfError:
+        return False
+
+
+def _has_tables(manifest: dict[str, Any]) -> bool:
+    """Whether it is of a run that has ended; older ones do not say what `files` there are."""
+    return manifest.get("files") != {}
 
 
 def _are_hashes(files: dict[str, Any]) -> bool:
@@ -69,12 +84,16 @@ class Ran:
     data: DataIdentity
     portions: tuple[Portion, ...] = ()
 
+    def with_added(self, added: Mapping[str, Sequence[float]]) -> "Ran":
+        """The same with more ε, `ExperimentConfig.with_added`."""
+        return replace(self, config=self.config.with_added(added))
+
 
 def what_ran(folder: Path, warn: Callable[[str], None] = say) -> Ran:
     """What a results folder says was run. Raises DpmfError where it has no manifest that this version understands."""
     manifest = read_manifest(folder)
     try:
-        config = config_of(manifest["config"])
+        config = config_of(manifest["config"]).with_added(_added(manifest))
         portions = tuple(Portion(**each) for each in manifest.get("portions", ()))
     except ValidationError as error:
         first = error.errors(include_url=False)[0]
@@ -98,6 +117,15 @@ def _data(manifest: dict[str, Any]) -> DataIdentity:
     data = manifest["dataset"]
     names = ("key", "title", "checksum", "test_checksum")
     return DataIdentity(**{each: data[each] for each in names}, to_stars=data.get("to_stars", False))
+
+
+def _added(manifest: dict[str, Any]) -> dict[str, tuple[float, ...]]:
+    """By an entry's name, the ε that a run added to the grid of its config. Raises ValueError for what is none, and
+    whatever a mapping of other things raises."""
+    added = {name: tuple(map(float, epsilons)) for name, epsilons in manifest.get("added", {}).items()}
+    if not all(0 < epsilon < math.inf for epsilons in added.values() for epsilon in epsilons):
+        raise ValueError
+    return added
 
 
 def refuse_changed_data(folder: Path, config: ExperimentConfig, data: DataIdentity) -> None:
@@ -133,7 +161,8 @@ def manifest_of_run(
     processes: int,
     command: str,
 ) -> dict[str, Any]:
-    """The manifest to keep: where nothing was computed, the one that is there, if it is of this config and data.
+    """The manifest to keep: where nothing was computed, the one that is there, if it is of this config and data, and
+    its tables are made.
 
     A new one says nothing of `files`: what is there is of other results.
 
@@ -142,7 +171,8 @@ def manifest_of_run(
     before = _before(folder)
     theirs = (before["config_sha256"], _data(before).checksums) if before else None
     ours = ran.config.hash, ran.data.checksums
-    if theirs == ours and not outcomes:
+    ended = theirs == ours and _has_tables(before) and _added(before) == ran.config.added
+    if ended and not outcomes:
         return before
     if theirs is not None and theirs != ours:
         what = "another data set" if theirs[1] != ours[1] else "another form of this config"
@@ -185,6 +215,7 @@ def _what(ran: Ran, ratings: Ratings) -> dict[str, Any]:
             "scale": asdict(ratings.scale),
         },
         "portions": [asdict(each) for each in ran.portions],
+        **({"added": config.added} if config.added else {}),
         **({"plugins": config.plugin_sources} if config.plugins else {}),
     }
 

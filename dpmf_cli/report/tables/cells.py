@@ -11,9 +11,11 @@ NONE = "–"
 
 
 def crossing_cell(crossing: Crossing) -> str:
-    """`2.40† [2.10, >20]*`: where the curve crosses, or why it does not, and the interval."""
+    """`2.40†‖ [2.10, >20]*`: where the curve crosses, or why it does not, and the interval."""
     found = crossing.status.value if crossing.reproduced is None else significant(crossing.reproduced)
-    return found + ("†" if crossing.recrosses else "") + _interval(crossing)
+    return (
+        found + ("†" if crossing.recrosses else "") + ("‖" if crossing.coarse else "") + _interval(crossing)
+    )
 
 
 def epsilon_cell(value: End) -> str:
@@ -37,7 +39,7 @@ def interval_notes(crossings: Sequence[Crossing]) -> Iterator[str]:
 
 
 def mark_notes(crossings: Sequence[Crossing]) -> Iterator[str]:
-    """What ‡, § and † say, where they stand."""
+    """What ‡, §, † and ‖ say, where they stand."""
     if any(crossing.joint for crossing in crossings):
         yield "‡ predicts from the target user's own clean ratings: joint DP, towards the others only"
     deltas: dict[float, dict[str, None]] = {}
@@ -48,6 +50,8 @@ def mark_notes(crossings: Sequence[Crossing]) -> Iterator[str]:
         yield f"§ (ε, δ)-DP with δ = {delta:g}" + (f": {', '.join(labels)}" if len(deltas) > 1 else "")
     if any(crossing.recrosses for crossing in crossings):
         yield "† above the baseline again at a larger ε"
+    if any(crossing.coarse for crossing in crossings):
+        yield "‖ the grid is coarse here: interpolation may move it by more than the noise; the interval has both"
 
 
 def _interval(crossing: Crossing) -> str:
