@@ -15,7 +15,7 @@ from dpmf_cli.report.html.chart import Chart
 from dpmf_cli.report.html.charts import charts_of
 from dpmf_cli.report.html.compared import Row, baseline_row, crossing_row
 from dpmf_cli.report.html.provenance import Provenance, provenance_of
-from dpmf_cli.report.html.svg import MARKERS, draw, place_of
+from dpmf_cli.report.html.svg import draw, place_of
 from dpmf_cli.report.tables.baselines import baseline_rows
 from dpmf_cli.report.tables.crossings import crossing_notes
 from dpmf_cli.report.tables.layout import TextTable
@@ -37,12 +37,11 @@ class Values:
 
 @dataclass(frozen=True)
 class Drawn:
-    """A chart ready for the page; `legend` has (name, colour, dash, marker) of each line."""
+    """A chart ready for the page."""
 
     chart: Chart
     svg: Markup
     values: Values
-    legend: tuple[tuple[str, int, int, int], ...]
 
 
 @dataclass(frozen=True)
@@ -107,9 +106,8 @@ def _tables(folder: Path, collected: Collected) -> tuple[tuple[str, TextTable], 
 
 
 def drawn(chart: Chart) -> Drawn:
-    """A chart with its picture, its table of values and its legend."""
-    legend = tuple((line.name, line.colour, line.dash, line.colour % MARKERS) for line in chart.lines)
-    return Drawn(chart, draw(chart), _values(chart), legend)
+    """A chart with its picture and its table of values."""
+    return Drawn(chart, draw(chart), _values(chart))
 
 
 def _values(chart: Chart) -> Values:
