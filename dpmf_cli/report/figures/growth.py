@@ -120,7 +120,9 @@ def draw(experiment: Experiment) -> Figure:
 def _draw_line(axes: Axes, line: GrowthLine, x: NDArray[np.float64], look: Look) -> Line2D:
     colour = COLOURS[look.colour]
     axes.fill_between(x, line.low, line.high, color=colour, alpha=0.18, linewidth=0)
-    (drawn,) = axes.plot(x, line.loss, color=colour, linewidth=1.6, marker=MARKERS[look.marker], markersize=MARKER_SIZE)
+    (drawn,) = axes.plot(
+        x, line.loss, color=colour, linewidth=1.6, marker=MARKERS[look.marker], markersize=MARKER_SIZE
+    )
     return drawn
 
 

@@ -30,7 +30,17 @@ from dpmf_cli.report.figures.shown import (
     set_title,
     with_looks,
 )
-from dpmf_cli.report.figures.style import COLOURS, DASHES, GREY, MARKER_SIZE, MARKERS, Dash, check_form, drawing, file_of
+from dpmf_cli.report.figures.style import (
+    COLOURS,
+    DASHES,
+    GREY,
+    MARKER_SIZE,
+    MARKERS,
+    Dash,
+    check_form,
+    drawing,
+    file_of,
+)
 
 # Inches.
 _WIDTH, _HEIGHT, _LEFT, _TOP = 7.0, 4.6, 0.65, 0.4
@@ -111,23 +121,17 @@ def draw_level(axes: Axes, target: Measured | Reference, names: dict[str, str]) 
     return End(f"{name} {level:.3f}", GREY, axes.get_xlim()[1], level)
 
 
-def draw_curve(
-    axes: Axes, experiment: Experiment, curve: Measured, look: Look, *, bands: bool = True
-) -> End:
+def draw_curve(axes: Axes, experiment: Experiment, curve: Measured, look: Look, *, bands: bool = True) -> End:
     """Draw a complete curve with its band, unless it is to have no `bands`, its crossings, and its twin without noise
     where there is one."""
     points, colour = curve.along(experiment.axis), COLOURS[look.colour]
     mean = np.where(np.isfinite(curve.mean()), curve.mean(), np.nan)
     if bands:
         axes.fill_between(points, *band(experiment, curve), color=colour, alpha=0.18, linewidth=0)
-    axes.plot(
-        points, mean, color=colour, linewidth=1.6, marker=MARKERS[look.marker], markersize=MARKER_SIZE
-    )
+    axes.plot(points, mean, color=colour, linewidth=1.6, marker=MARKERS[look.marker], markersize=MARKER_SIZE)
     twin = curve.without_noise()
     if twin is not None:
-        axes.axhline(
-            level_of(twin), color=colour, linewidth=0.8, linestyle=DASHES[Dash.NO_NOISE], zorder=1
-        )
+        axes.axhline(level_of(twin), color=colour, linewidth=0.8, linestyle=DASHES[Dash.NO_NOISE], zorder=1)
     for x, y in crossing_points(experiment, curve):
         axes.plot([x], [y], "o", markersize=6, markerfacecolor="white", markeredgecolor=colour, zorder=4)
     above = not mean[-1] <= axes.get_ylim()[1]

@@ -95,7 +95,9 @@ def swept_lines(experiment: Experiment, parameter: str, quantity: Quantity) -> l
             line.points.append((value, float(mean[at]), float(low[at]), float(high[at])))
     # One entry alone has a colour for each ε; several have one each.
     alone = len({_key(each) for each in swept}) == 1
-    for key, look in zip(told_apart, looks([key[2] if alone else key[:2] for key in told_apart]), strict=True):
+    for key, look in zip(
+        told_apart, looks([key[2] if alone else key[:2] for key in told_apart]), strict=True
+    ):
         lines[key].look = look
     return list(lines.values())
 

@@ -138,9 +138,7 @@ def _swept(
         for each in swept
         if each.look is not None and not each.level
     )
-    levels = tuple(
-        Level(each.name, each.points[0][1], each.dash, each.look) for each in swept if each.level
-    )
+    levels = tuple(Level(each.name, each.points[0][1], each.dash, each.look) for each in swept if each.level)
     low, high = limits(lines, levels)
     return Chart(
         key=_key(experiment, parameter, quantity),
@@ -159,7 +157,13 @@ def _error_cdf(experiment: Experiment) -> Chart:
     limits_of = experiment.curves[0].limits
     nothing = np.full(len(limits_of), np.nan)
     lines = [
-        ChartLine(line.name, _points(limits_of, line.fractions, nothing, nothing), line.colour, line.marker, line.dash)
+        ChartLine(
+            line.name,
+            _points(limits_of, line.fractions, nothing, nothing),
+            line.colour,
+            line.marker,
+            line.dash,
+        )
         for line in error_cdf_lines(experiment)
     ]
     low, high = limits(lines, ())

@@ -1,6 +1,7 @@
 """What the page shows of one experiment: charts with their values, tables, and what is behind them."""
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -11,6 +12,8 @@ from dpmf_cli.config.names import whole_name
 from dpmf_cli.evaluation.crossings import Crossing, find_crossings
 from dpmf_cli.evaluation.numbers import significant
 from dpmf_cli.papers.printed_cells import beside_print
+from dpmf_cli.report.advice import paragraphs
+from dpmf_cli.report.html.agreement import Agreement
 from dpmf_cli.report.html.chart import Chart
 from dpmf_cli.report.html.charts import charts_of
 from dpmf_cli.report.html.compared import Row, baseline_row, crossing_row
@@ -70,6 +73,10 @@ class ExperimentView:
     def is_reduced(self) -> bool:
         return self.stands_for != self.name
 
+    @property
+    def is_held_against_print(self) -> bool:
+        return any(row.agreement != Agreement.UNPRINTED for row in (*self.rows, *self.baselines))
+
 
 def view_of(folder: Path) -> ExperimentView:
     """Everything of a results folder. Raises DpmfError as `collect_folder` does."""
@@ -103,6 +110,12 @@ def _tables(folder: Path, collected: Collected) -> tuple[tuple[str, TextTable], 
     if improvements.groups:
         found.append(("Improvements", improvements))
     return tuple((title, table) for title, table in found if table.groups)
+
+
+def advice_on(views: Sequence[ExperimentView]) -> tuple[str, ...]:
+    """What the results of these experiments say, in words, as paragraphs and items of lists."""
+    experiments = [view.collected.experiment for view in views]
+    return tuple(paragraphs(experiments, [crossing for view in views for crossing in view.crossings]))
 
 
 def drawn(chart: Chart) -> Drawn:
