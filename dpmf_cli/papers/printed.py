@@ -15,7 +15,7 @@ import yaml
 from dpmf_cli.errors import DpmfError, did_you_mean
 
 #: The table of Friedman et al. (2016) that holds the crossings of each kind of neighbours.
-_CROSSING_TABLES = {"bounded": "table4", "unbounded": "table5"}
+CROSSING_TABLES = {"bounded": "table4", "unbounded": "table5"}
 
 
 @dataclass(frozen=True)
@@ -68,7 +68,7 @@ def _printed(key: str) -> dict[str, Any]:
 
 def printed_crossings() -> Iterator[PrintedCrossing]:
     """Every cell of Friedman et al.'s tables 4 (bounded) and 5 (unbounded), the dashes included."""
-    for neighbours, table in _CROSSING_TABLES.items():
+    for neighbours, table in CROSSING_TABLES.items():
         for algorithm, baselines in _printed("friedman2016")[table].items():
             for baseline, cells in baselines.items():
                 for dataset, value in cells.items():
@@ -95,6 +95,17 @@ def printed_crossing(dataset: str, neighbours: str, algorithm: str, baseline: st
     Of tables 4 and 5, and for private kNN, which they leave out, of section 5.4.
     """
     return _crossing_cells().get((dataset, neighbours, algorithm, baseline))
+
+
+def printed_reason(table: str, *cell: str) -> str:
+    """Why a cell of a table of Friedman et al. is not what is measured: `printed_reason("table2", "ml-1m", "items")`.
+
+    The keys are those that lead to the cell in its table. "" where no reason is known.
+    """
+    found = _printed("friedman2016").get(f"{table}_reasons", {})
+    for key in cell:
+        found = found.get(key, {})
+    return found or ""
 
 
 def printed_baseline(dataset: str, baseline: str) -> float | None:

@@ -61,17 +61,23 @@ class Attempt:
 
 
 def advice(experiments: Sequence[Experiment], crossings: Sequence[Crossing]) -> str:
-    """What `crossings` of `experiments` say, a part for each experiment, then for each dataset what was not tried."""
+    """What `crossings` of `experiments` say, in lines for a terminal."""
     if not experiments:
         return "There are no results to draw advice from.\n"
-    paragraphs: list[str] = []
+    return "".join(map(_wrapped, paragraphs(experiments, crossings))).lstrip("\n")
+
+
+def paragraphs(experiments: Sequence[Experiment], crossings: Sequence[Crossing]) -> list[str]:
+    """The same as paragraphs: a part for each experiment, then for each dataset what was not tried. An item of a list
+    begins with "- "."""
+    found: list[str] = []
     for experiment in experiments:
-        found = [crossing for crossing in crossings if crossing.experiment == experiment.name]
-        paragraphs += _experiment(experiment, [cell for cell in found if not cell.reference])
+        of_it = [crossing for crossing in crossings if crossing.experiment == experiment.name]
+        found += _experiment(experiment, [cell for cell in of_it if not cell.reference])
     for dataset in dict.fromkeys(experiment.dataset for experiment in experiments):
-        of_it = [experiment for experiment in experiments if experiment.dataset == dataset]
-        paragraphs += [f"Not tried on {of_it[0].title}", *(f"- {line}" for line in untried(of_it))]
-    return "".join(map(_wrapped, paragraphs)).lstrip("\n")
+        on_it = [experiment for experiment in experiments if experiment.dataset == dataset]
+        found += [f"Not tried on {on_it[0].title}", *(f"- {line}" for line in untried(on_it))]
+    return found
 
 
 def _wrapped(paragraph: str) -> str:

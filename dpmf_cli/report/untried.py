@@ -62,7 +62,7 @@ def _provable(curves: Sequence[Measured]) -> Iterator[str]:
         and (curve.algorithm, curve.neighbours, Mode.CORRECTED.value) not in seen
     ]
     if able:
-        yield f"`mode: corrected`, in which every ε of {', '.join(able)} is provable."
+        yield f"`mode: corrected`, in which every ε of {', '.join(dict.fromkeys(able))} is provable."
 
 
 def _has_corrected(entry: type[PrivateAlgorithm] | None, curve: Measured) -> bool:

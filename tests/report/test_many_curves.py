@@ -78,7 +78,7 @@ def _sweep(count: int) -> Work:
 
 def _picture(count: int) -> Work:
     points = tuple((float(x), 1.0, 0.9, 1.1) for x in range(count))
-    line = ChartLine("swept", points, 0)
+    line = ChartLine("swept", points, 0, 0)
     return lambda: svg.draw(Chart("key", "title", "x", "y", (line,), (), 0.0, 2.0))
 
 

@@ -19,16 +19,16 @@ from dpmf_cli.privacy.protection import GUARANTEES, Guarantee
 from dpmf_cli.report.figures.axes import scale_axes
 from dpmf_cli.report.figures.labels import End, label_ends, label_width
 from dpmf_cli.report.figures.legible import lowest, lowest_rmse
+from dpmf_cli.report.figures.looks import looks
 from dpmf_cli.report.figures.rmse_curves import draw_curve, draw_level
 from dpmf_cli.report.figures.shown import is_drawable, level_names, level_of
-from dpmf_cli.report.figures.style import COLOURS, GREY, check_form, drawing, file_of
+from dpmf_cli.report.figures.style import GREY, check_form, drawing, file_of
 from dpmf_cli.report.tables.cells import marks
 from dpmf_cli.report.tables.combined import short_label
 
-DASHES = {Mode.CORRECTED: "-", Mode.PUBLISHED: "--"}
 NOTES = (
     "Each panel has axes of its own: ε of different panels are statements about different things,",
-    "and not comparable. Solid: corrected; dashed: published. Circles: crossings with the levels.",
+    "and not comparable. A method has one colour, its modes a marker each. Circles: crossings with the levels.",
     "‡ joint DP; § (ε, δ)-DP; ∞ no ε can be proved; ↑ above the panel. Intervals: `dpmf combined`.",
 )
 
@@ -107,12 +107,10 @@ def _draw_panel(axes: Axes, group: Sequence[Standing]) -> list[End]:
     levels = _levels(group)
     scale_axes(axes, [each.curve for each in group], [level_of(level) for _, level in levels], "epsilon")
     ends = [draw_level(axes, level, level_names(experiment)) for experiment, level in levels]
-    names = list(dict.fromkeys(map(short_label, group)))
-    for each in group:
-        # An algorithm keeps its colour in both modes.
-        colour = COLOURS[names.index(short_label(each)) % len(COLOURS)]
+    # An algorithm keeps its colour in both modes.
+    for each, look in zip(group, looks([short_label(each) for each in group]), strict=True):
         over_epsilon = replace(each.experiment, axis="epsilon")
-        end = draw_curve(axes, over_epsilon, each.curve, colour, DASHES[Mode(each.curve.mode)], bands=False)
+        end = draw_curve(axes, over_epsilon, each.curve, look, bands=False)
         above = " ↑" if end.text.endswith("↑") else ""
         ends.append(End(f"{_name(each)}{above}", end.colour, end.x, end.y))
     return ends

@@ -3,7 +3,6 @@ as their figure 5."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 from matplotlib.axes import Axes
@@ -15,8 +14,9 @@ from dpmf_cli.escapes import csv_text
 from dpmf_cli.evaluation.crossings import is_complete
 from dpmf_cli.evaluation.curves import Experiment, Measured
 from dpmf_cli.report.figures.curves_csv import exact
+from dpmf_cli.report.figures.looks import looks
 from dpmf_cli.report.figures.shown import is_drawable, level_names, set_title
-from dpmf_cli.report.figures.style import COLOURS, DASHES, GREY, drawing, file_of
+from dpmf_cli.report.figures.style import COLOURS, DASHES, GREY, MARKER_SIZE, MARKERS, Dash, drawing, file_of
 from dpmf_cli.report.figures.sweeps import Band, SweptLine, panels_bytes, swept_lines
 
 FRACTION_NOTE = "Bands: ± one standard deviation over folds and runs. Level: not swept."
@@ -24,8 +24,6 @@ X_NAME, Y_NAME = "x, rating units", "part of the errors that are at most x"
 _MOST_EPSILONS = 3
 """A figure over x has the largest ε alone, of a grid with more ε than this."""
 _MOST_PANELS = 4
-_BASELINES = (*DASHES, (0, (5, 1, 1, 1, 1, 1)), (0, (1, 4)), (0, (9, 3)))
-"""Dashes that tell the grey lines of baselines apart."""
 
 
 def has_error_cdf(experiment: Experiment) -> bool:
@@ -97,44 +95,53 @@ def error_cdf_bytes(experiment: Experiment, form: str) -> bytes:
 
 @dataclass(frozen=True)
 class ErrorCdfLine:
-    """One line: `fractions` (X,) of the errors that are at most x; colour and dashes as matplotlib has them."""
+    """One line: `fractions` (X,) of the errors that are at most x. `colour` is a number in `COLOURS`, None for the
+    grey of baselines; `marker` one in `MARKERS`."""
 
     name: str
     fractions: NDArray[np.float64]
-    colour: str
-    dashes: Any
-    width: float
+    colour: int | None
+    marker: int
+    dash: Dash = Dash.MEASURED
 
 
 def error_cdf_lines(experiment: Experiment) -> list[ErrorCdfLine]:
     """A line for each curve and ε that is not swept, and for each baseline, in the order of their mean heights."""
     curves = [each for each in experiment.curves if each.swept is None and is_drawable(each)]
     called = level_names(experiment)
-    drawn = []
-    for rank, curve in enumerate(curves):
+    found: list[tuple[Measured, str, NDArray[np.float64], Dash]] = []
+    for curve in curves:
         mean, _ = _moments(curve)
         grid = curve.along(experiment.axis)
         first = 0 if len(grid) <= _MOST_EPSILONS else len(grid) - 1
-        colour = COLOURS[rank % len(COLOURS)]
         for at in range(len(grid) - 1, first - 1, -1):
             name = f"{curve.label}, {'θ' if experiment.axis == 'theta' else 'ε'} = {grid[at]:g}"
-            drawn.append(ErrorCdfLine(name, mean[at], colour, DASHES[len(grid) - 1 - at], 1.6))
+            found.append((curve, name, mean[at], Dash.MEASURED))
         twin = curve.without_noise()
         if twin is not None and is_complete(twin):
-            name = f"{curve.label}, no noise"
-            drawn.append(ErrorCdfLine(name, _moments(twin)[0][0], colour, DASHES[-1], 0.9))
+            found.append((curve, f"{curve.label}, no noise", _moments(twin)[0][0], Dash.NO_NOISE))
+    drawn = [
+        ErrorCdfLine(name, fractions, look.colour, look.marker, dash)
+        for (_, name, fractions, dash), look in zip(
+            found, looks([curve.label for curve, *_ in found]), strict=True
+        )
+    ]
     levels = [each for each in experiment.baselines if each.swept is None and is_drawable(each)]
     for rank, baseline in enumerate(levels):
-        dashes = _BASELINES[rank % len(_BASELINES)]
-        drawn.append(ErrorCdfLine(called[baseline.label], _moments(baseline)[0][0], GREY, dashes, 1.0))
+        fractions = _moments(baseline)[0][0]
+        drawn.append(ErrorCdfLine(called[baseline.label], fractions, None, rank % len(MARKERS)))
     return sorted(drawn, key=lambda line: -float(line.fractions.mean()))
 
 
 def _draw(axes: Axes, experiment: Experiment) -> None:
     limits = np.array(experiment.curves[0].limits)
     for line in error_cdf_lines(experiment):
-        axes.plot(limits, line.fractions, linestyle=line.dashes, color=line.colour, linewidth=line.width,
-                  label=line.name, marker="o", markersize=3 if len(limits) < 8 else 0)  # fmt: skip
+        axes.plot(
+            limits, line.fractions, linestyle=DASHES[line.dash], label=line.name,
+            color=GREY if line.colour is None else COLOURS[line.colour],
+            linewidth=1.0 if line.colour is None else 1.6,
+            marker=MARKERS[line.marker], markersize=MARKER_SIZE, markevery=max(1, len(limits) // 8),
+        )  # fmt: skip
     axes.set_xlabel(X_NAME)
     axes.set_ylabel(Y_NAME)
     axes.spines[["top", "right"]].set_visible(False)

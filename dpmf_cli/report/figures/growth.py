@@ -13,9 +13,10 @@ from numpy.typing import NDArray
 
 from dpmf_cli.evaluation.curves import Experiment
 from dpmf_cli.report.figures.growth_csv import loss_of
+from dpmf_cli.report.figures.looks import Look, looks
 from dpmf_cli.report.figures.notes import meaning_of
 from dpmf_cli.report.figures.shown import set_title
-from dpmf_cli.report.figures.style import COLOURS, GREY, drawing, file_of
+from dpmf_cli.report.figures.style import COLOURS, GREY, MARKER_SIZE, MARKERS, drawing, file_of
 
 BANDS_NOTE = "Bands: 95 % bootstrap interval of the mean, paired by fold."
 _NOTE_CHARACTERS = 120
@@ -80,8 +81,8 @@ def draw(experiment: Experiment) -> Figure:
     place = days if by_time else counts
     lines = growth_lines(experiment)
     drawn = [
-        _draw_line(axes, line, place[line.stages], COLOURS[rank % len(COLOURS)])
-        for rank, line in enumerate(lines)
+        _draw_line(axes, line, place[line.stages], look)
+        for line, look in zip(lines, looks(range(len(lines))), strict=True)
     ]
     axes.axhline(0.0, color=GREY, linewidth=0.7, zorder=1)
     axes.set_ylabel("loss: RMSE − RMSE without noise")
@@ -116,18 +117,21 @@ def draw(experiment: Experiment) -> Figure:
     return figure
 
 
-def _draw_line(axes: Axes, line: GrowthLine, x: NDArray[np.float64], colour: str) -> Line2D:
+def _draw_line(axes: Axes, line: GrowthLine, x: NDArray[np.float64], look: Look) -> Line2D:
+    colour = COLOURS[look.colour]
     axes.fill_between(x, line.low, line.high, color=colour, alpha=0.18, linewidth=0)
-    (drawn,) = axes.plot(x, line.loss, color=colour, linewidth=1.6, marker="o", markersize=3)
+    (drawn,) = axes.plot(
+        x, line.loss, color=colour, linewidth=1.6, marker=MARKERS[look.marker], markersize=MARKER_SIZE
+    )
     return drawn
 
 
 def _draw_ratings(axes: Axes, days: NDArray[np.float64], counts: NDArray[np.float64]) -> None:
-    """The number of ratings so far on an axis of its own, on the right, dotted and grey."""
+    """The number of ratings so far on an axis of its own, on the right, thin and grey."""
     right = axes.twinx()
-    right.plot(days, counts, ":", color=GREY, linewidth=1.2, zorder=1)
+    right.plot(days, counts, color=GREY, linewidth=0.7, zorder=1)
     right.set_ylim(0, 1.05 * counts.max())
-    right.set_ylabel("ratings so far (dotted)", color=GREY)
+    right.set_ylabel("ratings so far (thin, grey)", color=GREY)
     right.tick_params(axis="y", colors=GREY)
     right.yaxis.set_major_formatter(_COUNT)
     right.spines["top"].set_visible(False)

@@ -19,17 +19,28 @@ from dpmf_cli.evaluation.curves import Experiment, Measured, Reference
 from dpmf_cli.report.figures.axes import scale_axes
 from dpmf_cli.report.figures.curves_csv import band
 from dpmf_cli.report.figures.labels import End, label_ends, label_width
+from dpmf_cli.report.figures.looks import Look
 from dpmf_cli.report.figures.notes import notes_of
 from dpmf_cli.report.figures.panels import refuse_mixed
 from dpmf_cli.report.figures.shown import (
-    coloured,
     crossing_points,
     is_drawable,
     level_names,
     level_of,
     set_title,
+    with_looks,
 )
-from dpmf_cli.report.figures.style import COLOURS, DASHES, GREY, TWIN_DASHES, check_form, drawing, file_of
+from dpmf_cli.report.figures.style import (
+    COLOURS,
+    DASHES,
+    GREY,
+    MARKER_SIZE,
+    MARKERS,
+    Dash,
+    check_form,
+    drawing,
+    file_of,
+)
 
 # Inches.
 _WIDTH, _HEIGHT, _LEFT, _TOP = 7.0, 4.6, 0.65, 0.4
@@ -80,8 +91,8 @@ def draw(experiment: Experiment, chosen: Sequence[Measured]) -> Figure:
 
     names = level_names(experiment)
     ends = [draw_level(axes, target, names) for target in targets]
-    for curve, colour, dashes in coloured(chosen):
-        ends.append(draw_curve(axes, experiment, curve, COLOURS[colour], DASHES[dashes]))
+    for curve, look in with_looks(chosen):
+        ends.append(draw_curve(axes, experiment, curve, look))
     set_title(axes, experiment, chosen)
 
     notes = _wrapped(notes_of(experiment, chosen, axes.get_ylim()[1]))
@@ -102,7 +113,7 @@ def draw_level(axes: Axes, target: Measured | Reference, names: dict[str, str]) 
     """Draw a baseline or a printed reference as a thin level line, by its name in `names`."""
     level = level_of(target)
     if isinstance(target, Reference):
-        axes.axhline(level, color=GREY, linewidth=0.7, linestyle=(0, (1, 2)), zorder=1)
+        axes.axhline(level, color=GREY, linewidth=0.7, linestyle=DASHES[Dash.PRINTED], zorder=1)
         name = target.name
     else:
         axes.axhline(level, color=GREY, linewidth=0.7, zorder=1)
@@ -110,19 +121,17 @@ def draw_level(axes: Axes, target: Measured | Reference, names: dict[str, str]) 
     return End(f"{name} {level:.3f}", GREY, axes.get_xlim()[1], level)
 
 
-def draw_curve(
-    axes: Axes, experiment: Experiment, curve: Measured, colour: str, dashes: str, *, bands: bool = True
-) -> End:
+def draw_curve(axes: Axes, experiment: Experiment, curve: Measured, look: Look, *, bands: bool = True) -> End:
     """Draw a complete curve with its band, unless it is to have no `bands`, its crossings, and its twin without noise
     where there is one."""
-    points = curve.along(experiment.axis)
+    points, colour = curve.along(experiment.axis), COLOURS[look.colour]
     mean = np.where(np.isfinite(curve.mean()), curve.mean(), np.nan)
     if bands:
         axes.fill_between(points, *band(experiment, curve), color=colour, alpha=0.18, linewidth=0)
-    axes.plot(points, mean, dashes, color=colour, linewidth=1.6, marker="o", markersize=2.4)
+    axes.plot(points, mean, color=colour, linewidth=1.6, marker=MARKERS[look.marker], markersize=MARKER_SIZE)
     twin = curve.without_noise()
     if twin is not None:
-        axes.axhline(level_of(twin), color=colour, linewidth=0.8, linestyle=TWIN_DASHES, zorder=1)
+        axes.axhline(level_of(twin), color=colour, linewidth=0.8, linestyle=DASHES[Dash.NO_NOISE], zorder=1)
     for x, y in crossing_points(experiment, curve):
         axes.plot([x], [y], "o", markersize=6, markerfacecolor="white", markeredgecolor=colour, zorder=4)
     above = not mean[-1] <= axes.get_ylim()[1]

@@ -8,7 +8,7 @@ from matplotlib.axes import Axes
 
 from dpmf_cli.evaluation.crossings import crossing_targets, is_complete, measure_crossing
 from dpmf_cli.evaluation.curves import Experiment, Measured, Reference
-from dpmf_cli.report.figures.style import COLOURS, DASHES
+from dpmf_cli.report.figures.looks import Look, looks
 from dpmf_cli.report.tables.baselines import NAMES
 
 #: What the papers call the factorisations without noise.
@@ -23,17 +23,18 @@ def is_drawable(curve: Measured) -> bool:
     return is_complete(curve) and bool(np.isfinite(curve.mean()).any())
 
 
-def coloured(curves: Sequence[Measured]) -> Iterator[tuple[Measured, int, int]]:
-    """The complete ones of `curves`, each with the numbers of its colour in `COLOURS` and of its dashes in `DASHES`.
+def with_looks(curves: Sequence[Measured]) -> Iterator[tuple[Measured, Look]]:
+    """The complete ones of `curves`, each with its look.
 
     Colours start anew with each pair of neighbours and mode: an algorithm run in both modes keeps its colour.
     """
-    pairs = list(dict.fromkeys((curve.neighbours, curve.mode) for curve in curves))
-    for turn, pair in enumerate(pairs):
-        for rank, curve in enumerate(each for each in curves if (each.neighbours, each.mode) == pair):
-            again, colour = divmod(rank, len(COLOURS))
-            if is_complete(curve):
-                yield curve, colour, (turn + again) % len(DASHES)
+    of_pair = Counter[tuple[str, str]]()
+    ranks = []
+    for curve in curves:
+        pair = curve.neighbours, curve.mode
+        ranks.append(of_pair[pair])
+        of_pair[pair] += 1
+    yield from (pair for pair in zip(curves, looks(ranks), strict=True) if is_complete(pair[0]))
 
 
 def crossing_points(experiment: Experiment, curve: Measured) -> Iterator[tuple[float, float]]:

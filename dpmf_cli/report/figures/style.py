@@ -8,6 +8,7 @@ import io
 import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
+from enum import IntEnum
 from typing import Any
 
 import matplotlib.style
@@ -21,10 +22,21 @@ FORMATS = ("png", "svg", "pdf")
 
 #: Okabe & Ito's palette, safe for colour-blind readers, without the yellow that fades on white.
 COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#56B4E9", "#E69F00", "#000000")
-#: One per kind of neighbours and mode, and on again where the colours run out.
-DASHES = ("-", "--", ":", "-.")
-TWIN_DASHES = (0, (6, 4))
+#: As matplotlib names them. The circle is first: an open one is a crossing, so a filled one is no mistake.
+MARKERS = ("o", "s", "^", "D", "v", "X", "P", "*")
+MARKER_SIZE = 3.6
 GREY = "#666666"
+
+
+class Dash(IntEnum):
+    """What a line is. Dashes mean this and nothing else, in every figure and chart."""
+
+    MEASURED = 0
+    NO_NOISE = 1
+    PRINTED = 2
+
+
+DASHES: dict[Dash, Any] = {Dash.MEASURED: "-", Dash.NO_NOISE: (0, (6, 4)), Dash.PRINTED: (0, (1, 2))}
 
 STYLE = {
     "font.family": "DejaVu Sans",

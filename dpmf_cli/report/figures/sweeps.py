@@ -13,8 +13,10 @@ from numpy.typing import NDArray
 from dpmf_cli.evaluation.curves import Experiment, Measured
 from dpmf_cli.report.figures.curves_csv import band
 from dpmf_cli.report.figures.labels import End, label_ends, label_width
+from dpmf_cli.report.figures.legible import MOST_LINES
+from dpmf_cli.report.figures.looks import Look, looks
 from dpmf_cli.report.figures.shown import is_drawable, level_names, set_title
-from dpmf_cli.report.figures.style import COLOURS, DASHES, GREY, drawing, file_of
+from dpmf_cli.report.figures.style import COLOURS, DASHES, GREY, MARKER_SIZE, MARKERS, Dash, drawing, file_of
 
 Band = tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.float64]]
 """(E,) each: mean, and the lower and upper end of the band around it."""
@@ -31,13 +33,21 @@ _MOST_LEVELS = 3
 
 @dataclass
 class SweptLine:
-    """One line of the figure. `points` are (value, mean, low, high); of a level the one point has no value (NaN)."""
+    """One line of the figure. `points` are (value, mean, low, high); of a level the one point has no value (NaN).
+
+    look   None for a baseline that is not swept: it is grey, and its name stands beside it
+    dash   whether it is without noise
+    """
 
     name: str
-    colour: str
-    dashes: str
+    look: Look | None
+    dash: Dash
     level: bool
     points: list[tuple[float, float, float, float]] = field(default_factory=list)
+
+    @property
+    def colour(self) -> str:
+        return GREY if self.look is None else COLOURS[self.look.colour]
 
 
 def swept_parameters(experiment: Experiment) -> list[str]:
@@ -57,41 +67,47 @@ def swept_rmse(experiment: Experiment, parameter: str) -> list[SweptLine]:
 
 
 def swept_lines(experiment: Experiment, parameter: str, quantity: Quantity) -> list[SweptLine]:
-    """What a figure over `parameter` shows of each thing measured, swept lines first."""
-    lines: dict[tuple[str, str, float], SweptLine] = {}
+    """What a figure over `parameter` shows of each thing measured, swept lines first. No two share a look."""
     drawable = [each for each in _drawable(experiment) if each.swept is None or each.swept[0] == parameter]
     swept = [each for each in drawable if each.swept]
     level = [each for each in drawable if not each.swept]
-    names = dict.fromkeys(_key(each) for each in (*swept, *level) if each.swept or not each.is_baseline)
-    turns = {name: turn for turn, name in enumerate(names)}
-    of_swept = {_key(each) for each in swept}
-    places = sorted({p for each in drawable for p in each.along(experiment.axis).tolist()}, reverse=True)
-    ranks = {place: rank for rank, place in enumerate(place for place in places if np.isfinite(place))}
+    shown = _shown_places(experiment, swept)
+    sign = "θ" if experiment.axis == "theta" else "ε"
     called = level_names(experiment)
+    lines: dict[tuple[str, str, float], SweptLine] = {}
+    told_apart: dict[tuple[str, str, float], None] = {}
     for measured in (*swept, *level):
         mean, low, high = quantity(measured)
         grid = measured.along(experiment.axis).tolist()
+        grey = not measured.swept and measured.is_baseline
+        dash = Dash.MEASURED if measured.is_baseline or np.isfinite(grid[0]) else Dash.NO_NOISE
+        name = called[measured.label] if grey else _key(measured)[1]
         for at, place in enumerate(grid):
-            if not measured.swept and len(grid) > _MOST_LEVELS and at < len(grid) - 1:
+            cut = place not in shown if measured.swept else len(grid) > _MOST_LEVELS and at < len(grid) - 1
+            if np.isfinite(place) and cut:
                 continue
-            rank = ranks.get(place, 0)
-            if not measured.swept and measured.is_baseline:
-                colour, dashes, name = GREY, DASHES[0], called[measured.label]
-            else:
-                name, dashes = _key(measured)[1], DASHES[rank % len(DASHES)]
-                # One line alone has a colour for each ε; several have one each, and the ε are dashes.
-                turn, dashes = (rank, DASHES[0]) if len(of_swept) == 1 else (turns[_key(measured)], dashes)
-                colour = COLOURS[turn % len(COLOURS)]
-                if np.isfinite(place):
-                    name += f", {'θ' if experiment.axis == 'theta' else 'ε'} = {place:g}"
-                elif not measured.is_baseline:
-                    name += ", no noise"
-            line = lines.setdefault(
-                (*_key(measured), place), SweptLine(name, colour, dashes, not measured.swept)
-            )
+            ending = f", {sign} = {place:g}" if np.isfinite(place) else ", no noise" * (dash == Dash.NO_NOISE)
+            key = (*_key(measured), place)
+            line = lines.setdefault(key, SweptLine(name + ending, None, dash, not measured.swept))
+            if not grey:
+                told_apart[key] = None
             value = measured.swept[1] if measured.swept else np.nan
             line.points.append((value, float(mean[at]), float(low[at]), float(high[at])))
+    # One entry alone has a colour for each ε; several have one each.
+    alone = len({_key(each) for each in swept}) == 1
+    for key, look in zip(
+        told_apart, looks([key[2] if alone else key[:2] for key in told_apart]), strict=True
+    ):
+        lines[key].look = look
     return list(lines.values())
+
+
+def _shown_places(experiment: Experiment, swept: Sequence[Measured]) -> set[float]:
+    """The ε (or θ) at which swept entries are drawn: as many, from end to end, as `MOST_LINES` lines have room for."""
+    places = sorted({float(p) for each in swept for p in each.along(experiment.axis) if np.isfinite(p)})
+    room = max(MOST_LINES // max(len({_key(each) for each in swept}), 1), 1)
+    chosen = np.linspace(len(places) - 1, 0, min(room, len(places))).round().astype(int)
+    return {places[at] for at in chosen}
 
 
 def panels_bytes(
@@ -128,10 +144,19 @@ def draw_lines(axes: Axes, lines: Sequence[SweptLine]) -> list[End]:
     for line in lines:
         value, mean, low, high = np.array(sorted(line.points)).T
         if line.level:
-            axes.axhline(mean[0], color=line.colour, linewidth=0.8, linestyle=line.dashes, zorder=1)
+            axes.axhline(mean[0], color=line.colour, linewidth=0.8, linestyle=DASHES[line.dash], zorder=1)
+            if line.look is not None:
+                axes.plot(
+                    [0, 1], [mean[0]] * 2, MARKERS[line.look.marker], color=line.colour, clip_on=False,
+                    markersize=MARKER_SIZE, transform=axes.get_yaxis_transform(),
+                )  # fmt: skip
         else:
             axes.fill_between(value, low, high, color=line.colour, alpha=0.18, linewidth=0)
-            axes.plot(value, mean, line.dashes, color=line.colour, linewidth=1.6, marker="o", markersize=3)
+            marker = None if line.look is None else MARKERS[line.look.marker]
+            axes.plot(
+                value, mean, color=line.colour, linestyle=DASHES[line.dash], linewidth=1.6, marker=marker,
+                markersize=MARKER_SIZE,
+            )  # fmt: skip
         ends.append(End(line.name, line.colour, np.nan if line.level else float(value[-1]), float(mean[-1])))
     axes.spines[["top", "right"]].set_visible(False)
     edge = axes.get_xlim()[1]

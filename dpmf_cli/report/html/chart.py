@@ -6,34 +6,42 @@ from functools import cached_property
 
 import numpy as np
 
+from dpmf_cli.report.figures.looks import Look
+from dpmf_cli.report.figures.style import Dash
+
 Point = tuple[float, float, float, float]
 """x, y, and the ends of the band around y; NaN where there is no band."""
 
 
 @dataclass(frozen=True)
 class ChartLine:
-    """One curve. `colour`, `dash` and `marker` are numbers of the page's palette, dashes and marker shapes.
+    """One curve. `colour` and `marker` are numbers of the page's palette and marker shapes; a baseline is grey, None.
 
     `marks` are (x, y) of its crossings.
     """
 
     name: str
     points: tuple[Point, ...]
-    colour: int
-    dash: int = 0
+    colour: int | None
+    marker: int
+    dash: Dash = Dash.MEASURED
     marks: tuple[tuple[float, float], ...] = ()
 
 
 @dataclass(frozen=True)
 class Level:
-    """A line across the whole chart. `colour` is that of the curve that it belongs to, None for grey; it may go
-    without a label in the picture where its colour says enough."""
+    """A line across the whole chart. `look` is that of the curve that it belongs to, None for the grey of baselines,
+    whose names stand at their lines; it may go without a label in the picture where its look says enough."""
 
     name: str
     y: float
-    dash: int = 0
-    colour: int | None = None
+    dash: Dash = Dash.MEASURED
+    look: Look | None = None
     labelled: bool = True
+
+    @property
+    def colour(self) -> int | None:
+        return None if self.look is None else self.look.colour
 
 
 @dataclass(frozen=True)

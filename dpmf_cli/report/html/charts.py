@@ -21,16 +21,13 @@ from dpmf_cli.report.figures.error_cdf import (
 )
 from dpmf_cli.report.figures.growth import BANDS_NOTE, growth_lines
 from dpmf_cli.report.figures.legible import legible
+from dpmf_cli.report.figures.looks import Look, looks
 from dpmf_cli.report.figures.notes import meaning_of, notes_of
 from dpmf_cli.report.figures.panels import parts_of
-from dpmf_cli.report.figures.shown import coloured, crossing_points, is_drawable, level_names
-from dpmf_cli.report.figures.style import COLOURS, DASHES
+from dpmf_cli.report.figures.shown import crossing_points, is_drawable, level_names, with_looks
+from dpmf_cli.report.figures.style import Dash
 from dpmf_cli.report.figures.sweeps import SWEPT_NOTE, SweptLine, swept_parameters, swept_rmse
 from dpmf_cli.report.html.chart import Chart, ChartLine, Level, limits
-
-TWIN_DASH = 4
-_GREYS = 8
-"""The first of the four greys of the style sheet."""
 
 
 def charts_of(experiment: Experiment) -> list[Chart]:
@@ -92,13 +89,13 @@ def _curves(experiment: Experiment, chosen: Sequence[Measured]) -> Chart:
     baselines = [each for each in experiment.baselines if is_drawable(each) and each.swept is None]
     names = level_names(experiment)
     levels = [Level(names[each.label], float(each.mean()[0])) for each in baselines]
-    levels += [Level(each.name, each.rmse, dash=2) for each in experiment.references]
+    levels += [Level(each.name, each.rmse, Dash.PRINTED) for each in experiment.references]
     lines, twins = [], []
-    for curve, colour, dash in coloured(chosen):
-        lines.append(_curve(experiment, curve, colour, dash))
+    for curve, look in with_looks(chosen):
+        lines.append(_curve(experiment, curve, look))
         twin = curve.without_noise()
         if twin is not None and is_complete(twin):
-            twins.append(Level(f"{curve.label}, no noise", float(twin.mean()[0]), TWIN_DASH, colour, False))
+            twins.append(Level(f"{curve.label}, no noise", float(twin.mean()[0]), Dash.NO_NOISE, look, False))
     complete = [curve for curve in chosen if is_complete(curve)]
     local = any(curve.neighbours == Neighbours.LOCAL for curve in complete)
     shown = [*(curve.mean() for curve in complete), *(np.array([twin.y]) for twin in twins)]
@@ -118,12 +115,13 @@ def _curves(experiment: Experiment, chosen: Sequence[Measured]) -> Chart:
     )
 
 
-def _curve(experiment: Experiment, curve: Measured, colour: int, dash: int) -> ChartLine:
+def _curve(experiment: Experiment, curve: Measured, look: Look) -> ChartLine:
     low, high = band(experiment, curve)
     along = curve.along(experiment.axis)
     mean = np.where(np.isfinite(curve.mean()), curve.mean(), np.nan)
     marks = tuple(crossing_points(experiment, curve))
-    return ChartLine(curve.label, _points(along, mean, low, high), colour, dash, marks)
+    points = _points(along, mean, low, high)
+    return ChartLine(curve.label, points, look.colour, look.marker, marks=marks)
 
 
 def _points(*columns: Any) -> tuple[tuple[float, float, float, float], ...]:
@@ -136,15 +134,11 @@ def _swept(
     experiment: Experiment, parameter: str, quantity: str, swept: Sequence[SweptLine], note: str
 ) -> Chart:
     lines = tuple(
-        ChartLine(each.name, tuple(sorted(each.points)), _colour(each.colour) or 0, _dash(each.dashes))
+        ChartLine(each.name, tuple(sorted(each.points)), each.look.colour, each.look.marker, each.dash)
         for each in swept
-        if not each.level
+        if each.look is not None and not each.level
     )
-    levels = tuple(
-        Level(each.name, each.points[0][1], _dash(each.dashes), _colour(each.colour))
-        for each in swept
-        if each.level
-    )
+    levels = tuple(Level(each.name, each.points[0][1], each.dash, each.look) for each in swept if each.level)
     low, high = limits(lines, levels)
     return Chart(
         key=_key(experiment, parameter, quantity),
@@ -161,19 +155,17 @@ def _swept(
 
 def _error_cdf(experiment: Experiment) -> Chart:
     limits_of = experiment.curves[0].limits
-    drawn = error_cdf_lines(experiment)
-    greys = [line for line in drawn if _colour(line.colour) is None]
-    lines = []
-    for line in drawn:
-        colour = _colour(line.colour)
-        nothing = np.full(len(limits_of), np.nan)
-        points = _points(limits_of, line.fractions, nothing, nothing)
-        if colour is None:
-            # Baselines are told apart by their greys, dashes and markers: here they can be hidden one by one.
-            turn = greys.index(line)
-            lines.append(ChartLine(line.name, points, _GREYS + turn % 4, turn % len(DASHES)))
-        else:
-            lines.append(ChartLine(line.name, points, colour, _dash(line.dashes)))
+    nothing = np.full(len(limits_of), np.nan)
+    lines = [
+        ChartLine(
+            line.name,
+            _points(limits_of, line.fractions, nothing, nothing),
+            line.colour,
+            line.marker,
+            line.dash,
+        )
+        for line in error_cdf_lines(experiment)
+    ]
     low, high = limits(lines, ())
     return Chart(
         key=_key(experiment, "errors"),
@@ -190,12 +182,12 @@ def _error_cdf(experiment: Experiment) -> Chart:
 
 def _growth(experiment: Experiment) -> Chart:
     stages = experiment.growth.stages if experiment.growth else ()
+    grown = growth_lines(experiment)
     lines = []
-    for rank, line in enumerate(growth_lines(experiment)):
+    for line, look in zip(grown, looks(range(len(grown))), strict=True):
         counts = [float(stages[at].portion.ratings) for at in line.stages]
-        turn, colour = divmod(rank, len(COLOURS))
         points = _points(counts, line.loss, line.low, line.high)
-        lines.append(ChartLine(line.label, points, colour, turn % len(DASHES)))
+        lines.append(ChartLine(line.label, points, look.colour, look.marker))
     low, high = limits(lines, (Level("", 0.0),))
     return Chart(
         key=_key(experiment, "growth"),
@@ -211,12 +203,3 @@ def _growth(experiment: Experiment) -> Chart:
             *meaning_of(experiment.curves, experiment.axis),
         ),
     )
-
-
-def _colour(hexadecimal: str) -> int | None:
-    """The number of a colour of the palette; None for the grey of levels."""
-    return COLOURS.index(hexadecimal) if hexadecimal in COLOURS else None
-
-
-def _dash(dashes: Any) -> int:
-    return DASHES.index(dashes) if dashes in DASHES else 0

@@ -1,11 +1,13 @@
 """What is printed beside what was measured, as rows that the page colours and marks by agreement."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
+from dpmf_cli.config.names import whole_name
+from dpmf_cli.datasets import catalog
 from dpmf_cli.evaluation.crossings import Crossing, Status
 from dpmf_cli.papers.claims import Exhibit
-from dpmf_cli.papers.printed import load, printed_crossings
+from dpmf_cli.papers.printed import CROSSING_TABLES, load, printed_crossings, printed_reason
 from dpmf_cli.report.html.agreement import Agreement, of_difference, of_ratio
 from dpmf_cli.report.tables.baselines import BaselineRow, baseline_cells
 from dpmf_cli.report.tables.cells import NONE, epsilon_cell
@@ -24,6 +26,7 @@ class Row:
     change      ratio or difference of reproduced and printed
     theta       McSherry and Mironov's θ where the crossing is, of a grid over θ
     source      name of the experiment that measured it, "" where none did
+    reason      why it is not what is printed, where that is known
     """
 
     of: str
@@ -37,6 +40,7 @@ class Row:
     provable: str = NONE
     theta: str = NONE
     source: str = ""
+    reason: str = ""
 
 
 def crossing_row(crossing: Crossing) -> Row:
@@ -54,7 +58,23 @@ def crossing_row(crossing: Crossing) -> Row:
         provable=provable,
         theta=epsilon_cell(crossing.theta),
         source=crossing.experiment,
+        reason=_reason_of_crossing(crossing),
     )
+
+
+def _reason_of_crossing(crossing: Crossing) -> str:
+    table = CROSSING_TABLES.get(crossing.neighbours, "")
+    stated = printed_reason(table, crossing.algorithm, crossing.baseline, crossing.dataset)
+    return why(crossing_agreement(crossing), stated, crossing.experiment)
+
+
+def why(agreement: Agreement, stated: str, source: str) -> str:
+    """What stands beside a cell that is off: that its experiment is reduced, and the stated reason."""
+    if agreement not in (Agreement.NEAR, Agreement.DIFFERS):
+        return ""
+    reduced = "a reduced run" if whole_name(source) != source else ""
+    unknown = "no reason is known" if agreement is Agreement.DIFFERS and not reduced else ""
+    return "; ".join(filter(None, (reduced, stated))) or unknown
 
 
 def crossing_agreement(crossing: Crossing) -> Agreement:
@@ -77,7 +97,10 @@ def baseline_row(row: BaselineRow) -> Row:
         agreement = Agreement.MISSING
     else:
         agreement = of_difference(row.reproduced, row.printed)
-    return Row(row.title, what, "", printed, reproduced, difference, agreement, source=row.experiment)
+    reason = why(agreement, "", row.experiment)
+    return Row(
+        row.title, what, "", printed, reproduced, difference, agreement, source=row.experiment, reason=reason
+    )
 
 
 def printed_rows(exhibit: Exhibit) -> Iterator[tuple[str, Row]]:
@@ -89,9 +112,29 @@ def printed_rows(exhibit: Exhibit) -> Iterator[tuple[str, Row]]:
         return
     for cell in printed_crossings():
         if cell.neighbours == exhibit.neighbours and cell.epsilon is not None:
-            of = f"{cell.dataset}, {cell.neighbours}"
-            yield cell.dataset, _unmet(of, cell.algorithm.upper(), cell.baseline, f"{cell.epsilon:g}")
+            yield (
+                cell.dataset,
+                _unmet(cell.dataset, cell.algorithm.upper(), cell.baseline, f"{cell.epsilon:g}"),
+            )
 
 
-def _unmet(of: str, what: str, at: str, printed: str) -> Row:
-    return Row(of, what, at, printed, NO_DATA, NONE, Agreement.MISSING)
+def _unmet(dataset: str, what: str, at: str, printed: str) -> Row:
+    return Row(catalog.entry(dataset).title, what, at, printed, NO_DATA, NONE, Agreement.MISSING)
+
+
+@dataclass(frozen=True)
+class PaperTable:
+    """Rows in a paper's own layout: `columns` are the data sets, `lines` have (method, baseline, a cell for each), None
+    where nothing is printed and nothing was measured."""
+
+    columns: tuple[str, ...]
+    lines: tuple[tuple[str, str, tuple[Row | None, ...]], ...]
+
+
+def paper_table(rows: Sequence[Row]) -> PaperTable:
+    """The rows by method and data set, each in the order in which it first stands."""
+    columns = tuple(dict.fromkeys(row.of for row in rows))
+    lines: dict[tuple[str, str], dict[str, Row]] = {}
+    for row in rows:
+        lines.setdefault((row.what, row.at), {}).setdefault(row.of, row)
+    return PaperTable(columns, tuple((*key, tuple(map(cells.get, columns))) for key, cells in lines.items()))

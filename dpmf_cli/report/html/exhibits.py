@@ -16,11 +16,12 @@ from dpmf_cli.errors import DpmfError
 from dpmf_cli.evaluation.numbers import signed
 from dpmf_cli.papers.claims import Exhibit
 from dpmf_cli.papers.printed import load as load_printed
+from dpmf_cli.papers.printed import printed_reason
 from dpmf_cli.report.figures.combined import combined_figure
 from dpmf_cli.report.figures.local_noise import noise_figure
 from dpmf_cli.report.figures.shown import is_drawable
 from dpmf_cli.report.html.agreement import Agreement, of_points, of_share
-from dpmf_cli.report.html.compared import NO_DATA, Row, printed_rows
+from dpmf_cli.report.html.compared import NO_DATA, PaperTable, Row, paper_table, printed_rows, why
 from dpmf_cli.report.html.experiment import ExperimentView
 from dpmf_cli.report.tables.cells import NONE
 from dpmf_cli.report.tables.layout import Group, TextTable
@@ -62,6 +63,11 @@ class ExhibitView:
     shown: tuple[str, ...] = ()
     absent: tuple[Absent, ...] = ()
 
+    @property
+    def layout(self) -> PaperTable:
+        """All its figures, measured or not, by method and data set."""
+        return paper_table((*self.rows, *self.unmet))
+
 
 def exhibit_view(exhibit: Exhibit, sources: Sources) -> ExhibitView:
     """What there is of one table or figure, and what is missing."""
@@ -83,7 +89,8 @@ def exhibit_view(exhibit: Exhibit, sources: Sources) -> ExhibitView:
         for dataset in datasets:
             first = next(view for view in views if view.collected.experiment.dataset == dataset)
             cells = first.baselines if exhibit.kind == "baselines" else first.rows
-            rows += [row for row in cells if row.agreement != Agreement.UNPRINTED]
+            of = first.collected.experiment.title
+            rows += [replace(row, of=of) for row in cells if row.agreement != Agreement.UNPRINTED]
         unmet = [row for key, row in printed_rows(exhibit) if key not in datasets]
     elif exhibit.kind == "combined":
         picture = _combined(views)
@@ -150,6 +157,7 @@ def _statistics(exhibit: Exhibit, sources: Sources) -> ExhibitView:
             absent.append(_absent_data(key))
         for name, form in _FIGURES.items():
             found = None if counted is None else getattr(counted, name)
+            agreement = Agreement.MISSING if found is None else of_share(found, printed[name])
             (unmet if found is None else rows).append(
                 Row(
                     of=catalog.entry(key).title,
@@ -158,7 +166,8 @@ def _statistics(exhibit: Exhibit, sources: Sources) -> ExhibitView:
                     printed=form.format(printed[name]),
                     reproduced=NO_DATA if found is None else form.format(found),
                     change=NONE if found is None else f"× {found / printed[name]:.3f}",
-                    agreement=Agreement.MISSING if found is None else of_share(found, printed[name]),
+                    agreement=agreement,
+                    reason=why(agreement, printed_reason("table2", key, name), ""),
                 )
             )
     return ExhibitView(exhibit, tuple(rows), tuple(unmet), absent=tuple(absent))

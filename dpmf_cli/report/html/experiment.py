@@ -1,6 +1,7 @@
 """What the page shows of one experiment: charts with their values, tables, and what is behind them."""
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -11,11 +12,13 @@ from dpmf_cli.config.names import whole_name
 from dpmf_cli.evaluation.crossings import Crossing, find_crossings
 from dpmf_cli.evaluation.numbers import significant
 from dpmf_cli.papers.printed_cells import beside_print
+from dpmf_cli.report.advice import paragraphs
+from dpmf_cli.report.html.agreement import Agreement
 from dpmf_cli.report.html.chart import Chart
 from dpmf_cli.report.html.charts import charts_of
 from dpmf_cli.report.html.compared import Row, baseline_row, crossing_row
 from dpmf_cli.report.html.provenance import Provenance, provenance_of
-from dpmf_cli.report.html.svg import MARKERS, draw, place_of
+from dpmf_cli.report.html.svg import draw, place_of
 from dpmf_cli.report.tables.baselines import baseline_rows
 from dpmf_cli.report.tables.crossings import crossing_notes
 from dpmf_cli.report.tables.layout import TextTable
@@ -37,12 +40,11 @@ class Values:
 
 @dataclass(frozen=True)
 class Drawn:
-    """A chart ready for the page; `legend` has (name, colour, dash, marker) of each line."""
+    """A chart ready for the page."""
 
     chart: Chart
     svg: Markup
     values: Values
-    legend: tuple[tuple[str, int, int, int], ...]
 
 
 @dataclass(frozen=True)
@@ -70,6 +72,10 @@ class ExperimentView:
     @property
     def is_reduced(self) -> bool:
         return self.stands_for != self.name
+
+    @property
+    def is_held_against_print(self) -> bool:
+        return any(row.agreement != Agreement.UNPRINTED for row in (*self.rows, *self.baselines))
 
 
 def view_of(folder: Path) -> ExperimentView:
@@ -106,10 +112,15 @@ def _tables(folder: Path, collected: Collected) -> tuple[tuple[str, TextTable], 
     return tuple((title, table) for title, table in found if table.groups)
 
 
+def advice_on(views: Sequence[ExperimentView]) -> tuple[str, ...]:
+    """What the results of these experiments say, in words, as paragraphs and items of lists."""
+    experiments = [view.collected.experiment for view in views]
+    return tuple(paragraphs(experiments, [crossing for view in views for crossing in view.crossings]))
+
+
 def drawn(chart: Chart) -> Drawn:
-    """A chart with its picture, its table of values and its legend."""
-    legend = tuple((line.name, line.colour, line.dash, line.colour % MARKERS) for line in chart.lines)
-    return Drawn(chart, draw(chart), _values(chart), legend)
+    """A chart with its picture and its table of values."""
+    return Drawn(chart, draw(chart), _values(chart))
 
 
 def _values(chart: Chart) -> Values:

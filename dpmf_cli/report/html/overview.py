@@ -1,48 +1,51 @@
-"""What the page of all results shows: paper by paper, then by what is protected from whom, and what is missing."""
+"""What the page of all results shows: own results, the papers that were run, all by what is protected from whom, and
+what is missing."""
 
+import os
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Literal
 
 from dpmf_cli.datasets import Folders
 from dpmf_cli.errors import DpmfError
 from dpmf_cli.papers.claims import Claim, PaperFindings, Word, all_papers
 from dpmf_cli.papers.evidence import Evidence
 from dpmf_cli.papers.rules import compute
-from dpmf_cli.papers.rules.base import Computed
 from dpmf_cli.report.html.agreement import Agreement
 from dpmf_cli.report.html.exhibits import Absent, ExhibitView, Sources, exhibit_view
-from dpmf_cli.report.html.experiment import ExperimentView, view_of
+from dpmf_cli.report.html.experiment import ExperimentView, advice_on, view_of
 from dpmf_cli.report.reductions import whole_first
 from dpmf_cli.report.tables.combined import combined_text
 from dpmf_cli.report.tables.layout import TextTable
 from dpmf_cli.results.manifest import MANIFEST
 from dpmf_cli.terminal import say
 
+Verdict = Word | Literal["not run here"]
+NOT_RUN: Verdict = "not run here"
+
 
 @dataclass(frozen=True)
 class ClaimView:
-    """A claim with its verdict: computed from the results at hand, or stated of those of the whole paper.
+    """A claim and what the results at hand say of it. No verdict comes from anywhere else.
 
-    by        (config, name of the experiment at hand that ran it whole, or "") of what measures it
-    here      what is computed of reduced results, beside the verdict of the whole
-    here_by   names of the experiments at hand that `here` is computed of
+    measured  the figures behind the verdict; "" where nothing was run
+    by        (config, name of the experiment at hand that ran it, or "") of what measures it
+    reduced   whether one of these is not the whole experiment
     """
 
     statement: str
     remark: str
-    verdict: Word
+    verdict: Verdict
     measured: str
-    computed: bool
     by: tuple[tuple[str, str], ...]
-    here: Computed | None = None
-    here_by: tuple[str, ...] = ()
+    reduced: bool
 
 
 @dataclass(frozen=True)
 class PaperView:
-    """One paper. `experiments` are those that no paper before it has shown."""
+    """One paper of which something was run. `experiments` are those that no paper before it has shown."""
 
     key: str
     paper: PaperFindings
@@ -64,24 +67,30 @@ class DataMissing:
 class Overview:
     """All of the page.
 
-    others        experiments of no paper
+    own           experiments of no paper
+    advice        what these say, in words, as `report.advice` has it
+    not_run       the papers of which nothing was run
+    pages         the way from the results folder to the page of each paper, by its key, where that page is there
     protected     every curve, by what its ε protects from whom
     not_made      what has its data and was not run
     passed_over   why folders cannot be read
     """
 
+    own: tuple[ExperimentView, ...]
+    advice: tuple[str, ...]
     papers: tuple[PaperView, ...]
-    others: tuple[ExperimentView, ...]
+    not_run: tuple[tuple[str, PaperFindings], ...]
+    pages: dict[str, str]
     protected: TextTable
     agreement: Counter[Agreement]
-    verdicts: Counter[Word]
+    verdicts: Counter[Verdict]
     data_missing: tuple[DataMissing, ...]
     not_made: tuple[Absent, ...]
     passed_over: tuple[str, ...]
 
     @property
     def experiments(self) -> list[ExperimentView]:
-        return [view for paper in self.papers for view in paper.experiments] + list(self.others)
+        return [*self.own, *(view for paper in self.papers for view in paper.experiments)]
 
 
 def overview(folders: Folders, configs: Path) -> Overview:
@@ -98,8 +107,11 @@ def overview(folders: Folders, configs: Path) -> Overview:
     sources = Sources(folders, found, configs)
     evidence = Evidence({name: (view.collected.experiment, view.crossings) for name, view in found.items()})
 
-    papers, shown = [], set[str]()
+    papers, not_run, shown = [], [], set[str]()
     for key, paper in all_papers().items():
+        if not _is_run(paper, sources):
+            not_run.append((key, paper))
+            continue
         exhibits = tuple(exhibit_view(exhibit, sources) for exhibit in paper.exhibits)
         names = [name for exhibit in exhibits for name in exhibit.shown if name not in shown]
         of_paper = tuple(view for name in dict.fromkeys(names) for view in views if view.name == name)
@@ -108,9 +120,13 @@ def overview(folders: Folders, configs: Path) -> Overview:
         papers.append(PaperView(key, paper, exhibits, claims, of_paper))
     rows = [row for paper in papers for exhibit in paper.exhibits for row in (*exhibit.rows, *exhibit.unmet)]
     absent = [each for paper in papers for exhibit in paper.exhibits for each in exhibit.absent]
+    own = tuple(view for view in views if view.name not in shown)
     return Overview(
+        own=own,
+        advice=advice_on(own),
         papers=tuple(papers),
-        others=tuple(view for view in views if view.name not in shown),
+        not_run=tuple(not_run),
+        pages={key: link for key, paper in all_papers().items() if (link := _link(paper, sources))},
         protected=_combined(views),
         agreement=Counter(row.agreement for row in rows),
         verdicts=Counter(claim.verdict for paper in papers for claim in paper.claims),
@@ -118,6 +134,21 @@ def overview(folders: Folders, configs: Path) -> Overview:
         not_made=tuple({each.what: each for each in absent if not each.waits_for}.values()),
         passed_over=tuple(passed_over),
     )
+
+
+def _is_run(paper: PaperFindings, sources: Sources) -> bool:
+    """Whether an experiment of a paper is here, or a file that one of its commands makes."""
+    return any(
+        any(name in sources.found for name in exhibit.configs)
+        or (exhibit.file and (sources.folders.results / exhibit.file).is_file())
+        for exhibit in paper.exhibits
+    )
+
+
+def _link(paper: PaperFindings, sources: Sources) -> str:
+    """The way from the results folder to the paper's page, which lies beside the configs; "" where it does not."""
+    page = sources.configs.parent / paper.page
+    return Path(os.path.relpath(page, sources.folders.results)).as_posix() if page.is_file() else ""
 
 
 _COMBINED = "combined_"
@@ -156,14 +187,9 @@ def _all_views(results: Path) -> tuple[list[ExperimentView], list[str]]:
 
 
 def _claim(key: str, claim: Claim, evidence: Evidence, found: dict[str, ExperimentView]) -> ClaimView:
+    by = tuple((name, found[name].name if name in found else "") for name in claim.configs)
     computed = compute(key, claim.id, evidence)
-    used = [found[name] for name in claim.configs if name in found]
-    whole = {name for name in claim.configs if name in found and not found[name].is_reduced}
-    by = tuple((name, name if name in whole else "") for name in claim.configs)
     if computed is None:
-        return ClaimView(claim.statement, claim.remark, claim.verdict, claim.measured, False, by)
-    if all(not view.is_reduced for view in used):
-        return ClaimView(claim.statement, claim.remark, computed.verdict, computed.measured, True, by)
-    # One fold of a smaller set does not overturn what was found on the whole.
-    names = tuple(view.name for view in used)
-    return ClaimView(claim.statement, claim.remark, claim.verdict, claim.measured, False, by, computed, names)
+        return ClaimView(claim.statement, claim.remark, NOT_RUN, "", by, False)
+    reduced = any(found[name].is_reduced for name in claim.configs if name in found)
+    return ClaimView(claim.statement, claim.remark, computed.verdict, computed.measured, by, reduced)

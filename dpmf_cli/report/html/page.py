@@ -4,6 +4,7 @@ import base64
 import re
 from functools import cache
 from importlib import resources
+from itertools import groupby
 from pathlib import Path
 from typing import Any
 
@@ -12,19 +13,18 @@ from markupsafe import Markup, escape
 
 from dpmf_cli.datasets import Folders
 from dpmf_cli.escapes import printable
-from dpmf_cli.papers.claims import Word
 from dpmf_cli.report.html.agreement import Agreement
-from dpmf_cli.report.html.experiment import view_of
-from dpmf_cli.report.html.overview import overview
+from dpmf_cli.report.html.experiment import advice_on, view_of
+from dpmf_cli.report.html.overview import NOT_RUN, Verdict, overview
 
-VERDICT_SIGNS: dict[Word, str] = {"confirmed": "✓", "in part": "≈", "refuted": "✗", "not tested": "?"}
+VERDICT_SIGNS: dict[Verdict, str] = {"confirmed": "✓", "in part": "≈", "refuted": "✗", NOT_RUN: "–"}
 """Beside the colour of a verdict."""
 
 
 def experiment_page(folder: Path) -> str:
     """The page of one results folder. Raises DpmfError where there is no whole manifest in it."""
     view = view_of(folder)
-    return render("experiment.html.j2", title=f"dpmf: {view.name}", view=view)
+    return render("experiment.html.j2", title=f"dpmf: {view.name}", view=view, advice=advice_on([view]))
 
 
 def overview_page(folders: Folders, configs: Path) -> str:
@@ -60,6 +60,9 @@ def _environment() -> Environment:
         keep_trailing_newline=True,
     )
     environment.filters["base64"] = lambda data: base64.b64encode(data).decode()
+    environment.filters["blocks"] = lambda lines: [
+        (is_list, list(block)) for is_list, block in groupby(lines, lambda line: line.startswith("- "))
+    ]
     environment.filters["code"] = _code
     environment.filters["unbroken"] = _unbroken
     return environment

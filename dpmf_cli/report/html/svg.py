@@ -15,10 +15,9 @@ PLOT_RIGHT = 560.0
 """Where the axes end. Labels stand to the right of it, and are cut off where a screen is narrow."""
 _WIDTH, _LEFT, _TOP, _BOTTOM = 836.0, 54.0, 30.0, 54.0
 _HEIGHT, _LABEL_GAP = 380.0, 17.0
+_NAME_GAP = 21.0
 _STEPS = (1, 2, 5, 10)
 _LABEL_X, _LONGEST = PLOT_RIGHT + 26, 30
-MARKERS = 8
-"""How many shapes of markers the page defines, `m0` and so on."""
 
 
 @dataclass(frozen=True)
@@ -65,8 +64,9 @@ def draw(chart: Chart) -> Markup:
         f'<clipPath id="{chart.key}-clip"><rect x="{_LEFT:g}" y="{_TOP:g}" width="{PLOT_RIGHT - _LEFT:g}" '
         f'height="{scale.bottom - _TOP:g}"/></clipPath>',
         *_axes(chart, scale),
-        *(_level(level, scale) for level in chart.levels),
+        *(part for level in chart.levels for part in _level(level, scale)),
         *(_line(chart, rank, line, scale) for rank, line in enumerate(chart.lines)),
+        *_level_names(chart, scale),
         *_labels(chart, scale),
         f'<line class="cursor" y1="{_TOP:g}" y2="{scale.bottom:g}" x1="0" x2="0"/>',
         "</svg>",
@@ -100,21 +100,32 @@ def _colour(colour: int | None) -> str:
     return "grey" if colour is None else f"c{colour}"
 
 
-def _level(level: Level, scale: _Scale) -> str:
+def _level(level: Level, scale: _Scale) -> Iterator[str]:
     y = scale.y(level.y)
-    shown = f'class="level d{level.dash} {_colour(level.colour)}"'
-    return f'<line {shown} x1="{_LEFT:g}" x2="{PLOT_RIGHT:g}" y1="{y:.1f}" y2="{y:.1f}"/>'
+    colour = _colour(level.colour)
+    shown = f'class="level d{level.dash:d} {colour}"'
+    yield f'<line {shown} x1="{_LEFT:g}" x2="{PLOT_RIGHT:g}" y1="{y:.1f}" y2="{y:.1f}"/>'
+    if level.look is not None:
+        for x in (_LEFT, PLOT_RIGHT):
+            yield f'<use class="{colour}" href="#m{level.look.marker}" x="{x:g}" y="{y:.1f}"/>'
+
+
+def _level_names(chart: Chart, scale: _Scale) -> Iterator[str]:
+    """The names of grey levels at their lines, for narrow screens, where the labels on the right are cut off."""
+    named = [level for level in chart.levels if level.look is None]
+    placed = spread([scale.y(level.y) - 5 for level in named], _NAME_GAP, _TOP + _NAME_GAP, scale.bottom - 5)
+    for level, y in zip(named, placed, strict=True):
+        yield f'<text class="level-name" x="{_LEFT + 6:g}" y="{y:.1f}">{escape(level.name)}</text>'
 
 
 def _line(chart: Chart, rank: int, line: ChartLine, scale: _Scale) -> str:
     points = [(scale.x(x), scale.y(y)) for x, y, _, _ in line.points if math.isfinite(y)]
-    drawn = [f'<path class="curve d{line.dash}" d="{_path(points)}"/>']
+    drawn = [f'<path class="curve d{line.dash:d}" d="{_path(points)}"/>']
     upper = [(scale.x(x), scale.y(high)) for x, _, _, high in line.points if math.isfinite(high)]
     lower = [(scale.x(x), scale.y(low)) for x, _, low, _ in line.points if math.isfinite(low)]
     if upper:
         drawn.insert(0, f'<path class="band" d="{_path([*upper, *reversed(lower)])}Z"/>')
-    shape = f"#m{line.colour % MARKERS}"
-    drawn += [f'<use href="{shape}" x="{x:.1f}" y="{y:.1f}"/>' for x, y in points]
+    drawn += [f'<use href="#m{line.marker}" x="{x:.1f}" y="{y:.1f}"/>' for x, y in points]
     drawn += [
         f'<circle class="mark" r="5" cx="{scale.x(x):.1f}" cy="{scale.y(y):.1f}"/>' for x, y in line.marks
     ]

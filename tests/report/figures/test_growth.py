@@ -13,6 +13,7 @@ from dpmf_cli.evaluation.curves import Experiment, Growth, Stage
 from dpmf_cli.evaluation.portions import Order, Portion
 from dpmf_cli.report.figures.growth import draw, growth_bytes, growth_lines
 from dpmf_cli.report.figures.growth_csv import COLUMNS, growth_csv, loss_of
+from dpmf_cli.report.figures.style import MARKER_SIZE
 from tests.report.conftest import of_theta
 from tests.report.figures.lines import xs, ys
 
@@ -103,7 +104,7 @@ def test_over_time_the_ratings_have_the_scale_on_the_right(made: Make) -> None:
     figure = draw(grown(made(3)))
     axes, right = figure.axes
     assert axes.get_xlabel() == "days since the first rating"
-    lines = [line for line in axes.lines if line.get_markersize() == 3]
+    lines = [line for line in axes.lines if line.get_markersize() == MARKER_SIZE]
     assert [xs(line) for line in lines] == [[20, 50, 100]] * 3
     for line in lines:
         assert all(before > after for before, after in pairwise(ys(line)))
@@ -116,7 +117,7 @@ def test_in_a_random_order_the_ratings_are_the_axis(made: Make) -> None:
     figure = draw(grown(made(2), "random"))
     (axes,) = figure.axes
     assert axes.get_xlabel() == "ratings"
-    assert [xs(line) for line in axes.lines if line.get_markersize() == 3] == [[200, 500, 1000]] * 2
+    assert [xs(line) for line in axes.lines if line.get_markersize() == MARKER_SIZE] == [[200, 500, 1000]] * 2
 
 
 @pytest.mark.parametrize("order", ["timestamp", "random"])

@@ -16,6 +16,7 @@ from dpmf_cli.evaluation.crossings import find_crossings
 from dpmf_cli.evaluation.curves import Experiment
 from dpmf_cli.privacy.protection import Protection
 from dpmf_cli.report.figures.rmse_curves import draw, rmse_curves_bytes
+from dpmf_cli.report.figures.style import MARKER_SIZE
 from tests.report.conftest import of_theta
 from tests.report.figures.lines import xs, ys
 
@@ -94,7 +95,7 @@ def test_a_grid_of_theta_is_drawn_over_theta(made: Make) -> None:
     assert axes.get_xlabel() == "θ"
     low, high = axes.get_xlim()
     assert 0.085 < low < 0.1 < 20 < high < 23
-    drawn = [line for line in axes.lines if line.get_markersize() == 2.4]
+    drawn = [line for line in axes.lines if line.get_markersize() == MARKER_SIZE]
     assert len(drawn) == 3
     for line in drawn:
         np.testing.assert_array_equal(xs(line), experiment.curves[0].thetas)
@@ -120,7 +121,7 @@ def test_twins_are_dashed_and_references_dotted_and_both_explained(made: Make) -
     figure = draw(experiment, experiment.curves)
     level = [line for line in figure.axes[0].lines if len(set(ys(line))) == 1 and len(xs(line)) == 2]
     dashed = [line for line in level if line.get_linewidth() == 0.8]
-    colours = [line.get_color() for line in figure.axes[0].lines if line.get_markersize() == 2.4]
+    colours = [line.get_color() for line in figure.axes[0].lines if line.get_markersize() == MARKER_SIZE]
     twins = [curve.twin.mean() for curve in experiment.curves if curve.twin is not None]
     assert [line.get_color() for line in dashed] == colours
     assert [ys(line)[0] for line in dashed] == twins
@@ -159,12 +160,13 @@ def test_no_figure_mixes_what_is_protected(made: Make) -> None:
             rmse_curves_bytes(replace(experiment, curves=(first, other)))
 
 
-def test_an_algorithm_keeps_its_colour_in_both_modes_and_changes_its_dashes(made: Make) -> None:
+def test_an_algorithm_keeps_its_colour_in_both_modes_and_changes_its_marker(made: Make) -> None:
     experiment = made(2)
     corrected = [replace(curve, mode="corrected", label=f"{curve.label} c") for curve in experiment.curves]
     figure = draw(experiment, [*experiment.curves, *corrected])
-    lines = [line for line in figure.axes[0].lines if line.get_markersize() == 2.4]
-    assert [line.get_linestyle() for line in lines] == ["-", "-", "--", "--"]
+    lines = [line for line in figure.axes[0].lines if line.get_markersize() == MARKER_SIZE]
+    assert {line.get_linestyle() for line in lines} == {"-"}
+    assert len({line.get_marker() for line in lines}) == 4
     colours = [line.get_color() for line in lines]
     assert colours[:2] == colours[2:]
     assert colours[0] != colours[1]

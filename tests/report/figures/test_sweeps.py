@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from dpmf_cli.evaluation.curves import Axis, Experiment, Measured
-from dpmf_cli.report.figures.style import GREY
+from dpmf_cli.report.figures.style import GREY, Dash
 from dpmf_cli.report.figures.sweeps import sweep_bytes, swept_lines, swept_parameters
 
 Make = Callable[..., Experiment]
@@ -57,6 +57,32 @@ def test_entries_of_one_algorithm_are_lines_of_their_own(made: Make) -> None:
     for line, first in zip(lines, [curves[0]] * 2 + [curves[3]] * 2, strict=True):
         assert [point[0] for point in sorted(line.points)] == [1, 2, 3]
         assert max(line.points)[1] in first.mean()
+
+
+@pytest.mark.parametrize(("entries", "most"), [(1, 16), (3, 16), (7, 7), (40, 1)])
+def test_no_two_lines_of_a_sweep_share_colour_and_marker(made: Make, entries: int, most: int) -> None:
+    """However many entries: of a long grid some ε are drawn, the largest among them."""
+    (curve,) = made(1).curves
+    curves = tuple(
+        replace(curve, label=f"{entry}, {k}", line=f"{entry}", swept=("k", float(k)))
+        for entry in range(entries)
+        for k in (1, 2)
+    )
+    beside = tuple(replace(curve, label=f"level {k}", line=f"level {k}") for k in range(6))
+    lines = swept_lines(replace(made(1), curves=(*curves, *beside)), "k", mean_of)
+    apart = [line for line in lines if line.look is not None]
+    assert len({line.look for line in apart}) == len(apart)
+    assert [line.name for line in lines if line.look is None] == ["GA", "IA", "GE", "clean MF"]
+    of_first = [line.name for line in lines if line.name.startswith("0, ")]
+    assert len(of_first) == most
+    assert "0, ε = 20" in of_first
+
+
+def test_dashes_are_of_what_has_no_noise_alone(made: Make) -> None:
+    (curve,) = made(1).curves
+    swept = tuple(replace(each, twin=each.rmse[:, 0, 0]) for each in values_of(curve, "epsilon", "PGE"))
+    lines = swept_lines(replace(made(1), curves=swept), "k", mean_of)
+    assert [line.name for line in lines if line.dash == Dash.NO_NOISE] == ["PGE, no noise"]
 
 
 def test_what_is_not_swept_is_level_and_named(made: Make) -> None:

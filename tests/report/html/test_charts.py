@@ -71,7 +71,7 @@ def chart(*lines: ChartLine, **more: object) -> Chart:
 
 
 def line(name: str, *points: tuple[float, float], **more: object) -> ChartLine:
-    return ChartLine(name, tuple((x, y, np.nan, np.nan) for x, y in points), 0, **more)  # type: ignore[arg-type]
+    return ChartLine(name, tuple((x, y, np.nan, np.nan) for x, y in points), 0, 0, **more)  # type: ignore[arg-type]
 
 
 def test_places_are_linear_or_by_the_logarithm() -> None:

@@ -13,7 +13,7 @@ from dpmf_cli.papers.claims import paper
 from dpmf_cli.privacy.protection import Protection
 from dpmf_cli.report.html import overview as module
 from dpmf_cli.report.html.experiment import view_of
-from dpmf_cli.report.html.overview import ClaimView, overview
+from dpmf_cli.report.html.overview import NOT_RUN, ClaimView, overview
 from dpmf_cli.report.html.page import overview_page
 
 LABELS = {"psgd": "PSGD", "pals": "no preprocessing, norms lifted"}
@@ -54,28 +54,26 @@ def _folders(results: Path) -> Folders:
 
 def test_what_is_computed_of_the_whole_is_credited_to_it(found: Found) -> None:
     view = claim(found("friedman_fig3a"), "friedman2016", "preprocessing-helps")
-    assert view.computed
-    assert (view.by, view.here, view.here_by) == ((("friedman_fig3a", "friedman_fig3a"),), None, ())
+    assert view.verdict != NOT_RUN
+    assert (view.by, view.reduced) == ((("friedman_fig3a", "friedman_fig3a"),), False)
 
 
-def test_a_reduced_run_is_credited_with_its_own_figures_alone(found: Found) -> None:
+def test_a_reduced_run_is_judged_by_its_own_figures_and_says_so(found: Found) -> None:
     folder = found("friedman_fig3a.held-out-1")
     view = claim(folder, "friedman2016", "preprocessing-helps")
     stated = next(each for each in paper("friedman2016").claims if each.id == "preprocessing-helps")
-    assert (view.verdict, view.measured, view.computed) == (stated.verdict, stated.measured, False)
-    assert view.by == (("friedman_fig3a", ""),)
-    assert view.here is not None
-    assert view.here_by == ("friedman_fig3a.held-out-1",)
+    assert view.reduced
+    assert view.by == (("friedman_fig3a", "friedman_fig3a.held-out-1"),)
     page = overview_page(_folders(folder), folder)
-    whole, here = page[page.index(stated.measured) :].split("Here, on reduced results: ")[:2]
-    assert "measured by friedman_fig3a</span>" in whole
-    assert "held-out-1" not in whole
-    assert 'measured by <a href="#friedman_fig3a.held-out-1">' in here[: here.index("</td>")]
+    assert stated.measured not in page
+    cell = page[page.index(view.measured) :].partition("</td>")[0]
+    assert 'measured by <a href="#friedman_fig3a.held-out-1">' in cell
+    assert "of a reduced run" in page
 
 
-def test_a_reduced_run_that_no_rule_judges_is_not_named(found: Found) -> None:
-    view = claim(found("wang_fig1_ml100k.held-out-1"), "wang2017", "sgd-pnbm-beats-neighbours")
-    assert (view.here, view.here_by) == (None, ())
-    assert ("wang_fig1_ml100k", "") in view.by
-    whole = claim(found("wang_fig1_ml100k"), "wang2017", "sgd-pnbm-beats-neighbours")
-    assert ("wang_fig1_ml100k", "wang_fig1_ml100k") in whole.by
+def test_no_verdict_is_one_of_the_papers_page(found: Found) -> None:
+    view = claim(found("wang_fig1_ml100k"), "wang2017", "sgd-pnbm-beats-neighbours")
+    assert (view.verdict, view.measured) == (NOT_RUN, "")
+    assert ("wang_fig1_ml100k", "wang_fig1_ml100k") in view.by
+    proved = claim(found("mcsherry_fig1_ml1m"), "mcsherry2009", "alpha-of-the-scale")
+    assert (proved.verdict, proved.by) == (NOT_RUN, ())

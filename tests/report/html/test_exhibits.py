@@ -1,5 +1,6 @@
 """Tables and figures of papers: what is counted, what another command made, what is measured, and what is missing."""
 
+import zipfile
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -10,11 +11,15 @@ import numpy as np
 import pytest
 
 from dpmf_cli.datasets import Folders
+from dpmf_cli.evaluation.crossings import Crossing, Status
 from dpmf_cli.evaluation.curves import Experiment, Measured
 from dpmf_cli.papers.claims import Exhibit, paper
+from dpmf_cli.papers.printed import load, printed_reason
 from dpmf_cli.privacy.protection import Protection
 from dpmf_cli.report.html.agreement import Agreement
+from dpmf_cli.report.html.compared import baseline_row, crossing_row
 from dpmf_cli.report.html.exhibits import ExhibitView, Sources, exhibit_view
+from dpmf_cli.report.tables.baselines import BaselineRow
 
 CONFIGS = Path(__file__).resolve().parents[3] / "configs"
 
@@ -138,3 +143,61 @@ def test_printed_cells_of_absent_data_are_unmet(tmp_path: Path) -> None:
     assert view.rows == ()
     assert len(view.unmet) == 24  # 28 cells less four dashes
     assert len(exhibit_view(of_paper("friedman2016", "Table 3"), sources(tmp_path)).unmet) == 16
+    layout = view.layout
+    assert layout.columns == ("MovieLens 100K", "MovieLens 1M", "MovieLens 10M", "Netflix Prize")
+    assert [(what, at) for what, at, _ in layout.lines][:3] == [("PGE", "IA"), ("ISGD", "IA"), ("ISGD", "GE")]
+    _, _, cells = layout.lines[2]
+    assert [cell and cell.printed for cell in cells] == ["12.5", "5.3", None, None]
+
+
+def test_a_cell_that_is_off_has_its_reason_beside_it() -> None:
+    missed = Crossing(
+        "ml-100k", "unbounded", "published", "psgd", "PSGD", "GE", Status.CROSSED, printed=60.0, reproduced=18.2,
+        experiment="ml100k_unbounded",
+    )  # fmt: skip
+    stated = crossing_row(missed).reason
+    assert stated == printed_reason("table5", "psgd", "GE", "ml-100k") != ""
+    assert crossing_row(replace(missed, reproduced=55.0)).reason == ""
+    reduced = replace(missed, experiment="ml100k_unbounded.held-out-1")
+    assert crossing_row(reduced).reason == f"a reduced run; {stated}"
+    assert crossing_row(replace(missed, baseline="IA")).reason == "no reason is known"
+    assert crossing_row(replace(missed, baseline="IA", reproduced=43.0)).reason == ""  # near
+    assert baseline_row(BaselineRow("d", "D", "x", "IA", 1.0, 1.1, None, 1, 1)).reason == "no reason is known"
+
+
+def test_the_items_of_ml_1m_are_its_largest_id(real_data: Path) -> None:
+    with zipfile.ZipFile(real_data / "ml-1m.zip") as archive:
+        lines = archive.read("ml-1m/ratings.dat").splitlines()
+    items = {int(line.split(b"::")[1]) for line in lines}
+    printed = load("friedman2016")["table2"]["ml-1m"]
+    assert max(items) == printed["items"] > len(items)
+    for word in ("items", "density", "per_item"):
+        assert f"{max(items):,}" in printed_reason("table2", "ml-1m", word)
+
+
+def test_stated_reasons_of_counts_are_right() -> None:
+    """The derived cells of table 2 follow from the counts that their reasons name."""
+    rows = load("friedman2016")["table2"]
+    for key, per_item in (("ml-1m", 253), ("ml-10m", 153.5)):
+        row = rows[key]
+        assert (
+            row["ratings"] / row["items"]
+            == pytest.approx(per_item, rel=1e-3)
+            == pytest.approx(row["per_item"])
+        )
+        assert row["ratings"] / row["items"] / row["users"] == pytest.approx(row["density"], rel=0.03)
+    netflix = rows["netflix"]
+    per_user = netflix["ratings"] / netflix["users"]
+    assert f"give {per_user:.1f}" in printed_reason("table2", "netflix", "per_user")
+    assert f"give {per_user / netflix['items']:.4f}" in printed_reason("table2", "netflix", "density")
+
+
+@pytest.mark.parametrize("table", ["table2", "table5"])
+def test_every_reason_is_of_a_printed_cell(table: str) -> None:
+    def paths(tree: Any) -> set[tuple[str, ...]]:
+        if not isinstance(tree, dict):
+            return {()}
+        return {(key, *rest) for key, below in tree.items() for rest in paths(below)}
+
+    printed = load("friedman2016")
+    assert paths(printed[f"{table}_reasons"]) < paths(printed[table])

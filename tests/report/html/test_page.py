@@ -12,6 +12,7 @@ from typer.testing import CliRunner
 from dpmf_cli.cli.main import app
 from dpmf_cli.datasets import Folders
 from dpmf_cli.errors import DpmfError
+from dpmf_cli.papers.claims import all_papers
 from dpmf_cli.report.html.overview import overview as overview_of
 from dpmf_cli.report.html.page import experiment_page, overview_page
 from tests.report.results import HOSTILE
@@ -76,7 +77,7 @@ def test_a_page_is_well_formed_and_refers_to_nothing_outside(pages: dict[str, st
     assert page.open == []
     assert len(set(page.ids)) == len(page.ids)
     assert {target[1:] for target in page.targets} <= set(page.ids)
-    assert all(each.startswith("data:") for each in page.outside), page.outside
+    assert all(each.startswith("data:") or each.endswith(".md") for each in page.outside), page.outside
     assert not re.search(r"https?://|url\((?!#)|@import|<iframe|<object", html)
     assert html.startswith("<!doctype html>")
     assert page.headings[0] == 1
@@ -132,7 +133,7 @@ def test_the_overview_names_papers_claims_and_what_is_missing(pages: dict[str, s
     text = " ".join(" ".join(_Page(pages["overview"]).text).split())
     for expected in (
         "Friedman, Berkovsky, Kaafar 2016",
-        "Wang, Tang 2017",
+        "Wang, Tang 2017: make reproduce-wang , docs/papers/wang2017.md",
         "the larger the MovieLens dataset, the lower every crossing",
         "data missing: MovieLens 10M",
         "waiting for it: ml10m_bounded",
@@ -144,6 +145,40 @@ def test_the_overview_names_papers_claims_and_what_is_missing(pages: dict[str, s
         "not measured",
     ):
         assert expected in text, expected
+
+
+def words(html: str) -> str:
+    """What a reader sees of a page."""
+    return " ".join(" ".join(_Page(re.sub(r"(?s)<(style|script)>.*?</\1>", "", html)).text).split())
+
+
+def test_a_page_of_own_results_alone_has_their_advice_and_no_verdict_on_a_paper(
+    results: Path, tmp_path: Path
+) -> None:
+    shutil.copytree(results, tmp_path / "results")
+    for name in ("ml100k_bounded", "friedman_fig6"):
+        shutil.rmtree(tmp_path / "results" / name)
+    text = words(overview(tmp_path / "results"))
+    everything = words(overview(results))
+    for verdict in ("confirmed", "refuted", "in part", "✓", "✗", "≈", "not measured"):
+        assert verdict not in text
+    for each in all_papers().values():
+        for claim in each.claims:
+            assert claim.statement not in text
+            assert claim.measured not in text
+            assert claim.measured not in everything
+        assert f"{each.title}: {each.command} , {each.page}" in text
+    assert text.index("Own results") < text.index("The error (RMSE) to reach") < text.index("Not tried on")
+    assert everything.index("The error (RMSE) to reach") < everything.index("the paper says")
+
+
+def test_a_papers_page_is_linked_where_it_is(results: Path, tmp_path: Path) -> None:
+    here = tmp_path / "repository"
+    shutil.copytree(results, here / "results")
+    (here / "docs/papers").mkdir(parents=True)
+    (here / "docs/papers/friedman2016.md").touch()
+    view = overview_of(Folders(tmp_path, tmp_path, results=here / "results"), here / "configs")
+    assert view.pages == {"friedman2016": "../docs/papers/friedman2016.md"}
 
 
 def test_a_reduced_experiment_stands_behind_the_whole(pages: dict[str, str]) -> None:

@@ -1,0 +1,42 @@
+"""How the lines of a figure are told apart: by a colour and a marker that no two of them share."""
+
+from collections import Counter
+from collections.abc import Hashable, Sequence
+from dataclasses import dataclass
+
+from dpmf_cli.report.figures.style import COLOURS, MARKERS
+
+LOOKS = len(COLOURS) * len(MARKERS)
+"""How many lines can be told apart."""
+
+
+@dataclass(frozen=True)
+class Look:
+    """Numbers of a colour in `COLOURS` and of a marker in `MARKERS`."""
+
+    colour: int
+    marker: int
+
+
+def looks(groups: Sequence[Hashable]) -> list[Look]:
+    """A look for each line, given the group that it belongs to.
+
+    Lines of a group share a colour as far as the markers reach. No two of the first `LOOKS` lines share colour and
+    marker. A marker comes again only when all have been used.
+    """
+    turns = {group: turn for turn, group in enumerate(dict.fromkeys(groups))}
+    times, taken = Counter[int](), set[Look]()
+    found: list[Look] = []
+    for group in groups:
+        if len(taken) == LOOKS:
+            taken.clear()
+        colours = ((turns[group] + step) % len(COLOURS) for step in range(len(COLOURS)))
+        free = (
+            [look for marker in range(len(MARKERS)) if (look := Look(colour, marker)) not in taken]
+            for colour in colours
+        )
+        chosen = min(next(filter(None, free)), key=lambda look: times[look.marker])
+        times[chosen.marker] += 1
+        taken.add(chosen)
+        found.append(chosen)
+    return found
