@@ -8,6 +8,7 @@ import typer
 
 from dpmf_cli import escapes
 from dpmf_cli.cli import address_space
+from dpmf_cli.cli.advise import advise
 from dpmf_cli.cli.audit import audit
 from dpmf_cli.cli.combined import combined
 from dpmf_cli.cli.datasets import app as datasets_app
@@ -32,6 +33,7 @@ app.add_typer(datasets_app, name="datasets")
 app.add_typer(local_app, name="local")
 for _command in (
     combined,
+    advise,
     run,
     plan,
     crossings,

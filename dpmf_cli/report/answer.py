@@ -1,0 +1,166 @@
+"""One page for who asks which private method to take at one ε: plain words, and nothing that was not measured."""
+
+import math
+import shlex
+import textwrap
+from collections.abc import Iterator, Sequence
+
+from dpmf_cli.evaluation.crossings import Crossing, End, Status, find_crossings
+from dpmf_cli.evaluation.curves import Experiment, Measured
+from dpmf_cli.evaluation.levels import Level, levels_at
+from dpmf_cli.evaluation.numbers import significant
+from dpmf_cli.privacy.protection import Guarantee
+
+WIDTH = 92
+MOST_NAMED = 3
+"""Methods that are named beside the best one."""
+
+AVERAGES = {
+    "ia": "the average of each item",
+    "ua": "the average of each user",
+    "ge": "item and user averages together",
+    "ga": "one number for everything",
+}
+"""The baselines in words."""
+
+_WHO = {
+    False: "Nobody may learn it: predictions, and even the model itself, may be shown to everybody",
+    True: "Other users may not learn it: each user sees own predictions alone, which are made from own ratings",
+}
+
+
+def answer(experiment: Experiment, epsilon: float, config: str) -> str:
+    """The page, for an experiment of one kind of neighbours whose every ε is provable; `config` is where it stands."""
+    levels = {level.label: level for level in levels_at(experiment, epsilon)}
+    crossings = find_crossings(experiment)
+    paragraphs = [*_levels_without_privacy(experiment, levels)]
+    groups: dict[Guarantee, list[Measured]] = {}
+    for curve in experiment.curves:
+        groups.setdefault(curve.guarantee.at_any_delta, []).append(curve)
+    for guarantee in sorted(groups, key=lambda each: each.joint):
+        paragraphs += ["", _WHO[guarantee.joint]]
+        paragraphs += _best(experiment, groups[guarantee], levels, crossings, epsilon, config)
+    paragraphs += ["", f"All methods: `dpmf crossings {shlex.quote(config)} --at {epsilon:g}`."]
+    paragraphs += ["", f"What ε = {epsilon:g} promises", *_promises(groups, epsilon)]
+    return "".join(map(_wrapped, paragraphs)).lstrip("\n")
+
+
+def _levels_without_privacy(experiment: Experiment, levels: dict[str, Level]) -> Iterator[str]:
+    yield "Without privacy"
+    measured = [each for each in experiment.baselines if levels[each.label].rmse is not None]
+    for baseline in sorted(measured, key=lambda each: levels[each.label].rmse or math.inf):
+        what = AVERAGES.get(baseline.algorithm, "the best model without privacy that was tried")
+        yield f"- {baseline.label}, {what}: typical error {_error(levels[baseline.label])}"
+
+
+def _best(
+    experiment: Experiment,
+    curves: Sequence[Measured],
+    levels: dict[str, Level],
+    crossings: Sequence[Crossing],
+    epsilon: float,
+    config: str,
+) -> Iterator[str]:
+    """The method to take, what it costs against no privacy, and from which ε on it pays."""
+    found = [levels[curve.label] for curve in curves if _finite(levels[curve.label])]
+    if not found:
+        yield "- No method that was tried has a finite error at this ε."
+        return
+    best, *others = sorted(found, key=lambda each: each.rmse or math.inf)
+    yield f"- At ε = {epsilon:g} take {best.label}: typical error {_error(best)}{_delta(best)}."
+    clean = [levels[each.label] for each in experiment.baselines if _finite(levels[each.label])]
+    if clean:
+        least = min(clean, key=lambda each: each.rmse or math.inf)
+        yield f"- {_price(best, least)}"
+    for baseline in experiment.baselines:
+        if (line := _against(best, levels[baseline.label], baseline)) is not None:
+            yield f"- {line}"
+    for crossing in crossings:
+        if crossing.label == best.label and not crossing.reference:
+            yield f"- {_from_where_on(crossing)}"
+    close = [each for each in others if _overlaps(best, each)]
+    if close:
+        named = ", ".join(f"{each.label} ({_error(each)})" for each in close[:MOST_NAMED])
+        yield f"- Not surely worse, for their intervals overlap: {named}."
+    elif others:
+        yield f"- The next is {others[0].label}: {_error(others[0])}."
+    yield f"- To use it: `dpmf release {shlex.join([config, '--method', best.label])} --epsilon {epsilon:g}`."
+
+
+def _price(best: Level, least: Level) -> str:
+    more = (best.rmse or 0.0) / (least.rmse or 1.0) - 1
+    return f"Privacy costs {more:.1%} of accuracy: without it, {least.label} has {significant(least.rmse or 0.0)}."
+
+
+def _against(best: Level, level: Level, baseline: Measured) -> str | None:
+    """How the best method stands against averages; None for other baselines."""
+    what = AVERAGES.get(baseline.algorithm)
+    if what is None or not _finite(level):
+        return None
+    better = (best.rmse or 0.0) < (level.rmse or 0.0)
+    sure = "" if not _overlaps(best, level) else ", but not surely"
+    return f"It is {'better' if better else 'no better'} than {what} without privacy ({baseline.label}){sure}."
+
+
+def _from_where_on(crossing: Crossing) -> str:
+    name = f"{AVERAGES.get(crossing.baseline.lower(), crossing.baseline)} ({crossing.baseline})"
+    if crossing.status is Status.CROSSED:
+        ends = f" ({_end(crossing.low)} to {_end(crossing.high)})" if crossing.over != "none" else ""
+        return f"It is as good as {name} from ε = {significant(crossing.reproduced or 0.0)} on{ends}."
+    if crossing.status is Status.BELOW_GRID:
+        return f"It is as good as {name} at every ε that was tried, from {crossing.grid_low:g} on."
+    if crossing.status is Status.NOT_REACHED:
+        return f"It is worse than {name} at every ε that was tried, up to {crossing.grid_high:g}."
+    return f"Its results are not complete: run the config to the end to see from where on it is as good as {name}."
+
+
+def _end(end: End) -> str:
+    if isinstance(end, float):
+        return significant(end)
+    return {Status.BELOW_GRID: "below the least that was tried", Status.NOT_REACHED: "beyond the largest"}.get(
+        end, "unknown"
+    ) if end else "unknown"
+
+
+def _promises(groups: dict[Guarantee, list[Measured]], epsilon: float) -> Iterator[str]:
+    for guarantee in sorted(groups, key=lambda each: each.joint):
+        yield f"- {guarantee.statement}"
+    odds = math.exp(epsilon)
+    times = f"{odds:,.1f}" if odds < 1e6 else f"{odds:.1e}"
+    yield f"- Whatever somebody sees, what is protected can have made it at most {times} times as likely (e^ε)."
+    yield (
+        "- This page is not private. It was made from the ratings themselves, and so was the choice of the method: "
+        "keep it to yourself."
+    )
+
+
+def _error(level: Level) -> str:
+    interval = "" if level.low is None or level.high is None else f" ({level.low:.3f} to {level.high:.3f})"
+    return f"{level.rmse or 0.0:.3f}{interval}"
+
+
+def _delta(level: Level) -> str:
+    return f", with δ = {level.delta:g}" if level.delta else ""
+
+
+def _finite(level: Level) -> bool:
+    return level.rmse is not None and math.isfinite(level.rmse)
+
+
+def _overlaps(one: Level, other: Level) -> bool:
+    """Whether intervals overlap; where there is none, nobody can tell."""
+    ends = one.low, one.high, other.low, other.high
+    if any(end is None for end in ends):
+        return True
+    low, high, other_low, other_high = (end or 0.0 for end in ends)
+    return low <= other_high and other_low <= high
+
+
+def _wrapped(paragraph: str) -> str:
+    """A heading or a list item in lines, `ε = 1` in one of them."""
+    if not paragraph:
+        return "\n"
+    whole = paragraph.replace(" = ", "\N{NO-BREAK SPACE}=\N{NO-BREAK SPACE}")
+    indent = "  " * paragraph.startswith("- ")
+    filled = textwrap.fill(whole, WIDTH, subsequent_indent=indent, break_on_hyphens=False)
+    return filled.replace("\N{NO-BREAK SPACE}", " ") + "\n"
