@@ -1,6 +1,7 @@
 """Figures of sweeps: RMSE over another parameter than ε, as Friedman et al. 2016, figure 6, and Zhang et al. 2018,
 figures 2 and 4. What is not swept stands beside it as level lines."""
 
+from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
@@ -68,10 +69,14 @@ def swept_lines(experiment: Experiment, parameter: str, quantity: Quantity) -> l
     places = sorted({p for each in drawable for p in each.along(experiment.axis).tolist()}, reverse=True)
     ranks = {place: rank for rank, place in enumerate(place for place in places if np.isfinite(place))}
     called = level_names(experiment)
+    points = Counter((_key(each), place) for each in swept for place in each.along(experiment.axis).tolist())
+    values = Counter(key for key, _ in {(_key(each), each.swept) for each in swept})
     for measured in (*swept, *level):
         mean, low, high = quantity(measured)
         grid = measured.along(experiment.axis).tolist()
         for at, place in enumerate(grid):
+            if measured.swept and points[_key(measured), place] < values[_key(measured)]:
+                continue  # added where this value alone crosses a baseline
             if not measured.swept and len(grid) > _MOST_LEVELS and at < len(grid) - 1:
                 continue
             rank = ranks.get(place, 0)
