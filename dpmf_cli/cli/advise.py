@@ -141,7 +141,9 @@ def _write(config: Path, text: str) -> None:
         if config.exists():
             if config.read_text() == text:
                 return
-            raise DpmfError(f"{config}: is there and says something else; `dpmf run` it, or name another by --to")
+            raise DpmfError(
+                f"{config}: is there and says something else; `dpmf run` it, or name another by --to"
+            )
         write_atomically(config, text.encode())
     except (OSError, UnicodeDecodeError) as error:
         raise DpmfError(f"{config}: cannot be written or read ({error}); name another by --to") from None

@@ -14,6 +14,15 @@ ResultsOption = Annotated[Path, typer.Option("--results", help="Folder of result
 DataOption = Annotated[
     Path | None, typer.Option("--data", help="Folder of data files; default $DPMF_DATA, else ./datasets.")
 ]
+DatasetOption = Annotated[
+    str | None,
+    typer.Option("--dataset", help="Another data set than the config's, by its key; the name says so."),
+]
+HeldOutOption = Annotated[
+    int | None,
+    typer.Option("--held-out", min=1, help="Hold out only the first so many folds; the name says so."),
+]
+RunsOption = Annotated[int | None, typer.Option("--runs", min=1, help="Runs of each fold; the name says so.")]
 FormatOption = Annotated[str, typer.Option("--format", help="table, csv, md, latex or json.")]
 
 

@@ -65,6 +65,8 @@ def _config() -> Iterator[str]:
         "SyntheticSpec",
         "GrowthKeys",
         "GeometricGrid",
+        "EffectsParameters",
+        *(name for name in parts if name.endswith("Budget")),
     ):
         part = parts.get(name)
         if part:

@@ -6,7 +6,15 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from dpmf_cli.cli.options import ConfigArgument, DataOption, PluginOption, ResultsOption
+from dpmf_cli.cli.options import (
+    ConfigArgument,
+    DataOption,
+    DatasetOption,
+    HeldOutOption,
+    PluginOption,
+    ResultsOption,
+    RunsOption,
+)
 from dpmf_cli.errors import DpmfError
 
 if TYPE_CHECKING:
@@ -38,13 +46,9 @@ def run(
     new_data: Annotated[
         bool, typer.Option("--new-data", help="Replace results whose data file has changed since.")
     ] = False,
-    dataset: Annotated[
-        str | None, typer.Option(help="Another data set than the config's, by its key; the name says so.")
-    ] = None,
-    held_out: Annotated[
-        int | None, typer.Option(min=1, help="Hold out only the first so many folds; the name says so.")
-    ] = None,
-    runs: Annotated[int | None, typer.Option(min=1, help="Runs of each fold; the name says so.")] = None,
+    dataset: DatasetOption = None,
+    held_out: HeldOutOption = None,
+    runs: RunsOption = None,
     if_present: Annotated[
         bool, typer.Option("--if-present", help="Without its data, say how to get them and do nothing.")
     ] = False,
@@ -89,6 +93,9 @@ def plan(
     results: ResultsOption = Path("results"),
     data: DataOption = None,
     jobs: JobsOption = None,
+    dataset: DatasetOption = None,
+    held_out: HeldOutOption = None,
+    runs: RunsOption = None,
     as_json: Annotated[bool, typer.Option("--json", help="JSON on stdout.")] = False,
     plugin: PluginOption = None,
 ) -> None:
@@ -100,6 +107,7 @@ def plan(
     """
     from dpmf_cli.cli.plan_text import describe
     from dpmf_cli.config import load_config
+    from dpmf_cli.config.reduced import reduced
     from dpmf_cli.datasets import Folders, known, look
     from dpmf_cli.datasets.spec import CsvSpec
     from dpmf_cli.running.calibration import calibrated
@@ -107,7 +115,7 @@ def plan(
     from dpmf_cli.running.plan import plan_without_parsing
     from dpmf_cli.terminal import say
 
-    loaded = load_config(config)
+    loaded = reduced(load_config(config), dataset=dataset, held_out=held_out, runs=runs)
     folders = Folders.named(data, base=config.parent, results=results)
     machine = calibrated(folders.cache, available_cores(), "dpmf_cli.experiment", say)
     made, size = plan_without_parsing(loaded, folders, machine)

@@ -8,7 +8,10 @@ import typer
 from dpmf_cli.cli.options import FormatOption, PluginOption, ResultsArgument, ResultsOption
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from dpmf_cli.evaluation.crossings import Crossing
+    from dpmf_cli.evaluation.curves import Experiment
 
 ComparedArgument = Annotated[Path, typer.Argument(help="A config that was run, or its results folder.")]
 
@@ -31,6 +34,12 @@ def crossings(
     audited: Annotated[
         bool, typer.Option("--audited", help="Add what `dpmf audit` of the same configs has shown.")
     ] = False,
+    at: Annotated[
+        float | None,
+        typer.Option(
+            "--at", help="RMSE at this ε instead, of every curve; interpolated between grid points."
+        ),
+    ] = None,
     plugin: PluginOption = None,
 ) -> None:
     """The ε at which private algorithms become as good as averages.
@@ -47,22 +56,23 @@ def crossings(
     from dpmf_cli.papers.printed_cells import beside_print, with_printed_cells
     from dpmf_cli.report.advice import advice as advice_on
     from dpmf_cli.report.tables.crossings import crossings_table
-    from dpmf_cli.results.folders import results_of
     from dpmf_cli.terminal import say
 
     if advise and (printed or audited or form != "table"):
         raise DpmfError("--advise answers in words; leave --format, --printed and --audited out")
+    if at is not None:
+        if advise or printed or audited:
+            raise DpmfError(
+                "--at asks for RMSE, not for crossings; leave --advise, --printed and --audited out"
+            )
+        _print_levels(of, results, at, form)
+        return
     rows: list[Crossing] = []
     experiments, audits = [], {}
-    for folder, collected in results_of(of or [], results):
-        audits[collected.experiment.name] = of_experiment(folder)
-        found = beside_print(find_crossings(collected.experiment))
-        if any(crossing.status == "incomplete" for crossing in found):
-            say(
-                f"{collected.experiment.name}: some tasks have no result yet; `dpmf run` its config to complete it"
-            )
-        rows += found
-        experiments.append(collected.experiment)
+    for folder, experiment in _experiments(of, results):
+        audits[experiment.name] = of_experiment(folder)
+        rows += beside_print(find_crossings(experiment))
+        experiments.append(experiment)
     if advise:
         print(advice_on(experiments, rows), end="")
         return
@@ -71,6 +81,48 @@ def crossings(
     if audited and not any(audits.values()):
         say("nothing was audited: `dpmf audit` a config, and ask again")
     print(crossings_table(rows, form, audits if audited else None), end="")
+
+
+def _experiments(of: list[Path] | None, results: Path) -> "Iterator[tuple[Path, Experiment]]":
+    """What was asked for, each with its folder; of an interrupted run what it has finished, which is told."""
+    from dpmf_cli.evaluation.partial import of_finished_folds
+    from dpmf_cli.results.folders import results_of
+    from dpmf_cli.results.manifest import read_manifest
+    from dpmf_cli.terminal import say
+
+    for folder, collected in results_of(of or [], results):
+        experiment = collected.experiment
+        if any(each.missing for each in (*experiment.curves, *experiment.baselines)):
+            failed = read_manifest(folder).get("failures")
+            partial = None if failed else of_finished_folds(experiment)
+            what = (
+                f"only {partial.partial} are finished, and shown"
+                if partial
+                else "some tasks have no result yet"
+            )
+            say(f"{experiment.name}: {what}; `dpmf run` its config to complete it")
+            experiment = partial or experiment
+        yield folder, experiment
+
+
+def _print_levels(of: list[Path] | None, results: Path, epsilon: float, form: str) -> None:
+    """RMSE at one ε. Where all results are asked for, those whose grids do not hold it are told and passed over."""
+    from dpmf_cli.errors import DpmfError
+    from dpmf_cli.evaluation.levels import levels_at
+    from dpmf_cli.report.tables.levels import levels_table
+    from dpmf_cli.terminal import say
+
+    levels = []
+    for _, experiment in _experiments(of, results):
+        try:
+            levels += levels_at(experiment, epsilon)
+        except DpmfError as error:
+            if of:
+                raise
+            say(f"passed over: {error}")
+    if not levels:
+        raise DpmfError(f"no result has ε = {epsilon:g} in its grid")
+    print(levels_table(levels, epsilon, form), end="")
 
 
 def compare(

@@ -1,5 +1,6 @@
 """Entries of a config: what they may be, and, before that is validated, what one that is written once stands for."""
 
+import math
 from collections.abc import Mapping
 from functools import reduce
 from itertools import product
@@ -10,8 +11,9 @@ from pydantic import BeforeValidator, Field, ValidationError
 
 from dpmf_cli.algorithms.registry import BASELINES, PRIVATE
 from dpmf_cli.algorithms.shared.base import Algorithm, PrivateAlgorithm
+from dpmf_cli.algorithms.shared.budget import Fractions
 from dpmf_cli.algorithms.shared.effects import ON_OWN_RATINGS
-from dpmf_cli.strict_model import tagged
+from dpmf_cli.strict_model import StrictModel, tagged
 
 Registry = Mapping[str, type[Any]]
 """Algorithms by the names that a config has for them."""
@@ -39,7 +41,8 @@ def written_out(entry: Any, experiment: dict[str, Any], registry: Registry) -> l
     """The entries that one of a config stands for, each with what it inherits: one for each combination of its
     `neighbours` and `mode`, and of these one for each value of its sweep."""
     entry = with_inherited(entry, experiment, registry)
-    return [each for one in _combinations(entry, registry) for each in expand_sweep(one)]
+    known = entry_class(entry, registry)
+    return [each for one in _combinations(entry, registry) for each in expand_sweep(one, known)]
 
 
 def with_inherited(entry: Any, experiment: dict[str, Any], registry: Registry) -> Any:
@@ -110,7 +113,7 @@ def _default_name(entry: dict[str, Any], known: type[Algorithm]) -> str:
         return known.title
 
 
-def expand_sweep(entry: Any) -> list[Any]:
+def expand_sweep(entry: Any, known: type[Algorithm] | None) -> list[Any]:
     """An entry with `sweep: {parameter: [values]}` as one entry for each value, labelled by it."""
     sweep = entry.get("sweep") if isinstance(entry, dict) else None
     if not (
@@ -122,14 +125,39 @@ def expand_sweep(entry: Any) -> list[Any]:
     name = rest.get("label") or rest.get("algorithm")
     return [
         {
-            **rest,
-            parameter: value,
+            **_with_parameter(rest, parameter, value, known),
             "swept": parameter,
             "swept_label": rest.get("label"),
             "label": f"{name}, {parameter} {value}",
         }
         for value in values
     ]
+
+
+def _with_parameter(
+    entry: dict[str, Any], parameter: str, value: Any, known: type[Algorithm] | None
+) -> dict[str, Any]:
+    """An entry with one parameter set, or one `key.part` of it. The other parts of a budget share what is left in the
+    proportions that they had."""
+    key, _, part = parameter.partition(".")
+    if not part:
+        return {**entry, key: value}
+    field = known.model_fields.get(key) if known else None
+    default = field.default.model_dump() if field and isinstance(field.default, StrictModel) else {}
+    whole = {**default, **own} if isinstance(own := entry.get(key, {}), dict) else own
+    if not isinstance(whole, dict):
+        return entry
+    if field and isinstance(field.default, Fractions) and _is_fraction(value):
+        left = math.fsum(share for name, share in whole.items() if name != part and _is_fraction(share))
+        whole = {
+            name: share * (1 - value) / left if _is_fraction(share) else share
+            for name, share in whole.items()
+        }
+    return {**entry, key: {**whole, part: value}}
+
+
+def _is_fraction(value: Any) -> bool:
+    return isinstance(value, int | float) and 0 < value < 1
 
 
 def entry_of(known: Registry) -> Any:

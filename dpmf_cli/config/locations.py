@@ -57,11 +57,16 @@ def _in_parameters(document: Document, location: KeyPath) -> KeyPath:
     """`location` in an entry, or where what the entry has there was written: in its sweep, or in `parameters`."""
     (key, index), within = location[:2], location[2:]
     entry = tagged(document.data[key][index])
-    if path_in_file(document, location) != (key, index) or not isinstance(entry, dict):
+    if not isinstance(entry, dict):
         return location
     swept = entry.get("sweep")
-    if isinstance(swept, dict) and (names := [step for step in within if step in swept]):
-        return (key, index, "sweep", names[0])
+    written = path_in_file(document, location)
+    for name in map(str, swept if isinstance(swept, dict) else ()):
+        whole = name.split(".")
+        if (written == (key, index) and whole[0] in within) or within[-len(whole) :] == tuple(whole):
+            return (key, index, "sweep", name)
+    if written != (key, index):
+        return location
     shared = ("parameters", str(entry.get("algorithm")))
     found = path_in_file(document, (*shared, *within))
     return (*shared, *within) if len(found) > len(shared) else location

@@ -61,7 +61,10 @@ def config_text(
     """The config as a file has it, with a comment for what a reader may want to change."""
     left_out = "".join(f"# left out: {each}\n" for each in methods.left_out)
     parts: list[tuple[str, dict[str, Any]]] = [
-        (f"# Written by `{command}`. Change it as you like, and `dpmf run` it.\n", {"dataset": dict(dataset)}),
+        (
+            f"# Written by `{command}`. Change it as you like, and `dpmf run` it.\n",
+            {"dataset": dict(dataset)},
+        ),
         ("", {"folds": FOLDS, "runs": RUNS}),
         ("# More ε are added where curves cross.\n", {"epsilons": list(grid_with(epsilon))}),
         ("", {"neighbours": neighbours.value, "mode": Mode.CORRECTED.value}),
@@ -78,7 +81,9 @@ def _provable(neighbours: Neighbours) -> Iterator[tuple[str, PrivateAlgorithm]]:
         if (neighbours, Mode.CORRECTED) not in family.variants:
             continue
         try:
-            entry = family.model_validate({"algorithm": key, "neighbours": neighbours, "mode": Mode.CORRECTED})
+            entry = family.model_validate(
+                {"algorithm": key, "neighbours": neighbours, "mode": Mode.CORRECTED}
+            )
         except ValidationError:
             continue  # it has a parameter without a default
         if entry.needs_column is None:

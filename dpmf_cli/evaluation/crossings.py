@@ -90,6 +90,7 @@ class Crossing:
     delta       δ of the (ε, δ) of `claimed` and `provable`; 0 for pure ε
     joint       whether privacy holds towards the other users only (`Measured.joint`)
     reference   whether the baseline is a printed error, not measured here
+    partial     which part of the folds an interrupted run has finished, "3 of 10 folds", if it is of these alone
     comparable  False where that was printed for another test set than the one predicted here
     over        what the interval is resampled over: "folds", or "runs" where there is one fold
     coarse      whether interpolation may move it by more than its interval, where the experiment refines crossings
@@ -123,6 +124,7 @@ class Crossing:
     grid_low: float | None = None
     grid_high: float | None = None
     experiment: str = ""
+    partial: str = ""
 
     @property
     def ratio(self) -> float | None:
@@ -189,6 +191,7 @@ def measure_crossing(
         grid_low=float(epsilons[0]),
         grid_high=float(epsilons[-1]),
         experiment=experiment.name,
+        partial=experiment.partial,
     )
     differences = differences_between(experiment, curve, target, replicates=replicates)
     if differences is None:
@@ -210,8 +213,8 @@ def measure_crossing(
         cell,
         status=Status.CROSSED,
         reproduced=found,
-        claimed=_spent_at(found, epsilons, curve.claimed),
-        provable=_spent_at(found, epsilons, curve.provable),
+        claimed=spent_at(found, epsilons, curve.claimed),
+        provable=spent_at(found, epsilons, curve.provable),
         theta=_theta_at(found, curve),
     )
 
@@ -289,7 +292,7 @@ def _theta_at(crossing: float, curve: Measured) -> float | None:
     return float(np.exp(np.interp(np.log(crossing), np.log(curve.epsilons), np.log(curve.thetas))))
 
 
-def _spent_at(crossing: float, epsilons: NDArray[np.float64], spent: NDArray[np.float64]) -> float:
+def spent_at(crossing: float, epsilons: NDArray[np.float64], spent: NDArray[np.float64]) -> float:
     """What a run at `crossing` spends, given what the runs at the grid points spend.
 
     In proportion to the grid point; between two that differ in proportion, to the costlier of them.

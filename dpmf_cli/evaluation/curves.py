@@ -161,7 +161,8 @@ class Experiment:
     `folds` were held out of the `partition` folds that the ratings were cut into (1 and 1 where a fixed test set was
     predicted). With `growth`, `curves` and `baselines` are those of its largest portion. Crossings are with the
     baselines whose registry keys are `targets`. Where it `refines`, ε are added where a curve crosses, and intervals
-    of crossings hold what interpolation leaves open.
+    of crossings hold what interpolation leaves open. `partial` says which part of the folds an interrupted run has
+    finished, "3 of 10 folds", where all is of these alone.
     """
 
     name: str
@@ -178,6 +179,7 @@ class Experiment:
     growth: Growth | None = None
     targets: tuple[str, ...] = ("ia", "ge")
     refines: bool = False
+    partial: str = ""
 
     def baseline(self, key: str) -> Measured | None:
         """The baseline of that key ("ia", "ge", "ga", "als"), if the experiment has it."""

@@ -65,6 +65,25 @@ def crossing_range(
     return np.where(crosses, low, chord), np.where(crosses, high, chord)
 
 
+def value_range(
+    epsilons: NDArray[np.float64], values: NDArray[np.float64], epsilon: float
+) -> tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.float64]]:
+    """(…) each: what curves (…, E) are at one ε of the range of the grid, and from which to which value they may be.
+
+    At a grid point all three are the same. NaN where either end of the gap is NaN.
+    """
+    at = int(np.searchsorted(epsilons, epsilon))
+    if epsilons[at] == epsilon:
+        return values[..., at], values[..., at], values[..., at]
+    lower, upper = values[..., at - 1], values[..., at]
+    t = np.log(epsilon / epsilons[at - 1]) / np.log(epsilons[at] / epsilons[at - 1])
+    chord = lower + t * (upper - lower)
+    if are_unknown(epsilons)[at - 1]:
+        return chord, np.minimum(lower, upper), np.maximum(lower, upper)
+    bent = chord + bends_beside(epsilons, values)[..., at - 1] * t * (t - 1)
+    return chord, np.fmin.reduce([chord, *bent]), np.fmax.reduce([chord, *bent])
+
+
 def open_gaps(
     epsilons: NDArray[np.float64], mean: NDArray[np.float64], replicates: NDArray[np.float64]
 ) -> list[tuple[float, float]]:

@@ -30,7 +30,7 @@ _WHO = {
 
 
 def answer(experiment: Experiment, epsilon: float, config: str) -> str:
-    """The page, for an experiment of one kind of neighbours whose every ε is provable; `config` is where it stands."""
+    """The page, for an experiment of one kind of neighbours whose every ε is provable. `config` is its file."""
     levels = {level.label: level for level in levels_at(experiment, epsilon)}
     crossings = find_crossings(experiment)
     paragraphs = [*_levels_without_privacy(experiment, levels)]
@@ -99,7 +99,9 @@ def _against(best: Level, level: Level, baseline: Measured) -> str | None:
         return None
     better = (best.rmse or 0.0) < (level.rmse or 0.0)
     sure = "" if not _overlaps(best, level) else ", but not surely"
-    return f"It is {'better' if better else 'no better'} than {what} without privacy ({baseline.label}){sure}."
+    return (
+        f"It is {'better' if better else 'no better'} than {what} without privacy ({baseline.label}){sure}."
+    )
 
 
 def _from_where_on(crossing: Crossing) -> str:
@@ -117,9 +119,13 @@ def _from_where_on(crossing: Crossing) -> str:
 def _end(end: End) -> str:
     if isinstance(end, float):
         return significant(end)
-    return {Status.BELOW_GRID: "below the least that was tried", Status.NOT_REACHED: "beyond the largest"}.get(
-        end, "unknown"
-    ) if end else "unknown"
+    return (
+        {Status.BELOW_GRID: "below the least that was tried", Status.NOT_REACHED: "beyond the largest"}.get(
+            end, "unknown"
+        )
+        if end
+        else "unknown"
+    )
 
 
 def _promises(groups: dict[Guarantee, list[Measured]], epsilon: float) -> Iterator[str]:

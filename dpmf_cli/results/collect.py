@@ -127,7 +127,7 @@ class _Source:
             provable=_at(grid, last, "provable"),
             missing=missing,
             joint=entry.joint,
-            swept=None if entry.swept is None else (entry.swept, float(getattr(entry, entry.swept))),
+            swept=None if entry.swept is None else (entry.swept, float(entry.swept_value)),
             thetas=None if thetas is None else np.array(thetas),
             twin=twin,
             limits=config.limits,

@@ -2,9 +2,11 @@
 
 import os
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from pathlib import Path
 
-from dpmf_cli.config import load_config
+from dpmf_cli.config import ExperimentConfig, load_config
+from dpmf_cli.config.names import MARK
 from dpmf_cli.errors import DpmfError
 from dpmf_cli.results.collect import Collected, collect
 from dpmf_cli.results.manifest import MANIFEST, read_manifest, what_ran
@@ -18,21 +20,40 @@ def collect_folder(folder: Path, warn: Callable[[str], None] = say) -> Collected
 
 
 def results_folder(path: Path, results: Path) -> Path:
-    """The results folder that is meant: `path` itself, or that of a config, which is told where it has changed since
-    it was run: what is shown is what was run. Raises DpmfError for what is neither."""
+    """The one results folder that is meant, as `results_folders` finds it. Raises DpmfError for several, too."""
+    folder, *others = results_folders(path, results)
+    if others:
+        names = ", ".join(str(each) for each in (folder, *others))
+        raise DpmfError(f"{path} was run smaller in several ways; name one of their folders: {names}")
+    return folder
+
+
+def results_folders(path: Path, results: Path) -> list[Path]:
+    """The results folders that are meant: `path` itself, or that of a config. Of a config that was only run smaller
+    (`dpmf run --runs 1`) those of its reductions.
+
+    It is told where a config has changed since it was run: what is shown is what was run. Raises DpmfError for what
+    is neither.
+    """
     if os.path.isdir(path):  # unlike Path's own, it answers for a name that is too long, too
-        return path
+        return [path]
     if path.suffix not in (".yaml", ".yml"):
         raise DpmfError(f"{path}: neither a config (.yaml) nor a results folder")
     config = load_config(path)
-    folder = results / config.name
-    try:
-        changed = read_manifest(folder)["config_sha256"] != config.hash
-    except DpmfError:
-        return folder  # what is wrong with it, its reader says
-    if changed:
-        say(f"{path} is not what {folder}/ was run with; `dpmf run {path}` brings it up to date")
-    return folder
+    whole = results / config.name
+    reductions = sorted(each.parent for each in results.glob(f"{config.name}{MARK}*/{MANIFEST}"))
+    if (whole / MANIFEST).exists() or not reductions:
+        _tell_of_changes(path, config, whole)
+        return [whole]
+    for folder in reductions:
+        say(f"{path} itself was not run; this is {folder}/, a smaller run of it")
+    return reductions
+
+
+def _tell_of_changes(path: Path, config: ExperimentConfig, folder: Path) -> None:
+    with suppress(DpmfError):  # what is wrong with it, its reader says
+        if read_manifest(folder)["config_sha256"] != config.hash:
+            say(f"{path} is not what {folder}/ was run with; `dpmf run {path}` brings it up to date")
 
 
 def collected_results(of: list[Path], results: Path) -> Iterator[Collected]:
@@ -72,6 +93,6 @@ def all_results(results: Path) -> Iterator[tuple[Path, Collected]]:
 
 
 def folders_of(of: list[Path], results: Path) -> Iterator[Path]:
-    """The results folders that are meant, as `results_folder` finds each."""
+    """The results folders that are meant, as `results_folders` finds each."""
     for path in of:
-        yield results_folder(path, results)
+        yield from results_folders(path, results)

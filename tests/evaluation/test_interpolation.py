@@ -84,7 +84,7 @@ def test_one_grid_point_has_no_gap() -> None:
 def test_a_gap_is_open_until_interpolation_moves_the_crossing_by_less_than_its_interval() -> None:
     epsilons = 1.3 ** np.arange(12.0)
     values = difference(epsilons, (3.0, 2.0, 1.2))
-    low, high = crossing_range(epsilons, values)
+    low, _ = crossing_range(epsilons, values)
     chord = float(first_crossing(epsilons, values))
     open_by = float(np.log(chord / low))
     assert open_by > SETTLED

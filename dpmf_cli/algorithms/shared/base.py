@@ -81,7 +81,9 @@ class Algorithm(StrictModel, ABC):
     algorithm: str
     label: Label | None = Field(None, description="name of the curve; the algorithm's by default")
     sweep: dict[str, list[float]] | None = Field(
-        None, description="{parameter: [values]}: one curve for each value, and a figure over them"
+        None,
+        description="{parameter: [values]}: one curve for each value, and a figure over them; "
+        "`effects.beta_u` names a part, of a `budget` the other parts share what is left in proportion",
     )
     swept: SkipJsonSchema[str | None] = Field(None, description="the parameter that a sweep has set here")
     swept_label: SkipJsonSchema[Label | None] = Field(
@@ -95,7 +97,7 @@ class Algorithm(StrictModel, ABC):
             raise PydanticCustomError(
                 "sweep", "a sweep is one parameter and a list of values: {factors: [3, 5]}"
             )
-        if self.swept is not None and not isinstance(getattr(self, self.swept, None), int | float):
+        if self.swept is not None and not isinstance(self.swept_value, int | float):
             raise PydanticCustomError("sweep", "{name} is not a number to sweep", {"name": self.swept})
         return self
 
@@ -108,6 +110,14 @@ class Algorithm(StrictModel, ABC):
     def default_name(self) -> str:
         """The name of an entry without a `label`."""
         return self.title
+
+    @property
+    def swept_value(self) -> Any:
+        """What the sweep has set here; None where there is no sweep, or no such parameter."""
+        value: Any = self if self.swept else None
+        for part in (self.swept or "").split("."):
+            value = getattr(value, part, None)
+        return value
 
     @property
     def needs_column(self) -> NeededColumn | None:

@@ -1,6 +1,7 @@
 """Figures of sweeps: RMSE over another parameter than ε, as Friedman et al. 2016, figure 6, and Zhang et al. 2018,
 figures 2 and 4. What is not swept stands beside it as level lines."""
 
+from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
@@ -103,8 +104,13 @@ def swept_lines(experiment: Experiment, parameter: str, quantity: Quantity) -> l
 
 
 def _shown_places(experiment: Experiment, swept: Sequence[Measured]) -> set[float]:
-    """The ε (or θ) at which swept entries are drawn: as many, from end to end, as `MOST_LINES` lines have room for."""
-    places = sorted({float(p) for each in swept for p in each.along(experiment.axis) if np.isfinite(p)})
+    """The ε (or θ) at which swept entries are drawn: as many, from end to end, as `MOST_LINES` lines have room for.
+
+    Only those that every value of an entry has: others were added where one value alone crosses a baseline.
+    """
+    values = Counter(_key(each) for each in swept)
+    points = Counter((_key(each), float(place)) for each in swept for place in each.along(experiment.axis))
+    places = sorted({place for (key, place), n in points.items() if n == values[key] and np.isfinite(place)})
     room = max(MOST_LINES // max(len({_key(each) for each in swept}), 1), 1)
     chosen = np.linspace(len(places) - 1, 0, min(room, len(places))).round().astype(int)
     return {places[at] for at in chosen}

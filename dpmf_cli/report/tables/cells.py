@@ -4,7 +4,10 @@ import math
 from collections.abc import Iterator, Sequence
 
 from dpmf_cli.evaluation.crossings import Crossing, End, Status
+from dpmf_cli.evaluation.levels import Level
 from dpmf_cli.evaluation.numbers import significant
+
+OVER_RUNS = "* one fold: the interval is over runs only, not over the choice of test ratings"
 
 #: What stands where there is no number.
 NONE = "–"
@@ -35,19 +38,24 @@ def interval_notes(crossings: Sequence[Crossing]) -> Iterator[str]:
     if any(crossing.over != "none" for crossing in crossings):
         yield "[low, high]: 95 % bootstrap interval; < and >: beyond the grid's smallest and largest ε"
     if any(crossing.over == "runs" for crossing in crossings):
-        yield "* one fold: the interval is over runs only, not over the choice of test ratings"
+        yield OVER_RUNS
+
+
+def guarantee_notes(rows: Sequence[Crossing | Level]) -> Iterator[str]:
+    """What the `marks` say, where they stand."""
+    if any(row.joint for row in rows):
+        yield "‡ predicts from the target user's own clean ratings: joint DP, towards the others only"
+    deltas: dict[float, dict[str, None]] = {}
+    for row in rows:
+        if row.delta:
+            deltas.setdefault(row.delta, {})[row.label] = None
+    for delta, labels in sorted(deltas.items()):
+        yield f"§ (ε, δ)-DP with δ = {delta:g}" + (f": {', '.join(labels)}" if len(deltas) > 1 else "")
 
 
 def mark_notes(crossings: Sequence[Crossing]) -> Iterator[str]:
     """What ‡, §, † and ‖ say, where they stand."""
-    if any(crossing.joint for crossing in crossings):
-        yield "‡ predicts from the target user's own clean ratings: joint DP, towards the others only"
-    deltas: dict[float, dict[str, None]] = {}
-    for crossing in crossings:
-        if crossing.delta:
-            deltas.setdefault(crossing.delta, {})[crossing.label] = None
-    for delta, labels in sorted(deltas.items()):
-        yield f"§ (ε, δ)-DP with δ = {delta:g}" + (f": {', '.join(labels)}" if len(deltas) > 1 else "")
+    yield from guarantee_notes(crossings)
     if any(crossing.recrosses for crossing in crossings):
         yield "† above the baseline again at a larger ε"
     if any(crossing.coarse for crossing in crossings):

@@ -48,6 +48,8 @@ def crossings_text(crossings: Sequence[Crossing], audits: Audits | None = None) 
         title = f"{crossing.dataset}, {crossing.neighbours}, {crossing.mode}"
         if several and crossing.experiment:
             title += f" ({crossing.experiment})"
+        if crossing.partial:
+            title += f", partial: {crossing.partial}"
         groups.setdefault(title, []).append(crossing)
     printed, ratio = (("printed",), ("ratio",)) if with_printed else ((), ())
     theta = ("θ",) if with_theta else ()

@@ -57,6 +57,7 @@ _LATEX = {
     "×": r"$\times$",
     "†": r"\textsuperscript{$\dagger$}",
     "‡": r"\textsuperscript{$\ddagger$}",
+    "‖": r"\textsuperscript{$\|$}",
     "*": r"\textsuperscript{*}",
 }
 

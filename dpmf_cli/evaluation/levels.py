@@ -1,0 +1,99 @@
+"""The RMSE of curves at one ε, which need not be in their grids."""
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+
+from dpmf_cli.errors import DpmfError
+from dpmf_cli.evaluation.crossings import curve_stream, is_complete, spent_at
+from dpmf_cli.evaluation.curves import Experiment, Measured
+from dpmf_cli.evaluation.interpolation import value_range
+from dpmf_cli.evaluation.statistics import Over, percentile_interval, replicate_means
+
+
+@dataclass(frozen=True)
+class Level:
+    """The RMSE of one curve at an ε, or of a baseline; rating units.
+
+    epsilon       inf for a baseline
+    interpolated  whether the ε is between two points of its grid
+    rmse          None where a task has no result, inf where the model diverged
+    low, high     its 95 % interval, with what interpolation leaves open; None where there is none
+    claimed, provable, joint, delta, over, folds, runs   as of a `Crossing`
+    """
+
+    experiment: str
+    dataset: str
+    neighbours: str
+    mode: str
+    algorithm: str
+    label: str
+    epsilon: float
+    interpolated: bool
+    rmse: float | None
+    low: float | None
+    high: float | None
+    claimed: float
+    provable: float
+    joint: bool
+    delta: float
+    over: Over
+    folds: int
+    runs: int
+    partial: str
+
+
+def levels_at(experiment: Experiment, epsilon: float) -> list[Level]:
+    """Every curve at that ε, then every baseline. Raises DpmfError where it is outside of a curve's grid."""
+    for curve in experiment.curves:
+        first, last = curve.epsilons[[0, -1]]
+        if not first <= epsilon <= last:
+            raise DpmfError(
+                f"{experiment.name}: ε = {epsilon:g} is outside of the grid of {curve.label}, {first:g} to {last:g}; "
+                "ask for one within, or add it to `epsilons` and run the config again"
+            )
+    curves = [_level(experiment, curve, epsilon) for curve in experiment.curves]
+    return [*curves, *(_level(experiment, baseline, math.inf) for baseline in experiment.baselines)]
+
+
+def _level(experiment: Experiment, curve: Measured, epsilon: float) -> Level:
+    grid = curve.epsilons
+    rmse, low, high, over = _rmse(experiment, curve, epsilon)
+    folds, runs, _ = curve.rmse.shape
+    return Level(
+        experiment=experiment.name,
+        dataset=experiment.dataset,
+        neighbours=curve.neighbours,
+        mode=curve.mode,
+        algorithm=curve.algorithm,
+        label=curve.label,
+        epsilon=epsilon,
+        interpolated=epsilon not in grid,
+        rmse=rmse,
+        low=low,
+        high=high,
+        claimed=epsilon if curve.is_baseline else spent_at(epsilon, grid, curve.claimed),
+        provable=epsilon if curve.is_baseline else spent_at(epsilon, grid, curve.provable),
+        joint=curve.joint,
+        delta=curve.delta,
+        over=over,
+        folds=folds,
+        runs=runs,
+        partial=experiment.partial,
+    )
+
+
+def _rmse(
+    experiment: Experiment, curve: Measured, epsilon: float
+) -> tuple[float | None, float | None, float | None, Over]:
+    """RMSE, the ends of its interval, and what that is over."""
+    if not is_complete(curve):
+        return None, None, None, "none"
+    finite = np.where(np.isfinite(curve.rmse), curve.rmse, np.nan)
+    rmse = float(value_range(curve.epsilons, finite.mean(axis=(0, 1)), epsilon)[0])
+    drawn = replicate_means(finite, rng=curve_stream(experiment, curve), partition=experiment.partition)
+    if math.isnan(rmse) or drawn.over == "none":
+        return math.inf if math.isnan(rmse) else rmse, None, None, "none"
+    _, least, most = value_range(curve.epsilons, drawn.curves, epsilon)
+    return rmse, float(percentile_interval(least)[0]), float(percentile_interval(most)[1]), drawn.over

@@ -1,0 +1,35 @@
+"""What an interrupted run has finished so far."""
+
+from dataclasses import replace
+
+import numpy as np
+
+from dpmf_cli.evaluation.curves import Experiment, Measured
+
+
+def of_finished_folds(experiment: Experiment) -> Experiment | None:
+    """The experiment as if only those folds had been held out of which everything has a result; None where that is
+    all of them, or none. Runs go through the folds one after the other, so that most curves lose nothing by it."""
+    measured = (*experiment.curves, *experiment.baselines)
+    folds = [fold for fold in range(experiment.folds) if all(_is_finished(each, fold) for each in measured)]
+    if len(folds) in (0, experiment.folds):
+        return None
+    return replace(
+        experiment,
+        folds=len(folds),
+        curves=tuple(_of_folds(each, folds) for each in experiment.curves),
+        baselines=tuple(_of_folds(each, folds) for each in experiment.baselines),
+        growth=None,
+        partial=f"{len(folds)} of {experiment.folds} folds",
+    )
+
+
+def _is_finished(measured: Measured, fold: int) -> bool:
+    twin = () if measured.twin is None else measured.twin[fold]
+    return not (np.isnan(measured.rmse[fold]).any() or np.isnan(twin).any())
+
+
+def _of_folds(measured: Measured, folds: list[int]) -> Measured:
+    per_fold = ("rmse", "twin", "error_cdf", "twin_cdf")
+    arrays = {name: values[folds] for name in per_fold if (values := getattr(measured, name)) is not None}
+    return replace(measured, missing=0, **arrays)

@@ -1,0 +1,51 @@
+"""The table of RMSE at one ε. Formats are those of `formats`."""
+
+from collections.abc import Iterator, Sequence
+
+from dpmf_cli.evaluation.levels import Level
+from dpmf_cli.report.tables.cells import NONE, OVER_RUNS, epsilon_cell, guarantee_notes, marks
+from dpmf_cli.report.tables.formats import render
+from dpmf_cli.report.tables.layout import Group, TextTable
+
+
+def levels_table(levels: Sequence[Level], epsilon: float, form: str = "table") -> str:
+    """A row for each curve and baseline, by experiment. Raises `DpmfError` for an unknown format."""
+    return render(_text(levels, epsilon), list(Level.__dataclass_fields__), map(vars, levels), form)
+
+
+def _text(levels: Sequence[Level], epsilon: float) -> TextTable:
+    groups: dict[str, list[Level]] = {}
+    for level in levels:
+        kind = "without privacy" if level.neighbours == "none" else f"{level.neighbours}, {level.mode}"
+        partial = f" ({level.partial} so far)" if level.partial else ""
+        groups.setdefault(f"{level.experiment}: {level.dataset}, {kind}{partial}", []).append(level)
+    return TextTable(
+        header=("algorithm", f"RMSE at ε = {epsilon:g}", "claimed", "provable"),
+        alignment="llrr",
+        groups=tuple(Group(title, tuple(map(_cells, group))) for title, group in groups.items()),
+        notes=tuple(_notes(levels)),
+    )
+
+
+def _notes(levels: Sequence[Level]) -> Iterator[str]:
+    if any(level.interpolated for level in levels):
+        yield "≈ between two ε of the grid: RMSE is taken as linear in log ε there"
+    if any(level.over != "none" for level in levels):
+        yield "[low, high]: 95 % bootstrap interval, with what interpolation leaves open"
+    if any(level.over == "runs" for level in levels):
+        yield OVER_RUNS
+    yield "claimed: the ε as the publication of what was run states it; provable: what can be proved (∞: nothing)"
+    yield from guarantee_notes(levels)
+
+
+def _cells(level: Level) -> tuple[str, ...]:
+    rmse = "incomplete" if level.rmse is None else f"{level.rmse:.4f}"
+    if level.low is not None and level.high is not None:
+        rmse += f" [{level.low:.4f}, {level.high:.4f}]" + ("*" if level.over == "runs" else "")
+    private = level.neighbours != "none"
+    return (
+        level.label + marks(joint=level.joint, delta=level.delta),
+        rmse + (" ≈" if level.interpolated else ""),
+        epsilon_cell(level.claimed) if private else NONE,
+        epsilon_cell(level.provable) if private else NONE,
+    )
