@@ -72,9 +72,7 @@ def _best(
     if clean:
         least = min(clean, key=lambda each: each.rmse or math.inf)
         yield f"- {_price(best, least)}"
-    for baseline in experiment.baselines:
-        if (line := _against(best, levels[baseline.label], baseline)) is not None:
-            yield f"- {line}"
+    yield from _against(best, [levels[each.label] for each in experiment.baselines])
     for crossing in crossings:
         if crossing.label == best.label and not crossing.reference:
             yield f"- {_from_where_on(crossing)}"
@@ -92,16 +90,22 @@ def _price(best: Level, least: Level) -> str:
     return f"Privacy costs {more:.1%} of accuracy: without it, {least.label} has {significant(least.rmse or 0.0)}."
 
 
-def _against(best: Level, level: Level, baseline: Measured) -> str | None:
-    """How the best method stands against averages; None for other baselines."""
-    what = AVERAGES.get(baseline.algorithm)
-    if what is None or not _finite(level):
-        return None
-    better = (best.rmse or 0.0) < (level.rmse or 0.0)
-    sure = "" if not _overlaps(best, level) else ", but not surely"
-    return (
-        f"It is {'better' if better else 'no better'} than {what} without privacy ({baseline.label}){sure}."
-    )
+def _against(best: Level, baselines: Sequence[Level]) -> Iterator[str]:
+    """How the best method stands against averages, those alike in one sentence."""
+    found: dict[str, list[str]] = {}
+    for level in baselines:
+        if (what := AVERAGES.get(level.algorithm)) is None or not _finite(level):
+            continue
+        better = "better" if (best.rmse or 0.0) < (level.rmse or 0.0) else "no better"
+        sure = ", but not surely" if _overlaps(best, level) else ""
+        found.setdefault(f"It is {better} than {{}} without privacy{sure}.", []).append(what)
+    for sentence, names in found.items():
+        yield f"- {sentence.format(_listed(names))}"
+
+
+def _listed(names: Sequence[str]) -> str:
+    *most, last = names
+    return f"{', '.join(most)} or {last}" if most else last
 
 
 def _from_where_on(crossing: Crossing) -> str:
