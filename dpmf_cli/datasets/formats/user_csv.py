@@ -223,6 +223,8 @@ def _first_fault(path: Path, spec: CsvSpec, positions: dict[str, int], width: in
 
 
 def _is_number(text: str, spec: CsvSpec) -> bool:
+    if spec.decimal != "." and "." in text:
+        return False
     try:
         return math.isfinite(float(text.replace(spec.decimal, "."))) and "_" not in text
     except ValueError:
