@@ -53,8 +53,8 @@ def fetch(
 def take(entry: CatalogEntry, path: Path, data: Path, cache: Path, *, out: TextIO | None = None) -> Path:
     """Copies (by a link, where the disk allows) a file that the user has into `data`, once it is verified.
 
-    What was counted goes to `out`, else to stderr, where no checksum is published. Raises `DpmfError` where it is not a
-    file of `entry`.
+    What was counted goes to `out`, else to stderr, where no checksum is published. Raises `DpmfError` where it is not
+    a file of `entry`.
     """
     if not path.is_file():
         hint = "; a folder can be used where it is: `dataset: {kind: catalog, name: …, path: …}`"

@@ -52,13 +52,9 @@ class Sanity:
             f"on the scale from {self.scale.minimum:g} to {self.scale.maximum:g}{step}"
         ]
         if self.merged:
-            kept = (
-                "averaged with the others of its pair"
-                if self.duplicates == "mean"
-                else "only the last was kept"
-            )
+            kept = "its ratings are averaged" if self.duplicates == "mean" else "its last one is kept"
             rows = "1 row repeats" if self.merged == 1 else f"{self.merged:,} rows repeat"
-            found.append(f"{rows} a (user, item) pair: {kept} (`duplicates: {self.duplicates}`)")
+            found.append(f"{rows} a (user, item) pair; of each pair {kept} (`duplicates: {self.duplicates}`)")
         if not math.isnan(self.ga):
             found.append(
                 f"RMSE where each rating is predicted from all others: GA {self.ga:.3f}, IA {self.ia:.3f}"

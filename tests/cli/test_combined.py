@@ -12,6 +12,7 @@ from dpmf_cli.config.reduced import reduced
 from dpmf_cli.datasets import Folders
 from dpmf_cli.experiment import run
 from tests.command import dpmf
+from tests.configs import SHIPPED
 
 CONFIG = """\
 dataset: {kind: synthetic, like: ml-100k, seed: 3, users: 120, items: 80, ratings: 2400}
@@ -148,7 +149,7 @@ def test_one_kind_alone_may_be_ranked_as_one_list(folder: Path) -> None:
 def test_the_shipped_configs_have_every_private_algorithm() -> None:
     from dpmf_cli.algorithms.registry import PRIVATE
 
-    for path in sorted(Path(__file__).parents[2].glob("configs/combined_*.yaml")):
+    for path in (path for path in SHIPPED if path.stem.startswith("combined_")):
         config = load_config(path)
         assert {entry.algorithm for entry in config.algorithms} == set(PRIVATE)
         assert {entry.protects.value for entry in config.algorithms} == set(GROUPS)

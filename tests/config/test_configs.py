@@ -2,6 +2,7 @@
 
 import json
 import math
+import subprocess
 from pathlib import Path
 from typing import Any
 
@@ -12,16 +13,23 @@ from dpmf_cli.algorithms.shared.averages_baseline import AveragesBaseline
 from dpmf_cli.config import ExperimentConfig, load_config
 from dpmf_cli.config.entries import with_inherited
 from dpmf_cli.errors import DpmfError
-from tests.configs import GOOD, GROWTH, NETFLIX, THETAS, TWINS, load
-
-ROOT = Path(__file__).resolve().parents[2]
-CONFIGS = sorted((ROOT / "configs").glob("*.yaml"))
+from tests.configs import GOOD, GROWTH, NETFLIX, SHIPPED, THETAS, TWINS, load, shipped
 
 
-@pytest.mark.parametrize("path", CONFIGS, ids=lambda path: path.stem)
+@pytest.mark.parametrize("path", SHIPPED, ids=lambda path: path.stem)
 def test_shipped_configs_are_valid_and_point_editors_at_the_schema(path: Path) -> None:
     assert load_config(path).name == path.stem
     assert path.read_text().startswith("# yaml-language-server: $schema=schema.json\n")
+
+
+def test_a_users_own_config_beside_them_is_none_of_the_shipped(tmp_path: Path) -> None:
+    (tmp_path / "configs").mkdir()
+    for name in ("ours", "own"):
+        (tmp_path / "configs" / f"{name}.yaml").write_text(GOOD)
+    assert [path.stem for path in shipped(tmp_path)] == ["ours", "own"]
+    for command in (["init", "-q"], ["add", "configs/ours.yaml"]):
+        subprocess.run(["git", "-C", str(tmp_path), *command], check=True)
+    assert [path.stem for path in shipped(tmp_path)] == ["ours"]
 
 
 def test_defaults(tmp_path: Path) -> None:

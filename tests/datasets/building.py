@@ -1,9 +1,13 @@
-"""Tiny archives made by hand."""
+"""Tiny archives and files made by hand."""
 
 import io
+import sys
 import tarfile
 import zipfile
 from collections.abc import Callable
+from typing import Any
+
+import pytest
 
 from dpmf_cli.datasets.entry import CatalogEntry
 from dpmf_cli.ratings import Scale
@@ -27,6 +31,26 @@ def tarred(files: dict[str, bytes], mode: str = "w") -> bytes:
             info = tarfile.TarInfo(name)
             info.size = len(data)
             archive.addfile(info, io.BytesIO(data))
+    return held.getvalue()
+
+
+def zstandard(data: bytes) -> bytes:
+    if sys.version_info >= (3, 14):
+        from compression import zstd
+    else:
+        zstd = pytest.importorskip("backports.zstd")
+    return bytes(zstd.compress(data))
+
+
+def parquet(columns: dict[str, Any], **types: str) -> bytes:
+    pyarrow = pytest.importorskip("pyarrow")
+    from pyarrow import parquet as writer
+
+    table = pyarrow.table(
+        {name: pyarrow.array(cells, type=types.get(name)) for name, cells in columns.items()}
+    )
+    held = io.BytesIO()
+    writer.write_table(table, held)
     return held.getvalue()
 
 

@@ -177,10 +177,45 @@ def test_from_file_without_a_digest_is_known_by_its_counts(
     tmp_path: Path, data: Path, cache: Path, make_entry: MakeEntry
 ) -> None:
     (tmp_path / "u.data").write_bytes(U_DATA)
-    assert fetch.take(make_entry(), tmp_path / "u.data", data, cache) == data / "u.data"
+    said = io.StringIO()
+    assert fetch.take(make_entry(), tmp_path / "u.data", data, cache, out=said) == data / "u.data"
+    assert said.getvalue() == (
+        f"{tmp_path / 'u.data'}: no checksum of it is published; counted 3 ratings by 2 users of 2 items, mean 4.00000, "
+        "variance 0.66667, as Tiny set has\n"
+    )
+    for ratings, name in (((3, 5, 3), "mean"), ((4, 4, 4), "variance")):
+        (tmp_path / "u.data").write_bytes(b"100\t30\t%d\t11\n7\t30\t%d\t12\n7\t4\t%d\t13\n" % ratings)
+        with pytest.raises(
+            DpmfError, match=f"the {name} of its ratings is .*, of Tiny set .*another version"
+        ):
+            fetch.take(make_entry(), tmp_path / "u.data", data, cache)
     (tmp_path / "u.data").write_bytes(U_DATA[:12])
     with pytest.raises(DpmfError, match="but Tiny set has 3 ratings"):
         fetch.take(make_entry(), tmp_path / "u.data", data, cache)
+
+
+def test_what_is_there_without_a_checksum_is_counted_and_replaced_if_it_is_another(
+    server: str, data: Path, cache: Path, make_entry: MakeEntry
+) -> None:
+    entry = served(make_entry, server, "good")
+    (data / "u.data").write_bytes(U_DATA)
+    places, said = run(entry, data, cache)
+    assert places == [data / "u.data"]
+    assert "counted 3 ratings by 2 users of 2 items" in said
+    (data / "u.data").write_bytes(U_DATA.replace(b"4\t11", b"3\t11"))
+    places, said = run(entry, data, cache)
+    assert places == [data / "tiny.zip"]
+    assert "the mean of its ratings is 3.66667, of Tiny set 4.00000" in said
+
+
+def test_one_whose_checksum_is_known_is_not_counted_aloud(
+    tmp_path: Path, data: Path, cache: Path, make_entry: MakeEntry
+) -> None:
+    entry = make_entry(contents=(Content("u.data", "u.data", frozenset({digest(U_DATA)})),))
+    (tmp_path / "u.data").write_bytes(U_DATA)
+    said = io.StringIO()
+    fetch.take(entry, tmp_path / "u.data", data, cache, out=said)
+    assert said.getvalue() == ""
 
 
 def test_from_file_that_is_something_else(

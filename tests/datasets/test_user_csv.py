@@ -83,6 +83,11 @@ def test_ids_that_look_missing_or_numeric_stay_what_they_are(tmp_path: Path) -> 
             r'r.csv:1: no column "customer" \(user\); did you mean "costumer"\?; it has: when, stars',
         ),
         (TEXT.replace(b"when", b"sku"), {}, 'two columns "sku"'),
+        (
+            b",".join(b"%d" % n + b"x" * 99 for n in range(999)),
+            {},
+            r'no column "customer" \(user\); known: 0x{39}, (\d+x+, ){28}29x{38}, …$',
+        ),
         (TEXT.replace(b"when", b"stars"), {"columns": {**COLUMNS, "timestamp": None}}, 'two columns "stars"'),
         (TEXT, {"columns": {**COLUMNS, "user": 9}}, 'no column "9"'),
         (

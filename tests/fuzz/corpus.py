@@ -1,5 +1,6 @@
 """Whole files that broken ones are made of, and how each is loaded."""
 
+import gzip
 import io
 import random
 import tarfile
@@ -14,9 +15,11 @@ from dpmf_cli.datasets.archives import Wanted
 from dpmf_cli.datasets.canonical import canonicalise
 from dpmf_cli.datasets.entry import CatalogEntry, Content, Counts, Licence, SourcePart
 from dpmf_cli.datasets.formats import jester, netflix, own_file
+from dpmf_cli.datasets.formats.guess import guess_format
 from dpmf_cli.datasets.formats.source import Source
 from dpmf_cli.datasets.spec import CsvSpec
-from tests.datasets.building import WHOLE_STARS, sheet, tarred, zipped
+from tests import configs
+from tests.datasets.building import WHOLE_STARS, sheet, tarred, zipped, zstandard
 from tests.fuzz.mutations import mutated
 
 ROWS = [(7, 30, 5, 12), (7, 4, 3, 13), (100, 30, 4, 11), (100, 4, 1, 900_000_000), (12, 5, 2, 7)]
@@ -47,13 +50,11 @@ CSV_SPECS: list[tuple[bytes, dict[str, Any]]] = [
     (CSV, {"columns": {"user": 0, "item": "what", "rating": 2}, "duplicates": "last"}),
     (CSV_PLAIN, {"columns": {"user": 0, "item": 1, "rating": 2}, "separator": ";", "header": False}),
     (CSV_PLAIN.replace(b";", b"\t"), {"columns": {"user": 1, "item": 0, "rating": 2}, "separator": "\t", "header": False}),
+    (CSV_PLAIN.replace(b"\n", b",5;2015-03-09 18:22:11Z\n"), {"columns": {"user": 0, "item": 1, "rating": 2, "timestamp": 3}, "separator": ";", "header": False, "decimal": ","}),
     (CSV.replace(b",", "→".encode()), {"columns": {"user": "who", "item": "what", "rating": "stars"}, "separator": "→"}),
 ]  # fmt: skip
 
-SHIPPED = {
-    path.name: path.read_bytes()
-    for path in sorted((Path(__file__).resolve().parents[2] / "configs").glob("*.yaml"))
-}
+SHIPPED = {path.name: path.read_bytes() for path in configs.SHIPPED}
 EXTENDING = b"""\
 extends: base.yaml
 folds: null
@@ -160,6 +161,28 @@ def load_sheet(path: Path) -> object:
     return jester.parse(Source((path,), Wanted((path.name,)), "get it again"))
 
 
+ROWS = {
+    "who": ["7", "x", "7", "y"],
+    "what": [1, 2, 3, 1],
+    "stars": [5.0, 3.0, 4.0, 1.0],
+    "when": [12, 13, 11, 9],
+}
+PARQUET_OPTIONS = {"columns": {"user": "who", "item": "what", "rating": "stars", "timestamp": "when"}}
+
+
+def packed(text: bytes, rng: random.Random) -> bytes:
+    """A user's own ratings as they may come: packed, the packing perhaps broken."""
+    pack = rng.choice(
+        [gzip.compress, zstandard, lambda data: zipped({"r.csv": data}), lambda data: tarred({"r.csv": data})]
+    )
+    data = pack(mutated(text, rng) if rng.random() < 0.5 else text)
+    return mutated(data, rng) if rng.random() < 0.7 else data
+
+
+def load_guess(path: Path) -> object:
+    return guess_format(path)
+
+
 def load_csv(path: Path, options: dict[str, Any]) -> object:
     spec = CsvSpec(
         kind="csv",
@@ -177,13 +200,17 @@ __all__ = [
     "CONFIGS",
     "CSV_SPECS",
     "EXTENDING",
+    "PARQUET_OPTIONS",
     "READERS",
+    "ROWS",
     "SHIPPED",
     "TEXTS",
     "broken_sheet",
     "load_catalog",
     "load_config",
     "load_csv",
+    "load_guess",
     "load_sheet",
+    "packed",
     "wrapped",
 ]

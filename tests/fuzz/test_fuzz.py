@@ -9,19 +9,23 @@ import pytest
 from hypothesis import HealthCheck, Phase, given, seed, settings
 from hypothesis import strategies as st
 
-from tests.datasets.building import zipped
+from tests.datasets.building import parquet, zipped
 from tests.fuzz.corpus import (
     CONFIGS,
     CSV_SPECS,
     EXTENDING,
+    PARQUET_OPTIONS,
     READERS,
+    ROWS,
     SHIPPED,
     TEXTS,
     broken_sheet,
     load_catalog,
     load_config,
     load_csv,
+    load_guess,
     load_sheet,
+    packed,
     wrapped,
 )
 from tests.fuzz.guard import FULL, Counts, check
@@ -87,6 +91,40 @@ def test_csv(counts: dict[str, Counts], folder: Path, number: int) -> None:
     row = counts.setdefault("CSV with columns", Counts())
     path = put(folder / "made.csv", data)
     check(lambda: load_csv(path, options), len(data), row)
+
+
+@volume(15_000, 150)
+def test_packed_csv(counts: dict[str, Counts], folder: Path, number: int) -> None:
+    rng = random.Random(number)
+    text, options = rng.choice(CSV_SPECS)
+    data = packed(text, rng)
+    row = counts.setdefault("packed CSV", Counts())
+    path = put(folder / "made.csv.gz", data)
+    check(lambda: load_csv(path, options), len(data), row)
+
+
+@pytest.fixture(scope="module")
+def whole_parquet() -> bytes:
+    return parquet(ROWS)
+
+
+@volume(15_000, 150)
+def test_parquet(counts: dict[str, Counts], folder: Path, whole_parquet: bytes, number: int) -> None:
+    rng = random.Random(number)
+    data = mutated(whole_parquet, rng)
+    row = counts.setdefault("Parquet", Counts())
+    path = put(folder / "made.parquet", data)
+    check(lambda: load_csv(path, PARQUET_OPTIONS), len(data), row)
+
+
+@volume(15_000, 150)
+def test_guesses(counts: dict[str, Counts], folder: Path, whole_parquet: bytes, number: int) -> None:
+    rng = random.Random(number)
+    text, _ = rng.choice(CSV_SPECS)
+    data = rng.choice([packed, mutated])(text, rng) if rng.random() < 0.8 else mutated(whole_parquet, rng)
+    row = counts.setdefault("guessed layouts", Counts())
+    path = put(folder / "made.csv", data)
+    check(lambda: load_guess(path), len(data), row)
 
 
 @volume(10_000, 100)

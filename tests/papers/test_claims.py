@@ -8,9 +8,10 @@ from dpmf_cli.datasets import catalog
 from dpmf_cli.papers.claims import all_papers, paper
 from dpmf_cli.papers.printed import papers
 from dpmf_cli.papers.rules import RULES
+from tests.configs import SHIPPED
 
 REPOSITORY = Path(__file__).resolve().parents[2]
-CONFIGS = {path.stem for path in (REPOSITORY / "configs").glob("*.yaml")}
+CONFIGS = {path.stem for path in SHIPPED}
 CHOICES = {"quickstart", "mcsherry_search_ml100k", "neera_search_ml100k", "combined_ml100k", "combined_ml1m"}
 """Configs of no exhibit: the first command, all papers in one, searches for what papers leave open (with `search_*`), and time
 and memory at scale (`scale_*`)."""

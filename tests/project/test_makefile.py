@@ -12,9 +12,10 @@ from typer.testing import CliRunner
 
 from dpmf_cli.cli.main import app
 from dpmf_cli.papers.claims import all_papers
+from tests.configs import SHIPPED
 
 REPOSITORY = Path(__file__).resolve().parents[2]
-CONFIGS = {path.stem for path in (REPOSITORY / "configs").glob("*.yaml")}
+CONFIGS = {path.stem for path in SHIPPED}
 PAPERS = {
     "friedman": "friedman2016",
     "mcsherry": "mcsherry2009",

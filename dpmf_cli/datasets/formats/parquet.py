@@ -8,10 +8,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpmf_cli.datasets.archives import most_bytes
+from dpmf_cli.datasets.formats.headers import not_one
 from dpmf_cli.datasets.formats.labels import fault_of, labelled
 from dpmf_cli.datasets.formats.times import seconds
 from dpmf_cli.datasets.spec import CsvSpec
-from dpmf_cli.errors import DpmfError, did_you_mean
+from dpmf_cli.errors import DpmfError
 
 _MAGIC = b"PAR1"
 _MOST_ROWS_PER_BYTE = 8
@@ -97,8 +98,7 @@ def _read(path: Path, read: Callable[[], Result]) -> Result:
 def _name(path: Path, names: list[str], role: str, column: str | int) -> str:
     name = names[column] if isinstance(column, int) and column < len(names) else str(column)
     if names.count(name) != 1:
-        trouble, hint = ("two columns", "") if name in names else ("no column", did_you_mean(name, names))
-        raise DpmfError(f'{path}: {trouble} "{name}" ({role}){hint}; it has: {", ".join(names)}')
+        raise not_one(str(path), name, role, names)
     return name
 
 

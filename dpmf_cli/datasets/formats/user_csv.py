@@ -15,11 +15,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpmf_cli.datasets.formats.guess import fix_of
+from dpmf_cli.datasets.formats.headers import not_one
 from dpmf_cli.datasets.formats.labels import fault_of, labelled
 from dpmf_cli.datasets.formats.times import seconds
 from dpmf_cli.datasets.formats.unpacked import unpacked
 from dpmf_cli.datasets.spec import CsvSpec
-from dpmf_cli.errors import DpmfError, did_you_mean
+from dpmf_cli.errors import DpmfError
 
 _IDS = ("user", "item")
 
@@ -72,12 +73,7 @@ def layout(path: Path, spec: CsvSpec) -> tuple[int, dict[str, int], int]:
                 )
             continue
         if first.count(str(column)) != 1:
-            trouble = "two columns" if str(column) in first else "no column"
-            hint = did_you_mean(str(column), first)
-            raise DpmfError(
-                f'{path}:{line}: {trouble} "{column}" ({role}){hint if trouble == "no column" else ""}; '
-                f"it has: {', '.join(first)}{fix_of(path, spec)}"
-            )
+            raise not_one(f"{path}:{line}", column, role, first, fix_of(path, spec))
         positions[role] = first.index(str(column))
     return len(first), positions, line
 
@@ -223,6 +219,8 @@ def _first_fault(path: Path, spec: CsvSpec, positions: dict[str, int], width: in
 
 
 def _is_number(text: str, spec: CsvSpec) -> bool:
+    if spec.decimal != "." and "." in text:
+        return False
     try:
         return math.isfinite(float(text.replace(spec.decimal, "."))) and "_" not in text
     except ValueError:

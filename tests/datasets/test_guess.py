@@ -1,0 +1,147 @@
+"""What a file of ratings is guessed to be: layout, columns and scale, in keys of a config and in words."""
+
+import random
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from dpmf_cli.datasets import Folders, load
+from dpmf_cli.datasets.formats.guess import guess_format, scale_of
+from dpmf_cli.datasets.spec import CsvSpec
+from dpmf_cli.errors import DpmfError
+from tests.datasets.building import parquet, zipped
+from tests.datasets.test_own_files import ROWS
+
+RNG = random.Random(3)
+PAIRS = sorted({(RNG.randrange(1, 60), RNG.randrange(100, 140)) for _ in range(500)})
+DRAWN = [(u, i, RNG.randrange(1, 10) / 2, 978_300_760 + 1000 * n) for n, (u, i) in enumerate(PAIRS)]
+
+
+def written(separator: str, header: str = "", form: str = "{u}{s}{i}{s}{r}{s}{t}") -> bytes:
+    lines = [form.format(u=u, i=i, r=r, t=t, s=separator, n=n) for n, (u, i, r, t) in enumerate(DRAWN)]
+    return ("\n".join([*([header] if header else []), *lines]) + "\n").encode()
+
+
+FOUR = {"user": 0, "item": 1, "rating": 2, "timestamp": 3}
+LAYOUTS: dict[str, tuple[bytes, dict[str, Any]]] = {
+    "MovieLens 100K": (written("\t"), {"columns": FOUR, "separator": "\t", "header": False}),
+    "MovieLens 1M": (
+        written("::"),
+        {"columns": {"user": 0, "item": 2, "rating": 4, "timestamp": 6}, "separator": ":", "header": False},
+    ),
+    "MovieLens latest": (
+        written(",", "userId,movieId,rating,timestamp"),
+        {"columns": {"user": "userId", "item": "movieId", "rating": "rating", "timestamp": "timestamp"}},
+    ),
+    "FilmTrust": (
+        written(" ", form="{u}{s}{i}{s}{r}"),
+        {"columns": {"user": 0, "item": 1, "rating": 2}, "separator": " ", "header": False},
+    ),
+    "Amazon": (
+        written(",", form="A{u}X{s}B{i}{s}{r}{s}{t}"),
+        {"columns": FOUR, "header": False},
+    ),
+    "Book-Crossing": (
+        written(";", '"User-ID";"ISBN";"Book-Rating"', form='"{u}";"{i}";"{r}"'),
+        {"columns": {"user": "User-ID", "item": "ISBN", "rating": "Book-Rating"}, "separator": ";"},
+    ),
+    "RecBole": (
+        written("\t", "user_id:token\titem_id:token\trating:float\ttimestamp:float"),
+        {
+            "columns": {
+                "user": "user_id:token",
+                "item": "item_id:token",
+                "rating": "rating:float",
+                "timestamp": "timestamp:float",
+            },
+            "separator": "\t",
+        },
+    ),
+    "with an index, unnamed": (
+        written(",", form="{n}{s}{u}{s}{i}{s}{r}"),
+        {"columns": {"user": 1, "item": 2, "rating": 3}, "header": False},
+    ),
+    "names that say nothing": (
+        written(";", "a;b;c;d", form="{t}{s}{u}{s}{i}{s}{r}"),
+        {"columns": {"user": "b", "item": "c", "rating": "d", "timestamp": "a"}, "separator": ";"},
+    ),
+}
+
+
+@pytest.mark.parametrize("name", LAYOUTS)
+def test_layouts(name: str, tmp_path: Path) -> None:
+    data, expected = LAYOUTS[name]
+    (tmp_path / "r").write_bytes(data)
+    found = guess_format(tmp_path / "r")
+    scale = {"minimum": 0.5, "maximum": 4.5, "step": 0.5}
+    assert found.keys == {**expected, "scale": scale}
+    ratings = load(
+        CsvSpec.model_validate({"kind": "csv", "name": "r", "path": "r", **found.keys}),
+        Folders(tmp_path, tmp_path / "cache", tmp_path),
+    ).ratings
+    assert sorted(ratings.values.tolist()) == sorted(rating for _, _, rating, _ in DRAWN)
+    assert (ratings.n_users, ratings.n_items) == (len({u for u, _ in PAIRS}), len({i for _, i in PAIRS}))
+
+
+def test_words(tmp_path: Path) -> None:
+    (tmp_path / "r").write_bytes(
+        zipped({"r.csv": b"who;what;stars;day\nx;a;4,5;2015-03-09\nx;b;3;2015-03-10\n"})
+    )
+    found = guess_format(tmp_path / "r")
+    assert found.decimal == ","
+    assert found.words == (
+        "semicolon-separated, a header line, decimal commas",
+        'user: column "who", by what is in it',
+        'item: column "what", by what is in it',
+        'rating: column "stars", by its name',
+        'timestamp: column "day", by what is in it',
+        "3 to 4.5 occur in steps of 1.5; the scale is what the site allows, which may be wider",
+    )
+
+
+def test_what_cannot_be_told_is_left_out(tmp_path: Path) -> None:
+    (tmp_path / "r").write_bytes(b"a,b,c\nx,y,z\nx,z,y\n")
+    found = guess_format(tmp_path / "r")
+    assert (found.columns, found.scale) == ({"user": 0, "item": 1}, None)
+    assert "no column looks like the rating" in found.words
+
+
+def test_parquet(tmp_path: Path) -> None:
+    (tmp_path / "r").write_bytes(parquet(ROWS))
+    found = guess_format(tmp_path / "r")
+    assert found.columns == {"user": "customer", "item": "sku", "rating": "stars", "timestamp": "when"}
+    assert found.scale == (3, 5, 1)
+    assert found.words[0] == "Parquet"
+
+
+@pytest.mark.parametrize(
+    ("data", "message"),
+    [
+        (b"", "the file is empty"),
+        (b"\n\n", "the file is empty"),
+        (b"x\ny\n", "fall into no three columns by any of tab, semicolon"),
+    ],
+)
+def test_what_is_no_table(tmp_path: Path, data: bytes, message: str) -> None:
+    (tmp_path / "r").write_bytes(data)
+    with pytest.raises(DpmfError, match=message):
+        guess_format(tmp_path / "r")
+
+
+@pytest.mark.parametrize(
+    ("values", "scale"),
+    [
+        ([1, 2, 5], (1, 5, 1)),
+        ([0.5, 4, 2.5], (0.5, 4, 0.5)),
+        ([10, 80, 30], (10, 80, 10)),
+        ([1, 2, 3.1], (1, 3.1, 0.1)),
+        ([3], (3, 3, 0)),
+        ([-9.95, 10, 0.02], (-9.95, 10, 0)),
+        ([1, 1e300], (1, 1e300, 0)),
+        ([1, 2 / 3, np.pi, np.nan], (2 / 3, np.pi, 0)),
+    ],
+)
+def test_scales(values: list[float], scale: tuple[float, float, float]) -> None:
+    assert scale_of(np.array(values)) == pytest.approx(scale)

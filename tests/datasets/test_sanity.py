@@ -1,0 +1,137 @@
+"""What is said of a set of ratings, and of what is off with it."""
+
+import math
+import re
+import time
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from dpmf_cli.datasets.sanity import Sanity, look_at
+from dpmf_cli.ratings import Ratings, Scale
+from tests.command import dpmf
+
+STARS = Scale(1.0, 5.0, 1.0)
+
+
+def made(triples: list[tuple[int, int, float]], scale: Scale = STARS) -> Ratings:
+    users, items, values = zip(*sorted(triples), strict=True)
+    return Ratings(
+        np.array(users, np.int32),
+        np.array(items, np.int32),
+        np.array(values, np.float32),
+        max(users) + 1,
+        max(items) + 1,
+        scale,
+    )
+
+
+def many(n_users: int, n_items: int, scale: Scale = STARS, spread: float = 1.0) -> Ratings:
+    """Everybody's rating of every item: the item's own degree, give or take one."""
+    rng = np.random.default_rng(1)
+    users, items = (each.ravel().astype(np.int32) for each in np.indices((n_users, n_items)))
+    values = np.clip(np.rint(3 + spread * (items % 3 - 1) + rng.integers(-1, 2, len(users))), 1, 5)
+    return Ratings(users, items, values.astype(np.float32), n_users, n_items, scale)
+
+
+def test_known_answer() -> None:
+    found = look_at(made([(0, 0, 5), (0, 1, 1), (1, 0, 3), (2, 2, 3)]), merged=1, duplicates="mean")
+    assert (found.users, found.items, found.ratings, found.per_user, found.per_item) == (3, 3, 4, 1, 1)
+    assert found.density == pytest.approx(4 / 9)
+    # Of all: 5, 1, 3, 3 from the averages of the other three, 7/3, 11/3, 3, 3.
+    assert found.ga == pytest.approx(math.sqrt(2 * (8 / 3) ** 2 / 4))
+    # Of item 0: 5 from 3 and 3 from 5. The only ratings of items 1 and 2, from all others: 1 from 11/3, 3 from 3.
+    assert found.ia == pytest.approx(math.sqrt((4 + 4 + (8 / 3) ** 2) / 4))
+    assert found.lines() == [
+        "4 ratings by 3 users of 3 items, 44.44% of all pairs; median 1 a user, 1 an item; 1 to 5 on the scale from 1 to "
+        "5 in steps of 1",
+        "1 row repeats a (user, item) pair; of each pair its ratings are averaged (`duplicates: mean`)",
+        "RMSE where each rating is predicted from all others: GA 1.886, IA 1.944",
+    ]
+
+
+def test_leaving_one_out_is_what_it_says() -> None:
+    ratings = many(7, 5)
+    values = ratings.values.astype(float)
+    everything, items = [], []
+    for row, item in enumerate(ratings.items):
+        others = np.arange(len(values)) != row
+        everything.append(values[row] - values[others].mean())
+        items.append(values[row] - values[others & (ratings.items == item)].mean())
+    found = look_at(ratings)
+    assert found.ga == pytest.approx(math.sqrt(np.mean(np.square(everything))))
+    assert found.ia == pytest.approx(math.sqrt(np.mean(np.square(items))))
+
+
+def test_sound_ratings_have_no_warning() -> None:
+    assert look_at(many(60, 20)).warnings() == []
+
+
+def test_a_single_rating_has_no_error() -> None:
+    found = look_at(made([(0, 0, 5)]))
+    assert math.isnan(found.ga)
+    assert len(found.lines()) == 1
+
+
+WARNINGS = [
+    (
+        many(60, 20, Scale(1.0, 100.0, 1.0)),
+        r"wider than .* 1 to 5, .*`scale: \{minimum: 1, maximum: 5, step: 1\}`",
+    ),
+    (many(10, 20), r"200 ratings are too few to tell methods apart; give 1,000 or more"),
+    (
+        replace(many(60, 20), values=np.ones(1200, np.float32)),
+        r"all ratings are 1: .*; give ratings that differ",
+    ),
+    (
+        many(60, 20, spread=0),
+        r"no better than one average .*\(median 60 ratings an item\).* add `ga` to `crossings`",
+    ),
+]
+
+
+@pytest.mark.parametrize(("ratings", "message"), WARNINGS)
+def test_each_warning_names_the_fix(ratings: Ratings, message: str) -> None:
+    (warning,) = look_at(ratings).warnings()
+    assert re.search(message, warning)
+    assert look_at(ratings).report()[-1] == f"warning: {warning}"
+
+
+def test_it_is_quick() -> None:
+    ratings = many(10_000, 90)
+    begin = time.process_time()
+    assert isinstance(look_at(ratings), Sanity)
+    assert time.process_time() - begin < 1
+
+
+CONFIG = """\
+dataset:
+  kind: csv
+  name: shop
+  path: r.csv
+  columns: {user: u, item: i, rating: r}
+  scale: {minimum: 1, maximum: 100, step: 1}
+  duplicates: last
+folds: 2
+runs: 1
+epsilons: [1]
+algorithms: [pge]
+"""
+
+
+@pytest.mark.usefixtures("reference_machine")
+def test_plan_and_run_say_it_of_own_ratings(tmp_path: Path) -> None:
+    rows = "".join(f"{u},{i},{1 + (u + i * i) % 5}\n" for u in range(60) for i in range(20))
+    (tmp_path / "r.csv").write_text(f"u,i,r\n{rows}0,0,3\n1,0,3\n")
+    (tmp_path / "x.yaml").write_text(CONFIG)
+    planned = dpmf(tmp_path, tmp_path / "cache", "plan", "x.yaml").stdout
+    ran = dpmf(tmp_path, tmp_path / "cache", "run", "x.yaml", "-j", "1").stderr
+    for text in (planned, ran):
+        assert "1,200 ratings by 60 users of 20 items, 100.00% of all pairs" in text
+        assert (
+            "2 rows repeat a (user, item) pair; of each pair its last one is kept (`duplicates: last`)"
+            in text
+        )
+        assert "warning: the scale from 1 to 100 is much wider than what occurs, 1 to 5" in text
