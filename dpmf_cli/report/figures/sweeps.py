@@ -103,7 +103,7 @@ def swept_lines(experiment: Experiment, parameter: str, quantity: Quantity) -> l
 
 
 def _shown_places(experiment: Experiment, swept: Sequence[Measured]) -> set[float]:
-    """The ε (or θ) at which swept entries are drawn: as many, from end to end, as `MOST_LINES` lines have room for."""
+    """The ε (or θ) at which swept entries are drawn: as many, from end to end, as `MOST_LINES` have room for."""
     places = sorted({float(p) for each in swept for p in each.along(experiment.axis) if np.isfinite(p)})
     room = max(MOST_LINES // max(len({_key(each) for each in swept}), 1), 1)
     chosen = np.linspace(len(places) - 1, 0, min(room, len(places))).round().astype(int)
