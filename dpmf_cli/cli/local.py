@@ -1,18 +1,20 @@
 """Commands of the local model: `dpmf local`."""
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
-from dpmf_cli.cli.options import ConfigArgument, DataOption, PluginOption, ResultsArgument, ResultsOption
-
-if TYPE_CHECKING:
-    from dpmf_cli.report.tables.layout import TextTable
+from dpmf_cli.cli.options import (
+    ConfigArgument,
+    DataOption,
+    FormatOption,
+    PluginOption,
+    ResultsArgument,
+    ResultsOption,
+)
 
 app = typer.Typer(help="The local model: noise, messages, improvements.", no_args_is_help=True)
-
-FormatOption = Annotated[str, typer.Option("--format", help="table, csv, md or latex.")]
 
 
 @app.command()
@@ -54,11 +56,13 @@ def traffic(
     """
     from dpmf_cli.config import load_config
     from dpmf_cli.datasets import Folders, load
+    from dpmf_cli.report.tables.local import traffic as traffic_of
     from dpmf_cli.report.tables.local import traffic_table
 
     loaded = load_config(config)
     dataset = load(loaded.dataset, Folders.named(data, base=config.parent))
-    print(_drawn(traffic_table(loaded.algorithms, dataset.ratings, dataset.identity.title), form), end="")
+    ratings, title = dataset.ratings, dataset.identity.title
+    print(traffic_table(traffic_of(loaded.algorithms, ratings, title), ratings, title, form), end="")
 
 
 @app.command()
@@ -78,14 +82,4 @@ def improvements(
     from dpmf_cli.results.folders import collected_results
 
     experiments = [collected.experiment for collected in collected_results(of or [], results)]
-    print(_drawn(improvements_table(experiments), form), end="")
-
-
-def _drawn(table: "TextTable", form: str) -> str:
-    from dpmf_cli.errors import DpmfError, did_you_mean
-    from dpmf_cli.report.tables.layout import comma_separated, latex, markdown, terminal
-
-    forms = {"table": terminal, "csv": comma_separated, "md": markdown, "latex": latex}
-    if form not in forms:
-        raise DpmfError(f'unknown format "{form}"{did_you_mean(form, sorted(forms))}')
-    return forms[form](table)
+    print(improvements_table(experiments, form), end="")

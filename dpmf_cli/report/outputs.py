@@ -1,4 +1,4 @@
-"""What a run writes beside its manifest: curves, crossings, the ledger, and figures."""
+"""What a run writes beside its manifest: curves, crossings, the ledger, figures, and macros of all of them."""
 
 from collections.abc import Sequence
 from functools import partial
@@ -7,6 +7,7 @@ from dpmf_cli.evaluation.crossings import Crossing
 from dpmf_cli.evaluation.curves import Experiment
 from dpmf_cli.report.figures.curves_csv import curves_csv
 from dpmf_cli.report.figures.error_cdf import error_cdf_csv, has_error_cdf, swept_error_cdf_csv
+from dpmf_cli.report.figures.folds_csv import folds_csv
 from dpmf_cli.report.figures.growth_csv import growth_csv
 from dpmf_cli.report.figures.style import FORMATS
 from dpmf_cli.report.figures.sweeps import swept_parameters
@@ -16,6 +17,7 @@ from dpmf_cli.report.tables.crossings import crossings_table
 from dpmf_cli.report.tables.layout import markdown
 from dpmf_cli.report.tables.ledgers import ledger_csv, records_csv
 from dpmf_cli.report.tables.local import learned_nothing_table
+from dpmf_cli.report.tables.macros import figure_macros
 from dpmf_cli.results.collect import Collected
 from dpmf_cli.results.contents import Maker
 
@@ -42,8 +44,10 @@ def _tables(collected: Collected, crossings: Sequence[Crossing]) -> dict[str, st
     experiment = collected.experiment
     files = {
         "curves.csv": curves_csv(experiment),
+        "folds.csv": folds_csv(experiment),
         "crossings.csv": crossings_table(crossings, "csv"),
         "crossings.md": crossings_table(crossings, "md"),
+        "figures.tex": figure_macros(experiment, crossings),
         "ledger.csv": ledger_csv(collected.ledgers),
     }
     if any(curve.twin is not None for curve in experiment.curves):

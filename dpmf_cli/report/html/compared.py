@@ -124,8 +124,10 @@ def _unmet(dataset: str, what: str, at: str, printed: str) -> Row:
 
 @dataclass(frozen=True)
 class PaperTable:
-    """Rows in a paper's own layout: `columns` are the data sets, `lines` have (method, baseline, a cell for each), None
-    where nothing is printed and nothing was measured."""
+    """Rows in a paper's own layout: `columns` are the data sets, `lines` have (method, baseline, a cell for each).
+
+    A cell is None where nothing is printed and nothing was measured.
+    """
 
     columns: tuple[str, ...]
     lines: tuple[tuple[str, str, tuple[Row | None, ...]], ...]

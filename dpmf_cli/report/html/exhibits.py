@@ -221,5 +221,18 @@ def _file(exhibit: Exhibit, sources: Sources) -> ExhibitView:
     except (OSError, ValueError):
         return ExhibitView(exhibit, absent=(Absent(exhibit.name, "not made yet", (exhibit.command,)),))
     titles = list(dict.fromkeys(row[0] for row in rows))
-    groups = tuple(Group(title, tuple(tuple(row[1:]) for row in rows if row[0] == title)) for title in titles)
-    return ExhibitView(exhibit, table=TextTable(tuple(header[1:]), "l" + "r" * (len(header) - 2), groups))
+    groups = tuple(
+        Group(title, tuple(tuple(map(_rounded, row[1:])) for row in rows if row[0] == title))
+        for title in titles
+    )
+    names = tuple(name.replace("_", " ") for name in header[1:])
+    return ExhibitView(exhibit, table=TextTable(names, "l" + "r" * (len(header) - 2), groups))
+
+
+def _rounded(cell: str) -> str:
+    """A cell of a CSV file as a reader wants it; what is no number stays."""
+    try:
+        number = float(cell)
+    except ValueError:
+        return cell
+    return f"{number:,.0f}" if abs(number) >= 100 else f"{number:.3g}"

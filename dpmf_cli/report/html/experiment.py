@@ -23,7 +23,7 @@ from dpmf_cli.report.tables.baselines import baseline_rows
 from dpmf_cli.report.tables.crossings import crossing_notes
 from dpmf_cli.report.tables.layout import TextTable
 from dpmf_cli.report.tables.ledgers import ledger_text, records_text
-from dpmf_cli.report.tables.local import improvements_table, learned_nothing_table
+from dpmf_cli.report.tables.local import improvements_of, improvements_text, learned_nothing_table
 from dpmf_cli.results.collect import Collected
 from dpmf_cli.results.folders import collect_folder
 from dpmf_cli.results.manifest import read_manifest
@@ -106,7 +106,7 @@ def _tables(folder: Path, collected: Collected) -> tuple[tuple[str, TextTable], 
         found.append(("What the records spend", records_text(experiment.curves)))
     if (nothing := learned_nothing_table(experiment)) is not None:
         found.append(("Where nothing was learned", nothing))
-    improvements = improvements_table([experiment])
+    improvements = improvements_text(list(improvements_of([experiment])))
     if improvements.groups:
         found.append(("Improvements", improvements))
     return tuple((title, table) for title, table in found if table.groups)

@@ -33,6 +33,15 @@ def marks(*, joint: bool, delta: float) -> str:
     return ("‡" if joint else "") + ("§" if delta else "")
 
 
+def end_records(crossing: Crossing) -> dict[str, float | str | None]:
+    """The ends of the interval for programs: a number, or beside an empty cell where the end lies instead."""
+    record: dict[str, float | str | None] = {}
+    for name, end in (("low", crossing.low), ("high", crossing.high)):
+        record[name] = end if isinstance(end, float) else None
+        record[f"{name}_status"] = end.value if isinstance(end, Status) else None
+    return record
+
+
 def interval_notes(crossings: Sequence[Crossing]) -> Iterator[str]:
     """What intervals are, where there are any."""
     if any(crossing.over != "none" for crossing in crossings):

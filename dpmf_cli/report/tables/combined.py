@@ -21,7 +21,7 @@ from dpmf_cli.evaluation.ranking import (
     ranked,
     standings,
 )
-from dpmf_cli.report.tables.cells import NONE, crossing_cell, epsilon_cell, marks
+from dpmf_cli.report.tables.cells import NONE, crossing_cell, end_records, epsilon_cell, marks
 from dpmf_cli.report.tables.combined_notes import combined_notes
 from dpmf_cli.report.tables.formats import render
 from dpmf_cli.report.tables.layout import Group, TextTable
@@ -29,7 +29,10 @@ from dpmf_cli.report.tables.layout import Group, TextTable
 NOT_PROVABLE = "No ε can be proved for what was run; ordered by the ε that is claimed, and not ranked."
 
 _OF_CURVE = ("algorithm", "label", "source", "neighbours", "mode", "joint", "delta")
-_OF_CROSSING = ("status", "epsilon", "low", "high", "recrosses", "claimed", "provable")
+_OF_CROSSING = (
+    *("status", "epsilon", "low", "high", "low_status", "high_status"),
+    *("recrosses", "claimed", "provable"),
+)
 _OF_EXPERIMENT = ("dataset", "folds", "partition", "runs", "seed")
 #: The columns of csv, and the keys of json.
 FIELDS = (
@@ -178,8 +181,7 @@ def _crossing_record(crossing: Crossing | None) -> Mapping[str, Any]:
     return {
         "status": crossing.status.value,
         "epsilon": crossing.reproduced,
-        "low": crossing.low,
-        "high": crossing.high,
+        **end_records(crossing),
         "recrosses": crossing.recrosses,
         "claimed": crossing.claimed,
         "provable": crossing.provable,

@@ -7,7 +7,15 @@ from dpmf_cli.audit.job import Audited
 from dpmf_cli.evaluation.crossings import Crossing, Status
 from dpmf_cli.evaluation.numbers import significant
 from dpmf_cli.report.tables.audits import AUDITED_FIELDS, audited_cell, audited_notes, audited_record
-from dpmf_cli.report.tables.cells import NONE, crossing_cell, epsilon_cell, interval_notes, mark_notes, marks
+from dpmf_cli.report.tables.cells import (
+    NONE,
+    crossing_cell,
+    end_records,
+    epsilon_cell,
+    interval_notes,
+    mark_notes,
+    marks,
+)
 from dpmf_cli.report.tables.formats import render
 from dpmf_cli.report.tables.layout import Group, TextTable
 
@@ -22,10 +30,12 @@ def crossings_table(crossings: Sequence[Crossing], form: str = "table", audits: 
     their order within a group; groups keep that of their first row. With `audits` there is a column of what audits
     have shown. Raises `DpmfError` for an unknown format.
     """
-    fields = [*Crossing.__dataclass_fields__, "ratio", *(AUDITED_FIELDS if audits is not None else ())]
+    ends = ("low_status", "high_status")
+    fields = [*Crossing.__dataclass_fields__, *ends, "ratio", *(AUDITED_FIELDS if audits is not None else ())]
     records = (
         {
             **vars(crossing),
+            **end_records(crossing),
             "ratio": crossing.ratio,
             **(audited_record(_audit_of(crossing, audits)) if audits is not None else {}),
         }

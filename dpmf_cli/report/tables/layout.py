@@ -1,4 +1,4 @@
-"""One table of text, drawn for a terminal, Markdown, LaTeX or CSV.
+"""One table of text, drawn for a terminal, Markdown or LaTeX.
 
 The tables of this project are groups of rows under a common header, as in the papers: a group per dataset,
 neighbours and mode. Cells are plain text, already rounded; each drawing escapes what its format needs.
@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 
 from rich.cells import cell_len
 
-from dpmf_cli.escapes import csv_text, printable
+from dpmf_cli.escapes import printable
 
 #: Plain text that LaTeX wants otherwise (text mode, any font encoding).
 _LATEX = {
@@ -18,7 +18,7 @@ _LATEX = {
     "%": r"\%",
     "$": r"\$",
     "#": r"\#",
-    "_": r"\_",
+    "_": r"\_\allowbreak{}",
     "{": r"\{",
     "}": r"\}",
     "~": r"\textasciitilde{}",
@@ -60,6 +60,11 @@ _LATEX = {
     "‖": r"\textsuperscript{$\|$}",
     "*": r"\textsuperscript{*}",
 }
+
+_LONG_CELL = 20
+"""A column with longer cells breaks its lines in LaTeX."""
+_BREAKS = r">{\raggedright\arraybackslash}X"
+"""A column of tabularx that does; the first always does, so that the others are as wide as they need."""
 
 
 @dataclass(frozen=True)
@@ -114,11 +119,16 @@ def first_rows(table: TextTable, most: int, everything: str) -> TextTable:
     return replace(table, groups=tuple(groups), notes=(*table.notes, note))
 
 
+def _widths(table: TextTable) -> list[int]:
+    """Of each column, the places on a terminal that its longest cell takes."""
+    columns = zip(table.header, *(row for group in table.groups for row in group.rows), strict=True)
+    return [max(map(cell_len, column)) for column in columns]
+
+
 def terminal(table: TextTable) -> str:
     """Plain text, columns aligned over all groups; as wide as it needs, without colour, so that it pipes."""
     table = _printable(table)
-    columns = zip(table.header, *(row for group in table.groups for row in group.rows), strict=True)
-    widths = [max(map(cell_len, column)) for column in columns]
+    widths = _widths(table)
 
     def line(cells: tuple[str, ...]) -> str:
         filled = ((cell, " " * (width - cell_len(cell))) for cell, width in zip(cells, widths, strict=True))
@@ -154,7 +164,10 @@ def markdown(table: TextTable) -> str:
 
 
 def latex(table: TextTable) -> str:
-    r"""A `tabular` ruled by booktabs (`\usepackage{booktabs}`); groups as spanning rows, notes below."""
+    r"""A `tabularx` as wide as a line, ruled by booktabs (`\usepackage{booktabs,tabularx}`), in \scriptsize.
+
+    Groups, their sentences and the notes span the columns and break into lines. So do the cells of a long column.
+    """
     table = _printable(table)
 
     def line(cells: tuple[str, ...]) -> str:
@@ -163,21 +176,24 @@ def latex(table: TextTable) -> str:
         return f"{guard}{' & '.join(escape_latex(cell) for cell in cells)} \\\\\n"
 
     def spanning(text: str) -> str:
-        return f"\\multicolumn{{{len(table.header)}}}{{l}}{{{text}}} \\\\\n"
+        return f"\\multicolumn{{{len(table.header)}}}{{@{{}}p{{\\linewidth}}@{{}}}}{{\\raggedright {text}}} \\\\\n"
 
-    lines = [f"\\begin{{tabular}}{{@{{}}{table.alignment}@{{}}}}\n", "\\toprule\n", line(table.header)]
+    columns = "".join(
+        _BREAKS if side == "l" and (at == 0 or width > _LONG_CELL) else side
+        for at, (side, width) in enumerate(zip(table.alignment, _widths(table), strict=True))
+    )
+    lines = ["{\\scriptsize\\setlength{\\tabcolsep}{3pt}%\n"]
+    lines += [
+        f"\\begin{{tabularx}}{{\\linewidth}}{{@{{}}{columns}@{{}}}}\n",
+        "\\toprule\n",
+        line(table.header),
+    ]
     for group in table.groups:
         headings = [spanning(rf"\emph{{{escape_latex(text)}}}") for text in group.heading]
         lines += ["\\midrule\n", *headings, *map(line, group.rows)]
     lines.append("\\bottomrule\n")
-    lines += [spanning(rf"\footnotesize {escape_latex(note)}") for note in table.notes]
-    return "".join([*lines, "\\end{tabular}\n"])
-
-
-def comma_separated(table: TextTable) -> str:
-    """CSV: a row for each row, before its cells the title of its group; without the notes."""
-    rows = [(group.title, *row) for group in table.groups for row in group.rows]
-    return csv_text([("group", *table.header), *rows])
+    lines += [spanning(escape_latex(note)) for note in table.notes]
+    return "".join([*lines, "\\end{tabularx}}\n"])
 
 
 def escape_latex(text: str) -> str:

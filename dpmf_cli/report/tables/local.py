@@ -1,6 +1,7 @@
 """Tables of the local model: what is sent (Neera et al. 2020, table 1), and improvements (section 4.3)."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,6 +14,7 @@ from dpmf_cli.privacy.curator import Curator
 from dpmf_cli.privacy.ledger import Ledger
 from dpmf_cli.privacy.local import epsilon_per_user
 from dpmf_cli.ratings import Ratings
+from dpmf_cli.report.tables.formats import render
 from dpmf_cli.report.tables.layout import Group, TextTable
 from dpmf_cli.streams import Streams
 
@@ -20,32 +22,59 @@ PRINTED_AT = {"ml-100k": "movielens", "jester-1": "jester"}
 """The data sets whose improvements are printed, and their name there."""
 
 
-def traffic_table(entries: Sequence[PrivateAlgorithm], ratings: Ratings, title: str) -> TextTable:
-    """Bytes that the users of one simulation really sent and received, on all ratings at ε = 1.
+@dataclass(frozen=True)
+class Sent:
+    """What the users of one simulated method sent and received: messages a rating, bytes a message, bytes a user."""
+
+    method: str
+    messages_per_rating: float
+    bytes_each: float
+    up_per_user: float
+    down_per_user: float
+
+
+def traffic(entries: Sequence[PrivateAlgorithm], ratings: Ratings, title: str) -> list[Sent]:
+    """What users really sent and received in one simulation of each entry, on all ratings at ε = 1.
 
     Entries that are not of the local model have no messages and are passed over.
     """
-    rows = []
+    found = []
     for entry in entries:
         streams = Streams(0, title, entry.algorithm, 0, 0)
         curator = Curator(Ledger([1.0]), streams)
         model = entry.fit(ratings, curator.ledger.limit, streams=streams, curator=curator)
-        traffic = getattr(model, "traffic", None)
-        if traffic is not None:
-            rows.append(
-                (
-                    entry.name,
-                    f"{traffic.messages / len(ratings):g}",
-                    f"{traffic.up / traffic.messages:g}",
-                    f"{traffic.up_per_user:,.0f}",
-                    f"{traffic.down_per_user:,.0f}",
-                )
-            )
+        sent = getattr(model, "traffic", None)
+        if sent is not None:
+            a_rating, each = sent.messages / len(ratings), sent.up / sent.messages
+            found.append(Sent(entry.name, a_rating, each, sent.up_per_user, sent.down_per_user))
+    return found
+
+
+def traffic_table(sent: Sequence[Sent], ratings: Ratings, title: str, form: str = "table") -> str:
+    """That as a table, for programs with the title as `group`. Raises `DpmfError` for an unknown format."""
+    fields = ["group", *Sent.__dataclass_fields__]
+    return render(
+        traffic_text(sent, ratings, title), fields, [{"group": title, **vars(each)} for each in sent], form
+    )
+
+
+def traffic_text(sent: Sequence[Sent], ratings: Ratings, title: str) -> TextTable:
+    """The same as a table of text."""
+    rows = tuple(
+        (
+            each.method,
+            f"{each.messages_per_rating:g}",
+            f"{each.bytes_each:g}",
+            f"{each.up_per_user:,.0f}",
+            f"{each.down_per_user:,.0f}",
+        )
+        for each in sent
+    )
     mean, largest = (float(each[0]) for each in epsilon_per_user(np.ones(1), ratings.user_counts))
     return TextTable(
         header=("method", "messages a rating", "bytes each", "up a user, bytes", "down a user, bytes"),
         alignment="lrrrr",
-        groups=(Group(title, tuple(rows)),),
+        groups=(Group(title, rows),),
         notes=(
             "a message: the item's id and what is said of its rating",
             f"ε is per rating: a user spends {mean:.1f} ε on average and {largest:.0f} ε at most",
@@ -84,14 +113,31 @@ def learned_nothing_table(experiment: Experiment) -> TextTable | None:
     )
 
 
-def improvements_table(experiments: Sequence[Experiment]) -> TextTable:
-    """How much lower the RMSE of BLP-MoG-MF is than that of every other private curve, beside what is printed.
+@dataclass(frozen=True)
+class Improvement:
+    """By how many percent the RMSE of BLP-MoG-MF is lower than another curve's, at an ε for which that is printed.
 
-    At each ε for which an improvement over ISGD is printed and that is in the grid: 1 − RMSE/RMSE′, with the standard
-    deviation of the folds. A curve above the mean of the perturbed ratings is flagged: it has learned nothing.
+    lower_percent    None for BLP-MoG-MF itself
+    lower_sd         its standard deviation over folds; None for one fold
+    printed_percent  None for a method beside which nothing is printed
+    learned_nothing  whether the curve is above the mean of the perturbed ratings
     """
+
+    experiment: str
+    title: str
+    epsilon: float
+    method: str
+    rmse: float
+    lower_percent: float | None
+    lower_sd: float | None
+    printed_percent: float | None
+    learned_nothing: bool
+    joint: bool
+
+
+def improvements_of(experiments: Sequence[Experiment]) -> Iterator[Improvement]:
+    """Of every private curve, at each ε for which an improvement over ISGD is printed and that is in the grid."""
     printed = load("neera2020")["improvement_over_isgd"]
-    groups = []
     for experiment in experiments:
         ours = next((curve for curve in experiment.curves if curve.algorithm == "blp_mog_mf"), None)
         if ours is None or ours.missing:
@@ -99,17 +145,34 @@ def improvements_table(experiments: Sequence[Experiment]) -> TextTable:
         cells = {float(e): value for e, value in printed.get(PRINTED_AT.get(experiment.dataset), {}).items()}
         for epsilon in sorted(set(cells) & set(ours.epsilons.tolist())):
             at = int(np.searchsorted(ours.epsilons, epsilon))
-            floor = mean_of_messages(experiment)
-            rows = tuple(
-                _improvement(ours, curve, at, cells[epsilon], floor)
-                for curve in experiment.curves
-                if not curve.missing
-            )
-            groups.append(Group(f"{experiment.name}: {experiment.title}, ε = {epsilon:g}", rows))
+            for curve in experiment.curves:
+                if not curve.missing:
+                    yield _improvement(experiment, ours, curve, at, 100 * cells[epsilon])
+
+
+def improvements_table(experiments: Sequence[Experiment], form: str = "table") -> str:
+    """That as a table. Raises `DpmfError` for an unknown format."""
+    found = list(improvements_of(experiments))
+    return render(improvements_text(found), [*Improvement.__dataclass_fields__], map(vars, found), form)
+
+
+def improvements_text(found: Sequence[Improvement]) -> TextTable:
+    """The same as a table of text."""
+    groups: dict[str, list[tuple[str, ...]]] = {}
+    for each in found:
+        spread = "" if each.lower_sd is None else f" ± {each.lower_sd:.1f}"
+        row = (
+            each.method,
+            f"{each.rmse:.4f}",
+            "†" * each.learned_nothing + "‡" * each.joint,
+            "" if each.lower_percent is None else f"{each.lower_percent:.1f}{spread} %",
+            "" if each.printed_percent is None else f"{each.printed_percent:.0f} %",
+        )
+        groups.setdefault(f"{each.experiment}: {each.title}, ε = {each.epsilon:g}", []).append(row)
     return TextTable(
         header=("method", "RMSE", "", "BLP-MoG-MF lower by", "printed"),
         alignment="lrlrr",
-        groups=tuple(groups),
+        groups=tuple(Group(title, tuple(rows)) for title, rows in groups.items()),
         notes=(
             "± standard deviation over folds",
             "† worse than predicting the mean of the perturbed ratings",
@@ -125,17 +188,20 @@ def lower_by(ours: Measured, other: Measured, at: int) -> NDArray[np.float64]:
 
 
 def _improvement(
-    ours: Measured, other: Measured, at: int, printed: float, floor: Measured | None
-) -> tuple[str, ...]:
-    """One row; at, the index of ε."""
-    theirs = other.rmse[:, :, at]
-    flags = "†" if floor is not None and theirs.mean() > floor.rmse[:, :, at].mean() else ""
+    experiment: Experiment, ours: Measured, other: Measured, at: int, printed: float
+) -> Improvement:
+    """Of one curve; `at` is the index of ε."""
+    theirs, floor = other.rmse[:, :, at], mean_of_messages(experiment)
     lower = lower_by(ours, other, at)
-    spread = f" ± {float(sd_over_folds(lower[:, None, None])[0]):.1f}" if len(lower) > 1 else ""
-    return (
-        other.label,
-        f"{theirs.mean():.4f}",
-        flags + ("‡" if other.joint else ""),
-        "" if other is ours else f"{lower.mean():.1f}{spread} %",
-        f"{100 * printed:.0f} %" if other.algorithm == "isgd_local" else "",
+    return Improvement(
+        experiment=experiment.name,
+        title=experiment.title,
+        epsilon=float(ours.epsilons[at]),
+        method=other.label,
+        rmse=float(theirs.mean()),
+        lower_percent=None if other is ours else float(lower.mean()),
+        lower_sd=None if other is ours or len(lower) < 2 else float(sd_over_folds(lower[:, None, None])[0]),
+        printed_percent=printed if other.algorithm == "isgd_local" else None,
+        learned_nothing=floor is not None and bool(theirs.mean() > floor.rmse[:, :, at].mean()),
+        joint=other.joint,
     )

@@ -161,8 +161,10 @@ def test_json_has_the_contracts_keys_and_types(made: Make) -> None:
         assert record["status"] in {status.value for status in Status}
         assert record["reproduced"] is None or isinstance(record["reproduced"], float)
         assert (record["reproduced"] is not None) == (record["status"] == "crossed")
-        for end in (record["low"], record["high"]):
-            assert end is None or isinstance(end, float) or end in (Status.BELOW_GRID, Status.NOT_REACHED)
+        for end in ("low", "high"):
+            assert record[end] is None or isinstance(record[end], float)
+            assert record[f"{end}_status"] in (None, Status.BELOW_GRID, Status.NOT_REACHED)
+            assert record[end] is None or record[f"{end}_status"] is None
         assert record["provable"] is None or record["provable"] == "inf" or record["provable"] > 0
     statuses = {record["status"] for record in records}
     assert statuses == {"crossed", "not reached in the grid", "incomplete", "not run", "data not present"}
@@ -229,8 +231,8 @@ def test_latex_is_balanced_and_ruled(made: Make) -> None:
     assert bare.count("{") == bare.count("}")
     assert bare.count("$") % 2 == 0
     assert [drawn.count(rule) for rule in ("\\toprule", "\\midrule", "\\bottomrule")] == [1, 1, 1]
-    assert drawn.startswith("\\begin{tabular}")
-    assert drawn.endswith("\\end{tabular}\n")
+    assert drawn.startswith("{\\scriptsize")
+    assert drawn.endswith("\\end{tabularx}}\n")
 
 
 def test_latex_has_only_letters_that_it_prints(made: Make) -> None:

@@ -10,7 +10,6 @@ from dpmf_cli.config import load_config
 from dpmf_cli.report.tables.layout import (
     Group,
     TextTable,
-    comma_separated,
     escape_latex,
     escape_markdown,
     first_rows,
@@ -33,7 +32,7 @@ def test_every_text_of_a_table_is_seen_and_on_one_line_in_each_drawing() -> None
     shown = r"a\u001b[5m\u000a\u202e"
     whole = TextTable((bad, "b"), "ll", (Group(bad, ((bad, "c"),), bad),), (bad,))
     same = TextTable((shown, "b"), "ll", (Group(shown, ((shown, "c"),), shown),), (shown,))
-    for draw in (terminal, markdown, latex, comma_separated):
+    for draw in (terminal, markdown, latex):
         assert draw(whole) == draw(same), draw
 
 
@@ -83,32 +82,31 @@ def test_a_sentence_stands_below_its_groups_title() -> None:
     assert "\nsecond\nname\n" in terminal(table)
     assert markdown(table).startswith("**first**\n\nWhat ε ≤ 1 is\\_about.\n\n| name |\n")
     assert "**second**\n\n| name |\n" in markdown(table)
-    sentence = "\\multicolumn{1}{l}{\\emph{What $\\varepsilon$ $\\leq$ 1 is\\_about.}} \\\\\n"
-    assert f"\\multicolumn{{1}}{{l}}{{\\emph{{first}}}} \\\\\n{sentence}a \\\\\n" in latex(table)
+    sentence = "\\emph{What $\\varepsilon$ $\\leq$ 1 is\\_\\allowbreak{}about.}"
+    spanning = [
+        f"\\multicolumn{{1}}{{@{{}}p{{\\linewidth}}@{{}}}}{{\\raggedright {text}}} \\\\\n"
+        for text in ("\\emph{first}", sentence)
+    ]
+    assert f"{''.join(spanning)}a \\\\\n" in latex(table)
 
 
 def test_latex() -> None:
+    span = r"\multicolumn{2}{@{}p{\linewidth}@{}}{\raggedright "
     assert latex(TABLE) == (
-        "\\begin{tabular}{@{}lr@{}}\n"
+        "{\\scriptsize\\setlength{\\tabcolsep}{3pt}%\n"
+        "\\begin{tabularx}{\\linewidth}{@{}>{\\raggedright\\arraybackslash}Xr@{}}\n"
         "\\toprule\n"
         "name & $\\varepsilon$ \\\\\n"
         "\\midrule\n"
-        "\\multicolumn{2}{l}{\\emph{first}} \\\\\n"
+        f"{span}\\emph{{first}}}} \\\\\n"
         "a & 1.5 \\\\\n"
         "longer & $\\infty$ \\\\\n"
         "\\midrule\n"
-        "\\multicolumn{2}{l}{\\emph{second}} \\\\\n"
+        f"{span}\\emph{{second}}}} \\\\\n"
         "b & 12 \\\\\n"
         "\\bottomrule\n"
-        "\\multicolumn{2}{l}{\\footnotesize a note} \\\\\n"
-        "\\end{tabular}\n"
-    )
-
-
-def test_comma_separated() -> None:
-    quoted = TextTable(("name", "ε"), "lr", (Group("one, two", (("a", '"'),)), *TABLE.groups))
-    assert comma_separated(quoted) == (
-        'group,name,ε\n"one, two",a,""""\nfirst,a,1.5\nfirst,longer,∞\nsecond,b,12\n'
+        f"{span}a note}} \\\\\n"
+        "\\end{tabularx}}\n"
     )
 
 
@@ -154,7 +152,8 @@ def test_escaped_latex_has_no_bare_special_character(text: str) -> None:
         r"\\textascii(tilde|circum)\{\}",
         r"\\textsuperscript\{(\*|\\S|\$\\d?dagger\$)\}",
         r"\$(<|>|-|−|\\(varepsilon|pm|infty|times|theta|delta|Delta))\$",
-        r"\\[&%$#_{}]",
+        r"\\_\\allowbreak\{\}",
+        r"\\[&%$#{}]",
     ):
         escaped = re.sub(command, "", escaped)
     assert not re.search(r"[&%$#_{}~^\\<>ε±∞−×†*θδΔ‡§]", escaped)

@@ -1,0 +1,41 @@
+"""Every RMSE of an experiment as tidy CSV, one row per curve, ε, fold and run: for statistics of one's own."""
+
+from collections.abc import Iterator, Sequence
+
+import numpy as np
+
+from dpmf_cli.escapes import csv_text
+from dpmf_cli.evaluation.curves import Experiment, Measured
+from dpmf_cli.report.figures.curves_csv import exact
+
+COLUMNS = (
+    *("neighbours", "mode", "algorithm", "label", "joint"),
+    *("epsilon", "theta", "delta", "fold", "run", "rmse", "status"),
+)
+
+
+def folds_csv(experiment: Experiment) -> str:
+    """Curves, then baselines, each followed by itself without noise, with the columns `COLUMNS`; lines end in \\n.
+
+    Folds and runs count from 0, as in the names of tasks. `status` is "measured", "diverged" where the RMSE is
+    infinite, or "missing" where the task has no result and the RMSE is empty.
+    """
+    rows: list[Sequence[str]] = [COLUMNS]
+    for measured in (*experiment.curves, *experiment.baselines):
+        twin = measured.without_noise()
+        for each in (measured,) if twin is None else (measured, twin):
+            rows += _rows(each)
+    return csv_text(rows)
+
+
+def _rows(measured: Measured) -> Iterator[list[str]]:
+    names = [measured.neighbours, measured.mode, measured.algorithm, measured.label]
+    thetas = np.full(len(measured.epsilons), np.nan) if measured.thetas is None else measured.thetas
+    grid = [
+        [exact(epsilon), exact(theta), exact(measured.delta)]
+        for epsilon, theta in zip(measured.epsilons, thetas, strict=True)
+    ]
+    joint = str(measured.joint).lower()
+    for (fold, run, at), rmse in np.ndenumerate(measured.rmse):
+        status = "missing" if np.isnan(rmse) else "measured" if np.isfinite(rmse) else "diverged"
+        yield [*names, joint, *grid[at], str(fold), str(run), exact(float(rmse)), status]
