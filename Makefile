@@ -29,7 +29,7 @@ test: $(STAMP) ## set up and run the tests, but for the slow ones, in JOBS proce
 test-slow: $(STAMP) ## the other tests: papers on real data, runs killed over and over, commands of all pages, a Dask cluster
 	$(BIN)/python -m pytest -m slow
 
-test-faults: $(STAMP) ## kill, interrupt, fill and damage runs some 1,700 times, and compare the bytes after each (docs/surviving.md)
+test-faults: $(STAMP) ## kill, interrupt, fill and damage runs some 2,900 times, and compare the bytes after each (docs/surviving.md)
 	DPMF_FAULTS=full $(BIN)/python -m pytest tests/faults
 
 test-fuzz: $(STAMP) ## every loader under some 108,500 broken files (docs/surviving.md)

@@ -1,0 +1,108 @@
+"""`dpmf advise`: from a file of ratings to a page."""
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from dpmf_cli.algorithms.costs.cost import Shape
+from dpmf_cli.config import load_config
+from dpmf_cli.config.suggested import candidates, grid_with, name_of
+from dpmf_cli.privacy.neighbours import Mode, Neighbours
+from tests.command import dpmf
+
+SMALL = Shape(200, 50, 2000)
+
+
+def films(path: Path, users: int = 80, items: int = 25) -> None:
+    """Half stars from 0.5 to 4 between semicolons, with decimal commas."""
+    rng = np.random.default_rng(1)
+    lines = ["kunde;film;note"]
+    for user in range(users):
+        for item in rng.choice(items, 15, replace=False):
+            value = np.clip(2.2 + 0.04 * (item - 15) + 0.3 * np.sin(user) + rng.normal(0, 0.6), 0.5, 4)
+            lines.append(f"k{user};{item};{np.rint(2 * value) / 2:.1f}".replace(".", ","))
+    path.write_text("\n".join(lines) + "\n")
+
+
+def test_a_semicolon_file_of_half_stars_gets_its_page_and_its_config(
+    tmp_path: Path, session_cache: Path
+) -> None:
+    films(tmp_path / "films.csv")
+    words = "advise", "films.csv", "--protects", "local", "--epsilon", "2"
+    done = dpmf(tmp_path, session_cache, *words)
+    assert "semicolon-separated" in done.stderr
+    assert "--scale minimum:maximum:step" in done.stderr
+    assert "which private method to take at ε = 2" in done.stdout
+    assert "`dpmf crossings films-local.yaml --at 2`" in done.stdout
+    config = load_config(tmp_path / "films-local.yaml")
+    assert (config.dataset.separator, config.dataset.decimal) == (";", ",")
+    assert {entry.mode for entry in config.algorithms} == {Mode.CORRECTED}
+    assert 2 in config.epsilons
+    again = dpmf(tmp_path, session_cache, *words)
+    assert again.stdout == done.stdout
+    assert "computed" not in again.stderr
+
+
+def test_a_config_that_says_something_else_is_kept(tmp_path: Path, session_cache: Path) -> None:
+    films(tmp_path / "films.csv")
+    (tmp_path / "films-value.yaml").write_text("mine: true\n")
+    done = dpmf(tmp_path, session_cache, "advise", "films.csv", expect=2)
+    assert "films-value.yaml: is there and says something else" in done.stderr
+    assert (tmp_path / "films-value.yaml").read_text() == "mine: true\n"
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (("--protects", "everything"), "choose one of value, presence, user, local"),
+        (("--epsilon", "0"), "give one from 0.001 to 10000"),
+        (("--scale", "1-5"), "write minimum:maximum:step"),
+        (("--scale", "4:1"), "minimum 4 is not below maximum 1"),
+        (("--scale", "1:3"), "off the scale from 1 to 3"),
+        (("--rating", "points"), 'no column "points"'),
+    ],
+)
+def test_mistakes_name_the_fix(
+    tmp_path: Path, session_cache: Path, words: tuple[str, ...], said: str
+) -> None:
+    films(tmp_path / "films.csv")
+    scale = () if "--scale" in words else ("--scale", "0.5:4:0.5")
+    done = dpmf(tmp_path, session_cache, "advise", "films.csv", *words, *scale, expect=2)
+    assert said in done.stderr
+    assert not list(tmp_path.glob("*.yaml"))
+
+
+def test_a_file_without_a_column_of_users_says_which_option_is_missing(
+    tmp_path: Path, session_cache: Path
+) -> None:
+    lines = ["when,film,rating", *(f"2020-01-{n % 28 + 1:02},f{n % 3},{n % 5 + 1}" for n in range(40))]
+    (tmp_path / "x.csv").write_text("\n".join(lines))
+    done = dpmf(tmp_path, session_cache, "advise", "x.csv", expect=2)
+    assert "no column looks like the user; add --user COLUMN" in done.stderr
+
+
+@pytest.mark.parametrize("neighbours", list(Neighbours))
+def test_every_kind_of_privacy_has_candidates_that_can_be_run(neighbours: Neighbours, tmp_path: Path) -> None:
+    assert candidates(neighbours, SMALL, 6).taken
+
+
+def test_what_takes_too_long_is_left_out_with_the_reason() -> None:
+    small, large = (
+        candidates(Neighbours.UNBOUNDED, shape, 6) for shape in (SMALL, Shape(10**6, 10**5, 10**8))
+    )
+    assert set(large.taken) < set(small.taken)
+    assert len(large.left_out) == len(small.taken) + len(small.left_out) - len(large.taken)
+    assert all("one fit takes about" in each for each in large.left_out)
+
+
+@pytest.mark.parametrize("epsilon", [0.01, 0.3, 1.0, 2.5, 30.0, 500.0])
+def test_the_asked_epsilon_lies_inside_of_the_grid(epsilon: float) -> None:
+    grid = grid_with(epsilon)
+    assert grid[0] < epsilon < grid[-1]
+    assert list(grid) == sorted(set(grid))
+
+
+def test_names_are_those_of_no_catalog() -> None:
+    assert name_of("ml-1m") == "own-ml-1m"
+    assert name_of("ü $") == "own-ratings"

@@ -1,0 +1,107 @@
+"""The page of `dpmf advise`, from curves made up."""
+
+import re
+from typing import Any
+
+import numpy as np
+import pytest
+
+from dpmf_cli.evaluation.curves import Experiment, Measured
+from dpmf_cli.report.answer import answer
+from tests.report.advised import GRID, INFINITE
+
+LEVELS = {"ga": 1.2, "ua": 1.1, "ia": 1.0, "ge": 0.9, "als": 0.8}
+NOISE = np.random.default_rng(5).normal(0, 1e-4, (5, 2, 1))
+
+
+def baseline(key: str, level: float) -> Measured:
+    title = {"als": "Clean MF"}.get(key, key.upper())
+    return Measured(key, title, INFINITE, level + NOISE[:, :1], INFINITE, INFINITE)
+
+
+def method(label: str, *rmse: float, **changed: Any) -> Measured:
+    """A curve that is `rmse` (3,) at ε = ½, 2 and 8."""
+    return Measured(
+        "pge", label, GRID, np.array(rmse) + NOISE, GRID, GRID, "bounded", "corrected", line=label, **changed
+    )
+
+
+def page(*curves: Measured, epsilon: float = 2.0) -> str:
+    baselines = tuple(baseline(key, level) for key, level in LEVELS.items())
+    experiment = Experiment("shop", "shop", "My shop", 5, 5, 2, 1, curves, baselines)
+    return re.sub(r"\s+", " ", answer(experiment, epsilon, "my shop.yaml"))
+
+
+def test_the_least_error_at_the_asked_epsilon_is_taken() -> None:
+    curves = method("Early", 0.95, 0.94, 0.93), method("Late", 1.3, 0.92, 0.5)
+    assert "At ε = 2 take Late" in page(*curves)
+    assert "At ε = 0.5 take Early" in page(*curves, epsilon=0.5)
+    assert "The next is Early: 0.940" in page(*curves)
+
+
+def test_what_privacy_costs_is_against_the_best_without_it() -> None:
+    assert "Privacy costs 15.0% of accuracy: without it, Clean MF has 0.800" in page(
+        method("A", 1, 0.92, 0.9)
+    )
+
+
+def test_averages_that_are_beaten_and_that_are_not() -> None:
+    said = page(method("A", 1.1, 0.95, 0.9))
+    assert (
+        "It is better than one number for everything, the average of each user or the average of each item"
+        " without privacy." in said
+    )
+    assert "It is no better than item and user averages together without privacy." in said
+
+
+def test_from_which_epsilon_on_it_pays() -> None:
+    said = page(method("A", 1.1, 0.9501, 0.94))
+    assert re.search(
+        r"as good as the average of each item \(IA\) from ε = 1\.\d+ on \(1\.\d+ to 1\.\d+\)", said
+    )
+    assert "worse than item and user averages together (GE) at every ε that was tried, up to 8" in said
+    assert "at every ε that was tried, from 0.5 on" in page(method("A", 0.7, 0.6, 0.5))
+
+
+def test_joint_privacy_has_an_answer_of_its_own() -> None:
+    said = page(method("A", 1.1, 0.95, 0.9), method("B", 1.0, 0.9, 0.8, joint=True))
+    everybody, others = said.split("Other users may not learn it")
+    assert "take A" in everybody
+    assert "take B" in others
+    assert "does not bound what whoever sees them learns about that user" in others
+
+
+def test_intervals_that_overlap_leave_it_open() -> None:
+    wide = np.linspace(-0.05, 0.05, 5)[:, None, None]
+    one, other = (
+        Measured(
+            "pge",
+            label,
+            GRID,
+            level + wide + np.zeros((5, 2, 3)),
+            GRID,
+            GRID,
+            "bounded",
+            "corrected",
+            line=label,
+        )
+        for label, level in (("A", 0.95), ("B", 0.96))
+    )
+    said = page(one, other)
+    assert "Not surely worse, for their intervals overlap: B (0.960" in said
+
+
+def test_a_method_that_diverged_is_not_taken() -> None:
+    assert "take B" in page(method("A", np.inf, np.inf, np.inf), method("B", 1.5, 1.4, 1.3))
+    assert "No method that was tried has a finite error" in page(method("A", np.inf, np.inf, np.inf))
+
+
+@pytest.mark.parametrize(("epsilon", "times"), [(0.5, "1.6"), (2.0, "7.4"), (8.0, "2,981.0")])
+def test_what_an_epsilon_promises_in_odds(epsilon: float, times: str) -> None:
+    assert f"at most {times} times as likely" in page(method("A", 1, 1, 1), epsilon=epsilon)
+
+
+def test_the_commands_that_go_on_can_be_pasted() -> None:
+    said = page(method("kNN, private", 1, 1, 1))
+    assert "`dpmf release 'my shop.yaml' --method 'kNN, private' --epsilon 2`" in said
+    assert "`dpmf crossings 'my shop.yaml' --at 2`" in said
