@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 
+from dpmf_cli.algorithms.shared.private_factorization import PrivateFactorization
 from tests.configs import GOOD, load
 
 
@@ -19,6 +20,7 @@ def test_a_part_of_effects_leaves_the_others(tmp_path: Path) -> None:
 def test_a_part_of_a_budget_leaves_the_others_their_proportions(tmp_path: Path) -> None:
     *_, low, high = load(tmp_path, GOOD + "    sweep: {budget.factorization: [0.4, 0.9]}\n").algorithms
     for entry, value in ((low, 0.4), (high, 0.9)):
+        assert isinstance(entry, PrivateFactorization)
         fractions = entry.budget.fractions
         assert fractions["factorization"] == value
         assert math.fsum(fractions.values()) == pytest.approx(1, abs=1e-12)
