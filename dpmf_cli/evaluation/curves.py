@@ -58,6 +58,7 @@ class Measured:
     limits      (X,) the x of the distribution of absolute errors, ascending, rating units; empty without
     error_cdf   (folds, runs, E, X) the fraction of errors that are at most x; None where it was not asked for
     twin_cdf    (folds, X) that fraction for the same algorithm without noise
+    mae         (folds, runs, E) the mean absolute errors, NaN where none was measured; None where it is not known
     records     what it cost the records, where privacy is personalised
     protects    what its ε is a statement about; None for a baseline
     source      the paper that it comes from, as tables cite it; "" for a baseline
@@ -84,6 +85,7 @@ class Measured:
     records: Records | None = None
     protects: Protection | None = None
     source: str = ""
+    mae: NDArray[np.float64] | None = None
 
     @property
     def is_baseline(self) -> bool:
@@ -99,6 +101,13 @@ class Measured:
     def mean(self) -> NDArray[np.float64]:
         """(E,) the curve: RMSE averaged over folds and runs."""
         mean: NDArray[np.float64] = self.rmse.mean(axis=(0, 1))
+        return mean
+
+    def mean_absolute(self) -> NDArray[np.float64]:
+        """(E,) MAE averaged over folds and runs; NaN where one of them has none."""
+        if self.mae is None:
+            return np.full(len(self.epsilons), np.nan)
+        mean: NDArray[np.float64] = self.mae.mean(axis=(0, 1))
         return mean
 
     def along(self, axis: Axis) -> NDArray[np.float64]:
@@ -122,6 +131,7 @@ class Measured:
             error_cdf=None if self.twin_cdf is None else self.twin_cdf[:, None, None, :],
             twin_cdf=None,
             records=None,
+            mae=None,
         )
 
 

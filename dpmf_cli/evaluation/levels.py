@@ -19,6 +19,7 @@ class Level:
     epsilon       inf for a baseline
     interpolated  whether the ε is between two points of its grid
     rmse          None where a task has no result, inf where the model diverged
+    mae           None where it was not measured; interpolated as RMSE is
     low, high     its 95 % interval, with what interpolation leaves open; None where there is none
     claimed, provable, joint, delta, over, folds, runs   as of a `Crossing`
     """
@@ -32,6 +33,7 @@ class Level:
     epsilon: float
     interpolated: bool
     rmse: float | None
+    mae: float | None
     low: float | None
     high: float | None
     claimed: float
@@ -71,6 +73,7 @@ def _level(experiment: Experiment, curve: Measured, epsilon: float) -> Level:
         epsilon=epsilon,
         interpolated=epsilon not in grid,
         rmse=rmse,
+        mae=None if rmse is None else _mae(curve, epsilon),
         low=low,
         high=high,
         claimed=epsilon if curve.is_baseline else spent_at(epsilon, grid, curve.claimed),
@@ -82,6 +85,11 @@ def _level(experiment: Experiment, curve: Measured, epsilon: float) -> Level:
         runs=runs,
         partial=experiment.partial,
     )
+
+
+def _mae(curve: Measured, epsilon: float) -> float | None:
+    mae = float(value_range(curve.epsilons, curve.mean_absolute(), epsilon)[0])
+    return None if math.isnan(mae) else mae
 
 
 def _rmse(

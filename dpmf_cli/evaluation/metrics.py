@@ -4,18 +4,20 @@ import numpy as np
 from numpy.typing import NDArray
 
 
-def root_mean_squared_errors(
+def mean_errors(
     predictions: NDArray[np.floating], values: NDArray[np.floating]
-) -> NDArray[np.float64]:
-    """(E,) RMSE of predictions (n, E) against values (n,): Friedman et al. 2016, equation 18.
+) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """(E,), (E,) RMSE and MAE of predictions (n, E) against values (n,): Friedman et al. 2016, equation 18.
 
-    Each column is summed on its own, in float64: its figure does not depend on the other columns. A model
-    that diverged (a prediction that is not finite) has the error inf.
+    Each column is summed on its own, in float64: its figures do not depend on the other columns. A model
+    that diverged (a prediction that is not finite) has the errors inf.
     """
-    errors = np.sqrt([_mean_square(column.astype(np.float64) - values) for column in predictions.T])
-    return np.where(np.isnan(errors), np.inf, errors)
+    means = np.array([_of_column(column.astype(np.float64) - values) for column in predictions.T])
+    rmse, mae = np.sqrt(means[:, 0]), means[:, 1]
+    return np.where(np.isnan(rmse), np.inf, rmse), np.where(np.isnan(mae), np.inf, mae)
 
 
-def _mean_square(errors: NDArray[np.float64]) -> float:
-    """The mean square of errors (n,), which are overwritten."""
-    return float(np.add.reduce(np.square(errors, out=errors)) / len(errors))
+def _of_column(errors: NDArray[np.float64]) -> tuple[float, float]:
+    """The mean square and the mean absolute value of errors (n,), which are overwritten."""
+    absolute = np.add.reduce(np.abs(errors, out=errors))
+    return float(np.add.reduce(np.square(errors, out=errors)) / len(errors)), float(absolute / len(errors))

@@ -30,6 +30,6 @@ def _is_finished(measured: Measured, fold: int) -> bool:
 
 
 def _of_folds(measured: Measured, folds: list[int]) -> Measured:
-    per_fold = ("rmse", "twin", "error_cdf", "twin_cdf")
+    per_fold = ("rmse", "mae", "twin", "error_cdf", "twin_cdf")
     arrays = {name: values[folds] for name in per_fold if (values := getattr(measured, name)) is not None}
     return replace(measured, missing=0, **arrays)

@@ -94,6 +94,7 @@ class _Source:
     def _measured(self, entry: Algorithm, share: float) -> tuple[Measured, Ledger]:
         config, grid = self.ran.config, self.ran.config.grid(entry)
         rmse = np.full((config.folds_run, config.runs_of(entry), len(grid)), np.nan)
+        mae = np.full_like(rmse, np.nan)
         twin = np.full(config.folds_run, np.nan) if config.twins and entry.private else None
         fractions = np.full((*rmse.shape, len(config.limits)), np.nan)
         clean = np.full((config.folds_run, len(config.limits)), np.nan)
@@ -111,6 +112,7 @@ class _Source:
                     continue
                 place = task.fold, task.run, grid.index(epsilon)
                 rmse[place] = result.rmse[at]
+                mae[place] = result.mae[at] if result.mae else np.nan
                 fractions[place] = result.error_cdf[at] if config.limits else ()
                 last[epsilon] = result
                 if result.records:
@@ -134,6 +136,7 @@ class _Source:
             error_cdf=fractions if config.limits else None,
             twin_cdf=clean if config.limits and twin is not None else None,
             records=_records(costs),
+            mae=mae,
         )
         if isinstance(entry, PrivateAlgorithm):
             measured = replace(

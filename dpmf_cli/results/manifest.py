@@ -138,6 +138,8 @@ def refuse_changed_data(folder: Path, config: ExperimentConfig, data: DataIdenti
         before = config_of(manifest["config"])
     except (DpmfError, ValidationError):
         return
+    if not _has_tables(manifest):
+        return
     theirs = _data(manifest)
     if (before.dataset, before.test) != (config.dataset, config.test) or theirs.checksums == data.checksums:
         return

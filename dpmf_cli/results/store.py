@@ -187,8 +187,8 @@ class Store:
             self._damaged(path, "it is of another task")
             return None
         numbers = {
-            key: tuple(float(number) for number in body[key])
-            for key in ("epsilons", "rmse", "claimed", "provable")
+            key: tuple(float(number) for number in body.get(key, ()))
+            for key in ("epsilons", "rmse", "claimed", "provable", "mae")
         }
         distribution = tuple(tuple(float(part) for part in row) for row in body.get("error_cdf", ()))
         costs = {key: tuple(map(float, column)) for key, column in body.get("records", {}).items()}
@@ -219,6 +219,7 @@ def content(task: Task, result: TaskResult) -> bytes:
         "ledger": result.ledger,
         **({"error_cdf": result.error_cdf} if result.error_cdf else {}),
         **({"records": asdict(result.records)} if result.records else {}),
+        **({"mae": result.mae} if result.mae else {}),
     }
     return encode(sealed(body))
 

@@ -104,6 +104,7 @@ class TaskResult:
 
     error_cdf   (E, X): for each ε the fraction of absolute errors up to each of the task's limits; empty without
     records     what personalised privacy cost the records; None where privacy is the same for all
+    mae         (E,) the mean absolute errors; empty where an older version measured none
     """
 
     epsilons: tuple[float, ...]
@@ -113,6 +114,7 @@ class TaskResult:
     ledger: tuple[dict[str, Any], ...]
     error_cdf: tuple[tuple[float, ...], ...] = ()
     records: RecordCosts | None = None
+    mae: tuple[float, ...] = ()
 
 
 @dataclass(frozen=True)

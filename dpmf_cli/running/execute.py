@@ -10,7 +10,7 @@ from dpmf_cli.algorithms.costs.cost import Shape
 from dpmf_cli.algorithms.shared.base import PrivateAlgorithm
 from dpmf_cli.algorithms.shared.model import AccountsForRecords, Model
 from dpmf_cli.evaluation.error_cdf import error_cdf
-from dpmf_cli.evaluation.metrics import root_mean_squared_errors
+from dpmf_cli.evaluation.metrics import mean_errors
 from dpmf_cli.privacy.curator import Curator
 from dpmf_cli.privacy.ledger import Ledger
 from dpmf_cli.privacy.neighbours import Mode
@@ -74,14 +74,16 @@ def _measure(task: Task, model: Model, ledger: Ledger, test: Ratings, unit: floa
     predictions = model.predict(test.users, test.items)
     if task.algorithm.clip_predictions:
         predictions = np.clip(predictions, test.scale.minimum, test.scale.maximum)
+    rmse, mae = mean_errors(predictions, test.values)
     return TaskResult(
         task.epsilons,
-        tuple((unit * root_mean_squared_errors(predictions, test.values)).tolist()),
+        tuple((unit * rmse).tolist()),
         tuple(ledger.claimed.tolist()),
         tuple(ledger.provable.tolist()),
         tuple(entry.record() for entry in ledger.entries),
         _distribution(predictions, test, tuple(limit / unit for limit in task.limits)),
         model.record_costs if isinstance(model, AccountsForRecords) else None,
+        tuple((unit * mae).tolist()),
     )
 
 

@@ -3,6 +3,7 @@
 import json
 import random
 from collections.abc import Sequence
+from dataclasses import replace
 from functools import lru_cache
 from pathlib import Path
 
@@ -16,7 +17,7 @@ from dpmf_cli.files import read_file
 from dpmf_cli.ratings import Ratings
 from dpmf_cli.results import provenance
 from dpmf_cli.results.store import content
-from dpmf_cli.results.task import Task
+from dpmf_cli.results.task import Task, TaskResult
 from dpmf_cli.results.verify import RanExperiment
 from dpmf_cli.running.cutting import cut_ratings
 from dpmf_cli.running.execute import execute
@@ -46,12 +47,17 @@ def recompute(finished: Sequence[tuple[Path, Task, RanExperiment]], number: int,
         try:
             split = cut_ratings(whole, task.cut, dataset=task.data.key, seed=task.seed, test=test)
             with threadpool_limits(1):
-                now = content(task, execute([task], *split)[0])
+                now = content(task, _as_of_then(execute([task], *split)[0], path))
         except Exception as error:
             found.add(path, f"computing it fails: {type(error).__name__}: {error}", "see docs/surviving.md")
             continue
         _compare(found, path, now, experiment)
     return found
+
+
+def _as_of_then(result: TaskResult, path: Path) -> TaskResult:
+    """A result with no more than what the version measured that stored it."""
+    return result if "mae" in json.loads(read_file(path)) else replace(result, mae=())
 
 
 def _ratings(name: str, experiment: RanExperiment) -> Ratings:

@@ -9,9 +9,9 @@ from hypothesis import strategies as st
 
 from dpmf_cli.evaluation.crossings import (
     find_crossings,
-    first_crossing,
     measure_crossing,
 )
+from dpmf_cli.evaluation.interpolation import first_crossing
 from tests.evaluation.made_curves import baseline, crossing, curve, experiment, noisy, order
 
 

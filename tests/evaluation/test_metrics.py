@@ -1,4 +1,4 @@
-"""RMSE: column by column, to the bit what it is for all columns at once."""
+"""RMSE and MAE: column by column, to the bit what it is for all columns at once."""
 
 from typing import Any
 
@@ -8,12 +8,14 @@ from numpy.typing import NDArray
 
 from dpmf_cli.algorithms.shared.averages_baseline import EffectsModel
 from dpmf_cli.evaluation.folds import assign_folds
-from dpmf_cli.evaluation.metrics import root_mean_squared_errors
+from dpmf_cli.evaluation.metrics import mean_errors
 
 
-def test_rmse_by_hand() -> None:
+def test_rmse_and_mae_by_hand() -> None:
     predictions = np.array([[1.0, 3.0], [2.0, np.nan]], np.float32)
-    assert root_mean_squared_errors(predictions, np.array([1.0, 4.0])).tolist() == [np.sqrt(2.0), np.inf]
+    rmse, mae = mean_errors(predictions, np.array([1.0, 4.0]))
+    assert rmse.tolist() == [np.sqrt(2.0), np.inf]
+    assert mae.tolist() == [1.0, np.inf]
 
 
 @pytest.mark.parametrize("kind", [np.float32, np.float64])
@@ -23,8 +25,10 @@ def test_columns_are_summed_as_rows_of_one_matrix(kind: type[np.floating[Any]]) 
     values = rng.normal(size=50_001)
     squares = np.square(predictions.T.astype(np.float64, order="C") - values)
     expected = np.sqrt([np.add.reduce(row) / len(values) for row in squares])
-    assert np.array_equal(root_mean_squared_errors(predictions, values), expected)
-    assert np.array_equal(root_mean_squared_errors(predictions[:, 1:2], values), expected[1:2])
+    for part in (slice(None), slice(1, 2)):
+        rmse, mae = mean_errors(predictions[:, part], values)
+        assert np.array_equal(rmse, expected[part])
+        assert mae == pytest.approx(np.abs(predictions - values[:, None]).mean(axis=0)[part])
 
 
 def test_predictions_in_blocks_are_those_of_all_pairs_at_once(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -51,38 +51,40 @@ def band(experiment: Experiment, curve: Measured) -> tuple[NDArray[np.float64], 
 
 
 def curves_csv(experiment: Experiment) -> str:
-    """Curves, then baselines, with the columns `COLUMNS`; lines end in \\n.
+    """Curves, then baselines, with the columns `COLUMNS`, and `mae` where it was measured; lines end in \\n.
 
     `sd_folds` and `sd_runs` are standard deviations over folds and over the runs of a fold; `low` and `high`
     the 95 % interval of the mean (`evaluation.statistics`). Floats are written by `repr`, so the same results
     give the same bytes and no digit is lost. A figure that cannot be had (one fold, one run, a task without
     a result) is left empty.
     """
-    rows: list[Sequence[str]] = [COLUMNS]
-    for measured in (*experiment.curves, *experiment.baselines):
-        rows += _rows(experiment, measured)
+    everything = (*experiment.curves, *experiment.baselines)
+    measures_mae = not all(np.isnan(each.mean_absolute()).all() for each in everything)
+    rows: list[Sequence[str]] = [(*COLUMNS, "mae") if measures_mae else COLUMNS]
+    for measured in everything:
+        rows += _rows(experiment, measured, measures_mae)
         twin = measured.without_noise()
         if twin is not None:
-            rows += _rows(experiment, twin)
+            rows += _rows(experiment, twin, measures_mae)
     return csv_text(rows)
 
 
-def _rows(experiment: Experiment, measured: Measured) -> Iterator[list[str]]:
+def _rows(experiment: Experiment, measured: Measured, measures_mae: bool) -> Iterator[list[str]]:
     folds, runs, points = measured.rmse.shape
-    figures = np.full((5, points), np.nan)
+    figures, absolute = np.full((5, points), np.nan), np.full(points, np.nan)
     if is_complete(measured):
         with np.errstate(invalid="ignore"):
             low, high = band(experiment, measured)
             spread = sd_over_folds(measured.rmse), sd_over_runs(measured.rmse)
-        figures = np.stack([measured.mean(), *spread, low, high])
+        figures, absolute = np.stack([measured.mean(), *spread, low, high]), measured.mean_absolute()
     names = [experiment.dataset, measured.neighbours, measured.mode, measured.algorithm, measured.label]
     names.append(str(measured.joint).lower())
     thetas = np.full(points, np.nan) if measured.thetas is None else measured.thetas
-    for epsilon, theta, column, claimed, provable in zip(
-        measured.epsilons, thetas, figures.T, measured.claimed, measured.provable, strict=True
+    for epsilon, theta, column, claimed, provable, mae in zip(
+        measured.epsilons, thetas, figures.T, measured.claimed, measured.provable, absolute, strict=True
     ):
         numbers = [epsilon, theta, measured.delta, *column, claimed, provable]
-        yield [*names, *map(exact, numbers), str(folds), str(runs)]
+        yield [*names, *map(exact, numbers), str(folds), str(runs), *([exact(mae)] if measures_mae else [])]
 
 
 def exact(value: float) -> str:

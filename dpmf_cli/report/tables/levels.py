@@ -20,8 +20,8 @@ def _text(levels: Sequence[Level], epsilon: float) -> TextTable:
         partial = f" ({level.partial} so far)" if level.partial else ""
         groups.setdefault(f"{level.experiment}: {level.dataset}, {kind}{partial}", []).append(level)
     return TextTable(
-        header=("algorithm", f"RMSE at ε = {epsilon:g}", "claimed", "provable"),
-        alignment="llrr",
+        header=("algorithm", f"RMSE at ε = {epsilon:g}", "MAE", "claimed", "provable"),
+        alignment="llrrr",
         groups=tuple(Group(title, tuple(map(_cells, group))) for title, group in groups.items()),
         notes=tuple(_notes(levels)),
     )
@@ -46,6 +46,7 @@ def _cells(level: Level) -> tuple[str, ...]:
     return (
         level.label + marks(joint=level.joint, delta=level.delta),
         rmse + (" ≈" if level.interpolated else ""),
+        NONE if level.mae is None else f"{level.mae:.4f}",
         epsilon_cell(level.claimed) if private else NONE,
         epsilon_cell(level.provable) if private else NONE,
     )

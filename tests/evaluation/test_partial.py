@@ -1,0 +1,41 @@
+"""What an interrupted run has finished: the folds in which nothing is missing."""
+
+from dataclasses import replace
+
+import numpy as np
+
+from dpmf_cli.evaluation.crossings import find_crossings
+from dpmf_cli.evaluation.partial import of_finished_folds
+from tests.evaluation.made_curves import baseline, curve, experiment, noisy
+
+GRID = [1.0, 2.0, 4.0]
+
+
+def test_finished_folds_are_as_if_the_others_had_not_been_held_out() -> None:
+    values = noisy(1, (5, 2, 3), [0.5, 0.1, -0.3], sd=0.01)
+    whole = experiment(curve(GRID, values), baselines=(baseline(folds=5),))
+    broken = values.copy()
+    broken[3, 1, 2] = broken[4] = np.nan
+    made = experiment(replace(curve(GRID, broken), missing=3), baselines=(baseline(folds=5),))
+    partial = of_finished_folds(made)
+    assert partial is not None
+    assert partial.partial == "3 of 5 folds"
+    (found,) = find_crossings(partial)
+    assert (found.folds, found.partial, found.status) == (3, "3 of 5 folds", "crossed")
+    three = replace(whole, folds=3, curves=(curve(GRID, values[:3]),), baselines=(baseline(folds=3),))
+    assert replace(found, partial="") == find_crossings(three)[0]
+
+
+def test_a_fold_without_its_twin_is_not_finished() -> None:
+    twin = np.array([0.9, np.nan, 0.9])
+    made = curve(GRID, noisy(1, (3, 1, 3), [0.5, 0.1, -0.3]))
+    partial = of_finished_folds(experiment(replace(made, twin=twin, missing=1)))
+    assert partial is not None
+    assert partial.curves[0].twin is not None
+    assert len(partial.curves[0].twin) == partial.folds == 2
+
+
+def test_of_all_folds_or_none_there_is_no_part() -> None:
+    values = noisy(1, (3, 1, 3), [0.5, 0.1, -0.3])
+    assert of_finished_folds(experiment(curve(GRID, values))) is None
+    assert of_finished_folds(experiment(curve(GRID, np.full_like(values, np.nan)))) is None
