@@ -2,6 +2,7 @@
 
 import gzip
 import sys
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -25,7 +26,7 @@ def read(tmp_path: Path, data: bytes, **changed: Any) -> Dataset:
     return load(spec(**changed), Folders(tmp_path, tmp_path / "cache", tmp_path))
 
 
-PACKED = {
+PACKED: dict[str, Callable[[bytes], bytes]] = {
     "gz": gzip.compress,
     "two gz in a row": lambda text: gzip.compress(text[:9]) + gzip.compress(text[9:]),
     "zst": zstandard,

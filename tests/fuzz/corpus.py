@@ -161,20 +161,26 @@ def load_sheet(path: Path) -> object:
     return jester.parse(Source((path,), Wanted((path.name,)), "get it again"))
 
 
-ROWS = {
+PARQUET_ROWS: dict[str, Any] = {
     "who": ["7", "x", "7", "y"],
     "what": [1, 2, 3, 1],
     "stars": [5.0, 3.0, 4.0, 1.0],
     "when": [12, 13, 11, 9],
 }
-PARQUET_OPTIONS = {"columns": {"user": "who", "item": "what", "rating": "stars", "timestamp": "when"}}
+PARQUET_OPTIONS: dict[str, Any] = {
+    "columns": {"user": "who", "item": "what", "rating": "stars", "timestamp": "when"}
+}
 
 
 def packed(text: bytes, rng: random.Random) -> bytes:
     """A user's own ratings as they may come: packed, the packing perhaps broken."""
-    pack = rng.choice(
-        [gzip.compress, zstandard, lambda data: zipped({"r.csv": data}), lambda data: tarred({"r.csv": data})]
-    )
+    packs: list[Callable[[bytes], bytes]] = [
+        gzip.compress,
+        zstandard,
+        lambda data: zipped({"r.csv": data}),
+        lambda data: tarred({"r.csv": data}),
+    ]
+    pack = rng.choice(packs)
     data = pack(mutated(text, rng) if rng.random() < 0.5 else text)
     return mutated(data, rng) if rng.random() < 0.7 else data
 
@@ -201,8 +207,8 @@ __all__ = [
     "CSV_SPECS",
     "EXTENDING",
     "PARQUET_OPTIONS",
+    "PARQUET_ROWS",
     "READERS",
-    "ROWS",
     "SHIPPED",
     "TEXTS",
     "broken_sheet",
