@@ -38,7 +38,9 @@ def test_names_are_letters_that_tex_takes_and_never_twice(made: Make) -> None:
         for cell, label in zip(find_crossings(experiment), ("λ #1", "λ %1", r"\input{x}", "a_b"), strict=True)
     ]
     names = list(defined(figure_macros(experiment, crossings)))
-    assert {"made/lambda -1/IA", "made/lambda -1/GE", "made/textbackslashinput-x-/IA", "made/a_b/GE"} <= set(names)
+    assert {"made/lambda -1/IA", "made/lambda -1/GE", "made/textbackslashinput-x-/IA", "made/a_b/GE"} <= set(
+        names
+    )
     same = [replace(cell, label=label) for cell, label in zip(crossings[:1] * 2, ("#", "%"), strict=True)]
     assert {"made/-/IA", "made/-/IA'"} <= set(defined(figure_macros(experiment, same)))
     assert all(re.fullmatch(r"[A-Za-z0-9 _.,+()/'-]+", name) for name in names)
