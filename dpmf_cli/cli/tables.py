@@ -126,24 +126,35 @@ def _print_levels(of: list[Path] | None, results: Path, epsilon: float, form: st
 
 
 def compare(
-    a: ComparedArgument,
-    b: ComparedArgument,
+    first: ComparedArgument,
+    others: Annotated[list[Path], typer.Argument(help="The others, each held against the first.")],
     results: ResultsOption = Path("results"),
     form: Annotated[str, typer.Option("--format", help="table, csv, md or json.")] = "table",
+    page: Annotated[
+        Path | None,
+        typer.Option(help="Write all of it as one HTML page, with charts, instead.", show_default=False),
+    ] = None,
     plugin: PluginOption = None,
 ) -> None:
-    """Say in what two experiments differ: settings, and errors.
+    """Say in what experiments differ: settings, and errors.
 
     Errors are paired over the folds and runs that both have.
 
-    Example: dpmf compare mine.yaml other.yaml
+    Example: dpmf compare mine.yaml other.yaml third.yaml --page compared.html
     """
-    from dpmf_cli.report.tables.compare import comparison_text
+    from dpmf_cli.report.html.page import compare_page
+    from dpmf_cli.report.tables.compare import comparisons_text
     from dpmf_cli.results.compare_folders import compare_folders
     from dpmf_cli.results.folders import results_folder
+    from dpmf_cli.results.store import write_atomically
 
-    compared = compare_folders(results_folder(a, results), results_folder(b, results))
-    print(comparison_text(compared, form), end="")
+    beside = results_folder(first, results)
+    several = [compare_folders(beside, results_folder(other, results)) for other in others]
+    if page is None:
+        print(comparisons_text(several, form), end="")
+        return
+    write_atomically(page, compare_page(several).encode(errors="backslashreplace"))
+    print(page)
 
 
 def baselines(

@@ -49,7 +49,7 @@ def _levels_without_privacy(experiment: Experiment, levels: dict[str, Level]) ->
     yield "Without privacy"
     measured = [each for each in experiment.baselines if levels[each.label].rmse is not None]
     for baseline in sorted(measured, key=lambda each: levels[each.label].rmse or math.inf):
-        what = AVERAGES.get(baseline.algorithm, "the best model without privacy that was tried")
+        what = AVERAGES.get(baseline.algorithm, "a model of tastes")
         yield f"- {baseline.label}, {what}: typical error {_error(levels[baseline.label])}"
 
 

@@ -8,6 +8,7 @@ from typing import Any
 from dpmf_cli.algorithms.shared.base import Algorithm
 from dpmf_cli.config import ExperimentConfig
 from dpmf_cli.errors import DpmfError
+from dpmf_cli.evaluation.curves import Experiment
 from dpmf_cli.evaluation.paired_difference import Comparison, compare, paired
 from dpmf_cli.results.collect import collect
 from dpmf_cli.results.manifest import Ran, what_ran
@@ -26,12 +27,13 @@ class Setting:
 
 @dataclass(frozen=True)
 class Compared:
-    """Two experiments: their names and titles, what was set otherwise, and what that did to the errors."""
+    """Two experiments: their names and title, what was set otherwise, and what that did to the errors."""
 
     names: tuple[str, str]
     title: str
     settings: tuple[Setting, ...]
     comparison: Comparison
+    experiments: tuple[Experiment, Experiment]
 
 
 def compare_folders(folder_a: Path, folder_b: Path) -> Compared:
@@ -57,6 +59,7 @@ def compare_folders(folder_a: Path, folder_b: Path) -> Compared:
         first.title,
         tuple(different_settings(a.config, b.config)),
         compare(first, second),
+        (first, second),
     )
 
 

@@ -2,6 +2,7 @@
 
 import base64
 import re
+from collections.abc import Sequence
 from functools import cache
 from importlib import resources
 from itertools import groupby
@@ -14,8 +15,10 @@ from markupsafe import Markup, escape
 from dpmf_cli.datasets import Folders
 from dpmf_cli.escapes import printable
 from dpmf_cli.report.html.agreement import Agreement
+from dpmf_cli.report.html.compare import together
 from dpmf_cli.report.html.experiment import advice_on, view_of
 from dpmf_cli.report.html.overview import NOT_RUN, Verdict, overview
+from dpmf_cli.results.compare_folders import Compared
 
 VERDICT_SIGNS: dict[Verdict, str] = {"confirmed": "✓", "in part": "≈", "refuted": "✗", NOT_RUN: "–"}
 """Beside the colour of a verdict."""
@@ -31,6 +34,12 @@ def overview_page(folders: Folders, configs: Path) -> str:
     """The page of all results. Raises DpmfError where there is none."""
     view = overview(folders, configs)
     return render("overview.html.j2", title="dpmf: report", view=view)
+
+
+def compare_page(several: Sequence[Compared]) -> str:
+    """The page of several runs beside the first of them."""
+    view = together(several)
+    return render("compare.html.j2", title=f"dpmf: {', '.join(view.names)}", view=view)
 
 
 def render(template: str, **values: Any) -> str:

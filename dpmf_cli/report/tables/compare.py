@@ -1,9 +1,10 @@
-"""The tables of `dpmf compare`: what two configs set otherwise, and what that did to the errors."""
+"""The tables of `dpmf compare`: what configs set otherwise, and what that did to the errors."""
 
 import json
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict
-from itertools import groupby
+from itertools import chain, groupby
+from string import ascii_uppercase
 from typing import Any
 
 from dpmf_cli.evaluation.numbers import signed, significant
@@ -15,35 +16,58 @@ from dpmf_cli.results.compare_folders import Compared
 _NONE = "–"
 
 
-def comparison_text(compared: Compared, form: str = "table") -> str:
-    """In `table` and `md` the settings and the differences, in `json` an object of both, in `csv` the differences.
+def comparisons_text(several: Sequence[Compared], form: str = "table") -> str:
+    """In `table` and `md` the settings and the differences of each pair, in `csv` the differences of all.
 
-    Raises `DpmfError` for an unknown format.
+    In `json` an object of both; of several pairs a list of them. Raises `DpmfError` for an unknown format.
     """
-    differences = compared.comparison.differences
     if form in ("table", "md"):
-        draw = terminal if form == "table" else markdown
-        errors = _differences(compared)
-        told = draw(errors) if errors.groups else "".join(f"- {note}\n" for note in errors.notes)
-        return f"{draw(_settings(compared))}\n{told}"
-    records = [{**asdict(each), "verdict": each.verdict} for each in differences]
+        return "\n".join(_told(compared, terminal if form == "table" else markdown) for compared in several)
+    records = [
+        [
+            {"run_a": compared.names[0], "run_b": compared.names[1], **asdict(each), "verdict": each.verdict}
+            for each in compared.comparison.differences
+        ]
+        for compared in several
+    ]
     if form == "json":
-        content = {
-            "a": compared.names[0],
-            "b": compared.names[1],
-            "settings": [asdict(each) for each in compared.settings],
-            "differences": [{key: strict(value) for key, value in record.items()} for record in records],
-            "left_out": compared.comparison.left_out,
-        }
-        return json.dumps(content, indent=2, ensure_ascii=False, allow_nan=False) + "\n"
-    return render(_differences(compared), [*Difference.__dataclass_fields__, "verdict"], records, form)
+        content = [_object(*pair) for pair in zip(several, records, strict=True)]
+        whole = content[0] if len(content) == 1 else content
+        return json.dumps(whole, indent=2, ensure_ascii=False, allow_nan=False) + "\n"
+    fields = ["run_a", "run_b", *Difference.__dataclass_fields__, "verdict"]
+    return render(differences_text(several[0]), fields, chain.from_iterable(records), form)
 
 
-def _settings(compared: Compared) -> TextTable:
-    rows = tuple((each.setting, _value(each.a), _value(each.b)) for each in compared.settings)
-    title = f"Settings that differ: {compared.names[0]} (A), {compared.names[1]} (B)"
+def _told(compared: Compared, draw: Callable[[TextTable], str]) -> str:
+    errors = differences_text(compared)
+    told = draw(errors) if errors.groups else "".join(f"- {note}\n" for note in errors.notes)
+    return f"{draw(settings_text([compared]))}\n{told}"
+
+
+def _object(compared: Compared, differences: list[dict[str, Any]]) -> dict[str, Any]:
+    return {
+        "a": compared.names[0],
+        "b": compared.names[1],
+        "settings": [asdict(each) for each in compared.settings],
+        "differences": [{key: strict(value) for key, value in record.items()} for record in differences],
+        "left_out": compared.comparison.left_out,
+    }
+
+
+def settings_text(several: Sequence[Compared]) -> TextTable:
+    """What was set otherwise in any of several experiments than in the first: a column for each, A, B and so on."""
+    letters = [*ascii_uppercase, *map(str, range(27, len(several) + 2))][: len(several) + 1]
+    runs = [several[0].names[0], *(compared.names[1] for compared in several)]
+    firsts = {each.setting: each.a for compared in several for each in compared.settings}
+    others = [{each.setting: each.b for each in compared.settings} for compared in several]
+    rows = tuple(
+        (setting, _value(first), *(_value(other.get(setting, first)) for other in others))
+        for setting, first in firsts.items()
+    )
+    named = ", ".join(f"{run} ({letter})" for run, letter in zip(runs, letters, strict=True))
     same = ("no setting differs",) if not rows else ()
-    return TextTable(("setting", "A", "B"), "lll", (Group(title, rows),) if rows else (), same)
+    groups = (Group(f"Settings that differ: {named}", rows),) if rows else ()
+    return TextTable(("setting", *letters), "l" * (len(runs) + 1), groups, same)
 
 
 def _value(value: Any) -> str:
@@ -55,7 +79,8 @@ def _value(value: Any) -> str:
     return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
 
 
-def _differences(compared: Compared) -> TextTable:
+def differences_text(compared: Compared) -> TextTable:
+    """What one experiment's errors are beside another's, at each ε that both have."""
     groups = []
     for (name, neighbours), rows in _pairs(compared):
         if not all(row.same for row in rows):
