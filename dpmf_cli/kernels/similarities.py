@@ -144,7 +144,7 @@ def _similarity_lanes(
     averages: NDArray[np.floating],
     part: slice,
 ) -> SimilarityLanes:
-    """One group of models; averages (n_items, lanes); similarities (n_items, k, lanes), or (n_items, k, 1) for all."""
+    """One group; averages (n_items, lanes), similarities (n_items, k, lanes), or (n_items, k, 1) for all models."""
     width = padded_width(part.stop - part.start)
     flat = np.empty((*neighbours.shape, width), np.float32)
     flat[:] = similarities if similarities.shape[2] == 1 else pad(similarities, width)

@@ -24,8 +24,8 @@ class ReleasableModel(Protocol):
     """A model of which something can be published.
 
     `published` is all that may be: numbers that were released, functions of them, and what is public. A class method
-    `restored(arrays, entry, own)` makes the same model of it. `entry` is the algorithm, `own` the ratings of the users
-    who ask: a method that is not joint predicts from `published` alone.
+    `restored(arrays, entry, own)` makes the same model of it. `entry` is the algorithm, `own` are the ratings of the
+    users who ask: a method that is not joint predicts from `published` alone.
     """
 
     @property
