@@ -93,6 +93,10 @@ def test_a_joint_model_holds_no_users_part_but_released_averages(name: str) -> N
     assert of_users == (["users"] if PROVABLE[name].algorithm in ("pknn", "public_knn") else [])
 
 
+SAMPLES = 150.0
+"""An ε at which personalised privacy leaves ratings out."""
+
+
 class Blind(Witness):
     """A witness that publishes numbers in which nothing was measured: what depends on the ratings has gone past it."""
 
@@ -119,7 +123,7 @@ def test_where_nothing_measured_is_released_neighbours_give_the_same_files(name:
     for seed in range(3):
         pair = neighbour_of("", base, entry.neighbours, np.random.default_rng(seed))
         files = [
-            written(recommender(entry, *fits.fitted(entry, ratings, 2.0, witness=Blind()), ratings))
+            written(recommender(entry, *fits.fitted(entry, ratings, SAMPLES, witness=Blind()), ratings))
             for ratings in (pair.here, pair.there)
         ]
         assert files[0] == files[1]
