@@ -36,16 +36,16 @@ def release(
     data: DataOption = None,
     plugin: PluginOption = None,
 ) -> None:
-    """Fit one method on all ratings with a secret seed, and write the model.
+    """Fit one method on all ratings, and write the model.
 
-    Releases of one data set add up: an account of them is kept.
+    The seed is secret. Releases of one data set add up: an account of them is kept.
 
     Example: dpmf release my-shop.yaml --method pge --epsilon 1
     """
     from dpmf_cli.algorithms.costs.cost import Shape
     from dpmf_cli.config import load_config
     from dpmf_cli.evaluation.numbers import duration
-    from dpmf_cli.releasing.account import account_file, releases_of
+    from dpmf_cli.releasing.account import account_file
     from dpmf_cli.releasing.ids import read_list
     from dpmf_cli.releasing.publishing import fitted
     from dpmf_cli.terminal import say
@@ -63,13 +63,11 @@ def release(
     seconds = entry.cost(Shape(ratings.n_users, ratings.n_items, len(ratings)), 1).seconds
     say(f"fits {entry.name} on all ratings of {source.name}: about {duration(max(seconds, 1))}")
     model = fitted(entry, source, epsilon)
-    before = releases_of(source.name, model.checksum)
     found = model.save(folder, unprovable=unprovable, ids_are_public=ids_are_public)
     print(_described(model, folder), end="")
-    if before:
-        say(
-            f"this is release {len(before) + 1} of {source.name}: who has all of them has what they tell together"
-        )
+    count = sum(total.releases for total in found)
+    if count > 1:
+        say(f"this is release {count} of {source.name}: who has all of them has what they tell together")
     for total in found:
         say(f"{source.name}, {total}")
     say(f"the account is {account_file()}; it is yours, and no part of the release")

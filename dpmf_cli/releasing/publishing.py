@@ -55,22 +55,22 @@ class FittedRecommender(Recommender):
             raise DpmfError(f"{folder}: holds a release; name another folder")
         data = archive.packed(stored(self))
         digest, privacy, dataset = archive.sha256(data), self.statement.privacy, self.statement.dataset
-        account.enter(
-            account.Entered(
-                time=datetime.now(UTC).isoformat(timespec="seconds"),
-                dataset=dataset.name,
-                checksum=self.checksum,
-                method=self.statement.name,
-                neighbours=privacy.neighbours,
-                joint=privacy.joint,
-                epsilon=privacy.provable,
-                delta=privacy.delta,
-                model=digest,
-                folder=str(folder.absolute()),
-            )
+        before = account.releases_of(dataset.name, self.checksum)
+        entered = account.Entered(
+            time=datetime.now(UTC).isoformat(timespec="seconds"),
+            dataset=dataset.name,
+            checksum=self.checksum,
+            method=self.statement.name,
+            neighbours=privacy.neighbours,
+            joint=privacy.joint,
+            epsilon=privacy.provable,
+            delta=privacy.delta,
+            model=digest,
+            folder=str(folder.absolute()),
         )
+        account.enter(entered)  # first: what is written and not accounted for would never be added up
         archive.write(folder, self.statement.model_copy(update={"sha256": digest}), data)
-        return account.totals(account.releases_of(dataset.name, self.checksum))
+        return account.totals([*before, entered])
 
 
 def fitted(entry: PrivateAlgorithm, source: Source, epsilon: float) -> FittedRecommender:
