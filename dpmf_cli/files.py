@@ -120,7 +120,9 @@ def make_folder(folder: Path) -> None:
         if folder.parent == folder:
             raise
         make_folder(folder.parent)
-        make_folder(folder)
+        with contextlib.suppress(FileExistsError):
+            os.mkdir(folder)
+        flush_folder(folder.parent)
     except OSError:
         if not folder.is_dir():
             raise

@@ -121,6 +121,11 @@ def test_no_home_for_a_cache_is_a_message(monkeypatch: pytest.MonkeyPatch) -> No
         cache_folder()
 
 
+def test_a_file_system_that_makes_no_folders_says_so() -> None:
+    with pytest.raises(FileNotFoundError):
+        make_folder(Path("/proc/none/folder"))
+
+
 def test_lines_are_added_whole_and_for_the_owner_alone(tmp_path: Path) -> None:
     path = tmp_path / "state" / "lines.jsonl"
     for line in (b"one", b"two"):

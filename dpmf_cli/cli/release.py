@@ -10,7 +10,7 @@ from dpmf_cli.errors import DpmfError, did_you_mean
 
 if TYPE_CHECKING:
     from dpmf_cli.config import ExperimentConfig
-    from dpmf_cli.releasing.publishing import Source
+    from dpmf_cli.releasing.publishing import FittedRatings
     from dpmf_cli.releasing.recommender import OwnRatings, Recommender
 
 
@@ -160,10 +160,12 @@ def _entry(config: "ExperimentConfig", method: str) -> Any:
     raise DpmfError(f"--method {method}: the config has no such entry{did_you_mean(method, names)}")
 
 
-def _source(config: "ExperimentConfig", path: Path, data: Path | None, users: Any, items: Any) -> "Source":
+def _source(
+    config: "ExperimentConfig", path: Path, data: Path | None, users: Any, items: Any
+) -> "FittedRatings":
     from dpmf_cli.datasets import Folders, load
     from dpmf_cli.datasets.spec import CsvSpec
-    from dpmf_cli.releasing.publishing import COLUMNS, Source
+    from dpmf_cli.releasing.publishing import COLUMNS, FittedRatings
 
     spec = config.dataset
     loaded = load(spec, Folders.named(data, base=path.parent))
@@ -173,7 +175,7 @@ def _source(config: "ExperimentConfig", path: Path, data: Path | None, users: An
         else {}
     )
     columns = {role: names.get(role, role) for role in COLUMNS}
-    return Source(spec.key, loaded.ratings, loaded.user_ids, loaded.item_ids, users, items, columns)
+    return FittedRatings(spec.key, loaded.ratings, loaded.user_ids, loaded.item_ids, users, items, columns)
 
 
 def _described(model: "Recommender", folder: Path) -> str:

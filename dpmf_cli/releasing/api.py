@@ -13,7 +13,7 @@ from dpmf_cli.datasets.raw import Raw
 from dpmf_cli.errors import DpmfError, did_you_mean
 from dpmf_cli.ratings import Scale
 from dpmf_cli.releasing.ids import as_ids
-from dpmf_cli.releasing.publishing import FittedRecommender, Source, fitted, load_model
+from dpmf_cli.releasing.publishing import FittedRatings, FittedRecommender, fitted, load_model
 from dpmf_cli.releasing.recommender import OwnRatings
 
 __all__ = ["fit", "load_model", "own_ratings"]
@@ -64,7 +64,7 @@ def fit(
         Scale(*scale),
         duplicates=duplicates,
     )
-    source = Source(
+    source = FittedRatings(
         dataset,
         canonical.ratings,
         canonical.user_ids,

@@ -4,11 +4,12 @@ Arrays hold numbers and text, and no Python object: nothing is run when they are
 bytes, whenever they are written.
 """
 
+import contextlib
 import hashlib
 import io
 import json
 import zipfile
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -18,11 +19,11 @@ from pydantic import ValidationError
 
 from dpmf_cli.algorithms.shared.model import Arrays
 from dpmf_cli.errors import DpmfError
-from dpmf_cli.files import read_file, write_whole
+from dpmf_cli.files import make_folder, read_file, write_whole
 from dpmf_cli.releasing.statement import FORM, Statement
 
 ARRAYS, STATEMENT = "model.npz", "model.json"
-_AGAIN = "release the model again, or take its folder over as it was written"
+AGAIN = "release the model again, or take its folder over as it was written"
 
 
 def packed(arrays: Mapping[str, NDArray[Any]]) -> bytes:
@@ -41,14 +42,28 @@ def sha256(data: bytes) -> str:
     return hashlib.sha256(data).hexdigest()
 
 
+def make(folder: Path) -> None:
+    """Makes the folder that a release is written into. Raises DpmfError."""
+    with _written(folder):
+        make_folder(folder)
+
+
 def write(folder: Path, statement: Statement, arrays: bytes) -> None:
     """Writes both files. Raises DpmfError where they cannot be."""
     text = json.dumps(statement.model_dump(mode="json"), indent=2, ensure_ascii=False, allow_nan=False)
-    try:
+    with _written(folder):
         write_whole(folder / ARRAYS, arrays)
         write_whole(folder / STATEMENT, f"{text}\n".encode())
+
+
+@contextlib.contextmanager
+def _written(folder: Path) -> Iterator[None]:
+    try:
+        yield
     except OSError as error:
-        raise DpmfError(f"{error.filename or folder}: cannot be written: {error.strerror or error}") from None
+        raise DpmfError(
+            f"{error.filename or folder}: cannot be written: {error.strerror or error}; name another folder"
+        ) from None
 
 
 def read(path: Path) -> tuple[Statement, Arrays]:
@@ -63,12 +78,12 @@ def read(path: Path) -> tuple[Statement, Arrays]:
         ) from None
     statement = _statement(folder / STATEMENT, text)
     if sha256(data) != statement.sha256:
-        raise DpmfError(f"{folder / ARRAYS}: is not what {STATEMENT} speaks of, by its SHA-256; {_AGAIN}")
+        raise DpmfError(f"{folder / ARRAYS}: is not what {STATEMENT} speaks of, by its SHA-256; {AGAIN}")
     try:
         with np.load(io.BytesIO(data), allow_pickle=False) as archive:
             return statement, {name: archive[name] for name in archive.files}
     except (ValueError, OSError, zipfile.BadZipFile) as error:
-        raise DpmfError(f"{folder / ARRAYS}: {error}; {_AGAIN}") from None
+        raise DpmfError(f"{folder / ARRAYS}: {error}; {AGAIN}") from None
 
 
 def _statement(path: Path, text: bytes) -> Statement:
@@ -82,4 +97,4 @@ def _statement(path: Path, text: bytes) -> Statement:
         return Statement.model_validate(found)
     except (ValueError, RecursionError) as error:
         where = error.errors()[0]["loc"] if isinstance(error, ValidationError) else ""
-        raise DpmfError(f"{path}: is no statement of a release {where or ''}; {_AGAIN}") from None
+        raise DpmfError(f"{path}: is no statement of a release {where or ''}; {AGAIN}") from None

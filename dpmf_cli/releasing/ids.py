@@ -18,8 +18,8 @@ def as_ids(ids: ArrayLike, what: str) -> Ids:
     found: NDArray[Any] = np.atleast_1d(np.asarray(ids))
     if found.dtype.kind in "iu":
         return found.astype(np.int64)
-    if found.dtype.kind == "O":
-        found = np.array([str(each) for each in found]) if len(found) else found.astype(str)
+    if found.dtype.kind == "O" or not len(found):
+        found = np.array([str(each) for each in found], np.str_)
     if found.dtype.kind != "U" or found.ndim != 1:
         raise DpmfError(
             f"{what}: ids are a list of whole numbers or of text, not {found.dtype}; convert them"

@@ -13,6 +13,7 @@ from dpmf_cli.algorithms.shared.sample_fits import Columns, SideBySide
 from dpmf_cli.algorithms.shared.unit_scale import UnitModel
 from dpmf_cli.algorithms.zhang2018.personalized import PersonalModel
 from dpmf_cli.errors import DpmfError
+from dpmf_cli.kernels.covariance import triangle_size
 from dpmf_cli.kernels.factors import FactorModel
 from dpmf_cli.kernels.similarities import NeighbourhoodModel
 from dpmf_cli.ratings import Ratings
@@ -56,6 +57,36 @@ def published(model: Model) -> tuple[str, Arrays]:
     if isinstance(model, KnownModel):
         why = "its users' factors are fitted to clean ratings, and its items predict nothing without them"
     raise DpmfError(f"{why}; release another method, or this one with `mode: corrected`")
+
+
+OF_ITEMS = ("items", "factors", "counts", "averages", "neighbours", "similarities", "known_items")
+"""Arrays with a row for each item."""
+
+TRIANGLES = ("covariance", "weight")
+"""Packed triangles of all pairs of items."""
+
+
+def check(kind: str, arrays: Arrays, n_items: int, n_users: int) -> None:
+    """Raises KeyError or ValueError where arrays from a file would lead a kernel astray."""
+    if kind.removeprefix(UNIT) not in KINDS:
+        raise ValueError("no such kind is known")
+    wanted = dict.fromkeys(OF_ITEMS, n_items) | dict.fromkeys(TRIANGLES, triangle_size(n_items))
+    for name, array in arrays.items():
+        rows = n_users if name.startswith("users") else wanted.get(name, len(array))
+        if len(array) != rows or array.dtype.kind not in "fib":
+            raise ValueError(f"{name} has {len(array)} rows, not {rows}, or no numbers")
+    if (
+        "factors" in kind.split()
+        and "users" in arrays
+        and arrays["users"].shape[1:] != arrays["items"].shape[1:]
+    ):
+        raise ValueError("users and items have different factors")
+    if "neighbours" in arrays:
+        neighbours = arrays["neighbours"]
+        if neighbours.size and not -1 <= neighbours.min() <= neighbours.max() < n_items:
+            raise ValueError("a neighbour is no item")
+        if arrays["similarities"].shape[:2] != neighbours.shape:
+            raise ValueError("similarities are not those of the neighbours")
 
 
 def restored(kind: str, arrays: Arrays, entry: Any, own: Ratings) -> Model:

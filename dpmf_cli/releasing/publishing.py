@@ -19,7 +19,7 @@ COLUMNS = {"user": "user", "item": "item", "rating": "rating"}
 
 
 @dataclass(frozen=True)
-class Source:
+class FittedRatings:
     """The ratings that a method is fitted on, with their ids, and the public lists of ids where there are some.
 
     name     of the data set, in statements and in the account
@@ -68,12 +68,13 @@ class FittedRecommender(Recommender):
             model=digest,
             folder=str(folder.absolute()),
         )
+        archive.make(folder)
         account.enter(entered)  # first: what is written and not accounted for would never be added up
         archive.write(folder, self.statement.model_copy(update={"sha256": digest}), data)
         return account.totals([*before, entered])
 
 
-def fitted(entry: PrivateAlgorithm, source: Source, epsilon: float) -> FittedRecommender:
+def fitted(entry: PrivateAlgorithm, source: FittedRatings, epsilon: float) -> FittedRecommender:
     """The method for one ε on all ratings, under a seed that nobody knows."""
     ratings, user_ids, item_ids = within(
         source.ratings, source.user_ids, source.item_ids, source.users, source.items
@@ -113,7 +114,16 @@ def load_model(path: Path | str) -> Recommender:
     """A model that was released. `path` is its folder. Raises DpmfError for what is none, or was changed."""
     statement, arrays = archive.read(Path(path))
     model = {name.removeprefix(MODEL): array for name, array in arrays.items() if name.startswith(MODEL)}
-    return Recommender(statement, model, arrays["item_ids"], arrays.get("user_ids"))
+    try:
+        loaded = Recommender(statement, model, arrays["item_ids"], arrays.get("user_ids"))
+        models.check(statement.kind, model, len(loaded.item_ids), len(arrays.get("user_ids", ())))
+        loaded.for_users(loaded.item_ids[:0])
+    except (KeyError, IndexError, ValueError) as error:
+        kind = statement.kind
+        raise DpmfError(
+            f"{path}: its arrays are none of a model of {kind}: {error}; {archive.AGAIN}"
+        ) from None
+    return loaded
 
 
 MODEL = "model."

@@ -63,7 +63,7 @@ class Recommender:
         at = places(self.item_ids, as_ids(items, "items"))
         if at.shape != place.shape:
             raise DpmfError(f"{len(place)} users and {len(at)} items; give one of each for a pair")
-        model = self._for_users(asked, own or self.own)
+        model = self.for_users(asked, own or self.own)
         out = np.empty(len(at))
         known = at >= 0
         out[known] = self._predicted(model, place[known], at[known])
@@ -80,8 +80,8 @@ class Recommender:
         predicted = self.predict(np.full(len(self.item_ids), name), self.item_ids, own)
         brought = own or self.own
         if brought is not None:
-            rated = brought.items[places(np.array([name]), brought.users) >= 0]
-            predicted[(there := places(self.item_ids, rated))[there >= 0]] = -np.inf
+            rated = places(self.item_ids, brought.items[places(np.array([name]), brought.users) >= 0])
+            predicted[rated[rated >= 0]] = -np.inf
         best = np.argsort(-predicted, kind="stable")[:count]
         best = best[np.isfinite(predicted[best])]
         return self.item_ids[best], predicted[best]
@@ -99,8 +99,8 @@ class Recommender:
         scale = self.statement.dataset.scale
         return np.clip(found, scale.minimum, scale.maximum) if self.entry.clip_predictions else found
 
-    def _for_users(self, asked: Ids, own: OwnRatings | None) -> Model:
-        """The model, with these users alone."""
+    def for_users(self, asked: Ids, own: OwnRatings | None = None) -> Model:
+        """The model with these users alone, none of them twice; it predicts for their places."""
         arrays = dict(self.arrays)
         if self.user_ids is not None:
             rows = places(self.user_ids, asked)

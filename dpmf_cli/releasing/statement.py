@@ -8,6 +8,8 @@ public where who rated what is; elsewhere they are given as lists, or the caller
 import math
 from typing import Any, Literal
 
+from pydantic import ValidationError
+
 from dpmf_cli import __version__
 from dpmf_cli.algorithms.plugins import plugin
 from dpmf_cli.algorithms.registry import PRIVATE
@@ -89,7 +91,14 @@ class Statement(StrictModel):
         """The algorithm with its parameters. Raises DpmfError for a plugin that is not there, or another one."""
         key = self.algorithm.get("algorithm")
         known: Any = PRIVATE.get(str(key)) or plugin(str(key))
-        entry: PrivateAlgorithm = known.model_validate(self.algorithm)
+        try:
+            entry: PrivateAlgorithm = known.model_validate(self.algorithm)
+        except ValidationError as error:
+            wrong = error.errors(include_url=False)[0]
+            raise DpmfError(
+                f"the statement's algorithm, {'.'.join(map(str, wrong['loc']))}: {wrong['msg']}; use the dpmf that "
+                "wrote it"
+            ) from None
         if entry.plugin.get("sha256") != self.plugin.get("sha256"):
             raise DpmfError(
                 f"the plugin {key} is not the one of this release; give the file that it was made with"

@@ -12,7 +12,7 @@ import pytest
 
 from dpmf_cli.algorithms.registry import PRIVATE
 from dpmf_cli.errors import DpmfError
-from dpmf_cli.releasing.publishing import Source, fitted, load_model
+from dpmf_cli.releasing.publishing import FittedRatings, fitted, load_model
 from tests.command import dpmf
 from tests.conftest import make_ratings
 from tests.releasing.shop import make_shop
@@ -120,6 +120,17 @@ def test_no_folder_is_released_twice(run: Run) -> None:
         ("model.json", lambda data: data[:100], "is no statement of a release"),
         ("model.json", lambda data: data.replace(b'"kind"', b'"kin"'), "is no statement of a release"),
         ("model.json", lambda data: data.replace(b'"algorithm": "pge"', b'"algorithm": "pgx"'), "pgx"),
+        ("model.json", lambda data: data.replace(b'"beta_m": 10.0', b'"beta_m": -1'), "effects.beta_m"),
+        (
+            "model.json",
+            lambda data: data.replace(b'"kind": "averages"', b'"kind": "neighbourhood"'),
+            "'averages'",
+        ),
+        (
+            "model.json",
+            lambda data: data.replace(b'"kind": "averages"', b'"kind": "average"'),
+            "no such kind",
+        ),
     ],
 )
 def test_what_was_changed_is_refused(
@@ -221,7 +232,7 @@ def test_every_fit_has_a_seed_of_its_own_that_no_file_holds(
     monkeypatch.setattr(secrets, "randbits", drawn)
     monkeypatch.setenv("DPMF_STATE", str(tmp_path / "state"))
     ratings = make_ratings()
-    source = Source("shop", ratings, np.arange(ratings.n_users), np.arange(ratings.n_items))
+    source = FittedRatings("shop", ratings, np.arange(ratings.n_users), np.arange(ratings.n_items))
     entry = PRIVATE["isgd"].model_validate({"algorithm": "isgd", "factors": 2})
     found = []
     for name in ("one", "two"):
@@ -245,7 +256,7 @@ def test_every_fit_has_a_seed_of_its_own_that_no_file_holds(
 
 def test_what_cannot_be_proved_is_refused_by_the_interface_too(tmp_path: Path) -> None:
     ratings = make_ratings()
-    source = Source("shop", ratings, np.arange(ratings.n_users), np.arange(ratings.n_items))
+    source = FittedRatings("shop", ratings, np.arange(ratings.n_users), np.arange(ratings.n_items))
     entry = PRIVATE["psgd"].model_validate({"algorithm": "psgd", "neighbours": "unbounded"})
     with pytest.raises(DpmfError, match="can be proved"):
         fitted(entry, source, 1.0).save(tmp_path, ids_are_public=True)
