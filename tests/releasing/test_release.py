@@ -124,7 +124,7 @@ def test_no_folder_is_released_twice(run: Run) -> None:
         (
             "model.json",
             lambda data: data.replace(b'"kind": "averages"', b'"kind": "neighbourhood"'),
-            "'averages'",
+            "'similarities'",
         ),
         (
             "model.json",
