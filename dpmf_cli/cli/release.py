@@ -50,8 +50,6 @@ def release(
     from dpmf_cli.releasing.publishing import fitted
     from dpmf_cli.terminal import say
 
-    if not 0 < epsilon < float("inf"):
-        raise DpmfError(f"--epsilon {epsilon:g}: give a positive, finite ε")
     loaded = load_config(config)
     entry = _entry(loaded, method)
     lists = [None if path is None else read_list(path) for path in (users, items)]

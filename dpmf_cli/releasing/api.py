@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 from pydantic import ValidationError
 
-from dpmf_cli.algorithms.plugins import plugin
+from dpmf_cli.algorithms.plugins import available, plugin
 from dpmf_cli.algorithms.registry import BASELINES, PRIVATE
 from dpmf_cli.datasets.canonical import Duplicates, canonicalise
 from dpmf_cli.datasets.raw import Raw
@@ -48,18 +48,18 @@ def fit(
 
     The model predicts for those ids: `predict(users, items)`. Raises DpmfError for what cannot be fitted.
     """
-    if items is None:
-        users, items, ratings = (_column(users, name) for name in ("user", "item", "rating"))
-    of = OwnRatings.of(users, items, [] if ratings is None else ratings)
+    of = own_ratings(users, items, ratings)
+    (user_codes, user_labels), (item_codes, item_labels) = _coded(of.users), _coded(of.items)
     canonical = canonicalise(
         Raw(
-            *(_coded(of.users)[:1] + _coded(of.items)[:1]),
+            user_codes,
+            item_codes,
             of.values,
             where=lambda row: f"rating {row}",
             fix="correct the arrays",
             fix_repeated='correct the arrays, or give `duplicates="last"` or "mean"',
-            user_labels=_coded(of.users)[1],
-            item_labels=_coded(of.items)[1],
+            user_labels=user_labels,
+            item_labels=item_labels,
         ),
         Scale(*scale),
         duplicates=duplicates,
@@ -72,10 +72,9 @@ def fit(
         None if public_users is None else as_ids(public_users, "public_users"),
         None if public_items is None else as_ids(public_items, "public_items"),
     )
-    given = {"algorithm": algorithm, "mode": mode, **parameters}
-    return fitted(
-        _entry(given if neighbours is None else {**given, "neighbours": neighbours}), source, epsilon
-    )
+    hidden = {} if neighbours is None else {"neighbours": neighbours}
+    entry = _entry({"algorithm": algorithm, "mode": mode, **hidden, **parameters})
+    return fitted(entry, source, epsilon)
 
 
 def own_ratings(users: Any, items: ArrayLike | None = None, ratings: ArrayLike | None = None) -> OwnRatings:
@@ -90,21 +89,18 @@ def _entry(given: dict[str, Any]) -> Any:
     key = given["algorithm"]
     if key in BASELINES:
         raise DpmfError(f"{key} spends no ε, so that nothing of it can be released; fit a private method")
-    known = PRIVATE.get(key)
-    if known is None:
-        try:
-            known = plugin(key)  # type: ignore[assignment]
-        except DpmfError:
-            raise DpmfError(f'unknown algorithm "{key}"{did_you_mean(key, PRIVATE)}') from None
-    assert known is not None
+    if key not in PRIVATE and key not in available():
+        raise DpmfError(f'unknown algorithm "{key}"{did_you_mean(key, PRIVATE)}')
+    known: Any = PRIVATE.get(key) or plugin(key)
     try:
         return known.model_validate(given)
     except ValidationError as error:
         wrong = error.errors(include_url=False)[0]
-        where = ".".join(
-            map(str, (*wrong["loc"], *([wrong["ctx"]["key"]] if "key" in wrong.get("ctx", {}) else [])))
-        )
-        raise DpmfError(f"{key}: {where + ': ' if where else ''}{wrong['msg']}") from None
+        of = wrong.get("ctx", {})
+        place = (*wrong["loc"], *((of["key"],) if "key" in of else ()))
+        raise DpmfError(
+            ": ".join([key, *([".".join(map(str, place))] if place else []), wrong["msg"]])
+        ) from None
 
 
 def _column(frame: Any, name: str) -> Any:

@@ -1,5 +1,7 @@
 """One fit on all ratings, under a seed that nobody knows."""
 
+import math
+
 from threadpoolctl import threadpool_limits
 
 from dpmf_cli.algorithms.shared.base import PrivateAlgorithm
@@ -15,7 +17,11 @@ def fit_once(entry: PrivateAlgorithm, ratings: Ratings, epsilon: float) -> tuple
     """The model for one ε, and the ledger of its fit.
 
     The seed is drawn by the operating system, is in memory alone, and is forgotten when this returns.
+
+    Raises DpmfError for an ε that is not positive and finite, and for an algorithm that draws noise past its curator.
     """
+    if not 0 < epsilon < math.inf:
+        raise DpmfError(f"epsilon is {epsilon:g}; give a positive, finite ε")
     streams = Streams(drawn_seed(SECRET), "", entry.algorithm, 0, 0)
     ledger = Ledger([epsilon], entry.mode, entry.spends_delta)
     try:

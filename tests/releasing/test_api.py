@@ -50,6 +50,16 @@ def test_a_loaded_model_predicts_what_the_fitted_one_did(algorithm: str, tmp_pat
     assert loaded.predict(USERS, ITEMS, own).tobytes() == model.predict(USERS, ITEMS).tobytes()
 
 
+def test_a_new_user_of_a_joint_model_has_the_average_users_offset_and_own_ratings() -> None:
+    """Private kNN releases averages of users too: who is in none has their mean."""
+    model = fit("pknn", epsilon=5)
+    offsets = model.arrays["users"][:, 0]
+    cold, item = model.predict(["nobody"], ["film 3"]), int(np.flatnonzero(model.item_ids == "film 3")[0])
+    assert cold == pytest.approx(model.arrays["items"][item, 0] + offsets.mean())
+    own = dpmf_cli.own_ratings(["nobody"] * 3, ["film 1", "film 2", "film 4"], [1, 1, 1])
+    assert model.predict(["nobody"], ["film 3"], own) != pytest.approx(cold)
+
+
 def test_public_lists_have_their_place_in_the_model(tmp_path: Path) -> None:
     users, items = np.arange(900, 1100), [f"film {item}" for item in range(50)]
     model = fit(neighbours="unbounded", public_users=users, public_items=items)
@@ -65,6 +75,7 @@ def test_public_lists_have_their_place_in_the_model(tmp_path: Path) -> None:
         ("pge", {"factor": 3}, "factor: unknown key"),
         ("pge", {"neighbours": "user"}, "does not support neighbours user"),
         ("pge", {"scale": (2, 5)}, "is off the scale"),
+        ("pge", {"epsilon": -1}, "epsilon is -1; give a positive"),
     ],
 )
 def test_a_mistake_is_one_message(algorithm: str, keys: dict[str, Any], said: str) -> None:
