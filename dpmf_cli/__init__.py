@@ -1,3 +1,16 @@
-"""dpmf: experiments on differentially private recommenders, from a YAML config to a crossing table."""
+"""dpmf: experiments on differentially private recommenders, from a YAML config to a crossing table.
+
+`fit` and `load_model` are the interface for programs: docs/guides/releasing.md. They are imported when they are used.
+"""
+
+from importlib import import_module
+from typing import Any
 
 __version__ = "0.1.0"
+__all__ = ["fit", "load_model", "own_ratings"]
+
+
+def __getattr__(name: str) -> Any:
+    if name not in __all__:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return getattr(import_module("dpmf_cli.releasing.api"), name)

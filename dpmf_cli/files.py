@@ -52,6 +52,37 @@ def cache_folder() -> Path:
         ) from None
 
 
+def state_folder() -> Path:
+    """Where what cannot be made again is kept: $DPMF_STATE, else the system's folder for the state of programs."""
+    named = os.environ.get("DPMF_STATE")
+    if named:
+        return Path(named)
+    import platformdirs
+
+    try:
+        return platformdirs.user_state_path("dpmf")
+    except RuntimeError as error:
+        raise DpmfError(f"no folder for state: {error}; set $HOME, or name a folder in $DPMF_STATE") from None
+
+
+def append_line(path: Path, line: bytes) -> None:
+    """Adds a line to the end of a file, on the disk when this returns. Raises OSError.
+
+    Of processes that add at once each adds a whole line. One that is killed may leave a part of a line; the next line
+    begins behind it.
+    """
+    make_folder(path.parent)
+    descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o600)
+    with open(descriptor, "r+b", buffering=0) as file:
+        fcntl.flock(file, fcntl.LOCK_EX)
+        end = file.seek(0, os.SEEK_END)
+        file.seek(max(end - 1, 0))
+        broken = end > 0 and file.read(1) != b"\n"
+        file.write(b"\n" * broken + line + b"\n")
+        os.fsync(descriptor)
+    flush_folder(path.parent)
+
+
 def write_whole(path: Path, data: bytes, mode: int = 0o666) -> None:
     """Writes a file beside its place, flushes it to the disk and renames it. Raises OSError.
 
@@ -89,7 +120,9 @@ def make_folder(folder: Path) -> None:
         if folder.parent == folder:
             raise
         make_folder(folder.parent)
-        make_folder(folder)
+        with contextlib.suppress(FileExistsError):
+            os.mkdir(folder)
+        flush_folder(folder.parent)
     except OSError:
         if not folder.is_dir():
             raise

@@ -11,7 +11,8 @@ from tests.forked import Forked
 
 
 def environment(cache: Path) -> dict[str, str]:
-    return {**os.environ, "DPMF_CACHE": str(cache), "DPMF_DATA": str(cache / "no-data")}
+    folders = {"DPMF_CACHE": cache, "DPMF_DATA": cache / "no-data", "DPMF_STATE": cache / "state"}
+    return {**os.environ, **{name: str(folder) for name, folder in folders.items()}}
 
 
 def start(folder: Path, cache: Path, *arguments: str) -> subprocess.Popen[str]:

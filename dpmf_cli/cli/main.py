@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from dpmf_cli import escapes
+from dpmf_cli import __version__, escapes
 from dpmf_cli.cli import address_space
 from dpmf_cli.cli.advise import advise
 from dpmf_cli.cli.audit import audit
@@ -16,6 +16,7 @@ from dpmf_cli.cli.doctor import doctor
 from dpmf_cli.cli.local import app as local_app
 from dpmf_cli.cli.options import PluginOption
 from dpmf_cli.cli.papers import configs
+from dpmf_cli.cli.release import predict, release
 from dpmf_cli.cli.report import plot, report
 from dpmf_cli.cli.run import plan, run
 from dpmf_cli.cli.tables import baselines, compare, crossings
@@ -23,7 +24,6 @@ from dpmf_cli.cli.verify import verify
 from dpmf_cli.errors import DpmfError
 
 app = typer.Typer(
-    help="Experiments on differentially private recommenders: from a YAML config to a crossing table.",
     no_args_is_help=True,
     add_completion=False,
     rich_markup_mode=None,
@@ -36,6 +36,8 @@ for _command in (
     advise,
     run,
     plan,
+    release,
+    predict,
     crossings,
     compare,
     baselines,
@@ -47,6 +49,21 @@ for _command in (
     doctor,
 ):
     app.command()(_command)
+
+
+def _version(asked: bool) -> None:
+    if asked:
+        print(f"dpmf {__version__}")
+        raise typer.Exit()
+
+
+@app.callback()
+def dpmf(
+    version: Annotated[
+        bool, typer.Option("--version", callback=_version, is_eager=True, help="Show the version and exit.")
+    ] = False,
+) -> None:
+    """Experiments on differentially private recommenders: from a YAML config to a crossing table."""
 
 
 def main() -> None:

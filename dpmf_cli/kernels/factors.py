@@ -1,8 +1,8 @@
 """Factors in lanes: how the models of a grid lie in memory, and the loops that every factorisation shares."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Literal
+from typing import Any, Literal, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -55,8 +55,12 @@ class FactorLanes:
 
     def rows(self, side: Side) -> NDArray[np.float32]:
         """(rows, d, lanes) the factors of one side: a view, which plain code may change."""
+        return self.table(side)[:, :-1]
+
+    def table(self, side: Side) -> NDArray[np.float32]:
+        """(rows, d + 1, lanes) the factors of one side, and behind them its effects: a view."""
         own, _ = self.own_and_other(side)
-        return own.reshape(-1, self.factors + 1, self.width)[:, :-1, : self.lanes]
+        return own.reshape(-1, self.factors + 1, self.width)[..., : self.lanes]
 
     def effects(self, users: NDArray[np.int32], items: NDArray[np.int32]) -> NDArray[np.float32]:
         """(n, width): IAvg(i) + UAvg(u) for each pair and model."""
@@ -109,6 +113,35 @@ class FactorModel:
         nobody = np.empty(0, np.float32)
         return FactorModel([replace(group, users=nobody) for group in self.groups])
 
+    def with_users(self, effects: NDArray[np.floating]) -> "FactorModel":
+        """These items, in the same memory, beside users with effects (n_users, E) and factors 0."""
+        return FactorModel(
+            [
+                replace(group, users=_rows(np.zeros((len(effects), group.factors)), effects[:, group.part]))
+                for group in self.groups
+            ]
+        )
+
+    @property
+    def published(self) -> dict[str, NDArray[np.float32]]:
+        """users (n_users, d + 1, E) and items (n_items, d + 1, E): the last of a row is its effect."""
+        sides: tuple[Side, ...] = ("users", "items")
+        return {side: np.concatenate([group.table(side) for group in self.groups], axis=2) for side in sides}
+
+    @classmethod
+    def restored(cls, arrays: Mapping[str, NDArray[Any]], entry: Any = None, own: Any = None) -> Self:
+        """The model of what was `published`."""
+        users, items = arrays["users"], arrays["items"]
+        factors = items.shape[1] - 1
+        return cls(
+            [
+                FactorLanes(
+                    _rows_of(users[..., part]), _rows_of(items[..., part]), factors, _width(part), part
+                )
+                for part in groups(items.shape[2])
+            ]
+        )
+
 
 @on_each_group
 def move_items(group: FactorLanes, moves: NDArray[np.floating]) -> None:
@@ -143,15 +176,28 @@ def _factor_lanes(
     part: slice,
 ) -> FactorLanes:
     """One group of `factor_model`; user_effects (n_users, lanes), item_effects (n_items, lanes)."""
-    width = padded_width(part.stop - part.start)
+    return FactorLanes(
+        _rows(users, user_effects), _rows(items, item_effects), users.shape[1], _width(part), part
+    )
 
-    def rows(factors: NDArray[np.float64], effects: NDArray[np.float64]) -> NDArray[np.float32]:
-        out = aligned((len(factors), factors.shape[1] + 1, width))
-        out[:, :-1] = factors[:, :, None]
-        out[:, -1] = pad(effects, width)
-        return out.reshape(-1)
 
-    return FactorLanes(rows(users, user_effects), rows(items, item_effects), users.shape[1], width, part)
+def _rows(factors: NDArray[np.float64], effects: NDArray[np.floating]) -> NDArray[np.float32]:
+    """Flat rows of factors (rows, d), common to all lanes, and effects (rows, lanes)."""
+    out = aligned((len(factors), factors.shape[1] + 1, padded_width(effects.shape[1])))
+    out[:, :-1] = factors[:, :, None]
+    out[:, -1] = pad(effects, out.shape[2])
+    return out.reshape(-1)
+
+
+def _rows_of(table: NDArray[np.float32]) -> NDArray[np.float32]:
+    """Flat rows of a table (rows, d + 1, lanes)."""
+    out = aligned((*table.shape[:2], padded_width(table.shape[2])))
+    out[:] = pad(table, out.shape[2])
+    return out.reshape(-1)
+
+
+def _width(part: slice) -> int:
+    return padded_width(part.stop - part.start)
 
 
 def aligned(shape: tuple[int, ...]) -> NDArray[np.float32]:

@@ -4,8 +4,9 @@ Wang and Tang 2017, equation 2. The similarities of an item to its neighbours ar
 after item, so that a row and the averages that it needs stay in the nearest cache.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -95,6 +96,27 @@ class NeighbourhoodModel:
         """(n, E) predictions for n pairs."""
         return np.concatenate([group.predict(self.train, users, items) for group in self.groups], axis=1)
 
+    @property
+    def published(self) -> dict[str, NDArray[Any]]:
+        """neighbours (n_items, k), similarities (n_items, k, E), averages (n_items, E)."""
+        return {
+            "neighbours": self.groups[0].neighbours,
+            "similarities": np.concatenate([group.rows() for group in self.groups], axis=2),
+            "averages": np.concatenate([group.item_averages() for group in self.groups], axis=1),
+        }
+
+    @classmethod
+    def restored(cls, arrays: Mapping[str, NDArray[Any]], entry: Any, own: Ratings) -> Self:
+        """The model of what was `published`, for the users who ask."""
+        similarities, averages = arrays["similarities"], arrays["averages"]
+        return cls(
+            own,
+            [
+                _similarity_lanes(arrays["neighbours"], similarities[..., part], averages[:, part], part)
+                for part in groups(averages.shape[1])
+            ],
+        )
+
 
 def neighbourhood_model(
     train: Ratings,
@@ -106,10 +128,11 @@ def neighbourhood_model(
 
     neighbours (n_items, k), −1 fills up; similarities (n_items, k) or one number; averages (n_items, E).
     """
+    common = np.broadcast_to(np.atleast_2d(np.asarray(similarities, np.float32)), neighbours.shape)[..., None]
     return NeighbourhoodModel(
         train,
         [
-            _similarity_lanes(neighbours, similarities, averages[:, part], part)
+            _similarity_lanes(neighbours, common, averages[:, part], part)
             for part in groups(averages.shape[1])
         ],
     )
@@ -117,14 +140,14 @@ def neighbourhood_model(
 
 def _similarity_lanes(
     neighbours: NDArray[np.int32],
-    similarities: NDArray[np.float32] | float,
-    averages: NDArray[np.float64],
+    similarities: NDArray[np.float32],
+    averages: NDArray[np.floating],
     part: slice,
 ) -> SimilarityLanes:
-    """One group of `neighbourhood_model`; averages (n_items, lanes)."""
+    """One group; averages (n_items, lanes), similarities (n_items, k, lanes), or (n_items, k, 1) for all models."""
     width = padded_width(part.stop - part.start)
     flat = np.empty((*neighbours.shape, width), np.float32)
-    flat[:] = similarities if np.isscalar(similarities) else np.asarray(similarities)[:, :, None]
+    flat[:] = similarities if similarities.shape[2] == 1 else pad(similarities, width)
     return SimilarityLanes(neighbours, flat.reshape(-1), pad(averages, width).reshape(-1), width, part)
 
 

@@ -177,6 +177,7 @@ def exponential_choice(
     step: str,
     candidates: int,
     *,
+    choices: int | None = None,
     sensitivity: Sensitivity,
     epsilon: NDArray[np.float64],
     curator: Curator,
@@ -186,10 +187,14 @@ def exponential_choice(
     McSherry and Talwar 2007: candidate c with probability proportional to exp(−ε·loss_c/2Δ), Δ being how far any one
     loss can move (`norm` inf). −Gumbel noise of scale 2Δ/ε on each loss makes the least one have that law. Pure ε-DP.
     Only which one is the least may be released: the noisy losses are not on a grid.
+
+    choices  how many are made side by side, each among `candidates`, from losses (choices, candidates). One record
+             must move the losses of one of them alone: then all together cost what one does (parallel composition)
     """
     entry, scale = _spend(step, "exponential", math.inf, 1, sensitivity, epsilon, curator, None)
     rng = curator.noise(step)
-    noise = LaneNoise.drawn(unit_gumbel_downwards, (candidates,), rng, 2 * scale, rounded=False)
+    shape = (candidates,) if choices is None else (choices, candidates)
+    noise = LaneNoise.drawn(unit_gumbel_downwards, shape, rng, 2 * scale, rounded=False)
     return curator.release(entry, noise)
 
 

@@ -114,10 +114,10 @@ def test_the_step_on_items_sees_no_users_factors(monkeypatch: pytest.MonkeyPatch
 def test_what_the_aggregator_moves_reaches_the_devices() -> None:
     model, _ = fit(method_of(factors=3, iterations=1, learning_rate=1e-9), RATINGS, [1.0])
     start = initial_factors(RATINGS, method_of().initial_factors, 3, STREAMS)[1]
-    still = model.unit.groups[0].rows("items")[..., 0]
+    still = model.unit.items.groups[0].rows("items")[..., 0]
     moved, _ = fit(method_of(factors=3, iterations=1), RATINGS, [1.0])
     assert still.shape == start.shape
-    assert np.abs(moved.unit.groups[0].rows("items")[..., 0] - still).max() > 1e-3
+    assert np.abs(moved.unit.items.groups[0].rows("items")[..., 0] - still).max() > 1e-3
 
 
 def test_items_move_by_the_reports_mean() -> None:

@@ -15,7 +15,7 @@ from dpmf_cli.algorithms.registry import PRIVATE
 from dpmf_cli.algorithms.shared.base import PrivateAlgorithm
 from dpmf_cli.algorithms.shared.effects import Effects
 from dpmf_cli.algorithms.shared.item_covariance import CovarianceModel
-from dpmf_cli.algorithms.shared.item_products import inverse_counts
+from dpmf_cli.algorithms.shared.item_products import ReleasedProducts, inverse_counts
 from dpmf_cli.kernels.covariance import Raters, weighted_products
 from dpmf_cli.privacy import covariance_sensitivity as sensitivity
 from dpmf_cli.privacy.curator import Curator
@@ -44,6 +44,7 @@ def fit(algorithm: PrivateAlgorithm, ratings: Ratings, epsilon: float) -> tuple[
 
 def with_effects(model: CovarianceModel, effects: Effects) -> CovarianceModel:
     """The model with other averages, in what is measured too."""
+    assert isinstance(model.released, ReleasedProducts)
     measured = replace(model.released.measured, effects=effects)
     return replace(model, effects=effects, released=replace(model.released, measured=measured))
 
@@ -63,6 +64,7 @@ def predicted_densely(model: CovarianceModel) -> NDArray[np.float64]:
     """(n_users, n_items) predictions by the formulas of the papers, on dense matrices, for the first ε."""
     ratings, algorithm, n = model.own, model.settings, model.own.n_items
     assert isinstance(algorithm, PrivateKNN)
+    assert isinstance(model.released, ReleasedProducts)
     known = np.zeros((ratings.n_users, n))
     known[ratings.users, ratings.items] = 1
     averages = model.effects.users[:, [0]] + model.effects.items[:, 0]

@@ -8,6 +8,7 @@ from collections.abc import Iterator
 import pytest
 import typer
 
+from dpmf_cli import __version__
 from dpmf_cli.cli.main import app
 
 SECONDS = 0.3
@@ -38,6 +39,11 @@ def test_every_command_explains_itself(
     else:
         (example,) = (line for line in text.splitlines() if "Example:" in line)
         assert f"Example: {' '.join(('dpmf', *path))}" in example
+
+
+def test_the_version_is_the_packages(capsys: pytest.CaptureFixture[str]) -> None:
+    app(["--version"], prog_name="dpmf", standalone_mode=False)
+    assert capsys.readouterr().out == f"dpmf {__version__}\n"
 
 
 def test_help_imports_nothing_heavy() -> None:

@@ -42,7 +42,7 @@ def measured(settings_: CovarianceKNN, centred: NDArray[np.float64], kept: slice
     values = (items + centred).astype(np.float32)[kept]
     train = Ratings(np.zeros(len(chosen), np.int32), chosen, values, 1, n, SCALE)
     nothing = np.zeros((n, 1))
-    averages = ItemAverages(np.zeros(1), items[:, None], nothing, np.array([centre]), nothing[:1])
+    averages = ItemAverages(np.zeros(1), items[:, None], np.array([centre]), nothing, nothing[:1])
     products, raters = settings_.measure(train, settings_.own_means(train, averages)), Raters.of(train)
     return products.covariance(raters, 0), products.weight(raters)
 

@@ -74,6 +74,7 @@ def copy(tmp_path: Path, session_cache: Path) -> tuple[Path, dict[str, str]]:
         "PATH": f"{programs}:{os.environ['PATH']}",
         "PYTHONPATH": str(ROOT),
         "DPMF_CACHE": str(session_cache),
+        "DPMF_STATE": str(tmp_path / "state"),
         "DPMF_DATA": str(tmp_path / "datasets"),
     }
     return tmp_path, environment

@@ -2,9 +2,8 @@
 
 from typing import ClassVar, Literal
 
-from dpmf_cli.algorithms.shared.averages_baseline import EffectsModel
 from dpmf_cli.algorithms.shared.budget import ItemAveragesBudget
-from dpmf_cli.algorithms.shared.own_means import OwnMeansAlgorithm
+from dpmf_cli.algorithms.shared.own_means import OwnMeansAlgorithm, OwnMeansModel
 from dpmf_cli.algorithms.shared.papers import Paper
 from dpmf_cli.privacy.curator import Curator
 from dpmf_cli.privacy.ledger import Epsilons
@@ -22,7 +21,6 @@ class AveragesAndOwnMean(OwnMeansAlgorithm):
     algorithm: Literal["mm_averages"]
     budget: ItemAveragesBudget = ItemAveragesBudget()
 
-    def fit(self, train: Ratings, epsilons: Epsilons, *, streams: Streams, curator: Curator) -> EffectsModel:
+    def fit(self, train: Ratings, epsilons: Epsilons, *, streams: Streams, curator: Curator) -> OwnMeansModel:
         averages = self.released_averages(train, self.measurer(epsilons, curator))
-        own_means = self.own_means(train, averages)
-        return EffectsModel(own_means.items, own_means.users)
+        return OwnMeansModel(self.own_means(train, averages))

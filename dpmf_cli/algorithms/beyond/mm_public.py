@@ -35,4 +35,9 @@ class OwnMeanFixedCovariance(OwnMeansAlgorithm):
     def fit(self, train: Ratings, epsilons: Epsilons, *, streams: Streams, curator: Curator) -> AllAlike:
         averages = self.released_averages(train, self.measurer(epsilons, curator))
         own_means = self.own_means(train, averages)
-        return AllAlike(train, own_means, self.variance + self.ridge, self.covariance)
+        return AllAlike(train, own_means, self.of_an_item, self.covariance)
+
+    @property
+    def of_an_item(self) -> float:
+        """v + ridge, in units of B²."""
+        return self.variance + self.ridge

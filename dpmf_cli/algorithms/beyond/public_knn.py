@@ -6,7 +6,7 @@ from pydantic import Field
 
 from dpmf_cli.algorithms.shared.base import PrivateAlgorithm, Variants, in_both_modes
 from dpmf_cli.algorithms.shared.budget import AveragesBudget
-from dpmf_cli.algorithms.shared.fixed_covariance import AllAlike, NearestAlike
+from dpmf_cli.algorithms.shared.fixed_covariance import AllAlike, NearestAlike, public_weights
 from dpmf_cli.algorithms.shared.papers import Paper
 from dpmf_cli.privacy.curator import Curator
 from dpmf_cli.privacy.ledger import Epsilons
@@ -53,7 +53,7 @@ class BoundedPublicKNN(PublicKNN):
 
     def fit(self, train: Ratings, epsilons: Epsilons, *, streams: Streams, curator: Curator) -> NearestAlike:
         effects = self.averages(train, self.budget.for_effects(epsilons), curator)
-        return NearestAlike(train, effects, self.of_an_item, self.covariance, self.k)
+        return NearestAlike(train, effects, self.of_an_item, self.covariance, public_weights(train), self.k)
 
 
 class UnboundedPublicKNN(PublicKNN):

@@ -11,6 +11,8 @@ from pydantic import Field
 from dpmf_cli.algorithms.shared.base import PrivateAlgorithm, Variants, in_both_modes
 from dpmf_cli.algorithms.shared.factorization import InitialFactors, initial_factors
 from dpmf_cli.algorithms.shared.local_model import LocalModel
+from dpmf_cli.algorithms.shared.model import Arrays
+from dpmf_cli.algorithms.shared.own_factors import OwnFactors
 from dpmf_cli.algorithms.shared.papers import Paper
 from dpmf_cli.kernels.als import RowProblem, SideRatings, solve_users
 from dpmf_cli.kernels.factors import FactorModel, factor_model, move_items
@@ -98,12 +100,23 @@ class PrivateGradientMF(PrivateAlgorithm):
         for _ in range(self.iterations):
             devices.solve_users(model)
             aggregator.move_items(devices.report_gradients(model, gradients))
-        devices.solve_users(model)
         messages = ratings.messages + gradients.messages
         down = train.n_items * self.factors * 4 * self.iterations * train.n_users
         traffic = Traffic(ratings.bytes + gradients.bytes, down, messages, train.n_users)
         known = train.user_counts > 0, train.item_counts > 0
-        return LocalModel(model, train.scale, *known, mean, traffic)
+        on_devices = OwnFactors(self, model.without_users(), {"mean": mean}, train)
+        return LocalModel(on_devices, train.scale, *known, mean, traffic)
+
+    def with_own_factors(self, items: FactorModel, beside: Arrays, own: Ratings) -> FactorModel:
+        """The items beside each user's own p_u, and m."""
+        model = items.with_users(np.tile(beside["mean"], (own.n_users, 1)))
+        self.solve_devices(model, own, unit_values(own))
+        return model
+
+    def solve_devices(self, model: FactorModel, own: Ratings, values: NDArray[np.float32]) -> None:
+        """Each device solves for its user's factors from the user's ratings, `values` (n,) on [0, 1], in place."""
+        ratings = SideRatings(own.user_starts, own.items, values)
+        solve_users(model, ratings, RowProblem(self.regularization, bound=np.inf))
 
     def start(self, train: Ratings, mean: NDArray[np.float64], streams: Streams) -> FactorModel:
         """Public start factors beside m, for each ε."""
@@ -181,6 +194,12 @@ def shrunk_mean(reports: PerturbedSigns) -> NDArray[np.float64]:
     return np.asarray(0.5 + weight * reports.numbers.mean(axis=0, dtype=np.float64) / 2)
 
 
+def unit_values(ratings: Ratings) -> NDArray[np.float32]:
+    """(n,) ratings on [0, 1]."""
+    scale = ratings.scale
+    return np.asarray((ratings.values - scale.minimum) / scale.width, np.float32)
+
+
 @dataclass(frozen=True)
 class Devices:
     """All users' devices: the only code that sees ratings, which leave it through a channel.
@@ -195,8 +214,7 @@ class Devices:
     @cached_property
     def values(self) -> NDArray[np.float32]:
         """(n,) ratings on [0, 1]."""
-        scale = self.ratings.scale
-        return np.asarray((self.ratings.values - scale.minimum) / scale.width, np.float32)
+        return unit_values(self.ratings)
 
     def report_ratings(self, channel: SignChannel) -> PerturbedSigns:
         """Each rating, as 2r − 1."""
@@ -207,8 +225,7 @@ class Devices:
 
     def solve_users(self, model: FactorModel) -> None:
         """Each device solves for its user's factors, in place."""
-        own = SideRatings(self.ratings.user_starts, self.ratings.items, self.values)
-        solve_users(model, own, RowProblem(self.method.regularization, bound=np.inf))
+        self.method.solve_devices(model, self.ratings, self.values)
 
     def reported(self) -> tuple[slice | NDArray[np.int64], NDArray[np.int64]]:
         """Which ratings are reported, and how many each stands for: all, and each for itself."""

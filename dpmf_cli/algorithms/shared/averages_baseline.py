@@ -4,13 +4,14 @@ Friedman, Berkovsky, Kaafar 2016, section 5.1.
 """
 
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
 from dpmf_cli.algorithms.shared.base import Algorithm
 from dpmf_cli.algorithms.shared.effects import Effects, EffectsBudget, EffectsParameters
+from dpmf_cli.algorithms.shared.model import Arrays
 from dpmf_cli.algorithms.shared.private_averages import bounded_effects
 from dpmf_cli.privacy.curator import Curator
 from dpmf_cli.privacy.ledger import Epsilons
@@ -31,6 +32,16 @@ class EffectsModel:
         for start in range(0, len(out), _CHUNK):
             out[start : start + _CHUNK] += self.users[users[start : start + _CHUNK]]
         return out
+
+    @property
+    def published(self) -> Arrays:
+        """Both."""
+        return {"items": self.items, "users": self.users}
+
+    @classmethod
+    def restored(cls, arrays: Arrays, entry: Any = None, own: Any = None) -> Self:
+        """The model of what was `published`."""
+        return cls(arrays["items"], arrays["users"])
 
 
 class AveragesBaseline(Algorithm):

@@ -86,11 +86,20 @@ class Effects:
     """Averages for each ε of the grid. A prediction from effects alone is items[i] + users[u].
 
     overall (E,), items (n_items, E): rating scale; users (n_users, E): offsets from the item averages.
+    residual  (E,) the released average of r − items[i], where the users' part is not released but each user's own
+              mean; None where it is released too
     """
 
     overall: NDArray[np.float64]
     items: NDArray[np.float64]
     users: NDArray[np.float64]
+    residual: NDArray[np.float64] | None = None
+
+    @property
+    def published(self) -> dict[str, NDArray[np.float64]]:
+        """What is released: with `residual` the users' own means can be made again from their ratings."""
+        rest = {"users": self.users} if self.residual is None else {"residual": self.residual}
+        return {"overall": self.overall, "items": self.items, **rest}
 
 
 def stabilised(

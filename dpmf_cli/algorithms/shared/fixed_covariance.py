@@ -2,12 +2,15 @@
 
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
 from dpmf_cli.algorithms.shared.effects import Effects
 from dpmf_cli.algorithms.shared.item_products import inverse_counts, own_residuals
+from dpmf_cli.algorithms.shared.model import Arrays
+from dpmf_cli.algorithms.shared.own_means import effects_of
 from dpmf_cli.kernels.covariance import Raters, weighted_products
 from dpmf_cli.kernels.neighbours import nearest
 from dpmf_cli.ratings import Ratings
@@ -41,20 +44,39 @@ class AlikeItems(ABC):
         weight = np.where(counts > 0, self.covariance / np.where(counts > 0, spread, 1.0), 0.0)
         return np.asarray(out + weight[:, None] * totals)
 
+    @property
+    def published(self) -> Arrays:
+        """The averages, as far as they are released."""
+        return self.effects.published
+
 
 @dataclass(frozen=True)
 class NearestAlike(AlikeItems):
     """With the `k` of the user's items that share the most raters with the item asked for, by Wgt: who rated what
-    must be public."""
+    must be public.
 
+    weight  Wgt: a packed triangle
+    """
+
+    weight: NDArray[np.float32]
     k: int
+
+    @property
+    def published(self) -> Arrays:
+        """Wgt too, which is public."""
+        return {**super().published, "weight": self.weight}
+
+    @classmethod
+    def restored(cls, arrays: Arrays, entry: Any, own: Ratings) -> Self:
+        """The model of what was `published`, for the users who ask."""
+        effects = effects_of(arrays, entry, own)
+        return cls(own, effects, entry.of_an_item, entry.covariance, arrays["weight"], entry.k)
 
     def neighbours(
         self, users: NDArray[np.int32], items: NDArray[np.int32]
     ) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
         own = self.own
-        products = weighted_products(own, Raters.of(own), np.ones(len(own)), inverse_counts(own))
-        found = nearest(own, users, items, products.astype(np.float32), self.k)
+        found = nearest(own, users, items, self.weight, self.k)
         totals = np.empty((len(users), self.effects.users.shape[1]))
         for lane in range(totals.shape[1]):
             # Place −1, where the user has fewer than k, is the 0 behind the last residual.
@@ -66,6 +88,11 @@ class NearestAlike(AlikeItems):
 @dataclass(frozen=True)
 class AllAlike(AlikeItems):
     """With all items that the user rated but the one asked for."""
+
+    @classmethod
+    def restored(cls, arrays: Arrays, entry: Any, own: Ratings) -> Self:
+        """The model of what was `published`, for the users who ask."""
+        return cls(own, effects_of(arrays, entry, own), entry.of_an_item, entry.covariance)
 
     def neighbours(
         self, users: NDArray[np.int32], items: NDArray[np.int32]
@@ -82,3 +109,10 @@ class AllAlike(AlikeItems):
             sums = np.bincount(own.users, residuals, own.n_users)
             totals[:, lane] = sums[users] - np.where(itself, np.append(residuals, 0.0)[places], 0.0)
         return own.user_counts[users] - itself, totals
+
+
+def public_weights(train: Ratings) -> NDArray[np.float32]:
+    """Wgt, where who rated what is public: a packed triangle."""
+    return weighted_products(train, Raters.of(train), np.ones(len(train)), inverse_counts(train)).astype(
+        np.float32
+    )

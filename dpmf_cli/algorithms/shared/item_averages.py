@@ -68,16 +68,22 @@ class UserWeights:
 
 
 @dataclass(frozen=True)
-class ItemAverages:
-    """What is released, for each ε: `overall` (E,) and `items` (n_items, E), rating scale; `counts` (n_items, E),
-    noisy and not below 0; `residual` (E,), the average of r − MAvg_i. And what is not: `own_sums` (n_users, E),
-    each user's Σ_i (r_ui − MAvg_i).
-    """
+class CentredAverages:
+    """What is released, for each ε: `overall` (E,) and `items` (n_items, E), rating scale; `residual` (E,), the
+    average of r − MAvg_i."""
 
     overall: NDArray[np.float64]
     items: NDArray[np.float64]
-    counts: NDArray[np.float64]
     residual: NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class ItemAverages(CentredAverages):
+    """Released too: `counts` (n_items, E), noisy and not below 0. And what is not: `own_sums` (n_users, E), each
+    user's Σ_i (r_ui − MAvg_i).
+    """
+
+    counts: NDArray[np.float64]
     own_sums: NDArray[np.float64]
 
 
@@ -115,8 +121,8 @@ def measure_item_averages(
     return ItemAverages(
         moves.origin + overall,
         items,
-        np.maximum(item_counts, 0),
         residual_sum / np.maximum(residual_count, 1),
+        np.maximum(item_counts, 0),
         own[:-1],
     )
 

@@ -6,7 +6,7 @@ released user averages.
 
 from abc import abstractmethod
 from dataclasses import dataclass, replace
-from typing import Annotated
+from typing import Annotated, Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,8 +17,15 @@ from dpmf_cli.algorithms.shared.base import PrivateAlgorithm
 from dpmf_cli.algorithms.shared.covariance_predictors import Predictor, PredictorInput
 from dpmf_cli.algorithms.shared.effects import Effects
 from dpmf_cli.algorithms.shared.item_averages import TypicalCount
-from dpmf_cli.algorithms.shared.item_products import NoisyProducts, ReleasedProducts, own_residuals
-from dpmf_cli.algorithms.shared.refitting import Multipliers, Refitting
+from dpmf_cli.algorithms.shared.item_products import (
+    NoisyProducts,
+    ReleasedProducts,
+    StoredProducts,
+    own_residuals,
+)
+from dpmf_cli.algorithms.shared.model import Arrays
+from dpmf_cli.algorithms.shared.own_means import effects_of
+from dpmf_cli.algorithms.shared.refitting import AS_CONFIGURED, Multipliers, Refitting
 from dpmf_cli.kernels.covariance import mean_ratios, shrink
 from dpmf_cli.privacy.neighbours import Mode
 from dpmf_cli.privacy.sensitivity import Sensitivity
@@ -98,22 +105,23 @@ class CovarianceModel:
     own        the ratings of every user who may ask: a prediction for user u uses those of u
     effects    averages; the users' part may be unreleased
     counts     (n_items, E) released numbers of ratings, in typical raters, for cleaning; None where there is none
-    refitting  chooses parameters anew for each ε; None where they are fixed
+    refitting  chooses parameters anew for each ε; None where they are `fixed`
     """
 
     settings: CovarianceAlgorithm
-    released: ReleasedProducts
+    released: ReleasedProducts | StoredProducts
     own: Ratings
     effects: Effects
     counts: NDArray[np.float64] | None = None
     refitting: Refitting | None = None
+    fixed: Multipliers = AS_CONFIGURED
 
     def predict(self, users: NDArray[np.int32], items: NDArray[np.int32]) -> NDArray[np.float64]:
         out = np.asarray(self.effects.items[items] + self.effects.users[users])
         predict = self.settings.predictor(self.own, users, items)
         trial = None if self.refitting is None else Trial(self, self.refitting)
         for products in self.released:
-            multipliers = Multipliers() if trial is None else trial.multipliers(products)
+            multipliers = self.fixed if trial is None else trial.multipliers(products)
             residuals = own_residuals(self.own, self.effects, products.lane)
             out[:, products.lane] += predict(self.given(products, residuals, multipliers))
             del products  # before the next are measured
@@ -128,6 +136,34 @@ class CovarianceModel:
         counts = np.ones(n_items) if self.counts is None else self.counts[:, products.lane]
         scaling = np.sqrt(np.maximum(counts, 1.0))
         return PredictorInput(average, products.weight, residuals, scaling, multipliers.ridge)
+
+    @property
+    def published(self) -> Arrays:
+        """Of a model for one ε: the averages, as far as they are released, noisy Cov and Wgt, and what was chosen."""
+        (products,) = self.released
+        chosen = self.fixed
+        if self.refitting is not None:
+            chosen = Trial(self, self.refitting).multipliers(products)
+        return {
+            **self.effects.published,
+            **({} if self.counts is None else {"counts": self.counts}),
+            "covariance": products.covariance,
+            "weight": products.weight,
+            "noise": np.array([products.scale]),
+            "multipliers": np.array([chosen.shrinkage, chosen.ridge]),
+        }
+
+    @classmethod
+    def restored(cls, arrays: Arrays, entry: Any, own: Ratings) -> Self:
+        """The model of what was `published`, for the users who ask."""
+        return cls(
+            entry,
+            StoredProducts(arrays["covariance"], arrays["weight"], float(arrays["noise"][0])),
+            own,
+            effects_of(arrays, entry, own),
+            arrays.get("counts"),
+            fixed=Multipliers(*arrays["multipliers"].tolist()),
+        )
 
 
 class Trial:

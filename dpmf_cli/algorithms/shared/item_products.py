@@ -95,6 +95,21 @@ class ReleasedProducts:
             yield np.maximum(noisy, 0, out=noisy)
 
 
+@dataclass(frozen=True)
+class StoredProducts:
+    """Noisy Cov and Wgt for one ε that were released before; Cov is a copy each time, for it is overwritten.
+
+    scale  that of the noise of Cov, which is public
+    """
+
+    covariance: NDArray[np.float32]
+    weight: NDArray[np.float32]
+    scale: float
+
+    def __iter__(self) -> Iterator[NoisyProducts]:
+        yield NoisyProducts(0, self.covariance.copy(), self.weight, self.scale)
+
+
 def _released(measured: NDArray[np.float64], release: Release, lane: int) -> NDArray[np.float32]:
     """A packed triangle with the noise of one ε."""
     triangle = Triangle(measured, np.empty(len(measured), np.float32), lane)

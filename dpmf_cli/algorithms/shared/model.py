@@ -1,7 +1,8 @@
 """What a fit gives: a model for each ε of a grid, and what it may tell beside its predictions."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Protocol, runtime_checkable
+from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,6 +13,23 @@ class Model(Protocol):
 
     def predict(self, users: NDArray[np.int32], items: NDArray[np.int32]) -> NDArray[np.floating]:
         """(n, E) predicted ratings, rating scale, for n pairs of dense indices."""
+
+
+Arrays = Mapping[str, NDArray[Any]]
+"""Arrays by name. Those whose name begins with `users` have a row for each user."""
+
+
+@runtime_checkable
+class ReleasableModel(Protocol):
+    """A model of which something can be published.
+
+    `published` is all that may be: numbers that were released, functions of them, and what is public. A class method
+    `restored(arrays, entry, own)` makes the same model of it. `entry` is the algorithm, `own` are the ratings of the
+    users who ask: a method that is not joint predicts from `published` alone.
+    """
+
+    @property
+    def published(self) -> Arrays: ...
 
 
 @dataclass(frozen=True)

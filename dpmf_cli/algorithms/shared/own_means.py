@@ -3,24 +3,27 @@
 McSherry and Mironov 2009, sections 4.2 and 4.3.
 """
 
-from dataclasses import replace
-from typing import Any, ClassVar
+from dataclasses import dataclass, replace
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import NDArray
 from pydantic import Field
 
+from dpmf_cli.algorithms.shared.averages_baseline import EffectsModel
 from dpmf_cli.algorithms.shared.base import PrivateAlgorithm, Variants, in_both_modes
 from dpmf_cli.algorithms.shared.budget import Fractions
 from dpmf_cli.algorithms.shared.contributions import CONTRIBUTIONS, Contributions
 from dpmf_cli.algorithms.shared.effects import Effects, EffectsParameters, Shrinkage, stabilised
 from dpmf_cli.algorithms.shared.item_averages import (
+    CentredAverages,
     ItemAverages,
     Part,
     TypicalCount,
     bounded_item_averages,
     measure_item_averages,
 )
+from dpmf_cli.algorithms.shared.model import Arrays
 from dpmf_cli.algorithms.shared.theta import ACCOUNTING, Accounting, Measurer, NoiseKind
 from dpmf_cli.privacy import sensitivity
 from dpmf_cli.privacy.covariance_sensitivity import residual_range
@@ -106,7 +109,7 @@ class OwnMeansAlgorithm(PrivateAlgorithm):
         )
         return replace(averages, counts=averages.counts / unit)
 
-    def own_means(self, train: Ratings, averages: ItemAverages) -> Effects:
+    def own_means(self, train: Ratings, averages: CentredAverages) -> Effects:
         """r̄_u = (Σ_i x_ui + β_p·G)/(c_u + β_p) beside the averages, x_ui = r_ui − MAvg_i and G within ±α/2.
 
         The users' part is not released. `train` may be other ratings than those that the averages are of.
@@ -121,8 +124,39 @@ class OwnMeansAlgorithm(PrivateAlgorithm):
             np.clip(averages.residual, -limit, limit),
         )
         return Effects(
-            averages.overall, averages.items, stabilised(sums, counts, self.effects.beta_u, centre)
+            averages.overall,
+            averages.items,
+            stabilised(sums, counts, self.effects.beta_u, centre),
+            averages.residual,
         )
+
+
+def effects_of(arrays: Arrays, entry: PrivateAlgorithm, own: Ratings) -> Effects:
+    """The averages of what `Effects.published` has, with the own means of the users in `own` where no others are."""
+    if "users" in arrays:
+        return Effects(arrays["overall"], arrays["items"], arrays["users"])
+    assert isinstance(entry, OwnMeansAlgorithm)
+    return entry.own_means(own, CentredAverages(arrays["overall"], arrays["items"], arrays["residual"]))
+
+
+@dataclass(frozen=True)
+class OwnMeansModel:
+    """Predicts MAvg_i + r̄_u, of averages of which r̄_u is not released."""
+
+    effects: Effects
+
+    def predict(self, users: NDArray[np.int32], items: NDArray[np.int32]) -> NDArray[np.float64]:
+        return EffectsModel(self.effects.items, self.effects.users).predict(users, items)
+
+    @property
+    def published(self) -> Arrays:
+        """The averages, without those of users."""
+        return self.effects.published
+
+    @classmethod
+    def restored(cls, arrays: Arrays, entry: PrivateAlgorithm, own: Ratings) -> Self:
+        """The model of what was `published`, for the users who ask."""
+        return cls(effects_of(arrays, entry, own))
 
 
 class UnchargedAverages(OwnMeansAlgorithm):

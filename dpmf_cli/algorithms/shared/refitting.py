@@ -34,6 +34,8 @@ class Multipliers:
     ridge: float = 1.0
 
 
+AS_CONFIGURED = Multipliers()
+
 CANDIDATES = tuple(Multipliers(*pair) for pair in product((0.25, 1.0, 4.0), (1 / 3, 1.0, 3.0)))
 
 

@@ -17,7 +17,9 @@ from dpmf_cli.algorithms.shared.entry_checks import (
 )
 from dpmf_cli.algorithms.shared.factorization import InitialFactors, initial_factors
 from dpmf_cli.algorithms.shared.item_averages import Part
-from dpmf_cli.algorithms.shared.own_means import OwnMeansAlgorithm, UnchargedAverages
+from dpmf_cli.algorithms.shared.model import Arrays
+from dpmf_cli.algorithms.shared.own_factors import OwnFactors
+from dpmf_cli.algorithms.shared.own_means import OwnMeansAlgorithm, UnchargedAverages, effects_of
 from dpmf_cli.algorithms.shared.papers import Paper
 from dpmf_cli.algorithms.shared.ratings_per_user import at_most
 from dpmf_cli.algorithms.shared.theta import NoiseKind
@@ -187,7 +189,7 @@ class CorrectedDPPSMF(PosteriorSamplingMF):
         refuse_steps_that_diverge(self.learning_rate, "item_ridge", self.item_ridge)
         return self
 
-    def fit(self, train: Ratings, epsilons: Epsilons, *, streams: Streams, curator: Curator) -> FactorModel:
+    def fit(self, train: Ratings, epsilons: Epsilons, *, streams: Streams, curator: Curator) -> OwnFactors:
         effects = self.own_means(train, self.released_averages(train, self.measurer(epsilons, curator)))
         multiplier = self.noise_multipliers(epsilons)
         steps = subsampled_gaussian(
@@ -201,15 +203,24 @@ class CorrectedDPPSMF(PosteriorSamplingMF):
             curator=curator,
         )
         rates, gamma = self.rates(multiplier), self.sampling_rate
-        own = RowProblem(self.user_ridge, math.inf, per_rating=False)
         ratings_by_user, chosen = by_user(train), streams.generator("samples of users")
         model = self.start(train, effects.users, effects.items, streams)
         for gradients in steps:
             sampled = np.flatnonzero(chosen.random(train.n_users) < gamma)
-            solve_users(model, ratings_by_user, own)
+            solve_users(model, ratings_by_user, self.of_a_user)
             noisy = gradients.added_to(clipped_item_gradients(model, train, sampled, self.clip))
             descend_items(model, noisy / gamma, rates, self.item_ridge)
-        solve_users(model, ratings_by_user, own)
+        return OwnFactors(self, model.without_users(), effects.published, train)
+
+    @property
+    def of_a_user(self) -> RowProblem:
+        """A user's own ridge regression on Q."""
+        return RowProblem(self.user_ridge, math.inf, per_rating=False)
+
+    def with_own_factors(self, items: FactorModel, beside: Arrays, own: Ratings) -> FactorModel:
+        """Q beside each user's own mean and p_u."""
+        model = items.with_users(effects_of(beside, self, own).users)
+        solve_users(model, by_user(own), self.of_a_user)
         return model
 
     def noise_multipliers(self, epsilons: NDArray[np.float64]) -> NDArray[np.float64]:

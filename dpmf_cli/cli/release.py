@@ -1,0 +1,191 @@
+"""`dpmf release` and `dpmf predict`."""
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from dpmf_cli.cli.options import ConfigArgument, DataOption, PluginOption
+from dpmf_cli.errors import DpmfError, did_you_mean
+
+if TYPE_CHECKING:
+    from dpmf_cli.config import ExperimentConfig
+    from dpmf_cli.releasing.publishing import FittedRatings
+    from dpmf_cli.releasing.recommender import OwnRatings, Recommender
+
+
+def release(
+    config: ConfigArgument,
+    method: Annotated[str, typer.Option(help="The label of an entry under `algorithms`, or its key.")],
+    epsilon: Annotated[float, typer.Option(help="What the model may spend.")],
+    to: Annotated[
+        Path | None, typer.Option(help="The folder that is written; default: released/ and a name.")
+    ] = None,
+    users: Annotated[
+        Path | None, typer.Option(help="All users that there could be, an id in each line.")
+    ] = None,
+    items: Annotated[
+        Path | None, typer.Option(help="All items that there could be, an id in each line.")
+    ] = None,
+    ids_are_public: Annotated[
+        bool, typer.Option("--ids-are-public", help="The ids in the ratings are public; no list is needed.")
+    ] = False,
+    unprovable: Annotated[
+        bool, typer.Option("--unprovable", help="Release it although nobody can prove its ε.")
+    ] = False,
+    data: DataOption = None,
+    plugin: PluginOption = None,
+) -> None:
+    """Fit one method on all ratings, and write the model.
+
+    The seed is secret. Releases of one data set add up: an account of them is kept.
+
+    Example: dpmf release my-shop.yaml --method pge --epsilon 1
+    """
+    from dpmf_cli.algorithms.costs.cost import Shape
+    from dpmf_cli.config import load_config
+    from dpmf_cli.evaluation.numbers import duration
+    from dpmf_cli.releasing.account import account_file
+    from dpmf_cli.releasing.ids import read_list
+    from dpmf_cli.releasing.publishing import fitted
+    from dpmf_cli.terminal import say
+
+    loaded = load_config(config)
+    entry = _entry(loaded, method)
+    lists = [None if path is None else read_list(path) for path in (users, items)]
+    source = _source(loaded, config, data, *lists)
+    folder = (
+        to or Path("released") / f"{source.name}-{entry.algorithm}-{entry.neighbours}-epsilon-{epsilon:g}"
+    )
+    ratings = source.ratings
+    seconds = entry.cost(Shape(ratings.n_users, ratings.n_items, len(ratings)), 1).seconds
+    say(f"fits {entry.name} on all ratings of {source.name}: about {duration(max(seconds, 1))}")
+    model = fitted(entry, source, epsilon)
+    found = model.save(folder, unprovable=unprovable, ids_are_public=ids_are_public)
+    print(_described(model, folder), end="")
+    count = sum(total.releases for total in found)
+    if count > 1:
+        say(f"this is release {count} of {source.name}: who has all of them has what they tell together")
+    for total in found:
+        say(f"{source.name}, {total}")
+    say(f"the account is {account_file()}; it is yours, and no part of the release")
+
+
+def predict(
+    model: Annotated[
+        Path, typer.Argument(help="A folder that `dpmf release` has written.", show_default=False)
+    ],
+    pairs: Annotated[Path | None, typer.Option(help="A CSV file with the columns user and item.")] = None,
+    user: Annotated[
+        str | None, typer.Option(help="One user, for the items with the best predictions.")
+    ] = None,
+    top: Annotated[int, typer.Option(min=1, help="How many items, with --user.")] = 10,
+    own: Annotated[
+        Path | None, typer.Option(help="A CSV file with the own ratings of these users, for a joint model.")
+    ] = None,
+    to: Annotated[Path | None, typer.Option(help="The CSV file that is written; default: stdout.")] = None,
+    plugin: PluginOption = None,
+) -> None:
+    """Predict ratings with a released model.
+
+    Of pairs of a file, or the best items of a user, as CSV.
+
+    Example: dpmf predict released/my-shop-pge-bounded-epsilon-1 --user c7 --top 5
+    """
+    from dpmf_cli.escapes import csv_text
+    from dpmf_cli.files import write_whole
+    from dpmf_cli.releasing.columns import read_own, read_pairs
+    from dpmf_cli.releasing.publishing import load_model
+    from dpmf_cli.terminal import say
+
+    if (pairs is None) == (user is None):
+        raise DpmfError("say what to predict: --pairs FILE, or --user ID")
+    loaded = load_model(model)
+    names: Any = loaded.statement.dataset.columns
+    brought = None if own is None else read_own(own, names)
+    _check_own(loaded, brought)
+    if pairs is not None:
+        users, items = read_pairs(pairs, names)
+        values = loaded.predict(users, items, brought)
+        rows = [users.tolist(), items.tolist(), values.tolist()]
+        unknown = int((~_known(loaded, items)).sum())
+        if unknown:
+            say(f"{unknown} of {len(items)} pairs have an item that the model does not know")
+    else:
+        best, predicted = loaded.top(user, top, brought)
+        rows = [[user] * len(best), best.tolist(), predicted.tolist()]
+    header = [names["user"], names["item"], "prediction"]
+    text = csv_text([header, *zip(*rows, strict=True)])
+    if to is None:
+        print(text, end="")
+        return
+    try:
+        write_whole(to, text.encode())
+    except OSError as error:
+        raise DpmfError(f"{to}: cannot be written: {error.strerror or error}; name another file") from None
+
+
+def _known(model: "Recommender", items: Any) -> Any:
+    from dpmf_cli.releasing.ids import places
+
+    return places(model.item_ids, items) >= 0
+
+
+def _check_own(model: "Recommender", own: "OwnRatings | None") -> None:
+    from dpmf_cli.terminal import say
+
+    joint = model.statement.privacy.joint
+    if own is not None and not joint:
+        raise DpmfError(f"{model.statement.name} predicts without the users' own ratings; leave --own out")
+    if own is None and joint:
+        say(
+            f"{model.statement.name} predicts from the users' own ratings; without --own nobody has rated anything"
+        )
+
+
+def _entry(config: "ExperimentConfig", method: str) -> Any:
+    """The entry of that label, or the only one of that key."""
+    entries = config.algorithms
+    found = [entry for entry in entries if entry.name == method]
+    found = found or [entry for entry in entries if entry.algorithm == method]
+    if len(found) == 1:
+        return found[0]
+    names = [entry.name for entry in found or entries]
+    if found:
+        raise DpmfError(
+            f"--method {method}: several entries are of it; name one by its label: {', '.join(names)}"
+        )
+    raise DpmfError(f"--method {method}: the config has no such entry{did_you_mean(method, names)}")
+
+
+def _source(
+    config: "ExperimentConfig", path: Path, data: Path | None, users: Any, items: Any
+) -> "FittedRatings":
+    from dpmf_cli.datasets import Folders, load
+    from dpmf_cli.datasets.spec import CsvSpec
+    from dpmf_cli.releasing.publishing import COLUMNS, FittedRatings
+
+    spec = config.dataset
+    loaded = load(spec, Folders.named(data, base=path.parent))
+    names = (
+        {role: str(column) for role, column in spec.columns.by_role.items()}
+        if isinstance(spec, CsvSpec)
+        else {}
+    )
+    columns = {role: names.get(role, role) for role in COLUMNS}
+    return FittedRatings(spec.key, loaded.ratings, loaded.user_ids, loaded.item_ids, users, items, columns)
+
+
+def _described(model: "Recommender", folder: Path) -> str:
+    """What was released, in sentences."""
+    statement = model.statement
+    privacy = statement.privacy
+    proved = "none can be proved" if privacy.provable is None else f"{privacy.provable:g} provable"
+    delta = f", δ = {privacy.delta:g}" if privacy.delta else ""
+    lines = [
+        f"{folder}/: {statement.name}, ε = {privacy.claimed:g} claimed, {proved}{delta}",
+        f"protects {privacy.protects}, towards {privacy.towards}: {privacy.says}",
+        *([privacy.not_to_publish] if privacy.not_to_publish else []),
+        f"users: {statement.dataset.users}; items: {statement.dataset.items}",
+    ]
+    return "\n".join(lines) + "\n"

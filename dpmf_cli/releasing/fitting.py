@@ -1,0 +1,32 @@
+"""One fit on all ratings, under a seed that nobody knows."""
+
+import math
+
+from threadpoolctl import threadpool_limits
+
+from dpmf_cli.algorithms.shared.base import PrivateAlgorithm
+from dpmf_cli.algorithms.shared.model import Model
+from dpmf_cli.errors import DpmfError
+from dpmf_cli.privacy.curator import Curator
+from dpmf_cli.privacy.ledger import Ledger
+from dpmf_cli.ratings import Ratings
+from dpmf_cli.streams import SECRET, Streams, UnaccountedNoiseError, drawn_seed
+
+
+def fit_once(entry: PrivateAlgorithm, ratings: Ratings, epsilon: float) -> tuple[Model, Ledger]:
+    """The model for one ε, and the ledger of its fit.
+
+    The seed is drawn by the operating system, is in memory alone, and is forgotten when this returns.
+
+    Raises DpmfError for an ε that is not positive and finite, and for an algorithm that draws noise past its curator.
+    """
+    if not 0 < epsilon < math.inf:
+        raise DpmfError(f"epsilon is {epsilon:g}; give a positive, finite ε")
+    streams = Streams(drawn_seed(SECRET), "", entry.algorithm, 0, 0)
+    ledger = Ledger([epsilon], entry.mode, entry.spends_delta)
+    try:
+        with threadpool_limits(limits=1):
+            model = entry.fit(ratings, ledger.limit, streams=streams, curator=Curator(ledger, streams))
+    except UnaccountedNoiseError as error:
+        raise DpmfError(f"{entry.name}: {error}") from None
+    return model, ledger

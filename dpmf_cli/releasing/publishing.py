@@ -1,0 +1,153 @@
+"""From a data set to a released folder: fit, state, refuse what is not proved, enter into the account, write."""
+
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+
+from dpmf_cli.algorithms.shared.base import PrivateAlgorithm
+from dpmf_cli.algorithms.shared.model import Arrays
+from dpmf_cli.datasets.canonical import Ids, checksum
+from dpmf_cli.errors import DpmfError
+from dpmf_cli.ratings import Ratings
+from dpmf_cli.releasing import account, archive, models
+from dpmf_cli.releasing.fitting import fit_once
+from dpmf_cli.releasing.ids import within
+from dpmf_cli.releasing.recommender import OwnRatings, Recommender
+from dpmf_cli.releasing.statement import HIDE_IDS, DataStatement, Lists, Statement, statement_of
+
+COLUMNS = {"user": "user", "item": "item", "rating": "rating"}
+
+
+@dataclass(frozen=True)
+class FittedRatings:
+    """The ratings that a method is fitted on, with their ids, and the public lists of ids where there are some.
+
+    name     of the data set, in statements and in the account
+    columns  what a file of the data set calls users, items and ratings
+    """
+
+    name: str
+    ratings: Ratings
+    user_ids: Ids
+    item_ids: Ids
+    users: Ids | None = None
+    items: Ids | None = None
+    columns: dict[str, str] | None = None
+
+
+@dataclass(frozen=True)
+class FittedRecommender(Recommender):
+    """A model fitted here, which can be released. `checksum` is that of its ratings: for the account alone."""
+
+    checksum: str = ""
+
+    def save(
+        self, folder: Path | str, *, unprovable: bool = False, ids_are_public: bool = False
+    ) -> list[account.Total]:
+        """Releases the model: enters it into the account, then writes the folder. Returns what releases add up to.
+
+        Raises DpmfError where the ε asked for cannot be proved, unless `unprovable`; where the ε hides ids that were
+        taken from the ratings, unless `ids_are_public`; and where the folder holds a release.
+        """
+        folder = Path(folder)
+        refuse(self.statement, unprovable=unprovable, ids_are_public=ids_are_public)
+        if (folder / archive.STATEMENT).exists() or (folder / archive.ARRAYS).exists():
+            raise DpmfError(f"{folder}: holds a release; name another folder")
+        data = archive.packed(stored(self))
+        digest, privacy, dataset = archive.sha256(data), self.statement.privacy, self.statement.dataset
+        before = account.releases_of(dataset.name, self.checksum)
+        entered = account.Entered(
+            time=datetime.now(UTC).isoformat(timespec="seconds"),
+            dataset=dataset.name,
+            checksum=self.checksum,
+            method=self.statement.name,
+            neighbours=privacy.neighbours,
+            joint=privacy.joint,
+            epsilon=privacy.provable,
+            delta=privacy.delta,
+            model=digest,
+            folder=str(folder.absolute()),
+        )
+        archive.make(folder)
+        account.enter(entered)  # first: what is written and not accounted for would never be added up
+        archive.write(folder, self.statement.model_copy(update={"sha256": digest}), data)
+        return account.totals([*before, entered])
+
+
+def fitted(entry: PrivateAlgorithm, source: FittedRatings, epsilon: float) -> FittedRecommender:
+    """The method for one ε on all ratings, under a seed that nobody knows."""
+    ratings, user_ids, item_ids = within(
+        source.ratings, source.user_ids, source.item_ids, source.users, source.items
+    )
+    model, ledger = fit_once(entry, ratings, epsilon)
+    kind, arrays = models.published(model)
+    has_users = any(name.startswith("users") for name in arrays)
+    scale = ratings.scale
+    dataset = DataStatement(
+        name=source.name,
+        minimum=scale.minimum,
+        maximum=scale.maximum,
+        step=scale.step,
+        columns=source.columns or COLUMNS,
+        users=_list(source.users) if has_users else "not in the model",
+        items=_list(source.items),
+    )
+    own = OwnRatings(user_ids[ratings.users], item_ids[ratings.items], ratings.values.astype("f8"))
+    return FittedRecommender(
+        statement_of(entry, kind, ledger, dataset),
+        arrays,
+        item_ids,
+        user_ids if has_users else None,
+        own if entry.joint else None,
+        checksum(ratings),
+    )
+
+
+def stored(recommender: Recommender) -> Arrays:
+    """The arrays of a file: those of the model, and the ids."""
+    users = {} if recommender.user_ids is None else {"user_ids": recommender.user_ids}
+    model = {f"{MODEL}{name}": array for name, array in recommender.arrays.items()}
+    return {**model, "item_ids": recommender.item_ids, **users}
+
+
+def load_model(path: Path | str) -> Recommender:
+    """A model that was released. `path` is its folder. Raises DpmfError for what is none, or was changed."""
+    statement, arrays = archive.read(Path(path))
+    model = {name.removeprefix(MODEL): array for name, array in arrays.items() if name.startswith(MODEL)}
+    try:
+        loaded = Recommender(statement, model, arrays["item_ids"], arrays.get("user_ids"))
+        models.check(statement.kind, model, len(loaded.item_ids), len(arrays.get("user_ids", ())))
+        loaded.for_users(loaded.item_ids[:0])
+    except (KeyError, IndexError, ValueError) as error:
+        kind = statement.kind
+        raise DpmfError(
+            f"{path}: its arrays are none of a model of {kind}: {error}; {archive.AGAIN}"
+        ) from None
+    return loaded
+
+
+MODEL = "model."
+"""How the names of a model's arrays begin in a file."""
+
+
+def refuse(statement: Statement, *, unprovable: bool, ids_are_public: bool) -> None:
+    """Raises DpmfError for what nobody has proved, and nobody has said to release all the same."""
+    privacy = statement.privacy
+    if not (privacy.proved or unprovable):
+        proved = "no ε" if privacy.provable is None else f"ε = {privacy.provable:g}"
+        raise DpmfError(
+            f"{statement.name}: ε = {privacy.epsilon:g} is asked for, and {proved} can be proved; release a method "
+            "of `mode: corrected`, or say that it shall be released all the same (--unprovable)"
+        )
+    lists = {"users": statement.dataset.users, "items": statement.dataset.items}
+    taken = [what for what, where in lists.items() if where == "those in the ratings"]
+    if privacy.neighbours in HIDE_IDS and taken and not ids_are_public:
+        raise DpmfError(
+            f"{statement.name}: its ε hides ratings, and an id that has one rating is in the model because of it; "
+            f"give a public list of {' and of '.join(taken)} ({', '.join(f'--{what} FILE' for what in taken)}), or "
+            "say that the ids in the ratings are public (--ids-are-public)"
+        )
+
+
+def _list(given: Ids | None) -> Lists:
+    return "those in the ratings" if given is None else "a list that was given"

@@ -1,0 +1,133 @@
+"""A released model, or one that could be: predictions for the caller's own ids."""
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from dpmf_cli.algorithms.shared.base import PrivateAlgorithm
+from dpmf_cli.algorithms.shared.model import Arrays, Model
+from dpmf_cli.datasets.canonical import Ids
+from dpmf_cli.errors import DpmfError
+from dpmf_cli.ratings import Ratings, with_ratings
+from dpmf_cli.releasing import models
+from dpmf_cli.releasing.ids import as_ids, different, places
+from dpmf_cli.releasing.statement import Statement
+
+
+@dataclass(frozen=True)
+class OwnRatings:
+    """Ratings that users bring to a joint model: (n,) users, items, and values on the scale of the data set."""
+
+    users: Ids
+    items: Ids
+    values: NDArray[np.float64]
+
+    @classmethod
+    def of(cls, users: ArrayLike, items: ArrayLike, values: ArrayLike) -> "OwnRatings":
+        """Raises DpmfError for what is no ids, or not as long."""
+        found = as_ids(users, "users"), as_ids(items, "items"), np.asarray(values, np.float64)
+        if len({each.shape for each in found}) != 1:
+            raise DpmfError(
+                "users, items and ratings are of different lengths; give one of each for a rating"
+            )
+        return cls(*found)
+
+
+@dataclass(frozen=True)
+class Recommender:
+    """What a release holds, and what it predicts.
+
+    arrays    all that is published of the model
+    item_ids  (n_items,); user_ids (n_users,), or None where no user's part is in the model
+    own       what a joint model predicts from where `predict` is given nothing else
+    """
+
+    statement: Statement
+    arrays: Arrays
+    item_ids: Ids
+    user_ids: Ids | None
+    own: OwnRatings | None = None
+
+    def predict(
+        self, users: ArrayLike, items: ArrayLike, own: OwnRatings | None = None
+    ) -> NDArray[np.float64]:
+        """(n,) predicted ratings of n pairs, rating scale.
+
+        `own` are the ratings of these users, for a joint model: without them a user is one who has rated nothing.
+        Raises DpmfError for ids that are none, and for own ratings off the scale.
+        """
+        asked, place = different(as_ids(users, "users"))
+        at = places(self.item_ids, as_ids(items, "items"))
+        if at.shape != place.shape:
+            raise DpmfError(f"{len(place)} users and {len(at)} items; give one of each for a pair")
+        model = self.for_users(asked, own or self.own)
+        out = np.empty(len(at))
+        known = at >= 0
+        out[known] = self._predicted(model, place[known], at[known])
+        everything = np.arange(len(self.item_ids))
+        for user in np.unique(place[~known]):
+            mean = self._predicted(model, np.full(len(everything), user), everything).mean()
+            out[~known & (place == user)] = mean
+        return out
+
+    def top(self, user: Any, count: int, own: OwnRatings | None = None) -> tuple[Ids, NDArray[np.float64]]:
+        """The `count` items with the largest predictions for a user, and these, without items in the user's own
+        ratings."""
+        (name,) = as_ids([user], "user")
+        predicted = self.predict(np.full(len(self.item_ids), name), self.item_ids, own)
+        brought = own or self.own
+        if brought is not None:
+            rated = places(self.item_ids, brought.items[places(np.array([name]), brought.users) >= 0])
+            predicted[rated[rated >= 0]] = -np.inf
+        best = np.argsort(-predicted, kind="stable")[:count]
+        best = best[np.isfinite(predicted[best])]
+        return self.item_ids[best], predicted[best]
+
+    @cached_property
+    def entry(self) -> PrivateAlgorithm:
+        """The algorithm with its parameters."""
+        return self.statement.entry()
+
+    def _predicted(
+        self, model: Model, users: NDArray[np.int64], items: NDArray[np.int64]
+    ) -> NDArray[np.float64]:
+        """(n,) on the scale of the data set: here predictions leave a model."""
+        found = np.asarray(model.predict(users.astype(np.int32), items.astype(np.int32))[:, 0], np.float64)
+        scale = self.statement.dataset.scale
+        return np.clip(found, scale.minimum, scale.maximum) if self.entry.clip_predictions else found
+
+    def for_users(self, asked: Ids, own: OwnRatings | None = None) -> Model:
+        """The model with these users alone, none of them twice; it predicts for their places."""
+        arrays = dict(self.arrays)
+        if self.user_ids is not None:
+            rows = places(self.user_ids, asked)
+            chosen = {name: _rows(array, rows) for name, array in arrays.items() if name.startswith("users")}
+            arrays |= chosen
+        return models.restored(self.statement.kind, arrays, self.entry, self._own_ratings(asked, own))
+
+    def _own_ratings(self, asked: Ids, own: OwnRatings | None) -> Ratings:
+        """The own ratings of these users of items that the model knows: here ratings enter a model."""
+        scale = self.statement.dataset.scale
+        none = np.empty(0, np.int32)
+        nobody = Ratings(none, none, np.empty(0, np.float32), len(asked), len(self.item_ids), scale)
+        if own is None or not self.statement.privacy.joint:
+            return nobody
+        if not ((own.values >= scale.minimum) & (own.values <= scale.maximum)).all():
+            raise DpmfError(
+                f"own ratings are not all within {scale.minimum:g} to {scale.maximum:g}; correct those that are not"
+            )
+        users, items = places(asked, own.users), places(self.item_ids, own.items)
+        here = (users >= 0) & (items >= 0)
+        return with_ratings(nobody, users[here], items[here], own.values[here])
+
+
+def _rows(array: NDArray[Any], rows: NDArray[np.int64]) -> NDArray[Any]:
+    """The `rows` of users; where a row is −1, their mean, and no user that is known."""
+    found: NDArray[Any] = array[np.maximum(rows, 0)]
+    if (rows < 0).any():
+        known = array.dtype.kind == "b"
+        found[rows < 0] = False if known else array.mean(axis=0, dtype=np.float64).astype(array.dtype)
+    return found

@@ -1,0 +1,156 @@
+"""The statement of a release: what its JSON says. Nothing in it depends on what the ε hides.
+
+It has no number of ratings and no checksum of them: both are functions of the private data that no ε pays for. What
+the ledger says of sensitivities is public for the neighbours that it speaks of (`privacy.sensitivity`). The ids are
+public where who rated what is; elsewhere they are given as lists, or the caller says that they are public.
+"""
+
+import math
+from typing import Any, Literal
+
+from pydantic import ValidationError
+
+from dpmf_cli import __version__
+from dpmf_cli.algorithms.plugins import plugin
+from dpmf_cli.algorithms.registry import PRIVATE
+from dpmf_cli.algorithms.shared.base import PrivateAlgorithm
+from dpmf_cli.errors import DpmfError
+from dpmf_cli.privacy.ledger import TOLERANCE, Ledger
+from dpmf_cli.privacy.neighbours import Mode, Neighbours
+from dpmf_cli.privacy.protection import Guarantee
+from dpmf_cli.ratings import Scale
+from dpmf_cli.strict_model import StrictModel
+
+FORM = 1
+"""Raised when files of a release change in a way that older versions cannot read."""
+
+HIDE_IDS = (Neighbours.UNBOUNDED, Neighbours.USER)
+"""Neighbours of which one may have a user or an item that the other has not."""
+
+Lists = Literal["those in the ratings", "a list that was given", "not in the model"]
+
+JOINT = (
+    "Predictions for a user are made from that user's own clean ratings, which are not in the model: show them to "
+    "that user alone, and publish neither these ratings nor what is computed from them for that user."
+)
+
+
+class DataStatement(StrictModel):
+    """Which ratings: their name, their public scale, what their columns are called, and where the ids are from."""
+
+    name: str
+    minimum: float
+    maximum: float
+    step: float
+    columns: dict[Literal["user", "item", "rating"], str]
+    users: Lists
+    items: Lists
+
+    @property
+    def scale(self) -> Scale:
+        return Scale(self.minimum, self.maximum, self.step)
+
+
+class PrivacyStatement(StrictModel):
+    """What holds, for whom. `provable` is None where no bound is known."""
+
+    epsilon: float
+    claimed: float
+    provable: float | None
+    delta: float
+    neighbours: Neighbours
+    mode: Mode
+    protects: str
+    towards: str
+    joint: bool
+    says: str
+    not_to_publish: str | None
+
+    @property
+    def proved(self) -> bool:
+        """Whether the ε that was asked for can be proved."""
+        return self.provable is not None and self.provable <= self.epsilon * (1 + TOLERANCE)
+
+
+class Statement(StrictModel):
+    """All that a release says of itself. `sha256` is that of its arrays."""
+
+    form: int
+    dpmf: str
+    name: str
+    algorithm: dict[str, Any]
+    plugin: dict[str, str]
+    kind: str
+    dataset: DataStatement
+    privacy: PrivacyStatement
+    unknown: str
+    ledger: list[dict[str, Any]]
+    sha256: str = ""
+
+    def entry(self) -> PrivateAlgorithm:
+        """The algorithm with its parameters. Raises DpmfError for a plugin that is not there, or another one."""
+        key = self.algorithm.get("algorithm")
+        known: Any = PRIVATE.get(str(key)) or plugin(str(key))
+        try:
+            entry: PrivateAlgorithm = known.model_validate(self.algorithm)
+        except ValidationError as error:
+            wrong = error.errors(include_url=False)[0]
+            raise DpmfError(
+                f"the statement's algorithm, {'.'.join(map(str, wrong['loc']))}: {wrong['msg']}; use the dpmf that "
+                "wrote it"
+            ) from None
+        if entry.plugin.get("sha256") != self.plugin.get("sha256"):
+            raise DpmfError(
+                f"the plugin {key} is not the one of this release; give the file that it was made with"
+            )
+        return entry
+
+
+def statement_of(entry: PrivateAlgorithm, kind: str, ledger: Ledger, dataset: DataStatement) -> Statement:
+    """The statement of a fit for one ε."""
+    guarantee = Guarantee(entry.protects, entry.joint, entry.spends_delta)
+    return Statement(
+        form=FORM,
+        dpmf=__version__,
+        name=entry.name,
+        algorithm=entry.model_dump(mode="json"),
+        plugin=entry.plugin,
+        kind=kind,
+        dataset=dataset,
+        privacy=PrivacyStatement(
+            epsilon=float(ledger.limit[0]),
+            claimed=float(ledger.claimed[0]),
+            provable=_finite(float(ledger.provable[0])),
+            delta=ledger.delta,
+            neighbours=entry.neighbours,
+            mode=entry.mode,
+            protects=guarantee.protects,
+            towards=guarantee.towards,
+            joint=guarantee.joint,
+            says=guarantee.statement,
+            not_to_publish=JOINT if entry.joint else None,
+        ),
+        unknown=UNKNOWN,
+        ledger=[_without_infinities(entered.record()) for entered in ledger.entries],
+    )
+
+
+UNKNOWN = (
+    "An item that the model does not know is predicted as the mean over all items of what is predicted for the user; "
+    "a user whom it does not know as its average user, or from the user's own ratings."
+)
+
+
+def _finite(number: float) -> float | None:
+    return number if math.isfinite(number) else None
+
+
+def _without_infinities(record: dict[str, Any]) -> dict[str, Any]:
+    """JSON has none: null stands for no bound."""
+    return {name: _plain(value) for name, value in record.items()}
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, list):
+        return [_plain(each) for each in value]
+    return _finite(value) if isinstance(value, float) else value

@@ -1,0 +1,99 @@
+"""`dpmf_cli.fit` and `dpmf_cli.load_model`: arrays and data frames in, predictions for the caller's ids out."""
+
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import dpmf_cli
+from dpmf_cli.errors import DpmfError
+from tests.conftest import make_ratings
+
+RATINGS = make_ratings()
+USERS, ITEMS = RATINGS.users + 1000, np.array([f"film {item}" for item in RATINGS.items])
+
+
+def fit(algorithm: str = "pge", **more: Any) -> Any:
+    keys = {"scale": (1, 5), "epsilon": 1e6, **more}
+    return dpmf_cli.fit(algorithm, USERS, ITEMS, RATINGS.values, **keys)
+
+
+@pytest.fixture(autouse=True)
+def state(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("DPMF_STATE", str(tmp_path / "state"))
+
+
+def test_with_hardly_any_noise_it_predicts_what_it_was_fitted_to() -> None:
+    found = fit().predict(USERS, ITEMS)
+    assert found.shape == RATINGS.values.shape
+    assert np.corrcoef(found, RATINGS.values)[0, 1] > 0.5
+
+
+def test_a_data_frame_is_as_good_as_arrays() -> None:
+    frame = pd.DataFrame({"item": ITEMS, "user": USERS, "rating": RATINGS.values})
+    one = dpmf_cli.fit("pge", frame, scale=(1, 5, 1), epsilon=1e9)
+    other = fit(epsilon=1e9)
+    assert one.predict(USERS, ITEMS) == pytest.approx(other.predict(USERS, ITEMS), abs=1e-4)
+
+
+@pytest.mark.parametrize("algorithm", ["pge", "isgd", "pknn", "mm_knn"])
+def test_a_loaded_model_predicts_what_the_fitted_one_did(algorithm: str, tmp_path: Path) -> None:
+    model = fit(algorithm, epsilon=2)
+    (total,) = model.save(tmp_path / "out", ids_are_public=True)
+    assert (total.releases, total.epsilon) == (1, pytest.approx(2))
+    loaded = dpmf_cli.load_model(tmp_path / "out")
+    own = dpmf_cli.own_ratings(USERS, ITEMS, RATINGS.values)
+    assert loaded.predict(USERS, ITEMS, own).tobytes() == model.predict(USERS, ITEMS).tobytes()
+
+
+def test_a_new_user_of_a_joint_model_has_the_average_users_offset_and_own_ratings() -> None:
+    """Private kNN releases averages of users too: who is in none has their mean."""
+    model = fit("pknn", epsilon=5)
+    offsets = model.arrays["users"][:, 0]
+    cold, item = model.predict(["nobody"], ["film 3"]), int(np.flatnonzero(model.item_ids == "film 3")[0])
+    assert cold == pytest.approx(model.arrays["items"][item, 0] + offsets.mean())
+    own = dpmf_cli.own_ratings(["nobody"] * 3, ["film 1", "film 2", "film 4"], [1, 1, 1])
+    assert model.predict(["nobody"], ["film 3"], own) != pytest.approx(cold)
+
+
+def test_public_lists_have_their_place_in_the_model(tmp_path: Path) -> None:
+    users, items = np.arange(900, 1100), [f"film {item}" for item in range(50)]
+    model = fit(neighbours="unbounded", public_users=users, public_items=items)
+    model.save(tmp_path / "out")
+    assert len(dpmf_cli.load_model(tmp_path / "out").item_ids) == 50
+
+
+@pytest.mark.parametrize(
+    ("algorithm", "keys", "said"),
+    [
+        ("pgx", {}, 'did you mean "pge"'),
+        ("ge", {}, "spends no ε"),
+        ("pge", {"factor": 3}, "factor: unknown key"),
+        ("pge", {"neighbours": "user"}, "does not support neighbours user"),
+        ("pge", {"scale": (2, 5)}, "is off the scale"),
+        ("pge", {"epsilon": -1}, "epsilon is -1; give a positive"),
+    ],
+)
+def test_a_mistake_is_one_message(algorithm: str, keys: dict[str, Any], said: str) -> None:
+    with pytest.raises(DpmfError, match=said):
+        fit(algorithm, **keys)
+
+
+def test_arrays_must_go_together() -> None:
+    with pytest.raises(DpmfError, match="different lengths"):
+        dpmf_cli.fit("pge", USERS[1:], ITEMS, RATINGS.values, scale=(1, 5), epsilon=1)
+    with pytest.raises(DpmfError, match='no column "user"'):
+        dpmf_cli.fit("pge", {"item": [1]}, scale=(1, 5), epsilon=1)
+    with pytest.raises(DpmfError, match="has rated item"):
+        dpmf_cli.fit("pge", [1, 1], [2, 2], [3, 4], scale=(1, 5), epsilon=1)
+
+
+def test_the_package_alone_imports_nothing_heavy() -> None:
+    code = "import sys, dpmf_cli; print(sorted({'numpy', 'pydantic', 'dpmf_cli.releasing'} & sys.modules.keys()))"
+    assert subprocess.check_output([sys.executable, "-c", code], text=True).strip() == "[]"
+    with pytest.raises(AttributeError, match="no attribute 'fitt'"):
+        dpmf_cli.fitt  # type: ignore[attr-defined]  # noqa: B018

@@ -1,0 +1,129 @@
+"""Every private method of the registry: its model comes back to the bit, and its files tell what was released alone."""
+
+import io
+import json
+from typing import Any
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+
+from dpmf_cli.algorithms.shared.base import PrivateAlgorithm
+from dpmf_cli.audit import fits
+from dpmf_cli.audit.pairs import neighbour_of
+from dpmf_cli.errors import DpmfError
+from dpmf_cli.privacy.ledger import Ledger
+from dpmf_cli.privacy.release import Numbers, Perturbed, Release, Witness
+from dpmf_cli.ratings import Ratings
+from dpmf_cli.releasing import archive, models
+from dpmf_cli.releasing.publishing import COLUMNS, MODEL, stored
+from dpmf_cli.releasing.recommender import OwnRatings, Recommender
+from dpmf_cli.releasing.statement import DataStatement, statement_of
+from dpmf_cli.streams import named_generator
+from dpmf_cli.testing import fit, predict_all
+from tests.algorithms.test_contract import REFITTED, SAMPLED, VARIANTS
+from tests.conftest import make_ratings
+
+EVERY = VARIANTS | REFITTED | SAMPLED
+PROVABLE = {name: entry for name, entry in EVERY.items() if entry.mode == "corrected"}
+HOLDS_CLEAN_FACTORS = ("dp_pmf", "personalized")
+"""As published, around published DP-PMF."""
+
+
+def recommender(entry: PrivateAlgorithm, model: Any, ledger: Ledger, ratings: Ratings) -> Recommender:
+    kind, arrays = models.published(model)
+    scale = ratings.scale
+    data = DataStatement(
+        name="made up",
+        minimum=scale.minimum,
+        maximum=scale.maximum,
+        step=scale.step,
+        columns=COLUMNS,
+        users="a list that was given",
+        items="a list that was given",
+    )
+    user_ids, item_ids = np.arange(ratings.n_users) + 100, np.arange(ratings.n_items) + 7000
+    has_users = any(name.startswith("users") for name in arrays)
+    return Recommender(
+        statement_of(entry, kind, ledger, data), arrays, item_ids, user_ids if has_users else None
+    )
+
+
+def own(ratings: Ratings) -> OwnRatings:
+    return OwnRatings.of(ratings.users + 100, ratings.items + 7000, ratings.values)
+
+
+def written(made: Recommender) -> tuple[str, bytes]:
+    """The two files."""
+    return json.dumps(made.statement.model_dump(mode="json"), allow_nan=False), archive.packed(stored(made))
+
+
+def read_back(made: Recommender) -> Recommender:
+    text, data = written(made)
+    arrays = dict(np.load(io.BytesIO(data), allow_pickle=False))
+    model = {name.removeprefix(MODEL): array for name, array in arrays.items() if name.startswith(MODEL)}
+    statement = type(made.statement).model_validate_json(text)
+    return Recommender(statement, model, arrays["item_ids"], arrays.get("user_ids"))
+
+
+@pytest.mark.parametrize("name", EVERY)
+def test_a_model_comes_back_to_the_bit(name: str) -> None:
+    entry, ratings = EVERY[name], make_ratings()
+    model, ledger = fit(entry, ratings, [1.0])
+    if entry.algorithm in HOLDS_CLEAN_FACTORS and entry.mode == "published":
+        with pytest.raises(DpmfError, match="clean ratings"):
+            models.published(model)
+        return
+    wanted = predict_all(model, ratings)[:, 0].astype(np.float64)
+    loaded = read_back(recommender(entry, model, ledger, ratings))
+    users, items = np.divmod(np.arange(ratings.n_users * ratings.n_items), ratings.n_items)
+    found = loaded.predict(users + 100, items + 7000, own(ratings))
+    assert found.tobytes() == wanted.tobytes()
+    some = np.array(
+        [3, 700, 701, 2000]
+    )  # the users who are asked for do not change what is predicted for each
+    alone = loaded.predict(users[some] + 100, items[some] + 7000, own(ratings))
+    assert alone.tobytes() == wanted[some].tobytes()
+
+
+@pytest.mark.parametrize("name", [name for name, entry in PROVABLE.items() if entry.joint])
+def test_a_joint_model_holds_no_users_part_but_released_averages(name: str) -> None:
+    _, arrays = models.published(fit(PROVABLE[name], make_ratings(), [1.0])[0])
+    of_users = [each for each in arrays if each.startswith("users")]
+    assert of_users == (["users"] if PROVABLE[name].algorithm in ("pknn", "public_knn") else [])
+
+
+SAMPLES = 150.0
+"""An ε at which personalised privacy leaves ratings out."""
+
+
+class Blind(Witness):
+    """A witness that publishes numbers in which nothing was measured: what depends on the ratings has gone past it."""
+
+    def published(
+        self, release: Release, lanes: slice, first: int, clean: Numbers, noisy: NDArray[np.float64]
+    ) -> NDArray[np.float64]:
+        return drawn(release, first, noisy.shape)
+
+    def solved(
+        self, release: Release, lanes: slice, problems: Perturbed, drawn_noise: NDArray[np.float64]
+    ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        return drawn(release, 0, drawn_noise.shape), drawn_noise
+
+
+def drawn(release: Release, first: int, shape: tuple[int, ...]) -> NDArray[np.float64]:
+    return named_generator(release.entry.step, release.draw, first).normal(0.1, 0.1, shape)
+
+
+@pytest.mark.parametrize("name", PROVABLE)
+def test_where_nothing_measured_is_released_neighbours_give_the_same_files(name: str) -> None:
+    """So the files are a function of what is released, and of what is public for these neighbours."""
+    entry = PROVABLE[name]
+    base = make_ratings(4, n_users=12, n_items=8)
+    for seed in range(3):
+        pair = neighbour_of("", base, entry.neighbours, np.random.default_rng(seed))
+        files = [
+            written(recommender(entry, *fits.fitted(entry, ratings, SAMPLES, witness=Blind()), ratings))
+            for ratings in (pair.here, pair.there)
+        ]
+        assert files[0] == files[1]

@@ -1,0 +1,263 @@
+"""`dpmf release` and `dpmf predict`: what is written, what is refused, and what is kept account of."""
+
+import csv
+import json
+import secrets
+from collections.abc import Callable
+from pathlib import Path
+from subprocess import CompletedProcess
+
+import numpy as np
+import pytest
+
+from dpmf_cli.algorithms.registry import PRIVATE
+from dpmf_cli.errors import DpmfError
+from dpmf_cli.releasing.publishing import FittedRatings, fitted, load_model
+from tests.command import dpmf
+from tests.conftest import make_ratings
+from tests.releasing.shop import make_shop
+
+Run = Callable[..., "CompletedProcess[str]"]
+
+
+@pytest.fixture
+def run(tmp_path: Path, session_cache: Path) -> Run:
+    """`dpmf` in the shop's folder, with an account of its own."""
+    make_shop(tmp_path)
+
+    def run(*arguments: str, expect: int = 0) -> "CompletedProcess[str]":
+        state = str(tmp_path / "state")
+        return dpmf(tmp_path, session_cache, *arguments, expect=expect, DPMF_STATE=state)
+
+    return run
+
+
+def release(
+    run: Run, method: str, *more: str, epsilon: str = "1", expect: int = 0
+) -> "CompletedProcess[str]":
+    arguments = ("release", "my-shop.yaml", "--method", method, "--epsilon", epsilon, *more)
+    return run(*arguments, expect=expect)
+
+
+def rows(text: str) -> list[dict[str, str]]:
+    return list(csv.DictReader(text.splitlines()))
+
+
+def test_the_statement_says_what_holds_and_counts_nothing(run: Run, tmp_path: Path) -> None:
+    printed = release(run, "PGE", "--to", "out").stdout
+    said = json.loads((tmp_path / "out/model.json").read_text())
+    privacy = said["privacy"]
+    assert (privacy["epsilon"], privacy["claimed"], privacy["provable"], privacy["delta"]) == (1, 1, 1, 0)
+    assert (privacy["neighbours"], privacy["towards"], privacy["joint"]) == ("bounded", "everybody", False)
+    assert sum(step["claimed"][0] for step in said["ledger"]) == pytest.approx(1)
+    assert "1 provable" in printed
+    account = json.loads((tmp_path / "state/releases.jsonl").read_text())
+    text = (tmp_path / "out/model.json").read_text()
+    assert account["checksum"] not in text
+    assert account["model"] == said["sha256"]
+    assert str(len(make_ratings())) not in text
+
+
+def test_what_no_proof_covers_is_refused_unless_it_is_asked_for(run: Run, tmp_path: Path) -> None:
+    refused = release(run, "PALS", "--ids-are-public", "--to", "out", expect=2).stderr
+    assert "no ε can be proved" in refused
+    assert "--unprovable" in refused
+    assert not (tmp_path / "out").exists()
+    assert not (tmp_path / "state").exists()
+    release(run, "PALS", "--ids-are-public", "--unprovable", "--to", "out")
+    assert json.loads((tmp_path / "out/model.json").read_text())["privacy"]["provable"] is None
+
+
+def test_ids_that_the_epsilon_hides_must_be_public(run: Run, tmp_path: Path) -> None:
+    refused = release(run, "PGE, hidden", "--to", "out", expect=2).stderr
+    assert "--users FILE, --items FILE" in refused
+    for name, letter, count in (("users.txt", "c", 70), ("items.txt", "a", 45)):
+        (tmp_path / name).write_text("\n".join(f"{letter}{each}" for each in range(count)))
+    release(run, "PGE, hidden", "--users", "users.txt", "--items", "items.txt", "--to", "out")
+    loaded = load_model(tmp_path / "out")
+    assert loaded.user_ids is not None
+    assert (len(loaded.user_ids), len(loaded.item_ids)) == (70, 45)
+    (tmp_path / "items.txt").write_text("a0\na1\n")
+    short = release(run, "PGE, hidden", "--users", "users.txt", "--items", "items.txt", expect=2).stderr
+    assert "has ratings and is not in the list of items" in short
+
+
+def test_releases_of_one_data_set_add_up_by_what_they_hide(run: Run, tmp_path: Path) -> None:
+    first = release(run, "PGE", "--to", "one").stderr
+    assert "my-shop, bounded: 1 release, ε = 1 in all" in first
+    assert "this is release" not in first
+    renamed = (tmp_path / "my-shop.yaml").read_text().replace("name: my-shop", "name: other-name")
+    (tmp_path / "my-shop.yaml").write_text(renamed)
+    second = release(run, "PGE", "--to", "two", epsilon="0.5").stderr
+    assert "this is release 2 of other-name" in second
+    assert "other-name, bounded: 2 releases, ε = 1.5 in all" in second
+    third = release(run, "MM averages", "--ids-are-public", "--to", "three").stderr
+    assert "bounded: 2 releases, ε = 1.5 in all" in third
+    assert "user: 1 release, ε = 1, δ = 1e-06 in all" in third
+    assert len((tmp_path / "state/releases.jsonl").read_text().splitlines()) == 3
+
+
+def test_a_damaged_account_is_no_smaller_sum(run: Run, tmp_path: Path) -> None:
+    release(run, "PGE", "--to", "one")
+    with (tmp_path / "state/releases.jsonl").open("a") as file:
+        file.write('{"time": "2026')
+    said = release(run, "PGE", "--to", "two", expect=2).stderr
+    assert "releases.jsonl:2: is no entry of a release" in said
+    assert not (tmp_path / "two").exists()
+
+
+def test_no_folder_is_released_twice(run: Run) -> None:
+    release(run, "PGE", "--to", "out")
+    assert "holds a release" in release(run, "PGE", "--to", "out", expect=2).stderr
+
+
+@pytest.mark.parametrize(
+    ("file", "change", "said"),
+    [
+        ("model.npz", lambda data: data[:-40] + bytes(40), "by its SHA-256"),
+        ("model.json", lambda data: data.replace(b'"sha256": "', b'"sha256": "0'), "by its SHA-256"),
+        ("model.json", lambda data: data.replace(b'"form": 1', b'"form": 2'), "is of form 2"),
+        ("model.json", lambda data: data[:100], "is no statement of a release"),
+        ("model.json", lambda data: data.replace(b'"kind"', b'"kin"'), "is no statement of a release"),
+        ("model.json", lambda data: data.replace(b'"algorithm": "pge"', b'"algorithm": "pgx"'), "pgx"),
+        ("model.json", lambda data: data.replace(b'"beta_m": 10.0', b'"beta_m": -1'), "effects.beta_m"),
+        (
+            "model.json",
+            lambda data: data.replace(b'"kind": "averages"', b'"kind": "neighbourhood"'),
+            "'similarities'",
+        ),
+        (
+            "model.json",
+            lambda data: data.replace(b'"kind": "averages"', b'"kind": "average"'),
+            "no such kind",
+        ),
+    ],
+)
+def test_what_was_changed_is_refused(
+    run: Run, tmp_path: Path, file: str, change: Callable[[bytes], bytes], said: str
+) -> None:
+    release(run, "PGE", "--to", "out")
+    path = tmp_path / "out" / file
+    path.write_bytes(change(path.read_bytes()))
+    assert said in run("predict", "out", "--user", "c1", expect=2).stderr
+
+
+def test_predictions_of_a_file_are_those_of_the_model_and_unknown_ids_have_means(
+    run: Run, tmp_path: Path
+) -> None:
+    release(run, "PGE", "--to", "out")
+    (tmp_path / "pairs.csv").write_text("sku,customer\na1,c1\nnew,c1\na1,nobody\n")
+    said = run("predict", "out", "--pairs", "pairs.csv", "--to", "found.csv")
+    assert "1 of 3 pairs" in said.stderr
+    found = rows((tmp_path / "found.csv").read_text())
+    assert [(row["customer"], row["sku"]) for row in found] == [("c1", "a1"), ("c1", "new"), ("nobody", "a1")]
+    model = load_model(tmp_path / "out")
+    assert model.user_ids is not None
+    everything = model.predict(np.full(len(model.item_ids), "c1"), model.item_ids)
+    everybody = model.predict(model.user_ids, np.full(len(model.user_ids), "a1"))
+    known = model.predict(["c1"], ["a1"])[0]
+    wanted = [known, everything.mean(), everybody.mean()]
+    assert [float(row["prediction"]) for row in found] == pytest.approx(wanted, abs=1e-12)
+
+
+def test_the_best_items_of_a_user_leave_out_what_the_user_has_rated(run: Run, tmp_path: Path) -> None:
+    release(run, "MM averages", "--ids-are-public", "--to", "out")
+    cold = run("predict", "out", "--user", "c0", "--top", "40")
+    assert "without --own" in cold.stderr
+    assert len(rows(cold.stdout)) == 40
+    own = [
+        line
+        for line in (tmp_path / "ratings.csv").read_text().splitlines()
+        if line.startswith(("c0,", "cus"))
+    ]
+    (tmp_path / "own.csv").write_text("\n".join(own))
+    found = rows(run("predict", "out", "--user", "c0", "--top", "40", "--own", "own.csv").stdout)
+    assert {row["sku"] for row in found}.isdisjoint(line.split(",")[1] for line in own[1:])
+    assert len(found) == 40 - len(own[1:])
+    values = [float(row["prediction"]) for row in found]
+    assert values == sorted(values, reverse=True)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (
+            ("release", "my-shop.yaml", "--method", "pge", "--epsilon", "1"),
+            "name one by its label: PGE, PGE, hidden",
+        ),
+        (("release", "my-shop.yaml", "--method", "PGF", "--epsilon", "1"), 'did you mean "PGE"?'),
+        (("release", "my-shop.yaml", "--method", "PGE", "--epsilon", "0"), "give a positive, finite ε"),
+        (
+            ("release", "my-shop.yaml", "--method", "PGE", "--epsilon", "1", "--users", "no.txt"),
+            "one id in each line",
+        ),
+        (("predict", "nowhere", "--user", "c1"), "name a folder that `dpmf release` has written"),
+        (("predict", "out"), "--pairs FILE, or --user ID"),
+        (("predict", "out", "--pairs", "no.csv"), "no.csv: cannot be read"),
+        (("predict", "out", "--pairs", "users.csv"), 'users.csv:1: no column "sku" (item)'),
+        (("predict", "out", "--pairs", "short.csv"), "short.csv:3: 1 field(s)"),
+        (("predict", "out", "--user", "c1", "--own", "ratings.csv"), "leave --own out"),
+    ],
+)
+def test_a_mistake_is_answered_with_the_fix(
+    run: Run, tmp_path: Path, arguments: tuple[str, ...], said: str
+) -> None:
+    if arguments[0] == "predict":
+        release(run, "PGE", "--to", "out")
+    (tmp_path / "users.csv").write_text("customer\nc1\n")
+    (tmp_path / "short.csv").write_text("customer,sku\nc1,a1\nc1\n")
+    assert said in run(*arguments, expect=2).stderr
+
+
+def test_own_ratings_off_the_scale_are_refused(run: Run, tmp_path: Path) -> None:
+    release(run, "MM averages", "--ids-are-public", "--to", "out")
+    for value, said in (
+        ("9", "not all within 1 to 5"),
+        ("many", 'own.csv:2: the rating "many" is no finite number'),
+    ):
+        (tmp_path / "own.csv").write_text(f"user,item,rating\nc0,a0,{value}\n")
+        assert said in run("predict", "out", "--user", "c0", "--own", "own.csv", expect=2).stderr
+
+
+def test_every_fit_has_a_seed_of_its_own_that_no_file_holds(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    seeds: list[int] = []
+    randbits = secrets.randbits
+
+    def drawn(bits: int) -> int:
+        seeds.append(randbits(bits))
+        return seeds[-1]
+
+    monkeypatch.setattr(secrets, "randbits", drawn)
+    monkeypatch.setenv("DPMF_STATE", str(tmp_path / "state"))
+    ratings = make_ratings()
+    source = FittedRatings("shop", ratings, np.arange(ratings.n_users), np.arange(ratings.n_items))
+    entry = PRIVATE["isgd"].model_validate({"algorithm": "isgd", "factors": 2})
+    found = []
+    for name in ("one", "two"):
+        model = fitted(entry, source, 1.0)
+        model.save(tmp_path / name)
+        found.append(model.predict([3], [4])[0])
+    assert found[0] != found[1]
+    assert len(set(seeds)) == 2
+    assert all(seed.bit_length() > 200 for seed in seeds)
+    files = [path.read_bytes() for path in tmp_path.rglob("*") if path.is_file()]
+    assert len(files) == 5
+    for seed in seeds:
+        told = (
+            str(seed).encode(),
+            f"{seed:x}".encode(),
+            seed.to_bytes(32, "little"),
+            seed.to_bytes(32, "big"),
+        )
+        assert not any(each in data for each in told for data in files)
+
+
+def test_what_cannot_be_proved_is_refused_by_the_interface_too(tmp_path: Path) -> None:
+    ratings = make_ratings()
+    source = FittedRatings("shop", ratings, np.arange(ratings.n_users), np.arange(ratings.n_items))
+    entry = PRIVATE["psgd"].model_validate({"algorithm": "psgd", "neighbours": "unbounded"})
+    with pytest.raises(DpmfError, match="can be proved"):
+        fitted(entry, source, 1.0).save(tmp_path, ids_are_public=True)
+    assert list(tmp_path.iterdir()) == []
