@@ -173,7 +173,8 @@ def _source(
         else {}
     )
     columns = {role: names.get(role, role) for role in COLUMNS}
-    return FittedRatings(spec.key, loaded.ratings, loaded.user_ids, loaded.item_ids, users, items, columns)
+    ids, to_stars = (loaded.user_ids, loaded.item_ids), loaded.identity.to_stars
+    return FittedRatings(spec.key, loaded.ratings, *ids, users, items, columns, to_stars)
 
 
 def _described(model: "Recommender", folder: Path) -> str:

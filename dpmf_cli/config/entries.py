@@ -55,7 +55,7 @@ def with_inherited(entry: Any, experiment: dict[str, Any], registry: Registry) -
     parameters = experiment.get("parameters")
     shared = parameters.get(entry["algorithm"]) if isinstance(parameters, dict) else None
     given = {**inherited, **(shared if isinstance(shared, dict) else {}), **entry}
-    return {**given, **_on_own_ratings(given, known)} if is_own(experiment.get("dataset")) else given
+    return {**given, **on_own_ratings(given, known)} if is_own(experiment.get("dataset")) else given
 
 
 def is_own(dataset: Any) -> bool:
@@ -63,7 +63,7 @@ def is_own(dataset: Any) -> bool:
     return isinstance(dataset, dict) and dataset.get("kind") == "csv"
 
 
-def _on_own_ratings(entry: dict[str, Any], known: type[Any]) -> dict[str, Any]:
+def on_own_ratings(entry: dict[str, Any], known: type[Any]) -> dict[str, Any]:
     """What an entry of which the config says nothing has on a user's own ratings, for which no paper chose anything:
     a baseline chooses its parameters, and the averages of a private method follow the public rule."""
     fields = known.model_fields

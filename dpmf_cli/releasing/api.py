@@ -8,6 +8,7 @@ from pydantic import ValidationError
 
 from dpmf_cli.algorithms.plugins import available, plugin
 from dpmf_cli.algorithms.registry import BASELINES, PRIVATE
+from dpmf_cli.config.entries import on_own_ratings
 from dpmf_cli.datasets.canonical import Duplicates, canonicalise
 from dpmf_cli.datasets.raw import Raw
 from dpmf_cli.errors import DpmfError, did_you_mean
@@ -15,6 +16,7 @@ from dpmf_cli.ratings import Scale
 from dpmf_cli.releasing.ids import as_ids
 from dpmf_cli.releasing.publishing import FittedRatings, FittedRecommender, fitted, load_model
 from dpmf_cli.releasing.recommender import OwnRatings
+from dpmf_cli.stars import in_stars
 
 __all__ = ["fit", "load_model", "own_ratings"]
 
@@ -46,6 +48,9 @@ def fit(
     duplicates     what becomes of a pair that stands twice: "error", "last" or "mean"
     public_users, public_items   all ids that there could be, where the ε hides whose ratings there are
 
+    The scale is mapped onto 1 to 5 stars, the unit of parameters, and predictions are mapped back. Averages are drawn
+    to their centre by the public rule of `effects.shrinkage`, unless `effects` is given.
+
     The model predicts for those ids: `predict(users, items)`. Raises DpmfError for what cannot be fitted.
     """
     of = own_ratings(users, items, ratings)
@@ -71,6 +76,7 @@ def fit(
         canonical.item_ids,
         None if public_users is None else as_ids(public_users, "public_users"),
         None if public_items is None else as_ids(public_items, "public_items"),
+        to_stars=not in_stars(canonical.ratings.scale),
     )
     hidden = {} if neighbours is None else {"neighbours": neighbours}
     entry = _entry({"algorithm": algorithm, "mode": mode, **hidden, **parameters})
@@ -93,7 +99,7 @@ def _entry(given: dict[str, Any]) -> Any:
         raise DpmfError(f'unknown algorithm "{key}"{did_you_mean(key, PRIVATE)}')
     known: Any = PRIVATE.get(key) or plugin(key)
     try:
-        return known.model_validate(given)
+        return known.model_validate(given | on_own_ratings(given, known))
     except ValidationError as error:
         wrong = error.errors(include_url=False)[0]
         of = wrong.get("ctx", {})

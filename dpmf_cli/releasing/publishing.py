@@ -14,6 +14,7 @@ from dpmf_cli.releasing.fitting import fit_once
 from dpmf_cli.releasing.ids import within
 from dpmf_cli.releasing.recommender import OwnRatings, Recommender
 from dpmf_cli.releasing.statement import HIDE_IDS, DataStatement, Lists, Statement, statement_of
+from dpmf_cli.stars import Stars
 
 COLUMNS = {"user": "user", "item": "item", "rating": "rating"}
 
@@ -24,6 +25,7 @@ class FittedRatings:
 
     name     of the data set, in statements and in the account
     columns  what a file of the data set calls users, items and ratings
+    to_stars whether the model is one of stars from 1 to 5, onto which the scale is mapped
     """
 
     name: str
@@ -33,6 +35,7 @@ class FittedRatings:
     users: Ids | None = None
     items: Ids | None = None
     columns: dict[str, str] | None = None
+    to_stars: bool = False
 
 
 @dataclass(frozen=True)
@@ -79,7 +82,8 @@ def fitted(entry: PrivateAlgorithm, source: FittedRatings, epsilon: float) -> Fi
     ratings, user_ids, item_ids = within(
         source.ratings, source.user_ids, source.item_ids, source.users, source.items
     )
-    model, ledger = fit_once(entry, ratings, epsilon)
+    seen = Stars(ratings.scale).of(ratings) if source.to_stars else ratings
+    model, ledger = fit_once(entry, seen, epsilon)
     kind, arrays = models.published(model)
     has_users = any(name.startswith("users") for name in arrays)
     scale = ratings.scale
@@ -88,6 +92,7 @@ def fitted(entry: PrivateAlgorithm, source: FittedRatings, epsilon: float) -> Fi
         minimum=scale.minimum,
         maximum=scale.maximum,
         step=scale.step,
+        to_stars=source.to_stars,
         columns=source.columns or COLUMNS,
         users=_list(source.users) if has_users else "not in the model",
         items=_list(source.items),

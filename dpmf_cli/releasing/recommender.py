@@ -96,7 +96,8 @@ class Recommender:
     ) -> NDArray[np.float64]:
         """(n,) on the scale of the data set: here predictions leave a model."""
         found = np.asarray(model.predict(users.astype(np.int32), items.astype(np.int32))[:, 0], np.float64)
-        scale = self.statement.dataset.scale
+        scale, stars = self.statement.dataset.scale, self.statement.dataset.stars
+        found = stars.back(found) if stars else found
         return np.clip(found, scale.minimum, scale.maximum) if self.entry.clip_predictions else found
 
     def for_users(self, asked: Ids, own: OwnRatings | None = None) -> Model:
@@ -110,18 +111,19 @@ class Recommender:
 
     def _own_ratings(self, asked: Ids, own: OwnRatings | None) -> Ratings:
         """The own ratings of these users of items that the model knows: here ratings enter a model."""
-        scale = self.statement.dataset.scale
+        scale, stars = self.statement.dataset.scale, self.statement.dataset.stars
         none = np.empty(0, np.int32)
         nobody = Ratings(none, none, np.empty(0, np.float32), len(asked), len(self.item_ids), scale)
         if own is None or not self.statement.privacy.joint:
-            return nobody
+            return stars.of(nobody) if stars else nobody
         if not ((own.values >= scale.minimum) & (own.values <= scale.maximum)).all():
             raise DpmfError(
                 f"own ratings are not all within {scale.minimum:g} to {scale.maximum:g}; correct those that are not"
             )
         users, items = places(asked, own.users), places(self.item_ids, own.items)
         here = (users >= 0) & (items >= 0)
-        return with_ratings(nobody, users[here], items[here], own.values[here])
+        theirs = with_ratings(nobody, users[here], items[here], own.values[here])
+        return stars.of(theirs) if stars else theirs
 
 
 def _rows(array: NDArray[Any], rows: NDArray[np.int64]) -> NDArray[Any]:

@@ -19,6 +19,7 @@ from dpmf_cli.privacy.ledger import TOLERANCE, Ledger
 from dpmf_cli.privacy.neighbours import Mode, Neighbours
 from dpmf_cli.privacy.protection import Guarantee
 from dpmf_cli.ratings import Scale
+from dpmf_cli.stars import Stars
 from dpmf_cli.strict_model import StrictModel
 
 FORM = 1
@@ -36,12 +37,16 @@ JOINT = (
 
 
 class DataStatement(StrictModel):
-    """Which ratings: their name, their public scale, what their columns are called, and where the ids are from."""
+    """Which ratings: their name, their public scale, what their columns are called, and where the ids are from.
+
+    to_stars   whether the model is one of stars from 1 to 5, onto which the scale is mapped
+    """
 
     name: str
     minimum: float
     maximum: float
     step: float
+    to_stars: bool
     columns: dict[Literal["user", "item", "rating"], str]
     users: Lists
     items: Lists
@@ -49,6 +54,11 @@ class DataStatement(StrictModel):
     @property
     def scale(self) -> Scale:
         return Scale(self.minimum, self.maximum, self.step)
+
+    @property
+    def stars(self) -> Stars | None:
+        """The map between the scale and what the model sees; None where that is the same."""
+        return Stars(self.scale) if self.to_stars else None
 
 
 class PrivacyStatement(StrictModel):

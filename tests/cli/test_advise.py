@@ -8,6 +8,7 @@ import pytest
 from dpmf_cli.algorithms.costs.cost import Shape
 from dpmf_cli.config import load_config
 from dpmf_cli.config.suggested import candidates, grid_with, name_of
+from dpmf_cli.datasets.spec import CsvSpec
 from dpmf_cli.privacy.neighbours import Mode, Neighbours
 from tests.command import dpmf
 
@@ -36,6 +37,8 @@ def test_a_semicolon_file_of_half_stars_gets_its_page_and_its_config(
     assert "which private method to take at ε = 2" in done.stdout
     assert "`dpmf crossings films-local.yaml --at 2`" in done.stdout
     config = load_config(tmp_path / "films-local.yaml")
+    assert isinstance(config.dataset, CsvSpec)
+    assert config.epsilons is not None
     assert (config.dataset.separator, config.dataset.decimal) == (";", ",")
     assert {entry.mode for entry in config.algorithms} == {Mode.CORRECTED}
     assert 2 in config.epsilons

@@ -40,6 +40,24 @@ def test_a_data_frame_is_as_good_as_arrays() -> None:
     assert one.predict(USERS, ITEMS) == pytest.approx(other.predict(USERS, ITEMS), abs=1e-4)
 
 
+@pytest.mark.parametrize("algorithm", ["pge", "pknn", "mm_knn"])
+def test_a_model_of_another_scale_predicts_the_same_on_that_scale(algorithm: str, tmp_path: Path) -> None:
+    """Whole stars from 1 to 5, and the same ratings from −30 to 50: own ratings and predictions are of the latter."""
+    stars = fit(algorithm, epsilon=1e9)
+    wide = dpmf_cli.fit(algorithm, USERS, ITEMS, 20 * RATINGS.values - 50, scale=(-30, 50, 20), epsilon=1e9)
+    expected = 20 * stars.predict(USERS, ITEMS) - 50
+    assert wide.predict(USERS, ITEMS) == pytest.approx(expected, abs=0.1)
+    wide.save(tmp_path / "wide", ids_are_public=True)
+    own = dpmf_cli.own_ratings(USERS, ITEMS, 20 * RATINGS.values - 50)
+    loaded = dpmf_cli.load_model(tmp_path / "wide")
+    assert loaded.predict(USERS, ITEMS, own).tobytes() == wide.predict(USERS, ITEMS).tobytes()
+
+
+def test_averages_are_shrunk_by_the_public_rule_unless_effects_are_given() -> None:
+    assert fit().entry.effects.shrinkage == "noise"
+    assert fit(effects={"beta_u": 30}).entry.effects.shrinkage == "fixed"
+
+
 @pytest.mark.parametrize("algorithm", ["pge", "isgd", "pknn", "mm_knn"])
 def test_a_loaded_model_predicts_what_the_fitted_one_did(algorithm: str, tmp_path: Path) -> None:
     model = fit(algorithm, epsilon=2)

@@ -38,6 +38,7 @@ def recommender(entry: PrivateAlgorithm, model: Any, ledger: Ledger, ratings: Ra
         minimum=scale.minimum,
         maximum=scale.maximum,
         step=scale.step,
+        to_stars=False,
         columns=COLUMNS,
         users="a list that was given",
         items="a list that was given",

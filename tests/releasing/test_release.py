@@ -120,7 +120,7 @@ def test_no_folder_is_released_twice(run: Run) -> None:
         ("model.json", lambda data: data[:100], "is no statement of a release"),
         ("model.json", lambda data: data.replace(b'"kind"', b'"kin"'), "is no statement of a release"),
         ("model.json", lambda data: data.replace(b'"algorithm": "pge"', b'"algorithm": "pgx"'), "pgx"),
-        ("model.json", lambda data: data.replace(b'"beta_m": 10.0', b'"beta_m": -1'), "effects.beta_m"),
+        ("model.json", lambda data: data.replace(b'"beta_m": 5.0', b'"beta_m": -1'), "effects.beta_m"),
         (
             "model.json",
             lambda data: data.replace(b'"kind": "averages"', b'"kind": "neighbourhood"'),
