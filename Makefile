@@ -32,7 +32,7 @@ test-slow: $(STAMP) ## the other tests: papers on real data, runs killed over an
 test-faults: $(STAMP) ## kill, interrupt, fill and damage runs some 2,900 times, and compare the bytes after each (docs/surviving.md)
 	DPMF_FAULTS=full $(BIN)/python -m pytest tests/faults
 
-test-fuzz: $(STAMP) ## every loader under some 153,500 broken files (docs/surviving.md)
+test-fuzz: $(STAMP) ## every loader under some 155,500 broken files (docs/surviving.md)
 	DPMF_FAULTS=full $(BIN)/python -m pytest tests/fuzz
 
 test-cluster: $(STAMP) ## a Dask cluster whose workers and scheduler are killed, over and over, against a local run

@@ -66,10 +66,10 @@ def run(
     dataset = load(config.dataset, folders, config.test)
     if not new_data:
         refuse_changed_data(folder, config, dataset.identity)
+    ran = Ran(config, dataset.identity, portions_of(config, dataset))
     if isinstance(config.dataset, CsvSpec):
         for line in look(config.dataset, dataset).report():
             say(f"{config.name}: {line}")
-    ran = Ran(config, dataset.identity, portions_of(config, dataset))
 
     machine = calibration.known(folders.cache, available_cores()) or REFERENCE
 

@@ -36,8 +36,11 @@ class StrictModel(BaseModel):
         for key, value in data.items() if isinstance(data, dict) else ():
             field = cls.model_fields.get(key)
             if isinstance(value, bool) and field and not _takes(field.annotation, bool):
-                message = "YAML reads yes and no, on and off as {value}; give a number, or quote the word"
-                context = {"path": (key,), "value": str(value).lower()}
+                words = (
+                    "true (so YAML reads yes and on too)" if value else "false (so YAML reads no and off too)"
+                )
+                message = "{words} is no number and no word; give a number, or put the word in quotes"
+                context = {"path": (key,), "words": words}
                 raise PydanticCustomError("yes_or_no", message, context)
         return data
 

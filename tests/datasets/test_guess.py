@@ -130,6 +130,11 @@ def test_what_is_no_table(tmp_path: Path, data: bytes, message: str) -> None:
         guess_format(tmp_path / "r")
 
 
+def test_a_number_that_is_too_large_is_none(tmp_path: Path) -> None:
+    (tmp_path / "r").write_bytes(b"user,item,rating\n1,1,2\n1,2,4\n2,1,%s\n" % (b"9" * 400))
+    assert guess_format(tmp_path / "r").scale == (2, 4, 2)
+
+
 @pytest.mark.parametrize(
     ("values", "scale"),
     [

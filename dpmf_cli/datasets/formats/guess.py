@@ -223,9 +223,9 @@ def _ratings(path: Path, layout: Layout, at: int) -> NDArray[np.float64]:
                 index_col=False,
                 low_memory=False,
             )
-        except ValueError:  # pandas' errors are of this kind
+            found: NDArray[np.float64] = pd.to_numeric(frame[at], errors="coerce").to_numpy(np.float64)
+        except (ValueError, OverflowError):  # of pandas; the other of a number that is too large
             return np.array(layout.columns[at].numbers)
-    found: NDArray[np.float64] = pd.to_numeric(frame[at], errors="coerce").to_numpy(np.float64)
     return found[np.isfinite(found)]
 
 
