@@ -13,7 +13,7 @@ from dpmf_cli.evaluation.statistics import Over, percentile_interval, replicate_
 
 
 @dataclass(frozen=True)
-class Level:
+class LevelAt:
     """The RMSE of one curve at an ε, or of a baseline; rating units.
 
     epsilon       inf for a baseline
@@ -46,7 +46,7 @@ class Level:
     partial: str
 
 
-def levels_at(experiment: Experiment, epsilon: float) -> list[Level]:
+def levels_at(experiment: Experiment, epsilon: float) -> list[LevelAt]:
     """Every curve at that ε, then every baseline. Raises DpmfError where it is outside of a curve's grid."""
     for curve in experiment.curves:
         first, last = curve.epsilons[[0, -1]]
@@ -59,11 +59,11 @@ def levels_at(experiment: Experiment, epsilon: float) -> list[Level]:
     return [*curves, *(_level(experiment, baseline, math.inf) for baseline in experiment.baselines)]
 
 
-def _level(experiment: Experiment, curve: Measured, epsilon: float) -> Level:
+def _level(experiment: Experiment, curve: Measured, epsilon: float) -> LevelAt:
     grid = curve.epsilons
     rmse, low, high, over = _rmse(experiment, curve, epsilon)
     folds, runs, _ = curve.rmse.shape
-    return Level(
+    return LevelAt(
         experiment=experiment.name,
         dataset=experiment.dataset,
         neighbours=curve.neighbours,

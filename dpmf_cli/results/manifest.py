@@ -58,12 +58,12 @@ def read_manifest(folder: Path) -> dict[str, Any]:
 def has_tables(folder: Path) -> bool:
     """Whether a run has ended in a results folder, so that there are tables, of this config or another."""
     try:
-        return _has_tables(read_manifest(folder))
+        return has_ended(read_manifest(folder))
     except DpmfError:
         return False
 
 
-def _has_tables(manifest: dict[str, Any]) -> bool:
+def has_ended(manifest: dict[str, Any]) -> bool:
     """Whether it is of a run that has ended; older ones do not say what `files` there are."""
     return manifest.get("files") != {}
 
@@ -138,7 +138,7 @@ def refuse_changed_data(folder: Path, config: ExperimentConfig, data: DataIdenti
         before = config_of(manifest["config"])
     except (DpmfError, ValidationError):
         return
-    if not _has_tables(manifest):
+    if not has_ended(manifest):
         return
     theirs = _data(manifest)
     if (before.dataset, before.test) != (config.dataset, config.test) or theirs.checksums == data.checksums:
@@ -173,7 +173,7 @@ def manifest_of_run(
     before = _before(folder)
     theirs = (before["config_sha256"], _data(before).checksums) if before else None
     ours = ran.config.hash, ran.data.checksums
-    ended = theirs == ours and _has_tables(before) and _added(before) == ran.config.added
+    ended = theirs == ours and has_ended(before) and _added(before) == ran.config.added
     if ended and not outcomes:
         return before
     if theirs is not None and theirs != ours:

@@ -11,7 +11,7 @@ from dpmf_cli.datasets import Folders
 from dpmf_cli.datasets.soundness import Soundness, add_source, of_cache
 from dpmf_cli.errors import DpmfError
 from dpmf_cli.files import WRITING, read_file
-from dpmf_cli.results.manifest import MANIFEST, Ran, read_manifest, what_ran
+from dpmf_cli.results.manifest import MANIFEST, Ran, has_ended, read_manifest, what_ran
 from dpmf_cli.results.store import FORMAT, Store, place_of, unsealed
 from dpmf_cli.results.task import Task, tasks_of
 
@@ -167,9 +167,11 @@ def _add_experiment(found: Verified, folder: Path, base: Path | None) -> None:
     where = replace(found.folders, base=_base(manifest) if base is None else base, results=folder.parent)
     found.experiments.append(RanExperiment(folder, ran, manifest, where))
     left = _without_result(found, folder, ran) - len(manifest.get("failures", ()))
-    found.manifests.add(
-        folder / MANIFEST, f"{left} of its tasks have no sound result" if left > 0 else None, _again(manifest)
-    )
+    wrong = f"{left} of its tasks have no sound result" if left > 0 else None
+    if wrong and not has_ended(manifest):
+        found.manifests.notes.append(f"{folder}: its run has not ended; {wrong}; {_again(manifest)}")
+        wrong = None
+    found.manifests.add(folder / MANIFEST, wrong, _again(manifest))
 
 
 def _base(manifest: dict[str, Any]) -> Path:

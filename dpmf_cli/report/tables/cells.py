@@ -4,7 +4,7 @@ import math
 from collections.abc import Iterator, Sequence
 
 from dpmf_cli.evaluation.crossings import Crossing, End, Status
-from dpmf_cli.evaluation.levels import Level
+from dpmf_cli.evaluation.levels import LevelAt
 from dpmf_cli.evaluation.numbers import significant
 
 OVER_RUNS = "* one fold: the interval is over runs only, not over the choice of test ratings"
@@ -50,7 +50,7 @@ def interval_notes(crossings: Sequence[Crossing]) -> Iterator[str]:
         yield OVER_RUNS
 
 
-def guarantee_notes(rows: Sequence[Crossing | Level]) -> Iterator[str]:
+def guarantee_notes(rows: Sequence[Crossing | LevelAt]) -> Iterator[str]:
     """What the `marks` say, where they stand."""
     if any(row.joint for row in rows):
         yield "‡ predicts from the target user's own clean ratings: joint DP, towards the others only"

@@ -2,19 +2,19 @@
 
 from collections.abc import Iterator, Sequence
 
-from dpmf_cli.evaluation.levels import Level
+from dpmf_cli.evaluation.levels import LevelAt
 from dpmf_cli.report.tables.cells import NONE, OVER_RUNS, epsilon_cell, guarantee_notes, marks
 from dpmf_cli.report.tables.formats import render
 from dpmf_cli.report.tables.layout import Group, TextTable
 
 
-def levels_table(levels: Sequence[Level], epsilon: float, form: str = "table") -> str:
+def levels_table(levels: Sequence[LevelAt], epsilon: float, form: str = "table") -> str:
     """A row for each curve and baseline, by experiment. Raises `DpmfError` for an unknown format."""
-    return render(_text(levels, epsilon), list(Level.__dataclass_fields__), map(vars, levels), form)
+    return render(_text(levels, epsilon), list(LevelAt.__dataclass_fields__), map(vars, levels), form)
 
 
-def _text(levels: Sequence[Level], epsilon: float) -> TextTable:
-    groups: dict[str, list[Level]] = {}
+def _text(levels: Sequence[LevelAt], epsilon: float) -> TextTable:
+    groups: dict[str, list[LevelAt]] = {}
     for level in levels:
         kind = "without privacy" if level.neighbours == "none" else f"{level.neighbours}, {level.mode}"
         partial = f" ({level.partial} so far)" if level.partial else ""
@@ -27,7 +27,7 @@ def _text(levels: Sequence[Level], epsilon: float) -> TextTable:
     )
 
 
-def _notes(levels: Sequence[Level]) -> Iterator[str]:
+def _notes(levels: Sequence[LevelAt]) -> Iterator[str]:
     if any(level.interpolated for level in levels):
         yield "≈ between two ε of the grid: RMSE is taken as linear in log ε there"
     if any(level.over != "none" for level in levels):
@@ -38,7 +38,7 @@ def _notes(levels: Sequence[Level]) -> Iterator[str]:
     yield from guarantee_notes(levels)
 
 
-def _cells(level: Level) -> tuple[str, ...]:
+def _cells(level: LevelAt) -> tuple[str, ...]:
     rmse = "incomplete" if level.rmse is None else f"{level.rmse:.4f}"
     if level.low is not None and level.high is not None:
         rmse += f" [{level.low:.4f}, {level.high:.4f}]" + ("*" if level.over == "runs" else "")

@@ -102,3 +102,17 @@ def test_what_is_not_swept_is_level_and_named(made: Make) -> None:
     assert sweep_bytes(experiment, "k", "svg").count(b"<g id=") > sweep_bytes(without, "k", "svg").count(
         b"<g id="
     )
+
+
+def test_an_epsilon_that_one_value_alone_has_is_no_line(made: Make) -> None:
+    experiment = made(2)
+    curves = values_of(experiment.curves[0], "epsilon", "a")
+    first, *others = curves
+    grid, rmse = np.append(first.epsilons, 1e3), np.append(first.rmse, first.rmse[..., -1:], axis=-1)
+    spent = np.append(first.claimed, 1e3)
+    finer = replace(first, epsilons=grid, rmse=rmse, claimed=spent, provable=spent)
+    names = [
+        {line.name for line in swept_lines(replace(experiment, curves=each, baselines=()), "k", mean_of)}
+        for each in (curves, (finer, *others))
+    ]
+    assert names[0] == names[1]
