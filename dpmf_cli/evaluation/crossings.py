@@ -86,7 +86,7 @@ class Crossing:
     recrosses   whether the curve is above the baseline again at a larger ε of the grid
     claimed     ε that the method's publication states for a run at the crossing
     provable    ε that can be proved for it, inf where none can
-    theta       θ of the crossing; None where the curve has none (`Measured.thetas`)
+    theta       θ of the crossing; None where the experiment is not over θ
     delta       δ of the (ε, δ) of `claimed` and `provable`; 0 for pure ε
     joint       whether privacy holds towards the other users only (`Measured.joint`)
     reference   whether the baseline is a printed error, not measured here
@@ -215,7 +215,7 @@ def measure_crossing(
         reproduced=found,
         claimed=spent_at(found, epsilons, curve.claimed),
         provable=spent_at(found, epsilons, curve.provable),
-        theta=_theta_at(found, curve),
+        theta=_theta_at(found, curve) if experiment.axis == "theta" else None,
     )
 
 

@@ -123,15 +123,18 @@ def test_one_fold_says_that_its_interval_is_over_runs() -> None:
 def test_theta_is_read_off_the_curve_log_by_log() -> None:
     """θ = ε²/8 on the grid: a power, hence exact between the grid's points."""
     made = replace(curve([1, 4, 16], [1, 0.5, -1.5]), thetas=np.array([0.125, 2, 32]), delta=1e-6)
-    (found,) = find_crossings(experiment(made))
+    over_theta = replace(experiment(made), axis="theta")
+    (found,) = find_crossings(over_theta)
     assert found.reproduced is not None
     assert found.reproduced == pytest.approx(4 * 4**0.25)
     assert found.theta == pytest.approx(found.reproduced**2 / 8)
     assert found.delta == 1e-6
-    (outside,) = find_crossings(experiment(replace(made, rmse=made.rmse + 9)))
+    (outside,) = find_crossings(replace(over_theta, curves=(replace(made, rmse=made.rmse + 9),)))
     assert (outside.status, outside.theta, outside.delta) == ("not reached in the grid", None, 1e-6)
-    (plain,) = find_crossings(experiment(replace(made, thetas=None, delta=0.0)))
+    (plain,) = find_crossings(replace(over_theta, curves=(replace(made, thetas=None, delta=0.0),)))
     assert (plain.theta, plain.delta, plain.reproduced) == (None, 0.0, found.reproduced)
+    (over_epsilon,) = find_crossings(experiment(made))
+    assert (over_epsilon.theta, over_epsilon.reproduced) == (None, found.reproduced)
 
 
 def test_curves_with_grids_of_their_own_cross_each_on_its_own() -> None:

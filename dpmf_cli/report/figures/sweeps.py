@@ -166,6 +166,7 @@ def draw_lines(axes: Axes, lines: Sequence[SweptLine]) -> list[End]:
         ends.append(End(line.name, line.colour, np.nan if line.level else float(value[-1]), float(mean[-1])))
     axes.spines[["top", "right"]].set_visible(False)
     edge = axes.get_xlim()[1]
+    axes.set_ylim(axes.get_ylim())  # what is drawn next, labels among it, must not move the lines
     return [End(end.text, end.colour, edge if np.isnan(end.x) else end.x, end.y) for end in ends]
 
 

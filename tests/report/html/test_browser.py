@@ -2,6 +2,7 @@
 
 import shutil
 from collections.abc import Iterator
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -138,6 +139,18 @@ def test_it_fits_and_can_be_read_at_every_width_in_both_schemes(
       return faint.slice(0, 5);
     })()"""
     assert evaluate(browser, contrast) == []
+
+
+@pytest.mark.parametrize(("width", "shown"), [(390, True), (1200, False)])
+def test_baselines_are_named_at_their_lines_where_labels_are_cut_off(
+    browser: webdriver.Chrome, width: int, shown: bool
+) -> None:
+    emulate(browser, width=width)
+    names = browser.find_elements(By.CSS_SELECTOR, f"{CURVES} text.level-name")
+    assert [name.get_attribute("textContent") for name in names] == ["GA", "IA", "GE"]
+    assert {name.is_displayed() for name in names} == {shown}
+    heights = sorted(float(name.get_attribute("y") or 0) for name in names)
+    assert min(second - first for first, second in pairwise(heights)) >= 20
 
 
 def test_on_paper_all_is_unfolded_and_the_controls_are_gone(browser: webdriver.Chrome) -> None:
