@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 
 from dpmf_cli.evaluation.crossings import Crossing, End, Status, find_crossings
 from dpmf_cli.evaluation.curves import Experiment, Measured
-from dpmf_cli.evaluation.levels import Level, levels_at
+from dpmf_cli.evaluation.levels import LevelAt, levels_at
 from dpmf_cli.evaluation.numbers import significant
 from dpmf_cli.privacy.protection import Guarantee
 
@@ -45,7 +45,7 @@ def answer(experiment: Experiment, epsilon: float, config: str) -> str:
     return "".join(map(_wrapped, paragraphs)).lstrip("\n")
 
 
-def _levels_without_privacy(experiment: Experiment, levels: dict[str, Level]) -> Iterator[str]:
+def _levels_without_privacy(experiment: Experiment, levels: dict[str, LevelAt]) -> Iterator[str]:
     yield "Without privacy"
     measured = [each for each in experiment.baselines if levels[each.label].rmse is not None]
     for baseline in sorted(measured, key=lambda each: levels[each.label].rmse or math.inf):
@@ -56,7 +56,7 @@ def _levels_without_privacy(experiment: Experiment, levels: dict[str, Level]) ->
 def _best(
     experiment: Experiment,
     curves: Sequence[Measured],
-    levels: dict[str, Level],
+    levels: dict[str, LevelAt],
     crossings: Sequence[Crossing],
     epsilon: float,
     config: str,
@@ -85,12 +85,12 @@ def _best(
     yield f"- To use it: `dpmf release {shlex.join([config, '--method', best.label])} --epsilon {epsilon:g}`."
 
 
-def _price(best: Level, least: Level) -> str:
+def _price(best: LevelAt, least: LevelAt) -> str:
     more = (best.rmse or 0.0) / (least.rmse or 1.0) - 1
     return f"Privacy costs {more:.1%} of accuracy: without it, {least.label} has {significant(least.rmse or 0.0)}."
 
 
-def _against(best: Level, baselines: Sequence[Level]) -> Iterator[str]:
+def _against(best: LevelAt, baselines: Sequence[LevelAt]) -> Iterator[str]:
     """How the best method stands against averages, those alike in one sentence."""
     found: dict[str, list[str]] = {}
     for level in baselines:
@@ -144,20 +144,20 @@ def _promises(groups: dict[Guarantee, list[Measured]], epsilon: float) -> Iterat
     )
 
 
-def _error(level: Level) -> str:
+def _error(level: LevelAt) -> str:
     interval = "" if level.low is None or level.high is None else f" ({level.low:.3f} to {level.high:.3f})"
     return f"{level.rmse or 0.0:.3f}{interval}"
 
 
-def _delta(level: Level) -> str:
+def _delta(level: LevelAt) -> str:
     return f", with δ = {level.delta:g}" if level.delta else ""
 
 
-def _finite(level: Level) -> bool:
+def _finite(level: LevelAt) -> bool:
     return level.rmse is not None and math.isfinite(level.rmse)
 
 
-def _overlaps(one: Level, other: Level) -> bool:
+def _overlaps(one: LevelAt, other: LevelAt) -> bool:
     """Whether intervals overlap; where there is none, nobody can tell."""
     ends = one.low, one.high, other.low, other.high
     if any(end is None for end in ends):
