@@ -99,7 +99,7 @@ def known(spec: "AnySpec", folders: Folders, test: "TestSet" = "folds") -> Datas
 
 def _dataset(spec: "AnySpec", found: "Cached") -> Dataset:
     from dpmf_cli.datasets.loading import title
-    from dpmf_cli.stars import in_stars
+    from dpmf_cli.datasets.stars import in_stars
 
     ratings = found.ratings
     to_stars = not spec.stars and not in_stars(ratings.scale)

@@ -9,9 +9,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpmf_cli.datasets.raw import Raw
+from dpmf_cli.datasets.stars import GRID_TOLERANCE
 from dpmf_cli.errors import DpmfError
 from dpmf_cli.ratings import Ratings, Scale
-from dpmf_cli.stars import GRID_TOLERANCE
 
 Duplicates = Literal["error", "last", "mean"]
 Ids = NDArray[np.int64] | NDArray[np.str_]

@@ -7,6 +7,7 @@ from pathlib import Path
 from dpmf_cli.algorithms.shared.base import PrivateAlgorithm
 from dpmf_cli.algorithms.shared.model import Arrays
 from dpmf_cli.datasets.canonical import Ids, checksum
+from dpmf_cli.datasets.stars import Stars
 from dpmf_cli.errors import DpmfError
 from dpmf_cli.ratings import Ratings
 from dpmf_cli.releasing import account, archive, models
@@ -14,7 +15,6 @@ from dpmf_cli.releasing.fitting import fit_once
 from dpmf_cli.releasing.ids import within
 from dpmf_cli.releasing.recommender import OwnRatings, Recommender
 from dpmf_cli.releasing.statement import HIDE_IDS, DataStatement, Lists, Statement, statement_of
-from dpmf_cli.stars import Stars
 
 COLUMNS = {"user": "user", "item": "item", "rating": "rating"}
 

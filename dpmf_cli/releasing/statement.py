@@ -14,12 +14,12 @@ from dpmf_cli import __version__
 from dpmf_cli.algorithms.plugins import plugin
 from dpmf_cli.algorithms.registry import PRIVATE
 from dpmf_cli.algorithms.shared.base import PrivateAlgorithm
+from dpmf_cli.datasets.stars import Stars
 from dpmf_cli.errors import DpmfError
 from dpmf_cli.privacy.ledger import TOLERANCE, Ledger
 from dpmf_cli.privacy.neighbours import Mode, Neighbours
 from dpmf_cli.privacy.protection import Guarantee
 from dpmf_cli.ratings import Scale
-from dpmf_cli.stars import Stars
 from dpmf_cli.strict_model import StrictModel
 
 FORM = 1

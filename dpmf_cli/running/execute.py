@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 from dpmf_cli.algorithms.costs.cost import Shape
 from dpmf_cli.algorithms.shared.base import PrivateAlgorithm
 from dpmf_cli.algorithms.shared.model import AccountsForRecords, Model
+from dpmf_cli.datasets.stars import Stars
 from dpmf_cli.evaluation.error_cdf import error_cdf
 from dpmf_cli.evaluation.metrics import mean_errors
 from dpmf_cli.privacy.curator import Curator
@@ -17,7 +18,6 @@ from dpmf_cli.privacy.neighbours import Mode
 from dpmf_cli.ratings import Ratings
 from dpmf_cli.results.task import Task, TaskResult
 from dpmf_cli.running.grid_parts import joined, parts, room
-from dpmf_cli.stars import Stars
 from dpmf_cli.streams import Streams
 
 

@@ -25,6 +25,7 @@ dataset: {kind: csv, name: made, path: ratings.csv, columns: {user: user, item: 
 folds: 4
 runs: 3
 epsilons: [0.5, 2, 8]
+refine: false
 algorithms:
   - algorithm: pge
   - {algorithm: isgd, factors: 2, epochs: 100}

@@ -28,11 +28,11 @@ Make = Callable[..., Experiment]
 WORDS = {
     *("dataset", "title", "neighbours", "mode", "algorithm", "label", "baseline", "experiment", "source"),
     *("status", "low_status", "high_status", "over", "protects", "towards", "group", "method", "line"),
-    *("step", "mechanism", "norm", "verdict", "label_a", "label_b"),
+    *("step", "mechanism", "norm", "verdict", "label_a", "label_b", "partial"),
     *(f"{bar}_{name}" for bar in ("ia", "ge") for name in ("status", "low_status", "high_status")),
 }
 TRUTHS = {
-    *("joint", "recrosses", "reference", "comparable", "same", "learned_nothing"),
+    *("joint", "recrosses", "reference", "comparable", "same", "learned_nothing", "coarse"),
     *("ia_recrosses", "ge_recrosses"),
 }
 

@@ -1,5 +1,6 @@
 """The pages: well-formed, self-contained, deterministic, escaped, and with what they promise in them."""
 
+import csv
 import json
 import re
 import shutil
@@ -122,8 +123,8 @@ def test_an_experiment_has_its_figures_its_tables_and_what_is_behind_them(
 
 def test_every_value_of_a_chart_is_in_its_table(results: Path, pages: dict[str, str]) -> None:
     (curves,) = re.findall(r'<table class="values">.*?</table>', pages["ml100k_bounded"], re.DOTALL)
-    rows = (results / "ml100k_bounded" / "curves.csv").read_text().splitlines()
-    means = [line.rsplit(",", 9)[1] for line in rows[1:] if ",bounded," in line]
+    rows = csv.DictReader((results / "ml100k_bounded" / "curves.csv").read_text().splitlines())
+    means = [row["rmse"] for row in rows if row["neighbours"] == "bounded"]
     assert len(means) == 8
     for mean in means:
         assert f"{float(mean):.4f}" in curves
