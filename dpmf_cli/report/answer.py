@@ -111,7 +111,11 @@ def _listed(names: Sequence[str]) -> str:
 def _from_where_on(crossing: Crossing) -> str:
     name = f"{AVERAGES.get(crossing.baseline.lower(), crossing.baseline)} ({crossing.baseline})"
     if crossing.status is Status.CROSSED:
-        ends = f" ({_end(crossing.low)} to {_end(crossing.high)})" if crossing.over != "none" else ""
+        ends = (
+            f" ({_end(crossing.low, crossing)} to {_end(crossing.high, crossing)})"
+            if crossing.over != "none"
+            else ""
+        )
         return f"It is as good as {name} from ε = {significant(crossing.reproduced or 0.0)} on{ends}."
     if crossing.status is Status.BELOW_GRID:
         return f"It is as good as {name} at every ε that was tried, from {crossing.grid_low:g} on."
@@ -120,16 +124,12 @@ def _from_where_on(crossing: Crossing) -> str:
     return f"Its results are not complete: run the config to the end to see from where on it is as good as {name}."
 
 
-def _end(end: End) -> str:
-    if isinstance(end, float):
-        return significant(end)
-    return (
-        {Status.BELOW_GRID: "below the least that was tried", Status.NOT_REACHED: "beyond the largest"}.get(
-            end, "unknown"
-        )
-        if end
-        else "unknown"
-    )
+def _end(end: End, crossing: Crossing) -> str:
+    if end == Status.BELOW_GRID:
+        return f"below {crossing.grid_low:g}"
+    if end == Status.NOT_REACHED:
+        return f"beyond {crossing.grid_high:g}"
+    return significant(end) if isinstance(end, float) else "unknown"
 
 
 def _promises(groups: dict[Guarantee, list[Measured]], epsilon: float) -> Iterator[str]:
