@@ -102,6 +102,7 @@ def _experiment(experiment: Experiment, crossings: list[Crossing]) -> Iterator[s
     ]
     if levels:
         yield f"The error (RMSE) to reach: {', '.join(levels)}. {_spread(experiment)}"
+    yield from _weak_targets(experiment, targets)
     groups: dict[Guarantee, list[Attempt]] = {}
     for crossing in crossings:
         attempt = _attempt(crossing, curves.get(crossing.label))
@@ -117,6 +118,24 @@ def _experiment(experiment: Experiment, crossings: list[Crossing]) -> Iterator[s
             yield f"- {_recommended(name, [each for each in attempts if each.crossing.baseline == name])}"
     if len(groups) > 1:
         yield between(groups)
+
+
+SIMPLER = {"ge": ("ia", "ua", "ga"), "ia": ("ga",)}
+"""By baseline those that know less, and should not be nearer."""
+
+
+def _weak_targets(experiment: Experiment, targets: dict[str, Measured]) -> Iterator[str]:
+    """A warning for each target that a simpler baseline beats: a method that meets it may still be no good."""
+    for name, target in targets.items():
+        for simpler in map(experiment.baseline, SIMPLER.get(target.algorithm, ())):
+            if simpler is None or simpler.missing or target.missing:
+                continue
+            if simpler.mean()[0] <= target.mean()[0]:
+                yield (
+                    f"Beware: {name} is weak here. {simpler.label} knows less and has an error of "
+                    f"{simpler.mean()[0]:.4f}. A method that is as good as {name} need not be good. On own ratings "
+                    "leave the parameters of baselines out: then they choose their own."
+                )
 
 
 def _spread(experiment: Experiment) -> str:

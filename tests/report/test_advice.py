@@ -4,6 +4,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
+import numpy as np
 import pytest
 
 from dpmf_cli.evaluation.crossings import Crossing, Status, find_crossings
@@ -259,3 +260,12 @@ def test_lines_are_short_and_epsilon_stays_with_its_number(made: Make) -> None:
     assert max(map(len, text.splitlines())) <= 92
     assert not any(line.endswith(("ε", "=")) for line in text.splitlines())
     assert "\u00a0" not in text
+
+
+@pytest.mark.parametrize(("ua", "warned"), [(0.89, True), (0.91, False)])
+def test_a_target_that_a_simpler_baseline_beats_is_called_weak(ua: float, warned: bool) -> None:
+    made = experiment()
+    simpler = replace(made.baselines[0], algorithm="ua", label="UA", rmse=np.full((10, 1, 1), ua))
+    words = said(crossed("PGE", 2.0), of=replace(made, baselines=(*made.baselines, simpler)))
+    assert ("GE is weak here" in words) == warned
+    assert "IA is weak here" not in words
