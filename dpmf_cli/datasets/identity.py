@@ -11,8 +11,8 @@ class DataIdentity:
     title           as tables and figures call it; no result depends on it
     checksum        of the canonical ratings, in hex; "" where they were never read
     test_checksum   of the ratings of a fixed test set, in hex; "" where folds are held out
-    to_stars        whether algorithms see the ratings mapped onto 1 to 5 (`datasets.stars`); False where they are stars
-                    as they stand
+    to_stars        whether algorithms see the ratings mapped onto 1 to 5 (`datasets.stars`); False where they are
+                    stars as they stand
     """
 
     key: str
