@@ -47,7 +47,7 @@ def advise(
     from pydantic import ValidationError
 
     from dpmf_cli.config import load_config
-    from dpmf_cli.config.suggested import FOLDS, candidates, config_text, grid_with
+    from dpmf_cli.config.suggested import FOLDS, candidates, config_text, grid_with, name_of
     from dpmf_cli.datasets import Folders, load
     from dpmf_cli.datasets.spec import CsvSpec
     from dpmf_cli.experiment import run
@@ -63,9 +63,10 @@ def advise(
     if not 1e-3 <= epsilon <= 1e4:
         raise DpmfError(f"--epsilon {epsilon:g}: give one from 0.001 to 10000")
     neighbours = Neighbours(PROTECTS[protects])
-    config = to or Path(f"{ratings.name.partition('.')[0]}-{protects}.yaml")
+    stem = ratings.name.lstrip(".-").partition(".")[0] or "ratings"
+    config = to or Path(f"{stem}-{protects}.yaml")
     named = {role: name for role, name in (("user", user), ("item", item), ("rating", rating)) if name}
-    dataset = _dataset(ratings, config, scale, named)
+    dataset = {"kind": "csv", "name": name_of(stem), **_dataset(ratings, config, scale, named)}
     folders = Folders.named(base=config.parent, results=results)
     try:
         found = load(CsvSpec(**dataset), folders).ratings
@@ -75,8 +76,11 @@ def advise(
     methods = candidates(neighbours, shape, len(grid_with(epsilon)))
     if not methods.taken:
         raise DpmfError(f"{ratings}: no method fits this machine: {'; '.join(methods.left_out)}")
-    asked = shlex.join(["dpmf", "advise", str(ratings), "--protects", protects, "--epsilon", f"{epsilon:g}"])
-    _write(config, config_text(dataset, neighbours, epsilon, methods, asked))
+    options = {"protects": protects, "epsilon": f"{epsilon:g}", "scale": scale, **named}
+    given = [word for name, value in options.items() if value for word in (f"--{name}", value)]
+    asked = shlex.join(["dpmf", "advise", str(ratings), *given])
+    text = config_text(dataset, neighbours, epsilon, methods, asked, scale_guessed=scale is None)
+    _write(config, text)
     say(f"wrote {config}: {len(methods.taken)} methods whose ε can be proved")
     for each in methods.left_out:
         say(f"left out: {each}")
@@ -90,8 +94,7 @@ def advise(
 
 
 def _dataset(ratings: Path, config: Path, scale: str | None, named: dict[str, str]) -> dict[str, Any]:
-    """The keys of `dataset:`, as given or guessed; every guess is told."""
-    from dpmf_cli.config.suggested import name_of
+    """The keys of `dataset:` beside its name, as given or guessed; every guess is told."""
     from dpmf_cli.datasets.formats.guess import guess_format
     from dpmf_cli.terminal import say
 
@@ -108,14 +111,17 @@ def _dataset(ratings: Path, config: Path, scale: str | None, named: dict[str, st
     if scale is None:
         if guess.scale is None or "rating" in named:
             raise DpmfError(f"{ratings}: say what the site allows: --scale minimum:maximum:step")
+        if guess.scale[0] == guess.scale[1]:
+            raise DpmfError(
+                f"{ratings}: all ratings are {guess.scale[0]:g}, so that the scale cannot be guessed, and a constant "
+                "predicts them without error; give ratings that differ"
+            )
         say(
             f"{ratings}: the scale is taken from what occurs. Your site's own is public and may be wider: "
             "give it by --scale minimum:maximum:step"
         )
     low, high, step = _scale(scale) if scale else guess.scale or (0.0, 0.0, 0.0)
     return {
-        "kind": "csv",
-        "name": name_of(ratings.name.partition(".")[0]),
         "path": os.path.relpath(ratings, config.parent),
         **guess.keys,
         "columns": columns,
@@ -142,7 +148,7 @@ def _write(config: Path, text: str) -> None:
             if config.read_text() == text:
                 return
             raise DpmfError(
-                f"{config}: is there and says something else; `dpmf run` it, or name another by --to"
+                f"{config}: is there and says something else; `dpmf run` it, delete it, or name another by --to"
             )
         write_atomically(config, text.encode())
     except (OSError, UnicodeDecodeError) as error:

@@ -46,6 +46,7 @@ def release(
     from dpmf_cli.config import load_config
     from dpmf_cli.evaluation.numbers import duration
     from dpmf_cli.releasing.account import account_file
+    from dpmf_cli.releasing.archive import refuse_a_release
     from dpmf_cli.releasing.ids import read_list
     from dpmf_cli.releasing.publishing import fitted
     from dpmf_cli.terminal import say
@@ -57,6 +58,7 @@ def release(
     folder = (
         to or Path("released") / f"{source.name}-{entry.algorithm}-{entry.neighbours}-epsilon-{epsilon:g}"
     )
+    refuse_a_release(folder)
     ratings = source.ratings
     seconds = entry.cost(Shape(ratings.n_users, ratings.n_items, len(ratings)), 1).seconds
     say(f"fits {entry.name} on all ratings of {source.name}: about {duration(max(seconds, 1))}")

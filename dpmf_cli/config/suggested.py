@@ -55,14 +55,26 @@ def name_of(stem: str) -> str:
     return f"own-{re.sub(r'[^A-Za-z0-9._-]+', '-', stem).strip('-._') or 'ratings'}"[:60]
 
 
+GUESSED = (
+    "# The scale is what occurs in the file. An ε holds for a public scale: write what your site allows before you\n"
+    "# release a model.\n"
+)
+
+
 def config_text(
-    dataset: Mapping[str, Any], neighbours: Neighbours, epsilon: float, methods: Candidates, command: str
+    dataset: Mapping[str, Any],
+    neighbours: Neighbours,
+    epsilon: float,
+    methods: Candidates,
+    command: str,
+    *,
+    scale_guessed: bool,
 ) -> str:
     """The config as a file has it, with a comment for what a reader may want to change."""
     left_out = "".join(f"# left out: {each}\n" for each in methods.left_out)
     parts: list[tuple[str, dict[str, Any]]] = [
         (
-            f"# Written by `{command}`. Change it as you like, and `dpmf run` it.\n",
+            f"# Written by `{command}`. Change it as you like, and `dpmf run` it.\n{GUESSED * scale_guessed}",
             {"dataset": dict(dataset)},
         ),
         ("", {"folds": FOLDS, "runs": RUNS}),

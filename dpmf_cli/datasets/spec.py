@@ -12,6 +12,7 @@ dataset: {kind: catalog, name: netflix, sample: {users: 7128, seed: 1}}
 dataset: {kind: synthetic, like: ml-100k, seed: 1}
 """
 
+import math
 from typing import Annotated, Any, Literal, Self
 
 from pydantic import (
@@ -134,6 +135,10 @@ class ScaleSpec(StrictModel):
     def _ordered(self) -> Self:
         if not self.minimum < self.maximum:
             raise ValueError(f"minimum {self.minimum:g} is not below maximum {self.maximum:g}; swap them")
+        if not math.isfinite(self.maximum - self.minimum):
+            raise ValueError(
+                f"from {self.minimum:g} to {self.maximum:g} no number holds the width; give a real scale"
+            )
         if self.step:
             steps = (self.maximum - self.minimum) / self.step
             if abs(steps - round(steps)) > 1e-6:

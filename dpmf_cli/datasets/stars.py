@@ -33,6 +33,7 @@ class Stars:
     def of(self, ratings: Ratings) -> Ratings:
         """The same ratings in stars: 1 + 4·(r − r_min)/Δr, rounded to float32.
 
+        None is off 1 to 5, even where float32 is too coarse for the scale and takes a rating over its end.
         A rating on the grid of the scale is counted in whole steps first. So the stars do not depend on how well
         floats hold the step, or on the unit that the scale is written in.
         """
@@ -45,6 +46,7 @@ class Stars:
             values = np.where(np.abs(values - whole) <= GRID_TOLERANCE, whole, values)
             width = float(np.rint(width / scale.step))
         stars = FIVE_STARS.minimum + FIVE_STARS.width * values / width
+        stars = np.clip(stars, FIVE_STARS.minimum, FIVE_STARS.maximum)  # sensitivities count on it
         in_stars = replace(FIVE_STARS, step=FIVE_STARS.width / width if scale.step else 0.0)
         return replace(ratings, values=stars.astype(np.float32), scale=in_stars)
 

@@ -20,6 +20,10 @@ class Neighbours(StrEnum):
     LOCAL = "local"
 
 
+HIDE_IDS = (Neighbours.UNBOUNDED, Neighbours.USER)
+"""Those of which one may have a user or an item that the other has not."""
+
+
 class Mode(StrEnum):
     """`PUBLISHED`: what the paper ran, errors included. `CORRECTED`: calibrated so that ε is provable."""
 

@@ -26,6 +26,12 @@ ARRAYS, STATEMENT = "model.npz", "model.json"
 AGAIN = "release the model again, or take its folder over as it was written"
 
 
+def refuse_a_release(folder: Path) -> None:
+    """Raises DpmfError where the folder holds a release already."""
+    if (folder / STATEMENT).exists() or (folder / ARRAYS).exists():
+        raise DpmfError(f"{folder}: holds a release; name another folder")
+
+
 def packed(arrays: Mapping[str, NDArray[Any]]) -> bytes:
     """The bytes of an npz file."""
     stream = io.BytesIO()

@@ -13,6 +13,9 @@ from dpmf_cli.errors import DpmfError
 from dpmf_cli.files import read_file
 from dpmf_cli.releasing.recommender import OwnRatings
 
+_SEPARATORS = ",;\t|"
+"""What fields may lie between: the one of which the header has the most."""
+
 
 def read_pairs(path: Path, names: Mapping[str, str]) -> tuple[NDArray[np.str_], NDArray[np.str_]]:
     """(n,) users and (n,) items of a CSV file. Raises DpmfError with the line and the fix."""
@@ -26,7 +29,7 @@ def read_own(path: Path, names: Mapping[str, str]) -> OwnRatings:
     values = []
     for line, text in enumerate(texts, 2):
         try:
-            value = float(text)
+            value = float(text.replace(",", "."))  # a decimal comma
         except ValueError:
             value = math.nan
         if not math.isfinite(value):
@@ -43,7 +46,11 @@ def _read(path: Path, roles: tuple[str, ...], names: Mapping[str, str]) -> list[
         raise DpmfError(f"{path}: cannot be read: {error.strerror or error}; give a CSV file") from None
     except UnicodeDecodeError:
         raise DpmfError(f"{path}: is not UTF-8; save the file as UTF-8") from None
-    lines = [row for row in csv.reader(io.StringIO(text)) if row]
+    separator = max(_SEPARATORS, key=text.partition("\n")[0].count)
+    try:
+        lines = [row for row in csv.reader(io.StringIO(text), delimiter=separator) if row]
+    except csv.Error as error:
+        raise DpmfError(f"{path}: {error}; correct the file") from None
     header = lines[0] if lines else []
     found = [_place(path, header, role, names.get(role, role)) for role in roles]
     for number, row in enumerate(lines[1:], 2):
@@ -59,6 +66,6 @@ def _place(path: Path, header: list[str], role: str, name: str) -> int:
         if header.count(each) == 1:
             return header.index(each)
     raise DpmfError(
-        f'{path}:1: no column "{name}" ({role}); it has: {", ".join(header) or "nothing"}. Write a header, with '
-        "commas between the names"
+        f'{path}:1: no column "{name}" ({role}); it has: {", ".join(header) or "nothing"}. Write a header '
+        "line with the names"
     )

@@ -9,12 +9,13 @@ from dpmf_cli.algorithms.shared.model import Arrays
 from dpmf_cli.datasets.canonical import Ids, checksum
 from dpmf_cli.datasets.stars import Stars
 from dpmf_cli.errors import DpmfError
+from dpmf_cli.privacy.neighbours import HIDE_IDS
 from dpmf_cli.ratings import Ratings
 from dpmf_cli.releasing import account, archive, models
 from dpmf_cli.releasing.fitting import fit_once
 from dpmf_cli.releasing.ids import within
 from dpmf_cli.releasing.recommender import OwnRatings, Recommender
-from dpmf_cli.releasing.statement import HIDE_IDS, DataStatement, Lists, Statement, statement_of
+from dpmf_cli.releasing.statement import DataStatement, Lists, Statement, statement_of
 
 COLUMNS = {"user": "user", "item": "item", "rating": "rating"}
 
@@ -54,8 +55,7 @@ class FittedRecommender(Recommender):
         """
         folder = Path(folder)
         refuse(self.statement, unprovable=unprovable, ids_are_public=ids_are_public)
-        if (folder / archive.STATEMENT).exists() or (folder / archive.ARRAYS).exists():
-            raise DpmfError(f"{folder}: holds a release; name another folder")
+        archive.refuse_a_release(folder)
         data = archive.packed(stored(self))
         digest, privacy, dataset = archive.sha256(data), self.statement.privacy, self.statement.dataset
         before = account.releases_of(dataset.name, self.checksum)
@@ -104,7 +104,7 @@ def fitted(entry: PrivateAlgorithm, source: FittedRatings, epsilon: float) -> Fi
         item_ids,
         user_ids if has_users else None,
         own if entry.joint else None,
-        checksum(ratings),
+        checksum(source.ratings),  # not of `ratings`: a list of ids makes no other data set of them
     )
 
 

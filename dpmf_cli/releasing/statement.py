@@ -25,9 +25,6 @@ from dpmf_cli.strict_model import StrictModel
 FORM = 1
 """Raised when files of a release change in a way that older versions cannot read."""
 
-HIDE_IDS = (Neighbours.UNBOUNDED, Neighbours.USER)
-"""Neighbours of which one may have a user or an item that the other has not."""
-
 Lists = Literal["those in the ratings", "a list that was given", "not in the model"]
 
 JOINT = (

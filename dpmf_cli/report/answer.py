@@ -9,6 +9,7 @@ from dpmf_cli.evaluation.crossings import Crossing, End, Status, find_crossings
 from dpmf_cli.evaluation.curves import Experiment, Measured
 from dpmf_cli.evaluation.levels import LevelAt, levels_at
 from dpmf_cli.evaluation.numbers import significant
+from dpmf_cli.privacy.neighbours import HIDE_IDS
 from dpmf_cli.privacy.protection import Guarantee
 
 WIDTH = 92
@@ -67,7 +68,7 @@ def _best(
         yield "- No method that was tried has a finite error at this ε."
         return
     best, *others = sorted(found, key=lambda each: each.rmse or math.inf)
-    yield f"- At ε = {epsilon:g} take {best.label}: typical error {_error(best)}{_delta(best)}."
+    yield f"- {_advice(best, levels, epsilon)}: typical error {_error(best)}{_delta(best)}."
     clean = [levels[each.label] for each in experiment.baselines if _finite(levels[each.label])]
     if clean:
         least = min(clean, key=lambda each: each.rmse or math.inf)
@@ -83,6 +84,19 @@ def _best(
     elif others:
         yield f"- The next is {others[0].label}: {_error(others[0])}."
     yield f"- To use it: `dpmf release {shlex.join([config, '--method', best.label])} --epsilon {epsilon:g}`."
+    if best.neighbours in HIDE_IDS:
+        yield (
+            "- This ε hides ids too: `dpmf release` asks for public lists of them (--users, --items), or for "
+            "--ids-are-public."
+        )
+
+
+def _advice(best: LevelAt, levels: dict[str, LevelAt], epsilon: float) -> str:
+    """What to take; nothing where one average of all ratings, which hardly needs an ε, serves as well."""
+    constant = [level.rmse for level in levels.values() if level.algorithm == "ga" and _finite(level)]
+    if constant and (best.rmse or 0.0) >= (constant[0] or 0.0):
+        return f"At ε = {epsilon:g} none is better than one number for everything. The best is {best.label}"
+    return f"At ε = {epsilon:g} take {best.label}"
 
 
 def _price(best: LevelAt, least: LevelAt) -> str:
@@ -135,9 +149,13 @@ def _end(end: End, crossing: Crossing) -> str:
 def _promises(groups: dict[Guarantee, list[Measured]], epsilon: float) -> Iterator[str]:
     for guarantee in sorted(groups, key=lambda each: each.joint):
         yield f"- {guarantee.statement}"
+    with_delta = any(curve.delta for curves in groups.values() for curve in curves)
     odds = math.exp(epsilon)
     times = f"{odds:,.1f}" if odds < 1e6 else f"{odds:.1e}"
-    yield f"- Whatever somebody sees, what is protected can have made it at most {times} times as likely (e^ε)."
+    chance = ", but for a chance of δ where one is named" if with_delta else ""
+    yield (
+        f"- What is protected can have made anything that ε covers at most {times} times as likely (e^ε){chance}."
+    )
     yield (
         "- This page is not private. It was made from the ratings themselves, and so was the choice of the method: "
         "keep it to yourself."

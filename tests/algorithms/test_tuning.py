@@ -49,6 +49,14 @@ def test_the_inner_folds_part_the_training_ratings(split: tuple[Ratings, Ratings
     assert len(np.unique(pairs)) == len(train)
 
 
+def test_where_everybody_rates_everything_no_item_is_new_to_an_inner_fold() -> None:
+    ratings = make_ratings(4, n_users=20, n_items=10, density=1.0)
+    assert len(ratings) == 200
+    for here, _ in inner_folds(ratings):
+        assert here.item_counts.min() > 0
+        assert here.user_counts.min() > 0
+
+
 @pytest.mark.parametrize("rows", [0, 1, 2, 3])
 @pytest.mark.parametrize("baseline", [ItemAverage, UserAverage, GlobalEffects, AlternatingLeastSquares])
 def test_a_few_ratings_are_enough(split: tuple[Ratings, Ratings], baseline: Any, rows: int) -> None:

@@ -7,7 +7,7 @@ import pytest
 
 from dpmf_cli.algorithms.costs.cost import Shape
 from dpmf_cli.config import load_config
-from dpmf_cli.config.suggested import candidates, grid_with, name_of
+from dpmf_cli.config.suggested import candidates, config_text, grid_with, name_of
 from dpmf_cli.datasets.spec import CsvSpec
 from dpmf_cli.privacy.neighbours import Mode, Neighbours
 from tests.command import dpmf
@@ -39,6 +39,7 @@ def test_a_semicolon_file_of_half_stars_gets_its_page_and_its_config(
     config = load_config(tmp_path / "films-local.yaml")
     assert isinstance(config.dataset, CsvSpec)
     assert config.epsilons is not None
+    assert "--protects local --epsilon 2`" in (tmp_path / "films-local.yaml").read_text()
     assert (config.dataset.separator, config.dataset.decimal) == (";", ",")
     assert {entry.mode for entry in config.algorithms} == {Mode.CORRECTED}
     assert 2 in config.epsilons
@@ -74,6 +75,22 @@ def test_mistakes_name_the_fix(
     done = dpmf(tmp_path, session_cache, "advise", "films.csv", *words, *scale, expect=2)
     assert said in done.stderr
     assert not list(tmp_path.glob("*.yaml"))
+
+
+def test_ratings_that_are_all_alike_are_told(tmp_path: Path, session_cache: Path) -> None:
+    (tmp_path / "x.csv").write_text("user,item,rating\n" + "".join(f"{n},{n % 7},4\n" for n in range(40)))
+    done = dpmf(tmp_path, session_cache, "advise", "x.csv", expect=2)
+    assert "all ratings are 4, so that the scale cannot be guessed" in done.stderr
+
+
+def test_the_config_says_how_it_came_about_and_what_to_mend_before_a_release() -> None:
+    methods = candidates(Neighbours.BOUNDED, SMALL, 6)
+    guessed, given = (
+        config_text({}, Neighbours.BOUNDED, 1.0, methods, "dpmf advise x.csv", scale_guessed=each)
+        for each in (True, False)
+    )
+    assert "The scale is what occurs in the file" in guessed
+    assert "The scale is" not in given
 
 
 def test_a_file_without_a_column_of_users_says_which_option_is_missing(

@@ -103,3 +103,13 @@ def test_an_average_of_duplicates_between_two_steps_stays_between_them() -> None
     scale = Scale(0, 10, 1)
     one = rated(scale, 10).select(np.arange(len(rated(scale, 10))) < 1)
     assert Stars(scale).of(replace(one, values=np.array([2.5], np.float32))).values.tolist() == [2]
+
+
+def test_no_star_is_off_its_scale_where_float32_takes_a_rating_over_the_end() -> None:
+    scale = Scale(1000.1, 1000.2)
+    values = np.array([1000.1, 1000.2], np.float32)
+    assert float(values[0]) < scale.minimum
+    pair = np.array([0, 1], np.int32)
+    stars = Stars(scale).of(Ratings(pair, pair, values, 2, 2, scale)).values
+    assert stars.min() >= 1
+    assert stars.max() <= 5

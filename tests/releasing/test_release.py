@@ -196,6 +196,7 @@ def test_the_best_items_of_a_user_leave_out_what_the_user_has_rated(run: Run, tm
         (("predict", "out", "--pairs", "no.csv"), "no.csv: cannot be read"),
         (("predict", "out", "--pairs", "users.csv"), 'users.csv:1: no column "sku" (item)'),
         (("predict", "out", "--pairs", "short.csv"), "short.csv:3: 1 field(s)"),
+        (("predict", "out", "--pairs", "long.csv"), "long.csv: field larger than field limit"),
         (("predict", "out", "--user", "c1", "--own", "ratings.csv"), "leave --own out"),
     ],
 )
@@ -206,7 +207,25 @@ def test_a_mistake_is_answered_with_the_fix(
         release(run, "PGE", "--to", "out")
     (tmp_path / "users.csv").write_text("customer\nc1\n")
     (tmp_path / "short.csv").write_text("customer,sku\nc1,a1\nc1\n")
+    (tmp_path / "long.csv").write_text(f"customer,sku\nc1,{'a' * 200_000}\n")
     assert said in run(*arguments, expect=2).stderr
+
+
+def test_own_ratings_may_lie_between_semicolons_with_decimal_commas(run: Run, tmp_path: Path) -> None:
+    release(run, "MM averages", "--ids-are-public", "--to", "out")
+    found = []
+    for text in ("user,item,rating\nc0,a0,4.0\n", "user;item;rating\nc0;a0;4,0\n"):
+        (tmp_path / "own.csv").write_text(text)
+        found.append(run("predict", "out", "--user", "c0", "--own", "own.csv").stdout)
+    assert found[0] == found[1]
+
+
+def test_a_list_of_ids_makes_no_other_data_set_of_the_ratings(run: Run, tmp_path: Path) -> None:
+    (tmp_path / "items.txt").write_text("".join(f"a{n}\n" for n in reversed(range(60))))
+    release(run, "MM averages", "--ids-are-public", "--to", "one")
+    release(run, "MM averages", "--items", "items.txt", "--to", "other")
+    lines = (tmp_path / "state/releases.jsonl").read_text().splitlines()
+    assert len({json.loads(line)["checksum"] for line in lines}) == 1
 
 
 def test_own_ratings_off_the_scale_are_refused(run: Run, tmp_path: Path) -> None:

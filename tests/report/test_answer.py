@@ -1,12 +1,14 @@
 """The page of `dpmf advise`, from curves made up."""
 
 import re
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 import pytest
 
 from dpmf_cli.evaluation.curves import Experiment, Measured
+from dpmf_cli.privacy.neighbours import HIDE_IDS, Neighbours
 from dpmf_cli.report.answer import answer
 from tests.report.advised import GRID, INFINITE
 
@@ -92,8 +94,26 @@ def test_intervals_that_overlap_leave_it_open() -> None:
 
 
 def test_a_method_that_diverged_is_not_taken() -> None:
-    assert "take B" in page(method("A", np.inf, np.inf, np.inf), method("B", 1.5, 1.4, 1.3))
+    assert "take B" in page(method("A", np.inf, np.inf, np.inf), method("B", 1.1, 1.0, 0.9))
     assert "No method that was tried has a finite error" in page(method("A", np.inf, np.inf, np.inf))
+
+
+def test_what_is_no_better_than_a_constant_is_not_taken() -> None:
+    said = page(method("A", 1.4, 1.3, 1.1))
+    assert "none is better than one number for everything. The best is A: typical error 1.300" in said
+    assert "take A" not in said
+    assert "At ε = 8 take A" in page(method("A", 1.4, 1.3, 1.1), epsilon=8.0)
+
+
+def test_a_promise_with_delta_says_so() -> None:
+    assert "but for a chance of δ" in page(method("A", 1, 1, 1, delta=1e-6))
+    assert "but for a chance of δ" not in page(method("A", 1, 1, 1))
+
+
+@pytest.mark.parametrize("neighbours", list(Neighbours))
+def test_where_ids_are_hidden_the_page_says_what_a_release_asks_for(neighbours: Neighbours) -> None:
+    curve = replace(method("A", 1, 1, 1), neighbours=neighbours.value)
+    assert ("--ids-are-public" in page(curve)) == (neighbours in HIDE_IDS)
 
 
 @pytest.mark.parametrize(("epsilon", "times"), [(0.5, "1.6"), (2.0, "7.4"), (8.0, "2,981.0")])

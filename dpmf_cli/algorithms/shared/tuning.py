@@ -29,9 +29,12 @@ def tuned_field() -> bool:
 def inner_folds(train: Ratings) -> Iterator[tuple[Ratings, Ratings]]:
     """(fitted, held out) for each fifth of the training ratings.
 
-    Ratings go to the fifths in turn, in user-major order. So each user's ratings are spread over all of them, and the
-    cut needs no randomness. A cut with nothing to fit is left out.
+    Ratings go to the fifths in turn, in user-major order, one further with each user. So the ratings of each user are
+    spread over all of them, those of each item too where all users rate alike, and the cut needs no randomness. A cut
+    with nothing to fit or to predict is left out.
     """
-    part = np.arange(len(train)) % INNER_FOLDS
-    for fold in range(min(INNER_FOLDS, len(train) - 1)):
-        yield train.select(part != fold), train.select(part == fold)
+    part = (np.arange(len(train)) + train.users) % INNER_FOLDS
+    for fold in range(INNER_FOLDS):
+        held_out = part == fold
+        if held_out.any() and not held_out.all():
+            yield train.select(~held_out), train.select(held_out)
