@@ -26,6 +26,7 @@ folds: 4
 runs: 3
 epsilons: [0.5, 2, 8]
 refine: false
+baselines: [ga, ia, ge]
 algorithms:
   - algorithm: pge
   - {algorithm: isgd, factors: 2, epochs: 100}
