@@ -131,7 +131,7 @@ def test_what_writes_past_it_is_noticed(tmp_path: Path) -> None:
 
 def test_a_task_that_was_told_is_there_whatever_is_lost(recording: Recording) -> None:
     told = [call for call in recording.calls if call.kind == "told"]
-    assert len(told) == 2 * 6 + 2  # and of the finer grid two of them
+    assert len(told) == 2 * 4 + 2  # and of the finer grid two of them
     content = {call.path: (recording.folder / call.path).read_bytes() for call in told}
     for made, states in after_each(recording.calls):
         for call in recording.calls[:made]:
