@@ -47,7 +47,7 @@ def advise(
     from pydantic import ValidationError
 
     from dpmf_cli.config import load_config
-    from dpmf_cli.config.suggested import FOLDS, candidates, config_text, grid_with, name_of
+    from dpmf_cli.config.suggested import FEWEST, FOLDS, candidates, config_text, grid_with, name_of
     from dpmf_cli.datasets import Folders, load
     from dpmf_cli.datasets.spec import CsvSpec
     from dpmf_cli.experiment import run
@@ -71,7 +71,11 @@ def advise(
     try:
         found = load(CsvSpec(**dataset), folders).ratings
     except ValidationError as error:
-        raise DpmfError(f"{ratings}: {error.errors()[0]['msg'].removeprefix('Value error, ')}") from None
+        first = error.errors()[0]
+        where = f"--scale {scale}" if scale and "scale" in first["loc"] else str(ratings)
+        raise DpmfError(f"{where}: {first['msg'].removeprefix('Value error, ')}") from None
+    if len(found) < FEWEST:
+        raise DpmfError(f"{ratings}: {len(found)} ratings tell no methods apart; give {FEWEST} or more")
     shape = training_shape(found.n_users, found.n_items, len(found), FOLDS)
     methods = candidates(neighbours, shape, len(grid_with(epsilon)))
     if not methods.taken:

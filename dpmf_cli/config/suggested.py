@@ -15,6 +15,10 @@ from dpmf_cli.evaluation.numbers import duration
 from dpmf_cli.privacy.neighbours import Mode, Neighbours
 
 FOLDS, RUNS = 5, 2
+
+FEWEST = 50
+"""Ratings that a config is suggested for: ten in each fold."""
+
 GRID = (0.3, 1.0, 3.0, 10.0, 30.0)
 """ε beside the one that is asked for. Where curves cross, the run adds more."""
 

@@ -62,7 +62,7 @@ def test_a_config_that_says_something_else_is_kept(tmp_path: Path, session_cache
         (("--protects", "everything"), "choose one of value, presence, user, local"),
         (("--epsilon", "0"), "give one from 0.001 to 10000"),
         (("--scale", "1-5"), "write minimum:maximum:step"),
-        (("--scale", "4:1"), "minimum 4 is not below maximum 1"),
+        (("--scale", "4:1"), "--scale 4:1: minimum 4 is not below maximum 1"),
         (("--scale", "1:3"), "off the scale from 1 to 3"),
         (("--rating", "points"), 'no column "points"'),
     ],
@@ -100,6 +100,13 @@ def test_a_file_without_a_column_of_users_says_which_option_is_missing(
     (tmp_path / "x.csv").write_text("\n".join(lines))
     done = dpmf(tmp_path, session_cache, "advise", "x.csv", expect=2)
     assert "no column looks like the user; add --user COLUMN" in done.stderr
+
+
+def test_a_few_ratings_are_refused_and_leave_no_config(tmp_path: Path, session_cache: Path) -> None:
+    films(tmp_path / "films.csv", users=3)
+    done = dpmf(tmp_path, session_cache, "advise", "films.csv", expect=2)
+    assert "45 ratings tell no methods apart; give 50 or more" in done.stderr
+    assert not list(tmp_path.glob("*.yaml"))
 
 
 @pytest.mark.parametrize("neighbours", list(Neighbours))
