@@ -39,30 +39,27 @@ def read_file(path: Path) -> bytes:
 
 def cache_folder() -> Path:
     """Where what can be made again is kept: $DPMF_CACHE, else the system's folder for caches."""
-    named = os.environ.get("DPMF_CACHE")
-    if named:
-        return Path(named)
-    import platformdirs
-
-    try:
-        return platformdirs.user_cache_path("dpmf")
-    except RuntimeError as error:
-        raise DpmfError(
-            f"no folder for caches: {error}; set $HOME, or name a folder in $DPMF_CACHE"
-        ) from None
+    return _folder_of_user("DPMF_CACHE", "user_cache_path", "caches")
 
 
 def state_folder() -> Path:
     """Where what cannot be made again is kept: $DPMF_STATE, else the system's folder for the state of programs."""
-    named = os.environ.get("DPMF_STATE")
+    return _folder_of_user("DPMF_STATE", "user_state_path", "state")
+
+
+def _folder_of_user(variable: str, path: str, what: str) -> Path:
+    """The folder that an environment variable names, else that of platformdirs' function `path`."""
+    named = os.environ.get(variable)
     if named:
         return Path(named)
     import platformdirs
 
     try:
-        return platformdirs.user_state_path("dpmf")
+        return Path(getattr(platformdirs, path)("dpmf"))
     except RuntimeError as error:
-        raise DpmfError(f"no folder for state: {error}; set $HOME, or name a folder in $DPMF_STATE") from None
+        raise DpmfError(
+            f"no folder for {what}: {error}; set $HOME, or name a folder in ${variable}"
+        ) from None
 
 
 def append_line(path: Path, line: bytes) -> None:

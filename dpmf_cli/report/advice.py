@@ -64,7 +64,7 @@ def advice(experiments: Sequence[Experiment], crossings: Sequence[Crossing]) -> 
     """What `crossings` of `experiments` say, in lines for a terminal."""
     if not experiments:
         return "There are no results to draw advice from.\n"
-    return "".join(map(_wrapped, paragraphs(experiments, crossings))).lstrip("\n")
+    return "".join(map(wrapped, paragraphs(experiments, crossings))).lstrip("\n")
 
 
 def paragraphs(experiments: Sequence[Experiment], crossings: Sequence[Crossing]) -> list[str]:
@@ -80,7 +80,7 @@ def paragraphs(experiments: Sequence[Experiment], crossings: Sequence[Crossing])
     return found
 
 
-def _wrapped(paragraph: str) -> str:
+def wrapped(paragraph: str) -> str:
     """A paragraph or a list item in lines, `ε = 1` in one of them."""
     bullet = paragraph.startswith("- ")
     whole = paragraph.replace(" = ", "\N{NO-BREAK SPACE}=\N{NO-BREAK SPACE}")
@@ -197,7 +197,7 @@ def _proof(attempt: Attempt) -> str:
 def _interval(cell: Crossing) -> str:
     if cell.over == "none":
         return " (no interval)"
-    return f" ({_end(cell.low, cell)} to {_end(cell.high, cell)})"
+    return f" ({end_in_words(cell.low, cell)} to {end_in_words(cell.high, cell)})"
 
 
 def _other_end(end: End) -> str:
@@ -205,7 +205,8 @@ def _other_end(end: End) -> str:
     return f" (but the interval reaches to ε = {significant(end)})" if isinstance(end, float) else ""
 
 
-def _end(end: End, cell: Crossing) -> str:
+def end_in_words(end: End, cell: Crossing) -> str:
+    """An end of the interval of a crossing: an ε, or on which side of the grid it lies."""
     if end == Status.BELOW_GRID:
         return f"below {cell.grid_low:g}"
     if end == Status.NOT_REACHED:

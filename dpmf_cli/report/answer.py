@@ -2,17 +2,16 @@
 
 import math
 import shlex
-import textwrap
 from collections.abc import Iterator, Sequence
 
-from dpmf_cli.evaluation.crossings import Crossing, End, Status, find_crossings
+from dpmf_cli.evaluation.crossings import Crossing, Status, find_crossings
 from dpmf_cli.evaluation.curves import Experiment, Measured
 from dpmf_cli.evaluation.levels import LevelAt, levels_at
 from dpmf_cli.evaluation.numbers import significant
 from dpmf_cli.privacy.neighbours import HIDE_IDS
 from dpmf_cli.privacy.protection import Guarantee
+from dpmf_cli.report.advice import end_in_words, wrapped
 
-WIDTH = 92
 MOST_NAMED = 3
 """Methods that are named beside the best one."""
 
@@ -39,11 +38,11 @@ def answer(experiment: Experiment, epsilon: float, config: str) -> str:
     for curve in experiment.curves:
         groups.setdefault(curve.guarantee.at_any_delta, []).append(curve)
     for guarantee in sorted(groups, key=lambda each: each.joint):
-        paragraphs += ["", _WHO[guarantee.joint]]
+        paragraphs += [_WHO[guarantee.joint]]
         paragraphs += _best(experiment, groups[guarantee], levels, crossings, epsilon, config)
-    paragraphs += ["", f"All methods: `dpmf crossings {shlex.quote(config)} --at {epsilon:g}`."]
-    paragraphs += ["", f"What ε = {epsilon:g} promises", *_promises(groups, epsilon)]
-    return "".join(map(_wrapped, paragraphs)).lstrip("\n")
+    paragraphs += [f"All methods: `dpmf crossings {shlex.quote(config)} --at {epsilon:g}`."]
+    paragraphs += [f"What ε = {epsilon:g} promises", *_promises(groups, epsilon)]
+    return "".join(map(wrapped, paragraphs)).lstrip("\n")
 
 
 def _levels_without_privacy(experiment: Experiment, levels: dict[str, LevelAt]) -> Iterator[str]:
@@ -126,7 +125,7 @@ def _from_where_on(crossing: Crossing) -> str:
     name = f"{AVERAGES.get(crossing.baseline.lower(), crossing.baseline)} ({crossing.baseline})"
     if crossing.status is Status.CROSSED:
         ends = (
-            f" ({_end(crossing.low, crossing)} to {_end(crossing.high, crossing)})"
+            f" ({end_in_words(crossing.low, crossing)} to {end_in_words(crossing.high, crossing)})"
             if crossing.over != "none"
             else ""
         )
@@ -136,14 +135,6 @@ def _from_where_on(crossing: Crossing) -> str:
     if crossing.status is Status.NOT_REACHED:
         return f"It is worse than {name} at every ε that was tried, up to {crossing.grid_high:g}."
     return f"Its results are not complete: run the config to the end to see from where on it is as good as {name}."
-
-
-def _end(end: End, crossing: Crossing) -> str:
-    if end == Status.BELOW_GRID:
-        return f"below {crossing.grid_low:g}"
-    if end == Status.NOT_REACHED:
-        return f"beyond {crossing.grid_high:g}"
-    return significant(end) if isinstance(end, float) else "unknown"
 
 
 def _promises(groups: dict[Guarantee, list[Measured]], epsilon: float) -> Iterator[str]:
@@ -182,13 +173,3 @@ def _overlaps(one: LevelAt, other: LevelAt) -> bool:
         return True
     low, high, other_low, other_high = (end or 0.0 for end in ends)
     return low <= other_high and other_low <= high
-
-
-def _wrapped(paragraph: str) -> str:
-    """A heading or a list item in lines, `ε = 1` in one of them."""
-    if not paragraph:
-        return "\n"
-    whole = paragraph.replace(" = ", "\N{NO-BREAK SPACE}=\N{NO-BREAK SPACE}")
-    indent = "  " * paragraph.startswith("- ")
-    filled = textwrap.fill(whole, WIDTH, subsequent_indent=indent, break_on_hyphens=False)
-    return filled.replace("\N{NO-BREAK SPACE}", " ") + "\n"

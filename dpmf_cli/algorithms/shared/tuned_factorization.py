@@ -1,7 +1,7 @@
 """Clean MF whose rank, λ and biases are chosen on the training ratings."""
 
 from dataclasses import dataclass
-from itertools import product
+from itertools import islice, product
 
 import numpy as np
 from numpy.typing import NDArray
@@ -54,7 +54,7 @@ def tuned_factorization(train: Ratings, iterations: int, streams: Streams) -> Fa
     """
     effects = tuned_for_both(train, EffectsParameters())
     least, chosen = np.inf, (True, FACTORS[0], RIDGES[-1:])
-    for fitted, held_out in list(inner_folds(train))[:1]:
+    for fitted, held_out in islice(inner_folds(train), 1):
         for biased, factors in product(STARTS, FACTORS):
             model = _factorised(fitted, effects, biased, factors, RIDGES, iterations, streams)
             left = held_out.values[:, None] - model.predict(held_out.users, held_out.items)
