@@ -15,11 +15,13 @@ _ABSENT = object()
 
 @dataclass(frozen=True)
 class Place:
-    """One value of a config: of the config itself, where `entry` is "", or of the entry with that name."""
+    """One value of a config: of the config itself, where `entry` is "", or of the entry with that name; `swept` where
+    that varies it."""
 
     config: str
     entry: str
     keys: str
+    swept: bool = False
 
 
 @dataclass
@@ -51,11 +53,11 @@ def values_at(config: ExperimentConfig, path: str) -> Iterator[tuple[Place, Any]
     if algorithms == "config":
         yield from _if_there(Place(config.name, "", keys), resolved)
         return
+    keyed = algorithms.split("|")
     entries = [*resolved["baselines"], *resolved["algorithms"]]
     for entry, data in zip(config.entries, entries, strict=True):
-        if algorithms in ("*", entry.algorithm) or entry.algorithm in algorithms.split("|"):
-            if label in (None, entry.name):
-                yield from _if_there(Place(config.name, entry.name, keys), data)
+        if (algorithms == "*" or entry.algorithm in keyed) and label in (None, entry.name):
+            yield from _if_there(Place(config.name, entry.name, keys, entry.swept == keys), data)
 
 
 def _if_there(place: Place, data: Any) -> Iterator[tuple[Place, Any]]:
@@ -73,8 +75,14 @@ def unexplained(found: PaperFindings, configs: Sequence[ExperimentConfig]) -> li
     for setting in found.settings:
         for path, printed in setting.are.items():
             places = [each for one in _named(setting.configs, configs) for each in values_at(one, path)]
-            faults += [] if places else [f"{setting.source}: {path} meets no entry of {setting.configs}"]
-            expected.update((place, _Expected(printed, value)) for place, value in places)
+            faults += (
+                [] if places else [f"{setting.source}: {path} meets no entry of {', '.join(setting.configs)}"]
+            )
+            expected.update(
+                (place, _Expected(printed, value))
+                for place, value in places
+                if isinstance(printed, list) or not place.swept
+            )
     for departure in found.departures:
         excused = [
             place
@@ -82,7 +90,11 @@ def unexplained(found: PaperFindings, configs: Sequence[ExperimentConfig]) -> li
             for place, _ in values_at(one, departure.key)
             if place in expected and _excuses(departure, expected[place])
         ]
-        faults += [] if excused else [f"{departure.configs}: {departure.key}: a departure that excuses nothing"]
+        faults += (
+            []
+            if excused
+            else [f"{', '.join(departure.configs)}: {departure.key}: a departure that excuses nothing"]
+        )
         for place in excused:
             del expected[place]
     faults += [

@@ -147,7 +147,11 @@ def bounded_item_averages(
     sums = sums_by(train.items, train.values, train.n_items)
     of_sums = noise(Part.ITEMS, "item averages", (train.n_items,), moves)
     items = averages_of_the_rated(
-        of_sums.added_to(sums), train.item_counts, shrinkage.under(of_sums), overall, unrated_too=noise_on_unrated
+        of_sums.added_to(sums),
+        train.item_counts,
+        shrinkage.under(of_sums),
+        overall,
+        unrated_too=noise_on_unrated,
     )
     return overall, np.clip(items, train.scale.minimum, train.scale.maximum)
 
