@@ -33,14 +33,14 @@ class MixtureFactorization(LocalFactorization):
 
     until U moves by less than `tolerance` of its norm, or `iterations` times.
 
-    Where this departs from algorithm 2. Factors come before π_k and σ_k, where the listing has these first (`order`):
-    the errors of factors that are drawn at random say nothing about the noise. The weighted L2 problem is solved by
-    alternating least squares, one sweep an iteration, in place of WPCA (De la Torre and Black 2003), which alternates
-    the same two weighted regressions. The listing prints its E-step before its loop, where no fitted factor
-    reaches it; it is repeated here before each of the three steps (multicycle ECM, Meng and Rubin 1993, section 3),
-    which keeps the likelihood from falling and saves storing the weights. The paper has no ridge; with λ > 0 it is the
-    likelihood times a Gaussian prior that is maximised. The factor 12 gives λ the meaning that it has in
-    `LocalMatrixFactorization` where messages are hardly more than noise, uniform on [0, 1] with variance 1/12.
+    Where this departs from algorithm 2. Factors come before π_k and σ_k, where the listing has these first
+    (`order`): the errors of factors that are drawn at random say nothing about the noise. The weighted L2 problem is
+    solved by alternating least squares, one sweep an iteration, in place of WPCA (De la Torre and Black 2003), which
+    alternates the same two weighted regressions. The listing prints its E-step before its loop, where no fitted
+    factor reaches it; it is repeated here before each of the three steps (multicycle ECM, Meng and Rubin 1993,
+    section 3), which keeps the likelihood from falling and saves storing the weights. The paper has no ridge; with λ
+    > 0 it is the likelihood times a Gaussian prior that is maximised. The factor 12 gives λ the meaning that it has
+    in `LocalMatrixFactorization` where messages are hardly more than noise, uniform on [0, 1] with variance 1/12.
     """
 
     title: ClassVar[str] = "BLP-MoG-MF"
