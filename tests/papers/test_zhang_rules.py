@@ -1,19 +1,21 @@
 """Rules of Zhang et al. (2018): on made curves where a claim holds, where a part of it fails, and where it does not."""
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 
 import numpy as np
 import pytest
 
 from dpmf_cli.evaluation.curves import Experiment, Measured
 from dpmf_cli.papers.evidence import Evidence, Proof
-from dpmf_cli.papers.printed import load
 from dpmf_cli.papers.rules import RULES, cells, compute
-from tests.papers.made import curve, evidence, experiment, held
+from tests.papers.made import baseline, curve, evidence, experiment, held
 
-PRINTED = load("zhang2018")
 LIMITS = (1.0, 1.5, 2.0)
-DATA = {"ml1m": "ml-1m", "ml100k": "ml-100k"}
+
+
+def figure(name: str, *curves: Measured, pmf: float = 0.9) -> Experiment:
+    return replace(experiment(name, *curves), baselines=(baseline("ga", 1.1), baseline("pmf", pmf)))
 
 
 def point(label: str, rmse: float, shares: Sequence[float] = (), **more: object) -> Measured:
@@ -38,12 +40,12 @@ def dp_pmf(rmse: float, share: float = 50.0) -> Measured:
 
 def figure_2(*rmse: float, uniform: float = 1.5, of: str = "ml1m") -> Experiment:
     levels = dict(zip((0.1, 0.2, 0.3), rmse, strict=True))
-    return experiment(f"zhang_fig2_{of}", dp_pmf(uniform), *swept("PDP-PMF", "conservative", levels))
+    return figure(f"zhang_fig2_{of}", dp_pmf(uniform), *swept("PDP-PMF", "conservative", levels))
 
 
 def figure_3(*shares: float, uniform: float = 50.0, of: str = "ml1m") -> Experiment:
     points = [point(f"PDP-PMF{at + 1}", 1.0, [share]) for at, share in enumerate(shares)]
-    return experiment(f"zhang_fig3_{of}", dp_pmf(1.5, uniform), *points)
+    return figure(f"zhang_fig3_{of}", dp_pmf(1.5, uniform), *points)
 
 
 def figure_4(*lines: Sequence[float], uniform: float = 1.5, of: str = "ml1m") -> Experiment:
@@ -54,7 +56,7 @@ def figure_4(*lines: Sequence[float], uniform: float = 1.5, of: str = "ml1m") ->
             f"PDP-PMF{at + 1}", "epsilon_moderate", dict(zip((0.1, 0.5, 0.9), line, strict=True))
         )
     ]
-    return experiment(f"zhang_fig4_{of}", dp_pmf(uniform), *curves)
+    return figure(f"zhang_fig4_{of}", dp_pmf(uniform), *curves)
 
 
 def figure_5(table: Mapping[float, Sequence[float]], name: str = "zhang_fig5_ml100k") -> Experiment:
@@ -62,7 +64,7 @@ def figure_5(table: Mapping[float, Sequence[float]], name: str = "zhang_fig5_ml1
         point(f"PDP-PMF, {t}", 1.0, shares, line="PDP-PMF", swept=("threshold", t))
         for t, shares in table.items()
     ]
-    return experiment(name, *points)
+    return figure(name, *points)
 
 
 FLAT = (0.96, 0.955, 0.95)
@@ -118,6 +120,12 @@ def test_the_threshold_has_a_slight_influence_on_all_errors_of_figure_5a() -> No
     assert held("zhang2018", "slight-influence-of-t", figure_5(table, name), data="ml-100k") == (
         True, True, False, True, False, False,
     )  # fmt: skip
+
+
+@pytest.mark.parametrize("pmf", [1.2, np.inf, np.nan])
+def test_where_pmf_diverges_nothing_is_decided(pmf: float) -> None:
+    diverged = figure("zhang_fig2_ml1m", *figure_2(0.9, 1.0, 1.1).curves, pmf=pmf)
+    assert held("zhang2018", "rises-with-f-c", diverged, data="ml-1m") is None
 
 
 @pytest.mark.parametrize(

@@ -13,6 +13,7 @@ from dpmf_cli.papers.rules.zhang_figures import (
     TOLERANCES,
     at_most_one,
     best_and_fall,
+    config,
     figure_2,
     figure_3,
     figure_4,
@@ -150,7 +151,7 @@ def fall_to_the_liberal_point(evidence: Evidence) -> Computed:
 
 def beats_dp_pmf(evidence: Evidence) -> Computed:
     """Figures 2, 3 and 4, each whole."""
-    uniform = at_most_one(evidence.curve(evidence.named("zhang_fig3_{}"), "dp_pmf"), 0)
+    uniform = at_most_one(evidence.curve(config(evidence, 3), "dp_pmf"), 0)
     (_, rmse), shares = figure_2(evidence), [at_most_one(curve) for curve in figure_3(evidence)]
     held = (
         all(each < strictest(evidence, 2) for each in rmse),

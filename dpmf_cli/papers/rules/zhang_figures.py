@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpmf_cli.evaluation.curves import Measured
-from dpmf_cli.papers.evidence import Evidence
+from dpmf_cli.papers.evidence import Evidence, MissingEvidence
 from dpmf_cli.papers.printed import load
 
 PRINTED = load("zhang2018")
@@ -18,7 +18,7 @@ SPECIFICATIONS = ("PDP-PMF1", "PDP-PMF2", "PDP-PMF3")
 
 def strictest(evidence: Evidence, figure: int) -> float:
     """The RMSE of DP-PMF at ε = ε_c, the least of the grid."""
-    return float(evidence.curve(_config(evidence, figure), "dp_pmf").mean()[0])
+    return float(evidence.curve(config(evidence, figure), "dp_pmf").mean()[0])
 
 
 def figure_2(evidence: Evidence) -> tuple[list[float], list[float]]:
@@ -28,7 +28,7 @@ def figure_2(evidence: Evidence) -> tuple[list[float], list[float]]:
 
 def figure_3(evidence: Evidence) -> list[Measured]:
     """PDP-PMF under each specification."""
-    return [evidence.curve(_config(evidence, 3), label) for label in SPECIFICATIONS]
+    return [evidence.curve(config(evidence, 3), label) for label in SPECIFICATIONS]
 
 
 def figure_4(evidence: Evidence) -> list[list[float]]:
@@ -38,13 +38,13 @@ def figure_4(evidence: Evidence) -> list[list[float]]:
 
 def figure_5a(evidence: Evidence) -> list[NDArray[np.float64]]:
     """(X,) for each of t₁ to t₄: `percent`."""
-    points = dict(evidence.line(evidence.named("zhang_fig5a_{}"), "PDP-PMF"))
+    points = dict(evidence.line(config(evidence, "5a"), "PDP-PMF"))
     return [percent(points[t]) for t in PRINTED["figure5"]["thresholds"]]
 
 
 def figure_5b(evidence: Evidence) -> tuple[list[float], NDArray[np.float64]]:
     """t, and (t, X) which percentage of the errors is at most each of the three limits."""
-    line = evidence.line(_config(evidence, 5), "PDP-PMF")
+    line = evidence.line(config(evidence, 5), "PDP-PMF")
     return [value for value, _ in line], np.array([percent(curve) for _, curve in line])
 
 
@@ -75,10 +75,18 @@ def off_straight(values: Sequence[float]) -> float:
     return float(off / abs(values[-1] - values[0])) if values[-1] != values[0] else np.inf
 
 
-def _config(evidence: Evidence, figure: int) -> str:
-    return evidence.named(f"zhang_fig{figure}_{{}}")
+def config(evidence: Evidence, figure: int | str) -> str:
+    """The name of the config of a figure on this data set.
+
+    Raises MissingEvidence where PMF without noise is worse than the global average there: its fit diverged, and a
+    paper would have printed nothing of it.
+    """
+    name = evidence.named(f"zhang_fig{figure}_{{}}")
+    if not evidence.baseline(name, "pmf") < evidence.baseline(name, "ga"):
+        raise MissingEvidence(f"{name}: PMF without noise diverged")
+    return name
 
 
 def _line(evidence: Evidence, figure: int, label: str) -> tuple[list[float], list[float]]:
-    points = evidence.line(_config(evidence, figure), label)
+    points = evidence.line(config(evidence, figure), label)
     return [value for value, _ in points], [float(curve.mean()[-1]) for _, curve in points]
