@@ -1,7 +1,6 @@
 """Rules decide from figures: on made curves where a claim holds, where it fails, and where results are missing."""
 
 from dataclasses import replace
-from typing import Any
 
 import numpy as np
 import pytest
@@ -139,57 +138,6 @@ def test_cleaning(cleaned: tuple[float, float], expected: str) -> None:
         verdict("mcsherry2009", "cleaning-helps-under-noise", experiment("mcsherry_fig1_ml1m", *curves))
         == expected
     )
-
-
-def swept(label: str, parameter: str, rmse: dict[float, float], **more: Any) -> list[Measured]:
-    return [
-        curve(
-            "personalized",
-            label=f"{label}, {value}",
-            line=label,
-            swept=(parameter, value),
-            values=[1.5, level],
-            **more,
-        )
-        for value, level in rmse.items()
-    ]
-
-
-def test_levels_of_zhangs_figures() -> None:
-    near = swept("PDP-PMF", "conservative", {0.1: 0.95, 0.6: 1.05})
-    far = swept("PDP-PMF", "conservative", {0.1: 0.95, 0.6: 1.3})
-    assert verdict("zhang2018", "figure2-level", experiment("zhang_fig2_ml1m", *near)) == "confirmed"
-    assert verdict("zhang2018", "figure2-level", experiment("zhang_fig2_ml1m", *far)) == "in part"
-    for end, expected in ((0.95, "confirmed"), (1.05, "refuted")):
-        lines = [
-            each for k in (1, 2, 3) for each in swept(f"PDP-PMF{k}", "epsilon_moderate", {0.1: 1.2, 0.9: end})
-        ]
-        assert verdict("zhang2018", "figure4-right-end", experiment("zhang_fig4_ml1m", *lines)) == expected
-    for part, expected in ((0.7, "confirmed"), (0.5, "refuted")):
-        cdf = np.array([[[[0.1, 0.2], [0.3, part]]]])
-        curves = [
-            curve("personalized", label=f"PDP-PMF{k}", values=[1.5, 1.0], limits=(0.5, 1.0), error_cdf=cdf)
-            for k in (1, 2, 3)
-        ]
-        assert verdict("zhang2018", "errors-at-most-one", experiment("zhang_fig3_ml1m", *curves)) == expected
-
-
-@pytest.mark.parametrize(
-    ("parts", "expected"),
-    [
-        ((0.60, 0.642, 0.62), "confirmed"),
-        ((0.643, 0.642, 0.62), "in part"),
-        ((0.66, 0.642, 0.60), "in part"),
-        ((0.60, 0.61, 0.70), "refuted"),
-    ],
-)
-def test_best_threshold(parts: tuple[float, ...], expected: str) -> None:
-    points = [
-        curve("personalized", label=f"PDP-PMF, {t}", line="PDP-PMF", swept=("threshold", t), values=[1.5, 1.0], limits=(1.0,),
-              error_cdf=np.array([[[[0.5], [part]]]]))
-        for t, part in zip((0.6, 0.7, 1.0), parts, strict=True)
-    ]  # fmt: skip
-    assert verdict("zhang2018", "best-threshold", experiment("zhang_fig5_ml100k", *points)) == expected
 
 
 def test_the_local_model() -> None:
