@@ -13,6 +13,7 @@ from dpmf_cli.cli.audit import audit
 from dpmf_cli.cli.combined import combined
 from dpmf_cli.cli.datasets import app as datasets_app
 from dpmf_cli.cli.doctor import doctor
+from dpmf_cli.cli.explore import explore
 from dpmf_cli.cli.local import app as local_app
 from dpmf_cli.cli.options import PluginOption
 from dpmf_cli.cli.papers import configs
@@ -44,6 +45,7 @@ for _command in (
     report,
     plot,
     configs,
+    explore,
     audit,
     verify,
     doctor,
