@@ -7,7 +7,7 @@ claims     verdicts on the paper's claims, from the record of its exploration
 cells      the printed cells, from that record
 open       what the paper leaves open
 errata     the paper's mistakes
-output     `<!-- output of dpmf … -->`: what that command printed, and `dpmf docs` leaves as it stands without results
+output     `<!-- output of dpmf … -->`: what that command printed; without `--results` it stays as it stands
 """
 
 import re

@@ -30,19 +30,16 @@ def shipped(configs: Path, on: OnData, data: str) -> Configs:
 def with_settings(space: Space, settings: Iterable[Setting], configs: Configs) -> list[Configs]:
     """These configs under each setting.
 
-    Raises DpmfError for a choice whose paths meet none of the configs, and for values that make no config.
+    Raises DpmfError for values that make no config.
     """
-    everywhere = set[str]()
     found = []
     for setting in settings:
         values = _values(space, setting)
         under = {}
         for name, config in configs.items():
             data, met = with_values(config, values)
-            everywhere |= met
             under[name] = _of(config, data, str(space.named(setting))) if met else config
         found.append(under)
-    refuse_lost(space, everywhere)
     return found
 
 

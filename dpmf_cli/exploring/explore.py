@@ -205,7 +205,7 @@ def _finite(value: float) -> float | None:
 def _shown(
     of: Exploration, experiments: Mapping[str, list[Experiments]]
 ) -> tuple[dict[str, str], dict[str, tuple[bool, ...]] | None]:
-    """By claim the figures that a table shows, on all folds; and its parts where parameters were chosen for each ε."""
+    """By claim the figures that a table shows, on all folds; and its parts where the best is taken for each ε."""
     if of.space.tuned:
         shown = {
             data: {

@@ -13,7 +13,7 @@ from dpmf_cli.running.audits import outcomes_of
 
 
 def proved(key: str, results: Path, processes: int) -> dict[str, Proved]:
-    """By claim what audits say of a paper's theorems. Audits that are kept in the results folder are not run again."""
+    """By claim what audits say of a paper's theorems. What is kept in the results folder is not run again."""
     rules = RULES[key]
     entries = {rule.entry for rule in rules.values() if isinstance(rule, Theorem)}
     if not entries:

@@ -6,7 +6,7 @@ turns with the fold decides nothing.
 
 confirmed    it holds in at least `MOST` of the settings that decide
 refuted      no part of it holds in any setting
-in part      anything between
+in part      anything between, and where more settings turn with the fold than decide
 not tested   no setting has a result
 
 Where a paper chose its parameters for each ε, the verdict is that of the best setting for each ε, chosen on the ones
@@ -66,7 +66,9 @@ def judged(explored: Explored, claim: str) -> Judged:
         )
         return Judged(of_parts(parts), f"chosen for each ε, {of}; one setting for all: {said}")
     decided = [each for each in whole if each is not None]
-    if decided and sum(decided) >= MOST * len(decided):
+    if 2 * len(decided) < len(whole):
+        return Judged("in part", said)
+    if sum(decided) >= MOST * len(decided):
         return Judged("confirmed", said)
     some = any(a and b for each in tried for a, b in zip(*each.claims[claim], strict=True))
     return Judged("in part" if some else "refuted", said)
@@ -114,8 +116,8 @@ def shares_held(explored: Explored, claim: str) -> list[tuple[Setting, float]]:
 def moved_by(explored: Explored, values: Sequence[tuple[Setting, float]]) -> list[tuple[str, float]]:
     """The choices that move a number, and which part of its variance over the settings each explains alone.
 
-    The first-order index, Var(E[y | choice]) / Var(y), less what as many groups of random numbers would explain (ε² of
-    the analysis of variance). The largest first; those below `NOTABLE` are left out.
+    The first-order index, Var(E[y | choice]) / Var(y), less what so many groups would explain by chance (ε² of the
+    analysis of variance). The largest first; those below `NOTABLE` are left out.
     """
     y = np.array([value for _, value in values])
     total = float(((y - y.mean()) ** 2).sum()) if len(y) else 0.0

@@ -1,4 +1,4 @@
-"""The specification curve of an exploration: settings in order of how near they are to print, with their choices below.
+"""The specification curve of an exploration: settings by how near they are to print, with their choices below.
 
 After Simonsohn, Simmons and Nelson, Specification curve analysis, Nature Human Behaviour 4, 2020.
 """
@@ -17,10 +17,13 @@ _WIDTH, _TOP_HEIGHT, _ROW = 9.0, 2.8, 0.15
 
 
 def specification_bytes(explored: Explored, form: str) -> bytes:
-    """Above, for each setting, how far each printed cell is off, in tolerances (the dots) and their median; of a paper
-    without printed cells, which part of its claims' parts holds. Below, a mark for each choice that a setting takes.
+    """As PNG, SVG or PDF.
 
-    Settings stand in ascending order of what is drawn above. As PNG, SVG or PDF."""
+    Above, for each setting, how far each printed cell is off, in tolerances (the dots), and their median; of a paper
+    without printed cells, which parts of its claims hold. Below, a mark for each choice that a setting takes.
+
+    Settings stand in ascending order of what is drawn above.
+    """
     score, dots, name = _scores(explored)
     order = np.argsort(score, kind="stable")
     rows = [

@@ -31,7 +31,7 @@ NOT_RUN: Verdict = "not run here"
 
 @dataclass(frozen=True)
 class ClaimView:
-    """A claim on one data set, and what the results at hand say of it: one setting. No verdict comes from anywhere else.
+    """A claim on one data set, and what the results at hand, one setting, say of it. No verdict comes from elsewhere.
 
     on        key of the data set; `ANY` for a theorem
     measured  the figures behind the verdict; "" where nothing was run

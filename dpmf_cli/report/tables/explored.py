@@ -40,24 +40,20 @@ def claims_text(record: Record, paper: PaperFindings) -> TextTable:
         said = claim.statement + f" ({claim.remark})" * bool(claim.remark)
         for at, (data, verdict) in enumerate(verdicts(record, claim)):
             found = record.data.get(data)
-            row = (
-                data or NONE,
-                verdict.word,
-                verdict.said or NONE,
-                _turns(found, claim),
-                _measured(record, data, claim),
-            )
+            why = "; ".join(filter(None, (verdict.said, _turns(found, claim))))
+            row = (data or NONE, verdict.word, why or NONE, _measured(record, data, claim))
             rows.append(((f"{said} [{claim.source}]" if claim.source else said) if not at else "″", *row))
     return TextTable(
-        header=("the paper says", "on", "verdict", "", "turns with", "measured"),
-        alignment="llllll",
+        header=("the paper says", "on", "verdict", "because it", "measured"),
+        alignment="lllll",
         groups=(Group("Claims", tuple(rows)),),
         notes=tuple(_notes(record)),
     )
 
 
 def _turns(found: Explored | None, claim: Claim) -> str:
-    return _moved(found, moved_by(found, shares_held(found, claim.id))) if found else NONE
+    by = _moved(found, moved_by(found, shares_held(found, claim.id))) if found else NONE
+    return "" if by == NONE else f"most moved by {by}"
 
 
 def _moved(found: Explored, by: Sequence[tuple[str, float]]) -> str:
@@ -75,33 +71,37 @@ def _notes(record: Record) -> Iterator[str]:
     for data, found in record.data.items():
         half = found.folds // 2
         yield (
-            f"{data}: {len(found.tried)} settings, folds 1 to {half} of {found.partition} to choose by and {half + 1} to {found.folds} "
-            f"to test by, runs {found.runs}, seed {found.seed}: dpmf explore {record.paper} --dataset {data}"
+            f"{data}: {len(found.tried)} settings; of {found.partition} folds, {_numbers(1, half)} to choose by and "
+            f"{_numbers(half + 1, found.folds)} to test by; runs {found.runs}, seed {found.seed}: "
+            f"dpmf explore {record.paper} --dataset {data}"
         )
     chosen = any(found.chosen is not None for found in record.data.values())
     yield "holds: on both halves of the folds; what holds on one of them alone turns with the fold"
-    yield "turns with: the choice that explains most of what varies over settings, with its part of the variance"
+    yield "moved by: the choices that explain most of what varies over settings, each with its part of the variance"
     yield f"measured: {'the best setting for each ε' if chosen else 'the shipped configs'}"
 
 
+def _numbers(first: int, last: int) -> str:
+    return f"the {first}." if first == last else f"the {first}. to {last}."
+
+
 def cells_text(found: Explored) -> TextTable:
-    """A row for each printed cell: what was reached, how often within its tolerance, and the setting nearest to print."""
+    """A row for each printed cell: what was reached, how often within its tolerance, and in the setting nearest to
+    print."""
     best = nearest(found)
     rows = [_cell_row(found, name, cell, best) for name, cell in found.printed.items()]
     notes = [
-        "shipped, range, nearest: on the folds to test by; within: settings within the tolerance on both halves of the folds"
+        "shipped, range, nearest: on the folds to test by; within: settings within the tolerance on both halves of "
+        "the folds"
     ]
     if best is not None:
-        others = [
-            f"{name} {value}"
-            for (name, value), at in zip(found.values(best.setting).items(), best.setting, strict=True)
-            if at
-        ]
+        named = zip(found.values(best.setting).items(), best.setting, strict=True)
+        others = [f"{name} {value}" for (name, value), at in named if at]
         notes.append(
             f"nearest to print on the folds to choose by: {', '.join(others) or 'the shipped configs'}"
         )
     return TextTable(
-        header=("cell", "printed", "tolerance", "shipped", "range", "within", "nearest", "turns with"),
+        header=("cell", "printed", "tolerance", "shipped", "range", "within", "nearest", "moved by"),
         alignment="lrrrrrrl",
         groups=(Group(f"{found.title}, {len(found.tried)} settings", tuple(rows)),),
         notes=tuple(notes),
