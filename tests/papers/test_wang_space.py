@@ -1,4 +1,4 @@
-"""What is tried of Wang and Tang (2017): as much of every method, and what reviewers found."""
+"""What is tried of Wang and Tang (2017): as much of every method, and what was found by hand."""
 
 import math
 from collections.abc import Iterator
@@ -70,7 +70,7 @@ def shipped(method: str) -> ExperimentConfig:
         ("dpps_mf", {"initial_rate": 3, "regularization": 10, "iterations": 300}),
     ],
 )
-def test_what_reviewers_found_is_among_the_settings(method: str, found: dict[str, Any]) -> None:
+def test_what_was_found_by_hand_is_among_the_settings(method: str, found: dict[str, Any]) -> None:
     """In each choice the value that agrees with most of it; the first, which sets nothing, where others contradict."""
     values: dict[str, Any] = {}
     for choice in choices_of(method):
