@@ -14,7 +14,9 @@ RULES: dict[str, dict[str, Rule]] = {
 """By the paper's key and the claim's id."""
 
 
-CELLS: dict[str, Cells] = {}
+CELLS: dict[str, Cells] = {
+    "neera2020": neera.CELLS,
+}
 """By the paper's key."""
 
 
