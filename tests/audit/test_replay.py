@@ -64,6 +64,14 @@ def test_sensitivities_of_pge_are_tight(neighbours: Neighbours) -> None:
         assert measured.of_noise == pytest.approx(1, abs=SLACK), step
 
 
+def test_another_value_moves_what_hides_presence_twice() -> None:
+    """Personalised PGE moves by all that its ledger says of another value: by twice what its base's does."""
+    entry = one("personalized", Neighbours.BOUNDED, Mode.CORRECTED, base={"algorithm": "pge"}, threshold=1)
+    found, steps = replayed(entry, epsilon=4.0)
+    assert found == []
+    assert steps["global sum"].of_sensitivity == pytest.approx(1, abs=SLACK)
+
+
 def test_a_replay_is_the_same_again() -> None:
     pair = next(tiny_pairs(Neighbours.UNBOUNDED, 1))
     algorithm = one("pge", Neighbours.UNBOUNDED, Mode.PUBLISHED)
