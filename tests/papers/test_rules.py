@@ -27,14 +27,6 @@ def test_without_results_no_rule_decides(key: str) -> None:
         assert compute(key, "unknown", evidence()) is None
 
 
-def test_incomplete_results_decide_nothing() -> None:
-    waiting = curve("blp_mog_mf", 1.0)
-    waiting = replace(waiting, rmse=np.full_like(waiting.rmse, np.nan), missing=1)
-    mixed = experiment("neera_fig4_ml100k", waiting, curve("local_mf", 1.0, label="MF, BLP"))
-    assert verdict("neera2020", "mixture-helps", mixed) is None
-    assert verdict("neera2020", "error-falls-with-epsilon", mixed) is None
-
-
 def test_larger_data_and_unbounded_privacy() -> None:
     both = ("larger-data-crosses-earlier", "unbounded-costs-more")
     assert [verdict("friedman2016", claim, *tables(2, 1, 2)) for claim in both] == ["confirmed", "confirmed"]
@@ -140,33 +132,3 @@ def test_cleaning(cleaned: tuple[float, float], expected: str) -> None:
     )
 
 
-def test_the_local_model() -> None:
-    def found(claim: str, *curves: Measured, name: str = "neera_fig4_ml100k") -> str | None:
-        return verdict("neera2020", claim, experiment(name, *curves))
-
-    ours = curve("blp_mog_mf", values=[1.2, 1.1])
-    for level, expected in ((1.3, "confirmed"), (1.15, "in part"), (1.0, "refuted")):
-        isgd = [
-            curve("isgd_local", label=f"ISGD, {x}", values=[level, level])
-            for x in ("unregularised", "regularised")
-        ]
-        assert found("beats-isgd-everywhere", ours, *isgd) == expected
-        assert (
-            found("beats-pg-mf", ours, curve("pg_mf", values=[level, level]), name="neera_fig3_ml100k")
-            == expected
-        )
-        assert (
-            found("mixture-helps", ours, curve("local_mf", label="MF, BLP", values=[level, level]))
-            == expected
-        )
-    for mean, expected in ((1.3, "confirmed"), (1.15, "refuted")):  # only ε = 1 is strong privacy
-        assert (
-            found(
-                "accurate-under-strong-privacy", ours, curve("local_mean", label="mean", values=[mean, mean])
-            )
-            == expected
-        )
-    rising = curve("isgd_local", values=[1.0, 1.1])
-    assert found("error-falls-with-epsilon", ours) == "confirmed"
-    assert found("error-falls-with-epsilon", ours, rising) == "in part"
-    assert found("error-falls-with-epsilon", rising) == "refuted"

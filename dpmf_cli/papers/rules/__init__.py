@@ -14,7 +14,10 @@ RULES: dict[str, dict[str, Rule]] = {
 """By the paper's key and the claim's id."""
 
 
-CELLS: dict[str, Cells] = {"zhang2018": zhang.CELLS}
+CELLS: dict[str, Cells] = {
+    "neera2020": neera.CELLS,
+    "zhang2018": zhang.CELLS,
+}
 """By the paper's key."""
 
 
