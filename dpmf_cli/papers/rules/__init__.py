@@ -14,7 +14,7 @@ RULES: dict[str, dict[str, Rule]] = {
 """By the paper's key and the claim's id."""
 
 
-CELLS: dict[str, Cells] = {}
+CELLS: dict[str, Cells] = {"friedman2016": friedman.CELLS}
 """By the paper's key."""
 
 
