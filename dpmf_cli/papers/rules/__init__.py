@@ -15,6 +15,7 @@ RULES: dict[str, dict[str, Rule]] = {
 
 
 CELLS: dict[str, Cells] = {
+    "friedman2016": friedman.CELLS,
     "neera2020": neera.CELLS,
     "zhang2018": zhang.CELLS,
 }
