@@ -1,14 +1,12 @@
 """Rules decide from figures: on made curves where a claim holds, where it fails, and where results are missing."""
 
-from dataclasses import replace
-
 import numpy as np
 import pytest
 
-from dpmf_cli.evaluation.curves import Experiment, Growth, Measured, Stage
+from dpmf_cli.evaluation.curves import Growth, Stage
 from dpmf_cli.evaluation.portions import Portion
 from dpmf_cli.papers.rules import RULES, compute
-from tests.papers.made import GRID, curve, evidence, experiment, verdict
+from tests.papers.made import curve, evidence, experiment, verdict
 
 
 @pytest.mark.parametrize("key", RULES)
@@ -16,8 +14,6 @@ def test_without_results_no_rule_decides(key: str) -> None:
     for claim in RULES[key]:
         assert compute(key, claim, evidence()) is None
         assert compute(key, "unknown", evidence()) is None
-
-
 
 
 @pytest.mark.parametrize(
@@ -60,5 +56,3 @@ def test_cleaning(cleaned: tuple[float, float], expected: str) -> None:
         verdict("mcsherry2009", "cleaning-helps-under-noise", experiment("mcsherry_fig1_ml1m", *curves))
         == expected
     )
-
-

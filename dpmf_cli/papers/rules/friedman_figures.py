@@ -9,7 +9,6 @@ from dpmf_cli.papers.printed import load
 from dpmf_cli.papers.rules.base import Computed, epsilon_text
 from dpmf_cli.papers.rules.friedman_shared import FACTORIZED, TOLERANCES, close, crossings, figure, told
 
-
 SPLITS = ("PALS, P 0.3", "PALS, P 0.4", "PALS, P 0.6", "PALS, P 0.7")
 
 
