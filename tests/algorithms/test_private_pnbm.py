@@ -69,7 +69,7 @@ def test_published_steps_are_of_bounded_errors_over_at_least_c(watched: Callable
         assert run.states[t] == pytest.approx(model.groups[0].rows(), abs=1e-6)
 
 
-@pytest.mark.parametrize(("beta", "apart"), [(16.0, 1e-5), (10.0, 1e-3)])
+@pytest.mark.parametrize(("beta", "apart"), [(16.0, 0.0), (10.0, 1e-3)])
 def test_rescaling_by_beta_is_another_start_and_changes_no_prediction(beta: float, apart: float) -> None:
     """From (β·s₀, β·C, β²·η, λ/β²) S is β times that from (s₀, C, η, λ), noise and all: only η/s₀² and C/s₀ matter.
 
@@ -87,7 +87,7 @@ def test_rescaling_by_beta_is_another_start_and_changes_no_prediction(beta: floa
         )
         for by in (1.0, beta)
     )
-    assert predictions(other, RATINGS) == pytest.approx(predictions(one, RATINGS), abs=apart)
+    assert predictions(other, RATINGS) == pytest.approx(predictions(one, RATINGS), rel=0, abs=apart)
 
 
 def test_upscaled_gradients_grow_with_the_steps_and_the_regularization_does_not(
