@@ -22,6 +22,7 @@ RULES: dict[str, Rule] = {
     "simple-wins-at-low-epsilon": figures.simple_first,
     "neighbours-resilient": figures.neighbours_resilient,
     "netflix-neighbours-first": figures.neighbours_then_effects,
+    "density-matters-more": tables.density_matters_more,
     "best-pair": figures.best_pair,
     "stable-after": figures.stable_after,
     "theorem-3": theorem("isgd, bounded, published"),

@@ -64,6 +64,15 @@ def larger_netflix_does_not(evidence: Evidence) -> Computed:
     return Computed((not all(found.held),), found.measured)
 
 
+def density_matters_more(evidence: Evidence) -> Computed:
+    """A data set with more ratings than ML-100K, but fewer a user, crosses IA and GE no earlier, bounded."""
+    smaller = evidence.on("ml-100k")
+    cells = {b: list(_of_tables(smaller, evidence, ("bounded", "bounded"), b)) for b in ("IA", "GE")}
+    found = [lower(pair for pair in pairs if not pair[0].startswith("PGE")) for pairs in cells.values()]
+    text = "; ".join(f"{b} {said}" for b, (_, said) in zip(cells, found, strict=True))
+    return Computed(tuple(held for held, _ in found), f"ML-100K is below: {text}")
+
+
 def unbounded_costs_more(evidence: Evidence) -> Computed:
     found = [lower(_of_tables(evidence, evidence, ("bounded", "unbounded"), b)) for b in ("IA", "GE")]
     text = "; ".join(
