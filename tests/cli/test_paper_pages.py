@@ -71,6 +71,14 @@ def test_results_that_are_not_there_leave_a_page_as_it_stands(tmp_path: Path) ->
     assert "left as it stands: dpmf crossings configs/quickstart.yaml" in done.stderr
 
 
+def test_commands_that_read_no_results_are_run_too(tmp_path: Path) -> None:
+    page = tmp_path / "page.md"
+    page.write_text("<!-- output of dpmf configs neera2020 --small -->\nold\n<!-- end -->\n")
+    done = CliRunner().invoke(app, ["docs", str(page), "--results", str(tmp_path / "results")])
+    assert done.exit_code == 0
+    assert done.stdout.splitlines()[1:-1] == ["", *named("neera2020", "--small"), ""]
+
+
 def named(*words: str) -> tuple[str, ...]:
     done = CliRunner().invoke(app, ["configs", *words])
     assert done.exit_code == 0, done.exception
