@@ -76,7 +76,7 @@ def advise(
         raise DpmfError(f"{where}: {first['msg'].removeprefix('Value error, ')}") from None
     if len(found) < FEWEST:
         raise DpmfError(f"{ratings}: {len(found)} ratings tell no methods apart; give {FEWEST} or more")
-    shape = training_shape(found.n_users, found.n_items, len(found), FOLDS)
+    shape = training_shape(found.n_users, found.n_items, len(found), 1 / FOLDS)
     methods = candidates(neighbours, shape, len(grid_with(epsilon)))
     if not methods.taken:
         raise DpmfError(f"{ratings}: no method fits this machine: {'; '.join(methods.left_out)}")

@@ -64,7 +64,7 @@ def _one_ascending_grid(config: ExperimentKeys) -> None:
 
 
 def _possible_folds(config: ExperimentKeys) -> None:
-    if config.test != "folds":
+    if config.test not in ("folds", "recent"):
         if not (isinstance(config.dataset, CatalogSpec) and config.dataset.name == PRIZE_DATASET):
             raise _at(
                 ("test",), "test", f"the {config.test} set is one of the data set {PRIZE_DATASET} alone"
@@ -79,6 +79,16 @@ def _possible_folds(config: ExperimentKeys) -> None:
             raise _at(("folds",), "test", f"the {config.test} set is the only one to predict; remove `folds`")
     elif config.folds == 1:
         raise _at(("folds",), "folds", "one fold leaves nothing to train on; give 2 or more")
+    if config.test == "recent" and not config.dataset.has_timestamps:
+        named = (
+            "name their column in `columns: {timestamp: …}`, or "
+            if isinstance(config.dataset, CsvSpec)
+            else ""
+        )
+        message = (
+            f"{config.dataset.key} has no time stamps, so no most recent ratings; {named}use `test: folds`"
+        )
+        raise _at(("test",), "test", message)
     if config.held_out is not None and config.held_out > config.folds:
         plural = "s" if config.folds > 1 else ""
         raise _at(("held_out",), "held_out", f"only {config.folds} fold{plural} can be held out")
@@ -93,7 +103,7 @@ def _measurable_growth(config: ExperimentKeys) -> None:
         )
     if not config.twins:
         raise _at(("growth",), "growth", "growth is a loss against the twin without noise; set `twins: true`")
-    if config.test != "folds":
+    if config.test not in ("folds", "recent"):
         raise _at(("growth",), "growth", f"the {config.test} set does not grow with the ratings; use folds")
     if config.growth.order == "timestamp" and not config.dataset.has_timestamps:
         raise _at(

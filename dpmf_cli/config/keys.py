@@ -59,9 +59,17 @@ class ExperimentKeys(StrictModel):
     dataset: DatasetSpec
     test: TestSet = Field(
         "folds",
-        description="what is predicted: folds held out of the ratings, or a test set of the Netflix Prize",
+        description="what is predicted: `folds` held out of the ratings; `recent`, folds of the nine latest of each "
+        "user alone, the others being trained on (McSherry and Mironov 2009, figure 2); or a test set of the "
+        "Netflix Prize",
     )
-    folds: int = Field(10, ge=1, le=1000, description="k of the k-fold cross-validation; 1 with another test")
+    folds: int = Field(
+        10,
+        ge=1,
+        le=1000,
+        description="k of the k-fold cross-validation; with `test: recent` each of the latest ratings is in a fold "
+        "with probability 1/k, 3 by default; 1 with a test set of the Netflix Prize",
+    )
     held_out: int | None = Field(
         None, ge=1, description="hold out only the first so many folds, to save time"
     )

@@ -40,7 +40,8 @@ class ExperimentConfig(ExperimentKeys):
         """Writes out what the entries of a config stand for, with what they inherit."""
         if not isinstance(data, dict):
             return data
-        folds = {} if data.get("test", "folds") == "folds" else {"folds": 1}
+        test = data.get("test", "folds")
+        folds = {} if test == "folds" else {"folds": 3 if test == "recent" else 1}
         own = is_own(data.get("dataset"))
         baselines = BASELINES_OF_OWN if own else cls.model_fields["baselines"].default
         data = {"baselines": baselines, **folds, **data}

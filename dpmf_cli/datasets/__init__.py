@@ -74,7 +74,7 @@ def load(spec: "AnySpec", folders: Folders, test: "TestSet" = "folds") -> Datase
     from dpmf_cli.datasets.spec import CatalogSpec
 
     dataset = _dataset(spec, loading.verified(spec, folders))
-    if test == "folds" or not isinstance(spec, CatalogSpec):
+    if test == "folds" or test == "recent" or not isinstance(spec, CatalogSpec):
         return dataset
     return _tested_on(prize.load_test_set(spec, test, dataset, folders), dataset)
 
@@ -91,7 +91,7 @@ def known(spec: "AnySpec", folders: Folders, test: "TestSet" = "folds") -> Datas
     if found is None:
         return None
     dataset = _dataset(spec, found)
-    if test == "folds" or not isinstance(spec, CatalogSpec):
+    if test == "folds" or test == "recent" or not isinstance(spec, CatalogSpec):
         return dataset
     tested = prize.known_test_set(spec, test, dataset, folders)
     return _tested_on(tested, dataset) if tested else None

@@ -38,8 +38,8 @@ _SYNTHETIC = "synthetic-"
 PRIZE_DATASET = "netflix"
 """The catalog's key of the Netflix Prize ratings; keys of samples of them begin with it."""
 PrizeSet = Literal["probe", "judging"]
-TestSet = Literal["folds", "probe", "judging"]
-"""What is predicted: folds of the ratings, or a test set of the Netflix Prize."""
+TestSet = Literal["folds", "recent", "probe", "judging"]
+"""What is predicted: folds of the ratings, or of each user's most recent ones, or a test set of the Netflix Prize."""
 
 
 def _catalog_key(name: str) -> str:

@@ -39,11 +39,17 @@ def ranked(ratings: Ratings, order: Order, *, rng: np.random.Generator) -> NDArr
     """
     if order == "random":
         return rng.permutation(len(ratings))
+    return np.argsort(times_of(ratings, "first", "`order: random` in `growth`"), kind="stable")
+
+
+def times_of(ratings: Ratings, which: str, instead: str) -> NDArray[np.generic]:
+    """(n_ratings,) when each was made. Raises `DpmfError` where nothing can be ordered by it, so that no ratings
+    came `which` ("first"); the fix is to use something `instead`."""
     times = ratings.columns.get("timestamp")
     if times is None or times.min() == times.max():
         missing = "no time stamps" if times is None else "the same time stamp on every rating"
-        raise DpmfError(f"these ratings have {missing}, so no first ones; use `order: random` in `growth`")
-    return np.argsort(times, kind="stable")
+        raise DpmfError(f"these ratings have {missing}, so no {which} ones; use {instead}")
+    return times
 
 
 def first_share(positions: NDArray[np.intp], share: float) -> NDArray[np.intp]:

@@ -1,6 +1,6 @@
 """Gathers what the store knows of a config into an experiment: the way from results to figures."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import asdict, dataclass, replace
 from typing import Any
 
@@ -42,7 +42,7 @@ def collect(ran: Ran, store: Store) -> Collected:
     experiment = Experiment(
         name=config.name,
         dataset=ran.data.key,
-        title=title if largest == 1 else f"{title}, {_portion_in_words(config)}",
+        title=", ".join([title, *_cut_in_words(config)]),
         folds=config.folds_run,
         partition=config.folds,
         runs=config.runs,
@@ -58,9 +58,13 @@ def collect(ran: Ran, store: Store) -> Collected:
     return Collected(experiment, ledgers)
 
 
-def _portion_in_words(config: ExperimentConfig) -> str:
-    first = "first" if config.growth and config.growth.order == "timestamp" else "random"
-    return f"{first} {100 * config.portions[-1]:g} % of the ratings"
+def _cut_in_words(config: ExperimentConfig) -> Iterator[str]:
+    """What is to be said of the ratings where not all of them are used, or not all are held out in turn."""
+    if config.portions[-1] < 1:
+        first = "first" if config.growth and config.growth.order == "timestamp" else "random"
+        yield f"{first} {100 * config.portions[-1]:g} % of the ratings"
+    if config.test == "recent":
+        yield "each user's latest held out"
 
 
 def _references(config: ExperimentConfig) -> tuple[Reference, ...]:

@@ -30,7 +30,7 @@ class Cut:
     """How the ratings of a task are cut into training and test ratings.
 
     portion, order   only the first ratings in that order are used, in training and in testing
-    test             what is predicted: folds, or a fixed test set
+    test             what is predicted: folds, of all ratings or of the most recent ones, or a fixed test set
     """
 
     folds: int
@@ -44,7 +44,8 @@ class Cut:
         """What the results of all folds have in common. What leaves the cut as it is has no part in it: the whole of
         the ratings is the same in any order."""
         growth = {"portion": self.portion, "order": self.order} if self.portion < 1 else {}
-        return {"folds": self.folds, **growth}
+        test = {"test": self.test} if self.test != "folds" else {}
+        return {"folds": self.folds, **growth, **test}
 
 
 @dataclass(frozen=True)
@@ -70,7 +71,6 @@ class Task:
     @cached_property
     def settings(self) -> dict[str, Any]:
         """What the results of all folds, runs and ε of this algorithm have in common."""
-        test = {"test": self.cut.test, "test_checksum": self.data.test_checksum}
         return {
             "dataset": self.data.key,
             "checksum": self.data.checksum,
@@ -78,7 +78,7 @@ class Task:
             "algorithm": self.algorithm.parameters(),
             **self.cut.settings,
             **({"unit": "stars"} if self.data.to_stars else {}),
-            **(test if self.cut.test != "folds" else {}),
+            **({"test_checksum": self.data.test_checksum} if self.data.test_checksum else {}),
             **({"error_cdf": list(self.limits)} if self.limits else {}),
             **({"experiment": self.experiment} if self.experiment else {}),
         }
@@ -139,13 +139,14 @@ def tasks_of(
     config: ExperimentConfig, entry: Algorithm, data: DataIdentity, portions: Sequence[float] | None = None
 ) -> Iterator[Task]:
     """Every task of one algorithm of a config, or those on some of its portions; twins have the grid `TWIN_GRID`."""
-    grid = config.grid(entry)
+    pieces = list(entry.pieces(config.grid(entry)))
     order: Order = config.growth.order if config.growth else "timestamp"
     of = config.name if config.seed == SECRET else ""
     for portion in portions or config.portions:
         for fold in range(config.folds_run):
             cut = Cut(config.folds, fold, portion, order, config.test)
-            for run in range(config.runs_of(entry)):
-                yield Task(data, config.seed, cut, run, entry, grid, config.limits, of)
-            if config.twins and entry.private:
-                yield Task(data, config.seed, cut, 0, entry, TWIN_GRID, config.limits, of)
+            for piece, grid in pieces:
+                for run in range(config.runs_of(entry)):
+                    yield Task(data, config.seed, cut, run, piece, grid, config.limits, of)
+            for piece, grid in entry.pieces(TWIN_GRID) if config.twins and entry.private else ():
+                yield Task(data, config.seed, cut, 0, piece, grid, config.limits, of)

@@ -9,11 +9,14 @@ from dpmf_cli.algorithms.costs.cost import Shape
 from dpmf_cli.config import ExperimentConfig
 from dpmf_cli.datasets import Dataset
 from dpmf_cli.errors import DpmfError
-from dpmf_cli.evaluation.folds import assign_folds, split, without_pairs
-from dpmf_cli.evaluation.portions import Order, Portion, first_share, portion, ranked
+from dpmf_cli.evaluation.folds import LATEST, assign_folds, assign_latest, split, without_pairs
+from dpmf_cli.evaluation.portions import Order, Portion, first_share, portion, ranked, times_of
 from dpmf_cli.ratings import Ratings
 from dpmf_cli.results.task import Cut
 from dpmf_cli.streams import Seed, named_generator
+
+PRIZE_SHARE = 0.015
+"""Of the Netflix Prize's ratings, those in one of its test sets."""
 
 
 def cut_ratings(
@@ -23,13 +26,23 @@ def cut_ratings(
     one."""
     if test is not None:
         return without_pairs(ratings, test), test
-    assignment = fold_assignment(dataset, seed, cut.folds, len(ratings))
+    return split(ratings, folds_of(ratings, cut, dataset=dataset, seed=seed), cut.fold)
+
+
+def folds_of(ratings: Ratings, cut: Cut, *, dataset: str, seed: Seed) -> NDArray[np.int16]:
+    """(n_ratings,) the fold of each rating, whichever of them the cut holds out: −1 beyond its portion, and
+    `cut.folds` for a rating that all train on. Raises `DpmfError` where there is no order of time."""
+    used = np.full(len(ratings), cut.portion == 1)
     if cut.portion < 1:
-        first = first_share(arrivals(ratings, cut.order, dataset=dataset, seed=seed), cut.portion)
-        used = np.full(len(ratings), -1, dtype=np.int16)
-        used[first] = assignment[first]
-        assignment = used
-    return split(ratings, assignment, cut.fold)
+        used[first_share(arrivals(ratings, cut.order, dataset=dataset, seed=seed), cut.portion)] = True
+    folds = np.full(len(ratings), -1, dtype=np.int16)
+    if cut.test == "recent":
+        times = times_of(ratings, "most recent", "`test: folds`")
+        rng = named_generator(seed, dataset, cut.folds, "recent")
+        folds[used] = assign_latest(ratings.select(used), times[used], cut.folds, rng)
+    else:
+        folds[used] = fold_assignment(dataset, seed, cut.folds, len(ratings))[used]
+    return folds
 
 
 def fold_assignment(dataset: str, seed: Seed, folds: int, n_ratings: int) -> NDArray[np.int16]:
@@ -52,43 +65,55 @@ def portions_of(config: ExperimentConfig, dataset: Dataset) -> tuple[Portion, ..
     Raises `DpmfError` where there is no order of time, or nothing to train on or to test in some fold.
     """
     ratings, identity, found = dataset.ratings, dataset.identity, []
+    growth, recent = config.growth, config.test == "recent"
     if len(ratings) < config.folds:
         raise DpmfError(
             f"{identity.title} has {len(ratings)} ratings, fewer than the {config.folds} folds asked for"
         )
-    if config.growth is None:
+    if growth is None and not recent:
         return ()
-    order = config.growth.order
-    folds = fold_assignment(identity.key, config.seed, config.folds, len(ratings))
-    positions = arrivals(ratings, order, dataset=identity.key, seed=config.seed)
+    order: Order = growth.order if growth else "timestamp"
     for share in config.portions:
-        first = first_share(positions, share)
-        counts = np.bincount(folds[first], minlength=config.folds)
+        cut = Cut(config.folds, 0, share, order, config.test)
+        try:
+            folds = folds_of(ratings, cut, dataset=identity.key, seed=config.seed)
+        except DpmfError as error:
+            raise DpmfError(f"{identity.title}: {error}") from None
+        counts = np.bincount(folds[folds >= 0], minlength=config.folds)
         if not (counts[: config.folds_run].all() and (counts > 0).sum() > 1):
+            fix = "begin `growth.portions` with a larger one" if growth else "take fewer `folds`"
             raise DpmfError(
                 f"{identity.title}: {share:g} of the ratings are {counts.sum()}, too few for a test and a training "
-                f"rating in each of {config.folds} folds; begin `growth.portions` with a larger one"
+                f"rating in each of {config.folds} folds; {fix}"
             )
-        found.append(portion(ratings, share, order, first))
-    return tuple(found)
+        found.append(portion(ratings, share, order, np.flatnonzero(folds >= 0)))
+    return tuple(found) if growth else ()
+
+
+def held_out_share(config: ExperimentConfig, users: int, ratings: int) -> float:
+    """Which part of so many ratings of so many users is predicted at a time."""
+    if config.folds == 1:
+        return PRIZE_SHARE
+    latest = min(1.0, LATEST * users / ratings) if config.test == "recent" else 1.0
+    return latest / config.folds
 
 
 def training_shape(
     users: int,
     items: int,
     ratings: int,
-    folds: int,
+    held_out: float,
     *,
     squares: float | None = None,
     portion: float = 1.0,
     order: Order = "timestamp",
 ) -> Shape:
-    """The size of a training set: all but one of the folds, of a portion of the ratings.
+    """The size of a training set: all but the share `held_out` of a portion of the ratings.
 
     `squares` is Σ c_u² over all ratings, or None where it is not counted. It falls with the square of the share kept
     of each user's ratings; in the order of time whole users are kept or not, and it falls in proportion.
     """
-    part = 1 - 1 / folds if folds > 1 else 1.0
+    part = 1 - held_out
     size = Shape(users, items, round(part * portion * ratings))
     if squares is None:
         return size

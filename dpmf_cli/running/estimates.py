@@ -22,8 +22,6 @@ RATING_BYTES, CUT_BYTES = 16.0, 15.0
 memory map of all, and folds."""
 MADE_SECONDS, MADE_BYTES, MAKING_BYTES = 4.5e-7, 12.5, 3.7e8
 """Per rating that is made up before it can be used; and the process with a block of them (`datasets.synthetic`)."""
-PRIZE_SHARE = 0.015
-"""Of the Netflix Prize's ratings, those in one of its test sets."""
 
 
 def in_order(tasks: Iterable[Task]) -> list[Task]:

@@ -18,7 +18,7 @@ from dpmf_cli.ratings import Ratings
 from dpmf_cli.results.store import Store
 from dpmf_cli.results.task import TWIN_GRID, Task, tasks_of
 from dpmf_cli.running.batches import Batch, together
-from dpmf_cli.running.cutting import training_shape
+from dpmf_cli.running.cutting import held_out_share, training_shape
 from dpmf_cli.running.estimates import (
     CUT_BYTES,
     CUT_SECONDS,
@@ -27,7 +27,6 @@ from dpmf_cli.running.estimates import (
     MADE_BYTES,
     MADE_SECONDS,
     MAKING_BYTES,
-    PRIZE_SHARE,
     PROCESS_BYTES,
     RATING_BYTES,
     costs_of,
@@ -184,10 +183,11 @@ def make_plan(
 
     squares   Σ c_u² over the users, c_u being the number of ratings of one; None where it is not counted
     """
+    held_out = held_out_share(config, size.users, size.ratings)
     order: Order = config.growth.order if config.growth else "timestamp"
     shapes = {
         portion: training_shape(
-            size.users, size.items, size.ratings, config.folds, squares=squares, portion=portion, order=order
+            size.users, size.items, size.ratings, held_out, squares=squares, portion=portion, order=order
         )
         for portion in config.portions
     }
@@ -196,7 +196,6 @@ def make_plan(
         tasks = list(tasks_of(config, entry, data))
         left = store.left(tasks) if data.checksum else tasks
         found.append((entry, config.grid(entry), len(tasks), tuple(left)))
-    held_out = 1 / config.folds if config.folds > 1 else PRIZE_SHARE
     asked = {portion: portion * size.ratings * held_out for portion in config.portions}
     costs = costs_of((task for *_, left in found for task in left), shapes, asked, machine)
     entries = (EntryPlan(*each, tuple(costs[task.key] for task in each[-1])) for each in found)

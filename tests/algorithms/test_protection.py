@@ -71,7 +71,7 @@ JOINT: dict[str, dict[str, Modes]] = {
     "personalized pbgd": {"bounded": TOWARDS_ALL, "unbounded": TOWARDS_ALL},
     "personalized pge": {"bounded": TOWARDS_ALL, "unbounded": TOWARDS_ALL},
     "blp_mog_mf": {"local": TOWARDS_ALL},
-    "pg_mf": {"local": TOWARDS_OTHERS},
+    "pg_mf": {"local": TOWARDS_OTHERS, "user": TOWARDS_OTHERS},
     "isgd_local": {"local": TOWARDS_ALL},
     "local_mf": {"local": TOWARDS_ALL},
     "local_mean": {"local": TOWARDS_ALL},

@@ -137,6 +137,14 @@ def test_pg_mf_as_published_reports_a_rating_as_often_as_its_user_has_ratings() 
     assert replayed(corrected)[0] == []
 
 
+def test_pg_mf_with_epsilon_for_a_user_moves_one_report_by_half_of_what_is_paid() -> None:
+    """A user without ratings reports 0, the middle. Paid is for the whole range: any two users may be exchanged."""
+    found, steps = replayed(one("pg_mf", Neighbours.USER, Mode.PUBLISHED, iterations=3))
+    assert found == []
+    assert steps["mean of ratings"].of_sensitivity == pytest.approx(0.5, abs=SLACK)
+    assert 0.3 < steps["gradients"].of_sensitivity <= 0.5 + SLACK
+
+
 def test_sampled_steps_of_one_rating_more_or_less_are_not_overcharged() -> None:
     """One rating more exchanges its user's clipped contribution, which so moves by twice its bound."""
     algorithm = one("dpsgd_pnbm", Neighbours.UNBOUNDED, Mode.CORRECTED, noise="gaussian", sampling_rate=0.3)

@@ -112,6 +112,13 @@ def test_a_fixed_test_set_is_one_fold(tmp_path: Path) -> None:
     assert ExperimentConfig.model_validate(json.loads(json.dumps(config.resolved()))) == config
 
 
+def test_the_latest_ratings_are_cut_into_three(tmp_path: Path) -> None:
+    config = load(tmp_path, GOOD + "test: recent\n")
+    assert (config.folds, config.folds_run, config.test) == (3, 3, "recent")
+    assert load(tmp_path, GOOD + "test: recent\nfolds: 5\nheld_out: 2\n").folds_run == 2
+    assert load(tmp_path, GOOD + TWINS + "test: recent\n" + GROWTH).portions == (0.5, 1.0)
+
+
 def test_portions_of_growth(tmp_path: Path) -> None:
     assert load(tmp_path, GOOD).portions == (1.0,)
     assert load(tmp_path, GOOD + TWINS + GROWTH).portions == (0.5, 1.0)

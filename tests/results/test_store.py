@@ -96,6 +96,8 @@ CUTS = [
     (Cut(10, 3, portion=0.5), ""),
     (Cut(10, 3, portion=0.5, order="random"), ""),
     (Cut(10, 3, portion=0.6), ""),
+    (Cut(10, 3, test="recent"), ""),
+    (Cut(10, 3, portion=0.5, test="recent"), ""),
     (Cut(10, 3, test="probe"), "a"),
     (Cut(10, 3, test="probe"), "b"),
     (Cut(10, 3, test="judging"), "a"),

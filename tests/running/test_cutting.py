@@ -2,14 +2,23 @@
 
 from dataclasses import replace
 from itertools import pairwise
+from pathlib import Path
 
 import numpy as np
 import pytest
 
+from dpmf_cli.config import load_config
 from dpmf_cli.evaluation.portions import Order, first_share
 from dpmf_cli.ratings import Ratings
 from dpmf_cli.results.task import Cut
-from dpmf_cli.running.cutting import arrivals, cut_ratings, fold_assignment, training_shape
+from dpmf_cli.running.cutting import (
+    arrivals,
+    cut_ratings,
+    fold_assignment,
+    folds_of,
+    held_out_share,
+    training_shape,
+)
 from tests.conftest import make_ratings
 
 
@@ -63,17 +72,60 @@ def test_a_fixed_test_set_is_tested_on_and_never_trained_on() -> None:
     assert len(train) == len(ratings) - len(listed)
 
 
+def test_the_latest_ratings_of_each_user_are_held_out_by_chance() -> None:
+    ratings = timed()
+    times = ratings.columns["timestamp"]
+    for portion, used in ((1.0, np.ones(len(ratings), np.bool_)), (0.5, np.zeros(len(ratings), np.bool_))):
+        used[first_share(arrivals(ratings, "timestamp", dataset="data", seed=3), portion)] = True
+        folds = folds_of(ratings, Cut(3, 0, portion, test="recent"), dataset="data", seed=3)
+        assert (folds[~used] == -1).all()
+        for user in np.unique(ratings.users[used]):
+            own = used & (ratings.users == user)
+            latest = own & (folds < 3)
+            assert latest.sum() == min(9, own.sum())
+            assert latest.sum() == own.sum() or times[latest].min() >= times[own & ~latest].max()
+        for fold in range(3):
+            cut = Cut(3, fold, portion, test="recent")
+            train, test = cut_ratings(ratings, cut, dataset="data", seed=3)
+            assert test.items.tolist() == ratings.items[folds == fold].tolist()
+            assert len(train) + len(test) == used.sum()
+
+
+def test_a_rating_is_among_the_latest_held_out_with_probability_one_third() -> None:
+    n = 30_000
+    grid = np.indices((n // 10, 10)).reshape(2, -1).astype(np.int32)
+    same = np.tile(np.repeat([0, 1], [1, 9]), n // 10)
+    same[:10] = 0  # the first user has rated everything at once
+    ratings = replace(
+        Ratings(grid[0], grid[1], np.ones(n, np.float32), n // 10, 10, make_ratings().scale),
+        columns={"timestamp": same},
+    )
+    folds = folds_of(ratings, Cut(3, 0, test="recent"), dataset="data", seed=3)
+    counts = np.bincount(folds)
+    assert counts[3] == n // 10
+    assert np.abs(counts[:3] - n * 0.3).max() < 4 * np.sqrt(n * 0.9 * 2 / 9)
+    last = [folds_of(ratings, Cut(3, 0, test="recent"), dataset="data", seed=seed)[:10] for seed in range(50)]
+    assert len({int(np.flatnonzero(each == 3)[0]) for each in last}) > 5  # which of equal times is at random
+
+
+def test_what_is_held_out_of_the_latest_is_what_a_plan_counts_on(tmp_path: Path) -> None:
+    (tmp_path / "x.yaml").write_text(
+        "dataset: ml-1m\ntest: recent\nepsilons: [1]\nalgorithms: [{algorithm: pge}]\n"
+    )
+    config = load_config(tmp_path / "x.yaml")
+    assert held_out_share(config, 10, 900) == pytest.approx(0.1 / 3)
+    assert held_out_share(config, 10, 50) == pytest.approx(1 / 3)
+
+
 def test_the_shape_of_a_training_set() -> None:
-    whole = training_shape(100, 50, 1000, 10, squares=40_000.0)
+    whole = training_shape(100, 50, 1000, 0.1, squares=40_000.0)
     assert (whole.users, whole.items, whole.ratings) == (100, 50, 900)
     assert whole.squares == pytest.approx(40_000 * 0.81)
-    fixed = training_shape(100, 50, 1000, 1, squares=40_000.0)
-    assert (fixed.ratings, fixed.squares) == (1000, 40_000)
     by_time, sampled = (
-        training_shape(100, 50, 1000, 10, squares=40_000.0, portion=0.5, order=order)
+        training_shape(100, 50, 1000, 0.1, squares=40_000.0, portion=0.5, order=order)
         for order in ("timestamp", "random")
     )
     assert (by_time.ratings, sampled.ratings) == (450, 450)
     assert by_time.squares == pytest.approx(2 * sampled.squares)
-    guessed = training_shape(100, 50, 1000, 10)
+    guessed = training_shape(100, 50, 1000, 0.1)
     assert guessed.squares == pytest.approx(2.5 * 900**2 / 100)
