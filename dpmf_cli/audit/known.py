@@ -1,11 +1,12 @@
 """The flaws of the five papers that are known, and how an audit shows each by itself."""
 
 import math
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass
 
 from dpmf_cli.algorithms.shared.papers import Paper
-from dpmf_cli.audit.job import CLAIMED, Audited, Found
+from dpmf_cli.audit.entries import registered
+from dpmf_cli.audit.job import CLAIMED, Audited, Found, Job, Settings
 from dpmf_cli.audit.judge import AMPLIFIED, AT_ITS_LIMIT, TOGETHER, Flaw
 from dpmf_cli.audit.pairs import Pair, contrary_to_all
 
@@ -172,3 +173,15 @@ KNOWN = (
         TOGETHER,
     ),
 )
+
+
+def jobs_of(entries: Collection[str], settings: Settings) -> list[Job]:
+    """What audits registered algorithms, by their labels, each with the pairs that show its known flaws."""
+    found = []
+    for algorithm in registered():
+        if algorithm.name in entries:
+            made = [flaw.pair for flaw in KNOWN if flaw.entry == algorithm.name and flaw.pair]
+            found.append(
+                Job(algorithm, settings, own=tuple(pair() for pair in made for _ in settings.epsilons))
+            )
+    return found

@@ -67,20 +67,15 @@ def audit(
 
     Example: dpmf audit --algorithm pge --trials 400
     """
-    from dataclasses import replace
-    from functools import partial
-
     from dpmf_cli.audit.job import Settings
-    from dpmf_cli.audit.kept import audited_and_kept, keep_for_experiment, known
-    from dpmf_cli.audit.known import KNOWN
+    from dpmf_cli.audit.kept import keep_for_experiment
+    from dpmf_cli.audit.known import KNOWN, jobs_of
     from dpmf_cli.config import load_config
     from dpmf_cli.datasets import Folders
     from dpmf_cli.report.tables.audits import audits_table, flaws_table
     from dpmf_cli.results.contents import add_file
-    from dpmf_cli.results.store import Store
+    from dpmf_cli.running.audits import outcomes_of
     from dpmf_cli.running.machine import available_cores
-    from dpmf_cli.running.processes import each_of
-    from dpmf_cli.terminal import Progress, say
 
     if [config is not None, algorithm is not None, every, flaws].count(True) != 1:
         raise DpmfError("name one thing to audit: a config, or --algorithm KEY, or --all, or --flaws")
@@ -96,11 +91,7 @@ def audit(
     loaded = None if config is None else load_config(config)
     title = algorithm or "audit" if loaded is None else loaded.name
     if flaws:
-        wanted = [
-            replace(job, own=tuple(flaw.pair() for flaw in shown if flaw.pair for _ in settings.epsilons))
-            for job in _registered(None, settings)
-            if (shown := [flaw for flaw in KNOWN if flaw.entry == job.algorithm.name])
-        ]
+        wanted = jobs_of({flaw.entry for flaw in KNOWN}, settings)
     elif config is None or loaded is None:
         wanted = _registered(algorithm, settings)
     else:
@@ -113,14 +104,7 @@ def audit(
         raise DpmfError(
             f"--trials {trials}: {LEAST_TRIALS} fits on each side are the least that can show anything"
         )
-    Store(results).prepare()
-    left = [job for job in wanted if known(results, job) is None]
-    say(f"{title}: {len(wanted)} algorithms to audit, {len(wanted) - len(left)} done before")
-    with Progress(title, len(left), float(len(left))) as progress:
-        work = partial(audited_and_kept, results=results)
-        for done in each_of(work, left, min(jobs or available_cores(), len(left))):
-            progress.finished(done.label, 1.0)
-    kept = {job.name: outcome for job in wanted if (outcome := known(results, job)) is not None}
+    kept = outcomes_of(wanted, title, results, jobs or available_cores())
     _keep_pairs(kept, results)
     outcomes = list(kept.values())
     if flaws:

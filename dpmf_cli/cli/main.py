@@ -1,6 +1,10 @@
 """The command line: parse, call, print. Heavy imports happen inside the commands, so that help is instant."""
 
+import contextlib
+import io
+import shlex
 import sys
+from functools import partial
 from pathlib import Path
 from typing import Annotated
 
@@ -13,6 +17,7 @@ from dpmf_cli.cli.audit import audit
 from dpmf_cli.cli.combined import combined
 from dpmf_cli.cli.datasets import app as datasets_app
 from dpmf_cli.cli.doctor import doctor
+from dpmf_cli.cli.explore import explore
 from dpmf_cli.cli.local import app as local_app
 from dpmf_cli.cli.options import PluginOption
 from dpmf_cli.cli.papers import configs
@@ -44,6 +49,7 @@ for _command in (
     report,
     plot,
     configs,
+    explore,
     audit,
     verify,
     doctor,
@@ -113,6 +119,14 @@ def docs(
         Path | None,
         typer.Argument(help="A page, printed with its tables of papers anew.", show_default=False),
     ] = None,
+    results: Annotated[
+        Path | None,
+        typer.Option(
+            "--results",
+            help="Folder of results: print the output of the page's commands anew, too.",
+            show_default=False,
+        ),
+    ] = None,
 ) -> None:
     """Print the reference: commands, keys, algorithms.
 
@@ -123,4 +137,21 @@ def docs(
     from dpmf_cli.cli.paper_pages import with_tables
     from dpmf_cli.cli.reference import reference
 
-    print(reference(typer.main.get_command(app)) if page is None else with_tables(page), end="")
+    if page is None:
+        print(reference(typer.main.get_command(app)), end="")
+    else:
+        print(with_tables(page, partial(_answer, results) if results else None), end="")
+
+
+def _answer(results: Path, words: list[str]) -> str | None:
+    """What a command prints of these results; None where it has none, which is told."""
+    from dpmf_cli.terminal import say
+
+    printed = io.StringIO()
+    try:
+        with contextlib.redirect_stdout(printed):
+            typer.main.get_command(app).main([*words, "--results", str(results)], standalone_mode=False)
+    except DpmfError as error:
+        say(f"left as it stands: {shlex.join(['dpmf', *words])}: {error}")
+        return None
+    return printed.getvalue()

@@ -125,7 +125,7 @@ def expand_sweep(entry: Any, known: type[Algorithm] | None) -> list[Any]:
     name = rest.get("label") or rest.get("algorithm")
     return [
         {
-            **_with_parameter(rest, parameter, value, known),
+            **with_parameter(rest, parameter, value, known),
             "swept": parameter,
             "swept_label": rest.get("label"),
             "label": f"{name}, {parameter} {value}",
@@ -134,7 +134,7 @@ def expand_sweep(entry: Any, known: type[Algorithm] | None) -> list[Any]:
     ]
 
 
-def _with_parameter(
+def with_parameter(
     entry: dict[str, Any], parameter: str, value: Any, known: type[Algorithm] | None
 ) -> dict[str, Any]:
     """An entry with one parameter set, or one `key.part` of it. The other parts of a budget share what is left in the

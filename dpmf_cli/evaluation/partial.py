@@ -1,10 +1,11 @@
-"""What an interrupted run has finished so far."""
+"""Experiments of some of their folds: what an interrupted run has finished so far, or halves to compare."""
 
+from collections.abc import Sequence
 from dataclasses import replace
 
 import numpy as np
 
-from dpmf_cli.evaluation.curves import Experiment, Measured
+from dpmf_cli.evaluation.curves import Experiment, Measured, Stage
 
 
 def of_finished_folds(experiment: Experiment) -> Experiment | None:
@@ -14,13 +15,28 @@ def of_finished_folds(experiment: Experiment) -> Experiment | None:
     folds = [fold for fold in range(experiment.folds) if all(_is_finished(each, fold) for each in measured)]
     if len(folds) in (0, experiment.folds):
         return None
+    finished = of_folds(experiment, folds)
+    return replace(finished, growth=None, partial=f"{len(folds)} of {experiment.folds} folds")
+
+
+def of_folds(experiment: Experiment, folds: Sequence[int]) -> Experiment:
+    """The experiment as if only these folds had been held out. What has no result in them is counted as missing."""
+    growth = experiment.growth
     return replace(
         experiment,
         folds=len(folds),
         curves=tuple(_of_folds(each, folds) for each in experiment.curves),
         baselines=tuple(_of_folds(each, folds) for each in experiment.baselines),
-        growth=None,
-        partial=f"{len(folds)} of {experiment.folds} folds",
+        growth=growth
+        and replace(growth, stages=tuple(_stage_of_folds(stage, folds) for stage in growth.stages)),
+    )
+
+
+def _stage_of_folds(stage: Stage, folds: Sequence[int]) -> Stage:
+    return replace(
+        stage,
+        curves=tuple(_of_folds(each, folds) for each in stage.curves),
+        baselines=tuple(_of_folds(each, folds) for each in stage.baselines),
     )
 
 
@@ -29,7 +45,9 @@ def _is_finished(measured: Measured, fold: int) -> bool:
     return not (np.isnan(measured.rmse[fold]).any() or np.isnan(twin).any())
 
 
-def _of_folds(measured: Measured, folds: list[int]) -> Measured:
+def _of_folds(measured: Measured, folds: Sequence[int]) -> Measured:
     per_fold = ("rmse", "mae", "twin", "error_cdf", "twin_cdf")
-    arrays = {name: values[folds] for name in per_fold if (values := getattr(measured, name)) is not None}
-    return replace(measured, missing=0, **arrays)
+    arrays = {
+        name: values[list(folds)] for name in per_fold if (values := getattr(measured, name)) is not None
+    }
+    return replace(measured, missing=sum(not _is_finished(measured, fold) for fold in folds), **arrays)

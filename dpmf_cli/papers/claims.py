@@ -1,8 +1,8 @@
 """What this project found of each paper, as data: which config measures which table or figure, and what became of
 each claim.
 
-One YAML file per paper, named by the paper's key; `printed` reads its figures. What can be computed from results is
-(`rules/`); a verdict written in the file is that of the paper's `command`, run whole.
+One YAML file per paper, named by the paper's key; `printed` reads its figures. No verdict stands in it: rules
+(`rules/`) compute what results say of a claim, and `verdicts` what many settings do.
 """
 
 from functools import cache
@@ -12,7 +12,9 @@ from dpmf_cli.config.names import is_on_own_data, whole_name
 from dpmf_cli.papers.printed import paper_file, papers
 from dpmf_cli.strict_model import StrictModel
 
-Word = Literal["confirmed", "in part", "refuted", "not tested"]
+ANY = "any"
+"""The data set of a theorem."""
+
 Kind = Literal["figure", "statistics", "baselines", "crossings", "improvements", "noise", "combined", "file"]
 
 
@@ -36,20 +38,28 @@ class Exhibit(StrictModel):
 
 
 class Claim(StrictModel):
-    """A statement of a paper that figures can confirm or contradict, and what became of it.
+    """A statement of a paper that figures, or an audit, can confirm or contradict.
 
     statement   what the paper says, in our words
+    source      where it says so: "section 5.2", "theorem 4"
+    data        keys of the data sets that it is about, each of which has a verdict of its own; `ANY` for a theorem
     remark      where the paper's own figures disagree with each other, in which way
-    measured    the figures behind the verdict
-    configs     the names of the experiments that measured them
+    configs     the names of the experiments that measure it
     """
 
     id: str
     statement: str
+    source: str = ""
+    data: tuple[str, ...]
     remark: str = ""
-    verdict: Word
-    measured: str
-    configs: tuple[str, ...]
+    configs: tuple[str, ...] = ()
+
+
+class Erratum(StrictModel):
+    """A mistake of a paper: where it stands, and what is wrong."""
+
+    where: str
+    what: str
 
 
 class PaperFindings(StrictModel):
@@ -70,6 +80,7 @@ class PaperFindings(StrictModel):
     small: tuple[str, ...]
     printed: dict[str, Any]
     claims: tuple[Claim, ...]
+    errata: tuple[Erratum, ...] = ()
 
     @property
     def configs(self) -> tuple[str, ...]:

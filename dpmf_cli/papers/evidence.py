@@ -1,8 +1,8 @@
-"""Results as rules look at them: by the name of the config, and only where they are complete."""
+"""Results as rules look at them: by data set and the name of the config, and only where they are complete."""
 
 import math
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from typing import TypeVar
 
 import numpy as np
@@ -13,22 +13,64 @@ from dpmf_cli.evaluation.curves import Experiment, Measured
 
 T = TypeVar("T")
 
+IN_NAMES = {"jester-1": "jester"}
+"""How names of configs write a data set that they do not write as its key without hyphens, or with underscores."""
+
+Found = Mapping[str, Mapping[str, tuple[Experiment, Sequence[Crossing]]]]
+"""Experiments with their crossings, by the key of their data set and the name of the whole config."""
+
 
 class MissingEvidence(Exception):
     """A rule needs a result that is not there."""
 
 
 @dataclass(frozen=True)
-class Evidence:
-    """The experiments at hand with their crossings, by the name of the whole config."""
+class Proof:
+    """What is known of the privacy of an algorithm as published.
 
-    found: dict[str, tuple[Experiment, Sequence[Crossing]]]
+    provable   the ε that dpmf proves for it, as a multiple of the one that is claimed; inf where there is none
+    found      what a replay of neighbouring ratings has shown against the claim
+    """
+
+    provable: float
+    found: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class Evidence:
+    """The experiments at hand, and the data set whose part of a claim is asked for.
+
+    proofs   by the label of an audited algorithm what is known of its privacy
+    """
+
+    found: Found
+    data: str
+    proofs: Mapping[str, Proof] = field(default_factory=dict)
+
+    def on(self, data: str) -> "Evidence":
+        """The same on another data set."""
+        return replace(self, data=data)
+
+    def named(self, pattern: str) -> str:
+        """The name of a config for this data set: "zhang_fig2_{}" is "zhang_fig2_ml1m" on ML-1M."""
+        written = IN_NAMES.get(self.data) or self.data.replace("ml-", "ml").replace("-", "_")
+        return pattern.format(written)
 
     def experiment(self, name: str) -> Experiment:
         """Raises MissingEvidence where the config was not run."""
-        if name not in self.found:
-            raise MissingEvidence(name)
-        return self.found[name][0]
+        return self._of(name)[0]
+
+    def proof(self, entry: str) -> Proof:
+        """Raises MissingEvidence where the algorithm was not audited."""
+        if entry not in self.proofs:
+            raise MissingEvidence(entry)
+        return self.proofs[entry]
+
+    def _of(self, name: str) -> tuple[Experiment, Sequence[Crossing]]:
+        try:
+            return self.found[self.data][name]
+        except KeyError:
+            raise MissingEvidence(f"{name} on {self.data}") from None
 
     def curve(self, name: str, label: str) -> Measured:
         """The complete curve of that label (or, for the only one of an algorithm, of its key)."""
@@ -73,8 +115,7 @@ class Evidence:
 
     def crossing(self, name: str, label: str, baseline: str) -> float:
         """ε at which a curve meets a baseline: 0 below the grid, ∞ where it is not reached."""
-        self.experiment(name)
-        crossings = self.found[name][1]
+        crossings = self._of(name)[1]
         cell = _only(
             name, (c for c in crossings if label in (c.label, c.algorithm) and c.baseline == baseline)
         )

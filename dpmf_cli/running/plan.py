@@ -1,6 +1,7 @@
 """The plan: the tasks of a config, what is done, what is left, and what that will take."""
 
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
@@ -139,6 +140,13 @@ def plan_for(config: ExperimentConfig, dataset: Dataset, store: Store, machine: 
     ratings = dataset.ratings
     size = Sizes(ratings.n_users, ratings.n_items, len(ratings), "counted")
     return make_plan(config, dataset.identity, size, store, squares=sum_of_squares(ratings), machine=machine)
+
+
+def joined(plans: Sequence[Plan]) -> Plan:
+    """The plan of several configs on one data set that share no task."""
+    entries = tuple(each for plan in plans for each in plan.entries)
+    shapes = {portion: shape for plan in plans for portion, shape in plan.shapes.items()}
+    return replace(plans[0], entries=entries, shapes=shapes)
 
 
 def plan_without_parsing(config: ExperimentConfig, folders: Folders, machine: Machine) -> tuple[Plan, Sizes]:

@@ -1,13 +1,13 @@
 """Made-up results, and what a rule decides of them."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 import numpy as np
 
 from dpmf_cli.evaluation.crossings import find_crossings
 from dpmf_cli.evaluation.curves import Experiment, Growth, Measured
-from dpmf_cli.papers.evidence import Evidence
+from dpmf_cli.papers.evidence import Evidence, Proof
 from dpmf_cli.papers.rules import compute
 
 GRID = np.geomspace(0.1, 100, 13)
@@ -41,10 +41,15 @@ def experiment(name: str, *curves: Measured, growth: Growth | None = None) -> Ex
     return Experiment(name, "made", "Made", 1, 10, 1, 1, curves, levels, growth=growth)
 
 
-def evidence(*experiments: Experiment) -> Evidence:
-    return Evidence({each.name: (each, find_crossings(each, replicates=10)) for each in experiments})
+def evidence(
+    *experiments: Experiment, data: str = "made", proofs: Mapping[str, Proof] | None = None
+) -> Evidence:
+    """What rules see of made experiments on one data set."""
+    found = {each.name: (each, find_crossings(each, replicates=10)) for each in experiments}
+    return Evidence({data: found}, data, proofs or {})
 
 
-def verdict(key: str, claim: str, *experiments: Experiment) -> str | None:
-    found = compute(key, claim, evidence(*experiments))
-    return None if found is None else found.verdict
+def held(key: str, claim: str, *experiments: Experiment, data: str = "made") -> tuple[bool, ...] | None:
+    """Which parts of a claim hold; None where results are missing."""
+    found = compute(key, claim, evidence(*experiments, data=data))
+    return None if found is None else found.held

@@ -2,7 +2,7 @@
 
 from dpmf_cli.papers.evidence import Evidence, MissingEvidence
 from dpmf_cli.papers.rules import friedman, mcsherry, neera, wang, zhang
-from dpmf_cli.papers.rules.base import Computed, Rule
+from dpmf_cli.papers.rules.base import Cell, Cells, Computed, Rule
 
 RULES: dict[str, dict[str, Rule]] = {
     "friedman2016": friedman.RULES,
@@ -14,12 +14,18 @@ RULES: dict[str, dict[str, Rule]] = {
 """By the paper's key and the claim's id."""
 
 
+CELLS: dict[str, Cells] = {}
+"""By the paper's key."""
+
+
 def compute(key: str, claim: str, evidence: Evidence) -> Computed | None:
-    """The verdict on a claim from the results at hand; None where no rule decides it, or results are missing."""
-    rule = RULES.get(key, {}).get(claim)
-    if rule is None:
-        return None
+    """What results say of a claim on the evidence's data set; None where results are missing."""
     try:
-        return rule(evidence)
+        return RULES[key][claim](evidence)
     except MissingEvidence:
         return None
+
+
+def cells(key: str, evidence: Evidence) -> list[Cell]:
+    """The printed cells of the evidence's data set that are measured."""
+    return list(CELLS[key](evidence)) if key in CELLS else []

@@ -1,31 +1,70 @@
-"""What all rules are made of: a verdict with its figures, and how they are written."""
+"""What all rules are made of: the parts of a claim with their figures, and printed cells."""
 
-from collections.abc import Callable
+import math
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 import numpy as np
 
 from dpmf_cli.evaluation.numbers import significant
-from dpmf_cli.papers.claims import Word
 from dpmf_cli.papers.evidence import Evidence
 
 
 @dataclass(frozen=True)
 class Computed:
-    """A verdict, and the figures that it rests on."""
+    """What results say of a claim on one data set: whether each of its parts holds, and the figures behind that."""
 
-    verdict: Word
+    held: tuple[bool, ...]
     measured: str
+
+
+@dataclass(frozen=True)
+class Cell:
+    """A printed figure beside what was measured.
+
+    tolerance   how far off it may be: by that factor where it is a `ratio`, else by that difference
+    """
+
+    name: str
+    printed: float
+    measured: float
+    tolerance: float
+    ratio: bool = False
 
 
 Rule = Callable[[Evidence], Computed]
 """Raises MissingEvidence where a result that it needs is not there."""
 
+Cells = Callable[[Evidence], Iterator[Cell]]
+"""The same of the figures that a paper prints of the evidence's data set."""
 
-def of(held: int, comparisons: int) -> Word:
-    """The verdict where all, some or none of so many comparisons hold."""
-    return "confirmed" if held == comparisons else "in part" if held else "refuted"
+
+@dataclass(frozen=True)
+class Theorem:
+    """The rule of a theorem: what an audit found of the algorithm that it is about, `entry` of `audit.entries`."""
+
+    entry: str
+
+    def __call__(self, evidence: Evidence) -> Computed:
+        proof = evidence.proof(self.entry)
+        proved = proof.provable <= 1 + 1e-9
+        said = "what is claimed is proved" if proved else _multiple(proof.provable)
+        found = f"; a replay shows: {'; '.join(proof.found)}" if proof.found else ""
+        return Computed((proved and not proof.found,), f"{self.entry}: {said}{found}")
+
+
+def _multiple(provable: float) -> str:
+    return f"{provable:.3g} times the claimed ε is proved" if math.isfinite(provable) else "no ε is proved"
+
+
+def theorem(entry: str) -> Rule:
+    """The rule of a theorem about a registered algorithm, by its label ("psgd, unbounded, published")."""
+    return Theorem(entry)
 
 
 def epsilon_text(value: float) -> str:
     return significant(value) if np.isfinite(value) else "not reached"
+
+
+def of(held: int, comparisons: int) -> tuple[bool, ...]:
+    return (True,) * held + (False,) * (comparisons - held)

@@ -105,7 +105,7 @@ def pnbm_throughout(evidence: Evidence) -> Computed:
     }
     throughout = any(all(better[choice].all() for better in found.values()) for choice in _NEIGHBOURS)
     told = "; ".join(_told(title, better) for title, better in found.items())
-    return Computed("confirmed" if throughout else "refuted", f"below PCC and COS: {told}")
+    return Computed((throughout,), f"below PCC and COS: {told}")
 
 
 def pnbm_then_mf(evidence: Evidence) -> Computed:

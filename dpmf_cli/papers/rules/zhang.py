@@ -43,7 +43,7 @@ def best_threshold(evidence: Evidence) -> Computed:
     near = all(abs(t - 0.7) < 0.11 for t in best)
     best_text, fall = ", ".join(f"{t:g}" for t in best), ", ".join(f"{s:.1f}" for s in spread)
     return Computed(
-        "in part" if near and not held else of(held, 2),
+        of(held, 2),
         f"best t {best_text}; from 0.7 to 1.0 down by {fall} points",
     )
 

@@ -10,9 +10,12 @@ from typing import Literal
 
 from dpmf_cli.datasets import Folders
 from dpmf_cli.errors import DpmfError
-from dpmf_cli.papers.claims import Claim, PaperFindings, Word, all_papers
+from dpmf_cli.evaluation.crossings import Crossing
+from dpmf_cli.evaluation.curves import Experiment
+from dpmf_cli.papers.claims import Claim, PaperFindings, all_papers
 from dpmf_cli.papers.evidence import Evidence
 from dpmf_cli.papers.rules import compute
+from dpmf_cli.papers.verdicts import Word, of_parts
 from dpmf_cli.report.html.agreement import Agreement
 from dpmf_cli.report.html.exhibits import Absent, ExhibitView, Sources, exhibit_view
 from dpmf_cli.report.html.experiment import ExperimentView, advice_on, view_of
@@ -28,15 +31,18 @@ NOT_RUN: Verdict = "not run here"
 
 @dataclass(frozen=True)
 class ClaimView:
-    """A claim and what the results at hand say of it. No verdict comes from anywhere else.
+    """A claim on one data set, and what the results at hand, one setting, say of it. No verdict comes from elsewhere.
 
+    on        key of the data set; `ANY` for a theorem
     measured  the figures behind the verdict; "" where nothing was run
     by        (config, name of the experiment at hand that ran it, or "") of what measures it
     reduced   whether one of these is not the whole experiment
     """
 
+    id: str
     statement: str
     remark: str
+    on: str
     verdict: Verdict
     measured: str
     by: tuple[tuple[str, str], ...]
@@ -105,7 +111,10 @@ def overview(folders: Folders, configs: Path) -> Overview:
     for view in sorted(views, key=lambda view: view.is_reduced):
         found.setdefault(view.stands_for, view)
     sources = Sources(folders, found, configs)
-    evidence = Evidence({name: (view.collected.experiment, view.crossings) for name, view in found.items()})
+    by_data: dict[str, dict[str, tuple[Experiment, Sequence[Crossing]]]] = {}
+    for name, view in found.items():
+        experiment = view.collected.experiment
+        by_data.setdefault(experiment.dataset, {})[name] = (experiment, view.crossings)
 
     papers, not_run, shown = [], [], set[str]()
     for key, paper in all_papers().items():
@@ -116,7 +125,11 @@ def overview(folders: Folders, configs: Path) -> Overview:
         names = [name for exhibit in exhibits for name in exhibit.shown if name not in shown]
         of_paper = tuple(view for name in dict.fromkeys(names) for view in views if view.name == name)
         shown.update(names)
-        claims = tuple(_claim(key, claim, evidence, found) for claim in paper.claims)
+        claims = tuple(
+            _claim(key, claim, Evidence(by_data, data), found)
+            for claim in paper.claims
+            for data in claim.data
+        )
         papers.append(PaperView(key, paper, exhibits, claims, of_paper))
     rows = [row for paper in papers for exhibit in paper.exhibits for row in (*exhibit.rows, *exhibit.unmet)]
     absent = [each for paper in papers for exhibit in paper.exhibits for each in exhibit.absent]
@@ -187,9 +200,10 @@ def _all_views(results: Path) -> tuple[list[ExperimentView], list[str]]:
 
 
 def _claim(key: str, claim: Claim, evidence: Evidence, found: dict[str, ExperimentView]) -> ClaimView:
+    """What the results at hand say of a claim on the evidence's data set."""
     by = tuple((name, found[name].name if name in found else "") for name in claim.configs)
     computed = compute(key, claim.id, evidence)
-    if computed is None:
-        return ClaimView(claim.statement, claim.remark, NOT_RUN, "", by, False)
-    reduced = any(found[name].is_reduced for name in claim.configs if name in found)
-    return ClaimView(claim.statement, claim.remark, computed.verdict, computed.measured, by, reduced)
+    verdict = of_parts(computed.held) if computed else NOT_RUN
+    reduced = bool(computed) and any(found[name].is_reduced for name in claim.configs if name in found)
+    measured = computed.measured if computed else ""
+    return ClaimView(claim.id, claim.statement, claim.remark, evidence.data, verdict, measured, by, reduced)

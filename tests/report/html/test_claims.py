@@ -44,8 +44,7 @@ def found(results: Path, made: Callable[..., Experiment], monkeypatch: pytest.Mo
 
 def claim(results: Path, key: str, identifier: str) -> ClaimView:
     of = next(each for each in overview(_folders(results), results).papers if each.key == key)
-    at = [each.id for each in paper(key).claims].index(identifier)
-    return of.claims[at]
+    return next(each for each in of.claims if each.id == identifier)
 
 
 def _folders(results: Path) -> Folders:

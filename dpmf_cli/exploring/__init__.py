@@ -1,0 +1,1 @@
+"""What papers leave open, explored: every claim and printed cell under many settings."""

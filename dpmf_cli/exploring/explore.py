@@ -1,0 +1,226 @@
+"""A paper explored on one data set: every setting run, and every claim and printed cell judged in it."""
+
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from dpmf_cli.algorithms.shared.base import Algorithm
+from dpmf_cli.config import ExperimentConfig
+from dpmf_cli.datasets import DataIdentity, Dataset, Folders, load
+from dpmf_cli.evaluation.crossings import find_crossings
+from dpmf_cli.evaluation.curves import Experiment
+from dpmf_cli.evaluation.partial import of_folds
+from dpmf_cli.exploring.applied import Configs, distinct, shipped, with_settings
+from dpmf_cli.exploring.tuned import best_of_each
+from dpmf_cli.papers.claims import PaperFindings, paper
+from dpmf_cli.papers.evidence import Evidence, Found
+from dpmf_cli.papers.record import Explored, Printed, Tried
+from dpmf_cli.papers.rules import cells, compute
+from dpmf_cli.papers.space import Setting, Space, halves, space
+from dpmf_cli.results.collect import collect
+from dpmf_cli.results.manifest import Ran
+from dpmf_cli.results.store import Store
+from dpmf_cli.results.task import tasks_of
+from dpmf_cli.running import calibration
+from dpmf_cli.running.cutting import portions_of
+from dpmf_cli.running.machine import REFERENCE, available_cores
+from dpmf_cli.running.plan import Plan, joined, plan_for
+from dpmf_cli.running.runner import Executor, run_plan
+from dpmf_cli.terminal import Progress, say
+
+REPLICATES = 2
+"""Of the bootstrap: rules read crossings, not their intervals."""
+
+Experiments = dict[str, Experiment]
+"""By the name of the shipped config, what was measured under one setting."""
+
+
+@dataclass(frozen=True)
+class Exploration:
+    """What is to be run of a paper on one data set, `data`: `settings`, and by data set the configs under each."""
+
+    key: str
+    data: str
+    space: Space
+    settings: list[Setting]
+    configs: dict[str, list[Configs]]
+
+    @property
+    def paper(self) -> PaperFindings:
+        return paper(self.key)
+
+
+def exploration(key: str, data: str, configs: Path, count: int | None = None) -> Exploration:
+    """What exploring a paper would run. `count` settings, or as many as its space says."""
+    known = space(key)
+    on = known.on(data)
+    settings = known.settings(count or on.settings, key)
+    under = {
+        each: with_settings(known, settings, shipped(configs, known.on(each), each))
+        for each in (data, *on.beside)
+    }
+    return Exploration(key, data, known, settings, under)
+
+
+def plans(of: Exploration, folders: Folders) -> Iterator[tuple[Plan, Dataset]]:
+    """By data set and its test set what is left to run, each fit once, however many settings share it."""
+    machine = calibration.known(folders.cache, available_cores()) or REFERENCE
+    store = Store(folders.results)
+    for under in of.configs.values():
+        by_test: dict[str, list[ExperimentConfig]] = {}
+        for config in distinct(under):
+            by_test.setdefault(config.test, []).append(config)
+        for configs in by_test.values():
+            dataset = load(configs[0].dataset, folders, configs[0].test)
+            apart = _without_shared(configs, dataset.identity)
+            yield joined([plan_for(config, dataset, store, machine) for config in apart]), dataset
+
+
+def _without_shared(configs: Sequence[ExperimentConfig], data: DataIdentity) -> Iterator[ExperimentConfig]:
+    """The configs, each without the entries whose fits are those of an entry before."""
+    seen = set[tuple[Any, ...]]()
+    for config in configs:
+        new: dict[str, list[Algorithm]] = {"baselines": [], "algorithms": []}
+        for kind, kept in new.items():
+            for entry in getattr(config, kind):
+                first = next(tasks_of(config, entry, data))
+                fits = (
+                    first.settings_hash,
+                    first.epsilons,
+                    config.runs_of(entry),
+                    config.folds_run,
+                    config.portions,
+                )
+                if fits not in seen:
+                    seen.add(fits)
+                    kept.append(entry)
+        if any(new.values()):
+            yield config.model_copy(update=new)
+
+
+def explore(of: Exploration, folders: Folders, executor: Executor) -> Explored:
+    """Runs what is left of an exploration, and judges it. Raises DpmfError for all that a user can mend."""
+    store = Store(folders.results, warn=say, set_aside=True)
+    store.prepare()
+    failures = []
+    for plan, dataset in plans(of, folders):
+        say(f"{of.key}: {len(of.settings)} settings on {dataset.identity.title}, {plan.summary}")
+        progress = Progress(f"explore {of.key}", len(plan.left), sum(map(plan.cost_of, plan.left)))
+        ended = run_plan(plan, store, folders.cache, executor, progress)
+        failures += [outcome for outcome in ended if outcome.failure]
+    if failures:
+        first = failures[0]
+        say(f"{len(failures)} tasks failed; the first, {first.task.algorithm.name}:\n{first.failure}")
+    return _judged(of, folders, store)
+
+
+def _judged(of: Exploration, folders: Folders, store: Store) -> Explored:
+    experiments = {data: list(_collected(under, folders, store)) for data, under in of.configs.items()}
+    config = next(iter(of.configs[of.data][0].values()))
+    data = load(config.dataset, folders, config.test).identity
+    tried, printed = [], dict[str, Printed]()
+    for at, setting in enumerate(of.settings):
+        under = {data: each[at] for data, each in experiments.items()}
+        both = [Evidence(_found(half), of.data) for half in _halves(under)]
+        tried.append(Tried(setting=setting, claims=_claims(of, both), cells=_cells(of, both, printed)))
+    measured, chosen = _shown(of, experiments)
+    return Explored(
+        title=data.title,
+        checksum=data.checksum,
+        partition=config.folds,
+        folds=config.folds_run,
+        runs=config.runs,
+        seed=int(config.seed),
+        configs=of.space.on(of.data).configs,
+        open={choice.name: tuple(value.name for value in choice.values) for choice in of.space.open},
+        printed=printed,
+        tried=tuple(tried),
+        measured=measured,
+        chosen=chosen,
+    )
+
+
+def _collected(under: Sequence[Configs], folders: Folders, store: Store) -> Iterator[Experiments]:
+    """What was measured under each setting; configs that settings share are read once."""
+    known: dict[str, Experiment] = {}
+    for configs in under:
+        for config in configs.values():
+            if config.hash not in known:
+                dataset = load(config.dataset, folders, config.test)
+                ran = Ran(config, dataset.identity, portions_of(config, dataset))
+                known[config.hash] = collect(ran, store).experiment
+        yield {name: known[config.hash] for name, config in configs.items()}
+
+
+def _halves(under: Mapping[str, Experiments]) -> Iterator[dict[str, Experiments]]:
+    """The experiments of all data sets on the folds to choose by, then on those to test by."""
+    for half in (0, 1):
+        yield {
+            data: {name: of_folds(each, halves(each.folds)[half]) for name, each in experiments.items()}
+            for data, experiments in under.items()
+        }
+
+
+def _found(under: Mapping[str, Experiments]) -> Found:
+    return {
+        data: {
+            name: (each, find_crossings(each, replicates=REPLICATES)) for name, each in experiments.items()
+        }
+        for data, experiments in under.items()
+    }
+
+
+def _claims(
+    of: Exploration, both: Sequence[Evidence]
+) -> dict[str, tuple[tuple[bool, ...], tuple[bool, ...]]]:
+    found = {}
+    for claim in of.paper.claims:
+        if of.data in claim.data:
+            halves = [compute(of.key, claim.id, evidence) for evidence in both]
+            if halves[0] and halves[1]:
+                found[claim.id] = (halves[0].held, halves[1].held)
+    return found
+
+
+def _cells(
+    of: Exploration, both: Sequence[Evidence], printed: dict[str, Printed]
+) -> dict[str, tuple[float | None, float | None]]:
+    """The measured cells; what is printed of them is added to `printed`."""
+    choosing, testing = ({cell.name: cell for cell in cells(of.key, evidence)} for evidence in both)
+    found = {}
+    for name, cell in choosing.items():
+        if name not in testing:
+            continue
+        printed.setdefault(name, Printed(printed=cell.printed, tolerance=cell.tolerance, ratio=cell.ratio))
+        found[name] = (_finite(cell.measured), _finite(testing[name].measured))
+    return found
+
+
+def _finite(value: float) -> float | None:
+    return float(value) if math.isfinite(value) else None
+
+
+def _shown(
+    of: Exploration, experiments: Mapping[str, list[Experiments]]
+) -> tuple[dict[str, str], dict[str, tuple[bool, ...]] | None]:
+    """By claim the figures that a table shows, on all folds; and its parts where the best is taken for each ε."""
+    if of.space.tuned:
+        shown = {
+            data: {
+                name: best_of_each([each[name] for each in under], *halves(under[0][name].folds))
+                for name in under[0]
+            }
+            for data, under in experiments.items()
+        }
+    else:
+        shown = {data: under[0] for data, under in experiments.items()}
+    evidence = Evidence(_found(shown), of.data)
+    found = {
+        claim.id: computed
+        for claim in of.paper.claims
+        if of.data in claim.data and (computed := compute(of.key, claim.id, evidence))
+    }
+    chosen = {claim: each.held for claim, each in found.items()} if of.space.tuned else None
+    return {claim: each.measured for claim, each in found.items()}, chosen

@@ -1,0 +1,33 @@
+"""Theorems of a paper, held against audits of the algorithms that they are about."""
+
+from pathlib import Path
+
+from dpmf_cli.audit.job import Audited, Settings
+from dpmf_cli.audit.known import jobs_of
+from dpmf_cli.papers.claims import paper
+from dpmf_cli.papers.evidence import Evidence, Proof
+from dpmf_cli.papers.record import Proved
+from dpmf_cli.papers.rules import RULES, compute
+from dpmf_cli.papers.rules.base import Theorem
+from dpmf_cli.running.audits import outcomes_of
+
+
+def proved(key: str, results: Path, processes: int) -> dict[str, Proved]:
+    """By claim what audits say of a paper's theorems. What is kept in the results folder is not run again."""
+    rules = RULES[key]
+    entries = {rule.entry for rule in rules.values() if isinstance(rule, Theorem)}
+    if not entries:
+        return {}
+    outcomes = outcomes_of(jobs_of(entries, Settings()), f"theorems of {key}", results, processes)
+    proofs = {outcome.label: _proof(outcome) for outcome in outcomes.values()}
+    evidence = Evidence({}, "", proofs)
+    found = {}
+    for claim in paper(key).claims:
+        if isinstance(rules.get(claim.id), Theorem) and (computed := compute(key, claim.id, evidence)):
+            found[claim.id] = Proved(held=all(computed.held), measured=computed.measured)
+    return found
+
+
+def _proof(outcome: Audited) -> Proof:
+    found = tuple(f"{each.flaw}, {each.step}".rstrip(", ") for each in outcome.found)
+    return Proof(outcome.provable, found)

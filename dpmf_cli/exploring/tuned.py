@@ -1,0 +1,46 @@
+"""Parameters chosen for each ε: of all settings the best one on some folds, measured on others."""
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+import numpy as np
+
+from dpmf_cli.evaluation.curves import Experiment, Measured
+from dpmf_cli.evaluation.partial import of_folds
+
+
+def best_of_each(
+    experiments: Sequence[Experiment], choosing: Sequence[int], testing: Sequence[int]
+) -> Experiment:
+    """One experiment of the testing folds, whose every curve takes at each ε, and whose every baseline takes, the
+    setting with the lowest mean RMSE on the choosing folds.
+
+    experiments   the same config under all settings: the same curves over the same ε
+    """
+    tested = of_folds(experiments[0], testing)
+    curves = zip(*(each.curves for each in experiments), strict=True)
+    baselines = zip(*(each.baselines for each in experiments), strict=True)
+    return replace(
+        tested,
+        curves=tuple(_best(each, choosing, testing) for each in curves),
+        baselines=tuple(_best(each, choosing, testing) for each in baselines),
+        growth=None,
+    )
+
+
+def _best(settings: Sequence[Measured], choosing: Sequence[int], testing: Sequence[int]) -> Measured:
+    at_choosing = np.array([each.rmse[list(choosing)].mean(axis=(0, 1)) for each in settings])
+    best = np.where(np.isnan(at_choosing), np.inf, at_choosing).argmin(axis=0)
+    rmse = np.stack([settings[at].rmse[list(testing)][:, :, e] for e, at in enumerate(best)], axis=-1)
+    return replace(
+        settings[0],
+        rmse=rmse,
+        claimed=np.array([settings[at].claimed[e] for e, at in enumerate(best)]),
+        provable=np.array([settings[at].provable[e] for e, at in enumerate(best)]),
+        missing=int(np.isnan(rmse).any(axis=(0, 1)).sum()),
+        twin=None,
+        error_cdf=None,
+        twin_cdf=None,
+        records=None,
+        mae=None,
+    )

@@ -1,0 +1,98 @@
+"""The specification curve of an exploration: settings by how near they are to print, with their choices below.
+
+After Simonsohn, Simmons and Nelson, Specification curve analysis, Nature Human Behaviour 4, 2020.
+"""
+
+import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.backends.backend_agg import FigureCanvasAgg
+from matplotlib.figure import Figure
+from numpy.typing import NDArray
+
+from dpmf_cli.papers.record import Explored
+from dpmf_cli.papers.verdicts import FAR, deviation, shares_held
+from dpmf_cli.report.figures.style import COLOURS, GREY, drawing, file_of
+
+_WIDTH, _TOP_HEIGHT, _ROW = 9.0, 2.8, 0.15
+
+
+def specification_bytes(explored: Explored, form: str) -> bytes:
+    """As PNG, SVG or PDF.
+
+    Above, for each setting, how far each printed cell is off, in tolerances (the dots), and their median; of a paper
+    without printed cells, which parts of its claims hold. Below, a mark for each choice that a setting takes.
+
+    Settings stand in ascending order of what is drawn above.
+    """
+    score, dots, name = _scores(explored)
+    order = np.argsort(score, kind="stable")
+    rows = [
+        (choice, at, value) for choice, values in explored.open.items() for at, value in enumerate(values)
+    ]
+    height = _TOP_HEIGHT + _ROW * (len(rows) + len(explored.open)) + 0.5
+    figure = Figure(figsize=(_WIDTH, height))
+    FigureCanvasAgg(figure)
+    with drawing():
+        left, right = 0.38, 0.60
+        above = figure.add_axes((left, 1 - (_TOP_HEIGHT - 0.3) / height, right, (_TOP_HEIGHT - 0.6) / height))
+        below = figure.add_axes((left, 0.3 / height, right, 1 - (_TOP_HEIGHT + 0.4) / height))
+        _draw_scores(above, score[order], dots[order], name)
+        above.set_title(f"{explored.title}: {len(order)} settings", loc="left", fontsize=9)
+        _draw_choices(below, explored, order)
+        return file_of(figure, form)
+
+
+def _scores(explored: Explored) -> tuple[NDArray[np.float64], NDArray[np.float64], str]:
+    """(S,) what settings are ordered by, (S, K) the dots of each, and what the axis shows."""
+    if explored.printed:
+        dots = np.array(
+            [
+                [
+                    np.clip(deviation(cell, tried.cells[name][1]), -FAR, FAR)
+                    if name in tried.cells
+                    else np.nan
+                    for name, cell in explored.printed.items()
+                ]
+                for tried in explored.tried
+            ]
+        )
+        return np.nanmedian(dots, axis=1), dots, "cells: tolerances off print\n(line: their median)"
+    claims = sorted({claim for tried in explored.tried for claim in tried.claims})
+    held = [dict(shares_held(explored, claim)) for claim in claims]
+    parts = np.array([[each.get(tried.setting, np.nan) for each in held] for tried in explored.tried])
+    return np.nanmean(parts, axis=1), parts, "parts of claims that hold\n(line: their mean)"
+
+
+def _draw_scores(axes: Axes, score: NDArray[np.float64], dots: NDArray[np.float64], name: str) -> None:
+    places = np.arange(len(score))
+    axes.plot(
+        np.repeat(places, dots.shape[1]), dots.ravel(), ".", color=COLOURS[4], markersize=2.5, alpha=0.6
+    )
+    axes.plot(places, score, color=COLOURS[0], linewidth=1.6)
+    axes.axhline(0, color=GREY, linewidth=0.6)
+    axes.set_ylabel(name)
+    axes.set_xlim(-1, len(score))
+    axes.set_xticks([])
+    axes.spines[["top", "right"]].set_visible(False)
+
+
+def _draw_choices(axes: Axes, explored: Explored, order: NDArray[np.intp]) -> None:
+    """A row for each value, the values of a choice together, and a mark where a setting takes it."""
+    chosen = np.array([each.setting for each in explored.tried])[order]
+    height, ticks, names = 0, [], []
+    for at, (choice, values) in enumerate(explored.open.items()):
+        for rank, value in enumerate(values):
+            places = np.flatnonzero(chosen[:, at] == rank)
+            axes.plot(
+                places, np.full(len(places), -height), "|", color=COLOURS[at % len(COLOURS)], markersize=5
+            )
+            ticks.append(-height)
+            names.append(f"{choice}: {value}" if not rank else value)
+            height += 1
+        height += 1
+    axes.set_yticks(ticks, names, fontsize=6.5)
+    axes.set_xlim(-1, len(order))
+    axes.set_ylim(-height + 1, 1)
+    axes.set_xticks([])
+    axes.tick_params(length=0)
+    axes.spines[:].set_visible(False)

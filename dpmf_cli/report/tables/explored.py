@@ -1,0 +1,145 @@
+"""What an exploration of a paper found, as tables: verdicts on its claims, printed cells, and what it leaves open."""
+
+import math
+from collections.abc import Iterator, Sequence
+
+from dpmf_cli.evaluation.numbers import significant
+from dpmf_cli.papers.claims import ANY, Claim, PaperFindings
+from dpmf_cli.papers.record import Explored, Printed, Record, Tried
+from dpmf_cli.papers.space import Space
+from dpmf_cli.papers.verdicts import (
+    FAR,
+    Judged,
+    deviation,
+    judged,
+    moved_by,
+    nearest,
+    of_theorem,
+    shares_held,
+)
+from dpmf_cli.report.tables.layout import Group, TextTable
+
+NONE = "–"
+NOT_REACHED = "not reached"
+
+
+def verdicts(record: Record, claim: Claim) -> Iterator[tuple[str, Judged]]:
+    """The verdict on a claim for each data set that it is about; for a theorem one."""
+    for data in claim.data:
+        if data == ANY:
+            yield "", of_theorem(record.theorems.get(claim.id))
+        else:
+            found = record.data.get(data)
+            yield data, judged(found, claim.id) if found else Judged("not tested", "")
+
+
+def claims_text(record: Record, paper: PaperFindings) -> TextTable:
+    """A row for each claim and each data set that it is about."""
+    rows = []
+    for claim in paper.claims:
+        said = claim.statement + f" ({claim.remark})" * bool(claim.remark)
+        for at, (data, verdict) in enumerate(verdicts(record, claim)):
+            found = record.data.get(data)
+            why = "; ".join(filter(None, (verdict.said, _turns(found, claim))))
+            row = (data or NONE, verdict.word, why or NONE, _measured(record, data, claim))
+            rows.append(((f"{said} [{claim.source}]" if claim.source else said) if not at else "″", *row))
+    return TextTable(
+        header=("the paper says", "on", "verdict", "because it", "measured"),
+        alignment="lllll",
+        groups=(Group("Claims", tuple(rows)),),
+        notes=tuple(_notes(record)),
+    )
+
+
+def _turns(found: Explored | None, claim: Claim) -> str:
+    by = _moved(found, moved_by(found, shares_held(found, claim.id))) if found else NONE
+    return "" if by == NONE else f"most moved by {by}"
+
+
+def _moved(found: Explored, by: Sequence[tuple[str, float]]) -> str:
+    return ", ".join(f"{name} ({100 * index:.0f} %)" for name, index in by[:2]) or NONE
+
+
+def _measured(record: Record, data: str, claim: Claim) -> str:
+    if not data:
+        return record.theorems[claim.id].measured if claim.id in record.theorems else NONE
+    found = record.data.get(data)
+    return (found.measured.get(claim.id) or NONE) if found else NONE
+
+
+def _notes(record: Record) -> Iterator[str]:
+    for data, found in record.data.items():
+        half = found.folds // 2
+        yield (
+            f"{data}: {len(found.tried)} settings; of {found.partition} folds, {_numbers(1, half)} to choose by and "
+            f"{_numbers(half + 1, found.folds)} to test by; runs {found.runs}, seed {found.seed}: "
+            f"dpmf explore {record.paper} --dataset {data}"
+        )
+    chosen = any(found.chosen is not None for found in record.data.values())
+    yield "holds: on both halves of the folds; what holds on one of them alone turns with the fold"
+    yield "moved by: the choices that explain most of what varies over settings, each with its part of the variance"
+    yield f"measured: {'the best setting for each ε' if chosen else 'the shipped configs'}"
+
+
+def _numbers(first: int, last: int) -> str:
+    return f"the {first}." if first == last else f"the {first}. to {last}."
+
+
+def cells_text(found: Explored) -> TextTable:
+    """A row for each printed cell: what was reached, how often within its tolerance, and in the setting nearest to
+    print."""
+    best = nearest(found)
+    rows = [_cell_row(found, name, cell, best) for name, cell in found.printed.items()]
+    notes = [
+        "shipped, range, nearest: on the folds to test by; within: settings within the tolerance on both halves of "
+        "the folds"
+    ]
+    if best is not None:
+        named = zip(found.values(best.setting).items(), best.setting, strict=True)
+        others = [f"{name} {value}" for (name, value), at in named if at]
+        notes.append(
+            f"nearest to print on the folds to choose by: {', '.join(others) or 'the shipped configs'}"
+        )
+    return TextTable(
+        header=("cell", "printed", "tolerance", "shipped", "range", "within", "nearest", "moved by"),
+        alignment="lrrrrrrl",
+        groups=(Group(f"{found.title}, {len(found.tried)} settings", tuple(rows)),),
+        notes=tuple(notes),
+    )
+
+
+def _cell_row(found: Explored, name: str, cell: Printed, best: Tried | None) -> tuple[str, ...]:
+    tried = [(each.setting, *each.cells[name]) for each in found.tried if name in each.cells]
+    values = [math.inf if testing is None else testing for _, _, testing in tried]
+    within = sum(all(abs(deviation(cell, half)) <= 1 for half in halves) for _, *halves in tried)
+    off = [
+        (setting, max(-FAR, min(FAR, (deviation(cell, choosing) + deviation(cell, testing)) / 2)))
+        for setting, choosing, testing in tried
+    ]
+    at_best = best.cells[name][1] if best and name in best.cells else None
+    return (
+        name,
+        significant(cell.printed),
+        f"× {cell.tolerance:g}" if cell.ratio else f"± {cell.tolerance:g}",
+        _value(values[0], cell) if tried and not any(tried[0][0]) else NONE,
+        f"{_value(min(values), cell)} … {_value(max(values), cell)}" if values else NONE,
+        f"{within} of {len(tried)}",
+        _value(math.inf if at_best is None else at_best, cell),
+        _moved(found, moved_by(found, off)),
+    )
+
+
+def _value(value: float, cell: Printed) -> str:
+    if math.isinf(value):
+        return NOT_REACHED
+    return significant(value) if cell.ratio else f"{value:.4f}"
+
+
+def open_text(space: Space) -> TextTable:
+    """What a paper leaves open: a row for each value, and why it is plausible. The first of each is shipped."""
+    rows = [
+        (f"{choice.name}: {choice.what}" if not at else "″", value.name, value.why)
+        for choice in space.open
+        for at, value in enumerate(choice.values)
+    ]
+    return TextTable(("open", "value", "why"), "lll", (Group("Open", tuple(rows)),))

@@ -1,0 +1,157 @@
+"""An exploration end to end on made-up ratings: what settings share is fitted once, and it goes on where it was left."""
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from dpmf_cli.config import ExperimentConfig, config_of
+from dpmf_cli.config.paths import ConfigPath, with_values
+from dpmf_cli.datasets import Folders
+from dpmf_cli.errors import DpmfError
+from dpmf_cli.exploring import explore as module
+from dpmf_cli.exploring.applied import shipped, with_settings
+from dpmf_cli.exploring.explore import Exploration, explore, plans
+from dpmf_cli.papers.claims import Claim, PaperFindings
+from dpmf_cli.papers.evidence import Evidence
+from dpmf_cli.papers.record import Explored
+from dpmf_cli.papers.rules.base import Cell, Computed
+from dpmf_cli.papers.space import OnData, Space
+from dpmf_cli.papers.verdicts import judged
+from dpmf_cli.report.figures.specification import specification_bytes
+from dpmf_cli.running.processes import LocalProcesses
+
+CONFIG = {
+    "name": "made",
+    "dataset": {"kind": "synthetic", "like": "ml-100k", "users": 60, "items": 40, "ratings": 1500, "seed": 1},
+    "folds": 3,
+    "held_out": 2,
+    "runs": 1,
+    "epsilons": [0.5, 5.0, 50.0],
+    "baselines": ["ia", "ge"],
+    "algorithms": ["pge", {"algorithm": "isgd", "factors": 2, "epochs": 2}],
+}
+OPEN = {
+    "open": [
+        {
+            "name": "step",
+            "what": "",
+            "values": [
+                {"name": "as it is", "why": ""},
+                {"name": "tiny", "why": "", "set": {"isgd.learning_rate": 1e-6}},
+            ],
+        },
+        {
+            "name": "β",
+            "what": "",
+            "values": [
+                {"name": "as it is", "why": ""},
+                {"name": "huge", "why": "", "set": {"*.effects.beta_m": 1000.0}},
+            ],
+        },
+    ],
+    "data": {},
+}
+
+
+def learns(evidence: Evidence) -> Computed:
+    better = evidence.curve("made", "isgd").mean()[-1] < evidence.baseline("made", "ia")
+    return Computed((bool(better),), "figures")
+
+
+def a_cell(evidence: Evidence) -> Iterator[Cell]:
+    yield Cell("table 1", 1.0, float(evidence.curve("made", "pge").mean()[-1]), 0.5)
+
+
+@pytest.fixture
+def made(monkeypatch: pytest.MonkeyPatch) -> Exploration:
+    claim = Claim(id="learns", statement="it learns", data=("synthetic-ml-100k",))
+    found = PaperFindings(
+        title="",
+        subject="",
+        page="",
+        command="",
+        source="",
+        exhibits=(),
+        small=(),
+        printed={},
+        claims=(claim,),
+    )
+    monkeypatch.setattr(module, "paper", lambda key: found)
+    monkeypatch.setattr(module, "compute", lambda key, claim, evidence: learns(evidence))
+    monkeypatch.setattr(module, "cells", lambda key, evidence: list(a_cell(evidence)))
+    return exploration()
+
+
+def exploration(*, tuned: bool = False) -> Exploration:
+    config = config_of(CONFIG)
+    on = {config.dataset.key: OnData(configs=("made",), settings=4)}
+    space = Space.model_validate({**OPEN, "tuned": tuned}).model_copy(update={"data": on})
+    settings = space.settings(4, "made")
+    configs = {config.dataset.key: with_settings(space, settings, {"made": config})}
+    return Exploration("made", config.dataset.key, space, settings, configs)
+
+
+@pytest.fixture
+def folders(tmp_path: Path, session_cache: Path) -> Folders:
+    return Folders(tmp_path, session_cache, results=tmp_path / "results")
+
+
+def test_every_setting_is_judged_and_shared_fits_are_run_once(made: Exploration, folders: Folders) -> None:
+    ((plan, _),) = plans(made, folders)
+    # Of four settings: IA and GE under two β each, PGE under two, ISGD under four; two folds.
+    assert (plan.total, len(plan.left)) == (2 * (2 + 2 + 2 + 4), 20)
+    found = explore(made, folders, LocalProcesses(1))
+    assert [each.setting for each in found.tried] == [(0, 0), (0, 1), (1, 0), (1, 1)]
+    assert [each.claims["learns"] for each in found.tried] == [((True,), (True,))] * 4
+    assert judged(found, "learns").word == "confirmed"
+    values = [each.cells["table 1"] for each in found.tried]
+    assert values[0] == values[2] != values[1] == values[3]
+    assert values[0][0] != values[0][1]
+    assert found.measured == {"learns": "figures"}
+    assert found.chosen is None
+    assert specification_bytes(found, "svg") == specification_bytes(found, "svg")
+
+
+def test_it_goes_on_where_it_was_left(made: Exploration, folders: Folders) -> None:
+    first = explore(made, folders, LocalProcesses(1))
+    stored = sorted((folders.results / "tasks").rglob("*.json"))
+    stored[0].unlink()
+    ((plan, _),) = plans(made, folders)
+    assert len(plan.left) == 1
+    assert explore(made, folders, LocalProcesses(1)) == first
+
+
+def test_parameters_are_chosen_on_some_folds_and_measured_on_others(
+    made: Exploration, folders: Folders
+) -> None:
+    found: Explored = explore(exploration(tuned=True), folders, LocalProcesses(1))
+    assert found.chosen is not None
+    assert set(found.chosen) == {"learns"}
+
+
+def test_paths_go_into_entries_by_algorithm_label_and_key() -> None:
+    config: ExperimentConfig = config_of(
+        {**CONFIG, "algorithms": ["pge", {"algorithm": "isgd", "label": "one [a]"}, "isgd"]}
+    )
+    data, met = with_values(
+        config, {"isgd[one [a]].factors": 7, "config.folds": 4, "*.effects.beta_u": 3.0, "pals.factors": 1}
+    )
+    assert met == {"isgd[one [a]].factors", "config.folds", "*.effects.beta_u"}
+    again = config_of(data)
+    assert again.folds == 4
+    assert [getattr(each, "factors", None) for each in again.algorithms] == [
+        None,
+        7,
+        config.algorithms[2].factors,
+    ]
+    assert {each.effects.beta_u for each in again.entries if hasattr(each, "effects")} == {3.0}
+    assert [each.name for each in again.entries] == [each.name for each in config.entries]
+    with pytest.raises(ValueError, match="is no path"):
+        ConfigPath.of("factors")
+
+
+def test_configs_of_other_data_are_refused(tmp_path: Path) -> None:
+    (tmp_path / "made.yaml").write_text("dataset: ml-1m\nepsilons: [1]\nalgorithms: [pge]\n")
+    with pytest.raises(DpmfError, match="has the data set ml-1m, not ml-100k"):
+        shipped(tmp_path, OnData(configs=("made",), settings=1), "ml-100k")

@@ -1,0 +1,86 @@
+"""Spaces of what papers leave open: balanced samples, and paths that all mean something."""
+
+from collections import Counter
+
+import pytest
+
+from dpmf_cli.config.paths import with_values
+from dpmf_cli.datasets import catalog
+from dpmf_cli.errors import DpmfError
+from dpmf_cli.exploring.applied import refuse_lost, shipped, with_settings
+from dpmf_cli.papers.claims import paper
+from dpmf_cli.papers.space import Space, Value, explored, halves, space
+from tests.configs import SHIPPED
+
+CONFIGS = SHIPPED[0].parent
+
+
+def made(*sizes: int) -> Space:
+    return Space.model_validate(
+        {
+            "data": {},
+            "open": [
+                {"name": str(at), "what": "", "values": [{"name": str(v), "why": ""} for v in range(size)]}
+                for at, size in enumerate(sizes)
+            ],
+        }
+    )
+
+
+def test_a_small_space_is_run_whole_and_a_large_one_is_sampled_evenly() -> None:
+    assert len(made(2, 3).settings(6, "made")) == 6
+    settings = made(2, 3, 4, 5).settings(41, "made")
+    assert settings[0] == (0, 0, 0, 0)
+    assert len(settings) > 35
+    for at, size in enumerate((2, 3, 4, 5)):
+        counts = Counter(setting[at] for setting in settings)
+        assert set(counts) == set(range(size))
+        assert max(counts.values()) - min(counts.values()) <= 6
+    assert settings == made(2, 3, 4, 5).settings(41, "made")
+    assert settings != made(2, 3, 4, 5).settings(41, "another")
+
+
+def test_folds_are_chosen_by_or_tested_by() -> None:
+    assert list(map(list, halves(2))) == [[0], [1]]
+    assert list(map(list, halves(5))) == [[0, 1], [2, 3, 4]]
+    assert list(map(list, halves(1))) == [[0], [0]]
+
+
+@pytest.mark.parametrize("key", explored())
+def test_the_first_values_are_the_shipped_configs(key: str) -> None:
+    for choice in space(key).open:
+        assert not choice.values[0].set, choice.name
+        names = [value.name for value in choice.values]
+        assert len(set(names)) == len(names)
+        assert all(value.why for value in choice.values)
+
+
+@pytest.mark.parametrize("key", explored())
+def test_every_path_means_an_entry_and_every_value_makes_a_config(key: str) -> None:
+    known, met = space(key), set[str]()
+    for data, on in known.data.items():
+        assert data in catalog.ENTRIES
+        configs = shipped(CONFIGS, on, data)
+        assert set(configs) <= set(paper(key).configs) | {
+            each for each in configs if each.startswith("explore_")
+        }
+        for at, choice in enumerate(known.open):
+            for rank, value in enumerate(choice.values):
+                setting = tuple(rank if place == at else 0 for place in range(len(known.open)))
+                with_settings(known, [setting], configs)
+                for config in configs.values():
+                    met |= with_values(config, value.set)[1]
+        assert data in {each for claim in paper(key).claims for each in claim.data}
+    refuse_lost(known, met)
+
+
+def test_a_path_that_means_nothing_is_told() -> None:
+    lost = made(2).model_copy(
+        update={
+            "open": (
+                made(2).open[0].model_copy(update={"values": (Value(name="", why="", set={"psgd.x": 1}),)}),
+            )
+        }
+    )
+    with pytest.raises(DpmfError, match=r"no config of the space has what these paths mean: psgd\.x"):
+        refuse_lost(lost, set())
