@@ -168,10 +168,11 @@ def _of_config(loaded: "ExperimentConfig", settings: "Settings", folders: "Folde
     for entry in loaded.algorithms:
         if not isinstance(entry, PrivateAlgorithm):
             continue
-        grid = loaded.grid(entry)
-        own = replace(settings, epsilons=tuple(dict.fromkeys((grid[0], grid[len(grid) // 2], grid[-1]))))
         pairs = tuple(pairs_of(ratings, entry.neighbours, OWN_PAIRS))
-        made.append(Job(entry, own, pairs, ratings if settings.canaries else None))
+        for piece, grid in entry.pieces(loaded.grid(entry)):
+            some = tuple(dict.fromkeys((grid[0], grid[len(grid) // 2], grid[-1])))
+            own = replace(settings, epsilons=some)
+            made.append(Job(piece, own, pairs, ratings if settings.canaries else None))
     return made
 
 

@@ -8,6 +8,8 @@ One YAML file per paper, named by the paper's key; `printed` reads its figures. 
 from functools import cache
 from typing import Any, Literal
 
+from pydantic import Field
+
 from dpmf_cli.config.names import is_on_own_data, whole_name
 from dpmf_cli.papers.printed import paper_file, papers
 from dpmf_cli.strict_model import StrictModel
@@ -62,12 +64,37 @@ class Erratum(StrictModel):
     what: str
 
 
+class PrintedSettings(StrictModel):
+    """What a paper prints of how it ran.
+
+    source    where it is printed
+    configs   the names of the experiments that it is about, or patterns of them ("ml1m_*")
+    are       by a path into a config (`papers.departures`), the printed value; a list, where the config has a
+              number, is of all values that its entries have. What stands later in a file counts
+    """
+
+    source: str = Field(min_length=1)
+    configs: tuple[str, ...] = Field(min_length=1)
+    are: dict[str, Any] = Field(min_length=1)
+
+
+class Departure(StrictModel):
+    """Where shipped configs are not as it is printed: what is printed, what they have instead, and why."""
+
+    configs: tuple[str, ...] = Field(min_length=1)
+    key: str
+    printed: Any
+    shipped: Any
+    reason: str = Field(min_length=1)
+
+
 class PaperFindings(StrictModel):
     """A paper: its title, what it is about, where its page is, the command that reproduces it whole, its source.
 
     large     the configs whose data have the size of ML-10M or Netflix
     small     the configs that a small version of the whole runs, in the order of running
     printed   its figures, for `papers.printed`
+    settings, departures   how it ran, and where the configs are otherwise, for `papers.departures`
     """
 
     title: str
@@ -79,6 +106,8 @@ class PaperFindings(StrictModel):
     large: tuple[str, ...] = ()
     small: tuple[str, ...]
     printed: dict[str, Any]
+    settings: tuple[PrintedSettings, ...] = ()
+    departures: tuple[Departure, ...] = ()
     claims: tuple[Claim, ...]
     errata: tuple[Erratum, ...] = ()
 

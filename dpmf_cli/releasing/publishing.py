@@ -79,6 +79,7 @@ class FittedRecommender(Recommender):
 
 def fitted(entry: PrivateAlgorithm, source: FittedRatings, epsilon: float) -> FittedRecommender:
     """The method for one ε on all ratings, under a seed that nobody knows."""
+    entry = next((piece for piece, _ in entry.pieces([epsilon])), entry)
     ratings, user_ids, item_ids = within(
         source.ratings, source.user_ids, source.item_ids, source.users, source.items
     )

@@ -139,13 +139,14 @@ def tasks_of(
     config: ExperimentConfig, entry: Algorithm, data: DataIdentity, portions: Sequence[float] | None = None
 ) -> Iterator[Task]:
     """Every task of one algorithm of a config, or those on some of its portions; twins have the grid `TWIN_GRID`."""
-    grid = config.grid(entry)
+    pieces = list(entry.pieces(config.grid(entry)))
     order: Order = config.growth.order if config.growth else "timestamp"
     of = config.name if config.seed == SECRET else ""
     for portion in portions or config.portions:
         for fold in range(config.folds_run):
             cut = Cut(config.folds, fold, portion, order, config.test)
-            for run in range(config.runs_of(entry)):
-                yield Task(data, config.seed, cut, run, entry, grid, config.limits, of)
-            if config.twins and entry.private:
-                yield Task(data, config.seed, cut, 0, entry, TWIN_GRID, config.limits, of)
+            for piece, grid in pieces:
+                for run in range(config.runs_of(entry)):
+                    yield Task(data, config.seed, cut, run, piece, grid, config.limits, of)
+            for piece, grid in entry.pieces(TWIN_GRID) if config.twins and entry.private else ():
+                yield Task(data, config.seed, cut, 0, piece, grid, config.limits, of)

@@ -5,7 +5,11 @@ import pytest
 from scipy import stats
 
 from dpmf_cli.algorithms.shared.effects import Effects, EffectsBudget, EffectsParameters
-from dpmf_cli.algorithms.shared.private_averages import bounded_effects
+from dpmf_cli.algorithms.shared.private_averages import (
+    bounded_effects,
+    corrected_moves,
+    unbounded_effects,
+)
 from dpmf_cli.privacy.curator import Curator
 from dpmf_cli.privacy.ledger import Ledger
 from dpmf_cli.ratings import Ratings, Scale
@@ -21,6 +25,15 @@ def effects_of(ratings: Ratings, epsilon: float, run: int = 0, **parameters: flo
     curator = Curator(Ledger([epsilon]), Streams(0, "tiny", "effects", 0, run))
     budget = EffectsBudget(*(share * curator.ledger.limit for share in (0.2, 0.5, 0.3)))
     return bounded_effects(ratings, EffectsParameters(**parameters), budget, curator=curator), curator.ledger
+
+
+def unbounded_ledger(epsilon: float, **parameters: float) -> Ledger:
+    curator = Curator(Ledger([epsilon]), Streams(0, "tiny", "effects", 0, 0))
+    budget = EffectsBudget(*(share * curator.ledger.limit for share in (0.2, 0.5, 0.3)))
+    unbounded_effects(
+        TINY, EffectsParameters(**parameters), budget, corrected_moves(TINY.scale), curator=curator
+    )
+    return curator.ledger
 
 
 def test_known_answer() -> None:
@@ -73,3 +86,32 @@ def test_item_averages_carry_laplace_noise_of_the_scale_that_the_ledger_says() -
 def test_items_without_ratings_have_nothing_to_hide() -> None:
     effects, _ = effects_of(TINY, 0.5)
     assert effects.items[2, 0] == np.clip(effects.overall[0], 1, 5)
+
+
+def test_items_and_users_without_ratings_get_noise_where_the_listing_is_followed() -> None:
+    plain, _ = effects_of(TINY, 400.0)
+    listed, ledger = effects_of(TINY, 400.0, noise_on_unrated=True)
+    for side in ("items", "users"):
+        rated, unrated = getattr(listed, side)[:2], getattr(listed, side)[2, 0]
+        assert rated == pytest.approx(getattr(plain, side)[:2]), side
+        assert unrated != getattr(plain, side)[2, 0], side
+    assert ledger.provable[0] == pytest.approx(400.0)
+
+
+@pytest.mark.parametrize("share", [0.5, 0.8])
+def test_a_sum_and_its_count_split_the_epsilon_of_their_average(share: float) -> None:
+    ledger = unbounded_ledger(2.0, sum_share=share)
+    spent = {entry.step: float(entry.claimed[0]) for entry in ledger.entries}
+    assert spent == pytest.approx(
+        {
+            "global sum": 0.2 * share,
+            "global count": 0.2 * (1 - share),
+            "item sums": 1.0 * share,
+            "item counts": 1.0 * (1 - share),
+            "global sum of residuals": 0.2 * share,
+            "global count of residuals": 0.2 * (1 - share),
+            "user sums": 0.6 * share,
+            "user counts": 0.6 * (1 - share),
+        }
+    )
+    assert ledger.provable[0] == pytest.approx(2.0)

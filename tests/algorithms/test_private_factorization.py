@@ -66,6 +66,33 @@ def test_bounded_published_als_has_its_norms_swapped_and_loses_what_that_costs()
     assert steps(corrected) == {"user factors": (0.7, 0.7), "item factors": (0.7, 0.7)}
 
 
+@pytest.mark.parametrize(
+    ("key", "more"),
+    [
+        ("pals", {"mode": "corrected"}),
+        ("pals_objective", {}),
+        ("psgd", {"neighbours": "unbounded"}),
+        ("pals", {"neighbours": "unbounded", "mode": "corrected"}),
+    ],
+)
+def test_users_and_items_split_what_the_factorisation_spends(key: str, more: dict[str, str]) -> None:
+    _, halved = fit(key, **more)
+    _, ledger = fit(key, user_share=0.8, **more)
+    claimed = {step: found[0] for step, found in steps(ledger).items()}
+    assert claimed == pytest.approx({"user factors": 0.8 * 1.4, "item factors": 0.2 * 1.4})
+    assert ledger.claimed[0] == pytest.approx(2.0)
+    assert ledger.provable[0] == pytest.approx(halved.provable[0])
+
+
+def test_a_split_into_halves_does_not_rename_results() -> None:
+    def named(**more: float) -> dict[str, Any]:
+        entry = PRIVATE["pals"].model_validate({"algorithm": "pals", **more})
+        return entry.parameters()
+
+    assert named(user_share=0.5) == named()
+    assert named(user_share=0.4)["user_share"] == 0.4
+
+
 @pytest.mark.parametrize("key", ["psgd", "pals"])
 def test_unbounded_published_factorisations_prove_nothing(key: str) -> None:
     _, ledger = fit(key, neighbours="unbounded")

@@ -7,7 +7,7 @@ from pydantic import Field
 
 from dpmf_cli.algorithms.shared.base import Variants, in_both_modes
 from dpmf_cli.algorithms.shared.papers import Paper
-from dpmf_cli.algorithms.shared.private_factorization import NormBoundedFactorization, Side, in_order
+from dpmf_cli.algorithms.shared.private_factorization import Side, TwoSidedFactorization, in_order
 from dpmf_cli.kernels.factors import FactorModel
 from dpmf_cli.kernels.perturb import perturb_items, perturb_users
 from dpmf_cli.kernels.sgd import descend_clamped_errors, descend_noisy_errors
@@ -21,7 +21,7 @@ from dpmf_cli.ratings import Ratings
 from dpmf_cli.streams import Streams
 
 
-class PrivateSGD(NormBoundedFactorization):
+class PrivateSGD(TwoSidedFactorization):
     """Gradients are perturbed while they are descended: algorithm 4 bounded, algorithm 5 unbounded."""
 
     title: ClassVar[str] = "PSGD"
@@ -144,6 +144,6 @@ class UnboundedPSGD(PrivateSGD):
             calibrated_to=sensitivity.sgd_pass_unbounded(
                 self.learning_rate, self.regularization, self.bound(train.scale) + own * other, own, other
             ),
-            epsilon=self.for_factors(epsilons) / 2,
+            epsilon=self.for_side(side, epsilons),
             curator=curator,
         )

@@ -1,7 +1,7 @@
 """What every algorithm is: a frozen, validated set of parameters that can be fitted for a grid of ε."""
 
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Annotated, Any, ClassVar, Self
 
@@ -13,6 +13,7 @@ from pydantic_core import PydanticCustomError
 
 from dpmf_cli.algorithms.costs.cost import Cost, Shape
 from dpmf_cli.algorithms.costs.table import COSTS
+from dpmf_cli.algorithms.shared.by_epsilon import ByEpsilon, pieces_of, refuse_bad_pieces
 from dpmf_cli.algorithms.shared.effects import Effects, EffectsBudget, EffectsParameters
 from dpmf_cli.algorithms.shared.model import Model
 from dpmf_cli.algorithms.shared.papers import Paper
@@ -137,6 +138,11 @@ class Algorithm(StrictModel, ABC):
             **({"plugin": self.plugin} if self.plugin else {}),
         }
 
+    def pieces(self, grid: Sequence[float]) -> Iterator[tuple[Self, tuple[float, ...]]]:
+        """The entries that stand for this one on an ascending grid, each with its ε: itself with all of them, but
+        where parameters vary with ε."""
+        yield self, tuple(grid)
+
     @abstractmethod
     def fit(self, train: Ratings, epsilons: Epsilons, *, streams: Streams, curator: Curator) -> Model:
         """Fits one model for each of `epsilons` (E,), inf alone for an algorithm without privacy.
@@ -221,6 +227,7 @@ class PrivateAlgorithm(Algorithm):
     neighbours: Neighbours = Neighbours.BOUNDED
     mode: Mode = Mode.PUBLISHED
     effects: EffectsParameters = EffectsParameters()
+    by_epsilon: ByEpsilon = None
 
     _one_neighbours = field_validator(
         "neighbours", mode="before", json_schema_input_type=Neighbours | list[Neighbours]
@@ -287,6 +294,14 @@ class PrivateAlgorithm(Algorithm):
                     "offered": ", ".join(sorted(f"{n.value} ({m.value})" for n, m in self.offered())),
                 },
             )
+        return self
+
+    def pieces(self, grid: Sequence[float]) -> Iterator[tuple[Self, tuple[float, ...]]]:
+        return super().pieces(grid) if self.by_epsilon is None else pieces_of(self, grid)
+
+    @model_validator(mode="after")
+    def _refuse_bad_pieces(self) -> Self:
+        refuse_bad_pieces(self)
         return self
 
     @property

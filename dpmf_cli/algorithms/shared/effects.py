@@ -57,6 +57,20 @@ class EffectsParameters(StrictModel):
     residual_clamp: float = Field(
         1.0, ge=1e-6, le=1e6, description="B: residuals are clamped to [−B, B], equation 7"
     )
+    sum_share: float = Field(
+        0.5,
+        gt=0,
+        lt=1,
+        exclude_if=lambda share: share == 0.5,
+        description="which part of an average's ε its sum gets, and its count the rest, where both are released with "
+        "Laplace noise (section 4.1 leaves it open); unbounded only",
+    )
+    noise_on_unrated: bool = Field(
+        False,
+        exclude_if=lambda noisy: not noisy,
+        description="true: averages of users and items without ratings get noise too, as algorithms 1 and 2 are "
+        "listed, though they have nothing to hide; bounded only, unbounded they always do",
+    )
 
     @property
     def of_items(self) -> Shrinkage:

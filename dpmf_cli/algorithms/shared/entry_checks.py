@@ -33,8 +33,8 @@ def refuse_fields_of_the_other_mode(entry: PrivateAlgorithm, fields: Iterable[st
 
 def refuse_what_a_base_ignores(base: Algorithm) -> None:
     """Raises PydanticCustomError where an entry's `base` has a key that only the entry's own is looked at of."""
-    for key in ("label", "clip_predictions"):
-        if getattr(base, key):
+    for key in ("label", "clip_predictions", "by_epsilon"):
+        if getattr(base, key, None):
             raise PydanticCustomError("base", "set `{key}` on the entry, not on its `base`", {"key": key})
 
 

@@ -128,29 +128,46 @@ def measure_item_averages(
 
 
 def bounded_item_averages(
-    train: Ratings, noise: StepNoise, moves: Sensitivity, *, shrinkage: Shrinkage
+    train: Ratings,
+    noise: StepNoise,
+    moves: Sensitivity,
+    *,
+    shrinkage: Shrinkage,
+    noise_on_unrated: bool = False,
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
     """(E,) GAvg and (n_items, E) IAvg, rating scale, where who rated what is public: algorithm 1, lines 1 to 7.
 
         GAvg = (Σ r_ui + noise)/|R|,   IAvg(i) = (Σ_{R_i} r_ui + β_m·GAvg + noise)/(|R_i| + β_m), clamped to the scale
 
-    An item without ratings has nothing to hide: it gets no noise, and its average is the global one.
+    An item without ratings has nothing to hide: it gets no noise, and its average is the global one. The listing has
+    noise for it (`noise_on_unrated`).
     """
     total = np.asarray(train.values.sum(dtype=np.float64))
     overall = noise(Part.OVERALL, "global average", (), moves).added_to(total) / max(len(train), 1)
     sums = sums_by(train.items, train.values, train.n_items)
     of_sums = noise(Part.ITEMS, "item averages", (train.n_items,), moves)
     items = averages_of_the_rated(
-        of_sums.added_to(sums), train.item_counts, shrinkage.under(of_sums), overall
+        of_sums.added_to(sums),
+        train.item_counts,
+        shrinkage.under(of_sums),
+        overall,
+        unrated_too=noise_on_unrated,
     )
     return overall, np.clip(items, train.scale.minimum, train.scale.maximum)
 
 
 def averages_of_the_rated(
-    sums: NDArray[np.float64], counts: NDArray[np.int64], beta: Beta, centre: NDArray[np.float64]
+    sums: NDArray[np.float64],
+    counts: NDArray[np.int64],
+    beta: Beta,
+    centre: NDArray[np.float64],
+    *,
+    unrated_too: bool = False,
 ) -> NDArray[np.float64]:
-    """(n, E) stabilised averages; the centre itself, without noise, where the public count is 0."""
+    """(n, E) stabilised averages; the centre itself, without noise, where the public count is 0, or `unrated_too`."""
     averages = stabilised(sums, counts[:, None].astype(np.float64), beta, centre)
+    if unrated_too:
+        return averages
     return np.where(counts[:, None] > 0, averages, centre)
 
 

@@ -19,6 +19,7 @@ from dpmf_cli.privacy import sensitivity
 from dpmf_cli.privacy.curator import Curator
 from dpmf_cli.privacy.mechanisms import laplace
 from dpmf_cli.privacy.neighbours import Mode, Neighbours
+from dpmf_cli.privacy.sensitivity import Sensitivity
 from dpmf_cli.ratings import Ratings, Scale
 
 
@@ -79,6 +80,19 @@ def laplace_steps(shares: Mapping[Part, NDArray[np.float64]], curator: Curator) 
     )
 
 
+def _of_sums_and_counts(
+    shares: Mapping[Part, NDArray[np.float64]], sum_share: float, counts: Sensitivity, curator: Curator
+) -> StepNoise:
+    """Laplace noise for each step of an average, whose ε, (E,) of `shares`, its sum and its count split."""
+    summed, counted = (
+        laplace_steps({part: share * epsilon for part, epsilon in shares.items()}, curator)
+        for share in (sum_share, 1 - sum_share)
+    )
+    return lambda part, step, shape, moves, calibrated_to=None: (counted if moves is counts else summed)(
+        part, step, shape, moves, calibrated_to
+    )
+
+
 def bounded_effects(
     train: Ratings,
     parameters: EffectsParameters,
@@ -92,7 +106,8 @@ def bounded_effects(
         GAvg′   = (Σ (r_ui − IAvg(i)) + Laplace(Δr/ε₁)) / |R|
         UAvg(u) = (Σ_{R_u} (r_ui − IAvg(i)) + β_u·GAvg′ + Laplace(Δr/ε₃)) / (|R_u| + β_u), clamped
 
-    ε₁ is half of `budget.global_averages`. A user without ratings gets no noise, and the global average GAvg′.
+    ε₁ is half of `budget.global_averages`. A user without ratings gets no noise, and the global average GAvg′, where
+    `noise_on_unrated` does not ask for it.
     """
     noise = laplace_steps(
         {
@@ -103,7 +118,11 @@ def bounded_effects(
         curator,
     )
     overall, items = bounded_item_averages(
-        train, noise, sensitivity.rating_sums(train.scale), shrinkage=parameters.of_items
+        train,
+        noise,
+        sensitivity.rating_sums(train.scale),
+        shrinkage=parameters.of_items,
+        noise_on_unrated=parameters.noise_on_unrated,
     )
     moves = sensitivity.residual_sums(train.scale)
     residuals = residual_sums_by_user(train.users, train.items, train.values, items, train.n_users)
@@ -114,6 +133,7 @@ def bounded_effects(
         train.user_counts,
         parameters.of_users.under(of_users),
         residual_sum / max(len(train), 1),
+        unrated_too=parameters.noise_on_unrated,
     )
     return Effects(overall, items, np.clip(users, -parameters.user_clamp, parameters.user_clamp))
 
@@ -128,15 +148,17 @@ def unbounded_effects(
 ) -> Effects:
     """Algorithms 1 and 2 for neighbours that differ in the presence of one rating.
 
-    As in the bounded case, but every count is noisy too, with half of the average's ε for the count and half for
-    the sum (section 4.1 leaves the halves open), and every user and item gets noise, rated or not.
+    As in the bounded case, but every count is noisy too, with what `sum_share` leaves of the average's ε, and every
+    user and item gets noise, rated or not.
     """
-    noise = laplace_steps(
+    noise = _of_sums_and_counts(
         {
-            Part.OVERALL: budget.global_averages / 4,
-            Part.ITEMS: budget.item_averages / 2,
-            Part.USERS: budget.user_averages / 2,
+            Part.OVERALL: budget.global_averages / 2,
+            Part.ITEMS: budget.item_averages,
+            Part.USERS: budget.user_averages,
         },
+        parameters.sum_share,
+        moves.counts,
         curator,
     )
     averages = measure_item_averages(train, noise, moves, shrinkage=parameters.of_items)

@@ -90,6 +90,24 @@ class NormBoundedFactorization(PrivateFactorization):
         return model
 
 
+class TwoSidedFactorization(NormBoundedFactorization):
+    """One whose users' and items' rows get noise of their own. The paper halves ε between the two, and names other
+    splits (section 5.2)."""
+
+    user_share: float = Field(
+        0.5,
+        gt=0,
+        lt=1,
+        exclude_if=lambda share: share == 0.5,
+        description="which part of the factorisation's ε the users' rows P get, the items' rows Q the rest; of PSGD, "
+        "unbounded only",
+    )
+
+    def for_side(self, side: Side, epsilons: Epsilons) -> Epsilons:
+        """(E,) what one side's rows spend of ε."""
+        return (self.user_share if side == "user" else 1 - self.user_share) * self.for_factors(epsilons)
+
+
 def in_order(train: Ratings, kind: Literal["user_major", "shuffled"], streams: Streams) -> Visits:
     """The training ratings in the order of SGD's visits, which is drawn once."""
     rng = streams.generator("order of visits")

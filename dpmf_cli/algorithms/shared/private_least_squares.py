@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 from pydantic import Field
 
-from dpmf_cli.algorithms.shared.private_factorization import NormBoundedFactorization, Side
+from dpmf_cli.algorithms.shared.private_factorization import Side, TwoSidedFactorization
 from dpmf_cli.kernels.als import RowProblem
 from dpmf_cli.privacy.curator import Curator
 from dpmf_cli.privacy.ledger import Epsilons
@@ -23,8 +23,9 @@ class RowMoves:
     calibrated_to: Sensitivity | None = None
 
 
-class PrivateLeastSquares(NormBoundedFactorization):
-    """k times: every user's ridge regression on the items with noise of ε/(2k), ‖p_u‖ ≤ p_max; then every item's."""
+class PrivateLeastSquares(TwoSidedFactorization):
+    """k times: every user's ridge regression on the items with noise of ε/(2k), ‖p_u‖ ≤ p_max; then every item's. The
+    2 is of `user_share`, a half."""
 
     regularization: float = Field(
         0.045,
@@ -43,7 +44,7 @@ class PrivateLeastSquares(NormBoundedFactorization):
         raise NotImplementedError(f"{type(self).__name__} has neighbours and a mode that no class is for")
 
     def noises(self, side: Side, train: Ratings, epsilons: Epsilons, curator: Curator) -> Iterator[Release]:
-        """Noise of ε/(2k) for the rows of one side, k times."""
+        """Noise for the rows of one side, k times, each with a k-th of the side's ε."""
         moves = self.moves(side, train.scale)
         return repeated_k_norm(
             f"{side} factors",
@@ -51,6 +52,6 @@ class PrivateLeastSquares(NormBoundedFactorization):
             repetitions=self.iterations,
             sensitivity=moves.true,
             calibrated_to=moves.calibrated_to,
-            epsilon=self.for_factors(epsilons) / 2,
+            epsilon=self.for_side(side, epsilons),
             curator=curator,
         )

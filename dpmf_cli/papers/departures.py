@@ -1,0 +1,132 @@
+"""What shipped configs have, held against what their papers print of how they ran."""
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from fnmatch import fnmatchcase
+from typing import Any
+
+from dpmf_cli.config import ExperimentConfig
+from dpmf_cli.papers.claims import Departure, PaperFindings
+
+_PATH = re.compile(r"(?P<algorithms>[^.\[]+)(\[(?P<label>.+)\])?\.(?P<keys>.+)")
+_ABSENT = object()
+
+
+@dataclass(frozen=True)
+class Place:
+    """One value of a config: of the config itself, where `entry` is "", or of the entry with that name; `swept` where
+    that varies it."""
+
+    config: str
+    entry: str
+    keys: str
+    swept: bool = False
+
+
+@dataclass
+class _Expected:
+    """What is printed for a place, and what is there."""
+
+    printed: Any
+    found: Any
+
+    @property
+    def met(self) -> bool:
+        """A list, where there is a number, is of the values that entries have."""
+        if isinstance(self.printed, list) and not isinstance(self.found, list):
+            return self.found in self.printed
+        return bool(self.printed == self.found)
+
+
+def values_at(config: ExperimentConfig, path: str) -> Iterator[tuple[Place, Any]]:
+    """Each value of a config that a path means, as plain data: `config.folds`, `isgd|psgd.effects.beta_m`,
+    `psgd[q_max 1].item_norm` of the entry with that label, `*.factors` of every entry that has it.
+
+    Raises ValueError for what is no path.
+    """
+    parsed = _PATH.fullmatch(path)
+    if parsed is None:
+        raise ValueError(f'"{path}" is no path; write ALGORITHM.KEY or config.KEY')
+    algorithms, label, keys = parsed["algorithms"], parsed["label"], parsed["keys"]
+    resolved = config.resolved()
+    if algorithms == "config":
+        yield from _if_there(Place(config.name, "", keys), resolved)
+        return
+    keyed = algorithms.split("|")
+    entries = [*resolved["baselines"], *resolved["algorithms"]]
+    for entry, data in zip(config.entries, entries, strict=True):
+        if (algorithms == "*" or entry.algorithm in keyed) and label in (None, entry.name):
+            yield from _if_there(Place(config.name, entry.name, keys, entry.swept == keys), data)
+
+
+def _if_there(place: Place, data: Any) -> Iterator[tuple[Place, Any]]:
+    for key in place.keys.split("."):
+        data = data.get(key, _ABSENT) if isinstance(data, Mapping) else _ABSENT
+    if data is not _ABSENT:
+        yield place, data
+
+
+def unexplained(found: PaperFindings, configs: Sequence[ExperimentConfig]) -> list[str]:
+    """What of these configs, those of a paper, is not as it is printed and named by no departure; and departures and
+    settings that say nothing of them. One sentence each."""
+    expected: dict[Place, _Expected] = {}
+    faults = []
+    for setting in found.settings:
+        for path, printed in setting.are.items():
+            places = [each for one in _named(setting.configs, configs) for each in values_at(one, path)]
+            faults += (
+                [] if places else [f"{setting.source}: {path} meets no entry of {', '.join(setting.configs)}"]
+            )
+            expected.update(
+                (place, _Expected(printed, value))
+                for place, value in places
+                if isinstance(printed, list) or not place.swept
+            )
+    for departure in found.departures:
+        excused = [
+            place
+            for one in _named(departure.configs, configs)
+            for place, _ in values_at(one, departure.key)
+            if place in expected and _excuses(departure, expected[place])
+        ]
+        faults += (
+            []
+            if excused
+            else [f"{', '.join(departure.configs)}: {departure.key}: a departure that excuses nothing"]
+        )
+        for place in excused:
+            del expected[place]
+    faults += [
+        f"{place.config}: {place.entry or 'config'}.{place.keys} is {each.found}, printed is {each.printed}"
+        for place, each in expected.items()
+        if not each.met
+    ]
+    return [*faults, *_values_left_out(expected)]
+
+
+def _named(patterns: Sequence[str], configs: Sequence[ExperimentConfig]) -> list[ExperimentConfig]:
+    return [each for each in configs if any(fnmatchcase(each.name, pattern) for pattern in patterns)]
+
+
+def _excuses(departure: Departure, expected: _Expected) -> bool:
+    as_said = departure.printed == expected.printed and departure.shipped == expected.found
+    return as_said and not expected.met
+
+
+def _values_left_out(expected: Mapping[Place, _Expected]) -> Iterator[str]:
+    """Values of a printed list that no entry of a config has."""
+    lists = {
+        (place.config, place.keys, str(each.printed)): each.printed
+        for place, each in expected.items()
+        if isinstance(each.printed, list) and not isinstance(each.found, list)
+    }
+    for (config, keys, told), printed in lists.items():
+        present = [
+            each.found
+            for place, each in expected.items()
+            if (place.config, place.keys, str(each.printed)) == (config, keys, told)
+        ]
+        missing = [value for value in printed if value not in present]
+        if missing:
+            yield f"{config}: no entry has {keys} {missing}, printed is {told}"
