@@ -12,7 +12,7 @@ from tests.configs import SHIPPED
 
 REPOSITORY = Path(__file__).resolve().parents[2]
 CONFIGS = {path.stem for path in SHIPPED}
-CHOICES = {"quickstart", "mcsherry_search_ml100k", "neera_search_ml100k", "combined_ml100k", "combined_ml1m"}
+CHOICES = {"quickstart", "neera_search_ml100k", "combined_ml100k", "combined_ml1m"}
 """Configs of no exhibit: the first command, all papers in one, searches for what papers leave open (with `search_*`), and time
 and memory at scale (`scale_*`)."""
 

@@ -14,7 +14,7 @@ RULES: dict[str, dict[str, Rule]] = {
 """By the paper's key and the claim's id."""
 
 
-CELLS: dict[str, Cells] = {}
+CELLS: dict[str, Cells] = {"mcsherry2009": mcsherry.CELLS}
 """By the paper's key."""
 
 
