@@ -6,7 +6,7 @@ STAMP  := $(VENV)/.installed
 JOBS   ?= 2
 
 .DEFAULT_GOAL := help
-.PHONY: help run test test-slow test-faults test-fuzz test-cluster check format bench audit audit-numeric audit-small scale reproduce-all reproduce-small \
+.PHONY: help run test test-slow test-faults test-fuzz test-cluster check format pages bench audit audit-numeric audit-small explore explore-ml1m scale reproduce-all reproduce-small \
 	reproduce-friedman reproduce-mcsherry reproduce-zhang reproduce-neera reproduce-wang reproduce-combined \
 	search-friedman clean distclean
 
@@ -54,6 +54,9 @@ format: $(STAMP) ## format the code, write schema, reference and tables of docs/
 	$(BIN)/dpmf docs $(call into,docs/reference.md)
 	@for page in docs/papers/*.md; do $(BIN)/dpmf docs $$page $(call into,$$page); done
 
+pages: $(STAMP) ## write docs/papers anew, with what its commands say of the results at hand
+	@for page in docs/papers/*.md; do $(BIN)/dpmf docs $$page --results results $(call into,$$page); done
+
 bench: $(STAMP) ## speed against Cornac, Surprise, cmfrec and LensKit, in one run
 	$(BIN)/python -m pip install --quiet -e '.[bench]'
 	$(BIN)/python -m tests.benchmarks.peers
@@ -66,6 +69,12 @@ audit-numeric: $(STAMP) ## the same with rows of up to 95,000 ratings whose sums
 
 audit-small: $(STAMP) ## the same on one small pair of each kind, in minutes; results/small/audit.md
 	$(BIN)/dpmf audit --all --pairs 7 --results results/small -j $(JOBS) > /dev/null
+
+explore: $(STAMP) ## try what the papers leave open on ML-100K and judge their claims (docs/exploring.md); under an hour
+	$(BIN)/dpmf explore --all --record docs/papers/explored -j $(JOBS)
+
+explore-ml1m: $(STAMP) ## the same on ML-1M, with fewer settings
+	$(BIN)/dpmf explore --all --dataset ml-1m --record docs/papers/explored -j $(JOBS)
 
 SCALE := ml100k ml1m ml10m netflix
 

@@ -106,6 +106,19 @@ class Ratings(UserMajor):
         )
 
 
+def transposed(ratings: Ratings) -> Ratings:
+    """The same ratings with users for items and items for users, in the order of the new users. No columns."""
+    order = np.argsort(ratings.items, kind="stable")
+    return Ratings(
+        ratings.items[order],
+        ratings.users[order],
+        ratings.values[order],
+        ratings.n_items,
+        ratings.n_users,
+        ratings.scale,
+    )
+
+
 def with_ratings(
     ratings: Ratings,
     users: NDArray[np.integer],

@@ -15,7 +15,7 @@ from dpmf_cli.audit.sides import FittedSide, Place, Seen, Side
 from dpmf_cli.privacy.accounting import epsilon_of_mu
 from dpmf_cli.privacy.grid import MARGIN
 from dpmf_cli.privacy.ledger import Entry, Ledger
-from dpmf_cli.privacy.neighbours import Mode
+from dpmf_cli.privacy.neighbours import RECORDS_APART, Mode, Neighbours
 from dpmf_cli.privacy.release import Release
 from dpmf_cli.privacy.sensitivity import Sensitivity
 from dpmf_cli.privacy.subsampling import amplified, moves
@@ -209,7 +209,8 @@ class Judge:
         unit = 1.0 if release.unit is None else float(release.unit[0])
         together = np.concatenate(differences) * unit
         moved, claimed = (_distance(together, entry, of) for of in (entry.sensitivity, entry.calibrated_to))
-        allowed, used = entry.sensitivity.value, entry.calibrated_to.value
+        times = self._changes(entry)
+        allowed, used = times * entry.sensitivity.value, times * entry.calibrated_to.value
         of_sensitivity = moved / allowed if allowed < math.inf else math.nan
         of_noise = claimed / used if 0 < used < math.inf else math.nan
         measured = StepMoves(step, entry.mechanism, of_sensitivity, of_noise)
@@ -232,12 +233,18 @@ class Judge:
         if here.volume is None or there.volume is None or here.volume.shape != there.volume.shape:
             return
         changed = float(np.abs(there.volume - here.volume).sum())
-        allowed = float(paid.provable[0]) / paid.repetitions
+        allowed = self._changes(paid) * float(paid.provable[0]) / paid.repetitions
         measured = StepMoves(paid.step, paid.mechanism, changed / allowed, changed / allowed)
         self.steps[paid.step] = measured.worst(self.steps.get(paid.step, measured))
         self._costs.setdefault(paid.step, _Cost()).pure += changed
         if changed > allowed * (1 + SLACK):
             self.find(Flaw.MOVES, paid.step, changed / allowed)
+
+    def _changes(self, entry: Entry) -> int:
+        """How many of the changes that a step's entry speaks of lead from one side to the other: two, where a base
+        hides presence and what is around it hides values."""
+        hides_presence = entry.sensitivity.neighbours is Neighbours.UNBOUNDED
+        return RECORDS_APART.get(self.algorithm.neighbours, 1) if hides_presence else 1
 
     def _add(self, entry: Entry, release: Release, moved: float, unit: float) -> None:
         """Adds what one draw's move costs."""

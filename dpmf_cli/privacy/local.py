@@ -125,6 +125,14 @@ def gradient_of_one_rating() -> Sensitivity:
     return Sensitivity(1.0, 1, Neighbours.LOCAL, "one report of a user's: ε for all of the user's values")
 
 
+def report_of_a_user() -> Sensitivity:
+    """A number on [0, 1] that a device reports once, whatever its user has rated, and if that is nothing.
+
+    ε is what all of the user's ratings spend together, and that they are there.
+    """
+    return Sensitivity(1.0, 1, Neighbours.USER, "one report of a device: ε for all that its user has rated")
+
+
 def epsilon_per_user(
     epsilons: NDArray[np.float64], counts: NDArray[np.int64]
 ) -> tuple[NDArray[np.float64], ...]:

@@ -24,6 +24,11 @@ HIDE_IDS = (Neighbours.UNBOUNDED, Neighbours.USER)
 """Those of which one may have a user or an item that the other has not."""
 
 
+RECORDS_APART = {Neighbours.UNBOUNDED: 1, Neighbours.BOUNDED: 2}
+"""How many ratings come or go from one neighbour to the other: of another value, the old one goes and the new one
+comes."""
+
+
 class Mode(StrEnum):
     """`PUBLISHED`: what the paper ran, errors included. `CORRECTED`: calibrated so that ε is provable."""
 

@@ -12,6 +12,7 @@ class Protection(StrEnum):
     VALUE = "rating value"
     PRESENCE = "rating presence"
     PERSONALISED = "rating presence, personalised"
+    PERSONALISED_VALUE = "rating value, personalised"
     USER = "user"
     LOCAL = "local"
 
@@ -71,6 +72,8 @@ _BOUNDS = {
     Protection.PRESENCE: "ε bounds what {who} can learn about whether one rating exists, and about what it is.",
     Protection.PERSONALISED: "ε is a ceiling on what {who} can learn about whether a rating exists: each rating "
     "has an ε of its own, often a smaller one.",
+    Protection.PERSONALISED_VALUE: "ε is a ceiling on what {who} can learn about the value of a rating: each rating "
+    "has an ε of its own, often a smaller one; who rated what is hidden by half of it.",
     Protection.USER: "ε bounds what {who} can learn about whether one user, with all ratings, took part at all.",
     Protection.LOCAL: "ε bounds what {who}, the aggregator too, can learn about the value of one rating, from all "
     "messages of its user; who rated what is public.",

@@ -6,12 +6,12 @@ number, and `norm` says which the mechanism needs. Item-item covariances: `covar
 """
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
 
-from dpmf_cli.privacy.neighbours import Neighbours
+from dpmf_cli.privacy.neighbours import RECORDS_APART, Neighbours
 from dpmf_cli.ratings import Scale
 
 
@@ -204,6 +204,15 @@ def published_objective(scale: Scale, neighbours: Neighbours) -> Sensitivity:
         largest = max(abs(scale.minimum), abs(scale.maximum))
         return Sensitivity(largest, 2, neighbours, "Zhang et al. 2018, theorem 4: r_max")
     return Sensitivity(scale.width, 2, neighbours, "Zhang et al. 2018, remark 7: Δr")
+
+
+def moved_by_presence(of: Sensitivity, neighbours: Neighbours) -> Sensitivity:
+    """How far a measurement moves between `neighbours` whose sensitivity is known for a rating that comes or goes: as
+    far, or twice where its value is another. Dwork et al. 2006, groups of two; Zhang et al. 2018, remark 7.
+    """
+    times = RECORDS_APART[neighbours]
+    source = of.source if times == 1 else f"{of.source}; twice, for another value"
+    return replace(of, value=times * of.value, neighbours=neighbours, source=source)
 
 
 def ridge_objective_unbounded(own_bound: float, other_bound: float, clamp: float) -> Sensitivity:

@@ -12,6 +12,7 @@ HIDDEN = {
     Protection.VALUE: "the value of one rating",
     Protection.PRESENCE: "whether one rating exists",
     Protection.PERSONALISED: "whether a rating exists, each by its own ε, of which the one given is the largest",
+    Protection.PERSONALISED_VALUE: "the value of a rating, each by its own ε, of which the one given is the largest",
     Protection.USER: "whether a user took part at all, with all ratings",
     Protection.LOCAL: "the value of one rating from the service itself",
 }
@@ -24,8 +25,9 @@ PUBLIC = {Protection.VALUE: ", not that it exists", Protection.LOCAL: ", not tha
 _NEIGHBOURS = {
     **{protection_of(each): each for each in Neighbours},
     Protection.PERSONALISED: Neighbours.UNBOUNDED,
+    Protection.PERSONALISED_VALUE: Neighbours.BOUNDED,
 }
-"""Between which data sets such an ε speaks; personalised privacy is of single ratings that come or go."""
+"""Between which data sets such an ε speaks."""
 
 
 def in_words(guarantee: Guarantee) -> str:

@@ -4,6 +4,7 @@ from typing import Any
 
 import numpy as np
 
+from dpmf_cli.algorithms.neera2020.pg_mf import PublishedPrivateGradientMF
 from dpmf_cli.algorithms.registry import BASELINES, PRIVATE
 from dpmf_cli.algorithms.registry import VARIANTS as REGISTERED
 from dpmf_cli.algorithms.shared.base import Algorithm, PrivateAlgorithm
@@ -99,7 +100,7 @@ scale's middle, and a device fits its user's factors to clean ratings."""
 
 
 def learns(algorithm: Algorithm) -> float:
-    if algorithm.algorithm == "pg_mf" and getattr(algorithm, "mode", "") == "corrected":
+    if algorithm.algorithm == "pg_mf" and type(algorithm) is not PublishedPrivateGradientMF:
         return 0.95  # one report a user: 1 of 32 here, whatever ε is
     return 1.01 if algorithm.algorithm in ("ga", "ua", "local_mean") else 0.9
 

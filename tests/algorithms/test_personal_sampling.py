@@ -11,10 +11,12 @@ from hypothesis import strategies as st
 
 from dpmf_cli.algorithms.shared.personal_sampling import (
     PersonalSampling,
+    replaced_epsilon,
     sampled_epsilon,
     sampling_probability,
 )
 from dpmf_cli.algorithms.shared.sample_fits import sample
+from dpmf_cli.papers.printed import load
 from dpmf_cli.ratings import Ratings
 from dpmf_cli.streams import Streams
 from tests.conftest import make_ratings
@@ -23,14 +25,18 @@ LEVELS = (0.1, 0.35, 0.8, 1.7)
 STREAMS = Streams(1, "d", "personalized", 0, 0)
 
 
-def law_of_the_noisy_count(present: tuple[float, ...], threshold: float) -> np.ndarray:
-    """(41,) the exact law of: sample the records, count, add geometric noise of ε = t. Outputs −20…20."""
+def law_of_the_noisy_sum(
+    present: tuple[float, ...], threshold: float, values: tuple[int, ...] = (1, 1, 1, 1)
+) -> np.ndarray:
+    """(41,) the exact law of: sample the records, add up their values of ±1, add geometric noise of ε = t. Outputs
+    −20…20."""
     outputs, decay = np.arange(-20, 21), np.exp(-threshold)
     law = np.zeros(len(outputs))
     kept = sampling_probability(np.array(present)[:, None], np.array([threshold]))[:, 0]
     for chosen in product((0, 1), repeat=len(present)):
         weight = np.prod([p if c else 1 - p for p, c in zip(kept, chosen, strict=True)])
-        law += weight * (1 - decay) / (1 + decay) * decay ** np.abs(outputs - sum(chosen))
+        total = sum(value for value, c in zip(values, chosen, strict=False) if c)
+        law += weight * (1 - decay) / (1 + decay) * decay ** np.abs(outputs - total)
     return law
 
 
@@ -38,13 +44,31 @@ def law_of_the_noisy_count(present: tuple[float, ...], threshold: float) -> np.n
 @pytest.mark.parametrize("record", range(len(LEVELS)))
 def test_a_record_loses_exactly_what_it_asks_for_or_the_threshold(record: int, threshold: float) -> None:
     """With and without one record, over all outputs and in both directions; the larger is attained, the other not."""
-    whole = law_of_the_noisy_count(LEVELS, threshold)
-    without = law_of_the_noisy_count(LEVELS[:record] + LEVELS[record + 1 :], threshold)
+    whole = law_of_the_noisy_sum(LEVELS, threshold)
+    without = law_of_the_noisy_sum(LEVELS[:record] + LEVELS[record + 1 :], threshold)
     asked = min(LEVELS[record], threshold)
     assert np.log(whole / without).max() == pytest.approx(asked, rel=1e-9)
     assert np.log(without / whole).max() <= asked * (1 + 1e-9)
     probability = sampling_probability(np.array([[LEVELS[record]]]), np.array([threshold]))
     assert sampled_epsilon(probability, np.array([threshold]))[0, 0] == pytest.approx(asked, rel=1e-9)
+
+
+@pytest.mark.parametrize("threshold", [0.05, 0.2, 0.8, 1.0, 3.0])
+@pytest.mark.parametrize("record", range(len(LEVELS)))
+def test_a_value_loses_twice_what_its_record_asks_for_at_most(record: int, threshold: float) -> None:
+    """Remark 7: another value of one record, over all outputs. The exact loss is attained, and less than 2ε below t."""
+    one, other = (
+        law_of_the_noisy_sum(LEVELS, threshold, (*(1,) * record, value, *(1,) * (3 - record)))
+        for value in (1, -1)
+    )
+    probability = sampling_probability(np.array([[LEVELS[record]]]), np.array([threshold]))
+    exact = replaced_epsilon(probability, np.array([threshold]))[0, 0]
+    assert np.abs(np.log(one / other)).max() == pytest.approx(exact, rel=1e-9)
+    asked = min(LEVELS[record], threshold)
+    assert asked < exact <= 2 * asked * (1 + 1e-9)
+    assert bool(exact < 2 * asked * (1 - 1e-3)) == (LEVELS[record] < threshold)
+    assert replaced_epsilon(probability, np.array([np.inf]))[0, 0] == np.inf
+    assert replaced_epsilon(np.zeros((1, 1)), np.array([np.inf]))[0, 0] == 0
 
 
 def test_more_sampling_than_that_would_break_the_promise() -> None:
@@ -80,6 +104,12 @@ def test_the_mean_under_a_ceiling_is_that_of_the_capped_levels(ceiling: float) -
     assert mean == pytest.approx(np.minimum(asked, ceiling).mean(), abs=0.01)
     assert PersonalSampling(threshold="max").thresholds(asked, np.array([ceiling]))[0] == min(1.0, ceiling)
     assert PersonalSampling(threshold=0.7).thresholds(asked, np.array([ceiling]))[0] == min(0.7, ceiling)
+
+
+def test_the_mean_of_table_4_is_the_printed_one() -> None:
+    table_4 = PersonalSampling(conservative=0.6, moderate=0.35, epsilon_moderate=0.4)
+    printed = load("zhang2018")["figure5"]["mean_threshold"]
+    assert table_4.thresholds(np.zeros(0), np.array([np.inf]))[0] == pytest.approx(printed)
 
 
 @pytest.mark.parametrize("per", ["user", "item"])

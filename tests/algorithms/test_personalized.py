@@ -15,6 +15,7 @@ from dpmf_cli.algorithms.shared.personal_sampling import PersonalSampling, sampl
 from dpmf_cli.algorithms.zhang2018.dp_pmf import PrivatePMF
 from dpmf_cli.algorithms.zhang2018.personalized import Personalized
 from dpmf_cli.errors import DpmfError
+from dpmf_cli.privacy.neighbours import Neighbours
 from dpmf_cli.ratings import Ratings
 from dpmf_cli.streams import Streams
 from tests.algorithms.fitted import curator_for, fitted
@@ -106,6 +107,29 @@ def test_the_ledger_has_the_threshold_and_the_records_have_their_own(mode: str) 
     assert model.records.least[2] == pytest.approx(0.1, abs=0.01)
     assert model.records.median[2] == pytest.approx(np.median([0.1, 0.2]) + 0.04, abs=0.03)
     assert model.records.largest == pytest.approx(model.thresholds)
+
+
+@pytest.mark.parametrize("mode", ["published", "corrected"])
+def test_bounded_neighbours_run_the_same_and_cost_twice(mode: str) -> None:
+    """Remark 7: the model of unbounded neighbours at half the ceiling, and 2ε in the ledger."""
+    ratings = make_ratings()
+    bounded, unbounded = (personalised(mode=mode, neighbours=each) for each in ("bounded", "unbounded"))
+    assert bounded.joint is unbounded.joint is (mode == "published")
+    assert bounded.base.neighbours is Neighbours.UNBOUNDED
+    model, ledger = fitted(bounded, ratings, [0.1, 0.6, 2.0], STREAMS)
+    same, half = fitted(unbounded, ratings, [0.05, 0.3, 1.0], STREAMS)
+    pairs = ratings.users, ratings.items
+    assert np.array_equal(model.predict(*pairs), same.predict(*pairs))
+    assert ledger.claimed == pytest.approx(2 * half.claimed)
+    assert ledger.claimed == pytest.approx(2 * model.thresholds)
+    assert {each.sensitivity.neighbours for each in ledger.entries} == {Neighbours.BOUNDED}
+    if mode == "published":
+        assert np.isinf(ledger.provable).all()
+        return
+    assert ledger.provable == pytest.approx(ledger.claimed)
+    assert model.records.largest == pytest.approx(2 * same.records.largest)  # asks for t or more: no sampling
+    assert np.all(model.records.least[1:] < 2 * same.records.least[1:] * 0.99)
+    assert np.all(model.records.least > same.records.least)
 
 
 def test_a_ceiling_at_the_strictest_level_is_the_base_itself() -> None:
@@ -273,10 +297,11 @@ def test_what_cannot_be_is_refused() -> None:
         PersonalSampling(epsilon_moderate=0.05)
     with pytest.raises(ValidationError, match="positive"):
         PersonalSampling(threshold=0.0)
-    with pytest.raises(ValidationError, match="does not support neighbours bounded"):
-        personalised(neighbours="bounded")
-    with pytest.raises(ValidationError, match="must hide the same"):
-        personalised(base={"mode": "corrected"})
+    with pytest.raises(ValidationError, match="does not support neighbours user"):
+        personalised(neighbours="user")
+    for other in ({"mode": "corrected"}, {"neighbours": "bounded"}):
+        with pytest.raises(ValidationError, match="must hide presence"):
+            personalised(base=other)
     with pytest.raises(ValidationError, match="each once"):
         personalised(base={"mode": ["published"]})
     with pytest.raises(ValidationError, match="not on its `base`"):

@@ -1,5 +1,6 @@
 """Item neighbourhoods without noise: whose they are, what they predict against direct formulas, and what learns."""
 
+from dataclasses import replace
 from itertools import pairwise
 from pathlib import Path
 
@@ -7,11 +8,11 @@ import numpy as np
 import pytest
 
 from dpmf_cli.algorithms.shared.neighbourhood import all_others, largest, most_co_rated
-from dpmf_cli.algorithms.shared.ratings_per_user import at_most
+from dpmf_cli.algorithms.shared.ratings_per_user import at_least, at_most
 from dpmf_cli.datasets import Folders, load
 from dpmf_cli.datasets.spec import CatalogSpec
 from dpmf_cli.evaluation.folds import assign_folds, split
-from dpmf_cli.ratings import Ratings
+from dpmf_cli.ratings import Ratings, transposed
 from tests.algorithms.similarity_models import RATINGS, SCALE, Array, baseline, error_on, fit, predictions
 
 
@@ -84,6 +85,15 @@ def test_ratings_are_removed_at_random_from_users_with_too_many() -> None:
     assert np.array_equal(at_most(train, 12, rng.random(len(train))).values, train.values)
 
 
+def test_users_with_few_ratings_can_be_left_out() -> None:
+    assert at_least(RATINGS, 0) is RATINGS
+    least = int(np.median(RATINGS.user_counts))
+    some = at_least(RATINGS, least)
+    kept = RATINGS.user_counts >= least
+    assert 0 < kept.sum() < 25
+    assert np.array_equal(some.user_counts, np.where(kept, RATINGS.user_counts, 0))
+
+
 @pytest.mark.parametrize("k", [3, 100])
 def test_pcc_is_its_formula(k: int) -> None:
     rows = dense(RATINGS)
@@ -102,6 +112,25 @@ def test_cos_is_its_formula(over: str, k: int) -> None:
     s = over_common_raters(rows) if over == "co_raters" else filled.T @ filled / np.outer(norms, norms)
     cos = baseline("cos", over=over, k=k)
     assert predictions(cos, RATINGS) == pytest.approx(predicted(rows, s, k), abs=1e-4)
+
+
+@pytest.mark.parametrize("k", [3, 100])
+@pytest.mark.parametrize("key", ["pcc", "cos"])
+def test_between_users_it_is_the_formula_of_the_transposed_ratings(key: str, k: int) -> None:
+    rows = dense(RATINGS).T
+    s = over_common_raters(rows - np.nanmean(rows, axis=0) if key == "pcc" else rows)
+    over = {"over": "co_raters"} if key == "cos" else {}
+    found = predictions(baseline(key, between="users", k=k, **over), RATINGS)
+    assert found == pytest.approx(predicted(rows, s, k).T, abs=1e-4)
+    assert found != pytest.approx(predictions(baseline(key, k=k, **over), RATINGS), abs=0.01)
+
+
+def test_transposed_twice_are_the_same_ratings() -> None:
+    once = transposed(RATINGS)
+    assert (np.diff(once.users) >= 0).all()
+    assert np.array_equal(dense(once).T, dense(RATINGS), equal_nan=True)
+    for name in ("users", "items", "values"):
+        assert np.array_equal(getattr(transposed(once), name), getattr(RATINGS, name))
 
 
 def over_common_raters(values: Array) -> Array:
@@ -147,6 +176,21 @@ def test_pnbm_depends_on_the_step_in_units_of_its_start_alone() -> None:
         for s0 in (1.0, 4.0)
     )
     assert predictions(one, RATINGS) == pytest.approx(predictions(other, RATINGS), abs=1e-5)
+
+
+def test_clamped_errors_move_pnbm_less_where_they_are_large() -> None:
+    """|e| ≤ 0.5 + 3/(t + 1): in its first step at most 2."""
+    far = replace(RATINGS, values=np.where(np.arange(len(RATINGS)) % 2, 1, 5).astype(np.float32))
+    free, clamped = (
+        fit(baseline("pnbm", iterations=1, regularization=0, clamp_errors=of), far)[0].groups[0].rows() - 1
+        for of in (False, True)
+    )
+    assert np.abs(clamped).sum() < 0.98 * np.abs(free).sum()
+    near = replace(RATINGS, values=np.where(np.arange(len(RATINGS)) % 2, 3, 4).astype(np.float32))
+    free, clamped = (
+        predictions(baseline("pnbm", iterations=1, clamp_errors=of), near) for of in (False, True)
+    )
+    assert np.array_equal(free, clamped)
 
 
 def test_pnbm_is_regularized() -> None:

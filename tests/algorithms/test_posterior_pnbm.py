@@ -18,6 +18,7 @@ from tests.algorithms.similarity_models import (
     assert_law,
     entry,
     multiplier,
+    predictions,
     start_of,
     streams_of,
 )
@@ -72,6 +73,29 @@ def test_published_langevin_drift_is_a_tempered_half_step_of_the_whole_gradient(
     wanted = -0.25 * (slope / sampling + regularization)
     for lane, power in enumerate((100 / (4 * 16 * most), 1.0)):
         assert run.moves(1, lane) == pytest.approx(power * wanted.ravel(), abs=1e-5)
+
+
+@pytest.mark.parametrize(("beta", "apart"), [(16.0, 0.0), (10.0, 1e-3)])
+def test_the_chain_is_free_of_the_scale_of_the_similarities(beta: float, apart: float) -> None:
+    """From (β·s₀, β²·η₁, λ/β²) S is β times that from (s₀, η₁, λ), noise and all: only η₁/s₀² and λ·η₁ matter."""
+    one, other = (
+        entry(
+            "dpps_pnbm",
+            initial_similarity=0.5 * by,
+            initial_rate=0.2 * by**2,
+            regularization=0.1 / by**2,
+            iterations=4,
+        )
+        for by in (1.0, beta)
+    )
+    assert predictions(other, RATINGS) == pytest.approx(predictions(one, RATINGS), rel=0, abs=apart)
+
+
+def test_who_has_few_ratings_is_judged_before_ratings_are_removed() -> None:
+    algorithm = entry("dpps_pnbm", most_ratings=3, least_ratings=5)
+    assert isinstance(algorithm, PublishedDPPSPNBM)
+    kept = algorithm.learned_from(RATINGS, streams_of(algorithm)).user_counts
+    assert np.array_equal(kept, np.where(RATINGS.user_counts >= 5, 3, 0))
 
 
 def test_corrected_langevin_noise_is_the_published_and_its_drift_what_that_certifies(

@@ -6,11 +6,11 @@ from typing import Any
 import numpy as np
 import pytest
 
+from dpmf_cli.algorithms.neera2020.pg_devices import Devices, DevicesOfOneReport
 from dpmf_cli.algorithms.neera2020.pg_mf import (
     Aggregator,
-    Devices,
-    DevicesOfOneReport,
     PrivateGradientMF,
+    PrivateGradientMFOfUsers,
     PublishedPrivateGradientMF,
 )
 from dpmf_cli.algorithms.shared.factorization import initial_factors
@@ -18,7 +18,7 @@ from dpmf_cli.kernels.factors import factor_model
 from dpmf_cli.privacy.curator import Curator
 from dpmf_cli.privacy.ledger import Ledger
 from dpmf_cli.privacy.local import PerturbedSigns, SignChannel, value_towards_the_aggregator
-from dpmf_cli.privacy.neighbours import Mode
+from dpmf_cli.privacy.neighbours import Mode, Neighbours
 from dpmf_cli.ratings import Ratings
 from dpmf_cli.testing import fit
 from tests.algorithms.local_entries import RATINGS, STREAMS
@@ -86,6 +86,60 @@ def test_one_report_that_counts_for_all_has_the_mean_of_a_report_of_each() -> No
     assert counted / draws == pytest.approx(np.ones(len(RATINGS)), abs=5 * np.sqrt(largest / draws))
 
 
+OF_USERS: dict[str, Any] = {"neighbours": "user", "factors": 2}
+
+
+def test_a_whole_user_spends_epsilon_on_as_many_reports_as_there_are_iterations_and_one() -> None:
+    """Whatever the user has rated: a device without ratings reports, too."""
+    for train in (RATINGS, RATINGS.select(RATINGS.users != 3)):
+        model, ledger = fit(method_of(**OF_USERS, iterations=4), train, [1.0])
+        assert model.traffic.messages == 5 * train.n_users
+        assert model.traffic.up == 4 * model.traffic.messages - model.traffic.messages
+        assert model.traffic.down_per_user == 4 * 40 * 2 * 4
+        assert ledger.claimed == pytest.approx([1.0])
+        assert ledger.provable == pytest.approx([1.0])
+        assert {entry.sensitivity.neighbours for entry in ledger.entries} == {Neighbours.USER}
+        assert model.known_items.all()
+
+
+class Heard:
+    """A channel that gives back what it is given."""
+
+    def send(self, *given: Any) -> Any:
+        return given
+
+
+HEARD: Any = Heard()
+
+
+def test_a_report_is_of_any_item_and_stands_for_all() -> None:
+    """0 where the user has not rated it: the mean over users is that of all gradients."""
+    method = method_of(**OF_USERS)
+    devices: Any = method.devices(RATINGS, STREAMS)
+    starts = initial_factors(RATINGS, method.initial_factors, 2, STREAMS)
+    model = factor_model(*starts, np.full((RATINGS.n_users, 2), 0.5), np.zeros((RATINGS.n_items, 2)))
+    gradients = np.zeros((RATINGS.n_users, RATINGS.n_items, 2))
+    errors = devices.values - model.predict(RATINGS.users, RATINGS.items)[:, 0]
+    gradients[RATINGS.users, RATINGS.items] = errors[:, None] * starts[0][RATINGS.users] / 0.05
+    asked = np.zeros((RATINGS.n_items, 2))
+    for _ in range(400):
+        numbers, items, coordinates, weights = devices.report_gradients(model, HEARD)
+        expected = gradients[np.arange(RATINGS.n_users), items, coordinates]
+        assert numbers == pytest.approx(np.stack([expected, expected], axis=1), abs=1e-4)
+        assert set(weights) == {RATINGS.n_items}
+        np.add.at(asked, (items, coordinates), 1)
+    assert asked / asked.mean() == pytest.approx(np.ones_like(asked), abs=5 / np.sqrt(asked.mean()))
+
+
+def test_a_device_reports_its_users_mean_and_the_middle_without_ratings() -> None:
+    train = RATINGS.select(RATINGS.users != 3)
+    devices: Any = method_of(**OF_USERS).devices(train, STREAMS)
+    numbers, *_ = devices.report_ratings(HEARD)
+    assert len(numbers) == train.n_users
+    assert numbers[3] == 0
+    assert numbers[5] == pytest.approx((2 * devices.values[train.users == 5] - 1).mean())
+
+
 @pytest.mark.parametrize("mode", Mode)
 def test_private_gradients_without_noise_fit_better_than_their_start(mode: Mode) -> None:
     """At ε = ∞ a report is still a random sign; over many small steps they descend all the same."""
@@ -141,6 +195,7 @@ def test_items_move_by_the_reports_mean() -> None:
     assert moved == pytest.approx(np.array([[0, 0.1 * 3 / 4], [-0.1 / 2, 0]]), abs=1e-6)
 
 
-def test_each_mode_is_a_class_of_its_own() -> None:
+def test_each_reading_of_epsilon_is_a_class_of_its_own() -> None:
+    assert {type(method_of(**OF_USERS, mode=mode)) for mode in Mode} == {PrivateGradientMFOfUsers}
     assert type(method_of()) is PublishedPrivateGradientMF
     assert type(method_of().devices(RATINGS, STREAMS)) is Devices

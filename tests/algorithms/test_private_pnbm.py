@@ -18,6 +18,7 @@ from tests.algorithms.similarity_models import (
     assert_law,
     entry,
     multiplier,
+    predictions,
     start_of,
 )
 from tests.conftest import make_ratings
@@ -66,6 +67,59 @@ def test_published_steps_are_of_bounded_errors_over_at_least_c(watched: Callable
         step = SimilarityStep(everybody, rates, 0.1, error_bound=0.5 + 3 / (t + 1), floor=6.0)
         descend_similarities(model, learned, step)
         assert run.states[t] == pytest.approx(model.groups[0].rows(), abs=1e-6)
+
+
+@pytest.mark.parametrize(("beta", "apart"), [(16.0, 0.0), (10.0, 1e-3)])
+def test_rescaling_by_beta_is_another_start_and_changes_no_prediction(beta: float, apart: float) -> None:
+    """From (β·s₀, β·C, β²·η, λ/β²) S is β times that from (s₀, C, η, λ), noise and all: only η/s₀² and C/s₀ matter.
+
+    It is so to the grids of releases, which are powers of two apart.
+    """
+    one, other = (
+        entry(
+            "dpsgd_pnbm",
+            iterations=4,
+            initial_similarity=0.5 * by,
+            floor=3 * by,
+            learning_rate=0.2 * by**2,
+            regularization=0.1 / by**2,
+            upscaling=0.5,
+        )
+        for by in (1.0, beta)
+    )
+    assert predictions(other, RATINGS) == pytest.approx(predictions(one, RATINGS), rel=0, abs=apart)
+
+
+def test_upscaled_gradients_grow_with_the_steps_and_the_regularization_does_not(
+    watched: Callable[..., Run],
+) -> None:
+    """On ratings without errors a step without noise is S ← S − ηλS; with noise, tᵃ times the noise."""
+    made = {"iterations": 3, "learning_rate": 0.1}
+    calm = watched(entry("dpsgd_pnbm", upscaling=2, regularization=0.5, **made), CONSTANT, [np.inf])
+    assert calm.states[1:] == pytest.approx(0.95 * calm.states[:-1], rel=1e-6)
+    once, grown = (
+        watched(entry("dpsgd_pnbm", upscaling=of, regularization=0, **made), CONSTANT, [1.0]) for of in (0, 2)
+    )
+    for t in (1, 2, 3):
+        assert np.median(np.abs(grown.moves(t))) == pytest.approx(
+            t**2 * np.median(np.abs(once.moves(t))), rel=1e-3
+        )
+
+
+@pytest.mark.parametrize("key", ["dpsgd_pnbm", "dpps_pnbm"])
+@pytest.mark.parametrize("mode", ["published", "corrected"])
+def test_of_users_with_few_ratings_nothing_is_learned(
+    key: str, mode: str, watched: Callable[..., Run]
+) -> None:
+    least = int(np.median(RATINGS.user_counts)) + 1
+    run = watched(entry(key, mode=mode, least_ratings=least, iterations=1), RATINGS, [1.0])
+    assert len(run.samples[0]) == RATINGS.user_counts[RATINGS.user_counts >= least].sum()
+    assert len(watched(entry(key, mode=mode, iterations=1), RATINGS, [1.0]).samples[0]) == len(RATINGS)
+
+
+@pytest.mark.parametrize("key", ["dpsgd_pnbm", "dpps_pnbm"])
+def test_results_without_the_newer_keys_keep_their_names(key: str) -> None:
+    assert not {"least_ratings", "upscaling"} & entry(key).parameters().keys()
 
 
 def test_published_dpsgd_claims_a_part_of_epsilon_for_every_step_and_proves_nothing(

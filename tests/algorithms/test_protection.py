@@ -64,14 +64,14 @@ JOINT: dict[str, dict[str, Modes]] = {
     "mm_averages": {"unbounded": TOWARDS_OTHERS, "user": TOWARDS_OTHERS},
     "mm_public": {"unbounded": TOWARDS_OTHERS, "user": TOWARDS_OTHERS},
     "dp_pmf": {"bounded": (True, False), "unbounded": (True, False)},
-    "personalized dp_pmf": {"unbounded": (True, False)},
-    "personalized isgd": {"unbounded": TOWARDS_ALL},
-    "personalized pals": {"unbounded": TOWARDS_ALL},
-    "personalized psgd": {"unbounded": (False, None)},
-    "personalized pbgd": {"unbounded": TOWARDS_ALL},
-    "personalized pge": {"unbounded": TOWARDS_ALL},
+    "personalized dp_pmf": {"bounded": (True, False), "unbounded": (True, False)},
+    "personalized isgd": {"bounded": TOWARDS_ALL, "unbounded": TOWARDS_ALL},
+    "personalized pals": {"bounded": TOWARDS_ALL, "unbounded": TOWARDS_ALL},
+    "personalized psgd": {"bounded": (False, None), "unbounded": (False, None)},
+    "personalized pbgd": {"bounded": TOWARDS_ALL, "unbounded": TOWARDS_ALL},
+    "personalized pge": {"bounded": TOWARDS_ALL, "unbounded": TOWARDS_ALL},
     "blp_mog_mf": {"local": TOWARDS_ALL},
-    "pg_mf": {"local": TOWARDS_OTHERS},
+    "pg_mf": {"local": TOWARDS_OTHERS, "user": TOWARDS_OTHERS},
     "isgd_local": {"local": TOWARDS_ALL},
     "local_mf": {"local": TOWARDS_ALL},
     "local_mean": {"local": TOWARDS_ALL},
@@ -93,7 +93,8 @@ def joint_of(name: str, neighbours: str, mode: str) -> bool | None:
     """None where the algorithm, or its base, does not offer it."""
     key, _, base = name.partition(" ")
     around = {"base": {"algorithm": base}} if base else {}
-    if any((neighbours, mode) not in PRIVATE[each].variants for each in (key, base) if each):
+    asked = {key: neighbours, **({base: "unbounded"} if base else {})}
+    if any((of, mode) not in PRIVATE[each].variants for each, of in asked.items()):
         return None
     return entry(algorithm=key, neighbours=neighbours, mode=mode, **around).joint
 
@@ -116,6 +117,8 @@ def test_what_is_personalised_is_a_kind_of_its_own_and_named_after_both_papers()
     own = entry(algorithm="personalized", base={"algorithm": "dp_pmf"})
     other = entry(algorithm="personalized", base={"algorithm": "pbgd"})
     assert own.protects is other.protects is Protection.PERSONALISED
+    of_value = entry(algorithm="personalized", base={"algorithm": "dp_pmf"}, neighbours="bounded")
+    assert of_value.protects is Protection.PERSONALISED_VALUE
     assert own.source == "Zhang 2018"
     assert other.source == "Zhang 2018 around dpmf"
 

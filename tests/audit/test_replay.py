@@ -64,6 +64,14 @@ def test_sensitivities_of_pge_are_tight(neighbours: Neighbours) -> None:
         assert measured.of_noise == pytest.approx(1, abs=SLACK), step
 
 
+def test_another_value_moves_what_hides_presence_twice() -> None:
+    """Personalised PGE moves by all that its ledger says of another value: by twice what its base's does."""
+    entry = one("personalized", Neighbours.BOUNDED, Mode.CORRECTED, base={"algorithm": "pge"}, threshold=1)
+    found, steps = replayed(entry, epsilon=4.0)
+    assert found == []
+    assert steps["global sum"].of_sensitivity == pytest.approx(1, abs=SLACK)
+
+
 def test_a_replay_is_the_same_again() -> None:
     pair = next(tiny_pairs(Neighbours.UNBOUNDED, 1))
     algorithm = one("pge", Neighbours.UNBOUNDED, Mode.PUBLISHED)
@@ -127,6 +135,14 @@ def test_pg_mf_as_published_reports_a_rating_as_often_as_its_user_has_ratings() 
         times.append(seen.steps["gradients"].of_noise)
     assert max(times) > 8
     assert replayed(corrected)[0] == []
+
+
+def test_pg_mf_with_epsilon_for_a_user_moves_one_report_by_half_of_what_is_paid() -> None:
+    """A user without ratings reports 0, the middle. Paid is for the whole range: any two users may be exchanged."""
+    found, steps = replayed(one("pg_mf", Neighbours.USER, Mode.PUBLISHED, iterations=3))
+    assert found == []
+    assert steps["mean of ratings"].of_sensitivity == pytest.approx(0.5, abs=SLACK)
+    assert 0.3 < steps["gradients"].of_sensitivity <= 0.5 + SLACK
 
 
 def test_sampled_steps_of_one_rating_more_or_less_are_not_overcharged() -> None:

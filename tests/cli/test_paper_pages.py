@@ -1,15 +1,17 @@
 """The pages of papers have the tables that the papers' files make, and `dpmf configs` names what is run."""
 
 from pathlib import Path
+from typing import get_args
 
 import pytest
 from typer.testing import CliRunner
 
 from dpmf_cli.cli.main import app
-from dpmf_cli.cli.paper_pages import with_tables
+from dpmf_cli.cli.paper_pages import outside_of_tables, with_tables
 from dpmf_cli.errors import DpmfError
 from dpmf_cli.papers.claims import all_papers, paper
 from dpmf_cli.papers.printed import papers
+from dpmf_cli.papers.verdicts import Word
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -20,10 +22,9 @@ def test_the_page_of_a_paper_has_its_tables(key: str) -> None:
     text = page.read_text()
     assert with_tables(page) == text, f"write it anew: make format, or dpmf docs {paper(key).page}"
     claims = text.split(f"<!-- claims of {key} -->\n")[1].split("<!-- end -->")[0]
-    rows = claims.splitlines()[2:]
-    assert len(rows) == len(paper(key).claims)
-    for row, claim in zip(rows, paper(key).claims, strict=True):
-        assert f" | {claim.verdict} | " in row
+    rows = [line for line in claims.splitlines() if line.startswith("| ")][2:]
+    assert len(rows) == sum(len(claim.data) for claim in paper(key).claims)
+    assert all(row.split(" | ")[2] in get_args(Word) for row in rows)
     exhibits = text.split(f"<!-- exhibits of {key} -->\n")[1].split("<!-- end -->")[0]
     assert all(f"`{name}`" in exhibits for name in paper(key).configs)
 
@@ -36,12 +37,40 @@ def test_only_what_is_between_the_marks_is_written_anew(tmp_path: Path) -> None:
         ["before", "<!-- claims of neera2020 -->"],
         ["<!-- end -->", "after", "old"],
     )
-    assert len(lines) == 2 + 2 + len(paper("neera2020").claims) + 3
+    assert sum(line.startswith("| ") for line in lines) == 2 + sum(
+        len(each.data) for each in paper("neera2020").claims
+    )
     page.write_text("<!-- claims of neera2021 -->\n<!-- end -->\n")
     with pytest.raises(DpmfError, match='did you mean "neera2020"'):
         with_tables(page)
     with pytest.raises(DpmfError, match=r"none\.md: cannot be read"):
         with_tables(tmp_path / "none.md")
+
+
+def test_commands_of_a_page_are_run_where_there_are_results(tmp_path: Path) -> None:
+    page = tmp_path / "page.md"
+    block = "<!-- output of dpmf crossings configs/tiny.yaml --format md -->\n"
+    page.write_text(f"{block}old\n<!-- end -->\n")
+    asked: list[list[str]] = []
+
+    def answer(words: list[str]) -> str:
+        asked.append(words)
+        return "new\n"
+
+    assert with_tables(page) == page.read_text()
+    assert with_tables(page, lambda words: None) == page.read_text()
+    assert with_tables(page, answer) == f"{block}\nnew\n\n<!-- end -->\n"
+    assert asked == [["crossings", "configs/tiny.yaml", "--format", "md"]]
+    written, made = outside_of_tables(page.read_text())
+    assert ("old" in written, "old" in made) == (False, True)
+
+
+def test_results_that_are_not_there_leave_a_page_as_it_stands(tmp_path: Path) -> None:
+    page = tmp_path / "page.md"
+    page.write_text("<!-- output of dpmf crossings configs/quickstart.yaml -->\nold\n<!-- end -->\n")
+    done = CliRunner().invoke(app, ["docs", str(page), "--results", str(tmp_path / "results")])
+    assert (done.exit_code, done.stdout) == (0, page.read_text())
+    assert "left as it stands: dpmf crossings configs/quickstart.yaml" in done.stderr
 
 
 def named(*words: str) -> tuple[str, ...]:

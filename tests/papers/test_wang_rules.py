@@ -1,235 +1,241 @@
-"""Rules on the claims of Wang and Tang (2017): where a claim holds, where it fails, and where it cannot be decided."""
+"""Rules on the claims of Wang and Tang (2017): where the parts of a claim hold, and where it cannot be decided."""
 
 from collections.abc import Sequence
 from dataclasses import replace
+from itertools import product
+from typing import Any
 
 import numpy as np
 import pytest
 
+from dpmf_cli.audit.entries import registered
 from dpmf_cli.evaluation.curves import Experiment
-from dpmf_cli.papers.rules import RULES, compute
-from tests.papers.made import GRID, baseline, curve, evidence, experiment, verdict
+from dpmf_cli.papers.rules import RULES, compute, wang_tricks
+from dpmf_cli.papers.rules.base import Theorem
+from tests.papers.made import GRID, baseline, curve, evidence, experiment
+from tests.papers.made import held as held_on
 
 USERS = np.geomspace(2, 20000, 9)
+LEVELS = {"ge": 0.93, "constant_nbm": 0.94, "als": 0.8, "pnbm": 0.85, "pcc": 0.9, "cos": 0.9}
+"""PCC and COS have 0.90 with the most similar items for neighbours, 0.95 with common raters."""
+
+Level = float | tuple[float, float] | Sequence[float]
 
 
-def neighbourhood(name: str, curves: dict[str, float | tuple[float, float]], *, split: float) -> Experiment:
-    """PCC and COS have 0.90 with the most similar items for neighbours, 0.95 with common raters; GE is 0.93.
+def held(claim: str, *made: Experiment) -> tuple[bool, ...] | None:
+    return held_on("wang2017", claim, *made, data="ml-100k")
 
-    A curve is flat, or has one RMSE below `split` and another from there on; `algorithm, …` is another of it.
-    """
+
+def figure(name: str, curves: dict[str, Level], *, split: float = 1.0, **levels: float) -> Experiment:
+    """A curve is flat, or has one RMSE below `split` and another from there on, or each value as it is given;
+    `algorithm, …` is another of it."""
     grid = GRID if name.startswith("wang_fig1") else USERS
     made = []
     for label, level in curves.items():
-        low, high = level if isinstance(level, tuple) else (level, level)
-        values = np.where(grid < split * (1 - 1e-9), low, high)
+        low_high = level if isinstance(level, tuple) else None
+        made_of = np.where(grid < split * (1 - 1e-9), *low_high) if low_high else np.asarray(level, float)
+        values = np.broadcast_to(made_of, grid.shape)
+        key = label.partition(",")[0]
         made.append(
-            curve(
-                label.partition(",")[0],
-                label=label,
-                values=values.tolist(),
-                epsilons=grid,
-                claimed=grid,
-                provable=grid,
-            )
+            curve(key, label=label, values=values.tolist(), epsilons=grid, claimed=grid, provable=grid)
         )
-    levels = {"ge": 0.93, "ia": 1.0, "constant_nbm": 0.94, "pcc": 0.9, "cos": 0.9}
     common = {"pcc": "PCC, common raters", "cos": "COS, co-raters, common raters"}
-    baselines = [baseline(key, rmse) for key, rmse in levels.items()]
+    baselines = [baseline(key, rmse) for key, rmse in {**LEVELS, **levels}.items()]
     baselines += [replace(baseline(key, 0.95), label=label) for key, label in common.items()]
     return replace(experiment(name, *made), baselines=tuple(baselines))
 
 
-def wang(
-    pnbm: float | tuple[float, float] = 1.2,
-    mf: float | tuple[float, float] = 1.2,
-    posterior: float | tuple[float, float] = 1.2,
-    posterior_mf: float | tuple[float, float] = 1.2,
-    *,
-    split: tuple[float, float] = (1, 20),
-    **more: float | tuple[float, float],
-) -> list[Experiment]:
-    """The four experiments of figures 1 and 2; `more` is other curves of DPSGD-PNBM."""
-    ratings = {"dpsgd_pnbm": pnbm, "psgd": mf, **{f"dpsgd_pnbm, {key}": each for key, each in more.items()}}
-    users = {"dpps_pnbm": posterior, "dpps_mf": posterior_mf}
-    return [
-        each
-        for data in ("ml100k", "ml1m")
-        for each in (
-            neighbourhood(f"wang_fig1_{data}", ratings, split=split[0]),
-            neighbourhood(f"wang_fig2_{data}", users, split=split[1]),
-        )
-    ]
+def of_ratings(pnbm: Level = 1.2, mf: Level = 1.2, *, split: float = 1.0, **more: Level) -> Experiment:
+    others = {f"dpsgd_pnbm, {key}": each for key, each in more.items()}
+    return figure("wang_fig1_ml100k", {"dpsgd_pnbm": pnbm, "psgd": mf, **others}, split=split)
 
 
-@pytest.mark.parametrize(
-    ("level", "expected"),
-    [
-        (0.85, "confirmed"),
-        ((2.0, 0.85), "confirmed"),  # below ε = 1 nothing is claimed
-        ((0.85, 0.92), "in part"),  # below PCC and COS with one choice of neighbours
-        ((0.85, 0.97), "refuted"),
-    ],
-)
-def test_a_private_neighbourhood_against_one_without_privacy(
-    level: float | tuple[float, float], expected: str
-) -> None:
-    assert verdict("wang2017", "sgd-pnbm-beats-neighbours", *wang(level)) == expected
-    assert verdict("wang2017", "sgd-pnbm-beats-neighbours", *wang(level)[:2]) is None  # of both data sets
+def of_users(pnbm: Level = 1.2, mf: Level = 1.2, *, split: float = 20.0) -> Experiment:
+    return figure("wang_fig2_ml100k", {"dpps_pnbm": pnbm, "dpps_mf": mf}, split=split)
+
+
+AGAINST = [
+    (0.85, (True,) * 4),
+    ((2.0, 0.85), (True,) * 4),  # below the ε that the claim names nothing is said
+    ((0.85, 0.92), (False, False, True, True)),  # better with one choice of neighbours
+    ((0.85, 0.97), (False,) * 4),
+]
+
+
+@pytest.mark.parametrize(("level", "parts"), AGAINST)
+def test_methods_against_neighbourhoods_without_privacy(level: Level, parts: tuple[bool, ...]) -> None:
+    assert held("sgd-pnbm-beats-neighbours", of_ratings(level)) == parts
+    assert held("sgd-mf-beats-neighbours", of_ratings(mf=level, split=20)) == parts
+    both = held("posterior-sampling-beats-neighbours", of_users(level, 0.92))
+    assert both == (*parts, False, False, True, True)
 
 
 def test_the_least_epsilon_that_a_claim_names_counts() -> None:
     above = (0.97, 0.85)
-    made = wang(above, above, above, above, split=(1.5, 21))  # worse at ε = 1, and at 20
-    for claim in ("sgd-pnbm-beats-neighbours", "posterior-sampling-accurate"):
-        assert verdict("wang2017", claim, *made) == "in part"
+    assert held("sgd-pnbm-beats-neighbours", of_ratings(above, split=1.5)) == (False,) * 4
+    assert held("sgd-mf-beats-neighbours", of_ratings(mf=above, split=32)) == (False,) * 4
+    assert held("posterior-sampling-accurate", of_users(above, above, split=21)) == (False, False)
+    assert held("posterior-sampling-accurate", of_users(above, (0.85, 0.97))) == (True, False)
 
 
-def test_a_method_is_its_best_parameters_at_each_epsilon() -> None:
+def test_a_method_is_its_best_curve_at_each_epsilon() -> None:
     few, many = (0.85, 0.97), (0.97, 0.85)
-    assert verdict("wang2017", "sgd-pnbm-beats-neighbours", *wang(few, split=(10, 20))) == "in part"
-    both = wang(few, split=(10, 20), many=many)
-    assert verdict("wang2017", "sgd-pnbm-beats-neighbours", *both) == "confirmed"
-    waiting = replace(both[0].curves[-1], missing=1)
-    both[0] = replace(both[0], curves=(*both[0].curves[:-1], waiting))
-    assert verdict("wang2017", "sgd-pnbm-beats-neighbours", *both) is None
+    both = of_ratings(few, split=10, many=many)
+    assert held("sgd-pnbm-beats-neighbours", both) == (True,) * 4
+    waiting = replace(both, curves=(*both.curves[:-1], replace(both.curves[-1], missing=1)))
+    assert held("sgd-pnbm-beats-neighbours", waiting) is None
+
+
+def test_throughout_has_a_part_for_each_method_and_choice_of_neighbours() -> None:
+    claim = "pnbm-beats-neighbours-throughout"
+    assert held(claim, of_ratings(0.92), of_users(0.85)) == (False, True, True, True)
+    assert held(claim, of_ratings(0.85), of_users((0.97, 0.85), split=21)) == (True, True, False, False)
+    assert held(claim, of_ratings(0.85)) is None
+
+
+def test_accuracy_is_kept_where_less_is_lost() -> None:
+    claim = "sgd-pnbm-keeps-accuracy"
+    falling, flat = [1.0 if e < 2 else 0.85 for e in GRID], [0.9] * len(GRID)
+    assert held(claim, of_ratings(flat, falling)) == (True,)
+    assert held(claim, of_ratings(falling, flat)) == (False,)
+
+
+def test_both_at_one_are_held_against_averages_at_one_alone() -> None:
+    at_one = [0.9 if np.isclose(e, 1) else 2.0 for e in GRID]
+    at_200 = [0.9 if np.isclose(e, 200) else 2.0 for e in USERS]
+    claim = "both-accurate-at-one"
+    assert held(claim, of_ratings(at_one), of_users(at_200)) == (True, True)
+    assert held(claim, of_ratings(0.97), of_users(at_200)) == (False, True)
+
+
+def test_posterior_sampling_is_compared_at_a_200th_of_its_epsilon() -> None:
+    claim = "posterior-sampling-more-accurate"
+    assert held(claim, of_ratings(0.9), of_users(0.8)) == (True, True)
+    from_one = [0.8 if e >= 199 else 1.0 for e in USERS]
+    assert held(claim, of_ratings(0.9), of_users(from_one)) == (True, False)
+    beyond = [0.8 if 19 <= e <= 2001 else 1.0 for e in USERS]
+    assert held(claim, of_ratings(0.9), of_users(beyond)) == (True, True)
+    assert held(claim, of_ratings(0.9), of_users([1.0 if np.isclose(e, 200) else 0.8 for e in USERS])) == (
+        False,
+        False,
+    )
 
 
 @pytest.mark.parametrize(
-    ("level", "expected"),
-    [((2.0, 0.85), "confirmed"), ((0.85, 0.92), "in part"), ((0.85, 0.97), "refuted")],
-)
-def test_a_private_factorization_against_neighbourhoods(level: tuple[float, float], expected: str) -> None:
-    made = wang(mf=level, split=(20, 20))
-    assert verdict("wang2017", "sgd-mf-beats-neighbours", *made) == expected
-
-
-@pytest.mark.parametrize(
-    ("levels", "expected"),
+    ("mf", "posterior_mf", "parts"),
     [
-        (((2.0, 0.9), (2.0, 0.9)), "confirmed"),
-        ((0.9, 1.0), "in part"),
-        (((0.9, 1.0), (0.9, 0.94)), "refuted"),  # better than IA, worse than GE
-    ],
-)
-def test_accuracy_of_posterior_sampling(
-    levels: tuple[float | tuple[float, float], ...], expected: str
-) -> None:
-    made = wang(posterior=levels[0], posterior_mf=levels[1])
-    assert verdict("wang2017", "posterior-sampling-accurate", *made) == expected
-
-
-@pytest.mark.parametrize(
-    ("sgd", "posterior", "split", "expected"),
-    [
-        (0.85, 0.85, (1, 20), "confirmed"),
-        (0.92, 0.85, (1, 20), "confirmed"),  # throughout with one choice of neighbours
-        ((0.97, 0.85), (0.97, 0.85), (1, 20), "confirmed"),  # below ε = 1 and 0.1 × 200 nothing is claimed
-        ((0.97, 0.85), 0.85, (1.5, 20), "refuted"),
-        (0.85, (0.97, 0.85), (1, 21), "refuted"),
-        ((0.85, 0.97), 0.85, (50, 20), "refuted"),
-    ],
-)
-def test_throughout(
-    sgd: float | tuple[float, float],
-    posterior: float | tuple[float, float],
-    split: tuple[float, float],
-    expected: str,
-) -> None:
-    made = wang(sgd, posterior=posterior, split=split)
-    said = compute("wang2017", "pnbm-beats-neighbours-throughout", evidence(*made))
-    assert said is not None
-    assert said.verdict == expected
-    assert "ML-1M, DPSGD-PNBM, ε ≥ 1:" in said.measured
-    assert "ML-1M, DPPS-PNBM, ε ≥ 20:" in said.measured
-    worse = wang(0.97, posterior=0.97)
-    assert verdict("wang2017", "pnbm-beats-neighbours-throughout", *made[:2], *worse[2:]) == "refuted"
-
-
-@pytest.mark.parametrize(
-    ("mf", "posterior_mf", "expected"),
-    [
-        ((1.1, 0.8), (1.1, 0.8), "confirmed"),
-        ((1.1, 0.8), 1.1, "in part"),
-        (1.1, 1.1, "in part"),
-        ((0.8, 1.1), (0.8, 1.1), "refuted"),
+        ((1.1, 0.8), (1.1, 0.8), (True, True, True, True)),
+        ((1.1, 0.8), 1.1, (True, True, True, False)),
+        ((0.8, 1.1), (0.8, 1.1), (False, False, False, False)),
     ],
 )
 def test_neighbourhoods_at_low_epsilon_and_factorizations_at_high(
-    mf: float | tuple[float, float], posterior_mf: float | tuple[float, float], expected: str
+    mf: Level, posterior_mf: Level, parts: tuple[bool, ...]
 ) -> None:
-    assert verdict("wang2017", "pnbm-then-mf", *wang(0.9, mf, 0.9, posterior_mf)) == expected
+    assert held("pnbm-then-mf", of_ratings(0.9, mf), of_users(0.9, posterior_mf)) == parts
 
 
-def with_curve(
-    made: list[Experiment], name: str, algorithm: str, **values: Sequence[float]
-) -> list[Experiment]:
-    """The experiment of that name with other curves for one of its algorithms, by their labels."""
-    changed = []
-    for each in made:
-        if each.name == name:
-            one = next(curve for curve in each.curves if curve.algorithm == algorithm)
-            others = tuple(curve for curve in each.curves if curve.algorithm != algorithm)
-            given = (
-                replace(one, label=label, rmse=np.array(rmse)[None, None, :])
-                for label, rmse in values.items()
-            )
-            each = replace(each, curves=(*others, *given))
-        changed.append(each)
-    return changed
+@pytest.mark.parametrize(
+    ("pnbm", "mf", "passes"),
+    [
+        ([0.9] * 9, [0.99, 0.99, 0.95, 0.85, *[np.inf] * 5], True),  # diverges after it was better
+        ([0.9] * 9, [0.99, 0.85, 0.95, 0.95, *[np.inf] * 5], False),  # better below 0.1 × 200 only
+        ([0.9] * 9, [0.99, 0.99, *[np.inf] * 7], False),
+        ([0.9, 0.9, 0.9, *[np.inf] * 6], [0.95] * 9, False),  # what has diverged is beaten by nobody
+    ],
+)
+def test_a_factorization_passes_where_both_are_finite(pnbm: Level, mf: Level, passes: bool) -> None:
+    found = held("pnbm-then-mf", of_ratings(0.9), of_users(pnbm, mf))
+    assert found is not None
+    assert found[3] == passes
 
 
-def test_a_factorization_that_diverges_after_it_was_better() -> None:
-    def said(**values: Sequence[float]) -> tuple[str, str]:
-        made = with_curve(wang(0.9, 0.99, 0.9, 0.99), "wang_fig2_ml1m", "dpps_mf", **values)
-        found = compute("wang2017", "pnbm-then-mf", evidence(*made))
-        assert found is not None
-        return found.verdict, found.measured.rpartition("DPPS-PNBM and -MF: ")[2]
+def test_methods_without_privacy() -> None:
+    assert held("mf-better-without-privacy", of_ratings()) == (True,)
+    assert held("pnbm-better-without-privacy", of_ratings()) == (True, True, True, True, False)
+    other = figure("wang_fig1_ml100k", {"psgd": 1.0}, pnbm=0.92, als=0.95)
+    assert held("mf-better-without-privacy", other) == (False,)
+    assert held("pnbm-better-without-privacy", other) == (False, False, True, True, True)
 
-    start = [0.99] * len(USERS)
-    bold = [0.99, 0.99, 0.95, 0.85, *[np.inf] * 5]
-    assert said(start=start, bold=bold) == (
-        "in part",
-        "0.900 and 0.990 at ε = 2; MF better at 1 of 7 ε ≥ 20, furthest with 0.900 and 0.850 (bold) at ε = 63.2456",
+
+def test_accuracy_is_lost_below_4b_where_nothing_below_is_better() -> None:
+    falling, rising = np.linspace(1, 0.9, 9), np.linspace(0.9, 1, 9)
+    assert held("accuracy-lost-below-4b", of_users(falling.tolist(), rising.tolist())) == (True, False)
+    best_at_4b = [0.95] * 8 + [0.9]  # of USERS the last is beyond 64 × 200
+    assert held("accuracy-lost-below-4b", of_users(best_at_4b, [0.95] * 9)) == (True, True)
+
+
+def tricks(**levels: float) -> Experiment:
+    """`b10`, `b20`: how much lower RMSE is at ε = 1 with that β; `sgd_1`, `sgd_100`, `posterior`: the best K."""
+    epsilons = np.array([1.0, 10, 100, 200])
+    common: dict[str, Any] = {"epsilons": epsilons, "claimed": epsilons, "provable": epsilons}
+    made = [
+        curve(
+            "dpsgd_pnbm",
+            label=label,
+            values=(0.95 - by * np.array([1, 0, 0, 0])).tolist(),
+            **common,
+        )
+        for label, by in {
+            "S as it is": 0.0,
+            "β = 10": levels.get("b10", 0.0),
+            "β = 20": levels.get("b20", 0.0),
+        }.items()
+    ]
+    best = {
+        "DPSGD-PNBM": [levels.get("sgd_1", 2), 5, levels.get("sgd_100", 20), 5],
+        "DPPS-PNBM": [5, 5, 5, levels.get("posterior", 10)],
+    }
+    made += [
+        curve(
+            "x",
+            label=f"{line}, {k}",
+            line=line,
+            swept=("iterations", float(k)),
+            values=[0.9 + 0.01 * (k != at) for at in best[line]],
+            **common,
+        )
+        for line, k in product(best, (1, 2, 5, 10, 20))
+    ]
+    own = {"PCC": 0.90, "PCC, users": levels.get("pcc", 0.94), "COS": 0.91, "COS, users": 0.95}
+    own |= {"PNBM": 0.92, "PNBM, errors clamped": levels.get("clamped", 0.9215)}
+    return replace(
+        experiment("wang_tricks_ml100k", *made),
+        baselines=tuple(replace(baseline("x", rmse), label=label) for label, rmse in own.items()),
     )
-    assert said(bold=bold)[1].endswith("furthest with 0.900 and 0.850 (bold) at ε = 63.2456")
-    early = [0.99, 0.85, 0.95, 0.95, *[np.inf] * 5]  # better below ε = 20 only
-    assert said(start=start, early=early)[1].endswith(
-        "MF better at no ε ≥ 20, nearest with 0.900 and 0.950 (early) at ε = 20"
-    )
-    assert said(lost=[0.99, 0.99, *[np.inf] * 7])[1].endswith("one of them has diverged at every ε ≥ 20")
 
 
-def test_one_better_middle_of_four_turns_the_verdict() -> None:
-    better_first = wang(0.9, (0.8, 0.99), 0.9, (0.8, 0.99), split=(0.2, 3))
-    assert verdict("wang2017", "pnbm-then-mf", *better_first) == "refuted"
-    middle = [0.8, 0.99, 0.99, 0.85, *[np.inf] * 5]
-    made = with_curve(better_first, "wang_fig2_ml1m", "dpps_mf", middle=middle)
-    assert verdict("wang2017", "pnbm-then-mf", *made) == "in part"
+@pytest.mark.parametrize(
+    ("claim", "levels", "parts"),
+    [
+        ("items-rather-than-users", {}, (True, True)),
+        ("items-rather-than-users", {"pcc": 0.89}, (False, True)),
+        ("clamp-is-trivial", {}, (True,)),
+        ("clamp-is-trivial", {"clamped": 0.9225}, (False,)),
+        ("clamp-is-trivial", {"clamped": 0.9175}, (False,)),
+        ("rescaling-lowers-noise", {}, (False, False)),
+        ("rescaling-lowers-noise", {"b10": 0.001, "b20": 0.01}, (False, True)),
+        ("fewer-iterations-for-small-epsilon", {}, (True,)),
+        ("fewer-iterations-for-small-epsilon", {"sgd_100": 2}, (False,)),
+        ("posterior-sampling-costs-more", {}, (True,)),
+        ("posterior-sampling-costs-more", {"posterior": 2}, (False,)),
+    ],
+)
+def test_single_steps(claim: str, levels: dict[str, float], parts: tuple[bool, ...]) -> None:
+    assert held(claim, tricks(**levels)) == parts
+    assert held(claim) is None
 
 
-def test_what_has_diverged_is_beaten_by_nobody() -> None:
-    better_first = wang(0.9, (0.8, 0.99), 0.9, (0.8, 0.99), split=(0.2, 3))
-    lost = [0.9, 0.9, 0.9, *[np.inf] * 6]
-    made = with_curve(better_first, "wang_fig2_ml1m", "dpps_pnbm", lost=lost)
-    assert verdict("wang2017", "pnbm-then-mf", *made) == "refuted"
+def test_h_as_printed_is_not_how_often_a_mini_batch_has_both_items() -> None:
+    rng, size = np.random.default_rng(0), 30
+    drawn = rng.choice(3, (20_000, size), p=[0.02, 0.05, 0.93])
+    both = np.mean((drawn == 0).any(axis=1) & (drawn == 1).any(axis=1))
+    assert wang_tricks.in_a_sample(0.02, 0.05, size) == pytest.approx(both, abs=5 * np.sqrt(0.25 / 20_000))
+    assert wang_tricks.printed_h(0.02, 0.05, size) > 0.99
+    assert held("h-makes-it-unbiased") == (False,)
 
 
-def test_where_posterior_sampling_starts() -> None:
-    said = compute(
-        "wang2017", "posterior-sampling-accurate", evidence(*wang(posterior=0.9, posterior_mf=0.9))
-    )
-    assert said is not None
-    for told in said.measured.split("; "):
-        if "DPPS-PNBM" in told:
-            assert told.endswith("having started at 0.940")
-        else:  # at plain item means, which IA is not
-            assert "DPPS-MF" in told
-            assert "started" not in told
-            assert "1.000" not in told
-
-
-@pytest.mark.parametrize("claim", RULES["wang2017"])
+@pytest.mark.parametrize("claim", [key for key, rule in RULES["wang2017"].items() if "posterior" in key])
 def test_a_grid_without_the_epsilons_of_a_claim_decides_nothing(claim: str) -> None:
     def cut(each: Experiment) -> Experiment:
         few = slice(0, 2)
@@ -245,6 +251,21 @@ def test_a_grid_without_the_epsilons_of_a_claim_decides_nothing(claim: str) -> N
         )
         return replace(each, curves=tuple(curves))
 
-    made = wang(0.85, 0.85, 0.85, 0.85)
-    assert verdict("wang2017", claim, *made) is not None
-    assert verdict("wang2017", claim, *map(cut, made)) is None
+    made = [of_ratings(0.85, 0.85), of_users(0.85, 0.85)]
+    if claim != "posterior-sampling-costs-more":
+        assert held(claim, *made) is not None
+        assert held(claim, *map(cut, made)) is None
+
+
+def test_figures_stand_beside_the_parts() -> None:
+    found = compute("wang2017", "sgd-pnbm-beats-neighbours", evidence(of_ratings(0.92), data="ml-100k"))
+    assert found is not None
+    assert found.measured.startswith(
+        "DPSGD-PNBM 0.9200 at ε = 1, 0.9200 at best, at 9 ε below: PCC (0.9000) 0, "
+    )
+
+
+def test_theorems_are_about_registered_algorithms() -> None:
+    entries = {rule.entry for rule in RULES["wang2017"].values() if isinstance(rule, Theorem)}
+    assert len(entries) == 3
+    assert entries <= {each.name for key in ("dpsgd_pnbm", "dpps_pnbm") for each in registered(key)}

@@ -15,9 +15,10 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 from dpmf_cli.algorithms.shared.certified_descent import CertifiedDescent
+from dpmf_cli.algorithms.shared.learned_neighbourhood import error_bound
 from dpmf_cli.algorithms.shared.neighbourhood import all_others, most_co_rated
 from dpmf_cli.algorithms.wang2017.dpps_pnbm import PosteriorPNBM
-from dpmf_cli.algorithms.wang2017.dpsgd_pnbm import CorrectedDPSGDPNBM, PrivatePNBM, PublishedDPSGDPNBM
+from dpmf_cli.algorithms.wang2017.dpsgd_pnbm import CorrectedDPSGDPNBM, PrivatePNBM
 from dpmf_cli.datasets import Folders, load
 from dpmf_cli.datasets.spec import CatalogSpec
 from dpmf_cli.kernels.clipping import GUARD
@@ -32,6 +33,7 @@ from dpmf_cli.privacy.gradient_sensitivity import clipped_contributions, publish
 from dpmf_cli.privacy.neighbours import Neighbours
 from dpmf_cli.privacy.noise import LaneNoise
 from dpmf_cli.ratings import Ratings, Scale
+from dpmf_cli.streams import Streams
 from tests.conftest import make_ratings
 
 Array = NDArray[Any]
@@ -112,6 +114,7 @@ def random_values(rng: np.random.Generator, shape: tuple[int, ...], spread: floa
     signed=st.booleans(),
     strength=st.sampled_from([0.01, 1.0, 100.0]),
     contribution=st.sampled_from([1e-6, 1e-3, 0.3, 10.0]),
+    enough=st.booleans(),
     seed=st.integers(0, 2**32 - 1),
 )
 @settings(max_examples=100, deadline=None)
@@ -124,17 +127,23 @@ def test_no_neighbouring_data_moves_a_gradient_by_more_than_its_bound(
     signed: bool,
     strength: float,
     contribution: float,
+    enough: bool,
     seed: int,
 ) -> None:
+    """`enough`: the user has just as many ratings as are asked for, and is left out with one less."""
     rng, norm = np.random.default_rng(seed), NOISES[noise]
     rows = random_values(rng, (3, n_items), spread)
     rows[:2] *= rng.random((2, n_items)) < 0.5
     averages = random_values(rng, (n_items,), of_averages)
     s = strength * rng.lognormal(0, 2, (n_items, n_items - 1))
     s *= np.where(signed & (rng.random(s.shape) < 0.5), -1, 1)
-    entry = certified(noise, kind, clip=contribution, initial_similarity=strength)
-    first, second = neighbouring(rows, kind, 0, 6 - rows[-1, 0])
-    moved = move(entry.clipped(first), entry.clipped(second), s, averages, norm)
+    least = n_items if enough else 0
+    entry = certified(noise, kind, clip=contribution, initial_similarity=strength, least_ratings=least)
+    first, second = (
+        entry.clipped(entry.learned_from(train, Streams(0, "data", "", 0, 0)))
+        for train in neighbouring(rows, kind, 0, 6 - rows[-1, 0])
+    )
+    moved = move(first, second, s, averages, norm)
     bound = clipped_contributions(contribution / strength, norm, kind).value
     target(moved / bound)
     assert moved <= bound * (1 + ROUNDING)
@@ -261,7 +270,7 @@ def test_the_published_sensitivity_is_exceeded_c_over_s0_times_in_a_row_and_twic
     averages = np.where(upper, 1.0, 5.0)
     averages[0] = 3.0
     pair = neighbouring(np.where(upper, 5.0, 1.0)[None], Neighbours.BOUNDED, 0, 5.0)
-    bound = PublishedDPSGDPNBM.error_bound(SCALE, step)
+    bound = error_bound(SCALE, step)
     claimed = published_similarity_gradients(SCALE, bound, floor)
     assert claimed.value == pytest.approx(2 * bound * 4 / floor)
     moved = published_move(pair, np.full((n, n - 1), s0), averages, bound, floor) / claimed.value
@@ -280,7 +289,7 @@ def test_the_published_sensitivity_is_exceeded_on_real_ratings(real_data: Path, 
     train = load(spec, Folders(real_data, session_cache, real_data)).ratings
     neighbours = most_co_rated(train, 500)
     averages = np.bincount(train.items, train.values, train.n_items)[:, None] / train.item_counts[:, None]
-    bound = PublishedDPSGDPNBM.error_bound(SCALE, 1)
+    bound = error_bound(SCALE, 1)
     claimed = published_similarity_gradients(SCALE, bound, 15.0).value
 
     def of_user(data: Ratings, user: int) -> Array:

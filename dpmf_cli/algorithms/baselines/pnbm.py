@@ -5,6 +5,7 @@ from typing import ClassVar, Literal
 import numpy as np
 from pydantic import Field
 
+from dpmf_cli.algorithms.shared.learned_neighbourhood import error_bound
 from dpmf_cli.algorithms.shared.neighbourhood import most_co_rated
 from dpmf_cli.algorithms.shared.neighbourhood_baseline import NeighbourhoodBaseline
 from dpmf_cli.kernels.similarities import NeighbourhoodModel, neighbourhood_model
@@ -31,6 +32,11 @@ class ProbabilisticNeighbourhood(NeighbourhoodBaseline):
     learning_rate: float = Field(2.0, gt=0, description="η, on sums of gradients")
     iterations: int = Field(8, ge=1, description="K")
     regularization: float = Field(0.005, ge=0, description="λ; the paper's 0.05 or 0.005")
+    clamp_errors: bool = Field(
+        False,
+        exclude_if=lambda clamped: not clamped,
+        description="whether errors are clamped as DPSGD-PNBM clamps them, section 3",
+    )
 
     def fit(
         self, train: Ratings, epsilons: Epsilons, *, streams: Streams, curator: Curator
@@ -39,7 +45,9 @@ class ProbabilisticNeighbourhood(NeighbourhoodBaseline):
         model = neighbourhood_model(train, most_co_rated(train, self.k), self.initial_similarity, averages)
         learned = LearnedRatings.unclipped(train)
         everybody = np.ones(len(train), np.bool_)
-        step = SimilarityStep(everybody, np.array([self.learning_rate]), self.regularization)
-        for _ in range(self.iterations):
+        rates = np.array([self.learning_rate])
+        for t in range(1, self.iterations + 1):
+            bound = error_bound(train.scale, t) if self.clamp_errors else np.inf
+            step = SimilarityStep(everybody, rates, self.regularization, error_bound=bound)
             descend_similarities(model, learned, step)
         return model

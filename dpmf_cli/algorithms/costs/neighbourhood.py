@@ -33,7 +33,9 @@ def pnbm(entry: Any, shape: Shape, grid: int) -> Cost:
 
 
 def correlation(entry: Any, shape: Shape, grid: int) -> Cost:
-    """PCC and COS: products of all pairs of items, then predictions."""
+    """PCC and COS: products of all pairs of items, or of users, then predictions."""
+    if entry.between == "users":
+        shape = Shape(shape.items, shape.users, shape.ratings)
     products = Cost(3 * shape.squares * 4e-9 + shape.items**2 * 1e-7, shape.squares / 4 * 12.0)
     return effects_cost(shape, grid) + products + neighbourhood_cost(shape, 1, entry.k, steps=0)
 

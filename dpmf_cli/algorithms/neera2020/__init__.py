@@ -1,1 +1,1 @@
-"""Neera, Chen, Aslam, Wang and Shu 2020: the local model, with a mixture of Gaussians."""
+"""Neera, Chen, Aslam and Shu 2020: the local model, with a mixture of Gaussians."""

@@ -1,7 +1,7 @@
 """BLP-MoG-MF: bounded Laplace noise modelled as a mixture of Gaussians. Neera et al. 2020, algorithm 2."""
 
 from collections.abc import Iterator
-from typing import ClassVar, Literal
+from typing import Any, ClassVar, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -33,12 +33,14 @@ class MixtureFactorization(LocalFactorization):
 
     until U moves by less than `tolerance` of its norm, or `iterations` times.
 
-    Where this departs from algorithm 2. The weighted L2 problem is solved by alternating least squares, one sweep an
-    iteration, in place of WPCA (De la Torre and Black 2003), which alternates the same two weighted regressions.
-    The E-step is repeated before each of the three steps (multicycle ECM, Meng and Rubin 1993, section 3), which
-    keeps the likelihood from falling and saves storing the weights. The paper has no ridge; with λ > 0 it is the
-    likelihood times a Gaussian prior that is maximised. The factor 12 gives λ the meaning that it has in
-    `LocalMatrixFactorization` where messages are hardly more than noise, uniform on [0, 1] with variance 1/12.
+    Where this departs from algorithm 2. Factors come before π_k and σ_k, where the listing has these first
+    (`order`): the errors of factors that are drawn at random say nothing about the noise. The weighted L2 problem is
+    solved by alternating least squares, one sweep an iteration, in place of WPCA (De la Torre and Black 2003), which
+    alternates the same two weighted regressions. The listing prints its E-step before its loop, where no fitted
+    factor reaches it; it is repeated here before each of the three steps (multicycle ECM, Meng and Rubin 1993,
+    section 3), which keeps the likelihood from falling and saves storing the weights. The paper has no ridge; with λ
+    > 0 it is the likelihood times a Gaussian prior that is maximised. The factor 12 gives λ the meaning that it has
+    in `LocalMatrixFactorization` where messages are hardly more than noise, uniform on [0, 1] with variance 1/12.
     """
 
     title: ClassVar[str] = "BLP-MoG-MF"
@@ -50,6 +52,16 @@ class MixtureFactorization(LocalFactorization):
     components: int = Field(3, ge=2, le=8, description="K; not in the paper")
     iterations: int = Field(20, ge=1, description="at most; not in the paper")
     tolerance: float = Field(1e-3, ge=0, description="stop where ‖U − U′‖ ≤ tolerance·‖U‖; not in the paper")
+    order: Literal["factors_first", "mixture_first"] = Field(
+        "factors_first", description="of an iteration; mixture_first is the listing's"
+    )
+
+    def parameters(self) -> dict[str, Any]:
+        """Without the order where it is the usual one, which results of versions before are named without."""
+        found = super().parameters()
+        if self.order == "factors_first":
+            del found["order"]
+        return found
 
     def factorise(self, model: FactorModel, received: PerturbedRatings, streams: Streams) -> None:
         for _ in self.steps(model, received, streams):
@@ -65,9 +77,12 @@ class MixtureFactorization(LocalFactorization):
         active = np.ones(len(received.epsilons), np.bool_)
         for _ in range(self.iterations):
             before = UserFactors.of(model)
+            if self.order == "mixture_first":
+                mixture = _maximised(mixture, active, *mixture_sums(model, users, values, mixture, active))
             for side in (users, items):
                 solve_mixture(model, side, values, mixture, regularization=self.regularization, active=active)
-            mixture = _maximised(mixture, active, *mixture_sums(model, users, values, mixture, active))
+            if self.order == "factors_first":
+                mixture = _maximised(mixture, active, *mixture_sums(model, users, values, mixture, active))
             yield mixture
             active = active & (before.moved(model) > self.tolerance)
             if not active.any():

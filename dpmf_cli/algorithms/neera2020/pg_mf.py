@@ -1,20 +1,24 @@
 """PG-MF: devices keep their users' factors and report perturbed gradients of the items'. Shin et al. 2018."""
 
 from dataclasses import dataclass
-from functools import cached_property
 from typing import ClassVar, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 from pydantic import Field
 
+from dpmf_cli.algorithms.neera2020.pg_devices import (
+    Devices,
+    DevicesOfOneReport,
+    DevicesOfWholeUsers,
+    solve_own_factors,
+)
 from dpmf_cli.algorithms.shared.base import PrivateAlgorithm, Variants, in_both_modes
 from dpmf_cli.algorithms.shared.factorization import InitialFactors, initial_factors
 from dpmf_cli.algorithms.shared.local_model import LocalModel
 from dpmf_cli.algorithms.shared.model import Arrays
 from dpmf_cli.algorithms.shared.own_factors import OwnFactors
 from dpmf_cli.algorithms.shared.papers import Paper
-from dpmf_cli.kernels.als import RowProblem, SideRatings, solve_users
 from dpmf_cli.kernels.factors import FactorModel, factor_model, move_items
 from dpmf_cli.kernels.perturb import project_items
 from dpmf_cli.privacy.curator import Curator
@@ -25,6 +29,7 @@ from dpmf_cli.privacy.local import (
     Traffic,
     gradient_of_each_rating,
     gradient_of_one_rating,
+    report_of_a_user,
     value_towards_the_aggregator,
 )
 from dpmf_cli.privacy.local_mechanisms import Duchi
@@ -46,20 +51,22 @@ class PrivateGradientMF(PrivateAlgorithm):
     m is the mean of all ratings, from one report of each with `average` of ε. The clean ratings stay on their
     devices, and predictions are made there: they use the target user's own ratings without noise (‡).
 
-    Shin et al. draw the coordinate among those of all items and spend ε per *user*, so that it also hides who rated
-    what; at 943 users a coordinate then gets a report every few iterations. Neera et al. compare at equal ε, which is
-    per rating for all other methods. Published mode takes that to mean a report of each rating. But p_u depends on
-    all of the user's ratings, so that one of them moves all n_u reports: what can be proved for a *rating* is n_u·ε,
-    as for its whole user. Corrected mode sends one report a user and iteration, of a rating drawn uniformly, which
-    the aggregator counts n_u times: the same mean, and ε for all of the user's values together. (The mean of all
-    ratings still takes a report of each: n·`average`·ε a user.) In both, who rated what is public.
+    Three readings of its ε. Shin et al. spend it per *user* (`neighbours: user`): a device sends one report an
+    iteration, of a coordinate drawn among those of all items, so that it also hides who rated what. At 943 users of
+    ML-100K a coordinate then gets a report every few iterations. Neera et al. compare at equal ε, which is per rating
+    for all other methods. Published mode of `neighbours: local` takes that to mean a report of each rating. But p_u
+    depends on all of the user's ratings, so that one of them moves all n_u reports: what can be proved for a *rating*
+    is n_u·ε, as for its whole user. Corrected mode sends one report a user and iteration, of a rating drawn
+    uniformly, which the aggregator counts n_u times: the same mean, and ε for all of the user's values together. (The
+    mean of all ratings still takes a report of each: n·`average`·ε a user.) In these two, who rated what is public.
     """
 
     title: ClassVar[str] = "PG-MF"
     paper: ClassVar[Paper] = Paper.NEERA
-    variants: ClassVar[Variants] = in_both_modes(Neighbours.LOCAL)
+    variants: ClassVar[Variants] = in_both_modes(Neighbours.LOCAL, Neighbours.USER)
     joint: ClassVar[bool] = True
     revision: ClassVar[int] = 3
+    kind_of_devices: ClassVar[type[Devices]] = Devices
 
     algorithm: Literal["pg_mf"]
     neighbours: Neighbours = Neighbours.LOCAL
@@ -81,7 +88,7 @@ class PrivateGradientMF(PrivateAlgorithm):
             "mean of ratings",
             repetitions=1,
             epsilon=self.average * epsilons,
-            sensitivity=value_towards_the_aggregator(Duchi.source, train.user_counts),
+            sensitivity=self.mean_moves(train.user_counts),
             n_items=train.n_items,
             curator=curator,
         )
@@ -96,27 +103,23 @@ class PrivateGradientMF(PrivateAlgorithm):
         devices = self.devices(train, streams)
         mean = shrunk_mean(devices.report_ratings(ratings))
         model = self.start(train, mean, streams)
-        aggregator = Aggregator(model.without_users(), train.item_counts, self)
+        raters = self.raters(train)
+        aggregator = Aggregator(model.without_users(), raters, self)
         for _ in range(self.iterations):
             devices.solve_users(model)
             aggregator.move_items(devices.report_gradients(model, gradients))
         messages = ratings.messages + gradients.messages
         down = train.n_items * self.factors * 4 * self.iterations * train.n_users
         traffic = Traffic(ratings.bytes + gradients.bytes, down, messages, train.n_users)
-        known = train.user_counts > 0, train.item_counts > 0
+        known = train.user_counts > 0, raters > 0
         on_devices = OwnFactors(self, model.without_users(), {"mean": mean}, train)
         return LocalModel(on_devices, train.scale, *known, mean, traffic)
 
     def with_own_factors(self, items: FactorModel, beside: Arrays, own: Ratings) -> FactorModel:
         """The items beside each user's own p_u, and m."""
         model = items.with_users(np.tile(beside["mean"], (own.n_users, 1)))
-        self.solve_devices(model, own, unit_values(own))
+        solve_own_factors(model, own, self.regularization)
         return model
-
-    def solve_devices(self, model: FactorModel, own: Ratings, values: NDArray[np.float32]) -> None:
-        """Each device solves for its user's factors from the user's ratings, `values` (n,) on [0, 1], in place."""
-        ratings = SideRatings(own.user_starts, own.items, values)
-        solve_users(model, ratings, RowProblem(self.regularization, bound=np.inf))
 
     def start(self, train: Ratings, mean: NDArray[np.float64], streams: Streams) -> FactorModel:
         """Public start factors beside m, for each ε."""
@@ -125,13 +128,23 @@ class PrivateGradientMF(PrivateAlgorithm):
             users, items, np.tile(mean, (train.n_users, 1)), np.zeros((train.n_items, len(mean)))
         )
 
+    def mean_moves(self, counts: NDArray[np.int64]) -> Sensitivity:
+        """How many reports for m another value of one rating moves; counts (n_users,)."""
+        return value_towards_the_aggregator(Duchi.source, counts)
+
     def moves(self, counts: NDArray[np.int64]) -> Sensitivity:
-        """How many reports of an iteration another value of one rating moves; counts (n_users,)."""
+        """How many reports of an iteration it moves; counts (n_users,)."""
         raise NotImplementedError(f"{type(self).__name__} has a mode that no class is for")
 
-    def devices(self, train: Ratings, streams: Streams) -> "Devices":
-        """All users' devices, which report each rating."""
-        return Devices(train, self, streams.generator("coordinates"))
+    def raters(self, train: Ratings) -> NDArray[np.int64]:
+        """(n_items,) over how many users the reports of an item are averaged: public."""
+        return train.item_counts
+
+    def devices(self, train: Ratings, streams: Streams) -> Devices:
+        """All users' devices."""
+        return self.kind_of_devices(
+            train, self.factors, self.regularization, self.gradient_bound, streams.generator("coordinates")
+        )
 
 
 class PublishedPrivateGradientMF(PrivateGradientMF):
@@ -147,12 +160,34 @@ class CorrectedPrivateGradientMF(PrivateGradientMF):
     """One rating of each user is reported in each iteration, drawn uniformly, and stands for all of the user's."""
 
     variants: ClassVar[Variants] = frozenset({(Neighbours.LOCAL, Mode.CORRECTED)})
+    kind_of_devices: ClassVar[type[Devices]] = DevicesOfOneReport
 
     def moves(self, counts: NDArray[np.int64]) -> Sensitivity:
         return gradient_of_one_rating()
 
-    def devices(self, train: Ratings, streams: Streams) -> "Devices":
-        return DevicesOfOneReport(train, self, streams.generator("coordinates"))
+
+class PrivateGradientMFOfUsers(PrivateGradientMF):
+    """Shin et al. 2018: each user reports a coordinate of one item in each iteration, both drawn uniformly.
+
+        report 0 where the user has not rated the item
+        q_ic ← q_ic + γ·d·G·(n_items·the reports' sum over n_users)
+
+    m is of one report of each user's mean. ε is for a whole user, towards the aggregator too: for any two sets of
+    ratings that the user may have. It is the same in both modes. A device reports whether or not its user has rated
+    anything, so how many devices there are is public. Left out: their random projection of the items' matrix.
+    """
+
+    variants: ClassVar[Variants] = in_both_modes(Neighbours.USER)
+    kind_of_devices: ClassVar[type[Devices]] = DevicesOfWholeUsers
+
+    def mean_moves(self, counts: NDArray[np.int64]) -> Sensitivity:
+        return report_of_a_user()
+
+    def moves(self, counts: NDArray[np.int64]) -> Sensitivity:
+        return report_of_a_user()
+
+    def raters(self, train: Ratings) -> NDArray[np.int64]:
+        return np.full(train.n_items, train.n_users)
 
 
 @dataclass(frozen=True)
@@ -192,62 +227,3 @@ def shrunk_mean(reports: PerturbedSigns) -> NDArray[np.float64]:
     largest = np.square(reports.numbers[0], dtype=np.float64)
     weight = (1 / 3) / (1 / 3 + largest / len(reports.numbers))
     return np.asarray(0.5 + weight * reports.numbers.mean(axis=0, dtype=np.float64) / 2)
-
-
-def unit_values(ratings: Ratings) -> NDArray[np.float32]:
-    """(n,) ratings on [0, 1]."""
-    scale = ratings.scale
-    return np.asarray((ratings.values - scale.minimum) / scale.width, np.float32)
-
-
-@dataclass(frozen=True)
-class Devices:
-    """All users' devices: the only code that sees ratings, which leave it through a channel.
-
-    coordinates  which coordinate a report is of, and which rating, is drawn from it
-    """
-
-    ratings: Ratings
-    method: PrivateGradientMF
-    coordinates: np.random.Generator
-
-    @cached_property
-    def values(self) -> NDArray[np.float32]:
-        """(n,) ratings on [0, 1]."""
-        return unit_values(self.ratings)
-
-    def report_ratings(self, channel: SignChannel) -> PerturbedSigns:
-        """Each rating, as 2r − 1."""
-        n = len(self.ratings)
-        return channel.send(
-            2 * self.values[:, None] - 1, self.ratings.items, np.zeros(n, np.uint8), np.ones(n, np.int64)
-        )
-
-    def solve_users(self, model: FactorModel) -> None:
-        """Each device solves for its user's factors, in place."""
-        self.method.solve_devices(model, self.ratings, self.values)
-
-    def reported(self) -> tuple[slice | NDArray[np.int64], NDArray[np.int64]]:
-        """Which ratings are reported, and how many each stands for: all, and each for itself."""
-        return slice(None), np.ones(len(self.ratings), np.int64)
-
-    def report_gradients(self, model: FactorModel, channel: SignChannel) -> PerturbedSigns:
-        """For each rating that is reported a coordinate of its gradient, the same for each ε, in units of G."""
-        rows, weights = self.reported()
-        users, items, values = self.ratings.users[rows], self.ratings.items[rows], self.values[rows]
-        coordinates = self.coordinates.integers(self.method.factors, size=len(users)).astype(np.uint8)
-        errors = values[:, None] - model.predict(users, items)
-        gradients = errors * model.user_coordinates(users, coordinates)
-        return channel.send(gradients / self.method.gradient_bound, items, coordinates, weights)
-
-
-class DevicesOfOneReport(Devices):
-    """Devices that report one of their user's ratings in each iteration."""
-
-    def reported(self) -> tuple[slice | NDArray[np.int64], NDArray[np.int64]]:
-        """One rating of each user who has any, drawn uniformly, which stands for all of them."""
-        counts = self.ratings.user_counts
-        drawn = self.ratings.user_starts[:-1] + (self.coordinates.random(len(counts)) * counts).astype(
-            np.int64
-        )
-        return drawn[counts > 0], counts[counts > 0]

@@ -75,10 +75,6 @@ class CertifiedDescent(LearnedNeighbourhood):
     def rates(self, t: int, deviation: Epsilons) -> Epsilons:
         """(E,) η_t; deviation (E,) is that of the noise of one coordinate of the gradient."""
 
-    def learned_from(self, train: Ratings, streams: Streams) -> Ratings:
-        """The ratings whose errors are learned from: all."""
-        return train
-
     def clipped(self, train: Ratings) -> LearnedRatings:
         """The ratings of `train`, each with its part of what its user may contribute."""
         counts = np.maximum(train.user_counts, 1)

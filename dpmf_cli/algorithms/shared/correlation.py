@@ -1,33 +1,58 @@
-"""Item kNN with correlations or cosines as similarities, without noise: Wang and Tang 2017, section 5.1."""
+"""kNN with correlations or cosines as similarities, without noise: Wang and Tang 2017, section 5.1."""
 
 from abc import abstractmethod
 from collections.abc import Iterator
+from dataclasses import dataclass
 from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
 from pydantic import Field
 
+from dpmf_cli.algorithms.shared.model import Model
 from dpmf_cli.algorithms.shared.neighbourhood import by_user, item_products, largest, most_co_rated
 from dpmf_cli.algorithms.shared.neighbourhood_baseline import NeighbourhoodBaseline
 from dpmf_cli.kernels.similarities import NeighbourhoodModel, neighbourhood_model
 from dpmf_cli.privacy.curator import Curator
 from dpmf_cli.privacy.ledger import Epsilons
-from dpmf_cli.ratings import Ratings
+from dpmf_cli.ratings import Ratings, transposed
 from dpmf_cli.streams import Streams
 
 
+@dataclass(frozen=True)
+class BetweenUsers:
+    """The neighbourhoods of users: those of the `items` of transposed ratings."""
+
+    items: NeighbourhoodModel
+
+    def predict(self, users: NDArray[np.int32], items: NDArray[np.int32]) -> NDArray[np.float32]:
+        """(n, E) predictions for n pairs."""
+        return self.items.predict(items, users)
+
+
 class CorrelationKNN(NeighbourhoodBaseline):
-    """Predicts from k neighbours of item i:  r̂_ui = r̄_i + Σ_j s_ij(r_uj − r̄_j)/Σ_j |s_ij|."""
+    """Predicts from k neighbours of item i:  r̂_ui = r̄_i + Σ_j s_ij(r_uj − r̄_j)/Σ_j |s_ij|.
+
+    Between users it is the same of the transposed ratings:  r̂_ui = r̄_u + Σ_v s_uv(r_vi − r̄_v)/Σ_v |s_uv|.
+    """
 
     k: int = Field(900, ge=1, le=100_000, description="N_k: 900 for ML-100K, 1300 for ML-1M")
     nearest: Literal["similarity", "common_raters"] = Field(
         "similarity", description="which items are the neighbours of an item; not in the paper"
     )
+    between: Literal["items", "users"] = Field(
+        "items",
+        exclude_if=lambda between: between == "items",
+        description="whose similarities they are; of users everything else is as of items",
+    )
 
-    def fit(
-        self, train: Ratings, epsilons: Epsilons, *, streams: Streams, curator: Curator
-    ) -> NeighbourhoodModel:
+    def fit(self, train: Ratings, epsilons: Epsilons, *, streams: Streams, curator: Curator) -> Model:
+        if self.between == "users":
+            return BetweenUsers(self.of_items(transposed(train), epsilons, curator))
+        return self.of_items(train, epsilons, curator)
+
+    def of_items(self, train: Ratings, epsilons: Epsilons, curator: Curator) -> NeighbourhoodModel:
+        """The neighbourhoods of the items."""
         averages = self.measure(train, epsilons, curator).items
         k = min(self.k, train.n_items - 1)
         neighbours, values = [], []

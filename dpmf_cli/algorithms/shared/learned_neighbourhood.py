@@ -7,6 +7,9 @@ from pydantic import Field, model_validator
 from dpmf_cli.algorithms.shared.budget import ItemAveragesBudget
 from dpmf_cli.algorithms.shared.entry_checks import refuse_fields_of_the_other_mode
 from dpmf_cli.algorithms.shared.private_neighbourhood import PrivateNeighbourhood
+from dpmf_cli.algorithms.shared.ratings_per_user import at_least
+from dpmf_cli.ratings import Ratings, Scale
+from dpmf_cli.streams import Streams
 
 
 class LearningBudget(ItemAveragesBudget):
@@ -19,6 +22,11 @@ class LearningBudget(ItemAveragesBudget):
 
 OF_CERTIFIED_DESCENT = ("clip", "budget", "noise", "typical_count")
 """Parameters of `CertifiedDescent` that no published method has a use for."""
+
+
+def error_bound(scale: Scale, t: int) -> float:
+    """0.5 + (φ − 1)/(t + 1), φ = r_max − r_min: what section 3 clamps errors to in step t = 1, 2, …"""
+    return 0.5 + (scale.width - 1) / (t + 1)
 
 
 class LearnedNeighbourhood(PrivateNeighbourhood):
@@ -39,8 +47,22 @@ class LearnedNeighbourhood(PrivateNeighbourhood):
     clip: float = Field(
         0.3, ge=1e-6, le=1e6, description="c, corrected only: the norm of a user's gradient, at s₀ = 1"
     )
+    least_ratings: int = Field(
+        0,
+        ge=0,
+        exclude_if=lambda least: least == 0,
+        description="of users with fewer ratings nothing is learned; 21 in section 3",
+    )
 
     @model_validator(mode="after")
     def _refuse_parameters_of_the_other_mode(self) -> Self:
         refuse_fields_of_the_other_mode(self, self.of_the_other)
         return self
+
+    def learned_from(self, train: Ratings, streams: Streams) -> Ratings:
+        """The ratings whose errors are learned from: those of users with enough of them.
+
+        Averages, and what a user's own predictions are made from, are of all. Where users or the presence of a rating
+        are protected, one rating decides about a user's whole gradient: clipped, that moves no more than two do.
+        """
+        return at_least(train, self.least_ratings)

@@ -1,10 +1,15 @@
-"""At most so many ratings of each user."""
+"""At least, and at most, so many ratings of each user."""
 
 import numpy as np
 from numpy.typing import NDArray
 
 from dpmf_cli.kernels.order import shuffle_within
 from dpmf_cli.ratings import Ratings
+
+
+def at_least(ratings: Ratings, limit: int) -> Ratings:
+    """The ratings of the users who have `limit` or more."""
+    return ratings.select(ratings.user_counts[ratings.users] >= limit) if limit else ratings
 
 
 def at_most(ratings: Ratings, limit: int, draws: NDArray[np.float64]) -> Ratings:

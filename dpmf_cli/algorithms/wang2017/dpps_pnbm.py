@@ -50,7 +50,8 @@ class PosteriorPNBM(LearnedNeighbourhood):
         return LangevinSchedule(self.initial_rate, self.decay, self.temperature, self.iterations)
 
     def learned_from(self, train: Ratings, streams: Streams) -> Ratings:
-        """τ ratings of each user at most."""
+        """τ ratings of each user at most, of users who had enough before."""
+        train = super().learned_from(train, streams)
         return at_most(train, self.most_ratings, streams.of_ratings("ratings kept", train))
 
 

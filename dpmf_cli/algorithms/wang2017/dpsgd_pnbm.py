@@ -7,7 +7,11 @@ from pydantic import Field
 
 from dpmf_cli.algorithms.shared.base import Variants
 from dpmf_cli.algorithms.shared.certified_descent import CertifiedDescent
-from dpmf_cli.algorithms.shared.learned_neighbourhood import OF_CERTIFIED_DESCENT, LearnedNeighbourhood
+from dpmf_cli.algorithms.shared.learned_neighbourhood import (
+    OF_CERTIFIED_DESCENT,
+    LearnedNeighbourhood,
+    error_bound,
+)
 from dpmf_cli.algorithms.shared.papers import Paper
 from dpmf_cli.algorithms.shared.private_neighbourhood import CERTIFIED, PublishedNeighbourhood
 from dpmf_cli.kernels.similarities import NeighbourhoodModel, neighbourhood_model
@@ -39,6 +43,13 @@ class PrivatePNBM(LearnedNeighbourhood):
     learning_rate: float = Field(0.4, gt=0, description="η: 0.1 or 0.4 in the paper")
     floor: float = Field(15.0, gt=0, description="C: 10 or 15, published only")
     step_noise: float = Field(0.5, gt=0, description="corrected only: of all steps together, in units of s₀")
+    upscaling: float = Field(
+        0.0,
+        ge=0,
+        le=4,
+        exclude_if=lambda power: power == 0,
+        description="a, published only: the gradient of step t counts tᵃ times; section 3 does not say how it grows",
+    )
 
 
 class PublishedDPSGDPNBM(PrivatePNBM, PublishedNeighbourhood):
@@ -47,7 +58,10 @@ class PublishedDPSGDPNBM(PrivatePNBM, PublishedNeighbourhood):
         e_t = 0.5 + (φ − 1)/(t + 1),   Δ_t = 2·e_t·φ/C
         L: a sample of the ratings, each with probability γ
         e_ui = clamp(r̂_ui − r_ui, ±e_t) for (u, i) in L,   Σ_j |s_ij| at least C
-        S ← S − η·(Σ_L e_ui·∂r̂_ui/∂S + Laplace(Δ_t·Kγ/ε) + λS)
+        S ← S − η·(tᵃ·(Σ_L e_ui·∂r̂_ui/∂S + Laplace(Δ_t·Kγ/ε)) + λS)
+
+    The listing's rescaling of S by β is in s₀: predictions from (s₀, C, η, λ) and (β·s₀, β·C, β²·η, λ/β²) are the
+    same, noise and all. So a fixed up-scaling of gradients is in η, and tᵃ is one that grows.
 
     Noise is added only where a rating of L has a gradient. Nothing is provable: Δ_t bounds one coordinate of the
     gradient of one rating, averages have no noise, and Kγ·ε/(Kγ) is the linear approximation of amplification, for
@@ -63,23 +77,21 @@ class PublishedDPSGDPNBM(PrivatePNBM, PublishedNeighbourhood):
         averages = self.item_averages(train, epsilons, curator)
         neighbours = self.neighbours_of_items(train)
         model = neighbourhood_model(train, neighbours, self.initial_similarity, averages)
-        learned = LearnedRatings.unclipped(train)
-        rates = np.full(len(epsilons), self.learning_rate)
+        learned = LearnedRatings.unclipped(self.learned_from(train, streams))
         for t in range(1, self.iterations + 1):
-            bound = self.error_bound(train.scale, t)
+            bound = error_bound(train.scale, t)
             gradients = self._gradients(t, bound, train.scale, neighbours.size, epsilons, curator)
-            sampled = streams.of_ratings(f"sample {t}", train) < self.sampling_rate
-            step = SimilarityStep(sampled, rates, self.regularization, error_bound=bound, floor=self.floor)
+            sampled = streams.of_ratings(f"sample {t}", learned.train) < self.sampling_rate
+            scaled = t**self.upscaling
+            rates = np.full(len(epsilons), self.learning_rate * scaled)
+            step = SimilarityStep(
+                sampled, rates, self.regularization / scaled, error_bound=bound, floor=self.floor
+            )
             gradients.inside(descend_noisy_similarities, model, learned, step, everywhere=False)
         return model
 
-    @staticmethod
-    def error_bound(scale: Scale, t: int) -> float:
-        """e_t, for t = 1, 2, …"""
-        return 0.5 + (scale.width - 1) / (t + 1)
-
     def _gradients(
-        self, t: int, error_bound: float, scale: Scale, size: int, epsilons: Epsilons, curator: Curator
+        self, t: int, bound: float, scale: Scale, size: int, epsilons: Epsilons, curator: Curator
     ) -> Release:
         """The release of step t: its `size` sums of gradients with Laplace(Δ_t·Kγ/ε)."""
         each = epsilons / self.iterations
@@ -90,7 +102,7 @@ class PublishedDPSGDPNBM(PrivatePNBM, PublishedNeighbourhood):
             sensitivity=sensitivity.no_bound_known(
                 1, Neighbours.BOUNDED, "a rating changes the gradients of all ratings of its user"
             ),
-            calibrated_to=published_similarity_gradients(scale, error_bound, self.floor),
+            calibrated_to=published_similarity_gradients(scale, bound, self.floor),
             epsilon=each / self.sampling_rate,
             claimed=each,
             curator=curator,
@@ -105,7 +117,7 @@ class CorrectedDPSGDPNBM(PrivatePNBM, CertifiedDescent):
     """
 
     variants: ClassVar[Variants] = CERTIFIED
-    of_the_other: ClassVar[tuple[str, ...]] = ("floor",)
+    of_the_other: ClassVar[tuple[str, ...]] = ("floor", "upscaling")
 
     def rates(self, t: int, deviation: Epsilons) -> Epsilons:
         whole = np.maximum(deviation * np.sqrt(self.iterations), 1e-300)

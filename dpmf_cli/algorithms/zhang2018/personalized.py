@@ -18,14 +18,19 @@ from dpmf_cli.algorithms.shared.base import PrivateAlgorithm, Variants, in_both_
 from dpmf_cli.algorithms.shared.entry_checks import refuse_what_a_base_ignores
 from dpmf_cli.algorithms.shared.model import Model, RecordCosts
 from dpmf_cli.algorithms.shared.papers import Paper
-from dpmf_cli.algorithms.shared.personal_sampling import sampled_epsilon, sampling_probability
+from dpmf_cli.algorithms.shared.personal_sampling import (
+    replaced_epsilon,
+    sampled_epsilon,
+    sampling_probability,
+)
 from dpmf_cli.algorithms.shared.probabilistic import Kept
 from dpmf_cli.algorithms.shared.sample_fits import AroundABase, Columns, fit_samples, sample
 from dpmf_cli.algorithms.zhang2018.dp_pmf import PrivatePMF
 from dpmf_cli.privacy.curator import Curator
 from dpmf_cli.privacy.ledger import Epsilons, Ledger
-from dpmf_cli.privacy.neighbours import Mode, Neighbours
+from dpmf_cli.privacy.neighbours import RECORDS_APART, Mode, Neighbours
 from dpmf_cli.privacy.protection import Protection
+from dpmf_cli.privacy.sensitivity import moved_by_presence
 from dpmf_cli.ratings import Ratings
 from dpmf_cli.streams import Streams
 from dpmf_cli.strict_model import tagged
@@ -99,12 +104,15 @@ class Personalized(AroundABase, PrivateAlgorithm):
     are at ε_l). The ledger has the base's steps, which add up to t ≤ ε: no record spends more. What they
     do spend: `RecordEpsilons`, exact statistics of the ratings, not to be released.
 
-    Bounded neighbours are not offered: remark 7 proves 2ε_ui for them.
+    Bounded neighbours (remark 7) run the very same. Another value is one record less and one more, so that the value
+    of record (u, i) is hidden by 2·min(ε_ui, t): what the ledger claims is twice the base's, and the ceiling is on
+    2ε_ui. Below t less is provable: `replaced_epsilon`. A base that hides values alone would not do: whether a record
+    is sampled would show, and sampling would gain nothing.
     """
 
     title: ClassVar[str] = "Personalised"
     paper: ClassVar[Paper] = Paper.ZHANG
-    variants: ClassVar[Variants] = in_both_modes(Neighbours.UNBOUNDED)
+    variants: ClassVar[Variants] = in_both_modes(Neighbours.BOUNDED, Neighbours.UNBOUNDED)
     why_no_twin: ClassVar[str] = (
         "what is personalised has no twin, for its records set their own ε; remove `twins`, and add `sampled` to "
         "`baselines`"
@@ -114,7 +122,7 @@ class Personalized(AroundABase, PrivateAlgorithm):
     algorithm: Literal["personalized"]
     neighbours: Neighbours = Neighbours.UNBOUNDED
     base: Annotated[PrivateBase, Field(discriminator="algorithm"), BeforeValidator(tagged)] = Field(
-        description="the algorithm that is fitted on the sample; it inherits neighbours, mode and effects"
+        description="the algorithm that is fitted on the sample, unbounded; it inherits mode and effects"
     )
 
     @classmethod
@@ -135,14 +143,15 @@ class Personalized(AroundABase, PrivateAlgorithm):
     def _hand_down(cls, data: Any) -> Any:
         if not isinstance(data, dict) or not isinstance(base := tagged(data.get("base")), dict):
             return data
-        given = {key: data[key] for key in ("neighbours", "mode", "effects") if key in data}
+        given = {key: data[key] for key in ("mode", "effects") if key in data}
         return {**data, "base": {"neighbours": Neighbours.UNBOUNDED, **given, **base}}
 
     @model_validator(mode="after")
     def _provable_where_corrected(self) -> Self:
-        if (self.base.neighbours, self.base.mode) != (self.neighbours, self.mode):
+        if (self.base.neighbours, self.base.mode) != (Neighbours.UNBOUNDED, self.mode):
             raise PydanticCustomError(
-                "base", "`base` must hide the same, in the same mode, as what personalises it"
+                "base",
+                "`base` must hide presence (neighbours: unbounded), in the mode of what personalises it",
             )
         if self.mode is Mode.CORRECTED and not self.threshold_is_public:
             raise PydanticCustomError(
@@ -165,7 +174,16 @@ class Personalized(AroundABase, PrivateAlgorithm):
 
     @property
     def protects(self) -> Protection:
-        return Protection.PERSONALISED
+        return (
+            Protection.PERSONALISED
+            if self.neighbours is Neighbours.UNBOUNDED
+            else Protection.PERSONALISED_VALUE
+        )
+
+    @property
+    def changes(self) -> int:
+        """How many records come or go between two neighbours."""
+        return RECORDS_APART[self.neighbours]
 
     @classmethod
     def fit_together(
@@ -194,7 +212,7 @@ class Personalized(AroundABase, PrivateAlgorithm):
 
     def _draw(self, train: Ratings, epsilons: Epsilons, streams: Streams) -> _Draw:
         asked = self.stated_epsilons(train, streams)
-        thresholds = self.thresholds(asked, epsilons)
+        thresholds = self.thresholds(asked, epsilons / self.changes)
         probability = sampling_probability(asked[:, None], thresholds)
         return _Draw(thresholds, probability, sample(train, probability, streams))
 
@@ -203,19 +221,20 @@ class Personalized(AroundABase, PrivateAlgorithm):
     ) -> PersonalModel:
         """Enters what the base has spent on this entry's `columns`, and what that costs its records."""
         for step in account.entries:
-            provable = step.provable[columns]
+            provable = self.changes * step.provable[columns]
             ledger.spend(
                 step.step,
                 f"{step.mechanism}, on a sample",
-                step.sensitivity,
-                step.claimed[columns],
+                moved_by_presence(step.sensitivity, self.neighbours),
+                self.changes * step.claimed[columns],
                 provable if self.threshold_is_public else np.full_like(provable, np.inf),
-                calibrated_to=step.calibrated_to,
+                calibrated_to=moved_by_presence(step.calibrated_to, self.neighbours),
             )
         if not len(draw.kept):
             nothing = np.zeros_like(draw.thresholds)
             return PersonalModel(model, RecordEpsilons(nothing, nothing, nothing), draw.thresholds, nothing)
-        spent = sampled_epsilon(draw.probability, ledger.provable)
+        of_a_record = sampled_epsilon if self.changes == 1 else replaced_epsilon
+        spent = of_a_record(draw.probability, ledger.provable / self.changes)
         records = RecordEpsilons(*np.quantile(spent, (0, 0.5, 1), axis=0, method="nearest"))
         return PersonalModel(model, records, draw.thresholds, draw.kept.mean(axis=0))
 
@@ -225,5 +244,7 @@ class JointlyPersonalized(Personalized):
     user's clean ratings (‡).
     """
 
-    variants: ClassVar[Variants] = frozenset({(Neighbours.UNBOUNDED, Mode.PUBLISHED)})
+    variants: ClassVar[Variants] = frozenset(
+        (kind, Mode.PUBLISHED) for kind in (Neighbours.BOUNDED, Neighbours.UNBOUNDED)
+    )
     joint: ClassVar[bool] = True

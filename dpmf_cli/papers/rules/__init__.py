@@ -14,7 +14,12 @@ RULES: dict[str, dict[str, Rule]] = {
 """By the paper's key and the claim's id."""
 
 
-CELLS: dict[str, Cells] = {"mcsherry2009": mcsherry.CELLS}
+CELLS: dict[str, Cells] = {
+    "friedman2016": friedman.CELLS,
+    "mcsherry2009": mcsherry.CELLS,
+    "neera2020": neera.CELLS,
+    "zhang2018": zhang.CELLS,
+}
 """By the paper's key."""
 
 

@@ -1,156 +1,227 @@
-"""Claims of Wang and Tang (2017).
+"""Claims of Wang and Tang (2017) on how private neighbourhoods and factorisations compare.
 
-The paper chooses its parameters anew for each ε, and does not say which: a method is taken for what its best curve
-has at each ε, so that no claim fails for the other ones. Nor does it say which items PCC and COS take for neighbours:
-both choices are asked.
+The paper chooses its parameters anew for each ε: a method is taken for what its best curve has at each ε. Nor does it
+say which items PCC and COS take for neighbours: they are asked with both choices, each a part.
 """
+
+from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
 from dpmf_cli.papers.evidence import Evidence, MissingEvidence
-from dpmf_cli.papers.rules.base import Computed, Rule, of
+from dpmf_cli.papers.printed import load
+from dpmf_cli.papers.rules import wang_tricks
+from dpmf_cli.papers.rules.base import Computed, Rule, theorem
 
-_DATA = {"ml100k": "ML-100K", "ml1m": "ML-1M"}
-_RATING, _USER = "wang_fig1_{}", "wang_fig2_{}"
 _NEIGHBOURS = {
     "similar items": ("PCC", "COS"),
     "items with common raters": ("PCC, common raters", "COS, co-raters, common raters"),
 }
 """The baselines by what their neighbours are."""
 
-_NEIGHBOURHOODS = (
-    (_RATING, "dpsgd_pnbm", "DPSGD-PNBM", 1.0),
-    (_USER, "dpps_pnbm", "DPPS-PNBM", 20.0),
-)
-"""The paper's two methods and the ε from which section 5.2 says that they beat PCC and COS: 1, and 0.1 × 200."""
-_HIGH = 20.0
-"""The least ε at which the paper calls a factorisation accurate, DPSGD-MF (20) and DPPS-MF (0.1 × 200)."""
+_PAIRS = tuple(name for pair in _NEIGHBOURS.values() for name in pair)
 
-_Better = dict[str, NDArray[np.bool_]]
-"""By what the neighbours are, (PCC and COS, E): where a method has the lower RMSE."""
+Curve = tuple[NDArray[np.float64], NDArray[np.float64]]
+"""(E,) ε and (E,) RMSE."""
 
 
-def _best_from(
-    evidence: Evidence, config: str, algorithm: str, least: float
-) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """A method's best curve at the ε from `least` on, where the grid, whose points are rounded, has any."""
-    epsilons, rmse = evidence.best(config, algorithm)
-    kept = epsilons >= least * (1 - 1e-9)
+@dataclass(frozen=True)
+class Method:
+    """A private method of the paper: its name there, its key here, the config that has it.
+
+    per_user   whether its ε is a user's, τ times what the paper writes
+    """
+
+    title: str
+    key: str
+    config: str
+    per_user: bool
+
+    def curve(self, evidence: Evidence) -> Curve:
+        """Its best curve, over the ε that the paper writes."""
+        epsilons, rmse = evidence.best(evidence.named(self.config), self.key)
+        return epsilons / self.ratings, rmse
+
+    def from_where_it_is_good(self, evidence: Evidence) -> Curve:
+        """The same from the ε on from which section 5.2 says so; MissingEvidence where the grid, whose points are
+        rounded, has none."""
+        return _from(load("wang2017")["better_from"][self.key], self.curve(evidence))
+
+    @property
+    def ratings(self) -> int:
+        """τ, or 1."""
+        return int(load("wang2017")["settings"]["ratings_per_user_at_most"]) if self.per_user else 1
+
+    def baseline(self, evidence: Evidence, name: str) -> float:
+        return evidence.baseline(evidence.named(self.config), name)
+
+    def at(self, epsilon: float) -> str:
+        return f"ε = {epsilon:.3g}{f' × {self.ratings}' if self.per_user else ''}"
+
+
+SGD_PNBM = Method("DPSGD-PNBM", "dpsgd_pnbm", "wang_fig1_{}", False)
+SGD_MF = Method("DPSGD-MF", "psgd", "wang_fig1_{}", False)
+POSTERIOR_PNBM = Method("DPPS-PNBM", "dpps_pnbm", "wang_fig2_{}", True)
+POSTERIOR_MF = Method("DPPS-MF", "dpps_mf", "wang_fig2_{}", True)
+
+
+def _from(least: float, curve: Curve, most: float = np.inf) -> Curve:
+    epsilons, rmse = curve
+    kept = (epsilons >= least * (1 - 1e-6)) & (epsilons <= most * (1 + 1e-6))
     if not kept.any():
-        raise MissingEvidence(config)
+        raise MissingEvidence(f"ε from {least:g} on")
     return epsilons[kept], rmse[kept]
 
 
-def _against_neighbours(evidence: Evidence, config: str, algorithm: str, least: float) -> _Better:
-    """Where a method is better than both, at the ε of the grid from `least` on."""
-    _, rmse = _best_from(evidence, config, algorithm, least)
-    level = {name: evidence.baseline(config, name) for pair in _NEIGHBOURS.values() for name in pair}
-    return {choice: np.array([rmse < level[name] for name in pair]) for choice, pair in _NEIGHBOURS.items()}
+def _beats(*methods: Method) -> Rule:
+    """A part for each method and each of PCC and COS with each choice of neighbours: at all ε it is better."""
+
+    def rule(evidence: Evidence) -> Computed:
+        held, told = [], []
+        for method in methods:
+            epsilons, rmse = method.from_where_it_is_good(evidence)
+            level = {name: method.baseline(evidence, name) for name in _PAIRS}
+            held += [bool((rmse < level[name]).all()) for name in _PAIRS]
+            against = ", ".join(f"{name} ({level[name]:.4f}) {(rmse < level[name]).sum()}" for name in _PAIRS)
+            first = f"{method.title} {rmse[0]:.4f} at {method.at(epsilons[0])}, {rmse.min():.4f} at best"
+            told.append(f"{first}, at {len(rmse)} ε below: {against}")
+        return Computed(tuple(held), "; ".join(told))
+
+    return rule
 
 
-def _told(title: str, better: _Better) -> str:
-    """How often a method is better, against which neighbours."""
-    parts = (f"{int(cells.sum())} of {cells.size} against {choice}" for choice, cells in better.items())
-    return f"{title}: {', '.join(parts)}"
+def throughout(evidence: Evidence) -> Computed:
+    """A part for each method and choice of neighbours: better than PCC and COS at all ε."""
+    each = _beats(SGD_PNBM, POSTERIOR_PNBM)(evidence)
+    pairs = zip(each.held[::2], each.held[1::2], strict=True)
+    return Computed(tuple(pcc and cos for pcc, cos in pairs), each.measured)
 
 
-def _beats_neighbours(evidence: Evidence, algorithm: str, least: float) -> Computed:
-    found = {
-        title: _against_neighbours(evidence, _RATING.format(data), algorithm, least)
-        for data, title in _DATA.items()
-    }
-    cells = np.concatenate([each.ravel() for better in found.values() for each in better.values()])
-    told = "; ".join(_told(title, better) for title, better in found.items())
-    return Computed(of(int(cells.sum()), cells.size), f"below PCC and COS at ε ≥ {least:g}: {told}")
+def keeps_accuracy(evidence: Evidence) -> Computed:
+    """What both lose between the ε from which the one and the other are good."""
+    printed = load("wang2017")["better_from"]
+    few, many = printed["dpsgd_pnbm"], printed["psgd"]
+    lost = {}
+    for method in (SGD_PNBM, SGD_MF):
+        epsilons, rmse = _from(few, method.curve(evidence), many)
+        lost[method.title] = rmse[0] - rmse[-1]
+    told = ", ".join(f"{title} by {by:.4f}" for title, by in lost.items())
+    return Computed(
+        (lost["DPSGD-PNBM"] < lost["DPSGD-MF"],),
+        f"from ε = {epsilons[-1]:.3g} down to {epsilons[0]:.3g} RMSE grows: {told}",
+    )
 
 
-def sgd_pnbm(evidence: Evidence) -> Computed:
-    return _beats_neighbours(evidence, "dpsgd_pnbm", 1)
+def _accurate(*methods: tuple[Method, bool]) -> Rule:
+    """A part for each method, which is accurate where it is better than averages alone, GE: at all ε from which the
+    paper says so, or at 1 alone."""
 
-
-def sgd_mf(evidence: Evidence) -> Computed:
-    return _beats_neighbours(evidence, "psgd", _HIGH)
-
-
-def posterior_accurate(evidence: Evidence) -> Computed:
-    """Accurate is what is better than averages alone, GE."""
-    held = cells = 0
-    told = []
-    for data, title in _DATA.items():
-        config = _USER.format(data)
-        level = evidence.baseline(config, "ge")
-        start = f", having started at {evidence.baseline(config, 'constant_nbm'):.3f}"
-        # DPPS-MF starts at plain means of the items, which is no baseline here: IA is shrunk.
-        for algorithm, name, started in (("dpps_pnbm", "DPPS-PNBM", start), ("dpps_mf", "DPPS-MF", "")):
-            _, rmse = _best_from(evidence, config, algorithm, _HIGH)
-            below = int((rmse < level).sum())
-            held, cells = held + below, cells + len(rmse)
-            told.append(
-                f"{title}, {name}: below GE ({level:.3f}) at {below} of {len(rmse)} ε ≥ {_HIGH:g}, "
-                f"with {rmse.min():.3f} to {rmse.max():.3f}{started}"
+    def rule(evidence: Evidence) -> Computed:
+        held, told = [], []
+        for method, at_one in methods:
+            epsilons, rmse = (
+                _from(1, method.curve(evidence)) if at_one else method.from_where_it_is_good(evidence)
             )
-    return Computed(of(held, cells), "; ".join(told))
+            rmse = rmse[:1] if at_one else rmse
+            level = method.baseline(evidence, "ge")
+            held.append(bool((rmse < level).all()))
+            told.append(
+                f"{method.title} {rmse[0]:.4f} at {method.at(epsilons[0])}, "
+                f"below GE ({level:.4f}) at {(rmse < level).sum()} of {len(rmse)} ε"
+            )
+        start = POSTERIOR_PNBM.baseline(evidence, "constant_nbm")
+        return Computed(tuple(held), f"{'; '.join(told)}; similarities that nobody learned {start:.4f}")
+
+    return rule
 
 
-def pnbm_throughout(evidence: Evidence) -> Computed:
-    """ "Throughout" is refuted by one ε of the paper's range, but only where it is against either choice of
-    neighbours."""
-    found = {
-        f"{title}, {name}, ε ≥ {least:g}": _against_neighbours(
-            evidence, config.format(data), algorithm, least
-        )
-        for data, title in _DATA.items()
-        for config, algorithm, name, least in _NEIGHBOURHOODS
-    }
-    throughout = any(all(better[choice].all() for better in found.values()) for choice in _NEIGHBOURS)
-    told = "; ".join(_told(title, better) for title, better in found.items())
-    return Computed((throughout,), f"below PCC and COS: {told}")
+def more_accurate(evidence: Evidence) -> Computed:
+    """Figure 3, ε of a rating against ε/τ of a user: at 1, and at all that both grids have within a decade of it."""
+    sgd, posterior = SGD_PNBM.curve(evidence), POSTERIOR_PNBM.curve(evidence)
+    within = _from(0.1, sgd, 10)[0]
+    both = [(e, at) for e in within if len(at := np.flatnonzero(np.isclose(posterior[0], e, rtol=1e-3)))]
+    if not any(np.isclose(e, 1) for e, _ in both):
+        raise MissingEvidence("ε = 1 on both grids")
+    cells = {float(e): (float(posterior[1][at[0]]), float(sgd[1][sgd[0] == e][0])) for e, at in both}
+    better = {e: ours < theirs for e, (ours, theirs) in cells.items()}
+    told = ", ".join(f"{ours:.4f} and {theirs:.4f} at {e:.3g}" for e, (ours, theirs) in cells.items())
+    at_one = next(holds for e, holds in better.items() if np.isclose(e, 1))
+    return Computed((at_one, all(better.values())), f"DPPS-PNBM and DPSGD-PNBM {told}")
 
 
 def pnbm_then_mf(evidence: Evidence) -> Computed:
-    """Compares with the paper's own factorisations, at the least ε of the grid and at any high one."""
-    held = 0
-    told = []
-    pairs = ((_RATING, "dpsgd_pnbm", "psgd", "DPSGD"), (_USER, "dpps_pnbm", "dpps_mf", "DPPS"))
-    for data, title in _DATA.items():
-        for figure, neighbourhood, factorization, name in pairs:
-            config = figure.format(data)
-            epsilons, ours = evidence.best(config, neighbourhood)
-            _, theirs = evidence.best(config, factorization)
-            passes, high = _passes(evidence, config, neighbourhood, factorization)
-            held += int(ours[0] < theirs[0]) + int(passes)
-            told.append(
-                f"{title}, {name}-PNBM and -MF: {ours[0]:.3f} and {theirs[0]:.3f} at ε = {epsilons[0]:g}; {high}"
-            )
-    return Computed(of(held, 4 * len(_DATA)), "; ".join(told))
+    """For each pair two parts: PNBM is better at the least ε of the grid, and MF at some high one."""
+    held, told = [], []
+    for pnbm, mf in ((SGD_PNBM, SGD_MF), (POSTERIOR_PNBM, POSTERIOR_MF)):
+        epsilons, ours = pnbm.curve(evidence)
+        _, theirs = mf.curve(evidence)
+        passes, high = _passes(evidence, pnbm, mf)
+        held += [bool(ours[0] < theirs[0]), passes]
+        told.append(
+            f"{pnbm.title} {ours[0]:.4f}, {mf.title} {theirs[0]:.4f} at {pnbm.at(epsilons[0])}; {high}"
+        )
+    return Computed(tuple(held), "; ".join(told))
 
 
-def _passes(evidence: Evidence, config: str, neighbourhood: str, factorization: str) -> tuple[bool, str]:
+def _passes(evidence: Evidence, pnbm: Method, mf: Method) -> tuple[bool, str]:
     """Whether a factorisation is the better one at some high ε, and where it comes nearest or is furthest ahead.
 
     One ε is enough: the paper's range is not known, and a curve that has diverged at the end of ours says nothing
     about it. For the same reason an ε where either has diverged does not count.
     """
-    epsilons, ours = _best_from(evidence, config, neighbourhood, _HIGH)
-    _, theirs = _best_from(evidence, config, factorization, _HIGH)
+    epsilons, theirs = mf.from_where_it_is_good(evidence)
+    ours = _from(epsilons[0], pnbm.curve(evidence))[1]
     finite = np.isfinite(ours) & np.isfinite(theirs)
     if not finite.any():
-        return False, f"one of them has diverged at every ε ≥ {_HIGH:g}"
+        return False, f"one of them has diverged at every ε from {mf.at(epsilons[0])} on"
     ahead = np.subtract(ours, theirs, out=np.full(len(epsilons), -np.inf), where=finite)
     best = int(ahead.argmax())
-    label = evidence.best_label(config, factorization, epsilons[best])
-    at = f"{ours[best]:.3f} and {theirs[best]:.3f} ({label}) at ε = {epsilons[best]:g}"
-    times = int((ahead > 0).sum())
-    if times:
-        return True, f"MF better at {times} of {len(ahead)} ε ≥ {_HIGH:g}, furthest with {at}"
-    return False, f"MF better at no ε ≥ {_HIGH:g}, nearest with {at}"
+    return bool(ahead[best] > 0), f"{ours[best]:.4f} and {theirs[best]:.4f} at {mf.at(epsilons[best])}"
+
+
+def mf_without_privacy(evidence: Evidence) -> Computed:
+    mf, pnbm = (SGD_PNBM.baseline(evidence, name) for name in ("als", "pnbm"))
+    return Computed((mf < pnbm,), f"clean MF {mf:.4f}, PNBM {pnbm:.4f}")
+
+
+def pnbm_without_privacy(evidence: Evidence) -> Computed:
+    """A part against each neighbourhood, and one against MF."""
+    pnbm = SGD_PNBM.baseline(evidence, "pnbm")
+    others = {name: SGD_PNBM.baseline(evidence, name) for name in (*_PAIRS, "als")}
+    told = ", ".join(f"{name} {rmse:.4f}" for name, rmse in others.items())
+    return Computed(tuple(pnbm < rmse for rmse in others.values()), f"PNBM {pnbm:.4f}; {told}")
+
+
+def loses_below_4b(evidence: Evidence) -> Computed:
+    """A part for each method: no ε below 4B, B = φ²τ, has a lower RMSE than the least from there on."""
+    whole = load("wang2017")["whole_posterior_from"]
+    held, told = [], []
+    for method in (POSTERIOR_PNBM, POSTERIOR_MF):
+        epsilons, rmse = method.curve(evidence)
+        at_end, below = _from(whole, (epsilons, rmse))[1][0], rmse[epsilons < whole * (1 - 1e-6)]
+        held.append(bool(at_end <= below.min()))
+        told.append(
+            f"{method.title} {below.min():.4f} at best below {method.at(whole)}, {at_end:.4f} from there"
+        )
+    return Computed(tuple(held), "; ".join(told))
 
 
 RULES: dict[str, Rule] = {
-    "sgd-pnbm-beats-neighbours": sgd_pnbm,
-    "sgd-mf-beats-neighbours": sgd_mf,
-    "posterior-sampling-accurate": posterior_accurate,
-    "pnbm-beats-neighbours-throughout": pnbm_throughout,
+    "sgd-pnbm-beats-neighbours": _beats(SGD_PNBM),
+    "sgd-mf-beats-neighbours": _beats(SGD_MF),
+    "sgd-pnbm-keeps-accuracy": keeps_accuracy,
+    "posterior-sampling-accurate": _accurate((POSTERIOR_PNBM, False), (POSTERIOR_MF, False)),
+    "posterior-sampling-beats-neighbours": _beats(POSTERIOR_PNBM, POSTERIOR_MF),
+    "both-accurate-at-one": _accurate((SGD_PNBM, True), (POSTERIOR_PNBM, True)),
+    "posterior-sampling-more-accurate": more_accurate,
+    "pnbm-beats-neighbours-throughout": throughout,
     "pnbm-then-mf": pnbm_then_mf,
+    "mf-better-without-privacy": mf_without_privacy,
+    "pnbm-better-without-privacy": pnbm_without_privacy,
+    "accuracy-lost-below-4b": loses_below_4b,
+    "per-coordinate-sensitivity": theorem("dpsgd_pnbm, bounded, published"),
+    "theorem-1": theorem("dpsgd_pnbm, samples of 0.3, bounded, published"),
+    "theorem-2": theorem("dpps_pnbm, user, published"),
+    **wang_tricks.RULES,
 }

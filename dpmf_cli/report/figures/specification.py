@@ -37,6 +37,11 @@ def specification_bytes(explored: Explored, form: str) -> bytes:
         above = figure.add_axes((left, 1 - (_TOP_HEIGHT - 0.3) / height, right, (_TOP_HEIGHT - 0.6) / height))
         below = figure.add_axes((left, 0.3 / height, right, 1 - (_TOP_HEIGHT + 0.4) / height))
         _draw_scores(above, score[order], dots[order], name)
+        for at, tried in enumerate(explored.tried):
+            if not any(tried.setting):
+                place = float(np.flatnonzero(order == at)[0])
+                above.axvline(place, color=GREY, linewidth=0.6, linestyle=":")
+                above.text(place, above.get_ylim()[1], "shipped", fontsize=7, ha="center", color=GREY)
         above.set_title(f"{explored.title}: {len(order)} settings", loc="left", fontsize=9)
         _draw_choices(below, explored, order)
         return file_of(figure, form)

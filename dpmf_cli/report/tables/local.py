@@ -77,7 +77,7 @@ def traffic_text(sent: Sequence[Sent], ratings: Ratings, title: str) -> TextTabl
         groups=(Group(title, rows),),
         notes=(
             "a message: the item's id and what is said of its rating",
-            f"ε is per rating: a user spends {mean:.1f} ε on average and {largest:.0f} ε at most",
+            f"`neighbours: local`: ε per rating; a user spends {mean:.1f} ε on average and {largest:.0f} ε at most",
         ),
     )
 

@@ -1,0 +1,92 @@
+"""What is tried of Wang and Tang (2017): as much of every method, and what was found by hand."""
+
+import math
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from dpmf_cli.config import ExperimentConfig, load_config
+from dpmf_cli.config.paths import ConfigPath, with_values
+from dpmf_cli.papers.space import Choice, Value, space
+from tests.configs import ROOT
+
+SPACE = space("wang2017")
+METHODS = {
+    "dpsgd_pnbm": "DPSGD-PNBM, η as listed",
+    "dpps_pnbm": "DPPS-PNBM, η₁ as listed",
+    "psgd": "DPSGD-MF, η as listed",
+    "dpps_mf": "DPPS-MF, η₁ as listed",
+}
+"""By its key the label of the curve of a method that is varied."""
+
+
+def choices_of(method: str) -> Iterator[Choice]:
+    """What is open for one method."""
+    for choice in SPACE.open:
+        paths = [ConfigPath.of(path) for value in choice.values for path in value.set]
+        if any(path.algorithms == {method} for path in paths):
+            yield choice
+
+
+def of_method(value: Value, method: str) -> dict[str, Any]:
+    """What a value sets of a method, by the keys behind its entry."""
+    return {
+        path.keys: to
+        for text, to in value.set.items()
+        if (path := ConfigPath.of(text)).algorithms == {method}
+    }
+
+
+def test_every_method_is_tried_with_as_many_parameters() -> None:
+    tried = {method: [len(choice.values) for choice in choices_of(method)] for method in METHODS}
+    assert tried["psgd"] == [6, 3, 3, 3, 3, 2]
+    assert all(each == tried["psgd"] for each in tried.values())
+    for on in SPACE.data.values():  # a sample has every value as often as the others of its choice
+        assert (on.settings - 1) % math.lcm(*tried["psgd"]) == 0
+
+
+def test_no_two_values_of_a_choice_are_the_same_for_a_method() -> None:
+    for method in METHODS:
+        for choice in choices_of(method):
+            made = [str(of_method(value, method)) for value in choice.values]
+            assert len(set(made)) == len(made), choice.name
+
+
+def shipped(method: str) -> ExperimentConfig:
+    figure = {"dpsgd_pnbm": "fig1", "psgd": "fig1"}.get(method, "fig2")
+    return load_config(ROOT / "configs" / f"wang_{figure}_ml100k.yaml")
+
+
+@pytest.mark.parametrize(
+    ("method", "found"),
+    [
+        ("dpsgd_pnbm", {"initial_similarity": 0.1, "iterations": 1, "learning_rate": 0.1, "floor": 15}),
+        ("dpsgd_pnbm", {"initial_similarity": 0.05, "iterations": 3, "learning_rate": 0.02}),
+        ("dpps_pnbm", {"initial_rate": 4, "temperature": 0.001, "iterations": 10}),
+        ("dpps_pnbm", {"initial_rate": 4000, "temperature": 1e-6, "iterations": 10}),
+        ("dpps_pnbm", {"initial_rate": 8e-6, "temperature": 0.001, "initial_similarity": 5e-4}),
+        ("psgd", {"learning_rate": 0.01, "epochs": 50, "initial_factors.distribution": "uniform"}),
+        ("dpps_mf", {"initial_rate": 3, "regularization": 10, "iterations": 300}),
+    ],
+)
+def test_what_was_found_by_hand_is_among_the_settings(method: str, found: dict[str, Any]) -> None:
+    """In each choice the value that agrees with most of it; the first, which sets nothing, where others contradict."""
+    values: dict[str, Any] = {}
+    for choice in choices_of(method):
+        fits = [value for value in choice.values if of_method(value, method).items() <= plain(found).items()]
+        values |= max(fits, key=lambda value: len(value.set)).set
+    data, _ = with_values(shipped(method), values)
+    (entry,) = (each for each in data["algorithms"] if each["label"] == METHODS[method])
+    for key, wanted in found.items():
+        at = entry
+        for part in key.split("."):
+            at = at[part]
+        assert at == wanted
+
+
+def plain(found: dict[str, Any]) -> dict[str, Any]:
+    """The same as the space has it: start factors and what goes with them in one."""
+    if "initial_factors.distribution" in found:
+        return {**found, "initial_factors": {"distribution": "uniform", "scale": 1}}
+    return found
