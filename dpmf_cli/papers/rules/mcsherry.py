@@ -148,9 +148,7 @@ def other_splits(evidence: Evidence) -> Computed:
     if not 0 < useful < np.inf:
         raise MissingEvidence(name)
     at = int(np.argmin(np.abs(np.log(shipped.epsilons / useful))))
-    gains = {
-        label: float(shipped.mean()[at] - evidence.curve(name, label).mean()[at]) for label in SPLITS
-    }
+    gains = {label: float(shipped.mean()[at] - evidence.curve(name, label).mean()[at]) for label in SPLITS}
     best = max(gains, key=lambda label: gains[label])
     told = f"RMSE gained by another split near GE: {signed(gains[best], 3)} at best ({best})"
     return Computed((gains[best] > TOLERANCES["split"],), told)
