@@ -29,5 +29,5 @@ def proved(key: str, results: Path, processes: int) -> dict[str, Proved]:
 
 
 def _proof(outcome: Audited) -> Proof:
-    found = tuple(f"{each.flaw}, {each.step}".rstrip(", ") for each in outcome.found)
-    return Proof(outcome.provable, found)
+    found = tuple(dict.fromkeys(f"{each.flaw}, {each.step}".rstrip(", ") for each in outcome.found))
+    return Proof(outcome.provable, found, {step.step: step.of_noise for step in outcome.steps})

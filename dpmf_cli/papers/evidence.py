@@ -30,10 +30,12 @@ class Proof:
 
     provable   the ε that dpmf proves for it, as a multiple of the one that is claimed; inf where there is none
     found      what a replay of neighbouring ratings has shown against the claim
+    moves      by step the largest move of its clean numbers, in units of what its noise is scaled to
     """
 
     provable: float
     found: tuple[str, ...] = ()
+    moves: Mapping[str, float] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)

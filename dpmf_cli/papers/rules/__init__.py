@@ -16,6 +16,7 @@ RULES: dict[str, dict[str, Rule]] = {
 
 CELLS: dict[str, Cells] = {
     "friedman2016": friedman.CELLS,
+    "mcsherry2009": mcsherry.CELLS,
     "neera2020": neera.CELLS,
     "zhang2018": zhang.CELLS,
 }

@@ -39,15 +39,26 @@ Cells = Callable[[Evidence], Iterator[Cell]]
 """The same of the figures that a paper prints of the evidence's data set."""
 
 
+_ROUNDING = 1e-9
+
+
 @dataclass(frozen=True)
 class Theorem:
-    """The rule of a theorem: what an audit found of the algorithm that it is about, `entry` of `audit.entries`."""
+    """The rule of a theorem: what an audit found of the algorithm that it is about, `entry` of `audit.entries`.
+
+    step   which alone it is about: how far that may move. All that is claimed of the algorithm where it is ""
+    """
 
     entry: str
+    step: str = ""
 
     def __call__(self, evidence: Evidence) -> Computed:
         proof = evidence.proof(self.entry)
-        proved = proof.provable <= 1 + 1e-9
+        if self.step:
+            moved = proof.moves[self.step]
+            said = f"{self.entry}: neighbours move the {self.step} by {moved:.3g} of what is claimed"
+            return Computed((moved <= 1 + _ROUNDING,), said)
+        proved = proof.provable <= 1 + _ROUNDING
         said = "what is claimed is proved" if proved else _multiple(proof.provable)
         found = f"; a replay shows: {'; '.join(proof.found)}" if proof.found else ""
         return Computed((proved and not proof.found,), f"{self.entry}: {said}{found}")
@@ -57,9 +68,10 @@ def _multiple(provable: float) -> str:
     return f"{provable:.3g} times the claimed ε is proved" if math.isfinite(provable) else "no ε is proved"
 
 
-def theorem(entry: str) -> Rule:
-    """The rule of a theorem about a registered algorithm, by its label ("psgd, unbounded, published")."""
-    return Theorem(entry)
+def theorem(entry: str, step: str = "") -> Rule:
+    """The rule of a theorem about a registered algorithm, by its label ("psgd, unbounded, published"), or about how far
+    one step of it moves."""
+    return Theorem(entry, step)
 
 
 def epsilon_text(value: float) -> str:
