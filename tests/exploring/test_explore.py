@@ -140,7 +140,7 @@ def test_paths_go_into_entries_by_algorithm_label_and_key() -> None:
     assert met == {"isgd[one [a]].factors", "config.folds", "*.effects.beta_u"}
     again = config_of(data)
     assert again.folds == 4
-    assert [getattr(each, "factors", None) for each in again.algorithms] == [
+    assert [each.get("factors") for each in again.resolved()["algorithms"]] == [
         None,
         7,
         config.algorithms[2].factors,

@@ -74,7 +74,7 @@ def in_a_sample(first: float, second: float, size: int) -> float:
 
 def unbiased_with_h(evidence: Evidence) -> Computed:
     """Arithmetic, the same on all data: H is the expectation of "both items are in the mini-batch"."""
-    cases = list(product((1e-4, 1e-3, 1e-2), (1e-4, 1e-3, 1e-2), (1, 100, 10_000)))
+    cases = list(product((1e-4, 1e-3, 1e-2), (1e-4, 1e-3, 1e-2), (100, 1000, 10_000)))
     off = [abs(printed_h(*case) - in_a_sample(*case)) for case in cases]
     at = cases[int(np.argmax(off))]
     told = f"items with shares {at[0]:g} and {at[1]:g} of the ratings, {at[2]} in a mini-batch"
