@@ -143,7 +143,7 @@ def test_paths_go_into_entries_by_algorithm_label_and_key() -> None:
     assert [each.get("factors") for each in again.resolved()["algorithms"]] == [
         None,
         7,
-        config.algorithms[2].factors,
+        config.resolved()["algorithms"][2]["factors"],
     ]
     assert {each.effects.beta_u for each in again.entries if hasattr(each, "effects")} == {3.0}
     assert [each.name for each in again.entries] == [each.name for each in config.entries]

@@ -69,14 +69,10 @@ def _multiple(provable: float) -> str:
 
 
 def theorem(entry: str, step: str = "") -> Rule:
-    """The rule of a theorem about a registered algorithm, by its label ("psgd, unbounded, published"), or about how far
-    one step of it moves."""
+    """The rule of a theorem about a registered algorithm, by its label ("psgd, unbounded, published"), or about how
+    far one step of it moves."""
     return Theorem(entry, step)
 
 
 def epsilon_text(value: float) -> str:
     return significant(value) if np.isfinite(value) else "not reached"
-
-
-def of(held: int, comparisons: int) -> tuple[bool, ...]:
-    return (True,) * held + (False,) * (comparisons - held)
