@@ -8,7 +8,7 @@ JOBS   ?= 2
 .DEFAULT_GOAL := help
 .PHONY: help run test test-slow test-faults test-fuzz test-cluster check format pages bench audit audit-numeric audit-small explore explore-ml1m scale reproduce-all reproduce-small \
 	reproduce-friedman reproduce-mcsherry reproduce-zhang reproduce-neera reproduce-wang reproduce-combined \
-	search-friedman clean distclean
+	clean distclean
 
 help: ## list what there is
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-20s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -182,9 +182,6 @@ small-wang:
 	@$(call run_paper,wang2017 --small,$(SMALL))
 small-combined:
 	@$(call run_each,combined_ml100k,$(SMALL))
-
-search-friedman: $(STAMP) ## the search for what Friedman et al. 2016 leave unstated (docs/papers/friedman2016.md)
-	@for config in configs/search_*.yaml; do $(BIN)/dpmf run $$config -j $(JOBS) || exit 1; done
 
 clean: ## remove results and caches of tools, keep the environment and data
 	find results -mindepth 1 ! -name README.md -delete

@@ -6,7 +6,7 @@ import shlex
 import sys
 from functools import partial
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
@@ -150,8 +150,17 @@ def _answer(results: Path, words: list[str]) -> str | None:
     printed = io.StringIO()
     try:
         with contextlib.redirect_stdout(printed):
-            typer.main.get_command(app).main([*words, "--results", str(results)], standalone_mode=False)
+            arguments = [*words, "--results", str(results)] if _takes_results(words) else words
+            typer.main.get_command(app).main(arguments, standalone_mode=False)
     except DpmfError as error:
         say(f"left as it stands: {shlex.join(['dpmf', *words])}: {error}")
         return None
     return printed.getvalue()
+
+
+def _takes_results(words: list[str]) -> bool:
+    """Whether a command reads a folder of results; some read the data alone."""
+    command: Any = typer.main.get_command(app)
+    for word in words:
+        command = getattr(command, "commands", {}).get(word, command)
+    return any(option.name == "results" for option in command.params)

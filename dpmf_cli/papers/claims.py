@@ -69,7 +69,7 @@ class PrintedSettings(StrictModel):
 
     source    where it is printed
     configs   the names of the experiments that it is about, or patterns of them ("ml1m_*")
-    are       by a path into a config (`papers.departures`), the printed value; a list, where the config has a
+    are       by a path into a config (`config.paths`), the printed value; a list, where the config has a
               number, is of all values that its entries have. What stands later in a file counts
     """
 

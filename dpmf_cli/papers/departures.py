@@ -1,15 +1,14 @@
 """What shipped configs have, held against what their papers print of how they ran."""
 
-import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from typing import Any
 
 from dpmf_cli.config import ExperimentConfig
+from dpmf_cli.config.paths import ConfigPath
 from dpmf_cli.papers.claims import Departure, PaperFindings
 
-_PATH = re.compile(r"(?P<algorithms>[^.\[]+)(\[(?P<label>.+)\])?\.(?P<keys>.+)")
 _ABSENT = object()
 
 
@@ -40,24 +39,14 @@ class _Expected:
 
 
 def values_at(config: ExperimentConfig, path: str) -> Iterator[tuple[Place, Any]]:
-    """Each value of a config that a path means, as plain data: `config.folds`, `isgd|psgd.effects.beta_m`,
-    `psgd[q_max 1].item_norm` of the entry with that label, `*.factors` of every entry that has it.
-
-    Raises ValueError for what is no path.
-    """
-    parsed = _PATH.fullmatch(path)
-    if parsed is None:
-        raise ValueError(f'"{path}" is no path; write ALGORITHM.KEY or config.KEY')
-    algorithms, label, keys = parsed["algorithms"], parsed["label"], parsed["keys"]
-    resolved = config.resolved()
-    if algorithms == "config":
-        yield from _if_there(Place(config.name, "", keys), resolved)
+    """Each value of a config that a path of `config.paths` means, as plain data. Raises ValueError for no path."""
+    of, resolved = ConfigPath.of(path), config.resolved()
+    if of.of_config:
+        yield from _if_there(Place(config.name, "", of.keys), resolved)
         return
-    keyed = algorithms.split("|")
-    entries = [*resolved["baselines"], *resolved["algorithms"]]
-    for entry, data in zip(config.entries, entries, strict=True):
-        if (algorithms == "*" or entry.algorithm in keyed) and label in (None, entry.name):
-            yield from _if_there(Place(config.name, entry.name, keys, entry.swept == keys), data)
+    for entry, data in zip(config.entries, [*resolved["baselines"], *resolved["algorithms"]], strict=True):
+        if of.means(entry):
+            yield from _if_there(Place(config.name, entry.name, of.keys, entry.swept == of.keys), data)
 
 
 def _if_there(place: Place, data: Any) -> Iterator[tuple[Place, Any]]:

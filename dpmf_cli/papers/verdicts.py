@@ -58,7 +58,7 @@ def judged(explored: Explored, claim: str) -> Judged:
     if not tried:
         return Judged("not tested", "")
     whole = [_holds(*each.claims[claim]) for each in tried]
-    said = _in_words(explored, tried, whole)
+    said = _in_words(explored, tried, claim, whole)
     if explored.chosen is not None and claim in explored.chosen:
         parts = explored.chosen[claim]
         of = (
@@ -70,8 +70,7 @@ def judged(explored: Explored, claim: str) -> Judged:
         return Judged("in part", said)
     if sum(decided) >= MOST * len(decided):
         return Judged("confirmed", said)
-    some = any(a and b for each in tried for a, b in zip(*each.claims[claim], strict=True))
-    return Judged("in part" if some else "refuted", said)
+    return Judged("in part" if any(_parts_held(tried, claim)) else "refuted", said)
 
 
 def _holds(choosing: Sequence[bool], testing: Sequence[bool]) -> bool | None:
@@ -80,16 +79,23 @@ def _holds(choosing: Sequence[bool], testing: Sequence[bool]) -> bool | None:
     return here if here == there else None
 
 
-def _in_words(explored: Explored, tried: list[Tried], whole: list[bool | None]) -> str:
+def _in_words(explored: Explored, tried: list[Tried], claim: str, whole: list[bool | None]) -> str:
     held = [each for each, holds in zip(tried, whole, strict=True) if holds]
-    turning = whole.count(None)
-    count = f"{len(held)} of {len(tried)}" if held else "none"
-    text = f"holds in {count} of {len(tried)} settings" if not held else f"holds in {count} settings"
-    if turning:
+    text = f"holds in {len(held) or 'none'} of {len(tried)} settings"
+    parts = _parts_held(tried, claim)
+    if not held and any(parts):
+        text += f", its parts in {', '.join(map(str, parts))}"
+    if turning := whole.count(None):
         text += f", in {turning} it turns with the fold"
     if 0 < len(held) < len(tried) and (only := _only(explored, held, tried)):
         text += f"; only with {only}"
     return text
+
+
+def _parts_held(tried: list[Tried], claim: str) -> list[int]:
+    """In how many settings each part of a claim holds on both halves of the folds."""
+    both = ([a and b for a, b in zip(*each.claims[claim], strict=True)] for each in tried)
+    return [sum(part) for part in zip(*both, strict=True)]
 
 
 def _only(explored: Explored, held: list[Tried], tried: list[Tried]) -> str:

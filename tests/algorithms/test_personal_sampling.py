@@ -16,6 +16,7 @@ from dpmf_cli.algorithms.shared.personal_sampling import (
     sampling_probability,
 )
 from dpmf_cli.algorithms.shared.sample_fits import sample
+from dpmf_cli.papers.printed import load
 from dpmf_cli.ratings import Ratings
 from dpmf_cli.streams import Streams
 from tests.conftest import make_ratings
@@ -103,6 +104,12 @@ def test_the_mean_under_a_ceiling_is_that_of_the_capped_levels(ceiling: float) -
     assert mean == pytest.approx(np.minimum(asked, ceiling).mean(), abs=0.01)
     assert PersonalSampling(threshold="max").thresholds(asked, np.array([ceiling]))[0] == min(1.0, ceiling)
     assert PersonalSampling(threshold=0.7).thresholds(asked, np.array([ceiling]))[0] == min(0.7, ceiling)
+
+
+def test_the_mean_of_table_4_is_the_printed_one() -> None:
+    table_4 = PersonalSampling(conservative=0.6, moderate=0.35, epsilon_moderate=0.4)
+    printed = load("zhang2018")["figure5"]["mean_threshold"]
+    assert table_4.thresholds(np.zeros(0), np.array([np.inf]))[0] == pytest.approx(printed)
 
 
 @pytest.mark.parametrize("per", ["user", "item"])

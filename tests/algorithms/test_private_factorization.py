@@ -75,7 +75,7 @@ def test_bounded_published_als_has_its_norms_swapped_and_loses_what_that_costs()
         ("pals", {"neighbours": "unbounded", "mode": "corrected"}),
     ],
 )
-def test_users_and_items_split_what_the_factorisation_spends(key: str, more: dict[str, str]) -> None:
+def test_users_and_items_split_what_the_factorisation_spends(key: str, more: dict[str, Any]) -> None:
     _, halved = fit(key, **more)
     _, ledger = fit(key, user_share=0.8, **more)
     claimed = {step: found[0] for step, found in steps(ledger).items()}

@@ -37,9 +37,7 @@ def test_only_what_is_between_the_marks_is_written_anew(tmp_path: Path) -> None:
         ["before", "<!-- claims of neera2020 -->"],
         ["<!-- end -->", "after", "old"],
     )
-    assert sum(line.startswith("| ") for line in lines) == 2 + sum(
-        len(each.data) for each in paper("neera2020").claims
-    )
+    assert sum(line.startswith("| ") for line in lines) == 2 + len(paper("neera2020").claims)
     page.write_text("<!-- claims of neera2021 -->\n<!-- end -->\n")
     with pytest.raises(DpmfError, match='did you mean "neera2020"'):
         with_tables(page)
@@ -71,6 +69,14 @@ def test_results_that_are_not_there_leave_a_page_as_it_stands(tmp_path: Path) ->
     done = CliRunner().invoke(app, ["docs", str(page), "--results", str(tmp_path / "results")])
     assert (done.exit_code, done.stdout) == (0, page.read_text())
     assert "left as it stands: dpmf crossings configs/quickstart.yaml" in done.stderr
+
+
+def test_commands_that_read_no_results_are_run_too(tmp_path: Path) -> None:
+    page = tmp_path / "page.md"
+    page.write_text("<!-- output of dpmf configs neera2020 --small -->\nold\n<!-- end -->\n")
+    done = CliRunner().invoke(app, ["docs", str(page), "--results", str(tmp_path / "results")])
+    assert done.exit_code == 0
+    assert done.stdout.splitlines()[1:-1] == ["", *named("neera2020", "--small"), ""]
 
 
 def named(*words: str) -> tuple[str, ...]:

@@ -1,24 +1,12 @@
 """Rules decide from figures: on made curves where a claim holds, where it fails, and where results are missing."""
 
-from dataclasses import replace
-from typing import Any
-
 import numpy as np
 import pytest
 
-from dpmf_cli.evaluation.curves import Experiment, Growth, Measured, Stage
+from dpmf_cli.evaluation.curves import Growth, Stage
 from dpmf_cli.evaluation.portions import Portion
 from dpmf_cli.papers.rules import RULES, compute
-from tests.papers.made import GRID, curve, evidence, experiment, verdict
-
-
-def tables(ml100k: float, ml1m: float, unbounded: float) -> list[Experiment]:
-    """The four experiments of tables 4 and 5: crossings of all at those ε, times `unbounded`."""
-    return [
-        experiment(f"{data}_{kind}", *(curve(each, at * factor) for each in ("pge", "isgd", "psgd", "pals")))
-        for data, at in (("ml100k", ml100k), ("ml1m", ml1m))
-        for kind, factor in (("bounded", 1.0), ("unbounded", unbounded))
-    ]
+from tests.papers.made import curve, evidence, experiment, verdict
 
 
 @pytest.mark.parametrize("key", RULES)
@@ -26,77 +14,6 @@ def test_without_results_no_rule_decides(key: str) -> None:
     for claim in RULES[key]:
         assert compute(key, claim, evidence()) is None
         assert compute(key, "unknown", evidence()) is None
-
-
-def test_incomplete_results_decide_nothing() -> None:
-    waiting = curve("blp_mog_mf", 1.0)
-    waiting = replace(waiting, rmse=np.full_like(waiting.rmse, np.nan), missing=1)
-    mixed = experiment("neera_fig4_ml100k", waiting, curve("local_mf", 1.0, label="MF, BLP"))
-    assert verdict("neera2020", "mixture-helps", mixed) is None
-    assert verdict("neera2020", "error-falls-with-epsilon", mixed) is None
-
-
-def test_larger_data_and_unbounded_privacy() -> None:
-    both = ("larger-data-crosses-earlier", "unbounded-costs-more")
-    assert [verdict("friedman2016", claim, *tables(2, 1, 2)) for claim in both] == ["confirmed", "confirmed"]
-    assert [verdict("friedman2016", claim, *tables(1, 2, 0.5)) for claim in both] == ["refuted", "refuted"]
-    mixed = tables(2, 1, 2)
-    mixed[2] = experiment("ml1m_bounded", *(curve(each, 3.0) for each in ("pge", "isgd", "psgd", "pals")))
-    assert verdict("friedman2016", both[0], *mixed) == "in part"
-    assert verdict("friedman2016", both[1], *mixed) == "refuted"  # "every" is refuted by one
-    said = compute("friedman2016", both[1], evidence(*mixed))
-    assert said is not None
-    assert "not PGE IA (ml1m_bounded, ml1m_unbounded): 3.00 and 2.00" in said.measured
-
-
-@pytest.mark.parametrize(
-    ("psgd_ia", "isgd_ge", "expected"), [(0.9, 2, "confirmed"), (1.1, 2, "in part"), (1.1, 50, "refuted")]
-)
-def test_order_of_bounded_crossings(psgd_ia: float, isgd_ge: float, expected: str) -> None:
-    def crossing(key: str, ia: float, ge: float) -> Measured:
-        rmse = np.interp(np.log(GRID), np.log([ia / 2, ia, ge, 2 * ge]), [1.2, 1.0, 0.9, 0.8])
-        return replace(curve(key), rmse=rmse[None, None, :])
-
-    def of(name: str) -> Experiment:
-        return experiment(
-            name, crossing("psgd", psgd_ia, 20), crossing("pals", 0.9, 20), crossing("isgd", 1.0, isgd_ge)
-        )
-
-    assert (
-        verdict("friedman2016", "bounded-crossings-order", of("ml100k_bounded"), of("ml1m_bounded"))
-        == expected
-    )
-
-
-@pytest.mark.parametrize(
-    ("low", "high", "expected"), [(0.9, 0.8, "confirmed"), (0.9, 0.99, "in part"), (1.2, 0.99, "refuted")]
-)
-def test_simple_methods_win_at_low_epsilon(low: float, high: float, expected: str) -> None:
-    simple = [curve(key, values=[low, 0.95]) for key in ("pge", "pknn")]
-    factorized = [curve(key, values=[1.1, high]) for key in ("isgd", "psgd", "pals")]
-    assert (
-        verdict(
-            "friedman2016", "simple-wins-at-low-epsilon", experiment("friedman_fig5a", *simple, *factorized)
-        )
-        == expected
-    )
-
-
-@pytest.mark.parametrize(("without", "expected"), [(10.0, "confirmed"), (1.5, "refuted"), (1e6, "confirmed")])
-def test_preprocessing(without: float, expected: str) -> None:
-    curves = curve("psgd", 1.0, label="PSGD"), curve("psgd", without, label="no preprocessing, norms lifted")
-    assert verdict("friedman2016", "preprocessing-helps", experiment("friedman_fig3a", *curves)) == expected
-
-
-@pytest.mark.parametrize(
-    ("steps", "expected"), [((0.8, 0.85, 0.92), "confirmed"), ((0.8, 0.8, 0.8), "in part")]
-)
-def test_norm_bounds(steps: tuple[float, ...], expected: str) -> None:
-    curves = [
-        curve("psgd", label=label, values=[1.2, 1.0 - 1e-9, level])
-        for label, level in zip(("q_max 0.5", "q_max 1", "q_max 2"), steps, strict=True)
-    ]
-    assert verdict("friedman2016", "q-max-moves-ge", experiment("friedman_fig3b", *curves)) == expected
 
 
 @pytest.mark.parametrize(
@@ -139,86 +56,3 @@ def test_cleaning(cleaned: tuple[float, float], expected: str) -> None:
         verdict("mcsherry2009", "cleaning-helps-under-noise", experiment("mcsherry_fig1_ml1m", *curves))
         == expected
     )
-
-
-def swept(label: str, parameter: str, rmse: dict[float, float], **more: Any) -> list[Measured]:
-    return [
-        curve(
-            "personalized",
-            label=f"{label}, {value}",
-            line=label,
-            swept=(parameter, value),
-            values=[1.5, level],
-            **more,
-        )
-        for value, level in rmse.items()
-    ]
-
-
-def test_levels_of_zhangs_figures() -> None:
-    near = swept("PDP-PMF", "conservative", {0.1: 0.95, 0.6: 1.05})
-    far = swept("PDP-PMF", "conservative", {0.1: 0.95, 0.6: 1.3})
-    assert verdict("zhang2018", "figure2-level", experiment("zhang_fig2_ml1m", *near)) == "confirmed"
-    assert verdict("zhang2018", "figure2-level", experiment("zhang_fig2_ml1m", *far)) == "in part"
-    for end, expected in ((0.95, "confirmed"), (1.05, "refuted")):
-        lines = [
-            each for k in (1, 2, 3) for each in swept(f"PDP-PMF{k}", "epsilon_moderate", {0.1: 1.2, 0.9: end})
-        ]
-        assert verdict("zhang2018", "figure4-right-end", experiment("zhang_fig4_ml1m", *lines)) == expected
-    for part, expected in ((0.7, "confirmed"), (0.5, "refuted")):
-        cdf = np.array([[[[0.1, 0.2], [0.3, part]]]])
-        curves = [
-            curve("personalized", label=f"PDP-PMF{k}", values=[1.5, 1.0], limits=(0.5, 1.0), error_cdf=cdf)
-            for k in (1, 2, 3)
-        ]
-        assert verdict("zhang2018", "errors-at-most-one", experiment("zhang_fig3_ml1m", *curves)) == expected
-
-
-@pytest.mark.parametrize(
-    ("parts", "expected"),
-    [
-        ((0.60, 0.642, 0.62), "confirmed"),
-        ((0.643, 0.642, 0.62), "in part"),
-        ((0.66, 0.642, 0.60), "in part"),
-        ((0.60, 0.61, 0.70), "refuted"),
-    ],
-)
-def test_best_threshold(parts: tuple[float, ...], expected: str) -> None:
-    points = [
-        curve("personalized", label=f"PDP-PMF, {t}", line="PDP-PMF", swept=("threshold", t), values=[1.5, 1.0], limits=(1.0,),
-              error_cdf=np.array([[[[0.5], [part]]]]))
-        for t, part in zip((0.6, 0.7, 1.0), parts, strict=True)
-    ]  # fmt: skip
-    assert verdict("zhang2018", "best-threshold", experiment("zhang_fig5_ml100k", *points)) == expected
-
-
-def test_the_local_model() -> None:
-    def found(claim: str, *curves: Measured, name: str = "neera_fig4_ml100k") -> str | None:
-        return verdict("neera2020", claim, experiment(name, *curves))
-
-    ours = curve("blp_mog_mf", values=[1.2, 1.1])
-    for level, expected in ((1.3, "confirmed"), (1.15, "in part"), (1.0, "refuted")):
-        isgd = [
-            curve("isgd_local", label=f"ISGD, {x}", values=[level, level])
-            for x in ("unregularised", "regularised")
-        ]
-        assert found("beats-isgd-everywhere", ours, *isgd) == expected
-        assert (
-            found("beats-pg-mf", ours, curve("pg_mf", values=[level, level]), name="neera_fig3_ml100k")
-            == expected
-        )
-        assert (
-            found("mixture-helps", ours, curve("local_mf", label="MF, BLP", values=[level, level]))
-            == expected
-        )
-    for mean, expected in ((1.3, "confirmed"), (1.15, "refuted")):  # only ε = 1 is strong privacy
-        assert (
-            found(
-                "accurate-under-strong-privacy", ours, curve("local_mean", label="mean", values=[mean, mean])
-            )
-            == expected
-        )
-    rising = curve("isgd_local", values=[1.0, 1.1])
-    assert found("error-falls-with-epsilon", ours) == "confirmed"
-    assert found("error-falls-with-epsilon", ours, rising) == "in part"
-    assert found("error-falls-with-epsilon", rising) == "refuted"

@@ -42,7 +42,7 @@ def mostly_by_fold(setting: Setting, half: int) -> tuple[bool, ...]:
         (always, "confirmed", "holds in 6 of 6 settings"),
         (never, "refuted", "holds in none of 6 settings"),
         (small_steps, "in part", "holds in 2 of 6 settings; only with step small"),
-        (one_part, "in part", "holds in none of 6 settings"),
+        (one_part, "in part", "holds in none of 6 settings, its parts in 6, 0"),
         (by_fold, "in part", "holds in none of 6 settings, in 6 it turns with the fold"),
         (mostly_by_fold, "in part", "holds in 1 of 6 settings, in 5 it turns with the fold"),
     ],

@@ -21,7 +21,7 @@ class LocalSGD(LocalFactorization):
         (P, Q) = SGD on Σ (r*_ui − p_u·q_i)² + λ(‖p_u‖² + ‖q_i‖²)
 
     The paper prints none of its parameters, and its improvements over ISGD depend on them
-    (docs/papers/neera2020.md): they come out against the defaults here, which are unregularised.
+    (docs/papers/neera2020.md). The defaults here are unregularised.
     """
 
     title: ClassVar[str] = "ISGD, local"

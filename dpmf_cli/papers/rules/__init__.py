@@ -14,7 +14,11 @@ RULES: dict[str, dict[str, Rule]] = {
 """By the paper's key and the claim's id."""
 
 
-CELLS: dict[str, Cells] = {}
+CELLS: dict[str, Cells] = {
+    "friedman2016": friedman.CELLS,
+    "neera2020": neera.CELLS,
+    "zhang2018": zhang.CELLS,
+}
 """By the paper's key."""
 
 

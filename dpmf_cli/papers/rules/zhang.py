@@ -1,56 +1,204 @@
-"""Claims of Zhang et al. (2018)."""
+"""Claims of Zhang et al. (2018). Its curves are pictures: what words mean is among its tolerances, in its file."""
+
+from collections.abc import Iterable, Sequence
+from itertools import chain, combinations, pairwise
 
 import numpy as np
 
 from dpmf_cli.papers.evidence import Evidence
-from dpmf_cli.papers.rules.base import Computed, Rule, of
+from dpmf_cli.papers.rules.base import Cells, Computed, Rule, theorem
+from dpmf_cli.papers.rules.zhang_cells import cells
+from dpmf_cli.papers.rules.zhang_figures import (
+    PRINTED,
+    TOLERANCES,
+    at_most_one,
+    best_and_fall,
+    config,
+    figure_2,
+    figure_3,
+    figure_4,
+    figure_5a,
+    figure_5b,
+    off_straight,
+    percent,
+    strictest,
+)
+
+
+def rises_with_f_c(evidence: Evidence) -> Computed:
+    """Each step of f_c."""
+    _, rmse = figure_2(evidence)
+    return Computed(tuple(a < b for a, b in pairwise(rmse)), f"RMSE {_list(rmse, 3)}")
+
+
+def linear_in_f_c(evidence: Evidence) -> Computed:
+    off = off_straight(figure_2(evidence)[1])
+    return Computed((off <= TOLERANCES["straight"],), f"{100 * off:.0f} % of the rise off the straight line")
+
+
+def far_below_dp_pmf(evidence: Evidence) -> Computed:
+    """Each f_c."""
+    uniform, (_, rmse) = strictest(evidence, 2), figure_2(evidence)
+    return Computed(_much_below(rmse, uniform), f"RMSE {_range(rmse, 3)} against {uniform:.3f}")
+
+
+def _much_below(rmse: Sequence[float], uniform: float) -> tuple[bool, ...]:
+    return tuple(each <= (1 - TOLERANCES["much"]) * uniform for each in rmse)
 
 
 def figure2_level(evidence: Evidence) -> Computed:
-    means = [float(each.mean()[-1]) for _, each in evidence.line("zhang_fig2_ml1m", "PDP-PMF")]
-    held = sum(abs(mean - 1.0) < 0.1 for mean in means)
-    return Computed(of(held, len(means)), f"ML-1M: RMSE {min(means):.3f}–{max(means):.3f}")
+    """Each f_c."""
+    _, rmse = figure_2(evidence)
+    return Computed(_near(rmse, PRINTED["figure2_level"], "level"), f"RMSE {_range(rmse, 3)}")
+
+
+def smaller_threshold_is_worse(evidence: Evidence) -> Computed:
+    """Each step of f_c."""
+    shares = [at_most_one(curve) for curve in figure_3(evidence)]
+    held = tuple(a < b for a, b in pairwise(shares))
+    return Computed(held, f"errors of at most 1, by falling f_c: {_list(shares, 1)} %")
+
+
+def curves_overlap(evidence: Evidence) -> Computed:
+    """Each two of the three, at every error."""
+    curves = [percent(curve) for curve in figure_3(evidence)]
+    apart = [float(np.abs(a - b).max()) for a, b in combinations(curves, 2)]
+    held = tuple(each <= TOLERANCES["overlap"] for each in apart)
+    return Computed(held, f"apart by {_range(apart, 1)} points at most")
 
 
 def errors_at_most_one(evidence: Evidence) -> Computed:
-    parts = []
-    for label in ("PDP-PMF1", "PDP-PMF2", "PDP-PMF3"):
-        curve = evidence.curve("zhang_fig3_ml1m", label)
-        assert curve.error_cdf is not None
-        parts.append(100 * float(curve.error_cdf.mean(axis=(0, 1))[-1, curve.limits.index(1.0)]))
-    held = sum(abs(part - 70) < 3 for part in parts)
-    return Computed(of(held, 3), f"ML-1M: {min(parts):.1f}–{max(parts):.1f} %")
+    """Each specification."""
+    shares = [at_most_one(curve) for curve in figure_3(evidence)]
+    return Computed(_near(shares, PRINTED["errors_at_most_one"], "percent"), f"{_range(shares, 1)} %")
 
 
-def figure4_right_end(evidence: Evidence) -> Computed:
-    lines = [evidence.line("zhang_fig4_ml1m", f"PDP-PMF{k}") for k in (1, 2, 3)]
-    ends = [float(line[-1][1].mean()[-1]) for line in lines]
-    held = sum(0.935 < end < 0.975 for end in ends)
-    return Computed(of(held, 3), f"ML-1M: RMSE {min(ends):.3f}–{max(ends):.3f} at the largest ε_m")
+def falls_with_eps_m(evidence: Evidence) -> Computed:
+    """Each specification, over all ε_m."""
+    lines = figure_4(evidence)
+    held = tuple(all(a > b for a, b in pairwise(line)) for line in lines)
+    return Computed(held, "; ".join(f"from {line[0]:.3f} to {line[-1]:.3f}" for line in lines))
 
 
-def best_threshold(evidence: Evidence) -> Computed:
-    line = evidence.line("zhang_fig5_ml100k", "PDP-PMF")
-    thresholds = [value for value, _ in line]
-    parts = []
-    for _, each in line:
-        assert each.error_cdf is not None
-        parts.append(100 * each.error_cdf.mean(axis=(0, 1))[-1])
-    table = np.array(parts)
-    best = [thresholds[at] for at in table.argmax(axis=0)]
-    spread = table[thresholds.index(0.7)] - table[-1]
-    held = int(all(abs(t - 0.7) < 0.051 for t in best)) + int(bool((abs(spread - 2.2) < 0.5).all()))
-    near = all(abs(t - 0.7) < 0.11 for t in best)
-    best_text, fall = ", ".join(f"{t:g}" for t in best), ", ".join(f"{s:.1f}" for s in spread)
+def linear_in_eps_m(evidence: Evidence) -> Computed:
+    """Each specification."""
+    off = [off_straight(line) for line in figure_4(evidence)]
+    held = tuple(each <= TOLERANCES["straight"] for each in off)
+    return Computed(held, f"{_list([100 * each for each in off], 0)} % of the fall off the straight lines")
+
+
+def figure4_below_dp_pmf(evidence: Evidence) -> Computed:
+    """Each specification, at every ε_m."""
+    uniform, lines = strictest(evidence, 4), figure_4(evidence)
+    held = tuple(all(_much_below(line, uniform)) for line in lines)
+    return Computed(held, f"RMSE {_range(chain(*lines), 3)} against {uniform:.3f}")
+
+
+def larger_data_is_better(evidence: Evidence) -> Computed:
+    """Figures 4(b) and 4(c) against 4(a): each specification, at every ε_m."""
+    here, small = np.array(figure_4(evidence)), np.array(figure_4(evidence.on("ml-100k")))
+    less = small - here
     return Computed(
-        of(held, 2),
-        f"best t {best_text}; from 0.7 to 1.0 down by {fall} points",
+        tuple((less > 0).all(axis=1).tolist()), f"lower than on ML-100K by {_range(less.flat, 3)}"
     )
 
 
+def figure4_right_end(evidence: Evidence) -> Computed:
+    """Each specification."""
+    (low, high), slack = PRINTED["figure4_right_end"], TOLERANCES["right_end"]
+    ends = [line[-1] for line in figure_4(evidence)]
+    held = tuple(low - slack <= each <= high + slack for each in ends)
+    return Computed(held, f"RMSE {_range(ends, 3)} at the largest ε_m")
+
+
+def flat_where_few_are_conservative(evidence: Evidence) -> Computed:
+    line = figure_4(evidence)[-1]
+    moved = max(line) - min(line)
+    return Computed((moved <= TOLERANCES["flat"],), f"PDP-PMF3 moves by {moved:.3f}")
+
+
+def slight_influence(evidence: Evidence) -> Computed:
+    """Each two of t₁ to t₄, at every error."""
+    apart = [float(np.abs(a - b).max()) for a, b in combinations(figure_5a(evidence), 2)]
+    return Computed(_small(apart), f"apart by {_range(apart, 1)} points at most")
+
+
+def best_threshold(evidence: Evidence) -> Computed:
+    """Each limit."""
+    best, _ = best_and_fall(evidence)
+    held = _near(best, PRINTED["figure5"]["best_threshold"], "threshold")
+    return Computed(held, f"best t {', '.join(f'{t:g}' for t in best)}")
+
+
+def small_variations(evidence: Evidence) -> Computed:
+    """Each limit, over the t of which it is said."""
+    thresholds, table = figure_5b(evidence)
+    above = [t > PRINTED["figure5"]["small_above"] for t in thresholds]
+    varied = np.ptp(table[above], axis=0).tolist()
+    return Computed(_small(varied), f"by {_list(varied, 1)} points")
+
+
+def _small(points: Sequence[float]) -> tuple[bool, ...]:
+    """What the paper calls small is as much as its fall from the best t to 1."""
+    return tuple(each <= PRINTED["figure5"]["fall"] + TOLERANCES["fall"] for each in points)
+
+
+def fall_to_the_liberal_point(evidence: Evidence) -> Computed:
+    """Each limit."""
+    _, falls = best_and_fall(evidence)
+    return Computed(_near(falls, PRINTED["figure5"]["fall"], "fall"), f"by {_list(falls, 1)} points")
+
+
+def beats_dp_pmf(evidence: Evidence) -> Computed:
+    """Figures 2, 3 and 4, each whole."""
+    uniform = at_most_one(evidence.curve(config(evidence, 3), "dp_pmf"), 0)
+    (_, rmse), shares = figure_2(evidence), [at_most_one(curve) for curve in figure_3(evidence)]
+    held = (
+        all(each < strictest(evidence, 2) for each in rmse),
+        all(each > uniform for each in shares),
+        all(each < strictest(evidence, 4) for each in chain(*figure_4(evidence))),
+    )
+    said = f"RMSE {_range(rmse, 3)} against {strictest(evidence, 2):.3f}"
+    return Computed(held, f"{said}; errors of at most 1 {_range(shares, 1)} against {uniform:.1f} %")
+
+
+def _near(values: Sequence[float], printed: float, tolerance: str) -> tuple[bool, ...]:
+    return tuple(abs(each - printed) <= TOLERANCES[tolerance] + 1e-9 for each in values)
+
+
+def _list(values: Sequence[float], digits: int) -> str:
+    return ", ".join(f"{each:.{digits}f}" for each in values)
+
+
+def _range(values: Iterable[float], digits: int) -> str:
+    every = list(values)
+    return f"{min(every):.{digits}f}–{max(every):.{digits}f}"
+
+
 RULES: dict[str, Rule] = {
+    "rises-with-f-c": rises_with_f_c,
+    "linear-in-f-c": linear_in_f_c,
+    "far-below-dp-pmf": far_below_dp_pmf,
     "figure2-level": figure2_level,
+    "smaller-t-is-worse": smaller_threshold_is_worse,
+    "curves-overlap": curves_overlap,
     "errors-at-most-one": errors_at_most_one,
+    "falls-with-eps-m": falls_with_eps_m,
+    "linear-in-eps-m": linear_in_eps_m,
+    "figure4-below-dp-pmf": figure4_below_dp_pmf,
+    "larger-data-is-better": larger_data_is_better,
     "figure4-right-end": figure4_right_end,
+    "flat-where-few-are-conservative": flat_where_few_are_conservative,
+    "slight-influence-of-t": slight_influence,
     "best-threshold": best_threshold,
+    "small-variations-above-0.4": small_variations,
+    "fall-to-the-liberal-point": fall_to_the_liberal_point,
+    "beats-dp-pmf": beats_dp_pmf,
+    "theorem-4": theorem("dp_pmf, unbounded, published"),
+    "theorem-6": theorem("personalized, of dp_pmf, unbounded, corrected"),
+    "both-schemes-are-private": theorem("personalized, of dp_pmf, unbounded, published"),
+    "remark-7-theorem-4": theorem("dp_pmf, bounded, published"),
+    "remark-7-theorem-6": theorem("personalized, of dp_pmf, bounded, corrected"),
 }
+
+CELLS: Cells = cells

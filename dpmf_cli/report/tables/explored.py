@@ -10,6 +10,7 @@ from dpmf_cli.papers.space import Space
 from dpmf_cli.papers.verdicts import (
     FAR,
     Judged,
+    Word,
     deviation,
     judged,
     moved_by,
@@ -21,6 +22,7 @@ from dpmf_cli.report.tables.layout import Group, TextTable
 
 NONE = "–"
 NOT_REACHED = "not reached"
+NOT_TESTED: Word = "not tested"
 
 
 def verdicts(record: Record, claim: Claim) -> Iterator[tuple[str, Judged]]:
@@ -34,21 +36,31 @@ def verdicts(record: Record, claim: Claim) -> Iterator[tuple[str, Judged]]:
 
 
 def claims_text(record: Record, paper: PaperFindings) -> TextTable:
-    """A row for each claim and each data set that it is about."""
+    """A row for each claim and each data set that it was tried on, and one for the others that it is about."""
     rows = []
     for claim in paper.claims:
         said = claim.statement + f" ({claim.remark})" * bool(claim.remark)
-        for at, (data, verdict) in enumerate(verdicts(record, claim)):
-            found = record.data.get(data)
-            why = "; ".join(filter(None, (verdict.said, _turns(found, claim))))
-            row = (data or NONE, verdict.word, why or NONE, _measured(record, data, claim))
-            rows.append(((f"{said} [{claim.source}]" if claim.source else said) if not at else "″", *row))
+        said += f" [{claim.source}]" * bool(claim.source)
+        for at, row in enumerate(_rows(record, claim)):
+            rows.append(("″" if at else said, *row))
     return TextTable(
         header=("the paper says", "on", "verdict", "because it", "measured"),
         alignment="lllll",
         groups=(Group("Claims", tuple(rows)),),
         notes=tuple(_notes(record)),
     )
+
+
+def _rows(record: Record, claim: Claim) -> Iterator[tuple[str, ...]]:
+    untested = []
+    for data, verdict in verdicts(record, claim):
+        if verdict.word == NOT_TESTED and data:
+            untested.append(data)
+            continue
+        why = "; ".join(filter(None, (verdict.said, _turns(record.data.get(data), claim))))
+        yield data or NONE, verdict.word, why or NONE, _measured(record, data, claim)
+    if untested:
+        yield ", ".join(untested), NOT_TESTED, NONE, NONE
 
 
 def _turns(found: Explored | None, claim: Claim) -> str:
