@@ -13,7 +13,7 @@ _ABSENT = object()
 
 
 @dataclass(frozen=True)
-class Place:
+class ConfigPlace:
     """One value of a config: of the config itself, where `entry` is "", or of the entry with that name; `swept` where
     that varies it."""
 
@@ -38,18 +38,18 @@ class _Expected:
         return bool(self.printed == self.found)
 
 
-def values_at(config: ExperimentConfig, path: str) -> Iterator[tuple[Place, Any]]:
+def values_at(config: ExperimentConfig, path: str) -> Iterator[tuple[ConfigPlace, Any]]:
     """Each value of a config that a path of `config.paths` means, as plain data. Raises ValueError for no path."""
     of, resolved = ConfigPath.of(path), config.resolved()
     if of.of_config:
-        yield from _if_there(Place(config.name, "", of.keys), resolved)
+        yield from _if_there(ConfigPlace(config.name, "", of.keys), resolved)
         return
     for entry, data in zip(config.entries, [*resolved["baselines"], *resolved["algorithms"]], strict=True):
         if of.means(entry):
-            yield from _if_there(Place(config.name, entry.name, of.keys, entry.swept == of.keys), data)
+            yield from _if_there(ConfigPlace(config.name, entry.name, of.keys, entry.swept == of.keys), data)
 
 
-def _if_there(place: Place, data: Any) -> Iterator[tuple[Place, Any]]:
+def _if_there(place: ConfigPlace, data: Any) -> Iterator[tuple[ConfigPlace, Any]]:
     for key in place.keys.split("."):
         data = data.get(key, _ABSENT) if isinstance(data, Mapping) else _ABSENT
     if data is not _ABSENT:
@@ -59,7 +59,7 @@ def _if_there(place: Place, data: Any) -> Iterator[tuple[Place, Any]]:
 def unexplained(found: PaperFindings, configs: Sequence[ExperimentConfig]) -> list[str]:
     """What of these configs, those of a paper, is not as it is printed and named by no departure; and departures and
     settings that say nothing of them. One sentence each."""
-    expected: dict[Place, _Expected] = {}
+    expected: dict[ConfigPlace, _Expected] = {}
     faults = []
     for setting in found.settings:
         for path, printed in setting.are.items():
@@ -103,7 +103,7 @@ def _excuses(departure: Departure, expected: _Expected) -> bool:
     return as_said and not expected.met
 
 
-def _values_left_out(expected: Mapping[Place, _Expected]) -> Iterator[str]:
+def _values_left_out(expected: Mapping[ConfigPlace, _Expected]) -> Iterator[str]:
     """Values of a printed list that no entry of a config has."""
     lists = {
         (place.config, place.keys, str(each.printed)): each.printed
