@@ -66,11 +66,13 @@ class Space(StrictModel):
     """All that a paper leaves open.
 
     tuned   whether the paper chose its parameters for each ε, so that its claims are about the best of all settings
+    also    settings that are tried besides, each by the names of choices and values that are not the shipped ones
     """
 
     data: dict[str, OnData]
     tuned: bool = False
     open: tuple[Choice, ...]
+    also: tuple[dict[str, str], ...] = ()
 
     def on(self, data: str) -> OnData:
         """What is run on a data set. Raises DpmfError for one that the space does not have."""
@@ -83,7 +85,7 @@ class Space(StrictModel):
         return {choice.name: choice.values[at].name for choice, at in zip(self.open, setting, strict=True)}
 
     def settings(self, count: int, *name: str | int) -> list[Setting]:
-        """The shipped setting, then others: all of them where they are no more than `count`, else a sample.
+        """The shipped setting, those of `also`, then others: all where these are no more than `count`, else a sample.
 
         The sample is a Latin hypercube: of each choice, every value is in as many settings as any other, give or take
         one. Its randomness is a function of `name`.
@@ -94,7 +96,15 @@ class Space(StrictModel):
         rng = named_generator("settings", count, *name)
         columns = [rng.permutation(count - 1) % size for size in sizes]
         sampled = zip(*(column.tolist() for column in columns), strict=True)
-        return list(dict.fromkeys([(0,) * len(sizes), *sampled]))
+        return list(dict.fromkeys([(0,) * len(sizes), *map(self._setting, self.also), *sampled]))
+
+    def _setting(self, named: dict[str, str]) -> Setting:
+        """The setting with these values, and else the shipped ones. Raises DpmfError for a name that is not here."""
+        values = {choice.name: [value.name for value in choice.values] for choice in self.open}
+        for name, value in named.items():
+            if value not in values.get(name, ()):
+                raise DpmfError(f'the space has no value "{value}" of "{name}"')
+        return tuple(names.index(named.get(name, names[0])) for name, names in values.items())
 
 
 @cache

@@ -40,6 +40,13 @@ def test_a_small_space_is_run_whole_and_a_large_one_is_sampled_evenly() -> None:
     assert settings != made(2, 3, 4, 5).settings(41, "another")
 
 
+def test_settings_that_are_named_are_tried_too() -> None:
+    space = made(2, 3).model_copy(update={"also": ({"1": "2"}, {"0": "1", "1": "1"})})
+    assert space.settings(3, "made")[:3] == [(0, 0), (0, 2), (1, 1)]
+    with pytest.raises(DpmfError, match='no value "7" of "1"'):
+        made(2, 3).model_copy(update={"also": ({"1": "7"},)}).settings(3, "made")
+
+
 def test_folds_are_chosen_by_or_tested_by() -> None:
     assert list(map(list, halves(2))) == [[0], [1]]
     assert list(map(list, halves(5))) == [[0, 1], [2, 3, 4]]
