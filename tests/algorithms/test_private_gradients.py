@@ -6,7 +6,6 @@ from typing import Any
 import numpy as np
 import pytest
 
-from dpmf_cli.algorithms.neera2020.pg_devices import Devices, DevicesOfOneReport
 from dpmf_cli.algorithms.neera2020.pg_mf import (
     Aggregator,
     PrivateGradientMF,
@@ -14,6 +13,7 @@ from dpmf_cli.algorithms.neera2020.pg_mf import (
     PublishedPrivateGradientMF,
 )
 from dpmf_cli.algorithms.shared.factorization import initial_factors
+from dpmf_cli.algorithms.shared.pg_devices import Devices, DevicesOfOneReport
 from dpmf_cli.kernels.factors import factor_model
 from dpmf_cli.privacy.curator import Curator
 from dpmf_cli.privacy.ledger import Ledger

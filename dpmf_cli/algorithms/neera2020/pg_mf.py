@@ -7,18 +7,18 @@ import numpy as np
 from numpy.typing import NDArray
 from pydantic import Field
 
-from dpmf_cli.algorithms.neera2020.pg_devices import (
-    Devices,
-    DevicesOfOneReport,
-    DevicesOfWholeUsers,
-    solve_own_factors,
-)
 from dpmf_cli.algorithms.shared.base import PrivateAlgorithm, Variants, in_both_modes
 from dpmf_cli.algorithms.shared.factorization import InitialFactors, initial_factors
 from dpmf_cli.algorithms.shared.local_model import LocalModel
 from dpmf_cli.algorithms.shared.model import Arrays
 from dpmf_cli.algorithms.shared.own_factors import OwnFactors
 from dpmf_cli.algorithms.shared.papers import Paper
+from dpmf_cli.algorithms.shared.pg_devices import (
+    Devices,
+    DevicesOfOneReport,
+    DevicesOfWholeUsers,
+    solve_own_factors,
+)
 from dpmf_cli.kernels.factors import FactorModel, factor_model, move_items
 from dpmf_cli.kernels.perturb import project_items
 from dpmf_cli.privacy.curator import Curator
