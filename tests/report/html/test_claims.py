@@ -9,13 +9,13 @@ import pytest
 from dpmf_cli.datasets import Folders
 from dpmf_cli.evaluation.crossings import find_crossings
 from dpmf_cli.evaluation.curves import Experiment
+from dpmf_cli.papers.claims import ANY
+from dpmf_cli.papers.rules.friedman_figures import RAW
 from dpmf_cli.privacy.protection import Protection
 from dpmf_cli.report.html import overview as module
 from dpmf_cli.report.html.experiment import view_of
 from dpmf_cli.report.html.overview import NOT_RUN, ClaimView, overview
 from dpmf_cli.report.html.page import overview_page
-
-LABELS = {"psgd": "PSGD", "pals": "no preprocessing, norms lifted"}
 
 Found = Callable[..., Path]
 
@@ -24,14 +24,17 @@ Found = Callable[..., Path]
 def found(results: Path, made: Callable[..., Experiment], monkeypatch: pytest.MonkeyPatch) -> Found:
     """Puts experiments of those names in place of what is in the folder that it returns."""
     base = view_of(results / "mine")
-    first, second = (
-        replace(each, label=LABELS[each.algorithm], protects=Protection.VALUE) for each in made().curves[2:]
-    )
+    first, second = (replace(each, protects=Protection.VALUE) for each in made().curves[2:])
+    curves = [
+        replace(curve, label=label)
+        for both in RAW.items()
+        for curve, label in zip((first, second), both, strict=True)
+    ]
 
     def put(*names: str) -> Path:
         views = []
         for name in names:
-            experiment = replace(made(), name=name, curves=(first, second))
+            experiment = replace(made(), name=name, dataset="ml-1m", curves=tuple(curves))
             collected = replace(base.collected, experiment=experiment)
             crossings = find_crossings(experiment, replicates=10)
             views.append(replace(base, collected=collected, crossings=crossings, charts=()))
@@ -43,7 +46,7 @@ def found(results: Path, made: Callable[..., Experiment], monkeypatch: pytest.Mo
 
 def claim(results: Path, key: str, identifier: str) -> ClaimView:
     of = next(each for each in overview(_folders(results), results).papers if each.key == key)
-    return next(each for each in of.claims if each.id == identifier)
+    return next(each for each in of.claims if each.id == identifier and each.on in ("ml-1m", ANY))
 
 
 def _folders(results: Path) -> Folders:
@@ -53,14 +56,15 @@ def _folders(results: Path) -> Folders:
 def test_what_is_computed_of_the_whole_is_credited_to_it(found: Found) -> None:
     view = claim(found("friedman_fig3a"), "friedman2016", "preprocessing-helps")
     assert view.verdict != NOT_RUN
-    assert (view.by, view.reduced) == ((("friedman_fig3a", "friedman_fig3a"),), False)
+    assert ("friedman_fig3a", "friedman_fig3a") in view.by
+    assert not view.reduced
 
 
 def test_a_reduced_run_is_judged_by_its_own_figures_and_says_so(found: Found) -> None:
     folder = found("friedman_fig3a.held-out-1")
     view = claim(folder, "friedman2016", "preprocessing-helps")
     assert view.reduced
-    assert view.by == (("friedman_fig3a", "friedman_fig3a.held-out-1"),)
+    assert ("friedman_fig3a", "friedman_fig3a.held-out-1") in view.by
     page = overview_page(_folders(folder), folder)
     cell = page[page.index(view.measured) :].partition("</td>")[0]
     assert 'measured by <a href="#friedman_fig3a.held-out-1">' in cell
@@ -71,5 +75,5 @@ def test_no_verdict_is_one_of_the_papers_page(found: Found) -> None:
     view = claim(found("wang_fig1_ml100k"), "wang2017", "sgd-pnbm-beats-neighbours")
     assert (view.verdict, view.measured) == (NOT_RUN, "")
     assert ("wang_fig1_ml100k", "wang_fig1_ml100k") in view.by
-    proved = claim(found("mcsherry_fig1_ml1m"), "mcsherry2009", "alpha-of-the-scale")
+    proved = claim(found("mcsherry_fig1_ml1m"), "mcsherry2009", "theorem-4")
     assert (proved.verdict, proved.by) == (NOT_RUN, ())
