@@ -98,8 +98,8 @@ def _explore(wanted: "Exploration", folders: "Folders", folder: Path, jobs: int 
     )
     folder.mkdir(parents=True, exist_ok=True)
     write_atomically(path, text_of(record).encode())
-    picture = folder / f"{wanted.key}-{wanted.data}.svg"
-    write_whole(picture, specification_bytes(found, "svg"))
+    picture = folder / f"{wanted.key}-{wanted.data}.png"
+    write_whole(picture, specification_bytes(found, "png"))
     _print_tables(record, wanted)
     say(f"{path} and {picture}")
 

@@ -29,6 +29,9 @@ Word = Literal["confirmed", "in part", "refuted", "not tested"]
 MOST = 0.95
 """Of the settings that decide, so many must agree: one in twenty may be an accident of the folds."""
 
+CHANCE = 0.05
+"""Values are said to be the only ones with which a claim holds where chance would make it look so less often."""
+
 NOTABLE = 0.1
 """Of the variance over settings, the least part that a choice explains and is named for."""
 
@@ -99,13 +102,16 @@ def _parts_held(tried: list[Tried], claim: str) -> list[int]:
 
 
 def _only(explored: Explored, held: list[Tried], tried: list[Tried]) -> str:
-    """The choice whose values the settings that hold have fewest of, with these values; "" where they have all."""
-    best, least = "", 1.0
+    """The choice of which the settings that hold have some values alone, with these values.
+
+    "" where there is none, or where that could be an accident of so many choices.
+    """
+    best, least = "", CHANCE / len(explored.open)
     for at, (name, values) in enumerate(explored.open.items()):
-        present = {each.setting[at] for each in tried}
         needed = {each.setting[at] for each in held}
-        if len(needed) / len(present) < least:
-            least = len(needed) / len(present)
+        share = sum(each.setting[at] in needed for each in tried) / len(tried)
+        if share ** len(held) < least:
+            least = share ** len(held)
             best = f"{name} {' or '.join(values[each] for each in sorted(needed))}"
     return best
 

@@ -1,4 +1,4 @@
-"""Made explorations: two choices, and what held in each of their settings."""
+"""Made explorations: three choices, and what held in each of their settings."""
 
 from collections.abc import Callable
 from itertools import product
@@ -6,8 +6,8 @@ from itertools import product
 from dpmf_cli.papers.record import Explored, Printed, Tried
 from dpmf_cli.papers.space import Setting
 
-OPEN = {"start": ("zero", "one"), "step": ("small", "middle", "large")}
-SETTINGS = tuple(product(range(2), range(3)))
+OPEN = {"start": ("zero", "one"), "step": ("small", "middle", "large"), "order": ("a", "b", "c", "d")}
+SETTINGS = tuple(product(range(2), range(3), range(4)))
 
 Half = Callable[[Setting, int], tuple[bool, ...]]
 

@@ -24,6 +24,10 @@ def small_steps(setting: Setting, _: int) -> tuple[bool, ...]:
     return True, setting[1] == 0
 
 
+def one_setting(setting: Setting, _: int) -> tuple[bool, ...]:
+    return (setting == (0, 0, 0),)
+
+
 def one_part(_: Setting, __: int) -> tuple[bool, ...]:
     return True, False
 
@@ -33,24 +37,26 @@ def by_fold(_: Setting, half: int) -> tuple[bool, ...]:
 
 
 def mostly_by_fold(setting: Setting, half: int) -> tuple[bool, ...]:
-    return always(setting, half) if setting == (0, 0) else by_fold(setting, half)
+    return always(setting, half) if setting == (0, 0, 0) else by_fold(setting, half)
 
 
 @pytest.mark.parametrize(
     ("held", "word", "said"),
     [
-        (always, "confirmed", "holds in 6 of 6 settings"),
-        (never, "refuted", "holds in none of 6 settings"),
-        (small_steps, "in part", "holds in 2 of 6 settings; only with step small"),
-        (one_part, "in part", "holds in none of 6 settings, its parts in 6, 0"),
-        (by_fold, "in part", "holds in none of 6 settings, in 6 it turns with the fold"),
-        (mostly_by_fold, "in part", "holds in 1 of 6 settings, in 5 it turns with the fold"),
+        (always, "confirmed", "holds in 24 of 24 settings"),
+        (never, "refuted", "holds in none of 24 settings"),
+        (small_steps, "in part", "holds in 8 of 24 settings; only with step small"),
+        (one_part, "in part", "holds in none of 24 settings, its parts in 24, 0"),
+        (by_fold, "in part", "holds in none of 24 settings, in 24 it turns with the fold"),
+        (one_setting, "in part", "holds in 1 of 24 settings"),
+        (mostly_by_fold, "in part", "holds in 1 of 24 settings, in 23 it turns with the fold"),
     ],
 )
 def test_a_verdict_counts_settings(held: Half, word: str, said: str) -> None:
     found = judged(explored(held), "it")
     assert found.word == word
     assert found.said.startswith(said)
+    assert ("only with" in found.said) == ("only with" in said)
 
 
 def test_what_was_not_tried_is_not_tested() -> None:
@@ -71,7 +77,7 @@ def test_what_was_not_tried_is_not_tested() -> None:
 def test_parameters_chosen_for_each_epsilon_decide(parts: tuple[bool, ...], word: str, said: str) -> None:
     found = judged(explored(never, chosen={"it": parts}), "it")
     assert found.word == word
-    assert found.said.startswith(f"chosen for each ε, {said}; one setting for all: holds in none of 6")
+    assert found.said.startswith(f"chosen for each ε, {said}; one setting for all: holds in none of 24")
 
 
 def test_a_choice_that_moves_a_claim_is_named_with_its_part_of_the_variance() -> None:
@@ -95,7 +101,7 @@ def test_deviations_count_in_tolerances() -> None:
 def test_the_setting_nearest_to_print_is_found_on_the_folds_to_choose_by() -> None:
     found = nearest(explored(always, lambda setting: None if not setting[0] else 1.0 + setting[1]))
     assert found is not None
-    assert found.setting == (1, 1)
+    assert found.setting == (1, 1, 0)
 
 
 def test_a_record_is_read_as_it_was_written(tmp_path: Path) -> None:
@@ -109,7 +115,7 @@ def test_a_record_is_read_as_it_was_written(tmp_path: Path) -> None:
     assert read_record(path) is None
     path.write_text(text_of(record))
     assert read_record(path) == record
-    assert sum(line.startswith('{"setting"') for line in text_of(record).splitlines()) == 6
+    assert sum(line.startswith('{"setting"') for line in text_of(record).splitlines()) == 24
     path.write_text("{}")
     with pytest.raises(DpmfError, match=r"made\.json: is no record of an exploration"):
         read_record(path)

@@ -75,4 +75,7 @@ def theorem(entry: str, step: str = "") -> Rule:
 
 
 def epsilon_text(value: float) -> str:
+    """A crossing as `Evidence.crossing` has it, in words."""
+    if not value:
+        return "below the grid"
     return significant(value) if np.isfinite(value) else "not reached"
