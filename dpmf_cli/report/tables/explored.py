@@ -83,7 +83,7 @@ def _notes(record: Record) -> Iterator[str]:
     for data, found in record.data.items():
         half = found.folds // 2
         yield (
-            f"{data}: {len(found.tried)} settings; of {found.partition} folds, {_numbers(1, half)} to choose by and "
+            f"{data}: {len(found.tried)} settings; {_numbers(1, half)} of {found.partition} to choose by, "
             f"{_numbers(half + 1, found.folds)} to test by; runs {found.runs}, seed {found.seed}: "
             f"dpmf explore {record.paper} --dataset {data}"
         )
@@ -94,7 +94,7 @@ def _notes(record: Record) -> Iterator[str]:
 
 
 def _numbers(first: int, last: int) -> str:
-    return f"the {first}." if first == last else f"the {first}. to {last}."
+    return f"fold {first}" if first == last else f"folds {first} to {last}"
 
 
 def cells_text(found: Explored) -> TextTable:
