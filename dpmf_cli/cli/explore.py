@@ -7,7 +7,7 @@ import typer
 
 from dpmf_cli.cli.options import DataOption, ResultsOption
 from dpmf_cli.cli.run import JobsOption
-from dpmf_cli.errors import DpmfError
+from dpmf_cli.errors import DpmfError, did_you_mean
 
 if TYPE_CHECKING:
     from dpmf_cli.datasets import Folders
@@ -53,6 +53,9 @@ def explore(
         raise DpmfError(f"name one paper, or --all of them: {', '.join(explored())}")
     folders = Folders.named(data, base=configs, results=results)
     keys = [key for key in explored() if dataset in space(key).data] if every else [paper or ""]
+    if not keys:
+        known = dict.fromkeys(data for key in explored() for data in space(key).data)
+        raise DpmfError(f'no paper is explored on "{dataset}"{did_you_mean(dataset, known)}')
     for key in keys:
         wanted = exploration(key, dataset, configs, settings)
         if plan:

@@ -43,13 +43,6 @@ def with_settings(space: Space, settings: Iterable[Setting], configs: Configs) -
     return found
 
 
-def refuse_lost(space: Space, met: set[str]) -> None:
-    """Raises DpmfError for a path of the space that met no entry of any config."""
-    wanted = {path for choice in space.open for value in choice.values for path in value.set}
-    if lost := sorted(wanted - met):
-        raise DpmfError(f"no config of the space has what these paths mean: {', '.join(lost)}")
-
-
 def _values(space: Space, setting: Setting) -> dict[str, Any]:
     """By their paths the values of a setting."""
     chosen = (choice.values[at] for choice, at in zip(space.open, setting, strict=True))

@@ -9,6 +9,7 @@ from typing import Any
 from dpmf_cli.algorithms.shared.base import Algorithm
 from dpmf_cli.config import ExperimentConfig
 from dpmf_cli.datasets import DataIdentity, Dataset, Folders, load
+from dpmf_cli.errors import DpmfError
 from dpmf_cli.evaluation.crossings import find_crossings
 from dpmf_cli.evaluation.curves import Experiment
 from dpmf_cli.evaluation.partial import of_folds
@@ -16,7 +17,7 @@ from dpmf_cli.exploring.applied import Configs, distinct, shipped, with_settings
 from dpmf_cli.exploring.tuned import best_of_each
 from dpmf_cli.papers.claims import PaperFindings, paper
 from dpmf_cli.papers.evidence import Evidence, Found
-from dpmf_cli.papers.record import Explored, Printed, Tried
+from dpmf_cli.papers.record import Explored, Halves, Printed, Tried
 from dpmf_cli.papers.rules import cells, compute
 from dpmf_cli.papers.space import Setting, Space, halves, space
 from dpmf_cli.results.collect import collect
@@ -80,19 +81,12 @@ def plans(of: Exploration, folders: Folders) -> Iterator[tuple[Plan, Dataset]]:
 
 def _without_shared(configs: Sequence[ExperimentConfig], data: DataIdentity) -> Iterator[ExperimentConfig]:
     """The configs, each without the entries whose fits are those of an entry before."""
-    seen = set[tuple[Any, ...]]()
+    seen = set[frozenset[Any]]()
     for config in configs:
         new: dict[str, list[Algorithm]] = {"baselines": [], "algorithms": []}
         for kind, kept in new.items():
             for entry in getattr(config, kind):
-                first = next(tasks_of(config, entry, data))
-                fits = (
-                    first.settings_hash,
-                    first.epsilons,
-                    config.runs_of(entry),
-                    config.folds_run,
-                    config.portions,
-                )
+                fits = frozenset(task.key for task in tasks_of(config, entry, data))
                 if fits not in seen:
                     seen.add(fits)
                     kept.append(entry)
@@ -112,7 +106,10 @@ def explore(of: Exploration, folders: Folders, executor: Executor) -> Explored:
         failures += [outcome for outcome in ended if outcome.failure]
     if failures:
         first = failures[0]
-        say(f"{len(failures)} tasks failed; the first, {first.task.algorithm.name}:\n{first.failure}")
+        raise DpmfError(
+            f"{len(failures)} tasks failed, and the same command tries them again; the first, "
+            f"{first.task.algorithm.name}:\n{first.failure}"
+        )
     return _judged(of, folders, store)
 
 
@@ -120,11 +117,13 @@ def _judged(of: Exploration, folders: Folders, store: Store) -> Explored:
     experiments = {data: list(_collected(under, folders, store)) for data, under in of.configs.items()}
     config = next(iter(of.configs[of.data][0].values()))
     data = load(config.dataset, folders, config.test).identity
-    tried, printed = [], dict[str, Printed]()
+    tried, printed, figures = [], dict[str, Printed](), dict[str, set[str]]()
     for at, setting in enumerate(of.settings):
         under = {data: each[at] for data, each in experiments.items()}
         both = [Evidence(_found(half), of.data) for half in _halves(under)]
-        tried.append(Tried(setting=setting, claims=_claims(of, both), cells=_cells(of, both, printed)))
+        tried.append(
+            Tried(setting=setting, claims=_claims(of, both, figures), cells=_cells(of, both, printed))
+        )
     measured, chosen = _shown(of, experiments)
     return Explored(
         title=data.title,
@@ -138,6 +137,7 @@ def _judged(of: Exploration, folders: Folders, store: Store) -> Explored:
         printed=printed,
         tried=tuple(tried),
         measured=measured,
+        fixed=tuple(claim for claim, seen in figures.items() if len(seen) == 1 and len(tried) > 1),
         chosen=chosen,
     )
 
@@ -172,15 +172,15 @@ def _found(under: Mapping[str, Experiments]) -> Found:
     }
 
 
-def _claims(
-    of: Exploration, both: Sequence[Evidence]
-) -> dict[str, tuple[tuple[bool, ...], tuple[bool, ...]]]:
-    found = {}
+def _claims(of: Exploration, both: Sequence[Evidence], figures: dict[str, set[str]]) -> dict[str, Halves]:
+    """The parts of each claim that hold; the figures behind them are added to `figures`."""
+    found = dict[str, Halves]()
     for claim in of.paper.claims:
         if of.data in claim.data:
             halves = [compute(of.key, claim.id, evidence) for evidence in both]
             if halves[0] and halves[1]:
                 found[claim.id] = (halves[0].held, halves[1].held)
+                figures.setdefault(claim.id, set()).add(f"{halves[0].measured}; {halves[1].measured}")
     return found
 
 

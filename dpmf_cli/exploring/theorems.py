@@ -23,8 +23,11 @@ def proved(key: str, results: Path, processes: int) -> dict[str, Proved]:
     evidence = Evidence({}, "", proofs)
     found = {}
     for claim in paper(key).claims:
-        if isinstance(rules.get(claim.id), Theorem) and (computed := compute(key, claim.id, evidence)):
-            found[claim.id] = Proved(held=all(computed.held), measured=computed.measured)
+        rule = rules.get(claim.id)
+        if isinstance(rule, Theorem) and (computed := compute(key, claim.id, evidence)):
+            found[claim.id] = Proved(
+                held=all(computed.held), proved=rule.is_proved(evidence), measured=computed.measured
+            )
     return found
 
 

@@ -85,12 +85,6 @@ class Evidence:
         curves = self._all_of(name, algorithm)
         return curves[0].epsilons, np.min([each.mean() for each in curves], axis=0)
 
-    def best_label(self, name: str, algorithm: str, epsilon: float) -> str:
-        """The label of the curve that `best` is at an ε of the grid."""
-        curves = self._all_of(name, algorithm)
-        at = int(np.flatnonzero(curves[0].epsilons == epsilon)[0])
-        return min(curves, key=lambda each: float(each.mean()[at])).label
-
     def _all_of(self, name: str, algorithm: str) -> list[Measured]:
         curves = [each for each in self.experiment(name).curves if each.algorithm == algorithm]
         if not curves or not all(map(is_complete, curves)):

@@ -46,6 +46,7 @@ class Explored(StrictModel):
     open       by the name of each choice the names of its values, in the order of a setting's numbers
     printed    the printed cells of this data set, by their names
     measured   by claim the figures of the shipped setting; where parameters were chosen, of the chosen ones
+    fixed      the claims whose figures are the same in every setting
     chosen     by claim its parts where for each ε the best setting of the choosing folds is taken, on the testing
                folds; None for a paper that did not choose so
     """
@@ -61,6 +62,7 @@ class Explored(StrictModel):
     printed: dict[str, Printed]
     tried: tuple[Tried, ...]
     measured: dict[str, str]
+    fixed: tuple[str, ...] = ()
     chosen: dict[str, tuple[bool, ...]] | None = None
 
     def values(self, setting: Setting) -> dict[str, str]:
@@ -74,9 +76,10 @@ class Explored(StrictModel):
 
 
 class Proved(StrictModel):
-    """What audits say of a theorem."""
+    """What audits say of a theorem: whether no replay contradicts it, and whether the ledger proves it."""
 
     held: bool
+    proved: bool
     measured: str
 
 

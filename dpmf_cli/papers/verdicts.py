@@ -11,7 +11,7 @@ not tested   no setting has a result
 
 Where a paper chose its parameters for each ε, the verdict is that of the best setting for each ε, chosen on the ones
 and measured on the other folds: all, some or none of the parts hold. A theorem is confirmed where what it claims is
-proved and no replay contradicts it.
+proved and no replay contradicts it, and refuted where one does.
 """
 
 import math
@@ -20,6 +20,8 @@ from dataclasses import dataclass
 from typing import Literal
 
 import numpy as np
+from numpy.typing import NDArray
+from scipy.stats import f
 
 from dpmf_cli.papers.record import Explored, Printed, Proved, Tried
 from dpmf_cli.papers.space import Setting
@@ -50,9 +52,14 @@ def of_parts(held: Sequence[bool]) -> Word:
 
 
 def of_theorem(found: Proved | None) -> Judged:
+    """What no replay contradicts is not confirmed where it is not proved, nor refuted."""
     if found is None:
         return Judged("not tested", "")
-    return Judged(*(("confirmed", "proved") if found.held else ("refuted", "by an audit")))
+    if not found.held:
+        return Judged("refuted", "by a replay of neighbouring ratings")
+    if found.proved:
+        return Judged("confirmed", "proved, and no replay contradicts it")
+    return Judged("not tested", "no replay contradicts it, and nothing here proves it")
 
 
 def judged(explored: Explored, claim: str) -> Judged:
@@ -84,6 +91,9 @@ def _holds(choosing: Sequence[bool], testing: Sequence[bool]) -> bool | None:
 
 def _in_words(explored: Explored, tried: list[Tried], claim: str, whole: list[bool | None]) -> str:
     held = [each for each, holds in zip(tried, whole, strict=True) if holds]
+    if claim in explored.fixed:
+        both = [a and b for a, b in zip(*tried[0].claims[claim], strict=True)]
+        return f"{sum(both)} of {len(both)} parts hold, and nothing that is open moves that"
     text = f"holds in {len(held) or 'none'} of {len(tried)} settings"
     parts = _parts_held(tried, claim)
     if not held and any(parts):
@@ -126,29 +136,58 @@ def shares_held(explored: Explored, claim: str) -> list[tuple[Setting, float]]:
 
 
 def moved_by(explored: Explored, values: Sequence[tuple[Setting, float]]) -> list[tuple[str, float]]:
-    """The choices that move a number, and which part of its variance over the settings each explains alone.
+    """The choices that move a number, and which part of its variance over the settings each explains.
 
-    The first-order index, Var(E[y | choice]) / Var(y), less what so many groups would explain by chance (ε² of the
-    analysis of variance). The largest first; those below `NOTABLE` are left out.
+    The choice that explains most comes first, then what explains most of the rest, and so on: a sample is not so even
+    that choices could be taken one by one. A part is less what so many groups would explain by chance (ε² of the
+    analysis of variance). It ends where the next part is below `NOTABLE`, or where chance would make one as large
+    among so many choices (F test, at `CHANCE` over their number).
     """
     y = np.array([value for _, value in values])
-    total = float(((y - y.mean()) ** 2).sum()) if len(y) else 0.0
-    if total <= 1e-12 * max(1.0, float(np.abs(y).max(initial=0.0))) ** 2:
+    if not len(y) or float(np.ptp(y)) <= 1e-9 * max(1.0, float(np.abs(y).max())):
         return []
-    found = []
-    for at, name in enumerate(explored.open):
-        groups = [
-            y[[setting[at] == value for setting, _ in values]] for value in range(len(explored.open[name]))
-        ]
-        groups = [each for each in groups if len(each)]
-        within = sum(float(((each - each.mean()) ** 2).sum()) for each in groups)
-        freedom = len(y) - len(groups)
-        if freedom <= 0:
-            continue
-        index = (total - within - (len(groups) - 1) * within / freedom) / total
-        if index >= NOTABLE:
-            found.append((name, index))
-    return sorted(found, key=lambda each: -each[1])
+    rest, used, found = y - y.mean(), 1, list[tuple[str, float]]()
+    total = float(rest @ rest)
+    open_choices = dict(enumerate(explored.open))
+    while open_choices:
+        fits = {
+            at: fit
+            for at in open_choices
+            if (fit := _fitted([setting[at] for setting, _ in values], rest, used))
+        }
+        if not fits:
+            break
+        at = max(fits, key=lambda each: fits[each].explained)
+        best = fits[at]
+        if best.explained < NOTABLE * total or best.chance > CHANCE / len(explored.open):
+            break
+        found.append((open_choices.pop(at), best.explained / total))
+        rest, used = rest - best.means, used + best.groups - 1
+    return found
+
+
+@dataclass(frozen=True)
+class _Fit:
+    """What one choice explains of numbers: their (n,) group means, how many groups there are, the sum of squares less
+    what chance explains, and how probable chance makes as much."""
+
+    means: NDArray[np.float64]
+    groups: int
+    explained: float
+    chance: float
+
+
+def _fitted(values: list[int], rest: NDArray[np.float64], used: int) -> _Fit | None:
+    """None for a choice with one value, or where too few settings are left to judge it."""
+    levels, group = np.unique(values, return_inverse=True)
+    between, freedom = len(levels) - 1, len(rest) - used - len(levels) + 1
+    if not between or freedom <= 0:
+        return None
+    means = (np.bincount(group, rest) / np.bincount(group))[group]
+    within = float(((rest - means) ** 2).sum())
+    gained = float(rest @ rest) - within
+    ratio = gained / between / max(within / freedom, 1e-300)
+    return _Fit(means, len(levels), gained - between * within / freedom, float(f.sf(ratio, between, freedom)))
 
 
 def deviation(cell: Printed, measured: float | None) -> float:

@@ -12,6 +12,7 @@ from dpmf_cli.papers.claims import paper
 from dpmf_cli.papers.evidence import Evidence
 from dpmf_cli.papers.rules import RULES, cells, compute
 from dpmf_cli.papers.rules.friedman_cells import _mean
+from dpmf_cli.papers.rules.friedman_figures import HALVES
 from tests.papers.made import GRID, INFINITE, baseline, curve, evidence, experiment, held
 
 KEY = "friedman2016"
@@ -158,9 +159,9 @@ def test_ia_comes_before_ge() -> None:
     ("other", "expected"), [(0.795, (True, True)), (0.81, (False, True)), (0.7, (True, False))]
 )
 def test_a_split_that_helps_slightly(other: float, expected: tuple[bool, ...]) -> None:
-    labels = {"PALS": 0.8, "PALS, P 0.7": other, **{f"PALS, P {share}": 0.85 for share in (0.3, 0.4, 0.6)}}
+    labels = {HALVES: 0.8, "PALS, P 0.7": other, **{f"PALS, P {share}": 0.85 for share in (0.3, 0.4, 0.6)}}
     made = [
-        curve("pals", label=label, values=[1.2 - 0.1 * (label != "PALS"), rmse])
+        curve("pals", label=label, values=[1.2 - 0.1 * (label != HALVES), rmse])
         for label, rmse in labels.items()
     ]  # above IA a gain counts for nothing
     found = held(KEY, "split-helps-slightly", experiment("friedman_noise_ml1m", *made), data="ml-1m")
@@ -169,9 +170,9 @@ def test_a_split_that_helps_slightly(other: float, expected: tuple[bool, ...]) -
 
 def test_norm_bounds_that_cross_earlier() -> None:
     made = [
-        curve(key.lower(), at, label=key + more)
-        for key, wide in (("PSGD", 1.05), ("PALS", 2.0))
-        for more, at in (("", 1.0), (", q_max 2", wide))
+        curve(key.lower(), at, label=label)
+        for key, bounded, wide in (("PSGD", "PSGD", 1.05), ("PALS", HALVES, 2.0))
+        for label, at in ((bounded, 1.0), (f"{key}, q_max 2", wide))
     ]
     found = held(KEY, "norm-bounds-cross-earlier", experiment("friedman_noise_ml100k", *made), data="ml-100k")
     assert found == (True, True, True, False)

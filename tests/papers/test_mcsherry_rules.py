@@ -181,5 +181,7 @@ def test_theorems_are_what_audits_see(claim: str) -> None:
     sound = Proof(1.0, (), {step: 0.99})
     assert of(sound)
     assert of(replace(sound, found=("costs more than is claimed, elsewhere",))) == bool(step)
-    assert of(replace(sound, provable=2.0)) == bool(step)
+    for provable, proved in ((1.0, not step), (2.0, False)):
+        proofs = {entry: replace(sound, provable=provable)}
+        assert rule.is_proved(evidence(proofs=proofs)) == proved  # type: ignore[attr-defined]
     assert of(replace(sound, moves={step: 1.01})) != bool(step)

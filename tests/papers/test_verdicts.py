@@ -3,13 +3,14 @@
 import math
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from dpmf_cli.errors import DpmfError
 from dpmf_cli.papers.record import Printed, Proved, Record, path_of, read_record, text_of
 from dpmf_cli.papers.space import Setting
-from dpmf_cli.papers.verdicts import deviation, judged, moved_by, nearest, of_theorem, shares_held
-from tests.papers.explored import Half, explored
+from dpmf_cli.papers.verdicts import Judged, deviation, judged, moved_by, nearest, of_theorem, shares_held
+from tests.papers.explored import SETTINGS, Half, explored
 
 
 def always(_: Setting, __: int) -> tuple[bool, ...]:
@@ -62,8 +63,9 @@ def test_a_verdict_counts_settings(held: Half, word: str, said: str) -> None:
 def test_what_was_not_tried_is_not_tested() -> None:
     assert judged(explored(always), "another").word == "not tested"
     assert of_theorem(None).word == "not tested"
-    assert of_theorem(Proved(held=True, measured="")).word == "confirmed"
-    assert of_theorem(Proved(held=False, measured="")).word == "refuted"
+    assert of_theorem(Proved(held=True, proved=True, measured="")).word == "confirmed"
+    assert of_theorem(Proved(held=True, proved=False, measured="")).word == "not tested"
+    assert of_theorem(Proved(held=False, proved=True, measured="")).word == "refuted"
 
 
 @pytest.mark.parametrize(
@@ -89,6 +91,21 @@ def test_a_choice_that_moves_a_claim_is_named_with_its_part_of_the_variance() ->
     assert [name for name, _ in moved_by(found, both)] == ["step", "start"]
 
 
+def test_what_moves_nothing_is_not_named() -> None:
+    rng = np.random.default_rng(1)
+    found, named = explored(always), 0
+    for _ in range(200):
+        named += bool(moved_by(found, [(setting, float(rng.normal())) for setting in SETTINGS]))
+    assert named < 20
+    uneven = [(setting, float(setting[1] == 2)) for setting in SETTINGS if setting != (1, 2, 3)]
+    assert [name for name, _ in moved_by(found, uneven)] == ["step"]
+
+
+def test_a_claim_that_no_setting_moves_is_said_to_be_that() -> None:
+    found = judged(explored(one_part).model_copy(update={"fixed": ("it",)}), "it")
+    assert found == Judged("in part", "1 of 2 parts hold, and nothing that is open moves that")
+
+
 def test_deviations_count_in_tolerances() -> None:
     factor = Printed(printed=2.0, tolerance=1.5, ratio=True)
     assert deviation(factor, 3.0) == pytest.approx(1)
@@ -109,7 +126,7 @@ def test_a_record_is_read_as_it_was_written(tmp_path: Path) -> None:
         paper="made",
         version="1",
         data={"ml-100k": explored(small_steps, lambda setting: None if setting[0] else 3.0)},
-        theorems={"sound": Proved(held=True, measured="proved")},
+        theorems={"sound": Proved(held=True, proved=True, measured="proved")},
     )
     path = path_of(tmp_path, "made")
     assert read_record(path) is None

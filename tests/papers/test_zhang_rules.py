@@ -10,6 +10,7 @@ import pytest
 from dpmf_cli.evaluation.curves import Experiment, Measured
 from dpmf_cli.papers.evidence import Evidence, Proof
 from dpmf_cli.papers.rules import RULES, cells, compute
+from dpmf_cli.papers.rules.base import Theorem
 from tests.papers.made import baseline, curve, evidence, experiment, held
 
 LIMITS = (1.0, 1.5, 2.0)
@@ -162,11 +163,16 @@ def test_larger_data_are_held_against_ml_100k() -> None:
     "claim", [key for key in RULES["zhang2018"] if key.startswith(("theorem", "remark", "both"))]
 )
 def test_theorems_are_held_against_audits(claim: str) -> None:
-    entry = getattr(RULES["zhang2018"][claim], "entry")  # noqa: B009
-    for proof, expected in ((Proof(1.0), True), (Proof(np.inf), False), (Proof(1.0, ("moves",)), False)):
-        found = compute("zhang2018", claim, evidence(data="", proofs={entry: proof}))
-        assert found is not None
-        assert found.held == (expected,)
+    rule = RULES["zhang2018"][claim]
+    assert isinstance(rule, Theorem)
+    for proof, holds, proved in (
+        (Proof(1.0), True, True),
+        (Proof(np.inf), True, False),
+        (Proof(1.0, ("moves",)), False, True),
+    ):
+        seen = evidence(data="", proofs={rule.entry: proof})
+        assert rule(seen).held == (holds,)
+        assert rule.is_proved(seen) == proved
 
 
 def test_cells_are_those_of_which_words_have_figures() -> None:

@@ -25,8 +25,10 @@ from dpmf_cli.report.tables.layout import TextTable
 from dpmf_cli.results.manifest import MANIFEST
 from dpmf_cli.terminal import say
 
-Verdict = Word | Literal["not run here"]
+Verdict = Literal["holds here", "in part here", "fails here", "not run here"]
+"""What one setting says of a claim. It is no verdict on the paper: those are of many settings (`papers.verdicts`)."""
 NOT_RUN: Verdict = "not run here"
+HERE: dict[Word, Verdict] = {"confirmed": "holds here", "in part": "in part here", "refuted": "fails here"}
 
 
 @dataclass(frozen=True)
@@ -203,7 +205,7 @@ def _claim(key: str, claim: Claim, evidence: Evidence, found: dict[str, Experime
     """What the results at hand say of a claim on the evidence's data set."""
     by = tuple((name, found[name].name if name in found else "") for name in claim.configs)
     computed = compute(key, claim.id, evidence)
-    verdict = of_parts(computed.held) if computed else NOT_RUN
+    verdict = HERE[of_parts(computed.held)] if computed else NOT_RUN
     reduced = bool(computed) and any(found[name].is_reduced for name in claim.configs if name in found)
     measured = computed.measured if computed else ""
     return ClaimView(claim.id, claim.statement, claim.remark, evidence.data, verdict, measured, by, reduced)

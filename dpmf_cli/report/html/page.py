@@ -20,7 +20,7 @@ from dpmf_cli.report.html.experiment import advice_on, view_of
 from dpmf_cli.report.html.overview import NOT_RUN, Verdict, overview
 from dpmf_cli.results.compare_folders import Compared
 
-VERDICT_SIGNS: dict[Verdict, str] = {"confirmed": "✓", "in part": "≈", "refuted": "✗", NOT_RUN: "–"}
+VERDICT_SIGNS: dict[Verdict, str] = {"holds here": "✓", "in part here": "≈", "fails here": "✗", NOT_RUN: "–"}
 """Beside the colour of a verdict."""
 
 
