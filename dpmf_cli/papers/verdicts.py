@@ -93,7 +93,7 @@ def _in_words(explored: Explored, tried: list[Tried], claim: str, whole: list[bo
     held = [each for each, holds in zip(tried, whole, strict=True) if holds]
     if claim in explored.fixed:
         both = [a and b for a, b in zip(*tried[0].claims[claim], strict=True)]
-        return f"{sum(both)} of {len(both)} parts hold, and nothing that is open moves that"
+        return f"{sum(both)} of {len(both)} parts hold, with the same figures in all {len(tried)} settings"
     text = f"holds in {len(held) or 'none'} of {len(tried)} settings"
     parts = _parts_held(tried, claim)
     if not held and any(parts):

@@ -23,7 +23,8 @@ def test_the_page_of_a_paper_has_its_tables(key: str) -> None:
     assert with_tables(page) == text, f"write it anew: make format, or dpmf docs {paper(key).page}"
     claims = text.split(f"<!-- claims of {key} -->\n")[1].split("<!-- end -->")[0]
     rows = [line for line in claims.splitlines() if line.startswith("| ")][2:]
-    assert len(rows) == sum(len(claim.data) for claim in paper(key).claims)
+    named = [name for row in rows for name in row.split(" | ")[1].split(", ")]
+    assert len(named) == sum(len(claim.data) for claim in paper(key).claims)
     assert all(row.split(" | ")[2] in get_args(Word) for row in rows)
     exhibits = text.split(f"<!-- exhibits of {key} -->\n")[1].split("<!-- end -->")[0]
     assert all(f"`{name}`" in exhibits for name in paper(key).configs)
