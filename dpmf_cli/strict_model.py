@@ -2,10 +2,18 @@
 
 from typing import Any, get_args
 
-from pydantic import BaseModel, ConfigDict, model_validator
+from pydantic import BaseModel, ConfigDict, Field, model_validator
 from pydantic_core import PydanticCustomError
 
 from dpmf_cli.errors import did_you_mean
+
+
+def later(default: Any, **about: Any) -> Any:
+    """A field that came after results had been named: dumps leave it out at its default, so that names stay.
+
+    about   what else pydantic's `Field` takes
+    """
+    return Field(default, exclude_if=lambda value: value == default, **about)
 
 
 def tagged(value: Any) -> Any:

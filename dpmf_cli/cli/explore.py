@@ -79,7 +79,6 @@ def _explore(wanted: "Exploration", folders: "Folders", folder: Path, jobs: int 
     from dpmf_cli import __version__
     from dpmf_cli.exploring.explore import explore as explore_paper
     from dpmf_cli.exploring.theorems import proved
-    from dpmf_cli.files import write_whole
     from dpmf_cli.papers.record import Record, path_of, read_record, text_of
     from dpmf_cli.report.figures.specification import specification_bytes
     from dpmf_cli.results.store import write_atomically
@@ -99,10 +98,9 @@ def _explore(wanted: "Exploration", folders: "Folders", folder: Path, jobs: int 
         data=dict(sorted({**kept, wanted.data: found}.items())),
         theorems=theorems,
     )
-    folder.mkdir(parents=True, exist_ok=True)
     write_atomically(path, text_of(record).encode())
     picture = folder / f"{wanted.key}-{wanted.data}.png"
-    write_whole(picture, specification_bytes(found, "png"))
+    write_atomically(picture, specification_bytes(found, "png"))
     _print_tables(record, wanted)
     say(f"{path} and {picture}")
 

@@ -43,28 +43,29 @@ class ConfigPath:
         return named and self.label in (None, entry.name)
 
 
+def places(
+    config: ExperimentConfig, data: dict[str, Any], path: ConfigPath
+) -> Iterator[tuple[Algorithm | None, dict[str, Any]]]:
+    """What a path goes into: each entry with its part of the config's plain data, or no entry with all of it."""
+    if path.of_config:
+        yield None, data
+        return
+    for entry, holder in zip(config.entries, [*data["baselines"], *data["algorithms"]], strict=True):
+        if path.means(entry):
+            yield entry, holder
+
+
 def with_values(config: ExperimentConfig, values: dict[str, Any]) -> tuple[dict[str, Any], set[str]]:
     """The plain data of a config with these values, by their paths, and the paths that met something in it.
 
     Of a budget the other parts share what is left, in the proportions that they had. Entries keep their names.
     """
     data, met = config.resolved(), set[str]()
-    for path, value in values.items():
-        for holder, key, known in _places(config, data, ConfigPath.of(path)):
-            holder.update(with_parameter(dict(holder), key, value, known))
-            met.add(path)
-    return data, met
-
-
-def _places(
-    config: ExperimentConfig, data: dict[str, Any], path: ConfigPath
-) -> Iterator[tuple[dict[str, Any], str, type[Algorithm] | None]]:
-    """The mappings of a config's data that a path goes into, with what is behind them of the path."""
-    if path.of_config:
-        yield data, path.keys, None
-        return
-    for entry, holder in zip(config.entries, [*data["baselines"], *data["algorithms"]], strict=True):
-        if path.means(entry):
-            if entry.swept is None:
+    for text, value in values.items():
+        path = ConfigPath.of(text)
+        for entry, holder in places(config, data, path):
+            if entry and entry.swept is None:
                 holder["label"] = entry.name
-            yield holder, path.keys, type(entry)
+            holder.update(with_parameter(dict(holder), path.keys, value, type(entry) if entry else None))
+            met.add(text)
+    return data, met

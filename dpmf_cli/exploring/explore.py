@@ -143,15 +143,21 @@ def _judged(of: Exploration, folders: Folders, store: Store) -> Explored:
 
 
 def _collected(under: Sequence[Configs], folders: Folders, store: Store) -> Iterator[Experiments]:
-    """What was measured under each setting; configs that settings share are read once."""
+    """What was measured under each setting; configs that settings share, and ratings, are read once."""
     known: dict[str, Experiment] = {}
+    datasets: dict[str, Dataset] = {}
     for configs in under:
-        for config in configs.values():
-            if config.hash not in known:
-                dataset = load(config.dataset, folders, config.test)
+        experiments = {}
+        for name, config in configs.items():
+            digest = config.hash
+            if digest not in known:
+                if config.test not in datasets:
+                    datasets[config.test] = load(config.dataset, folders, config.test)
+                dataset = datasets[config.test]
                 ran = Ran(config, dataset.identity, portions_of(config, dataset))
-                known[config.hash] = collect(ran, store).experiment
-        yield {name: known[config.hash] for name, config in configs.items()}
+                known[digest] = collect(ran, store).experiment
+            experiments[name] = known[digest]
+        yield experiments
 
 
 def _halves(under: Mapping[str, Experiments]) -> Iterator[dict[str, Experiments]]:

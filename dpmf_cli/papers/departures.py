@@ -6,7 +6,7 @@ from fnmatch import fnmatchcase
 from typing import Any
 
 from dpmf_cli.config import ExperimentConfig
-from dpmf_cli.config.paths import ConfigPath
+from dpmf_cli.config.paths import ConfigPath, places
 from dpmf_cli.papers.claims import Departure, PaperFindings
 
 _ABSENT = object()
@@ -40,13 +40,10 @@ class _Expected:
 
 def values_at(config: ExperimentConfig, path: str) -> Iterator[tuple[ConfigPlace, Any]]:
     """Each value of a config that a path of `config.paths` means, as plain data. Raises ValueError for no path."""
-    of, resolved = ConfigPath.of(path), config.resolved()
-    if of.of_config:
-        yield from _if_there(ConfigPlace(config.name, "", of.keys), resolved)
-        return
-    for entry, data in zip(config.entries, [*resolved["baselines"], *resolved["algorithms"]], strict=True):
-        if of.means(entry):
-            yield from _if_there(ConfigPlace(config.name, entry.name, of.keys, entry.swept == of.keys), data)
+    of = ConfigPath.of(path)
+    for entry, data in places(config, config.resolved(), of):
+        place = ConfigPlace(config.name, entry.name, of.keys, entry.swept == of.keys) if entry else None
+        yield from _if_there(place or ConfigPlace(config.name, "", of.keys), data)
 
 
 def _if_there(place: ConfigPlace, data: Any) -> Iterator[tuple[ConfigPlace, Any]]:

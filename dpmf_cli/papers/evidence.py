@@ -82,14 +82,10 @@ class Evidence:
     def best(self, name: str, algorithm: str) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
         """(E,) the ε of an experiment, and (E,) the lowest mean RMSE at each that a curve of the algorithm has; all
         of them complete."""
-        curves = self._all_of(name, algorithm)
-        return curves[0].epsilons, np.min([each.mean() for each in curves], axis=0)
-
-    def _all_of(self, name: str, algorithm: str) -> list[Measured]:
         curves = [each for each in self.experiment(name).curves if each.algorithm == algorithm]
         if not curves or not all(map(is_complete, curves)):
             raise MissingEvidence(name)
-        return curves
+        return curves[0].epsilons, np.min([each.mean() for each in curves], axis=0)
 
     def baseline(self, name: str, key: str) -> float:
         """The mean RMSE of a complete baseline."""

@@ -14,6 +14,7 @@ from dpmf_cli.privacy.curator import Curator
 from dpmf_cli.privacy.ledger import Epsilons
 from dpmf_cli.ratings import Ratings
 from dpmf_cli.streams import Streams
+from dpmf_cli.strict_model import later
 
 
 class ProbabilisticNeighbourhood(NeighbourhoodBaseline):
@@ -32,9 +33,8 @@ class ProbabilisticNeighbourhood(NeighbourhoodBaseline):
     learning_rate: float = Field(2.0, gt=0, description="η, on sums of gradients")
     iterations: int = Field(8, ge=1, description="K")
     regularization: float = Field(0.005, ge=0, description="λ; the paper's 0.05 or 0.005")
-    clamp_errors: bool = Field(
+    clamp_errors: bool = later(
         False,
-        exclude_if=lambda clamped: not clamped,
         description="whether errors are clamped as DPSGD-PNBM clamps them, section 3",
     )
 

@@ -1,7 +1,7 @@
 """BLP-MoG-MF: bounded Laplace noise modelled as a mixture of Gaussians. Neera et al. 2020, algorithm 2."""
 
 from collections.abc import Iterator
-from typing import Any, ClassVar, Literal
+from typing import ClassVar, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -22,6 +22,7 @@ from dpmf_cli.kernels.mixture import (
 from dpmf_cli.kernels.movement import UserFactors
 from dpmf_cli.privacy.local import PerturbedRatings
 from dpmf_cli.streams import Streams
+from dpmf_cli.strict_model import later
 
 
 class MixtureFactorization(LocalFactorization):
@@ -52,16 +53,9 @@ class MixtureFactorization(LocalFactorization):
     components: int = Field(3, ge=2, le=8, description="K; not in the paper")
     iterations: int = Field(20, ge=1, description="at most; not in the paper")
     tolerance: float = Field(1e-3, ge=0, description="stop where ‖U − U′‖ ≤ tolerance·‖U‖; not in the paper")
-    order: Literal["factors_first", "mixture_first"] = Field(
+    order: Literal["factors_first", "mixture_first"] = later(
         "factors_first", description="of an iteration; mixture_first is the listing's"
     )
-
-    def parameters(self) -> dict[str, Any]:
-        """Without the order where it is the usual one, which results of versions before are named without."""
-        found = super().parameters()
-        if self.order == "factors_first":
-            del found["order"]
-        return found
 
     def factorise(self, model: FactorModel, received: PerturbedRatings, streams: Streams) -> None:
         for _ in self.steps(model, received, streams):

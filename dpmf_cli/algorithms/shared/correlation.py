@@ -17,6 +17,7 @@ from dpmf_cli.privacy.curator import Curator
 from dpmf_cli.privacy.ledger import Epsilons
 from dpmf_cli.ratings import Ratings, transposed
 from dpmf_cli.streams import Streams
+from dpmf_cli.strict_model import later
 
 
 @dataclass(frozen=True)
@@ -40,9 +41,8 @@ class CorrelationKNN(NeighbourhoodBaseline):
     nearest: Literal["similarity", "common_raters"] = Field(
         "similarity", description="which items are the neighbours of an item; not in the paper"
     )
-    between: Literal["items", "users"] = Field(
+    between: Literal["items", "users"] = later(
         "items",
-        exclude_if=lambda between: between == "items",
         description="whose similarities they are; of users everything else is as of items",
     )
 

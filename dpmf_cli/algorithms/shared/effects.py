@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from pydantic import Field
 
 from dpmf_cli.privacy.release import Release
-from dpmf_cli.strict_model import StrictModel
+from dpmf_cli.strict_model import StrictModel, later
 
 SPREAD = 0.5
 """τ, in stars: by how much averages of items and of users differ, roughly, wherever people rate. A public guess."""
@@ -47,9 +47,8 @@ class EffectsParameters(StrictModel):
     beta_u: float = Field(
         100.0, ge=0, le=1e12, description="β_u: residuals at their average added to each user"
     )
-    shrinkage: Literal["fixed", "noise"] = Field(
+    shrinkage: Literal["fixed", "noise"] = later(
         "fixed",
-        exclude_if=lambda shrinkage: shrinkage == "fixed",
         description="fixed: β as given; noise: more where ε asks for more noise, by a public rule. On an own data "
         "set private methods have it by default, with β_m = β_u = 5",
     )
@@ -57,17 +56,15 @@ class EffectsParameters(StrictModel):
     residual_clamp: float = Field(
         1.0, ge=1e-6, le=1e6, description="B: residuals are clamped to [−B, B], equation 7"
     )
-    sum_share: float = Field(
+    sum_share: float = later(
         0.5,
         gt=0,
         lt=1,
-        exclude_if=lambda share: share == 0.5,
         description="which part of an average's ε its sum gets, and its count the rest, where both are released with "
         "Laplace noise (section 4.1 leaves it open); unbounded only",
     )
-    noise_on_unrated: bool = Field(
+    noise_on_unrated: bool = later(
         False,
-        exclude_if=lambda noisy: not noisy,
         description="true: averages of users and items without ratings get noise too, as algorithms 1 and 2 are "
         "listed, though they have nothing to hide; bounded only, unbounded they always do",
     )

@@ -10,6 +10,7 @@ from dpmf_cli.algorithms.shared.private_neighbourhood import PrivateNeighbourhoo
 from dpmf_cli.algorithms.shared.ratings_per_user import at_least
 from dpmf_cli.ratings import Ratings, Scale
 from dpmf_cli.streams import Streams
+from dpmf_cli.strict_model import later
 
 
 class LearningBudget(ItemAveragesBudget):
@@ -47,10 +48,9 @@ class LearnedNeighbourhood(PrivateNeighbourhood):
     clip: float = Field(
         0.3, ge=1e-6, le=1e6, description="c, corrected only: the norm of a user's gradient, at s₀ = 1"
     )
-    least_ratings: int = Field(
+    least_ratings: int = later(
         0,
         ge=0,
-        exclude_if=lambda least: least == 0,
         description="of users with fewer ratings nothing is learned; 21 in section 3",
     )
 

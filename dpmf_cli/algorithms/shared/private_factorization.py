@@ -22,6 +22,7 @@ from dpmf_cli.privacy.ledger import Epsilons
 from dpmf_cli.privacy.neighbours import Neighbours
 from dpmf_cli.ratings import Ratings, Scale
 from dpmf_cli.streams import Streams
+from dpmf_cli.strict_model import later
 
 Side = Literal["user", "item"]
 
@@ -94,11 +95,10 @@ class TwoSidedFactorization(NormBoundedFactorization):
     """One whose users' and items' rows get noise of their own. The paper halves ε between the two, and names other
     splits (section 5.2)."""
 
-    user_share: float = Field(
+    user_share: float = later(
         0.5,
         gt=0,
         lt=1,
-        exclude_if=lambda share: share == 0.5,
         description="which part of the factorisation's ε the users' rows P get, the items' rows Q the rest; of PSGD, "
         "unbounded only",
     )

@@ -7,9 +7,9 @@ the baselines choose theirs. Nothing is private here: a baseline spends no ε an
 from collections.abc import Iterator
 
 import numpy as np
-from pydantic import Field
 
 from dpmf_cli.ratings import Ratings
+from dpmf_cli.strict_model import later
 
 INNER_FOLDS = 5
 """Into how many parts the training ratings are cut."""
@@ -17,9 +17,8 @@ INNER_FOLDS = 5
 
 def tuned_field() -> bool:
     """The key `tuned` of a baseline. Results are named without it where it is false, as before it existed."""
-    field: bool = Field(
+    field: bool = later(
         False,
-        exclude_if=lambda tuned: not tuned,
         description="choose the parameters on the training ratings; true by default for a baseline of an own data "
         "set of which the config sets no parameter",
     )

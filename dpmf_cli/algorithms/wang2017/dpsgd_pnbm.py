@@ -25,6 +25,7 @@ from dpmf_cli.privacy.neighbours import Mode, Neighbours
 from dpmf_cli.privacy.release import Release
 from dpmf_cli.ratings import Ratings, Scale
 from dpmf_cli.streams import Streams
+from dpmf_cli.strict_model import later
 
 
 class PrivatePNBM(LearnedNeighbourhood):
@@ -43,11 +44,10 @@ class PrivatePNBM(LearnedNeighbourhood):
     learning_rate: float = Field(0.4, gt=0, description="η: 0.1 or 0.4 in the paper")
     floor: float = Field(15.0, gt=0, description="C: 10 or 15, published only")
     step_noise: float = Field(0.5, gt=0, description="corrected only: of all steps together, in units of s₀")
-    upscaling: float = Field(
+    upscaling: float = later(
         0.0,
         ge=0,
         le=4,
-        exclude_if=lambda power: power == 0,
         description="a, published only: the gradient of step t counts tᵃ times; section 3 does not say how it grows",
     )
 

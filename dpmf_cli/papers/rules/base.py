@@ -77,12 +77,6 @@ def _multiple(provable: float) -> str:
     )
 
 
-def theorem(entry: str, step: str = "") -> Rule:
-    """The rule of a theorem about a registered algorithm, by its label ("psgd, unbounded, published"), or about how
-    far one step of it moves."""
-    return Theorem(entry, step)
-
-
 def epsilon_text(value: float) -> str:
     """A crossing as `Evidence.crossing` has it, in words."""
     if not value:

@@ -2,7 +2,7 @@
 
 from dpmf_cli.papers.rules import friedman_figures as figures
 from dpmf_cli.papers.rules import friedman_tables as tables
-from dpmf_cli.papers.rules.base import Cells, Rule, theorem
+from dpmf_cli.papers.rules.base import Cells, Rule, Theorem
 from dpmf_cli.papers.rules.friedman_cells import cells
 
 RULES: dict[str, Rule] = {
@@ -25,13 +25,13 @@ RULES: dict[str, Rule] = {
     "density-matters-more": tables.density_matters_more,
     "best-pair": figures.best_pair,
     "stable-after": figures.stable_after,
-    "theorem-3": theorem("isgd, bounded, published"),
-    "theorem-4": theorem("psgd, bounded, published"),
-    "theorem-6": theorem("pals, bounded, corrected"),
-    "algorithm-6": theorem("pals, bounded, published"),
-    "algorithm-5": theorem("psgd, unbounded, published"),
-    "unbounded-averages": theorem("pge, unbounded, published"),
-    "unbounded-als": theorem("pals, unbounded, published"),
+    "theorem-3": Theorem("isgd, bounded, published"),
+    "theorem-4": Theorem("psgd, bounded, published"),
+    "theorem-6": Theorem("pals, bounded, corrected"),
+    "algorithm-6": Theorem("pals, bounded, published"),
+    "algorithm-5": Theorem("psgd, unbounded, published"),
+    "unbounded-averages": Theorem("pge, unbounded, published"),
+    "unbounded-als": Theorem("pals, unbounded, published"),
 }
 
 CELLS: Cells = cells

@@ -9,7 +9,7 @@ from dpmf_cli.evaluation.curves import Measured
 from dpmf_cli.evaluation.numbers import signed, significant
 from dpmf_cli.papers.evidence import Evidence, MissingEvidence
 from dpmf_cli.papers.printed import load
-from dpmf_cli.papers.rules.base import Cell, Cells, Computed, Rule, epsilon_text, theorem
+from dpmf_cli.papers.rules.base import Cell, Cells, Computed, Rule, Theorem, epsilon_text
 
 METHODS = ("kNN", "SVD")
 PRINTED = load("mcsherry2009")
@@ -190,13 +190,13 @@ RULES: dict[str, Rule] = {
     "other-splits": other_splits,
     "per-user-costs-more": per_user,
     "loss-shrinks-with-data": loss_shrinks,
-    "theorem-2": theorem("mm_averages, laplace, unbounded, published"),
-    "theorem-3": theorem("mm_averages, gaussian, unbounded, published"),
-    "theorem-4": theorem("mm_knn, laplace, unbounded, published", "covariance"),
-    "theorem-5-l1": theorem("mm_knn, laplace, unbounded, published", "covariance"),
-    "theorem-5-l2": theorem("mm_knn, gaussian, unbounded, published", "covariance"),
-    "theorem-6-l1": theorem("mm_knn, laplace, unbounded, published", "weights"),
-    "theorem-6-l2": theorem("mm_knn, gaussian, unbounded, published", "weights"),
-    "section-4-5": theorem("mm_knn, laplace, user, published"),
+    "theorem-2": Theorem("mm_averages, laplace, unbounded, published"),
+    "theorem-3": Theorem("mm_averages, gaussian, unbounded, published"),
+    "theorem-4": Theorem("mm_knn, laplace, unbounded, published", "covariance"),
+    "theorem-5-l1": Theorem("mm_knn, laplace, unbounded, published", "covariance"),
+    "theorem-5-l2": Theorem("mm_knn, gaussian, unbounded, published", "covariance"),
+    "theorem-6-l1": Theorem("mm_knn, laplace, unbounded, published", "weights"),
+    "theorem-6-l2": Theorem("mm_knn, gaussian, unbounded, published", "weights"),
+    "section-4-5": Theorem("mm_knn, laplace, user, published"),
 }
 CELLS: Cells = cells

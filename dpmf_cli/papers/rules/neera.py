@@ -1,7 +1,6 @@
 """Claims of Neera et al. (2020)."""
 
 from collections.abc import Iterator
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -11,7 +10,7 @@ from dpmf_cli.evaluation.curves import Measured
 from dpmf_cli.evaluation.numbers import signed, significant
 from dpmf_cli.papers.evidence import Evidence, MissingEvidence
 from dpmf_cli.papers.printed import load
-from dpmf_cli.papers.rules.base import Cell, Cells, Computed, Rule, theorem
+from dpmf_cli.papers.rules.base import Cell, Cells, Computed, Rule, Theorem
 from dpmf_cli.papers.rules.neera_devices import hides_completely, noise_of_messages, traffic
 
 PRINTED_AS = {"ml-100k": "movielens", "jester-1": "jester"}
@@ -22,15 +21,13 @@ FIGURE_4 = ("explore_neera_{}", "neera_fig4_{}", "neera_fig4_{}_half")
 """The configs of a figure, the first of which that was run is looked at. A curve is looked for by its algorithm: of
 several it is the first, which is that of the paper."""
 
+PRINTED = load("neera2020")
+
 Values = NDArray[np.float64]
 
 
-def printed() -> Any:
-    return load("neera2020")
-
-
 def tolerance(name: str) -> float:
-    return float(printed()["tolerances"][name])
+    return float(PRINTED["tolerances"][name])
 
 
 def named(evidence: Evidence, patterns: tuple[str, ...]) -> str:
@@ -78,7 +75,7 @@ def improves_by(epsilon: str) -> Rule:
     """The improvement that is printed for an ε, within its tolerance."""
 
     def rule(evidence: Evidence) -> Computed:
-        wanted = printed()["improvement_over_isgd"][PRINTED_AS[evidence.data]][epsilon]
+        wanted = PRINTED["improvement_over_isgd"][PRINTED_AS[evidence.data]][epsilon]
         gain = gain_at(evidence, float(epsilon))
         near = abs(gain - wanted) <= tolerance("improvement")
         return Computed((near,), f"{signed(100 * gain, 1)} %, printed {100 * wanted:.0f} %")
@@ -100,7 +97,7 @@ def beats_isgd(evidence: Evidence) -> Computed:
 def beats_pg_mf(evidence: Evidence) -> Computed:
     """Over the ε that figure 3 shows."""
     ours, theirs = (curve(evidence, label, FIGURE_3) for label in (OURS, PG_MF))
-    last = float(printed()["epsilon_ranges"]["fig3"][1])
+    last = float(PRINTED["epsilon_ranges"]["fig3"][1])
     found = compared(ours, theirs, ours.epsilons <= last)
     worst = float((theirs.provable / theirs.claimed).max())
     proved = f"{significant(worst)} times the ε" if np.isfinite(worst) else "no ε"
@@ -211,7 +208,7 @@ def accurate(evidence: Evidence) -> Computed:
 
 def cells(evidence: Evidence) -> Iterator[Cell]:
     """The four improvements."""
-    for epsilon, wanted in printed()["improvement_over_isgd"].get(PRINTED_AS.get(evidence.data), {}).items():
+    for epsilon, wanted in PRINTED["improvement_over_isgd"].get(PRINTED_AS.get(evidence.data), {}).items():
         try:
             measured = gain_at(evidence, float(epsilon))
         except MissingEvidence:
@@ -244,7 +241,7 @@ RULES: dict[str, Rule] = {
     "blp-beats-laplace": better_messages("MF, clamped Laplace"),
     "blp-beats-randomised-response": better_messages("MF, randomised response"),
     "accurate-under-strong-privacy": accurate,
-    "blp-is-private": theorem("blp_mog_mf, local, published"),
+    "blp-is-private": Theorem("blp_mog_mf, local, published"),
     "completely-hides": needs_results(hides_completely),
     "figure-2": needs_results(noise_of_messages),
     "traffic": needs_results(traffic),

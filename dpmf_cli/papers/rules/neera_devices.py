@@ -22,6 +22,8 @@ from dpmf_cli.privacy.neighbours import HIDE_IDS
 from dpmf_cli.ratings import Ratings, Scale
 from dpmf_cli.streams import Streams
 
+PRINTED = load("neera2020")
+
 EPSILONS = np.array([0.1, 1.0])
 """Those of figure 2."""
 
@@ -55,7 +57,7 @@ def noise_of_messages(_: Evidence) -> Computed:
     parts = (
         bool(((ends >= 0) & (ends <= 1)).all()),
         bool((deviation > 1).all()),
-        mean <= float(load("neera2020")["tolerances"]["zero_mean"]),
+        mean <= float(PRINTED["tolerances"]["zero_mean"]),
     )
     return Computed(
         parts,
@@ -67,8 +69,7 @@ def noise_of_messages(_: Evidence) -> Computed:
 
 def traffic(evidence: Evidence) -> Computed:
     """Table 1, counted: one message a rating and nothing back; one gradient, and the items' factors."""
-    printed = load("neera2020")
-    table, times = printed["table1"], float(printed["tolerances"]["traffic"])
+    table, times = PRINTED["table1"], float(PRINTED["tolerances"]["traffic"])
     items = entry(evidence.data).expected.items
     ours, isgd, theirs = _sent(items)
     ratings, iterations = len(_few(items)), PrivateGradientMF.model_fields["iterations"].default

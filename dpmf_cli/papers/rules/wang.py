@@ -12,7 +12,9 @@ from numpy.typing import NDArray
 from dpmf_cli.papers.evidence import Evidence, MissingEvidence
 from dpmf_cli.papers.printed import load
 from dpmf_cli.papers.rules import wang_tricks
-from dpmf_cli.papers.rules.base import Computed, Rule, theorem
+from dpmf_cli.papers.rules.base import Computed, Rule, Theorem
+
+PRINTED = load("wang2017")
 
 _NEIGHBOURS = {
     "similar items": ("PCC", "COS"),
@@ -46,12 +48,12 @@ class Method:
     def from_where_it_is_good(self, evidence: Evidence) -> Curve:
         """The same from the ε on from which section 5.2 says so; MissingEvidence where the grid, whose points are
         rounded, has none."""
-        return _from(load("wang2017")["better_from"][self.key], self.curve(evidence))
+        return _from(PRINTED["better_from"][self.key], self.curve(evidence))
 
     @property
     def ratings(self) -> int:
         """τ, or 1."""
-        return int(load("wang2017")["settings"]["ratings_per_user_at_most"]) if self.per_user else 1
+        return int(PRINTED["settings"]["ratings_per_user_at_most"]) if self.per_user else 1
 
     def baseline(self, evidence: Evidence, name: str) -> float:
         return evidence.baseline(evidence.named(self.config), name)
@@ -100,7 +102,7 @@ def throughout(evidence: Evidence) -> Computed:
 
 def keeps_accuracy(evidence: Evidence) -> Computed:
     """What both lose between the ε from which the one and the other are good."""
-    printed = load("wang2017")["better_from"]
+    printed = PRINTED["better_from"]
     few, many = printed["dpsgd_pnbm"], printed["psgd"]
     lost = {}
     for method in (SGD_PNBM, SGD_MF):
@@ -195,7 +197,7 @@ def pnbm_without_privacy(evidence: Evidence) -> Computed:
 
 def loses_below_4b(evidence: Evidence) -> Computed:
     """A part for each method: no ε below 4B, B = φ²τ, has a lower RMSE than the least from there on."""
-    whole = load("wang2017")["whole_posterior_from"]
+    whole = PRINTED["whole_posterior_from"]
     held, told = [], []
     for method in (POSTERIOR_PNBM, POSTERIOR_MF):
         epsilons, rmse = method.curve(evidence)
@@ -220,8 +222,8 @@ RULES: dict[str, Rule] = {
     "mf-better-without-privacy": mf_without_privacy,
     "pnbm-better-without-privacy": pnbm_without_privacy,
     "accuracy-lost-below-4b": loses_below_4b,
-    "per-coordinate-sensitivity": theorem("dpsgd_pnbm, bounded, published"),
-    "theorem-1": theorem("dpsgd_pnbm, samples of 0.3, bounded, published"),
-    "theorem-2": theorem("dpps_pnbm, user, published"),
+    "per-coordinate-sensitivity": Theorem("dpsgd_pnbm, bounded, published"),
+    "theorem-1": Theorem("dpsgd_pnbm, samples of 0.3, bounded, published"),
+    "theorem-2": Theorem("dpps_pnbm, user, published"),
     **wang_tricks.RULES,
 }

@@ -8,6 +8,7 @@ from dpmf_cli.papers.evidence import Evidence
 from dpmf_cli.papers.printed import load
 from dpmf_cli.papers.rules.base import Computed, Rule
 
+PRINTED = load("wang2017")
 _CONFIG = "wang_tricks_{}"
 
 
@@ -23,7 +24,7 @@ def items_rather_than_users(evidence: Evidence) -> Computed:
 
 
 def clamp_is_trivial(evidence: Evidence) -> Computed:
-    name, tolerance = evidence.named(_CONFIG), load("wang2017")["tolerances"]["trivial"]
+    name, tolerance = evidence.named(_CONFIG), PRINTED["tolerances"]["trivial"]
     free, clamped = (evidence.baseline(name, label) for label in ("PNBM", "PNBM, errors clamped"))
     return Computed(
         (abs(free - clamped) <= tolerance,), f"PNBM {free:.4f}, with clamped errors {clamped:.4f}"
@@ -32,12 +33,12 @@ def clamp_is_trivial(evidence: Evidence) -> Computed:
 
 def rescaling_lowers_noise(evidence: Evidence) -> Computed:
     """A part for each β: at some ε RMSE is lower by more than what is trivial."""
-    name, printed = evidence.named(_CONFIG), load("wang2017")
+    name = evidence.named(_CONFIG)
     plain = evidence.curve(name, "S as it is").mean()
     held, told = [], []
-    for beta in printed["grid"]["dpsgd_pnbm"]["beta"]:
+    for beta in PRINTED["grid"]["dpsgd_pnbm"]["beta"]:
         gain = plain - evidence.curve(name, f"β = {beta}").mean()
-        held.append(bool((gain > printed["tolerances"]["trivial"]).any()))
+        held.append(bool((gain > PRINTED["tolerances"]["trivial"]).any()))
         told.append(f"β = {beta}: RMSE lower by {gain.max():.1e} at most")
     return Computed(tuple(held), ", ".join(told))
 
@@ -54,7 +55,7 @@ def fewer_iterations(evidence: Evidence) -> Computed:
 
 
 def posterior_sampling_costs_more(evidence: Evidence) -> Computed:
-    tau = load("wang2017")["settings"]["ratings_per_user_at_most"]
+    tau = PRINTED["settings"]["ratings_per_user_at_most"]
     posterior, sgd = _best_iterations(evidence, "DPPS-PNBM", tau), _best_iterations(evidence, "DPSGD-PNBM", 1)
     return Computed(
         (posterior > sgd,),
@@ -79,7 +80,7 @@ def unbiased_with_h(evidence: Evidence) -> Computed:
     at = cases[int(np.argmax(off))]
     told = f"items with shares {at[0]:g} and {at[1]:g} of the ratings, {at[2]} in a mini-batch"
     return Computed(
-        (max(off) <= load("wang2017")["tolerances"]["probability"],),
+        (max(off) <= PRINTED["tolerances"]["probability"],),
         f"{told}: printed H {printed_h(*at):.4g}, the probability {in_a_sample(*at):.4g}",
     )
 

@@ -6,7 +6,7 @@ from itertools import chain, combinations, pairwise
 import numpy as np
 
 from dpmf_cli.papers.evidence import Evidence
-from dpmf_cli.papers.rules.base import Cells, Computed, Rule, theorem
+from dpmf_cli.papers.rules.base import Cells, Computed, Rule, Theorem
 from dpmf_cli.papers.rules.zhang_cells import cells
 from dpmf_cli.papers.rules.zhang_figures import (
     PRINTED,
@@ -197,11 +197,11 @@ RULES: dict[str, Rule] = {
     "small-variations-above-0.4": small_variations,
     "fall-to-the-liberal-point": fall_to_the_liberal_point,
     "beats-dp-pmf": beats_dp_pmf,
-    "theorem-4": theorem("dp_pmf, unbounded, published"),
-    "theorem-6": theorem("personalized, of dp_pmf, unbounded, corrected"),
-    "both-schemes-are-private": theorem("personalized, of dp_pmf, unbounded, published"),
-    "remark-7-theorem-4": theorem("dp_pmf, bounded, published"),
-    "remark-7-theorem-6": theorem("personalized, of dp_pmf, bounded, corrected"),
+    "theorem-4": Theorem("dp_pmf, unbounded, published"),
+    "theorem-6": Theorem("personalized, of dp_pmf, unbounded, corrected"),
+    "both-schemes-are-private": Theorem("personalized, of dp_pmf, unbounded, published"),
+    "remark-7-theorem-4": Theorem("dp_pmf, bounded, published"),
+    "remark-7-theorem-6": Theorem("personalized, of dp_pmf, bounded, corrected"),
 }
 
 CELLS: Cells = cells

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from dpmf_cli.evaluation.numbers import significant
 from dpmf_cli.papers.claims import ANY, Claim, PaperFindings
 from dpmf_cli.papers.record import Explored, Printed, Record, Tried
-from dpmf_cli.papers.space import Space
+from dpmf_cli.papers.space import Space, halves
 from dpmf_cli.papers.verdicts import (
     FAR,
     Judged,
@@ -81,11 +81,10 @@ def _measured(record: Record, data: str, claim: Claim) -> str:
 
 def _notes(record: Record) -> Iterator[str]:
     for data, found in record.data.items():
-        half = found.folds // 2
+        choosing, testing = map(_numbers, halves(found.folds))
         yield (
-            f"{data}: {len(found.tried)} settings; {_numbers(1, half)} of {found.partition} to choose by, "
-            f"{_numbers(half + 1, found.folds)} to test by; runs {found.runs}, seed {found.seed}: "
-            f"dpmf explore {record.paper} --dataset {data}"
+            f"{data}: {len(found.tried)} settings; {choosing} of {found.partition} to choose by, {testing} to test "
+            f"by; runs {found.runs}, seed {found.seed}: dpmf explore {record.paper} --dataset {data}"
         )
     chosen = any(found.chosen is not None for found in record.data.values())
     yield "holds: on both halves of the folds; what holds on one of them alone turns with the fold"
@@ -93,7 +92,8 @@ def _notes(record: Record) -> Iterator[str]:
     yield f"measured: {'the best setting for each ε' if chosen else 'the shipped configs'}"
 
 
-def _numbers(first: int, last: int) -> str:
+def _numbers(folds: Sequence[int]) -> str:
+    first, last = folds[0] + 1, folds[-1] + 1
     return f"fold {first}" if first == last else f"folds {first} to {last}"
 
 
