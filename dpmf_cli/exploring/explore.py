@@ -134,6 +134,7 @@ def _judged(of: Exploration, folders: Folders, store: Store) -> Explored:
         seed=int(config.seed),
         configs=of.space.on(of.data).configs,
         open={choice.name: tuple(value.name for value in choice.values) for choice in of.space.open},
+        sets=of.space.digest,
         printed=printed,
         tried=tuple(tried),
         measured=measured,
