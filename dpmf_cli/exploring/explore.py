@@ -206,7 +206,8 @@ def _cells(
 
 
 def _finite(value: float) -> float | None:
-    return float(value) if math.isfinite(value) else None
+    """As a record has it: without the last digits, in which NumPy's logarithms differ between processors."""
+    return float(f"{value:.9g}") if math.isfinite(value) else None
 
 
 def _shown(
