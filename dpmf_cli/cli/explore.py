@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from dpmf_cli.cli.options import DataOption, ResultsOption
+from dpmf_cli.cli.options import ConfigsOption, DataOption, ResultsOption
 from dpmf_cli.cli.run import JobsOption
 from dpmf_cli.errors import DpmfError, did_you_mean
 
@@ -32,7 +32,7 @@ def explore(
     plan: Annotated[
         bool, typer.Option("--plan", help="Say what it would do and how long; run nothing.")
     ] = False,
-    configs: Annotated[Path, typer.Option("--configs", help="Folder of configs.")] = Path("configs"),
+    configs: ConfigsOption = None,
     results: ResultsOption = Path("results"),
     data: DataOption = None,
     jobs: JobsOption = None,
@@ -44,6 +44,7 @@ def explore(
 
     Example: dpmf explore friedman2016 --settings 32
     """
+    from dpmf_cli.config.shipped import FOLDER as SHIPPED
     from dpmf_cli.datasets import Folders
     from dpmf_cli.exploring.explore import exploration
     from dpmf_cli.papers.record import FOLDER
@@ -51,6 +52,7 @@ def explore(
 
     if (paper is None) != every:
         raise DpmfError(f"name one paper, or --all of them: {', '.join(explored())}")
+    configs = configs or SHIPPED
     folders = Folders.named(data, base=configs, results=results)
     keys = [key for key in explored() if dataset in space(key).data] if every else [paper or ""]
     if not keys:

@@ -30,7 +30,6 @@ from dpmf_cli.errors import DpmfError
 
 app = typer.Typer(
     no_args_is_help=True,
-    add_completion=False,
     rich_markup_mode=None,
     pretty_exceptions_enable=False,
 )
