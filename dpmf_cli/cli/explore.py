@@ -68,13 +68,12 @@ def explore(
 
 def _print_plan(wanted: "Exploration", folders: "Folders", jobs: int | None) -> None:
     from dpmf_cli.evaluation.numbers import duration
-    from dpmf_cli.exploring.explore import plans
+    from dpmf_cli.exploring.explore import plan_of
     from dpmf_cli.running.machine import available_cores
 
-    for made, dataset in plans(wanted, folders):
-        seconds = made.seconds(jobs or available_cores())
-        what = f"{len(wanted.settings)} settings on {dataset.identity.title}"
-        print(f"{wanted.key}: {what}, {made.summary}, about {duration(seconds)}")
+    made = plan_of(wanted, folders)
+    about = duration(made.seconds(jobs or available_cores()))
+    print(f"{wanted.key}: {len(wanted.settings)} settings on {wanted.data}, {made.summary}, about {about}")
 
 
 def _explore(wanted: "Exploration", folders: "Folders", folder: Path, jobs: int | None) -> None:
