@@ -16,7 +16,9 @@ def configs(
     paper: Annotated[
         str | None, typer.Argument(help="Key of a paper, e.g. friedman2016: names alone.", show_default=False)
     ] = None,
-    small: Annotated[bool, typer.Option("--small", help="Only those of `make reproduce-small`.")] = False,
+    small: Annotated[
+        bool, typer.Option("--small", help="Only those of `dpmf reproduce PAPER --small`.")
+    ] = False,
     large: Annotated[
         bool | None,
         typer.Option(
