@@ -6,18 +6,27 @@ STAMP  := $(VENV)/.installed
 JOBS   ?= 2
 
 .DEFAULT_GOAL := help
-.PHONY: help run test test-slow test-faults test-fuzz test-cluster check format pages bench audit audit-numeric audit-small \
+.PHONY: help lock run test test-slow test-faults test-fuzz test-cluster check format pages bench audit audit-numeric audit-small \
 	explore explore-ml1m scale reproduce-all reproduce-small clean distclean
 
 help: ## list what there is
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-20s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
+# What LOCKED=1 installs is known to work with the lock's own Python alone.
+version := $(PYTHON) -c 'import sys; print("\# Python {}.{}".format(*sys.version_info))'
+fitting = [ "$$($(version))" = "$$(head -1 requirements.lock)" ] || { \
+	echo "requirements.lock is of another Python: leave out LOCKED, or name it by PYTHON=python3.11" >&2; exit 2; }
+
 $(STAMP): pyproject.toml
+	@$(if $(LOCKED),$(fitting),true)
 	@echo "installing dpmf and what it needs into $(VENV)/: a few minutes"
 	$(PYTHON) -m venv $(VENV)
 	$(BIN)/python -m pip install --quiet --upgrade pip
-	$(BIN)/python -m pip install --quiet -e '.[dev]'
+	$(BIN)/python -m pip install --quiet -e '.[dev]' $(if $(LOCKED),-c requirements.lock)
 	@touch $@
+
+lock: $(STAMP) ## write requirements.lock: the versions that are installed
+	@{ $(version); $(BIN)/python -m pip freeze --exclude-editable; } $(call into,requirements.lock)
 
 run: $(STAMP) ## set up, run the quickstart on embedded synthetic ratings, print its crossing table
 	$(BIN)/dpmf run configs/quickstart.yaml

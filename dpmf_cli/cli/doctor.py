@@ -20,7 +20,8 @@ def doctor(
 ) -> None:
     """Show machine, versions, data and caches; verify kernels.
 
-    It is what a report of a bug needs. Nothing is changed but by --clear-kernels. The exit code is 1 where something is damaged.
+    It is what a report of a bug needs. Nothing is changed but by --clear-kernels.
+    The exit code is 1 where something is damaged.
 
     Example: dpmf doctor
     """
