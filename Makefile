@@ -5,6 +5,9 @@ BIN    := $(VENV)/bin
 STAMP  := $(VENV)/.installed
 JOBS   ?= 2
 
+# Pages with tables that are made.
+PAGES := $(wildcard docs/papers/*.md) ARTIFACT.md
+
 .DEFAULT_GOAL := help
 .PHONY: help lock run test test-slow test-faults test-fuzz test-cluster check format pages bench audit audit-numeric audit-small \
 	explore explore-ml1m scale reproduce-all reproduce-small clean distclean
@@ -53,17 +56,17 @@ check: $(STAMP) ## lint, types, formatting, imports, the committed schema, refer
 	$(BIN)/lint-imports --no-cache
 	$(BIN)/dpmf schema | cmp - configs/schema.json
 	$(BIN)/dpmf docs | cmp - docs/reference.md
-	@for page in docs/papers/*.md; do $(BIN)/dpmf docs $$page | cmp - $$page || exit 1; done
+	@for page in $(PAGES); do $(BIN)/dpmf docs $$page | cmp - $$page || exit 1; done
 
 format: $(STAMP) ## format the code, write schema, reference and tables of docs/papers anew
 	$(BIN)/ruff check --fix-only .
 	$(BIN)/ruff format .
 	$(BIN)/dpmf schema $(call into,configs/schema.json)
 	$(BIN)/dpmf docs $(call into,docs/reference.md)
-	@for page in docs/papers/*.md; do $(BIN)/dpmf docs $$page $(call into,$$page); done
+	@for page in $(PAGES); do $(BIN)/dpmf docs $$page $(call into,$$page); done
 
 pages: $(STAMP) ## write docs/papers anew, with what its commands say of the results at hand
-	@for page in docs/papers/*.md; do $(BIN)/dpmf docs $$page --results results $(call into,$$page); done
+	@for page in $(PAGES); do $(BIN)/dpmf docs $$page --results results $(call into,$$page); done
 
 bench: $(STAMP) ## speed against Cornac, Surprise, cmfrec and LensKit, in one run
 	$(BIN)/python -m pip install --quiet -e '.[bench]'
