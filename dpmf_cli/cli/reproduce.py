@@ -85,7 +85,7 @@ def _tell_of_missing(of: "Reproduction") -> None:
 
 def _end(of: "Reproduction", found: "list[Experiment]", *, expect: bool) -> None:
     """Prints whether all is as expected, and what is not; or makes it what is."""
-    from dpmf_cli.reproducing.expected import FOLDER, differences, figures_of, read_expected, text_of
+    from dpmf_cli.reproducing.expected import FOLDER, figures_of, figures_off, read_expected, text_of
     from dpmf_cli.results.store import write_atomically
 
     path = FOLDER / ("small.json" if of.small else "whole.json")
@@ -95,7 +95,7 @@ def _end(of: "Reproduction", found: "list[Experiment]", *, expect: bool) -> None
         write_atomically(path, text_of({**expected, **now}).encode())
         print(f"{path}: {sum(map(len, now.values())):,} figures of {len(now)} experiments")
         return
-    off = [each for name in now for each in differences(name, expected.get(name, {}), now[name])]
+    off = [each for name in now for each in figures_off(name, expected.get(name, {}), now[name])]
     unknown = [name for name in now if name not in expected]
     held = sum(len(expected.get(name, {})) for name in now) - len(off)
     print(

@@ -8,7 +8,7 @@ from dpmf_cli.papers.claims import Output, all_papers
 
 
 @dataclass(frozen=True)
-class Part:
+class Reproducible:
     """What is run, and what is written of it then.
 
     configs  the names of its experiments, in the order of running
@@ -24,7 +24,7 @@ class Part:
     outputs: tuple[Output, ...]
 
 
-COMBINED = Part(
+COMBINED = Reproducible(
     "combined",
     "Every private algorithm in one table",
     configs=("combined_ml100k", "combined_ml1m"),
@@ -34,16 +34,16 @@ COMBINED = Part(
 )
 
 
-def parts() -> Mapping[str, Part]:
+def parts() -> Mapping[str, Reproducible]:
     """By its key each part, in the order of running."""
     papers = {
-        key: Part(key, each.title, each.configs, each.large, each.small, each.outputs)
+        key: Reproducible(key, each.title, each.configs, each.large, each.small, each.outputs)
         for key, each in all_papers().items()
     }
     return {**papers, COMBINED.key: COMBINED}
 
 
-def parts_named(what: str) -> tuple[Part, ...]:
+def parts_named(what: str) -> tuple[Reproducible, ...]:
     """One part by its key, or `all` of them. Raises DpmfError for what is neither."""
     known = parts()
     if what == "all":

@@ -41,7 +41,7 @@ Figures = Mapping[str, Figure]
 
 
 @dataclass(frozen=True)
-class Difference:
+class OffFigure:
     """A figure that is not as expected. `found` is None where there is none."""
 
     experiment: str
@@ -59,12 +59,12 @@ def figures_of(experiment: Experiment) -> dict[str, Figure]:
     }
 
 
-def differences(name: str, expected: Figures, found: Figures) -> Iterator[Difference]:
+def figures_off(name: str, expected: Figures, found: Figures) -> Iterator[OffFigure]:
     """What an experiment lacks, or found outside the spread."""
     for figure, wanted in expected.items():
         here = found.get(figure)
         if here is None or not wanted.admits(here.mean):
-            yield Difference(name, figure, wanted, None if here is None else here.mean)
+            yield OffFigure(name, figure, wanted, None if here is None else here.mean)
 
 
 def read_expected(path: Path) -> dict[str, Figures]:

@@ -14,7 +14,7 @@ from dpmf_cli.errors import DpmfError
 from dpmf_cli.evaluation.curves import Experiment
 from dpmf_cli.experiment import run
 from dpmf_cli.papers.claims import Output
-from dpmf_cli.papers.parts import Part
+from dpmf_cli.papers.parts import Reproducible
 from dpmf_cli.results.manifest import MANIFEST
 from dpmf_cli.results.store import Store, write_atomically
 from dpmf_cli.results.task import Outcome
@@ -37,13 +37,13 @@ class Reproduction:
     missing  what data are lacking, each with the configs that need them
     """
 
-    parts: Sequence[Part]
+    parts: Sequence[Reproducible]
     small: bool
     configs: dict[str, ExperimentConfig] = field(default_factory=dict)
     missing: dict[str, list[str]] = field(default_factory=dict)
 
     @classmethod
-    def of(cls, parts: Sequence[Part], folders: Folders, *, small: bool) -> "Reproduction":
+    def of(cls, parts: Sequence[Reproducible], folders: Folders, *, small: bool) -> "Reproduction":
         made = cls(parts, small)
         for part in parts:
             for name in part.small if small else part.configs:

@@ -11,16 +11,18 @@ from dpmf_cli.config import load_config
 from dpmf_cli.datasets import Folders
 from dpmf_cli.papers import parts as known_parts
 from dpmf_cli.papers.claims import Output, all_papers
-from dpmf_cli.papers.parts import Part, parts
+from dpmf_cli.papers.parts import Reproducible, parts
 from dpmf_cli.reproducing import expected
-from dpmf_cli.reproducing.expected import Figure, differences
+from dpmf_cli.reproducing.expected import Figure, figures_off
 from dpmf_cli.running.several import whole_plan
 from tests.configs import SHIPPED
 
 CONFIGS = {path.stem for path in SHIPPED}
 TABLE = Output(file="table.md", command="dpmf crossings --format md")
 OF_NETFLIX = Output(file="netflix.md", command="dpmf crossings --format md", configs=("ml10m_bounded",))
-MINE = Part("mine", "Mine", ("quickstart", "ml10m_bounded"), ("ml10m_bounded",), (), (TABLE, OF_NETFLIX))
+MINE = Reproducible(
+    "mine", "Mine", ("quickstart", "ml10m_bounded"), ("ml10m_bounded",), (), (TABLE, OF_NETFLIX)
+)
 
 
 @pytest.fixture
@@ -75,7 +77,7 @@ def test_a_figure_is_within_its_spread_or_a_thousandth_of_it() -> None:
     assert not wide.admits(1.021)
     assert narrow.admits(1.0009)
     assert not narrow.admits(1.0011)
-    found = list(differences("e", {"a": wide, "b": narrow}, {"a": narrow}))
+    found = list(figures_off("e", {"a": wide, "b": narrow}, {"a": narrow}))
     assert [(each.figure, each.found) for each in found] == [("b", None)]
 
 
