@@ -32,6 +32,9 @@ from dpmf_cli.strict_model import StrictModel
 SCORES_AT_ONCE = 1 << 22
 """Of all lanes together: users are taken in blocks of so many scores, or one at a time."""
 
+GROUPS = 4
+"""Groups for each of the first k places, in a bound of the k-th largest score: more make it nearer, and cost more."""
+
 Predict = Callable[[NDArray[np.int32], NDArray[np.int32]], NDArray[np.floating]]
 """From n pairs (users, items) to (n, E) scores."""
 
@@ -95,12 +98,12 @@ def _of_users(
     """(U, E, 2) the metrics of each of U users; (users, items) are their relevant items, users ascending."""
     each, rows, counts = np.unique(users, return_inverse=True, return_counts=True)
     scores = _scores(predict, train, each)
-    above, equal = _places(scores, rows, items, min(max(asked.ndcg, asked.recall), train.n_items))
-    found = np.empty((len(each), scores.shape[1], 2))
+    above, equal = _places(scores, rows, items, max(asked.ndcg, asked.recall))
+    found = np.empty((len(each), scores.shape[2], 2))
     for metric, (k, weights) in enumerate(_weights(asked)):
-        # [j] is what j relevant items at the first j places are worth, and what j relevant items are at best.
+        # [j] is what relevant items at all of the first j places are worth.
         worth = np.concatenate([[0.0], np.cumsum(weights)])
-        share = (worth[np.minimum(above + equal, k)] - worth[np.minimum(above, k)]) / np.maximum(equal, 1)
+        share = (worth[np.minimum(above + equal, k)] - worth[np.minimum(above, k)]) / equal
         for lane, column in enumerate(share.T):
             found[:, lane, metric] = np.bincount(rows, column, len(each)) / worth[np.minimum(counts, k)]
     return found
@@ -113,17 +116,17 @@ def _weights(asked: TopItems) -> Iterator[tuple[int, NDArray[np.float64]]]:
 
 
 def _scores(predict: Predict, train: Ratings, users: NDArray[np.int32]) -> NDArray[np.floating]:
-    """(U, E, n_items) finite scores of the candidates of U users; −∞ for what they rated in training."""
+    """(U, n_items, E) finite scores of the candidates of U users; −∞ for what they rated in training."""
     n_items = train.n_items
-    predicted = predict(
-        np.repeat(users, n_items).astype(np.int32), np.tile(np.arange(n_items, dtype=np.int32), len(users))
-    )
-    scores = np.ascontiguousarray(predicted.reshape(len(users), n_items, -1).swapaxes(1, 2))
-    most = float(np.finfo(scores.dtype).max)
-    scores[np.isnan(scores)] = -most
-    np.clip(scores, -most, most, out=scores)
+    every = np.arange(n_items, dtype=np.int32)
+    predicted = predict(np.repeat(users, n_items).astype(np.int32), np.tile(every, len(users)))
+    scores = np.array(predicted).reshape(len(users), n_items, -1)
+    if not np.isfinite(scores).all():
+        most = float(np.finfo(scores.dtype).max)
+        scores[np.isnan(scores)] = -most
+        np.clip(scores, -most, most, out=scores)
     for row, user in enumerate(users):
-        scores[row][:, train.items[train.user_starts[user] : train.user_starts[user + 1]]] = -np.inf
+        scores[row, train.items[train.user_starts[user] : train.user_starts[user + 1]]] = -np.inf
     return scores
 
 
@@ -132,13 +135,32 @@ def _places(
 ) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
     """(R, E) each: how many candidates have a larger score than each relevant item, and how many its own.
 
-    Of items behind the first k only that: `above` is k or more. The first k of all are found in linear time; the
-    score of the last of them may be that of others too.
+    Where the former is k or more, it may be given as all items, and the latter as 1. So candidates are counted for
+    those relevant items alone whose score is no less than a bound of the k-th largest.
     """
-    top = np.partition(scores, scores.shape[2] - k, axis=2)[:, :, -k:]
-    least = top.min(axis=2)
-    tied = (scores == least[:, :, None]).sum(axis=2)
-    own = scores[rows, :, items]
-    above = (top[rows] > own[:, :, None]).sum(axis=2)
-    equal = np.where(own == least[rows], tied[rows], (top[rows] == own[:, :, None]).sum(axis=2))
+    n_items = scores.shape[1]
+    own = scores[rows, items]
+    above, equal = np.full(own.shape, n_items), np.ones(own.shape, np.intp)
+    near, lane = np.nonzero(own >= _bound(scores, k)[rows])
+    at_once = max(1, scores.size // n_items)
+    for first in range(0, len(near), at_once):
+        few, of = near[first : first + at_once], lane[first : first + at_once]
+        candidates, asked = scores[rows[few], :, of], own[few, of][:, None]
+        above[few, of] = np.count_nonzero(candidates > asked, axis=1)
+        equal[few, of] = np.count_nonzero(candidates == asked, axis=1)
     return above, equal
+
+
+def _bound(scores: NDArray[np.floating], k: int) -> NDArray[np.floating]:
+    """(U, E) no more than the k-th largest of scores (U, n_items, E), and near it; the least of fewer than k.
+
+    The items are dealt out to groups, and it is the k-th largest of the groups' maxima, which are so many scores.
+    """
+    users, n_items, lanes = scores.shape
+    k = min(k, n_items)
+    groups = min(GROUPS * k, n_items)
+    whole = n_items // groups * groups
+    largest = scores[:, :whole].reshape(users, -1, groups, lanes).max(axis=1)
+    left = largest[:, : n_items - whole]
+    np.maximum(left, scores[:, whole:], out=left)
+    return np.partition(largest, groups - k, axis=1)[:, groups - k]
