@@ -154,6 +154,8 @@ def _print_levels(
             say(f"passed over: {error}")
     if not levels:
         raise DpmfError(f"no result has ε = {epsilon:g} in its grid")
+    if len({level.metric for level in levels}) > 1:
+        raise DpmfError("these configs show different metrics; ask for one of them by --metric")
     print(levels_table(levels, epsilon, form), end="")
 
 

@@ -77,7 +77,7 @@ def top_items(
     users, items = test.users[relevant], test.items[relevant]
     starts = np.flatnonzero(np.diff(users, prepend=-1))
     ends = np.append(starts[1:], len(users))
-    at_once = max(1, scores_at_once // (train.n_items * lanes))
+    at_once = users_at_once(train.n_items, lanes, scores_at_once)
     parts = []
     for first in range(0, len(starts), at_once):
         block = slice(starts[first], ends[min(first + at_once, len(starts)) - 1])
@@ -90,6 +90,11 @@ def top_items(
             for lane in per_user.swapaxes(0, 1)
         ]
     )
+
+
+def users_at_once(n_items: int, lanes: int, scores_at_once: int = SCORES_AT_ONCE) -> int:
+    """How many users a block has."""
+    return max(1, scores_at_once // (n_items * lanes))
 
 
 def _of_users(

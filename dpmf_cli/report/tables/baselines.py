@@ -17,7 +17,7 @@ from dpmf_cli.report.tables.formats import render
 from dpmf_cli.report.tables.layout import Group, TextTable
 
 #: What tables and figures call a baseline whose key says too little.
-NAMES = {"mf_sgd": "Clean MF (SGD)"}
+NAMES = {"mf_sgd": "Clean MF (SGD)", "popularity": "Popularity"}
 
 #: The baselines in table 3's order, registry keys.
 _TABLE3 = ("ga", "ia", "ge", "als")
@@ -103,11 +103,12 @@ def baselines_text(rows: Sequence[BaselineRow]) -> TextTable:
     """The same as a table of text."""
     groups: dict[tuple[str, str], list[BaselineRow]] = {}
     for row in rows:
-        groups.setdefault((row.title, row.experiment), []).append(row)
+        shown = [] if row.metric == RMSE else [row.metric.title]
+        groups.setdefault((row.title, ", ".join([row.experiment, *shown])), []).append(row)
     with_printed = any(row.printed is not None for row in rows)
     printed, difference = (("printed",), ("difference",)) if with_printed else ((), ())
-    shown = ", ".join(dict.fromkeys(row.metric.title for row in rows))
-    notes = [f"{shown}; ± the standard deviation over folds"] if rows else []
+    titles = ", ".join(dict.fromkeys(row.metric.title for row in rows))
+    notes = [f"{titles}; ± the standard deviation over folds"] if rows else []
     if with_printed:
         notes.append("printed: by Friedman et al. (2016), where their tables are reproduced")
     return TextTable(
