@@ -19,8 +19,7 @@ FIGURES_SECONDS, KERNEL_SECONDS = 0.4, 0.1
 TASK_SECONDS, PREDICTION_SECONDS = 0.01, 1e-8
 """Storing a result, and one prediction of one rating for one ε, measured."""
 RANKED_SECONDS, RANKED_BYTES = 6e-9, 30.0
-"""One score among those of all items for a user, once it is predicted; and the scores of a block, with what is made of
-them."""
+"""One predicted score among those of all items for a user; and one of a block, with what is made of it."""
 CUT_SECONDS = 6.5e-8
 """Folds dealt out to one rating, and the rating copied to where it belongs: per process and cut."""
 RATING_BYTES, CUT_BYTES = 16.0, 15.0

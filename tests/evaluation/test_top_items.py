@@ -13,6 +13,7 @@ from dpmf_cli.evaluation.top_items import TopItems, top_items
 from dpmf_cli.ratings import Ratings, Scale
 
 Array = NDArray[np.float64]
+Numbers = NDArray[np.int32]
 ASKED = TopItems(threshold=4, ndcg=3, recall=4)
 
 
@@ -29,7 +30,7 @@ def rated(pairs: list[tuple[int, int, float]], users: int, items: int) -> Rating
     )
 
 
-def predicting(scores: ArrayLike) -> Callable[[NDArray[np.int32], NDArray[np.int32]], Array]:
+def predicting(scores: ArrayLike) -> Callable[[Numbers, Numbers], Array]:
     """A model that predicts scores (n_users, n_items, E), or (n_users, n_items) of one lane."""
     table = np.asarray(scores, dtype=float)
     table = table[:, :, None] if table.ndim == 2 else table
@@ -37,7 +38,8 @@ def predicting(scores: ArrayLike) -> Callable[[NDArray[np.int32], NDArray[np.int
 
 
 def measured(scores: ArrayLike, train: Ratings, test: Ratings, asked: TopItems = ASKED) -> list[float]:
-    return top_items(predicting(scores), train, test, asked, lanes=1)[0].tolist()
+    (of_lane,) = top_items(predicting(scores), train, test, asked, lanes=1)
+    return [float(value) for value in of_lane]
 
 
 def made(
@@ -118,6 +120,7 @@ def test_it_is_what_the_definitions_say(seed: int) -> None:
             assert found[lane].tolist() == pytest.approx(plain(scores[:, :, lane], train, test, asked))
 
 
+@pytest.mark.slow  # it compiles itself
 def test_it_is_what_ranx_measures() -> None:
     """Recall but for its denominator: ranx divides by all relevant items, also where the list has no room for them."""
     ranx = pytest.importorskip("ranx")
@@ -163,16 +166,17 @@ def test_equal_scores_count_as_the_mean_over_all_their_orders(seed: int, values:
 def test_the_numbers_of_items_do_not_matter() -> None:
     scores, train, test = made(3, values=3)
     order = np.random.default_rng(1).permutation(train.n_items)
-    renumbered = [
-        rated([(int(u), int(order[i]), float(v)) for u, i, v in zip(each.users, each.items, each.values, strict=True)],
-              each.n_users, each.n_items)
-        for each in (train, test)
-    ]  # fmt: skip
     moved = np.empty_like(scores)
     moved[:, order] = scores
     found = top_items(predicting(scores), train, test, ASKED, lanes=5)
-    assert top_items(predicting(moved), *renumbered, ASKED, lanes=5) == pytest.approx(found, abs=1e-15)
+    again = top_items(predicting(moved), renumbered(train, order), renumbered(test, order), ASKED, lanes=5)
+    assert again == pytest.approx(found, abs=1e-15)
     assert found[:, 1].min() > 0.02
+
+
+def renumbered(ratings: Ratings, order: NDArray[np.intp]) -> Ratings:
+    rows = zip(ratings.users.tolist(), order[ratings.items].tolist(), ratings.values.tolist(), strict=True)
+    return rated(list(rows), ratings.n_users, ratings.n_items)
 
 
 @pytest.mark.parametrize("values", [0, 2, 9])
@@ -180,22 +184,21 @@ def test_the_numbers_of_items_do_not_matter() -> None:
 def test_neither_blocks_nor_other_lanes_change_a_bit(values: int, dtype: type[np.floating]) -> None:
     scores, train, test = made(5, values=values)
     table = scores.astype(dtype)
-    whole = top_items(lambda u, i: table[u, i], train, test, ASKED, lanes=5)
+    whole = top_items(lambda users, items: table[users, items], train, test, ASKED, lanes=5)
     for at_once in (1, 5 * 60, 7 * 5 * 60, 10**9):
-        blocks = []
+        asked: list[int] = []
 
-        def predict(
-            users: NDArray[np.int32], items: NDArray[np.int32], sizes: list[int] = blocks
-        ) -> NDArray[np.floating]:
-            sizes.append(len(users))
+        def predict(users: Numbers, items: Numbers, asked: list[int] = asked) -> NDArray[np.floating]:
+            asked.append(len(users))
             return table[users, items]
 
         found = top_items(predict, train, test, ASKED, lanes=5, scores_at_once=at_once)
         assert found.tobytes() == whole.tobytes()
-        assert max(blocks) <= max(at_once // 5, 60)
-        assert min(blocks) >= 60
+        assert min(asked) >= 60
+        assert max(asked) <= max(at_once // 5, 60)
     for lane in range(5):
-        alone = top_items(lambda u, i, at=lane: table[u, i, at : at + 1], train, test, ASKED, lanes=1)  # type: ignore[misc]
+        own = table[:, :, lane : lane + 1]
+        alone = top_items(lambda users, items, own=own: own[users, items], train, test, ASKED, lanes=1)  # type: ignore[misc]
         assert alone[0].tobytes() == whole[lane].tobytes()
 
 
