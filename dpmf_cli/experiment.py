@@ -89,7 +89,7 @@ def run(
             write_manifest(folder, {**manifest(ran), "files": {}})
     ran, collected, outcomes = run_rounds(ran, dataset, store, folders.cache, executor, machine)
     failures = [outcome for outcome in outcomes if outcome.failure]
-    experiment = collected.experiment
+    experiment = collected.shown
     missing = sum(each.missing for each in experiment.measured())
     crossings = beside_print(find_crossings(experiment))
     with held(folder):

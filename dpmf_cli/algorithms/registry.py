@@ -12,6 +12,7 @@ from dpmf_cli.algorithms.baselines.mf_sgd import SGDFactorization
 from dpmf_cli.algorithms.baselines.pcc import PearsonKNN
 from dpmf_cli.algorithms.baselines.pmf import ProbabilisticMF
 from dpmf_cli.algorithms.baselines.pnbm import ProbabilisticNeighbourhood
+from dpmf_cli.algorithms.baselines.popularity import Popularity
 from dpmf_cli.algorithms.baselines.sampled import Sampled
 from dpmf_cli.algorithms.baselines.ua import UserAverage
 from dpmf_cli.algorithms.beyond.local_mean import LocalMean
@@ -60,6 +61,7 @@ BASELINES: dict[str, type[Algorithm]] = _by_key(
     CosineKNN,
     ConstantNeighbourhood,
     ProbabilisticNeighbourhood,
+    Popularity,
 )
 
 PRIVATE: dict[str, type[PrivateAlgorithm]] = _by_key(

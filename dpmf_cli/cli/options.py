@@ -49,6 +49,13 @@ HeldOutOption = Annotated[
     typer.Option("--held-out", min=1, help="Hold out only the first so many folds; the name says so."),
 ]
 RunsOption = Annotated[int | None, typer.Option("--runs", min=1, help="Runs of each fold; the name says so.")]
+MetricOption = Annotated[
+    str | None,
+    typer.Option(
+        "--metric",
+        help="rmse, or what `ranking` measured: ndcg@10, recall@20; default what each config says.",
+    ),
+]
 FormatOption = Annotated[str, typer.Option("--format", help="table, csv, md, latex or json.")]
 
 

@@ -5,7 +5,7 @@ from typing import Annotated
 
 import typer
 
-from dpmf_cli.cli.options import ConfigsOption, DataOption, PluginOption, ResultsOption
+from dpmf_cli.cli.options import ConfigsOption, DataOption, MetricOption, PluginOption, ResultsOption
 
 _Of = Annotated[
     list[Path] | None,
@@ -63,12 +63,14 @@ def plot(
         Path | None,
         typer.Option(help="Folder for the figures; default that of each result.", show_default=False),
     ] = None,
+    metric: MetricOption = None,
     plugin: PluginOption = None,
 ) -> None:
     """Draw the figures of results as PNG, SVG and PDF.
 
     Example: dpmf plot configs/ml100k_bounded.yaml --format pdf --out figures
     """
+    from dpmf_cli.cli.tables import shown
     from dpmf_cli.errors import DpmfError
     from dpmf_cli.report.figures.style import check_form
     from dpmf_cli.report.figures.which import drawings
@@ -84,10 +86,14 @@ def plot(
         raise DpmfError("name configs or results folders, or give --all for all results")
     named = ((folder, collect_folder(folder)) for folder in folders_of(of or [], results))
     for folder, collected in all_results(results) if everything else named:
-        experiment = collected.experiment
+        experiment = shown(collected, metric, named=not everything)
+        if experiment is None:
+            continue
         found = drawings(experiment)
         if not found:
             say(f"{experiment.name}: no complete curve to plot; `dpmf run` its config to complete it")
+        if metric not in (None, collected.metric):  # beside the figures of the run
+            found = {f"{name}-{metric}": draw for name, draw in found.items()}
         for name, draw in found.items():
             for form in asked:
                 path = out / f"{experiment.name}-{name}.{form}" if out else folder / f"{name}.{form}"

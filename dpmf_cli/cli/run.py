@@ -141,7 +141,7 @@ def _print_results(finished: "Finished") -> None:
     from dpmf_cli.report.tables.ledgers import ledger_text, records_text
     from dpmf_cli.report.tables.local import learned_nothing_table
 
-    experiment = finished.collected.experiment
+    experiment = finished.collected.shown
     tables = [(baselines_text(baseline_rows(experiment)), "curves.csv")]
     if any(curve.twin is not None for curve in experiment.curves):
         tables.append((twins_text(experiment), "without_noise.md"))

@@ -5,13 +5,14 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from dpmf_cli.cli.options import FormatOption, PluginOption, ResultsArgument, ResultsOption
+from dpmf_cli.cli.options import FormatOption, MetricOption, PluginOption, ResultsArgument, ResultsOption
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from dpmf_cli.evaluation.crossings import Crossing
     from dpmf_cli.evaluation.curves import Experiment
+    from dpmf_cli.results.collect import Collected
 
 ComparedArgument = Annotated[Path, typer.Argument(help="A config that was run, or its results folder.")]
 
@@ -40,6 +41,7 @@ def crossings(
             "--at", help="RMSE at this ε instead, of every curve; interpolated between grid points."
         ),
     ] = None,
+    metric: MetricOption = None,
     plugin: PluginOption = None,
 ) -> None:
     """The ε at which private algorithms become as good as averages.
@@ -53,23 +55,26 @@ def crossings(
     from dpmf_cli.datasets.presence import present_keys
     from dpmf_cli.errors import DpmfError
     from dpmf_cli.evaluation.crossings import find_crossings
+    from dpmf_cli.evaluation.metrics import RMSE
     from dpmf_cli.papers.printed_cells import beside_print, with_printed_cells
     from dpmf_cli.report.advice import advice as advice_on
     from dpmf_cli.report.tables.crossings import crossings_table
     from dpmf_cli.terminal import say
 
-    if advise and (printed or audited or form != "table"):
-        raise DpmfError("--advise answers in words; leave --format, --printed and --audited out")
+    if advise and (printed or audited or metric or form != "table"):
+        raise DpmfError(
+            "--advise answers in words, and by RMSE; leave --format, --printed, --audited and --metric out"
+        )
     if at is not None:
         if advise or printed or audited:
             raise DpmfError(
                 "--at asks for RMSE, not for crossings; leave --advise, --printed and --audited out"
             )
-        _print_levels(of, results, at, form)
+        _print_levels(of, results, at, form, metric)
         return
     rows: list[Crossing] = []
     experiments, audits = [], {}
-    for folder, experiment in _experiments(of, results):
+    for folder, experiment in _experiments(of, results, RMSE.key if advise else metric):
         audits[experiment.name] = of_experiment(folder)
         rows += beside_print(find_crossings(experiment))
         experiments.append(experiment)
@@ -83,16 +88,23 @@ def crossings(
     print(crossings_table(rows, form, audits if audited else None), end="")
 
 
-def _experiments(of: list[Path] | None, results: Path) -> "Iterator[tuple[Path, Experiment]]":
-    """What was asked for, each with its folder; of an interrupted run what it has finished, which is told."""
+def _experiments(
+    of: list[Path] | None, results: Path, metric: str | None
+) -> "Iterator[tuple[Path, Experiment]]":
+    """What was asked for, each with its folder, by a metric or by that of its config.
+
+    Of an interrupted run it is what has finished, and that is told.
+    """
     from dpmf_cli.evaluation.partial import of_finished_folds
     from dpmf_cli.results.folders import results_of
     from dpmf_cli.results.manifest import read_manifest
     from dpmf_cli.terminal import say
 
     for folder, collected in results_of(of or [], results):
-        experiment = collected.experiment
-        if any(each.missing for each in (*experiment.curves, *experiment.baselines)):
+        experiment = shown(collected, metric, named=bool(of))
+        if experiment is None:
+            continue
+        if any(each.missing for each in experiment.measured()):
             failed = read_manifest(folder).get("failures")
             partial = None if failed else of_finished_folds(experiment)
             what = (
@@ -105,15 +117,35 @@ def _experiments(of: list[Path] | None, results: Path) -> "Iterator[tuple[Path, 
         yield folder, experiment
 
 
-def _print_levels(of: list[Path] | None, results: Path, epsilon: float, form: str) -> None:
-    """RMSE at one ε. Where all results are asked for, those whose grids do not hold it are told and passed over."""
+def shown(collected: "Collected", metric: str | None, *, named: bool) -> "Experiment | None":
+    """An experiment by a metric, or by that of its config. Where it was not measured, None, and that is told, unless
+    the experiment was `named`: then it raises `DpmfError`."""
+    from dpmf_cli.errors import DpmfError
+    from dpmf_cli.terminal import say
+
+    try:
+        return collected.experiment.showing(metric or collected.metric)
+    except DpmfError as error:
+        if named:
+            raise
+        say(f"passed over: {error}")
+        return None
+
+
+def _print_levels(
+    of: list[Path] | None, results: Path, epsilon: float, form: str, metric: str | None
+) -> None:
+    """RMSE, or another metric, at one ε.
+
+    Where all results are asked for, those whose grids do not hold it are told and passed over.
+    """
     from dpmf_cli.errors import DpmfError
     from dpmf_cli.evaluation.levels import levels_at
     from dpmf_cli.report.tables.levels import levels_table
     from dpmf_cli.terminal import say
 
     levels = []
-    for _, experiment in _experiments(of, results):
+    for _, experiment in _experiments(of, results, metric):
         try:
             levels += levels_at(experiment, epsilon)
         except DpmfError as error:
@@ -122,6 +154,8 @@ def _print_levels(of: list[Path] | None, results: Path, epsilon: float, form: st
             say(f"passed over: {error}")
     if not levels:
         raise DpmfError(f"no result has ε = {epsilon:g} in its grid")
+    if len({level.metric for level in levels}) > 1:
+        raise DpmfError("these configs show different metrics; ask for one of them by --metric")
     print(levels_table(levels, epsilon, form), end="")
 
 
@@ -161,6 +195,7 @@ def baselines(
     of: ResultsArgument = None,
     results: ResultsOption = Path("results"),
     form: FormatOption = "table",
+    metric: MetricOption = None,
     plugin: PluginOption = None,
 ) -> None:
     """The errors of the baselines: GA, IA, GE, clean MF.
@@ -172,7 +207,11 @@ def baselines(
     from dpmf_cli.report.tables.baselines import baseline_rows, baselines_table
     from dpmf_cli.results.folders import collected_results
 
-    experiments = [collected.experiment for collected in collected_results(of or [], results)]
+    experiments = [
+        experiment
+        for collected in collected_results(of or [], results)
+        if (experiment := shown(collected, metric, named=bool(of))) is not None
+    ]
     print(
         baselines_table([row for experiment in experiments for row in baseline_rows(experiment)], form),
         end="",

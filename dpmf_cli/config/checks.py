@@ -33,6 +33,7 @@ def refuse_contradictions(config: ExperimentKeys) -> None:
         _twins_without_noise,
         _columns_that_are_there,
         _ascending_limits,
+        _rankings_that_are_measured,
         _references_of_netflix,
         _crossings_of_baselines,
         _countable_tasks,
@@ -134,6 +135,18 @@ def _columns_that_are_there(config: ExperimentKeys) -> None:
 def _ascending_limits(config: ExperimentKeys) -> None:
     if config.error_cdf is not None and sorted(set(config.error_cdf)) != config.error_cdf:
         raise _at(("error_cdf",), "grid", "the limits of the errors must ascend without repetition")
+
+
+def _rankings_that_are_measured(config: ExperimentKeys) -> None:
+    known = [metric.key for metric in config.metrics]
+    if config.metric not in known:
+        fix = did_you_mean(config.metric, known) if config.ranking else "; ask for it by `ranking`"
+        raise _at(("metric",), "metric", f'"{config.metric}" is not measured{fix}')
+    for index, entry in enumerate(config.baselines):
+        if entry.scores_only and (config.ranking is None or config.growth is not None):
+            fix = "remove `growth`, a loss of RMSE" if config.growth else "ask for `ranking: {threshold: 4}`"
+            message = f"{entry.name} orders items and predicts no ratings; {fix}, or remove it"
+            raise _at(("baselines", index), "ranking", message)
 
 
 def _references_of_netflix(config: ExperimentKeys) -> None:

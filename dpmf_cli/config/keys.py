@@ -22,8 +22,10 @@ from dpmf_cli.config.entries import BaselineEntry, PrivateEntry, Registry
 from dpmf_cli.config.grids import Grid, GrowthKeys
 from dpmf_cli.datasets.spec import CsvSpec, DatasetSpec, TestSet
 from dpmf_cli.evaluation.curves import Axis
+from dpmf_cli.evaluation.metrics import RMSE, Metric
+from dpmf_cli.evaluation.top_items import TopItems
 from dpmf_cli.privacy.neighbours import Mode, Neighbours
-from dpmf_cli.strict_model import StrictModel
+from dpmf_cli.strict_model import StrictModel, later
 
 
 def _refuse_other_words(value: Any, validate: ValidatorFunctionWrapHandler) -> Any:
@@ -136,6 +138,15 @@ class ExperimentKeys(StrictModel):
         description="the distribution of absolute errors: which part of them is at most each of these ascending "
         "numbers, in rating units",
     )
+    ranking: TopItems | None = later(
+        None,
+        description="how good the items are that each user is shown first, out of all that the user did not rate in "
+        "training: nDCG and recall",
+    )
+    metric: str = later(
+        RMSE.key,
+        description="what curves, tables and crossings show: `rmse`, or one that `ranking` measures, as `ndcg@10`",
+    )
 
     _added: Mapping[str, tuple[float, ...]] = PrivateAttr(default_factory=dict)
 
@@ -174,6 +185,11 @@ class ExperimentKeys(StrictModel):
     def limits(self) -> tuple[float, ...]:
         """The x of the distribution of errors, ascending; none where it was not asked for."""
         return tuple(self.error_cdf or ())
+
+    @property
+    def metrics(self) -> tuple[Metric, ...]:
+        """What can be shown."""
+        return (RMSE, *(self.ranking.metrics if self.ranking else ()))
 
     @property
     def entries(self) -> tuple[Algorithm, ...]:

@@ -2,7 +2,8 @@
 
 Friedman et al. (2016, section 5.1) compare methods by it; their tables 4 and 5 print it for two baselines,
 item average (IA) and global effects (GE). Here a crossing is the first ε, coming from small ε, at which the
-mean curve (over folds and runs) is no longer above the baseline's mean. Between two grid points the
+mean curve (over folds and runs) is no longer worse than the baseline's mean: above it for RMSE, below it for a metric
+of which more is better. Between two grid points the
 difference of RMSE is taken as linear in log ε; a curve that touches the baseline at a grid point crosses
 there.
 
@@ -27,6 +28,7 @@ from numpy.typing import NDArray
 
 from dpmf_cli.evaluation.curves import Experiment, Measured, Reference
 from dpmf_cli.evaluation.interpolation import crossing_range, first_crossing, open_gaps
+from dpmf_cli.evaluation.metrics import RMSE, Metric
 from dpmf_cli.evaluation.statistics import (
     REPLICATES,
     Over,
@@ -58,7 +60,7 @@ End = float | Status | None
 
 @dataclass(frozen=True)
 class Differences:
-    """How far a complete curve is above a target, each fold against its own baseline.
+    """How much worse a complete curve is than a target, each fold against its own baseline.
 
     epsilons    (E,) the curve's grid
     mean        (E,) over folds and runs
@@ -83,7 +85,7 @@ class Crossing:
     printed     total ε that a paper prints for this cell; None where nothing is, which is all that is known here
     reproduced  total ε of the crossing; None unless `status` is "crossed"
     low, high   ends of its 95 % interval
-    recrosses   whether the curve is above the baseline again at a larger ε of the grid
+    recrosses   whether the curve is worse than the baseline again at a larger ε of the grid
     claimed     ε that the method's publication states for a run at the crossing
     provable    ε that can be proved for it, inf where none can
     theta       θ of the crossing; None where the experiment is not over θ
@@ -96,6 +98,7 @@ class Crossing:
     coarse      whether interpolation may move it by more than its interval, where the experiment refines crossings
     grid_low, grid_high   smallest and largest ε of the grid
     experiment  name of the experiment; empty where none was run
+    metric      what is crossed
     """
 
     dataset: str
@@ -125,6 +128,7 @@ class Crossing:
     grid_high: float | None = None
     experiment: str = ""
     partial: str = ""
+    metric: Metric = RMSE
 
     @property
     def ratio(self) -> float | None:
@@ -173,7 +177,7 @@ def measure_crossing(
     Raises `ValueError` as `differences_between` does.
     """
     epsilons = curve.epsilons
-    folds, runs, _ = curve.rmse.shape
+    folds, runs, _ = curve.values.shape
     cell = Crossing(
         dataset=experiment.dataset,
         neighbours=curve.neighbours,
@@ -192,6 +196,7 @@ def measure_crossing(
         grid_high=float(epsilons[-1]),
         experiment=experiment.name,
         partial=experiment.partial,
+        metric=curve.metric,
     )
     differences = differences_between(experiment, curve, target, replicates=replicates)
     if differences is None:
@@ -222,23 +227,23 @@ def measure_crossing(
 def differences_between(
     experiment: Experiment, curve: Measured, target: Measured | Reference, *, replicates: int = REPLICATES
 ) -> Differences | None:
-    """How far `curve` is above `target`; None where a task of either has no result.
+    """How much worse `curve` is than `target`; None where a task of either has no result.
 
     Raises `ValueError` for a grid that is not positive, finite and ascending, or for other folds than the baseline's.
     """
-    epsilons, folds = curve.epsilons, len(curve.rmse)
+    epsilons, folds = curve.epsilons, len(curve.values)
     if not (np.isfinite(epsilons).all() and (epsilons > 0).all() and (np.diff(epsilons) > 0).all()):
         raise ValueError(f"{curve.label}: a crossing needs ε positive, finite and ascending, got {epsilons}")
     if isinstance(target, Reference):
         level, known = np.full((folds, 1, 1), target.rmse), True
     else:
-        level, known = target.rmse[:, :, :1], is_complete(target)
+        level, known = target.values[:, :, :1], is_complete(target)
         if len(level) != folds:
             raise ValueError(f"{curve.label} has {folds} folds, {target.label} has {len(level)}")
     if not (is_complete(curve) and known):
         return None
-    difference = curve.rmse - level.mean(axis=1, keepdims=True)
-    difference[:, :, np.isinf(curve.rmse).any(axis=(0, 1))] = _DIVERGED
+    difference = curve.metric.sign * (curve.values - level.mean(axis=1, keepdims=True))
+    difference[:, :, np.isinf(curve.values).any(axis=(0, 1))] = _DIVERGED
     drawn = replicate_means(
         difference,
         rng=curve_stream(experiment, curve),
@@ -250,7 +255,7 @@ def differences_between(
 
 def is_complete(measured: Measured) -> bool:
     """Whether every task has a result, so that figures may be derived from it."""
-    return measured.missing == 0 and not np.isnan(measured.rmse).any()
+    return measured.missing == 0 and not np.isnan(measured.values).any()
 
 
 def curve_stream(experiment: Experiment, curve: Measured) -> np.random.Generator:

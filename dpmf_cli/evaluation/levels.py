@@ -1,4 +1,4 @@
-"""The RMSE of curves at one ε, which need not be in their grids."""
+"""What curves show at one ε, which need not be in their grids: RMSE, or another metric."""
 
 import math
 from dataclasses import dataclass
@@ -9,17 +9,18 @@ from dpmf_cli.errors import DpmfError
 from dpmf_cli.evaluation.crossings import curve_stream, is_complete, spent_at
 from dpmf_cli.evaluation.curves import Experiment, Measured
 from dpmf_cli.evaluation.interpolation import value_range
+from dpmf_cli.evaluation.metrics import Metric
 from dpmf_cli.evaluation.statistics import Over, percentile_interval, replicate_means
 
 
 @dataclass(frozen=True)
 class LevelAt:
-    """The RMSE of one curve at an ε, or of a baseline; rating units.
+    """What is shown of one curve at an ε, or of a baseline: RMSE in rating units, or another metric.
 
     epsilon       inf for a baseline
     interpolated  whether the ε is between two points of its grid
-    rmse          None where a task has no result, inf where the model diverged
-    mae           None where it was not measured; interpolated as RMSE is
+    value         None where a task has no result, inf where the model diverged
+    mae           None where it was not measured; interpolated as `value` is
     low, high     its 95 % interval, with what interpolation leaves open; None where there is none
     claimed, provable, joint, delta, over, folds, runs   as of a `Crossing`
     """
@@ -32,7 +33,8 @@ class LevelAt:
     label: str
     epsilon: float
     interpolated: bool
-    rmse: float | None
+    metric: Metric
+    value: float | None
     mae: float | None
     low: float | None
     high: float | None
@@ -61,8 +63,8 @@ def levels_at(experiment: Experiment, epsilon: float) -> list[LevelAt]:
 
 def _level(experiment: Experiment, curve: Measured, epsilon: float) -> LevelAt:
     grid = curve.epsilons
-    rmse, low, high, over = _rmse(experiment, curve, epsilon)
-    folds, runs, _ = curve.rmse.shape
+    value, low, high, over = _value(experiment, curve, epsilon)
+    folds, runs, _ = curve.values.shape
     return LevelAt(
         experiment=experiment.name,
         dataset=experiment.dataset,
@@ -72,8 +74,9 @@ def _level(experiment: Experiment, curve: Measured, epsilon: float) -> LevelAt:
         label=curve.label,
         epsilon=epsilon,
         interpolated=epsilon not in grid,
-        rmse=rmse,
-        mae=None if rmse is None else _mae(curve, epsilon),
+        metric=curve.metric,
+        value=value,
+        mae=None if value is None else _mae(curve, epsilon),
         low=low,
         high=high,
         claimed=epsilon if curve.is_baseline else spent_at(epsilon, grid, curve.claimed),
@@ -92,16 +95,16 @@ def _mae(curve: Measured, epsilon: float) -> float | None:
     return None if math.isnan(mae) else mae
 
 
-def _rmse(
+def _value(
     experiment: Experiment, curve: Measured, epsilon: float
 ) -> tuple[float | None, float | None, float | None, Over]:
-    """RMSE, the ends of its interval, and what that is over."""
+    """What is shown, the ends of its interval, and what that is over."""
     if not is_complete(curve):
         return None, None, None, "none"
-    finite = np.where(np.isfinite(curve.rmse), curve.rmse, np.nan)
-    rmse = float(value_range(curve.epsilons, finite.mean(axis=(0, 1)), epsilon)[0])
+    finite = np.where(np.isfinite(curve.values), curve.values, np.nan)
+    value = float(value_range(curve.epsilons, finite.mean(axis=(0, 1)), epsilon)[0])
     drawn = replicate_means(finite, rng=curve_stream(experiment, curve), partition=experiment.partition)
-    if math.isnan(rmse) or drawn.over == "none":
-        return math.inf if math.isnan(rmse) else rmse, None, None, "none"
+    if math.isnan(value) or drawn.over == "none":
+        return math.inf if math.isnan(value) else value, None, None, "none"
     _, least, most = value_range(curve.epsilons, drawn.curves, epsilon)
-    return rmse, float(percentile_interval(least)[0]), float(percentile_interval(most)[1]), drawn.over
+    return value, float(percentile_interval(least)[0]), float(percentile_interval(most)[1]), drawn.over

@@ -1,7 +1,30 @@
-"""Errors of predictions."""
+"""Errors of predictions, and what a metric is."""
+
+from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
+
+
+@dataclass(frozen=True)
+class Metric:
+    """What curves, tables and crossings can show.
+
+    key     as a config and `--metric` call it: "rmse", "ndcg@10"
+    title   as axes and tables call it: "RMSE", "nDCG@10"
+    """
+
+    key: str
+    title: str
+    larger_is_better: bool = False
+
+    @property
+    def sign(self) -> int:
+        """What turns a value of it into one of which less is better."""
+        return -1 if self.larger_is_better else 1
+
+
+RMSE = Metric("rmse", "RMSE")
 
 
 def mean_errors(

@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 
@@ -11,7 +12,7 @@ from dpmf_cli.evaluation.curves import Experiment, Measured, Stage
 def of_finished_folds(experiment: Experiment) -> Experiment | None:
     """The experiment as if only those folds had been held out of which everything has a result; None where that is
     all of them, or none. Runs go through the folds one after the other, so that most curves lose nothing by it."""
-    measured = (*experiment.curves, *experiment.baselines)
+    measured = (*experiment.curves, *experiment.baselines, *experiment.aside)
     folds = [fold for fold in range(experiment.folds) if all(_is_finished(each, fold) for each in measured)]
     if len(folds) in (0, experiment.folds):
         return None
@@ -27,6 +28,7 @@ def of_folds(experiment: Experiment, folds: Sequence[int]) -> Experiment:
         folds=len(folds),
         curves=tuple(_of_folds(each, folds) for each in experiment.curves),
         baselines=tuple(_of_folds(each, folds) for each in experiment.baselines),
+        aside=tuple(_of_folds(each, folds) for each in experiment.aside),
         growth=growth
         and replace(growth, stages=tuple(_stage_of_folds(stage, folds) for stage in growth.stages)),
     )
@@ -41,8 +43,8 @@ def _stage_of_folds(stage: Stage, folds: Sequence[int]) -> Stage:
 
 
 def _is_finished(measured: Measured, fold: int) -> bool:
-    twin = () if measured.twin is None else measured.twin[fold]
-    return not (np.isnan(measured.rmse[fold]).any() or np.isnan(twin).any())
+    twin = () if measured.twin_values is None else measured.twin_values[fold]
+    return not (np.isnan(measured.values[fold]).any() or np.isnan(twin).any())
 
 
 def _of_folds(measured: Measured, folds: Sequence[int]) -> Measured:
@@ -50,4 +52,9 @@ def _of_folds(measured: Measured, folds: Sequence[int]) -> Measured:
     arrays = {
         name: values[list(folds)] for name in per_fold if (values := getattr(measured, name)) is not None
     }
-    return replace(measured, missing=sum(not _is_finished(measured, fold) for fold in folds), **arrays)
+    metrics: dict[str, Any] = {
+        name: {key: values[list(folds)] for key, values in getattr(measured, name).items()}
+        for name in ("ranked", "twin_ranked")
+    }
+    missing = sum(not _is_finished(measured, fold) for fold in folds)
+    return replace(measured, missing=missing, **arrays, **metrics)

@@ -47,8 +47,8 @@ def answer(experiment: Experiment, epsilon: float, config: str) -> str:
 
 def _levels_without_privacy(experiment: Experiment, levels: dict[str, LevelAt]) -> Iterator[str]:
     yield "Without privacy"
-    measured = [each for each in experiment.baselines if levels[each.label].rmse is not None]
-    for baseline in sorted(measured, key=lambda each: levels[each.label].rmse or math.inf):
+    measured = [each for each in experiment.baselines if levels[each.label].value is not None]
+    for baseline in sorted(measured, key=lambda each: levels[each.label].value or math.inf):
         what = AVERAGES.get(baseline.algorithm, "a model of tastes")
         yield f"- {baseline.label}, {what}: typical error {_error(levels[baseline.label])}"
 
@@ -66,11 +66,11 @@ def _best(
     if not found:
         yield "- No method that was tried has a finite error at this ε."
         return
-    best, *others = sorted(found, key=lambda each: each.rmse or math.inf)
+    best, *others = sorted(found, key=lambda each: each.value or math.inf)
     yield f"- {_advice(best, levels, epsilon)}: typical error {_error(best)}{_delta(best)}."
     clean = [levels[each.label] for each in experiment.baselines if _finite(levels[each.label])]
     if clean:
-        least = min(clean, key=lambda each: each.rmse or math.inf)
+        least = min(clean, key=lambda each: each.value or math.inf)
         yield f"- {_price(best, least)}"
     yield from _against(best, [levels[each.label] for each in experiment.baselines])
     for crossing in crossings:
@@ -92,15 +92,15 @@ def _best(
 
 def _advice(best: LevelAt, levels: dict[str, LevelAt], epsilon: float) -> str:
     """What to take; nothing where one average of all ratings, which hardly needs an ε, serves as well."""
-    constant = [level.rmse for level in levels.values() if level.algorithm == "ga" and _finite(level)]
-    if constant and (best.rmse or 0.0) >= (constant[0] or 0.0):
+    constant = [level.value for level in levels.values() if level.algorithm == "ga" and _finite(level)]
+    if constant and (best.value or 0.0) >= (constant[0] or 0.0):
         return f"At ε = {epsilon:g} none is better than one number for everything. The best is {best.label}"
     return f"At ε = {epsilon:g} take {best.label}"
 
 
 def _price(best: LevelAt, least: LevelAt) -> str:
-    more = (best.rmse or 0.0) / (least.rmse or 1.0) - 1
-    return f"Privacy costs {more:.1%} of accuracy: without it, {least.label} has {significant(least.rmse or 0.0)}."
+    more = (best.value or 0.0) / (least.value or 1.0) - 1
+    return f"Privacy costs {more:.1%} of accuracy: without it, {least.label} has {significant(least.value or 0.0)}."
 
 
 def _against(best: LevelAt, baselines: Sequence[LevelAt]) -> Iterator[str]:
@@ -109,7 +109,7 @@ def _against(best: LevelAt, baselines: Sequence[LevelAt]) -> Iterator[str]:
     for level in baselines:
         if (what := AVERAGES.get(level.algorithm)) is None or not _finite(level):
             continue
-        better = "better" if (best.rmse or 0.0) < (level.rmse or 0.0) else "no better"
+        better = "better" if (best.value or 0.0) < (level.value or 0.0) else "no better"
         sure = ", but not surely" if _overlaps(best, level) else ""
         found.setdefault(f"It is {better} than {{}} without privacy{sure}.", []).append(what)
     for sentence, names in found.items():
@@ -155,7 +155,7 @@ def _promises(groups: dict[Guarantee, list[Measured]], epsilon: float) -> Iterat
 
 def _error(level: LevelAt) -> str:
     interval = "" if level.low is None or level.high is None else f" ({level.low:.3f} to {level.high:.3f})"
-    return f"{level.rmse or 0.0:.3f}{interval}"
+    return f"{level.value or 0.0:.3f}{interval}"
 
 
 def _delta(level: LevelAt) -> str:
@@ -163,7 +163,7 @@ def _delta(level: LevelAt) -> str:
 
 
 def _finite(level: LevelAt) -> bool:
-    return level.rmse is not None and math.isfinite(level.rmse)
+    return level.value is not None and math.isfinite(level.value)
 
 
 def _overlaps(one: LevelAt, other: LevelAt) -> bool:

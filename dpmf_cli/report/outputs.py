@@ -26,11 +26,13 @@ FORMS_OF_RUN = ("png", "svg")
 
 
 def outputs(collected: Collected, crossings: Sequence[Crossing]) -> dict[str, Maker]:
-    """Curves, crossings, ledger and figures of an experiment by their names; the same results give the same bytes."""
-    experiment = collected.experiment
+    """Curves, crossings, ledger and figures of an experiment by their names; the same results give the same bytes.
+
+    Crossings are of the metric that its config wants shown, as curves and figures are.
+    """
     tables = _tables(collected, crossings)
     makers: dict[str, Maker] = {name: text.encode for name, text in tables.items()}
-    for name, draw in drawings(experiment).items():
+    for name, draw in drawings(collected.shown).items():
         makers |= {f"{name}.{form}": partial(draw, form) for form in FORMS_OF_RUN}
     return makers
 
@@ -41,17 +43,17 @@ def never_made(experiment: Experiment) -> set[str]:
 
 
 def _tables(collected: Collected, crossings: Sequence[Crossing]) -> dict[str, str]:
-    experiment = collected.experiment
+    experiment, shown = collected.experiment, collected.shown
     files = {
-        "curves.csv": curves_csv(experiment),
-        "folds.csv": folds_csv(experiment),
+        "curves.csv": curves_csv(shown),
+        "folds.csv": folds_csv(shown),
         "crossings.csv": crossings_table(crossings, "csv"),
         "crossings.md": crossings_table(crossings, "md"),
-        "figures.tex": figure_macros(experiment, crossings),
+        "figures.tex": figure_macros(shown, crossings),
         "ledger.csv": ledger_csv(collected.ledgers),
     }
     if any(curve.twin is not None for curve in experiment.curves):
-        files["without_noise.md"] = markdown(twins_text(experiment))
+        files["without_noise.md"] = markdown(twins_text(shown))
     if (learned_nothing := learned_nothing_table(experiment)) is not None:
         files["local_mean.md"] = markdown(learned_nothing)
     if has_error_cdf(experiment):

@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 from dpmf_cli.algorithms.shared.base import Algorithm, PrivateAlgorithm
 from dpmf_cli.config import ExperimentConfig
 from dpmf_cli.evaluation.curves import Experiment, Growth, Measured, Records, Reference, Stage
+from dpmf_cli.evaluation.metrics import RMSE
 from dpmf_cli.papers.printed import printed_reference
 from dpmf_cli.results.manifest import Ran
 from dpmf_cli.results.store import Store
@@ -28,6 +29,12 @@ class Collected:
 
     experiment: Experiment
     ledgers: dict[str, Ledger]
+    metric: str = RMSE.key
+
+    @property
+    def shown(self) -> Experiment:
+        """The experiment by the metric that its config wants shown. `experiment` itself shows RMSE."""
+        return self.experiment.showing(self.metric)
 
 
 def collect(ran: Ran, store: Store) -> Collected:
@@ -48,14 +55,16 @@ def collect(ran: Ran, store: Store) -> Collected:
         runs=config.runs,
         seed=config.seed,
         curves=curves,
-        baselines=baselines,
+        baselines=tuple(each for each in baselines if each.has(RMSE)),
         axis=config.axis,
         references=_references(config),
         growth=Growth(config.growth.order, tuple(stages)) if config.growth and portions else None,
         targets=tuple(config.crossings),
         refines=config.refines,
+        metrics=config.metrics,
+        aside=tuple(each for each in baselines if not each.has(RMSE)),
     )
-    return Collected(experiment, ledgers)
+    return Collected(experiment, ledgers, config.metric)
 
 
 def _cut_in_words(config: ExperimentConfig) -> Iterator[str]:
@@ -102,6 +111,11 @@ class _Source:
         twin = np.full(config.folds_run, np.nan) if config.twins and entry.private else None
         fractions = np.full((*rmse.shape, len(config.limits)), np.nan)
         clean = np.full((config.folds_run, len(config.limits)), np.nan)
+        metrics = config.metrics[1:]
+        ranked, twin_ranked = (
+            {metric.key: np.full(shape, np.nan) for metric in metrics}
+            for shape in (rmse.shape, config.folds_run)
+        )
         missing, last = 0, {}
         costs: dict[float, list[dict[str, float]]] = {epsilon: [] for epsilon in grid}
         for task, known in self.store.read_each(tasks_of(config, entry, self.ran.data, portions=(share,))):
@@ -110,15 +124,22 @@ class _Source:
             for epsilon in (each for each in task.epsilons if each in known):
                 result = known[epsilon]
                 at = result.epsilons.index(epsilon)
+                for metric, value in zip(metrics, result.ranking[at] if metrics else (), strict=True):
+                    if is_twin:
+                        twin_ranked[metric.key][task.fold] = value
+                    else:
+                        ranked[metric.key][task.fold, task.run, grid.index(epsilon)] = value
                 if twin is not None and is_twin:
                     twin[task.fold] = result.rmse[at]
                     clean[task.fold] = result.error_cdf[at] if config.limits else ()
                     continue
                 place = task.fold, task.run, grid.index(epsilon)
+                last[epsilon] = result
+                if entry.scores_only:
+                    continue
                 rmse[place] = result.rmse[at]
                 mae[place] = result.mae[at] if result.mae else np.nan
                 fractions[place] = result.error_cdf[at] if config.limits else ()
-                last[epsilon] = result
                 if result.records:
                     columns = asdict(result.records).items()
                     costs[epsilon].append({key: column[at] for key, column in columns})
@@ -141,6 +162,10 @@ class _Source:
             twin_cdf=clean if config.limits and twin is not None else None,
             records=_records(costs),
             mae=mae,
+            ranked=ranked,
+            twin_ranked={} if twin is None else twin_ranked,
+            metric=metrics[0] if entry.scores_only else RMSE,
+            scores_only=entry.scores_only,
         )
         if isinstance(entry, PrivateAlgorithm):
             measured = replace(

@@ -190,10 +190,18 @@ class Store:
             key: tuple(float(number) for number in body.get(key, ()))
             for key in ("epsilons", "rmse", "claimed", "provable", "mae")
         }
-        distribution = tuple(tuple(float(part) for part in row) for row in body.get("error_cdf", ()))
+        distribution, ranking = (
+            tuple(tuple(map(float, row)) for row in body.get(key, ())) for key in ("error_cdf", "ranking")
+        )
         costs = {key: tuple(map(float, column)) for key, column in body.get("records", {}).items()}
         records = RecordCosts(**costs) if costs else None
-        return TaskResult(**numbers, ledger=tuple(body["ledger"]), error_cdf=distribution, records=records)
+        return TaskResult(
+            **numbers,
+            ledger=tuple(body["ledger"]),
+            error_cdf=distribution,
+            records=records,
+            ranking=ranking,
+        )
 
     def _damaged(self, path: Path, why: str) -> None:
         aside = path.with_suffix(".damaged")
@@ -220,6 +228,7 @@ def content(task: Task, result: TaskResult) -> bytes:
         **({"error_cdf": result.error_cdf} if result.error_cdf else {}),
         **({"records": asdict(result.records)} if result.records else {}),
         **({"mae": result.mae} if result.mae else {}),
+        **({"ranking": result.ranking} if result.ranking else {}),
     }
     return encode(sealed(body))
 

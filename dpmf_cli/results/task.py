@@ -14,6 +14,7 @@ from dpmf_cli.config import ExperimentConfig
 from dpmf_cli.datasets.identity import DataIdentity
 from dpmf_cli.datasets.spec import TestSet
 from dpmf_cli.evaluation.portions import Order
+from dpmf_cli.evaluation.top_items import TopItems
 from dpmf_cli.streams import SECRET, Seed, Streams, drawn_seed
 
 TWIN_GRID = (math.inf,)
@@ -53,6 +54,7 @@ class Task:
     """What a result depends on. `limits` are the x of the distribution of errors, where that is measured.
 
     experiment  the name of the config where the seed is secret: another experiment draws anew. It is "" elsewhere
+    ranking     what is measured of the items that are put first; None where nothing is
     """
 
     data: DataIdentity
@@ -63,6 +65,7 @@ class Task:
     epsilons: tuple[float, ...]
     limits: tuple[float, ...] = ()
     experiment: str = ""
+    ranking: TopItems | None = None
 
     @property
     def fold(self) -> int:
@@ -80,6 +83,7 @@ class Task:
             **({"unit": "stars"} if self.data.to_stars else {}),
             **({"test_checksum": self.data.test_checksum} if self.data.test_checksum else {}),
             **({"error_cdf": list(self.limits)} if self.limits else {}),
+            **({"ranking": self.ranking.model_dump()} if self.ranking else {}),
             **({"experiment": self.experiment} if self.experiment else {}),
         }
 
@@ -105,6 +109,9 @@ class TaskResult:
     error_cdf   (E, X): for each ε the fraction of absolute errors up to each of the task's limits; empty without
     records     what personalised privacy cost the records; None where privacy is the same for all
     mae         (E,) the mean absolute errors; empty where an older version measured none
+    ranking     (E, 2): for each ε the metrics of the task's `ranking`; empty without
+
+    An algorithm that predicts no ratings has no errors: `rmse`, `mae` and `error_cdf` are empty.
     """
 
     epsilons: tuple[float, ...]
@@ -115,6 +122,7 @@ class TaskResult:
     error_cdf: tuple[tuple[float, ...], ...] = ()
     records: RecordCosts | None = None
     mae: tuple[float, ...] = ()
+    ranking: tuple[tuple[float, ...], ...] = ()
 
 
 @dataclass(frozen=True)
@@ -147,6 +155,6 @@ def tasks_of(
             cut = Cut(config.folds, fold, portion, order, config.test)
             for piece, grid in pieces:
                 for run in range(config.runs_of(entry)):
-                    yield Task(data, config.seed, cut, run, piece, grid, config.limits, of)
+                    yield Task(data, config.seed, cut, run, piece, grid, config.limits, of, config.ranking)
             for piece, grid in entry.pieces(TWIN_GRID) if config.twins and entry.private else ():
-                yield Task(data, config.seed, cut, 0, piece, grid, config.limits, of)
+                yield Task(data, config.seed, cut, 0, piece, grid, config.limits, of, config.ranking)

@@ -1,9 +1,12 @@
 """What the work of a plan costs: constants measured on the reference machine, and the cost of each task."""
 
+import math
 from collections.abc import Iterable
 from typing import Any
 
-from dpmf_cli.algorithms.costs.cost import Cost, Shape
+from dpmf_cli.algorithms.costs.cost import NOTHING, Cost, Shape
+from dpmf_cli.algorithms.costs.predictions import predictions_cost
+from dpmf_cli.evaluation.top_items import users_at_once
 from dpmf_cli.results.task import Task
 from dpmf_cli.running.batches import together
 from dpmf_cli.running.grid_parts import cost_in_parts, room
@@ -15,6 +18,8 @@ FIGURES_SECONDS, KERNEL_SECONDS = 0.4, 0.1
 """What a run takes beside its imports and fits: figures, and an entry's compiled kernels read from the cache."""
 TASK_SECONDS, PREDICTION_SECONDS = 0.01, 1e-8
 """Storing a result, and one prediction of one rating for one ε, measured."""
+RANKED_SECONDS, RANKED_BYTES = 6e-9, 30.0
+"""One predicted score among those of all items for a user; and one of a block, with what is made of it."""
 CUT_SECONDS = 6.5e-8
 """Folds dealt out to one rating, and the rating copied to where it belongs: per process and cut."""
 RATING_BYTES, CUT_BYTES = 16.0, 15.0
@@ -44,5 +49,20 @@ def costs_of(
             grid = len(task.epsilons)
             measured = machine.passes * (TASK_SECONDS + PREDICTION_SECONDS * predicted * grid)
             held = 8.0 * grid * (predicted + shape.users + shape.items)
-            costs[task.key] = Cost(fit + measured, max(whole.bytes, held))
+            ranked = _ranking_cost(task, shape, predicted, machine)
+            costs[task.key] = Cost(fit + measured + ranked.seconds, max(whole.bytes, held) + ranked.bytes)
     return costs
+
+
+def _ranking_cost(task: Task, shape: Shape, predicted: float, machine: Machine) -> Cost:
+    """What the metrics of the items that are put first take: all items predicted and ordered for those users who have
+    one of the `predicted` ratings."""
+    if task.ranking is None:
+        return NOTHING
+    grid, users = len(task.epsilons), min(float(shape.users), predicted)
+    at_once = users_at_once(shape.items, grid)
+    pairs = users * shape.items
+    found = predictions_cost(task.algorithm, shape, grid, pairs, math.ceil(users / at_once))
+    ordering = machine.passes * RANKED_SECONDS * pairs * grid
+    block = RANKED_BYTES * grid * shape.items * min(at_once, users)
+    return Cost(machine.seconds(found) + ordering, block + found.bytes)

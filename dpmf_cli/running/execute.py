@@ -1,7 +1,7 @@
 """Fits the algorithms of tasks and measures their predictions."""
 
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,6 +12,7 @@ from dpmf_cli.algorithms.shared.model import AccountsForRecords, Model
 from dpmf_cli.datasets.stars import Stars
 from dpmf_cli.evaluation.error_cdf import error_cdf
 from dpmf_cli.evaluation.metrics import mean_errors
+from dpmf_cli.evaluation.top_items import top_items
 from dpmf_cli.privacy.curator import Curator
 from dpmf_cli.privacy.ledger import Ledger
 from dpmf_cli.privacy.neighbours import Mode
@@ -21,31 +22,44 @@ from dpmf_cli.running.grid_parts import joined, parts, room
 from dpmf_cli.streams import Streams
 
 
+@dataclass(frozen=True)
+class _Split:
+    """Training and test ratings as a fit sees them.
+
+    unit    what their unit is, in rating units
+    rated   the test ratings in rating units
+    """
+
+    train: Ratings
+    test: Ratings
+    unit: float
+    rated: Ratings
+
+
 def execute(tasks: Sequence[Task], train: Ratings, test: Ratings) -> list[TaskResult]:
     """Fits the algorithms of tasks that go `together` on the training ratings and measures each on the test ratings.
 
     What a task finds does not depend on those that it is fitted with, nor on whether its grid was fitted in parts.
     Ratings that are no stars are fitted and predicted in stars; errors are in rating units.
     """
-    unit = 1.0
+    split = _Split(train, test, 1.0, test)
     if tasks[0].data.to_stars:
         stars = Stars(train.scale)
-        train, test, unit = stars.of(train), stars.of(test), stars.unit
-    return _execute(tasks, train, test, tasks[0].streams(), unit)
+        split = _Split(stars.of(train), stars.of(test), stars.unit, test)
+    return _execute(tasks, split, tasks[0].streams())
 
 
-def _execute(
-    tasks: Sequence[Task], train: Ratings, test: Ratings, streams: Streams, unit: float
-) -> list[TaskResult]:
+def _execute(tasks: Sequence[Task], split: _Split, streams: Streams) -> list[TaskResult]:
+    train = split.train
     if len(tasks) == 1:
         task = tasks[0]
         shape = Shape(train.n_users, train.n_items, len(train))
         cut = parts(task.algorithm, shape, len(task.epsilons), room())
         if len(cut) > 1:
-            split = (replace(task, epsilons=task.epsilons[part]) for part in cut)
-            return [joined([_execute([each], train, test, streams, unit)[0] for each in split])]
+            pieces = (replace(task, epsilons=task.epsilons[part]) for part in cut)
+            return [joined([_execute([each], split, streams)[0] for each in pieces])]
     fitted = _fit(tasks, train, streams)
-    return [_measure(task, *each, test, unit) for task, each in zip(tasks, fitted, strict=True)]
+    return [_measure(task, *each, split) for task, each in zip(tasks, fitted, strict=True)]
 
 
 def _fit(tasks: Sequence[Task], train: Ratings, streams: Streams) -> list[tuple[Model, Ledger]]:
@@ -69,21 +83,38 @@ def _ledger(task: Task) -> Ledger:
     return Ledger(task.epsilons, mode, delta)
 
 
-def _measure(task: Task, model: Model, ledger: Ledger, test: Ratings, unit: float) -> TaskResult:
-    """`unit` is what the unit of the test ratings is, in rating units."""
+def _measure(task: Task, model: Model, ledger: Ledger, split: _Split) -> TaskResult:
+    result = TaskResult(
+        task.epsilons,
+        (),
+        tuple(ledger.claimed.tolist()),
+        tuple(ledger.provable.tolist()),
+        tuple(entry.record() for entry in ledger.entries),
+        records=model.record_costs if isinstance(model, AccountsForRecords) else None,
+        ranking=_ranking(task, model, split),
+    )
+    if task.algorithm.scores_only:
+        return result
+    test, unit = split.test, split.unit
     predictions = model.predict(test.users, test.items)
     if task.algorithm.clip_predictions:
         predictions = np.clip(predictions, test.scale.minimum, test.scale.maximum)
     rmse, mae = mean_errors(predictions, test.values)
-    return TaskResult(
-        task.epsilons,
-        tuple((unit * rmse).tolist()),
-        tuple(ledger.claimed.tolist()),
-        tuple(ledger.provable.tolist()),
-        tuple(entry.record() for entry in ledger.entries),
-        _distribution(predictions, test, tuple(limit / unit for limit in task.limits)),
-        model.record_costs if isinstance(model, AccountsForRecords) else None,
-        tuple((unit * mae).tolist()),
+    return replace(
+        result,
+        rmse=tuple((unit * rmse).tolist()),
+        mae=tuple((unit * mae).tolist()),
+        error_cdf=_distribution(predictions, test, tuple(limit / unit for limit in task.limits)),
+    )
+
+
+def _ranking(task: Task, model: Model, split: _Split) -> tuple[tuple[float, ...], ...]:
+    """(E, 2) how good the items are that it puts first, empty where it was not asked for."""
+    if task.ranking is None:
+        return ()
+    lanes = len(task.epsilons)
+    return tuple(
+        map(tuple, top_items(model.predict, split.train, split.rated, task.ranking, lanes=lanes).tolist())
     )
 
 

@@ -55,7 +55,7 @@ def joined(results: Sequence[TaskResult]) -> TaskResult:
     steps = zip(*(result.ledger for result in results), strict=True)
     records = [result.records for result in results if result.records]
     return TaskResult(
-        **_strung(results, ("epsilons", "rmse", "claimed", "provable", "error_cdf", "mae")),
+        **_strung(results, ("epsilons", "rmse", "claimed", "provable", "error_cdf", "mae", "ranking")),
         ledger=tuple(map(_joined_step, steps)),
         records=RecordCosts(**_strung(records, [each.name for each in fields(RecordCosts)]))
         if records

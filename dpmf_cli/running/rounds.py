@@ -32,7 +32,7 @@ def run_rounds(
         collected = collect(ran, store)
         if not ran.config.refines or number == MOST_ROUNDS or any(each.failure for each in outcomes):
             break
-        added = epsilons_to_add(collected.experiment)
+        added = epsilons_to_add(collected.shown)
         if not added:
             break
         ran = ran.with_added(added)

@@ -95,8 +95,11 @@ class AlgorithmContract:
         return 0.9
 
     def pytest_generate_tests(self, metafunc: pytest.Metafunc) -> None:
-        if "algorithm" in metafunc.fixturenames:
-            metafunc.parametrize("algorithm", list(self.entries.values()), ids=list(self.entries))
+        """`algorithm` is each of the entries, `predictor` each that predicts ratings."""
+        predictors = {name: entry for name, entry in self.entries.items() if not entry.scores_only}
+        for argument, entries in (("algorithm", self.entries), ("predictor", predictors)):
+            if argument in metafunc.fixturenames:
+                metafunc.parametrize(argument, list(entries.values()), ids=list(entries))
 
     @pytest.fixture
     def ratings(self) -> Ratings:
@@ -120,10 +123,10 @@ class AlgorithmContract:
         assert np.array_equal(one, other) != algorithm.stochastic
 
     def test_cold_users_and_items_are_predicted_near_the_average(
-        self, algorithm: Algorithm, ratings: Ratings
+        self, predictor: Algorithm, ratings: Ratings
     ) -> None:
         known = ratings.select((ratings.users != 7) & (ratings.items != 5))
-        model, _ = fit(algorithm, known, [1000.0])
+        model, _ = fit(predictor, known, [1000.0])
         others = np.arange(6, 40, dtype=np.int32)
         average = known.values.mean()
         cold_item = model.predict(np.arange(8, 60, dtype=np.int32), np.full(52, 5, np.int32))
@@ -143,19 +146,19 @@ class AlgorithmContract:
         few = Ratings(first, first, np.full(count, 4, np.float32), n_users, n_items, Scale(1, 5, 1))
         assert np.isfinite(predict_all(fit(algorithm, few, [1.0, np.inf])[0], few)).all()
 
-    def test_constant_ratings_are_predicted_as_they_are(self, algorithm: Algorithm, ratings: Ratings) -> None:
+    def test_constant_ratings_are_predicted_as_they_are(self, predictor: Algorithm, ratings: Ratings) -> None:
         constant = replace(ratings, values=np.full_like(ratings.values, 3.0))
-        predictions = fit(algorithm, constant, [LARGE_GAUSSIAN])[0].predict(constant.users, constant.items)
+        predictions = fit(predictor, constant, [LARGE_GAUSSIAN])[0].predict(constant.users, constant.items)
         assert np.sqrt(np.mean((predictions - 3.0) ** 2)) < 0.15
 
-    def test_it_learns_what_it_is_for(self, algorithm: Algorithm) -> None:
+    def test_it_learns_what_it_is_for(self, predictor: Algorithm) -> None:
         """On held-out ratings with effects and a latent factor, each beats the global average."""
         ratings = make_ratings(8, n_users=300, n_items=80, density=0.4)
         held_out = np.random.default_rng(0).random(len(ratings)) < 0.1
-        model, _ = fit(algorithm, ratings.select(~held_out), [1000.0])
+        model, _ = fit(predictor, ratings.select(~held_out), [1000.0])
         test = ratings.select(held_out)
         error = np.sqrt(np.mean((model.predict(test.users, test.items)[:, 0] - test.values) ** 2))
-        assert error < test.values.std() * self.learns(algorithm)
+        assert error < test.values.std() * self.learns(predictor)
 
     def test_cost_grows_with_the_ratings(self, algorithm: Algorithm) -> None:
         small, large = (algorithm.cost(Shape(1000, 500, n), 16) for n in (10_000, 1_000_000))

@@ -6,11 +6,13 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from dpmf_cli.errors import DpmfError
 from dpmf_cli.evaluation.crossings import (
     find_crossings,
     measure_crossing,
 )
 from dpmf_cli.evaluation.curves import Reference
+from dpmf_cli.evaluation.metrics import RMSE, Metric
 from tests.evaluation.made_curves import baseline, crossing, curve, experiment, noisy, order
 
 
@@ -52,6 +54,36 @@ def test_the_first_crossing_counts_and_a_later_rise_is_noted() -> None:
     assert found.recrosses
     assert not crossing([1, 4, 16], [1, -1, -2]).recrosses
     assert crossing([1, 4], [-1, 1]).recrosses
+
+
+def test_where_more_is_better_a_curve_crosses_from_below() -> None:
+    """The mirror image of an RMSE has its crossings, interval and second crossing; RMSE stays as it was."""
+    metric = Metric("ndcg@10", "nDCG@10", larger_is_better=True)
+    difference = noisy(3, (6, 2, 4), [0.3, -0.2, 0.1, -0.3])
+    grid = [1.0, 2.0, 4.0, 8.0]
+    low = replace(baseline(folds=6), ranked={"ndcg@10": 5 - baseline(folds=6).rmse})
+    ordering = replace(low, algorithm="popularity", label="Popularity", scores_only=True, metric=metric)
+    errors = curve(grid, difference)
+    whole = replace(
+        experiment(replace(errors, ranked={"ndcg@10": 5 - errors.rmse}), baselines=(low,)),
+        metrics=(RMSE, metric),
+        aside=(ordering,),
+    )
+    (of_rmse,) = find_crossings(whole)
+    to_most_rated, to_averages = find_crossings(whole.showing("ndcg@10"))
+    assert (to_most_rated.baseline, to_averages.baseline) == ("Popularity", "IA")
+    for found in (to_most_rated, to_averages):
+        assert found.metric == metric
+        assert found.reproduced == pytest.approx(of_rmse.reproduced)
+        assert [order(found.low), order(found.high)] == pytest.approx(
+            [order(of_rmse.low), order(of_rmse.high)]
+        )
+        assert found.recrosses
+    assert find_crossings(whole.showing("ndcg@10").showing("rmse")) == [of_rmse]
+    assert whole.showing("ndcg@10").aside == ()
+    assert whole.showing("ndcg@10").showing("rmse").aside == (ordering,)
+    with pytest.raises(DpmfError, match=r'"ndcg" is not measured; did you mean "ndcg@10"'):
+        whole.showing("ndcg")
 
 
 def test_an_incomplete_curve_or_baseline_has_no_crossing() -> None:

@@ -15,6 +15,7 @@ from dpmf_cli.algorithms.friedman2016.pge import PrivateGlobalEffects
 from dpmf_cli.algorithms.shared.model import RecordCosts
 from dpmf_cli.datasets import DataIdentity
 from dpmf_cli.errors import DpmfError
+from dpmf_cli.evaluation.top_items import TopItems
 from dpmf_cli.files import temporary_folder
 from dpmf_cli.results.store import (
     Store,
@@ -301,14 +302,20 @@ def test_encoding_is_canonical_and_strict() -> None:
 def test_what_only_some_results_have_is_read_back_and_leaves_others_as_they_were(tmp_path: Path) -> None:
     store, plain = Store(tmp_path), result()
     costs = RecordCosts((0.1, 0.5), (0.5, 1.0), (0.1, 0.1), (0.1, 0.3), (0.1, math.inf))
-    whole = replace(plain, error_cdf=((0.1, 1.0), (0.25, 0.75)), records=costs)
-    asked = replace(task(), limits=(1.0, 2.0))
-    assert asked.settings == {**task().settings, "error_cdf": [1.0, 2.0]}
+    whole = replace(
+        plain, error_cdf=((0.1, 1.0), (0.25, 0.75)), records=costs, ranking=((0.1, 0.2), (0.3, 1 / 3))
+    )
+    asked = replace(task(), limits=(1.0, 2.0), ranking=TopItems(threshold=4))
+    assert asked.settings == {
+        **task().settings,
+        "error_cdf": [1.0, 2.0],
+        "ranking": {"threshold": 4.0, "ndcg": 10, "recall": 20},
+    }
     store.write(asked, whole)
     assert store.read(asked) == {0.1: whole, 1.0: whole}
     assert store.read(task()) == {}
     store.write(task(), plain)
-    assert not {"error_cdf", "records"} & json.loads(store.path(task()).read_bytes()).keys()
+    assert not {"error_cdf", "records", "ranking"} & json.loads(store.path(task()).read_bytes()).keys()
 
 
 def test_what_is_no_file_is_not_waited_for(tmp_path: Path) -> None:

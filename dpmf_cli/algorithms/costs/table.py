@@ -7,7 +7,7 @@ from dpmf_cli.algorithms.costs import averages, covariance, factorization, local
 from dpmf_cli.algorithms.costs.cost import Cost, Shape
 
 COSTS: Mapping[str, Callable[[Any, Shape, int], Cost]] = {
-    **dict.fromkeys(("ga", "ua", "ia", "ge", "pge", "mm_averages"), averages.averages),
+    **dict.fromkeys(("ga", "ua", "ia", "ge", "pge", "popularity", "mm_averages"), averages.averages),
     "als": factorization.als,
     "mf_sgd": factorization.mf_sgd,
     "pmf": factorization.pmf,

@@ -66,6 +66,7 @@ class Algorithm(StrictModel, ABC):
                 privacy holds towards everybody else only (joint differential privacy); a property, documented with
                 when it is so, where that depends on the parameters
     private     whether it is fitted for the config's ε grid, or once, without noise
+    scores_only  whether its predictions are scores that order items, and no ratings: they have no errors
     shares_lanes  whether one fit can have another sample of the ratings in each lane: then it has `fit_samples`
     revision    raised when a change of the code changes the results: stored results of an older revision
                 are then computed anew
@@ -77,6 +78,7 @@ class Algorithm(StrictModel, ABC):
     stochastic: ClassVar[bool] = True
     private: ClassVar[bool] = False
     joint: ClassVar[bool] = False
+    scores_only: ClassVar[bool] = False
     shares_lanes: ClassVar[bool] = False
     revision: ClassVar[int] = 1
     plugin: ClassVar[dict[str, str]] = {}

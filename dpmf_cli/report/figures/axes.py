@@ -1,4 +1,4 @@
-"""The axes of a figure of RMSE over ε or θ: where they begin and end, and what is written on them."""
+"""The axes of a figure over ε or θ: where they begin and end, and what is written on them."""
 
 from collections.abc import Sequence
 
@@ -8,6 +8,7 @@ from matplotlib.ticker import FixedLocator, FuncFormatter, NullLocator
 from numpy.typing import NDArray
 
 from dpmf_cli.evaluation.curves import Axis, Measured
+from dpmf_cli.evaluation.metrics import Metric
 from dpmf_cli.privacy.neighbours import Neighbours
 
 #: A curve that nowhere comes within so many times the worst baseline is off the axes.
@@ -15,6 +16,18 @@ _IN_SIGHT = 1.3
 #: In the local model whole curves lie above all baselines, and are what the papers' figures show: they are in sight
 #: from end to end, up to so many times the worst baseline.
 _IN_SIGHT_LOCAL = 2.0
+
+
+def limits_of(
+    metric: Metric, curves: Sequence[NDArray[np.float64]], levels: Sequence[float], *, whole: bool = False
+) -> tuple[float, float]:
+    """The y axis of a metric: that of `rmse_limits`; all of every curve where more is better, as these end at 0."""
+    if not metric.larger_is_better:
+        return rmse_limits(curves, levels, whole=whole)
+    shown = np.concatenate([*curves, levels])
+    low, high = float(np.nanmin(shown)), float(np.nanmax(shown))
+    margin = 0.06 * (high - low) or 0.05
+    return low - margin, high + margin
 
 
 def rmse_limits(
@@ -53,7 +66,7 @@ def epsilon_ticks(low: float, high: float) -> list[float]:
 
 
 def scale_axes(axes: Axes, curves: Sequence[Measured], levels: Sequence[float], axis: Axis) -> None:
-    """Set limits, ticks and names of both axes, for complete curves and the RMSEs of baselines and references."""
+    """Set limits, ticks and names of both axes, for complete curves and the levels of baselines and references."""
     points = [curve.along(axis) for curve in curves]
     smallest, largest = min(float(each[0]) for each in points), max(float(each[-1]) for each in points)
     pad = (largest / smallest) ** 0.02 if largest > smallest else 2.0
@@ -64,9 +77,10 @@ def scale_axes(axes: Axes, curves: Sequence[Measured], levels: Sequence[float], 
     axes.xaxis.set_minor_locator(NullLocator())
     twins = [twin.mean() for curve in curves if (twin := curve.without_noise()) is not None]
     local = any(curve.neighbours == Neighbours.LOCAL for curve in curves)
-    axes.set_ylim(*rmse_limits([*(curve.mean() for curve in curves), *twins], levels, whole=local))
+    metric = curves[0].metric
+    axes.set_ylim(*limits_of(metric, [*(curve.mean() for curve in curves), *twins], levels, whole=local))
     proved = all(np.allclose(curve.claimed, curve.provable) for curve in curves)
     claim = "claimed and provable" if proved else "as claimed (what is provable differs)"
     axes.set_xlabel("θ" if axis == "theta" else f"total ε, {claim}")
-    axes.set_ylabel("RMSE")
+    axes.set_ylabel(metric.title)
     axes.spines[["top", "right"]].set_visible(False)

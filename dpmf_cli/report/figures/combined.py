@@ -18,7 +18,7 @@ from dpmf_cli.privacy.neighbours import Mode
 from dpmf_cli.privacy.protection import GUARANTEES, Guarantee
 from dpmf_cli.report.figures.axes import scale_axes
 from dpmf_cli.report.figures.labels import End, label_ends, label_width
-from dpmf_cli.report.figures.legible import lowest, lowest_rmse
+from dpmf_cli.report.figures.legible import least_loss, lowest
 from dpmf_cli.report.figures.looks import looks
 from dpmf_cli.report.figures.rmse_curves import draw_curve, draw_level
 from dpmf_cli.report.figures.shown import is_drawable, level_names, level_of
@@ -59,7 +59,7 @@ def draw(groups: Groups) -> Figure:
     A panel's title says what is left out.
     """
     sizes = {key: len(group) for key, group in groups.items()}
-    groups = {key: lowest(group, lambda each: lowest_rmse(each.curve)) for key, group in groups.items()}
+    groups = {key: lowest(group, lambda each: least_loss(each.curve)) for key, group in groups.items()}
     titles = list(dict.fromkeys(title for title, _ in groups))
     found = {guarantee for _, guarantee in groups}
     heights = {

@@ -39,11 +39,11 @@ COLUMNS = (
 
 
 def band(experiment: Experiment, curve: Measured) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """(E,), (E,) the 95 % interval of a complete curve's mean RMSE at each ε, drawn as its crossings are.
+    """(E,), (E,) the 95 % interval of a complete curve's mean at each ε, drawn as its crossings are.
 
     NaN where there is none: one fold and one run, or an ε at which a model diverged.
     """
-    finite = np.where(np.isfinite(curve.rmse), curve.rmse, np.nan)
+    finite = np.where(np.isfinite(curve.values), curve.values, np.nan)
     drawn = replicate_means(finite, rng=curve_stream(experiment, curve), partition=experiment.partition)
     if drawn.over == "none":
         return np.full_like(curve.epsilons, np.nan), np.full_like(curve.epsilons, np.nan)
@@ -53,6 +53,8 @@ def band(experiment: Experiment, curve: Measured) -> tuple[NDArray[np.float64], 
 def curves_csv(experiment: Experiment) -> str:
     """Curves, then baselines, with the columns `COLUMNS`, and `mae` where it was measured; lines end in \\n.
 
+    Where another metric than RMSE is shown, it stands in the place of `rmse`; the means of the other metrics follow.
+
     `sd_folds` and `sd_runs` are standard deviations over folds and over the runs of a fold; `low` and `high`
     the 95 % interval of the mean (`evaluation.statistics`). Floats are written by `repr`, so the same results
     give the same bytes and no digit is lost. A figure that cannot be had (one fold, one run, a task without
@@ -60,7 +62,9 @@ def curves_csv(experiment: Experiment) -> str:
     """
     everything = (*experiment.curves, *experiment.baselines)
     measures_mae = not all(np.isnan(each.mean_absolute()).all() for each in everything)
-    rows: list[Sequence[str]] = [(*COLUMNS, "mae") if measures_mae else COLUMNS]
+    columns = [experiment.metric.key if name == "rmse" else name for name in COLUMNS]
+    others = [metric.key for metric in experiment.metrics if metric != experiment.metric]
+    rows: list[Sequence[str]] = [[*columns, *(["mae"] if measures_mae else []), *others]]
     for measured in everything:
         rows += _rows(experiment, measured, measures_mae)
         twin = measured.without_noise()
@@ -70,21 +74,27 @@ def curves_csv(experiment: Experiment) -> str:
 
 
 def _rows(experiment: Experiment, measured: Measured, measures_mae: bool) -> Iterator[list[str]]:
-    folds, runs, points = measured.rmse.shape
-    figures, absolute = np.full((5, points), np.nan), np.full(points, np.nan)
+    folds, runs, points = measured.values.shape
+    nothing = np.full(points, np.nan)
+    figures, absolute = np.full((5, points), np.nan), nothing
     if is_complete(measured):
         with np.errstate(invalid="ignore"):
             low, high = band(experiment, measured)
-            spread = sd_over_folds(measured.rmse), sd_over_runs(measured.rmse)
+            spread = sd_over_folds(measured.values), sd_over_runs(measured.values)
         figures, absolute = np.stack([measured.mean(), *spread, low, high]), measured.mean_absolute()
+    others = [
+        measured.of(metric).mean(axis=(0, 1)) if measured.has(metric) else nothing
+        for metric in experiment.metrics
+        if metric != experiment.metric
+    ]
     names = [experiment.dataset, measured.neighbours, measured.mode, measured.algorithm, measured.label]
     names.append(str(measured.joint).lower())
-    thetas = np.full(points, np.nan) if measured.thetas is None else measured.thetas
-    for epsilon, theta, column, claimed, provable, mae in zip(
-        measured.epsilons, thetas, figures.T, measured.claimed, measured.provable, absolute, strict=True
-    ):
-        numbers = [epsilon, theta, measured.delta, *column, claimed, provable]
-        yield [*names, *map(exact, numbers), str(folds), str(runs), *([exact(mae)] if measures_mae else [])]
+    thetas = nothing if measured.thetas is None else measured.thetas
+    before = [measured.epsilons, thetas, np.full(points, measured.delta), *figures]
+    spent, last = [measured.claimed, measured.provable], [*([absolute] if measures_mae else []), *others]
+    for at in range(points):
+        numbers, more = ([exact(column[at]) for column in columns] for columns in ([*before, *spent], last))
+        yield [*names, *numbers, str(folds), str(runs), *more]
 
 
 def exact(value: float) -> str:

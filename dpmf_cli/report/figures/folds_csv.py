@@ -1,4 +1,4 @@
-"""Every RMSE of an experiment as tidy CSV, one row per curve, ε, fold and run: for statistics of one's own."""
+"""All that was measured as tidy CSV, one row per curve, ε, fold and run: for statistics of one's own."""
 
 from collections.abc import Iterator, Sequence
 
@@ -6,6 +6,7 @@ import numpy as np
 
 from dpmf_cli.escapes import csv_text
 from dpmf_cli.evaluation.curves import Experiment, Measured
+from dpmf_cli.evaluation.metrics import Metric
 from dpmf_cli.report.figures.curves_csv import exact
 
 COLUMNS = (
@@ -17,18 +18,21 @@ COLUMNS = (
 def folds_csv(experiment: Experiment) -> str:
     """Curves, then baselines, each followed by itself without noise, with the columns `COLUMNS`; lines end in \\n.
 
+    Behind `rmse` stands every other metric that was measured.
+
     Folds and runs count from 0, as in the names of tasks. `status` is "measured", "diverged" where the RMSE is
     infinite, or "missing" where the task has no result and the RMSE is empty.
     """
-    rows: list[Sequence[str]] = [COLUMNS]
-    for measured in (*experiment.curves, *experiment.baselines):
+    *before, status = COLUMNS
+    rows: list[Sequence[str]] = [[*before, *(metric.key for metric in experiment.metrics[1:]), status]]
+    for measured in (*experiment.curves, *experiment.baselines, *experiment.aside):
         twin = measured.without_noise()
         for each in (measured,) if twin is None else (measured, twin):
-            rows += _rows(each)
+            rows += _rows(each, experiment.metrics)
     return csv_text(rows)
 
 
-def _rows(measured: Measured) -> Iterator[list[str]]:
+def _rows(measured: Measured, metrics: Sequence[Metric]) -> Iterator[list[str]]:
     names = [measured.neighbours, measured.mode, measured.algorithm, measured.label]
     thetas = np.full(len(measured.epsilons), np.nan) if measured.thetas is None else measured.thetas
     grid = [
@@ -36,6 +40,8 @@ def _rows(measured: Measured) -> Iterator[list[str]]:
         for epsilon, theta in zip(measured.epsilons, thetas, strict=True)
     ]
     joint = str(measured.joint).lower()
-    for (fold, run, at), rmse in np.ndenumerate(measured.rmse):
-        status = "missing" if np.isnan(rmse) else "measured" if np.isfinite(rmse) else "diverged"
-        yield [*names, joint, *grid[at], str(fold), str(run), exact(float(rmse)), status]
+    columns = [measured.of(metric) if measured.has(metric) else None for metric in metrics]
+    for (fold, run, at), value in np.ndenumerate(measured.values if measured.scores_only else measured.rmse):
+        status = "missing" if np.isnan(value) else "measured" if np.isfinite(value) else "diverged"
+        found = ("" if column is None else exact(float(column[fold, run, at])) for column in columns)
+        yield [*names, joint, *grid[at], str(fold), str(run), *found, status]

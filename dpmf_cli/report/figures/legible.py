@@ -1,4 +1,4 @@
-"""What one figure has room for: of more lines than can be told apart, those with the lowest RMSE."""
+"""What one figure has room for: of more lines than can be told apart, those that are best, by RMSE the lowest."""
 
 import math
 from collections.abc import Callable, Iterable, Sequence
@@ -21,7 +21,7 @@ MOST_LINES = 50
 
 def legible(experiment: Experiment) -> Experiment:
     """The experiment with those curves alone that a figure has room for, and those baselines: of each kind the
-    `MOST_LINES` with the lowest RMSE, in their order. The title says of how many.
+    `MOST_LINES` best by the metric that is shown, in their order. The title says of how many.
 
     All values of one entry's sweep are one line, and the lines over each swept parameter a kind. The baselines that
     crossings are measured against stand before others.
@@ -42,16 +42,17 @@ def legible(experiment: Experiment) -> Experiment:
     def of(found: Iterable[Measured], kept: set[_Line]) -> tuple[Measured, ...]:
         return tuple(each for each in found if _line(each) in kept)
 
-    growth = experiment.growth
+    growth, metric = experiment.growth, experiment.metric
     if growth is not None:
         stages = (
             replace(stage, curves=of(stage.curves, curves), baselines=of(stage.baselines, baselines))
             for stage in growth.stages
         )
         growth = Growth(growth.order, tuple(stages))
+    best = "highest" if metric.larger_is_better else "lowest"
     return replace(
         experiment,
-        title=f"{experiment.title}, {' and '.join(cut)} (lowest RMSE)",
+        title=f"{experiment.title}, {' and '.join(cut)} ({best} {metric.title})",
         curves=of(experiment.curves, curves),
         baselines=of(experiment.baselines, baselines),
         growth=growth,
@@ -64,9 +65,10 @@ def lowest(found: Sequence[T], error: Callable[[T], float]) -> list[T]:
     return [found[rank] for rank in sorted(ranks[:MOST_LINES])]
 
 
-def lowest_rmse(measured: Measured) -> float:
-    """The lowest RMSE of what was measured, at whichever ε; ∞ where tasks have no result or all models diverged."""
-    mean = measured.mean()
+def least_loss(measured: Measured) -> float:
+    """The lowest RMSE of what was measured, at whichever ε; ∞ where tasks have no result or all models diverged. Of a
+    metric of which more is better the highest, with a minus."""
+    mean = measured.metric.sign * measured.mean()
     return float(mean[np.isfinite(mean)].min(initial=math.inf)) if is_complete(measured) else math.inf
 
 
@@ -81,6 +83,6 @@ def _lines_kept(found: Iterable[Measured], before: Sequence[str] = ()) -> set[_L
     kinds: dict[str, dict[_Line, float]] = {}
     for each in found:
         lines, line = kinds.setdefault(_line(each)[0], {}), _line(each)
-        error = -math.inf if each.algorithm in before else lowest_rmse(each)
+        error = -math.inf if each.algorithm in before else least_loss(each)
         lines[line] = min(lines.get(line, math.inf), error)
     return {line for lines in kinds.values() for line in lowest(list(lines), lines.__getitem__)}

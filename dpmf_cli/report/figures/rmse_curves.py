@@ -1,5 +1,5 @@
-"""The figure of an experiment: RMSE over ε, as Friedman et al.'s figures 2 and 4, or over θ, as McSherry and
-Mironov's figure 1.
+"""The figure of an experiment: RMSE, or another metric, over ε, as Friedman et al.'s figures 2 and 4, or over θ, as
+McSherry and Mironov's figure 1.
 
 One line per algorithm with its 95 % band, baselines and printed references as thin horizontal lines, crossings as
 open markers, and every line labelled at its end; fits without noise as dashed lines in their algorithm's colour.

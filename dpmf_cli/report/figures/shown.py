@@ -38,7 +38,7 @@ def with_looks(curves: Sequence[Measured]) -> Iterator[tuple[Measured, Look]]:
 
 
 def crossing_points(experiment: Experiment, curve: Measured) -> Iterator[tuple[float, float]]:
-    """(ε or θ, RMSE) of each crossing of a complete curve that lies on the grid."""
+    """(ε or θ, value) of each crossing of a complete curve that lies on the grid."""
     for target in crossing_targets(experiment):
         crossing = measure_crossing(experiment, curve, target)
         x = crossing.theta if experiment.axis == "theta" else crossing.reproduced
@@ -47,8 +47,8 @@ def crossing_points(experiment: Experiment, curve: Measured) -> Iterator[tuple[f
 
 
 def level_of(target: Measured | Reference) -> float:
-    """The RMSE of a baseline or of a printed reference."""
-    return target.rmse if isinstance(target, Reference) else float(target.rmse[:, :, 0].mean())
+    """What is shown of a baseline, or the RMSE of a printed reference."""
+    return target.rmse if isinstance(target, Reference) else float(target.values[:, :, 0].mean())
 
 
 def level_names(experiment: Experiment) -> dict[str, str]:

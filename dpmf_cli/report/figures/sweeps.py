@@ -57,13 +57,16 @@ def swept_parameters(experiment: Experiment) -> list[str]:
 
 
 def sweep_bytes(experiment: Experiment, parameter: str, form: str) -> bytes:
-    """RMSE over a swept parameter, as PNG, SVG or PDF: a line for each entry and each ε (or θ) of its grid."""
-    lines = swept_rmse(experiment, parameter)
-    return panels_bytes(experiment, parameter, [("RMSE", lines)], SWEPT_NOTE, form)
+    """RMSE, or the metric that is shown, over a swept parameter, as PNG, SVG or PDF.
+
+    A line for each entry and each ε (or θ) of its grid.
+    """
+    lines = swept_means(experiment, parameter)
+    return panels_bytes(experiment, parameter, [(experiment.metric.title, lines)], SWEPT_NOTE, form)
 
 
-def swept_rmse(experiment: Experiment, parameter: str) -> list[SweptLine]:
-    """The lines of the figure of RMSE over a swept parameter."""
+def swept_means(experiment: Experiment, parameter: str) -> list[SweptLine]:
+    """The lines of that figure."""
     return swept_lines(experiment, parameter, lambda each: (each.mean(), *band(experiment, each)))
 
 

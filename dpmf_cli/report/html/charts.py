@@ -9,7 +9,7 @@ import numpy as np
 from dpmf_cli.evaluation.crossings import is_complete
 from dpmf_cli.evaluation.curves import Experiment, Measured
 from dpmf_cli.privacy.neighbours import Neighbours
-from dpmf_cli.report.figures.axes import rmse_limits
+from dpmf_cli.report.figures.axes import limits_of
 from dpmf_cli.report.figures.curves_csv import band
 from dpmf_cli.report.figures.error_cdf import (
     FRACTION_NOTE,
@@ -26,7 +26,7 @@ from dpmf_cli.report.figures.notes import meaning_of, notes_of
 from dpmf_cli.report.figures.panels import parts_of
 from dpmf_cli.report.figures.shown import crossing_points, is_drawable, level_names, with_looks
 from dpmf_cli.report.figures.style import Dash
-from dpmf_cli.report.figures.sweeps import SWEPT_NOTE, SweptLine, swept_parameters, swept_rmse
+from dpmf_cli.report.figures.sweeps import SWEPT_NOTE, SweptLine, swept_means, swept_parameters
 from dpmf_cli.report.html.chart import Chart, ChartLine, Level, limits
 
 
@@ -59,7 +59,8 @@ def _charts(whole: Experiment) -> list[Chart]:
     if drawable and any(len(curve.epsilons) > 1 for curve in unswept):
         charts.append(_curves(experiment, unswept))
     for parameter in swept_parameters(experiment):
-        charts.append(_swept(experiment, parameter, "RMSE", swept_rmse(experiment, parameter), SWEPT_NOTE))
+        means = swept_means(experiment, parameter)
+        charts.append(_swept(experiment, parameter, experiment.metric.title, means, SWEPT_NOTE))
         if has_error_cdf(experiment):
             charts += [
                 _swept(experiment, parameter, name, lines, FRACTION_NOTE)
@@ -85,7 +86,7 @@ def _sign(experiment: Experiment) -> str:
 
 
 def _curves(experiment: Experiment, chosen: Sequence[Measured]) -> Chart:
-    """RMSE over ε or θ, in the colours and dashes of `curves.png`."""
+    """RMSE, or the metric that is shown, over ε or θ, in the colours and dashes of `curves.png`."""
     baselines = [each for each in experiment.baselines if is_drawable(each) and each.swept is None]
     names = level_names(experiment)
     levels = [Level(names[each.label], float(each.mean()[0])) for each in baselines]
@@ -99,13 +100,13 @@ def _curves(experiment: Experiment, chosen: Sequence[Measured]) -> Chart:
     complete = [curve for curve in chosen if is_complete(curve)]
     local = any(curve.neighbours == Neighbours.LOCAL for curve in complete)
     shown = [*(curve.mean() for curve in complete), *(np.array([twin.y]) for twin in twins)]
-    low, high = rmse_limits(shown, [level.y for level in levels], whole=local)
+    low, high = limits_of(experiment.metric, shown, [level.y for level in levels], whole=local)
     total = "θ" if experiment.axis == "theta" else "total ε, as claimed"
     return Chart(
         key=_key(experiment, "curves"),
-        title=f"RMSE over {_sign(experiment)}",
+        title=f"{experiment.metric.title} over {_sign(experiment)}",
         x_name=total,
-        y_name="RMSE",
+        y_name=experiment.metric.title,
         lines=tuple(lines),
         levels=(*levels, *twins),
         low=low,

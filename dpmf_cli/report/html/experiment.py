@@ -49,7 +49,10 @@ class Drawn:
 
 @dataclass(frozen=True)
 class ExperimentView:
-    """One experiment of the page. `stands_for` is the name of the config that it is a reduction of, or its own."""
+    """One experiment of the page. `stands_for` is the name of the config that it is a reduction of, or its own.
+
+    Charts, tables and `rows` are of the metric that its config wants shown; `crossings` of RMSE, as advice is.
+    """
 
     collected: Collected
     crossings: list[Crossing]
@@ -81,16 +84,17 @@ class ExperimentView:
 def view_of(folder: Path) -> ExperimentView:
     """Everything of a results folder. Raises DpmfError as `collect_folder` does."""
     collected = collect_folder(folder)
-    experiment = collected.experiment
-    crossings = beside_print(find_crossings(experiment))
+    experiment = collected.shown
+    crossings = beside_print(find_crossings(collected.experiment))
+    shown = crossings if experiment is collected.experiment else find_crossings(experiment)
     return ExperimentView(
         collected,
         crossings,
         provenance_of(folder, read_manifest(folder)),
         tuple(map(drawn, charts_of(experiment))),
         tuple(map(baseline_row, baseline_rows(experiment))),
-        tuple(map(crossing_row, crossings)),
-        tuple(crossing_notes(crossings)),
+        tuple(map(crossing_row, shown)),
+        tuple(crossing_notes(shown)),
         _tables(folder, collected),
         sum(each.missing for each in experiment.measured()),
     )

@@ -1,12 +1,13 @@
 """The table of baselines (Friedman et al. 2016, table 3), printed beside reproduced where an experiment reproduces
-it, and the table of fits without noise. Formats are those of `formats`."""
+it, and the table of fits without noise; by RMSE, or the metric that is shown. Formats are those of `formats`."""
 
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 
 from dpmf_cli.evaluation.crossings import is_complete
 from dpmf_cli.evaluation.curves import Experiment
+from dpmf_cli.evaluation.metrics import RMSE, Metric
 from dpmf_cli.evaluation.numbers import signed
 from dpmf_cli.evaluation.statistics import sd_over_folds
 from dpmf_cli.papers.claims import is_held_against_tables
@@ -16,7 +17,7 @@ from dpmf_cli.report.tables.formats import render
 from dpmf_cli.report.tables.layout import Group, TextTable
 
 #: What tables and figures call a baseline whose key says too little.
-NAMES = {"mf_sgd": "Clean MF (SGD)"}
+NAMES = {"mf_sgd": "Clean MF (SGD)", "popularity": "Popularity"}
 
 #: The baselines in table 3's order, registry keys.
 _TABLE3 = ("ga", "ia", "ge", "als")
@@ -24,7 +25,7 @@ _TABLE3 = ("ga", "ia", "ge", "als")
 
 @dataclass(frozen=True)
 class BaselineRow:
-    """A baseline's RMSE, printed in table 3 and reproduced; rating units.
+    """A baseline's RMSE, printed in table 3 and reproduced; rating units. Or another metric of it.
 
     `printed` is None for what the table leaves out, and where the experiment does not reproduce their tables.
     `reproduced` is the mean over folds and runs, `sd_folds` the standard deviation over folds (None for one
@@ -40,6 +41,7 @@ class BaselineRow:
     sd_folds: float | None
     folds: int
     runs: int
+    metric: Metric = RMSE
 
     @property
     def difference(self) -> float | None:
@@ -54,13 +56,13 @@ def baseline_rows(experiment: Experiment) -> list[BaselineRow]:
     config has the same one several times, with other parameters."""
     order = {key: place for place, key in enumerate(_TABLE3)}
     of_key = Counter(baseline.algorithm for baseline in experiment.baselines)
-    held = is_held_against_tables(experiment.name)
+    held = is_held_against_tables(experiment.name) and experiment.metric == RMSE
     rows = []
     for baseline in sorted(experiment.baselines, key=lambda each: order.get(each.algorithm, len(order))):
         key = baseline.algorithm
         name = baseline.label if of_key[key] > 1 else NAMES.get(key, key.upper())
-        rmse = baseline.rmse[:, :, :1]
-        folds, runs, _ = rmse.shape
+        values = baseline.values[:, :, :1]
+        folds, runs, _ = values.shape
         complete = is_complete(baseline)
         rows.append(
             BaselineRow(
@@ -68,20 +70,32 @@ def baseline_rows(experiment: Experiment) -> list[BaselineRow]:
                 title=experiment.title,
                 experiment=experiment.name,
                 baseline=name,
-                printed=printed_baseline(experiment.dataset, key.upper()) if held else None,
-                reproduced=float(rmse.mean()) if complete else None,
-                sd_folds=float(sd_over_folds(rmse)[0]) if complete and folds > 1 else None,
+                printed=printed_baseline(experiment.dataset, key.upper())
+                if held and baseline.metric == RMSE
+                else None,
+                reproduced=float(values.mean()) if complete else None,
+                sd_folds=float(sd_over_folds(values)[0]) if complete and folds > 1 else None,
                 folds=folds,
                 runs=runs,
+                metric=baseline.metric,
             )
         )
     return rows
 
 
 def baselines_table(rows: Sequence[BaselineRow], form: str = "table") -> str:
-    """Printed and reproduced RMSE of the baselines, grouped by experiment, in any format."""
-    records = [{**asdict(row), "difference": row.difference} for row in rows]
-    fields = [*BaselineRow.__dataclass_fields__, "difference"]
+    """Printed and reproduced RMSE of the baselines, or another metric, grouped by experiment, in any format."""
+    of_errors = all(row.metric == RMSE for row in rows)
+    own = [field for field in BaselineRow.__dataclass_fields__ if field != "metric"]
+    records = [
+        {
+            **{field: getattr(row, field) for field in own},
+            **({} if of_errors else {"metric": row.metric.key}),
+            "difference": row.difference,
+        }
+        for row in rows
+    ]
+    fields = [*own, *([] if of_errors else ["metric"]), "difference"]
     return render(baselines_text(rows), fields, records, form)
 
 
@@ -89,10 +103,12 @@ def baselines_text(rows: Sequence[BaselineRow]) -> TextTable:
     """The same as a table of text."""
     groups: dict[tuple[str, str], list[BaselineRow]] = {}
     for row in rows:
-        groups.setdefault((row.title, row.experiment), []).append(row)
+        shown = [] if row.metric == RMSE else [row.metric.title]
+        groups.setdefault((row.title, ", ".join([row.experiment, *shown])), []).append(row)
     with_printed = any(row.printed is not None for row in rows)
     printed, difference = (("printed",), ("difference",)) if with_printed else ((), ())
-    notes = ["RMSE; ± the standard deviation over folds"] if rows else []
+    titles = ", ".join(dict.fromkeys(row.metric.title for row in rows))
+    notes = [f"{titles}; ± the standard deviation over folds"] if rows else []
     if with_printed:
         notes.append("printed: by Friedman et al. (2016), where their tables are reproduced")
     return TextTable(
@@ -131,11 +147,11 @@ def twins_text(experiment: Experiment) -> TextTable:
         if twin is not None:
             complete = is_complete(twin)
             spread = (
-                f"{float(sd_over_folds(twin.rmse)[0]):.4f}" if complete and experiment.folds > 1 else NONE
+                f"{float(sd_over_folds(twin.values)[0]):.4f}" if complete and experiment.folds > 1 else NONE
             )
             rows.append((curve.label, f"{twin.mean()[0]:.4f}" if complete else "incomplete", spread))
     return TextTable(
-        header=("RMSE without noise", "mean", "sd over folds"),
+        header=(f"{experiment.metric.title} without noise", "mean", "sd over folds"),
         alignment="lrr",
         groups=(Group(f"{experiment.title} ({experiment.name})", tuple(rows)),),
     )

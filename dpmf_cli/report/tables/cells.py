@@ -66,7 +66,8 @@ def mark_notes(crossings: Sequence[Crossing]) -> Iterator[str]:
     """What ‡, §, † and ‖ say, where they stand."""
     yield from guarantee_notes(crossings)
     if any(crossing.recrosses for crossing in crossings):
-        yield "† above the baseline again at a larger ε"
+        worse = "below" if any(crossing.metric.larger_is_better for crossing in crossings) else "above"
+        yield f"† {worse} the baseline again at a larger ε"
     if any(crossing.coarse for crossing in crossings):
         yield "‖ the grid is coarse here: interpolation may move it by more than the noise; the interval has both"
 

@@ -5,6 +5,7 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from dpmf_cli.audit.job import Audited
 from dpmf_cli.evaluation.crossings import Crossing, Status
+from dpmf_cli.evaluation.metrics import RMSE
 from dpmf_cli.evaluation.numbers import significant
 from dpmf_cli.report.tables.audits import AUDITED_FIELDS, audited_cell, audited_notes, audited_record
 from dpmf_cli.report.tables.cells import (
@@ -31,10 +32,13 @@ def crossings_table(crossings: Sequence[Crossing], form: str = "table", audits: 
     have shown. Raises `DpmfError` for an unknown format.
     """
     ends = ("low_status", "high_status")
-    fields = [*Crossing.__dataclass_fields__, *ends, "ratio", *(AUDITED_FIELDS if audits is not None else ())]
+    of_errors = all(crossing.metric == RMSE for crossing in crossings)
+    own = [field for field in Crossing.__dataclass_fields__ if field != "metric" or not of_errors]
+    fields = [*own, *ends, "ratio", *(AUDITED_FIELDS if audits is not None else ())]
     records = (
         {
-            **vars(crossing),
+            **{field: getattr(crossing, field) for field in own},
+            **({} if of_errors else {"metric": crossing.metric.key}),
             **end_records(crossing),
             "ratio": crossing.ratio,
             **(audited_record(_audit_of(crossing, audits)) if audits is not None else {}),
@@ -58,6 +62,8 @@ def crossings_text(crossings: Sequence[Crossing], audits: Audits | None = None) 
         title = f"{crossing.dataset}, {crossing.neighbours}, {crossing.mode}"
         if several and crossing.experiment:
             title += f" ({crossing.experiment})"
+        if crossing.metric != RMSE:
+            title += f", {crossing.metric.title}"
         if crossing.partial:
             title += f", partial: {crossing.partial}"
         groups.setdefault(title, []).append(crossing)
@@ -101,6 +107,8 @@ def crossing_notes(crossings: Sequence[Crossing]) -> Iterator[str]:
         yield "printed: by Friedman et al. (2016), where their tables are reproduced; ratio: reproduced/printed"
     if any(crossing.status is Status.NOT_RUN for crossing in crossings):
         yield f"{Status.NOT_RUN}: no experiment here reproduces this cell of their tables 4 and 5"
+    for metric in dict.fromkeys(each.metric for each in crossings if each.metric.larger_is_better):
+        yield f"{metric.title}: more is better; a curve crosses where it is no longer below the baseline"
     yield "reproduced and claimed: total ε as the publication of what was run states it"
     yield "provable: the ε that can be proved for what was run (∞: none can)"
     if any(crossing.theta is not None for crossing in crossings):

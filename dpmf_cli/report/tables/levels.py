@@ -1,8 +1,9 @@
-"""The table of RMSE at one ε. Formats are those of `formats`."""
+"""The table of RMSE, or another metric, at one ε. Formats are those of `formats`."""
 
 from collections.abc import Iterator, Sequence
 
 from dpmf_cli.evaluation.levels import LevelAt
+from dpmf_cli.evaluation.metrics import RMSE, Metric
 from dpmf_cli.report.tables.cells import NONE, OVER_RUNS, epsilon_cell, guarantee_notes, marks
 from dpmf_cli.report.tables.formats import render
 from dpmf_cli.report.tables.layout import Group, TextTable
@@ -10,7 +11,14 @@ from dpmf_cli.report.tables.layout import Group, TextTable
 
 def levels_table(levels: Sequence[LevelAt], epsilon: float, form: str = "table") -> str:
     """A row for each curve and baseline, by experiment. Raises `DpmfError` for an unknown format."""
-    return render(_text(levels, epsilon), list(LevelAt.__dataclass_fields__), map(vars, levels), form)
+    names = {field: field for field in LevelAt.__dataclass_fields__ if field != "metric"}
+    names["value"] = _metric(levels).key
+    records = ({name: getattr(level, field) for field, name in names.items()} for level in levels)
+    return render(_text(levels, epsilon), list(names.values()), records, form)
+
+
+def _metric(levels: Sequence[LevelAt]) -> Metric:
+    return levels[0].metric if levels else RMSE
 
 
 def _text(levels: Sequence[LevelAt], epsilon: float) -> TextTable:
@@ -20,7 +28,7 @@ def _text(levels: Sequence[LevelAt], epsilon: float) -> TextTable:
         partial = f" ({level.partial} so far)" if level.partial else ""
         groups.setdefault(f"{level.experiment}: {level.dataset}, {kind}{partial}", []).append(level)
     return TextTable(
-        header=("algorithm", f"RMSE at ε = {epsilon:g}", "MAE", "claimed", "provable"),
+        header=("algorithm", f"{_metric(levels).title} at ε = {epsilon:g}", "MAE", "claimed", "provable"),
         alignment="llrrr",
         groups=tuple(Group(title, tuple(map(_cells, group))) for title, group in groups.items()),
         notes=tuple(_notes(levels)),
@@ -29,7 +37,7 @@ def _text(levels: Sequence[LevelAt], epsilon: float) -> TextTable:
 
 def _notes(levels: Sequence[LevelAt]) -> Iterator[str]:
     if any(level.interpolated for level in levels):
-        yield "≈ between two ε of the grid: RMSE is taken as linear in log ε there"
+        yield f"≈ between two ε of the grid: {_metric(levels).title} is taken as linear in log ε there"
     if any(level.over != "none" for level in levels):
         yield "[low, high]: 95 % bootstrap interval, with what interpolation leaves open"
     if any(level.over == "runs" for level in levels):
@@ -39,13 +47,13 @@ def _notes(levels: Sequence[LevelAt]) -> Iterator[str]:
 
 
 def _cells(level: LevelAt) -> tuple[str, ...]:
-    rmse = "incomplete" if level.rmse is None else f"{level.rmse:.4f}"
+    value = "incomplete" if level.value is None else f"{level.value:.4f}"
     if level.low is not None and level.high is not None:
-        rmse += f" [{level.low:.4f}, {level.high:.4f}]" + ("*" if level.over == "runs" else "")
+        value += f" [{level.low:.4f}, {level.high:.4f}]" + ("*" if level.over == "runs" else "")
     private = level.neighbours != "none"
     return (
         level.label + marks(joint=level.joint, delta=level.delta),
-        rmse + (" ≈" if level.interpolated else ""),
+        value + (" ≈" if level.interpolated else ""),
         NONE if level.mae is None else f"{level.mae:.4f}",
         epsilon_cell(level.claimed) if private else NONE,
         epsilon_cell(level.provable) if private else NONE,

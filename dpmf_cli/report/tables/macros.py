@@ -25,7 +25,8 @@ _HEAD = r"""% The figures of {name}, written by dpmf. \input this file; docs/rep
 
 
 def figure_macros(experiment: Experiment, crossings: Sequence[Crossing]) -> str:
-    r"""Definitions of `\dpmf{NAME/ENTRY/BASELINE}` for crossings, as in tables, of `\dpmf{NAME/BASELINE}` for RMSE.
+    r"""Definitions of `\dpmf{NAME/ENTRY/BASELINE}` for crossings, as in tables, of `\dpmf{NAME/BASELINE}` for RMSE,
+    or the metric that is shown.
 
     `/interval`, `/claimed` and `/provable` behind the name of a crossing are its interval and what is spent there.
     """
@@ -41,8 +42,8 @@ def figure_macros(experiment: Experiment, crossings: Sequence[Crossing]) -> str:
 
 def _figures(experiment: Experiment, crossings: Iterable[Crossing]) -> Iterator[tuple[tuple[str, ...], str]]:
     for row in baseline_rows(experiment):
-        name, rmse = baseline_cells(row, with_printed=False)
-        yield (experiment.name, name), rmse.partition(" ±")[0]
+        name, value = baseline_cells(row, with_printed=False)
+        yield (experiment.name, name), value.partition(" ±")[0]
     for crossing in crossings:
         of = experiment.name, crossing.label, crossing.baseline
         point, bracket, interval = crossing_cell(crossing).partition(" [")

@@ -1,0 +1,29 @@
+"""The most rated items first: what recommendations are held against, as averages are what errors are."""
+
+from typing import ClassVar, Literal
+
+import numpy as np
+
+from dpmf_cli.algorithms.shared.averages_baseline import EffectsModel
+from dpmf_cli.algorithms.shared.base import Algorithm
+from dpmf_cli.privacy.curator import Curator
+from dpmf_cli.privacy.ledger import Epsilons
+from dpmf_cli.ratings import Ratings
+from dpmf_cli.streams import Streams
+
+
+class Popularity(Algorithm):
+    """score_ui = c_i, the number of training ratings of item i, whatever their values: the same order for every user.
+
+    A score is no rating, so it has no errors. Cremonesi, Koren and Turrin 2010 call it TopPop.
+    """
+
+    title: ClassVar[str] = "Popularity"
+    stochastic: ClassVar[bool] = False
+    scores_only: ClassVar[bool] = True
+
+    algorithm: Literal["popularity"]
+
+    def fit(self, train: Ratings, epsilons: Epsilons, *, streams: Streams, curator: Curator) -> EffectsModel:
+        counts = np.repeat(train.item_counts[:, None].astype(np.float64), len(epsilons), axis=1)
+        return EffectsModel(counts, np.zeros((train.n_users, len(epsilons))))

@@ -1,0 +1,77 @@
+"""What predicting all items for many users takes, as the metrics of the items that are put first ask for it.
+
+A fit's cost has the predictions of a test fold in it. All pairs are some hundred times as many.
+"""
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from dpmf_cli.algorithms.costs import covariance, neighbourhood
+from dpmf_cli.algorithms.costs.cost import Cost, Shape
+from dpmf_cli.lane_groups import padded_grid
+from dpmf_cli.privacy.neighbours import Neighbours
+
+SECONDS_PER_PAIR = 1e-8
+"""One pair named and predicted, and as much again for each lane."""
+
+
+def predictions_cost(entry: Any, shape: Shape, grid: int, pairs: float, calls: int) -> Cost:
+    """What so many `pairs` take, in so many calls of `predict`."""
+    plain = Cost(pairs * SECONDS_PER_PAIR * (1 + grid), 0.0)
+    more = _MORE.get(entry.algorithm)
+    return plain if more is None else plain + more(entry, shape, grid, pairs, calls)
+
+
+def _neighbourhood(entry: Any, shape: Shape, grid: int, pairs: float, calls: int) -> Cost:
+    return _met(shape, grid, pairs, entry.k)
+
+
+def _private_neighbourhood(entry: Any, shape: Shape, grid: int, pairs: float, calls: int) -> Cost:
+    return _met(shape, grid, pairs, entry.neighbourhood if entry.chooses_neighbours else shape.items)
+
+
+def _met(shape: Shape, grid: int, pairs: float, k: int) -> Cost:
+    """A user's ratings are passed for each item, and those of its k neighbours met in each lane."""
+    met = min(1.0, neighbourhood.FAVOUR * k / shape.items)
+    each = 1 + met * (1 + padded_grid(grid))
+    return Cost(pairs * _per_user(shape) * each * neighbourhood.SECONDS_PER_NEIGHBOUR, 0.0)
+
+
+def _nearest_items(entry: Any, shape: Shape, grid: int, pairs: float, calls: int) -> Cost:
+    """A search of neighbours and a system of equations for each pair, and in each call the matrices anew."""
+    private = entry.neighbours is not Neighbours.BOUNDED
+    search = _per_user(shape) * covariance.SECONDS_PER_CANDIDATE * (grid if private else 1)
+    solve = grid * min(entry.k, _per_user(shape)) ** 2 / 2 * covariance.SECONDS_PER_SOLVE_ENTRY
+    found = Cost(pairs * (search + solve), 8.0 * entry.k * pairs / calls)
+    return found + _matrices_anew(entry, shape, grid, calls)
+
+
+def _fixed_covariance(entry: Any, shape: Shape, grid: int, pairs: float, calls: int) -> Cost:
+    """A sum over at most k neighbours for each pair and lane."""
+    return Cost(pairs * grid * entry.k * 5e-9, 8.0 * entry.k * pairs / calls)
+
+
+def _subspace(entry: Any, shape: Shape, grid: int, pairs: float, calls: int) -> Cost:
+    """Coordinates of each user, and in each call the matrices anew."""
+    return Cost(pairs * grid * entry.k * 1e-9, 0.0) + _matrices_anew(entry, shape, grid, calls)
+
+
+def _matrices_anew(entry: Any, shape: Shape, grid: int, calls: int) -> Cost:
+    rank = getattr(entry, "eigenpairs", None)
+    once = covariance.covariance_cost(shape, grid, private_weights=True, rank=rank)
+    return Cost(calls * once.seconds, 0.0)
+
+
+def _per_user(shape: Shape) -> float:
+    return shape.ratings / shape.users
+
+
+_MORE: Mapping[str, Callable[[Any, Shape, int, float, int], Cost]] = {
+    **dict.fromkeys(("pcc", "cos", "constant_nbm", "pnbm"), _neighbourhood),
+    **dict.fromkeys(("dpsgd_pnbm", "dpps_pnbm", "private_constant_nbm"), _private_neighbourhood),
+    "pknn": _nearest_items,
+    "mm_knn": _nearest_items,
+    "public_knn": _fixed_covariance,
+    "mm_svd": _subspace,
+}
+"""What methods take beside a look at two rows of factors or averages."""

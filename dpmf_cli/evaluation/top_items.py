@@ -1,0 +1,171 @@
+"""How good the items are that a model puts first for each user: nDCG and recall of lists of k items.
+
+A user's candidates are all items of the catalogue but those that the user rated in training. They are ordered by the
+model's predictions before these are clipped. The relevant ones are the held-out ratings at or above a threshold.
+
+    nDCG@k    Σ 1/log₂(rank + 1) over the relevant items among the first k, divided by what the best order has
+              (Järvelin and Kekäläinen 2002, with gains of 1)
+    Recall@k  how many of the first k are relevant, divided by min(k, number of relevant ones)
+              (Liang et al. 2018, section 4.2, whose protocol Chien et al. 2021 follow)
+
+ranx and LensKit (`LogRankWeight(offset=1)`) define the former so, LensKit the latter; ranx divides by the number of
+relevant items alone. Both are means over the users who have a relevant item held out. The others say nothing: any
+order is as good for them.
+
+Candidates with equal scores have no order. What is measured is the expectation over all their orders, each being as
+likely (McSherry and Najork 2008): a relevant one counts the mean of the places that its score shares. So no item is
+favoured for its number. An infinite score is the
+largest or the least of all, and one that is not a number the least.
+"""
+
+from collections.abc import Callable, Iterator
+
+import numpy as np
+from numpy.typing import NDArray
+from pydantic import Field
+
+from dpmf_cli.errors import DpmfError
+from dpmf_cli.evaluation.metrics import Metric
+from dpmf_cli.ratings import Ratings
+from dpmf_cli.strict_model import StrictModel
+
+SCORES_AT_ONCE = 1 << 22
+"""Of all lanes together: users are taken in blocks of so many scores, or one at a time."""
+
+GROUPS = 4
+"""Groups for each of the first k places, in a bound of the k-th largest score: more make it nearer, and cost more."""
+
+Predict = Callable[[NDArray[np.int32], NDArray[np.int32]], NDArray[np.floating]]
+"""From n pairs (users, items) to (n, E) scores."""
+
+
+class TopItems(StrictModel):
+    """What is asked about the items that a model puts first."""
+
+    threshold: float = Field(description="held-out ratings at or above it are relevant, in rating units")
+    ndcg: int = Field(10, ge=1, le=1000, description="k of nDCG@k")
+    recall: int = Field(20, ge=1, le=1000, description="k of Recall@k")
+
+    @property
+    def metrics(self) -> tuple[Metric, Metric]:
+        """What is measured, in the order of results."""
+        return (
+            Metric(f"ndcg@{self.ndcg}", f"nDCG@{self.ndcg}", larger_is_better=True),
+            Metric(f"recall@{self.recall}", f"Recall@{self.recall}", larger_is_better=True),
+        )
+
+
+def top_items(
+    predict: Predict,
+    train: Ratings,
+    test: Ratings,
+    asked: TopItems,
+    *,
+    lanes: int,
+    scores_at_once: int = SCORES_AT_ONCE,
+) -> NDArray[np.float64]:
+    """(E, 2) `asked.metrics` of a model for each of the E `lanes`.
+
+    Each column stands by itself, and does not depend on the size of blocks. Time grows with users × items × E, memory
+    with `scores_at_once`. Raises `DpmfError` where no held-out rating is relevant.
+    """
+    relevant = test.values >= asked.threshold
+    if not relevant.any():
+        raise DpmfError(
+            f"no held-out rating is {asked.threshold:g} or more; lower `threshold` in `ranking`, or hold out more"
+        )
+    users, items = test.users[relevant], test.items[relevant]
+    starts = np.flatnonzero(np.diff(users, prepend=-1))
+    ends = np.append(starts[1:], len(users))
+    at_once = users_at_once(train.n_items, lanes, scores_at_once)
+    parts = []
+    for first in range(0, len(starts), at_once):
+        block = slice(starts[first], ends[min(first + at_once, len(starts)) - 1])
+        parts.append(_of_users(predict, train, users[block], items[block], asked))
+    per_user = np.concatenate(parts)
+    # Column by column, so that the order of the additions does not depend on how many there are.
+    return np.array(
+        [
+            [np.ascontiguousarray(column).sum() / len(column) for column in lane.T]
+            for lane in per_user.swapaxes(0, 1)
+        ]
+    )
+
+
+def users_at_once(n_items: int, lanes: int, scores_at_once: int = SCORES_AT_ONCE) -> int:
+    """How many users a block has."""
+    return max(1, scores_at_once // (n_items * lanes))
+
+
+def _of_users(
+    predict: Predict, train: Ratings, users: NDArray[np.int32], items: NDArray[np.int32], asked: TopItems
+) -> NDArray[np.float64]:
+    """(U, E, 2) the metrics of each of U users; (users, items) are their relevant items, users ascending."""
+    each, rows, counts = np.unique(users, return_inverse=True, return_counts=True)
+    scores = _scores(predict, train, each)
+    above, equal = _places(scores, rows, items, max(asked.ndcg, asked.recall))
+    found = np.empty((len(each), scores.shape[2], 2))
+    for metric, (k, weights) in enumerate(_weights(asked)):
+        # [j] is what relevant items at all of the first j places are worth.
+        worth = np.concatenate([[0.0], np.cumsum(weights)])
+        share = (worth[np.minimum(above + equal, k)] - worth[np.minimum(above, k)]) / equal
+        for lane, column in enumerate(share.T):
+            found[:, lane, metric] = np.bincount(rows, column, len(each)) / worth[np.minimum(counts, k)]
+    return found
+
+
+def _weights(asked: TopItems) -> Iterator[tuple[int, NDArray[np.float64]]]:
+    """(k, (k,) what a relevant item counts at each of the first k places), for each metric."""
+    yield asked.ndcg, 1 / np.log2(np.arange(2, asked.ndcg + 2))
+    yield asked.recall, np.ones(asked.recall)
+
+
+def _scores(predict: Predict, train: Ratings, users: NDArray[np.int32]) -> NDArray[np.floating]:
+    """(U, n_items, E) finite scores of the candidates of U users; −∞ for what they rated in training."""
+    n_items = train.n_items
+    every = np.arange(n_items, dtype=np.int32)
+    predicted = predict(np.repeat(users, n_items).astype(np.int32), np.tile(every, len(users)))
+    scores = np.array(predicted).reshape(len(users), n_items, -1)
+    if not np.isfinite(scores).all():
+        most = float(np.finfo(scores.dtype).max)
+        scores[np.isnan(scores)] = -most
+        np.clip(scores, -most, most, out=scores)
+    for row, user in enumerate(users):
+        scores[row, train.items[train.user_starts[user] : train.user_starts[user + 1]]] = -np.inf
+    return scores
+
+
+def _places(
+    scores: NDArray[np.floating], rows: NDArray[np.intp], items: NDArray[np.int32], k: int
+) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
+    """(R, E) each: how many candidates have a larger score than each relevant item, and how many its own.
+
+    Where the former is k or more, it may be given as all items, and the latter as 1. So candidates are counted for
+    those relevant items alone whose score is no less than a bound of the k-th largest.
+    """
+    n_items = scores.shape[1]
+    own = scores[rows, items]
+    above, equal = np.full(own.shape, n_items), np.ones(own.shape, np.intp)
+    near, lane = np.nonzero(own >= _bound(scores, k)[rows])
+    at_once = max(1, scores.size // n_items)
+    for first in range(0, len(near), at_once):
+        few, of = near[first : first + at_once], lane[first : first + at_once]
+        candidates, asked = scores[rows[few], :, of], own[few, of][:, None]
+        above[few, of] = np.count_nonzero(candidates > asked, axis=1)
+        equal[few, of] = np.count_nonzero(candidates == asked, axis=1)
+    return above, equal
+
+
+def _bound(scores: NDArray[np.floating], k: int) -> NDArray[np.floating]:
+    """(U, E) no more than the k-th largest of scores (U, n_items, E), and near it; the least of fewer than k.
+
+    The items are dealt out to groups, and it is the k-th largest of the groups' maxima, which are so many scores.
+    """
+    users, n_items, lanes = scores.shape
+    k = min(k, n_items)
+    groups = min(GROUPS * k, n_items)
+    whole = n_items // groups * groups
+    largest = scores[:, :whole].reshape(users, -1, groups, lanes).max(axis=1)
+    left = largest[:, : n_items - whole]
+    np.maximum(left, scores[:, whole:], out=left)
+    return np.partition(largest, groups - k, axis=1)[:, groups - k]
