@@ -7,7 +7,7 @@ JOBS   ?= 2
 
 .DEFAULT_GOAL := help
 .PHONY: help run test test-slow test-faults test-fuzz test-cluster check format pages bench audit audit-numeric audit-small explore explore-ml1m scale reproduce-all reproduce-small \
-	reproduce-friedman reproduce-mcsherry reproduce-zhang reproduce-neera reproduce-wang reproduce-combined \
+	reproduce-friedman reproduce-mcsherry reproduce-zhang reproduce-neera reproduce-wang reproduce-combined reproduce-frontier leaders \
 	clean distclean
 
 help: ## list what there is
@@ -164,6 +164,18 @@ reproduce-combined: $(STAMP) ## every private algorithm in one crossing table, b
 	@$(call run_each,$(COMBINED),-j $(JOBS))
 	@$(call of_run,combined --format md --figure results/combined.png,$(COMBINED),results/combined.md)
 	@$(call of_run,combined,$(COMBINED))
+
+# Every experiment of all private methods: the combined ones, and those of methods that came after the five papers.
+FRONTIER := $(COMBINED) $(patsubst configs/%.yaml,%,$(wildcard configs/frontier_*.yaml))
+
+reproduce-frontier: $(STAMP) ## at each ε the best of all methods; writes docs/frontier.md's tables
+	@$(call run_each,$(FRONTIER),-j $(JOBS))
+	@$(call of_run,frontier --format md --figure results/frontier.png,$(FRONTIER),results/frontier.md)
+	@$(BIN)/dpmf docs docs/frontier.md --results results $(call into,docs/frontier.md)
+	@$(call of_run,frontier,$(FRONTIER))
+
+leaders: $(STAMP) ## what leads in those results becomes what `dpmf recommend` goes by
+	@$(call of_run,frontier --leaders dpmf_cli/report/leaders.yaml,$(FRONTIER)) > /dev/null
 
 # One fold and run of most experiments, on MovieLens 100K: the ways of computing, not the figures of the papers.
 SMALL := --results results/small --dataset ml-100k --held-out 1 --runs 1 -j $(JOBS)

@@ -56,9 +56,9 @@ def combined(
         say(note)
     if figure is not None:
         from dpmf_cli.report.figures.combined import combined_figure
-        from dpmf_cli.report.figures.figure_file import figure_form, write_figure
+        from dpmf_cli.report.figures.figure_file import figure_form, write_named
 
-        write_figure(figure, combined_figure(experiments, figure_form(figure)))
+        write_named(figure, combined_figure(experiments, figure_form(figure)))
     print(table, end="")
 
 

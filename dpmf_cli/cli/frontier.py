@@ -36,8 +36,8 @@ def frontier(
     Example: dpmf frontier configs/combined_ml100k.yaml --figure results/frontier.png
     """
     from dpmf_cli.cli.combined import gathered
-    from dpmf_cli.files import write_whole
     from dpmf_cli.report.aims import aims_table
+    from dpmf_cli.report.figures.figure_file import figure_form, write_named
     from dpmf_cli.report.tables.frontier import frontier_table
     from dpmf_cli.terminal import say
 
@@ -50,12 +50,11 @@ def frontier(
     for note in notes if form in ("csv", "json") else ():
         say(note)
     if figure is not None:
-        from dpmf_cli.report.figures.figure_file import figure_form, write_figure
         from dpmf_cli.report.figures.frontier import frontier_figure
 
-        write_figure(figure, frontier_figure(experiments, figure_form(figure)))
+        write_named(figure, frontier_figure(experiments, figure_form(figure)))
     if leaders is not None:
         from dpmf_cli.report.leaders import leaders_text
 
-        write_whole(leaders, leaders_text(experiments, results).encode())
+        write_named(leaders, leaders_text(experiments, results).encode())
     print(table, end="")

@@ -190,7 +190,7 @@ def _as_written(entry: PrivateAlgorithm) -> dict[str, Any]:
     least = entry.model_dump(
         mode="json", exclude_defaults=True, exclude={"sweep", "swept", "swept_label", "delta"}
     )
-    inherited = {key: whole[key] for key in ("neighbours", "mode", "effects") if key in whole}
+    inherited: dict[str, Any] = {key: whole[key] for key in ("neighbours", "mode", "effects") if key in whole}
     return {"algorithm": entry.algorithm, "label": entry.name, **least, **inherited}
 
 
@@ -234,4 +234,4 @@ def _in_one_line(parameters: Mapping[str, Any]) -> str:
     text = yaml.safe_dump(
         dict(parameters), default_flow_style=True, sort_keys=False, allow_unicode=True, width=10**6
     )
-    return text.strip().strip("{}") or "its defaults"
+    return text.strip()[1:-1] or "its defaults"

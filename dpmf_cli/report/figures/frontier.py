@@ -22,12 +22,12 @@ from dpmf_cli.report.figures.rmse_curves import draw_level
 from dpmf_cli.report.figures.shown import is_drawable, level_names, level_of
 from dpmf_cli.report.figures.style import COLOURS, MARKER_SIZE, MARKERS, check_form, drawing, file_of
 from dpmf_cli.report.tables.cells import epsilon_cell
-from dpmf_cli.report.tables.frontier import found_in, heading, kind, name_of_best
+from dpmf_cli.report.tables.frontier import found_in, kind, name_of_best
 
 NOTES = (
-    "Strong: at each ε the lowest mean RMSE of all methods whose provable ε is at most that; each stretch is named.",
+    "Strong: at each ε the lowest mean RMSE of all methods whose provable ε is at most that, with its 95 % interval.",
     "Faint: all methods that keep the guarantee. ‡ joint DP; § (ε, δ)-DP. Panels have axes of their own:",
-    "their ε are not comparable. A benchmark on public ratings: intervals and ties by `dpmf frontier`.",
+    "their ε are not comparable. A benchmark on public ratings: ties by `dpmf frontier`.",
 )
 
 _FAINT = "#C4C4C4"
@@ -55,7 +55,7 @@ def frontier_figure(experiments: Sequence[Experiment], form: str = "png", *, dpi
 
 def _panel(frontier: Frontier) -> Panel:
     return Panel(
-        heading(frontier),
+        f"{frontier.title}: {frontier.guarantee}",
         f"provable ε, {kind(frontier.guarantee.delta)}",
         _MOST_LABELS,
         partial(draw_frontier, frontier),
@@ -64,7 +64,11 @@ def _panel(frontier: Frontier) -> Panel:
 
 def draw_frontier(frontier: Frontier, axes: Axes) -> list[End]:
     """All members faintly, the envelope above them, and the levels of baselines, whose ends are to be labelled."""
-    levels = [*levels_of(frontier.members), *_clean(frontier.members)]
+    levels = [
+        *levels_of(frontier.members),
+        *_levels(frontier.members, "ga"),
+        *_levels(frontier.members, "als"),
+    ]
     curves = [_over_provable(each.curve) for each in frontier.members]
     scale_axes(axes, curves, [level_of(level) for _, level in levels], "epsilon")
     axes.set_xlim(axes.get_xlim()[0], min(axes.get_xlim()[1], 1.1 * frontier.leads[-1].epsilon))
@@ -83,6 +87,11 @@ def _draw_envelope(axes: Axes, frontier: Frontier) -> None:
     axes.plot(*_points(frontier.leads), color="black", linewidth=2.4, zorder=2)
     for standing, leads in stretches:
         look = look_of[standing.curve.label]
+        for lead in leads:
+            if lead.low is not None and lead.high is not None:
+                axes.vlines(
+                    lead.epsilon, lead.low, lead.high, color=COLOURS[look.colour], linewidth=0.9, zorder=2
+                )
         axes.plot(
             *_points(leads),
             color=COLOURS[look.colour],
@@ -93,7 +102,7 @@ def _draw_envelope(axes: Axes, frontier: Frontier) -> None:
             label=f"{_range(leads)}: {name_of_best(leads[0].first)}",
         )
     legend = axes.legend(
-        loc="upper right", fontsize=LABEL_SIZE, framealpha=0.85, edgecolor="none", title="leads at ε"
+        loc="best", fontsize=LABEL_SIZE, framealpha=0.85, edgecolor="none", title="leads at ε"
     )
     legend.get_title().set_fontsize(LABEL_SIZE)
 
@@ -107,9 +116,9 @@ def _range(leads: Sequence[Lead]) -> str:
     return first if len(leads) == 1 else f"{first} to {last}"
 
 
-def _clean(members: Sequence[Standing]) -> list[tuple[Experiment, Measured]]:
-    """Clean MF of the first experiment that has it."""
-    found = [(each.experiment, each.experiment.baseline("als")) for each in members]
+def _levels(members: Sequence[Standing], key: str) -> list[tuple[Experiment, Measured]]:
+    """The baseline of that key, of the first experiment that has it."""
+    found = [(each.experiment, each.experiment.baseline(key)) for each in members]
     return [(experiment, level) for experiment, level in found if level and is_drawable(level)][:1]
 
 

@@ -5,6 +5,7 @@ No two panels share an axis: an ε is one thing in one panel and another in the 
 
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import TypeVar
 
 from matplotlib.axes import Axes
 from matplotlib.backends.backend_agg import FigureCanvasAgg
@@ -20,6 +21,9 @@ _NOTE_SIZE, _TITLE_SIZE = 7.0, 9.0
 LABEL_SIZE = 6.5
 """Of the names beside and in a panel, points."""
 
+Row = TypeVar("Row", bound=Hashable)
+"""What tells the rows of a grid apart."""
+
 
 @dataclass(frozen=True)
 class Panel:
@@ -34,9 +38,7 @@ class Panel:
     draw: Callable[[Axes], Sequence[End]]
 
 
-def draw_grid(
-    panels: Mapping[tuple[str, Hashable], Panel], rows: Iterable[Hashable], notes: Sequence[str]
-) -> Figure:
+def draw_grid(panels: Mapping[tuple[str, Row], Panel], rows: Iterable[Row], notes: Sequence[str]) -> Figure:
     """The panels by (column, row): columns in the order in which they come, `rows` in theirs, of those that have a
     panel; `notes` are lines below."""
     columns, used = list(dict.fromkeys(column for column, _ in panels)), {row for _, row in panels}

@@ -65,9 +65,7 @@ def frontier_text(
 ) -> TextTable:
     """The same as a table of text."""
     return TextTable(
-        header=(
-            *("ε", "leads", "from", "mode", "RMSE", "to IA", "to GE", "to no privacy", "not surely worse"),
-        ),
+        header=("ε", "leads", "from", "mode", "RMSE", "to IA", "to GE", "to no privacy", "not surely worse"),
         alignment="rllllrrrl",
         groups=tuple(
             Group(heading(each), tuple(_cells(lead) for lead in each.leads), each.guarantee.statement)
@@ -89,7 +87,7 @@ def kind(delta: float) -> str:
 
 def _cells(lead: Lead) -> tuple[str, ...]:
     first = lead.first
-    names = [name_of_best(each) for each in lead.tied[:MOST_NAMED]]
+    names = [_name_beside(each, first) for each in lead.tied[:MOST_NAMED]]
     more = len(lead.tied) - MOST_NAMED
     return (
         epsilon_cell(lead.epsilon),
@@ -105,6 +103,12 @@ def _cells(lead: Lead) -> tuple[str, ...]:
 def name_of_best(best: Best) -> str:
     """The method's short name with the marks of joint DP and of (ε, δ)."""
     return short_label(best.standing) + marks(joint=best.curve.joint, delta=best.curve.delta)
+
+
+def _name_beside(best: Best, first: Best) -> str:
+    """The name of one that is tied with the first: with its mode, where they differ in that alone."""
+    alone = short_label(best.standing) == short_label(first.standing)
+    return name_of_best(best) + f", {best.curve.mode}" * alone
 
 
 def _spends_less(lead: Lead) -> str:
