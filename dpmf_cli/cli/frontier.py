@@ -41,7 +41,7 @@ def frontier(
     from dpmf_cli.report.tables.frontier import frontier_table
     from dpmf_cli.terminal import say
 
-    experiments, notes = gathered(of or [], results)
+    experiments, notes, folders = gathered(of or [], results)
     table = (
         frontier_table(experiments, form, notes=notes)
         if aims is None
@@ -56,5 +56,5 @@ def frontier(
     if leaders is not None:
         from dpmf_cli.report.leaders import leaders_text
 
-        write_named(leaders, leaders_text(experiments, results).encode())
+        write_named(leaders, leaders_text(experiments, folders).encode())
     print(table, end="")

@@ -95,7 +95,8 @@ def recommend(
         if ranking
         else _keeping(wanted, neighbours)
     )
-    target = to or config.with_name(f"{config.stem}-{protects}-recommended.yaml")
+    stem = config.stem.removesuffix(f"-{protects}")
+    target = to or config.with_name(f"{stem}-{protects}-recommended.yaml")
     keys, valid = _with_methods(config, target, written, neighbours, delta, epsilon)
     folders = Folders.named(data, base=target.parent, results=results)
     ratings = load(valid.dataset, folders, valid.test).ratings

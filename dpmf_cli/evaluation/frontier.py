@@ -104,7 +104,7 @@ class Frontier:
 def frontiers(found: Iterable[Standing]) -> list[Frontier]:
     """The frontier of each data set and each guarantee, with its δ, that one of these methods has: by title in the
     order given, then in the order of tables, pure ε first."""
-    provable = [each for each in found if each.complete and each.provable]
+    provable = _once([each for each in found if each.complete and each.provable])
     titles = list(dict.fromkeys(each.experiment.title for each in provable))
     keys = {(each.experiment.title, each.curve.guarantee) for each in provable}
     order = sorted(
@@ -122,6 +122,24 @@ def frontiers(found: Iterable[Standing]) -> list[Frontier]:
         if leads:
             frontiers.append(Frontier(title, guarantee, tuple(members), tuple(leads)))
     return frontiers
+
+
+def _once(found: Sequence[Standing]) -> list[Standing]:
+    """Every curve but for those of an algorithm that are the same to the bit, in errors and in provable ε, as one of
+    its others: where published and corrected are one algorithm, the corrected one stands for both."""
+    kept: dict[tuple[object, ...], Standing] = {}
+    for each in sorted(found, key=lambda standing: standing.curve.mode):
+        curve = each.curve
+        alike = (
+            each.experiment.title,
+            curve.algorithm,
+            curve.guarantee,
+            curve.rmse.tobytes(),
+            curve.provable.tobytes(),
+        )
+        kept.setdefault(alike, each)
+    chosen = {id(each) for each in kept.values()}
+    return [each for each in found if id(each) in chosen]
 
 
 def best_at(standing: Standing, epsilon: float) -> Best | None:
@@ -142,8 +160,7 @@ def _lead(members: Sequence[Standing], guarantee: Guarantee, epsilon: float) -> 
     found = [best for each in members if (best := best_at(each, epsilon)) is not None]
     if not found:
         return None
-    # Where published and corrected are the same to the bit, the corrected one stands first.
-    order = sorted(found, key=lambda best: (best.rmse, best.curve.mode))
+    order = sorted(found, key=lambda best: best.rmse)
     first = order[0]
     experiment = first.standing.experiment
     low, high = (float(ends[first.at]) for ends in band(experiment, first.curve))

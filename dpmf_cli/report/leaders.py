@@ -109,10 +109,11 @@ def shipped() -> Leaders:
     return Leaders.model_validate(yaml.safe_load(text))
 
 
-def leaders_text(experiments: Sequence[Experiment], results: Path) -> str:
-    """The table of these experiments, whose folders lie in `results`, as a file has it. A method that several of them
-    ran has the parameters of the first. Raises `DpmfError` where they have no provable method in common."""
-    ran = {each.name: what_ran(results / each.name) for each in experiments}
+def leaders_text(experiments: Sequence[Experiment], folders: Mapping[str, Path]) -> str:
+    """The table of these experiments, whose results folders are given by their names, as a file has it. A method that
+    several of them ran has the parameters of the first. Raises `DpmfError` where they have no provable method in
+    common."""
+    ran = {each.name: what_ran(folders[each.name]) for each in experiments}
     rankings = list(_rankings(found_in(experiments)))
     if not rankings:
         raise DpmfError("no method with a provable ε was run on each of these data sets")
@@ -128,9 +129,10 @@ def leaders_text(experiments: Sequence[Experiment], results: Path) -> str:
         rankings=rankings,
         methods={label: entries[label] for label in sorted(labels)},
     )
+    plain = whole.model_dump(mode="json")
     return (
         "# Made by `dpmf frontier … --leaders`; see leaders.py. Ranks and RMSE are by data set.\n"
-        + yaml.safe_dump(whole.model_dump(mode="json"), sort_keys=False, allow_unicode=True, width=118)
+        + yaml.safe_dump(plain, sort_keys=False, allow_unicode=True, width=118, default_flow_style=None)
     )
 
 

@@ -173,11 +173,13 @@ def test_of_one_fold_and_run_nobody_can_tell() -> None:
     assert (lead.low, lead.high, lead.over, lead.tied) == (None, None, "none", ())
 
 
-def test_published_and_corrected_that_are_the_same_stand_side_by_side_the_corrected_first() -> None:
-    published = curve("PGE, published", 1, 0.9, 0.8, mode="published")
-    (frontier,) = found(published, curve("PGE, corrected", 1, 0.9, 0.8))
-    assert {lead.first.curve.label for lead in frontier.leads} == {"PGE, corrected"}
-    assert {each.curve.label for lead in frontier.leads for each in lead.tied} == {"PGE, published"}
+def test_of_published_and_corrected_that_are_the_same_the_corrected_one_stands_for_both() -> None:
+    published, corrected = curve("PGE", 1, 0.9, 0.8, mode="published"), curve("PGE", 1, 0.9, 0.8)
+    (frontier,) = found(published, corrected)
+    assert [each.curve.mode for each in frontier.members] == ["corrected"]
+    dearer = replace(published, provable=1.1 * GRID)
+    assert len(found(dearer, corrected)[0].members) == 2
+    assert len(found(published, replace(corrected, algorithm="other"))[0].members) == 2
 
 
 def test_errors_of_other_folds_are_not_said_to_be_tied() -> None:

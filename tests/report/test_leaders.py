@@ -80,7 +80,9 @@ def test_the_wanted_guarantee_is_kept_and_the_weakest_that_is_allowed_is_taken()
     assert taken(every, False, 0.0) == taken(every, False, 1e-6) == (False, 0.0)
     assert taken(every, True, 0.0) == (True, 0.0)
     assert taken(every, True, 1e-9) == (True, 1e-6)
-    with pytest.raises(DpmfError, match="hides whether a user took part at all.*what there is hides .*joint"):
+    with pytest.raises(
+        DpmfError, match=r"hides whether a user took part at all.*what there is hides .*joint"
+    ):
         table((True, 1e-6)).ranking(Guarantee(Protection.USER, True))
     with pytest.raises(DpmfError, match="nothing of that kind"):
         every.ranking(Guarantee(Protection.VALUE))
@@ -117,7 +119,7 @@ def test_a_table_of_what_was_run_has_entries_that_stand_alone(tmp_path: Path, se
     results = tmp_path / "results"
     config = load_config(tmp_path / "x.yaml")
     experiment = run(config, Folders(tmp_path, session_cache, tmp_path, results)).collected.experiment
-    text = leaders_text([experiment], results)
+    text = leaders_text([experiment], {"x": results / "x"})
     leaders = Leaders.model_validate(yaml.safe_load(text))
     mine = TypeAdapter(PrivateEntry).validate_python(leaders.methods["mine"])
     assert mine == config.algorithms[1]
@@ -130,4 +132,4 @@ def test_a_table_of_what_was_run_has_entries_that_stand_alone(tmp_path: Path, se
     assert "factors: 2" in said
     assert "at ε = 0.5" in said
     with pytest.raises(DpmfError, match="no method with a provable ε"):
-        leaders_text([replace(experiment, curves=())], results)
+        leaders_text([replace(experiment, curves=())], {"x": results / "x"})

@@ -82,13 +82,14 @@ def draw_frontier(frontier: Frontier, axes: Axes) -> list[End]:
 def _draw_envelope(axes: Axes, frontier: Frontier) -> None:
     """Each stretch in a colour and marker of its method, named with where it leads in a legend from left to right."""
     stretches = frontier.stretches
-    found = looks([standing.curve.label for standing, _ in stretches])
-    look_of = dict(zip([standing.curve.label for standing, _ in stretches], found, strict=True))
+    labels = list(dict.fromkeys(standing.curve.label for standing, _ in stretches))
+    look_of = dict(zip(labels, looks(labels), strict=True))
+    top = axes.get_ylim()[1]
     axes.plot(*_points(frontier.leads), color="black", linewidth=2.4, zorder=2)
     for standing, leads in stretches:
         look = look_of[standing.curve.label]
         for lead in leads:
-            if lead.low is not None and lead.high is not None:
+            if lead.low is not None and lead.high is not None and lead.first.rmse <= top:
                 axes.vlines(
                     lead.epsilon, lead.low, lead.high, color=COLOURS[look.colour], linewidth=0.9, zorder=2
                 )

@@ -83,7 +83,7 @@ def test_what_is_tied_is_named_and_of_more_it_says_how_many(made: Make) -> None:
         replace(pge, label=f"m{at}", rmse=pge.rmse + each - each.mean(axis=(0, 1)) + 1e-5)
         for at, each in enumerate(noise)
     ]
-    twice = replace(pge, label="pge, bounded, published", mode="published")
+    twice = replace(others[0], label="pge, bounded, published", mode="published")
     many = replace(experiment, curves=(pge, *others))
     assert ", 2 more" in frontier_table([many])
     assert rows_of(many)[0]["tied"] == "m0; m1; m2; m3; m4"
