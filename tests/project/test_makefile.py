@@ -51,6 +51,14 @@ def test_a_paper_is_run_whole(part: str) -> None:
     assert "--if-present" in commands(f"reproduce-{part}")
 
 
+def test_the_frontier_is_of_all_private_methods() -> None:
+    wanted = {name for name in CONFIGS if name.startswith(("combined_", "frontier_"))}
+    assert configs_run("reproduce-frontier") == wanted
+    said = commands("reproduce-frontier")
+    assert "dpmf docs docs/frontier.md --results results > docs/frontier.md.part" in said
+    assert "dpmf frontier --leaders dpmf_cli/report/leaders.yaml $found" in commands("leaders")
+
+
 @pytest.mark.parametrize("part", PARTS)
 def test_and_in_small_on_one_set_with_one_fold(part: str) -> None:
     small = configs_run(f"small-{part}")
