@@ -48,7 +48,7 @@ def test_what_ships_says_of_which_experiments_it_is() -> None:
 
 
 def test_methods_are_ranked_over_data_sets_by_their_mean_rank(made: Make) -> None:
-    """a is first, then last; b second on both; c, which one set lacks, nowhere."""
+    """a is first, then last; b second on both; c and e, which one set lacks, nowhere."""
     experiment = provable(made)
     base = experiment.curves[0]
 
@@ -56,7 +56,7 @@ def test_methods_are_ranked_over_data_sets_by_their_mean_rank(made: Make) -> Non
         curves = tuple(replace(base, label=label, rmse=base.rmse + level) for label, level in levels.items())
         return replace(experiment, title=title, name=title, curves=curves)
 
-    found = found_in([on("one", a=0.0, b=0.1, d=0.2), on("two", a=0.3, b=0.1, c=0.0, d=0.2)])
+    found = found_in([on("one", a=0.0, b=0.1, d=0.2, e=0.3), on("two", a=0.3, b=0.1, c=0.0, d=0.2)])
     (ranking,) = _rankings(found)
     assert [each.method for each in ranking.at[0].methods] == ["b", "a", "d"][:MOST]
     assert ranking.at[0].methods[0].ranks == {"one": 2, "two": 2}
@@ -110,7 +110,10 @@ mode: corrected
 epsilons: [0.5, 2]
 parameters: {isgd: {factors: 2}}
 effects: {beta_m: 7}
-algorithms: [pge, {algorithm: isgd, label: mine}, {algorithm: mm_averages, neighbours: user, noise: gaussian}]
+algorithms:
+  - {algorithm: pge, label: plain, effects: {beta_m: 10}}
+  - {algorithm: isgd, label: mine}
+  - {algorithm: mm_averages, neighbours: user}
 """
 
 
@@ -123,6 +126,8 @@ def test_a_table_of_what_was_run_has_entries_that_stand_alone(tmp_path: Path, se
     leaders = Leaders.model_validate(yaml.safe_load(text))
     mine = TypeAdapter(PrivateEntry).validate_python(leaders.methods["mine"])
     assert mine == config.algorithms[1]
+    # What are the defaults here are others on own ratings.
+    assert leaders.methods["plain"]["effects"]["beta_m"] == 10
     averages = leaders.methods[config.algorithms[2].name]
     assert averages["neighbours"] == "user"
     assert "delta" not in averages
