@@ -4,6 +4,7 @@ import math
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 import yaml
@@ -89,7 +90,7 @@ def test_the_wanted_guarantee_is_kept_and_the_weakest_that_is_allowed_is_taken()
 
 
 def test_the_nearest_epsilon_of_the_table_is_taken() -> None:
-    at = [{"epsilon": each, "methods": []} for each in (0.1, 1, 10)]
+    at: list[dict[str, Any]] = [{"epsilon": each, "methods": []} for each in (0.1, 1, 10)]
     ranking = Leaders.model_validate(
         {
             "dpmf": "0",
