@@ -96,7 +96,7 @@ def _cells(lead: Lead) -> tuple[str, ...]:
         first.curve.mode,
         f"{first.rmse:.4f}" + _interval(lead),
         *(NONE if gap is None else signed(gap, 4) for gap in _gaps(first).values()),
-        ", ".join([*names, f"{more} more"] if more > 0 else names) or NONE,
+        "; ".join([*names, f"{more} more"] if more > 0 else names) or NONE,
     )
 
 
@@ -148,7 +148,7 @@ def _notes(found: Sequence[Frontier]) -> Iterator[str]:
             "[low, high]: 95 % bootstrap interval; not surely worse: the interval of the difference, paired by fold "
             "and run, holds 0"
         )
-    else:
+    elif leads:
         yield "one fold and one run: there are no intervals, and nobody can tell which methods are surely worse"
     if any(lead.over == "runs" for lead in leads):
         yield OVER_RUNS

@@ -85,7 +85,7 @@ def test_what_is_tied_is_named_and_of_more_it_says_how_many(made: Make) -> None:
     ]
     twice = replace(others[0], label="pge, bounded, published", mode="published")
     many = replace(experiment, curves=(pge, *others))
-    assert ", 2 more" in frontier_table([many])
+    assert "; 2 more" in frontier_table([many])
     assert rows_of(many)[0]["tied"] == "m0; m1; m2; m3; m4"
     assert rows_of(many)[0]["methods"] == "6"
     assert "pge, published" in frontier_table([replace(experiment, curves=(pge, twice))])
@@ -119,6 +119,7 @@ def test_for_programs_the_group_is_columns(made: Make) -> None:
 
 def test_nothing_is_no_table_and_an_unknown_format_is_told(made: Make) -> None:
     assert frontier_table([]).startswith("nothing to show")
+    assert "nobody can tell" not in frontier_table([])
     assert frontier_table([], "json") == "[]\n"
     with pytest.raises(DpmfError, match='unknown table format "mb"'):
         frontier_table([provable(made)], "mb")
