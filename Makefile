@@ -10,7 +10,7 @@ PAGES := $(wildcard docs/papers/*.md) ARTIFACT.md
 
 .DEFAULT_GOAL := help
 .PHONY: help lock run test test-slow test-faults test-fuzz test-cluster check format pages bench audit audit-numeric audit-small \
-	explore explore-ml1m scale reproduce-all reproduce-small clean distclean
+	explore explore-ml1m scale reproduce-all reproduce-small leaders clean distclean
 
 help: ## list what there is
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-20s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -92,7 +92,7 @@ SCALE := ml100k ml1m ml10m netflix
 scale: $(STAMP) ## time and memory from 10^5 to 10^8 ratings (docs/scale.md); 4 GiB free and three quarters of an hour
 	$(BIN)/python -m tests.benchmarks.scale $(SCALE:%=configs/scale_%.yaml)
 
-PARTS := friedman2016 mcsherry2009 zhang2018 neera2020 wang2017 combined
+PARTS := friedman2016 mcsherry2009 zhang2018 neera2020 wang2017 combined frontier
 .PHONY: $(PARTS:%=reproduce-%)
 
 reproduce-all: $(STAMP) ## every paper on the data at hand, resumed where it was left; ends with report and verdict
@@ -103,6 +103,9 @@ reproduce-small: $(STAMP) ## the same on MovieLens 100K with one fold and run, i
 
 $(PARTS:%=reproduce-%): reproduce-%: $(STAMP) # one paper, or the table of all methods
 	$(BIN)/dpmf reproduce $* -j $(JOBS)
+
+leaders: $(STAMP) ## what leads in the results of the frontier becomes what `dpmf recommend` goes by
+	$(BIN)/dpmf frontier --leaders dpmf_cli/report/leaders.yaml $(FRONTIER) > /dev/null
 
 # The end of a command: what it prints becomes the file $(1), or where it fails nothing does.
 into = > $(1).part && mv $(1).part $(1) || { rm -f $(1).part; exit 1; }

@@ -3,13 +3,22 @@
 import os
 import shlex
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from dpmf_cli.cli.options import ResultsOption
 from dpmf_cli.cli.run import JobsOption
 from dpmf_cli.errors import DpmfError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from dpmf_cli.algorithms.shared.base import PrivateAlgorithm
+    from dpmf_cli.config.suggested import Candidates
+    from dpmf_cli.datasets import Folders
+    from dpmf_cli.privacy.neighbours import Neighbours
+    from dpmf_cli.ratings import Ratings
 
 PROTECTS = {"value": "bounded", "presence": "unbounded", "user": "user", "local": "local"}
 """What --protects may say, and the neighbours of it."""
@@ -46,23 +55,11 @@ def advise(
     """
     from pydantic import ValidationError
 
-    from dpmf_cli.config import load_config
-    from dpmf_cli.config.suggested import FEWEST, FOLDS, candidates, config_text, grid_with, name_of
+    from dpmf_cli.config.suggested import FOLDS, GUESSED, RUNS, config_text, name_of, provable
     from dpmf_cli.datasets import Folders, load
     from dpmf_cli.datasets.spec import CsvSpec
-    from dpmf_cli.experiment import run
-    from dpmf_cli.privacy.neighbours import Neighbours
-    from dpmf_cli.report.answer import answer
-    from dpmf_cli.running.cutting import training_shape
-    from dpmf_cli.running.machine import available_cores
-    from dpmf_cli.running.processes import LocalProcesses
-    from dpmf_cli.terminal import say
 
-    if protects not in PROTECTS:
-        raise DpmfError(f"--protects {protects}: choose one of {', '.join(PROTECTS)}")
-    if not 1e-3 <= epsilon <= 1e4:
-        raise DpmfError(f"--epsilon {epsilon:g}: give one from 0.001 to 10000")
-    neighbours = Neighbours(PROTECTS[protects])
+    neighbours = asked_for(protects, epsilon)
     stem = ratings.name.lstrip(".-").partition(".")[0] or "ratings"
     config = to or Path(f"{stem}-{protects}.yaml")
     named = {role: name for role, name in (("user", user), ("item", item), ("rating", rating)) if name}
@@ -74,27 +71,68 @@ def advise(
         first = error.errors()[0]
         where = f"--scale {scale}" if scale and "scale" in first["loc"] else str(ratings)
         raise DpmfError(f"{where}: {first['msg'].removeprefix('Value error, ')}") from None
-    if len(found) < FEWEST:
-        raise DpmfError(f"{ratings}: {len(found)} ratings tell no methods apart; give {FEWEST} or more")
-    shape = training_shape(found.n_users, found.n_items, len(found), 1 / FOLDS)
-    methods = candidates(neighbours, shape, len(grid_with(epsilon)))
-    if not methods.taken:
-        raise DpmfError(f"{ratings}: no method fits this machine: {'; '.join(methods.left_out)}")
+    methods = fitting(provable(neighbours), found, epsilon, str(ratings))
     options = {"protects": protects, "epsilon": f"{epsilon:g}", "scale": scale, **named}
     given = [word for name, value in options.items() if value for word in (f"--{name}", value)]
-    asked = shlex.join(["dpmf", "advise", str(ratings), *given])
-    text = config_text(dataset, neighbours, epsilon, methods, asked, scale_guessed=scale is None)
-    _write(config, text)
-    say(f"wrote {config}: {len(methods.taken)} methods whose ε can be proved")
-    for each in methods.left_out:
-        say(f"left out: {each}")
+    keys = {"dataset": dataset, "folds": FOLDS, "runs": RUNS}
+    command = shlex.join(["dpmf", "advise", str(ratings), *given])
+    note = GUESSED if scale is None else ""
+    write(config, config_text(keys, neighbours, epsilon, methods, command, note=note), methods)
+    print_answer(config, folders, jobs, epsilon)
+
+
+def asked_for(protects: str, epsilon: float) -> "Neighbours":
+    """The neighbours of what shall be protected. Raises `DpmfError` for what is nothing of that kind, and for an ε
+    that nobody asks for."""
+    from dpmf_cli.privacy.neighbours import Neighbours
+
+    if protects not in PROTECTS:
+        raise DpmfError(f"--protects {protects}: choose one of {', '.join(PROTECTS)}")
+    if not 1e-3 <= epsilon <= 1e4:
+        raise DpmfError(f"--epsilon {epsilon:g}: give one from 0.001 to 10000")
+    return Neighbours(PROTECTS[protects])
+
+
+def fitting(
+    entries: "Iterable[tuple[Any, PrivateAlgorithm]]", ratings: "Ratings", epsilon: float, what: str
+) -> "Candidates":
+    """Those of `entries` that these ratings leave time and memory for, one of them at least. Raises `DpmfError` where
+    there is none, and for too few ratings, with `what` they are."""
+    from dpmf_cli.config.suggested import FEWEST, FOLDS, candidates, grid_with
+    from dpmf_cli.running.cutting import training_shape
+
+    if len(ratings) < FEWEST:
+        raise DpmfError(f"{what}: {len(ratings)} ratings tell no methods apart; give {FEWEST} or more")
+    shape = training_shape(ratings.n_users, ratings.n_items, len(ratings), 1 / FOLDS)
+    methods = candidates(entries, shape, len(grid_with(epsilon)))
+    if not methods.taken:
+        raise DpmfError(f"{what}: no method fits this machine: {'; '.join(methods.left_out)}")
+    return methods
+
+
+def print_answer(
+    config: Path,
+    folders: "Folders",
+    jobs: int | None,
+    epsilon: float,
+    *,
+    by_errors: bool = True,
+    before: str = "",
+) -> None:
+    """Runs a config and prints the page on the method to take; `before` stands between its title and the rest."""
+    from dpmf_cli.config import load_config
+    from dpmf_cli.experiment import run
+    from dpmf_cli.report.answer import answer
+    from dpmf_cli.running.machine import available_cores
+    from dpmf_cli.running.processes import LocalProcesses
+
     again = f"dpmf run {config}"
     finished = run(load_config(config), folders, LocalProcesses(jobs or available_cores()), command=again)
     if finished.failures or finished.missing:
         raise DpmfError(f"{finished.missing} tasks have no result; `{again}` says why and tries them again")
     experiment = finished.collected.experiment
     print(f"{experiment.title}: which private method to take at ε = {epsilon:g}\n")
-    print(answer(experiment, epsilon, str(config)), end="")
+    print(before + answer(experiment, epsilon, str(config), by_errors=by_errors), end="")
 
 
 def _dataset(ratings: Path, config: Path, scale: str | None, named: dict[str, str]) -> dict[str, Any]:
@@ -143,17 +181,20 @@ def _scale(text: str) -> tuple[float, float, float]:
     return low, high, every
 
 
-def _write(config: Path, text: str) -> None:
-    """Writes the config; one that is there and says something else is the user's, and kept."""
+def write(config: Path, text: str, methods: "Candidates") -> None:
+    """Writes a config and says what is in it; one that is there and says something else is the user's, and kept."""
     from dpmf_cli.results.store import write_atomically
+    from dpmf_cli.terminal import say
 
     try:
-        if config.exists():
-            if config.read_text() == text:
-                return
+        if config.exists() and config.read_text() != text:
             raise DpmfError(
                 f"{config}: is there and says something else; `dpmf run` it, delete it, or name another by --to"
             )
         write_atomically(config, text.encode())
     except (OSError, UnicodeDecodeError) as error:
         raise DpmfError(f"{config}: cannot be written or read ({error}); name another by --to") from None
+    count = len(methods.taken)
+    say(f"wrote {config}: {count} method{'s' * (count > 1)} whose ε can be proved")
+    for each in methods.left_out:
+        say(f"left out: {each}")

@@ -49,27 +49,27 @@ def combined(
     chosen = next((each for each in BARS if each == bar.lower()), None)
     if chosen is None:
         raise DpmfError(f'--by: unknown baseline "{bar}"{did_you_mean(bar, BARS)}')
-    experiments, notes = gathered(of or [], results)
+    experiments, notes, _ = gathered(of or [], results)
     table = combined_table(experiments, form, bar=chosen, across=rank == "across", notes=notes)
     for note in notes if form in ("csv", "json") else ():
         say(note)
     if figure is not None:
         from dpmf_cli.report.figures.combined import combined_figure
-        from dpmf_cli.report.figures.figure_file import figure_form, write_figure
+        from dpmf_cli.report.figures.figure_file import figure_form, write_named
 
-        write_figure(figure, combined_figure(experiments, figure_form(figure)))
+        write_named(figure, combined_figure(experiments, figure_form(figure)))
     print(table, end="")
 
 
-def gathered(of: list[Path], results: Path) -> tuple[list["Experiment"], list[str]]:
-    """The experiments meant but for reductions of others of them, and notes: which these are, and what has no result
-    yet, with the command that gets it. Raises `DpmfError` where there is no result at all, and for what is no config
-    or results folder."""
+def gathered(of: list[Path], results: Path) -> tuple[list["Experiment"], list[str], dict[str, Path]]:
+    """The experiments meant but for reductions of others of them, notes on which these are and on what has no result
+    yet, with the command that gets it, and the folders of all by their names. Raises `DpmfError` where there is no
+    result at all, and for what is no config or results folder."""
     from dpmf_cli.config import load_config
     from dpmf_cli.config.shipped import means_a_config
     from dpmf_cli.errors import DpmfError
     from dpmf_cli.report.reductions import whole_first
-    from dpmf_cli.results.folders import collected_results
+    from dpmf_cli.results.folders import results_of
     from dpmf_cli.results.manifest import MANIFEST
 
     where = "" if results == Path("results") else f" --results {results}"
@@ -84,12 +84,12 @@ def gathered(of: list[Path], results: Path) -> tuple[list["Experiment"], list[st
         present.append(path)
     if of and not present:
         raise DpmfError("; ".join(notes))
-    found = [collected.experiment for collected in collected_results(present, results)]
-    experiments, left_out = whole_first(found)
+    found = {folder: collected.experiment for folder, collected in results_of(present, results)}
+    experiments, left_out = whole_first(list(found.values()))
     notes += left_out
     for experiment in experiments:
         left = [each.label for each in experiment.measured() if each.missing]
         if left:
             command = commands.get(experiment.name, "`dpmf run` of its config")
             notes.append(f"{experiment.name}: incomplete: {'; '.join(left)}: {command} completes them")
-    return experiments, notes
+    return experiments, notes, {experiment.name: folder for folder, experiment in found.items()}

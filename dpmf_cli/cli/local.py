@@ -32,13 +32,13 @@ def noise(
     from dpmf_cli.datasets import Folders, load
     from dpmf_cli.datasets.catalog import entry
     from dpmf_cli.datasets.spec import CatalogSpec
-    from dpmf_cli.report.figures.figure_file import figure_form, write_figure
+    from dpmf_cli.report.figures.figure_file import figure_form, write_named
     from dpmf_cli.report.figures.local_noise import noise_figure
 
     form = figure_form(out)
     spec = CatalogSpec(name=entry(dataset).key)
     loaded = load(spec, Folders.named(data))
-    write_figure(out, noise_figure(loaded.ratings, loaded.identity.title, form))
+    write_named(out, noise_figure(loaded.ratings, loaded.identity.title, form))
 
 
 @app.command()

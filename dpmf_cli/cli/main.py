@@ -15,9 +15,11 @@ from dpmf_cli.cli.combined import combined
 from dpmf_cli.cli.datasets import app as datasets_app
 from dpmf_cli.cli.doctor import doctor
 from dpmf_cli.cli.explore import explore
+from dpmf_cli.cli.frontier import frontier
 from dpmf_cli.cli.local import app as local_app
 from dpmf_cli.cli.options import PluginOption
 from dpmf_cli.cli.papers import configs
+from dpmf_cli.cli.recommend import recommend
 from dpmf_cli.cli.release import predict, release
 from dpmf_cli.cli.report import plot, report
 from dpmf_cli.cli.reproduce import reproduce
@@ -35,7 +37,9 @@ app.add_typer(datasets_app, name="datasets")
 app.add_typer(local_app, name="local")
 for _command in (
     combined,
+    frontier,
     advise,
+    recommend,
     run,
     plan,
     release,

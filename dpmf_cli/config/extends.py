@@ -65,7 +65,7 @@ def _on_top(own: Document, base: Document) -> Document:
     """What a file says itself, on top of what it extends. The base's name is not inherited: it is that of a folder of
     results."""
     base.data.pop("name", None)
-    _relative_to(own.path.parent, base)
+    relative_to(own.path.parent, base)
     replaced: set[KeyPath] = set()
     data = _merged(own.data, base.data, (), replaced)
     keys = {**_outside(replaced, base.keys), **own.keys}
@@ -107,7 +107,7 @@ def _outside(cut: set[KeyPath], places: dict[KeyPath, Place]) -> dict[KeyPath, P
     }
 
 
-def _relative_to(folder: Path, base: Document) -> None:
+def relative_to(folder: Path, base: Document) -> None:
     """Writes the path of the base's data set, which is relative to the base, as one that is relative to `folder`."""
     if base.path.parent == folder:
         return

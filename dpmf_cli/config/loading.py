@@ -17,8 +17,13 @@ from dpmf_cli.errors import DpmfError
 
 def load_config(path: Path) -> ExperimentConfig:
     """Reads and validates a config and what it extends. Raises DpmfError: every mistake with its place and fix."""
-    document = read_whole(path)
-    document.data.setdefault("name", re.sub(r"[^A-Za-z0-9._-]+", "-", path.stem).strip("-.") or "experiment")
+    return validated(read_whole(path))
+
+
+def validated(document: Document) -> ExperimentConfig:
+    """A config as it was read. Raises DpmfError as `load_config` does."""
+    stem = re.sub(r"[^A-Za-z0-9._-]+", "-", document.path.stem).strip("-.")
+    document.data.setdefault("name", stem or "experiment")
     model = ExperimentConfig.knowing(_named_plugins(document))
     try:
         return model.model_validate(document.data)

@@ -1,7 +1,7 @@
 """A config for a file of ratings that nobody has written one for: every provable method for one kind of privacy."""
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -28,23 +28,26 @@ MOST_SECONDS, MOST_BYTES = 60.0, 2e9
 
 @dataclass(frozen=True)
 class Candidates:
-    """Which methods a suggested config has, by their keys, and which not, each with the reason."""
+    """Which entries a suggested config has, and which methods not, each with the reason."""
 
-    taken: tuple[str, ...]
+    taken: tuple[Any, ...]
     left_out: tuple[str, ...]
 
 
-def candidates(neighbours: Neighbours, shape: Shape, grid: int) -> Candidates:
-    """The methods of the registry whose every ε is provable for these neighbours, on a training set of that size."""
+def candidates(entries: Iterable[tuple[Any, PrivateAlgorithm]], shape: Shape, grid: int) -> Candidates:
+    """Of entries, each as a config writes it and as what that stands for, those that a training set of that size
+    leaves time and memory for."""
     taken, left_out = [], []
-    for key, entry in _provable(neighbours):
+    for written, entry in entries:
         cost = entry.cost(shape, grid)
         if cost.seconds > MOST_SECONDS:
-            left_out.append(f"{entry.name} ({key}): one fit takes about {duration(cost.seconds)}")
+            left_out.append(f"{entry.name} ({entry.algorithm}): one fit takes about {duration(cost.seconds)}")
         elif cost.bytes > MOST_BYTES:
-            left_out.append(f"{entry.name} ({key}): one fit takes about {cost.bytes / 1e9:.0f} GB")
+            left_out.append(
+                f"{entry.name} ({entry.algorithm}): one fit takes about {cost.bytes / 1e9:.0f} GB"
+            )
         else:
-            taken.append(key)
+            taken.append(written)
     return Candidates(tuple(taken), tuple(left_out))
 
 
@@ -66,33 +69,36 @@ GUESSED = (
 
 
 def config_text(
-    dataset: Mapping[str, Any],
+    keys: Mapping[str, Any],
     neighbours: Neighbours,
     epsilon: float,
     methods: Candidates,
     command: str,
     *,
-    scale_guessed: bool,
+    note: str = "",
+    why: str = "Every method whose ε can be proved.",
 ) -> str:
-    """The config as a file has it, with a comment for what a reader may want to change."""
+    """The config as a file has it, with a comment for what a reader may want to change.
+
+    keys   of the data set, of folds and runs, and what else the config has beside the grid and the methods
+    note   lines of comment above all of it; `why` is one above the methods
+    """
     left_out = "".join(f"# left out: {each}\n" for each in methods.left_out)
+    above = f"# Written by `{command}`. Change it as you like, and `dpmf run` it.\n{note}"
     parts: list[tuple[str, dict[str, Any]]] = [
-        (
-            f"# Written by `{command}`. Change it as you like, and `dpmf run` it.\n{GUESSED * scale_guessed}",
-            {"dataset": dict(dataset)},
-        ),
-        ("", {"folds": FOLDS, "runs": RUNS}),
+        (above, dict(keys)),
         ("# More ε are added where curves cross.\n", {"epsilons": list(grid_with(epsilon))}),
         ("", {"neighbours": neighbours.value, "mode": Mode.CORRECTED.value}),
-        (f"# Every method whose ε can be proved.\n{left_out}", {"algorithms": list(methods.taken)}),
+        (f"# {why}\n{left_out}", {"algorithms": list(methods.taken)}),
     ]
     return "".join(
-        comment + yaml.safe_dump(keys, sort_keys=False, allow_unicode=True) for comment, keys in parts
+        comment + yaml.safe_dump(values, sort_keys=False, allow_unicode=True) for comment, values in parts
     )
 
 
-def _provable(neighbours: Neighbours) -> Iterator[tuple[str, PrivateAlgorithm]]:
-    """Methods with a corrected mode for these neighbours, with their defaults; none that asks for more."""
+def provable(neighbours: Neighbours) -> Iterator[tuple[str, PrivateAlgorithm]]:
+    """By their keys, the methods of the registry whose every ε is provable for these neighbours: those with a
+    corrected mode, with their defaults; none that asks for more."""
     for key, family in PRIVATE.items():
         if (neighbours, Mode.CORRECTED) not in family.variants:
             continue

@@ -1,9 +1,10 @@
-"""What curves show at one ε, which need not be in their grids: RMSE, or another metric."""
+"""What curves show, RMSE or another metric, with its interval: at each ε of their grids, or at any one ε."""
 
 import math
 from dataclasses import dataclass
 
 import numpy as np
+from numpy.typing import NDArray
 
 from dpmf_cli.errors import DpmfError
 from dpmf_cli.evaluation.crossings import curve_stream, is_complete, spent_at
@@ -59,6 +60,18 @@ def levels_at(experiment: Experiment, epsilon: float) -> list[LevelAt]:
             )
     curves = [_level(experiment, curve, epsilon) for curve in experiment.curves]
     return [*curves, *(_level(experiment, baseline, math.inf) for baseline in experiment.baselines)]
+
+
+def band(experiment: Experiment, curve: Measured) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """(E,), (E,) the 95 % interval of a complete curve's mean at each ε, drawn as its crossings are.
+
+    NaN where there is none: one fold and one run, or an ε at which a model diverged.
+    """
+    finite = np.where(np.isfinite(curve.values), curve.values, np.nan)
+    drawn = replicate_means(finite, rng=curve_stream(experiment, curve), partition=experiment.partition)
+    if drawn.over == "none":
+        return np.full_like(curve.epsilons, np.nan), np.full_like(curve.epsilons, np.nan)
+    return percentile_interval(drawn.curves)
 
 
 def _level(experiment: Experiment, curve: Measured, epsilon: float) -> LevelAt:

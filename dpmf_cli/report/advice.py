@@ -105,7 +105,7 @@ def _experiment(experiment: Experiment, crossings: list[Crossing]) -> Iterator[s
     yield from _weak_targets(experiment, targets)
     groups: dict[Guarantee, list[Attempt]] = {}
     for crossing in crossings:
-        attempt = _attempt(crossing, curves.get(crossing.label))
+        attempt = attempt_of(crossing, curves.get(crossing.label))
         groups.setdefault(guarantee_of(crossing, curves.get(crossing.label)), []).append(attempt)
     if not groups:
         yield "No private method was held against these."
@@ -148,7 +148,7 @@ def _spread(experiment: Experiment) -> str:
     return f"Measured on {experiment.folds}{part} folds, {runs} each; intervals are 95 %."
 
 
-def _attempt(crossing: Crossing, curve: Measured | None) -> Attempt:
+def attempt_of(crossing: Crossing, curve: Measured | None) -> Attempt:
     if crossing.status == Status.BELOW_GRID and curve is not None:
         return Attempt(crossing, float(curve.claimed[0]), float(curve.provable[0]))
     return Attempt(crossing, crossing.claimed or math.nan, crossing.provable or math.nan)

@@ -29,8 +29,9 @@ _WHO = {
 }
 
 
-def answer(experiment: Experiment, epsilon: float, config: str) -> str:
-    """The page, for an experiment of one kind of neighbours whose every ε is provable. `config` is its file."""
+def answer(experiment: Experiment, epsilon: float, config: str, *, by_errors: bool = True) -> str:
+    """The page, for an experiment of one kind of neighbours whose every ε is provable. `config` is its file, and
+    `by_errors` says whether its methods are there to be chosen from by these errors."""
     levels = {level.label: level for level in levels_at(experiment, epsilon)}
     crossings = find_crossings(experiment)
     paragraphs = [*_levels_without_privacy(experiment, levels)]
@@ -41,7 +42,7 @@ def answer(experiment: Experiment, epsilon: float, config: str) -> str:
         paragraphs += [_WHO[guarantee.joint]]
         paragraphs += _best(experiment, groups[guarantee], levels, crossings, epsilon, config)
     paragraphs += [f"All methods: `dpmf crossings {shlex.quote(config)} --at {epsilon:g}`."]
-    paragraphs += [f"What ε = {epsilon:g} promises", *_promises(groups, epsilon)]
+    paragraphs += [f"What ε = {epsilon:g} promises", *_promises(groups, epsilon, by_errors)]
     return "".join(map(wrapped, paragraphs)).lstrip("\n")
 
 
@@ -137,7 +138,7 @@ def _from_where_on(crossing: Crossing) -> str:
     return f"Its results are not complete: run the config to the end to see from where on it is as good as {name}."
 
 
-def _promises(groups: dict[Guarantee, list[Measured]], epsilon: float) -> Iterator[str]:
+def _promises(groups: dict[Guarantee, list[Measured]], epsilon: float, by_errors: bool) -> Iterator[str]:
     for guarantee in sorted(groups, key=lambda each: each.joint):
         yield f"- {guarantee.statement}"
     with_delta = any(curve.delta for curves in groups.values() for curve in curves)
@@ -147,10 +148,8 @@ def _promises(groups: dict[Guarantee, list[Measured]], epsilon: float) -> Iterat
     yield (
         f"- What is protected can have made anything that ε covers at most {times} times as likely (e^ε){chance}."
     )
-    yield (
-        "- This page is not private. It was made from the ratings themselves, and so was the choice of the method: "
-        "keep it to yourself."
-    )
+    choice = ", and so was the choice of the method" if by_errors else ""
+    yield f"- This page is not private. It was made from the ratings themselves{choice}: keep it to yourself."
 
 
 def _error(level: LevelAt) -> str:

@@ -7,7 +7,7 @@ import pytest
 
 from dpmf_cli.algorithms.costs.cost import Shape
 from dpmf_cli.config import load_config
-from dpmf_cli.config.suggested import candidates, config_text, grid_with, name_of
+from dpmf_cli.config.suggested import GUESSED, candidates, config_text, grid_with, name_of, provable
 from dpmf_cli.datasets.spec import CsvSpec
 from dpmf_cli.privacy.neighbours import Mode, Neighbours
 from tests.command import dpmf
@@ -84,10 +84,10 @@ def test_ratings_that_are_all_alike_are_told(tmp_path: Path, session_cache: Path
 
 
 def test_the_config_says_how_it_came_about_and_what_to_mend_before_a_release() -> None:
-    methods = candidates(Neighbours.BOUNDED, SMALL, 6)
+    methods = candidates(provable(Neighbours.BOUNDED), SMALL, 6)
     guessed, given = (
-        config_text({}, Neighbours.BOUNDED, 1.0, methods, "dpmf advise x.csv", scale_guessed=each)
-        for each in (True, False)
+        config_text({"folds": 5}, Neighbours.BOUNDED, 1.0, methods, "dpmf advise x.csv", note=each)
+        for each in (GUESSED, "")
     )
     assert "The scale is what occurs in the file" in guessed
     assert "The scale is" not in given
@@ -111,12 +111,12 @@ def test_a_few_ratings_are_refused_and_leave_no_config(tmp_path: Path, session_c
 
 @pytest.mark.parametrize("neighbours", list(Neighbours))
 def test_every_kind_of_privacy_has_candidates_that_can_be_run(neighbours: Neighbours, tmp_path: Path) -> None:
-    assert candidates(neighbours, SMALL, 6).taken
+    assert candidates(provable(neighbours), SMALL, 6).taken
 
 
 def test_what_takes_too_long_is_left_out_with_the_reason() -> None:
     small, large = (
-        candidates(Neighbours.UNBOUNDED, shape, 6) for shape in (SMALL, Shape(10**6, 10**5, 10**8))
+        candidates(provable(Neighbours.UNBOUNDED), shape, 6) for shape in (SMALL, Shape(10**6, 10**5, 10**8))
     )
     assert set(large.taken) < set(small.taken)
     assert len(large.left_out) == len(small.taken) + len(small.left_out) - len(large.taken)

@@ -4,17 +4,12 @@ import math
 from collections.abc import Iterator, Sequence
 
 import numpy as np
-from numpy.typing import NDArray
 
 from dpmf_cli.escapes import csv_text
-from dpmf_cli.evaluation.crossings import curve_stream, is_complete
+from dpmf_cli.evaluation.crossings import is_complete
 from dpmf_cli.evaluation.curves import Experiment, Measured
-from dpmf_cli.evaluation.statistics import (
-    percentile_interval,
-    replicate_means,
-    sd_over_folds,
-    sd_over_runs,
-)
+from dpmf_cli.evaluation.levels import band
+from dpmf_cli.evaluation.statistics import sd_over_folds, sd_over_runs
 
 COLUMNS = (
     "dataset",
@@ -36,18 +31,6 @@ COLUMNS = (
     "folds",
     "runs",
 )
-
-
-def band(experiment: Experiment, curve: Measured) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """(E,), (E,) the 95 % interval of a complete curve's mean at each ε, drawn as its crossings are.
-
-    NaN where there is none: one fold and one run, or an ε at which a model diverged.
-    """
-    finite = np.where(np.isfinite(curve.values), curve.values, np.nan)
-    drawn = replicate_means(finite, rng=curve_stream(experiment, curve), partition=experiment.partition)
-    if drawn.over == "none":
-        return np.full_like(curve.epsilons, np.nan), np.full_like(curve.epsilons, np.nan)
-    return percentile_interval(drawn.curves)
 
 
 def curves_csv(experiment: Experiment) -> str:

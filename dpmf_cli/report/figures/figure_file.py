@@ -1,4 +1,4 @@
-"""A figure's file that a user names: its form, and writing it."""
+"""A file that a user names: the form of a figure's, and writing it."""
 
 from pathlib import Path
 
@@ -15,10 +15,10 @@ def figure_form(path: Path) -> str:
     return form
 
 
-def write_figure(path: Path, drawn: bytes) -> None:
-    """Writes a figure, whole or not at all. Raises DpmfError where it cannot be written."""
+def write_named(path: Path, content: bytes) -> None:
+    """Writes a file, whole or not at all. Raises DpmfError where it cannot be written."""
     try:
-        write_whole(path, drawn)
+        write_whole(path, content)
     except OSError as error:
         raise DpmfError(
             f"{path}: cannot be written: {error.strerror or error}; name a file in a folder that can be"

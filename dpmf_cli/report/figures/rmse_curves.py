@@ -16,8 +16,8 @@ from matplotlib.figure import Figure
 from dpmf_cli.errors import DpmfError
 from dpmf_cli.evaluation.crossings import is_complete
 from dpmf_cli.evaluation.curves import Experiment, Measured, Reference
+from dpmf_cli.evaluation.levels import band
 from dpmf_cli.report.figures.axes import scale_axes
-from dpmf_cli.report.figures.curves_csv import band
 from dpmf_cli.report.figures.labels import End, label_ends, label_width
 from dpmf_cli.report.figures.looks import Look
 from dpmf_cli.report.figures.notes import notes_of

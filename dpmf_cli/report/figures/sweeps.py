@@ -12,7 +12,7 @@ from matplotlib.figure import Figure
 from numpy.typing import NDArray
 
 from dpmf_cli.evaluation.curves import Experiment, Measured
-from dpmf_cli.report.figures.curves_csv import band
+from dpmf_cli.evaluation.levels import band
 from dpmf_cli.report.figures.labels import End, label_ends, label_width
 from dpmf_cli.report.figures.legible import MOST_LINES
 from dpmf_cli.report.figures.looks import Look, looks

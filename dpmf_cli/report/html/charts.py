@@ -8,9 +8,9 @@ import numpy as np
 
 from dpmf_cli.evaluation.crossings import is_complete
 from dpmf_cli.evaluation.curves import Experiment, Measured
+from dpmf_cli.evaluation.levels import band
 from dpmf_cli.privacy.neighbours import Neighbours
 from dpmf_cli.report.figures.axes import limits_of
-from dpmf_cli.report.figures.curves_csv import band
 from dpmf_cli.report.figures.error_cdf import (
     FRACTION_NOTE,
     X_NAME,

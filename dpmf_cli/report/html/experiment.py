@@ -21,6 +21,7 @@ from dpmf_cli.report.html.provenance import Provenance, provenance_of
 from dpmf_cli.report.html.svg import draw, place_of
 from dpmf_cli.report.tables.baselines import baseline_rows
 from dpmf_cli.report.tables.crossings import crossing_notes
+from dpmf_cli.report.tables.frontier import found_in, frontier_text
 from dpmf_cli.report.tables.layout import TextTable
 from dpmf_cli.report.tables.ledgers import ledger_text, records_text
 from dpmf_cli.report.tables.local import improvements_of, improvements_text, learned_nothing_table
@@ -110,6 +111,9 @@ def _tables(folder: Path, collected: Collected) -> tuple[tuple[str, TextTable], 
         found.append(("What the records spend", records_text(experiment.curves)))
     if (nothing := learned_nothing_table(experiment)) is not None:
         found.append(("Where nothing was learned", nothing))
+    envelopes = [each for each in found_in([experiment]) if len(each.members) > 1]
+    if envelopes:
+        found.append(("Frontier: what leads at each ε", frontier_text(envelopes, [experiment])))
     improvements = improvements_text(list(improvements_of([experiment])))
     if improvements.groups:
         found.append(("Improvements", improvements))

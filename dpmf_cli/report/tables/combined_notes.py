@@ -40,10 +40,16 @@ def combined_notes(
     yield f"RMSE, ε ≤ {MODEST:g}: the lowest of the grid for which an ε of {MODEST:g} or less can be proved"
     yield from interval_notes(crossings)
     yield from mark_notes(crossings)
+    yield from baselines_and_design(experiments)
     for experiment in experiments:
-        yield f"{experiment.name}: {_baselines(experiment)}; {_design(experiment)}"
         if swept := swept_labels(experiment):
             yield f"{experiment.name}: left out, as points of a sweep and not curves over ε: {'; '.join(swept)}"
+
+
+def baselines_and_design(experiments: Sequence[Experiment]) -> Iterator[str]:
+    """What each experiment measured of baselines, and over how many folds and runs."""
+    for experiment in experiments:
+        yield f"{experiment.name}: {_baselines(experiment)}; {_design(experiment)}"
 
 
 def _deltas(group: Sequence[Standing]) -> set[float]:

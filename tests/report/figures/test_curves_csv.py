@@ -9,7 +9,8 @@ import numpy as np
 import pytest
 
 from dpmf_cli.evaluation.curves import Experiment
-from dpmf_cli.report.figures.curves_csv import COLUMNS, band, curves_csv
+from dpmf_cli.evaluation.levels import band
+from dpmf_cli.report.figures.curves_csv import COLUMNS, curves_csv
 from tests.report.conftest import of_theta
 
 Make = Callable[..., Experiment]

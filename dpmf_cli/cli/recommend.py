@@ -1,0 +1,163 @@
+"""`dpmf recommend`: on a config's own ratings, the private method that leads on public ones."""
+
+import shlex
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from dpmf_cli.cli.advise import asked_for, fitting, print_answer, write
+from dpmf_cli.cli.options import DataOption, PluginOption, ResultsOption
+from dpmf_cli.cli.run import JobsOption
+from dpmf_cli.errors import DpmfError
+
+if TYPE_CHECKING:
+    from dpmf_cli.config import ExperimentConfig
+    from dpmf_cli.privacy.neighbours import Neighbours
+    from dpmf_cli.privacy.protection import Guarantee
+
+TOWARDS = ("everybody", "others")
+NOT_TAKEN = frozenset(
+    [
+        "name",
+        "algorithms",
+        "parameters",
+        "epsilons",
+        "thetas",
+        "neighbours",
+        "mode",
+        "delta",
+        "twins",
+        "references",
+        "growth",
+        "error_cdf",
+        "refine",
+    ]
+)
+"""Keys of the user's config that the written one does not have, or has otherwise."""
+
+
+def recommend(
+    config: Annotated[
+        Path,
+        typer.Argument(
+            help="A YAML config with your `dataset`; its methods and grid are left out.", show_default=False
+        ),
+    ],
+    protects: Annotated[
+        str, typer.Option(help="What is hidden: value, presence, user or local, as of `dpmf advise`.")
+    ] = "value",
+    epsilon: Annotated[float, typer.Option(help="The ε that you would accept.")] = 1.0,
+    towards: Annotated[
+        str,
+        typer.Option(
+            help="everybody; or others: all but the user who gets a prediction, which is then made from that user's "
+            "own clean ratings."
+        ),
+    ] = "everybody",
+    delta: Annotated[float, typer.Option(help="The δ that you would accept; 0 for pure ε.")] = 0.0,
+    by_errors: Annotated[
+        bool,
+        typer.Option(
+            "--by-errors",
+            help="Run all provable methods and choose by the errors on these ratings, which costs ε that is counted "
+            "nowhere.",
+        ),
+    ] = False,
+    to: Annotated[Path | None, typer.Option(help="The config that is written.", show_default=False)] = None,
+    results: ResultsOption = Path("results"),
+    data: DataOption = None,
+    jobs: JobsOption = None,
+    plugin: PluginOption = None,
+) -> None:
+    """Run on your ratings the private method that leads on public ones.
+
+    Says which it is, at which parameters, and what it loses against no privacy; writes the config to use.
+
+    Example: dpmf recommend my.yaml --protects value --epsilon 1
+    """
+    from dpmf_cli.config.suggested import Candidates, config_text
+    from dpmf_cli.datasets import Folders, load
+    from dpmf_cli.privacy.protection import Guarantee, protection_of
+    from dpmf_cli.report.advice import wrapped
+    from dpmf_cli.report.leaders import chosen_in_words, shipped
+
+    neighbours = asked_for(protects, epsilon)
+    if towards not in TOWARDS:
+        raise DpmfError(f"--towards {towards}: choose one of {', '.join(TOWARDS)}")
+    if delta and not 1e-15 <= delta <= 0.01:
+        raise DpmfError(f"--delta {delta:g}: give 0, or one from 1e-15 to 0.01")
+    wanted = Guarantee(protection_of(neighbours), towards == "others", delta)
+    leaders = shipped()
+    ranking = None if by_errors else leaders.ranking(wanted)
+    written: list[Any] = (
+        [leaders.methods[each.method] for each in ranking.nearest(epsilon).methods]
+        if ranking
+        else _keeping(wanted, neighbours)
+    )
+    stem = config.stem.removesuffix(f"-{protects}")
+    target = to or config.with_name(f"{stem}-{protects}-recommended.yaml")
+    keys, valid = _with_methods(config, target, written, neighbours, delta, epsilon)
+    folders = Folders.named(data, base=target.parent, results=results)
+    ratings = load(valid.dataset, folders, valid.test).ratings
+    methods = fitting(zip(written, valid.algorithms, strict=True), ratings, epsilon, str(config))
+    if ranking:
+        methods = Candidates(methods.taken[:1], methods.left_out)
+    options = {"protects": protects, "epsilon": f"{epsilon:g}", "towards": towards, "delta": f"{delta:g}"}
+    given = [word for name, value in options.items() for word in (f"--{name}", value)]
+    command = shlex.join(["dpmf", "recommend", str(config), *given, *["--by-errors"] * by_errors])
+    why = (
+        "Every method whose ε can be proved for that."
+        if by_errors
+        else "What leads on public ratings, with its parameters there."
+    )
+    write(target, config_text(keys, neighbours, epsilon, methods, command, why=why), methods)
+    before = ""
+    if ranking:
+        (chosen,) = methods.taken
+        paragraphs = chosen_in_words(ranking, epsilon, chosen["label"], chosen)
+        before = "".join(map(wrapped, [*paragraphs, f"The config to use: {target}."])).lstrip("\n") + "\n"
+    print_answer(target, folders, jobs, epsilon, by_errors=by_errors, before=before)
+
+
+def _keeping(wanted: "Guarantee", neighbours: "Neighbours") -> list[str]:
+    """The keys of all methods whose every ε is provable for a guarantee; any δ but 0 is as good as another."""
+    from dpmf_cli.config.suggested import provable
+
+    found = [
+        key
+        for key, entry in provable(neighbours)
+        if entry.joint <= wanted.joint and (entry.spends_delta == 0 or wanted.delta > 0)
+    ]
+    if not found:
+        raise DpmfError(
+            "no method of dpmf has an ε that can be proved for that; allow a --delta, or --towards others"
+        )
+    return found
+
+
+def _with_methods(
+    config: Path, target: Path, written: list[Any], neighbours: "Neighbours", delta: float, epsilon: float
+) -> "tuple[dict[str, Any], ExperimentConfig]":
+    """What `target` takes from the user's config, and the whole of it with these methods. Raises `DpmfError`, with
+    the place in the user's config, for what is wrong with it."""
+    from dpmf_cli.config.extends import read_whole, relative_to
+    from dpmf_cli.config.loading import validated
+    from dpmf_cli.config.suggested import FOLDS, RUNS, grid_with
+
+    if config.suffix not in (".yaml", ".yml"):
+        raise DpmfError(f"{config}: no config (.yaml); `dpmf advise` takes a file of ratings, and writes one")
+    document = read_whole(config)
+    relative_to(target.parent, document)
+    keys = {"folds": FOLDS, "runs": RUNS} | {
+        key: value for key, value in document.data.items() if key not in NOT_TAKEN
+    }
+    keys |= {"delta": delta} if delta else {}
+    document.data = {
+        **keys,
+        "epsilons": list(grid_with(epsilon)),
+        "neighbours": neighbours.value,
+        "mode": "corrected",
+        "algorithms": written,
+    }
+    return keys, validated(document)

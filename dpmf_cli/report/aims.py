@@ -1,0 +1,225 @@
+"""Aims, and what results reached of them: in each group, whether a method of dpmf's own stands first, and how far.
+
+An aim is an entry of a YAML list: a group, a quantity, where dpmf stood before, and what it shall be at most.
+"""
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Literal
+
+import yaml
+from pydantic import TypeAdapter, ValidationError
+
+from dpmf_cli.algorithms.shared.papers import Paper
+from dpmf_cli.errors import DpmfError
+from dpmf_cli.evaluation.curves import Experiment
+from dpmf_cli.evaluation.frontier import Frontier, best_at
+from dpmf_cli.evaluation.levels import band
+from dpmf_cli.evaluation.numbers import significant
+from dpmf_cli.evaluation.ranking import MODEST, Bar, Standing
+from dpmf_cli.files import read_file
+from dpmf_cli.privacy.protection import Guarantee, Protection
+from dpmf_cli.report.advice import attempt_of
+from dpmf_cli.report.tables.cells import NONE, marks
+from dpmf_cli.report.tables.combined import short_label
+from dpmf_cli.report.tables.combined_notes import baselines_and_design
+from dpmf_cli.report.tables.formats import render
+from dpmf_cli.report.tables.frontier import CAVEAT, found_in
+from dpmf_cli.report.tables.layout import Group, TextTable
+from dpmf_cli.strict_model import StrictModel
+
+Quantity = Literal["ia", "ge", "rmse"]
+
+IN_WORDS: dict[Quantity, str] = {
+    "ia": "meets IA at ε",
+    "ge": "meets GE at ε",
+    "rmse": f"RMSE, ε ≤ {MODEST:g}",
+}
+
+
+class Aim(StrictModel):
+    """That a method of dpmf's own stands first, outside of the others' intervals.
+
+    title     of the data set
+    before    where the best of all stood, and by whom
+    at_most   what the quantity shall be at most, too
+    """
+
+    title: str
+    protects: Protection
+    joint: bool = False
+    quantity: Quantity
+    before: float
+    by: str
+    at_most: float | None = None
+
+
+@dataclass(frozen=True)
+class Reached:
+    """What one method reached of a quantity, with its interval; ∞ where it did not get there."""
+
+    standing: Standing
+    value: float
+    low: float
+    high: float
+
+    @property
+    def is_own(self) -> bool:
+        return self.standing.curve.source == Paper.DPMF
+
+
+FIELDS = (
+    *("title", "protects", "towards", "quantity", "before", "before_by", "at_most"),
+    *("own", "own_low", "own_high", "own_by", "other", "other_low", "other_high", "other_by", "verdict"),
+)
+"""The columns of csv, and the keys of json."""
+
+
+def aims_table(
+    experiments: Sequence[Experiment], path: Path, form: str = "table", *, notes: Sequence[str] = ()
+) -> str:
+    """A row for each aim of a file. Raises `DpmfError` for a file that holds none, and for an unknown format."""
+    groups: dict[str, list[tuple[str, ...]]] = {}
+    records = []
+    aims, found = read_aims(path), found_in(experiments)
+    for aim in aims:
+        reached = _reached(found, aim)
+        own, other = (
+            next((each for each in reached if each.is_own is whose), None) for whose in (True, False)
+        )
+        verdict = _verdict(aim, reached)
+        title = f"{aim.title}: {Guarantee(aim.protects, aim.joint)}"
+        groups.setdefault(title, []).append(_cells(aim, own, other, verdict))
+        records.append(_record(aim, own, other, verdict))
+    text = TextTable(
+        header=("", "before", "by", "aim", "dpmf's best", "by", "best of others", "by", "aim reached?"),
+        alignment="lrllrlrll",
+        groups=tuple(Group(title, tuple(rows)) for title, rows in groups.items()),
+        notes=(
+            "aim: a method of dpmf's own stands first, outside of the others' intervals; where a number is given, at "
+            "most there",
+            "at any δ of the results; ε is provable ε; [low, high]: 95 % bootstrap interval",
+            CAVEAT,
+            *baselines_and_design(experiments),
+            *notes,
+        ),
+    )
+    return render(text, FIELDS, records, form)
+
+
+def read_aims(path: Path) -> list[Aim]:
+    """The aims of a file. Raises `DpmfError` for one that cannot be read, or holds something else."""
+    try:
+        return TypeAdapter(list[Aim]).validate_python(yaml.safe_load(read_file(path)))
+    except OSError as error:
+        raise DpmfError(f"{path}: cannot be read: {error.strerror}; name a YAML file with aims") from None
+    except ValidationError as error:
+        first = error.errors(include_url=False)[0]
+        where = ".".join(map(str, first["loc"]))
+        raise DpmfError(f"{path}: {where}: {first['msg']}" if where else f"{path}: {first['msg']}") from None
+    except (yaml.YAMLError, ValueError) as error:
+        raise DpmfError(f"{path}: not YAML: {' '.join(str(error).split())}") from None
+
+
+def _reached(found: Sequence[Frontier], aim: Aim) -> list[Reached]:
+    """What every method of an aim's group reached, the best first."""
+    wanted = Guarantee(aim.protects, aim.joint)
+    group = [each for each in found if (each.title, each.guarantee.at_any_delta) == (aim.title, wanted)]
+    # The last has the largest δ, and whatever keeps a smaller one.
+    members = group[-1].members if group else ()
+    reached = map(_OF_QUANTITY[aim.quantity], members)
+    return sorted(reached, key=lambda each: (each.value, each.standing.curve.mode))
+
+
+def _crossing(bar: Bar) -> Callable[[Standing], Reached]:
+    def reached(standing: Standing) -> Reached:
+        value = standing.needs(bar)
+        if math.isinf(value):
+            return Reached(standing, value, value, value)
+        low, high = attempt_of(standing.crossings[bar], standing.curve).range
+        return Reached(standing, value, low, high)
+
+    return reached
+
+
+def _lowest(standing: Standing) -> Reached:
+    best = best_at(standing, MODEST)
+    if best is None:
+        return Reached(standing, math.inf, math.inf, math.inf)
+    low, high = (float(ends[best.at]) for ends in band(standing.experiment, standing.curve))
+    return Reached(standing, best.rmse, low, high)
+
+
+_OF_QUANTITY: Mapping[Quantity, Callable[[Standing], Reached]] = {
+    "ia": _crossing("ia"),
+    "ge": _crossing("ge"),
+    "rmse": _lowest,
+}
+
+
+def _verdict(aim: Aim, reached: Sequence[Reached]) -> str:
+    """Whether the aim is reached, in words; `reached` is everything in its group, the best first."""
+    own = next((each for each in reached if each.is_own), None)
+    if own is None or math.isinf(own.value):
+        return "no: none of dpmf's own gets there" if reached else "not run"
+    others = [each for each in reached if not each.is_own]
+    if all(own.high < each.low for each in others):
+        rank = "first"
+    elif all(own.value <= each.value for each in others):
+        rank = "first, within another's interval"
+    else:
+        rank = "not first"
+    if aim.at_most is None or own.value <= aim.at_most:
+        return "yes" if rank == "first" else f"no: {rank}"
+    return f"no: {rank}, and {own.value / aim.at_most:.2f} times the aim"
+
+
+def _cells(aim: Aim, own: Reached | None, other: Reached | None, verdict: str) -> tuple[str, ...]:
+    return (
+        IN_WORDS[aim.quantity],
+        _number(aim, aim.before),
+        aim.by,
+        "first" if aim.at_most is None else f"first, ≤ {_number(aim, aim.at_most)}",
+        *(cell for each in (own, other) for cell in _reached_cells(aim, each)),
+        verdict,
+    )
+
+
+def _reached_cells(aim: Aim, found: Reached | None) -> tuple[str, str]:
+    if found is None or math.isinf(found.value):
+        return NONE, NONE
+    curve = found.standing.curve
+    name = short_label(found.standing) + marks(joint=curve.joint, delta=curve.delta)
+    ends = [NONE if math.isnan(end) else _number(aim, end) for end in (found.low, found.high)]
+    return f"{_number(aim, found.value)} [{', '.join(ends)}]", name
+
+
+def _number(aim: Aim, value: float) -> str:
+    if math.isinf(value):
+        return "∞"
+    return f"{value:.4f}" if aim.quantity == "rmse" else significant(value)
+
+
+def _record(aim: Aim, own: Reached | None, other: Reached | None, verdict: str) -> Mapping[str, Any]:
+    """A row for programs, with the keys `FIELDS`."""
+    record: dict[str, Any] = {
+        "title": aim.title,
+        "protects": aim.protects.value,
+        "towards": Guarantee(aim.protects, aim.joint).towards,
+        "quantity": aim.quantity,
+        "before": aim.before,
+        "before_by": aim.by,
+        "at_most": aim.at_most,
+        "verdict": verdict,
+    }
+    for name, found in (("own", own), ("other", other)):
+        ends = (None, None, None) if found is None else (found.value, found.low, found.high)
+        record |= dict(zip((name, f"{name}_low", f"{name}_high"), map(_known, ends), strict=True))
+        record[f"{name}_by"] = found.standing.curve.label if found else None
+    return {key: record[key] for key in FIELDS}
+
+
+def _known(value: float | None) -> float | None:
+    return None if value is None or math.isnan(value) else value

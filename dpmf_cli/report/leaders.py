@@ -1,0 +1,239 @@
+"""Which methods lead on public ratings: a table that ships with the package, `leaders.yaml`, and how it is made.
+
+`dpmf frontier CONFIG … --leaders FILE` makes it. At each ε the methods that keep a guarantee are ranked on each data
+set by mean RMSE, and over the data sets by their mean rank. Who chooses by that table has not looked at own ratings.
+"""
+
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from functools import cache
+from importlib import resources
+from pathlib import Path
+from statistics import mean
+from typing import Any
+
+import yaml
+
+from dpmf_cli import __version__
+from dpmf_cli.algorithms.shared.base import PrivateAlgorithm
+from dpmf_cli.errors import DpmfError
+from dpmf_cli.evaluation.curves import Experiment
+from dpmf_cli.evaluation.frontier import Best, Frontier
+from dpmf_cli.privacy.neighbours import Neighbours
+from dpmf_cli.privacy.protection import Guarantee, Protection, protection_of
+from dpmf_cli.report.guarantees import in_words
+from dpmf_cli.report.tables.frontier import found_in
+from dpmf_cli.results.manifest import Ran, what_ran
+from dpmf_cli.strict_model import StrictModel
+
+FILE = "leaders.yaml"
+MOST = 3
+"""Methods that are kept for each guarantee and ε."""
+
+
+class RankedMethod(StrictModel):
+    """A method at one ε: its label, and by title of the data set its rank and its mean RMSE."""
+
+    method: str
+    ranks: dict[str, int]
+    rmse: dict[str, float]
+
+
+class LeadersAt(StrictModel):
+    """The best methods at an ε, the best one first."""
+
+    epsilon: float
+    methods: list[RankedMethod]
+
+
+class Ranking(StrictModel):
+    """The best methods for one guarantee, by ε ascending."""
+
+    protects: Protection
+    joint: bool
+    delta: float
+    at: list[LeadersAt]
+
+    @property
+    def guarantee(self) -> Guarantee:
+        return Guarantee(self.protects, self.joint, self.delta)
+
+    def nearest(self, epsilon: float) -> LeadersAt:
+        """The leaders at the ε of the table that is nearest in log ε."""
+        return min(self.at, key=lambda each: abs(math.log(each.epsilon / epsilon)))
+
+
+class Measurement(StrictModel):
+    """An experiment that the ranks come from."""
+
+    name: str
+    config_sha256: str
+    title: str
+    data_sha256: str
+    folds: str
+    runs: int
+    seed: int | str
+
+
+class Leaders(StrictModel):
+    """The whole table; `methods` are entries of a config by their labels."""
+
+    dpmf: str
+    experiments: list[Measurement]
+    rankings: list[Ranking]
+    methods: dict[str, dict[str, Any]]
+
+    def ranking(self, wanted: Guarantee) -> Ranking:
+        """The ranking of what keeps a guarantee. Any δ but 0 is as good as another here. Raises `DpmfError` where the
+        table has none, with what it has."""
+        may = [
+            each
+            for each in self.rankings
+            if each.protects == wanted.protects
+            and each.joint <= wanted.joint
+            and (each.delta == 0 or wanted.delta > 0)
+        ]
+        if not may:
+            others = [each.guarantee for each in self.rankings if each.protects == wanted.protects]
+            raise DpmfError(
+                f"no method that was run on public ratings hides {in_words(wanted)}; what there is hides "
+                + ("; or ".join(map(in_words, others)) or "nothing of that kind")
+            )
+        return max(may, key=lambda each: (each.joint, each.delta))
+
+
+@cache
+def shipped() -> Leaders:
+    """The table that ships with the package."""
+    text = (resources.files("dpmf_cli.report") / FILE).read_text(encoding="utf-8")
+    return Leaders.model_validate(yaml.safe_load(text))
+
+
+def leaders_text(experiments: Sequence[Experiment], folders: Mapping[str, Path]) -> str:
+    """The table of these experiments, whose results folders are given by their names, as a file has it. A method that
+    several of them ran has the parameters of the first. Raises `DpmfError` where they have no provable method in
+    common."""
+    ran = {each.name: what_ran(folders[each.name]) for each in experiments}
+    rankings = list(_rankings(found_in(experiments)))
+    if not rankings:
+        raise DpmfError("no method with a provable ε was run on each of these data sets")
+    labels = {each.method for ranking in rankings for at in ranking.at for each in at.methods}
+    entries: dict[str, dict[str, Any]] = {}
+    for each in ran.values():
+        for entry in each.config.algorithms:
+            if entry.name in labels:
+                entries.setdefault(entry.name, _as_written(entry))
+    whole = Leaders(
+        dpmf=__version__,
+        experiments=[_measurement(each, ran[each.name]) for each in experiments],
+        rankings=rankings,
+        methods={label: entries[label] for label in sorted(labels)},
+    )
+    plain = whole.model_dump(mode="json")
+    return (
+        "# Made by `dpmf frontier … --leaders`; see leaders.py. Ranks and RMSE are by data set.\n"
+        + yaml.safe_dump(plain, sort_keys=False, allow_unicode=True, width=118, default_flow_style=None)
+    )
+
+
+def _rankings(found: Sequence[Frontier]) -> Iterator[Ranking]:
+    """The ranks of each guarantee of which a user may ask, over all data sets that have it."""
+    groups: dict[Guarantee, list[Frontier]] = {}
+    for frontier in found:
+        if frontier.guarantee.protects in map(protection_of, Neighbours):
+            groups.setdefault(frontier.guarantee, []).append(frontier)
+    for guarantee, group in groups.items():
+        orders = [
+            {lead.epsilon: {best.curve.label: best for best in lead.order} for lead in frontier.leads}
+            for frontier in group
+        ]
+        common = sorted(set.intersection(*map(set, orders)))
+        at = [
+            LeadersAt(epsilon=epsilon, methods=methods)
+            for epsilon in common
+            if (
+                methods := _ranked(
+                    {each.title: order[epsilon] for each, order in zip(group, orders, strict=True)}
+                )
+            )
+        ]
+        if at:
+            yield Ranking(protects=guarantee.protects, joint=guarantee.joint, delta=guarantee.delta, at=at)
+
+
+def _ranked(orders: Mapping[str, Mapping[str, Best]]) -> list[RankedMethod]:
+    """The best of the methods that every data set has, by their mean rank, those of equal rank by how far their
+    errors are above the lowest ones; `orders` by title, then by label, the lowest error first."""
+    ranks = {title: {label: rank for rank, label in enumerate(order, 1)} for title, order in orders.items()}
+    labels = [
+        label for label in next(iter(orders.values())) if all(label in order for order in orders.values())
+    ]
+
+    def place(label: str) -> tuple[float, float]:
+        lowest = {title: next(iter(order.values())).rmse for title, order in orders.items()}
+        return (
+            mean(each[label] for each in ranks.values()),
+            mean(order[label].rmse / lowest[title] for title, order in orders.items()),
+        )
+
+    return [
+        RankedMethod(
+            method=label,
+            ranks={title: each[label] for title, each in ranks.items()},
+            rmse={title: round(order[label].rmse, 4) for title, order in orders.items()},
+        )
+        for label in sorted(labels, key=place)[:MOST]
+    ]
+
+
+def _as_written(entry: PrivateAlgorithm) -> dict[str, Any]:
+    """An entry as a config has it: what is not its default, and what it would inherit."""
+    whole = entry.model_dump(mode="json", exclude={"sweep", "swept", "swept_label"})
+    least = entry.model_dump(
+        mode="json", exclude_defaults=True, exclude={"sweep", "swept", "swept_label", "delta"}
+    )
+    inherited: dict[str, Any] = {key: whole[key] for key in ("neighbours", "mode", "effects") if key in whole}
+    return {"algorithm": entry.algorithm, "label": entry.name, **least, **inherited}
+
+
+def _measurement(experiment: Experiment, ran: Ran) -> Measurement:
+    return Measurement(
+        name=experiment.name,
+        config_sha256=ran.config.hash,
+        title=experiment.title,
+        data_sha256=ran.data.checksum,
+        folds=f"{experiment.folds} of {experiment.partition}",
+        runs=experiment.runs,
+        seed=experiment.seed,
+    )
+
+
+def chosen_in_words(ranking: Ranking, epsilon: float, label: str, entry: Mapping[str, Any]) -> list[str]:
+    """Which method was chosen at an ε of the table, by which ranks and with which parameters, as paragraphs."""
+    leaders = ranking.nearest(epsilon)
+    chosen = next(each for each in leaders.methods if each.method == label)
+    others = [
+        f"{each.method} ({', '.join(map(str, each.ranks.values()))})"
+        for each in leaders.methods
+        if each.method != label
+    ]
+    where = "; ".join(
+        f"{rank} on {title} (RMSE {chosen.rmse[title]:.4f})" for title, rank in chosen.ranks.items()
+    )
+    parameters = {
+        key: value for key, value in entry.items() if key not in ("algorithm", "label", "neighbours", "mode")
+    }
+    return [
+        f"Chosen by its rank on public ratings: {label}. To hide {in_words(ranking.guarantee)}, its rank at ε = "
+        f"{leaders.epsilon:g} is {where}." + (f" Others: {', '.join(others)}." if others else ""),
+        f"Its parameters are those of that ranking: {_in_one_line(parameters)}.",
+        "None of these ratings had a part in the choice, which therefore costs no ε. `--by-errors` chooses by the "
+        "errors on them: that costs ε that is counted nowhere.",
+    ]
+
+
+def _in_one_line(parameters: Mapping[str, Any]) -> str:
+    text = yaml.safe_dump(
+        dict(parameters), default_flow_style=True, sort_keys=False, allow_unicode=True, width=10**6
+    )
+    return text.strip()[1:-1] or "its defaults"

@@ -1,0 +1,188 @@
+"""The table of frontiers: at each ε the method that leads, how sure that is, and how far it is from no privacy.
+
+Formats are those of `formats`. For programs a row's group is the columns `title`, `protects`, `towards` and `delta`.
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+from dpmf_cli.evaluation.crossings import is_complete
+from dpmf_cli.evaluation.curves import Experiment, Measured
+from dpmf_cli.evaluation.frontier import Best, Frontier, Lead, clean_level, frontiers
+from dpmf_cli.evaluation.numbers import signed
+from dpmf_cli.evaluation.ranking import BARS, standings
+from dpmf_cli.privacy.ledger import TOLERANCE
+from dpmf_cli.report.tables.cells import NONE, OVER_RUNS, epsilon_cell, marks
+from dpmf_cli.report.tables.combined import short_label
+from dpmf_cli.report.tables.combined_notes import baselines_and_design
+from dpmf_cli.report.tables.formats import render
+from dpmf_cli.report.tables.layout import Group, TextTable
+
+MOST_NAMED = 3
+"""Methods that a row names beside the one that leads; of more it says how many."""
+
+CAVEAT = (
+    "a benchmark on public ratings: to choose a method by its errors on the ratings that it is then fitted on costs "
+    "ε that is counted nowhere"
+)
+
+FIELDS = (
+    *(
+        "title",
+        "protects",
+        "towards",
+        "delta",
+        "epsilon",
+        "algorithm",
+        "label",
+        "source",
+        "neighbours",
+        "mode",
+    ),
+    *("rmse", "low", "high", "over", "claimed", "provable", "to_ia", "to_ge", "clean", "to_clean", "tied"),
+    *("methods", "experiment", "dataset", "folds", "partition", "runs", "seed"),
+)
+"""The columns of csv, and the keys of json; `tied` are labels between semicolons, `methods` is how many there are."""
+
+
+def frontier_table(
+    experiments: Sequence[Experiment], form: str = "table", *, notes: Sequence[str] = ()
+) -> str:
+    """A row for each ε, by data set and guarantee; `notes` is what the caller has to say below, for people. Raises
+    `DpmfError` for an unknown format."""
+    found = found_in(experiments)
+    records = [_record(each, lead) for each in found for lead in each.leads]
+    return render(frontier_text(found, experiments, notes), FIELDS, records, form)
+
+
+def found_in(experiments: Sequence[Experiment]) -> list[Frontier]:
+    """The frontiers of all curves of these experiments but the points of sweeps."""
+    return frontiers(standing for experiment in experiments for standing in standings(experiment))
+
+
+def frontier_text(
+    found: Sequence[Frontier], experiments: Sequence[Experiment], notes: Sequence[str] = ()
+) -> TextTable:
+    """The same as a table of text."""
+    return TextTable(
+        header=("ε", "leads", "from", "mode", "RMSE", "to IA", "to GE", "to no privacy", "not surely worse"),
+        alignment="rllllrrrl",
+        groups=tuple(
+            Group(heading(each), tuple(_cells(lead) for lead in each.leads), each.guarantee.statement)
+            for each in found
+        ),
+        notes=(*_notes(found), *baselines_and_design(experiments), *notes),
+    )
+
+
+def heading(frontier: Frontier) -> str:
+    """`MovieLens 1M: rating value, towards everybody, pure ε`."""
+    return f"{frontier.title}: {frontier.guarantee}, {kind(frontier.guarantee.delta)}"
+
+
+def kind(delta: float) -> str:
+    """What an ε is by its δ, in words."""
+    return f"(ε, δ) with δ = {delta:g}" if delta else "pure ε"
+
+
+def _cells(lead: Lead) -> tuple[str, ...]:
+    first = lead.first
+    names = [_name_beside(each, first) for each in lead.tied[:MOST_NAMED]]
+    more = len(lead.tied) - MOST_NAMED
+    return (
+        epsilon_cell(lead.epsilon),
+        name_of_best(first) + _spends_less(lead),
+        first.curve.source,
+        first.curve.mode,
+        f"{first.rmse:.4f}" + _interval(lead),
+        *(NONE if gap is None else signed(gap, 4) for gap in _gaps(first).values()),
+        "; ".join([*names, f"{more} more"] if more > 0 else names) or NONE,
+    )
+
+
+def name_of_best(best: Best) -> str:
+    """The method's short name with the marks of joint DP and of (ε, δ)."""
+    return short_label(best.standing) + marks(joint=best.curve.joint, delta=best.curve.delta)
+
+
+def _name_beside(best: Best, first: Best) -> str:
+    """The name of one that is tied with the first: with its mode, where they differ in that alone."""
+    alone = short_label(best.standing) == short_label(first.standing)
+    return name_of_best(best) + f", {best.curve.mode}" * alone
+
+
+def _spends_less(lead: Lead) -> str:
+    """What the best of the method spends, where that is less than the ε of the row."""
+    least = lead.first.provable
+    return f" (at {epsilon_cell(least)})" if least < lead.epsilon * (1 - TOLERANCE) else ""
+
+
+def _interval(lead: Lead) -> str:
+    if lead.low is None or lead.high is None:
+        return ""
+    return f" [{lead.low:.4f}, {lead.high:.4f}]" + ("*" if lead.over == "runs" else "")
+
+
+def _gaps(best: Best) -> dict[str, float | None]:
+    """How far it is above IA, GE and the best without privacy, by the names of columns; rating units."""
+    experiment = best.standing.experiment
+    levels = {f"to_{bar}": experiment.baseline(bar) for bar in BARS} | {"to_clean": clean_level(experiment)}
+    return {name: _gap(best, level) for name, level in levels.items()}
+
+
+def _gap(best: Best, level: Measured | None) -> float | None:
+    return None if level is None or not is_complete(level) else best.rmse - float(level.mean()[0])
+
+
+def _notes(found: Sequence[Frontier]) -> Iterator[str]:
+    yield (
+        "at each ε the lowest mean RMSE of all methods whose provable ε is at most that; a method with a stronger "
+        "promise (towards everybody, or pure) stands under the weaker one too"
+    )
+    leads = [lead for each in found for lead in each.leads]
+    if any(_spends_less(lead) for lead in leads):
+        yield "(at x): its best is at a smaller provable ε already"
+    yield "to IA, to GE, to no privacy: RMSE minus that of the baseline, the last being the best of them all"
+    if any(lead.over != "none" for lead in leads):
+        yield (
+            "[low, high]: 95 % bootstrap interval; not surely worse: the interval of the difference, paired by fold "
+            "and run, holds 0"
+        )
+    elif leads:
+        yield "one fold and one run: there are no intervals, and nobody can tell which methods are surely worse"
+    if any(lead.over == "runs" for lead in leads):
+        yield OVER_RUNS
+    bests = [lead.first for lead in leads] + [each for lead in leads for each in lead.tied[:MOST_NAMED]]
+    if any(best.curve.joint for best in bests):
+        yield "‡ predicts from the target user's own clean ratings: joint DP, towards the others only"
+    if deltas := sorted({best.curve.delta for best in bests if best.curve.delta}):
+        yield f"§ (ε, δ)-DP with δ = {', '.join(f'{delta:g}' for delta in deltas)}"
+    yield CAVEAT
+
+
+def _record(frontier: Frontier, lead: Lead) -> Mapping[str, Any]:
+    """A row for programs, with the keys `FIELDS`."""
+    first = lead.first
+    curve, experiment = first.curve, first.standing.experiment
+    clean = clean_level(experiment)
+    record = {
+        "title": frontier.title,
+        "protects": frontier.guarantee.protects.value,
+        "towards": frontier.guarantee.towards,
+        "delta": frontier.guarantee.delta,
+        "epsilon": lead.epsilon,
+        "rmse": first.rmse,
+        "low": lead.low,
+        "high": lead.high,
+        "over": lead.over,
+        "claimed": float(curve.claimed[first.at]),
+        "provable": first.provable,
+        **_gaps(first),
+        "clean": clean.label if clean else None,
+        "tied": "; ".join(each.curve.label for each in lead.tied),
+        "methods": len(lead.order),
+        "experiment": experiment.name,
+        **{key: getattr(curve, key) for key in ("algorithm", "label", "source", "neighbours", "mode")},
+        **{key: getattr(experiment, key) for key in ("dataset", "folds", "partition", "runs", "seed")},
+    }
+    return {key: record[key] for key in FIELDS}
