@@ -44,6 +44,10 @@ PerModel = float | NDArray[np.float64]
 """One number for all models of a grid, or (E,) one for each."""
 
 
+HELD = 1 << 23
+"""How many numbers of Gram matrices are well held at a time: 64 MB, and what noise takes beside them."""
+
+
 @dataclass(frozen=True)
 class Residuals:
     """x_ui = clamp(r_ui − IAvg(i) − UAvg(u), ±bound), less p_u·q_i before it is clamped if `after_factors`.
