@@ -43,8 +43,8 @@ class PrivateAlternatingMinimization(ItemAlternation):
         Q ← Q + η(Σ_u clip_C((w_ui·(x_ui − p_u·q_i)·p_u)_i) + N(0, (C·σ)²))/γ − η·λ·Q
 
     σ is what an accountant certifies for all steps, beside the mean and the counts. η is lowered where the noise of
-    all steps would add up to more than `spread` in a coordinate of Q. Published and corrected differ in the noise of m
-    alone. The code's batches are of a fixed size, and it charges them as samples; its rates may adapt, these do not.
+    all steps would add up to more than `spread` in a coordinate of Q. Published and corrected differ in the noise of
+    m alone. The code's batches have a fixed size, and are charged as samples; its rates may adapt, these do not.
     """
 
     title: ClassVar[str] = "DPAM"

@@ -144,6 +144,13 @@ class ItemAlternation(PrivateAlgorithm):
         model = factor_model(users, items, self.own_means(train, centre), np.tile(centre, (train.n_items, 1)))
         return Begun(model, parts, by_user(train), centre, counts, measurer)
 
+    def parts(self, train: Ratings, kept: Ratings, counts: NDArray[np.float64]) -> UserParts:
+        """What users add to items: of the ratings `kept`, or of all with weights that follow from noisy counts."""
+        learned = kept if self.selection is Selection.UNIFORM else train
+        return UserParts(
+            learned, by_item(learned), self.weights(learned, counts), self.residuals(train.scale)
+        )
+
     @property
     @abstractmethod
     def measurements(self) -> Mapping[str, int]:
