@@ -25,10 +25,10 @@ from dpmf_cli.streams import Streams
 class EquationsBudget(Fractions):
     """Fractions of θ: for the global mean, the items' counts, and all Gram matrices and right sides."""
 
-    centre: float = Field(0.02, gt=0, lt=1)
+    centre: float = Field(0.015, gt=0, lt=1)
     counts: float = Field(0.08, gt=0, lt=1)
-    grams: float = Field(0.4, gt=0, lt=1)
-    right_sides: float = Field(0.5, gt=0, lt=1)
+    grams: float = Field(0.2, gt=0, lt=1)
+    right_sides: float = Field(0.705, gt=0, lt=1)
 
 
 class PrivateAlternatingLeastSquares(ItemAlternation):
@@ -46,10 +46,10 @@ class PrivateAlternatingLeastSquares(ItemAlternation):
     title: ClassVar[str] = "DPALS"
 
     algorithm: Literal["dpals"]
-    rating_clip: float = Field(1.5, ge=1e-6, le=1e6, description="Γ_M, corrected")
-    item_ridge: float = Field(5.0, ge=1e-3, le=1e6, description="λ")
+    rating_clip: float = Field(0.85, ge=1e-6, le=1e6, description="Γ_M, corrected")
+    item_ridge: float = Field(10.0, ge=1e-3, le=1e6, description="λ")
     frequency_exponent: float = Field(
-        0.0, ge=0, le=1, description="ν: items with more ratings have a larger ridge, of mean λ over ratings"
+        0.75, ge=0, le=1, description="ν: items with more ratings have a larger ridge, of mean λ over ratings"
     )
     noise_ridge: float = Field(1.0, ge=0, le=1e6, description="κ")
     budget: EquationsBudget = EquationsBudget()

@@ -14,6 +14,7 @@ from dpmf_cli.algorithms.shared.entry_checks import (
     refuse_a_delta_beyond_the_accountant,
     refuse_steps_that_diverge,
 )
+from dpmf_cli.algorithms.shared.factorization import InitialFactors
 from dpmf_cli.algorithms.shared.item_alternation import ItemAlternation
 from dpmf_cli.algorithms.shared.own_factors import OwnFactors
 from dpmf_cli.kernels.normal_equations import Residuals, UserParts, right_sides
@@ -31,9 +32,9 @@ from dpmf_cli.streams import Streams
 class ItemGradientsBudget(Fractions):
     """Fractions of θ: for the global mean, the items' counts, and the gradients."""
 
-    centre: float = Field(0.02, gt=0, lt=1)
-    counts: float = Field(0.08, gt=0, lt=1)
-    gradients: float = Field(0.9, gt=0, lt=1)
+    centre: float = Field(0.015, gt=0, lt=1)
+    counts: float = Field(0.15, gt=0, lt=1)
+    gradients: float = Field(0.835, gt=0, lt=1)
 
 
 class PrivateAlternatingMinimization(ItemAlternation):
@@ -50,10 +51,14 @@ class PrivateAlternatingMinimization(ItemAlternation):
     title: ClassVar[str] = "DPAM"
 
     algorithm: Literal["dpam"]
-    steps: int = Field(5, ge=1, le=10_000, description="in each round")
+    iterations: int = Field(12, ge=1, le=1000, description="T")
+    factors: int = Field(2, ge=1, le=64, description="d")
+    user_norm: float = Field(1.5, ge=1e-6, le=1e6, description="Γ")
+    initial_factors: InitialFactors = InitialFactors(scale=0.05)
+    steps: int = Field(3, ge=1, le=10_000, description="in each round")
     sampling_rate: float = Field(1.0, gt=0, le=1, description="γ, the part of the users in a step")
-    clip: float = Field(1.0, ge=1e-6, le=1e6, description="C: the L2 norm of what a user adds to a gradient")
-    learning_rate: float = Field(0.02, gt=0, description="η")
+    clip: float = Field(5.0, ge=1e-6, le=1e6, description="C: the L2 norm of what a user adds to a gradient")
+    learning_rate: float = Field(0.01, gt=0, description="η")
     item_ridge: float = Field(3.0, ge=0, description="λ; times η it is 1 at most")
     spread: float = Field(0.2, gt=0, description="the most that noise may deviate in a coordinate of Q")
     budget: ItemGradientsBudget = ItemGradientsBudget()

@@ -88,23 +88,23 @@ class ItemAlternation(PrivateAlgorithm):
 
     neighbours: Neighbours = Neighbours.USER
     delta: float = Field(1e-6, ge=1e-15, le=0.01, description="the δ of Gaussian noise")
-    factors: int = Field(8, ge=1, le=64, description="d")
-    iterations: int = Field(5, ge=1, le=1000, description="T")
-    initial_factors: InitialFactors = InitialFactors()
+    factors: int = Field(6, ge=1, le=64, description="d")
+    iterations: int = Field(4, ge=1, le=1000, description="T")
+    initial_factors: InitialFactors = InitialFactors(scale=0.3)
     centring: Literal["overall", "users"] = Field(
         "users", description="what is taken from ratings: the noisy mean, or each user's own mean too (β_u)"
     )
     selection: Selection = Field(Selection.WEIGHTED, description="which of a user's ratings items learn from")
-    most_ratings: int = Field(50, ge=1, le=10_000, description="k")
-    weight_exponent: float = Field(0.5, ge=0, le=2, description="μ, where the selection is weighted")
-    user_norm: float = Field(1.0, ge=1e-6, le=1e6, description="Γ")
+    most_ratings: int = Field(100, ge=1, le=10_000, description="k")
+    weight_exponent: float = Field(0.12, ge=0, le=2, description="μ, where the selection is weighted")
+    user_norm: float = Field(0.6, ge=1e-6, le=1e6, description="Γ")
     user_ridge: float = Field(
-        10.0,
+        3.0,
         ge=0.01,
         le=1e6,
         description="λ_u: of a user's own regression; less leaves those of few ratings unsolvable",
     )
-    effects: EffectsParameters = EffectsParameters(beta_u=10)
+    effects: EffectsParameters = EffectsParameters(beta_u=16)
     budget: Fractions
 
     @property
