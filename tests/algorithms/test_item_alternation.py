@@ -195,6 +195,14 @@ def test_dpam_descends_on_samples_of_users() -> None:
     assert predicted(entry, 30.0)[0] == pytest.approx(written_dpam(entry, 30.0), abs=2e-4)
 
 
+def test_dpam_descends_slower_for_more_users_and_for_more_noise() -> None:
+    entry = dpam("corrected", learning_rate=0.02, spread=0.1)
+    silent, loud = np.zeros(1), np.array([4.0])
+    assert [float(entry.rates(silent, n)[0]) for n in (1, 1000, 4000)] == [0.02, 0.02, 0.005]
+    noise = math.sqrt(T * 2) * 1.5 * 4
+    assert entry.rates(loud, 1) == pytest.approx(0.1 / noise)
+
+
 def test_blocks_of_items_are_solved_as_all_of_them(monkeypatch: pytest.MonkeyPatch) -> None:
     found, _ = predicted(dpals("corrected"), 30.0)
     monkeypatch.setattr("dpmf_cli.algorithms.field.dpals.HELD", 40)

@@ -28,6 +28,9 @@ from dpmf_cli.privacy.subsampling import noise_multipliers
 from dpmf_cli.ratings import Ratings, Scale
 from dpmf_cli.streams import Streams
 
+FEW = 1000
+"""So many users, who are public, descend at the rate as given; it falls with more of them."""
+
 
 class ItemGradientsBudget(Fractions):
     """Fractions of θ: for the global mean, the items' counts, and the gradients."""
@@ -43,9 +46,10 @@ class PrivateAlternatingMinimization(ItemAlternation):
 
         Q ← Q + η(Σ_u clip_C((w_ui·(x_ui − p_u·q_i)·p_u)_i) + N(0, (C·σ)²))/γ − η·λ·Q
 
-    σ is what an accountant certifies for all steps, beside the mean and the counts. η is lowered where the noise of
-    all steps would add up to more than `spread` in a coordinate of Q. Published and corrected differ in the noise of
-    m alone. The code's batches have a fixed size, and are charged as samples; its rates may adapt, these do not.
+    σ is what an accountant certifies for all steps, beside the mean and the counts. η is lowered for more than 1000
+    users, and where the noise of all steps would add up to more than `spread` in a coordinate of Q. Published and
+    corrected differ in the noise of m alone. The code's batches have a fixed size, and are charged as samples; its
+    rates may adapt, these do not.
     """
 
     title: ClassVar[str] = "DPAM"
@@ -58,7 +62,9 @@ class PrivateAlternatingMinimization(ItemAlternation):
     steps: int = Field(3, ge=1, le=10_000, description="in each round")
     sampling_rate: float = Field(1.0, gt=0, le=1, description="γ, the part of the users in a step")
     clip: float = Field(5.0, ge=1e-6, le=1e6, description="C: the L2 norm of what a user adds to a gradient")
-    learning_rate: float = Field(0.01, gt=0, description="η")
+    learning_rate: float = Field(
+        0.01, gt=0, description="η, of up to 1000 users; 1000·η/n of n, which are more"
+    )
     item_ridge: float = Field(3.0, ge=0, description="λ; times η it is 1 at most")
     spread: float = Field(0.2, gt=0, description="the most that noise may deviate in a coordinate of Q")
     budget: ItemGradientsBudget = ItemGradientsBudget()
@@ -84,9 +90,7 @@ class PrivateAlternatingMinimization(ItemAlternation):
         begun = self.begin(train, epsilons, streams, curator)
         multiplier = self.noise_multipliers(epsilons)
         gradients = self.gradients(train.n_items, multiplier, curator)
-        rng, repetitions = streams.generator("samples of users"), self.iterations * self.steps
-        noise = math.sqrt(repetitions) * self.clip * multiplier / self.sampling_rate
-        rates = rates_under(noise, self.learning_rate, self.spread)
+        rng, rates = streams.generator("samples of users"), self.rates(multiplier, train.n_users)
         for _ in range(self.iterations):
             self.step_users(begun)
             for _ in range(self.steps):
@@ -94,6 +98,11 @@ class PrivateAlternatingMinimization(ItemAlternation):
                 noisy = next(gradients).added_to(right_sides(begun.model, sample, slice(None)))
                 descend_items(begun.model, noisy / self.sampling_rate, rates, self.item_ridge)
         return self.end(begun, train)
+
+    def rates(self, multiplier: Epsilons, n_users: int) -> Epsilons:
+        """(E,) η: less for more users than `FEW`, whose gradients add up, and less for noise that would add up."""
+        noise = math.sqrt(self.iterations * self.steps) * self.clip * multiplier / self.sampling_rate
+        return rates_under(noise, self.learning_rate * min(1.0, FEW / n_users), self.spread)
 
     def noise_multipliers(self, epsilons: Epsilons) -> Epsilons:
         """(E,) σ/C of the gradients, beside the mean and the counts, which take their fractions of θ."""
