@@ -26,6 +26,7 @@ SMALL: dict[str, dict[str, Any]] = {
     "dpps_mf": {"iterations": 5},
     "dpps_pnbm": {"iterations": 5},
     "pg_mf": {"iterations": 3},
+    "dpam": {"iterations": 2, "steps": 3},
 }
 """Fewer steps than by default, of methods whose later steps do what the first do. The published rate of DP-PMF is for
 10⁵ ratings, and diverges on a few."""

@@ -34,7 +34,7 @@ def refuse_contradictions(config: ExperimentKeys) -> None:
         _columns_that_are_there,
         _ascending_limits,
         _rankings_that_are_measured,
-        _references_of_netflix,
+        _references_of_their_data,
         _crossings_of_baselines,
         _countable_tasks,
         _distinct_names,
@@ -149,13 +149,18 @@ def _rankings_that_are_measured(config: ExperimentKeys) -> None:
             raise _at(("baselines", index), "ranking", message)
 
 
-def _references_of_netflix(config: ExperimentKeys) -> None:
+_REFERENCES = {"cinematch": (PRIZE_DATASET, "Netflix"), "chien2021": ("ml-10m", "ML-10M")}
+"""How the data sets of printed errors begin, and are called."""
+
+
+def _references_of_their_data(config: ExperimentKeys) -> None:
     for index, reference in enumerate(config.references):
-        if not (isinstance(config.dataset, CatalogSpec) and config.dataset.name.startswith(PRIZE_DATASET)):
+        of, name = _REFERENCES[reference]
+        if not (isinstance(config.dataset, CatalogSpec) and config.dataset.name.startswith(of)):
             raise _at(
                 ("references", index),
                 "reference",
-                f"{reference} is an error on Netflix ratings, no reference for {config.dataset.key}; remove it",
+                f"{reference} is an error on {name} ratings, no reference for {config.dataset.key}; remove it",
             )
         if reference in config.references[:index]:
             raise _at(("references", index), "reference", f"{reference} stands there twice; keep one")

@@ -118,8 +118,9 @@ class ExperimentKeys(StrictModel):
         "`{isgd: {factors: 3}}`; not for a `base`, which stands inside of another",
     )
     twins: bool = Field(False, description="fit every algorithm without noise too, once a fold")
-    references: list[Literal["cinematch"]] = Field(
-        [], description="printed errors of the Netflix Prize to hold the curves against"
+    references: list[Literal["cinematch", "chien2021"]] = Field(
+        [],
+        description="printed errors to hold the curves against, of the Netflix Prize, or of DPAM on ML-10M",
     )
     crossings: list[Literal[tuple(BASELINES)]] = Field(  # type: ignore[valid-type]
         ["ia", "ge"], min_length=1, description="which of the baselines crossings are measured against"

@@ -403,19 +403,7 @@ def _solve(
                 store(block, k * row + d * w, cast(clamp(target, low, high), wide))
             for k in range(members * row, BLOCK * row):
                 block[k] = 0
-            for lane in range(0, w, v):
-                entry = entries * lane
-                for i in range(d + 1):
-                    at = i * w + lane
-                    a, b = load(block, at, part), load(block, row + at, part)
-                    c, e = load(block, 2 * row + at, part), load(block, 3 * row + at, part)
-                    for j in range(min(i + 1, d)):
-                        at = j * w + lane
-                        total = fma(a, load(block, at, part), load(sums, entry, part))
-                        total = fma(b, load(block, row + at, part), total)
-                        total = fma(c, load(block, 2 * row + at, part), total)
-                        store(sums, entry, fma(e, load(block, 3 * row + at, part), total))
-                        entry += v
+            add_products(block, sums, 0, factors_of, width_of, part_of)
         if len(unit) > 0 and len(row_factors) == 0:
             for lane in range(0, w, v):
                 for i in range(d):
@@ -441,3 +429,24 @@ def _solve(
                 value = rint(mul(load(solution, i * w, wide), splat(1 / cell, wide)))
                 store(solution, i * w, mul(value, splat(cell, wide)))
         store_within(P, r * row, solution, limit, factors_of, width_of)
+
+
+@compiled()
+def add_products(block, sums, first, factors_of, width_of, part_of):
+    """Adds the products of the rows of a `block` with each other to `sums`, as `_solve` has both; `sums` without the
+    rows before `first`."""
+    d, w, v, part = len(factors_of), len(width_of), len(part_of), zeros_like(sums, part_of)
+    row, entries = (d + 1) * w, len(sums) // w
+    for lane in range(0, w, v):
+        entry = entries * lane
+        for i in range(first, d + 1):
+            at = i * w + lane
+            a, b = load(block, at, part), load(block, row + at, part)
+            c, e = load(block, 2 * row + at, part), load(block, 3 * row + at, part)
+            for j in range(min(i + 1, d)):
+                at = j * w + lane
+                total = fma(a, load(block, at, part), load(sums, entry, part))
+                total = fma(b, load(block, row + at, part), total)
+                total = fma(c, load(block, 2 * row + at, part), total)
+                store(sums, entry, fma(e, load(block, 3 * row + at, part), total))
+                entry += v

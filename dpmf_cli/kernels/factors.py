@@ -150,6 +150,13 @@ def move_items(group: FactorLanes, moves: NDArray[np.floating]) -> None:
     items[:, :-1] += pad(moves[..., group.part], group.width)
 
 
+@on_each_group
+def set_items(group: FactorLanes, items: slice, factors: NDArray[np.floating]) -> None:
+    """q_i ← factors[i] for the n `items`, in place; factors (n, d, E)."""
+    rows = group.items.reshape(-1, group.factors + 1, group.width)
+    rows[items, :-1] = pad(factors[..., group.part], group.width)
+
+
 def factor_model(
     users: NDArray[np.float64],
     items: NDArray[np.float64],

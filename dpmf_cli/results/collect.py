@@ -77,11 +77,11 @@ def _cut_in_words(config: ExperimentConfig) -> Iterator[str]:
 
 
 def _references(config: ExperimentConfig) -> tuple[Reference, ...]:
-    """The printed errors that a config asks for, each of one test set of the whole Netflix Prize data."""
+    """The printed errors that a config asks for, each of one test set."""
     return tuple(
-        Reference(f"{key.capitalize()} {name}", rmse, config.test == name)
-        for key in config.references
-        for name, rmse in printed_reference(key).items()
+        Reference(f"{printed.title} {name}", rmse, config.test == name)
+        for printed in map(printed_reference, config.references)
+        for name, rmse in printed.rmse.items()
     )
 
 

@@ -46,6 +46,8 @@ SMALL: dict[str, dict[str, Any]] = {
     "dpps_pnbm": LANGEVIN,
     "pg_mf": PRIVATE_GRADIENTS,
     "dpps_mf": LANGEVIN_MF,
+    "dpals": {"factors": 2},
+    "dpam": {"factors": 2, "iterations": 3},
     "pmf": PMF,
     "dp_pmf": {**PMF, "noisy_epochs": 20},
     "sampled": {**SPECIFICATION, "base": {"algorithm": "pmf", **PMF}},

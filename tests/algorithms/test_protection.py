@@ -26,7 +26,7 @@ def test_every_private_algorithm_names_its_paper(key: str) -> None:
 
 def test_papers_are_those_whose_figures_are_here_this_project_and_plugins() -> None:
     cited = {paper.value.lower().replace(" ", "") for paper in Paper}
-    assert cited == {*papers(), "dpmf", "plugin"}
+    assert cited == {*papers(), "chien2021", "dpmf", "plugin"}
 
 
 @pytest.mark.parametrize(
@@ -84,6 +84,8 @@ JOINT: dict[str, dict[str, Modes]] = {
         "user": CORRECTED_ALONE,
     },
     "dpps_mf": {"user": (False, True)},
+    "dpals": {"user": TOWARDS_OTHERS},
+    "dpam": {"user": TOWARDS_OTHERS},
 }
 """From whom each ε protects, of every algorithm that a config can name. The contract of algorithms holds what each
 says of itself against what its fits do."""

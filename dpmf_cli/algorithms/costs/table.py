@@ -3,7 +3,7 @@
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from dpmf_cli.algorithms.costs import averages, covariance, factorization, local, neighbourhood
+from dpmf_cli.algorithms.costs import alternation, averages, covariance, factorization, local, neighbourhood
 from dpmf_cli.algorithms.costs.cost import Cost, Shape
 
 COSTS: Mapping[str, Callable[[Any, Shape, int], Cost]] = {
@@ -38,5 +38,7 @@ COSTS: Mapping[str, Callable[[Any, Shape, int], Cost]] = {
     "dpps_pnbm": neighbourhood.private_pnbm,
     "private_constant_nbm": neighbourhood.private_constant_nbm,
     "dpps_mf": factorization.dpps_mf,
+    "dpals": alternation.dpals,
+    "dpam": alternation.dpam,
 }
 """A function takes the entry with its parameters, the size of the training set, and how many ε there are."""

@@ -9,6 +9,7 @@ from pydantic import Field, model_validator
 
 from dpmf_cli.algorithms.shared.base import Variants, in_both_modes
 from dpmf_cli.algorithms.shared.budget import Fractions
+from dpmf_cli.algorithms.shared.descent_rates import rates_under
 from dpmf_cli.algorithms.shared.effects import EffectsParameters
 from dpmf_cli.algorithms.shared.entry_checks import (
     refuse_a_delta_beyond_the_accountant,
@@ -238,4 +239,4 @@ class CorrectedDPPSMF(PosteriorSamplingMF):
     def rates(self, multiplier: NDArray[np.float64]) -> NDArray[np.float64]:
         """(E,) η, or what the noise of all steps, √K·η·C·σ/γ, allows."""
         noise = math.sqrt(self.iterations) * self.clip * multiplier / self.sampling_rate
-        return self.learning_rate * self.spread / np.maximum(self.spread, self.learning_rate * noise)
+        return rates_under(noise, self.learning_rate, self.spread)

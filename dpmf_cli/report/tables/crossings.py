@@ -7,6 +7,7 @@ from dpmf_cli.audit.job import Audited
 from dpmf_cli.evaluation.crossings import Crossing, Status
 from dpmf_cli.evaluation.metrics import RMSE
 from dpmf_cli.evaluation.numbers import significant
+from dpmf_cli.papers.printed import REFERENCES, printed_reference
 from dpmf_cli.report.tables.audits import AUDITED_FIELDS, audited_cell, audited_notes, audited_record
 from dpmf_cli.report.tables.cells import (
     NONE,
@@ -116,8 +117,9 @@ def crossing_notes(crossings: Sequence[Crossing]) -> Iterator[str]:
     yield from interval_notes(crossings)
     yield from mark_notes(crossings)
     references = dict.fromkeys(crossing.baseline for crossing in crossings if crossing.reference)
-    if references:
-        yield f"{', '.join(references)}: Netflix's own recommender, as printed by McSherry and Mironov; not measured"
+    for printed in map(printed_reference, REFERENCES):
+        if names := [name for name in references if name.startswith(printed.title)]:
+            yield f"{', '.join(names)}: {printed.note}"
     loose = dict.fromkeys(crossing.baseline for crossing in crossings if not crossing.comparable)
     if loose:
         yield f"{', '.join(loose)}: of that set of the whole data, comparable only loosely with what is tested here"

@@ -1,0 +1,117 @@
+"""DPALS: private alternating least squares. Chien, Jain, Krichene, Rendle, Song, Thakurta and Zhang 2021."""
+
+from collections.abc import Mapping
+from typing import ClassVar, Literal, Self
+
+import numpy as np
+from numpy.typing import NDArray
+from pydantic import Field, model_validator
+
+from dpmf_cli.algorithms.shared.budget import Fractions
+from dpmf_cli.algorithms.shared.entry_checks import refuse_fields_of_the_other_mode
+from dpmf_cli.algorithms.shared.item_alternation import Begun, ItemAlternation
+from dpmf_cli.algorithms.shared.own_factors import OwnFactors
+from dpmf_cli.kernels.factors import set_items
+from dpmf_cli.kernels.normal_equations import HELD, Residuals, isometric, item_equations, whole
+from dpmf_cli.privacy import least_squares_sensitivity as sensitivity
+from dpmf_cli.privacy.curator import Curator
+from dpmf_cli.privacy.ledger import Epsilons
+from dpmf_cli.privacy.neighbours import Mode
+from dpmf_cli.privacy.sensitivity import Sensitivity
+from dpmf_cli.ratings import Ratings, Scale
+from dpmf_cli.streams import Streams
+
+
+class EquationsBudget(Fractions):
+    """Fractions of θ: for the global mean, the items' counts, and all Gram matrices and right sides."""
+
+    centre: float = Field(0.015, gt=0, lt=1)
+    counts: float = Field(0.08, gt=0, lt=1)
+    grams: float = Field(0.2, gt=0, lt=1)
+    right_sides: float = Field(0.705, gt=0, lt=1)
+
+
+class PrivateAlternatingLeastSquares(ItemAlternation):
+    """In each of T steps, after the users:
+
+        A_i = Σ_u w_ui·p_u·p_uᵀ + symmetric N(0, (σ₁Γ²)²), projected to what has no negative eigenvalue
+        b_i = Σ_u w_ui·x̃_ui·p_u + N(0, (σ₂ΓΓ_M)²)
+        q_i ← (A_i + (λ·f_i + κ·s)·I)⁻¹·b_i,    f_i ∝ (n̂_i + 1)^ν, s = σ₁Γ²√d
+
+    Corrected, x̃ is x clipped to ±Γ_M. As published (the public code) it is x, and its noise is for Γ_M = 1; since a
+    centred rating is within r_max − r_min, what can be proved is finite all the same. κ makes the ridge grow with the
+    noise by a public rule, where the paper chooses λ anew for each ε.
+    """
+
+    title: ClassVar[str] = "DPALS"
+
+    algorithm: Literal["dpals"]
+    rating_clip: float = Field(0.85, ge=1e-6, le=1e6, description="Γ_M, corrected")
+    item_ridge: float = Field(10.0, ge=1e-3, le=1e6, description="λ")
+    frequency_exponent: float = Field(
+        0.75, ge=0, le=1, description="ν: items with more ratings have a larger ridge, of mean λ over ratings"
+    )
+    noise_ridge: float = Field(1.0, ge=0, le=1e6, description="κ")
+    budget: EquationsBudget = EquationsBudget()
+
+    @model_validator(mode="after")
+    def _refuse_a_clip_that_is_not_published(self) -> Self:
+        refuse_fields_of_the_other_mode(self, () if self.mode is Mode.CORRECTED else ("rating_clip",))
+        return self
+
+    @property
+    def measurements(self) -> Mapping[str, int]:
+        return {"centre": 2, "counts": 1, "grams": self.iterations, "right_sides": self.iterations}
+
+    def residuals(self, scale: Scale) -> Residuals:
+        return Residuals(self.rating_clip) if self.mode is Mode.CORRECTED else Residuals()
+
+    def fit(self, train: Ratings, epsilons: Epsilons, *, streams: Streams, curator: Curator) -> OwnFactors:
+        begun = self.begin(train, epsilons, streams, curator)
+        for t in range(1, self.iterations + 1):
+            self.step_users(begun)
+            self.step_items(begun, t, train)
+        return self.end(begun, train)
+
+    def step_items(self, begun: Begun, t: int, train: Ratings) -> None:
+        """Q ← the solutions of noisy normal equations, blocks of items one after the other."""
+        k, d, norm = self.most_ratings, self.factors, self.user_norm
+        entries, noise = d * (d + 1) // 2, begun.measurer.noise
+        of_grams = noise("grams", f"grams {t}", (train.n_items, entries), sensitivity.item_grams(k, norm))
+        of_sides = noise("right_sides", f"right sides {t}", (train.n_items, d), *self.side_moves(train.scale))
+        ridge = self.item_ridge * self.frequency(begun.counts)
+        ridge += self.noise_ridge * np.sqrt(d) * of_grams.scale
+        at_once = max(1, HELD // (entries * ridge.shape[1]))
+        for first in range(0, train.n_items, at_once):
+            items = slice(first, min(first + at_once, train.n_items))
+            grams, sides = item_equations(begun.model, begun.parts, items)
+            (now_grams, of_grams), (now_sides, of_sides) = (
+                each.split(len(grams)) for each in (of_grams, of_sides)
+            )
+            grams, sides = now_grams.added_to(isometric(grams, d)), now_sides.added_to(sides)
+            set_items(begun.model, items, solved(whole(grams, d), sides, ridge[items]))
+
+    def side_moves(self, scale: Scale) -> tuple[Sensitivity, ...]:
+        """How far right sides move, and as published what their noise is for."""
+        k, norm = self.most_ratings, self.user_norm
+        if self.mode is Mode.CORRECTED:
+            return (sensitivity.item_right_sides(k, norm, self.rating_clip),)
+        return sensitivity.centred_right_sides(k, norm, scale), sensitivity.published_right_sides(k, norm)
+
+    def frequency(self, counts: NDArray[np.float64]) -> NDArray[np.float64]:
+        """(n_items, E) f_i, of mean 1 over noisy ratings."""
+        powers = (counts + 1) ** self.frequency_exponent
+        return np.asarray(powers * (counts.sum(axis=0) / (counts * powers).sum(axis=0)))
+
+
+def solved(
+    grams: NDArray[np.float64], sides: NDArray[np.float64], ridge: NDArray[np.float64]
+) -> NDArray[np.float64]:
+    """(n, d, E) (A⁺ + ridge·I)⁻¹·b, A⁺ the nearest matrix without negative eigenvalues.
+
+    grams (n, E, d, d), sides (n, d, E), ridge (n, E)
+    """
+    values, vectors = np.linalg.eigh(grams)
+    rotated = np.matmul(np.moveaxis(sides, 1, 2)[..., None, :], vectors)[..., 0, :]
+    scaled = rotated / (np.maximum(values, 0) + ridge[..., None])
+    return np.moveaxis(np.matmul(vectors, scaled[..., None])[..., 0], 2, 1)

@@ -1,0 +1,137 @@
+"""DPAM: private alternating minimisation by noisy gradients. The public code of Chien et al. 2021."""
+
+import math
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
+from typing import ClassVar, Literal, Self
+
+import numpy as np
+from pydantic import Field, model_validator
+
+from dpmf_cli.algorithms.shared.budget import Fractions
+from dpmf_cli.algorithms.shared.descent_rates import rates_under
+from dpmf_cli.algorithms.shared.entry_checks import (
+    refuse_a_delta_beyond_the_accountant,
+    refuse_steps_that_diverge,
+)
+from dpmf_cli.algorithms.shared.factorization import InitialFactors
+from dpmf_cli.algorithms.shared.item_alternation import ItemAlternation
+from dpmf_cli.algorithms.shared.own_factors import OwnFactors
+from dpmf_cli.kernels.normal_equations import Residuals, UserParts, right_sides
+from dpmf_cli.kernels.user_gradients import descend_items
+from dpmf_cli.privacy.curator import Curator
+from dpmf_cli.privacy.gradient_sensitivity import clipped_contributions
+from dpmf_cli.privacy.ledger import Epsilons
+from dpmf_cli.privacy.mechanisms import subsampled_gaussian
+from dpmf_cli.privacy.release import Release
+from dpmf_cli.privacy.subsampling import noise_multipliers
+from dpmf_cli.ratings import Ratings, Scale
+from dpmf_cli.streams import Streams
+
+FEW = 1000
+"""So many users, who are public, descend at the rate as given; it falls with more of them."""
+
+
+class ItemGradientsBudget(Fractions):
+    """Fractions of θ: for the global mean, the items' counts, and the gradients."""
+
+    centre: float = Field(0.015, gt=0, lt=1)
+    counts: float = Field(0.15, gt=0, lt=1)
+    gradients: float = Field(0.835, gt=0, lt=1)
+
+
+class PrivateAlternatingMinimization(ItemAlternation):
+    """In each of T rounds, after the users, as many steps as `steps` says, each on a sample of the users, with
+    probability γ each:
+
+        Q ← Q + η(Σ_u clip_C((w_ui·(x_ui − p_u·q_i)·p_u)_i) + N(0, (C·σ)²))/γ − η·λ·Q
+
+    σ is what an accountant certifies for all steps, beside the mean and the counts. η is lowered for more than 1000
+    users, and where the noise of all steps would add up to more than `spread` in a coordinate of Q. Published and
+    corrected differ in the noise of m alone. The code's batches have a fixed size, and are charged as samples; its
+    rates may adapt, these do not.
+    """
+
+    title: ClassVar[str] = "DPAM"
+
+    algorithm: Literal["dpam"]
+    iterations: int = Field(12, ge=1, le=1000, description="T")
+    factors: int = Field(2, ge=1, le=64, description="d")
+    user_norm: float = Field(1.5, ge=1e-6, le=1e6, description="Γ")
+    initial_factors: InitialFactors = InitialFactors(scale=0.05)
+    steps: int = Field(3, ge=1, le=10_000, description="in each round")
+    sampling_rate: float = Field(1.0, gt=0, le=1, description="γ, the part of the users in a step")
+    clip: float = Field(5.0, ge=1e-6, le=1e6, description="C: the L2 norm of what a user adds to a gradient")
+    learning_rate: float = Field(
+        0.01, gt=0, description="η, of up to 1000 users; 1000·η/n of n, which are more"
+    )
+    item_ridge: float = Field(3.0, ge=0, description="λ; times η it is 1 at most")
+    spread: float = Field(0.2, gt=0, description="the most that noise may deviate in a coordinate of Q")
+    budget: ItemGradientsBudget = ItemGradientsBudget()
+
+    @model_validator(mode="after")
+    def _refuse_a_delta_beyond_the_accountant(self) -> Self:
+        refuse_a_delta_beyond_the_accountant(self.sampling_rate, self.delta)
+        return self
+
+    @model_validator(mode="after")
+    def _refuse_steps_that_diverge(self) -> Self:
+        refuse_steps_that_diverge(self.learning_rate, "item_ridge", self.item_ridge)
+        return self
+
+    @property
+    def measurements(self) -> Mapping[str, int]:
+        return {"centre": 2, "counts": 1}
+
+    def residuals(self, scale: Scale) -> Residuals:
+        return Residuals(after_factors=True, vector=self.clip)
+
+    def fit(self, train: Ratings, epsilons: Epsilons, *, streams: Streams, curator: Curator) -> OwnFactors:
+        begun = self.begin(train, epsilons, streams, curator)
+        multiplier = self.noise_multipliers(epsilons)
+        gradients = self.gradients(train.n_items, multiplier, curator)
+        rng, rates = streams.generator("samples of users"), self.rates(multiplier, train.n_users)
+        for _ in range(self.iterations):
+            self.step_users(begun)
+            for _ in range(self.steps):
+                sample = self.of_some(begun.parts, rng)
+                noisy = next(gradients).added_to(right_sides(begun.model, sample, slice(None)))
+                descend_items(begun.model, noisy / self.sampling_rate, rates, self.item_ridge)
+        return self.end(begun, train)
+
+    def rates(self, multiplier: Epsilons, n_users: int) -> Epsilons:
+        """(E,) η: less for more users than `FEW`, whose gradients add up, and less for noise that would add up."""
+        noise = math.sqrt(self.iterations * self.steps) * self.clip * multiplier / self.sampling_rate
+        return rates_under(noise, self.learning_rate * min(1.0, FEW / n_users), self.spread)
+
+    def noise_multipliers(self, epsilons: Epsilons) -> Epsilons:
+        """(E,) σ/C of the gradients, beside the mean and the counts, which take their fractions of θ."""
+        beside = math.hypot(self.budget.centre, self.budget.counts)
+        return noise_multipliers(
+            epsilons,
+            self.delta,
+            rate=self.sampling_rate,
+            steps=self.iterations * self.steps,
+            neighbours=self.neighbours,
+            beside=np.array([beside * self.theta_of(float(epsilon)) for epsilon in epsilons]),
+        )
+
+    def gradients(self, n_items: int, multiplier: Epsilons, curator: Curator) -> Iterator[Release]:
+        """The release of each step's gradients."""
+        return subsampled_gaussian(
+            "gradients",
+            (n_items, self.factors),
+            repetitions=self.iterations * self.steps,
+            rate=self.sampling_rate,
+            sensitivity=clipped_contributions(self.clip, 2, self.neighbours),
+            contribution=self.clip,
+            multiplier=multiplier,
+            curator=curator,
+        )
+
+    def of_some(self, parts: UserParts, rng: np.random.Generator) -> UserParts:
+        """What a sample of the users adds."""
+        if self.sampling_rate == 1:
+            return parts
+        chosen = rng.random((parts.train.n_users, 1)) < self.sampling_rate
+        return replace(parts, weights=replace(parts.weights, users=parts.weights.users * chosen))

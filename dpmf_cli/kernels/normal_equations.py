@@ -1,0 +1,296 @@
+"""What users add to the items' normal equations: weighted sums over lanes, and how far one user can reach in them.
+
+For every item i, of the factors p_u of the users who rated it and of what is left of their ratings, x_ui:
+
+    Gram          A_i = Σ_u w_ui·p_u·p_uᵀ     a packed lower triangle, row by row
+    right sides   b_i = Σ_u w_ui·x_ui·p_u
+
+All of it in double precision. A term is a function of one user's ratings and of what was released: of neighbours that
+differ in a user the same terms are added, in the same order, but for those of that user. So their sums are further
+apart than in real numbers by n·2⁻⁵³·Σ|terms| at most, and a user's part is right to 10⁻¹² of itself.
+"""
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dpmf_cli.compiled.decorator import compiled
+from dpmf_cli.kernels.als import BLOCK, PART, PREFETCHED, SideRatings, add_products
+from dpmf_cli.kernels.examples import BY_ITEM, ITEMS, RATERS, USERS, example
+from dpmf_cli.kernels.factors import FactorLanes
+from dpmf_cli.kernels.lanes import (
+    below,
+    cast,
+    clamp,
+    div,
+    doubles,
+    fma,
+    load,
+    mul,
+    prefetch,
+    splat,
+    sqrt,
+    store,
+    sub,
+    zeros,
+)
+from dpmf_cli.kernels.rating_weights import RatingWeights
+from dpmf_cli.lane_groups import Grouped, on_each_group, pad
+from dpmf_cli.ratings import Ratings
+
+PerModel = float | NDArray[np.float64]
+"""One number for all models of a grid, or (E,) one for each."""
+
+
+HELD = 1 << 23
+"""How many numbers of Gram matrices are well held at a time: 64 MB, and what noise takes beside them."""
+
+
+@dataclass(frozen=True)
+class Residuals:
+    """x_ui = clamp(r_ui − IAvg(i) − UAvg(u), ±bound), less p_u·q_i before it is clamped if `after_factors`.
+
+    vector  the L2 norm that a user's part (w_ui·x_ui·p_u)_i of all right sides is shortened to
+    """
+
+    bound: PerModel = math.inf
+    after_factors: bool = False
+    vector: PerModel = math.inf
+
+
+@dataclass(frozen=True)
+class UserParts:
+    """What all users add: the ratings, the same `by_item`, what each counts, and what is left of it."""
+
+    train: Ratings
+    by_item: SideRatings
+    weights: RatingWeights
+    residuals: Residuals = Residuals()
+
+
+@on_each_group
+def shorten_users(group: FactorLanes, limit: PerModel) -> None:
+    """p_u ← p_u·min(1, limit/‖p_u‖) in place, `limit` one number or (E,); 0 where p_u is not finite.
+
+    In single precision a length is right to 2⁻²³ of itself. It is shortened to so much less than `limit`.
+    """
+    rows = group.rows("users")
+    for first in range(0, len(rows), 4096):
+        some = rows[first : first + 4096]
+        with np.errstate(invalid="ignore", over="ignore"):
+            wide = some.astype(np.float64)
+            length = np.sqrt((wide * wide).sum(axis=1, keepdims=True))
+            most = _lanes_of(limit, group) * (1 - 2.0**-22)
+            shorter = wide * np.minimum(1, most / np.maximum(length, 1e-300))
+        some[:] = np.where(np.isfinite(length), shorter, 0)
+
+
+def item_equations(
+    models: Grouped[FactorLanes], parts: UserParts, items: slice
+) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """A (n, d(d+1)/2, E) and b (n, d, E) of the n `items`. No factor may be infinite: `shorten_users`."""
+    found = [_sums(group, parts, items, with_gram=True) for group in models.groups]
+    grams, sides = (np.concatenate(each, axis=-1) for each in zip(*found, strict=True))
+    return grams, sides
+
+
+def right_sides(models: Grouped[FactorLanes], parts: UserParts, items: slice) -> NDArray[np.float64]:
+    """b (n, d, E) alone; arguments as of `item_equations`."""
+    return np.concatenate(
+        [_sums(group, parts, items, with_gram=False)[1] for group in models.groups], axis=-1
+    )
+
+
+def pooled_gram(models: Grouped[FactorLanes], weights: NDArray[np.float64]) -> NDArray[np.float64]:
+    """(d(d+1)/2, E) Σ_u v_u·p_u·p_uᵀ over all users, v = `weights` (n_users, E): a packed lower triangle."""
+    return np.concatenate([_pooled(group, weights[:, group.part]) for group in models.groups], axis=-1)
+
+
+def _pooled(group: FactorLanes, weights: NDArray[np.float64]) -> NDArray[np.float64]:
+    """(d(d+1)/2, lanes) of one group."""
+    below_diagonal = np.tril_indices(group.factors)
+    rows, out = group.rows("users"), np.empty((len(below_diagonal[0]), group.lanes))
+    for lane in range(group.lanes):
+        own = rows[..., lane].astype(np.float64)
+        out[:, lane] = (own.T @ (weights[:, lane, None] * own))[below_diagonal]
+    return out
+
+
+def isometric(gram: NDArray[np.float64], factors: int) -> NDArray[np.float64]:
+    """(…, d(d+1)/2, E) a packed triangle with √2 times what is off its diagonal: as long as the whole matrix."""
+    return gram * _stretch(factors)
+
+
+def whole(gram: NDArray[np.float64], factors: int) -> NDArray[np.float64]:
+    """(…, E, d, d) the symmetric matrices of which `isometric` has made gram (…, d(d+1)/2, E)."""
+    packed = np.moveaxis(gram / _stretch(factors), -2, -1)
+    out = np.empty((*packed.shape[:-1], factors, factors))
+    row, column = np.tril_indices(factors)
+    out[..., row, column] = out[..., column, row] = packed
+    return out
+
+
+def _stretch(factors: int) -> NDArray[np.float64]:
+    """(d(d+1)/2, 1) 1 on the diagonal, √2 off it."""
+    row, column = np.tril_indices(factors)
+    return np.where(row == column, 1.0, math.sqrt(2))[:, None]
+
+
+def _lanes_of(each: PerModel, group: FactorLanes) -> NDArray[np.float64]:
+    """(lanes,) the numbers of a group's models."""
+    return np.asarray(each[group.part] if isinstance(each, np.ndarray) else np.full(group.lanes, each))
+
+
+def _sums(
+    group: FactorLanes, parts: UserParts, items: slice, *, with_gram: bool
+) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """A (n, d(d+1)/2, lanes), or of no entries, and b (n, d, lanes) of one group."""
+    d, width, train = group.factors, group.width, parts.train
+    bound, vector = (
+        pad(_lanes_of(each, group), width, np.float64)
+        for each in (parts.residuals.bound, parts.residuals.vector)
+    )
+    common = (
+        group.users,
+        group.items,
+        *parts.weights.of_group(group),
+        bound,
+        parts.residuals.after_factors,
+    )
+    shapes = group.factors_of, group.width_of
+    kept = np.ones(train.n_users * width)
+    if np.isfinite(vector).any():
+        _shorten(train.user_starts, train.items, train.values, *common, vector, kept, *shapes)
+    first, last, _ = items.indices(train.n_items)
+    entries = d * (d + 1) // 2 if with_gram else 0
+    out = np.zeros((last - first) * (entries + d) * width)
+    raters = parts.by_item
+    _add(
+        raters.starts,
+        raters.others,
+        raters.values,
+        *common,
+        kept,
+        first,
+        last,
+        with_gram,
+        out,
+        *shapes,
+        (0,) * PART,
+    )
+    sums = out.reshape(last - first, entries + d, width)[..., : group.lanes]
+    return sums[:, :entries], sums[:, entries:]
+
+
+@compiled(inline="always")
+def _residual(value, P, p_at, Q, q_at, after_factors, low, high, factors_of, width_of):
+    """clamp(value − effects − p·q, [low, high]) in lanes of float64, p·q where `after_factors`."""
+    d, w = len(factors_of), len(width_of)
+    like, wide = zeros(width_of), doubles(width_of)
+    left = sub(splat(value, wide), cast(load(Q, q_at + d * w, like), wide))
+    left = sub(left, cast(load(P, p_at + d * w, like), wide))
+    if after_factors:
+        product = wide
+        for f in range(d):
+            product = fma(
+                cast(load(P, p_at + f * w, like), wide), cast(load(Q, q_at + f * w, like), wide), product
+            )
+        left = sub(left, product)
+    return clamp(left, low, high)
+
+
+_WEIGHTS = {
+    "user_roots": lambda s: np.linspace(0.5, 1, USERS * s.w),
+    "item_roots": lambda s: np.linspace(1, 0.5, ITEMS * s.w),
+    "ranks": lambda s: np.repeat(np.arange(ITEMS), s.w),
+    "last": lambda s: np.repeat([2.0, np.inf, 1.0, 3.0], s.w),
+    "bound": lambda s: np.linspace(0.5, 2, s.w),
+    "after_factors": True,
+}
+
+
+@compiled(example(vector=lambda s: np.linspace(0.1, 2, s.w), kept=lambda s: np.ones(USERS * s.w), **_WEIGHTS))
+def _shorten(
+    starts, items, values, P, Q, user_roots, item_roots, ranks, last, bound, after_factors, vector, kept,
+    factors_of, width_of,
+):  # fmt: skip
+    """kept[u] ← min(1, vector/‖(w_ui·x_ui·p_u)_i‖), 0 where that is not finite."""
+    d, w = len(factors_of), len(width_of)
+    row, like, wide = (d + 1) * w, zeros(width_of), doubles(width_of)
+    high = load(bound, 0, wide)
+    low, most, one = sub(wide, high), load(vector, 0, wide), splat(1.0, wide)
+    for u in range(len(starts) - 1):
+        length, squares = wide, wide
+        for f in range(d):
+            own = cast(load(P, u * row + f * w, like), wide)
+            length = fma(own, own, length)
+        for x in range(starts[u], starts[u + 1]):
+            i = np.int64(items[x])
+            left = _residual(
+                values[x], P, u * row, Q, i * row, after_factors, low, high, factors_of, width_of
+            )
+            root = load(item_roots, i * w, wide)
+            if len(ranks) > 0:
+                root = below(load(last, u * w, wide), load(ranks, i * w, wide), wide, root)
+            left = mul(left, mul(root, root))
+            squares = fma(left, left, squares)
+        root = load(user_roots, u * w, wide)
+        norm = mul(mul(root, root), mul(sqrt(squares), sqrt(length)))
+        store(kept, u * w, below(most, norm, div(most, norm), one))
+
+
+@compiled(
+    example(
+        starts=[0, 2, 4, 6, 7, 8],
+        kept=lambda s: np.linspace(0.5, 1, USERS * s.w),
+        others=lambda s: RATERS[BY_ITEM],
+        first=1,
+        last_item=4,
+        with_gram=True,
+        out=lambda s: np.zeros(3 * (s.d * (s.d + 3) // 2) * s.w),
+        **_WEIGHTS,
+    )
+)
+def _add(
+    starts, others, values, P, Q, user_roots, item_roots, ranks, last, bound, after_factors, kept,
+    first, last_item, with_gram, out, factors_of, width_of, part_of,
+):  # fmt: skip
+    """out (items, entries, w) ← A, if `with_gram`, and behind it b. Blocks of raters as in `als._solve`: what lies in
+    one are √w_ui·p_u, and √w_ui·kept[u]·x_ui."""
+    d, w, v = len(factors_of), len(width_of), len(part_of)
+    row, like, wide = (d + 1) * w, zeros(width_of), doubles(width_of)
+    high, part = load(bound, 0, wide), doubles(part_of)
+    low, start = sub(wide, high), 0 if with_gram else d
+    entries, ahead_of = (d * (d + 3) // 2 if with_gram else d), len(others) - 1
+    sums, block = np.empty(entries * w), np.empty(BLOCK * row)
+    for i in range(first, last_item):
+        sums[:] = 0
+        q_at, of_item = i * row, load(item_roots, i * w, wide)
+        for begin in range(starts[i], starts[i + 1], BLOCK):
+            members = min(BLOCK, starts[i + 1] - begin)
+            for k in range(members):
+                u, ahead = (
+                    np.int64(others[begin + k]),
+                    np.int64(others[min(begin + k + PREFETCHED, ahead_of)]),
+                )
+                for f in range(d + 1):
+                    prefetch(P, ahead * row + f * w)
+                root = mul(load(user_roots, u * w, wide), of_item)
+                if len(ranks) > 0:
+                    root = below(load(last, u * w, wide), load(ranks, i * w, wide), wide, root)
+                for f in range(d):
+                    own = cast(load(P, u * row + f * w, like), wide)
+                    store(block, k * row + f * w, mul(root, own))
+                left = _residual(
+                    values[begin + k], P, u * row, Q, q_at, after_factors, low, high, factors_of, width_of
+                )
+                store(block, k * row + d * w, mul(mul(root, load(kept, u * w, wide)), left))
+            for k in range(members * row, BLOCK * row):
+                block[k] = 0
+            add_products(block, sums, start, factors_of, width_of, part_of)
+        at = (i - first) * entries * w
+        for lane in range(0, w, v):
+            for entry in range(entries):
+                store(out, at + entry * w + lane, load(sums, entries * lane + entry * v, part))

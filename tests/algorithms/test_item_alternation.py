@@ -1,0 +1,268 @@
+"""DPALS and DPAM against their steps written out in NumPy, noise included, in both modes."""
+
+import math
+from itertools import product
+from typing import Any
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+from pydantic import ValidationError
+
+from dpmf_cli.algorithms.field.dpals import PrivateAlternatingLeastSquares, solved
+from dpmf_cli.algorithms.field.dpam import PrivateAlternatingMinimization
+from dpmf_cli.algorithms.shared.factorization import initial_factors
+from dpmf_cli.algorithms.shared.item_alternation import ItemAlternation
+from dpmf_cli.algorithms.shared.own_factors import OwnFactors
+from dpmf_cli.algorithms.shared.ratings_per_user import at_most
+from dpmf_cli.privacy.grid import MARGIN
+from dpmf_cli.privacy.ledger import Ledger
+from dpmf_cli.streams import Streams
+from tests.algorithms.fitted import fitted
+from tests.conftest import make_ratings
+from tests.released import released
+
+Array = NDArray[np.float64]
+
+RATINGS = make_ratings(9, n_users=14, n_items=9, density=0.6)
+STREAMS = Streams(4, "d", "dpals", 0, 0)
+PAIRS = np.divmod(np.arange(14 * 9, dtype=np.int32), 9)
+D, K, T = 3, 4, 3
+ROW, COLUMN = np.tril_indices(D)
+RATED = np.zeros((14, 9), bool)
+RATED[RATINGS.users, RATINGS.items] = True
+VALUES = np.zeros((14, 9))
+VALUES[RATINGS.users, RATINGS.items] = RATINGS.values
+
+COMMON = {
+    "factors": D,
+    "iterations": T,
+    "most_ratings": K,
+    "user_norm": 0.8,
+    "user_ridge": 2.0,
+    "initial_factors": {"scale": 0.5},
+    "effects": {"beta_u": 2},
+}
+
+
+def dpals(mode: str, **parameters: Any) -> PrivateAlternatingLeastSquares:
+    return PrivateAlternatingLeastSquares.model_validate(
+        {"algorithm": "dpals", "mode": mode, "frequency_exponent": 0.5, **COMMON, **parameters}
+    )
+
+
+def dpam(mode: str, **parameters: Any) -> PrivateAlternatingMinimization:
+    return PrivateAlternatingMinimization.model_validate(
+        {"algorithm": "dpam", "mode": mode, "steps": 2, "clip": 1.5, **COMMON, **parameters}
+    )
+
+
+def predicted(algorithm: ItemAlternation, epsilon: float) -> tuple[Array, Ledger]:
+    """(14, 9) what is predicted for all pairs, by the second model of a grid."""
+    model, ledger = fitted(algorithm, RATINGS, [1.0, epsilon], STREAMS)
+    return np.asarray(model.predict(*PAIRS), float).reshape(14, 9, -1)[..., 1], ledger
+
+
+def noisy(step: str, clean: Array, scale: float, draw: int = 0) -> Array:
+    """`clean` with what the stream of a step draws."""
+    rng = STREAMS.noise(step)
+    for _ in range(draw + 1):
+        unit = rng.standard_normal(clean.shape)
+    return np.asarray(released(clean, unit, scale))
+
+
+class Written:
+    """An alternation as its docstring lists it."""
+
+    def __init__(self, entry: ItemAlternation, epsilon: float) -> None:
+        self.entry, self.theta = entry, entry.theta_of(epsilon)
+        kept = at_most(RATINGS, K, STREAMS.of_ratings("ratings kept", RATINGS))
+        corrected = entry.mode == "corrected"
+        origin, largest = (3.0, 2.0) if corrected else (0.0, 5.0)
+        share = self.theta * entry.budget.centre / math.sqrt(2)  # type: ignore[attr-defined]
+        of_sum, of_count = (K * largest, K) if corrected else (math.sqrt(K) * largest, 1)
+        total = noisy("global sum", np.asarray((kept.values.astype(float) - origin).sum()), of_sum / share)
+        number = noisy("global count", np.asarray(float(len(kept))), of_count / share)
+        self.centre = float(np.clip(origin + float(total) / max(float(number), 1.0), 1, 5))
+        of_counts = math.sqrt(K) / (self.theta * entry.budget.counts)  # type: ignore[attr-defined]
+        self.counts = np.maximum(noisy("item counts", kept.item_counts.astype(float), of_counts), 1)
+        self.x = np.where(RATED, VALUES - self.centre, 0)
+        self.means = np.zeros(14)
+        if entry.centring == "users":
+            self.means = self.x.sum(axis=1) / (RATED.sum(axis=1) + 2)
+            self.x = np.where(RATED, self.x - self.means[:, None], 0)
+        self.weights = np.zeros((14, 9))
+        if entry.selection == "uniform":
+            self.weights[kept.users, kept.items] = 1
+        for u, mine in enumerate(map(np.flatnonzero, RATED)):
+            if entry.selection == "tail":
+                self.weights[u, mine[np.argsort(self.counts[mine], kind="stable")[:K]]] = 1
+            elif entry.selection == "weighted" and len(mine):
+                powers = self.counts[mine] ** -entry.weight_exponent
+                self.weights[u, mine] = powers * math.sqrt(K) / np.linalg.norm(powers)
+        _, self.q = initial_factors(RATINGS, entry.initial_factors, D, STREAMS)
+
+    def users(self) -> Array:
+        return np.array(
+            [
+                np.linalg.solve(self.q[own].T @ self.q[own] + 2 * np.eye(D), self.q[own].T @ x[own])
+                for own, x in zip(RATED, self.x, strict=True)
+            ]
+        )
+
+    def short_users(self) -> Array:
+        p = self.users()
+        lengths = np.linalg.norm(p, axis=1, keepdims=True)
+        return np.asarray(p * np.minimum(1, 0.8 / np.maximum(lengths, 1e-300)))
+
+    def predictions(self) -> Array:
+        return np.asarray(self.centre + self.means[:, None] + self.users() @ self.q.T)
+
+
+def written_dpals(entry: PrivateAlternatingLeastSquares, epsilon: float) -> Array:
+    model = Written(entry, epsilon)
+    clip = entry.rating_clip if entry.mode == "corrected" else math.inf
+    x = np.clip(model.x, -clip, clip)
+    frequency = (model.counts + 1) ** 0.5
+    frequency = frequency * model.counts.sum() / (model.counts * frequency).sum()
+    norm = 0.8
+    gram_scale = math.sqrt(K) * norm**2 * math.sqrt(T) / (model.theta * entry.budget.grams)
+    side_scale = math.sqrt(K) * norm * math.sqrt(T) / (model.theta * entry.budget.right_sides)
+    side_scale *= clip if entry.mode == "corrected" else 1
+    for t in range(1, T + 1):
+        p = model.short_users()
+        grams = np.einsum("ui,uf,ug->ifg", model.weights, p, p)
+        stretch = np.where(ROW == COLUMN, 1, math.sqrt(2))
+        packed = noisy(f"grams {t}", grams[:, ROW, COLUMN] * stretch, gram_scale) / stretch
+        sides = noisy(f"right sides {t}", np.einsum("ui,ui,uf->if", model.weights, x, p), side_scale)
+        for i in range(9):
+            gram = np.zeros((D, D))
+            gram[ROW, COLUMN] = gram[COLUMN, ROW] = packed[i]
+            values, vectors = np.linalg.eigh(gram)
+            gram = vectors @ np.diag(np.maximum(values, 0)) @ vectors.T
+            ridge = entry.item_ridge * frequency[i]
+            ridge += entry.noise_ridge * math.sqrt(D) * gram_scale * (1 + MARGIN)
+            model.q[i] = np.linalg.solve(gram + ridge * np.eye(D), sides[i])
+    return model.predictions()
+
+
+def written_dpam(entry: PrivateAlternatingMinimization, epsilon: float) -> Array:
+    model, rng, draw = Written(entry, epsilon), STREAMS.generator("samples of users"), 0
+    multiplier = float(entry.noise_multipliers(np.array([epsilon]))[0])
+    noise = math.sqrt(T * 2) * 1.5 * multiplier / entry.sampling_rate
+    rate = entry.learning_rate * entry.spread / max(entry.spread, entry.learning_rate * noise)
+    for _ in range(T):
+        p = model.short_users()
+        for _ in range(2):
+            chosen = np.ones((14, 1), bool)
+            if entry.sampling_rate < 1:
+                chosen = rng.random((14, 1)) < entry.sampling_rate
+            left = np.where(RATED, model.x - p @ model.q.T, 0)
+            parts = (chosen * model.weights * left)[..., None] * p[:, None]
+            lengths = np.maximum(np.linalg.norm(parts.reshape(14, -1), axis=1), 1e-300)
+            clean = (parts * np.minimum(1, 1.5 / lengths)[:, None, None]).sum(axis=0)
+            gradient = noisy("gradients", clean, 1.5 * multiplier, draw)
+            model.q += rate * (gradient / entry.sampling_rate - entry.item_ridge * model.q)
+            draw += 1
+    return model.predictions()
+
+
+SELECTIONS = list(product(("uniform", "tail", "weighted"), ("overall", "users")))
+
+
+@pytest.mark.parametrize("epsilon", [30.0, math.inf])
+@pytest.mark.parametrize("mode", ["published", "corrected"])
+@pytest.mark.parametrize(("selection", "centring"), SELECTIONS)
+def test_dpals_solves_noisy_normal_equations(
+    selection: str, centring: str, mode: str, epsilon: float
+) -> None:
+    entry = dpals(mode, selection=selection, centring=centring)
+    assert predicted(entry, epsilon)[0] == pytest.approx(written_dpals(entry, epsilon), abs=2e-4)
+
+
+@pytest.mark.parametrize("epsilon", [30.0, math.inf])
+@pytest.mark.parametrize("mode", ["published", "corrected"])
+@pytest.mark.parametrize(("selection", "centring"), SELECTIONS)
+def test_dpam_descends_noisy_clipped_gradients(
+    selection: str, centring: str, mode: str, epsilon: float
+) -> None:
+    entry = dpam(mode, selection=selection, centring=centring)
+    assert predicted(entry, epsilon)[0] == pytest.approx(written_dpam(entry, epsilon), abs=2e-4)
+
+
+def test_dpam_descends_on_samples_of_users() -> None:
+    entry = dpam("corrected", sampling_rate=0.4)
+    assert predicted(entry, 30.0)[0] == pytest.approx(written_dpam(entry, 30.0), abs=2e-4)
+
+
+def test_dpam_descends_slower_for_more_users_and_for_more_noise() -> None:
+    entry = dpam("corrected", learning_rate=0.02, spread=0.1)
+    silent, loud = np.zeros(1), np.array([4.0])
+    assert [float(entry.rates(silent, n)[0]) for n in (1, 1000, 4000)] == [0.02, 0.02, 0.005]
+    noise = math.sqrt(T * 2) * 1.5 * 4
+    assert entry.rates(loud, 1) == pytest.approx(0.1 / noise)
+
+
+def test_blocks_of_items_are_solved_as_all_of_them(monkeypatch: pytest.MonkeyPatch) -> None:
+    found, _ = predicted(dpals("corrected"), 30.0)
+    monkeypatch.setattr("dpmf_cli.algorithms.field.dpals.HELD", 40)
+    assert np.array_equal(predicted(dpals("corrected"), 30.0)[0], found)
+
+
+def test_a_matrix_is_solved_after_its_projection() -> None:
+    """The nearest matrix without negative eigenvalues, in the Frobenius norm, keeps the others as they are."""
+    rng = np.random.default_rng(1)
+    grams = rng.normal(size=(5, 2, D, D))
+    grams = grams + np.swapaxes(grams, -1, -2) - np.eye(D)
+    sides, ridge = rng.normal(size=(5, D, 2)), rng.uniform(0.5, 2, (5, 2))
+    found = solved(grams, sides, ridge)
+    for i, lane in np.ndindex(5, 2):
+        values, vectors = np.linalg.eigh(grams[i, lane])
+        assert values.min() < 0
+        nearest = (vectors * np.maximum(values, 0)) @ vectors.T + ridge[i, lane] * np.eye(D)
+        assert found[i, :, lane] == pytest.approx(np.linalg.solve(nearest, sides[i, :, lane]))
+
+
+def mus(ledger: Ledger) -> dict[str, float]:
+    """Δ/σ of the second model, by step; together it is composed exactly."""
+    return {entry.step: float(entry.mu[1]) for entry in ledger.entries if entry.mu is not None}
+
+
+def test_the_steps_compose_to_epsilon_exactly() -> None:
+    for entry in (dpals("corrected"), dpam("corrected")):
+        _, ledger = predicted(entry, 8.0)
+        whole = math.sqrt(sum(mu**2 for mu in mus(ledger).values()))
+        assert ledger.provable[1] == pytest.approx(8.0)
+        assert entry.epsilon_of(whole / entry.accounting.factor) == pytest.approx(8.0)
+
+
+def test_what_the_public_code_forgets_is_proved_by_the_scale() -> None:
+    """No Γ_M: residuals are within r_max − r_min = 4. A user is in a global sum k times, not √k times, nor once."""
+    entry = dpals("published")
+    _, ledger = predicted(entry, 8.0)
+    theta, found = entry.theta_of(8.0), mus(ledger)
+    assert found["right sides 2"] == pytest.approx(4 * theta * entry.budget.right_sides / math.sqrt(T))
+    assert found["grams 2"] == pytest.approx(theta * entry.budget.grams / math.sqrt(T))
+    assert found["global sum"] == pytest.approx(math.sqrt(K) * theta * entry.budget.centre / math.sqrt(2))
+    assert found["global count"] == pytest.approx(K * theta * entry.budget.centre / math.sqrt(2))
+    assert ledger.claimed[1] == pytest.approx(8.0)
+    assert 8 < ledger.provable[1] < math.inf
+
+
+def test_published_mode_has_no_clip() -> None:
+    with pytest.raises(ValidationError, match="published mode of dpals would ignore it"):
+        dpals("published", rating_clip=1.0)
+
+
+def test_a_step_that_diverges_is_refused() -> None:
+    with pytest.raises(ValidationError, match="may be 10 at most"):
+        dpam("corrected", learning_rate=0.1, item_ridge=10.5)
+
+
+@pytest.mark.parametrize("make", [dpals, dpam])
+def test_what_is_released_predicts_the_same_without_the_users(make: Any) -> None:
+    entry = make("corrected")
+    model, _ = fitted(entry, RATINGS, [5.0], STREAMS)
+    again = OwnFactors.restored(model.published, entry, RATINGS)
+    assert set(model.published) == {"factors", "overall"}
+    assert np.array_equal(again.predict(*PAIRS), model.predict(*PAIRS))
