@@ -23,6 +23,7 @@ from dpmf_cli.algorithms.beyond.pals_objective import ObjectivePrivateALS
 from dpmf_cli.algorithms.beyond.pbgd import PrivateBatchGradientDescent
 from dpmf_cli.algorithms.beyond.private_constant_nbm import PrivateConstantNeighbourhood
 from dpmf_cli.algorithms.beyond.public_knn import PublicKNN
+from dpmf_cli.algorithms.field.frank_wolfe import FrankWolfe
 from dpmf_cli.algorithms.friedman2016.isgd import InputPerturbationSGD
 from dpmf_cli.algorithms.friedman2016.pals import PrivateALS
 from dpmf_cli.algorithms.friedman2016.pge import PrivateGlobalEffects
@@ -87,6 +88,7 @@ PRIVATE: dict[str, type[PrivateAlgorithm]] = _by_key(
     PosteriorPNBM,
     PrivateConstantNeighbourhood,
     PosteriorSamplingMF,
+    FrankWolfe,
 )
 """The class with the parameters of each: what an entry of a config is validated by."""
 

@@ -84,6 +84,7 @@ JOINT: dict[str, dict[str, Modes]] = {
         "user": CORRECTED_ALONE,
     },
     "dpps_mf": {"user": (False, True)},
+    "frank_wolfe": {"user": TOWARDS_OTHERS},
 }
 """From whom each ε protects, of every algorithm that a config can name. The contract of algorithms holds what each
 says of itself against what its fits do."""

@@ -38,5 +38,6 @@ COSTS: Mapping[str, Callable[[Any, Shape, int], Cost]] = {
     "dpps_pnbm": neighbourhood.private_pnbm,
     "private_constant_nbm": neighbourhood.private_constant_nbm,
     "dpps_mf": factorization.dpps_mf,
+    "frank_wolfe": covariance.frank_wolfe,
 }
 """A function takes the entry with its parameters, the size of the training set, and how many ε there are."""

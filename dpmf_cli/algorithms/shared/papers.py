@@ -4,7 +4,7 @@ from enum import StrEnum
 
 
 class Paper(StrEnum):
-    """One of the five papers, by its first author, or this project.
+    """One of the five papers, by its first author, another paper of the field, or this project.
 
     `DPMF`: what a paper invites without having it, and what its own methods have to beat. `PLUGIN`: from outside,
     where it names no paper itself.
@@ -15,5 +15,9 @@ class Paper(StrEnum):
     NEERA = "Neera 2020"
     WANG = "Wang 2017"
     ZHANG = "Zhang 2018"
+    JAIN = "Jain 2018"
+    HUA = "Hua 2015"
+    MUGDHO = "Mugdho 2023"
+    LIU = "Liu 2015"
     DPMF = "dpmf"
     PLUGIN = "plugin"

@@ -1,0 +1,1 @@
+"""Methods of papers other than the five that dpmf reproduces."""
