@@ -24,6 +24,7 @@ from dpmf_cli.algorithms.beyond.pbgd import PrivateBatchGradientDescent
 from dpmf_cli.algorithms.beyond.private_constant_nbm import PrivateConstantNeighbourhood
 from dpmf_cli.algorithms.beyond.public_knn import PublicKNN
 from dpmf_cli.algorithms.field.frank_wolfe import FrankWolfe
+from dpmf_cli.algorithms.field.hua_mf import HuaMF
 from dpmf_cli.algorithms.friedman2016.isgd import InputPerturbationSGD
 from dpmf_cli.algorithms.friedman2016.pals import PrivateALS
 from dpmf_cli.algorithms.friedman2016.pge import PrivateGlobalEffects
@@ -89,6 +90,7 @@ PRIVATE: dict[str, type[PrivateAlgorithm]] = _by_key(
     PrivateConstantNeighbourhood,
     PosteriorSamplingMF,
     FrankWolfe,
+    HuaMF,
 )
 """The class with the parameters of each: what an entry of a config is validated by."""
 

@@ -11,7 +11,7 @@ from dpmf_cli.algorithms.shared.base import Algorithm, PrivateAlgorithm
 from dpmf_cli.ratings import Ratings
 from dpmf_cli.testing import LARGE, AlgorithmContract, PrivateAlgorithmContract, fit, predict_all
 
-FACTORS = {key: {"factors": 2} for key in ("als", "isgd", "psgd", "pals", "pals_objective", "pbgd")}
+FACTORS = {key: {"factors": 2} for key in ("als", "isgd", "psgd", "pals", "pals_objective", "pbgd", "hua_mf")}
 FACTORS |= {key: {"factors": 2} for key in ("mf_sgd", "blp_mog_mf", "isgd_local", "local_mf")}
 PRIVATE_GRADIENTS = {
     "factors": 2,

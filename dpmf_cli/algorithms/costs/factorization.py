@@ -170,6 +170,15 @@ def perturbed_rows(entry: Any, shape: Shape, grid: int) -> Cost:
     return Cost(solutions * parts * work + 1e-7 * shape.ratings, factors + 40.0 * shape.ratings)
 
 
+def hua_mf(entry: Any, shape: Shape, grid: int) -> Cost:
+    """Least squares without noise as published, and of the items with noise; the users' own as corrected."""
+    passes = 1.5 if entry.mode is Mode.CORRECTED else entry.iterations + 0.5
+    parts, d = len(groups(grid)), entry.factors
+    rows = shape.users + shape.items
+    work = passes * parts * (2 * shape.ratings + ROW_IN_RATINGS * rows) * gram_entries(d) * OBJECTIVE_ENTRY
+    return private_cost(shape, grid, d, seconds=work + 1e-7 * shape.ratings, held=24.0 * shape.ratings)
+
+
 def dpps_mf(entry: Any, shape: Shape, grid: int) -> Cost:
     """Posterior sampling of factors as published, noisy gradients of the items as corrected."""
     passes = entry.iterations * len(groups(grid))

@@ -39,5 +39,6 @@ COSTS: Mapping[str, Callable[[Any, Shape, int], Cost]] = {
     "private_constant_nbm": neighbourhood.private_constant_nbm,
     "dpps_mf": factorization.dpps_mf,
     "frank_wolfe": covariance.frank_wolfe,
+    "hua_mf": factorization.hua_mf,
 }
 """A function takes the entry with its parameters, the size of the training set, and how many ε there are."""
