@@ -48,6 +48,7 @@ SMALL: dict[str, dict[str, Any]] = {
     "dpps_mf": LANGEVIN_MF,
     "pmf": PMF,
     "dp_pmf": {**PMF, "noisy_epochs": 20},
+    "mugdho_mf": {"factors": 2, "iterations": 60, "learning_rate": 0.02, "clip": 2, "initial_factors": {"scale": 0.5}},
     "frank_wolfe": {"iterations": 3, "norm": 1, "nuclear": 0.25},
     "sampled": {**SPECIFICATION, "base": {"algorithm": "pmf", **PMF}},
     "personalized": {**SPECIFICATION, "base": {"algorithm": "dp_pmf", **PMF}},

@@ -179,6 +179,13 @@ def hua_mf(entry: Any, shape: Shape, grid: int) -> Cost:
     return private_cost(shape, grid, d, seconds=work + 1e-7 * shape.ratings, held=24.0 * shape.ratings)
 
 
+def mugdho_mf(entry: Any, shape: Shape, grid: int) -> Cost:
+    """Batch gradients of both sides, in each step over all ratings."""
+    passes, rows = entry.iterations * len(groups(grid)), (shape.users + shape.items) * entry.factors * LINE
+    seconds = passes * (shape.ratings * LANGEVIN_VISIT[Mode.PUBLISHED] * entry.factors + rows * 3e-10)
+    return Cost(seconds + 1e-7 * shape.ratings, 6 * rows * len(groups(grid)))
+
+
 def dpps_mf(entry: Any, shape: Shape, grid: int) -> Cost:
     """Posterior sampling of factors as published, noisy gradients of the items as corrected."""
     passes = entry.iterations * len(groups(grid))

@@ -40,5 +40,6 @@ COSTS: Mapping[str, Callable[[Any, Shape, int], Cost]] = {
     "dpps_mf": factorization.dpps_mf,
     "frank_wolfe": covariance.frank_wolfe,
     "hua_mf": factorization.hua_mf,
+    "mugdho_mf": factorization.mugdho_mf,
 }
 """A function takes the entry with its parameters, the size of the training set, and how many ε there are."""
