@@ -1,6 +1,6 @@
 """A step of Frank–Wolfe for a matrix of which each row is known to its user alone: the users' part of it.
 
-A user's row of Y is p_u·q_i over the steps taken so far: q are the released eigenvectors, p_u the user's coefficients.
+A user's row of Y is p_u·q_i over the steps taken so far: q are the released eigenvectors, p_u the coefficients.
 """
 
 import numpy as np

@@ -168,7 +168,7 @@ def user_gram(longest: float) -> Sensitivity:
 
     The user's part a·aᵀ has the Frobenius norm ‖a‖². Its triangle has what is off the diagonal once: half of the
     matrix's squared norm and half of the diagonal's, ‖a‖⁴ at most, which an a with one element attains. a_u is a
-    function of the user's ratings and of what is released. Jain, Thakkar and Thakurta 2018 have ‖a_u‖ ≤ 2L, hence 4L².
+    function of the user's ratings and of what is released. Jain, Thakkar and Thakurta 2018 have ‖a_u‖ ≤ 2L: 4L².
     """
     return Sensitivity(
         longest**2, 2, Neighbours.USER, "Jain, Thakkar and Thakurta 2018, algorithm 1: ‖a aᵀ‖ = ‖a‖²"

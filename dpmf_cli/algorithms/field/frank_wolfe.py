@@ -146,17 +146,9 @@ class FrankWolfe(OwnMeansAlgorithm):
     def released_gram(
         self, train: Ratings, raters: Raters, left: NDArray[np.float64], noise: Release, place: int
     ) -> NDArray[np.float32]:
-        """Σ_u a_u·a_uᵀ with its noise, for the ε at that place of the grid; left (n_ratings,) a before it is clipped.
-
-        All of it in double precision: a user's part is its bound times 1 + 10⁻¹² at most.
-        """
-        norms = np.sqrt(sums_by(train.users, left**2, train.n_users))
-        weights = np.minimum(1.0, self.longest / np.maximum(norms, self.longest)) ** 2
-        gram = Triangle(
-            weighted_products(train, raters, left, weights),
-            np.empty(triangle_size(train.n_items), np.float32),
-            place,
-        )
+        """`clipped_gram` with its noise, for the ε at that place of the grid."""
+        measured = clipped_gram(train, raters, left, self.longest)
+        gram = Triangle(measured, np.empty(len(measured), np.float32), place)
         noise.inside(with_noise, gram)
         return gram.released
 
@@ -181,6 +173,18 @@ class FrankWolfe(OwnMeansAlgorithm):
         for step in range(self.iterations):
             self.step(model, own, step, beside["singular"], float(beside["nuclear"][0]))
         return model
+
+
+def clipped_gram(
+    train: Ratings, raters: Raters, left: NDArray[np.float64], longest: float
+) -> NDArray[np.float64]:
+    """Σ_u a_u·a_uᵀ, a packed triangle; left (n_ratings,) the a_u, here scaled down to ‖a_u‖₂ ≤ `longest`.
+
+    All of it in double precision: a user's part is its bound times 1 + 10⁻¹² at most.
+    """
+    norms = np.sqrt(sums_by(train.users, left**2, train.n_users))
+    weights = (longest / np.maximum(norms, longest)) ** 2
+    return weighted_products(train, raters, left, weights)
 
 
 class PublishedFrankWolfe(FrankWolfe):
@@ -233,9 +237,9 @@ class PublishedFrankWolfe(FrankWolfe):
 
 
 class CorrectedFrankWolfe(FrankWolfe):
-    """x_ui = r_ui − MAvg_i − r̄_u: noisy averages, and the user's own mean (`own_means`). a_u is clipped to L, which needs
-    no assumption; Π, which bounded a_u, is left out. All ratings are kept, and σ is what exact composition asks for.
-    λ̂ is not enlarged: noise enlarges it, and a user's step is within ±1 by itself.
+    """x_ui = r_ui − MAvg_i − r̄_u: noisy averages, and the user's own mean (`own_means`). a_u is clipped to L, which
+    needs no assumption; Π, which bounded a_u, is left out. All ratings are kept, and σ is what exact composition asks
+    for. λ̂ is not enlarged: noise enlarges it, and a user's step is within ±1 by itself.
     """
 
     variants: ClassVar[Variants] = frozenset({(Neighbours.USER, Mode.CORRECTED)})

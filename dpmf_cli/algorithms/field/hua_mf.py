@@ -51,8 +51,8 @@ class HuaMF(PrivateAlgorithm):
 
         V ← argmin Σ (r_ij − u_i·v_j)² + w·Σ‖v_j‖² + 2·Σ η_j·v_j,   p(η_j) ∝ exp(−ε·‖η_j‖/Δ),  Δ = r_max − r_min
 
-    Theorem 1's 2Δ is that of the loss, whose gradient is 2(r − u·v)u; here η is of half of it. The two modes differ in
-    what U is.
+    Theorem 1's 2Δ is that of the loss, whose gradient is 2(r − u·v)u; here η is of half of it. The two modes differ
+    in what U is.
     """
 
     title: ClassVar[str] = "DPMF"
@@ -70,9 +70,7 @@ class HuaMF(PrivateAlgorithm):
     noise_ridge: float = Field(
         1.0, ge=0, le=1e6, description="corrected: by how much w grows for each unit of η's scale"
     )
-    user_ridge: float = Field(
-        20.0, ge=0.01, le=1e6, description="corrected: of a user's own regression on V"
-    )
+    user_ridge: float = Field(20.0, ge=0.01, le=1e6, description="corrected: of a user's own regression on V")
     effects: EffectsParameters = EffectsParameters(beta_m=10, beta_u=20, residual_clamp=2)
     budget: ItemFactorsBudget = ItemFactorsBudget()
 

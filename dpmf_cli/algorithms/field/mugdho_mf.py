@@ -31,8 +31,8 @@ class MugdhoMF(PrivateAlgorithm):
     ε = ρ + 2·√(ρ·ln(1/δ)), which is a little more than exact. So z follows from the total ε, and δ_i plays no part.
     Rows of both sides are kept within C, where the paper clips them inside the gradient.
 
-    q_i gets no noise, and sees every rating: nothing is provable, neither of Q nor of the p_u that follow from it. That
-    is why there is no corrected mode: with noise on both sides it is `pbgd`.
+    q_i gets no noise, and sees every rating: nothing is provable, neither of Q nor of the p_u that follow from it.
+    Hence no corrected mode: with noise on both sides it is `pbgd`.
     """
 
     title: ClassVar[str] = "Noise on users' gradients"
@@ -43,7 +43,9 @@ class MugdhoMF(PrivateAlgorithm):
     factors: int = Field(20, ge=1, le=64, description="n: 20 in the paper")
     regularization: float = Field(0.01, ge=0, description="λ")
     learning_rate: float = Field(5e-4, gt=0, description="μ, on sums of gradients")
-    iterations: int = Field(500, ge=1, le=100_000, description="J: until it settles in the paper, 2500 at most")
+    iterations: int = Field(
+        500, ge=1, le=100_000, description="J: until it settles in the paper, 2500 at most"
+    )
     clip: float = Field(1.0, ge=1e-6, le=1e6, description="C")
     initial_factors: InitialFactors = InitialFactors(scale=0.01)
     delta: float = Field(1e-5, ge=1e-15, le=0.01, description="δ of all steps together")
