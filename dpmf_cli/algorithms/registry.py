@@ -25,6 +25,7 @@ from dpmf_cli.algorithms.beyond.private_constant_nbm import PrivateConstantNeigh
 from dpmf_cli.algorithms.beyond.public_knn import PublicKNN
 from dpmf_cli.algorithms.field.frank_wolfe import FrankWolfe
 from dpmf_cli.algorithms.field.hua_mf import HuaMF
+from dpmf_cli.algorithms.field.liu_mf import LiuMF
 from dpmf_cli.algorithms.field.mugdho_mf import MugdhoMF
 from dpmf_cli.algorithms.friedman2016.isgd import InputPerturbationSGD
 from dpmf_cli.algorithms.friedman2016.pals import PrivateALS
@@ -93,6 +94,7 @@ PRIVATE: dict[str, type[PrivateAlgorithm]] = _by_key(
     FrankWolfe,
     HuaMF,
     MugdhoMF,
+    LiuMF,
 )
 """The class with the parameters of each: what an entry of a config is validated by."""
 

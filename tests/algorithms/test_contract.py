@@ -48,6 +48,15 @@ SMALL: dict[str, dict[str, Any]] = {
     "dpps_mf": LANGEVIN_MF,
     "pmf": PMF,
     "dp_pmf": {**PMF, "noisy_epochs": 20},
+    "liu_mf": {
+        "factors": 2,
+        "iterations": 60,
+        "initial_rate": 0.1,
+        "decay": 0,
+        "temperature": 1e-14,
+        "most_ratings": 30,
+        "initial_factors": {"scale": 0.3},
+    },
     "mugdho_mf": {
         "factors": 2,
         "iterations": 60,

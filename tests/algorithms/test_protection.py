@@ -87,6 +87,7 @@ JOINT: dict[str, dict[str, Modes]] = {
     "frank_wolfe": {"user": TOWARDS_OTHERS},
     "hua_mf": {"bounded": TOWARDS_OTHERS},
     "mugdho_mf": {"bounded": (False, None)},
+    "liu_mf": {"user": (False, None)},
 }
 """From whom each ε protects, of every algorithm that a config can name. The contract of algorithms holds what each
 says of itself against what its fits do."""
