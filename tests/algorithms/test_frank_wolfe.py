@@ -9,6 +9,8 @@ from pydantic import ValidationError
 
 from dpmf_cli.algorithms.field.frank_wolfe import FrankWolfe
 from dpmf_cli.algorithms.shared.ratings_per_user import at_most
+from dpmf_cli.kernels.factors import factor_model
+from dpmf_cli.kernels.frank_wolfe import step_towards
 from dpmf_cli.privacy.accounting import epsilon_of_mu
 from dpmf_cli.privacy.grid import MARGIN
 from dpmf_cli.privacy.ledger import Ledger
@@ -98,6 +100,18 @@ def test_corrected_clips_what_is_left_and_composes_exactly(clip: float) -> None:
     assert found[:, :, 1] == pytest.approx(wanted, abs=2e-4)
     assert ledger.provable == pytest.approx([2.0, EPSILON], rel=1e-6)
     assert ledger.entries[-1].sensitivity.value == clip**2
+
+
+def test_a_user_takes_no_more_than_a_whole_step() -> None:
+    """Where noise makes λ′ too small; and none where it is 0."""
+    items = np.linspace(0.1, 0.5, 9)[:, None]
+    model = factor_model(np.zeros((14, 1)), items, np.zeros((14, 3)), np.full((9, 3), 2.9))
+    singular = np.array([1e-6, 1e6, 0.0])
+    step_towards(model, RATINGS, 0, singular, keep=0.5, pull=0.7, clip=50.0, limit=math.inf)
+    taken = np.abs(model.groups[0].rows("users")[:, 0, :3])
+    assert taken[:, 0] == pytest.approx(0.7)
+    assert (taken[:, 1] < 1e-4).all()
+    assert (taken[:, 2] == 0).all()
 
 
 @pytest.mark.parametrize("mode", ["published", "corrected"])

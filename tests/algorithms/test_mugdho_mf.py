@@ -19,7 +19,7 @@ D, J, RATE, RIDGE, C, DELTA = 3, 6, 0.03, 0.2, 0.9, 1e-5
 
 
 def within(rows: np.ndarray) -> np.ndarray:
-    return rows * np.minimum(1, C / np.linalg.norm(rows, axis=1, keepdims=True))
+    return np.asarray(rows * np.minimum(1, C / np.linalg.norm(rows, axis=1, keepdims=True)))
 
 
 @pytest.mark.parametrize("epsilon", [8.0, 1e5])

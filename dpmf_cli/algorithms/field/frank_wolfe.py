@@ -131,7 +131,7 @@ class FrankWolfe(OwnMeansAlgorithm):
         for step, noise in enumerate(noises):
             for group in model.groups:
                 vectors = group.rows("items")[:, step]
-                left = group.predict(train.users, train.items) - train.values[:, None].astype(np.float64)
+                left = group.predict(train.users, train.items).astype(np.float64) - train.values[:, None]
                 for lane in range(group.lanes):
                     place = group.part.start + lane
                     released = self.released_gram(train, raters, left[:, lane], noise, place)
@@ -191,8 +191,9 @@ class PublishedFrankWolfe(FrankWolfe):
     """x_ui = r_ui − the mean of u's own ratings, of which ξ are kept, drawn at random, where there are more.
 
     ‖P_Ω(x_u)‖ ≤ L is assumed, and Π keeps ‖P_Ω(Y_u)‖ ≤ L, so that ‖a_u‖ ≤ 2L: here a_u is clipped to 2L, which
-    changes nothing where the assumption holds. σ = L²·√(64·T·ln(1/δ))/ε (section 3). What is proved of it is less
-    than the claimed ε: the constant is not the best. A user without ratings gets the middle of the scale.
+    changes nothing where the assumption holds. σ = L²·√(64·T·ln(1/δ))/ε, for ε up to
+    2·ln(1/δ): there what is proved is less than ε, for the constant is not the best. A user without ratings gets the
+    middle of the scale.
     """
 
     variants: ClassVar[Variants] = frozenset({(Neighbours.USER, Mode.PUBLISHED)})
@@ -210,7 +211,7 @@ class PublishedFrankWolfe(FrankWolfe):
         return epsilon / self.factor
 
     def slack(self, deviation: float, n_items: int) -> float:
-        return math.sqrt(deviation * math.log(n_items / self.failure)) * n_items**0.25
+        return float(math.sqrt(deviation * math.log(n_items / self.failure)) * n_items**0.25)
 
     @property
     def longest(self) -> float:

@@ -88,12 +88,10 @@ class LiuMF(PrivateAlgorithm):
         precisions = Precisions(
             np.ones(grid), {side: np.full((self.factors + 1, grid), 100.0) for side in SIDES}
         )
+        counts: dict[Side, NDArray[np.int64]] = {"users": train.user_counts, "items": train.item_counts}
         for step in chain:
             power = 2 * step.drift * count  # n·η·s
-            decays = {
-                side: _decays(power * precisions.of_rows[side], counts)
-                for side, counts in (("users", train.user_counts), ("items", train.item_counts))
-            }
+            decays = {side: _decays(power * precisions.of_rows[side], counts[side]) for side in SIDES}
             round_ = Round(power * precisions.of_errors, decays)
             step.noise.inside(langevin_round, model, centred, roots, round_)
             precisions = self.learned(centred, model)
