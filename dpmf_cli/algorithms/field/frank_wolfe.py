@@ -191,9 +191,8 @@ class PublishedFrankWolfe(FrankWolfe):
     """x_ui = r_ui − the mean of u's own ratings, of which ξ are kept, drawn at random, where there are more.
 
     ‖P_Ω(x_u)‖ ≤ L is assumed, and Π keeps ‖P_Ω(Y_u)‖ ≤ L, so that ‖a_u‖ ≤ 2L: here a_u is clipped to 2L, which
-    changes nothing where the assumption holds. σ = L²·√(64·T·ln(1/δ))/ε, for ε up to
-    2·ln(1/δ): there what is proved is less than ε, for the constant is not the best. A user without ratings gets the
-    middle of the scale.
+    changes nothing where the assumption holds. σ = L²·√(64·T·ln(1/δ))/ε, for ε up to 2·ln(1/δ): there what is proved
+    is less than ε, for the constant is not the best. A user without ratings gets the middle of the scale.
     """
 
     variants: ClassVar[Variants] = frozenset({(Neighbours.USER, Mode.PUBLISHED)})
