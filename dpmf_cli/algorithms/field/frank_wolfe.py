@@ -41,8 +41,8 @@ class GramBudget(Fractions):
     """Fractions of θ: for both global averages, the item averages, and all matrices AᵀA."""
 
     global_averages: float = Field(0.02, gt=0, lt=1)
-    item_averages: float = Field(0.5, gt=0, lt=1)
-    gram: float = Field(0.48, gt=0, lt=1)
+    item_averages: float = Field(0.68, gt=0, lt=1)
+    gram: float = Field(0.3, gt=0, lt=1)
 
 
 class FrankWolfe(OwnMeansAlgorithm):
@@ -65,9 +65,9 @@ class FrankWolfe(OwnMeansAlgorithm):
     algorithm: Literal["frank_wolfe"]
     neighbours: Neighbours = Neighbours.USER
     noise: Literal[NoiseKind.GAUSSIAN] = NoiseKind.GAUSSIAN
-    iterations: int = Field(5, ge=1, le=64, description="T: 5 to 50 in section 5")
+    iterations: int = Field(4, ge=1, le=64, description="T: 5 to 50 in section 5")
     nuclear: float = Field(
-        1.0, gt=0, le=1e3, description="κ: k over √(users × items); 6 to 9 is what section 5 tries"
+        0.5, gt=0, le=1e3, description="κ: k over √(users × items); 6 to 9 is what section 5 tries"
     )
     norm: float = Field(
         10.0,

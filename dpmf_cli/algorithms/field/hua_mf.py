@@ -42,8 +42,8 @@ class ItemFactorsBudget(Fractions):
     """Fractions of ε: for the global average, the item averages, and the items' factors."""
 
     global_averages: float = Field(0.02, gt=0, lt=1)
-    item_averages: float = Field(0.58, gt=0, lt=1)
-    factors: float = Field(0.4, gt=0, lt=1)
+    item_averages: float = Field(0.93, gt=0, lt=1)
+    factors: float = Field(0.05, gt=0, lt=1)
 
 
 class HuaMF(PrivateAlgorithm):
@@ -62,13 +62,13 @@ class HuaMF(PrivateAlgorithm):
     of_the_other: ClassVar[tuple[str, ...]] = ()
 
     algorithm: Literal["hua_mf"]
-    factors: int = Field(10, ge=1, le=64, description="d")
+    factors: int = Field(2, ge=1, le=64, description="d")
     item_ridge: float = Field(1.0, ge=1e-6, le=1e6, description="w, corrected: without noise")
     regularization: float = Field(0.05, ge=0, description="λ, published: of U and V before, per rating")
     iterations: int = Field(10, ge=1, description="published: rounds of least squares before")
     initial_factors: InitialFactors = InitialFactors(distribution="uniform", scale=1.0)
     noise_ridge: float = Field(
-        1.0, ge=0, le=1e6, description="corrected: by how much w grows for each unit of η's scale"
+        5.0, ge=0, le=1e6, description="corrected: by how much w grows for each unit of η's scale"
     )
     user_ridge: float = Field(20.0, ge=0.01, le=1e6, description="corrected: of a user's own regression on V")
     effects: EffectsParameters = EffectsParameters(beta_m=10, beta_u=20, residual_clamp=2)
