@@ -70,7 +70,7 @@ class HuaMF(PrivateAlgorithm):
     noise_ridge: float = Field(
         5.0, ge=0, le=1e6, description="corrected: by how much w grows for each unit of η's scale"
     )
-    user_ridge: float = Field(20.0, ge=0.01, le=1e6, description="corrected: of a user's own regression on V")
+    user_ridge: float = Field(30.0, ge=0.01, le=1e6, description="corrected: of a user's own regression on V")
     effects: EffectsParameters = EffectsParameters(beta_m=10, beta_u=20, residual_clamp=2)
     budget: ItemFactorsBudget = ItemFactorsBudget()
 
