@@ -26,6 +26,10 @@ from dpmf_cli.algorithms.beyond.private_constant_nbm import PrivateConstantNeigh
 from dpmf_cli.algorithms.beyond.public_knn import PublicKNN
 from dpmf_cli.algorithms.field.dpals import PrivateAlternatingLeastSquares
 from dpmf_cli.algorithms.field.dpam import PrivateAlternatingMinimization
+from dpmf_cli.algorithms.field.frank_wolfe import FrankWolfe
+from dpmf_cli.algorithms.field.hua_mf import HuaMF
+from dpmf_cli.algorithms.field.liu_mf import LiuMF
+from dpmf_cli.algorithms.field.mugdho_mf import MugdhoMF
 from dpmf_cli.algorithms.friedman2016.isgd import InputPerturbationSGD
 from dpmf_cli.algorithms.friedman2016.pals import PrivateALS
 from dpmf_cli.algorithms.friedman2016.pge import PrivateGlobalEffects
@@ -93,6 +97,10 @@ PRIVATE: dict[str, type[PrivateAlgorithm]] = _by_key(
     PosteriorSamplingMF,
     PrivateAlternatingLeastSquares,
     PrivateAlternatingMinimization,
+    FrankWolfe,
+    HuaMF,
+    MugdhoMF,
+    LiuMF,
 )
 """The class with the parameters of each: what an entry of a config is validated by."""
 

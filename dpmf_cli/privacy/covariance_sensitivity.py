@@ -161,3 +161,15 @@ def user_triangle(clamp: float, norm: int) -> Sensitivity:
     the vectors".
     """
     return Sensitivity(clamp**2, norm, Neighbours.USER, f"{PAPER}, section 4.5: covariance")
+
+
+def user_gram(longest: float) -> Sensitivity:
+    """Σ_u a_u a_uᵀ's triangle, ‖a_u‖₂ ≤ `longest`. One user more or less.
+
+    The user's part a·aᵀ has the Frobenius norm ‖a‖². Its triangle has what is off the diagonal once: half of the
+    matrix's squared norm and half of the diagonal's, ‖a‖⁴ at most, which an a with one element attains. a_u is a
+    function of the user's ratings and of what is released. Jain, Thakkar and Thakurta 2018 have ‖a_u‖ ≤ 2L: 4L².
+    """
+    return Sensitivity(
+        longest**2, 2, Neighbours.USER, "Jain, Thakkar and Thakurta 2018, algorithm 1: ‖a aᵀ‖ = ‖a‖²"
+    )

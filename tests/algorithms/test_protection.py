@@ -24,9 +24,13 @@ def test_every_private_algorithm_names_its_paper(key: str) -> None:
     assert isinstance(PRIVATE[key].paper, Paper)
 
 
+OF_THE_FIELD = ("chien2021", "hua2015", "jain2018", "liu2015", "mugdho2023")
+"""Papers of which methods are here, and no figures."""
+
+
 def test_papers_are_those_whose_figures_are_here_this_project_and_plugins() -> None:
     cited = {paper.value.lower().replace(" ", "") for paper in Paper}
-    assert cited == {*papers(), "chien2021", "dpmf", "plugin"}
+    assert cited == {*papers(), *OF_THE_FIELD, "dpmf", "plugin"}
 
 
 @pytest.mark.parametrize(
@@ -86,6 +90,10 @@ JOINT: dict[str, dict[str, Modes]] = {
     "dpps_mf": {"user": (False, True)},
     "dpals": {"user": TOWARDS_OTHERS},
     "dpam": {"user": TOWARDS_OTHERS},
+    "frank_wolfe": {"user": TOWARDS_OTHERS},
+    "hua_mf": {"bounded": TOWARDS_OTHERS},
+    "mugdho_mf": {"bounded": (False, None)},
+    "liu_mf": {"user": (False, None)},
 }
 """From whom each ε protects, of every algorithm that a config can name. The contract of algorithms holds what each
 says of itself against what its fits do."""

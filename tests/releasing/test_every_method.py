@@ -26,8 +26,8 @@ from tests.conftest import make_ratings
 
 EVERY = VARIANTS | REFITTED | SAMPLED
 PROVABLE = {name: entry for name, entry in EVERY.items() if entry.mode == "corrected"}
-HOLDS_CLEAN_FACTORS = ("dp_pmf", "personalized")
-"""As published, around published DP-PMF."""
+HOLDS_CLEAN_FACTORS = ("dp_pmf", "hua_mf", "personalized")
+"""As published, personalized around published DP-PMF."""
 
 
 def recommender(entry: PrivateAlgorithm, model: Any, ledger: Ledger, ratings: Ratings) -> Recommender:

@@ -5,6 +5,7 @@ from typing import Any
 from dpmf_cli.algorithms.costs.averages import effects_cost
 from dpmf_cli.algorithms.costs.cost import Cost, Shape
 from dpmf_cli.kernels.covariance import triangle_size
+from dpmf_cli.lane_groups import MAXIMUM_WIDTH, groups
 from dpmf_cli.privacy.neighbours import Neighbours
 
 SECONDS_PER_PRODUCT = 2e-9
@@ -17,6 +18,8 @@ SECONDS_PER_SOLVE_ENTRY = 2e-8
 """One entry of the k × k system of one prediction, fetched and eliminated."""
 SECONDS_PER_EIGEN_ENTRY = 1.5e-7
 """One pair of items, in finding the leading eigenvectors: some hundred products of a matrix and a vector."""
+SECONDS_PER_COEFFICIENT = 1e-9
+"""One rating of a user and one of the user's coefficients, in a step of Frank–Wolfe."""
 ASKED = 1 / 9
 """Ratings to predict for each one in the training set, under ten-fold cross-validation."""
 
@@ -93,3 +96,13 @@ def private_covariance(entry: Any, shape: Shape, grid: int, predictions: Cost) -
         return cost
     trials = Cost(tried * entry.validation / ASKED * predictions.seconds, 0.0)
     return cost + trials + trial_cost(shape, tried * grid, rank)
+
+
+def frank_wolfe(entry: Any, shape: Shape, grid: int) -> Cost:
+    """A matrix of products, its noise and its first eigenvector, in each step, at each ε; and each user's steps."""
+    times, pairs = entry.iterations * grid, triangle_size(shape.items)
+    products = times * shape.squares / 2 * SECONDS_PER_PRODUCT
+    steps = times * entry.iterations * shape.ratings * SECONDS_PER_COEFFICIENT
+    factors = 64.0 * (shape.users + shape.items) * (entry.iterations + 1) * len(groups(grid))
+    held = 24.0 * pairs + 16.0 * min(grid, MAXIMUM_WIDTH) * shape.ratings + factors
+    return effects_cost(shape, grid) + trial_cost(shape, times, 1) + Cost(products + steps, held)

@@ -57,6 +57,8 @@ ROW_IN_RATINGS = 10
 """Solving a row's system takes as long as adding so many ratings to it."""
 PMF_VISIT = 7e-9
 """One rating in one group of 16 lanes, per latent factor, gradients of both sides."""
+LIU_VISIT = 6e-8
+"""One rating in one group of 16 lanes, per latent factor, the noise of its two rows included."""
 LANGEVIN_VISIT = {Mode.PUBLISHED: 7e-9, Mode.CORRECTED: 6e-8}
 """One rating in one group of 16 lanes, per latent factor, in one step of DPPS-MF."""
 
@@ -168,6 +170,31 @@ def perturbed_rows(entry: Any, shape: Shape, grid: int) -> Cost:
     work = (shape.ratings + 20 * d * rows) * gram_entries(d) * OBJECTIVE_ENTRY
     factors = rows * (d + 1) * LINE * parts
     return Cost(solutions * parts * work + 1e-7 * shape.ratings, factors + 40.0 * shape.ratings)
+
+
+def hua_mf(entry: Any, shape: Shape, grid: int) -> Cost:
+    """Least squares without noise as published, and of the items with noise; the users' own as corrected."""
+    passes = 1.5 if entry.mode is Mode.CORRECTED else entry.iterations + 0.5
+    parts, d = len(groups(grid)), entry.factors
+    rows = shape.users + shape.items
+    work = passes * parts * (2 * shape.ratings + ROW_IN_RATINGS * rows) * gram_entries(d) * OBJECTIVE_ENTRY
+    return private_cost(shape, grid, d, seconds=work + 1e-7 * shape.ratings, held=24.0 * shape.ratings)
+
+
+def mugdho_mf(entry: Any, shape: Shape, grid: int) -> Cost:
+    """Batch gradients of both sides, in each step over all ratings."""
+    passes, rows = entry.iterations * len(groups(grid)), (shape.users + shape.items) * entry.factors * LINE
+    seconds = passes * (shape.ratings * LANGEVIN_VISIT[Mode.PUBLISHED] * entry.factors + rows * 3e-10)
+    return Cost(seconds + 1e-7 * shape.ratings, 6 * rows * len(groups(grid)))
+
+
+def liu_mf(entry: Any, shape: Shape, grid: int) -> Cost:
+    """Visits one by one, the noise of two rows before each; two rounds' noise is held."""
+    ratings, row = min(shape.ratings, entry.most_ratings * shape.users), entry.factors + 1
+    passes, rows = entry.iterations * len(groups(grid)), (shape.users + shape.items) * row * LINE
+    drawn = (2 * ratings + shape.users + shape.items) * float(row)
+    seconds = passes * ratings * row * LIU_VISIT + entry.iterations * drawn * 1e-8
+    return Cost(seconds + 1e-7 * shape.ratings, 4 * rows * len(groups(grid)) + 16 * drawn + 64 * ratings)
 
 
 def dpps_mf(entry: Any, shape: Shape, grid: int) -> Cost:

@@ -40,5 +40,9 @@ COSTS: Mapping[str, Callable[[Any, Shape, int], Cost]] = {
     "dpps_mf": factorization.dpps_mf,
     "dpals": alternation.dpals,
     "dpam": alternation.dpam,
+    "frank_wolfe": covariance.frank_wolfe,
+    "hua_mf": factorization.hua_mf,
+    "mugdho_mf": factorization.mugdho_mf,
+    "liu_mf": factorization.liu_mf,
 }
 """A function takes the entry with its parameters, the size of the training set, and how many ε there are."""

@@ -1,0 +1,260 @@
+"""DP Frank–Wolfe: matrix completion by one noisy eigenvector after the other. Jain, Thakkar and Thakurta 2018."""
+
+import math
+from collections.abc import Iterator
+from typing import ClassVar, Literal, Self
+
+import numpy as np
+from numpy.typing import NDArray
+from pydantic import Field, model_validator
+
+from dpmf_cli.algorithms.shared.base import Variants, in_both_modes
+from dpmf_cli.algorithms.shared.budget import Fractions
+from dpmf_cli.algorithms.shared.effects import Effects, EffectsParameters
+from dpmf_cli.algorithms.shared.entry_checks import refuse_fields_of_the_other_mode
+from dpmf_cli.algorithms.shared.item_averages import CentredAverages
+from dpmf_cli.algorithms.shared.model import Arrays
+from dpmf_cli.algorithms.shared.own_factors import OwnFactors
+from dpmf_cli.algorithms.shared.own_means import OwnMeansAlgorithm, effects_of
+from dpmf_cli.algorithms.shared.papers import Paper
+from dpmf_cli.algorithms.shared.ratings_per_user import at_most
+from dpmf_cli.algorithms.shared.theta import NoiseKind
+from dpmf_cli.kernels.covariance import Raters, Triangle, triangle_size, weighted_products, with_noise
+from dpmf_cli.kernels.factors import FactorModel, factor_model
+from dpmf_cli.kernels.frank_wolfe import step_towards
+from dpmf_cli.kernels.sums import sums_by
+from dpmf_cli.kernels.symmetric import leading_eigenpairs
+from dpmf_cli.privacy.covariance_sensitivity import user_gram
+from dpmf_cli.privacy.curator import Curator
+from dpmf_cli.privacy.ledger import Epsilons
+from dpmf_cli.privacy.mechanisms import subsampled_gaussian
+from dpmf_cli.privacy.neighbours import Mode, Neighbours
+from dpmf_cli.privacy.release import Release
+from dpmf_cli.ratings import Ratings
+from dpmf_cli.streams import Streams
+
+PUBLISHED_FIELDS = ("most_ratings", "failure")
+CORRECTED_FIELDS = ("budget", "typical_count")
+
+
+class GramBudget(Fractions):
+    """Fractions of θ: for both global averages, the item averages, and all matrices AᵀA."""
+
+    global_averages: float = Field(0.02, gt=0, lt=1)
+    item_averages: float = Field(0.68, gt=0, lt=1)
+    gram: float = Field(0.3, gt=0, lt=1)
+
+
+class FrankWolfe(OwnMeansAlgorithm):
+    """Algorithm 1. Y = 0, λ̂ = 0, and for T steps, x_u being user u's ratings less what is known of them:
+
+        W ← Σ_u a_u·a_uᵀ + N(0, σ²) on and above the diagonal,   a_u = P_Ω(Y_u − x_u)
+        (v, λ̂²) ← the top eigenvector of W and its value,   λ′ = λ̂, published + √(σ·ln(n/β))·n^¼
+        Y_u ← Π((1 − 1/T)·Y_u − (k/T)·(a_u·v/λ′)·v),        k = κ·√(m·n), m users, n items
+
+    v and λ′ are released. Each user takes the steps on their own, so that predictions use the target user's own
+    ratings (‡). The listing's first step moves nothing, for v is 0, and nobody uses its last W: here T of them make T
+    steps.
+    """
+
+    title: ClassVar[str] = "DP Frank–Wolfe"
+    paper: ClassVar[Paper] = Paper.JAIN
+    variants: ClassVar[Variants] = in_both_modes(Neighbours.USER)
+    of_the_other: ClassVar[tuple[str, ...]] = ()
+
+    algorithm: Literal["frank_wolfe"]
+    neighbours: Neighbours = Neighbours.USER
+    noise: Literal[NoiseKind.GAUSSIAN] = NoiseKind.GAUSSIAN
+    iterations: int = Field(4, ge=1, le=64, description="T: 5 to 50 in section 5")
+    nuclear: float = Field(
+        0.5, gt=0, le=1e3, description="κ: k over √(users × items); 6 to 9 is what section 5 tries"
+    )
+    norm: float = Field(
+        10.0,
+        ge=1e-6,
+        le=1e6,
+        description="L: published, that of a user's ratings and of their predictions, which bounds a_u by 2L; "
+        "corrected, what a_u is clipped to",
+    )
+    failure: float = Field(0.01, gt=0, lt=1, description="β, published: how often λ′ may be too small")
+    most_ratings: int = Field(80, ge=1, description="ξ, published: of a user, section 5")
+    effects: EffectsParameters = EffectsParameters(beta_m=30, beta_u=20)
+    budget: GramBudget = GramBudget()
+
+    @model_validator(mode="after")
+    def _refuse_parameters_of_the_other_mode(self) -> Self:
+        refuse_fields_of_the_other_mode(self, self.of_the_other)
+        return self
+
+    @property
+    def longest(self) -> float:
+        """What ‖a_u‖₂ is clipped to."""
+        raise NotImplementedError
+
+    @property
+    def limit(self) -> float:
+        """What Π scales ‖P_Ω(Y_u)‖₂ down to."""
+        raise NotImplementedError
+
+    def slack(self, deviation: float, n_items: int) -> float:
+        """By how much λ′ is more than λ̂."""
+        return 0.0
+
+    def noises(
+        self,
+        train: Ratings,
+        multiplier: NDArray[np.float64],
+        curator: Curator,
+        claimed: Epsilons | None = None,
+    ) -> Iterator[Release]:
+        """N(0, σ²) for T triangles; `multiplier` (E,) is σ over what one user moves a triangle by."""
+        moves = user_gram(self.longest)
+        return subsampled_gaussian(
+            "AᵀA",
+            (triangle_size(train.n_items),),
+            repetitions=self.iterations,
+            rate=1.0,
+            sensitivity=moves,
+            contribution=moves.value,
+            multiplier=multiplier,
+            curator=curator,
+            claimed=claimed,
+        )
+
+    def complete(self, train: Ratings, effects: Effects, noises: Iterator[Release]) -> OwnFactors:
+        """The T steps."""
+        raters, singular = Raters.of(train), np.zeros((self.iterations, len(effects.overall)))
+        nuclear = self.nuclear * math.sqrt(train.n_users * train.n_items)
+        no_vectors = np.zeros((train.n_items, self.iterations))
+        no_steps = np.zeros((train.n_users, self.iterations))
+        model = factor_model(no_steps, no_vectors, effects.users, effects.items)
+        for step, noise in enumerate(noises):
+            for group in model.groups:
+                vectors = group.rows("items")[:, step]
+                left = group.predict(train.users, train.items).astype(np.float64) - train.values[:, None]
+                for lane in range(group.lanes):
+                    place = group.part.start + lane
+                    released = self.released_gram(train, raters, left[:, lane], noise, place)
+                    (value,), top = leading_eigenpairs(released, train.n_items, 1, which="largest")
+                    slack = self.slack(float(noise.scale[place]), train.n_items)
+                    singular[step, place] = math.sqrt(max(value, 0)) + slack
+                    vectors[:, lane] = top[:, 0]
+            self.step(model, train, step, singular, nuclear)
+        beside = {**effects.published, "singular": singular, "nuclear": np.array([nuclear])}
+        return OwnFactors(self, model.without_users(), beside, train)
+
+    def released_gram(
+        self, train: Ratings, raters: Raters, left: NDArray[np.float64], noise: Release, place: int
+    ) -> NDArray[np.float32]:
+        """`clipped_gram` with its noise, for the ε at that place of the grid."""
+        measured = clipped_gram(train, raters, left, self.longest)
+        gram = Triangle(measured, np.empty(len(measured), np.float32), place)
+        noise.inside(with_noise, gram)
+        return gram.released
+
+    def step(
+        self, model: FactorModel, own: Ratings, step: int, singular: NDArray[np.float64], nuclear: float
+    ) -> None:
+        """What each user does once v and λ′ of a step are there; singular (T, E), nuclear k."""
+        step_towards(
+            model,
+            own,
+            step,
+            singular[step],
+            keep=1 - 1 / self.iterations,
+            pull=nuclear / self.iterations,
+            clip=self.longest,
+            limit=self.limit,
+        )
+
+    def with_own_factors(self, items: FactorModel, beside: Arrays, own: Ratings) -> FactorModel:
+        """The released vectors, beside each user's own mean and coefficients."""
+        model = items.with_users(effects_of(beside, self, own).users)
+        for step in range(self.iterations):
+            self.step(model, own, step, beside["singular"], float(beside["nuclear"][0]))
+        return model
+
+
+def clipped_gram(
+    train: Ratings, raters: Raters, left: NDArray[np.float64], longest: float
+) -> NDArray[np.float64]:
+    """Σ_u a_u·a_uᵀ, a packed triangle; left (n_ratings,) the a_u, here scaled down to ‖a_u‖₂ ≤ `longest`.
+
+    All of it in double precision: a user's part is its bound times 1 + 10⁻¹² at most.
+    """
+    norms = np.sqrt(sums_by(train.users, left**2, train.n_users))
+    weights = (longest / np.maximum(norms, longest)) ** 2
+    return weighted_products(train, raters, left, weights)
+
+
+class PublishedFrankWolfe(FrankWolfe):
+    """x_ui = r_ui − the mean of u's own ratings, of which ξ are kept, drawn at random, where there are more.
+
+    ‖P_Ω(x_u)‖ ≤ L is assumed, and Π keeps ‖P_Ω(Y_u)‖ ≤ L, so that ‖a_u‖ ≤ 2L: here a_u is clipped to 2L, which
+    changes nothing where the assumption holds. σ = L²·√(64·T·ln(1/δ))/ε, for ε up to 2·ln(1/δ): there what is proved
+    is less than ε, for the constant is not the best. A user without ratings gets the middle of the scale.
+    """
+
+    variants: ClassVar[Variants] = frozenset({(Neighbours.USER, Mode.PUBLISHED)})
+    of_the_other: ClassVar[tuple[str, ...]] = CORRECTED_FIELDS
+
+    @property
+    def factor(self) -> float:
+        """ε over Δ/σ of all steps together, Δ = 4L²: 2·√ln(1/δ)."""
+        return 2 * math.sqrt(math.log(1 / self.delta))
+
+    def epsilon_of(self, theta: float) -> float:
+        return theta * self.factor
+
+    def theta_of(self, epsilon: float) -> float:
+        return epsilon / self.factor
+
+    def slack(self, deviation: float, n_items: int) -> float:
+        return float(math.sqrt(deviation * math.log(n_items / self.failure)) * n_items**0.25)
+
+    @property
+    def longest(self) -> float:
+        return 2 * self.norm
+
+    @property
+    def limit(self) -> float:
+        return self.norm
+
+    def fit(self, train: Ratings, epsilons: Epsilons, *, streams: Streams, curator: Curator) -> OwnFactors:
+        train = at_most(train, self.most_ratings, streams.of_ratings("ratings kept", train))
+        grid, middle = len(epsilons), train.scale.middle
+        known = CentredAverages(np.full(grid, middle), np.full((train.n_items, grid), middle), np.zeros(grid))
+        multiplier = math.sqrt(self.iterations) * self.factor / epsilons
+        noises = self.noises(train, multiplier, curator, claimed=epsilons)
+        return self.complete(train, self.own_means(train, known), noises)
+
+    def own_means(self, train: Ratings, averages: CentredAverages) -> Effects:
+        """The mean of a user's own ratings, less the middle of the scale, which the items have."""
+        sums = sums_by(train.users, train.values - np.float64(train.scale.middle), train.n_users)
+        means = sums / np.maximum(train.user_counts, 1)
+        users = np.repeat(means[:, None], len(averages.overall), axis=1)
+        return Effects(averages.overall, averages.items, users, averages.residual)
+
+
+class CorrectedFrankWolfe(FrankWolfe):
+    """x_ui = r_ui − MAvg_i − r̄_u: noisy averages, and the user's own mean (`own_means`). a_u is clipped to L, which
+    needs no assumption; Π, which bounded a_u, is left out. All ratings are kept, and σ is what exact composition asks
+    for. λ̂ is not enlarged: noise enlarges it, and a user's step is within ±1 by itself.
+    """
+
+    variants: ClassVar[Variants] = frozenset({(Neighbours.USER, Mode.CORRECTED)})
+    of_the_other: ClassVar[tuple[str, ...]] = PUBLISHED_FIELDS
+
+    @property
+    def longest(self) -> float:
+        return self.norm
+
+    @property
+    def limit(self) -> float:
+        return math.inf
+
+    def fit(self, train: Ratings, epsilons: Epsilons, *, streams: Streams, curator: Curator) -> OwnFactors:
+        effects = self.own_means(train, self.released_averages(train, self.measurer(epsilons, curator)))
+        theta = np.array([self.theta_of(float(epsilon)) for epsilon in epsilons])
+        multiplier = math.sqrt(self.iterations) / (self.budget.gram * theta)
+        return self.complete(train, effects, self.noises(train, multiplier, curator))

@@ -1,0 +1,174 @@
+"""Objective perturbation of the items' factors, users keeping theirs. Hua, Xia and Zhong 2015."""
+
+from typing import ClassVar, Literal, Self
+
+import numpy as np
+from pydantic import Field, model_validator
+
+from dpmf_cli.algorithms.shared.base import PrivateAlgorithm, Variants, in_both_modes
+from dpmf_cli.algorithms.shared.budget import Fractions
+from dpmf_cli.algorithms.shared.effects import EffectsParameters, stabilised
+from dpmf_cli.algorithms.shared.entry_checks import refuse_fields_of_the_other_mode
+from dpmf_cli.algorithms.shared.factorization import InitialFactors, KnownModel, initial_factors
+from dpmf_cli.algorithms.shared.item_averages import Part, bounded_item_averages
+from dpmf_cli.algorithms.shared.model import Arrays
+from dpmf_cli.algorithms.shared.own_factors import OwnFactors
+from dpmf_cli.algorithms.shared.papers import Paper
+from dpmf_cli.algorithms.shared.private_averages import laplace_steps
+from dpmf_cli.algorithms.shared.probabilistic import sampled_model
+from dpmf_cli.kernels.als import (
+    RowProblem,
+    by_item,
+    by_user,
+    solve_items,
+    solve_perturbed_items,
+    solve_users,
+)
+from dpmf_cli.kernels.factors import FactorModel, factor_model
+from dpmf_cli.kernels.sums import residual_sums_by_user
+from dpmf_cli.privacy import sensitivity
+from dpmf_cli.privacy.curator import Curator
+from dpmf_cli.privacy.ledger import Epsilons
+from dpmf_cli.privacy.mechanisms import repeated_k_norm
+from dpmf_cli.privacy.neighbours import Mode, Neighbours
+from dpmf_cli.ratings import Ratings
+from dpmf_cli.streams import Streams
+
+PUBLISHED_FIELDS = ("regularization", "iterations", "initial_factors")
+CORRECTED_FIELDS = ("noise_ridge", "user_ridge", "budget")
+
+
+class ItemFactorsBudget(Fractions):
+    """Fractions of ε: for the global average, the item averages, and the items' factors."""
+
+    global_averages: float = Field(0.02, gt=0, lt=1)
+    item_averages: float = Field(0.93, gt=0, lt=1)
+    factors: float = Field(0.05, gt=0, lt=1)
+
+
+class HuaMF(PrivateAlgorithm):
+    """Section 3, a trusted recommender. U is taken for a constant with ‖u_i‖ ≤ 1, and V is released:
+
+        V ← argmin Σ (r_ij − u_i·v_j)² + w·Σ‖v_j‖² + 2·Σ η_j·v_j,   p(η_j) ∝ exp(−ε·‖η_j‖/Δ),  Δ = r_max − r_min
+
+    Theorem 1's 2Δ is that of the loss, whose gradient is 2(r − u·v)u; here η is of half of it. The two modes differ
+    in what U is.
+    """
+
+    title: ClassVar[str] = "DPMF"
+    paper: ClassVar[Paper] = Paper.HUA
+    variants: ClassVar[Variants] = in_both_modes(Neighbours.BOUNDED)
+    joint: ClassVar[bool] = True
+    of_the_other: ClassVar[tuple[str, ...]] = ()
+
+    algorithm: Literal["hua_mf"]
+    factors: int = Field(2, ge=1, le=64, description="d")
+    item_ridge: float = Field(1.0, ge=1e-6, le=1e6, description="w, corrected: without noise")
+    regularization: float = Field(0.05, ge=0, description="λ, published: of U and V before, per rating")
+    iterations: int = Field(10, ge=1, description="published: rounds of least squares before")
+    initial_factors: InitialFactors = InitialFactors(distribution="uniform", scale=1.0)
+    noise_ridge: float = Field(
+        5.0, ge=0, le=1e6, description="corrected: by how much w grows for each unit of η's scale"
+    )
+    user_ridge: float = Field(30.0, ge=0.01, le=1e6, description="corrected: of a user's own regression on V")
+    effects: EffectsParameters = EffectsParameters(beta_m=10, beta_u=20, residual_clamp=2)
+    budget: ItemFactorsBudget = ItemFactorsBudget()
+
+    @model_validator(mode="after")
+    def _refuse_parameters_of_the_other_mode(self) -> Self:
+        refuse_fields_of_the_other_mode(self, self.of_the_other)
+        return self
+
+
+class PublishedHuaMF(HuaMF):
+    """U is fitted to the same ratings, by regularised least squares without noise, and divided by its longest row.
+
+    The theorem takes U for a constant, and it is none: another rating moves u_i, and with it what u_i adds to every
+    item that i has rated. Nothing is provable. Each user keeps u_i, with which predictions are made (‡).
+    """
+
+    variants: ClassVar[Variants] = frozenset({(Neighbours.BOUNDED, Mode.PUBLISHED)})
+    of_the_other: ClassVar[tuple[str, ...]] = CORRECTED_FIELDS
+
+    def fit(self, train: Ratings, epsilons: Epsilons, *, streams: Streams, curator: Curator) -> KnownModel:
+        largest = max(abs(train.scale.minimum), abs(train.scale.maximum))
+        (noise,) = repeated_k_norm(
+            "objective, item factors",
+            (train.n_items, self.factors),
+            repetitions=1,
+            sensitivity=sensitivity.no_bound_known(
+                2, self.neighbours, "Hua et al. 2015, theorem 1: U is fitted on the ratings"
+            ),
+            calibrated_to=sensitivity.least_squares_right_hand_side(1.0, largest, train.scale),
+            epsilon=epsilons,
+            curator=curator,
+        )
+        users, items = initial_factors(train, self.initial_factors, self.factors, streams)
+        grid = len(epsilons)
+        model = factor_model(users, items, np.zeros((train.n_users, grid)), np.zeros((train.n_items, grid)))
+        ratings_by_user, ratings_by_item = by_user(train), by_item(train)
+        clean = RowProblem(self.regularization, bound=np.inf)
+        for _ in range(self.iterations):
+            solve_users(model, ratings_by_user, clean)
+            solve_items(model, ratings_by_item, clean)
+        for group in model.groups:
+            users_rows = group.rows("users")
+            users_rows /= np.linalg.norm(users_rows, axis=1).max(axis=0)
+        perturbed = RowProblem(self.item_ridge, largest, per_rating=False)
+        noise.inside(solve_perturbed_items, model, ratings_by_item, perturbed, np.inf)
+        return sampled_model(train, np.ones((len(train), grid), np.bool_), model)
+
+
+class CorrectedHuaMF(HuaMF):
+    """U is drawn, unit rows that no rating has touched, so that the theorem holds of it:
+
+        x_ij = clamp(r_ij − IAvg_j, ±B),   IAvg noisy averages (`bounded_item_averages`)
+        V ← as above of x,   w + what suits the noise
+        r̂_ij = IAvg_j + r̄_i + p_i·v_j,   r̄_i the user's own mean, p_i the user's own ridge regression on V
+
+    One pass: users' factors that follow from V would depend on the rating in question in every row. Predictions use
+    the target user's own ratings (‡).
+    """
+
+    variants: ClassVar[Variants] = frozenset({(Neighbours.BOUNDED, Mode.CORRECTED)})
+    of_the_other: ClassVar[tuple[str, ...]] = PUBLISHED_FIELDS
+
+    def fit(self, train: Ratings, epsilons: Epsilons, *, streams: Streams, curator: Curator) -> OwnFactors:
+        shares = {part: self.budget.fractions[part] * epsilons for part in (Part.OVERALL, Part.ITEMS)}
+        _, averages = bounded_item_averages(
+            train,
+            laplace_steps(shares, curator),
+            sensitivity.rating_sums(train.scale),
+            shrinkage=self.effects.of_items,
+        )
+        clamp = self.effects.residual_clamp
+        (noise,) = repeated_k_norm(
+            "objective, item factors",
+            (train.n_items, self.factors),
+            repetitions=1,
+            sensitivity=sensitivity.least_squares_right_hand_side(1.0, clamp, train.scale),
+            epsilon=self.budget.factors * epsilons,
+            curator=curator,
+        )
+        sphere = InitialFactors(distribution="sphere", scale=1.0)
+        users = sphere.draw(train.n_users, self.factors, streams.start("public user factors"))
+        items = np.zeros((train.n_items, self.factors))
+        model = factor_model(users, items, np.zeros((train.n_users, len(epsilons))), averages)
+        ridge = self.item_ridge + self.noise_ridge * noise.scale
+        noise.inside(
+            solve_perturbed_items, model, by_item(train), RowProblem(ridge, clamp, per_rating=False), np.inf
+        )
+        return OwnFactors(self, model.without_users(), {}, train)
+
+    def with_own_factors(self, items: FactorModel, beside: Arrays, own: Ratings) -> FactorModel:
+        """V beside each user's own mean and p_u."""
+        averages = np.concatenate([group.table("items")[:, -1] for group in items.groups], axis=1)
+        sums = residual_sums_by_user(
+            own.users, own.items, own.values, averages.astype(np.float64), own.n_users
+        )
+        counts = own.user_counts[:, None].astype(np.float64)
+        model = items.with_users(
+            stabilised(sums[:-1], counts, self.effects.beta_u, np.zeros(averages.shape[1]))
+        )
+        solve_users(model, by_user(own), RowProblem(self.user_ridge, np.inf, per_rating=False))
+        return model

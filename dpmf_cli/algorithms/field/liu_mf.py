@@ -1,0 +1,121 @@
+"""Langevin dynamics rating by rating, as the authors' own code runs it. Liu, Wang and Smola 2015."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import ClassVar, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+from pydantic import Field
+
+from dpmf_cli.algorithms.shared.base import PrivateAlgorithm, Variants
+from dpmf_cli.algorithms.shared.factorization import InitialFactors, initial_factors
+from dpmf_cli.algorithms.shared.papers import Paper
+from dpmf_cli.algorithms.shared.ratings_per_user import at_most
+from dpmf_cli.kernels.factors import FactorModel, Side, factor_model
+from dpmf_cli.kernels.langevin import Round, langevin_round, visits_between
+from dpmf_cli.privacy.curator import Curator
+from dpmf_cli.privacy.ledger import Epsilons
+from dpmf_cli.privacy.neighbours import Mode, Neighbours
+from dpmf_cli.privacy.posterior import LangevinSchedule, posterior_sampling
+from dpmf_cli.ratings import Ratings
+from dpmf_cli.streams import Streams
+
+SIDES: tuple[Side, ...] = ("users", "items")
+
+
+@dataclass(frozen=True)
+class Precisions:
+    """λ for each ε: of errors (E,), and by side of the coordinates of rows, of the bias last, (d + 1, E)."""
+
+    of_errors: NDArray[np.float64]
+    of_rows: Mapping[Side, NDArray[np.float64]]
+
+
+class LiuMF(PrivateAlgorithm):
+    """For K rounds over the n ratings, in one order; rows w_u = (p_u, b_u) and w_i = (q_i, b_i), biases last:
+
+        η = η₁·t^−γ/n,   s = min(ε/4B, 1),  B = r_max²·τ
+        at each visit of u and i, both rows first get the noise of all visits since their last, N(0, ρ·η) for each;
+            e = r_ui − m − p_u·q_i − b_u − b_i
+            p_u ← p_u + η·s·(n·λ_r·e·q_i − (n/n_u)·Λ_P∘p_u),   q_i and the biases likewise
+        after the round all rows get the noise of the visits since, and
+            λ_r, Λ_P, Λ_Q, λ of biases ← the means of their Gamma posteriors,  Gamma(a, b) before
+
+    with τ ratings of each user at most. Other than `dpps_mf`, which is the same as Wang and Tang run it: visits one
+    by one, biases, and λ that are learned, each term of a prior weighted by how rarely its row is visited. Two
+    departures: m is the middle of the scale, where the code takes a number from its command line; and λ are means
+    where the code draws. Its drift has no ½, so that its noise is of temperature ρ/2.
+
+    Nothing is provable: `privacy.posterior`. λ, and which rows are visited, are of the ratings, without noise.
+    """
+
+    title: ClassVar[str] = "SGLD"
+    paper: ClassVar[Paper] = Paper.LIU
+    variants: ClassVar[Variants] = frozenset({(Neighbours.USER, Mode.PUBLISHED)})
+
+    algorithm: Literal["liu_mf"]
+    neighbours: Neighbours = Neighbours.USER
+    factors: int = Field(10, ge=1, le=64, description="d")
+    iterations: int = Field(20, ge=1, le=10_000, description="K: rounds over the ratings")
+    initial_rate: float = Field(0.02, gt=0, le=1e4, description="η₁")
+    decay: float = Field(1.0, ge=0, le=1, description="γ")
+    temperature: float = Field(1e-4, gt=0, le=1, description="ρ; 1 unless the code is told otherwise")
+    most_ratings: int = Field(200, ge=1, description="τ")
+    shape: float = Field(1.0, gt=0, description="a of the Gamma priors")
+    rate: float = Field(100.0, gt=0, description="b of the Gamma priors")
+    initial_factors: InitialFactors = InitialFactors(scale=0.01)
+
+    def fit(self, train: Ratings, epsilons: Epsilons, *, streams: Streams, curator: Curator) -> FactorModel:
+        train = at_most(train, self.most_ratings, streams.of_ratings("ratings kept", train))
+        middle, largest = train.scale.middle, max(abs(train.scale.minimum), abs(train.scale.maximum))
+        roots, count = visits_between(train), max(len(train), 1)
+        chain = posterior_sampling(
+            "factors",
+            (len(roots), self.factors + 1),
+            schedule=LangevinSchedule(
+                self.initial_rate / count, self.decay, self.temperature, self.iterations
+            ),
+            bound=largest**2 * self.most_ratings,
+            epsilon=epsilons,
+            neighbours=self.neighbours,
+            curator=curator,
+        )
+        centred = replace(train, values=train.values - np.float32(middle))
+        users, items = initial_factors(train, self.initial_factors, self.factors, streams)
+        grid = len(epsilons)
+        model = factor_model(users, items, np.zeros((train.n_users, grid)), np.zeros((train.n_items, grid)))
+        precisions = Precisions(
+            np.ones(grid), {side: np.full((self.factors + 1, grid), 100.0) for side in SIDES}
+        )
+        counts: dict[Side, NDArray[np.int64]] = {"users": train.user_counts, "items": train.item_counts}
+        for step in chain:
+            power = 2 * step.drift * count  # n·η·s
+            decays = {side: _decays(power * precisions.of_rows[side], counts[side]) for side in SIDES}
+            round_ = Round(power * precisions.of_errors, decays)
+            step.noise.inside(langevin_round, model, centred, roots, round_)
+            precisions = self.learned(centred, model)
+        for group in model.groups:
+            group.table("items")[:, -1] += np.float32(middle)
+        return model
+
+    def learned(self, train: Ratings, model: FactorModel) -> Precisions:
+        """The means of the posteriors of λ given all rows."""
+        left = train.values[:, None] - model.predict(train.users, train.items)
+        of_errors = self.posterior(len(train), np.square(left, dtype=np.float64).sum(axis=0))
+        rows = {
+            side: np.concatenate([group.table(side) for group in model.groups], axis=2).astype(np.float64)
+            for side in SIDES
+        }
+        return Precisions(
+            of_errors, {side: self.posterior(len(each), (each**2).sum(axis=0)) for side, each in rows.items()}
+        )
+
+    def posterior(self, count: int, squares: NDArray[np.float64]) -> NDArray[np.float64]:
+        """(a + n/2)/(b + Σx²/2) of n numbers x."""
+        return np.asarray((self.shape + count / 2) / (self.rate + squares / 2))
+
+
+def _decays(power: NDArray[np.float64], counts: NDArray[np.int64]) -> NDArray[np.float64]:
+    """(rows, d + 1, E) η·s·(n/n_row)·λ, from n·η·s·λ (d + 1, E); 1 at most, beyond which a row would turn."""
+    return np.minimum(power / np.maximum(counts, 1)[:, None, None], 1.0)

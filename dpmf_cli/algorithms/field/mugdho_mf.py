@@ -1,0 +1,91 @@
+"""Gradient descent with Gaussian noise on the users' gradient alone. Mugdho and Imtiaz 2023."""
+
+import math
+from typing import ClassVar, Literal
+
+import numpy as np
+from pydantic import Field
+
+from dpmf_cli.algorithms.shared.base import PrivateAlgorithm, Variants
+from dpmf_cli.algorithms.shared.factorization import InitialFactors, initial_factors
+from dpmf_cli.algorithms.shared.papers import Paper
+from dpmf_cli.kernels.factors import FactorModel, factor_model
+from dpmf_cli.kernels.gradients import Descent, step_items, step_noisy_users, sum_gradients, visits_of_all
+from dpmf_cli.kernels.perturb import project_items, project_users
+from dpmf_cli.privacy.curator import Curator
+from dpmf_cli.privacy.ledger import Epsilons
+from dpmf_cli.privacy.mechanisms import subsampled_gaussian
+from dpmf_cli.privacy.neighbours import Mode, Neighbours
+from dpmf_cli.privacy.sensitivity import no_bound_known
+from dpmf_cli.ratings import Ratings
+from dpmf_cli.streams import Streams
+
+
+class MugdhoMF(PrivateAlgorithm):
+    """Algorithm 1. x_ui = r_ui − the middle of the scale; J times, from the factors before,
+
+        p_u ← p_u − μ·(Σ_i (p_u·q_i − x_ui)·q_i + λ·p_u + N(0, σ²)),    σ = z·τ·C,  τ = r_max − r_min,  ‖q_i‖ ≤ C
+        q_i ← q_i − μ·(Σ_u (p_u·q_i − x_ui)·p_u + λ·q_i)
+
+    The paper gives each step an ε_i, z = √(2·ln(1.25/δ_i))/ε_i, and adds up Rényi DP: ρ = J/(2z²) of zCDP, and
+    ε = ρ + 2·√(ρ·ln(1/δ)), which is a little more than exact. So z follows from the total ε, and δ_i plays no part.
+    Rows of both sides are kept within C, where the paper clips them inside the gradient.
+
+    q_i gets no noise, and sees every rating: nothing is provable, neither of Q nor of the p_u that follow from it.
+    Hence no corrected mode: with noise on both sides it is `pbgd`.
+    """
+
+    title: ClassVar[str] = "Noise on users' gradients"
+    paper: ClassVar[Paper] = Paper.MUGDHO
+    variants: ClassVar[Variants] = frozenset({(Neighbours.BOUNDED, Mode.PUBLISHED)})
+
+    algorithm: Literal["mugdho_mf"]
+    factors: int = Field(20, ge=1, le=64, description="n: 20 in the paper")
+    regularization: float = Field(0.01, ge=0, description="λ")
+    learning_rate: float = Field(5e-4, gt=0, description="μ, on sums of gradients")
+    iterations: int = Field(
+        500, ge=1, le=100_000, description="J: until it settles in the paper, 2500 at most"
+    )
+    clip: float = Field(1.0, ge=1e-6, le=1e6, description="C")
+    initial_factors: InitialFactors = InitialFactors(scale=0.01)
+    delta: float = Field(1e-5, ge=1e-15, le=0.01, description="δ of all steps together")
+
+    @property
+    def spends_delta(self) -> float:
+        return self.delta
+
+    def epsilon_of(self, theta: float) -> float:
+        """Of θ = Δ/σ of all steps together."""
+        return theta**2 / 2 + theta * math.sqrt(2 * math.log(1 / self.delta))
+
+    def theta_of(self, epsilon: float) -> float:
+        """The inverse."""
+        tail = math.log(1 / self.delta)
+        return math.sqrt(2 * (tail + epsilon)) - math.sqrt(2 * tail)
+
+    def fit(self, train: Ratings, epsilons: Epsilons, *, streams: Streams, curator: Curator) -> FactorModel:
+        move = train.scale.width * self.clip
+        theta = np.array([self.theta_of(float(epsilon)) for epsilon in epsilons])
+        steps = subsampled_gaussian(
+            "user gradients",
+            (train.n_users, self.factors),
+            repetitions=self.iterations,
+            rate=1.0,
+            sensitivity=no_bound_known(2, self.neighbours, "Q is fitted to the ratings without noise"),
+            contribution=move / 2,
+            multiplier=2 * math.sqrt(self.iterations) / theta,
+            claimed=epsilons,
+            curator=curator,
+        )
+        users, items = initial_factors(train, self.initial_factors, self.factors, streams)
+        middle = np.full((train.n_items, len(epsilons)), train.scale.middle)
+        model = factor_model(users, items, np.zeros((train.n_users, len(epsilons))), middle)
+        descent, visits = Descent(model, momentum=0.0), visits_of_all(train, len(epsilons))
+        rates = np.full(len(epsilons), self.learning_rate)
+        for gradients in steps:
+            sum_gradients(descent, visits, 0, len(train))
+            gradients.inside(step_noisy_users, descent, rates, self.regularization)
+            step_items(descent, rates, self.regularization)
+            project_users(model, self.clip)
+            project_items(model, self.clip)
+        return model

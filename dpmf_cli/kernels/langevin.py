@@ -1,0 +1,172 @@
+"""Langevin dynamics rating by rating: each visit first gives its two rows the noise of all visits since their last.
+
+Rows are float32, and get noise where there are ratings, which proves nothing: a published mode alone uses this.
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dpmf_cli.compiled.decorator import compiled
+from dpmf_cli.kernels.examples import ITEMS, RATED, USERS, example, numbers
+from dpmf_cli.kernels.factors import FactorLanes, Side
+from dpmf_cli.kernels.lanes import doubles, load, splat, store
+from dpmf_cli.kernels.releasing import noise_lanes, released
+from dpmf_cli.lane_groups import pad
+from dpmf_cli.privacy.noise import LaneNoise
+from dpmf_cli.privacy.release import Publish, noisy_kernel
+from dpmf_cli.ratings import Ratings
+
+
+@dataclass(frozen=True)
+class Round:
+    """One pass over the ratings: what its visits multiply by, for each ε.
+
+    drift   (E,) η·n·s·λ_r, of the errors
+    decay   {side: (rows, d + 1, E)} η·(n/n_row)·s·λ, of a row's factors and, last, of its bias
+    """
+
+    drift: NDArray[np.float64]
+    decay: dict[Side, NDArray[np.float64]]
+
+
+def visits_between(train: Ratings) -> NDArray[np.float64]:
+    """(2·n_ratings + n_users + n_items,) roots of how many visits lie between two of a row: of each visit's user and
+    item, and of all users and items at the end of a round."""
+    last_of_user, last_of_item = np.zeros(train.n_users, np.int64), np.zeros(train.n_items, np.int64)
+    gaps = np.empty(2 * len(train) + train.n_users + train.n_items)
+    _count_visits(train.users, train.items, last_of_user, last_of_item, gaps)
+    return np.sqrt(gaps)
+
+
+@compiled(
+    example(
+        last_of_user=np.zeros(USERS, np.int64),
+        last_of_item=np.zeros(ITEMS, np.int64),
+        gaps=np.zeros(2 * len(RATED) + USERS + ITEMS),
+    )
+)
+def _count_visits(users, items, last_of_user, last_of_item, gaps):
+    n = len(users)
+    for x in range(n):
+        u, i = users[x], items[x]
+        gaps[2 * x], gaps[2 * x + 1] = x - last_of_user[u], x - last_of_item[i]
+        last_of_user[u] = last_of_item[i] = x
+    for u in range(len(last_of_user)):
+        gaps[2 * n + u] = n - last_of_user[u]
+    for i in range(len(last_of_item)):
+        gaps[2 * n + len(last_of_user) + i] = n - last_of_item[i]
+
+
+def _plain_round(
+    group: FactorLanes, publish: Publish, train: Ratings, roots: NDArray[np.float64], of: Round
+) -> None:
+    """The twin: a row over the root of the visits since its last is what is measured."""
+    rows = {side: group.table(side).astype(np.float64) for side in ("users", "items")}
+    drift = of.drift[group.part]
+    decay = {side: each[..., group.part] for side, each in of.decay.items()}
+
+    def shaken(side: Side, row: int, place: int) -> None:
+        root = roots[place]
+        if root > 0:
+            rows[side][row] = np.float32(publish(rows[side][row][None] / root, place)[0] * root)
+
+    for x, (u, i, value) in enumerate(zip(train.users, train.items, train.values, strict=True)):
+        shaken("users", u, 2 * x)
+        shaken("items", i, 2 * x + 1)
+        p, q = rows["users"][u].copy(), rows["items"][i].copy()
+        error = drift * (value - (p[:-1] * q[:-1]).sum(axis=0) - p[-1] - q[-1])
+        one = np.ones((1, group.lanes))
+        rows["users"][u] = np.float32((1 - decay["users"][u]) * p + error * np.concatenate([q[:-1], one]))
+        rows["items"][i] = np.float32((1 - decay["items"][i]) * q + error * np.concatenate([p[:-1], one]))
+    for row in range(train.n_users):
+        shaken("users", row, 2 * len(train) + row)
+    for row in range(train.n_items):
+        shaken("items", row, 2 * len(train) + train.n_users + row)
+    for side in ("users", "items"):
+        group.table(side)[:] = rows[side]
+
+
+@noisy_kernel(_plain_round)
+def langevin_round(
+    group: FactorLanes, noise: LaneNoise, train: Ratings, roots: NDArray[np.float64], of: Round
+) -> None:
+    """One round, in place, in the order of the ratings. At each visit of user u and item i:
+
+        (p_u, b_u) ← (p_u, b_u) + √(visits since u's last)·noise,   and item i's row likewise
+        e = drift·(r_ui − p_u·q_i − b_u − b_i)
+        (p_u, b_u) ← (1 − decay_u)·(p_u, b_u) + e·(q_i, 1),   (q_i, b_i) ← (1 − decay_i)·(q_i, b_i) + e·(p_u, 1)
+
+    and at the end all rows get the noise of the visits since. A row's bias is behind its factors.
+
+    noise  unit (2·n_ratings + n_users + n_items, d + 1), as `roots` from `visits_between`
+    """
+    _round(
+        train.users,
+        train.items,
+        train.values,
+        group.users,
+        group.items,
+        roots,
+        noise.unit.ravel(),
+        noise_lanes(noise, group.width),
+        pad(of.drift[group.part], group.width, np.float64),
+        pad(of.decay["users"][..., group.part], group.width, np.float64).ravel(),
+        pad(of.decay["items"][..., group.part], group.width, np.float64).ravel(),
+        group.factors_of,
+        group.width_of,
+    )
+
+
+@compiled(
+    example(
+        roots=np.sqrt(np.arange(2 * len(RATED) + USERS + ITEMS) % 5),
+        unit=lambda s: numbers((2 * len(RATED) + USERS + ITEMS) * (s.d + 1)),
+        drift=lambda s: np.linspace(0, 0.1, s.w),
+        of_users=lambda s: np.abs(numbers(USERS * s.row)) / 10,
+        of_items=lambda s: np.abs(numbers(ITEMS * s.row)) / 10,
+    )
+)
+def _round(users, items, values, P, Q, roots, unit, noise, drift, of_users, of_items, factors_of, width_of):
+    d, w, n = len(factors_of), len(width_of), len(values)
+    row, dot = (d + 1) * w, np.empty(w)
+    for x in range(n):
+        p_at, q_at = np.int64(users[x]) * row, np.int64(items[x]) * row
+        _shake(P, p_at, roots[2 * x], unit, 2 * x, noise, factors_of, width_of)
+        _shake(Q, q_at, roots[2 * x + 1], unit, 2 * x + 1, noise, factors_of, width_of)
+        for e in range(w):
+            dot[e] = 0
+        for f in range(d):
+            for e in range(w):
+                dot[e] += np.float64(P[p_at + f * w + e]) * Q[q_at + f * w + e]
+        for e in range(w):
+            bias = np.float64(P[p_at + d * w + e]) + Q[q_at + d * w + e]
+            dot[e] = drift[e] * (values[x] - dot[e] - bias)
+        for f in range(d + 1):
+            for e in range(w):
+                at = f * w + e
+                p, q = np.float64(P[p_at + at]), np.float64(Q[q_at + at])
+                along_q, along_p = (q, p) if f < d else (1.0, 1.0)
+                P[p_at + at] = np.float32((1 - of_users[p_at + at]) * p + dot[e] * along_q)
+                Q[q_at + at] = np.float32((1 - of_items[q_at + at]) * q + dot[e] * along_p)
+    for u in range(len(P) // row):
+        _shake(P, u * row, roots[2 * n + u], unit, 2 * n + u, noise, factors_of, width_of)
+    behind = 2 * n + len(P) // row
+    for i in range(len(Q) // row):
+        _shake(Q, i * row, roots[behind + i], unit, behind + i, noise, factors_of, width_of)
+
+
+@compiled()
+def _shake(P, at, root, unit, place, noise, factors_of, width_of):
+    """One row with noise of `root` times its scale; none where that is 0."""
+    if root == 0:
+        return
+    d, w, wide = len(factors_of), len(width_of), doubles(width_of)
+    clean = np.empty(w)
+    for f in range(d + 1):
+        for e in range(w):
+            clean[e] = P[at + f * w + e] / root
+        store(clean, 0, released(load(clean, 0, wide), splat(unit[place * (d + 1) + f], wide), noise, wide))
+        for e in range(w):
+            P[at + f * w + e] = np.float32(clean[e] * root)
