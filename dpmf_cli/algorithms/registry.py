@@ -19,10 +19,13 @@ from dpmf_cli.algorithms.beyond.local_means import LocalMeans
 from dpmf_cli.algorithms.beyond.local_mf import LocalMatrixFactorization
 from dpmf_cli.algorithms.beyond.mm_averages import AveragesAndOwnMean
 from dpmf_cli.algorithms.beyond.mm_public import OwnMeanFixedCovariance
+from dpmf_cli.algorithms.beyond.own_pattern import OwnPattern
 from dpmf_cli.algorithms.beyond.pals_objective import ObjectivePrivateALS
 from dpmf_cli.algorithms.beyond.pbgd import PrivateBatchGradientDescent
 from dpmf_cli.algorithms.beyond.private_constant_nbm import PrivateConstantNeighbourhood
 from dpmf_cli.algorithms.beyond.public_knn import PublicKNN
+from dpmf_cli.algorithms.beyond.public_pattern import PublicPattern
+from dpmf_cli.algorithms.beyond.shrunk_averages import ShrunkAverages
 from dpmf_cli.algorithms.friedman2016.isgd import InputPerturbationSGD
 from dpmf_cli.algorithms.friedman2016.pals import PrivateALS
 from dpmf_cli.algorithms.friedman2016.pge import PrivateGlobalEffects
@@ -87,6 +90,9 @@ PRIVATE: dict[str, type[PrivateAlgorithm]] = _by_key(
     PosteriorPNBM,
     PrivateConstantNeighbourhood,
     PosteriorSamplingMF,
+    PublicPattern,
+    OwnPattern,
+    ShrunkAverages,
 )
 """The class with the parameters of each: what an entry of a config is validated by."""
 

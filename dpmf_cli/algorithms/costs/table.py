@@ -3,11 +3,11 @@
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from dpmf_cli.algorithms.costs import averages, covariance, factorization, local, neighbourhood
+from dpmf_cli.algorithms.costs import averages, covariance, factorization, local, neighbourhood, pattern
 from dpmf_cli.algorithms.costs.cost import Cost, Shape
 
 COSTS: Mapping[str, Callable[[Any, Shape, int], Cost]] = {
-    **dict.fromkeys(("ga", "ua", "ia", "ge", "pge", "mm_averages"), averages.averages),
+    **dict.fromkeys(("ga", "ua", "ia", "ge", "pge", "mm_averages", "shrunk_averages"), averages.averages),
     "als": factorization.als,
     "mf_sgd": factorization.mf_sgd,
     "pmf": factorization.pmf,
@@ -38,5 +38,7 @@ COSTS: Mapping[str, Callable[[Any, Shape, int], Cost]] = {
     "dpps_pnbm": neighbourhood.private_pnbm,
     "private_constant_nbm": neighbourhood.private_constant_nbm,
     "dpps_mf": factorization.dpps_mf,
+    "public_pattern": pattern.public_pattern,
+    "own_pattern": pattern.own_pattern,
 }
 """A function takes the entry with its parameters, the size of the training set, and how many ε there are."""
