@@ -11,6 +11,7 @@ from dpmf_cli.algorithms.shared.averages_baseline import EffectsModel
 from dpmf_cli.algorithms.shared.base import PrivateAlgorithm, Variants
 from dpmf_cli.algorithms.shared.budget import AveragesBudget
 from dpmf_cli.algorithms.shared.papers import Paper
+from dpmf_cli.algorithms.shared.pattern import LEAST_SPREAD
 from dpmf_cli.algorithms.shared.shrunk_sums import Law, averages_of
 from dpmf_cli.kernels.als import by_item, by_user
 from dpmf_cli.kernels.clamped_sums import clamped_sums
@@ -62,12 +63,12 @@ class ShrunkAverages(PrivateAlgorithm):
         model = factor_model(
             np.zeros((train.n_users, 0)), np.zeros((train.n_items, 0)), np.zeros((train.n_users, grid)), items
         )
-        items += self.averages(model, "items", train, parts.item_averages, curator)
+        items += self.believed(model, "items", train, parts.item_averages, curator)
         np.clip(items, scale.minimum, scale.maximum, out=items)
         set_effects(model, "items", items)
-        return EffectsModel(items, self.averages(model, "users", train, parts.user_averages, curator))
+        return EffectsModel(items, self.believed(model, "users", train, parts.user_averages, curator))
 
-    def averages(
+    def believed(
         self, model: FactorModel, side: Side, train: Ratings, epsilons: Epsilons, curator: Curator
     ) -> NDArray[np.float64]:
         """(rows, E) what is believed of what a model leaves of each row of a side."""
@@ -112,7 +113,9 @@ def released(
 
 
 def activity(counts: NDArray[np.float64], variance: float) -> NDArray[np.float64]:
-    """(rows, 2) covariates: 1, and the logarithm of noisy counts, no smaller than their noise, in deviations."""
-    logarithms = np.log(np.hypot(np.maximum(counts, 0), np.sqrt(variance + 1)))
-    spread = max(float(logarithms.std()), 1e-3)
-    return np.column_stack([np.ones(len(counts)), (logarithms - logarithms.mean()) / spread])
+    """(rows, 2) covariates: 1, and the logarithm of noisy counts in deviations, times what is sure of the count. A
+    row whose count may be all noise has 1 alone: its average is that of all."""
+    known, deviation = np.maximum(counts, 0), np.sqrt(variance + 1)
+    logarithms = np.log(np.hypot(known, deviation))
+    activities = (logarithms - logarithms.mean()) / max(float(logarithms.std()), LEAST_SPREAD)
+    return np.column_stack([np.ones(len(counts)), activities * known / (known + deviation)])

@@ -94,6 +94,8 @@ def _leading(
 ) -> tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.float64]]:
     """U (n, k), S (k,), V (m, k) of the leading singular triples, the largest first; 0 where there are fewer."""
     rank = min(matrix.shape)
+    if matrix.nnz == 0:  # of which Lanczos knows no singular vectors
+        return np.zeros((matrix.shape[0], k)), np.zeros(k), np.zeros((matrix.shape[1], k))
     if rank <= max(SMALL, 2 * k):
         left, singular, right = np.linalg.svd(matrix.toarray(), full_matrices=False)
     else:

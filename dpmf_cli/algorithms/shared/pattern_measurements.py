@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from functools import partial
 from typing import ClassVar
 
 import numpy as np
@@ -43,8 +44,8 @@ class Laws(StrictModel):
     item_averages: Law = Law(of_rows=0.1, of_ratings=1.1)
     user_averages: Law = Law(of_rows=0.17, of_ratings=0.9)
     core: Law = Law(of_rows=0.02, of_ratings=0.8)
-    item_factors: Law = Law(of_rows=0.02, of_ratings=0.8)
-    user_factors: Law = Law(of_rows=0.04, of_ratings=0.8)
+    item_factors: Law = Law(of_rows=0.015, of_ratings=0.8)
+    user_factors: Law = Law(of_rows=0.03, of_ratings=0.8)
 
     def of(self, part: str) -> Law:
         """That of a part, by its name."""
@@ -104,12 +105,14 @@ class PatternAlgorithm(PrivateAlgorithm):
         }
         for part in self.measured:
             law, (dimension, error) = self.laws.of(part), kinds[part]
-            unit = law.star(self.clamp)
-            moves = residual_sensitivity.clamped_vectors().value
-            found[part] = interpolated(
-                error(law), lambda epsilons, d=dimension, b=moves * unit: noise_variance(b / epsilons, d)
-            )
+            scale = residual_sensitivity.clamped_vectors().value * law.star(self.clamp)
+            found[part] = interpolated(error(law), partial(variance_at, scale, dimension))
         return found
+
+
+def variance_at(scale: float, dimension: int, epsilons: Epsilons) -> NDArray[np.float64]:
+    """`noise_variance` of noise that has this scale at ε = 1."""
+    return noise_variance(scale / epsilons, dimension)
 
 
 def noise_variance(scale: NDArray[np.float64], dimension: int) -> NDArray[np.float64]:

@@ -26,8 +26,9 @@ def interpolated(
     return lambda epsilons: np.interp(np.log(np.maximum(variance(epsilons), NOISES[0])), logarithms, known)
 
 
-def of_averages(law: Law, counts: NDArray[np.float64], covariates: int) -> Callable[[float], float]:
-    """The error of averages: what is left of each row, and of the regression on so many covariates."""
+def of_averages(law: Law, rated: NDArray[np.int64], covariates: int) -> Callable[[float], float]:
+    """The error of averages of so many ratings each: what is left of a row, and of the regression on covariates."""
+    counts = rated.astype(np.float64)
 
     def error(noise: float) -> float:
         own = float(counts @ law.error(counts, noise)) / max(float(counts.sum()), 1.0)

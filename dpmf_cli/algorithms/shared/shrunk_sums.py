@@ -52,7 +52,7 @@ class Law(StrictModel):
 
 
 RIDGE = 5.0
-"""Of the regression of averages on covariates: the inverse of the variance that its coefficients are guessed to have."""
+"""Of the regression of averages on covariates: the inverse of the variance that its coefficients have."""
 
 
 def averages_of(
