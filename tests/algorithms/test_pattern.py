@@ -11,7 +11,13 @@ from dpmf_cli.algorithms.beyond.shrunk_averages import released
 from dpmf_cli.algorithms.registry import PRIVATE
 from dpmf_cli.algorithms.shared.pattern import Pattern
 from dpmf_cli.algorithms.shared.pattern_measurements import noise_variance
-from dpmf_cli.algorithms.shared.predicted_errors import QUANTA, of_averages, of_coefficients, shares_of
+from dpmf_cli.algorithms.shared.predicted_errors import (
+    QUANTA,
+    Predicted,
+    of_averages,
+    of_coefficients,
+    shares_of,
+)
 from dpmf_cli.algorithms.shared.shrunk_sums import RIDGE, Law, averages_of, coefficients_of
 from dpmf_cli.privacy.curator import Curator
 from dpmf_cli.privacy.ledger import Ledger
@@ -31,7 +37,7 @@ def entry(key: str, **parameters: Any) -> Any:
 
 
 def unit(rows: np.ndarray) -> np.ndarray:
-    return rows / np.linalg.norm(rows, axis=1, keepdims=True)
+    return np.asarray(rows / np.linalg.norm(rows, axis=1, keepdims=True))
 
 
 def dense(ratings: Ratings) -> np.ndarray:
@@ -113,6 +119,14 @@ def test_averages_are_the_best_linear_guess_around_a_regression() -> None:
     assert averages_of(sums, counts, covariates, LAW, noise) == pytest.approx(expected)
 
 
+@pytest.mark.parametrize("bound", [0.3, 1.5])
+def test_what_a_clamp_holds_back_is_given_back(bound: float) -> None:
+    """A small shift of normal residuals moves their clamped mean by as much as it is."""
+    normal = np.random.default_rng(4).normal(0, np.sqrt(LAW.of_ratings), 500_000)
+    clamped = [np.clip(normal + shift, -bound, bound).mean() / bound * LAW.star(bound) for shift in (0, 0.1)]
+    assert clamped[1] - clamped[0] == pytest.approx(0.1, rel=0.02)
+
+
 def test_errors_are_those_of_the_guesses() -> None:
     """Monte Carlo: how wrong the guesses are of coefficients that have the law."""
     rng = np.random.default_rng(3)
@@ -123,7 +137,7 @@ def test_errors_are_those_of_the_guesses() -> None:
     ratings = true @ features.T + rng.normal(0, np.sqrt(LAW.of_ratings), (draws, 5))
     sums = ratings @ features + rng.normal(0, 2, (draws, 2))
     wrong = (coefficients_of(sums, spectrum, LAW, 4.0) - true) @ features.T  # type: ignore[arg-type]
-    expected = of_coefficients(LAW, np.linalg.eigvalsh(gram), 5)(4.0)
+    expected = of_coefficients(LAW, spectrum[0][0], 5)(4.0)
     assert np.mean(wrong**2) == pytest.approx(expected, rel=0.03)
     rows = of_averages(LAW, np.full(1000, 7), 1)(4.0)
     assert rows == pytest.approx(float(LAW.error(np.array([7.0]), 4.0)[0]), rel=0.01)
@@ -131,7 +145,7 @@ def test_errors_are_those_of_the_guesses() -> None:
 
 def test_shares_are_those_of_the_least_sum_of_errors() -> None:
     """Against all splits; one of the errors is not convex."""
-    parts = {
+    parts: dict[str, Predicted] = {
         "a": lambda epsilons: 1 / (1 + epsilons),
         "b": lambda epsilons: 2 / (1 + epsilons**4),
         "c": lambda epsilons: 0.3 / epsilons,
@@ -141,7 +155,7 @@ def test_shares_are_those_of_the_least_sum_of_errors() -> None:
             (a, b, QUANTA - a - b) for a, b in itertools.product(range(1, QUANTA), repeat=2) if a + b < QUANTA
         ]
         errors = [
-            sum(part(q / QUANTA * epsilon) for part, q in zip(parts.values(), split, strict=True))
+            sum(part(np.array(q / QUANTA * epsilon)) for part, q in zip(parts.values(), split, strict=True))
             for split in splits
         ]
         shares = shares_of(parts, epsilon)
@@ -153,20 +167,19 @@ def test_shares_are_those_of_the_least_sum_of_errors() -> None:
 def believed(sums: np.ndarray, grams: np.ndarray, law: Law) -> np.ndarray:
     """Without noise: τ²·(τ²·G + σ²)⁻¹·s."""
     k = grams.shape[-1]
-    return (
-        law.of_rows
-        * np.linalg.solve(law.of_rows * grams + law.of_ratings * np.eye(k), sums[..., None])[..., 0]
-    )
+    systems = law.of_rows * grams + law.of_ratings * np.eye(k)
+    return np.asarray(law.of_rows * np.linalg.solve(systems, sums[..., None])[..., 0])
 
 
 def left_over(values: np.ndarray, predicted: np.ndarray, law: Law, bound: float) -> np.ndarray:
     """Clamped residuals, times what gives back what the clamp holds back."""
-    return np.clip(values - predicted, -bound, bound) / bound * law.star(bound)
+    return np.asarray(np.clip(values - predicted, -bound, bound) / bound * law.star(bound))
 
 
 def averages_by_numpy(rows: np.ndarray, left: np.ndarray, covariates: np.ndarray, law: Law) -> np.ndarray:
-    counts = np.bincount(rows, minlength=len(covariates)).astype(float)
-    return averages_of(np.bincount(rows, left, len(covariates)), counts, covariates, law, 0.0)
+    counts = np.bincount(rows, minlength=len(covariates)).astype(np.float64)
+    sums = np.bincount(rows, left, len(covariates)).astype(np.float64)
+    return averages_of(sums, counts, covariates, law, 0.0)
 
 
 def test_the_whole_method_without_noise_by_numpy() -> None:

@@ -26,7 +26,7 @@ def model_of(seed: int, spread: float) -> FactorModel:
 
 def features_of(seed: int, rows: int) -> np.ndarray:
     features = np.random.default_rng(seed).normal(0, 1, (rows, 3))
-    return features / np.linalg.norm(features, axis=1, keepdims=True)
+    return np.asarray(features / np.linalg.norm(features, axis=1, keepdims=True))
 
 
 def measured(
