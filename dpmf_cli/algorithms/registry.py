@@ -20,10 +20,13 @@ from dpmf_cli.algorithms.beyond.local_means import LocalMeans
 from dpmf_cli.algorithms.beyond.local_mf import LocalMatrixFactorization
 from dpmf_cli.algorithms.beyond.mm_averages import AveragesAndOwnMean
 from dpmf_cli.algorithms.beyond.mm_public import OwnMeanFixedCovariance
+from dpmf_cli.algorithms.beyond.own_pattern import OwnPattern
 from dpmf_cli.algorithms.beyond.pals_objective import ObjectivePrivateALS
 from dpmf_cli.algorithms.beyond.pbgd import PrivateBatchGradientDescent
 from dpmf_cli.algorithms.beyond.private_constant_nbm import PrivateConstantNeighbourhood
 from dpmf_cli.algorithms.beyond.public_knn import PublicKNN
+from dpmf_cli.algorithms.beyond.public_pattern import PublicPattern
+from dpmf_cli.algorithms.beyond.shrunk_averages import ShrunkAverages
 from dpmf_cli.algorithms.field.dpals import PrivateAlternatingLeastSquares
 from dpmf_cli.algorithms.field.dpam import PrivateAlternatingMinimization
 from dpmf_cli.algorithms.field.frank_wolfe import FrankWolfe
@@ -101,6 +104,9 @@ PRIVATE: dict[str, type[PrivateAlgorithm]] = _by_key(
     HuaMF,
     MugdhoMF,
     LiuMF,
+    PublicPattern,
+    OwnPattern,
+    ShrunkAverages,
 )
 """The class with the parameters of each: what an entry of a config is validated by."""
 

@@ -157,6 +157,22 @@ def set_items(group: FactorLanes, items: slice, factors: NDArray[np.floating]) -
     rows[items, :-1] = pad(factors[..., group.part], group.width)
 
 
+@on_each_group
+def move_factors(group: FactorLanes, side: Side, columns: slice, moves: NDArray[np.floating]) -> None:
+    """Adds `moves` (rows, k, E) to k `columns` of the factors of one side, in place."""
+    own, _ = group.own_and_other(side)
+    own.reshape(-1, group.factors + 1, group.width)[:, :-1][:, columns] += pad(
+        moves[..., group.part], group.width
+    )
+
+
+@on_each_group
+def set_effects(group: FactorLanes, side: Side, effects: NDArray[np.floating]) -> None:
+    """Makes `effects` (rows, E) those of one side, in place."""
+    own, _ = group.own_and_other(side)
+    own.reshape(-1, group.factors + 1, group.width)[:, -1] = pad(effects[:, group.part], group.width)
+
+
 def factor_model(
     users: NDArray[np.float64],
     items: NDArray[np.float64],

@@ -94,6 +94,9 @@ JOINT: dict[str, dict[str, Modes]] = {
     "hua_mf": {"bounded": TOWARDS_OTHERS},
     "mugdho_mf": {"bounded": (False, None)},
     "liu_mf": {"user": (False, None)},
+    "public_pattern": {"bounded": (None, False)},
+    "own_pattern": {"bounded": CORRECTED_ALONE},
+    "shrunk_averages": {"unbounded": (None, False)},
 }
 """From whom each ε protects, of every algorithm that a config can name. The contract of algorithms holds what each
 says of itself against what its fits do."""

@@ -3,11 +3,21 @@
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from dpmf_cli.algorithms.costs import alternation, averages, covariance, factorization, local, neighbourhood
+from dpmf_cli.algorithms.costs import (
+    alternation,
+    averages,
+    covariance,
+    factorization,
+    local,
+    neighbourhood,
+    pattern,
+)
 from dpmf_cli.algorithms.costs.cost import Cost, Shape
 
 COSTS: Mapping[str, Callable[[Any, Shape, int], Cost]] = {
-    **dict.fromkeys(("ga", "ua", "ia", "ge", "pge", "popularity", "mm_averages"), averages.averages),
+    **dict.fromkeys(
+        ("ga", "ua", "ia", "ge", "pge", "popularity", "mm_averages", "shrunk_averages"), averages.averages
+    ),
     "als": factorization.als,
     "mf_sgd": factorization.mf_sgd,
     "pmf": factorization.pmf,
@@ -44,5 +54,7 @@ COSTS: Mapping[str, Callable[[Any, Shape, int], Cost]] = {
     "hua_mf": factorization.hua_mf,
     "mugdho_mf": factorization.mugdho_mf,
     "liu_mf": factorization.liu_mf,
+    "public_pattern": pattern.public_pattern,
+    "own_pattern": pattern.own_pattern,
 }
 """A function takes the entry with its parameters, the size of the training set, and how many ε there are."""
