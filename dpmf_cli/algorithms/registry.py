@@ -19,6 +19,7 @@ from dpmf_cli.algorithms.beyond.local_means import LocalMeans
 from dpmf_cli.algorithms.beyond.local_mf import LocalMatrixFactorization
 from dpmf_cli.algorithms.beyond.mm_averages import AveragesAndOwnMean
 from dpmf_cli.algorithms.beyond.mm_public import OwnMeanFixedCovariance
+from dpmf_cli.algorithms.beyond.own_regression import OwnRegression
 from dpmf_cli.algorithms.beyond.pals_objective import ObjectivePrivateALS
 from dpmf_cli.algorithms.beyond.pbgd import PrivateBatchGradientDescent
 from dpmf_cli.algorithms.beyond.private_constant_nbm import PrivateConstantNeighbourhood
@@ -89,6 +90,7 @@ PRIVATE: dict[str, type[PrivateAlgorithm]] = _by_key(
     PosteriorPNBM,
     PrivateConstantNeighbourhood,
     PosteriorSamplingMF,
+    OwnRegression,
     PrivateAlternatingLeastSquares,
     PrivateAlternatingMinimization,
 )

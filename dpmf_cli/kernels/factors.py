@@ -157,6 +157,12 @@ def set_items(group: FactorLanes, items: slice, factors: NDArray[np.floating]) -
     rows[items, :-1] = pad(factors[..., group.part], group.width)
 
 
+@on_each_group
+def set_item_effects(group: FactorLanes, effects: NDArray[np.floating]) -> None:
+    """The items' effects, (n_items, E), in place."""
+    group.items.reshape(-1, group.factors + 1, group.width)[:, -1] = pad(effects[:, group.part], group.width)
+
+
 def factor_model(
     users: NDArray[np.float64],
     items: NDArray[np.float64],
