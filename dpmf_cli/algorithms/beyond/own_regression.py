@@ -16,7 +16,7 @@ from dpmf_cli.algorithms.shared.own_factors import OwnFactors
 from dpmf_cli.algorithms.shared.papers import Paper
 from dpmf_cli.kernels.als import by_user
 from dpmf_cli.kernels.factors import FactorModel
-from dpmf_cli.kernels.sums import sums_by
+from dpmf_cli.kernels.sums import residual_sums_by_user, sums_by
 from dpmf_cli.kernels.user_gradients import clipped_item_sums
 from dpmf_cli.privacy import sensitivity
 from dpmf_cli.privacy.accounting import epsilon_of_mu, mu_of_epsilon
@@ -30,13 +30,15 @@ from dpmf_cli.privacy.subsampling import moves
 from dpmf_cli.ratings import Ratings
 from dpmf_cli.streams import Streams
 
-COUNTS, USERS_LEFT, SUMS = 0.30, 0.01, 0.69
+COUNTS, USER_MEANS, USERS_LEFT, SUMS = 0.30, 0.01, 0.01, 0.68
 """Parts of the averages' μ² where neighbours differ in a user."""
+FURTHEST, OFF = 1.0, 0.5
+"""Where users' means are clipped, around a public guess, and by how much that guess may be off: a prior deviation."""
 ROOTS = 0.02
 """The part of the averages' ε for Σ_u √n_u where neighbours differ in the presence of a rating."""
 TYPICAL = 100
 """A public guess of how many ratings a user has."""
-STRONG, MOST = 4.0, 0.6
+STRONG, MOST = 4.0, 0.8
 """The strength from which on features are learned, and the part of the budget that they get where there is no noise."""
 NOTHING = 1e-6
 """That part where none are learned: the ledger has the steps of all ε."""
@@ -119,6 +121,13 @@ class OwnRegression(PrivateAlgorithm):
     def spends_delta(self) -> float:
         return self.delta if self.factors or self.neighbours is Neighbours.USER else 0.0
 
+    def epsilon_of(self, theta: float) -> float:
+        """θ is the μ of Gaussian noise of that ε, where there is any."""
+        return epsilon_of_mu(theta, self.delta) if self.spends_delta else theta
+
+    def theta_of(self, epsilon: float) -> float:
+        return mu_of_epsilon(epsilon, self.delta) if self.spends_delta else epsilon
+
     def for_features(self, epsilons: Epsilons, share: NDArray[np.float64]) -> NDArray[np.float64]:
         """(E,) μ of all rounds: a part of ε, beside pure averages."""
         return self.mu(epsilons * share)
@@ -147,16 +156,11 @@ class OwnRegression(PrivateAlgorithm):
 class UserOwnRegression(OwnRegression):
     """Neighbours differ in one user, with all ratings: everything has Gaussian noise.
 
-        counts_i = Σ_u n_u^(−½),   sums_i = Σ_u clip_C((n_u^(−½)·(r_ui − guess_i − own mean_u))_i),   Σ_u what clipping leaves
+        Σ_u n_u^(−½) by item, for popularity;   Σ_u mean_i(r_ui − guess_i), for the guess
+        Σ_u clip_C((n_u^(−½)·(r_ui − guess_i − own mean_u))_i), for averages;   Σ_u of what clipping leaves of each
     """
 
     variants: ClassVar[Variants] = frozenset({(Neighbours.USER, Mode.CORRECTED)})
-
-    def epsilon_of(self, theta: float) -> float:
-        return epsilon_of_mu(theta, self.delta)
-
-    def theta_of(self, epsilon: float) -> float:
-        return mu_of_epsilon(epsilon, self.delta)
 
     def for_features(self, epsilons: Epsilons, share: NDArray[np.float64]) -> NDArray[np.float64]:
         """(E,) μ of all rounds: a part of μ², beside Gaussian averages."""
@@ -182,6 +186,7 @@ class UserOwnRegression(OwnRegression):
         weight, logarithms = counts_of(noisy, counts.scale, OFFSET)
         popularity = popularity_of(logarithms, weight)
         guess = train.scale.middle + CENTRE * train.scale.width + TREND * popularity
+        guess = guess + self.offset(train, guess, theta, curator)
         unknown = Items(guess, np.zeros_like(guess), np.zeros_like(guess), np.zeros_like(guess))
         means = regressed(fixed_features(unknown, self.of_a_user, 0), train.n_users, by_user(train))
         everybody = np.ones((train.n_users, 1, len(epsilons)))
@@ -194,7 +199,7 @@ class UserOwnRegression(OwnRegression):
             theta=theta * math.sqrt(USERS_LEFT),
             curator=curator,
         )
-        kept = of_left.added_to(np.array([np.ascontiguousarray(column).sum() for column in left.T]))
+        kept = of_left.added_to(_totals(left))
         of_sums = gaussian(
             "item sums",
             rows,
@@ -207,6 +212,22 @@ class UserOwnRegression(OwnRegression):
         noisy_sums = of_sums.added_to(sums[:, 0])
         base, spread = averages_of(noisy_sums, seen, popularity, variance, guess, train.scale)
         return Items(base, spread, weight, popularity)
+
+    def offset(
+        self, train: Ratings, guess: NDArray[np.float64], theta: NDArray[np.float64], curator: Curator
+    ) -> NDArray[np.float64]:
+        """(E,) how far users' mean ratings are off the guess: a posterior mean, given noise."""
+        own = residual_sums_by_user(train.users, train.items, train.values, guess, train.n_users)[:-1]
+        means = np.clip(own / np.maximum(train.user_counts, 1)[:, None], -FURTHEST, FURTHEST)
+        release = gaussian(
+            "users' means",
+            (),
+            sensitivity=clipped_contributions(FURTHEST, 2, self.neighbours),
+            theta=theta * math.sqrt(USER_MEANS),
+            curator=curator,
+        )
+        noisy = release.added_to(_totals(means)) / train.n_users
+        return noisy * OFF**2 / (OFF**2 + (release.scale / train.n_users) ** 2)
 
 
 class PresenceOwnRegression(OwnRegression):
@@ -249,8 +270,7 @@ class PresenceOwnRegression(OwnRegression):
             roots = laplace(
                 "roots of users' counts", (), sensitivity=root_counts(), epsilon=epsilon * of_roots, curator=curator
             ).added_to(np.sqrt(train.user_counts).sum())
-            totals = np.array([np.ascontiguousarray(column).sum() for column in counts.T])
-            weight = counts * np.clip(roots / np.maximum(totals, 1), 0, 1)
+            weight = counts * np.clip(roots / np.maximum(_totals(counts), 1), 0, 1)
         return Items(base, spread, weight, popularity)
 
 
@@ -290,3 +310,8 @@ class ValueOwnRegression(OwnRegression):
         centre = np.full_like(sums, scale.middle)
         base, spread = averages_of(sums, counts, popularity, variance, centre, scale)
         return Items(base, spread, weight, popularity)
+
+
+def _totals(rows: NDArray[np.float64]) -> NDArray[np.float64]:
+    """(E,) sums over rows (n, E), each ε by itself, by pairs."""
+    return np.array([np.ascontiguousarray(column).sum() for column in rows.T])

@@ -12,6 +12,8 @@ from dpmf_cli.ratings import Scale
 
 QUALITY, TREND, CENTRE = 0.4, 0.5, 1.0
 """Prior deviations, in stars: of items' averages around their trend, of the trend over popularity, of its centre."""
+FARTHEST = 2.0
+"""How many deviations from the mean rating's popularity an item's may be."""
 NODES = 96
 """Of the quadrature of a count, over twelve deviations of its noise."""
 LEAST = 1e-12
@@ -76,9 +78,10 @@ def _counts(noisy: Lanes, deviation: float, least: float) -> tuple[Lanes, Lanes]
 
 
 def popularity_of(logarithms: Lanes, counts: Lanes) -> Lanes:
-    """(n_items, E) the logarithms standardised over ratings."""
+    """(n_items, E) the logarithms standardised over ratings, within ±FARTHEST: no trend reaches further."""
     lanes = zip(logarithms.T, counts.T, strict=True)
-    return np.stack([standardised(column, weight) for column, weight in lanes], axis=1)
+    popularity = np.stack([standardised(column, weight) for column, weight in lanes], axis=1)
+    return np.clip(popularity, -FARTHEST, FARTHEST)
 
 
 def standardised(feature: Lanes, weight: Lanes) -> Lanes:

@@ -23,11 +23,11 @@ from dpmf_cli.ratings import Ratings
 
 FIXED = 3
 """Features that nobody has to learn: 1, popularity and quality."""
-LONGEST = 3.0
+LONGEST = 2.0
 """Γ: the L2 norm to which a user's coefficients are shortened; their prior deviation is 1 each."""
 GRAMS, GROWTH = 0.03, 1.4
 """The part of a round's μ² that its products of coefficients get, and by which part later rounds get more."""
-LEFT = 0.8
+LEFT = 0.75
 """The part of users' weights that clipping leaves: a public guess, as are the next."""
 SAMPLING = 0.06
 """The variance of a sum of a round over its weight, without noise."""
