@@ -84,6 +84,11 @@ JOINT: dict[str, dict[str, Modes]] = {
         "user": CORRECTED_ALONE,
     },
     "dpps_mf": {"user": (False, True)},
+    "own_regression": {
+        "bounded": CORRECTED_ALONE,
+        "unbounded": CORRECTED_ALONE,
+        "user": CORRECTED_ALONE,
+    },
 }
 """From whom each ε protects, of every algorithm that a config can name. The contract of algorithms holds what each
 says of itself against what its fits do."""

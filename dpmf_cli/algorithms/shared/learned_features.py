@@ -127,7 +127,9 @@ def learn(
         users = regressed(model, train.n_users, ratings)
         coefficients = _own(users)
         if t == 0:
-            begun = np.concatenate([coefficients[:, 1:FIXED], np.repeat(start[..., None], grid, 2)], axis=1)
+            # Of users without ratings nothing may be there: they are those who take no part.
+            present = np.where(train.user_counts[:, None] > 0, start, 0.0)
+            begun = np.concatenate([coefficients[:, 1:FIXED], np.repeat(present[..., None], grid, 2)], axis=1)
             coefficients[:, FIXED:] = begun[:, :learned]
         learning = _shortened(coefficients[:, FIXED:] * used)
         of_grams, of_sums = rounds.shares(t)
