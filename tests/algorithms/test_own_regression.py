@@ -9,7 +9,7 @@ import pytest
 from dpmf_cli.algorithms.beyond import own_regression
 from dpmf_cli.algorithms.beyond.own_regression import OwnRegression
 from dpmf_cli.algorithms.registry import PRIVATE
-from dpmf_cli.algorithms.shared import item_posteriors, learned_features
+from dpmf_cli.algorithms.shared import item_posteriors, learned_features, measured_items
 from dpmf_cli.algorithms.shared.item_posteriors import averages_of, counts_of, popularity_of
 from dpmf_cli.algorithms.shared.learned_features import estimated
 from dpmf_cli.algorithms.shared.own_factors import OwnFactors
@@ -25,9 +25,14 @@ def entry(**fields: Any) -> OwnRegression:
     return made
 
 
+def column(numbers: Array) -> Array:
+    """(n, 1): of one model."""
+    return numbers[:, None]
+
+
 def standardised(feature: Array, weight: Array) -> Array:
     centred = feature - np.average(feature, weights=weight)
-    return centred / math.sqrt(np.average(centred**2, weights=weight))
+    return np.asarray(centred / math.sqrt(np.average(centred**2, weights=weight)))
 
 
 def regressions(train: Ratings, base: Array, features: Array) -> Array:
@@ -54,12 +59,14 @@ def clipped_sums(train: Ratings, left: Array, along: Array, clip: float) -> tupl
         mine = train.users == u
         part = np.zeros_like(total)
         part[train.items[mine]] = left[mine, None] * along[u] / math.sqrt(mine.sum())
-        kept[u] = min(1, clip / np.linalg.norm(part))
+        kept[u] = min(1.0, clip / float(np.linalg.norm(part)))
         total += kept[u] * part
     return total, kept
 
 
-def averages(sums: Array, weight: Array, popularity: Array, variance: Array, centre: Array) -> tuple[Array, Array]:
+def averages(
+    sums: Array, weight: Array, popularity: Array, variance: Array, centre: Array
+) -> tuple[Array, Array]:
     """Posterior of a + s·popularity + δ by one linear system in all unknowns."""
     n = len(sums)
     design = np.concatenate([weight[:, None], (weight * popularity)[:, None], np.diag(weight)], axis=1)
@@ -147,7 +154,7 @@ def test_the_numbers_that_numpy_repeats_are_those_of_the_package() -> None:
     """The reference has its own copies, so that a change of one is a change of the algorithm and of its revision."""
     assert (item_posteriors.QUALITY, item_posteriors.TREND, item_posteriors.CENTRE) == (0.4, 0.5, 1.0)
     assert (learned_features.LONGEST, learned_features.LEFT, learned_features.SAMPLING) == (2.0, 0.75, 0.06)
-    assert (own_regression.OF_WEIGHTS, own_regression.OF_RATINGS) == (0.1, 1.5)
+    assert (measured_items.OF_WEIGHTS, measured_items.OF_RATINGS) == (0.1, 1.5)
 
 
 def test_users_who_ask_later_get_what_the_fit_predicts_for_them() -> None:
@@ -184,10 +191,8 @@ def test_averages_are_the_posterior_of_all_items_at_once() -> None:
     rng = np.random.default_rng(3)
     weight, popularity = rng.uniform(0, 20, 8), rng.normal(size=8)
     variance, sums = rng.uniform(1, 30, 8), rng.normal(0, 8, 8)
-    column = lambda numbers: numbers[:, None]  # noqa: E731
-    found, spread = averages_of(
-        *map(column, (sums, weight, popularity, variance, np.full(8, 3.2))), Scale(1, 5)
-    )
+    lanes = [column(each) for each in (sums, weight, popularity, variance, np.full(8, 3.2))]
+    found, spread = averages_of(lanes[0], lanes[1], lanes[2], lanes[3], lanes[4], Scale(1, 5))
     expected, variances = averages(sums, weight, popularity, variance, np.full(8, 3.2))
     assert found[:, 0] == pytest.approx(expected)
     assert spread[:, 0] == pytest.approx(variances)
@@ -225,7 +230,9 @@ def test_features_are_learned_where_noise_allows_and_cost_nearly_nothing_where_n
     assert learned[..., 1].any()
 
 
-@pytest.mark.parametrize(("neighbours", "factors", "delta"), [("user", 0, 1e-6), ("unbounded", 0, 0.0), ("bounded", 2, 1e-6)])
+@pytest.mark.parametrize(
+    ("neighbours", "factors", "delta"), [("user", 0, 1e-6), ("unbounded", 0, 0.0), ("bounded", 2, 1e-6)]
+)
 def test_where_a_delta_is_spent(neighbours: str, factors: int, delta: float) -> None:
     algorithm = entry(neighbours=neighbours, factors=factors)
     assert algorithm.spends_delta == delta

@@ -29,7 +29,8 @@ class Replaying(Witness):
     """Notes what is measured, and publishes what another fit has published."""
 
     def __init__(self, published: dict[tuple[str, int], Any]) -> None:
-        self.published_before, self.clean = published, {}
+        self.published_before = published
+        self.clean: dict[tuple[str, int], Any] = {}
 
     def published(self, release: Release, lanes: slice, first: int, clean: Numbers, noisy: Any) -> Any:
         place = release.entry.step, first
@@ -110,6 +111,16 @@ def test_orthogonal_coefficients_reach_the_bound() -> None:
     one, other = (isometric(np.outer(p, p)[below][:, None], 2) for p in 3 * np.eye(2))
     assert np.linalg.norm(one) == pytest.approx(pooled_products(3, Neighbours.USER).value)
     assert np.linalg.norm(one - other) == pytest.approx(pooled_products(3, Neighbours.BOUNDED).value)
+
+
+def test_users_without_ratings_add_nothing() -> None:
+    """They are those who take no part: coefficients to begin with are for others alone."""
+    algorithm = PRIVATE["own_regression"].model_validate(
+        {"algorithm": "own_regression", "neighbours": "user"}
+    )
+    nobody, witness = RATINGS.select(np.zeros(len(RATINGS), np.bool_)), Replaying({})
+    fit(algorithm, nobody, [30.0], witness=witness)
+    assert all(not clean.any() for clean, _ in witness.clean.values())
 
 
 def test_halves_and_roots_move_by_1() -> None:

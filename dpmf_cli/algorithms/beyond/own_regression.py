@@ -9,45 +9,32 @@ from numpy.typing import NDArray
 from pydantic import Field
 
 from dpmf_cli.algorithms.shared.base import PrivateAlgorithm, Variants
-from dpmf_cli.algorithms.shared.item_posteriors import Items, averages_of, counts_of, popularity_of
+from dpmf_cli.algorithms.shared.item_posteriors import Items
 from dpmf_cli.algorithms.shared.learned_features import Ridges, Rounds, fixed_features, learn, regressed
+from dpmf_cli.algorithms.shared.measured_items import (
+    measured_of_presence,
+    measured_of_users,
+    measured_of_values,
+)
 from dpmf_cli.algorithms.shared.model import Arrays
 from dpmf_cli.algorithms.shared.own_factors import OwnFactors
 from dpmf_cli.algorithms.shared.papers import Paper
 from dpmf_cli.kernels.als import by_user
 from dpmf_cli.kernels.factors import FactorModel
-from dpmf_cli.kernels.sums import residual_sums_by_user, sums_by
-from dpmf_cli.kernels.user_gradients import clipped_item_sums
-from dpmf_cli.privacy import sensitivity
 from dpmf_cli.privacy.accounting import epsilon_of_mu, mu_of_epsilon
-from dpmf_cli.privacy.covariance_sensitivity import user_rating_sums
 from dpmf_cli.privacy.curator import Curator
-from dpmf_cli.privacy.gradient_sensitivity import clipped_contributions, root_counts, weighed_halves
 from dpmf_cli.privacy.ledger import Epsilons
-from dpmf_cli.privacy.mechanisms import gaussian, laplace
 from dpmf_cli.privacy.neighbours import Mode, Neighbours
 from dpmf_cli.privacy.subsampling import moves
 from dpmf_cli.ratings import Ratings
 from dpmf_cli.streams import Streams
 
-COUNTS, USER_MEANS, USERS_LEFT, SUMS = 0.30, 0.01, 0.01, 0.68
-"""Parts of the averages' μ² where neighbours differ in a user."""
-FURTHEST, OFF = 1.0, 0.5
-"""Where users' means are clipped, around a public guess, and by how much that guess may be off: a prior deviation."""
-ROOTS = 0.02
-"""The part of the averages' ε for Σ_u √n_u where neighbours differ in the presence of a rating."""
 TYPICAL = 100
 """A public guess of how many ratings a user has."""
-STRONG, MOST = 4.0, 0.8
-"""The strength from which on features are learned, and the part of the budget that they get where there is no noise."""
+STRONG = 3.5
+"""The strength from which on features are learned."""
 NOTHING = 1e-6
-"""That part where none are learned: the ledger has the steps of all ε."""
-CENTRE, TREND = 0.15, 0.25
-"""Of a public guess of averages: how far off the scale's middle, in its widths, and by how much with popularity."""
-OFFSET, RARE = 1.0, 30.0
-"""What is added to a count before its logarithm: of weights, of ratings."""
-OF_WEIGHTS, OF_RATINGS = 0.1, 1.5
-"""The variance of a sum by item over its weight, without noise: of weighted residuals, of ratings."""
+"""The part of the budget for learned features where none are learned: the ledger has the steps of all ε."""
 
 
 class OwnRegression(PrivateAlgorithm):
@@ -57,15 +44,18 @@ class OwnRegression(PrivateAlgorithm):
         counts and sums of ratings by item, noisy: their posterior means are base, popularity, quality
         T rounds of `learned_features.learn`
 
-    popularity and quality are functions of what the averages need anyway, and so cost nothing. Features are learned, and
-    more of them, where the noise allows: as functions of ε and of how many users and items there are, all public.
-    Constants were chosen on ML-100K.
+    popularity and quality are functions of what the averages need anyway, and so cost nothing. Features are learned,
+    and more of them, where the noise allows: as functions of ε and of how many users and items there are, all
+    public. Constants were chosen on ML-100K.
+
+    most  the part of the budget that learned features get where there is hardly any noise
     """
 
     title: ClassVar[str] = "Own regression"
     paper: ClassVar[Paper] = Paper.DPMF
     variants: ClassVar[Variants] = frozenset((each, Mode.CORRECTED) for each in list(Neighbours)[:3])
     joint: ClassVar[bool] = True
+    most: ClassVar[float] = 0.8
 
     algorithm: Literal["own_regression"]
     neighbours: Neighbours = Neighbours.USER
@@ -145,7 +135,7 @@ class OwnRegression(PrivateAlgorithm):
         """(E,) the part of the budget for learned features."""
         if self.factors == 0:
             return np.zeros_like(strength)
-        return np.where(strength < STRONG, NOTHING, MOST / (1 + STRONG / strength))
+        return np.where(strength < STRONG, NOTHING, self.most / (1 + STRONG / strength))
 
     def ranks(self, strength: NDArray[np.float64]) -> NDArray[np.int64]:
         """(E,) how many features are learned: 0, or 2 and one more for each doubling of strength from 16 on."""
@@ -154,11 +144,7 @@ class OwnRegression(PrivateAlgorithm):
 
 
 class UserOwnRegression(OwnRegression):
-    """Neighbours differ in one user, with all ratings: everything has Gaussian noise.
-
-        Σ_u n_u^(−½) by item, for popularity;   Σ_u mean_i(r_ui − guess_i), for the guess
-        Σ_u clip_C((n_u^(−½)·(r_ui − guess_i − own mean_u))_i), for averages;   Σ_u of what clipping leaves of each
-    """
+    """Neighbours differ in one user, with all ratings: everything has Gaussian noise, `measured_of_users`."""
 
     variants: ClassVar[Variants] = frozenset({(Neighbours.USER, Mode.CORRECTED)})
 
@@ -174,69 +160,18 @@ class UserOwnRegression(OwnRegression):
         share: NDArray[np.float64],
         curator: Curator,
     ) -> Items:
-        theta, rows = self.mu(epsilons) * np.sqrt(1 - share), (train.n_items,)
-        counts = gaussian(
-            "item counts",
-            rows,
-            sensitivity=user_rating_sums(1.0, 2),
-            theta=theta * math.sqrt(COUNTS),
-            curator=curator,
-        )
-        noisy = counts.added_to(sums_by(train.items, weights[train.users], train.n_items))
-        weight, logarithms = counts_of(noisy, counts.scale, OFFSET)
-        popularity = popularity_of(logarithms, weight)
-        guess = train.scale.middle + CENTRE * train.scale.width + TREND * popularity
-        guess = guess + self.offset(train, guess, theta, curator)
-        unknown = Items(guess, np.zeros_like(guess), np.zeros_like(guess), np.zeros_like(guess))
-        means = regressed(fixed_features(unknown, self.of_a_user, 0), train.n_users, by_user(train))
-        everybody = np.ones((train.n_users, 1, len(epsilons)))
-        clip = np.full(len(epsilons), self.clip)
-        sums, left = clipped_item_sums(means, everybody, train, weights, clip)
-        of_left = gaussian(
-            "users left by clipping",
-            (),
-            sensitivity=clipped_contributions(1.0, 2, self.neighbours),
-            theta=theta * math.sqrt(USERS_LEFT),
-            curator=curator,
-        )
-        kept = of_left.added_to(_totals(left))
-        of_sums = gaussian(
-            "item sums",
-            rows,
-            sensitivity=clipped_contributions(self.clip, 2, self.neighbours),
-            theta=theta * math.sqrt(SUMS),
-            curator=curator,
-        )
-        seen = weight * np.clip(kept / train.n_users, 0.1, 1)
-        variance = of_sums.scale**2 + OF_WEIGHTS * seen
-        noisy_sums = of_sums.added_to(sums[:, 0])
-        base, spread = averages_of(noisy_sums, seen, popularity, variance, guess, train.scale)
-        return Items(base, spread, weight, popularity)
-
-    def offset(
-        self, train: Ratings, guess: NDArray[np.float64], theta: NDArray[np.float64], curator: Curator
-    ) -> NDArray[np.float64]:
-        """(E,) how far users' mean ratings are off the guess: a posterior mean, given noise."""
-        own = residual_sums_by_user(train.users, train.items, train.values, guess, train.n_users)[:-1]
-        means = np.clip(own / np.maximum(train.user_counts, 1)[:, None], -FURTHEST, FURTHEST)
-        release = gaussian(
-            "users' means",
-            (),
-            sensitivity=clipped_contributions(FURTHEST, 2, self.neighbours),
-            theta=theta * math.sqrt(USER_MEANS),
-            curator=curator,
-        )
-        noisy = release.added_to(_totals(means)) / train.n_users
-        return noisy * OFF**2 / (OFF**2 + (release.scale / train.n_users) ** 2)
+        theta = self.mu(epsilons) * np.sqrt(1 - share)
+        return measured_of_users(train, weights, theta, self.clip, self.of_a_user, curator)
 
 
 class PresenceOwnRegression(OwnRegression):
-    """The presence of a rating: by item, Σ (1 + x)/2 and Σ (1 − x)/2, x the rating scaled to [−1, 1], with Laplace noise.
+    """Neighbours differ in the presence of one rating: averages have Laplace noise, `measured_of_presence`.
 
     A round has noise for a user's whole part, which any one rating of the user may change into another.
     """
 
     variants: ClassVar[Variants] = frozenset({(Neighbours.UNBOUNDED, Mode.CORRECTED)})
+    most: ClassVar[float] = 0.95
 
     def measured(
         self,
@@ -246,41 +181,17 @@ class PresenceOwnRegression(OwnRegression):
         share: NDArray[np.float64],
         curator: Curator,
     ) -> Items:
-        scale, epsilon = train.scale, epsilons * (1 - share)
-        of_roots = ROOTS if self.factors else 0.0
-        halves = laplace(
-            "item halves",
-            (train.n_items, 2),
-            sensitivity=weighed_halves(),
-            epsilon=epsilon * (1 - of_roots),
-            curator=curator,
-        )
-        x = (train.values.astype(np.float64) - scale.middle) / (scale.width / 2)
-        above, below = (sums_by(train.items, (1 + sign * x) / 2, train.n_items) for sign in (1, -1))
-        noisy = halves.added_to(np.stack([above, below], axis=1))
-        deviation = 2 * halves.scale
-        counts, logarithms = counts_of(noisy[:, 0] + noisy[:, 1], deviation, RARE)
-        popularity = popularity_of(logarithms, counts)
-        sums = (noisy[:, 0] - noisy[:, 1]) * scale.width / 2
-        variance = (deviation * scale.width / 2) ** 2 + OF_RATINGS * counts
-        centre = np.full_like(sums, scale.middle)
-        base, spread = averages_of(sums, counts, popularity, variance, centre, scale)
-        weight = counts
-        if self.factors:
-            roots = laplace(
-                "roots of users' counts", (), sensitivity=root_counts(), epsilon=epsilon * of_roots, curator=curator
-            ).added_to(np.sqrt(train.user_counts).sum())
-            weight = counts * np.clip(roots / np.maximum(_totals(counts), 1), 0, 1)
-        return Items(base, spread, weight, popularity)
+        return measured_of_presence(train, epsilons * (1 - share), curator, learning=self.factors > 0)
 
 
 class ValueOwnRegression(OwnRegression):
-    """The value of a rating: who rated what is public, and so are all counts. Sums have Laplace noise.
+    """Neighbours differ in the value of one rating: averages have Laplace noise, `measured_of_values`.
 
-    A round has noise for a user's whole part, as where neighbours differ in the presence of a rating.
+    A round has noise for a user's whole part, as where they differ in the presence of a rating.
     """
 
     variants: ClassVar[Variants] = frozenset({(Neighbours.BOUNDED, Mode.CORRECTED)})
+    most: ClassVar[float] = 0.95
 
     def measured(
         self,
@@ -290,28 +201,4 @@ class ValueOwnRegression(OwnRegression):
         share: NDArray[np.float64],
         curator: Curator,
     ) -> Items:
-        scale, grid = train.scale, len(epsilons)
-        release = laplace(
-            "item sums",
-            (train.n_items,),
-            sensitivity=sensitivity.rating_sums(scale),
-            epsilon=epsilons * (1 - share),
-            curator=curator,
-        )
-        values = train.values.astype(np.float64) - scale.middle
-        sums = release.added_to(sums_by(train.items, values, train.n_items))
-        public = (
-            train.item_counts.astype(np.float64),
-            sums_by(train.items, weights[train.users], train.n_items),
-        )
-        counts, weight = (np.repeat(each[:, None], grid, axis=1) for each in public)
-        popularity = popularity_of(np.log(counts + RARE), counts)
-        variance = 2 * release.scale**2 + OF_RATINGS * counts
-        centre = np.full_like(sums, scale.middle)
-        base, spread = averages_of(sums, counts, popularity, variance, centre, scale)
-        return Items(base, spread, weight, popularity)
-
-
-def _totals(rows: NDArray[np.float64]) -> NDArray[np.float64]:
-    """(E,) sums over rows (n, E), each ε by itself, by pairs."""
-    return np.array([np.ascontiguousarray(column).sum() for column in rows.T])
+        return measured_of_values(train, weights, epsilons * (1 - share), curator)

@@ -111,8 +111,8 @@ def learn(
         b_i   = Σ_u clip_C((w_u·e_ui·(1, z_u))_i) + noise,   e_ui = r_ui − base_i − θ_u·φ_i
         base_i, q_i ← posterior means given b_i ≈ W_i·(what base_i lacks, what q_i lacks) + noise
 
-    One Gram matrix serves all items, W_i times G, which is W_i·I after the change of coordinates: noise on one for each
-    would drown it. The prior variance of q_i in each direction is estimated from all b_i, less their noise. So a
+    One Gram matrix serves all items, W_i times G, which is W_i·I after the change of coordinates: noise on one for
+    each would drown it. The prior variance of q_i in each direction is estimated from all b_i, less their noise. So a
     direction that noise drowns is left at 0: no rank has to be chosen for it.
 
     weights  (n_users,) w_u, of the user's own ratings alone
@@ -141,10 +141,16 @@ def learn(
             curator=curator,
         )
         products = grams.added_to(isometric(_pooled(learning), learned))
-        whiten = _whitening(whole(products, learned) / train.n_users, rounds.ranks, grams.scale / train.n_users)
+        whiten = _whitening(
+            whole(products, learned) / train.n_users, rounds.ranks, grams.scale / train.n_users
+        )
         directions = np.concatenate([np.ones((train.n_users, 1, grid)), _turned(learning, whiten)], axis=1)
         release = gaussian(
-            f"item sums {t + 1}", (train.n_items, 1 + learned), sensitivity=reach, theta=of_sums, curator=curator
+            f"item sums {t + 1}",
+            (train.n_items, 1 + learned),
+            sensitivity=reach,
+            theta=of_sums,
+            curator=curator,
         )
         clip = np.full(grid, rounds.clip)
         sums = release.added_to(clipped_item_sums(users, directions / unit, train, weights, clip)[0]) * unit
@@ -157,7 +163,9 @@ def learn(
             base[:, lane] += gain * sums[:, 0, lane]
             before = features[:, FIXED : FIXED + rank, lane] @ np.linalg.inv(whiten[lane, :rank, :rank]).T
             seen = np.ascontiguousarray(sums[:, 1 : 1 + rank, lane]) + known[:, None] * before
-            features[:, FIXED : FIXED + rank, lane] = estimated(seen, known, variance) / math.sqrt(ridges.learned)
+            features[:, FIXED : FIXED + rank, lane] = estimated(seen, known, variance) / math.sqrt(
+                ridges.learned
+            )
         set_items(model, slice(None), features)
         set_item_effects(model, base)
 
@@ -197,8 +205,8 @@ def _pooled(coefficients: Lanes) -> Lanes:
 
 
 def _whitening(grams: Lanes, ranks: NDArray[np.int64], noise: Lanes) -> Lanes:
-    """(E, d, d) maps of coefficients with mean products `grams` (E, d, d) to such of mean square 1, as far as these are
-    above noise of deviation `noise` (E,)."""
+    """(E, d, d) maps of coefficients with mean products `grams` (E, d, d) to such of mean square 1, as far as these
+    are above noise of deviation `noise` (E,)."""
     maps = np.zeros_like(grams)
     for lane, rank in enumerate(ranks):
         values, vectors = np.linalg.eigh(grams[lane, :rank, :rank])
