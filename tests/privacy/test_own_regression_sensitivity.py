@@ -123,6 +123,14 @@ def test_users_without_ratings_add_nothing() -> None:
     assert all(not clean.any() for clean, _ in witness.clean.values())
 
 
+def test_where_nothing_is_learned_no_coefficients_are_measured() -> None:
+    algorithm = PRIVATE["own_regression"].model_validate({"algorithm": "own_regression", "neighbours": "user"})
+    witness = Replaying({})
+    fit(algorithm, RATINGS, [1e-3], witness=witness)
+    assert not witness.clean["products of coefficients 1", 0][0].any()
+    assert witness.clean["item sums 1", 0][0].any()
+
+
 def test_halves_and_roots_move_by_1() -> None:
     x = np.linspace(-1, 1, 9)
     assert np.abs((1 + x) / 2) + np.abs((1 - x) / 2) == pytest.approx(weighed_halves().value)
