@@ -21,6 +21,7 @@ from dpmf_cli.algorithms.beyond.local_mf import LocalMatrixFactorization
 from dpmf_cli.algorithms.beyond.mm_averages import AveragesAndOwnMean
 from dpmf_cli.algorithms.beyond.mm_public import OwnMeanFixedCovariance
 from dpmf_cli.algorithms.beyond.own_pattern import OwnPattern
+from dpmf_cli.algorithms.beyond.own_regression import OwnRegression
 from dpmf_cli.algorithms.beyond.pals_objective import ObjectivePrivateALS
 from dpmf_cli.algorithms.beyond.pbgd import PrivateBatchGradientDescent
 from dpmf_cli.algorithms.beyond.private_constant_nbm import PrivateConstantNeighbourhood
@@ -98,6 +99,7 @@ PRIVATE: dict[str, type[PrivateAlgorithm]] = _by_key(
     PosteriorPNBM,
     PrivateConstantNeighbourhood,
     PosteriorSamplingMF,
+    OwnRegression,
     PrivateAlternatingLeastSquares,
     PrivateAlternatingMinimization,
     FrankWolfe,

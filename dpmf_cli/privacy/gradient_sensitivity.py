@@ -1,5 +1,7 @@
 """How far sums of gradients over users or ratings can move between neighbours."""
 
+import math
+
 from dpmf_cli.privacy.neighbours import Neighbours
 from dpmf_cli.privacy.sensitivity import Sensitivity
 from dpmf_cli.privacy.subsampling import moves
@@ -17,6 +19,31 @@ def clipped_contributions(contribution: float, norm: int, neighbours: Neighbours
     """
     times = moves(neighbours)
     return Sensitivity(times * contribution, norm, neighbours, f"{'2' if times == 2 else ''}c, ‖g_u‖ ≤ c")
+
+
+def pooled_products(longest: float, neighbours: Neighbours) -> Sensitivity:
+    """Σ_u p_u·p_uᵀ over users, ‖p_u‖ ≤ Γ = `longest` whatever the user's ratings: a lower triangle, √2 times what is
+    off the diagonal, which is as long as the whole matrix is in the Frobenius norm.
+
+    *User.* One product more: ‖p·pᵀ‖ = ‖p‖² ≤ Γ². *Bounded, unbounded.* One rating turns its user's p into another, q:
+    ‖p·pᵀ − q·qᵀ‖² = ‖p‖⁴ + ‖q‖⁴ − 2(p·q)² ≤ 2Γ⁴, which two that are orthogonal attain.
+    """
+    times = math.sqrt(moves(neighbours))
+    return Sensitivity(times * longest**2, 2, neighbours, f"{'√2·' if times > 1 else ''}Γ², ‖p_u‖ ≤ Γ")
+
+
+def root_counts() -> Sensitivity:
+    """Σ_u √n_u, n_u ratings of user u. Unbounded: one rating more adds √(n + 1) − √n ≤ 1, and 1 to a user without."""
+    return Sensitivity(1.0, 1, Neighbours.UNBOUNDED, "√(n + 1) − √n ≤ 1")
+
+
+def weighed_halves() -> Sensitivity:
+    """By item, Σ_u (1 + x_ui)/2 and Σ_u (1 − x_ui)/2, |x| ≤ 1. Unbounded, L1.
+
+    One rating more adds (1 + x)/2 ≥ 0 to one number and (1 − x)/2 ≥ 0 to another: 1 in all, whatever x is. Their sum
+    is the count and their difference Σ x, each with the noise of two numbers.
+    """
+    return Sensitivity(1.0, 1, Neighbours.UNBOUNDED, "(1 + x)/2 + (1 − x)/2 = 1")
 
 
 def published_similarity_gradients(scale: Scale, error_bound: float, floor: float) -> Sensitivity:

@@ -97,6 +97,11 @@ JOINT: dict[str, dict[str, Modes]] = {
     "public_pattern": {"bounded": (None, False)},
     "own_pattern": {"bounded": CORRECTED_ALONE},
     "shrunk_averages": {"unbounded": (None, False)},
+    "own_regression": {
+        "bounded": CORRECTED_ALONE,
+        "unbounded": CORRECTED_ALONE,
+        "user": CORRECTED_ALONE,
+    },
 }
 """From whom each ε protects, of every algorithm that a config can name. The contract of algorithms holds what each
 says of itself against what its fits do."""

@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from dpmf_cli.kernels.factors import FactorLanes, factor_model
-from dpmf_cli.kernels.user_gradients import clipped_item_gradients, descend_items
+from dpmf_cli.kernels.user_gradients import clipped_item_gradients, clipped_item_sums, descend_items
 from dpmf_cli.privacy.gradient_sensitivity import clipped_contributions
 from dpmf_cli.privacy.neighbours import Neighbours
 from dpmf_cli.ratings import Ratings
@@ -127,3 +127,45 @@ def test_the_models_of_all_groups_take_their_own_steps() -> None:
     descend_items(model, found, rates, 0.3)
     after = np.concatenate([group.rows("items") for group in model.groups], axis=-1)
     assert after == pytest.approx(before + rates * (found - 0.3 * before), abs=1e-6)
+
+
+def sums_by_numpy(
+    factors: FactorLanes, along: np.ndarray, ratings: Ratings, weights: np.ndarray, clip: np.ndarray
+) -> tuple[np.ndarray, np.ndarray]:
+    users = factors.table("users").astype(np.float64)
+    items = factors.table("items").astype(np.float64)
+    total = np.zeros((ratings.n_items, along.shape[1], factors.lanes))
+    left = np.zeros((ratings.n_users, factors.lanes))
+    for lane in range(factors.lanes):
+        for u in np.unique(ratings.users):
+            own = np.zeros((ratings.n_items, along.shape[1]))
+            for x in np.flatnonzero(ratings.users == u):
+                i = ratings.items[x]
+                error = ratings.values[x] - users[u, -1, lane] - items[i, -1, lane]
+                error -= users[u, :-1, lane] @ items[i, :-1, lane]
+                own[i] = weights[u] * error * along[u, :, lane]
+            left[u, lane] = min(1.0, clip[lane] / max(float(np.linalg.norm(own)), 1e-300))
+            total[..., lane] += own * left[u, lane]
+    return total, left
+
+
+@pytest.mark.parametrize("clip", [0.3, 4.0, 1e9])
+def test_weighted_sums_along_directions_are_clipped_user_by_user(clip: float) -> None:
+    factors, rng = lanes_of(RATINGS, 0.7), np.random.default_rng(8)
+    along, weights = rng.normal(size=(20, 2, 2)), rng.uniform(0.1, 1, 20)
+    clips, some = np.array([clip, 2 * clip]), without(RATINGS, 5)
+    found = clipped_item_sums(factors, along, some, weights, clips)
+    for one, other in zip(found, sums_by_numpy(factors, along, some, weights, clips), strict=True):
+        assert one == pytest.approx(other, abs=1e-9)
+    assert not found[1][5].any()
+
+
+def test_a_direction_that_is_not_finite_adds_nothing() -> None:
+    factors, along = lanes_of(RATINGS, 0.7), np.ones((20, 2, 2))
+    weights, clips = np.ones(20), np.ones(2)
+    along[3, 1, 0] = np.inf
+    found, left = clipped_item_sums(factors, along, RATINGS, weights, clips)
+    along[3] = 0
+    without_it, _ = clipped_item_sums(factors, along, RATINGS, weights, clips)
+    assert left[3, 0] == 0
+    assert np.array_equal(found[..., 0], without_it[..., 0])

@@ -205,6 +205,15 @@ def dpps_mf(entry: Any, shape: Shape, grid: int) -> Cost:
     return effects_cost(shape, grid) + Cost(seconds, 6 * rows * len(groups(grid)))
 
 
+def own_regression(entry: Any, shape: Shape, grid: int) -> Cost:
+    """Rounds in which users regress and items learn from what is left; coefficients and sums are float64."""
+    features, passes = entry.factors + 3, (entry.iterations + 1) * len(groups(grid))
+    solved = (shape.ratings + ROW_IN_RATINGS * shape.users) * gram_entries(features) * ALS_ENTRY
+    summed = shape.ratings * LANGEVIN_VISIT[Mode.CORRECTED] * features / 2
+    rows = (shape.users + shape.items) * features * LINE
+    return effects_cost(shape, grid) + Cost(passes * (solved + summed), 8 * rows * len(groups(grid)))
+
+
 def personalized(entry: Any, shape: Shape, grid: int) -> Cost:
     """The base on a sample for each ε, all in one fit where it can have samples in its lanes."""
     together = grid if entry.base.shares_lanes else 1

@@ -48,6 +48,7 @@ COSTS: Mapping[str, Callable[[Any, Shape, int], Cost]] = {
     "dpps_pnbm": neighbourhood.private_pnbm,
     "private_constant_nbm": neighbourhood.private_constant_nbm,
     "dpps_mf": factorization.dpps_mf,
+    "own_regression": factorization.own_regression,
     "dpals": alternation.dpals,
     "dpam": alternation.dpam,
     "frank_wolfe": covariance.frank_wolfe,

@@ -1,0 +1,204 @@
+"""Own regression: released features of items, on which each user regresses that user's own ratings."""
+
+import math
+from abc import abstractmethod
+from typing import ClassVar, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+from pydantic import Field
+
+from dpmf_cli.algorithms.shared.base import PrivateAlgorithm, Variants
+from dpmf_cli.algorithms.shared.item_posteriors import Items
+from dpmf_cli.algorithms.shared.learned_features import Ridges, Rounds, fixed_features, learn, regressed
+from dpmf_cli.algorithms.shared.measured_items import (
+    measured_of_presence,
+    measured_of_users,
+    measured_of_values,
+)
+from dpmf_cli.algorithms.shared.model import Arrays
+from dpmf_cli.algorithms.shared.own_factors import OwnFactors
+from dpmf_cli.algorithms.shared.papers import Paper
+from dpmf_cli.kernels.als import by_user
+from dpmf_cli.kernels.factors import FactorModel
+from dpmf_cli.privacy.accounting import epsilon_of_mu, mu_of_epsilon
+from dpmf_cli.privacy.curator import Curator
+from dpmf_cli.privacy.ledger import Epsilons
+from dpmf_cli.privacy.neighbours import Mode, Neighbours
+from dpmf_cli.privacy.subsampling import moves
+from dpmf_cli.ratings import Ratings
+from dpmf_cli.streams import Streams
+
+TYPICAL = 100
+"""A public guess of how many ratings a user has."""
+STRONG = 3.5
+"""The strength from which on features are learned."""
+NOTHING = 1e-6
+"""The part of the budget for learned features where none are learned: the ledger has the steps of all ε."""
+
+
+class OwnRegression(PrivateAlgorithm):
+    """r̂_ui = base_i + θ_u·φ_i. The items' averages `base` and features φ = (1, popularity, quality, learned ones) are
+    released; θ_u is user u's own ridge regression on them, which only the user sees: *joint* differential privacy.
+
+        counts and sums of ratings by item, noisy: their posterior means are base, popularity, quality
+        T rounds of `learned_features.learn`
+
+    popularity and quality are functions of what the averages need anyway, and so cost nothing. Features are learned,
+    and more of them, where the noise allows: as functions of ε and of how many users and items there are, all
+    public. Constants were chosen on ML-100K.
+
+    most  the part of the budget that learned features get where there is hardly any noise
+    """
+
+    title: ClassVar[str] = "Own regression"
+    paper: ClassVar[Paper] = Paper.DPMF
+    variants: ClassVar[Variants] = frozenset((each, Mode.CORRECTED) for each in list(Neighbours)[:3])
+    joint: ClassVar[bool] = True
+    most: ClassVar[float] = 0.8
+
+    algorithm: Literal["own_regression"]
+    neighbours: Neighbours = Neighbours.USER
+    mode: Mode = Mode.CORRECTED
+    factors: int = Field(
+        6, ge=0, le=32, description="the most features that are learned; 0: none, and per rating no δ"
+    )
+    iterations: int = Field(5, ge=1, le=100, description="T")
+    clip: float = Field(
+        0.6, ge=1e-3, le=1e3, description="C: the L2 norm of a user's part of the sums, in stars"
+    )
+    ridges: tuple[float, float, float, float] = Field(
+        (10.0, 40.0, 60.0, 2.0),
+        description="λ of a user's regression: of the mean, of popularity, of quality, of learned features",
+    )
+    delta: float = Field(1e-6, ge=1e-15, le=0.01, description="the δ of Gaussian noise")
+
+    def fit(self, train: Ratings, epsilons: Epsilons, *, streams: Streams, curator: Curator) -> OwnFactors:
+        strength = self.strength(train, epsilons)
+        share = self.share(strength)
+        weights = 1 / np.sqrt(np.maximum(train.user_counts, 1))
+        items = self.measured(train, weights, epsilons, share, curator)
+        model = fixed_features(items, self.of_a_user, self.factors)
+        if self.factors:
+            theta = self.for_features(epsilons, share)
+            rounds = Rounds(self.iterations, self.ranks(strength), self.clip, theta, self.neighbours)
+            shape = train.n_users, max(self.factors - 2, 0)
+            start = streams.start("coefficients").normal(0, 0.5, shape)
+            learn(model, items, train, weights, rounds, self.of_a_user, start, curator)
+        return OwnFactors(self, model, {}, train)
+
+    def with_own_factors(self, items: FactorModel, beside: Arrays, own: Ratings) -> FactorModel:
+        """Each user's own θ_u."""
+        return regressed(items, own.n_users, by_user(own))
+
+    @property
+    def of_a_user(self) -> Ridges:
+        *fixed, learned = self.ridges
+        return Ridges((fixed[0], fixed[1], fixed[2]), learned)
+
+    @abstractmethod
+    def measured(
+        self,
+        train: Ratings,
+        weights: NDArray[np.float64],
+        epsilons: Epsilons,
+        share: NDArray[np.float64],
+        curator: Curator,
+    ) -> Items:
+        """Averages and popularity of items, for what `share` (E,) leaves of the budget."""
+
+    @property
+    def spends_delta(self) -> float:
+        return self.delta if self.factors or self.neighbours is Neighbours.USER else 0.0
+
+    def epsilon_of(self, theta: float) -> float:
+        """θ is the μ of Gaussian noise of that ε, where there is any."""
+        return epsilon_of_mu(theta, self.delta) if self.spends_delta else theta
+
+    def theta_of(self, epsilon: float) -> float:
+        return mu_of_epsilon(epsilon, self.delta) if self.spends_delta else epsilon
+
+    def for_features(self, epsilons: Epsilons, share: NDArray[np.float64]) -> NDArray[np.float64]:
+        """(E,) μ of all rounds: a part of ε, beside pure averages."""
+        return self.mu(epsilons * share)
+
+    def mu(self, epsilons: Epsilons) -> NDArray[np.float64]:
+        """(E,) of Gaussian noise."""
+        return np.array([mu_of_epsilon(float(epsilon), self.delta) for epsilon in epsilons])
+
+    def strength(self, train: Ratings, epsilons: Epsilons) -> NDArray[np.float64]:
+        """(E,) how far a typical item's weighted count, √TYPICAL·n_users/n_items, is above noise of μ(ε)."""
+        typical = math.sqrt(TYPICAL) * train.n_users / train.n_items
+        return self.mu(epsilons) * typical / moves(self.neighbours)
+
+    def share(self, strength: NDArray[np.float64]) -> NDArray[np.float64]:
+        """(E,) the part of the budget for learned features."""
+        if self.factors == 0:
+            return np.zeros_like(strength)
+        return np.where(strength < STRONG, NOTHING, self.most / (1 + STRONG / strength))
+
+    def ranks(self, strength: NDArray[np.float64]) -> NDArray[np.int64]:
+        """(E,) how many features are learned: 0, or 2 and one more for each doubling of strength from 16 on."""
+        more = np.floor(np.log2(np.clip(strength / 16, 1, 2.0**64)))
+        return np.where(strength < STRONG, 0, np.minimum(2 + more, self.factors)).astype(np.int64)
+
+
+class UserOwnRegression(OwnRegression):
+    """Neighbours differ in one user, with all ratings: everything has Gaussian noise, `measured_of_users`."""
+
+    variants: ClassVar[Variants] = frozenset({(Neighbours.USER, Mode.CORRECTED)})
+
+    def for_features(self, epsilons: Epsilons, share: NDArray[np.float64]) -> NDArray[np.float64]:
+        """(E,) μ of all rounds: a part of μ², beside Gaussian averages."""
+        return self.mu(epsilons) * np.sqrt(share)
+
+    def measured(
+        self,
+        train: Ratings,
+        weights: NDArray[np.float64],
+        epsilons: Epsilons,
+        share: NDArray[np.float64],
+        curator: Curator,
+    ) -> Items:
+        theta = self.mu(epsilons) * np.sqrt(1 - share)
+        return measured_of_users(train, weights, theta, self.clip, self.of_a_user, curator)
+
+
+class PresenceOwnRegression(OwnRegression):
+    """Neighbours differ in the presence of one rating: averages have Laplace noise, `measured_of_presence`.
+
+    A round has noise for a user's whole part, which any one rating of the user may change into another.
+    """
+
+    variants: ClassVar[Variants] = frozenset({(Neighbours.UNBOUNDED, Mode.CORRECTED)})
+    most: ClassVar[float] = 0.95
+
+    def measured(
+        self,
+        train: Ratings,
+        weights: NDArray[np.float64],
+        epsilons: Epsilons,
+        share: NDArray[np.float64],
+        curator: Curator,
+    ) -> Items:
+        return measured_of_presence(train, epsilons * (1 - share), curator, learning=self.factors > 0)
+
+
+class ValueOwnRegression(OwnRegression):
+    """Neighbours differ in the value of one rating: averages have Laplace noise, `measured_of_values`.
+
+    A round has noise for a user's whole part, as where they differ in the presence of a rating.
+    """
+
+    variants: ClassVar[Variants] = frozenset({(Neighbours.BOUNDED, Mode.CORRECTED)})
+    most: ClassVar[float] = 0.95
+
+    def measured(
+        self,
+        train: Ratings,
+        weights: NDArray[np.float64],
+        epsilons: Epsilons,
+        share: NDArray[np.float64],
+        curator: Curator,
+    ) -> Items:
+        return measured_of_values(train, weights, epsilons * (1 - share), curator)

@@ -1,0 +1,220 @@
+"""Features of items, learned in rounds from what users' own regressions on them leave, under joint privacy.
+
+A user's regression is a function of that user's ratings and of what is released. So is what the user adds to the sums
+of a round: one vector over all items, clipped as a whole.
+"""
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dpmf_cli.algorithms.shared.item_posteriors import LEAST, Items, Lanes, updated
+from dpmf_cli.kernels.als import RowProblem, SideRatings, by_user, solve_users
+from dpmf_cli.kernels.factors import FactorModel, factor_model, set_effects, set_items
+from dpmf_cli.kernels.normal_equations import isometric, whole
+from dpmf_cli.kernels.user_gradients import clipped_item_sums
+from dpmf_cli.privacy.curator import Curator
+from dpmf_cli.privacy.gradient_sensitivity import clipped_contributions, pooled_products
+from dpmf_cli.privacy.mechanisms import gaussian
+from dpmf_cli.privacy.neighbours import Neighbours
+from dpmf_cli.ratings import Ratings
+
+FIXED = 3
+"""Features that nobody has to learn: 1, popularity and quality."""
+LONGEST = 2.0
+"""Γ: the L2 norm to which a user's coefficients are shortened; their prior deviation is 1 each."""
+GRAMS, GROWTH = 0.03, 1.4
+"""The part of a round's μ² that its products of coefficients get, and by which part later rounds get more."""
+LEFT = 0.75
+"""The part of users' weights that clipping leaves: a public guess, as are the next."""
+SAMPLING = 0.06
+"""The variance of a sum of a round over its weight, without noise."""
+DRIFT = 0.02
+"""The deviation by which an item's average moves from one round to the next."""
+OF_A_USER = RowProblem(1.0, math.inf, per_rating=False)
+"""A user's own regression: features are scaled to a ridge of 1."""
+
+
+@dataclass(frozen=True)
+class Ridges:
+    """λ of a user's regression for the coefficient of each fixed feature, and of each learned one."""
+
+    fixed: tuple[float, float, float]
+    learned: float
+
+
+@dataclass(frozen=True)
+class Rounds:
+    """What rounds of learning are given.
+
+    times       T
+    ranks       (E,) how many features each model learns; the others stay 0
+    clip        C, in units of √(1 + rank)
+    theta       (E,) μ of all rounds together
+    neighbours  what they differ in
+    """
+
+    times: int
+    ranks: NDArray[np.int64]
+    clip: float
+    theta: NDArray[np.float64]
+    neighbours: Neighbours
+
+    def shares(self, t: int) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        """(E,) each: μ of the products of coefficients in round t, from 0 on, and of the sums by item."""
+        powers = GROWTH ** np.arange(self.times)
+        return (
+            self.theta * math.sqrt(GRAMS / self.times),
+            self.theta * math.sqrt((1 - GRAMS) * powers[t] / powers.sum()),
+        )
+
+
+def fixed_features(items: Items, ridges: Ridges, learned: int) -> FactorModel:
+    """Items with their averages and fixed features, and `learned` features that are 0; no users."""
+    n_items, grid = items.base.shape
+    nobody = np.zeros((0, grid))
+    model = factor_model(
+        np.zeros((0, FIXED + learned)), np.zeros((n_items, FIXED + learned)), nobody, items.base
+    )
+    features = np.zeros((n_items, FIXED + learned, grid))
+    fixed = np.ones_like(items.base), items.popularity, items.quality
+    for place, (feature, ridge) in enumerate(zip(fixed, ridges.fixed, strict=True)):
+        features[:, place] = feature / math.sqrt(ridge)
+    set_items(model, slice(None), features)
+    return model
+
+
+def regressed(model: FactorModel, n_users: int, ratings: SideRatings) -> FactorModel:
+    """These items beside users who have regressed their own ratings on them; ratings by user."""
+    grid = model.groups[-1].part.stop
+    beside = model.with_users(np.zeros((n_users, grid)))
+    solve_users(beside, ratings, OF_A_USER)
+    return beside
+
+
+def learn(
+    model: FactorModel,
+    items: Items,
+    train: Ratings,
+    weights: NDArray[np.float64],
+    rounds: Rounds,
+    ridges: Ridges,
+    start: NDArray[np.float64],
+    curator: Curator,
+) -> None:
+    """T times, in place, z_u user u's coefficients of learned features, first of the fixed ones and `start`:
+
+        θ_u   ← own ridge regression of user u on the features φ_i
+        G     = Σ_u z_u·z_uᵀ + noise, ‖z_u‖ ≤ Γ;  z_u ← G^(−½)·z_u, so that each coefficient has mean square 1
+        b_i   = Σ_u clip_C((w_u·e_ui·(1, z_u))_i) + noise,   e_ui = r_ui − base_i − θ_u·φ_i
+        base_i, q_i ← posterior means given b_i ≈ W_i·(what base_i lacks, what q_i lacks) + noise
+
+    One Gram matrix serves all items, W_i times G, which is W_i·I after the change of coordinates: noise on one for
+    each would drown it. The prior variance of q_i in each direction is estimated from all b_i, less their noise. So a
+    direction that noise drowns is left at 0: no rank has to be chosen for it.
+
+    weights  (n_users,) w_u, of the user's own ratings alone
+    start    (n_users, d − 2) coefficients to begin with, whatever the ratings, beside those of both fixed features
+    """
+    ratings, learned = by_user(train), model.groups[0].factors - FIXED
+    base, spread, grid = items.base.copy(), items.spread.copy(), len(rounds.ranks)
+    used = np.arange(learned)[:, None] < rounds.ranks
+    unit, entries = np.sqrt(1.0 + rounds.ranks), learned * (learned + 1) // 2
+    reach = clipped_contributions(rounds.clip, 2, rounds.neighbours)
+    for t in range(rounds.times):
+        users = regressed(model, train.n_users, ratings)
+        coefficients = _own(users)
+        if t == 0:
+            # Of users without ratings nothing may be there: they are those who take no part.
+            present = np.where(train.user_counts[:, None] > 0, start, 0.0)
+            begun = np.concatenate([coefficients[:, 1:FIXED], np.repeat(present[..., None], grid, 2)], axis=1)
+            coefficients[:, FIXED:] = begun[:, :learned]
+        learning = _shortened(coefficients[:, FIXED:] * used)
+        of_grams, of_sums = rounds.shares(t)
+        grams = gaussian(
+            f"products of coefficients {t + 1}",
+            (entries,),
+            sensitivity=pooled_products(LONGEST, rounds.neighbours),
+            theta=of_grams,
+            curator=curator,
+        )
+        products = grams.added_to(isometric(_pooled(learning), learned))
+        whiten = _whitening(
+            whole(products, learned) / train.n_users, rounds.ranks, grams.scale / train.n_users
+        )
+        directions = np.concatenate([np.ones((train.n_users, 1, grid)), _turned(learning, whiten)], axis=1)
+        release = gaussian(
+            f"item sums {t + 1}",
+            (train.n_items, 1 + learned),
+            sensitivity=reach,
+            theta=of_sums,
+            curator=curator,
+        )
+        clip = np.full(grid, rounds.clip)
+        sums = release.added_to(clipped_item_sums(users, directions / unit, train, weights, clip)[0]) * unit
+        features = np.concatenate([group.rows("items") for group in model.groups], axis=2).astype(np.float64)
+        for lane in range(grid):
+            rank = int(rounds.ranks[lane])
+            known = np.ascontiguousarray(items.weight[:, lane]) * LEFT
+            variance = (release.scale[lane] * unit[lane]) ** 2 + SAMPLING * known
+            gain, spread[:, lane] = updated(spread[:, lane] + DRIFT**2, known, variance)
+            base[:, lane] += gain * sums[:, 0, lane]
+            before = features[:, FIXED : FIXED + rank, lane] @ np.linalg.inv(whiten[lane, :rank, :rank]).T
+            seen = np.ascontiguousarray(sums[:, 1 : 1 + rank, lane]) + known[:, None] * before
+            features[:, FIXED : FIXED + rank, lane] = estimated(seen, known, variance) / math.sqrt(
+                ridges.learned
+            )
+        set_items(model, slice(None), features)
+        set_effects(model, "item", base)
+
+
+def estimated(sums: Lanes, weight: Lanes, variance: Lanes) -> Lanes:
+    """(n, d) the posterior means of q_i where sums_i = weight_i·q_i + N(0, variance_i·I), up to a rotation of all.
+
+    q_i ~ N(0, Σ_d τ_d²·v_d·v_dᵀ), estimated by moments: Σ_i (weight_i/variance_i)·(sums_i·sums_iᵀ − variance_i·I) is
+    Σ_i weight_i³/variance_i times that on average. A direction without a positive τ² is left at 0.
+    """
+    variance = variance + LEAST
+    ratio = weight / variance
+    moments = (sums.T * ratio) @ sums - np.eye(sums.shape[1]) * weight.sum()
+    spread, directions = np.linalg.eigh(moments / max(float((weight**2 * ratio).sum()), LEAST))
+    gain, _ = updated(np.maximum(spread, 0), weight[:, None], variance[:, None])
+    return np.asarray(gain * (sums @ directions))
+
+
+def _own(model: FactorModel) -> Lanes:
+    """(n_users, k, E) the users' coefficients."""
+    return np.concatenate([group.rows("users") for group in model.groups], axis=2).astype(np.float64)
+
+
+def _shortened(coefficients: Lanes) -> Lanes:
+    """(n_users, d, E) z·min(1, Γ/‖z‖); 0 where z is not finite."""
+    lengths = np.sqrt((coefficients**2).sum(axis=1, keepdims=True))
+    with np.errstate(invalid="ignore"):
+        shorter = coefficients * np.minimum(1, LONGEST / np.maximum(lengths, LEAST))
+    return np.where(np.isfinite(lengths), shorter, 0.0)
+
+
+def _pooled(coefficients: Lanes) -> Lanes:
+    """(d(d+1)/2, E) Σ_u z_u·z_uᵀ: packed lower triangles."""
+    below = np.tril_indices(coefficients.shape[1])
+    columns = (np.ascontiguousarray(coefficients[..., lane]) for lane in range(coefficients.shape[2]))
+    return np.stack([(own.T @ own)[below] for own in columns], axis=1)
+
+
+def _whitening(grams: Lanes, ranks: NDArray[np.int64], noise: Lanes) -> Lanes:
+    """(E, d, d) maps of coefficients with mean products `grams` (E, d, d) to such of mean square 1, as far as these
+    are above noise of deviation `noise` (E,)."""
+    maps = np.zeros_like(grams)
+    for lane, rank in enumerate(ranks):
+        values, vectors = np.linalg.eigh(grams[lane, :rank, :rank])
+        maps[lane, :rank, :rank] = vectors / np.sqrt(np.maximum(values, max(0.02, 2 * noise[lane])))
+    return maps
+
+
+def _turned(coefficients: Lanes, maps: Lanes) -> Lanes:
+    """(n_users, d, E) each lane's coefficients in its own coordinates."""
+    lanes = (np.ascontiguousarray(coefficients[..., lane]) @ each for lane, each in enumerate(maps))
+    return np.stack(list(lanes), axis=2)

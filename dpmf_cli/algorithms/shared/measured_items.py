@@ -1,0 +1,137 @@
+"""Averages and popularity of items, measured for each kind of neighbours, before users regress on them."""
+
+import math
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dpmf_cli.algorithms.shared.item_posteriors import Items, Lanes, averages_of, counts_of, popularity_of
+from dpmf_cli.algorithms.shared.learned_features import Ridges, fixed_features, regressed
+from dpmf_cli.kernels.als import by_user
+from dpmf_cli.kernels.sums import residual_sums_by_user, sums_by
+from dpmf_cli.kernels.user_gradients import clipped_item_sums
+from dpmf_cli.privacy.covariance_sensitivity import user_rating_sums
+from dpmf_cli.privacy.curator import Curator
+from dpmf_cli.privacy.gradient_sensitivity import clipped_contributions, root_counts, weighed_halves
+from dpmf_cli.privacy.ledger import Epsilons
+from dpmf_cli.privacy.mechanisms import gaussian, laplace
+from dpmf_cli.privacy.neighbours import Neighbours
+from dpmf_cli.privacy.release import Release
+from dpmf_cli.privacy.sensitivity import Sensitivity, rating_sums
+from dpmf_cli.ratings import Ratings
+
+COUNTS, USER_MEANS, USERS_LEFT, SUMS = 0.30, 0.01, 0.01, 0.68
+"""Parts of μ² where neighbours differ in a user."""
+FURTHEST, OFF = 1.0, 0.5
+"""Where users' means are clipped, around a public guess, and by how much that guess may be off: a prior deviation."""
+ROOTS = 0.02
+"""The part of ε for Σ_u √n_u where neighbours differ in the presence of a rating."""
+CENTRE, TREND = 0.15, 0.25
+"""Of a public guess of averages: how far off the scale's middle, in its widths, and by how much with popularity."""
+OFFSET, RARE = 1.0, 30.0
+"""What is added to a count before its logarithm: of weights, of ratings."""
+OF_WEIGHTS, OF_RATINGS = 0.1, 1.5
+"""The variance of a sum by item over its weight, without noise: of weighted residuals, of ratings."""
+
+
+def measured_of_users(
+    train: Ratings,
+    weights: NDArray[np.float64],
+    theta: NDArray[np.float64],
+    clip: float,
+    ridges: Ridges,
+    curator: Curator,
+) -> Items:
+    """Neighbours differ in a user, with all ratings.
+
+        Σ_u w_u by item, for popularity;   Σ_u mean_i(r_ui − guess_i), for the guess
+        Σ_u clip_C((w_u·(r_ui − guess_i − own mean_u))_i), for averages;   Σ_u of what clipping leaves of each
+
+    weights  (n_users,) w_u = n_u^(−½)
+    theta    (E,) μ of all steps
+    clip     C
+    ridges   the first is that of a user's own mean
+    """
+
+    def noise(step: str, shape: tuple[int, ...], part: float, moves: Sensitivity) -> Release:
+        return gaussian(step, shape, sensitivity=moves, theta=theta * math.sqrt(part), curator=curator)
+
+    rows, everybody = (train.n_items,), np.ones((train.n_users, 1, len(theta)))
+    reach, once = (clipped_contributions(each, 2, Neighbours.USER) for each in (clip, 1.0))
+    counts = noise("item counts", rows, COUNTS, user_rating_sums(1.0, 2))
+    noisy = counts.added_to(sums_by(train.items, weights[train.users], train.n_items))
+    weight, logarithms = counts_of(noisy, counts.scale, OFFSET)
+    popularity = popularity_of(logarithms, weight)
+    guess = train.scale.middle + CENTRE * train.scale.width + TREND * popularity
+    of_means = noise("users' means", (), USER_MEANS, clipped_contributions(FURTHEST, 2, Neighbours.USER))
+    guess = guess + _offset(train, guess, of_means)
+    unknown = Items(guess, np.zeros_like(guess), np.zeros_like(guess), np.zeros_like(guess))
+    means = regressed(fixed_features(unknown, ridges, 0), train.n_users, by_user(train))
+    sums, left = clipped_item_sums(means, everybody, train, weights, np.full(len(theta), clip))
+    kept = noise("users left by clipping", (), USERS_LEFT, once).added_to(_totals(left))
+    of_sums = noise("item sums", rows, SUMS, reach)
+    noisy_sums, seen = of_sums.added_to(sums[:, 0]), weight * np.clip(kept / train.n_users, 0.1, 1)
+    variance = of_sums.scale**2 + OF_WEIGHTS * seen
+    base, spread = averages_of(noisy_sums, seen, popularity, variance, guess, train.scale)
+    return Items(base, spread, weight, popularity)
+
+
+def _offset(train: Ratings, guess: Lanes, release: Release) -> NDArray[np.float64]:
+    """(E,) how far users' mean ratings are off the guess: a posterior mean, given noise."""
+    own = residual_sums_by_user(train.users, train.items, train.values, guess, train.n_users)[:-1]
+    means = np.clip(own / np.maximum(train.user_counts, 1)[:, None], -FURTHEST, FURTHEST)
+    noisy = release.added_to(_totals(means)) / train.n_users
+    return np.asarray(noisy * OFF**2 / (OFF**2 + (release.scale / train.n_users) ** 2))
+
+
+def measured_of_presence(train: Ratings, epsilon: Epsilons, curator: Curator, *, learning: bool) -> Items:
+    """Neighbours differ in the presence of a rating: by item Σ (1 + x)/2 and Σ (1 − x)/2, x the rating scaled to
+    [−1, 1]; and Σ_u √n_u if features are learned, for what ratings weigh then. `epsilon` (E,) is of all steps."""
+    scale, of_roots = train.scale, ROOTS if learning else 0.0
+    halves = laplace(
+        "item halves",
+        (train.n_items, 2),
+        sensitivity=weighed_halves(),
+        epsilon=epsilon * (1 - of_roots),
+        curator=curator,
+    )
+    x = (train.values.astype(np.float64) - scale.middle) / (scale.width / 2)
+    both = [sums_by(train.items, (1 + sign * x) / 2, train.n_items) for sign in (1, -1)]
+    noisy, deviation = halves.added_to(np.stack(both, axis=1)), 2 * halves.scale
+    counts, logarithms = counts_of(noisy[:, 0] + noisy[:, 1], deviation, RARE)
+    popularity = popularity_of(logarithms, counts)
+    sums = (noisy[:, 0] - noisy[:, 1]) * scale.width / 2
+    variance = (deviation * scale.width / 2) ** 2 + OF_RATINGS * counts
+    base, spread = averages_of(sums, counts, popularity, variance, np.full_like(sums, scale.middle), scale)
+    if not learning:
+        return Items(base, spread, counts, popularity)
+    roots = laplace(
+        "roots of users' counts",
+        (),
+        sensitivity=root_counts(),
+        epsilon=epsilon * of_roots,
+        curator=curator,
+    ).added_to(np.sqrt(train.user_counts).sum())
+    return Items(base, spread, counts * np.clip(roots / np.maximum(_totals(counts), 1), 0, 1), popularity)
+
+
+def measured_of_values(
+    train: Ratings, weights: NDArray[np.float64], epsilon: Epsilons, curator: Curator
+) -> Items:
+    """Neighbours differ in the value of a rating: sums by item, `epsilon` (E,) being that of this one step. Who rated
+    what is public, and so are all counts and `weights` (n_users,), what a rating counts in later steps."""
+    scale, moved = train.scale, rating_sums(train.scale)
+    release = laplace("item sums", (train.n_items,), sensitivity=moved, epsilon=epsilon, curator=curator)
+    values = train.values.astype(np.float64) - scale.middle
+    sums = release.added_to(sums_by(train.items, values, train.n_items))
+    public = train.item_counts.astype(np.float64), sums_by(train.items, weights[train.users], train.n_items)
+    counts, weight = (np.repeat(each[:, None], len(epsilon), axis=1) for each in public)
+    popularity = popularity_of(np.log(counts + RARE), counts)
+    variance = 2 * release.scale**2 + OF_RATINGS * counts
+    base, spread = averages_of(sums, counts, popularity, variance, np.full_like(sums, scale.middle), scale)
+    return Items(base, spread, weight, popularity)
+
+
+def _totals(rows: Lanes) -> NDArray[np.float64]:
+    """(E,) sums over rows (n, E), each ε by itself, by pairs."""
+    return np.array([np.ascontiguousarray(column).sum() for column in rows.T])

@@ -1,0 +1,240 @@
+"""Own regression against plain NumPy, and what its posteriors make of released sums."""
+
+import math
+from typing import Any
+
+import numpy as np
+import pytest
+
+from dpmf_cli.algorithms.beyond import own_regression
+from dpmf_cli.algorithms.beyond.own_regression import OwnRegression
+from dpmf_cli.algorithms.registry import PRIVATE
+from dpmf_cli.algorithms.shared import item_posteriors, learned_features, measured_items
+from dpmf_cli.algorithms.shared.item_posteriors import averages_of, counts_of, popularity_of
+from dpmf_cli.algorithms.shared.learned_features import estimated
+from dpmf_cli.algorithms.shared.own_factors import OwnFactors
+from dpmf_cli.ratings import Ratings, Scale
+from dpmf_cli.testing import fit, make_ratings, predict_all
+
+Array = np.ndarray
+
+
+def entry(**fields: Any) -> OwnRegression:
+    made = PRIVATE["own_regression"].model_validate({"algorithm": "own_regression", **fields})
+    assert isinstance(made, OwnRegression)
+    return made
+
+
+def column(numbers: Array) -> Array:
+    """(n, 1): of one model."""
+    return numbers[:, None]
+
+
+def standardised(feature: Array, weight: Array) -> Array:
+    centred = feature - np.average(feature, weights=weight)
+    return np.asarray(centred / math.sqrt(np.average(centred**2, weights=weight)))
+
+
+def regressions(train: Ratings, base: Array, features: Array) -> Array:
+    """(n_users, k) by lstsq on ratings and rows of the ridge."""
+    found = np.zeros((train.n_users, features.shape[1]))
+    for u in range(train.n_users):
+        mine = train.items[train.users == u]
+        left = train.values[train.users == u] - base[mine]
+        rows = np.concatenate([features[mine], np.eye(features.shape[1])])
+        found[u] = np.linalg.lstsq(rows, np.append(left, np.zeros(features.shape[1])), rcond=None)[0]
+    return found
+
+
+def left_of(train: Ratings, base: Array, features: Array, own: Array) -> Array:
+    """(n_ratings,) what the regressions leave."""
+    predicted = base[train.items] + np.sum(features[train.items] * own[train.users], axis=1)
+    return np.asarray(train.values - predicted)
+
+
+def clipped_sums(train: Ratings, left: Array, along: Array, clip: float) -> tuple[Array, Array]:
+    """(n_items, D), (n_users,): user by user."""
+    total, kept = np.zeros((train.n_items, along.shape[1])), np.zeros(train.n_users)
+    for u in np.unique(train.users):
+        mine = train.users == u
+        part = np.zeros_like(total)
+        part[train.items[mine]] = left[mine, None] * along[u] / math.sqrt(mine.sum())
+        kept[u] = min(1.0, clip / float(np.linalg.norm(part)))
+        total += kept[u] * part
+    return total, kept
+
+
+def averages(
+    sums: Array, weight: Array, popularity: Array, variance: Array, centre: Array
+) -> tuple[Array, Array]:
+    """Posterior of a + s·popularity + δ by one linear system in all unknowns."""
+    n = len(sums)
+    design = np.concatenate([weight[:, None], (weight * popularity)[:, None], np.diag(weight)], axis=1)
+    prior = np.diag(np.append([1.0, 1 / 0.5**2], np.full(n, 1 / 0.4**2)))
+    precise = design.T / variance
+    found = np.linalg.solve(precise @ design + prior, precise @ sums)
+    mean = found[0] + found[1] * popularity + found[2:]
+    return np.clip(centre + mean, 1, 5), 1 / (weight**2 / variance + 1 / 0.4**2)
+
+
+def measured_by_numpy(train: Ratings, neighbours: str, clip: float) -> tuple[Array, Array, Array, Array]:
+    """base, its variances, weights and popularity, without noise."""
+    counts = np.bincount(train.items, minlength=train.n_items).astype(float)
+    own = np.bincount(train.users, minlength=train.n_users)[train.users]
+    weight = np.bincount(train.items, own**-0.5, train.n_items)
+    if neighbours != "user":
+        popularity = np.clip(standardised(np.log(counts + 30), counts), -2, 2)
+        sums = np.bincount(train.items, train.values - 3.0, train.n_items)
+        base, spread = averages(sums, counts, popularity, 1.5 * counts, np.full(train.n_items, 3.0))
+        if neighbours == "unbounded":
+            weight = counts * np.sum(np.sqrt(np.bincount(train.users))) / counts.sum()
+        return base, spread, weight, popularity
+    popularity = np.clip(standardised(np.log(weight + 1), weight), -2, 2)
+    guess = 3.6 + 0.25 * popularity
+    off = train.values - guess[train.items]
+    means = np.bincount(train.users, off, train.n_users) / np.bincount(train.users)
+    guess = guess + np.mean(np.clip(means, -1, 1))
+    constant = np.full((train.n_items, 1), 1 / math.sqrt(10))
+    left = left_of(train, guess, constant, regressions(train, guess, constant))
+    sums, kept = clipped_sums(train, left, np.ones((train.n_users, 1)), clip)
+    seen = weight * kept.mean()
+    base, spread = averages(sums[:, 0], seen, popularity, 0.1 * seen, guess)
+    return base, spread, weight, popularity
+
+
+def fitted_by_numpy(train: Ratings, neighbours: str, clip: float, rounds: int) -> Array:
+    """(n_users, n_items) predictions, with two learned features, without noise."""
+    base, spread, weight, popularity = measured_by_numpy(train, neighbours, clip)
+    quality = standardised(base, weight)
+    quality = standardised(quality - popularity * np.average(quality * popularity, weights=weight), weight)
+    fixed = np.stack([np.ones_like(base), popularity, quality], axis=1) / np.sqrt([10.0, 40.0, 60.0])
+    learned = np.zeros((train.n_items, 2))
+    known = 0.75 * weight
+    for t in range(rounds):
+        features = np.concatenate([fixed, learned], axis=1)
+        own = regressions(train, base, features)
+        z = own[:, 3:] if t else own[:, 1:3]
+        z = z * np.minimum(1, 2 / np.maximum(np.linalg.norm(z, axis=1), 1e-300))[:, None]
+        values, vectors = np.linalg.eigh(z.T @ z / train.n_users)
+        turn = vectors / np.sqrt(np.maximum(values, 0.02))
+        along = np.concatenate([np.ones((train.n_users, 1)), z @ turn], axis=1)
+        left = left_of(train, base, features, own)
+        sums, _ = clipped_sums(train, left, along, clip * math.sqrt(3))
+        variance = 0.06 * known
+        before = spread + 0.02**2
+        spread = 1 / (1 / before + known**2 / variance)
+        base = base + spread * known / variance * sums[:, 0]
+        seen = sums[:, 1:] + known[:, None] * (learned @ np.linalg.inv(turn).T)
+        moments = sum(
+            k / v * (np.outer(b, b) - v * np.eye(2)) for k, v, b in zip(known, variance, seen, strict=True)
+        )
+        spreads, directions = np.linalg.eigh(moments / np.sum(known**3 / variance))
+        prior = directions @ np.diag(np.maximum(spreads, 0)) @ directions.T
+        posterior = [
+            prior @ np.linalg.inv(k**2 * prior + v * np.eye(2)) @ (k * b)
+            for k, v, b in zip(known, variance, seen, strict=True)
+        ]
+        learned = np.array(posterior) / math.sqrt(2.0)
+    features = np.concatenate([fixed, learned], axis=1)
+    return np.asarray(base + regressions(train, base, features) @ features.T)
+
+
+@pytest.mark.parametrize("neighbours", ["user", "unbounded", "bounded"])
+@pytest.mark.parametrize(("clip", "rounds"), [(0.6, 1), (0.2, 3), (50.0, 2)])
+def test_without_noise_it_is_what_numpy_makes_of_its_listing(
+    neighbours: str, clip: float, rounds: int
+) -> None:
+    train = make_ratings(5, n_users=50, n_items=12, density=0.5)
+    algorithm = entry(neighbours=neighbours, clip=clip, iterations=rounds, factors=2)
+    found = predict_all(fit(algorithm, train, [math.inf])[0], train).reshape(50, 12)
+    assert found == pytest.approx(fitted_by_numpy(train, neighbours, clip, rounds), abs=2e-3)
+
+
+def test_the_numbers_that_numpy_repeats_are_those_of_the_package() -> None:
+    """The reference has its own copies, so that a change of one is a change of the algorithm and of its revision."""
+    assert (item_posteriors.QUALITY, item_posteriors.TREND, item_posteriors.CENTRE) == (0.4, 0.5, 1.0)
+    assert (learned_features.LONGEST, learned_features.LEFT, learned_features.SAMPLING) == (2.0, 0.75, 0.06)
+    assert (measured_items.OF_WEIGHTS, measured_items.OF_RATINGS) == (0.1, 1.5)
+
+
+def test_users_who_ask_later_get_what_the_fit_predicts_for_them() -> None:
+    train = make_ratings(5)
+    algorithm = entry()
+    model, _ = fit(algorithm, train, [2.0])
+    assert isinstance(model, OwnFactors)
+    again = OwnFactors.restored(model.published, algorithm, train)
+    assert np.array_equal(predict_all(again, train), predict_all(model, train))
+    assert model.published.keys() == {"factors"}
+
+
+def test_counts_are_posterior_means() -> None:
+    """Against a sum over a fine grid of all counts."""
+    noisy, deviation = np.array([[-30.0], [2.0], [15.0], [400.0]]), 9.0
+    grid = np.linspace(0, 600, 600_001)
+    means, logarithms = counts_of(noisy, np.array([deviation]), 1.0)
+    for value, mean, logarithm in zip(noisy[:, 0], means[:, 0], logarithms[:, 0], strict=True):
+        chances = np.exp(-(((grid - value) / deviation) ** 2) / 2)
+        chances *= (grid + noisy.mean()) ** -3.0
+        assert mean == pytest.approx(np.average(grid, weights=chances), rel=0.03)
+        assert logarithm == pytest.approx(np.average(np.log(grid + 2.7), weights=chances), abs=0.02)
+
+
+def test_counts_without_noise_are_themselves() -> None:
+    exact = np.array([[0.0], [3.0], [70.0]])
+    for deviation in (0.0, 1e-6):
+        means, logarithms = counts_of(exact, np.array([deviation]), 2.0)
+        assert means == pytest.approx(exact, abs=1e-5)
+        assert logarithms == pytest.approx(np.log(exact + 2), abs=1e-5)
+
+
+def test_averages_are_the_posterior_of_all_items_at_once() -> None:
+    rng = np.random.default_rng(3)
+    weight, popularity = rng.uniform(0, 20, 8), rng.normal(size=8)
+    variance, sums = rng.uniform(1, 30, 8), rng.normal(0, 8, 8)
+    lanes = [column(each) for each in (sums, weight, popularity, variance, np.full(8, 3.2))]
+    found, spread = averages_of(lanes[0], lanes[1], lanes[2], lanes[3], lanes[4], Scale(1, 5))
+    expected, variances = averages(sums, weight, popularity, variance, np.full(8, 3.2))
+    assert found[:, 0] == pytest.approx(expected)
+    assert spread[:, 0] == pytest.approx(variances)
+
+
+def test_popularity_is_standardised_over_ratings_and_never_far() -> None:
+    counts = np.array([[1.0], [50.0], [60.0], [70.0]])
+    popularity = popularity_of(np.log(counts), counts)
+    assert popularity[0, 0] == -2
+    assert np.abs(popularity).max() <= 2
+    assert popularity_of(np.zeros((3, 1)), np.zeros((3, 1))) == pytest.approx(0)
+
+
+def test_a_direction_that_noise_drowns_is_left_at_0() -> None:
+    rng = np.random.default_rng(1)
+    weight, variance = np.full(4000, 5.0), np.full(4000, 1.0)
+    true = np.stack([rng.normal(0, 0.5, 4000), np.zeros(4000)], axis=1)
+    found = estimated(true * weight[:, None] + rng.normal(size=true.shape), weight, variance)
+    squares = np.sort(np.mean(found**2, axis=0))
+    assert squares[0] < 1e-3
+    assert squares[1] == pytest.approx(0.25, rel=0.2)
+    assert estimated(np.zeros((5, 2)), np.zeros(5), np.zeros(5)) == pytest.approx(0)
+
+
+@pytest.mark.parametrize("neighbours", ["user", "unbounded", "bounded"])
+def test_features_are_learned_where_noise_allows_and_cost_nearly_nothing_where_not(neighbours: str) -> None:
+    algorithm, train = entry(neighbours=neighbours), make_ratings(5)
+    strength = algorithm.strength(train, np.array([1e-3, 1.0, 1e3, math.inf]))
+    assert np.all(np.diff(strength) > 0)
+    assert algorithm.share(strength)[0] == own_regression.NOTHING
+    assert algorithm.ranks(strength)[[0, -1]].tolist() == [0, 6]
+    model, _ = fit(algorithm, train, [1e-4, 1e4])
+    learned = model.published["factors"][:, 3:-1]
+    assert not learned[..., 0].any()
+    assert learned[..., 1].any()
+
+
+@pytest.mark.parametrize(
+    ("neighbours", "factors", "delta"), [("user", 0, 1e-6), ("unbounded", 0, 0.0), ("bounded", 2, 1e-6)]
+)
+def test_where_a_delta_is_spent(neighbours: str, factors: int, delta: float) -> None:
+    algorithm = entry(neighbours=neighbours, factors=factors)
+    assert algorithm.spends_delta == delta
+    _, ledger = fit(algorithm, make_ratings(5), [1.0])
+    assert any(step.mu is not None for step in ledger.entries) == (delta > 0)
