@@ -167,7 +167,7 @@ def learn(
                 ridges.learned
             )
         set_items(model, slice(None), features)
-        set_effects(model, "item", base)
+        set_effects(model, "items", base)
 
 
 def estimated(sums: Lanes, weight: Lanes, variance: Lanes) -> Lanes:
