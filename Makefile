@@ -6,7 +6,7 @@ STAMP  := $(VENV)/.installed
 JOBS   ?= 2
 
 # Pages with tables that are made.
-PAGES := $(wildcard docs/papers/*.md) ARTIFACT.md
+PAGES := $(wildcard docs/papers/*.md) docs/frontier.md ARTIFACT.md
 
 .DEFAULT_GOAL := help
 .PHONY: help lock run test test-slow test-faults test-fuzz test-cluster check format pages bench audit audit-numeric audit-small \
@@ -92,8 +92,8 @@ SCALE := ml100k ml1m ml10m netflix
 scale: $(STAMP) ## time and memory from 10^5 to 10^8 ratings (docs/scale.md); 4 GiB free and three quarters of an hour
 	$(BIN)/python -m tests.benchmarks.scale $(SCALE:%=configs/scale_%.yaml)
 
-PARTS := friedman2016 mcsherry2009 zhang2018 neera2020 wang2017 combined frontier
-.PHONY: $(PARTS:%=reproduce-%)
+PARTS := friedman2016 mcsherry2009 zhang2018 neera2020 wang2017 combined
+.PHONY: $(PARTS:%=reproduce-%) reproduce-frontier
 
 reproduce-all: $(STAMP) ## every paper on the data at hand, resumed where it was left; ends with report and verdict
 	$(BIN)/dpmf reproduce all -j $(JOBS)
@@ -104,8 +104,12 @@ reproduce-small: $(STAMP) ## the same on MovieLens 100K with one fold and run, i
 $(PARTS:%=reproduce-%): reproduce-%: $(STAMP) # one paper, or the table of all methods
 	$(BIN)/dpmf reproduce $* -j $(JOBS)
 
+reproduce-frontier: $(STAMP) ## at each ε the best of all methods; writes docs/frontier.md's tables
+	$(BIN)/dpmf reproduce frontier -j $(JOBS)
+	$(BIN)/dpmf docs docs/frontier.md --results results $(call into,docs/frontier.md)
+
 leaders: $(STAMP) ## what leads in the results of the frontier becomes what `dpmf recommend` goes by
-	$(BIN)/dpmf frontier --leaders dpmf_cli/report/leaders.yaml $(FRONTIER) > /dev/null
+	$(BIN)/dpmf frontier --leaders dpmf_cli/report/leaders.yaml frontier_ml100k frontier_ml1m frontier_jester frontier_netflix_sample > /dev/null
 
 # The end of a command: what it prints becomes the file $(1), or where it fails nothing does.
 into = > $(1).part && mv $(1).part $(1) || { rm -f $(1).part; exit 1; }

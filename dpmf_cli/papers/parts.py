@@ -33,6 +33,15 @@ COMBINED = Reproducible(
     outputs=(Output(file="combined.md", command="dpmf combined --format md --figure {folder}/combined.png"),),
 )
 
+FRONTIER = Reproducible(
+    "frontier",
+    "At each ε the best of all methods",
+    configs=("frontier_ml100k", "frontier_ml1m", "frontier_jester", "frontier_netflix_sample"),
+    large=(),
+    small=("frontier_ml100k",),
+    outputs=(Output(file="frontier.md", command="dpmf frontier --format md --figure {folder}/frontier.png"),),
+)
+
 
 def parts() -> Mapping[str, Reproducible]:
     """By its key each part, in the order of running."""
@@ -40,7 +49,7 @@ def parts() -> Mapping[str, Reproducible]:
         key: Reproducible(key, each.title, each.configs, each.large, each.small, each.outputs)
         for key, each in all_papers().items()
     }
-    return {**papers, COMBINED.key: COMBINED}
+    return {**papers, COMBINED.key: COMBINED, FRONTIER.key: FRONTIER}
 
 
 def parts_named(what: str) -> tuple[Reproducible, ...]:

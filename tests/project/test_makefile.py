@@ -18,12 +18,19 @@ def commands(target: str) -> str:
 
 @pytest.mark.parametrize("part", parts())
 def test_every_part_has_a_target(part: str) -> None:
-    assert commands(f"reproduce-{part}").endswith(f"dpmf reproduce {part} -j 2\n")
+    assert f"dpmf reproduce {part} -j 2\n" in commands(f"reproduce-{part}")
 
 
 def test_all_parts_whole_and_in_small() -> None:
     assert commands("reproduce-all").endswith("dpmf reproduce all -j 2\n")
     assert commands("reproduce-small").endswith("dpmf reproduce all --small -j 2\n")
+
+
+def test_the_frontier_is_written_into_its_page() -> None:
+    assert "dpmf docs docs/frontier.md --results results > docs/frontier.md.part" in commands(
+        "reproduce-frontier"
+    )
+    assert all(f" {config}" in commands("leaders") for config in parts()["frontier"].configs)
 
 
 def test_every_test_is_run_by_one_of_two_targets_and_whole_suites_by_theirs() -> None:

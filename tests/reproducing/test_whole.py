@@ -31,6 +31,7 @@ def expecting(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.setattr(expected, "FOLDER", tmp_path)
     monkeypatch.setattr(known_parts, "all_papers", dict)
     monkeypatch.setattr(known_parts, "COMBINED", MINE)
+    monkeypatch.setattr(known_parts, "FRONTIER", MINE)
     monkeypatch.setenv("DPMF_DATA", str(tmp_path / "no data"))
     monkeypatch.chdir(tmp_path)
     return tmp_path / "whole.json"
