@@ -5,6 +5,7 @@ of a round: one vector over all items, clipped as a whole.
 """
 
 import math
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 import numpy as np
@@ -104,7 +105,7 @@ def learn(
     start: NDArray[np.float64],
     curator: Curator,
 ) -> None:
-    """T times, in place, z_u user u's coefficients of learned features, first of the fixed ones and `start`:
+    """T times, in place, z_u user u's coefficients of learned features, first of popularity, quality and `start`:
 
         θ_u   ← own ridge regression of user u on the features φ_i
         G     = Σ_u z_u·z_uᵀ + noise, ‖z_u‖ ≤ Γ;  z_u ← G^(−½)·z_u, so that each coefficient has mean square 1
@@ -116,56 +117,39 @@ def learn(
     direction that noise drowns is left at 0: no rank has to be chosen for it.
 
     weights  (n_users,) w_u, of the user's own ratings alone
-    start    (n_users, d − 2) coefficients to begin with, whatever the ratings, beside those of both fixed features
+    start    (n_users, d − 2) coefficients to begin with, whatever the ratings, beside those of popularity and quality
     """
     ratings, learned = by_user(train), model.groups[0].factors - FIXED
     base, spread, grid = items.base.copy(), items.spread.copy(), len(rounds.ranks)
-    used = np.arange(learned)[:, None] < rounds.ranks
     unit, entries = np.sqrt(1.0 + rounds.ranks), learned * (learned + 1) // 2
-    reach = clipped_contributions(rounds.clip, 2, rounds.neighbours)
+    of_products = pooled_products(LONGEST, rounds.neighbours)
+    of_sums = clipped_contributions(rounds.clip, 2, rounds.neighbours)
     for t in range(rounds.times):
+        for_products, for_sums = rounds.shares(t)
         users = regressed(model, train.n_users, ratings)
-        coefficients = _own(users)
-        if t == 0:
-            # Of users without ratings nothing may be there: they are those who take no part.
-            present = np.where(train.user_counts[:, None] > 0, start, 0.0)
-            begun = np.concatenate([coefficients[:, 1:FIXED], np.repeat(present[..., None], grid, 2)], axis=1)
-            coefficients[:, FIXED:] = begun[:, :learned]
-        learning = _shortened(coefficients[:, FIXED:] * used)
-        of_grams, of_sums = rounds.shares(t)
-        grams = gaussian(
-            f"products of coefficients {t + 1}",
-            (entries,),
-            sensitivity=pooled_products(LONGEST, rounds.neighbours),
-            theta=of_grams,
-            curator=curator,
-        )
-        products = grams.added_to(isometric(_pooled(learning), learned))
-        whiten = _whitening(
-            whole(products, learned) / train.n_users, rounds.ranks, grams.scale / train.n_users
-        )
-        directions = np.concatenate([np.ones((train.n_users, 1, grid)), _turned(learning, whiten)], axis=1)
-        release = gaussian(
-            f"item sums {t + 1}",
-            (train.n_items, 1 + learned),
-            sensitivity=reach,
-            theta=of_sums,
-            curator=curator,
-        )
-        clip = np.full(grid, rounds.clip)
-        sums = release.added_to(clipped_item_sums(users, directions / unit, train, weights, clip)[0]) * unit
-        features = np.concatenate([group.rows("items") for group in model.groups], axis=2).astype(np.float64)
-        for lane in range(grid):
-            rank = int(rounds.ranks[lane])
+        own = _learning(_own(users), rounds.ranks, start if t == 0 else None, train)
+
+        step = f"products of coefficients {t + 1}"
+        grams = gaussian(step, (entries,), sensitivity=of_products, theta=for_products, curator=curator)
+        products = whole(grams.added_to(isometric(_pooled(own), learned)), learned) / train.n_users
+        whiten = _whitening(products, rounds.ranks, grams.scale / train.n_users)
+
+        directions = np.concatenate([np.ones((train.n_users, 1, grid)), _turned(own, whiten)], axis=1) / unit
+        clipped, _ = clipped_item_sums(users, directions, train, weights, np.full(grid, rounds.clip))
+        step, shape = f"item sums {t + 1}", (train.n_items, 1 + learned)
+        release = gaussian(step, shape, sensitivity=of_sums, theta=for_sums, curator=curator)
+        sums, deviation = release.added_to(clipped) * unit, release.scale * unit
+
+        features = _all(group.rows("items") for group in model.groups)
+        for lane, rank in enumerate(rounds.ranks):
             known = np.ascontiguousarray(items.weight[:, lane]) * LEFT
-            variance = (release.scale[lane] * unit[lane]) ** 2 + SAMPLING * known
+            variance = deviation[lane] ** 2 + SAMPLING * known
             gain, spread[:, lane] = updated(spread[:, lane] + DRIFT**2, known, variance)
             base[:, lane] += gain * sums[:, 0, lane]
-            before = features[:, FIXED : FIXED + rank, lane] @ np.linalg.inv(whiten[lane, :rank, :rank]).T
+            places = slice(FIXED, FIXED + rank)
+            before = features[:, places, lane] @ np.linalg.inv(whiten[lane, :rank, :rank]).T
             seen = np.ascontiguousarray(sums[:, 1 : 1 + rank, lane]) + known[:, None] * before
-            features[:, FIXED : FIXED + rank, lane] = estimated(seen, known, variance) / math.sqrt(
-                ridges.learned
-            )
+            features[:, places, lane] = estimated(seen, known, variance) / math.sqrt(ridges.learned)
         set_items(model, slice(None), features)
         set_effects(model, "items", base)
 
@@ -186,7 +170,29 @@ def estimated(sums: Lanes, weight: Lanes, variance: Lanes) -> Lanes:
 
 def _own(model: FactorModel) -> Lanes:
     """(n_users, k, E) the users' coefficients."""
-    return np.concatenate([group.rows("users") for group in model.groups], axis=2).astype(np.float64)
+    return _all(group.rows("users") for group in model.groups)
+
+
+def _all(groups: Iterable[NDArray[np.float32]]) -> Lanes:
+    """(n, k, E) of (n, k, lanes) each."""
+    return np.concatenate(list(groups), axis=2).astype(np.float64)
+
+
+def _learning(
+    coefficients: Lanes, ranks: NDArray[np.int64], start: NDArray[np.float64] | None, train: Ratings
+) -> Lanes:
+    """(n_users, d, E) z: coefficients of learned features, the first `ranks` (E,) of each model, shortened. With
+    `start` they are those of popularity and quality, and `start`.
+
+    Users without ratings have none: they are those who take no part, and nothing may be there of them.
+    """
+    learned = coefficients.shape[1] - FIXED
+    z = coefficients[:, FIXED:]
+    if start is not None:
+        present = np.where(train.user_counts[:, None] > 0, start, 0.0)
+        begun = [coefficients[:, 1:FIXED], np.repeat(present[..., None], len(ranks), axis=2)]
+        z = np.concatenate(begun, axis=1)[:, :learned]
+    return _shortened(z * (np.arange(learned)[:, None] < ranks))
 
 
 def _shortened(coefficients: Lanes) -> Lanes:
