@@ -1,6 +1,5 @@
 """`dpmf combined`: one crossing table over several experiments."""
 
-import os
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -67,6 +66,7 @@ def gathered(of: list[Path], results: Path) -> tuple[list["Experiment"], list[st
     yet, with the command that gets it. Raises `DpmfError` where there is no result at all, and for what is no config
     or results folder."""
     from dpmf_cli.config import load_config
+    from dpmf_cli.config.shipped import means_a_config
     from dpmf_cli.errors import DpmfError
     from dpmf_cli.report.reductions import whole_first
     from dpmf_cli.results.folders import collected_results
@@ -75,7 +75,7 @@ def gathered(of: list[Path], results: Path) -> tuple[list["Experiment"], list[st
     where = "" if results == Path("results") else f" --results {results}"
     present, notes, commands = [], [], {}
     for path in of:
-        if path.suffix in (".yaml", ".yml") and not os.path.isdir(path):
+        if means_a_config(path):
             name, command = load_config(path).name, f"`dpmf run {path}{where}`"
             if not (results / name / MANIFEST).exists():
                 notes.append(f"{path} has no results yet: {command}")

@@ -4,12 +4,15 @@ import json
 import sys
 from dataclasses import asdict
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from dpmf_cli.errors import DpmfError
 from dpmf_cli.escapes import printable
+
+if TYPE_CHECKING:
+    from dpmf_cli.datasets.entry import CatalogEntry
 
 app = typer.Typer(help="List, describe, fetch and verify data sets.", no_args_is_help=True)
 
@@ -75,63 +78,82 @@ def _place(path: Path) -> str:
 
 
 @app.command()
-def info(key: _Key, data: _Data = None, as_json: _Json = False) -> None:
+def info(
+    keys: Annotated[list[str], typer.Argument(help="Keys of data sets, as `dpmf datasets list` shows them.")],
+    data: _Data = None,
+    as_json: _Json = False,
+) -> None:
     """Show what a data set counts, its licence and its citation.
 
-    Its counts stand beside those that Friedman et al. (2016) print.
+    Its counts stand beside those that Friedman et al. (2016) print. JSON is an object, and of several keys a list.
 
     Example: dpmf datasets info ml-100k
     """
-    from dpmf_cli.datasets import Folders, catalog, load, located, look
+    from dpmf_cli.datasets import catalog
+
+    entries = [catalog.entry(key) for key in keys]
+    if as_json:
+        content = [_counts(entry, data) for entry in entries]
+        print(json.dumps(content if len(content) > 1 else content[0], indent=2))
+        return
+    for at, entry in enumerate(entries):
+        print("\n" * (at > 0), end="")
+        _print_info(entry, data)
+
+
+def _counts(entry: "CatalogEntry", data: Path | None) -> dict[str, Any]:
+    """All that is known of a data set, as plain data; what is counted is None where its files are not here."""
+    from dpmf_cli.datasets import Folders, load, located, look
     from dpmf_cli.datasets.figures import figures
     from dpmf_cli.datasets.spec import CatalogSpec
     from dpmf_cli.papers.printed import printed_statistics
 
-    entry = catalog.entry(key)
-    folder = _folder(data)
     counted: dict[str, float] | None = None
     seen: list[str] = []
-    places = located.present(entry, folder)
+    places = located.present(entry, _folder(data))
     if places is not None:
-        spec = CatalogSpec(name=key)
+        spec = CatalogSpec(name=entry.key)
         found = load(spec, Folders.named(data))
         seen = look(spec, found).report()
         counted = asdict(figures(found.ratings))
-    printed = printed_statistics(key)
-    scale = entry.scale
-    if as_json:
-        content: dict[str, Any] = {
-            "key": key,
-            "title": entry.title,
-            "scale": asdict(scale),
-            "counted": counted,
-            "seen": seen,
-            "expected": asdict(entry.expected),
-            "printed": printed,
-            "licence": entry.licence.summary,
-            "licence_url": entry.licence.url,
-            "citation": entry.citation,
-            "homepage": entry.homepage,
-            "files": [str(path) for path in places or []],
-            "fetched_from": [located.origin(path) for path in places or []],
-        }
-        print(json.dumps(content, indent=2))
-        return
+    return {
+        "key": entry.key,
+        "title": entry.title,
+        "scale": asdict(entry.scale),
+        "counted": counted,
+        "seen": seen,
+        "expected": asdict(entry.expected),
+        "printed": printed_statistics(entry.key),
+        "licence": entry.licence.summary,
+        "licence_url": entry.licence.url,
+        "citation": entry.citation,
+        "homepage": entry.homepage,
+        "files": [str(path) for path in places or []],
+        "fetched_from": [located.origin(path) for path in places or []],
+    }
+
+
+def _print_info(entry: "CatalogEntry", data: Path | None) -> None:
+    from dpmf_cli.datasets import located
+
+    known, scale = _counts(entry, data), entry.scale
     grid = f" in steps of {scale.step:g}" if scale.step else ""
     print(f"{entry.title}\nscale {scale.minimum:g} to {scale.maximum:g}{grid}\n")
     rows: list[tuple[str, ...]] = [("", "counted", "Friedman et al. 2016, table 2")]
     for name in ("users", "items", "ratings", "density", "mean", "variance", "per_user", "per_item"):
-        cells = (_number(values.get(name) if values else None) for values in (counted, printed))
+        cells = (
+            _number(values.get(name) if values else None) for values in (known["counted"], known["printed"])
+        )
         rows.append((name.replace("_", " "), *cells))
     _print(rows)
-    for line in seen:
-        print(f"\n{line}" if line == seen[0] else line)
-    if counted is None:
-        print(f"\nNot in {folder}: {located.how_to_get(entry)}", file=sys.stderr)
+    for line in known["seen"]:
+        print(f"\n{line}" if line == known["seen"][0] else line)
+    if known["counted"] is None:
+        print(f"\nNot in {_folder(data)}: {located.how_to_get(entry)}", file=sys.stderr)
     print(f"\nLicence: {entry.licence.summary}\n         {entry.licence.url}")
     print(f"Citation: {entry.citation}\nHome: {entry.homepage}")
-    for place in places or []:
-        print(f"File: {printable(_place(place))}")
+    for file in known["files"]:
+        print(f"File: {printable(_place(Path(file)))}")
 
 
 def _number(value: float | None) -> str:

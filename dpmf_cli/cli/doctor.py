@@ -1,4 +1,4 @@
-"""`dpmf doctor`: what this machine and its caches are, and whether what is kept there is sound."""
+"""`dpmf doctor`: what this machine, its data and its caches are, and whether what is kept there is sound."""
 
 import json
 from collections import Counter
@@ -6,6 +6,9 @@ from pathlib import Path
 from typing import Annotated, Any
 
 import typer
+
+EXTRAS = {"parquet": "pyarrow", "cluster": "distributed"}
+"""By the name of an optional part of dpmf, `pip install dpmf[NAME]`, the module that it brings."""
 
 
 def doctor(
@@ -15,9 +18,10 @@ def doctor(
     ] = False,
     as_json: Annotated[bool, typer.Option("--json", help="JSON on stdout.")] = False,
 ) -> None:
-    """Show machine, versions and caches; verify kernels.
+    """Show machine, versions, data and caches; verify kernels.
 
-    Nothing is changed but by --clear-kernels. The exit code is 1 where something is damaged.
+    It is what a report of a bug needs. Nothing is changed but by --clear-kernels.
+    The exit code is 1 where something is damaged.
 
     Example: dpmf doctor
     """
@@ -33,7 +37,11 @@ def doctor(
 
 
 def _found() -> dict[str, Any]:
+    from importlib.util import find_spec
+
     from dpmf_cli.compiled import entries, inspection
+    from dpmf_cli.datasets import data_folder
+    from dpmf_cli.datasets.presence import present_keys
     from dpmf_cli.files import cache_folder
     from dpmf_cli.results import provenance
     from dpmf_cli.running.grid_parts import memory
@@ -44,6 +52,8 @@ def _found() -> dict[str, Any]:
     return {
         "machine": {"processor": provenance.cpu(), "cores": available_cores(), "memory": memory()},
         "versions": provenance.versions(),
+        "extras": {extra: find_spec(module) is not None for extra, module in EXTRAS.items()},
+        "data": {"folder": str(data_folder()), "present": sorted(present_keys(data_folder()))},
         "cache": {
             "folder": str(cache),
             "sizes": {path.name: _size(path) for path in sorted(cache.glob("*"))},
@@ -67,10 +77,15 @@ def _size(path: Path) -> int:
 def _text(found: dict[str, Any]) -> str:
     from dpmf_cli.compiled import entries
 
-    machine, cache, kernels = found["machine"], found["cache"], found["kernels"]
+    machine, cache, kernels, data = (found[part] for part in ("machine", "cache", "kernels", "data"))
+    extras = ", ".join(
+        f"{extra} {'is here' if here else 'is not here'}" for extra, here in found["extras"].items()
+    )
     lines = [
         f"machine   {machine['processor']}, {machine['cores']} cores, {machine['memory'] / 2**30:.1f} GiB",
         f"versions  {', '.join(f'{name} {version}' for name, version in found['versions'].items())}",
+        f"extras    {extras}",
+        f"data      {data['folder']}: {', '.join(data['present']) or 'no data set of the catalog'}",
         f"cache     {cache['folder']}",
         *(f"          {name}: {size / 2**20:.1f} MiB" for name, size in cache["sizes"].items()),
         f"kernels   {kernels['folder']}",

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from dpmf_cli.cli.options import DataOption, ResultsOption
+from dpmf_cli.cli.options import ConfigsOption, DataOption, ResultsOption
 from dpmf_cli.cli.run import JobsOption
 from dpmf_cli.errors import DpmfError, did_you_mean
 
@@ -32,7 +32,7 @@ def explore(
     plan: Annotated[
         bool, typer.Option("--plan", help="Say what it would do and how long; run nothing.")
     ] = False,
-    configs: Annotated[Path, typer.Option("--configs", help="Folder of configs.")] = Path("configs"),
+    configs: ConfigsOption = None,
     results: ResultsOption = Path("results"),
     data: DataOption = None,
     jobs: JobsOption = None,
@@ -44,6 +44,7 @@ def explore(
 
     Example: dpmf explore friedman2016 --settings 32
     """
+    from dpmf_cli.config.shipped import FOLDER as SHIPPED
     from dpmf_cli.datasets import Folders
     from dpmf_cli.exploring.explore import exploration
     from dpmf_cli.papers.record import FOLDER
@@ -51,6 +52,7 @@ def explore(
 
     if (paper is None) != every:
         raise DpmfError(f"name one paper, or --all of them: {', '.join(explored())}")
+    configs = configs or SHIPPED
     folders = Folders.named(data, base=configs, results=results)
     keys = [key for key in explored() if dataset in space(key).data] if every else [paper or ""]
     if not keys:
@@ -66,13 +68,12 @@ def explore(
 
 def _print_plan(wanted: "Exploration", folders: "Folders", jobs: int | None) -> None:
     from dpmf_cli.evaluation.numbers import duration
-    from dpmf_cli.exploring.explore import plans
+    from dpmf_cli.exploring.explore import plan_of
     from dpmf_cli.running.machine import available_cores
 
-    for made, dataset in plans(wanted, folders):
-        seconds = made.seconds(jobs or available_cores())
-        what = f"{len(wanted.settings)} settings on {dataset.identity.title}"
-        print(f"{wanted.key}: {what}, {made.summary}, about {duration(seconds)}")
+    made = plan_of(wanted, folders)
+    about = duration(made.seconds(jobs or available_cores()))
+    print(f"{wanted.key}: {len(wanted.settings)} settings on {wanted.data}, {made.summary}, about {about}")
 
 
 def _explore(wanted: "Exploration", folders: "Folders", folder: Path, jobs: int | None) -> None:

@@ -1,12 +1,9 @@
 """The command line: parse, call, print. Heavy imports happen inside the commands, so that help is instant."""
 
-import contextlib
-import io
-import shlex
 import sys
 from functools import partial
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 
@@ -23,6 +20,7 @@ from dpmf_cli.cli.options import PluginOption
 from dpmf_cli.cli.papers import configs
 from dpmf_cli.cli.release import predict, release
 from dpmf_cli.cli.report import plot, report
+from dpmf_cli.cli.reproduce import reproduce
 from dpmf_cli.cli.run import plan, run
 from dpmf_cli.cli.tables import baselines, compare, crossings
 from dpmf_cli.cli.verify import verify
@@ -30,7 +28,6 @@ from dpmf_cli.errors import DpmfError
 
 app = typer.Typer(
     no_args_is_help=True,
-    add_completion=False,
     rich_markup_mode=None,
     pretty_exceptions_enable=False,
 )
@@ -49,6 +46,7 @@ for _command in (
     report,
     plot,
     configs,
+    reproduce,
     explore,
     audit,
     verify,
@@ -134,33 +132,11 @@ def docs(
 
     Example: dpmf docs > docs/reference.md
     """
+    from dpmf_cli.cli.answers import answer
     from dpmf_cli.cli.paper_pages import with_tables
     from dpmf_cli.cli.reference import reference
 
     if page is None:
         print(reference(typer.main.get_command(app)), end="")
     else:
-        print(with_tables(page, partial(_answer, results) if results else None), end="")
-
-
-def _answer(results: Path, words: list[str]) -> str | None:
-    """What a command prints of these results; None where it has none, which is told."""
-    from dpmf_cli.terminal import say
-
-    printed = io.StringIO()
-    try:
-        with contextlib.redirect_stdout(printed):
-            arguments = [*words, "--results", str(results)] if _takes_results(words) else words
-            typer.main.get_command(app).main(arguments, standalone_mode=False)
-    except DpmfError as error:
-        say(f"left as it stands: {shlex.join(['dpmf', *words])}: {error}")
-        return None
-    return printed.getvalue()
-
-
-def _takes_results(words: list[str]) -> bool:
-    """Whether a command reads a folder of results; some read the data alone."""
-    command: Any = typer.main.get_command(app)
-    for word in words:
-        command = getattr(command, "commands", {}).get(word, command)
-    return any(option.name == "results" for option in command.params)
+        print(with_tables(page, partial(answer, results=results) if results else None), end="")

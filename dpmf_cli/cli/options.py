@@ -1,14 +1,40 @@
 """Arguments and options that several commands have."""
 
+from glob import escape
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
-ConfigArgument = Annotated[Path, typer.Argument(help="A YAML config, see configs/.", show_default=False)]
+
+def _configs_like(begun: str) -> list[str]:
+    """For the shell: files that begin so, and configs that dpmf ships."""
+    from dpmf_cli.config.shipped import names
+
+    files = sorted(
+        str(path) for path in Path().glob(f"{escape(begun)}*") if path.suffix in ("", ".yaml", ".yml")
+    )
+    return [*files, *(name for name in names() if name.startswith(begun))]
+
+
+ConfigArgument = Annotated[
+    Path,
+    typer.Argument(
+        autocompletion=_configs_like,
+        help="A YAML config, or the name of one that dpmf ships.",
+        show_default=False,
+    ),
+]
 ResultsArgument = Annotated[
     list[Path] | None,
-    typer.Argument(help="Configs or results folders; default: every result found.", show_default=False),
+    typer.Argument(
+        autocompletion=_configs_like,
+        help="Configs or results folders; default: every result found.",
+        show_default=False,
+    ),
+]
+ConfigsOption = Annotated[
+    Path | None, typer.Option("--configs", help="Folder of configs; default those that dpmf ships.")
 ]
 ResultsOption = Annotated[Path, typer.Option("--results", help="Folder of results.")]
 DataOption = Annotated[

@@ -4,6 +4,7 @@ They stand between two comments, `<!-- KIND of KEY -->` and `<!-- end -->`:
 
 exhibits   which config measures what
 claims     verdicts on the paper's claims, from the record of its exploration
+expected   the same in short, with the experiments that measure each
 cells      the printed cells, from that record
 open       what the paper leaves open
 errata     the paper's mistakes
@@ -20,11 +21,12 @@ from dpmf_cli.errors import DpmfError
 from dpmf_cli.papers.claims import PaperFindings, paper
 from dpmf_cli.papers.record import FOLDER, Record, path_of, read_record
 from dpmf_cli.papers.space import space
-from dpmf_cli.report.tables.explored import cells_text, claims_text, open_text
+from dpmf_cli.report.tables.explored import cells_text, claims_text, expected_text, open_text
 from dpmf_cli.report.tables.layout import TextTable, markdown
 
 _MARKED = re.compile(
-    r"(<!-- (?:(?P<kind>exhibits|claims|cells|open|errata) of (?P<key>\w+)|output of (?P<command>dpmf .+?)) -->\n)"
+    r"(<!-- (?:(?P<kind>exhibits|claims|expected|cells|open|errata) of (?P<key>\w+)|"
+    r"output of (?P<command>dpmf .+?)) -->\n)"
     r"(?P<body>.*?)(?=<!-- end -->)",
     re.DOTALL,
 )
@@ -47,10 +49,16 @@ def with_tables(page: Path, run: Run | None = None) -> str:
         if found["command"]:
             said = run(shlex.split(found["command"])[1:]) if run else None
             return found[1] + (found["body"] if said is None else f"\n{said}\n")
-        record = read_record(path_of(page.parent / FOLDER, found["key"]))
+        record = read_record(path_of(_records(page), found["key"]))
         return found[1] + _table(found["kind"], found["key"], record)
 
     return _MARKED.sub(anew, text)
+
+
+def _records(page: Path) -> Path:
+    """The folder of records: beside the pages of papers, or as the root of the repository sees it."""
+    beside = page.parent / FOLDER
+    return beside if beside.is_dir() else page.parent / "docs" / "papers" / FOLDER
 
 
 def outside_of_tables(text: str) -> tuple[str, str]:
@@ -68,6 +76,8 @@ def _table(kind: str, key: str, record: Record | None) -> str:
     if kind == "open":
         return _drawn(open_text(space(key)))
     record = record or Record(paper=key, version="")
+    if kind == "expected":
+        return _drawn(expected_text(record, found))
     if kind == "claims":
         return _drawn(claims_text(record, found))
     return (

@@ -1,13 +1,24 @@
 """Commands about the papers: `dpmf configs`."""
 
-from typing import Annotated
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from dpmf_cli.cli.options import DataOption
+
+if TYPE_CHECKING:
+    from dpmf_cli.report.tables.layout import TextTable
+
 
 def configs(
-    paper: Annotated[str, typer.Argument(help="Key of the paper, e.g. friedman2016.", show_default=False)],
-    small: Annotated[bool, typer.Option("--small", help="Only those of `make reproduce-small`.")] = False,
+    paper: Annotated[
+        str | None, typer.Argument(help="Key of a paper, e.g. friedman2016: names alone.", show_default=False)
+    ] = None,
+    small: Annotated[
+        bool, typer.Option("--small", help="Only those of `dpmf reproduce PAPER --small`.")
+    ] = False,
     large: Annotated[
         bool | None,
         typer.Option(
@@ -16,16 +27,68 @@ def configs(
             show_default=False,
         ),
     ] = None,
+    data: DataOption = None,
 ) -> None:
-    """Name the configs that reproduce a paper.
+    """List the configs that dpmf ships: paper, table or figure, data, time.
 
-    One a line, in the order in which they are run.
+    `dpmf run` takes their names in any folder. Of a paper the names alone, in the order in which they are run.
 
     Example: dpmf configs friedman2016 --small
     """
     from dpmf_cli.papers.claims import paper as findings_of
+    from dpmf_cli.report.tables.layout import terminal
 
+    if paper is None:
+        print(terminal(_listed(data)), end="")
+        return
     found = findings_of(paper)
     for name in found.small if small else found.configs:
         if large in (None, name in found.large):
             print(name)
+
+
+def _listed(data: Path | None) -> "TextTable":
+    """Every config by paper; the time is that of a run from nothing."""
+    from dpmf_cli.papers.claims import all_papers
+    from dpmf_cli.report.tables.layout import Group, TextTable
+
+    groups, listed = [], set[str]()
+    for key, findings in all_papers().items():
+        of = {
+            name: [each.name for each in findings.exhibits if name in each.configs]
+            for name in findings.configs
+        }
+        rows = tuple(_rows({name: ", ".join(dict.fromkeys(names)) for name, names in of.items()}, data))
+        groups.append(Group(f"{key}: {findings.title}", rows))
+        listed |= of.keys()
+    from dpmf_cli.config.shipped import names
+
+    others = {name: "" for name in names() if name not in listed}
+    groups.append(Group("of no single paper", tuple(_rows(others, data))))
+    notes = (
+        "time: from nothing, on this machine with all its cores, as `dpmf plan` estimates it",
+        "no: its data are not here; `dpmf datasets info KEY` says how to get them",
+    )
+    return TextTable(("config", "table or figure", "data set", "here", "time"), "llllr", tuple(groups), notes)
+
+
+def _rows(of: dict[str, str], data: Path | None) -> Iterator[tuple[str, ...]]:
+    """A row for each config by its name, with what it shows."""
+    from dpmf_cli.config import load_config
+    from dpmf_cli.config.shipped import FOLDER
+    from dpmf_cli.datasets import Folders
+    from dpmf_cli.datasets.presence import what_is_missing
+    from dpmf_cli.evaluation.numbers import duration
+    from dpmf_cli.running.calibration import calibrated
+    from dpmf_cli.running.machine import available_cores
+    from dpmf_cli.running.plan import plan_without_parsing
+    from dpmf_cli.terminal import say
+
+    folders = Folders.named(data, base=FOLDER, results=Path("no results"))
+    cores = available_cores()
+    machine = calibrated(folders.cache, cores, "dpmf_cli.experiment", say)
+    for name, shows in of.items():
+        config = load_config(FOLDER / f"{name}.yaml")
+        made, _ = plan_without_parsing(config, folders, machine)
+        here = "no" if what_is_missing(config.dataset, folders) else "yes"
+        yield name, shows, config.dataset.key, here, duration(made.seconds(cores))

@@ -5,7 +5,7 @@ from typing import Annotated
 
 import typer
 
-from dpmf_cli.cli.options import DataOption, MetricOption, PluginOption, ResultsOption
+from dpmf_cli.cli.options import ConfigsOption, DataOption, MetricOption, PluginOption, ResultsOption
 
 _Of = Annotated[
     list[Path] | None,
@@ -19,9 +19,7 @@ def report(
     everything: Annotated[
         bool, typer.Option("--all", help="One page of all results, paper by paper: results/report.html.")
     ] = False,
-    configs: Annotated[Path, typer.Option(help="Folder of configs, for what was not run yet.")] = Path(
-        "configs"
-    ),
+    configs: ConfigsOption = None,
     data: DataOption = None,
     plugin: PluginOption = None,
 ) -> None:
@@ -31,6 +29,7 @@ def report(
 
     Example: dpmf report results/ml100k_bounded
     """
+    from dpmf_cli.config.shipped import FOLDER
     from dpmf_cli.datasets import Folders
     from dpmf_cli.errors import DpmfError
     from dpmf_cli.report.html.page import experiment_page, overview_page
@@ -41,7 +40,7 @@ def report(
     if everything == bool(of):
         raise DpmfError("name configs or results folders, or give --all for one page of all results")
     if everything:
-        page = overview_page(Folders.named(data, results=results), configs)
+        page = overview_page(Folders.named(data, results=results), configs or FOLDER)
         write_atomically(results / "report.html", page.encode(errors="backslashreplace"))
         print(results / "report.html")
         return

@@ -5,6 +5,7 @@ import os
 from pathlib import Path
 from typing import Any
 
+from dpmf_cli.config.shipped import config_file, shipped_file
 from dpmf_cli.config.yaml_positions import Document, KeyPath, Place, read
 from dpmf_cli.errors import DpmfError, did_you_mean
 
@@ -15,7 +16,8 @@ MOST_FILES = 8
 
 def read_whole(path: Path) -> Document:
     """A config with what it extends. Raises DpmfError, with its place, for what cannot be extended."""
-    return _whole(read(path), (path.resolve(),))
+    found = config_file(path)
+    return _whole(read(found), (found.resolve(),))
 
 
 def _whole(document: Document, chain: tuple[Path, ...]) -> Document:
@@ -23,7 +25,10 @@ def _whole(document: Document, chain: tuple[Path, ...]) -> Document:
     if KEY not in document.data:
         return document
     place = document.place_of((KEY,), key=False)
-    path = document.path.parent / _file_named(document.data.pop(KEY), place)
+    named = _file_named(document.data.pop(KEY), place)
+    path = document.path.parent / named
+    if not _is_file(path) and (ships := shipped_file(Path(named))):
+        path = ships
     if not _is_file(path):
         near = difflib.get_close_matches(path.name, _configs_beside(path), n=1)
         raise DpmfError(f"{place}: {KEY}: there is no file {path}{did_you_mean(path.name, near)}")

@@ -1,7 +1,7 @@
 """Paths into configs: `config.folds`, `isgd|psgd.effects.beta_m`, `psgd[q_max 1].item_norm`, `*.factors`.
 
 Before the first dot stand the keys of algorithms, with a label where only the entry of that name is meant; `*` is
-every entry that has the key, `config` the config itself.
+every entry that has the key, `config` the config itself. An entry that has no use for a key is not meant.
 """
 
 import re
@@ -40,7 +40,7 @@ class ConfigPath:
         """Whether it goes into that entry."""
         named = entry.algorithm in self.algorithms
         named |= "*" in self.algorithms and self.keys.partition(".")[0] in type(entry).model_fields
-        return named and self.label in (None, entry.name)
+        return named and self.label in (None, entry.name) and self.keys not in entry.ignored
 
 
 def places(

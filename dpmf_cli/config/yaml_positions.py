@@ -72,8 +72,6 @@ def read(path: Path) -> Document:
         if len(data) > MAXIMUM_BYTES:
             raise DpmfError(f"{path}:1:1: more than {MAXIMUM_BYTES >> 10} KiB, too large for a config")
         text = data.decode("utf-8-sig")
-    except FileNotFoundError:
-        raise DpmfError(f"{path}: no such file; the shipped configs are in configs/") from None
     except (OSError, UnicodeDecodeError) as error:
         raise DpmfError(f"{path}: cannot be read as UTF-8 text: {error}") from None
     try:

@@ -4,11 +4,8 @@ import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
-from dpmf_cli.algorithms.shared.base import Algorithm
-from dpmf_cli.config import ExperimentConfig
-from dpmf_cli.datasets import DataIdentity, Dataset, Folders, load
+from dpmf_cli.datasets import Folders, load
 from dpmf_cli.errors import DpmfError
 from dpmf_cli.evaluation.crossings import find_crossings
 from dpmf_cli.evaluation.curves import Experiment
@@ -23,12 +20,10 @@ from dpmf_cli.papers.space import Setting, Space, halves, space
 from dpmf_cli.results.collect import collect
 from dpmf_cli.results.manifest import Ran
 from dpmf_cli.results.store import Store
-from dpmf_cli.results.task import tasks_of
-from dpmf_cli.running import calibration
 from dpmf_cli.running.cutting import portions_of
-from dpmf_cli.running.machine import REFERENCE, available_cores
-from dpmf_cli.running.plan import Plan, joined, plan_for
+from dpmf_cli.running.plan import Plan
 from dpmf_cli.running.runner import Executor, run_plan
+from dpmf_cli.running.several import Datasets, whole_plan
 from dpmf_cli.terminal import Progress, say
 
 REPLICATES = 2
@@ -65,45 +60,20 @@ def exploration(key: str, data: str, configs: Path, count: int | None = None) ->
     return Exploration(key, data, known, settings, under)
 
 
-def plans(of: Exploration, folders: Folders) -> Iterator[tuple[Plan, Dataset]]:
-    """By data set and its test set what is left to run, each fit once, however many settings share it."""
-    machine = calibration.known(folders.cache, available_cores()) or REFERENCE
-    store = Store(folders.results)
-    for under in of.configs.values():
-        by_test: dict[str, list[ExperimentConfig]] = {}
-        for config in distinct(under):
-            by_test.setdefault(config.test, []).append(config)
-        for configs in by_test.values():
-            dataset = load(configs[0].dataset, folders, configs[0].test)
-            apart = _without_shared(configs, dataset.identity)
-            yield joined([plan_for(config, dataset, store, machine) for config in apart]), dataset
-
-
-def _without_shared(configs: Sequence[ExperimentConfig], data: DataIdentity) -> Iterator[ExperimentConfig]:
-    """The configs, each without the entries whose fits are those of an entry before."""
-    seen = set[frozenset[Any]]()
-    for config in configs:
-        new: dict[str, list[Algorithm]] = {"baselines": [], "algorithms": []}
-        for kind, kept in new.items():
-            for entry in getattr(config, kind):
-                fits = frozenset(task.key for task in tasks_of(config, entry, data))
-                if fits not in seen:
-                    seen.add(fits)
-                    kept.append(entry)
-        if any(new.values()):
-            yield config.model_copy(update=new)
+def plan_of(of: Exploration, folders: Folders) -> Plan:
+    """What is left to run, each fit once, however many settings share it."""
+    return whole_plan((config for under in of.configs.values() for config in distinct(under)), folders)
 
 
 def explore(of: Exploration, folders: Folders, executor: Executor) -> Explored:
     """Runs what is left of an exploration, and judges it. Raises DpmfError for all that a user can mend."""
     store = Store(folders.results, warn=say, set_aside=True)
     store.prepare()
-    failures = []
-    for plan, dataset in plans(of, folders):
-        say(f"{of.key}: {len(of.settings)} settings on {dataset.identity.title}, {plan.summary}")
-        progress = Progress(f"explore {of.key}", len(plan.left), sum(map(plan.cost_of, plan.left)))
-        ended = run_plan(plan, store, folders.cache, executor, progress)
-        failures += [outcome for outcome in ended if outcome.failure]
+    plan = plan_of(of, folders)
+    say(f"{of.key}: {len(of.settings)} settings on {of.data}, {plan.summary}")
+    progress = Progress(f"explore {of.key}", len(plan.left), sum(map(plan.cost_of, plan.left)))
+    ended = run_plan(plan, store, folders.cache, executor, progress)
+    failures = [outcome for outcome in ended if outcome.failure]
     if failures:
         first = failures[0]
         raise DpmfError(
@@ -134,6 +104,7 @@ def _judged(of: Exploration, folders: Folders, store: Store) -> Explored:
         seed=int(config.seed),
         configs=of.space.on(of.data).configs,
         open={choice.name: tuple(value.name for value in choice.values) for choice in of.space.open},
+        sets=of.space.digest,
         printed=printed,
         tried=tuple(tried),
         measured=measured,
@@ -145,15 +116,13 @@ def _judged(of: Exploration, folders: Folders, store: Store) -> Explored:
 def _collected(under: Sequence[Configs], folders: Folders, store: Store) -> Iterator[Experiments]:
     """What was measured under each setting; configs that settings share, and ratings, are read once."""
     known: dict[str, Experiment] = {}
-    datasets: dict[str, Dataset] = {}
+    datasets = Datasets(folders)
     for configs in under:
         experiments = {}
         for name, config in configs.items():
             digest = config.hash
             if digest not in known:
-                if config.test not in datasets:
-                    datasets[config.test] = load(config.dataset, folders, config.test)
-                dataset = datasets[config.test]
+                dataset = datasets.of(config)
                 ran = Ran(config, dataset.identity, portions_of(config, dataset))
                 known[digest] = collect(ran, store).experiment
             experiments[name] = known[digest]
@@ -205,7 +174,8 @@ def _cells(
 
 
 def _finite(value: float) -> float | None:
-    return float(value) if math.isfinite(value) else None
+    """As a record has it: without the last digits, in which NumPy's logarithms differ between processors."""
+    return float(f"{value:.9g}") if math.isfinite(value) else None
 
 
 def _shown(

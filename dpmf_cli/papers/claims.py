@@ -39,6 +39,20 @@ class Exhibit(StrictModel):
     command: str = ""
 
 
+class Output(StrictModel):
+    """A file that is made of results, in the folder of results.
+
+    command   what makes it: it prints the file, or has `{file}` for its place; `{folder}` is that of results
+    of        what the command is given: the folders of those of `configs` that were run, or nothing
+    configs   the names of the experiments without any of which there is no such file; all of the paper's where empty
+    """
+
+    file: str
+    command: str
+    of: Literal["results", "nothing"] = "results"
+    configs: tuple[str, ...] = ()
+
+
 class Claim(StrictModel):
     """A statement of a paper that figures, or an audit, can confirm or contradict.
 
@@ -91,6 +105,7 @@ class Departure(StrictModel):
 class PaperFindings(StrictModel):
     """A paper: its title, what it is about, where its page is, the command that reproduces it whole, its source.
 
+    outputs   the tables and figures that are made of its results
     large     the configs whose data have the size of ML-10M or Netflix
     small     the configs that a small version of the whole runs, in the order of running
     printed   its figures, for `papers.printed`
@@ -103,6 +118,7 @@ class PaperFindings(StrictModel):
     command: str
     source: str
     exhibits: tuple[Exhibit, ...]
+    outputs: tuple[Output, ...] = ()
     large: tuple[str, ...] = ()
     small: tuple[str, ...]
     printed: dict[str, Any]

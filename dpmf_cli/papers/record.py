@@ -44,6 +44,7 @@ class Explored(StrictModel):
     checksum, partition, folds, runs, seed   of the data, and how they were cut: the first `folds` of `partition`
     configs    by their names, what was run
     open       by the name of each choice the names of its values, in the order of a setting's numbers
+    sets       the digest of these choices and of what their values set
     printed    the printed cells of this data set, by their names
     measured   by claim the figures of the shipped setting; where parameters were chosen, of the chosen ones
     fixed      the claims whose figures are the same in every setting
@@ -59,6 +60,7 @@ class Explored(StrictModel):
     seed: int
     configs: tuple[str, ...]
     open: dict[str, tuple[str, ...]]
+    sets: str = ""
     printed: dict[str, Printed]
     tried: tuple[Tried, ...]
     measured: dict[str, str]
@@ -71,8 +73,7 @@ class Explored(StrictModel):
 
     def is_of(self, space: Space) -> bool:
         """Whether it is of that space as it stands."""
-        now = {choice.name: tuple(value.name for value in choice.values) for choice in space.open}
-        return list(now.items()) == list(self.open.items())
+        return self.sets == space.digest
 
 
 class Proved(StrictModel):

@@ -3,7 +3,9 @@
 One YAML file per paper, `spaces/KEY.yaml`. What a paper prints is not open.
 """
 
+import hashlib
 import itertools
+import json
 import math
 from collections.abc import Sequence
 from functools import cache
@@ -83,6 +85,12 @@ class Space(StrictModel):
     def named(self, setting: Setting) -> dict[str, str]:
         """By the name of each choice that of its value."""
         return {choice.name: choice.values[at].name for choice, at in zip(self.open, setting, strict=True)}
+
+    @property
+    def digest(self) -> str:
+        """Of the names of all choices and values, and of what the values set."""
+        sets = [(choice.name, [(value.name, value.set) for value in choice.values]) for choice in self.open]
+        return hashlib.sha256(json.dumps(sets).encode()).hexdigest()[:16]
 
     def settings(self, count: int, *name: str | int) -> list[Setting]:
         """The shipped setting, those of `also`, then others: all where these are no more than `count`, else a sample.

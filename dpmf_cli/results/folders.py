@@ -7,6 +7,7 @@ from pathlib import Path
 
 from dpmf_cli.config import ExperimentConfig, load_config
 from dpmf_cli.config.names import MARK
+from dpmf_cli.config.shipped import means_a_config, near_names
 from dpmf_cli.errors import DpmfError
 from dpmf_cli.results.collect import Collected, collect
 from dpmf_cli.results.manifest import MANIFEST, read_manifest, what_ran
@@ -37,8 +38,8 @@ def results_folders(path: Path, results: Path) -> list[Path]:
     """
     if os.path.isdir(path):  # unlike Path's own, it answers for a name that is too long, too
         return [path]
-    if path.suffix not in (".yaml", ".yml"):
-        raise DpmfError(f"{path}: neither a config (.yaml) nor a results folder")
+    if not means_a_config(path):
+        raise DpmfError(f"{path}: neither a config nor a results folder{near_names(path)}")
     config = load_config(path)
     whole = results / config.name
     reductions = sorted(each.parent for each in results.glob(f"{config.name}{MARK}*/{MANIFEST}"))

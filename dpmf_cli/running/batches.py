@@ -34,13 +34,13 @@ _TRY_AGAIN = "free some space and run the same command again. Finished tasks are
 def together(tasks: Iterable[Task]) -> list[Batch]:
     """Tasks whose algorithms share a fit, and the lanes of one pass of it, side by side; others alone.
 
-    In the order of the first of each, of tasks of one experiment.
+    In the order of the first of each.
     """
     batches: list[list[Task]] = []
     last: dict[tuple[Any, ...], list[Task]] = {}
     for task in tasks:
         shared = task.algorithm.shared_fit
-        key = (task.cut, task.run, task.algorithm.algorithm, shared)
+        key = (task.data, task.seed, task.cut, task.run, task.algorithm.algorithm, shared)
         batch = last.get(key, []) if shared else []
         if batch and sum(len(each.epsilons) for each in (*batch, task)) <= MAXIMUM_WIDTH:
             batch.append(task)

@@ -30,8 +30,8 @@ MADE_SECONDS, MADE_BYTES, MAKING_BYTES = 4.5e-7, 12.5, 3.7e8
 
 
 def in_order(tasks: Iterable[Task]) -> list[Task]:
-    """Tasks of one cut follow each other and share its split."""
-    return sorted(tasks, key=lambda task: (task.cut.portion, task.fold, task.run))
+    """Tasks of one cut of one data set follow each other and share its split."""
+    return sorted(tasks, key=lambda task: (task.data.key, task.cut.portion, task.fold, task.run))
 
 
 def costs_of(

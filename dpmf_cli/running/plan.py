@@ -1,6 +1,6 @@
 """The plan: the tasks of a config, what is done, what is left, and what that will take."""
 
-from collections.abc import Sequence
+from collections.abc import Collection
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
@@ -44,6 +44,12 @@ class EntryPlan:
     total: int
     left: tuple[Task, ...]
     costs: tuple[Cost, ...]
+
+    def only(self, keys: Collection[object]) -> "EntryPlan":
+        """The part of it that is of these `Task.key`."""
+        kept = [(task, cost) for task, cost in zip(self.left, self.costs, strict=True) if task.key in keys]
+        left, costs = zip(*kept, strict=True) if kept else ((), ())
+        return replace(self, total=len(keys), left=left, costs=costs)
 
     @property
     def done(self) -> int:
@@ -140,13 +146,6 @@ def plan_for(config: ExperimentConfig, dataset: Dataset, store: Store, machine: 
     ratings = dataset.ratings
     size = Sizes(ratings.n_users, ratings.n_items, len(ratings), "counted")
     return make_plan(config, dataset.identity, size, store, squares=sum_of_squares(ratings), machine=machine)
-
-
-def joined(plans: Sequence[Plan]) -> Plan:
-    """The plan of several configs on one data set that share no task."""
-    entries = tuple(each for plan in plans for each in plan.entries)
-    shapes = {portion: shape for plan in plans for portion, shape in plan.shapes.items()}
-    return replace(plans[0], entries=entries, shapes=shapes)
 
 
 def plan_without_parsing(config: ExperimentConfig, folders: Folders, machine: Machine) -> tuple[Plan, Sizes]:

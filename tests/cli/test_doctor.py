@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 from typer.testing import CliRunner
 
+from dpmf_cli.cli.doctor import EXTRAS
 from dpmf_cli.cli.main import app
 from dpmf_cli.compiled import entries
 from dpmf_cli.compiled.decorator import KernelCache, compiled
@@ -52,6 +53,16 @@ def test_a_sound_cache(entry: Path, tmp_path: Path) -> None:
     assert found["machine"]["cores"] >= 1
     assert found["machine"]["memory"] > 2**28
     assert {"dpmf", "python", "numba", "llvmlite"} <= found["versions"].keys()
+
+
+@pytest.mark.usefixtures("entry")
+def test_data_and_extras_are_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("DPMF_DATA", str(tmp_path / "none"))
+    monkeypatch.setitem(EXTRAS, "none", "no_such_module")
+    said = RUNNER.invoke(app, ["doctor"]).stdout
+    assert "none is not here" in said
+    assert f"data      {tmp_path / 'none'}: no data set of the catalog" in said
+    assert asked()["data"]["present"] == []
 
 
 def test_a_damaged_entry_is_named_and_left(entry: Path) -> None:

@@ -11,7 +11,7 @@ from dpmf_cli.datasets import Folders
 from dpmf_cli.errors import DpmfError
 from dpmf_cli.exploring import explore as module
 from dpmf_cli.exploring.applied import shipped, with_settings
-from dpmf_cli.exploring.explore import Exploration, explore, plans
+from dpmf_cli.exploring.explore import Exploration, explore, plan_of
 from dpmf_cli.papers.claims import Claim, PaperFindings
 from dpmf_cli.papers.evidence import Evidence
 from dpmf_cli.papers.record import Explored
@@ -98,7 +98,7 @@ def folders(tmp_path: Path, session_cache: Path) -> Folders:
 
 
 def test_every_setting_is_judged_and_shared_fits_are_run_once(made: Exploration, folders: Folders) -> None:
-    ((plan, _),) = plans(made, folders)
+    plan = plan_of(made, folders)
     # Of four settings: IA and GE under two β each, PGE under two, ISGD under four; two folds.
     assert (plan.total, len(plan.left)) == (2 * (2 + 2 + 2 + 4), 20)
     found = explore(made, folders, LocalProcesses(1))
@@ -117,7 +117,7 @@ def test_it_goes_on_where_it_was_left(made: Exploration, folders: Folders) -> No
     first = explore(made, folders, LocalProcesses(1))
     stored = sorted((folders.results / "tasks").rglob("*.json"))
     stored[0].unlink()
-    ((plan, _),) = plans(made, folders)
+    plan = plan_of(made, folders)
     assert len(plan.left) == 1
     assert explore(made, folders, LocalProcesses(1)) == first
 

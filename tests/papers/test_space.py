@@ -4,6 +4,7 @@ from collections import Counter
 
 import pytest
 
+from dpmf_cli.config import load_config
 from dpmf_cli.config.paths import with_values
 from dpmf_cli.datasets import catalog
 from dpmf_cli.errors import DpmfError
@@ -45,6 +46,22 @@ def test_settings_that_are_named_are_tried_too() -> None:
     assert space.settings(3, "made")[:3] == [(0, 0), (0, 2), (1, 1)]
     with pytest.raises(DpmfError, match='no value "7" of "1"'):
         made(2, 3).model_copy(update={"also": ({"1": "7"},)}).settings(3, "made")
+
+
+def test_a_space_is_another_where_a_value_sets_something_else() -> None:
+    before, after = space("wang2017").model_dump(), space("wang2017").model_dump()
+    value = next(value for choice in after["open"] for value in choice["values"] if value["set"])
+    value["set"] = {"*.clip_predictions": True}
+    assert Space.model_validate(before).digest == space("wang2017").digest
+    assert Space.model_validate(after).digest != space("wang2017").digest
+
+
+def test_a_path_passes_over_entries_that_have_no_use_for_its_key() -> None:
+    config = load_config(CONFIGS / "ml100k_bounded.yaml")
+    assert with_values(config, {"*.effects.sum_share": 0.2})[1] == set()
+    assert with_values(config, {"*.effects.noise_on_unrated": True})[1] == {"*.effects.noise_on_unrated"}
+    shares = with_values(config, {"psgd|pals.user_share": 0.7})[0]["algorithms"]
+    assert {each["algorithm"] for each in shares if "user_share" in each} == {"pals"}
 
 
 def test_folds_are_chosen_by_or_tested_by() -> None:

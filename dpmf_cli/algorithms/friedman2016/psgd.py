@@ -59,6 +59,10 @@ class BoundedPSGD(PrivateSGD):
 
     variants: ClassVar[Variants] = in_both_modes(Neighbours.BOUNDED)
 
+    @property
+    def ignored(self) -> frozenset[str]:
+        return super().ignored | {"user_share"}
+
     def fit(self, train: Ratings, epsilons: Epsilons, *, streams: Streams, curator: Curator) -> FactorModel:
         effects = self.measure_effects(train, epsilons, curator)
         bound = self.bound(train.scale)

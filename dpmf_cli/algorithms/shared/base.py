@@ -34,6 +34,9 @@ def _to_be_seen(label: str) -> str:
     return label
 
 
+UNUSED_WITHOUT_NOISE = frozenset(("effects.noise_on_unrated", "effects.sum_share"))
+"""Keys that say how averages get their noise."""
+
 Label = Annotated[str, Field(min_length=1, max_length=80), AfterValidator(_to_be_seen)]
 """Text in one line, of which every character can be seen."""
 
@@ -121,6 +124,11 @@ class Algorithm(StrictModel, ABC):
         for part in (self.swept or "").split("."):
             value = getattr(value, part, None)
         return value
+
+    @property
+    def ignored(self) -> frozenset[str]:
+        """The keys that this entry has and does not use, a part of `effects` as `effects.sum_share`."""
+        return UNUSED_WITHOUT_NOISE
 
     @property
     def needs_column(self) -> NeededColumn | None:
@@ -304,6 +312,30 @@ class PrivateAlgorithm(Algorithm):
     @model_validator(mode="after")
     def _refuse_bad_pieces(self) -> Self:
         refuse_bad_pieces(self)
+        return self
+
+    @property
+    def ignored(self) -> frozenset[str]:
+        used = {Neighbours.BOUNDED: "noise_on_unrated", Neighbours.UNBOUNDED: "sum_share"}.get(
+            self.neighbours
+        )
+        return super().ignored - {f"effects.{used}"}
+
+    @model_validator(mode="after")
+    def _refuse_what_is_ignored(self) -> Self:
+        for key in sorted(self.ignored):
+            holder = self.effects if key.startswith("effects.") else self
+            name = key.removeprefix("effects.")
+            if getattr(holder, name) != type(holder).model_fields[name].default:
+                raise PydanticCustomError(
+                    "ignored",
+                    "{algorithm} with neighbours {neighbours} has no use for it; remove it",
+                    {
+                        "algorithm": self.algorithm,
+                        "neighbours": self.neighbours.value,
+                        "path": tuple(key.split(".")),
+                    },
+                )
         return self
 
     @property

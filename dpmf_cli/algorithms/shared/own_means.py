@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from pydantic import Field
 
 from dpmf_cli.algorithms.shared.averages_baseline import EffectsModel
-from dpmf_cli.algorithms.shared.base import PrivateAlgorithm, Variants, in_both_modes
+from dpmf_cli.algorithms.shared.base import UNUSED_WITHOUT_NOISE, PrivateAlgorithm, Variants, in_both_modes
 from dpmf_cli.algorithms.shared.budget import Fractions
 from dpmf_cli.algorithms.shared.contributions import CONTRIBUTIONS, Contributions
 from dpmf_cli.algorithms.shared.effects import Effects, EffectsParameters, Shrinkage, stabilised
@@ -64,6 +64,10 @@ class OwnMeansAlgorithm(PrivateAlgorithm):
     @property
     def spends_delta(self) -> float:
         return self.delta if self.noise is NoiseKind.GAUSSIAN else 0.0
+
+    @property
+    def ignored(self) -> frozenset[str]:
+        return UNUSED_WITHOUT_NOISE
 
     @property
     def reserved(self) -> float:

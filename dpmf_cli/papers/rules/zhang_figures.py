@@ -70,9 +70,11 @@ def at_most_one(curve: Measured, at: int = -1) -> float:
 
 def off_straight(values: Sequence[float]) -> float:
     """How far points at equal distances are off the line through the first and the last, at most, as a part of what
-    it rises or falls by."""
+    it rises or falls by; infinitely where one of them is no number, or the ends are level."""
+    if not np.isfinite(values).all() or values[-1] == values[0]:
+        return np.inf
     off = np.abs(values - np.linspace(values[0], values[-1], len(values))).max()
-    return float(off / abs(values[-1] - values[0])) if values[-1] != values[0] else np.inf
+    return float(off / abs(values[-1] - values[0]))
 
 
 def config(evidence: Evidence, figure: int | str) -> str:

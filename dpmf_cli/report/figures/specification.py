@@ -61,11 +61,16 @@ def _scores(explored: Explored) -> tuple[NDArray[np.float64], NDArray[np.float64
                 for tried in explored.tried
             ]
         )
-        return np.nanmedian(dots, axis=1), dots, "cells: tolerances off print\n(line: their median)"
+        return _medians(dots), dots, "cells: tolerances off print\n(line: their median)"
     claims = sorted({claim for tried in explored.tried for claim in tried.claims})
     held = [dict(shares_held(explored, claim)) for claim in claims]
     parts = np.array([[each.get(tried.setting, np.nan) for each in held] for tried in explored.tried])
     return np.nanmean(parts, axis=1), parts, "parts of claims that hold\n(line: their mean)"
+
+
+def _medians(rows: NDArray[np.float64]) -> NDArray[np.float64]:
+    """(S,) of the numbers of each row; NaN where it has none: no curve of that setting could be compared."""
+    return np.array([np.median(row[np.isfinite(row)]) if np.isfinite(row).any() else np.nan for row in rows])
 
 
 def _draw_scores(axes: Axes, score: NDArray[np.float64], dots: NDArray[np.float64], name: str) -> None:

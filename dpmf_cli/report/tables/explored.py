@@ -51,6 +51,21 @@ def claims_text(record: Record, paper: PaperFindings) -> TextTable:
     )
 
 
+def expected_text(record: Record, paper: PaperFindings) -> TextTable:
+    """A row for each claim: what an exploration is expected to say of it, and the experiments that measure it."""
+    rows = [
+        (
+            claim.statement,
+            "; ".join(
+                f"{data}: {found.word}" if data else found.word for data, found in verdicts(record, claim)
+            ),
+            ", ".join(claim.configs) or "dpmf audit",
+        )
+        for claim in paper.claims
+    ]
+    return TextTable(("claim", "expected", "measured by"), "lll", (Group(paper.title, tuple(rows)),))
+
+
 def _rows(record: Record, claim: Claim) -> Iterator[tuple[str, ...]]:
     untested = []
     for data, verdict in verdicts(record, claim):

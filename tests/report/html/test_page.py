@@ -134,7 +134,7 @@ def test_the_overview_names_papers_claims_and_what_is_missing(pages: dict[str, s
     text = " ".join(" ".join(_Page(pages["overview"]).text).split())
     for expected in (
         "Friedman, Berkovsky, Kaafar 2016",
-        "Wang, Tang 2017: make reproduce-wang , docs/papers/wang2017.md",
+        "Wang, Tang 2017: dpmf reproduce wang2017 , docs/papers/wang2017.md",
         "the larger the MovieLens dataset, the lower every crossing",
         "data missing: MovieLens 10M",
         "waiting for it: ml10m_bounded",

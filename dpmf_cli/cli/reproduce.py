@@ -1,0 +1,111 @@
+"""`dpmf reproduce`: a paper, or all of them, from nothing to tables, report and verdict."""
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from dpmf_cli.cli.options import DataOption
+from dpmf_cli.cli.run import JobsOption
+
+if TYPE_CHECKING:
+    from dpmf_cli.datasets import Folders
+    from dpmf_cli.evaluation.curves import Experiment
+    from dpmf_cli.reproducing.whole import Reproduction
+
+
+def reproduce(
+    what: Annotated[str, typer.Argument(help="Key of a paper, `combined`, or `all`.", show_default=False)],
+    small: Annotated[
+        bool,
+        typer.Option("--small", help="One fold and run of most experiments, on MovieLens 100K: minutes."),
+    ] = False,
+    plan: Annotated[
+        bool, typer.Option("--plan", help="Say what it would do and how long; run nothing.")
+    ] = False,
+    expect: Annotated[
+        bool, typer.Option("--expect", help="Write what was found as what is expected, for dpmf's makers.")
+    ] = False,
+    results: Annotated[
+        Path | None,
+        typer.Option(
+            "--results", help="Folder of results; default results, or results/small.", show_default=False
+        ),
+    ] = None,
+    data: DataOption = None,
+    jobs: JobsOption = None,
+) -> None:
+    """Reproduce a paper: run, write tables and report, judge.
+
+    Resumed where it was left. Data that are not here are named once. Ends with whether every figure is within the
+    spread of what is expected; the exit code is 1 where one is not.
+
+    Example: dpmf reproduce friedman2016 --small
+    """
+    from dpmf_cli.cli.answers import answer
+    from dpmf_cli.config.shipped import FOLDER
+    from dpmf_cli.datasets import Folders
+    from dpmf_cli.papers.parts import parts_named
+    from dpmf_cli.report.html.page import overview_page
+    from dpmf_cli.reproducing.whole import Reproduction, run_all, write_outputs
+    from dpmf_cli.results.store import write_atomically
+    from dpmf_cli.running.machine import available_cores
+    from dpmf_cli.terminal import say
+
+    processes = jobs or available_cores()
+    folders = Folders.named(data, base=FOLDER, results=results or Path("results", "small" if small else ""))
+    of = Reproduction.of(parts_named(what), folders, small=small)
+    if plan:
+        _print_plan(of, folders, processes)
+        return
+    found = run_all(of, folders, processes)
+    for path in write_outputs(of, folders.results, answer):
+        say(f"wrote {path}")
+    page = folders.results / "report.html"
+    write_atomically(page, overview_page(folders, FOLDER).encode(errors="backslashreplace"))
+    say(f"wrote {page}")
+    _tell_of_missing(of)
+    _end(of, found, expect=expect)
+
+
+def _print_plan(of: "Reproduction", folders: "Folders", processes: int) -> None:
+    from dpmf_cli.evaluation.numbers import duration
+
+    for made in of.plans(folders):
+        print(f"{len(of.configs)} experiments, {made.summary}, about {duration(made.seconds(processes))}")
+    _tell_of_missing(of)
+
+
+def _tell_of_missing(of: "Reproduction") -> None:
+    from dpmf_cli.terminal import say
+
+    for lacking, names in of.missing.items():
+        say(f"not run: {', '.join(names)}: {lacking}")
+
+
+def _end(of: "Reproduction", found: "list[Experiment]", *, expect: bool) -> None:
+    """Prints whether all is as expected, and what is not; or makes it what is."""
+    from dpmf_cli.reproducing.expected import FOLDER, figures_of, figures_off, read_expected, text_of
+    from dpmf_cli.results.store import write_atomically
+
+    path = FOLDER / ("small.json" if of.small else "whole.json")
+    expected = read_expected(path)
+    now = {each.name: figures_of(each) for each in found}
+    if expect:
+        write_atomically(path, text_of({**expected, **now}).encode())
+        print(f"{path}: {sum(map(len, now.values())):,} figures of {len(now)} experiments")
+        return
+    off = [each for name in now for each in figures_off(name, expected.get(name, {}), now[name])]
+    unknown = [name for name in now if name not in expected]
+    held = sum(len(expected.get(name, {})) for name in now) - len(off)
+    print(
+        f"{held:,} figures of {len(now) - len(unknown)} experiments are within their spread of what is expected"
+    )
+    for name in unknown:
+        print(f"{name}: nothing is expected of it")
+    for each in off:
+        here = "none" if each.found is None else f"{each.found:.5g}"
+        wanted = f"{each.expected.mean:.5g} ± {each.expected.deviation:.2g}"
+        print(f"{each.experiment}: {each.figure}: {here}, expected {wanted}")
+    if off:
+        raise typer.Exit(1)

@@ -1,0 +1,123 @@
+"""What a reproduction is expected to find, with its spread: figures of a run of dpmf's makers, as data."""
+
+import json
+import math
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from dpmf_cli.errors import DpmfError
+from dpmf_cli.evaluation.curves import Experiment, Measured
+
+FOLDER = Path(__file__).parent / "expected"
+DIGITS = 5
+LEAST_PART = 1e-3
+"""Of a figure: what it may differ by however small its spread is, as arithmetic differs between processors."""
+
+DEVIATIONS = 2.0
+"""How many standard deviations over folds and runs it may differ by."""
+
+POINTS = 3
+"""Of a curve: its first ε, the middle one and the last."""
+
+
+@dataclass(frozen=True)
+class Figure:
+    """The mean RMSE of folds and runs at one ε, and their standard deviation; 0 of a single one."""
+
+    mean: float
+    deviation: float
+
+    def admits(self, found: float) -> bool:
+        """Whether another run's mean is within the spread."""
+        return abs(found - self.mean) <= max(DEVIATIONS * self.deviation, LEAST_PART * abs(self.mean))
+
+
+Figures = Mapping[str, Figure]
+"""By curve and ε."""
+
+
+@dataclass(frozen=True)
+class OffFigure:
+    """A figure that is not as expected. `found` is None where there is none."""
+
+    experiment: str
+    figure: str
+    expected: Figure
+    found: float | None
+
+
+def figures_of(experiment: Experiment) -> dict[str, Figure]:
+    """The figures of an experiment that can be expected: of each curve those at a few ε."""
+    return {
+        f"{_name(measured, part)} at {epsilon:g}": figure
+        for part, measured in _parts(experiment)
+        for epsilon, figure in _points(measured)
+    }
+
+
+def figures_off(name: str, expected: Figures, found: Figures) -> Iterator[OffFigure]:
+    """What an experiment lacks, or found outside the spread."""
+    for figure, wanted in expected.items():
+        here = found.get(figure)
+        if here is None or not wanted.admits(here.mean):
+            yield OffFigure(name, figure, wanted, None if here is None else here.mean)
+
+
+def read_expected(path: Path) -> dict[str, Figures]:
+    """By the name of an experiment what is expected of it; nothing where there is no such file.
+
+    Raises DpmfError for a file that is none.
+    """
+    try:
+        held: dict[str, dict[str, list[float]]] = json.loads(path.read_text())
+        return {name: {key: Figure(*pair) for key, pair in found.items()} for name, found in held.items()}
+    except FileNotFoundError:
+        return {}
+    except (OSError, ValueError, TypeError, AttributeError) as error:
+        raise DpmfError(f"{path}: no expected figures: {error}; install dpmf anew") from None
+
+
+def text_of(expected: Mapping[str, Figures]) -> str:
+    """The file of expected figures: an experiment's curve a line."""
+    data: dict[str, Any] = {
+        name: {key: [each.mean, each.deviation] for key, each in sorted(found.items())}
+        for name, found in sorted(expected.items())
+    }
+    body = ",\n".join(
+        f" {json.dumps(name)}: {{\n"
+        + ",\n".join(
+            f"  {json.dumps(key, ensure_ascii=False)}: {json.dumps(pair)}" for key, pair in found.items()
+        )
+        + "\n }"
+        for name, found in data.items()
+    )
+    return f"{{\n{body}\n}}\n"
+
+
+def _parts(experiment: Experiment) -> Iterator[tuple[str, Measured]]:
+    """Every curve and baseline; where the ratings grow, with the portion."""
+    stages: Iterable[Any] = experiment.growth.stages if experiment.growth else ()
+    if not experiment.growth:
+        for each in (*experiment.curves, *experiment.baselines):
+            yield "", each
+    for stage in stages:
+        for each in (*stage.curves, *stage.baselines):
+            yield f" on {stage.portion.share:g}", each
+
+
+def _name(measured: Measured, part: str) -> str:
+    kind = "" if measured.is_baseline else f", {measured.neighbours}, {measured.mode}"
+    return f"{measured.label}{kind}{part}"
+
+
+def _points(measured: Measured) -> Iterator[tuple[float, Figure]]:
+    last = len(measured.epsilons) - 1
+    for at in sorted({round(last * step / (POINTS - 1)) for step in range(POINTS)}):
+        values = measured.rmse[:, :, at].ravel()
+        mean, deviation = float(values.mean()), float(np.std(values, ddof=1)) if len(values) > 1 else 0.0
+        if math.isfinite(mean):
+            yield float(measured.epsilons[at]), Figure(round(mean, DIGITS), round(deviation, DIGITS))

@@ -1,0 +1,111 @@
+"""Parts of a reproduction: their experiments as one run, then what is written of them."""
+
+import shlex
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from dpmf_cli.config import ExperimentConfig, load_config
+from dpmf_cli.config.reduced import reduced
+from dpmf_cli.config.shipped import FOLDER
+from dpmf_cli.datasets import Folders
+from dpmf_cli.datasets.presence import what_is_missing
+from dpmf_cli.errors import DpmfError
+from dpmf_cli.evaluation.curves import Experiment
+from dpmf_cli.experiment import run
+from dpmf_cli.papers.claims import Output
+from dpmf_cli.papers.parts import Reproducible
+from dpmf_cli.results.manifest import MANIFEST
+from dpmf_cli.results.store import Store, write_atomically
+from dpmf_cli.results.task import Outcome
+from dpmf_cli.running.grid_parts import MEMORY_SHARE, memory
+from dpmf_cli.running.plan import Plan
+from dpmf_cli.running.processes import LocalProcesses
+from dpmf_cli.running.runner import run_plan
+from dpmf_cli.running.several import whole_plan
+from dpmf_cli.terminal import Progress, say
+
+Answer = Callable[[list[str]], str | None]
+"""What a command of dpmf prints; None where it has nothing to print, which is told."""
+
+
+@dataclass(frozen=True)
+class Reproduction:
+    """Parts to be run, whole, or each experiment `small`: one fold and run, on MovieLens 100K.
+
+    configs  by the name of its config each experiment whose data are here
+    missing  what data are lacking, each with the configs that need them
+    """
+
+    parts: Sequence[Reproducible]
+    small: bool
+    configs: dict[str, ExperimentConfig] = field(default_factory=dict)
+    missing: dict[str, list[str]] = field(default_factory=dict)
+
+    @classmethod
+    def of(cls, parts: Sequence[Reproducible], folders: Folders, *, small: bool) -> "Reproduction":
+        made = cls(parts, small)
+        for part in parts:
+            for name in part.small if small else part.configs:
+                config = load_config(FOLDER / f"{name}.yaml")
+                config = reduced(config, dataset="ml-100k", held_out=1, runs=1) if small else config
+                if lacking := what_is_missing(config.dataset, folders):
+                    made.missing.setdefault(lacking, []).append(name)
+                else:
+                    made.configs[name] = config
+        return made
+
+    def plans(self, folders: Folders) -> Iterator[Plan]:
+        """What is left of the experiments, then of those that are large: such tasks may not fit side by side."""
+        large = {name for part in self.parts for name in part.large}
+        for of_size in (False, True):
+            chosen = [config for name, config in self.configs.items() if (name in large) is of_size]
+            if chosen:
+                yield whole_plan(chosen, folders)
+
+
+def run_all(of: Reproduction, folders: Folders, jobs: int) -> list[Experiment]:
+    """Runs what is left and writes the results folder of every experiment. Raises DpmfError where tasks fail."""
+    store = Store(folders.results, warn=say, set_aside=True)
+    store.prepare()
+    failures = list[Outcome]()
+    for plan in of.plans(folders):
+        fits = plan.peak_bytes(jobs) < MEMORY_SHARE * memory()
+        processes = LocalProcesses(jobs if fits else 1)
+        say(f"{len(of.configs)} experiments, {plan.summary}")
+        progress = Progress("reproduce", len(plan.left), sum(map(plan.cost_of, plan.left)))
+        ended = run_plan(plan, store, folders.cache, processes, progress)
+        failures += [outcome for outcome in ended if outcome.failure]
+    if failures:
+        first = failures[0]
+        raise DpmfError(
+            f"{len(failures)} tasks failed, and the same command tries them again; the first, "
+            f"{first.task.algorithm.name}:\n{first.failure}"
+        )
+    found = []
+    for name, config in of.configs.items():
+        finished = run(config, folders, LocalProcesses(jobs), command=f"dpmf run {name}")
+        found.append(finished.collected.experiment)
+    return found
+
+
+def write_outputs(of: Reproduction, results: Path, answer: Answer) -> Iterator[Path]:
+    """Writes the tables and figures of each part, as far as there is anything to put into them."""
+    for part in of.parts:
+        for output in part.outputs:
+            names = [name for name in output.configs or part.configs if name in of.configs]
+            folders = [results / of.configs[name].name for name in names]
+            given = [str(folder) for folder in folders if (folder / MANIFEST).exists()]
+            if not given and (output.of == "results" or output.configs):
+                continue
+            if _written(output, given, results, answer):
+                yield results / output.file
+
+
+def _written(output: Output, given: list[str], results: Path, answer: Answer) -> bool:
+    file = results / output.file
+    words = [word.format(file=file, folder=results) for word in shlex.split(output.command)[1:]]
+    said = answer(words + given if output.of == "results" else words)
+    if said is not None and "{file}" not in output.command:
+        write_atomically(file, said.encode())
+    return said is not None

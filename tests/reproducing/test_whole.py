@@ -1,0 +1,114 @@
+"""A reproduction: parts as one run, its tables, what lacks data, and its verdict against what is expected."""
+
+import json
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner, Result
+
+from dpmf_cli.cli.main import app
+from dpmf_cli.config import load_config
+from dpmf_cli.datasets import Folders
+from dpmf_cli.papers import parts as known_parts
+from dpmf_cli.papers.claims import Output, all_papers
+from dpmf_cli.papers.parts import Reproducible, parts
+from dpmf_cli.reproducing import expected
+from dpmf_cli.reproducing.expected import Figure, figures_off
+from dpmf_cli.running.several import whole_plan
+from tests.configs import SHIPPED
+
+CONFIGS = {path.stem for path in SHIPPED}
+TABLE = Output(file="table.md", command="dpmf crossings --format md")
+OF_NETFLIX = Output(file="netflix.md", command="dpmf crossings --format md", configs=("ml10m_bounded",))
+MINE = Reproducible(
+    "mine", "Mine", ("quickstart", "ml10m_bounded"), ("ml10m_bounded",), (), (TABLE, OF_NETFLIX)
+)
+
+
+@pytest.fixture
+def expecting(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """The file of what is expected, in a folder of its own; `mine` is to be reproduced, without large data."""
+    monkeypatch.setattr(expected, "FOLDER", tmp_path)
+    monkeypatch.setattr(known_parts, "all_papers", dict)
+    monkeypatch.setattr(known_parts, "COMBINED", MINE)
+    monkeypatch.setenv("DPMF_DATA", str(tmp_path / "no data"))
+    monkeypatch.chdir(tmp_path)
+    return tmp_path / "whole.json"
+
+
+def reproduce(*options: str) -> Result:
+    return CliRunner().invoke(app, ["reproduce", "mine", "-j", "1", *options])
+
+
+@pytest.mark.slow
+def test_from_nothing_to_tables_report_and_verdict(expecting: Path) -> None:
+    planned = reproduce("--plan")
+    assert planned.exit_code == 0
+    assert "1 experiments" in planned.stdout
+    first = reproduce("--expect")
+    assert first.exit_code == 0, first.output
+    assert "PGE" in Path("results/table.md").read_text()
+    assert not Path("results/netflix.md").exists()
+    assert Path("results/report.html").exists()
+    assert "not run: ml10m_bounded: " in first.stderr
+    again = reproduce()
+    assert again.exit_code == 0, again.output
+    assert "0 left" in again.stderr
+    assert "figures of 1 experiments are within their spread" in again.stdout
+    held = json.loads(expecting.read_text())
+    figure = next(key for key in held["quickstart"] if key.startswith("PGE"))
+    held["quickstart"][figure][0] *= 1.5
+    held["quickstart"]["of nobody at 1"] = [1.0, 0.1]
+    expecting.write_text(json.dumps(held))
+    off = reproduce()
+    assert off.exit_code == 1
+    assert f"quickstart: {figure}: " in off.stdout
+    assert "quickstart: of nobody at 1: none, expected 1 ± 0.1" in off.stdout
+
+
+def test_nothing_else_can_be_reproduced() -> None:
+    asked = CliRunner().invoke(app, ["reproduce", "friedmann2016"])
+    assert 'did you mean "friedman2016"' in str(asked.exception)
+
+
+def test_a_figure_is_within_its_spread_or_a_thousandth_of_it() -> None:
+    wide, narrow = Figure(1.0, 0.01), Figure(1.0, 0.0)
+    assert wide.admits(1.019)
+    assert not wide.admits(1.021)
+    assert narrow.admits(1.0009)
+    assert not narrow.admits(1.0011)
+    found = list(figures_off("e", {"a": wide, "b": narrow}, {"a": narrow}))
+    assert [(each.figure, each.found) for each in found] == [("b", None)]
+
+
+@pytest.mark.parametrize("name", ["small", "whole"])
+def test_what_is_expected_can_be_read_and_is_written_as_it_is_read(name: str) -> None:
+    path = expected.FOLDER / f"{name}.json"
+    if path.exists():
+        assert expected.text_of(expected.read_expected(path)) == path.read_text()
+
+
+@pytest.mark.parametrize("key", parts())
+def test_a_part_knows_configs_that_are_shipped_and_runs_all_that_its_paper_shows(key: str) -> None:
+    part = parts()[key]
+    assert part.configs
+    assert set(part.configs) <= CONFIGS
+    assert part.small
+    assert set(part.small) <= set(part.configs)
+    for output in part.outputs:
+        assert set(output.configs) <= set(part.configs)
+    if key in all_papers():
+        shown = {name for exhibit in all_papers()[key].exhibits for name in exhibit.configs}
+        assert set(part.configs) == shown
+
+
+def test_what_experiments_share_is_in_their_plan_once(tmp_path: Path) -> None:
+    text = "dataset: {kind: synthetic, like: ml-100k, users: 40, items: 30, ratings: 400}\nfolds: 2\nepsilons: [1]\nalgorithms: [%s]\n"
+    configs = []
+    for name, algorithms in (("a", "pge"), ("b", "pge, dp_pmf")):
+        (tmp_path / f"{name}.yaml").write_text(text % algorithms)
+        configs.append(load_config(tmp_path / f"{name}.yaml"))
+    folders = Folders.named(tmp_path, base=tmp_path, results=tmp_path / "results")
+    one, other, both = (whole_plan(each, folders) for each in (configs[:1], configs[1:], configs))
+    assert one.total < other.total == both.total
+    assert len({task.key for task in both.left}) == len(both.left)
