@@ -32,6 +32,8 @@ from dpmf_cli.strict_model import StrictModel
 SCORES_AT_ONCE = 1 << 22
 """Of all lanes together: users are taken in blocks of so many scores, or one at a time."""
 
+LEAST_LANES = 8
+"""A pair counts as so many scores at least: it has more than these, as the neighbours that a model looks up."""
 GROUPS = 4
 """Groups for each of the first k places, in a bound of the k-th largest score: more make it nearer, and cost more."""
 
@@ -94,7 +96,7 @@ def top_items(
 
 def users_at_once(n_items: int, lanes: int, scores_at_once: int = SCORES_AT_ONCE) -> int:
     """How many users a block has."""
-    return max(1, scores_at_once // (n_items * lanes))
+    return max(1, scores_at_once // (n_items * max(lanes, LEAST_LANES)))
 
 
 def _of_users(

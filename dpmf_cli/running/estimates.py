@@ -18,7 +18,7 @@ FIGURES_SECONDS, KERNEL_SECONDS = 0.4, 0.1
 """What a run takes beside its imports and fits: figures, and an entry's compiled kernels read from the cache."""
 TASK_SECONDS, PREDICTION_SECONDS = 0.01, 1e-8
 """Storing a result, and one prediction of one rating for one ε, measured."""
-RANKED_SECONDS, RANKED_BYTES = 6e-9, 30.0
+RANKED_SECONDS, RANKED_BYTES = 1e-8, 30.0
 """One predicted score among those of all items for a user; and one of a block, with what is made of it."""
 CUT_SECONDS = 6.5e-8
 """Folds dealt out to one rating, and the rating copied to where it belongs: per process and cut."""

@@ -10,6 +10,7 @@ from dpmf_cli.algorithms.shared.base import Algorithm
 from dpmf_cli.audit.entries import SMALL, registered
 from dpmf_cli.datasets.identity import DataIdentity
 from dpmf_cli.datasets.stars import Stars
+from dpmf_cli.evaluation.top_items import TopItems
 from dpmf_cli.ratings import Ratings, Scale
 from dpmf_cli.results.task import Cut, Task
 from dpmf_cli.running.execute import execute
@@ -48,27 +49,25 @@ def rated(scale: Scale, steps: int) -> Ratings:
 
 
 def errors(entry: Algorithm, ratings: Ratings, *, to_stars: bool = True) -> np.ndarray:
+    """The errors in widths of the scale, and what has no unit."""
     held_out = np.random.default_rng(3).random(len(ratings)) < 0.2
     data = DataIdentity("shop", "", "c", to_stars=to_stars)
-    task = Task(
-        data, 1, Cut(5, 0), 0, entry, GRID if entry.private else (np.inf,), (0.25 * ratings.scale.width,)
-    )
+    width, grid = ratings.scale.width, GRID if entry.private else (np.inf,)
+    asked = TopItems(threshold=ratings.scale.minimum + width * 5 / 7, ndcg=5, recall=5)
+    task = Task(data, 1, Cut(5, 0), 0, entry, grid, (0.25 * width,), ranking=asked)
     (result,) = execute([task], ratings.select(~held_out), ratings.select(held_out))
-    return np.array([*result.rmse, *(part for row in result.error_cdf for part in row), *result.provable])
+    tables = (part for table in (result.error_cdf, result.ranking) for row in table for part in row)
+    return np.array([*(error / width for error in result.rmse), *tables, *result.provable])
 
 
 @pytest.mark.parametrize("entry", ENTRIES, ids=lambda entry: entry.name)
 def test_every_method_answers_alike_on_every_scale_of_as_many_steps(entry: Algorithm) -> None:
     """Half stars from 0.5 to 4 are the same ratings as 10 to 80, and as −0.7 to 0."""
     scales = Scale(0.5, 4.0, 0.5), Scale(10, 80, 10), Scale(-0.7, 0.0, 0.1)
-    found = [errors(entry, rated(scale, 7)) for scale in scales]
-    lanes = len(GRID) if entry.private else 1
-    in_widths = [
-        np.append(each[:lanes] / scale.width, each[lanes:]) for each, scale in zip(found, scales, strict=True)
-    ]
-    assert np.isfinite(in_widths[0][:lanes]).all()
-    for other in in_widths[1:]:
-        assert other == pytest.approx(in_widths[0], rel=1e-12, nan_ok=True)
+    first, *others = (errors(entry, rated(scale, 7)) for scale in scales)
+    assert np.isfinite(first[: len(GRID) if entry.private else 1]).all()
+    for other in others:
+        assert other == pytest.approx(first, rel=1e-12, nan_ok=True)
 
 
 def test_whole_stars_from_1_to_5_are_left_as_they_are() -> None:

@@ -43,6 +43,22 @@ def test_a_plan_of_growth_costs_what_its_portions_cost(tmp_path: Path) -> None:
     assert costs == pytest.approx(sum(plan.cost_of(task) for task in plan.left))
 
 
+def test_scoring_all_items_costs_time_and_bounded_memory(tmp_path: Path) -> None:
+    keys = {"baselines": ["ia"], "algorithms": ["pge", "pknn"]}
+    plain = ExperimentConfig.model_validate({**CONFIG.resolved(), **keys})
+    asked = ExperimentConfig.model_validate({**plain.resolved(), "ranking": {"threshold": 4}})
+    large = Sizes(6040, 3706, 1_000_209, "expected")
+    plans = [
+        make_plan(config, DATA, size, Store(tmp_path)) for config in (plain, asked) for size in (SIZE, large)
+    ]
+    seconds = [[part.costs[0].seconds for part in plan.entries] for plan in plans]
+    more = np.array(seconds[2:]) - seconds[:2]
+    assert (more > 0).all()
+    assert more[0, 2] > 100 * more[0, 1]  # pknn solves a system for each pair, pge adds two numbers
+    assert more[1, 1] == pytest.approx(more[0, 1] * 6040 * 3706 / (943 * 1682), rel=0.01)
+    assert plans[3].peak_bytes(1) - plans[1].peak_bytes(1) < 2.5e8
+
+
 def test_squares_are_counted_by_user() -> None:
     ratings = make_ratings(2)
     counts = np.bincount(ratings.users)
