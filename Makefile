@@ -10,7 +10,7 @@ PAGES := $(wildcard docs/papers/*.md) docs/frontier.md ARTIFACT.md
 
 .DEFAULT_GOAL := help
 .PHONY: help lock run test test-slow test-faults test-fuzz test-cluster check format pages bench audit audit-numeric audit-small \
-	explore explore-ml1m scale reproduce-all reproduce-small leaders clean distclean
+	explore explore-ml1m scale reproduce-all reproduce-small reproduce-frontier leaders clean distclean
 
 help: ## list what there is
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-20s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -92,17 +92,11 @@ SCALE := ml100k ml1m ml10m netflix
 scale: $(STAMP) ## time and memory from 10^5 to 10^8 ratings (docs/scale.md); 4 GiB free and three quarters of an hour
 	$(BIN)/python -m tests.benchmarks.scale $(SCALE:%=configs/scale_%.yaml)
 
-PARTS := friedman2016 mcsherry2009 zhang2018 neera2020 wang2017 combined
-.PHONY: $(PARTS:%=reproduce-%) reproduce-frontier
-
 reproduce-all: $(STAMP) ## every paper on the data at hand, resumed where it was left; ends with report and verdict
 	$(BIN)/dpmf reproduce all -j $(JOBS)
 
 reproduce-small: $(STAMP) ## the same on MovieLens 100K with one fold and run, in minutes; into results/small
 	$(BIN)/dpmf reproduce all --small -j $(JOBS)
-
-$(PARTS:%=reproduce-%): reproduce-%: $(STAMP) # one paper, or the table of all methods
-	$(BIN)/dpmf reproduce $* -j $(JOBS)
 
 reproduce-frontier: $(STAMP) ## at each ε the best of all methods; writes docs/frontier.md's tables
 	$(BIN)/dpmf reproduce frontier -j $(JOBS)

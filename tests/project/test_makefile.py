@@ -3,8 +3,6 @@
 import subprocess
 from pathlib import Path
 
-import pytest
-
 from dpmf_cli.papers.parts import parts
 
 REPOSITORY = Path(__file__).resolve().parents[2]
@@ -16,17 +14,13 @@ def commands(target: str) -> str:
     return subprocess.run(asked, cwd=REPOSITORY, capture_output=True, text=True, check=True).stdout
 
 
-@pytest.mark.parametrize("part", parts())
-def test_every_part_has_a_target(part: str) -> None:
-    assert f"dpmf reproduce {part} -j 2\n" in commands(f"reproduce-{part}")
-
-
 def test_all_parts_whole_and_in_small() -> None:
     assert commands("reproduce-all").endswith("dpmf reproduce all -j 2\n")
     assert commands("reproduce-small").endswith("dpmf reproduce all --small -j 2\n")
 
 
 def test_the_frontier_is_written_into_its_page() -> None:
+    assert "dpmf reproduce frontier -j 2\n" in commands("reproduce-frontier")
     assert "dpmf docs docs/frontier.md --results results > docs/frontier.md.part" in commands(
         "reproduce-frontier"
     )
