@@ -47,9 +47,15 @@ def config_file(path: Path) -> Path:
         return path
     beside = path.with_name(f"{path.name}.yaml") if path.name else path
     if os.path.isfile(beside):
-        say(f"{path}: taken from {beside}, which is here")
+        _tell(f"{path}: taken from {beside}, which is here")
         return beside
     if (found := shipped_file(path)) is not None:
-        say(f"{path}: there is no such file here; taken from the configs that dpmf ships")
+        _tell(f"{path}: there is no such file here; taken from the configs that dpmf ships")
         return found
     raise DpmfError(f"{path}: no such file{near_names(path)}")
+
+
+@cache
+def _tell(message: str) -> None:
+    """Once in a process, however often a config is read."""
+    say(message)

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from dpmf_cli.config import load_config
-from dpmf_cli.config.shipped import config_file, means_a_config, names
+from dpmf_cli.config.shipped import _tell, config_file, means_a_config, names
 from dpmf_cli.errors import DpmfError
 from dpmf_cli.results.folders import results_folders
 from tests.configs import GOOD, SHIPPED
@@ -13,7 +13,8 @@ from tests.configs import GOOD, SHIPPED
 
 @pytest.fixture(autouse=True)
 def elsewhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A folder in which nothing is."""
+    """A folder in which nothing is, and nothing has been told yet."""
+    _tell.cache_clear()
     monkeypatch.chdir(tmp_path)
 
 
