@@ -71,7 +71,7 @@ def _print_plan(wanted: "Exploration", folders: "Folders", jobs: int | None) -> 
     from dpmf_cli.exploring.explore import plan_of
     from dpmf_cli.running.machine import available_cores
 
-    made = plan_of(wanted, folders)
+    made = plan_of(wanted, folders, parsing=False)
     about = duration(made.seconds(jobs or available_cores()))
     print(f"{wanted.key}: {len(wanted.settings)} settings on {wanted.data}, {made.summary}, about {about}")
 

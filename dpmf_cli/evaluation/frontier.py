@@ -8,7 +8,8 @@ To choose the method with the lowest error by errors on the ratings that a model
 counts. The frontier is a benchmark on public ratings, and no way to choose on private ones.
 """
 
-from collections.abc import Iterable, Sequence
+import math
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import groupby
 
@@ -62,7 +63,8 @@ class Lead:
     low, high  95 % interval of the first one's mean RMSE; None where there is none
     over       what the interval is resampled over
     tied       those behind it that it is not surely better than: the interval of the difference, paired by fold and
-               run, holds 0. Methods that were not measured on the same folds are never among them
+               run, holds 0. Where there is one fold and one run of both there is no interval, and none is among them
+    unpaired   those that were measured on other folds: no difference can be paired
     """
 
     epsilon: float
@@ -71,6 +73,7 @@ class Lead:
     high: float | None
     over: Over
     tied: tuple[Best, ...]
+    unpaired: tuple[Best, ...] = ()
 
     @property
     def first(self) -> Best:
@@ -150,6 +153,14 @@ def best_at(standing: Standing, epsilon: float) -> Best | None:
     return Best(standing, int(np.where(may, mean, np.inf).argmin())) if may.any() else None
 
 
+def just_at(standing: Standing, epsilon: float) -> Best | None:
+    """A complete curve at that ε of its grid; None where it has no such ε, or where no more than it can be proved."""
+    at = np.flatnonzero(np.isclose(standing.curve.epsilons, epsilon, rtol=TOLERANCE, atol=0))
+    if not at.size or not np.isfinite(standing.curve.mean()[at[0]]):
+        return None
+    return Best(standing, int(at[0])) if standing.curve.provable[at[0]] <= epsilon * (1 + TOLERANCE) else None
+
+
 def clean_level(experiment: Experiment) -> Measured | None:
     """The best without privacy: the baseline of the lowest mean RMSE; None where none is complete."""
     complete = [each for each in experiment.baselines if each.swept is None and is_complete(each)]
@@ -165,23 +176,34 @@ def _lead(members: Sequence[Standing], guarantee: Guarantee, epsilon: float) -> 
     experiment = first.standing.experiment
     low, high = (float(ends[first.at]) for ends in band(experiment, first.curve))
     name = (experiment.dataset, str(guarantee), f"{guarantee.delta:g}", f"{epsilon:g}", first.curve.label)
-    tied, over = _tied(order, named_generator(experiment.seed, "frontier", *name))
-    known = over != "none"
-    return Lead(epsilon, tuple(order), low if known else None, high if known else None, over, tied)
+    known = math.isfinite(low) and math.isfinite(high)
+    over: Over = "none" if not known else "folds" if first.curve.rmse.shape[0] > 1 else "runs"
+    paired = [each for each in order[1:] if _same_folds(each.standing.experiment, experiment)]
+    return Lead(
+        epsilon,
+        tuple(order),
+        low if known else None,
+        high if known else None,
+        over,
+        tuple(_tied(first, paired, named_generator(experiment.seed, "frontier", *name))),
+        tuple(each for each in order[1:] if each not in paired),
+    )
 
 
-def _tied(order: Sequence[Best], rng: np.random.Generator) -> tuple[tuple[Best, ...], Over]:
-    """Those behind the first that it is not surely better than, and what was resampled."""
-    first = order[0]
-    experiment = first.standing.experiment
-    others = [each for each in order if _same_folds(each.standing.experiment, experiment)]
-    runs = min(each.errors.shape[1] for each in others)
-    differences = np.stack([each.errors[:, :runs] - first.errors[:, :runs] for each in others], axis=-1)
-    drawn = replicate_means(differences, rng=rng, partition=experiment.partition)
-    if drawn.over == "none":
-        return (), "none"
-    low, _ = percentile_interval(drawn.curves)
-    return tuple(each for each, end in zip(others[1:], low[1:], strict=True) if end <= 0), drawn.over
+def _tied(first: Best, others: Sequence[Best], rng: np.random.Generator) -> Iterator[Best]:
+    """Those of `others`, in their order, that the first is not surely better than, on the runs that both have."""
+    runs = {id(each): min(each.errors.shape[1], first.errors.shape[1]) for each in others}
+    tied = set[int]()
+    for common in sorted(set(runs.values())):
+        group = [each for each in others if runs[id(each)] == common]
+        differences = np.stack(
+            [each.errors[:, :common] - first.errors[:, :common] for each in group], axis=-1
+        )
+        drawn = replicate_means(differences, rng=rng, partition=first.standing.experiment.partition)
+        if drawn.over != "none":
+            low, _ = percentile_interval(drawn.curves)
+            tied |= {id(each) for each, end in zip(group, low, strict=True) if end <= 0}
+    yield from (each for each in others if id(each) in tied)
 
 
 def _same_folds(a: Experiment, b: Experiment) -> bool:

@@ -60,9 +60,10 @@ def exploration(key: str, data: str, configs: Path, count: int | None = None) ->
     return Exploration(key, data, known, settings, under)
 
 
-def plan_of(of: Exploration, folders: Folders) -> Plan:
+def plan_of(of: Exploration, folders: Folders, *, parsing: bool = True) -> Plan:
     """What is left to run, each fit once, however many settings share it."""
-    return whole_plan((config for under in of.configs.values() for config in distinct(under)), folders)
+    configs = (config for under in of.configs.values() for config in distinct(under))
+    return whole_plan(configs, folders, parsing=parsing)
 
 
 def explore(of: Exploration, folders: Folders, executor: Executor) -> Explored:

@@ -238,7 +238,8 @@ def _shorten(
             squares = fma(left, left, squares)
         root = load(user_roots, u * w, wide)
         norm = mul(mul(root, root), mul(sqrt(squares), sqrt(length)))
-        store(kept, u * w, below(most, norm, div(most, norm), one))
+        part = below(most, norm, div(most, norm), one)
+        store(kept, u * w, below(norm, splat(np.finfo(np.float64).max, wide), part, wide))
 
 
 @compiled(
@@ -258,7 +259,7 @@ def _add(
     first, last_item, with_gram, out, factors_of, width_of, part_of,
 ):  # fmt: skip
     """out (items, entries, w) ← A, if `with_gram`, and behind it b. Blocks of raters as in `als._solve`: what lies in
-    one are √w_ui·p_u, and √w_ui·kept[u]·x_ui."""
+    one are √w_ui·p_u, and √w_ui·kept[u]·x_ui, and 0 of a user of whom nothing is kept."""
     d, w, v = len(factors_of), len(width_of), len(part_of)
     row, like, wide = (d + 1) * w, zeros(width_of), doubles(width_of)
     high, part = load(bound, 0, wide), doubles(part_of)
@@ -277,16 +278,16 @@ def _add(
                 )
                 for f in range(d + 1):
                     prefetch(P, ahead * row + f * w)
-                root = mul(load(user_roots, u * w, wide), of_item)
+                root, share = mul(load(user_roots, u * w, wide), of_item), load(kept, u * w, wide)
                 if len(ranks) > 0:
                     root = below(load(last, u * w, wide), load(ranks, i * w, wide), wide, root)
                 for f in range(d):
                     own = cast(load(P, u * row + f * w, like), wide)
-                    store(block, k * row + f * w, mul(root, own))
+                    store(block, k * row + f * w, below(wide, share, mul(root, own), wide))
                 left = _residual(
                     values[begin + k], P, u * row, Q, q_at, after_factors, low, high, factors_of, width_of
                 )
-                store(block, k * row + d * w, mul(mul(root, load(kept, u * w, wide)), left))
+                store(block, k * row + d * w, below(wide, share, mul(mul(root, share), left), wide))
             for k in range(members * row, BLOCK * row):
                 block[k] = 0
             add_products(block, sums, start, factors_of, width_of, part_of)

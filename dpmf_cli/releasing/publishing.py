@@ -95,7 +95,7 @@ def fitted(entry: PrivateAlgorithm, source: FittedRatings, epsilon: float) -> Fi
         step=scale.step,
         to_stars=source.to_stars,
         columns=source.columns or COLUMNS,
-        users=_list(source.users) if has_users else "not in the model",
+        users=_list(source.users) if has_users or entry.counts_users else "not in the model",
         items=_list(source.items),
     )
     own = OwnRatings(user_ids[ratings.users], item_ids[ratings.items], ratings.values.astype("f8"))
@@ -149,7 +149,7 @@ def refuse(statement: Statement, *, unprovable: bool, ids_are_public: bool) -> N
     taken = [what for what, where in lists.items() if where == "those in the ratings"]
     if privacy.neighbours in HIDE_IDS and taken and not ids_are_public:
         raise DpmfError(
-            f"{statement.name}: its ε hides ratings, and an id that has one rating is in the model because of it; "
+            f"{statement.name}: its ε hides ratings, and an id that has one rating is counted because of it; "
             f"give a public list of {' and of '.join(taken)} ({', '.join(f'--{what} FILE' for what in taken)}), or "
             "say that the ids in the ratings are public (--ids-are-public)"
         )

@@ -14,6 +14,7 @@ from pydantic import TypeAdapter, ValidationError
 
 from dpmf_cli.algorithms.shared.papers import Paper
 from dpmf_cli.errors import DpmfError
+from dpmf_cli.evaluation.crossings import Status
 from dpmf_cli.evaluation.curves import Experiment
 from dpmf_cli.evaluation.frontier import Frontier, best_at
 from dpmf_cli.evaluation.levels import band
@@ -58,12 +59,16 @@ class Aim(StrictModel):
 
 @dataclass(frozen=True)
 class Reached:
-    """What one method reached of a quantity, with its interval; ∞ where it did not get there."""
+    """What one method reached of a quantity, ∞ where it did not get there; and its interval, NaN where there is none.
+
+    below  whether it got there at a smaller ε than any that was tried: `value` is the smallest of these
+    """
 
     standing: Standing
     value: float
     low: float
     high: float
+    below: bool = False
 
     @property
     def is_own(self) -> bool:
@@ -98,8 +103,8 @@ def aims_table(
         alignment="lrllrlrll",
         groups=tuple(Group(title, tuple(rows)) for title, rows in groups.items()),
         notes=(
-            "aim: a method of dpmf's own stands first, outside of the others' intervals; where a number is given, at "
-            "most there",
+            "aim: a method of dpmf's own (its source is dpmf) stands first, and its interval lies wholly below those "
+            "of all that are not; where a number is given, it is at most there",
             "at any δ of the results; ε is provable ε; [low, high]: 95 % bootstrap interval",
             CAVEAT,
             *baselines_and_design(experiments),
@@ -138,8 +143,11 @@ def _crossing(bar: Bar) -> Callable[[Standing], Reached]:
         value = standing.needs(bar)
         if math.isinf(value):
             return Reached(standing, value, value, value)
-        low, high = attempt_of(standing.crossings[bar], standing.curve).range
-        return Reached(standing, value, low, high)
+        crossing = standing.crossings[bar]
+        low, high = (
+            (math.nan, math.nan) if crossing.over == "none" else attempt_of(crossing, standing.curve).range
+        )
+        return Reached(standing, value, low, high, below=crossing.status is Status.BELOW_GRID)
 
     return reached
 
@@ -165,7 +173,9 @@ def _verdict(aim: Aim, reached: Sequence[Reached]) -> str:
     if own is None or math.isinf(own.value):
         return "no: none of dpmf's own gets there" if reached else "not run"
     others = [each for each in reached if not each.is_own]
-    if all(own.high < each.low for each in others):
+    if any(math.isnan(end) for each in (own, *others) for end in (each.low, each.high)):
+        rank = "no intervals, so nobody can tell"
+    elif all(own.high < each.low for each in others):
         rank = "first"
     elif all(own.value <= each.value for each in others):
         rank = "first, within another's interval"
@@ -193,12 +203,14 @@ def _reached_cells(aim: Aim, found: Reached | None) -> tuple[str, str]:
     curve = found.standing.curve
     name = short_label(found.standing) + marks(joint=curve.joint, delta=curve.delta)
     ends = [NONE if math.isnan(end) else _number(aim, end) for end in (found.low, found.high)]
-    return f"{_number(aim, found.value)} [{', '.join(ends)}]", name
+    return f"{'≤ ' * found.below}{_number(aim, found.value)} [{', '.join(ends)}]", name
 
 
 def _number(aim: Aim, value: float) -> str:
     if math.isinf(value):
-        return "∞"
+        return "beyond the grid"
+    if aim.quantity != "rmse" and value <= 0:
+        return "below the grid"
     return f"{value:.4f}" if aim.quantity == "rmse" else significant(value)
 
 

@@ -142,14 +142,19 @@ def _promises(groups: dict[Guarantee, list[Measured]], epsilon: float, by_errors
     for guarantee in sorted(groups, key=lambda each: each.joint):
         yield f"- {guarantee.statement}"
     with_delta = any(curve.delta for curves in groups.values() for curve in curves)
-    odds = math.exp(epsilon)
-    times = f"{odds:,.1f}" if odds < 1e6 else f"{odds:.1e}"
     chance = ", but for a chance of δ where one is named" if with_delta else ""
     yield (
-        f"- What is protected can have made anything that ε covers at most {times} times as likely (e^ε){chance}."
+        f"- What is protected can have made anything that ε covers at most {odds(epsilon)} times as likely (e^ε)"
+        f"{chance}."
     )
     choice = ", and so was the choice of the method" if by_errors else ""
     yield f"- This page is not private. It was made from the ratings themselves{choice}: keep it to yourself."
+
+
+def odds(epsilon: float) -> str:
+    """e^ε in figures, which may be too large for a float."""
+    power = epsilon / math.log(10)
+    return f"{math.exp(epsilon):,.1f}" if power < 6 else f"{10 ** (power % 1):.1f}e+{int(power):02d}"
 
 
 def _error(level: LevelAt) -> str:

@@ -18,7 +18,7 @@ from dpmf_cli import __version__
 from dpmf_cli.algorithms.shared.base import PrivateAlgorithm
 from dpmf_cli.errors import DpmfError
 from dpmf_cli.evaluation.curves import Experiment
-from dpmf_cli.evaluation.frontier import Best, Frontier
+from dpmf_cli.evaluation.frontier import Best, Frontier, just_at
 from dpmf_cli.privacy.neighbours import Neighbours
 from dpmf_cli.privacy.protection import Guarantee, Protection, protection_of
 from dpmf_cli.report.guarantees import in_words
@@ -144,8 +144,7 @@ def _rankings(found: Sequence[Frontier]) -> Iterator[Ranking]:
             groups.setdefault(frontier.guarantee, []).append(frontier)
     for guarantee, group in groups.items():
         orders = [
-            {lead.epsilon: {best.curve.label: best for best in lead.order} for lead in frontier.leads}
-            for frontier in group
+            {lead.epsilon: _order(frontier, lead.epsilon) for lead in frontier.leads} for frontier in group
         ]
         common = sorted(set.intersection(*map(set, orders)))
         at = [
@@ -161,6 +160,12 @@ def _rankings(found: Sequence[Frontier]) -> Iterator[Ranking]:
             yield Ranking(protects=guarantee.protects, joint=guarantee.joint, delta=guarantee.delta, at=at)
 
 
+def _order(frontier: Frontier, epsilon: float) -> dict[str, Best]:
+    """By label the methods at that ε, the lowest error first."""
+    found = [best for each in frontier.members if (best := just_at(each, epsilon)) is not None]
+    return {best.curve.label: best for best in sorted(found, key=lambda best: best.rmse)}
+
+
 def _ranked(orders: Mapping[str, Mapping[str, Best]]) -> list[RankedMethod]:
     """The best of the methods that every data set has, by their mean rank, those of equal rank by how far their
     errors are above the lowest ones; `orders` by title, then by label, the lowest error first."""
@@ -168,6 +173,8 @@ def _ranked(orders: Mapping[str, Mapping[str, Best]]) -> list[RankedMethod]:
     labels = [
         label for label in next(iter(orders.values())) if all(label in order for order in orders.values())
     ]
+    if not labels:
+        return []
 
     def place(label: str) -> tuple[float, float]:
         lowest = {title: next(iter(order.values())).rmse for title, order in orders.items()}
@@ -223,12 +230,13 @@ def chosen_in_words(ranking: Ranking, epsilon: float, label: str, entry: Mapping
     parameters = {
         key: value for key, value in entry.items() if key not in ("algorithm", "label", "neighbours", "mode")
     }
+    near = "" if leaders.epsilon == epsilon else f", the ε of the table that is nearest to {epsilon:g}"
     return [
-        f"Chosen by its rank on public ratings: {label}. To hide {in_words(ranking.guarantee)}, its rank at ε = "
-        f"{leaders.epsilon:g} is {where}." + (f" Others: {', '.join(others)}." if others else ""),
-        f"Its parameters are those of that ranking: {_in_one_line(parameters)}.",
-        "None of these ratings had a part in the choice, which therefore costs no ε. `--by-errors` chooses by the "
-        "errors on them: that costs ε that is counted nowhere.",
+        f"Chosen by its rank on public ratings: {label}. It hides {in_words(ranking.guarantee)}. Its rank at ε = "
+        f"{leaders.epsilon:g}{near} is {where}." + (f" Others: {', '.join(others)}." if others else ""),
+        f"Its parameters are those on {next(iter(chosen.ranks))}: {_in_one_line(parameters)}.",
+        "No rating of yours had a part in the choice: only how many there are, which decides what this machine can "
+        "fit. `--by-errors` chooses by the errors on your ratings: that costs ε that is counted nowhere.",
     ]
 
 

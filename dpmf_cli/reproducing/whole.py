@@ -55,13 +55,17 @@ class Reproduction:
                     made.configs[name] = config
         return made
 
-    def plans(self, folders: Folders) -> Iterator[Plan]:
-        """What is left of the experiments, then of those that are large: such tasks may not fit side by side."""
+    def plans(self, folders: Folders, *, parsing: bool = True) -> Iterator[tuple[str, Plan]]:
+        """What is left of the experiments, then of those that are large: such tasks may not fit side by side.
+
+        Each with words for what it is of; `parsing` as of `whole_plan`.
+        """
         large = {name for part in self.parts for name in part.large}
-        for of_size in (False, True):
+        for size, of_size in (("", False), (" on large data", True)):
             chosen = [config for name, config in self.configs.items() if (name in large) is of_size]
             if chosen:
-                yield whole_plan(chosen, folders)
+                plan = whole_plan(chosen, folders, parsing=parsing)
+                yield f"{len(chosen)} experiments{size}, {plan.summary}", plan
 
 
 def run_all(of: Reproduction, folders: Folders, jobs: int) -> list[Experiment]:
@@ -69,10 +73,9 @@ def run_all(of: Reproduction, folders: Folders, jobs: int) -> list[Experiment]:
     store = Store(folders.results, warn=say, set_aside=True)
     store.prepare()
     failures = list[Outcome]()
-    for plan in of.plans(folders):
-        fits = plan.peak_bytes(jobs) < MEMORY_SHARE * memory()
-        processes = LocalProcesses(jobs if fits else 1)
-        say(f"{len(of.configs)} experiments, {plan.summary}")
+    for words, plan in of.plans(folders):
+        processes = LocalProcesses(processes_for(plan, jobs))
+        say(words)
         progress = Progress("reproduce", len(plan.left), sum(map(plan.cost_of, plan.left)))
         ended = run_plan(plan, store, folders.cache, processes, progress)
         failures += [outcome for outcome in ended if outcome.failure]
@@ -85,8 +88,17 @@ def run_all(of: Reproduction, folders: Folders, jobs: int) -> list[Experiment]:
     found = []
     for name, config in of.configs.items():
         finished = run(config, folders, LocalProcesses(jobs), command=f"dpmf run {name}")
+        if finished.failures or finished.missing:
+            raise DpmfError(
+                f"{finished.missing} tasks of {name} have no result; the same command tries them again"
+            )
         found.append(finished.collected.experiment)
     return found
+
+
+def processes_for(plan: Plan, jobs: int) -> int:
+    """As many processes as are asked for, or one where the memory of this machine does not do for them."""
+    return jobs if plan.peak_bytes(jobs) < MEMORY_SHARE * memory() else 1
 
 
 def write_outputs(of: Reproduction, results: Path, answer: Answer) -> Iterator[Path]:

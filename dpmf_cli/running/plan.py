@@ -1,7 +1,6 @@
 """The plan: the tasks of a config, what is done, what is left, and what that will take."""
 
-from collections.abc import Collection
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
@@ -44,12 +43,6 @@ class EntryPlan:
     total: int
     left: tuple[Task, ...]
     costs: tuple[Cost, ...]
-
-    def only(self, keys: Collection[object]) -> "EntryPlan":
-        """The part of it that is of these `Task.key`."""
-        kept = [(task, cost) for task, cost in zip(self.left, self.costs, strict=True) if task.key in keys]
-        left, costs = zip(*kept, strict=True) if kept else ((), ())
-        return replace(self, total=len(keys), left=left, costs=costs)
 
     @property
     def done(self) -> int:

@@ -1,37 +1,55 @@
 """Several experiments as one run: what they have in common is fitted once, and one bar tells of all of them."""
 
 from collections.abc import Iterable
+from dataclasses import replace
 
-from dpmf_cli.algorithms.costs.cost import Shape
+from dpmf_cli.algorithms.costs.cost import Cost, Shape
 from dpmf_cli.config import ExperimentConfig
 from dpmf_cli.datasets import Dataset, Folders, load
 from dpmf_cli.results.store import Store
-from dpmf_cli.results.task import tasks_of
+from dpmf_cli.results.task import Task
 from dpmf_cli.running import calibration
 from dpmf_cli.running.machine import REFERENCE, available_cores
-from dpmf_cli.running.plan import EntryPlan, Plan, plan_for
+from dpmf_cli.running.plan import EntryPlan, Plan, plan_for, plan_without_parsing
 
 
-def whole_plan(configs: Iterable[ExperimentConfig], folders: Folders) -> Plan:
-    """What is left of all configs, on whatever data sets: a task that several of them ask for is in it once.
+def whole_plan(configs: Iterable[ExperimentConfig], folders: Folders, *, parsing: bool = True) -> Plan:
+    """What is left of all configs, on whatever data sets: of each fold and run of an algorithm every ε once.
 
+    parsing  whether data are read, or made up, where they never were; without it all is left then
     Raises DpmfError where data are not there.
     """
     machine = calibration.known(folders.cache, available_cores()) or REFERENCE
-    store = Store(folders.results)
-    datasets = Datasets(folders)
-    seen, entries, ratings, shapes = set[object](), list[EntryPlan](), 0, dict[float, Shape]()
+    store, datasets = Store(folders.results), Datasets(folders)
+    seen: dict[tuple[str, int, int], set[float]] = {}
+    entries, ratings, shapes, made = list[EntryPlan](), 0, dict[float, Shape](), dict[str, Cost]()
     for config in configs:
-        dataset = datasets.of(config)
-        plan = plan_for(config, dataset, store, machine)
-        for part in plan.entries:
-            keys = {task.key for task in tasks_of(config, part.entry, dataset.identity)} - seen
-            if keys:
-                entries.append(part.only(keys))
-                seen |= keys
+        if parsing:
+            plan = plan_for(config, datasets.of(config), store, machine)
+        else:
+            plan, _ = plan_without_parsing(config, folders, machine)
+        entries += [_without_shared(part, seen) for part in plan.entries]
         ratings = max(ratings, plan.ratings)
         shapes |= plan.shapes
-    return Plan(tuple(entries), ratings, shapes, machine)
+        made[config.dataset.key] = plan.made
+    making = Cost(
+        sum(each.seconds for each in made.values()), max((each.bytes for each in made.values()), default=0)
+    )
+    return Plan(tuple(entries), ratings, shapes, machine, making)
+
+
+def _without_shared(part: EntryPlan, seen: dict[tuple[str, int, int], set[float]]) -> EntryPlan:
+    """The part of an entry that no entry before has: `seen` holds the ε of these, and those of this one then."""
+    left, costs = list[Task](), list[Cost]()
+    for task, cost in zip(part.left, part.costs, strict=True):
+        known = seen.setdefault((task.settings_hash, task.fold, task.run), set())
+        epsilons = tuple(epsilon for epsilon in task.epsilons if epsilon not in known)
+        if epsilons:
+            known.update(epsilons)
+            left.append(replace(task, epsilons=epsilons))
+            costs.append(cost)
+    shared = len(part.left) - len(left)
+    return replace(part, total=part.total - shared, left=tuple(left), costs=tuple(costs))
 
 
 class Datasets:

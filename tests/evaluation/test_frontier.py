@@ -7,9 +7,10 @@ import numpy as np
 import pytest
 
 from dpmf_cli.evaluation.curves import Experiment, Measured
-from dpmf_cli.evaluation.frontier import Frontier, best_at, clean_level, frontiers
+from dpmf_cli.evaluation.frontier import Frontier, best_at, clean_level, frontiers, just_at
 from dpmf_cli.evaluation.ranking import standings
 from dpmf_cli.privacy.protection import Guarantee, Protection
+from dpmf_cli.report.tables.frontier import frontier_text
 
 GRID = np.array([0.1, 1.0, 10.0])
 INFINITE = np.array([np.inf])
@@ -191,6 +192,36 @@ def test_errors_of_other_folds_are_not_said_to_be_tied() -> None:
     assert "other" not in {each.curve.label for each in frontier.leads[0].tied}
     lead = frontier.leads[-1]
     assert {each.curve.label for each in (*lead.tied, lead.first)} <= {"here", "same"}
+
+
+def test_runs_that_only_one_has_are_left_out_of_a_difference_and_of_no_other() -> None:
+    fewer = curve("fewer", 1, 1, 1)
+    more = replace(curve("more", 1.0001, 1, 1), rmse=np.repeat(curve("more", 1.0001, 1, 1).rmse, 3, axis=1))
+    worse = curve("worse", 1.2, 1.2, 1.2)
+    lead = frontiers(standings(experiment(fewer, more, worse)))[0].leads[0]
+    assert lead.low is not None
+    assert lead.over == "folds"
+    assert "worse" not in {each.curve.label for each in lead.tied}
+
+
+def test_what_was_measured_on_other_folds_is_named_as_such() -> None:
+    here = experiment(curve("here", 1, 1, 1))
+    other = experiment(curve("other", 1.0001, 1, 1), name="other", seed=8)
+    (frontier,) = frontiers([*standings(here), *standings(other)])
+    assert [each.curve.label for each in frontier.leads[0].unpaired] == ["other"]
+    assert (
+        "1 on other folds: nobody can tell" in frontier_text([frontier], [here, other]).groups[0].rows[0][-1]
+    )
+
+
+def test_a_method_at_an_epsilon_is_not_what_it_had_at_a_smaller_one() -> None:
+    (standing,) = standings(experiment(curve("falls and rises", 0.9, 0.8, 1.5)))
+    assert [best.rmse for each in GRID if (best := just_at(standing, each))] == pytest.approx(
+        [0.9, 0.8, 1.5], abs=0.2
+    )
+    assert just_at(standing, 0.5 * GRID[0]) is None
+    (dear,) = standings(experiment(curve("dear", 0.9, 0.8, 0.7, provable=1.1)))
+    assert just_at(dear, GRID[0]) is None
 
 
 def test_the_grid_is_that_of_all_members() -> None:

@@ -124,6 +124,15 @@ def test_users_are_shortened_and_what_is_not_finite_is_0() -> None:
     assert after[finite] == pytest.approx(expected[finite], rel=1e-6)
 
 
+def test_a_user_whose_part_is_not_finite_adds_nothing() -> None:
+    model, weights = model_of(RATINGS), weights_of(RATINGS, ranked=False)
+    parts = UserParts(RATINGS, by_item(RATINGS), weights, Residuals(1.5, after_factors=True, vector=0.7))
+    model.groups[0].rows("users")[3, 1, 2] = np.nan
+    found = right_sides(model, parts, slice(0, RATINGS.n_items))
+    model.groups[0].rows("users")[3, :, 2] = 0
+    assert found == pytest.approx(right_sides(model, parts, slice(0, RATINGS.n_items)), abs=1e-12)
+
+
 def test_as_many_items_as_a_user_may_have() -> None:
     weights = weights_of(RATINGS, ranked=True)
     assert weights.ranks is not None

@@ -4,6 +4,7 @@ import csv
 import json
 import secrets
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from subprocess import CompletedProcess
 
@@ -12,7 +13,7 @@ import pytest
 
 from dpmf_cli.algorithms.registry import PRIVATE
 from dpmf_cli.errors import DpmfError
-from dpmf_cli.releasing.publishing import FittedRatings, fitted, load_model
+from dpmf_cli.releasing.publishing import FittedRatings, fitted, load_model, refuse
 from tests.command import dpmf
 from tests.conftest import make_ratings
 from tests.releasing.shop import make_shop
@@ -80,6 +81,24 @@ def test_ids_that_the_epsilon_hides_must_be_public(run: Run, tmp_path: Path) -> 
     (tmp_path / "items.txt").write_text("a0\na1\n")
     short = release(run, "PGE, hidden", "--users", "users.txt", "--items", "items.txt", expect=2).stderr
     assert "has ratings and is not in the list of items" in short
+
+
+@pytest.mark.parametrize("method", ["own_regression", "dpam", "frank_wolfe"])
+def test_a_method_that_counts_users_needs_their_public_list(method: str) -> None:
+    """One user less changes what it publishes by more than noise covers: by a rank, a rate or a norm."""
+    entry = PRIVATE[method].model_validate({"algorithm": method, "neighbours": "user", "mode": "corrected"})
+    ratings = make_ratings()
+    users, items = (
+        np.array([f"{letter}{each}" for each in range(count)])
+        for letter, count in (("c", ratings.n_users), ("a", ratings.n_items))
+    )
+    source = FittedRatings("shop", ratings, users, items)
+    statement = fitted(entry, replace(source, items=items), 1.0).statement
+    with pytest.raises(DpmfError, match="--users FILE"):
+        refuse(statement, unprovable=False, ids_are_public=False)
+    listed = fitted(entry, replace(source, users=users, items=items), 1.0)
+    refuse(listed.statement, unprovable=False, ids_are_public=False)
+    assert listed.user_ids is None
 
 
 def test_releases_of_one_data_set_add_up_by_what_they_hide(run: Run, tmp_path: Path) -> None:

@@ -59,6 +59,7 @@ def test_the_command_answers_in_words_alone(shop: Path, capsys: pytest.CaptureFi
     cli.app(["crossings", "--advise", str(shop)], standalone_mode=False)
     assert "For IA, take PGE" in capsys.readouterr().out
     with pytest.raises(
-        DpmfError, match="--advise answers in words; leave --format, --printed and --audited out"
+        DpmfError,
+        match="--advise answers in words, and by RMSE; leave --format, --printed, --audited and --metric out",
     ):
         cli.app(["crossings", "--advise", "--format", "md"], standalone_mode=False)

@@ -9,7 +9,7 @@ import pytest
 
 from dpmf_cli.evaluation.curves import Experiment, Measured
 from dpmf_cli.privacy.neighbours import HIDE_IDS, Neighbours
-from dpmf_cli.report.answer import answer
+from dpmf_cli.report.answer import answer, odds
 from tests.report.advised import GRID, INFINITE
 
 LEVELS = {"ga": 1.2, "ua": 1.1, "ia": 1.0, "ge": 0.9, "als": 0.8}
@@ -119,6 +119,10 @@ def test_where_ids_are_hidden_the_page_says_what_a_release_asks_for(neighbours: 
 @pytest.mark.parametrize(("epsilon", "times"), [(0.5, "1.6"), (2.0, "7.4"), (8.0, "2,981.0")])
 def test_what_an_epsilon_promises_in_odds(epsilon: float, times: str) -> None:
     assert f"at most {times} times as likely" in page(method("A", 1, 1, 1), epsilon=epsilon)
+
+
+def test_odds_may_be_larger_than_a_float() -> None:
+    assert (odds(14), odds(1000.0), odds(1e4)) == ("1.2e+06", "2.0e+434", "8.8e+4342")
 
 
 def test_the_commands_that_go_on_can_be_pasted() -> None:

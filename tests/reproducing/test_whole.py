@@ -1,14 +1,18 @@
 """A reproduction: parts as one run, its tables, what lacks data, and its verdict against what is expected."""
 
 import json
+import math
+from collections import Counter
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 from typer.testing import CliRunner, Result
 
 from dpmf_cli.cli.main import app
-from dpmf_cli.config import load_config
+from dpmf_cli.config import ExperimentConfig, load_config
 from dpmf_cli.datasets import Folders
+from dpmf_cli.experiment import run
 from dpmf_cli.papers import parts as known_parts
 from dpmf_cli.papers.claims import Output, all_papers
 from dpmf_cli.papers.parts import Reproducible, parts
@@ -55,7 +59,7 @@ def test_from_nothing_to_tables_report_and_verdict(expecting: Path) -> None:
     again = reproduce()
     assert again.exit_code == 0, again.output
     assert "0 left" in again.stderr
-    assert "figures of 1 experiments are within their spread" in again.stdout
+    assert "RMSE of 1 experiments are as expected" in again.stdout
     held = json.loads(expecting.read_text())
     figure = next(key for key in held["quickstart"] if key.startswith("PGE"))
     held["quickstart"][figure][0] *= 1.5
@@ -65,6 +69,25 @@ def test_from_nothing_to_tables_report_and_verdict(expecting: Path) -> None:
     assert off.exit_code == 1
     assert f"quickstart: {figure}: " in off.stdout
     assert "quickstart: of nobody at 1: none, expected 1 ± 0.1" in off.stdout
+
+
+def test_without_any_data_it_says_which_are_lacking_and_writes_nothing(
+    expecting: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(known_parts, "FRONTIER", replace(MINE, configs=("ml10m_bounded",)))
+    done = reproduce()
+    assert "no data of mine are here" in str(done.exception)
+    assert "not run: ml10m_bounded: " in done.stderr
+    assert not Path("results").exists()
+    assert not expecting.exists()
+
+
+@pytest.mark.slow
+def test_what_nobody_expects_is_no_success(expecting: Path) -> None:
+    done = reproduce()
+    assert done.exit_code == 1
+    assert "quickstart: nothing is expected of it" in done.stdout
+    assert not expecting.exists()
 
 
 def test_nothing_else_can_be_reproduced() -> None:
@@ -82,11 +105,12 @@ def test_a_figure_is_within_its_spread_or_a_thousandth_of_it() -> None:
     assert [(each.figure, each.found) for each in found] == [("b", None)]
 
 
-@pytest.mark.parametrize("name", ["small", "whole"])
-def test_what_is_expected_can_be_read_and_is_written_as_it_is_read(name: str) -> None:
-    path = expected.FOLDER / f"{name}.json"
-    if path.exists():
-        assert expected.text_of(expected.read_expected(path)) == path.read_text()
+def test_what_ships_is_expected_of_every_small_experiment_and_is_written_as_it_is_read() -> None:
+    path = expected.FOLDER / "small.json"
+    held = expected.read_expected(path)
+    assert expected.text_of(held) == path.read_text()
+    small = {name for part in parts().values() for name in part.small}
+    assert {name.partition(".")[0] for name in held} == small
 
 
 @pytest.mark.parametrize("key", parts())
@@ -113,3 +137,23 @@ def test_what_experiments_share_is_in_their_plan_once(tmp_path: Path) -> None:
     one, other, both = (whole_plan(each, folders) for each in (configs[:1], configs[1:], configs))
     assert one.total < other.total == both.total
     assert len({task.key for task in both.left}) == len(both.left)
+
+
+def test_of_a_grid_that_is_half_done_or_half_shared_the_other_half_is_left(tmp_path: Path) -> None:
+    text = "dataset: {kind: synthetic, like: ml-100k, users: 40, items: 30, ratings: 400}\nfolds: 2\nepsilons: [%s]\nalgorithms: [pge]\n"
+    configs = []
+    for name, epsilons in (("a", "1"), ("b", "1, 2"), ("c", "2, 4")):
+        (tmp_path / f"{name}.yaml").write_text(text % epsilons)
+        configs.append(load_config(tmp_path / f"{name}.yaml"))
+    folders = Folders.named(tmp_path, base=tmp_path, results=tmp_path / "results")
+
+    def left(*of: ExperimentConfig) -> Counter[float]:
+        epsilons = (epsilon for task in whole_plan(of, folders).left for epsilon in task.epsilons)
+        return Counter(epsilon for epsilon in epsilons if math.isfinite(epsilon))
+
+    each = left(configs[0])[1.0]
+    assert left(*configs) == {1.0: each, 2.0: each, 4.0: each}
+    run(configs[0], folders)
+    assert left(*configs) == {2.0: each, 4.0: each}
+    run(configs[1], folders)
+    assert left(*configs) == {4.0: each}

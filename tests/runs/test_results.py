@@ -98,7 +98,7 @@ BAD = {
     "data absent": (["run", "absent.yaml"], "dpmf datasets fetch ml-1m"),
     "no results": (["crossings", "--results", "nowhere"], "nowhere: no results here"),
     "not a result": (["crossings", "tiny.yaml"], "run the experiment's config first"),
-    "neither": (["crossings", "tiny.txt"], "neither a config (.yaml) nor a results folder"),
+    "neither": (["crossings", "tiny.txt"], "neither a config nor a results folder"),
     "format": (["crossings", "--format", "xml"], ""),
     "unwritable": (["run", "tiny.yaml", "--results", "tiny.yaml"], "cannot be written"),
     "too few ratings": (["run", "few.yaml"], "fewer than the 100 folds"),

@@ -2,7 +2,7 @@
 
 import math
 from abc import abstractmethod
-from typing import ClassVar, Literal
+from typing import Annotated, ClassVar, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -37,6 +37,9 @@ NOTHING = 1e-6
 """The part of the budget for learned features where none are learned: the ledger has the steps of all ε."""
 
 
+Ridge = Annotated[float, Field(ge=1e-3, le=1e6)]
+
+
 class OwnRegression(PrivateAlgorithm):
     """r̂_ui = base_i + θ_u·φ_i. The items' averages `base` and features φ = (1, popularity, quality, learned ones) are
     released; θ_u is user u's own ridge regression on them, which only the user sees: *joint* differential privacy.
@@ -53,8 +56,11 @@ class OwnRegression(PrivateAlgorithm):
 
     title: ClassVar[str] = "Own regression"
     paper: ClassVar[Paper] = Paper.DPMF
-    variants: ClassVar[Variants] = frozenset((each, Mode.CORRECTED) for each in list(Neighbours)[:3])
+    variants: ClassVar[Variants] = frozenset(
+        (each, Mode.CORRECTED) for each in (Neighbours.USER, Neighbours.UNBOUNDED, Neighbours.BOUNDED)
+    )
     joint: ClassVar[bool] = True
+    counts_users: ClassVar[bool] = True
     most: ClassVar[float] = 0.8
 
     algorithm: Literal["own_regression"]
@@ -67,7 +73,7 @@ class OwnRegression(PrivateAlgorithm):
     clip: float = Field(
         0.6, ge=1e-3, le=1e3, description="C: the L2 norm of a user's part of the sums, in stars"
     )
-    ridges: tuple[float, float, float, float] = Field(
+    ridges: tuple[Ridge, Ridge, Ridge, Ridge] = Field(
         (10.0, 40.0, 60.0, 2.0),
         description="λ of a user's regression: of the mean, of popularity, of quality, of learned features",
     )

@@ -53,6 +53,7 @@ class PrivateAlternatingMinimization(ItemAlternation):
     """
 
     title: ClassVar[str] = "DPAM"
+    counts_users: ClassVar[bool] = True
 
     algorithm: Literal["dpam"]
     iterations: int = Field(12, ge=1, le=1000, description="T")
@@ -63,10 +64,12 @@ class PrivateAlternatingMinimization(ItemAlternation):
     sampling_rate: float = Field(1.0, gt=0, le=1, description="γ, the part of the users in a step")
     clip: float = Field(5.0, ge=1e-6, le=1e6, description="C: the L2 norm of what a user adds to a gradient")
     learning_rate: float = Field(
-        0.01, gt=0, description="η, of up to 1000 users; 1000·η/n of n, which are more"
+        0.01, gt=0, le=10, description="η, of up to 1000 users; 1000·η/n of n, which are more"
     )
     item_ridge: float = Field(3.0, ge=0, description="λ; times η it is 1 at most")
-    spread: float = Field(0.2, gt=0, description="the most that noise may deviate in a coordinate of Q")
+    spread: float = Field(
+        0.2, gt=0, le=100, description="the most that noise may deviate in a coordinate of Q"
+    )
     budget: ItemGradientsBudget = ItemGradientsBudget()
 
     @model_validator(mode="after")

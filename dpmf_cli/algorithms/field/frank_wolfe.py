@@ -58,6 +58,7 @@ class FrankWolfe(OwnMeansAlgorithm):
     """
 
     title: ClassVar[str] = "DP Frank–Wolfe"
+    counts_users: ClassVar[bool] = True
     paper: ClassVar[Paper] = Paper.JAIN
     variants: ClassVar[Variants] = in_both_modes(Neighbours.USER)
     of_the_other: ClassVar[tuple[str, ...]] = ()

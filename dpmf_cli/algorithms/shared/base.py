@@ -68,6 +68,7 @@ class Algorithm(StrictModel, ABC):
     private     whether it is fitted for the config's ε grid, or once, without noise
     scores_only  whether its predictions are scores that order items, and no ratings: they have no errors
     shares_lanes  whether one fit can have another sample of the ratings in each lane: then it has `fit_samples`
+    counts_users  whether a fit looks at how many users there are, beside their ratings: that number must be public
     revision    raised when a change of the code changes the results: stored results of an older revision
                 are then computed anew
     plugin      where its code comes from, if not from dpmf (`algorithms.plugins`): a result depends on it
@@ -80,6 +81,7 @@ class Algorithm(StrictModel, ABC):
     joint: ClassVar[bool] = False
     scores_only: ClassVar[bool] = False
     shares_lanes: ClassVar[bool] = False
+    counts_users: ClassVar[bool] = False
     revision: ClassVar[int] = 1
     plugin: ClassVar[dict[str, str]] = {}
     why_no_twin: ClassVar[str] = ""

@@ -136,10 +136,7 @@ class ItemAlternation(PrivateAlgorithm):
             "counts", "item counts", (train.n_items,), sensitivity.sampled_counts(self.most_ratings)
         ).added_to(kept.item_counts)
         counts = np.maximum(counts, 1)
-        learned = kept if self.selection is Selection.UNIFORM else train
-        parts = UserParts(
-            learned, by_item(learned), self.weights(learned, counts), self.residuals(train.scale)
-        )
+        parts = self.parts(train, kept, counts)
         users, items = initial_factors(train, self.initial_factors, self.factors, streams)
         model = factor_model(users, items, self.own_means(train, centre), np.tile(centre, (train.n_items, 1)))
         return Begun(model, parts, by_user(train), centre, counts, measurer)

@@ -88,7 +88,8 @@ def kind(delta: float) -> str:
 def _cells(lead: Lead) -> tuple[str, ...]:
     first = lead.first
     names = [_name_beside(each, first) for each in lead.tied[:MOST_NAMED]]
-    more = len(lead.tied) - MOST_NAMED
+    more, unpaired = len(lead.tied) - MOST_NAMED, len(lead.unpaired)
+    names += [f"{more} more"] * (more > 0) + [f"{unpaired} on other folds: nobody can tell"] * (unpaired > 0)
     return (
         epsilon_cell(lead.epsilon),
         name_of_best(first) + _spends_less(lead),
@@ -96,7 +97,7 @@ def _cells(lead: Lead) -> tuple[str, ...]:
         first.curve.mode,
         f"{first.rmse:.4f}" + _interval(lead),
         *(NONE if gap is None else signed(gap, 4) for gap in _gaps(first).values()),
-        "; ".join([*names, f"{more} more"] if more > 0 else names) or NONE,
+        "; ".join(names) or NONE,
     )
 
 
