@@ -16,6 +16,7 @@ from dpmf_cli.datasets import Folders
 from dpmf_cli.errors import DpmfError
 from dpmf_cli.evaluation.curves import Experiment
 from dpmf_cli.experiment import run
+from dpmf_cli.papers.parts import parts
 from dpmf_cli.privacy.neighbours import Neighbours
 from dpmf_cli.privacy.protection import Guarantee, Protection, protection_of
 from dpmf_cli.report.leaders import MOST, Leaders, _rankings, chosen_in_words, leaders_text, shipped
@@ -44,8 +45,10 @@ def test_every_method_that_ships_is_an_entry_of_that_guarantee() -> None:
 
 
 def test_what_ships_says_of_which_experiments_it_is() -> None:
+    assert {each.name for each in shipped().experiments} == set(parts()["frontier"].configs)
     for each in shipped().experiments:
-        assert len(each.config_sha256) == len(each.data_sha256) == 64
+        assert each.config_sha256 == load_config(Path(f"{each.name}.yaml")).hash, "run `make leaders` again"
+        assert len(each.data_sha256) == 64
 
 
 def test_methods_are_ranked_over_data_sets_by_their_mean_rank(made: Make) -> None:
