@@ -6,7 +6,7 @@ STAMP  := $(VENV)/.installed
 JOBS   ?= 2
 
 # Pages with tables that are made.
-PAGES := $(wildcard docs/papers/*.md) docs/frontier.md ARTIFACT.md
+PAGES := $(wildcard docs/papers/*.md) docs/frontier.md docs/combined.md ARTIFACT.md
 
 .DEFAULT_GOAL := help
 .PHONY: help lock run test test-slow test-faults test-fuzz test-cluster check format pages bench audit audit-numeric audit-small \
