@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from dpmf_cli.cli.options import DataOption
+from dpmf_cli.errors import DpmfError
 
 if TYPE_CHECKING:
     from dpmf_cli.report.tables.layout import TextTable
@@ -39,6 +40,10 @@ def configs(
     from dpmf_cli.report.tables.layout import terminal
 
     if paper is None:
+        if small or large is not None:
+            raise DpmfError(
+                "--small and --large are of a paper: name it, e.g. `dpmf configs friedman2016 --small`"
+            )
         print(terminal(_listed(data)), end="")
         return
     found = findings_of(paper)

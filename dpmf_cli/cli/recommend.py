@@ -143,9 +143,10 @@ def _with_methods(
     the place in the user's config, for what is wrong with it."""
     from dpmf_cli.config.extends import read_whole, relative_to
     from dpmf_cli.config.loading import validated
+    from dpmf_cli.config.shipped import means_a_config
     from dpmf_cli.config.suggested import FOLDS, RUNS, grid_with
 
-    if config.suffix not in (".yaml", ".yml"):
+    if not means_a_config(config):
         raise DpmfError(f"{config}: no config (.yaml); `dpmf advise` takes a file of ratings, and writes one")
     document = read_whole(config)
     relative_to(target.parent, document)

@@ -158,7 +158,9 @@ def odds(epsilon: float) -> str:
 
 
 def _error(level: LevelAt) -> str:
-    interval = "" if level.low is None or level.high is None else f" ({level.low:.3f} to {level.high:.3f})"
+    interval = ""
+    if level.low is not None and level.high is not None:
+        interval = f" ({max(level.low, 0.0):.3f} to {level.high:.3f})"
     return f"{level.value or 0.0:.3f}{interval}"
 
 
