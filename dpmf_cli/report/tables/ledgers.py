@@ -145,7 +145,8 @@ def _percent(part: float) -> str:
 def _noise(step: dict[str, Any]) -> str:
     if "mu" not in step:
         return f"{significant(float(step['multiplier'][-1]))} σ/c"
-    return f"{significant(float(step['mu'][-1]))} μ"
+    mu = float(step["mu"][-1])
+    return "∞" if np.isinf(mu) else f"{significant(mu)} μ"
 
 
 def _sensitivity(step: dict[str, Any]) -> str:

@@ -63,6 +63,14 @@ def test_gaussian_steps_show_mu_where_no_share_adds_up() -> None:
     assert "the squares add up" in text
 
 
+def test_a_gaussian_step_of_which_nothing_can_be_proved_shows_infinity() -> None:
+    ledger = Ledger([10.0], delta=1e-6)
+    ledger.spend_gaussian("composed", L2, np.array([0.4]), claimed=np.array([2.0]))
+    (step,) = steps_of(ledger)
+    table = ledger_text({"x": [{**step, "mu": [math.inf], "provable": [math.inf]}]}, [curve_of(ledger)])
+    assert table.groups[0].rows[0][3:] == ("0.200 ε", "∞")
+
+
 def test_sampled_steps_show_their_noise_where_no_share_adds_up() -> None:
     ledger = Ledger([10.0], delta=1e-6)
     ledger.spend_sampled("composed", L2, SampledSteps(np.array([4.0]), 0.1, 5))
