@@ -30,7 +30,7 @@ def configs(
     ] = None,
     data: DataOption = None,
 ) -> None:
-    """List the configs that dpmf ships: paper, table or figure, data, time.
+    """List the shipped configs: paper, table, data, time.
 
     `dpmf run` takes their names in any folder. Of a paper the names alone, in the order in which they are run.
 

@@ -70,7 +70,7 @@ def recommend(
     jobs: JobsOption = None,
     plugin: PluginOption = None,
 ) -> None:
-    """Run on your ratings the private method that leads on public ones.
+    """Run on your ratings what leads on public ones.
 
     Says which it is, at which parameters, and what it loses against no privacy; writes the config to use.
 
