@@ -15,7 +15,7 @@ from dpmf_cli.errors import DpmfError
 from dpmf_cli.evaluation.portions import Order
 from dpmf_cli.ratings import Ratings
 from dpmf_cli.results.store import Store
-from dpmf_cli.results.task import TWIN_GRID, Task, tasks_of
+from dpmf_cli.results.task import Task, tasks_of
 from dpmf_cli.running.batches import Batch, together
 from dpmf_cli.running.cutting import held_out_share, training_shape
 from dpmf_cli.running.estimates import (
@@ -36,12 +36,14 @@ from dpmf_cli.running.machine import REFERENCE, Machine
 
 @dataclass(frozen=True)
 class EntryPlan:
-    """One algorithm's part of a plan. `left` holds tasks with only those ε of the grid that have no result yet."""
+    """One algorithm's part of a plan. `left` holds tasks with only those ε of the grid that have no result yet, and
+    `refined` those of them of which some ε are done."""
 
     entry: Algorithm
     grid: tuple[float, ...]
     total: int
     left: tuple[Task, ...]
+    refined: tuple[Task, ...]
     costs: tuple[Cost, ...]
 
     @property
@@ -51,13 +53,6 @@ class EntryPlan:
     @property
     def seconds_left(self) -> float:
         return sum(cost.seconds for cost in self.costs)
-
-    @property
-    def refined(self) -> list[Task]:
-        """The tasks left of which some ε are done."""
-        return [
-            task for task in self.left if len(task.epsilons) < len(self.grid) and task.epsilons != TWIN_GRID
-        ]
 
 
 @dataclass(frozen=True)
@@ -186,11 +181,13 @@ def make_plan(
     found = []
     for entry in config.entries:
         tasks = list(tasks_of(config, entry, data))
-        left = store.left(tasks) if data.checksum else tasks
-        found.append((entry, config.grid(entry), len(tasks), tuple(left)))
+        left = tuple(store.left(tasks)) if data.checksum else tuple(tasks)
+        whole = {task.key for task in tasks}
+        refined = tuple(task for task in left if task.key not in whole)
+        found.append((entry, config.grid(entry), len(tasks), left, refined))
     asked = {portion: portion * size.ratings * held_out for portion in config.portions}
-    costs = costs_of((task for *_, left in found for task in left), shapes, asked, machine)
-    entries = (EntryPlan(*each, tuple(costs[task.key] for task in each[-1])) for each in found)
+    costs = costs_of((task for *_, left, _ in found for task in left), shapes, asked, machine)
+    entries = (EntryPlan(*each, tuple(costs[task.key] for task in each[3])) for each in found)
     made = NOTHING
     if not data.checksum and isinstance(config.dataset, SyntheticSpec):
         seconds = machine.passes * MADE_SECONDS * size.ratings

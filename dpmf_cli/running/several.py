@@ -48,8 +48,9 @@ def _without_shared(part: EntryPlan, seen: dict[tuple[str, int, int], set[float]
             known.update(epsilons)
             left.append(replace(task, epsilons=epsilons))
             costs.append(cost)
-    shared = len(part.left) - len(left)
-    return replace(part, total=part.total - shared, left=tuple(left), costs=tuple(costs))
+    shared, here = len(part.left) - len(left), {(task.settings_hash, task.fold, task.run) for task in left}
+    refined = tuple(task for task in part.refined if (task.settings_hash, task.fold, task.run) in here)
+    return replace(part, total=part.total - shared, left=tuple(left), refined=refined, costs=tuple(costs))
 
 
 class Datasets:

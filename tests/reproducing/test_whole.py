@@ -157,3 +157,14 @@ def test_of_a_grid_that_is_half_done_or_half_shared_the_other_half_is_left(tmp_p
     assert left(*configs) == {2.0: each, 4.0: each}
     run(configs[1], folders)
     assert left(*configs) == {4.0: each}
+
+
+def test_parameters_by_epsilon_are_not_taken_for_results_that_are_there(tmp_path: Path) -> None:
+    (tmp_path / "pieces.yaml").write_text(
+        "dataset: {kind: synthetic, like: ml-100k, users: 40, items: 30, ratings: 400}\nfolds: 2\nepsilons: [1, 2]\n"
+        "algorithms: [{algorithm: dp_pmf, by_epsilon: [{up_to: 1, factors: 2}]}]\n"
+    )
+    folders = Folders.named(tmp_path, base=tmp_path, results=tmp_path / "results")
+    plan = whole_plan([load_config(tmp_path / "pieces.yaml")], folders)
+    assert any(len(task.epsilons) == 1 for task in plan.left)
+    assert "new ε" not in plan.summary
