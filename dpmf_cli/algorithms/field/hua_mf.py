@@ -55,7 +55,7 @@ class HuaMF(PrivateAlgorithm):
     in what U is.
     """
 
-    title: ClassVar[str] = "DPMF"
+    title: ClassVar[str] = "MF of Hua et al."
     paper: ClassVar[Paper] = Paper.HUA
     variants: ClassVar[Variants] = in_both_modes(Neighbours.BOUNDED)
     joint: ClassVar[bool] = True
