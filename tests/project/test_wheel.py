@@ -26,7 +26,7 @@ def test_the_wheel_alone_runs_configs_by_name(tmp_path: Path) -> None:
     assert "ml1m_bounded" in said(dpmf, "configs", at=elsewhere)
     assert "PGE" in said(dpmf, "run", "quickstart", "-j", "2", at=elsewhere)
     assert "PGE" in said(dpmf, "crossings", "quickstart", at=elsewhere)
-    assert "0 left" in said(dpmf, "plan", "quickstart", at=elsewhere)
+    assert "left: 0 of" in said(dpmf, "plan", "quickstart", at=elsewhere)
     assert (elsewhere / "results" / "quickstart" / "crossings.md").exists()
 
 
