@@ -90,7 +90,7 @@ def _options(key: str, entry: type[PrivateAlgorithm], mode: Mode) -> Iterator[di
                 yield {"base": {"algorithm": name, **fewer}}
         return
     laws: list[dict[str, Any]] = [{}]
-    if "noise" in entry.model_fields and "noise" not in getattr(entry, "of_the_other", ()):
+    if "noise" in entry.model_fields and "noise" not in entry.of_the_other:
         laws = [{"noise": kind.value} for kind in NoiseKind]
     elif key == "local_mf":
         laws = [{"mechanism": kind.value} for kind in Mechanism]

@@ -6,7 +6,6 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from dpmf_cli.datasets import Folders, load
-from dpmf_cli.errors import DpmfError
 from dpmf_cli.evaluation.crossings import find_crossings
 from dpmf_cli.evaluation.curves import Experiment
 from dpmf_cli.evaluation.partial import of_folds
@@ -22,9 +21,9 @@ from dpmf_cli.results.manifest import Ran
 from dpmf_cli.results.store import Store
 from dpmf_cli.running.cutting import portions_of
 from dpmf_cli.running.plan import Plan
-from dpmf_cli.running.runner import Executor, run_plan
-from dpmf_cli.running.several import Datasets, whole_plan
-from dpmf_cli.terminal import Progress, say
+from dpmf_cli.running.runner import Executor
+from dpmf_cli.running.several import Datasets, refuse_failures, run_whole, whole_plan
+from dpmf_cli.terminal import say
 
 REPLICATES = 2
 """Of the bootstrap: rules read crossings, not their intervals."""
@@ -68,20 +67,10 @@ def plan_of(of: Exploration, folders: Folders, *, parsing: bool = True) -> Plan:
 
 def explore(of: Exploration, folders: Folders, executor: Executor) -> Explored:
     """Runs what is left of an exploration, and judges it. Raises DpmfError for all that a user can mend."""
-    store = Store(folders.results, warn=say, set_aside=True)
-    store.prepare()
     plan = plan_of(of, folders)
     say(f"{of.key}: {len(of.settings)} settings on {of.data}, {plan.summary}")
-    progress = Progress(f"explore {of.key}", len(plan.left), sum(map(plan.cost_of, plan.left)))
-    ended = run_plan(plan, store, folders.cache, executor, progress)
-    failures = [outcome for outcome in ended if outcome.failure]
-    if failures:
-        first = failures[0]
-        raise DpmfError(
-            f"{len(failures)} tasks failed, and the same command tries them again; the first, "
-            f"{first.task.algorithm.name}:\n{first.failure}"
-        )
-    return _judged(of, folders, store)
+    refuse_failures(run_whole(f"explore {of.key}", plan, folders, executor))
+    return _judged(of, folders, Store(folders.results, warn=say, set_aside=True))
 
 
 def _judged(of: Exploration, folders: Folders, store: Store) -> Explored:

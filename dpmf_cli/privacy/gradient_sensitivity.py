@@ -37,15 +37,6 @@ def root_counts() -> Sensitivity:
     return Sensitivity(1.0, 1, Neighbours.UNBOUNDED, "√(n + 1) − √n ≤ 1")
 
 
-def weighed_halves() -> Sensitivity:
-    """By item, Σ_u (1 + x_ui)/2 and Σ_u (1 − x_ui)/2, |x| ≤ 1. Unbounded, L1.
-
-    One rating more adds (1 + x)/2 ≥ 0 to one number and (1 − x)/2 ≥ 0 to another: 1 in all, whatever x is. Their sum
-    is the count and their difference Σ x, each with the noise of two numbers.
-    """
-    return Sensitivity(1.0, 1, Neighbours.UNBOUNDED, "(1 + x)/2 + (1 − x)/2 = 1")
-
-
 def published_similarity_gradients(scale: Scale, error_bound: float, floor: float) -> Sensitivity:
     """What Wang and Tang 2017, section 3, take for the gradient of the similarities: 2·e_max·(r_max − r_min)/C.
 

@@ -27,7 +27,8 @@ def clamped_vectors() -> Sensitivity:
 
 
 def weights_of_signs_unbounded() -> Sensitivity:
-    """Σ (1 + x′)/2 and Σ (1 − x′)/2 over disjoint groups of ratings, x′ = clamp(x)/B, all as one vector. Unbounded.
+    """Σ (1 + x′)/2 and Σ (1 − x′)/2 over disjoint groups of ratings, all as one vector; x′ is clamp(x)/B, or a rating
+    scaled to [−1, 1]. Unbounded.
 
     Adding a rating moves the two sums of one group, by (1 + x′)/2 and (1 − x′)/2. Neither is negative, and together
     they are 1 for every x′. Their sum is the number of ratings, their difference is Σ x′. Noise on both costs as much

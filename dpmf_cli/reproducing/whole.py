@@ -16,14 +16,13 @@ from dpmf_cli.experiment import run
 from dpmf_cli.papers.claims import Output
 from dpmf_cli.papers.parts import Reproducible
 from dpmf_cli.results.manifest import MANIFEST
-from dpmf_cli.results.store import Store, write_atomically
+from dpmf_cli.results.store import write_atomically
 from dpmf_cli.results.task import Outcome
 from dpmf_cli.running.grid_parts import MEMORY_SHARE, memory
 from dpmf_cli.running.plan import Plan
 from dpmf_cli.running.processes import LocalProcesses
-from dpmf_cli.running.runner import run_plan
-from dpmf_cli.running.several import whole_plan
-from dpmf_cli.terminal import Progress, say
+from dpmf_cli.running.several import refuse_failures, run_whole, whole_plan
+from dpmf_cli.terminal import say
 
 Answer = Callable[[list[str]], str | None]
 """What a command of dpmf prints; None where it has nothing to print, which is told."""
@@ -70,21 +69,11 @@ class Reproduction:
 
 def run_all(of: Reproduction, folders: Folders, jobs: int) -> list[Experiment]:
     """Runs what is left and writes the results folder of every experiment. Raises DpmfError where tasks fail."""
-    store = Store(folders.results, warn=say, set_aside=True)
-    store.prepare()
     failures = list[Outcome]()
     for words, plan in of.plans(folders):
-        processes = LocalProcesses(processes_for(plan, jobs))
         say(words)
-        progress = Progress("reproduce", len(plan.left), sum(map(plan.cost_of, plan.left)))
-        ended = run_plan(plan, store, folders.cache, processes, progress)
-        failures += [outcome for outcome in ended if outcome.failure]
-    if failures:
-        first = failures[0]
-        raise DpmfError(
-            f"{len(failures)} tasks failed, and the same command tries them again; the first, "
-            f"{first.task.algorithm.name}:\n{first.failure}"
-        )
+        failures += run_whole("reproduce", plan, folders, LocalProcesses(processes_for(plan, jobs)))
+    refuse_failures(failures)
     found = []
     for name, config in of.configs.items():
         finished = run(config, folders, LocalProcesses(jobs), command=f"dpmf run {name}")

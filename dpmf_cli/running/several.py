@@ -1,16 +1,19 @@
 """Several experiments as one run: what they have in common is fitted once, and one bar tells of all of them."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
 from dpmf_cli.algorithms.costs.cost import Cost, Shape
 from dpmf_cli.config import ExperimentConfig
 from dpmf_cli.datasets import Dataset, Folders, load
+from dpmf_cli.errors import DpmfError
 from dpmf_cli.results.store import Store
-from dpmf_cli.results.task import Task
+from dpmf_cli.results.task import Outcome, Task
 from dpmf_cli.running import calibration
 from dpmf_cli.running.machine import REFERENCE, available_cores
 from dpmf_cli.running.plan import EntryPlan, Plan, plan_for, plan_without_parsing
+from dpmf_cli.running.runner import Executor, run_plan
+from dpmf_cli.terminal import Progress, say
 
 
 def whole_plan(configs: Iterable[ExperimentConfig], folders: Folders, *, parsing: bool = True) -> Plan:
@@ -36,6 +39,25 @@ def whole_plan(configs: Iterable[ExperimentConfig], folders: Folders, *, parsing
         sum(each.seconds for each in made.values()), max((each.bytes for each in made.values()), default=0)
     )
     return Plan(tuple(entries), ratings, shapes, machine, making)
+
+
+def run_whole(title: str, plan: Plan, folders: Folders, executor: Executor) -> list[Outcome]:
+    """Runs a whole plan, with a bar of that title, and returns what failed; the other results are kept."""
+    store = Store(folders.results, warn=say, set_aside=True)
+    store.prepare()
+    progress = Progress(title, len(plan.left), sum(map(plan.cost_of, plan.left)))
+    ended = run_plan(plan, store, folders.cache, executor, progress)
+    return [outcome for outcome in ended if outcome.failure]
+
+
+def refuse_failures(failures: Sequence[Outcome]) -> None:
+    """Raises DpmfError, with the first of them, where there are any."""
+    if failures:
+        first = failures[0]
+        raise DpmfError(
+            f"{len(failures)} tasks failed, and the same command tries them again; the first, "
+            f"{first.task.algorithm.name}:\n{first.failure}"
+        )
 
 
 def _without_shared(part: EntryPlan, seen: dict[tuple[str, int, int], set[float]]) -> EntryPlan:

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from dpmf_cli.algorithms.beyond.shrunk_averages import released
+from dpmf_cli.algorithms.beyond.shrunk_averages import halves_of
 from dpmf_cli.algorithms.registry import PRIVATE
 from dpmf_cli.algorithms.shared.pattern import Pattern
 from dpmf_cli.algorithms.shared.pattern_measurements import noise_variance
@@ -19,6 +19,7 @@ from dpmf_cli.algorithms.shared.predicted_errors import (
     shares_of,
 )
 from dpmf_cli.algorithms.shared.shrunk_sums import RIDGE, Law, averages_of, coefficients_of
+from dpmf_cli.algorithms.shared.sums_and_counts import sums_and_counts
 from dpmf_cli.privacy.curator import Curator
 from dpmf_cli.privacy.ledger import Ledger
 from dpmf_cli.privacy.noise import unit_k_norm
@@ -283,9 +284,9 @@ def test_the_variance_that_is_reckoned_with_is_that_of_the_noise(k: int) -> None
 def test_sums_and_counts_have_noise_of_the_variance_that_is_told() -> None:
     sums, counts, epsilons = np.full((100_000, 2), 0.5), np.ones(100_000, np.int64), np.array([0.5, 2.0])
     streams = Streams(1, "data", "shrunk_averages", 0, 0)
-    found = released("sums", sums, counts, epsilons, Curator(Ledger(epsilons), streams))
+    found = sums_and_counts("sums", halves_of(sums, counts), epsilons, Curator(Ledger(epsilons), streams))
     assert found.sums.mean(axis=0) == pytest.approx([0.5, 0.5], abs=0.05)
     assert found.counts.mean(axis=0) == pytest.approx([1, 1], abs=0.05)
     for noisy in (found.sums, found.counts):
-        assert noisy.var(axis=0) == pytest.approx(found.variance, rel=0.03)
+        assert noisy.var(axis=0) == pytest.approx(found.deviation**2, rel=0.03)
     assert np.corrcoef(found.sums[:, 0], found.counts[:, 0])[0, 1] == pytest.approx(0, abs=0.02)

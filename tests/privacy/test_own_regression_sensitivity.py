@@ -14,10 +14,10 @@ from dpmf_cli.privacy.gradient_sensitivity import (
     clipped_contributions,
     pooled_products,
     root_counts,
-    weighed_halves,
 )
 from dpmf_cli.privacy.neighbours import Neighbours
 from dpmf_cli.privacy.release import Numbers, Release, Witness
+from dpmf_cli.privacy.residual_sensitivity import weights_of_signs_unbounded
 from dpmf_cli.ratings import Ratings, Scale
 from dpmf_cli.testing import fit, make_ratings
 
@@ -135,7 +135,7 @@ def test_where_nothing_is_learned_no_coefficients_are_measured() -> None:
 
 def test_halves_and_roots_move_by_1() -> None:
     x = np.linspace(-1, 1, 9)
-    assert np.abs((1 + x) / 2) + np.abs((1 - x) / 2) == pytest.approx(weighed_halves().value)
+    assert np.abs((1 + x) / 2) + np.abs((1 - x) / 2) == pytest.approx(weights_of_signs_unbounded().value)
     roots = np.diff(np.sqrt(np.arange(50)))
     assert roots.max() == pytest.approx(root_counts().value)
     assert clipped_contributions(1.0, 2, Neighbours.USER).value == 1

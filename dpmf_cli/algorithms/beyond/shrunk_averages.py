@@ -1,6 +1,5 @@
 """Averages for neighbours that differ in the presence of a rating, believed as far as their noise allows."""
 
-from dataclasses import dataclass
 from typing import ClassVar, Literal
 
 import numpy as np
@@ -13,13 +12,12 @@ from dpmf_cli.algorithms.shared.budget import AveragesBudget
 from dpmf_cli.algorithms.shared.papers import Paper
 from dpmf_cli.algorithms.shared.pattern import LEAST_SPREAD
 from dpmf_cli.algorithms.shared.shrunk_sums import Law, averages_of
+from dpmf_cli.algorithms.shared.sums_and_counts import sums_and_counts
 from dpmf_cli.kernels.als import by_item, by_user
 from dpmf_cli.kernels.clamped_sums import clamped_sums
 from dpmf_cli.kernels.factors import FactorModel, Side, factor_model, set_effects
-from dpmf_cli.privacy import residual_sensitivity
 from dpmf_cli.privacy.curator import Curator
 from dpmf_cli.privacy.ledger import Epsilons
-from dpmf_cli.privacy.mechanisms import laplace
 from dpmf_cli.privacy.neighbours import Mode, Neighbours
 from dpmf_cli.ratings import Ratings
 from dpmf_cli.streams import Streams
@@ -54,8 +52,8 @@ class ShrunkAverages(PrivateAlgorithm):
         parts, scale, grid = self.budget.for_effects(epsilons), train.scale, len(epsilons)
         half = scale.width / 2
         everything = np.full((1, grid), (train.values.astype(np.float64) - scale.middle).sum() / half)
-        of_all = released(
-            "global average", everything, np.array([len(train)]), parts.global_averages, curator
+        of_all = sums_and_counts(
+            "global average", halves_of(everything, np.array([len(train)])), parts.global_averages, curator
         )
         overall = scale.middle + half * np.clip(of_all.sums / np.maximum(of_all.counts, 1), -1, 1)
 
@@ -77,8 +75,9 @@ class ShrunkAverages(PrivateAlgorithm):
         else:
             law, ratings, counts, others = self.of_users, by_user(train), train.user_counts, train.n_items
         sums = clamped_sums(model, side, ratings, np.ones((others, 1)), self.clamp)[:, 0]
-        found, star = released(f"{side[:-1]} averages", sums, counts, epsilons, curator), law.star(self.clamp)
-        lanes = zip(found.sums.T, found.counts.T, found.variance, strict=True)
+        found = sums_and_counts(f"{side[:-1]} averages", halves_of(sums, counts), epsilons, curator)
+        star = law.star(self.clamp)
+        lanes = zip(found.sums.T, found.counts.T, found.deviation**2, strict=True)
         return np.column_stack(
             [
                 averages_of(star * own, np.maximum(n, 0), activity(n, v), law, (star**2 + law.of_rows) * v)
@@ -87,29 +86,10 @@ class ShrunkAverages(PrivateAlgorithm):
         )
 
 
-@dataclass(frozen=True)
-class SumsAndCounts:
-    """Released: sums and counts (rows, E), and the variance (E,) of the noise in each number of either."""
-
-    sums: NDArray[np.float64]
-    counts: NDArray[np.float64]
-    variance: NDArray[np.float64]
-
-
-def released(
-    step: str, sums: NDArray[np.float64], counts: NDArray[np.int64], epsilons: Epsilons, curator: Curator
-) -> SumsAndCounts:
-    """Sums (rows, E) of numbers within [−1, 1] and their counts (rows,), by way of Σ (1 + x′)/2 and Σ (1 − x′)/2."""
+def halves_of(sums: NDArray[np.float64], counts: NDArray[np.int64]) -> NDArray[np.float64]:
+    """(rows, 2, E) Σ (1 + x′)/2 and Σ (1 − x′)/2 of sums (rows, E) of x′ and their counts (rows,)."""
     known = counts[:, None].astype(np.float64)
-    noise = laplace(
-        step,
-        (len(counts), 2),
-        sensitivity=residual_sensitivity.weights_of_signs_unbounded(),
-        epsilon=epsilons,
-        curator=curator,
-    )
-    positive, negative = np.moveaxis(noise.added_to(np.stack([known + sums, known - sums], axis=1) / 2), 1, 0)
-    return SumsAndCounts(positive - negative, positive + negative, 4 * noise.scale**2)
+    return np.stack([known + sums, known - sums], axis=1) / 2
 
 
 def activity(counts: NDArray[np.float64], variance: float) -> NDArray[np.float64]:

@@ -2,16 +2,15 @@
 
 import math
 from collections.abc import Iterator
-from typing import ClassVar, Literal, Self
+from typing import ClassVar, Literal
 
 import numpy as np
 from numpy.typing import NDArray
-from pydantic import Field, model_validator
+from pydantic import Field
 
 from dpmf_cli.algorithms.shared.base import Variants, in_both_modes
 from dpmf_cli.algorithms.shared.budget import Fractions
 from dpmf_cli.algorithms.shared.effects import Effects, EffectsParameters
-from dpmf_cli.algorithms.shared.entry_checks import refuse_fields_of_the_other_mode
 from dpmf_cli.algorithms.shared.item_averages import CentredAverages
 from dpmf_cli.algorithms.shared.model import Arrays
 from dpmf_cli.algorithms.shared.own_factors import OwnFactors
@@ -61,7 +60,6 @@ class FrankWolfe(OwnMeansAlgorithm):
     counts_users: ClassVar[bool] = True
     paper: ClassVar[Paper] = Paper.JAIN
     variants: ClassVar[Variants] = in_both_modes(Neighbours.USER)
-    of_the_other: ClassVar[tuple[str, ...]] = ()
 
     algorithm: Literal["frank_wolfe"]
     neighbours: Neighbours = Neighbours.USER
@@ -81,11 +79,6 @@ class FrankWolfe(OwnMeansAlgorithm):
     most_ratings: int = Field(80, ge=1, description="ξ, published: of a user, section 5")
     effects: EffectsParameters = EffectsParameters(beta_m=30, beta_u=20)
     budget: GramBudget = GramBudget()
-
-    @model_validator(mode="after")
-    def _refuse_parameters_of_the_other_mode(self) -> Self:
-        refuse_fields_of_the_other_mode(self, self.of_the_other)
-        return self
 
     @property
     def longest(self) -> float:

@@ -1,14 +1,13 @@
 """Objective perturbation of the items' factors, users keeping theirs. Hua, Xia and Zhong 2015."""
 
-from typing import ClassVar, Literal, Self
+from typing import ClassVar, Literal
 
 import numpy as np
-from pydantic import Field, model_validator
+from pydantic import Field
 
 from dpmf_cli.algorithms.shared.base import PrivateAlgorithm, Variants, in_both_modes
 from dpmf_cli.algorithms.shared.budget import Fractions
 from dpmf_cli.algorithms.shared.effects import EffectsParameters, stabilised
-from dpmf_cli.algorithms.shared.entry_checks import refuse_fields_of_the_other_mode
 from dpmf_cli.algorithms.shared.factorization import InitialFactors, KnownModel, initial_factors
 from dpmf_cli.algorithms.shared.item_averages import Part, bounded_item_averages
 from dpmf_cli.algorithms.shared.model import Arrays
@@ -59,7 +58,6 @@ class HuaMF(PrivateAlgorithm):
     paper: ClassVar[Paper] = Paper.HUA
     variants: ClassVar[Variants] = in_both_modes(Neighbours.BOUNDED)
     joint: ClassVar[bool] = True
-    of_the_other: ClassVar[tuple[str, ...]] = ()
 
     algorithm: Literal["hua_mf"]
     factors: int = Field(2, ge=1, le=64, description="d")
@@ -73,11 +71,6 @@ class HuaMF(PrivateAlgorithm):
     user_ridge: float = Field(30.0, ge=0.01, le=1e6, description="corrected: of a user's own regression on V")
     effects: EffectsParameters = EffectsParameters(beta_m=10, beta_u=20, residual_clamp=2)
     budget: ItemFactorsBudget = ItemFactorsBudget()
-
-    @model_validator(mode="after")
-    def _refuse_parameters_of_the_other_mode(self) -> Self:
-        refuse_fields_of_the_other_mode(self, self.of_the_other)
-        return self
 
 
 class PublishedHuaMF(HuaMF):

@@ -15,6 +15,7 @@ from dpmf_cli.algorithms.costs.cost import Cost, Shape
 from dpmf_cli.algorithms.costs.table import COSTS
 from dpmf_cli.algorithms.shared.by_epsilon import ByEpsilon, pieces_of, refuse_bad_pieces
 from dpmf_cli.algorithms.shared.effects import Effects, EffectsBudget, EffectsParameters
+from dpmf_cli.algorithms.shared.entry_checks import refuse_fields_of_the_other_mode, refuse_what_is_ignored
 from dpmf_cli.algorithms.shared.model import Model
 from dpmf_cli.algorithms.shared.papers import Paper
 from dpmf_cli.algorithms.shared.private_averages import private_effects
@@ -225,7 +226,7 @@ def in_both_modes(*kinds: Neighbours) -> Variants:
 
 class PrivateAlgorithm(Algorithm):
     """An algorithm that spends ε. `variants` lists the (neighbours, mode) pairs that it offers, `paper` is where it
-    comes from.
+    comes from, and `of_the_other` are the parameters that only the other mode has a use for: they are refused.
 
     A key may stand for several algorithms. The class with its parameters then has a subclass for each of them, with a
     `fit` and `variants` of its own. An entry of a config becomes an instance of the subclass that offers its
@@ -235,6 +236,7 @@ class PrivateAlgorithm(Algorithm):
     private: ClassVar[bool] = True
     variants: ClassVar[Variants]
     paper: ClassVar[Paper]
+    of_the_other: ClassVar[tuple[str, ...]] = ()
 
     neighbours: Neighbours = Neighbours.BOUNDED
     mode: Mode = Mode.PUBLISHED
@@ -325,19 +327,12 @@ class PrivateAlgorithm(Algorithm):
 
     @model_validator(mode="after")
     def _refuse_what_is_ignored(self) -> Self:
-        for key in sorted(self.ignored):
-            holder = self.effects if key.startswith("effects.") else self
-            name = key.removeprefix("effects.")
-            if getattr(holder, name) != type(holder).model_fields[name].default:
-                raise PydanticCustomError(
-                    "ignored",
-                    "{algorithm} with neighbours {neighbours} has no use for it; remove it",
-                    {
-                        "algorithm": self.algorithm,
-                        "neighbours": self.neighbours.value,
-                        "path": tuple(key.split(".")),
-                    },
-                )
+        refuse_what_is_ignored(self)
+        return self
+
+    @model_validator(mode="after")
+    def _refuse_parameters_of_the_other_mode(self) -> Self:
+        refuse_fields_of_the_other_mode(self, self.of_the_other)
         return self
 
     @property

@@ -1,17 +1,20 @@
-"""What an entry of a config must not ask for: parameters of the other mode, what its base would ignore, what no
+"""What an entry of a config must not ask for: parameters of the other mode, what it or its base would ignore, what no
 accountant certifies.
 """
 
 from collections.abc import Iterable
+from typing import TYPE_CHECKING
 
 from pydantic_core import PydanticCustomError
 
-from dpmf_cli.algorithms.shared.base import Algorithm, PrivateAlgorithm
 from dpmf_cli.privacy.neighbours import Mode
 from dpmf_cli.privacy.subsampling import LEAST_DELTA
 
+if TYPE_CHECKING:  # which calls what stands here
+    from dpmf_cli.algorithms.shared.base import Algorithm, PrivateAlgorithm
 
-def refuse_fields_of_the_other_mode(entry: PrivateAlgorithm, fields: Iterable[str]) -> None:
+
+def refuse_fields_of_the_other_mode(entry: "PrivateAlgorithm", fields: Iterable[str]) -> None:
     """Raises PydanticCustomError for the first of `fields`, which only the other mode has a use for, that is set.
 
     But for defaults, which a resolved config spells out.
@@ -31,7 +34,24 @@ def refuse_fields_of_the_other_mode(entry: PrivateAlgorithm, fields: Iterable[st
             )
 
 
-def refuse_what_a_base_ignores(base: Algorithm) -> None:
+def refuse_what_is_ignored(entry: "PrivateAlgorithm") -> None:
+    """Raises PydanticCustomError for the first key that the entry `ignores` and that is no default."""
+    for key in sorted(entry.ignored):
+        holder = entry.effects if key.startswith("effects.") else entry
+        name = key.removeprefix("effects.")
+        if getattr(holder, name) != type(holder).model_fields[name].default:
+            raise PydanticCustomError(
+                "ignored",
+                "{algorithm} with neighbours {neighbours} has no use for it; remove it",
+                {
+                    "algorithm": entry.algorithm,
+                    "neighbours": entry.neighbours.value,
+                    "path": tuple(key.split(".")),
+                },
+            )
+
+
+def refuse_what_a_base_ignores(base: "Algorithm") -> None:
     """Raises PydanticCustomError where an entry's `base` has a key that only the entry's own is looked at of."""
     for key in ("label", "clip_predictions", "by_epsilon"):
         if getattr(base, key, None):

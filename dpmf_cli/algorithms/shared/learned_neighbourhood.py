@@ -1,11 +1,8 @@
 """What learning similarities takes, published or corrected."""
 
-from typing import ClassVar, Self
-
-from pydantic import Field, model_validator
+from pydantic import Field
 
 from dpmf_cli.algorithms.shared.budget import ItemAveragesBudget
-from dpmf_cli.algorithms.shared.entry_checks import refuse_fields_of_the_other_mode
 from dpmf_cli.algorithms.shared.private_neighbourhood import PrivateNeighbourhood
 from dpmf_cli.algorithms.shared.ratings_per_user import at_least
 from dpmf_cli.ratings import Ratings, Scale
@@ -31,12 +28,7 @@ def error_bound(scale: Scale, t: int) -> float:
 
 
 class LearnedNeighbourhood(PrivateNeighbourhood):
-    """Similarities S that K noisy steps learn, from s_ij = s₀ on.
-
-    of_the_other  parameters that only the other mode has a use for: they are refused
-    """
-
-    of_the_other: ClassVar[tuple[str, ...]] = ()
+    """Similarities S that K noisy steps learn, from s_ij = s₀ on."""
 
     budget: LearningBudget = LearningBudget()
     initial_similarity: float = Field(1.0, ge=1e-6, le=1e6, description="s₀")
@@ -53,11 +45,6 @@ class LearnedNeighbourhood(PrivateNeighbourhood):
         ge=0,
         description="of users with fewer ratings nothing is learned; 21 in section 3",
     )
-
-    @model_validator(mode="after")
-    def _refuse_parameters_of_the_other_mode(self) -> Self:
-        refuse_fields_of_the_other_mode(self, self.of_the_other)
-        return self
 
     def learned_from(self, train: Ratings, streams: Streams) -> Ratings:
         """The ratings whose errors are learned from: those of users with enough of them.

@@ -7,12 +7,13 @@ from numpy.typing import NDArray
 
 from dpmf_cli.algorithms.shared.item_posteriors import Items, Lanes, averages_of, counts_of, popularity_of
 from dpmf_cli.algorithms.shared.learned_features import Ridges, fixed_features, regressed
+from dpmf_cli.algorithms.shared.sums_and_counts import sums_and_counts
 from dpmf_cli.kernels.als import by_user
 from dpmf_cli.kernels.sums import residual_sums_by_user, sums_by
 from dpmf_cli.kernels.user_gradients import clipped_item_sums
 from dpmf_cli.privacy.covariance_sensitivity import user_rating_sums
 from dpmf_cli.privacy.curator import Curator
-from dpmf_cli.privacy.gradient_sensitivity import clipped_contributions, root_counts, weighed_halves
+from dpmf_cli.privacy.gradient_sensitivity import clipped_contributions, root_counts
 from dpmf_cli.privacy.ledger import Epsilons
 from dpmf_cli.privacy.mechanisms import gaussian, laplace
 from dpmf_cli.privacy.neighbours import Neighbours
@@ -88,20 +89,13 @@ def measured_of_presence(train: Ratings, epsilon: Epsilons, curator: Curator, *,
     """Neighbours differ in the presence of a rating: by item Σ (1 + x)/2 and Σ (1 − x)/2, x the rating scaled to
     [−1, 1]; and Σ_u √n_u if features are learned, for what ratings weigh then. `epsilon` (E,) is of all steps."""
     scale, of_roots = train.scale, ROOTS if learning else 0.0
-    halves = laplace(
-        "item halves",
-        (train.n_items, 2),
-        sensitivity=weighed_halves(),
-        epsilon=epsilon * (1 - of_roots),
-        curator=curator,
-    )
     x = (train.values.astype(np.float64) - scale.middle) / (scale.width / 2)
     both = [sums_by(train.items, (1 + sign * x) / 2, train.n_items) for sign in (1, -1)]
-    noisy, deviation = halves.added_to(np.stack(both, axis=1)), 2 * halves.scale
-    counts, logarithms = counts_of(noisy[:, 0] + noisy[:, 1], deviation, RARE)
+    found = sums_and_counts("item halves", np.stack(both, axis=1), epsilon * (1 - of_roots), curator)
+    counts, logarithms = counts_of(found.counts, found.deviation, RARE)
     popularity = popularity_of(logarithms, counts)
-    sums = (noisy[:, 0] - noisy[:, 1]) * scale.width / 2
-    variance = (deviation * scale.width / 2) ** 2 + OF_RATINGS * counts
+    sums = found.sums * scale.width / 2
+    variance = (found.deviation * scale.width / 2) ** 2 + OF_RATINGS * counts
     base, spread = averages_of(sums, counts, popularity, variance, np.full_like(sums, scale.middle), scale)
     if not learning:
         return Items(base, spread, counts, popularity)

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from functools import partial
+from functools import cached_property, partial
 from typing import ClassVar
 
 import numpy as np
@@ -190,8 +190,12 @@ class Measurements:
 
     def _sums(self, side: Side, features: NDArray[np.float64]) -> NDArray[np.float64]:
         """(rows, k, E) Σ clamp(x)/B·z, clean: see `kernels.clamped_sums`."""
-        ratings: SideRatings = by_item(self.train) if side == "items" else by_user(self.train)
-        return clamped_sums(self.model, side, ratings, features, self.bound)
+        return clamped_sums(self.model, side, self._ratings[side], features, self.bound)
+
+    @cached_property
+    def _ratings(self) -> Mapping[Side, SideRatings]:
+        """Of the rows of each side, sorted once."""
+        return {"items": by_item(self.train), "users": by_user(self.train)}
 
     def _believable(
         self, part: str, noise: Release, sums: NDArray[np.float64], dimension: int

@@ -13,7 +13,6 @@ from dpmf_cli.algorithms.shared.descent_rates import rates_under
 from dpmf_cli.algorithms.shared.effects import EffectsParameters
 from dpmf_cli.algorithms.shared.entry_checks import (
     refuse_a_delta_beyond_the_accountant,
-    refuse_fields_of_the_other_mode,
     refuse_steps_that_diverge,
 )
 from dpmf_cli.algorithms.shared.factorization import InitialFactors, initial_factors
@@ -74,7 +73,6 @@ class PosteriorSamplingMF(OwnMeansAlgorithm):
     paper: ClassVar[Paper] = Paper.WANG
     variants: ClassVar[Variants] = in_both_modes(Neighbours.USER)
     joint: ClassVar[bool] = False
-    of_the_other: ClassVar[tuple[str, ...]] = ()
     revision: ClassVar[int] = 2
 
     algorithm: Literal["dpps_mf"]
@@ -109,11 +107,6 @@ class PosteriorSamplingMF(OwnMeansAlgorithm):
     )
     effects: EffectsParameters = EffectsParameters(beta_m=30, beta_u=20)
     budget: GradientsBudget = GradientsBudget()
-
-    @model_validator(mode="after")
-    def _refuse_parameters_of_the_other_mode(self) -> Self:
-        refuse_fields_of_the_other_mode(self, self.of_the_other)
-        return self
 
     @model_validator(mode="after")
     def _refuse_a_delta_beyond_the_accountant(self) -> Self:

@@ -1,13 +1,12 @@
 """DP-PMF: PMF by objective perturbation. Zhang, Liu, Chen and Zhong 2018, section 4, algorithm 2."""
 
 from collections.abc import Iterator
-from typing import ClassVar, Literal, Self
+from typing import ClassVar, Literal
 
 import numpy as np
-from pydantic import Field, model_validator
+from pydantic import Field
 
 from dpmf_cli.algorithms.shared.base import PrivateAlgorithm, Variants, in_both_modes
-from dpmf_cli.algorithms.shared.entry_checks import refuse_fields_of_the_other_mode
 from dpmf_cli.algorithms.shared.factorization import KnownModel
 from dpmf_cli.algorithms.shared.objective_perturbation import ObjectivePerturbation, private_global_average
 from dpmf_cli.algorithms.shared.papers import Paper
@@ -34,17 +33,11 @@ class PrivatePMF(GradientDescentPMF, ObjectivePerturbation, PrivateAlgorithm):
     title: ClassVar[str] = "DP-PMF"
     paper: ClassVar[Paper] = Paper.ZHANG
     variants: ClassVar[Variants] = in_both_modes(Neighbours.BOUNDED, Neighbours.UNBOUNDED)
-    of_the_other: ClassVar[frozenset[str]] = frozenset()
 
     revision: ClassVar[int] = 2
 
     algorithm: Literal["dp_pmf"]
     noisy_epochs: int = Field(50, ge=1, description="k₂, published; the paper does not give it")
-
-    @model_validator(mode="after")
-    def _refuse_parameters_of_the_other_mode(self) -> Self:
-        refuse_fields_of_the_other_mode(self, self.of_the_other)
-        return self
 
 
 class PublishedDPPMF(PrivatePMF):
@@ -64,7 +57,7 @@ class PublishedDPPMF(PrivatePMF):
     )
     joint: ClassVar[bool] = True
     shares_lanes: ClassVar[bool] = True
-    of_the_other: ClassVar[frozenset[str]] = frozenset(ObjectivePerturbation.model_fields)
+    of_the_other: ClassVar[tuple[str, ...]] = tuple(ObjectivePerturbation.model_fields)
 
     def fit(self, train: Ratings, epsilons: Epsilons, *, streams: Streams, curator: Curator) -> KnownModel:
         kept = np.ones((len(train), len(epsilons)), np.bool_)
@@ -112,7 +105,7 @@ class CorrectedDPPMF(PrivatePMF):
     variants: ClassVar[Variants] = frozenset(
         (kind, Mode.CORRECTED) for kind in (Neighbours.BOUNDED, Neighbours.UNBOUNDED)
     )
-    of_the_other: ClassVar[frozenset[str]] = frozenset(
+    of_the_other: ClassVar[tuple[str, ...]] = tuple(
         {*GradientDescentPMF.model_fields, "noisy_epochs"} - {"factors"}
     )
 
