@@ -6,7 +6,7 @@ STAMP  := $(VENV)/.installed
 JOBS   ?= 2
 
 # Pages with tables that are made.
-PAGES := $(wildcard docs/papers/*.md) docs/frontier.md docs/combined.md ARTIFACT.md
+PAGES := README.md $(wildcard docs/papers/*.md) docs/frontier.md docs/combined.md ARTIFACT.md
 
 .DEFAULT_GOAL := help
 .PHONY: help lock run test test-slow test-faults test-fuzz test-cluster check format pages bench audit audit-numeric audit-small \
@@ -49,7 +49,7 @@ test-fuzz: $(STAMP) ## every loader under some 155,500 broken files (docs/surviv
 test-cluster: $(STAMP) ## a Dask cluster whose workers and scheduler are killed, over and over, against a local run
 	$(BIN)/python -m tests.cluster_suite
 
-check: $(STAMP) ## lint, types, formatting, imports, the committed schema, reference and tables of docs/papers
+check: $(STAMP) ## lint, types, formatting, imports, the committed schema, reference and tables of pages
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy

@@ -1,4 +1,4 @@
-"""The tables in docs/papers that are made: nothing in them is written by hand.
+"""The tables of pages that are made: nothing in them is written by hand.
 
 They stand between two comments, `<!-- KIND of KEY -->` and `<!-- end -->`:
 
@@ -8,25 +8,36 @@ expected   the same in short, with the experiments that measure each
 cells      the printed cells, from that record
 open       what the paper leaves open
 errata     the paper's mistakes
+verdicts   `<!-- verdicts on all papers -->`: how many printed cells and claims of each paper hold
 output     `<!-- output of dpmf … -->`: what that command printed; without `--results` it stays as it stands
 """
 
 import re
 import shlex
+from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
+from typing import get_args
 
 from dpmf_cli.cli.reference import markdown_table
 from dpmf_cli.errors import DpmfError
-from dpmf_cli.papers.claims import PaperFindings, paper
+from dpmf_cli.papers.claims import PaperFindings, all_papers, paper
 from dpmf_cli.papers.record import FOLDER, Record, path_of, read_record
 from dpmf_cli.papers.space import space
-from dpmf_cli.report.tables.explored import cells_text, claims_text, expected_text, open_text
+from dpmf_cli.papers.verdicts import Word
+from dpmf_cli.report.tables.explored import (
+    cells_text,
+    claims_text,
+    expected_text,
+    open_text,
+    within_tolerance,
+)
+from dpmf_cli.report.tables.explored import verdicts as verdicts_on
 from dpmf_cli.report.tables.layout import TextTable, markdown
 
 _MARKED = re.compile(
     r"(<!-- (?:(?P<kind>exhibits|claims|expected|cells|open|errata) of (?P<key>\w+)|"
-    r"output of (?P<command>dpmf .+?)) -->\n)"
+    r"(?P<all>verdicts on all papers)|output of (?P<command>dpmf .+?)) -->\n)"
     r"(?P<body>.*?)(?=<!-- end -->)",
     re.DOTALL,
 )
@@ -49,6 +60,8 @@ def with_tables(page: Path, run: Run | None = None) -> str:
         if found["command"]:
             said = run(shlex.split(found["command"])[1:]) if run else None
             return found[1] + (found["body"] if said is None else f"\n{said}\n")
+        if found["all"]:
+            return found[1] + verdicts_table(_records(page))
         record = read_record(path_of(_records(page), found["key"]))
         return found[1] + _table(found["kind"], found["key"], record)
 
@@ -88,6 +101,28 @@ def _table(kind: str, key: str, record: Record | None) -> str:
 
 def _drawn(table: TextTable) -> str:
     return f"\n{markdown(table)}\n"
+
+
+def verdicts_table(records: Path) -> str:
+    """A row for each paper, linked as from the root of the repository: printed cells, and the verdicts on its claims.
+
+    A claim counts once for each data set that it is about.
+    """
+    words = get_args(Word)
+    rows = []
+    for key, found in all_papers().items():
+        record = read_record(path_of(records, key)) or Record(paper=key, version="")
+        cells = [
+            within_tolerance(each, name, cell)
+            for each in record.data.values()
+            for name, cell in each.printed.items()
+        ]
+        shipped, reached = (sum(each) for each in zip(*cells, strict=True)) if cells else (0, 0)
+        said = Counter(verdict.word for claim in found.claims for _, verdict in verdicts_on(record, claim))
+        of_cells = f"{shipped} of {len(cells)} ({reached})" if cells else "–"
+        counts = (str(said[word]) for word in words)
+        rows.append((f"[{found.title}]({found.page})", found.subject, of_cells, *counts))
+    return markdown_table(("paper", "about", "printed cells", *words), rows)
 
 
 def exhibits_table(found: PaperFindings) -> str:

@@ -18,7 +18,7 @@ HEAD = """\
 # Reference
 
 Written by `dpmf docs > docs/reference.md` from the models and docstrings; a test holds it against them. Task by task:
-[guides](guides/README.md). What the ε are: [epsilon.md](epsilon.md).
+[guides](guides/README.md). What each ε means: [privacy.md](privacy.md); terms: [glossary.md](glossary.md).
 """
 
 

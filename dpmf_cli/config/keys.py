@@ -199,7 +199,7 @@ class ExperimentKeys(StrictModel):
 
     @property
     def axis(self) -> Axis:
-        """What the grid is of."""
+        """The quantity that the grid varies."""
         return "epsilon" if self.thetas is None else "theta"
 
     def grid(self, entry: Algorithm) -> tuple[float, ...]:

@@ -1,4 +1,4 @@
-"""Which ratings a result is of."""
+"""Which ratings a result was computed from."""
 
 from dataclasses import dataclass
 

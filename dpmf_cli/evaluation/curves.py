@@ -15,7 +15,7 @@ from dpmf_cli.privacy.protection import Guarantee, Protection, protection_of
 from dpmf_cli.streams import Seed
 
 Axis = Literal["epsilon", "theta"]
-"""What the grid of an experiment is of: the total ε, or McSherry and Mironov's θ."""
+"""The quantity that the grid of an experiment varies: the total ε, or McSherry and Mironov's θ."""
 
 
 @dataclass(frozen=True)

@@ -113,7 +113,7 @@ def what_ran(folder: Path, warn: Callable[[str], None] = say) -> Ran:
 
 
 def _data(manifest: dict[str, Any]) -> DataIdentity:
-    """The data that the tables beside a manifest are of."""
+    """The data that the tables beside a manifest were computed from."""
     data = manifest["dataset"]
     names = ("key", "title", "checksum", "test_checksum")
     return DataIdentity(**{each: data[each] for each in names}, to_stars=data.get("to_stars", False))
@@ -129,7 +129,7 @@ def _added(manifest: dict[str, Any]) -> dict[str, tuple[float, ...]]:
 
 
 def refuse_changed_data(folder: Path, config: ExperimentConfig, data: DataIdentity) -> None:
-    """Raises DpmfError where a results folder is of the same data set as `config`, but of other ratings.
+    """Raises DpmfError if a results folder belongs to the same data set as `config`, but to other ratings.
 
     A config that asks for another data set than before is another experiment, and is not refused.
     """

@@ -1,5 +1,6 @@
 """The pages of papers have the tables that the papers' files make, and `dpmf configs` names what is run."""
 
+import re
 from pathlib import Path
 from typing import get_args
 
@@ -28,6 +29,33 @@ def test_the_page_of_a_paper_has_its_tables(key: str) -> None:
     assert all(row.split(" | ")[2] in get_args(Word) for row in rows)
     exhibits = text.split(f"<!-- exhibits of {key} -->\n")[1].split("<!-- end -->")[0]
     assert all(f"`{name}`" in exhibits for name in paper(key).configs)
+
+
+def test_the_readme_counts_what_the_pages_of_papers_say() -> None:
+    """Read again from those pages: cells that a setting reproduces, and verdicts by data set, of theorems one."""
+    readme = ROOT / "README.md"
+    text = readme.read_text()
+    assert with_tables(readme) == text, "write it anew: make format, or dpmf docs README.md"
+    rows = [line.split(" | ") for line in text.splitlines() if line.startswith("| [")]
+    assert len(rows) == len(papers())
+    for (title, _, cells, *counts), (key, found) in zip(rows, all_papers().items(), strict=True):
+        page = (ROOT / found.page).read_text()
+        assert title == f"| [{found.title}]({found.page})"
+        said = [line.split(" | ") for line in block(page, f"claims of {key}")]
+        words = [row[2] for row in said for _ in row[1].split(", ")]
+        assert [int(count.rstrip(" |")) for count in counts] == [words.count(word) for word in get_args(Word)]
+        within = [row.split(" | ")[5] for row in block(page, f"cells of {key}")]
+        reached = sum(not each.startswith("0 of ") for each in within)
+        assert cells.partition(" of ")[2] == (f"{len(within)} ({reached})" if within else "")
+        if within:
+            assert int(cells.partition(" of ")[0]) <= reached
+
+
+def block(page: str, name: str) -> list[str]:
+    """The rows of the tables between two marks of a page, without their headings."""
+    made = page.partition(f"<!-- {name} -->\n")[2].partition("<!-- end -->")[0]
+    tables = re.findall(r"(?:^\|.*\n)+", made, re.MULTILINE)
+    return [line for table in tables for line in table.splitlines()[2:]]
 
 
 def test_only_what_is_between_the_marks_is_written_anew(tmp_path: Path) -> None:

@@ -18,10 +18,9 @@ def tally(request: pytest.FixtureRequest) -> Tally:
 def pytest_sessionfinish(session: pytest.Session, exitstatus: int) -> None:
     counts = session.config.stash.get(COUNTS, Tally())
     for section, found in (("faults", counts.rows), ("interrupts", counts.interrupts)):
-        rows = {name: row.named() for name, row in found.items()}
-        print("", *(f"{name}: {row}" for name, row in rows.items()), sep="\n")
-        if FULL and rows and exitstatus == 0:
-            keep(section, rows)
+        print("", *(f"{name}: {row}" for name, row in found.items()), sep="\n")
+        if FULL and found and exitstatus == 0:
+            keep(section, {name: row.named() for name, row in found.items()})
 
 
 @pytest.fixture(scope="session")

@@ -1,7 +1,9 @@
-"""What the fault suite counts, and where it is kept: `results/faults.json`, and the table of docs/surviving.md."""
+"""What the suites of faults and of broken input count, and where it is kept: `results/SUITE.json`, and the one table of
+docs/surviving.md."""
 
 import json
 import os
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 
@@ -13,8 +15,13 @@ ROOT = Path(__file__).resolve().parents[2]
 FULL = os.environ.get("DPMF_FAULTS") == "full"
 full = pytest.mark.skipif(not FULL, reason=FULL_FORM)
 PAGE = ROOT / "docs" / "surviving.md"
+BEGIN, END = "<!-- counts -->\n", "<!-- end of counts -->"
 WORST = "worst latency, ms"
 """A column of which the largest is kept, and not the sum."""
+COLUMNS = ("tried", "runs resumed", "accepted", "refused", "wrong", WORST)
+"""Of the page's table. A row has those that its suite counts."""
+
+Counts = Mapping[str, int]
 
 
 @dataclass
@@ -26,8 +33,7 @@ class Row:
     differing: int = 0
 
     def named(self) -> dict[str, int]:
-        counts = (self.injected, self.resumed, self.differing)
-        return dict(zip(("faults injected", "runs resumed", "bytes differing"), counts, strict=True))
+        return {"tried": self.injected, "runs resumed": self.resumed, "wrong": self.differing}
 
 
 @dataclass
@@ -47,9 +53,12 @@ class Interrupts:
         for name, count in asdict(other).items():
             setattr(self, name, max(self.worst, count) if name == "worst" else getattr(self, name) + count)
 
+    @property
+    def wrong(self) -> int:
+        return self.crashes + self.lost + self.tracebacks + self.failed + self.differing
+
     def named(self) -> dict[str, int]:
-        names = ("signals", "crashes", "lost", "tracebacks", "tasks marked failed", "runs resumed")
-        return dict(zip((*names, "bytes differing", WORST), asdict(self).values(), strict=True))
+        return {"tried": self.signals, "runs resumed": self.resumed, "wrong": self.wrong, WORST: self.worst}
 
 
 @dataclass
@@ -68,45 +77,43 @@ def times(full: int, short: int) -> int:
     return full if FULL else short
 
 
-def keep(section: str, rows: dict[str, dict[str, int]]) -> None:
-    """Writes the counts of a full form, in the place of older ones of the same name: as JSON, and into the page.
+def keep(suite: str, rows: Mapping[str, Counts]) -> None:
+    """Writes the counts of a suite's full form, in the place of older ones of the same name: as JSON, and into the page.
 
     What was not run stays as it is on the page.
     """
-    path = ROOT / "results" / f"{section}.json"
-    columns = list(next(iter(rows.values())))
-    merged = {**_from_page(section, columns), **rows}
+    text = PAGE.read_text()
+    head, _, rest = text.partition(BEGIN)
+    table, _, tail = rest.partition(END)
+    counts = _read(table)
+    merged = {**counts.get(suite, {}), **rows}
     merged.pop("all", None)
+    columns = [column for column in COLUMNS if any(column in row for row in merged.values())]
     merged["all"] = {
         column: (max if column == WORST else sum)(row[column] for row in merged.values())
         for column in columns
     }
+    path = ROOT / "results" / f"{suite}.json"
     path.write_text(json.dumps(merged, indent=2, ensure_ascii=False) + "\n")
-    table = [f"| | {' | '.join(columns)} |", "|---|" + "---:|" * len(columns)]
-    table += [f"| {name} | {' | '.join(f'{row[c]:,}' for c in columns)} |" for name, row in merged.items()]
-    _into_page(section, table)
+    PAGE.write_text(head + BEGIN + _written({**counts, suite: merged}) + END + tail)
 
 
-def _from_page(section: str, columns: list[str]) -> dict[str, dict[str, int]]:
-    """The rows of a section's table; none where it has other columns."""
-    begin, end = _marks(section)
-    lines = PAGE.read_text().partition(begin)[2].partition(end)[0].splitlines()
-    cells = [[cell.strip() for cell in line.strip("|").split("|")] for line in lines]
-    if not cells or cells[0][1:] != columns:
-        return {}
-    return {
-        name: {column: int(count.replace(",", "")) for column, count in zip(columns, counts, strict=True)}
-        for name, *counts in cells[2:]
-    }
+def _read(table: str) -> dict[str, dict[str, Counts]]:
+    """By suite and name, the counts of the page's table."""
+    found: dict[str, dict[str, Counts]] = {}
+    for line in table.splitlines()[2:]:
+        suite, name, *cells = (cell.strip() for cell in line.strip("|").split("|"))
+        counts = zip(COLUMNS, cells, strict=True)
+        found.setdefault(suite, {})[name] = {
+            column: int(cell.replace(",", "")) for column, cell in counts if cell
+        }
+    return found
 
 
-def _marks(section: str) -> tuple[str, str]:
-    return f"<!-- {section} -->\n", f"<!-- end of {section} -->"
-
-
-def _into_page(section: str, lines: list[str]) -> None:
-    """Puts lines between the marks of a section of the page."""
-    text = PAGE.read_text()
-    begin, end = _marks(section)
-    head, _, rest = text.partition(begin)
-    PAGE.write_text(head + begin + "\n".join(lines) + "\n" + end + rest.partition(end)[2])
+def _written(counts: Mapping[str, Mapping[str, Counts]]) -> str:
+    lines = [f"| suite | what | {' | '.join(COLUMNS)} |", "|---|---|" + "---:|" * len(COLUMNS)]
+    for suite, rows in counts.items():
+        for name, row in rows.items():
+            cells = [f"{row[column]:,}" if column in row else "" for column in COLUMNS]
+            lines.append(f"| {suite} | {name} | {' | '.join(cells)} |")
+    return "\n".join(lines) + "\n"

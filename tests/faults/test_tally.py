@@ -1,22 +1,21 @@
 """What a part of the suite counts replaces its own rows of the page, and no others."""
 
+import json
 from pathlib import Path
 
 import pytest
 
 from tests.faults import tally
 
-TABLE = """\
+HEAD = """\
 before
-<!-- faults -->
-| | injected | resumed |
-|---|---:|---:|
-| killed | 1,050 | 71 |
-| disk full | 12 | 3 |
-| all | 1,062 | 74 |
-<!-- end of faults -->
-after
+<!-- counts -->
+| suite | what | tried | runs resumed | accepted | refused | wrong | worst latency, ms |
+|---|---|---:|---:|---:|---:|---:|---:|
 """
+KILLED = "| faults | killed | 1,050 | 71 |  |  | 0 |  |\n"
+RUN = "| interrupts | a run | 300 | 11 |  |  | 0 | 79 |\n| interrupts | all | 300 | 11 |  |  | 0 | 79 |\n"
+END = "<!-- end of counts -->\nafter\n"
 
 
 @pytest.fixture
@@ -24,19 +23,32 @@ def page(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     (tmp_path / "results").mkdir()
     monkeypatch.setattr(tally, "ROOT", tmp_path)
     monkeypatch.setattr(tally, "PAGE", tmp_path / "page.md")
-    (tmp_path / "page.md").write_text(TABLE)
+    full = "| faults | disk full | 12 | 3 |  |  | 0 |  |\n| faults | all | 1,062 | 74 |  |  | 0 |  |\n"
+    (tmp_path / "page.md").write_text(HEAD + KILLED + full + RUN + END)
     return tmp_path / "page.md"
 
 
 def test_rows_that_were_not_counted_stay(page: Path) -> None:
-    tally.keep(
-        "faults", {"disk full": {"injected": 20, "resumed": 4}, "clock": {"injected": 6, "resumed": 6}}
+    rows = {"disk full": tally.Row(20, 4, 1), "clock": tally.Row(6, 6)}
+    tally.keep("faults", {name: row.named() for name, row in rows.items()})
+    counted = (
+        "| faults | disk full | 20 | 4 |  |  | 1 |  |\n"
+        "| faults | clock | 6 | 6 |  |  | 0 |  |\n"
+        "| faults | all | 1,076 | 81 |  |  | 1 |  |\n"
     )
-    rows = "| killed | 1,050 | 71 |\n| disk full | 20 | 4 |\n| clock | 6 | 6 |\n| all | 1,076 | 81 |\n"
-    assert page.read_text() == TABLE[: TABLE.index("| killed")] + rows + TABLE[TABLE.index("<!-- end") :]
+    assert page.read_text() == HEAD + KILLED + counted + RUN + END
+    kept = json.loads((page.parent / "results" / "faults.json").read_text())
+    assert kept["all"] == {"tried": 1076, "runs resumed": 81, "wrong": 1}
 
 
-def test_rows_of_other_columns_are_not_merged_with(page: Path) -> None:
-    tally.keep("faults", {"clock": {"injected": 6, "lost": 0}})
-    assert "| | injected | lost |\n|---|---:|---:|\n| clock | 6 | 0 |\n| all | 6 | 0 |\n" in page.read_text()
-    assert "killed" not in page.read_text()
+def test_of_latencies_the_worst_is_kept_and_all_that_is_wrong_counts(page: Path) -> None:
+    bad = tally.Interrupts(signals=5, crashes=1, lost=1, tracebacks=1, failed=1, differing=1, worst=90)
+    tally.keep("interrupts", {"a plan": bad.named()})
+    assert "| interrupts | a plan | 5 | 0 |  |  | 5 | 90 |\n" in page.read_text()
+    assert "| interrupts | all | 305 | 11 |  |  | 5 | 90 |\n" in page.read_text()
+
+
+def test_a_suite_without_rows_comes_last(page: Path) -> None:
+    tally.keep("fuzz", {"archives": {"tried": 30_000, "accepted": 6_236, "refused": 23_764, "wrong": 0}})
+    rows = "| fuzz | archives | 30,000 |  | 6,236 | 23,764 | 0 |  |\n| fuzz | all | 30,000 |  | 6,236 | 23,764 | 0 |  |\n"
+    assert page.read_text().endswith(RUN + rows + END)

@@ -35,7 +35,7 @@ class Counts:
     def named(self) -> dict[str, int]:
         """For a table. What did anything else has raised, and is not counted."""
         accepted = self.inputs - self.refused
-        return {"inputs": self.inputs, "accepted": accepted, "refused": self.refused, "anything else": 0}
+        return {"tried": self.inputs, "accepted": accepted, "refused": self.refused, "wrong": 0}
 
 
 def _hang(*_: object) -> None:

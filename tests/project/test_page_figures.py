@@ -49,7 +49,7 @@ def known(key: str, made: str) -> set[str]:
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
 def test_no_figure_of_a_page_is_typed(page: Path) -> None:
     prose, made = outside_of_tables(page.read_text(encoding="utf-8"))
-    allowed = known(page.stem.partition("_")[0], made)
+    allowed = known(page.stem, made)
     typed = [each for number in figures(prose) if (each := number.rstrip(",")) not in allowed]
     assert not typed, f"{page}: make a table of these by a command, or leave them out: {', '.join(typed)}"
 

@@ -42,10 +42,10 @@ def drawings(experiment: Experiment) -> dict[str, Draw]:
 
 
 def never_drawn(experiment: Experiment) -> Iterator[str]:
-    """Names of figures that a folder can have from older versions or an older config, and that no result of this one
-    draws: they mix what is protected from whom, do not name it, or name what no curve is about.
+    """Names of figures that are out of date and will be deleted: an older version or an older config drew them.
 
-    A figure that only waits for results is not among them.
+    They mix kinds of guarantee, do not name their kind, or name a kind that no curve has. A figure that only waits
+    for results is not among them.
     """
     complete = _as_if_complete(experiment)
     drawn = drawings(complete)

@@ -138,7 +138,7 @@ def cells_text(found: Explored) -> TextTable:
 def _cell_row(found: Explored, name: str, cell: Printed, best: Tried | None) -> tuple[str, ...]:
     tried = [(each.setting, *each.cells[name]) for each in found.tried if name in each.cells]
     values = [math.inf if testing is None else testing for _, _, testing in tried]
-    within = sum(all(abs(deviation(cell, half)) <= 1 for half in halves) for _, *halves in tried)
+    within = sum(_is_within(cell, halves) for _, *halves in tried)
     off = [
         (setting, max(-FAR, min(FAR, (deviation(cell, choosing) + deviation(cell, testing)) / 2)))
         for setting, choosing, testing in tried
@@ -154,6 +154,21 @@ def _cell_row(found: Explored, name: str, cell: Printed, best: Tried | None) -> 
         _value(math.inf if at_best is None else at_best, cell),
         _moved(found, moved_by(found, off)),
     )
+
+
+def _is_within(cell: Printed, halves: Sequence[float | None]) -> bool:
+    """Whether a cell is within its tolerance on both halves of the folds."""
+    return all(abs(deviation(cell, half)) <= 1 for half in halves)
+
+
+def within_tolerance(found: Explored, name: str, cell: Printed) -> tuple[bool, bool]:
+    """Whether a printed cell is within its tolerance in the shipped setting, and in any setting."""
+    held = [
+        not any(each.setting)
+        for each in found.tried
+        if name in each.cells and _is_within(cell, each.cells[name])
+    ]
+    return any(held), bool(held)
 
 
 def _value(value: float, cell: Printed) -> str:
