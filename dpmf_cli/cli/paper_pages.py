@@ -1,6 +1,6 @@
-"""The tables in docs/papers that are made: nothing in them is written by hand.
+"""The tables of documentation that are made: nothing in them is written by hand.
 
-They stand between two comments, `<!-- KIND of KEY -->` and `<!-- end -->`:
+They stand between two comments, `<!-- KIND of KEY -->` and `<!-- end -->`. KEY is that of a paper:
 
 exhibits   which config measures what
 claims     verdicts on the paper's claims, from the record of its exploration
@@ -9,6 +9,8 @@ cells      the printed cells, from that record
 open       what the paper leaves open
 errata     the paper's mistakes
 output     `<!-- output of dpmf … -->`: what that command printed; without `--results` it stays as it stands
+
+`<!-- KIND of all -->` is a table of all papers: `report.tables.overview` has its kinds.
 """
 
 import re
@@ -23,9 +25,11 @@ from dpmf_cli.papers.record import FOLDER, Record, path_of, read_record
 from dpmf_cli.papers.space import space
 from dpmf_cli.report.tables.explored import cells_text, claims_text, expected_text, open_text
 from dpmf_cli.report.tables.layout import TextTable, markdown
+from dpmf_cli.report.tables.overview import KINDS
 
 _MARKED = re.compile(
-    r"(<!-- (?:(?P<kind>exhibits|claims|expected|cells|open|errata) of (?P<key>\w+)|"
+    rf"(<!-- (?:(?P<of_all>{'|'.join(KINDS)}) of all|"
+    r"(?P<kind>exhibits|claims|expected|cells|open|errata) of (?P<key>\w+)|"
     r"output of (?P<command>dpmf .+?)) -->\n)"
     r"(?P<body>.*?)(?=<!-- end -->)",
     re.DOTALL,
@@ -45,20 +49,24 @@ def with_tables(page: Path, run: Run | None = None) -> str:
     except (OSError, ValueError) as error:
         raise DpmfError(f"{page}: cannot be read: {error}; name a page of docs/papers") from None
 
+    def recorded(key: str) -> Record:
+        return read_record(path_of(_records(page), key)) or Record(paper=key, version="")
+
     def anew(found: re.Match[str]) -> str:
         if found["command"]:
             said = run(shlex.split(found["command"])[1:]) if run else None
             return found[1] + (found["body"] if said is None else f"\n{said}\n")
-        record = read_record(path_of(_records(page), found["key"]))
-        return found[1] + _table(found["kind"], found["key"], record)
+        if found["of_all"]:
+            return found[1] + _drawn(KINDS[found["of_all"]](recorded))
+        return found[1] + _table(found["kind"], found["key"], recorded(found["key"]))
 
     return _MARKED.sub(anew, text)
 
 
 def _records(page: Path) -> Path:
-    """The folder of records: beside the pages of papers, or as the root of the repository sees it."""
-    beside = page.parent / FOLDER
-    return beside if beside.is_dir() else page.parent / "docs" / "papers" / FOLDER
+    """The folder of records: beside the pages of papers, or as docs/ or the root of the repository sees it."""
+    places = [page.parent / path / FOLDER for path in (".", "papers", "docs/papers")]
+    return next((place for place in places if place.is_dir()), places[-1])
 
 
 def outside_of_tables(text: str) -> tuple[str, str]:
@@ -67,7 +75,7 @@ def outside_of_tables(text: str) -> tuple[str, str]:
     return _MARKED.sub("", text), "\n".join(made)
 
 
-def _table(kind: str, key: str, record: Record | None) -> str:
+def _table(kind: str, key: str, record: Record) -> str:
     found = paper(key)
     if kind == "exhibits":
         return exhibits_table(found)
@@ -75,7 +83,6 @@ def _table(kind: str, key: str, record: Record | None) -> str:
         return markdown_table(("where", "what"), [(each.where, each.what) for each in found.errata])
     if kind == "open":
         return _drawn(open_text(space(key)))
-    record = record or Record(paper=key, version="")
     if kind == "expected":
         return _drawn(expected_text(record, found))
     if kind == "claims":
