@@ -1,0 +1,85 @@
+"""How the repository's Markdown becomes the site's."""
+
+import importlib.util
+from pathlib import PurePosixPath
+from types import ModuleType
+
+import pytest
+
+from tests.committed import ROOT
+
+
+def loaded(name: str) -> ModuleType:
+    spec = importlib.util.spec_from_file_location(f"website_{name}", ROOT / "docs" / "website" / f"{name}.py")
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+HOOKS = loaded("hooks")
+
+
+@pytest.mark.parametrize(
+    ("page", "uri", "line", "becomes"),
+    [
+        (
+            "README.md",
+            "README.md",
+            "[a](docs/papers/x.md#b) `[c](docs/d.md)`",
+            "[a](papers/x.md#b) `[c](docs/d.md)`",
+        ),
+        ("results/README.md", "results/README.md", "[a](../docs/privacy.md)", "[a](../privacy.md)"),
+        ("docs/papers/x.md", "papers/x.md", "[a](../../CONTRIBUTING.md)", "[a](../CONTRIBUTING.md)"),
+        ("docs/papers/x.md", "papers/x.md", "![a](explored/x.png)", "![a](explored/x.png)"),
+        (
+            "docs/x.md",
+            "x.md",
+            "[a](https://example.org/docs/x.md) [b](#c)",
+            "[a](https://example.org/docs/x.md) [b](#c)",
+        ),
+        ("docs/x.md", "x.md", "<!-- claims of neera2020 -->", ""),
+        ("docs/x.md", "x.md", "<!-- ::: dpmf_cli.fit -->", "::: dpmf_cli.fit"),
+    ],
+)
+def test_links_are_mapped_from_the_repository_to_the_site(
+    page: str, uri: str, line: str, becomes: str
+) -> None:
+    assert list(HOOKS.lines_of_site([line], PurePosixPath(page), PurePosixPath(uri))) == [becomes]
+
+
+def test_blocks_keep_their_text_and_lose_the_marks_of_tests() -> None:
+    page = [
+        "```sh run exit=2",
+        "[a](docs/x.md)",
+        "",
+        "  two",
+        "- three",
+        "```",
+        "```yaml file=mine.yaml",
+        "```",
+    ]
+    made = list(HOOKS.lines_of_site(page, PurePosixPath("README.md"), PurePosixPath("README.md")))
+    assert made == ["```sh", *page[1:6], '```yaml title="mine.yaml"', "```"]
+
+
+def test_items_of_lists_are_indented_by_four_and_end_where_the_next_begins() -> None:
+    page = [
+        "1. one",
+        "",
+        "   ```python",
+        "   x",
+        "     y",
+        "   ```",
+        "",
+        "   more",
+        "2. two",
+        "   lines",
+        "3. three",
+    ]
+    made = list(HOOKS.lines_of_site(page, PurePosixPath("x.md"), PurePosixPath("x.md")))
+    assert made == [
+        *("1. one", "", "    ```python", "    x", "      y", "    ```", "", "    more", ""),
+        *("2. two", "    lines", "3. three"),
+    ]
