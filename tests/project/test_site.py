@@ -27,20 +27,25 @@ HOOKS = loaded("hooks")
         (
             "README.md",
             "README.md",
-            "[a](docs/papers/x.md#b) `[c](docs/d.md)`",
-            "[a](papers/x.md#b) `[c](docs/d.md)`",
+            "[a](docs/statistics.md#ranking) `[c](docs/design.md)`",
+            "[a](statistics.md#ranking) `[c](docs/design.md)`",
         ),
         ("results/README.md", "results/README.md", "[a](../docs/privacy.md)", "[a](../privacy.md)"),
-        ("docs/papers/x.md", "papers/x.md", "[a](../../CONTRIBUTING.md)", "[a](../CONTRIBUTING.md)"),
-        ("docs/papers/x.md", "papers/x.md", "![a](explored/x.png)", "![a](explored/x.png)"),
         (
-            "docs/x.md",
-            "x.md",
-            "[a](https://example.org/docs/x.md) [b](#c)",
-            "[a](https://example.org/docs/x.md) [b](#c)",
+            "docs/papers/zhang2018.md",
+            "papers/zhang2018.md",
+            "[a](../../CONTRIBUTING.md)",
+            "[a](../CONTRIBUTING.md)",
         ),
-        ("docs/x.md", "x.md", "<!-- claims of neera2020 -->", ""),
-        ("docs/x.md", "x.md", "<!-- ::: dpmf_cli.fit -->", "::: dpmf_cli.fit"),
+        ("docs/papers/zhang2018.md", "papers/zhang2018.md", "![a](explored/x.png)", "![a](explored/x.png)"),
+        (
+            "docs/scale.md",
+            "scale.md",
+            "[a](https://example.org/x.md) [b](#c)",
+            "[a](https://example.org/x.md) [b](#c)",
+        ),
+        ("docs/scale.md", "scale.md", "<!-- claims of neera2020 -->", ""),
+        ("docs/scale.md", "scale.md", "<!-- ::: dpmf_cli.fit -->", "::: dpmf_cli.fit"),
     ],
 )
 def test_links_are_mapped_from_the_repository_to_the_site(
@@ -52,7 +57,7 @@ def test_links_are_mapped_from_the_repository_to_the_site(
 def test_blocks_keep_their_text_and_lose_the_marks_of_tests() -> None:
     page = [
         "```sh run exit=2",
-        "[a](docs/x.md)",
+        "[a](docs/scale.md)",
         "",
         "  two",
         "- three",

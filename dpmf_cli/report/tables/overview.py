@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import get_args
 
 from dpmf_cli.papers.claims import Claim, PaperFindings, all_papers
-from dpmf_cli.papers.record import Record
+from dpmf_cli.papers.record import Explored, Record, Tried
 from dpmf_cli.papers.verdicts import Word, within
 from dpmf_cli.report.leaders import Ranking, shipped
 from dpmf_cli.report.tables.explored import verdicts
@@ -39,14 +39,14 @@ def _explored(records: Records) -> TextTable:
     rows = [
         (
             found.title,
-            data.title,
+            name,
             str(len(data.tried)),
             f"{data.folds} of {data.partition}",
             str(data.runs),
             str(data.seed),
         )
         for key, found in all_papers().items()
-        for data in records(key).data.values()
+        for name, data in records(key).data.items()
     ]
     return _table("Explored", ("paper", "on", "settings", "folds", "runs", "seed"), "llrrrr", rows)
 
@@ -70,18 +70,11 @@ def _verdicts(records: Records) -> TextTable:
 def _cells(records: Records) -> TextTable:
     rows = []
     for key, found in all_papers().items():
-        for data in records(key).data.values():
-            if not data.printed:
-                continue
-            shipped_ones = [each for each in data.tried if not any(each.setting)]
-            near = [
-                sum(
-                    any(name in each.cells and within(cell, each.cells[name]) for each in among)
-                    for name, cell in data.printed.items()
-                )
-                for among in (shipped_ones, data.tried)
-            ]
-            rows.append((found.title, data.title, str(len(data.printed)), *map(str, near)))
+        for name, data in records(key).data.items():
+            if data.printed:
+                as_shipped = [each for each in data.tried if not any(each.setting)]
+                near = (_near(data, among) for among in (as_shipped, data.tried))
+                rows.append((found.title, name, str(len(data.printed)), *map(str, near)))
     return _table(
         "Printed figures",
         ("paper", "on", "printed", "within tolerance as shipped", "within tolerance in some setting"),
@@ -92,23 +85,37 @@ def _cells(records: Records) -> TextTable:
     )
 
 
-def _claims_that_are(word: Word) -> Callable[[Records], TextTable]:
-    """The claims about figures with that verdict, each with what was measured."""
+def _near(data: Explored, among: Sequence[Tried]) -> int:
+    """How many of the printed figures are within their tolerance in one of these settings."""
+    return sum(
+        any(name in each.cells and within(cell, each.cells[name]) for each in among)
+        for name, cell in data.printed.items()
+    )
 
-    def table(records: Records) -> TextTable:
-        rows = [
-            (
-                each.paper.title,
-                each.claim.statement,
-                each.data,
-                each.record.data[each.data].measured.get(each.claim.id, ""),
-            )
-            for each in _judged(records)
-            if each.data and each.verdict == word
-        ]
-        return _table(word.capitalize(), ("paper", "it says", "on", "measured"), "llll", rows)
 
-    return table
+def _confirmed(records: Records) -> TextTable:
+    """A row for each claim about figures that holds, with the data sets that it holds on."""
+    on: dict[tuple[str, str], list[str]] = {}
+    for each in _judged(records):
+        if each.data and each.verdict == "confirmed":
+            on.setdefault((each.paper.title, each.claim.statement), []).append(each.data)
+    rows = [(*claim, ", ".join(data)) for claim, data in on.items()]
+    return _table("Confirmed", ("paper", "it says", "on"), "lll", rows)
+
+
+def _refuted(records: Records) -> TextTable:
+    """The claims about figures of which nothing holds, each with what was measured."""
+    rows = [
+        (
+            each.paper.title,
+            each.claim.statement,
+            each.data,
+            each.record.data[each.data].measured.get(each.claim.id, ""),
+        )
+        for each in _judged(records)
+        if each.data and each.verdict == "refuted"
+    ]
+    return _table("Refuted", ("paper", "it says", "on", "measured"), "llll", rows)
 
 
 def _theorems(records: Records) -> TextTable:
@@ -188,8 +195,8 @@ KINDS: Mapping[str, Callable[[Records], TextTable]] = {
     "explored": _explored,
     "verdicts": _verdicts,
     "cells": _cells,
-    "confirmed": _claims_that_are("confirmed"),
-    "refuted": _claims_that_are("refuted"),
+    "confirmed": _confirmed,
+    "refuted": _refuted,
     "theorems": _theorems,
     "leaders": _leaders,
 }

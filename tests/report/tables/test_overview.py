@@ -45,7 +45,7 @@ def made(*tried: Tried) -> Explored:
         open={"choice": ("first", "second")},
         printed=printed,
         tried=tried,
-        measured={"mixture-helps": "by a figure"},
+        measured={"completely-hides": "by a figure"},
     )
 
 
@@ -80,18 +80,16 @@ def test_verdicts_are_counted_by_word_and_kind() -> None:
     assert found == [("figures", "1", "0", "1", str(untested)), ("theorems", "0", "0", "1", "0")]
     assert rows("theorems", records.__getitem__)[0][-1] == "a"
     (confirmed,) = rows("confirmed", records.__getitem__)
-    assert confirmed[2:] == ("ml-100k", "by a figure")
+    assert confirmed[2:] == ("ml-100k",)
     (refuted,) = rows("refuted", records.__getitem__)
-    assert refuted[2:] == ("ml-100k", "")
+    assert refuted[2:] == ("ml-100k", "by a figure")
 
 
 def test_printed_figures_are_near_on_both_halves_as_shipped_and_in_some_setting() -> None:
     records = of_neera(made(FIRST, SECOND))
-    assert rows("cells", records.__getitem__) == (
-        (paper("neera2020").title, "MovieLens 100K", "3", "1", "2"),
-    )
+    assert rows("cells", records.__getitem__) == ((paper("neera2020").title, "ml-100k", "3", "1", "2"),)
     assert rows("explored", records.__getitem__) == (
-        (paper("neera2020").title, "MovieLens 100K", "2", "2 of 10", "1", "3"),
+        (paper("neera2020").title, "ml-100k", "2", "2 of 10", "1", "3"),
     )
 
 
