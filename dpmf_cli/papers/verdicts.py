@@ -199,11 +199,6 @@ def deviation(cell: Printed, measured: float | None) -> float:
     return math.log(measured / cell.printed) / math.log(cell.tolerance) if measured > 0 else -math.inf
 
 
-def within(cell: Printed, halves: Sequence[float | None]) -> bool:
-    """Whether a cell as measured on both halves of the folds is within its tolerance."""
-    return all(abs(deviation(cell, half)) <= 1 for half in halves)
-
-
 def nearest(explored: Explored) -> Tried | None:
     """The setting whose cells are nearest to print on the folds to choose by: least off on average, in tolerances."""
     if not explored.printed:

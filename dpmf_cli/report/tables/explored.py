@@ -17,7 +17,6 @@ from dpmf_cli.papers.verdicts import (
     nearest,
     of_theorem,
     shares_held,
-    within,
 )
 from dpmf_cli.report.tables.layout import Group, TextTable
 
@@ -139,7 +138,7 @@ def cells_text(found: Explored) -> TextTable:
 def _cell_row(found: Explored, name: str, cell: Printed, best: Tried | None) -> tuple[str, ...]:
     tried = [(each.setting, *each.cells[name]) for each in found.tried if name in each.cells]
     values = [math.inf if testing is None else testing for _, _, testing in tried]
-    near = sum(within(cell, halves) for _, *halves in tried)
+    within = sum(_is_within(cell, halves) for _, *halves in tried)
     off = [
         (setting, max(-FAR, min(FAR, (deviation(cell, choosing) + deviation(cell, testing)) / 2)))
         for setting, choosing, testing in tried
@@ -151,10 +150,25 @@ def _cell_row(found: Explored, name: str, cell: Printed, best: Tried | None) -> 
         f"× {cell.tolerance:g}" if cell.ratio else f"± {cell.tolerance:g}",
         _value(values[0], cell) if tried and not any(tried[0][0]) else NONE,
         f"{_value(min(values), cell)} … {_value(max(values), cell)}" if values else NONE,
-        f"{near} of {len(tried)}",
+        f"{within} of {len(tried)}",
         _value(math.inf if at_best is None else at_best, cell),
         _moved(found, moved_by(found, off)),
     )
+
+
+def _is_within(cell: Printed, halves: Sequence[float | None]) -> bool:
+    """Whether a cell is within its tolerance on both halves of the folds."""
+    return all(abs(deviation(cell, half)) <= 1 for half in halves)
+
+
+def within_tolerance(found: Explored, name: str, cell: Printed) -> tuple[bool, bool]:
+    """Whether a printed cell is within its tolerance in the shipped setting, and in any setting."""
+    held = [
+        not any(each.setting)
+        for each in found.tried
+        if name in each.cells and _is_within(cell, each.cells[name])
+    ]
+    return any(held), bool(held)
 
 
 def _value(value: float, cell: Printed) -> str:

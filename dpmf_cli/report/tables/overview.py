@@ -10,10 +10,10 @@ from dataclasses import dataclass
 from typing import get_args
 
 from dpmf_cli.papers.claims import Claim, PaperFindings, all_papers
-from dpmf_cli.papers.record import Explored, Record, Tried
-from dpmf_cli.papers.verdicts import Word, within
+from dpmf_cli.papers.record import Record
+from dpmf_cli.papers.verdicts import Word
 from dpmf_cli.report.leaders import Ranking, shipped
-from dpmf_cli.report.tables.explored import verdicts
+from dpmf_cli.report.tables.explored import verdicts, within_tolerance
 from dpmf_cli.report.tables.layout import Group, TextTable
 
 Records = Callable[[str], Record]
@@ -71,10 +71,11 @@ def _cells(records: Records) -> TextTable:
     rows = []
     for key, found in all_papers().items():
         for name, data in records(key).data.items():
-            if data.printed:
-                as_shipped = [each for each in data.tried if not any(each.setting)]
-                near = (_near(data, among) for among in (as_shipped, data.tried))
-                rows.append((found.title, name, str(len(data.printed)), *map(str, near)))
+            near = [within_tolerance(data, *printed) for printed in data.printed.items()]
+            if near:
+                rows.append(
+                    (found.title, name, str(len(near)), *(str(sum(each)) for each in zip(*near, strict=True)))
+                )
     return _table(
         "Printed figures",
         ("paper", "on", "printed", "within tolerance as shipped", "within tolerance in some setting"),
@@ -82,14 +83,6 @@ def _cells(records: Records) -> TextTable:
         rows,
         "within tolerance: on the folds to choose by and on those to test by",
         "in some setting: each figure by itself, so that no one setting need have them all",
-    )
-
-
-def _near(data: Explored, among: Sequence[Tried]) -> int:
-    """How many of the printed figures are within their tolerance in one of these settings."""
-    return sum(
-        any(name in each.cells and within(cell, each.cells[name]) for each in among)
-        for name, cell in data.printed.items()
     )
 
 
