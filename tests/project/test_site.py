@@ -1,8 +1,9 @@
 """How the repository's Markdown becomes the site's."""
 
 import importlib.util
+import sys
 from pathlib import PurePosixPath
-from types import ModuleType
+from types import ModuleType, SimpleNamespace
 
 import pytest
 
@@ -88,3 +89,12 @@ def test_items_of_lists_are_indented_by_four_and_end_where_the_next_begins() -> 
         *("1. one", "", "    ```python", "    x", "      y", "    ```", "", "    more", ""),
         *("2. two", "    lines", "3. three"),
     ]
+
+
+def test_docstrings_that_list_names_become_tables(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "griffe", SimpleNamespace(Extension=object, Object=object))
+    text = "Fits.\n\nusers, items   (n,) ids,\n               or text\nscale          1 | 2\n\nA method  of two spaces."
+    assert loaded("docstrings").with_tables(text) == (
+        "Fits.\n\n| | |\n|---|---|\n| `users`, `items` | (n,) ids, or text |\n| `scale` | 1 \\| 2 |\n\n"
+        "A method  of two spaces."
+    )
