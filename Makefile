@@ -6,10 +6,10 @@ STAMP  := $(VENV)/.installed
 JOBS   ?= 2
 
 # Pages with tables that are made.
-PAGES := README.md $(wildcard docs/papers/*.md) docs/frontier.md docs/combined.md ARTIFACT.md
+PAGES := README.md $(wildcard docs/papers/*.md docs/generated/*.md) docs/paper.md docs/frontier.md ARTIFACT.md
 
 .DEFAULT_GOAL := help
-.PHONY: help lock run test test-slow test-faults test-fuzz test-cluster check format pages bench audit audit-numeric audit-small \
+.PHONY: help lock run test test-slow test-faults test-fuzz test-cluster check format pages docs bench audit audit-numeric audit-small \
 	explore explore-ml1m scale reproduce-all reproduce-small reproduce-frontier leaders clean distclean
 
 help: ## list what there is
@@ -58,15 +58,20 @@ check: $(STAMP) ## lint, types, formatting, imports, the committed schema, refer
 	$(BIN)/dpmf docs | cmp - docs/reference.md
 	@for page in $(PAGES); do $(BIN)/dpmf docs $$page | cmp - $$page || exit 1; done
 
-format: $(STAMP) ## format the code, write schema, reference and tables of docs/papers anew
+format: $(STAMP) ## format the code, write schema, reference and tables of pages anew
 	$(BIN)/ruff check --fix-only .
 	$(BIN)/ruff format .
 	$(BIN)/dpmf schema $(call into,configs/schema.json)
 	$(BIN)/dpmf docs $(call into,docs/reference.md)
 	@for page in $(PAGES); do $(BIN)/dpmf docs $$page $(call into,$$page); done
 
-pages: $(STAMP) ## write docs/papers anew, with what its commands say of the results at hand
+pages: $(STAMP) ## write the tables of pages anew, with what its commands say of the results at hand
 	@for page in $(PAGES); do $(BIN)/dpmf docs $$page --results results $(call into,$$page); done
+
+docs: $(STAMP) ## the documentation as a site: site/index.html; a broken link is an error
+	$(BIN)/python -m pip install --quiet -e '.[docs]' $(if $(LOCKED),-c requirements.lock)
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet
+	@echo "to read and search it: $(BIN)/python -m http.server --directory site"
 
 bench: $(STAMP) ## speed against Cornac, Surprise, cmfrec and LensKit, in one run
 	$(BIN)/python -m pip install --quiet -e '.[bench]'
@@ -98,9 +103,10 @@ reproduce-all: $(STAMP) ## every paper on the data at hand, resumed where it was
 reproduce-small: $(STAMP) ## the same on MovieLens 100K with one fold and run, in minutes; into results/small
 	$(BIN)/dpmf reproduce all --small -j $(JOBS)
 
-reproduce-frontier: $(STAMP) ## at each ε the best of all methods; writes docs/frontier.md's tables
+reproduce-frontier: $(STAMP) ## at each ε the best of all methods; writes the tables of docs/frontier.md
 	$(BIN)/dpmf reproduce frontier -j $(JOBS)
-	$(BIN)/dpmf docs docs/frontier.md --results results $(call into,docs/frontier.md)
+	@for page in docs/frontier.md $(wildcard docs/generated/frontier_*.md); do \
+		$(BIN)/dpmf docs $$page --results results $(call into,$$page); done
 
 leaders: $(STAMP) ## what leads in the results of the frontier becomes what `dpmf recommend` goes by
 	$(BIN)/dpmf frontier --leaders dpmf_cli/report/leaders.yaml frontier_ml100k frontier_ml1m frontier_jester frontier_netflix_sample > /dev/null
@@ -110,7 +116,7 @@ into = > $(1).part && mv $(1).part $(1) || { rm -f $(1).part; exit 1; }
 
 clean: ## remove results and caches of tools, keep the environment and data
 	find results -mindepth 1 ! -name README.md -delete
-	rm -rf .pytest_cache .mypy_cache .ruff_cache .hypothesis build dist *.egg-info
+	rm -rf .pytest_cache .mypy_cache .ruff_cache .hypothesis build dist site *.egg-info
 	find . -name __pycache__ -type d -not -path './$(VENV)/*' -prune -exec rm -rf {} +
 
 distclean: clean ## remove the environment too

@@ -1,6 +1,6 @@
-"""The tables of pages that are made: nothing in them is written by hand.
+"""The tables of documentation that are made: nothing in them is written by hand.
 
-They stand between two comments, `<!-- KIND of KEY -->` and `<!-- end -->`:
+They stand between two comments, `<!-- KIND of KEY -->` and `<!-- end -->`. KEY is that of a paper:
 
 exhibits   which config measures what
 claims     verdicts on the paper's claims, from the record of its exploration
@@ -8,8 +8,10 @@ expected   the same in short, with the experiments that measure each
 cells      the printed cells, from that record
 open       what the paper leaves open
 errata     the paper's mistakes
-verdicts   `<!-- verdicts on all papers -->`: how many printed cells and claims of each paper hold
 output     `<!-- output of dpmf … -->`: what that command printed; without `--results` it stays as it stands
+
+`<!-- KIND of all -->` is a table of all papers: `report.tables.overview` has its kinds.
+`<!-- summary of all -->` is the README's table.
 """
 
 import re
@@ -30,14 +32,16 @@ from dpmf_cli.report.tables.explored import (
     claims_text,
     expected_text,
     open_text,
+    verdicts,
     within_tolerance,
 )
-from dpmf_cli.report.tables.explored import verdicts as verdicts_on
 from dpmf_cli.report.tables.layout import TextTable, markdown
+from dpmf_cli.report.tables.overview import KINDS, Records
 
 _MARKED = re.compile(
-    r"(<!-- (?:(?P<kind>exhibits|claims|expected|cells|open|errata) of (?P<key>\w+)|"
-    r"(?P<all>verdicts on all papers)|output of (?P<command>dpmf .+?)) -->\n)"
+    rf"(<!-- (?:(?P<of_all>summary|{'|'.join(KINDS)}) of all|"
+    r"(?P<kind>exhibits|claims|expected|cells|open|errata) of (?P<key>\w+)|"
+    r"output of (?P<command>dpmf .+?)) -->\n)"
     r"(?P<body>.*?)(?=<!-- end -->)",
     re.DOTALL,
 )
@@ -56,22 +60,26 @@ def with_tables(page: Path, run: Run | None = None) -> str:
     except (OSError, ValueError) as error:
         raise DpmfError(f"{page}: cannot be read: {error}; name a page of docs/papers") from None
 
+    def recorded(key: str) -> Record:
+        return read_record(path_of(_records(page), key)) or Record(paper=key, version="")
+
     def anew(found: re.Match[str]) -> str:
         if found["command"]:
             said = run(shlex.split(found["command"])[1:]) if run else None
             return found[1] + (found["body"] if said is None else f"\n{said}\n")
-        if found["all"]:
-            return found[1] + verdicts_table(_records(page))
-        record = read_record(path_of(_records(page), found["key"]))
-        return found[1] + _table(found["kind"], found["key"], record)
+        if found["of_all"] == "summary":
+            return found[1] + summary_table(recorded)
+        if found["of_all"]:
+            return found[1] + _drawn(KINDS[found["of_all"]](recorded))
+        return found[1] + _table(found["kind"], found["key"], recorded(found["key"]))
 
     return _MARKED.sub(anew, text)
 
 
 def _records(page: Path) -> Path:
-    """The folder of records: beside the pages of papers, or as the root of the repository sees it."""
-    beside = page.parent / FOLDER
-    return beside if beside.is_dir() else page.parent / "docs" / "papers" / FOLDER
+    """The folder of records: beside the pages of papers, or as docs/ or the root of the repository sees it."""
+    places = [page.parent / path / FOLDER for path in (".", "papers", "docs/papers")]
+    return next((place for place in places if place.is_dir()), places[-1])
 
 
 def outside_of_tables(text: str) -> tuple[str, str]:
@@ -80,7 +88,7 @@ def outside_of_tables(text: str) -> tuple[str, str]:
     return _MARKED.sub("", text), "\n".join(made)
 
 
-def _table(kind: str, key: str, record: Record | None) -> str:
+def _table(kind: str, key: str, record: Record) -> str:
     found = paper(key)
     if kind == "exhibits":
         return exhibits_table(found)
@@ -88,7 +96,6 @@ def _table(kind: str, key: str, record: Record | None) -> str:
         return markdown_table(("where", "what"), [(each.where, each.what) for each in found.errata])
     if kind == "open":
         return _drawn(open_text(space(key)))
-    record = record or Record(paper=key, version="")
     if kind == "expected":
         return _drawn(expected_text(record, found))
     if kind == "claims":
@@ -103,7 +110,7 @@ def _drawn(table: TextTable) -> str:
     return f"\n{markdown(table)}\n"
 
 
-def verdicts_table(records: Path) -> str:
+def summary_table(records: Records) -> str:
     """A row for each paper, linked as from the root of the repository: printed cells, and the verdicts on its claims.
 
     A claim counts once for each data set that it is about.
@@ -111,14 +118,14 @@ def verdicts_table(records: Path) -> str:
     words = get_args(Word)
     rows = []
     for key, found in all_papers().items():
-        record = read_record(path_of(records, key)) or Record(paper=key, version="")
+        record = records(key)
         cells = [
             within_tolerance(each, name, cell)
             for each in record.data.values()
             for name, cell in each.printed.items()
         ]
         shipped, reached = (sum(each) for each in zip(*cells, strict=True)) if cells else (0, 0)
-        said = Counter(verdict.word for claim in found.claims for _, verdict in verdicts_on(record, claim))
+        said = Counter(verdict.word for claim in found.claims for _, verdict in verdicts(record, claim))
         of_cells = f"{shipped} of {len(cells)} ({reached})" if cells else "–"
         counts = (str(said[word]) for word in words)
         rows.append((f"[{found.title}]({found.page})", found.subject, of_cells, *counts))

@@ -10,7 +10,7 @@ import pytest
 from dpmf_cli.config import load_config
 from dpmf_cli.config.paths import ConfigPath, with_values
 from dpmf_cli.papers.space import Choice, Value, space
-from tests.configs import ROOT
+from tests.committed import ROOT
 
 SPACE = space("wang2017")
 METHODS = {

@@ -181,10 +181,3 @@ def test_commands_that_are_shown_exist(line: str) -> None:
 def test_what_is_not_there_is_found(line: str, said: str) -> None:
     with pytest.raises(Exception, match=said):
         check_command(line)
-
-
-def test_links_lead_somewhere() -> None:
-    for page in PAGES:
-        for target in re.findall(r"\]\(([^)#]+)[^)]*\)", page.read_text()):
-            if "://" not in target:
-                assert (page.parent / target).exists(), f"{page.relative_to(ROOT)}: {target}"

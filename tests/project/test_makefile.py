@@ -3,6 +3,7 @@
 import subprocess
 from pathlib import Path
 
+from dpmf_cli.cli.paper_pages import outside_of_tables
 from dpmf_cli.papers.parts import parts
 
 REPOSITORY = Path(__file__).resolve().parents[2]
@@ -19,11 +20,24 @@ def test_all_parts_whole_and_in_small() -> None:
     assert commands("reproduce-small").endswith("dpmf reproduce all --small -j 2\n")
 
 
-def test_the_frontier_is_written_into_its_page() -> None:
-    assert "dpmf reproduce frontier -j 2\n" in commands("reproduce-frontier")
-    assert "dpmf docs docs/frontier.md --results results > docs/frontier.md.part" in commands(
-        "reproduce-frontier"
-    )
+def test_the_frontier_is_written_into_its_pages() -> None:
+    said = commands("reproduce-frontier")
+    assert "dpmf reproduce frontier -j 2\n" in said
+    assert "dpmf docs $page --results results > $page.part" in said
+    for page in (REPOSITORY / "docs").glob("**/*.md"):
+        is_of_it = "<!-- output of dpmf frontier " in page.read_text(encoding="utf-8")
+        assert (f" {page.relative_to(REPOSITORY)}" in said) is is_of_it, page
+
+
+def test_every_page_with_tables_that_are_made_is_checked() -> None:
+    for page in [*REPOSITORY.glob("*.md"), *(REPOSITORY / "docs").glob("**/*.md")]:
+        made = outside_of_tables(page.read_text(encoding="utf-8"))[1]
+        assert (f" {page.relative_to(REPOSITORY)} " in commands("check").replace(";", " ")) is bool(made), (
+            page
+        )
+
+
+def test_what_leads_is_of_all_experiments_of_the_frontier() -> None:
     assert all(f" {config}" in commands("leaders") for config in parts()["frontier"].configs)
 
 
