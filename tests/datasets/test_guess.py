@@ -8,7 +8,8 @@ import numpy as np
 import pytest
 
 from dpmf_cli.datasets import Folders, load
-from dpmf_cli.datasets.formats.guess import guess_format, scale_of
+from dpmf_cli.datasets.formats.guess import guess_format
+from dpmf_cli.datasets.formats.scales import scale_of
 from dpmf_cli.datasets.spec import CsvSpec
 from dpmf_cli.errors import DpmfError
 from tests.datasets.building import parquet, zipped
@@ -97,7 +98,7 @@ def test_words(tmp_path: Path) -> None:
         'item: column "what", by what is in it',
         'rating: column "stars", by its name',
         'timestamp: column "day", by what is in it',
-        "3 to 4.5 occur in steps of 1.5; the scale is what the site allows, which may be wider",
+        "3 to 4.5 occur in steps of 1.5",
     )
 
 
@@ -121,7 +122,7 @@ def test_parquet(tmp_path: Path) -> None:
     [
         (b"", "the file is empty"),
         (b"\n\n", "the file is empty"),
-        (b"x\ny\n", "fall into no three columns by any of tab, semicolon"),
+        (b"x\ny\n", "fall into no three columns by tab, semicolon"),
     ],
 )
 def test_what_is_no_table(tmp_path: Path, data: bytes, message: str) -> None:
