@@ -1,5 +1,6 @@
 """The Makefile's targets call the commands that they name."""
 
+import shutil
 import subprocess
 from pathlib import Path
 
@@ -25,6 +26,22 @@ def test_the_frontier_is_written_into_its_page() -> None:
         "reproduce-frontier"
     )
     assert all(f" {config}" in commands("leaders") for config in parts()["frontier"].configs)
+
+
+def test_a_lock_of_another_python_is_refused(tmp_path: Path) -> None:
+    for name in ("Makefile", "pyproject.toml", "requirements.lock"):
+        shutil.copy(REPOSITORY / name, tmp_path)
+    python = tmp_path / "python"
+    python.write_text("#!/bin/sh\necho '# Python 3.99'\n")
+    python.chmod(0o755)
+    asked = ["make", "run", "LOCKED=1", f"PYTHON={python}"]
+    done = subprocess.run(asked, cwd=tmp_path, capture_output=True, text=True, check=False)
+    assert done.returncode == 2
+    assert (
+        "requirements.lock is of another Python: leave out LOCKED, or name it by PYTHON=python3.11"
+        in done.stderr
+    )
+    assert not (tmp_path / ".venv").exists()
 
 
 def test_every_test_is_run_by_one_of_two_targets_and_whole_suites_by_theirs() -> None:
