@@ -4,6 +4,7 @@ They stand between two comments, `<!-- KIND of KEY -->` and `<!-- end -->`:
 
 exhibits   which config measures what
 claims     verdicts on the paper's claims, from the record of its exploration
+experiments  what each config takes on the reference machine
 expected   the same in short, with the experiments that measure each
 cells      the printed cells, from that record
 open       what the paper leaves open
@@ -25,7 +26,7 @@ from dpmf_cli.report.tables.explored import cells_text, claims_text, expected_te
 from dpmf_cli.report.tables.layout import TextTable, markdown
 
 _MARKED = re.compile(
-    r"(<!-- (?:(?P<kind>exhibits|claims|expected|cells|open|errata) of (?P<key>\w+)|"
+    r"(<!-- (?:(?P<kind>exhibits|experiments|claims|expected|cells|open|errata) of (?P<key>\w+)|"
     r"output of (?P<command>dpmf .+?)) -->\n)"
     r"(?P<body>.*?)(?=<!-- end -->)",
     re.DOTALL,
@@ -71,6 +72,8 @@ def _table(kind: str, key: str, record: Record | None) -> str:
     found = paper(key)
     if kind == "exhibits":
         return exhibits_table(found)
+    if kind == "experiments":
+        return experiments_table(found)
     if kind == "errata":
         return markdown_table(("where", "what"), [(each.where, each.what) for each in found.errata])
     if kind == "open":
@@ -98,3 +101,33 @@ def exhibits_table(found: PaperFindings) -> str:
         if each.configs or each.command
     ]
     return markdown_table(("", "", "configs"), rows)
+
+
+def experiments_table(found: PaperFindings) -> str:
+    """A row for each config: what it shows, on which data, and what a run from nothing takes on the reference
+    machine."""
+    from dpmf_cli.config import load_config
+    from dpmf_cli.config.shipped import FOLDER as CONFIGS
+    from dpmf_cli.evaluation.numbers import duration
+    from dpmf_cli.running.estimates import disk_bytes
+    from dpmf_cli.running.machine import REFERENCE_CORES, REFERENCE_MEMORY
+    from dpmf_cli.running.plan import reference_plan
+
+    rows = []
+    for name in found.configs:
+        config = load_config(CONFIGS / f"{name}.yaml")
+        plan = reference_plan(config)
+        jobs = REFERENCE_CORES if plan.peak_bytes(REFERENCE_CORES) <= REFERENCE_MEMORY else 1
+        disk = disk_bytes(plan.left, plan.ratings, timestamps=config.dataset.has_timestamps)
+        rows.append(
+            (
+                f"`{name}`",
+                ", ".join(dict.fromkeys(each.name for each in found.exhibits if name in each.configs)),
+                config.dataset.key,
+                duration(plan.seconds(jobs)),
+                str(jobs),
+                f"{plan.peak_bytes(jobs) / 2**30:.1f} GiB",
+                f"{disk / 1e6:.0f} MB",
+            )
+        )
+    return markdown_table(("config", "shows", "data", "time", "processes", "memory", "disk"), rows)
