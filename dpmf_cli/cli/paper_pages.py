@@ -19,7 +19,7 @@ from pathlib import Path
 
 from dpmf_cli.cli.reference import markdown_table
 from dpmf_cli.errors import DpmfError
-from dpmf_cli.papers.claims import PaperFindings, paper
+from dpmf_cli.papers.claims import PaperFindings, making, paper
 from dpmf_cli.papers.record import FOLDER, Record, path_of, read_record
 from dpmf_cli.papers.space import space
 from dpmf_cli.report.tables.explored import cells_text, claims_text, expected_text, open_text
@@ -96,9 +96,9 @@ def _drawn(table: TextTable) -> str:
 def exhibits_table(found: PaperFindings) -> str:
     """A row for each table or figure: what it shows, and the configs that measure it."""
     rows = [
-        (each.name, each.what, ", ".join(f"`{name}`" for name in each.configs) or f"`{each.command}`")
+        (each.name, each.what, ", ".join(f"`{name}`" for name in each.configs) or f"`{making(each.file)}`")
         for each in found.exhibits
-        if each.configs or each.command
+        if each.configs or each.file
     ]
     return markdown_table(("", "", "configs"), rows)
 
