@@ -218,8 +218,8 @@ def _effects_that_are_used(config: ExperimentKeys) -> None:
     for at, entry in enumerate(config.algorithms):
         if not entry.averaged:
             own = type(entry).model_fields["effects"].default
-            inherited = {}, config.effects.model_dump(), ON_OWN_RATINGS
-            if all(entry.effects != own.model_copy(update=dict(each)) for each in inherited):
+            inherited = (own, config.effects, own.model_copy(update=ON_OWN_RATINGS))
+            if entry.effects not in inherited:
                 message = (
                     f"{entry.algorithm} makes no averages of that kind, and has no use for it; remove it"
                 )
