@@ -3,8 +3,8 @@
 They stand between two comments, `<!-- KIND of KEY -->` and `<!-- end -->`:
 
 exhibits   which config measures what
+experiments   what a run of each config takes on the reference machine
 claims     verdicts on the paper's claims, from the record of its exploration
-experiments  what each config takes on the reference machine
 expected   the same in short, with the experiments that measure each
 cells      the printed cells, from that record
 open       what the paper leaves open
