@@ -13,6 +13,11 @@ class DpmfError(Exception):
     """A user-facing error: the message says where, what and the fix."""
 
 
+def without_extra(trouble: str, extra: str) -> DpmfError:
+    """The error where a part of dpmf is needed that `pip install dpmf` leaves out."""
+    return DpmfError(f"{trouble}; install it with: pip install 'dpmf[{extra}]'")
+
+
 def did_you_mean(word: str, known: Iterable[str]) -> str:
     """`; did you mean "x"?` for the nearest known word, or the list of known words where none is near."""
     known = list(known)

@@ -16,6 +16,7 @@ from dpmf_cli.cli.datasets import app as datasets_app
 from dpmf_cli.cli.doctor import doctor
 from dpmf_cli.cli.explore import explore
 from dpmf_cli.cli.frontier import frontier
+from dpmf_cli.cli.init import init
 from dpmf_cli.cli.local import app as local_app
 from dpmf_cli.cli.options import PluginOption
 from dpmf_cli.cli.papers import configs
@@ -38,6 +39,7 @@ app.add_typer(local_app, name="local")
 for _command in (
     combined,
     frontier,
+    init,
     advise,
     recommend,
     run,

@@ -3,6 +3,7 @@
 They stand between two comments, `<!-- KIND of KEY -->` and `<!-- end -->`. KEY is that of a paper:
 
 exhibits   which config measures what
+experiments   what a run of each config takes on the reference machine
 claims     verdicts on the paper's claims, from the record of its exploration
 expected   the same in short, with the experiments that measure each
 cells      the printed cells, from that record
@@ -23,7 +24,7 @@ from typing import get_args
 
 from dpmf_cli.cli.reference import markdown_table
 from dpmf_cli.errors import DpmfError
-from dpmf_cli.papers.claims import PaperFindings, all_papers, paper
+from dpmf_cli.papers.claims import PaperFindings, all_papers, making, paper
 from dpmf_cli.papers.record import FOLDER, Record, path_of, read_record
 from dpmf_cli.papers.space import space
 from dpmf_cli.papers.verdicts import Word
@@ -40,7 +41,7 @@ from dpmf_cli.report.tables.overview import KINDS, Records
 
 _MARKED = re.compile(
     rf"(<!-- (?:(?P<of_all>summary|{'|'.join(KINDS)}) of all|"
-    r"(?P<kind>exhibits|claims|expected|cells|open|errata) of (?P<key>\w+)|"
+    r"(?P<kind>exhibits|experiments|claims|expected|cells|open|errata) of (?P<key>\w+)|"
     r"output of (?P<command>dpmf .+?)) -->\n)"
     r"(?P<body>.*?)(?=<!-- end -->)",
     re.DOTALL,
@@ -92,6 +93,8 @@ def _table(kind: str, key: str, record: Record) -> str:
     found = paper(key)
     if kind == "exhibits":
         return exhibits_table(found)
+    if kind == "experiments":
+        return experiments_table(found)
     if kind == "errata":
         return markdown_table(("where", "what"), [(each.where, each.what) for each in found.errata])
     if kind == "open":
@@ -135,8 +138,38 @@ def summary_table(records: Records) -> str:
 def exhibits_table(found: PaperFindings) -> str:
     """A row for each table or figure: what it shows, and the configs that measure it."""
     rows = [
-        (each.name, each.what, ", ".join(f"`{name}`" for name in each.configs) or f"`{each.command}`")
+        (each.name, each.what, ", ".join(f"`{name}`" for name in each.configs) or f"`{making(each.file)}`")
         for each in found.exhibits
-        if each.configs or each.command
+        if each.configs or each.file
     ]
     return markdown_table(("", "", "configs"), rows)
+
+
+def experiments_table(found: PaperFindings) -> str:
+    """A row for each config: what it shows, on which data, and what a run from nothing takes on the reference
+    machine."""
+    from dpmf_cli.config import load_config
+    from dpmf_cli.config.shipped import FOLDER as CONFIGS
+    from dpmf_cli.evaluation.numbers import duration
+    from dpmf_cli.running.estimates import disk_bytes
+    from dpmf_cli.running.machine import REFERENCE_CORES, REFERENCE_MEMORY
+    from dpmf_cli.running.plan import reference_plan
+
+    rows = []
+    for name in found.configs:
+        config = load_config(CONFIGS / f"{name}.yaml")
+        plan = reference_plan(config)
+        jobs = REFERENCE_CORES if plan.peak_bytes(REFERENCE_CORES) <= REFERENCE_MEMORY else 1
+        disk = disk_bytes(plan.left, plan.ratings, timestamps=config.dataset.has_timestamps)
+        rows.append(
+            (
+                f"`{name}`",
+                ", ".join(dict.fromkeys(each.name for each in found.exhibits if name in each.configs)),
+                config.dataset.key,
+                duration(plan.seconds(jobs)),
+                str(jobs),
+                f"{plan.peak_bytes(jobs) / 2**30:.1f} GiB",
+                f"{disk / 1e6:.0f} MB",
+            )
+        )
+    return markdown_table(("config", "shows", "data", "time", "processes", "memory", "disk"), rows)

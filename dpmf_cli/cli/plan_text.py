@@ -5,6 +5,7 @@ from collections.abc import Sequence
 
 from dpmf_cli.config import ExperimentConfig
 from dpmf_cli.datasets import Sizes
+from dpmf_cli.datasets.spec import SyntheticSpec
 from dpmf_cli.evaluation.numbers import duration
 from dpmf_cli.evaluation.refinement import MOST_ROUNDS
 from dpmf_cli.report.tables.layout import Group, TextTable, terminal
@@ -55,7 +56,10 @@ def describe(
         )
         for part in plan.entries
     ]
-    source = "counted" if size.basis == "counted" else f"{size.basis}: the data are not read yet"
+    if isinstance(config.dataset, SyntheticSpec):
+        source = "made up, as many as the config asks for"
+    else:
+        source = "counted" if size.basis == "counted" else f"{size.basis}: the data are not read yet"
     title = f"{config.name}: {config.dataset.key}, {size.ratings:,} ratings by {size.users:,} users "
     return terminal(
         TextTable(

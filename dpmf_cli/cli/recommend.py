@@ -6,8 +6,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from dpmf_cli.cli.advise import asked_for, fitting, print_answer, write
+from dpmf_cli.cli.advise import print_answer
 from dpmf_cli.cli.options import DataOption, PluginOption, ResultsOption
+from dpmf_cli.cli.own_config import EpsilonOption, ForceOption, ToOption, asked_for, fitting, write
 from dpmf_cli.cli.run import JobsOption
 from dpmf_cli.errors import DpmfError
 
@@ -47,7 +48,7 @@ def recommend(
     protects: Annotated[
         str, typer.Option(help="What is hidden: value, presence, user or local, as of `dpmf advise`.")
     ] = "value",
-    epsilon: Annotated[float, typer.Option(help="The ε that you would accept.")] = 1.0,
+    epsilon: EpsilonOption = 1.0,
     towards: Annotated[
         str,
         typer.Option(
@@ -64,7 +65,8 @@ def recommend(
             "nowhere.",
         ),
     ] = False,
-    to: Annotated[Path | None, typer.Option(help="The config that is written.", show_default=False)] = None,
+    to: ToOption = None,
+    force: ForceOption = False,
     results: ResultsOption = Path("results"),
     data: DataOption = None,
     jobs: JobsOption = None,
@@ -111,7 +113,8 @@ def recommend(
         if by_errors
         else "What leads on public ratings, with its parameters there."
     )
-    write(target, config_text(keys, neighbours, epsilon, methods, command, why=why), methods)
+    text = config_text(keys, neighbours, epsilon, methods, command, why=why)
+    write(target, text, methods, force=force)
     before = ""
     if ranking:
         (chosen,) = methods.taken

@@ -5,6 +5,7 @@ from typing import LiteralString
 
 from pydantic_core import PydanticCustomError
 
+from dpmf_cli.algorithms.shared.effects import ON_OWN_RATINGS
 from dpmf_cli.config.grids import LEAST_BUDGET
 from dpmf_cli.config.keys import ExperimentKeys
 from dpmf_cli.config.yaml_positions import KeyPath
@@ -39,6 +40,7 @@ def refuse_contradictions(config: ExperimentKeys) -> None:
         _countable_tasks,
         _distinct_names,
         _parameters_of_algorithms,
+        _effects_that_are_used,
     ):
         check(config)
 
@@ -209,6 +211,19 @@ def _parameters_of_algorithms(config: ExperimentKeys) -> None:
         if "algorithm" in given:
             message = "the algorithm's name stands before it; remove it"
             raise _at(("parameters", name, "algorithm"), "parameters", message)
+
+
+def _effects_that_are_used(config: ExperimentKeys) -> None:
+    """What all entries inherit, or have on own ratings, is no mistake of one that makes no averages."""
+    for at, entry in enumerate(config.algorithms):
+        if not entry.averaged:
+            own = type(entry).model_fields["effects"].default
+            inherited = (own, config.effects, own.model_copy(update=ON_OWN_RATINGS))
+            if entry.effects not in inherited:
+                message = (
+                    f"{entry.algorithm} makes no averages of that kind, and has no use for it; remove it"
+                )
+                raise _at(("algorithms", at, "effects"), "ignored", message)
 
 
 def _at(path: KeyPath, kind: LiteralString, message: str) -> PydanticCustomError:

@@ -17,16 +17,16 @@ _QUICK_BYTES = 32 << 20
 def sizes_of(spec: AnySpec, folders: Folders) -> Sizes:
     """See `dpmf_cli.datasets.sizes`."""
     if isinstance(spec, SyntheticSpec):
-        return Sizes(*spec.shape, "expected")
+        return expected(spec)
     if (
         isinstance(spec, CatalogSpec)
         and spec.path is None
         and located.present(catalog.entry(spec.name), folders.data) is None
     ):
-        return _expected(spec)
+        return expected(spec)
     kept = loading.already(spec, folders)
     if kept is None and isinstance(spec, CatalogSpec):
-        return _expected(spec)
+        return expected(spec)
     if kept is None and isinstance(spec, CsvSpec):
         path = folders.beside_config(spec.path)
         if path.stat().st_size > _QUICK_BYTES and not (is_packed(path) or is_parquet(path)):
@@ -36,8 +36,11 @@ def sizes_of(spec: AnySpec, folders: Folders) -> Sizes:
     return Sizes(kept.ratings.n_users, kept.ratings.n_items, len(kept.ratings), "counted")
 
 
-def _expected(spec: CatalogSpec) -> Sizes:
-    """What the catalog says; of a sample the part of the ratings that its users should have, and all items."""
+def expected(spec: CatalogSpec | SyntheticSpec) -> Sizes:
+    """What the catalog says, or what is made up; of a sample the part of the ratings that its users should have, and
+    all items."""
+    if isinstance(spec, SyntheticSpec):
+        return Sizes(*spec.shape, "expected")
     whole = catalog.entry(spec.name).expected
     if spec.sample is None:
         return Sizes(whole.users, whole.items, whole.ratings, "expected")

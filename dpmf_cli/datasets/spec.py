@@ -183,8 +183,8 @@ class CsvSpec(StrictModel):
         columns = list(self.columns.by_role.values())
         if not self.header and any(isinstance(column, str) for column in columns):
             raise ValueError("with `header: false`, columns are 0-based numbers")
-        if len(set(columns)) < len(columns):
-            raise ValueError("a column serves as two")
+        if twice := [column for column in columns if columns.count(column) > 1]:
+            raise ValueError(f'column "{twice[0]}" serves as two; name another for one of them')
         return self
 
     @property

@@ -21,9 +21,9 @@ def shipped(configs: Path, on: OnData, data: str) -> Configs:
     for name in on.configs:
         config = load_config(configs / f"{name}.yaml")
         if config.dataset.key != data:
-            raise DpmfError(f"{configs / name}.yaml has the data set {config.dataset.key}, not {data}")
+            raise DpmfError(f"{configs / name}.yaml: has the data set {config.dataset.key}, not {data}")
         cut = {"held_out": min(on.folds, config.folds), "runs": on.runs}
-        found[name] = _of(config, {**config.resolved(), **cut}, "the space")
+        found[name] = _of(config, {**config.resolved(), **cut}, str(configs / f"{name}.yaml"))
     return found
 
 
@@ -38,7 +38,7 @@ def with_settings(space: Space, settings: Iterable[Setting], configs: Configs) -
         under = {}
         for name, config in configs.items():
             data, met = with_values(config, values)
-            under[name] = _of(config, data, str(space.named(setting))) if met else config
+            under[name] = _of(config, data, f"{space.file}: {space.named(setting)}") if met else config
         found.append(under)
     return found
 
@@ -55,7 +55,7 @@ def _of(config: ExperimentConfig, data: dict[str, Any], what: str) -> Experiment
     except ValidationError as error:
         first = error.errors(include_url=False)[0]
         place = ".".join(map(str, first["loc"]))
-        raise DpmfError(f"{config.name} with {what}: {place}: {first['msg']}") from None
+        raise DpmfError(f"{what}: makes no config of {config.name}: {place}: {first['msg']}") from None
 
 
 def distinct(explored: Sequence[Configs]) -> list[ExperimentConfig]:

@@ -26,7 +26,7 @@ class Exhibit(StrictModel):
     configs   the names of the experiments that measure it; of a table, the first with a data set speaks for that
     neighbours   of a table of crossings, whose printed cells stand in it; none are known where it is empty
     data      data sets of the catalog that it is made of, where it needs no experiment
-    file      in the results folder, made by `command`, where it needs neither
+    file      one of the paper's outputs, where it needs neither
     """
 
     name: str
@@ -36,7 +36,6 @@ class Exhibit(StrictModel):
     neighbours: str = ""
     data: tuple[str, ...] = ()
     file: str = ""
-    command: str = ""
 
 
 class Output(StrictModel):
@@ -143,6 +142,14 @@ def paper(key: str) -> PaperFindings:
 def all_papers() -> dict[str, PaperFindings]:
     """Every paper by its key, in the order of the years."""
     return {key: paper(key) for key in sorted(papers(), key=lambda key: (key[-4:], key))}
+
+
+def making(file: str) -> str:
+    """The command, for a shell, that makes an output of a paper."""
+    (command,) = (
+        each.command for found in all_papers().values() for each in found.outputs if each.file == file
+    )
+    return f"{command} > results/{file}"
 
 
 def is_held_against_tables(name: str) -> bool:

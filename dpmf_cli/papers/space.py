@@ -10,10 +10,10 @@ import math
 from collections.abc import Sequence
 from functools import cache
 from importlib import resources
-from typing import Annotated, Any
+from typing import Annotated, Any, Self
 
 import yaml
-from pydantic import Field, ValidationError
+from pydantic import Field, ValidationError, model_validator
 
 from dpmf_cli.errors import DpmfError, did_you_mean
 from dpmf_cli.papers.printed import papers
@@ -67,14 +67,24 @@ class OnData(StrictModel):
 class Space(StrictModel):
     """All that a paper leaves open.
 
+    file    where it stands, for messages
     tuned   whether the paper chose its parameters for each ε, so that its claims are about the best of all settings
     also    settings that are tried besides, each by the names of choices and values that are not the shipped ones
     """
 
+    file: str = ""
     data: dict[str, OnData]
     tuned: bool = False
     open: tuple[Choice, ...]
     also: tuple[dict[str, str], ...] = ()
+
+    @model_validator(mode="after")
+    def _also_of_what_is_here(self) -> Self:
+        values = {choice.name: {value.name for value in choice.values} for choice in self.open}
+        for name, value in (pair for each in self.also for pair in each.items()):
+            if value not in values.get(name, ()):
+                raise ValueError(f'also: there is no value "{value}" of "{name}" under open')
+        return self
 
     def on(self, data: str) -> OnData:
         """What is run on a data set. Raises DpmfError for one that the space does not have."""
@@ -107,11 +117,8 @@ class Space(StrictModel):
         return list(dict.fromkeys([(0,) * len(sizes), *map(self._setting, self.also), *sampled]))
 
     def _setting(self, named: dict[str, str]) -> Setting:
-        """The setting with these values, and else the shipped ones. Raises DpmfError for a name that is not here."""
+        """The setting with these values, and else the shipped ones."""
         values = {choice.name: [value.name for value in choice.values] for choice in self.open}
-        for name, value in named.items():
-            if value not in values.get(name, ()):
-                raise DpmfError(f'the space has no value "{value}" of "{name}"')
         return tuple(names.index(named.get(name, names[0])) for name, names in values.items())
 
 
@@ -121,10 +128,17 @@ def space(key: str) -> Space:
     if key not in explored():
         raise DpmfError(f'there is nothing to explore of a paper "{key}"{did_you_mean(key, explored())}')
     file = resources.files("dpmf_cli.papers.spaces") / f"{key}.yaml"
+    return space_of(yaml.safe_load(file.read_text(encoding="utf-8")), str(file))
+
+
+def space_of(data: Any, file: str) -> Space:
+    """The space that a file holds. Raises `DpmfError`, which names the file, for what is none."""
     try:
-        return Space.model_validate(yaml.safe_load(file.read_text(encoding="utf-8")))
+        return Space.model_validate({**data, "file": file})
     except ValidationError as error:
-        raise DpmfError(f"{file}: {error}") from None
+        first = error.errors(include_url=False)[0]
+        place = "".join(f"{part}: " for part in [".".join(map(str, first["loc"]))] if part)
+        raise DpmfError(f"{file}: {place}{first['msg'].removeprefix('Value error, ')}") from None
 
 
 @cache

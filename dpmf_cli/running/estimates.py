@@ -9,7 +9,7 @@ from dpmf_cli.algorithms.costs.predictions import predictions_cost
 from dpmf_cli.evaluation.top_items import users_at_once
 from dpmf_cli.results.task import Task
 from dpmf_cli.running.batches import together
-from dpmf_cli.running.grid_parts import cost_in_parts, room
+from dpmf_cli.running.grid_parts import cost_in_parts
 from dpmf_cli.running.machine import Machine
 
 PROCESS_BYTES = 49e6
@@ -28,6 +28,11 @@ memory map of all, and folds."""
 MADE_SECONDS, MADE_BYTES, MAKING_BYTES = 4.5e-7, 12.5, 3.7e8
 """Per rating that is made up before it can be used; and the process with a block of them (`datasets.synthetic`)."""
 
+TASK_BYTES, LANE_BYTES, FILES_BYTES, BLOCK = 1_000.0, 400.0, 4e5, 4096
+"""On the disk: a result, and each ε of it; tables and figures of an experiment; and what a file is rounded up to."""
+KEPT_BYTES, TIME_BYTES = 12.0, 8.0
+"""Per rating of the cache of a data set that was read, and of its time stamp."""
+
 
 def in_order(tasks: Iterable[Task]) -> list[Task]:
     """Tasks of one cut of one data set follow each other and share its split."""
@@ -35,11 +40,16 @@ def in_order(tasks: Iterable[Task]) -> list[Task]:
 
 
 def costs_of(
-    tasks: Iterable[Task], shapes: dict[float, Shape], asked: dict[float, float], machine: Machine
+    tasks: Iterable[Task],
+    shapes: dict[float, Shape],
+    asked: dict[float, float],
+    machine: Machine,
+    within: float,
 ) -> dict[Any, Cost]:
     """By `Task.key` what each task costs on a machine: an equal part of the time of the fit that it shares, its own
-    predictions of the ratings `asked` for (by portion), and all of the memory of whichever needs more."""
-    costs, within = {}, room()
+    predictions of the ratings `asked` for (by portion), and all of the memory of whichever needs more. One fit may
+    hold so many bytes `within` which a grid is cut into parts."""
+    costs = {}
     for batch in together(in_order(tasks)):
         shape, predicted = shapes[batch[0].cut.portion], asked[batch[0].cut.portion]
         lanes = sum(len(task.epsilons) for task in batch)
@@ -52,6 +62,12 @@ def costs_of(
             ranked = _ranking_cost(task, shape, predicted, machine)
             costs[task.key] = Cost(fit + measured + ranked.seconds, max(whole.bytes, held) + ranked.bytes)
     return costs
+
+
+def disk_bytes(tasks: Iterable[Task], ratings: int, *, timestamps: bool) -> float:
+    """What an experiment of these tasks leaves on the disk: results, files made of them, and the ratings as kept."""
+    results = sum(math.ceil((TASK_BYTES + LANE_BYTES * len(task.epsilons)) / BLOCK) * BLOCK for task in tasks)
+    return results + FILES_BYTES + (KEPT_BYTES + TIME_BYTES * timestamps) * ratings
 
 
 def _ranking_cost(task: Task, shape: Shape, predicted: float, machine: Machine) -> Cost:

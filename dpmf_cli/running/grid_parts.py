@@ -32,7 +32,12 @@ def memory() -> int:
 
 def room() -> float:
     """Bytes that one fit may hold on this machine, beside the ratings."""
-    return MEMORY_SHARE * memory() / (os.cpu_count() or 1)
+    return room_of(memory(), os.cpu_count() or 1)
+
+
+def room_of(memory: float, cores: int) -> float:
+    """The same on a machine of so many bytes of memory, and cores."""
+    return MEMORY_SHARE * memory / cores
 
 
 def parts(algorithm: Algorithm, shape: Shape, grid: int, within: float) -> list[slice]:

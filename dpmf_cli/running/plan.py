@@ -1,7 +1,9 @@
 """The plan: the tasks of a config, what is done, what is left, and what that will take."""
 
+import os
 from dataclasses import dataclass
 from functools import cached_property
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -10,7 +12,8 @@ from dpmf_cli.algorithms.costs.cost import NOTHING, Cost, Shape
 from dpmf_cli.algorithms.shared.base import Algorithm
 from dpmf_cli.config import ExperimentConfig
 from dpmf_cli.datasets import DataIdentity, Dataset, Folders, Sizes, known, sizes
-from dpmf_cli.datasets.spec import SyntheticSpec
+from dpmf_cli.datasets.sizing import expected
+from dpmf_cli.datasets.spec import CsvSpec, SyntheticSpec
 from dpmf_cli.errors import DpmfError
 from dpmf_cli.evaluation.portions import Order
 from dpmf_cli.ratings import Ratings
@@ -31,7 +34,8 @@ from dpmf_cli.running.estimates import (
     costs_of,
     in_order,
 )
-from dpmf_cli.running.machine import REFERENCE, Machine
+from dpmf_cli.running.grid_parts import room, room_of
+from dpmf_cli.running.machine import REFERENCE, REFERENCE_CORES, REFERENCE_MEMORY, Machine
 
 
 @dataclass(frozen=True)
@@ -152,6 +156,15 @@ def plan_without_parsing(config: ExperimentConfig, folders: Folders, machine: Ma
     return make_plan(config, DataIdentity(spec.key, "", ""), size, store, machine=machine), size
 
 
+def reference_plan(config: ExperimentConfig) -> Plan:
+    """What a config of data that are published or made up takes from nothing on the reference machine: the same
+    wherever it is asked."""
+    assert not isinstance(config.dataset, CsvSpec)
+    within = room_of(REFERENCE_MEMORY, REFERENCE_CORES)
+    nothing = DataIdentity(config.dataset.key, "", ""), expected(config.dataset), Store(Path(os.devnull))
+    return make_plan(config, *nothing, within=within)
+
+
 def sum_of_squares(ratings: Ratings) -> float:
     """Σ c_u² over the users, c_u being the number of ratings of one."""
     return float(np.square(ratings.user_counts, dtype=np.float64).sum())
@@ -165,10 +178,12 @@ def make_plan(
     *,
     squares: float | None = None,
     machine: Machine = REFERENCE,
+    within: float | None = None,
 ) -> Plan:
     """The plan of a config on a data set of that size; all tasks are left where the data were never read.
 
     squares   Σ c_u² over the users, c_u being the number of ratings of one; None where it is not counted
+    within    bytes that one fit may hold; None for this machine's
     """
     held_out = held_out_share(config, size.users, size.ratings)
     order: Order = config.growth.order if config.growth else "timestamp"
@@ -186,7 +201,8 @@ def make_plan(
         refined = tuple(task for task in left if task.key not in whole)
         found.append((entry, config.grid(entry), len(tasks), left, refined))
     asked = {portion: portion * size.ratings * held_out for portion in config.portions}
-    costs = costs_of((task for *_, left, _ in found for task in left), shapes, asked, machine)
+    within = room() if within is None else within
+    costs = costs_of((task for *_, left, _ in found for task in left), shapes, asked, machine, within)
     entries = (EntryPlan(*each, tuple(costs[task.key] for task in each[3])) for each in found)
     made = NOTHING
     if not data.checksum and isinstance(config.dataset, SyntheticSpec):

@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
+from dpmf_cli.algorithms.registry import PRIVATE
 from dpmf_cli.algorithms.shared.effects import Effects, EffectsBudget, EffectsParameters
 from dpmf_cli.algorithms.shared.private_averages import (
     bounded_effects,
@@ -14,6 +15,8 @@ from dpmf_cli.privacy.curator import Curator
 from dpmf_cli.privacy.ledger import Ledger
 from dpmf_cli.ratings import Ratings, Scale
 from dpmf_cli.streams import Streams
+from dpmf_cli.testing import fit, make_ratings, predict_all
+from tests.algorithms.test_contract import VARIANTS
 
 # Users 0 and 1 rate items 0 and 1; user 2 and item 2 have no rating.
 TINY = Ratings(
@@ -115,3 +118,20 @@ def test_a_sum_and_its_count_split_the_epsilon_of_their_average(share: float) ->
         }
     )
     assert ledger.provable[0] == pytest.approx(2.0)
+
+
+UNUSED = [key for key, family in PRIVATE.items() if not family.averaged]
+
+
+def test_some_methods_use_no_effects() -> None:
+    assert {"own_regression", "public_pattern", "local_means", "dp_pmf"} <= set(UNUSED)
+    assert not {"isgd", "pge", "mm_knn", "dpals", "hua_mf", "frank_wolfe"} & set(UNUSED)
+
+
+@pytest.mark.parametrize("name", [name for name, entry in VARIANTS.items() if entry.algorithm in UNUSED])
+def test_a_method_that_uses_no_effects_is_the_same_with_any(name: str) -> None:
+    entry = VARIANTS[name]
+    other = entry.model_copy(update={"effects": EffectsParameters(beta_m=1, beta_u=2, user_clamp=0.3)})
+    ratings = make_ratings()
+    one, two = (predict_all(fit(each, ratings, [1.0])[0], ratings) for each in (entry, other))
+    np.testing.assert_array_equal(one, two)

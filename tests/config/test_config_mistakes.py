@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from dpmf_cli.config import load_config
+from dpmf_cli.config import config_of, load_config
 from dpmf_cli.errors import DpmfError
 from tests.configs import GOOD, GROWTH, NETFLIX, THETAS, TWINS, load
 
@@ -45,6 +45,10 @@ BAD = {
     "grid not ascending": (GOOD.replace("0.1, 1", "1, 0.1"), r"x\.yaml:2:11: epsilons: .*ascend"),
     "grid repeats": (GOOD.replace("0.1, 1", "1, 1"), r"x\.yaml:2:11: epsilons: .*repetition"),
     "grid key": (GOOD.replace("[0.1, 1, 10]", "{first: 1, last: 2, cout: 3}"), r'x\.yaml:2:.*unknown key; did you mean "count"'),
+    "effects of a method without averages": (
+        GOOD.replace("algorithm: pge", "algorithm: own_regression\n    mode: corrected\n    effects: {beta_m: 3}"),
+        r"x\.yaml:6:14: algorithms\[0\]\.effects: own_regression makes no averages of that kind, and has no use for it; remove it",
+    ),
     "budget sum": (GOOD + BUDGET % 0.6, r"x\.yaml:7:13: algorithms\[1\]\.budget: the fractions sum to 0\.9, not 1"),
     "budget negative": (GOOD + BUDGET % -0.1, r"x\.yaml:7:\d+: algorithms\[1\]\.budget\.factorization: .*greater than 0, not -0\.1"),
     "budget key of another method": (GOOD.replace("pge\n", "pge\n" + BUDGET % 0.7), r"x\.yaml:5:\d+: algorithms\[0\]\.budget\.factorization: unknown key"),
@@ -182,3 +186,11 @@ def test_a_missing_file_and_bytes_that_are_no_text(tmp_path: Path) -> None:
     (tmp_path / "x.yaml").write_bytes(b"\xff\xfe\x00")
     with pytest.raises(DpmfError, match="cannot be read as UTF-8"):
         load_config(tmp_path / "x.yaml")
+
+
+def test_effects_that_all_inherit_are_no_mistake_of_a_method_without_averages(tmp_path: Path) -> None:
+    entry = "algorithm: own_regression\n    mode: corrected"
+    (tmp_path / "x.yaml").write_text(GOOD.replace("algorithm: pge", entry) + "effects: {beta_m: 3}\n")
+    config = load_config(tmp_path / "x.yaml")
+    assert config_of(config.resolved()) == config
+    assert config.algorithms[0].effects.beta_m == 3  # as stored results are named

@@ -8,7 +8,8 @@ import numpy as np
 import pytest
 
 from dpmf_cli.datasets import Folders, load
-from dpmf_cli.datasets.formats.guess import guess_format, scale_of
+from dpmf_cli.datasets.formats.guess import Told, guess_format
+from dpmf_cli.datasets.formats.scales import scale_of
 from dpmf_cli.datasets.spec import CsvSpec
 from dpmf_cli.errors import DpmfError
 from tests.datasets.building import parquet, zipped
@@ -97,8 +98,14 @@ def test_words(tmp_path: Path) -> None:
         'item: column "what", by what is in it',
         'rating: column "stars", by its name',
         'timestamp: column "day", by what is in it',
-        "3 to 4.5 occur in steps of 1.5; the scale is what the site allows, which may be wider",
+        "3 to 4.5 occur in steps of 1.5",
     )
+
+
+def test_a_column_that_is_told_is_nothing_else_even_by_its_name(tmp_path: Path) -> None:
+    (tmp_path / "r").write_bytes(written(",", "user,item,rating", form="{u}{s}{i}{s}{r}"))
+    found = guess_format(tmp_path / "r", Told(columns={"user": "item"}))
+    assert found.columns == {"user": "item", "item": "user", "rating": "rating"}
 
 
 def test_what_cannot_be_told_is_left_out(tmp_path: Path) -> None:
@@ -121,7 +128,7 @@ def test_parquet(tmp_path: Path) -> None:
     [
         (b"", "the file is empty"),
         (b"\n\n", "the file is empty"),
-        (b"x\ny\n", "fall into no three columns by any of tab, semicolon"),
+        (b"x\ny\n", "fall into no three columns by tab, semicolon"),
     ],
 )
 def test_what_is_no_table(tmp_path: Path, data: bytes, message: str) -> None:

@@ -1,6 +1,7 @@
 """Spaces of what papers leave open: balanced samples, and paths that all mean something."""
 
 from collections import Counter
+from pathlib import Path
 
 import pytest
 
@@ -10,7 +11,7 @@ from dpmf_cli.datasets import catalog
 from dpmf_cli.errors import DpmfError
 from dpmf_cli.exploring.applied import shipped, with_settings
 from dpmf_cli.papers.claims import paper
-from dpmf_cli.papers.space import Space, explored, halves, space
+from dpmf_cli.papers.space import Space, explored, halves, space, space_of
 from tests.configs import SHIPPED
 
 CONFIGS = SHIPPED[0].parent
@@ -44,8 +45,27 @@ def test_a_small_space_is_run_whole_and_a_large_one_is_sampled_evenly() -> None:
 def test_settings_that_are_named_are_tried_too() -> None:
     space = made(2, 3).model_copy(update={"also": ({"1": "2"}, {"0": "1", "1": "1"})})
     assert space.settings(3, "made")[:3] == [(0, 0), (0, 2), (1, 1)]
-    with pytest.raises(DpmfError, match='no value "7" of "1"'):
-        made(2, 3).model_copy(update={"also": ({"1": "7"},)}).settings(3, "made")
+
+
+def test_a_space_that_cannot_be_read_is_named_by_its_file() -> None:
+    data = made(2, 3).model_dump()
+    with pytest.raises(DpmfError, match=r'^here/x\.yaml: also: there is no value "7" of "1" under open$'):
+        space_of({**data, "also": [{"1": "7"}]}, "here/x.yaml")
+    with pytest.raises(DpmfError, match=r'^here/x\.yaml: .*did you mean "open"'):
+        space_of({**data, "opne": []}, "here/x.yaml")
+    assert Path(space("wang2017").file).name == "wang2017.yaml"
+    wrong = {"set": {"psgd.learning_rate": -1}}
+    broken = {
+        **data,
+        "open": [
+            {**choice, "values": [{**each, **wrong} for each in choice["values"]]} for choice in data["open"]
+        ],
+    }
+    config = load_config(CONFIGS / "ml100k_bounded.yaml")
+    with pytest.raises(
+        DpmfError, match=r"^here/x\.yaml: .*: makes no config of ml100k_bounded: .*learning_rate"
+    ):
+        with_settings(space_of(broken, "here/x.yaml"), [(0, 0)], {"ml100k_bounded": config})
 
 
 def test_a_space_is_another_where_a_value_sets_something_else() -> None:

@@ -1,5 +1,6 @@
 """The Makefile's targets call the commands that they name."""
 
+import shutil
 import subprocess
 from pathlib import Path
 
@@ -39,6 +40,22 @@ def test_every_page_with_tables_that_are_made_is_checked() -> None:
 
 def test_what_leads_is_of_all_experiments_of_the_frontier() -> None:
     assert all(f" {config}" in commands("leaders") for config in parts()["frontier"].configs)
+
+
+def test_a_lock_of_another_python_is_refused(tmp_path: Path) -> None:
+    for name in ("Makefile", "pyproject.toml", "requirements.lock"):
+        shutil.copy(REPOSITORY / name, tmp_path)
+    python = tmp_path / "python"
+    python.write_text("#!/bin/sh\necho '# Python 3.99'\n")
+    python.chmod(0o755)
+    asked = ["make", "run", "LOCKED=1", f"PYTHON={python}"]
+    done = subprocess.run(asked, cwd=tmp_path, capture_output=True, text=True, check=False)
+    assert done.returncode == 2
+    assert (
+        "requirements.lock is of another Python: leave out LOCKED, or name it by PYTHON=python3.11"
+        in done.stderr
+    )
+    assert not (tmp_path / ".venv").exists()
 
 
 def test_every_test_is_run_by_one_of_two_targets_and_whole_suites_by_theirs() -> None:

@@ -3,36 +3,69 @@
 import os
 import subprocess
 import sys
+from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
 
 REPOSITORY = Path(__file__).resolve().parents[2]
+pytestmark = pytest.mark.slow
 
 
-@pytest.mark.slow
-def test_the_wheel_alone_runs_configs_by_name(tmp_path: Path) -> None:
-    built, environment, elsewhere = tmp_path / "dist", tmp_path / "environment", tmp_path / "elsewhere"
+@dataclass(frozen=True)
+class Installed:
+    """The programs of an environment that has the wheel alone, and a folder outside the repository."""
+
+    programs: Path
+    elsewhere: Path
+
+    def dpmf(self, *words: str, code: int = 0) -> str:
+        """What `dpmf` prints, or where it is refused says."""
+        done = ended(code, str(self.programs / "dpmf"), *words, at=self.elsewhere)
+        return done.stderr if code else done.stdout
+
+
+@pytest.fixture(scope="module")
+def installed(tmp_path_factory: pytest.TempPathFactory) -> Installed:
+    folder = tmp_path_factory.mktemp("wheel")
+    built, environment, elsewhere = folder / "dist", folder / "environment", folder / "elsewhere"
     elsewhere.mkdir()
-    said(sys.executable, "-m", "build", "--outdir", str(built), str(REPOSITORY), at=tmp_path)
+    ended(0, sys.executable, "-m", "build", "--outdir", str(built), str(REPOSITORY), at=folder)
     (wheel,) = built.glob("*.whl")
-    said(sys.executable, "-m", "venv", str(environment), at=tmp_path)
-    said(str(environment / "bin" / "pip"), "install", "--quiet", str(wheel), at=tmp_path)
-    dpmf = str(environment / "bin" / "dpmf")
-    where = said(
-        str(environment / "bin" / "python"), "-c", "import dpmf_cli; print(dpmf_cli.__file__)", at=elsewhere
-    )
-    assert where.startswith(str(environment))
-    assert "ml1m_bounded" in said(dpmf, "configs", at=elsewhere)
-    assert "PGE" in said(dpmf, "run", "quickstart", "-j", "2", at=elsewhere)
-    assert "PGE" in said(dpmf, "crossings", "quickstart", at=elsewhere)
-    assert "left: 0 of" in said(dpmf, "plan", "quickstart", at=elsewhere)
-    assert (elsewhere / "results" / "quickstart" / "crossings.md").exists()
+    ended(0, sys.executable, "-m", "venv", str(environment), at=folder)
+    ended(0, str(environment / "bin" / "pip"), "install", "--quiet", str(wheel), at=folder)
+    return Installed(environment / "bin", elsewhere)
 
 
-def said(*words: str, at: Path) -> str:
-    """What a command prints, run in that folder without the repository on its path."""
+def test_the_wheel_alone_runs_configs_by_name(installed: Installed) -> None:
+    words = str(installed.programs / "python"), "-c", "import dpmf_cli; print(dpmf_cli.__file__)"
+    where = ended(0, *words, at=installed.elsewhere).stdout
+    assert where.startswith(str(installed.programs.parent))
+    assert "ml1m_bounded" in installed.dpmf("configs")
+    assert "PGE" in installed.dpmf("run", "quickstart", "-j", "2")
+    assert "PGE" in installed.dpmf("crossings", "quickstart")
+    assert "left: 0 of" in installed.dpmf("plan", "quickstart")
+    assert (installed.elsewhere / "results" / "quickstart" / "crossings.md").exists()
+    assert 'did you mean "ml1m_bounded"' in installed.dpmf("plan", "ml1m_bouded", code=2)
+
+
+def test_the_wheel_alone_says_which_extra_a_command_needs(installed: Installed) -> None:
+    (installed.elsewhere / "r.parquet").write_bytes(b"PAR1 and so on")
+    assert "pip install 'dpmf[parquet]'" in installed.dpmf("init", "r.parquet", code=2)
+    cluster = "run", "quickstart", "--scheduler", "tcp://127.0.0.1:1"
+    assert "pip install 'dpmf[cluster]'" in installed.dpmf(*cluster, code=2)
+
+
+def test_the_wheel_alone_reproduces_a_paper_in_small(installed: Installed, real_data: Path) -> None:
+    data = "--data", str(real_data)
+    installed.dpmf("run", "ml100k_bounded", "--held-out", "1", "--runs", "1", *data)
+    installed.dpmf("reproduce", "friedman2016", "--small", *data)
+    assert (installed.elsewhere / "results" / "small" / "report.html").exists()
+
+
+def ended(code: int, *words: str, at: Path) -> subprocess.CompletedProcess[str]:
+    """A command that ended so, run in that folder without the repository on its path."""
     clean = {name: value for name, value in os.environ.items() if name not in ("PYTHONPATH", "VIRTUAL_ENV")}
     done = subprocess.run(words, cwd=at, env=clean, capture_output=True, text=True, check=False)
-    assert done.returncode == 0, done.stderr
-    return done.stdout
+    assert done.returncode == code, done.stderr
+    return done

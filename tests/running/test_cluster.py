@@ -245,14 +245,6 @@ def test_an_address_without_a_scheduler_is_one_message(
     assert message.startswith(f"dpmf: {address}: no scheduler answers there")
 
 
-def test_without_the_extra_the_message_names_it(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(sys.modules, "distributed", None)
-    for module in ("executor", "session", "worker"):
-        monkeypatch.delitem(sys.modules, f"dpmf_cli.running.cluster.{module}", raising=False)
-    with pytest.raises(DpmfError, match=r'pip install "dpmf\[cluster\]"'):
-        cluster_executor("tcp://127.0.0.1:1", 1, print)
-
-
 def test_processes_of_this_machine_and_of_a_cluster_exclude_each_other(
     home: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -5,6 +5,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from dpmf_cli.cli.plan_text import describe
 from dpmf_cli.config import ExperimentConfig
 from dpmf_cli.datasets import Folders, Sizes, load
 from dpmf_cli.results.store import Store
@@ -78,6 +79,8 @@ def test_data_that_were_never_read_leave_all_to_do_until_they_are(tmp_path: Path
     )
     for task in (first, second):
         store.write(task, RESULT)
+    said = describe(config, before, size, 1, as_json=False)
+    assert "40 items (made up, as many as the config asks for)" in said
     after, again = plan_without_parsing(config, folders, REFERENCE)
     assert (len(after.left), after.made.seconds, again) == (8, 0, size)
     assert after == plan_for(config, dataset, store)

@@ -59,6 +59,7 @@ class OwnRegression(PrivateAlgorithm):
     variants: ClassVar[Variants] = frozenset(
         (each, Mode.CORRECTED) for each in (Neighbours.USER, Neighbours.UNBOUNDED, Neighbours.BOUNDED)
     )
+    averaged: ClassVar[bool] = False
     joint: ClassVar[bool] = True
     counts_users: ClassVar[bool] = True
     most: ClassVar[float] = 0.8

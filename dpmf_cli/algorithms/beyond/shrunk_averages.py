@@ -39,6 +39,7 @@ class ShrunkAverages(PrivateAlgorithm):
     title: ClassVar[str] = "Shrunk averages"
     paper: ClassVar[Paper] = Paper.DPMF
     variants: ClassVar[Variants] = frozenset({(Neighbours.UNBOUNDED, Mode.CORRECTED)})
+    averaged: ClassVar[bool] = False
 
     algorithm: Literal["shrunk_averages"]
     neighbours: Neighbours = Neighbours.UNBOUNDED

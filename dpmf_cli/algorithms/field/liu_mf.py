@@ -53,6 +53,7 @@ class LiuMF(PrivateAlgorithm):
     title: ClassVar[str] = "SGLD"
     paper: ClassVar[Paper] = Paper.LIU
     variants: ClassVar[Variants] = frozenset({(Neighbours.USER, Mode.PUBLISHED)})
+    averaged: ClassVar[bool] = False
 
     algorithm: Literal["liu_mf"]
     neighbours: Neighbours = Neighbours.USER

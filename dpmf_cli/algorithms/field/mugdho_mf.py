@@ -38,6 +38,7 @@ class MugdhoMF(PrivateAlgorithm):
     title: ClassVar[str] = "Noise on users' gradients"
     paper: ClassVar[Paper] = Paper.MUGDHO
     variants: ClassVar[Variants] = frozenset({(Neighbours.BOUNDED, Mode.PUBLISHED)})
+    averaged: ClassVar[bool] = False
 
     algorithm: Literal["mugdho_mf"]
     factors: int = Field(20, ge=1, le=64, description="n: 20 in the paper")

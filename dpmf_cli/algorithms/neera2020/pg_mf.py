@@ -64,6 +64,7 @@ class PrivateGradientMF(PrivateAlgorithm):
     title: ClassVar[str] = "PG-MF"
     paper: ClassVar[Paper] = Paper.NEERA
     variants: ClassVar[Variants] = in_both_modes(Neighbours.LOCAL, Neighbours.USER)
+    averaged: ClassVar[bool] = False
     joint: ClassVar[bool] = True
     revision: ClassVar[int] = 3
     kind_of_devices: ClassVar[type[Devices]] = Devices

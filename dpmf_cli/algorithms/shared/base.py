@@ -226,7 +226,8 @@ def in_both_modes(*kinds: Neighbours) -> Variants:
 
 class PrivateAlgorithm(Algorithm):
     """An algorithm that spends ε. `variants` lists the (neighbours, mode) pairs that it offers, `paper` is where it
-    comes from, and `of_the_other` are the parameters that only the other mode has a use for: they are refused.
+    comes from, and `of_the_other` are the parameters that only the other mode has a use for: they are refused. Where
+    it is not `averaged`, no part of it uses `effects`, and an entry's own are refused.
 
     A key may stand for several algorithms. The class with its parameters then has a subclass for each of them, with a
     `fit` and `variants` of its own. An entry of a config becomes an instance of the subclass that offers its
@@ -237,6 +238,7 @@ class PrivateAlgorithm(Algorithm):
     variants: ClassVar[Variants]
     paper: ClassVar[Paper]
     of_the_other: ClassVar[tuple[str, ...]] = ()
+    averaged: ClassVar[bool] = True
 
     neighbours: Neighbours = Neighbours.BOUNDED
     mode: Mode = Mode.PUBLISHED

@@ -34,6 +34,7 @@ class LocalAlgorithm(PrivateAlgorithm):
     """
 
     variants: ClassVar[Variants] = in_both_modes(Neighbours.LOCAL)
+    averaged: ClassVar[bool] = False
 
     neighbours: Neighbours = Neighbours.LOCAL
     mechanism: Mechanism = Field(Mechanism.BLP, description="what a device does to each rating")

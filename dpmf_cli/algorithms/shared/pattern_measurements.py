@@ -61,6 +61,7 @@ class PatternAlgorithm(PrivateAlgorithm):
 
     paper: ClassVar[Paper] = Paper.DPMF
     variants: ClassVar[Variants] = frozenset({(Neighbours.BOUNDED, Mode.CORRECTED)})
+    averaged: ClassVar[bool] = False
     measured: ClassVar[tuple[str, ...]]
 
     mode: Mode = Mode.CORRECTED

@@ -33,6 +33,7 @@ class PrivatePMF(GradientDescentPMF, ObjectivePerturbation, PrivateAlgorithm):
     title: ClassVar[str] = "DP-PMF"
     paper: ClassVar[Paper] = Paper.ZHANG
     variants: ClassVar[Variants] = in_both_modes(Neighbours.BOUNDED, Neighbours.UNBOUNDED)
+    averaged: ClassVar[bool] = False
 
     revision: ClassVar[int] = 2
 

@@ -113,6 +113,7 @@ class Personalized(AroundABase, PrivateAlgorithm):
     title: ClassVar[str] = "Personalised"
     paper: ClassVar[Paper] = Paper.ZHANG
     variants: ClassVar[Variants] = in_both_modes(Neighbours.BOUNDED, Neighbours.UNBOUNDED)
+    averaged: ClassVar[bool] = False
     why_no_twin: ClassVar[str] = (
         "what is personalised has no twin, for its records set their own ε; remove `twins`, and add `sampled` to "
         "`baselines`"

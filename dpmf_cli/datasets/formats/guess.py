@@ -5,7 +5,8 @@ import json
 import math
 import re
 from collections import Counter
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +14,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpmf_cli.datasets.formats import parquet
+from dpmf_cli.datasets.formats.headers import not_one
 from dpmf_cli.datasets.formats.roles import Column, roles_of
+from dpmf_cli.datasets.formats.scales import in_words, scale_of
 from dpmf_cli.datasets.formats.unpacked import unpacked
 from dpmf_cli.datasets.spec import CsvSpec
 from dpmf_cli.errors import DpmfError
@@ -23,8 +26,19 @@ _ROWS, _BYTES = 1000, 1 << 18
 _AGREEING = 0.9
 """Part of the lines that a separator cuts into as many fields."""
 _COMMA_NUMBER = re.compile(r"\s*[+-]?\d+(,\d+)?\s*")
-_MOST_STEPS = 100
-_PRECISION = 10_000
+
+
+@dataclass(frozen=True)
+class Told:
+    """What its owner says of a file, in place of a guess; None, and a role that is left out, are guessed.
+
+    columns   by role a name or a number
+    """
+
+    separator: str | None = None
+    header: bool | None = None
+    decimal: str | None = None
+    columns: Mapping[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -36,13 +50,20 @@ class Layout:
     decimal: str
     columns: tuple[Column, ...]
 
-    @property
-    def roles(self) -> dict[str, str | int]:
-        """Which column is what, by its name, or by its number without a header; what cannot be told is left out."""
-        return {
-            role: self.columns[at].name if self.header else at
-            for role, (at, _) in roles_of(self.columns).items()
-        }
+    def key(self, at: int) -> str | int:
+        """A column as a config names it: by its name, or by its number where no name is its own."""
+        names = [column.name for column in self.columns]
+        return names[at] if self.header and names.count(names[at]) == 1 else at
+
+    def position(self, path: Path, role: str, column: str) -> int:
+        """Of a column by its name or number. Raises `DpmfError` where the file has none."""
+        names = [each.name for each in self.columns] if self.header else []
+        if column in names:
+            return names.index(column)
+        if column.isdecimal() and int(column) < len(self.columns):
+            return int(column)
+        numbers = [str(at) for at in range(len(self.columns))]
+        raise not_one(str(path) if parquet.is_parquet(path) else f"{path}:1", column, role, names or numbers)
 
 
 @dataclass(frozen=True)
@@ -72,45 +93,68 @@ class Guess:
         return {"columns": self.columns, **given, "scale": scale}
 
 
-def guess_format(path: Path) -> Guess:
+_NOTHING = Told()
+
+
+def guess_format(path: Path, told: Told = _NOTHING) -> Guess:
     """Looks at the beginning of a file for its layout, and at all of its ratings for the scale.
 
-    Raises `DpmfError` for a file that cannot be read, is empty, or whose lines fall into no three columns.
+    Raises `DpmfError` for a file that cannot be read, is empty or no text, whose lines fall into no three columns, or
+    that has no column as told.
     """
-    layout = layout_of(path)
-    columns, scale = layout.roles, None
-    if "rating" in columns:
-        values = _ratings(path, layout, roles_of(layout.columns)["rating"][0])
-        scale = scale_of(values) if len(values) else None
+    layout = layout_of(path, told)
+    given = {role: layout.position(path, role, column) for role, column in told.columns.items()}
+    roles = roles_of(layout.columns, given)
+    values = _ratings(path, layout, roles["rating"][0]) if "rating" in roles else np.empty(0)
+    scale = scale_of(values) if len(values) else None
     return Guess(
-        layout.separator, layout.header, layout.decimal, columns, scale, tuple(_words(path, layout, scale))
+        layout.separator,
+        layout.header,
+        layout.decimal,
+        {role: layout.key(at) for role, (at, _) in roles.items()},
+        scale,
+        tuple(_words(path, layout, roles, scale)),
     )
 
 
-def layout_of(path: Path) -> Layout:
+def layout_of(path: Path, told: Told = _NOTHING) -> Layout:
     """Raises `DpmfError` as `guess_format`."""
     if parquet.is_parquet(path):
         names, rows = parquet.head(path, _ROWS)
         return Layout(",", True, ".", _columns(names, rows, "."))
     with unpacked(path) as stream:
         head = stream.read(_BYTES)
-    lines = head.decode("utf-8-sig", errors="replace").replace("\0", " ").splitlines()
+    _refuse_binary(path, head)
+    lines = head.decode("utf-8-sig", errors="replace").splitlines()
     lines = [line for line in (lines[:-1] if len(head) == _BYTES else lines) if line.strip()][: _ROWS + 1]
     if not lines:
-        raise DpmfError(f"{path}: the file is empty")
-    separator, (first, *rest) = _separated(path, lines)
+        raise DpmfError(f"{path}: the file is empty; write a line for each rating, like: user,item,rating")
+    separator, (first, *rest) = _separated(path, lines, [told.separator] if told.separator else _SEPARATORS)
     comma = any(
         all(map(_COMMA_NUMBER.fullmatch, cells)) and "," in "".join(cells)
         for cells in zip(*rest, strict=True)
     )
-    decimal = "," if comma else "."
-    header = _is_header(first, _columns([""] * len(first), rest, decimal), decimal)
+    decimal = told.decimal or ("," if comma else ".")
+    header = told.header
+    if header is None:
+        header = _is_header(first, _columns([""] * len(first), rest, decimal), decimal)
     return Layout(
         separator,
         header,
         decimal,
         _columns(first if header else [""] * len(first), rest if header else [first, *rest], decimal),
     )
+
+
+def separator_named(text: str) -> str:
+    """The character of a name ("tab", "semicolon"), or the character itself. Raises `DpmfError` for anything else."""
+    named = {name: separator for separator, name in _SEPARATORS.items()} | {r"\t": "\t"}
+    found = named.get(text, text)
+    if len(found) != 1 or found in '"\r\n':
+        raise DpmfError(
+            f"--separator {text}: give one character, or one of {', '.join(_SEPARATORS.values())}"
+        )
+    return found
 
 
 def fix_of(path: Path, spec: CsvSpec) -> str:
@@ -122,12 +166,12 @@ def fix_of(path: Path, spec: CsvSpec) -> str:
     fixes = []
     if found.separator != spec.separator:
         fixes.append(
-            f"the file looks {_SEPARATORS[found.separator]}-separated: add `separator: {json.dumps(found.separator)}`"
+            f"the file looks {_named(found.separator)}-separated: add `separator: {json.dumps(found.separator)}`"
         )
     if found.header and not spec.header:
         fixes.append("its first line looks like names of columns: remove `header: false`")
     if spec.header and not found.header:
-        columns = ", ".join(f"{role}: {at}" for role, at in found.roles.items())
+        columns = ", ".join(f"{role}: {at}" for role, (at, _) in roles_of(found.columns).items())
         fixes.append(
             "its first line looks like a rating, not like names: add `header: false` and number the columns from 0, "
             f"as in `columns: {{{columns}}}`"
@@ -138,41 +182,43 @@ def fix_of(path: Path, spec: CsvSpec) -> str:
     return "".join(f"; {fix}" for fix in fixes)
 
 
-def scale_of(values: NDArray[np.floating]) -> tuple[float, float, float]:
-    """(minimum, maximum, step) of ratings (n,), n ≥ 1; a step of 0 where more than a hundred would lie between."""
-    different = np.unique(values[np.isfinite(values)].astype(np.float64))
-    if not len(different):
-        return math.nan, math.nan, 0.0
-    low, high = float(different[0]), float(different[-1])
-    if not high - low < 2**40:
-        return low, high, 0.0
-    steps = np.rint((different - low) * _PRECISION)
-    step = float(np.gcd.reduce(steps.astype(np.int64))) / _PRECISION
-    regular = step > 0 and (high - low) / step <= _MOST_STEPS
-    exact = np.abs(different - low - steps / _PRECISION).max() < 1e-6 * max(1.0, high - low)
-    return low, high, step if regular and exact else 0.0
+def _named(separator: str) -> str:
+    return _SEPARATORS.get(separator, repr(separator))
 
 
-def in_words(scale: tuple[float, float, float]) -> str:
-    """The ratings that occur, in words."""
-    low, high, step = scale
-    return f"{low:g} to {high:g} occur{f' in steps of {step:g}' if step else ''}"
+def _refuse_binary(path: Path, head: bytes) -> None:
+    """Raises `DpmfError` for bytes that are no text in UTF-8."""
+    if head.startswith((b"\xff\xfe", b"\xfe\xff")):
+        raise DpmfError(f"{path}:1: looks like UTF-16; save the file as UTF-8")
+    at = head.find(b"\0")
+    if at >= 0:
+        line = head.count(b"\n", 0, at) + 1
+        raise DpmfError(
+            f"{path}:{line}: holds bytes that are no text; write the ratings as CSV, or as Parquet"
+        )
 
 
-def _separated(path: Path, lines: list[str]) -> tuple[str, list[list[str]]]:
+def _separated(path: Path, lines: list[str], separators: Iterable[str]) -> tuple[str, list[list[str]]]:
     """The first separator that cuts most lines into the same number of fields, three at least; and these lines."""
-    for separator in _SEPARATORS:
+    pairs = None
+    for separator in separators:
         try:
             rows = list(csv.reader(lines, delimiter=separator))
         except csv.Error:
             continue
         (width, count), *_ = Counter(map(len, rows)).most_common(1)
-        if width >= 3 and count >= _AGREEING * len(rows):
+        if count < _AGREEING * len(rows):
+            continue
+        if width >= 3:
             return separator, [row for row in rows if len(row) == width]
-    kinds = ", ".join(_SEPARATORS.values())
-    raise DpmfError(
-        f"{path}: its lines fall into no three columns by any of {kinds}; write the ratings as CSV"
-    )
+        pairs = pairs or (separator if width == 2 else None)
+    if pairs:
+        raise DpmfError(
+            f"{path}:1: its lines fall into two columns, {_named(pairs)}-separated; a rating takes three: the user, "
+            "the item and the rating. Clicks and purchases alone are no ratings"
+        )
+    kinds = ", ".join(map(_named, separators))
+    raise DpmfError(f"{path}:1: its lines fall into no three columns by {kinds}; write the ratings as CSV")
 
 
 def _columns(names: list[str], rows: list[list[str]], decimal: str) -> tuple[Column, ...]:
@@ -229,21 +275,22 @@ def _ratings(path: Path, layout: Layout, at: int) -> NDArray[np.float64]:
     return found[np.isfinite(found)]
 
 
-def _words(path: Path, layout: Layout, scale: tuple[float, float, float] | None) -> list[str]:
+def _words(
+    path: Path, layout: Layout, roles: dict[str, tuple[int, str]], scale: tuple[float, float, float] | None
+) -> list[str]:
     if parquet.is_parquet(path):
         said = ["Parquet"]
     else:
         header = "a header line" if layout.header else "no header line"
         comma = ", decimal commas" if layout.decimal == "," else ""
-        said = [f"{_SEPARATORS[layout.separator]}-separated, {header}{comma}"]
-    found = roles_of(layout.columns)
+        said = [f"{_named(layout.separator)}-separated, {header}{comma}"]
     for role in ("user", "item", "rating", "timestamp"):
-        if role not in found:
+        if role not in roles:
             said += [] if role == "timestamp" else [f"no column looks like the {role}"]
             continue
-        at, named = found[role]
+        at, why = roles[role]
         name = f'"{layout.columns[at].name}"' if layout.header else f"number {at}, counted from 0"
-        said.append(f"{role}: column {name}, by {'its name' if named else 'what is in it'}")
+        said.append(f"{role}: column {name}, {why}")
     if scale:
-        said.append(f"{in_words(scale)}; the scale is what the site allows, which may be wider")
+        said.append(f"{in_words(scale)}")
     return said

@@ -7,7 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpmf_cli.datasets.formats import parquet, user_csv
-from dpmf_cli.datasets.formats.guess import in_words, scale_of
+from dpmf_cli.datasets.formats.scales import in_words, scale_of
 from dpmf_cli.datasets.raw import Raw
 from dpmf_cli.datasets.spec import CsvSpec
 from dpmf_cli.errors import DpmfError

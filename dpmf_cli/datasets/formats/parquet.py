@@ -12,7 +12,7 @@ from dpmf_cli.datasets.formats.headers import not_one
 from dpmf_cli.datasets.formats.labels import fault_of, labelled
 from dpmf_cli.datasets.formats.times import seconds
 from dpmf_cli.datasets.spec import CsvSpec
-from dpmf_cli.errors import DpmfError
+from dpmf_cli.errors import DpmfError, without_extra
 
 _MAGIC = b"PAR1"
 _MOST_ROWS_PER_BYTE = 8
@@ -72,10 +72,8 @@ def _opened(path: Path, texts: list[str] | None = None) -> Any:
     try:
         from pyarrow import parquet
     except ImportError:
-        raise DpmfError(
-            f"{path}: is Parquet, which pyarrow reads: `pip install pyarrow`, or dpmf with its extra `parquet`; or "
-            "save the ratings as CSV"
-        ) from None
+        trouble = f"{path}: is Parquet, which takes pyarrow (or save the ratings as CSV)"
+        raise without_extra(trouble, "parquet") from None
     file = _read(path, lambda: parquet.ParquetFile(path, read_dictionary=texts, pre_buffer=False))
     size, head = path.stat().st_size, file.metadata
     groups = [head.row_group(number) for number in range(head.num_row_groups)]

@@ -1,7 +1,7 @@
 """Which column of a table is the user, the item, the rating and the time: by its name, else by its cells."""
 
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from dpmf_cli.datasets.formats.times import seconds
@@ -22,6 +22,8 @@ _NAMES = {
 _FEW_ROWS = 30
 """With fewer, how often a value repeats says nothing."""
 
+_MOSTLY = 0.9
+
 
 @dataclass(frozen=True)
 class Column:
@@ -40,6 +42,11 @@ class Column:
         return len(self.numbers) == len(self.cells) > 0
 
     @property
+    def is_mostly_numeric(self) -> bool:
+        """So that a broken line is found in the ratings, and does not make another column of them."""
+        return len(self.numbers) >= _MOSTLY * len(self.cells) > 0
+
+    @property
     def is_time(self) -> bool:
         """Dates, or seconds or their thousandths since 1970, in the last decades."""
         if self.is_numeric:
@@ -53,30 +60,46 @@ class Column:
         return len(self.numbers) > 1 and list(self.numbers) == [first + row for row in range(len(self.cells))]
 
 
-def roles_of(columns: Sequence[Column]) -> dict[str, tuple[int, bool]]:
-    """By role the position of its column, and whether its name told so; a role that none can have is left out."""
-    found = {role: (at, True) for role in _NAMES if (at := _named(columns, role)) is not None}
+def roles_of(columns: Sequence[Column], told: Mapping[str, int] | None = None) -> dict[str, tuple[int, str]]:
+    """By role the position of its column, and what tells so; a role that none can have is left out.
+
+    told   positions of which nothing needs to be guessed
+    """
+    told = told or {}
+    found = {role: (at, "as told") for role, at in told.items()}
+    free = [column if at not in told.values() else None for at, column in enumerate(columns)]
+    named = ((role, _named(free, role)) for role in _NAMES if role not in told)
+    found |= {role: (at, "by its name") for role, at in named if at is not None}
     for role in ("timestamp", "rating", "user", "item"):
         taken = {at for at, _ in found.values()}
         left = {at: column for at, column in enumerate(columns) if at not in taken}
-        if role not in found and (at := _likely(role, left)) is not None:
-            found[role] = at, False
+        if role not in found and (at := _likely(role, left, columns)) is not None:
+            found[role] = at, "by what is in it"
     return {role: found[role] for role in _NAMES if role in found}
 
 
-def _named(columns: Sequence[Column], role: str) -> int | None:
-    names = [re.sub("[^a-z0-9]", "", column.name.lower()) for column in columns]
+def _named(columns: Sequence[Column | None], role: str) -> int | None:
+    names = [re.sub("[^a-z0-9]", "", column.name.lower()) if column else "" for column in columns]
     return next((names.index(word) for word in _NAMES[role].split() if word in names), None)
 
 
-def _likely(role: str, columns: dict[int, Column]) -> int | None:
+def _likely(role: str, columns: dict[int, Column], among: Sequence[Column]) -> int | None:
     match role:
         case "timestamp":
             candidates = [at for at, column in columns.items() if column.is_time]
-        case "rating":  # a few values again and again; often the third column
-            numeric = {at: each for at, each in columns.items() if each.is_numeric and not each.is_time}
+        case (
+            "rating"
+        ):  # beside it no pair repeats; ids are whole numbers; it has few values; often it is third
+            numeric = {
+                at: each for at, each in columns.items() if each.is_mostly_numeric and not each.is_time
+            }
             order = {
-                at: (each.different if len(each.cells) >= _FEW_ROWS else 0, at != 2)
+                at: (
+                    _repeated(among, at),
+                    len(columns) == 3 and all(number.is_integer() for number in each.numbers),
+                    each.different if len(each.cells) >= _FEW_ROWS else 0,
+                    at != 2,
+                )
                 for at, each in numeric.items()
             }
             candidates = sorted(order, key=lambda at: order[at])
@@ -84,6 +107,16 @@ def _likely(role: str, columns: dict[int, Column]) -> int | None:
             candidates = [at for at, each in columns.items() if any(each.cells)]
             candidates.sort(key=lambda at: columns[at].is_count and len(columns[at].cells) >= _FEW_ROWS)
     return candidates[0] if candidates else None
+
+
+def _repeated(columns: Sequence[Column], without: int) -> int:
+    """How many rows are repeated without that column, and without what differs in each: few if it is the rating."""
+    telling = [
+        each.cells
+        for at, each in enumerate(columns)
+        if at != without and not each.is_time and not each.is_count
+    ]
+    return len(columns[without].cells) - len(set(zip(*telling, strict=True)))
 
 
 def _is_date(text: str) -> bool:

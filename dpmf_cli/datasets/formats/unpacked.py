@@ -25,7 +25,9 @@ def unpacked(path: Path) -> Iterator[IO[bytes]]:
     try:
         file = path.open("rb")
     except OSError as error:
-        raise DpmfError(f"{path}: cannot be read ({error.strerror or error})") from error
+        raise DpmfError(
+            f"{path}: cannot be read ({error.strerror or error}); name a file of ratings"
+        ) from error
     with file:
         size = file.seek(0, 2)
         file.seek(0)

@@ -131,7 +131,9 @@ def _summary(audits: Sequence[Audited]) -> TextTable:
         if audits
         else "",
         "closest step: how near a move came to its sensitivity, of the step where it came nearest",
-        "costliest pair: what the moves of one pair cost together, in units of the claimed ε",
+        "costliest pair: what the moves of one pair cost together, in units of the claim, at the ε of its replay",
+        "of Gaussian noise that part changes with ε: the costliest pair, replayed for another ε than `provable` is "
+        "at, may exceed it and refute nothing",
         "refuted: what of dpmf's own statements an audit has shown to be false",
         "‡ joint DP: predictions for other users",
     ]

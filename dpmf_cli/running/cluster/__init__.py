@@ -7,7 +7,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
-from dpmf_cli.errors import DpmfError
+from dpmf_cli.errors import DpmfError, without_extra
 
 if TYPE_CHECKING:
     from dpmf_cli.running.cluster.executor import ClusterExecutor
@@ -22,7 +22,7 @@ def cluster_executor(address: str, wait: float, say: Callable[[str], None]) -> "
     except ImportError as error:
         if (error.name or "").partition(".")[0] not in ("dask", "distributed"):
             raise
-        raise DpmfError(f'--scheduler: {error}; install it with: pip install "dpmf[cluster]"') from None
+        raise without_extra(f"--scheduler: {error}", "cluster") from None
     return ClusterExecutor(address, wait, say)
 
 
