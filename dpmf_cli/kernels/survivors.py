@@ -69,7 +69,7 @@ def draw_survivors(key, first, rating, cut, places, uniform, noise):
         v = magnitude_uniform(bits)
         places[count] = y
         uniform[count] = v if bits & np.uint64(1) else -v
-        count += v < cut or rating[y] == rating[y]
+        count += (v < cut) | (rating[y] == rating[y])  # `or` would be a branch that nothing can foresee
     minus_log(uniform, noise, count)
     return count
 
