@@ -17,6 +17,7 @@ Nothing of size users × items is ever in memory.
 """
 
 import math
+from collections.abc import Sequence
 
 import numpy as np
 from numpy.typing import NDArray
@@ -31,6 +32,7 @@ from dpmf_cli.kernels.lanes import (
     clamp,
     doubles,
     fma,
+    lanes_where,
     load,
     magnitude,
     mul,
@@ -45,11 +47,14 @@ from dpmf_cli.kernels.lanes import (
 from dpmf_cli.kernels.plain_lanes import plain_dot
 from dpmf_cli.kernels.releasing import noise_lanes, released
 from dpmf_cli.kernels.sgd import plain_clamp, plain_update
+from dpmf_cli.lane_groups import MAXIMUM_WIDTH
 from dpmf_cli.privacy.keyed import cell_bits, magnitude_uniform, minus_log
 from dpmf_cli.privacy.noise import KeyedNoise
 from dpmf_cli.privacy.release import Publish, noisy_kernel
 from dpmf_cli.ratings import Ratings
 
+Samples = Sequence[NDArray[np.uint16]]
+"""For each group of models (n_ratings,), bit e set where model e of the group has the rating."""
 CUT_SLACK = 2.0**-10
 """Relative: a cell whose value on the grid g is above α has b·|X| ≥ α − g/2, so that V is below exp(g/2b) ≤ exp(2⁻¹¹)
 times exp(−α/b), but for the rounding of α to float32."""
@@ -92,11 +97,15 @@ def _plain_descend_survivors(
     bound: float,
     threshold: float,
     epochs: int,
+    samples: Samples | None = None,
 ) -> None:
     """The twin of `descend_survivors`: it measures all cells, the clamped residual or, without a rating, 0."""
     n_users, n_items = train.n_users, train.n_items
     residuals = np.zeros((n_users, n_items, group.lanes))
-    residuals[train.users, train.items] = group.residuals(train.users, train.items, train.values, bound)
+    rated = group.residuals(train.users, train.items, train.values, bound)
+    if samples is not None:
+        rated *= _bits(samples, group)[:, None] >> np.arange(group.lanes, dtype=np.uint16) & 1
+    residuals[train.users, train.items] = rated
     visited = np.stack(
         [np.roll(order, -shift) for shift in shifts]
     )  # (n_users, n_items): the item at each place
@@ -126,6 +135,7 @@ def descend_survivors(
     bound: float,
     threshold: float,
     epochs: int,
+    samples: Samples | None = None,
 ) -> None:
     """SGD on the surviving cells of the perturbed matrix, in place, `epochs` times.
 
@@ -134,12 +144,14 @@ def descend_survivors(
 
     noise      that of cell number u·n_items + place; the places of a user's cells are in the order of the visits
     threshold  α
+    samples    which model has which rating, to the others its cell is blank; None where all have all
     """
     cut = skipped_above(threshold, float(np.max(noise.scale)))
     _descend_survivors(
         train.user_starts,
         train.items,
         train.values,
+        None if samples is None else _bits(samples, group),
         np.uint64(noise.key),
         order,
         shifts,
@@ -157,11 +169,20 @@ def descend_survivors(
     )
 
 
-@compiled(example(order=[3, 0, 4, 1, 2], shifts=[1, 0, 4, 2], cut=0.6))
+def _bits(samples: Samples, group: FactorLanes) -> NDArray[np.uint16]:
+    """(n_ratings,) those of one group."""
+    bits: NDArray[np.uint16] = samples[group.part.start // MAXIMUM_WIDTH]
+    return bits
+
+
+@compiled(
+    example(order=[3, 0, 4, 1, 2], shifts=[1, 0, 4, 2], cut=0.6, bits=[1, 3, 0, 65535, 255, 4, 77, 128])
+)
 def _descend_survivors(
     starts,
     items,
     values,
+    bits,
     key,
     order,
     shifts,
@@ -186,14 +207,17 @@ def _descend_survivors(
     place_of = np.empty(n_items, np.int64)
     for y in range(n_items):
         place_of[order[y]] = y
-    rating = np.full(n_items, np.float32(np.nan))
+    rating, having = np.full(n_items, np.float32(np.nan)), np.zeros(n_items, np.uint16)
     places, uniform, unit = np.empty(n_items + 1, np.int32), np.empty(n_items + 1), np.empty(n_items + 1)
     before = flush_denormals()
     for _ in range(epochs):
         for u in range(n_users):
             for x in range(starts[u], starts[u + 1]):
                 place = place_of[items[x]] - shifts[u]
-                rating[place if place >= 0 else place + n_items] = values[x]
+                place = place if place >= 0 else place + n_items
+                rating[place] = values[x]
+                if bits is not None:
+                    having[place] = bits[x]
             count = draw_survivors(key, u * n_items, rating, cut, places, uniform, unit)
             p_at = u * row
             for k in range(count):
@@ -208,6 +232,8 @@ def _descend_survivors(
                 if value == value:
                     residual = sub(splat(value, like), load(Q, q_at + d * w, like))
                     residual = clamp(sub(residual, load(P, p_at + d * w, like)), low, high)
+                    if bits is not None:
+                        residual = mul(lanes_where(having[places[k]], like), residual)
                 noisy = narrow(released(widen(residual), splat(unit[k], wide), noise, wide))
                 noisy = clamp(noisy, low, high)
                 size = magnitude(noisy)

@@ -50,8 +50,8 @@ def minus_log(signed, out, count):  # type: ignore[no-untyped-def]
 
     |v| = m·2^e with m in [√½, √2); ln m = 2·artanh(s), s = (m − 1)/(m + 1), |s| < 0.1716, by its series to s¹⁵:
     an error below 1e-13. Only IEEE operations in one order, so that every machine gives the same bits (a
-    mathematical library's logarithm does not), and loops that LLVM can vectorise: NumPy's error model leaves out a test
-    for a zero divisor, which would keep it from that.
+    mathematical library's logarithm does not), and loops that LLVM can vectorise: NumPy's error model leaves out a
+    test for a zero divisor, which would keep it from that.
     """
     bits, mantissas = signed.view(np.int64), out.view(np.int64)
     for k in range(count):

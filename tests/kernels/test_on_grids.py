@@ -127,7 +127,7 @@ def test_the_noise_of_that_test_is_what_a_kernel_adds(name: str) -> None:
     assert np.abs(some - others).max() > 1e-4
 
 
-@pytest.mark.parametrize("name", [*RUNS, "descend_survivors"])
+@pytest.mark.parametrize("name", [*RUNS, "descend_survivors", "descend_survivors, of samples"])
 def test_a_twin_gives_its_kernels_bytes(name: str) -> None:
     """For two groups of models; also for keyed noise, which no witness can choose: what is published is on a grid."""
     run = RUNS.get(name) or of_twins(name)

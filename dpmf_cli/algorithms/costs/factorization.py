@@ -49,7 +49,7 @@ def noise_on_rows(shape: Shape, factors: int, repetitions: int) -> Cost:
 
 ISGD_VISIT, PSGD_VISIT, PBGD_VISIT, MF_SGD_VISIT = 2.75e-9, 4.5e-9, 8e-9, 4e-9
 """One rating visited by one group of 16 lanes (of 8 without privacy), per latent factor; PSGD's projects two rows."""
-CELL = 1.2e-8
+CELL = 8.5e-9
 """One cell of the perturbed matrix: its noise, and the decision whether it survives."""
 ALS_ENTRY, PALS_ENTRY, OBJECTIVE_ENTRY = 1.2e-9, 7.5e-10, 2e-9
 """One rating, one entry of the lower triangle of its row's Gram matrix, one group of lanes."""
