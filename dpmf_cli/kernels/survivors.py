@@ -24,8 +24,8 @@ from numpy.typing import NDArray
 
 from dpmf_cli.compiled.decorator import compiled
 from dpmf_cli.kernels.denormals import flush_denormals, restore_denormals
-from dpmf_cli.kernels.examples import example
-from dpmf_cli.kernels.factors import FactorLanes
+from dpmf_cli.kernels.examples import ITEMS, example
+from dpmf_cli.kernels.factors import FactorLanes, aligned
 from dpmf_cli.kernels.lanes import (
     any_below,
     below,
@@ -159,6 +159,7 @@ def descend_survivors(
         cut,
         group.users,
         group.items,
+        aligned((len(group.items),)),
         np.float32(learning_rate),
         np.float32(regularization),
         np.float32(bound),
@@ -176,7 +177,13 @@ def _bits(samples: Samples, group: FactorLanes) -> NDArray[np.uint16]:
 
 
 @compiled(
-    example(order=[3, 0, 4, 1, 2], shifts=[1, 0, 4, 2], cut=0.6, bits=[1, 3, 0, 65535, 255, 4, 77, 128])
+    example(
+        order=[3, 0, 4, 1, 2],
+        shifts=[1, 0, 4, 2],
+        cut=0.6,
+        bits=[1, 3, 0, 65535, 255, 4, 77, 128],
+        near=lambda s: np.zeros(ITEMS * s.row),
+    )
 )
 def _descend_survivors(
     starts,
@@ -190,6 +197,7 @@ def _descend_survivors(
     cut,
     P,
     Q,
+    near,
     rate,
     regularization,
     bound,
@@ -198,6 +206,7 @@ def _descend_survivors(
     factors_of,
     width_of,
 ):
+    """near  room for the items' rows in the order of the visits, so that a visit finds the next one beside it"""
     d, w = len(factors_of), len(width_of)
     row, like, wide = (d + 1) * w, zeros(width_of), doubles(width_of)
     low, high, least = splat(-bound, like), splat(bound, like), splat(threshold, like)
@@ -207,6 +216,7 @@ def _descend_survivors(
     place_of = np.empty(n_items, np.int64)
     for y in range(n_items):
         place_of[order[y]] = y
+        near[y * row : (y + 1) * row] = Q[order[y] * row : (order[y] + 1) * row]
     rating, having = np.full(n_items, np.float32(np.nan)), np.zeros(n_items, np.uint16)
     places, uniform, unit = np.empty(n_items + 1, np.int32), np.empty(n_items + 1), np.empty(n_items + 1)
     before = flush_denormals()
@@ -222,15 +232,15 @@ def _descend_survivors(
             p_at = u * row
             for k in range(count):
                 place = places[k] + shifts[u]
-                q_at = np.int64(order[place if place < n_items else place - n_items]) * row
+                q_at = (place if place < n_items else place - n_items) * row
                 ahead = places[min(k + 2, count - 1)] + shifts[u]
-                ahead = np.int64(order[ahead if ahead < n_items else ahead - n_items]) * row
+                ahead = (ahead if ahead < n_items else ahead - n_items) * row
                 for f in range(d + 1):
-                    prefetch(Q, ahead + f * w)
+                    prefetch(near, ahead + f * w)
                 value = rating[places[k]]
                 residual = nothing
                 if value == value:
-                    residual = sub(splat(value, like), load(Q, q_at + d * w, like))
+                    residual = sub(splat(value, like), load(near, q_at + d * w, like))
                     residual = clamp(sub(residual, load(P, p_at + d * w, like)), low, high)
                     if bits is not None:
                         residual = mul(lanes_where(having[places[k]], like), residual)
@@ -241,17 +251,19 @@ def _descend_survivors(
                     continue
                 dot = zeros(width_of)
                 for f in range(d):
-                    dot = fma(load(P, p_at + f * w, like), load(Q, q_at + f * w, like), dot)
+                    dot = fma(load(P, p_at + f * w, like), load(near, q_at + f * w, like), dot)
                 # Dropped: 0·0 + 1·p. To select either the sum or p and store that took 1.7 times as long as the whole
                 # fit had; perhaps it was stored under a mask.
                 move = below(least, size, mul(sub(noisy, dot), step), nothing)
                 kept = below(least, size, keep, one)
                 for f in range(d):
-                    p, q = load(P, p_at + f * w, like), load(Q, q_at + f * w, like)
+                    p, q = load(P, p_at + f * w, like), load(near, q_at + f * w, like)
                     by_p, by_q = below(least, size, p, nothing), below(least, size, q, nothing)
                     store(P, p_at + f * w, fma(move, by_q, mul(kept, p)))
-                    store(Q, q_at + f * w, fma(move, by_p, mul(kept, q)))
+                    store(near, q_at + f * w, fma(move, by_p, mul(kept, q)))
             for x in range(starts[u], starts[u + 1]):
                 place = place_of[items[x]] - shifts[u]
                 rating[place if place >= 0 else place + n_items] = np.nan
     restore_denormals(before)
+    for y in range(n_items):
+        Q[order[y] * row : (order[y] + 1) * row] = near[y * row : (y + 1) * row]
