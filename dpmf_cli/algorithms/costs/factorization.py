@@ -68,8 +68,8 @@ def gram_entries(factors: int) -> float:
 
 
 def isgd(entry: Any, shape: Shape, grid: int) -> Cost:
-    """Input perturbation: all ratings visited in each epoch, or, where presence is private, all cells, which have their
-    items' rows side by side."""
+    """Input perturbation: all ratings visited in each epoch, or, where presence is private, all cells. Their items'
+    rows follow each other."""
     passes, visit = entry.epochs * len(groups(grid)), entry.factors * ISGD_VISIT
     if entry.neighbours is Neighbours.BOUNDED:
         seconds, held = shape.ratings * (passes * visit + 4e-8), 17.0 * shape.ratings
