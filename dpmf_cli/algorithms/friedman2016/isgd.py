@@ -86,8 +86,8 @@ class UnboundedISGD(InputPerturbationSGD):
         cells with |r′_ui| ≤ α are dropped                    equation 8
         (P, Q) = SGD on the cells that are left
 
-    `kernels.survivors` does that without the matrix. Models of different samples go side by side: a rating that one of
-    them has not is a blank cell to it.
+    `kernels.survivors` does that without the matrix. Models of different samples go side by side: a rating that one
+    of them has not is a blank cell to it.
     """
 
     variants: ClassVar[Variants] = in_both_modes(Neighbours.UNBOUNDED)
