@@ -17,20 +17,22 @@ Nothing of size users × items is ever in memory.
 """
 
 import math
+from collections.abc import Sequence
 
 import numpy as np
 from numpy.typing import NDArray
 
 from dpmf_cli.compiled.decorator import compiled
 from dpmf_cli.kernels.denormals import flush_denormals, restore_denormals
-from dpmf_cli.kernels.examples import example
-from dpmf_cli.kernels.factors import FactorLanes
+from dpmf_cli.kernels.examples import ITEMS, example
+from dpmf_cli.kernels.factors import FactorLanes, aligned
 from dpmf_cli.kernels.lanes import (
     any_below,
     below,
     clamp,
     doubles,
     fma,
+    lanes_where,
     load,
     magnitude,
     mul,
@@ -45,11 +47,14 @@ from dpmf_cli.kernels.lanes import (
 from dpmf_cli.kernels.plain_lanes import plain_dot
 from dpmf_cli.kernels.releasing import noise_lanes, released
 from dpmf_cli.kernels.sgd import plain_clamp, plain_update
+from dpmf_cli.lane_groups import MAXIMUM_WIDTH
 from dpmf_cli.privacy.keyed import cell_bits, magnitude_uniform, minus_log
 from dpmf_cli.privacy.noise import KeyedNoise
 from dpmf_cli.privacy.release import Publish, noisy_kernel
 from dpmf_cli.ratings import Ratings
 
+Samples = Sequence[NDArray[np.uint16]]
+"""For each group of models (n_ratings,), bit e set where model e of the group has the rating."""
 CUT_SLACK = 2.0**-10
 """Relative: a cell whose value on the grid g is above α has b·|X| ≥ α − g/2, so that V is below exp(g/2b) ≤ exp(2⁻¹¹)
 times exp(−α/b), but for the rounding of α to float32."""
@@ -69,7 +74,7 @@ def draw_survivors(key, first, rating, cut, places, uniform, noise):
         v = magnitude_uniform(bits)
         places[count] = y
         uniform[count] = v if bits & np.uint64(1) else -v
-        count += v < cut or rating[y] == rating[y]
+        count += (v < cut) | (rating[y] == rating[y])  # `or` would be a branch that nothing can foresee
     minus_log(uniform, noise, count)
     return count
 
@@ -92,11 +97,15 @@ def _plain_descend_survivors(
     bound: float,
     threshold: float,
     epochs: int,
+    samples: Samples | None = None,
 ) -> None:
     """The twin of `descend_survivors`: it measures all cells, the clamped residual or, without a rating, 0."""
     n_users, n_items = train.n_users, train.n_items
     residuals = np.zeros((n_users, n_items, group.lanes))
-    residuals[train.users, train.items] = group.residuals(train.users, train.items, train.values, bound)
+    rated = group.residuals(train.users, train.items, train.values, bound)
+    if samples is not None:
+        rated *= _bits(samples, group)[:, None] >> np.arange(group.lanes, dtype=np.uint16) & 1
+    residuals[train.users, train.items] = rated
     visited = np.stack(
         [np.roll(order, -shift) for shift in shifts]
     )  # (n_users, n_items): the item at each place
@@ -126,6 +135,7 @@ def descend_survivors(
     bound: float,
     threshold: float,
     epochs: int,
+    samples: Samples | None = None,
 ) -> None:
     """SGD on the surviving cells of the perturbed matrix, in place, `epochs` times.
 
@@ -134,12 +144,14 @@ def descend_survivors(
 
     noise      that of cell number u·n_items + place; the places of a user's cells are in the order of the visits
     threshold  α
+    samples    which model has which rating, to the others its cell is blank; None where all have all
     """
     cut = skipped_above(threshold, float(np.max(noise.scale)))
     _descend_survivors(
         train.user_starts,
         train.items,
         train.values,
+        None if samples is None else _bits(samples, group),
         np.uint64(noise.key),
         order,
         shifts,
@@ -147,6 +159,7 @@ def descend_survivors(
         cut,
         group.users,
         group.items,
+        aligned((len(group.items),)),
         np.float32(learning_rate),
         np.float32(regularization),
         np.float32(bound),
@@ -157,11 +170,26 @@ def descend_survivors(
     )
 
 
-@compiled(example(order=[3, 0, 4, 1, 2], shifts=[1, 0, 4, 2], cut=0.6))
+def _bits(samples: Samples, group: FactorLanes) -> NDArray[np.uint16]:
+    """(n_ratings,) those of one group."""
+    bits: NDArray[np.uint16] = samples[group.part.start // MAXIMUM_WIDTH]
+    return bits
+
+
+@compiled(
+    example(
+        order=[3, 0, 4, 1, 2],
+        shifts=[1, 0, 4, 2],
+        cut=0.6,
+        bits=[1, 3, 0, 65535, 255, 4, 77, 128],
+        near=lambda s: np.zeros(ITEMS * s.row),
+    )
+)
 def _descend_survivors(
     starts,
     items,
     values,
+    bits,
     key,
     order,
     shifts,
@@ -169,6 +197,7 @@ def _descend_survivors(
     cut,
     P,
     Q,
+    near,
     rate,
     regularization,
     bound,
@@ -177,6 +206,7 @@ def _descend_survivors(
     factors_of,
     width_of,
 ):
+    """near  room for the items' rows in the order of the visits, so that a visit finds the next one beside it"""
     d, w = len(factors_of), len(width_of)
     row, like, wide = (d + 1) * w, zeros(width_of), doubles(width_of)
     low, high, least = splat(-bound, like), splat(bound, like), splat(threshold, like)
@@ -186,28 +216,34 @@ def _descend_survivors(
     place_of = np.empty(n_items, np.int64)
     for y in range(n_items):
         place_of[order[y]] = y
-    rating = np.full(n_items, np.float32(np.nan))
+        near[y * row : (y + 1) * row] = Q[order[y] * row : (order[y] + 1) * row]
+    rating, having = np.full(n_items, np.float32(np.nan)), np.zeros(n_items, np.uint16)
     places, uniform, unit = np.empty(n_items + 1, np.int32), np.empty(n_items + 1), np.empty(n_items + 1)
     before = flush_denormals()
     for _ in range(epochs):
         for u in range(n_users):
             for x in range(starts[u], starts[u + 1]):
                 place = place_of[items[x]] - shifts[u]
-                rating[place if place >= 0 else place + n_items] = values[x]
+                place = place if place >= 0 else place + n_items
+                rating[place] = values[x]
+                if bits is not None:
+                    having[place] = bits[x]
             count = draw_survivors(key, u * n_items, rating, cut, places, uniform, unit)
             p_at = u * row
             for k in range(count):
                 place = places[k] + shifts[u]
-                q_at = np.int64(order[place if place < n_items else place - n_items]) * row
+                q_at = (place if place < n_items else place - n_items) * row
                 ahead = places[min(k + 2, count - 1)] + shifts[u]
-                ahead = np.int64(order[ahead if ahead < n_items else ahead - n_items]) * row
+                ahead = (ahead if ahead < n_items else ahead - n_items) * row
                 for f in range(d + 1):
-                    prefetch(Q, ahead + f * w)
+                    prefetch(near, ahead + f * w)
                 value = rating[places[k]]
                 residual = nothing
                 if value == value:
-                    residual = sub(splat(value, like), load(Q, q_at + d * w, like))
+                    residual = sub(splat(value, like), load(near, q_at + d * w, like))
                     residual = clamp(sub(residual, load(P, p_at + d * w, like)), low, high)
+                    if bits is not None:
+                        residual = mul(lanes_where(having[places[k]], like), residual)
                 noisy = narrow(released(widen(residual), splat(unit[k], wide), noise, wide))
                 noisy = clamp(noisy, low, high)
                 size = magnitude(noisy)
@@ -215,17 +251,19 @@ def _descend_survivors(
                     continue
                 dot = zeros(width_of)
                 for f in range(d):
-                    dot = fma(load(P, p_at + f * w, like), load(Q, q_at + f * w, like), dot)
+                    dot = fma(load(P, p_at + f * w, like), load(near, q_at + f * w, like), dot)
                 # Dropped: 0·0 + 1·p. To select either the sum or p and store that took 1.7 times as long as the whole
                 # fit had; perhaps it was stored under a mask.
                 move = below(least, size, mul(sub(noisy, dot), step), nothing)
                 kept = below(least, size, keep, one)
                 for f in range(d):
-                    p, q = load(P, p_at + f * w, like), load(Q, q_at + f * w, like)
+                    p, q = load(P, p_at + f * w, like), load(near, q_at + f * w, like)
                     by_p, by_q = below(least, size, p, nothing), below(least, size, q, nothing)
                     store(P, p_at + f * w, fma(move, by_q, mul(kept, p)))
-                    store(Q, q_at + f * w, fma(move, by_p, mul(kept, q)))
+                    store(near, q_at + f * w, fma(move, by_p, mul(kept, q)))
             for x in range(starts[u], starts[u + 1]):
                 place = place_of[items[x]] - shifts[u]
                 rating[place if place >= 0 else place + n_items] = np.nan
     restore_denormals(before)
+    for y in range(n_items):
+        Q[order[y] * row : (order[y] + 1) * row] = near[y * row : (y + 1) * row]

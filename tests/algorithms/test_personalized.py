@@ -179,10 +179,14 @@ def test_a_witness_sees_the_measurements_of_the_base_in_every_model() -> None:
     """In one fit of all samples, each with batches of its own, or one after the other."""
     ratings, epsilons = make_ratings(), np.geomspace(0.1, 1, 18).tolist()
     together = personalised(base={"batch_size": 200})
-    one_by_one = personalised(base={"algorithm": "isgd"}, mode="corrected")
+    cells, one_by_one = (
+        personalised(base={"algorithm": base}, mode="corrected") for base in ("isgd", "pals")
+    )
     for algorithm, step, grid, lanes in (
         (together, "objective", epsilons, {0, 16}),
-        (one_by_one, "residuals of all cells", epsilons[:2], {0, 1}),
+        (cells, "residuals of all cells", epsilons, {0, 16}),
+        (cells, "user sums", epsilons[:2], {0, 1}),
+        (one_by_one, "user sums", epsilons[:2], {0, 1}),
     ):
         witness = Noting()
         watched, _ = fitted(algorithm, ratings, grid, STREAMS, witness)

@@ -65,7 +65,7 @@ def test_the_sources_of_all_that_is_called_are_in_the_key(monkeypatch: pytest.Mo
     }
     assert {f"dpmf_cli.{module}" for module in modules} <= depends
     assert "dpmf_cli.kernels.sgd" not in depends, "its plain functions are not compiled"
-    assert "dpmf_cli.privacy.keyed:_POWERS" in depends
+    assert "dpmf_cli.privacy.keyed:_GOLDEN" in depends
     before = key(sgd._descend_perturbed)
     monkeypatch.setattr(
         identity, "note_source", lambda module: "changed" if module == "dpmf_cli.kernels.lanes" else "same"

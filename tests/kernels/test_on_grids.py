@@ -6,8 +6,10 @@ from dataclasses import dataclass
 import numpy as np
 import pytest
 
-from dpmf_cli.kernels.covariance import Triangle, with_noise
+from dpmf_cli.kernels import grams
+from dpmf_cli.kernels.covariance import Raters, Triangle, triangle_size, with_noise
 from dpmf_cli.kernels.gradients import Descent, step_noisy_users, sum_gradients, visits_of_all
+from dpmf_cli.kernels.grams import released_grams
 from dpmf_cli.kernels.similarities import neighbourhood_model
 from dpmf_cli.kernels.similarity_descent import LearnedRatings, SimilarityStep, descend_noisy_similarities
 from dpmf_cli.kernels.survivors import descend_survivors
@@ -85,6 +87,15 @@ def triangle(epsilons: np.ndarray, witness: Witness | None) -> np.ndarray:
     return np.stack([each.released for each in triangles], axis=-1)
 
 
+def gram_matrices(epsilons: np.ndarray, witness: Witness | None) -> np.ndarray:
+    """What the models of `start` leave of the ratings; some users' rows are clipped."""
+    release = drawn((triangle_size(ITEMS),), epsilons, witness)
+    found = released_grams(start(len(epsilons)), RATINGS, Raters.of(RATINGS), release, 1.5)
+    places, triangles = zip(*((place, gram.copy()) for place, gram in found), strict=True)
+    assert places == tuple(range(len(epsilons)))
+    return np.stack(triangles, axis=-1)
+
+
 def of_twins(name: str) -> Callable[[np.ndarray, Witness | None], np.ndarray]:
     return lambda epsilons, witness: after(USES[name], epsilons, witness)
 
@@ -96,6 +107,7 @@ RUNS = {
     "descend_noisy_similarities": similarities(True),
     "descend_noisy_similarities, of a sample": similarities(False),
     "with_noise": triangle,
+    "release_grams": gram_matrices,
 }
 """(epsilons, witness): what a kernel makes of the numbers that it measures, with noise."""
 
@@ -115,12 +127,22 @@ def test_the_noise_of_that_test_is_what_a_kernel_adds(name: str) -> None:
     assert np.abs(some - others).max() > 1e-4
 
 
-@pytest.mark.parametrize("name", [*RUNS, "descend_survivors"])
+@pytest.mark.parametrize("name", [*RUNS, "descend_survivors", "descend_survivors, of samples"])
 def test_a_twin_gives_its_kernels_bytes(name: str) -> None:
     """For two groups of models; also for keyed noise, which no witness can choose: what is published is on a grid."""
     run = RUNS.get(name) or of_twins(name)
     compiled, plain = run(GRID, None), run(GRID, Passing())
     assert plain.tobytes() == compiled.tobytes()
+
+
+@pytest.mark.parametrize("at_once", [1, 3])
+def test_gram_matrices_are_the_same_however_many_are_held_at_once(
+    at_once: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    whole = gram_matrices(GRID, None)
+    monkeypatch.setattr(grams, "MOST_HELD", at_once * 4 * triangle_size(ITEMS))
+    assert grams.side_by_side(ITEMS) == at_once
+    assert gram_matrices(GRID, None).tobytes() == whole.tobytes()
 
 
 @pytest.mark.filterwarnings("ignore:invalid value")

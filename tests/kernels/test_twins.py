@@ -17,6 +17,7 @@ from dpmf_cli.kernels.als import (
 )
 from dpmf_cli.kernels.batch import step_batch
 from dpmf_cli.kernels.factors import FactorModel, factor_model
+from dpmf_cli.kernels.gradients import sample_bits
 from dpmf_cli.kernels.perturb import perturb_items, perturb_users
 from dpmf_cli.kernels.sgd import Visits, descend_noisy_errors, descend_perturbed
 from dpmf_cli.kernels.survivors import descend_survivors
@@ -39,6 +40,7 @@ GRID = np.geomspace(0.5, 50, MAXIMUM_WIDTH + 3)
 STEP = {"learning_rate": 0.1, "regularization": 0.05}
 ORDER = np.random.default_rng(0).permutation(ITEMS).astype(np.int32)
 SHIFTS = np.random.default_rng(1).integers(ITEMS, size=USERS)
+SAMPLES = sample_bits(np.random.default_rng(2).random((len(RATINGS), len(GRID))) < 0.5)
 
 
 def k_norm(rows: int) -> Callable[[Curator], Release]:
@@ -165,6 +167,14 @@ USES = {
         cells,
         USERS * ITEMS,
         lambda r, k, m: r.inside(k, m, RATINGS, ORDER, SHIFTS, bound=0.8, threshold=0.4, epochs=3, **STEP),
+    ),
+    "descend_survivors, of samples": Use(
+        descend_survivors,
+        cells,
+        USERS * ITEMS,
+        lambda r, k, m: r.inside(
+            k, m, RATINGS, ORDER, SHIFTS, bound=0.8, threshold=0.4, epochs=3, samples=SAMPLES, **STEP
+        ),
     ),
 }
 

@@ -49,6 +49,7 @@ algorithms:
     sweep: {conservative: [0.1, 0.3, 0.5, 0.6, 0.7, 0.9]}
   - {algorithm: personalized, label: users, base: *base, per: user, threshold: max, clip_predictions: true}
   - {algorithm: personalized, label: factors, base: {algorithm: dp_pmf, factors: 2}}
+  - {algorithm: personalized, label: cells, base: {algorithm: isgd, factors: 2, epochs: 2}, sweep: {conservative: [0.1, 0.5]}}
   - {algorithm: personalized, label: exact, base: &exact {algorithm: dp_pmf, factors: 3}, mode: corrected}
   - {algorithm: personalized, label: exact 2, base: *exact, mode: corrected, threshold: 0.3}
 """
@@ -91,8 +92,9 @@ def test_every_file_is_the_same_to_the_byte(one_by_one: Path, monkeypatch: pytes
     finished = execute(one_by_one, "batches")
     assert not finished.failures
     assert files(one_by_one / "alone") == files(one_by_one / "batches")
-    # Each of 2 folds and runs: seven entries of three ε in lanes of 16 and 6, three samples, and the others alone.
-    assert sorted(sizes) == sorted([15, 6, 3, 1, 3, 3, 3] * 4)
+    # Each of 2 folds and runs: seven entries of three ε in lanes of 16 and 6, two on all cells, three samples, and the
+    # others alone.
+    assert sorted(sizes) == sorted([15, 6, 6, 3, 1, 3, 3, 3] * 4)
 
 
 @pytest.mark.slow

@@ -1,12 +1,14 @@
 """What a covariance and predictions from it take: seconds of one core, and bytes."""
 
+import math
 from typing import Any
 
 from dpmf_cli.algorithms.costs.averages import effects_cost
 from dpmf_cli.algorithms.costs.cost import Cost, Shape
 from dpmf_cli.kernels.covariance import triangle_size
-from dpmf_cli.lane_groups import MAXIMUM_WIDTH, groups
-from dpmf_cli.privacy.neighbours import Neighbours
+from dpmf_cli.kernels.grams import side_by_side
+from dpmf_cli.lane_groups import groups
+from dpmf_cli.privacy.neighbours import Mode, Neighbours
 
 SECONDS_PER_PRODUCT = 2e-9
 """One product of two ratings of one user, added to the covariance of their items."""
@@ -18,6 +20,11 @@ SECONDS_PER_SOLVE_ENTRY = 2e-8
 """One entry of the k × k system of one prediction, fetched and eliminated."""
 SECONDS_PER_EIGEN_ENTRY = 1.5e-7
 """One pair of items, in finding the leading eigenvectors: some hundred products of a matrix and a vector."""
+SECONDS_PER_FIRST_VECTOR = 2.3e-8
+"""One pair of items, in finding the first eigenvector alone."""
+SECONDS_PER_GRAM_VISIT, SECONDS_PER_GRAM_ENTRY, SECONDS_PER_NORMAL = 4.5e-9, 4e-9, 1.3e-8
+"""One product of two ratings of one user, added to all matrices that are held side by side; one pair of items in one
+of them; a normal number drawn for that pair."""
 SECONDS_PER_COEFFICIENT = 1e-9
 """One rating of a user and one of the user's coefficients, in a step of Frank–Wolfe."""
 ASKED = 1 / 9
@@ -99,10 +106,16 @@ def private_covariance(entry: Any, shape: Shape, grid: int, predictions: Cost) -
 
 
 def frank_wolfe(entry: Any, shape: Shape, grid: int) -> Cost:
-    """A matrix of products, its noise and its first eigenvector, in each step, at each ε; and each user's steps."""
-    times, pairs = entry.iterations * grid, triangle_size(shape.items)
-    products = times * shape.squares / 2 * SECONDS_PER_PRODUCT
+    """Matrices of products side by side, their noise and first eigenvectors, in each step; and each user's steps."""
+    if entry.mode is Mode.PUBLISHED and shape.ratings > entry.most_ratings * shape.users:
+        kept = entry.most_ratings * shape.users
+        shape = Shape(shape.users, shape.items, kept, float(entry.most_ratings * kept))
+    pairs, times, at_once = triangle_size(shape.items), entry.iterations * grid, side_by_side(shape.items)
+    visits = entry.iterations * math.ceil(grid / at_once) * shape.squares / 2
+    drawn = entry.iterations * pairs * SECONDS_PER_NORMAL
+    matrices = times * pairs * (SECONDS_PER_GRAM_ENTRY + SECONDS_PER_FIRST_VECTOR)
     steps = times * entry.iterations * shape.ratings * SECONDS_PER_COEFFICIENT
     factors = 64.0 * (shape.users + shape.items) * (entry.iterations + 1) * len(groups(grid))
-    held = 24.0 * pairs + 16.0 * min(grid, MAXIMUM_WIDTH) * shape.ratings + factors
-    return effects_cost(shape, grid) + trial_cost(shape, times, 1) + Cost(products + steps, held)
+    held = (4.0 * min(grid, at_once) + 8.0) * pairs + 160.0 * shape.ratings + factors
+    seconds = visits * SECONDS_PER_GRAM_VISIT + drawn + matrices + steps
+    return effects_cost(shape, grid) + Cost(seconds, held)

@@ -30,14 +30,13 @@ def fetched(rows: int, factors: int, visits: float) -> tuple[float, float]:
 
 
 def sgd_fetches(
-    shape: Shape, factors: int, *, epochs: float, by_user: bool, visits: float | None = None
+    shape: Shape, factors: int, *, epochs: float, by_user: bool
 ) -> tuple[tuple[float, float], ...]:
-    """Those of SGD, which visits all ratings, or `visits`, in each epoch; a user's row stays near while their own
-    ratings are visited one after the other."""
-    each = shape.ratings if visits is None else visits
+    """Those of SGD, which visits all ratings in each epoch; a user's row stays near while their own ratings are
+    visited one after the other."""
     return (
-        fetched(shape.items, factors, epochs * each),
-        fetched(shape.users, factors, epochs * (shape.users if by_user else each)),
+        fetched(shape.items, factors, epochs * shape.ratings),
+        fetched(shape.users, factors, epochs * (shape.users if by_user else shape.ratings)),
     )
 
 
@@ -49,7 +48,7 @@ def noise_on_rows(shape: Shape, factors: int, repetitions: int) -> Cost:
 
 ISGD_VISIT, PSGD_VISIT, PBGD_VISIT, MF_SGD_VISIT = 2.75e-9, 4.5e-9, 8e-9, 4e-9
 """One rating visited by one group of 16 lanes (of 8 without privacy), per latent factor; PSGD's projects two rows."""
-CELL = 1.2e-8
+CELL = 5e-9
 """One cell of the perturbed matrix: its noise, and the decision whether it survives."""
 ALS_ENTRY, PALS_ENTRY, OBJECTIVE_ENTRY = 1.2e-9, 7.5e-10, 2e-9
 """One rating, one entry of the lower triangle of its row's Gram matrix, one group of lanes."""
@@ -69,7 +68,8 @@ def gram_entries(factors: int) -> float:
 
 
 def isgd(entry: Any, shape: Shape, grid: int) -> Cost:
-    """Input perturbation: all ratings visited in each epoch, or all cells where presence is private."""
+    """Input perturbation: all ratings visited in each epoch, or, where presence is private, all cells. Their items'
+    rows follow each other."""
     passes, visit = entry.epochs * len(groups(grid)), entry.factors * ISGD_VISIT
     if entry.neighbours is Neighbours.BOUNDED:
         seconds, held = shape.ratings * (passes * visit + 4e-8), 17.0 * shape.ratings
@@ -78,8 +78,8 @@ def isgd(entry: Any, shape: Shape, grid: int) -> Cost:
         far = sgd_fetches(shape, entry.factors, epochs=passes, by_user=entry.order == "user_major")
     else:
         cells = float(shape.users) * shape.items
-        seconds, held = cells * passes * (CELL + visit), 0.0
-        far = sgd_fetches(shape, entry.factors, epochs=passes, by_user=True, visits=cells)
+        seconds, far = cells * passes * (CELL + visit), ()
+        held = shape.items * (entry.factors + 1) * LINE
     return private_cost(shape, grid, entry.factors, seconds=seconds, held=held) + Cost(0.0, 0.0, far)
 
 

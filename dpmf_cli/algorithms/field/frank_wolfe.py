@@ -18,9 +18,10 @@ from dpmf_cli.algorithms.shared.own_means import OwnMeansAlgorithm, effects_of
 from dpmf_cli.algorithms.shared.papers import Paper
 from dpmf_cli.algorithms.shared.ratings_per_user import at_most
 from dpmf_cli.algorithms.shared.theta import NoiseKind
-from dpmf_cli.kernels.covariance import Raters, Triangle, triangle_size, weighted_products, with_noise
-from dpmf_cli.kernels.factors import FactorModel, factor_model
+from dpmf_cli.kernels.covariance import Raters, triangle_size
+from dpmf_cli.kernels.factors import FactorModel, factor_model, move_factors
 from dpmf_cli.kernels.frank_wolfe import step_towards
+from dpmf_cli.kernels.grams import released_grams
 from dpmf_cli.kernels.sums import sums_by
 from dpmf_cli.kernels.symmetric import leading_eigenpairs
 from dpmf_cli.privacy.covariance_sensitivity import user_gram
@@ -123,28 +124,23 @@ class FrankWolfe(OwnMeansAlgorithm):
         no_steps = np.zeros((train.n_users, self.iterations))
         model = factor_model(no_steps, no_vectors, effects.users, effects.items)
         for step, noise in enumerate(noises):
-            for group in model.groups:
-                vectors = group.rows("items")[:, step]
-                left = group.predict(train.users, train.items).astype(np.float64) - train.values[:, None]
-                for lane in range(group.lanes):
-                    place = group.part.start + lane
-                    released = self.released_gram(train, raters, left[:, lane], noise, place)
-                    (value,), top = leading_eigenpairs(released, train.n_items, 1, which="largest")
-                    slack = self.slack(float(noise.scale[place]), train.n_items)
-                    singular[step, place] = math.sqrt(max(value, 0)) + slack
-                    vectors[:, lane] = top[:, 0]
+            values, vectors = self.leading(model, train, raters, noise)
+            slack = np.array([self.slack(float(scale), train.n_items) for scale in noise.scale])
+            singular[step] = np.sqrt(np.maximum(values, 0)) + slack
+            move_factors(model, "items", slice(step, step + 1), vectors[:, None])
             self.step(model, train, step, singular, nuclear)
         beside = {**effects.published, "singular": singular, "nuclear": np.array([nuclear])}
         return OwnFactors(self, model.without_users(), beside, train)
 
-    def released_gram(
-        self, train: Ratings, raters: Raters, left: NDArray[np.float64], noise: Release, place: int
-    ) -> NDArray[np.float32]:
-        """`clipped_gram` with its noise, for the ε at that place of the grid."""
-        measured = clipped_gram(train, raters, left, self.longest)
-        gram = Triangle(measured, np.empty(len(measured), np.float32), place)
-        noise.inside(with_noise, gram)
-        return gram.released
+    def leading(
+        self, model: FactorModel, train: Ratings, raters: Raters, noise: Release
+    ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        """(E,) λ̂² and (n_items, E) v of each ε's W."""
+        values, vectors = np.empty(len(noise.scale)), np.empty((train.n_items, len(noise.scale)))
+        for place, gram in released_grams(model, train, raters, noise, self.longest):
+            value, vector = leading_eigenpairs(gram, train.n_items, 1, which="largest")
+            values[place], vectors[:, place] = value[0], vector[:, 0]
+        return values, vectors
 
     def step(
         self, model: FactorModel, own: Ratings, step: int, singular: NDArray[np.float64], nuclear: float
@@ -167,18 +163,6 @@ class FrankWolfe(OwnMeansAlgorithm):
         for step in range(self.iterations):
             self.step(model, own, step, beside["singular"], float(beside["nuclear"][0]))
         return model
-
-
-def clipped_gram(
-    train: Ratings, raters: Raters, left: NDArray[np.float64], longest: float
-) -> NDArray[np.float64]:
-    """Σ_u a_u·a_uᵀ, a packed triangle; left (n_ratings,) the a_u, here scaled down to ‖a_u‖₂ ≤ `longest`.
-
-    All of it in double precision: a user's part is its bound times 1 + 10⁻¹² at most.
-    """
-    norms = np.sqrt(sums_by(train.users, left**2, train.n_users))
-    weights = (longest / np.maximum(norms, longest)) ** 2
-    return weighted_products(train, raters, left, weights)
 
 
 class PublishedFrankWolfe(FrankWolfe):

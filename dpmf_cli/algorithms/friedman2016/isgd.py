@@ -6,11 +6,15 @@ import numpy as np
 from pydantic import Field
 
 from dpmf_cli.algorithms.shared.base import Variants, in_both_modes
+from dpmf_cli.algorithms.shared.effects import Effects, side_by_side
 from dpmf_cli.algorithms.shared.papers import Paper
 from dpmf_cli.algorithms.shared.private_factorization import PrivateFactorization, in_order
+from dpmf_cli.algorithms.shared.probabilistic import Kept
+from dpmf_cli.algorithms.shared.sample_fits import one_by_one
 from dpmf_cli.kernels.factors import FactorModel
+from dpmf_cli.kernels.gradients import sample_bits
 from dpmf_cli.kernels.sgd import descend_perturbed
-from dpmf_cli.kernels.survivors import descend_survivors
+from dpmf_cli.kernels.survivors import Samples, descend_survivors
 from dpmf_cli.privacy import sensitivity
 from dpmf_cli.privacy.curator import Curator
 from dpmf_cli.privacy.ledger import Epsilons
@@ -82,13 +86,37 @@ class UnboundedISGD(InputPerturbationSGD):
         cells with |r′_ui| ≤ α are dropped                    equation 8
         (P, Q) = SGD on the cells that are left
 
-    `kernels.survivors` does that without the matrix.
+    `kernels.survivors` does that without the matrix. Models of different samples go side by side: a rating that one
+    of them has not is a blank cell to it.
     """
 
     variants: ClassVar[Variants] = in_both_modes(Neighbours.UNBOUNDED)
+    shares_lanes: ClassVar[bool] = True
 
     def fit(self, train: Ratings, epsilons: Epsilons, *, streams: Streams, curator: Curator) -> FactorModel:
         effects = self.measure_effects(train, epsilons, curator)
+        return self.descend(train, None, effects, epsilons, streams, curator)
+
+    def fit_samples(
+        self, train: Ratings, kept: Kept, epsilons: Epsilons, *, streams: Streams, curator: Curator
+    ) -> FactorModel:
+        """Averages of one sample after the other, then all cells in one pass."""
+
+        def measure(place: int, epsilon: Epsilons, alone: Curator) -> Effects:
+            return self.measure_effects(train.select(kept[:, place]), epsilon, alone)
+
+        effects = side_by_side(one_by_one(measure, epsilons, curator))
+        return self.descend(train, sample_bits(kept), effects, epsilons, streams, curator)
+
+    def descend(
+        self,
+        train: Ratings,
+        samples: Samples | None,
+        effects: Effects,
+        epsilons: Epsilons,
+        streams: Streams,
+        curator: Curator,
+    ) -> FactorModel:
         bound = self.bound(train.scale)
         residuals = keyed_laplace(
             "residuals of all cells",
@@ -111,5 +139,6 @@ class UnboundedISGD(InputPerturbationSGD):
             bound=bound,
             threshold=self.threshold,
             epochs=self.epochs,
+            samples=samples,
         )
         return model

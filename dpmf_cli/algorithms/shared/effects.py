@@ -4,6 +4,7 @@ Friedman, Berkovsky, Kaafar 2016, section 4.1, algorithms 1 and 2 (after McSherr
 """
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
 
@@ -111,6 +112,15 @@ class Effects:
         """What is released: with `residual` the users' own means can be made again from their ratings."""
         rest = {"users": self.users} if self.residual is None else {"residual": self.residual}
         return {"overall": self.overall, "items": self.items, **rest}
+
+
+def side_by_side(effects: Sequence[Effects]) -> Effects:
+    """The averages of several grids as those of one: the users' part is released in all of them."""
+    return Effects(
+        np.concatenate([each.overall for each in effects]),
+        np.concatenate([each.items for each in effects], axis=1),
+        np.concatenate([each.users for each in effects], axis=1),
+    )
 
 
 def stabilised(

@@ -1,8 +1,9 @@
 """Fits of one algorithm on samples of the training ratings, a sample for each model."""
 
 import json
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,6 +16,8 @@ from dpmf_cli.privacy.curator import Curator
 from dpmf_cli.privacy.ledger import Epsilons
 from dpmf_cli.ratings import Ratings
 from dpmf_cli.streams import Streams
+
+T = TypeVar("T")
 
 
 @dataclass(frozen=True)
@@ -66,11 +69,20 @@ def fit_samples(
     """
     if base.shares_lanes:
         return base.fit_samples(train, kept, epsilons, streams=streams, curator=curator)
-    models, accounts = [], []
-    for place, (epsilon, rows) in enumerate(zip(epsilons, kept.T, strict=True)):
+
+    def fit(place: int, epsilon: Epsilons, alone: Curator) -> Model:
+        return base.fit(train.select(kept[:, place]), epsilon, streams=streams, curator=alone)
+
+    return SideBySide(tuple(one_by_one(fit, epsilons, curator)))
+
+
+def one_by_one(fit: Callable[[int, Epsilons, Curator], T], epsilons: Epsilons, curator: Curator) -> list[T]:
+    """What `fit` gives for each ε alone, of which it is told the place. Each step is entered once, for all ε."""
+    found, accounts = [], []
+    for place, epsilon in enumerate(epsilons):
         alone = curator.apart([epsilon], first=place)
         accounts.append(alone.ledger)
-        models.append(base.fit(train.select(rows), np.array([epsilon]), streams=streams, curator=alone))
+        found.append(fit(place, np.array([epsilon]), alone))
     for steps in zip(*(account.entries for account in accounts), strict=True):
         curator.ledger.spend(
             steps[0].step,
@@ -80,7 +92,7 @@ def fit_samples(
             np.concatenate([step.provable for step in steps]),
             calibrated_to=steps[0].calibrated_to,
         )
-    return SideBySide(tuple(models))
+    return found
 
 
 @dataclass(frozen=True)
