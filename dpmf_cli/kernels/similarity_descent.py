@@ -209,7 +209,7 @@ def _centred(group: SimilarityLanes, train: Ratings) -> NDArray[np.float32] | No
     averages = group.item_averages()
     if (averages != averages[:, :1]).any():
         return None
-    return train.values - averages[train.items, 0]
+    return np.asarray(train.values - averages[train.items, 0])
 
 
 @compiled(
