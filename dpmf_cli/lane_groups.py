@@ -1,5 +1,6 @@
 """The ε grid in lanes: its models in groups of at most 16, side by side in the vectors of a kernel."""
 
+import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import wraps
@@ -32,6 +33,18 @@ def pad(values: np.ndarray, width: int, dtype: type[np.floating] = np.float32) -
     missing = width - values.shape[-1]
     edges = [(0, 0)] * (values.ndim - 1) + [(0, missing)]
     return np.ascontiguousarray(np.pad(values.astype(dtype), edges, mode="edge"))
+
+
+CACHE_LINE = 64
+"""Bytes; a vector of sixteen float32 is one line."""
+
+
+def aligned(shape: tuple[int, ...], dtype: type[np.floating]) -> np.ndarray:
+    """An array of that shape, not set, whose vectors of lanes do not lie across two cache lines."""
+    size = math.prod(shape) * np.dtype(dtype).itemsize
+    whole = np.empty(size + CACHE_LINE, np.uint8)
+    first = -whole.ctypes.data % CACHE_LINE
+    return whole[first : first + size].view(dtype).reshape(shape)
 
 
 @dataclass(frozen=True)

@@ -13,8 +13,8 @@ from numpy.typing import NDArray
 
 from dpmf_cli.compiled.decorator import compiled
 from dpmf_cli.kernels.examples import RATED, example
-from dpmf_cli.kernels.lanes import add, below, div, fma, load, mul, splat, store, sub, zeros
-from dpmf_cli.lane_groups import groups, pad, padded_width
+from dpmf_cli.kernels.lanes import add, below, div, fma, load, magnitude, splat, store, sub, zeros
+from dpmf_cli.lane_groups import aligned, groups, pad, padded_width
 from dpmf_cli.ratings import Ratings
 
 LEAST_NORM = np.float32(1e-30)
@@ -146,7 +146,7 @@ def _similarity_lanes(
 ) -> SimilarityLanes:
     """One group; averages (n_items, lanes), similarities (n_items, k, lanes), or (n_items, k, 1) for all models."""
     width = padded_width(part.stop - part.start)
-    flat = np.empty((*neighbours.shape, width), np.float32)
+    flat = aligned((*neighbours.shape, width), np.float32)
     flat[:] = similarities if similarities.shape[2] == 1 else pad(similarities, width)
     return SimilarityLanes(neighbours, flat.reshape(-1), pad(averages, width).reshape(-1), width, part)
 
@@ -169,18 +169,12 @@ def rated_neighbours(item, first, last, items, slots, found):
     return count
 
 
-@compiled(inline="always")
-def sign_of(value, like, one, minus):
-    return below(value, like, minus, one)
-
-
 @compiled(example(out=lambda s: np.zeros(len(RATED) * s.w)))
 def _predict(users, items, order, user_starts, rated, values, neighbours, S, averages, out, width_of):
     w, like = len(width_of), zeros(width_of)
     k, slots = neighbours.shape[1], np.full(neighbours.shape[0], -1, np.int32)
     found = np.empty(neighbours.shape[0] + 1, np.int64)
-    one, minus, tiny = splat(np.float32(1), like), splat(np.float32(-1), like), splat(LEAST_NORM, like)
-    last = -1
+    tiny, last = splat(LEAST_NORM, like), -1
     for at in order:
         i, u = np.int64(items[at]), users[at]
         if i != last:
@@ -194,6 +188,6 @@ def _predict(users, items, order, user_starts, rated, values, neighbours, S, ave
             j = np.int64(rated[found[a]])
             s = load(S, (i * k + slots[j]) * w, like)
             top = fma(s, sub(splat(values[found[a]], like), load(averages, j * w, like)), top)
-            norm = add(norm, mul(s, sign_of(s, like, one, minus)))
+            norm = add(norm, magnitude(s))
         norm = below(norm, tiny, tiny, norm)
         store(out, np.int64(at) * w, add(load(averages, i * w, like), div(top, norm)))

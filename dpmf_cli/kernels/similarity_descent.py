@@ -16,12 +16,14 @@ from dpmf_cli.kernels.covariance import Raters
 from dpmf_cli.kernels.examples import ITEM_STARTS, ITEMS, RATED, K, example, numbers
 from dpmf_cli.kernels.lanes import (
     add,
+    any_below,
     below,
     clamp,
     div,
     doubles,
     fma,
     load,
+    magnitude,
     mul,
     narrow,
     splat,
@@ -33,8 +35,8 @@ from dpmf_cli.kernels.lanes import (
 )
 from dpmf_cli.kernels.plain_lanes import plain_dot
 from dpmf_cli.kernels.releasing import noise_lanes, published_rows, released
-from dpmf_cli.kernels.similarities import LEAST_NORM, SimilarityLanes, index_row, rated_neighbours, sign_of
-from dpmf_cli.lane_groups import on_each_group
+from dpmf_cli.kernels.similarities import LEAST_NORM, SimilarityLanes, index_row
+from dpmf_cli.lane_groups import aligned, on_each_group
 from dpmf_cli.privacy.noise import LaneNoise
 from dpmf_cli.privacy.release import Publish, noisy_kernel
 from dpmf_cli.ratings import Ratings
@@ -185,6 +187,7 @@ def _step(
         train.user_starts,
         train.items,
         train.values,
+        _centred(group, train),
         group.neighbours,
         group.values,
         group.averages,
@@ -195,8 +198,18 @@ def _step(
         step.regularization,
         np.float32(step.error_bound),
         np.float32(step.floor),
+        aligned((group.neighbours.shape[1] * group.width,), np.float64),
+        aligned((train.n_items * group.width,), np.float32),
         group.width_of,
     )
+
+
+def _centred(group: SimilarityLanes, train: Ratings) -> NDArray[np.float32] | None:
+    """(n_ratings,) r_uj − r̄_j where all models have the same averages, as published; None elsewhere."""
+    averages = group.item_averages()
+    if (averages != averages[:, :1]).any():
+        return None
+    return np.asarray(train.values - averages[train.items, 0])
 
 
 @compiled(
@@ -205,9 +218,12 @@ def _step(
         sampled=np.arange(len(RATED)) != 3,
         limits=[0.4, np.inf, 1.0, 0.2],
         norm_of_limits=1,
+        centred=numbers(len(RATED)),
         rates=lambda s: np.linspace(0, 0.1, s.w),
         floor=0.1,
         unit=numbers(ITEMS * K),
+        gradient=lambda s: np.zeros(K * s.w),
+        residuals=lambda s: np.zeros(ITEMS * s.w),
     )
 )
 def _descend(
@@ -220,6 +236,7 @@ def _descend(
     user_starts,
     rated,
     values,
+    centred,
     neighbours,
     S,
     averages,
@@ -230,14 +247,23 @@ def _descend(
     regularization,
     error_bound,
     floor,
+    gradient,
+    residuals,
     width_of,
 ):
     w, like, wide = len(width_of), zeros(width_of), doubles(width_of)
     n_items, k = neighbours.shape
-    slots, found = np.full(n_items, -1, np.int32), np.empty(n_items + 1, np.int64)
-    gradient, met, residuals = np.empty(k * w), np.empty(k, np.bool_), np.empty(k * w, np.float32)
-    one, minus, tiny = splat(np.float32(1), like), splat(np.float32(-1), like), splat(LEAST_NORM, like)
-    endless, weight = splat(np.float32(np.inf), like), splat(regularization, wide)
+    slots, met = np.full(n_items, -1, np.int32), np.empty(k, np.bool_)
+    # Numbers without a sign: an index that may be negative takes a comparison in each visit.
+    width = np.uint64(w)
+    places, others = np.empty(n_items + 1, np.uint32), np.empty(n_items + 1, np.uint32)
+    owns = np.empty(n_items + 1, np.float32)
+    one, tiny, endless = (
+        splat(np.float32(1), like),
+        splat(LEAST_NORM, like),
+        splat(np.float32(np.inf), like),
+    )
+    weight = splat(regularization, wide)
     low, high, least = (
         splat(-error_bound, like),
         splat(error_bound, like),
@@ -246,45 +272,65 @@ def _descend(
     for i in range(n_items):
         gradient[:], met[:] = 0, everywhere
         index_row(neighbours[i], slots, 1)
+        slots[i] = -1
+        row = S[i * k * w : (i + 1) * k * w]
+        average = load(averages, np.int64(i) * w, like)
         for at in range(starts[i], starts[i + 1]):
             x = positions[at]
             if not sampled[x]:
                 continue
             u = users[x]
-            count = rated_neighbours(i, user_starts[u], user_starts[u + 1], rated, slots, found)
+            count = np.uint64(0)
+            for y in range(np.uint64(user_starts[u]), np.uint64(user_starts[u + 1])):
+                j = np.uint32(rated[y])
+                slot = slots[j]
+                places[count] = slot
+                if centred is None:
+                    others[count] = j
+                    owns[count] = values[y]
+                else:
+                    owns[count] = centred[y]
+                count += np.uint64(slot >= 0)
             top, norm = like, like
             for a in range(count):
-                j = np.int64(rated[found[a]])
-                s = load(S, (i * k + slots[j]) * w, like)
-                own = sub(splat(values[found[a]], like), load(averages, j * w, like))
-                store(residuals, a * w, own)
-                top, norm = fma(s, own, top), fma(s, sign_of(s, like, one, minus), norm)
+                s, own = load(row, np.uint64(places[a]) * width, like), splat(owns[a], like)
+                if centred is None:
+                    own = sub(own, load(averages, np.uint64(others[a]) * width, like))
+                    store(residuals, a * width, own)
+                top, norm = fma(s, own, top), add(norm, magnitude(s))
             offset = div(top, below(norm, tiny, tiny, norm))
-            error = sub(add(load(averages, np.int64(i) * w, like), offset), splat(values[x], like))
+            error = sub(add(average, offset), splat(values[x], like))
             divisor = below(norm, least, least, norm)
             move = below(tiny, divisor, div(clamp(error, low, high), divisor), like)
             square = like
             for a in range(count):
-                slot = slots[rated[found[a]]]
-                met[slot] = True
-                sign = sign_of(load(S, (i * k + slot) * w, like), like, one, minus)
-                slope = sub(load(residuals, a * w, like), mul(offset, sign))
-                size = mul(slope, sign_of(slope, like, one, minus))
-                slope = below(size, endless, slope, like)  # 0 for what is not finite
-                store(residuals, a * w, slope)
+                s, own = load(row, np.uint64(places[a]) * width, like), splat(owns[a], like)
+                if centred is None:
+                    own = load(residuals, a * width, like)
+                slope = below(s, like, add(own, offset), sub(own, offset))
+                store(residuals, a * width, slope)
                 square = fma(slope, slope, square)
+            if any_below(like, below(square, endless, like, one)):
+                # A sum of squares is finite only if all slopes are: elsewhere, 0 for each that is not.
+                square = like
+                for a in range(count):
+                    slope = load(residuals, a * width, like)
+                    slope = below(magnitude(slope), endless, slope, like)
+                    store(residuals, a * width, slope)
+                    square = fma(slope, slope, square)
             if limits[u] < np.inf:
                 # Of the numbers that are added: a formula for ‖g‖ would lose its digits where they nearly cancel.
                 root = np.sqrt(np.float32(max(count, 1))) if norm_of_limits == 1 else np.float32(1)
                 most = splat(GUARD * limits[u] / root, like)
-                length = mul(mul(move, sign_of(move, like, one, minus)), sqrt(square))
+                length = mul(magnitude(move), sqrt(square))
                 # A user whose gradient is not finite adds nothing: whether it is there must not show.
                 factor = below(most, length, div(most, length), below(length, endless, one, like))
                 move = mul(below(length, endless, move, like), factor)
             for a in range(count):
-                slot = slots[rated[found[a]]] * w
-                added = widen(mul(move, load(residuals, a * w, like)))
-                store(gradient, slot, add(added, load(gradient, slot, wide)))
+                place = np.uint64(places[a])
+                met[place] = True
+                added = widen(mul(move, load(residuals, a * width, like)))
+                store(gradient, place * width, add(added, load(gradient, place * width, wide)))
         for a in range(k):
             slope = load(gradient, a * w, wide)
             if unit is not None and met[a]:

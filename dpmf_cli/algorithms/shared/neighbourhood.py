@@ -31,8 +31,12 @@ def largest(scores: NDArray[np.float64], items: slice, k: int) -> NDArray[np.int
     scores (b, n_items) are those of the rows' own `items`, which are not their own neighbours. k < n_items
     """
     scores[np.arange(len(scores)), np.arange(items.start, items.stop)] = -np.inf
-    order = np.argsort(-scores, axis=1, kind="stable")[:, :k]
-    return np.sort(order, axis=1).astype(np.int32)
+    last = scores.shape[1] - max(k, 1)  # where there is one item, k is 0
+    least = np.partition(scores, last, axis=1)[:, last, None]
+    above, equal = scores > least, scores == least
+    room = k - above.sum(axis=1, keepdims=True)
+    chosen = above | (equal & (np.cumsum(equal, axis=1, dtype=np.int32) <= room))
+    return np.nonzero(chosen)[1].reshape(len(scores), k).astype(np.int32)
 
 
 def most_co_rated(train: Ratings, k: int) -> NDArray[np.int32]:
