@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from dpmf_cli.compiled.decorator import compiled
 from dpmf_cli.kernels.als import BLOCK, PART, PREFETCHED, add_products
 from dpmf_cli.kernels.cholesky import cholesky_solve
+from dpmf_cli.kernels.denormals import flush_denormals, restore_denormals
 from dpmf_cli.kernels.examples import RATED, example, mixture_constants, numbers
 from dpmf_cli.kernels.exponential import exponential
 from dpmf_cli.kernels.factors import FactorLanes, FactorModel, Side
@@ -19,6 +20,7 @@ from dpmf_cli.kernels.lanes import (
     add,
     below,
     div,
+    doubles,
     fma,
     load,
     mul,
@@ -163,6 +165,7 @@ def _solve(
     sums, gamma = np.empty(entries * w, np.float32), np.empty(components * w, np.float32)
     factor, solution = np.empty(entries * v, np.float32), np.empty(d * v, np.float32)
     block, weighted = np.empty(BLOCK * row, np.float32), np.empty(BLOCK * row, np.float32)
+    before = flush_denormals()
     for r in range(len(starts) - 1):
         count, p_at = starts[r + 1] - starts[r], r * row
         if count == 0:
@@ -202,6 +205,7 @@ def _solve(
                 at, value = p_at + i * w + lane, load(solution, i * v, part)
                 value = below(mul(value, value), negligible, part, value)
                 store(P, at, below(moving, half, load(P, at, part), value))
+    restore_denormals(before)
 
 
 def mixture_sums(
@@ -245,14 +249,49 @@ def residual_variances(model: FactorModel, pairs: UserMajor, values: LaneValues)
     """(E,) the variance of what the averages leave of all ratings; 0 where there are none."""
     if not len(pairs):
         return np.zeros(sum(group.lanes for group in model.groups))
-    return np.concatenate(
-        [
-            (values.of(group.part) - group.effects(pairs.users, pairs.items))[:, : group.lanes].var(
-                axis=0, dtype=np.float64
-            )
-            for group in model.groups
-        ]
+    return np.concatenate([_variances(group, pairs, values.of(group.part)) for group in model.groups])
+
+
+def _variances(group: FactorLanes, pairs: UserMajor, values: NDArray[np.float32]) -> NDArray[np.float64]:
+    """(lanes,) `residual_variances` of one group; values (n, width)."""
+    moments = np.zeros(group.width)
+    for power in (1, 2):
+        means, moments = moments, np.zeros(group.width)
+        _moments(
+            pairs.users,
+            pairs.items,
+            values.reshape(-1),
+            group.users,
+            group.items,
+            means,
+            power == 2,
+            moments,
+            group.factors_of,
+            group.width_of,
+        )
+        moments /= len(pairs)
+    return moments[: group.lanes]
+
+
+@compiled(
+    example(
+        values=lambda s: numbers(len(RATED) * s.w),
+        means=lambda s: numbers(s.w),
+        squared=True,
+        out=lambda s: np.zeros(s.w),
     )
+)
+def _moments(users, items, values, P, Q, means, squared, out, factors_of, width_of):
+    """out ← Σ (r̃ − mean), or its square, in float64, r̃ being what the averages leave of a rating."""
+    d, w = len(factors_of), len(width_of)
+    row, like, total = (d + 1) * w, zeros(width_of), doubles(width_of)
+    mean = load(means, 0, total)
+    for x in range(len(users)):
+        own = load(P, np.int64(users[x]) * row + d * w, like)
+        target = _target(values, x, own, Q, np.int64(items[x]) * row, factors_of, width_of)
+        left = sub(widen(target), mean)
+        total = add(total, mul(left, left) if squared else left)
+    store(out, 0, total)
 
 
 @compiled(
