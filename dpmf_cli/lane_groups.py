@@ -72,7 +72,9 @@ class LaneValues:
     def put(self, rows: slice, numbers: NDArray[np.floating]) -> None:
         """Sets the numbers of `rows`, (n, E), for all models."""
         for part, group in zip(groups(numbers.shape[1]), self.groups, strict=True):
-            group[rows] = pad(numbers[:, part], group.shape[1])
+            lanes = part.stop - part.start
+            group[rows, :lanes] = numbers[:, part]
+            group[rows, lanes:] = group[rows, lanes - 1 : lanes]
 
     def of(self, part: slice) -> NDArray[np.float32]:
         """(n, width) those of one group of models, which is the `part` of the grid."""

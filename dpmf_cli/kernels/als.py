@@ -403,7 +403,7 @@ def _solve(
                 store(block, k * row + d * w, cast(clamp(target, low, high), wide))
             for k in range(members * row, BLOCK * row):
                 block[k] = 0
-            add_products(block, sums, 0, factors_of, width_of, part_of)
+            add_products(block, block, sums, True, factors_of, width_of, part_of)
         if len(unit) > 0 and len(row_factors) == 0:
             for lane in range(0, w, v):
                 for i in range(d):
@@ -432,21 +432,29 @@ def _solve(
 
 
 @compiled()
-def add_products(block, sums, first, factors_of, width_of, part_of):
-    """Adds the products of the rows of a `block` with each other to `sums`, as `_solve` has both; `sums` without the
-    rows before `first`."""
+def add_products(weighted, block, sums, with_gram, factors_of, width_of, part_of):
+    """Adds the products of the rows of a `block` with those of a `weighted` one to `sums`, as `_solve` has both: the
+    same block where all weights are 1. Where not `with_gram`, `sums` hold those with the targets alone."""
     d, w, v, part = len(factors_of), len(width_of), len(part_of), zeros_like(sums, part_of)
     row, entries = (d + 1) * w, len(sums) // w
     for lane in range(0, w, v):
-        entry = entries * lane
-        for i in range(first, d + 1):
+        entry, right = entries * lane, entries * (lane + v) - d * v
+        for i in range(d):
             at = i * w + lane
-            a, b = load(block, at, part), load(block, row + at, part)
-            c, e = load(block, 2 * row + at, part), load(block, 3 * row + at, part)
-            for j in range(min(i + 1, d)):
-                at = j * w + lane
-                total = fma(a, load(block, at, part), load(sums, entry, part))
-                total = fma(b, load(block, row + at, part), total)
-                total = fma(c, load(block, 2 * row + at, part), total)
-                store(sums, entry, fma(e, load(block, 3 * row + at, part), total))
+            a, b = load(weighted, at, part), load(weighted, row + at, part)
+            c, e = load(weighted, 2 * row + at, part), load(weighted, 3 * row + at, part)
+            for j in range(i + 1 if with_gram else 0):
+                _add_to(sums, entry, (a, b, c, e), block, j * w + lane, row, part)
                 entry += v
+            _add_to(sums, right, (a, b, c, e), block, d * w + lane, row, part)
+            right += v
+
+
+@compiled(inline="always")
+def _add_to(sums, entry, factors, block, at, row, part):
+    """Adds the products of four `factors` with what is at one place of the rows of a block to a vector of `sums`."""
+    a, b, c, e = factors
+    total = fma(a, load(block, at, part), load(sums, entry, part))
+    total = fma(b, load(block, row + at, part), total)
+    total = fma(c, load(block, 2 * row + at, part), total)
+    store(sums, entry, fma(e, load(block, 3 * row + at, part), total))

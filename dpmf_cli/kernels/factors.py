@@ -102,12 +102,6 @@ class FactorModel:
             return self.groups[0].predict(users, items)
         return np.concatenate([group.predict(users, items) for group in self.groups], axis=1)
 
-    def user_coordinates(
-        self, users: NDArray[np.int32], coordinates: NDArray[np.uint8]
-    ) -> NDArray[np.float32]:
-        """(n, E) one coordinate of p_u for each of n users."""
-        return np.concatenate([group.rows("users")[users, coordinates] for group in self.groups], axis=1)
-
     def without_users(self) -> "FactorModel":
         """The item factors alone, in the same memory: what an aggregator has whose users keep theirs."""
         nobody = np.empty(0, np.float32)

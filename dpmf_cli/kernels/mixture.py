@@ -10,7 +10,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpmf_cli.compiled.decorator import compiled
+from dpmf_cli.kernels.als import BLOCK, PART, PREFETCHED, add_products
 from dpmf_cli.kernels.cholesky import cholesky_solve
+from dpmf_cli.kernels.denormals import flush_denormals, restore_denormals
 from dpmf_cli.kernels.examples import RATED, example, mixture_constants, numbers
 from dpmf_cli.kernels.exponential import exponential
 from dpmf_cli.kernels.factors import FactorLanes, FactorModel, Side
@@ -18,9 +20,11 @@ from dpmf_cli.kernels.lanes import (
     add,
     below,
     div,
+    doubles,
     fma,
     load,
     mul,
+    prefetch,
     splat,
     store,
     sub,
@@ -121,6 +125,7 @@ def solve_mixture(
         group.factors_of,
         group.width_of,
         mixture.components_of,
+        (0,) * PART,
     )
 
 
@@ -144,49 +149,63 @@ def _solve(
     factors_of,
     width_of,
     components_of,
+    part_of,
 ):
-    """Rows of P given Q. `sums` hold the lower triangle of Σ w·q·qᵀ row by row, and behind it `right`, Σ w·r·q."""
-    d, w, components = len(factors_of), len(width_of), len(components_of)
-    row, like = (d + 1) * w, zeros(width_of)
-    half, moving = splat(np.float32(0.5), like), load(active, 0, like)
+    """Rows of P given Q, by blocks of ratings and parts of the lanes as in `als._solve`.
+
+    `block` holds the factors and targets of a block's ratings, `weighted` the factors times w.
+    """
+    d, w, v, components = len(factors_of), len(width_of), len(part_of), len(components_of)
+    row, like, part = (d + 1) * w, zeros(width_of), zeros(part_of)
+    entries, last = d * (d + 3) // 2, len(others) - 1
+    half = splat(np.float32(0.5), part)
     # Factors that a ridge has all but removed shrink on in every sweep, to numbers that take a CPU a hundred times
     # as long to multiply.
-    negligible = splat(np.float32(1e-24), like)
-    sums = np.empty((d * (d + 1) // 2 + d) * w, np.float32)
-    gram, right = sums[: -d * w], sums[-d * w :]
-    factor, solution = np.empty_like(sums), np.empty_like(right)
-    gamma = np.empty(components * w, np.float32)
+    negligible = splat(np.float32(1e-24), part)
+    sums, gamma = np.empty(entries * w, np.float32), np.empty(components * w, np.float32)
+    factor, solution = np.empty(entries * v, np.float32), np.empty(d * v, np.float32)
+    block, weighted = np.empty(BLOCK * row, np.float32), np.empty(BLOCK * row, np.float32)
+    before = flush_denormals()
     for r in range(len(starts) - 1):
-        count = starts[r + 1] - starts[r]
+        count, p_at = starts[r + 1] - starts[r], r * row
         if count == 0:
             continue
         sums[:] = 0
-        p_at = r * row
         own = load(P, p_at + d * w, like)
-        for x in range(starts[r], starts[r + 1]):
-            q_at = np.int64(others[x]) * row
-            target = _target(values, places[x], own, Q, q_at, factors_of, width_of)
-            weight = load(constants, 2 * w, like)
-            if components > 1:
-                error = _error(target, P, p_at, Q, q_at, factors_of, width_of)
-                _responsibilities(error, constants, gamma, width_of, components_of)
-                weight = zeros(width_of)
-                for k in range(components):
-                    weight = fma(load(gamma, k * w, like), load(constants, (3 * k + 2) * w, like), weight)
-            entry = 0
+        for first in range(starts[r], starts[r + 1], BLOCK):
+            members = min(BLOCK, starts[r + 1] - first)
+            for k in range(members):
+                ahead = min(first + k + PREFETCHED, last)
+                prefetch(values, np.int64(places[ahead]) * w)
+                for f in range(d + 1):
+                    prefetch(Q, np.int64(others[ahead]) * row + f * w)
+                q_at = np.int64(others[first + k]) * row
+                target = _target(values, places[first + k], own, Q, q_at, factors_of, width_of)
+                weight = load(constants, 2 * w, like)
+                if components > 1:
+                    error = _error(target, P, p_at, Q, q_at, factors_of, width_of)
+                    _responsibilities(error, constants, gamma, width_of, components_of)
+                    weight = zeros(width_of)
+                    for c in range(components):
+                        weight = fma(load(gamma, c * w, like), load(constants, (3 * c + 2) * w, like), weight)
+                for f in range(d):
+                    q = load(Q, q_at + f * w, like)
+                    store(block, k * row + f * w, q)
+                    store(weighted, k * row + f * w, mul(weight, q))
+                store(block, k * row + d * w, target)
+            for k in range(members * row, BLOCK * row):
+                block[k] = 0
+                weighted[k] = 0
+            add_products(weighted, block, sums, True, factors_of, width_of, part_of)
+        for lane in range(0, w, v):
+            of_lanes = sums[entries * lane : entries * (lane + v)]
+            ridge, moving = splat(regularization * np.float32(count), part), load(active, lane, part)
+            cholesky_solve(of_lanes, ridge, factor, solution, factors_of, part_of)
             for i in range(d):
-                q = mul(weight, load(Q, q_at + i * w, like))
-                store(right, i * w, fma(target, q, load(right, i * w, like)))
-                for j in range(i + 1):
-                    product = fma(q, load(Q, q_at + j * w, like), load(gram, entry, like))
-                    store(gram, entry, product)
-                    entry += w
-        ridge = splat(regularization * np.float32(count), like)
-        cholesky_solve(sums, ridge, factor, solution, factors_of, width_of)
-        for i in range(d):
-            value = load(solution, i * w, like)
-            value = below(mul(value, value), negligible, zeros(width_of), value)
-            store(P, p_at + i * w, below(moving, half, load(P, p_at + i * w, like), value))
+                at, value = p_at + i * w + lane, load(solution, i * v, part)
+                value = below(mul(value, value), negligible, part, value)
+                store(P, at, below(moving, half, load(P, at, part), value))
+    restore_denormals(before)
 
 
 def mixture_sums(
@@ -230,14 +249,49 @@ def residual_variances(model: FactorModel, pairs: UserMajor, values: LaneValues)
     """(E,) the variance of what the averages leave of all ratings; 0 where there are none."""
     if not len(pairs):
         return np.zeros(sum(group.lanes for group in model.groups))
-    return np.concatenate(
-        [
-            (values.of(group.part) - group.effects(pairs.users, pairs.items))[:, : group.lanes].var(
-                axis=0, dtype=np.float64
-            )
-            for group in model.groups
-        ]
+    return np.concatenate([_variances(group, pairs, values.of(group.part)) for group in model.groups])
+
+
+def _variances(group: FactorLanes, pairs: UserMajor, values: NDArray[np.float32]) -> NDArray[np.float64]:
+    """(lanes,) `residual_variances` of one group; values (n, width)."""
+    moments = np.zeros(group.width)
+    for power in (1, 2):
+        means, moments = moments, np.zeros(group.width)
+        _moments(
+            pairs.users,
+            pairs.items,
+            values.reshape(-1),
+            group.users,
+            group.items,
+            means,
+            power == 2,
+            moments,
+            group.factors_of,
+            group.width_of,
+        )
+        moments /= len(pairs)
+    return moments[: group.lanes]
+
+
+@compiled(
+    example(
+        values=lambda s: numbers(len(RATED) * s.w),
+        means=lambda s: numbers(s.w),
+        squared=True,
+        out=lambda s: np.zeros(s.w),
     )
+)
+def _moments(users, items, values, P, Q, means, squared, out, factors_of, width_of):
+    """out ← Σ (r̃ − mean), or its square, in float64, r̃ being what the averages leave of a rating."""
+    d, w = len(factors_of), len(width_of)
+    row, like, total = (d + 1) * w, zeros(width_of), doubles(width_of)
+    mean = load(means, 0, total)
+    for x in range(len(users)):
+        own = load(P, np.int64(users[x]) * row + d * w, like)
+        target = _target(values, x, own, Q, np.int64(items[x]) * row, factors_of, width_of)
+        left = sub(widen(target), mean)
+        total = add(total, mul(left, left) if squared else left)
+    store(out, 0, total)
 
 
 @compiled(

@@ -6,7 +6,10 @@ from typing import Self
 import numpy as np
 from numpy.typing import NDArray
 
+from dpmf_cli.compiled.decorator import compiled
+from dpmf_cli.kernels.examples import USERS, example, numbers
 from dpmf_cli.kernels.factors import FactorLanes, FactorModel
+from dpmf_cli.kernels.lanes import add, doubles, load, mul, store, sub, widen, zeros
 
 
 @dataclass(frozen=True)
@@ -34,9 +37,28 @@ class UserFactors:
 
 def _relative_move(before: NDArray[np.float32], group: FactorLanes) -> NDArray[np.float64]:
     """(width,) ‖U − U′‖/‖U‖; the averages, which do not move, count in neither."""
-    rows = (-1, group.factors + 1, group.width)
-    now, then = (users.reshape(rows)[:, :-1] for users in (group.users, before))
-    norms, distances = (
-        np.sqrt(np.square(each).sum(axis=(0, 1), dtype=np.float64)) for each in (now, now - then)
-    )
+    squares = np.zeros(2 * group.width)
+    _squares(group.users, before, squares, group.factors_of, group.width_of)
+    norms, distances = np.sqrt(squares).reshape(2, group.width)
     return np.asarray(distances / np.maximum(norms, 1e-30))
+
+
+@compiled(
+    example(
+        now=lambda s: numbers(USERS * s.row),
+        then=lambda s: numbers(USERS * s.row)[::-1],
+        out=lambda s: np.zeros(2 * s.w),
+    )
+)
+def _squares(now, then, out, factors_of, width_of):
+    """out ← Σ p², and behind it Σ (p − p′)², over all rows and factors: squares are float32, sums float64."""
+    d, w = len(factors_of), len(width_of)
+    row, like, norms, distances = (d + 1) * w, zeros(width_of), doubles(width_of), doubles(width_of)
+    for first in range(0, len(now), row):
+        for at in range(first, first + d * w, w):
+            p = load(now, at, like)
+            move = sub(p, load(then, at, like))
+            norms = add(norms, widen(mul(p, p)))
+            distances = add(distances, widen(mul(move, move)))
+    store(out, 0, norms)
+    store(out, w, distances)

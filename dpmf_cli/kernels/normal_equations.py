@@ -263,7 +263,7 @@ def _add(
     d, w, v = len(factors_of), len(width_of), len(part_of)
     row, like, wide = (d + 1) * w, zeros(width_of), doubles(width_of)
     high, part = load(bound, 0, wide), doubles(part_of)
-    low, start = sub(wide, high), 0 if with_gram else d
+    low = sub(wide, high)
     entries, ahead_of = (d * (d + 3) // 2 if with_gram else d), len(others) - 1
     sums, block = np.empty(entries * w), np.empty(BLOCK * row)
     for i in range(first, last_item):
@@ -290,7 +290,7 @@ def _add(
                 store(block, k * row + d * w, below(wide, share, mul(mul(root, share), left), wide))
             for k in range(members * row, BLOCK * row):
                 block[k] = 0
-            add_products(block, sums, start, factors_of, width_of, part_of)
+            add_products(block, block, sums, with_gram, factors_of, width_of, part_of)
         at = (i - first) * entries * w
         for lane in range(0, w, v):
             for entry in range(entries):

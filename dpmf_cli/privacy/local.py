@@ -27,7 +27,7 @@ _SEAL = object()
 """What this module alone can pass to the constructors of messages."""
 
 CHUNK = 1 << 13
-"""Ratings perturbed at a time: intermediate results then stay in the cache."""
+"""Numbers perturbed at a time: intermediate results then stay in the cache."""
 
 
 @dataclass(frozen=True)
@@ -233,6 +233,7 @@ class SignChannel:
             calibrated_to=replace(sensitivity, value=1.0),
             curator=curator,
         )
+        self._grid = len(epsilon)
         self._each = _message_bytes(n_items, ("coordinate", "u1"), ("sign", "u1"))
         self.messages = 0
 
@@ -252,6 +253,9 @@ class SignChannel:
         reports = next(self._rounds, None)
         if reports is None:
             raise RuntimeError("more reports than were paid for")
-        decoded = reports.sent((np.clip(numbers, -1, 1) + 1) / 2).astype(np.float32)
+        decoded = np.empty((len(numbers), self._grid), np.float32)
+        for first in range(0, len(numbers), CHUNK):
+            rows = slice(first, first + CHUNK)
+            decoded[rows] = reports.sent((np.clip(numbers[rows], -1, 1) + 1) / 2, first)
         self.messages += len(numbers)
         return PerturbedSigns(_SEAL, items=items, coordinates=coordinates, weights=weights, numbers=decoded)

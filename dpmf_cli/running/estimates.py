@@ -36,7 +36,13 @@ KEPT_BYTES, TIME_BYTES = 12.0, 8.0
 
 def in_order(tasks: Iterable[Task]) -> list[Task]:
     """Tasks of one cut of one data set follow each other and share its split."""
-    return sorted(tasks, key=lambda task: (task.data.key, task.cut.portion, task.fold, task.run))
+    return sorted(tasks, key=lambda task: (*place_of_cut(task), task.run))
+
+
+def place_of_cut(task: Task) -> tuple[Any, ...]:
+    """What tasks are ordered by first: the same for all that share a split."""
+    cut = task.cut
+    return task.data.key, cut.portion, cut.fold, cut.folds, cut.order, cut.test, str(task.seed)
 
 
 def costs_of(

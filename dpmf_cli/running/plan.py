@@ -33,6 +33,7 @@ from dpmf_cli.running.estimates import (
     RATING_BYTES,
     costs_of,
     in_order,
+    place_of_cut,
 )
 from dpmf_cli.running.grid_parts import room, room_of
 from dpmf_cli.running.machine import REFERENCE, REFERENCE_CORES, REFERENCE_MEMORY, Machine
@@ -77,8 +78,11 @@ class Plan:
 
     @property
     def batches(self) -> list[Batch]:
-        """The tasks that are left, those side by side that one fit serves."""
-        return together(self.left)
+        """The tasks that are left, those side by side that one fit serves. Of one cut the longest come first: few
+        processes then wait for the last at the end."""
+        return sorted(
+            together(self.left), key=lambda batch: (*place_of_cut(batch[0]), -self._seconds_of(batch))
+        )
 
     @property
     def total(self) -> int:
@@ -95,6 +99,9 @@ class Plan:
         new = sorted({epsilon for task in refined for epsilon in task.epsilons})
         which = ", ".join(f"{epsilon:g}" for epsilon in new) if len(new) <= 8 else f"{len(new)} values"
         return f"{counts}; {len(refined)} of them at new ε alone ({which})"
+
+    def _seconds_of(self, batch: Batch) -> float:
+        return sum(map(self.cost_of, batch))
 
     def cost_of(self, task: Task) -> float:
         """Estimated seconds of a task that is left."""

@@ -5,7 +5,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from dpmf_cli.kernels.factors import FactorModel, Side, factor_model
+from dpmf_cli.kernels.factors import FactorModel, Side, factor_model, move_factors, set_effects
 from dpmf_cli.kernels.mixture import (
     Mixture,
     SideMessages,
@@ -15,6 +15,7 @@ from dpmf_cli.kernels.mixture import (
     residual_variances,
     solve_mixture,
 )
+from dpmf_cli.kernels.movement import UserFactors
 from dpmf_cli.lane_groups import LaneValues
 from tests.conftest import make_ratings
 
@@ -174,3 +175,15 @@ def test_a_model_that_is_not_active_stays_and_has_no_say(stopped: slice) -> None
         for each in (np.ones(20, np.bool_), active)
     )
     assert np.array_equal(np.array(of_all)[..., active], np.array(of_active)[..., active])
+
+
+def test_how_far_users_move_is_told_of_each_model_without_their_averages() -> None:
+    model, *_ = grid_of(20)
+    before, then = UserFactors.of(model), np.concatenate([g.rows("users") for g in model.groups], axis=2)
+    moves = np.random.default_rng(5).normal(0, 1, then.shape) * np.linspace(0, 1, 20)
+    move_factors(model, "users", slice(None), moves)
+    set_effects(model, "users", np.full((15, 20), 9.0))
+    now = np.concatenate([g.rows("users") for g in model.groups], axis=2).astype(np.float64)
+    expected = np.sqrt(((now - then) ** 2).sum(axis=(0, 1)) / (now**2).sum(axis=(0, 1)))
+    assert before.moved(model) == pytest.approx(expected, rel=1e-5)
+    assert before.moved(model)[0] == 0

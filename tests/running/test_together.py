@@ -2,6 +2,7 @@
 
 import re
 from dataclasses import replace
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -23,7 +24,7 @@ from dpmf_cli.ratings import Ratings
 from dpmf_cli.results.store import Store
 from dpmf_cli.results.task import tasks_of
 from dpmf_cli.running.batches import together
-from dpmf_cli.running.estimates import PREDICTION_SECONDS, TASK_SECONDS
+from dpmf_cli.running.estimates import PREDICTION_SECONDS, TASK_SECONDS, in_order
 from dpmf_cli.running.plan import make_plan
 from dpmf_cli.running.processes import LocalProcesses
 
@@ -122,6 +123,24 @@ def test_what_goes_together_has_one_cut_run_and_base_and_fits_the_lanes(tmp_path
         if isinstance(batch[0].algorithm, Personalized) and batch[0].algorithm.mode == "corrected":
             assert len(batch) == 1
     assert max(map(len, plan.batches)) == 5
+
+
+def test_tasks_of_one_cut_follow_each_other_the_longest_first(tmp_path: Path) -> None:
+    plan = make_plan(config(), DATA, Sizes(60, 40, 900, "counted"), Store(tmp_path))
+    cuts = [batch[0].cut for batch in plan.batches]
+    assert len(set(cuts)) == 2 == 1 + sum(one != next_ for one, next_ in pairwise(cuts))
+    for cut in set(cuts):
+        seconds = [sum(map(plan.cost_of, batch)) for batch in plan.batches if batch[0].cut == cut]
+        assert seconds == sorted(seconds, reverse=True)
+        assert seconds[0] > 2 * seconds[-1]
+
+
+def test_cuts_of_other_folds_do_not_mix(tmp_path: Path) -> None:
+    """Experiments with folds of their own on the same data: each split is made once."""
+    asked = (ExperimentConfig.model_validate({**config().resolved(), "folds": folds}) for folds in (3, 4))
+    tasks = [task for each in asked for entry in each.entries for task in tasks_of(each, entry, DATA)]
+    cuts = [task.cut for task in in_order(tasks)]
+    assert len(set(cuts)) == 4 == 1 + sum(one != next_ for one, next_ in pairwise(cuts))
 
 
 def test_a_shared_fit_is_cheaper_in_a_plan_and_what_is_not_shared_is_not(tmp_path: Path) -> None:

@@ -5,14 +5,15 @@ from typing import Any
 from dpmf_cli.algorithms.costs.cost import Cost, Shape
 from dpmf_cli.algorithms.costs.factorization import LINE, gram_entries
 from dpmf_cli.lane_groups import groups, padded_grid
+from dpmf_cli.privacy.neighbours import Mode, Neighbours
 
-SECONDS_PER_MESSAGE, SECONDS_PER_REPORT = 1e-7, 4e-7
-"""One rating perturbed for one ε; one rating's report of a gradient in one iteration for one ε."""
-GRAM_ENTRY = 2.5e-9
+SECONDS_PER_MESSAGE, SECONDS_PER_REPORT = 3e-8, 1.1e-8
+"""One rating perturbed for one ε; one report of a rating or of a coordinate of a gradient for one ε."""
+GRAM_ENTRY = 1.2e-9
 """One rating, one entry of the lower triangle of its row's Gram matrix, one group of 16 lanes."""
-SGD_VISIT = 5e-9
+SGD_VISIT = 2.8e-9
 """One rating visited by SGD, per latent factor, one group of 16 lanes."""
-COMPONENT = 2.5e-8
+COMPONENT = 1.1e-8
 """One rating, one component of the mixture, one group of 16 lanes, three times an iteration."""
 
 
@@ -49,10 +50,14 @@ def blp_mog_mf(entry: Any, shape: Shape, grid: int) -> Cost:
 
 
 def pg_mf(entry: Any, shape: Shape, grid: int) -> Cost:
-    """Users solved on their devices, and a report of each rating, in each iteration."""
-    each = grid * SECONDS_PER_REPORT + gram_entries(entry.factors) * 2e-9 * len(groups(grid))
+    """Users solved on their devices in each iteration, and a report of each rating, or of each user. Before, a report
+    of each rating."""
+    of_each = entry.neighbours is Neighbours.LOCAL and entry.mode is Mode.PUBLISHED
+    reports = entry.iterations * (shape.ratings if of_each else shape.users) + shape.ratings
+    solved = entry.iterations * shape.ratings * gram_entries(entry.factors) * 2e-9 * len(groups(grid))
     rows = (shape.users + shape.items) * (entry.factors + 1) * LINE * len(groups(grid))
-    return Cost(entry.iterations * shape.ratings * each, rows + shape.ratings * (24.0 * grid + 40))
+    held = 4.0 * (grid + (padded_grid(grid) if of_each else 0)) + 40
+    return Cost(reports * grid * SECONDS_PER_REPORT + solved, rows + shape.ratings * held)
 
 
 def _with_factors(entry: Any, shape: Shape, grid: int) -> Cost:

@@ -21,6 +21,7 @@ from dpmf_cli.algorithms.shared.pg_devices import (
 )
 from dpmf_cli.kernels.factors import FactorModel, factor_model, move_items
 from dpmf_cli.kernels.perturb import project_items
+from dpmf_cli.kernels.reports import sums_of_reports
 from dpmf_cli.privacy.curator import Curator
 from dpmf_cli.privacy.ledger import Epsilons
 from dpmf_cli.privacy.local import (
@@ -206,13 +207,10 @@ class Aggregator:
     def move_items(self, reports: PerturbedSigns) -> None:
         """q_ic ← q_ic + γ·d·G·(the mean report of c, over all of the item's raters), then ‖q_i‖ ≤ q_max, in place."""
         method = self.method
-        cells = reports.items.astype(np.int64) * method.factors + reports.coordinates
-        size = len(self.raters) * method.factors
-        sums = np.stack(
-            [np.bincount(cells, column * reports.weights, size) for column in reports.numbers.T], axis=-1
-        )
+        shape = len(self.raters), method.factors
+        sums = sums_of_reports(reports.items, reports.coordinates, reports.weights, reports.numbers, shape)
         steps = method.learning_rate * method.factors * method.gradient_bound / np.maximum(self.raters, 1)
-        move_items(self.items, sums.reshape(len(self.raters), method.factors, -1) * steps[:, None, None])
+        move_items(self.items, sums * steps[:, None, None])
         project_items(self.items, method.item_norm)
 
 

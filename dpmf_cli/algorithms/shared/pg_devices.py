@@ -8,6 +8,7 @@ from numpy.typing import NDArray
 
 from dpmf_cli.kernels.als import RowProblem, SideRatings, solve_users
 from dpmf_cli.kernels.factors import FactorModel
+from dpmf_cli.kernels.reports import coordinate_gradients
 from dpmf_cli.privacy.local import PerturbedSigns, SignChannel
 from dpmf_cli.ratings import Ratings
 
@@ -69,11 +70,10 @@ class Devices:
 
     def gradients(
         self, model: FactorModel, rows: slice | NDArray[np.int64], coordinates: NDArray[np.uint8]
-    ) -> NDArray[np.floating]:
+    ) -> NDArray[np.float32]:
         """(reports, E) (r_ui − m − p_u·q_i)·p_uc/G of the ratings `rows`, coordinates c (reports,)."""
         users, items = self.ratings.users[rows], self.ratings.items[rows]
-        errors = self.values[rows][:, None] - model.predict(users, items)
-        return np.asarray(errors * model.user_coordinates(users, coordinates) / self.bound)
+        return coordinate_gradients(model, users, items, coordinates, self.values[rows], self.bound)
 
 
 class DevicesOfOneReport(Devices):
@@ -109,16 +109,16 @@ class DevicesOfWholeUsers(Devices):
         items = self.coordinates.integers(ratings.n_items, size=users).astype(np.int32)
         coordinates = self.drawn_coordinates(users)
         wanted = np.arange(users) * ratings.n_items + items
-        rated = np.isin(wanted, self.pairs)
-        rows = np.searchsorted(self.pairs, wanted[rated])
+        rows = np.searchsorted(self.pairs[:-1], wanted)
+        rated = self.pairs[rows] == wanted
         gradients = np.zeros((users, sum(group.lanes for group in model.groups)), np.float32)
-        gradients[rated] = self.gradients(model, rows, coordinates[rated])
+        gradients[rated] = self.gradients(model, rows[rated], coordinates[rated])
         return channel.send(gradients, items, coordinates, np.full(users, ratings.n_items))
 
     @cached_property
     def pairs(self) -> NDArray[np.int64]:
-        """(n,) a number for each (user, item), ascending."""
-        return self.ratings.users.astype(np.int64) * self.ratings.n_items + self.ratings.items
+        """(n + 1,) a number for each (user, item), ascending, and behind them one that no pair has."""
+        return np.append(self.ratings.users.astype(np.int64) * self.ratings.n_items + self.ratings.items, -1)
 
 
 def _of_no_coordinate(
