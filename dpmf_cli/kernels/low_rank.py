@@ -1,7 +1,8 @@
-"""Symmetric matrices of low rank: packed ones overwritten by their best approximation, and factored ones.
+"""Symmetric matrices of low rank: written to packed ones, and factored ones.
 
 McSherry and Mironov 2009, section 4.6, "cleaning": Avg_ij is multiplied by s_i·s_j, s_i = √MCnt_i, replaced by the
-best approximation of rank k, and divided again. Entries that many ratings stand behind weigh more in what is kept.
+best approximation of rank k (`symmetric.leading_eigenpairs` with that scaling), and divided again (`rank_k`). Entries
+that many ratings stand behind weigh more in what is kept.
 """
 
 import numpy as np
@@ -11,23 +12,10 @@ from dpmf_cli.compiled.decorator import compiled
 from dpmf_cli.kernels.covariance import place
 from dpmf_cli.kernels.examples import ROWS, example, numbers
 from dpmf_cli.kernels.lanes import fma, load, splat, store, zeros
-from dpmf_cli.kernels.symmetric import leading_eigenpairs, with_fixed_signs
+from dpmf_cli.kernels.symmetric import with_fixed_signs
 
 ROWS_AT_ONCE = 4
 WIDTH = (0,) * 16
-
-
-def clean(
-    triangle: NDArray[np.float32], n: int, scaling: NDArray[np.floating], k: int
-) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """A ← D⁻¹·(D·A·D)_k·D⁻¹ in place, D = diag(scaling), (·)_k the best approximation of rank k.
-
-    scaling (n,) s > 0: who has a noisy count of 0 clamps it. At k = n, A stays as it was to float32 rounding.
-    Returns (values (k,), F (n, k)) with A = F·diag(values)·Fᵀ; largest |value| first.
-    """
-    values, vectors = leading_eigenpairs(triangle, n, k, scaling=scaling)
-    rank_k(triangle, n, values, vectors, scaling)
-    return values, vectors / np.asarray(scaling, np.float64)[:, None]
 
 
 def rank_k(

@@ -1,12 +1,13 @@
 """The curator: what a fit's noise is paid from, and drawn from."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
+from functools import partial
 
 import numpy as np
 from numpy.typing import NDArray
 
 from dpmf_cli.privacy.ledger import Entry, Ledger
-from dpmf_cli.privacy.noise import DeviceNoise, KeyedNoise, LaneNoise
+from dpmf_cli.privacy.noise import AnyNoise, DeviceNoise, LaneNoise
 from dpmf_cli.privacy.release import SEAL, Numbers, Perturbed, Release, Witness
 from dpmf_cli.streams import Streams
 
@@ -26,8 +27,11 @@ class Curator:
         self._streams, self._witness = streams, witness
         self._generators: dict[str, np.random.Generator] = {}
 
+        self._later: set[str] = set()
+
     def noise(self, name: str) -> np.random.Generator:
         """The generator of that name, for mechanisms alone; asked for again it goes on where it was."""
+        self._refuse_shared(name, self._later)
         if name not in self._generators:
             self._generators[name] = self._streams.noise(name)
         return self._generators[name]
@@ -35,6 +39,22 @@ class Curator:
     def noise_again(self, name: str) -> np.random.Generator:
         """The generator of that name from its beginning: one name is one draw, however often it is asked for."""
         return self._streams.noise(name)
+
+    def noise_later(self, name: str) -> Callable[[], np.random.Generator]:
+        """What gives the generator of that name from its beginning, for one draw that is made whenever it is used.
+
+        Raises ValueError where the name has noise already: two measurements would have the same.
+        """
+        self._refuse_shared(name, self._later | self._generators.keys())
+        self._later.add(name)
+        return partial(self.noise_again, name)
+
+    @staticmethod
+    def _refuse_shared(name: str, taken: Iterable[str]) -> None:
+        if name in taken:
+            raise ValueError(
+                f"{name}: two measurements would have the same noise; give each step its own name"
+            )
 
     def apart(self, limit: Iterable[float], first: int = 0) -> "Curator":
         """A curator of the same fit with a ledger of its own, whose entries the caller enters in this one's.
@@ -45,7 +65,7 @@ class Curator:
         witness = self._witness and _LaterLanes(self._witness, first)
         return Curator(ledger, self._streams, witness)
 
-    def release(self, entry: Entry, noise: LaneNoise | KeyedNoise | DeviceNoise, draw: int = 0) -> Release:
+    def release(self, entry: Entry, noise: AnyNoise, draw: int = 0) -> Release:
         """One draw of an entry that is in the ledger."""
         return Release(entry, draw, 0, noise, self._witness, SEAL)
 

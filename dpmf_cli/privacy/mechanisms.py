@@ -22,6 +22,8 @@ from dpmf_cli.privacy.noise import (
     DeviceNoise,
     KeyedNoise,
     LaneNoise,
+    LaterNoise,
+    Law,
     Randomiser,
     silence,
     unit_gumbel_downwards,
@@ -42,6 +44,7 @@ def laplace(
     epsilon: NDArray[np.float64],
     curator: Curator,
     calibrated_to: Sensitivity | None = None,
+    later: bool = False,
 ) -> Release:
     """The Laplace mechanism: Laplace(Δ/ε) noise for `shape` numbers whose joint L1 sensitivity is Δ.
 
@@ -50,9 +53,10 @@ def laplace(
     sensitivity    the true one
     epsilon        (E,) what this step claims to spend for each ε of the grid; inf adds no noise
     calibrated_to  the sensitivity that the noise is scaled to, where a paper takes another than the true one
+    later          whether the noise, always the same, is drawn when a kernel asks for it, and not kept
     """
     entry, scale = _spend(step, "Laplace", 1, 1, sensitivity, epsilon, curator, calibrated_to)
-    return curator.release(entry, LaneNoise.drawn(unit_laplace, shape, curator.noise(step), scale))
+    return curator.release(entry, _drawn(unit_laplace, step, shape, scale, curator, later))
 
 
 def repeated_laplace(
@@ -85,13 +89,14 @@ def gaussian(
     curator: Curator,
     calibrated_to: Sensitivity | None = None,
     claimed: NDArray[np.float64] | None = None,
+    later: bool = False,
 ) -> Release:
     """The Gaussian mechanism: N(0, (Δ/θ)²) noise for `shape` numbers whose joint L2 sensitivity is Δ.
 
     McSherry and Mironov 2009, theorem 3 and section 5; what it costs, and in composition, is `accounting`'s.
 
     theta          (E,) Δ/σ for each ε of the grid; inf adds no noise
-    sensitivity, calibrated_to  as for `laplace`
+    sensitivity, calibrated_to, later  as for `laplace`
     claimed        (E,) the ε that the publication charges for the step, where that is not what the accountant says
     """
     _refuse_norm(step, "Gaussian", 2, sensitivity)
@@ -99,7 +104,7 @@ def gaussian(
     theta = np.asarray(theta, dtype=np.float64)
     entry = curator.ledger.spend_gaussian(step, sensitivity, theta, claimed, used)
     scale = _with_margin(used.value / theta)
-    return curator.release(entry, LaneNoise.drawn(unit_normal, shape, curator.noise(step), scale))
+    return curator.release(entry, _drawn(unit_normal, step, shape, scale, curator, later))
 
 
 def subsampled_laplace(
@@ -328,6 +333,20 @@ def _spend(
         repetitions=repetitions,
     )
     return entry, _with_margin(repetitions * used.value / epsilon)
+
+
+def _drawn(
+    law: Law,
+    step: str,
+    shape: tuple[int, ...],
+    scale: NDArray[np.float64],
+    curator: Curator,
+    later: bool,
+) -> LaneNoise | LaterNoise:
+    """A step's only draw."""
+    if later:
+        return LaterNoise(law, shape, curator.noise_later(step), scale)
+    return LaneNoise.drawn(law, shape, curator.noise(step), scale)
 
 
 def _with_margin(scale: NDArray[np.float64]) -> NDArray[np.float64]:

@@ -74,6 +74,36 @@ class LaneNoise:
         """(count, …) the unit noise of the numbers from `first` on."""
         return self.unit[first : first + count]
 
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """Of the unit draw."""
+        return self.unit.shape
+
+
+@dataclass(frozen=True)
+class LaterNoise:
+    """Noise as `LaneNoise` has it, for a kernel alone: its unit is drawn for each group of models that asks for it,
+    the same each time, and is not kept.
+
+    law, shape  what the unit is a draw of
+    again       the generator of the step, from its beginning
+    scale       (E,) float64, the scale for each ε
+    """
+
+    law: Law
+    shape: tuple[int, ...]
+    again: Callable[[], np.random.Generator]
+    scale: NDArray[np.float64]
+
+    def of_models(self, lanes: slice) -> LaneNoise:
+        """The noise of the models `lanes`, drawn."""
+        return LaneNoise.drawn(self.law, self.shape, self.again(), self.scale[lanes])
+
+    @property
+    def grid(self) -> NDArray[np.float64]:
+        """(E,) what released numbers are multiples of: `privacy.grid`."""
+        return grid_of(self.scale)
+
 
 @dataclass(frozen=True)
 class KeyedNoise:
@@ -135,6 +165,10 @@ class DeviceNoise:
         drawn = self.rng.random((len(numbers), self.randomiser.uniforms))
         # At 0 the logarithms of an inverse CDF are infinite.
         return self.randomiser.decoded(numbers.astype(np.float64), np.maximum(drawn, 2.0**-54), self.epsilons)
+
+
+AnyNoise = LaneNoise | LaterNoise | KeyedNoise | DeviceNoise
+"""What a release may have."""
 
 
 def unit_laplace(shape: tuple[int, ...], rng: np.random.Generator) -> NDArray[np.float64]:

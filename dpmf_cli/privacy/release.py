@@ -21,7 +21,8 @@ there, and in fits for several ε, the model goes on with what the twin has made
 Where the solution of a perturbed problem is released, and not the problem (`Publish.solutions`), a witness sees what
 noise has that solution: how far that moves between neighbours at an equal solution is what its sensitivity bounds.
 
-Two things a witness sees otherwise, or not. Covariances are released when a model predicts, anew at each prediction.
+Two things a witness sees otherwise, or not. Covariances are released when a model predicts, anew at each
+prediction, with noise that is paid for in the fit and the same each time.
 Published modes use some statistics without a release (common raters of items, known users, a sample's mean).
 """
 
@@ -37,7 +38,7 @@ from dpmf_cli.lane_groups import Grouped
 from dpmf_cli.privacy.grid import on_grid
 from dpmf_cli.privacy.keyed import unit_of_cells
 from dpmf_cli.privacy.ledger import Entry
-from dpmf_cli.privacy.noise import DeviceNoise, KeyedNoise, LaneNoise
+from dpmf_cli.privacy.noise import AnyNoise, DeviceNoise, KeyedNoise, LaneNoise, LaterNoise
 
 SEAL = object()
 """What `Curator` alone passes to the constructor of a release."""
@@ -133,7 +134,7 @@ class Release:
     entry: Entry
     draw: int
     first: int
-    _noise: LaneNoise | KeyedNoise | DeviceNoise
+    _noise: AnyNoise
     _witness: Witness | None
     _seal: object
     _lane: int = 0
@@ -205,7 +206,7 @@ class Release:
         if isinstance(noise, KeyedNoise):
             unit = unit_of_cells(np.uint64(rng.integers(2**63)), 0, count)
         else:
-            unit = noise.law((count, *noise.unit.shape[1:]), rng).reshape(count, -1)[:, 0]
+            unit = noise.law((count, *noise.shape[1:]), rng).reshape(count, -1)[:, 0]
         return on_grid(clean + unit * noise.scale[0], noise.grid[:1])
 
     def split(self, rows: int) -> tuple["Release", "Release"]:
@@ -225,7 +226,7 @@ class Release:
         return replace(self, _noise=replace(noise, scale=noise.scale / unit), unit=unit)
 
     @property
-    def _added_noise(self) -> LaneNoise | KeyedNoise:
+    def _added_noise(self) -> LaneNoise | LaterNoise | KeyedNoise:
         if isinstance(self._noise, DeviceNoise):
             raise TypeError(f"{self.entry.step}: devices perturb what they send, nothing is added to it")
         return self._noise

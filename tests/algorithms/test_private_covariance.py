@@ -6,6 +6,7 @@ from pydantic import ValidationError
 
 from dpmf_cli.algorithms.beyond.mm_averages import AveragesAndOwnMean
 from dpmf_cli.algorithms.beyond.mm_public import OwnMeanFixedCovariance
+from dpmf_cli.kernels.released_products import AT_ONCE
 from dpmf_cli.ratings import Ratings, Scale
 from tests.algorithms.covariance_entries import KINDS, entry, every_pair, fit
 from tests.algorithms.dense_covariance import predicted_densely
@@ -58,6 +59,18 @@ def test_three_users_and_three_items_by_hand() -> None:
     found = model.predict(np.array([2, 0], np.int32), np.array([1, 2], np.int32))[:, 0]
     # Item 2's only rater is user 2, so that item 0 is the nearest that user 0 has: Cov_02 = 0 there.
     assert found == pytest.approx([3 + 5 / 9, 3.0], abs=1e-4)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_every_theta_of_a_grid_predicts_what_it_does_alone_and_always_the_same(kind: str) -> None:
+    """More of them than are measured together: the noise is drawn for each part, and for each prediction."""
+    ratings, thetas = make_ratings(3, n_users=30, n_items=12), np.geomspace(0.5, 50, AT_ONCE + 3)
+    grid = fit(entry(kind, k=4), ratings, *thetas)[0]
+    found = grid.predict(*every_pair(ratings))
+    assert found.tobytes() == grid.predict(*every_pair(ratings)).tobytes()
+    for lane in (0, AT_ONCE - 1, AT_ONCE, AT_ONCE + 2):
+        alone = fit(entry(kind, k=4), ratings, thetas[lane])[0].predict(*every_pair(ratings))
+        assert found[:, lane].tobytes() == alone[:, 0].tobytes()
 
 
 @pytest.mark.parametrize("kind", KINDS)

@@ -170,7 +170,7 @@ def test_the_ledger_says_what_the_noise_is(neighbours: Neighbours, mode: Mode, r
     for step, noise, published in zip(steps, noises, used, strict=True):
         scaled_to = published if mode is Mode.PUBLISHED else published / 2
         assert noise.scale[0] == pytest.approx((1 + MARGIN) * scaled_to / step.claimed[0])
-        assert noise.added_to(np.zeros(40 * 41 // 2)).shape == (40 * 41 // 2, 1)
+        assert noise.at(0).added_to(np.zeros(40 * 41 // 2)).shape == (40 * 41 // 2, 1)
         assert step.provable[0] == pytest.approx((1 + MARGIN) * published / 2 / noise.scale[0])
 
 

@@ -8,6 +8,7 @@ import pytest
 from numpy.typing import NDArray
 
 from dpmf_cli.algorithms.mcsherry2009.mm_knn import CovarianceKNN
+from dpmf_cli.algorithms.shared import covariance_predictors
 from dpmf_cli.algorithms.shared.effects import Effects
 from dpmf_cli.algorithms.shared.refitting import (
     CANDIDATES,
@@ -17,6 +18,7 @@ from dpmf_cli.algorithms.shared.refitting import (
     Refitting,
     Uncharged,
 )
+from dpmf_cli.kernels.symmetric import leading_eigenpairs
 from dpmf_cli.privacy.curator import Curator
 from dpmf_cli.privacy.grid import MARGIN
 from dpmf_cli.privacy.ledger import Ledger
@@ -136,6 +138,22 @@ def test_the_chosen_multipliers_are_what_predictions_are_made_with(
     refitted = fit(entry(kind, k=5, tuning="refitted"), ratings, 5.0)[0].predict(*every_pair(ratings))
     assert refitted == pytest.approx(fixed, abs=1e-9)
     assert not np.allclose(refitted, fit(default, ratings, 5.0)[0].predict(*every_pair(ratings)))
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_eigenpairs_are_found_once_for_each_shrinkage(kind: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Candidates differ in the ridge too, and the chosen one predicts again: neither asks for others."""
+    asked: list[int] = []
+
+    def counting(*arguments: Any, **parameters: Any) -> Any:
+        asked.append(1)
+        return leading_eigenpairs(*arguments, **parameters)
+
+    monkeypatch.setattr(covariance_predictors, "leading_eigenpairs", counting)
+    algorithm = entry(kind, k=5, tuning="refitted")
+    model, _ = fit(algorithm, make_ratings(10, n_users=40, n_items=15), 5.0, 50.0)
+    model.predict(np.array([0], np.int32), np.array([1], np.int32))
+    assert len(asked) == 2 * algorithm.shrinkages == 6
 
 
 def test_validation_ratings_are_predicted_from_the_others_alone(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -4,12 +4,22 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from numpy.typing import NDArray
 
 from dpmf_cli.kernels import symmetric
-from dpmf_cli.kernels.low_rank import clean, eigen_of_low_rank, rank_k
+from dpmf_cli.kernels.low_rank import eigen_of_low_rank, rank_k
 from dpmf_cli.kernels.symmetric import leading_eigenpairs
 from tests.kernels.test_covariance import unpacked
 from tests.kernels.test_symmetric import matrix
+
+
+def clean(
+    triangle: NDArray[np.float32], n: int, scaling: NDArray[np.float64], k: int
+) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """A ← D⁻¹·(D·A·D)_k·D⁻¹ in place, D = diag(scaling); (values, F) with A = F·diag(values)·Fᵀ."""
+    values, vectors = leading_eigenpairs(triangle, n, k, scaling=scaling)
+    rank_k(triangle, n, values, vectors, scaling)
+    return values, vectors / scaling[:, None]
 
 
 @settings(deadline=None, max_examples=60)

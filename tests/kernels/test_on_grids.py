@@ -10,6 +10,7 @@ from dpmf_cli.kernels import grams
 from dpmf_cli.kernels.covariance import Raters, Triangle, triangle_size, with_noise
 from dpmf_cli.kernels.gradients import Descent, step_noisy_users, sum_gradients, visits_of_all
 from dpmf_cli.kernels.grams import released_grams
+from dpmf_cli.kernels.released_products import AT_ONCE, Products, release_products
 from dpmf_cli.kernels.similarities import neighbourhood_model
 from dpmf_cli.kernels.similarity_descent import LearnedRatings, SimilarityStep, descend_noisy_similarities
 from dpmf_cli.kernels.survivors import descend_survivors
@@ -96,6 +97,22 @@ def gram_matrices(epsilons: np.ndarray, witness: Witness | None) -> np.ndarray:
     return np.stack(triangles, axis=-1)
 
 
+def products(epsilons: np.ndarray, witness: Witness | None) -> np.ndarray:
+    """Two groups of models, of the second of which there are few."""
+    rng, size = np.random.default_rng(3), triangle_size(ITEMS)
+    items, users = (rng.normal(centre, 0.4, (n, len(GRID))) for centre, n in ((3.5, ITEMS), (0, USERS)))
+    raters, weights = Raters.of(RATINGS), rng.random(USERS)
+    release, found = drawn((size,), epsilons, witness), []
+    for first in range(0, len(epsilons), AT_ONCE):
+        part = slice(first, min(first + AT_ONCE, len(epsilons)))
+        released = np.empty((part.stop - part.start, size), np.float32)
+        own = items[:, part], users[:, part]
+        each = Products(RATINGS, raters, RATINGS.values, weights, *own, 0.9, part, released)
+        release.inside(release_products, each)
+        found.append(each.released)
+    return np.concatenate(found).T
+
+
 def of_twins(name: str) -> Callable[[np.ndarray, Witness | None], np.ndarray]:
     return lambda epsilons, witness: after(USES[name], epsilons, witness)
 
@@ -108,6 +125,7 @@ RUNS = {
     "descend_noisy_similarities, of a sample": similarities(False),
     "with_noise": triangle,
     "release_grams": gram_matrices,
+    "release_products": products,
 }
 """(epsilons, witness): what a kernel makes of the numbers that it measures, with noise."""
 

@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from dpmf_cli.algorithms.mcsherry2009.mm_knn import CovarianceKNN
 from dpmf_cli.algorithms.shared.item_averages import ItemAverages
 from dpmf_cli.kernels.covariance import Raters, weighted_products
+from dpmf_cli.kernels.released_products import Products, release_products
 from dpmf_cli.privacy import covariance_sensitivity as sensitivity
 from dpmf_cli.privacy.neighbours import Neighbours
 from dpmf_cli.ratings import Ratings, Scale
@@ -44,7 +45,20 @@ def measured(settings_: CovarianceKNN, centred: NDArray[np.float64], kept: slice
     nothing = np.zeros((n, 1))
     averages = ItemAverages(np.zeros(1), items[:, None], np.array([centre]), nothing, nothing[:1])
     products, raters = settings_.measure(train, settings_.own_means(train, averages)), Raters.of(train)
-    return products.covariance(raters, 0), products.weight(raters)
+    return clean(products.covariance(raters, slice(0, 1))), clean(products.weight(raters, slice(0, 1)))
+
+
+def clean(products: Products) -> NDArray[np.float64]:
+    """The triangle of one model as it is handed over to be published."""
+    seen: list[NDArray[np.float64]] = []
+
+    def publish(numbers: NDArray[np.float64], first: int = 0) -> NDArray[np.float64]:
+        seen.append(numbers)
+        return numbers
+
+    release_products.twin(products, publish)
+    (triangle,) = seen
+    return triangle[:, 0]
 
 
 def moves(settings_: CovarianceKNN, centred: NDArray[np.float64], centre: float) -> Triangles:

@@ -55,7 +55,7 @@ def test_scoring_all_items_costs_time_and_bounded_memory(tmp_path: Path) -> None
     seconds = [[part.costs[0].seconds for part in plan.entries] for plan in plans]
     more = np.array(seconds[2:]) - seconds[:2]
     assert (more > 0).all()
-    assert more[0, 2] > 100 * more[0, 1]  # pknn solves a system for each pair, pge adds two numbers
+    assert more[0, 2] > 30 * more[0, 1]  # pknn solves a system for each pair, pge adds two numbers
     assert more[1, 1] == pytest.approx(more[0, 1] * 6040 * 3706 / (943 * 1682), rel=0.01)
     assert plans[3].peak_bytes(1) - plans[1].peak_bytes(1) < 2.5e8
 

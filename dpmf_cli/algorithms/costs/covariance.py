@@ -4,22 +4,28 @@ import math
 from typing import Any
 
 from dpmf_cli.algorithms.costs.averages import effects_cost
-from dpmf_cli.algorithms.costs.cost import Cost, Shape
+from dpmf_cli.algorithms.costs.cost import NOTHING, Cost, Shape
 from dpmf_cli.kernels.covariance import triangle_size
 from dpmf_cli.kernels.grams import side_by_side
+from dpmf_cli.kernels.released_products import measured_together
 from dpmf_cli.lane_groups import groups
 from dpmf_cli.privacy.neighbours import Mode, Neighbours
 
 SECONDS_PER_PRODUCT = 2e-9
 """One product of two ratings of one user, added to the covariance of their items."""
-SECONDS_PER_ENTRY = 1.5e-8
-"""One pair of items: its noise, its shrinkage, and its part in the average covariance."""
+SECONDS_PER_VISIT, SECONDS_PER_SUM = 1.7e-9, 2e-10
+"""The same where the covariances of several ε are summed in one pass: of a product, and of each ε."""
+SECONDS_PER_ENTRY = 6e-9
+"""One pair of items at one ε: noise added, shrinkage, its part in the average covariance, and what is kept of it."""
+SECONDS_PER_DRAW = 1.3e-8
+"""One number of unit noise: 0.9e-8 of a normal law, 1.7e-8 of Laplace's."""
 SECONDS_PER_CANDIDATE = 5e-9
 """One rating of a user, considered as the neighbour of one item that is asked for."""
-SECONDS_PER_SOLVE_ENTRY = 2e-8
-"""One entry of the k × k system of one prediction, fetched and eliminated."""
-SECONDS_PER_EIGEN_ENTRY = 1.5e-7
-"""One pair of items, in finding the leading eigenvectors: some hundred products of a matrix and a vector."""
+SECONDS_PER_SOLVE_ENTRY = 4e-9
+"""One entry of the k × k system of one prediction, eliminated; it is fetched from a random place of the triangle."""
+SECONDS_PER_EIGEN_ENTRY, SECONDS_PER_SCALED_EIGEN_ENTRY = 1.5e-7, 4e-8
+"""One pair of items, in finding the leading eigenvectors: some hundred products of a matrix and a vector. Scaled by
+√counts, a covariance has fewer directions that are alike: 2.4e-8 on ML-1M, 5e-8 at the size of Netflix."""
 SECONDS_PER_FIRST_VECTOR = 2.3e-8
 """One pair of items, in finding the first eigenvector alone."""
 SECONDS_PER_GRAM_VISIT, SECONDS_PER_GRAM_ENTRY, SECONDS_PER_NORMAL = 4.5e-9, 4e-9, 1.3e-8
@@ -31,27 +37,36 @@ ASKED = 1 / 9
 """Ratings to predict for each one in the training set, under ten-fold cross-validation."""
 
 
-def covariance_cost(shape: Shape, grid: int, *, private_weights: bool, rank: int | None = None) -> Cost:
-    """Cov for each ε, Wgt, their noise and shrinkage; and `rank` leading eigenvectors, if that is not None."""
+def covariance_cost(shape: Shape, grid: int, *, private_weights: bool) -> Cost:
+    """Cov for each ε, Wgt, their noise and shrinkage; the triangles of a few ε and the noise of one are held."""
+    pairs, lanes = triangle_size(shape.items), min(grid, measured_together(shape.items))
+    passes = -(-grid // lanes) if grid else 0
+    of_weight = SECONDS_PER_VISIT if private_weights else 0.0
+    visits = passes * (SECONDS_PER_VISIT + of_weight) + grid * SECONDS_PER_SUM
+    public = 0.0 if private_weights else SECONDS_PER_PRODUCT
+    draws = passes * (2 if private_weights else 1) * SECONDS_PER_DRAW
+    seconds = shape.squares / 2 * (visits + public) + pairs * (draws + grid * SECONDS_PER_ENTRY)
+    held = 8.0 * lanes + 8 if private_weights else 4.0 * lanes + 12
+    return Cost(seconds, held * pairs + 60.0 * shape.ratings)
+
+
+def trial_cost(shape: Shape, times: int) -> Cost:
+    """One triangle copied and shrunk so many times, with the one before."""
     pairs = triangle_size(shape.items)
-    products = Cost((grid + 1) * shape.squares / 2 * SECONDS_PER_PRODUCT, 60.0 * shape.ratings)
-    triangles = 10 if private_weights else 6  # of 4 bytes; sums and noise are float64
-    return products + Cost(trial_cost(shape, grid, rank).seconds, triangles * 4.0 * pairs)
+    return Cost(times * pairs * SECONDS_PER_ENTRY, 8.0 * pairs)
 
 
-def trial_cost(shape: Shape, times: int, rank: int | None) -> Cost:
-    """One triangle copied, shrunk and, if `rank` is not None, cleaned or factored, so many times."""
-    pairs = triangle_size(shape.items)
-    eigen = SECONDS_PER_EIGEN_ENTRY + 1e-9 * rank if rank else 0.0
-    return Cost(times * pairs * (SECONDS_PER_ENTRY + eigen), 4.0 * pairs)
+def search_cost(shape: Shape, k: int, *, searches: int) -> Cost:
+    """The neighbours of a test fold, sought `searches` times."""
+    found = ASKED * shape.squares * SECONDS_PER_CANDIDATE
+    return Cost(searches * found, ASKED * shape.ratings * 8.0 * k)
 
 
-def neighbours_cost(shape: Shape, grid: int, k: int, *, searches: int) -> Cost:
-    """Predictions by kNN of a test fold, neighbours being sought `searches` times."""
-    asked, per_user = ASKED * shape.ratings, shape.ratings / shape.users
-    search = ASKED * shape.squares * SECONDS_PER_CANDIDATE
-    solve = asked * min(k, per_user) ** 2 / 2 * SECONDS_PER_SOLVE_ENTRY
-    return Cost(searches * search + grid * solve, asked * 8.0 * (k + grid))
+def solve_cost(shape: Shape, k: int, predictions: float) -> Cost:
+    """So many predictions by kNN, whose neighbours are found."""
+    entries = predictions * min(k, shape.ratings / shape.users) ** 2 / 2
+    within = 4.0 * triangle_size(shape.items)
+    return Cost(entries * SECONDS_PER_SOLVE_ENTRY, 0.0, ((entries, within),))
 
 
 def subspace_cost(shape: Shape, grid: int, k: int) -> Cost:
@@ -65,8 +80,8 @@ def pknn(entry: Any, shape: Shape, grid: int) -> Cost:
     """Averages, a covariance with public or private weights, and predictions by kNN."""
     private = entry.neighbours is not Neighbours.BOUNDED
     matrix = covariance_cost(shape, grid, private_weights=private)
-    found = neighbours_cost(shape, grid, entry.k, searches=grid if private else 1)
-    return effects_cost(shape, grid) + matrix + found
+    found = search_cost(shape, entry.k, searches=grid if private else 1)
+    return effects_cost(shape, grid) + matrix + found + solve_cost(shape, entry.k, grid * asked(shape))
 
 
 def public_knn(entry: Any, shape: Shape, grid: int) -> Cost:
@@ -75,7 +90,7 @@ def public_knn(entry: Any, shape: Shape, grid: int) -> Cost:
     cost = effects_cost(shape, grid) + sums
     if entry.neighbours is not Neighbours.BOUNDED:
         return cost
-    search = neighbours_cost(shape, 0, entry.k, searches=1)
+    search = search_cost(shape, entry.k, searches=1)
     return cost + covariance_cost(shape, 0, private_weights=False) + search
 
 
@@ -86,23 +101,41 @@ def mm_public(entry: Any, shape: Shape, grid: int) -> Cost:
 
 def mm_knn(entry: Any, shape: Shape, grid: int) -> Cost:
     """kNN on the private covariance."""
-    return private_covariance(entry, shape, grid, neighbours_cost(shape, grid, entry.k, searches=grid))
+    search = search_cost(shape, entry.k, searches=grid)
+    return private_covariance(entry, shape, grid, search, solve_cost(shape, entry.k, grid * asked(shape)))
 
 
 def mm_svd(entry: Any, shape: Shape, grid: int) -> Cost:
     """SVD of the private covariance."""
-    return private_covariance(entry, shape, grid, subspace_cost(shape, grid, entry.k))
+    return private_covariance(entry, shape, grid, NOTHING, subspace_cost(shape, grid, entry.k))
 
 
-def private_covariance(entry: Any, shape: Shape, grid: int, predictions: Cost) -> Cost:
-    """Averages, the covariance, and `predictions` of a test fold; with refitting, of the validation ratings too."""
-    rank, tried = entry.eigenpairs, entry.candidates
-    cost = effects_cost(shape, grid) + predictions
-    cost += covariance_cost(shape, grid, private_weights=True, rank=rank)
-    if not tried:
-        return cost
-    trials = Cost(tried * entry.validation / ASKED * predictions.seconds, 0.0)
-    return cost + trials + trial_cost(shape, tried * grid, rank)
+def private_covariance(entry: Any, shape: Shape, grid: int, search: Cost, predictions: Cost) -> Cost:
+    """Averages, the covariance and its eigenvectors, and `predictions` of a test fold after a `search`; with
+    refitting, of the validation ratings too, for each candidate."""
+    cost = effects_cost(shape, grid) + covariance_cost(shape, grid, private_weights=True)
+    cost += search + predictions
+    if entry.eigenpairs is not None:
+        cost += spectra_cost(entry, shape, grid * max(entry.shrinkages, 1))
+    part = entry.validation / ASKED
+    trials = Cost(
+        part * (search.seconds + entry.candidates * predictions.seconds),
+        0.0,
+        tuple((part * entry.candidates * count, within) for count, within in predictions.far),
+    )
+    tried = entry.candidates > 0
+    return cost + trials + trial_cost(shape, entry.shrinkages * grid) if tried else cost
+
+
+def spectra_cost(entry: Any, shape: Shape, times: int) -> Cost:
+    """The leading eigenpairs of a covariance, so many times."""
+    per_entry = SECONDS_PER_SCALED_EIGEN_ENTRY if entry.cleaning else SECONDS_PER_EIGEN_ENTRY
+    return Cost(times * triangle_size(shape.items) * per_entry, 0.0)
+
+
+def asked(shape: Shape) -> float:
+    """The ratings of a test fold."""
+    return ASKED * shape.ratings
 
 
 def frank_wolfe(entry: Any, shape: Shape, grid: int) -> Cost:

@@ -41,9 +41,12 @@ def _nearest_items(entry: Any, shape: Shape, grid: int, pairs: float, calls: int
     """A search of neighbours and a system of equations for each pair, and in each call the matrices anew."""
     private = entry.neighbours is not Neighbours.BOUNDED
     search = _per_user(shape) * covariance.SECONDS_PER_CANDIDATE * (grid if private else 1)
-    solve = grid * min(entry.k, _per_user(shape)) ** 2 / 2 * covariance.SECONDS_PER_SOLVE_ENTRY
-    found = Cost(pairs * (search + solve), 8.0 * entry.k * pairs / calls)
-    return found + _matrices_anew(entry, shape, grid, calls)
+    found = Cost(pairs * search, 8.0 * entry.k * pairs / calls)
+    return (
+        found
+        + covariance.solve_cost(shape, entry.k, grid * pairs)
+        + _matrices_anew(entry, shape, grid, calls)
+    )
 
 
 def _fixed_covariance(entry: Any, shape: Shape, grid: int, pairs: float, calls: int) -> Cost:
@@ -58,8 +61,10 @@ def _subspace(entry: Any, shape: Shape, grid: int, pairs: float, calls: int) -> 
 
 def _matrices_anew(entry: Any, shape: Shape, grid: int, calls: int) -> Cost:
     rank = getattr(entry, "eigenpairs", None)
-    once = covariance.covariance_cost(shape, grid, private_weights=True, rank=rank)
-    return Cost(calls * once.seconds, 0.0)
+    once = covariance.covariance_cost(shape, grid, private_weights=True).seconds
+    if rank is not None:
+        once += covariance.spectra_cost(entry, shape, grid).seconds
+    return Cost(calls * once, 0.0)
 
 
 def _per_user(shape: Shape) -> float:

@@ -90,6 +90,7 @@ class PrivateKNN(CovarianceAlgorithm):
             calibrated_to=self.calibrated_to(sensitivity.published_covariance_matrix(clamp, self.neighbours)),
             epsilon=epsilon,
             curator=curator,
+            later=True,
         )
 
 
@@ -136,4 +137,5 @@ class UnboundedKNN(PrivateKNN):
             calibrated_to=self.calibrated_to(sensitivity.published_weight_matrix(1)),
             epsilon=epsilon,
             curator=curator,
+            later=True,
         )

@@ -3,13 +3,15 @@
 McSherry and Mironov 2009, sections 4.6 and 5.
 """
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Protocol
+from weakref import ReferenceType, ref
 
 import numpy as np
 from numpy.typing import NDArray
 
-from dpmf_cli.kernels.low_rank import clean, eigen_of_low_rank
+from dpmf_cli.kernels.low_rank import eigen_of_low_rank, rank_k
 from dpmf_cli.kernels.neighbours import interpolate, nearest
 from dpmf_cli.kernels.subspace import regress
 from dpmf_cli.kernels.symmetric import leading_eigenpairs
@@ -23,21 +25,29 @@ class PredictorInput:
     covariance, weight  packed triangles: Avg, and the noisy Wgt (clamped at 0)
     residuals           (n_ratings,) r_ui − MAvg_i − r̄_u of the users' own ratings: not released
     item_scaling        (n_items,) √MCnt_i, of one rater at least, or 1 where counts are not measured
-    ridge_factor        what the predictor's ridge is multiplied by
     """
 
     covariance: NDArray[np.float32]
     weight: NDArray[np.float32]
     residuals: NDArray[np.float64]
     item_scaling: NDArray[np.float64]
-    ridge_factor: float = 1.0
+
+
+Spectrum = tuple[NDArray[np.float64], NDArray[np.float64]] | None
+"""(values (k,), vectors (n_items, k)) the eigenpairs of Avg that a predictor needs; None where it needs none."""
+
+WithRidge = Callable[[float], NDArray[np.float64]]
+"""(n,) predicted residuals, with the predictor's ridge times a factor."""
 
 
 class Predictor(Protocol):
     """Predicts what averages leave for pairs (users, items), n of them, for one ε after the other."""
 
-    def __call__(self, given: PredictorInput) -> NDArray[np.float64]:
-        """(n,) predicted residuals. May overwrite `given.covariance`."""
+    def spectrum(self, given: PredictorInput) -> Spectrum:
+        """What takes long to find, and does not depend on the ridge."""
+
+    def __call__(self, given: PredictorInput, spectrum: Spectrum) -> WithRidge:
+        """What predicts. May overwrite `given.covariance`."""
 
 
 @dataclass
@@ -54,16 +64,32 @@ class NearestItems:
     ridge: float
     cleaned: int | None = None
     _found: NDArray[np.int64] | None = field(default=None, init=False)
-    _found_by: NDArray[np.float32] | None = field(default=None, init=False)
+    _found_by: ReferenceType[NDArray[np.float32]] | None = field(default=None, init=False)
+    """Wgt that they were found by, which this does not keep in memory."""
 
-    def __call__(self, given: PredictorInput) -> NDArray[np.float64]:
-        if self._found is None or given.weight is not self._found_by:
-            self._found = nearest(self.own, self.users, self.items, given.weight, self.k)
-            self._found_by = given.weight
-        if self.cleaned is not None:
-            clean(given.covariance, self.own.n_items, given.item_scaling, self.cleaned)
-        ridge = self.ridge * given.ridge_factor
-        return interpolate(self.own, self.items, self._found, given.residuals, given.covariance, ridge)
+    def spectrum(self, given: PredictorInput) -> Spectrum:
+        if self.cleaned is None:
+            return None
+        return leading_eigenpairs(
+            given.covariance, self.own.n_items, self.cleaned, scaling=given.item_scaling
+        )
+
+    def __call__(self, given: PredictorInput, spectrum: Spectrum) -> WithRidge:
+        found, own, covariance = self._nearest(given.weight), self.own, given.covariance
+        if spectrum is not None:
+            rank_k(covariance, own.n_items, *spectrum, given.item_scaling)
+
+        def predict(ridge_factor: float) -> NDArray[np.float64]:
+            ridge = self.ridge * ridge_factor
+            return interpolate(own, self.items, found, given.residuals, covariance, ridge)
+
+        return predict
+
+    def _nearest(self, weight: NDArray[np.float32]) -> NDArray[np.int64]:
+        if self._found is None or self._found_by is None or self._found_by() is not weight:
+            self._found = nearest(self.own, self.users, self.items, weight, self.k)
+            self._found_by = ref(weight)
+        return self._found
 
 
 @dataclass(frozen=True)
@@ -82,12 +108,21 @@ class Subspace:
     flat: bool
     cleaned: bool
 
-    def __call__(self, given: PredictorInput) -> NDArray[np.float64]:
-        n_items = self.own.n_items
-        if self.cleaned:
-            values, vectors = eigen_of_low_rank(*clean(given.covariance, n_items, given.item_scaling, self.k))
-        else:
-            values, vectors = leading_eigenpairs(given.covariance, n_items, self.k, which="largest")
-        kept, ridge = values > 0, self.ridge * given.ridge_factor
-        ridges = np.full(kept.sum(), ridge) if self.flat else ridge / values[kept]
-        return regress(self.own, self.users, self.items, given.residuals, vectors[:, kept], ridges)
+    def spectrum(self, given: PredictorInput) -> Spectrum:
+        covariance, n_items = given.covariance, self.own.n_items
+        if not self.cleaned:
+            return leading_eigenpairs(covariance, n_items, self.k, which="largest")
+        values, vectors = leading_eigenpairs(covariance, n_items, self.k, scaling=given.item_scaling)
+        return eigen_of_low_rank(values, vectors / given.item_scaling[:, None])
+
+    def __call__(self, given: PredictorInput, spectrum: Spectrum) -> WithRidge:
+        assert spectrum is not None
+        values, vectors = spectrum
+        kept = values > 0
+
+        def predict(ridge_factor: float) -> NDArray[np.float64]:
+            ridge = self.ridge * ridge_factor
+            ridges = np.full(kept.sum(), ridge) if self.flat else ridge / values[kept]
+            return regress(self.own, self.users, self.items, given.residuals, vectors[:, kept], ridges)
+
+        return predict

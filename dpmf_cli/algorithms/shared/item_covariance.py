@@ -6,6 +6,7 @@ released user averages.
 
 from abc import abstractmethod
 from dataclasses import dataclass, replace
+from functools import lru_cache
 from typing import Annotated, Any, Self
 
 import numpy as np
@@ -14,7 +15,7 @@ from pydantic import AfterValidator, Field
 from pydantic_core import PydanticCustomError
 
 from dpmf_cli.algorithms.shared.base import PrivateAlgorithm
-from dpmf_cli.algorithms.shared.covariance_predictors import Predictor, PredictorInput
+from dpmf_cli.algorithms.shared.covariance_predictors import Predictor, PredictorInput, Spectrum, WithRidge
 from dpmf_cli.algorithms.shared.effects import Effects
 from dpmf_cli.algorithms.shared.item_averages import TypicalCount
 from dpmf_cli.algorithms.shared.item_products import (
@@ -118,24 +119,34 @@ class CovarianceModel:
 
     def predict(self, users: NDArray[np.int32], items: NDArray[np.int32]) -> NDArray[np.float64]:
         out = np.asarray(self.effects.items[items] + self.effects.users[users])
-        predict = self.settings.predictor(self.own, users, items)
+        predictor = self.settings.predictor(self.own, users, items)
         trial = None if self.refitting is None else Trial(self, self.refitting)
         for products in self.released:
-            multipliers = self.fixed if trial is None else trial.multipliers(products)
-            residuals = own_residuals(self.own, self.effects, products.lane)
-            out[:, products.lane] += predict(self.given(products, residuals, multipliers))
+            out[:, products.lane] += self._predicted_residuals(products, predictor, trial)
             del products  # before the next are measured
         return out
 
+    def _predicted_residuals(
+        self, products: NoisyProducts, predictor: Predictor, trial: "Trial | None"
+    ) -> NDArray[np.float64]:
+        """(n,) for one ε."""
+        chosen = self.fixed if trial is None else trial.multipliers(products)
+        residuals = own_residuals(self.own, self.effects, products.lane)
+        given = self.given(products, residuals, chosen.shrinkage)
+        known = {} if trial is None else trial.spectra
+        spectrum = known[chosen.shrinkage] if chosen.shrinkage in known else predictor.spectrum(given)
+        return predictor(given, spectrum)(chosen.ridge)
+
     def given(
-        self, products: NoisyProducts, residuals: NDArray[np.float64], multipliers: Multipliers
+        self, products: NoisyProducts, residuals: NDArray[np.float64], shrinkage: float
     ) -> PredictorInput:
-        """What predictions for one ε are made from; the noisy Cov becomes Avg in place."""
+        """What predictions for one ε are made from, s being multiplied by `shrinkage`; the noisy Cov becomes Avg in
+        place."""
         n_items = self.own.n_items
-        average = self.settings.shrunk(products, n_items, multipliers.shrinkage)
+        average = self.settings.shrunk(products, n_items, shrinkage)
         counts = np.ones(n_items) if self.counts is None else self.counts[:, products.lane]
         scaling = np.sqrt(np.maximum(counts, 1.0))
-        return PredictorInput(average, products.weight, residuals, scaling, multipliers.ridge)
+        return PredictorInput(average, products.weight, residuals, scaling)
 
     @property
     def published(self) -> Arrays:
@@ -167,22 +178,32 @@ class CovarianceModel:
 
 
 class Trial:
-    """Tries the candidates of a refitting on a model."""
+    """Tries the candidates of a refitting on a model.
+
+    spectra  what the predictor needs of Avg's spectrum, by what shrinkage is multiplied by: of the last ε tried
+    """
 
     def __init__(self, model: CovarianceModel, refitting: Refitting) -> None:
         self._model, self._refitting = model, refitting
         asked = refitting.asked
-        self._predict = model.settings.predictor(refitting.seen, asked.users, asked.items)
+        self._predictor = model.settings.predictor(refitting.seen, asked.users, asked.items)
+        self.spectra: dict[float, Spectrum] = {}
 
     def multipliers(self, products: NoisyProducts) -> Multipliers:
         """The candidate chosen for one ε, given the noisy Cov and Wgt, which stay as they are."""
         lane, effects, asked = products.lane, self._refitting.effects, self._refitting.asked
         residuals = own_residuals(self._refitting.seen, effects, lane)
         averages = effects.items[asked.items, lane] + effects.users[asked.users, lane]
+        self.spectra.clear()
+
+        @lru_cache(maxsize=1)  # candidates of one shrinkage follow each other
+        def shrunk(shrinkage: float) -> WithRidge:
+            copied = replace(products, covariance=products.covariance.copy())
+            given = self._model.given(copied, residuals, shrinkage)
+            self.spectra[shrinkage] = self._predictor.spectrum(given)
+            return self._predictor(given, self.spectra[shrinkage])
 
         def predict(candidate: Multipliers) -> NDArray[np.float64]:
-            copied = replace(products, covariance=products.covariance.copy())
-            given = self._model.given(copied, residuals, candidate)
-            return np.asarray(averages + self._predict(given))
+            return np.asarray(averages + shrunk(candidate.shrinkage)(candidate.ridge))
 
         return self._refitting.choose(lane, predict)

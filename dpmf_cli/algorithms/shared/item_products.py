@@ -1,7 +1,7 @@
-"""Sums of products of two items' ratings: measured for one ε after the other, and released as they are measured.
+"""Sums of products of two items' ratings: measured for a few ε after the others, and released as they are measured.
 
 McSherry and Mironov 2009, section 4.4. A triangle takes 2·n_items² bytes (632 MB for the 17,770 items of Netflix), so
-that none is kept for each ε: it is measured, gets its noise, is used, and is forgotten.
+that none is kept for each ε: those of a few are measured, get their noise, are used, and are forgotten.
 """
 
 from collections.abc import Iterator
@@ -12,7 +12,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpmf_cli.algorithms.shared.effects import Effects
-from dpmf_cli.kernels.covariance import Raters, Triangle, weighted_products, with_noise
+from dpmf_cli.kernels.covariance import Raters, triangle_size, weighted_products
+from dpmf_cli.kernels.released_products import Products, measured_together, release_products
 from dpmf_cli.privacy.release import Release
 from dpmf_cli.ratings import Ratings
 
@@ -33,14 +34,35 @@ class MeasuredProducts:
     clamp: float
     weights: NDArray[np.float64]
 
-    def covariance(self, raters: Raters, lane: int) -> NDArray[np.float64]:
-        """Cov for one ε: a packed triangle."""
-        clamped = np.clip(own_residuals(self.train, self.effects, lane), -self.clamp, self.clamp)
-        return weighted_products(self.train, raters, clamped, self.weights)
+    def covariance(self, raters: Raters, part: slice) -> Products:
+        """Cov for a part of the grid."""
+        values, effects = self.train.values, self.effects
+        return self._products(
+            raters, values, effects.items[:, part], effects.users[:, part], self.clamp, part
+        )
 
-    def weight(self, raters: Raters) -> NDArray[np.float64]:
-        """Wgt, which is the same for each ε: a packed triangle."""
-        return weighted_products(self.train, raters, np.ones(len(self.train)), self.weights)
+    def weight(self, raters: Raters, part: slice) -> Products:
+        """Wgt, which is the same for each ε, for a part of the grid: the products of ratings that are all 1."""
+        train = self.train
+        nothing = np.zeros((train.n_items, 1)), np.zeros((train.n_users, 1))
+        return self._products(raters, np.ones(len(train), np.float32), *nothing, 1.0, part)
+
+    def public_weight(self, raters: Raters) -> NDArray[np.float32]:
+        """Wgt where who rated what is public: a packed triangle."""
+        ones = np.ones(len(self.train))
+        return weighted_products(self.train, raters, ones, self.weights).astype(np.float32)
+
+    def _products(
+        self,
+        raters: Raters,
+        values: NDArray[np.float32],
+        items: NDArray[np.float64],
+        users: NDArray[np.float64],
+        clamp: float,
+        part: slice,
+    ) -> Products:
+        released = np.empty((part.stop - part.start, triangle_size(self.train.n_items)), np.float32)
+        return Products(self.train, raters, values, self.weights, items, users, clamp, part, released)
 
 
 @dataclass(frozen=True)
@@ -73,26 +95,22 @@ class ReleasedProducts:
     of_weight: Release | None = None
 
     def __iter__(self) -> Iterator[NoisyProducts]:
-        raters = Raters.of(self.measured.train)
-        for lane, weight in enumerate(self._weights(raters)):
-            yield NoisyProducts(
-                lane, self._covariance(raters, lane), weight, float(self.of_covariance.scale[lane])
-            )
+        raters, scale = Raters.of(self.measured.train), self.of_covariance.scale
+        at_once, grid = measured_together(self.measured.train.n_items), len(scale)
+        public = repeat(self.measured.public_weight(raters)) if self.of_weight is None else None
+        for start in range(0, grid, at_once):
+            part = slice(start, min(start + at_once, grid))
+            covariances = _released(self.measured.covariance(raters, part), self.of_covariance)
+            weights = public or self._weights(raters, part)
+            lanes = range(part.start, part.stop)
+            yield from map(NoisyProducts, lanes, covariances, weights, scale[part].tolist())
+            del covariances, weights  # before the next are measured
 
-    def _covariance(self, raters: Raters, lane: int) -> NDArray[np.float32]:
-        """Cov for one ε."""
-        return _released(self.measured.covariance(raters, lane), self.of_covariance, lane)
-
-    def _weights(self, raters: Raters) -> Iterator[NDArray[np.float32]]:
-        """Wgt for each ε; one array for all where it is public."""
-        grid = len(self.of_covariance.scale)
-        if self.of_weight is None:
-            yield from repeat(self.measured.weight(raters).astype(np.float32), grid)
-            return
-        measured = self.measured.weight(raters)
-        for lane in range(grid):
-            noisy = _released(measured, self.of_weight, lane)
-            yield np.maximum(noisy, 0, out=noisy)
+    def _weights(self, raters: Raters, part: slice) -> NDArray[np.float32]:
+        """(E, size) Wgt for a part of the grid."""
+        assert self.of_weight is not None
+        noisy = _released(self.measured.weight(raters, part), self.of_weight)
+        return np.maximum(noisy, 0, out=noisy)
 
 
 @dataclass(frozen=True)
@@ -110,11 +128,10 @@ class StoredProducts:
         yield NoisyProducts(0, self.covariance.copy(), self.weight, self.scale)
 
 
-def _released(measured: NDArray[np.float64], release: Release, lane: int) -> NDArray[np.float32]:
-    """A packed triangle with the noise of one ε."""
-    triangle = Triangle(measured, np.empty(len(measured), np.float32), lane)
-    release.inside(with_noise, triangle)
-    return triangle.released
+def _released(products: Products, release: Release) -> NDArray[np.float32]:
+    """(E, size) packed triangles with their noise."""
+    release.inside(release_products, products)
+    return products.released
 
 
 def own_residuals(ratings: Ratings, effects: Effects, lane: int) -> NDArray[np.float64]:

@@ -109,10 +109,10 @@ class PrivateCovariance(OwnMeansAlgorithm, CovarianceAlgorithm):
     def fit(
         self, train: Ratings, epsilons: Epsilons, *, streams: Streams, curator: Curator
     ) -> CovarianceModel:
-        """Averages are released here, and all noise is drawn.
+        """Averages are released here, and all noise is paid for.
 
-        Cov and Wgt are measured and released one ε at a time, when the model predicts: a triangle is too large to
-        keep for each ε.
+        Cov and Wgt are measured and released a few ε at a time, when the model predicts: a triangle is too large to
+        keep for each ε, and so is its noise.
         """
         measurer = self.measurer(epsilons, curator, covariance=2)
         averages = self.released_averages(train, measurer)
@@ -133,7 +133,7 @@ class PrivateCovariance(OwnMeansAlgorithm, CovarianceAlgorithm):
 
         def noise(step: str, moves: TriangleMoves) -> Release:
             used = self.calibrated_to(moves.stated)
-            return measurer.noise("covariance", step, size, moves.true, used)
+            return measurer.noise("covariance", step, size, moves.true, used, later=True)
 
         of_covariance = self.contributions.covariance_moves(
             self.effects.residual_clamp, scale, widest=self.widest(scale), beta_u=self.effects.beta_u
@@ -165,6 +165,11 @@ class PrivateCovariance(OwnMeansAlgorithm, CovarianceAlgorithm):
     def candidates(self) -> int:
         """How many candidates refitting tries at each ε; 0 without it."""
         return len(CANDIDATES) if self.tuning == "refitted" else 0
+
+    @property
+    def shrinkages(self) -> int:
+        """How many different ones the candidates have; 0 without refitting."""
+        return len({each.shrinkage for each in CANDIDATES}) if self.tuning == "refitted" else 0
 
     @property
     def eigenpairs(self) -> int | None:

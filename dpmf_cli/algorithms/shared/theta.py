@@ -146,9 +146,11 @@ class Measurer:
         shape: tuple[int, ...],
         moves: Sensitivity,
         calibrated_to: Sensitivity | None = None,
+        *,
+        later: bool = False,
     ) -> Release:
-        """Noise for one of the things of a measurement: an `item_averages.StepNoise`. `calibrated_to` as in
-        `mechanisms`."""
+        """Noise for one of the things of a measurement: an `item_averages.StepNoise`. `calibrated_to` and `later` as
+        in `mechanisms`."""
         of_all = np.array([self.accounting.theta_of(float(epsilon)) for epsilon in self.epsilons])
         theta = self.accounting.fractions[measurement] * of_all
         return self.accounting.mechanism(theta, self.pieces[measurement])(
@@ -157,4 +159,5 @@ class Measurer:
             sensitivity=moves,
             calibrated_to=calibrated_to,
             curator=self.curator,
+            later=later,
         )
