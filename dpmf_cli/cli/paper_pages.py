@@ -8,7 +8,8 @@ expected   the same in short, with the experiments that measure each
 cells      the printed cells, from that record
 open       what the paper leaves open
 errata     the paper's mistakes
-output     `<!-- output of dpmf … -->`: what that command printed; without `--results` it stays as it stands
+output     `<!-- output of dpmf … -->`: what that command printed; without `--results` it stays as it stands. That of
+           `make bench` is written by that target alone
 """
 
 import re
@@ -26,7 +27,7 @@ from dpmf_cli.report.tables.layout import TextTable, markdown
 
 _MARKED = re.compile(
     r"(<!-- (?:(?P<kind>exhibits|claims|expected|cells|open|errata) of (?P<key>\w+)|"
-    r"output of (?P<command>dpmf .+?)) -->\n)"
+    r"output of (?P<command>dpmf .+?|make bench)) -->\n)"
     r"(?P<body>.*?)(?=<!-- end -->)",
     re.DOTALL,
 )
@@ -47,7 +48,8 @@ def with_tables(page: Path, run: Run | None = None) -> str:
 
     def anew(found: re.Match[str]) -> str:
         if found["command"]:
-            said = run(shlex.split(found["command"])[1:]) if run else None
+            program, *arguments = shlex.split(found["command"])
+            said = run(arguments) if run and program == "dpmf" else None
             return found[1] + (found["body"] if said is None else f"\n{said}\n")
         record = read_record(path_of(_records(page), found["key"]))
         return found[1] + _table(found["kind"], found["key"], record)

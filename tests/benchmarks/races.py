@@ -1,0 +1,120 @@
+"""A race: one of ours and its peers take turns, and what counts is CPU time a model.
+
+With two threads ours fit twice as many models side by side, and a peer one model with both. A contestant runs until it took
+`ENOUGH` seconds, twice at least and `REPETITIONS` times at most; each of its runs makes a ratio with ours of the same turn.
+"""
+
+import sys
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from statistics import median
+
+from threadpoolctl import threadpool_limits
+
+from tests.benchmarks.contestants import Contestant, NotHereError, Ran
+
+THREADS = (1, 2)
+REPETITIONS, ENOUGH = 5, 4.0
+
+Enter = Callable[[], Contestant]
+"""What sets a contestant up. Raises NotHereError."""
+
+
+@dataclass(frozen=True)
+class Race:
+    """One of ours, and its peers by name. factors: d, where there is one."""
+
+    what: str
+    factors: int | None
+    ours: Enter
+    peers: Mapping[str, Enter]
+
+
+Times = dict[str, list[Ran | None]]
+"""The runs of each contestant, ours first; None in the turns that it sat out."""
+
+
+@dataclass(frozen=True)
+class Ratio:
+    """How many times as fast ours are, by CPU time a model: in the middle, at least and at most."""
+
+    middle: float
+    least: float
+    most: float
+
+    def __str__(self) -> str:
+        return f"{short(self.middle)} ({short(self.least)} to {short(self.most)})"
+
+
+def ratio(ours: Sequence[Ran | None], peer: Sequence[Ran | None], models: tuple[int, int]) -> Ratio:
+    """Of the turns in which both ran; models: of one run of ours, and of one of the peer."""
+    each = [
+        (theirs.seconds / models[1]) / (own.seconds / models[0])
+        for own, theirs in zip(ours, peer, strict=True)
+        if own and theirs
+    ]
+    return Ratio(median(each), min(each), max(each))
+
+
+def interleaved(racing: Sequence[Contestant], threads: int) -> Times:
+    """Turns in which all run once, ours first, until each took enough."""
+    times: Times = {each.name: [] for each in racing}
+    for turn in range(REPETITIONS):
+        going = [
+            each
+            for each in racing
+            if turn < 2 or sum(ran.seconds for ran in times[each.name] if ran) < ENOUGH * threads
+        ]
+        if turn and going in ([], [racing[0]]):
+            break
+        for each in racing:
+            times[each.name].append(each.run(threads) if each in going or each is racing[0] else None)
+    return times
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """A race that was run. times: by number of threads; models: of one run of a contestant, likewise;
+    absent: by peer, what installs it."""
+
+    race: Race
+    ours: str
+    times: dict[int, Times]
+    models: dict[int, dict[str, int]]
+    absent: dict[str, str]
+
+    def ratio(self, peer: str, threads: int) -> Ratio | None:
+        """None where the peer has no threads."""
+        times = self.times[threads]
+        if peer not in times:
+            return None
+        models = self.models[threads]
+        return ratio(times[self.ours], times[peer], (models[self.ours], models[peer]))
+
+
+def run_race(race: Race, threads: Sequence[int] = THREADS) -> Outcome:
+    """Runs all who are here."""
+    ours = race.ours()
+    what = f"{ours.name}, d = {race.factors}" if race.factors else ours.name
+    begin = time.process_time()
+    racing, absent = [ours], {}
+    for name, enter in race.peers.items():
+        try:
+            racing.append(enter())
+        except NotHereError as error:
+            absent[name] = str(error)
+    times: dict[int, Times] = {}
+    models: dict[int, dict[str, int]] = {}
+    for count in threads:
+        able = [each for each in racing if count == 1 or each.threaded]
+        with threadpool_limits(1, user_api="blas"):
+            times[count] = interleaved(able, count)
+        models[count] = {each.name: each.models * (count if each is ours else 1) for each in able}
+    print(f"{what}: {time.process_time() - begin:.1f} s of CPU", file=sys.stderr)
+    return Outcome(race, ours.name, times, models, absent)
+
+
+def short(number: float) -> str:
+    """A ratio in two digits."""
+    return f"{number:.0f}" if number >= 10 else f"{number:.1f}"
