@@ -1,7 +1,7 @@
 """A race: one of ours and its peers take turns, and what counts is CPU time a model.
 
-With two threads ours fit twice as many models side by side, and a peer one model with both. A contestant runs until it took
-`ENOUGH` seconds, twice at least and `REPETITIONS` times at most; each of its runs makes a ratio with ours of the same turn.
+With two threads ours fit twice as many models side by side, and a peer one model with both. Turns go on until they took
+`ENOUGH` seconds; each makes a ratio.
 """
 
 import sys
@@ -15,7 +15,7 @@ from threadpoolctl import threadpool_limits
 from tests.benchmarks.contestants import Contestant, NotHereError, Ran
 
 THREADS = (1, 2)
-REPETITIONS, ENOUGH = 5, 4.0
+LEAST_TURNS, MOST_TURNS, ENOUGH = 3, 5, 8.0
 
 Enter = Callable[[], Contestant]
 """What sets a contestant up. Raises NotHereError."""
@@ -31,8 +31,8 @@ class Race:
     peers: Mapping[str, Enter]
 
 
-Times = dict[str, list[Ran | None]]
-"""The runs of each contestant, ours first; None in the turns that it sat out."""
+Times = dict[str, list[Ran]]
+"""The runs of each contestant, ours first, turn by turn."""
 
 
 @dataclass(frozen=True)
@@ -47,29 +47,23 @@ class Ratio:
         return f"{short(self.middle)} ({short(self.least)} to {short(self.most)})"
 
 
-def ratio(ours: Sequence[Ran | None], peer: Sequence[Ran | None], models: tuple[int, int]) -> Ratio:
-    """Of the turns in which both ran; models: of one run of ours, and of one of the peer."""
+def ratio(ours: Sequence[Ran], peer: Sequence[Ran], models: tuple[float, float]) -> Ratio:
+    """Turn by turn; models: of one run of ours, and of one of the peer."""
     each = [
         (theirs.seconds / models[1]) / (own.seconds / models[0])
         for own, theirs in zip(ours, peer, strict=True)
-        if own and theirs
     ]
     return Ratio(median(each), min(each), max(each))
 
 
 def interleaved(racing: Sequence[Contestant], threads: int) -> Times:
-    """Turns in which all run once, ours first, until each took enough."""
+    """Turns in which all run once, ours first, until they took enough."""
     times: Times = {each.name: [] for each in racing}
-    for turn in range(REPETITIONS):
-        going = [
-            each
-            for each in racing
-            if turn < 2 or sum(ran.seconds for ran in times[each.name] if ran) < ENOUGH * threads
-        ]
-        if turn and going in ([], [racing[0]]):
+    for turn in range(MOST_TURNS):
+        if turn >= LEAST_TURNS and sum(ran.seconds for runs in times.values() for ran in runs) > ENOUGH:
             break
         for each in racing:
-            times[each.name].append(each.run(threads) if each in going or each is racing[0] else None)
+            times[each.name].append(each.run(threads))
     return times
 
 
@@ -81,7 +75,7 @@ class Outcome:
     race: Race
     ours: str
     times: dict[int, Times]
-    models: dict[int, dict[str, int]]
+    models: dict[int, dict[str, float]]
     absent: dict[str, str]
 
     def ratio(self, peer: str, threads: int) -> Ratio | None:
@@ -105,9 +99,11 @@ def run_race(race: Race, threads: Sequence[int] = THREADS) -> Outcome:
         except NotHereError as error:
             absent[name] = str(error)
     times: dict[int, Times] = {}
-    models: dict[int, dict[str, int]] = {}
+    models: dict[int, dict[str, float]] = {}
     for count in threads:
         able = [each for each in racing if count == 1 or each.threaded]
+        if count > 1 and able == [ours] != racing:
+            continue
         with threadpool_limits(1, user_api="blas"):
             times[count] = interleaved(able, count)
         models[count] = {each.name: each.models * (count if each is ours else 1) for each in able}

@@ -44,7 +44,7 @@ def updates_table(outcomes: Sequence[Outcome], visits: int, limits: Mapping[int,
             continue
         limit = limits[d]
         for threads, times in found.times.items():
-            seconds = median(ran.seconds for ran in times[found.ours] if ran)
+            seconds = median(ran.seconds for ran in times[found.ours])
             done = visits * d * found.models[threads][found.ours]
             rate, most = threads * done / seconds, threads * GRID * d / limit.seconds
             aim = UPDATES.get(d) if threads == 1 else None
@@ -80,8 +80,8 @@ def neighbours_table(outcomes: Sequence[Outcome]) -> str:
     rows = []
     for found in outcomes:
         for name, runs in found.times[1].items():
-            ran = [each for each in runs if each]
-            rows.append((name, f"{median(each.seconds for each in ran):.1f} s", f"{ran[0].rmse:.4f}"))
+            seconds = median(ran.seconds for ran in runs)
+            rows.append((name, f"{seconds:.1f} s", f"{runs[0].rmse:.4f}"))
     return markdown_table(("item kNN", "CPU time", "RMSE"), list(dict.fromkeys(rows)))
 
 
