@@ -31,7 +31,7 @@ from tests.benchmarks import contestants as of
 from tests.benchmarks.aims import LIU_2015
 from tests.benchmarks.contestants import Contestant, NotHereError
 from tests.benchmarks.limits import measured
-from tests.benchmarks.races import Enter, Race, run_race
+from tests.benchmarks.races import Enter, Outcome, Race, run_race
 from tests.benchmarks.tables import billions, neighbours_table, ratios_table, updates_table
 
 FACTORS = (5, 20, 64)
@@ -100,7 +100,7 @@ def page(lenskit: bool) -> str:
     train, test = split(data.ratings, fold_assignment("ml-1m", 0, 10, len(data.ratings)), 0)
     _, small = split(data.ratings, (np.arange(len(data.ratings)) >= FEW).astype(np.int16), 0)
     cornac = cache(partial(of.cornac_data, train))
-    factorisations = [run_race(race) for race in races(train, test, small, cornac)]
+    factorisations = [told(run_race(race)) for race in races(train, test, small, cornac)]
     order = visiting_order(train, "user_major", np.random.default_rng(0))
     limits = {d: measured(train.items[order], train.n_items, d) for d in FACTORS}
     with ExitStack() as stack:
@@ -110,7 +110,9 @@ def page(lenskit: bool) -> str:
                 raise NotHereError("`make bench LENSKIT=1` (1.5 GB)")
             return stack.enter_context(of.lenskit_knn(train, test))
 
-        neighbours = [run_race(race, (1,)) for race in neighbour_races(train, test, cornac, enter_lenskit)]
+        neighbours = [
+            told(run_race(race, (1,))) for race in neighbour_races(train, test, cornac, enter_lenskit)
+        ]
     return "\n".join(
         [
             f"{cpu()}, {os.cpu_count()} cores, load {load_before:.1f} when it began; {_versions()}. "
@@ -122,6 +124,12 @@ def page(lenskit: bool) -> str:
             neighbours_table(neighbours),
         ]
     )
+
+
+def told(found: Outcome) -> Outcome:
+    """The outcome, whose rows are printed as it comes: a run that is interrupted has told what it knew."""
+    print("".join(ratios_table([found]).splitlines(keepends=True)[2:]), end="", file=sys.stderr)
+    return found
 
 
 def _versions() -> str:
