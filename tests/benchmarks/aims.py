@@ -11,6 +11,6 @@ TIMES_AS_FAST: dict[tuple[str, str], dict[int | None, float]] = {
     ("dpmf PSGD", "Cornac `MF`"): {5: 8.0, 20: 5.0, 64: 3.0},
     ("dpmf PALS", "cmfrec ALS by Cholesky"): {5: 23.0, 20: 11.0, 64: 9.0},
     ("dpmf PMF, 1 model", "Cornac `PMF`, linear"): {5: 6.0, 20: 6.0, 64: 6.0},
-    ("dpmf kNN", "LensKit `ItemKNNScorer`"): {None: 10.0},
+    ("dpmf MM kNN", "LensKit `ItemKNNScorer`"): {None: 10.0},
 }
 """How many times as fast as a peer one of ours should be, by CPU time a model, by d where there is one."""

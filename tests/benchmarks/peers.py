@@ -75,17 +75,24 @@ def races(train: Ratings, test: Ratings, small: Ratings, cornac: of.CornacData) 
         yield Race(f"{PMF_EPOCHS} epochs", d, pmf(d, models), linear)
 
 
-def neighbour_races(train: Ratings, test: Ratings, cornac: of.CornacData, lenskit: Enter) -> Iterator[Race]:
+def neighbour_races(
+    train: Ratings, test: Ratings, small: Ratings, cornac: of.CornacData, lenskit: Enter
+) -> Iterator[Race]:
     """kNN and SVD on the covariance of items: from the ratings to predictions of the test fold."""
     peers: dict[str, Enter] = {
         "Cornac `ItemKNN`": partial(of.cornac_knn, cornac, test),
         "LensKit `ItemKNNScorer`": lenskit,
     }
+
+    def enter(key: str) -> Contestant:
+        of.our_neighbours(key, small, small).run(1)
+        return of.our_neighbours(key, train, test)
+
     for key, racing in (("mm_knn", peers), ("mm_svd", {})):
         yield Race(
             f"fit and predict, k = {of.NEIGHBOURS}",
             None,
-            partial(of.our_neighbours, key, train, test),
+            partial(enter, key),
             racing,
         )
 
@@ -111,7 +118,7 @@ def page(lenskit: bool) -> str:
             return stack.enter_context(of.lenskit_knn(train, test))
 
         neighbours = [
-            told(run_race(race, (1,))) for race in neighbour_races(train, test, cornac, enter_lenskit)
+            told(run_race(race, (1,))) for race in neighbour_races(train, test, small, cornac, enter_lenskit)
         ]
     return "\n".join(
         [

@@ -5,6 +5,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from dpmf_cli.algorithms.registry import PRIVATE
 from tests.benchmarks.aims import TIMES_AS_FAST
 from tests.benchmarks.contestants import Contestant, NotHereError, Ran, timed
 from tests.benchmarks.limits import Throughput, level_of, limit_of, measured
@@ -48,6 +49,11 @@ def test_rows_have_the_aim_whether_it_is_met_and_what_is_absent() -> None:
     cornac, libmf = (row.split(" | ")[2:] for row in ratios_table([outcome]).splitlines()[2:])
     assert cornac == ["5", "Cornac `MF`", "14 (14 to 14)", "", "13", "yes |"]
     assert libmf[2].startswith("not installed: `pip install it`")
+
+
+def test_aims_are_of_methods_by_the_names_that_rows_have() -> None:
+    titles = {f"dpmf {method.title}" for method in PRIVATE.values()} | {"dpmf PMF, 1 model"}
+    assert {ours for ours, _ in TIMES_AS_FAST} <= titles
 
 
 def test_updates_are_visits_by_models_and_factors_beside_the_limit() -> None:
