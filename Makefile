@@ -73,9 +73,9 @@ docs: $(STAMP) ## the documentation as a site: site/index.html; a broken link is
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet
 	@echo "to read and search it: $(BIN)/python -m http.server --directory site"
 
-bench: $(STAMP) ## speed against Cornac, Surprise, cmfrec and LensKit, in one run
-	$(BIN)/python -m pip install --quiet -e '.[bench]'
-	$(BIN)/python -m tests.benchmarks.peers
+bench: $(STAMP) ## speed against Cornac, LIBMF and cmfrec, and LensKit with LENSKIT=1, beside aims and limits; writes docs/speed.md
+	@$(BIN)/python -m pip install -qq -e '.[bench]' || echo "peers could not be installed: their rows say so" >&2
+	$(BIN)/python -m tests.benchmarks.peers $(if $(LENSKIT),--lenskit) --into docs/speed.md
 
 audit: $(STAMP) ## hold every ε against what runs: all algorithms; results/audit.md and results/audit.csv
 	$(BIN)/dpmf audit --all --bits -j $(JOBS)

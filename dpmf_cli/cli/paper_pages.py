@@ -9,7 +9,8 @@ expected   the same in short, with the experiments that measure each
 cells      the printed cells, from that record
 open       what the paper leaves open
 errata     the paper's mistakes
-output     `<!-- output of dpmf … -->`: what that command printed; without `--results` it stays as it stands
+output     `<!-- output of dpmf … -->`: what that command printed; without `--results` it stays as it stands. That of
+           `make bench` is written by that target alone
 
 `<!-- KIND of all -->` is a table of all papers: `report.tables.overview` has its kinds.
 `<!-- summary of all -->` is the README's table.
@@ -42,7 +43,7 @@ from dpmf_cli.report.tables.overview import KINDS, Records
 _MARKED = re.compile(
     rf"(<!-- (?:(?P<of_all>summary|{'|'.join(KINDS)}) of all|"
     r"(?P<kind>exhibits|experiments|claims|expected|cells|open|errata) of (?P<key>\w+)|"
-    r"output of (?P<command>dpmf .+?)) -->\n)"
+    r"output of (?P<command>dpmf .+?|make bench)) -->\n)"
     r"(?P<body>.*?)(?=<!-- end -->)",
     re.DOTALL,
 )
@@ -66,7 +67,8 @@ def with_tables(page: Path, run: Run | None = None) -> str:
 
     def anew(found: re.Match[str]) -> str:
         if found["command"]:
-            said = run(shlex.split(found["command"])[1:]) if run else None
+            program, *arguments = shlex.split(found["command"])
+            said = run(arguments) if run and program == "dpmf" else None
             return found[1] + (found["body"] if said is None else f"\n{said}\n")
         if found["of_all"] == "summary":
             return found[1] + summary_table(recorded)

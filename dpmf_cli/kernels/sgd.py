@@ -33,6 +33,11 @@ from dpmf_cli.privacy.release import Publish, noisy_kernel
 MOST_KEPT = 1 << 28
 """Bytes of perturbed ratings of one group of models that are kept from the first epoch on."""
 
+ITEMS_AHEAD, KEPT_AHEAD = 3, 24
+"""How many visits ahead the row of an item is asked for, and a kept rating, which come from a farther cache."""
+LINE = 16
+"""Numbers of a cache line."""
+
 
 @dataclass(frozen=True)
 class Visits:
@@ -129,6 +134,19 @@ def kept_bytes(n_ratings: int, models: int) -> int:
     return size if size <= MOST_KEPT else 0
 
 
+@compiled(inline="always")
+def half_of(numbers):
+    """Numbers of the first of two halves of a row, in whole lines."""
+    return (numbers // 2 + LINE - 1) // LINE * LINE
+
+
+@compiled(inline="always")
+def ask_for(Q, at, f, w):
+    """Asks for a line of half a row at `at`, if one is due at factor f: all at once would keep the visit waiting."""
+    if f * w % (2 * LINE) == 0:
+        prefetch(Q, at + f * w // 2)
+
+
 @compiled(example(kept=lambda s: np.zeros(len(RATED) * s.w)))
 def _descend_perturbed(
     users, items, values, unit, noise, P, Q, rate, regularization, bound, epochs, kept, factors_of, width_of
@@ -138,17 +156,17 @@ def _descend_perturbed(
     row, like, wide = (d + 1) * w, zeros(width_of), doubles(width_of)
     low, high = splat(-bound, like), splat(bound, like)
     step, keep = splat(rate, like), splat(np.float32(1) - rate * regularization, like)
-    last = len(values) - 1
+    last, half = len(values) - 1, half_of(d * w)
     keeps = len(kept) > 0
     before = flush_denormals()
     for epoch in range(epochs):
         known = keeps and epoch > 0
         for x in range(len(values)):
             p_at, q_at = np.int64(users[x]) * row, np.int64(items[x]) * row
-            ahead = np.int64(items[min(x + 2, last)]) * row
-            for f in range(d + 1):
-                prefetch(Q, ahead + f * w)
+            ahead = np.int64(items[min(x + ITEMS_AHEAD, last)]) * row
+            prefetch(Q, ahead + d * w)
             if known:
+                prefetch(kept, min(x + KEPT_AHEAD, last) * w)
                 error = load(kept, x * w, like)
             else:
                 residual = sub(splat(values[x], like), load(Q, q_at + d * w, like))
@@ -159,9 +177,11 @@ def _descend_perturbed(
                     store(kept, x * w, error)
             dot = zeros(width_of)
             for f in range(d):
+                ask_for(Q, ahead, f, w)
                 dot = fma(load(P, p_at + f * w, like), load(Q, q_at + f * w, like), dot)
             move = mul(sub(error, dot), step)
             for f in range(d):
+                ask_for(Q, ahead + half, f, w)
                 p, q = load(P, p_at + f * w, like), load(Q, q_at + f * w, like)
                 store(P, p_at + f * w, fma(move, q, mul(keep, p)))
                 store(Q, q_at + f * w, fma(move, p, mul(keep, q)))
@@ -286,17 +306,17 @@ def _descend_noisy_errors(
     low, high = splat(-bound, like), splat(bound, like)
     least, most = splat(-error_bound, like), splat(error_bound, like)
     step, keep = splat(rate, like), splat(np.float32(1) - rate * regularization, like)
-    last = len(values) - 1
+    last, half = len(values) - 1, half_of(d * w)
     before = flush_denormals()
     for x in range(len(values)):
         p_at, q_at = np.int64(users[x]) * row, np.int64(items[x]) * row
-        ahead = np.int64(items[min(x + 2, last)]) * row
-        for f in range(d + 1):
-            prefetch(Q, ahead + f * w)
+        ahead = np.int64(items[min(x + ITEMS_AHEAD, last)]) * row
+        prefetch(Q, ahead + d * w)
         residual = sub(splat(values[x], like), load(Q, q_at + d * w, like))
         error = clamp(sub(residual, load(P, p_at + d * w, like)), low, high)
         dot = zeros(width_of)
         for f in range(d):
+            ask_for(Q, ahead, f, w)
             dot = fma(load(P, p_at + f * w, like), load(Q, q_at + f * w, like), dot)
         if unit is None:
             error = sub(error, dot)
@@ -306,6 +326,7 @@ def _descend_noisy_errors(
         error = clamp(error, least, most)  # lines 4, 5 of algorithm 4
         move = mul(error, step)  # and below, lines 6 and 7
         for f in range(d):
+            ask_for(Q, ahead + half, f, w)
             p, q = load(P, p_at + f * w, like), load(Q, q_at + f * w, like)
             store(P, p_at + f * w, fma(move, q, mul(keep, p)))
             store(Q, q_at + f * w, fma(move, p, mul(keep, q)))

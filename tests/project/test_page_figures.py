@@ -1,4 +1,4 @@
-"""No figure in docs/papers and in the pages that sum up is typed: each stands in a table that a command makes, or is one that a paper prints."""
+"""No figure in docs/papers, on the pages that sum up, or on that of speed is typed: each stands in a table that a command makes, or is one that a paper prints."""
 
 import re
 from collections.abc import Iterator
@@ -10,7 +10,10 @@ import pytest
 from dpmf_cli.cli.paper_pages import outside_of_tables
 
 DOCS = Path(__file__).resolve().parents[2] / "docs"
-PAGES = [DOCS / "paper.md", DOCS / "frontier.md", *sorted((DOCS / "papers").glob("*.md"))]
+PAGES = [
+    *(DOCS / f"{name}.md" for name in ("paper", "frontier", "speed")),
+    *sorted((DOCS / "papers").glob("*.md")),
+]
 
 NUMBER = r"\d[\d,]*(?:\.\d+)?(?:e[+-]?\d+)?"
 PLACES = (

@@ -1,0 +1,271 @@
+"""Who races: each of ours, and the peers that do the same work, or less of it.
+
+Ours fit 16 ε at once, with private averages and noise, and predict the test fold. A peer fits one model of the same size,
+without biases, noise or prediction, but for item kNN, where everyone predicts the test fold.
+"""
+
+import importlib
+import io
+import json
+import os
+import subprocess
+import sys
+import tempfile
+import time
+import venv
+import warnings
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager, redirect_stdout
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dpmf_cli.algorithms.baselines.pmf import ProbabilisticMF
+from dpmf_cli.algorithms.registry import PRIVATE
+from dpmf_cli.privacy.curator import Curator
+from dpmf_cli.privacy.ledger import Ledger
+from dpmf_cli.ratings import Ratings
+from dpmf_cli.streams import Streams
+
+GRID, NEIGHBOURS = 16, 20
+CornacData = Callable[[], Any]
+"""Makes what `cornac_data` makes, once."""
+LENSKIT = ("lenskit==2025.8.1", "torch==2.13.*")
+
+
+class NotHereError(Exception):
+    """A peer is not installed; says what installs it."""
+
+
+@dataclass(frozen=True)
+class Ran:
+    """What a run took, in CPU seconds of all threads, and its RMSE on the test fold where that is asked."""
+
+    seconds: float
+    rmse: float | None = None
+
+
+@dataclass(frozen=True)
+class Contestant:
+    """One whose run fits so many models: ours on each thread, a peer with all threads.
+
+    threaded   whether it can use several threads
+    """
+
+    name: str
+    models: float
+    run: Callable[[int], Ran]
+    threaded: bool = True
+
+
+def timed(call: Callable[[], NDArray[np.floating] | None], truth: NDArray[np.float32] | None = None) -> Ran:
+    """The CPU time of a call, and the RMSE of what it predicts of the `truth`."""
+    begin = time.process_time()
+    found = call()
+    seconds = time.process_time() - begin
+    return Ran(seconds, None if truth is None else float(np.sqrt(np.mean((np.asarray(found) - truth) ** 2))))
+
+
+def _side_by_side(fit: Callable[[], object]) -> Callable[[int], Ran]:
+    """As many fits at once as there are threads: kernels run without Python's lock, as processes of `dpmf run -j` do."""
+
+    def run(threads: int) -> Ran:
+        with ThreadPoolExecutor(threads) as pool:
+            begin = time.process_time()
+            for each in [pool.submit(fit) for _ in range(threads)]:
+                each.result()
+            return Ran(time.process_time() - begin)
+
+    return run
+
+
+def ours(key: str, train: Ratings, test: Ratings, **parameters: object) -> Contestant:
+    """A private factorisation with its defaults but for the parameters."""
+    algorithm = PRIVATE[key].model_validate({"algorithm": key, **parameters})
+
+    def fit() -> object:
+        streams, epsilons = Streams(0, "ml-1m", key, 0, 0), np.geomspace(0.1, 20, GRID)
+        model = algorithm.fit(train, epsilons, streams=streams, curator=Curator(Ledger(epsilons), streams))
+        return model.predict(test.users, test.items)
+
+    return Contestant(f"dpmf {algorithm.title}", GRID, _side_by_side(fit))
+
+
+def our_pmf(train: Ratings, test: Ratings, factors: int, epochs: int, models: int) -> Contestant:
+    """PMF on all ratings, or several models, from each of whose samples a tenth is left out at random."""
+    pmf = ProbabilisticMF(algorithm="pmf", factors=factors, epochs=epochs)
+    kept = np.random.default_rng(0).random((len(train), models)) < (0.9 if models > 1 else 1.0)
+
+    def fit() -> object:
+        streams, grid = Streams(0, "ml-1m", "pmf", 0, 0), np.full(models, np.inf)
+        model = pmf.fit_samples(train, kept, grid, streams=streams, curator=Curator(Ledger(grid), streams))
+        return model.predict(test.users, test.items)
+
+    return Contestant(f"dpmf PMF, {models} model{'s' * (models > 1)}", models, _side_by_side(fit))
+
+
+def our_neighbours(key: str, train: Ratings, test: Ratings) -> Contestant:
+    """McSherry and Mironov's predictors on the covariance of items, without noise."""
+    chosen = {"algorithm": key, "neighbours": "unbounded", "noise": "laplace"}
+    algorithm, epsilons = PRIVATE[key].model_validate(chosen), np.array([np.inf])
+
+    def predict() -> NDArray[np.floating]:
+        streams = Streams(0, "ml-1m", key, 0, 0)
+        model = algorithm.fit(train, epsilons, streams=streams, curator=Curator(Ledger(epsilons), streams))
+        return model.predict(test.users, test.items)[:, 0]
+
+    return Contestant(f"dpmf {algorithm.title}", 1, lambda threads: timed(predict, test.values))
+
+
+def cornac_data(train: Ratings) -> Any:
+    """The ratings as Cornac takes them. Raises NotHereError."""
+    rows = zip(train.users.tolist(), train.items.tolist(), train.values.tolist(), strict=True)
+    return _imported("cornac.data", "cornac").Dataset.from_uir(rows)
+
+
+def cornac_mf(data: CornacData, factors: int, epochs: int) -> Contestant:
+    models, ratings = _imported("cornac.models", "cornac"), data()
+
+    def run(threads: int) -> Ran:
+        model = models.MF(
+            k=factors, max_iter=epochs, learning_rate=0.01, use_bias=False, num_threads=threads, seed=1
+        )
+        return timed(lambda: model.fit(ratings) and None)
+
+    return Contestant("Cornac `MF`", 1, run)
+
+
+def cornac_pmf(data: CornacData, factors: int, epochs: int) -> Contestant:
+    models, ratings = _imported("cornac.models", "cornac"), data()
+
+    def run(threads: int) -> Ran:
+        model = models.PMF(k=factors, max_iter=epochs, variant="linear", seed=1)
+        return timed(lambda: model.fit(ratings) and None)
+
+    return Contestant("Cornac `PMF`, linear", 1, run, threaded=False)
+
+
+def cornac_knn(data: CornacData, test: Ratings) -> Contestant:
+    models, ratings = _imported("cornac.models", "cornac"), data()
+    pairs = [
+        (ratings.uid_map[user], ratings.iid_map[item])
+        if user in ratings.uid_map and item in ratings.iid_map
+        else None
+        for user, item in zip(test.users.tolist(), test.items.tolist(), strict=True)
+    ]
+
+    def run(threads: int) -> Ran:
+        model = models.ItemKNN(
+            k=NEIGHBOURS, similarity="pearson", mean_centered=True, num_threads=threads, verbose=False
+        )
+
+        def predict() -> NDArray[np.float64]:
+            model.fit(ratings)
+            return np.array([ratings.global_mean if pair is None else model.rate(*pair) for pair in pairs])
+
+        return timed(predict, test.values)
+
+    return Contestant("Cornac `ItemKNN`", 1, run)
+
+
+def libmf(train: Ratings, factors: int, epochs: int) -> Contestant:
+    """LIBMF visits blocks that share neither users nor items at once (Chin et al. 2015). It runs a quarter of the
+    epochs, which counts as a quarter of a model, and whose time has its sorting."""
+    mf = _imported("libmf.mf", "libmf")
+    data = np.column_stack([train.users, train.items, train.values]).astype(np.float32)
+
+    def run(threads: int) -> Ran:
+        model = mf.MF(k=factors, nr_iters=epochs // 4, nr_threads=threads, quiet=True, eta=0.05)
+        return timed(lambda: model.fit(data))
+
+    return Contestant("LIBMF", 0.25, run)
+
+
+def cmfrec_als(train: Ratings, factors: int, iterations: int) -> Contestant:
+    from scipy.sparse import coo_matrix
+
+    cmfrec = _imported("cmfrec", "cmfrec")
+    data = coo_matrix((train.values, (train.users, train.items)), (train.n_users, train.n_items))
+
+    def run(threads: int) -> Ran:
+        model = cmfrec.CMF(
+            method="als",
+            k=factors,
+            lambda_=0.045,
+            scale_lam=True,
+            niter=iterations,
+            use_cg=False,
+            finalize_chol=False,
+            user_bias=False,
+            item_bias=False,
+            precompute_for_predictions=False,
+            use_float=True,
+            nthreads=threads,
+            random_state=1,
+            verbose=False,
+        )
+        return timed(lambda: model.fit(data) and None)
+
+    return Contestant("cmfrec ALS by Cholesky", 1, run)
+
+
+def _imported(module: str, package: str) -> Any:
+    """A module of a peer. Raises NotHereError."""
+    try:
+        with (
+            redirect_stdout(io.StringIO()),
+            warnings.catch_warnings(action="ignore"),
+        ):  # LIBMF says where it is
+            return importlib.import_module(module)
+    except (ImportError, OSError):
+        raise NotHereError(f"`pip install {package}`") from None
+
+
+@contextmanager
+def lenskit_knn(train: Ratings, test: Ratings) -> Iterator[Contestant]:
+    """LensKit in an environment of its own within this one, which is made first, about 1.5 GB: it needs an older
+    pandas, and PyTorch. Its process is asked for one fit at a time.
+
+    raises NotHereError where it cannot be installed
+    """
+    folder = Path(sys.prefix) / "lenskit"
+    python = str(folder / "bin" / "python")
+    if not (folder / "installed").exists():
+        print(f"installing {LENSKIT[0]} in {folder}", file=sys.stderr)
+        venv.create(folder, clear=True, with_pip=True)
+        try:
+            subprocess.run([python, "-m", "pip", "install", "-qq", *LENSKIT], check=True)
+        except subprocess.CalledProcessError:
+            raise NotHereError(f"`{python} -m pip install {' '.join(LENSKIT)}`") from None
+        (folder / "installed").touch()
+    script = Path(__file__).with_name("lenskit_knn.py")
+    threads = ("LK_NUM_THREADS", "LK_NUM_BACKEND_THREADS", "RAYON_NUM_THREADS", "OMP_NUM_THREADS")
+    with tempfile.TemporaryDirectory() as scratch:
+        arrays = {
+            f"{part}_{name}": getattr(ratings, column)
+            for part, ratings in (("train", train), ("test", test))
+            for name, column in (("users", "users"), ("items", "items"), ("ratings", "values"))
+        }
+        np.savez(Path(scratch) / "ratings.npz", allow_pickle=False, **arrays)
+        process = subprocess.Popen(
+            [python, str(script), str(Path(scratch) / "ratings.npz")],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            text=True,
+            env={**os.environ, **dict.fromkeys(threads, "1")},
+        )
+        with process:
+            requests, answers = process.stdin, process.stdout
+            if requests is None or answers is None:
+                raise RuntimeError("no pipes to LensKit's process")
+
+            def run(threads: int) -> Ran:
+                print(len(test), file=requests, flush=True)
+                found = json.loads(answers.readline())
+                return Ran(found["seconds"], found["rmse"])
+
+            yield Contestant("LensKit `ItemKNNScorer`", 1, run, threaded=False)

@@ -1,0 +1,155 @@
+"""What the machine allows a visit of SGD, from small kernels measured in the same run.
+
+A visit of one rating by sixteen models of d factors is one vector of 64 bytes a factor and row, and takes at least
+
+    arithmetic   5·d vector operations: d fused for p·q, and for each of p and q d products and d fused
+    writes       2·d vectors written to the nearest cache, of p and of q, each after it was read
+    items        d + 1 vectors of the item: from where all items lie, as far as the order of visits leaves them there
+    a chain      d + 4 dependent operations: p·q sums in one order, and the next visit of a user waits for the p of this one
+
+A bound is what the visit takes of a thing over what a kernel gets that does nothing else. The largest of them is the limit.
+"""
+
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+from numba import njit
+from numpy.typing import NDArray
+
+from dpmf_cli.kernels.factors import aligned
+from dpmf_cli.kernels.lanes import add, fma, load, prefetch, splat, store, zeros
+
+LANES, LINE = 16, 64
+REPETITIONS, LINES = 5, 1 << 21
+NEAR_LINES = 256
+CHAINS = 12
+"""Independent chains of operations: more than a core has in flight."""
+WIDTH = (0,) * LANES
+
+
+@dataclass(frozen=True)
+class Throughput:
+    """What one core does in a second: vector operations, dependent ones, vectors read and written in the nearest cache,
+    and those of items in the order of the visits."""
+
+    operations: float
+    dependent: float
+    near: float
+    far: float
+
+
+@dataclass(frozen=True)
+class Limit:
+    """Seconds that a visit takes at least, by each bound."""
+
+    bounds: Mapping[str, float]
+
+    @property
+    def binding(self) -> str:
+        """The bound that is the limit."""
+        return max(self.bounds, key=lambda name: self.bounds[name])
+
+    @property
+    def seconds(self) -> float:
+        return max(self.bounds.values())
+
+
+def limit_of(factors: int, throughput: Throughput, level: str) -> Limit:
+    """The limit of a visit by sixteen models, where the items lie in a cache of this level."""
+    return Limit(
+        {
+            "arithmetic": 5 * factors / throughput.operations,
+            "writes": 2 * factors / throughput.near,
+            f"items in {level}": (factors + 1) / throughput.far,
+            "chain": (factors + 4) / throughput.dependent,
+        }
+    )
+
+
+def measured(items: NDArray[np.int32], n_items: int, factors: int) -> Limit:
+    """The limit on this machine, now, of visits to `items` in this order."""
+    steps, rows = LINES // CHAINS, NEAR_LINES // (factors + 1)
+    near = np.arange(LINES // (factors + 1), dtype=np.int32) % rows
+    return limit_of(
+        factors,
+        Throughput(
+            operations=CHAINS * steps / _best(lambda: _operations(steps, WIDTH)),
+            dependent=LINES / _best(lambda: _dependent(LINES, WIDTH)),
+            near=_lines(near, rows, factors),
+            far=_lines(items[: len(near)], n_items, factors),
+        ),
+        level_of(LINE * n_items * (factors + 1)),
+    )
+
+
+def level_of(size: int, folder: Path = Path("/sys/devices/system/cpu/cpu0/cache")) -> str:
+    """The first cache that holds so many bytes, or memory; where this system does not tell, `cache or memory`."""
+    caches = {}
+    for index in sorted(folder.glob("index*")):
+        kind, level, room = ((index / name).read_text().strip() for name in ("type", "level", "size"))
+        if kind != "Instruction":
+            caches[f"L{level}"] = int(room.rstrip("K")) << 10
+    if not caches:
+        return "cache or memory"
+    return next((name for name, room in caches.items() if size <= room), "memory")
+
+
+def _lines(items: NDArray[np.int32], n_items: int, factors: int) -> float:
+    """Vectors in a second, where the rows of `items` are read, changed and written one after the other."""
+    table = aligned((n_items * (factors + 1) * LANES,))
+    table[:] = 1
+    row_of = (0,) * (factors + 1)
+    return len(items) * len(row_of) / _best(lambda: _rewrite(table, items, row_of, WIDTH))
+
+
+def _best(call: Callable[[], object]) -> float:
+    """CPU seconds of the shortest of several calls: others that work on the machine only make one longer."""
+    call()
+    times = []
+    for _ in range(REPETITIONS):
+        begin = time.thread_time()
+        call()
+        times.append(time.thread_time() - begin)
+    return min(times)
+
+
+@njit(nogil=True)
+def _rewrite(table, items, row_of, width_of):  # type: ignore[no-untyped-def]
+    w, d, like, last = len(width_of), len(row_of), zeros(width_of), len(items) - 1
+    keep = splat(np.float32(0.5), like)
+    for x in range(len(items)):
+        here, ahead = np.int64(items[x]) * d * w, np.int64(items[min(x + 2, last)]) * d * w
+        for f in range(d):
+            prefetch(table, ahead + f * w)
+        for f in range(d):
+            store(table, here + f * w, fma(load(table, here + f * w, like), keep, keep))
+
+
+@njit(nogil=True)
+def _dependent(steps, width_of):  # type: ignore[no-untyped-def]
+    like = zeros(width_of)
+    keep, value = splat(np.float32(0.5), like), like
+    for _ in range(steps):
+        value = fma(value, keep, keep)
+    out = np.empty(16, np.float32)
+    store(out, 0, value)
+    return out[0]
+
+
+@njit(nogil=True)
+def _operations(steps, width_of):  # type: ignore[no-untyped-def]
+    like = zeros(width_of)
+    keep = splat(np.float32(0.5), like)
+    a = b = c = d = e = f = g = h = i = j = k = m = like
+    for _ in range(steps):
+        a, b, c = fma(a, keep, keep), fma(b, keep, keep), fma(c, keep, keep)
+        d, e, f = fma(d, keep, keep), fma(e, keep, keep), fma(f, keep, keep)
+        g, h, i = fma(g, keep, keep), fma(h, keep, keep), fma(i, keep, keep)
+        j, k, m = fma(j, keep, keep), fma(k, keep, keep), fma(m, keep, keep)
+    out = np.empty(16, np.float32)
+    total = add(add(add(a, b), add(c, d)), add(add(e, f), add(g, h)))
+    store(out, 0, add(total, add(add(i, j), add(k, m))))
+    return out[0]
