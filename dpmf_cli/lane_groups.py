@@ -14,8 +14,8 @@ MAXIMUM_WIDTH = 16
 
 
 def padded_width(count: int) -> int:
-    """Lanes to allocate for a group of `count` models: a multiple of 8 (one AVX2 register), at most 16."""
-    return min(MAXIMUM_WIDTH, -(-count // 8) * 8)
+    """Lanes to allocate for a group of `count` models: one alone, or a multiple of 8 (one AVX2 register), at most 16."""
+    return 1 if count == 1 else min(MAXIMUM_WIDTH, -(-count // 8) * 8)
 
 
 def padded_grid(count: int) -> int:

@@ -17,7 +17,7 @@ from dpmf_cli.lane_groups import (
 
 
 @pytest.mark.parametrize(
-    ("count", "widths"), [(1, [8]), (8, [8]), (9, [16]), (16, [16]), (20, [16, 8]), (48, [16] * 3)]
+    ("count", "widths"), [(1, [1]), (8, [8]), (9, [16]), (16, [16]), (20, [16, 8]), (48, [16] * 3)]
 )
 def test_groups_cover_the_grid_once(count: int, widths: list[int]) -> None:
     parts = groups(count)

@@ -333,7 +333,7 @@ def _solve_side(
         kind(limit),
         group.factors_of,
         group.width_of,
-        (0,) * PART,
+        (0,) * min(PART, group.width),
     )
 
 

@@ -36,6 +36,10 @@ from dpmf_cli.privacy.release import Publish, noisy_kernel
 from dpmf_cli.ratings import Ratings
 
 
+FLOATS_OF_LINE = 16
+"""How many float32 a cache line has."""
+
+
 @dataclass(frozen=True)
 class SampledVisits:
     """Ratings in the order in which gradients are summed.
@@ -243,20 +247,27 @@ def _step(
 @compiled(example(bits=[1, 3, 0, 65535, 255, 4, 77, 128], both=True))
 def _add_gradients(users, items, values, bits, P, Q, to_P, to_Q, both, factors_of, width_of):
     d, w = len(factors_of), len(width_of)
-    row, like = (d + 1) * w, zeros(width_of)
-    last = len(values) - 1
+    row, like, factors = (d + 1) * w, zeros(width_of), zeros(factors_of)
+    alone, last = np.empty(1, np.float32), len(values) - 1
     for x in range(len(values)):
         if bits[x] == 0:
             continue
         p_at, q_at = np.int64(users[x]) * row, np.int64(items[x]) * row
         ahead = np.int64(items[min(x + 2, last)]) * row
-        for f in range(d):
-            prefetch(Q, ahead + f * w)
-            prefetch(to_Q, ahead + f * w)
+        for at in range(ahead, ahead + d * w, FLOATS_OF_LINE):
+            prefetch(Q, at)
+            prefetch(to_Q, at)
         dot = add(load(Q, q_at + d * w, like), load(P, p_at + d * w, like))
         for f in range(d):
             dot = fma(load(P, p_at + f * w, like), load(Q, q_at + f * w, like), dot)
         error = mul(lanes_where(bits[x], like), sub(splat(values[x], like), dot))
+        if w == 1:  # one model's factors lie side by side, as the models of a factor do elsewhere
+            store(alone, 0, error)
+            each = splat(alone[0], factors)
+            store(to_Q, q_at, fma(each, load(P, p_at, factors), load(to_Q, q_at, factors)))
+            if both:
+                store(to_P, p_at, fma(each, load(Q, q_at, factors), load(to_P, p_at, factors)))
+            continue
         for f in range(d):
             at = q_at + f * w
             store(to_Q, at, fma(error, load(P, p_at + f * w, like), load(to_Q, at, like)))

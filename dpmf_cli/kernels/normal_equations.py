@@ -178,7 +178,7 @@ def _sums(
         with_gram,
         out,
         *shapes,
-        (0,) * PART,
+        (0,) * min(PART, group.width),
     )
     sums = out.reshape(last - first, entries + d, width)[..., : group.lanes]
     return sums[:, :entries], sums[:, entries:]
