@@ -35,7 +35,6 @@ from dpmf_cli.privacy.noise import LaneNoise
 from dpmf_cli.privacy.release import Publish, noisy_kernel
 from dpmf_cli.ratings import Ratings
 
-
 FLOATS_OF_LINE = 16
 """How many float32 a cache line has."""
 
