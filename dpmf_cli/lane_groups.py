@@ -14,7 +14,7 @@ MAXIMUM_WIDTH = 16
 
 
 def padded_width(count: int) -> int:
-    """Lanes to allocate for a group of `count` models: one alone, or a multiple of 8 (an AVX2 register), at most 16."""
+    """Lanes to allocate for `count` models: one for one, else a multiple of 8 (an AVX2 register), 16 at most."""
     return 1 if count == 1 else min(MAXIMUM_WIDTH, -(-count // 8) * 8)
 
 
