@@ -1,5 +1,6 @@
 """`dpmf reproduce`: a paper, or all of them, from nothing to tables, report and verdict."""
 
+import time
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -52,6 +53,8 @@ def reproduce(
     from dpmf_cli.datasets import Folders
     from dpmf_cli.papers.parts import parts_named
     from dpmf_cli.report.html.page import overview_page
+    from dpmf_cli.report.tables.layout import markdown
+    from dpmf_cli.reproducing.times import times_text
     from dpmf_cli.reproducing.whole import Reproduction, run_all, write_outputs
     from dpmf_cli.results.store import write_atomically
     from dpmf_cli.running.machine import available_cores
@@ -66,12 +69,17 @@ def reproduce(
     _tell_of_missing(of)
     if not of.configs:
         raise DpmfError(f"no data of {what} are here: nothing to run")
-    found = run_all(of, folders, processes)
+    began = time.perf_counter()
+    found, times = run_all(of, folders, processes)
     for path in write_outputs(of, folders.results, partial(answer, data=data)):
         say(f"wrote {path}")
     page = folders.results / "report.html"
     write_atomically(page, overview_page(folders, FOLDER).encode(errors="backslashreplace"))
     say(f"wrote {page}")
+    if times:
+        took = folders.results / "times.md"
+        write_atomically(took, markdown(times_text(times, time.perf_counter() - began, processes)).encode())
+        say(f"wrote {took}")
     _end(of, found, expect=expect)
 
 

@@ -15,6 +15,7 @@ from dpmf_cli.evaluation.curves import Experiment
 from dpmf_cli.experiment import run
 from dpmf_cli.papers.claims import Output
 from dpmf_cli.papers.parts import Reproducible
+from dpmf_cli.reproducing.times import Took, took
 from dpmf_cli.results.manifest import MANIFEST
 from dpmf_cli.results.store import write_atomically
 from dpmf_cli.results.task import Outcome
@@ -67,13 +68,18 @@ class Reproduction:
                 yield f"{len(chosen)} experiments{size}, {plan.summary}", plan
 
 
-def run_all(of: Reproduction, folders: Folders, jobs: int) -> list[Experiment]:
-    """Runs what is left and writes the results folder of every experiment. Raises DpmfError where tasks fail."""
-    failures = list[Outcome]()
+def run_all(of: Reproduction, folders: Folders, jobs: int) -> tuple[list[Experiment], dict[str, Took]]:
+    """Runs what is left and writes the results folder of every experiment; what each of those that were run took.
+
+    Raises DpmfError where tasks fail.
+    """
+    ended, times = list[Outcome](), dict[str, Took]()
     for words, plan in of.plans(folders):
         say(words)
-        failures += run_whole("reproduce", plan, folders, LocalProcesses(processes_for(plan, jobs)))
-    refuse_failures(failures)
+        outcomes = run_whole("reproduce", plan, folders, LocalProcesses(processes_for(plan, jobs)))
+        times |= took(plan, outcomes)
+        ended += outcomes
+    refuse_failures(ended)
     found = []
     for name, config in of.configs.items():
         finished = run(config, folders, LocalProcesses(jobs), command=f"dpmf run {name}")
@@ -82,7 +88,7 @@ def run_all(of: Reproduction, folders: Folders, jobs: int) -> list[Experiment]:
                 f"{finished.missing} tasks of {name} have no result; the same command tries them again"
             )
         found.append(finished.collected.experiment)
-    return found
+    return found, times
 
 
 def processes_for(plan: Plan, jobs: int) -> int:

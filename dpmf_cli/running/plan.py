@@ -41,9 +41,14 @@ from dpmf_cli.running.machine import REFERENCE, REFERENCE_CORES, REFERENCE_MEMOR
 
 @dataclass(frozen=True)
 class EntryPlan:
-    """One algorithm's part of a plan. `left` holds tasks with only those ε of the grid that have no result yet, and
-    `refined` those of them of which some ε are done."""
+    """One algorithm's part of a plan.
 
+    experiment  the name of the experiment that asks for it
+    left        tasks with only those ε of the grid that have no result yet
+    refined     those of them of which some ε are done
+    """
+
+    experiment: str
     entry: Algorithm
     grid: tuple[float, ...]
     total: int
@@ -210,7 +215,7 @@ def make_plan(
     asked = {portion: portion * size.ratings * held_out for portion in config.portions}
     within = room() if within is None else within
     costs = costs_of((task for *_, left, _ in found for task in left), shapes, asked, machine, within)
-    entries = (EntryPlan(*each, tuple(costs[task.key] for task in each[3])) for each in found)
+    entries = (EntryPlan(config.name, *each, tuple(costs[task.key] for task in each[3])) for each in found)
     made = NOTHING
     if not data.checksum and isinstance(config.dataset, SyntheticSpec):
         seconds = machine.passes * MADE_SECONDS * size.ratings

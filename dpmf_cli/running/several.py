@@ -1,6 +1,6 @@
 """Several experiments as one run: what they have in common is fitted once, and one bar tells of all of them."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from dataclasses import replace
 
 from dpmf_cli.algorithms.costs.cost import Cost, Shape
@@ -42,16 +42,16 @@ def whole_plan(configs: Iterable[ExperimentConfig], folders: Folders, *, parsing
 
 
 def run_whole(title: str, plan: Plan, folders: Folders, executor: Executor) -> list[Outcome]:
-    """Runs a whole plan, with a bar of that title, and returns what failed; the other results are kept."""
+    """Runs a whole plan, with a bar of that title, keeps its results, and returns how each task ended."""
     store = Store(folders.results, warn=say, set_aside=True)
     store.prepare()
     progress = Progress(title, len(plan.left), sum(map(plan.cost_of, plan.left)))
-    ended = run_plan(plan, store, folders.cache, executor, progress)
-    return [outcome for outcome in ended if outcome.failure]
+    return run_plan(plan, store, folders.cache, executor, progress)
 
 
-def refuse_failures(failures: Sequence[Outcome]) -> None:
-    """Raises DpmfError, with the first of them, where there are any."""
+def refuse_failures(ended: Iterable[Outcome]) -> None:
+    """Raises DpmfError, with the first failure, if any task failed."""
+    failures = [outcome for outcome in ended if outcome.failure]
     if failures:
         first = failures[0]
         raise DpmfError(

@@ -18,6 +18,8 @@ from dpmf_cli.papers.claims import Output, all_papers
 from dpmf_cli.papers.parts import Reproducible, parts
 from dpmf_cli.reproducing import expected
 from dpmf_cli.reproducing.expected import Figure, figures_off
+from dpmf_cli.reproducing.times import Took, times_text, took
+from dpmf_cli.results.task import Outcome
 from dpmf_cli.running.several import whole_plan
 from tests.configs import SHIPPED
 
@@ -55,10 +57,14 @@ def test_from_nothing_to_tables_report_and_verdict(expecting: Path) -> None:
     assert "PGE" in Path("results/table.md").read_text()
     assert not Path("results/netflix.md").exists()
     assert Path("results/report.html").exists()
+    times = Path("results/times.md").read_text()
+    assert "| quickstart | 45 | " in times
+    assert "| all | 45 | " in times
     assert "not run: ml10m_bounded: " in first.stderr
     again = reproduce()
     assert again.exit_code == 0, again.output
     assert "0 left" in again.stderr
+    assert Path("results/times.md").read_text() == times, "nothing was computed, so that the times stay"
     assert "RMSE of 1 experiments are as expected" in again.stdout
     held = json.loads(expecting.read_text())
     figure = next(key for key in held["quickstart"] if key.startswith("PGE"))
@@ -141,6 +147,25 @@ def test_what_experiments_share_is_in_their_plan_once(tmp_path: Path) -> None:
     one, other, both = (whole_plan(each, folders) for each in (configs[:1], configs[1:], configs))
     assert one.total < other.total == both.total
     assert len({task.key for task in both.left}) == len(both.left)
+
+
+def test_what_two_experiments_ask_for_counts_for_the_first(tmp_path: Path) -> None:
+    text = "dataset: {kind: synthetic, like: ml-100k, users: 40, items: 30, ratings: 400}\nfolds: 2\nepsilons: [1]\nalgorithms: [%s]\n"
+    configs = []
+    for name, algorithms in (("a", "pge"), ("b", "pge, dp_pmf")):
+        (tmp_path / f"{name}.yaml").write_text(text % algorithms)
+        configs.append(load_config(tmp_path / f"{name}.yaml"))
+    folders = Folders.named(tmp_path, base=tmp_path, results=tmp_path / "results")
+    plan = whole_plan(configs, folders)
+    ended = [Outcome(task, None, 30.0, "here", "a processor", 0) for task in plan.left]
+    found = took(plan, ended)
+    fits = {name: sum(entry.total for entry in plan.entries if entry.experiment == name) for name in "ab"}
+    assert found == {name: Took(count, 30.0 * count) for name, count in fits.items()}
+    assert fits["a"] == whole_plan(configs[:1], folders).total
+    assert fits["b"] < whole_plan(configs[1:], folders).total
+    (group,) = times_text(found, 120.0, 2).groups
+    assert group.rows[0] == ("a", str(fits["a"]), f"{fits['a'] / 2:.1f}"), "the longest first"
+    assert group.rows[-1] == ("all", str(len(ended)), f"{len(ended) / 2:.1f}")
 
 
 def test_of_a_grid_that_is_half_done_or_half_shared_the_other_half_is_left(tmp_path: Path) -> None:

@@ -1,0 +1,54 @@
+"""What a reproduction took, by experiment."""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+
+from dpmf_cli.evaluation.numbers import duration
+from dpmf_cli.report.tables.layout import Group, TextTable
+from dpmf_cli.results.provenance import cpu
+from dpmf_cli.results.task import Outcome
+from dpmf_cli.running.plan import Plan
+
+
+@dataclass(frozen=True)
+class Took:
+    """What one experiment took: how many tasks, and the seconds of their fits, added up."""
+
+    tasks: int = 0
+    seconds: float = 0.0
+
+
+def took(plan: Plan, ended: Iterable[Outcome]) -> dict[str, Took]:
+    """By the name of an experiment what it took. What several ask for counts for the first of them."""
+    of = {task.key: entry.experiment for entry in plan.entries for task in entry.left}
+    found = dict[str, Took]()
+    for outcome in ended:
+        name = of[outcome.task.key]
+        before = found.get(name, Took())
+        found[name] = Took(before.tasks + 1, before.seconds + outcome.seconds)
+    return found
+
+
+def times_text(times: Mapping[str, Took], seconds: float, processes: int) -> TextTable:
+    """A row for each experiment, the longest first, and one of all.
+
+    seconds    what the whole command took by the clock
+    processes  how many worked side by side
+    """
+    longest_first = sorted(times.items(), key=lambda each: -each[1].seconds)
+    tasks, work = (sum(getattr(each, what) for each in times.values()) for what in ("tasks", "seconds"))
+    rows = [(name, f"{each.tasks:,}", _minutes(each.seconds)) for name, each in longest_first]
+    return TextTable(
+        ("experiment", "tasks", "minutes of one core"),
+        "lrr",
+        (Group("What it took", (*rows, ("all", f"{tasks:,}", _minutes(work)))),),
+        (
+            f"{duration(seconds)} by the clock, in {processes} processes on {cpu()}",
+            "a task that several experiments ask for counts for the first of them",
+            "only what this command computed: what was there before is not in the table",
+        ),
+    )
+
+
+def _minutes(seconds: float) -> str:
+    return f"{seconds / 60:.1f}"
