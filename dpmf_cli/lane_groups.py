@@ -39,7 +39,7 @@ CACHE_LINE = 64
 """Bytes; a vector of sixteen float32 is one line."""
 
 
-def aligned(shape: tuple[int, ...], dtype: type[np.floating]) -> np.ndarray:
+def aligned(shape: tuple[int, ...], dtype: type[np.floating] = np.float32) -> np.ndarray:
     """An array of that shape, not set, whose vectors of lanes do not lie across two cache lines."""
     size = math.prod(shape) * np.dtype(dtype).itemsize
     whole = np.empty(size + CACHE_LINE, np.uint8)

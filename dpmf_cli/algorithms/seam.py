@@ -13,13 +13,13 @@ MODULES = ("random", "secrets", "numpy.random", "scipy.stats")
 HIDDEN = ("_noise", "_lane_noise", "_added_noise", "_streams", "_witness")
 """Attributes of releases and curators that are theirs alone."""
 
-OF_MECHANISMS = ("noise", "noise_again", "release", "releases")
+OF_MECHANISMS = ("noise", "noise_again", "noise_later", "release", "releases")
 """What mechanisms alone ask of a curator, or of streams."""
 
 OWNERS = ("streams", "curator")
 """What mechanisms ask, by the names that a fit has for them."""
 
-SEALED = ("SEAL", "LaneNoise", "KeyedNoise", "DeviceNoise", "named_generator", "named_bits")
+SEALED = ("SEAL", "LaneNoise", "LaterNoise", "KeyedNoise", "DeviceNoise", "named_generator", "named_bits")
 """Names of `dpmf_cli` with which a release, or a generator of any law, could be made by hand."""
 
 

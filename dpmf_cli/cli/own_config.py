@@ -107,6 +107,8 @@ def write_own_config(
     neighbours = asked_for(protects, epsilon)
     stem = ratings.name.lstrip(".-").partition(".")[0] or "ratings"
     config = to or Path(f"{stem}-{protects}.yaml")
+    if config.exists() and ratings.exists() and config.samefile(ratings):
+        raise DpmfError(f"--to {config}: is the file of ratings; name another")
     dataset = {"kind": "csv", "name": name_of(stem), **_dataset(ratings, config, said)}
     try:
         found = load(CsvSpec(**{**dataset, "path": str(ratings)}), Folders.named()).ratings
@@ -184,7 +186,7 @@ def _dataset(ratings: Path, config: Path, said: Said) -> dict[str, Any]:
     if absent := [role for role in wanted if role not in guess.columns]:
         options = " ".join(f"--{role} COLUMN" for role in absent)
         raise DpmfError(f"{ratings}: no column looks like the {' or the '.join(absent)}; add {options}")
-    low, high, step = _scale(said.scale) if said.scale else _guessed_scale(ratings, guess)
+    low, high, step = _scale(said.scale) if said.scale is not None else _guessed_scale(ratings, guess)
     return {
         "path": os.path.relpath(ratings, config.parent),
         **guess.keys,
@@ -215,8 +217,7 @@ def _guessed_scale(ratings: Path, guess: "Guess") -> tuple[float, float, float]:
 
 def _scale(text: str) -> tuple[float, float, float]:
     try:
-        low, high, *step = map(float, text.split(":"))
-        (every,) = step or (0.0,)
+        low, high, every = map(float, text.split(":"))
     except ValueError:
         raise DpmfError(f"--scale {text}: write minimum:maximum:step, like 0.5:5:0.5") from None
     return low, high, every

@@ -15,11 +15,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpmf_cli.compiled.decorator import compiled
-from dpmf_cli.kernels.examples import ITEMS, ROWS, example, numbers, triangle
+from dpmf_cli.kernels.examples import ITEMS, ROWS, example, triangle
 from dpmf_cli.kernels.lanes import doubles, fma, load, total, widen, zeros
-from dpmf_cli.kernels.releasing import ANCHOR
-from dpmf_cli.privacy.noise import LaneNoise
-from dpmf_cli.privacy.release import Publish, noisy_kernel
 from dpmf_cli.ratings import Ratings
 
 LANES = (0,) * 16
@@ -86,47 +83,6 @@ def _weighted_products(users, items, user_starts, item_starts, positions, values
             factor = weights[user] * values[first]
             for y in range(first, user_starts[user + 1]):
                 row[items[y]] += factor * values[y]
-
-
-@dataclass(frozen=True)
-class Triangle:
-    """A packed triangle for one ε of the grid, before and after its noise.
-
-    measured  (size,) what is summed
-    released  (size,) what `with_noise` makes of it
-    lane      the number of the ε
-    """
-
-    measured: NDArray[np.float64]
-    released: NDArray[np.float32]
-    lane: int
-
-    @property
-    def part(self) -> slice:
-        """The place in the grid."""
-        return slice(self.lane, self.lane + 1)
-
-    @property
-    def groups(self) -> tuple["Triangle", ...]:
-        """Itself: a group of one ε."""
-        return (self,)
-
-
-def _plain_sum(triangle: Triangle, publish: Publish) -> None:
-    """The twin: the elements of the triangle are what is measured."""
-    triangle.released[:] = publish(triangle.measured[:, None])[:, 0]
-
-
-@noisy_kernel(_plain_sum)
-def with_noise(triangle: Triangle, noise: LaneNoise) -> None:
-    """released ← grid(measured + noise) in float64, and then rounded to float32, in place; noise unit (size,)."""
-    _with_noise(triangle.measured, noise.unit, noise.scale[0], ANCHOR * noise.grid[0], triangle.released)
-
-
-@compiled(example(measured=numbers(8), scale=0.5, anchor=1.5 * 2.0**22, out=np.zeros(8)))
-def _with_noise(measured, unit, scale, anchor, out):
-    for x in range(len(measured)):
-        out[x] = np.float32(measured[x] + scale * unit[x] + anchor - anchor)
 
 
 def mean_ratios(

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from dpmf_cli.compiled.decorator import compiled
 from dpmf_cli.kernels.examples import RATED, example
 from dpmf_cli.kernels.lanes import add, fma, load, store, zeros
-from dpmf_cli.lane_groups import groups, on_each_group, pad, padded_width
+from dpmf_cli.lane_groups import aligned, groups, on_each_group, pad, padded_width
 
 Side = Literal["users", "items"]
 
@@ -215,14 +215,6 @@ def _rows_of(table: NDArray[np.float32]) -> NDArray[np.float32]:
 
 def _width(part: slice) -> int:
     return padded_width(part.stop - part.start)
-
-
-def aligned(shape: tuple[int, ...]) -> NDArray[np.float32]:
-    """An uninitialised float32 array that starts on a cache line: sixteen lanes then fill exactly one."""
-    line, size = 64, int(np.prod(shape)) * 4
-    raw = np.empty(size + line, np.uint8)
-    start = -raw.ctypes.data % line
-    return raw[start : start + size].view(np.float32).reshape(shape)
 
 
 @compiled(example(out=lambda s: np.zeros(len(RATED) * s.w)))

@@ -125,7 +125,7 @@ def solve_mixture(
         group.factors_of,
         group.width_of,
         mixture.components_of,
-        (0,) * PART,
+        (0,) * min(PART, group.width),
     )
 
 

@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 from dpmf_cli.compiled.decorator import compiled
 from dpmf_cli.kernels.denormals import flush_denormals, restore_denormals
 from dpmf_cli.kernels.examples import RATED, example
-from dpmf_cli.kernels.factors import FactorLanes, aligned
+from dpmf_cli.kernels.factors import FactorLanes
 from dpmf_cli.kernels.lanes import (
     clamp,
     doubles,
@@ -26,7 +26,7 @@ from dpmf_cli.kernels.lanes import (
 from dpmf_cli.kernels.perturb import project
 from dpmf_cli.kernels.plain_lanes import plain_dot, plain_fma
 from dpmf_cli.kernels.releasing import noise_lanes, released
-from dpmf_cli.lane_groups import on_each_group, padded_width
+from dpmf_cli.lane_groups import aligned, on_each_group, padded_width
 from dpmf_cli.privacy.noise import LaneNoise
 from dpmf_cli.privacy.release import Publish, noisy_kernel
 

@@ -146,7 +146,7 @@ def _similarity_lanes(
 ) -> SimilarityLanes:
     """One group; averages (n_items, lanes), similarities (n_items, k, lanes), or (n_items, k, 1) for all models."""
     width = padded_width(part.stop - part.start)
-    flat = aligned((*neighbours.shape, width), np.float32)
+    flat = aligned((*neighbours.shape, width))
     flat[:] = similarities if similarities.shape[2] == 1 else pad(similarities, width)
     return SimilarityLanes(neighbours, flat.reshape(-1), pad(averages, width).reshape(-1), width, part)
 

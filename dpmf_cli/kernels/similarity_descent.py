@@ -199,7 +199,7 @@ def _step(
         np.float32(step.error_bound),
         np.float32(step.floor),
         aligned((group.neighbours.shape[1] * group.width,), np.float64),
-        aligned((train.n_items * group.width,), np.float32),
+        aligned((train.n_items * group.width,)),
         group.width_of,
     )
 

@@ -26,7 +26,6 @@ class Curator:
         self.ledger = ledger
         self._streams, self._witness = streams, witness
         self._generators: dict[str, np.random.Generator] = {}
-
         self._later: set[str] = set()
 
     def noise(self, name: str) -> np.random.Generator:

@@ -49,6 +49,8 @@ def test_no_algorithm_draws_past_the_seam(path: Path) -> None:
         ("curator.noise('step')", 1),
         ("curator.release(entry, noise)", 1),
         ("curator.noise_again('step')", 1),
+        ("curator.noise_later('step')", 1),
+        ("from dpmf_cli.privacy.noise import LaterNoise", 1),
         ("from dpmf_cli.streams import named_generator", 1),
         ("from dpmf_cli.privacy.release import SEAL", 1),
         ("release._noise.unit", 1),

@@ -6,22 +6,13 @@ from numpy.typing import NDArray
 
 from dpmf_cli.kernels.covariance import (
     Raters,
-    Triangle,
     mean_ratios,
     place,
     shrink,
     triangle_size,
     weighted_products,
-    with_noise,
 )
-from dpmf_cli.privacy.curator import Curator
-from dpmf_cli.privacy.ledger import Ledger
-from dpmf_cli.privacy.neighbours import Neighbours
-from dpmf_cli.privacy.noise import LaneNoise
-from dpmf_cli.privacy.release import Release, Witness
-from dpmf_cli.privacy.sensitivity import Sensitivity
 from dpmf_cli.ratings import Ratings, Scale
-from dpmf_cli.streams import Streams
 from tests.conftest import make_ratings
 
 
@@ -70,45 +61,6 @@ def test_every_unordered_pair_has_one_place() -> None:
     places = np.array([[place(i, j, 7) for j in range(7)] for i in range(7)])
     assert (places == places.T).all()
     assert places[np.triu_indices(7)].tolist() == list(range(triangle_size(7)))
-
-
-def noisy(measured: list[float], unit: list[float], scale: float, witness: Witness | None = None) -> Triangle:
-    """A triangle with that noise, which is of the second of three ε."""
-    triangle = Triangle(np.array(measured), np.zeros(len(measured), np.float32), 1)
-    curator = Curator(Ledger([1.0] * 3), Streams(0, "data", "test", 0, 0), witness)
-    entry = curator.ledger.spend(
-        "triangle", "test", Sensitivity(1, 1, Neighbours.BOUNDED, "test"), np.ones(3)
-    )
-    noise = LaneNoise(np.array(unit), np.array([np.nan, scale, np.nan]))
-    curator.release(entry, noise).inside(with_noise, triangle)
-    return triangle
-
-
-def test_noise_is_scaled_and_added_before_anything_is_rounded() -> None:
-    assert noisy([1, 2, 3 + 2.0**-40], [-1, 0, 2], 0.5).released.tolist() == [0.5, 2, 4]
-    # In float32 the sum would be 2²⁴ before the noise, and 1 less after it.
-    assert noisy([2.0**24 + 1], [-(2.0**24)], 1.0).released.tolist() == [1.0]
-
-
-def test_a_witness_sees_every_element_of_a_triangle_once_and_changes_nothing() -> None:
-    seen: list[tuple[slice, int, list[list[float]]]] = []
-
-    class Watching(Witness):
-        def published(
-            self,
-            release: Release,
-            lanes: slice,
-            first: int,
-            clean: NDArray[np.floating],
-            noisy: NDArray[np.float64],
-        ) -> NDArray[np.float64]:
-            seen.append((lanes, first, clean.tolist()))
-            return noisy
-
-    measured, unit = [0.1, -7.0, 2.0**24 + 1], [1.3, 1e-3, -(2.0**24)]
-    plain = noisy(measured, unit, 0.7, Watching())
-    assert seen == [(slice(1, 2), 0, [[value] for value in measured])]
-    assert plain.released.tobytes() == noisy(measured, unit, 0.7).released.tobytes()
 
 
 @pytest.mark.parametrize("n", [2, 6, 41])

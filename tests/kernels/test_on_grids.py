@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from dpmf_cli.kernels import grams
-from dpmf_cli.kernels.covariance import Raters, Triangle, triangle_size, with_noise
+from dpmf_cli.kernels.covariance import Raters, triangle_size
 from dpmf_cli.kernels.gradients import Descent, step_noisy_users, sum_gradients, visits_of_all
 from dpmf_cli.kernels.grams import released_grams
 from dpmf_cli.kernels.released_products import AT_ONCE, Products, release_products
@@ -79,15 +79,6 @@ def similarities(everywhere: bool) -> Callable[[np.ndarray, Witness | None], np.
     return learn
 
 
-def triangle(epsilons: np.ndarray, witness: Witness | None) -> np.ndarray:
-    measured = np.random.default_rng(4).normal(size=60)
-    release = drawn((len(measured),), epsilons, witness)
-    triangles = [Triangle(measured, np.empty(60, np.float32), lane) for lane in range(len(epsilons))]
-    for each in triangles:
-        release.inside(with_noise, each)
-    return np.stack([each.released for each in triangles], axis=-1)
-
-
 def gram_matrices(epsilons: np.ndarray, witness: Witness | None) -> np.ndarray:
     """What the models of `start` leave of the ratings; some users' rows are clipped."""
     release = drawn((triangle_size(ITEMS),), epsilons, witness)
@@ -123,7 +114,6 @@ RUNS = {
     "step_noisy_users, with momentum": stepped(0.8),
     "descend_noisy_similarities": similarities(True),
     "descend_noisy_similarities, of a sample": similarities(False),
-    "with_noise": triangle,
     "release_grams": gram_matrices,
     "release_products": products,
 }

@@ -49,7 +49,7 @@ class Column:
     @property
     def is_time(self) -> bool:
         """Dates, or seconds or their thousandths since 1970, in the last decades."""
-        if self.is_numeric:
+        if self.is_mostly_numeric:
             return all(1e8 < number < 1e11 or 1e11 < number < 1e14 for number in self.numbers)
         return bool(self.cells) and all(map(_is_date, self.cells))
 
