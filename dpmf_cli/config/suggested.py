@@ -84,7 +84,9 @@ def config_text(
     note   lines of comment above all of it; `why` is one above the methods
     """
     left_out = "".join(f"# left out: {each}\n" for each in methods.left_out)
-    above = f"# Written by `{command}`. Change it as you like, and `dpmf run` it.\n{note}"
+    above = (
+        f"# Written by `{' '.join(command.splitlines())}`. Change it as you like, and `dpmf run` it.\n{note}"
+    )
     parts: list[tuple[str, dict[str, Any]]] = [
         (above, dict(keys)),
         ("# More ε are added where curves cross.\n", {"epsilons": list(grid_with(epsilon))}),

@@ -12,7 +12,6 @@ dataset: {kind: catalog, name: netflix, sample: {users: 7128, seed: 1}}
 dataset: {kind: synthetic, like: ml-100k, seed: 1}
 """
 
-import math
 from typing import Annotated, Any, Literal, Self
 
 from pydantic import (
@@ -124,6 +123,9 @@ class CsvColumns(StrictModel):
         return {role: column for role, column in self if column is not None}
 
 
+WIDEST_SCALE = 1e9
+
+
 class ScaleSpec(StrictModel):
     """The rating scale, as the site fixes it; `step: 0` means that any value between is possible."""
 
@@ -135,9 +137,10 @@ class ScaleSpec(StrictModel):
     def _ordered(self) -> Self:
         if not self.minimum < self.maximum:
             raise ValueError(f"minimum {self.minimum:g} is not below maximum {self.maximum:g}; swap them")
-        if not math.isfinite(self.maximum - self.minimum):
+        if max(-self.minimum, self.maximum) > WIDEST_SCALE:
             raise ValueError(
-                f"from {self.minimum:g} to {self.maximum:g} no number holds the width; give a real scale"
+                f"from {self.minimum:g} to {self.maximum:g} is wider than ±{WIDEST_SCALE:g}, and ratings are kept in "
+                "single precision; give a real scale"
             )
         if self.step:
             steps = (self.maximum - self.minimum) / self.step

@@ -167,8 +167,17 @@ def test_advise_goes_on_with_the_config_of_init(tmp_path: Path, session_cache: P
             (),
             'r.csv:271: the rating "NaN" is not a finite number; correct',
         ),
-        (rows("{u},{i},{r}"), ("--to", "r.csv", "--force"), "--to r.csv: is the file of ratings; name another"),
+        (
+            rows("{u},{i},{r}"),
+            ("--to", "r.csv", "--force"),
+            "--to r.csv: is the file of ratings; name another",
+        ),
         (rows("{u},{i},{r}"), ("--scale", ""), "--scale : write minimum:maximum:step, like 0.5:5:0.5"),
+        (
+            rows("{u},{i},{r}") + b"1,2,1e300\n",
+            (),
+            "from 1 to 1e+300 is wider than ±1e+09",
+        ),
         (rows("{u},{i},{r}"), ("--scale", "1:5"), "--scale 1:5: write minimum:maximum:step"),
         (rows("{u},{i},{r}"), ("--scale", "1:3:1"), "off the scale from 1 to 3"),
         (rows("{u},{i},{r}"), ("--scale", "1:5:3"), "--scale 1:5:3: no whole number of steps"),
