@@ -166,7 +166,7 @@ KNOWN = (
     ),
     KnownFlaw(
         Paper.NEERA,
-        "PG-MF, compared at ε per rating: all n reports of a user follow from each rating.",
+        "PG-MF is compared at ε per rating, but each rating enters all n reports of its user.",
         "pg_mf, local, published",
         Flaw.CLAIM,
         "gradients",

@@ -67,7 +67,9 @@ def release(
     print(_described(model, folder), end="")
     count = sum(total.releases for total in found)
     if count > 1:
-        say(f"this is release {count} of {source.name}: who has all of them has what they tell together")
+        say(
+            f"this is release {count} of {source.name}: whoever has all {count} learns what they tell together"
+        )
     for total in found:
         say(f"{source.name}, {total}")
     say(f"the account is {account_file()}; it is yours, and no part of the release")
@@ -187,7 +189,7 @@ def _described(model: "Recommender", folder: Path) -> str:
     delta = f", δ = {privacy.delta:g}" if privacy.delta else ""
     lines = [
         f"{folder}/: {statement.name}, ε = {privacy.claimed:g} claimed, {proved}{delta}",
-        f"protects {privacy.protects}, towards {privacy.towards}: {privacy.says}",
+        f"protects {privacy.protects} from {privacy.towards}: {privacy.says}",
         *([privacy.not_to_publish] if privacy.not_to_publish else []),
         f"users: {statement.dataset.users}; items: {statement.dataset.items}",
     ]

@@ -74,7 +74,9 @@ def judged(explored: Explored, claim: str) -> Judged:
         of = (
             f"{sum(parts)} of {len(parts)} parts hold" if len(parts) > 1 else "holds" if parts[0] else "fails"
         )
-        return Judged(of_parts(parts), f"chosen for each ε, {of}; one setting for all: {said}")
+        return Judged(
+            of_parts(parts), f"with the best setting for each ε, {of}; with one setting for all ε, {said}"
+        )
     decided = [each for each in whole if each is not None]
     if 2 * len(decided) < len(whole):
         return Judged("in part", said)
@@ -97,11 +99,11 @@ def _in_words(explored: Explored, tried: list[Tried], claim: str, whole: list[bo
     text = f"holds in {len(held) or 'none'} of {len(tried)} settings"
     parts = _parts_held(tried, claim)
     if not held and any(parts):
-        text += f", its parts in {', '.join(map(str, parts))}"
+        text += f", its parts in {', '.join(map(str, parts))} of them"
     if turning := whole.count(None):
         text += f", in {turning} it turns with the fold"
     if 0 < len(held) < len(tried) and (only := _only(explored, held, tried)):
-        text += f"; only with {only}"
+        text += f"; only if {only}"
     return text
 
 
@@ -122,7 +124,7 @@ def _only(explored: Explored, held: list[Tried], tried: list[Tried]) -> str:
         share = sum(each.setting[at] in needed for each in tried) / len(tried)
         if share ** len(held) < least:
             least = share ** len(held)
-            best = f"{name} {' or '.join(values[each] for each in sorted(needed))}"
+            best = f'the choice "{name}" is {" or ".join(values[each] for each in sorted(needed))}'
     return best
 
 

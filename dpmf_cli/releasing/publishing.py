@@ -143,7 +143,7 @@ def refuse(statement: Statement, *, unprovable: bool, ids_are_public: bool) -> N
         proved = "no ε" if privacy.provable is None else f"ε = {privacy.provable:g}"
         raise DpmfError(
             f"{statement.name}: ε = {privacy.epsilon:g} is asked for, and {proved} can be proved; release a method "
-            "of `mode: corrected`, or say that it shall be released all the same (--unprovable)"
+            "of `mode: corrected`, or pass --unprovable to release it anyway"
         )
     lists = {"users": statement.dataset.users, "items": statement.dataset.items}
     taken = [what for what, where in lists.items() if where == "those in the ratings"]

@@ -103,9 +103,9 @@ def aims_table(
         alignment="lrllrlrll",
         groups=tuple(Group(title, tuple(rows)) for title, rows in groups.items()),
         notes=(
-            "aim: a method of dpmf's own (its source is dpmf) stands first, and its interval lies wholly below those "
-            "of all that are not; where a number is given, it is at most there",
-            "at any δ of the results; ε is provable ε; [low, high]: 95 % bootstrap interval",
+            "aim: a method of dpmf's own (its source is dpmf) stands first, its interval lies wholly below those of "
+            "all methods that are not dpmf's own, and its value is at most the number, where one is given",
+            "results with any δ count; ε is the provable ε; [low, high]: 95 % bootstrap interval",
             CAVEAT,
             *baselines_and_design(experiments),
             *notes,

@@ -24,8 +24,8 @@ AVERAGES = {
 """The baselines in words."""
 
 _WHO = {
-    False: "Nobody may learn it: predictions, and even the model itself, may be shown to everybody",
-    True: "Other users may not learn it: each user sees own predictions alone, which are made from own ratings",
+    False: "Nobody may learn what ε hides: everybody may see the predictions, and even the model itself",
+    True: "Other users may not learn what ε hides: each user sees own predictions only, made from own ratings",
 }
 
 

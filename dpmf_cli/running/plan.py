@@ -103,7 +103,7 @@ class Plan:
             return counts
         new = sorted({epsilon for task in refined for epsilon in task.epsilons})
         which = ", ".join(f"{epsilon:g}" for epsilon in new) if len(new) <= 8 else f"{len(new)} values"
-        return f"{counts}; {len(refined)} of them at new ε alone ({which})"
+        return f"{counts}; {len(refined)} of them only compute new ε ({which})"
 
     def _seconds_of(self, batch: Batch) -> float:
         return sum(map(self.cost_of, batch))

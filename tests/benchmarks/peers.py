@@ -125,7 +125,7 @@ def page(lenskit: bool) -> str:
             f"{cpu()}, {os.cpu_count()} cores, load {load_before:.1f} when it began; {_versions()}. "
             f"ML-1M, {len(train):,} training ratings, {of.GRID} ε at once.\n",
             ratios_table([*factorisations, *neighbours]),
-            f"Coordinate updates of ISGD, and of Liu et al. 2015 {billions(LIU_2015)}·10⁹ on one PC:\n",
+            f"Coordinate updates of ISGD. Liu et al. (2015) report {billions(LIU_2015)}·10⁹ a second on one PC.\n",
             updates_table(factorisations, ISGD_EPOCHS * len(train), limits),
             f"Item neighbours, {len(test):,} predictions:\n",
             neighbours_table(neighbours),

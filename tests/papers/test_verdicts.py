@@ -46,8 +46,8 @@ def mostly_by_fold(setting: Setting, half: int) -> tuple[bool, ...]:
     [
         (always, "confirmed", "holds in 24 of 24 settings"),
         (never, "refuted", "holds in none of 24 settings"),
-        (small_steps, "in part", "holds in 8 of 24 settings; only with step small"),
-        (one_part, "in part", "holds in none of 24 settings, its parts in 24, 0"),
+        (small_steps, "in part", 'holds in 8 of 24 settings; only if the choice "step" is small'),
+        (one_part, "in part", "holds in none of 24 settings, its parts in 24, 0 of them"),
         (by_fold, "in part", "holds in none of 24 settings, in 24 it turns with the fold"),
         (one_setting, "in part", "holds in 1 of 24 settings"),
         (mostly_by_fold, "in part", "holds in 1 of 24 settings, in 23 it turns with the fold"),
@@ -79,7 +79,9 @@ def test_what_was_not_tried_is_not_tested() -> None:
 def test_parameters_chosen_for_each_epsilon_decide(parts: tuple[bool, ...], word: str, said: str) -> None:
     found = judged(explored(never, chosen={"it": parts}), "it")
     assert found.word == word
-    assert found.said.startswith(f"chosen for each ε, {said}; one setting for all: holds in none of 24")
+    assert found.said.startswith(
+        f"with the best setting for each ε, {said}; with one setting for all ε, holds in none of 24"
+    )
 
 
 def test_a_choice_that_moves_a_claim_is_named_with_its_part_of_the_variance() -> None:

@@ -67,7 +67,7 @@ def test_from_which_epsilon_on_it_pays() -> None:
 
 def test_joint_privacy_has_an_answer_of_its_own() -> None:
     said = page(method("A", 1.1, 0.95, 0.9), method("B", 1.0, 0.9, 0.8, joint=True))
-    everybody, others = said.split("Other users may not learn it")
+    everybody, others = said.split("Other users may not learn what ε hides")
     assert "take A" in everybody
     assert "take B" in others
     assert "does not bound what whoever sees them learns about that user" in others

@@ -37,7 +37,7 @@ def test_a_refined_grid_computes_only_the_new_epsilons(folder: Path, cache: Path
         "ISGD": 2,
     }
     told = dpmf(folder, cache, "run", "tiny.yaml", "-j", "1").stderr
-    assert "48 tasks, 24 done, 24 left; 24 of them at new ε alone (0.5, 8)" in told
+    assert "48 tasks, 24 done, 24 left; 24 of them only compute new ε (0.5, 8)" in told
     assert outputs(folder) == outputs(undisturbed)
 
 

@@ -9,6 +9,8 @@ from dpmf_cli.evaluation.numbers import significant
 
 OVER_RUNS = "* one fold: the interval is over runs only, not over the choice of test ratings"
 
+JOINT = "‡ predicts from the target user's own clean ratings: joint DP, which protects from others only"
+
 #: What stands where there is no number.
 NONE = "–"
 
@@ -53,7 +55,7 @@ def interval_notes(crossings: Sequence[Crossing]) -> Iterator[str]:
 def guarantee_notes(rows: Sequence[Crossing | LevelAt]) -> Iterator[str]:
     """What the `marks` say, where they stand."""
     if any(row.joint for row in rows):
-        yield "‡ predicts from the target user's own clean ratings: joint DP, towards the others only"
+        yield JOINT
     deltas: dict[float, dict[str, None]] = {}
     for row in rows:
         if row.delta:

@@ -110,7 +110,8 @@ def crossing_notes(crossings: Sequence[Crossing]) -> Iterator[str]:
         yield f"{Status.NOT_RUN}: no experiment here reproduces this cell of their tables 4 and 5"
     for metric in dict.fromkeys(each.metric for each in crossings if each.metric.larger_is_better):
         yield f"{metric.title}: more is better; a curve crosses where it is no longer below the baseline"
-    yield "reproduced and claimed: total ε as the publication of what was run states it"
+    yield "reproduced: the total ε at which the measured curve meets the baseline"
+    yield "claimed: the ε that the method's publication states for a run at that ε"
     yield "provable: the ε that can be proved for what was run (∞: none can)"
     if any(crossing.theta is not None for crossing in crossings):
         yield "θ: at the crossing; the noise of measurement i has the scale Δ_i/θ_i, and the θ_i sum to θ"

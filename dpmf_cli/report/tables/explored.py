@@ -102,8 +102,8 @@ def _notes(record: Record) -> Iterator[str]:
             f"by; runs {found.runs}, seed {found.seed}: dpmf explore {record.paper} --dataset {data}"
         )
     chosen = any(found.chosen is not None for found in record.data.values())
-    yield "holds: on both halves of the folds; what holds on one of them alone turns with the fold"
-    yield "moved by: the choices that explain most of what varies over settings, each with its part of the variance"
+    yield "holds: on both halves of the folds; what holds on only one half turns with the fold"
+    yield "moved by: the choices that explain most of the variance over settings, each with its share"
     yield f"measured: {'the best setting for each ε' if chosen else 'the shipped configs'}"
 
 

@@ -12,7 +12,7 @@ from dpmf_cli.evaluation.frontier import Best, Frontier, Lead, clean_level, fron
 from dpmf_cli.evaluation.numbers import signed
 from dpmf_cli.evaluation.ranking import BARS, standings
 from dpmf_cli.privacy.ledger import TOLERANCE
-from dpmf_cli.report.tables.cells import NONE, OVER_RUNS, epsilon_cell, marks
+from dpmf_cli.report.tables.cells import JOINT, NONE, OVER_RUNS, epsilon_cell, marks
 from dpmf_cli.report.tables.combined import short_label
 from dpmf_cli.report.tables.combined_notes import baselines_and_design
 from dpmf_cli.report.tables.formats import render
@@ -22,8 +22,8 @@ MOST_NAMED = 3
 """Methods that a row names beside the one that leads; of more it says how many."""
 
 CAVEAT = (
-    "a benchmark on public ratings: to choose a method by its errors on the ratings that it is then fitted on costs "
-    "ε that is counted nowhere"
+    "a benchmark on public ratings: if you choose a method by its errors on the same ratings that you fit it to, the "
+    "choice costs ε that nobody counts"
 )
 
 FIELDS = (
@@ -147,7 +147,7 @@ def _notes(found: Sequence[Frontier]) -> Iterator[str]:
     if any(lead.over != "none" for lead in leads):
         yield (
             "[low, high]: 95 % bootstrap interval; not surely worse: the interval of the difference, paired by fold "
-            "and run, holds 0"
+            "and run, contains 0"
         )
     elif leads:
         yield "one fold and one run: there are no intervals, and nobody can tell which methods are surely worse"
@@ -155,7 +155,7 @@ def _notes(found: Sequence[Frontier]) -> Iterator[str]:
         yield OVER_RUNS
     bests = [lead.first for lead in leads] + [each for lead in leads for each in lead.tied[:MOST_NAMED]]
     if any(best.curve.joint for best in bests):
-        yield "‡ predicts from the target user's own clean ratings: joint DP, towards the others only"
+        yield JOINT
     if deltas := sorted({best.curve.delta for best in bests if best.curve.delta}):
         yield f"§ (ε, δ)-DP with δ = {', '.join(f'{delta:g}' for delta in deltas)}"
     yield CAVEAT

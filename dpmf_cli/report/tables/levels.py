@@ -42,7 +42,10 @@ def _notes(levels: Sequence[LevelAt]) -> Iterator[str]:
         yield "[low, high]: 95 % bootstrap interval, with what interpolation leaves open"
     if any(level.over == "runs" for level in levels):
         yield OVER_RUNS
-    yield "claimed: the ε as the publication of what was run states it; provable: what can be proved (∞: nothing)"
+    yield (
+        "claimed: the ε that the method's publication states for what was run; "
+        "provable: the ε that can be proved for it (∞: none)"
+    )
     yield from guarantee_notes(levels)
 
 

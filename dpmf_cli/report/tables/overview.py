@@ -63,7 +63,8 @@ def _verdicts(records: Records) -> TextTable:
         "ll" + "r" * len(words),
         [(*of, *(str(count[word]) for word in words)) for of, count in counts.items() if count],
         "a claim about several data sets counts once for each",
-        "not tested: nobody ran it on that data set; of a theorem, nothing contradicts it and nothing proves it",
+        "not tested: nobody ran the claim on that data set; for a theorem: nothing that we ran contradicts it, and "
+        "nothing proves it",
     )
 
 
@@ -81,8 +82,8 @@ def _cells(records: Records) -> TextTable:
         ("paper", "on", "printed", "within tolerance as shipped", "within tolerance in some setting"),
         "llrrr",
         rows,
-        "within tolerance: on the folds to choose by and on those to test by",
-        "in some setting: each figure by itself, so that no one setting need have them all",
+        "within tolerance: on both halves of the folds",
+        "in some setting: counted for each number separately; no single setting need reproduce them all",
     )
 
 
@@ -150,7 +151,7 @@ def _leaders(records: Records) -> TextTable:
         ("ε protects", *(f"ε = {epsilon:g}" for epsilon in SHOWN)),
         "l" * (1 + len(SHOWN)),
         rows,
-        f"in brackets its rank on {'; '.join(each.title for each in found.experiments)}",
+        f"in brackets: the method's ranks, in this order, on {'; '.join(each.title for each in found.experiments)}",
         "folds and runs: "
         + "; ".join(
             f"{each.name} {each.folds}, {each.runs} (seed {each.seed})" for each in found.experiments
