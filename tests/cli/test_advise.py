@@ -62,8 +62,8 @@ def test_a_config_that_says_something_else_is_kept(tmp_path: Path, session_cache
         (("--protects", "everything"), "choose one of value, presence, user, local"),
         (("--epsilon", "0"), "give one from 0.001 to 10000"),
         (("--scale", "1-5"), "write minimum:maximum:step"),
-        (("--scale", "4:1"), "--scale 4:1: minimum 4 is not below maximum 1"),
-        (("--scale", "1:3"), "off the scale from 1 to 3"),
+        (("--scale", "4:1:1"), "--scale 4:1:1: minimum 4 is not below maximum 1"),
+        (("--scale", "1:3:0"), "off the scale from 1 to 3"),
         (("--rating", "points"), 'no column "points"'),
     ],
 )
