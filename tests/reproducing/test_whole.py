@@ -137,25 +137,28 @@ def test_a_part_knows_configs_that_are_shipped_and_runs_all_that_its_paper_shows
         assert set(part.configs) == shown
 
 
+def small(folder: Path, **asked: str) -> tuple[list[ExperimentConfig], Folders]:
+    """Experiments on a few made-up ratings, by their names what else their configs say; and where all of it is."""
+    ratings = "dataset: {kind: synthetic, like: ml-100k, users: 40, items: 30, ratings: 400}\nfolds: 2\n"
+    for name, keys in asked.items():
+        (folder / f"{name}.yaml").write_text(f"{ratings}{keys}\n")
+    folders = Folders.named(folder, base=folder, results=folder / "results")
+    return [load_config(folder / f"{name}.yaml") for name in asked], folders
+
+
 def test_what_experiments_share_is_in_their_plan_once(tmp_path: Path) -> None:
-    text = "dataset: {kind: synthetic, like: ml-100k, users: 40, items: 30, ratings: 400}\nfolds: 2\nepsilons: [1]\nalgorithms: [%s]\n"
-    configs = []
-    for name, algorithms in (("a", "pge"), ("b", "pge, dp_pmf")):
-        (tmp_path / f"{name}.yaml").write_text(text % algorithms)
-        configs.append(load_config(tmp_path / f"{name}.yaml"))
-    folders = Folders.named(tmp_path, base=tmp_path, results=tmp_path / "results")
+    configs, folders = small(
+        tmp_path, a="epsilons: [1]\nalgorithms: [pge]", b="epsilons: [1]\nalgorithms: [pge, dp_pmf]"
+    )
     one, other, both = (whole_plan(each, folders) for each in (configs[:1], configs[1:], configs))
     assert one.total < other.total == both.total
     assert len({task.key for task in both.left}) == len(both.left)
 
 
 def test_what_two_experiments_ask_for_counts_for_the_first(tmp_path: Path) -> None:
-    text = "dataset: {kind: synthetic, like: ml-100k, users: 40, items: 30, ratings: 400}\nfolds: 2\nepsilons: [1]\nalgorithms: [%s]\n"
-    configs = []
-    for name, algorithms in (("a", "pge"), ("b", "pge, dp_pmf")):
-        (tmp_path / f"{name}.yaml").write_text(text % algorithms)
-        configs.append(load_config(tmp_path / f"{name}.yaml"))
-    folders = Folders.named(tmp_path, base=tmp_path, results=tmp_path / "results")
+    configs, folders = small(
+        tmp_path, a="epsilons: [1]\nalgorithms: [pge]", b="epsilons: [1]\nalgorithms: [pge, dp_pmf]"
+    )
     plan = whole_plan(configs, folders)
     ended = [Outcome(task, None, 30.0, "here", "a processor", 0) for task in plan.left]
     found = took(plan, ended)
@@ -169,12 +172,11 @@ def test_what_two_experiments_ask_for_counts_for_the_first(tmp_path: Path) -> No
 
 
 def test_of_a_grid_that_is_half_done_or_half_shared_the_other_half_is_left(tmp_path: Path) -> None:
-    text = "dataset: {kind: synthetic, like: ml-100k, users: 40, items: 30, ratings: 400}\nfolds: 2\nepsilons: [%s]\nalgorithms: [pge]\n"
-    configs = []
-    for name, epsilons in (("a", "1"), ("b", "1, 2"), ("c", "2, 4")):
-        (tmp_path / f"{name}.yaml").write_text(text % epsilons)
-        configs.append(load_config(tmp_path / f"{name}.yaml"))
-    folders = Folders.named(tmp_path, base=tmp_path, results=tmp_path / "results")
+    grids = {
+        name: f"epsilons: {grid}\nalgorithms: [pge]"
+        for name, grid in zip("abc", ([1], [1, 2], [2, 4]), strict=True)
+    }
+    configs, folders = small(tmp_path, **grids)
 
     def left(*of: ExperimentConfig) -> Counter[float]:
         epsilons = (epsilon for task in whole_plan(of, folders).left for epsilon in task.epsilons)
