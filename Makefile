@@ -6,7 +6,7 @@ STAMP  := $(VENV)/.installed
 JOBS   ?= 2
 
 # Pages with tables that are made.
-PAGES := README.md $(wildcard docs/papers/*.md docs/generated/*.md) docs/paper.md docs/frontier.md docs/speed.md ARTIFACT.md
+PAGES := README.md $(wildcard docs/papers/*.md docs/generated/*.md) docs/paper.md docs/frontier.md ARTIFACT.md
 
 .DEFAULT_GOAL := help
 .PHONY: help lock run test test-slow test-faults test-fuzz test-cluster check format pages docs bench audit audit-numeric audit-small \
@@ -73,9 +73,10 @@ docs: $(STAMP) ## the documentation as a site: site/index.html; a broken link is
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet
 	@echo "to read and search it: $(BIN)/python -m http.server --directory site"
 
-bench: $(STAMP) ## speed against Cornac, LIBMF and cmfrec, and LensKit with LENSKIT=1, beside aims and limits; writes docs/speed.md
+bench: $(STAMP) ## speed against Cornac, LIBMF and cmfrec, and LensKit with LENSKIT=1, beside aims and limits; writes the table of docs/generated/performance.md
 	@$(BIN)/python -m pip install -qq -e '.[bench]' || echo "peers could not be installed: their rows say so" >&2
-	$(BIN)/python -m tests.benchmarks.peers $(if $(LENSKIT),--lenskit) --into docs/speed.md
+	$(BIN)/python -m tests.benchmarks.peers $(if $(LENSKIT),--lenskit)
+	$(PERFORMANCE)
 
 audit: $(STAMP) ## hold every ε against what runs: all algorithms; results/audit.md and results/audit.csv
 	$(BIN)/dpmf audit --all --bits -j $(JOBS)
@@ -94,8 +95,9 @@ explore-ml1m: $(STAMP) ## the same on ML-1M, with fewer settings
 
 SCALE := ml100k ml1m ml10m netflix
 
-scale: $(STAMP) ## time and memory from 10^5 to 10^8 ratings (docs/scale.md); 4 GiB free and three quarters of an hour
+scale: $(STAMP) ## time and memory from 10^5 to 10^8 ratings (docs/performance.md); 4 GiB free and three quarters of an hour
 	$(BIN)/python -m tests.benchmarks.scale $(SCALE:%=configs/scale_%.yaml)
+	$(PERFORMANCE)
 
 reproduce-all: $(STAMP) ## every paper on the data at hand, resumed where it was left; ends with report and verdict
 	$(BIN)/dpmf reproduce all -j $(JOBS)
@@ -113,6 +115,9 @@ leaders: $(STAMP) ## what leads in the results of the frontier becomes what `dpm
 
 # The end of a command: what it prints becomes the file $(1), or where it fails nothing does.
 into = > $(1).part && mv $(1).part $(1) || { rm -f $(1).part; exit 1; }
+
+# The page of measured times, with the tables that the results at hand have.
+PERFORMANCE = @$(BIN)/dpmf docs docs/generated/performance.md --results results $(call into,docs/generated/performance.md)
 
 clean: ## remove results and caches of tools, keep the environment and data
 	find results -mindepth 1 ! -name README.md -delete

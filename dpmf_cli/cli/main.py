@@ -145,4 +145,4 @@ def docs(
     if page is None:
         print(reference(typer.main.get_command(app)), end="")
     else:
-        print(with_tables(page, partial(answer, results=results) if results else None), end="")
+        print(with_tables(page, partial(answer, results=results) if results else None, results), end="")

@@ -9,9 +9,10 @@ expected   the same in short, with the experiments that measure each
 cells      the printed cells, from that record
 open       what the paper leaves open
 errata     the paper's mistakes
-output     `<!-- output of dpmf … -->`: what that command printed; without `--results` it stays as it stands. That of
-           `make bench` is written by that target alone
+output     `<!-- output of dpmf … -->`: what that command prints
 
+`<!-- results/NAME.md -->` is that file of the results folder, which a command wrote. Without `--results`, such a block
+and the outputs of commands stay as they are.
 `<!-- KIND of all -->` is a table of all papers: `report.tables.overview` has its kinds.
 `<!-- summary of all -->` is the README's table.
 """
@@ -43,7 +44,7 @@ from dpmf_cli.report.tables.overview import KINDS, Records
 _MARKED = re.compile(
     rf"(<!-- (?:(?P<of_all>summary|{'|'.join(KINDS)}) of all|"
     r"(?P<kind>exhibits|experiments|claims|expected|cells|open|errata) of (?P<key>\w+)|"
-    r"output of (?P<command>dpmf .+?|make bench)) -->\n)"
+    r"output of dpmf (?P<command>.+?)|results/(?P<file>\w+\.md)) -->\n)"
     r"(?P<body>.*?)(?=<!-- end -->)",
     re.DOTALL,
 )
@@ -52,10 +53,11 @@ Run = Callable[[list[str]], str | None]
 """What a command of dpmf prints; None where it has no results to speak of."""
 
 
-def with_tables(page: Path, run: Run | None = None) -> str:
+def with_tables(page: Path, run: Run | None = None, results: Path | None = None) -> str:
     """The text of a page with its tables written anew. Raises DpmfError for a page that cannot be read.
 
-    run   what has the commands of the page answer; without it their output stays as it is
+    run      runs the commands of the page; without it their output stays as it is
+    results  the folder of results whose files the page shows; without it they stay as they are
     """
     try:
         text = page.read_text(encoding="utf-8")
@@ -67,9 +69,11 @@ def with_tables(page: Path, run: Run | None = None) -> str:
 
     def anew(found: re.Match[str]) -> str:
         if found["command"]:
-            program, *arguments = shlex.split(found["command"])
-            said = run(arguments) if run and program == "dpmf" else None
+            said = run(shlex.split(found["command"])) if run else None
             return found[1] + (found["body"] if said is None else f"\n{said}\n")
+        if found["file"]:
+            file = results / found["file"] if results else None
+            return found[1] + (f"\n{file.read_text()}\n" if file and file.exists() else found["body"])
         if found["of_all"] == "summary":
             return found[1] + summary_table(recorded)
         if found["of_all"]:

@@ -1,13 +1,12 @@
 """Speed against peers, beside what we aim at and what the machine allows: `make bench`.
 
-    python -m tests.benchmarks.peers [--lenskit] [--into docs/speed.md]
+    python -m tests.benchmarks.peers [--lenskit]
 
 ML-1M, one training fold. The ratios are by CPU time a model (`races`): the median, the smallest and the largest. A peer that is not installed has a row that says so, and what installs it.
 """
 
 import argparse
 import os
-import re
 import sys
 import time
 from collections.abc import Iterator
@@ -34,11 +33,11 @@ from tests.benchmarks.limits import measured
 from tests.benchmarks.races import Enter, Outcome, Race, run_race
 from tests.benchmarks.tables import billions, neighbours_table, ratios_table, updates_table
 
+RESULT = Path("results", "bench.md")
 FACTORS = (5, 20, 64)
 ISGD_EPOCHS, PSGD_EPOCHS, PMF_EPOCHS = 20, 5, 2
 PALS_ITERATIONS = {5: 5, 20: 5, 64: 2}
 PMF_FACTORS, FEW = 20, 2000
-BLOCK = re.compile(r"(<!-- output of make bench -->\n).*?(?=<!-- end -->)", re.DOTALL)
 
 
 def races(train: Ratings, test: Ratings, small: Ratings, cornac: of.CornacData) -> Iterator[Race]:
@@ -149,26 +148,18 @@ def _versions() -> str:
     return ", ".join(["numpy " + version("numpy"), "numba " + version("numba"), *found])
 
 
-def into(text: str, made: str) -> str:
-    """A page with its block written anew. Raises ValueError where it has none."""
-    if not BLOCK.search(text):
-        raise ValueError("no block `<!-- output of make bench -->` … `<!-- end -->`")
-    return BLOCK.sub(lambda found: f"{found[1]}\n{made}\n", text)
-
-
 def main() -> None:
-    """Prints the tables, and writes them into a page."""
+    """Prints the tables, and writes them into results/bench.md."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
     parser.add_argument("--lenskit", action="store_true", help="race against LensKit, which takes 1.5 GB")
-    parser.add_argument("--into", type=Path, help="the page whose block becomes the tables")
     asked = parser.parse_args()
     begin = time.perf_counter()
     made = page(asked.lenskit)
     print(made)
     took = f"{time.perf_counter() - begin:.0f} s by the clock, {time.process_time():.0f} s of CPU"
     print(f"the races took {took}", file=sys.stderr)
-    if asked.into:
-        write_whole(asked.into, into(asked.into.read_text(encoding="utf-8"), made).encode())
+    RESULT.parent.mkdir(exist_ok=True)
+    write_whole(RESULT, made.encode())
 
 
 if __name__ == "__main__":

@@ -6,7 +6,7 @@ For every entry of a config, `dpmf plan` and `dpmf run -j 1` with that entry alo
 update takes is what `dpmf run` takes more with more `runs`. Where one fit is long, it is what it takes more than the
 first entry's without its fit. Entries of the first config are gone through once before, uncounted, so that numba has
 compiled all kernels. Rows go to a file as they come, those that are there are not measured again, and the table of all
-is printed as Markdown.
+is printed, and written beside them, as Markdown.
 
 Linux counts what a parent holds as the peak of a child that has just been forked, so that each process has a small one.
 """
@@ -18,7 +18,7 @@ import re
 import subprocess
 import sys
 import tempfile
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
@@ -26,6 +26,7 @@ from typing import Any
 import yaml
 
 from dpmf_cli.config import load_config
+from dpmf_cli.results.provenance import cpu
 
 DPMF = (sys.executable, "-m", "dpmf_cli")
 LOAD = (
@@ -154,7 +155,9 @@ def table(rows: Sequence[Row]) -> str:
         "| | config | updates | ns an update | over ML-1M's | CPU s | wall s | planned s | GiB | planned GiB |",
         "|---|---|---:|---:|---:|---:|---:|---:|---:|---:|",
     ]
-    reference = {row.entry: row.nanoseconds for row in rows if row.config == "scale_ml1m"}
+    reference = {
+        row.entry: row.nanoseconds for row in rows if row.config == "scale_ml1m" and row.entry != DATA
+    }
     entries = {entry: at for at, entry in enumerate(dict.fromkeys(row.entry for row in rows))}
     for row in sorted(rows, key=lambda row: (entries[row.entry], row.ratings, row.used.cpu)):
         cells = [row.entry, row.config, "", "", ""]
@@ -167,13 +170,32 @@ def table(rows: Sequence[Row]) -> str:
         cells += [f"{row.used.cpu:.1f}", f"{row.used.wall:.1f}", planned[0]]
         cells += [f"{row.used.peak_bytes / 2**30:.2f}", planned[1]]
         lines.append("| " + " | ".join(cells) + " |")
-    return "\n".join(lines)
+    return "\n".join([*lines, "", *(f"- {note}" for note in _notes(rows, reference)), ""])
+
+
+def _notes(rows: Sequence[Row], reference: Mapping[str, float]) -> Iterator[str]:
+    """What the table adds up to: the machine, how far costs grow, and how far the plan was off."""
+
+    def between(values: Iterable[float]) -> str:
+        found = sorted(values)
+        return f"{found[0]:.2f} to {found[-1]:.2f}" if found else "–"
+
+    loads = sorted(row.load for row in rows)
+    planned = [row for row in rows if row.plan_seconds]
+    yield f"{cpu()}; load of the machine {loads[0]:.1f} to {loads[-1]:.1f} at the rows' ends"
+    growth = [row.nanoseconds / reference[row.entry] for row in rows if row.entry in reference]
+    yield f"an update costs {between(growth)} times what it costs on ML-1M"
+    yield f"CPU time over the plan's: {between(row.used.cpu / row.plan_seconds for row in planned)}"
+    yield f"memory over the plan's: {between(row.used.peak_bytes / row.plan_bytes for row in planned)}"
 
 
 def read_rows(path: Path) -> list[Row]:
     """The rows measured before."""
     records = [json.loads(line) for line in path.read_text().splitlines()] if path.exists() else []
-    return [Row(**{**record, "used": Used(**record["used"])}) for record in records]
+    used = [
+        {name: Used(**each[name]) for name in ("used", "more") if each[name] is not None} for each in records
+    ]
+    return [Row(**{**record, **of}) for record, of in zip(records, used, strict=True)]
 
 
 def main() -> None:
@@ -206,7 +228,9 @@ def main() -> None:
                 options.to.parent.mkdir(parents=True, exist_ok=True)
                 options.to.write_text("".join(json.dumps(asdict(row)) + "\n" for row in kept.values()))
                 print(f"{key}: {kept[key]}", file=sys.stderr, flush=True)
-    print(table(list(kept.values())))
+    made = table(list(kept.values()))
+    print(made)
+    options.to.with_suffix(".md").write_text(made)
 
 
 if __name__ == "__main__":

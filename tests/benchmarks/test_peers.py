@@ -9,7 +9,6 @@ from dpmf_cli.algorithms.registry import PRIVATE
 from tests.benchmarks.aims import TIMES_AS_FAST
 from tests.benchmarks.contestants import Contestant, NotHereError, Ran, timed
 from tests.benchmarks.limits import Throughput, level_of, limit_of, measured
-from tests.benchmarks.peers import into
 from tests.benchmarks.races import Race, Ratio, interleaved, ratio, run_race
 from tests.benchmarks.tables import ratios_table, updates_table
 
@@ -92,10 +91,3 @@ def test_what_is_timed_is_cpu_time_and_its_errors() -> None:
     ran = timed(lambda: np.array([1.0, 3.0]), np.array([1.0, 1.0], np.float32))
     assert ran.rmse == pytest.approx(2**0.5)
     assert 0 <= ran.seconds < 1
-
-
-def test_the_block_of_a_page_is_written_anew() -> None:
-    page = "a\n<!-- output of make bench -->\n\nold\n<!-- end -->\nb\n"
-    assert into(page, "new") == "a\n<!-- output of make bench -->\n\nnew\n<!-- end -->\nb\n"
-    with pytest.raises(ValueError, match="no block"):
-        into("a\n", "new")

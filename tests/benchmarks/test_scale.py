@@ -1,6 +1,7 @@
 """The arithmetic of `make scale`."""
 
-from dataclasses import replace
+import json
+from dataclasses import asdict, replace
 from pathlib import Path
 
 import pytest
@@ -26,12 +27,22 @@ def test_updates_are_visits_of_training_ratings_or_of_cells() -> None:
     assert updates_of({"algorithm": "isgd", "neighbours": "unbounded", "epochs": 2}, *size) == 10_000
 
 
-def test_the_table_has_ml1m_as_its_measure(tmp_path: Path) -> None:
+def test_the_table_has_ml1m_as_its_measure() -> None:
     large = replace(ROW, config="scale_netflix", ratings=9000, own=1.5)
-    (*_, first, second) = table([large, ROW]).splitlines()
+    _, _, first, second, _, _, growth, seconds, memory = table([large, ROW]).splitlines()
     assert first.split(" | ")[1:5] == ["scale_ml1m", "2.0e+06", "1500.0", "1.00"]
     assert second.split(" | ")[1:5] == ["scale_netflix", "2.0e+06", "750.0", "0.50"]
-    assert read_rows(tmp_path / "none.jsonl") == []
+    assert growth == "- an update costs 0.50 to 1.00 times what it costs on ML-1M"
+    assert seconds == "- CPU time over the plan's: 0.75 to 0.75"
+    assert memory == "- memory over the plan's: 2.00 to 2.00"
+
+
+def test_rows_that_were_measured_before_are_read_whole(tmp_path: Path) -> None:
+    rows = [ROW, replace(ROW, more=Used(9.0, 7.0, 0), runs=5)]
+    file = tmp_path / "scale.jsonl"
+    assert read_rows(file) == []
+    file.write_text("".join(json.dumps(asdict(row)) + "\n" for row in rows))
+    assert read_rows(file) == rows
 
 
 @pytest.mark.parametrize("path", sorted(CONFIGS.glob("scale_*.yaml")), ids=lambda path: path.stem)

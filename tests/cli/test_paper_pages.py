@@ -92,6 +92,14 @@ def test_commands_of_a_page_are_run_where_there_are_results(tmp_path: Path) -> N
     assert ("old" in written, "old" in made) == (False, True)
 
 
+def test_a_file_of_the_results_is_shown_where_it_is(tmp_path: Path) -> None:
+    page = tmp_path / "page.md"
+    page.write_text("<!-- results/times.md -->\nold\n<!-- end -->\n")
+    assert with_tables(page) == with_tables(page, results=tmp_path) == page.read_text()
+    (tmp_path / "times.md").write_text("new\n")
+    assert with_tables(page, results=tmp_path) == "<!-- results/times.md -->\n\nnew\n\n<!-- end -->\n"
+
+
 def test_results_that_are_not_there_leave_a_page_as_it_stands(tmp_path: Path) -> None:
     page = tmp_path / "page.md"
     page.write_text("<!-- output of dpmf crossings configs/quickstart.yaml -->\nold\n<!-- end -->\n")

@@ -1,4 +1,4 @@
-"""No figure in docs/papers, on the pages that sum up, or on that of speed is typed: each stands in a table that a command makes, or is one that a paper prints."""
+"""No figure in docs/papers, on the pages that sum up, or on that of performance is typed: each stands in a table that a command makes, or is one that a paper prints."""
 
 import re
 from collections.abc import Iterator
@@ -11,7 +11,7 @@ from dpmf_cli.cli.paper_pages import outside_of_tables
 
 DOCS = Path(__file__).resolve().parents[2] / "docs"
 PAGES = [
-    *(DOCS / f"{name}.md" for name in ("paper", "frontier", "speed")),
+    *(DOCS / f"{name}.md" for name in ("paper", "frontier", "performance")),
     *sorted((DOCS / "papers").glob("*.md")),
 ]
 
