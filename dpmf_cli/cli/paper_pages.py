@@ -11,7 +11,7 @@ open       what the paper leaves open
 errata     the paper's mistakes
 output     `<!-- output of dpmf … -->`: what that command prints
 
-`<!-- results/NAME.md -->` is that file of the results folder, which a command wrote. Without `--results`, such a block
+`<!-- results/NAME.md -->` is that file of the results folder, which a command wrote. Without `--results`, such blocks
 and the outputs of commands stay as they are.
 `<!-- KIND of all -->` is a table of all papers: `report.tables.overview` has its kinds.
 `<!-- summary of all -->` is the README's table.
