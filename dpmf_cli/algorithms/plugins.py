@@ -45,7 +45,9 @@ NAME = r"^[a-z][a-z0-9_]{0,39}$"
 
 def _no_place(value: Any) -> Any:
     if isinstance(value, str) and not re.fullmatch(NAME, value):
-        message = "a config lists a plugin by its name, of small letters, digits and _ (`--plugin FILE` gives its file)"
+        message = (
+            "`--plugin FILE` gives a plugin's file; a config lists its name, of small letters, digits and _"
+        )
         raise PydanticCustomError("plugin", message)
     return value
 

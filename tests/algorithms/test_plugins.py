@@ -150,9 +150,7 @@ def test_what_no_config_names_is_not_imported(folder: Path) -> None:
 @pytest.mark.parametrize("name", ["../pia.py", "pia.py", "os:system", "os.path", "/tmp/x", "Private"])
 def test_a_config_cannot_say_where_code_is(folder: Path, name: str) -> None:
     (folder / "shop.yaml").write_text(CONFIG.replace(f"[{NAME}]", f'["{name}"]'))
-    with pytest.raises(
-        DpmfError, match=r"shop\.yaml:2:11: plugins\[0\]: a config lists a plugin by its name"
-    ):
+    with pytest.raises(DpmfError, match=r"shop\.yaml:2:11: plugins\[0\]: .*; a config lists its name"):
         load_config(folder / "shop.yaml")
 
 

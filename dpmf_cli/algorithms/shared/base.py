@@ -62,14 +62,14 @@ class Algorithm(StrictModel, ABC):
     """A recommender. Its fields are its parameters. The docstring of a subclass is its pseudocode.
 
     title       its name in tables and figures
-    stochastic  whether two runs on one fold differ. If they do not, it is run once a fold
+    stochastic  whether two runs on one fold differ. If they do not, it is run once for each fold
     joint       whether a prediction of a private algorithm uses the target user's own ratings without noise. Privacy
                 then holds against all other users only (joint differential privacy). If that depends on the
                 parameters, `joint` is a property whose docstring says when
     private     whether it is fitted for the config's ε grid; otherwise it is fitted once, without noise
     scores_only  whether its predictions are scores that order items. Scores are not ratings and have no errors
     shares_lanes  whether one fit can have a different sample of the ratings in each lane; `fit_samples` does that
-    counts_users  whether a fit uses the number of users beside their ratings. That number must then be public
+    counts_users  whether a fit uses the number of users besides their ratings. That number must then be public
     revision    raised when a change of the code changes the results. Stored results of an older revision are then
                 computed anew
     plugin      where its code comes from, if not from dpmf (`algorithms.plugins`). Results depend on it

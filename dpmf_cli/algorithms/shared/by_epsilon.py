@@ -37,7 +37,7 @@ _OF_THE_CURVE = {
 
 
 def refuse_bad_pieces(entry: "PrivateAlgorithm") -> None:
-    """Raises PydanticCustomError if pieces do not ascend, set an unknown parameter, or an invalid value."""
+    """Raises PydanticCustomError if pieces do not ascend, or set an unknown parameter or an invalid value."""
     reached = 0.0
     for index, piece in enumerate(entry.by_epsilon or ()):
         up_to = piece.get("up_to")

@@ -42,7 +42,7 @@ class ObjectivePerturbation(StrictModel):
         1.5,
         ge=1e-6,
         le=1e6,
-        description="corrected: R, the largest norm of an item's row; squares of longer rows overflow float32",
+        description="corrected: R, the largest norm of an item's row; above the limit its square overflows float32",
     )
     public_constant: float = Field(0.9, ge=0, le=1, description="corrected: the constant in a unit row")
 
