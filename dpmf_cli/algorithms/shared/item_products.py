@@ -115,7 +115,7 @@ class ReleasedProducts:
 
 @dataclass(frozen=True)
 class StoredProducts:
-    """Noisy Cov and Wgt for one ε that were released before. Each iteration copies Cov, because users overwrite it.
+    """Noisy Cov and Wgt for one ε that were released before. Each iteration copies Cov, because callers overwrite it.
 
     scale  the scale of the noise of Cov, which is public
     """

@@ -1,4 +1,4 @@
-"""Parameters that the methods share which learn similarities, published or corrected."""
+"""The shared parameters of methods that learn similarities, published or corrected."""
 
 from pydantic import Field
 

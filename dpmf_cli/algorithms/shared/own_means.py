@@ -1,4 +1,4 @@
-"""Released item averages, and user means that only that user sees.
+"""Released item averages, and user means that only the user sees.
 
 McSherry and Mironov 2009, sections 4.2 and 4.3.
 """

@@ -16,7 +16,7 @@ SMALL = 64
 """Patterns with at most this many users or items are decomposed densely."""
 
 LEAST_SPREAD = 1e-3
-"""If the logarithms of all counts deviate by less than this, they are treated as equal."""
+"""The least deviation by which logarithms of counts are divided. Logarithms that are nearer together tell nothing."""
 
 Spectrum = tuple[NDArray[np.float64], NDArray[np.float64]]
 """Eigenvalues (rows, k), none negative, and eigenvectors (rows, k, k) of each row's Gram matrix."""

@@ -62,8 +62,8 @@ class PersonalSampling(StrictModel):
 
     Only t must be public. A record is hidden by its own ε even from someone who knows that ε. Neighbours differ in
     the presence of (u, i, r, ε_ui); the ε of all other records and t are the same on both sides. `fractions` per
-    record draws an ε for the records that are present, each independently from one distribution. The ε of a column
-    come with the ratings. Definition 2 of the paper has an ε for every pair, rated or not; that is not needed. For
+    record draws an ε for the records that are present, each independently from one distribution. A column's ε come
+    with the ratings. Definition 2 of the paper has an ε for every pair, rated or not; that is not needed. For
     `fractions`, the mean and the largest ε are those of the distribution, not of the records in the data.
     """
 
