@@ -1,14 +1,14 @@
 """Plugins: algorithms from outside the package.
 
 A config names the plugins that it needs, `plugins: [item_median]`, and an entry uses one like any other algorithm.
-Where its code comes from is not the config's to say, for a config may be somebody else's and must not be able to run
-code: a name is looked for among the files that the command line gave (`--plugin FILE`), then among the entry points
-`dpmf.algorithms` of installed distributions. Both were put there by whoever runs dpmf. A path or a module is no name,
-and an entry point that no config names is not imported.
+A config may be somebody else's and must not be able to run code, so it cannot say where a plugin's code is. The name
+is looked up among the files of the command line (`--plugin FILE`), then among the entry points `dpmf.algorithms` of
+installed distributions. Whoever runs dpmf controls both. A path or a module is not a valid name. An entry point that
+no config names is not imported.
 
-Results of a plugin are named by its code too: the SHA-256 of its file, and where it is installed the distribution and
-its version. A plugin that was changed therefore computes anew. What the file itself imports is not in its checksum:
-raise `revision`, or the distribution's version, where that changes a result.
+A plugin's code is part of the name of its results: the SHA-256 of its file, and for an installed plugin also the
+distribution and its version. A changed plugin therefore computes anew. The checksum does not cover modules that the
+file imports. If a change to one of them changes a result, raise `revision` or the distribution's version.
 """
 
 import copyreg
@@ -35,10 +35,10 @@ from dpmf_cli.algorithms.shared.papers import Paper
 from dpmf_cli.errors import DpmfError, did_you_mean
 
 GROUP = "dpmf.algorithms"
-"""The entry points of plugins: `item_median = "my_package.item_median:ItemMedian"`."""
+"""The group of the plugins' entry points: `item_median = "my_package.item_median:ItemMedian"`."""
 
 FIT = ["train", "epsilons", "streams", "curator"]
-"""What a plugin's `fit` is called with."""
+"""The arguments with which a plugin's `fit` is called."""
 
 NAME = r"^[a-z][a-z0-9_]{0,39}$"
 
@@ -46,21 +46,21 @@ NAME = r"^[a-z][a-z0-9_]{0,39}$"
 def _no_place(value: Any) -> Any:
     if isinstance(value, str) and not re.fullmatch(NAME, value):
         message = (
-            "a plugin is called by its name, of small letters, digits and _; `--plugin FILE` gives its file"
+            "`--plugin FILE` gives a plugin's file; a config lists its name, of small letters, digits and _"
         )
         raise PydanticCustomError("plugin", message)
     return value
 
 
 PluginName = Annotated[str, Field(pattern=NAME), BeforeValidator(_no_place)]
-"""What a config calls an algorithm: never a path, never a module."""
+"""The name of a plugin in a config: never a path, never a module."""
 
 _given: dict[str, type[Algorithm]] = {}
 """The algorithms of the files that `--plugin` gave to this process, by name."""
 
 
 def give(files: Iterable[Path] | None) -> None:
-    """Lets configs name the algorithms of these files. Raises DpmfError for what is no plugin."""
+    """Lets configs name the algorithms of these files. Raises DpmfError for a file that is not a plugin."""
     for path in files or ():
         try:
             text = path.read_bytes()
@@ -70,21 +70,21 @@ def give(files: Iterable[Path] | None) -> None:
 
 
 def given() -> list[str]:
-    """The names of what `--plugin` gave."""
+    """The names of the algorithms in the files that `--plugin` gave."""
     return sorted(_given)
 
 
 def available() -> list[str]:
-    """The names that a config can list in `plugins`; nothing is imported for it."""
+    """The names that a config can list in `plugins`. Imports no plugin."""
     return sorted({*_given, *(point.name for point in metadata.entry_points(group=GROUP))})
 
 
 def plugin(name: str) -> type[Algorithm]:
-    """The algorithm of that name. Raises DpmfError where there is none, or where its code fails."""
+    """The plugin of that name. Raises DpmfError if there is none, or if its code fails."""
     if name in _given:
         return _given[name]
     if name in BASELINES or name in PRIVATE:
-        raise DpmfError(f'"{name}" is part of dpmf and no plugin; leave it out')
+        raise DpmfError(f'"{name}" is part of dpmf, not a plugin; leave it out')
     if not list(metadata.entry_points(group=GROUP, name=name)):
         names = available()
         hint = did_you_mean(name, names) if names else ""
@@ -95,14 +95,14 @@ def plugin(name: str) -> type[Algorithm]:
 
 
 def plugin_names(data: Any) -> list[str]:
-    """What a config that is not validated yet lists in `plugins`, as far as it can be a name."""
+    """The valid names that a config lists in `plugins`, before the config is validated."""
     listed = data.get("plugins") if isinstance(data, dict) else None
     names = listed if isinstance(listed, list) else []
     return [name for name in names if isinstance(name, str) and re.fullmatch(NAME, name)]
 
 
 def by_name(algorithms: Iterable[type[Algorithm]], *, private: bool) -> dict[str, type[Any]]:
-    """Those that are private, or those that are not, by the name that configs use."""
+    """The private algorithms, or those without privacy, by the name that configs use."""
     return {_name(each): each for each in algorithms if each.private == private}
 
 
@@ -140,7 +140,7 @@ def _installed(name: str) -> type[Algorithm]:
 def _installed_as(name: str, source: dict[str, str]) -> type[Algorithm]:
     """The algorithm of an entry point, for a process that may be on another machine.
 
-    Raises DpmfError where its code is not `source`.
+    Raises DpmfError if the code installed there is not that of `source`.
     """
     algorithm = plugin(name)
     if algorithm.plugin != source:
@@ -153,7 +153,7 @@ def _installed_as(name: str, source: dict[str, str]) -> type[Algorithm]:
 
 @cache
 def _of_text(path: str, text: bytes) -> dict[str, type[Algorithm]]:
-    """The algorithms of a file, run once in a process."""
+    """The algorithms of a file, which is run once in a process."""
     digest = hashlib.sha256(text).hexdigest()
     _refuse_own_noise(text, path)
     module = ModuleType(f"dpmf_plugin_{digest[:16]}")
@@ -190,12 +190,12 @@ def _one_of_text(path: str, text: bytes, name: str, class_name: str) -> type[Alg
 
 
 def _variants_of(algorithm: type[Algorithm]) -> list[Any]:
-    """The classes of the algorithms that a key stands for, where those are several."""
+    """The classes of a key that stands for several algorithms; none if it stands for one."""
     return algorithm.algorithms() if issubclass(algorithm, PrivateAlgorithm) else []
 
 
 def _is_variant(algorithm: type[Algorithm]) -> bool:
-    """Whether it is one of several algorithms of the key of another class in its module."""
+    """Whether the algorithm is one of several that share the key of a base class in the same module."""
     return any(
         each.__module__ == algorithm.__module__
         and issubclass(each, Algorithm)
@@ -205,7 +205,7 @@ def _is_variant(algorithm: type[Algorithm]) -> bool:
 
 
 def _adopted(algorithm: type[Algorithm], source: dict[str, str], origin: tuple[Any, ...]) -> type[Algorithm]:
-    """Notes where the code is from, and lets instances travel to other processes, which load it from there."""
+    """Notes where the code is from, and makes instances picklable: another process loads the code from there."""
     algorithm.plugin = source
     if issubclass(algorithm, PrivateAlgorithm) and not hasattr(algorithm, "paper"):
         algorithm.paper = Paper.PLUGIN
@@ -214,7 +214,7 @@ def _adopted(algorithm: type[Algorithm], source: dict[str, str], origin: tuple[A
 
 
 def _revived(origin: tuple[Any, ...], state: dict[str, Any]) -> Algorithm:
-    """An instance as it was pickled; its class is loaded where this process has not done so yet."""
+    """The instance that was pickled. Loads its class if this process has not loaded it yet."""
     load, *arguments = origin
     algorithm: type[Algorithm] = load(*arguments)
     instance = algorithm.__new__(algorithm)
@@ -223,7 +223,7 @@ def _revived(origin: tuple[Any, ...], state: dict[str, Any]) -> Algorithm:
 
 
 def _name(algorithm: type[Algorithm]) -> str:
-    """What configs call it: its `algorithm: Literal["…"]`; "" where it has none, as the bases of others."""
+    """The algorithm's name in configs, from `algorithm: Literal["…"]`; "" for a base class, which has none."""
     names = get_args(algorithm.model_fields["algorithm"].annotation)
     return names[0] if len(names) == 1 and isinstance(names[0], str) else ""
 
@@ -248,7 +248,7 @@ def _refuse_unfit(algorithm: type[Algorithm], where: str) -> None:
     if name in BASELINES or name in PRIVATE:
         raise DpmfError(f'{where}: "{name}" is part of dpmf; choose another name')
     if not isinstance(getattr(algorithm, "title", None), str):
-        raise DpmfError(f"{where} has no `title`, what tables call it")
+        raise DpmfError(f"{where} has no `title`, its name in tables")
     if issubclass(algorithm, PrivateAlgorithm) and not getattr(algorithm, "variants", None):
         raise DpmfError(f"{where} has no `variants`, the neighbours and modes that it offers")
     if algorithm.private and not issubclass(algorithm, PrivateAlgorithm):
@@ -256,18 +256,18 @@ def _refuse_unfit(algorithm: type[Algorithm], where: str) -> None:
 
 
 def _refuse_own_noise(code: bytes, where: str) -> None:
-    """Raises DpmfError where the code draws noise past the curator, or randomness past the streams."""
+    """Raises DpmfError if the code draws noise past the curator, or randomness past the streams."""
     try:
         found = next(past_the_seam(code.decode()), None)
     except (SyntaxError, ValueError):
-        return  # what is no Python, its import says
+        return  # the import of the file reports that it is not Python
     if found:
         line, what = found
         raise DpmfError(f"{where}: line {line}: {what}")
 
 
 def _reason(error: Exception, path: str = "") -> str:
-    """What went wrong, with the line of the plugin's file where that is known."""
+    """What went wrong, with the line of the plugin's file if it is known."""
     line = error.lineno if isinstance(error, SyntaxError) else None
     for frame in traceback.extract_tb(error.__traceback__):
         line = frame.lineno if frame.filename == path else line

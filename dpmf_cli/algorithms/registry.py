@@ -54,7 +54,7 @@ from dpmf_cli.privacy.neighbours import Mode, Neighbours
 
 
 def _by_key(*classes: Any) -> dict[str, Any]:
-    """Classes by the name that a config has for them."""
+    """Classes by their name in a config."""
     return {get_args(each.model_fields["algorithm"].annotation)[0]: each for each in classes}
 
 
@@ -110,9 +110,9 @@ PRIVATE: dict[str, type[PrivateAlgorithm]] = _by_key(
     OwnPattern,
     ShrunkAverages,
 )
-"""The class with the parameters of each: what an entry of a config is validated by."""
+"""The class with the parameters of each key. It validates an entry of a config."""
 
 VARIANTS: dict[tuple[str, Neighbours, Mode], type[PrivateAlgorithm]] = {
     (key, *variant): entry.offering(*variant) for key, entry in PRIVATE.items() for variant in entry.variants
 }
-"""The class that is run, by key, neighbours and mode: the algorithm itself."""
+"""The class that runs, by key, neighbours and mode: the algorithm itself."""

@@ -96,5 +96,7 @@ def test_what_gave_nan_for_some_ratings_alone_is_refused(
     ],
 )
 def test_steps_that_diverge_are_refused(key: str, parameters: dict[str, float], most: float) -> None:
-    with pytest.raises(ValidationError, match=f"it may be {most:g} at most, or the descent diverges"):
+    with pytest.raises(
+        ValidationError, match=f"it must be at most {most:g} with steps of .*, or the descent diverges"
+    ):
         entry(key, USER, **parameters)

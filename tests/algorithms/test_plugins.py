@@ -150,7 +150,7 @@ def test_what_no_config_names_is_not_imported(folder: Path) -> None:
 @pytest.mark.parametrize("name", ["../pia.py", "pia.py", "os:system", "os.path", "/tmp/x", "Private"])
 def test_a_config_cannot_say_where_code_is(folder: Path, name: str) -> None:
     (folder / "shop.yaml").write_text(CONFIG.replace(f"[{NAME}]", f'["{name}"]'))
-    with pytest.raises(DpmfError, match=r"shop\.yaml:2:11: plugins\[0\]: a plugin is called by its name"):
+    with pytest.raises(DpmfError, match=r"shop\.yaml:2:11: plugins\[0\]: .*; a config lists its name"):
         load_config(folder / "shop.yaml")
 
 
@@ -161,7 +161,7 @@ def test_a_config_cannot_say_where_code_is(folder: Path, name: str) -> None:
             "private_item_averag",
             'there is no plugin "private_item_averag"; did you mean "private_item_average"',
         ),
-        ("pge", '"pge" is part of dpmf and no plugin'),
+        ("pge", '"pge" is part of dpmf, not a plugin'),
     ],
 )
 def test_a_name_that_is_none_is_told_with_its_place(folder: Path, name: str, message: str) -> None:
@@ -227,8 +227,8 @@ def test_the_schema_knows_a_plugin_where_it_is_given(folder: Path) -> None:
         (BASELINE.replace("epsilons, *, streams, curator", "*, streams, ledger"), "write it as `fit(self, train, epsilons,"),
         (BASELINE + "\nNOISE = np.random.default_rng()\n", "line 18: draws from `numpy.random`; take noise from a mechanism"),
         (BASELINE.replace("import numpy as np", "import random; import numpy as np"), "line 2: draws from `random`"),
-        (BASELINE.replace("        return Eff", "        curator.noise('x')\n        return Eff"), "`curator.noise` is for mechanisms alone"),
-        (BASELINE.replace("        return Eff", "        streams._noise\n        return Eff"), "line 13: `_noise` is not an algorithm's to touch"),
+        (BASELINE.replace("        return Eff", "        curator.noise('x')\n        return Eff"), "only mechanisms may use `curator.noise`"),
+        (BASELINE.replace("        return Eff", "        streams._noise\n        return Eff"), "line 13: an algorithm must not use `_noise`"),
         (BASELINE.replace('    title = "middle"\n', ""), "Middle has no `title`"),
         (BASELINE.replace('"middle"]', '"Middle!"]'), "in small letters, digits and _"),
         (BASELINE.replace("(Algorithm)", "(PrivateAlgorithm)").replace("import Algorithm", "import PrivateAlgorithm"), "has no `variants`"),
@@ -249,7 +249,7 @@ MADE_NOISE = "        total = laplace(\n"
     ("before", "after", "message"),
     [
         (MADE_NOISE, "        np.random.default_rng(1).normal()\n" + MADE_NOISE, "pia.py: line 34: draws from `numpy.random`; take noise"),
-        (MADE_NOISE, "        streams.noise('mine')\n" + MADE_NOISE, "pia.py: line 34: `streams.noise` is for mechanisms alone; take"),
+        (MADE_NOISE, "        streams.noise('mine')\n" + MADE_NOISE, "pia.py: line 34: only mechanisms may use `streams.noise`; take"),
         (MADE_NOISE, "        streams.generator('mine').laplace()\n" + MADE_NOISE, "PIA: `laplace` draws noise that no ledger knows of; take"),
         ("in_both_modes(Neighbours.BOUNDED)", "frozenset()", "pia.py: PrivateItemAverage has no `variants`, the neighbours and modes"),
         ("    variants: ClassVar[Variants] = in_both_modes(Neighbours.BOUNDED)\n", "", "pia.py: PrivateItemAverage has no `variants`"),

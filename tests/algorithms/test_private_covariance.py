@@ -109,7 +109,7 @@ def test_alpha_clamps_in_corrected_mode_and_needs_less_noise() -> None:
         9.5 / 3.5
     )
     assert not np.array_equal(wide.effects.users, narrow.effects.users)
-    with pytest.raises(ValidationError, match="published mode takes α"):
+    with pytest.raises(ValidationError, match="published mode uses α"):
         entry("knn", alpha=2.0)
 
 

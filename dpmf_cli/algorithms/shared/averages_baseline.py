@@ -22,7 +22,7 @@ _CHUNK = 1 << 18
 
 @dataclass(frozen=True)
 class EffectsModel:
-    """Predicts from averages alone. `items` (n_items, E) and `users` (n_users, E) are added up."""
+    """Predicts from averages alone: the sum of `items` (n_items, E) and `users` (n_users, E)."""
 
     items: NDArray[np.float64]
     users: NDArray[np.float64]
@@ -35,12 +35,12 @@ class EffectsModel:
 
     @property
     def published(self) -> Arrays:
-        """Both."""
+        """The arrays `items` and `users`."""
         return {"items": self.items, "users": self.users}
 
     @classmethod
     def restored(cls, arrays: Arrays, entry: Any = None, own: Any = None) -> Self:
-        """The model of what was `published`."""
+        """The model made again from what was `published`."""
         return cls(arrays["items"], arrays["users"])
 
 
@@ -52,10 +52,11 @@ class AveragesBaseline(Algorithm):
     effects: EffectsParameters = EffectsParameters()
 
     def measure(self, train: Ratings, epsilons: Epsilons, curator: Curator) -> Effects:
-        """The averages of algorithms 1 and 2, the whole ε of each step being that of the grid: ∞."""
+        """Measures the averages of algorithms 1 and 2. Each step gets the grid's ε in full, which is ∞."""
         everything = EffectsBudget(epsilons, epsilons, epsilons)
         return bounded_effects(train, self.chosen(train), everything, curator=curator)
 
     def chosen(self, train: Ratings) -> EffectsParameters:
-        """The parameters of the averages, those of the config where none are chosen on the training ratings."""
+        """The parameters of the averages: those of the config, unless a subclass chooses them on the training
+        ratings."""
         return self.effects

@@ -1,4 +1,4 @@
-"""What every algorithm is: a frozen, validated set of parameters that can be fitted for a grid of ε."""
+"""The base classes of every algorithm: a frozen, validated set of parameters that can be fitted for a grid of ε."""
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Sequence
@@ -31,25 +31,25 @@ from dpmf_cli.strict_model import StrictModel
 
 def _to_be_seen(label: str) -> str:
     if printable(label) != label:
-        raise PydanticCustomError("label", "a label is one line, of characters that can be seen")
+        raise PydanticCustomError("label", "a label must be one line of visible characters")
     return label
 
 
 UNUSED_WITHOUT_NOISE = frozenset(("effects.noise_on_unrated", "effects.sum_share"))
-"""Keys that say how averages get their noise."""
+"""Keys that say how noise is added to averages."""
 
 Label = Annotated[str, Field(min_length=1, max_length=80), AfterValidator(_to_be_seen)]
-"""Text in one line, of which every character can be seen."""
+"""One line of visible characters."""
 
 
 @dataclass(frozen=True)
 class NeededColumn:
-    """What an entry needs of the user's own data set.
+    """A column that an entry needs in the user's own data set.
 
     column    its key in the data set's `columns`
     of        what the column holds, in a message
     key       the entry's key that asks for it
-    instead   what to do where there is no such column
+    instead   what to do if there is no such column
     """
 
     column: str
@@ -59,21 +59,21 @@ class NeededColumn:
 
 
 class Algorithm(StrictModel, ABC):
-    """A recommender. Its fields are its parameters, its subclass's docstring is its pseudocode.
+    """A recommender. Its fields are its parameters. The docstring of a subclass is its pseudocode.
 
-    title       how tables and figures call it
-    stochastic  whether two runs on one fold differ; one that does not is run once a fold
-    joint       of one that spends ε: whether a prediction uses the target user's own ratings without noise, so that
-                privacy holds towards everybody else only (joint differential privacy); a property, documented with
-                when it is so, where that depends on the parameters
-    private     whether it is fitted for the config's ε grid, or once, without noise
-    scores_only  whether its predictions are scores that order items, and no ratings: they have no errors
-    shares_lanes  whether one fit can have another sample of the ratings in each lane: then it has `fit_samples`
-    counts_users  whether a fit looks at how many users there are, beside their ratings: that number must be public
-    revision    raised when a change of the code changes the results: stored results of an older revision
-                are then computed anew
-    plugin      where its code comes from, if not from dpmf (`algorithms.plugins`): a result depends on it
-    why_no_twin   where it cannot be fitted without noise too (`twins`): why, and what to do
+    title       its name in tables and figures
+    stochastic  whether two runs on one fold differ. If they do not, it is run once for each fold
+    joint       whether a prediction of a private algorithm uses the target user's own ratings without noise. Privacy
+                then holds against all other users only (joint differential privacy). If that depends on the
+                parameters, `joint` is a property whose docstring says when
+    private     whether it is fitted for the config's ε grid; otherwise it is fitted once, without noise
+    scores_only  whether its predictions are scores that order items. Scores are not ratings and have no errors
+    shares_lanes  whether one fit can have a different sample of the ratings in each lane; `fit_samples` does that
+    counts_users  whether a fit uses the number of users besides their ratings. That number must then be public
+    revision    raised when a change of the code changes the results. Stored results of an older revision are then
+                computed anew
+    plugin      where its code comes from, if not from dpmf (`algorithms.plugins`). Results depend on it
+    why_no_twin   why it cannot also be fitted without noise (`twins`), and what to do; "" if it can
     """
 
     title: ClassVar[str]
@@ -88,15 +88,15 @@ class Algorithm(StrictModel, ABC):
     why_no_twin: ClassVar[str] = ""
 
     algorithm: str
-    label: Label | None = Field(None, description="name of the curve; the algorithm's by default")
+    label: Label | None = Field(None, description="name of the curve; by default the algorithm's name")
     sweep: dict[str, list[float]] | None = Field(
         None,
-        description="{parameter: [values]}: one curve for each value, and a figure over them; "
-        "`effects.beta_u` names a part, of a `budget` the other parts share what is left in proportion",
+        description="{parameter: [values]}: one curve for each value, and a figure over the values. A dot names a "
+        "part: `effects.beta_u`. If a part of `budget` is swept, its other parts share the rest in proportion",
     )
     swept: SkipJsonSchema[str | None] = Field(None, description="the parameter that a sweep has set here")
     swept_label: SkipJsonSchema[Label | None] = Field(
-        None, description="the `label` of the entry that was swept, which each value adds itself to"
+        None, description="the `label` of the swept entry; each value is added to it"
     )
     clip_predictions: bool = Field(False, description="clip predictions to the rating scale before errors")
 
@@ -107,12 +107,14 @@ class Algorithm(StrictModel, ABC):
                 "sweep", "a sweep is one parameter and a list of values: {factors: [3, 5]}"
             )
         if self.swept is not None and not isinstance(self.swept_value, int | float):
-            raise PydanticCustomError("sweep", "{name} is not a number to sweep", {"name": self.swept})
+            raise PydanticCustomError(
+                "sweep", "{name} is not a numeric parameter and cannot be swept", {"name": self.swept}
+            )
         return self
 
     @property
     def name(self) -> str:
-        """What distinguishes this entry of a config from the others, in tables and figures."""
+        """The name that distinguishes this entry of a config from the others in tables and figures."""
         return self.label or self.default_name
 
     @property
@@ -122,7 +124,7 @@ class Algorithm(StrictModel, ABC):
 
     @property
     def swept_value(self) -> Any:
-        """What the sweep has set here; None where there is no sweep, or no such parameter."""
+        """The value that the sweep has set here; None without a sweep, or if there is no such parameter."""
         value: Any = self if self.swept else None
         for part in (self.swept or "").split("."):
             value = getattr(value, part, None)
@@ -130,21 +132,21 @@ class Algorithm(StrictModel, ABC):
 
     @property
     def ignored(self) -> frozenset[str]:
-        """The keys that this entry has and does not use, a part of `effects` as `effects.sum_share`."""
+        """The keys that this entry has and does not use. A part of `effects` is written `effects.sum_share`."""
         return UNUSED_WITHOUT_NOISE
 
     @property
     def needs_column(self) -> NeededColumn | None:
-        """The column that its data set must have."""
+        """The column that the entry's data set must have; None if it needs none."""
         return None
 
     @property
     def line(self) -> str:
-        """The name of the entry as it stands in the config: all values of a sweep share it."""
+        """The name of the entry as written in the config. All values of a sweep share it."""
         return (self.label if self.swept is None else self.swept_label) or self.default_name
 
     def parameters(self) -> dict[str, Any]:
-        """Everything that a result depends on, as plain data: a result is stored under its hash."""
+        """Everything that a result depends on, as plain data. Its hash names the stored result."""
         return {
             **self.model_dump(mode="json", exclude={"label", "sweep", "swept", "swept_label"}),
             "revision": self.revision,
@@ -152,16 +154,17 @@ class Algorithm(StrictModel, ABC):
         }
 
     def pieces(self, grid: Sequence[float]) -> Iterator[tuple[Self, tuple[float, ...]]]:
-        """The entries that stand for this one on an ascending grid, each with its ε: itself with all of them, but
-        where parameters vary with ε."""
+        """The entries that stand for this one on an ascending grid, each with its ε. If no parameter varies with ε,
+        that is this entry with the complete grid."""
         yield self, tuple(grid)
 
     @abstractmethod
     def fit(self, train: Ratings, epsilons: Epsilons, *, streams: Streams, curator: Curator) -> Model:
-        """Fits one model for each of `epsilons` (E,), inf alone for an algorithm without privacy.
+        """Fits one model for each of `epsilons` (E,). An algorithm without privacy gets only inf.
 
-        All noise comes from the curator, by the mechanisms of `dpmf_cli.privacy`, which enter it in the ledger first.
-        All other randomness comes from the streams. The model for an ε does not depend on the other ε of the grid.
+        All noise comes from the curator, through the mechanisms of `dpmf_cli.privacy`, which enter each step in the
+        ledger first. All other randomness comes from the streams. The model for an ε does not depend on the other ε
+        of the grid.
         """
 
     def fit_samples(
@@ -173,12 +176,15 @@ class Algorithm(StrictModel, ABC):
         streams: Streams,
         curator: Curator,
     ) -> Model:
-        """One model for each column of `kept` (n_ratings, E), on the ratings of that column; if it `shares_lanes`."""
-        raise NotImplementedError(f"{self.algorithm} has no sample in each lane")
+        """Fits one model for each column of `kept` (n_ratings, E), on the ratings of that column.
+
+        Only algorithms with `shares_lanes` have it; others raise NotImplementedError.
+        """
+        raise NotImplementedError(f"{self.algorithm} cannot fit a different sample in each lane")
 
     @property
     def shared_fit(self) -> str | None:
-        """What entries have in common whose fits are one pass over the ratings; None where each has its own."""
+        """A key that entries share if one pass over the ratings fits them all; None if each needs its own pass."""
         return None
 
     @classmethod
@@ -191,23 +197,23 @@ class Algorithm(StrictModel, ABC):
         streams: Streams,
         curators: Sequence[Curator],
     ) -> Sequence[Model]:
-        """What `fit` gives each of `entries`, to the bit. All have the same `shared_fit`; each has its own grid and
-        curator."""
+        """Fits all of `entries` at once. Each model equals that of `fit` to the bit. All entries have the same
+        `shared_fit`; each has its own grid and curator."""
         return [
             entry.fit(train, epsilons, streams=streams, curator=curator)
             for entry, epsilons, curator in zip(entries, grids, curators, strict=True)
         ]
 
     def cost(self, shape: Shape, grid: int) -> Cost:
-        """What one fit for `grid` values of ε takes, within a factor of about 2.
+        """Estimates the time and memory of one fit for `grid` values of ε, within a factor of about 2.
 
-        A plugin overrides this. What dpmf's own algorithms take stands in `algorithms.costs`.
+        A plugin overrides this. The costs of dpmf's own algorithms are in `algorithms.costs`.
         """
         return COSTS[self.algorithm](self, shape, grid)
 
 
 def refuse_list(value: Any) -> Any:
-    """Refuses a list of `neighbours` or `mode`: one of the right shape has become several entries before."""
+    """Refuses a list of `neighbours` or `mode`. A list of the right shape was split into several entries before."""
     if isinstance(value, list):
         raise PydanticCustomError(
             "list",
@@ -220,14 +226,17 @@ Variants = frozenset[tuple[Neighbours, Mode]]
 
 
 def in_both_modes(*kinds: Neighbours) -> Variants:
-    """The variants of an algorithm that hides each of `kinds`, as published and corrected."""
+    """The variants of an algorithm that offers each kind of neighbours, published and corrected."""
     return frozenset((neighbours, mode) for neighbours in kinds for mode in Mode)
 
 
 class PrivateAlgorithm(Algorithm):
-    """An algorithm that spends ε. `variants` lists the (neighbours, mode) pairs that it offers, `paper` is where it
-    comes from, and `of_the_other` are the parameters that only the other mode has a use for: they are refused. Where
-    it is not `averaged`, no part of it uses `effects`, and an entry's own are refused.
+    """An algorithm that spends ε.
+
+    variants      the (neighbours, mode) pairs that it offers
+    paper         the paper that it comes from
+    of_the_other  parameters that only the other mode uses. An entry that sets one is refused
+    averaged      whether it uses `effects`. If it does not, an entry that sets `effects` is refused
 
     A key may stand for several algorithms. The class with its parameters then has a subclass for each of them, with a
     `fit` and `variants` of its own. An entry of a config becomes an instance of the subclass that offers its
@@ -253,12 +262,12 @@ class PrivateAlgorithm(Algorithm):
     @field_validator("effects", mode="before")
     @classmethod
     def _keep_own_defaults(cls, value: Any) -> Any:
-        """What a config leaves out of `effects` is this algorithm's own default, not another's."""
+        """Fills what a config leaves out of `effects` with this algorithm's own defaults."""
         own: EffectsParameters = cls.model_fields["effects"].default
         return {**own.model_dump(), **value} if isinstance(value, dict) else value
 
     def __new__(cls, *_: Any, **parameters: Any) -> Self:
-        """Raises TypeError where the parameters are those of a subclass, which `model_validate` makes."""
+        """Raises TypeError if the parameters belong to a subclass; `model_validate` makes its instances."""
         if parameters and cls.class_of(parameters) is not cls:
             raise TypeError(f"{cls.__name__} stands for several algorithms: make one by `model_validate`")
         return super().__new__(cls)
@@ -270,30 +279,32 @@ class PrivateAlgorithm(Algorithm):
 
     @classmethod
     def class_of(cls, data: Any) -> type[Self]:
-        """The subclass that offers the neighbours and mode that an entry asks for; itself where there is none."""
+        """The subclass that offers the neighbours and mode that an entry asks for; this class if there is none."""
         if not isinstance(data, dict):
             return cls
         return cls.offering(*(data.get(key, cls.model_fields[key].default) for key in ("neighbours", "mode")))
 
     @classmethod
     def offering(cls, neighbours: Any, mode: Any) -> type[Self]:
-        """The subclass that has these neighbours and this mode among its variants; itself where it has none.
+        """The subclass that has these neighbours and this mode among its variants; this class if it has no subclass.
 
-        A plugin may extend an algorithm without becoming it. Where none offers what is asked for, any says so.
+        Only subclasses in its own module count, so a plugin may extend an algorithm without replacing it. If no
+        subclass offers the variant, the first is returned, and its validation reports the error.
         """
-        asked = (neighbours, mode)  # of a config: anything, also what cannot be in a set
+        asked = (neighbours, mode)  # from a config: any value, hashable or not
         own = cls.algorithms()
         offering = (each for each in own if any(asked == variant for variant in each.variants))
         return next(offering, own[0] if own else cls)
 
     @classmethod
     def algorithms(cls) -> list[type[Self]]:
-        """The algorithms that its key stands for, where those are several: its subclasses in its own module."""
+        """The algorithms that its key stands for, if there are several: its subclasses in its own module."""
         return [each for each in cls.__subclasses__() if each.__module__ == cls.__module__]
 
     @classmethod
     def offered(cls) -> Variants:
-        """The variants of its key: those of the class with the parameters, its ancestor in its own module."""
+        """The variants of its key: its own, and those of its ancestors in its own module, which hold the
+        parameters."""
         families = (each for each in cls.__mro__ if each.__module__ == cls.__module__)
         return frozenset().union(*(each.variants for each in families if issubclass(each, PrivateAlgorithm)))
 
@@ -339,22 +350,22 @@ class PrivateAlgorithm(Algorithm):
 
     @property
     def source(self) -> str:
-        """Where this entry comes from, as tables cite it."""
+        """The paper that this entry comes from, as tables cite it."""
         return self.paper
 
     @property
     def protects(self) -> Protection:
-        """What its ε is a statement about."""
+        """What its ε protects."""
         return protection_of(self.neighbours)
 
     @property
     def spends_delta(self) -> float:
-        """The δ of the (ε, δ) that the ledger speaks of; 0 where every step is pure ε-DP."""
+        """The δ of the ledger's (ε, δ); 0 if every step is pure ε-DP."""
         return 0.0
 
     def epsilon_of(self, theta: float) -> float:
-        """The total ε that θ stands for: McSherry and Mironov 2009, section 5, scale the noise of measurement i to
-        Δ_i/θ_i with Σθ_i = θ. For Laplace noise that is ε itself."""
+        """The total ε that θ stands for. McSherry and Mironov 2009, section 5, scale the noise of measurement i to
+        Δ_i/θ_i with Σθ_i = θ. For Laplace noise θ is ε itself."""
         return theta
 
     def theta_of(self, epsilon: float) -> float:
@@ -362,7 +373,7 @@ class PrivateAlgorithm(Algorithm):
         return epsilon
 
     def averages(self, train: Ratings, budget: EffectsBudget, curator: Curator) -> Effects:
-        """The averages under this entry's neighbours and mode."""
+        """Measures the averages under this entry's neighbours and mode."""
         return private_effects(
             train,
             self.effects,

@@ -26,29 +26,30 @@ class Fractions(StrictModel):
 
     @property
     def fractions(self) -> dict[str, float]:
-        """By the name of the part."""
+        """The fractions by the name of the part."""
         return {name: getattr(self, name) for name in type(self).model_fields}
 
 
 class AveragesBudget(Fractions):
-    """Fractions of ε for the averages alone (private global effects)."""
+    """Fractions of ε for averages and nothing else (private global effects)."""
 
     global_averages: float = Field(gt=0, lt=1, description="both global averages together")
     item_averages: float = Field(gt=0, lt=1)
     user_averages: float = Field(gt=0, lt=1)
 
     def for_effects(self, epsilons: NDArray[np.float64]) -> EffectsBudget:
-        """(E,) each: the ε of the averages, given the total ε."""
+        """The ε of the averages, (E,) each, given the total ε."""
         return EffectsBudget(
             self.global_averages * epsilons, self.item_averages * epsilons, self.user_averages * epsilons
         )
 
 
 class ItemAveragesBudget(Fractions):
-    """Fractions of θ for both global averages and the item averages, where no covariance is measured.
+    """Fractions of θ for both global averages and the item averages, of methods that measure no covariance.
 
-    So the difference of `mm_averages` and `mm_public` from `mm_knn` and `mm_svd` *at the same ε* is what measuring a
-    covariance is worth. At the same θ it is not, where noise is Gaussian: μ is θ·√Σf_i², 0.98θ here and 0.81θ there.
+    The difference between `mm_averages` and `mm_public`, and `mm_knn` and `mm_svd`, *at the same ε* therefore shows
+    what measuring a covariance is worth. With Gaussian noise, the difference at the same θ does not show it:
+    μ = θ·√Σf_i² is 0.98θ for the first two methods and 0.81θ for the last two.
     """
 
     global_averages: float = Field(0.02, gt=0, lt=1)
@@ -56,6 +57,6 @@ class ItemAveragesBudget(Fractions):
 
 
 class FactorizationBudget(AveragesBudget):
-    """Fractions of ε for the averages and for the factorisation of what they leave."""
+    """Fractions of ε for the averages and for the factorisation of the residuals."""
 
     factorization: float = Field(gt=0, lt=1)

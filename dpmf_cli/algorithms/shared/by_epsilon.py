@@ -1,4 +1,4 @@
-"""An entry whose parameters vary with ε: one curve that is pieced together from several settings."""
+"""Entries whose parameters vary with ε: one curve, pieced together from several sets of parameters."""
 
 import math
 from collections.abc import Iterator, Sequence
@@ -15,11 +15,11 @@ ByEpsilon = Annotated[
     Field(
         min_length=1,
         exclude_if=lambda pieces: pieces is None,
-        description="parameters that vary with ε: `[{up_to: 1, learning_rate: 0.1}, {up_to: 10, epochs: 3}]`. An ε "
-        "has those of the first piece that reaches up to it, and beyond the last those of the entry itself",
+        description="parameters that vary with ε: `[{up_to: 1, learning_rate: 0.1}, {up_to: 10, epochs: 3}]`. Each ε "
+        "uses the first piece whose `up_to` is not below it; an ε above every `up_to` has the entry's own parameters",
     ),
 ]
-"""Pieces in ascending order, each with `up_to` and what it sets."""
+"""Pieces in ascending order, each with `up_to` and the parameters that it sets."""
 
 Entry = TypeVar("Entry", bound="PrivateAlgorithm")
 
@@ -33,16 +33,16 @@ _OF_THE_CURVE = {
     "sweep",
     "by_epsilon",
 }
-"""Keys that one curve has throughout."""
+"""Keys that must be the same for all ε of a curve."""
 
 
 def refuse_bad_pieces(entry: "PrivateAlgorithm") -> None:
-    """Raises PydanticCustomError where pieces do not ascend, or set what is no parameter or has no such value."""
+    """Raises PydanticCustomError if pieces do not ascend, or set an unknown parameter or an invalid value."""
     reached = 0.0
     for index, piece in enumerate(entry.by_epsilon or ()):
         up_to = piece.get("up_to")
         if not isinstance(up_to, int | float) or isinstance(up_to, bool) or not reached < up_to < math.inf:
-            raise _at(index, "`up_to` must be an ε above that of the piece before")
+            raise _at(index, "`up_to` must be an ε above the `up_to` of the piece before")
         reached = up_to
         fixed = sorted({*_OF_THE_CURVE, (entry.swept or "").split(".")[0]} & piece.keys())
         if fixed or len(piece) == 1:
@@ -58,7 +58,7 @@ def refuse_bad_pieces(entry: "PrivateAlgorithm") -> None:
 
 
 def pieces_of(entry: Entry, grid: Sequence[float]) -> Iterator[tuple[Entry, tuple[float, ...]]]:
-    """The entry that each ε of an ascending grid has, with these ε."""
+    """Yields the entry of each piece, with the ε of an ascending grid that use it."""
     reached = 0.0
     for piece in (*(entry.by_epsilon or ()), {"up_to": math.inf}):
         part = tuple(epsilon for epsilon in grid if reached < epsilon <= piece["up_to"])
@@ -68,7 +68,7 @@ def pieces_of(entry: Entry, grid: Sequence[float]) -> Iterator[tuple[Entry, tupl
 
 
 def _piece(entry: Entry, piece: dict[str, Any]) -> Entry:
-    """The entry with what a piece sets: any other entry with these parameters has the same results."""
+    """The entry with the parameters of a piece. A plain entry with the same parameters has the same results."""
     own = {key: value for key, value in piece.items() if key != "up_to"}
     return type(entry).model_validate({**entry.model_dump(exclude={"by_epsilon"}), **own})
 

@@ -1,4 +1,4 @@
-"""Similarities learned by noisy steps whose ε is certified, from contributions of users that are clipped."""
+"""Similarities that noisy steps with a certified ε learn from users' clipped contributions."""
 
 import math
 from abc import abstractmethod
@@ -30,18 +30,18 @@ DEVIATION = {NoiseKind.LAPLACE: math.sqrt(2), NoiseKind.GAUSSIAN: 1.0}
 
 
 class CertifiedDescent(LearnedNeighbourhood):
-    """What both corrected methods are. From noisy averages r̄ and S = s₀, for t = 1 … K:
+    """The base of both corrected methods. It starts from noisy averages r̄ and S = s₀. Then, for t = 1 … K:
 
         U_t: a sample of the users, each with probability γ
         g_u = Σ_i clip(e_ui·∂r̂_ui/∂S) for u in U_t, each of its c_u terms clipped to c/√c_u, or to c/c_u
         S ← S − η_t·(Σ_u g_u + noise_t + λS)
 
-    with c/√c_u in the L2 norm of Gaussian noise, c/c_u in the L1 norm of Laplace noise, and c in units of 1/s₀. A
-    subclass says what η_t is.
+    The bound is c/√c_u in the L2 norm for Gaussian noise, and c/c_u in the L1 norm for Laplace noise. c is in units
+    of 1/s₀. A subclass sets η_t.
 
-    The value of one rating enters the errors of all ratings of its user, so a user's gradient is clipped as a whole:
-    every term is in a row of S of its own, hence ‖g_u‖ ≤ c. A sample of ratings would amplify next to nothing for the
-    same reason; users are sampled.
+    The value of one rating enters the errors of all ratings of its user, so the user's complete gradient is clipped:
+    every term is in a different row of S, hence ‖g_u‖ ≤ c. For the same reason a sample of ratings would amplify next
+    to nothing, so users are sampled.
     """
 
     revision: ClassVar[int] = 2
@@ -73,21 +73,21 @@ class CertifiedDescent(LearnedNeighbourhood):
 
     @abstractmethod
     def rates(self, t: int, deviation: Epsilons) -> Epsilons:
-        """(E,) η_t; deviation (E,) is that of the noise of one coordinate of the gradient."""
+        """(E,) η_t. `deviation` (E,) is the standard deviation of the noise of one coordinate of the gradient."""
 
     def clipped(self, train: Ratings) -> LearnedRatings:
-        """The ratings of `train`, each with its part of what its user may contribute."""
+        """The ratings of `train`, each with its part of its user's bound c."""
         counts = np.maximum(train.user_counts, 1)
         parts = counts if self.noise.norm == 1 else np.sqrt(counts)
         return LearnedRatings.clipped(train, self._contribution / parts, self.noise.norm)
 
     @property
     def _contribution(self) -> float:
-        """c in units of the gradient, which shrinks as S grows."""
+        """c in units of the gradient. The gradient shrinks as S grows."""
         return self.clip / self.initial_similarity
 
     def gradients(self, size: int, epsilons: Epsilons, curator: Curator) -> Iterator[Release]:
-        """The release of each step's `size` sums of gradients. What they cost is what the averages have left of ε."""
+        """The release of each step's `size` sums of gradients. They cost the ε that the averages leave."""
         noise = {NoiseKind.LAPLACE: self._laplace, NoiseKind.GAUSSIAN: self._gaussian}
         return noise[self.noise](size, epsilons, curator)
 
@@ -109,7 +109,7 @@ class CertifiedDescent(LearnedNeighbourhood):
         )
 
     def _gaussian(self, size: int, epsilons: Epsilons, curator: Curator) -> Iterator[Release]:
-        """An accountant certifies all steps together, beside the averages."""
+        """An accountant certifies all steps together, composed with the averages."""
         theta = np.array([self.theta_of(float(epsilon)) for epsilon in epsilons])
         multiplier = noise_multipliers(
             epsilons,

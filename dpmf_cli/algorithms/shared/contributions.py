@@ -1,6 +1,6 @@
-"""What one rating, or one user, contributes to the sums that are measured: its weight, and how far it moves them.
+"""The contribution of one rating, or one user, to the measured sums: its weight, and how far it moves them.
 
-McSherry and Mironov 2009, sections 4.2, 4.4 and 4.5. `norm` is that of the noise throughout: 1 or 2.
+McSherry and Mironov 2009, sections 4.2, 4.4 and 4.5. `norm` is the norm of the noise everywhere here: 1 or 2.
 """
 
 from abc import ABC, abstractmethod
@@ -19,21 +19,21 @@ from dpmf_cli.ratings import Scale
 
 
 class TriangleMoves(NamedTuple):
-    """How far a packed triangle moves: truly, and as a paper states it for all ordered pairs."""
+    """How far a packed triangle moves: the true bound, and the bound that a paper states for all ordered pairs."""
 
     true: Sensitivity
     stated: Sensitivity
 
 
 def origin_of_sums(mode: Mode, scale: Scale) -> float:
-    """What is taken from a rating before it is summed. Published: nothing. Corrected: the middle of the scale, from
-    which a rating is less far."""
+    """The number that is subtracted from each rating before summing. Published: 0. Corrected: the middle of the
+    scale, which makes the largest summand smaller."""
     return {Mode.PUBLISHED: 0.0, Mode.CORRECTED: scale.middle}[mode]
 
 
 @dataclass(frozen=True)
 class Contributions(ABC):
-    """Weights and sensitivities for one kind of neighbours. `counts` (n,) are numbers of ratings of n users."""
+    """Weights and sensitivities for one kind of neighbours. `counts` (n,) are the numbers of ratings of n users."""
 
     norm: int
 
@@ -44,23 +44,23 @@ class Contributions(ABC):
 
     @abstractmethod
     def sum_weights(self, counts: NDArray[np.int64]) -> UserWeights | None:
-        """What each rating of a user counts in sums of ratings, and in their counts; None where it is 1."""
+        """The weight of each of a user's ratings in sums of ratings and in counts; None if it is 1."""
 
     @abstractmethod
     def typical_rating(self, typical_count: float) -> float:
-        """What a rating counts in sums by item, of a user with that many."""
+        """The weight of a rating in sums by item, for a user with `typical_count` ratings."""
 
     @abstractmethod
     def sum_moves(self, scale: Scale, mode: Mode) -> Moves:
-        """How far sums of ratings minus `origin_of_sums`, their counts, and sums of residuals move."""
+        """How far these move: sums of ratings minus `origin_of_sums`, their counts, and sums of residuals."""
 
     @abstractmethod
     def product_weights(self, counts: NDArray[Any]) -> NDArray[np.float64]:
-        """(n,) what each product of two of a user's ratings counts."""
+        """(n,) the weight of each product of two of a user's ratings."""
 
     @abstractmethod
     def covariance_moves(self, clamp: float, scale: Scale, *, widest: float, beta_u: float) -> TriangleMoves:
-        """How far Cov moves, of residuals from own means with β_p = `beta_u`, within ±clamp; `widest` is α."""
+        """How far Cov moves. Its residuals are from own means with β_p = `beta_u`, within ±clamp; `widest` is α."""
 
     @abstractmethod
     def weight_moves(self) -> TriangleMoves:
@@ -105,8 +105,8 @@ class OfARating(Contributions):
 
 
 class OfAUser(Contributions):
-    """Neighbours differ in one user, with all ratings: a rating of user u weighs 1/‖e_u‖ in sums by item, 1/c_u in a
-    sum over all items, and a product the square of 1/‖e_u‖ (section 4.5)."""
+    """Neighbours differ in one user, with all ratings. A rating of user u weighs 1/‖e_u‖ in sums by item, and 1/c_u
+    in a sum over all items. A product weighs the square of 1/‖e_u‖ (section 4.5)."""
 
     def sum_weights(self, counts: NDArray[np.int64]) -> UserWeights:
         return UserWeights(self.rating_weights(counts), 1 / np.maximum(counts, 1))
@@ -138,4 +138,4 @@ CONTRIBUTIONS: Mapping[Neighbours, type[Contributions]] = {
     Neighbours.UNBOUNDED: OfARating,
     Neighbours.USER: OfAUser,
 }
-"""What is contributed by what neighbours differ in."""
+"""The contributions for each kind of neighbours."""

@@ -22,7 +22,7 @@ from dpmf_cli.strict_model import later
 
 @dataclass(frozen=True)
 class BetweenUsers:
-    """The neighbourhoods of users: those of the `items` of transposed ratings."""
+    """The neighbourhoods of users: those of the `items` of the transposed ratings."""
 
     items: NeighbourhoodModel
 
@@ -34,16 +34,16 @@ class BetweenUsers:
 class CorrelationKNN(NeighbourhoodBaseline):
     """Predicts from k neighbours of item i:  r̂_ui = r̄_i + Σ_j s_ij(r_uj − r̄_j)/Σ_j |s_ij|.
 
-    Between users it is the same of the transposed ratings:  r̂_ui = r̄_u + Σ_v s_uv(r_vi − r̄_v)/Σ_v |s_uv|.
+    Between users it does the same on the transposed ratings:  r̂_ui = r̄_u + Σ_v s_uv(r_vi − r̄_v)/Σ_v |s_uv|.
     """
 
     k: int = Field(900, ge=1, le=100_000, description="N_k: 900 for ML-100K, 1300 for ML-1M")
     nearest: Literal["similarity", "common_raters"] = Field(
-        "similarity", description="which items are the neighbours of an item; not in the paper"
+        "similarity", description="how the neighbours of an item are chosen; not in the paper"
     )
     between: Literal["items", "users"] = later(
         "items",
-        description="whose similarities they are; of users everything else is as of items",
+        description="similarities between items, or between users: the same method on the transposed ratings",
     )
 
     def fit(self, train: Ratings, epsilons: Epsilons, *, streams: Streams, curator: Curator) -> Model:
@@ -67,13 +67,13 @@ class CorrelationKNN(NeighbourhoodBaseline):
     def similarities(
         self, train: Ratings, averages: NDArray[np.float64]
     ) -> Iterator[tuple[slice, NDArray[np.float64]]]:
-        """(b, n_items) s_ij, for a block of items i at a time; averages (n_items,) r̄."""
+        """Yields s_ij (b, n_items) for one block of items i after the other; `averages` (n_items,) are r̄."""
 
 
 def over_co_raters(
     train: Ratings, values: NDArray[np.float64]
 ) -> Iterator[tuple[slice, NDArray[np.float64]]]:
-    """Σ_u v_ui·v_uj/√(Σ_u v_ui²·Σ_u v_uj²), every sum over the users who rated both items."""
+    """Yields Σ_u v_ui·v_uj/√(Σ_u v_ui²·Σ_u v_uj²) by blocks; every sum is over the users who rated both items."""
     rated, squares = by_user(train, np.ones(len(train))), by_user(train, values**2)
     numbers = by_user(train, values)
     sums = zip(
@@ -87,5 +87,5 @@ def over_co_raters(
 
 
 def over_norms(products: NDArray[np.float64], norms: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Products over norms, 0 where a norm is 0."""
+    """Products divided by norms; 0 where a norm is 0."""
     return np.where(norms > 1e-12, products / np.maximum(norms, 1e-12), 0.0)

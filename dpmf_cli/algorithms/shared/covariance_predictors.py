@@ -1,4 +1,4 @@
-"""Predictions by kNN and by SVD: from released matrices and the users' own ratings, and from nothing else.
+"""Predictions by kNN and by SVD, from only released matrices and the users' own ratings.
 
 McSherry and Mironov 2009, sections 4.6 and 5.
 """
@@ -20,11 +20,11 @@ from dpmf_cli.ratings import Ratings
 
 @dataclass(frozen=True)
 class PredictorInput:
-    """What predictions for one ε are made from: released matrices, and the users' own ratings.
+    """The input of predictions for one ε: released matrices, and the users' own ratings.
 
     covariance, weight  packed triangles: Avg, and the noisy Wgt (clamped at 0)
     residuals           (n_ratings,) r_ui − MAvg_i − r̄_u of the users' own ratings: not released
-    item_scaling        (n_items,) √MCnt_i, of one rater at least, or 1 where counts are not measured
+    item_scaling        (n_items,) √MCnt_i with MCnt_i at least 1, or 1 if counts are not measured
     """
 
     covariance: NDArray[np.float32]
@@ -34,27 +34,28 @@ class PredictorInput:
 
 
 Spectrum = tuple[NDArray[np.float64], NDArray[np.float64]] | None
-"""(values (k,), vectors (n_items, k)) the eigenpairs of Avg that a predictor needs; None where it needs none."""
+"""(values (k,), vectors (n_items, k)) the eigenpairs of Avg that a predictor needs; None if it needs none."""
 
 WithRidge = Callable[[float], NDArray[np.float64]]
-"""(n,) predicted residuals, with the predictor's ridge times a factor."""
+"""Maps a factor to (n,) predicted residuals, with the predictor's ridge multiplied by that factor."""
 
 
 class Predictor(Protocol):
-    """Predicts what averages leave for pairs (users, items), n of them, for one ε after the other."""
+    """Predicts the residuals of n pairs (users, items), for one ε after the other."""
 
     def spectrum(self, given: PredictorInput) -> Spectrum:
-        """What takes long to find, and does not depend on the ridge."""
+        """Computes the slow part, which does not depend on the ridge."""
 
     def __call__(self, given: PredictorInput, spectrum: Spectrum) -> WithRidge:
-        """What predicts. May overwrite `given.covariance`."""
+        """The function that predicts. May overwrite `given.covariance`."""
 
 
 @dataclass
 class NearestItems:
     """kNN after Bell and Koren 2007: weights by ridge regression over the k rated items with the largest Wgt.
 
-    w = (Avg_NN + ridge·I)⁻¹ Avg_Ni for the neighbours N of item i. `cleaned` to a rank first, if that is not None.
+    w = (Avg_NN + ridge·I)⁻¹ Avg_Ni for the neighbours N of item i. If `cleaned` is not None, Avg is first reduced to
+    that rank.
     """
 
     own: Ratings
@@ -65,7 +66,7 @@ class NearestItems:
     cleaned: int | None = None
     _found: NDArray[np.int64] | None = field(default=None, init=False)
     _found_by: ReferenceType[NDArray[np.float32]] | None = field(default=None, init=False)
-    """Wgt that they were found by, which this does not keep in memory."""
+    """The Wgt that `_found` was computed from. The weak reference does not keep it in memory."""
 
     def spectrum(self, given: PredictorInput) -> Spectrum:
         if self.cleaned is None:
@@ -94,10 +95,11 @@ class NearestItems:
 
 @dataclass(frozen=True)
 class Subspace:
-    """SVD: the user's ratings are fitted by ridge regression on the covariance's k leading eigenvectors.
+    """SVD: ridge regression fits the user's ratings on the covariance's k leading eigenvectors.
 
-    `flat`: every direction has the same ridge. Otherwise direction a has ridge·1/λ_a, as if a user's position along
-    it were drawn from N(0, λ_a) and ratings had N(0, ridge) of their own. Directions with λ ≤ 0 are noise: left out.
+    If `flat`, every direction has the same ridge. Otherwise direction a has ridge·1/λ_a, as if a user's position
+    along it were drawn from N(0, λ_a) and each rating had an error N(0, ridge). Directions with λ ≤ 0 are noise and
+    are left out.
     """
 
     own: Ratings

@@ -1,4 +1,4 @@
-"""Effects: averages measured under differential privacy, discounted before factorisation, added back after.
+"""Effects: averages measured under differential privacy, subtracted before a factorisation and added after it.
 
 Friedman, Berkovsky, Kaafar 2016, section 4.1, algorithms 1 and 2 (after McSherry and Mironov 2009).
 """
@@ -16,31 +16,31 @@ from dpmf_cli.privacy.release import Release
 from dpmf_cli.strict_model import StrictModel, later
 
 SPREAD = 0.5
-"""τ, in stars: by how much averages of items and of users differ, roughly, wherever people rate. A public guess."""
+"""τ, in stars: a public guess of how much averages differ between items, and between users, in any data set."""
 
 Beta = float | NDArray[np.float64]
-"""β for all ε, or (E,) one for each."""
+"""One β for all ε, or (E,) one for each."""
 
 
 @dataclass(frozen=True)
 class Shrinkage:
-    """How strongly averages are drawn to their centre: β ratings at the centre are added to each.
+    """How strongly averages are shrunk to their centre: β ratings at the centre are added to each average.
 
-    Where it `grows`, β + √2·b/τ ratings are, b being the scale of the noise on the sum. A sum of n ratings with noise
-    of variance 2b² is best weighted by n/(n + σ²/τ² + 2b²/(nτ²)). The last term is √2·b/τ where it matters, at the n
-    for which the noise is as large as the spread τ. b follows from ε alone, so the rule is public.
+    If `grows` is set, β + √2·b/τ ratings are added, where b is the scale of the noise on the sum. The best weight of
+    a sum of n ratings with noise of variance 2b² is n/(n + σ²/τ² + 2b²/(nτ²)). Its last term is √2·b/τ where it
+    matters: at the n for which the noise is as large as the spread τ. b follows from ε alone, so the rule is public.
     """
 
     beta: float
     grows: bool = False
 
     def under(self, noise: Release) -> Beta:
-        """β for sums with that noise."""
+        """β for sums with the noise of that release."""
         return self.beta + math.sqrt(2) / SPREAD * noise.scale if self.grows else self.beta
 
 
 class EffectsParameters(StrictModel):
-    """How averages are stabilised and clamped. The paper states the clamps; β_m and β_u were found by fit."""
+    """How averages are stabilised and clamped. The paper states the clamps; β_m and β_u were fitted."""
 
     beta_m: float = Field(
         10.0, ge=0, le=1e12, description="β_m: ratings at the global average added to each item"
@@ -50,8 +50,8 @@ class EffectsParameters(StrictModel):
     )
     shrinkage: Literal["fixed", "noise"] = later(
         "fixed",
-        description="fixed: β as given; noise: more where ε asks for more noise, by a public rule. On an own data "
-        "set private methods have it by default, with β_m = β_u = 5",
+        description="fixed: β as given; noise: β grows with the scale of the noise, by a public rule. `noise` with "
+        "β_m = β_u = 5 is the default of private methods on your own data set",
     )
     user_clamp: float = Field(2.0, gt=0, description="released user averages are clamped to [−this, this]")
     residual_clamp: float = Field(
@@ -61,13 +61,13 @@ class EffectsParameters(StrictModel):
         0.5,
         gt=0,
         lt=1,
-        description="which part of an average's ε its sum gets, and its count the rest, where both are released with "
+        description="fraction of an average's ε that its sum gets; its count gets the rest. Used if both have "
         "Laplace noise (section 4.1 leaves it open); unbounded only",
     )
     noise_on_unrated: bool = later(
         False,
-        description="true: averages of users and items without ratings get noise too, as algorithms 1 and 2 are "
-        "listed, though they have nothing to hide; bounded only, unbounded they always do",
+        description="true: averages of users and items without ratings get noise too, as in the paper's algorithms 1 "
+        "and 2, though they have nothing to hide. Bounded only; with unbounded they always get noise",
     )
 
     @property
@@ -80,8 +80,8 @@ class EffectsParameters(StrictModel):
 
 
 ON_OWN_RATINGS = {"shrinkage": "noise", "beta_m": 5.0, "beta_u": 5.0}
-"""How averages are stabilised on a user's own ratings. Without noise β = 5 is near the best on each set of the
-catalog; 10 and 100 meet what one paper prints."""
+"""How averages are stabilised on a user's own data set. Without noise β = 5 is near the best on each set of the
+catalog; the defaults 10 and 100 reproduce the numbers of one paper."""
 
 
 @dataclass(frozen=True)
@@ -98,8 +98,8 @@ class Effects:
     """Averages for each ε of the grid. A prediction from effects alone is items[i] + users[u].
 
     overall (E,), items (n_items, E): rating scale; users (n_users, E): offsets from the item averages.
-    residual  (E,) the released average of r − items[i], where the users' part is not released but each user's own
-              mean; None where it is released too
+    residual  (E,) the released average of r − items[i], if `users` are each user's own unreleased mean; None if
+              `users` are released
     """
 
     overall: NDArray[np.float64]
@@ -109,13 +109,13 @@ class Effects:
 
     @property
     def published(self) -> dict[str, NDArray[np.float64]]:
-        """What is released: with `residual` the users' own means can be made again from their ratings."""
+        """The released arrays. From `residual`, users can compute their own means again from their ratings."""
         rest = {"users": self.users} if self.residual is None else {"residual": self.residual}
         return {"overall": self.overall, "items": self.items, **rest}
 
 
 def side_by_side(effects: Sequence[Effects]) -> Effects:
-    """The averages of several grids as those of one: the users' part is released in all of them."""
+    """Joins the averages of several grids into those of one grid. The users' part must be released in all of them."""
     return Effects(
         np.concatenate([each.overall for each in effects]),
         np.concatenate([each.items for each in effects], axis=1),
@@ -126,6 +126,6 @@ def side_by_side(effects: Sequence[Effects]) -> Effects:
 def stabilised(
     sums: NDArray[np.float64], counts: NDArray[np.float64], beta: Beta, centre: NDArray[np.float64]
 ) -> NDArray[np.float64]:
-    """(n, E) (sum + β·centre) / (max(count, 0) + β) for each row; the centre where the denominator is 0."""
+    """(n, E) (sum + β·centre) / (max(count, 0) + β) for each row; the centre if the denominator is 0."""
     weight = np.maximum(counts, 0) + beta
     return np.where(weight > 0, (sums + beta * centre) / np.where(weight > 0, weight, 1.0), centre)

@@ -1,5 +1,5 @@
-"""What an entry of a config must not ask for: parameters of the other mode, what it or its base would ignore, what no
-accountant certifies.
+"""Checks of an entry of a config. They refuse parameters of the other mode, keys that the entry or its base would
+ignore, steps that may diverge, and a δ that no accountant certifies.
 """
 
 from collections.abc import Iterable
@@ -10,14 +10,14 @@ from pydantic_core import PydanticCustomError
 from dpmf_cli.privacy.neighbours import Mode
 from dpmf_cli.privacy.subsampling import LEAST_DELTA
 
-if TYPE_CHECKING:  # which calls what stands here
+if TYPE_CHECKING:  # `base` imports this module
     from dpmf_cli.algorithms.shared.base import Algorithm, PrivateAlgorithm
 
 
 def refuse_fields_of_the_other_mode(entry: "PrivateAlgorithm", fields: Iterable[str]) -> None:
-    """Raises PydanticCustomError for the first of `fields`, which only the other mode has a use for, that is set.
+    """Raises PydanticCustomError if one of `fields` is set: only the other mode uses them.
 
-    But for defaults, which a resolved config spells out.
+    Default values are allowed, because a resolved config spells them out.
     """
     other = Mode.CORRECTED if entry.mode is Mode.PUBLISHED else Mode.PUBLISHED
     for field in sorted(entry.model_fields_set.intersection(fields)):
@@ -35,7 +35,7 @@ def refuse_fields_of_the_other_mode(entry: "PrivateAlgorithm", fields: Iterable[
 
 
 def refuse_what_is_ignored(entry: "PrivateAlgorithm") -> None:
-    """Raises PydanticCustomError for the first key that the entry `ignores` and that is no default."""
+    """Raises PydanticCustomError for the first of the entry's `ignored` keys that does not have its default."""
     for key in sorted(entry.ignored):
         holder = entry.effects if key.startswith("effects.") else entry
         name = key.removeprefix("effects.")
@@ -52,28 +52,28 @@ def refuse_what_is_ignored(entry: "PrivateAlgorithm") -> None:
 
 
 def refuse_what_a_base_ignores(base: "Algorithm") -> None:
-    """Raises PydanticCustomError where an entry's `base` has a key that only the entry's own is looked at of."""
+    """Raises PydanticCustomError if an entry's `base` sets a key that is only read from the entry itself."""
     for key in ("label", "clip_predictions", "by_epsilon"):
         if getattr(base, key, None):
             raise PydanticCustomError("base", "set `{key}` on the entry, not on its `base`", {"key": key})
 
 
 def refuse_steps_that_diverge(rate: float, key: str, ridge: float) -> None:
-    """Raises PydanticCustomError where S ← S − rate·(gradient + ridge·S) may overshoot: ridge is the entry's `key`.
+    """Raises PydanticCustomError if S ← S − rate·(gradient + ridge·S) may overshoot. `ridge` is the entry's `key`.
 
-    Up to rate·ridge = 1 the second part only shrinks S, and clipped gradients and their noise cannot carry it away.
-    Beyond, S may leave what single precision holds: then errors are NaN, with some ratings and not with others.
+    Up to rate·ridge = 1 the ridge term only shrinks S, and clipped gradients and their noise cannot carry S away.
+    Beyond that, S may overflow single precision. Errors are then NaN, for some data sets and not for others.
     """
     if rate * ridge > 1:
         raise PydanticCustomError(
             "diverges",
-            "at steps of {rate} it may be {most} at most, or the descent diverges",
+            "it must be at most {most} with steps of {rate}, or the descent diverges",
             {"rate": f"{rate:g}", "most": f"{1 / rate:g}", "path": (key,)},
         )
 
 
 def refuse_a_delta_beyond_the_accountant(sampling_rate: float, delta: float) -> None:
-    """Raises PydanticCustomError where sampled Gaussian steps have a δ too small to certify; 0 is none at all."""
+    """Raises PydanticCustomError if δ is too small to certify for sampled Gaussian steps. δ = 0 means pure ε-DP."""
     if sampling_rate < 1 and 0 < delta < LEAST_DELTA:
         raise PydanticCustomError(
             "least_delta",

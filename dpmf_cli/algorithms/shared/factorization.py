@@ -15,7 +15,10 @@ from dpmf_cli.strict_model import StrictModel
 
 
 class Pairs(Protocol):
-    """Who rated what: clean ratings, or perturbed ones, of which an aggregator sees no more than that and noise."""
+    """Who rated what: the interface of clean and of perturbed ratings.
+
+    An aggregator sees only who rated what, and noisy values.
+    """
 
     @property
     def n_users(self) -> int: ...
@@ -30,7 +33,7 @@ class Pairs(Protocol):
 
 
 class InitialFactors(StrictModel):
-    """The law of the start factors, which the papers leave open.
+    """The distribution of the start factors, which the papers leave open.
 
     `normal`: N(0, scale²); `uniform`: U[0, scale), MATLAB's `rand` for scale 1; `sphere`: rows of norm `scale` in a
     uniformly random direction; `positive_sphere`: the same with every coordinate positive.
@@ -41,7 +44,7 @@ class InitialFactors(StrictModel):
         0.1,
         ge=1e-6,
         le=100,
-        description="beyond, products leave what single precision holds, or can tell apart",
+        description="scale of the distribution; outside its limits, products overflow or lose digits in float32",
     )
 
     def draw(self, rows: int, factors: int, rng: np.random.Generator) -> NDArray[np.float64]:
@@ -57,7 +60,7 @@ class InitialFactors(StrictModel):
 
 @dataclass(frozen=True)
 class KnownModel:
-    """r̂_ui = p_u·q_i, or a model's average where it has met no rating of the user or of the item.
+    """r̂_ui = p_u·q_i, or a model's average if the model has seen no rating of the user or of the item.
 
     known_users (n_users, E), known_items (n_items, E) bool; averages (E,) rating scale
     """
@@ -75,7 +78,7 @@ class KnownModel:
 def initial_factors(
     pairs: Pairs, initial: InitialFactors, factors: int, streams: Streams
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """(n_users, factors), (n_items, factors) start factors, the same for all models of a grid."""
+    """Draws start factors (n_users, factors) and (n_items, factors), the same for all models of a grid."""
     users = initial.draw(pairs.n_users, factors, streams.start("initial user factors"))
     items = initial.draw(pairs.n_items, factors, streams.start("initial item factors"))
     return users, items
@@ -86,8 +89,8 @@ def visiting_order(
 ) -> NDArray[np.int64]:
     """(n_ratings,) the order in which SGD visits ratings, drawn once and kept for all epochs.
 
-    `shuffled` is one permutation of all ratings; `user_major` visits user after user and shuffles each
-    user's items, which converges as well and keeps the user's factors in the nearest cache.
+    `shuffled` is one permutation of all ratings. `user_major` visits user after user and shuffles each user's items.
+    It converges as well, and keeps the user's factors in the nearest cache.
     """
     if kind == "shuffled":
         return rng.permutation(len(pairs))
@@ -100,8 +103,9 @@ def visiting_order(
 def shuffled_blocks(
     pairs: Pairs, rng: np.random.Generator, block: int = 1 << 20
 ) -> Iterator[tuple[slice, NDArray[np.int64]]]:
-    """The order `user_major` in parts: blocks of some users' ratings, of about `block` ratings or one user's, and the
-    order of visits in each, numbered from its first. The size of the blocks does not change the order."""
+    """Yields the order `user_major` in blocks: a slice of ratings, and the order of visits in it, numbered from its
+    first rating. A block holds all ratings of its users: about `block` of them, or those of one user who has more.
+    The size of the blocks does not change the order."""
     starts, first = pairs.user_starts, 0
     while first < pairs.n_users:
         last = int(np.searchsorted(starts, starts[first] + block, side="right")) - 1

@@ -1,4 +1,4 @@
-"""Predictions with a covariance that no data went into: all items alike."""
+"""Predictions with a fixed covariance that uses no data: it is the same for all items."""
 
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
@@ -18,9 +18,9 @@ from dpmf_cli.ratings import Ratings
 
 @dataclass(frozen=True)
 class AlikeItems(ABC):
-    """Averages, and a covariance of `variance` on the diagonal (ridge included) and `covariance` elsewhere.
+    """Averages, and a matrix with `variance` on the diagonal (ridge included) and `covariance` elsewhere.
 
-    own      the ratings of every user who may ask: a prediction for user u uses those of u
+    own      the ratings of every user who may ask; a prediction for user u uses only those of u
     effects  averages for each ε; the users' part may be unreleased
     variance, covariance  public, in units of B²
     """
@@ -40,20 +40,20 @@ class AlikeItems(ABC):
         out = np.asarray(self.effects.items[items] + self.effects.users[users])
         counts, totals = self.neighbours(users, items)
         spread = self.variance + (counts - 1) * self.covariance
-        # `spread` is positive for m = 0 too unless c is the larger part of it; a sum of nothing is 0 anyway.
+        # Without neighbours `spread` may be 0 or less; their sum is 0, so the weight does not matter.
         weight = np.where(counts > 0, self.covariance / np.where(counts > 0, spread, 1.0), 0.0)
         return np.asarray(out + weight[:, None] * totals)
 
     @property
     def published(self) -> Arrays:
-        """The averages, as far as they are released."""
+        """The released averages."""
         return self.effects.published
 
 
 @dataclass(frozen=True)
 class NearestAlike(AlikeItems):
-    """With the `k` of the user's items that share the most raters with the item asked for, by Wgt: who rated what
-    must be public.
+    """Predicts from the `k` of the user's items that share the most raters with the target item, by Wgt. Who rated
+    what must be public.
 
     weight  Wgt: a packed triangle
     """
@@ -63,12 +63,12 @@ class NearestAlike(AlikeItems):
 
     @property
     def published(self) -> Arrays:
-        """Wgt too, which is public."""
+        """The released averages, and Wgt, which is public."""
         return {**super().published, "weight": self.weight}
 
     @classmethod
     def restored(cls, arrays: Arrays, entry: Any, own: Ratings) -> Self:
-        """The model of what was `published`, for the users who ask."""
+        """The model made again from what was `published`, for the users who ask."""
         effects = effects_of(arrays, entry, own)
         return cls(own, effects, entry.of_an_item, entry.covariance, arrays["weight"], entry.k)
 
@@ -79,7 +79,7 @@ class NearestAlike(AlikeItems):
         found = nearest(own, users, items, self.weight, self.k)
         totals = np.empty((len(users), self.effects.users.shape[1]))
         for lane in range(totals.shape[1]):
-            # Place −1, where the user has fewer than k, is the 0 behind the last residual.
+            # A user with fewer than k items has place −1, which is the 0 appended after the last residual.
             residuals = np.append(own_residuals(own, self.effects, lane), 0.0)
             totals[:, lane] = residuals[found].sum(axis=1)
         return (found >= 0).sum(axis=1), totals
@@ -87,18 +87,18 @@ class NearestAlike(AlikeItems):
 
 @dataclass(frozen=True)
 class AllAlike(AlikeItems):
-    """With all items that the user rated but the one asked for."""
+    """Predicts from all items that the user rated, except the target item."""
 
     @classmethod
     def restored(cls, arrays: Arrays, entry: Any, own: Ratings) -> Self:
-        """The model of what was `published`, for the users who ask."""
+        """The model made again from what was `published`, for the users who ask."""
         return cls(own, effects_of(arrays, entry, own), entry.of_an_item, entry.covariance)
 
     def neighbours(
         self, users: NDArray[np.int32], items: NDArray[np.int32]
     ) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
         own = self.own
-        # Behind the last rating stands one that nobody asks for, where the search for a greater pair ends.
+        # A sentinel after the last rating: the search for a greater pair ends there, and no pair equals it.
         keys = np.append(own.users.astype(np.int64) * own.n_items + own.items, own.n_users * own.n_items)
         asked = users.astype(np.int64) * own.n_items + items
         places = np.searchsorted(keys, asked)
@@ -112,7 +112,7 @@ class AllAlike(AlikeItems):
 
 
 def public_weights(train: Ratings) -> NDArray[np.float32]:
-    """Wgt, where who rated what is public: a packed triangle."""
+    """Wgt without noise, for methods under which who rated what is public: a packed triangle."""
     return weighted_products(train, Raters.of(train), np.ones(len(train)), inverse_counts(train)).astype(
         np.float32
     )

@@ -1,4 +1,4 @@
-"""Alternating minimisation in which users solve for themselves, and items learn from noisy sums over users.
+"""Alternating minimisation: each user solves for that user's own factors, and items learn from noisy sums over users.
 
 Chien et al. 2021, with the weights of Krichene et al. 2023.
 """
@@ -38,11 +38,11 @@ from dpmf_cli.streams import Streams
 
 
 class Selection(StrEnum):
-    """Which of a user's ratings the items learn from.
+    """The ratings of a user from which the items learn.
 
-    UNIFORM   k, chosen at random
-    TAIL      k, of the items with the least noisy counts
-    WEIGHTED  all, with weights ∝ (noisy count)^−μ of squared length k: Krichene et al. 2023, algorithm 2
+    UNIFORM   k ratings, chosen at random
+    TAIL      the k ratings of the items with the lowest noisy counts
+    WEIGHTED  all ratings, with weights ∝ (noisy count)^−μ whose squares sum to k: Krichene et al. 2023, algorithm 2
     """
 
     UNIFORM = "uniform"
@@ -51,7 +51,10 @@ class Selection(StrEnum):
 
 
 class CentreMoves(NamedTuple):
-    """How far the global sum and the number of its ratings move, and what a paper scales their noise to instead."""
+    """Sensitivities of the global sum and of the number of its ratings.
+
+    total_as, number_as  what a paper scales the noise to instead; None for the true sensitivity
+    """
 
     total: Sensitivity
     number: Sensitivity
@@ -60,8 +63,15 @@ class CentreMoves(NamedTuple):
 
 
 class Begun(NamedTuple):
-    """What all steps go on from: the model; what users add to items; all ratings by user; m (E,); n̂ (n_items, E), 1
-    at least; and what noise comes from."""
+    """The state after the first measurements, from which all steps continue.
+
+    model     start factors and averages
+    parts     what users add to items
+    by_user   all ratings by user
+    centre    (E,) m
+    counts    (n_items, E) n̂, at least 1
+    measurer  the source of noise
+    """
 
     model: FactorModel
     parts: UserParts
@@ -72,14 +82,15 @@ class Begun(NamedTuple):
 
 
 class ItemAlternation(PrivateAlgorithm):
-    """From k ratings of each user a noisy mean m and noisy counts n̂_i. Then, with w_ui as the `selection` has it,
+    """Measures a noisy mean m and noisy counts n̂_i from k ratings of each user. Then, with the weights w_ui of the
+    `selection`:
 
-        T times:  p_u ← argmin Σ_i (x_ui − p·q_i)² + λ_u‖p‖², all own ratings;  shortened to ‖p_u‖ ≤ Γ
-                  Q ← from noisy sums over users, as a subclass has it
-        p_u once more, by its user
+        T times:  p_u ← argmin Σ_i (x_ui − p·q_i)² + λ_u‖p‖², over all of the user's ratings;  shortened to ‖p_u‖ ≤ Γ
+                  Q ← from noisy sums over users; a subclass says how
+        each user solves for p_u once more
 
-    x_ui = r_ui − m, less the user's own mean of that where `centring` is of users. Predictions, m + p_u·q_i and the
-    own mean, use the target user's own ratings (‡). The catalogue of items is public.
+    x_ui = r_ui − m; with `centring: users`, the user's own mean of r_ui − m is subtracted too. A prediction is
+    m + p_u·q_i plus that own mean. It uses the target user's own ratings (‡). The catalogue of items is public.
     """
 
     paper: ClassVar[Paper] = Paper.CHIEN
@@ -92,17 +103,18 @@ class ItemAlternation(PrivateAlgorithm):
     iterations: int = Field(4, ge=1, le=1000, description="T")
     initial_factors: InitialFactors = InitialFactors(scale=0.3)
     centring: Literal["overall", "users"] = Field(
-        "users", description="what is taken from ratings: the noisy mean, or each user's own mean too (β_u)"
+        "users",
+        description="subtracted from ratings: the noisy mean; with `users` each user's own mean too (β_u)",
     )
     selection: Selection = Field(Selection.WEIGHTED, description="which of a user's ratings items learn from")
     most_ratings: int = Field(100, ge=1, le=10_000, description="k")
-    weight_exponent: float = Field(0.12, ge=0, le=2, description="μ, where the selection is weighted")
+    weight_exponent: float = Field(0.12, ge=0, le=2, description="μ, for `selection: weighted`")
     user_norm: float = Field(0.6, ge=1e-6, le=1e6, description="Γ")
     user_ridge: float = Field(
         3.0,
         ge=0.01,
         le=1e6,
-        description="λ_u: of a user's own regression; less leaves those of few ratings unsolvable",
+        description="λ_u of a user's own regression; with less, users with few ratings cannot be solved",
     )
     effects: EffectsParameters = EffectsParameters(beta_u=16)
     budget: Fractions
@@ -113,7 +125,7 @@ class ItemAlternation(PrivateAlgorithm):
 
     @property
     def accounting(self) -> CorrectedGaussianAccounting:
-        """How θ is accounted for: exactly, in both modes."""
+        """The accounting of θ, exact in both modes."""
         return CorrectedGaussianAccounting(self.budget.fractions, self.delta)
 
     def epsilon_of(self, theta: float) -> float:
@@ -128,7 +140,7 @@ class ItemAlternation(PrivateAlgorithm):
         return RowProblem(self.user_ridge, math.inf, per_rating=False)
 
     def begin(self, train: Ratings, epsilons: Epsilons, streams: Streams, curator: Curator) -> Begun:
-        """What is measured once, and the start."""
+        """Measures what is measured once, and draws the start factors."""
         measurer = Measurer(self.accounting, self.measurements, epsilons, curator)
         kept = at_most(train, self.most_ratings, streams.of_ratings("ratings kept", train))
         centre = self.measured_centre(kept, measurer)
@@ -142,7 +154,7 @@ class ItemAlternation(PrivateAlgorithm):
         return Begun(model, parts, by_user(train), centre, counts, measurer)
 
     def parts(self, train: Ratings, kept: Ratings, counts: NDArray[np.float64]) -> UserParts:
-        """What users add to items: of the ratings `kept`, or of all with weights that follow from noisy counts."""
+        """What users add to items: from the ratings `kept`, or from all ratings, weighted by noisy counts."""
         learned = kept if self.selection is Selection.UNIFORM else train
         return UserParts(
             learned, by_item(learned), self.weights(learned, counts), self.residuals(train.scale)
@@ -151,29 +163,29 @@ class ItemAlternation(PrivateAlgorithm):
     @property
     @abstractmethod
     def measurements(self) -> Mapping[str, int]:
-        """Of how many things each measurement of the budget is."""
+        """The number of noise draws of each measurement of the budget."""
 
     @abstractmethod
     def residuals(self, scale: Scale) -> Residuals:
-        """What items learn from, and how it is clipped."""
+        """The residuals from which items learn, and how they are clipped."""
 
     def step_users(self, begun: Begun) -> None:
-        """p_u ← its user's own regression on Q, shortened to Γ."""
+        """p_u ← the user's own regression on Q, shortened to Γ."""
         solve_users(begun.model, begun.by_user, self.of_a_user)
         shorten_users(begun.model, self.user_norm)
 
     def end(self, begun: Begun, train: Ratings) -> OwnFactors:
-        """Q, beside m."""
+        """The model that is released: Q and m."""
         return OwnFactors(self, begun.model.without_users(), {"overall": begun.centre}, train)
 
     def with_own_factors(self, items: FactorModel, beside: Arrays, own: Ratings) -> FactorModel:
-        """Q beside each user's own mean and p_u."""
+        """Adds each user's own mean and p_u to Q."""
         model = items.with_users(self.own_means(own, beside["overall"]))
         solve_users(model, by_user(own), self.of_a_user)
         return model
 
     def measured_centre(self, kept: Ratings, measurer: Measurer) -> NDArray[np.float64]:
-        """(E,) m: the noisy sum of ratings over their noisy number, clamped to the scale."""
+        """(E,) m: the noisy sum of ratings divided by their noisy number, clamped to the scale."""
         origin, moves = origin_of_sums(self.mode, kept.scale), self.centre_moves(kept.scale)
         total = (kept.values.astype(np.float64) - origin).sum()
         noisy = measurer.noise("centre", "global sum", (), moves.total, moves.total_as).added_to(total)
@@ -183,7 +195,7 @@ class ItemAlternation(PrivateAlgorithm):
         return np.clip(origin + noisy / np.maximum(count, 1), kept.scale.minimum, kept.scale.maximum)
 
     def centre_moves(self, scale: Scale) -> CentreMoves:
-        """Published, the noise of the sum is scaled to √k·r_max, and that of the number to 1."""
+        """Sensitivities of m. Published mode scales the noise of the sum to √k·r_max, and that of the number to 1."""
         k, origin = self.most_ratings, origin_of_sums(self.mode, scale)
         largest = max(abs(scale.minimum - origin), abs(scale.maximum - origin))
         moves = CentreMoves(sensitivity.sampled_total(k, largest), sensitivity.sampled_total(k, 1.0))
@@ -193,7 +205,7 @@ class ItemAlternation(PrivateAlgorithm):
         return CentreMoves(moves.total, moves.number, *assumed)
 
     def own_means(self, own: Ratings, centre: NDArray[np.float64]) -> NDArray[np.float64]:
-        """(n_users, E) r̄_u = Σ_i (r_ui − m)/(c_u + β_u), or 0 where users are not centred. Not released."""
+        """(n_users, E) r̄_u = Σ_i (r_ui − m)/(c_u + β_u), or 0 if users are not centred. Not released."""
         if self.centring == "overall":
             return np.zeros((own.n_users, len(centre)))
         counts = own.user_counts[:, None].astype(np.float64)
@@ -201,7 +213,7 @@ class ItemAlternation(PrivateAlgorithm):
         return stabilised(sums, counts, self.effects.beta_u, np.zeros_like(centre))
 
     def weights(self, learned: Ratings, counts: NDArray[np.float64]) -> RatingWeights:
-        """w_ui: Σ_i w_ui² is k at most."""
+        """w_ui, with Σ_i w_ui² ≤ k for each user."""
         every = np.ones((learned.n_users, counts.shape[1]))
         if self.selection is Selection.WEIGHTED:
             weights = RatingWeights(every, counts**-self.weight_exponent)

@@ -1,4 +1,4 @@
-"""Item averages from noisy sums, and counts that are noisy too where neighbours differ in the presence of ratings.
+"""Item averages from noisy sums. Counts are noisy too if neighbours differ in the presence of ratings.
 
 McSherry and Mironov 2009, section 4.2; Friedman, Berkovsky, Kaafar 2016, algorithms 1 and 2.
 """
@@ -19,12 +19,16 @@ from dpmf_cli.ratings import Ratings
 
 TypicalCount = Annotated[
     float,
-    Field(ge=1, le=1e9, description="a public guess of how many ratings a user has: what one rater weighs"),
+    Field(
+        ge=1,
+        le=1e9,
+        description="a public guess of how many ratings a user has; sets the weight of a typical rater",
+    ),
 ]
 
 
 class Part(StrEnum):
-    """Which part of the budget a step is charged to, by its name there."""
+    """The part of the budget that a step is charged to, by its name there."""
 
     OVERALL = "global_averages"
     ITEMS = "item_averages"
@@ -49,7 +53,7 @@ class StepNoise(Protocol):
 class Moves:
     """The sensitivities of sums of ratings minus `origin`, of counts, and of sums of residuals.
 
-    calibrated_to  what the noise of the rating sums is scaled to, where a paper takes another than `ratings`
+    calibrated_to  the sensitivity to which a paper scales the noise of the rating sums, if that is not `ratings`
     """
 
     ratings: Sensitivity
@@ -61,7 +65,7 @@ class Moves:
 
 @dataclass(frozen=True)
 class UserWeights:
-    """What each of a user's ratings counts in the sums by item, and in the sums over all items: (n_users,) each."""
+    """The weight of each of a user's ratings in the sums by item, and in the sums over all items: (n_users,) each."""
 
     by_item: NDArray[np.float64]
     overall: NDArray[np.float64]
@@ -69,8 +73,8 @@ class UserWeights:
 
 @dataclass(frozen=True)
 class CentredAverages:
-    """What is released, for each ε: `overall` (E,) and `items` (n_items, E), rating scale; `residual` (E,), the
-    average of r − MAvg_i."""
+    """The released averages for each ε: `overall` (E,) and `items` (n_items, E), rating scale, and `residual` (E,),
+    the average of r − MAvg_i."""
 
     overall: NDArray[np.float64]
     items: NDArray[np.float64]
@@ -79,8 +83,10 @@ class CentredAverages:
 
 @dataclass(frozen=True)
 class ItemAverages(CentredAverages):
-    """Released too: `counts` (n_items, E), noisy and not below 0. And what is not: `own_sums` (n_users, E), each
-    user's Σ_i (r_ui − MAvg_i).
+    """The released averages, and two more arrays.
+
+    counts    (n_items, E) noisy and not below 0; released
+    own_sums  (n_users, E) each user's Σ_i (r_ui − MAvg_i); not released
     """
 
     counts: NDArray[np.float64]
@@ -95,12 +101,12 @@ def measure_item_averages(
     shrinkage: Shrinkage,
     weights: UserWeights | None = None,
 ) -> ItemAverages:
-    """Measures and releases item averages, and the average of what they leave.
+    """Measures and releases item averages, and the average of their residuals.
 
         G = GSum/GCnt,   MAvg_i = (MSum_i + β_m·G)/(MCnt_i + β_m), clamped to the scale,   G again, of r − MAvg_i
 
     Every item gets noise, rated or not. Noisy counts are clamped at 0 (the global ones at 1), so that a
-    denominator is at least β_m. β_m is `shrinkage`, in units of `weights`.
+    denominator is at least β_m. β_m comes from `shrinkage`, in units of `weights`.
     """
     count, total, sums, totals = _sums(train, moves.origin, weights)
     rows = (train.n_items,)
@@ -135,12 +141,12 @@ def bounded_item_averages(
     shrinkage: Shrinkage,
     noise_on_unrated: bool = False,
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """(E,) GAvg and (n_items, E) IAvg, rating scale, where who rated what is public: algorithm 1, lines 1 to 7.
+    """Measures GAvg (E,) and IAvg (n_items, E), rating scale. Who rated what is public. Algorithm 1, lines 1 to 7.
 
         GAvg = (Σ r_ui + noise)/|R|,   IAvg(i) = (Σ_{R_i} r_ui + β_m·GAvg + noise)/(|R_i| + β_m), clamped to the scale
 
-    An item without ratings has nothing to hide: it gets no noise, and its average is the global one. The listing has
-    noise for it (`noise_on_unrated`).
+    An item without ratings has nothing to hide. It gets no noise, and its average is the global one. The paper's
+    listing adds noise to it; `noise_on_unrated` does so too.
     """
     total = np.asarray(train.values.sum(dtype=np.float64))
     overall = noise(Part.OVERALL, "global average", (), moves).added_to(total) / max(len(train), 1)
@@ -164,7 +170,8 @@ def averages_of_the_rated(
     *,
     unrated_too: bool = False,
 ) -> NDArray[np.float64]:
-    """(n, E) stabilised averages; the centre itself, without noise, where the public count is 0, or `unrated_too`."""
+    """(n, E) stabilised averages. If the public count is 0, the average is the centre without noise, unless
+    `unrated_too`."""
     averages = stabilised(sums, counts[:, None].astype(np.float64), beta, centre)
     if unrated_too:
         return averages
@@ -174,7 +181,7 @@ def averages_of_the_rated(
 def _sums(
     train: Ratings, origin: float, weights: UserWeights | None
 ) -> tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.float64], NDArray[np.float64]]:
-    """Σ w and Σ w·(r − origin) over all ratings (), and the second and the first by item (n_items,)."""
+    """Σ w and Σ w·(r − origin) over all ratings, () each; then Σ w·(r − origin) and Σ w by item, (n_items,) each."""
     values = train.values.astype(np.float64)
     values -= origin
     if weights is None:
@@ -190,5 +197,5 @@ def _sums(
 
 
 def _weighted_sums(weights: NDArray[np.float64], rows: NDArray[np.float64]) -> NDArray[np.float64]:
-    """(E,) Σ_u w_u·rows[u], each ε by itself, so that none depends on how many others there are."""
+    """(E,) Σ_u w_u·rows[u]. Each ε is summed separately, so that its sum does not depend on the other ε."""
     return np.array([np.sum(weights * column) for column in np.ascontiguousarray(rows.T)])

@@ -1,7 +1,7 @@
-"""What is built on a released item-item covariance: shrinking it, and a model that predicts from it.
+"""Shrinks a released item-item covariance, and predicts from it.
 
-McSherry and Mironov 2009, sections 4.6 and 5. Private kNN of Friedman et al. 2016, section 5.4, is the same with
-released user averages.
+McSherry and Mironov 2009, sections 4.6 and 5. Private kNN of Friedman et al. 2016, section 5.4, is the same method
+with released user averages.
 """
 
 from abc import abstractmethod
@@ -43,23 +43,26 @@ Limits = Annotated[tuple[float, float], AfterValidator(_ascending)]
 
 
 class CovarianceAlgorithm(PrivateAlgorithm):
-    """An algorithm that predicts from an item-item covariance: how Cov and Wgt become the Avg that it uses.
+    """An algorithm that predicts from an item-item covariance. It computes Avg from Cov and Wgt:
 
-        Avg_ij = (Cov_ij + s·μ)/(Wgt_ij + s),   with its own s and μ on the diagonal
+        Avg_ij = (Cov_ij + s·μ)/(Wgt_ij + s),   with a different s and μ on the diagonal
 
-    (section 4.6, "shrinking to the average"; s for β·avgWgt). All of it is post-processing of what is released.
-    s grows with the noise, whose scale is public. μ is the average that the released matrices show, within public
-    limits: noise could make it negative. Nothing here depends on the private data otherwise.
+    This is "shrinking to the average" of section 4.6, with s for β·avgWgt. It only post-processes released numbers.
+    s grows with the noise, whose scale is public. μ is the average of the released matrices, within public limits,
+    because noise could make it negative. Nothing here depends on the private data in any other way.
     """
 
     ridge: float = Field(
-        0.2, ge=1e-6, le=1e6, description="variance of what no other item explains, in units of B²"
+        0.2, ge=1e-6, le=1e6, description="the variance that no other item explains, in units of B²"
     )
     shrinkage: float = Field(
-        100.0, ge=1e-6, le=1e12, description="s without noise, in raters: where Avg is half way to μ"
+        100.0,
+        ge=1e-6,
+        le=1e12,
+        description="s without noise: the number of raters at which Avg is half way to μ",
     )
     noise_shrinkage: float = Field(
-        60.0, ge=0, le=1e6, description="what s grows by for each unit of the noise's scale on Cov/B²"
+        60.0, ge=0, le=1e6, description="growth of s for each unit of the noise's scale on Cov/B²"
     )
     diagonal_noise_shrinkage: float = Field(60.0, ge=0, le=1e6, description="the same for the diagonal's s")
     typical_count: TypicalCount = 100.0
@@ -70,19 +73,19 @@ class CovarianceAlgorithm(PrivateAlgorithm):
 
     @abstractmethod
     def predictor(self, own: Ratings, users: NDArray[np.int32], items: NDArray[np.int32]) -> Predictor:
-        """What predicts the pairs (users, items), n of them, each from that user's ratings in `own` alone."""
+        """The predictor of n pairs (users, items). It uses only that user's ratings in `own` for each pair."""
 
     @property
     @abstractmethod
     def rater_weight(self) -> float:
-        """What one typical rater adds to Wgt."""
+        """The weight that one typical rater adds to Wgt."""
 
     def calibrated_to(self, stated: Sensitivity) -> Sensitivity | None:
-        """What noise is scaled to. Published: what the paper states. Corrected: the true sensitivity (None)."""
+        """The sensitivity that noise is scaled to. Published: the paper's. Corrected: the true one (None)."""
         return {Mode.PUBLISHED: stated, Mode.CORRECTED: None}[self.mode]
 
     def shrunk(self, products: NoisyProducts, n_items: int, factor: float) -> NDArray[np.float32]:
-        """Avg, where Cov was: that is overwritten. `factor` is what s is multiplied by."""
+        """Overwrites Cov with Avg and returns it. s is multiplied by `factor`."""
         unit, covariance, weight = self.effects.residual_clamp**2, products.covariance, products.weight
         variance, common = mean_ratios(covariance, weight, n_items)
         least = self.shrinkage * self.rater_weight
@@ -100,13 +103,13 @@ class CovarianceAlgorithm(PrivateAlgorithm):
 
 @dataclass(frozen=True)
 class CovarianceModel:
-    """Predicts from released matrices, and from the target user's own ratings, which that user alone sees.
+    """Predicts from released matrices, and from the target user's own ratings, which only that user sees.
 
-    released   Cov and Wgt with their noise, of one ε after the other
-    own        the ratings of every user who may ask: a prediction for user u uses those of u
+    released   Cov and Wgt with their noise, for one ε after the other
+    own        the ratings of every user who may ask; a prediction for user u uses only those of u
     effects    averages; the users' part may be unreleased
-    counts     (n_items, E) released numbers of ratings, in typical raters, for cleaning; None where there is none
-    refitting  chooses parameters anew for each ε; None where they are `fixed`
+    counts     (n_items, E) released numbers of ratings, in typical raters, for cleaning; None if not released
+    refitting  chooses parameters for each ε; None if they are `fixed`
     """
 
     settings: CovarianceAlgorithm
@@ -123,13 +126,13 @@ class CovarianceModel:
         trial = None if self.refitting is None else Trial(self, self.refitting)
         for products in self.released:
             out[:, products.lane] += self._predicted_residuals(products, predictor, trial)
-            del products  # before the next are measured
+            del products  # frees memory before the next are measured
         return out
 
     def _predicted_residuals(
         self, products: NoisyProducts, predictor: Predictor, trial: "Trial | None"
     ) -> NDArray[np.float64]:
-        """(n,) for one ε."""
+        """(n,) the predicted residuals for one ε."""
         chosen = self.fixed if trial is None else trial.multipliers(products)
         residuals = own_residuals(self.own, self.effects, products.lane)
         given = self.given(products, residuals, chosen.shrinkage)
@@ -140,8 +143,7 @@ class CovarianceModel:
     def given(
         self, products: NoisyProducts, residuals: NDArray[np.float64], shrinkage: float
     ) -> PredictorInput:
-        """What predictions for one ε are made from, s being multiplied by `shrinkage`; the noisy Cov becomes Avg in
-        place."""
+        """The input of predictions for one ε. Overwrites the noisy Cov with Avg; s is multiplied by `shrinkage`."""
         n_items = self.own.n_items
         average = self.settings.shrunk(products, n_items, shrinkage)
         counts = np.ones(n_items) if self.counts is None else self.counts[:, products.lane]
@@ -150,7 +152,7 @@ class CovarianceModel:
 
     @property
     def published(self) -> Arrays:
-        """Of a model for one ε: the averages, as far as they are released, noisy Cov and Wgt, and what was chosen."""
+        """The released averages, noisy Cov and Wgt, and the chosen parameters, of a model for one ε."""
         (products,) = self.released
         chosen = self.fixed
         if self.refitting is not None:
@@ -166,7 +168,7 @@ class CovarianceModel:
 
     @classmethod
     def restored(cls, arrays: Arrays, entry: Any, own: Ratings) -> Self:
-        """The model of what was `published`, for the users who ask."""
+        """The model made again from what was `published`, for the users who ask."""
         return cls(
             entry,
             StoredProducts(arrays["covariance"], arrays["weight"], float(arrays["noise"][0])),
@@ -180,7 +182,7 @@ class CovarianceModel:
 class Trial:
     """Tries the candidates of a refitting on a model.
 
-    spectra  what the predictor needs of Avg's spectrum, by what shrinkage is multiplied by: of the last ε tried
+    spectra  the part of Avg's spectrum that the predictor needs, by the multiplier of shrinkage, for the last ε tried
     """
 
     def __init__(self, model: CovarianceModel, refitting: Refitting) -> None:
@@ -190,13 +192,13 @@ class Trial:
         self.spectra: dict[float, Spectrum] = {}
 
     def multipliers(self, products: NoisyProducts) -> Multipliers:
-        """The candidate chosen for one ε, given the noisy Cov and Wgt, which stay as they are."""
+        """The candidate chosen for one ε, given the noisy Cov and Wgt. Does not change them."""
         lane, effects, asked = products.lane, self._refitting.effects, self._refitting.asked
         residuals = own_residuals(self._refitting.seen, effects, lane)
         averages = effects.items[asked.items, lane] + effects.users[asked.users, lane]
         self.spectra.clear()
 
-        @lru_cache(maxsize=1)  # candidates of one shrinkage follow each other
+        @lru_cache(maxsize=1)  # candidates with the same shrinkage follow each other
         def shrunk(shrinkage: float) -> WithRidge:
             copied = replace(products, covariance=products.covariance.copy())
             given = self._model.given(copied, residuals, shrinkage)

@@ -1,6 +1,6 @@
-"""What released sums say of items: their counts, their averages, and the features that users regress on.
+"""Estimates of items from released sums: their counts, their averages, and the features that users regress on.
 
-All of it is computed from released numbers and the known scale of their noise, each ε by itself: it costs nothing.
+Everything is computed from released numbers and the known scale of their noise, each ε by itself, and so costs no ε.
 """
 
 from dataclasses import dataclass
@@ -11,25 +11,26 @@ from numpy.typing import NDArray
 from dpmf_cli.ratings import Scale
 
 QUALITY, TREND, CENTRE = 0.4, 0.5, 1.0
-"""Prior deviations, in stars: of items' averages around their trend, of the trend over popularity, of its centre."""
+"""Prior deviations, in stars: of items' averages around the trend, of the trend's slope over popularity, and of the
+trend's centre."""
 FARTHEST = 2.0
-"""How many deviations from the mean rating's popularity an item's may be."""
+"""The limit of an item's popularity, in deviations from the mean over ratings."""
 NODES = 96
-"""Of the quadrature of a count, over twelve deviations of its noise."""
+"""Nodes of the quadrature of a count, over twelve deviations of its noise."""
 LEAST = 1e-12
-"""A variance of what has neither noise nor raters."""
+"""A lower bound of variances, for items with neither noise nor raters."""
 
 Lanes = NDArray[np.float64]
 
 
 @dataclass(frozen=True)
 class Items:
-    """What is known of items, for each ε of the grid; all (n_items, E).
+    """Estimates of items for each ε of the grid; all (n_items, E).
 
     base        the average, rating scale
-    spread      the variance of the true average around it
-    weight      Σ_u w_u over the raters, w_u what each rating of user u counts in the sums of later steps
-    popularity  how often it is rated: a standardised logarithm
+    spread      the variance of the true average around `base`
+    weight      Σ_u w_u over the raters, where w_u is the weight of each rating of user u in the sums of later steps
+    popularity  the standardised logarithm of how often the item is rated
     """
 
     base: Lanes
@@ -39,7 +40,7 @@ class Items:
 
     @property
     def quality(self) -> Lanes:
-        """(n_items, E) what of the average popularity does not tell, standardised."""
+        """(n_items, E) the part of the average that popularity does not explain, standardised."""
         rest = (
             (weight, standardised(base, weight), popularity)
             for base, weight, popularity in zip(self.base.T, self.weight.T, self.popularity.T, strict=True)
@@ -54,10 +55,11 @@ class Items:
 
 
 def counts_of(noisy: Lanes, deviation: Lanes, least: float) -> tuple[Lanes, Lanes]:
-    """(n_items, E) each: the posterior means of counts, and of ln(count + offset), given noise of `deviation` (E,).
+    """The posterior means of counts, and of ln(count + offset), (n_items, E) each, given noise of `deviation` (E,).
 
-    The prior is Lomax, p(c) ∝ (c + m)⁻³, as long-tailed as popularity is, m the mean of the noisy counts. `offset` is
-    the larger of `least` and 0.3 deviations. Noise is taken for normal. Without noise a count is itself.
+    The prior is Lomax, p(c) ∝ (c + m)⁻³, which is as long-tailed as popularity; m is the mean of the noisy counts.
+    `offset` is the larger of `least` and 0.3 deviations. The noise is treated as normal. Without noise, the posterior
+    mean of a count is the count.
     """
     lanes = [_counts(column, s, least) for column, s in zip(noisy.T, deviation, strict=True)]
     means, logarithms = (np.stack(each, axis=1) for each in zip(*lanes, strict=True))
@@ -78,14 +80,14 @@ def _counts(noisy: Lanes, deviation: float, least: float) -> tuple[Lanes, Lanes]
 
 
 def popularity_of(logarithms: Lanes, counts: Lanes) -> Lanes:
-    """(n_items, E) the logarithms standardised over ratings, within ±FARTHEST: no trend reaches further."""
+    """(n_items, E) the logarithms, standardised over ratings and clipped to ±FARTHEST, which bounds the trend."""
     lanes = zip(logarithms.T, counts.T, strict=True)
     popularity = np.stack([standardised(column, weight) for column, weight in lanes], axis=1)
     return np.clip(popularity, -FARTHEST, FARTHEST)
 
 
 def standardised(feature: Lanes, weight: Lanes) -> Lanes:
-    """(n,) the feature with mean 0 and mean square 1 under weights (n,); 0 where it is the same throughout."""
+    """(n,) the feature, scaled to mean 0 and mean square 1 under weights (n,); 0 if the feature is constant."""
     centred = np.ascontiguousarray(feature) - _mean(feature, weight)
     square = _mean(centred**2, weight)
     return centred / np.sqrt(square) if square > LEAST else np.zeros_like(centred)
@@ -99,11 +101,11 @@ def _mean(feature: Lanes, weight: Lanes) -> float:
 def averages_of(
     sums: Lanes, weight: Lanes, popularity: Lanes, variance: Lanes, centre: Lanes, scale: Scale
 ) -> tuple[Lanes, Lanes]:
-    """(n_items, E) each: the posterior means of items' averages, within the scale, and their variances.
+    """The posterior means of items' averages, within the scale, and their variances, (n_items, E) each.
 
         sum_i = weight_i·(a + s·popularity_i + δ_i) + N(0, variance_i),   δ_i ~ N(0, QUALITY²)
 
-    of ratings less `centre` (n_items, E). The trend a, s is estimated from all items at once.
+    The sums are of ratings minus `centre` (n_items, E). The trend a, s is estimated from all items at once.
     """
     lanes = [
         _averages(*map(np.ascontiguousarray, each))
@@ -125,7 +127,10 @@ def _averages(sums: Lanes, weight: Lanes, popularity: Lanes, variance: Lanes) ->
 
 
 def updated(spread: float | Lanes, weight: Lanes, variance: Lanes) -> tuple[Lanes, Lanes]:
-    """The gain with which a sum of `weight` times a number, with noise of `variance`, updates what is known of that
-    number, which has variance `spread`; and the variance after it. Kalman 1960."""
+    """Returns the gain of an update, and the variance after it. Kalman 1960.
+
+    The prior variance of a number is `spread`. The observation is `weight` times that number, with noise of variance
+    `variance`.
+    """
     gain = weight * spread / (weight**2 * spread + variance + LEAST)
     return gain, spread * (1 - gain * weight)

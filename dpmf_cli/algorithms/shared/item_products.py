@@ -1,7 +1,7 @@
-"""Sums of products of two items' ratings: measured for a few ε after the others, and released as they are measured.
+"""Sums of products of two items' ratings, measured and released for a few ε at a time.
 
 McSherry and Mironov 2009, section 4.4. A triangle takes 2·n_items² bytes (632 MB for the 17,770 items of Netflix), so
-that none is kept for each ε: those of a few are measured, get their noise, are used, and are forgotten.
+the triangles of a grid are not all kept. Those of a few ε are measured, get their noise, are used, and are freed.
 """
 
 from collections.abc import Iterator
@@ -20,11 +20,11 @@ from dpmf_cli.ratings import Ratings
 
 @dataclass(frozen=True)
 class MeasuredProducts:
-    """What is summed, over all users, for every pair of items. Only releases of it may leave a fit.
+    """Clean sums over all users for every pair of items. Only releases of them may leave a fit.
 
         Cov = Σ_u w_u r̂_u r̂_uᵀ,   r̂_ui = clamp(r_ui − IAvg(i) − UAvg(u), [−B, B]);   Wgt = Σ_u w_u e_u e_uᵀ
 
-    effects  the averages for each ε, whose users' part may be unreleased
+    effects  the averages for each ε; the users' part may be unreleased
     clamp    B
     weights  (n_users,) w
     """
@@ -42,13 +42,13 @@ class MeasuredProducts:
         )
 
     def weight(self, raters: Raters, part: slice) -> Products:
-        """Wgt, which is the same for each ε, for a part of the grid: the products of ratings that are all 1."""
+        """Wgt for a part of the grid. It is the same for each ε: the products if all ratings are 1."""
         train = self.train
         nothing = np.zeros((train.n_items, 1)), np.zeros((train.n_users, 1))
         return self._products(raters, np.ones(len(train), np.float32), *nothing, 1.0, part)
 
     def public_weight(self, raters: Raters) -> NDArray[np.float32]:
-        """Wgt where who rated what is public: a packed triangle."""
+        """Wgt without noise, for methods under which who rated what is public: a packed triangle."""
         ones = np.ones(len(self.train))
         return weighted_products(self.train, raters, ones, self.weights).astype(np.float32)
 
@@ -67,11 +67,11 @@ class MeasuredProducts:
 
 @dataclass(frozen=True)
 class NoisyProducts:
-    """What is released for one ε.
+    """The released products for one ε.
 
-    lane        its number in the grid
+    lane        the number of that ε in the grid
     covariance  Cov with its noise: a packed triangle
-    weight      Wgt with its noise, clamped at 0, or Wgt itself where that is public: a packed triangle
+    weight      Wgt with its noise, clamped at 0, or Wgt itself if it is public: a packed triangle
     scale       the scale of the noise of Cov, which is public
     """
 
@@ -83,11 +83,11 @@ class NoisyProducts:
 
 @dataclass(frozen=True)
 class ReleasedProducts:
-    """Cov and Wgt with their noise, of one ε after the other, whenever they are iterated: always the same.
+    """Iterates over noisy Cov and Wgt, for one ε after the other. Each iteration gives the same numbers.
 
-    measured       what the releases are of: only they let anything of it out
-    of_covariance  the release of a packed triangle
-    of_weight      that of Wgt; None where Wgt is public
+    measured       the clean products; they leave this class only through the releases
+    of_covariance  the release of Cov, a packed triangle
+    of_weight      the release of Wgt; None if Wgt is public
     """
 
     measured: MeasuredProducts
@@ -104,7 +104,7 @@ class ReleasedProducts:
             weights = public or self._weights(raters, part)
             lanes = range(part.start, part.stop)
             yield from map(NoisyProducts, lanes, covariances, weights, scale[part].tolist())
-            del covariances, weights  # before the next are measured
+            del covariances, weights  # frees memory before the next are measured
 
     def _weights(self, raters: Raters, part: slice) -> NDArray[np.float32]:
         """(E, size) Wgt for a part of the grid."""
@@ -115,9 +115,9 @@ class ReleasedProducts:
 
 @dataclass(frozen=True)
 class StoredProducts:
-    """Noisy Cov and Wgt for one ε that were released before; Cov is a copy each time, for it is overwritten.
+    """Noisy Cov and Wgt for one ε that were released before. Each iteration copies Cov, because callers overwrite it.
 
-    scale  that of the noise of Cov, which is public
+    scale  the scale of the noise of Cov, which is public
     """
 
     covariance: NDArray[np.float32]
@@ -142,5 +142,5 @@ def own_residuals(ratings: Ratings, effects: Effects, lane: int) -> NDArray[np.f
 
 
 def inverse_counts(ratings: Ratings) -> NDArray[np.float64]:
-    """(n_users,) 1/c_u, and 1 for a user without ratings, whom no sum counts."""
+    """(n_users,) 1/c_u; 1 for a user without ratings, who enters no sum."""
     return np.asarray(1 / np.maximum(ratings.user_counts, 1))

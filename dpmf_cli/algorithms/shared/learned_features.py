@@ -1,7 +1,7 @@
-"""Features of items, learned in rounds from what users' own regressions on them leave, under joint privacy.
+"""Features of items, learned in rounds from the residuals of users' own regressions on them, under joint privacy.
 
-A user's regression is a function of that user's ratings and of what is released. So is what the user adds to the sums
-of a round: one vector over all items, clipped as a whole.
+A user's regression depends only on that user's ratings and on released numbers. So does the user's contribution to
+the sums of a round: one vector over all items, whose norm is clipped.
 """
 
 import math
@@ -23,24 +23,25 @@ from dpmf_cli.privacy.neighbours import Neighbours
 from dpmf_cli.ratings import Ratings
 
 FIXED = 3
-"""Features that nobody has to learn: 1, popularity and quality."""
+"""The number of features that are not learned: 1, popularity and quality."""
 LONGEST = 2.0
-"""Γ: the L2 norm to which a user's coefficients are shortened; their prior deviation is 1 each."""
+"""Γ: the L2 norm to which a user's coefficients are shortened. Each coefficient has a prior deviation of 1."""
 GRAMS, GROWTH = 0.03, 1.4
-"""The part of a round's μ² that its products of coefficients get, and by which part later rounds get more."""
+"""GRAMS: the fraction of μ² for the products of coefficients. GROWTH: the factor by which each later round's μ² for
+sums by item is larger."""
 LEFT = 0.75
-"""The part of users' weights that clipping leaves: a public guess, as are the next."""
+"""The fraction of users' weights that clipping leaves: a public guess."""
 SAMPLING = 0.06
-"""The variance of a sum of a round over its weight, without noise."""
+"""The variance of a round's sum divided by its weight, without noise: a public guess."""
 DRIFT = 0.02
-"""The deviation by which an item's average moves from one round to the next."""
+"""The deviation by which an item's average moves from one round to the next: a public guess."""
 OF_A_USER = RowProblem(1.0, math.inf, per_rating=False)
-"""A user's own regression: features are scaled to a ridge of 1."""
+"""A user's own regression. Features are scaled so that its ridge is 1."""
 
 
 @dataclass(frozen=True)
 class Ridges:
-    """λ of a user's regression for the coefficient of each fixed feature, and of each learned one."""
+    """λ of a user's regression: for the coefficient of each fixed feature, and for each learned feature."""
 
     fixed: tuple[float, float, float]
     learned: float
@@ -48,13 +49,13 @@ class Ridges:
 
 @dataclass(frozen=True)
 class Rounds:
-    """What rounds of learning are given.
+    """The settings of the rounds of learning.
 
     times       T
     ranks       (E,) how many features each model learns; the others stay 0
     clip        C, in units of √(1 + rank)
     theta       (E,) μ of all rounds together
-    neighbours  what they differ in
+    neighbours  the kind of neighbours
     """
 
     times: int
@@ -64,7 +65,7 @@ class Rounds:
     neighbours: Neighbours
 
     def shares(self, t: int) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-        """(E,) each: μ of the products of coefficients in round t, from 0 on, and of the sums by item."""
+        """μ of the products of coefficients in round t = 0, 1, …, and μ of the sums by item, (E,) each."""
         powers = GROWTH ** np.arange(self.times)
         return (
             self.theta * math.sqrt(GRAMS / self.times),
@@ -73,7 +74,7 @@ class Rounds:
 
 
 def fixed_features(items: Items, ridges: Ridges, learned: int) -> FactorModel:
-    """Items with their averages and fixed features, and `learned` features that are 0; no users."""
+    """A model without users: items with their averages and fixed features, and `learned` features that are 0."""
     n_items, grid = items.base.shape
     nobody = np.zeros((0, grid))
     model = factor_model(
@@ -88,7 +89,7 @@ def fixed_features(items: Items, ridges: Ridges, learned: int) -> FactorModel:
 
 
 def regressed(model: FactorModel, n_users: int, ratings: SideRatings) -> FactorModel:
-    """These items beside users who have regressed their own ratings on them; ratings by user."""
+    """The model's items, and users whose own ratings were regressed on them. `ratings` are by user."""
     grid = model.groups[-1].part.stop
     beside = model.with_users(np.zeros((n_users, grid)))
     solve_users(beside, ratings, OF_A_USER)
@@ -105,19 +106,20 @@ def learn(
     start: NDArray[np.float64],
     curator: Curator,
 ) -> None:
-    """T times, in place, z_u user u's coefficients of learned features, first of popularity, quality and `start`:
+    """Learns features q_i in place, in T rounds. z_u are user u's coefficients of the learned features; in the first
+    round they are those of popularity and quality, and `start`.
 
         θ_u   ← own ridge regression of user u on the features φ_i
         G     = Σ_u z_u·z_uᵀ + noise, ‖z_u‖ ≤ Γ;  z_u ← G^(−½)·z_u, so that each coefficient has mean square 1
         b_i   = Σ_u clip_C((w_u·e_ui·(1, z_u))_i) + noise,   e_ui = r_ui − base_i − θ_u·φ_i
-        base_i, q_i ← posterior means given b_i ≈ W_i·(what base_i lacks, what q_i lacks) + noise
+        base_i, q_i ← posterior means given b_i ≈ W_i·(error of base_i, error of q_i) + noise
 
-    One Gram matrix serves all items, W_i times G, which is W_i·I after the change of coordinates: noise on one for
-    each would drown it. The prior variance of q_i in each direction is estimated from all b_i, less their noise. So a
-    direction that noise drowns is left at 0: no rank has to be chosen for it.
+    One Gram matrix G serves all items, because noise would drown a separate one for each item. Item i uses W_i·G,
+    which is W_i·I after the change of coordinates. The prior variance of q_i in each direction is estimated from all
+    b_i, less their noise. A direction that noise drowns therefore stays at 0, and no rank has to be chosen for it.
 
-    weights  (n_users,) w_u, of the user's own ratings alone
-    start    (n_users, d − 2) coefficients to begin with, whatever the ratings, beside those of popularity and quality
+    weights  (n_users,) w_u, which depend only on the user's own ratings
+    start    (n_users, d − 2) coefficients of the first round, independent of the ratings
     """
     ratings, learned = by_user(train), model.groups[0].factors - FIXED
     base, spread, grid = items.base.copy(), items.spread.copy(), len(rounds.ranks)
@@ -155,10 +157,11 @@ def learn(
 
 
 def estimated(sums: Lanes, weight: Lanes, variance: Lanes) -> Lanes:
-    """(n, d) the posterior means of q_i where sums_i = weight_i·q_i + N(0, variance_i·I), up to a rotation of all.
+    """(n, d) the posterior means of q_i, given sums_i = weight_i·q_i + N(0, variance_i·I), up to one rotation of all.
 
-    q_i ~ N(0, Σ_d τ_d²·v_d·v_dᵀ), estimated by moments: Σ_i (weight_i/variance_i)·(sums_i·sums_iᵀ − variance_i·I) is
-    Σ_i weight_i³/variance_i times that on average. A direction without a positive τ² is left at 0.
+    The prior q_i ~ N(0, Σ_d τ_d²·v_d·v_dᵀ) is estimated by moments: Σ_i (weight_i/variance_i)·(sums_i·sums_iᵀ −
+    variance_i·I) is on average Σ_i weight_i³/variance_i times its covariance. A direction without a positive τ² stays
+    at 0.
     """
     variance = variance + LEAST
     ratio = weight / variance
@@ -174,17 +177,17 @@ def _own(model: FactorModel) -> Lanes:
 
 
 def _all(groups: Iterable[NDArray[np.float32]]) -> Lanes:
-    """(n, k, E) of (n, k, lanes) each."""
+    """(n, k, E) joined from arrays (n, k, lanes)."""
     return np.concatenate(list(groups), axis=2).astype(np.float64)
 
 
 def _learning(
     coefficients: Lanes, ranks: NDArray[np.int64], start: NDArray[np.float64] | None, train: Ratings
 ) -> Lanes:
-    """(n_users, d, E) z: coefficients of learned features, the first `ranks` (E,) of each model, shortened. With
-    `start` they are those of popularity and quality, and `start`.
+    """(n_users, d, E) z: the coefficients of learned features, shortened. Each model has its first `ranks` (E,) of
+    them. With `start`, they are the coefficients of popularity and quality, and then `start`.
 
-    Users without ratings have none: they are those who take no part, and nothing may be there of them.
+    Users without ratings have coefficients 0: they take no part, so they must add nothing to any sum.
     """
     learned = coefficients.shape[1] - FIXED
     z = coefficients[:, FIXED:]
@@ -196,7 +199,7 @@ def _learning(
 
 
 def _shortened(coefficients: Lanes) -> Lanes:
-    """(n_users, d, E) z·min(1, Γ/‖z‖); 0 where z is not finite."""
+    """(n_users, d, E) z·min(1, Γ/‖z‖); 0 if z is not finite."""
     lengths = np.sqrt((coefficients**2).sum(axis=1, keepdims=True))
     with np.errstate(invalid="ignore"):
         shorter = coefficients * np.minimum(1, LONGEST / np.maximum(lengths, LEAST))
@@ -211,8 +214,10 @@ def _pooled(coefficients: Lanes) -> Lanes:
 
 
 def _whitening(grams: Lanes, ranks: NDArray[np.int64], noise: Lanes) -> Lanes:
-    """(E, d, d) maps of coefficients with mean products `grams` (E, d, d) to such of mean square 1, as far as these
-    are above noise of deviation `noise` (E,)."""
+    """(E, d, d) maps that turn coefficients with mean products `grams` (E, d, d) into coefficients of mean square 1.
+
+    A direction below 2·`noise` (E,), or below 0.02, is scaled less. `noise` is the deviation of the noise in `grams`.
+    """
     maps = np.zeros_like(grams)
     for lane, rank in enumerate(ranks):
         values, vectors = np.linalg.eigh(grams[lane, :rank, :rank])
@@ -221,6 +226,6 @@ def _whitening(grams: Lanes, ranks: NDArray[np.int64], noise: Lanes) -> Lanes:
 
 
 def _turned(coefficients: Lanes, maps: Lanes) -> Lanes:
-    """(n_users, d, E) each lane's coefficients in its own coordinates."""
+    """(n_users, d, E) each lane's coefficients, in the coordinates of that lane's map."""
     lanes = (np.ascontiguousarray(coefficients[..., lane]) @ each for lane, each in enumerate(maps))
     return np.stack(list(lanes), axis=2)

@@ -1,4 +1,4 @@
-"""What learning similarities takes, published or corrected."""
+"""The shared parameters of methods that learn similarities, published or corrected."""
 
 from pydantic import Field
 
@@ -19,37 +19,41 @@ class LearningBudget(ItemAveragesBudget):
 
 
 OF_CERTIFIED_DESCENT = ("clip", "budget", "noise", "typical_count")
-"""Parameters of `CertifiedDescent` that no published method has a use for."""
+"""Parameters of `CertifiedDescent` that no published method uses."""
 
 
 def error_bound(scale: Scale, t: int) -> float:
-    """0.5 + (φ − 1)/(t + 1), φ = r_max − r_min: what section 3 clamps errors to in step t = 1, 2, …"""
+    """0.5 + (φ − 1)/(t + 1), φ = r_max − r_min: the bound to which section 3 clamps errors in step t = 1, 2, …"""
     return 0.5 + (scale.width - 1) / (t + 1)
 
 
 class LearnedNeighbourhood(PrivateNeighbourhood):
-    """Similarities S that K noisy steps learn, from s_ij = s₀ on."""
+    """Similarities S that K noisy steps learn, starting from s_ij = s₀."""
 
     budget: LearningBudget = LearningBudget()
     initial_similarity: float = Field(1.0, ge=1e-6, le=1e6, description="s₀")
     iterations: int = Field(5, ge=1, description="K: 1 to 20, fewer for smaller ε")
     sampling_rate: float = Field(
-        1.0, gt=0, le=1, description="γ: ratings (corrected: users) that a step looks at"
+        1.0, gt=0, le=1, description="γ: the fraction of ratings (corrected: of users) that a step uses"
     )
     regularization: float = Field(0.005, ge=0, description="λ: 0.05 or 0.005")
     clip: float = Field(
-        0.3, ge=1e-6, le=1e6, description="c, corrected only: the norm of a user's gradient, at s₀ = 1"
+        0.3,
+        ge=1e-6,
+        le=1e6,
+        description="c, corrected only: the largest norm of a user's gradient, at s₀ = 1",
     )
     least_ratings: int = later(
         0,
         ge=0,
-        description="of users with fewer ratings nothing is learned; 21 in section 3",
+        description="users with fewer ratings are left out of learning; 21 in section 3",
     )
 
     def learned_from(self, train: Ratings, streams: Streams) -> Ratings:
-        """The ratings whose errors are learned from: those of users with enough of them.
+        """The ratings from whose errors the method learns: those of users with at least `least_ratings`.
 
-        Averages, and what a user's own predictions are made from, are of all. Where users or the presence of a rating
-        are protected, one rating decides about a user's whole gradient: clipped, that moves no more than two do.
+        Averages and users' own predictions use all ratings. If users or the presence of a rating are protected, one
+        rating decides whether a user's complete gradient counts. A clipped gradient that appears moves the sum no
+        more than the change of one clipped gradient into another.
         """
         return at_least(train, self.least_ratings)

@@ -14,13 +14,13 @@ from dpmf_cli.streams import Streams
 
 
 class LocalFactorization(LocalAlgorithm):
-    """r̂_ui = p_u·q_i on [0, 1], fitted to what the aggregator received."""
+    """r̂_ui = p_u·q_i on [0, 1], fitted to the ratings that the aggregator received."""
 
     factors: int = Field(10, ge=1, le=64, description="d; not in the paper")
     regularization: float = Field(
         0.03,
         ge=1e-6,
-        description="λ; not in the paper, which has none; less leaves rows of few ratings unsolvable",
+        description="λ; the paper has none; with less, rows with few ratings cannot be solved",
     )
     initial_factors: InitialFactors = InitialFactors(distribution="uniform", scale=0.5)
 
@@ -30,16 +30,16 @@ class LocalFactorization(LocalAlgorithm):
         return model
 
     def start(self, received: PerturbedRatings, streams: Streams) -> FactorModel:
-        """Start factors, the same for each ε, beside what is added to p_u·q_i."""
+        """The start: start factors, the same for each ε, and the averages that are added to p_u·q_i."""
         users, items = initial_factors(received, self.initial_factors, self.factors, streams)
         averages = self.averages_of(received)
         return factor_model(users, items, averages.users, averages.items)
 
     def averages_of(self, received: PerturbedRatings) -> EffectsModel:
-        """What is added to p_u·q_i: nothing."""
+        """The averages that are added to p_u·q_i: 0, unless a subclass has some."""
         grid = len(received.epsilons)
         return EffectsModel(np.zeros((received.n_items, grid)), np.zeros((received.n_users, grid)))
 
     @abstractmethod
     def factorise(self, model: FactorModel, received: PerturbedRatings, streams: Streams) -> None:
-        """Fits the factors to the values received, in place."""
+        """Fits the factors to the received values, in place."""

@@ -1,4 +1,4 @@
-"""Algorithms of the local model: devices perturb and send, an aggregator predicts from what it received."""
+"""Algorithms of the local model: devices perturb and send ratings, and an aggregator predicts from the messages."""
 
 from abc import abstractmethod
 from dataclasses import dataclass
@@ -21,45 +21,50 @@ from dpmf_cli.streams import Streams
 
 @dataclass(frozen=True)
 class LocalModel(UnitModel):
-    """What an aggregator predicts, and what was sent for it."""
+    """The aggregator's model, and the traffic of the messages sent for it."""
 
     traffic: Traffic
 
 
 class LocalAlgorithm(PrivateAlgorithm):
-    """Each rating is perturbed with the whole ε by `mechanism` and sent, once; `aggregate` does the rest.
+    """Perturbs each rating with the complete ε by `mechanism` and sends it, once. `aggregate` does the rest.
 
-    ε-LDP for the value of one rating; n·ε for a user who sends n of them. The aggregator is post-processing, and its
-    code gets nothing but `PerturbedRatings`, so what is claimed is provable and both modes are the same.
+    This is ε-LDP for the value of one rating, and n·ε for a user who sends n ratings. The aggregator is
+    post-processing: its code gets only `PerturbedRatings`. So the claimed ε is provable, and both modes are the same.
     """
 
     variants: ClassVar[Variants] = in_both_modes(Neighbours.LOCAL)
     averaged: ClassVar[bool] = False
 
     neighbours: Neighbours = Neighbours.LOCAL
-    mechanism: Mechanism = Field(Mechanism.BLP, description="what a device does to each rating")
+    mechanism: Mechanism = Field(Mechanism.BLP, description="how a device perturbs each rating")
     debias: bool = Field(
         False,
-        description="read messages as ½ + (p − ½)/s, so that their mean is the rating: blp, laplace, grr",
+        description="blp, laplace, grr: read messages as ½ + (p − ½)/s, so that their mean is the rating",
     )
     levels: int | None = Field(
-        None, ge=2, le=101, description="grr, oue: answers; the scale's own grid by default, 5 without a grid"
+        None,
+        ge=2,
+        le=101,
+        description="grr, oue: number of answers; by default the scale's own grid, or 5 if it has none",
     )
 
     @model_validator(mode="after")
     def _refuse_idle_parameters(self) -> "LocalAlgorithm":
         if self.debias and mechanism_on(Scale(0, 1), self.mechanism).unbiased:
             raise PydanticCustomError(
-                "debias", "{name} is unbiased as it is; leave `debias` out", {"name": self.mechanism.value}
+                "debias", "{name} is unbiased already; remove `debias`", {"name": self.mechanism.value}
             )
         if self.levels is not None and self.mechanism not in (Mechanism.GRR, Mechanism.OUE):
             raise PydanticCustomError(
-                "levels", "{name} has no levels; they are for grr and oue", {"name": self.mechanism.value}
+                "levels",
+                "{name} has no levels, only grr and oue have; remove `levels`",
+                {"name": self.mechanism.value},
             )
         return self
 
     def device(self, scale: Scale) -> LocalMechanism:
-        """What runs on each device."""
+        """The mechanism that runs on each device."""
         return mechanism_on(scale, self.mechanism, self.levels)
 
     @final

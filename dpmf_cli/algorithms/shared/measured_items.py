@@ -22,17 +22,18 @@ from dpmf_cli.privacy.sensitivity import Sensitivity, rating_sums
 from dpmf_cli.ratings import Ratings
 
 COUNTS, USER_MEANS, USERS_LEFT, SUMS = 0.30, 0.01, 0.01, 0.68
-"""Parts of μ² where neighbours differ in a user."""
+"""Fractions of μ² if neighbours differ in a user."""
 FURTHEST, OFF = 1.0, 0.5
-"""Where users' means are clipped, around a public guess, and by how much that guess may be off: a prior deviation."""
+"""FURTHEST: the bound to which users' means are clipped, around a public guess. OFF: the prior deviation of that
+guess."""
 ROOTS = 0.02
-"""The part of ε for Σ_u √n_u where neighbours differ in the presence of a rating."""
+"""The fraction of ε for Σ_u √n_u if neighbours differ in the presence of a rating."""
 CENTRE, TREND = 0.15, 0.25
-"""Of a public guess of averages: how far off the scale's middle, in its widths, and by how much with popularity."""
+"""A public guess of averages: CENTRE scale widths above the scale's middle, plus TREND times popularity."""
 OFFSET, RARE = 1.0, 30.0
-"""What is added to a count before its logarithm: of weights, of ratings."""
+"""Added to a count before its logarithm: OFFSET to a sum of weights, RARE to a number of ratings."""
 OF_WEIGHTS, OF_RATINGS = 0.1, 1.5
-"""The variance of a sum by item over its weight, without noise: of weighted residuals, of ratings."""
+"""The variance of a sum by item divided by its weight, without noise: for weighted residuals, and for ratings."""
 
 
 def measured_of_users(
@@ -43,15 +44,15 @@ def measured_of_users(
     ridges: Ridges,
     curator: Curator,
 ) -> Items:
-    """Neighbours differ in a user, with all ratings.
+    """Measures items if neighbours differ in a user, with all ratings. The measurements are:
 
         Σ_u w_u by item, for popularity;   Σ_u mean_i(r_ui − guess_i), for the guess
-        Σ_u clip_C((w_u·(r_ui − guess_i − own mean_u))_i), for averages;   Σ_u of what clipping leaves of each
+        Σ_u clip_C((w_u·(r_ui − guess_i − own mean_u))_i), for averages;   Σ_u of the fraction that clipping leaves
 
     weights  (n_users,) w_u = n_u^(−½)
     theta    (E,) μ of all steps
     clip     C
-    ridges   the first is that of a user's own mean
+    ridges   the first is for a user's own mean
     """
 
     def noise(step: str, shape: tuple[int, ...], part: float, moves: Sensitivity) -> Release:
@@ -78,7 +79,7 @@ def measured_of_users(
 
 
 def _offset(train: Ratings, guess: Lanes, release: Release) -> NDArray[np.float64]:
-    """(E,) how far users' mean ratings are off the guess: a posterior mean, given noise."""
+    """(E,) the posterior mean, given noise, of the difference between users' mean ratings and the guess."""
     own = residual_sums_by_user(train.users, train.items, train.values, guess, train.n_users)[:-1]
     means = np.clip(own / np.maximum(train.user_counts, 1)[:, None], -FURTHEST, FURTHEST)
     noisy = release.added_to(_totals(means)) / train.n_users
@@ -86,8 +87,12 @@ def _offset(train: Ratings, guess: Lanes, release: Release) -> NDArray[np.float6
 
 
 def measured_of_presence(train: Ratings, epsilon: Epsilons, curator: Curator, *, learning: bool) -> Items:
-    """Neighbours differ in the presence of a rating: by item Σ (1 + x)/2 and Σ (1 − x)/2, x the rating scaled to
-    [−1, 1]; and Σ_u √n_u if features are learned, for what ratings weigh then. `epsilon` (E,) is of all steps."""
+    """Measures items if neighbours differ in the presence of a rating.
+
+    The measurements are Σ (1 + x)/2 and Σ (1 − x)/2 by item, where x is the rating scaled to [−1, 1]. If features are
+    learned, Σ_u √n_u is measured too, for the weights of ratings in later steps. All steps together spend `epsilon`
+    (E,).
+    """
     scale, of_roots = train.scale, ROOTS if learning else 0.0
     x = (train.values.astype(np.float64) - scale.middle) / (scale.width / 2)
     both = [sums_by(train.items, (1 + sign * x) / 2, train.n_items) for sign in (1, -1)]
@@ -112,8 +117,11 @@ def measured_of_presence(train: Ratings, epsilon: Epsilons, curator: Curator, *,
 def measured_of_values(
     train: Ratings, weights: NDArray[np.float64], epsilon: Epsilons, curator: Curator
 ) -> Items:
-    """Neighbours differ in the value of a rating: sums by item, `epsilon` (E,) being that of this one step. Who rated
-    what is public, and so are all counts and `weights` (n_users,), what a rating counts in later steps."""
+    """Measures items if neighbours differ in the value of a rating.
+
+    The only measurement, of sums by item, spends `epsilon` (E,). Who rated what is public. So are all counts, and
+    `weights` (n_users,), the weight of a rating in later steps.
+    """
     scale, moved = train.scale, rating_sums(train.scale)
     release = laplace("item sums", (train.n_items,), sensitivity=moved, epsilon=epsilon, curator=curator)
     values = train.values.astype(np.float64) - scale.middle
@@ -127,5 +135,5 @@ def measured_of_values(
 
 
 def _totals(rows: Lanes) -> NDArray[np.float64]:
-    """(E,) sums over rows (n, E), each ε by itself, by pairs."""
+    """(E,) sums over rows (n, E), each ε separately, by pairwise summation."""
     return np.array([np.ascontiguousarray(column).sum() for column in rows.T])

@@ -1,4 +1,4 @@
-"""What a fit gives: a model for each ε of a grid, and what it may tell beside its predictions."""
+"""The result of a fit: a model for each ε of a grid, and what it may tell besides its predictions."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -16,16 +16,16 @@ class Model(Protocol):
 
 
 Arrays = Mapping[str, NDArray[Any]]
-"""Arrays by name. Those whose name begins with `users` have a row for each user."""
+"""Arrays by name. An array whose name begins with `users` has a row for each user."""
 
 
 @runtime_checkable
 class ReleasableModel(Protocol):
-    """A model of which something can be published.
+    """A model with a part that can be published.
 
-    `published` is all that may be: numbers that were released, functions of them, and what is public. A class method
-    `restored(arrays, entry, own)` makes the same model of it. `entry` is the algorithm, `own` are the ratings of the
-    users who ask: a method that is not joint predicts from `published` alone.
+    `published` is everything that may be published: released numbers, functions of them, and public numbers. A class
+    method `restored(arrays, entry, own)` makes the same model from it. `entry` is the algorithm, and `own` are the
+    ratings of the users who ask. A method that is not joint predicts from `published` alone.
     """
 
     @property
@@ -34,8 +34,8 @@ class ReleasableModel(Protocol):
 
 @dataclass(frozen=True)
 class RecordCosts:
-    """For each ε of the grid: the threshold t, the part of the training ratings that was sampled, and the least, the
-    median and the largest ε that can be proved for a training rating."""
+    """For each ε of the grid: the threshold t, the fraction of the training ratings that was sampled (`kept`), and
+    the least, the median and the largest ε that can be proved for a training rating."""
 
     threshold: tuple[float, ...]
     kept: tuple[float, ...]
@@ -46,7 +46,7 @@ class RecordCosts:
 
 @runtime_checkable
 class AccountsForRecords(Protocol):
-    """A model whose fit gave the training ratings different ε, and which tells them; results keep what it tells."""
+    """A model whose fit gave the training ratings different ε. Results store its `record_costs`."""
 
     @property
     def record_costs(self) -> RecordCosts: ...

@@ -1,4 +1,4 @@
-"""What neighbourhood models without noise share. Wang and Tang 2017."""
+"""The base of neighbourhood models without noise. Wang and Tang 2017."""
 
 from pydantic import Field
 
@@ -7,7 +7,7 @@ from dpmf_cli.algorithms.shared.effects import EffectsParameters
 
 
 class NeighbourhoodBaseline(AveragesBaseline):
-    """Every item has k neighbours. Averages are as `effects` has them, plain by default."""
+    """Every item has k neighbours. `effects` sets the averages, by default plain ones."""
 
     effects: EffectsParameters = EffectsParameters(beta_m=0)
-    k: int = Field(500, ge=1, le=100_000, description="N_k: neighbours of an item")
+    k: int = Field(500, ge=1, le=100_000, description="N_k: number of neighbours of an item")

@@ -1,4 +1,4 @@
-"""Objective perturbation of rows of ridge regression, with proof: what Zhang et al. 2018, theorem 4, asks for."""
+"""Objective perturbation of rows of ridge regression with a proved ε, as theorem 4 of Zhang et al. 2018 means it."""
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,11 +15,12 @@ from dpmf_cli.strict_model import StrictModel
 
 
 class ObjectivePerturbation(StrictModel):
-    """Its parameters, and what it spends besides noise.
+    """The parameters of objective perturbation, and the ε that it spends besides noise.
 
-    Bounded: η hides the vectors Σ r̃·u alone (`sensitivity.least_squares_right_hand_side`). Unbounded: w is so large
-    that the change of the determinant costs no more than its share of ε (`sensitivity.hessian_unbounded`), and what
-    is left scales the noise (`sensitivity.ridge_objective_unbounded`). The same w, about 1/(share·ε), serves both.
+    Bounded: the noise η hides only the vectors Σ r̃·u (`sensitivity.least_squares_right_hand_side`). Unbounded: w is
+    so large that the change of the determinant costs no more than its share of ε (`sensitivity.hessian_unbounded`).
+    The rest of ε scales the noise (`sensitivity.ridge_objective_unbounded`). The same w, about 1/(share·ε), serves
+    both.
     """
 
     least_ridge: float = Field(
@@ -28,21 +29,25 @@ class ObjectivePerturbation(StrictModel):
         description="corrected: the least w; with less, float64 solves rows of 10⁵ ratings too inexactly",
     )
     passes: int = Field(1, ge=1, description="corrected: how often the items are solved")
-    average_share: float = Field(0.05, gt=0, le=0.9, description="corrected: of ε, for the global average")
-    jacobian_share: float = Field(0.1, gt=0, le=0.9, description="corrected: of a solution's ε; sets w")
+    average_share: float = Field(
+        0.05, gt=0, le=0.9, description="corrected: fraction of ε for the global average"
+    )
+    jacobian_share: float = Field(
+        0.1, gt=0, le=0.9, description="corrected: fraction of a solution's ε for its determinant; sets w"
+    )
     residual_clamp: float = Field(
-        2.0, ge=1e-6, le=1e6, description="corrected: B, for ratings less their average"
+        2.0, ge=1e-6, le=1e6, description="corrected: B, the clamp of ratings less their average"
     )
     item_norm: float = Field(
         1.5,
         ge=1e-6,
         le=1e6,
-        description="corrected: R; squares of longer rows leave what single precision holds",
+        description="corrected: R, the largest norm of an item's row; above the limit its square overflows float32",
     )
     public_constant: float = Field(0.9, ge=0, le=1, description="corrected: the constant in a unit row")
 
     def public_rows(self, rows: int, dimension: int, rng: np.random.Generator) -> NDArray[np.float64]:
-        """(rows, dimension) unit rows that no rating has touched."""
+        """(rows, dimension) unit rows that do not depend on any rating."""
         if dimension == 1:
             return np.ones((rows, 1))
         direction = rng.standard_normal((rows, dimension - 1))
@@ -50,11 +55,11 @@ class ObjectivePerturbation(StrictModel):
         return np.column_stack([np.full(rows, self.public_constant), direction])
 
     def norms(self, side: Side) -> tuple[float, float]:
-        """The largest ‖row‖₂ of one side, and that of the other."""
+        """The largest ‖row‖₂ of this side, and of the other side."""
         return (self.item_norm, 1.0) if side == "item" else (1.0, self.item_norm)
 
     def ridge(self, other: float, each: Epsilons) -> NDArray[np.float64]:
-        """(E,) w, of solutions with ε `each` (E,) given rows of norm `other` at most."""
+        """(E,) w of solutions that each spend ε `each` (E,), if the other side's rows have norms up to `other`."""
         hessian = sensitivity.hessian_unbounded(other)
         return np.maximum(
             self.least_ridge, sensitivity.ridge_for_jacobian(hessian, self.jacobian_share * each)
@@ -63,7 +68,7 @@ class ObjectivePerturbation(StrictModel):
     def spend_on_determinants(
         self, side: Side, other: float, count: int, each: Epsilons, curator: Curator
     ) -> Entry:
-        """What the determinants of `count` solutions of one side cost, as the ledger enters it."""
+        """Enters the cost of the determinants of `count` solutions of one side in the ledger. Returns the entry."""
         hessian = sensitivity.hessian_unbounded(other)
         cost = sensitivity.jacobian_epsilon(hessian, self.ridge(other, each))
         return curator.ledger.spend(
@@ -78,9 +83,9 @@ class ObjectivePerturbation(StrictModel):
 def private_global_average(
     train: Ratings, epsilon: NDArray[np.float64], neighbours: Neighbours, *, curator: Curator
 ) -> NDArray[np.float64]:
-    """(E,) the mean rating with ε `epsilon`, clamped to the scale.
+    """(E,) the mean rating, measured with ε `epsilon` and clamped to the scale.
 
-    Sums are of r − middle of the scale. Bounded: the number of ratings is public. Unbounded: it has half of the ε.
+    The sum is of r − middle of the scale. Bounded: the number of ratings is public. Unbounded: it gets half of ε.
     """
     scale = train.scale
     centred = train.values.sum(dtype=np.float64) - len(train) * scale.middle

@@ -1,4 +1,4 @@
-"""Factorisations of which the items' side alone is released: a user's factors follow from that user's own ratings."""
+"""Factorisations that release only the items' side. A user's factors follow from that user's own ratings."""
 
 from dataclasses import dataclass
 from functools import cached_property
@@ -16,16 +16,16 @@ class SolvesOwnFactors(Protocol):
     """An algorithm whose users solve for their own factors."""
 
     def with_own_factors(self, items: FactorModel, beside: Arrays, own: Ratings) -> FactorModel:
-        """The items beside the users of `own`, each user's effect and factors being made of that user's ratings."""
+        """The items, and the users of `own`. Each user's effect and factors are made from that user's ratings."""
 
 
 @dataclass(frozen=True)
 class OwnFactors:
     """Predicts from released items, and from the target user's own ratings.
 
-    items   without users
-    beside  what else was released
-    own     the ratings of every user who may ask: a prediction for user u uses those of u
+    items   the released items, without users
+    beside  the other released arrays
+    own     the ratings of every user who may ask; a prediction for user u uses only those of u
     """
 
     entry: SolvesOwnFactors
@@ -35,7 +35,7 @@ class OwnFactors:
 
     @cached_property
     def solved(self) -> FactorModel:
-        """With the users, whose part is not released."""
+        """The items and the users. The users' part is not released."""
         return self.entry.with_own_factors(self.items, self.beside, self.own)
 
     def predict(self, users: NDArray[np.int32], items: NDArray[np.int32]) -> NDArray[np.float32]:
@@ -43,12 +43,12 @@ class OwnFactors:
 
     @property
     def published(self) -> Arrays:
-        """The items, and what was released beside them."""
+        """The items, and the other released arrays."""
         return {"factors": self.items.published["items"], **self.beside}
 
     @classmethod
     def restored(cls, arrays: Arrays, entry: Any, own: Ratings) -> Self:
-        """The model of what was `published`, for the users who ask."""
+        """The model made again from what was `published`, for the users who ask."""
         factors = arrays["factors"]
         items = FactorModel.restored({"users": factors[:0], "items": factors}).without_users()
         beside = {name: array for name, array in arrays.items() if name != "factors"}

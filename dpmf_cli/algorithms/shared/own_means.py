@@ -1,4 +1,4 @@
-"""Released item averages, and user means that only their user sees.
+"""Released item averages, and user means that only the user sees.
 
 McSherry and Mironov 2009, sections 4.2 and 4.3.
 """
@@ -37,7 +37,7 @@ from dpmf_cli.ratings import Ratings, Scale
 
 
 class OwnMeansAlgorithm(PrivateAlgorithm):
-    """Predicts MAvg_i + r̄_u and what a subclass adds. `budget` says which fractions of θ its measurements get.
+    """Predicts MAvg_i + r̄_u, and what a subclass adds. `budget` has the fractions of θ that its measurements get.
 
     *Joint* differential privacy: predictions for a user use that user's own mean without noise.
     """
@@ -49,13 +49,13 @@ class OwnMeansAlgorithm(PrivateAlgorithm):
     effects: EffectsParameters = EffectsParameters(beta_m=15, beta_u=20)
     budget: Fractions
     noise: NoiseKind = Field(
-        NoiseKind.GAUSSIAN, description="laplace: pure ε; gaussian: (ε, δ), and far less of it"
+        NoiseKind.GAUSSIAN, description="laplace: pure ε; gaussian: (ε, δ), and far less noise"
     )
     delta: float = Field(1e-6, ge=1e-15, le=0.01, description="the δ of Gaussian noise")
     typical_count: TypicalCount = 100.0
 
     def parameters(self) -> dict[str, Any]:
-        """Without δ where no step has one."""
+        """The parameters, without δ if no step has one."""
         found = super().parameters()
         if not self.spends_delta:
             del found["delta"]
@@ -71,17 +71,17 @@ class OwnMeansAlgorithm(PrivateAlgorithm):
 
     @property
     def reserved(self) -> float:
-        """The part of the total ε that is spent on something else than θ."""
+        """The fraction of the total ε that is not spent on θ."""
         return 0.0
 
     @property
     def accounting(self) -> Accounting:
-        """How θ is accounted for under this entry's noise and mode."""
+        """The accounting of θ under this entry's noise and mode."""
         return ACCOUNTING[self.noise, self.mode](self.budget.fractions, self.delta, self.reserved)
 
     @property
     def contributions(self) -> Contributions:
-        """What one rating, or one user, contributes under this entry's neighbours and noise."""
+        """The contributions of one rating, or one user, under this entry's neighbours and noise."""
         return CONTRIBUTIONS[self.neighbours](self.noise.norm)
 
     def epsilon_of(self, theta: float) -> float:
@@ -91,17 +91,18 @@ class OwnMeansAlgorithm(PrivateAlgorithm):
         return self.accounting.theta_of(epsilon)
 
     def measurer(self, epsilons: Epsilons, curator: Curator, **pieces: int) -> Measurer:
-        """Both global averages are of a sum and a count each, item averages of sums and counts; `pieces` the rest."""
+        """The source of noise. Both global averages have a sum and a count each, and item averages have sums and
+        counts; `pieces` are the numbers of the other measurements."""
         return Measurer(self.accounting, {Part.OVERALL: 4, Part.ITEMS: 2, **pieces}, epsilons, curator)
 
     def widest(self, scale: Scale) -> float:
-        """The true α: the width of the interval that item-centred ratings and their average lie in."""
+        """The true α: the width of the interval of item-centred ratings and their average."""
         return residual_range(scale)
 
     def released_averages(self, train: Ratings, measurer: Measurer) -> ItemAverages:
-        """MAvg, with counts in typical raters.
+        """Measures MAvg. Its counts are in typical raters.
 
-        Where a rating counts less than 1, β_m is scaled by what one of a typical user counts (`contributions`).
+        If a rating weighs less than 1, β_m is scaled by the weight of a typical user's rating (`contributions`).
         """
         unit = self.contributions.typical_rating(self.typical_count)
         averages = measure_item_averages(
@@ -114,9 +115,9 @@ class OwnMeansAlgorithm(PrivateAlgorithm):
         return replace(averages, counts=averages.counts / unit)
 
     def own_means(self, train: Ratings, averages: CentredAverages) -> Effects:
-        """r̄_u = (Σ_i x_ui + β_p·G)/(c_u + β_p) beside the averages, x_ui = r_ui − MAvg_i and G within ±α/2.
+        """Adds r̄_u = (Σ_i x_ui + β_p·G)/(c_u + β_p) to the averages; x_ui = r_ui − MAvg_i and G are within ±α/2.
 
-        The users' part is not released. `train` may be other ratings than those that the averages are of.
+        The users' part is not released. `train` may be other ratings than those of the averages.
         """
         limit = self.widest(train.scale) / 2
         sums = np.empty((train.n_users, averages.items.shape[1]))
@@ -136,7 +137,8 @@ class OwnMeansAlgorithm(PrivateAlgorithm):
 
 
 def effects_of(arrays: Arrays, entry: PrivateAlgorithm, own: Ratings) -> Effects:
-    """The averages of what `Effects.published` has, with the own means of the users in `own` where no others are."""
+    """The averages made again from `Effects.published`. If it has no user averages, the own means of the users in
+    `own` are computed."""
     if "users" in arrays:
         return Effects(arrays["overall"], arrays["items"], arrays["users"])
     assert isinstance(entry, OwnMeansAlgorithm)
@@ -145,7 +147,7 @@ def effects_of(arrays: Arrays, entry: PrivateAlgorithm, own: Ratings) -> Effects
 
 @dataclass(frozen=True)
 class OwnMeansModel:
-    """Predicts MAvg_i + r̄_u, of averages of which r̄_u is not released."""
+    """Predicts MAvg_i + r̄_u. MAvg is released, r̄_u is not."""
 
     effects: Effects
 
@@ -154,17 +156,17 @@ class OwnMeansModel:
 
     @property
     def published(self) -> Arrays:
-        """The averages, without those of users."""
+        """The released averages, without those of users."""
         return self.effects.published
 
     @classmethod
     def restored(cls, arrays: Arrays, entry: PrivateAlgorithm, own: Ratings) -> Self:
-        """The model of what was `published`, for the users who ask."""
+        """The model made again from what was `published`, for the users who ask."""
         return cls(effects_of(arrays, entry, own))
 
 
 class UnchargedAverages(OwnMeansAlgorithm):
-    """Item averages without noise, which a publication does not charge for, beside a claim of ε with δ = 0."""
+    """A published method that uses item averages without noise, does not charge for them, and claims ε with δ = 0."""
 
     @property
     def spends_delta(self) -> float:
@@ -179,7 +181,7 @@ class UnchargedAverages(OwnMeansAlgorithm):
     def uncharged_averages(
         self, train: Ratings, grid: int, curator: Curator, beta_m: float
     ) -> NDArray[np.float64]:
-        """(n_items, E) r̄_i without noise, the same for all E = `grid` ε. Nothing can be proved any more."""
+        """(n_items, E) r̄_i without noise, the same for all E = `grid` ε. No ε can then be proved for the fit."""
         unknown = sensitivity.no_bound_known(1, self.neighbours, "item averages without noise")
         as_they_are = without_noise("item averages", sensitivity=unknown, grid=grid, curator=curator)
 

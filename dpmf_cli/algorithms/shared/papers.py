@@ -1,13 +1,13 @@
-"""Where a method comes from, as the combined table cites it."""
+"""The papers that methods come from, as the combined table cites them."""
 
 from enum import StrEnum
 
 
 class Paper(StrEnum):
-    """One of the five papers, by its first author, another paper of the field, or this project.
+    """The paper of a method, by its first author.
 
-    `DPMF`: what a paper invites without having it, and what its own methods have to beat. `PLUGIN`: from outside,
-    where it names no paper itself.
+    `DPMF`: this project, for methods that a paper suggests without having them, and for methods that the papers'
+    own have to beat. `PLUGIN`: a plugin that names no paper.
     """
 
     FRIEDMAN = "Friedman 2016"

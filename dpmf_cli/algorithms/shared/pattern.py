@@ -1,4 +1,4 @@
-"""What who rated what tells by itself, where that is public: features of users and items, and their Gram matrices."""
+"""Features of users and items that follow from who rated what, if that is public, and their Gram matrices."""
 
 from dataclasses import dataclass
 from functools import cached_property
@@ -13,20 +13,20 @@ from dpmf_cli.kernels.symmetric import with_fixed_signs
 from dpmf_cli.ratings import UserMajor
 
 SMALL = 64
-"""Patterns of at most so many users or items are decomposed densely."""
+"""Patterns with at most this many users or items are decomposed densely."""
 
 LEAST_SPREAD = 1e-3
-"""Where the logarithms of all counts are as near as that, they tell nothing."""
+"""The least deviation by which logarithms of counts are divided. Logarithms that are nearer together tell nothing."""
 
 Spectrum = tuple[NDArray[np.float64], NDArray[np.float64]]
-"""Eigenvalues (rows, k), none negative, and eigenvectors (rows, k, k), of each row's Gram matrix."""
+"""Eigenvalues (rows, k), none negative, and eigenvectors (rows, k, k) of each row's Gram matrix."""
 
 
 @dataclass(frozen=True)
 class Pattern:
     """Who rated what, A (n_users, n_items) of 0 and 1, and features that follow from it.
 
-    With D_u, D_i the diagonal matrices of counts, the leading k singular triples of D_u^−½·A·D_i^−½ = U·S·Vᵀ give
+    D_u and D_i are the diagonal matrices of counts. The leading k singular triples of D_u^−½·A·D_i^−½ = U·S·Vᵀ give
 
         users   rows of U·S, each divided by its norm
         items   rows of V·S, each divided by its norm
@@ -42,7 +42,7 @@ class Pattern:
 
     @classmethod
     def of(cls, pairs: UserMajor, k: int) -> "Pattern":
-        """That of all ratings, with k features, of which those are 0 that a small matrix does not have."""
+        """The pattern of all ratings, with k features. Features that a small matrix does not have are 0."""
         shape = pairs.n_users, pairs.n_items
         rated = csr_array((np.ones(len(pairs)), pairs.items, pairs.user_starts), shape=shape)
         by_user, by_item = (
@@ -52,12 +52,15 @@ class Pattern:
         return cls(rated, _unit_rows(left * singular), _unit_rows(right * singular))
 
     def first(self, k: int) -> "Pattern":
-        """The same with k features, which are again of norm 1."""
+        """The same pattern with the first k features, divided by their norm again."""
         return Pattern(self.rated, _unit_rows(self.users[:, :k]), _unit_rows(self.items[:, :k]))
 
     def covariates(self, side: Side, counts: NDArray[np.int64], features: int) -> NDArray[np.float64]:
-        """(rows, 2 + features) of what averages of a side are regressed on: 1, the logarithm of the counts in units
-        of its deviation, and the first features. A row without ratings has 1 alone: its average is that of all."""
+        """(rows, 2 + features) the covariates on which averages of a side are regressed.
+
+        They are 1, the logarithm of the counts in units of its deviation, and the first features. For a row without
+        ratings all but the 1 are 0, so its average is that of all rows.
+        """
         rated = counts > 0
         logarithms = np.log1p(counts)
         known = logarithms[rated] if rated.any() else np.zeros(1)
@@ -67,7 +70,7 @@ class Pattern:
 
     @cached_property
     def gram_of_users(self) -> NDArray[np.float64]:
-        """(n_users, k, k) Σ y_i·y_iᵀ over the items that each user rated, y their features."""
+        """(n_users, k, k) Σ y_i·y_iᵀ over the items that each user rated; y_i are the items' features."""
         return _grams(self.rated, self.items)
 
     @cached_property
@@ -77,12 +80,12 @@ class Pattern:
 
     @cached_property
     def of_items(self) -> Spectrum:
-        """The spectrum of Σ x_u·x_uᵀ over the users who rated each item, x their features."""
+        """The spectrum of Σ x_u·x_uᵀ over the users who rated each item; x_u are the users' features."""
         return _spectrum(_grams(self.rated.T.tocsr(), self.users))
 
     @cached_property
     def of_pairs(self) -> Spectrum:
-        """The spectrum, of one row, of Σ z·zᵀ over all ratings, z being x_u ⊗ y_i: Σ_u x_u·x_uᵀ ⊗ Σ_i y_i·y_iᵀ."""
+        """The spectrum, with one row, of Σ z·zᵀ over all ratings, z = x_u ⊗ y_i: Σ_u x_u·x_uᵀ ⊗ Σ_i y_i·y_iᵀ."""
         k = self.users.shape[1]
         outer = (self.users[:, :, None] * self.users[:, None]).reshape(-1, k * k)
         both = (outer.T @ self.gram_of_users.reshape(-1, k * k)).reshape(k, k, k, k)
@@ -92,9 +95,9 @@ class Pattern:
 def _leading(
     matrix: csr_array, k: int
 ) -> tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.float64]]:
-    """U (n, k), S (k,), V (m, k) of the leading singular triples, the largest first; 0 where there are fewer."""
+    """U (n, k), S (k,), V (m, k) of the leading singular triples, the largest first; 0 if there are fewer than k."""
     rank = min(matrix.shape)
-    if matrix.nnz == 0:  # of which Lanczos knows no singular vectors
+    if matrix.nnz == 0:  # Lanczos fails on a matrix of zeros
         return np.zeros((matrix.shape[0], k)), np.zeros(k), np.zeros((matrix.shape[1], k))
     if rank <= max(SMALL, 2 * k):
         left, singular, right = np.linalg.svd(matrix.toarray(), full_matrices=False)
@@ -112,13 +115,13 @@ def _leading(
 
 
 def _unit_rows(rows: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Each row divided by its norm; rows of 0, to rounding, are 0."""
+    """Each row divided by its norm. Rows that are 0 up to rounding become 0."""
     lengths = np.linalg.norm(rows, axis=1, keepdims=True)
     return np.where(lengths > 1e-9, rows / np.maximum(lengths, 1e-9), 0.0)
 
 
 def _grams(rated: csr_array, features: NDArray[np.float64]) -> NDArray[np.float64]:
-    """(rows, k, k) Σ z·zᵀ over what each row has, z (k,) being the features of the other side."""
+    """(rows, k, k) Σ z·zᵀ over the ratings of each row; z (k,) are the features of the other side."""
     k = features.shape[1]
     first, second = np.tril_indices(k)
     grams = np.empty((rated.shape[0], k, k))

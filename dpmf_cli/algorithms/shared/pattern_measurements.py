@@ -1,4 +1,4 @@
-"""What the methods on a public pattern measure: sums of clamped residuals, and what is believed of them."""
+"""The measurements of methods on a public pattern: noisy sums of clamped residuals, and estimates from them."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -39,7 +39,7 @@ CORE = "core"
 
 
 class Laws(StrictModel):
-    """What is assumed of what is measured: chosen on MovieLens 100K, for features of norm 1."""
+    """The variances assumed for each measured part: chosen on MovieLens 100K, for features of norm 1."""
 
     item_averages: Law = Law(of_rows=0.1, of_ratings=1.1)
     user_averages: Law = Law(of_rows=0.17, of_ratings=0.9)
@@ -48,7 +48,7 @@ class Laws(StrictModel):
     user_factors: Law = Law(of_rows=0.03, of_ratings=0.8)
 
     def of(self, part: str) -> Law:
-        """That of a part, by its name."""
+        """The law of a part, by its name."""
         law: Law = getattr(self, part.replace(" ", "_"))
         return law
 
@@ -56,7 +56,7 @@ class Laws(StrictModel):
 class PatternAlgorithm(PrivateAlgorithm):
     """A method for neighbours that differ in the value of a rating. Who rated what is public, and used in full.
 
-    measured  the parts that ε is split among, beside the average of all ratings
+    measured  the parts among which ε is split, besides the average of all ratings
     """
 
     paper: ClassVar[Paper] = Paper.DPMF
@@ -66,15 +66,17 @@ class PatternAlgorithm(PrivateAlgorithm):
 
     mode: Mode = Mode.CORRECTED
     factors: int = Field(
-        8, ge=1, le=32, description="k, features of a user and of an item that are regressed on"
+        8, ge=1, le=32, description="k, the number of features of a user and of an item in the regressions"
     )
-    covariates: int = Field(5, ge=0, le=32, description="of these, how many averages are regressed on")
+    covariates: int = Field(
+        5, ge=0, le=32, description="how many of these features averages are regressed on"
+    )
     clamp: float = Field(1.5, ge=1e-3, le=2, description="B, in stars, to which residuals are clamped")
-    global_share: float = Field(0.02, gt=0, lt=1, description="the part of ε for the average of all ratings")
+    global_share: float = Field(0.02, gt=0, lt=1, description="fraction of ε for the average of all ratings")
     laws: Laws = Laws()
 
     def overall(self, train: Ratings, epsilons: Epsilons, curator: Curator) -> NDArray[np.float64]:
-        """(E,) the average of all ratings, within the scale."""
+        """(E,) the noisy average of all ratings, within the scale."""
         noise = laplace(
             "global average",
             (),
@@ -88,14 +90,14 @@ class PatternAlgorithm(PrivateAlgorithm):
     def measurements(
         self, train: Ratings, pattern: Pattern, model: FactorModel, epsilons: Epsilons, curator: Curator
     ) -> "Measurements":
-        """With the ε that the average of all ratings leaves, split as the errors predict that are public."""
+        """Splits the ε that the average of all ratings leaves, by public predictions of the errors."""
         rest, predicted = (1 - self.global_share) * epsilons, self.predicted(train, pattern)
         shares = [shares_of(predicted, float(epsilon)) for epsilon in rest]
         split = {part: np.array([each[part] for each in shares]) * rest for part in self.measured}
         return Measurements(train, pattern, model, self.clamp, self.laws, self.covariates, split, curator)
 
     def predicted(self, train: Ratings, pattern: Pattern) -> dict[str, Predicted]:
-        """The error that is to be expected of each part, for some ε of its own."""
+        """The predicted error of each part, as a function of the ε that the part gets."""
         k, found = self.factors, {}
         kinds: dict[str, tuple[int, Callable[[Law], Callable[[float], float]]]] = {
             AVERAGES["items"]: (1, lambda law: of_averages(law, train.item_counts, self.covariates + 2)),
@@ -112,21 +114,22 @@ class PatternAlgorithm(PrivateAlgorithm):
 
 
 def variance_at(scale: float, dimension: int, epsilons: Epsilons) -> NDArray[np.float64]:
-    """`noise_variance` of noise that has this scale at ε = 1."""
+    """`noise_variance` of noise whose scale is `scale` at ε = 1."""
     return noise_variance(scale / epsilons, dimension)
 
 
 def noise_variance(scale: NDArray[np.float64], dimension: int) -> NDArray[np.float64]:
-    """(E,) the variance of a coordinate of K-norm noise in so many dimensions; of Laplace noise, in one."""
+    """(E,) the variance of a coordinate of K-norm noise in `dimension` dimensions. In one dimension it is Laplace
+    noise."""
     return np.asarray((dimension + 1) * scale**2)
 
 
 @dataclass(frozen=True)
 class Measurements:
-    """The steps of a fit. Each measures what the model, of what was released before, leaves of the ratings.
+    """The steps of a fit. Each measures the residuals of the model that the steps before it have released.
 
     bound     B, to which residuals are clamped
-    laws, epsilons  of each part by its name; ε (E,)
+    laws, epsilons  the law and the ε (E,) of each part by its name
     covariates  how many features averages are regressed on
     """
 
@@ -140,7 +143,7 @@ class Measurements:
     curator: Curator
 
     def averages(self, side: Side) -> NDArray[np.float64]:
-        """(rows, E) what is added to the averages of a side: Σ clamp(x) with Laplace noise, then `averages_of`."""
+        """(rows, E) the updates of a side's averages: `averages_of` Σ clamp(x) with Laplace noise."""
         part = AVERAGES[side]
         counts = self.train.item_counts if side == "items" else self.train.user_counts
         noise = laplace(
@@ -158,7 +161,7 @@ class Measurements:
         return np.column_stack([averages_of(lane, known, covariates, law, float(v)) for lane, v in lanes])
 
     def core(self) -> NDArray[np.float64]:
-        """(k, k, E) W, for predictions x_uᵀ·W·y_i: Σ clamp(x)·x_u ⊗ y_i over all ratings, with K-norm noise."""
+        """(k, k, E) W of predictions x_uᵀ·W·y_i, from Σ clamp(x)·x_u ⊗ y_i over all ratings with K-norm noise."""
         k = self.pattern.users.shape[1]
         by_users = self._sums("users", self.pattern.items)
         lanes = [self.pattern.users.T @ np.ascontiguousarray(each) for each in np.moveaxis(by_users, -1, 0)]
@@ -166,7 +169,7 @@ class Measurements:
         return self._coefficients(CORE, sums, self.pattern.of_pairs).reshape(k, k, -1)
 
     def factors(self, side: Side) -> NDArray[np.float64]:
-        """(rows, k, E) coefficients of each row on the other side's features: Σ clamp(x)·z with K-norm noise."""
+        """(rows, k, E) coefficients of each row on the other side's features, from Σ clamp(x)·z with K-norm noise."""
         if side == "items":
             return self._coefficients(
                 FACTORS[side], self._sums(side, self.pattern.users), self.pattern.of_items
@@ -174,7 +177,7 @@ class Measurements:
         return self._coefficients(FACTORS[side], self._sums(side, self.pattern.items), self.pattern.of_users)
 
     def _coefficients(self, part: str, sums: NDArray[np.float64], spectrum: Spectrum) -> NDArray[np.float64]:
-        """(rows, k, E) of clean sums (rows, k, E)."""
+        """(rows, k, E) coefficients from the clean sums (rows, k, E): adds noise to them and shrinks them."""
         rows, k, _ = sums.shape
         (noise,) = repeated_k_norm(
             part,
@@ -190,12 +193,12 @@ class Measurements:
         return np.stack(found, axis=-1)
 
     def _sums(self, side: Side, features: NDArray[np.float64]) -> NDArray[np.float64]:
-        """(rows, k, E) Σ clamp(x)/B·z, clean: see `kernels.clamped_sums`."""
+        """(rows, k, E) the clean sums Σ clamp(x)/B·z: see `kernels.clamped_sums`."""
         return clamped_sums(self.model, side, self._ratings[side], features, self.bound)
 
     @cached_property
     def _ratings(self) -> Mapping[Side, SideRatings]:
-        """Of the rows of each side, sorted once."""
+        """The ratings by the rows of each side, sorted once."""
         return {"items": by_item(self.train), "users": by_user(self.train)}
 
     def _believable(

@@ -18,9 +18,9 @@ from dpmf_cli.strict_model import StrictModel
 
 
 def sampling_probability(records: NDArray[np.float64], threshold: NDArray[np.float64]) -> NDArray[np.float64]:
-    """π = (e^ε − 1)/(e^t − 1) where ε < t, else 1: equation 11. (n, E) for records' ε (n, E) and thresholds (E,).
+    """π = (e^ε − 1)/(e^t − 1) if ε < t, else 1: equation 11. (n, E) for records' ε (n, E) and thresholds (E,).
 
-    As e^(ε−t)·(1 − e^(−ε))/(1 − e^(−t)), which no ε overflows.
+    Computed as e^(ε−t)·(1 − e^(−ε))/(1 − e^(−t)), which does not overflow for any ε.
     """
     with np.errstate(over="ignore", invalid="ignore"):
         below = np.exp(records - threshold) * np.expm1(-records) / np.expm1(-threshold)
@@ -28,10 +28,10 @@ def sampling_probability(records: NDArray[np.float64], threshold: NDArray[np.flo
 
 
 def sampled_epsilon(probability: NDArray[np.float64], epsilon: NDArray[np.float64]) -> NDArray[np.float64]:
-    """The ε of a record that enters an ε-DP algorithm with a probability π: ln(1 − π + π·e^ε), unbounded neighbours.
+    """The ε of a record that enters an ε-DP algorithm with probability π: ln(1 − π + π·e^ε), unbounded neighbours.
 
-    Zhang et al. 2018, theorem 6. Where π is that of `sampling_probability` and the algorithm's ε is the threshold, it
-    is the record's own ε, or the threshold where that is less. Infinite where the algorithm's is.
+    Zhang et al. 2018, theorem 6. If π is from `sampling_probability` and the algorithm's ε is the threshold, the
+    result is the smaller of the record's own ε and the threshold. It is infinite if the algorithm's ε is.
     """
     with np.errstate(divide="ignore", invalid="ignore"):
         together = np.logaddexp(np.log1p(-probability), np.log(probability) + epsilon)
@@ -39,11 +39,11 @@ def sampled_epsilon(probability: NDArray[np.float64], epsilon: NDArray[np.float6
 
 
 def replaced_epsilon(probability: NDArray[np.float64], epsilon: NDArray[np.float64]) -> NDArray[np.float64]:
-    """The ε of a record's *value*: ln((1 − π + π·e^ε)/(1 − π + π·e^(−ε))), where ε-DP is for unbounded neighbours.
+    """The ε of a record's *value*: ln((1 − π + π·e^ε)/(1 − π + π·e^(−ε))), if ε-DP holds for unbounded neighbours.
 
-    The sample has the record with its old value, its new one, or not at all. The algorithm gives a set of outputs
-    P, P′ or P₀, with P ≤ e^ε·P₀ and P₀ ≤ e^ε·P′, and no other bound is known. It is `sampled_epsilon` twice where
-    π = 1, and less below: sharper than the 2ε of Zhang et al. 2018, remark 7.
+    The sample has the record with its old value, with its new value, or not at all. A set of outputs of the algorithm
+    then has probability P, P′ or P₀, with P ≤ e^ε·P₀ and P₀ ≤ e^ε·P′; no other bound is known. The result is twice
+    `sampled_epsilon` for π = 1, and less for smaller π. That is sharper than the 2ε of Zhang et al. 2018, remark 7.
     """
     with np.errstate(divide="ignore", invalid="ignore"):
         absent, present = np.log1p(-probability), np.log(probability)
@@ -53,59 +53,61 @@ def replaced_epsilon(probability: NDArray[np.float64], epsilon: NDArray[np.float
 
 
 class PersonalSampling(StrictModel):
-    """Which ε each record asks for, and the threshold t above which nothing is gained by asking for more.
+    """The ε that each record asks for, and the threshold t. A record gains nothing by asking for more than t.
 
-    `fractions` (section 6.1): a fraction f_c of the records is conservative, with ε uniform in [ε_c, ε_m]; f_m
-    moderate, uniform in [ε_m, ε_l]; the rest liberal, ε_l. Drawn for each record as the paper does, or for each user
-    or item.
-    `column`: each rating's own, from `columns.epsilon` of the user's file.
+    `fractions` (section 6.1): a fraction f_c of the records is conservative, with ε uniform in [ε_c, ε_m]. A fraction
+    f_m is moderate, with ε uniform in [ε_m, ε_l]. The rest is liberal, with ε_l. The ε is drawn for each record as in
+    the paper, or for each user or item.
+    `column`: each rating has its own ε, from `columns.epsilon` of the user's file.
 
-    Only t must be public. A record is hidden by its own ε whoever knows that ε: neighbours differ in the presence of
-    (u, i, r, ε_ui), the ε of all others is the same on both sides, and t is. `fractions` per record draws for the
-    records that are present, each independently of the others by one law; the ε that a column states come with the
-    ratings. Definition 2 of the paper, an ε for every pair, rated or not, is not needed. The mean and the largest ε
-    of `fractions` are those of its law, not of the records that there happen to be.
+    Only t must be public. A record is hidden by its own ε even from someone who knows that ε. Neighbours differ in
+    the presence of (u, i, r, ε_ui); the ε of all other records and t are the same on both sides. `fractions` per
+    record draws an ε for the records that are present, each independently from one distribution. A column's ε come
+    with the ratings. Definition 2 of the paper has an ε for every pair, rated or not; that is not needed. For
+    `fractions`, the mean and the largest ε are those of the distribution, not of the records in the data.
     """
 
     specification: Literal["fractions", "column"] = "fractions"
     per: Literal["record", "user", "item"] = Field(
-        "record", description="what one draw of `fractions` is for"
+        "record", description="`fractions` draws one ε for each of these"
     )
     conservative: float = Field(0.54, ge=0, le=1, description="f_c, section 6.1")
     moderate: float = Field(0.37, ge=0, le=1, description="f_m, section 6.1")
     epsilon_conservative: float = Field(0.1, gt=0, description="ε_c, section 6.1")
     epsilon_moderate: float = Field(0.2, gt=0, description="ε_m, section 6.1")
     epsilon_liberal: float = Field(1.0, gt=0, description="ε_l, section 6.1")
-    threshold: Literal["mean", "max"] | float = Field("mean", description="t: of the records' ε, or a number")
+    threshold: Literal["mean", "max"] | float = Field(
+        "mean", description="t: the mean or the largest of the records' ε, or a number"
+    )
 
     @model_validator(mode="after")
     def _consistent(self) -> Self:
         if self.conservative + self.moderate > 1 + 1e-9:
             raise PydanticCustomError(
-                "fractions", "the fractions `conservative` and `moderate` exceed 1 together"
+                "fractions", "the fractions `conservative` and `moderate` sum to more than 1; lower one"
             )
         if not self.epsilon_conservative <= self.epsilon_moderate <= self.epsilon_liberal:
             raise PydanticCustomError(
                 "levels", "the levels must ascend: epsilon_conservative, epsilon_moderate, epsilon_liberal"
             )
         if isinstance(self.threshold, float) and not self.threshold > 0:
-            raise PydanticCustomError("threshold", "the threshold must be positive, or mean, or max")
+            raise PydanticCustomError("threshold", "the threshold must be a positive number, mean or max")
         return self
 
     @property
     def needs_column(self) -> NeededColumn | None:
-        """Of ε, where each rating states its own."""
+        """The column of ε, if each rating states its own; otherwise None."""
         if self.specification == "fractions":
             return None
         return NeededColumn("epsilon", "ε", "specification", "use `specification: fractions`")
 
     @property
     def threshold_is_public(self) -> bool:
-        """Whether t is the same for all neighbours, which theorem 6 needs."""
+        """Whether t is the same for all neighbours, as theorem 6 requires."""
         return self.specification == "fractions" or isinstance(self.threshold, float)
 
     def stated_epsilons(self, train: Ratings, streams: Streams) -> NDArray[np.float64]:
-        """(n_ratings,) the ε that each record asks for. Raises DpmfError where the data have no such column."""
+        """(n_ratings,) the ε that each record asks for. Raises DpmfError if the data lack the column of ε."""
         if self.specification == "column":
             column = train.columns.get("epsilon")
             if column is None:
@@ -114,7 +116,7 @@ class PersonalSampling(StrictModel):
                 )
             stated = np.asarray(column, dtype=np.float64)
             if not np.all(stated > 0):
-                raise DpmfError("the column `epsilon` must be positive, and stated for every rating")
+                raise DpmfError("the column `epsilon` must have a positive number for every rating")
             return stated
         purpose = "privacy specification"
         if self.per == "record":
@@ -133,7 +135,10 @@ class PersonalSampling(StrictModel):
         return np.asarray(drawn[train.users if self.per == "user" else train.items])
 
     def thresholds(self, records: NDArray[np.float64], ceilings: NDArray[np.float64]) -> NDArray[np.float64]:
-        """(E,) t where no record may ask for more than `ceilings` (E,), of which t is one without records (n,)."""
+        """(E,) t for records' ε (n,) that are capped at `ceilings` (E,).
+
+        With `column`, the mean or the largest ε of no records is the ceiling.
+        """
         if isinstance(self.threshold, float):
             return np.minimum(self.threshold, ceilings)
         if self.specification == "column":

@@ -1,4 +1,4 @@
-"""The devices of PG-MF: they hold their users' ratings and factors, and report perturbed gradients of the items'."""
+"""The devices of PG-MF. They hold their users' ratings and factors, and report perturbed gradients for items."""
 
 from dataclasses import dataclass
 from functools import cached_property
@@ -27,11 +27,12 @@ def unit_values(ratings: Ratings) -> NDArray[np.float32]:
 
 @dataclass(frozen=True)
 class Devices:
-    """All users' devices: the only code that sees ratings, which leave it through a channel. Each rating is reported.
+    """All users' devices. No other code sees ratings, which leave this code only through a channel. Each rating is
+    reported.
 
     factors      d
-    bound        G, which gradients' coordinates are clipped to
-    coordinates  which coordinate a report is of, and which rating, is drawn from it
+    bound        G, to which the coordinates of gradients are clipped
+    coordinates  draws the coordinate of each report, and the rating or item if that is drawn too
     """
 
     ratings: Ratings
@@ -46,7 +47,7 @@ class Devices:
         return unit_values(self.ratings)
 
     def report_ratings(self, channel: SignChannel) -> PerturbedSigns:
-        """Each rating, as 2r − 1."""
+        """Reports each rating, as 2r − 1."""
         return _of_no_coordinate(channel, 2 * self.values - 1, self.ratings.items)
 
     def solve_users(self, model: FactorModel) -> None:
@@ -54,33 +55,34 @@ class Devices:
         solve_own_factors(model, self.ratings, self.regularization)
 
     def reported(self) -> tuple[slice | NDArray[np.int64], NDArray[np.int64]]:
-        """Which ratings are reported, and how many each stands for: all, and each for itself."""
+        """The ratings that are reported, and how many ratings each of them stands for. Here: all, and one each."""
         return slice(None), np.ones(len(self.ratings), np.int64)
 
     def report_gradients(self, model: FactorModel, channel: SignChannel) -> PerturbedSigns:
-        """For each rating that is reported a coordinate of its gradient, the same for each ε, in units of G."""
+        """Reports one coordinate of the gradient of each reported rating, in units of G. It is the same coordinate
+        for each ε."""
         rows, weights = self.reported()
         coordinates = self.drawn_coordinates(len(weights))
         gradients = self.gradients(model, rows, coordinates)
         return channel.send(gradients, self.ratings.items[rows], coordinates, weights)
 
     def drawn_coordinates(self, reports: int) -> NDArray[np.uint8]:
-        """(reports,) uniform."""
+        """(reports,) coordinates, drawn uniformly."""
         return self.coordinates.integers(self.factors, size=reports).astype(np.uint8)
 
     def gradients(
         self, model: FactorModel, rows: slice | NDArray[np.int64], coordinates: NDArray[np.uint8]
     ) -> NDArray[np.float32]:
-        """(reports, E) (r_ui − m − p_u·q_i)·p_uc/G of the ratings `rows`, coordinates c (reports,)."""
+        """(reports, E) (r_ui − m − p_u·q_i)·p_uc/G for the ratings `rows` and the coordinates c (reports,)."""
         users, items = self.ratings.users[rows], self.ratings.items[rows]
         return coordinate_gradients(model, users, items, coordinates, self.values[rows], self.bound)
 
 
 class DevicesOfOneReport(Devices):
-    """Devices that report one of their user's ratings in each iteration."""
+    """Devices that report one rating of their user in each iteration."""
 
     def reported(self) -> tuple[slice | NDArray[np.int64], NDArray[np.int64]]:
-        """One rating of each user who has any, drawn uniformly, which stands for all of them."""
+        """One rating of each user who has any. It is drawn uniformly and stands for all ratings of that user."""
         counts = self.ratings.user_counts
         drawn = self.ratings.user_starts[:-1] + (self.coordinates.random(len(counts)) * counts).astype(
             np.int64
@@ -89,21 +91,21 @@ class DevicesOfOneReport(Devices):
 
 
 class DevicesOfWholeUsers(Devices):
-    """Devices that report on any item, rated or not, once in each iteration: nobody learns what their user has rated.
+    """Devices that report once in each iteration, on any item, rated or not. This hides what the user has rated.
 
     Shin et al. 2018, section 4.
     """
 
     def report_ratings(self, channel: SignChannel) -> PerturbedSigns:
-        """Each user's mean of 2r − 1; 0 of a user without ratings."""
+        """Reports each user's mean of 2r − 1; 0 for a user without ratings."""
         users, counts = self.ratings.n_users, self.ratings.user_counts
         sums = np.bincount(self.ratings.users, 2 * self.values - 1, users)
         return _of_no_coordinate(channel, sums / np.maximum(counts, 1), np.zeros(users, np.int32))
 
     def report_gradients(self, model: FactorModel, channel: SignChannel) -> PerturbedSigns:
-        """A coordinate of an item's gradient, both drawn uniformly; 0 where the user has not rated the item.
+        """Reports a coordinate of an item's gradient, both drawn uniformly; 0 if the user has not rated the item.
 
-        It stands for all items.
+        The report stands for all items.
         """
         ratings, users = self.ratings, self.ratings.n_users
         items = self.coordinates.integers(ratings.n_items, size=users).astype(np.int32)
@@ -117,13 +119,13 @@ class DevicesOfWholeUsers(Devices):
 
     @cached_property
     def pairs(self) -> NDArray[np.int64]:
-        """(n + 1,) a number for each (user, item), ascending, and behind them one that no pair has."""
+        """(n + 1,) a number for each rated (user, item), ascending. The last number, −1, belongs to no pair."""
         return np.append(self.ratings.users.astype(np.int64) * self.ratings.n_items + self.ratings.items, -1)
 
 
 def _of_no_coordinate(
     channel: SignChannel, numbers: NDArray[np.floating], items: NDArray[np.int32]
 ) -> PerturbedSigns:
-    """Reports of numbers (n,) that each stand for themselves."""
+    """Sends numbers (n,) without coordinates. Each stands for itself."""
     n = len(numbers)
     return channel.send(numbers[:, None], items, np.zeros(n, np.uint8), np.ones(n, np.int64))

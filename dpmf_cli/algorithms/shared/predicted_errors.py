@@ -1,4 +1,4 @@
-"""How a budget is split where it helps most, by errors that are predicted from what is public."""
+"""Splits a budget so that the sum of errors, predicted from public numbers, is least."""
 
 from collections.abc import Callable, Mapping, Sequence
 
@@ -8,26 +8,30 @@ from numpy.typing import NDArray
 from dpmf_cli.algorithms.shared.shrunk_sums import Law
 
 QUANTA = 50
-"""Shares are whole multiples of 1/QUANTA, and none is 0."""
+"""Shares are integer multiples of 1/QUANTA, and none is 0."""
 
 Predicted = Callable[[NDArray[np.float64]], NDArray[np.float64]]
-"""The mean squared error that a part leaves, for some ε of its own."""
+"""The mean squared error that a part leaves, for each ε that the part may get."""
 
 NOISES = np.geomspace(1e-6, 1e18, 121)
-"""Variances of noise for which an error is worked out; between them it is interpolated."""
+"""Variances of noise for which an error is computed. Between them it is interpolated."""
 
 
 def interpolated(
     error: Callable[[float], float], variance: Callable[[NDArray[np.float64]], NDArray[np.float64]]
 ) -> Predicted:
-    """The error for each ε, of `error` of a variance of noise, and the `variance` that ε asks for."""
+    """The error as a function of ε. `error` maps a variance of noise to an error, and `variance` maps ε to a variance
+    of noise."""
     known = np.array([error(float(noise)) for noise in NOISES])
     logarithms = np.log(NOISES)
     return lambda epsilons: np.interp(np.log(np.maximum(variance(epsilons), NOISES[0])), logarithms, known)
 
 
 def of_averages(law: Law, rated: NDArray[np.int64], covariates: int) -> Callable[[float], float]:
-    """The error of averages of so many ratings each: what is left of a row, and of the regression on covariates."""
+    """The error of averages, given the number of ratings `rated` of each row, as a function of the noise variance.
+
+    It is the error left in a row's own average, plus the error of the regression on covariates.
+    """
     counts = rated.astype(np.float64)
 
     def error(noise: float) -> float:
@@ -39,20 +43,20 @@ def of_averages(law: Law, rated: NDArray[np.int64], covariates: int) -> Callable
 
 
 UNKNOWN = 0.3
-"""The variance, in stars², of what a regression on covariates says before it has seen anything."""
+"""The prior variance, in stars², of the predictions of a regression on covariates."""
 
 
 def of_coefficients(law: Law, gram: NDArray[np.float64], ratings: int) -> Callable[[float], float]:
-    """The error of coefficients, over all ratings: Σ tr(G·Cov)/n, from all eigenvalues of G."""
+    """The error of coefficients, averaged over all ratings: Σ tr(G·Cov)/n, from all eigenvalues of G."""
     values = gram[gram > 0]
     return lambda noise: float(values @ law.error(values, noise)) / max(ratings, 1)
 
 
 def shares_of(parts: Mapping[str, Predicted], epsilon: float) -> dict[str, float]:
-    """The share of each part, of those multiples of 1/QUANTA that add up to 1 with the least sum of errors.
+    """The share of each part. Shares are multiples of 1/QUANTA that sum to 1, with the least sum of errors.
 
-    By dynamic programming over the parts: errors need not be convex, as those of vectors are not, which noise drowns
-    at small ε.
+    Found by dynamic programming over the parts, because errors need not be convex. Those of vectors are not: noise
+    drowns them at small ε.
     """
     quanta = np.arange(1, QUANTA + 1)
     errors = {name: predicted(quanta / QUANTA * epsilon) for name, predicted in parts.items()}
@@ -65,7 +69,7 @@ def shares_of(parts: Mapping[str, Predicted], epsilon: float) -> dict[str, float
 def _with_part(
     best: dict[int, tuple[float, tuple[int, ...]]], errors: Sequence[float] | NDArray[np.float64], most: int
 ) -> dict[int, tuple[float, tuple[int, ...]]]:
-    """The best choice for each number of quanta spent, with one part more."""
+    """The best choice for each number of quanta spent, after one more part."""
     found: dict[int, tuple[float, tuple[int, ...]]] = {}
     for spent, (error, chosen) in best.items():
         for quanta in range(1, most - spent + 1):

@@ -32,17 +32,17 @@ def private_effects(
     mode: Mode,
     curator: Curator,
 ) -> Effects:
-    """The averages that hide what `neighbours` differ in. Raises ValueError where no variant here does."""
+    """Measures averages that hide what `neighbours` differ in. Raises ValueError if there is no variant for them."""
     if neighbours is Neighbours.BOUNDED:
         return bounded_effects(train, parameters, budget, curator=curator)
     if neighbours is Neighbours.UNBOUNDED:
         moves = UNBOUNDED_MOVES[mode](train.scale)
         return unbounded_effects(train, parameters, budget, moves, curator=curator)
-    raise ValueError(f"user averages cannot be released where neighbours are {neighbours.value}")
+    raise ValueError(f"user averages cannot be released with neighbours {neighbours.value}")
 
 
 def published_moves(scale: Scale) -> Moves:
-    """Raw sums with noise scaled to Δr, which a rating of r_max exceeds."""
+    """Raw sums with noise scaled to Δr. A rating of r_max exceeds Δr."""
     return Moves(
         sensitivity.raw_rating_sums_unbounded(scale),
         sensitivity.rating_counts_unbounded(),
@@ -53,7 +53,7 @@ def published_moves(scale: Scale) -> Moves:
 
 
 def corrected_moves(scale: Scale) -> Moves:
-    """Sums of r − middle with noise scaled to Δr/2: the middle of the public scale is added back to the average."""
+    """Sums of r − middle with noise scaled to Δr/2. The middle of the public scale is added back to the average."""
     return Moves(
         sensitivity.centred_rating_sums_unbounded(scale),
         sensitivity.rating_counts_unbounded(),
@@ -69,7 +69,7 @@ UNBOUNDED_MOVES: Mapping[Mode, Callable[[Scale], Moves]] = {
 
 
 def laplace_steps(shares: Mapping[Part, NDArray[np.float64]], curator: Curator) -> StepNoise:
-    """Laplace noise for each step of a part, which spends `shares` (E,) ε of it."""
+    """Laplace noise for the steps of each part. Each step spends the ε of its part, `shares` (E,)."""
     return lambda part, step, shape, moves, calibrated_to=None: laplace(
         step,
         shape,
@@ -83,7 +83,8 @@ def laplace_steps(shares: Mapping[Part, NDArray[np.float64]], curator: Curator) 
 def _of_sums_and_counts(
     shares: Mapping[Part, NDArray[np.float64]], sum_share: float, counts: Sensitivity, curator: Curator
 ) -> StepNoise:
-    """Laplace noise for each step of an average, whose ε, (E,) of `shares`, its sum and its count split."""
+    """Laplace noise for the steps of each average. The sum and the count of an average split its ε in `shares` (E,):
+    the sum gets `sum_share`."""
     summed, counted = (
         laplace_steps({part: share * epsilon for part, epsilon in shares.items()}, curator)
         for share in (sum_share, 1 - sum_share)
@@ -106,8 +107,8 @@ def bounded_effects(
         GAvg′   = (Σ (r_ui − IAvg(i)) + Laplace(Δr/ε₁)) / |R|
         UAvg(u) = (Σ_{R_u} (r_ui − IAvg(i)) + β_u·GAvg′ + Laplace(Δr/ε₃)) / (|R_u| + β_u), clamped
 
-    ε₁ is half of `budget.global_averages`. A user without ratings gets no noise, and the global average GAvg′, where
-    `noise_on_unrated` does not ask for it.
+    ε₁ is half of `budget.global_averages`. Unless `noise_on_unrated`, a user without ratings gets the global average
+    GAvg′ and no further noise.
     """
     noise = laplace_steps(
         {
@@ -148,8 +149,8 @@ def unbounded_effects(
 ) -> Effects:
     """Algorithms 1 and 2 for neighbours that differ in the presence of one rating.
 
-    As in the bounded case, but every count is noisy too, with what `sum_share` leaves of the average's ε, and every
-    user and item gets noise, rated or not.
+    As in the bounded case, with two differences. Every count is noisy too, with the ε that `sum_share` leaves of the
+    average's. Every user and item gets noise, rated or not.
     """
     noise = _of_sums_and_counts(
         {

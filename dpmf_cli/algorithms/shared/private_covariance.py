@@ -1,4 +1,4 @@
-"""The private item-item covariance of McSherry and Mironov 2009, on which `mm_knn` and `mm_svd` predict."""
+"""The private item-item covariance of McSherry and Mironov 2009, from which `mm_knn` and `mm_svd` predict."""
 
 from typing import Literal, Self
 
@@ -31,7 +31,7 @@ from dpmf_cli.streams import Streams
 
 
 class CovarianceBudget(Fractions):
-    """Fractions of θ, section 5: for both global averages, the item averages, the covariance with its weights."""
+    """Fractions of θ, section 5: for both global averages, the item averages, and the covariance with its weights."""
 
     global_averages: float = Field(0.02, gt=0, lt=1)
     item_averages: float = Field(0.19, gt=0, lt=1)
@@ -39,51 +39,56 @@ class CovarianceBudget(Fractions):
 
 
 class PrivateCovariance(OwnMeansAlgorithm, CovarianceAlgorithm):
-    """r̂_ui = MAvg_i + r̄_u + what a predictor makes of u's own residuals and a noisy covariance.
+    """r̂_ui = MAvg_i + r̄_u + a predictor's estimate from u's own residuals and a noisy covariance.
 
         MAvg, r̄_u as in `own_means`;   r̂_ui = clamp(r_ui − MAvg_i − r̄_u, [−B, B])            (sections 4.2, 4.3)
         Cov = Σ_u w_u r̂_u r̂_uᵀ + noise,   Wgt = Σ_u w_u e_u e_uᵀ + noise, clamped at 0             (section 4.4)
-            w_u = 1/c_u with Laplace noise, 1/√c_u with Gaussian; squared where neighbours are users (section 4.5)
-        Avg: Cov and Wgt shrunk to the average; where `cleaning`, the best approximation of rank k of
-            √(MCnt_i·MCnt_j)·Avg_ij, divided by the same again                                    (section 4.6)
+            w_u = 1/c_u with Laplace noise, 1/√c_u with Gaussian; squared if neighbours are users (section 4.5)
+        Avg: Cov and Wgt shrunk to the average; with `cleaning`, the best approximation of rank k of
+            √(MCnt_i·MCnt_j)·Avg_ij, divided by √(MCnt_i·MCnt_j) again                            (section 4.6)
 
     *Joint* differential privacy: a prediction for user u uses u's own ratings and mean without noise, so ε holds
-    towards everyone but u. Neighbours: one rating more or less (`unbounded`), or one user (`user`).
+    against everyone but u. Neighbours differ in one rating (`unbounded`), or in one user (`user`).
 
-    Each unordered pair of items is measured once. Published mode scales the noise to what the paper states for all
-    ordered pairs, with α = r_max − r_min; corrected mode to the triangle's own bound with the true α
-    (`covariance_sensitivity.own_centred_triangle`). A measurement's sum and count, and Cov and Wgt, get equal parts.
+    Each unordered pair of items is measured once. Published mode scales the noise to the paper's bound for all
+    ordered pairs, with α = r_max − r_min. Corrected mode scales it to the triangle's own bound with the true α
+    (`covariance_sensitivity.own_centred_triangle`). The sum and the count of a measurement get equal parts of θ, and
+    so do Cov and Wgt.
     """
 
     budget: CovarianceBudget = CovarianceBudget()
-    k: int = Field(20, ge=1, le=1000, description="neighbours of a prediction, and rank of what is cleaned")
+    k: int = Field(
+        20, ge=1, le=1000, description="neighbours of a prediction, and rank of a cleaned covariance"
+    )
     cleaning: bool = Field(True, description="clean the covariance by an approximation of rank k")
     alpha: float | None = Field(
         None,
         ge=1e-6,
-        description="corrected only: clamp item-centred ratings to ±α/2 before the user's mean is taken, for "
-        "which less noise is enough; 2·(r_max − r_min), which clamps nothing, by default",
+        description="corrected only: clamp item-centred ratings to ±α/2 before the user's mean is taken; a smaller "
+        "α needs less noise. The default 2·(r_max − r_min) clamps nothing",
     )
     tuning: Literal["fixed", "refitted"] = Field(
         "fixed",
-        description="fixed: shrinkage and ridge as configured, which follow the known scale of the noise; refitted: "
-        "chosen for each ε by error on the users' own ratings, as the paper does",
+        description="fixed: shrinkage and ridge as configured; shrinkage grows with the known scale of the noise. "
+        "refitted: chosen for each ε by the error on the users' own ratings, as in the paper",
     )
     tuning_fraction: float = Field(
         0.05,
         gt=0,
         lt=1,
-        description="of the total ε, for refitting; corrected only: published charges nothing",
+        description="fraction of the total ε for refitting; corrected only, published mode charges nothing for it",
     )
-    validation: float = Field(0.05, gt=0, lt=0.5, description="part of the ratings that refitting predicts")
+    validation: float = Field(
+        0.05, gt=0, lt=0.5, description="fraction of the ratings that refitting predicts"
+    )
 
     @model_validator(mode="after")
     def _alpha_saves_noise(self) -> Self:
         fix = ""
         if self.alpha is not None and self.mode is Mode.PUBLISHED:
-            fix = "published mode takes α = r_max − r_min and clamps nothing; set `mode: corrected`"
+            fix = "published mode uses α = r_max − r_min and clamps nothing; set `mode: corrected`"
         elif self.alpha is not None and self.neighbours is Neighbours.USER:
-            fix = "what a whole user moves does not depend on it; remove `alpha`"
+            fix = "the sensitivity to a user does not depend on `alpha`; remove it"
         if fix:
             raise PydanticCustomError("alpha", "{fix}", {"fix": fix, "path": ("alpha",)})
         return self
@@ -94,7 +99,7 @@ class PrivateCovariance(OwnMeansAlgorithm, CovarianceAlgorithm):
 
     @property
     def charge(self) -> Charge:
-        """What refitting costs."""
+        """The charge for refitting."""
         charges = {Mode.PUBLISHED: Uncharged(), Mode.CORRECTED: ByExponentialMechanism(self.tuning_fraction)}
         return charges[self.mode]
 
@@ -109,10 +114,10 @@ class PrivateCovariance(OwnMeansAlgorithm, CovarianceAlgorithm):
     def fit(
         self, train: Ratings, epsilons: Epsilons, *, streams: Streams, curator: Curator
     ) -> CovarianceModel:
-        """Averages are released here, and all noise is paid for.
+        """Releases averages here, and charges all noise to the ledger.
 
-        Cov and Wgt are measured and released a few ε at a time, when the model predicts: a triangle is too large to
-        keep for each ε, and so is its noise.
+        Cov and Wgt are measured and released a few ε at a time, when the model predicts. A triangle and its noise are
+        too large to keep for each ε.
         """
         measurer = self.measurer(epsilons, curator, covariance=2)
         averages = self.released_averages(train, measurer)
@@ -128,7 +133,7 @@ class PrivateCovariance(OwnMeansAlgorithm, CovarianceAlgorithm):
         return MeasuredProducts(train, effects, self.effects.residual_clamp, weights)
 
     def release(self, measured: MeasuredProducts, measurer: Measurer) -> ReleasedProducts:
-        """Cov and Wgt with noise, each with one half of the measurement's part of θ."""
+        """The releases of Cov and Wgt, with equal parts of the measurement's θ."""
         scale, size = measured.train.scale, (triangle_size(measured.train.n_items),)
 
         def noise(step: str, moves: TriangleMoves) -> Release:
@@ -147,7 +152,7 @@ class PrivateCovariance(OwnMeansAlgorithm, CovarianceAlgorithm):
     def refitting(
         self, train: Ratings, averages: ItemAverages, epsilons: Epsilons, streams: Streams, curator: Curator
     ) -> Refitting | None:
-        """What chooses shrinkage and ridge for each ε; None where they are as configured."""
+        """The choice of shrinkage and ridge for each ε; None if they stay as configured."""
         if self.tuning == "fixed":
             return None
         return Refitting.of(
@@ -163,15 +168,15 @@ class PrivateCovariance(OwnMeansAlgorithm, CovarianceAlgorithm):
 
     @property
     def candidates(self) -> int:
-        """How many candidates refitting tries at each ε; 0 without it."""
+        """How many candidates refitting tries at each ε; 0 without refitting."""
         return len(CANDIDATES) if self.tuning == "refitted" else 0
 
     @property
     def shrinkages(self) -> int:
-        """How many different ones the candidates have; 0 without refitting."""
+        """How many different shrinkages the candidates have; 0 without refitting."""
         return len({each.shrinkage for each in CANDIDATES}) if self.tuning == "refitted" else 0
 
     @property
     def eigenpairs(self) -> int | None:
-        """How many of a covariance are looked for, at each ε; None where none are."""
+        """How many eigenpairs of a covariance are computed at each ε; None if none are."""
         return self.k if self.cleaning else None

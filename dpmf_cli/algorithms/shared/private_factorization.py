@@ -1,4 +1,4 @@
-"""What the private factorisations of Friedman et al. 2016 share: averages first, then factors of what they leave."""
+"""The base of the private factorisations of Friedman et al. 2016: averages first, then factors of the residuals."""
 
 from typing import Literal
 
@@ -28,7 +28,7 @@ Side = Literal["user", "item"]
 
 
 class PrivateFactorization(PrivateAlgorithm):
-    """Private averages, residuals clamped to [−B, B], factors. Section 4.1 and table 3."""
+    """Measures private averages, clamps residuals to [−B, B], and factorises them. Section 4.1 and table 3."""
 
     budget: FactorizationBudget = FactorizationBudget(
         global_averages=0.02, item_averages=0.14, user_averages=0.14, factorization=0.70
@@ -37,29 +37,29 @@ class PrivateFactorization(PrivateAlgorithm):
     regularization: float = Field(0.045, ge=0, le=1e6, description="λ, table 3")
     initial_factors: InitialFactors = InitialFactors()
     preprocessing: bool = Field(
-        True, description="false: factorise the raw ratings, with the whole ε (figure 3a)"
+        True, description="false: factorise the raw ratings, with all of ε (figure 3a)"
     )
 
     def bound(self, scale: Scale) -> float:
-        """B, to which residuals are clamped; without preprocessing the largest rating, which clamps nothing."""
+        """B, to which residuals are clamped. Without preprocessing it is the largest rating, which clamps nothing."""
         return (
             self.effects.residual_clamp if self.preprocessing else max(abs(scale.minimum), abs(scale.maximum))
         )
 
     def measure_effects(self, train: Ratings, epsilons: Epsilons, curator: Curator) -> Effects:
-        """The averages that are discounted before factorisation; all 0 without preprocessing."""
+        """Measures the averages that are subtracted before factorisation; all are 0 without preprocessing."""
         if not self.preprocessing:
             grid = len(epsilons)
             return Effects(np.zeros(grid), np.zeros((train.n_items, grid)), np.zeros((train.n_users, grid)))
         return self.averages(train, self.budget.for_effects(epsilons), curator)
 
     def for_factors(self, epsilons: Epsilons) -> Epsilons:
-        """(E,) what the averages leave of ε for the factors."""
+        """(E,) the ε for the factors, which the averages leave."""
         return (self.budget.factorization if self.preprocessing else 1.0) * epsilons
 
     def start(self, train: Ratings, effects: Effects, streams: Streams) -> FactorModel:
-        """Start factors beside the effects. Where presence is public, rows without ratings start at zero; where
-        it is private, nothing may depend on who has ratings."""
+        """Start factors and the effects. If presence is public, rows without ratings start at 0. If it is private,
+        nothing may depend on who has ratings."""
         users, items = initial_factors(train, self.initial_factors, self.factors, streams)
         if self.neighbours is Neighbours.BOUNDED:
             users[train.user_counts == 0] = 0
@@ -67,24 +67,22 @@ class PrivateFactorization(PrivateAlgorithm):
         return factor_model(users, items, effects.users, effects.items)
 
 
-SOLVABLE = (
-    "longer rows make systems that rounding may keep from being solved, for some ratings and not for others"
-)
+SOLVABLE = "above the limit rounding may make a system unsolvable, for some data sets and not for others"
 
 
 class NormBoundedFactorization(PrivateFactorization):
-    """A factorisation whose rows are kept within L2 norms. Section 5.2."""
+    """A factorisation that keeps its rows within L2 norms. Section 5.2."""
 
     user_norm: float = Field(0.4, ge=1e-6, le=100, description=f"p_max, section 5.2; {SOLVABLE}")
     item_norm: float = Field(0.5, ge=1e-6, le=100, description=f"q_max, section 5.2; {SOLVABLE}")
 
     def norms(self, side: Side) -> tuple[float, float]:
-        """(own, other) norm bounds of a side."""
+        """The norm bounds of this side and of the other side."""
         norms = (self.user_norm, self.item_norm)
         return norms if side == "user" else (norms[1], norms[0])
 
     def start_within_norms(self, train: Ratings, effects: Effects, streams: Streams) -> FactorModel:
-        """`start`, with all rows projected to their norms."""
+        """`start`, with all rows projected to their norm bounds."""
         model = self.start(train, effects, streams)
         project_users(model, self.user_norm)
         project_items(model, self.item_norm)
@@ -92,24 +90,24 @@ class NormBoundedFactorization(PrivateFactorization):
 
 
 class TwoSidedFactorization(NormBoundedFactorization):
-    """One whose users' and items' rows get noise of their own. The paper halves ε between the two, and names other
-    splits (section 5.2)."""
+    """A factorisation whose user rows and item rows get noise separately. The paper gives each half of ε, and names
+    other splits (section 5.2)."""
 
     user_share: float = later(
         0.5,
         gt=0,
         lt=1,
-        description="which part of the factorisation's ε the users' rows P get, the items' rows Q the rest; of PSGD, "
-        "unbounded only",
+        description="fraction of the factorisation's ε for the users' rows P; the items' rows Q get the rest. With "
+        "PSGD, unbounded only",
     )
 
     def for_side(self, side: Side, epsilons: Epsilons) -> Epsilons:
-        """(E,) what one side's rows spend of ε."""
+        """(E,) the ε that one side's rows spend."""
         return (self.user_share if side == "user" else 1 - self.user_share) * self.for_factors(epsilons)
 
 
 def in_order(train: Ratings, kind: Literal["user_major", "shuffled"], streams: Streams) -> Visits:
-    """The training ratings in the order of SGD's visits, which is drawn once."""
+    """The training ratings in the order in which SGD visits them. The order is drawn once."""
     rng = streams.generator("order of visits")
     if kind == "shuffled":
         order = visiting_order(train, kind, rng)

@@ -1,4 +1,4 @@
-"""What private alternating least squares share. Friedman, Berkovsky, Kaafar 2016, section 4.4."""
+"""The base of private alternating least squares. Friedman, Berkovsky, Kaafar 2016, section 4.4."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -17,34 +17,34 @@ from dpmf_cli.ratings import Ratings, Scale
 
 @dataclass(frozen=True)
 class RowMoves:
-    """How far numbers can move, and what their noise is scaled to where a paper takes something else."""
+    """The true sensitivity of numbers, and the sensitivity to which a paper scales their noise, if that differs."""
 
     true: Sensitivity
     calibrated_to: Sensitivity | None = None
 
 
 class PrivateLeastSquares(TwoSidedFactorization):
-    """k times: every user's ridge regression on the items with noise of ε/(2k), ‖p_u‖ ≤ p_max; then every item's. The
-    2 is of `user_share`, a half."""
+    """Repeats k times: every user's ridge regression on the items with noise of ε/(2k), ‖p_u‖ ≤ p_max; then every
+    item's on the users. The 2 comes from `user_share`, a half by default."""
 
     regularization: float = Field(
         0.045,
         ge=1e-6,
-        description="λ, table 3; the noise is scaled by 1/λ, and with a smaller λ float64 solves a row less exactly "
-        "than noise hides",
+        description="λ, table 3; the noise is scaled by 1/λ. Below the limit, errors of solving a row in float64 are "
+        "larger than noise hides",
     )
     iterations: int = Field(5, ge=1, description="k, section 5.2")
 
     def problem(self, side: Side, scale: Scale) -> RowProblem:
-        """What is solved for each row of a side."""
+        """The regression that is solved for each row of a side."""
         return RowProblem(self.regularization, self.bound(scale))
 
     def moves(self, side: Side, scale: Scale) -> RowMoves:
-        """How far the numbers of one side that get noise can move."""
-        raise NotImplementedError(f"{type(self).__name__} has neighbours and a mode that no class is for")
+        """The sensitivity of the numbers of one side that get noise."""
+        raise NotImplementedError(f"{type(self).__name__} has no class for these neighbours and this mode")
 
     def noises(self, side: Side, train: Ratings, epsilons: Epsilons, curator: Curator) -> Iterator[Release]:
-        """Noise for the rows of one side, k times, each with a k-th of the side's ε."""
+        """Noise for the rows of one side, k times, each time with 1/k of the side's ε."""
         moves = self.moves(side, train.scale)
         return repeated_k_norm(
             f"{side} factors",

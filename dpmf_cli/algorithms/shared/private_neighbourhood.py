@@ -1,4 +1,4 @@
-"""What private item neighbourhoods share: averages, neighbours, predictions from the user's own ratings."""
+"""The base of private item neighbourhoods: averages, neighbours, and predictions from the user's own ratings."""
 
 from typing import Self
 
@@ -22,21 +22,20 @@ from dpmf_cli.ratings import Ratings
 CERTIFIED: Variants = frozenset(
     (neighbours, Mode.CORRECTED) for neighbours in (Neighbours.BOUNDED, Neighbours.UNBOUNDED, Neighbours.USER)
 )
-"""What a neighbourhood with noisy averages can hide."""
+"""The variants of a neighbourhood with noisy averages."""
 
 
 class PrivateNeighbourhood(OwnMeansAlgorithm):
     """r̂_ui = r̄_i + Σ_j s_ij(r_uj − r̄_j)/Σ_j |s_ij|, from the target user's own ratings: *joint* privacy.
 
-    Averages r̄ are noisy. Neighbours are found with what is public. Bounded, that is who rated what: the N_k items
-    with the most common raters. Otherwise nothing is public, and every other item is a neighbour.
+    Averages r̄ are noisy. Neighbours are found from public data only. With bounded neighbours, who rated what is
+    public, and the N_k items with the most common raters are an item's neighbours. Otherwise nothing is public, and
+    every other item is a neighbour.
     """
 
     neighbours: Neighbours = Neighbours.BOUNDED
     effects: EffectsParameters = EffectsParameters(beta_m=10)
-    neighbourhood: int = Field(
-        500, ge=1, le=100_000, description="N_k, where neighbours of items can be chosen"
-    )
+    neighbourhood: int = Field(500, ge=1, le=100_000, description="N_k, if neighbours of items can be chosen")
 
     def item_averages(self, train: Ratings, epsilons: Epsilons, curator: Curator) -> NDArray[np.float64]:
         """(n_items, E) r̄."""
@@ -52,30 +51,31 @@ class PrivateNeighbourhood(OwnMeansAlgorithm):
         if "neighbourhood" in self.model_fields_set and not self.chooses_neighbours:
             own = type(self).model_fields["neighbourhood"].default
             if self.neighbourhood != own:
-                fix = "where who rated what is not public, every item is a neighbour; remove `neighbourhood`"
+                fix = "every item is a neighbour if who rated what is not public; remove `neighbourhood`"
                 raise PydanticCustomError("neighbourhood", "{fix}", {"fix": fix, "path": ("neighbourhood",)})
         return self
 
     @property
     def chooses_neighbours(self) -> bool:
-        """Whether an item has N_k neighbours, or all other items."""
+        """Whether an item has N_k chosen neighbours; otherwise all other items are its neighbours."""
         return self.neighbours is Neighbours.BOUNDED
 
     def neighbours_of_items(self, train: Ratings) -> NDArray[np.int32]:
-        """(n_items, k) int32."""
+        """(n_items, k) the neighbours of each item."""
         if self.chooses_neighbours:
             return most_co_rated(train, self.neighbourhood)
         return all_others(train.n_items)
 
 
 class PublishedNeighbourhood(PrivateNeighbourhood, UnchargedAverages):
-    """As published: averages have no noise, and neighbours are those with the most common raters, public or not."""
+    """As published: averages have no noise, and the neighbours are the items with the most common raters, whether or
+    not that is public."""
 
     def item_averages(self, train: Ratings, epsilons: Epsilons, curator: Curator) -> NDArray[np.float64]:
-        """(n_items, E) r̄ without noise, which the paper does not charge for."""
+        """(n_items, E) r̄ without noise. The paper does not charge for it."""
         return self.uncharged_averages(train, len(epsilons), curator, self.effects.beta_m)
 
     @property
     def chooses_neighbours(self) -> bool:
-        """Always."""
+        """Always true: the published methods choose neighbours from the ratings."""
         return True

@@ -26,19 +26,22 @@ from dpmf_cli.streams import Streams
 from dpmf_cli.strict_model import StrictModel
 
 CHUNKS_PER_BATCH = 8
-"""A batch is this many chunks of ratings, where a model has all ratings; more where it has a sample."""
+"""A batch is this many chunks of ratings if a model has all ratings; more if it has a sample."""
 
 LARGEST_RATE = 0.1
-"""γ/b is no larger than this, so that sets of a few hundred ratings do not diverge at once: |r| ≤ 5 allows 0.2."""
+"""The limit of γ/b. It keeps sets of a few hundred ratings from diverging at once; |r| ≤ 5 would allow 0.2."""
 
 Kept = NDArray[np.bool_]
-"""(n_ratings, E): which training ratings each model has."""
+"""(n_ratings, E) whether each model has each training rating."""
 
 
 @dataclass(frozen=True)
 class Stretch:
-    """The visits [first, last) between two steps. rates (E,): γ/b in the models whose batch of b ratings ends here, 0
-    in the others; `place` numbers the places where a step may be, independently of the models."""
+    """The visits [first, last) between two steps.
+
+    place  the number of the place of the step, among all places where a step may be; independent of the models
+    rates  (E,) γ/b in the models whose batch of b ratings ends here, 0 in the others
+    """
 
     first: int
     last: int
@@ -48,7 +51,7 @@ class Stretch:
 
 @dataclass(frozen=True)
 class Schedule:
-    """The visits of an epoch and its steps, the same in all epochs, for all models of the grid."""
+    """The visits and steps of an epoch, for all models of the grid. All epochs have the same."""
 
     visits: SampledVisits
     stretches: tuple[Stretch, ...]
@@ -61,11 +64,12 @@ def make_schedule(
     learning_rate: float,
     order: NDArray[np.int64],
 ) -> Schedule:
-    """Fixed batches of each model's sample: `batches_of` its number of ratings, of about equal size.
+    """Makes fixed batches of each model's sample, of about equal size. `batches_of` maps a model's number of ratings
+    to its number of batches.
 
-    The ratings are cut, in the random `order` (n_ratings,), into chunks, eight to a batch of a model that has all of
-    them, and each chunk is sorted for the cache's sake. Batches consist of whole chunks: those of a model do not
-    depend on the samples of the models beside it. Without ratings there is no step.
+    The ratings are cut into chunks, in the random `order` (n_ratings,). A batch of a model that has all ratings is
+    eight chunks. Each chunk is sorted for the cache's sake. Batches consist of complete chunks, so a model's batches
+    do not depend on the samples of the other models. Without ratings there is no step.
     """
     if not len(train):
         return Schedule(SampledVisits(train.users, train.items, train.values, sample_bits(kept)), ())
@@ -91,25 +95,27 @@ def make_schedule(
 
 
 class GradientDescentPMF(StrictModel):
-    """What PMF and DP-PMF share: min ½Σ(r_ui − u·v)² + λ/2·Σ‖u‖² + λ/2·Σ‖v‖², equation 1, by equations 2–5.
+    """The base of PMF and DP-PMF: min ½Σ(r_ui − u·v)² + λ/2·Σ‖u‖² + λ/2·Σ‖v‖², equation 1, by equations 2–5.
 
-    The printed γ = 50 is the step of the reference implementation by Salakhutdinov, which divides the gradient of a
-    batch by its size; undivided sums diverge. λ enters once per row and step.
+    The printed γ = 50 is the step of Salakhutdinov's reference implementation, which divides the gradient of a batch
+    by its size. Sums that are not divided diverge. λ enters once per row and step.
     """
 
     factors: int = Field(20, ge=1, le=256, description="d, section 6.1")
     regularization: float = Field(0.01, ge=0, description="λ_u = λ_v, section 6.1")
     learning_rate: float = Field(50.0, gt=0, description="γ, section 6.1, divided by the size of the batch")
-    batch_size: int = Field(100_000, ge=1, description="ratings in a batch, about; the paper has no batches")
-    batches: int | None = Field(
-        None, ge=1, description="as many batches, however many ratings a model has, instead of `batch_size`"
+    batch_size: int = Field(
+        100_000, ge=1, description="approximate number of ratings in a batch; the paper has no batches"
     )
-    momentum: float = Field(0.0, ge=0, lt=1, description="of the non-private descent")
+    batches: int | None = Field(
+        None, ge=1, description="a fixed number of batches for any number of ratings, instead of `batch_size`"
+    )
+    momentum: float = Field(0.0, ge=0, lt=1, description="momentum of the non-private descent")
     epochs: int = Field(50, ge=1, description="k₁, section 6.1")
     initial_factors: InitialFactors = InitialFactors(distribution="sphere", scale=1.0)
 
     def descend(self, train: Ratings, kept: Kept, streams: Streams) -> tuple[FactorModel, Schedule]:
-        """k₁ epochs of U and V together, each model on its own sample: algorithm 2, lines 1 to 13."""
+        """Runs k₁ epochs of U and V together, each model on its own sample: algorithm 2, lines 1 to 13."""
         users, items = initial_factors(train, self.initial_factors, self.factors, streams)
         order = streams.generator("batches").permutation(len(train))
         schedule = make_schedule(train, kept, self.batches_of, self.learning_rate, order)
@@ -124,12 +130,12 @@ class GradientDescentPMF(StrictModel):
         return model, schedule
 
     def batches_of(self, ratings: int) -> int:
-        """How many batches a model with so many ratings has."""
+        """The number of batches of a model with `ratings` ratings."""
         return self.batches or max(1, round(ratings / self.batch_size))
 
 
 def sampled_model(train: Ratings, kept: Kept, model: FactorModel) -> KnownModel:
-    """u·v, or the average of a model's sample for users and items that it has no rating of."""
+    """Predicts u·v, or the average of a model's sample for users and items without ratings in that sample."""
     users, items, averages = [], [], []
     for rows in kept.T:
         users.append(np.bincount(train.users[rows], minlength=train.n_users) > 0)

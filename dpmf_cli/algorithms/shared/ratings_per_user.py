@@ -1,4 +1,4 @@
-"""At least, and at most, so many ratings of each user."""
+"""Selects users with a least number of ratings, and limits the number of ratings of each user."""
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,7 +13,8 @@ def at_least(ratings: Ratings, limit: int) -> Ratings:
 
 
 def at_most(ratings: Ratings, limit: int, draws: NDArray[np.float64]) -> Ratings:
-    """`limit` ratings of each user who has more, chosen by uniform `draws` (n_ratings,), and all of the others'."""
+    """`limit` ratings of each user who has more, chosen by uniform `draws` (n_ratings,), and all ratings of the other
+    users."""
     order = shuffle_within(ratings.user_starts, draws)
     within = np.arange(len(ratings)) - ratings.user_starts[ratings.users]
     kept = np.zeros(len(ratings), np.bool_)

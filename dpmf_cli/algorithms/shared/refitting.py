@@ -1,4 +1,4 @@
-"""Choosing post-processing parameters by their error on users' own ratings, and what that costs.
+"""Chooses post-processing parameters by their error on users' own ratings, and charges for the choice.
 
 McSherry and Mironov 2009, section 5, train "the parameters for the cleaning step as well as for the kNN- and
 SVD-based recommendation mechanisms" for each data set and θ separately, on RMSE, and charge nothing for it.
@@ -28,7 +28,7 @@ STEP = "post-processing parameters"
 
 @dataclass(frozen=True)
 class Multipliers:
-    """What a candidate multiplies the default shrinkage and ridge by."""
+    """The factors by which a candidate multiplies the configured shrinkage and ridge."""
 
     shrinkage: float = 1.0
     ridge: float = 1.0
@@ -40,20 +40,20 @@ CANDIDATES = tuple(Multipliers(*pair) for pair in product((0.25, 1.0, 4.0), (1 /
 
 
 class Charge(ABC):
-    """What a choice among the candidates costs."""
+    """The cost in ε of a choice among the candidates."""
 
     @property
     @abstractmethod
     def reserved(self) -> float:
-        """The part of the total ε that the choice spends."""
+        """The fraction of the total ε that the choice spends."""
 
     @abstractmethod
     def losses(self, moves: Sensitivity, epsilons: Epsilons, curator: Curator) -> Release:
-        """The release of the candidates' losses, the least of which is chosen."""
+        """The release of the candidates' losses. The candidate with the least loss is chosen."""
 
 
 class Uncharged(Charge):
-    """Published: losses are used as they are, and nothing is charged, so that nothing can be proved."""
+    """Published: losses are used without noise, and nothing is charged. So no ε can be proved."""
 
     @property
     def reserved(self) -> float:
@@ -82,14 +82,14 @@ class ByExponentialMechanism(Charge):
 
 @dataclass(frozen=True)
 class Refitting:
-    """Chooses, for each ε, the candidate whose predictions of some of the users' own ratings err least.
+    """Chooses, for each ε, the candidate with the least error on some of the users' own ratings.
 
-        L_c = Σ_u mean over u's validation ratings of min((r − r̂_c)², (Δr/2)²);   argmin_c of L_c as released
+        L_c = Σ_u mean over u's validation ratings of min((r − r̂_c)², (Δr/2)²);   argmin_c of the released L_c
 
-    The validation ratings are in what was released too: L_c favours weak shrinkage a little, most for rare items.
+    The released matrices include the validation ratings. So L_c favours weak shrinkage a little, most for rare items.
 
-    asked    the validation ratings, each drawn by itself from the training ratings
-    seen     the others: with released matrices, what predictions may use
+    asked    the validation ratings, each drawn independently from the training ratings
+    seen     the other training ratings. Predictions may use them and the released matrices
     effects  averages, and users' own means of `seen`
     losses   the release of the L_c, (candidates,) for each ε
     """
@@ -112,14 +112,15 @@ class Refitting:
         streams: Streams,
         curator: Curator,
     ) -> "Refitting":
-        """With each rating set aside with probability `share`; `own_means` gives the effects of the others."""
+        """Sets each rating aside for validation with probability `share`. `own_means` gives the effects of the
+        others."""
         validation = streams.of_ratings("validation ratings", train) < share
         asked, seen = train.select(validation), train.select(~validation)
         moves = sensitivity.clipped_error_of_users(train.scale, neighbours)
         return cls(asked, seen, own_means(seen), charge.losses(moves, epsilons, curator))
 
     def choose(self, lane: int, predict: Callable[[Multipliers], NDArray[np.floating]]) -> Multipliers:
-        """The candidate for one ε; `predict` gives (n,) predictions of `asked`."""
+        """The chosen candidate for one ε; `predict` gives (n,) predictions of `asked`."""
         measured = np.array([self._loss(predict(candidate)) for candidate in CANDIDATES])
         released = self.losses.at(lane).added_to(measured)[:, 0]
         return CANDIDATES[int(np.argmin(released))]

@@ -1,4 +1,4 @@
-"""Fits of one algorithm on samples of the training ratings, a sample for each model."""
+"""Fits an algorithm on samples of the training ratings, one sample for each model."""
 
 import json
 from collections.abc import Callable
@@ -22,7 +22,7 @@ T = TypeVar("T")
 
 @dataclass(frozen=True)
 class Columns:
-    """Some of the models that were fitted together."""
+    """A part of the models that were fitted together."""
 
     model: Model
     columns: slice
@@ -32,14 +32,16 @@ class Columns:
 
 
 def shared_fit_of(base: Algorithm) -> str | None:
-    """Entries differ in samples and thresholds alone where their bases are the same and have them in their lanes."""
+    """The `shared_fit` of an entry with that base, which makes entries with equal bases one fit. They differ only in
+    samples and thresholds. None if the base cannot have a different sample in each lane.
+    """
     return json.dumps(base.parameters(), sort_keys=True) if base.shares_lanes else None
 
 
 class AroundABase(PersonalSampling, Algorithm):
-    """An algorithm that fits another, its `base`, on the sample that personal privacy draws.
+    """An algorithm that fits another algorithm, its `base`, on the sample that personal privacy draws.
 
-    A subclass says which bases there are, and overrides `fit_together`.
+    A subclass says which bases are allowed, and overrides `fit_together`.
     """
 
     base: Algorithm
@@ -56,16 +58,16 @@ class AroundABase(PersonalSampling, Algorithm):
 
 
 def sample(train: Ratings, probability: NDArray[np.float64], streams: Streams) -> Kept:
-    """(n, E) Algorithm 1; one uniform draw for each record serves all ε."""
+    """(n, E) whether a record is in the sample: algorithm 1. One uniform draw for each record serves all ε."""
     return np.asarray(streams.of_ratings("sampling", train)[:, None] < probability)
 
 
 def fit_samples(
     base: Algorithm, train: Ratings, kept: Kept, epsilons: Epsilons, *, streams: Streams, curator: Curator
 ) -> Model:
-    """One model for each column of `kept` (n, E), with the ε of the same place.
+    """Fits one model for each column of `kept` (n, E), with the ε at the same place.
 
-    In one pass of the lanes where the base can, else one after the other.
+    All lanes are fitted in one pass if the base can do that, otherwise one after the other.
     """
     if base.shares_lanes:
         return base.fit_samples(train, kept, epsilons, streams=streams, curator=curator)
@@ -77,7 +79,8 @@ def fit_samples(
 
 
 def one_by_one(fit: Callable[[int, Epsilons, Curator], T], epsilons: Epsilons, curator: Curator) -> list[T]:
-    """What `fit` gives for each ε alone, of which it is told the place. Each step is entered once, for all ε."""
+    """Calls `fit` for each ε separately, with the place of that ε in the grid. Enters each step in the ledger once,
+    for all ε."""
     found, accounts = [], []
     for place, epsilon in enumerate(epsilons):
         alone = curator.apart([epsilon], first=place)
@@ -97,7 +100,7 @@ def one_by_one(fit: Callable[[int, Epsilons, Curator], T], epsilons: Epsilons, c
 
 @dataclass(frozen=True)
 class SideBySide:
-    """Models of one ε each, as the columns of one."""
+    """Joins models of one ε each. Each is a column of the predictions."""
 
     models: tuple[Model, ...]
 

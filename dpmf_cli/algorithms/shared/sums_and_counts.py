@@ -1,4 +1,4 @@
-"""Sums of numbers within [−1, 1] released together with how many there are, with the noise of one number each."""
+"""Releases sums of numbers within [−1, 1] together with their counts, at the noise of one number each."""
 
 from dataclasses import dataclass
 
@@ -13,7 +13,7 @@ from dpmf_cli.privacy.residual_sensitivity import weights_of_signs_unbounded
 
 @dataclass(frozen=True)
 class SumsAndCounts:
-    """Released: sums and counts (rows, E), and the standard deviation (E,) of the noise in each number of either."""
+    """Released sums and counts (rows, E), and the standard deviation (E,) of the noise in each of these numbers."""
 
     sums: NDArray[np.float64]
     counts: NDArray[np.float64]
@@ -23,7 +23,8 @@ class SumsAndCounts:
 def sums_and_counts(
     step: str, halves: NDArray[np.float64], epsilons: Epsilons, curator: Curator
 ) -> SumsAndCounts:
-    """What Σ (1 + x′)/2 and Σ (1 − x′)/2 tell, |x′| ≤ 1: `halves` is (rows, 2), or (rows, 2, E)."""
+    """Releases Σ x′ and their number, |x′| ≤ 1, from `halves`: Σ (1 + x′)/2 and Σ (1 − x′)/2, (rows, 2) or (rows, 2,
+    E)."""
     noise = laplace(
         step, halves.shape[:2], sensitivity=weights_of_signs_unbounded(), epsilon=epsilons, curator=curator
     )

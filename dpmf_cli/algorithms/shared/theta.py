@@ -1,8 +1,8 @@
-"""Noise for a method whose steps are fixed parts of one parameter: θ of McSherry and Mironov 2009, section 5.
+"""Noise of a method whose steps get fixed fractions of one parameter: θ of McSherry and Mironov 2009, section 5.
 
-Measurement i has noise of scale Δ_i/θ_i, Laplace with the L1 or Gaussian with the L2 sensitivity, and θ_i = f_i·θ. A
-measurement of several things (a sum and its count) gives each an equal part: θ_i/n of a pure ε, θ_i/√n of a
-Gaussian μ.
+Measurement i has noise of scale Δ_i/θ_i, θ_i = f_i·θ: Laplace noise with the L1 sensitivity, or Gaussian noise with
+the L2 sensitivity. A measurement of n things (a sum and its count) gives each an equal part: θ_i/n of a pure ε,
+θ_i/√n of a Gaussian μ.
 """
 
 import math
@@ -29,17 +29,17 @@ class NoiseKind(StrEnum):
 
     @property
     def norm(self) -> int:
-        """Of the sensitivity that it is scaled to."""
+        """The norm of the sensitivity to which the noise is scaled."""
         return 1 if self is NoiseKind.LAPLACE else 2
 
 
 @dataclass(frozen=True)
 class Accounting(ABC):
-    """What ε is for a θ, and what noise a part of θ buys.
+    """Converts θ to ε and back, and gives the noise for a part of θ.
 
     fractions  f_i by measurement, Σf_i = 1
     delta      the δ of Gaussian noise
-    reserved   the part of the total ε that pure steps without a θ spend
+    reserved   the fraction of the total ε that pure steps without a θ spend
     """
 
     fractions: Mapping[str, float]
@@ -51,12 +51,12 @@ class Accounting(ABC):
         return self._epsilon_of_noise(theta) / (1 - self.reserved)
 
     def theta_of(self, epsilon: float) -> float:
-        """The θ of a fit with that total ε."""
+        """The θ of a fit with a total ε."""
         return self._theta_of_noise(epsilon * (1 - self.reserved))
 
     @abstractmethod
     def mechanism(self, theta: Epsilons, pieces: int) -> Callable[..., Release]:
-        """The mechanism for one of the `pieces` things of a measurement whose θ_i are `theta` (E,)."""
+        """The mechanism for one of the `pieces` things in a measurement. The measurement's θ_i are `theta` (E,)."""
 
     @abstractmethod
     def _epsilon_of_noise(self, theta: float) -> float:
@@ -81,12 +81,12 @@ class PureAccounting(Accounting):
 
 
 class PublishedGaussianAccounting(Accounting):
-    """Gaussian noise, published: theorem 3 gives measurement i ε_i = θ_i·√(2·ln(2/δ_i)); theorem 1 adds them up, with
-    δ_i = δ/n for n measurements."""
+    """Gaussian noise, published. Theorem 3 gives ε_i = θ_i·√(2·ln(2/δ_i)) for measurement i. Theorem 1 adds up the
+    ε_i, with δ_i = δ/n for n measurements."""
 
     @property
     def factor(self) -> float:
-        """ε over θ."""
+        """ε/θ."""
         return math.sqrt(2 * math.log(2 * len(self.fractions) / self.delta))
 
     def mechanism(self, theta: Epsilons, pieces: int) -> Callable[..., Release]:
@@ -100,11 +100,11 @@ class PublishedGaussianAccounting(Accounting):
 
 
 class CorrectedGaussianAccounting(Accounting):
-    """Gaussian noise, corrected: ε is exact, from μ = θ·√Σf_i², as the ledger composes it."""
+    """Gaussian noise, corrected. ε is exact: it follows from μ = θ·√Σf_i², as the ledger composes the steps."""
 
     @property
     def factor(self) -> float:
-        """μ over θ."""
+        """μ/θ."""
         return math.sqrt(math.fsum(fraction**2 for fraction in self.fractions.values()))
 
     def mechanism(self, theta: Epsilons, pieces: int) -> Callable[..., Release]:
@@ -123,14 +123,14 @@ ACCOUNTING: Mapping[tuple[NoiseKind, Mode], type[Accounting]] = {
     (NoiseKind.GAUSSIAN, Mode.PUBLISHED): PublishedGaussianAccounting,
     (NoiseKind.GAUSSIAN, Mode.CORRECTED): CorrectedGaussianAccounting,
 }
-"""How θ is accounted for."""
+"""The accounting of θ by kind of noise and mode."""
 
 
 @dataclass(frozen=True)
 class Measurer:
-    """Draws the noise of each thing measured, and enters it in the ledger.
+    """Draws the noise of each measured thing, and enters it in the ledger.
 
-    pieces    how many things each measurement is of
+    pieces    the number of things in each measurement
     epsilons  (E,) the total ε of each model
     """
 
@@ -149,8 +149,8 @@ class Measurer:
         *,
         later: bool = False,
     ) -> Release:
-        """Noise for one of the things of a measurement: an `item_averages.StepNoise`. `calibrated_to` and `later` as
-        in `mechanisms`."""
+        """Noise for one of the things in a measurement: an `item_averages.StepNoise`. `calibrated_to` and `later` are
+        as in `mechanisms`."""
         of_all = np.array([self.accounting.theta_of(float(epsilon)) for epsilon in self.epsilons])
         theta = self.accounting.fractions[measurement] * of_all
         return self.accounting.mechanism(theta, self.pieces[measurement])(

@@ -1,4 +1,4 @@
-"""β_m and β_u of averages without noise, chosen by cross-validation of the training ratings."""
+"""Chooses β_m and β_u of averages without noise, by cross-validation on the training ratings."""
 
 import numpy as np
 from numpy.typing import NDArray
@@ -10,7 +10,7 @@ from dpmf_cli.kernels.sums import residual_sums_by_user, sums_by
 from dpmf_cli.ratings import Ratings, average_of
 
 BETAS = np.array([0.5, 1, 2, 5, 10, 20, 50, 100, 200, 500])
-"""(B,) what is tried for β_m and for β_u, in every combination."""
+"""(B,) the values tried for β_m and for β_u, in every combination."""
 
 
 def tuned_for_items(train: Ratings, effects: EffectsParameters) -> EffectsParameters:
@@ -22,7 +22,7 @@ def tuned_for_items(train: Ratings, effects: EffectsParameters) -> EffectsParame
 
 
 def tuned_for_users(train: Ratings, effects: EffectsParameters) -> EffectsParameters:
-    """`effects` with the β_u of the user averages that predict best by themselves."""
+    """`effects` with the β_u of the user averages that predict best without item averages."""
     errors = np.zeros(len(BETAS))
     for fitted, held_out in inner_folds(train):
         averages = average_by_user(fitted, BETAS)
@@ -47,7 +47,7 @@ def tuned_for_both(train: Ratings, effects: EffectsParameters) -> EffectsParamet
 def both_averages(
     train: Ratings, effects: EffectsParameters
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """(n_items, 1) item averages and (n_users, 1) user averages of what they leave, with these β.
+    """(n_items, 1) item averages and (n_users, 1) user averages of the residuals, with the β of `effects`.
 
     Algorithms 1 and 2 of Friedman et al. 2016, without noise and without the clamp.
     """
@@ -64,7 +64,7 @@ def average_by_user(train: Ratings, betas: NDArray[np.float64]) -> NDArray[np.fl
 
 
 def _item_averages(train: Ratings, betas: NDArray[np.float64] = BETAS) -> NDArray[np.float64]:
-    """(n_items, B) for each β of `betas` (B,)."""
+    """(n_items, B) the item averages for each β of `betas` (B,)."""
     sums = sums_by(train.items, train.values, train.n_items)[:, None]
     averages = averages_of_the_rated(sums, train.item_counts, betas, _overall(train))
     return np.ascontiguousarray(averages)

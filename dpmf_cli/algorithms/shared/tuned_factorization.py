@@ -1,4 +1,4 @@
-"""Clean MF whose rank, λ and biases are chosen on the training ratings."""
+"""Matrix factorisation without noise whose rank, λ and biases are chosen on the training ratings."""
 
 from dataclasses import dataclass
 from itertools import islice, product
@@ -17,21 +17,21 @@ from dpmf_cli.ratings import Ratings
 from dpmf_cli.streams import Streams
 
 FACTORS = (5, 10, 20)
-"""What is tried for d."""
+"""The values tried for d."""
 
 RIDGES = np.array([0.02, 0.03, 0.05, 0.075, 0.1, 0.15, 0.25, 0.5])
-"""(L,) what is tried for λ, with every d: all in one pass, side by side."""
+"""(L,) the values tried for λ, with every d. All are fitted side by side in one pass."""
 
 STARTS = {
     True: InitialFactors(distribution="normal", scale=0.1),
     False: InitialFactors(distribution="uniform", scale=1.0),
 }
-"""The law of the start factors with and without biases."""
+"""The distribution of the start factors with biases (True) and without (False)."""
 
 
 @dataclass(frozen=True)
 class FactorsOrAverages:
-    """Predicts from factors where the user and the item have training ratings, and from averages elsewhere.
+    """Predicts from factors if the user and the item have training ratings, and from averages otherwise.
 
     known_users (n_users,), known_items (n_items,) bool
     """
@@ -47,10 +47,10 @@ class FactorsOrAverages:
 
 
 def tuned_factorization(train: Ratings, iterations: int, streams: Streams) -> FactorsOrAverages:
-    """r̂_ui = IAvg(i) + UAvg(u) + p_u·q_i by ALS-WR (Zhou et al. 2008), with regularised biases or with factors alone.
+    """Fits r̂_ui = IAvg(i) + UAvg(u) + p_u·q_i, or r̂_ui = p_u·q_i, by ALS-WR (Zhou et al. 2008).
 
-    β_m and β_u are those of the best averages. Then biases or none, d and λ are chosen together, on the first inner
-    fold.
+    β_m and β_u are those of the best averages. Then the use of biases, d and λ are chosen together, on the first
+    inner fold.
     """
     effects = tuned_for_both(train, EffectsParameters())
     least, chosen = np.inf, (True, FACTORS[0], RIDGES[-1:])
@@ -74,7 +74,7 @@ def _factorised(
     iterations: int,
     streams: Streams,
 ) -> FactorsOrAverages:
-    """One model for each λ of `ridges` (L,)."""
+    """Fits one model for each λ of `ridges` (L,)."""
     items, users = (np.repeat(each, len(ridges), axis=1) for each in both_averages(train, parameters))
     averages = EffectsModel(items, users)
     start = initial_factors(train, STARTS[biased], factors, streams)

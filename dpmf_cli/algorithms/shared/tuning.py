@@ -1,7 +1,8 @@
-"""Parameters of baselines that are chosen on the training ratings, never on those that are predicted.
+"""Chooses parameters of baselines on the training ratings, never on the ratings that are predicted.
 
-A baseline is there to be beaten. One with another site's parameters is beaten too easily. So on a user's own ratings
-the baselines choose theirs. Nothing is private here: a baseline spends no ε and is no release.
+Methods are measured against baselines. A baseline with parameters of another data set is beaten too easily. So on a
+user's own data set the baselines choose their parameters. Nothing here is private: a baseline spends no ε and is not
+released.
 """
 
 from collections.abc import Iterator
@@ -12,25 +13,25 @@ from dpmf_cli.ratings import Ratings
 from dpmf_cli.strict_model import later
 
 INNER_FOLDS = 5
-"""Into how many parts the training ratings are cut."""
+"""The number of parts into which the training ratings are cut."""
 
 
 def tuned_field() -> bool:
-    """The key `tuned` of a baseline. Results are named without it where it is false, as before it existed."""
+    """The key `tuned` of a baseline. If it is false, results keep the names that they had before it existed."""
     field: bool = later(
         False,
-        description="choose the parameters on the training ratings; true by default for a baseline of an own data "
-        "set of which the config sets no parameter",
+        description="choose the parameters on the training ratings; true by default on your own data set, if the "
+        "config sets no parameter of the baseline",
     )
     return field
 
 
 def inner_folds(train: Ratings) -> Iterator[tuple[Ratings, Ratings]]:
-    """(fitted, held out) for each fifth of the training ratings.
+    """Yields (fitted, held out) for each fifth of the training ratings.
 
-    Ratings go to the fifths in turn, in user-major order, one further with each user. So the ratings of each user are
-    spread over all of them, those of each item too where all users rate alike, and the cut needs no randomness. A cut
-    with nothing to fit or to predict is left out.
+    Ratings go to the fifths in turn, in user-major order. Each user starts one fifth further. So the ratings of each
+    user are spread over all fifths; so are those of each item if all users rate the same items. The cut needs no
+    randomness. A fifth is skipped if nothing would be left to fit or to predict.
     """
     part = (np.arange(len(train)) + train.users) % INNER_FOLDS
     for fold in range(INNER_FOLDS):

@@ -1,4 +1,4 @@
-"""Models of ratings that are scaled to [0, 1] by their public scale. Neera et al. 2020, equation 1."""
+"""Models of ratings scaled to [0, 1] by their public scale. Neera et al. 2020, equation 1."""
 
 from dataclasses import dataclass
 
@@ -11,10 +11,10 @@ from dpmf_cli.ratings import Scale
 
 @dataclass(frozen=True)
 class UnitModel:
-    """Predicts on the rating scale what `unit` predicts on [0, 1].
+    """Maps the predictions of `unit` on [0, 1] to the rating scale.
 
-    known_users (n_users,), known_items (n_items,): who has training ratings; otherwise `fallback` (E,), on [0, 1], is
-    predicted
+    known_users (n_users,), known_items (n_items,)  whether a user, or an item, has training ratings
+    fallback  (E,) the prediction on [0, 1] if one of them has none
     """
 
     unit: Model
