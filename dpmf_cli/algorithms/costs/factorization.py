@@ -26,7 +26,7 @@ def private_cost(shape: Shape, grid: int, factors: int, *, seconds: float, held:
 
 
 def fetched(rows: int, factors: int, visits: float) -> tuple[float, float]:
-    """Returns how many cache lines so many visits to random rows of one side fetch, and in how many bytes they lie."""
+    """Returns how many cache lines so many visits to random rows of one side fetch, and from how many bytes."""
     return visits * (factors + 1), rows * (factors + 1) * LINE
 
 
@@ -181,7 +181,7 @@ def perturbed_rows(entry: Any, shape: Shape, grid: int) -> Cost:
 
 
 def hua_mf(entry: Any, shape: Shape, grid: int) -> Cost:
-    """Least squares of the items with noise. Published, after a clean fit; corrected, with the users' own regressions."""
+    """Least squares of the items with noise. Published, after a clean fit; corrected, before users' own regressions."""
     passes = 1.5 if entry.mode is Mode.CORRECTED else entry.iterations + 0.5
     parts, d = len(groups(grid)), entry.factors
     rows = shape.users + shape.items
