@@ -181,7 +181,7 @@ def perturbed_rows(entry: Any, shape: Shape, grid: int) -> Cost:
 
 
 def hua_mf(entry: Any, shape: Shape, grid: int) -> Cost:
-    """Least squares of the items with noise. Published, after a clean fit; corrected, before users' own regressions."""
+    """Least squares of the items with noise: published after a clean fit, corrected before users' own regressions."""
     passes = 1.5 if entry.mode is Mode.CORRECTED else entry.iterations + 0.5
     parts, d = len(groups(grid)), entry.factors
     rows = shape.users + shape.items
