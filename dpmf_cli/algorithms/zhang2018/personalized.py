@@ -220,8 +220,7 @@ class Personalized(AroundABase, PrivateAlgorithm):
     def _account_for(
         self, draw: _Draw, model: Model, columns: slice, account: Ledger, ledger: Ledger
     ) -> PersonalModel:
-        """Enters in the ledger what the base has spent on this entry's `columns`, and adds what that costs its
-        records to the model."""
+        """Enters in `ledger` what the base spent on this entry's `columns`. Returns the model with its records' ε."""
         for step in account.entries:
             provable = self.changes * step.provable[columns]
             ledger.spend(
