@@ -1,1 +1,1 @@
-"""What papers leave open, explored: every claim and printed cell under many settings."""
+"""Explores what papers leave open: every claim and printed cell is judged under many settings."""

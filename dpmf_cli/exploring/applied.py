@@ -12,11 +12,14 @@ from dpmf_cli.errors import DpmfError
 from dpmf_cli.papers.space import OnData, Setting, Space
 
 Configs = dict[str, ExperimentConfig]
-"""By the name of the shipped config, that config under one setting."""
+"""Shipped configs under one setting, by their names."""
 
 
 def shipped(configs: Path, on: OnData, data: str) -> Configs:
-    """The configs of a space on one data set, with its folds and runs. Raises DpmfError for one of other data."""
+    """Returns the configs of a space on one data set, with its folds and runs.
+
+    Raises DpmfError for a config of another data set.
+    """
     found = {}
     for name in on.configs:
         config = load_config(configs / f"{name}.yaml")
@@ -28,10 +31,7 @@ def shipped(configs: Path, on: OnData, data: str) -> Configs:
 
 
 def with_settings(space: Space, settings: Iterable[Setting], configs: Configs) -> list[Configs]:
-    """These configs under each setting.
-
-    Raises DpmfError for values that make no config.
-    """
+    """Returns these configs under each setting. Raises DpmfError for values that make an invalid config."""
     found = []
     for setting in settings:
         values = _values(space, setting)
@@ -44,7 +44,7 @@ def with_settings(space: Space, settings: Iterable[Setting], configs: Configs) -
 
 
 def _values(space: Space, setting: Setting) -> dict[str, Any]:
-    """By their paths the values of a setting."""
+    """Returns the values of a setting by their paths."""
     chosen = (choice.values[at] for choice, at in zip(space.open, setting, strict=True))
     return {path: value for each in chosen for path, value in each.set.items()}
 
@@ -55,9 +55,9 @@ def _of(config: ExperimentConfig, data: dict[str, Any], what: str) -> Experiment
     except ValidationError as error:
         first = error.errors(include_url=False)[0]
         place = ".".join(map(str, first["loc"]))
-        raise DpmfError(f"{what}: makes no config of {config.name}: {place}: {first['msg']}") from None
+        raise DpmfError(f"{what}: makes config {config.name} invalid: {place}: {first['msg']}") from None
 
 
 def distinct(explored: Sequence[Configs]) -> list[ExperimentConfig]:
-    """Each different config of all settings once."""
+    """Returns each distinct config of all settings once."""
     return list({config.hash: config for under in explored for config in under.values()}.values())

@@ -1,4 +1,4 @@
-"""A paper explored on one data set: every setting run, and every claim and printed cell judged in it."""
+"""Explores a paper on one data set: runs every setting, and judges every claim and printed cell in it."""
 
 import math
 from collections.abc import Iterator, Mapping, Sequence
@@ -26,15 +26,15 @@ from dpmf_cli.running.several import Datasets, refuse_failures, run_whole, whole
 from dpmf_cli.terminal import say
 
 REPLICATES = 2
-"""Of the bootstrap: rules read crossings, not their intervals."""
+"""Bootstrap replicates. Two are enough, because rules read crossings and not their intervals."""
 
 Experiments = dict[str, Experiment]
-"""By the name of the shipped config, what was measured under one setting."""
+"""The measurements under one setting, by the name of the shipped config."""
 
 
 @dataclass(frozen=True)
 class Exploration:
-    """What is to be run of a paper on one data set, `data`: `settings`, and by data set the configs under each."""
+    """The runs of a paper on the data set `data`: `settings` and, by data set, the configs under each setting."""
 
     key: str
     data: str
@@ -48,7 +48,7 @@ class Exploration:
 
 
 def exploration(key: str, data: str, configs: Path, count: int | None = None) -> Exploration:
-    """What exploring a paper would run. `count` settings, or as many as its space says."""
+    """Returns what exploring a paper would run: `count` settings, or as many as its space says."""
     known = space(key)
     on = known.on(data)
     settings = known.settings(count or on.settings, key)
@@ -60,13 +60,13 @@ def exploration(key: str, data: str, configs: Path, count: int | None = None) ->
 
 
 def plan_of(of: Exploration, folders: Folders, *, parsing: bool = True) -> Plan:
-    """What is left to run, each fit once, however many settings share it."""
+    """Plans what is left to run. A fit that several settings share runs once."""
     configs = (config for under in of.configs.values() for config in distinct(under))
     return whole_plan(configs, folders, parsing=parsing)
 
 
 def explore(of: Exploration, folders: Folders, executor: Executor) -> Explored:
-    """Runs what is left of an exploration, and judges it. Raises DpmfError for all that a user can mend."""
+    """Runs what is left of an exploration, and judges it. Raises DpmfError for every error that a user can mend."""
     plan = plan_of(of, folders)
     say(f"{of.key}: {len(of.settings)} settings on {of.data}, {plan.summary}")
     refuse_failures(run_whole(f"explore {of.key}", plan, folders, executor))
@@ -104,7 +104,7 @@ def _judged(of: Exploration, folders: Folders, store: Store) -> Explored:
 
 
 def _collected(under: Sequence[Configs], folders: Folders, store: Store) -> Iterator[Experiments]:
-    """What was measured under each setting; configs that settings share, and ratings, are read once."""
+    """Yields the measurements under each setting. Shared configs, and ratings, are read once."""
     known: dict[str, Experiment] = {}
     datasets = Datasets(folders)
     for configs in under:
@@ -120,7 +120,7 @@ def _collected(under: Sequence[Configs], folders: Folders, store: Store) -> Iter
 
 
 def _halves(under: Mapping[str, Experiments]) -> Iterator[dict[str, Experiments]]:
-    """The experiments of all data sets on the folds to choose by, then on those to test by."""
+    """Yields the experiments of all data sets on the folds to choose by, then on the folds to test by."""
     for half in (0, 1):
         yield {
             data: {name: of_folds(each, halves(each.folds)[half]) for name, each in experiments.items()}
@@ -138,7 +138,7 @@ def _found(under: Mapping[str, Experiments]) -> Found:
 
 
 def _claims(of: Exploration, both: Sequence[Evidence], figures: dict[str, set[str]]) -> dict[str, Halves]:
-    """The parts of each claim that hold; the figures behind them are added to `figures`."""
+    """Returns which parts of each claim hold, and adds the figures behind them to `figures`."""
     found = dict[str, Halves]()
     for claim in of.paper.claims:
         if of.data in claim.data:
@@ -152,7 +152,7 @@ def _claims(of: Exploration, both: Sequence[Evidence], figures: dict[str, set[st
 def _cells(
     of: Exploration, both: Sequence[Evidence], printed: dict[str, Printed]
 ) -> dict[str, tuple[float | None, float | None]]:
-    """The measured cells; what is printed of them is added to `printed`."""
+    """Returns the measured cells, and adds their printed values to `printed`."""
     choosing, testing = ({cell.name: cell for cell in cells(of.key, evidence)} for evidence in both)
     found = {}
     for name, cell in choosing.items():
@@ -164,14 +164,16 @@ def _cells(
 
 
 def _finite(value: float) -> float | None:
-    """As a record has it: without the last digits, in which NumPy's logarithms differ between processors."""
+    """Rounds a value for a record, because NumPy's logarithms differ between processors in the last digits. None for
+    ∞ and NaN."""
     return float(f"{value:.9g}") if math.isfinite(value) else None
 
 
 def _shown(
     of: Exploration, experiments: Mapping[str, list[Experiments]]
 ) -> tuple[dict[str, str], dict[str, tuple[bool, ...]] | None]:
-    """By claim the figures that a table shows, on all folds; and its parts where the best is taken for each ε."""
+    """Returns by claim the figures that a table shows, on all folds. If parameters were chosen for each ε, returns by
+    claim which parts hold with the best of them."""
     if of.space.tuned:
         shown = {
             data: {

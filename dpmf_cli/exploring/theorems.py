@@ -1,4 +1,4 @@
-"""Theorems of a paper, held against audits of the algorithms that they are about."""
+"""Compares a paper's theorems with audits of the algorithms that the theorems are about."""
 
 from pathlib import Path
 
@@ -13,7 +13,7 @@ from dpmf_cli.running.audits import outcomes_of
 
 
 def proved(key: str, results: Path, processes: int) -> dict[str, Proved]:
-    """By claim what audits say of a paper's theorems. What is kept in the results folder is not run again."""
+    """Returns by claim what audits say about a paper's theorems. Audits in the results folder are not run again."""
     rules = RULES[key]
     entries = {rule.entry for rule in rules.values() if isinstance(rule, Theorem)}
     if not entries:

@@ -1,4 +1,4 @@
-"""Parameters chosen for each ε: of all settings the best one on some folds, measured on others."""
+"""Chooses parameters for each ε: takes the best of all settings on some folds, measured on other folds."""
 
 from collections.abc import Sequence
 from dataclasses import replace
@@ -12,8 +12,9 @@ from dpmf_cli.evaluation.partial import of_folds
 def best_of_each(
     experiments: Sequence[Experiment], choosing: Sequence[int], testing: Sequence[int]
 ) -> Experiment:
-    """One experiment of the testing folds, whose every curve takes at each ε, and whose every baseline takes, the
-    setting with the lowest mean RMSE on the choosing folds.
+    """Returns one experiment on the testing folds, with the best settings of the choosing folds.
+
+    Each curve takes at each ε the setting with the lowest mean RMSE on the choosing folds. So does each baseline.
 
     experiments   the same config under all settings: the same curves over the same ε
     """

@@ -1,1 +1,1 @@
-"""What the papers print and claim, what was found of it, and the rules that decide claims."""
+"""What the papers print and claim, what was found about it, and the rules that decide claims."""

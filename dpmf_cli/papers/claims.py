@@ -1,8 +1,8 @@
-"""What this project found of each paper, as data: which config measures which table or figure, and what became of
-each claim.
+"""The findings of this project about each paper, as data: which config measures which table or figure, and the
+claims.
 
-One YAML file per paper, named by the paper's key; `printed` reads its figures. No verdict stands in it: rules
-(`rules/`) compute what results say of a claim, and `verdicts` what many settings do.
+There is one YAML file per paper, named by the paper's key; `printed` reads its figures. The file holds no verdicts:
+rules (`rules/`) compute what results say about a claim, and `verdicts` computes what many settings say.
 """
 
 from functools import cache
@@ -15,18 +15,18 @@ from dpmf_cli.papers.printed import paper_file, papers
 from dpmf_cli.strict_model import StrictModel
 
 ANY = "any"
-"""The data set of a theorem."""
+"""Stands in place of a data set in the claim of a theorem."""
 
 Kind = Literal["figure", "statistics", "baselines", "crossings", "improvements", "noise", "combined", "file"]
 
 
 class Exhibit(StrictModel):
-    """A table or figure of a paper, or what this project adds to them.
+    """A table or figure of a paper, or one that this project adds.
 
-    configs   the names of the experiments that measure it; of a table, the first with a data set speaks for that
-    neighbours   of a table of crossings, whose printed cells stand in it; none are known where it is empty
-    data      data sets of the catalog that it is made of, where it needs no experiment
-    file      one of the paper's outputs, where it needs neither
+    configs   the names of the experiments that measure it; a table takes a data set from the first that has it
+    neighbours   of a table of crossings, the neighbours of its printed cells; empty if no printed cells are known
+    data      data sets of the catalog that it is made from, if it needs no experiment
+    file      one of the paper's outputs, if it needs neither
     """
 
     name: str
@@ -39,11 +39,11 @@ class Exhibit(StrictModel):
 
 
 class Output(StrictModel):
-    """A file that is made of results, in the folder of results.
+    """A file in the results folder that is made from results.
 
-    command   what makes it: it prints the file, or has `{file}` for its place; `{folder}` is that of results
-    of        what the command is given: the folders of those of `configs` that were run, or nothing
-    configs   the names of the experiments without any of which there is no such file; all of the paper's where empty
+    command   makes the file: prints it, or writes it to `{file}`; `{folder}` is the results folder
+    of        the command's arguments: the folders of those `configs` that were run, or nothing
+    configs   the names of experiments; the file is made if any of them was run; empty means all of the paper's
     """
 
     file: str
@@ -57,8 +57,8 @@ class Claim(StrictModel):
 
     statement   what the paper says, in our words
     source      where it says so: "section 5.2", "theorem 4"
-    data        keys of the data sets that it is about, each of which has a verdict of its own; `ANY` for a theorem
-    remark      where the paper's own figures disagree with each other, in which way
+    data        keys of the data sets that it is about; each has its own verdict; `ANY` for a theorem
+    remark      how the paper's own figures disagree with each other, if they do
     configs     the names of the experiments that measure it
     """
 
@@ -71,19 +71,20 @@ class Claim(StrictModel):
 
 
 class Erratum(StrictModel):
-    """A mistake of a paper: where it stands, and what is wrong."""
+    """A mistake in a paper: where it is, and what is wrong."""
 
     where: str
     what: str
 
 
 class PrintedSettings(StrictModel):
-    """What a paper prints of how it ran.
+    """Settings that a paper prints.
 
-    source    where it is printed
-    configs   the names of the experiments that it is about, or patterns of them ("ml1m_*")
-    are       by a path into a config (`config.paths`), the printed value; a list, where the config has a
-              number, is of all values that its entries have. What stands later in a file counts
+    source    where they are printed
+    configs   the names of the experiments that they are about, or patterns of names ("ml1m_*")
+    are       the printed value by path into a config (`config.paths`). If the config has a number and the printed
+              value is a list, the list holds the values of all entries. Later settings in a file override earlier
+              ones
     """
 
     source: str = Field(min_length=1)
@@ -92,7 +93,7 @@ class PrintedSettings(StrictModel):
 
 
 class Departure(StrictModel):
-    """Where shipped configs are not as it is printed: what is printed, what they have instead, and why."""
+    """A difference of shipped configs from the paper: what the paper prints, what they have instead, and why."""
 
     configs: tuple[str, ...] = Field(min_length=1)
     key: str
@@ -102,13 +103,13 @@ class Departure(StrictModel):
 
 
 class PaperFindings(StrictModel):
-    """A paper: its title, what it is about, where its page is, the command that reproduces it whole, its source.
+    """A paper: its title, its subject, where its page is, the command that reproduces all of it, and its source.
 
-    outputs   the tables and figures that are made of its results
+    outputs   the tables and figures that are made from its results
     large     the configs whose data have the size of ML-10M or Netflix
-    small     the configs that a small version of the whole runs, in the order of running
+    small     the configs of the small reproduction, in the order of running
     printed   its figures, for `papers.printed`
-    settings, departures   how it ran, and where the configs are otherwise, for `papers.departures`
+    settings, departures   how the paper ran, and where the configs differ, for `papers.departures`
     """
 
     title: str
@@ -128,24 +129,24 @@ class PaperFindings(StrictModel):
 
     @property
     def configs(self) -> tuple[str, ...]:
-        """The names of all its experiments in the order of running: that of the exhibits, the large ones last."""
+        """The names of all its experiments in the order of running: as in the exhibits, but large ones last."""
         names = dict.fromkeys(name for exhibit in self.exhibits for name in exhibit.configs)
         return tuple(sorted(names, key=lambda name: name in self.large))
 
 
 @cache
 def paper(key: str) -> PaperFindings:
-    """What was found of one paper, by its key ("friedman2016"). Raises `DpmfError` for a paper that is not here."""
+    """Returns the findings about one paper, by its key ("friedman2016"). Raises `DpmfError` for an unknown paper."""
     return PaperFindings.model_validate(paper_file(key))
 
 
 def all_papers() -> dict[str, PaperFindings]:
-    """Every paper by its key, in the order of the years."""
+    """Returns every paper by its key, in the order of the years."""
     return {key: paper(key) for key in sorted(papers(), key=lambda key: (key[-4:], key))}
 
 
 def making(file: str) -> str:
-    """The command, for a shell, that makes an output of a paper."""
+    """Returns the shell command that makes an output of a paper."""
     (command,) = (
         each.command for found in all_papers().values() for each in found.outputs if each.file == file
     )
@@ -153,11 +154,11 @@ def making(file: str) -> str:
 
 
 def is_held_against_tables(name: str) -> bool:
-    """Whether an experiment of that name, or what it is a reduction of, reproduces a printed table of baselines or
-    crossings; all are Friedman et al.'s.
+    """Returns whether an experiment of that name reproduces a printed table of baselines or crossings.
 
-    Any other experiment on the same data, another paper's among them, was set up otherwise than what is printed. So
-    was one taken to another data set: its parameters are those printed for its own.
+    A reduction counts as the experiment that it reduces. All such tables are Friedman et al.'s. Any other experiment
+    on the same data, for example another paper's, has a setup that differs from the printed one. So has an experiment
+    taken to another data set: its parameters are those printed for its own data set.
     """
     tables = (each for each in paper("friedman2016").exhibits if each.kind in ("baselines", "crossings"))
     return is_on_own_data(name) and any(whole_name(name) in table.configs for table in tables)

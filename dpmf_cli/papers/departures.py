@@ -1,4 +1,4 @@
-"""What shipped configs have, held against what their papers print of how they ran."""
+"""Compares shipped configs with the settings that their papers print."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -14,8 +14,10 @@ _ABSENT = object()
 
 @dataclass(frozen=True)
 class ConfigPlace:
-    """One value of a config: of the config itself, where `entry` is "", or of the entry with that name; `swept` where
-    that varies it."""
+    """The place of one value in a config: in the entry of that name, or in the config itself if `entry` is "".
+
+    swept   whether the entry sweeps this value
+    """
 
     config: str
     entry: str
@@ -25,21 +27,24 @@ class ConfigPlace:
 
 @dataclass
 class _Expected:
-    """What is printed for a place, and what is there."""
+    """The printed value and the config's value of one place."""
 
     printed: Any
     found: Any
 
     @property
     def met(self) -> bool:
-        """A list, where there is a number, is of the values that entries have."""
+        """Whether the config agrees. If it has a number, a printed list holds the values of all entries."""
         if isinstance(self.printed, list) and not isinstance(self.found, list):
             return self.found in self.printed
         return bool(self.printed == self.found)
 
 
 def values_at(config: ExperimentConfig, path: str) -> Iterator[tuple[ConfigPlace, Any]]:
-    """Each value of a config that a path of `config.paths` means, as plain data. Raises ValueError for no path."""
+    """Yields each value of a config at a path of `config.paths`, as plain data.
+
+    Raises ValueError for an invalid path.
+    """
     of = ConfigPath.of(path)
     for entry, data in places(config, config.resolved(), of):
         place = ConfigPlace(config.name, entry.name, of.keys, entry.swept == of.keys) if entry else None
@@ -54,15 +59,20 @@ def _if_there(place: ConfigPlace, data: Any) -> Iterator[tuple[ConfigPlace, Any]
 
 
 def unexplained(found: PaperFindings, configs: Sequence[ExperimentConfig]) -> list[str]:
-    """What of these configs, those of a paper, is not as it is printed and named by no departure; and departures and
-    settings that say nothing of them. One sentence each."""
+    """Returns the faults of a paper's configs, one sentence each.
+
+    A fault is a value that differs from the printed one and that no departure names. A departure or setting that
+    applies to none of the configs is a fault too.
+    """
     expected: dict[ConfigPlace, _Expected] = {}
     faults = []
     for setting in found.settings:
         for path, printed in setting.are.items():
             places = [each for one in _named(setting.configs, configs) for each in values_at(one, path)]
             faults += (
-                [] if places else [f"{setting.source}: {path} meets no entry of {', '.join(setting.configs)}"]
+                []
+                if places
+                else [f"{setting.source}: {path} matches no entry of {', '.join(setting.configs)}"]
             )
             expected.update(
                 (place, _Expected(printed, value))
@@ -84,7 +94,7 @@ def unexplained(found: PaperFindings, configs: Sequence[ExperimentConfig]) -> li
         for place in excused:
             del expected[place]
     faults += [
-        f"{place.config}: {place.entry or 'config'}.{place.keys} is {each.found}, printed is {each.printed}"
+        f"{place.config}: {place.entry or 'config'}.{place.keys} is {each.found}, but the paper prints {each.printed}"
         for place, each in expected.items()
         if not each.met
     ]
@@ -101,7 +111,7 @@ def _excuses(departure: Departure, expected: _Expected) -> bool:
 
 
 def _values_left_out(expected: Mapping[ConfigPlace, _Expected]) -> Iterator[str]:
-    """Values of a printed list that no entry of a config has."""
+    """Yields a sentence for the values of each printed list that no entry of a config has."""
     lists = {
         (place.config, place.keys, str(each.printed)): each.printed
         for place, each in expected.items()
@@ -115,4 +125,4 @@ def _values_left_out(expected: Mapping[ConfigPlace, _Expected]) -> Iterator[str]
         ]
         missing = [value for value in printed if value not in present]
         if missing:
-            yield f"{config}: no entry has {keys} {missing}, printed is {told}"
+            yield f"{config}: no entry has {keys} {missing}, but the paper prints {told}"

@@ -1,4 +1,4 @@
-"""Results as rules look at them: by data set and the name of the config, and only where they are complete."""
+"""Results as rules read them: by data set and name of the config, and only if they are complete."""
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
@@ -14,10 +14,10 @@ from dpmf_cli.evaluation.curves import Experiment, Measured
 T = TypeVar("T")
 
 IN_NAMES = {"jester-1": "jester"}
-"""How names of configs write a data set that they do not write as its key without hyphens, or with underscores."""
+"""The names of data sets in names of configs, where this is not the key without hyphens or with underscores."""
 
 Found = Mapping[str, Mapping[str, tuple[Experiment, Sequence[Crossing]]]]
-"""Experiments with their crossings, by the key of their data set and the name of the whole config."""
+"""Experiments with their crossings, by the key of their data set and the name of the config before any reduction."""
 
 
 class MissingEvidence(Exception):
@@ -26,11 +26,11 @@ class MissingEvidence(Exception):
 
 @dataclass(frozen=True)
 class Proof:
-    """What is known of the privacy of an algorithm as published.
+    """What is known about the privacy of an algorithm.
 
-    provable   the ε that dpmf proves for it, as a multiple of the one that is claimed; inf where there is none
-    found      what a replay of neighbouring ratings has shown against the claim
-    moves      by step the largest move of its clean numbers, in units of what its noise is scaled to
+    provable   the ε that dpmf proves for it, as a multiple of the claimed ε; inf if none is provable
+    found      findings of a replay of neighbouring ratings against the claim
+    moves      by step, the largest move of its clean numbers, in units of the sensitivity that its noise is scaled to
     """
 
     provable: float
@@ -40,9 +40,9 @@ class Proof:
 
 @dataclass(frozen=True)
 class Evidence:
-    """The experiments at hand, and the data set whose part of a claim is asked for.
+    """The experiments at hand, and the data set on which a claim is judged.
 
-    proofs   by the label of an audited algorithm what is known of its privacy
+    proofs   what is known about the privacy of audited algorithms, by their labels
     """
 
     found: Found
@@ -50,20 +50,20 @@ class Evidence:
     proofs: Mapping[str, Proof] = field(default_factory=dict)
 
     def on(self, data: str) -> "Evidence":
-        """The same on another data set."""
+        """Returns the same evidence for another data set."""
         return replace(self, data=data)
 
     def named(self, pattern: str) -> str:
-        """The name of a config for this data set: "zhang_fig2_{}" is "zhang_fig2_ml1m" on ML-1M."""
+        """Returns the name of a config for this data set: "zhang_fig2_{}" is "zhang_fig2_ml1m" on ML-1M."""
         written = IN_NAMES.get(self.data) or self.data.replace("ml-", "ml").replace("-", "_")
         return pattern.format(written)
 
     def experiment(self, name: str) -> Experiment:
-        """Raises MissingEvidence where the config was not run."""
+        """Returns the experiment of a config. Raises MissingEvidence if the config was not run."""
         return self._of(name)[0]
 
     def proof(self, entry: str) -> Proof:
-        """Raises MissingEvidence where the algorithm was not audited."""
+        """Returns the proof of an algorithm. Raises MissingEvidence if the algorithm was not audited."""
         if entry not in self.proofs:
             raise MissingEvidence(entry)
         return self.proofs[entry]
@@ -75,26 +75,28 @@ class Evidence:
             raise MissingEvidence(f"{name} on {self.data}") from None
 
     def curve(self, name: str, label: str) -> Measured:
-        """The complete curve of that label (or, for the only one of an algorithm, of its key)."""
+        """Returns the first complete curve with that label, or with an algorithm of that key."""
         curves = self.experiment(name).curves
         return _only(name, (c for c in curves if label in (c.label, c.algorithm) and is_complete(c)))
 
     def best(self, name: str, algorithm: str) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-        """(E,) the ε of an experiment, and (E,) the lowest mean RMSE at each that a curve of the algorithm has; all
-        of them complete."""
+        """Returns (E,) the ε of an experiment, and (E,) the lowest mean RMSE of the algorithm's curves at each ε.
+
+        Raises MissingEvidence unless all of these curves are complete.
+        """
         curves = [each for each in self.experiment(name).curves if each.algorithm == algorithm]
         if not curves or not all(map(is_complete, curves)):
             raise MissingEvidence(name)
         return curves[0].epsilons, np.min([each.mean() for each in curves], axis=0)
 
     def baseline(self, name: str, key: str) -> float:
-        """The mean RMSE of a complete baseline."""
+        """Returns the mean RMSE of a complete baseline."""
         baselines = self.experiment(name).baselines
         found = _only(name, (b for b in baselines if key in (b.label, b.algorithm) and is_complete(b)))
         return float(found.mean()[0])
 
     def line(self, name: str, line: str) -> list[tuple[float, Measured]]:
-        """The complete points of a sweep, (value, what was measured there), ascending; at least two."""
+        """Returns the points of a sweep, (value, what was measured), ascending. At least two, and all complete."""
         experiment = self.experiment(name)
         points = [
             (each.swept[1], each)
@@ -106,7 +108,7 @@ class Evidence:
         return sorted(points, key=lambda point: point[0])
 
     def crossing(self, name: str, label: str, baseline: str) -> float:
-        """ε at which a curve meets a baseline: 0 below the grid, ∞ where it is not reached."""
+        """Returns the ε at which a curve crosses a baseline: 0 below the grid, ∞ if it is not reached."""
         crossings = self._of(name)[1]
         cell = _only(
             name, (c for c in crossings if label in (c.label, c.algorithm) and c.baseline == baseline)

@@ -1,4 +1,4 @@
-"""The parts of which a whole reproduction is made: the five papers, and what stands above them."""
+"""The parts of the complete reproduction: the five papers, and the comparisons of all methods."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -9,11 +9,11 @@ from dpmf_cli.papers.claims import Output, all_papers
 
 @dataclass(frozen=True)
 class Reproducible:
-    """What is run, and what is written of it then.
+    """One part: the experiments that it runs, and the files that it then writes.
 
     configs  the names of its experiments, in the order of running
     large    those whose data have the size of ML-10M or Netflix
-    small    those that a small version of it runs
+    small    those of the small reproduction
     """
 
     key: str
@@ -44,7 +44,7 @@ FRONTIER = Reproducible(
 
 
 def parts() -> Mapping[str, Reproducible]:
-    """By its key each part, in the order of running."""
+    """Returns each part by its key, in the order of running."""
     papers = {
         key: Reproducible(key, each.title, each.configs, each.large, each.small, each.outputs)
         for key, each in all_papers().items()
@@ -53,7 +53,7 @@ def parts() -> Mapping[str, Reproducible]:
 
 
 def parts_named(what: str) -> tuple[Reproducible, ...]:
-    """One part by its key, or `all` of them. Raises DpmfError for what is neither."""
+    """Returns one part by its key, or `all` of them. Raises DpmfError for anything else."""
     known = parts()
     if what == "all":
         return tuple(known.values())

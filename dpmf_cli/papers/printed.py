@@ -1,6 +1,6 @@
-"""The figures that the five papers print, as data: what results are held against.
+"""The figures that the five papers print, as data. Results are compared with them.
 
-One YAML file per paper, named by the paper's key; its figures stand under `printed`. `claims` reads the rest.
+There is one YAML file per paper, named by the paper's key. Its figures are under `printed`; `claims` reads the rest.
 """
 
 import copy
@@ -22,7 +22,7 @@ CROSSING_TABLES = {"bounded": "table4", "unbounded": "table5"}
 class PrintedCrossing:
     """One cell of tables 4 and 5: the total ε at which a curve meets a baseline.
 
-    `epsilon` is None where the paper prints a dash (input perturbation did not fit in its machine).
+    `epsilon` is None where the paper prints a dash (input perturbation did not fit in the authors' machine).
     """
 
     dataset: str
@@ -34,16 +34,16 @@ class PrintedCrossing:
 
 @cache
 def papers() -> tuple[str, ...]:
-    """The keys of the papers, sorted."""
+    """Returns the keys of the papers, sorted."""
     files = resources.files("dpmf_cli.papers").iterdir()
     return tuple(sorted(file.name.removesuffix(".yaml") for file in files if file.name.endswith(".yaml")))
 
 
 @cache
 def paper_file(key: str) -> dict[str, Any]:
-    """The whole file of one paper, by its key ("friedman2016"); it is read once, and not to be changed.
+    """Returns the complete file of one paper, by its key ("friedman2016"). It is read once and must not be changed.
 
-    Raises `DpmfError` for a paper that is not here.
+    Raises `DpmfError` for an unknown paper.
     """
     if key not in papers():
         raise DpmfError(f'no paper "{key}"{did_you_mean(key, papers())}')
@@ -53,10 +53,10 @@ def paper_file(key: str) -> dict[str, Any]:
 
 
 def load(key: str) -> dict[str, Any]:
-    """All printed figures of one paper, e.g. `load("friedman2016")["table2"]["ml-100k"]["users"]`.
+    """Returns all printed figures of one paper, e.g. `load("friedman2016")["table2"]["ml-100k"]["users"]`.
 
-    Each caller gets a copy of its own, so that none can change another's figures. Raises `DpmfError` for a paper that
-    is not here.
+    Each caller gets its own copy, so that no caller can change another's figures. Raises `DpmfError` for an unknown
+    paper.
     """
     return copy.deepcopy(_printed(key))
 
@@ -67,7 +67,7 @@ def _printed(key: str) -> dict[str, Any]:
 
 
 def printed_crossings() -> Iterator[PrintedCrossing]:
-    """Every cell of Friedman et al.'s tables 4 (bounded) and 5 (unbounded), the dashes included."""
+    """Yields every cell of Friedman et al.'s tables 4 (bounded) and 5 (unbounded), including the dashes."""
     for neighbours, table in CROSSING_TABLES.items():
         for algorithm, baselines in _printed("friedman2016")[table].items():
             for baseline, cells in baselines.items():
@@ -90,17 +90,17 @@ def _crossing_cells() -> dict[tuple[str, str, str, str], float | None]:
 
 
 def printed_crossing(dataset: str, neighbours: str, algorithm: str, baseline: str) -> float | None:
-    """The printed total ε of one cell ("ml-100k", "bounded", "pge", "IA"); None where none is printed.
+    """Returns the printed total ε of one cell ("ml-100k", "bounded", "pge", "IA"); None if none is printed.
 
-    Of tables 4 and 5, and for private kNN, which they leave out, of section 5.4.
+    The cells are those of tables 4 and 5 and, for private kNN, which the tables leave out, of section 5.4.
     """
     return _crossing_cells().get((dataset, neighbours, algorithm, baseline))
 
 
 def printed_reason(table: str, *cell: str) -> str:
-    """Why a cell of a table of Friedman et al. is not what is measured: `printed_reason("table2", "ml-1m", "items")`.
+    """Returns why a cell of Friedman et al.'s tables differs from what is measured; "" if no reason is known.
 
-    The keys are those that lead to the cell in its table. "" where no reason is known.
+    The keys are those that lead to the cell in its table: `printed_reason("table2", "ml-1m", "items")`.
     """
     found = _printed("friedman2016").get(f"{table}_reasons", {})
     for key in cell:
@@ -109,13 +109,13 @@ def printed_reason(table: str, *cell: str) -> str:
 
 
 def printed_baseline(dataset: str, baseline: str) -> float | None:
-    """The RMSE that Friedman et al.'s table 3 prints ("ml-100k", "GE"); None where it prints none."""
+    """Returns the RMSE that Friedman et al.'s table 3 prints ("ml-100k", "GE"); None if it prints none."""
     value = _printed("friedman2016")["table3"].get(dataset, {}).get(baseline)
     return None if value is None else float(value)
 
 
 def printed_statistics(dataset: str) -> dict[str, float] | None:
-    """The row of Friedman et al.'s table 2 for a data set ("ml-100k"); None where it has none."""
+    """Returns the row of Friedman et al.'s table 2 for a data set ("ml-100k"); None if it has none."""
     row: dict[str, float] | None = load("friedman2016")["table2"].get(dataset)
     return row
 
@@ -124,8 +124,8 @@ def printed_statistics(dataset: str) -> dict[str, float] | None:
 class PrintedReference:
     """Errors of a recommender that no experiment here runs.
 
-    title   how its figures begin
-    note    whose it is
+    title   the start of its figures' names
+    note    whose recommender it is
     rmse    by test set ("probe", "quiz"), or by what was run
     """
 
@@ -135,13 +135,15 @@ class PrintedReference:
 
 
 REFERENCES = ("cinematch", "chien2021")
-"""What `references` may name."""
+"""The values that `references` may name."""
 
 
 def printed_reference(key: str) -> PrintedReference:
-    """What a config's `references` name: Netflix's own recommender, or the public code of Chien et al. (2021).
+    """Returns a reference of a config's `references`: Netflix's own recommender, or Chien et al.'s (2021) public
+    code.
 
-    That is on a random 80/10/10 split of ML-10M: alternating least squares, and DPAM at ε = 1, δ = 1e-5 for users.
+    The figures of Chien et al. are on a random 80/10/10 split of ML-10M: alternating least squares, and DPAM at ε =
+    1, δ = 1e-5 for users.
     """
     if key == "chien2021":
         figures = {"without noise": 0.7772, "at ε = 1": 0.8991}

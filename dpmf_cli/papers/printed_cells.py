@@ -9,7 +9,7 @@ from dpmf_cli.papers.printed import PrintedCrossing, printed_crossing, printed_c
 
 
 def beside_print(crossings: Iterable[Crossing]) -> list[Crossing]:
-    """`crossings`, each with the total ε that is printed for it, where its experiment reproduces a printed table."""
+    """Returns `crossings`. Each of an experiment that reproduces a printed table gets its printed total ε."""
     return [
         replace(crossing, printed=printed_crossing(*_cell(crossing)))
         if is_held_against_tables(crossing.experiment)
@@ -19,11 +19,11 @@ def beside_print(crossings: Iterable[Crossing]) -> list[Crossing]:
 
 
 def with_printed_cells(crossings: Sequence[Crossing], *, present: Collection[str] = ()) -> list[Crossing]:
-    """`crossings`, completed by the cells of tables 4 and 5 that none of them stands beside.
+    """Returns `crossings`, completed by the cells of tables 4 and 5 that none of them belongs to.
 
-    A crossing stands beside the cell of its dataset, neighbours, algorithm and baseline where its experiment
-    reproduces these tables. The others have the status "not run", or "data not present" where their dataset is
-    neither that of a crossing nor one of `present`, the keys of those whose data are at hand.
+    A crossing belongs to the cell of its dataset, neighbours, algorithm and baseline if its experiment reproduces
+    these tables. An added cell has the status "not run". If its dataset is neither that of a crossing nor in
+    `present`, the keys of datasets whose data are at hand, its status is "data not present".
     """
     here = {*present, *(crossing.dataset for crossing in crossings)}
     held = {_cell(crossing) for crossing in crossings if is_held_against_tables(crossing.experiment)}
@@ -41,7 +41,7 @@ def with_printed_cells(crossings: Sequence[Crossing], *, present: Collection[str
         for cell in printed_crossings()
         if _cell(cell) not in held
     ]
-    # Tables 4 and 5 run along algorithms first; a reader looks for a dataset first.
+    # Tables 4 and 5 are ordered by algorithm first; a reader looks for a dataset first.
     added.sort(key=lambda cell: (cell.dataset, cell.neighbours))
     return [*crossings, *added]
 

@@ -1,6 +1,6 @@
-"""What an exploration of a paper has found, as plain data: the settings that were tried, and what held in each.
+"""The record of a paper's exploration, as plain data: the settings that were tried, and what held in each.
 
-Verdicts are computed from it (`papers.verdicts`), and by nothing else.
+Verdicts are computed from the record alone (`papers.verdicts`).
 """
 
 import json
@@ -13,14 +13,14 @@ from dpmf_cli.papers.space import Setting, Space
 from dpmf_cli.strict_model import StrictModel
 
 FOLDER = "explored"
-"""Where records are: beside the pages of papers, and in a results folder."""
+"""The folder of records, beside the pages of papers and in a results folder."""
 
 Halves = tuple[tuple[bool, ...], tuple[bool, ...]]
-"""Whether each part of a claim holds: on the folds to choose by, and on those to test by."""
+"""Whether each part of a claim holds: on the folds to choose by, and on the folds to test by."""
 
 
 class Printed(StrictModel):
-    """A printed cell, and how far from it a measured one may be: by a factor where it is a `ratio`."""
+    """A printed cell, and how far from it a measured one may be: by a factor if `ratio`, else by a difference."""
 
     printed: float
     tolerance: float
@@ -28,9 +28,9 @@ class Printed(StrictModel):
 
 
 class Tried(StrictModel):
-    """One setting. A claim or a cell without a result is not in it.
+    """One setting that was tried. A claim or a cell without a result is left out.
 
-    cells   by their names, the measured ones on both halves of the folds; None where a crossing is not reached
+    cells   by name, the measured values on both halves of the folds; None for a crossing that is not reached
     """
 
     setting: Setting
@@ -39,17 +39,18 @@ class Tried(StrictModel):
 
 
 class Explored(StrictModel):
-    """What was found on one data set.
+    """The findings on one data set.
 
-    checksum, partition, folds, runs, seed   of the data, and how they were cut: the first `folds` of `partition`
-    configs    by their names, what was run
-    open       by the name of each choice the names of its values, in the order of a setting's numbers
+    checksum, partition, folds, runs, seed   the data's checksum, and how they were split: the first `folds` of
+               `partition` folds were held out
+    configs    the names of the configs that were run
+    open       by the name of each choice, the names of its values, in the order of a setting's numbers
     sets       the digest of these choices and of what their values set
-    printed    the printed cells of this data set, by their names
-    measured   by claim the figures of the shipped setting; where parameters were chosen, of the chosen ones
+    printed    the printed cells of this data set, by name
+    measured   by claim, the figures with the shipped setting or, if parameters were chosen, with the chosen ones
     fixed      the claims whose figures are the same in every setting
-    chosen     by claim its parts where for each ε the best setting of the choosing folds is taken, on the testing
-               folds; None for a paper that did not choose so
+    chosen     by claim, which parts hold on the testing folds if each ε has the best setting of the choosing folds;
+               None for a paper that did not choose parameters for each ε
     """
 
     title: str
@@ -68,16 +69,16 @@ class Explored(StrictModel):
     chosen: dict[str, tuple[bool, ...]] | None = None
 
     def values(self, setting: Setting) -> dict[str, str]:
-        """By the name of each choice that of its value."""
+        """Returns by the name of each choice the name of its value."""
         return {name: values[at] for (name, values), at in zip(self.open.items(), setting, strict=True)}
 
     def is_of(self, space: Space) -> bool:
-        """Whether it is of that space as it stands."""
+        """Returns whether it was found in that space as the space is now."""
         return self.sets == space.digest
 
 
 class Proved(StrictModel):
-    """What audits say of a theorem: whether no replay contradicts it, and whether the ledger proves it."""
+    """What audits say about a theorem: whether no replay contradicts it, and whether the ledger proves it."""
 
     held: bool
     proved: bool
@@ -85,10 +86,10 @@ class Proved(StrictModel):
 
 
 class Record(StrictModel):
-    """All that was found of one paper.
+    """All findings about one paper.
 
     data       by the key of a data set
-    theorems   by the claim's id
+    theorems   by the id of the claim
     """
 
     paper: str
@@ -102,19 +103,19 @@ def path_of(folder: Path, key: str) -> Path:
 
 
 def read_record(path: Path) -> Record | None:
-    """A record; None where there is none. Raises DpmfError for a file that is none."""
+    """Reads a record; None if there is no file. Raises DpmfError for a file that is not a record."""
     try:
         return Record.model_validate_json(path.read_bytes())
     except FileNotFoundError:
         return None
     except (OSError, ValidationError) as error:
         raise DpmfError(
-            f"{path}: is no record of an exploration: {error}; delete it and explore again"
+            f"{path}: is not a record of an exploration: {error}; delete it and explore again"
         ) from None
 
 
 def text_of(record: Record) -> str:
-    """A record as JSON, a setting a line, so that changes can be read."""
+    """Returns a record as JSON, with one setting per line, so that changes can be read."""
     data = record.model_dump(mode="json")
     tried = {key: [json.dumps(each) for each in found.pop("tried")] for key, found in data["data"].items()}
     for key, found in data["data"].items():

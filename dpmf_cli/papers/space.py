@@ -1,6 +1,6 @@
-"""The space of what a paper leaves open: choices, the values that are plausible for each, and settings of all.
+"""The space of what a paper leaves open: choices, plausible values for each choice, and settings of all choices.
 
-One YAML file per paper, `spaces/KEY.yaml`. What a paper prints is not open.
+There is one YAML file per paper, `spaces/KEY.yaml`. What a paper prints is not open.
 """
 
 import hashlib
@@ -21,18 +21,18 @@ from dpmf_cli.streams import named_generator
 from dpmf_cli.strict_model import StrictModel
 
 Setting = tuple[int, ...]
-"""For each choice the index of its value. The first values of all are the shipped configs."""
+"""The index of each choice's value. If all indices are 0, the setting is that of the shipped configs."""
 
 SHARE = 0.5
-"""Of the folds: the first of them are those on which a setting is chosen, the others those on which it is tested."""
+"""The fraction of the folds on which a setting is chosen. These come first; the setting is tested on the others."""
 
 
 class Value(StrictModel):
-    """A value that is plausible for what is open.
+    """A plausible value of an open choice.
 
-    why   printed elsewhere, in a reference implementation, the habit of the field, …
-    set   by paths into entries of configs what they hold, as `exploring.applied` reads them; nothing in the first
-          value of a choice, which is that of the shipped configs
+    why   why it is plausible: printed elsewhere, in a reference implementation, the habit of the field, …
+    set   what the value sets, by paths into entries of configs, as `exploring.applied` reads them; empty for the
+          first value of a choice, which is that of the shipped configs
     """
 
     name: str
@@ -49,12 +49,12 @@ class Choice(StrictModel):
 
 
 class OnData(StrictModel):
-    """What of a space is run on one data set.
+    """The part of a space that is run on one data set.
 
-    configs    by their names
-    settings   how many of them
-    folds      the first so many are held out: the first half to choose by, the other half to test by
-    beside     data sets on which the same settings are run too, for claims that compare
+    configs    the names of the configs
+    settings   how many settings
+    folds      how many folds are held out, from the first on: half of them to choose by, then half to test by
+    beside     data sets on which the same settings are run too, for claims that compare data sets
     """
 
     configs: tuple[str, ...]
@@ -67,9 +67,9 @@ class OnData(StrictModel):
 class Space(StrictModel):
     """All that a paper leaves open.
 
-    file    where it stands, for messages
+    file    its file, for messages
     tuned   whether the paper chose its parameters for each ε, so that its claims are about the best of all settings
-    also    settings that are tried besides, each by the names of choices and values that are not the shipped ones
+    also    further settings to try, each as {choice: value} for the values that are not the shipped ones
     """
 
     file: str = ""
@@ -87,23 +87,23 @@ class Space(StrictModel):
         return self
 
     def on(self, data: str) -> OnData:
-        """What is run on a data set. Raises DpmfError for one that the space does not have."""
+        """Returns what is run on a data set. Raises DpmfError for a data set that the space does not have."""
         if data not in self.data:
             raise DpmfError(f'this paper is not explored on "{data}"{did_you_mean(data, self.data)}')
         return self.data[data]
 
     def named(self, setting: Setting) -> dict[str, str]:
-        """By the name of each choice that of its value."""
+        """Returns by the name of each choice the name of its value."""
         return {choice.name: choice.values[at].name for choice, at in zip(self.open, setting, strict=True)}
 
     @property
     def digest(self) -> str:
-        """Of the names of all choices and values, and of what the values set."""
+        """The digest of the names of all choices and values, and of what the values set."""
         sets = [(choice.name, [(value.name, value.set) for value in choice.values]) for choice in self.open]
         return hashlib.sha256(json.dumps(sets).encode()).hexdigest()[:16]
 
     def settings(self, count: int, *name: str | int) -> list[Setting]:
-        """The shipped setting, those of `also`, then others: all where these are no more than `count`, else a sample.
+        """Returns all settings if they are at most `count`; else the shipped one, those of `also`, and a sample.
 
         The sample is a Latin hypercube: of each choice, every value is in as many settings as any other, give or take
         one. Its randomness is a function of `name`.
@@ -117,22 +117,22 @@ class Space(StrictModel):
         return list(dict.fromkeys([(0,) * len(sizes), *map(self._setting, self.also), *sampled]))
 
     def _setting(self, named: dict[str, str]) -> Setting:
-        """The setting with these values, and else the shipped ones."""
+        """Returns the setting with these values; the other choices have the shipped values."""
         values = {choice.name: [value.name for value in choice.values] for choice in self.open}
         return tuple(names.index(named.get(name, names[0])) for name, names in values.items())
 
 
 @cache
 def space(key: str) -> Space:
-    """What a paper leaves open, by the paper's key. Raises `DpmfError` for a paper that has none."""
+    """Returns the space of a paper, by the paper's key. Raises `DpmfError` for a paper that has none."""
     if key not in explored():
-        raise DpmfError(f'there is nothing to explore of a paper "{key}"{did_you_mean(key, explored())}')
+        raise DpmfError(f'there is no paper "{key}" to explore{did_you_mean(key, explored())}')
     file = resources.files("dpmf_cli.papers.spaces") / f"{key}.yaml"
     return space_of(yaml.safe_load(file.read_text(encoding="utf-8")), str(file))
 
 
 def space_of(data: Any, file: str) -> Space:
-    """The space that a file holds. Raises `DpmfError`, which names the file, for what is none."""
+    """Returns the space that a file holds. Raises `DpmfError`, which names the file, if `data` are no space."""
     try:
         return Space.model_validate({**data, "file": file})
     except ValidationError as error:
@@ -143,13 +143,13 @@ def space_of(data: Any, file: str) -> Space:
 
 @cache
 def explored() -> tuple[str, ...]:
-    """The keys of the papers that have a space, sorted."""
+    """Returns the keys of the papers that have a space, sorted."""
     files = {file.name for file in resources.files("dpmf_cli.papers.spaces").iterdir()}
     return tuple(key for key in papers() if f"{key}.yaml" in files)
 
 
 def halves(folds: int) -> tuple[Sequence[int], Sequence[int]]:
-    """The folds to choose by, and those to test by; a single fold is both."""
+    """Returns the folds to choose by and the folds to test by. A single fold is both."""
     if folds == 1:
         return range(1), range(1)
     middle = int(folds * SHARE)

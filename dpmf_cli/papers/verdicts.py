@@ -1,17 +1,17 @@
-"""The rule that makes a verdict of what was tried.
+"""The rule that turns what was tried into a verdict.
 
-A part of a claim holds in a setting where it does on the folds to choose by and again on those to test by; it fails
-where it fails on both. The claim holds where all of its parts do, and fails where some part fails on each half. What
-turns with the fold decides nothing.
+A part of a claim holds in a setting if it holds on the folds to choose by and on the folds to test by. It fails if it
+fails on both. The claim holds if all of its parts hold. It fails if some part fails on each half of the folds.
+Otherwise the claim turns with the fold, and that setting decides nothing.
 
-confirmed    it holds in at least `MOST` of the settings that decide
+confirmed    the claim holds in at least `MOST` of the settings that decide
 refuted      no part of it holds in any setting
-in part      anything between, and where more settings turn with the fold than decide
+in part      anything else; also if more settings turn with the fold than decide
 not tested   no setting has a result
 
-Where a paper chose its parameters for each ε, the verdict is that of the best setting for each ε, chosen on the ones
-and measured on the other folds: all, some or none of the parts hold. A theorem is confirmed where what it claims is
-proved and no replay contradicts it, and refuted where one does.
+If a paper chose its parameters for each ε, the verdict is that of the best setting for each ε, chosen on one half of
+the folds and measured on the other: all, some or none of the parts hold. A theorem is confirmed if its claim is
+proved and no replay contradicts it. It is refuted if a replay contradicts it.
 """
 
 import math
@@ -29,30 +29,30 @@ from dpmf_cli.papers.space import Setting
 Word = Literal["confirmed", "in part", "refuted", "not tested"]
 
 MOST = 0.95
-"""Of the settings that decide, so many must agree: one in twenty may be an accident of the folds."""
+"""The fraction of the deciding settings that must agree: one in twenty may be an accident of the folds."""
 
 CHANCE = 0.05
-"""Values are said to be the only ones with which a claim holds where chance would make it look so less often."""
+"""Values are said to be the only ones with which a claim holds if chance makes it look so less often than this."""
 
 NOTABLE = 0.1
-"""Of the variance over settings, the least part that a choice explains and is named for."""
+"""The least fraction of the variance over settings that a choice must explain to be named."""
 
 
 @dataclass(frozen=True)
 class Judged:
-    """A verdict, and in words what it rests on."""
+    """A verdict, and its grounds in words."""
 
     word: Word
     said: str
 
 
 def of_parts(held: Sequence[bool]) -> Word:
-    """The verdict where all, some or none of the parts hold."""
+    """Returns the verdict if all, some or none of the parts hold."""
     return "confirmed" if all(held) else "in part" if any(held) else "refuted"
 
 
 def of_theorem(found: Proved | None) -> Judged:
-    """What no replay contradicts is not confirmed where it is not proved, nor refuted."""
+    """Returns the verdict on a theorem. If no replay contradicts it and nothing proves it, it is not tested."""
     if found is None:
         return Judged("not tested", "")
     if not found.held:
@@ -63,7 +63,7 @@ def of_theorem(found: Proved | None) -> Judged:
 
 
 def judged(explored: Explored, claim: str) -> Judged:
-    """The verdict on a claim on one data set."""
+    """Returns the verdict on a claim on one data set."""
     tried = [each for each in explored.tried if claim in each.claims]
     if not tried:
         return Judged("not tested", "")
@@ -86,7 +86,7 @@ def judged(explored: Explored, claim: str) -> Judged:
 
 
 def _holds(choosing: Sequence[bool], testing: Sequence[bool]) -> bool | None:
-    """Whether a claim holds in a setting; None where that turns with the fold."""
+    """Returns whether a claim holds in a setting; None if that turns with the fold."""
     here, there = all(choosing), all(testing)
     return here if here == there else None
 
@@ -108,15 +108,15 @@ def _in_words(explored: Explored, tried: list[Tried], claim: str, whole: list[bo
 
 
 def _parts_held(tried: list[Tried], claim: str) -> list[int]:
-    """In how many settings each part of a claim holds on both halves of the folds."""
+    """Returns in how many settings each part of a claim holds on both halves of the folds."""
     both = ([a and b for a, b in zip(*each.claims[claim], strict=True)] for each in tried)
     return [sum(part) for part in zip(*both, strict=True)]
 
 
 def _only(explored: Explored, held: list[Tried], tried: list[Tried]) -> str:
-    """The choice of which the settings that hold have some values alone, with these values.
+    """Returns the choice on which a claim depends, with the only values of it that occur in the settings that hold.
 
-    "" where there is none, or where that could be an accident of so many choices.
+    "" if there is no such choice, or if it could be an accident of so many choices.
     """
     best, least = "", CHANCE / len(explored.open)
     for at, (name, values) in enumerate(explored.open.items()):
@@ -129,7 +129,7 @@ def _only(explored: Explored, held: list[Tried], tried: list[Tried]) -> str:
 
 
 def shares_held(explored: Explored, claim: str) -> list[tuple[Setting, float]]:
-    """By setting which part of a claim holds, both halves of the folds together."""
+    """Returns by setting the fraction of a claim's parts that hold, over both halves of the folds together."""
     return [
         (each.setting, float(np.mean([*each.claims[claim][0], *each.claims[claim][1]])))
         for each in explored.tried
@@ -138,12 +138,12 @@ def shares_held(explored: Explored, claim: str) -> list[tuple[Setting, float]]:
 
 
 def moved_by(explored: Explored, values: Sequence[tuple[Setting, float]]) -> list[tuple[str, float]]:
-    """The choices that move a number, and which part of its variance over the settings each explains.
+    """Returns the choices that move a number, and the fraction of its variance over the settings that each explains.
 
-    The choice that explains most comes first, then what explains most of the rest, and so on: a sample is not so even
-    that choices could be taken one by one. A part is less what so many groups would explain by chance (ε² of the
-    analysis of variance). It ends where the next part is below `NOTABLE`, or where chance would make one as large
-    among so many choices (F test, at `CHANCE` over their number).
+    The choice that explains most comes first, then the choice that explains most of the rest, and so on: a sample is
+    too uneven to judge choices one by one. A fraction excludes what so many groups would explain by chance (ε² of the
+    analysis of variance). The list ends where the next fraction is below `NOTABLE`, or where chance would make one as
+    large among so many choices (F test, at `CHANCE` over their number).
     """
     y = np.array([value for _, value in values])
     if not len(y) or float(np.ptp(y)) <= 1e-9 * max(1.0, float(np.abs(y).max())):
@@ -170,8 +170,13 @@ def moved_by(explored: Explored, values: Sequence[tuple[Setting, float]]) -> lis
 
 @dataclass(frozen=True)
 class _Fit:
-    """What one choice explains of numbers: their (n,) group means, how many groups there are, the sum of squares less
-    what chance explains, and how probable chance makes as much."""
+    """How much of some numbers' variance one choice explains.
+
+    means       (n,) the mean of each number's group
+    groups      how many groups there are
+    explained   the sum of squares less what chance explains
+    chance      the probability that chance explains as much
+    """
 
     means: NDArray[np.float64]
     groups: int
@@ -180,7 +185,7 @@ class _Fit:
 
 
 def _fitted(values: list[int], rest: NDArray[np.float64], used: int) -> _Fit | None:
-    """None for a choice with one value, or where too few settings are left to judge it."""
+    """Fits one choice. None for a choice with one value, or if too few settings are left to judge it."""
     levels, group = np.unique(values, return_inverse=True)
     between, freedom = len(levels) - 1, len(rest) - used - len(levels) + 1
     if not between or freedom <= 0:
@@ -193,7 +198,7 @@ def _fitted(values: list[int], rest: NDArray[np.float64], used: int) -> _Fit | N
 
 
 def deviation(cell: Printed, measured: float | None) -> float:
-    """How far a measured cell is off print, in tolerances; ∞ for a crossing that is not reached."""
+    """Returns how far a measured cell is from the printed one, in tolerances; ∞ if a crossing is not reached."""
     if measured is None:
         return math.inf
     if not cell.ratio:
@@ -202,7 +207,8 @@ def deviation(cell: Printed, measured: float | None) -> float:
 
 
 def nearest(explored: Explored) -> Tried | None:
-    """The setting whose cells are nearest to print on the folds to choose by: least off on average, in tolerances."""
+    """Returns the setting whose cells are nearest to the printed ones on the folds to choose by: with the least mean
+    distance, in tolerances. None if nothing is printed."""
     if not explored.printed:
         return None
 
@@ -218,4 +224,4 @@ def nearest(explored: Explored) -> Tried | None:
 
 
 FAR = 10.0
-"""Tolerances: no cell counts as further off than this."""
+"""In tolerances: no cell counts as further off than this."""

@@ -1,4 +1,4 @@
-"""What tests of an algorithm can inherit, those of a plugin as those of dpmf's own. Needs pytest.
+"""Tests that the tests of an algorithm can inherit, for plugins and for dpmf's own algorithms. Needs pytest.
 
 from dpmf_cli.testing import PrivateAlgorithmContract, variants_of
 

@@ -1,4 +1,4 @@
-"""What every algorithm must do: tests to inherit, run over the algorithms that the subclass lists."""
+"""The contract of every algorithm: tests to inherit. They run over the algorithms that the subclass lists."""
 
 import pickle
 from collections.abc import Mapping
@@ -27,7 +27,7 @@ LARGE_GAUSSIAN = 1e5
 
 
 def variants_of(algorithm: type[PrivateAlgorithm], **parameters: Any) -> dict[str, PrivateAlgorithm]:
-    """The algorithm with these parameters for all neighbours and modes that it offers, by a name for each."""
+    """Returns the algorithm with these parameters for all neighbours and modes that it offers, each by a name."""
     (name,) = get_args(algorithm.model_fields["algorithm"].annotation)
     return {
         f"{name}-{neighbours}-{mode}": algorithm.model_validate(
@@ -46,10 +46,10 @@ def fit(
     witness: Witness | None = None,
     noise_of_run: int | None = None,
 ) -> tuple[Any, Ledger]:
-    """Fitted for the ε of each θ: the same thing, but where noise is Gaussian.
+    """Fits an algorithm for the ε of each θ. θ and ε are equal unless the noise is Gaussian.
 
     witness       sees every release
-    noise_of_run  draws the noise of another run, and everything else of `run`
+    noise_of_run  the run whose noise is drawn; everything else is drawn as in `run`
     """
     if isinstance(algorithm, PrivateAlgorithm):
         ledger = Ledger(map(algorithm.epsilon_of, thetas), algorithm.mode, algorithm.spends_delta)
@@ -84,9 +84,9 @@ def predict_all(model: Any, ratings: Ratings) -> NDArray[np.floating]:
 
 
 class AlgorithmContract:
-    """For an algorithm of either kind. `entries` are those to test, by a name for each.
+    """The contract of any algorithm, private or not. `entries` are the algorithms to test, each by a name.
 
-    learns   the largest RMSE on held-out ratings, as a part of their standard deviation, that counts as learning
+    learns   the largest RMSE on held-out ratings, as a fraction of their standard deviation, that counts as learning
     """
 
     entries: ClassVar[Mapping[str, Algorithm]] = {}
@@ -95,7 +95,7 @@ class AlgorithmContract:
         return 0.9
 
     def pytest_generate_tests(self, metafunc: pytest.Metafunc) -> None:
-        """`algorithm` is each of the entries, `predictor` each that predicts ratings."""
+        """Runs a test of `algorithm` for each entry, and one of `predictor` for each that predicts ratings."""
         predictors = {name: entry for name, entry in self.entries.items() if not entry.scores_only}
         for argument, entries in (("algorithm", self.entries), ("predictor", predictors)):
             if argument in metafunc.fixturenames:
@@ -141,7 +141,7 @@ class AlgorithmContract:
     def test_no_rating_at_all_is_enough_to_fit(
         self, algorithm: Algorithm, count: int, n_users: int, n_items: int
     ) -> None:
-        """A fit that fails without ratings tells none from one. How many users and items there are is public."""
+        """A fit that fails without ratings reveals that there are none. The numbers of users and items are public."""
         first = np.zeros(count, np.int32)
         few = Ratings(first, first, np.full(count, 4, np.float32), n_users, n_items, Scale(1, 5, 1))
         assert np.isfinite(predict_all(fit(algorithm, few, [1.0, np.inf])[0], few)).all()
@@ -152,7 +152,7 @@ class AlgorithmContract:
         assert np.sqrt(np.mean((predictions - 3.0) ** 2)) < 0.15
 
     def test_it_learns_what_it_is_for(self, predictor: Algorithm) -> None:
-        """On held-out ratings with effects and a latent factor, each beats the global average."""
+        """Each algorithm beats the global average on held-out ratings with effects and a latent factor."""
         ratings = make_ratings(8, n_users=300, n_items=80, density=0.4)
         held_out = np.random.default_rng(0).random(len(ratings)) < 0.1
         model, _ = fit(predictor, ratings.select(~held_out), [1000.0])
@@ -172,7 +172,7 @@ class AlgorithmContract:
 
 
 class PrivateAlgorithmContract(AlgorithmContract):
-    """For an algorithm that spends ε.
+    """The contract of an algorithm that spends ε.
 
     least_harm   the least factor by which noise at ε = 0.01 raises the error on the training ratings
     """
@@ -183,10 +183,10 @@ class PrivateAlgorithmContract(AlgorithmContract):
         return 1.2
 
     def tied(self, algorithm: PrivateAlgorithm, ratings: Ratings) -> NDArray[np.bool_]:
-        """(n_users·n_items,) pairs for which several answers are equally good without noise, user after user.
+        """(n_users·n_items,) for which pairs, user after user, several answers are equally good without noise.
 
-        An exact mechanism chooses one of them, and noise, however little, may choose another: such a pair need not
-        meet its twin without noise. By default there are none.
+        An exact mechanism chooses one of these answers, and even a little noise may choose another. So the
+        predictions of such a pair need not equal those of the twin. By default there are no such pairs.
         """
         return np.zeros(ratings.n_users * ratings.n_items, np.bool_)
 
@@ -197,7 +197,7 @@ class PrivateAlgorithmContract(AlgorithmContract):
         private = predict_all(fit(algorithm, ratings, [large])[0], ratings)
         clean = predict_all(fit(algorithm, ratings, [np.inf])[0], ratings)
         tied = self.tied(algorithm, ratings)
-        assert not tied.all(), "where every answer is tied, nothing is left to hold"
+        assert not tied.all(), "every pair is tied, so nothing is left to compare"
         assert np.abs(private - clean)[~tied].max() < tolerance
 
     def test_noise_hurts_at_small_epsilon(self, algorithm: PrivateAlgorithm, ratings: Ratings) -> None:
@@ -209,9 +209,11 @@ class PrivateAlgorithmContract(AlgorithmContract):
     def test_a_users_own_ratings_are_in_their_predictions_without_noise_exactly_where_it_is_joint(
         self, algorithm: PrivateAlgorithm, ratings: Ratings
     ) -> None:
-        """Noise that drowns all ratings, the same for both data sets: what still moves predictions has none.
+        """The noise drowns all ratings and is the same for both data sets, so what still moves predictions has no
+        noise.
 
-        Items that the user has not rated are asked for: their averages, noisy or not, have nothing of the user.
+        The test predicts items that the user has not rated: their averages, noisy or not, contain nothing of the
+        user.
         """
         own, scale = ratings.users == 0, ratings.scale
         turned = np.where(own, scale.minimum + scale.maximum - ratings.values, ratings.values)
@@ -226,7 +228,7 @@ class PrivateAlgorithmContract(AlgorithmContract):
     def test_every_kernel_that_adds_noise_does_what_its_plain_twin_does(
         self, algorithm: PrivateAlgorithm, ratings: Ratings
     ) -> None:
-        """A witness is served by the twins: what passes through it is what the kernels make, but for rounding."""
+        """With a witness, the plain twins run instead of the kernels. Both predict the same, except for rounding."""
         compiled, plain = (
             predict_all(fit(algorithm, ratings, [3.0], witness=witness)[0], ratings)
             for witness in (None, Witness())
@@ -236,7 +238,7 @@ class PrivateAlgorithmContract(AlgorithmContract):
     def test_all_noise_comes_from_the_curator(
         self, algorithm: PrivateAlgorithm, ratings: Ratings, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        """Where a witness silences every release, no noise is left: that of another run changes nothing."""
+        """If a witness silences every release, no noise is left, so the noise of another run changes nothing."""
 
         def refuse(*_: Any, **__: Any) -> Any:
             raise AssertionError("noise is drawn past the curator")
@@ -270,7 +272,7 @@ class PrivateAlgorithmContract(AlgorithmContract):
     def test_a_replay_on_neighbours_refutes_nothing_that_is_provable(
         self, algorithm: PrivateAlgorithm
     ) -> None:
-        """The first tier of `dpmf audit`, on a pair of each kind. What refutes only a publication's claim may be."""
+        """The first tier of `dpmf audit`, on a pair of each kind. A finding may refute a published claim only."""
         job = Job(algorithm, Settings(pairs=len(SHAPES), epsilons=(1.0,)))
         found = [f"{each.step}: {each.flaw} ({each.size:.4g}, {each.pair})" for each in audit(job).refuted]
         assert not found

@@ -1,4 +1,4 @@
-"""Small ratings with something to learn in them."""
+"""Makes small data sets with something to learn in them."""
 
 import numpy as np
 
@@ -8,7 +8,7 @@ from dpmf_cli.ratings import Ratings, Scale
 def make_ratings(
     seed: int = 0, n_users: int = 60, n_items: int = 40, density: float = 0.3, scale: Scale | None = None
 ) -> Ratings:
-    """Ratings with user effects, item effects and one latent factor; every row and column is rated."""
+    """Returns ratings with user effects, item effects and one latent factor. Every user and item has a rating."""
     scale = scale or Scale(1, 5, 1)
     rng = np.random.default_rng(seed)
     rated = rng.random((n_users, n_items)) < density

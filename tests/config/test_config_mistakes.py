@@ -146,7 +146,7 @@ BAD = {
     "a base without a name": (GOOD + PERSONAL % "{factors: 3}", r"x\.yaml:7:37: algorithms\[2\]\.base: name the base's `algorithm`; it is one of dp_pmf, isgd"),
     "a base of a baseline": (GOOD + "baselines: [{algorithm: sampled, base: isgd}]\n", r'x\.yaml:7:40: baselines\[0\]\.base: "isgd" cannot be the base here; it is one of pmf, als$'),
     "a key of a base": (GOOD + PERSONAL % "{algorithm: isgd, factor: 3}", r'x\.yaml:7:55: algorithms\[2\]\.base\.factor: unknown key; did you mean "factors"'),
-    "a twin of what is personalised": (GOOD + PERSONAL % "isgd" + TWINS, r"x\.yaml:7:5: algorithms\[2\]: what is personalised has no twin.*remove `twins`"),
+    "a twin of what is personalised": (GOOD + PERSONAL % "isgd" + TWINS, r"x\.yaml:7:5: algorithms\[2\]: a personalised algorithm has no twin.*remove `twins`"),
     "dataset kind": (GOOD.replace("ml-100k", "{kind: cvs}"), r"x\.yaml:1:\d+: dataset"),
 }  # fmt: skip
 

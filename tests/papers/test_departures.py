@@ -64,16 +64,16 @@ def test_what_is_as_printed_is_no_fault_and_the_later_line_counts() -> None:
     assert faults(as_it_is) == []
     assert faults({"psgd.item_norm": 0.4}, as_it_is) == []
     assert faults(as_it_is, {"psgd.item_norm": 0.4}) == [
-        "made: small.item_norm is 0.5, printed is 0.4",
-        "made: large.item_norm is 1.0, printed is 0.4",
+        "made: small.item_norm is 0.5, but the paper prints 0.4",
+        "made: large.item_norm is 1.0, but the paper prints 0.4",
     ]
 
 
 def test_a_value_that_is_swept_is_held_against_a_list_alone() -> None:
     assert faults({"als.factors": 4}) == []
     assert faults({"als.factors": [3, 5]}) == []
-    assert faults({"als.factors": [3, 5, 7]}) == ["made: no entry has factors [7], printed is [3, 5, 7]"]
-    assert faults({"als.factors": [3]}) == ["made: als, factors 5.factors is 5, printed is [3]"]
+    assert faults({"als.factors": [3, 5, 7]}) == ["made: no entry has factors [7], but the paper prints [3, 5, 7]"]
+    assert faults({"als.factors": [3]}) == ["made: als, factors 5.factors is 5, but the paper prints [3]"]
 
 
 RATE = {"isgd|psgd.learning_rate": 0.01}
@@ -82,8 +82,8 @@ RATE = {"isgd|psgd.learning_rate": 0.01}
 def test_a_departure_excuses_what_it_names_and_nothing_else() -> None:
     named = {"key": "isgd.learning_rate", "printed": 0.01, "shipped": 0.02}
     assert faults(RATE, departures=(named,)) == [
-        "made: small.learning_rate is 0.02, printed is 0.01",
-        "made: large.learning_rate is 0.02, printed is 0.01",
+        "made: small.learning_rate is 0.02, but the paper prints 0.01",
+        "made: large.learning_rate is 0.02, but the paper prints 0.01",
     ]
     whole = {**named, "key": "*.learning_rate"}
     assert faults(RATE, departures=(whole,)) == []
@@ -94,7 +94,7 @@ def test_a_departure_excuses_what_it_names_and_nothing_else() -> None:
 
 
 def test_settings_and_departures_of_nothing_are_faults() -> None:
-    assert faults({"pals.factors": 3}) == ["table 3: pals.factors meets no entry of ma*"]
+    assert faults({"pals.factors": 3}) == ["table 3: pals.factors matches no entry of ma*"]
     met = {"key": "isgd.factors", "printed": 3, "shipped": 3}
     assert faults({"isgd.factors": 3}, departures=(met,)) == [
         "made: isgd.factors: a departure that excuses nothing"

@@ -63,7 +63,7 @@ def test_a_space_that_cannot_be_read_is_named_by_its_file() -> None:
     }
     config = load_config(CONFIGS / "ml100k_bounded.yaml")
     with pytest.raises(
-        DpmfError, match=r"^here/x\.yaml: .*: makes no config of ml100k_bounded: .*learning_rate"
+        DpmfError, match=r"^here/x\.yaml: .*: makes config ml100k_bounded invalid: .*learning_rate"
     ):
         with_settings(space_of(broken, "here/x.yaml"), [(0, 0)], {"ml100k_bounded": config})
 

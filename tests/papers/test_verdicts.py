@@ -136,5 +136,5 @@ def test_a_record_is_read_as_it_was_written(tmp_path: Path) -> None:
     assert read_record(path) == record
     assert sum(line.startswith('{"setting"') for line in text_of(record).splitlines()) == 24
     path.write_text("{}")
-    with pytest.raises(DpmfError, match=r"made\.json: is no record of an exploration"):
+    with pytest.raises(DpmfError, match=r"made\.json: is not a record of an exploration"):
         read_record(path)

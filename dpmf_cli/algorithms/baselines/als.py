@@ -23,11 +23,12 @@ class AlternatingLeastSquares(Algorithm):
 
         p_u ← argmin Σ_i (r_ui − p·q_i)² + n_u·λ·‖p‖²,  then the same for items,  `iterations` times
 
-    The paper does not say from which factors it starts, nor whether it discounts averages first. On raw
-    ratings and from U[0, 1) (MATLAB's `rand`) ten iterations meet the printed values of both small MovieLens
-    sets (docs/papers/friedman2016.md). A user or item without training ratings is predicted the global average.
+    The paper does not say from which factors it starts, nor whether it subtracts averages first. On raw
+    ratings, with factors from U[0, 1) (MATLAB's `rand`), ten iterations reproduce the printed values of both small
+    MovieLens sets (docs/papers/friedman2016.md). For a user or item without training ratings, the model predicts the
+    global average.
 
-    `tuned` is another model: biases and factors of the residuals, with parameters chosen on the training ratings
+    `tuned` fits another model: biases, and factors of the residuals, with parameters chosen on the training ratings
     (`tuned_factorization`).
     """
 

@@ -1,4 +1,4 @@
-"""The neighbourhood model whose similarities nobody has learned."""
+"""The neighbourhood model with a constant similarity: nothing is learned."""
 
 from typing import ClassVar, Literal
 
@@ -14,8 +14,8 @@ from dpmf_cli.streams import Streams
 class ConstantNeighbourhood(NeighbourhoodBaseline):
     """r̂_ui = r̄_i + the mean of r_uj − r̄_j over the neighbours of item i that user u rated: s_ij = 1.
 
-    Neighbours are the items with the most common raters. What a learned similarity is worth is the difference from
-    this model.
+    Neighbours are the items with the most common raters. The difference from this model shows what a learned
+    similarity is worth.
     """
 
     title: ClassVar[str] = "Constant similarity"

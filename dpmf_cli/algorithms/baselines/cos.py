@@ -15,13 +15,16 @@ from dpmf_cli.ratings import Ratings
 class CosineKNN(CorrelationKNN):
     """s_ij = Σ_u r_ui·r_uj/√(Σ_u r_ui²·Σ_u r_uj²).
 
-    The sum of products is over the raters of both. The paper does not say over whom the squares are summed: over all
-    raters of an item its similarity to items with few common raters is small, which is more accurate.
+    The sum of products runs over the users who rated both items. The paper does not say which users the sums of
+    squares run over. With all raters of an item, its similarity to items with few common raters is small, which is
+    more accurate.
     """
 
     title: ClassVar[str] = "COS"
     algorithm: Literal["cos"]
-    over: Literal["raters", "co_raters"] = Field("raters", description="whom the sums of squares are over")
+    over: Literal["raters", "co_raters"] = Field(
+        "raters", description="the users over whom squares are summed: raters of the item, or of both items"
+    )
 
     def similarities(
         self, train: Ratings, averages: NDArray[np.float64]

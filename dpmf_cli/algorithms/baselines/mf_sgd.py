@@ -20,7 +20,7 @@ from dpmf_cli.streams import Streams
 class SGDFactorization(Algorithm):
     """(P, Q) = SGD on Σ (r_ui − p_u·q_i)² + λ(‖p_u‖² + ‖q_i‖²), r scaled to [0, 1].
 
-    "Non-Private MF" in figures 3 and 4. The paper prints none of the parameters.
+    This is "Non-Private MF" in figures 3 and 4. The paper prints none of its parameters.
     """
 
     title: ClassVar[str] = "Clean MF (SGD)"

@@ -11,7 +11,10 @@ from dpmf_cli.ratings import Ratings
 
 
 class PearsonKNN(CorrelationKNN):
-    """s_ij = Σ_u (r_ui − r̄_i)(r_uj − r̄_j)/√(Σ_u (r_ui − r̄_i)²·Σ_u (r_uj − r̄_j)²), sums over the raters of both."""
+    """s_ij = Σ_u (r_ui − r̄_i)(r_uj − r̄_j)/√(Σ_u (r_ui − r̄_i)²·Σ_u (r_uj − r̄_j)²).
+
+    All sums run over the users who rated both items.
+    """
 
     title: ClassVar[str] = "PCC"
     algorithm: Literal["pcc"]

@@ -16,8 +16,8 @@ from dpmf_cli.streams import Streams
 class ProbabilisticMF(GradientDescentPMF, Algorithm):
     """PMF without noise: the first half of Zhang et al. 2018, algorithm 2, lines 1–13.
 
-    U(0) and V(0) have uniformly random rows of norm 1; ratings are not centred. A user or item without training
-    ratings is predicted the global average, which the paper leaves open.
+    U(0) and V(0) have uniformly random rows of norm 1; ratings are not centred. For a user or item without training
+    ratings, which the paper leaves open, the model predicts the global average.
     """
 
     title: ClassVar[str] = "PMF"
@@ -34,6 +34,6 @@ class ProbabilisticMF(GradientDescentPMF, Algorithm):
     def fit_samples(
         self, train: Ratings, kept: Kept, epsilons: Epsilons, *, streams: Streams, curator: Curator
     ) -> KnownModel:
-        """One model for each column of `kept` (n_ratings, E)."""
+        """Fits one model for each column of `kept` (n_ratings, E)."""
         model, _ = self.descend(train, kept, streams)
         return sampled_model(train, kept, model)

@@ -22,8 +22,9 @@ class ProbabilisticNeighbourhood(NeighbourhoodBaseline):
 
         s_ij ← s_ij − η·(Σ_u e_ui·∂r̂_ui/∂s_ij + λ·s_ij),   e = r̂ − r,   K times over all ratings
 
-    Neighbours are the items with the most common raters. Predictions are free of the scale of S, so that η/s₀² and
-    λ·η alone matter. It overfits: K is to be chosen. The published η (0.1 or 0.4) hardly moves it from s₀ = 1.
+    Neighbours are the items with the most common raters. Predictions do not depend on the scale of S, so only η/s₀²
+    and λ·η matter. The model overfits, so K has to be chosen. The published η (0.1 or 0.4) hardly moves S from
+    s₀ = 1.
     """
 
     title: ClassVar[str] = "PNBM"

@@ -1,4 +1,4 @@
-"""The most rated items first: what recommendations are held against, as averages are what errors are."""
+"""The most rated items first: the baseline for recommendations, as averages are for errors."""
 
 from typing import ClassVar, Literal
 
@@ -13,9 +13,10 @@ from dpmf_cli.streams import Streams
 
 
 class Popularity(Algorithm):
-    """score_ui = c_i, the number of training ratings of item i, whatever their values: the same order for every user.
+    """score_ui = c_i, the number of training ratings of item i, whatever their values. Every user gets the same
+    order.
 
-    A score is no rating, so it has no errors. Cremonesi, Koren and Turrin 2010 call it TopPop.
+    A score is not a rating, so it has no errors. Cremonesi, Koren and Turrin 2010 call this method TopPop.
     """
 
     title: ClassVar[str] = "Popularity"

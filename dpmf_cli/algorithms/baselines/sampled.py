@@ -23,9 +23,10 @@ CleanBase = ProbabilisticMF | AlternatingLeastSquares
 
 
 class Sampled(AroundABase):
-    """A model without noise on the very sample that `Personalized` draws at a ceiling of ε_l or more.
+    """Fits a model without noise on the very sample that `Personalized` draws at a ceiling of ε_l or more.
 
-    What sampling alone costs: with equal parameters it starts from the same factors and has the same batches.
+    It shows what sampling alone costs: with equal parameters, both methods start from the same factors and use the
+    same batches.
     """
 
     title: ClassVar[str] = "Sampled"
@@ -52,7 +53,7 @@ class Sampled(AroundABase):
         streams: Streams,
         curators: Sequence[Curator],
     ) -> list[Model]:
-        """The samples of all entries side by side, in one fit of the base that they share."""
+        """Fits the samples of all entries side by side, in one fit of the base that they share."""
         streams = replace(streams, algorithm="personalized")
         samples = []
         for entry in entries:

@@ -15,9 +15,9 @@ from dpmf_cli.streams import Streams
 
 
 class UserAverage(AveragesBaseline):
-    """r̂_ui = (Σ_{R_u} r_ui + β_u·GAvg)/(|R_u| + β_u): how a user rates, whatever the item is.
+    """r̂_ui = (Σ_{R_u} r_ui + β_u·GAvg)/(|R_u| + β_u): how a user rates, whatever the item.
 
-    Where users differ more than items it is nearer than the item average. No paper here has it.
+    It is more accurate than the item average where users differ more than items. None of the papers here has it.
     """
 
     title: ClassVar[str] = "UA"

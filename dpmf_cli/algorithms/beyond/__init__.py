@@ -1,1 +1,1 @@
-"""Methods that no paper has: what a paper invites, and what its own methods have to beat."""
+"""Methods that are in no paper: extensions that a paper suggests, and simple methods that its own have to beat."""

@@ -17,9 +17,10 @@ class LocalMeans(LocalAlgorithm):
 
         item_i = m + (Σ_u (r*_ui − m))/(n_i + σ²/τ²),   user_u = (Σ_i (r*_ui − item_i))/(n_u + σ′²/τ′²)
 
-    the best linear estimates where items' true means have variance τ² around m and messages σ² around their item's.
-    Both are estimated from the messages themselves (`spread`): nothing is tuned, and where noise hides the
-    differences between items (or users) altogether, τ² = 0 and the mean m is predicted, which is clipped to [0, 1].
+    These are the best linear estimates if the items' true means have variance τ² around m, and messages have variance
+    σ² around their item's mean. Both variances are estimated from the messages themselves (`spread`), so nothing is
+    tuned. Where noise hides all differences between items (or users), τ² = 0 and the prediction is the mean m, which
+    is clipped to [0, 1].
     """
 
     title: ClassVar[str] = "item and user means"

@@ -24,14 +24,15 @@ from dpmf_cli.streams import Streams
 
 
 class LocalMatrixFactorization(LocalFactorization):
-    """Alternating least squares on the perturbed ratings, all of the same weight; ‖·‖² weighted by n as in ALS-WR:
+    """Alternating least squares on the perturbed ratings, with equal weights; ‖·‖² is weighted by n as in ALS-WR:
 
         p_u ← argmin Σ_i (r*_ui − p·q_i)² + n_u·λ‖p‖²,  then the same for items,  `iterations` times
 
-    What a mixture of Gaussians adds is the difference between `MixtureFactorization` and this.
+    The difference between `MixtureFactorization` and this method shows what a mixture of Gaussians adds.
 
-    With `means` it factorises what `LocalMeans` leaves, and the ridge grows with the variance of that: λ is the same
-    prior for every mechanism and ε. Without, messages of large variance (unbiased ones at small ε) are overfitted.
+    With `means`, it factorises the residuals of `LocalMeans`, and the ridge grows with their variance, so that λ is
+    the same prior for every mechanism and ε. Without `means`, messages of large variance (unbiased ones at small ε)
+    are overfitted.
     """
 
     title: ClassVar[str] = "MF of perturbed ratings"
@@ -40,9 +41,10 @@ class LocalMatrixFactorization(LocalFactorization):
 
     algorithm: Literal["local_mf"]
     means: bool = Field(
-        False, description="factorise what shrunk item and user means leave, λ in units of its variance"
+        False,
+        description="factorise the residuals of shrunk item and user means, with λ in units of their variance",
     )
-    iterations: int = Field(20, ge=1, description="users, then items, so many times")
+    iterations: int = Field(20, ge=1, description="how often users, then items, are solved")
 
     def averages_of(self, received: PerturbedRatings) -> EffectsModel:
         return item_and_user_means(received) if self.means else super().averages_of(received)

@@ -17,9 +17,10 @@ from dpmf_cli.streams import Streams
 class OwnMeanFixedCovariance(OwnMeansAlgorithm):
     """`CovarianceKNN` over all the user's other ratings, with Avg_ii = v and Avg_ij = c, both public.
 
-        r̂_ui = MAvg_i + r̄_u + c/(v + ridge + (m − 1)·c) · Σ_j (r_uj − MAvg_j − r̄_u),   m other ratings of u
+        r̂_ui = MAvg_i + r̄_u + c/(v + ridge + (m − 1)·c) · Σ_j (r_uj − MAvg_j − r̄_u)
 
-    `CovarianceSVD` on it is the same: its only direction with any say is that of all items alike.
+    m is the number of u's other ratings. `CovarianceSVD` on this covariance predicts the same: the only direction
+    that counts has the same coordinate for all items.
     """
 
     title: ClassVar[str] = "MM fixed covariance"

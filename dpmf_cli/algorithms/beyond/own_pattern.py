@@ -19,13 +19,13 @@ from dpmf_cli.streams import Streams
 
 
 class OwnPattern(PatternAlgorithm):
-    """r̂_ui = b_i + p_u·(a, y_i, q_i), of which p_u is its user's own ridge regression on clean ratings.
+    """r̂_ui = b_i + p_u·(a, y_i, q_i). p_u is the user's own ridge regression on clean ratings:
 
         p_u = argmin Σ_j (r_uj − b_j − p·(a, y_j, q_j))² + w·‖p‖²
 
-    b, q and y as in `PublicPattern`: averages of items, coefficients on the features of users, and features of items,
-    here more of them. a stands for the user's average. As nothing is released of users, b and q have all of ε.
-    *Joint* differential privacy: predictions use the target user's own ratings.
+    b, q and y are as in `PublicPattern`: averages of items, coefficients on the features of users, and features of
+    items (more of them here). The constant a makes room for the user's average. Nothing about users is released, so b
+    and q share all of ε. *Joint* differential privacy: predictions use the target user's own ratings.
     """
 
     title: ClassVar[str] = "Public pattern, own ratings"
@@ -33,9 +33,9 @@ class OwnPattern(PatternAlgorithm):
     measured: ClassVar[tuple[str, ...]] = (AVERAGES["items"], FACTORS["items"])
 
     algorithm: Literal["own_pattern"]
-    own_features: int = Field(24, ge=1, le=64, description="how many features y_i has, of norm 1")
-    own_average: float = Field(1.3, ge=0, le=100, description="a, beside features of norm 1")
-    own_ridge: float = Field(5.0, ge=0.01, le=1e6, description="w, of a user's own regression")
+    own_features: int = Field(24, ge=1, le=64, description="how many features y_i has; y_i has norm 1")
+    own_average: float = Field(1.3, ge=0, le=100, description="a, where y_i has norm 1")
+    own_ridge: float = Field(5.0, ge=0.01, le=1e6, description="w, the ridge of a user's own regression")
 
     def fit(self, train: Ratings, epsilons: Epsilons, *, streams: Streams, curator: Curator) -> OwnFactors:
         whole = Pattern.of(train, max(self.own_features, self.factors))
@@ -53,7 +53,7 @@ class OwnPattern(PatternAlgorithm):
         return OwnFactors(self, released.without_users(), {}, train)
 
     def with_own_factors(self, items: FactorModel, beside: Arrays, own: Ratings) -> FactorModel:
-        """The items beside each user's own regression on them."""
+        """Returns the items with each user's own regression on them."""
         model = items.with_users(np.zeros((own.n_users, items.published["items"].shape[2])))
         solve_users(model, by_user(own), RowProblem(self.own_ridge, math.inf, per_rating=False))
         return model

@@ -32,26 +32,27 @@ from dpmf_cli.streams import Streams
 TYPICAL = 100
 """A public guess of how many ratings a user has."""
 STRONG = 3.5
-"""The strength from which on features are learned."""
+"""Features are learned from this strength on."""
 NOTHING = 1e-6
-"""The part of the budget for learned features where none are learned: the ledger has the steps of all ε."""
+"""The fraction of the budget for learned features at an ε at which none are learned: the steps are in the ledger for
+every ε of the grid."""
 
 
 Ridge = Annotated[float, Field(ge=1e-3, le=1e6)]
 
 
 class OwnRegression(PrivateAlgorithm):
-    """r̂_ui = base_i + θ_u·φ_i. The items' averages `base` and features φ = (1, popularity, quality, learned ones) are
-    released; θ_u is user u's own ridge regression on them, which only the user sees: *joint* differential privacy.
+    """r̂_ui = base_i + θ_u·φ_i. The items' averages `base` and features φ = (1, popularity, quality, learned ones)
+    are released. θ_u is user u's own ridge regression on φ, which only the user sees: *joint* differential privacy.
 
-        counts and sums of ratings by item, noisy: their posterior means are base, popularity, quality
+        noisy counts and sums of ratings by item: their posterior means are base, popularity, quality
         T rounds of `learned_features.learn`
 
-    popularity and quality are functions of what the averages need anyway, and so cost nothing. Features are learned,
-    and more of them, where the noise allows: as functions of ε and of how many users and items there are, all
-    public. Constants were chosen on ML-100K, and held against one fold of ML-1M.
+    popularity and quality follow from the noisy counts and sums that the averages need anyway, so they cost nothing.
+    How many features are learned depends on how much noise there is: on ε and on the numbers of users and items, all
+    public. Constants were chosen on ML-100K and checked on one fold of ML-1M.
 
-    most  the part of the budget that learned features get where there is hardly any noise
+    most  the fraction of the budget that learned features get where there is hardly any noise
     """
 
     title: ClassVar[str] = "Own regression"
@@ -68,15 +69,15 @@ class OwnRegression(PrivateAlgorithm):
     neighbours: Neighbours = Neighbours.USER
     mode: Mode = Mode.CORRECTED
     factors: int = Field(
-        6, ge=0, le=32, description="the most features that are learned; 0: none, and per rating no δ"
+        6, ge=0, le=32, description="the most features that are learned; at 0, privacy per rating needs no δ"
     )
     iterations: int = Field(5, ge=1, le=100, description="T")
     clip: float = Field(
-        0.6, ge=1e-3, le=1e3, description="C: the L2 norm of a user's part of the sums, in stars"
+        0.6, ge=1e-3, le=1e3, description="C: the largest L2 norm of a user's part of the sums, in stars"
     )
     ridges: tuple[Ridge, Ridge, Ridge, Ridge] = Field(
         (10.0, 40.0, 60.0, 2.0),
-        description="λ of a user's regression: of the mean, of popularity, of quality, of learned features",
+        description="λ of a user's regression: for the mean, popularity, quality and learned features",
     )
     delta: float = Field(1e-6, ge=1e-15, le=0.01, description="the δ of Gaussian noise")
 
@@ -95,7 +96,7 @@ class OwnRegression(PrivateAlgorithm):
         return OwnFactors(self, model, {}, train)
 
     def with_own_factors(self, items: FactorModel, beside: Arrays, own: Ratings) -> FactorModel:
-        """Each user's own θ_u."""
+        """Returns the items with each user's own θ_u."""
         return regressed(items, own.n_users, by_user(own))
 
     @property
@@ -112,34 +113,34 @@ class OwnRegression(PrivateAlgorithm):
         share: NDArray[np.float64],
         curator: Curator,
     ) -> Items:
-        """Averages and popularity of items, for what `share` (E,) leaves of the budget."""
+        """Releases averages and popularity of items, for the part of the budget that `share` (E,) leaves."""
 
     @property
     def spends_delta(self) -> float:
         return self.delta if self.factors or self.neighbours is Neighbours.USER else 0.0
 
     def epsilon_of(self, theta: float) -> float:
-        """θ is the μ of Gaussian noise of that ε, where there is any."""
+        """θ is the μ of Gaussian noise with that ε if a δ is spent; otherwise θ is ε."""
         return epsilon_of_mu(theta, self.delta) if self.spends_delta else theta
 
     def theta_of(self, epsilon: float) -> float:
         return mu_of_epsilon(epsilon, self.delta) if self.spends_delta else epsilon
 
     def for_features(self, epsilons: Epsilons, share: NDArray[np.float64]) -> NDArray[np.float64]:
-        """(E,) μ of all rounds: a part of ε, beside pure averages."""
+        """(E,) μ of all rounds together, for the fraction `share` of ε. Averages are pure ε-DP."""
         return self.mu(epsilons * share)
 
     def mu(self, epsilons: Epsilons) -> NDArray[np.float64]:
-        """(E,) of Gaussian noise."""
+        """(E,) μ of Gaussian noise at each ε."""
         return np.array([mu_of_epsilon(float(epsilon), self.delta) for epsilon in epsilons])
 
     def strength(self, train: Ratings, epsilons: Epsilons) -> NDArray[np.float64]:
-        """(E,) how far a typical item's weighted count, √TYPICAL·n_users/n_items, is above noise of μ(ε)."""
+        """(E,) a typical item's weighted count, √TYPICAL·n_users/n_items, over the deviation of noise of μ(ε)."""
         typical = math.sqrt(TYPICAL) * train.n_users / train.n_items
         return self.mu(epsilons) * typical / moves(self.neighbours)
 
     def share(self, strength: NDArray[np.float64]) -> NDArray[np.float64]:
-        """(E,) the part of the budget for learned features."""
+        """(E,) the fraction of the budget for learned features."""
         if self.factors == 0:
             return np.zeros_like(strength)
         return np.where(strength < STRONG, NOTHING, self.most / (1 + STRONG / strength))
@@ -151,12 +152,12 @@ class OwnRegression(PrivateAlgorithm):
 
 
 class UserOwnRegression(OwnRegression):
-    """Neighbours differ in one user, with all ratings: everything has Gaussian noise, `measured_of_users`."""
+    """Neighbours differ in one user, with all of that user's ratings. All noise is Gaussian (`measured_of_users`)."""
 
     variants: ClassVar[Variants] = frozenset({(Neighbours.USER, Mode.CORRECTED)})
 
     def for_features(self, epsilons: Epsilons, share: NDArray[np.float64]) -> NDArray[np.float64]:
-        """(E,) μ of all rounds: a part of μ², beside Gaussian averages."""
+        """(E,) μ of all rounds together, for the fraction `share` of μ². Averages have Gaussian noise."""
         return self.mu(epsilons) * np.sqrt(share)
 
     def measured(
@@ -172,9 +173,10 @@ class UserOwnRegression(OwnRegression):
 
 
 class PresenceOwnRegression(OwnRegression):
-    """Neighbours differ in the presence of one rating: averages have Laplace noise, `measured_of_presence`.
+    """Neighbours differ in the presence of one rating. Averages have Laplace noise (`measured_of_presence`).
 
-    A round has noise for a user's whole part, which any one rating of the user may change into another.
+    The noise of a round hides a user's complete part of the sums, because any one rating of the user may change all
+    of it.
     """
 
     variants: ClassVar[Variants] = frozenset({(Neighbours.UNBOUNDED, Mode.CORRECTED)})
@@ -192,9 +194,9 @@ class PresenceOwnRegression(OwnRegression):
 
 
 class ValueOwnRegression(OwnRegression):
-    """Neighbours differ in the value of one rating: averages have Laplace noise, `measured_of_values`.
+    """Neighbours differ in the value of one rating. Averages have Laplace noise (`measured_of_values`).
 
-    A round has noise for a user's whole part, as where they differ in the presence of a rating.
+    The noise of a round hides a user's complete part of the sums, as in `PresenceOwnRegression`.
     """
 
     variants: ClassVar[Variants] = frozenset({(Neighbours.BOUNDED, Mode.CORRECTED)})

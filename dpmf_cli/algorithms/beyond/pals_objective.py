@@ -1,4 +1,4 @@
-"""ALS with objective perturbation, which Friedman et al. 2016, section 7, invite."""
+"""ALS with objective perturbation, which Friedman et al. 2016, section 7, suggest."""
 
 from typing import ClassVar, Literal
 
@@ -17,13 +17,13 @@ from dpmf_cli.streams import Streams
 
 
 class ObjectivePrivateALS(PrivateLeastSquares):
-    """ALS with objective perturbation, as the paper's conclusion invites (Chaudhuri et al. 2011). Bounded.
+    """ALS with objective perturbation (Chaudhuri et al. 2011), as the paper's conclusion suggests. Bounded.
 
         p_u ← argmin J_Q(p_u) + 2·b·p_u = A⁻¹(Σ_i r̃_ui·q_i − b),  A = Σ_i q_i·q_iᵀ + n_u·λ·I
 
     A is public given the released Q, so this is K-norm noise on the vector Σ r̃·q, whose sensitivity is q_max·Δr
-    (`sensitivity.least_squares_right_hand_side`). A ≥ n_u·λ·I: the noise on p_u is never larger than output
-    perturbation's with the same ε, and smaller the more items the user rated.
+    (`sensitivity.least_squares_right_hand_side`). Since A ≥ n_u·λ·I, the noise on p_u is never larger than that of
+    output perturbation at the same ε, and it is smaller the more items the user rated.
     """
 
     title: ClassVar[str] = "PALS, objective"

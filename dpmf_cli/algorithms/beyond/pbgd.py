@@ -1,4 +1,4 @@
-"""PBGD: batch gradient descent with joint clipping, the direction that Friedman et al. 2016, section 7, name."""
+"""PBGD: batch gradient descent with joint clipping, a direction that Friedman et al. 2016 name in section 7."""
 
 from typing import ClassVar, Literal
 
@@ -19,13 +19,14 @@ from dpmf_cli.streams import Streams
 
 
 class PrivateBatchGradientDescent(NormBoundedFactorization):
-    """For each of k steps, with errors e clamped so that ‖e·q_i‖ + ‖e·p_u‖ ≤ C for every rating:
+    """In each of k steps, errors e are clamped so that ‖e·q_i‖ + ‖e·p_u‖ ≤ C for every rating:
 
         p_u ← (1 − γλ)·p_u + γ(Σ_i e·q_i + noise),   q_i ← (1 − γλ)·q_i + γ(Σ_u e·p_u + noise),   then the norm bounds
 
-    One rating touches two rows only. K-norm noise for the sum of the rows' L2 norms has Gamma(d, k·Δ/ε) length in
-    every row, Δ = C unbounded and 2C bounded (`sensitivity.clipped_gradients`), and covers both sides at once. Every
-    row gets noise, rated or not, and no scale depends on private counts: ε is provable for both kinds of neighbours.
+    One rating touches only two rows. K-norm noise for the sum of the rows' L2 norms has length Gamma(d, k·Δ/ε) in
+    every row, with Δ = C unbounded and 2C bounded (`sensitivity.clipped_gradients`). It covers both sides at once.
+    Every row gets noise, rated or not, and no scale depends on private counts, so ε is provable for both kinds of
+    neighbours.
     """
 
     title: ClassVar[str] = "PBGD"
@@ -38,7 +39,7 @@ class PrivateBatchGradientDescent(NormBoundedFactorization):
     learning_rate: float = Field(0.02, gt=0, le=1, description="γ, on sums of gradients")
     epochs: int = Field(5, ge=1, description="k: steps, each with ε/k")
     clip: float = Field(
-        0.5, ge=1e-6, le=1e6, description="C: what one rating may add to both gradients together"
+        0.5, ge=1e-6, le=1e6, description="C: the most that one rating may add to both gradients together"
     )
 
     def fit(self, train: Ratings, epsilons: Epsilons, *, streams: Streams, curator: Curator) -> FactorModel:

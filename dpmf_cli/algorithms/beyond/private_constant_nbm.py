@@ -1,4 +1,4 @@
-"""The neighbourhood model whose similarities nobody has learned, with private averages."""
+"""The neighbourhood model with a constant similarity and private averages."""
 
 from typing import ClassVar, Literal
 
@@ -15,9 +15,9 @@ from dpmf_cli.streams import Streams
 
 
 class PrivateConstantNeighbourhood(PrivateNeighbourhood):
-    """`ConstantNeighbourhood` with averages of items that are released under privacy: the whole ε is for them.
+    """`ConstantNeighbourhood` with private item averages, which get all of ε.
 
-    What a privately learned similarity is worth is the difference from this at the same ε.
+    The difference from this model at the same ε shows what a privately learned similarity is worth.
     """
 
     title: ClassVar[str] = "Constant similarity, private averages"

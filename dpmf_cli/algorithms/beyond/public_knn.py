@@ -1,4 +1,4 @@
-"""What private kNN is to be compared with: the same predictor, with a covariance that no data were used for."""
+"""The comparison for private kNN: the same predictor with a fixed covariance, which needs no data."""
 
 from typing import ClassVar, Literal
 
@@ -16,15 +16,17 @@ from dpmf_cli.streams import Streams
 
 
 class PublicKNN(PrivateAlgorithm):
-    """`PrivateKNN` with Avg_ii = v and Avg_ij = c for all items, v and c public; the whole ε is for the averages.
+    """`PrivateKNN` with Avg_ii = v and Avg_ij = c for all items, where v and c are public. The averages get all of ε.
 
         r̂_ui = IAvg(i) + UAvg(u) + c/(v + ridge + (m − 1)·c) · Σ_{j ∈ N} (r_uj − IAvg(j) − UAvg(u)),   m = |N|
 
-    which is what (Avg_NN + ridge·I)⁻¹ Avg_Ni comes to. What a private covariance is worth is the difference from
-    this. Like private kNN it uses the target user's own ratings without noise: *joint* differential privacy.
+    The factor before the sum is the value of (Avg_NN + ridge·I)⁻¹ Avg_Ni. The difference from this method shows what
+    a private covariance is worth. Like private kNN, it uses the target user's own ratings without noise: *joint*
+    differential privacy.
 
-    Neighbours are found with what is public. Bounded, that is who rated what: the k items j of the user with the
-    largest Wgt_ij, as in private kNN. Unbounded, nothing is: all other items that the user rated.
+    Neighbours are chosen from public data. Bounded, who rated what is public, and the neighbours are the k items j of
+    the user with the largest Wgt_ij, as in private kNN. Unbounded, nothing is public, and the neighbours are all
+    other items that the user rated.
     """
 
     title: ClassVar[str] = "kNN, fixed covariance"
@@ -35,7 +37,7 @@ class PublicKNN(PrivateAlgorithm):
 
     algorithm: Literal["public_knn"]
     budget: AveragesBudget = AveragesBudget(global_averages=0.02, item_averages=0.54, user_averages=0.44)
-    k: int = Field(20, ge=1, le=1000, description="neighbours of a prediction, at most; bounded only")
+    k: int = Field(20, ge=1, le=1000, description="the most neighbours of a prediction; bounded only")
     ridge: float = Field(0.2, gt=0, description="as in private kNN, in units of B²")
     variance: float = Field(0.5, gt=0, le=1, description="v, in units of B²")
     covariance: float = Field(0.05, ge=0, le=1, description="c, in units of B²")
@@ -47,7 +49,7 @@ class PublicKNN(PrivateAlgorithm):
 
 
 class BoundedPublicKNN(PublicKNN):
-    """Who rated what is public: the k nearest by Wgt."""
+    """Who rated what is public. The neighbours are the k nearest items by Wgt."""
 
     variants: ClassVar[Variants] = in_both_modes(Neighbours.BOUNDED)
 
@@ -57,7 +59,7 @@ class BoundedPublicKNN(PublicKNN):
 
 
 class UnboundedPublicKNN(PublicKNN):
-    """Nothing is public: all other items that the user rated."""
+    """Nothing is public. The neighbours are all other items that the user rated."""
 
     variants: ClassVar[Variants] = in_both_modes(Neighbours.UNBOUNDED)
 

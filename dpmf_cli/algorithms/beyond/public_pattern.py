@@ -1,4 +1,4 @@
-"""Averages and factors on features of who rated what, where that is public."""
+"""Averages and factors on features of who rated what, for neighbours under which this is public."""
 
 from typing import ClassVar, Literal
 
@@ -17,17 +17,19 @@ class PublicPattern(PatternAlgorithm):
     """r̂_ui = b_i + c_u + x_uᵀ·W·y_i + x_u·q_i + p_u·y_i, for neighbours that differ in the value of one rating.
 
         x_u, y_i   features of norm 1, from the singular vectors of who rated what (`Pattern`): they cost nothing
-        b          the average of all ratings, then of what it leaves of each item's
-        c          of what b leaves of each user's
-        W          of what both leave, Σ x·(x_u ⊗ y_i) over all ratings
-        q_i, p_u   of what is left then, Σ x·x_u over an item's ratings, then Σ x·y_i over a user's
+        b          from the average of all ratings, then from the sum of each item's residuals x
+        c          from the sum of each user's residuals
+        W          from Σ x·(x_u ⊗ y_i) over all ratings
+        q_i, p_u   from Σ x·x_u over an item's ratings, then from Σ x·y_i over a user's ratings
 
-    Each step releases sums of residuals clamped to [−B, B]. A rating's value is in one of its sums, which it moves by
-    2B·‖feature‖ at most, whoever rated how much. Then the sums are read as `shrunk_sums` has it: an average is drawn
-    to what a regression on log-counts and features says of it, by as much as its noise asks for.
+    Each line fits the residuals x of the lines before it. Each step releases sums of residuals clamped to [−B, B]. A
+    rating's value enters one of these sums and moves it by 2B·‖feature‖ at most, however many ratings there are.
+    `shrunk_sums` turns the sums into estimates: it shrinks an average towards the prediction of a regression on
+    log-counts and features, more strongly where there is more noise.
 
-    The parts of ε are those for which the expected errors, which follow from ε and the pattern, add up to the least
-    (`predicted_errors`). At a small ε averages have nearly all; factors begin where the ratings of a row carry them.
+    ε is split so that the sum of the expected errors is least. These errors follow from ε and the pattern
+    (`predicted_errors`). At a small ε, averages get nearly all of it. Factors get a part once rows have enough
+    ratings.
     """
 
     title: ClassVar[str] = "Public pattern"

@@ -1,4 +1,4 @@
-"""Averages for neighbours that differ in the presence of a rating, believed as far as their noise allows."""
+"""Averages for neighbours that differ in the presence of a rating, shrunk as far as their noise requires."""
 
 from typing import ClassVar, Literal
 
@@ -26,14 +26,14 @@ from dpmf_cli.streams import Streams
 class ShrunkAverages(PrivateAlgorithm):
     """r̂_ui = b_i + c_u, for neighbours that differ in the presence of one rating.
 
-        GAvg   from all r − middle of the scale, in units of half its width
-        b_i    = GAvg + what is believed of Σ clamp(r_ui − GAvg)/B over the item's ratings
-        c_u    = what is believed of Σ clamp(r_ui − b_i)/B over the user's ratings
+        GAvg   from Σ (r − middle of the scale)/(half its width) over all ratings
+        b_i    = GAvg + the shrunk average from Σ clamp(r_ui − GAvg)/B over the item's ratings
+        c_u    = the shrunk average from Σ clamp(r_ui − b_i)/B over the user's ratings
 
-    Every sum is released with its count, as Σ (1 + x′)/2 and Σ (1 − x′)/2, x′ being its terms. A rating moves both
-    by 1 in all. So sum and count have the noise of one number each, of the whole ε of their step; Friedman et al.'s
-    algorithms halve ε between the two. `shrunk_sums` says what is believed: an average is drawn to what a regression
-    on the logarithms of noisy counts says of it, by as much as the noise of sum and count asks for.
+    Every sum is released with its count, as Σ (1 + x′)/2 and Σ (1 − x′)/2, where x′ are the terms of the sum. A
+    rating moves the two numbers by 1 in total, so sum and count together cost the step's ε once. Friedman et al.'s
+    algorithms halve ε between the two. `shrunk_sums` shrinks an average towards the prediction of a regression on the
+    logarithms of noisy counts, more strongly where sum and count have more noise.
     """
 
     title: ClassVar[str] = "Shrunk averages"
@@ -45,7 +45,7 @@ class ShrunkAverages(PrivateAlgorithm):
     neighbours: Neighbours = Neighbours.UNBOUNDED
     mode: Mode = Mode.CORRECTED
     budget: AveragesBudget = AveragesBudget(global_averages=0.02, item_averages=0.47, user_averages=0.51)
-    clamp: float = Field(1.5, ge=1e-3, le=4, description="B, in stars, to which residuals are clamped")
+    clamp: float = Field(1.5, ge=1e-3, le=4, description="B: residuals are clamped to ±B, in stars")
     of_items: Law = Law(of_rows=0.2, of_ratings=1.1)
     of_users: Law = Law(of_rows=0.17, of_ratings=0.9)
 
@@ -70,7 +70,7 @@ class ShrunkAverages(PrivateAlgorithm):
     def believed(
         self, model: FactorModel, side: Side, train: Ratings, epsilons: Epsilons, curator: Curator
     ) -> NDArray[np.float64]:
-        """(rows, E) what is believed of what a model leaves of each row of a side."""
+        """(rows, E) the shrunk average of a model's residuals in each row of a side."""
         if side == "items":
             law, ratings, counts, others = self.of_items, by_item(train), train.item_counts, train.n_users
         else:
@@ -88,14 +88,16 @@ class ShrunkAverages(PrivateAlgorithm):
 
 
 def halves_of(sums: NDArray[np.float64], counts: NDArray[np.int64]) -> NDArray[np.float64]:
-    """(rows, 2, E) Σ (1 + x′)/2 and Σ (1 − x′)/2 of sums (rows, E) of x′ and their counts (rows,)."""
+    """(rows, 2, E) Σ (1 + x′)/2 and Σ (1 − x′)/2, from sums (rows, E) of x′ and their counts (rows,)."""
     known = counts[:, None].astype(np.float64)
     return np.stack([known + sums, known - sums], axis=1) / 2
 
 
 def activity(counts: NDArray[np.float64], variance: float) -> NDArray[np.float64]:
-    """(rows, 2) covariates: 1, and the logarithm of noisy counts in deviations, times what is sure of the count. A
-    row whose count may be all noise has 1 alone: its average is that of all."""
+    """(rows, 2) covariates: 1, and the standardised logarithm of the noisy count, times how certain the count is.
+
+    A row whose count may be all noise has only the 1, so it is shrunk towards the average of all rows.
+    """
     known, deviation = np.maximum(counts, 0), np.sqrt(variance + 1)
     logarithms = np.log(np.hypot(known, deviation))
     activities = (logarithms - logarithms.mean()) / max(float(logarithms.std()), LEAST_SPREAD)

@@ -1,1 +1,1 @@
-"""What fits take, in seconds of one core and in bytes: all figures in one place, away from the pseudocode."""
+"""The cost of fits, in seconds of one core and in bytes. All figures are in one place, away from the pseudocode."""

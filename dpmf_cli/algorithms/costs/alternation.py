@@ -1,4 +1,4 @@
-"""What alternating minimisation takes whose users solve for themselves and whose items learn from sums over users."""
+"""The cost of alternating minimisation in which users solve for themselves and items learn from sums over users."""
 
 from typing import Any
 
@@ -8,15 +8,15 @@ from dpmf_cli.kernels.normal_equations import HELD
 from dpmf_cli.lane_groups import groups, padded_grid
 
 USER_ENTRY, ITEM_ENTRY = 1.2e-9, 2.4e-9
-"""One rating, one entry of a row's Gram matrix, one group of 16 lanes: without noise, and weighted in doubles."""
+"""Seconds per rating, entry of a row's Gram matrix and group of 16 lanes: without noise, and weighted in doubles."""
 EIGEN_ENTRY = 4e-9
-"""One item and ε, of d³: its eigenvectors."""
+"""Seconds per item and ε, times d³, for the eigenvectors of its Gram matrix."""
 EQUATION_ENTRY = 3e-8
-"""One entry of one item's Gram matrix and one ε: noise added, rounded and unpacked."""
+"""Seconds per entry of one item's Gram matrix and ε, to add noise, round and unpack."""
 
 
 def _users(entry: Any, shape: Shape, grid: int, times: int) -> Cost:
-    """Users solved so many times, and what is held: factors, weights, and the ratings by item."""
+    """Returns the cost of solving users `times` times and of holding factors, weights, and the ratings by item."""
     parts, d = padded_grid(grid) / 16, entry.factors
     solved = times * parts * (shape.ratings + ROW_IN_RATINGS * shape.users) * gram_entries(d) * USER_ENTRY
     rows = (shape.users + shape.items) * (d + 5) * LINE * len(groups(grid))

@@ -1,10 +1,10 @@
-"""What a fit takes: its time and memory, as plans and progress need them, given the size of a training set."""
+"""The time and memory that a fit takes on a training set of a given size; plans and progress need them."""
 
 import math
 from dataclasses import dataclass
 
 UNEVENNESS = 2.5
-"""Σ c_u² over what it would be if all users had as many ratings: 1.9 in ML-100K, 2.4 in ML-1M, 3.1 in a sample of
+"""Σ c_u² divided by its value if all users had equally many ratings: 1.9 in ML-100K, 2.4 in ML-1M, 3.1 in a sample of
 Netflix."""
 
 
@@ -12,7 +12,7 @@ Netflix."""
 class Shape:
     """The size of a training set.
 
-    squares   Σ c_u² over its users, c_u being the number of ratings of one; estimated where it is not given
+    squares   Σ c_u² over its users, where c_u is a user's number of ratings; estimated if not given
     """
 
     users: int
@@ -27,11 +27,13 @@ class Shape:
 
 @dataclass(frozen=True)
 class Cost:
-    """What one fit takes: bytes beside the ratings themselves, and time, as what it consists of, since the same work
-    takes another time on another machine, and on data that no longer fit a cache (`machine.Machine.seconds`).
+    """The cost of one fit: bytes besides the ratings themselves, and the components of its time.
 
-    seconds   of one core of `machine.REFERENCE`, with data near
-    far       (count, bytes) each: so many cache lines at random places of so many bytes
+    `machine.Machine.seconds` adds up the components. The sum differs between machines, and for data that no longer
+    fit a cache.
+
+    seconds   of one core of `machine.REFERENCE`, with all data in the cache
+    far       (count, bytes) each: the number of cache lines fetched from random places within so many bytes
     """
 
     seconds: float
@@ -39,7 +41,7 @@ class Cost:
     far: tuple[tuple[float, float], ...] = ()
 
     def __add__(self, other: "Cost") -> "Cost":
-        """Of both, one after the other, with what each holds kept."""
+        """Returns the cost of both, one after the other, with the memory of both held."""
         return Cost(self.seconds + other.seconds, self.bytes + other.bytes, self.far + other.far)
 
 

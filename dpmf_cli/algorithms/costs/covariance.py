@@ -1,4 +1,4 @@
-"""What a covariance and predictions from it take: seconds of one core, and bytes."""
+"""The cost of a covariance and of predictions from it: seconds of one core, and bytes."""
 
 import math
 from typing import Any
@@ -12,33 +12,37 @@ from dpmf_cli.lane_groups import groups
 from dpmf_cli.privacy.neighbours import Mode, Neighbours
 
 SECONDS_PER_PRODUCT = 2e-9
-"""One product of two ratings of one user, added to the covariance of their items."""
+"""Per product of two ratings of one user, added to the covariance of their items."""
 SECONDS_PER_VISIT, SECONDS_PER_SUM = 1.7e-9, 2e-10
-"""The same where the covariances of several ε are summed in one pass: of a product, and of each ε."""
+"""If one pass sums the covariances of several ε: per product, and per product and ε."""
 SECONDS_PER_ENTRY = 6e-9
-"""One pair of items at one ε: noise added, shrinkage, its part in the average covariance, and what is kept of it."""
+"""Per pair of items and ε: adding noise, shrinkage, its part in the average covariance, and storing it."""
 SECONDS_PER_DRAW = 1.3e-8
-"""One number of unit noise: 0.9e-8 of a normal law, 1.7e-8 of Laplace's."""
+"""Per number of unit noise: 0.9e-8 for the normal law, 1.7e-8 for Laplace's."""
 SECONDS_PER_CANDIDATE = 5e-9
-"""One rating of a user, considered as the neighbour of one item that is asked for."""
+"""Per rating of a user that is considered as a neighbour of one item to predict."""
 SECONDS_PER_SOLVE_ENTRY = 4e-9
-"""One entry of the k × k system of one prediction, eliminated; it is fetched from a random place of the triangle."""
+"""Per entry of the k × k system of one prediction, to eliminate it. It comes from a random place of the triangle."""
 SECONDS_PER_EIGEN_ENTRY, SECONDS_PER_SCALED_EIGEN_ENTRY = 1.5e-7, 4e-8
-"""One pair of items, in finding the leading eigenvectors: some hundred products of a matrix and a vector. Scaled by
-√counts, a covariance has fewer directions that are alike: 2.4e-8 on ML-1M, 5e-8 at the size of Netflix."""
+"""Per pair of items, to find the leading eigenvectors by some hundred products of a matrix and a vector. A covariance
+scaled by √counts has fewer directions that are alike, so it takes less: 2.4e-8 on ML-1M, 5e-8 at the size of
+Netflix."""
 SECONDS_PER_FIRST_VECTOR = 2.3e-8
-"""One pair of items, in finding the first eigenvector alone."""
+"""Per pair of items, to find only the first eigenvector."""
 SECONDS_PER_GRAM_VISIT, SECONDS_PER_GRAM_ENTRY, SECONDS_PER_NORMAL = 4.5e-9, 4e-9, 1.3e-8
-"""One product of two ratings of one user, added to all matrices that are held side by side; one pair of items in one
-of them; a normal number drawn for that pair."""
+"""Per product of two ratings of one user, added to all matrices that are held side by side; per pair of items in one
+matrix; per normal number drawn for that pair."""
 SECONDS_PER_COEFFICIENT = 1e-9
-"""One rating of a user and one of the user's coefficients, in a step of Frank–Wolfe."""
+"""Per rating of a user and coefficient of that user, in a step of Frank–Wolfe."""
 ASKED = 1 / 9
-"""Ratings to predict for each one in the training set, under ten-fold cross-validation."""
+"""Ratings to predict per training rating, under ten-fold cross-validation."""
 
 
 def covariance_cost(shape: Shape, grid: int, *, private_weights: bool) -> Cost:
-    """Cov for each ε, Wgt, their noise and shrinkage; the triangles of a few ε and the noise of one are held."""
+    """Returns the cost of Cov for each ε, of Wgt, and of their noise and shrinkage.
+
+    The triangles of a few ε and the noise of one are held at once.
+    """
     pairs, lanes = triangle_size(shape.items), min(grid, measured_together(shape.items))
     passes = -(-grid // lanes) if grid else 0
     of_weight = SECONDS_PER_VISIT if private_weights else 0.0
@@ -51,26 +55,26 @@ def covariance_cost(shape: Shape, grid: int, *, private_weights: bool) -> Cost:
 
 
 def trial_cost(shape: Shape, times: int) -> Cost:
-    """One triangle copied and shrunk so many times, with the one before."""
+    """Returns the cost of copying and shrinking one triangle `times` times. The triangle before is held too."""
     pairs = triangle_size(shape.items)
     return Cost(times * pairs * SECONDS_PER_ENTRY, 8.0 * pairs)
 
 
 def search_cost(shape: Shape, k: int, *, searches: int) -> Cost:
-    """The neighbours of a test fold, sought `searches` times."""
+    """Returns the cost of `searches` searches for the neighbours of a test fold."""
     found = ASKED * shape.squares * SECONDS_PER_CANDIDATE
     return Cost(searches * found, ASKED * shape.ratings * 8.0 * k)
 
 
 def solve_cost(shape: Shape, k: int, predictions: float) -> Cost:
-    """So many predictions by kNN, whose neighbours are found."""
+    """Returns the cost of so many predictions by kNN once their neighbours are found."""
     entries = predictions * min(k, shape.ratings / shape.users) ** 2 / 2
     within = 4.0 * triangle_size(shape.items)
     return Cost(entries * SECONDS_PER_SOLVE_ENTRY, 0.0, ((entries, within),))
 
 
 def subspace_cost(shape: Shape, grid: int, k: int) -> Cost:
-    """Predictions by SVD of a test fold."""
+    """Returns the cost of predicting a test fold by SVD."""
     return Cost(
         grid * (shape.ratings * k**2 + shape.users * k**3) * 5e-10, ASKED * shape.ratings * 8.0 * grid
     )
@@ -95,7 +99,7 @@ def public_knn(entry: Any, shape: Shape, grid: int) -> Cost:
 
 
 def mm_public(entry: Any, shape: Shape, grid: int) -> Cost:
-    """Averages, and a covariance that needs no data over all of a user's ratings."""
+    """Averages, and kNN over all of a user's ratings with a covariance that needs no data."""
     return effects_cost(shape, grid) + Cost(5e-9 * grid * shape.ratings, 40.0 * shape.ratings)
 
 
@@ -111,8 +115,10 @@ def mm_svd(entry: Any, shape: Shape, grid: int) -> Cost:
 
 
 def private_covariance(entry: Any, shape: Shape, grid: int, search: Cost, predictions: Cost) -> Cost:
-    """Averages, the covariance and its eigenvectors, and `predictions` of a test fold after a `search`; with
-    refitting, of the validation ratings too, for each candidate."""
+    """Averages, the covariance and its eigenvectors, and `predictions` of a test fold after a `search`.
+
+    With refitting, each candidate also predicts the validation ratings.
+    """
     cost = effects_cost(shape, grid) + covariance_cost(shape, grid, private_weights=True)
     cost += search + predictions
     if entry.eigenpairs is not None:
@@ -128,18 +134,18 @@ def private_covariance(entry: Any, shape: Shape, grid: int, search: Cost, predic
 
 
 def spectra_cost(entry: Any, shape: Shape, times: int) -> Cost:
-    """The leading eigenpairs of a covariance, so many times."""
+    """Returns the cost of finding the leading eigenpairs of a covariance `times` times."""
     per_entry = SECONDS_PER_SCALED_EIGEN_ENTRY if entry.cleaning else SECONDS_PER_EIGEN_ENTRY
     return Cost(times * triangle_size(shape.items) * per_entry, 0.0)
 
 
 def asked(shape: Shape) -> float:
-    """The ratings of a test fold."""
+    """Returns the number of ratings in a test fold."""
     return ASKED * shape.ratings
 
 
 def frank_wolfe(entry: Any, shape: Shape, grid: int) -> Cost:
-    """Matrices of products side by side, their noise and first eigenvectors, in each step; and each user's steps."""
+    """In each step, matrices of products side by side, their noise and first eigenvectors; then each user's steps."""
     if entry.mode is Mode.PUBLISHED and shape.ratings > entry.most_ratings * shape.users:
         kept = entry.most_ratings * shape.users
         shape = Shape(shape.users, shape.items, kept, float(entry.most_ratings * kept))

@@ -1,4 +1,4 @@
-"""What factorisations take: memory of factors, rows fetched from afar, visits, and noise on rows."""
+"""The cost of factorisations: memory of factors, rows fetched from outside the cache, visits, and noise on rows."""
 
 from typing import Any
 
@@ -11,13 +11,14 @@ from dpmf_cli.privacy.neighbours import Mode, Neighbours
 LINE = 64.0
 """Bytes of a cache line: sixteen lanes of float32, one latent factor of one row."""
 SECONDS_PER_DRAW = 3e-8
-"""One coordinate of K-norm noise drawn, scaled and added."""
+"""Per coordinate of K-norm noise, to draw, scale and add it."""
 
 
 def private_cost(shape: Shape, grid: int, factors: int, *, seconds: float, held: float) -> Cost:
-    """Averages, then factors: `seconds` of the visits beside what they fetch from afar, `held` bytes beside factors.
+    """Returns the cost of averages, then factors.
 
-    The averages are turned into float32 beside the factors, and measuring them takes memory of its own before.
+    Visits take `seconds` besides their fetches from outside the cache, and `held` bytes are needed besides the
+    factors. The averages become float32 next to the factors. Measuring the averages takes its own memory before that.
     """
     averages, rows = effects_cost(shape, grid), shape.users + shape.items
     lanes = rows * (factors + 1) * LINE * len(groups(grid))
@@ -25,15 +26,17 @@ def private_cost(shape: Shape, grid: int, factors: int, *, seconds: float, held:
 
 
 def fetched(rows: int, factors: int, visits: float) -> tuple[float, float]:
-    """The cache lines that so many visits of random rows of one side take, and the bytes that these lie in."""
+    """Returns how many cache lines so many visits to random rows of one side fetch, and from how many bytes."""
     return visits * (factors + 1), rows * (factors + 1) * LINE
 
 
 def sgd_fetches(
     shape: Shape, factors: int, *, epochs: float, by_user: bool
 ) -> tuple[tuple[float, float], ...]:
-    """Those of SGD, which visits all ratings in each epoch; a user's row stays near while their own ratings are
-    visited one after the other."""
+    """Returns the fetches of SGD, which visits all ratings in each epoch.
+
+    With `by_user`, a user's row stays in the cache while that user's ratings are visited one after the other.
+    """
     return (
         fetched(shape.items, factors, epochs * shape.ratings),
         fetched(shape.users, factors, epochs * (shape.users if by_user else shape.ratings)),
@@ -41,35 +44,40 @@ def sgd_fetches(
 
 
 def noise_on_rows(shape: Shape, factors: int, repetitions: int) -> Cost:
-    """K-norm noise on all rows of both sides, so many times; two draws and their parts are held at once."""
+    """Returns the cost of K-norm noise on all rows of both sides, `repetitions` times.
+
+    Two draws and their parts are held at once.
+    """
     numbers = (shape.users + shape.items) * float(factors)
     return Cost(repetitions * numbers * SECONDS_PER_DRAW, 32.0 * numbers)
 
 
 ISGD_VISIT, PSGD_VISIT, PBGD_VISIT, MF_SGD_VISIT = 2.75e-9, 4.5e-9, 8e-9, 4e-9
-"""One rating visited by one group of 16 lanes (of 8 without privacy), per latent factor; PSGD's projects two rows."""
+"""Seconds per rating, latent factor and group of 16 lanes (of 8 without privacy). PSGD's visit projects two rows."""
 CELL = 5e-9
-"""One cell of the perturbed matrix: its noise, and the decision whether it survives."""
+"""Seconds per cell of the perturbed matrix: its noise, and the decision whether it survives."""
 ALS_ENTRY, PALS_ENTRY, OBJECTIVE_ENTRY = 1.2e-9, 7.5e-10, 2e-9
-"""One rating, one entry of the lower triangle of its row's Gram matrix, one group of lanes."""
+"""Seconds per rating, entry of the lower triangle of its row's Gram matrix and group of lanes."""
 ROW_IN_RATINGS = 10
-"""Solving a row's system takes as long as adding so many ratings to it."""
+"""Solving a row's system takes as long as adding this many ratings to it."""
 PMF_VISIT = 7e-9
-"""One rating in one group of 16 lanes, per latent factor, gradients of both sides."""
+"""Seconds per rating, latent factor and group of 16 lanes, for the gradients of both sides."""
 LIU_VISIT = 6e-8
-"""One rating in one group of 16 lanes, per latent factor, the noise of its two rows included."""
+"""Seconds per rating, latent factor and group of 16 lanes, including the noise of its two rows."""
 LANGEVIN_VISIT = {Mode.PUBLISHED: 7e-9, Mode.CORRECTED: 6e-8}
-"""One rating in one group of 16 lanes, per latent factor, in one step of DPPS-MF."""
+"""Seconds per rating, latent factor and group of 16 lanes, in one step of DPPS-MF."""
 
 
 def gram_entries(factors: int) -> float:
-    """Numbers in the lower triangle of a row's Gram matrix, and in its right-hand side."""
+    """Returns how many numbers the lower triangle of a row's Gram matrix and its right-hand side have."""
     return (factors + 1) * (factors + 2) / 2
 
 
 def isgd(entry: Any, shape: Shape, grid: int) -> Cost:
-    """Input perturbation: all ratings visited in each epoch, or, where presence is private, all cells. Their items'
-    rows follow each other."""
+    """Input perturbation: each epoch visits all ratings or, if presence is private, all cells.
+
+    The rows of the cells' items are visited one after the other, so they stay near.
+    """
     passes, visit = entry.epochs * len(groups(grid)), entry.factors * ISGD_VISIT
     if entry.neighbours is Neighbours.BOUNDED:
         seconds, held = shape.ratings * (passes * visit + 4e-8), 17.0 * shape.ratings
@@ -119,11 +127,11 @@ def pbgd(entry: Any, shape: Shape, grid: int) -> Cost:
 
 
 TRIED = (5, 10, 20) * 2 + (20,)
-"""Ranks of the fits of a clean MF that chooses its own: all with and without biases, and the last fit."""
+"""The ranks that a tuned clean MF fits: three with biases and without, and the rank of the last fit."""
 
 
 def als(entry: Any, shape: Shape, grid: int) -> Cost:
-    """Alternating least squares without noise, once, or for every d and all λ of a choice."""
+    """Alternating least squares without noise: one fit, or the fits for every d and all λ to choose from."""
     tried = TRIED if entry.tuned else (entry.factors,)
     seconds = sum(
         2 * entry.iterations * shape.ratings * gram_entries(factors) * ALS_ENTRY for factors in tried
@@ -173,7 +181,7 @@ def perturbed_rows(entry: Any, shape: Shape, grid: int) -> Cost:
 
 
 def hua_mf(entry: Any, shape: Shape, grid: int) -> Cost:
-    """Least squares without noise as published, and of the items with noise; the users' own as corrected."""
+    """Least squares of the items with noise: published after a clean fit, corrected before users' own regressions."""
     passes = 1.5 if entry.mode is Mode.CORRECTED else entry.iterations + 0.5
     parts, d = len(groups(grid)), entry.factors
     rows = shape.users + shape.items
@@ -189,7 +197,7 @@ def mugdho_mf(entry: Any, shape: Shape, grid: int) -> Cost:
 
 
 def liu_mf(entry: Any, shape: Shape, grid: int) -> Cost:
-    """Visits one by one, the noise of two rows before each; two rounds' noise is held."""
+    """Visits one by one, each after the noise of its two rows. The noise of two rounds is held."""
     ratings, row = min(shape.ratings, entry.most_ratings * shape.users), entry.factors + 1
     passes, rows = entry.iterations * len(groups(grid)), (shape.users + shape.items) * row * LINE
     drawn = (2 * ratings + shape.users + shape.items) * float(row)
@@ -206,7 +214,7 @@ def dpps_mf(entry: Any, shape: Shape, grid: int) -> Cost:
 
 
 def own_regression(entry: Any, shape: Shape, grid: int) -> Cost:
-    """Rounds in which users regress and items learn from what is left; coefficients and sums are float64."""
+    """Rounds in which users regress and items learn from the residuals. Coefficients and sums are float64."""
     features, passes = entry.factors + 3, (entry.iterations + 1) * len(groups(grid))
     solved = (shape.ratings + ROW_IN_RATINGS * shape.users) * gram_entries(features) * ALS_ENTRY
     summed = shape.ratings * LANGEVIN_VISIT[Mode.CORRECTED] * features / 2
@@ -215,7 +223,7 @@ def own_regression(entry: Any, shape: Shape, grid: int) -> Cost:
 
 
 def personalized(entry: Any, shape: Shape, grid: int) -> Cost:
-    """The base on a sample for each ε, all in one fit where it can have samples in its lanes."""
+    """The base on a sample for each ε, all in one fit if the base can have a sample in each lane."""
     together = grid if entry.base.shares_lanes else 1
     base, times = entry.base.cost(shape, together), grid // together
     sampling = 1e-7 * shape.ratings * grid

@@ -1,4 +1,4 @@
-"""What methods of the local model take: messages, and what an aggregator makes of them."""
+"""The cost of methods of the local model: messages, and the aggregator's fit on them."""
 
 from typing import Any
 
@@ -8,17 +8,17 @@ from dpmf_cli.lane_groups import groups, padded_grid
 from dpmf_cli.privacy.neighbours import Mode, Neighbours
 
 SECONDS_PER_MESSAGE, SECONDS_PER_REPORT = 3e-8, 1.1e-8
-"""One rating perturbed for one ε; one report of a rating or of a coordinate of a gradient for one ε."""
+"""Per rating to perturb and ε; per report, of a rating or of a coordinate of a gradient, and ε."""
 GRAM_ENTRY = 1.2e-9
-"""One rating, one entry of the lower triangle of its row's Gram matrix, one group of 16 lanes."""
+"""Seconds per rating, entry of the lower triangle of its row's Gram matrix and group of 16 lanes."""
 SGD_VISIT = 2.8e-9
-"""One rating visited by SGD, per latent factor, one group of 16 lanes."""
+"""Seconds per rating that SGD visits, latent factor and group of 16 lanes."""
 COMPONENT = 1.1e-8
-"""One rating, one component of the mixture, one group of 16 lanes, three times an iteration."""
+"""Seconds per rating, component of the mixture and group of 16 lanes. It is spent three times an iteration."""
 
 
 def local_mean(entry: Any, shape: Shape, grid: int) -> Cost:
-    """What perturbing takes, and keeping what was received."""
+    """Perturbing ratings, and keeping the messages received."""
     return Cost(shape.ratings * grid * SECONDS_PER_MESSAGE, shape.ratings * (4.0 * padded_grid(grid) + 16))
 
 
@@ -50,8 +50,8 @@ def blp_mog_mf(entry: Any, shape: Shape, grid: int) -> Cost:
 
 
 def pg_mf(entry: Any, shape: Shape, grid: int) -> Cost:
-    """Users solved on their devices in each iteration, and a report of each rating, or of each user. Before, a report
-    of each rating."""
+    """First a report of each rating; then, in each iteration, users solved on their devices, and a report of each
+    rating or of each user."""
     of_each = entry.neighbours is Neighbours.LOCAL and entry.mode is Mode.PUBLISHED
     reports = entry.iterations * (shape.ratings if of_each else shape.users) + shape.ratings
     solved = entry.iterations * shape.ratings * gram_entries(entry.factors) * 2e-9 * len(groups(grid))
@@ -61,6 +61,6 @@ def pg_mf(entry: Any, shape: Shape, grid: int) -> Cost:
 
 
 def _with_factors(entry: Any, shape: Shape, grid: int) -> Cost:
-    """What perturbing takes, and memory of factors."""
+    """Perturbing ratings, and the memory of factors."""
     rows = Cost(0, (shape.users + shape.items) * (entry.factors + 1) * LINE * len(groups(grid)))
     return local_mean(entry, shape, grid) + rows

@@ -1,4 +1,4 @@
-"""What neighbourhood models take: the search for neighbours, steps of learning, predictions."""
+"""The cost of neighbourhood models: the search for neighbours, steps of learning, predictions."""
 
 from typing import Any
 
@@ -7,15 +7,15 @@ from dpmf_cli.algorithms.costs.cost import Cost, Shape
 from dpmf_cli.lane_groups import padded_grid
 
 SECONDS_PER_NEIGHBOUR = 1e-9
-"""One neighbour of one rating in one lane of a prediction."""
+"""Per neighbour of one rating in one lane of a prediction."""
 STEP = 0.6
-"""What one takes in a step of learning, over that in a prediction."""
+"""The time that a neighbour takes in a step of learning, divided by its time in a prediction."""
 FAVOUR = 3
-"""How many times more often than items in general the k nearest are among those that a user rated."""
+"""How many times more often a user has rated one of the k nearest items than an item in general."""
 
 
 def neighbourhood_cost(shape: Shape, grid: int, k: int, *, steps: int) -> Cost:
-    """`steps` steps of learning, and the predictions of a test fold."""
+    """Returns the cost of `steps` steps of learning and of predicting a test fold."""
     lanes, k = padded_grid(grid), min(k, shape.items)
     met = shape.squares * min(1.0, FAVOUR * k / shape.items)
     visits = (STEP * steps + 0.25) * met * (SECONDS_PER_NEIGHBOUR * lanes + 1e-9)
@@ -25,7 +25,7 @@ def neighbourhood_cost(shape: Shape, grid: int, k: int, *, steps: int) -> Cost:
 
 
 def constant_nbm(entry: Any, shape: Shape, grid: int) -> Cost:
-    """Similarities that nobody learns, without privacy."""
+    """A constant similarity, without privacy."""
     return effects_cost(shape, grid) + neighbourhood_cost(shape, 1, entry.k, steps=0)
 
 
@@ -43,7 +43,7 @@ def correlation(entry: Any, shape: Shape, grid: int) -> Cost:
 
 
 def private_constant_nbm(entry: Any, shape: Shape, grid: int) -> Cost:
-    """Similarities that nobody learns, beside private averages."""
+    """A constant similarity with private averages."""
     return _private(entry, shape, grid, steps=0)
 
 

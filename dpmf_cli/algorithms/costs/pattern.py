@@ -1,4 +1,4 @@
-"""What methods on a public pattern take."""
+"""The cost of methods on a public pattern."""
 
 from typing import Any
 
@@ -7,11 +7,11 @@ from dpmf_cli.algorithms.costs.factorization import LINE, gram_entries
 from dpmf_cli.lane_groups import groups
 
 VISIT = 4e-9
-"""One rating in one group of 16 lanes, per factor that is predicted from, or feature that is summed."""
+"""Seconds per rating and group of 16 lanes, for each factor in a prediction or feature in a sum."""
 SINGULAR = 6e-8
-"""One rating, per feature, in the singular vectors of who rated what."""
+"""Seconds per rating and feature, for the singular vectors of who rated what."""
 OWN_ENTRY = 1.5e-9
-"""One rating, one entry of its user's Gram matrix, one group of lanes."""
+"""Seconds per rating, entry of its user's Gram matrix and group of lanes."""
 
 
 def public_pattern(entry: Any, shape: Shape, grid: int) -> Cost:
@@ -31,7 +31,7 @@ def own_pattern(entry: Any, shape: Shape, grid: int) -> Cost:
 
 
 def _measured(entry: Any, shape: Shape, grid: int, *, features: int, passes: int) -> Cost:
-    """`passes`: factors and features of a rating in all passes together."""
+    """Returns the cost of measuring. `passes` counts a rating's factors and features in all passes together."""
     k, rows = entry.factors, shape.users + shape.items
     visits = shape.ratings * passes * len(groups(grid)) * VISIT
     solved = rows * k * k * (1e-7 + grid * 2e-8)

@@ -1,6 +1,6 @@
-"""What predicting all items for many users takes, as the metrics of the items that are put first ask for it.
+"""The cost of predicting all items for many users, which the metrics of recommendations need.
 
-A fit's cost has the predictions of a test fold in it. All pairs are some hundred times as many.
+A fit's cost includes the predictions of a test fold. All pairs are some hundred times as many.
 """
 
 from collections.abc import Callable, Mapping
@@ -12,11 +12,11 @@ from dpmf_cli.lane_groups import padded_grid
 from dpmf_cli.privacy.neighbours import Neighbours
 
 SECONDS_PER_PAIR = 1e-8
-"""One pair named and predicted, and as much again for each lane."""
+"""Per pair, to name and predict it, and as much again per lane."""
 
 
 def predictions_cost(entry: Any, shape: Shape, grid: int, pairs: float, calls: int) -> Cost:
-    """What so many `pairs` take, in so many calls of `predict`."""
+    """Returns the cost of predicting so many `pairs` in so many `calls` of `predict`."""
     plain = Cost(pairs * SECONDS_PER_PAIR * (1 + grid), 0.0)
     more = _MORE.get(entry.algorithm)
     return plain if more is None else plain + more(entry, shape, grid, pairs, calls)
@@ -31,14 +31,14 @@ def _private_neighbourhood(entry: Any, shape: Shape, grid: int, pairs: float, ca
 
 
 def _met(shape: Shape, grid: int, pairs: float, k: int) -> Cost:
-    """A user's ratings are passed for each item, and those of its k neighbours met in each lane."""
+    """For each item, all of a user's ratings are passed, and each lane uses those of the item's k neighbours."""
     met = min(1.0, neighbourhood.FAVOUR * k / shape.items)
     each = 1 + met * (1 + padded_grid(grid))
     return Cost(pairs * _per_user(shape) * each * neighbourhood.SECONDS_PER_NEIGHBOUR, 0.0)
 
 
 def _nearest_items(entry: Any, shape: Shape, grid: int, pairs: float, calls: int) -> Cost:
-    """A search of neighbours and a system of equations for each pair, and in each call the matrices anew."""
+    """A search for neighbours and a system of equations for each pair, and all matrices once more in each call."""
     private = entry.neighbours is not Neighbours.BOUNDED
     search = _per_user(shape) * covariance.SECONDS_PER_CANDIDATE * (grid if private else 1)
     found = Cost(pairs * search, 8.0 * entry.k * pairs / calls)
@@ -55,7 +55,7 @@ def _fixed_covariance(entry: Any, shape: Shape, grid: int, pairs: float, calls: 
 
 
 def _subspace(entry: Any, shape: Shape, grid: int, pairs: float, calls: int) -> Cost:
-    """Coordinates of each user, and in each call the matrices anew."""
+    """Coordinates of each user, and all matrices once more in each call."""
     return Cost(pairs * grid * entry.k * 1e-9, 0.0) + _matrices_anew(entry, shape, grid, calls)
 
 
@@ -79,4 +79,4 @@ _MORE: Mapping[str, Callable[[Any, Shape, int, float, int], Cost]] = {
     "public_knn": _fixed_covariance,
     "mm_svd": _subspace,
 }
-"""What methods take beside a look at two rows of factors or averages."""
+"""The cost of methods that need more than a look at two rows of factors or averages."""

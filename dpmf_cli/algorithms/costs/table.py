@@ -1,4 +1,4 @@
-"""The table of costs: what a fit of each of dpmf's own algorithms takes, by the name that a config has for it."""
+"""The table of costs: the cost of a fit of each of dpmf's own algorithms, by the algorithm's key in a config."""
 
 from collections.abc import Callable, Mapping
 from typing import Any

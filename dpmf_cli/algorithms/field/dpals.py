@@ -23,7 +23,7 @@ from dpmf_cli.streams import Streams
 
 
 class EquationsBudget(Fractions):
-    """Fractions of θ: for the global mean, the items' counts, and all Gram matrices and right sides."""
+    """Fractions of θ: for the global mean, the items' counts, all Gram matrices, and all right-hand sides."""
 
     centre: float = Field(0.015, gt=0, lt=1)
     counts: float = Field(0.08, gt=0, lt=1)
@@ -32,15 +32,15 @@ class EquationsBudget(Fractions):
 
 
 class PrivateAlternatingLeastSquares(ItemAlternation):
-    """In each of T steps, after the users:
+    """In each of T steps, once the users are solved:
 
-        A_i = Σ_u w_ui·p_u·p_uᵀ + symmetric N(0, (σ₁Γ²)²), projected to what has no negative eigenvalue
+        A_i = Σ_u w_ui·p_u·p_uᵀ + symmetric N(0, (σ₁Γ²)²), projected to matrices without negative eigenvalues
         b_i = Σ_u w_ui·x̃_ui·p_u + N(0, (σ₂ΓΓ_M)²)
         q_i ← (A_i + (λ·f_i + κ·s)·I)⁻¹·b_i,    f_i ∝ (n̂_i + 1)^ν, s = σ₁Γ²√d
 
-    Corrected, x̃ is x clipped to ±Γ_M. As published (the public code) it is x, and its noise is for Γ_M = 1; since a
-    centred rating is within r_max − r_min, what can be proved is finite all the same. κ makes the ridge grow with the
-    noise by a public rule, where the paper chooses λ anew for each ε.
+    Corrected, x̃ is x clipped to ±Γ_M. As published (the public code), x̃ is x, and the noise is scaled for Γ_M = 1.
+    Since a centred rating is within r_max − r_min, the provable ε is finite all the same. κ makes the ridge grow with
+    the noise by a public rule. The paper chooses λ anew for each ε instead.
     """
 
     title: ClassVar[str] = "DPALS"
@@ -49,7 +49,10 @@ class PrivateAlternatingLeastSquares(ItemAlternation):
     rating_clip: float = Field(0.85, ge=1e-6, le=1e6, description="Γ_M, corrected")
     item_ridge: float = Field(10.0, ge=1e-3, le=1e6, description="λ")
     frequency_exponent: float = Field(
-        0.75, ge=0, le=1, description="ν: items with more ratings have a larger ridge, of mean λ over ratings"
+        0.75,
+        ge=0,
+        le=1,
+        description="ν: items with more ratings have a larger ridge; its mean over ratings is λ",
     )
     noise_ridge: float = Field(1.0, ge=0, le=1e6, description="κ")
     budget: EquationsBudget = EquationsBudget()
@@ -92,14 +95,14 @@ class PrivateAlternatingLeastSquares(ItemAlternation):
             set_items(begun.model, items, solved(whole(grams, d), sides, ridge[items]))
 
     def side_moves(self, scale: Scale) -> tuple[Sensitivity, ...]:
-        """How far right sides move, and as published what their noise is for."""
+        """Returns how far right-hand sides move and, if published, how far their noise assumes that they move."""
         k, norm = self.most_ratings, self.user_norm
         if self.mode is Mode.CORRECTED:
             return (sensitivity.item_right_sides(k, norm, self.rating_clip),)
         return sensitivity.centred_right_sides(k, norm, scale), sensitivity.published_right_sides(k, norm)
 
     def frequency(self, counts: NDArray[np.float64]) -> NDArray[np.float64]:
-        """(n_items, E) f_i, of mean 1 over noisy ratings."""
+        """(n_items, E) f_i, with mean 1 over the ratings as counted with noise."""
         powers = (counts + 1) ** self.frequency_exponent
         return np.asarray(powers * (counts.sum(axis=0) / (counts * powers).sum(axis=0)))
 
@@ -107,7 +110,7 @@ class PrivateAlternatingLeastSquares(ItemAlternation):
 def solved(
     grams: NDArray[np.float64], sides: NDArray[np.float64], ridge: NDArray[np.float64]
 ) -> NDArray[np.float64]:
-    """(n, d, E) (A⁺ + ridge·I)⁻¹·b, A⁺ the nearest matrix without negative eigenvalues.
+    """(n, d, E) (A⁺ + ridge·I)⁻¹·b, where A⁺ is the nearest matrix without negative eigenvalues.
 
     grams (n, E, d, d), sides (n, d, E), ridge (n, E)
     """

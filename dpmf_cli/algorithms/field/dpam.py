@@ -29,7 +29,7 @@ from dpmf_cli.ratings import Ratings, Scale
 from dpmf_cli.streams import Streams
 
 FEW = 1000
-"""So many users, who are public, descend at the rate as given; it falls with more of them."""
+"""Up to this many users, the learning rate is as given; it falls with more. The number of users is public."""
 
 
 class ItemGradientsBudget(Fractions):
@@ -41,15 +41,15 @@ class ItemGradientsBudget(Fractions):
 
 
 class PrivateAlternatingMinimization(ItemAlternation):
-    """In each of T rounds, after the users, as many steps as `steps` says, each on a sample of the users, with
-    probability γ each:
+    """In each of T rounds, once the users are solved, `steps` steps follow. Each step is on a sample of the users,
+    each drawn with probability γ:
 
         Q ← Q + η(Σ_u clip_C((w_ui·(x_ui − p_u·q_i)·p_u)_i) + N(0, (C·σ)²))/γ − η·λ·Q
 
-    σ is what an accountant certifies for all steps, beside the mean and the counts. η is lowered for more than 1000
+    An accountant certifies σ for all steps together with the mean and the counts. η is lowered for more than 1000
     users, and where the noise of all steps would add up to more than `spread` in a coordinate of Q. Published and
-    corrected differ in the noise of m alone. The code's batches have a fixed size, and are charged as samples; its
-    rates may adapt, these do not.
+    corrected mode differ only in the noise of the mean m. The public code has batches of a fixed size and charges for
+    them as for samples. Its rates may adapt; these do not.
     """
 
     title: ClassVar[str] = "DPAM"
@@ -60,15 +60,20 @@ class PrivateAlternatingMinimization(ItemAlternation):
     factors: int = Field(2, ge=1, le=64, description="d")
     user_norm: float = Field(1.5, ge=1e-6, le=1e6, description="Γ")
     initial_factors: InitialFactors = InitialFactors(scale=0.05)
-    steps: int = Field(3, ge=1, le=10_000, description="in each round")
-    sampling_rate: float = Field(1.0, gt=0, le=1, description="γ, the part of the users in a step")
-    clip: float = Field(5.0, ge=1e-6, le=1e6, description="C: the L2 norm of what a user adds to a gradient")
-    learning_rate: float = Field(
-        0.01, gt=0, le=10, description="η, of up to 1000 users; 1000·η/n of n, which are more"
+    steps: int = Field(3, ge=1, le=10_000, description="steps in each round")
+    sampling_rate: float = Field(1.0, gt=0, le=1, description="γ, the fraction of the users in a step")
+    clip: float = Field(
+        5.0, ge=1e-6, le=1e6, description="C: the most that a user adds to a gradient, in L2 norm"
     )
-    item_ridge: float = Field(3.0, ge=0, description="λ; times η it is 1 at most")
+    learning_rate: float = Field(
+        0.01, gt=0, le=10, description="η, for up to 1000 users; it is 1000·η/n for n users, if n is larger"
+    )
+    item_ridge: float = Field(3.0, ge=0, description="λ; η·λ is 1 at most")
     spread: float = Field(
-        0.2, gt=0, le=100, description="the most that noise may deviate in a coordinate of Q"
+        0.2,
+        gt=0,
+        le=100,
+        description="the largest standard deviation that noise may have in a coordinate of Q",
     )
     budget: ItemGradientsBudget = ItemGradientsBudget()
 
@@ -103,7 +108,7 @@ class PrivateAlternatingMinimization(ItemAlternation):
         return self.end(begun, train)
 
     def rates(self, multiplier: Epsilons, n_users: int) -> Epsilons:
-        """(E,) η: less for more users than `FEW`, whose gradients add up, and less for noise that would add up."""
+        """(E,) η, lowered for more users than `FEW`, whose gradients add up, and for noise that would add up."""
         noise = math.sqrt(self.iterations * self.steps) * self.clip * multiplier / self.sampling_rate
         return rates_under(noise, self.learning_rate * min(1.0, FEW / n_users), self.spread)
 
@@ -120,7 +125,7 @@ class PrivateAlternatingMinimization(ItemAlternation):
         )
 
     def gradients(self, n_items: int, multiplier: Epsilons, curator: Curator) -> Iterator[Release]:
-        """The release of each step's gradients."""
+        """Yields the release of each step's gradients."""
         return subsampled_gaussian(
             "gradients",
             (n_items, self.factors),
@@ -133,7 +138,7 @@ class PrivateAlternatingMinimization(ItemAlternation):
         )
 
     def of_some(self, parts: UserParts, rng: np.random.Generator) -> UserParts:
-        """What a sample of the users adds."""
+        """Returns the parts of a random sample of the users."""
         if self.sampling_rate == 1:
             return parts
         chosen = rng.random((parts.train.n_users, 1)) < self.sampling_rate

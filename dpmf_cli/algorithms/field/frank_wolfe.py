@@ -46,15 +46,15 @@ class GramBudget(Fractions):
 
 
 class FrankWolfe(OwnMeansAlgorithm):
-    """Algorithm 1. Y = 0, λ̂ = 0, and for T steps, x_u being user u's ratings less what is known of them:
+    """Algorithm 1. From Y = 0 and λ̂ = 0, for T steps, where x_u are user u's ratings less their known averages:
 
         W ← Σ_u a_u·a_uᵀ + N(0, σ²) on and above the diagonal,   a_u = P_Ω(Y_u − x_u)
         (v, λ̂²) ← the top eigenvector of W and its value,   λ′ = λ̂, published + √(σ·ln(n/β))·n^¼
         Y_u ← Π((1 − 1/T)·Y_u − (k/T)·(a_u·v/λ′)·v),        k = κ·√(m·n), m users, n items
 
-    v and λ′ are released. Each user takes the steps on their own, so that predictions use the target user's own
-    ratings (‡). The listing's first step moves nothing, for v is 0, and nobody uses its last W: here T of them make T
-    steps.
+    v and λ′ are released. Each user takes the steps alone, so predictions use the target user's own ratings (‡). In
+    the paper's listing, the first step moves nothing because v is 0, and the last W is not used. Here T matrices W
+    make T steps.
     """
 
     title: ClassVar[str] = "DP Frank–Wolfe"
@@ -67,32 +67,32 @@ class FrankWolfe(OwnMeansAlgorithm):
     noise: Literal[NoiseKind.GAUSSIAN] = NoiseKind.GAUSSIAN
     iterations: int = Field(4, ge=1, le=64, description="T: 5 to 50 in section 5")
     nuclear: float = Field(
-        0.5, gt=0, le=1e3, description="κ: k over √(users × items); 6 to 9 is what section 5 tries"
+        0.5, gt=0, le=1e3, description="κ: k divided by √(users × items); section 5 tries 6 to 9"
     )
     norm: float = Field(
         10.0,
         ge=1e-6,
         le=1e6,
-        description="L: published, that of a user's ratings and of their predictions, which bounds a_u by 2L; "
-        "corrected, what a_u is clipped to",
+        description="L: published, the L2 bound of a user's ratings and of their predictions, so that ‖a_u‖ ≤ 2L; "
+        "corrected, the norm to which a_u is clipped",
     )
     failure: float = Field(0.01, gt=0, lt=1, description="β, published: how often λ′ may be too small")
-    most_ratings: int = Field(80, ge=1, description="ξ, published: of a user, section 5")
+    most_ratings: int = Field(80, ge=1, description="ξ, published: the most ratings of a user, section 5")
     effects: EffectsParameters = EffectsParameters(beta_m=30, beta_u=20)
     budget: GramBudget = GramBudget()
 
     @property
     def longest(self) -> float:
-        """What ‖a_u‖₂ is clipped to."""
+        """The bound to which ‖a_u‖₂ is clipped."""
         raise NotImplementedError
 
     @property
     def limit(self) -> float:
-        """What Π scales ‖P_Ω(Y_u)‖₂ down to."""
+        """The bound to which Π scales ‖P_Ω(Y_u)‖₂ down."""
         raise NotImplementedError
 
     def slack(self, deviation: float, n_items: int) -> float:
-        """By how much λ′ is more than λ̂."""
+        """Returns λ′ − λ̂."""
         return 0.0
 
     def noises(
@@ -102,7 +102,7 @@ class FrankWolfe(OwnMeansAlgorithm):
         curator: Curator,
         claimed: Epsilons | None = None,
     ) -> Iterator[Release]:
-        """N(0, σ²) for T triangles; `multiplier` (E,) is σ over what one user moves a triangle by."""
+        """Yields N(0, σ²) for T triangles. `multiplier` (E,) is σ divided by how far one user moves a triangle."""
         moves = user_gram(self.longest)
         return subsampled_gaussian(
             "AᵀA",
@@ -117,7 +117,7 @@ class FrankWolfe(OwnMeansAlgorithm):
         )
 
     def complete(self, train: Ratings, effects: Effects, noises: Iterator[Release]) -> OwnFactors:
-        """The T steps."""
+        """Takes the T steps."""
         raters, singular = Raters.of(train), np.zeros((self.iterations, len(effects.overall)))
         nuclear = self.nuclear * math.sqrt(train.n_users * train.n_items)
         no_vectors = np.zeros((train.n_items, self.iterations))
@@ -145,7 +145,7 @@ class FrankWolfe(OwnMeansAlgorithm):
     def step(
         self, model: FactorModel, own: Ratings, step: int, singular: NDArray[np.float64], nuclear: float
     ) -> None:
-        """What each user does once v and λ′ of a step are there; singular (T, E), nuclear k."""
+        """Takes each user's step, once v and λ′ of the step are there. singular is (T, E), nuclear is k."""
         step_towards(
             model,
             own,
@@ -158,7 +158,7 @@ class FrankWolfe(OwnMeansAlgorithm):
         )
 
     def with_own_factors(self, items: FactorModel, beside: Arrays, own: Ratings) -> FactorModel:
-        """The released vectors, beside each user's own mean and coefficients."""
+        """Returns the released vectors with each user's own mean and coefficients."""
         model = items.with_users(effects_of(beside, self, own).users)
         for step in range(self.iterations):
             self.step(model, own, step, beside["singular"], float(beside["nuclear"][0]))
@@ -166,11 +166,12 @@ class FrankWolfe(OwnMeansAlgorithm):
 
 
 class PublishedFrankWolfe(FrankWolfe):
-    """x_ui = r_ui − the mean of u's own ratings, of which ξ are kept, drawn at random, where there are more.
+    """x_ui = r_ui − the mean of u's own ratings. Of a user's ratings, ξ at most are kept, drawn at random.
 
-    ‖P_Ω(x_u)‖ ≤ L is assumed, and Π keeps ‖P_Ω(Y_u)‖ ≤ L, so that ‖a_u‖ ≤ 2L: here a_u is clipped to 2L, which
-    changes nothing where the assumption holds. σ = L²·√(64·T·ln(1/δ))/ε, for ε up to 2·ln(1/δ): there what is proved
-    is less than ε, for the constant is not the best. A user without ratings gets the middle of the scale.
+    The paper assumes ‖P_Ω(x_u)‖ ≤ L, and Π keeps ‖P_Ω(Y_u)‖ ≤ L, so that ‖a_u‖ ≤ 2L. Here a_u is clipped to 2L, which
+    changes nothing where the assumption holds. σ = L²·√(64·T·ln(1/δ))/ε is for ε up to 2·ln(1/δ). For these ε the
+    provable ε is below the claimed one, because the constant is not the best. A user without ratings gets the middle
+    of the scale.
     """
 
     variants: ClassVar[Variants] = frozenset({(Neighbours.USER, Mode.PUBLISHED)})
@@ -178,7 +179,7 @@ class PublishedFrankWolfe(FrankWolfe):
 
     @property
     def factor(self) -> float:
-        """ε over Δ/σ of all steps together, Δ = 4L²: 2·√ln(1/δ)."""
+        """ε divided by Δ/σ of all steps together, with Δ = 4L²: 2·√ln(1/δ)."""
         return 2 * math.sqrt(math.log(1 / self.delta))
 
     def epsilon_of(self, theta: float) -> float:
@@ -207,7 +208,7 @@ class PublishedFrankWolfe(FrankWolfe):
         return self.complete(train, self.own_means(train, known), noises)
 
     def own_means(self, train: Ratings, averages: CentredAverages) -> Effects:
-        """The mean of a user's own ratings, less the middle of the scale, which the items have."""
+        """Returns the mean of each user's own ratings less the middle of the scale, which the items' effects hold."""
         sums = sums_by(train.users, train.values - np.float64(train.scale.middle), train.n_users)
         means = sums / np.maximum(train.user_counts, 1)
         users = np.repeat(means[:, None], len(averages.overall), axis=1)
@@ -215,9 +216,11 @@ class PublishedFrankWolfe(FrankWolfe):
 
 
 class CorrectedFrankWolfe(FrankWolfe):
-    """x_ui = r_ui − MAvg_i − r̄_u: noisy averages, and the user's own mean (`own_means`). a_u is clipped to L, which
-    needs no assumption; Π, which bounded a_u, is left out. All ratings are kept, and σ is what exact composition asks
-    for. λ̂ is not enlarged: noise enlarges it, and a user's step is within ±1 by itself.
+    """x_ui = r_ui − MAvg_i − r̄_u, with noisy averages MAvg and the user's own mean r̄_u (`own_means`).
+
+    a_u is clipped to L, which needs no assumption, so Π, which bounded a_u, is left out. All ratings are kept. σ
+    follows from exact composition. λ̂ is not enlarged: noise already enlarges it, and a user's step is within ±1
+    anyway.
     """
 
     variants: ClassVar[Variants] = frozenset({(Neighbours.USER, Mode.CORRECTED)})

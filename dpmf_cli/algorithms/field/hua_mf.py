@@ -1,4 +1,4 @@
-"""Objective perturbation of the items' factors, users keeping theirs. Hua, Xia and Zhong 2015."""
+"""Objective perturbation of the items' factors; users keep their own factors. Hua, Xia and Zhong 2015."""
 
 from typing import ClassVar, Literal
 
@@ -46,12 +46,12 @@ class ItemFactorsBudget(Fractions):
 
 
 class HuaMF(PrivateAlgorithm):
-    """Section 3, a trusted recommender. U is taken for a constant with ‖u_i‖ ≤ 1, and V is released:
+    """Section 3, a trusted recommender. U is treated as a constant with ‖u_i‖ ≤ 1, and V is released:
 
         V ← argmin Σ (r_ij − u_i·v_j)² + w·Σ‖v_j‖² + 2·Σ η_j·v_j,   p(η_j) ∝ exp(−ε·‖η_j‖/Δ),  Δ = r_max − r_min
 
-    Theorem 1's 2Δ is that of the loss, whose gradient is 2(r − u·v)u; here η is of half of it. The two modes differ
-    in what U is.
+    Theorem 1 has 2Δ because the gradient of its loss is 2(r − u·v)u; here η is for half of the loss. The two modes
+    differ in U.
     """
 
     title: ClassVar[str] = "MF of Hua et al."
@@ -61,23 +61,28 @@ class HuaMF(PrivateAlgorithm):
 
     algorithm: Literal["hua_mf"]
     factors: int = Field(2, ge=1, le=64, description="d")
-    item_ridge: float = Field(1.0, ge=1e-6, le=1e6, description="w, corrected: without noise")
-    regularization: float = Field(0.05, ge=0, description="λ, published: of U and V before, per rating")
-    iterations: int = Field(10, ge=1, description="published: rounds of least squares before")
+    item_ridge: float = Field(1.0, ge=1e-6, le=1e6, description="w; corrected: its value without noise")
+    regularization: float = Field(
+        0.05, ge=0, description="λ, published: per rating, for the clean fit of U and V that comes first"
+    )
+    iterations: int = Field(10, ge=1, description="published: rounds of the clean fit that comes first")
     initial_factors: InitialFactors = InitialFactors(distribution="uniform", scale=1.0)
     noise_ridge: float = Field(
         5.0, ge=0, le=1e6, description="corrected: by how much w grows for each unit of η's scale"
     )
-    user_ridge: float = Field(30.0, ge=0.01, le=1e6, description="corrected: of a user's own regression on V")
+    user_ridge: float = Field(
+        30.0, ge=0.01, le=1e6, description="corrected: the ridge of a user's own regression on V"
+    )
     effects: EffectsParameters = EffectsParameters(beta_m=10, beta_u=20, residual_clamp=2)
     budget: ItemFactorsBudget = ItemFactorsBudget()
 
 
 class PublishedHuaMF(HuaMF):
-    """U is fitted to the same ratings, by regularised least squares without noise, and divided by its longest row.
+    """U is fitted to the same ratings by regularised least squares without noise, and divided by the norm of
+    its longest row.
 
-    The theorem takes U for a constant, and it is none: another rating moves u_i, and with it what u_i adds to every
-    item that i has rated. Nothing is provable. Each user keeps u_i, with which predictions are made (‡).
+    The theorem treats U as a constant, but it is not constant: another rating moves u_i, and with it what u_i adds to
+    every item that user i rated. Nothing is provable. Each user keeps u_i, and predictions use it (‡).
     """
 
     variants: ClassVar[Variants] = frozenset({(Neighbours.BOUNDED, Mode.PUBLISHED)})
@@ -113,14 +118,14 @@ class PublishedHuaMF(HuaMF):
 
 
 class CorrectedHuaMF(HuaMF):
-    """U is drawn, unit rows that no rating has touched, so that the theorem holds of it:
+    """U is drawn as random unit rows that do not depend on any rating, so the theorem holds:
 
         x_ij = clamp(r_ij − IAvg_j, ±B),   IAvg noisy averages (`bounded_item_averages`)
-        V ← as above of x,   w + what suits the noise
+        V ← as above, from x and with a w that grows with the noise
         r̂_ij = IAvg_j + r̄_i + p_i·v_j,   r̄_i the user's own mean, p_i the user's own ridge regression on V
 
-    One pass: users' factors that follow from V would depend on the rating in question in every row. Predictions use
-    the target user's own ratings (‡).
+    There is only one pass: if users' factors followed from V, every row of them would depend on the rating in
+    question. Predictions use the target user's own ratings (‡).
     """
 
     variants: ClassVar[Variants] = frozenset({(Neighbours.BOUNDED, Mode.CORRECTED)})
@@ -154,7 +159,7 @@ class CorrectedHuaMF(HuaMF):
         return OwnFactors(self, model.without_users(), {}, train)
 
     def with_own_factors(self, items: FactorModel, beside: Arrays, own: Ratings) -> FactorModel:
-        """V beside each user's own mean and p_u."""
+        """Returns V with each user's own mean and p_u."""
         averages = np.concatenate([group.table("items")[:, -1] for group in items.groups], axis=1)
         sums = residual_sums_by_user(
             own.users, own.items, own.values, averages.astype(np.float64), own.n_users

@@ -26,7 +26,7 @@ SIDES: tuple[Side, ...] = ("users", "items")
 
 @dataclass(frozen=True)
 class Precisions:
-    """λ for each ε: of errors (E,), and by side of the coordinates of rows, of the bias last, (d + 1, E)."""
+    """λ for each ε: for errors (E,), and by side for the coordinates of rows (d + 1, E), with the bias last."""
 
     of_errors: NDArray[np.float64]
     of_rows: Mapping[Side, NDArray[np.float64]]
@@ -36,18 +36,19 @@ class LiuMF(PrivateAlgorithm):
     """For K rounds over the n ratings, in one order; rows w_u = (p_u, b_u) and w_i = (q_i, b_i), biases last:
 
         η = η₁·t^−γ/n,   s = min(ε/4B, 1),  B = r_max²·τ
-        at each visit of u and i, both rows first get the noise of all visits since their last, N(0, ρ·η) for each;
+        at each visit of u and i, both rows first get N(0, ρ·η) for each visit since their own last one;
             e = r_ui − m − p_u·q_i − b_u − b_i
             p_u ← p_u + η·s·(n·λ_r·e·q_i − (n/n_u)·Λ_P∘p_u),   q_i and the biases likewise
         after the round all rows get the noise of the visits since, and
             λ_r, Λ_P, Λ_Q, λ of biases ← the means of their Gamma posteriors,  Gamma(a, b) before
 
-    with τ ratings of each user at most. Other than `dpps_mf`, which is the same as Wang and Tang run it: visits one
-    by one, biases, and λ that are learned, each term of a prior weighted by how rarely its row is visited. Two
-    departures: m is the middle of the scale, where the code takes a number from its command line; and λ are means
-    where the code draws. Its drift has no ½, so that its noise is of temperature ρ/2.
+    with τ ratings of each user at most. `dpps_mf` is the same method as Wang and Tang run it. This one differs from
+    it: it visits ratings one by one, has biases, and learns λ. Each term of a prior is weighted by how rarely its row
+    is visited. It departs from the authors' code in two ways: m is the middle of the scale, where the code takes a
+    number from its command line, and each λ is the mean of its posterior, where the code draws λ. The drift has no ½,
+    so the noise has temperature ρ/2.
 
-    Nothing is provable: `privacy.posterior`. λ, and which rows are visited, are of the ratings, without noise.
+    Nothing is provable (`privacy.posterior`). λ, and which rows are visited, depend on the ratings without noise.
     """
 
     title: ClassVar[str] = "SGLD"
@@ -61,7 +62,7 @@ class LiuMF(PrivateAlgorithm):
     iterations: int = Field(20, ge=1, le=10_000, description="K: rounds over the ratings")
     initial_rate: float = Field(0.02, gt=0, le=1e4, description="η₁")
     decay: float = Field(1.0, ge=0, le=1, description="γ")
-    temperature: float = Field(1e-4, gt=0, le=1, description="ρ; 1 unless the code is told otherwise")
+    temperature: float = Field(1e-4, gt=0, le=1, description="ρ; 1 by default in the authors' code")
     most_ratings: int = Field(200, ge=1, description="τ")
     shape: float = Field(1.0, gt=0, description="a of the Gamma priors")
     rate: float = Field(100.0, gt=0, description="b of the Gamma priors")
@@ -101,7 +102,7 @@ class LiuMF(PrivateAlgorithm):
         return model
 
     def learned(self, train: Ratings, model: FactorModel) -> Precisions:
-        """The means of the posteriors of λ given all rows."""
+        """Returns the means of the posteriors of λ, given all rows."""
         left = train.values[:, None] - model.predict(train.users, train.items)
         of_errors = self.posterior(len(train), np.square(left, dtype=np.float64).sum(axis=0))
         rows = {
@@ -113,10 +114,10 @@ class LiuMF(PrivateAlgorithm):
         )
 
     def posterior(self, count: int, squares: NDArray[np.float64]) -> NDArray[np.float64]:
-        """(a + n/2)/(b + Σx²/2) of n numbers x."""
+        """Returns (a + n/2)/(b + Σx²/2) for n numbers x."""
         return np.asarray((self.shape + count / 2) / (self.rate + squares / 2))
 
 
 def _decays(power: NDArray[np.float64], counts: NDArray[np.int64]) -> NDArray[np.float64]:
-    """(rows, d + 1, E) η·s·(n/n_row)·λ, from n·η·s·λ (d + 1, E); 1 at most, beyond which a row would turn."""
+    """(rows, d + 1, E) η·s·(n/n_row)·λ, from n·η·s·λ (d + 1, E); 1 at most, because a row changes sign beyond."""
     return np.minimum(power / np.maximum(counts, 1)[:, None, None], 1.0)

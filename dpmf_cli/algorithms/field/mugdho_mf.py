@@ -1,4 +1,4 @@
-"""Gradient descent with Gaussian noise on the users' gradient alone. Mugdho and Imtiaz 2023."""
+"""Gradient descent with Gaussian noise on only the users' gradients. Mugdho and Imtiaz 2023."""
 
 import math
 from typing import ClassVar, Literal
@@ -22,17 +22,17 @@ from dpmf_cli.streams import Streams
 
 
 class MugdhoMF(PrivateAlgorithm):
-    """Algorithm 1. x_ui = r_ui − the middle of the scale; J times, from the factors before,
+    """Algorithm 1. x_ui = r_ui − the middle of the scale. J times, both from the factors of the step before:
 
         p_u ← p_u − μ·(Σ_i (p_u·q_i − x_ui)·q_i + λ·p_u + N(0, σ²)),    σ = z·τ·C,  τ = r_max − r_min,  ‖q_i‖ ≤ C
         q_i ← q_i − μ·(Σ_u (p_u·q_i − x_ui)·p_u + λ·q_i)
 
     The paper gives each step an ε_i, z = √(2·ln(1.25/δ_i))/ε_i, and adds up Rényi DP: ρ = J/(2z²) of zCDP, and
-    ε = ρ + 2·√(ρ·ln(1/δ)), which is a little more than exact. So z follows from the total ε, and δ_i plays no part.
-    Rows of both sides are kept within C, where the paper clips them inside the gradient.
+    ε = ρ + 2·√(ρ·ln(1/δ)), which is slightly above the exact value. So z follows from the total ε, and δ_i plays no
+    part. Rows of both sides are kept within C here; the paper clips them inside the gradient.
 
-    q_i gets no noise, and sees every rating: nothing is provable, neither of Q nor of the p_u that follow from it.
-    Hence no corrected mode: with noise on both sides it is `pbgd`.
+    q_i gets no noise but uses every rating, so nothing is provable, neither for Q nor for the p_u that follow from
+    it. There is no corrected mode: with noise on both sides, the method is `pbgd`.
     """
 
     title: ClassVar[str] = "Noise on users' gradients"
@@ -45,7 +45,7 @@ class MugdhoMF(PrivateAlgorithm):
     regularization: float = Field(0.01, ge=0, description="λ")
     learning_rate: float = Field(5e-4, gt=0, description="μ, on sums of gradients")
     iterations: int = Field(
-        500, ge=1, le=100_000, description="J: until it settles in the paper, 2500 at most"
+        500, ge=1, le=100_000, description="J; in the paper until the descent settles, 2500 at most"
     )
     clip: float = Field(1.0, ge=1e-6, le=1e6, description="C")
     initial_factors: InitialFactors = InitialFactors(scale=0.01)
@@ -56,11 +56,11 @@ class MugdhoMF(PrivateAlgorithm):
         return self.delta
 
     def epsilon_of(self, theta: float) -> float:
-        """Of θ = Δ/σ of all steps together."""
+        """Returns ε for θ = Δ/σ of all steps together."""
         return theta**2 / 2 + theta * math.sqrt(2 * math.log(1 / self.delta))
 
     def theta_of(self, epsilon: float) -> float:
-        """The inverse."""
+        """Returns the inverse of `epsilon_of`."""
         tail = math.log(1 / self.delta)
         return math.sqrt(2 * (tail + epsilon)) - math.sqrt(2 * tail)
 

@@ -25,8 +25,10 @@ from dpmf_cli.streams import Streams
 
 
 class InputPerturbationSGD(PrivateFactorization):
-    """Ratings are perturbed once. What follows the noise is post-processing, so the claimed ε is provable but for the
-    averages: in unbounded published mode their noise is too small (`private_averages`).
+    """Ratings are perturbed once, and everything after the noise is post-processing.
+
+    So the claimed ε is provable, with one exception: in unbounded published mode, the noise of the averages is too
+    small (`private_averages`).
     """
 
     title: ClassVar[str] = "ISGD"
@@ -36,7 +38,7 @@ class InputPerturbationSGD(PrivateFactorization):
 
     algorithm: Literal["isgd"]
     learning_rate: float = Field(
-        0.02, gt=0, le=1, description="γ; the paper's 0.01 with the factor 2 of the gradient that eq. 2 drops"
+        0.02, gt=0, le=1, description="γ; the paper's 0.01, times the gradient's factor 2, which eq. 2 drops"
     )
     epochs: int = Field(20, ge=1, description="k, section 5.2")
     order: Literal["user_major", "shuffled"] = "user_major"
@@ -86,8 +88,8 @@ class UnboundedISGD(InputPerturbationSGD):
         cells with |r′_ui| ≤ α are dropped                    equation 8
         (P, Q) = SGD on the cells that are left
 
-    `kernels.survivors` does that without the matrix. Models of different samples go side by side: a rating that one
-    of them has not is a blank cell to it.
+    `kernels.survivors` does this without the matrix. Models of different samples are fitted side by side. A rating
+    that is not in a model's sample is an empty cell to that model.
     """
 
     variants: ClassVar[Variants] = in_both_modes(Neighbours.UNBOUNDED)
@@ -100,7 +102,7 @@ class UnboundedISGD(InputPerturbationSGD):
     def fit_samples(
         self, train: Ratings, kept: Kept, epsilons: Epsilons, *, streams: Streams, curator: Curator
     ) -> FactorModel:
-        """Averages of one sample after the other, then all cells in one pass."""
+        """Measures the averages of one sample after the other, then fits all cells in one pass."""
 
         def measure(place: int, epsilon: Epsilons, alone: Curator) -> Effects:
             return self.measure_effects(train.select(kept[:, place]), epsilon, alone)

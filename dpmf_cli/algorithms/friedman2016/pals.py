@@ -48,8 +48,8 @@ class PrivateALS(PrivateLeastSquares):
     ridge: float = Field(
         10.0,
         ge=1e-6,
-        description="weight of ‖p‖² in unbounded corrected mode, instead of n·λ; with less, float64 solves no row of "
-        "10⁶ ratings",
+        description="weight of ‖p‖² in unbounded corrected mode, instead of n·λ; with less, float64 cannot solve "
+        "a row of 10⁶ ratings",
     )
 
     def fit(self, train: Ratings, epsilons: Epsilons, *, streams: Streams, curator: Curator) -> FactorModel:
@@ -70,8 +70,8 @@ class PrivateALS(PrivateLeastSquares):
         return model
 
     def noise_factors(self, counts: NDArray[np.int64]) -> NDArray[np.float64]:
-        """(rows,) what the scale of each row's noise is multiplied by, `counts` being the rows' numbers of ratings:
-        1/(n·λ). A row without ratings is not solved."""
+        """(rows,) the factor 1/(n·λ) on the scale of each row's noise, where `counts` (rows,) are the numbers of
+        ratings n. A row without ratings is not solved."""
         return 1 / (np.maximum(counts, 1) * self.regularization)
 
 
@@ -116,7 +116,7 @@ class PublishedUnboundedPALS(PrivateALS):
 class CorrectedUnboundedPALS(PrivateALS):
     """Ridge regression within ‖p_u‖ ≤ p_max, with a weight `ridge` that does not grow with n_u.
 
-    Every row gets noise of one scale, rated or not (`sensitivity.constrained_ridge_row_unbounded`).
+    Every row, rated or not, gets noise of the same scale (`sensitivity.constrained_ridge_row_unbounded`).
     """
 
     variants: ClassVar[Variants] = frozenset({(Neighbours.UNBOUNDED, Mode.CORRECTED)})

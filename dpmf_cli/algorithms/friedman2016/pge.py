@@ -14,10 +14,10 @@ from dpmf_cli.streams import Streams
 
 
 class PrivateGlobalEffects(PrivateAlgorithm):
-    """r̂_ui = IAvg(i) + UAvg(u), with the averages of algorithms 1 and 2 and the whole ε spent on them.
+    """r̂_ui = IAvg(i) + UAvg(u), with the averages of algorithms 1 and 2, which get all of ε.
 
-    Bounded: every step is a Laplace mechanism with the right sensitivity, so published and corrected mode
-    run the same thing and the claimed ε is provable. Unbounded: see `private_averages`.
+    Bounded, every step is a Laplace mechanism with the right sensitivity, so published and corrected mode are the
+    same and the claimed ε is provable. For unbounded neighbours, see `private_averages`.
     """
 
     title: ClassVar[str] = "PGE"

@@ -42,16 +42,17 @@ class PrivateKNN(CovarianceAlgorithm):
         Avg_ij = (Cov_ij + s·μ)/(Wgt_ij + s), with its own μ on the diagonal
         similarity: Wgt_ij;   w = (Avg_NN + ridge·I)⁻¹ Avg_Ni for the neighbours N of item i
 
-    *Joint* differential privacy: a prediction for user u also uses u's own ratings without noise, residuals not
-    clamped, so ε holds towards everyone but u. That favours it over factorisations, which use no such thing.
+    *Joint* differential privacy: a prediction for user u also uses u's own ratings, without noise and without
+    clamping their residuals. So ε holds against everyone but u. This favours the method over factorisations, which do
+    not use clean ratings.
 
-    Each unordered pair of items is measured once. Published mode scales the noise to the sensitivity of the whole
-    symmetric matrix, 4B² bounded and 3B² (and 3 for Wgt) unbounded, as McSherry and Mironov state theirs, and so
-    spends half of the ε that it claims for the step. Corrected mode scales it to what the triangle needs. Bounded,
-    who rated what is public, and so is Wgt; unbounded, Cov and Wgt get half of the step's ε each.
+    Each unordered pair of items is measured once. Published mode scales the noise to the sensitivity of the complete
+    symmetric matrix, 4B² bounded and 3B² (and 3 for Wgt) unbounded, as McSherry and Mironov state it. It thus spends
+    only half of the ε that it claims for the step. Corrected mode scales the noise to the sensitivity of the
+    triangle. Bounded, who rated what is public, and so is Wgt. Unbounded, Cov and Wgt get half of the step's ε each.
 
     The papers leave s, the ridge and the limits of μ open, or train them. The defaults were chosen by RMSE on one
-    fold of ML-1M, with and without noise: a choice that no ledger counts (docs/privacy.md, "Tuning").
+    fold of ML-1M, with and without noise; no ledger counts this choice (docs/privacy.md, "Tuning").
     """
 
     title: ClassVar[str] = "kNN"
@@ -64,9 +65,9 @@ class PrivateKNN(CovarianceAlgorithm):
     budget: NeighboursBudget = NeighboursBudget(
         global_averages=0.02, item_averages=0.44, user_averages=0.44, covariance=0.10
     )
-    noise_shrinkage: float = Field(120.0, ge=0, description="as for any covariance; chosen on ML-1M")
+    noise_shrinkage: float = Field(120.0, ge=0, description="as for `mm_knn`; chosen on ML-1M")
     diagonal_noise_shrinkage: float = Field(120.0, ge=0, description="the same for the diagonal's s")
-    k: int = Field(20, ge=1, le=1000, description="neighbours of a prediction, at most")
+    k: int = Field(20, ge=1, le=1000, description="the most neighbours of a prediction")
 
     def predictor(self, own: Ratings, users: NDArray[np.int32], items: NDArray[np.int32]) -> NearestItems:
         ridge = self.ridge * self.effects.residual_clamp**2
@@ -77,11 +78,11 @@ class PrivateKNN(CovarianceAlgorithm):
         return 1 / self.typical_count
 
     def measure(self, train: Ratings, effects: Effects) -> MeasuredProducts:
-        """Cov and Wgt, without noise."""
+        """Returns Cov and Wgt without noise."""
         return MeasuredProducts(train, effects, self.effects.residual_clamp, inverse_counts(train))
 
     def release_of_covariance(self, train: Ratings, epsilon: Epsilons, curator: Curator) -> Release:
-        """What Cov is released by, with `epsilon` (E,)."""
+        """Returns the release of Cov, with `epsilon` (E,)."""
         clamp = self.effects.residual_clamp
         return laplace(
             "covariance",
@@ -95,8 +96,8 @@ class PrivateKNN(CovarianceAlgorithm):
 
 
 class BoundedKNN(PrivateKNN):
-    """Neighbours differ in the value of one rating. Who rated what is public, and so is Wgt: Cov gets the whole ε of
-    the step."""
+    """Neighbours differ in the value of one rating. Who rated what is public, and so is Wgt: Cov gets all of the
+    step's ε."""
 
     variants: ClassVar[Variants] = in_both_modes(Neighbours.BOUNDED)
 
@@ -129,7 +130,7 @@ class UnboundedKNN(PrivateKNN):
         return CovarianceModel(self, released, train, effects)
 
     def release_of_weights(self, train: Ratings, epsilon: Epsilons, curator: Curator) -> Release:
-        """What Wgt is released by, with `epsilon` (E,)."""
+        """Returns the release of Wgt, with `epsilon` (E,)."""
         return laplace(
             "weights",
             (triangle_size(train.n_items),),

@@ -34,7 +34,7 @@ class PrivateSGD(TwoSidedFactorization):
 
     algorithm: Literal["psgd"]
     learning_rate: float = Field(
-        0.02, gt=0, le=1, description="γ; the paper's 0.01 with the factor 2 of the gradient that eq. 2 drops"
+        0.02, gt=0, le=1, description="γ; the paper's 0.01, times the gradient's factor 2, which eq. 2 drops"
     )
     epochs: int = Field(5, ge=1, description="k, section 5.2")
     error_bound: float = Field(2.0, ge=1e-6, le=1e6, description="e_max of algorithm 4, bounded only")
@@ -53,8 +53,9 @@ class BoundedPSGD(PrivateSGD):
         sec. 5.2     ‖p_u‖ ≤ p_max,  ‖q_i‖ ≤ q_max
         8        return P, Q
 
-    Δr is min(2B, r_max − r_min), since residuals are clamped to ±B (section 4.2), and ε what the averages leave.
-    A rating enters a pass through its own error alone, everything else follows from noisy errors: ε is provable.
+    Δr is min(2B, r_max − r_min), since residuals are clamped to ±B (section 4.2). ε is the part that the averages
+    leave. A rating enters a pass only through its own error, and everything else follows from noisy errors, so ε is
+    provable.
     """
 
     variants: ClassVar[Variants] = in_both_modes(Neighbours.BOUNDED)
@@ -94,7 +95,7 @@ class BoundedPSGD(PrivateSGD):
 class UnboundedPSGD(PrivateSGD):
     """Algorithm 5, with its line numbers, on the residuals r̃ that the averages leave:
 
-        1, 2     s_q, s_p: what one update can move a row
+        1, 2     s_q, s_p: how far one update can move a row
         3        P, Q ← random, within their norms
         4        for k passes
         5, 6       for each rating r̃_ui: e ← clamp(r̃_ui − p_u·q_i, ±(B + p_max·q_max))
@@ -105,9 +106,9 @@ class UnboundedPSGD(PrivateSGD):
         17         ‖q_i‖ ≤ q_max
         19       return P, Q
 
-    The noise is scaled to what *one* update can move. The added rating also changes every later update of the
-    pass, and no bound on that is known: no ε is provable, and there is no corrected mode. `pbgd` goes the way
-    that the paper's conclusion names.
+    The noise is scaled to how far *one* update can move a row. But an added rating also changes every later update of
+    the pass, and no bound on this change is known. So no ε is provable, and there is no corrected mode. `pbgd`
+    follows the direction that the paper's conclusion names.
     """
 
     variants: ClassVar[Variants] = frozenset({(Neighbours.UNBOUNDED, Mode.PUBLISHED)})

@@ -12,7 +12,7 @@ from dpmf_cli.ratings import Ratings
 
 
 class CovarianceKNN(PrivateCovariance):
-    """Predicts with the k rated items that share the most raters with the item asked for (Bell and Koren 2007).
+    """Predicts with the k rated items that share the most raters with the item to predict (Bell and Koren 2007).
 
     r̂_ui = MAvg_i + r̄_u + Σ_j w_j (r_uj − MAvg_j − r̄_u),   w = (Avg_NN + ridge·I)⁻¹ Avg_Ni,   N by largest Wgt_ij
     """

@@ -25,12 +25,15 @@ class CovarianceSVD(PrivateCovariance):
 
     algorithm: Literal["mm_svd"]
     ridge: float = Field(
-        0.5, ge=1e-6, le=1e6, description="of every direction, or divided by its eigenvalue over B²"
+        0.5,
+        ge=1e-6,
+        le=1e6,
+        description="the ridge of each direction, divided by its eigenvalue over B² unless `flat_ridge`",
     )
     flat_ridge: bool = Field(
         False,
-        description="the same ridge in every direction, instead of one over its eigenvalue, as if a user's "
-        "place along it were drawn with that variance",
+        description="use the same ridge in every direction; otherwise it is divided by the eigenvalue, as if "
+        "a user's place along the direction were drawn with that variance",
     )
 
     def predictor(self, own: Ratings, users: NDArray[np.int32], items: NDArray[np.int32]) -> Subspace:

@@ -34,14 +34,21 @@ class MixtureFactorization(LocalFactorization):
 
     until U moves by less than `tolerance` of its norm, or `iterations` times.
 
-    Where this departs from algorithm 2. Factors come before π_k and σ_k, where the listing has these first
-    (`order`): the errors of factors that are drawn at random say nothing about the noise. The weighted L2 problem is
-    solved by alternating least squares, one sweep an iteration, in place of WPCA (De la Torre and Black 2003), which
-    alternates the same two weighted regressions. The listing prints its E-step before its loop, where no fitted
-    factor reaches it; it is repeated here before each of the three steps (multicycle ECM, Meng and Rubin 1993,
-    section 3), which keeps the likelihood from falling and saves storing the weights. The paper has no ridge; with λ
-    > 0 it is the likelihood times a Gaussian prior that is maximised. The factor 12 gives λ the meaning that it has
-    in `LocalMatrixFactorization` where messages are hardly more than noise, uniform on [0, 1] with variance 1/12.
+    Departures from algorithm 2:
+
+    Order. Factors come before π_k and σ_k, where the listing has these first (`order`), because the errors of random
+    factors say nothing about the noise.
+
+    Regressions. Alternating least squares solve the weighted L2 problem, with one sweep an iteration. The paper uses
+    WPCA (De la Torre and Black 2003), which alternates the same two weighted regressions.
+
+    E-step. The listing prints it before the loop, where no fitted factor reaches it. Here it is repeated before each
+    of the three steps (multicycle ECM, Meng and Rubin 1993, section 3). This keeps the likelihood from falling and
+    saves storing the weights.
+
+    Ridge. The paper has none. With λ > 0, the likelihood times a Gaussian prior is maximised. The factor 12 gives λ
+    the same meaning as in `LocalMatrixFactorization` if messages are hardly more than noise: noise that is uniform on
+    [0, 1] has variance 1/12.
     """
 
     title: ClassVar[str] = "BLP-MoG-MF"
@@ -49,12 +56,13 @@ class MixtureFactorization(LocalFactorization):
     revision: ClassVar[int] = 2
 
     algorithm: Literal["blp_mog_mf"]
-    regularization: float = Field(0.04, gt=0, description="λ; not in the paper, which has none")
+    regularization: float = Field(0.04, gt=0, description="λ; the paper has no ridge")
     components: int = Field(3, ge=2, le=8, description="K; not in the paper")
-    iterations: int = Field(20, ge=1, description="at most; not in the paper")
+    iterations: int = Field(20, ge=1, description="the most iterations; not in the paper")
     tolerance: float = Field(1e-3, ge=0, description="stop where ‖U − U′‖ ≤ tolerance·‖U‖; not in the paper")
     order: Literal["factors_first", "mixture_first"] = later(
-        "factors_first", description="of an iteration; mixture_first is the listing's"
+        "factors_first",
+        description="order of an iteration's steps; mixture_first is as in the paper's listing",
     )
 
     def factorise(self, model: FactorModel, received: PerturbedRatings, streams: Streams) -> None:
@@ -62,9 +70,9 @@ class MixtureFactorization(LocalFactorization):
             pass
 
     def steps(self, model: FactorModel, received: PerturbedRatings, streams: Streams) -> Iterator[Mixture]:
-        """Iterates EM, factors in place, and yields the mixture as it is after each iteration.
+        """Iterates EM, moves the factors in place, and yields the mixture after each iteration.
 
-        A model that has converged no longer moves, whatever the others of the grid do.
+        A model that has converged no longer moves, even if others of the grid still do.
         """
         values, users, items = received.values, by_user(received), by_item(received)
         mixture = self.initial_mixture(residual_variances(model, received, values) + LEAST_VARIANCE, streams)
@@ -83,7 +91,8 @@ class MixtureFactorization(LocalFactorization):
                 return
 
     def initial_mixture(self, variances: NDArray[np.float64], streams: Streams) -> Mixture:
-        """Random: proportions uniform on the simplex, variances 0.1 to 1 times those of the ratings, (E,)."""
+        """Draws proportions uniformly on the simplex, and variances of 0.1 to 1 times `variances` (E,), those of the
+        ratings."""
         rng = streams.start("initial mixture")
         proportions = rng.dirichlet(np.ones(self.components))[:, None] * np.ones_like(variances)
         return Mixture(proportions, rng.uniform(0.1, 1.0, (self.components, 1)) * variances)

@@ -49,17 +49,21 @@ class PrivateGradientMF(PrivateAlgorithm):
             clipped to [−1, 1], by randomised response with ε/k                                         (up)
         q_ic ← q_ic + γ·d·G·(the reports' mean over the item's raters), ‖q_i‖ ≤ q_max
 
-    m is the mean of all ratings, from one report of each with `average` of ε. The clean ratings stay on their
-    devices, and predictions are made there: they use the target user's own ratings without noise (‡).
+    m is the mean of all ratings, from one report of each rating with the fraction `average` of ε. Clean ratings stay
+    on their devices. Predictions are made there, and use the target user's own ratings without noise (‡).
 
-    Three readings of its ε. Shin et al. spend it per *user* (`neighbours: user`): a device sends one report an
-    iteration, of a coordinate drawn among those of all items, so that it also hides who rated what. At 943 users of
-    ML-100K a coordinate then gets a report every few iterations. Neera et al. compare at equal ε, which is per rating
-    for all other methods. Published mode of `neighbours: local` takes that to mean a report of each rating. But p_u
-    depends on all of the user's ratings, so that one of them moves all n_u reports: what can be proved for a *rating*
-    is n_u·ε, as for its whole user. Corrected mode sends one report a user and iteration, of a rating drawn
-    uniformly, which the aggregator counts n_u times: the same mean, and ε for all of the user's values together. (The
-    mean of all ratings still takes a report of each: n·`average`·ε a user.) In these two, who rated what is public.
+    There are three readings of its ε. Shin et al. spend it per *user* (`neighbours: user`). A device sends one report
+    an iteration, on a coordinate drawn among those of all items, which also hides who rated what. With the 943 users
+    of ML-100K, a coordinate then gets a report only every few iterations.
+
+    Neera et al. compare at equal ε, which is per rating for all other methods. Published mode of `neighbours: local`
+    reads this as one report of each rating. But p_u depends on all of the user's ratings, so one rating moves all n_u
+    reports. The provable ε of a *rating* is therefore n_u·ε, as it is for all of the user's ratings.
+
+    Corrected mode of `neighbours: local` sends one report per user and iteration, on a rating drawn uniformly, and
+    the aggregator counts it n_u times. The mean is the same, and ε holds for all of the user's values together. (The
+    mean of all ratings still takes a report of each rating: n·`average`·ε per user.) In both modes of `neighbours:
+    local`, who rated what is public.
     """
 
     title: ClassVar[str] = "PG-MF"
@@ -74,12 +78,18 @@ class PrivateGradientMF(PrivateAlgorithm):
     neighbours: Neighbours = Neighbours.LOCAL
     factors: int = Field(5, ge=1, le=64, description="d; not in the paper")
     regularization: float = Field(
-        0.04, ge=1e-6, le=1e6, description="λ; not in the paper; less leaves users of few ratings unsolvable"
+        0.04,
+        ge=1e-6,
+        le=1e6,
+        description="λ; not in the paper; with less, users with few ratings cannot be solved",
     )
     iterations: int = Field(10, ge=1, description="k; not in the paper")
     learning_rate: float = Field(0.3, gt=0, le=1e6, description="γ; not in the paper")
     gradient_bound: float = Field(
-        0.05, ge=1e-6, le=1e6, description="G: gradients' coordinates are clipped to ±G, on [0, 1]"
+        0.05,
+        ge=1e-6,
+        le=1e6,
+        description="G: gradients' coordinates are clipped to ±G, for ratings on [0, 1]",
     )
     item_norm: float = Field(2.0, ge=1e-6, le=1e6, description="q_max")
     average: float = Field(0.05, ge=1e-6, lt=1, description="the fraction of ε for the mean of all ratings")
@@ -118,39 +128,39 @@ class PrivateGradientMF(PrivateAlgorithm):
         return LocalModel(on_devices, train.scale, *known, mean, traffic)
 
     def with_own_factors(self, items: FactorModel, beside: Arrays, own: Ratings) -> FactorModel:
-        """The items beside each user's own p_u, and m."""
+        """Returns the items with m and each user's own p_u."""
         model = items.with_users(np.tile(beside["mean"], (own.n_users, 1)))
         solve_own_factors(model, own, self.regularization)
         return model
 
     def start(self, train: Ratings, mean: NDArray[np.float64], streams: Streams) -> FactorModel:
-        """Public start factors beside m, for each ε."""
+        """Returns public random factors with m, for each ε."""
         users, items = initial_factors(train, self.initial_factors, self.factors, streams)
         return factor_model(
             users, items, np.tile(mean, (train.n_users, 1)), np.zeros((train.n_items, len(mean)))
         )
 
     def mean_moves(self, counts: NDArray[np.int64]) -> Sensitivity:
-        """How many reports for m another value of one rating moves; counts (n_users,)."""
+        """Returns how many reports for m change with the value of one rating. counts is (n_users,)."""
         return value_towards_the_aggregator(Duchi.source, counts)
 
     def moves(self, counts: NDArray[np.int64]) -> Sensitivity:
-        """How many reports of an iteration it moves; counts (n_users,)."""
-        raise NotImplementedError(f"{type(self).__name__} has a mode that no class is for")
+        """Returns how many reports of an iteration change with the value of one rating. counts is (n_users,)."""
+        raise NotImplementedError(f"{type(self).__name__}: no class implements this mode")
 
     def raters(self, train: Ratings) -> NDArray[np.int64]:
-        """(n_items,) over how many users the reports of an item are averaged: public."""
+        """(n_items,) over how many users an item's reports are averaged. The number is public."""
         return train.item_counts
 
     def devices(self, train: Ratings, streams: Streams) -> Devices:
-        """All users' devices."""
+        """Returns all users' devices."""
         return self.kind_of_devices(
             train, self.factors, self.regularization, self.gradient_bound, streams.generator("coordinates")
         )
 
 
 class PublishedPrivateGradientMF(PrivateGradientMF):
-    """Each rating is reported in each iteration. Proves n_u·ε for a rating of a user with n_u."""
+    """Each rating is reported in each iteration. The provable ε is n_u·ε for a rating of a user with n_u ratings."""
 
     variants: ClassVar[Variants] = frozenset({(Neighbours.LOCAL, Mode.PUBLISHED)})
 
@@ -159,7 +169,7 @@ class PublishedPrivateGradientMF(PrivateGradientMF):
 
 
 class CorrectedPrivateGradientMF(PrivateGradientMF):
-    """One rating of each user is reported in each iteration, drawn uniformly, and stands for all of the user's."""
+    """In each iteration, one rating of each user, drawn uniformly, is reported and stands for all of the user's."""
 
     variants: ClassVar[Variants] = frozenset({(Neighbours.LOCAL, Mode.CORRECTED)})
     kind_of_devices: ClassVar[type[Devices]] = DevicesOfOneReport
@@ -174,9 +184,10 @@ class PrivateGradientMFOfUsers(PrivateGradientMF):
         report 0 where the user has not rated the item
         q_ic ← q_ic + γ·d·G·(n_items·the reports' sum over n_users)
 
-    m is of one report of each user's mean. ε is for a whole user, towards the aggregator too: for any two sets of
-    ratings that the user may have. It is the same in both modes. A device reports whether or not its user has rated
-    anything, so how many devices there are is public. Left out: their random projection of the items' matrix.
+    m comes from one report of each user's mean. ε protects all of a user's ratings, against the aggregator too: it
+    holds for any two sets of ratings that the user may have. Both modes are the same. A device reports whether or not
+    its user has rated anything, so the number of devices is public. The paper's random projection of the items'
+    matrix is left out.
     """
 
     variants: ClassVar[Variants] = in_both_modes(Neighbours.USER)
@@ -194,10 +205,10 @@ class PrivateGradientMFOfUsers(PrivateGradientMF):
 
 @dataclass(frozen=True)
 class Aggregator:
-    """Moves the items by what devices report: no rating and no user's factors can be reached from it.
+    """Moves the items by the devices' reports. It has no access to ratings or to users' factors.
 
     items   the model, without its users' factors
-    raters  (n_items,) how many rated an item: public
+    raters  (n_items,) over how many users an item's reports are averaged; public
     """
 
     items: FactorModel
@@ -215,11 +226,11 @@ class Aggregator:
 
 
 def shrunk_mean(reports: PerturbedSigns) -> NDArray[np.float64]:
-    """(E,) the mean rating on [0, 1], by reports of 2r − 1.
+    """(E,) the mean rating on [0, 1], from reports of 2r − 1.
 
-    The best linear estimate where all means on [−1, 1] are as likely (variance 1/3): a mean of n reports has variance
-    a²/n about it, at most, a being what a report is decoded to. Without it little ε would drown every prediction in
-    the noise of m. Without any report it is the middle.
+    It is the best linear estimate if all means on [−1, 1] are equally likely (variance 1/3). A mean of n reports has
+    variance a²/n around the true mean at most, where a is the number that a report is decoded to. Without shrinkage,
+    a small ε would drown every prediction in the noise of m. Without any report, the estimate is the middle.
     """
     if not len(reports.numbers):
         return np.full(reports.numbers.shape[1], 0.5)

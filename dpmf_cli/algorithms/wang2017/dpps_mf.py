@@ -65,8 +65,10 @@ class GradientsBudget(Fractions):
 
 
 class PosteriorSamplingMF(OwnMeansAlgorithm):
-    """Matrix factorisation with privacy for users. As published it samples from a posterior, corrected it descends
-    noisy gradients of the items: two algorithms. Each refuses what only the other would use.
+    """Matrix factorisation with privacy for users.
+
+    These are two algorithms: published mode samples from a posterior, corrected mode descends noisy gradients of the
+    items. Each refuses parameters that only the other uses.
     """
 
     title: ClassVar[str] = "DPPS-MF"
@@ -92,18 +94,23 @@ class PosteriorSamplingMF(OwnMeansAlgorithm):
     most_ratings: int = Field(200, ge=1, description="τ, published, section 4.3")
     learning_rate: float = Field(0.02, gt=0, description="η, corrected")
     clip: float = Field(
-        1.0, ge=1e-6, le=1e6, description="C, corrected: the L2 norm of what a user adds to a gradient"
+        1.0, ge=1e-6, le=1e6, description="C, corrected: the most that a user adds to a gradient, in L2 norm"
     )
-    sampling_rate: float = Field(1.0, gt=0, le=1, description="γ, corrected: the part of the users in a step")
+    sampling_rate: float = Field(
+        1.0, gt=0, le=1, description="γ, corrected: the fraction of the users in a step"
+    )
     user_ridge: float = Field(
         20.0,
         ge=0.01,
         le=1e6,
-        description="w_P, corrected: of a user's own regression; less leaves those of few ratings unsolvable",
+        description="w_P, corrected: the ridge of a user's own regression; with less, users with few ratings "
+        "cannot be solved",
     )
-    item_ridge: float = Field(3.0, ge=0, description="w_Q, corrected; times η it is 1 at most")
+    item_ridge: float = Field(3.0, ge=0, description="w_Q, corrected; η·w_Q is 1 at most")
     spread: float = Field(
-        0.2, gt=0, description="corrected: the most that noise may deviate in a coordinate of Q"
+        0.2,
+        gt=0,
+        description="corrected: the largest standard deviation that noise may have in a coordinate of Q",
     )
     effects: EffectsParameters = EffectsParameters(beta_m=30, beta_u=20)
     budget: GradientsBudget = GradientsBudget()
@@ -120,7 +127,7 @@ class PosteriorSamplingMF(OwnMeansAlgorithm):
         item_effects: NDArray[np.float64],
         streams: Streams,
     ) -> FactorModel:
-        """Random factors beside effects (n_users, E), (n_items, E)."""
+        """Returns random factors with effects (n_users, E) and (n_items, E)."""
         users, items = initial_factors(train, self.initial_factors, self.factors, streams)
         return factor_model(users, items, user_effects, item_effects)
 
@@ -130,8 +137,9 @@ class PublishedDPPSMF(PosteriorSamplingMF, UnchargedAverages):
 
         (P, Q) ← (P, Q) − (η_t/2)·s·∇E + N(0, ρ·η_t),    η_t = η₁·t^−ξ,    B = (r_max − r_min)²·τ
 
-    with τ ratings of each user at most, drawn uniformly, and all of them in every step. Item means r̄_i are released
-    without noise and not charged for. p_u is sampled and released with Q. Nothing is provable: `privacy.posterior`.
+    At most τ ratings of each user are used, drawn uniformly, and every step uses all of these. Item means r̄_i are
+    released without noise and are not charged for. p_u is sampled and released with Q. Nothing is provable
+    (`privacy.posterior`).
     """
 
     variants: ClassVar[Variants] = frozenset({(Neighbours.USER, Mode.PUBLISHED)})
@@ -160,16 +168,16 @@ class PublishedDPPSMF(PosteriorSamplingMF, UnchargedAverages):
 
 
 class CorrectedDPPSMF(PosteriorSamplingMF):
-    """(ε, δ) for users, and no posterior is sampled. Only Q is learned from others, each p_u is its user's own ridge
-    regression on it:
+    """(ε, δ)-DP for users. No posterior is sampled. Only Q is learned from other users; each p_u is the user's own
+    ridge regression on Q:
 
         x_ui = r_ui − MAvg_i − r̄_u,    MAvg noisy averages, r̄_u the user's own mean (`own_means`)
-        K times, each on a sample of the users, with probability γ each:
+        K times, each on a sample of the users, each drawn with probability γ:
             p_u ← argmin Σ_i (x_ui − p·q_i)² + w_P‖p‖²
             Q ← Q + η(Σ_u clip_C((e_ui·p_u)_i) + N(0, (C·σ)²))/γ − η·w_Q·Q
         p_u once more
 
-    σ is what an accountant certifies beside the averages. η is lowered where the noise of all steps would add up to
+    An accountant certifies σ, together with the averages. η is lowered where the noise of all steps would add up to
     more than `spread` in a coordinate of Q. Predictions use the target user's own ratings (‡).
     """
 
@@ -212,7 +220,7 @@ class CorrectedDPPSMF(PosteriorSamplingMF):
         return RowProblem(self.user_ridge, math.inf, per_rating=False)
 
     def with_own_factors(self, items: FactorModel, beside: Arrays, own: Ratings) -> FactorModel:
-        """Q beside each user's own mean and p_u."""
+        """Returns Q with each user's own mean and p_u."""
         model = items.with_users(effects_of(beside, self, own).users)
         solve_users(model, by_user(own), self.of_a_user)
         return model
@@ -230,6 +238,6 @@ class CorrectedDPPSMF(PosteriorSamplingMF):
         )
 
     def rates(self, multiplier: NDArray[np.float64]) -> NDArray[np.float64]:
-        """(E,) η, or what the noise of all steps, √K·η·C·σ/γ, allows."""
+        """(E,) η, or less where the noise of all steps, √K·η·C·σ/γ, asks for it."""
         noise = math.sqrt(self.iterations) * self.clip * multiplier / self.sampling_rate
         return rates_under(noise, self.learning_rate, self.spread)

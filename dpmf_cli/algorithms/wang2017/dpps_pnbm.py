@@ -26,8 +26,8 @@ class PosteriorPNBM(LearnedNeighbourhood):
 
         S ← S − (η_t/2)·s·∇U + N(0, ρη_t),   η_t = η₁·t^−ξ,   K times
 
-    Users are protected. Published, s tempers the posterior as theorem 2 asks for. Corrected, s is what an accountant
-    certifies for that noise and gradients of users that are clipped, and averages are noisy.
+    The method protects users. Published, s tempers the posterior as theorem 2 asks for. Corrected, an accountant
+    certifies s for this noise and for clipped gradients of users, and averages are noisy.
     """
 
     title: ClassVar[str] = "DPPS-PNBM"
@@ -42,7 +42,7 @@ class PosteriorPNBM(LearnedNeighbourhood):
     temperature: float = Field(0.09, gt=0, le=1, description="ρ: 0.001, 0.006 or 0.09 in the paper")
     iterations: int = Field(100, ge=1, description="K; not in the paper")
     regularization: float = Field(0.02, ge=0, description="λ: 0.02 or 0.002")
-    most_ratings: int = Field(200, ge=1, description="τ: what a user has more is not learned from")
+    most_ratings: int = Field(200, ge=1, description="τ: the most ratings of a user that are learned from")
 
     @property
     def schedule(self) -> LangevinSchedule:
@@ -50,7 +50,7 @@ class PosteriorPNBM(LearnedNeighbourhood):
         return LangevinSchedule(self.initial_rate, self.decay, self.temperature, self.iterations)
 
     def learned_from(self, train: Ratings, streams: Streams) -> Ratings:
-        """τ ratings of each user at most, of users who had enough before."""
+        """Returns τ ratings at most of each user who had enough ratings before."""
         train = super().learned_from(train, streams)
         return at_most(train, self.most_ratings, streams.of_ratings("ratings kept", train))
 
@@ -62,8 +62,9 @@ class PublishedDPPSPNBM(PosteriorPNBM, PublishedNeighbourhood):
         ∇U = Σ_L e_ui·∂r̂_ui/∂S/γ + λS
         S ← S − (η_t/2)·s·∇U + N(0, ρη_t),   η_t = η₁·t^−ξ,   s = min(ε/4B, 1)
 
-    with B = φ²τ, φ = r_max − r_min. ε is "x·τ" for the paper's x. The prior is in every step, which needs no H⁻¹
-    (equation 11), and every similarity gets noise. Nothing is provable: `privacy.posterior`; averages have no noise.
+    with B = φ²τ, φ = r_max − r_min. ε is "x·τ" for the paper's x. Every step includes the prior, so H⁻¹ (equation 11)
+    is not needed, and every similarity gets noise. Nothing is provable (`privacy.posterior`), and averages have no
+    noise.
     """
 
     variants: ClassVar[Variants] = frozenset({(Neighbours.USER, Mode.PUBLISHED)})
@@ -95,7 +96,8 @@ class PublishedDPPSPNBM(PosteriorPNBM, PublishedNeighbourhood):
 
 
 class CorrectedDPPSPNBM(PosteriorPNBM, CertifiedDescent):
-    """`CertifiedDescent` with the noise of SGLD, and of its drift what that noise certifies for users of norm c:
+    """`CertifiedDescent` with the noise of SGLD, and as much of its drift as that noise certifies for users of norm
+    c:
 
         (η_t/2)·s = √(ρη_t)/σ, s ≤ 1,   σ: the deviation of the noise of one coordinate of the gradient, public
 

@@ -31,8 +31,8 @@ from dpmf_cli.strict_model import later
 class PrivatePNBM(LearnedNeighbourhood):
     """S ← S − η·(Σ e·∂r̂/∂S + noise + λS), K times.
 
-    Published, noise is Laplace and scaled to one coordinate of the gradient of one rating. Corrected, the gradients
-    of whole users are clipped, and averages are noisy.
+    Published, Laplace noise is scaled to one coordinate of the gradient of one rating. Corrected, each user's
+    complete gradient is clipped, and averages are noisy.
     """
 
     title: ClassVar[str] = "DPSGD-PNBM"
@@ -43,7 +43,11 @@ class PrivatePNBM(LearnedNeighbourhood):
     algorithm: Literal["dpsgd_pnbm"]
     learning_rate: float = Field(0.4, gt=0, description="η: 0.1 or 0.4 in the paper")
     floor: float = Field(15.0, gt=0, description="C: 10 or 15, published only")
-    step_noise: float = Field(0.5, gt=0, description="corrected only: of all steps together, in units of s₀")
+    step_noise: float = Field(
+        0.5,
+        gt=0,
+        description="corrected only: the most noise of all steps together in a similarity, in units of s₀",
+    )
     upscaling: float = later(
         0.0,
         ge=0,
@@ -60,12 +64,12 @@ class PublishedDPSGDPNBM(PrivatePNBM, PublishedNeighbourhood):
         e_ui = clamp(r̂_ui − r_ui, ±e_t) for (u, i) in L,   Σ_j |s_ij| at least C
         S ← S − η·(tᵃ·(Σ_L e_ui·∂r̂_ui/∂S + Laplace(Δ_t·Kγ/ε)) + λS)
 
-    The listing's rescaling of S by β is in s₀: predictions from (s₀, C, η, λ) and (β·s₀, β·C, β²·η, λ/β²) are the
-    same, noise and all. So a fixed up-scaling of gradients is in η, and tᵃ is one that grows.
+    s₀ covers the listing's rescaling of S by β: predictions from (s₀, C, η, λ) and (β·s₀, β·C, β²·η, λ/β²) are the
+    same, including the noise. So η covers a fixed up-scaling of gradients, and tᵃ is an up-scaling that grows.
 
     Noise is added only where a rating of L has a gradient. Nothing is provable: Δ_t bounds one coordinate of the
-    gradient of one rating, averages have no noise, and Kγ·ε/(Kγ) is the linear approximation of amplification, for
-    samples of ratings at that.
+    gradient of one rating; averages have no noise; and Kγ·ε/(Kγ) is only the linear approximation of amplification,
+    and only for samples of ratings.
     """
 
     variants: ClassVar[Variants] = frozenset({(Neighbours.BOUNDED, Mode.PUBLISHED)})
@@ -93,7 +97,7 @@ class PublishedDPSGDPNBM(PrivatePNBM, PublishedNeighbourhood):
     def _gradients(
         self, t: int, bound: float, scale: Scale, size: int, epsilons: Epsilons, curator: Curator
     ) -> Release:
-        """The release of step t: its `size` sums of gradients with Laplace(Δ_t·Kγ/ε)."""
+        """Returns the release of step t: its `size` sums of gradients with Laplace(Δ_t·Kγ/ε)."""
         each = epsilons / self.iterations
         return subsampled_laplace(
             f"gradient {t}",
@@ -110,8 +114,8 @@ class PublishedDPSGDPNBM(PrivatePNBM, PublishedNeighbourhood):
 
 
 class CorrectedDPSGDPNBM(PrivatePNBM, CertifiedDescent):
-    """`CertifiedDescent` with the rate η or less: the noise of all K steps together moves a similarity by a standard
-    deviation of `step_noise`·s₀ at most.
+    """`CertifiedDescent` with the rate η, or less where the noise of all K steps together would have a standard
+    deviation of more than `step_noise`·s₀ in a similarity.
 
         η_t = min(η, step_noise·s₀/(σ·√K)),   σ: the deviation of the noise of one coordinate, public
     """

@@ -26,8 +26,9 @@ from dpmf_cli.streams import Streams
 
 
 class PrivatePMF(GradientDescentPMF, ObjectivePerturbation, PrivateAlgorithm):
-    """PMF under privacy, as published and as its theorem 4 means it: two algorithms that share d alone. Each refuses
-    what only the other would use.
+    """PMF under privacy, as published and as the paper's theorem 4 means it.
+
+    These are two algorithms that share only d. Each refuses parameters that only the other uses.
     """
 
     title: ClassVar[str] = "DP-PMF"
@@ -50,7 +51,7 @@ class PublishedDPPMF(PrivatePMF):
 
     Lines 14 and 17 undo what theorem 4 proves: V starts from the data, and the noise of many draws averages out. U is
     fitted on the ratings too, and neither ‖u‖ ≤ 1 nor |r − u·v| ≤ r_max holds. Nothing is provable. Only V is
-    released: a prediction u_i·v_j takes its user's own u_i, fitted to that user's clean ratings (‡).
+    released: a prediction u_i·v_j uses the user's own u_i, fitted to that user's clean ratings (‡).
     """
 
     variants: ClassVar[Variants] = frozenset(
@@ -67,7 +68,7 @@ class PublishedDPPMF(PrivatePMF):
     def fit_samples(
         self, train: Ratings, kept: Kept, epsilons: Epsilons, *, streams: Streams, curator: Curator
     ) -> KnownModel:
-        """Each model of the grid on the ratings of its column of `kept` (n_ratings, E)."""
+        """Fits each model of the grid on the ratings of its column of `kept` (n_ratings, E)."""
         gradients = redrawn_k_norm(
             "objective",
             (train.n_items, self.factors),
@@ -93,14 +94,14 @@ class CorrectedDPPMF(PrivatePMF):
     """Objective perturbation as theorem 4 means it: η is drawn once, and U is not taken from the ratings.
 
         m = the average rating, noisy;    r̃_ij = clamp(r_ij − m, ±B)
-        u_i = a unit row of a constant and a random direction, public, so that it may be taken for a constant
+        u_i = a public unit row of a constant and a random direction, so that it may be treated as constant
         v_j = argmin over ‖v‖ ≤ R of ½Σ_i (r̃_ij − u_i·v)² + ½w‖v‖² + η_j·v,   η_j drawn once
         `passes` − 1 times:  u_i likewise given the released V, over ‖u‖ ≤ 1;  then v_j again
         r̂_ij = m + u_i·v_j
 
-    Every solution has an equal part of ε, and gives every row noise, rated or not. Solved in float64, it is put on a
-    grid of 2⁻¹⁰·R. What is released is, bounded, the noisy vector Σ r̃·u, on the grid of its noise; unbounded, the
-    solution on its own grid (`privacy.grid`).
+    Each solution gets an equal part of ε, and gives every row noise, rated or not. It is solved in float64 and put on
+    a grid of 2⁻¹⁰·R. Bounded, the release is the noisy vector Σ r̃·u, on the grid of its noise. Unbounded, the
+    release is the solution, on its own grid (`privacy.grid`).
     """
 
     variants: ClassVar[Variants] = frozenset(
@@ -132,7 +133,7 @@ class CorrectedDPPMF(PrivatePMF):
         return model
 
     def problem(self, side: Side, each: Epsilons) -> RowProblem:
-        """What is solved for each row of a side, with ε `each` (E,)."""
+        """Returns the problem to solve for each row of a side, with ε `each` (E,)."""
         own, other = self.norms(side)
         return RowProblem(
             self.ridge(other, each),
@@ -145,7 +146,8 @@ class CorrectedDPPMF(PrivatePMF):
     def noises(
         self, side: Side, train: Ratings, count: int, each: Epsilons, curator: Curator
     ) -> Iterator[Release]:
-        """η for `count` solutions of one side, each with ε `each` (E,), of which the determinant has its part."""
+        """Yields η for `count` solutions of one side, each with ε `each` (E,). Unbounded, the determinant gets a part
+        of this ε."""
         if count == 0:
             return iter(())
         own, other = self.norms(side)

@@ -43,11 +43,11 @@ PrivateBase = (
     | PrivateBatchGradientDescent
     | PrivateGlobalEffects
 )
-"""What can be personalised: algorithms that hide the presence of a rating by pure ε-DP, in all predictions but those
-of published `dp_pmf`, which is what the paper personalises.
+"""The algorithms that can be personalised. They hide the presence of a rating by pure ε-DP in all predictions. The
+one exception is published `dp_pmf`, which is joint; the paper personalises it.
 
-`pknn` and `mm_*` are joint too, and not offered: a user's own clean ratings are in that user's predictions, so that a
-record's ε would hold towards everybody else only. `psgd` has no corrected mode for unbounded neighbours.
+`pknn` and `mm_*` are joint too and are not offered: a user's predictions contain that user's own clean ratings, so a
+record's ε would hold only against everybody else. `psgd` has no corrected mode for unbounded neighbours.
 """
 
 
@@ -84,7 +84,7 @@ class PersonalModel:
 
 @dataclass(frozen=True)
 class _Draw:
-    """Thresholds (E,), and of each record the probability of being sampled, and whether it was: (n, E)."""
+    """Thresholds (E,), and (n, E) each record's probability of being sampled, and whether it was."""
 
     thresholds: NDArray[np.float64]
     probability: NDArray[np.float64]
@@ -96,18 +96,18 @@ class Personalized(AroundABase, PrivateAlgorithm):
 
         every record (u, i) that asks for ε_ui enters the sample with probability
             1 where ε_ui ≥ t,   (e^{ε_ui} − 1)/(e^t − 1) below;
-        the base algorithm is fitted on the sample with ε = t, on neighbours that differ in the presence of a rating
+        the base algorithm is fitted on the sample with ε = t, for neighbours that differ in the presence of a rating
 
-    Record (u, i) is then hidden by min(ε_ui, t): definition 3. An ε of the grid is a *ceiling*: no record asks for
-    more than that, ε_ui ← min(ε_ui, ε), so that the whole costs no record more than ε and one curve leads from
-    uniform privacy (ε = ε_c, where nothing is sampled away) to the specification itself (ε ≥ ε_l; the paper's figures
-    are at ε_l). The ledger has the base's steps, which add up to t ≤ ε: no record spends more. What they
-    do spend: `RecordEpsilons`, exact statistics of the ratings, not to be released.
+    Record (u, i) is then hidden by min(ε_ui, t) (definition 3). An ε of the grid is a *ceiling*: ε_ui ← min(ε_ui, ε),
+    so that no record spends more than ε. One curve thus leads from uniform privacy (ε = ε_c, where nothing is sampled
+    away) to the specification itself (ε ≥ ε_l; the paper's figures are at ε_l). The ledger lists the base's steps,
+    which add up to t ≤ ε. `RecordEpsilons` says how much the records do spend; these are exact statistics of the
+    ratings, not to be released.
 
-    Bounded neighbours (remark 7) run the very same. Another value is one record less and one more, so that the value
-    of record (u, i) is hidden by 2·min(ε_ui, t): what the ledger claims is twice the base's, and the ceiling is on
-    2ε_ui. Below t less is provable: `replaced_epsilon`. A base that hides values alone would not do: whether a record
-    is sampled would show, and sampling would gain nothing.
+    For bounded neighbours (remark 7), the same algorithm runs. Another value is one record less and one more, so the
+    value of record (u, i) is hidden by 2·min(ε_ui, t). The ledger claims twice the base's ε, and the ceiling is on
+    2ε_ui. For a record with ε_ui < t, a smaller ε is provable (`replaced_epsilon`). A base that hides only values
+    would not do: it would show which records are sampled, and sampling would gain nothing.
     """
 
     title: ClassVar[str] = "Personalised"
@@ -115,20 +115,20 @@ class Personalized(AroundABase, PrivateAlgorithm):
     variants: ClassVar[Variants] = in_both_modes(Neighbours.BOUNDED, Neighbours.UNBOUNDED)
     averaged: ClassVar[bool] = False
     why_no_twin: ClassVar[str] = (
-        "what is personalised has no twin, for its records set their own ε; remove `twins`, and add `sampled` to "
-        "`baselines`"
+        "a personalised algorithm has no twin, because its records set their own ε; remove `twins`, and add "
+        "`sampled` to `baselines`"
     )
     revision: ClassVar[int] = 2
 
     algorithm: Literal["personalized"]
     neighbours: Neighbours = Neighbours.UNBOUNDED
     base: Annotated[PrivateBase, Field(discriminator="algorithm"), BeforeValidator(tagged)] = Field(
-        description="the algorithm that is fitted on the sample, unbounded; it inherits mode and effects"
+        description="the unbounded algorithm that is fitted on the sample; it inherits mode and effects"
     )
 
     @classmethod
     def offering(cls, neighbours: Any, mode: Any) -> type[Self]:
-        """Itself: which class it is follows from its base."""
+        """Returns this class itself: the base decides which class an entry gets."""
         return cls
 
     @model_validator(mode="wrap")
@@ -152,7 +152,7 @@ class Personalized(AroundABase, PrivateAlgorithm):
         if (self.base.neighbours, self.base.mode) != (Neighbours.UNBOUNDED, self.mode):
             raise PydanticCustomError(
                 "base",
-                "`base` must hide presence (neighbours: unbounded), in the mode of what personalises it",
+                "`base` must hide presence (neighbours: unbounded), in the same mode as the entry around it",
             )
         if self.mode is Mode.CORRECTED and not self.threshold_is_public:
             raise PydanticCustomError(
@@ -169,7 +169,7 @@ class Personalized(AroundABase, PrivateAlgorithm):
 
     @property
     def source(self) -> str:
-        """The paper personalises its own DP-PMF; around the method of another it is named after both."""
+        """The paper, which personalises its own DP-PMF; around another paper's method, both papers."""
         own = self.base.paper is self.paper
         return self.paper if own else f"{self.paper} around {self.base.paper}"
 
@@ -183,7 +183,7 @@ class Personalized(AroundABase, PrivateAlgorithm):
 
     @property
     def changes(self) -> int:
-        """How many records come or go between two neighbours."""
+        """How many records two neighbours differ by."""
         return RECORDS_APART[self.neighbours]
 
     @classmethod
@@ -196,7 +196,7 @@ class Personalized(AroundABase, PrivateAlgorithm):
         streams: Streams,
         curators: Sequence[Curator],
     ) -> list[PersonalModel]:
-        """The samples of all entries side by side, in one fit of the base that they share."""
+        """Fits the samples of all entries side by side, in one fit of the base that they share."""
         draws = [entry._draw(train, grid, streams) for entry, grid in zip(entries, grids, strict=True)]
         thresholds = np.concatenate([draw.thresholds for draw in draws])
         together = curators[0].apart(thresholds)
@@ -220,7 +220,7 @@ class Personalized(AroundABase, PrivateAlgorithm):
     def _account_for(
         self, draw: _Draw, model: Model, columns: slice, account: Ledger, ledger: Ledger
     ) -> PersonalModel:
-        """Enters what the base has spent on this entry's `columns`, and what that costs its records."""
+        """Enters in `ledger` what the base spent on this entry's `columns`. Returns the model with its records' ε."""
         for step in account.entries:
             provable = self.changes * step.provable[columns]
             ledger.spend(
@@ -241,8 +241,8 @@ class Personalized(AroundABase, PrivateAlgorithm):
 
 
 class JointlyPersonalized(Personalized):
-    """Personalised published `dp_pmf`, as in the paper: a prediction takes its user's own factors, fitted to that
-    user's clean ratings (‡).
+    """Personalised published `dp_pmf`, as in the paper: a prediction uses the user's own factors, which are fitted to
+    that user's clean ratings (‡).
     """
 
     variants: ClassVar[Variants] = frozenset(

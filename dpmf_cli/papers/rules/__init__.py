@@ -11,7 +11,7 @@ RULES: dict[str, dict[str, Rule]] = {
     "wang2017": wang.RULES,
     "zhang2018": zhang.RULES,
 }
-"""By the paper's key and the claim's id."""
+"""The rules, by the paper's key and the claim's id."""
 
 
 CELLS: dict[str, Cells] = {
@@ -20,11 +20,11 @@ CELLS: dict[str, Cells] = {
     "neera2020": neera.CELLS,
     "zhang2018": zhang.CELLS,
 }
-"""By the paper's key."""
+"""The printed cells, by the paper's key."""
 
 
 def compute(key: str, claim: str, evidence: Evidence) -> Computed | None:
-    """What results say of a claim on the evidence's data set; None where results are missing."""
+    """Returns what results say about a claim on the evidence's data set; None if results are missing."""
     try:
         return RULES[key][claim](evidence)
     except MissingEvidence:
@@ -32,5 +32,5 @@ def compute(key: str, claim: str, evidence: Evidence) -> Computed | None:
 
 
 def cells(key: str, evidence: Evidence) -> list[Cell]:
-    """The printed cells of the evidence's data set that are measured."""
+    """Returns the printed cells of the evidence's data set that are measured."""
     return list(CELLS[key](evidence)) if key in CELLS else []

@@ -1,4 +1,4 @@
-"""What all rules are made of: the parts of a claim with their figures, and printed cells."""
+"""The building blocks of all rules: the parts of a claim with their figures, and printed cells."""
 
 import math
 from collections.abc import Callable, Iterator
@@ -12,7 +12,7 @@ from dpmf_cli.papers.evidence import Evidence, MissingEvidence
 
 @dataclass(frozen=True)
 class Computed:
-    """What results say of a claim on one data set: whether each of its parts holds, and the figures behind that."""
+    """What results say about a claim on one data set: whether each part holds, and the figures behind this."""
 
     held: tuple[bool, ...]
     measured: str
@@ -22,7 +22,7 @@ class Computed:
 class Cell:
     """A printed figure beside what was measured.
 
-    tolerance   how far off it may be: by that factor where it is a `ratio`, else by that difference
+    tolerance   how far off the measured figure may be: by this factor if `ratio`, else by this difference
     """
 
     name: str
@@ -33,10 +33,10 @@ class Cell:
 
 
 Rule = Callable[[Evidence], Computed]
-"""Raises MissingEvidence where a result that it needs is not there."""
+"""Judges a claim. Raises MissingEvidence if a result that it needs is missing."""
 
 Cells = Callable[[Evidence], Iterator[Cell]]
-"""The same of the figures that a paper prints of the evidence's data set."""
+"""Yields the cells that a paper prints for the evidence's data set. Raises MissingEvidence like a rule."""
 
 
 _ROUNDING = 1e-9
@@ -44,9 +44,10 @@ _ROUNDING = 1e-9
 
 @dataclass(frozen=True)
 class Theorem:
-    """The rule of a theorem: what an audit found of the algorithm that it is about, `entry` of `audit.entries`.
+    """The rule of a theorem: what an audit found about the theorem's algorithm, `entry` of `audit.entries`.
 
-    step   which alone it is about: how far that may move. All that is claimed of the algorithm where it is ""
+    step   the only step that the theorem is about: how far it may move. If "", the theorem is about all that is
+           claimed of the algorithm
     """
 
     entry: str
@@ -65,7 +66,7 @@ class Theorem:
         return Computed((not proof.found,), f"{self.entry}: {said}{found}")
 
     def is_proved(self, evidence: Evidence) -> bool:
-        """Whether the ledger proves all that is claimed of the algorithm; of a single step it says nothing here."""
+        """Whether the ledger proves all that is claimed of the algorithm; False for a theorem about one step."""
         return not self.step and evidence.proof(self.entry).provable <= 1 + _ROUNDING
 
 
@@ -78,7 +79,7 @@ def _multiple(provable: float) -> str:
 
 
 def epsilon_text(value: float) -> str:
-    """A crossing as `Evidence.crossing` has it, in words."""
+    """Returns a crossing of `Evidence.crossing` in words."""
     if not value:
         return "below the grid"
     return significant(value) if np.isfinite(value) else "not reached"

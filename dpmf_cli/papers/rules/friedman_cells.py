@@ -26,10 +26,10 @@ class Crossed:
 
 
 def cells(evidence: Evidence) -> Iterator[Cell]:
-    """All that is measured of one data set, and over all crossings the mean of measured to printed.
+    """Yields all measured cells of one data set, and the mean ratio of measured to printed over all crossings.
 
-    That mean is 1 where the paper is reproduced. It is there twice: of crossings as they are interpolated, and as if
-    the next ε of the grid were told.
+    The mean is 1 if the paper is reproduced. It is given twice: for interpolated crossings, and for the next ε of the
+    grid.
     """
     yield from _baselines(evidence)
     crossed = [*_crossings(evidence, "{}_bounded"), *_crossings(evidence, "{}_unbounded")]
@@ -91,6 +91,6 @@ def _cell(crossed: Crossed) -> Cell:
 
 
 def _mean(pairs: list[tuple[float, float]]) -> float:
-    """The geometric mean of the ratios; of crossings that are within the grid."""
+    """Returns the geometric mean of the ratios of crossings within the grid."""
     ratios = [measured / printed for measured, printed in pairs if 0 < measured < math.inf]
     return float(np.exp(np.mean(np.log(ratios)))) if ratios else math.inf

@@ -1,4 +1,4 @@
-"""Claims of Friedman, Berkovsky and Kaafar (2016) that figures 3, 5 and 6 and section 5.2 are about."""
+"""Claims of Friedman, Berkovsky and Kaafar (2016) in figures 3, 5 and 6 and section 5.2."""
 
 import itertools
 import math
@@ -10,12 +10,12 @@ from dpmf_cli.papers.rules.base import Computed, epsilon_text
 from dpmf_cli.papers.rules.friedman_shared import FACTORIZED, TOLERANCES, close, crossings, figure, told
 
 HALVES = "PALS, P 0.5"
-"""The label of PALS with the printed split, where that is asked for: no choice of the space moves the split."""
+"""The label of PALS with the printed split. No choice of the space changes the split of this entry."""
 SPLITS = ("PALS, P 0.3", "PALS, P 0.4", "PALS, P 0.6", "PALS, P 0.7")
 
 
 def split_of_pals(evidence: Evidence) -> Computed:
-    """At some ε where PALS is below IA another split than halves is better, and nowhere there by much."""
+    """At some ε where PALS is below IA, a split other than halves is better. At none of them is it much better."""
     name = evidence.named("friedman_noise_{}")
     halves = evidence.curve(name, HALVES).mean()
     useful = halves <= evidence.baseline(name, "ia")
@@ -29,7 +29,7 @@ def split_of_pals(evidence: Evidence) -> Computed:
 
 
 def norm_bounds_cross_earlier(evidence: Evidence) -> Computed:
-    """With the paper's norm bounds IA is crossed earlier than with the widest of figure 3b, and by little."""
+    """With the paper's norm bounds, IA is crossed slightly earlier than with the widest bounds of figure 3b."""
     name = evidence.named("friedman_noise_{}")
     found = {
         key: [evidence.crossing(name, label, "IA") for label in (bounded, f"{key}, q_max 2")]
@@ -47,11 +47,11 @@ RAW = {
     "ISGD": "ISGD, no preprocessing",
     "PALS": "PALS, no preprocessing, norms lifted",
 }
-"""By the label of a curve of figure 3a that of the same on raw ratings."""
+"""The labels of the curves on raw ratings, by the labels of the same curves of figure 3a."""
 
 
 def preprocessing(evidence: Evidence) -> Computed:
-    """Raw ratings cross IA later by more than a factor, each method."""
+    """On raw ratings, each method crosses IA markedly later."""
     name = figure(evidence, "fig3a")
     pairs = {key: [evidence.crossing(name, label, "IA") for label in (key, raw)] for key, raw in RAW.items()}
     said = "; ".join(f"{key} {epsilon_text(a)}, raw {epsilon_text(b)}" for key, (a, b) in pairs.items())
@@ -59,7 +59,7 @@ def preprocessing(evidence: Evidence) -> Computed:
 
 
 def preprocessing_outweighs_the_choice(evidence: Evidence) -> Computed:
-    """For some method raw ratings move IA by a larger factor than the choice of the method does."""
+    """For some method, raw ratings move the crossing of IA by a larger factor than the choice of the method does."""
     name = figure(evidence, "fig3a")
     own = {key: evidence.crossing(name, key, "IA") for key in RAW}
     if not 0 < min(own.values()) <= max(own.values()) < math.inf:
@@ -73,7 +73,10 @@ def preprocessing_outweighs_the_choice(evidence: Evidence) -> Computed:
 
 
 def norm_bounds(evidence: Evidence) -> Computed:
-    """q_max leaves IA where it is, moves GE; wide ones are better at the largest ε, narrow ones at the least."""
+    """q_max moves the crossing of GE but not of IA.
+
+    Wide bounds are better at the largest ε, narrow bounds at the least.
+    """
     name, labels = figure(evidence, "fig3b"), ("q_max 0.5", "q_max 1", "q_max 2")
     items, effects = ([evidence.crossing(name, label, b) for label in labels] for b in ("IA", "GE"))
     curves = [evidence.curve(name, label).mean() for label in labels]
@@ -96,7 +99,7 @@ def _spoken(values: Iterable[float]) -> str:
 
 
 def simple_first(evidence: Evidence) -> Computed:
-    """At the least ε PGE and kNN are below every factorisation; at the largest some factorisation is below kNN."""
+    """At the least ε, PGE and kNN are below every factorisation. At the largest, some factorisation is below kNN."""
     name = figure(evidence, "fig5")
     curves = {key: evidence.curve(name, key).mean() for key in ("pge", "pknn", *FACTORIZED)}
     held = (
@@ -108,7 +111,7 @@ def simple_first(evidence: Evidence) -> Computed:
 
 
 def neighbours_resilient(evidence: Evidence) -> Computed:
-    """kNN crosses IA before every factorisation; and because of its private covariance: before a fixed one does."""
+    """kNN crosses IA before every factorisation, and before kNN with a fixed covariance: its covariance helps."""
     name = figure(evidence, "fig5")
     found = crossings(evidence, name, "IA", ("pknn", "public_knn", *FACTORIZED))
     held = (found["pknn"] < min(found[key] for key in FACTORIZED), found["pknn"] < found["public_knn"])
@@ -123,7 +126,7 @@ def neighbours_then_effects(evidence: Evidence) -> Computed:
 
 
 def best_pair(evidence: Evidence) -> Computed:
-    """Of all pairs of λ and d none is better than the printed one: for clean ALS, then for ISGD at each ε."""
+    """No pair of λ and d is better than the printed one: for clean ALS, then for ISGD at each ε."""
     appendix = load("friedman2016")["appendix"]
     printed = (appendix["regularization"], appendix["factors"])
     held, said = [], []
@@ -135,7 +138,7 @@ def best_pair(evidence: Evidence) -> Computed:
 
 
 def _by_pair(evidence: Evidence) -> dict[str, dict[tuple[float, int], float]]:
-    """By method and ε, and by (λ, d), the RMSE."""
+    """Returns the RMSE by method and ε, then by (λ, d)."""
     found: dict[str, dict[tuple[float, int], float]] = {}
     for method, d in itertools.product(("ALS", "ISGD"), (1, 3, 5, 10)):
         for rate, point in evidence.line("friedman_fig6_pairs", f"{method}, d {d}"):
@@ -146,7 +149,7 @@ def _by_pair(evidence: Evidence) -> dict[str, dict[tuple[float, int], float]]:
 
 
 def stable_after(evidence: Evidence) -> Computed:
-    """From the printed k on RMSE stays within the tolerance, and before it does not: for clean ALS, then for ISGD."""
+    """From the printed k on, at the latest, RMSE stays within the tolerance: for clean ALS, then for ISGD."""
     printed = load("friedman2016")["appendix"]["stable_after"]
     held, said = [], []
     for label in ("ALS, k", "ISGD, k"):

@@ -15,16 +15,16 @@ SMALLER = {"ml-1m": "ml-100k", "ml-10m": "ml-1m", "netflix": "ml-10m"}
 """The data set of the next smaller size."""
 
 Pair = tuple[str, float, float]
-"""What is compared, and two ε or RMSE of which the first should be below the second."""
+"""The name of a comparison, and two ε or RMSE; the first should be below the second."""
 
 
 def table(evidence: Evidence, kind: str) -> str:
-    """The config of table 4 (bounded) or 5 (unbounded)."""
+    """Returns the config of table 4 (bounded) or 5 (unbounded)."""
     return evidence.named(f"{{}}_{kind}")
 
 
 def figure(evidence: Evidence, name: str) -> str:
-    """The config of a figure: those without a data set in their name are the paper's, mostly of ML-1M."""
+    """Returns the config of a figure. Configs without a data set in their name are the paper's, mostly on ML-1M."""
     drawn = {("fig5", "netflix-sample"): "friedman_fig5b", ("fig5", "ml-1m"): "friedman_fig5a"}
     if evidence.data == "ml-1m":
         return drawn.get((name, "ml-1m"), f"friedman_{name}")
@@ -33,8 +33,10 @@ def figure(evidence: Evidence, name: str) -> str:
 
 
 def lower(pairs: Iterable[Pair]) -> tuple[bool, str]:
-    """Whether the first of each pair is below the second, and those that are not. A pair of ε of which neither is
-    reached says nothing."""
+    """Returns whether the first of each pair is below the second, and in words which are not.
+
+    A pair of ε that are both not reached does not count.
+    """
     reached = [each for each in pairs if min(each[1:]) < math.inf]
     against = [f"{what} {epsilon_text(a)} and {epsilon_text(b)}" for what, a, b in reached if not a < b]
     said = f"{len(reached) - len(against)} of {len(reached)}"
@@ -42,7 +44,7 @@ def lower(pairs: Iterable[Pair]) -> tuple[bool, str]:
 
 
 def close(values: Sequence[float]) -> bool:
-    """Whether ε are within the factor up to which they count as similar."""
+    """Returns whether ε are within the factor up to which they count as similar."""
     return max(values) <= TOLERANCES["similar"] * min(values) < math.inf
 
 

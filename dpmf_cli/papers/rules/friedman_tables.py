@@ -22,7 +22,7 @@ from dpmf_cli.papers.rules.friedman_shared import (
 
 
 def input_perturbation_best(evidence: Evidence) -> Computed:
-    """Of all methods ISGD crosses first and is the most accurate at the largest ε, for each kind of neighbours."""
+    """ISGD crosses before all other methods and is most accurate at the largest ε, for each kind of neighbours."""
     held, said = [], []
     for kind in KINDS:
         name = table(evidence, kind)
@@ -35,7 +35,7 @@ def input_perturbation_best(evidence: Evidence) -> Computed:
 
 
 def _of_tables(evidence: Evidence, other: Evidence, kinds: tuple[str, str], baseline: str) -> Iterable[Pair]:
-    """The crossings of all methods: those of `evidence` with the first kind, of `other` with the second."""
+    """Yields the crossings of all methods: of `evidence` with the first kind, and of `other` with the second."""
     for key in FACTORIZED if baseline == "GE" else ("pge", *FACTORIZED):
         yield (
             f"{key.upper()} {baseline}",
@@ -45,7 +45,7 @@ def _of_tables(evidence: Evidence, other: Evidence, kinds: tuple[str, str], base
 
 
 def larger_data(evidence: Evidence) -> Computed:
-    """Crossings of IA, then of GE, bounded, then unbounded, are below those of the next smaller data set."""
+    """Crossings are below those of the next smaller data set: bounded, then unbounded; of IA, then of GE."""
     smaller = evidence.on(SMALLER[evidence.data])
     found = [
         (f"{kind}, {baseline}", *lower(_of_tables(evidence, smaller, (kind, kind), baseline)))
@@ -59,13 +59,13 @@ def larger_data(evidence: Evidence) -> Computed:
 
 
 def larger_netflix_does_not(evidence: Evidence) -> Computed:
-    """Some crossing is not below that on ML-10M."""
+    """Some crossing is not below the same crossing on ML-10M."""
     found = larger_data(evidence)
     return Computed((not all(found.held),), found.measured)
 
 
 def density_matters_more(evidence: Evidence) -> Computed:
-    """A data set with more ratings than ML-100K, but fewer a user, crosses IA and GE no earlier, bounded."""
+    """Bounded, a data set with more ratings than ML-100K but fewer per user crosses IA and GE no earlier."""
     smaller = evidence.on("ml-100k")
     cells = {b: list(_of_tables(smaller, evidence, ("bounded", "bounded"), b)) for b in ("IA", "GE")}
     found = [lower(pair for pair in pairs if not pair[0].startswith("PGE")) for pairs in cells.values()]
@@ -82,7 +82,7 @@ def unbounded_costs_more(evidence: Evidence) -> Computed:
 
 
 def bounded_better_at_any(evidence: Evidence) -> Computed:
-    """Where the curves overlap, the bounded one is nowhere above the unbounded one, for each method."""
+    """For each method, the bounded curve is nowhere above the unbounded one where the two overlap."""
     held, said = [], []
     for key in ("pge", *FACTORIZED):
         below, above = (evidence.curve(table(evidence, kind), key) for kind in KINDS)
@@ -93,7 +93,7 @@ def bounded_better_at_any(evidence: Evidence) -> Computed:
 
 
 def _gap(below: Measured, above: Measured) -> float:
-    """The most by which the first curve is above the second, at the ε of the first that both cover."""
+    """Returns the most by which the first curve is above the second, at the first curve's ε that both cover."""
     inside = (below.epsilons >= above.epsilons[0]) & (below.epsilons <= above.epsilons[-1])
     epsilons = below.epsilons[inside]
     there = np.interp(np.log(epsilons), np.log(above.epsilons), above.mean())

@@ -18,14 +18,17 @@ PRIZE, CINEMATCH = "mcsherry_netflix", "Cinematch probe"
 
 
 def _figure1(evidence: Evidence) -> tuple[str, str]:
-    """The config of figure 1, and the baseline that its curves are to meet; Cinematch's error is of Netflix alone."""
+    """Returns the config of figure 1, and the baseline that its curves should cross.
+
+    Cinematch's error is known for Netflix only.
+    """
     if evidence.data == "netflix":
         return PRIZE, CINEMATCH
     return evidence.named("mcsherry_fig1_{}"), "GE"
 
 
 def _theta(evidence: Evidence, name: str, label: str, baseline: str) -> float:
-    """θ at which a curve meets a baseline: 0 below the grid, ∞ where it is not reached."""
+    """Returns the θ at which a curve crosses a baseline: 0 below the grid, ∞ if it is not reached."""
     curve, epsilon = evidence.curve(name, label), evidence.crossing(name, label, baseline)
     if curve.thetas is None or not 0 < epsilon < np.inf:
         return epsilon
@@ -33,12 +36,12 @@ def _theta(evidence: Evidence, name: str, label: str, baseline: str) -> float:
 
 
 def _cleaned_thetas(evidence: Evidence) -> dict[str, float]:
-    """By method θ at which its cleaned curve meets Cinematch."""
+    """Returns by method the θ at which its cleaned curve crosses Cinematch."""
     return {method: _theta(evidence, PRIZE, f"{method}, cleaned", CINEMATCH) for method in METHODS}
 
 
 def cells(evidence: Evidence) -> Iterator[Cell]:
-    """The one figure that can be read: where cleaned curves meet Cinematch."""
+    """Yields the one figure that can be read off: where cleaned curves cross Cinematch."""
     if evidence.data == "netflix":
         for method, theta in _cleaned_thetas(evidence).items():
             name = f"figure 1, {method}, cleaned: θ"
@@ -69,8 +72,10 @@ def uncleaned_later(evidence: Evidence) -> Computed:
 
 
 def _gain(evidence: Evidence, method: str) -> tuple[NDArray[np.float64], NDArray[np.bool_]]:
-    """(E,) what cleaning takes off the RMSE, and (E,) where there is much noise: up to where the cleaned curve is to
-    be useful."""
+    """Returns (E,) how much cleaning lowers the RMSE, and (E,) whether there is much noise at an ε.
+
+    There is much noise up to the ε at which the cleaned curve crosses its baseline.
+    """
     name, baseline = _figure1(evidence)
     label = f"{method}, cleaned"
     plain, clean = evidence.curve(name, method), evidence.curve(name, label)
@@ -112,7 +117,7 @@ def matches_non_private(evidence: Evidence) -> Computed:
 
 
 def _loss(curve: Measured, name: str) -> NDArray[np.float64]:
-    """(E,) RMSE over that of the twin without noise."""
+    """(E,) the RMSE less that of the twin."""
     twin = curve.without_noise()
     if twin is None:
         raise MissingEvidence(name)
@@ -142,7 +147,10 @@ def small_global_part(evidence: Evidence) -> Computed:
 
 
 def other_splits(evidence: Evidence) -> Computed:
-    """At the θ nearest to where the shipped split is useful, as the paper takes the θ at which Cinematch is met."""
+    """Compares splits at the ε of the grid that is nearest to the shipped split's crossing of GE.
+
+    The paper takes the θ at which Cinematch is crossed.
+    """
     name = evidence.named("mcsherry_split_{}")
     shipped, useful = evidence.curve(name, "shipped"), evidence.crossing(name, "shipped", "GE")
     if not 0 < useful < np.inf:

@@ -18,8 +18,8 @@ OURS, ISGD, PG_MF = "blp_mog_mf", "isgd_local", "pg_mf"
 
 FIGURE_3 = ("explore_neera_{}", "neera_fig3_{}")
 FIGURE_4 = ("explore_neera_{}", "neera_fig4_{}", "neera_fig4_{}_half")
-"""The configs of a figure, the first of which that was run is looked at. A curve is looked for by its algorithm: of
-several it is the first, which is that of the paper."""
+"""The configs of a figure. Rules read the first of them that was run, and find a curve by its algorithm. If several
+curves have that algorithm, the first is the paper's."""
 
 PRINTED = load("neera2020")
 
@@ -31,7 +31,7 @@ def tolerance(name: str) -> float:
 
 
 def named(evidence: Evidence, patterns: tuple[str, ...]) -> str:
-    """The first config of a figure that was run. Raises MissingEvidence where none was."""
+    """Returns the first config of a figure that was run. Raises MissingEvidence if none was."""
     for pattern in patterns[:-1]:
         try:
             return evidence.experiment(evidence.named(pattern)).name
@@ -45,7 +45,7 @@ def curve(evidence: Evidence, label: str, patterns: tuple[str, ...] = FIGURE_4) 
 
 
 def gains(evidence: Evidence) -> tuple[Values, Values]:
-    """(E,) the ε, and (E,) the part by which BLP-MoG-MF's RMSE is below ISGD's."""
+    """Returns (E,) the ε, and (E,) the fraction by which BLP-MoG-MF's RMSE is below ISGD's."""
     ours, theirs = curve(evidence, OURS), curve(evidence, ISGD)
     return ours.epsilons, 1 - ours.mean() / theirs.mean()
 
@@ -64,7 +64,7 @@ def of_rmse(what: Measured) -> str:
 
 
 def compared(ours: Measured, theirs: Measured, kept: NDArray[np.bool_] | None = None) -> Computed:
-    """At each ε, or those that are `kept`, whether the RMSE of one is below that of another on the same grid."""
+    """Judges at each ε, or at those `kept`, whether the RMSE of `ours` is below that of `theirs` on the same grid."""
     below = ours.mean() < theirs.mean()
     below = below if kept is None else below[kept]
     said = f"below {theirs.label} at {below.sum()} of {len(below)} ε; RMSE of {of_rmse(ours)}, of {of_rmse(theirs)}"
@@ -72,7 +72,7 @@ def compared(ours: Measured, theirs: Measured, kept: NDArray[np.bool_] | None = 
 
 
 def improves_by(epsilon: str) -> Rule:
-    """The improvement that is printed for an ε, within its tolerance."""
+    """Makes a rule: the improvement at an ε is the printed one, within its tolerance."""
 
     def rule(evidence: Evidence) -> Computed:
         wanted = PRINTED["improvement_over_isgd"][PRINTED_AS[evidence.data]][epsilon]
@@ -95,7 +95,7 @@ def beats_isgd(evidence: Evidence) -> Computed:
 
 
 def beats_pg_mf(evidence: Evidence) -> Computed:
-    """Over the ε that figure 3 shows."""
+    """BLP-MoG-MF has a lower RMSE than PG-MF at each ε that figure 3 shows."""
     ours, theirs = (curve(evidence, label, FIGURE_3) for label in (OURS, PG_MF))
     last = float(PRINTED["epsilon_ranges"]["fig3"][1])
     found = compared(ours, theirs, ours.epsilons <= last)
@@ -107,7 +107,7 @@ def beats_pg_mf(evidence: Evidence) -> Computed:
 
 
 def gains_more_here(evidence: Evidence) -> Computed:
-    """Than on ML-100K, at each ε."""
+    """The gain is larger than on ML-100K at each ε."""
     (_, here), (_, there) = gains(evidence), gains(evidence.on("ml-100k"))
     if len(here) != len(there):
         raise MissingEvidence("another grid on ML-100K")
@@ -119,7 +119,7 @@ def gains_more_here(evidence: Evidence) -> Computed:
 
 
 def density(evidence: Evidence) -> float:
-    """Which part of all cells a training set has."""
+    """Returns the fraction of all cells that are in a training set."""
     experiment, counts = evidence.experiment(named(evidence, FIGURE_4)), entry(evidence.data).expected
     trained = 1 - 1 / experiment.partition if experiment.partition > 1 else 1.0
     return trained * counts.ratings / (counts.users * counts.items)
@@ -135,7 +135,7 @@ def gains_more_where_sparser(evidence: Evidence) -> Computed:
 
 
 def errors_are_larger_for_sparsity(evidence: Evidence) -> Computed:
-    """Larger errors, also as a part of the scale, on sparser data."""
+    """Errors are larger than on ML-100K, also as a fraction of the scale, and the data are sparser."""
     ours, other = curve(evidence, OURS), curve(evidence.on("ml-100k"), OURS)
     here, there = float(ours.mean().mean()), float(other.mean().mean())
     width, width_there = (entry(each).scale.width for each in (evidence.data, "ml-100k"))
@@ -149,7 +149,7 @@ def errors_are_larger_for_sparsity(evidence: Evidence) -> Computed:
 
 
 def falls_with_epsilon(evidence: Evidence) -> Computed:
-    """Every method of the paper."""
+    """The RMSE of every method of the paper falls with ε."""
     rise = tolerance("rise")
     shown = [
         each
@@ -185,14 +185,14 @@ def clean_is_the_limit(evidence: Evidence) -> Computed:
 
 
 def mixture_helps(evidence: Evidence) -> Computed:
-    """By more than what counts as a gain, at each ε."""
+    """At each ε, the mixture lowers the RMSE by more than the least that counts as a gain."""
     gain = 1 - curve(evidence, OURS).mean() / curve(evidence, "MF, BLP").mean()
     said = f"RMSE lower by {signed(100 * gain.min(), 2)} to {signed(100 * gain.max(), 2)} % with the mixture"
     return Computed(tuple(map(bool, gain > tolerance("mixture_gain"))), said)
 
 
 def better_messages(than: str) -> Rule:
-    """Bounded Laplace noise against another mechanism, the same factorisation behind both."""
+    """Makes a rule: bounded Laplace noise is better than another mechanism, with the same factorisation."""
 
     def rule(evidence: Evidence) -> Computed:
         return compared(curve(evidence, "MF, BLP"), curve(evidence, than))
@@ -201,13 +201,13 @@ def better_messages(than: str) -> Rule:
 
 
 def accurate(evidence: Evidence) -> Computed:
-    """Where ε is small, better than predicting the mean of what was received."""
+    """At small ε, BLP-MoG-MF is better than predicting the mean of all messages."""
     ours, floor = curve(evidence, OURS), curve(evidence, "local_mean")
     return compared(ours, floor, ours.epsilons <= tolerance("strong_privacy"))
 
 
 def cells(evidence: Evidence) -> Iterator[Cell]:
-    """The four improvements."""
+    """Yields the data set's cells of the four printed improvements."""
     for epsilon, wanted in PRINTED["improvement_over_isgd"].get(PRINTED_AS.get(evidence.data), {}).items():
         try:
             measured = gain_at(evidence, float(epsilon))
@@ -217,7 +217,7 @@ def cells(evidence: Evidence) -> Iterator[Cell]:
 
 
 def needs_results(rule: Rule) -> Rule:
-    """A rule about what is sent, for data sets of which something was run."""
+    """Restricts a rule about messages to data sets on which something was run."""
 
     def checked(evidence: Evidence) -> Computed:
         named(evidence, FIGURE_4)

@@ -1,4 +1,4 @@
-"""Claims of Neera et al. (2020) about what devices send, which no data set decides."""
+"""Claims of Neera et al. (2020) about what devices send. Data do not decide them."""
 
 from functools import cache
 from typing import Any
@@ -25,17 +25,17 @@ from dpmf_cli.streams import Streams
 PRINTED = load("neera2020")
 
 EPSILONS = np.array([0.1, 1.0])
-"""Those of figure 2."""
+"""The ε of figure 2."""
 
 SHOWN = np.linspace(0, 1, 21)
-"""Ratings on [0, 1] at which a law is looked at."""
+"""Ratings on [0, 1] at which a law is evaluated."""
 
 EXTREMES = (2.0**-53, 1 - 2.0**-53)
 """The uniforms that lead to the least and the largest message."""
 
 
 def hides_completely(_: Evidence) -> Computed:
-    """Whether messages tell neither what was rated nor how: not even their mean may move with the rating."""
+    """Messages reveal neither which item was rated nor how: not even their mean may move with the rating."""
     algorithm = MixtureFactorization(algorithm="blp_mog_mf")
     slope = BoundedLaplace().slope(EPSILONS)
     parts = algorithm.neighbours in HIDE_IDS, *(bool(each <= 0) for each in slope)
@@ -47,7 +47,7 @@ def hides_completely(_: Evidence) -> Computed:
 
 
 def noise_of_messages(_: Evidence) -> Computed:
-    """Whether it stays within the scale, is no longer Laplace's, and has the mean 0 of equation 6."""
+    """Messages stay within the scale, and their noise is no longer Laplace's and has the mean 0 of equation 6."""
     centred = BoundedLaplace().expected(SHOWN, EPSILONS) - SHOWN[:, None]
     ends = np.array(
         [BoundedLaplace().decoded(SHOWN, np.full((len(SHOWN), 1), u), EPSILONS) for u in EXTREMES]
@@ -68,13 +68,16 @@ def noise_of_messages(_: Evidence) -> Computed:
 
 
 def traffic(evidence: Evidence) -> Computed:
-    """Table 1, counted: one message a rating and nothing back; one gradient, and the items' factors."""
+    """Counts the messages of table 1.
+
+    There is one message per rating and nothing back. In PG-MF, there are one gradient and the items' factors.
+    """
     table, times = PRINTED["table1"], float(PRINTED["tolerances"]["traffic"])
     items = entry(evidence.data).expected.items
     ours, isgd, theirs = _sent(items)
     ratings, iterations = len(_few(items)), PrivateGradientMF.model_fields["iterations"].default
     size, down = ours.up / ours.messages, theirs.down_per_user / 1e6
-    gradients = theirs.messages / theirs.users - 1  # beside one report for the mean
+    gradients = theirs.messages / theirs.users - 1  # without the one report for the mean
     parts = (
         ours.messages == isgd.messages == ratings,
         ours.down == isgd.down == 0,
@@ -95,7 +98,7 @@ def _within(value: float, printed: float, times: float) -> bool:
 
 @cache
 def _sent(n_items: int) -> tuple[Traffic, ...]:
-    """What is sent of a few ratings among so many items by BLP-MoG-MF, ISGD and PG-MF with ε for a user."""
+    """Returns what BLP-MoG-MF, ISGD, and PG-MF with ε per user send for a few ratings among `n_items` items."""
     entries: tuple[PrivateAlgorithm, ...] = (
         MixtureFactorization(algorithm="blp_mog_mf"),
         LocalSGD(algorithm="isgd_local"),
@@ -111,6 +114,6 @@ def _fitted(algorithm: PrivateAlgorithm, ratings: Ratings) -> Any:
 
 
 def _few(n_items: int) -> Ratings:
-    """Two users' ratings of the first items, one and two."""
+    """Returns three ratings of the first items: one of the first user, two of the second."""
     users, items = np.array([0, 1, 1], np.int32), np.array([0, 0, 1], np.int32)
     return Ratings(users, items, np.array([5, 1, 3], np.float32), 2, n_items, Scale(1, 5, 1))

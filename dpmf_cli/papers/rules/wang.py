@@ -1,7 +1,7 @@
 """Claims of Wang and Tang (2017) on how private neighbourhoods and factorisations compare.
 
-The paper chooses its parameters anew for each ε: a method is taken for what its best curve has at each ε. Nor does it
-say which items PCC and COS take for neighbours: they are asked with both choices, each a part.
+The paper chooses its parameters anew for each ε, so a method counts with its best curve at each ε. The paper does not
+say which items PCC and COS take as neighbours, so both choices are judged, each as a part of a claim.
 """
 
 from dataclasses import dataclass
@@ -20,7 +20,7 @@ _NEIGHBOURS = {
     "similar items": ("PCC", "COS"),
     "items with common raters": ("PCC, common raters", "COS, co-raters, common raters"),
 }
-"""The baselines by what their neighbours are."""
+"""The baselines, by the kind of their neighbours."""
 
 _PAIRS = tuple(name for pair in _NEIGHBOURS.values() for name in pair)
 
@@ -30,9 +30,9 @@ Curve = tuple[NDArray[np.float64], NDArray[np.float64]]
 
 @dataclass(frozen=True)
 class Method:
-    """A private method of the paper: its name there, its key here, the config that has it.
+    """A private method of the paper: its name there, its key here, and its config.
 
-    per_user   whether its ε is a user's, τ times what the paper writes
+    per_user   whether its ε is per user: τ times the ε that the paper writes
     """
 
     title: str
@@ -41,13 +41,15 @@ class Method:
     per_user: bool
 
     def curve(self, evidence: Evidence) -> Curve:
-        """Its best curve, over the ε that the paper writes."""
+        """Returns its best curve, over the ε that the paper writes."""
         epsilons, rmse = evidence.best(evidence.named(self.config), self.key)
         return epsilons / self.ratings, rmse
 
     def from_where_it_is_good(self, evidence: Evidence) -> Curve:
-        """The same from the ε on from which section 5.2 says so; MissingEvidence where the grid, whose points are
-        rounded, has none."""
+        """Returns its best curve from the ε on from which section 5.2 calls it better.
+
+        Raises MissingEvidence if the grid, whose points are rounded, has no such ε.
+        """
         return _from(PRINTED["better_from"][self.key], self.curve(evidence))
 
     @property
@@ -77,7 +79,10 @@ def _from(least: float, curve: Curve, most: float = np.inf) -> Curve:
 
 
 def _beats(*methods: Method) -> Rule:
-    """A part for each method and each of PCC and COS with each choice of neighbours: at all ε it is better."""
+    """Makes a rule: at all ε, the method is better than the baseline.
+
+    A part is one method and one of PCC and COS with one choice of neighbours.
+    """
 
     def rule(evidence: Evidence) -> Computed:
         held, told = [], []
@@ -94,14 +99,14 @@ def _beats(*methods: Method) -> Rule:
 
 
 def throughout(evidence: Evidence) -> Computed:
-    """A part for each method and choice of neighbours: better than PCC and COS at all ε."""
+    """The method is better than PCC and COS at all ε, a part for each method and choice of neighbours."""
     each = _beats(SGD_PNBM, POSTERIOR_PNBM)(evidence)
     pairs = zip(each.held[::2], each.held[1::2], strict=True)
     return Computed(tuple(pcc and cos for pcc, cos in pairs), each.measured)
 
 
 def keeps_accuracy(evidence: Evidence) -> Computed:
-    """What both lose between the ε from which the one and the other are good."""
+    """DPSGD-PNBM loses less than DPSGD-MF between the ε from which the one is good and that of the other."""
     printed = PRINTED["better_from"]
     few, many = printed["dpsgd_pnbm"], printed["psgd"]
     lost = {}
@@ -116,8 +121,10 @@ def keeps_accuracy(evidence: Evidence) -> Computed:
 
 
 def _accurate(*methods: tuple[Method, bool]) -> Rule:
-    """A part for each method, which is accurate where it is better than averages alone, GE: at all ε from which the
-    paper says so, or at 1 alone."""
+    """Makes a rule with a part for each method: it is accurate, that is, better than averages alone (GE).
+
+    It must be so at all ε from which the paper says so, or only at ε = 1.
+    """
 
     def rule(evidence: Evidence) -> Computed:
         held, told = [], []
@@ -139,7 +146,10 @@ def _accurate(*methods: tuple[Method, bool]) -> Rule:
 
 
 def more_accurate(evidence: Evidence) -> Computed:
-    """Figure 3, ε of a rating against ε/τ of a user: at 1, and at all that both grids have within a decade of it."""
+    """DPPS-PNBM is better in figure 3, with ε per rating compared to ε/τ per user.
+
+    The parts are ε = 1, and all ε within a decade of it that both grids have.
+    """
     sgd, posterior = SGD_PNBM.curve(evidence), POSTERIOR_PNBM.curve(evidence)
     within = _from(0.1, sgd, 10)[0]
     both = [(e, at) for e in within if len(at := np.flatnonzero(np.isclose(posterior[0], e, rtol=1e-3)))]
@@ -153,7 +163,7 @@ def more_accurate(evidence: Evidence) -> Computed:
 
 
 def pnbm_then_mf(evidence: Evidence) -> Computed:
-    """For each pair two parts: PNBM is better at the least ε of the grid, and MF at some high one."""
+    """Each pair has two parts: PNBM is better at the least ε of the grid, and MF is better at some high ε."""
     held, told = [], []
     for pnbm, mf in ((SGD_PNBM, SGD_MF), (POSTERIOR_PNBM, POSTERIOR_MF)):
         epsilons, ours = pnbm.curve(evidence)
@@ -167,10 +177,10 @@ def pnbm_then_mf(evidence: Evidence) -> Computed:
 
 
 def _passes(evidence: Evidence, pnbm: Method, mf: Method) -> tuple[bool, str]:
-    """Whether a factorisation is the better one at some high ε, and where it comes nearest or is furthest ahead.
+    """Returns whether a factorisation is better at some high ε, and where it is furthest ahead or comes nearest.
 
-    One ε is enough: the paper's range is not known, and a curve that has diverged at the end of ours says nothing
-    about it. For the same reason an ε where either has diverged does not count.
+    One ε is enough: the paper's range is not known, and a curve that has diverged at the end of our range says
+    nothing about the paper's. For the same reason, an ε at which either method has diverged does not count.
     """
     epsilons, theirs = mf.from_where_it_is_good(evidence)
     ours = _from(epsilons[0], pnbm.curve(evidence))[1]
@@ -188,7 +198,7 @@ def mf_without_privacy(evidence: Evidence) -> Computed:
 
 
 def pnbm_without_privacy(evidence: Evidence) -> Computed:
-    """A part against each neighbourhood, and one against MF."""
+    """PNBM is better than each neighbourhood baseline and than MF, a part for each."""
     pnbm = SGD_PNBM.baseline(evidence, "pnbm")
     others = {name: SGD_PNBM.baseline(evidence, name) for name in (*_PAIRS, "als")}
     told = ", ".join(f"{name} {rmse:.4f}" for name, rmse in others.items())
@@ -196,7 +206,7 @@ def pnbm_without_privacy(evidence: Evidence) -> Computed:
 
 
 def loses_below_4b(evidence: Evidence) -> Computed:
-    """A part for each method: no ε below 4B, B = φ²τ, has a lower RMSE than the least from there on."""
+    """For each method, no ε below 4B has a lower RMSE than the first ε from 4B on, where B = φ²τ."""
     whole = PRINTED["whole_posterior_from"]
     held, told = [], []
     for method in (POSTERIOR_PNBM, POSTERIOR_MF):

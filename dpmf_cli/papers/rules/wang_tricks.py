@@ -32,7 +32,7 @@ def clamp_is_trivial(evidence: Evidence) -> Computed:
 
 
 def rescaling_lowers_noise(evidence: Evidence) -> Computed:
-    """A part for each β: at some ε RMSE is lower by more than what is trivial."""
+    """For each β, rescaling lowers the RMSE at some ε by more than what is trivial."""
     name = evidence.named(_CONFIG)
     plain = evidence.curve(name, "S as it is").mean()
     held, told = [], []
@@ -44,7 +44,7 @@ def rescaling_lowers_noise(evidence: Evidence) -> Computed:
 
 
 def _best_iterations(evidence: Evidence, line: str, epsilon: float) -> int:
-    """K of the lowest RMSE at an ε, of all that are swept."""
+    """Returns the K with the lowest RMSE at an ε, among all that are swept."""
     points = evidence.line(evidence.named(_CONFIG), line)
     return int(min(points, key=lambda point: point[1].mean()[point[1].epsilons == epsilon][0])[0])
 
@@ -64,17 +64,17 @@ def posterior_sampling_costs_more(evidence: Evidence) -> Computed:
 
 
 def printed_h(first: float, second: float, size: int) -> float:
-    """H_ij of section 4.2 for items with these shares of all ratings and so many ratings in a mini-batch."""
+    """Returns H_ij of section 4.2 for two items with these shares of all ratings, and `size` ratings a mini-batch."""
     return 1 - first * second * ((1 - second) * (1 - first)) ** (size - 1)
 
 
 def in_a_sample(first: float, second: float, size: int) -> float:
-    """The probability that a mini-batch, drawn with replacement, has ratings of both."""
+    """Returns the probability that a mini-batch, drawn with replacement, has ratings of both items."""
     return 1 - (1 - first) ** size - (1 - second) ** size + (1 - first - second) ** size
 
 
 def unbiased_with_h(evidence: Evidence) -> Computed:
-    """Arithmetic, the same on all data: H is the expectation of "both items are in the mini-batch"."""
+    """H is the expectation of "both items are in the mini-batch". This is arithmetic, the same on all data."""
     cases = list(product((1e-4, 1e-3, 1e-2), (1e-4, 1e-3, 1e-2), (100, 1000, 10_000)))
     off = [abs(printed_h(*case) - in_a_sample(*case)) for case in cases]
     at = cases[int(np.argmax(off))]

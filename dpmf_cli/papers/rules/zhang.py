@@ -1,4 +1,5 @@
-"""Claims of Zhang et al. (2018). Its curves are pictures: what words mean is among its tolerances, in its file."""
+"""Claims of Zhang et al. (2018). The paper has pictures of curves and words about them; tolerances in its file define
+what the words mean."""
 
 from collections.abc import Iterable, Sequence
 from itertools import chain, combinations, pairwise
@@ -26,7 +27,7 @@ from dpmf_cli.papers.rules.zhang_figures import (
 
 
 def rises_with_f_c(evidence: Evidence) -> Computed:
-    """Each step of f_c."""
+    """RMSE rises with each step of f_c."""
     _, rmse = figure_2(evidence)
     return Computed(tuple(a < b for a, b in pairwise(rmse)), f"RMSE {_list(rmse, 3)}")
 
@@ -37,7 +38,7 @@ def linear_in_f_c(evidence: Evidence) -> Computed:
 
 
 def far_below_dp_pmf(evidence: Evidence) -> Computed:
-    """Each f_c."""
+    """RMSE is far below that of DP-PMF at each f_c."""
     uniform, (_, rmse) = strictest(evidence, 2), figure_2(evidence)
     return Computed(_much_below(rmse, uniform), f"RMSE {_range(rmse, 3)} against {uniform:.3f}")
 
@@ -47,20 +48,20 @@ def _much_below(rmse: Sequence[float], uniform: float) -> tuple[bool, ...]:
 
 
 def figure2_level(evidence: Evidence) -> Computed:
-    """Each f_c."""
+    """RMSE is near the printed level at each f_c."""
     _, rmse = figure_2(evidence)
     return Computed(_near(rmse, PRINTED["figure2_level"], "level"), f"RMSE {_range(rmse, 3)}")
 
 
 def smaller_threshold_is_worse(evidence: Evidence) -> Computed:
-    """Each step of f_c."""
+    """The percentage of errors of at most 1 rises with each step of a falling f_c."""
     shares = [at_most_one(curve) for curve in figure_3(evidence)]
     held = tuple(a < b for a, b in pairwise(shares))
     return Computed(held, f"errors of at most 1, by falling f_c: {_list(shares, 1)} %")
 
 
 def curves_overlap(evidence: Evidence) -> Computed:
-    """Each two of the three, at every error."""
+    """Each two of the three curves overlap at every error."""
     curves = [percent(curve) for curve in figure_3(evidence)]
     apart = [float(np.abs(a - b).max()) for a, b in combinations(curves, 2)]
     held = tuple(each <= TOLERANCES["overlap"] for each in apart)
@@ -68,34 +69,34 @@ def curves_overlap(evidence: Evidence) -> Computed:
 
 
 def errors_at_most_one(evidence: Evidence) -> Computed:
-    """Each specification."""
+    """The percentage of errors of at most 1 is near the printed one for each specification."""
     shares = [at_most_one(curve) for curve in figure_3(evidence)]
     return Computed(_near(shares, PRINTED["errors_at_most_one"], "percent"), f"{_range(shares, 1)} %")
 
 
 def falls_with_eps_m(evidence: Evidence) -> Computed:
-    """Each specification, over all ε_m."""
+    """RMSE falls over all ε_m, for each specification."""
     lines = figure_4(evidence)
     held = tuple(all(a > b for a, b in pairwise(line)) for line in lines)
     return Computed(held, "; ".join(f"from {line[0]:.3f} to {line[-1]:.3f}" for line in lines))
 
 
 def linear_in_eps_m(evidence: Evidence) -> Computed:
-    """Each specification."""
+    """RMSE is linear in ε_m for each specification."""
     off = [off_straight(line) for line in figure_4(evidence)]
     held = tuple(each <= TOLERANCES["straight"] for each in off)
     return Computed(held, f"{_list([100 * each for each in off], 0)} % of the fall off the straight lines")
 
 
 def figure4_below_dp_pmf(evidence: Evidence) -> Computed:
-    """Each specification, at every ε_m."""
+    """RMSE is far below that of DP-PMF at every ε_m, for each specification."""
     uniform, lines = strictest(evidence, 4), figure_4(evidence)
     held = tuple(all(_much_below(line, uniform)) for line in lines)
     return Computed(held, f"RMSE {_range(chain(*lines), 3)} against {uniform:.3f}")
 
 
 def larger_data_is_better(evidence: Evidence) -> Computed:
-    """Figures 4(b) and 4(c) against 4(a): each specification, at every ε_m."""
+    """RMSE in figures 4(b) and 4(c) is below that in 4(a) at every ε_m, for each specification."""
     here, small = np.array(figure_4(evidence)), np.array(figure_4(evidence.on("ml-100k")))
     less = small - here
     return Computed(
@@ -104,7 +105,7 @@ def larger_data_is_better(evidence: Evidence) -> Computed:
 
 
 def figure4_right_end(evidence: Evidence) -> Computed:
-    """Each specification."""
+    """RMSE at the largest ε_m is within the printed range for each specification."""
     (low, high), slack = PRINTED["figure4_right_end"], TOLERANCES["right_end"]
     ends = [line[-1] for line in figure_4(evidence)]
     held = tuple(low - slack <= each <= high + slack for each in ends)
@@ -118,13 +119,13 @@ def flat_where_few_are_conservative(evidence: Evidence) -> Computed:
 
 
 def slight_influence(evidence: Evidence) -> Computed:
-    """Each two of t₁ to t₄, at every error."""
+    """Each two of the curves of t₁ to t₄ are close at every error."""
     apart = [float(np.abs(a - b).max()) for a, b in combinations(figure_5a(evidence), 2)]
     return Computed(_small(apart), f"apart by {_range(apart, 1)} points at most")
 
 
 def best_threshold(evidence: Evidence) -> Computed:
-    """Each limit."""
+    """The best t is the printed one for each limit."""
     best, _ = best_and_fall(evidence)
     printed = PRINTED["figure5"]["best_threshold"]
     thresholds, table = figure_5b(evidence)
@@ -134,7 +135,7 @@ def best_threshold(evidence: Evidence) -> Computed:
 
 
 def small_variations(evidence: Evidence) -> Computed:
-    """Each limit, over the t of which it is said."""
+    """For each limit, the percentage varies little over the t for which the paper says so."""
     thresholds, table = figure_5b(evidence)
     above = [t > PRINTED["figure5"]["small_above"] for t in thresholds]
     varied = np.ptp(table[above], axis=0).tolist()
@@ -142,18 +143,18 @@ def small_variations(evidence: Evidence) -> Computed:
 
 
 def _small(points: Sequence[float]) -> tuple[bool, ...]:
-    """What the paper calls small is as much as its fall from the best t to 1."""
+    """Returns whether each is small: at most the fall from the best t to 1, which the paper calls small."""
     return tuple(each <= PRINTED["figure5"]["fall"] + TOLERANCES["fall"] for each in points)
 
 
 def fall_to_the_liberal_point(evidence: Evidence) -> Computed:
-    """Each limit."""
+    """The fall from the best t to 1 is the printed one for each limit."""
     _, falls = best_and_fall(evidence)
     return Computed(_near(falls, PRINTED["figure5"]["fall"], "fall"), f"by {_list(falls, 1)} points")
 
 
 def beats_dp_pmf(evidence: Evidence) -> Computed:
-    """Figures 2, 3 and 4, each whole."""
+    """PDP-PMF beats DP-PMF everywhere in figures 2, 3 and 4, a part for each figure."""
     uniform = at_most_one(evidence.curve(config(evidence, 3), "dp_pmf"), 0)
     (_, rmse), shares = figure_2(evidence), [at_most_one(curve) for curve in figure_3(evidence)]
     held = (

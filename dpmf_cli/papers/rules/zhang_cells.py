@@ -1,4 +1,4 @@
-"""The printed cells of Zhang et al. (2018): what its words say of its pictures."""
+"""The printed cells of Zhang et al. (2018): the numbers that its text gives for its pictures."""
 
 from collections.abc import Iterator
 from contextlib import suppress
@@ -22,7 +22,7 @@ def cells(evidence: Evidence) -> Iterator[Cell]:
 
 
 def _of_the_larger_sets(evidence: Evidence) -> Iterator[Cell]:
-    """Figures 2 and 3, of which words give figures for ML-1M and Netflix alone."""
+    """Yields the cells of figures 2 and 3. The text gives numbers for ML-1M and Netflix only."""
     if evidence.data == "ml-100k":
         return
     level, share = PRINTED["figure2_level"], PRINTED["errors_at_most_one"]

@@ -1,4 +1,4 @@
-"""What figures 2 to 5 of Zhang et al. (2018) show, as measured."""
+"""The measured values of what figures 2 to 5 of Zhang et al. (2018) show."""
 
 from collections.abc import Sequence
 
@@ -17,39 +17,39 @@ SPECIFICATIONS = ("PDP-PMF1", "PDP-PMF2", "PDP-PMF3")
 
 
 def strictest(evidence: Evidence, figure: int) -> float:
-    """The RMSE of DP-PMF at ε = ε_c, the least of the grid."""
+    """Returns the RMSE of DP-PMF at ε = ε_c, the least ε of the grid."""
     return float(evidence.curve(config(evidence, figure), "dp_pmf").mean()[0])
 
 
 def figure_2(evidence: Evidence) -> tuple[list[float], list[float]]:
-    """f_c, and the RMSE of PDP-PMF at each."""
+    """Returns f_c, and the RMSE of PDP-PMF at each f_c."""
     return _line(evidence, 2, "PDP-PMF")
 
 
 def figure_3(evidence: Evidence) -> list[Measured]:
-    """PDP-PMF under each specification."""
+    """Returns PDP-PMF under each specification."""
     return [evidence.curve(config(evidence, 3), label) for label in SPECIFICATIONS]
 
 
 def figure_4(evidence: Evidence) -> list[list[float]]:
-    """The RMSE over ε_m under each specification."""
+    """Returns the RMSE over ε_m under each specification."""
     return [_line(evidence, 4, label)[1] for label in SPECIFICATIONS]
 
 
 def figure_5a(evidence: Evidence) -> list[NDArray[np.float64]]:
-    """(X,) for each of t₁ to t₄: `percent`."""
+    """Returns `percent` (X,) for each of t₁ to t₄."""
     points = dict(evidence.line(config(evidence, "5a"), "PDP-PMF"))
     return [percent(points[t]) for t in PRINTED["figure5"]["thresholds"]]
 
 
 def figure_5b(evidence: Evidence) -> tuple[list[float], NDArray[np.float64]]:
-    """t, and (t, X) which percentage of the errors is at most each of the three limits."""
+    """Returns t, and (t, X) the percentage of errors that are at most each of the three limits."""
     line = evidence.line(config(evidence, 5), "PDP-PMF")
     return [value for value, _ in line], np.array([percent(curve) for _, curve in line])
 
 
 def best_and_fall(evidence: Evidence) -> tuple[list[float], list[float]]:
-    """For each limit of figure 5(b) the best t, and by how many points t = 1 is below the printed best."""
+    """Returns for each limit of figure 5(b) the best t, and by how many points t = 1 is below the printed best t."""
     thresholds, table = figure_5b(evidence)
     printed = PRINTED["figure5"]["best_threshold"]
     falls = table[thresholds.index(printed)] - table[thresholds.index(1.0)]
@@ -57,20 +57,24 @@ def best_and_fall(evidence: Evidence) -> tuple[list[float], list[float]]:
 
 
 def percent(curve: Measured, at: int = -1) -> NDArray[np.float64]:
-    """(X,) which percentage of the errors is at most each limit, at one place of the grid of ε. The last ceiling does
-    nothing."""
+    """(X,) the percentage of errors that are at most each limit, at one place of the grid of ε.
+
+    At the last place, which is the default, the ceiling has no effect.
+    """
     assert curve.error_cdf is not None
     return np.asarray(100 * curve.error_cdf.mean(axis=(0, 1))[at])
 
 
 def at_most_one(curve: Measured, at: int = -1) -> float:
-    """The percentage of errors that are at most 1."""
+    """Returns the percentage of errors that are at most 1."""
     return float(percent(curve, at)[curve.limits.index(1.0)])
 
 
 def off_straight(values: Sequence[float]) -> float:
-    """How far points at equal distances are off the line through the first and the last, at most, as a part of what
-    it rises or falls by; infinitely where one of them is no number, or the ends are level."""
+    """Returns how far equally spaced points are, at most, from the line through the first and the last of them.
+
+    The distance is a fraction of the line's rise or fall. It is ∞ if a point is not finite, or if the ends are level.
+    """
     if not np.isfinite(values).all() or values[-1] == values[0]:
         return np.inf
     off = np.abs(values - np.linspace(values[0], values[-1], len(values))).max()
@@ -78,10 +82,10 @@ def off_straight(values: Sequence[float]) -> float:
 
 
 def config(evidence: Evidence, figure: int | str) -> str:
-    """The name of the config of a figure on this data set.
+    """Returns the name of the config of a figure on this data set.
 
-    Raises MissingEvidence where PMF without noise is worse than the global average there: its fit diverged, and a
-    paper would have printed nothing of it.
+    Raises MissingEvidence if PMF without noise is worse than the global average there: its fit diverged, and a paper
+    would not have printed it.
     """
     name = evidence.named(f"zhang_fig{figure}_{{}}")
     if not evidence.baseline(name, "pmf") < evidence.baseline(name, "ga"):
