@@ -24,7 +24,7 @@ from dpmf_cli.compiled.selfcheck import Example, check
 
 
 def compiled(*examples: Example, **options: Any) -> Callable[[Callable[..., Any]], Any]:
-    """Returns a decorator. Numba compiles the function at its first call, and it runs without Python's lock.
+    """Returns a decorator. Numba compiles the function at its first call. The function runs without Python's lock.
 
     examples  arguments on which new machine code is compared with its plain twin. A function that only other compiled
               functions call needs none: it is checked as a part of them

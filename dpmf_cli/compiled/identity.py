@@ -24,7 +24,7 @@ _NOT_OF_THE_CODE = (
     "COLOR_SCHEME",
     "RUNNING_UNDER_PROFILER",
 )
-"""Beginnings of the names of numba's settings that change none of our machine code. All others are assumed to."""
+"""Prefixes of numba's settings that change none of our machine code. All other settings are assumed to change it."""
 
 
 @functools.cache

@@ -9,7 +9,7 @@ from dpmf_cli.compiled.twins import twin
 from dpmf_cli.errors import DpmfError
 
 Example = Callable[[Mapping[str, Any]], dict[str, Any]]
-"""Makes the arguments of a kernel: maps their names and numba types to their names and values."""
+"""Makes the arguments of a kernel: takes their numba types by name, and returns their values by name."""
 
 TOLERANCES = {np.dtype(np.float32): 1e-5, np.dtype(np.float64): 1e-9}
 """Relative to the largest number of an array: the twin sometimes rounds a fused multiply-add differently."""
@@ -27,7 +27,7 @@ def check(
         arguments = example(dict(zip(names, signature, strict=True)))
         found, expected = ([_copy(arguments[name]) for name in names] for _ in range(2))
         with np.errstate(all="ignore"):
-            expected.append(twin(dispatcher)(*expected))  # first: it notices if an example is too short
+            expected.append(twin(dispatcher)(*expected))  # first: the twin notices a short example
         found.append(entry_point(*found))
         if not all(map(_agree, found, expected)):
             name = f"{dispatcher.py_func.__module__}.{dispatcher.py_func.__qualname__}"

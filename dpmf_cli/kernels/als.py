@@ -59,7 +59,7 @@ BLOCK = 4
 """How many ratings are added to the sums of a row at a time. Each sum is read and written once for all of these."""
 
 PART = 8
-"""How many lanes are summed and solved at a time. With more, a block's factors fit no registers in float64."""
+"""How many lanes are summed and solved at a time. With more, a block's float64 factors do not fit in registers."""
 
 
 @dataclass(frozen=True)

@@ -157,7 +157,7 @@ def shrink(
 def _shrink(covariance, weight, pull, average):
     """Shrinks entries with SIMD.
 
-    NumPy's error model leaves out the test for a zero divisor, which would prevent it.
+    NumPy's error model leaves out the test for a zero divisor. That test would prevent SIMD.
     """
     for x in range(len(covariance)):
         covariance[x] = (covariance[x] + pull * average) / (weight[x] + pull)

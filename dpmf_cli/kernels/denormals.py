@@ -1,4 +1,4 @@
-"""Makes numbers below float32's normal range, 1.2·10⁻³⁸, 0 while a kernel of SGD runs, if the processor can do that.
+"""Sets numbers below float32's normal range, 1.2·10⁻³⁸, to 0 while a kernel of SGD runs, if the processor can.
 
 Factors of the noisiest models may shrink until their products are denormal numbers. Processors are several times as
 slow with such numbers. No number that small reaches a prediction.

@@ -1,4 +1,4 @@
-"""The users' part of a step of Frank–Wolfe, for a matrix whose rows are each known to one user alone.
+"""The users' part of a step of Frank–Wolfe, for a matrix whose rows are each known to their user alone.
 
 Element i of user u's row of Y is p_u·q_i, over the steps taken so far. The vectors q hold the released eigenvectors,
 and p_u holds the user's coefficients.

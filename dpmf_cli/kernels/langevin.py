@@ -34,8 +34,8 @@ class Round:
 def visits_between(train: Ratings) -> NDArray[np.float64]:
     """(2·n_ratings + n_users + n_items,) square roots of the numbers of visits since a row's last visit.
 
-    Each visit has one for its user and one for its item. Behind these there is one for each user and each item, at
-    the end of a round.
+    Each visit has two, one for its user and one for its item. After these come the numbers at the
+    end of a round, of all users, then of all items.
     """
     last_of_user, last_of_item = np.zeros(train.n_users, np.int64), np.zeros(train.n_items, np.int64)
     gaps = np.empty(2 * len(train) + train.n_users + train.n_items)

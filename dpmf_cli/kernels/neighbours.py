@@ -171,7 +171,7 @@ def interpolate(
 
 @compiled(example(neighbours=[[1, 2], [0, -1], [0, 1], [4, -1], [-1, -1], [6, 7], [5, 7], [6, 5]]))
 def _interpolate(items, neighbours, rated, residuals, covariance, n_items, ridge, width_of):
-    """Computes one prediction in each lane at a time, with the arithmetic that it would have alone.
+    """Computes as many predictions at a time as there are lanes, each with the arithmetic that it would have alone.
 
     Row a of `system` first holds A_ab for b ≥ a, then b_a. It becomes row a of the factor U, where A = Uᵀ·U, then
     element a of U⁻ᵀ·b. In the lanes where a neighbour is left out, its row is 0, with 1 on the diagonal.

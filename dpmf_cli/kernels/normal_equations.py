@@ -45,7 +45,7 @@ PerModel = float | NDArray[np.float64]
 
 
 HELD = 1 << 23
-"""How many numbers of Gram matrices to hold at a time: 64 MB, and the memory of their noise beside them."""
+"""How many numbers of Gram matrices to hold at a time: 64 MB, plus the memory of their noise."""
 
 
 @dataclass(frozen=True)

@@ -36,9 +36,11 @@ class RatingWeights:
 
 
 def last_ranks(train: Ratings, ranks: NDArray[np.float64], most: int) -> NDArray[np.float64]:
-    """(n_users, E) the `most`-th smallest rank of each user's items; inf for a user with no more items than that.
+    """(n_users, E) the `most`-th smallest rank of each user's items; inf for a user with at most `most` items.
 
-    So at most `most` of a user's items have ranks up to this number. ranks (n_items, E), no two of a model equal.
+    So at most `most` of a user's items have ranks up to this number.
+
+    ranks  (n_items, E); no two ranks of a model are equal
     """
     out = np.empty((train.n_users, ranks.shape[1]))
     _last_ranks(train.user_starts, train.items, np.ascontiguousarray(ranks.T), most, out)

@@ -16,7 +16,7 @@ from dpmf_cli.privacy.noise import KeyedNoise, LaneNoise
 from dpmf_cli.privacy.release import Publish
 
 ANCHOR = 1.5 * 2.0**52
-"""The number to add and subtract again, in units of the grid."""
+"""The number that is added and subtracted again, in units of the grid."""
 
 
 def noise_lanes(noise: LaneNoise | KeyedNoise, width: int) -> NDArray[np.float64]:

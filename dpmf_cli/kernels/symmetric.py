@@ -19,7 +19,7 @@ from dpmf_cli.kernels.lanes import add, doubles, fma, load, splat, store, total,
 TOLERANCE = 1e-4
 """Lanczos stops when the residual of every pair is below this fraction of its eigenvalue."""
 SMALL = 400
-"""Matrices of at most this many rows are solved densely. So are larger ones if a quarter of the pairs are wanted."""
+"""Matrices of at most so many rows are solved densely. So are all if at least a quarter of the pairs are wanted."""
 COLUMNS = 1024
 """How many columns are taken at a time. Four rows of them stay in the nearest cache while every vector uses them."""
 ROWS_AT_ONCE = 4
