@@ -101,7 +101,7 @@ def _project_rows(P, limit, factors_of, width_of):
 
 @compiled(inline="always")
 def store_within(P, at, row, limit, factors_of, width_of):
-    """Projects `row`, d vectors of float32 or float64, to the L2 norm `limit`, and stores it in P at `at`, rounded."""
+    """Projects `row`, d vectors of float32 or float64, to the L2 norm `limit`; stores it in P at `at`, rounded."""
     d, w = len(factors_of), len(width_of)
     project(row, 0, limit, factors_of, width_of)
     for f in range(d):
