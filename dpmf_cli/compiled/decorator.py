@@ -1,8 +1,12 @@
 """The one decorator of compiled functions: numba's, with a cache whose entries are verified before they are used.
 
-Of numba (0.60 or newer) it relies on: a dispatcher's `_cache`, whose `load_overload` is asked before a signature is
-compiled, and whose `save_overload` gets what was; `CompileResult._reduce` and `_rebuild`, with which numba's own
-cache makes one picklable and back; and `_reset_overloads`, by which a dispatcher forgets what it has compiled.
+It relies on these parts of numba (0.60 or newer):
+
+- A dispatcher's `_cache`. Numba calls its `load_overload` before it compiles a signature, and its `save_overload`
+  with the compile result.
+- `CompileResult._reduce` and `_rebuild`. Numba's own cache uses them to make a compile result picklable and to
+  restore it.
+- `_reset_overloads`, which makes a dispatcher forget what it has compiled.
 """
 
 import pickle
@@ -20,11 +24,11 @@ from dpmf_cli.compiled.selfcheck import Example, check
 
 
 def compiled(*examples: Example, **options: Any) -> Callable[[Callable[..., Any]], Any]:
-    """A function that numba compiles when it is first called, and that runs without Python's lock.
+    """Returns a decorator. Numba compiles the function at its first call. The function runs without Python's lock.
 
-    examples  arguments on which new machine code is held against its plain twin; none for a function that other
-              compiled functions alone call: it is checked as a part of them
-    options   numba's, such as `inline`
+    examples  arguments on which new machine code is compared with its plain twin. A function that only other compiled
+              functions call needs none: it is checked as a part of them
+    options   options of numba, such as `inline`
     """
 
     def declare(function: Callable[..., Any]) -> Any:
@@ -37,7 +41,7 @@ def compiled(*examples: Example, **options: Any) -> Callable[[Callable[..., Any]
 
 
 class KernelCache(NullCache):
-    """The cache of one compiled function. What is compiled anew is checked before it is kept, or used."""
+    """The cache of one compiled function. It checks new machine code before the code is kept or used."""
 
     def __init__(self, dispatcher: Any, examples: Sequence[Example]) -> None:
         self.dispatcher, self.examples = dispatcher, examples
@@ -48,7 +52,7 @@ class KernelCache(NullCache):
         return None if folder is None else str(folder)
 
     def load_overload(self, sig: Any, target_context: Any) -> Any:
-        """The compiled signature, from an entry that was verified; None where there is no such entry."""
+        """Returns the compiled signature from a verified entry, or None if there is no such entry."""
         target_context.refresh()
         path, key = self._entry(sig, target_context.codegen())
         payload = None if path is None else entries.read(path, key)
@@ -61,7 +65,7 @@ class KernelCache(NullCache):
             return None
 
     def save_overload(self, sig: Any, data: Any) -> None:
-        """Checks what was compiled, and keeps it. Raises DpmfError where it is wrong."""
+        """Checks new machine code, then keeps it. Raises DpmfError if the code is wrong."""
         try:
             check(self.dispatcher, data.entry_point, sig, self.examples)
         except BaseException:
@@ -72,7 +76,7 @@ class KernelCache(NullCache):
             entries.write(path, key, dumps(data._reduce()))
 
     def _entry(self, signature: Any, codegen: Any) -> tuple[Path | None, bytes]:
-        """Where the entry of a signature is, None where none are kept, and its key."""
+        """Returns the path of a signature's entry (None if no entries are kept) and the entry's key."""
         key = identity.key_of(self.dispatcher, signature, codegen.magic_tuple())
         line, folder = identity.as_bytes(key), entries.folder()
         name = entries.file_of(key["kernel"], key["signature"], line)

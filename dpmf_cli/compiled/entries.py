@@ -1,12 +1,12 @@
-"""Files of machine code, each with the checksum of all that is in it and the key of what it was made of.
+"""Files of machine code. Each file holds a checksum of its content, and a key of everything that the code depends on.
 
     magic line                       the format
-    SHA-256 of what follows, hex     compared before anything else is read
+    SHA-256 of the rest, in hex      compared before anything else is read
     the key                          JSON, one line
-    the payload                      to the end
+    the payload                      up to the end of the file
 
-A payload is unpickled, which may run any code. So it is taken from files alone that this user wrote, in a folder that
-no one else can write to, and only after the checksum and the key were compared.
+Unpickling a payload may run any code. So dpmf reads a file only if this user wrote it, in a folder that no one else
+can write to. It unpickles the payload only after it has compared the checksum and the key.
 """
 
 import contextlib
@@ -24,26 +24,26 @@ from dpmf_cli.terminal import say
 MAGIC = b"dpmf kernel 1\n"
 SUFFIX = ".kernel"
 KEPT = 4
-"""Entries of one kernel and signature: of other sources, versions or processors. The newest are kept."""
+"""How many entries of one kernel and signature are kept: the newest, whatever their sources, versions, processors."""
 
 NOT_PRIVATE = (
-    "it is a link, another user's, or others may write to it; `chmod 700` it, or name another folder in "
-    "$DPMF_KERNELS"
+    "it is a link, belongs to another user, or lets others write to it; run `chmod 700` on it, or name another "
+    "folder in $DPMF_KERNELS"
 )
 
 
 class Damaged(Exception):
-    """An entry is not what was written."""
+    """The content of an entry differs from what was written."""
 
 
 def place() -> Path:
-    """Where this user's entries are, whether there are any or not: $DPMF_KERNELS, else in the folder for caches."""
+    """Returns the folder of this user's entries, existing or not: $DPMF_KERNELS, else in the folder for caches."""
     named = os.environ.get("DPMF_KERNELS")
     return Path(named) if named else cache_folder() / f"kernels-{os.getuid()}"
 
 
 def folder() -> Path | None:
-    """Where entries are read and written; None, which is said once, where that cannot be or is not private."""
+    """Returns the folder of entries. If it is unusable or not private, says so once and returns None."""
     return _private(place())
 
 
@@ -63,7 +63,7 @@ def _private(path: Path) -> Path | None:
 
 
 def is_private() -> bool:
-    """Whether this user alone may write to the folder of entries, or there is none."""
+    """Whether only this user may write to the folder of entries, or the folder does not exist."""
     try:
         return _is_ours(place().lstat(), stat.S_IFDIR)
     except FileNotFoundError:
@@ -71,7 +71,7 @@ def is_private() -> bool:
 
 
 def _is_ours(status: os.stat_result, kind: int) -> bool:
-    """Whether a file or folder is this user's, and no one else may write to it."""
+    """Whether a file or folder (`kind`) belongs to this user, and no one else may write to it."""
     others = stat.S_IWGRP | stat.S_IWOTH
     return (
         stat.S_IFMT(status.st_mode) == kind
@@ -81,16 +81,16 @@ def _is_ours(status: os.stat_result, kind: int) -> bool:
 
 
 def file_of(kernel: str, signature: str, key: bytes) -> str:
-    """The name of an entry. All of one kernel and signature begin alike."""
+    """Returns the file name of an entry. The names of one kernel and signature have the same beginning."""
     return f"{kernel}-{_digest(signature.encode())[:16]}-{_digest(key)[:32]}{SUFFIX}"
 
 
 def read(path: Path, key: bytes) -> bytes | None:
-    """The payload of an entry; None where there is none. A damaged one is removed, which is said."""
+    """Returns the payload of an entry, or None if there is none. Removes a damaged entry and says so."""
     try:
         found, payload = content(path)
         if found != key:
-            raise Damaged("its key is another's")
+            raise Damaged("its key belongs to another entry")
     except FileNotFoundError:
         return None
     except (Damaged, OSError) as error:
@@ -100,13 +100,13 @@ def read(path: Path, key: bytes) -> bytes | None:
 
 
 def discard(path: Path, why: str) -> None:
-    """Removes an entry that is of no use, and says so."""
+    """Removes an unusable entry and says so."""
     say(f"{path}: damaged ({why}); the kernel is compiled anew")
     remove(path)
 
 
 def content(path: Path) -> tuple[bytes, bytes]:
-    """The key and the payload of an entry. Raises Damaged, or OSError."""
+    """Returns the key and the payload of an entry. Raises Damaged or OSError."""
     descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK)
     with open(descriptor, "rb") as file:
         if not _is_ours(os.fstat(descriptor), stat.S_IFREG):
@@ -120,7 +120,10 @@ def content(path: Path) -> tuple[bytes, bytes]:
 
 
 def write(path: Path, key: bytes, payload: bytes) -> None:
-    """Keeps an entry, and of those of its kernel and signature the newest. Where that cannot be, it is said once."""
+    """Writes an entry, and removes all but the newest of its kernel and signature.
+
+    If it cannot write, says so once.
+    """
     body = key + b"\n" + payload
     try:
         sweep(path.parent)
@@ -133,7 +136,7 @@ def write(path: Path, key: bytes, payload: bytes) -> None:
 
 
 def _by_age(path: Path) -> list[Path]:
-    """The entries of that one's kernel and signature, the newest first."""
+    """Returns the entries of the same kernel and signature as `path`, newest first."""
     alike = path.name.rpartition("-")[0]
     times = {}
     for each in path.parent.glob(f"{alike}-*{SUFFIX}"):
@@ -143,7 +146,7 @@ def _by_age(path: Path) -> list[Path]:
 
 
 def entries() -> Iterator[Path]:
-    """Every entry there is."""
+    """Returns an iterator over all entries."""
     return iter(sorted(place().glob(f"*{SUFFIX}")))
 
 
@@ -158,6 +161,9 @@ def _not_kept(path: Path, error: OSError) -> None:
 
 @functools.cache
 def _say(text: str) -> None:
-    """Once, and by the command itself, which asks for the `folder` before it starts processes; not by these."""
+    """Says a text once, and only in the process of the command itself.
+
+    The command asks for the `folder` before it starts other processes. So they need not say the text.
+    """
     if multiprocessing.parent_process() is None:
         say(text)

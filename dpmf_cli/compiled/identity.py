@@ -1,4 +1,4 @@
-"""What machine code depends on. Two kernels with one key have the same machine code, and are computed alike."""
+"""Keys of machine code: everything that it depends on. Kernels with equal keys run the same machine code."""
 
 import functools
 import hashlib
@@ -24,14 +24,14 @@ _NOT_OF_THE_CODE = (
     "COLOR_SCHEME",
     "RUNNING_UNDER_PROFILER",
 )
-"""How those of numba's settings begin that change no machine code of ours. Each other one is taken to change it."""
+"""Prefixes of numba's settings that change none of our machine code. All other settings are assumed to change it."""
 
 
 @functools.cache
 def note_source(module: str) -> str:
-    """The digest of a module's source, as it was when this was first asked: while the module was imported.
+    """Returns the digest of a module's source, as it was at the first call, during the module's import.
 
-    Later the file may have been changed, and what is compiled would be kept under a source that it is not of.
+    The file may change later. A digest taken then would not be that of the source that is compiled.
     """
     loaded = sys.modules[module]
     source = loaded.__spec__.loader.get_data(loaded.__file__)  # type: ignore[union-attr]
@@ -39,9 +39,9 @@ def note_source(module: str) -> str:
 
 
 def key_of(dispatcher: Any, signature: tuple[Any, ...], target: tuple[Any, ...]) -> dict[str, Any]:
-    """All that decides about the machine code of a kernel for arguments of these types.
+    """Returns everything that determines the machine code of a kernel for arguments of these types.
 
-    target  what `codegen().magic_tuple()` says of the processor
+    target  the processor, as `codegen().magic_tuple()` describes it
     """
     return {
         "kernel": f"{dispatcher.py_func.__module__}.{dispatcher.py_func.__qualname__}",
@@ -55,7 +55,7 @@ def key_of(dispatcher: Any, signature: tuple[Any, ...], target: tuple[Any, ...])
 
 
 def as_bytes(key: dict[str, Any]) -> bytes:
-    """A key as one line."""
+    """Returns a key as one line of JSON."""
     return json.dumps(key, sort_keys=True).encode()
 
 
@@ -68,7 +68,7 @@ def _versions() -> dict[str, str]:
 
 
 def _settings() -> dict[str, str]:
-    """Numba's settings, from its environment variables and its file."""
+    """Returns numba's settings, from its environment variables and its file."""
     return {
         name: repr(value)
         for name, value in sorted(vars(config).items())
@@ -80,7 +80,7 @@ def _settings() -> dict[str, str]:
 
 @functools.cache
 def _depends(dispatcher: Any) -> dict[str, str]:
-    """Digests of the sources of a kernel and of all that it calls, and of the constants that are compiled into it."""
+    """Returns digests of the sources of a kernel and of all that it calls, and of the constants compiled into it."""
     found: dict[str, str] = {}
     _follow(dispatcher.py_func, found, set())
     return dict(sorted(found.items()))
@@ -106,7 +106,7 @@ def _follow(function: types.FunctionType, found: dict[str, str], seen: set[Any])
 
 
 def _names(code: types.CodeType) -> Iterator[str]:
-    """The names that a function reads, also in the functions within it."""
+    """Yields the names that a function reads, those in nested functions included."""
     yield from code.co_names
     for constant in code.co_consts:
         if isinstance(constant, types.CodeType):

@@ -1,4 +1,4 @@
-"""What there is of machine code in the cache, looked at and left as it is; and an end to all of it."""
+"""Inspects the cache of machine code without changing it, and clears it."""
 
 import importlib
 import json
@@ -17,7 +17,9 @@ Condition = Literal["sound", "older", "damaged"]
 
 @dataclass(frozen=True)
 class Inspected:
-    """An entry: sound, of an older version (of sources, packages, settings or another processor), or damaged.
+    """An entry and its condition: sound, older or damaged.
+
+    An older entry was made from other sources, packages or settings, or for another processor.
 
     size  bytes
     """
@@ -28,7 +30,7 @@ class Inspected:
 
 
 def inspected() -> Iterator[Inspected]:
-    """Every entry, verified as before it would be used."""
+    """Yields every entry, verified as it would be before its use."""
     for path in entries.entries():
         try:
             size = path.stat().st_size
@@ -41,7 +43,7 @@ def inspected() -> Iterator[Inspected]:
 
 
 def clear() -> int:
-    """Removes all entries, and nothing else that the folder may hold; returns how many there were."""
+    """Removes all entries, and no other files of the folder; returns how many entries there were."""
     found = list(entries.entries())
     for path in found:
         remove(path)

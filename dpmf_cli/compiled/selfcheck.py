@@ -1,4 +1,4 @@
-"""Machine code held against its plain twin on a few numbers, before it is used."""
+"""Compares machine code with its plain twin on a few numbers, before the code is used."""
 
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
@@ -9,10 +9,10 @@ from dpmf_cli.compiled.twins import twin
 from dpmf_cli.errors import DpmfError
 
 Example = Callable[[Mapping[str, Any]], dict[str, Any]]
-"""Arguments for a kernel by their names, as the numba types ask for them that its arguments have."""
+"""Makes the arguments of a kernel: takes their numba types by name, and returns their values by name."""
 
 TOLERANCES = {np.dtype(np.float32): 1e-5, np.dtype(np.float64): 1e-9}
-"""Of the largest number of an array: once in a while the twin rounds a fused multiply-add otherwise."""
+"""Relative to the largest number of an array: the twin sometimes rounds a fused multiply-add differently."""
 
 
 def check(
@@ -21,13 +21,13 @@ def check(
     signature: Sequence[Any],
     examples: Sequence[Example],
 ) -> None:
-    """Raises DpmfError where machine code for arguments of these types is not what its source says."""
+    """Raises DpmfError if machine code for arguments of these types does not compute what its source says."""
     names = dispatcher.py_func.__code__.co_varnames[: len(signature)]
     for example in examples:
         arguments = example(dict(zip(names, signature, strict=True)))
         found, expected = ([_copy(arguments[name]) for name in names] for _ in range(2))
         with np.errstate(all="ignore"):
-            expected.append(twin(dispatcher)(*expected))  # first: it notices where an example is too short
+            expected.append(twin(dispatcher)(*expected))  # first: the twin notices a short example
         found.append(entry_point(*found))
         if not all(map(_agree, found, expected)):
             name = f"{dispatcher.py_func.__module__}.{dispatcher.py_func.__qualname__}"
@@ -42,7 +42,7 @@ def _copy(value: Any) -> Any:
 
 
 def _agree(found: Any, expected: Any) -> bool:
-    """Whether two arguments, or values returned, are the same up to rounding."""
+    """Whether two arguments, or two returned values, are equal up to rounding."""
     if isinstance(expected, tuple):
         return all(map(_agree, found, expected))
     if expected is None:

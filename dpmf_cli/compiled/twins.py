@@ -1,7 +1,7 @@
 """Plain twins of compiled functions: the same source, run by Python.
 
-What a compiled function calls is replaced in its twin: other compiled functions by their twins, and operations that
-emit instructions of their own by the plain functions that they were declared with.
+A twin calls the twins of the compiled functions that its source calls. In place of an operation that emits its own
+instructions, it calls the plain function that the operation was declared with.
 """
 
 import functools
@@ -18,7 +18,7 @@ _PLAIN: dict[Any, Callable[..., Any]] = {}
 
 
 def operation(plain: Callable[..., Any]) -> Callable[[Callable[..., Any]], Any]:
-    """An `intrinsic` of numba that does what `plain` does to NumPy's arrays."""
+    """Declares an `intrinsic` of numba. `plain` does the same on NumPy arrays."""
 
     def declare(definition: Callable[..., Any]) -> Any:
         note_source(definition.__module__)
@@ -31,7 +31,7 @@ def operation(plain: Callable[..., Any]) -> Callable[[Callable[..., Any]], Any]:
 
 @functools.cache
 def twin(dispatcher: Any) -> Callable[..., Any]:
-    """The plain function that does what a compiled one does."""
+    """Returns the plain function that does the same as a compiled function."""
     return _with_twins(dispatcher.py_func)
 
 
@@ -47,5 +47,5 @@ def _replaced(value: Any) -> Any:
         return lambda *arguments: twin(value)(*arguments)
     try:
         return _PLAIN.get(value, value)
-    except TypeError:  # what cannot be hashed is no operation
+    except TypeError:  # an unhashable value is no operation
         return value

@@ -1,1 +1,1 @@
-"""Compiled loops and nothing else: what can be read in Python is in Python, elsewhere."""
+"""Compiled loops and nothing else. Code that can stay plain Python is in other folders."""

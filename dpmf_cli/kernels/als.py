@@ -1,15 +1,20 @@
 """Alternating least squares over lanes: normal equations and Cholesky factors of all models side by side.
 
-Without noise a fit sums and solves in float32. Where noise is added, sums and solutions are float64, up to the noise:
+A fit without noise sums and solves in float32. Where noise is added, sums and solutions are float64 until it is
+added. Their rounding errors are:
 
-    sums       the product of two float32 numbers is exact, so the sum of n of them is off by n·2⁻⁵³·Σ|terms| at
-               most, and what a rating moves it by too: n²·2⁻⁵³, or 10⁻⁶, of the largest term for 10⁵ ratings
-    solutions  Cholesky's p solves (A + E)p = b with ‖E‖ ≤ 2d²·2⁻⁵³·‖A‖, and is off by that times ‖A⁻¹‖·‖p‖. With
-               ‖q‖ ≤ q_max, A ≥ nλI has ‖A‖·‖A⁻¹‖ ≤ 1 + q_max²/λ, and A ≥ μI has 1 + n·q_max²/μ
+    sums       The product of two float32 numbers is exact in float64. So a sum of n products is off by at most
+               n·2⁻⁵³·Σ|terms|, and the same holds for the change that one rating makes. For 10⁵ ratings that is
+               n²·2⁻⁵³, or 10⁻⁶, of the largest term.
+    solutions  Cholesky's p solves (A + E)p = b with ‖E‖ ≤ 2d²·2⁻⁵³·‖A‖. So p is off by at most ‖E‖·‖A⁻¹‖·‖p‖. If
+               ‖q‖ ≤ q_max, then ‖A‖·‖A⁻¹‖ ≤ 1 + q_max²/λ for A ≥ nλI, and ≤ 1 + n·q_max²/μ for A ≥ μI.
 
-What that is of a sensitivity: of q_max·Δr/(nλ), with ‖p‖ ≤ B/(2√λ), at most n·d²·2⁻⁵³·(√λ + q_max²/√λ)/q_max; of
-q_max(B + p_max·q_max)/μ, with ‖p‖ ≤ p_max, at most 2n·d²·2⁻⁵³. For 10⁵ ratings, d = 10, q_max = 1 and λ ≥ 10⁻⁶ both
-are below 2⁻¹⁹ of it: `privacy.grid.MARGIN` has room.
+As a fraction of the sensitivity, the error of a solution is at most
+
+    n·d²·2⁻⁵³·(√λ + q_max²/√λ)/q_max   for the sensitivity q_max·Δr/(nλ), if ‖p‖ ≤ B/(2√λ)
+    2n·d²·2⁻⁵³                         for the sensitivity q_max(B + p_max·q_max)/μ, if ‖p‖ ≤ p_max
+
+For 10⁵ ratings, d = 10, q_max = 1 and λ ≥ 10⁻⁶ both fractions are below 2⁻¹⁹, and `privacy.grid.MARGIN` has room.
 """
 
 import math
@@ -48,24 +53,26 @@ from dpmf_cli.privacy.release import Perturbed, Publish, noisy_kernel
 from dpmf_cli.ratings import Ratings
 
 PREFETCHED = 4
-"""How many ratings ahead a row of the other side is asked for: rows of 10⁵ users are in no near cache."""
+"""How many ratings ahead a row of the other side is prefetched. The rows of 10⁵ users fit in no near cache."""
 
 BLOCK = 4
-"""How many ratings are added to the sums of a row at a time: each sum is read and written once for all of them."""
+"""How many ratings are added to the sums of a row at a time. Each sum is read and written once for all of these."""
 
 PART = 8
-"""How many lanes are summed and solved at a time: with more, the factors of a block fit no registers in float64."""
+"""How many lanes are summed and solved at a time. With more, a block's float64 factors do not fit in registers."""
 
 
 @dataclass(frozen=True)
 class RowProblem:
-    """What is minimised for each row (a user, items fixed; or an item, users fixed):
+    """The problem that is minimised for each row: a user, items fixed; or an item, users fixed.
 
         Σ (r̃ − p·q)² + w·‖p‖² + 2·b·p,   ‖p‖₂ ≤ ball,   r̃ = clamp(r − averages, [−bound, bound])
 
-    with w = `regularization` times the row's number of ratings if `per_rating`, else `regularization` itself (every
-    row is then solved, also without ratings); an array (E,) has one for each model of the grid. b = 0, or noise.
-    Where `private_raters`, who has rated is private too, and the solution of a problem with noise is released.
+    If `per_rating`, w is `regularization` times the row's number of ratings. Otherwise w is `regularization` itself,
+    and every row is solved, even without ratings. An array (E,) holds one `regularization` for each model of the
+    grid. b is 0, or noise. If `private_raters`, who has rated is private too, and the solution of a problem with
+    noise is released.
+
     Zhou et al. 2008 (ALS-WR); Friedman et al. 2016, equations 12 and 13; Chaudhuri et al. 2011 for b.
     """
 
@@ -76,7 +83,7 @@ class RowProblem:
     private_raters: bool = False
 
     def weights(self, group: FactorLanes) -> NDArray[np.floating]:
-        """(lanes,) w of each model of a group, times a row's number of ratings if `per_rating`."""
+        """(lanes,) w of each model of a group. If `per_rating`, callers multiply it by a row's number of ratings."""
         ridge = self.regularization
         return ridge[group.part] if isinstance(ridge, np.ndarray) else np.full(group.lanes, ridge)
 
@@ -85,7 +92,7 @@ class RowProblem:
 class SideRatings:
     """The ratings of one side's rows, one row after the other.
 
-    starts (rows + 1,); others (n_ratings,) the row of the other side; values (n_ratings,) rating scale
+    starts (rows + 1,); others (n_ratings,) each rating's row of the other side; values (n_ratings,) rating scale
     """
 
     starts: NDArray[np.int64]
@@ -94,12 +101,12 @@ class SideRatings:
 
 
 def by_user(train: Ratings) -> SideRatings:
-    """What `solve_users` visits."""
+    """Returns the ratings by user, as `solve_users` takes them."""
     return SideRatings(train.user_starts, train.items, train.values)
 
 
 def by_item(train: Ratings) -> SideRatings:
-    """What `solve_items` visits."""
+    """Returns the ratings by item, as `solve_items` takes them."""
     return SideRatings(*item_major(train))
 
 
@@ -142,7 +149,7 @@ def _plain_solutions(
     gram: NDArray[np.float64],
     right: NDArray[np.float64],
 ) -> NDArray[np.float64]:
-    """(rows, d, lanes) the solutions, 0 of rows that are not solved."""
+    """(rows, d, lanes) the solutions; 0 in rows that are not solved."""
     counts, solutions = np.diff(ratings.starts), np.zeros(right.shape)
     solved = _solved_rows(ratings, problem)
     times = counts[solved, None] if problem.per_rating else 1
@@ -155,7 +162,7 @@ def _plain_solutions(
 
 
 def _plain_solve_perturbed(side: Side) -> Callable[..., None]:
-    """The twin: the vectors −Σ r̃·q of the rows that are solved are what is measured, or the solutions are."""
+    """Returns the plain twin. It measures −Σ r̃·q of the solved rows, or the solutions if `private_raters`."""
 
     def twin(
         group: FactorLanes, publish: Publish, ratings: SideRatings, problem: RowProblem, limit: float
@@ -181,7 +188,7 @@ def _plain_problems(
     gram: NDArray[np.float64],
     right: NDArray[np.float64],
 ) -> Perturbed:
-    """All rows with noise b in their objectives: A·p = Σ r̃·q − b inside the ball, A = Σ q·qᵀ + w·I."""
+    """Returns the problems of all rows with noise b: A·p = Σ r̃·q − b inside the ball, A = Σ q·qᵀ + w·I."""
     hessian = gram + np.eye(group.factors)[..., None] * problem.weights(group)
 
     def solve(noise: NDArray[np.float64]) -> NDArray[np.float64]:
@@ -197,7 +204,7 @@ def _plain_problems(
 
 
 def _plain_perturb_solved(side: Side) -> Callable[..., None]:
-    """The twin: the solutions divided by their factors are what is measured."""
+    """Returns the plain twin. It measures the solutions divided by their factors."""
 
     def twin(
         group: FactorLanes,
@@ -216,19 +223,19 @@ def _plain_perturb_solved(side: Side) -> Callable[..., None]:
 
 
 def _solved_rows(ratings: SideRatings, problem: RowProblem) -> NDArray[np.intp]:
-    """The rows that are solved: those with ratings, or all."""
+    """Returns the rows that are solved: those with ratings if `per_rating`, else all."""
     return np.flatnonzero((np.diff(ratings.starts) > 0) | (not problem.per_rating))
 
 
 def _cell(problem: RowProblem) -> float:
-    """The width of the grid of solutions in a ball with noise in their objective; 0 where there is no ball."""
+    """Returns the cell width of the grid for solutions of noisy problems in a ball; 0 if there is no ball."""
     return float(grid_of(np.array([problem.ball]))[0]) if problem.ball < math.inf else 0.0
 
 
 def ridge_within(
     gram: NDArray[np.float64], right: NDArray[np.float64], ridge: NDArray[np.float64], ball: float
 ) -> NDArray[np.float64]:
-    """(…, d) the minimisers of pᵀ·gram·p − 2·right·p + ridge·‖p‖² within ‖p‖ ≤ ball, by bisection of multipliers.
+    """(…, d) the minimisers of pᵀ·gram·p − 2·right·p + ridge·‖p‖² within ‖p‖ ≤ ball, by bisection of the multipliers.
 
     gram (…, d, d), right (…, d), ridge (…)
     """
@@ -256,7 +263,7 @@ def solve_perturbed_users(
 ) -> None:
     """Solves every user's problem with b = noise, items fixed, then projects to ‖p_u‖₂ ≤ limit, in place.
 
-    What is released is −Σ r̃·q + b. A solution in a ball is put on the grid of the ball's radius (`privacy.grid`).
+    The release is −Σ r̃·q + b. A solution in a ball is rounded to the grid of the ball's radius (`privacy.grid`).
 
     noise    unit (n_users, d)
     ratings  by user
@@ -281,12 +288,13 @@ def perturb_solved_users(
     factors: NDArray[np.float64],
     limit: float,
 ) -> None:
-    """p_u ← factors[u]·(p/factors[u] + noise), p the solution of u's problem without noise, items fixed; then
-    projected to ‖p_u‖₂ ≤ limit, in place. A row that is not solved stays, and gets no noise.
+    """Sets p_u ← factors[u]·(p/factors[u] + noise), then projects it to ‖p_u‖₂ ≤ limit, in place.
+
+    p is the solution of u's problem without noise, items fixed. A row that is not solved stays, and gets no noise.
 
     noise    unit (n_users, d)
     ratings  by user
-    factors  (n_users,) what the scale of a row's noise is multiplied by, public
+    factors  (n_users,) multipliers of the scale of each row's noise, public
     """
     _solve_side(group, "users", noise, ratings, problem, factors, limit)
 
@@ -300,7 +308,7 @@ def perturb_solved_items(
     factors: NDArray[np.float64],
     limit: float,
 ) -> None:
-    """The same for every item, users fixed; arguments as in `perturb_solved_users`."""
+    """Does for every item, users fixed, what `perturb_solved_users` does for users; arguments as there."""
     _solve_side(group, "items", noise, ratings, problem, factors, limit)
 
 
@@ -343,7 +351,7 @@ _ROWS: dict[str, Any] = {
     "per_rating": True,
     "cell": 2.0**-20,
 }
-"""With many factors one row: a twin takes as long as d³."""
+"""Arguments of the examples. With many factors there is one row only, since the time of a twin grows as d³."""
 
 
 @compiled(
@@ -371,11 +379,11 @@ def _solve(
     width_of,
     part_of,
 ):
-    """Rows of P given Q, in numbers like those of `regularization`: float64 with noise.
+    """Solves rows of P given Q, in the number type of `regularization`, which is float64 with noise.
 
-    `sums` hold the lower triangle of Σ q·qᵀ row by row, and behind it Σ r̃·q: it is one more row. They lie apart for
-    each part of the lanes, which is summed and solved in the nearest cache. `block` holds the factors and targets of
-    BLOCK ratings, or 0, which adds nothing; they are added one after the other.
+    `sums` holds the lower triangle of Σ q·qᵀ row by row, then Σ r̃·q as one more row. Each part of the lanes has a
+    stretch of `sums` of its own, so that it is summed and solved in the nearest cache. `block` holds the factors and
+    targets of BLOCK ratings, which are added one after the other. Missing ratings of a block are 0 and add nothing.
     """
     d, w, part = len(factors_of), len(width_of), zeros_like(regularization, part_of)
     row, like, wide = (d + 1) * w, zeros(width_of), zeros_like(regularization, width_of)
@@ -433,8 +441,11 @@ def _solve(
 
 @compiled()
 def add_products(weighted, block, sums, with_gram, factors_of, width_of, part_of):
-    """Adds the products of the rows of a `block` with those of a `weighted` one to `sums`, as `_solve` has both: the
-    same block where all weights are 1. Where not `with_gram`, `sums` hold those with the targets alone."""
+    """Adds the products of the rows of `weighted` with the rows of `block` to `sums`. Layouts are as in `_solve`.
+
+    `weighted` is a block whose factors are multiplied by weights; it is `block` itself if all weights are 1. Without
+    `with_gram`, `sums` holds only the products with the targets.
+    """
     d, w, v, part = len(factors_of), len(width_of), len(part_of), zeros_like(sums, part_of)
     row, entries = (d + 1) * w, len(sums) // w
     for lane in range(0, w, v):
@@ -452,7 +463,7 @@ def add_products(weighted, block, sums, with_gram, factors_of, width_of, part_of
 
 @compiled(inline="always")
 def _add_to(sums, entry, factors, block, at, row, part):
-    """Adds the products of four `factors` with what is at one place of the rows of a block to a vector of `sums`."""
+    """Adds the products of four `factors` with the vectors at one place of a block's rows to a vector of `sums`."""
     a, b, c, e = factors
     total = fma(a, load(block, at, part), load(sums, entry, part))
     total = fma(b, load(block, row + at, part), total)

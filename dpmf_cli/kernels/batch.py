@@ -1,7 +1,8 @@
 """Batch gradients of a factorisation, each rating's contribution clipped, for all models of a grid.
 
-A rating's part e is float32, and e·q and e·p are exact in float64. So a sum of n of them is off by n·2⁻⁵³·Σ|terms|
-at most, no more than n²·2⁻⁵³·C: 10⁻⁶ of C for 10⁵ ratings of one row, and `privacy.grid.MARGIN` has room.
+A rating's error e is float32, and e·q and e·p are exact in float64. So a sum of n of them is off by at most
+n·2⁻⁵³·Σ|terms|, which is at most n²·2⁻⁵³·C. For 10⁵ ratings of one row that is 10⁻⁶ of C. `privacy.grid.MARGIN` has
+room for it.
 """
 
 import numpy as np
@@ -48,7 +49,7 @@ def _plain_step(
     user_limit: float,
     item_limit: float,
 ) -> None:
-    """The twin: the sums Σ e·q of all users, then Σ e·p of all items, are what is measured."""
+    """The plain twin. It measures the sums Σ e·q of all users, then Σ e·p of all items."""
     users, items, n_users = train.users, train.items, train.n_users
     p, q = group.rows("users")[users], group.rows("items")[items]
     error = np.clip(
@@ -93,13 +94,13 @@ def step_batch(
     user_limit: float,
     item_limit: float,
 ) -> None:
-    """One step of batch gradient descent, in place; the same ratings' order gives the same bytes.
+    """Takes one step of batch gradient descent, in place. Ratings in the same order give the same bytes.
 
         e   = clamp(r_ui − IAvg(i) − UAvg(u), ±bound) − p_u·q_i,  clamped to ±C/(‖p_u‖ + ‖q_i‖)
         p_u ← (1 − γλ)·p_u + γ·(Σ_i e·q_i + noise),   q_i ← (1 − γλ)·q_i + γ·(Σ_u e·p_u + noise),   both from the old
         factors, then projected to ‖p_u‖₂ ≤ user_limit and ‖q_i‖₂ ≤ item_limit
 
-    So that ‖e·q_i‖ + ‖e·p_u‖ ≤ C: no rating moves the two sums by more. noise: unit (n_users + n_items, d)
+    So ‖e·q_i‖ + ‖e·p_u‖ ≤ C: no rating moves the two sums by more than C. noise: unit (n_users + n_items, d)
     """
     _step(
         train.users,
@@ -163,7 +164,7 @@ def _step(
 
 @compiled()
 def _release(P, sums, unit, noise, rate, keep, limit, factors_of, width_of):
-    """P ← keep·P + rate·(what is released of the sums), each row then projected to the L2 norm `limit`."""
+    """Sets P ← keep·P + rate·(released sums), then projects each row to the L2 norm `limit`."""
     d, w = len(factors_of), len(width_of)
     like, wide = zeros(width_of), doubles(width_of)
     for r in range(len(unit) // d):
@@ -177,7 +178,7 @@ def _release(P, sums, unit, noise, rate, keep, limit, factors_of, width_of):
 
 @compiled()
 def _lengths(P, factors_of, width_of):
-    """The L2 norms of the rows of P, one vector for each."""
+    """Returns the L2 norms of the rows of P, one vector of lanes for each row."""
     d, w = len(factors_of), len(width_of)
     row, like = (d + 1) * w, zeros(width_of)
     lengths = np.empty(len(P) // row * w, np.float32)

@@ -1,7 +1,7 @@
 """Small symmetric systems over lanes, those of all models side by side: Cholesky factors, solutions in a ball.
 
-A system is (A + ridge·I)p = b. Its `sums` hold the lower triangle of A row by row, and behind it b, as one more row:
-flat, a vector for each entry. Arrays are float32 or float64 alike, and all of one call hold the same kind of number.
+A system is (A + ridge·I)p = b. Its flat array `sums` holds the lower triangle of A row by row, then b as one more
+row, with a vector of lanes for each entry. The arrays of a call are all float32 or all float64.
 """
 
 import numpy as np
@@ -27,18 +27,18 @@ from dpmf_cli.kernels.lanes import (
 from dpmf_cli.kernels.perturb import project
 
 MOST_ITERATIONS = 50
-"""Of Newton's method for a solution in a ball, which takes about five; rounding may hold it from ending by itself."""
+"""Limit of Newton's iterations in `solve_in_ball`. About five suffice, but rounding may keep them from ending."""
 
 
 @compiled()
 def solve_in_ball(sums, ridge, ball, factor, solution, factors_of, width_of):
-    """solution ← the minimiser within ‖p‖ ≤ ball, in the lanes where the free one is outside.
+    """Sets `solution` to the minimiser within ‖p‖ ≤ ball, in the lanes where the free minimiser is outside the ball.
 
-    It is p(μ) = (A + μI)⁻¹b for the μ ≥ 0 with ‖p(μ)‖ = ball. Newton's method on 1/‖p(μ)‖ − 1/ball, which is concave
-    in μ, so that from μ = 0 it rises to the root without passing it (Moré and Sorensen 1983); a last scaling removes
-    what is left of the excess.
+    The minimiser is p(μ) = (A + μI)⁻¹b for the μ ≥ 0 with ‖p(μ)‖ = ball. Newton's method finds μ as the root of
+    1/‖p(μ)‖ − 1/ball. This function is concave in μ, so from μ = 0 the method rises to the root without passing it
+    (Moré and Sorensen 1983). A last scaling removes the remaining excess.
 
-    factor, solution  of the free minimiser, as `cholesky_solve` leaves them; both are changed
+    factor, solution  those of the free minimiser, as `cholesky_solve` leaves them; both are changed
     """
     d, w = len(factors_of), len(width_of)
     like = zeros_like(sums, width_of)
@@ -69,12 +69,13 @@ def solve_in_ball(sums, ridge, ball, factor, solution, factors_of, width_of):
 
 @compiled()
 def cholesky_solve(sums, ridge, factor, solution, factors_of, width_of):
-    """solution ← (A + ridge·I)⁻¹·b in every lane, and factor ← the Cholesky factor, with L⁻¹b as one more row.
+    """Sets solution ← (A + ridge·I)⁻¹·b in every lane, and factor ← the Cholesky factor, with L⁻¹b as one more row.
 
-    The square of a pivot is `ridge` at least. Where it falls below half of that, or below what rounding leaves of its
-    diagonal entry, floats cannot tell the matrix from a singular one. It is raised to that: nothing becomes a NaN.
+    The square of a pivot is at least `ridge` in real numbers. If it falls below half of `ridge`, or below the
+    rounding error of its diagonal entry, floats cannot tell the matrix from a singular one. The square is then raised
+    to the larger of these two bounds, so that nothing becomes a NaN.
 
-    A column is solved for four rows at a time, for which an entry of the pivot's row is loaded once.
+    A column is solved for four rows at a time, so that an entry of the pivot's row is loaded once for all four.
     """
     d, w = len(factors_of), len(width_of)
     like = zeros_like(sums, width_of)

@@ -1,4 +1,4 @@
-"""Sums over one side's ratings of clamped residuals, times public features of the other side: what is measured."""
+"""Measurements: for each row of a side, sums of clamped residuals times the other side's public features."""
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,11 +17,12 @@ def clamped_sums(
     features: NDArray[np.float64],
     bound: float,
 ) -> NDArray[np.float64]:
-    """(rows, k, E) Σ clamp(r − r̂_ui, ±B)/B·z over the ratings of each row of a side, r̂ being what a model predicts.
+    """(rows, k, E) Σ clamp(r − r̂_ui, ±B)/B·z over the ratings of each row of a side; r̂ is a model's prediction.
 
-    ratings  those of the side's rows; features z (rows of the other side, k)
+    ratings   the ratings of the side's rows
+    features  (rows of the other side, k) z
 
-    In double precision from the residual on: each term is |z| at most, to the last bit.
+    Everything from the residual on is in double precision. So each term is at most |z|, to the last bit.
     """
     return np.concatenate(
         [_sums(group, side, ratings, features, bound)[..., : group.lanes] for group in models.groups], axis=-1
@@ -31,7 +32,7 @@ def clamped_sums(
 def _sums(
     group: FactorLanes, side: Side, ratings: SideRatings, features: NDArray[np.float64], bound: float
 ) -> NDArray[np.float64]:
-    """(rows, k, width) those of one group of models."""
+    """(rows, k, width) the `clamped_sums` of one group of models."""
     own, other = (each.reshape(-1, group.factors + 1, group.width) for each in group.own_and_other(side))
     features = np.ascontiguousarray(features)
     sums = np.zeros((len(ratings.starts) - 1, features.shape[1], group.width))

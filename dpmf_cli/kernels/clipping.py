@@ -3,5 +3,5 @@
 import numpy as np
 
 GUARD = np.float32(1 - 2**-11)
-"""Clipping aims so far below a limit, which rounding then cannot exceed: a float32 sum of m squares, one added after
-the other, is too small by m·2⁻²⁴ of itself at most, its root by half of that."""
+"""Clipping aims at a limit times this, so that rounding cannot exceed the limit. A float32 sum of m squares, added
+one after the other, is too small by at most m·2⁻²⁴ of itself, and its root by at most half of that."""

@@ -4,9 +4,9 @@ McSherry and Mironov 2009, section 4.4: Cov = Σ_u w_u r̂_u r̂_uᵀ and Wgt = 
 each unordered pair of items is held, measured and given noise once. A triangle is n(n + 1)/2 numbers: row i holds
 the elements (i, i) … (i, n − 1), and the rows follow each other.
 
-Row by row (Gustavson 1978) a row's sums stay in the nearest cache: 0.3 s for a matrix of ML-1M (1.6·10⁸ products)
-on one core, where user by user takes 0.44 s and blocks of users through dense BLAS 1.0 s. The terms of an element
-are added in the order of the users, one by one, so that its bytes depend on nothing else.
+A matrix is summed row by row (Gustavson 1978), so that a row's sums stay in the nearest cache. A matrix of ML-1M
+(1.6·10⁸ products) takes 0.3 s on one core. User by user it takes 0.44 s, and in blocks of users through dense BLAS
+1.0 s. The terms of an element are added one by one in the order of the users. So its bytes depend on nothing else.
 """
 
 from dataclasses import dataclass
@@ -29,7 +29,7 @@ def triangle_size(n_items: int) -> int:
 
 @compiled(inline="always")
 def place(i, j, n_items):
-    """Where the element of the unordered pair {i, j} lies in a packed triangle. i, j: int64."""
+    """Returns the place in a packed triangle of the element of the unordered pair {i, j}. i, j: int64."""
     low, high = (i, j) if i < j else (j, i)
     return low * (2 * n_items - low - 1) // 2 + high
 
@@ -55,7 +55,7 @@ def weighted_products(
 ) -> NDArray[np.float64]:
     """Σ_u w_u v_ui v_uj for every pair of items i ≤ j, over the users who rated both: a packed triangle, float64.
 
-    values (n_ratings,) v, one per rating; weights (n_users,) w. Sums of so many terms in float32 would move between
+    values (n_ratings,) v, one per rating; weights (n_users,) w. In float32, sums of so many terms would move between
     neighbours by more than their sensitivity.
     """
     out = np.zeros(triangle_size(ratings.n_items))
@@ -88,11 +88,10 @@ def _weighted_products(users, items, user_starts, item_starts, positions, values
 def mean_ratios(
     covariance: NDArray[np.float32], weight: NDArray[np.float32], n_items: int
 ) -> tuple[float, float]:
-    """(on the diagonal, off it): the μ that minimises Σ (Cov_ij − μ·Wgt_ij)², or 0 where all weights are 0.
+    """(on the diagonal, off it): the μ that minimises Σ (Cov_ij − μ·Wgt_ij)², or 0 if all weights are 0.
 
-    The average that entries are shrunk to. Noise is equally large on every entry, so this estimate gives an
-    entry the say that its weight earns it; ΣCov/ΣWgt lets millions of empty entries add nothing but noise
-    (3.4 times as much on ML-1M).
+    Entries are shrunk to this average. Noise is equally large on every entry, so this estimate counts an entry by its
+    weight. In ΣCov/ΣWgt, millions of empty entries would add nothing but noise (3.4 times as much on ML-1M).
     """
     on, off = _mean_ratios(covariance, weight, np.int64(n_items), LANES)
     return float(on), float(off)
@@ -100,7 +99,7 @@ def mean_ratios(
 
 @compiled(example(covariance=triangle(ROWS), weight=1 + np.abs(triangle(ROWS)), n_items=ROWS))
 def _mean_ratios(covariance, weight, n_items, width_of):
-    """Sums in float64, of whole vectors lane by lane and then of what each row has left."""
+    """Sums in float64. Complete vectors are summed lane by lane, the remaining entries of each row one by one."""
     w, like = len(width_of), zeros(width_of)
     products, squares = doubles(width_of), doubles(width_of)
     product_on, square_on, product_off, square_off = 0.0, 0.0, 0.0, 0.0
@@ -141,8 +140,9 @@ def shrink(
     on_diagonal: float,
     off_diagonal: float,
 ) -> None:
-    """Cov_ij ← (Cov_ij + s·μ)/(Wgt_ij + s) in place, s ("pull" > 0) and μ by where the entry lies; Wgt ≥ 0.
+    """Sets Cov_ij ← (Cov_ij + s·μ)/(Wgt_ij + s) in place; Wgt ≥ 0.
 
+    The pull s > 0 and the average μ have one value for the diagonal and one for all other entries.
     McSherry and Mironov 2009, section 4.6: "shrinking to the average", with s for β·avgWgt.
     """
     x = 0
@@ -155,6 +155,9 @@ def shrink(
 
 @compiled(error_model="numpy")
 def _shrink(covariance, weight, pull, average):
-    """SIMD: NumPy's error model leaves out a test for a zero divisor, which would keep the compiler from it."""
+    """Shrinks entries with SIMD.
+
+    NumPy's error model leaves out the test for a zero divisor. That test would prevent SIMD.
+    """
     for x in range(len(covariance)):
         covariance[x] = (covariance[x] + pull * average) / (weight[x] + pull)

@@ -1,10 +1,10 @@
-"""Numbers below float32's normal range, 1.2·10⁻³⁸, are 0 while a kernel of SGD runs, where the processor can do that.
+"""Sets numbers below float32's normal range, 1.2·10⁻³⁸, to 0 while a kernel of SGD runs, if the processor can.
 
-Factors of the noisiest models may shrink until products of them are denormal numbers, with which processors are
-several times as slow. Nothing that small reaches a prediction.
+Factors of the noisiest models may shrink until their products are denormal numbers. Processors are several times as
+slow with such numbers. No number that small reaches a prediction.
 
-A kernel sets the state itself, after its last allocation, and restores it as its last step. No line of Python runs in
-between, so nothing that interrupts Python can leave the state behind.
+A kernel itself sets this state of the processor after its last allocation, and restores the old state as its last
+step. No line of Python runs in between, so nothing that interrupts Python can leave the state behind.
 """
 
 import platform
@@ -17,7 +17,7 @@ from numba.core import cgutils
 from dpmf_cli.compiled.twins import operation
 
 _FLUSH = 0x8040
-"""Of x86's MXCSR: results that are denormal become 0, and operands that are count as 0."""
+"""Bits of x86's MXCSR: denormal results become 0, and denormal operands count as 0."""
 _CAN = platform.machine().lower() in ("x86_64", "amd64")
 
 
@@ -30,7 +30,7 @@ def _call(builder: Any, name: str, slot: Any) -> None:
 
 @operation(lambda: 0)
 def flush_denormals(typingctx):
-    """Sets x86's MXCSR of this thread, and returns what it was; 0 elsewhere, where nothing is set."""
+    """Sets x86's MXCSR of this thread and returns its old value. On other processors sets nothing and returns 0."""
 
     def codegen(context, builder, signature, arguments):
         if not _CAN:
@@ -47,7 +47,7 @@ def flush_denormals(typingctx):
 
 @operation(lambda before: None)
 def restore_denormals(typingctx, before):
-    """Sets MXCSR to what `flush_denormals` returned."""
+    """Sets MXCSR to the value that `flush_denormals` returned."""
 
     def codegen(context, builder, signature, arguments):
         if _CAN:

@@ -1,7 +1,7 @@
-"""Arguments on which machine code is held against its plain twin: eight ratings, and what kernels ask beside them.
+"""Arguments on which machine code is compared with its plain twin: eight ratings, and the other arguments of kernels.
 
-An argument is made by its name, and as the type that machine code was compiled for has it: the number of factors, of
-lanes and of components, float32 or float64, an array or None.
+The name of an argument decides its value. The type that the machine code was compiled for decides its form: the
+numbers of factors, lanes and components, float32 or float64, an array or None.
 """
 
 from collections.abc import Callable, Mapping
@@ -15,9 +15,9 @@ from numba.np.numpy_support import as_dtype
 from dpmf_cli.compiled.selfcheck import Example
 
 USERS, ITEMS, K = 4, 5, 3
-"""How many users, items and neighbours of an item there are; the third user has no ratings."""
+"""Numbers of users, of items, and of neighbours of an item. The third user has no ratings."""
 ROWS = 37
-"""Rows of a packed matrix: two vectors of sixteen lanes, and what is left."""
+"""Rows of a packed matrix: two vectors of sixteen lanes, and a remainder."""
 
 RATERS = np.repeat(np.arange(USERS), [3, 2, 0, 3])
 RATED = np.array([0, 2, 4, 1, 2, 0, 1, 3])
@@ -28,7 +28,7 @@ BY_ITEM = np.argsort(RATED, kind="stable")
 
 @dataclass(frozen=True)
 class Shapes:
-    """What the types of a kernel's arguments say: d factors, w lanes, k components of a mixture."""
+    """Shapes that the types of a kernel's arguments give: d factors, w lanes, k components of a mixture."""
 
     d: int
     w: int
@@ -36,28 +36,28 @@ class Shapes:
 
     @property
     def row(self) -> int:
-        """Numbers of a row of factors, its effect included."""
+        """How many numbers a row of factors has, its effect included."""
         return (self.d + 1) * self.w
 
 
 def numbers(*shape: int) -> np.ndarray:
-    """Numbers around 0, always the same."""
+    """Returns numbers around 0, the same at every call."""
     return np.random.default_rng(len(shape)).normal(0, 0.4, shape)
 
 
 def noise(shapes: Shapes) -> np.ndarray:
-    """What `releasing.noise_lanes` makes of scales around ½, and of a grid too fine to tell rounding apart."""
+    """Returns `releasing.noise_lanes` of scales around ½ and of a grid too fine for a rounding difference to show."""
     return np.concatenate([np.linspace(0.3, 0.7, shapes.w), np.full(shapes.w, 1.5 * 2.0**22)])
 
 
 def triangle(n: int) -> Any:
-    """A packed n × n matrix whose diagonal is larger than the rest."""
+    """Returns a packed n × n matrix whose diagonal is larger than its other elements."""
     full = 0.1 * numbers(n, n) + np.eye(n)
     return full[np.tri(n, dtype=bool).T]
 
 
 def mixture_constants(shapes: Shapes) -> np.ndarray:
-    """Flat (k, 3, w) the constants of components whose variances are 0.05, 0.10, …"""
+    """Returns flat (k, 3, w) the constants of components whose variances are 0.05, 0.10, …"""
     variances = 0.05 * np.arange(1, shapes.k + 1)
     constants = np.stack([-np.log(variances) / 2, -0.5 / variances, 1 / (12 * variances)], axis=1)
     return np.repeat(constants, shapes.w)
@@ -114,8 +114,10 @@ _BY_NAME: dict[str, Made] = {
 
 
 def example(**own: Any) -> Example:
-    """The arguments of a kernel; `own` are those that it asks otherwise than their names say, as numbers, arrays or
-    functions of the `Shapes`."""
+    """Returns a function that makes the arguments of a kernel.
+
+    own  arguments whose values are not those that their names stand for: numbers, arrays or functions of the `Shapes`
+    """
 
     def arguments(kinds: Mapping[str, Any]) -> dict[str, Any]:
         shapes = Shapes(
@@ -132,7 +134,7 @@ def example(**own: Any) -> Example:
 
 
 def _argument(made: Any, kind: types.Type, shapes: Shapes) -> Any:
-    """A value as that type has it. The elements of a tuple of whole numbers are never read, only counted."""
+    """Returns a value in the form of a type. Elements of a tuple of whole numbers are never read, only counted."""
     if kind is types.none:
         return None
     if isinstance(kind, types.UniTuple) and isinstance(kind.dtype, types.Integer):

@@ -8,9 +8,9 @@ from dpmf_cli.kernels.lanes import add, clamp, fma, mul, splat, sub, times_power
 
 @compiled()
 def exponential(x, width_of):
-    """eˣ in every lane for x ≤ 0, to a few units of the last place; below −87 as at −87.
+    """Returns eˣ in every lane for x ≤ 0, to a few units of the last place. Below −87 it is e⁻⁸⁷.
 
-    x = n·ln 2 + r with |r| ≤ (ln 2)/2, eʳ by a polynomial (Cephes, Moshier 1989).
+    x = n·ln 2 + r with |r| ≤ (ln 2)/2. A polynomial gives eʳ (Cephes, Moshier 1989).
     """
     like = zeros(width_of)
     x = clamp(x, splat(np.float32(-87), like), like)

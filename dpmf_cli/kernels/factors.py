@@ -19,8 +19,8 @@ Side = Literal["users", "items"]
 class FactorLanes:
     """One group of at most 16 models, side by side.
 
-    users, items  flat float32, rows of (factors + 1) vectors of `width` lanes; vector k of a row is latent
-                  factor k, the last is the row's effect (user or item average), which no update touches
+    users, items  flat float32, rows of (factors + 1) vectors of `width` lanes. Vector k of a row is latent factor k.
+                  The last vector is the row's effect (user or item average), which no update touches
     part          the place of these models in the grid
     """
 
@@ -32,12 +32,12 @@ class FactorLanes:
 
     @property
     def lanes(self) -> int:
-        """How many models there are; the other lanes, up to the width, repeat the last."""
+        """How many models there are. The other lanes, up to the width, repeat the last model."""
         return int(self.part.stop - self.part.start)
 
     @property
     def groups(self) -> tuple["FactorLanes", ...]:
-        """Itself: a kernel takes one group as it takes the models of a whole grid."""
+        """This group alone: a kernel that takes the models of a grid also takes a single group."""
         return (self,)
 
     @property
@@ -50,7 +50,7 @@ class FactorLanes:
         return (0,) * self.width
 
     def own_and_other(self, side: Side) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
-        """The flat arrays of a side and of the other one."""
+        """Returns the flat arrays of a side and of the opposite side."""
         return (self.users, self.items) if side == "users" else (self.items, self.users)
 
     def rows(self, side: Side) -> NDArray[np.float32]:
@@ -58,7 +58,7 @@ class FactorLanes:
         return self.table(side)[:, :-1]
 
     def table(self, side: Side) -> NDArray[np.float32]:
-        """(rows, d + 1, lanes) the factors of one side, and behind them its effects: a view."""
+        """(rows, d + 1, lanes) the factors of one side, followed by its effects: a view."""
         own, _ = self.own_and_other(side)
         return own.reshape(-1, self.factors + 1, self.width)[..., : self.lanes]
 
@@ -103,12 +103,12 @@ class FactorModel:
         return np.concatenate([group.predict(users, items) for group in self.groups], axis=1)
 
     def without_users(self) -> "FactorModel":
-        """The item factors alone, in the same memory: what an aggregator has whose users keep theirs."""
+        """Returns the items alone, in the same memory. An aggregator has this model if users keep their factors."""
         nobody = np.empty(0, np.float32)
         return FactorModel([replace(group, users=nobody) for group in self.groups])
 
     def with_users(self, effects: NDArray[np.floating]) -> "FactorModel":
-        """These items, in the same memory, beside users with effects (n_users, E) and factors 0."""
+        """Returns these items, in the same memory, with users that have `effects` (n_users, E) and factors 0."""
         return FactorModel(
             [
                 replace(group, users=_rows(np.zeros((len(effects), group.factors)), effects[:, group.part]))
@@ -118,13 +118,13 @@ class FactorModel:
 
     @property
     def published(self) -> dict[str, NDArray[np.float32]]:
-        """users (n_users, d + 1, E) and items (n_items, d + 1, E): the last of a row is its effect."""
+        """users (n_users, d + 1, E) and items (n_items, d + 1, E): the last element of a row is its effect."""
         sides: tuple[Side, ...] = ("users", "items")
         return {side: np.concatenate([group.table(side) for group in self.groups], axis=2) for side in sides}
 
     @classmethod
     def restored(cls, arrays: Mapping[str, NDArray[Any]], entry: Any = None, own: Any = None) -> Self:
-        """The model of what was `published`."""
+        """Returns the model whose `published` arrays are `arrays`."""
         users, items = arrays["users"], arrays["items"]
         factors = items.shape[1] - 1
         return cls(
@@ -162,7 +162,7 @@ def move_factors(group: FactorLanes, side: Side, columns: slice, moves: NDArray[
 
 @on_each_group
 def set_effects(group: FactorLanes, side: Side, effects: NDArray[np.floating]) -> None:
-    """Makes `effects` (rows, E) those of one side, in place."""
+    """Sets the effects of one side to `effects` (rows, E), in place."""
     own, _ = group.own_and_other(side)
     own.reshape(-1, group.factors + 1, group.width)[:, -1] = pad(effects[:, group.part], group.width)
 
@@ -173,7 +173,7 @@ def factor_model(
     user_effects: NDArray[np.float64],
     item_effects: NDArray[np.float64],
 ) -> FactorModel:
-    """Start factors, common to all models of a grid, beside effects of each model's own.
+    """Returns a model with start factors that are common to all models of a grid, and with each model's own effects.
 
     users (n_users, d), items (n_items, d); user_effects (n_users, E), item_effects (n_items, E).
     """

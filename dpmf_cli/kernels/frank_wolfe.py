@@ -1,6 +1,7 @@
-"""A step of Frank–Wolfe for a matrix of which each row is known to its user alone: the users' part of it.
+"""The users' part of a step of Frank–Wolfe, for a matrix whose rows are each known to their user alone.
 
-A user's row of Y is p_u·q_i over the steps taken so far: q are the released eigenvectors, p_u the coefficients.
+Element i of user u's row of Y is p_u·q_i, over the steps taken so far. The vectors q hold the released eigenvectors,
+and p_u holds the user's coefficients.
 """
 
 import numpy as np
@@ -25,14 +26,14 @@ def step_towards(
     clip: float,
     limit: float,
 ) -> None:
-    """Every user's step along v = the factors `step` of the items, in place; those behind it are 0.
+    """Takes every user's step along v, which is the items' factor number `step`, in place. Later factors are 0.
 
         a = P_Ω(Y_u − x_u),  x_ui = r_ui − effects,  scaled down to ‖a‖₂ ≤ clip
         û = a·v/singular, within ±1, 0 where `singular` is 0
         Y_u ← keep·Y_u − pull·û·v,  then scaled down to ‖P_Ω(Y_u)‖₂ ≤ limit
 
     own       the ratings of the model's users
-    singular  (E,) what a·v is divided by
+    singular  (E,) divisors of a·v
     """
     _step(
         own.user_starts,

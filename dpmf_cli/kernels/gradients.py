@@ -1,7 +1,7 @@
 """Mini-batch gradient descent of a factorisation, each model of a grid on its own sample of the ratings.
 
-A rating's bit e says whether model e of a group has it: its gradient is multiplied by 1 or by 0, which adds nothing
-to a sum, so that a model's factors are those of a fit of its sample alone, to the bit.
+Bit e of a rating says whether model e of a group has the rating. The rating's gradient is multiplied by 1 or by 0,
+and 0 adds nothing to a sum. So a model's factors are those of a fit on its own sample alone, to the bit.
 """
 
 from collections.abc import Callable, Sequence
@@ -54,7 +54,7 @@ class SampledVisits:
 
 
 def sample_bits(kept: NDArray[np.bool_]) -> tuple[NDArray[np.uint16], ...]:
-    """The bits of visits, from which model has which (n, E)."""
+    """Returns the bits of visits; `kept` (n, E) says which model has which rating."""
 
     def of(mine: NDArray[np.bool_]) -> NDArray[np.uint16]:
         return np.asarray((mine * (1 << np.arange(mine.shape[1]))).sum(axis=1).astype(np.uint16))
@@ -63,18 +63,19 @@ def sample_bits(kept: NDArray[np.bool_]) -> tuple[NDArray[np.uint16], ...]:
 
 
 def visits_of_all(train: Ratings, grid: int) -> SampledVisits:
-    """Every rating, which each of `grid` models has."""
+    """Returns visits of every rating, for `grid` models that all have every rating."""
     every = np.full(len(train), np.iinfo(np.uint16).max, np.uint16)
     return SampledVisits(train.users, train.items, train.values, (every,) * len(groups(grid)))
 
 
 @dataclass(frozen=True)
 class DescentLanes:
-    """One group of models, with sums of gradients since each model's last step: for every user Σ e·v, for every
-    item Σ e·u, e = r − effects − u·v.
+    """One group of models, with sums of gradients since each model's last step.
 
-    number        the place of the group among those of the grid
-    sums, speeds  in memory as the factors of that side; a speed is the step before, and empty without momentum
+    The sums are Σ e·v for every user and Σ e·u for every item, with e = r − effects − u·v.
+
+    number        the place of the group among the groups of the grid
+    sums, speeds  laid out like the factors of their side. A speed is the previous step; it is empty without momentum
     """
 
     factors: FactorLanes
@@ -90,7 +91,7 @@ class DescentLanes:
 
     @property
     def groups(self) -> tuple["DescentLanes", ...]:
-        """Itself: a kernel takes one group as it takes the models of a whole grid."""
+        """This group alone: a kernel that takes the models of a grid also takes a single group."""
         return (self,)
 
     def side(self, side: Side) -> NDArray[np.float32]:
@@ -104,9 +105,9 @@ class DescentLanes:
 
 
 class Descent:
-    """The descent of the models of a whole grid, whose factors it changes in place.
+    """The descent of all models of a grid. It changes their factors in place.
 
-    momentum  how much of the step before is added to a step
+    momentum  how much of the previous step is added to a step
     """
 
     def __init__(self, model: FactorModel, momentum: float) -> None:
@@ -156,24 +157,24 @@ def _sum_gradients(
 
 @on_each_group
 def step_users(group: DescentLanes, rates: NDArray[np.floating], regularization: float) -> None:
-    """u ← u + rate·(Σ e·v − λ·u) in the models with a rate above 0, whose sums begin anew; the others wait.
+    """Sets u ← u + rate·(Σ e·v − λ·u) in the models with a rate above 0, and resets their sums. Other models wait.
 
-    With momentum μ the step is μ times the step before plus this one. rates (E,)
+    With momentum μ, a step also adds μ times the previous step. rates (E,)
     """
     _step(group, "users", rates, regularization)
 
 
 @on_each_group
 def step_items(group: DescentLanes, rates: NDArray[np.floating], regularization: float) -> None:
-    """v ← v + rate·(Σ e·u − λ·v) in the models with a rate above 0, whose sums begin anew; the others wait.
+    """Sets v ← v + rate·(Σ e·u − λ·v) in the models with a rate above 0, and resets their sums. Other models wait.
 
-    With momentum μ the step is μ times the step before plus this one. rates (E,)
+    With momentum μ, a step also adds μ times the previous step. rates (E,)
     """
     _step(group, "items", rates, regularization)
 
 
 def _plain_step(side: Side) -> Callable[..., None]:
-    """The twin: the gradients −Σ e·v of users, or −Σ e·u of items, are what is measured, in the models that step."""
+    """Returns the plain twin. It measures the gradients −Σ e·v of users or −Σ e·u of items, in models that step."""
 
     def twin(
         group: DescentLanes, publish: Publish, rates: NDArray[np.floating], regularization: float
@@ -201,7 +202,7 @@ def _plain_step(side: Side) -> Callable[..., None]:
 def step_noisy_users(
     group: DescentLanes, noise: LaneNoise, rates: NDArray[np.floating], regularization: float
 ) -> None:
-    """u ← u − rate·(grid(−Σ e·v + noise) + λ·u), and the rest as in `step_users`; noise unit (n_users, d)."""
+    """Sets u ← u − rate·(grid(−Σ e·v + noise) + λ·u), otherwise as `step_users`; noise unit (n_users, d)."""
     _step(group, "users", rates, regularization, noise)
 
 
@@ -209,9 +210,9 @@ def step_noisy_users(
 def step_noisy_items(
     group: DescentLanes, noise: LaneNoise, rates: NDArray[np.floating], regularization: float
 ) -> None:
-    """v ← v − rate·(grid(−Σ e·u + noise) + λ·v), and the rest as in `step_items`; noise unit (n_items, d).
+    """Sets v ← v − rate·(grid(−Σ e·u + noise) + λ·v), otherwise as `step_items`; noise unit (n_items, d).
 
-    Sums are float32, which proves nothing: published modes alone use this.
+    Sums are float32, so no ε is provable. Only published modes use this.
     """
     _step(group, "items", rates, regularization, noise)
 
@@ -260,7 +261,7 @@ def _add_gradients(users, items, values, bits, P, Q, to_P, to_Q, both, factors_o
         for f in range(d):
             dot = fma(load(P, p_at + f * w, like), load(Q, q_at + f * w, like), dot)
         error = mul(lanes_where(bits[x], like), sub(splat(values[x], like), dot))
-        if w == 1:  # one model's factors lie side by side, as the models of a factor do elsewhere
+        if w == 1:  # the factors of one model lie side by side; with w > 1 the models of one factor do
             store(alone, 0, error)
             each = splat(alone[0], factors)
             store(to_Q, q_at, fma(each, load(P, p_at, factors), load(to_Q, q_at, factors)))

@@ -1,8 +1,8 @@
-"""Σ_u a_u·a_uᵀ over the items, released for several ε side by side; a_u is what a model leaves of user u's ratings.
+"""Releases Σ_u a_u·a_uᵀ over the items for several ε side by side; a_u are predictions minus ratings of user u.
 
-A product of two ratings is added to eight triangles in one visit. A row of these, eight numbers for each item, is
-summed in the second cache, gets its noise there, and goes to the triangles of each ε. On a fold of ML-1M that takes
-0.08 s for each ε on one core. `covariance.weighted_products`, for one ε alone, takes 0.33 s.
+One visit of two ratings adds their products to eight triangles. A row of the eight triangles, eight numbers for each
+item, is summed in the second-level cache. The row gets its noise there, and is then written to the triangle of each
+ε. On a fold of ML-1M that takes 0.08 s for each ε on one core. `covariance.weighted_products` takes 0.33 s for one ε.
 """
 
 from collections.abc import Iterator
@@ -24,13 +24,14 @@ from dpmf_cli.privacy.release import Publish, Release, noisy_kernel
 from dpmf_cli.ratings import Ratings
 
 WIDTH = 8
-"""A row of 16 float64 an item no longer fits the second cache beside the ratings: 1.6 times the time for each ε."""
+"""Lanes of a row. With 16 float64 for each item, a row no longer fits in the second-level cache beside the ratings.
+Each ε then takes 1.6 times as long."""
 MOST_HELD = 1 << 28
-"""Bytes of triangles that are held side by side, where one alone does not take more."""
+"""Most bytes of triangles that are held side by side, unless a single triangle takes more."""
 
 
 def side_by_side(n_items: int) -> int:
-    """How many ε are released at once."""
+    """Returns how many ε are released at once."""
     return max(1, min(WIDTH, MOST_HELD // (4 * triangle_size(n_items))))
 
 
@@ -38,10 +39,10 @@ def side_by_side(n_items: int) -> int:
 class Grams:
     """The matrices of some ε of a grid.
 
-    predicted  (n_ratings, WIDTH) float32 what the models say; the last is repeated in the unused lanes
-    longest    what ‖a_u‖₂ is clipped to, a_u being predicted − ratings
-    released   (ε, size) a packed triangle for each, which the kernel fills
-    part       their places in the grid
+    predicted  (n_ratings, WIDTH) float32 predictions of the models; unused lanes repeat the last model
+    longest    the limit to which ‖a_u‖₂ is clipped, where a_u = predicted − ratings
+    released   (ε, size) a packed triangle for each ε, which the kernel fills
+    part       the places of these ε in the grid
     """
 
     train: Ratings
@@ -53,17 +54,17 @@ class Grams:
 
     @property
     def groups(self) -> tuple["Grams", ...]:
-        """Itself: a kernel takes one group as it takes the models of a whole grid."""
+        """This group alone: a kernel that takes the models of a grid also takes a single group."""
         return (self,)
 
 
 def released_grams(
     model: FactorModel, train: Ratings, raters: Raters, noise: Release, longest: float
 ) -> Iterator[tuple[int, NDArray[np.float32]]]:
-    """(the place in the grid, the packed triangle) for each ε: Σ_u a_u·a_uᵀ with its noise, where
-    a_u = P_Ω(predictions of u − ratings of u), scaled down to ‖a_u‖₂ ≤ `longest`.
+    """Yields (the place in the grid, the packed triangle) for each ε; the triangle is Σ_u a_u·a_uᵀ with its noise.
 
-    A triangle is overwritten once the next one is asked for.
+    a_u = P_Ω(predictions of u − ratings of u), scaled down to ‖a_u‖₂ ≤ `longest`. A triangle is overwritten once the
+    next one is asked for.
     """
     at_once, size = side_by_side(train.n_items), triangle_size(train.n_items)
     room, predicted = np.empty((at_once, size), np.float32), aligned((len(train), WIDTH))
@@ -82,9 +83,11 @@ def released_grams(
 def clipped_gram(
     train: Ratings, raters: Raters, left: NDArray[np.float64], longest: float
 ) -> NDArray[np.float64]:
-    """Σ_u a_u·a_uᵀ for one ε, a packed triangle; left (n_ratings,) the a_u, here scaled down to ‖a_u‖₂ ≤ `longest`.
+    """Returns Σ_u a_u·a_uᵀ for one ε, a packed triangle, after it scaled the a_u down to ‖a_u‖₂ ≤ `longest`.
 
-    All of it in double precision: a user's part is its bound times 1 + 10⁻¹² at most.
+    left  (n_ratings,) the a_u before they are scaled down
+
+    Everything is in double precision: a user's part is at most its bound times 1 + 10⁻¹².
     """
     norms = np.sqrt(sums_by(train.users, left**2, train.n_users))
     weights = (longest / np.maximum(norms, longest)) ** 2
@@ -92,7 +95,7 @@ def clipped_gram(
 
 
 def _plain_release(grams: Grams, publish: Publish) -> None:
-    """The twin: the elements of all triangles are what is measured."""
+    """The plain twin. It measures the elements of all triangles."""
     lanes = grams.predicted[:, : len(grams.released)].astype(np.float64) - grams.train.values[:, None]
     clean = [
         clipped_gram(grams.train, grams.raters, np.ascontiguousarray(left), grams.longest) for left in lanes.T
@@ -102,7 +105,7 @@ def _plain_release(grams: Grams, publish: Publish) -> None:
 
 @noisy_kernel(_plain_release)
 def release_grams(grams: Grams, noise: LaneNoise) -> None:
-    """released ← grid(Σ_u a_u·a_uᵀ + noise), summed and rounded in float64, then to float32; noise unit (size,)."""
+    """Sets released ← grid(Σ_u a_u·a_uᵀ + noise) in float64, then rounds to float32; noise unit (size,)."""
     train, raters = grams.train, grams.raters
     _release_grams(
         train.users,
@@ -165,6 +168,6 @@ def _release_grams(
 
 @compiled(inline="always")
 def _left(predicted, values, x, width_of):
-    """What the models leave of rating x: in float64."""
+    """Returns the models' predictions minus rating x, in float64."""
     at = x * len(width_of)
     return sub(widen(load(predicted, at, zeros(width_of))), splat(np.float64(values[x]), doubles(width_of)))

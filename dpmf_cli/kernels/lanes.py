@@ -1,8 +1,8 @@
 """Lanes: one float32 per model of the ε grid, side by side in one SIMD vector.
 
-A kernel that visits ratings one by one updates all models of a grid in the same visit: the rating's
-indices, value and unit noise are loaded once. Plain numba loops over a grid axis are not vectorised where
-LLVM cannot prove that two rows do not overlap; a first-class vector type needs no such proof.
+A kernel that visits ratings one by one updates all models of a grid in the same visit. So it loads the rating's
+indices, value and unit noise once. Plain numba loops over a grid axis are not vectorised if LLVM cannot prove that
+two rows do not overlap. A first-class vector type needs no such proof.
 
 `Lanes(width)` is a numba type whose value is an LLVM vector <width x float>. Kernels use it through the
 intrinsics below, as if it were a number:
@@ -10,16 +10,16 @@ intrinsics below, as if it were a number:
     error = fma(splat(noise, like), scale, splat(value, like))
     p = load(P, at, like)
 
-`like` is any vector of the width wanted; the first comes from `zeros(width_of)`, where `width_of` is a
-tuple whose length is the width (its *type* carries the width, so that one kernel source serves all widths
-and each has machine code of its own).
+`like` is any vector of the desired width. The first one comes from `zeros(width_of)`, where `width_of` is a tuple
+whose length is the width. The *type* of this tuple carries the width. So one kernel source serves all widths, and
+each width has its own machine code.
 
-Releases (`releasing`) and kernels of linear algebra use lanes of float64 too (`doubles`), for what needs its digits.
+Releases (`releasing`) and kernels of linear algebra also use float64 lanes (`doubles`), where they need the digits.
 
-Every operation here is one IEEE operation a lane: a fused multiply-add where `fma` is written and nothing
-reassociated (no fast-math). So a lane's result does not depend on the width, on its neighbours in the
-vector, or on the CPU; a grid can be split, padded or refined without changing any result. (But below float32's normal
-range: `denormals`.)
+Every operation here is one IEEE operation for each lane. It is a fused multiply-add where `fma` is written, and
+nothing is reassociated (no fast-math). So a lane's result does not depend on the width, on the other lanes of the
+vector, or on the CPU. A grid can be split, padded or refined without changing any result. The exception is numbers
+below float32's normal range: see `denormals`.
 """
 
 from typing import Any
@@ -58,7 +58,7 @@ def _number(lanes: Lanes) -> types.Float:
 
 
 def _pointer(context: Any, builder: Any, array_type: Any, array: Any, at: Any, lanes: Lanes) -> Any:
-    """The address of element `at` of a flat array of such numbers as a lane holds, as a pointer to a vector."""
+    """Returns the address of element `at` of a flat array, as a pointer to a vector of the array's type of number."""
     data = context.make_array(array_type)(context, builder, value=array).data
     return builder.bitcast(builder.gep(data, [at]), _vector(lanes).as_pointer())
 
@@ -68,7 +68,7 @@ def _is_flat(array: Any, lanes: Lanes) -> bool:
 
 
 def _instruction(name: str) -> Any:
-    """The code of one LLVM instruction on all arguments."""
+    """Returns the code of one LLVM instruction on all arguments."""
 
     def codegen(context, builder, signature, arguments):
         return getattr(builder, name)(*arguments)
@@ -77,7 +77,7 @@ def _instruction(name: str) -> Any:
 
 
 def _llvm(name: str, lanes: Lanes) -> Any:
-    """The code of one of LLVM's own functions on all arguments, vectors of `lanes`."""
+    """Returns the code that calls one of LLVM's own functions on all arguments, which are vectors of `lanes`."""
 
     def codegen(context, builder, signature, arguments):
         vector = _vector(lanes)
@@ -89,7 +89,7 @@ def _llvm(name: str, lanes: Lanes) -> Any:
 
 
 def _zero(lanes: Lanes) -> Any:
-    """The code of a zero vector."""
+    """Returns the code of a zero vector."""
 
     def codegen(context, builder, signature, arguments):
         return ir.Constant(_vector(lanes), [0.0] * lanes.width)
@@ -99,21 +99,21 @@ def _zero(lanes: Lanes) -> Any:
 
 @operation(plain_lanes.zeros)
 def zeros(typingctx, width_of):
-    """The zero vector of as many lanes as the tuple `width_of` has elements."""
+    """The zero vector with one float32 lane for each element of the tuple `width_of`."""
     lanes = Lanes(len(width_of))
     return lanes(width_of), _zero(lanes)
 
 
 @operation(plain_lanes.doubles)
 def doubles(typingctx, width_of):
-    """The zero vector of as many float64 lanes as the tuple `width_of` has elements."""
+    """The zero vector with one float64 lane for each element of the tuple `width_of`."""
     lanes = Lanes(len(width_of), 64)
     return lanes(width_of), _zero(lanes)
 
 
 @operation(plain_lanes.zeros_like)
 def zeros_like(typingctx, array, width_of):
-    """The zero vector of as many lanes as the tuple `width_of` has elements, each such a number as `array` holds."""
+    """The zero vector with one lane for each element of the tuple `width_of`, in the number type of `array`."""
     lanes = Lanes(len(width_of), array.dtype.bitwidth)
     return lanes(array, width_of), _zero(lanes)
 
@@ -209,7 +209,7 @@ def div(typingctx, a, b):
 
 @operation(plain_lanes.less_product)
 def less_product(typingctx, a, b, c):
-    """c − a·b in every lane: rounded once in float64; in float32 the product is rounded before."""
+    """c − a·b in every lane. In float64 it is rounded once; in float32 the product is rounded first."""
 
     def codegen(context, builder, signature, arguments):
         a_, b_, c_ = arguments
@@ -222,8 +222,10 @@ def less_product(typingctx, a, b, c):
 
 @operation(plain_lanes.pivot_of)
 def pivot_of(typingctx, square):
-    """What a Cholesky factor has on its diagonal, in every lane: √square in float32, 1/√square in float64, where a
-    division takes several times as long as a product."""
+    """The diagonal entry of a Cholesky factor, in every lane: √square in float32, 1/√square in float64.
+
+    In float64 a division takes several times as long as a product.
+    """
 
     def codegen(context, builder, signature, arguments):
         root = _llvm("sqrt", square)(context, builder, signature, arguments)
@@ -236,7 +238,7 @@ def pivot_of(typingctx, square):
 
 @operation(plain_lanes.over_pivot)
 def over_pivot(typingctx, a, pivot):
-    """a divided by the diagonal entry of which `pivot_of` has made `pivot`, in every lane."""
+    """a/√square in every lane, where `pivot` is `pivot_of(square)`."""
     return a(a, a), _instruction("fdiv" if a.bits == 32 else "fmul")
 
 
@@ -270,7 +272,7 @@ def narrow(typingctx, a):
 
 @operation(plain_lanes.cast)
 def cast(typingctx, a, like):
-    """The lanes of `a` as numbers like those of `like`: as they are, widened or rounded."""
+    """The lanes of `a` in the number type of `like`: unchanged, widened or rounded."""
 
     def codegen(context, builder, signature, arguments):
         if a.bits == like.bits:
@@ -282,7 +284,7 @@ def cast(typingctx, a, like):
 
 @operation(plain_lanes.rint)
 def rint(typingctx, a):
-    """The nearest whole number in every lane, the even one of two."""
+    """The nearest whole number in every lane. Of two equally near, it is the even one."""
     return a(a), _llvm("rint", a)
 
 
@@ -294,7 +296,7 @@ def magnitude(typingctx, a):
 
 @operation(plain_lanes.total)
 def total(typingctx, a):
-    """The sum of the lanes, a float64, one added after the other."""
+    """The sum of the lanes as a float64. Lanes are added one after the other."""
 
     def codegen(context, builder, signature, arguments):
         out = ir.Constant(ir.DoubleType(), 0.0)
@@ -322,8 +324,10 @@ def clamp(typingctx, a, low, high):
 
 @operation(plain_lanes.times_power)
 def times_power(typingctx, a, n):
-    """a·2ⁿ in every float32 lane: `n` holds whole numbers as n + 1.5·2²³, whose low bits are n; the result must be
-    a normal number."""
+    """a·2ⁿ in every float32 lane; the result must be a normal number.
+
+    `n` holds whole numbers as n + 1.5·2²³, whose low bits are n.
+    """
 
     def codegen(context, builder, signature, arguments):
         integers = ir.VectorType(ir.IntType(32), a.width)
@@ -347,7 +351,7 @@ def below(typingctx, a, b, x, y):
 
 @operation(plain_lanes.any_below)
 def any_below(typingctx, a, b):
-    """Whether a < b in at least one lane: a branch may skip work that would change none of them."""
+    """Whether a < b in at least one lane. If not, a branch may skip work that would change no lane."""
 
     def codegen(context, builder, signature, arguments):
         bits = builder.bitcast(builder.fcmp_ordered("<", *arguments), ir.IntType(a.width))

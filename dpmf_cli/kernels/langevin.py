@@ -1,6 +1,6 @@
-"""Langevin dynamics rating by rating: each visit first gives its two rows the noise of all visits since their last.
+"""Langevin dynamics rating by rating. A visit first gives its two rows the noise of all visits since their last.
 
-Rows are float32, and get noise where there are ratings, which proves nothing: a published mode alone uses this.
+Rows are float32, and the ratings decide when a row gets noise. So no ε is provable; only a published mode uses this.
 """
 
 from dataclasses import dataclass
@@ -21,10 +21,10 @@ from dpmf_cli.ratings import Ratings
 
 @dataclass(frozen=True)
 class Round:
-    """One pass over the ratings: what its visits multiply by, for each ε.
+    """The multipliers of one pass over the ratings, for each ε.
 
-    drift   (E,) η·n·s·λ_r, of the errors
-    decay   {side: (rows, d + 1, E)} η·(n/n_row)·s·λ, of a row's factors and, last, of its bias
+    drift   (E,) η·n·s·λ_r, for the errors
+    decay   {side: (rows, d + 1, E)} η·(n/n_row)·s·λ, for a row's factors and, last, for its bias
     """
 
     drift: NDArray[np.float64]
@@ -32,8 +32,11 @@ class Round:
 
 
 def visits_between(train: Ratings) -> NDArray[np.float64]:
-    """(2·n_ratings + n_users + n_items,) roots of how many visits lie between two of a row: of each visit's user and
-    item, and of all users and items at the end of a round."""
+    """(2·n_ratings + n_users + n_items,) square roots of the numbers of visits since a row's last visit.
+
+    Each visit has two, one for its user and one for its item. After these come the numbers at the
+    end of a round, of all users, then of all items.
+    """
     last_of_user, last_of_item = np.zeros(train.n_users, np.int64), np.zeros(train.n_items, np.int64)
     gaps = np.empty(2 * len(train) + train.n_users + train.n_items)
     _count_visits(train.users, train.items, last_of_user, last_of_item, gaps)
@@ -62,7 +65,7 @@ def _count_visits(users, items, last_of_user, last_of_item, gaps):
 def _plain_round(
     group: FactorLanes, publish: Publish, train: Ratings, roots: NDArray[np.float64], of: Round
 ) -> None:
-    """The twin: a row over the root of the visits since its last is what is measured."""
+    """The plain twin. It measures a row divided by the square root of the number of visits since its last visit."""
     rows = {side: group.table(side).astype(np.float64) for side in ("users", "items")}
     drift = of.drift[group.part]
     decay = {side: each[..., group.part] for side, each in of.decay.items()}
@@ -92,15 +95,16 @@ def _plain_round(
 def langevin_round(
     group: FactorLanes, noise: LaneNoise, train: Ratings, roots: NDArray[np.float64], of: Round
 ) -> None:
-    """One round, in place, in the order of the ratings. At each visit of user u and item i:
+    """Runs one round, in place, in the order of the ratings. At each visit of user u and item i:
 
         (p_u, b_u) ← (p_u, b_u) + √(visits since u's last)·noise,   and item i's row likewise
         e = drift·(r_ui − p_u·q_i − b_u − b_i)
         (p_u, b_u) ← (1 − decay_u)·(p_u, b_u) + e·(q_i, 1),   (q_i, b_i) ← (1 − decay_i)·(q_i, b_i) + e·(p_u, 1)
 
-    and at the end all rows get the noise of the visits since. A row's bias is behind its factors.
+    At the end all rows get the noise of the visits since their last visit. A row's bias follows its factors.
 
-    noise  unit (2·n_ratings + n_users + n_items, d + 1), as `roots` from `visits_between`
+    noise  unit (2·n_ratings + n_users + n_items, d + 1), in the order of `roots`
+    roots  from `visits_between`
     """
     _round(
         train.users,
@@ -159,7 +163,7 @@ def _round(users, items, values, P, Q, roots, unit, noise, drift, of_users, of_i
 
 @compiled()
 def _shake(P, at, root, unit, place, noise, factors_of, width_of):
-    """One row with noise of `root` times its scale; none where that is 0."""
+    """Adds noise of `root` times its scale to one row. If `root` is 0, adds none."""
     if root == 0:
         return
     d, w, wide = len(factors_of), len(width_of), doubles(width_of)

@@ -1,8 +1,8 @@
-"""Symmetric matrices of low rank: written to packed ones, and factored ones.
+"""Symmetric matrices of low rank: writes them to packed triangles, and finds the eigenpairs of factored ones.
 
-McSherry and Mironov 2009, section 4.6, "cleaning": Avg_ij is multiplied by s_i·s_j, s_i = √MCnt_i, replaced by the
-best approximation of rank k (`symmetric.leading_eigenpairs` with that scaling), and divided again (`rank_k`). Entries
-that many ratings stand behind weigh more in what is kept.
+McSherry and Mironov 2009, section 4.6, "cleaning": Avg_ij is multiplied by s_i·s_j, where s_i = √MCnt_i. The product
+is replaced by its best approximation of rank k (`symmetric.leading_eigenpairs` with that scaling). The approximation
+is divided by s_i·s_j (`rank_k`). So entries that rest on many ratings weigh more in the approximation.
 """
 
 import numpy as np
@@ -40,8 +40,11 @@ def rank_k(
 
 @compiled(example(k=2, left=numbers(ROWS * 2), panels=numbers(-(-ROWS // 16) * 16 * 2)))
 def _rank_k(triangle, n, k, left, panels, width_of):
-    """`panels`: the factors of w items at a time, k vectors of w lanes each. Panels right of four rows' corner take
-    those rows together; the last rows, fewer than four, have no panel to their right."""
+    """Fills the triangle. `panels` hold the factors of w items each, as k vectors of w lanes.
+
+    Panels to the right of four rows' corner take these four rows together. The last rows, if fewer than four, have no
+    panel to their right.
+    """
     w, like = len(width_of), zeros(width_of)
     whole = n // w * w
     for i in range(0, n, ROWS_AT_ONCE):

@@ -1,7 +1,7 @@
-"""Least squares weighted by a mixture of Gaussians, over lanes: what one step of EM does to factors.
+"""Least squares weighted by a mixture of Gaussians, over lanes: the update of factors in one step of EM.
 
-Every rating has a value of its own in each lane. Its weight is a function of its error, so it is computed where it is
-needed and never stored: an array of weights would be as large as that of the values.
+Every rating has a value of its own in each lane. The weight of a rating is a function of its error. Weights are
+computed when needed and never stored, because an array of weights would be as large as the array of values.
 """
 
 from dataclasses import dataclass
@@ -35,15 +35,15 @@ from dpmf_cli.lane_groups import LaneValues, on_each_group, pad
 from dpmf_cli.ratings import UserMajor
 
 REFERENCE = 1 / 12
-"""The variance of U[0, 1]: a ridge counts against errors of this variance, whatever the mixture finds."""
+"""The variance of U[0, 1]. A ridge is relative to errors of this variance, whatever variances the mixture finds."""
 
 LEAST_VARIANCE = 1e-6
-"""σ² below this is a component that has collapsed onto single ratings; on [0, 1]."""
+"""A component whose σ² is below this, on the scale [0, 1], has collapsed onto single ratings."""
 
 
 @dataclass(frozen=True)
 class Mixture:
-    """Σ_k π_k·N(0, σ_k²) for each model of a grid; one component is no mixture.
+    """Σ_k π_k·N(0, σ_k²) for each model of a grid. With one component it is no mixture.
 
     proportions, variances  (K, E)
     """
@@ -69,8 +69,8 @@ class SideMessages:
     """The ratings of one side's rows, one row after the other, where each model has its own value of a rating.
 
     starts  (rows + 1,) offsets
-    others  (n,) int32, the row of the other side
-    places  (n,) int32, where the values are
+    others  (n,) int32, each rating's row of the other side
+    places  (n,) int32, the place of each rating's values
     """
 
     side: Side
@@ -80,12 +80,12 @@ class SideMessages:
 
 
 def by_user(pairs: UserMajor) -> SideMessages:
-    """For users' rows."""
+    """Returns the messages for users' rows."""
     return SideMessages("users", pairs.user_starts, pairs.items, np.arange(len(pairs), dtype=np.int32))
 
 
 def by_item(pairs: UserMajor) -> SideMessages:
-    """For items' rows."""
+    """Returns the messages for items' rows."""
     places = np.argsort(pairs.items, kind="stable").astype(np.int32)
     starts = np.concatenate([[0], np.cumsum(pairs.item_counts)])
     return SideMessages("items", starts, pairs.users[places], places)
@@ -101,10 +101,11 @@ def solve_mixture(
     regularization: float,
     active: NDArray[np.bool_],
 ) -> None:
-    """For each row of a side p ← argmin Σ w·(r̃ − p·q)² + n·λ·‖p‖², the other side fixed, in place.
+    """Sets each row of a side to p ← argmin Σ w·(r̃ − p·q)² + n·λ·‖p‖², the other side fixed, in place.
 
-    r̃ = r − averages, w = Σ_k γ_k/(12σ_k²), γ_k the posterior probability of component k at the error before the step
-    (equation 10). With one component all weights are equal, 1 where σ² = 1/12.
+    Here r̃ = r − averages and w = Σ_k γ_k/(12σ_k²). γ_k is the posterior probability of component k at the error
+    before the step (equation 10). With one component all weights are equal; they are 1 if σ² = 1/12.
+
     Equations 13 and 14 of Neera et al. 2020, and a ridge.
 
     active  (E,) whether a model is still updated
@@ -151,16 +152,16 @@ def _solve(
     components_of,
     part_of,
 ):
-    """Rows of P given Q, by blocks of ratings and parts of the lanes as in `als._solve`.
+    """Solves rows of P given Q, by blocks of ratings and parts of the lanes as in `als._solve`.
 
-    `block` holds the factors and targets of a block's ratings, `weighted` the factors times w.
+    `block` holds the factors and targets of a block's ratings; `weighted` holds the factors times w.
     """
     d, w, v, components = len(factors_of), len(width_of), len(part_of), len(components_of)
     row, like, part = (d + 1) * w, zeros(width_of), zeros(part_of)
     entries, last = d * (d + 3) // 2, len(others) - 1
     half = splat(np.float32(0.5), part)
-    # Factors that a ridge has all but removed shrink on in every sweep, to numbers that take a CPU a hundred times
-    # as long to multiply.
+    # Factors that a ridge has almost removed shrink further in every sweep. A CPU takes a hundred times as long to
+    # multiply numbers that small.
     negligible = splat(np.float32(1e-24), part)
     sums, gamma = np.empty(entries * w, np.float32), np.empty(components * w, np.float32)
     factor, solution = np.empty(entries * v, np.float32), np.empty(d * v, np.float32)
@@ -215,7 +216,10 @@ def mixture_sums(
     mixture: Mixture,
     active: NDArray[np.bool_],
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """(K, E) N_k = Σ γ_k and Σ γ_k·e² over all ratings, by users, of each model that is active. Equation 12."""
+    """(K, E) N_k = Σ γ_k and (K, E) Σ γ_k·e² over all ratings, of each active model; 0 of others. Equation 12.
+
+    messages  by user
+    """
     sums = np.zeros((2, *mixture.variances.shape))
     for group in model.groups:
         if active[group.part].any():
@@ -246,7 +250,7 @@ def _group_sums(
 
 
 def residual_variances(model: FactorModel, pairs: UserMajor, values: LaneValues) -> NDArray[np.float64]:
-    """(E,) the variance of what the averages leave of all ratings; 0 where there are none."""
+    """(E,) the variance of ratings minus averages, over all ratings; 0 if there are no ratings."""
     if not len(pairs):
         return np.zeros(sum(group.lanes for group in model.groups))
     return np.concatenate([_variances(group, pairs, values.of(group.part)) for group in model.groups])
@@ -282,7 +286,7 @@ def _variances(group: FactorLanes, pairs: UserMajor, values: NDArray[np.float32]
     )
 )
 def _moments(users, items, values, P, Q, means, squared, out, factors_of, width_of):
-    """out ← Σ (r̃ − mean), or its square, in float64, r̃ being what the averages leave of a rating."""
+    """Sets out ← Σ (r̃ − mean), or Σ (r̃ − mean)² if `squared`, in float64; r̃ is a rating minus the averages."""
     d, w = len(factors_of), len(width_of)
     row, like, total = (d + 1) * w, zeros(width_of), doubles(width_of)
     mean = load(means, 0, total)
@@ -326,7 +330,7 @@ def _sums(starts, others, places, values, P, Q, constants, out, factors_of, widt
 
 @compiled()
 def _target(values, place, own, Q, q_at, factors_of, width_of):
-    """What the averages leave of a rating; `own` is that of the row."""
+    """Returns a rating minus the averages; `own` is the average of the row."""
     d, w = len(factors_of), len(width_of)
     like = zeros(width_of)
     return sub(load(values, np.int64(place) * w, like), add(own, load(Q, q_at + d * w, like)))
@@ -343,7 +347,7 @@ def _error(target, P, p_at, Q, q_at, factors_of, width_of):
 
 @compiled()
 def _responsibilities(error, constants, gamma, width_of, components_of):
-    """gamma ← (K, width) posterior probabilities of the components at an error. Equation 10."""
+    """Sets gamma (K, width) to the posterior probabilities of the components at an error. Equation 10."""
     w, components = len(width_of), len(components_of)
     like, square = zeros(width_of), mul(error, error)
     largest = splat(np.float32(-3e38), like)

@@ -1,4 +1,4 @@
-"""How far a factorisation's users move from one look to the next."""
+"""How far the users' factors of a factorisation move between two moments of a fit."""
 
 from dataclasses import dataclass
 from typing import Self
@@ -26,7 +26,7 @@ class UserFactors:
         return cls(tuple(group.users.copy() for group in model.groups))
 
     def moved(self, model: FactorModel) -> NDArray[np.float64]:
-        """(E,) ‖U − U′‖/‖U‖ of each model, U′ being this copy."""
+        """(E,) ‖U − U′‖/‖U‖ of each model, where U′ is this copy."""
         return np.concatenate(
             [
                 _relative_move(before, group)[: group.lanes]
@@ -36,7 +36,7 @@ class UserFactors:
 
 
 def _relative_move(before: NDArray[np.float32], group: FactorLanes) -> NDArray[np.float64]:
-    """(width,) ‖U − U′‖/‖U‖; the averages, which do not move, count in neither."""
+    """(width,) ‖U − U′‖/‖U‖. Neither norm includes the averages, which do not move."""
     squares = np.zeros(2 * group.width)
     _squares(group.users, before, squares, group.factors_of, group.width_of)
     norms, distances = np.sqrt(squares).reshape(2, group.width)
@@ -51,7 +51,7 @@ def _relative_move(before: NDArray[np.float32], group: FactorLanes) -> NDArray[n
     )
 )
 def _squares(now, then, out, factors_of, width_of):
-    """out ← Σ p², and behind it Σ (p − p′)², over all rows and factors: squares are float32, sums float64."""
+    """Sets out ← Σ p², then Σ (p − p′)², over all rows and factors. Squares are float32, sums float64."""
     d, w = len(factors_of), len(width_of)
     row, like, norms, distances = (d + 1) * w, zeros(width_of), doubles(width_of), doubles(width_of)
     for first in range(0, len(now), row):

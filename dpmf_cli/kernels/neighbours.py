@@ -1,7 +1,7 @@
-"""Predictions from the items most similar to the one asked for, among those that the same user rated.
+"""Predicts a user's rating of an item from the user's ratings of the items that are most similar to it.
 
-Bell and Koren 2007, with ridge regression in place of their non-negative weights, as McSherry and Mironov 2009,
-section 5, have it. Each prediction uses the ratings of the user that it is made for, and released matrices.
+The method is that of Bell and Koren 2007. It has ridge regression in place of their non-negative weights, as in
+McSherry and Mironov 2009, section 5. Each prediction uses the ratings of its own user, and released matrices.
 """
 
 import numpy as np
@@ -14,11 +14,11 @@ from dpmf_cli.kernels.lanes import add, below, div, doubles, load, mul, splat, s
 from dpmf_cli.ratings import Ratings
 
 LEAST_PIVOT = 0.1
-"""A neighbour is left out where less than this part of its variance is its own, given the nearer neighbours."""
+"""A neighbour is left out if the nearer neighbours leave less than this fraction of its variance unexplained."""
 ITEMS_AT_ONCE = 16
-"""Items whose rows of the similarities are read together: as many float32 as a cache line has."""
+"""How many items' rows of similarities are read together: as many as a cache line has float32."""
 LANES = (0,) * 8
-"""Predictions that are solved side by side."""
+"""One lane for each prediction that is solved side by side."""
 
 
 def nearest(
@@ -28,10 +28,10 @@ def nearest(
     similarity: NDArray[np.float32],
     k: int,
 ) -> NDArray[np.int64]:
-    """(n, k) for each pair (u, i): the places in `ratings` of u's k ratings of items most similar to i.
+    """(n, k) for each pair (u, i): the places in `ratings` of u's k ratings of the items most similar to i.
 
-    By decreasing similarity (a packed triangle), the lower item first among equals, i itself never; −1 fills
-    up where the user has fewer than k.
+    The places are in decreasing order of similarity (a packed triangle). Among equals the lower item is first. The
+    item i itself is never included. If the user has fewer than k such ratings, the remaining entries are −1.
     """
     by_item = np.argsort(items, kind="stable")
     rank = np.empty(ratings.n_items, np.int64)
@@ -54,10 +54,10 @@ def nearest(
 
 @compiled(example(rank=[3, 0, 1, 4, 2]))
 def _popular_first(users, items, user_starts, rank):
-    """The places of each user's ratings, the item of least rank first: two counting sorts.
+    """Returns the places of each user's ratings, the item of least rank first, by two counting sorts.
 
-    Most neighbours are popular items, so that what is seen later is mostly refused by one comparison. The order in
-    which ratings are seen does not change which are found.
+    Most neighbours are popular items. So one comparison rejects most of the ratings that are seen later. The order in
+    which ratings are seen does not change which neighbours are found.
     """
     ends = np.zeros(len(rank) + 1, np.int64)
     for item in items:
@@ -77,7 +77,7 @@ def _popular_first(users, items, user_starts, rank):
 
 @compiled(example(found=np.full((len(RATED), 2), -1)))
 def _nearest(users, items, by_item, user_starts, order, rated, similarity, n_items, found):
-    """`order`, `rated`: each user's ratings in the order to look at them, and their items."""
+    """Fills `found`. `order` holds each user's ratings in the order in which to look at them, `rated` their items."""
     k, first = found.shape[1], 0
     best, rows = np.empty(k, np.float32), np.empty((ITEMS_AT_ONCE, n_items), np.float32)
     asked = np.empty(ITEMS_AT_ONCE, np.int64)
@@ -104,8 +104,11 @@ def _nearest(users, items, by_item, user_starts, order, rated, similarity, n_ite
 
 @compiled()
 def _unpack(triangle, n_items, asked, rows):
-    """The rows of the symmetric matrix of the items `asked`, ascending. The part of them that lies in columns of the
-    triangle is read for all at once: neighbours of a column share their cache lines."""
+    """Sets `rows` to the rows of the symmetric matrix for the items `asked`, which ascend.
+
+    The part of these rows that lies in columns of the triangle is read for all items at once, because neighbouring
+    columns share cache lines.
+    """
     for j in range(asked[-1]):
         row = place(j, j, n_items) - j
         for at in range(len(asked)):
@@ -120,7 +123,10 @@ def _unpack(triangle, n_items, asked, rows):
 
 @compiled()
 def _select(similarities, i, order, rated, best, places):
-    """places (k,) ← the k of `order` with the greatest similarities, by insertion; `best` holds these."""
+    """Sets places (k,) to the k of `order` with the greatest similarities, by insertion.
+
+    `best` holds the similarities.
+    """
     k, count, least = len(places), 0, np.float32(-np.inf)
     for y in range(len(order)):
         value = similarities[rated[y]]
@@ -153,8 +159,8 @@ def interpolate(
 
     residuals (n_ratings,) rating scale; covariance Avg, a packed triangle; ridge in its units.
 
-    Noise can leave A without an inverse. The Cholesky factor is built neighbour by neighbour, the nearest first,
-    and one whose pivot falls below `LEAST_PIVOT` of its Avg_jj + ridge (or is not positive) is left out.
+    Noise can leave A without an inverse. So the Cholesky factor is built neighbour by neighbour, the nearest first. A
+    neighbour is left out if its pivot is below `LEAST_PIVOT` times (Avg_jj + ridge), or is not positive.
     """
     return np.asarray(
         _interpolate(
@@ -165,10 +171,10 @@ def interpolate(
 
 @compiled(example(neighbours=[[1, 2], [0, -1], [0, 1], [4, -1], [-1, -1], [6, 7], [5, 7], [6, 5]]))
 def _interpolate(items, neighbours, rated, residuals, covariance, n_items, ridge, width_of):
-    """As many predictions as there are lanes at a time, each with the arithmetic that it would have alone.
+    """Computes as many predictions at a time as there are lanes, each with the arithmetic that it would have alone.
 
-    Row a of `system` holds A_ab for b ≥ a and then b_a, and becomes that of the factor U, A = Uᵀ·U, and U⁻ᵀ·b. In the
-    lanes where a neighbour is left out its row is 0, and 1 on the diagonal.
+    Row a of `system` first holds A_ab for b ≥ a, then b_a. It becomes row a of the factor U, where A = Uᵀ·U, then
+    element a of U⁻ᵀ·b. In the lanes where a neighbour is left out, its row is 0, with 1 on the diagonal.
     """
     n, k = neighbours.shape
     w, like = len(width_of), doubles(width_of)
@@ -208,7 +214,7 @@ def _interpolate(items, neighbours, rated, residuals, covariance, n_items, ridge
 
 @compiled()
 def _eliminated(system, a, b, row, like, w):
-    """Element (a, b) less what the rows above a take from it."""
+    """Returns element (a, b) of `system` after the rows above a are eliminated."""
     value = load(system, a * row + b * w, like)
     for c in range(a):
         taken = mul(load(system, c * row + a * w, like), load(system, c * row + b * w, like))
@@ -218,8 +224,10 @@ def _eliminated(system, a, b, row, like, w):
 
 @compiled()
 def _fetch(item, neighbours, count, rated, covariance, n_items, ridge, system, limits, lane, w):
-    """One lane's system of `count` rows. Rows for which the prediction has no neighbour are left out by their limit,
-    whatever an earlier prediction left in them."""
+    """Fills one lane's system of `count` rows.
+
+    A row without a neighbour gets an infinite limit. So it is left out, whatever an earlier prediction left in it.
+    """
     k, i = len(neighbours), np.int64(item)
     row = (k + 1) * w
     for a in range(count):

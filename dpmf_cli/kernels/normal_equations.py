@@ -1,13 +1,13 @@
-"""What users add to the items' normal equations: weighted sums over lanes, and how far one user can reach in them.
+"""What users add to the items' normal equations: weighted sums over lanes, and bounds on what one user adds.
 
-For every item i, of the factors p_u of the users who rated it and of what is left of their ratings, x_ui:
+For every item i these are sums over the users who rated it, of their factors p_u and the residuals x_ui:
 
     Gram          A_i = Σ_u w_ui·p_u·p_uᵀ     a packed lower triangle, row by row
     right sides   b_i = Σ_u w_ui·x_ui·p_u
 
-All of it in double precision. A term is a function of one user's ratings and of what was released: of neighbours that
-differ in a user the same terms are added, in the same order, but for those of that user. So their sums are further
-apart than in real numbers by n·2⁻⁵³·Σ|terms| at most, and a user's part is right to 10⁻¹² of itself.
+Everything is in double precision. A term is a function of one user's ratings and of released numbers. So for two
+neighbours that differ in one user, the same terms are added in the same order, except for that user's terms. Their
+sums are at most n·2⁻⁵³·Σ|terms| further apart than in real numbers. A user's part is right to 10⁻¹² of itself.
 """
 
 import math
@@ -45,14 +45,14 @@ PerModel = float | NDArray[np.float64]
 
 
 HELD = 1 << 23
-"""How many numbers of Gram matrices are well held at a time: 64 MB, and what noise takes beside them."""
+"""How many numbers of Gram matrices to hold at a time: 64 MB, plus the memory of their noise."""
 
 
 @dataclass(frozen=True)
 class Residuals:
-    """x_ui = clamp(r_ui − IAvg(i) − UAvg(u), ±bound), less p_u·q_i before it is clamped if `after_factors`.
+    """x_ui = clamp(r_ui − IAvg(i) − UAvg(u), ±bound). If `after_factors`, p_u·q_i is subtracted before clamping.
 
-    vector  the L2 norm that a user's part (w_ui·x_ui·p_u)_i of all right sides is shortened to
+    vector  the limit to which the L2 norm of a user's part (w_ui·x_ui·p_u)_i of all right sides is shortened
     """
 
     bound: PerModel = math.inf
@@ -62,7 +62,7 @@ class Residuals:
 
 @dataclass(frozen=True)
 class UserParts:
-    """What all users add: the ratings, the same `by_item`, what each counts, and what is left of it."""
+    """The parts of all users: the ratings, the same ratings `by_item`, each rating's weight, and its residual."""
 
     train: Ratings
     by_item: SideRatings
@@ -72,9 +72,11 @@ class UserParts:
 
 @on_each_group
 def shorten_users(group: FactorLanes, limit: PerModel) -> None:
-    """p_u ← p_u·min(1, limit/‖p_u‖) in place, `limit` one number or (E,); 0 where p_u is not finite.
+    """Sets p_u ← p_u·min(1, limit/‖p_u‖) in place; 0 if p_u is not finite.
 
-    In single precision a length is right to 2⁻²³ of itself. It is shortened to so much less than `limit`.
+    limit  one number or (E,)
+
+    In single precision a length is right to 2⁻²³ of itself. So vectors are shortened to slightly less than `limit`.
     """
     rows = group.rows("users")
     for first in range(0, len(rows), 4096):
@@ -90,14 +92,14 @@ def shorten_users(group: FactorLanes, limit: PerModel) -> None:
 def item_equations(
     models: Grouped[FactorLanes], parts: UserParts, items: slice
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """A (n, d(d+1)/2, E) and b (n, d, E) of the n `items`. No factor may be infinite: `shorten_users`."""
+    """A (n, d(d+1)/2, E) and b (n, d, E) of the n `items`. Factors must be finite, as `shorten_users` leaves them."""
     found = [_sums(group, parts, items, with_gram=True) for group in models.groups]
     grams, sides = (np.concatenate(each, axis=-1) for each in zip(*found, strict=True))
     return grams, sides
 
 
 def right_sides(models: Grouped[FactorLanes], parts: UserParts, items: slice) -> NDArray[np.float64]:
-    """b (n, d, E) alone; arguments as of `item_equations`."""
+    """b (n, d, E) alone; arguments as in `item_equations`."""
     return np.concatenate(
         [_sums(group, parts, items, with_gram=False)[1] for group in models.groups], axis=-1
     )
@@ -109,7 +111,7 @@ def pooled_gram(models: Grouped[FactorLanes], weights: NDArray[np.float64]) -> N
 
 
 def _pooled(group: FactorLanes, weights: NDArray[np.float64]) -> NDArray[np.float64]:
-    """(d(d+1)/2, lanes) of one group."""
+    """(d(d+1)/2, lanes) the `pooled_gram` of one group."""
     below_diagonal = np.tril_indices(group.factors)
     rows, out = group.rows("users"), np.empty((len(below_diagonal[0]), group.lanes))
     for lane in range(group.lanes):
@@ -119,12 +121,12 @@ def _pooled(group: FactorLanes, weights: NDArray[np.float64]) -> NDArray[np.floa
 
 
 def isometric(gram: NDArray[np.float64], factors: int) -> NDArray[np.float64]:
-    """(…, d(d+1)/2, E) a packed triangle with √2 times what is off its diagonal: as long as the whole matrix."""
+    """(…, d(d+1)/2, E) a packed triangle with √2 times its off-diagonal elements: its norm is the full matrix's."""
     return gram * _stretch(factors)
 
 
 def whole(gram: NDArray[np.float64], factors: int) -> NDArray[np.float64]:
-    """(…, E, d, d) the symmetric matrices of which `isometric` has made gram (…, d(d+1)/2, E)."""
+    """(…, E, d, d) the symmetric matrices from which `isometric` has made gram (…, d(d+1)/2, E)."""
     packed = np.moveaxis(gram / _stretch(factors), -2, -1)
     out = np.empty((*packed.shape[:-1], factors, factors))
     row, column = np.tril_indices(factors)
@@ -146,7 +148,7 @@ def _lanes_of(each: PerModel, group: FactorLanes) -> NDArray[np.float64]:
 def _sums(
     group: FactorLanes, parts: UserParts, items: slice, *, with_gram: bool
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """A (n, d(d+1)/2, lanes), or of no entries, and b (n, d, lanes) of one group."""
+    """A (n, d(d+1)/2, lanes) and b (n, d, lanes) of one group. Without `with_gram`, A has no entries."""
     d, width, train = group.factors, group.width, parts.train
     bound, vector = (
         pad(_lanes_of(each, group), width, np.float64)
@@ -186,7 +188,7 @@ def _sums(
 
 @compiled(inline="always")
 def _residual(value, P, p_at, Q, q_at, after_factors, low, high, factors_of, width_of):
-    """clamp(value − effects − p·q, [low, high]) in lanes of float64, p·q where `after_factors`."""
+    """clamp(value − effects − p·q, [low, high]) in lanes of float64. p·q is subtracted only if `after_factors`."""
     d, w = len(factors_of), len(width_of)
     like, wide = zeros(width_of), doubles(width_of)
     left = sub(splat(value, wide), cast(load(Q, q_at + d * w, like), wide))
@@ -216,7 +218,7 @@ def _shorten(
     starts, items, values, P, Q, user_roots, item_roots, ranks, last, bound, after_factors, vector, kept,
     factors_of, width_of,
 ):  # fmt: skip
-    """kept[u] ← min(1, vector/‖(w_ui·x_ui·p_u)_i‖), 0 where that is not finite."""
+    """Sets kept[u] ← min(1, vector/‖(w_ui·x_ui·p_u)_i‖), or 0 if that norm is not finite."""
     d, w = len(factors_of), len(width_of)
     row, like, wide = (d + 1) * w, zeros(width_of), doubles(width_of)
     high = load(bound, 0, wide)
@@ -258,8 +260,11 @@ def _add(
     starts, others, values, P, Q, user_roots, item_roots, ranks, last, bound, after_factors, kept,
     first, last_item, with_gram, out, factors_of, width_of, part_of,
 ):  # fmt: skip
-    """out (items, entries, w) ← A, if `with_gram`, and behind it b. Blocks of raters as in `als._solve`: what lies in
-    one are √w_ui·p_u, and √w_ui·kept[u]·x_ui, and 0 of a user of whom nothing is kept."""
+    """Sets out (items, entries, w) ← A, if `with_gram`, then b.
+
+    Raters are taken in blocks as in `als._solve`. A block holds √w_ui·p_u and √w_ui·kept[u]·x_ui; both are 0 for a
+    user whose kept[u] is 0.
+    """
     d, w, v = len(factors_of), len(width_of), len(part_of)
     row, like, wide = (d + 1) * w, zeros(width_of), doubles(width_of)
     high, part = load(bound, 0, wide), doubles(part_of)

@@ -33,7 +33,7 @@ def item_major(ratings: Ratings) -> tuple[NDArray[np.int64], NDArray[np.int32], 
 
 @compiled(example(ends=[0, 2, 4, 6, 7], to_users=np.zeros(8), to_values=np.zeros(8)))
 def _scatter(keys, ends, users, to_users, values, to_values):
-    """A counting sort by `keys`, stable; `ends` is where the next element of each key goes."""
+    """Sorts by `keys`, with a stable counting sort. `ends` holds the place of the next element of each key."""
     for x in range(len(keys)):
         at = ends[keys[x]]
         ends[keys[x]] = at + 1

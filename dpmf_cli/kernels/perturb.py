@@ -30,7 +30,7 @@ from dpmf_cli.privacy.release import Publish, noisy_kernel
 
 
 def _plain_perturb(side: Side) -> Callable[..., None]:
-    """The twin: the rows of a side are what is measured."""
+    """Returns the plain twin. It measures the rows of a side."""
 
     def twin(group: FactorLanes, publish: Publish, limit: float) -> None:
         own = group.rows(side)
@@ -41,13 +41,13 @@ def _plain_perturb(side: Side) -> Callable[..., None]:
 
 @noisy_kernel(_plain_perturb("users"))
 def perturb_users(group: FactorLanes, noise: LaneNoise, limit: float) -> None:
-    """p_u ← p_u + noise, then projected to ‖p_u‖₂ ≤ limit, in place; noise unit (n_users, d)."""
+    """Sets p_u ← p_u + noise, then projects it to ‖p_u‖₂ ≤ limit, in place; noise unit (n_users, d)."""
     _perturb(group.users, group, noise, limit)
 
 
 @noisy_kernel(_plain_perturb("items"))
 def perturb_items(group: FactorLanes, noise: LaneNoise, limit: float) -> None:
-    """q_i ← q_i + noise, then projected to ‖q_i‖₂ ≤ limit, in place; noise unit (n_items, d)."""
+    """Sets q_i ← q_i + noise, then projects it to ‖q_i‖₂ ≤ limit, in place; noise unit (n_items, d)."""
     _perturb(group.items, group, noise, limit)
 
 
@@ -64,7 +64,7 @@ def project_items(group: FactorLanes, limit: float) -> None:
 
 
 def within(rows: NDArray[np.float64], limit: float) -> NDArray[np.float64]:
-    """`rows` (m, d, lanes) projected to the L2 norm `limit`."""
+    """`rows` (m, d, lanes), each projected to the L2 norm `limit`."""
     lengths = np.maximum(np.linalg.norm(rows, axis=1, keepdims=True), 1e-300)
     return np.asarray(rows * np.minimum(1, limit / lengths))
 
@@ -101,7 +101,7 @@ def _project_rows(P, limit, factors_of, width_of):
 
 @compiled(inline="always")
 def store_within(P, at, row, limit, factors_of, width_of):
-    """P's row at `at` ← the d vectors `row`, float32 or float64, projected to the L2 norm `limit` and rounded."""
+    """Projects `row`, d vectors of float32 or float64, to the L2 norm `limit`; stores it in P at `at`, rounded."""
     d, w = len(factors_of), len(width_of)
     project(row, 0, limit, factors_of, width_of)
     for f in range(d):

@@ -1,6 +1,6 @@
-"""What the operations of `lanes` do, on NumPy's arrays: a vector is an array (lanes,) of float32 or float64.
+"""The operations of `lanes` on NumPy arrays: a vector is an array (lanes,) of float32 or float64.
 
-Twins of compiled functions run these. All but the fused multiply-adds are the same operations of IEEE arithmetic.
+Twins of compiled functions run these. All are the same IEEE operations as in `lanes`, except the fused multiply-adds.
 """
 
 import operator
@@ -44,19 +44,19 @@ def prefetch(array: NDArray[Any], at: int) -> None:
 
 
 def fma(a: Vector, b: Vector, c: Vector) -> Vector:
-    """Of float64 in extended precision, where the machine has one."""
+    """a·b + c in every lane. For float64 it is computed in extended precision, if the machine has it."""
     if a.dtype == np.float32:
         return plain_fma(a, b, c)
     return np.asarray((a.astype(np.longdouble) * b + c).astype(np.float64))
 
 
 def plain_fma(a: Vector, b: Vector, c: Vector) -> NDArray[np.float32]:
-    """`fma` of float32: the product is exact in float64, and one sum in 2²⁹ is rounded twice."""
+    """`fma` of float32. The product is exact in float64, and one sum in 2²⁹ is rounded twice."""
     return np.asarray((a.astype(np.float64) * b + c).astype(np.float32))
 
 
 def plain_dot(p: Vector, q: Vector) -> NDArray[np.float32]:
-    """(lanes,) Σ p·q over the rows of (d, lanes), by one `fma` after the other: what kernels measure, to the bit."""
+    """(lanes,) Σ p·q over the rows of p and q (d, lanes), by one `fma` after the other, as kernels do, to the bit."""
     dot = np.zeros(p.shape[1:], np.float32)
     for each, other in zip(p, q, strict=True):
         dot = plain_fma(each, other, dot)

@@ -1,4 +1,4 @@
-"""What a rating counts in sums over users, for each model of a grid."""
+"""The weight of a rating in sums over users, for each model of a grid."""
 
 from dataclasses import dataclass
 
@@ -14,10 +14,10 @@ from dpmf_cli.ratings import Ratings
 
 @dataclass(frozen=True)
 class RatingWeights:
-    """What a rating counts: w_ui = users[u]·items[i], and 0 where ranks[i] > last[u]. None of it is negative.
+    """The weight of a rating: w_ui = users[u]·items[i], or 0 if ranks[i] > last[u]. It is never negative.
 
     users, last    (n_users, E)
-    items, ranks   (n_items, E); `ranks` None where no user leaves out an item
+    items, ranks   (n_items, E); `ranks` is None if no user leaves out an item
     """
 
     users: NDArray[np.float64]
@@ -26,7 +26,7 @@ class RatingWeights:
     last: NDArray[np.float64] | None = None
 
     def of_group(self, group: FactorLanes) -> tuple[NDArray[np.float64], ...]:
-        """Flat, in the lanes of a group: √users, √items, `ranks` and `last`, empty where there are none."""
+        """Returns √users, √items, `ranks` and `last`, flat, in the lanes of a group. The last two may be empty."""
         part, width = group.part, group.width
         roots = (pad(np.sqrt(own[:, part]), width, np.float64).ravel() for own in (self.users, self.items))
         if self.ranks is None or self.last is None:
@@ -36,9 +36,11 @@ class RatingWeights:
 
 
 def last_ranks(train: Ratings, ranks: NDArray[np.float64], most: int) -> NDArray[np.float64]:
-    """(n_users, E) the `most`-th smallest of the ranks of a user's items, inf for a user with fewer.
+    """(n_users, E) the `most`-th smallest rank of each user's items; inf for a user with at most `most` items.
 
-    So a user's items up to it are `most` at most. ranks (n_items, E), no two of a model equal.
+    So at most `most` of a user's items have ranks up to this number.
+
+    ranks  (n_items, E); no two ranks of a model are equal
     """
     out = np.empty((train.n_users, ranks.shape[1]))
     _last_ranks(train.user_starts, train.items, np.ascontiguousarray(ranks.T), most, out)
@@ -54,7 +56,7 @@ def _last_ranks(starts, items, ranks, most, out):
 
 
 def squared_weights(train: Ratings, weights: RatingWeights) -> NDArray[np.float64]:
-    """(n_users, E) Σ_i items[i]² over what each user rated and does not leave out."""
+    """(n_users, E) Σ_i items[i]² over the items that each user rated and does not leave out."""
     out = np.zeros_like(weights.users)
     for lane in range(out.shape[1]):
         squares = weights.items[train.items, lane] ** 2

@@ -1,9 +1,9 @@
-"""Weighted products of items, of several models at once, each row released as soon as it is summed.
+"""Weighted products of items, for several models at once. Each row is released as soon as it is summed.
 
-The sums of a row lie side by side for all models of a group, in float64, and stay in the nearer caches. What is
-summed follows from the averages of each model on the way: per rating nothing is kept. Eight models of ML-1M take
-0.5 s on one core with their noise, one alone 0.28 s, where a clean triangle of `covariance.weighted_products` takes
-0.3 s. The terms of an element are added in the order of the users, one by one, as there.
+The float64 sums of a row lie side by side for all models of a group, and stay in the nearer caches. The terms are
+computed from the averages of each model during the pass, so nothing is kept for each rating. With noise, eight models
+of ML-1M take 0.5 s on one core, and one model 0.28 s. A clean triangle of `covariance.weighted_products` takes 0.3 s.
+As in that function, the terms of an element are added one by one in the order of the users.
 """
 
 from dataclasses import dataclass
@@ -22,25 +22,26 @@ from dpmf_cli.privacy.release import Publish, noisy_kernel
 from dpmf_cli.ratings import Ratings
 
 AT_ONCE = 8
-"""Models of a group, at most: one AVX-512 register of float64."""
+"""Most models of a group: one AVX-512 register of float64."""
 BYTES_AT_ONCE = 1 << 31
-"""What the released triangles of a group may take, two for each model, unless those of one alone take more."""
+"""Most bytes of a group's released triangles, two for each model, unless those of a single model take more."""
 
 
 def measured_together(n_items: int) -> int:
-    """How many models are measured in one pass over the ratings: as many as memory has room for, a power of two."""
+    """Returns how many models are measured in one pass over the ratings: a power of two, within `BYTES_AT_ONCE`."""
     fit = BYTES_AT_ONCE // (2 * 4 * triangle_size(n_items))
     return min(AT_ONCE, 1 << max(fit, 1).bit_length() - 1)
 
 
 @dataclass(frozen=True)
 class Products:
-    """Σ_u w_u v_ui v_uj for every pair of items i ≤ j and each of E models, v_ui = clamp(r_ui − items_i − users_u,
-    [−B, B]): what is summed, and what is released of it.
+    """Inputs and releases of Σ_u w_u v_ui v_uj, for every pair of items i ≤ j and each of E models.
+
+    Here v_ui = clamp(r_ui − items_i − users_u, [−B, B]).
 
     values    (n_ratings,) r, float32, in the order of `ratings`
     weights   (n_users,) w
-    items     (n_items, E) and users (n_users, E) what each model takes off; or one column for all
+    items     (n_items, E) and users (n_users, E): what each model subtracts; or one column for all models
     clamp     B
     part      the place of the models in the grid
     released  (E, size) float32: a packed triangle for each model, which `release_products` fills
@@ -58,18 +59,18 @@ class Products:
 
     @property
     def groups(self) -> tuple["Products", ...]:
-        """Itself: a group of models."""
+        """This group alone."""
         return (self,)
 
     @property
     def width(self) -> int:
-        """Lanes that are summed: a power of two."""
+        """How many lanes are summed, a power of two."""
         models: int = self.items.shape[1]
         return 1 << (models - 1).bit_length()
 
 
 def _plain_products(products: Products, publish: Publish) -> None:
-    """The twin: a clean triangle of each model, all published at once."""
+    """The plain twin. It measures a clean triangle for each model, and publishes all at once."""
     ratings, bound = products.ratings, products.clamp
     clean = np.empty((triangle_size(ratings.n_items), products.items.shape[1]))
     for lane in range(clean.shape[1]):
@@ -81,7 +82,7 @@ def _plain_products(products: Products, publish: Publish) -> None:
 
 @noisy_kernel(_plain_products)
 def release_products(products: Products, noise: LaneNoise) -> None:
-    """released ← grid(Σ + noise) in float64, and then rounded to float32; noise unit (size,)."""
+    """Sets released ← grid(Σ + noise) in float64, then rounds to float32; noise unit (size,)."""
     ratings, width = products.ratings, products.width
     _release_products(
         ratings.users,

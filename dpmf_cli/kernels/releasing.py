@@ -1,9 +1,9 @@
-"""Noise in lanes: a clean number of each model of a group becomes a released one, on its grid.
+"""Noise in lanes: turns a clean number of each model of a group into a released one, on the model's grid.
 
-A float64 of size 1.5·2⁵²·g is a multiple of g, and so are its neighbours. So adding it to a number, and taking it off
-again, rounds the number to the nearest multiple of g, the even one of two: in two additions, of which no other can be
-made, and without a division. It does so up to 2⁵¹·g, more than 2⁴⁰ times the noise's scale; beyond, the result is a
-multiple of g, and as near as float64 has it.
+Let g be the cell width of the grid. The float64 1.5·2⁵²·g is a multiple of g, and so are the float64 next to it. So
+adding it to a number and subtracting it again rounds the number to the nearest multiple of g, the even one of two.
+That takes two additions, which no compiler may replace, and no division. It works up to 2⁵¹·g, more than 2⁴⁰ times
+the scale of the noise. For larger numbers the result is a multiple of g, and as near as float64 allows.
 """
 
 import numpy as np
@@ -16,11 +16,11 @@ from dpmf_cli.privacy.noise import KeyedNoise, LaneNoise
 from dpmf_cli.privacy.release import Publish
 
 ANCHOR = 1.5 * 2.0**52
-"""What is added to a number in units of its grid, and taken off again."""
+"""The number that is added and subtracted again, in units of the grid."""
 
 
 def noise_lanes(noise: LaneNoise | KeyedNoise, width: int) -> NDArray[np.float64]:
-    """(2·width,) what a kernel needs of the noise of one group: its scales, and its grids times `ANCHOR`."""
+    """(2·width,) the noise of one group, as a kernel needs it: its scales, then its grids times `ANCHOR`."""
     return pad(np.stack([noise.scale, ANCHOR * noise.grid]), width, np.float64).ravel()
 
 
@@ -36,7 +36,7 @@ def released(clean, unit, lanes, wide):
 
 @compiled()
 def release_row(row, factor, unit, first, lanes, factors_of, width_of):
-    """row ← factor·(what is released of row/factor): d vectors of float64; unit flat, from number `first` on."""
+    """Sets row ← factor·(row/factor as released), d vectors of float64. `unit` is flat, and used from `first` on."""
     wide = zeros_like(row, width_of)
     times = splat(factor, wide)
     for f in range(len(factors_of)):
@@ -48,7 +48,7 @@ def release_row(row, factor, unit, first, lanes, factors_of, width_of):
 def published_rows(
     publish: Publish, clean: NDArray[np.float64], rows: NDArray[np.intp]
 ) -> NDArray[np.float64]:
-    """What is published of `clean` (m, …, lanes) in the ascending places `rows`; 0 in the others, which stay."""
+    """Publishes `clean` (m, …, lanes) in the ascending places `rows` only. Returns the result, 0 in other places."""
     out = np.zeros(clean.shape)
     for run in np.split(rows, np.flatnonzero(np.diff(rows) > 1) + 1):
         if len(run):

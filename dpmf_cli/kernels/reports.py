@@ -1,4 +1,4 @@
-"""Gradients of which devices report a coordinate each, and the sums of what they report."""
+"""Gradients of which each device reports one coordinate, and sums of these reports."""
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,7 +19,7 @@ def coordinate_gradients(
     values: NDArray[np.float32],
     bound: float,
 ) -> NDArray[np.float32]:
-    """(n, E) (r_ui − r̂_ui)·p_uc/bound of n ratings, of each the coordinate c."""
+    """(n, E) (r_ui − r̂_ui)·p_uc/bound of n ratings, where c is the coordinate of each."""
     found = [_of_group(group, users, items, coordinates, values, bound) for group in model.groups]
     return found[0] if len(found) == 1 else np.concatenate(found, axis=1)
 
@@ -32,7 +32,7 @@ def _of_group(
     values: NDArray[np.float32],
     bound: float,
 ) -> NDArray[np.float32]:
-    """(n, lanes) those of one group of models."""
+    """(n, lanes) the `coordinate_gradients` of one group of models."""
     out = np.empty(len(users) * group.width, np.float32)
     _gradients(
         users,
@@ -70,7 +70,7 @@ def sums_of_reports(
     reported: NDArray[np.float32],
     shape: tuple[int, int],
 ) -> NDArray[np.float64]:
-    """(n_items, d, E) by item and coordinate the sums of what is reported (n, E), each times its weight (n,).
+    """(n_items, d, E) the sums by item and coordinate of the reports (n, E), each report times its weight (n,).
 
     shape  (n_items, d)
     """

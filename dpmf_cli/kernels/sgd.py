@@ -31,12 +31,12 @@ from dpmf_cli.privacy.noise import LaneNoise
 from dpmf_cli.privacy.release import Publish, noisy_kernel
 
 MOST_KEPT = 1 << 28
-"""Bytes of perturbed ratings of one group of models that are kept from the first epoch on."""
+"""Most bytes of perturbed ratings that are kept from the first epoch on, for one group of models."""
 
 ITEMS_AHEAD, KEPT_AHEAD = 3, 24
-"""How many visits ahead the row of an item is asked for, and a kept rating, which come from a farther cache."""
+"""How many visits ahead an item's row is prefetched, and how many a kept rating, which comes from a farther cache."""
 LINE = 16
-"""Numbers of a cache line."""
+"""How many float32 a cache line has."""
 
 
 @dataclass(frozen=True)
@@ -58,7 +58,7 @@ def _plain_descend_perturbed(
     bound: float,
     epochs: int,
 ) -> None:
-    """The twin of `descend_perturbed`: the clamped residuals are what is measured."""
+    """The plain twin of `descend_perturbed`. It measures the clamped residuals."""
     residuals = group.residuals(visits.users, visits.items, visits.values, bound)
     perturbed = plain_clamp(publish(residuals), bound)
     p, q = group.rows("users"), group.rows("items")
@@ -68,7 +68,7 @@ def _plain_descend_perturbed(
 
 
 def plain_clamp(published: NDArray[np.float64], bound: float) -> NDArray[np.float32]:
-    """clamp(published, ±bound) in float32, as kernels go on."""
+    """clamp(published, ±bound) in float32, the type with which kernels go on."""
     return np.clip(published.astype(np.float32), -np.float32(bound), np.float32(bound))
 
 
@@ -99,13 +99,13 @@ def descend_perturbed(
     bound: float,
     epochs: int,
 ) -> None:
-    """SGD on perturbed residuals, in place, in the order of the ratings, `epochs` times.
+    """Runs SGD on perturbed residuals, in place, in the order of the ratings, `epochs` times.
 
     Each visit, for each model e:
         r′ = clamp(grid_e(clamp(r_ui − IAvg(i) − UAvg(u)) + noise·scale_e))   both to [−bound, bound]
         e  = r′ − p_u·q_i;   p_u ← p_u + γ(e·q_i − λ·p_u);   q_i ← q_i + γ(e·p_u − λ·q_i)   simultaneously
-    Friedman et al. 2016, equation 7, algorithm 3 lines 1-2, equation 2. The perturbed rating r′ is the same
-    number in every epoch: it is kept (`kept_bytes`), or computed anew from the unit noise.
+    Friedman et al. 2016, equation 7, algorithm 3 lines 1-2, equation 2. The perturbed rating r′ is the same number in
+    every epoch. So it is kept (`kept_bytes`), or computed again from the unit noise.
 
     noise  unit (n_ratings,), in the order of the visits
     """
@@ -129,20 +129,23 @@ def descend_perturbed(
 
 
 def kept_bytes(n_ratings: int, models: int) -> int:
-    """What `descend_perturbed` keeps of one group of models: its perturbed ratings; 0 where that is too much."""
+    """Bytes of perturbed ratings that `descend_perturbed` keeps for one group of models; 0 if above `MOST_KEPT`."""
     size = 4 * n_ratings * padded_width(models)
     return size if size <= MOST_KEPT else 0
 
 
 @compiled(inline="always")
 def half_of(numbers):
-    """Numbers of the first of two halves of a row, in whole lines."""
+    """Returns how many numbers the first half of a row has, in complete cache lines."""
     return (numbers // 2 + LINE - 1) // LINE * LINE
 
 
 @compiled(inline="always")
 def ask_for(Q, at, f, w):
-    """Asks for a line of half a row at `at`, if one is due at factor f: all at once would keep the visit waiting."""
+    """Prefetches a cache line of the half row at `at`, if one is due at factor f.
+
+    Prefetching all lines at once would keep the visit waiting.
+    """
     if f * w % (2 * LINE) == 0:
         prefetch(Q, at + f * w // 2)
 
@@ -151,7 +154,7 @@ def ask_for(Q, at, f, w):
 def _descend_perturbed(
     users, items, values, unit, noise, P, Q, rate, regularization, bound, epochs, kept, factors_of, width_of
 ):
-    """kept  room for the perturbed ratings, or empty: then they are computed anew in each epoch."""
+    """kept  room for the perturbed ratings; if it is empty, they are computed again in each epoch."""
     d, w = len(factors_of), len(width_of)
     row, like, wide = (d + 1) * w, zeros(width_of), doubles(width_of)
     low, high = splat(-bound, like), splat(bound, like)
@@ -200,7 +203,7 @@ def _plain_descend_noisy_errors(
     user_limit: float,
     item_limit: float,
 ) -> None:
-    """The twin of `descend_noisy_errors`: each error is measured in the light of those that were published before."""
+    """The plain twin of `descend_noisy_errors`. It measures each error given the errors published before it."""
     p, q = group.rows("users"), group.rows("items")
     residuals = group.residuals(visits.users, visits.items, visits.values, bound)
     for place, (u, i, residual) in enumerate(zip(visits.users, visits.items, residuals, strict=True)):
@@ -224,7 +227,7 @@ def descend_noisy_errors(
     user_limit: float,
     item_limit: float,
 ) -> None:
-    """One pass of SGD whose errors are perturbed and clamped, in place, in the order of the ratings.
+    """Runs one pass of SGD with perturbed and clamped errors, in place, in the order of the ratings.
 
     Each visit, for each model e:
         e  = clamp(grid_e(clamp(r_ui − IAvg(i) − UAvg(u), ±bound) − p_u·q_i + noise·scale_e), ±error_bound)
@@ -252,7 +255,7 @@ def descend_clamped_errors(
     bound: float,
     error_bound: float,
 ) -> None:
-    """One pass of SGD whose errors are clamped, without noise and norm bounds, in place.
+    """Runs one pass of SGD with clamped errors, without noise and norm bounds, in place.
 
     Friedman et al. 2016, algorithm 5, lines 5-8.
     """
@@ -262,7 +265,7 @@ def descend_clamped_errors(
 def _one_pass(
     group: FactorLanes, visits: Visits, noise: LaneNoise | None, parameters: tuple[float, ...]
 ) -> None:
-    """A pass with the noise, or without any: its code is compiled for each of the two."""
+    """Runs one pass, with noise or without. The code is compiled separately for each case."""
     rate, regularization, bound, error_bound, user_limit, item_limit = map(np.float32, parameters)
     _descend_noisy_errors(
         visits.users,
@@ -321,7 +324,7 @@ def _descend_noisy_errors(
         if unit is None:
             error = sub(error, dot)
         else:
-            # In float64: the difference is exact, and moves as the residual does.
+            # In float64 the difference is exact. So it moves exactly as far as the residual does.
             error = narrow(released(sub(widen(error), widen(dot)), splat(unit[x], wide), noise, wide))
         error = clamp(error, least, most)  # lines 4, 5 of algorithm 4
         move = mul(error, step)  # and below, lines 6 and 7

@@ -1,4 +1,4 @@
-"""Stochastic gradient descent on ratings that each model of a grid has its own values of."""
+"""Stochastic gradient descent on ratings whose values differ between the models of a grid."""
 
 import numpy as np
 from numpy.typing import NDArray
@@ -23,7 +23,7 @@ def descend_values(
     regularization: float,
     epochs: int,
 ) -> None:
-    """SGD on ratings that each model has its own values of, in place, in the given order, `epochs` times.
+    """Runs SGD on ratings whose values differ between models, in place, in the given order, `epochs` times.
 
         e = r_ui − p_u·q_i;   p_u ← p_u + γ(e·q_i − λ·p_u);   q_i ← q_i + γ(e·p_u − λ·q_i)   simultaneously
 

@@ -1,7 +1,7 @@
-"""Item neighbourhoods with similarities of each model's own, and what is predicted from them.
+"""Item neighbourhoods with each model's own similarities, and predictions from them.
 
-Wang and Tang 2017, equation 2. The similarities of an item to its neighbours are a row. Questions are taken item
-after item, so that a row and the averages that it needs stay in the nearest cache.
+Wang and Tang 2017, equation 2. The similarities of an item to its neighbours are a row. Predictions are made item by
+item, so that a row and the averages that it needs stay in the nearest cache.
 """
 
 from collections.abc import Mapping, Sequence
@@ -18,7 +18,7 @@ from dpmf_cli.lane_groups import aligned, groups, pad, padded_width
 from dpmf_cli.ratings import Ratings
 
 LEAST_NORM = np.float32(1e-30)
-"""Stands for 0 in denominators: a numerator over it is 0, or there is nothing to predict from."""
+"""Replaces 0 in denominators. The numerator is then 0 too, or there is nothing to predict from."""
 
 
 @dataclass(frozen=True)
@@ -39,12 +39,12 @@ class SimilarityLanes:
 
     @property
     def lanes(self) -> int:
-        """How many models there are; the other lanes, up to the width, are in no model."""
+        """How many models there are. The other lanes, up to the width, belong to no model."""
         return int(self.part.stop - self.part.start)
 
     @property
     def groups(self) -> tuple["SimilarityLanes", ...]:
-        """Itself: a kernel takes one group as it takes the models of a whole grid."""
+        """This group alone: a kernel that takes the models of a grid also takes a single group."""
         return (self,)
 
     @property
@@ -63,8 +63,10 @@ class SimilarityLanes:
     def predict(
         self, train: Ratings, users: NDArray[np.int32], items: NDArray[np.int32]
     ) -> NDArray[np.float32]:
-        """(n, lanes) r̂_ui = r̄_i + Σ_j s_ij(r_uj − r̄_j)/Σ_j |s_ij| over the neighbours j that u rated in `train`;
-        r̄_i where there are none, or their similarities are all 0."""
+        """(n, lanes) r̂_ui = r̄_i + Σ_j s_ij(r_uj − r̄_j)/Σ_j |s_ij| over the neighbours j that u rated in `train`.
+
+        r̂_ui = r̄_i if there are no such neighbours, or if all their similarities are 0.
+        """
         out = np.empty(len(users) * self.width, np.float32)
         _predict(
             users,
@@ -86,7 +88,7 @@ class SimilarityLanes:
 class NeighbourhoodModel:
     """r̂_ui = r̄_i + Σ_j s_ij(r_uj − r̄_j)/Σ_j |s_ij| for each ε, the grid in groups of lanes.
 
-    train  the ratings r_uj, without noise: a prediction for a user is made from that user's own alone
+    train  the ratings r_uj, without noise; a prediction for a user uses that user's own ratings only
     """
 
     train: Ratings
@@ -107,7 +109,7 @@ class NeighbourhoodModel:
 
     @classmethod
     def restored(cls, arrays: Mapping[str, NDArray[Any]], entry: Any, own: Ratings) -> Self:
-        """The model of what was `published`, for the users who ask."""
+        """Returns the model whose `published` arrays are `arrays`, for the users whose ratings are `own`."""
         similarities, averages = arrays["similarities"], arrays["averages"]
         return cls(
             own,
@@ -124,7 +126,7 @@ def neighbourhood_model(
     similarities: NDArray[np.float32] | float,
     averages: NDArray[np.float64],
 ) -> NeighbourhoodModel:
-    """Similarities common to all models of a grid, beside averages of each model's own.
+    """Returns a model with similarities common to all models of a grid, and with each model's own averages.
 
     neighbours (n_items, k), −1 fills up; similarities (n_items, k) or one number; averages (n_items, E).
     """
@@ -153,7 +155,7 @@ def _similarity_lanes(
 
 @compiled()
 def index_row(row, slots, sign):
-    """Notes where each neighbour of a row stands (sign 1), or forgets it again (−1)."""
+    """Notes the place of each neighbour in a row (sign 1), or forgets it again (sign −1)."""
     for a in range(len(row)):
         if row[a] >= 0:
             slots[row[a]] = a if sign > 0 else -1
@@ -161,7 +163,10 @@ def index_row(row, slots, sign):
 
 @compiled()
 def rated_neighbours(item, first, last, items, slots, found):
-    """The places in `items` of the neighbours that a user rated, the item itself left out; returns how many."""
+    """Fills `found` with the places in `items` of the neighbours that a user rated, without the item itself.
+
+    Returns how many there are.
+    """
     count = 0
     for x in range(first, last):
         found[count] = x

@@ -1,8 +1,8 @@
 """Steps of gradient descent on the similarities of item neighbourhoods, over lanes.
 
-Wang and Tang 2017, equations 4 and 5. A rating (u, i) has a gradient in the row of item i alone. So the rows are
-taken one after the other: a row, its gradient and the averages that it needs stay in the nearest cache while its
-raters pass by.
+Wang and Tang 2017, equations 4 and 5. A rating (u, i) has a gradient in the row of item i only. So the rows are taken
+one after the other. A row, its gradient and the averages that it needs stay in the nearest cache while the item's
+raters are visited.
 """
 
 from dataclasses import dataclass
@@ -44,11 +44,12 @@ from dpmf_cli.ratings import Ratings
 
 @dataclass(frozen=True)
 class LearnedRatings:
-    """The ratings whose errors are learned from, and the most that each may contribute.
+    """The ratings from whose errors a step learns, and the most that each rating may contribute.
 
     raters    the item-major view of `train`
-    limits    (n_users,) float32: what the norm of the gradient of one rating of the user is clipped to; inf for none
-    norm      2, or 1, for which ‖g‖₁ ≤ √m·‖g‖₂ of the m neighbours that the user rated is clipped
+    limits    (n_users,) float32: the limit to which the norm of the gradient of one of the user's ratings is clipped;
+              inf for none
+    norm      2 or 1. For 1, the bound √m·‖g‖₂ on ‖g‖₁ is clipped, where m of the neighbours were rated by the user
     """
 
     train: Ratings
@@ -58,12 +59,12 @@ class LearnedRatings:
 
     @classmethod
     def unclipped(cls, train: Ratings) -> "LearnedRatings":
-        """The ratings of `train`, each contributing its whole gradient."""
+        """Returns the ratings of `train`, each contributing its complete gradient."""
         return cls(train, Raters.of(train), np.full(train.n_users, np.inf, np.float32))
 
     @classmethod
     def clipped(cls, train: Ratings, limits: NDArray[np.float64], norm: int) -> "LearnedRatings":
-        """The ratings of `train`, each contributing a gradient of at most limits[u] in that norm."""
+        """Returns the ratings of `train`, each contributing a gradient of at most limits[u] in that norm."""
         return cls(train, Raters.of(train), limits.astype(np.float32), norm)
 
 
@@ -75,10 +76,10 @@ class SimilarityStep:
         g_j = e·(r_uj − r̄_j − (r̂_ui − r̄_i)·sgn s_ij)/D,  scaled to the user's limit, sgn 0 = 1
         s_ij ← s_ij − rate·(Σ_u g_j + λ·s_ij)
 
-    Where D = 0 there is no gradient.
+    If D = 0, there is no gradient.
 
     sampled         (n_ratings,) bool, in the order of the ratings: which of them take part
-    rates           (E,) the step of each model of the grid
+    rates           (E,) the learning rate of each model of the grid
     regularization  λ
     error_bound, floor  inf and 0 for none
     """
@@ -98,7 +99,7 @@ def _plain_descend(
     *,
     everywhere: bool = True,
 ) -> None:
-    """The twin: the sums Σ_u g_j that get noise are what is measured, number i·k + a for neighbour a of item i."""
+    """The plain twin. It measures the sums Σ_u g_j that get noise; number i·k + a is for neighbour a of item i."""
     s, (n_items, k) = group.rows(), group.neighbours.shape
     sums, met = np.zeros((n_items * k, group.lanes)), np.full(n_items * k, everywhere)
     for x in np.flatnonzero(step.sampled).tolist():
@@ -113,7 +114,7 @@ def _plain_descend(
 def _plain_gradient(
     group: SimilarityLanes, learned: LearnedRatings, step: SimilarityStep, x: int
 ) -> tuple[NDArray[np.int64], NDArray[np.floating]]:
-    """The gradient of rating number x, to the bit: the places (m,) of its similarities, and g (m, lanes)."""
+    """Returns the gradient of rating number x, to the bit: the places (m,) of its similarities, and g (m, lanes)."""
     train, averages = learned.train, group.item_averages()
     u, i = train.users[x], int(train.items[x])
     rated = np.arange(train.user_starts[u], train.user_starts[u + 1])
@@ -150,19 +151,21 @@ def descend_noisy_similarities(
     *,
     everywhere: bool = True,
 ) -> None:
-    """One step with noise on the sums of gradients, in place:  s_ij ← s_ij − rate·(grid(Σ_u g_j + noise) + λ·s_ij).
+    """Takes one step with noise on the sums of gradients, in place.
 
-    Sums are float64: in float32 a contribution would also move the rounding of all that are added after it.
+        s_ij ← s_ij − rate·(grid(Σ_u g_j + noise) + λ·s_ij)
+
+    Sums are float64. In float32 a contribution would also move the rounding of all contributions added after it.
 
     noise       unit (n_items·k,), in the order of the similarities
-    everywhere  whether all similarities get noise, or those alone for which a rating of the sample has a gradient
+    everywhere  whether all similarities get noise, or only those for which a sampled rating has a gradient
     """
     _step(group, noise, learned, step, everywhere)
 
 
 @on_each_group
 def descend_similarities(group: SimilarityLanes, learned: LearnedRatings, step: SimilarityStep) -> None:
-    """One step without noise, in place."""
+    """Takes one step without noise, in place."""
     _step(group, None, learned, step, True)
 
 
@@ -173,7 +176,7 @@ def _step(
     step: SimilarityStep,
     everywhere: bool,
 ) -> None:
-    """A step with the noise, or without any: its code is compiled for each of the two."""
+    """Takes one step, with noise or without. The code is compiled separately for each case."""
     rates = np.zeros(group.width)  # unused lanes wait
     rates[: group.lanes] = step.rates[group.part]
     train, raters = learned.train, learned.raters
@@ -205,7 +208,7 @@ def _step(
 
 
 def _centred(group: SimilarityLanes, train: Ratings) -> NDArray[np.float32] | None:
-    """(n_ratings,) r_uj − r̄_j where all models have the same averages, as published; None elsewhere."""
+    """(n_ratings,) r_uj − r̄_j if all models have the same averages, as in published mode; None otherwise."""
     averages = group.item_averages()
     if (averages != averages[:, :1]).any():
         return None
@@ -254,7 +257,7 @@ def _descend(
     w, like, wide = len(width_of), zeros(width_of), doubles(width_of)
     n_items, k = neighbours.shape
     slots, met = np.full(n_items, -1, np.int32), np.empty(k, np.bool_)
-    # Numbers without a sign: an index that may be negative takes a comparison in each visit.
+    # Unsigned numbers: an index that may be negative costs a comparison in each visit.
     width = np.uint64(w)
     places, others = np.empty(n_items + 1, np.uint32), np.empty(n_items + 1, np.uint32)
     owns = np.empty(n_items + 1, np.float32)
@@ -311,7 +314,7 @@ def _descend(
                 store(residuals, a * width, slope)
                 square = fma(slope, slope, square)
             if any_below(like, below(square, endless, like, one)):
-                # A sum of squares is finite only if all slopes are: elsewhere, 0 for each that is not.
+                # A sum of squares is finite only if all slopes are. If not, each slope that is not finite becomes 0.
                 square = like
                 for a in range(count):
                     slope = load(residuals, a * width, like)
@@ -319,11 +322,11 @@ def _descend(
                     store(residuals, a * width, slope)
                     square = fma(slope, slope, square)
             if limits[u] < np.inf:
-                # Of the numbers that are added: a formula for ‖g‖ would lose its digits where they nearly cancel.
+                # The norm of the numbers that are added. A formula for ‖g‖ would lose digits if they nearly cancel.
                 root = np.sqrt(np.float32(max(count, 1))) if norm_of_limits == 1 else np.float32(1)
                 most = splat(GUARD * limits[u] / root, like)
                 length = mul(magnitude(move), sqrt(square))
-                # A user whose gradient is not finite adds nothing: whether it is there must not show.
+                # A user whose gradient is not finite adds nothing, because the user's presence must not show.
                 factor = below(most, length, div(most, length), below(length, endless, one, like))
                 move = mul(below(length, endless, move, like), factor)
             for a in range(count):

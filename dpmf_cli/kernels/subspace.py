@@ -13,10 +13,10 @@ from dpmf_cli.kernels.lanes import doubles, fma, load, splat, store
 from dpmf_cli.ratings import Ratings
 
 RATINGS_AT_ONCE = 128
-"""Ratings of a user whose item vectors are laid side by side in the nearest cache before they are multiplied."""
+"""How many item vectors of a user's ratings are laid side by side in the nearest cache, then multiplied."""
 TILE = (0,) * 4
 LEAST_PIVOT = 1e-12
-"""A factor is left out of a user's regression where less than this part of it is its own, given those before it."""
+"""A user's regression omits a factor if the factors before it leave less than this fraction of it unexplained."""
 
 
 def regress(
@@ -32,11 +32,11 @@ def regress(
         a_u = argmin Σ_{j rated by u} (residual_uj − V_j·a)² + Σ_b ridge_b·a_b²
 
     residuals (n_ratings,) rating scale, in the order of `ratings`; vectors V (n_items, k), one row for each item;
-    ridge (k,) ≥ 0, in units of V². A user without ratings predicts 0. A rating of the item that is asked for counts
+    ridge (k,) ≥ 0, in units of V². For a user without ratings the prediction is 0. A rating of item i itself counts
     like any other.
 
-    Normal equations in float64, solved by Cholesky, once for each user who is asked about. Where a pivot is within
-    rounding of 0, which no ridge of a sensible size lets happen, that factor gets no weight.
+    The normal equations are in float64 and solved by Cholesky, once for each user in `users`. If a pivot is within
+    rounding of 0, its factor gets no weight. No ridge of a sensible size lets that happen.
 
     The products of two factors are summed in tiles of 4 × 4 that stay in registers: a test fold of ML-1M (100,021
     pairs, 900,188 ratings, k = 20) takes 0.06 s on one core.
@@ -96,7 +96,7 @@ def _regress(users, items, by_user, user_starts, rated, residuals, rows, ridge, 
 
 @compiled()
 def _add_products(buffer, count, padded, sums, tile):
-    """The tiles of `sums` (padded × padded) on and above the diagonal += Σ_y v_y v_yᵀ, v_y the rows of `buffer`."""
+    """Adds Σ_y v_y v_yᵀ to the tiles of `sums` (padded × padded) on and above the diagonal; v_y: rows of `buffer`."""
     w, like = len(tile), doubles(tile)
     for a in range(0, padded, w):
         for b in range(a, padded, w):
@@ -119,8 +119,10 @@ def _add_products(buffer, count, padded, sums, tile):
 
 @compiled()
 def _solve(gram, right):
-    """right ← gram⁻¹·right; of gram only the lower triangle is read, and it becomes the Cholesky factor. A row
-    without a pivot is left out: its unknown is 0."""
+    """Sets right ← gram⁻¹·right. Only the lower triangle of `gram` is read, and it becomes the Cholesky factor.
+
+    A row without a pivot is left out: its unknown is 0.
+    """
     k = len(right)
     for i in range(k):
         for j in range(i):

@@ -1,4 +1,4 @@
-"""Sums of residuals by user for a whole ε grid: float64, in the order of the ratings."""
+"""Sums of residuals by user for all ε of a grid: float64, in the order of the ratings."""
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,12 +17,13 @@ def residual_sums_by_user(
     """Row u: Σ_i (r_ui − IAvg(i)) over the ratings of user u, for each ε. The last row is the grand total.
 
     users, items, values  (n_ratings,); item_averages (n_items, E); returns (n_users + 1, E).
-    A user's terms are added in the order of the ratings, so that column e depends on column e alone. The grand total
-    is of the users' sums, by pairs: one after the other, 10⁷ terms would round by more than `privacy.grid` allows.
+    A user's terms are added in the order of the ratings. So column e of the sums depends only on column e of the
+    averages. The grand total adds the users' sums by pairs. If 10⁷ terms were added one after the other, they would
+    round by more than `privacy.grid` allows.
     """
     sums: NDArray[np.float64] = _residual_sums(users, items, values, item_averages, n_users)
     for e in range(sums.shape[1]):
-        sums[-1, e] = np.ascontiguousarray(sums[:-1, e]).sum()  # NumPy adds what is contiguous by pairs
+        sums[-1, e] = np.ascontiguousarray(sums[:-1, e]).sum()  # NumPy adds contiguous numbers by pairs
     return sums
 
 

@@ -4,16 +4,17 @@ The dense method (Friedman et al. 2016, section 4.2, equation 8) adds Laplace(b)
 clamps to [−B, B] and drops the cells with |value| ≤ α. Here a cell's unit noise X is computed when the cell is
 visited: SplitMix64 (Steele, Lea, Flood 2014) of the cell's number gives a sign and a uniform V, and |X| = −ln V.
 
-Why the law is the dense one. A blank cell has the value clamp(b·X), X ~ Laplace(1), independent of all others; it
-survives iff |clamp(b·X)| > α, which for α < B is |X| > α/b, or V < exp(−α/b). So skipping the cells with V at or
-above that before taking the logarithm drops exactly the cells that the dense method drops, each with probability
-1 − exp(−α/b), independently; what survives is sign·min(b·|X|, B) with |X| − α/b ~ Exp(1) by memorylessness and
-mass exp(−B/b)/exp(−α/b) at ±B. A rated cell is b·X plus its residual, as in the dense matrix. All that is on the grid
-of b (`privacy.grid`): it is the rounded value that is compared with α, and V is compared with a little more.
+The law is that of the dense method, for this reason. A blank cell has the value clamp(b·X), where X ~ Laplace(1) is
+independent of all other cells. It survives iff |clamp(b·X)| > α. For α < B this means |X| > α/b, or V < exp(−α/b).
+Cells with V at or above exp(−α/b) are skipped before the logarithm is taken. That drops exactly the cells that the
+dense method drops, each with probability 1 − exp(−α/b), independently. The value of a survivor is sign·min(b·|X|, B).
+There |X| − α/b ~ Exp(1) by memorylessness, and the mass at ±B is exp(−B/b)/exp(−α/b). A rated cell is b·X plus its
+residual, as in the dense matrix. All values are on the grid of b (`privacy.grid`). So the rounded value is compared
+with α, and V is compared with slightly more than exp(−α/b).
 
-Why by number and not by a count of survivors at random places: the noise of a cell must not depend on the other ε of
-the grid (larger ε see the same X and keep fewer cells), and it must be the same in every epoch without being stored.
-Nothing of size users × items is ever in memory.
+The noise of a cell follows from the cell's number. Drawing a count of survivors and random places for them would not
+do. The noise of a cell must not depend on the other ε of the grid: larger ε see the same X and keep fewer cells. It
+must also be the same in every epoch without being stored. Nothing of size users × items is ever in memory.
 """
 
 import math
@@ -56,17 +57,18 @@ from dpmf_cli.ratings import Ratings
 Samples = Sequence[NDArray[np.uint16]]
 """For each group of models (n_ratings,), bit e set where model e of the group has the rating."""
 CUT_SLACK = 2.0**-10
-"""Relative: a cell whose value on the grid g is above α has b·|X| ≥ α − g/2, so that V is below exp(g/2b) ≤ exp(2⁻¹¹)
-times exp(−α/b), but for the rounding of α to float32."""
+"""Relative slack of the bound on V. A cell whose value on the grid g is above α has b·|X| ≥ α − g/2. So its V is
+below exp(g/2b) ≤ exp(2⁻¹¹) times exp(−α/b), except for the rounding of α to float32."""
 
 
 @compiled()
 def draw_survivors(key, first, rating, cut, places, uniform, noise):
-    """The cells of one user that survive in some model, or are rated: their places, and their unit noise.
+    """Finds the cells of one user that survive in some model, or are rated; returns how many there are.
 
-    first   number of the user's first cell; rating (n_items,) float32 by place, NaN where there is none
+    first   number of the user's first cell
+    rating  (n_items,) float32 by place, NaN where there is none
     cut     exp(−α/b) of the largest scale: blank cells with V at or above it survive in no model
-    places, uniform, noise  (n_items,) int32, float64, float64: room for the answer; returns how many there are
+    places, uniform, noise  (n_items,) int32, float64, float64: room for the cells' places, signed V and unit noise
     """
     count = 0
     for y in range(len(rating)):
@@ -74,14 +76,17 @@ def draw_survivors(key, first, rating, cut, places, uniform, noise):
         v = magnitude_uniform(bits)
         places[count] = y
         uniform[count] = v if bits & np.uint64(1) else -v
-        count += (v < cut) | (rating[y] == rating[y])  # `or` would be a branch that nothing can foresee
+        count += (v < cut) | (rating[y] == rating[y])  # `or` would be a branch that no CPU can predict
     minus_log(uniform, noise, count)
     return count
 
 
 def skipped_above(threshold: float, scale: float) -> float:
-    """V from which on a blank cell is skipped: a hair above exp(−α/b). So the test in the lanes alone, of what is on
-    the grid, decides about a cell, whichever larger scales share its group."""
+    """Returns the V from which on a blank cell is skipped: slightly above exp(−α/b).
+
+    So only the test in the lanes, of the value on the grid, decides whether a cell survives. It makes no difference
+    which larger scales share its group.
+    """
     return (1 + CUT_SLACK) * math.exp(-threshold / scale) if scale > 0 else 0.0
 
 
@@ -99,7 +104,7 @@ def _plain_descend_survivors(
     epochs: int,
     samples: Samples | None = None,
 ) -> None:
-    """The twin of `descend_survivors`: it measures all cells, the clamped residual or, without a rating, 0."""
+    """The plain twin of `descend_survivors`. It measures all cells: the clamped residual, or 0 without a rating."""
     n_users, n_items = train.n_users, train.n_items
     residuals = np.zeros((n_users, n_items, group.lanes))
     rated = group.residuals(train.users, train.items, train.values, bound)
@@ -137,14 +142,14 @@ def descend_survivors(
     epochs: int,
     samples: Samples | None = None,
 ) -> None:
-    """SGD on the surviving cells of the perturbed matrix, in place, `epochs` times.
+    """Runs SGD on the surviving cells of the perturbed matrix, in place, `epochs` times.
 
-    Users are visited one after the other, the items of user u in the order `order` (n_items,), a permutation,
-    rotated by shifts[u]. A cell that survives in some models only changes those.
+    Users are visited one after the other. The items of user u are visited in the order of the permutation `order`
+    (n_items,), rotated by shifts[u]. A cell that survives in only some models changes only these.
 
-    noise      that of cell number u·n_items + place; the places of a user's cells are in the order of the visits
+    noise      keyed by the cell's number u·n_items + place, where places are in the order of the user's visits
     threshold  α
-    samples    which model has which rating, to the others its cell is blank; None where all have all
+    samples    which model has which rating; in other models its cell is blank. None if all models have all ratings
     """
     cut = skipped_above(threshold, float(np.max(noise.scale)))
     _descend_survivors(
@@ -171,7 +176,7 @@ def descend_survivors(
 
 
 def _bits(samples: Samples, group: FactorLanes) -> NDArray[np.uint16]:
-    """(n_ratings,) those of one group."""
+    """(n_ratings,) the bits of one group."""
     bits: NDArray[np.uint16] = samples[group.part.start // MAXIMUM_WIDTH]
     return bits
 
@@ -206,7 +211,7 @@ def _descend_survivors(
     factors_of,
     width_of,
 ):
-    """near  room for the items' rows in the order of the visits, so that a visit finds the next one beside it"""
+    """near  room for the items' rows in the order of the visits, so that successive visits use adjacent rows"""
     d, w = len(factors_of), len(width_of)
     row, like, wide = (d + 1) * w, zeros(width_of), doubles(width_of)
     low, high, least = splat(-bound, like), splat(bound, like), splat(threshold, like)
@@ -252,8 +257,8 @@ def _descend_survivors(
                 dot = zeros(width_of)
                 for f in range(d):
                     dot = fma(load(P, p_at + f * w, like), load(near, q_at + f * w, like), dot)
-                # Dropped: 0·0 + 1·p. To select either the sum or p and store that took 1.7 times as long as the whole
-                # fit had; perhaps it was stored under a mask.
+                # A dropped cell stores 0·0 + 1·p. When the sum or p was selected and stored instead, the complete fit
+                # took 1.7 times as long, perhaps because the store had a mask.
                 move = below(least, size, mul(sub(noisy, dot), step), nothing)
                 kept = below(least, size, keep, one)
                 for f in range(d):

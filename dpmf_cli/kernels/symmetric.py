@@ -1,7 +1,7 @@
 """Packed symmetric matrices times vectors, and their leading eigenpairs, without unpacking them.
 
-A matrix is a packed upper triangle of float32, as in `kernels.covariance`. With `scaling` s, all of these work on
-D·A·D, D = diag(s), and A stays as it is.
+A matrix is a packed upper triangle of float32, as in `kernels.covariance`. With `scaling` s, all functions work on
+D·A·D, where D = diag(s), and A stays as it is.
 """
 
 from typing import Literal
@@ -17,11 +17,11 @@ from dpmf_cli.kernels.examples import ROWS, example, numbers
 from dpmf_cli.kernels.lanes import add, doubles, fma, load, splat, store, total, widen, zeros
 
 TOLERANCE = 1e-4
-"""Lanczos stops where the residual of every pair is below this part of its eigenvalue."""
+"""Lanczos stops when the residual of every pair is below this fraction of its eigenvalue."""
 SMALL = 400
-"""Matrices of at most so many rows are solved densely, as are those of which a quarter of the pairs are asked."""
+"""Matrices of at most so many rows are solved densely. So are all if at least a quarter of the pairs are wanted."""
 COLUMNS = 1024
-"""Columns that are taken at a time: four rows of them stay in the nearest cache while every vector uses them."""
+"""How many columns are taken at a time. Four rows of them stay in the nearest cache while every vector uses them."""
 ROWS_AT_ONCE = 4
 WIDTH = (0,) * 16
 
@@ -36,10 +36,10 @@ def multiply(
 ) -> NDArray[np.float64]:
     """(n, b) float64 A·vectors, or D·A·D·vectors with `scaling` (n,), for vectors (n, b).
 
-    The triangle is read once whatever b is: 47 ms for n = 17,770 (632 MB) and b = 1, which is what memory gives;
-    15–20 ms a vector for many. Vectors are rounded to float32 and multiplied in float32; sums of at most 4 products
-    (down a column) or 64 (along a row, a lane) are then added up in float64. So the result is that of the rounded
-    vectors to about 1e-7, and costs the same as float32 throughout.
+    The triangle is read once, whatever b is. For n = 17,770 (632 MB) and b = 1 that takes 47 ms, the speed of memory.
+    With many vectors it takes 15–20 ms for each. Vectors are rounded to float32 and multiplied in float32. Sums of at
+    most 4 products (down a column) or 64 (along a row, in each lane) are then added up in float64. So the result is
+    that of the rounded vectors to about 1e-7, and costs the same as float32 throughout.
     """
     n, b = vectors.shape
     scale = None if scaling is None else np.asarray(scaling, np.float64)[:, None]
@@ -51,7 +51,7 @@ def multiply(
 
 @compiled(example(right=numbers(2 * ROWS), out=np.zeros(2 * ROWS)))
 def _multiply(triangle, n, right, out, width_of):
-    """out (b·n) += A·right (b·n), one vector after the other. Four rows at a time right of their corner."""
+    """Adds A·right (b·n) to out (b·n), one vector after the other. Right of their corner, four rows go together."""
     w, like, wide = len(width_of), zeros(width_of), doubles(width_of)
     blocks = n // ROWS_AT_ONCE * ROWS_AT_ONCE
     for i in range(0, blocks, ROWS_AT_ONCE):
@@ -89,7 +89,7 @@ def _multiply(triangle, n, right, out, width_of):
 
 @compiled()
 def _multiply_part(triangle, n, right, out, base, first_row, last_row, first, last):
-    """The elements on or above the diagonal of some rows and columns, one by one."""
+    """Multiplies by the elements on or above the diagonal of some rows and columns, one by one."""
     for i in range(first_row, last_row):
         row = place(i, i, n) - i
         for j in range(max(i, first), last):
@@ -107,19 +107,20 @@ def leading_eigenpairs(
     scaling: NDArray[np.floating] | None = None,
     which: Which = "magnitude",
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """(values (k,), orthonormal vectors (n, k)) of A, or of D·A·D with `scaling` (n,); n of them where k > n.
+    """(values (k,), orthonormal vectors (n, k)) of A, or of D·A·D with `scaling` (n,); n pairs if k > n.
 
     which  "magnitude": largest |λ| first, the best approximation of rank k in the Frobenius norm (Eckart and Young
            1936); "largest": largest λ first
-    The component of a vector that is largest in magnitude is positive. The same input gives the same output: what is
-    random depends on n alone.
+    The component of a vector that is largest in magnitude is positive. The same input gives the same output: random
+    numbers depend on n only.
 
-    Lanczos (ARPACK) with one vector at a time. For k = 20 on ML-1M's covariance times √(counts), it takes 0.13 s
-    without noise and 0.16 s with much (100 to 120 products), each pair to 1e-6 of the largest eigenvalue. Sixteen
-    power iterations on a random block of 30 take 0.4 s and leave 1e-3, a block Krylov space of 24 × 12 takes 0.34 s
-    and leaves 1e-4: block products are half the price, and far more of them are needed. Unscaled, where noise packs
-    the eigenvalues closely, it is 0.5 s (1e-6) against 0.4 s (9e-4) and 0.5 s (24 × 16: 6e-4). A block Krylov space
-    is taken only where ARPACK gives up, and a dense matrix where n is small or k more than a quarter of it.
+    The method is Lanczos (ARPACK) with one vector at a time. For k = 20 on ML-1M's covariance times √(counts), it
+    takes 0.13 s without noise and 0.16 s with much noise (100 to 120 products). Each pair is then right to 1e-6 of
+    the largest eigenvalue. Sixteen power iterations on a random block of 30 take 0.4 s and leave an error of 1e-3. A
+    block Krylov space of 24 × 12 takes 0.34 s and leaves 1e-4. Block products are half the price, but far more of
+    them are needed. Without scaling, noise packs the eigenvalues closely. Lanczos then takes 0.5 s (1e-6), power
+    iterations 0.4 s (9e-4), and a block Krylov space of 24 × 16 takes 0.5 s (6e-4). A block Krylov space is used only
+    if ARPACK gives up. A dense matrix is used if n is small or k is at least a quarter of n.
     """
     k = min(k, n)
     if n <= SMALL or 4 * k >= n:
@@ -153,8 +154,10 @@ def _block_krylov(
     scaling: NDArray[np.floating] | None,
     steps: int = 8,
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Ritz pairs of span(AX, A²X, …) for a random block X of k + 4 vectors (Musco and Musco 2015): no test, no end
-    but the last step, and both ends of the spectrum at once."""
+    """Returns Ritz pairs of span(AX, A²X, …) for a random block X of k + 4 vectors (Musco and Musco 2015).
+
+    It makes no test of convergence and ends only after the last step. It finds both ends of the spectrum at once.
+    """
     block = np.random.default_rng(n).standard_normal((n, k + 4))
     blocks = []
     for _ in range(min(steps, n // (k + 4))):
@@ -169,7 +172,7 @@ def _block_krylov(
 def _dense(
     triangle: NDArray[np.float32], n: int, scaling: NDArray[np.floating] | None
 ) -> NDArray[np.float64]:
-    """The upper triangle of A or D·A·D as a matrix, what is below its diagonal left at 0."""
+    """Returns the upper triangle of A or D·A·D as a matrix that is 0 below its diagonal."""
     dense = np.zeros((n, n))
     dense[np.tri(n, dtype=bool).T] = triangle
     if scaling is not None:
@@ -181,7 +184,7 @@ def _dense(
 def _in_order(
     values: NDArray[np.float64], vectors: NDArray[np.float64], k: int, which: Which
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """The k leading pairs, their signs fixed."""
+    """Returns the k leading pairs, with their signs fixed."""
     order = np.argsort(-np.abs(values) if which == "magnitude" else -values, kind="stable")[:k]
     return values[order], with_fixed_signs(vectors[:, order])
 

@@ -13,11 +13,12 @@ from dpmf_cli.ratings import Ratings
 def clipped_item_gradients(
     models: Grouped[FactorLanes], train: Ratings, sampled: NDArray[np.int64], clip: float
 ) -> NDArray[np.float64]:
-    """(n_items, d, E) Σ_u g_u·min(1, C/‖g_u‖) over the `sampled` users; row i of g_u is e_ui·p_u, e what is left.
-    A user whose ‖g_u‖ is not finite adds nothing.
+    """(n_items, d, E) Σ_u g_u·min(1, C/‖g_u‖) over the `sampled` users.
 
-    All of it in double precision: a user's part is C·(1 + 10⁻¹²) at most, and sums are rounded by parts in 10¹⁶. In
-    single precision one user more rounds anew what all others add, and moves sums by more than C.
+    Row i of g_u is e_ui·p_u, where e_ui is the prediction's error. A user whose ‖g_u‖ is not finite adds nothing.
+
+    Everything is in double precision: a user's part is at most C·(1 + 10⁻¹²), and sums are rounded by parts in 10¹⁶.
+    In single precision one more user changes how the parts of all others are rounded, and moves sums by more than C.
     """
     equal = np.ones(train.n_users)
     return np.concatenate(
@@ -36,8 +37,10 @@ def clipped_item_sums(
     weights: NDArray[np.float64],
     clip: NDArray[np.float64],
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """(n_items, D, E) Σ_u g_u·min(1, C/‖g_u‖) over all users; row i of g_u is w_u·e_ui·z_u, e what is left. And
-    (n_users, E) how much is left of each: min(1, C/‖g_u‖), 0 of users without ratings, or whose ‖g_u‖ is not finite.
+    """(n_items, D, E) Σ_u g_u·min(1, C/‖g_u‖) over all users, and (n_users, E) each user's factor min(1, C/‖g_u‖).
+
+    Row i of g_u is w_u·e_ui·z_u, where e_ui is the prediction's error. The factor is 0 for users without ratings, and
+    for users whose ‖g_u‖ is not finite.
 
     directions  (n_users, D, E) z; weights (n_users,) w; clip (E,) C. Precision as in `clipped_item_gradients`
     """
@@ -63,7 +66,7 @@ def _clipped_sums(
     weights: NDArray[np.float64],
     clip: float | NDArray[np.float64],
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """(n_items, D, width) the sums of one group of models, (n_users, width) what is left of the sampled users."""
+    """(n_items, D, width) the sums of one group of models, and (n_users, width) the factors of the sampled users."""
     sums = np.zeros((train.n_items, directions.shape[1], group.width))
     left = np.zeros((train.n_users, group.width))
     items = group.items.reshape(train.n_items, group.factors + 1, group.width)
@@ -78,7 +81,7 @@ def _clipped_sums(
 def descend_items(
     group: FactorLanes, gradients: NDArray[np.float64], rates: NDArray[np.float64], ridge: float
 ) -> None:
-    """Q ← Q + η(gradients − w·Q), in place; gradients (n_items, d, E), rates (E,) η, ridge w."""
+    """Sets Q ← Q + η(gradients − w·Q), in place; gradients (n_items, d, E), rates (E,) η, ridge w."""
     rows = group.rows("items")
     own = rows.astype(np.float64)
     rows[:] = own + rates[group.part] * (gradients[..., group.part] - ridge * own)
@@ -127,7 +130,7 @@ def _add_clipped(sampled, starts, items, values, P, Q, directions, weights, clip
         for e in range(w):
             norm = weights[u] * np.sqrt(squares[e] * length[e])
             left[u, e] = clip[e] / norm if norm > clip[e] else 1.0
-            if not norm < np.inf:  # whether such a user is there must not show
+            if not norm < np.inf:  # the presence of such a user must not show
                 left[u, e] = 0.0
                 along[:, e] = 0.0
                 errors[: starts[u + 1] - first, e] = 0.0
