@@ -71,7 +71,7 @@ def mark_notes(crossings: Sequence[Crossing]) -> Iterator[str]:
         worse = "below" if any(crossing.metric.larger_is_better for crossing in crossings) else "above"
         yield f"† {worse} the baseline again at a larger ε"
     if any(crossing.coarse for crossing in crossings):
-        yield "‖ the grid is coarse here: interpolation may move the crossing more than noise; the interval covers both"
+        yield "‖ the grid is coarse here: interpolation may move the crossing more than noise; the interval has both"
 
 
 def _interval(crossing: Crossing) -> str:

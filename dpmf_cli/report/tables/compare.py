@@ -132,7 +132,7 @@ def _notes(compared: Compared) -> Iterator[str]:
         if folds == runs == 1:
             yield "one fold and one run: there are no intervals, so nothing is clearly better or worse"
         else:
-            yield "each interval is for its own ε; without any difference, one interval in twenty excludes 0 by chance"
+            yield "each interval is for its own ε; of many without a difference, one in twenty excludes 0 by chance"
     if any(each.over == "runs" for each in differences):
         yield "one fold: the intervals are over runs only, not over the choice of test ratings"
     yield from _provable(compared)

@@ -86,7 +86,7 @@ def ledger_text(
         )
     if sampled:
         notes.append(
-            "σ/c: standard deviation of the noise, over the most that one user may add, in a sample of users"
+            "σ/c: standard deviation of the noise, divided by the most that one user of a sample may add"
         )
     notes += audited_notes(list((audits or {}).values()))
     return TextTable(
