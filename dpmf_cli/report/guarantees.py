@@ -59,7 +59,7 @@ def between(guarantees: Collection[Guarantee]) -> str:
     )
     implied = [(a, b) for a, b in permutations(guarantees, 2) if a.implies(b)]
     if any(a.delta < b.delta for a, b in implied):
-        text += " Pure ε implies (ε, δ) at the same ε. (ε, δ) also holds with a larger δ. The converses are false."
+        text += " Pure ε implies (ε, δ) at the same ε. A δ implies every larger δ. The converses are false."
     if any(a.joint < b.joint for a, b in implied):
         text += " Protection towards everybody implies joint protection at the same ε; the converse is false."
     return text

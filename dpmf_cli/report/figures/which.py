@@ -42,7 +42,7 @@ def drawings(experiment: Experiment) -> dict[str, Draw]:
 
 
 def never_drawn(experiment: Experiment) -> Iterator[str]:
-    """Yields names of figures that are out of date and will be deleted: an older version or an older config drew them.
+    """Yields names of figures that are out of date and will be deleted: an older version or older config drew them.
 
     They mix kinds of guarantee, do not name their kind, or name a kind that no curve has. A figure that only waits
     for results is not among them.

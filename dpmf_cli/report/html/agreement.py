@@ -33,7 +33,7 @@ class Agreement(StrEnum):
             f"percentage within {POINTS[0]:g} points, count within {100 * (SHARES[0] - 1):.1f} %",
             "near": f"near: within a factor {RATIOS[1]:g}, {DIFFERENCES[1]:g}, {POINTS[1]:g} points, "
             f"or {100 * (SHARES[1] - 1):.0f} %",
-            "differs": "differs: further away, or not reached on the grid of ε",
+            "differs": "differs: further away, or not reached in the grid of ε",
             "missing": "missing: printed, but not measured",
             "unprinted": "measured, but not printed",
         }[self.value]

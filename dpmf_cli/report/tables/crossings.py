@@ -125,7 +125,10 @@ def crossing_notes(crossings: Sequence[Crossing]) -> Iterator[str]:
             yield f"{', '.join(names)}: {printed.note}"
     loose = dict.fromkeys(crossing.baseline for crossing in crossings if not crossing.comparable)
     if loose:
-        yield f"{', '.join(loose)}: printed for that set of the complete data; only loosely comparable with this test"
+        yield (
+            f"{', '.join(loose)}: printed for that set of the complete data; only loosely comparable with the test "
+            "set here"
+        )
 
 
 def crossing_cells(
