@@ -215,7 +215,7 @@ def _number(aim: Aim, value: float) -> str:
 
 
 def _record(aim: Aim, own: Reached | None, other: Reached | None, verdict: str) -> Mapping[str, Any]:
-    """A row for programs, with the keys `FIELDS`."""
+    """Returns a row for programs, with the keys `FIELDS`."""
     record: dict[str, Any] = {
         "title": aim.title,
         "protects": aim.protects.value,

@@ -65,7 +65,7 @@ class Ranking(StrictModel):
 
 
 class Measurement(StrictModel):
-    """An experiment that the ranks come from."""
+    """An experiment from which the ranks come."""
 
     name: str
     config_sha256: str
@@ -107,7 +107,7 @@ class Leaders(StrictModel):
 
 @cache
 def shipped() -> Leaders:
-    """The table that ships with the package."""
+    """Returns the table that ships with the package."""
     text = (resources.files("dpmf_cli.report") / FILE).read_text(encoding="utf-8")
     return Leaders.model_validate(yaml.safe_load(text))
 

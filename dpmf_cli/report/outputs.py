@@ -28,7 +28,8 @@ FORMS_OF_RUN = ("png", "svg")
 def outputs(collected: Collected, crossings: Sequence[Crossing]) -> dict[str, Maker]:
     """Returns the makers of an experiment's files by name. The same results give the same bytes.
 
-    The files are curves, crossings, ledger, figures and macros. They show the metric that the config wants shown.
+    The files are curves, crossings, ledger, figures and macros. Curves, crossings and figures are of the metric that
+    the config wants shown.
     """
     tables = _tables(collected, crossings)
     makers: dict[str, Maker] = {name: text.encode for name, text in tables.items()}

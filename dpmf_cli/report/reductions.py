@@ -7,7 +7,7 @@ from dpmf_cli.evaluation.curves import Experiment
 
 
 def whole_first(experiments: Sequence[Experiment]) -> tuple[list[Experiment], list[str]]:
-    """Returns the experiments that are not reductions of another one here on the same data, and a note on each other.
+    """Returns the experiments without reductions of another one here on the same data, and a note on each reduction.
 
     A reduction would put every algorithm into the table a second time, measured on fewer folds or runs.
     """

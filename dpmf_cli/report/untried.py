@@ -51,7 +51,7 @@ def _neighbours(curves: Sequence[Measured]) -> Iterator[str]:
 
 
 def _provable(curves: Sequence[Measured]) -> Iterator[str]:
-    """Yields the methods whose published mode was run without a provable ε, and whose corrected mode was not run."""
+    """Names methods run as published whose claimed ε cannot be proved, and whose corrected mode was not run."""
     seen = {(curve.algorithm, curve.neighbours, curve.mode) for curve in curves}
     able = [
         curve.label

@@ -13,7 +13,7 @@ from dpmf_cli.privacy.neighbours import Neighbours
 
 #: A curve is off the axes if its lowest error is above this multiple of the worst baseline.
 _IN_SIGHT = 1.3
-#: In the local model complete curves lie above all baselines, and the papers' figures show them. So they are in sight
+#: In the local model entire curves lie above all baselines, and the papers' figures show them. So they are in sight
 #: from end to end, up to this multiple of the worst baseline.
 _IN_SIGHT_LOCAL = 2.0
 

@@ -42,7 +42,7 @@ def error_cdf_csv(experiment: Experiment) -> str:
 
 
 def swept_error_cdf_csv(experiment: Experiment, parameter: str) -> str:
-    """Returns such rows for the entries that sweep the parameter, each with its value of the parameter."""
+    """Returns the rows of `error_cdf_csv` for entries that sweep the parameter, each with the parameter's value."""
     rows = [
         [measured.line, exact(measured.swept[1]), *row]
         for measured in _all(experiment)
@@ -75,7 +75,10 @@ def swept_error_cdfs(experiment: Experiment, parameter: str) -> list[tuple[str, 
 
 
 def error_cdf_bytes(experiment: Experiment, form: str) -> bytes:
-    """Draws the distribution of errors of all entries without a sweep, as PNG, SVG or PDF; one curve is complete."""
+    """Draws the distribution of errors of all entries without a sweep, as PNG, SVG or PDF.
+
+    At least one curve must be complete.
+    """
     figure = Figure(figsize=(7.6, 4.6))
     FigureCanvasAgg(figure)
     with drawing():

@@ -82,7 +82,10 @@ def draw_frontier(frontier: Frontier, axes: Axes) -> list[End]:
 
 
 def _draw_envelope(axes: Axes, frontier: Frontier) -> None:
-    """Draws each stretch in its method's colour and marker. The legend lists stretches from left to right."""
+    """Draws each stretch in its method's colour and marker.
+
+    The legend lists the stretches from left to right, each with the ε at which it leads.
+    """
     stretches = frontier.stretches
     labels = list(dict.fromkeys(standing.curve.label for standing, _ in stretches))
     look_of = dict(zip(labels, looks(labels), strict=True))

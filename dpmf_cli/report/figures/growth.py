@@ -70,7 +70,10 @@ def growth_bytes(experiment: Experiment, form: str) -> bytes:
 
 
 def draw(experiment: Experiment) -> Figure:
-    """Draws loss over the number of ratings; for ratings by time, over days, with their number on the right."""
+    """Draws loss over the number of ratings.
+
+    If ratings come by time, it draws loss over days, with the number of ratings on the right.
+    """
     figure = Figure(figsize=(_WIDTH, _HEIGHT))
     FigureCanvasAgg(figure)
     axes = figure.add_axes((_LEFT, _BOTTOM, 0.5, _TALL))

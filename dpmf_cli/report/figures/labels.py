@@ -1,4 +1,4 @@
-"""Places labels at the ends of lines so that they do not overlap, and moves each as little as possible."""
+"""Places labels at the ends of lines: they keep a distance from each other, and move as little as possible."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass

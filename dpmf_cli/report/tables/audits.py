@@ -137,7 +137,7 @@ def _summary(audits: Sequence[Audited]) -> TextTable:
         "for Gaussian noise the cost in these units changes with ε: if the costliest pair was replayed at another ε "
         "than that of `provable`, it may exceed `provable` and refute nothing",
         "refuted: dpmf's own statements that an audit has shown to be false",
-        "‡ joint DP: predictions for other users",
+        "‡ joint DP: covers predictions for other users only",
     ]
     if with_bounds:
         notes += audited_notes(audits)
