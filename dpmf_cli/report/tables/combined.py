@@ -66,7 +66,7 @@ def combined_table(
 def combined_text(
     experiments: Sequence[Experiment], *, bar: Bar = "ia", notes: Sequence[str] = ()
 ) -> TextTable:
-    """Returns all curves as one table of text, ranked within its groups by the provable ε at which they meet `bar`."""
+    """Returns all curves as one table of text, ranked within groups by the provable ε at which they meet `bar`."""
     return _text(experiments, _groups(experiments, bar), bar, notes)
 
 
