@@ -21,8 +21,8 @@ class Look:
 def looks(groups: Sequence[Hashable]) -> list[Look]:
     """Returns a look for each line, given the group to which it belongs.
 
-    Lines of a group share a colour as long as there are markers for it. No two of the first `LOOKS` lines share colour
-    and marker. A marker comes again only when all have been used.
+    Lines of a group share a colour as long as there are markers for it. No two of the first `LOOKS` lines share
+    colour and marker. A marker comes again only when all have been used.
     """
     turns = {group: turn for turn, group in enumerate(dict.fromkeys(groups))}
     times, taken = Counter[int](), set[Look]()
