@@ -1,7 +1,7 @@
 """Advice in plain words: which methods become as good as a baseline, at which ε, and what that ε protects.
 
-From results only. Methods are compared within what they protect and never across it, and a method is recommended only
-where its ε can be proved for what was run.
+The advice uses results only. It compares only methods that protect the same. It recommends a method only if its ε can
+be proved for what was run.
 """
 
 import math
@@ -20,16 +20,18 @@ from dpmf_cli.report.untried import untried
 WIDTH = 92
 
 MOST_NAMED = 10
-"""Methods that one sentence names; of more it says how many."""
+"""How many methods one sentence names; of the others it gives the number."""
 
 CALLED = {"IA": "the item average (IA)", "GE": "item and user averages together (GE)"}
-"""The baselines of advice, in words."""
+"""What advice calls the baselines."""
 
 
 @dataclass(frozen=True)
 class Attempt:
-    """How one method met one baseline, or did not: the crossing, and the ε at its point that is claimed and that can
-    be proved, NaN where it has no point."""
+    """How one method met one baseline, or did not: the crossing, and the claimed and the provable ε at its point.
+
+    Both ε are NaN if the crossing has no point.
+    """
 
     crossing: Crossing
     claimed: float
@@ -41,12 +43,16 @@ class Attempt:
 
     @property
     def proved(self) -> bool:
-        """Whether the ε that it claims can be proved."""
+        """Whether the ε that the method claims can be proved."""
         return self.provable <= self.claimed * (1 + 1e-6)
 
     @property
     def range(self) -> tuple[float, float]:
-        """The interval of the crossing, in provable ε; all that there is where it has none."""
+        """The interval of the crossing, in provable ε.
+
+        A lower end that is not a number counts as 0. An upper end that is not a number counts as ∞, or as the
+        provable ε if it lies below the grid.
+        """
         low, high = self.crossing.low, self.crossing.high
         at = self.crossing.reproduced
         part = self.provable / at if at else 1.0
@@ -61,15 +67,17 @@ class Attempt:
 
 
 def advice(experiments: Sequence[Experiment], crossings: Sequence[Crossing]) -> str:
-    """What `crossings` of `experiments` say, in lines for a terminal."""
+    """Says what `crossings` of `experiments` show, in lines for a terminal."""
     if not experiments:
         return "There are no results to draw advice from.\n"
     return "".join(map(wrapped, paragraphs(experiments, crossings))).lstrip("\n")
 
 
 def paragraphs(experiments: Sequence[Experiment], crossings: Sequence[Crossing]) -> list[str]:
-    """The same as paragraphs: a part for each experiment, then for each dataset what was not tried. An item of a list
-    begins with "- "."""
+    """Returns the same advice as paragraphs: a part for each experiment, then what was not tried on each dataset.
+
+    An item of a list begins with "- ".
+    """
     found: list[str] = []
     for experiment in experiments:
         of_it = [crossing for crossing in crossings if crossing.experiment == experiment.name]
@@ -81,7 +89,7 @@ def paragraphs(experiments: Sequence[Experiment], crossings: Sequence[Crossing])
 
 
 def wrapped(paragraph: str) -> str:
-    """A paragraph or a list item in lines, `ε = 1` in one of them."""
+    """Breaks a paragraph or a list item into lines, but never inside `ε = 1`."""
     bullet = paragraph.startswith("- ")
     whole = paragraph.replace(" = ", "\N{NO-BREAK SPACE}=\N{NO-BREAK SPACE}")
     filled = textwrap.fill(whole, WIDTH, subsequent_indent="  " * bullet, break_on_hyphens=False)
@@ -108,7 +116,7 @@ def _experiment(experiment: Experiment, crossings: list[Crossing]) -> Iterator[s
         attempt = attempt_of(crossing, curves.get(crossing.label))
         groups.setdefault(guarantee_of(crossing, curves.get(crossing.label)), []).append(attempt)
     if not groups:
-        yield "No private method was held against these."
+        yield "No private method was compared with these."
     for guarantee, attempts in groups.items():
         yield f"To hide {in_words(guarantee)}:"
         for attempt in attempts:
@@ -121,11 +129,11 @@ def _experiment(experiment: Experiment, crossings: list[Crossing]) -> Iterator[s
 
 
 SIMPLER = {"ge": ("ia", "ua", "ga"), "ia": ("ga",)}
-"""By baseline those that know less, and should not be nearer."""
+"""For each baseline, the baselines that know less and should not have a smaller error."""
 
 
 def _weak_targets(experiment: Experiment, targets: dict[str, Measured]) -> Iterator[str]:
-    """A warning for each target that a simpler baseline beats: a method that meets it may still be no good."""
+    """Yields a warning for each baseline that a simpler one beats: a method that meets it may still be bad."""
     for name, target in targets.items():
         for simpler in map(experiment.baseline, SIMPLER.get(target.algorithm, ())):
             if simpler is None or simpler.missing or target.missing:
@@ -133,16 +141,16 @@ def _weak_targets(experiment: Experiment, targets: dict[str, Measured]) -> Itera
             if simpler.mean()[0] <= target.mean()[0]:
                 yield (
                     f"Beware: {name} is weak here. {simpler.label} knows less and has an error of "
-                    f"{simpler.mean()[0]:.4f}. A method that is as good as {name} need not be good. On own ratings "
-                    "leave the parameters of baselines out: then they choose their own."
+                    f"{simpler.mean()[0]:.4f}. A method that is as good as {name} need not be good. On your own "
+                    "ratings, leave out the parameters of baselines: the baselines then choose them."
                 )
 
 
 def _spread(experiment: Experiment) -> str:
-    """What the means and intervals are over."""
+    """Says over which folds and runs the means and intervals are taken."""
     runs = f"{experiment.runs} run{'s' if experiment.runs > 1 else ''}"
     if experiment.folds == 1:
-        over = "over runs alone" if experiment.runs > 1 else "not to be had"
+        over = "over runs only" if experiment.runs > 1 else "not possible"
         return f"Measured on one fold, {runs}: intervals are {over}."
     part = "" if experiment.folds == experiment.partition else f" of {experiment.partition}"
     return f"Measured on {experiment.folds}{part} folds, {runs} each; intervals are 95 %."
@@ -155,7 +163,7 @@ def attempt_of(crossing: Crossing, curve: Measured | None) -> Attempt:
 
 
 def _reached(attempt: Attempt) -> str:
-    """One method and one baseline in a sentence or two."""
+    """Describes one method and one baseline in a sentence or two."""
     cell = attempt.crossing
     # A label that a config gives may name the mode already: "PGE, corrected".
     named = cell.mode == "published" or cell.mode in re.findall(r"\w+", cell.label.lower())
@@ -171,7 +179,7 @@ def _reached(attempt: Attempt) -> str:
             )
         case Status.BELOW_GRID:
             return (
-                f"{name} is as good as {cell.baseline} at ε = {grid_low} already, the least that was tried"
+                f"{name} is as good as {cell.baseline} already at ε = {grid_low}, the smallest that was tried"
                 f"{_other_end(cell.high)}. {_proof(attempt)}"
             )
         case Status.NOT_REACHED:
@@ -187,11 +195,13 @@ def _proof(attempt: Attempt) -> str:
     if attempt.proved:
         less = attempt.provable < attempt.claimed * (1 - 1e-6)
         return (
-            f"Less can be proved: ε = {significant(attempt.provable)}." if less else "This ε can be proved."
+            f"A smaller ε can be proved: ε = {significant(attempt.provable)}."
+            if less
+            else "This ε can be proved."
         )
     if math.isfinite(attempt.provable):
-        return f"This ε is claimed only: what can be proved is ε = {significant(attempt.provable)}."
-    return "This ε is claimed only: for what was run none can be proved."
+        return f"This ε is only claimed: the provable one is ε = {significant(attempt.provable)}."
+    return "This ε is only claimed: no ε can be proved for what was run."
 
 
 def _interval(cell: Crossing) -> str:
@@ -201,12 +211,12 @@ def _interval(cell: Crossing) -> str:
 
 
 def _other_end(end: End) -> str:
-    """What is said of an interval that reaches into the grid though its crossing lies outside."""
+    """Describes an interval that reaches into the grid although its crossing lies outside."""
     return f" (but the interval reaches to ε = {significant(end)})" if isinstance(end, float) else ""
 
 
 def end_in_words(end: End, cell: Crossing) -> str:
-    """An end of the interval of a crossing: an ε, or on which side of the grid it lies."""
+    """Describes an end of a crossing's interval: an ε, or the side of the grid on which the end lies."""
     if end == Status.BELOW_GRID:
         return f"below {cell.grid_low:g}"
     if end == Status.NOT_REACHED:
@@ -215,33 +225,33 @@ def end_in_words(end: End, cell: Crossing) -> str:
 
 
 def _without_noise(cell: Crossing, curve: Measured | None, baseline: Measured | None) -> str:
-    """Whether a larger ε could help a method that did not get there, where it was run without noise too."""
+    """Says whether a larger ε could help a method that did not get there, if it was run without noise too."""
     twin = curve.without_noise() if curve is not None else None
     if cell.status != Status.NOT_REACHED or baseline is None or twin is None or twin.missing:
         return ""
     level, clean = float(baseline.mean()[0]), float(twin.mean()[0])
     if math.isclose(level, clean, rel_tol=1e-6):
-        return f" Without noise it is {cell.baseline} itself: with noise it can come near, not below."
+        return f" Without noise it is {cell.baseline} itself: with noise it can come near, but not below."
     so = "with these parameters no ε is enough" if clean > level else "a larger ε can be enough"
     return f" Without noise its error is {clean:.4f}: {so}."
 
 
 def _recommended(baseline: str, attempts: list[Attempt]) -> str:
-    """Which of the methods that protect the same thing to take for one baseline, if any."""
+    """Says which of the methods that protect the same thing to take for one baseline, if any."""
     ready = sorted(
         (each for each in attempts if each.reaches and each.proved), key=lambda each: each.provable
     )
     if not ready:
-        return f"For {baseline}, there is none to recommend. None of these gets there with the ε it claims proved."
+        return f"For {baseline}, no method can be recommended: none gets there with an ε both claimed and proved."
     best, others = ready[0], ready[1:]
     bound = "at most " if best.crossing.status == Status.BELOW_GRID else ""
     text = f"For {baseline}, take {best.crossing.label}: a provable ε of {bound}{significant(best.provable)}."
     if not others:
-        return f"{text} No other gets there with the ε it claims proved."
+        return f"{text} No other gets there with an ε both claimed and proved."
     unsure = [each for each in others if "none" in (best.crossing.over, each.crossing.over)]
     close = [each for each in others if each not in unsure and each.range[0] <= best.range[1]]
     if unsure:
-        text += f" Whether it is better than {_labels(unsure, 'or')} nobody can tell without intervals."
+        text += f" Without intervals nobody can tell whether it is better than {_labels(unsure, 'or')}."
     if close:
         text += f" It is not surely better than {_labels(close, 'or')}: the intervals overlap."
     return text if unsure or close else f"{text} The intervals of {_labels(others, 'and')} lie above its own."

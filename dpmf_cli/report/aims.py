@@ -1,6 +1,6 @@
-"""Aims, and what results reached of them: in each group, whether a method of dpmf's own stands first, and how far.
+"""Compares results with aims: in each group, whether one of dpmf's own methods stands first, and by how much.
 
-An aim is an entry of a YAML list: a group, a quantity, where dpmf stood before, and what it shall be at most.
+An aim is an entry of a YAML list: a group, a quantity, where dpmf stood before, and an upper limit of the quantity.
 """
 
 import math
@@ -41,11 +41,11 @@ IN_WORDS: dict[Quantity, str] = {
 
 
 class Aim(StrictModel):
-    """That a method of dpmf's own stands first, outside of the others' intervals.
+    """An aim: one of dpmf's own methods stands first, outside the intervals of all other methods.
 
-    title     of the data set
-    before    where the best of all stood, and by whom
-    at_most   what the quantity shall be at most, too
+    title     title of the data set
+    before    the best value of any method when the aim was set; `by` names that method
+    at_most   upper limit that the quantity must keep as well; None if there is none
     """
 
     title: str
@@ -59,9 +59,9 @@ class Aim(StrictModel):
 
 @dataclass(frozen=True)
 class Reached:
-    """What one method reached of a quantity, ∞ where it did not get there; and its interval, NaN where there is none.
+    """What one method reached of a quantity: ∞ if it did not get there. Without an interval, its ends are NaN.
 
-    below  whether it got there at a smaller ε than any that was tried: `value` is the smallest of these
+    below  whether the method got there below every ε that was tried; `value` is then the smallest ε that was tried
     """
 
     standing: Standing
@@ -85,7 +85,7 @@ FIELDS = (
 def aims_table(
     experiments: Sequence[Experiment], path: Path, form: str = "table", *, notes: Sequence[str] = ()
 ) -> str:
-    """A row for each aim of a file. Raises `DpmfError` for a file that holds none, and for an unknown format."""
+    """Draws a row for each aim of a file. Raises `DpmfError` for a file without aims, and for an unknown format."""
     groups: dict[str, list[tuple[str, ...]]] = {}
     records = []
     aims, found = read_aims(path), found_in(experiments)
@@ -103,8 +103,8 @@ def aims_table(
         alignment="lrllrlrll",
         groups=tuple(Group(title, tuple(rows)) for title, rows in groups.items()),
         notes=(
-            "aim: a method of dpmf's own (its source is dpmf) stands first, its interval lies wholly below those of "
-            "all methods that are not dpmf's own, and its value is at most the number, where one is given",
+            "aim: one of dpmf's own methods (its source is dpmf) stands first, its interval lies entirely below the "
+            "intervals of all methods that are not dpmf's own, and its value is at most the number, if one is given",
             "results with any δ count; ε is the provable ε; [low, high]: 95 % bootstrap interval",
             CAVEAT,
             *baselines_and_design(experiments),
@@ -115,7 +115,7 @@ def aims_table(
 
 
 def read_aims(path: Path) -> list[Aim]:
-    """The aims of a file. Raises `DpmfError` for one that cannot be read, or holds something else."""
+    """Reads the aims of a file. Raises `DpmfError` if the file cannot be read or holds something else."""
     try:
         return TypeAdapter(list[Aim]).validate_python(yaml.safe_load(read_file(path)))
     except OSError as error:
@@ -129,10 +129,10 @@ def read_aims(path: Path) -> list[Aim]:
 
 
 def _reached(found: Sequence[Frontier], aim: Aim) -> list[Reached]:
-    """What every method of an aim's group reached, the best first."""
+    """Returns what every method of an aim's group reached, best first."""
     wanted = Guarantee(aim.protects, aim.joint)
     group = [each for each in found if (each.title, each.guarantee.at_any_delta) == (aim.title, wanted)]
-    # The last has the largest δ, and whatever keeps a smaller one.
+    # The last frontier has the largest δ; its members include the methods with a smaller δ.
     members = group[-1].members if group else ()
     reached = map(_OF_QUANTITY[aim.quantity], members)
     return sorted(reached, key=lambda each: (each.value, each.standing.curve.mode))
@@ -168,7 +168,7 @@ _OF_QUANTITY: Mapping[Quantity, Callable[[Standing], Reached]] = {
 
 
 def _verdict(aim: Aim, reached: Sequence[Reached]) -> str:
-    """Whether the aim is reached, in words; `reached` is everything in its group, the best first."""
+    """Says whether the aim is reached. `reached` is everything in its group, best first."""
     own = next((each for each in reached if each.is_own), None)
     if own is None or math.isinf(own.value):
         return "no: none of dpmf's own gets there" if reached else "not run"
@@ -215,7 +215,7 @@ def _number(aim: Aim, value: float) -> str:
 
 
 def _record(aim: Aim, own: Reached | None, other: Reached | None, verdict: str) -> Mapping[str, Any]:
-    """A row for programs, with the keys `FIELDS`."""
+    """Returns a row for programs, with the keys `FIELDS`."""
     record: dict[str, Any] = {
         "title": aim.title,
         "protects": aim.protects.value,

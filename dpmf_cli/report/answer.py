@@ -1,4 +1,4 @@
-"""One page for who asks which private method to take at one ε: plain words, and nothing that was not measured."""
+"""Answers which private method to take at one ε: one page in plain words, with measured figures only."""
 
 import math
 import shlex
@@ -13,7 +13,7 @@ from dpmf_cli.privacy.protection import Guarantee
 from dpmf_cli.report.advice import end_in_words, wrapped
 
 MOST_NAMED = 3
-"""Methods that are named beside the best one."""
+"""How many methods are named beside the best one."""
 
 AVERAGES = {
     "ia": "the average of each item",
@@ -25,13 +25,16 @@ AVERAGES = {
 
 _WHO = {
     False: "Nobody may learn what ε hides: everybody may see the predictions, and even the model itself",
-    True: "Other users may not learn what ε hides: each user sees own predictions only, made from own ratings",
+    True: "Other users may not learn what ε hides: each user sees only their own predictions, from their own ratings",
 }
 
 
 def answer(experiment: Experiment, epsilon: float, config: str, *, by_errors: bool = True) -> str:
-    """The page, for an experiment of one kind of neighbours whose every ε is provable. `config` is its file, and
-    `by_errors` says whether its methods are there to be chosen from by these errors."""
+    """Writes the page for an experiment with one kind of neighbours, all of whose ε are provable.
+
+    config      the experiment's file
+    by_errors   whether the method is chosen by the errors that this page shows
+    """
     levels = {level.label: level for level in levels_at(experiment, epsilon)}
     crossings = find_crossings(experiment)
     paragraphs = [*_levels_without_privacy(experiment, levels)]
@@ -62,7 +65,7 @@ def _best(
     epsilon: float,
     config: str,
 ) -> Iterator[str]:
-    """The method to take, what it costs against no privacy, and from which ε on it pays."""
+    """Yields the method to take, its cost compared with no privacy, and the ε from which it matches baselines."""
     found = [levels[curve.label] for curve in curves if _finite(levels[curve.label])]
     if not found:
         yield "- No method that was tried has a finite error at this ε."
@@ -80,9 +83,9 @@ def _best(
     close = [each for each in others if _overlaps(best, each)]
     if close:
         named = ", ".join(f"{each.label} ({_error(each)})" for each in close[:MOST_NAMED])
-        yield f"- Not surely worse, for their intervals overlap: {named}."
+        yield f"- Not surely worse, because the intervals overlap: {named}."
     elif others:
-        yield f"- The next is {others[0].label}: {_error(others[0])}."
+        yield f"- The next best is {others[0].label}: {_error(others[0])}."
     yield f"- To use it: `dpmf release {shlex.join([config, '--method', best.label])} --epsilon {epsilon:g}`."
     if best.neighbours in HIDE_IDS:
         yield (
@@ -92,20 +95,22 @@ def _best(
 
 
 def _advice(best: LevelAt, levels: dict[str, LevelAt], epsilon: float) -> str:
-    """What to take; nothing where one average of all ratings, which hardly needs an ε, serves as well."""
+    """Says which method to take, or that no method beats one average of all ratings, which hardly needs an ε."""
     constant = [level.value for level in levels.values() if level.algorithm == "ga" and _finite(level)]
     if constant and (best.value or 0.0) >= (constant[0] or 0.0):
-        return f"At ε = {epsilon:g} none is better than one number for everything. The best is {best.label}"
+        return (
+            f"At ε = {epsilon:g} no method is better than one number for everything. The best is {best.label}"
+        )
     return f"At ε = {epsilon:g} take {best.label}"
 
 
 def _price(best: LevelAt, least: LevelAt) -> str:
     more = (best.value or 0.0) / (least.value or 1.0) - 1
-    return f"Privacy costs {more:.1%} of accuracy: without it, {least.label} has {significant(least.value or 0.0)}."
+    return f"Privacy raises the error by {more:.1%}: without it, {least.label} has {significant(least.value or 0.0)}."
 
 
 def _against(best: LevelAt, baselines: Sequence[LevelAt]) -> Iterator[str]:
-    """How the best method stands against averages, those alike in one sentence."""
+    """Compares the best method with the averages. Averages with the same outcome share a sentence."""
     found: dict[str, list[str]] = {}
     for level in baselines:
         if (what := AVERAGES.get(level.algorithm)) is None or not _finite(level):
@@ -135,24 +140,26 @@ def _from_where_on(crossing: Crossing) -> str:
         return f"It is as good as {name} at every ε that was tried, from {crossing.grid_low:g} on."
     if crossing.status is Status.NOT_REACHED:
         return f"It is worse than {name} at every ε that was tried, up to {crossing.grid_high:g}."
-    return f"Its results are not complete: run the config to the end to see from where on it is as good as {name}."
+    return (
+        f"Its results are incomplete: run the config to the end to see from which ε it is as good as {name}."
+    )
 
 
 def _promises(groups: dict[Guarantee, list[Measured]], epsilon: float, by_errors: bool) -> Iterator[str]:
     for guarantee in sorted(groups, key=lambda each: each.joint):
         yield f"- {guarantee.statement}"
     with_delta = any(curve.delta for curves in groups.values() for curve in curves)
-    chance = ", but for a chance of δ where one is named" if with_delta else ""
+    chance = ", plus a probability of at most δ where a δ is named" if with_delta else ""
     yield (
-        f"- What is protected can have made anything that ε covers at most {odds(epsilon)} times as likely (e^ε)"
+        f"- What is protected can make any output that ε covers at most {odds(epsilon)} times as likely (e^ε)"
         f"{chance}."
     )
     choice = ", and so was the choice of the method" if by_errors else ""
-    yield f"- This page is not private. It was made from the ratings themselves{choice}: keep it to yourself."
+    yield f"- This page is not private: keep it to yourself. It was made from the ratings themselves{choice}."
 
 
 def odds(epsilon: float) -> str:
-    """e^ε in figures, which may be too large for a float."""
+    """Returns e^ε as text, also where it is too large for a float."""
     power = epsilon / math.log(10)
     return f"{math.exp(epsilon):,.1f}" if power < 6 else f"{10 ** (power % 1):.1f}e+{int(power):02d}"
 
@@ -173,7 +180,7 @@ def _finite(level: LevelAt) -> bool:
 
 
 def _overlaps(one: LevelAt, other: LevelAt) -> bool:
-    """Whether intervals overlap; where there is none, nobody can tell."""
+    """Whether two intervals overlap; True if one is missing, since then nobody can tell."""
     ends = one.low, one.high, other.low, other.high
     if any(end is None for end in ends):
         return True

@@ -1,4 +1,4 @@
-"""What guarantees hide, in words, and what an ε of one says of another."""
+"""Describes guarantees in words, and says what an ε of one guarantee implies for another."""
 
 from collections.abc import Collection
 from itertools import permutations
@@ -11,15 +11,15 @@ from dpmf_cli.privacy.protection import Guarantee, Protection, protection_of
 HIDDEN = {
     Protection.VALUE: "the value of one rating",
     Protection.PRESENCE: "whether one rating exists",
-    Protection.PERSONALISED: "whether a rating exists, each by its own ε, of which the one given is the largest",
-    Protection.PERSONALISED_VALUE: "the value of a rating, each by its own ε, of which the one given is the largest",
+    Protection.PERSONALISED: "whether a rating exists, with an ε for each rating, the largest of which is given",
+    Protection.PERSONALISED_VALUE: "the value of a rating, with an ε for each rating, the largest of which is given",
     Protection.USER: "whether a user took part at all, with all ratings",
     Protection.LOCAL: "the value of one rating from the service itself",
 }
-"""What is protected, in words."""
+"""What each kind of protection hides, in words."""
 
-PUBLIC = {Protection.VALUE: ", not that it exists", Protection.LOCAL: ", not that it exists"}
-"""What is not protected beside it, in words."""
+PUBLIC = {Protection.VALUE: ", but not that it exists", Protection.LOCAL: ", but not that it exists"}
+"""What each kind of protection leaves public, in words."""
 
 
 _NEIGHBOURS = {
@@ -27,37 +27,39 @@ _NEIGHBOURS = {
     Protection.PERSONALISED: Neighbours.UNBOUNDED,
     Protection.PERSONALISED_VALUE: Neighbours.BOUNDED,
 }
-"""Between which data sets such an ε speaks."""
+"""The relation of neighbours that each kind of protection uses."""
 
 
 def in_words(guarantee: Guarantee) -> str:
-    """What a guarantee hides from whom, between which data sets, and by which δ."""
+    """Says what a guarantee hides, from whom, under which neighbours, and with which δ."""
     protects = guarantee.protects
     words = f"{HIDDEN[protects]}{PUBLIC.get(protects, '')} (neighbours: {_NEIGHBOURS[protects].value})"
     if guarantee.joint:
         words += ", from everybody but the user who gets the prediction (joint)"
-    return words + (f", by (ε, δ) with δ = {guarantee.delta:g}" if guarantee.delta else ", by pure ε")
+    return words + (f", by (ε, δ)-DP with δ = {guarantee.delta:g}" if guarantee.delta else ", by pure ε-DP")
 
 
 def guarantee_of(crossing: Crossing, curve: Measured | None) -> Guarantee:
-    """What the ε of a crossing guarantees; `curve` is the one that crosses, where it is at hand."""
+    """Returns what the ε of a crossing guarantees. `curve` is the curve that crosses; None if it is not at hand."""
     protects = (curve.protects if curve else None) or protection_of(Neighbours(crossing.neighbours))
     return Guarantee(protects, crossing.joint, crossing.delta)
 
 
 def between(guarantees: Collection[Guarantee]) -> str:
-    """What an ε of one of several guarantees says of the others."""
-    text = "Each heading above promises something else. "
+    """Says what an ε of one of several guarantees implies for the others."""
+    text = "Each heading above makes a different promise. "
     protections = {guarantee.protects for guarantee in guarantees}
     if len(protections) == len(guarantees):
-        return text + "An ε of one cannot be compared with an ε of another."
-    text += "An ε of one is not ranked against an ε of another"
-    text += ", and cannot even be compared where they hide different things." if len(protections) > 1 else "."
+        return text + "An ε under one heading cannot be compared with an ε under another."
+    text += "An ε under one heading is not ranked against an ε under another"
+    text += (
+        ", and cannot even be compared with it if they hide different things."
+        if len(protections) > 1
+        else "."
+    )
     implied = [(a, b) for a, b in permutations(guarantees, 2) if a.implies(b)]
     if any(a.delta < b.delta for a, b in implied):
-        text += " What holds by pure ε holds by (ε, δ) too, and with a larger δ; never the other way round."
+        text += " Pure ε implies (ε, δ) at the same ε. A δ implies every larger δ. The converses are false."
     if any(a.joint < b.joint for a, b in implied):
-        text += (
-            " What holds towards everybody holds towards the others (joint) too; never the other way round."
-        )
+        text += " Protection towards everybody implies joint protection at the same ε; the converse is false."
     return text

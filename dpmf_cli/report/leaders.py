@@ -1,7 +1,8 @@
-"""Which methods lead on public ratings: a table that ships with the package, `leaders.yaml`, and how it is made.
+"""Ranks methods on public ratings: makes such a table, and reads `leaders.yaml`, which ships with the package.
 
-`dpmf frontier CONFIG … --leaders FILE` makes it. At each ε the methods that keep a guarantee are ranked on each data
-set by mean RMSE, and over the data sets by their mean rank. Who chooses by that table has not looked at own ratings.
+`dpmf frontier CONFIG … --leaders FILE` makes the table. At each ε, the methods that keep a guarantee are ranked on
+each data set by mean RMSE, and over all data sets by their mean rank. To choose by that table, nobody has to look at
+their own ratings.
 """
 
 import math
@@ -28,11 +29,11 @@ from dpmf_cli.strict_model import StrictModel
 
 FILE = "leaders.yaml"
 MOST = 3
-"""Methods that are kept for each guarantee and ε."""
+"""How many methods are kept for each guarantee and ε."""
 
 
 class RankedMethod(StrictModel):
-    """A method at one ε: its label, and by title of the data set its rank and its mean RMSE."""
+    """A method at one ε: its label, and its rank and mean RMSE by title of the data set."""
 
     method: str
     ranks: dict[str, int]
@@ -59,12 +60,12 @@ class Ranking(StrictModel):
         return Guarantee(self.protects, self.joint, self.delta)
 
     def nearest(self, epsilon: float) -> LeadersAt:
-        """The leaders at the ε of the table that is nearest in log ε."""
+        """Returns the leaders at the ε of the table that is nearest in log ε."""
         return min(self.at, key=lambda each: abs(math.log(each.epsilon / epsilon)))
 
 
 class Measurement(StrictModel):
-    """An experiment that the ranks come from."""
+    """An experiment from which the ranks come."""
 
     name: str
     config_sha256: str
@@ -76,7 +77,7 @@ class Measurement(StrictModel):
 
 
 class Leaders(StrictModel):
-    """The whole table; `methods` are entries of a config by their labels."""
+    """The complete table. `methods` maps labels to entries of a config."""
 
     dpmf: str
     experiments: list[Measurement]
@@ -84,8 +85,10 @@ class Leaders(StrictModel):
     methods: dict[str, dict[str, Any]]
 
     def ranking(self, wanted: Guarantee) -> Ranking:
-        """The ranking of what keeps a guarantee. Any δ but 0 is as good as another here. Raises `DpmfError` where the
-        table has none, with what it has."""
+        """Returns the ranking of the methods that keep a guarantee. All δ > 0 count as equal here.
+
+        Raises `DpmfError` if the table has none; the message lists the guarantees that it has.
+        """
         may = [
             each
             for each in self.rankings
@@ -96,7 +99,7 @@ class Leaders(StrictModel):
         if not may:
             others = [each.guarantee for each in self.rankings if each.protects == wanted.protects]
             raise DpmfError(
-                f"no method that was run on public ratings hides {in_words(wanted)}; what there is hides "
+                f"no method that was run on public ratings hides {in_words(wanted)}; those that were run hide "
                 + ("; or ".join(map(in_words, others)) or "nothing of that kind")
             )
         return max(may, key=lambda each: (each.joint, each.delta))
@@ -104,15 +107,17 @@ class Leaders(StrictModel):
 
 @cache
 def shipped() -> Leaders:
-    """The table that ships with the package."""
+    """Returns the table that ships with the package."""
     text = (resources.files("dpmf_cli.report") / FILE).read_text(encoding="utf-8")
     return Leaders.model_validate(yaml.safe_load(text))
 
 
 def leaders_text(experiments: Sequence[Experiment], folders: Mapping[str, Path]) -> str:
-    """The table of these experiments, whose results folders are given by their names, as a file has it. A method that
-    several of them ran has the parameters of the first. Raises `DpmfError` where they have no provable method in
-    common."""
+    """Returns the table of these experiments as the text of a file. `folders` maps their names to results folders.
+
+    A method that several experiments ran gets the parameters of the first. Raises `DpmfError` if the experiments have
+    no provable method in common.
+    """
     ran = {each.name: what_ran(folders[each.name]) for each in experiments}
     rankings = list(_rankings(found_in(experiments)))
     if not rankings:
@@ -137,7 +142,7 @@ def leaders_text(experiments: Sequence[Experiment], folders: Mapping[str, Path])
 
 
 def _rankings(found: Sequence[Frontier]) -> Iterator[Ranking]:
-    """The ranks of each guarantee of which a user may ask, over all data sets that have it."""
+    """Yields the ranking of each guarantee that a user may ask for, over all data sets that have it."""
     groups: dict[Guarantee, list[Frontier]] = {}
     for frontier in found:
         if frontier.guarantee.protects in map(protection_of, Neighbours):
@@ -161,14 +166,17 @@ def _rankings(found: Sequence[Frontier]) -> Iterator[Ranking]:
 
 
 def _order(frontier: Frontier, epsilon: float) -> dict[str, Best]:
-    """By label the methods at that ε, the lowest error first."""
+    """Returns the methods at that ε by label, lowest error first."""
     found = [best for each in frontier.members if (best := just_at(each, epsilon)) is not None]
     return {best.curve.label: best for best in sorted(found, key=lambda best: best.rmse)}
 
 
 def _ranked(orders: Mapping[str, Mapping[str, Best]]) -> list[RankedMethod]:
-    """The best of the methods that every data set has, by their mean rank, those of equal rank by how far their
-    errors are above the lowest ones; `orders` by title, then by label, the lowest error first."""
+    """Returns the best of the methods that every data set has, by mean rank.
+
+    Methods of equal mean rank are ordered by how far their errors are above the lowest ones. `orders` maps titles to
+    labels to methods, lowest error first.
+    """
     ranks = {title: {label: rank for rank, label in enumerate(order, 1)} for title, order in orders.items()}
     labels = [
         label for label in next(iter(orders.values())) if all(label in order for order in orders.values())
@@ -194,7 +202,7 @@ def _ranked(orders: Mapping[str, Mapping[str, Best]]) -> list[RankedMethod]:
 
 
 def _as_written(entry: PrivateAlgorithm) -> dict[str, Any]:
-    """An entry as a config has it: what is not its default, and what it would inherit."""
+    """Returns an entry as a config has it: the values that are not defaults, and those that it would inherit."""
     whole = entry.model_dump(mode="json", exclude={"sweep", "swept", "swept_label"})
     least = entry.model_dump(
         mode="json", exclude_defaults=True, exclude={"sweep", "swept", "swept_label", "delta"}
@@ -216,7 +224,7 @@ def _measurement(experiment: Experiment, ran: Ran) -> Measurement:
 
 
 def chosen_in_words(ranking: Ranking, epsilon: float, label: str, entry: Mapping[str, Any]) -> list[str]:
-    """Which method was chosen at an ε of the table, by which ranks and with which parameters, as paragraphs."""
+    """Says which method was chosen at an ε of the table, by which ranks and with which parameters, as paragraphs."""
     leaders = ranking.nearest(epsilon)
     chosen = next(each for each in leaders.methods if each.method == label)
     others = [
@@ -230,13 +238,13 @@ def chosen_in_words(ranking: Ranking, epsilon: float, label: str, entry: Mapping
     parameters = {
         key: value for key, value in entry.items() if key not in ("algorithm", "label", "neighbours", "mode")
     }
-    near = "" if leaders.epsilon == epsilon else f", the ε of the table that is nearest to {epsilon:g}"
+    near = "" if leaders.epsilon == epsilon else f" (the ε of the table that is nearest to {epsilon:g})"
     return [
         f"Chosen by its rank on public ratings: {label}. It hides {in_words(ranking.guarantee)}. Its rank at ε = "
         f"{leaders.epsilon:g}{near} is {where}." + (f" Others: {', '.join(others)}." if others else ""),
         f"Its parameters are those on {next(iter(chosen.ranks))}: {_in_one_line(parameters)}.",
-        "No rating of yours had a part in the choice: only how many there are, which decides what this machine can "
-        "fit. `--by-errors` chooses by the errors on your ratings: that costs ε that is counted nowhere.",
+        "The choice did not use your ratings. It used only their number, which decides what this machine can fit. "
+        "`--by-errors` chooses by the errors on your ratings: that costs ε that is counted nowhere.",
     ]
 
 

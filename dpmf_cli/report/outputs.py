@@ -1,4 +1,4 @@
-"""What a run writes beside its manifest: curves, crossings, the ledger, figures, and macros of all of them."""
+"""Makes the files that a run writes beside its manifest: curves, crossings, the ledger, figures and macros."""
 
 from collections.abc import Sequence
 from functools import partial
@@ -22,13 +22,14 @@ from dpmf_cli.results.collect import Collected
 from dpmf_cli.results.contents import Maker
 
 FORMS_OF_RUN = ("png", "svg")
-"""The figures that every run draws; `dpmf plot` draws PDF too."""
+"""The formats in which every run draws its figures; `dpmf plot` draws PDF too."""
 
 
 def outputs(collected: Collected, crossings: Sequence[Crossing]) -> dict[str, Maker]:
-    """Curves, crossings, ledger and figures of an experiment by their names; the same results give the same bytes.
+    """Returns the makers of an experiment's files by name. The same results give the same bytes.
 
-    Crossings are of the metric that its config wants shown, as curves and figures are.
+    The files are curves, crossings, ledger, figures and macros. Curves, crossings and figures are of the metric that
+    the config wants shown.
     """
     tables = _tables(collected, crossings)
     makers: dict[str, Maker] = {name: text.encode for name, text in tables.items()}
@@ -38,7 +39,7 @@ def outputs(collected: Collected, crossings: Sequence[Crossing]) -> dict[str, Ma
 
 
 def never_made(experiment: Experiment) -> set[str]:
-    """The files of figures that an older version or an older config can have left."""
+    """Returns the names of figure files that an older version or an older config may have left."""
     return {f"{name}.{form}" for name in never_drawn(experiment) for form in FORMATS}
 
 

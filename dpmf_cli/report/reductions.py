@@ -1,4 +1,4 @@
-"""Which experiments stand for others, so that no table shows the same thing twice."""
+"""Leaves out experiments that are reductions of others, so that no table shows the same thing twice."""
 
 from collections.abc import Sequence
 
@@ -7,9 +7,9 @@ from dpmf_cli.evaluation.curves import Experiment
 
 
 def whole_first(experiments: Sequence[Experiment]) -> tuple[list[Experiment], list[str]]:
-    """The experiments without those that are reductions of another one here, on the same data; and a note on each.
+    """Returns the experiments without reductions of another one here on the same data, and a note on each reduction.
 
-    Ranked beside the whole, every algorithm would stand in the table twice, once by fewer folds or runs.
+    A reduction would put every algorithm into the table a second time, measured on fewer folds or runs.
     """
     kept, notes = [], []
     for each in experiments:
@@ -17,7 +17,7 @@ def whole_first(experiments: Sequence[Experiment]) -> tuple[list[Experiment], li
         if whole is None:
             kept.append(each)
         else:
-            notes.append(f"{each.name}: left out, as a reduction of {whole}, which is here")
+            notes.append(f"{each.name}: left out, because it is a reduction of {whole}, which is here")
     return kept, notes
 
 

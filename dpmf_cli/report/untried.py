@@ -12,11 +12,11 @@ from dpmf_cli.privacy.protection import protection_of
 from dpmf_cli.report.guarantees import HIDDEN
 
 FEW_FOLDS = 5
-"""With fewer, Student's t alone makes an interval more than a third wider than with many."""
+"""With fewer folds, Student's t alone makes an interval more than a third wider than with many."""
 
 
 def untried(experiments: Sequence[Experiment]) -> Iterator[str]:
-    """Sentences on what the experiments of one dataset leave open."""
+    """Yields sentences on what the experiments of one dataset leave open."""
     curves = [curve for experiment in experiments for curve in experiment.curves]
     run = {curve.algorithm for curve in curves}
     left = [key for key in PRIVATE if key not in run]
@@ -35,14 +35,14 @@ def untried(experiments: Sequence[Experiment]) -> Iterator[str]:
     if folds < FEW_FOLDS:
         yield f"More than {folds} fold{'s' if folds > 1 else ''}: with 5 or 10 the intervals are narrower."
     if max(experiment.runs for experiment in experiments) == 1:
-        yield "More than one run: each fold has met a single draw of noise."
+        yield "More than one run: each fold has had a single noise draw."
     if any(curve.swept is not None for curve in curves):
-        yield "The points of a sweep as candidates: they are in its figure, and not in this advice."
-    yield "Other parameters. To choose among them by these errors costs ε that is counted nowhere."
+        yield "The points of a sweep as candidates: they are in the sweep's figure, but not in this advice."
+    yield "Other parameters. Choosing among them by these errors costs ε that is counted nowhere."
 
 
 def _neighbours(curves: Sequence[Measured]) -> Iterator[str]:
-    """The kinds of privacy that no curve has, with the methods that would offer them."""
+    """Yields the kinds of neighbours that no curve has, with the methods that offer them."""
     seen = {curve.neighbours for curve in curves}
     for kind in Neighbours:
         if kind.value not in seen:
@@ -51,7 +51,7 @@ def _neighbours(curves: Sequence[Measured]) -> Iterator[str]:
 
 
 def _provable(curves: Sequence[Measured]) -> Iterator[str]:
-    """Methods run as published, whose ε cannot be proved, and which have a corrected variant that was not run."""
+    """Names methods run as published whose claimed ε cannot be proved, and whose corrected mode was not run."""
     seen = {(curve.algorithm, curve.neighbours, curve.mode) for curve in curves}
     able = [
         curve.label

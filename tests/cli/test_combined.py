@@ -94,7 +94,7 @@ def test_a_reduction_is_left_out_where_the_whole_is_there(folder: Path, tmp_path
     where = ("combined", "--results", str(results))
     done = dpmf(folder, folder, *where, "--format", "csv")
     assert {row["experiment"] for row in csv.DictReader(io.StringIO(done.stdout))} == {"one"}
-    said = "one.held-out-1: left out, as a reduction of one, which is here"
+    said = "one.held-out-1: left out, because it is a reduction of one, which is here"
     assert said in done.stderr
     assert said in dpmf(folder, folder, *where).stdout
     alone = dpmf(folder, folder, "combined", str(results / smaller.name), "--format", "csv")

@@ -47,8 +47,8 @@ def test_what_leads_on_public_ratings_is_run_and_its_config_written(
     assert (config.runs, 1.0 in config.epsilons, 7 in config.epsilons) == (1, True, False)
     said = " ".join(done.stdout.split())
     assert f"Chosen by its rank on public ratings: {first.method}." in said
-    assert "No rating of yours had a part in the choice" in said
-    assert "Privacy costs" in said
+    assert "The choice did not use your ratings." in said
+    assert "Privacy raises the error by" in said
     assert "so was the choice of the method" not in said
     assert f"dpmf release my-value-recommended.yaml --method '{first.method}' --epsilon 1" in said
     again = dpmf(folder, session_cache, "run", "my-value-recommended.yaml")

@@ -129,7 +129,7 @@ def test_cinematch_beside_a_sample_of_netflix(tmp_path: Path, session_cache: Pat
     done = dpmf(tmp_path, session_cache, "run", "x.yaml", "-j", "1", "--data", str(real_data))
     assert "Cinematch probe, Cinematch quiz: Netflix's own recommender, as printed" in done.stdout
     assert (
-        "Cinematch probe, Cinematch quiz: of that set of the whole data, comparable only loosely"
+        "Cinematch probe, Cinematch quiz: printed for that set of the complete data; only loosely comparable"
         in done.stdout
     )
     rows = table(tmp_path, "x/crossings.csv")

@@ -230,7 +230,9 @@ def test_a_whole_run_on_a_fixed_test_set(
     run_inside(monkeypatch, tmp_path, cache, "run", "x.yaml", "-j", "1", data="data")
     drawn = capsys.readouterr().out
     assert "* one fold: the interval is over runs only" in drawn
-    loose = next(line for line in drawn.splitlines() if line.endswith("loosely with what is tested here"))
+    loose = next(
+        line for line in drawn.splitlines() if line.endswith("loosely comparable with the test set here")
+    )
     assert ("Cinematch probe" in loose) == (which == "judging")
     assert "Cinematch quiz" in loose
     assert planned() == {"IA": (1, 0), "GE": (1, 0), "PGE": (3, 0)}

@@ -26,10 +26,13 @@ def test_a_crossing_with_its_interval_and_its_proof() -> None:
     text = said(crossed("PGE", 2.0))
     assert "the item average (IA) 1.0000, item and user averages together (GE) 0.9000" in text
     assert "Measured on 10 folds, 5 runs each; intervals are 95 %." in text
-    assert "To hide the value of one rating, not that it exists (neighbours: bounded), by pure ε:" in text
+    assert (
+        "To hide the value of one rating, but not that it exists (neighbours: bounded), by pure ε-DP:" in text
+    )
     assert "- PGE is as good as GE from ε = 2.00 on (1.80 to 2.20). This ε can be proved." in text
     assert (
-        "- For GE, take PGE: a provable ε of 2.00. No other gets there with the ε it claims proved." in text
+        "- For GE, take PGE: a provable ε of 2.00. No other gets there with an ε both claimed and proved."
+        in text
     )
 
 
@@ -55,15 +58,15 @@ NO_INTERVAL: dict[str, Any] = {"over": "none", "low": None, "high": None, "folds
 def test_without_intervals_nothing_is_said_of_them() -> None:
     alone = experiment(folds=1, runs=1)
     text = said(crossed("ISGD", 2.3, **NO_INTERVAL), crossed("PGE", 2.0, **NO_INTERVAL), of=alone)
-    assert "a provable ε of 2.00. Whether it is better than ISGD nobody can tell without intervals." in text
+    assert "a provable ε of 2.00. Without intervals nobody can tell whether it is better than ISGD." in text
     assert "overlap" not in text
     with_interval: dict[str, Any] = {}
     for ours, theirs in ((NO_INTERVAL, with_interval), (with_interval, NO_INTERVAL)):
         text = said(crossed("ISGD", 4.0, **theirs), crossed("PGE", 2.0, **ours))
-        assert "Whether it is better than ISGD nobody can tell without intervals." in text
+        assert "Without intervals nobody can tell whether it is better than ISGD." in text
         assert "lie above" not in text
     both = said(crossed("ISGD", 2.1), crossed("PSGD", 6.0, **NO_INTERVAL), crossed("PGE", 2.0))
-    assert "Whether it is better than PSGD nobody can tell without intervals." in both
+    assert "Without intervals nobody can tell whether it is better than PSGD." in both
     assert "not surely better than ISGD: the intervals overlap." in both
 
 
@@ -71,7 +74,7 @@ def test_a_method_with_a_provable_epsilon_above_its_claim_is_not_denied() -> Non
     """PALS gets there with a provable ε of 5; what fails is the ε that it claims."""
     text = said(crossed("PALS", 1.0, provable=5.0), crossed("PGE", 2.0))
     assert "what can be proved is ε = 5.00" in text
-    assert "No other gets there with the ε it claims proved." in text
+    assert "No other gets there with an ε both claimed and proved." in text
 
 
 @pytest.mark.parametrize(
@@ -90,8 +93,8 @@ def test_the_mode_is_named_once(label: str, called: str) -> None:
 @pytest.mark.parametrize(
     ("provable", "words"),
     [
-        (float("inf"), "This ε is claimed only: for what was run none can be proved."),
-        (5.0, "This ε is claimed only: what can be proved is ε = 5.00."),
+        (float("inf"), "This ε is only claimed: no ε can be proved for what was run."),
+        (5.0, "This ε is only claimed: the provable one is ε = 5.00."),
     ],
 )
 def test_an_epsilon_that_cannot_be_proved_is_mentioned_and_never_recommended(
@@ -102,23 +105,21 @@ def test_an_epsilon_that_cannot_be_proved_is_mentioned_and_never_recommended(
     assert "For GE, take PGE" in text
     assert "take PALS" not in text
     alone = said(crossed("PALS", 1.0, provable=provable))
-    assert (
-        "For GE, there is none to recommend. None of these gets there with the ε it claims proved." in alone
-    )
+    assert "For GE, no method can be recommended: none gets there with an ε both claimed and proved." in alone
 
 
 def test_what_is_proved_may_be_less_than_what_is_claimed_and_ranks() -> None:
     text = said(crossed("MM", 2.2, provable=1.5), crossed("PGE", 2.0))
-    assert "MM is as good as GE from ε = 2.20 on (1.98 to 2.42). Less can be proved: ε = 1.50." in text
+    assert "MM is as good as GE from ε = 2.20 on (1.98 to 2.42). A smaller ε can be proved: ε = 1.50." in text
     assert "take MM: a provable ε of 1.50. The intervals of PGE lie above its own." in text
 
 
-CANNOT = "An ε of one cannot be compared with an ε of another."
-RANKED = "Each heading above promises something else. An ε of one is not ranked against an ε of another."
-BY_DELTA = "What holds by pure ε holds by (ε, δ) too, and with a larger δ; never the other way round."
-TOWARDS = "What holds towards everybody holds towards the others (joint) too; never the other way round."
+CANNOT = "An ε under one heading cannot be compared with an ε under another."
+RANKED = "Each heading above makes a different promise. An ε under one heading is not ranked against an ε under another."
+BY_DELTA = "Pure ε implies (ε, δ) at the same ε. A δ implies every larger δ. The converses are false."
+TOWARDS = "Protection towards everybody implies joint protection at the same ε; the converse is false."
 ACROSS = {
-    frozenset({"neighbours"}): f"Each heading above promises something else. {CANNOT}",
+    frozenset({"neighbours"}): f"Each heading above makes a different promise. {CANNOT}",
     frozenset({"joint"}): f"{RANKED} {TOWARDS}",
     frozenset({"delta"}): f"{RANKED} {BY_DELTA}",
 }
@@ -129,7 +130,7 @@ ACROSS = {
     [
         (
             {"neighbours": "unbounded"},
-            "To hide whether one rating exists (neighbours: unbounded), by pure ε:",
+            "To hide whether one rating exists (neighbours: unbounded), by pure ε-DP:",
         ),
         (
             {"neighbours": "user"},
@@ -137,20 +138,20 @@ ACROSS = {
         ),
         (
             {"neighbours": "local"},
-            "To hide the value of one rating from the service itself, not that it exists",
+            "To hide the value of one rating from the service itself, but not that it exists",
         ),
-        ({"joint": True}, "from everybody but the user who gets the prediction (joint), by pure ε:"),
-        ({"delta": 1e-6}, "(neighbours: bounded), by (ε, δ) with δ = 1e-06:"),
+        ({"joint": True}, "from everybody but the user who gets the prediction (joint), by pure ε-DP:"),
+        ({"delta": 1e-6}, "(neighbours: bounded), by (ε, δ)-DP with δ = 1e-06:"),
         (
             {"neighbours": "unbounded"},
-            "each by its own ε, of which the one given is the largest (neighbours: unbounded), by pure ε:",
+            "an ε for each rating, the largest of which is given (neighbours: unbounded), by pure ε-DP:",
         ),
     ],
 )
 def test_epsilon_is_never_ranked_across_what_it_protects(changed: dict[str, Any], heading: str) -> None:
     other = (
         replace(curve("OTHER"), protects=Protection.PERSONALISED)
-        if "each by its own" in heading
+        if "an ε for each rating" in heading
         else curve("OTHER")
     )
     text = said(crossed("PGE", 2.0), crossed("OTHER", 1.0, **changed), of=experiment(curves=(other,)))
@@ -187,7 +188,7 @@ def test_several_kinds_of_which_some_protect_the_same() -> None:
         crossed("MM", 2.0, delta=1e-6),
         crossed("OTHER", 1.0, neighbours="unbounded", joint=True),
     )
-    assert "not ranked against an ε of another, and cannot even be compared where they hide different" in text
+    assert "not ranked against an ε under another, and cannot even be compared with it if they hide" in text
     assert BY_DELTA in text
     assert TOWARDS not in text
 
@@ -198,7 +199,7 @@ def test_what_lies_outside_the_grid() -> None:
     never = crossed("PSGD", 1.0, status=Status.NOT_REACHED, reproduced=None, low=6.0, high=Status.NOT_REACHED)
     text = said(below, never, of=experiment(curves=(curve("PGE"), curve("PSGD", twin=0.95))))
     assert (
-        "PGE is as good as GE at ε = 0.5 already, the least that was tried (but the interval reaches to ε = 0.700)."
+        "PGE is as good as GE already at ε = 0.5, the smallest that was tried (but the interval reaches to ε = 0.700)."
         in text
     )
     assert "For GE, take PGE: a provable ε of at most 0.500." in text
@@ -209,10 +210,10 @@ def test_what_lies_outside_the_grid() -> None:
     assert "Without noise its error is 0.9500: with these parameters no ε is enough." in text
     unproved = said(below, of=experiment(curves=(curve("PGE", provable=3.0),)))
     assert (
-        "already, the least that was tried (but the interval reaches to ε = 0.700). This ε is claimed only"
+        "the smallest that was tried (but the interval reaches to ε = 0.700). This ε is only claimed"
         in unproved
     )
-    assert "none to recommend" in unproved
+    assert "no method can be recommended" in unproved
 
 
 @pytest.mark.parametrize(

@@ -49,7 +49,7 @@ def test_a_real_run(shop: Path) -> None:
         "(neighbours: unbounded), from everybody but the user who gets the prediction (joint), by pure ε:"
         in text
     )
-    assert "An ε of one cannot be compared with an ε of another." in text
+    assert "An ε under one heading cannot be compared with an ε under another." in text
     assert "Without noise it is GE itself" in text
 
 

@@ -38,11 +38,11 @@ def test_the_least_error_at_the_asked_epsilon_is_taken() -> None:
     curves = method("Early", 0.95, 0.94, 0.93), method("Late", 1.3, 0.92, 0.5)
     assert "At ε = 2 take Late" in page(*curves)
     assert "At ε = 0.5 take Early" in page(*curves, epsilon=0.5)
-    assert "The next is Early: 0.940" in page(*curves)
+    assert "The next best is Early: 0.940" in page(*curves)
 
 
 def test_what_privacy_costs_is_against_the_best_without_it() -> None:
-    assert "Privacy costs 15.0% of accuracy: without it, Clean MF has 0.800" in page(
+    assert "Privacy raises the error by 15.0%: without it, Clean MF has 0.800" in page(
         method("A", 1, 0.92, 0.9)
     )
 
@@ -90,7 +90,7 @@ def test_intervals_that_overlap_leave_it_open() -> None:
         for label, level in (("A", 0.95), ("B", 0.96))
     )
     said = page(one, other)
-    assert "Not surely worse, for their intervals overlap: B (0.960" in said
+    assert "Not surely worse, because the intervals overlap: B (0.960" in said
 
 
 def test_a_method_that_diverged_is_not_taken() -> None:
@@ -100,14 +100,14 @@ def test_a_method_that_diverged_is_not_taken() -> None:
 
 def test_what_is_no_better_than_a_constant_is_not_taken() -> None:
     said = page(method("A", 1.4, 1.3, 1.1))
-    assert "none is better than one number for everything. The best is A: typical error 1.300" in said
+    assert "no method is better than one number for everything. The best is A: typical error 1.300" in said
     assert "take A" not in said
     assert "At ε = 8 take A" in page(method("A", 1.4, 1.3, 1.1), epsilon=8.0)
 
 
 def test_a_promise_with_delta_says_so() -> None:
-    assert "but for a chance of δ" in page(method("A", 1, 1, 1, delta=1e-6))
-    assert "but for a chance of δ" not in page(method("A", 1, 1, 1))
+    assert "plus a probability of at most δ" in page(method("A", 1, 1, 1, delta=1e-6))
+    assert "plus a probability of at most δ" not in page(method("A", 1, 1, 1))
 
 
 @pytest.mark.parametrize("neighbours", list(Neighbours))

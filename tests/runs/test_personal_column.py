@@ -83,7 +83,7 @@ def test_what_it_cost_the_records_is_told(tmp_path: Path) -> None:
         assert float(row["kept"]) == pytest.approx(expected, abs=0.03)
     table = done.stdout[done.stdout.index("DP-PMF, personalised, per record") :]
     assert "threshold t  records kept" in table
-    assert "not to be released" in table
+    assert "diagnostics that you must not release" in table
     share = f"{100 * float(high['kept']):.1f} %"
     (printed,) = [line.split() for line in table.splitlines() if share in line]
     assert printed[:3] == ["4.00", "2.00", share.split()[0]]

@@ -124,4 +124,4 @@ def test_errors_go_to_stderr_and_tables_to_stdout(undisturbed: Path, cache: Path
     done = dpmf(undisturbed, cache, "run", "tiny.yaml")
     assert "results in results/tiny/" in done.stderr
     assert done.stdout.startswith("synthetic, shaped like MovieLens 100K")
-    assert done.stdout.rstrip().endswith("what the step spends of the total ε")
+    assert done.stdout.rstrip().endswith("the step's share of the total ε")

@@ -1,4 +1,4 @@
-"""The axes of a figure over ε or θ: where they begin and end, and what is written on them."""
+"""The axes of a figure over ε or θ: limits, ticks and names."""
 
 from collections.abc import Sequence
 
@@ -11,17 +11,20 @@ from dpmf_cli.evaluation.curves import Axis, Measured
 from dpmf_cli.evaluation.metrics import Metric
 from dpmf_cli.privacy.neighbours import Neighbours
 
-#: A curve that nowhere comes within so many times the worst baseline is off the axes.
+#: A curve is off the axes if its lowest error is above this multiple of the worst baseline.
 _IN_SIGHT = 1.3
-#: In the local model whole curves lie above all baselines, and are what the papers' figures show: they are in sight
-#: from end to end, up to so many times the worst baseline.
+#: In the local model entire curves lie above all baselines, and the papers' figures show them. So they are in sight
+#: from end to end, up to this multiple of the worst baseline.
 _IN_SIGHT_LOCAL = 2.0
 
 
 def limits_of(
     metric: Metric, curves: Sequence[NDArray[np.float64]], levels: Sequence[float], *, whole: bool = False
 ) -> tuple[float, float]:
-    """The y axis of a metric: that of `rmse_limits`; all of every curve where more is better, as these end at 0."""
+    """Returns the ends of a metric's y axis: those of `rmse_limits`, or if more is better, ends that show all curves.
+
+    Such metrics end at 0, so no curve needs to be cut.
+    """
     if not metric.larger_is_better:
         return rmse_limits(curves, levels, whole=whole)
     shown = np.concatenate([*curves, levels])
@@ -33,11 +36,12 @@ def limits_of(
 def rmse_limits(
     curves: Sequence[NDArray[np.float64]], baselines: Sequence[float], *, whole: bool = False
 ) -> tuple[float, float]:
-    """The y axis: from a little below the best RMSE to a little above the worst baseline, GA in the papers.
+    """Returns the ends of the y axis: a little below the best RMSE, and a little above the worst baseline (GA in the
+    papers).
 
-    At small ε a curve may be many times worse, and is cut so as not to squash the rest. Every useful curve's
-    best point is kept in sight, though; with `whole` all of every curve, up to twice the worst baseline. Without
-    baselines the axis ends at the highest RMSE or twice the lowest, whichever is less.
+    At small ε a curve may be many times worse than that, and is cut so as not to squash the others. The best point of
+    every useful curve stays in sight. With `whole` all of every curve stays in sight, up to twice the worst baseline.
+    Without baselines the axis ends at the highest RMSE or at twice the lowest, whichever is less.
     `curves` are mean RMSEs (E,), not all infinite.
     """
     finite = [curve[np.isfinite(curve)] for curve in curves]
@@ -57,7 +61,7 @@ def rmse_limits(
 
 
 def epsilon_ticks(low: float, high: float) -> list[float]:
-    """Ticks 1, 2, 5 of every decade in [low, high]; over more than four decades the powers of ten."""
+    """Returns ticks 1, 2, 5 of every decade in [low, high]; over more than four decades, only powers of ten."""
     decades = np.arange(np.floor(np.log10(low)), np.ceil(np.log10(high)) + 1)
     steps = (1, 2, 5) if high <= 1e4 * low else (1,)
     # Read from decimal text: 0.3 exactly, not 3 · 10⁻¹ with a rounding error that may leave the range.
@@ -66,7 +70,7 @@ def epsilon_ticks(low: float, high: float) -> list[float]:
 
 
 def scale_axes(axes: Axes, curves: Sequence[Measured], levels: Sequence[float], axis: Axis) -> None:
-    """Set limits, ticks and names of both axes, for complete curves and the levels of baselines and references."""
+    """Sets limits, ticks and names of both axes, for complete curves and the levels of baselines and references."""
     points = [curve.along(axis) for curve in curves]
     smallest, largest = min(float(each[0]) for each in points), max(float(each[-1]) for each in points)
     pad = (largest / smallest) ** 0.02 if largest > smallest else 2.0

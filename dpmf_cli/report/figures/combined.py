@@ -26,7 +26,7 @@ from dpmf_cli.report.tables.combined import short_label
 
 NOTES = (
     "Each panel has axes of its own: ε of different panels are statements about different things,",
-    "and not comparable. A method has one colour, its modes a marker each. Circles: crossings with the levels.",
+    "and not comparable. A method has one colour, and each mode its marker. Circles: crossings with the levels.",
     "‡ joint DP; § (ε, δ)-DP; ∞ no ε can be proved; ↑ above the panel. Intervals: `dpmf combined`.",
 )
 
@@ -34,9 +34,9 @@ Groups = Mapping[tuple[str, Guarantee], Sequence[Standing]]
 
 
 def combined_figure(experiments: Sequence[Experiment], form: str = "png", *, dpi: int = 150) -> bytes:
-    """A column of panels for each data set, a row for each guarantee; as PNG, SVG or PDF.
+    """Draws a column of panels for each data set and a row for each guarantee; as PNG, SVG or PDF.
 
-    Incomplete curves are not drawn. Raises `DpmfError` for an unknown format, and where there is nothing to draw.
+    Incomplete curves are not drawn. Raises `DpmfError` for an unknown format, and if there is nothing to draw.
     """
     check_form(form)
     found = [each for experiment in experiments for each in standings(experiment) if is_drawable(each.curve)]
@@ -47,9 +47,9 @@ def combined_figure(experiments: Sequence[Experiment], form: str = "png", *, dpi
 
 
 def draw(groups: Groups) -> Figure:
-    """The panels of groups of complete curves, in whatever style is set: of a large group those with the lowest RMSE.
+    """Draws the panels of groups of complete curves, in whatever style is set.
 
-    A panel's title says what is left out.
+    Of a large group it draws the curves with the lowest RMSE, and the panel's title says how many.
     """
     return draw_grid({key: _panel(*key, group) for key, group in groups.items()}, GUARANTEES, NOTES)
 
@@ -66,7 +66,7 @@ def _panel(title: str, guarantee: Guarantee, whole: Sequence[Standing]) -> Panel
 
 
 def levels_of(group: Sequence[Standing]) -> list[tuple[Experiment, Measured]]:
-    """The baselines that crossings are with, those of several experiments once where they are the same."""
+    """Returns the baselines that crossings are with. A baseline that several experiments share comes once."""
     found: dict[tuple[str, float], tuple[Experiment, Measured]] = {}
     for each in group:
         for target in crossing_targets(each.experiment):
@@ -76,7 +76,7 @@ def levels_of(group: Sequence[Standing]) -> list[tuple[Experiment, Measured]]:
 
 
 def _draw_panel(group: Sequence[Standing], axes: Axes) -> list[End]:
-    """The levels of the baselines, and every curve of the group; their ends, to be labelled."""
+    """Draws the levels of the baselines and every curve of the group; returns their ends, to be labelled."""
     levels = levels_of(group)
     scale_axes(axes, [each.curve for each in group], [level_of(level) for _, level in levels], "epsilon")
     ends = [draw_level(axes, level, level_names(experiment)) for experiment, level in levels]

@@ -34,13 +34,13 @@ COLUMNS = (
 
 
 def curves_csv(experiment: Experiment) -> str:
-    """Curves, then baselines, with the columns `COLUMNS`, and `mae` where it was measured; lines end in \\n.
+    """Returns curves, then baselines, with the columns `COLUMNS`, and `mae` if it was measured; lines end in \\n.
 
-    Where another metric than RMSE is shown, it stands in the place of `rmse`; the means of the other metrics follow.
+    If another metric than RMSE is shown, it takes the place of `rmse`. The means of the other metrics follow.
 
     `sd_folds` and `sd_runs` are standard deviations over folds and over the runs of a fold; `low` and `high`
-    the 95 % interval of the mean (`evaluation.statistics`). Floats are written by `repr`, so the same results
-    give the same bytes and no digit is lost. A figure that cannot be had (one fold, one run, a task without
+    are the 95 % interval of the mean (`evaluation.statistics`). Floats are written by `repr`, so the same results
+    give the same bytes and no digit is lost. A figure that does not exist (one fold, one run, a task without
     a result) is left empty.
     """
     everything = (*experiment.curves, *experiment.baselines)
@@ -81,5 +81,5 @@ def _rows(experiment: Experiment, measured: Measured, measures_mae: bool) -> Ite
 
 
 def exact(value: float) -> str:
-    """A number so that no digit is lost; empty for NaN."""
+    """Writes a number without loss of digits; "" for NaN."""
     return "" if math.isnan(value) else repr(float(value))

@@ -1,5 +1,5 @@
-"""The distribution of errors as CSV and figures: over x, as Zhang et al. 2018, figure 3, and over a swept parameter,
-as their figure 5."""
+"""The distribution of errors as CSV and figures: over x as in Zhang et al. 2018, figure 3, and over a swept parameter
+as in figure 5."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -20,9 +20,9 @@ from dpmf_cli.report.figures.style import COLOURS, DASHES, GREY, MARKER_SIZE, MA
 from dpmf_cli.report.figures.sweeps import Band, SweptLine, panels_bytes, swept_lines
 
 FRACTION_NOTE = "Bands: ± one standard deviation over folds and runs. Level: not swept."
-X_NAME, Y_NAME = "x, rating units", "part of the errors that are at most x"
+X_NAME, Y_NAME = "x, rating units", "fraction of errors that are at most x"
 _MOST_EPSILONS = 3
-"""A figure over x has the largest ε alone, of a grid with more ε than this."""
+"""If a grid has more ε than this, a figure over x shows only the largest."""
 _MOST_PANELS = 4
 
 
@@ -32,14 +32,17 @@ def has_error_cdf(experiment: Experiment) -> bool:
 
 
 def error_cdf_csv(experiment: Experiment) -> str:
-    """One row per curve or baseline, ε and x: the fraction of absolute errors that are at most x, as its mean and
-    standard deviation over folds × runs; empty where a task has no result, or for the deviation of one number."""
+    """Returns one row per curve or baseline, ε and x: the fraction of absolute errors that are at most x.
+
+    The fraction has its mean and standard deviation over folds × runs. They are empty if a task has no result; the
+    deviation of a single number is empty too.
+    """
     rows = [[measured.label, *row] for measured in _all(experiment) for row in _rows(measured)]
     return csv_text([("label", "epsilon", "x", "mean", "sd"), *rows])
 
 
 def swept_error_cdf_csv(experiment: Experiment, parameter: str) -> str:
-    """The rows of what sweeps that parameter, each with its value."""
+    """Returns the rows of `error_cdf_csv` for entries that sweep the parameter, each with the parameter's value."""
     rows = [
         [measured.line, exact(measured.swept[1]), *row]
         for measured in _all(experiment)
@@ -50,13 +53,13 @@ def swept_error_cdf_csv(experiment: Experiment, parameter: str) -> str:
 
 
 def swept_error_cdf_bytes(experiment: Experiment, parameter: str, form: str) -> bytes:
-    """The fraction of errors that are at most x over a swept parameter: a panel for each x, or for some of many."""
+    """Draws the fraction of errors that are at most x over a swept parameter: a panel for each x, or for some."""
     panels = swept_error_cdfs(experiment, parameter)
     return panels_bytes(experiment, parameter, panels, FRACTION_NOTE, form)
 
 
 def swept_error_cdfs(experiment: Experiment, parameter: str) -> list[tuple[str, list[SweptLine]]]:
-    """For each x, or for some of many: the name of its y axis, and the lines over the swept parameter."""
+    """Returns for each x, or for some of many, the name of its y axis and the lines over the swept parameter."""
     limits = experiment.curves[0].limits
     shown = np.unique(np.linspace(0, len(limits) - 1, min(len(limits), _MOST_PANELS)).round().astype(int))
 
@@ -72,7 +75,10 @@ def swept_error_cdfs(experiment: Experiment, parameter: str) -> list[tuple[str, 
 
 
 def error_cdf_bytes(experiment: Experiment, form: str) -> bytes:
-    """The distribution of errors of all that is not swept, as PNG, SVG or PDF; one of the curves is complete."""
+    """Draws the distribution of errors of all entries without a sweep, as PNG, SVG or PDF.
+
+    At least one curve must be complete.
+    """
     figure = Figure(figsize=(7.6, 4.6))
     FigureCanvasAgg(figure)
     with drawing():
@@ -88,15 +94,17 @@ def error_cdf_bytes(experiment: Experiment, form: str) -> bytes:
         taken = legend.get_window_extent().width / figure.dpi / 7.6
         axes.set_position((0.09, 0.15, max(0.89 - taken, 0.3), 0.75))
         set_title(axes, experiment, [each for each in experiment.curves if each.swept is None])
-        note = "The legend has the order of the lines from above, on the average over x."
+        note = "The legend lists the lines from top to bottom, by their average over x."
         figure.text(0.012, 0.012, note, fontsize=7, color=GREY)
         return file_of(figure, form)
 
 
 @dataclass(frozen=True)
 class ErrorCdfLine:
-    """One line: `fractions` (X,) of the errors that are at most x. `colour` is a number in `COLOURS`, None for the
-    grey of baselines; `marker` one in `MARKERS`."""
+    """One line: `fractions` (X,) of the errors that are at most x.
+
+    `colour` is a number in `COLOURS`, or None for the grey of baselines; `marker` is a number in `MARKERS`.
+    """
 
     name: str
     fractions: NDArray[np.float64]
@@ -106,7 +114,7 @@ class ErrorCdfLine:
 
 
 def error_cdf_lines(experiment: Experiment) -> list[ErrorCdfLine]:
-    """A line for each curve and ε that is not swept, and for each baseline, in the order of their mean heights."""
+    """Returns a line for each ε of each curve without a sweep, and for each baseline, the highest mean first."""
     curves = [each for each in experiment.curves if each.swept is None and is_drawable(each)]
     called = level_names(experiment)
     found: list[tuple[Measured, str, NDArray[np.float64], Dash]] = []
@@ -148,7 +156,7 @@ def _draw(axes: Axes, experiment: Experiment) -> None:
 
 
 def _all(experiment: Experiment) -> Iterator[Measured]:
-    """Curves and baselines, each followed by itself without noise where that was measured."""
+    """Yields curves and baselines, each followed by its twin without noise if that was measured."""
     for measured in (*experiment.curves, *experiment.baselines):
         yield measured
         twin = measured.without_noise()
@@ -157,7 +165,7 @@ def _all(experiment: Experiment) -> Iterator[Measured]:
 
 
 def _moments(measured: Measured) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """(E, X) each: mean and standard deviation over folds × runs; NaN where there is none."""
+    """Returns (E, X) mean and (E, X) standard deviation over folds × runs; NaN where there is none."""
     assert measured.error_cdf is not None
     folds, runs, *shape = measured.error_cdf.shape
     flat = measured.error_cdf.reshape(folds * runs, *shape)
@@ -166,7 +174,7 @@ def _moments(measured: Measured) -> tuple[NDArray[np.float64], NDArray[np.float6
 
 
 def _rows(measured: Measured) -> Iterator[list[str]]:
-    """epsilon, x, mean and sd as text."""
+    """Yields epsilon, x, mean and sd as text."""
     mean, sd = _moments(measured)
     for at, epsilon in enumerate(measured.epsilons):
         for x, *moments in zip(measured.limits, mean[at], sd[at], strict=True):

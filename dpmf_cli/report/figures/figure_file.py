@@ -1,4 +1,4 @@
-"""A file that a user names: the form of a figure's, and writing it."""
+"""Files that a user names: finds the format of a figure's file, and writes files."""
 
 from pathlib import Path
 
@@ -8,7 +8,7 @@ from dpmf_cli.report.figures.style import FORMATS
 
 
 def figure_form(path: Path) -> str:
-    """The form that the name of a file asks for. Raises DpmfError for none that is known."""
+    """Returns the format that a file's name asks for. Raises DpmfError for an unknown format."""
     form = path.suffix.removeprefix(".")
     if form not in FORMATS:
         raise DpmfError(f"{path}: name a .png, .svg or .pdf file")
@@ -16,10 +16,10 @@ def figure_form(path: Path) -> str:
 
 
 def write_named(path: Path, content: bytes) -> None:
-    """Writes a file, whole or not at all. Raises DpmfError where it cannot be written."""
+    """Writes a file completely or not at all. Raises DpmfError if it cannot be written."""
     try:
         write_whole(path, content)
     except OSError as error:
         raise DpmfError(
-            f"{path}: cannot be written: {error.strerror or error}; name a file in a folder that can be"
+            f"{path}: cannot be written: {error.strerror or error}; name a file in a folder that you can write to"
         ) from None

@@ -1,4 +1,4 @@
-"""All that was measured as tidy CSV, one row per curve, ε, fold and run: for statistics of one's own."""
+"""All measurements as tidy CSV, one row per curve, ε, fold and run: for statistics of your own."""
 
 from collections.abc import Iterator, Sequence
 
@@ -16,12 +16,12 @@ COLUMNS = (
 
 
 def folds_csv(experiment: Experiment) -> str:
-    """Curves, then baselines, each followed by itself without noise, with the columns `COLUMNS`; lines end in \\n.
+    """Returns curves, then baselines, each followed by its twin without noise; columns `COLUMNS`, lines end in \\n.
 
-    Behind `rmse` stands every other metric that was measured.
+    Columns of all other metrics that were measured follow `rmse`.
 
-    Folds and runs count from 0, as in the names of tasks. `status` is "measured", "diverged" where the RMSE is
-    infinite, or "missing" where the task has no result and the RMSE is empty.
+    Folds and runs count from 0, as in the names of tasks. `status` is "measured", "diverged" if the RMSE is
+    infinite, or "missing" if the task has no result and the RMSE is empty.
     """
     *before, status = COLUMNS
     rows: list[Sequence[str]] = [[*before, *(metric.key for metric in experiment.metrics[1:]), status]]

@@ -1,5 +1,7 @@
-"""The figure of frontiers: RMSE over provable ε, the envelope drawn strongly, a panel for each data set and
-guarantee."""
+"""The figure of frontiers: RMSE over provable ε, with a strong line for the envelope.
+
+Each data set and guarantee has a panel.
+"""
 
 from collections.abc import Sequence
 from dataclasses import replace
@@ -25,20 +27,20 @@ from dpmf_cli.report.tables.cells import epsilon_cell
 from dpmf_cli.report.tables.frontier import found_in, kind, name_of_best
 
 NOTES = (
-    "Strong: at each ε the lowest mean RMSE of all methods whose provable ε is at most that, with its 95 % interval.",
+    "Strong: at each ε the lowest mean RMSE of all methods with at most that provable ε, with its 95 % interval.",
     "Faint: all methods that keep the guarantee. ‡ joint DP; § (ε, δ)-DP. Panels have axes of their own:",
     "their ε are not comparable. A benchmark on public ratings: ties by `dpmf frontier`.",
 )
 
 _FAINT = "#C4C4C4"
 _MOST_LABELS = 22
-"""How high a panel is, in labels: the stretches are named inside of it."""
+"""The height of a panel, in labels. The names of stretches are inside the panel."""
 
 
 def frontier_figure(experiments: Sequence[Experiment], form: str = "png", *, dpi: int = 150) -> bytes:
-    """A column of panels for each data set, a row for each guarantee with its δ; as PNG, SVG or PDF.
+    """Draws a column of panels for each data set and a row for each guarantee with its δ; as PNG, SVG or PDF.
 
-    Raises `DpmfError` for an unknown format, and where no complete curve has a provable ε.
+    Raises `DpmfError` for an unknown format, and if no complete curve has a provable ε.
     """
     check_form(form)
     found = found_in(experiments)
@@ -63,7 +65,7 @@ def _panel(frontier: Frontier) -> Panel:
 
 
 def draw_frontier(frontier: Frontier, axes: Axes) -> list[End]:
-    """All members faintly, the envelope above them, and the levels of baselines, whose ends are to be labelled."""
+    """Draws all members faintly, the envelope over them, and the levels of baselines; returns the levels' ends."""
     levels = [
         *levels_of(frontier.members),
         *_levels(frontier.members, "ga"),
@@ -80,7 +82,10 @@ def draw_frontier(frontier: Frontier, axes: Axes) -> list[End]:
 
 
 def _draw_envelope(axes: Axes, frontier: Frontier) -> None:
-    """Each stretch in a colour and marker of its method, named with where it leads in a legend from left to right."""
+    """Draws each stretch in its method's colour and marker.
+
+    The legend lists the stretches from left to right, each with the ε at which it leads.
+    """
     stretches = frontier.stretches
     labels = list(dict.fromkeys(standing.curve.label for standing, _ in stretches))
     look_of = dict(zip(labels, looks(labels), strict=True))
@@ -118,13 +123,13 @@ def _range(leads: Sequence[Lead]) -> str:
 
 
 def _levels(members: Sequence[Standing], key: str) -> list[tuple[Experiment, Measured]]:
-    """The baseline of that key, of the first experiment that has it."""
+    """Returns the baseline of that key, of the first experiment that has it."""
     found = [(each.experiment, each.experiment.baseline(key)) for each in members]
     return [(experiment, level) for experiment, level in found if level and is_drawable(level)][:1]
 
 
 def _over_provable(curve: Measured) -> Measured:
-    """A curve over the ε that can be proved for it, where one can."""
+    """Returns a curve over its provable ε, without the points that have none."""
     known = np.isfinite(curve.provable)
     provable = curve.provable[known]
     return replace(

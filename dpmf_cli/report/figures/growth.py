@@ -20,8 +20,8 @@ from dpmf_cli.report.figures.style import COLOURS, GREY, MARKER_SIZE, MARKERS, d
 
 BANDS_NOTE = "Bands: 95 % bootstrap interval of the mean, paired by fold."
 _NOTE_CHARACTERS = 120
-# Inches; the rest in parts of the figure: what is left of the axes, below them, their height, the room for the scale
-# on the right, or for none, and what is left of the axes beside a long legend.
+# The size in inches. Then, as fractions of the figure: the margins left of the axes and below them, the height of the
+# axes, the room for a scale on the right, the gap without one, and the least width of the axes beside a long legend.
 _WIDTH, _HEIGHT = 7.0, 4.2
 _LEFT, _BOTTOM, _TALL, _SCALE, _GAP, _NARROWEST = 0.1, 0.16, 0.74, 0.14, 0.02, 0.3
 
@@ -45,7 +45,7 @@ class GrowthLine:
 
 
 def growth_lines(experiment: Experiment) -> list[GrowthLine]:
-    """What a figure of the growth can show; swept curves are left out, as in the figure of the curves."""
+    """Returns the lines of a figure of the growth. Swept curves are left out, as in the figure of the curves."""
     stages = experiment.growth.stages if experiment.growth else ()
     sign = "θ" if experiment.axis == "theta" else "ε"
     lines = []
@@ -64,13 +64,16 @@ def growth_lines(experiment: Experiment) -> list[GrowthLine]:
 
 
 def growth_bytes(experiment: Experiment, form: str) -> bytes:
-    """The figure as PNG, SVG or PDF; the experiment has `growth_lines`."""
+    """Draws the figure as PNG, SVG or PDF; the experiment must have `growth_lines`."""
     with drawing():
         return file_of(draw(experiment), form)
 
 
 def draw(experiment: Experiment) -> Figure:
-    """Loss over the number of ratings; where they come by time, over days, and their number on the right."""
+    """Draws loss over the number of ratings.
+
+    If ratings come by time, it draws loss over days, with the number of ratings on the right.
+    """
     figure = Figure(figsize=(_WIDTH, _HEIGHT))
     FigureCanvasAgg(figure)
     axes = figure.add_axes((_LEFT, _BOTTOM, 0.5, _TALL))
@@ -94,7 +97,7 @@ def draw(experiment: Experiment) -> Figure:
     if by_time:
         _draw_ratings(axes, days, counts)
     set_title(axes, experiment, [curve for curve in experiment.curves if curve.swept is None])
-    # In the order of the lines' ends, from above, so that the eye finds them.
+    # The legend follows the right ends of the lines from top to bottom, so that the eye finds them.
     falling = sorted(range(len(lines)), key=lambda rank: -lines[rank].loss[-1])
     legend = figure.legend(
         [drawn[rank] for rank in falling],
@@ -127,7 +130,7 @@ def _draw_line(axes: Axes, line: GrowthLine, x: NDArray[np.float64], look: Look)
 
 
 def _draw_ratings(axes: Axes, days: NDArray[np.float64], counts: NDArray[np.float64]) -> None:
-    """The number of ratings so far on an axis of its own, on the right, thin and grey."""
+    """Draws the number of ratings so far on an axis of its own, on the right, thin and grey."""
     right = axes.twinx()
     right.plot(days, counts, color=GREY, linewidth=0.7, zorder=1)
     right.set_ylim(0, 1.05 * counts.max())

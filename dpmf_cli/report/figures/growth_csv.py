@@ -37,10 +37,10 @@ COLUMNS = (
 
 @dataclass(frozen=True)
 class Loss:
-    """What the noise of a curve costs at each ε: (E,) each, in rating units, NaN where it is not known.
+    """What the noise of a curve costs at each ε: (E,) each, in rating units; NaN where unknown.
 
     sd          over folds and runs
-    low, high   95 % interval of the mean, as that of a curve
+    low, high   95 % interval of the mean, computed as for a curve
     """
 
     mean: NDArray[np.float64]
@@ -50,7 +50,7 @@ class Loss:
 
 
 def loss_of(experiment: Experiment, curve: Measured) -> Loss:
-    """The loss of a curve, paired by fold with its twin."""
+    """Returns the loss of a curve, paired by fold with its twin."""
     twin = curve.without_noise()
     if twin is None or not is_complete(curve):
         return Loss(*np.full((4, len(curve.epsilons)), np.nan))
@@ -64,10 +64,10 @@ def loss_of(experiment: Experiment, curve: Measured) -> Loss:
 
 
 def growth_csv(experiment: Experiment) -> str:
-    """A row per portion, curve and ε, then the baselines of that portion; columns `COLUMNS`, lines end in \\n.
+    """Returns a row per portion, curve and ε, then the portion's baselines; columns `COLUMNS`, lines end in \\n.
 
-    `rmse` is the mean over folds and runs, `sd_folds` its standard deviation over folds; `twin_rmse` that of the
-    algorithm without noise; the loss is as in `Loss`. What is not known is empty.
+    `rmse` is the mean over folds and runs, and `sd_folds` its standard deviation over folds. `twin_rmse` is the RMSE
+    of the algorithm without noise. The loss is as in `Loss`. An unknown figure is empty.
     """
     rows: list[Sequence[str]] = [COLUMNS]
     for stage in experiment.growth.stages if experiment.growth else ():

@@ -1,4 +1,4 @@
-"""Labels at the ends of lines that do not overlap: the least movement that keeps a distance between neighbours."""
+"""Places labels at the ends of lines: they keep a distance from each other, and move as little as possible."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -10,7 +10,7 @@ from matplotlib.figure import Figure
 
 @dataclass(frozen=True)
 class End:
-    """The end of a drawn line, to be labelled there; `x` and `y` are data coordinates, `y` NaN if diverged."""
+    """The end of a drawn line, to be labelled there; `x` and `y` are data coordinates; `y` is NaN if diverged."""
 
     text: str
     colour: str
@@ -19,11 +19,11 @@ class End:
 
 
 def spread(targets: Sequence[float], gap: float, low: float, high: float) -> list[float]:
-    """Positions in [low, high], at least `gap` apart, nearest to `targets` in least squares; in input order.
+    """Returns positions in [low, high], at least `gap` apart, nearest to `targets` in least squares; in input order.
 
     With positions sorted and y_i = x_i − i·gap, "at least `gap` apart" means that y never falls, so y is the
     isotonic regression of the targets, found by pooling adjacent violators (Barlow et al., Statistical
-    Inference under Order Restrictions, 1972), clipped to the range. Where the labels do not fit, they are
+    Inference under Order Restrictions, 1972), clipped to the range. If the labels do not fit, they are
     spaced evenly.
     """
     count = len(targets)
@@ -46,7 +46,7 @@ def spread(targets: Sequence[float], gap: float, low: float, high: float) -> lis
 
 
 def label_width(figure: Figure, ends: Sequence[End]) -> float:
-    """Width of the widest label, in inches."""
+    """Returns the width of the widest label, in inches."""
     texts = [figure.text(0, 0, end.text, parse_math=False) for end in ends]
     width = max(text.get_window_extent().width for text in texts) / figure.dpi
     for text in texts:
@@ -55,7 +55,7 @@ def label_width(figure: Figure, ends: Sequence[End]) -> float:
 
 
 def label_ends(axes: Axes, ends: Sequence[End], *, gap: float, offset: float) -> None:
-    """Write the labels in a column right of the axes, tied to their lines; `gap`, `offset` in axes units."""
+    """Writes the labels in a column right of the axes, tied to their lines; `gap`, `offset` in axes units."""
     to_axes = axes.transData + axes.transAxes.inverted()
     points = np.array([to_axes.transform((end.x, end.y)) for end in ends])
     heights = [min(float(y), 1.0) if np.isfinite(y) else 1.0 for y in points[:, 1]]

@@ -1,4 +1,4 @@
-"""What one figure has room for: of more lines than can be told apart, those that are best, by RMSE the lowest."""
+"""Limits a figure to lines that can be told apart: of more lines it keeps the best, by RMSE the lowest."""
 
 import math
 from collections.abc import Callable, Iterable, Sequence
@@ -13,18 +13,18 @@ from dpmf_cli.evaluation.curves import Experiment, Growth, Measured
 T = TypeVar("T")
 
 _Line = tuple[str, str, str]
-"""The swept parameter ("" of none), the algorithm and the name of a line."""
+"""The swept parameter ("" without a sweep), the algorithm and the name of a line."""
 
 MOST_LINES = 50
-"""Of a kind in one figure. The names of more do not fit beside it, and colours and dashes have come around before."""
+"""The most lines of a kind in one figure. More names do not fit beside it, and the looks of lines would repeat."""
 
 
 def legible(experiment: Experiment) -> Experiment:
-    """The experiment with those curves alone that a figure has room for, and those baselines: of each kind the
-    `MOST_LINES` best by the metric that is shown, in their order. The title says of how many.
+    """Returns the experiment with only the curves and baselines for which a figure has room.
 
-    All values of one entry's sweep are one line, and the lines over each swept parameter a kind. The baselines that
-    crossings are measured against stand before others.
+    These are the `MOST_LINES` best of each kind by the metric that is shown, in their order. The title says how many
+    there are in all. All values of one entry's sweep are one line, and the lines over one swept parameter are one
+    kind. Baselines that crossings are measured against are kept before others.
     """
     curves = _lines_kept(experiment.curves)
     baselines = _lines_kept(experiment.baselines, before=experiment.targets)
@@ -60,14 +60,16 @@ def legible(experiment: Experiment) -> Experiment:
 
 
 def lowest(found: Sequence[T], error: Callable[[T], float]) -> list[T]:
-    """Those `MOST_LINES` of `found` with the lowest errors, in their order; of equal ones the first."""
+    """Returns the `MOST_LINES` of `found` with the lowest errors, in their order; of equal ones the first."""
     ranks = sorted(range(len(found)), key=lambda rank: error(found[rank]))
     return [found[rank] for rank in sorted(ranks[:MOST_LINES])]
 
 
 def least_loss(measured: Measured) -> float:
-    """The lowest RMSE of what was measured, at whichever ε; ∞ where tasks have no result or all models diverged. Of a
-    metric of which more is better the highest, with a minus."""
+    """Returns the lowest RMSE over all ε; ∞ if tasks have no result or all models diverged.
+
+    For a metric of which more is better, it is minus the highest value.
+    """
     mean = measured.metric.sign * measured.mean()
     return float(mean[np.isfinite(mean)].min(initial=math.inf)) if is_complete(measured) else math.inf
 
@@ -79,7 +81,7 @@ def _line(measured: Measured) -> _Line:
 
 
 def _lines_kept(found: Iterable[Measured], before: Sequence[str] = ()) -> set[_Line]:
-    """The lines that a figure has room for; those of the algorithms `before` first."""
+    """Returns the lines for which a figure has room; lines of the algorithms `before` come first."""
     kinds: dict[str, dict[_Line, float]] = {}
     for each in found:
         lines, line = kinds.setdefault(_line(each)[0], {}), _line(each)

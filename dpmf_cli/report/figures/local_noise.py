@@ -1,4 +1,4 @@
-"""Figure 2 of Neera et al. 2020: what Laplace and bounded Laplace add to the same ratings."""
+"""Figure 2 of Neera et al. 2020: the noise that Laplace and bounded Laplace add to the same ratings."""
 
 import numpy as np
 from matplotlib.backends.backend_agg import FigureCanvasAgg
@@ -17,9 +17,9 @@ SAMPLES = 100_000
 def noise_samples(
     ratings: Ratings, epsilon: float, *, seed: int, samples: int = SAMPLES
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """(samples,) Laplace(1/ε) and (samples,) r* − r of bounded Laplace, on [0, 1], for ratings drawn at random.
+    """Returns (samples,) Laplace(1/ε) and (samples,) r* − r of bounded Laplace, on [0, 1], for random ratings.
 
-    Both invert their CDF at the same uniforms.
+    Both mechanisms invert their CDF at the same uniforms.
     """
     rng = named_generator(seed, "noise histograms", repr(epsilon))
     drawn = ratings.values[rng.integers(len(ratings), size=samples)].astype(np.float64)
@@ -33,7 +33,7 @@ def noise_samples(
 def noise_figure(
     ratings: Ratings, title: str, form: str = "png", *, seed: int = 2020, dpi: int = 150
 ) -> bytes:
-    """The four histograms as PNG, SVG or PDF; equal arguments give equal bytes."""
+    """Draws the four histograms as PNG, SVG or PDF; equal arguments give equal bytes."""
     with drawing():
         figure = Figure(figsize=(7.0, 4.6), layout="constrained")
         FigureCanvasAgg(figure)

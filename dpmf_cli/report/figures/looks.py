@@ -1,4 +1,4 @@
-"""How the lines of a figure are told apart: by a colour and a marker that no two of them share."""
+"""Gives each line of a figure a colour and a marker, so that no two lines share both."""
 
 from collections import Counter
 from collections.abc import Hashable, Sequence
@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from dpmf_cli.report.figures.style import COLOURS, MARKERS
 
 LOOKS = len(COLOURS) * len(MARKERS)
-"""How many lines can be told apart."""
+"""The number of lines that can be told apart."""
 
 
 @dataclass(frozen=True)
@@ -19,10 +19,10 @@ class Look:
 
 
 def looks(groups: Sequence[Hashable]) -> list[Look]:
-    """A look for each line, given the group that it belongs to.
+    """Returns a look for each line, given the group to which it belongs.
 
-    Lines of a group share a colour as far as the markers reach. No two of the first `LOOKS` lines share colour and
-    marker. A marker comes again only when all have been used.
+    Lines of a group share a colour as long as there are markers for it. No two of the first `LOOKS` lines share
+    colour and marker. A marker comes again only when all have been used.
     """
     turns = {group: turn for turn, group in enumerate(dict.fromkeys(groups))}
     times, taken = Counter[int](), set[Look]()

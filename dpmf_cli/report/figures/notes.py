@@ -1,4 +1,4 @@
-"""What stands below a figure: what its bands and markers mean, what the ε of its curves, what is cut and missing."""
+"""The notes below a figure: what its bands, markers and ε mean, and which curves are cut or missing."""
 
 from collections.abc import Sequence
 
@@ -8,7 +8,7 @@ from dpmf_cli.evaluation.numbers import significant
 
 
 def meaning_of(curves: Sequence[Measured], axis: Axis) -> list[str]:
-    """Which δ stand beside ε, what ε the largest θ stands for, and which curves are joint DP."""
+    """Says which δ belong to which curves, which ε the largest θ stands for, and which curves are joint DP."""
     notes = []
     for delta in sorted({curve.delta for curve in curves if curve.delta}):
         labels = [curve.label for curve in curves if curve.delta == delta]
@@ -30,7 +30,10 @@ def meaning_of(curves: Sequence[Measured], axis: Axis) -> list[str]:
 
 
 def notes_of(experiment: Experiment, chosen: Sequence[Measured], ceiling: float) -> list[str]:
-    """What stands below the figure: what bands and markers mean, what is cut at `ceiling` and what is missing."""
+    """Returns the notes below the figure: what bands and markers mean, and which curves are cut or missing.
+
+    `ceiling` is the upper end of the y axis.
+    """
     folds, runs, _ = chosen[0].rmse.shape
     if folds > 1:
         over = f"the {folds} folds, widened for their overlapping training sets"

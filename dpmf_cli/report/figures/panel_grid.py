@@ -1,6 +1,6 @@
-"""Panels in a grid: a column for each data set, a row for each guarantee, each panel on axes of its own.
+"""Draws panels in a grid: a column for each data set, a row for each guarantee, each panel on axes of its own.
 
-No two panels share an axis: an ε is one thing in one panel and another in the next, and so is what it costs.
+No two panels share an axis, because neither an ε nor its cost means the same in two panels.
 """
 
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
@@ -19,17 +19,17 @@ _WIDTH, _LEFT, _TOP, _BOTTOM, _NOTES = 6.2, 0.65, 0.35, 0.5, 0.6
 _LEAST_HEIGHT, _LABEL_GAP, _LABEL_OFFSET = 2.2, 0.115, 0.2
 _NOTE_SIZE, _TITLE_SIZE = 7.0, 9.0
 LABEL_SIZE = 6.5
-"""Of the names beside and in a panel, points."""
+"""The size of the names beside and in a panel, in points."""
 
 Row = TypeVar("Row", bound=Hashable)
-"""What tells the rows of a grid apart."""
+"""The key of a row of the grid."""
 
 
 @dataclass(frozen=True)
 class Panel:
-    """One panel: what is written above and below it, how many labels it has room for, and who draws it.
+    """One panel: its title, the name of its x axis, the number of labels for which it has room, and its drawing.
 
-    draw   draws into axes, and gives the ends of lines to be labelled beside them
+    draw   draws into axes, and returns the ends of lines, to be labelled beside the axes
     """
 
     title: str
@@ -39,8 +39,10 @@ class Panel:
 
 
 def draw_grid(panels: Mapping[tuple[str, Row], Panel], rows: Iterable[Row], notes: Sequence[str]) -> Figure:
-    """The panels by (column, row): columns in the order in which they come, `rows` in theirs, of those that have a
-    panel; `notes` are lines below."""
+    """Draws the panels, given by (column, row), and `notes` as lines below them.
+
+    Columns are in order of first appearance. Rows are in the order of `rows`; a row without a panel is left out.
+    """
     columns, used = list(dict.fromkeys(column for column, _ in panels)), {row for _, row in panels}
     heights = {
         row: max(_height(panels.get((column, row))) for column in columns) for row in rows if row in used
@@ -69,7 +71,7 @@ def _height(panel: Panel | None) -> float:
 def _place(
     figure: Figure, axes: Axes, ends: Sequence[End], *, left: float, bottom: float, height: float
 ) -> None:
-    """Put a panel where it belongs, in inches, and its labels beside it."""
+    """Puts a panel at its place, given in inches, and its labels beside it."""
     whole_width, whole_height = figure.get_size_inches()
     inner = height - _TOP - _BOTTOM
     shrunk = LABEL_SIZE / 9.0  # label_width measures at the style's own size

@@ -1,7 +1,7 @@
-"""An experiment cut by what its ε protect, and from whom, so that no figure has ε of two guarantees on one axis.
+"""Splits an experiment by guarantee, so that no figure has ε of two guarantees on one axis.
 
-An ε about one thing says nothing about one about another, nor does one towards the other users bound what everybody
-learns: side by side on an axis they look comparable, and are not.
+An ε that protects one thing says nothing about another thing, and a joint ε does not bound what everybody learns.
+Side by side on an axis such ε would look comparable, and they are not.
 """
 
 from collections.abc import Iterable
@@ -13,15 +13,15 @@ from dpmf_cli.privacy.protection import GUARANTEES, Guarantee
 
 
 def guarantees_of(curves: Iterable[Measured]) -> list[Guarantee]:
-    """What the ε of curves protect from whom, at any δ, in the order of tables."""
+    """Returns the guarantees of curves, at any δ, in the order of tables."""
     found = {curve.guarantee.at_any_delta for curve in curves}
     return [guarantee for guarantee in GUARANTEES if guarantee in found]
 
 
 def parts_of(experiment: Experiment) -> dict[Guarantee, Experiment]:
-    """The experiment once for each guarantee, with its curves alone, all baselines, and the guarantee in its title.
+    """Returns a part of the experiment for each guarantee: its curves, all baselines, and the guarantee in the title.
 
-    The only part of an experiment of one guarantee is the experiment itself.
+    An experiment with one guarantee has itself as its only part.
     """
     guarantees = guarantees_of(experiment.curves)
     if len(guarantees) == 1:
@@ -46,11 +46,10 @@ def _part(experiment: Experiment, guarantee: Guarantee) -> Experiment:
 
 
 def refuse_mixed(curves: Iterable[Measured]) -> None:
-    """Raises `DpmfError` for curves that one figure may not show: their ε protect different things, or from different
-    adversaries."""
+    """Raises `DpmfError` if one figure may not show the curves together, because they have different guarantees."""
     guarantees = guarantees_of(curves)
     if len(guarantees) > 1:
         raise DpmfError(
-            f"no figure across what is protected from whom ({'; '.join(map(str, guarantees))}): their ε are not "
-            "comparable; draw one for each (docs/privacy.md)"
+            f"one figure cannot show several guarantees ({'; '.join(map(str, guarantees))}): their ε are not "
+            "comparable; draw one figure for each (docs/privacy.md)"
         )

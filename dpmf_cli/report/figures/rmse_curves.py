@@ -1,8 +1,8 @@
-"""The figure of an experiment: RMSE, or another metric, over ε, as Friedman et al.'s figures 2 and 4, or over θ, as
-McSherry and Mironov's figure 1.
+"""The figure of an experiment: RMSE, or another metric, over ε as in Friedman et al.'s figures 2 and 4, or over θ as
+in McSherry and Mironov's figure 1.
 
-One line per algorithm with its 95 % band, baselines and printed references as thin horizontal lines, crossings as
-open markers, and every line labelled at its end; fits without noise as dashed lines in their algorithm's colour.
+Each algorithm is a line with its 95 % band and a label at its end. Baselines and printed references are thin
+horizontal lines, crossings are open markers, and fits without noise are dashed lines in their algorithm's colour.
 """
 
 import textwrap
@@ -58,10 +58,10 @@ def rmse_curves_bytes(
     mode: str | None = None,
     dpi: int = 150,
 ) -> bytes:
-    """The figure as PNG, SVG or PDF, of all curves or of those with the given neighbours and mode.
+    """Draws all curves, or those with the given neighbours and mode, as PNG, SVG or PDF.
 
     Incomplete curves and baselines are named below the figure and not drawn. Raises `DpmfError` for an
-    unknown format, for curves whose ε protect different things, and where there is no complete curve to draw.
+    unknown format, for curves with different guarantees, and if there is no complete curve to draw.
     """
     check_form(form)
     chosen = [
@@ -76,9 +76,9 @@ def rmse_curves_bytes(
 
 
 def draw(experiment: Experiment, chosen: Sequence[Measured]) -> Figure:
-    """The figure of the `chosen` curves of `experiment`, one of them complete, in whatever style is set.
+    """Draws the `chosen` curves of `experiment`, at least one of them complete, in whatever style is set.
 
-    Raises `DpmfError` for curves whose ε protect different things, or from different adversaries.
+    Raises `DpmfError` for curves with different guarantees.
     """
     refuse_mixed(chosen)
     figure = Figure(figsize=(_WIDTH, _HEIGHT))
@@ -110,7 +110,7 @@ def draw(experiment: Experiment, chosen: Sequence[Measured]) -> Figure:
 
 
 def draw_level(axes: Axes, target: Measured | Reference, names: dict[str, str]) -> End:
-    """Draw a baseline or a printed reference as a thin level line, by its name in `names`."""
+    """Draws a baseline, by its name in `names`, or a printed reference as a thin level line."""
     level = level_of(target)
     if isinstance(target, Reference):
         axes.axhline(level, color=GREY, linewidth=0.7, linestyle=DASHES[Dash.PRINTED], zorder=1)
@@ -122,8 +122,7 @@ def draw_level(axes: Axes, target: Measured | Reference, names: dict[str, str]) 
 
 
 def draw_curve(axes: Axes, experiment: Experiment, curve: Measured, look: Look, *, bands: bool = True) -> End:
-    """Draw a complete curve with its band, unless it is to have no `bands`, its crossings, and its twin without noise
-    where there is one."""
+    """Draws a complete curve with its crossings, its twin without noise if there is one, and its band if `bands`."""
     points, colour = curve.along(experiment.axis), COLOURS[look.colour]
     mean = np.where(np.isfinite(curve.mean()), curve.mean(), np.nan)
     if bands:
@@ -139,6 +138,6 @@ def draw_curve(axes: Axes, experiment: Experiment, curve: Measured, look: Look, 
 
 
 def _wrapped(notes: Sequence[str]) -> list[str]:
-    """The lines below the figure: bands on one of their own, the rest filled."""
+    """Returns the lines below the figure: the note on bands on its own line, the other notes filled."""
     own = [note for note in notes[:1] if note.startswith("Bands")]
     return [*own, *textwrap.wrap(" ".join(notes[len(own) :]), _NOTE_CHARACTERS)]

@@ -1,4 +1,4 @@
-"""What figures and charts can show of an experiment, in which colours, and what they call it."""
+"""What figures and charts can show of an experiment, with which looks, and under which names."""
 
 from collections import Counter
 from collections.abc import Iterator, Sequence
@@ -19,12 +19,12 @@ _TITLE_SIZE, _TITLE_CHARACTERS = 10.8, 72
 
 
 def is_drawable(curve: Measured) -> bool:
-    """Whether a figure can show what was measured: all its tasks have a result, and a model converged."""
+    """Whether a figure can show a curve: all its tasks have a result, and at least one model converged."""
     return is_complete(curve) and bool(np.isfinite(curve.mean()).any())
 
 
 def with_looks(curves: Sequence[Measured]) -> Iterator[tuple[Measured, Look]]:
-    """The complete ones of `curves`, each with its look.
+    """Yields the complete ones of `curves`, each with its look.
 
     Colours start anew with each pair of neighbours and mode: an algorithm run in both modes keeps its colour.
     """
@@ -38,7 +38,7 @@ def with_looks(curves: Sequence[Measured]) -> Iterator[tuple[Measured, Look]]:
 
 
 def crossing_points(experiment: Experiment, curve: Measured) -> Iterator[tuple[float, float]]:
-    """(ε or θ, value) of each crossing of a complete curve that lies on the grid."""
+    """Yields (ε or θ, value) of each crossing of a complete curve that lies on the grid."""
     for target in crossing_targets(experiment):
         crossing = measure_crossing(experiment, curve, target)
         x = crossing.theta if experiment.axis == "theta" else crossing.reproduced
@@ -47,12 +47,15 @@ def crossing_points(experiment: Experiment, curve: Measured) -> Iterator[tuple[f
 
 
 def level_of(target: Measured | Reference) -> float:
-    """What is shown of a baseline, or the RMSE of a printed reference."""
+    """Returns the level of a baseline in the metric that is shown, or the RMSE of a printed reference."""
     return target.rmse if isinstance(target, Reference) else float(target.values[:, :, 0].mean())
 
 
 def level_names(experiment: Experiment) -> dict[str, str]:
-    """What figures call each baseline, by its label: as the papers do, and by its label where it has several."""
+    """Returns the name of each baseline in figures, by its label.
+
+    It is the papers' name, or the label if several baselines have the same algorithm.
+    """
     of_key = Counter(baseline.algorithm for baseline in experiment.baselines)
     return {
         each.label: each.label
@@ -63,7 +66,7 @@ def level_names(experiment: Experiment) -> dict[str, str]:
 
 
 def set_title(axes: Axes, experiment: Experiment, curves: Sequence[Measured]) -> None:
-    """Say above the axes what was measured; a long title in smaller letters."""
+    """Writes above the axes what was measured; a long title gets smaller letters."""
     neighbours = dict.fromkeys(curve.neighbours for curve in curves)
     modes = dict.fromkeys(f"{curve.mode} mode" for curve in curves)
     folds = "1 fold" if experiment.folds == 1 else f"{experiment.folds} folds"

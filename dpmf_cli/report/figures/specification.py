@@ -1,4 +1,4 @@
-"""The specification curve of an exploration: settings by how near they are to print, with their choices below.
+"""The specification curve of an exploration: settings ordered by distance from print, with their choices below.
 
 After Simonsohn, Simmons and Nelson, Specification curve analysis, Nature Human Behaviour 4, 2020.
 """
@@ -17,12 +17,11 @@ _WIDTH, _TOP_HEIGHT, _ROW = 9.0, 2.8, 0.15
 
 
 def specification_bytes(explored: Explored, form: str) -> bytes:
-    """As PNG, SVG or PDF.
+    """Draws the curve as PNG, SVG or PDF.
 
-    Above, for each setting, how far each printed cell is off, in tolerances (the dots), and their median; of a paper
-    without printed cells, which parts of its claims hold. Below, a mark for each choice that a setting takes.
-
-    Settings stand in ascending order of what is drawn above.
+    The upper axes show for each setting how far each printed cell is off, in tolerances (the dots), and their median.
+    For a paper without printed cells they show which fractions of its claims hold, and their mean. The lower axes
+    have a mark for each choice that a setting takes. Settings are in ascending order of the line in the upper axes.
     """
     score, dots, name = _scores(explored)
     order = np.argsort(score, kind="stable")
@@ -48,7 +47,7 @@ def specification_bytes(explored: Explored, form: str) -> bytes:
 
 
 def _scores(explored: Explored) -> tuple[NDArray[np.float64], NDArray[np.float64], str]:
-    """(S,) what settings are ordered by, (S, K) the dots of each, and what the axis shows."""
+    """Returns (S,) the scores by which settings are ordered, (S, K) their dots, and the name of the axis."""
     if explored.printed:
         dots = np.array(
             [
@@ -69,7 +68,7 @@ def _scores(explored: Explored) -> tuple[NDArray[np.float64], NDArray[np.float64
 
 
 def _medians(rows: NDArray[np.float64]) -> NDArray[np.float64]:
-    """(S,) of the numbers of each row; NaN where it has none: no curve of that setting could be compared."""
+    """Returns (S,) the median of each row's numbers; NaN if no curve of that setting could be compared."""
     return np.array([np.median(row[np.isfinite(row)]) if np.isfinite(row).any() else np.nan for row in rows])
 
 
@@ -87,7 +86,7 @@ def _draw_scores(axes: Axes, score: NDArray[np.float64], dots: NDArray[np.float6
 
 
 def _draw_choices(axes: Axes, explored: Explored, order: NDArray[np.intp]) -> None:
-    """A row for each value, the values of a choice together, and a mark where a setting takes it."""
+    """Draws a row for each value, with the values of a choice together, and a mark for each setting that takes it."""
     chosen = np.array([each.setting for each in explored.tried])[order]
     height, ticks, names = 0, [], []
     for at, (choice, values) in enumerate(explored.open.items()):

@@ -1,6 +1,6 @@
-"""How all figures look, and how one becomes the bytes of a file.
+"""Sets the style of all figures, and turns a figure into the bytes of a file.
 
-Drawn with matplotlib's objects: no pyplot, no window, no global state but the style for the time of drawing. Equal
+Figures use matplotlib's objects: no pyplot, no window, and no global state except the style while drawing. Equal
 results give equal bytes.
 """
 
@@ -22,7 +22,7 @@ FORMATS = ("png", "svg", "pdf")
 
 #: Okabe & Ito's palette, safe for colour-blind readers, without the yellow that fades on white.
 COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#56B4E9", "#E69F00", "#000000")
-#: As matplotlib names them. The circle is first: an open one is a crossing, so a filled one is no mistake.
+#: Markers by their names in matplotlib. Only an open circle is a crossing, so the filled circle can come first.
 MARKERS = ("o", "s", "^", "D", "v", "X", "P", "*")
 MARKER_SIZE = 3.6
 GREY = "#666666"
@@ -45,7 +45,7 @@ STYLE = {
     "svg.fonttype": "path",
     "pdf.fonttype": 42,
 }
-#: Without matplotlib's version and the date, which would change the bytes.
+#: Metadata without matplotlib's version and the date, which would change the bytes.
 METADATA: dict[str, dict[str, Any]] = {
     "png": {"Software": None},
     "svg": {"Creator": None, "Date": None},
@@ -54,21 +54,21 @@ METADATA: dict[str, dict[str, Any]] = {
 
 
 def check_form(form: str) -> None:
-    """Raises `DpmfError` for a format that is none of `FORMATS`."""
+    """Raises `DpmfError` for a format that is not in `FORMATS`."""
     if form not in FORMATS:
         raise DpmfError(f'unknown figure format "{form}"{did_you_mean(form, FORMATS)}')
 
 
 @contextmanager
 def drawing() -> Iterator[None]:
-    """The style of all figures, for the time of drawing one."""
+    """Sets the style of all figures while one is drawn."""
     with matplotlib.style.context(["default", STYLE]), warnings.catch_warnings():
-        warnings.filterwarnings("ignore", message="Glyph")  # a label may have letters that the font has not
+        warnings.filterwarnings("ignore", message="Glyph")  # a label may have letters that the font lacks
         yield
 
 
 def file_of(figure: Figure, form: str, *, dpi: int = 150) -> bytes:
-    """The bytes of a figure's file, in one of `FORMATS`; to be called while `drawing`."""
+    """Returns the bytes of a figure's file, in one of `FORMATS`. Call it inside `drawing`."""
     for text in figure.findobj(Text):
         text.set_text(printable(text.get_text(), keep="\n"))
     buffer = io.BytesIO()

@@ -1,5 +1,5 @@
-"""Figures of sweeps: RMSE over another parameter than ε, as Friedman et al. 2016, figure 6, and Zhang et al. 2018,
-figures 2 and 4. What is not swept stands beside it as level lines."""
+"""Figures of sweeps: RMSE over another parameter than ε, as in Friedman et al. 2016, figure 6, and Zhang et al. 2018,
+figures 2 and 4. Entries without a sweep are level lines."""
 
 from collections import Counter
 from collections.abc import Callable, Sequence
@@ -20,7 +20,7 @@ from dpmf_cli.report.figures.shown import is_drawable, level_names, set_title
 from dpmf_cli.report.figures.style import COLOURS, DASHES, GREY, MARKER_SIZE, MARKERS, Dash, drawing, file_of
 
 Band = tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.float64]]
-"""(E,) each: mean, and the lower and upper end of the band around it."""
+"""(E,) each: the mean, and the lower and the upper end of its band."""
 Quantity = Callable[[Measured], Band]
 
 SWEPT_NOTE = "Bands: 95 % bootstrap interval of the mean. Level: not swept."
@@ -29,15 +29,15 @@ SWEPT_NOTE = "Bands: 95 % bootstrap interval of the mean. Level: not swept."
 _WIDTH, _HEIGHT, _LEFT, _TOP, _BOTTOM = 7.6, 4.4, 0.75, 0.4, 0.7
 _LABEL_GAP, _LABEL_OFFSET = 0.155, 0.18
 _MOST_LEVELS = 3
-"""A curve that is not swept is drawn at its largest ε alone, where its grid has more ε than this."""
+"""If a curve without a sweep has more ε than this, only its largest ε is drawn."""
 
 
 @dataclass
 class SweptLine:
-    """One line of the figure. `points` are (value, mean, low, high); of a level the one point has no value (NaN).
+    """One line of the figure. `points` are (value, mean, low, high); a level has one point, with NaN as its value.
 
-    look   None for a baseline that is not swept: it is grey, and its name stands beside it
-    dash   whether it is without noise
+    look   None for a baseline without a sweep: it is grey, with its name beside it
+    dash   says whether the line is without noise
     """
 
     name: str
@@ -52,26 +52,26 @@ class SweptLine:
 
 
 def swept_parameters(experiment: Experiment) -> list[str]:
-    """The parameters that sweeps of the experiment vary, each of them the axis of a figure."""
+    """Returns the parameters that sweeps of the experiment vary; each is the axis of a figure."""
     return list(dict.fromkeys(each.swept[0] for each in _drawable(experiment) if each.swept))
 
 
 def sweep_bytes(experiment: Experiment, parameter: str, form: str) -> bytes:
-    """RMSE, or the metric that is shown, over a swept parameter, as PNG, SVG or PDF.
+    """Draws RMSE, or the metric that is shown, over a swept parameter, as PNG, SVG or PDF.
 
-    A line for each entry and each ε (or θ) of its grid.
+    Each entry has a line for each ε (or θ) of its grid that is shown.
     """
     lines = swept_means(experiment, parameter)
     return panels_bytes(experiment, parameter, [(experiment.metric.title, lines)], SWEPT_NOTE, form)
 
 
 def swept_means(experiment: Experiment, parameter: str) -> list[SweptLine]:
-    """The lines of that figure."""
+    """Returns the lines of the figure of RMSE, or of the metric that is shown, over a swept parameter."""
     return swept_lines(experiment, parameter, lambda each: (each.mean(), *band(experiment, each)))
 
 
 def swept_lines(experiment: Experiment, parameter: str, quantity: Quantity) -> list[SweptLine]:
-    """What a figure over `parameter` shows of each thing measured, swept lines first. No two share a look."""
+    """Returns the lines of a figure of a quantity over `parameter`, swept lines first. No two lines share a look."""
     drawable = [each for each in _drawable(experiment) if each.swept is None or each.swept[0] == parameter]
     swept = [each for each in drawable if each.swept]
     level = [each for each in drawable if not each.swept]
@@ -97,7 +97,7 @@ def swept_lines(experiment: Experiment, parameter: str, quantity: Quantity) -> l
                 told_apart[key] = None
             value = measured.swept[1] if measured.swept else np.nan
             line.points.append((value, float(mean[at]), float(low[at]), float(high[at])))
-    # One entry alone has a colour for each ε; several have one each.
+    # A single entry has a colour for each ε; of several entries, each has one colour.
     alone = len({_key(each) for each in swept}) == 1
     for key, look in zip(
         told_apart, looks([key[2] if alone else key[:2] for key in told_apart]), strict=True
@@ -107,9 +107,9 @@ def swept_lines(experiment: Experiment, parameter: str, quantity: Quantity) -> l
 
 
 def _shown_places(experiment: Experiment, swept: Sequence[Measured]) -> set[float]:
-    """The ε (or θ) at which swept entries are drawn: as many, from end to end, as `MOST_LINES` lines have room for.
+    """Returns the ε (or θ) at which swept entries are drawn: from end to end, as many as `MOST_LINES` allows.
 
-    Only those that every value of an entry has: others were added where one value alone crosses a baseline.
+    Each is one that every value of an entry has; other ε were added where only one value crosses a baseline.
     """
     values = Counter(_key(each) for each in swept)
     points = Counter((_key(each), float(place)) for each in swept for place in each.along(experiment.axis))
@@ -126,7 +126,7 @@ def panels_bytes(
     note: str,
     form: str,
 ) -> bytes:
-    """Panels one above the other, each (name of its y axis, lines), over one swept parameter, as PNG, SVG or PDF."""
+    """Draws panels one above the other over a swept parameter, as PNG, SVG or PDF; each is (y axis name, lines)."""
     tall = _HEIGHT - _TOP - _BOTTOM
     whole = _TOP + len(panels) * (tall + _BOTTOM)
     figure = Figure(figsize=(_WIDTH, whole))
@@ -148,7 +148,7 @@ def panels_bytes(
 
 
 def draw_lines(axes: Axes, lines: Sequence[SweptLine]) -> list[End]:
-    """Draws swept lines with their bands, and levels across the axes; the ends are to be labelled."""
+    """Draws swept lines with their bands, and levels across the axes; returns the ends, to be labelled."""
     ends = []
     for line in lines:
         value, mean, low, high = np.array(sorted(line.points)).T
@@ -169,7 +169,7 @@ def draw_lines(axes: Axes, lines: Sequence[SweptLine]) -> list[End]:
         ends.append(End(line.name, line.colour, np.nan if line.level else float(value[-1]), float(mean[-1])))
     axes.spines[["top", "right"]].set_visible(False)
     edge = axes.get_xlim()[1]
-    axes.set_ylim(axes.get_ylim())  # what is drawn next, labels among it, must not move the lines
+    axes.set_ylim(axes.get_ylim())  # later drawing, such as labels, must not move the lines
     return [End(end.text, end.colour, edge if np.isnan(end.x) else end.x, end.y) for end in ends]
 
 
@@ -178,7 +178,7 @@ def _key(measured: Measured) -> tuple[str, str]:
 
 
 def _drawable(experiment: Experiment) -> list[Measured]:
-    """All complete measurements, those without noise among them."""
+    """Returns all complete measurements, twins without noise included."""
     found = []
     for each in (*experiment.curves, *experiment.baselines):
         twin = each.without_noise()

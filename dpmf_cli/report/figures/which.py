@@ -1,4 +1,4 @@
-"""Which figures an experiment has: the names of their files, and who draws them."""
+"""Lists the figures of an experiment: the names of their files, and the functions that draw them."""
 
 from collections.abc import Callable, Iterator
 from dataclasses import replace
@@ -26,10 +26,10 @@ Draw = Callable[[str], bytes]
 
 
 def drawings(experiment: Experiment) -> dict[str, Draw]:
-    """Every figure by its file's name without the suffix; none where no curve is complete.
+    """Returns every figure by its file's name without the suffix; none if no curve is complete.
 
-    Where ε protect several things, or from several adversaries, each guarantee has figures of its own:
-    `curves_value`, `curves_value_joint`, `curves_user`, …
+    If the experiment has several guarantees, each guarantee has figures of its own: `curves_value`,
+    `curves_value_joint`, `curves_user`, …
     """
     parts = parts_of(experiment)
     if len(parts) <= 1:
@@ -42,7 +42,7 @@ def drawings(experiment: Experiment) -> dict[str, Draw]:
 
 
 def never_drawn(experiment: Experiment) -> Iterator[str]:
-    """Names of figures that are out of date and will be deleted: an older version or an older config drew them.
+    """Yields names of figures that are out of date and will be deleted: an older version or older config drew them.
 
     They mix kinds of guarantee, do not name their kind, or name a kind that no curve has. A figure that only waits
     for results is not among them.
@@ -58,7 +58,7 @@ def never_drawn(experiment: Experiment) -> Iterator[str]:
 
 
 def _as_if_complete(experiment: Experiment) -> Experiment:
-    """The experiment with made-up results where there are none yet, for the names of its figures alone."""
+    """Returns the experiment with made-up results where results are missing; use it only for names of figures."""
     growth = experiment.growth
     if growth is not None:
         stages = (replace(stage, curves=tuple(map(_filled, stage.curves))) for stage in growth.stages)

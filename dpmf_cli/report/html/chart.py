@@ -1,4 +1,4 @@
-"""A chart as data: lines over a common axis, and levels across it. `svg.py` draws it, the page lists its values."""
+"""A chart as data: lines over a common axis, and levels across it. `svg.py` draws it; the page lists its values."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -15,7 +15,7 @@ Point = tuple[float, float, float, float]
 
 @dataclass(frozen=True)
 class ChartLine:
-    """One curve. `colour` and `marker` are numbers of the page's palette and marker shapes; a baseline is grey, None.
+    """One curve. `colour` and `marker` are numbers in the page's palette and markers; None is a baseline's grey.
 
     `marks` are (x, y) of its crossings.
     """
@@ -30,8 +30,10 @@ class ChartLine:
 
 @dataclass(frozen=True)
 class Level:
-    """A line across the whole chart. `look` is that of the curve that it belongs to, None for the grey of baselines,
-    whose names stand at their lines; it may go without a label in the picture where its look says enough."""
+    """A line across the chart. `look` is that of its curve; None is a baseline's grey, with the name at the line.
+
+    A level whose look says enough may have no label in the picture (`labelled`).
+    """
 
     name: str
     y: float
@@ -46,11 +48,11 @@ class Level:
 
 @dataclass(frozen=True)
 class Chart:
-    """What a chart shows. `low` and `high` are the ends of its y axis: what lies beyond is cut.
+    """What a chart shows. `low` and `high` are the ends of its y axis: lines are cut there.
 
-    key       unique in a page, a word without spaces
-    notes     sentences below it: what bands and circles mean, what is not drawn
-    heading   what stands above it and the charts after it; "" where it belongs to those before it
+    key       a word without spaces, unique in a page
+    notes     sentences below the chart: what bands and circles mean, which curves are not drawn
+    heading   heading above this chart and the charts after it; "" if an earlier chart has the heading
     """
 
     key: str
@@ -72,7 +74,7 @@ class Chart:
 
 
 def limits(lines: Sequence[ChartLine], levels: Sequence[Level]) -> tuple[float, float]:
-    """Ends of a y axis on which all of it is in sight, bands included."""
+    """Returns the ends of a y axis that shows all lines and levels, bands included."""
     ends = [end for line in lines for point in line.points for end in point[1:] if np.isfinite(end)]
     ends += [level.y for level in levels if np.isfinite(level.y)]
     lowest, highest = min(ends), max(ends)

@@ -1,4 +1,4 @@
-"""The charts of an experiment: curves, sweeps, distributions of errors, growth; each shows what its PNG shows."""
+"""The charts of an experiment: curves, sweeps, distributions of errors, growth. Each shows the same as its PNG."""
 
 from collections.abc import Sequence
 from dataclasses import replace
@@ -31,10 +31,10 @@ from dpmf_cli.report.html.chart import Chart, ChartLine, Level, limits
 
 
 def charts_of(experiment: Experiment) -> list[Chart]:
-    """All that can be drawn of an experiment, nothing where no curve is complete.
+    """Returns all charts that can be drawn of an experiment; none if no curve is complete.
 
-    Where ε protect several things, or from several adversaries, each guarantee has charts of its own, under the
-    sentence that says what its ε is.
+    If the experiment has several guarantees, each has charts of its own, under the sentence that says what its ε
+    promises.
     """
     parts = parts_of(experiment)
     if len(parts) <= 1:
@@ -55,7 +55,7 @@ def _charts(whole: Experiment) -> list[Chart]:
     experiment, charts = legible(whole), []
     unswept = [curve for curve in experiment.curves if curve.swept is None]
     drawable = any(is_drawable(curve) for curve in unswept)
-    # A single ε is a point, no curve; it stands in the table, and as a level beside the sweeps.
+    # A single ε is a point, not a curve: the table has it, and charts of sweeps show it as a level.
     if drawable and any(len(curve.epsilons) > 1 for curve in unswept):
         charts.append(_curves(experiment, unswept))
     for parameter in swept_parameters(experiment):
@@ -77,7 +77,7 @@ def _charts(whole: Experiment) -> list[Chart]:
 
 
 def _key(experiment: Experiment, *words: str) -> str:
-    """A word for an `id` in the page; the names of experiments are such words."""
+    """Returns a word for an `id` in the page. Names of experiments are such words already."""
     return "-".join([experiment.name, *("".join(c if c.isalnum() else "-" for c in word) for word in words)])
 
 
@@ -86,7 +86,7 @@ def _sign(experiment: Experiment) -> str:
 
 
 def _curves(experiment: Experiment, chosen: Sequence[Measured]) -> Chart:
-    """RMSE, or the metric that is shown, over ε or θ, in the colours and dashes of `curves.png`."""
+    """Charts RMSE, or the metric that is shown, over ε or θ, in the colours and dashes of `curves.png`."""
     baselines = [each for each in experiment.baselines if is_drawable(each) and each.swept is None]
     names = level_names(experiment)
     levels = [Level(names[each.label], float(each.mean()[0])) for each in baselines]

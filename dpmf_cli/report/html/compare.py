@@ -1,4 +1,4 @@
-"""The page of several runs side by side: what they set otherwise, a chart for each method, differences of errors."""
+"""The page of several runs side by side: settings that differ, a chart for each method, differences of errors."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
@@ -13,7 +13,7 @@ from dpmf_cli.results.compare_folders import Compared
 
 @dataclass(frozen=True)
 class Together:
-    """Several runs beside the first of them: what was set otherwise, charts, and the differences of each from it."""
+    """Several runs beside the first one: settings that differ, charts, and differences of each run from the first."""
 
     names: tuple[str, ...]
     title: str
@@ -23,7 +23,7 @@ class Together:
 
 
 def together(several: Sequence[Compared]) -> Together:
-    """The page of comparisons, which all have the same first run."""
+    """Returns the content of the page for comparisons that all have the same first run."""
     first = several[0]
     names = (first.names[0], *(compared.names[1] for compared in several))
     return Together(
@@ -40,9 +40,9 @@ def together(several: Sequence[Compared]) -> Together:
 
 
 def _by_method(several: Sequence[Compared], names: Sequence[str]) -> Iterator[Experiment]:
-    """For each method of the first run an experiment of its own, with a curve for each run that is compared with it.
+    """Yields for each method of the first run an experiment with one curve for each run that is compared.
 
-    Of the folds and runs that all have. A method with the same errors in all runs is left out.
+    It has only the folds and runs that all experiments have. A method with the same errors in all is left out.
     """
     first = several[0].experiments[0]
     experiments = [first, *(compared.experiments[1] for compared in several)]

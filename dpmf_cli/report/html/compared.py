@@ -1,4 +1,4 @@
-"""What is printed beside what was measured, as rows that the page colours and marks by agreement."""
+"""Rows of printed values beside measured ones, which the page colours and marks by agreement."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -18,15 +18,15 @@ NO_DATA = "not measured"
 
 @dataclass(frozen=True)
 class Row:
-    """One figure of a paper. All but the agreement is text, rounded.
+    """One figure of a paper. All fields but the agreement are rounded text.
 
-    of          what it is a figure of: the data set, in a table over several
+    of          the data set, or another name of the group of figures
     what        the method, or the statistic
-    at          the baseline that it crosses, or another condition; may be empty
+    at          the baseline that the method crosses, or another condition; may be empty
     change      ratio or difference of reproduced and printed
-    theta       McSherry and Mironov's θ where the crossing is, of a grid over θ
-    source      name of the experiment that measured it, "" where none did
-    reason      why it is not what is printed, where that is known
+    theta       McSherry and Mironov's θ at the crossing, if the grid is over θ
+    source      name of the experiment that measured the figure; "" if none did
+    reason      why the measured figure differs from the printed one, if that is known
     """
 
     of: str
@@ -44,7 +44,7 @@ class Row:
 
 
 def crossing_row(crossing: Crossing) -> Row:
-    """The ε at which a curve meets a baseline."""
+    """Returns the row for the ε at which a curve meets a baseline."""
     what, at, printed, reproduced, ratio, claimed, provable = crossing_cells(crossing)
     return Row(
         of=f"{crossing.dataset}, {crossing.neighbours}, {crossing.mode}",
@@ -69,7 +69,7 @@ def _reason_of_crossing(crossing: Crossing) -> str:
 
 
 def why(agreement: Agreement, stated: str, source: str) -> str:
-    """What stands beside a cell that is off: that its experiment is reduced, and the stated reason."""
+    """Returns the text beside a cell that is off: that its experiment is reduced, and the stated reason."""
     if agreement not in (Agreement.NEAR, Agreement.DIFFERS):
         return ""
     reduced = "a reduced run" if whole_name(source) != source else ""
@@ -78,7 +78,7 @@ def why(agreement: Agreement, stated: str, source: str) -> str:
 
 
 def crossing_agreement(crossing: Crossing) -> Agreement:
-    """Where a crossing is printed, how near the measured one is; outside of the grid is not near."""
+    """Judges how near a measured crossing is to the printed one. A crossing outside the grid is not near."""
     if crossing.printed is None:
         return Agreement.UNPRINTED
     if crossing.status in (Status.INCOMPLETE, Status.NOT_RUN, Status.NO_DATA):
@@ -89,7 +89,7 @@ def crossing_agreement(crossing: Crossing) -> Agreement:
 
 
 def baseline_row(row: BaselineRow) -> Row:
-    """The RMSE of a baseline."""
+    """Returns the row for the RMSE of a baseline."""
     what, printed, reproduced, difference = baseline_cells(row)
     if row.printed is None:
         agreement = Agreement.UNPRINTED
@@ -104,7 +104,7 @@ def baseline_row(row: BaselineRow) -> Row:
 
 
 def printed_rows(exhibit: Exhibit) -> Iterator[tuple[str, Row]]:
-    """Every printed cell of a table of baselines or crossings, with its data set, as nothing was measured for it."""
+    """Yields every printed cell of a table of baselines or crossings as not measured, with its data set."""
     if exhibit.kind == "baselines":
         for dataset, cells in load("friedman2016")["table3"].items():
             for baseline in (key for key in cells if key.isupper()):
@@ -124,9 +124,9 @@ def _unmet(dataset: str, what: str, at: str, printed: str) -> Row:
 
 @dataclass(frozen=True)
 class PaperTable:
-    """Rows in a paper's own layout: `columns` are the data sets, `lines` have (method, baseline, a cell for each).
+    """Rows in a paper's own layout. `columns` are data sets; a line is (method, baseline, a cell for each data set).
 
-    A cell is None where nothing is printed and nothing was measured.
+    A cell is None if nothing is printed and nothing was measured.
     """
 
     columns: tuple[str, ...]
@@ -134,7 +134,7 @@ class PaperTable:
 
 
 def paper_table(rows: Sequence[Row]) -> PaperTable:
-    """The rows by method and data set, each in the order in which it first stands."""
+    """Arranges the rows by method and data set, both in order of first appearance."""
     columns = tuple(dict.fromkeys(row.of for row in rows))
     lines: dict[tuple[str, str], dict[str, Row]] = {}
     for row in rows:

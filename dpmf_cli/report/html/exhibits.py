@@ -1,4 +1,4 @@
-"""A paper's tables and figures as the page shows them: rows by agreement, experiments, and what is missing."""
+"""The tables and figures of a paper as the page shows them: rows by agreement, experiments, and missing parts."""
 
 import csv
 from collections.abc import Sequence
@@ -30,7 +30,7 @@ from dpmf_cli.report.tables.local import PRINTED_AT, lower_by
 
 @dataclass(frozen=True)
 class Sources:
-    """Where a report looks. `found` are the experiments in the results, by the config that they stand for."""
+    """Where a report looks. `found` has the experiments in the results, by the config for which they stand."""
 
     folders: Folders
     found: dict[str, ExperimentView]
@@ -39,9 +39,9 @@ class Sources:
 
 @dataclass(frozen=True)
 class Absent:
-    """Something that a table or figure lacks: why, and the commands that bring it.
+    """Something that a table or figure lacks: why, and the commands that make it.
 
-    waits_for   the title of a data set that has to be got first, and how; empty where all data are here
+    waits_for   the title of a data set that must be fetched first, and how; empty if all data are here
     """
 
     what: str
@@ -52,8 +52,13 @@ class Absent:
 
 @dataclass(frozen=True)
 class ExhibitView:
-    """`shown` are the experiments that hold it; `unmet` the figures that nothing was measured for; `picture` is an
-    SVG of its own."""
+    """One table or figure of a paper.
+
+    unmet     the printed figures for which nothing was measured
+    picture   the SVG of the exhibit, if it has one
+    shown     the experiments that hold the exhibit
+    absent    the parts that are missing
+    """
 
     exhibit: Exhibit
     rows: tuple[Row, ...] = ()
@@ -70,7 +75,7 @@ class ExhibitView:
 
 
 def exhibit_view(exhibit: Exhibit, sources: Sources) -> ExhibitView:
-    """What there is of one table or figure, and what is missing."""
+    """Returns the parts of one table or figure that are there, and those that are missing."""
     if exhibit.kind == "statistics":
         return _statistics(exhibit, sources)
     if exhibit.kind == "noise":
@@ -99,7 +104,7 @@ def exhibit_view(exhibit: Exhibit, sources: Sources) -> ExhibitView:
 
 
 def _combined(views: Sequence[ExperimentView]) -> bytes:
-    """What several experiments measured, a panel for each data set and guarantee; empty without a curve."""
+    """Draws several experiments, with a panel for each data set and guarantee; b"" if no curve can be drawn."""
     experiments = [view.collected.experiment for view in views]
     if not any(is_drawable(curve) for each in experiments for curve in each.curves):
         return b""
@@ -174,7 +179,7 @@ def _statistics(exhibit: Exhibit, sources: Sources) -> ExhibitView:
 
 
 def _improvements(view: ExperimentView) -> list[Row]:
-    """By how much BLP-MoG-MF is below each ISGD, at the ε where that is printed."""
+    """Returns by how much BLP-MoG-MF is below each ISGD, at each ε for which the paper prints it."""
     experiment = view.collected.experiment
     printed = load_printed("neera2020")["improvement_over_isgd"].get(PRINTED_AT.get(experiment.dataset), {})
     ours = next((curve for curve in experiment.curves if curve.algorithm == "blp_mog_mf"), None)
@@ -213,7 +218,7 @@ def _noise(exhibit: Exhibit, sources: Sources) -> ExhibitView:
 
 
 def _file(exhibit: Exhibit, sources: Sources) -> ExhibitView:
-    """A table that another command has left as CSV: the first two columns are its group and its first cell."""
+    """Returns a table that another command has left as CSV. The CSV's first column is the group of the row."""
     path = sources.folders.results / exhibit.file
     try:
         with path.open(encoding="utf-8", newline="") as stream:
@@ -230,7 +235,7 @@ def _file(exhibit: Exhibit, sources: Sources) -> ExhibitView:
 
 
 def _rounded(cell: str) -> str:
-    """A cell of a CSV file as a reader wants it; what is no number stays."""
+    """Rounds a cell of a CSV file for readers; a cell that is not a number stays as it is."""
     try:
         number = float(cell)
     except ValueError:

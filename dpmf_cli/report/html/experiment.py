@@ -1,4 +1,4 @@
-"""What the page shows of one experiment: charts with their values, tables, and what is behind them."""
+"""What the page shows of one experiment: charts with their values, tables, and their provenance."""
 
 import math
 from collections.abc import Sequence
@@ -32,7 +32,7 @@ from dpmf_cli.results.manifest import read_manifest
 
 @dataclass(frozen=True)
 class Values:
-    """A chart's numbers as a table: a row for each x, with its place in the picture, a column for each line."""
+    """A chart's numbers as a table: a row for each x, with its place in the picture, and a column for each line."""
 
     header: tuple[str, ...]
     rows: tuple[tuple[str, float, tuple[tuple[str, str], ...]], ...]
@@ -50,9 +50,9 @@ class Drawn:
 
 @dataclass(frozen=True)
 class ExperimentView:
-    """One experiment of the page. `stands_for` is the name of the config that it is a reduction of, or its own.
+    """One experiment of the page. `stands_for` is the name of the config that it reduces, or its own name.
 
-    Charts, tables and `rows` are of the metric that its config wants shown; `crossings` of RMSE, as advice is.
+    Charts, tables and `rows` are of the metric that the config wants shown; `crossings` and advice are of RMSE.
     """
 
     collected: Collected
@@ -83,7 +83,7 @@ class ExperimentView:
 
 
 def view_of(folder: Path) -> ExperimentView:
-    """Everything of a results folder. Raises DpmfError as `collect_folder` does."""
+    """Returns everything in a results folder. Raises DpmfError as `collect_folder` does."""
     collected = collect_folder(folder)
     experiment = collected.shown
     crossings = beside_print(find_crossings(collected.experiment))
@@ -121,13 +121,13 @@ def _tables(folder: Path, collected: Collected) -> tuple[tuple[str, TextTable], 
 
 
 def advice_on(views: Sequence[ExperimentView]) -> tuple[str, ...]:
-    """What the results of these experiments say, in words, as paragraphs and items of lists."""
+    """Says what the results of these experiments show, as paragraphs and items of lists."""
     experiments = [view.collected.experiment for view in views]
     return tuple(paragraphs(experiments, [crossing for view in views for crossing in view.crossings]))
 
 
 def drawn(chart: Chart) -> Drawn:
-    """A chart with its picture and its table of values."""
+    """Returns a chart with its picture and its table of values."""
     return Drawn(chart, draw(chart), _values(chart))
 
 
@@ -142,7 +142,7 @@ def _values(chart: Chart) -> Values:
 
 
 def _cell(point: tuple[float, float, float, float] | None) -> tuple[str, str]:
-    """(mean, interval), empty where there is none."""
+    """Returns (mean, interval); "" for a part that is missing."""
     if point is None or math.isnan(point[1]):
         return ("diverged" if point is not None else "", "")
     _, mean, low, high = point

@@ -1,5 +1,4 @@
-"""What the page of all results shows: own results, the papers that were run, all by what is protected from whom, and
-what is missing."""
+"""What the page of all results shows: own results, papers, all curves by guarantee, and what is missing."""
 
 import os
 from collections import Counter
@@ -26,19 +25,21 @@ from dpmf_cli.results.manifest import MANIFEST
 from dpmf_cli.terminal import say
 
 Verdict = Literal["holds here", "in part here", "fails here", "not run here"]
-"""What one setting says of a claim. It is no verdict on the paper: those are of many settings (`papers.verdicts`)."""
+"""What one setting says of a claim. A verdict on the paper needs many settings (`papers.verdicts`)."""
 NOT_RUN: Verdict = "not run here"
 HERE: dict[Word, Verdict] = {"confirmed": "holds here", "in part": "in part here", "refuted": "fails here"}
 
 
 @dataclass(frozen=True)
 class ClaimView:
-    """A claim on one data set, and what the results at hand, one setting, say of it. No verdict comes from elsewhere.
+    """A claim on one data set, and what the results at hand say of it. These results are of one setting.
+
+    The verdict comes from these results only.
 
     on        key of the data set; `ANY` for a theorem
-    measured  the figures behind the verdict; "" where nothing was run
-    by        (config, name of the experiment at hand that ran it, or "") of what measures it
-    reduced   whether one of these is not the whole experiment
+    measured  the figures behind the verdict; "" if nothing was run
+    by        for each config that measures the claim: (config, name of the experiment at hand that ran it, or "")
+    reduced   whether one of these experiments is a reduction
     """
 
     id: str
@@ -53,7 +54,7 @@ class ClaimView:
 
 @dataclass(frozen=True)
 class PaperView:
-    """One paper of which something was run. `experiments` are those that no paper before it has shown."""
+    """One paper with results. `experiments` are those that no earlier paper on the page has shown."""
 
     key: str
     paper: PaperFindings
@@ -64,7 +65,7 @@ class PaperView:
 
 @dataclass(frozen=True)
 class DataMissing:
-    """A data set that is not here, the way to get it, and the experiments that wait for it."""
+    """A data set that is not here, how to get it, and the experiments that wait for it."""
 
     title: str
     how: str
@@ -73,15 +74,15 @@ class DataMissing:
 
 @dataclass(frozen=True)
 class Overview:
-    """All of the page.
+    """All content of the page.
 
-    own           experiments of no paper
-    advice        what these say, in words, as `report.advice` has it
-    not_run       the papers of which nothing was run
-    pages         the way from the results folder to the page of each paper, by its key, where that page is there
-    protected     every curve, by what its ε protects from whom
-    not_made      what has its data and was not run
-    passed_over   why folders cannot be read
+    own           experiments that belong to no paper
+    advice        advice on these experiments, from `report.advice`
+    not_run       the papers without results
+    pages         relative links from the results folder to the pages of papers, by key, for pages that exist
+    protected     every curve, by guarantee
+    not_made      parts that were not run although their data are here
+    passed_over   for each folder that cannot be read, why
     """
 
     own: tuple[ExperimentView, ...]
@@ -102,13 +103,13 @@ class Overview:
 
 
 def overview(folders: Folders, configs: Path) -> Overview:
-    """Everything found in the results folder. Raises DpmfError where there is nothing."""
+    """Collects everything in the results folder. Raises DpmfError if there are no results."""
     views, passed_over = _all_views(folders.results)
     if not views:
         raise DpmfError(
             f"{folders.results}: no results here; run a config first, e.g. dpmf run configs/quickstart.yaml"
         )
-    # An experiment that was run whole speaks before its reductions.
+    # A complete experiment comes before its reductions.
     found: dict[str, ExperimentView] = {}
     for view in sorted(views, key=lambda view: view.is_reduced):
         found.setdefault(view.stands_for, view)
@@ -152,7 +153,7 @@ def overview(folders: Folders, configs: Path) -> Overview:
 
 
 def _is_run(paper: PaperFindings, sources: Sources) -> bool:
-    """Whether an experiment of a paper is here, or a file that one of its commands makes."""
+    """Whether an experiment of a paper is here, or a file that one of the paper's commands makes."""
     return any(
         any(name in sources.found for name in exhibit.configs)
         or (exhibit.file and (sources.folders.results / exhibit.file).is_file())
@@ -161,25 +162,27 @@ def _is_run(paper: PaperFindings, sources: Sources) -> bool:
 
 
 def _link(paper: PaperFindings, sources: Sources) -> str:
-    """The way from the results folder to the paper's page, which lies beside the configs; "" where it does not."""
+    """Returns the relative link from the results folder to the paper's page beside the configs; "" without a page."""
     page = sources.configs.parent / paper.page
     return Path(os.path.relpath(page, sources.folders.results)).as_posix() if page.is_file() else ""
 
 
 _COMBINED = "combined_"
-"""What the names of the experiments begin with that hold every algorithm on one data set."""
+"""The prefix in the names of experiments that hold every algorithm on one data set."""
 
 
 def _combined(views: Sequence[ExperimentView]) -> TextTable:
-    """The combined table: of the experiments made for it, or where none of them was run, of all; the whole of one
-    before its reductions."""
+    """Returns the combined table of the experiments made for it, or of all if none of those was run.
+
+    A reduction of an experiment that is here is left out.
+    """
     made_for_it = [view for view in views if view.name.startswith(_COMBINED)]
     experiments, notes = whole_first([view.collected.experiment for view in made_for_it or views])
     return combined_text(experiments, notes=notes)
 
 
 def _data_missing(absent: Iterable[Absent]) -> tuple[DataMissing, ...]:
-    """What is absent for want of data, by data set."""
+    """Groups by data set what is absent because data are missing."""
     waiting: dict[tuple[str, ...], list[str]] = {}
     for each in absent:
         if each.waits_for:
@@ -189,7 +192,7 @@ def _data_missing(absent: Iterable[Absent]) -> tuple[DataMissing, ...]:
 
 
 def _all_views(results: Path) -> tuple[list[ExperimentView], list[str]]:
-    """Every results folder that can be read, by name, and why the others cannot."""
+    """Returns a view of every readable results folder, by name, and why the other folders cannot be read."""
     views, passed_over = [], []
     for path in sorted(results.glob(f"*/{MANIFEST}")):
         say(f"report: {path.parent}")
@@ -202,7 +205,7 @@ def _all_views(results: Path) -> tuple[list[ExperimentView], list[str]]:
 
 
 def _claim(key: str, claim: Claim, evidence: Evidence, found: dict[str, ExperimentView]) -> ClaimView:
-    """What the results at hand say of a claim on the evidence's data set."""
+    """Returns what the results at hand say of a claim on the evidence's data set."""
     by = tuple((name, found[name].name if name in found else "") for name in claim.configs)
     computed = compute(key, claim.id, evidence)
     verdict = HERE[of_parts(computed.held)] if computed else NOT_RUN

@@ -1,4 +1,4 @@
-"""Renders the pages: templates in, one string of HTML out that refers to nothing outside itself."""
+"""Renders the pages from templates. Each page is one string of HTML that refers to nothing outside itself."""
 
 import base64
 import re
@@ -21,29 +21,29 @@ from dpmf_cli.report.html.overview import NOT_RUN, Verdict, overview
 from dpmf_cli.results.compare_folders import Compared
 
 VERDICT_SIGNS: dict[Verdict, str] = {"holds here": "✓", "in part here": "≈", "fails here": "✗", NOT_RUN: "–"}
-"""Beside the colour of a verdict."""
+"""The sign of each verdict, beside its colour."""
 
 
 def experiment_page(folder: Path) -> str:
-    """The page of one results folder. Raises DpmfError where there is no whole manifest in it."""
+    """Returns the page of one results folder. Raises DpmfError if the folder has no complete manifest."""
     view = view_of(folder)
     return render("experiment.html.j2", title=f"dpmf: {view.name}", view=view, advice=advice_on([view]))
 
 
 def overview_page(folders: Folders, configs: Path) -> str:
-    """The page of all results. Raises DpmfError where there is none."""
+    """Returns the page of all results. Raises DpmfError if there are no results."""
     view = overview(folders, configs)
     return render("overview.html.j2", title="dpmf: report", view=view)
 
 
 def compare_page(several: Sequence[Compared]) -> str:
-    """The page of several runs beside the first of them."""
+    """Returns the page of several runs beside the first one."""
     view = together(several)
     return render("compare.html.j2", title=f"dpmf: {', '.join(view.names)}", view=view)
 
 
 def render(template: str, **values: Any) -> str:
-    """A page of that template, with the style and the script that all share."""
+    """Renders a template, with the style and the script that all pages share."""
     page = (
         _environment()
         .get_template(template)
@@ -78,12 +78,12 @@ def _environment() -> Environment:
 
 
 def _code(text: str) -> Markup:
-    """Escaped text with `what stands in backticks` as code."""
+    """Returns escaped text in which `text in backticks` is code."""
     return Markup(re.sub("`([^`]*)`", r"<code>\1</code>", str(escape(text))))
 
 
 def _unbroken(text: str) -> str:
-    """`text` whose [intervals] stay on one line."""
+    """Returns `text` with no line breaks inside [intervals]."""
     return re.sub(r"\[[^]]*\]", lambda found: found[0].replace(" ", "\N{NO-BREAK SPACE}"), text)
 
 

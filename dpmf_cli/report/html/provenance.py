@@ -1,4 +1,4 @@
-"""What is behind a result: the command, the config, the seed, the data and the time, from a folder's manifest."""
+"""The provenance of a result from its folder's manifest: command, config, seed, data and time."""
 
 from dataclasses import dataclass
 from pathlib import Path
@@ -24,7 +24,7 @@ class Provenance:
 
 
 def provenance_of(folder: Path, manifest: dict[str, Any]) -> Provenance:
-    """From a manifest that `collect_folder` has accepted. What an older one does not say is left out."""
+    """Reads a manifest that `collect_folder` has accepted. Facts that an older manifest lacks are left out."""
     config, dataset = manifest["config"], manifest["dataset"]
     command = manifest.get("command") or f"dpmf run configs/{config['name']}.yaml"
     time = _time(manifest)
@@ -59,7 +59,7 @@ def provenance_of(folder: Path, manifest: dict[str, Any]) -> Provenance:
 
 
 def _time(manifest: dict[str, Any]) -> str:
-    """How long its tasks took, over all runs of the config that ended."""
+    """Says how long the experiment's tasks took, over all runs of the config that ended."""
     spent = manifest.get("spent")
     if not spent:
         last = manifest.get("last_run", {})

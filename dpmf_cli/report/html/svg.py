@@ -1,4 +1,4 @@
-"""Draws a chart as inline SVG. Colours, dashes and the size of letters are the style sheet's, by class."""
+"""Draws a chart as inline SVG. The style sheet sets colours, dashes and the size of letters, by class."""
 
 import math
 from collections.abc import Iterator, Sequence
@@ -12,7 +12,7 @@ from dpmf_cli.report.figures.labels import spread
 from dpmf_cli.report.html.chart import Chart, ChartLine, Level
 
 PLOT_RIGHT = 560.0
-"""Where the axes end. Labels stand to the right of it, and are cut off where a screen is narrow."""
+"""The x at which the axes end. Labels stand to the right of it; a narrow screen cuts them off."""
 _WIDTH, _LEFT, _TOP, _BOTTOM = 836.0, 54.0, 30.0, 54.0
 _HEIGHT, _LABEL_GAP = 380.0, 17.0
 _NAME_GAP = 21.0
@@ -22,7 +22,7 @@ _LABEL_X, _LONGEST = PLOT_RIGHT + 26, 30
 
 @dataclass(frozen=True)
 class _Scale:
-    """From what is measured to the place in the picture."""
+    """Maps measured values to places in the picture."""
 
     chart: Chart
     height: float
@@ -40,24 +40,24 @@ class _Scale:
         return _LEFT + 10 + part * (PLOT_RIGHT - _LEFT - 20)
 
     def y(self, value: float) -> float:
-        """Within a picture's height of the axes, so that no browser has to draw a line to infinity."""
+        """Returns a place at most one axis height outside the axes, so that no browser draws a line to infinity."""
         part = (value - self.chart.low) / (self.chart.high - self.chart.low)
         return self.bottom - min(max(part, -1.0), 2.0) * (self.bottom - _TOP)
 
 
 def height_of(chart: Chart) -> float:
-    """Taller where there are many labels."""
+    """Returns the height of the picture, which grows with the number of labels."""
     labels = len(chart.lines) + sum(level.labelled for level in chart.levels)
     return max(_HEIGHT, _TOP + _BOTTOM + _LABEL_GAP * labels)
 
 
 def place_of(chart: Chart, x: float) -> float:
-    """Where the value x stands on the picture's horizontal axis."""
+    """Returns the place of the value x on the picture's horizontal axis."""
     return round(_Scale(chart, height_of(chart)).x(x), 1)
 
 
 def draw(chart: Chart) -> Markup:
-    """The picture. It names itself to a screen reader; its values are the table's beside it."""
+    """Draws the picture. It names itself to a screen reader; the table beside it has its values."""
     scale = _Scale(chart, height_of(chart))
     parts = [
         f'<svg viewBox="0 0 {_WIDTH:g} {scale.height:g}" role="img" aria-labelledby="{chart.key}-name">',
@@ -111,7 +111,7 @@ def _level(level: Level, scale: _Scale) -> Iterator[str]:
 
 
 def _level_names(chart: Chart, scale: _Scale) -> Iterator[str]:
-    """The names of grey levels at their lines, for narrow screens, where the labels on the right are cut off."""
+    """Names grey levels at their lines, for narrow screens, which cut off the labels on the right."""
     named = [level for level in chart.levels if level.look is None]
     placed = spread([scale.y(level.y) - 5 for level in named], _NAME_GAP, _TOP + _NAME_GAP, scale.bottom - 5)
     for level, y in zip(named, placed, strict=True):
@@ -138,7 +138,7 @@ def _path(points: Sequence[tuple[float, float]]) -> str:
 
 
 def _labels(chart: Chart, scale: _Scale) -> Iterator[str]:
-    """A column of names right of the axes, each tied to the end of its line."""
+    """Writes a column of names right of the axes, each tied to the end of its line."""
     ends: list[tuple[str, float, float, str, str]] = []
     for level in (level for level in chart.levels if level.labelled):
         text = f"{level.name} {level.y:.3f}"

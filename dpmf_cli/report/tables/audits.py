@@ -1,4 +1,4 @@
-"""The tables of audits: what was tried on each algorithm, what it has shown, and what it has refuted."""
+"""The tables of audits: what was tried on each algorithm, what was found, and what was refuted."""
 
 import math
 from collections.abc import Sequence
@@ -12,7 +12,7 @@ from dpmf_cli.report.tables.formats import render
 from dpmf_cli.report.tables.layout import Group, TextTable
 
 AUDITED_FIELDS = ("audited", "audited_ceiling", "audited_trials", "audited_confidence", "audited_gaussian")
-"""What programs read of a lower bound on ε."""
+"""The keys of an audited lower bound on ε, for programs."""
 
 FIELDS = (
     "label",
@@ -41,12 +41,12 @@ NONE = "–"
 
 
 def audits_table(audits: Sequence[Audited], form: str = "table") -> str:
-    """What was tried and found, a row for each algorithm; `csv` and `json` have one for each flaw, too."""
+    """Draws what was tried and found: a row for each algorithm; in `csv` and `json`, a row for each of its flaws."""
     return render(_summary(audits), FIELDS, [row for each in audits for row in _records(each)], form)
 
 
 def flaws_table(shown: Sequence[tuple[KnownFlaw, Found | None]], form: str = "table") -> str:
-    """What papers get wrong, and how audits show it: a row for each known flaw."""
+    """Draws a row for each known flaw: what a paper gets wrong, and how an audit shows it."""
     records = [
         {
             "paper": flaw.paper.value,
@@ -65,8 +65,10 @@ def flaws_table(shown: Sequence[tuple[KnownFlaw, Found | None]], form: str = "ta
 
 
 def audited_cell(audited: Audited | None) -> str:
-    """`[0.61, 4.7, 400]`: the lower bound, the ceiling and the fits on each side; of Gaussian noise also the
-    bound that takes the statistic to be normal."""
+    """Returns `[0.61, 4.7, 400]`: the lower bound, the ceiling, and the number of fits on each side.
+
+    For Gaussian noise it adds the bound that assumes a normal statistic.
+    """
     bound = None if audited is None else audited.bound or audited.canaries
     if bound is None:
         return NONE
@@ -75,7 +77,7 @@ def audited_cell(audited: Audited | None) -> str:
 
 
 def audited_record(audited: Audited | None) -> dict[str, object]:
-    """The same for programs, by `AUDITED_FIELDS`; all None where nothing was tried."""
+    """Returns the same for programs, by `AUDITED_FIELDS`; all None if nothing was tried."""
     bound: LowerBound | None = None if audited is None else audited.bound or audited.canaries
     if bound is None:
         return dict.fromkeys(AUDITED_FIELDS)
@@ -85,7 +87,7 @@ def audited_record(audited: Audited | None) -> dict[str, object]:
 
 
 def audited_notes(audits: Sequence[Audited]) -> list[str]:
-    """What the cells of `audited_cell` mean."""
+    """Explains the cells of `audited_cell`."""
     bounds = [bound for each in audits if (bound := each.bound or each.canaries) is not None]
     if not bounds:
         return []
@@ -95,8 +97,8 @@ def audited_notes(audits: Sequence[Audited]) -> list[str]:
     return [
         f"audited: [lower bound, ceiling, n] of ε from n fits on each side of a pair at ε = {at}, at "
         f"{100 * bounds[0].confidence:g} % confidence",
-        "ceiling: the most that so many fits can show of any method; a bound below ε proves nothing",
-        *(["if normal: what Gaussian noise shows if the statistic is normal"] if normal else []),
+        "ceiling: the largest bound that this number of fits can show for any method; a bound below ε proves nothing",
+        *(["if normal: the bound for Gaussian noise if the statistic is normal"] if normal else []),
     ]
 
 
@@ -127,15 +129,15 @@ def _summary(audits: Sequence[Audited]) -> TextTable:
         )
         groups.setdefault(f"{each.neighbours}, {each.mode}", []).append(tuple(row))
     notes = [
-        f"provable: as dpmf prints it at ε = {audits[0].settings.epsilon:g}, in units of the claim (∞: nothing is)"
+        f"provable: as dpmf prints it at ε = {audits[0].settings.epsilon:g}, in units of the claim (∞: no bound)"
         if audits
         else "",
-        "closest step: how near a move came to its sensitivity, of the step where it came nearest",
-        "costliest pair: what the moves of one pair cost together, in units of the claim, at the ε of its replay",
-        "of Gaussian noise that part changes with ε: the costliest pair, replayed for another ε than `provable` is "
-        "at, may exceed it and refute nothing",
-        "refuted: what of dpmf's own statements an audit has shown to be false",
-        "‡ joint DP: predictions for other users",
+        "closest step: the largest move of any step, in percent of that step's sensitivity",
+        "costliest pair: the total cost of one pair's moves, in units of the claim, at the ε of its replay",
+        "for Gaussian noise the cost in these units changes with ε: if the costliest pair was replayed at another ε "
+        "than that of `provable`, it may exceed `provable` and refute nothing",
+        "refuted: dpmf's own statements that an audit has shown to be false",
+        "‡ joint DP: covers predictions for other users only",
     ]
     if with_bounds:
         notes += audited_notes(audits)
@@ -161,12 +163,12 @@ def _flaws(shown: Sequence[tuple[KnownFlaw, Found | None]]) -> TextTable:
         ("flaw", "shown by", "what a replay finds", "size", "worst pair"),
         "lllrl",
         tuple(Group(title, tuple(lines)) for title, lines in groups.items()),
-        ("size: in units of what the claim allows",) if groups else (),
+        ("size: as a multiple of what the claim allows",) if groups else (),
     )
 
 
 def _times(size: float) -> str:
-    """`1.25 ×`, or a sign for no number and for infinity."""
+    """Returns `1.25 ×`, or a sign for NaN and for infinity."""
     return NONE if math.isnan(size) else "∞" if math.isinf(size) else f"{significant(size)} ×"
 
 

@@ -1,5 +1,8 @@
-"""The table of baselines (Friedman et al. 2016, table 3), printed beside reproduced where an experiment reproduces
-it, and the table of fits without noise; by RMSE, or the metric that is shown. Formats are those of `formats`."""
+"""The table of baselines (Friedman et al. 2016, table 3), and the table of fits without noise.
+
+Both show RMSE, or another metric if that is shown. If an experiment reproduces table 3, the printed values stand
+beside the reproduced ones. Formats are those of `formats`.
+"""
 
 from collections import Counter
 from collections.abc import Sequence
@@ -25,11 +28,11 @@ _TABLE3 = ("ga", "ia", "ge", "als")
 
 @dataclass(frozen=True)
 class BaselineRow:
-    """A baseline's RMSE, printed in table 3 and reproduced; rating units. Or another metric of it.
+    """A baseline's RMSE in rating units, or another metric: printed in table 3, and reproduced.
 
-    `printed` is None for what the table leaves out, and where the experiment does not reproduce their tables.
+    `printed` is None if table 3 leaves the baseline out, or if the experiment does not reproduce the paper's tables.
     `reproduced` is the mean over folds and runs, `sd_folds` the standard deviation over folds (None for one
-    fold). Both are None where a task has no result yet.
+    fold). Both are None if a task has no result yet.
     """
 
     dataset: str
@@ -45,15 +48,17 @@ class BaselineRow:
 
     @property
     def difference(self) -> float | None:
-        """Reproduced − printed, where there are both."""
+        """Reproduced − printed; None if either is missing."""
         if self.reproduced is None or self.printed is None:
             return None
         return self.reproduced - self.printed
 
 
 def baseline_rows(experiment: Experiment) -> list[BaselineRow]:
-    """The baselines of one experiment, those of table 3 first and in its order; each by its own label where a
-    config has the same one several times, with other parameters."""
+    """Returns the baselines of one experiment: first those of table 3, in its order, then the others.
+
+    If a config has the same baseline several times, with different parameters, each goes by its own label.
+    """
     order = {key: place for place, key in enumerate(_TABLE3)}
     of_key = Counter(baseline.algorithm for baseline in experiment.baselines)
     held = is_held_against_tables(experiment.name) and experiment.metric == RMSE
@@ -84,7 +89,7 @@ def baseline_rows(experiment: Experiment) -> list[BaselineRow]:
 
 
 def baselines_table(rows: Sequence[BaselineRow], form: str = "table") -> str:
-    """Printed and reproduced RMSE of the baselines, or another metric, grouped by experiment, in any format."""
+    """Draws printed and reproduced RMSE of the baselines, or another metric, by experiment, in any format."""
     of_errors = all(row.metric == RMSE for row in rows)
     own = [field for field in BaselineRow.__dataclass_fields__ if field != "metric"]
     records = [
@@ -100,7 +105,7 @@ def baselines_table(rows: Sequence[BaselineRow], form: str = "table") -> str:
 
 
 def baselines_text(rows: Sequence[BaselineRow]) -> TextTable:
-    """The same as a table of text."""
+    """Returns the same as a table of text."""
     groups: dict[tuple[str, str], list[BaselineRow]] = {}
     for row in rows:
         shown = [] if row.metric == RMSE else [row.metric.title]
@@ -126,7 +131,7 @@ def baselines_text(rows: Sequence[BaselineRow]) -> TextTable:
 
 
 def baseline_cells(row: BaselineRow, *, with_printed: bool = True) -> tuple[str, ...]:
-    """A baseline as a row of the table: its name, printed, reproduced with its spread, difference."""
+    """Returns a baseline's row of the table: its name, printed, reproduced with its spread, difference."""
     reproduced = "incomplete" if row.reproduced is None else f"{row.reproduced:.4f}"
     spread = "" if row.sd_folds is None else f" ± {row.sd_folds:.4f}"
     difference = NONE if row.difference is None else signed(row.difference, 4)
@@ -140,7 +145,7 @@ def baseline_cells(row: BaselineRow, *, with_printed: bool = True) -> tuple[str,
 
 
 def twins_text(experiment: Experiment) -> TextTable:
-    """The RMSE of each private algorithm without noise, where the experiment has it."""
+    """Returns the error of each private algorithm without noise, if the experiment measured it."""
     rows = []
     for curve in experiment.curves:
         twin = curve.without_noise()

@@ -11,12 +11,12 @@ OVER_RUNS = "* one fold: the interval is over runs only, not over the choice of 
 
 JOINT = "‡ predicts from the target user's own clean ratings: joint DP, which protects from others only"
 
-#: What stands where there is no number.
+#: The cell of a missing number.
 NONE = "–"
 
 
 def crossing_cell(crossing: Crossing) -> str:
-    """`2.40†‖ [2.10, >20]*`: where the curve crosses, or why it does not, and the interval."""
+    """Returns `2.40†‖ [2.10, >20]*`: the point of the crossing, or why there is none, and the interval."""
     found = crossing.status.value if crossing.reproduced is None else significant(crossing.reproduced)
     return (
         found + ("†" if crossing.recrosses else "") + ("‖" if crossing.coarse else "") + _interval(crossing)
@@ -24,19 +24,19 @@ def crossing_cell(crossing: Crossing) -> str:
 
 
 def epsilon_cell(value: End) -> str:
-    """An ε to three figures, ∞ where it is infinite."""
+    """Returns an ε to three figures; ∞ if it is infinite, and `NONE` if there is none."""
     if not isinstance(value, float):
         return NONE
     return "∞" if math.isinf(value) else significant(value)
 
 
 def marks(*, joint: bool, delta: float) -> str:
-    """What follows a curve's name: ‡ for joint DP, § for (ε, δ)."""
+    """Returns the marks after a curve's name: ‡ for joint DP, § for (ε, δ)."""
     return ("‡" if joint else "") + ("§" if delta else "")
 
 
 def end_records(crossing: Crossing) -> dict[str, float | str | None]:
-    """The ends of the interval for programs: a number, or beside an empty cell where the end lies instead."""
+    """Returns the ends of the interval for programs: a number, or None and the side of the grid on which it lies."""
     record: dict[str, float | str | None] = {}
     for name, end in (("low", crossing.low), ("high", crossing.high)):
         record[name] = end if isinstance(end, float) else None
@@ -45,7 +45,7 @@ def end_records(crossing: Crossing) -> dict[str, float | str | None]:
 
 
 def interval_notes(crossings: Sequence[Crossing]) -> Iterator[str]:
-    """What intervals are, where there are any."""
+    """Explains intervals, if there are any."""
     if any(crossing.over != "none" for crossing in crossings):
         yield "[low, high]: 95 % bootstrap interval; < and >: beyond the grid's smallest and largest ε"
     if any(crossing.over == "runs" for crossing in crossings):
@@ -53,7 +53,7 @@ def interval_notes(crossings: Sequence[Crossing]) -> Iterator[str]:
 
 
 def guarantee_notes(rows: Sequence[Crossing | LevelAt]) -> Iterator[str]:
-    """What the `marks` say, where they stand."""
+    """Explains the `marks` that these rows have."""
     if any(row.joint for row in rows):
         yield JOINT
     deltas: dict[float, dict[str, None]] = {}
@@ -65,17 +65,17 @@ def guarantee_notes(rows: Sequence[Crossing | LevelAt]) -> Iterator[str]:
 
 
 def mark_notes(crossings: Sequence[Crossing]) -> Iterator[str]:
-    """What ‡, §, † and ‖ say, where they stand."""
+    """Explains ‡, §, † and ‖, if these crossings have them."""
     yield from guarantee_notes(crossings)
     if any(crossing.recrosses for crossing in crossings):
         worse = "below" if any(crossing.metric.larger_is_better for crossing in crossings) else "above"
         yield f"† {worse} the baseline again at a larger ε"
     if any(crossing.coarse for crossing in crossings):
-        yield "‖ the grid is coarse here: interpolation may move it by more than the noise; the interval has both"
+        yield "‖ the grid is coarse here: interpolation may move the crossing more than noise; the interval has both"
 
 
 def _interval(crossing: Crossing) -> str:
-    """` [low, high]`; empty where there is no interval, or where the whole of it is out of the grid."""
+    """Returns ` [low, high]`; "" if there is no interval, or if all of it lies outside the grid."""
     if crossing.over == "none" or crossing.low == crossing.high == crossing.status:
         return ""
     ends = f" [{_end(crossing.low, crossing)}, {_end(crossing.high, crossing)}]"

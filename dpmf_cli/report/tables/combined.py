@@ -1,9 +1,8 @@
-"""The combined table: every algorithm of several experiments, grouped by what its ε protects from whom, ranked within
-a group.
+"""The combined table: every algorithm of several experiments, ranked within each data set and guarantee.
 
-Each group stands by itself, under a sentence that says what its ε is about; curves without a provable ε have a
-heading of their own. Formats are those of `formats`; for programs the group is the columns `title`, `protects` and
-`towards`, and `rank` and `rank_pure` start anew in each.
+Each group has a heading, and a sentence that says what its ε protects. Curves without a provable ε have a heading of
+their own. Formats are those of `formats`. For programs the columns `title`, `protects` and `towards` name the group,
+and `rank` and `rank_pure` start anew in each group.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -52,10 +51,10 @@ def combined_table(
     across: bool = False,
     notes: Sequence[str] = (),
 ) -> str:
-    """All curves of the experiments, ranked by the provable ε at which they meet `bar`.
+    """Draws all curves of the experiments, ranked by the provable ε at which they meet `bar`.
 
-    across  one ranking of all, for which all of them must protect the same on the same data
-    notes   what the caller has to say below, for people
+    across  one ranking of all curves; all of them must then protect the same on the same data
+    notes   the caller's lines below the table, for people
 
     Raises `DpmfError` for an unknown format, and for `across` over several data sets or guarantees.
     """
@@ -67,12 +66,12 @@ def combined_table(
 def combined_text(
     experiments: Sequence[Experiment], *, bar: Bar = "ia", notes: Sequence[str] = ()
 ) -> TextTable:
-    """All curves of the experiments as one table of text, ranked within its groups by where they meet `bar`."""
+    """Returns all curves as one table of text, ranked within groups by the provable ε at which they meet `bar`."""
     return _text(experiments, _groups(experiments, bar), bar, notes)
 
 
 def _groups(experiments: Sequence[Experiment], bar: Bar, *, across: bool = False) -> list[list[Ranked]]:
-    """Everything that stands on one data set and protects the same from the same, ranked."""
+    """Returns the curves of each data set and guarantee, ranked."""
     found = [standing for experiment in experiments for standing in standings(experiment)]
     if across:
         ranked(found, bar)
@@ -105,8 +104,7 @@ def _text(
 
 
 def _headed(group: Sequence[Ranked], *, several: bool, approximate: bool) -> Iterator[Group]:
-    """The rows of one data set and one guarantee: those with a provable ε, then those
-    without."""
+    """Yields the rows of one data set and one guarantee: those with a provable ε, then those without."""
     first = group[0].standing
     title = f"{first.experiment.title}: {first.guarantee}"
     for provable, heading, sentence in (
@@ -145,8 +143,10 @@ def _crossing_cells(standing: Standing, bar: Bar) -> tuple[str, str, str]:
 
 
 def short_label(standing: Standing) -> str:
-    """The curve's label without what the heading and the column of modes say anyway: `ISGD` of `ISGD, bounded,
-    published`."""
+    """Returns the curve's label without the words of the heading and of the column of modes.
+
+    `ISGD, bounded, published` becomes `ISGD`.
+    """
     curve, label = standing.curve, standing.curve.label
     for word in (curve.mode, curve.neighbours, "personalised"):
         label = label.removesuffix(f", {word}") or label
@@ -154,7 +154,7 @@ def short_label(standing: Standing) -> str:
 
 
 def _record(row: Ranked) -> dict[str, Any]:
-    """A row for programs, with the keys `FIELDS`."""
+    """Returns a row for programs, with the keys `FIELDS`."""
     standing = row.standing
     curve, experiment = standing.curve, standing.experiment
     record = {

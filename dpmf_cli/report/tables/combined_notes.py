@@ -1,4 +1,4 @@
-"""What stands below the combined table: how it ranks, what its signs mean, and what each experiment is."""
+"""The notes below the combined table: how it ranks, what its signs mean, and how each experiment was measured."""
 
 from collections.abc import Iterator, Sequence
 
@@ -12,48 +12,48 @@ from dpmf_cli.report.tables.cells import interval_notes, mark_notes
 def combined_notes(
     experiments: Sequence[Experiment], found: Sequence[Standing], bar: Bar, *, approximate: bool
 ) -> Iterator[str]:
-    """The notes on curves `found` in the experiments, ranked by `bar`; approximate, whether some are (ε, δ)."""
+    """Yields the notes on curves `found` in the experiments, ranked by `bar`. `approximate`: some are (ε, δ)."""
     crossings = [crossing for standing in found for crossing in standing.crossings.values()]
     yield "ε under different headings are statements about different things: they are not comparable, and not ranked"
     if any(not standing.guarantee.joint for standing in found) and any(
         each.guarantee.joint for each in found
     ):
         yield (
-            "what protects towards everybody protects towards other users too, with the same ε; never the other way "
-            "round"
+            "protection towards everybody implies protection towards other users (joint) at the same ε; the "
+            "converse is false"
         )
     yield (
-        f"ranked by the provable ε at which the mean curve meets {bar.upper()}; intervals that overlap do not tell "
-        "two rows apart; – meets it at no provable ε of the grid"
+        f"ranked by the provable ε at which the mean curve meets {bar.upper()}; rows whose intervals overlap "
+        "cannot be told apart; –: meets it at no provable ε of the grid"
     )
     if approximate:
         yield (
-            "an (ε, δ) row, §, promises less than one without § at the same ε: the first rank takes every row as "
-            "(ε, δ), which a pure one is for any δ, and is for orientation between the two; pure ranks those without "
-            "§ alone"
+            "a row with § is (ε, δ), and promises less than a row without § at the same ε; rank: all rows ranked "
+            "together as (ε, δ), which pure ε implies for any δ, for orientation only; pure: rank among the rows "
+            "without § only"
         )
     if any(len(_deltas(group)) > 1 for group in by_guarantee(found).values()):
         yield (
-            "δ differs between rows, §: rank is at the largest δ of its heading, at which those with a smaller one "
-            "hold too; at a smaller δ they alone would stand in it"
+            "δ differs between rows with §: rank is for the largest δ under its heading, which rows with a smaller δ "
+            "also keep; for a smaller δ, only the rows that keep it would be ranked"
         )
-    yield f"RMSE, ε ≤ {MODEST:g}: the lowest of the grid for which an ε of {MODEST:g} or less can be proved"
+    yield f"RMSE, ε ≤ {MODEST:g}: the lowest RMSE on the grid with a provable ε of at most {MODEST:g}"
     yield from interval_notes(crossings)
     yield from mark_notes(crossings)
     yield from baselines_and_design(experiments)
     for experiment in experiments:
         if swept := swept_labels(experiment):
-            yield f"{experiment.name}: left out, as points of a sweep and not curves over ε: {'; '.join(swept)}"
+            yield f"{experiment.name}: left out, since points of a sweep are not curves over ε: {'; '.join(swept)}"
 
 
 def baselines_and_design(experiments: Sequence[Experiment]) -> Iterator[str]:
-    """What each experiment measured of baselines, and over how many folds and runs."""
+    """Yields for each experiment the errors of its baselines, and the number of its folds and runs."""
     for experiment in experiments:
         yield f"{experiment.name}: {_baselines(experiment)}; {_design(experiment)}"
 
 
 def _deltas(group: Sequence[Standing]) -> set[float]:
-    """The δ of the (ε, δ) that are ranked."""
+    """Returns the δ of the (ε, δ) curves that are ranked."""
     return {standing.curve.delta for standing in group if standing.curve.delta and standing.provable}
 
 

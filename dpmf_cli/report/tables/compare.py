@@ -1,4 +1,4 @@
-"""The tables of `dpmf compare`: what configs set otherwise, and what that did to the errors."""
+"""The tables of `dpmf compare`: settings in which configs differ, and differences of the errors."""
 
 import json
 from collections.abc import Callable, Iterator, Sequence
@@ -17,9 +17,10 @@ _NONE = "–"
 
 
 def comparisons_text(several: Sequence[Compared], form: str = "table") -> str:
-    """In `table` and `md` the settings and the differences of each pair, in `csv` the differences of all.
+    """Draws settings and differences of each pair in `table` and `md`; in `csv`, the differences of all pairs.
 
-    In `json` an object of both; of several pairs a list of them. Raises `DpmfError` for an unknown format.
+    In `json` a pair is an object with both; several pairs are a list of such objects. Raises `DpmfError` for an
+    unknown format.
     """
     if form in ("table", "md"):
         return "\n".join(_told(compared, terminal if form == "table" else markdown) for compared in several)
@@ -55,7 +56,7 @@ def _object(compared: Compared, differences: list[dict[str, Any]]) -> dict[str, 
 
 
 def settings_text(several: Sequence[Compared]) -> TextTable:
-    """What was set otherwise in any of several experiments than in the first: a column for each, A, B and so on."""
+    """Returns the settings in which any experiment differs from the first, with columns A, B and so on for each."""
     letters = [*ascii_uppercase, *map(str, range(27, len(several) + 2))][: len(several) + 1]
     runs = [several[0].names[0], *(compared.names[1] for compared in several)]
     firsts = {each.setting: each.a for compared in several for each in compared.settings}
@@ -71,7 +72,7 @@ def settings_text(several: Sequence[Compared]) -> TextTable:
 
 
 def _value(value: Any) -> str:
-    """A setting as a config has it, a long list by its ends."""
+    """Returns a setting as a config has it; of a long list, only the ends."""
     if value is None:
         return _NONE
     if isinstance(value, list) and len(value) > 6:
@@ -80,7 +81,7 @@ def _value(value: Any) -> str:
 
 
 def differences_text(compared: Compared) -> TextTable:
-    """What one experiment's errors are beside another's, at each ε that both have."""
+    """Returns one experiment's errors beside another's, at each ε that both have."""
     groups = []
     for (name, neighbours), rows in _pairs(compared):
         if not all(row.same for row in rows):
@@ -95,7 +96,7 @@ def differences_text(compared: Compared) -> TextTable:
 
 
 def _pairs(compared: Compared) -> Iterator[tuple[tuple[str, str], list[Difference]]]:
-    """The differences of each pair of curves, with its name and what it hides."""
+    """Yields the differences of each pair of curves, with the pair's name and neighbours."""
 
     def pair(each: Difference) -> tuple[str, str]:
         a, b = each.label_a, each.label_b
@@ -131,7 +132,7 @@ def _notes(compared: Compared) -> Iterator[str]:
         if folds == runs == 1:
             yield "one fold and one run: there are no intervals, so nothing is clearly better or worse"
         else:
-            yield "each interval is for its own ε; of many without a difference one in twenty excludes 0 by chance"
+            yield "each interval is for its own ε; of many without a difference, one in twenty excludes 0 by chance"
     if any(each.over == "runs" for each in differences):
         yield "one fold: the intervals are over runs only, not over the choice of test ratings"
     yield from _provable(compared)
@@ -143,7 +144,7 @@ def _count(number: int, thing: str) -> str:
 
 
 def _provable(compared: Compared) -> Iterator[str]:
-    """Notes on the pairs of curves of which one proves less than the other at the same ε."""
+    """Yields notes on the pairs of curves whose provable ε differ at the same ε."""
     for (name, _), rows in _pairs(compared):
         unequal = [row for row in rows if row.provable_a != row.provable_b]
         if unequal:

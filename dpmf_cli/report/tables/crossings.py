@@ -1,5 +1,7 @@
-"""The table of crossings (Friedman et al. 2016, tables 4 and 5), printed beside reproduced where an experiment
-reproduces them. Formats are those of `formats`."""
+"""The table of crossings (Friedman et al. 2016, tables 4 and 5). Formats are those of `formats`.
+
+If an experiment reproduces these tables, their printed values stand beside the reproduced ones.
+"""
 
 from collections.abc import Iterator, Mapping, Sequence
 
@@ -26,11 +28,11 @@ Audits = Mapping[str, Mapping[str, Audited]]
 
 
 def crossings_table(crossings: Sequence[Crossing], form: str = "table", audits: Audits | None = None) -> str:
-    """Printed and reproduced crossings: a row per algorithm and baseline.
+    """Draws printed and reproduced crossings: a row per algorithm and baseline.
 
-    Rows are grouped by dataset, neighbours and mode (and by experiment, where there are several), and keep
-    their order within a group; groups keep that of their first row. With `audits` there is a column of what audits
-    have shown. Raises `DpmfError` for an unknown format.
+    Rows are grouped by dataset, neighbours and mode, and also by experiment if there are several. Rows keep their
+    order within a group, and groups stand in the order of their first rows. With `audits`, a column shows what audits
+    found. Raises `DpmfError` for an unknown format.
     """
     ends = ("low_status", "high_status")
     of_errors = all(crossing.metric == RMSE for crossing in crossings)
@@ -54,7 +56,7 @@ def _audit_of(crossing: Crossing, audits: Audits) -> Audited | None:
 
 
 def crossings_text(crossings: Sequence[Crossing], audits: Audits | None = None) -> TextTable:
-    """The same as a table of text."""
+    """Returns the same as a table of text."""
     several = len({crossing.experiment for crossing in crossings if crossing.experiment}) > 1
     with_theta = any(crossing.theta is not None for crossing in crossings)
     with_printed = any(crossing.printed is not None for crossing in crossings)
@@ -103,18 +105,18 @@ def crossings_text(crossings: Sequence[Crossing], audits: Audits | None = None) 
 
 
 def crossing_notes(crossings: Sequence[Crossing]) -> Iterator[str]:
-    """What the columns and signs of a table of these crossings mean."""
+    """Explains the columns and signs of a table of these crossings."""
     if any(crossing.printed is not None for crossing in crossings):
         yield "printed: by Friedman et al. (2016), where their tables are reproduced; ratio: reproduced/printed"
     if any(crossing.status is Status.NOT_RUN for crossing in crossings):
-        yield f"{Status.NOT_RUN}: no experiment here reproduces this cell of their tables 4 and 5"
+        yield f"{Status.NOT_RUN}: no experiment here reproduces this cell of Friedman et al.'s tables 4 and 5"
     for metric in dict.fromkeys(each.metric for each in crossings if each.metric.larger_is_better):
         yield f"{metric.title}: more is better; a curve crosses where it is no longer below the baseline"
     yield "reproduced: the total ε at which the measured curve meets the baseline"
-    yield "claimed: the ε that the method's publication states for a run at that ε"
+    yield "claimed: the ε that the method's publication states for a run at the reproduced ε"
     yield "provable: the ε that can be proved for what was run (∞: none can)"
     if any(crossing.theta is not None for crossing in crossings):
-        yield "θ: at the crossing; the noise of measurement i has the scale Δ_i/θ_i, and the θ_i sum to θ"
+        yield "θ: the θ of the crossing; the noise of measurement i has the scale Δ_i/θ_i, and the θ_i sum to θ"
     yield from interval_notes(crossings)
     yield from mark_notes(crossings)
     references = dict.fromkeys(crossing.baseline for crossing in crossings if crossing.reference)
@@ -123,13 +125,16 @@ def crossing_notes(crossings: Sequence[Crossing]) -> Iterator[str]:
             yield f"{', '.join(names)}: {printed.note}"
     loose = dict.fromkeys(crossing.baseline for crossing in crossings if not crossing.comparable)
     if loose:
-        yield f"{', '.join(loose)}: of that set of the whole data, comparable only loosely with what is tested here"
+        yield (
+            f"{', '.join(loose)}: printed for that set of the complete data; only loosely comparable with the test "
+            "set here"
+        )
 
 
 def crossing_cells(
     crossing: Crossing, *, with_printed: bool = True, with_theta: bool = False
 ) -> tuple[str, ...]:
-    """A crossing as a row of the table, rounded: from its label to what is provable."""
+    """Returns a crossing's row of the table, rounded: from its label to its provable ε."""
     printed = NONE if crossing.printed is None else f"{crossing.printed:g}"
     ratio = NONE if crossing.ratio is None else significant(crossing.ratio)
     return (

@@ -1,4 +1,4 @@
-"""What an exploration of a paper found, as tables: verdicts on its claims, printed cells, and what it leaves open."""
+"""The tables of an exploration: verdicts on a paper's claims, printed cells, and what the paper leaves open."""
 
 import math
 from collections.abc import Iterator, Sequence
@@ -26,7 +26,7 @@ NOT_TESTED: Word = "not tested"
 
 
 def verdicts(record: Record, claim: Claim) -> Iterator[tuple[str, Judged]]:
-    """The verdict on a claim for each data set that it is about; for a theorem one."""
+    """Yields the verdict on a claim for each data set that it is about; one verdict for a theorem."""
     for data in claim.data:
         if data == ANY:
             yield "", of_theorem(record.theorems.get(claim.id))
@@ -36,7 +36,7 @@ def verdicts(record: Record, claim: Claim) -> Iterator[tuple[str, Judged]]:
 
 
 def claims_text(record: Record, paper: PaperFindings) -> TextTable:
-    """A row for each claim and each data set that it was tried on, and one for the others that it is about."""
+    """Returns a row for each claim and data set on which it was tried, and one row for its other data sets."""
     rows = []
     for claim in paper.claims:
         said = claim.statement + f" ({claim.remark})" * bool(claim.remark)
@@ -52,7 +52,7 @@ def claims_text(record: Record, paper: PaperFindings) -> TextTable:
 
 
 def expected_text(record: Record, paper: PaperFindings) -> TextTable:
-    """A row for each claim: what an exploration is expected to say of it, and the experiments that measure it."""
+    """Returns a row for each claim: the verdict expected of an exploration, and the experiments that measure it."""
     rows = [
         (
             claim.statement,
@@ -102,7 +102,7 @@ def _notes(record: Record) -> Iterator[str]:
             f"by; runs {found.runs}, seed {found.seed}: dpmf explore {record.paper} --dataset {data}"
         )
     chosen = any(found.chosen is not None for found in record.data.values())
-    yield "holds: on both halves of the folds; what holds on only one half turns with the fold"
+    yield "holds: on both halves of the folds; turns with the fold: holds on only one half"
     yield "moved by: the choices that explain most of the variance over settings, each with its share"
     yield f"measured: {'the best setting for each ε' if chosen else 'the shipped configs'}"
 
@@ -113,8 +113,10 @@ def _numbers(folds: Sequence[int]) -> str:
 
 
 def cells_text(found: Explored) -> TextTable:
-    """A row for each printed cell: what was reached, how often within its tolerance, and in the setting nearest to
-    print."""
+    """Returns a row for each printed cell: the values reached, and how many are within the cell's tolerance.
+
+    Each row also has the value in the setting that is nearest to print, and the choices that move the cell most.
+    """
     best = nearest(found)
     rows = [_cell_row(found, name, cell, best) for name, cell in found.printed.items()]
     notes = [
@@ -178,7 +180,10 @@ def _value(value: float, cell: Printed) -> str:
 
 
 def open_text(space: Space) -> TextTable:
-    """What a paper leaves open: a row for each value, and why it is plausible. The first of each is shipped."""
+    """Returns the choices that a paper leaves open: a row for each value, and why that value is plausible.
+
+    The first value of each choice is shipped.
+    """
     rows = [
         (f"{choice.name}: {choice.what}" if not at else "″", value.name, value.why)
         for choice in space.open

@@ -20,8 +20,10 @@ DRAWINGS = {"table": terminal, "md": markdown, "latex": latex}
 
 
 def render(text: TextTable, fields: Sequence[str], records: Iterable[Mapping[str, Any]], form: str) -> str:
-    """A table as `text` for people, or as `records` with `fields` for programs. Raises `DpmfError` for an unknown
-    format."""
+    """Draws a table from `text` for people, or from `records` with `fields` for programs.
+
+    Raises `DpmfError` for an unknown format.
+    """
     if form in DRAWINGS:
         return DRAWINGS[form](text)
     if form == "json":
@@ -33,5 +35,5 @@ def render(text: TextTable, fields: Sequence[str], records: Iterable[Mapping[str
 
 
 def strict(value: Any) -> Any:
-    """JSON has no infinity: ±inf is a string."""
+    """Returns ±inf as a string, since JSON has no infinity, and any other value unchanged."""
     return repr(value) if isinstance(value, float) and math.isinf(value) else value

@@ -1,6 +1,7 @@
-"""The table of frontiers: at each ε the method that leads, how sure that is, and how far it is from no privacy.
+"""The table of frontiers: at each ε the method that leads, how sure its lead is, and its distance from no privacy.
 
-Formats are those of `formats`. For programs a row's group is the columns `title`, `protects`, `towards` and `delta`.
+Formats are those of `formats`. For programs the columns `title`, `protects`, `towards` and `delta` name a row's
+group.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -19,7 +20,7 @@ from dpmf_cli.report.tables.formats import render
 from dpmf_cli.report.tables.layout import Group, TextTable
 
 MOST_NAMED = 3
-"""Methods that a row names beside the one that leads; of more it says how many."""
+"""How many methods a row names beside the leading one; of the others it gives the number."""
 
 CAVEAT = (
     "a benchmark on public ratings: if you choose a method by its errors on the same ratings that you fit it to, the "
@@ -42,28 +43,30 @@ FIELDS = (
     *("rmse", "low", "high", "over", "claimed", "provable", "to_ia", "to_ge", "clean", "to_clean", "tied"),
     *("methods", "experiment", "dataset", "folds", "partition", "runs", "seed"),
 )
-"""The columns of csv, and the keys of json; `tied` are labels between semicolons, `methods` is how many there are."""
+"""The columns of csv, and the keys of json. `tied` has labels between semicolons, `methods` the number of methods."""
 
 
 def frontier_table(
     experiments: Sequence[Experiment], form: str = "table", *, notes: Sequence[str] = ()
 ) -> str:
-    """A row for each ε, by data set and guarantee; `notes` is what the caller has to say below, for people. Raises
-    `DpmfError` for an unknown format."""
+    """Draws a row for each ε, by data set and guarantee. `notes` are the caller's lines below, for people.
+
+    Raises `DpmfError` for an unknown format.
+    """
     found = found_in(experiments)
     records = [_record(each, lead) for each in found for lead in each.leads]
     return render(frontier_text(found, experiments, notes), FIELDS, records, form)
 
 
 def found_in(experiments: Sequence[Experiment]) -> list[Frontier]:
-    """The frontiers of all curves of these experiments but the points of sweeps."""
+    """Returns the frontiers of all curves of these experiments, except for points of sweeps."""
     return frontiers(standing for experiment in experiments for standing in standings(experiment))
 
 
 def frontier_text(
     found: Sequence[Frontier], experiments: Sequence[Experiment], notes: Sequence[str] = ()
 ) -> TextTable:
-    """The same as a table of text."""
+    """Returns the same as a table of text."""
     return TextTable(
         header=("ε", "leads", "from", "mode", "RMSE", "to IA", "to GE", "to no privacy", "not surely worse"),
         alignment="rllllrrrl",
@@ -76,12 +79,12 @@ def frontier_text(
 
 
 def heading(frontier: Frontier) -> str:
-    """`MovieLens 1M: rating value, towards everybody, pure ε`."""
+    """Returns a heading such as `MovieLens 1M: rating value, towards everybody, pure ε`."""
     return f"{frontier.title}: {frontier.guarantee}, {kind(frontier.guarantee.delta)}"
 
 
 def kind(delta: float) -> str:
-    """What an ε is by its δ, in words."""
+    """Says in words whether an ε is pure or (ε, δ)."""
     return f"(ε, δ) with δ = {delta:g}" if delta else "pure ε"
 
 
@@ -102,18 +105,18 @@ def _cells(lead: Lead) -> tuple[str, ...]:
 
 
 def name_of_best(best: Best) -> str:
-    """The method's short name with the marks of joint DP and of (ε, δ)."""
+    """Returns the method's short name with the marks of joint DP and of (ε, δ)."""
     return short_label(best.standing) + marks(joint=best.curve.joint, delta=best.curve.delta)
 
 
 def _name_beside(best: Best, first: Best) -> str:
-    """The name of one that is tied with the first: with its mode, where they differ in that alone."""
+    """Returns the name of a method that is tied with the first; with its mode, if the two differ only in the mode."""
     alone = short_label(best.standing) == short_label(first.standing)
     return name_of_best(best) + f", {best.curve.mode}" * alone
 
 
 def _spends_less(lead: Lead) -> str:
-    """What the best of the method spends, where that is less than the ε of the row."""
+    """Returns the ε that the method spends at its lowest error, if that is less than the ε of the row."""
     least = lead.first.provable
     return f" (at {epsilon_cell(least)})" if least < lead.epsilon * (1 - TOLERANCE) else ""
 
@@ -125,7 +128,7 @@ def _interval(lead: Lead) -> str:
 
 
 def _gaps(best: Best) -> dict[str, float | None]:
-    """How far it is above IA, GE and the best without privacy, by the names of columns; rating units."""
+    """Returns how far a method is above IA, GE and the best baseline, by the names of columns; rating units."""
     experiment = best.standing.experiment
     levels = {f"to_{bar}": experiment.baseline(bar) for bar in BARS} | {"to_clean": clean_level(experiment)}
     return {name: _gap(best, level) for name, level in levels.items()}
@@ -137,13 +140,13 @@ def _gap(best: Best, level: Measured | None) -> float | None:
 
 def _notes(found: Sequence[Frontier]) -> Iterator[str]:
     yield (
-        "at each ε the lowest mean RMSE of all methods whose provable ε is at most that; a method with a stronger "
-        "promise (towards everybody, or pure) stands under the weaker one too"
+        "at each ε: the lowest mean RMSE of all methods with a provable ε of at most that value; a method with a "
+        "stronger guarantee (towards everybody, or pure) counts under the weaker one too"
     )
     leads = [lead for each in found for lead in each.leads]
     if any(_spends_less(lead) for lead in leads):
-        yield "(at x): its best is at a smaller provable ε already"
-    yield "to IA, to GE, to no privacy: RMSE minus that of the baseline, the last being the best of them all"
+        yield "(at x): the method has its lowest error already at the smaller provable ε x"
+    yield "to IA, to GE, to no privacy: RMSE minus that of IA, of GE, and of the best baseline"
     if any(lead.over != "none" for lead in leads):
         yield (
             "[low, high]: 95 % bootstrap interval; not surely worse: the interval of the difference, paired by fold "
@@ -162,7 +165,7 @@ def _notes(found: Sequence[Frontier]) -> Iterator[str]:
 
 
 def _record(frontier: Frontier, lead: Lead) -> Mapping[str, Any]:
-    """A row for programs, with the keys `FIELDS`."""
+    """Returns a row for programs, with the keys `FIELDS`."""
     first = lead.first
     curve, experiment = first.curve, first.standing.experiment
     clean = clean_level(experiment)

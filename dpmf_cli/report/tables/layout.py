@@ -11,7 +11,7 @@ from rich.cells import cell_len
 
 from dpmf_cli.escapes import printable
 
-#: Plain text that LaTeX wants otherwise (text mode, any font encoding).
+#: Characters, and how LaTeX text mode writes them in any font encoding.
 _LATEX = {
     "\\": r"\textbackslash{}",
     "&": r"\&",
@@ -62,9 +62,9 @@ _LATEX = {
 }
 
 _LONG_CELL = 20
-"""A column with longer cells breaks its lines in LaTeX."""
+"""A column with cells longer than this breaks its lines in LaTeX; characters."""
 _BREAKS = r">{\raggedright\arraybackslash}X"
-"""A column of tabularx that does; the first always does, so that the others are as wide as they need."""
+"""A tabularx column that breaks its lines. The first column always does, so that others get their full width."""
 
 
 @dataclass(frozen=True)
@@ -92,7 +92,7 @@ class TextTable:
 
 
 def _printable(table: TextTable) -> TextTable:
-    """The table with every character of it to be seen, each cell, title and note on one line."""
+    """Returns the table with every character made visible, and each cell, title and note on one line."""
 
     def row(cells: tuple[str, ...]) -> tuple[str, ...]:
         return tuple(map(printable, cells))
@@ -105,8 +105,10 @@ def _printable(table: TextTable) -> TextTable:
 
 
 def first_rows(table: TextTable, most: int, everything: str) -> TextTable:
-    """The table with no more than `most` rows; where some are left out, a note says how many, and where `everything`
-    is."""
+    """Returns the table with at most `most` rows.
+
+    If rows are left out, a note says how many, and that all are in `everything`.
+    """
     rows = sum(len(group.rows) for group in table.groups)
     if rows <= most:
         return table
@@ -120,13 +122,13 @@ def first_rows(table: TextTable, most: int, everything: str) -> TextTable:
 
 
 def _widths(table: TextTable) -> list[int]:
-    """Of each column, the places on a terminal that its longest cell takes."""
+    """Returns the width of each column on a terminal: that of its longest cell."""
     columns = zip(table.header, *(row for group in table.groups for row in group.rows), strict=True)
     return [max(map(cell_len, column)) for column in columns]
 
 
 def terminal(table: TextTable) -> str:
-    """Plain text, columns aligned over all groups; as wide as it needs, without colour, so that it pipes."""
+    """Draws plain text without colour, for pipes too: as wide as needed, with columns aligned over all groups."""
     table = _printable(table)
     widths = _widths(table)
 
@@ -146,7 +148,7 @@ def terminal(table: TextTable) -> str:
 
 
 def markdown(table: TextTable) -> str:
-    """GitHub-flavoured Markdown: a table per group under its title, the notes as a list."""
+    """Draws GitHub-flavoured Markdown: a table per group under its title, and the notes as a list."""
     table = _printable(table)
 
     def line(cells: tuple[str, ...]) -> str:
@@ -164,14 +166,14 @@ def markdown(table: TextTable) -> str:
 
 
 def latex(table: TextTable) -> str:
-    r"""A `tabularx` as wide as a line, ruled by booktabs (`\usepackage{booktabs,tabularx}`), in \scriptsize.
+    r"""Draws a `tabularx` as wide as a line, ruled by booktabs (`\usepackage{booktabs,tabularx}`), in \scriptsize.
 
     Groups, their sentences and the notes span the columns and break into lines. So do the cells of a long column.
     """
     table = _printable(table)
 
     def line(cells: tuple[str, ...]) -> str:
-        # Behind the end of a line LaTeX takes a bracket for the line's extra space.
+        # After the end of a line, LaTeX would read a bracket as extra space for the line.
         guard = "{}" if cells[0].startswith("[") else ""
         return f"{guard}{' & '.join(escape_latex(cell) for cell in cells)} \\\\\n"
 
@@ -197,10 +199,10 @@ def latex(table: TextTable) -> str:
 
 
 def escape_latex(text: str) -> str:
-    """`text` as LaTeX prints it literally."""
+    """Escapes `text`, so that LaTeX prints it literally."""
     return "".join(_LATEX.get(character, character) for character in text)
 
 
 def escape_markdown(text: str) -> str:
-    """`text` as Markdown shows it literally, in a table's cell too."""
+    """Escapes `text`, so that Markdown shows it literally, in a table's cell too."""
     return re.sub(r"([\\|*_`<])", r"\\\1", text)

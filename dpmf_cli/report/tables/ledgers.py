@@ -1,4 +1,4 @@
-"""The privacy ledger of an experiment: per mechanism what it measures, its sensitivity, claimed and provable."""
+"""The privacy ledger of an experiment: each step with its mechanism, sensitivity, and claimed and provable ε."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -30,7 +30,7 @@ COLUMNS = (
 
 
 def ledger_csv(ledgers: dict[str, list[dict[str, Any]]]) -> str:
-    """One row per curve, step and ε; floats by `repr`; an ε that cannot be proved is `inf`."""
+    """Returns one row per curve, step and ε; floats by `repr`; an ε that cannot be proved is `inf`."""
     rows: list[Sequence[Any]] = [COLUMNS]
     for label, steps in ledgers.items():
         for step in steps:
@@ -48,11 +48,10 @@ def ledger_text(
     curves: Sequence[Measured],
     audits: Mapping[str, Audited] | None = None,
 ) -> TextTable:
-    """Per curve and step, the shares of the total ε, at the largest ε of the grid: of pure steps the same for every
-    ε.
+    """Returns per curve and step the shares of the total ε, at the largest ε of the grid.
 
-    A Gaussian step has its μ instead of a share, where shares do not add up. Below the sums stands what audits of the
-    same entries have shown, by their label.
+    Pure steps have the same shares at every ε. A Gaussian step has its μ instead, if shares do not add up. A row
+    below the sums has what audits of the entry found; `audits` are by label.
     """
     groups, composed, sampled = [], False, False
     for curve in curves:
@@ -66,7 +65,7 @@ def ledger_text(
             proved = _noise(step) if gaussian else _share(step["provable"][-1], total)
             composed |= "mu" in step
             sampled |= "multiplier" in step and "mu" not in step
-            # What a publication adds up is a share of its total; what it leaves to an accountant is none.
+            # An ε that a publication adds up is a share of its total; one that it leaves to an accountant is not.
             added = not gaussian or step["claimed"] != step["provable"]
             claimed = _share(step["claimed"][-1], total) if added else _noise(step)
             rows.append((step["step"], step["mechanism"], _sensitivity(step), claimed, proved))
@@ -77,15 +76,18 @@ def ledger_text(
         audited = (audits or {}).get(curve.label)
         shown = [("audited", "", "", "", audited_cell(audited))] if audited is not None else []
         groups.append(Group(title, (*rows, ("total", "", "", *sums), *shown)))
-    notes = ["claimed, provable: what the step spends of the total ε"] if groups else []
+    notes = ["claimed, provable: the step's share of the total ε"] if groups else []
     if any(curve.joint for curve in curves):
-        notes.append("‡ joint DP: towards everybody but the user whose ratings are predicted")
+        notes.append("‡ joint DP: holds against everybody but the user for whom a prediction is made")
     if composed:
         notes.append(
-            "μ: sensitivity over deviation of Gaussian noise; the squares add up, and an accountant gives ε"
+            "μ: sensitivity divided by the standard deviation of Gaussian noise; the squares of μ add up, and an "
+            "accountant turns them into ε"
         )
     if sampled:
-        notes.append("σ/c: deviation of noise over what a user may add, of a sample of the users")
+        notes.append(
+            "σ/c: standard deviation of the noise, divided by the most that one user of a sample may add"
+        )
     notes += audited_notes(list((audits or {}).values()))
     return TextTable(
         header=("step", "mechanism", "sensitivity", "claimed", "provable"),
@@ -99,7 +101,7 @@ RECORD_COLUMNS = ("label", "epsilon", "threshold", "kept", "least", "median", "l
 
 
 def records_csv(curves: Sequence[Measured]) -> str:
-    """One row per personalised curve and ε: what it cost the records; floats by `repr`."""
+    """Returns one row per personalised curve and ε: what its records spend; floats by `repr`."""
     rows: list[Sequence[str]] = [RECORD_COLUMNS]
     for curve in curves:
         if curve.records:
@@ -110,7 +112,7 @@ def records_csv(curves: Sequence[Measured]) -> str:
 
 
 def records_text(curves: Sequence[Measured]) -> TextTable:
-    """Per personalised curve and ε of its grid, which part of the records was sampled and what it cost them."""
+    """Returns, per personalised curve and ε of its grid, the fraction of records sampled and what they spend."""
     groups = []
     for curve in curves:
         if curve.records:
@@ -126,8 +128,8 @@ def records_text(curves: Sequence[Measured]) -> TextTable:
         alignment="rrrrrr",
         groups=tuple(groups),
         notes=(
-            "ε per record: what can be proved for it; over all folds and runs",
-            "exact statistics of the ratings, without noise: diagnostics, not to be released",
+            "ε per record: the provable ε of a record; over all folds and runs",
+            "these are exact statistics of the ratings, without noise: diagnostics that you must not release",
         )
         if groups
         else (),
@@ -150,7 +152,7 @@ def _noise(step: dict[str, Any]) -> str:
 
 
 def _sensitivity(step: dict[str, Any]) -> str:
-    """`L1 4`, or `L1 5, noise for 4` where the noise was scaled to another sensitivity than the true one."""
+    """Returns `L1 4`, or `L1 5, noise for 4` if the noise was scaled to another sensitivity than the true one."""
     true, used = float(step["sensitivity"]), float(step["calibrated_to"])
     shown = "no bound known" if true == float("inf") else f"{step['norm']} {true:.4g}"
     return shown if true == used else f"{shown}, noise for {used:.4g}"

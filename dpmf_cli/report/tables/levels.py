@@ -10,7 +10,7 @@ from dpmf_cli.report.tables.layout import Group, TextTable
 
 
 def levels_table(levels: Sequence[LevelAt], epsilon: float, form: str = "table") -> str:
-    """A row for each curve and baseline, by experiment. Raises `DpmfError` for an unknown format."""
+    """Draws a row for each curve and baseline, by experiment. Raises `DpmfError` for an unknown format."""
     names = {field: field for field in LevelAt.__dataclass_fields__ if field != "metric"}
     names["value"] = _metric(levels).key
     records = ({name: getattr(level, field) for field, name in names.items()} for level in levels)
@@ -39,7 +39,7 @@ def _notes(levels: Sequence[LevelAt]) -> Iterator[str]:
     if any(level.interpolated for level in levels):
         yield f"≈ between two ε of the grid: {_metric(levels).title} is taken as linear in log ε there"
     if any(level.over != "none" for level in levels):
-        yield "[low, high]: 95 % bootstrap interval, with what interpolation leaves open"
+        yield "[low, high]: 95 % bootstrap interval, including the uncertainty of interpolation"
     if any(level.over == "runs" for level in levels):
         yield OVER_RUNS
     yield (

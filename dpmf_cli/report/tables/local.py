@@ -1,4 +1,4 @@
-"""Tables of the local model: what is sent (Neera et al. 2020, table 1), and improvements (section 4.3)."""
+"""Tables of the local model: messages sent (Neera et al. 2020, table 1), and improvements (section 4.3)."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -19,12 +19,12 @@ from dpmf_cli.report.tables.layout import Group, TextTable
 from dpmf_cli.streams import Streams
 
 PRINTED_AT = {"ml-100k": "movielens", "jester-1": "jester"}
-"""The data sets whose improvements are printed, and their name there."""
+"""The data sets for which the paper prints improvements, and their names in the paper's file."""
 
 
 @dataclass(frozen=True)
 class Sent:
-    """What the users of one simulated method sent and received: messages a rating, bytes a message, bytes a user."""
+    """What the users of one method sent and received: messages per rating, bytes per message, bytes per user."""
 
     method: str
     messages_per_rating: float
@@ -34,9 +34,9 @@ class Sent:
 
 
 def traffic(entries: Sequence[PrivateAlgorithm], ratings: Ratings, title: str) -> list[Sent]:
-    """What users really sent and received in one simulation of each entry, on all ratings at ε = 1.
+    """Simulates each entry once, on all ratings at ε = 1, and returns what users really sent and received.
 
-    Entries that are not of the local model have no messages and are passed over.
+    Entries that are not of the local model have no messages and are left out.
     """
     found = []
     for entry in entries:
@@ -51,7 +51,7 @@ def traffic(entries: Sequence[PrivateAlgorithm], ratings: Ratings, title: str) -
 
 
 def traffic_table(sent: Sequence[Sent], ratings: Ratings, title: str, form: str = "table") -> str:
-    """That as a table, for programs with the title as `group`. Raises `DpmfError` for an unknown format."""
+    """Draws the traffic as a table; for programs, `group` is the title. Raises `DpmfError` for an unknown format."""
     fields = ["group", *Sent.__dataclass_fields__]
     return render(
         traffic_text(sent, ratings, title), fields, [{"group": title, **vars(each)} for each in sent], form
@@ -59,7 +59,7 @@ def traffic_table(sent: Sequence[Sent], ratings: Ratings, title: str, form: str 
 
 
 def traffic_text(sent: Sequence[Sent], ratings: Ratings, title: str) -> TextTable:
-    """The same as a table of text."""
+    """Returns the same as a table of text."""
     rows = tuple(
         (
             each.method,
@@ -72,24 +72,32 @@ def traffic_text(sent: Sequence[Sent], ratings: Ratings, title: str) -> TextTabl
     )
     mean, largest = (float(each[0]) for each in epsilon_per_user(np.ones(1), ratings.user_counts))
     return TextTable(
-        header=("method", "messages a rating", "bytes each", "up a user, bytes", "down a user, bytes"),
+        header=(
+            "method",
+            "messages per rating",
+            "bytes each",
+            "bytes sent per user",
+            "bytes received per user",
+        ),
         alignment="lrrrr",
         groups=(Group(title, rows),),
         notes=(
-            "a message: the item's id and what is said of its rating",
+            "a message: the item's id and what the device reports about its rating",
             f"`neighbours: local`: ε per rating; a user spends {mean:.1f} ε on average and {largest:.0f} ε at most",
         ),
     )
 
 
 def mean_of_messages(experiment: Experiment) -> Measured | None:
-    """The experiment's `local_mean`, if it has one that is complete: who is worse has learned nothing."""
+    """Returns the experiment's `local_mean` if it is complete: a method with a larger error has learned nothing."""
     return next((c for c in experiment.curves if c.algorithm == "local_mean" and not c.missing), None)
 
 
 def learned_nothing_table(experiment: Experiment) -> TextTable | None:
-    """At which ε each curve of the local model is worse than predicting the mean of the perturbed values; None where
-    the experiment does not have that mean."""
+    """Returns the ε at which each curve of the local model is worse than predicting the mean of the perturbed values.
+
+    Returns None if the experiment does not have that mean.
+    """
     floor = mean_of_messages(experiment)
     if floor is None:
         return None
@@ -115,12 +123,12 @@ def learned_nothing_table(experiment: Experiment) -> TextTable | None:
 
 @dataclass(frozen=True)
 class Improvement:
-    """By how many percent the RMSE of BLP-MoG-MF is lower than another curve's, at an ε for which that is printed.
+    """By how many percent the RMSE of BLP-MoG-MF is lower than another curve's, at an ε that the paper prints.
 
     lower_percent    None for BLP-MoG-MF itself
     lower_sd         its standard deviation over folds; None for one fold
-    printed_percent  None for a method beside which nothing is printed
-    learned_nothing  whether the curve is above the mean of the perturbed ratings
+    printed_percent  None for a method for which the paper prints nothing
+    learned_nothing  whether the curve's RMSE is above that of the mean of the perturbed ratings
     """
 
     experiment: str
@@ -136,7 +144,7 @@ class Improvement:
 
 
 def improvements_of(experiments: Sequence[Experiment]) -> Iterator[Improvement]:
-    """Of every private curve, at each ε for which an improvement over ISGD is printed and that is in the grid."""
+    """Yields improvements over every private curve, at each ε of the grid for which one over ISGD is printed."""
     printed = load("neera2020")["improvement_over_isgd"]
     for experiment in experiments:
         ours = next((curve for curve in experiment.curves if curve.algorithm == "blp_mog_mf"), None)
@@ -151,13 +159,13 @@ def improvements_of(experiments: Sequence[Experiment]) -> Iterator[Improvement]:
 
 
 def improvements_table(experiments: Sequence[Experiment], form: str = "table") -> str:
-    """That as a table. Raises `DpmfError` for an unknown format."""
+    """Draws the improvements as a table. Raises `DpmfError` for an unknown format."""
     found = list(improvements_of(experiments))
     return render(improvements_text(found), [*Improvement.__dataclass_fields__], map(vars, found), form)
 
 
 def improvements_text(found: Sequence[Improvement]) -> TextTable:
-    """The same as a table of text."""
+    """Returns the same as a table of text."""
     groups: dict[str, list[tuple[str, ...]]] = {}
     for each in found:
         spread = "" if each.lower_sd is None else f" ± {each.lower_sd:.1f}"
@@ -182,7 +190,7 @@ def improvements_text(found: Sequence[Improvement]) -> TextTable:
 
 
 def lower_by(ours: Measured, other: Measured, at: int) -> NDArray[np.float64]:
-    """(folds,) by how many percent the RMSE of `ours` is lower than that of `other`, at one ε of the grid."""
+    """Returns (folds,) by how many percent the RMSE of `ours` is below that of `other`; `at` is the index of ε."""
     part: NDArray[np.float64] = ours.rmse[:, :, at].mean(axis=1) / other.rmse[:, :, at].mean(axis=1)
     return 100 * (1 - part)
 
@@ -190,7 +198,7 @@ def lower_by(ours: Measured, other: Measured, at: int) -> NDArray[np.float64]:
 def _improvement(
     experiment: Experiment, ours: Measured, other: Measured, at: int, printed: float
 ) -> Improvement:
-    """Of one curve; `at` is the index of ε."""
+    """Returns the improvement over one curve; `at` is the index of ε."""
     theirs, floor = other.rmse[:, :, at], mean_of_messages(experiment)
     lower = lower_by(ours, other, at)
     return Improvement(

@@ -1,4 +1,4 @@
-r"""The figures of an experiment as LaTeX macros, so that nobody types them: numbers, and pictures.
+r"""Writes the numbers and pictures of an experiment as LaTeX macros, so that nobody types them.
 
 \input{results/my-shop/figures}
 ISGD meets the averages at $\varepsilon$ = \dpmf{my-shop/ISGD/GE} \dpmf{my-shop/ISGD/GE/interval}.
@@ -25,10 +25,10 @@ _HEAD = r"""% The figures of {name}, written by dpmf. \input this file; docs/rep
 
 
 def figure_macros(experiment: Experiment, crossings: Sequence[Crossing]) -> str:
-    r"""Definitions of `\dpmf{NAME/ENTRY/BASELINE}` for crossings, as in tables, of `\dpmf{NAME/BASELINE}` for RMSE,
-    or the metric that is shown.
+    r"""Defines `\dpmf{NAME/ENTRY/BASELINE}` for crossings, as in tables, and `\dpmf{NAME/BASELINE}` for the RMSE of a
+    baseline, or the metric that is shown.
 
-    `/interval`, `/claimed` and `/provable` behind the name of a crossing are its interval and what is spent there.
+    `/interval`, `/claimed` and `/provable` after the name of a crossing give its interval and its two ε.
     """
     lines, taken = [_HEAD.format(name=printable(experiment.name))], set[str]()
     for path, text in _figures(experiment, crossings):
@@ -54,7 +54,7 @@ def _figures(experiment: Experiment, crossings: Iterable[Crossing]) -> Iterator[
 
 
 def _plain(name: str) -> str:
-    r"""A name in letters that `\csname` takes as they are: ε is `epsilon`, and what else is no such letter a dash."""
+    r"""Returns a name in characters that `\csname` takes unchanged: ε becomes `epsilon`, others become a dash."""
 
     def spelt(found: re.Match[str]) -> str:
         return re.sub("[^A-Za-z]", "", escape_latex(found[0])).removeprefix("var") or "-"

@@ -1,7 +1,7 @@
-"""All papers in one table each: what they are about, what was tried, which claims hold, and what leads today.
+"""Tables over all papers: what each is about, what was tried, which claims hold, and which methods lead today.
 
-They are made of the committed files alone: the papers' YAML, the records of their explorations, and the leaders. No
-result is needed.
+The tables need only committed files: the papers' YAML, the records of their explorations, and the leaders. They need
+no results.
 """
 
 from collections import Counter
@@ -17,7 +17,7 @@ from dpmf_cli.report.tables.explored import verdicts, within_tolerance
 from dpmf_cli.report.tables.layout import Group, TextTable
 
 Records = Callable[[str], Record]
-"""The record of a paper by its key; one without data where nothing was explored."""
+"""From a paper's key to its record; the record has no data if nothing was explored."""
 
 SHOWN = (0.1, 1.0, 8.0)
 """The ε for which the leaders are shown."""
@@ -88,7 +88,7 @@ def _cells(records: Records) -> TextTable:
 
 
 def _confirmed(records: Records) -> TextTable:
-    """A row for each claim about figures that holds, with the data sets that it holds on."""
+    """Returns a row for each confirmed claim about figures, with the data sets on which it holds."""
     on: dict[tuple[str, str], list[str]] = {}
     for each in _judged(records):
         if each.data and each.verdict == "confirmed":
@@ -98,7 +98,7 @@ def _confirmed(records: Records) -> TextTable:
 
 
 def _refuted(records: Records) -> TextTable:
-    """The claims about figures of which nothing holds, each with what was measured."""
+    """Returns a row for each refuted claim about figures, with what was measured."""
     rows = [
         (
             each.paper.title,
@@ -113,19 +113,19 @@ def _refuted(records: Records) -> TextTable:
 
 
 def _theorems(records: Records) -> TextTable:
-    """Theorems that a replay of neighbours refutes, and what can be proved instead."""
+    """Returns the theorems that a replay of neighbours refutes, and what can be proved instead."""
     rows = [
         (each.paper.title, each.claim.statement, each.claim.source, _proved(each.record, each.claim))
         for each in _judged(records)
         if not each.data and each.verdict == "refuted"
     ]
     return _table(
-        "Refuted", ("paper", "it says", "where", "what is run, and what is proved of it"), "llll", rows
+        "Refuted", ("paper", "it says", "where", "what was run, and what can be proved"), "llll", rows
     )
 
 
 def _proved(record: Record, claim: Claim) -> str:
-    """What was measured of a theorem, without the list of steps that a replay shows."""
+    """Returns what was measured for a theorem, without the list of steps that a replay shows."""
     return record.theorems[claim.id].measured.partition("; a replay shows")[0]
 
 
@@ -161,7 +161,7 @@ def _leaders(records: Records) -> TextTable:
 
 @dataclass(frozen=True)
 class _Verdict:
-    """The verdict on a claim, on a data set or, where `data` is empty, on a theorem."""
+    """The verdict on a claim for one data set; `data` is empty for a theorem."""
 
     paper: PaperFindings
     record: Record

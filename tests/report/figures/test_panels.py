@@ -221,5 +221,5 @@ def test_what_a_curve_says_of_itself_comes_before_its_neighbours(made: Make) -> 
     joint = replace(second, joint=True)
     assert guarantees_of([joint, *curves])[:2] == [Guarantee(Protection.VALUE), joint.guarantee]
     assert list(parts_of(replace(made(2), curves=(second, joint)))) == [second.guarantee, joint.guarantee]
-    with pytest.raises(DpmfError, match="no figure across what is protected from whom"):
+    with pytest.raises(DpmfError, match="one figure cannot show several guarantees"):
         refuse_mixed([second, joint])

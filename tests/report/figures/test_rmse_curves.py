@@ -156,7 +156,7 @@ def test_no_figure_mixes_what_is_protected(made: Make) -> None:
     experiment = made(2)
     first, second = experiment.curves
     for other in (replace(second, neighbours="unbounded"), replace(second, protects=Protection.PERSONALISED)):
-        with pytest.raises(DpmfError, match="no figure across what is protected"):
+        with pytest.raises(DpmfError, match="one figure cannot show several guarantees"):
             rmse_curves_bytes(replace(experiment, curves=(first, other)))
 
 

@@ -68,7 +68,7 @@ def test_a_reduced_run_is_judged_by_its_own_figures_and_says_so(found: Found) ->
     page = overview_page(_folders(folder), folder)
     cell = page[page.index(view.measured) :].partition("</td>")[0]
     assert 'measured by <a href="#friedman_fig3a.held-out-1">' in cell
-    assert "of a reduced run" in page
+    assert "from a reduced run" in page
 
 
 def test_no_verdict_is_one_of_the_papers_page(found: Found) -> None:

@@ -141,7 +141,7 @@ def test_the_overview_names_papers_claims_and_what_is_missing(pages: dict[str, s
         "Not run yet",
         "dpmf datasets fetch ml-10m",
         "dpmf run " + str(_REPOSITORY / "configs" / "ml10m_bounded.yaml"),
-        "reduced: not the whole of mine",
+        "reduced: only a part of mine",
         "ε bounds what anybody can learn about the value of one rating",
         "not measured",
     ):

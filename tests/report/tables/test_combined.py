@@ -60,7 +60,7 @@ def test_each_group_stands_by_itself_and_what_is_not_provable_below_it(made: Mak
     for guarantee in (EVERYBODY, OTHERS, Guarantee(Protection.USER)):
         assert text.count(guarantee.statement) == 1
     assert "they are not comparable, and not ranked" in text
-    assert "what protects towards everybody protects towards other users too" in text
+    assert "protection towards everybody implies protection towards other users (joint) at the same ε" in text
 
 
 def test_what_is_joint_is_ranked_below_a_sentence_that_is_true_of_it(made: Make) -> None:
@@ -90,7 +90,7 @@ def test_a_row_in_words(made: Make) -> None:
     assert next(line for line in text.splitlines() if " dpals" in line).split()[:3] == ["1", "1", "dpals‡"]
     assert "joint DP" in text
     assert "δ = 1e-06" in text
-    assert "an (ε, δ) row, §, promises less than one without § at the same ε" in text
+    assert "a row with § is (ε, δ), and promises less than a row without § at the same ε" in text
 
 
 @pytest.mark.parametrize(
@@ -109,7 +109,7 @@ def test_where_several_deltas_are_ranked_it_says_at_which(
     given = dict(zip((2, 4), deltas, strict=True))
     curves = [replace(each, delta=given.get(rank, 1e-3)) for rank, each in enumerate(experiment.curves)]
     text = combined_table([replace(experiment, curves=tuple(curves))])
-    assert ("rank is at the largest δ of its heading" in text) == said
+    assert ("rank is for the largest δ under its heading" in text) == said
 
 
 def test_without_any_delta_one_rank_says_all(made: Make) -> None:
@@ -205,7 +205,7 @@ def test_points_of_sweeps_are_named_as_left_out(made: Make) -> None:
         *experiment.curves[1:],
     )
     text = combined_table([replace(experiment, curves=curves)])
-    assert "left out, as points of a sweep and not curves over ε: pge, factors 3" in text
+    assert "left out, since points of a sweep are not curves over ε: pge, factors 3" in text
 
 
 def test_incomplete_curves_and_baselines_are_shown_as_such(made: Make) -> None:

@@ -118,7 +118,7 @@ def test_a_printed_reference_says_what_it_is() -> None:
     quiz = replace(probe, baseline="Cinematch quiz", comparable=False)
     drawn = crossings_table([probe, quiz])
     assert "Cinematch probe, Cinematch quiz: Netflix's own recommender, as printed" in drawn
-    assert "\nCinematch quiz: of that set of the whole data, comparable only loosely" in drawn
+    assert "\nCinematch quiz: printed for that set of the complete data; only loosely comparable" in drawn
     assert "loosely" not in crossings_table([probe])
     assert "Netflix" not in crossings_table([CROSSED])
 
@@ -180,7 +180,7 @@ def test_the_command_adds_printed_cells_by_what_is_in_the_data_folder(
     added = {(row["dataset"], row["status"]) for row in rows if not row["experiment"]}
     absent = {(key, "data not present") for key in ("ml-100k", "ml-10m", "netflix")}
     assert added == {("ml-1m", "not run"), *absent}
-    note = "not run: no experiment here reproduces this cell of their tables 4 and 5\n"
+    note = "not run: no experiment here reproduces this cell of Friedman et al.'s tables 4 and 5\n"
     assert note in CliRunner().invoke(app, [*asked, "table"], catch_exceptions=False).stdout
     assert "not run" not in CliRunner().invoke(app, asked[:2], catch_exceptions=False).stdout
 

@@ -71,7 +71,7 @@ def test_a_leader_that_is_best_at_a_smaller_epsilon_says_at_which(made: Make) ->
     rises = replace(experiment.curves[0], rmse=experiment.curves[0].rmse[:, :, ::-1])
     text = frontier_table([replace(experiment, curves=(rises,))])
     assert "pge (at 0.100)" in text
-    assert "(at x): its best is at a smaller provable ε already" in text
+    assert "(at x): the method has its lowest error already at the smaller provable ε x" in text
     assert "(at " not in frontier_table([experiment])
 
 

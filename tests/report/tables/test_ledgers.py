@@ -81,7 +81,7 @@ def test_sampled_steps_show_their_noise_where_no_share_adds_up() -> None:
     assert float(rows[2][4].split()[0]) == pytest.approx(ledger.provable[0] / 10, rel=1e-2)
     text = terminal(table)
     assert "at ε = 10.0, δ = 1e-06" in text
-    assert "of a sample of the users" in text
+    assert "one user of a sample may add" in text
 
 
 def test_the_csv_has_one_row_for_each_step_and_epsilon_and_mu_where_there_is_one() -> None:

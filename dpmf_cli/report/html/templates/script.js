@@ -1,5 +1,5 @@
 "use strict";
-// Adds to charts what paper cannot do: the values at a place, and hiding a line. Without it all of them stand below.
+// Lets a reader see the values at a place of a chart, and hide a line. Without the script, a table below has all values.
 for (const chart of document.querySelectorAll(".chart")) {
   const svg = chart.querySelector("svg");
   const rows = [...chart.querySelectorAll("table.values tbody tr")];
@@ -21,7 +21,7 @@ for (const chart of document.querySelectorAll(".chart")) {
     head.textContent = chart.dataset.axis + " = " + rows[at].cells[0].textContent.trim();
     readout.append(head);
     const values = names.map((name, rank) => ({ name, rank, text: rows[at].cells[rank + 1].firstChild?.textContent.trim() }));
-    // From above, as the lines lie.
+    // From the top line to the bottom one.
     values.sort((one, other) => parseFloat(other.text) - parseFloat(one.text));
     for (const { name, rank, text } of values) {
       if (!text || hidden.has(rank)) continue;
@@ -84,7 +84,7 @@ for (const chart of document.querySelectorAll(".chart")) {
   }
 }
 for (const hint of document.querySelectorAll(".script-only")) hint.hidden = false;
-// Print everything: what is folded would be missing on paper.
+// Open folded parts for printing: paper would not have them otherwise.
 let folded = [];
 addEventListener("beforeprint", () => {
   folded = [...document.querySelectorAll("details:not([open])")].filter((part) => !part.classList.contains("config"));
