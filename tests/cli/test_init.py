@@ -170,7 +170,7 @@ def test_advise_goes_on_with_the_config_of_init(tmp_path: Path, session_cache: P
         (
             rows("{u},{i},{r}"),
             ("--to", "r.csv", "--force"),
-            "--to r.csv: is the file of ratings; name another",
+            "--to r.csv: this is the file of ratings; name another file",
         ),
         (rows("{u},{i},{r}"), ("--scale", ""), "--scale : write minimum:maximum:step, like 0.5:5:0.5"),
         (
