@@ -74,7 +74,7 @@ def improvements(
 ) -> None:
     """Show how far BLP-MoG-MF's error is below other curves'.
 
-    The improvements over ISGD that Neera et al. 2020 print stand beside.
+    The improvements over ISGD that Neera et al. 2020 print stand beside them.
 
     Example: dpmf local improvements configs/neera_fig4_ml100k.yaml
     """

@@ -44,7 +44,7 @@ DatasetOption = Annotated[
     str | None,
     typer.Option(
         "--dataset",
-        help="Key of a data set to use instead of the config's; becomes part of the experiment's name.",
+        help="Key of a data set to use instead of the config's; the experiment's name then says so.",
     ),
 ]
 HeldOutOption = Annotated[
@@ -52,12 +52,12 @@ HeldOutOption = Annotated[
     typer.Option(
         "--held-out",
         min=1,
-        help="Hold out only this many folds, the first ones; becomes part of the experiment's name.",
+        help="Hold out only this many folds, the first ones; the experiment's name then says so.",
     ),
 ]
 RunsOption = Annotated[
     int | None,
-    typer.Option("--runs", min=1, help="How many runs of each fold; becomes part of the experiment's name."),
+    typer.Option("--runs", min=1, help="How many runs of each fold; the experiment's name then says so."),
 ]
 MetricOption = Annotated[
     str | None,

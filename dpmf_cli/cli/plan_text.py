@@ -82,7 +82,7 @@ def _refining(config: ExperimentConfig) -> list[str]:
     """Returns a note on added ε. The plan cannot know how many there are, since that depends on results."""
     if not config.refines:
         return []
-    most = f"at most {MOST_ROUNDS} rounds, each as long as the private part at most"
+    most = f"at most {MOST_ROUNDS} rounds, each of which takes at most as long as the private part"
     return [f"more may come: ε are added where curves cross a baseline (`refine`), in {most}"]
 
 

@@ -1,4 +1,4 @@
-"""`dpmf recommend`: runs the private method that leads on public ratings on the ratings of a config."""
+"""`dpmf recommend`: runs, on the ratings of a config, the private method that leads on public ratings."""
 
 import shlex
 from pathlib import Path

@@ -207,7 +207,7 @@ def baselines(
 ) -> None:
     """Show the errors of the baselines: GA, IA, GE, clean MF.
 
-    If an experiment reproduces table 3 of Friedman et al. (2016), the printed errors stand beside.
+    If an experiment reproduces table 3 of Friedman et al. (2016), the printed errors stand beside them.
 
     Example: dpmf baselines --format md
     """
