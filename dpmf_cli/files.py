@@ -206,9 +206,7 @@ def _locked(make: Callable[[], tuple[Path, int]]) -> Iterator[tuple[Path, int]]:
                 continue  # another process has swept it away before it was open
             raise
         try:
-            with contextlib.suppress(
-                OSError
-            ):  # without locks on a file system, nothing is swept there either
+            with contextlib.suppress(OSError):  # a file system without locks: nothing is swept there either
                 fcntl.flock(descriptor, fcntl.LOCK_EX)
             if not _is_there(path, descriptor):
                 continue  # swept away before it was locked

@@ -32,7 +32,7 @@ LISTED = ("neighbours", "mode")
 
 
 def entry_class(entry: Any, registry: Registry) -> type[Any] | None:
-    """Returns the algorithm that an entry of a config names, or None if it names none."""
+    """Returns the algorithm that an entry of a config names, or None if it names none that is known."""
     name = entry.get("algorithm") if isinstance(entry, dict) else None
     return registry.get(name) if isinstance(name, str) else None
 
