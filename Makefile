@@ -1,21 +1,21 @@
-# Everything starts from nothing: the first command makes the environment in .venv.
+# No setup is needed: the first command makes the environment in .venv.
 VENV   := .venv
 PYTHON ?= python3
 BIN    := $(VENV)/bin
 STAMP  := $(VENV)/.installed
 JOBS   ?= 2
 
-# Pages with tables that are made.
+# Pages with generated tables.
 PAGES := README.md $(wildcard docs/papers/*.md docs/generated/*.md) docs/paper.md docs/frontier.md ARTIFACT.md
 
 .DEFAULT_GOAL := help
 .PHONY: help lock run test test-slow test-faults test-fuzz test-cluster check format pages docs bench audit audit-numeric audit-small \
 	explore explore-ml1m scale reproduce-all reproduce-small reproduce-frontier leaders clean distclean
 
-help: ## list what there is
+help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-20s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
-# What LOCKED=1 installs is known to work with the lock's own Python alone.
+# The versions that LOCKED=1 installs are known to work only with the Python version of the lock.
 version := $(PYTHON) -c 'import sys; print("\# Python {}.{}".format(*sys.version_info))'
 fitting = [ "$$($(version))" = "$$(head -1 requirements.lock)" ] || { \
 	echo "requirements.lock is of another Python: leave out LOCKED, or name it by PYTHON=python3.11" >&2; exit 2; }
@@ -34,22 +34,22 @@ lock: $(STAMP) ## write requirements.lock: the versions that are installed
 run: $(STAMP) ## set up, run the quickstart on embedded synthetic ratings, print its crossing table
 	$(BIN)/dpmf run configs/quickstart.yaml
 
-test: $(STAMP) ## set up and run the tests, but for the slow ones, in JOBS processes
+test: $(STAMP) ## set up and run all but the slow tests, in JOBS processes
 	$(BIN)/python -m pytest -m "not slow" -n $(JOBS) --dist loadfile
 
-test-slow: $(STAMP) ## the other tests: papers on real data, runs killed over and over, commands of all pages, a Dask cluster
+test-slow: $(STAMP) ## run the slow tests: papers on real data, runs killed over and over, commands of all pages, a Dask cluster
 	$(BIN)/python -m pytest -m slow
 
 test-faults: $(STAMP) ## kill, interrupt, fill and damage runs some 2,900 times, and compare the bytes after each (docs/surviving.md)
 	DPMF_FAULTS=full $(BIN)/python -m pytest tests/faults
 
-test-fuzz: $(STAMP) ## every loader under some 155,500 broken files (docs/surviving.md)
+test-fuzz: $(STAMP) ## give all loaders some 155,500 broken files (docs/surviving.md)
 	DPMF_FAULTS=full $(BIN)/python -m pytest tests/fuzz
 
-test-cluster: $(STAMP) ## a Dask cluster whose workers and scheduler are killed, over and over, against a local run
+test-cluster: $(STAMP) ## kill a Dask cluster's workers and scheduler over and over, and compare with a local run
 	$(BIN)/python -m tests.cluster_suite
 
-check: $(STAMP) ## lint, types, formatting, imports, the committed schema, reference and tables of pages
+check: $(STAMP) ## check lint, types, formatting, imports, and the committed schema, reference and tables of pages
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
@@ -58,62 +58,62 @@ check: $(STAMP) ## lint, types, formatting, imports, the committed schema, refer
 	$(BIN)/dpmf docs | cmp - docs/reference.md
 	@for page in $(PAGES); do $(BIN)/dpmf docs $$page | cmp - $$page || exit 1; done
 
-format: $(STAMP) ## format the code, write schema, reference and tables of pages anew
+format: $(STAMP) ## format the code, and update schema, reference and tables of pages
 	$(BIN)/ruff check --fix-only .
 	$(BIN)/ruff format .
 	$(BIN)/dpmf schema $(call into,configs/schema.json)
 	$(BIN)/dpmf docs $(call into,docs/reference.md)
 	@for page in $(PAGES); do $(BIN)/dpmf docs $$page $(call into,$$page); done
 
-pages: $(STAMP) ## write the tables of pages anew, with what its commands say of the results at hand
+pages: $(STAMP) ## update the tables of pages, and the output of their commands from the results at hand
 	@for page in $(PAGES); do $(BIN)/dpmf docs $$page --results results $(call into,$$page); done
 
-docs: $(STAMP) ## the documentation as a site: site/index.html; a broken link is an error
+docs: $(STAMP) ## build the documentation as a site: site/index.html; a broken link is an error
 	$(BIN)/python -m pip install --quiet -e '.[docs]' $(if $(LOCKED),-c requirements.lock)
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet
 	@echo "to read and search it: $(BIN)/python -m http.server --directory site"
 
-bench: $(STAMP) ## speed against Cornac, LIBMF and cmfrec, and LensKit with LENSKIT=1, beside aims and limits; writes the table of docs/generated/performance.md
+bench: $(STAMP) ## measure speed against Cornac, LIBMF and cmfrec, and LensKit with LENSKIT=1, beside aims and limits; writes docs/generated/performance.md
 	@$(BIN)/python -m pip install -qq -e '.[bench]' || echo "peers could not be installed: their rows say so" >&2
 	$(BIN)/python -m tests.benchmarks.peers $(if $(LENSKIT),--lenskit)
 	$(PERFORMANCE)
 
-audit: $(STAMP) ## hold every ε against what runs: all algorithms; results/audit.md and results/audit.csv
+audit: $(STAMP) ## check every ε of all algorithms against the code that runs; writes results/audit.md and results/audit.csv
 	$(BIN)/dpmf audit --all --bits -j $(JOBS)
 
-audit-numeric: $(STAMP) ## the same with rows of up to 95,000 ratings whose sums hover at powers of two; an hour
+audit-numeric: $(STAMP) ## audit with rows of up to 95,000 ratings whose sums hover at powers of two; takes an hour
 	$(BIN)/dpmf audit --all --numeric -j $(JOBS)
 
-audit-small: $(STAMP) ## the same on one small pair of each kind, in minutes; results/small/audit.md
+audit-small: $(STAMP) ## audit on one small pair of each kind, in minutes; writes results/small/audit.md
 	$(BIN)/dpmf audit --all --pairs 7 --results results/small -j $(JOBS) > /dev/null
 
-explore: $(STAMP) ## try what the papers leave open on ML-100K and judge their claims (docs/exploring.md); under an hour
+explore: $(STAMP) ## try what the papers leave open on ML-100K and judge their claims (docs/exploring.md); takes under an hour
 	$(BIN)/dpmf explore --all --record docs/papers/explored -j $(JOBS)
 
-explore-ml1m: $(STAMP) ## the same on ML-1M, with fewer settings
+explore-ml1m: $(STAMP) ## explore on ML-1M, with fewer settings
 	$(BIN)/dpmf explore --all --dataset ml-1m --record docs/papers/explored -j $(JOBS)
 
 SCALE := ml100k ml1m ml10m netflix
 
-scale: $(STAMP) ## time and memory from 10^5 to 10^8 ratings (docs/performance.md); 4 GiB free and three quarters of an hour
+scale: $(STAMP) ## measure time and memory from 10^5 to 10^8 ratings (docs/performance.md); needs 4 GiB free and three quarters of an hour
 	$(BIN)/python -m tests.benchmarks.scale $(SCALE:%=configs/scale_%.yaml)
 	$(PERFORMANCE)
 
-reproduce-all: $(STAMP) ## every paper on the data at hand, resumed where it was left; ends with report and verdict
+reproduce-all: $(STAMP) ## reproduce every paper on the data at hand; continues an interrupted run, ends with report and verdict
 	$(BIN)/dpmf reproduce all -j $(JOBS)
 
-reproduce-small: $(STAMP) ## the same on MovieLens 100K with one fold and run, in minutes; into results/small
+reproduce-small: $(STAMP) ## reproduce on MovieLens 100K with one fold and run, in minutes; writes into results/small
 	$(BIN)/dpmf reproduce all --small -j $(JOBS)
 
-reproduce-frontier: $(STAMP) ## at each ε the best of all methods; writes the tables of docs/frontier.md
+reproduce-frontier: $(STAMP) ## find the best of all methods at each ε; writes the tables of docs/frontier.md
 	$(BIN)/dpmf reproduce frontier -j $(JOBS)
 	@for page in docs/frontier.md $(wildcard docs/generated/frontier_*.md); do \
 		$(BIN)/dpmf docs $$page --results results $(call into,$$page); done
 
-leaders: $(STAMP) ## what leads in the results of the frontier becomes what `dpmf recommend` goes by
+leaders: $(STAMP) ## take the methods that lead in the frontier's results as those that `dpmf recommend` chooses from
 	$(BIN)/dpmf frontier --leaders dpmf_cli/report/leaders.yaml frontier_ml100k frontier_ml1m frontier_jester frontier_netflix_sample > /dev/null
 
-# The end of a command: what it prints becomes the file $(1), or where it fails nothing does.
+# The end of a command: its output becomes the file $(1), unless the command fails.
 into = > $(1).part && mv $(1).part $(1) || { rm -f $(1).part; exit 1; }
 
 # The page of measured times, with the tables that the results at hand have.

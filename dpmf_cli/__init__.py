@@ -1,6 +1,7 @@
 """dpmf: experiments on differentially private recommenders, from a YAML config to a crossing table.
 
-`fit` and `load_model` are the interface for programs: docs/guides/releasing.md. They are imported when they are used.
+`fit`, `load_model` and `own_ratings` are the interface for programs (docs/guides/releasing.md). Each is imported on
+first use.
 """
 
 from importlib import import_module

@@ -1,4 +1,4 @@
-"""`python -m dpmf_cli`."""
+"""Runs the command line as `python -m dpmf_cli`."""
 
 from dpmf_cli.cli.entry import main
 

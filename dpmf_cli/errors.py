@@ -14,7 +14,7 @@ class DpmfError(Exception):
 
 
 def without_extra(trouble: str, extra: str) -> DpmfError:
-    """The error where a part of dpmf is needed that `pip install dpmf` leaves out."""
+    """Returns the error for a missing part of dpmf that `pip install dpmf` leaves out."""
     return DpmfError(f"{trouble}; install it with: pip install 'dpmf[{extra}]'")
 
 

@@ -1,7 +1,8 @@
-"""What a person reads shows every character it has: the one way of text into terminals, CSV files and pages.
+"""Makes every character visible in text for terminals, CSV files and pages. All such text goes through here.
 
-Names and cells come from files of anybody's. A character that acts on the reader's screen instead of being seen there
-(a terminal's escapes, marks that turn the direction of writing, spaces without width) is written as `\\u001b`.
+Names and cells come from files that anybody may have written. Some characters act on the reader's screen instead of
+being seen there: a terminal's escapes, marks that turn the direction of writing, spaces without width. These are
+written as escapes like `\\u001b`.
 """
 
 import csv
@@ -17,14 +18,14 @@ from typing import Any, TextIO, cast
 from dpmf_cli.errors import DpmfError
 
 _HIDDEN = ("Cc", "Cf", "Cs", "Zl", "Zp")
-"""Unicode's categories of what is not seen: controls, formats, lone surrogates, ends of lines and of paragraphs."""
+"""Unicode's categories of invisible characters: controls, formats, lone surrogates, ends of lines and paragraphs."""
 
 _FORMULA = tuple("=+-@＝＋－＠")
-"""How a cell begins that a spreadsheet may take for a formula (OWASP, CSV Injection)."""
+"""First characters of a cell that a spreadsheet may take for a formula (OWASP, CSV Injection)."""
 
 
 def printable(text: str, keep: str = "") -> str:
-    """`text` with what cannot be seen escaped as JSON does it, but for the characters in `keep`."""
+    """Returns `text` with its invisible characters escaped as in JSON, except those in `keep`."""
 
     def shown(found: re.Match[str]) -> str:
         character = found[0]
@@ -37,7 +38,7 @@ def printable(text: str, keep: str = "") -> str:
 
 
 def csv_text(rows: Iterable[Iterable[object]]) -> str:
-    """Rows as CSV, lines ending in \\n. Numbers as they are; text printable, and never a formula."""
+    """Returns rows as CSV, lines ending in \\n. Numbers stay as they are; text is printable, and never a formula."""
     stream = io.StringIO()
     csv.writer(stream, lineterminator="\n").writerows(map(_cell, row) for row in rows)
     return stream.getvalue()
@@ -59,10 +60,10 @@ def _is_number(text: str) -> bool:
 
 
 class _Guarded:
-    """A stream of text that writes what is printable of it, in lines, and has no `buffer` for bytes.
+    """A text stream that escapes invisible characters, except line ends. It has no `buffer` for bytes.
 
-    Raises DpmfError where it cannot be written, and BrokenPipeError where its reader has left. Nothing is written to
-    it any more then.
+    Raises DpmfError if the stream cannot be written, and BrokenPipeError if its reader has left. After that, nothing
+    more is written to the stream.
     """
 
     def __init__(self, stream: TextIO, name: str) -> None:
@@ -70,7 +71,7 @@ class _Guarded:
 
     def write(self, text: str) -> int:
         shown = printable(text, keep="\n")
-        if shown:  # click tries a stream out with nothing, and hears no error
+        if shown:  # click tests a stream with an empty text, and swallows errors
             with self._writable():
                 self.stream.write(shown)
         return len(text)
@@ -88,7 +89,7 @@ class _Guarded:
         try:
             yield
         except OSError as error:
-            # Python flushes it once more when it ends, and would print a traceback.
+            # Python flushes the stream once more at exit, and would print a traceback.
             nowhere = os.open(os.devnull, os.O_WRONLY)
             os.dup2(nowhere, self.stream.fileno())
             os.close(nowhere)
@@ -99,17 +100,17 @@ class _Guarded:
             ) from error
 
     def __getattr__(self, name: str) -> Any:
-        if name == "buffer":  # where click would write past this, if the encoding is ASCII
+        if name == "buffer":  # click would write there, past this class, if the encoding is ASCII
             raise AttributeError(name)
         return getattr(self.stream, name)
 
 
 def guard() -> None:
-    """From now on stdout and stderr show what is written to them: messages, tables, warnings, tracebacks."""
+    """Makes stdout and stderr escape invisible characters from now on: in messages, tables, warnings, tracebacks."""
     sys.stdout = cast(TextIO, _Guarded(unguarded(sys.stdout), "standard output"))
     sys.stderr = cast(TextIO, _Guarded(unguarded(sys.stderr), "standard error"))
 
 
 def unguarded(stream: TextIO) -> TextIO:
-    """The stream itself, for a bar of progress, which moves the cursor."""
+    """Returns the underlying stream, for a progress bar, which moves the cursor."""
     return stream.stream if isinstance(stream, _Guarded) else stream

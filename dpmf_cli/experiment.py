@@ -34,7 +34,7 @@ from dpmf_cli.terminal import say
 
 @dataclass(frozen=True)
 class Finished:
-    """What a run came to. `missing` counts tasks without a result: failed ones, or deleted by somebody."""
+    """The outcome of a run. `missing` counts tasks without a result: they failed, or somebody deleted their files."""
 
     collected: Collected
     crossings: list[Crossing]
@@ -52,11 +52,11 @@ def run(
     new_data: bool = False,
     command: str = "",
 ) -> Finished:
-    """Runs what is left of a config and writes its results folder. Raises DpmfError for all that a user can mend.
+    """Runs the remaining tasks of a config and writes its results folder. Raises DpmfError for what a user can mend.
 
-    executor   what executes the tasks; this process where none is given
-    new_data   whether to replace the tables of ratings that have changed since; without it they are kept, by an error
-    command    as it was typed, for the manifest
+    executor   executes the tasks; default: this process
+    new_data   whether to replace the tables if the ratings have changed since; otherwise that is an error
+    command    the command as it was typed, for the manifest
     """
     begin = time.perf_counter()
     executor = executor or LocalProcesses(1)
@@ -85,7 +85,7 @@ def run(
         )
 
     with held(folder):
-        if not has_tables(folder):  # so that what an interrupted run has finished can be shown
+        if not has_tables(folder):  # so that the finished tasks of an interrupted run can be shown
             write_manifest(folder, {**manifest(ran), "files": {}})
     ran, collected, outcomes = run_rounds(ran, dataset, store, folders.cache, executor, machine)
     failures = [outcome for outcome in outcomes if outcome.failure]

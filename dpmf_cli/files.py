@@ -1,8 +1,9 @@
-"""Files that appear whole or not at all, whatever happens to the process that writes them, or to the power.
+"""Writes files that appear complete or not at all, even if the writing process is killed or the power fails.
 
-What is being written has a temporary name and is locked. A process that is killed leaves its temporary behind, but
-not its lock: that, and no clock, tells what can be swept away. A file's bytes are on the disk before it has its name,
-and the name is on the disk before the function returns. Results and caches are written by these functions alone.
+A file that is being written has a temporary name and is locked. A killed process leaves its temporary file behind,
+but not its lock. So a missing lock, and no clock, tells which temporary files can be removed. A file's bytes are on
+the disk before the file has its name, and the name is on the disk before the function returns. Only these functions
+write results and caches.
 """
 
 import contextlib
@@ -19,14 +20,14 @@ from typing import BinaryIO
 from dpmf_cli.errors import DpmfError
 
 WRITING = ".writing-"
-"""How the name of everything begins that is being written."""
+"""How the name of every file or folder begins while it is being written."""
 
 _UNFLUSHED = (errno.EINVAL, errno.ENOTSUP, errno.EACCES)
-"""What some file systems say to who wants a folder flushed: it cannot be, or not be opened by who writes into it."""
+"""Errors of file systems that cannot flush a folder, or that let a process write into a folder but not open it."""
 
 
 def read_file(path: Path) -> bytes:
-    """What a file holds. Raises OSError, for a FIFO or a device too: nobody may ever write into it."""
+    """Returns the bytes of a file. Raises OSError, also for a FIFO or a device: nobody may ever write into it."""
     descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
     try:
         if not stat.S_ISREG(os.fstat(descriptor).st_mode):
@@ -38,17 +39,17 @@ def read_file(path: Path) -> bytes:
 
 
 def cache_folder() -> Path:
-    """Where what can be made again is kept: $DPMF_CACHE, else the system's folder for caches."""
+    """Returns the folder of files that can be made again: $DPMF_CACHE, else the system's folder for caches."""
     return _folder_of_user("DPMF_CACHE", "user_cache_path", "caches")
 
 
 def state_folder() -> Path:
-    """Where what cannot be made again is kept: $DPMF_STATE, else the system's folder for the state of programs."""
+    """Returns the folder of files that cannot be made again: $DPMF_STATE, else the system's folder for state."""
     return _folder_of_user("DPMF_STATE", "user_state_path", "state")
 
 
 def _folder_of_user(variable: str, path: str, what: str) -> Path:
-    """The folder that an environment variable names, else that of platformdirs' function `path`."""
+    """Returns the folder that an environment variable names, else the one of platformdirs' function `path`."""
     named = os.environ.get(variable)
     if named:
         return Path(named)
@@ -63,10 +64,10 @@ def _folder_of_user(variable: str, path: str, what: str) -> Path:
 
 
 def append_line(path: Path, line: bytes) -> None:
-    """Adds a line to the end of a file, on the disk when this returns. Raises OSError.
+    """Adds a line to the end of a file. The line is on the disk when this returns. Raises OSError.
 
-    Of processes that add at once each adds a whole line. One that is killed may leave a part of a line; the next line
-    begins behind it.
+    Processes that add at the same time each add a complete line. A killed process may leave a part of a line; then
+    the next line still begins on a line of its own.
     """
     make_folder(path.parent)
     descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o600)
@@ -81,9 +82,9 @@ def append_line(path: Path, line: bytes) -> None:
 
 
 def write_whole(path: Path, data: bytes, mode: int = 0o666) -> None:
-    """Writes a file beside its place, flushes it to the disk and renames it. Raises OSError.
+    """Writes a file under a temporary name in its folder, flushes it to the disk and renames it. Raises OSError.
 
-    mode  who may do what with it, less the process's umask
+    mode  the file's permissions, less the process's umask
     """
     make_folder(path.parent)
     with _locked(lambda: _temporary_file(path.parent, mode)) as (temporary, descriptor):
@@ -95,7 +96,7 @@ def write_whole(path: Path, data: bytes, mode: int = 0o666) -> None:
 
 @contextlib.contextmanager
 def new_file(path: Path) -> Iterator[BinaryIO]:
-    """A file in a temporary folder, to be filled; on the disk when this ends. Raises OSError."""
+    """Opens a new file in a temporary folder for writing. It is on the disk when this ends. Raises OSError."""
     with open(path, "xb") as file:
         yield file
         file.flush()
@@ -103,14 +104,14 @@ def new_file(path: Path) -> Iterator[BinaryIO]:
 
 
 def rename(source: Path, target: Path) -> None:
-    """Gives a file or folder another name, in place of what has it; on the disk when this ends. Raises OSError."""
+    """Renames a file or folder, and replaces what has that name. On the disk when this returns. Raises OSError."""
     os.replace(source, target)
     for folder in {source.parent, target.parent}:
         flush_folder(folder)
 
 
 def make_folder(folder: Path) -> None:
-    """Makes a folder and those that it lies in, unless they are there; on the disk when this ends. Raises OSError."""
+    """Makes a folder and its parents, unless they exist. They are on the disk when this returns. Raises OSError."""
     try:
         os.mkdir(folder)
     except FileNotFoundError:
@@ -128,7 +129,7 @@ def make_folder(folder: Path) -> None:
 
 
 def flush(path: Path) -> None:
-    """Has the disk hold what a file or folder holds now. Raises OSError."""
+    """Flushes a file or folder to the disk. Raises OSError."""
     descriptor = os.open(path, os.O_RDONLY)
     try:
         os.fsync(descriptor)
@@ -137,7 +138,7 @@ def flush(path: Path) -> None:
 
 
 def flush_folder(folder: Path) -> None:
-    """The same of the names in a folder, where its file system can."""
+    """Flushes the names in a folder to the disk, if its file system can. Raises OSError."""
     try:
         flush(folder)
     except OSError as error:
@@ -147,19 +148,19 @@ def flush_folder(folder: Path) -> None:
 
 @contextlib.contextmanager
 def temporary_folder(place: Path) -> Iterator[Path]:
-    """A folder in `place`, from which a file can be renamed into it, or which can be; gone afterwards."""
+    """Makes a folder in `place`, so that it or a file in it can be renamed into `place`. Removes it afterwards."""
     with _locked(lambda: _temporary_folder(place)) as (folder, _):
         yield folder
 
 
 def open_for_locks(path: Path) -> int:
-    """The descriptor of a file whose bytes are locked and never written; it stays empty. Raises OSError."""
+    """Opens a file for locks on its bytes, and returns the descriptor. The file stays empty. Raises OSError."""
     make_folder(path.parent)
     return os.open(path, os.O_RDWR | os.O_CREAT, 0o666)
 
 
 def sweep(place: Path) -> None:
-    """Removes what killed processes were writing in that folder. What others are writing is locked and stays."""
+    """Removes the temporary files of killed processes in a folder. Those of running processes are locked and stay."""
     for path in place.glob(f"{WRITING}*"):
         with contextlib.suppress(OSError):
             descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW)
@@ -171,7 +172,7 @@ def sweep(place: Path) -> None:
 
 
 def remove(path: Path) -> None:
-    """Removes a file, or a folder and all in it, if it is there and can be removed."""
+    """Removes a file, or a folder and all in it, if it exists and can be removed."""
     if path.is_dir() and not path.is_symlink():
         shutil.rmtree(path, ignore_errors=True)
     else:
@@ -196,7 +197,7 @@ def unused_name(place: Path) -> Path:
 
 @contextlib.contextmanager
 def _locked(make: Callable[[], tuple[Path, int]]) -> Iterator[tuple[Path, int]]:
-    """What `make` makes, locked; removed in the end, if it still has that name."""
+    """Locks the file or folder that `make` makes. Removes it in the end, if it still has that name."""
     while True:
         try:
             path, descriptor = make()

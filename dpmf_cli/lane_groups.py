@@ -1,4 +1,4 @@
-"""The ε grid in lanes: its models in groups of at most 16, side by side in the vectors of a kernel."""
+"""Puts the models of an ε grid in lanes: groups of at most 16 models, side by side in the vectors of a kernel."""
 
 import math
 from collections.abc import Callable, Sequence
@@ -10,7 +10,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 MAXIMUM_WIDTH = 16
-"""With 32 lanes (four AVX2 registers a value) a visit spills registers and costs more a model than with 16."""
+"""Most lanes of a group. With 32 lanes (four AVX2 registers for each value), a visit spills registers and costs more
+for each model than with 16."""
 
 
 def padded_width(count: int) -> int:
@@ -40,7 +41,7 @@ CACHE_LINE = 64
 
 
 def aligned(shape: tuple[int, ...], dtype: type[np.floating] = np.float32) -> np.ndarray:
-    """An array of that shape, not set, whose vectors of lanes do not lie across two cache lines."""
+    """Returns an uninitialised array of that shape. No vector of lanes in it lies across two cache lines."""
     size = math.prod(shape) * np.dtype(dtype).itemsize
     whole = np.empty(size + CACHE_LINE, np.uint8)
     first = -whole.ctypes.data % CACHE_LINE
@@ -49,7 +50,7 @@ def aligned(shape: tuple[int, ...], dtype: type[np.floating] = np.float32) -> np
 
 @dataclass(frozen=True)
 class LaneValues:
-    """Numbers of which each model of a grid has its own, in the groups in which kernels take them.
+    """Numbers that differ between the models of a grid, in groups as kernels take them.
 
     groups  one (n, width) float32 array for each group of models
     """
@@ -58,13 +59,13 @@ class LaneValues:
 
     @classmethod
     def empty(cls, count: int, grid: int) -> Self:
-        """Room for `count` numbers of each of `grid` models, to be `put`."""
+        """Allocates room for `count` numbers of each of `grid` models. `put` sets them."""
         widths = (padded_width(part.stop - part.start) for part in groups(grid))
         return cls(tuple(np.empty((count, width), np.float32) for width in widths))
 
     @classmethod
     def of_grid(cls, numbers: NDArray[np.floating]) -> Self:
-        """Those that are (n, E) `numbers`."""
+        """Groups (n, E) `numbers`."""
         values = cls.empty(*numbers.shape)
         values.put(slice(None), numbers)
         return values
@@ -77,12 +78,12 @@ class LaneValues:
             group[rows, lanes:] = group[rows, lanes - 1 : lanes]
 
     def of(self, part: slice) -> NDArray[np.float32]:
-        """(n, width) those of one group of models, which is the `part` of the grid."""
+        """Returns (n, width) the numbers of one group of models, which is the `part` of the grid."""
         values: NDArray[np.float32] = self.groups[part.start // MAXIMUM_WIDTH]
         return values
 
     def column(self, index: int) -> NDArray[np.float32]:
-        """(n,) those of one model, by its number in the grid."""
+        """Returns (n,) the numbers of one model, by its index in the grid."""
         values: NDArray[np.float32] = self.groups[index // MAXIMUM_WIDTH][:, index % MAXIMUM_WIDTH]
         return values
 
@@ -93,14 +94,14 @@ P = ParamSpec("P")
 
 
 class Grouped(Protocol[G_co]):
-    """Models of a whole grid: one G for each group of lanes. A group by itself is `groups` of one."""
+    """The models of a complete grid: one G for each group of lanes. A single group has itself as its only group."""
 
     @property
     def groups(self) -> Sequence[G_co]: ...
 
 
 def on_each_group(kernel: Callable[Concatenate[G, P], None]) -> Callable[Concatenate[Grouped[G], P], None]:
-    """Lets a kernel that changes one group of models in place take the models of a whole grid."""
+    """Lets a kernel that changes one group of models in place take the models of a complete grid."""
 
     @wraps(kernel)
     def run(models: Grouped[G], /, *arguments: P.args, **parameters: P.kwargs) -> None:

@@ -1,4 +1,4 @@
-"""Ratings: users, items, values and the scale they live on."""
+"""Ratings: users, items, values and their scale."""
 
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -37,7 +37,7 @@ class Scale:
 
 
 class UserMajor:
-    """Who rated what, in user-major order, and what follows from that alone; the values are a subclass's own.
+    """Who rated what, in user-major order, and counts of that. Values of ratings are left to subclasses.
 
     users, items  (n,) int32, dense indices in [0, n_users), non-decreasing, and in [0, n_items)
     """
@@ -52,8 +52,8 @@ class UserMajor:
 
     @cached_property
     def user_starts(self) -> NDArray[np.int64]:
-        """(n_users + 1,) offsets: what user u rated is at [user_starts[u], user_starts[u + 1])."""
-        # Numbers of the same type, or NumPy converts a copy of all of them.
+        """(n_users + 1,) offsets: the ratings of user u are at [user_starts[u], user_starts[u + 1])."""
+        # NumPy would convert a copy of all users if these numbers had another type.
         return np.searchsorted(self.users, np.arange(self.n_users + 1, dtype=self.users.dtype)).astype(
             np.int64
         )
@@ -67,7 +67,7 @@ class UserMajor:
     def item_counts(self) -> NDArray[np.int64]:
         """(n_items,) ratings per item."""
         counts = np.zeros(self.n_items, np.int64)
-        for start in range(0, len(self), _CHUNK):  # NumPy converts a copy of what it counts
+        for start in range(0, len(self), _CHUNK):  # NumPy converts a copy of the items it counts
             counts += np.bincount(self.items[start : start + _CHUNK], minlength=self.n_items)
         return counts
 
@@ -107,7 +107,7 @@ class Ratings(UserMajor):
 
 
 def transposed(ratings: Ratings) -> Ratings:
-    """The same ratings with users for items and items for users, in the order of the new users. No columns."""
+    """Returns the ratings with users and items exchanged, in the order of the new users, without columns."""
     order = np.argsort(ratings.items, kind="stable")
     return Ratings(
         ratings.items[order],
@@ -125,7 +125,7 @@ def with_ratings(
     items: NDArray[np.integer],
     values: NDArray[np.floating],
 ) -> Ratings:
-    """These ratings (n,) beside others, in user-major order; where a pair is in both, the new value. No columns."""
+    """Adds (n,) ratings to others, in user-major order, without columns. A pair in both gets the new value."""
     pairs = np.append(ratings.users, users), np.append(ratings.items, items)
     keys = pairs[0].astype(np.int64) * ratings.n_items + pairs[1]
     _, last = np.unique(keys[::-1], return_index=True)

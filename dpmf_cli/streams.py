@@ -1,8 +1,8 @@
-"""Random streams: every use of randomness has a generator of its own, named by what it is for.
+"""Random streams: every use of randomness has a generator of its own, named by its purpose.
 
-A seed that is printed gives all noise away: whoever knows it and the config draws the same noise, and has the clean
-sums of a released model back by one subtraction. So a config may say `seed: secret`. Every fit then draws a seed of
-its own (`drawn_seed`) in the process that fits, which keeps it in memory alone and forgets it.
+A printed seed gives all noise away: whoever knows the seed and the config can draw the same noise, and recovers the
+clean sums of a released model by one subtraction. So a config may say `seed: secret`. Every fit then draws a seed of
+its own (`drawn_seed`) in the process that fits. That process keeps the seed only in memory, and forgets it.
 """
 
 import hashlib
@@ -17,17 +17,17 @@ from numpy.typing import NDArray
 from dpmf_cli.ratings import UserMajor
 
 SECRET: Literal["secret"] = "secret"
-"""What a config says in place of a seed, and results record, where fits draw their own."""
+"""Stands in a config and in results in place of a seed, if each fit draws its own."""
 
 Seed = int | Literal["secret"]
-"""The seed of a config. What is no secret, as the folds, follows from the word `secret` as from a number."""
+"""The seed of a config. Randomness that is no secret, such as the folds, follows from the word `secret`, too."""
 
 SECRET_BITS = 256
-"""As many as the digest that a stream is named by has."""
+"""Bits of a secret seed: as many as the digest that names a stream has."""
 
 
 def drawn_seed(seed: Seed) -> int:
-    """The seed of a fit: that of the config, or a new one by the operating system where it is secret."""
+    """Returns the seed of a fit: the config's, or a new one from the operating system if the config's is secret."""
     return secrets.randbits(SECRET_BITS) if seed == SECRET else seed
 
 
@@ -37,9 +37,9 @@ class Streams:
 
     Two folds, runs or purposes never share a stream, and a stream does not depend on what else runs, in which order,
     or in how many processes. An algorithm that a config lists twice with other parameters, or runs on growing
-    portions of the ratings, meets the same noise every time: common random numbers, which make a comparison
-    sharper. Two such models give their noise away by one subtraction: no more than one may be released. Under a
-    secret seed each fit has noise of its own.
+    portions of the ratings, gets the same noise every time: common random numbers, which make a comparison
+    sharper. Two such models give their noise away by one subtraction, so at most one of them may be released. Under a
+    secret seed, each fit has noise of its own.
     """
 
     seed: int = field(repr=False)
@@ -49,23 +49,26 @@ class Streams:
     run: int
 
     def generator(self, purpose: str) -> "QuietGenerator":
-        """Randomness that hides nothing: an order of visits, a sample. It refuses to draw noise."""
+        """Returns a generator for randomness that hides nothing, such as an order of visits or a sample.
+
+        It refuses to draw noise.
+        """
         return QuietGenerator(self._bits(purpose))
 
     def of_ratings(self, purpose: str, pairs: UserMajor, *sets: int) -> NDArray[np.float64]:
-        """(*sets, n_ratings) uniform draws, one for each rating: secret choices of single records, as a sample's.
+        """Returns (*sets, n_ratings) uniform draws, one for each rating: secret choices of records, such as a sample.
 
-        They are drawn apart from other randomness, so that an audit can give the ratings that two data sets share the
-        same draws.
+        They are drawn apart from other randomness, so that an audit can give the same draws to the ratings that two
+        data sets share.
         """
         return self.generator(purpose).random((*sets, len(pairs)))
 
     def start(self, purpose: str) -> "StartGenerator":
-        """What a fit starts from, drawn independently of the ratings: for start values alone, never for noise."""
+        """Returns a generator for start values only, which are independent of the ratings. It is never for noise."""
         return StartGenerator(self._bits(purpose))
 
     def noise(self, step: str) -> np.random.Generator:
-        """What noise is drawn from: for the `Curator` alone."""
+        """Returns the generator from which noise is drawn. Only the `Curator` uses it."""
         return np.random.Generator(self._bits(step))
 
     def _bits(self, purpose: str) -> np.random.PCG64:
@@ -73,29 +76,29 @@ class Streams:
 
 
 def named_bits(*name: str | int) -> np.random.PCG64:
-    """The bits of a stream that is a function of `name` alone: SHA-256 of it seeds NumPy's PCG64."""
+    """Returns the bits of a stream that depends only on `name`: SHA-256 of `name` seeds NumPy's PCG64."""
     digest = hashlib.sha256("\x1f".join(map(str, name)).encode()).digest()
     return np.random.PCG64(np.random.SeedSequence(int.from_bytes(digest, "little")))
 
 
 def named_generator(*name: str | int) -> np.random.Generator:
-    """A generator whose stream is a function of `name` alone."""
+    """Returns a generator whose stream depends only on `name`."""
     return np.random.Generator(named_bits(*name))
 
 
 class UnaccountedNoiseError(Exception):
-    """An algorithm asked for noise that no ledger knows of. A bug in the algorithm, never a user's mistake."""
+    """An algorithm asked for noise that no ledger knows of. It is a bug of the algorithm, never a user's mistake."""
 
 
 class QuietGenerator(np.random.Generator):
-    """A generator that draws uniform numbers, integers and permutations, and refuses the laws that noise has."""
+    """A generator that draws uniform numbers, integers and permutations, and refuses the laws of noise."""
 
     def __reduce__(self) -> tuple[Any, ...]:
         return type(self), (self.bit_generator,)
 
 
 class StartGenerator(QuietGenerator):
-    """A generator for start values: normal and Dirichlet draws too, and none of the laws that only noise has."""
+    """A generator for start values. It also draws normal and Dirichlet numbers, and refuses other laws of noise."""
 
 
 def _refusing(law: str) -> Callable[..., Any]:
@@ -119,10 +122,10 @@ UNIFORM_LAWS = (
     "choice",
     "spawn",
 )
-"""What a `QuietGenerator` draws."""
+"""The laws that a `QuietGenerator` draws from."""
 
 START_LAWS = ("normal", "standard_normal", "dirichlet")
-"""What a `StartGenerator` draws too."""
+"""The further laws that a `StartGenerator` draws from."""
 
 for _law in dir(np.random.Generator):
     if not _law.startswith("_") and _law not in (*UNIFORM_LAWS, "bit_generator"):

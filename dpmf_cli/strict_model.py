@@ -1,4 +1,4 @@
-"""The pydantic base of everything that a config holds: frozen, and an unknown key is an error with a hint."""
+"""The pydantic base of all models in a config. They are frozen, and an unknown key is an error with a hint."""
 
 from typing import Any, get_args
 
@@ -9,15 +9,17 @@ from dpmf_cli.errors import did_you_mean
 
 
 def later(default: Any, **about: Any) -> Any:
-    """A field that came after results had been named: dumps leave it out at its default, so that names stay.
+    """Returns a field that was added after results had been named.
 
-    about   what else pydantic's `Field` takes
+    Dumps leave it out at its default, so that the names of results stay the same.
+
+    about   further arguments of pydantic's `Field`
     """
     return Field(default, exclude_if=lambda value: value == default, **about)
 
 
 def tagged(value: Any) -> Any:
-    """An entry as a mapping, where it may be given by the name of its algorithm alone."""
+    """Returns an entry as a mapping, even if only its algorithm's name was given."""
     return {"algorithm": value} if isinstance(value, str) else value
 
 
@@ -40,19 +42,21 @@ class StrictModel(BaseModel):
     @model_validator(mode="before")
     @classmethod
     def _refuse_yes_and_no(cls, data: Any) -> Any:
-        """Pydantic would take them for the numbers 1 and 0."""
+        """Refuses true and false where no boolean belongs: pydantic would take them for the numbers 1 and 0."""
         for key, value in data.items() if isinstance(data, dict) else ():
             field = cls.model_fields.get(key)
             if isinstance(value, bool) and field and not _takes(field.annotation, bool):
                 words = (
-                    "true (so YAML reads yes and on too)" if value else "false (so YAML reads no and off too)"
+                    "true (YAML also reads yes and on as true)"
+                    if value
+                    else "false (YAML also reads no and off as false)"
                 )
-                message = "{words} is no number and no word; give a number, or put the word in quotes"
+                message = "{words} is neither a number nor a word; give a number, or put the word in quotes"
                 context = {"path": (key,), "words": words}
                 raise PydanticCustomError("yes_or_no", message, context)
         return data
 
 
 def _takes(annotation: Any, kind: type) -> bool:
-    """Whether `kind` is, or is among, what an annotation names."""
+    """Whether an annotation is `kind`, or allows `kind` among others."""
     return annotation in (kind, Any) or any(_takes(each, kind) for each in get_args(annotation))

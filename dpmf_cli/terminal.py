@@ -1,4 +1,4 @@
-"""What stderr is told: messages, and progress as a bar weighted by cost, or as lines where it is no terminal."""
+"""Writes to stderr: messages, and progress as a bar weighted by cost, or as lines if stderr is no terminal."""
 
 import sys
 import time
@@ -10,11 +10,12 @@ from dpmf_cli.escapes import printable, unguarded
 SECONDS_BETWEEN_LINES = 10.0
 SECONDS_BETWEEN_REFRESHES = 0.1
 LEAST_PART = 0.1
-"""Of the work, before a rest is foretold from it: until then the time is that of starting and of compiling."""
+"""Fraction of the work after which the remaining time is estimated. Until then, most time goes into starting and
+compiling."""
 
 
 def say(message: str) -> None:
-    """A line for the person at the terminal; results go to stdout, everything else here."""
+    """Prints a line for the person at the terminal. Results go to stdout, everything else here."""
     print(message, file=sys.stderr, flush=True)
 
 
@@ -29,7 +30,7 @@ class Progress:
         if tasks and sys.stderr.isatty():
             from tqdm import tqdm
 
-            # Without tqdm's own times and pauses, which follow the wall clock and stop where that is set back.
+            # Without tqdm's own times and pauses: they follow the wall clock, and stop if it is set back.
             self._bar = tqdm(
                 total=total_cost,
                 desc=printable(title),
@@ -38,7 +39,7 @@ class Progress:
             )
 
     def finished(self, algorithm: str, cost: float) -> None:
-        """One more task of this algorithm is done."""
+        """Counts one more finished task of this algorithm."""
         self._finished += 1
         self._cost += cost
         now = time.monotonic()

@@ -1,1 +1,1 @@
-"""Commands, one file a command or a family of commands, and what they print."""
+"""The commands and what they print: one file for each command or family of commands."""

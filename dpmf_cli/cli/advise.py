@@ -1,4 +1,4 @@
-"""`dpmf advise`: from a file of ratings to the private method to take."""
+"""`dpmf advise`: says which private method suits a file of ratings."""
 
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -43,10 +43,10 @@ def advise(
     results: ResultsOption = Path("results"),
     jobs: JobsOption = None,
 ) -> None:
-    """Answer in a page which private method suits a file of ratings.
+    """Say in a page which private method suits a file of ratings.
 
-    Looks at the file, writes a config with every provable method as `dpmf init` does, runs it, and says which method
-    to take at ε.
+    Looks at the file, writes a config with every provable method (as `dpmf init` does), and runs it. The page says
+    which method to take at your ε.
 
     Example: dpmf advise ratings.csv --protects value --epsilon 1
     """
@@ -66,7 +66,7 @@ def print_answer(
     by_errors: bool = True,
     before: str = "",
 ) -> None:
-    """Runs a config and prints the page on the method to take; `before` stands between its title and the rest."""
+    """Runs a config and prints the page that says which method to take; `before` follows the page's title."""
     from dpmf_cli.config import load_config
     from dpmf_cli.experiment import run
     from dpmf_cli.report.answer import answer

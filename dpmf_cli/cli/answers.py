@@ -1,4 +1,4 @@
-"""What a command prints, for another command."""
+"""Runs a command of dpmf inside another one and captures what it prints."""
 
 import contextlib
 import io
@@ -14,8 +14,10 @@ from dpmf_cli.terminal import say
 
 
 def answer(words: list[str], results: Path | None = None, data: Path | None = None) -> str | None:
-    """What a command of dpmf prints, of these results and data where it reads any; None where it has none, which is
-    told."""
+    """Returns what a command of dpmf prints, or None if it fails, and says why.
+
+    results, data   folders that are given to the command if it has these options
+    """
     from dpmf_cli.cli.main import app
 
     command = typer.main.get_command(app)
@@ -30,13 +32,13 @@ def answer(words: list[str], results: Path | None = None, data: Path | None = No
             ]
             command.main([*words, *itertools.chain(*of)], standalone_mode=False)
     except DpmfError as error:
-        say(f"left as it stands: {shlex.join(['dpmf', *words])}: {error}")
+        say(f"output left as it was: {shlex.join(['dpmf', *words])}: {error}")
         return None
     return printed.getvalue()
 
 
 def _takes(command: Any, words: list[str], name: str) -> bool:
-    """Whether a command has that option."""
+    """Whether the command that `words` begin with has an option of that name."""
     for word in words:
         command = getattr(command, "commands", {}).get(word, command)
     return any(option.name == name for option in command.params)

@@ -1,4 +1,4 @@
-"""`dpmf audit`: every ε held against what runs."""
+"""`dpmf audit`: checks every ε against the code that runs."""
 
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -18,41 +18,50 @@ if TYPE_CHECKING:
 LEAST_TRIALS = 20
 
 BITS = 100_000
-"""Releases of a number on each side in a test of low bits."""
+"""How often a test of low bits releases a number on each side."""
 
 OWN_PAIRS = 12
-"""Pairs of small parts of a config's own data."""
+"""How many pairs are made from small parts of a config's own data."""
 
 
 def audit(
     config: Annotated[
         Path | None,
-        typer.Argument(help="A YAML config, whose private entries are audited.", show_default=False),
+        typer.Argument(help="A YAML config; its private entries are audited.", show_default=False),
     ] = None,
     algorithm: Annotated[
-        str | None, typer.Option("--algorithm", help="One algorithm in all its variants, by its key.")
+        str | None, typer.Option("--algorithm", help="Key of one algorithm to audit in all its variants.")
     ] = None,
-    every: Annotated[bool, typer.Option("--all", help="Every algorithm in all its variants.")] = False,
-    pairs: Annotated[int, typer.Option(min=1, help="Small adversarial pairs to replay for each.")] = 60,
+    every: Annotated[bool, typer.Option("--all", help="Audit every algorithm in all its variants.")] = False,
+    pairs: Annotated[
+        int, typer.Option(min=1, help="How many small adversarial pairs to replay for each algorithm.")
+    ] = 60,
     numeric: Annotated[
-        bool, typer.Option("--numeric", help="Replay pairs with up to 95,000 ratings of one item, too.")
+        bool, typer.Option("--numeric", help="Also replay pairs with up to 95,000 ratings of one item.")
     ] = False,
     trials: Annotated[
-        int, typer.Option(min=0, help="Fits on each side of the worst pair, for a lower bound on ε.")
+        int, typer.Option(min=0, help="How many fits on each side of the worst pair, for a lower bound on ε.")
     ] = 0,
     bits: Annotated[
-        bool, typer.Option("--bits", help=f"Test low bits of what is released, {BITS:,} times a step.")
+        bool,
+        typer.Option("--bits", help=f"Test the low bits of released numbers, {BITS:,} times for each step."),
     ] = False,
     canaries: Annotated[
-        bool, typer.Option("--canaries", help="One run with a canary at every item, for a lower bound on ε.")
+        bool,
+        typer.Option("--canaries", help="Make one run with a canary at every item, for a lower bound on ε."),
     ] = False,
-    epsilon: Annotated[float, typer.Option(min=1e-6, help="The ε of trials, low bits and canaries.")] = 1.0,
-    confidence: Annotated[float, typer.Option(min=0.5, max=0.9999, help="Of the lower bounds.")] = 0.95,
+    epsilon: Annotated[
+        float, typer.Option(min=1e-6, help="The ε for --trials, --bits and --canaries.")
+    ] = 1.0,
+    confidence: Annotated[
+        float, typer.Option(min=0.5, max=0.9999, help="Confidence of the lower bounds.")
+    ] = 0.95,
     pair: Annotated[
-        Path | None, typer.Option(help="Replay this pair alone, a CSV that an audit has written.")
+        Path | None, typer.Option(help="Replay only this pair: a CSV file that an audit has written.")
     ] = None,
     flaws: Annotated[
-        bool, typer.Option("--flaws", help="Replay what the papers get wrong, and show how each is found.")
+        bool,
+        typer.Option("--flaws", help="Replay the papers' known mistakes, and show how the audit finds each."),
     ] = False,
     results: ResultsOption = Path("results"),
     data: DataOption = None,
@@ -60,10 +69,10 @@ def audit(
     form: FormatOption = "table",
     plugin: PluginOption = None,
 ) -> None:
-    """Hold every ε against what runs.
+    """Check every ε against the code that runs.
 
-    Replays fits on neighbouring ratings. Looks for a move beyond its sensitivity, for a ledger that depends on the
-    ratings, and for whatever else privacy does not allow. The exit code is 1 where a provable ε is refuted.
+    Replays fits on neighbouring ratings. Looks for measurements that move by more than their sensitivity, for ledgers
+    that depend on the ratings, and for other violations of privacy. The exit code is 1 if a provable ε is refuted.
 
     Example: dpmf audit --algorithm pge --trials 400
     """
@@ -102,7 +111,7 @@ def audit(
         return
     if 0 < trials < LEAST_TRIALS:
         raise DpmfError(
-            f"--trials {trials}: {LEAST_TRIALS} fits on each side are the least that can show anything"
+            f"--trials {trials}: too few to show anything; give {LEAST_TRIALS} or more fits on each side"
         )
     kept = outcomes_of(wanted, title, results, jobs or available_cores())
     _keep_pairs(kept, results)
@@ -122,7 +131,7 @@ def audit(
 
 
 def _registered(key: str | None, settings: "Settings") -> list["Job"]:
-    """Jobs for the variants of one algorithm, or of all."""
+    """Returns jobs for all variants of one algorithm, or of all algorithms if `key` is None."""
     from dpmf_cli.algorithms import plugins
     from dpmf_cli.algorithms.registry import PRIVATE
     from dpmf_cli.algorithms.shared.base import PrivateAlgorithm
@@ -142,7 +151,7 @@ def _registered(key: str | None, settings: "Settings") -> list["Job"]:
 
 
 def _made_up() -> "Ratings":
-    """Made-up ratings in which canaries are put."""
+    """Returns made-up ratings into which canaries are put."""
     from dpmf_cli.datasets import Folders, load
     from dpmf_cli.datasets.spec import SyntheticSpec
 
@@ -151,7 +160,7 @@ def _made_up() -> "Ratings":
 
 
 def _of_config(loaded: "ExperimentConfig", settings: "Settings", folders: "Folders") -> list["Job"]:
-    """Jobs for the private entries of a config, with pairs of its own data."""
+    """Returns jobs for the private entries of a config, with pairs of its own data."""
     from dataclasses import replace
 
     from dpmf_cli.algorithms.shared.base import PrivateAlgorithm
@@ -177,7 +186,7 @@ def _of_config(loaded: "ExperimentConfig", settings: "Settings", folders: "Folde
 
 
 def _replay_one(wanted: list["Job"], path: Path) -> None:
-    """Prints what one pair shows of each algorithm."""
+    """Prints what one pair shows about each algorithm that has the pair's neighbours."""
     from dpmf_cli.audit.pair_files import read_pair
     from dpmf_cli.audit.replay import replay
 
@@ -185,14 +194,14 @@ def _replay_one(wanted: list["Job"], path: Path) -> None:
     fitting = [job.algorithm for job in wanted if job.algorithm.neighbours is kept.neighbours]
     if not fitting:
         raise DpmfError(
-            f"{path}: a pair of {kept.neighbours} neighbours, which nothing of what is audited has"
+            f"{path}: the pair has {kept.neighbours} neighbours, and no audited algorithm has them; name another pair"
         )
     refuted = False
     for algorithm in fitting:
         seen = replay(algorithm, kept.pair, kept.epsilon, kept.run)
-        print(f"{algorithm.name}, ε = {kept.epsilon:g}: costs {seen.loss:.4g} of the claimed ε")
+        print(f"{algorithm.name}, ε = {kept.epsilon:g}: costs {seen.loss:.4g} times the claimed ε")
         for step in seen.steps.values():
-            print(f"  {step.step}: {step.of_sensitivity:.4g} of its sensitivity")
+            print(f"  {step.step}: moves by {step.of_sensitivity:.4g} times its sensitivity")
         for finding in seen.findings:
             refuted |= not finding.flaw.of_claims
             print(f"  {finding.flaw.value}: {finding.step} {finding.size:.4g} {finding.said}".rstrip())
@@ -201,7 +210,7 @@ def _replay_one(wanted: list["Job"], path: Path) -> None:
 
 
 def _keep_pairs(outcomes: dict[str, "Audited"], results: Path) -> None:
-    """Writes the worst pair of each algorithm as a CSV, by the name of its job."""
+    """Writes the worst pair of each algorithm as a CSV file, named after the algorithm's job."""
     from dpmf_cli.audit.kept import FOLDER
     from dpmf_cli.results.store import write_atomically
 

@@ -15,26 +15,29 @@ def combined(
     of: ResultsArgument = None,
     results: ResultsOption = Path("results"),
     form: FormatOption = "table",
-    bar: Annotated[str, typer.Option("--by", help="Rank by where curves meet ia or ge.")] = "ia",
+    bar: Annotated[
+        str, typer.Option("--by", help="Rank by the crossing with this baseline: ia or ge.")
+    ] = "ia",
     rank: Annotated[
         str,
         typer.Option(
             "--rank",
-            help="within: in each group of what is protected from whom; across: all at once, refused unless all of "
-            "them protect the same from the same, on the same data.",
+            help="within: rank inside each group, in which every ε hides the same from the same people; across: "
+            "rank all together, which is refused unless they form one group on the same data.",
         ),
     ] = "within",
     figure: Annotated[
         Path | None,
         typer.Option(
-            "--figure", help="Draw RMSE over ε too, a panel a group, to this .png, .svg or .pdf file."
+            "--figure",
+            help="Also draw RMSE over ε, one panel for each group, to this .png, .svg or .pdf file.",
         ),
     ] = None,
     plugin: PluginOption = None,
 ) -> None:
-    """Print one crossing table, grouped by what ε protects from whom.
+    """Print one crossing table for several experiments.
 
-    All algorithms of several experiments, ranked within each group only.
+    Groups all algorithms by what their ε hides and from whom. By default, ranks them only within each group.
 
     Example: dpmf combined configs/combined_ml100k.yaml configs/combined_ml1m.yaml
     """
@@ -62,9 +65,14 @@ def combined(
 
 
 def gathered(of: list[Path], results: Path) -> tuple[list["Experiment"], list[str], dict[str, Path]]:
-    """The experiments meant but for reductions of others of them, notes on which these are and on what has no result
-    yet, with the command that gets it, and the folders of all by their names. Raises `DpmfError` where there is no
-    result at all, and for what is no config or results folder."""
+    """Returns (experiments, notes, folders).
+
+    experiments   those that `of` names, or all if it is empty, without reductions of another one among them
+    notes         which reductions are left out, and what has no result yet, with the command that computes it
+    folders       the results folders of all experiments, reductions too, by the experiments' names
+
+    Raises `DpmfError` if there is no result at all, and for a path that is neither a config nor a results folder.
+    """
     from dpmf_cli.config import load_config
     from dpmf_cli.config.shipped import means_a_config
     from dpmf_cli.errors import DpmfError

@@ -1,4 +1,4 @@
-"""`dpmf datasets`: what there is, what it counts, how to get it, and whether it is what it claims to be."""
+"""`dpmf datasets`: lists, describes, fetches and verifies data sets."""
 
 import json
 import sys
@@ -30,7 +30,7 @@ def _folder(data: Path | None) -> Path:
 
 
 def _print(rows: list[tuple[str, ...]]) -> None:
-    """Rows in columns; the last one is not padded, and nothing is cut off where the output is narrow."""
+    """Prints rows in columns. The last column is not padded, and a narrow terminal cuts nothing off."""
     rows = [tuple(map(printable, row)) for row in rows]
     widths = [max(len(row[i]) for row in rows) for i in range(len(rows[0]))]
     for row in rows:
@@ -39,7 +39,7 @@ def _print(rows: list[tuple[str, ...]]) -> None:
 
 @app.command("list")
 def list_(data: _Data = None, as_json: _Json = False) -> None:
-    """Show the catalog, and which of it is in the data folder.
+    """Show the catalog, and which data sets are in the data folder.
 
     Example: dpmf datasets list
     """
@@ -70,7 +70,7 @@ def list_(data: _Data = None, as_json: _Json = False) -> None:
 
 
 def _place(path: Path) -> str:
-    """A file, and the mirror that gave it, where that is noted."""
+    """Returns a file's path, with the mirror that it came from if that is noted."""
     from dpmf_cli.datasets import located
 
     origin = located.origin(path)
@@ -83,9 +83,10 @@ def info(
     data: _Data = None,
     as_json: _Json = False,
 ) -> None:
-    """Show what a data set counts, its licence and its citation.
+    """Show a data set's counts, licence and citation.
 
-    Its counts stand beside those that Friedman et al. (2016) print. JSON is an object, and of several keys a list.
+    The counts stand beside those that Friedman et al. (2016) print. With --json, one key gives an object, and several
+    keys give a list.
 
     Example: dpmf datasets info ml-100k
     """
@@ -102,7 +103,7 @@ def info(
 
 
 def _counts(entry: "CatalogEntry", data: Path | None) -> dict[str, Any]:
-    """All that is known of a data set, as plain data; what is counted is None where its files are not here."""
+    """Returns all that is known about a data set, as plain data. `counted` is None if its files are not here."""
     from dpmf_cli.datasets import Folders, load, located, look
     from dpmf_cli.datasets.figures import figures
     from dpmf_cli.datasets.spec import CatalogSpec
@@ -167,12 +168,12 @@ def fetch(
     key: _Key,
     from_file: Annotated[
         list[Path] | None,
-        typer.Option("--from-file", help="A file that you have, instead of a download; may be repeated."),
+        typer.Option("--from-file", help="Take this file instead of a download; may be repeated."),
     ] = None,
     yes: Annotated[bool, typer.Option("--yes", "-y", help="Accept the licence without being asked.")] = False,
     data: _Data = None,
 ) -> None:
-    """Download a data set, or take over a file that you have.
+    """Download a data set, or import a file that you have.
 
     Each file is verified by its checksum.
 
@@ -187,7 +188,9 @@ def fetch(
         if yes:
             return True
         if not sys.stdin.isatty():
-            raise DpmfError(f"{entry.title}: to accept these terms where nobody can be asked, add --yes")
+            raise DpmfError(
+                f"{entry.title}: nobody can be asked here whether to accept these terms; add --yes to accept them"
+            )
         return typer.confirm(question, err=True)
 
     if from_file:
@@ -201,12 +204,12 @@ def fetch(
 @app.command()
 def verify(
     keys: Annotated[
-        list[str] | None, typer.Argument(help="Keys; all that are present if none is given.")
+        list[str] | None, typer.Argument(help="Keys of data sets; default: all that are present.")
     ] = None,
     data: _Data = None,
     as_json: _Json = False,
 ) -> None:
-    """Check files and cache by checksum, and count ratings again.
+    """Check files and cache by checksum, and recount the ratings.
 
     Example: dpmf datasets verify ml-100k ml-1m
     """

@@ -1,4 +1,4 @@
-"""`dpmf doctor`: what this machine, its data and its caches are, and whether what is kept there is sound."""
+"""`dpmf doctor`: describes this machine, its data and its caches, and checks the compiled kernels."""
 
 import json
 from collections import Counter
@@ -8,20 +8,22 @@ from typing import Annotated, Any
 import typer
 
 EXTRAS = {"parquet": "pyarrow", "cluster": "distributed"}
-"""By the name of an optional part of dpmf, `pip install dpmf[NAME]`, the module that it brings."""
+"""The module that each optional part of dpmf brings, by the part's name in `pip install dpmf[NAME]`."""
 
 
 def doctor(
     clear_kernels: Annotated[
         bool,
-        typer.Option("--clear-kernels", help="Remove compiled kernels; each is made anew when needed."),
+        typer.Option(
+            "--clear-kernels", help="Remove the compiled kernels; each is compiled again when it is needed."
+        ),
     ] = False,
     as_json: Annotated[bool, typer.Option("--json", help="JSON on stdout.")] = False,
 ) -> None:
     """Show machine, versions, data and caches; verify kernels.
 
-    It is what a report of a bug needs. Nothing is changed but by --clear-kernels.
-    The exit code is 1 where something is damaged.
+    Add the output to a bug report. Only --clear-kernels changes anything. The exit code is 1 if a kernel is damaged,
+    or if the folder of kernels is not private.
 
     Example: dpmf doctor
     """

@@ -1,4 +1,4 @@
-"""The console script: what a signal does to it is settled before anything is imported that takes time."""
+"""The console script. It settles what a signal does before it imports anything that takes time."""
 
 from typing import NoReturn
 
@@ -6,7 +6,7 @@ from dpmf_cli.running.interrupts import supervised
 
 
 def main() -> NoReturn:
-    """`dpmf`, in a child process that any signal ends at once."""
+    """Runs `dpmf` in a child process that any signal ends at once."""
     supervised(_command)
 
 

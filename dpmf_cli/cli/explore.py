@@ -1,4 +1,4 @@
-"""`dpmf explore`."""
+"""`dpmf explore`: tries what a paper leaves open, and judges its claims."""
 
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -19,18 +19,20 @@ def explore(
     paper: Annotated[
         str | None, typer.Argument(help="Key of the paper, e.g. friedman2016.", show_default=False)
     ] = None,
-    every: Annotated[bool, typer.Option("--all", help="All papers, one after the other.")] = False,
+    every: Annotated[bool, typer.Option("--all", help="Explore all papers, one after the other.")] = False,
     dataset: Annotated[str, typer.Option("--dataset", help="Key of the data set to explore on.")] = "ml-100k",
     settings: Annotated[
         int | None,
-        typer.Option("--settings", min=1, help="How many settings; default what the paper's space says."),
+        typer.Option(
+            "--settings", min=1, help="How many settings to run; default: as many as the paper's space says."
+        ),
     ] = None,
     record: Annotated[
         Path | None,
-        typer.Option("--record", help="Folder of records; default RESULTS/explored.", show_default=False),
+        typer.Option("--record", help="Folder of records; default: RESULTS/explored.", show_default=False),
     ] = None,
     plan: Annotated[
-        bool, typer.Option("--plan", help="Say what it would do and how long; run nothing.")
+        bool, typer.Option("--plan", help="Say what would be run and how long it takes; run nothing.")
     ] = False,
     configs: ConfigsOption = None,
     results: ResultsOption = Path("results"),
@@ -39,8 +41,8 @@ def explore(
 ) -> None:
     """Try what a paper leaves open, and judge its claims.
 
-    Runs many settings, or goes on where it was left. Says in which share of them each claim and each printed cell
-    holds, and what it turns with.
+    Runs many settings, and continues an interrupted exploration. Says in which share of the settings each claim and
+    each printed cell holds, and which choices decide that.
 
     Example: dpmf explore friedman2016 --settings 32
     """

@@ -1,4 +1,4 @@
-"""`dpmf frontier`: at each ε the method with the lowest error, of all that keep one guarantee."""
+"""`dpmf frontier`: for each guarantee, the method with the lowest error at each ε."""
 
 from pathlib import Path
 from typing import Annotated
@@ -14,24 +14,27 @@ def frontier(
     form: FormatOption = "table",
     figure: Annotated[
         Path | None,
-        typer.Option("--figure", help="Draw it too, a panel a guarantee, to this .png, .svg or .pdf file."),
+        typer.Option(
+            "--figure",
+            help="Also draw the frontier, one panel for each guarantee, to this .png, .svg or .pdf file.",
+        ),
     ] = None,
     aims: Annotated[
         Path | None,
-        typer.Option(help="Hold the results against the aims of this YAML file instead.", show_default=False),
+        typer.Option(help="Compare the results with the aims in this YAML file instead.", show_default=False),
     ] = None,
     leaders: Annotated[
         Path | None,
         typer.Option(
-            help="Write what leads on all these data sets, for `dpmf recommend`, to this file, too.",
+            help="Also write the methods that lead on all these data sets to this file, for `dpmf recommend`.",
             show_default=False,
         ),
     ] = None,
     plugin: PluginOption = None,
 ) -> None:
-    """At each ε the best of all methods that were run.
+    """Show the best method at each ε, of all that were run.
 
-    For each data set and each guarantee, by provable ε, with intervals and ties.
+    Compares methods by provable ε, for each data set and each guarantee, with intervals and ties.
 
     Example: dpmf frontier configs/combined_ml100k.yaml --figure results/frontier.png
     """

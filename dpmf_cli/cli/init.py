@@ -1,4 +1,4 @@
-"""`dpmf init`: from a file of ratings to a config."""
+"""`dpmf init`: writes a config for a file of ratings."""
 
 import shlex
 
@@ -25,7 +25,7 @@ NEXT = {
     "dpmf run {}": "every method, on folds of the ratings",
     "dpmf crossings {} --advise": "what the results say, in words",
 }
-"""What to do with a config, in this order."""
+"""The commands to run on a config, in this order, and what each does or prints."""
 
 
 def init(
@@ -45,7 +45,8 @@ def init(
 ) -> None:
     """Write a config for a file of ratings by looking at it.
 
-    Says what it guesses of the file. An option in place of each guess. Runs nothing: `dpmf advise` does that too.
+    Says what it guesses about the file; an option can replace each guess. Runs nothing: `dpmf advise` also runs the
+    config.
 
     Example: dpmf init ratings.csv --scale 0.5:5:0.5
     """

@@ -20,7 +20,7 @@ app = typer.Typer(help="The local model: noise, messages, improvements.", no_arg
 @app.command()
 def noise(
     out: Annotated[Path, typer.Argument(help="The figure's file: .png, .svg or .pdf.")],
-    dataset: Annotated[str, typer.Option(help="A data set of the catalog.")] = "ml-100k",
+    dataset: Annotated[str, typer.Option(help="Key of a data set in the catalog.")] = "ml-100k",
     data: DataOption = None,
 ) -> None:
     """Draw the two kinds of noise: figure 2 of Neera and others.
@@ -50,7 +50,7 @@ def traffic(
 ) -> None:
     """Count the bytes that users send and receive.
 
-    For each algorithm of a config: table 1 of Neera et al. 2020.
+    Counts them for each algorithm of a config, as in table 1 of Neera et al. 2020.
 
     Example: dpmf local traffic configs/neera_fig3_ml100k.yaml
     """
@@ -72,9 +72,9 @@ def improvements(
     form: FormatOption = "table",
     plugin: PluginOption = None,
 ) -> None:
-    """By how much BLP-MoG-MF's error is below every other curve's.
+    """Show how far BLP-MoG-MF's error is below other curves'.
 
-    Beside the improvements over ISGD that Neera et al. 2020 print.
+    The improvements over ISGD that Neera et al. 2020 print stand beside them.
 
     Example: dpmf local improvements configs/neera_fig4_ml100k.yaml
     """

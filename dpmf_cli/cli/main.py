@@ -77,14 +77,14 @@ def dpmf(
 
 
 def main() -> None:
-    """The console script: a DpmfError becomes one message on stderr and exit code 2."""
+    """Runs the command line. A DpmfError becomes one message on stderr and exit code 2."""
     escapes.guard()
     try:
         try:
             address_space.check()
             app(prog_name="dpmf")
         finally:
-            sys.stdout.flush()  # what cannot be written is told here, and not by Python when it ends
+            sys.stdout.flush()  # a failed write is reported here, and not by Python at exit
     except BrokenPipeError:
         sys.exit(1)
     except DpmfError as error:
@@ -92,14 +92,15 @@ def main() -> None:
         sys.exit(2)
     except MemoryError as error:
         what = f" ({error})" if str(error) else ""
-        print(f"dpmf: not enough memory{what}; `dpmf plan` says what a config takes", file=sys.stderr)
+        print(f"dpmf: not enough memory{what}; `dpmf plan` says how much a config needs", file=sys.stderr)
         sys.exit(2)
 
 
 @app.command()
 def schema(
     names: Annotated[
-        list[str] | None, typer.Argument(help="Plugins that the schema shall know too.", show_default=False)
+        list[str] | None,
+        typer.Argument(help="Names of plugins to include in the schema.", show_default=False),
     ] = None,
     plugin: PluginOption = None,
 ) -> None:
@@ -121,20 +122,20 @@ def schema(
 def docs(
     page: Annotated[
         Path | None,
-        typer.Argument(help="A page, printed with its tables of papers anew.", show_default=False),
+        typer.Argument(help="A page to print with its generated tables updated.", show_default=False),
     ] = None,
     results: Annotated[
         Path | None,
         typer.Option(
             "--results",
-            help="Folder of results: print the output of the page's commands anew, too.",
+            help="Folder of results; also updates the output of the page's commands.",
             show_default=False,
         ),
     ] = None,
 ) -> None:
     """Print the reference: commands, keys, algorithms.
 
-    Or a page of the documentation whose tables are made of what is known of a paper.
+    Given a page of the documentation, prints that page with its generated tables updated.
 
     Example: dpmf docs > docs/reference.md
     """

@@ -8,7 +8,7 @@ import typer
 
 
 def _configs_like(begun: str) -> list[str]:
-    """For the shell: files that begin so, and configs that dpmf ships."""
+    """Completes a word for the shell: files and shipped configs that begin with it."""
     from dpmf_cli.config.shipped import names
 
     files = sorted(
@@ -21,7 +21,7 @@ ConfigArgument = Annotated[
     Path,
     typer.Argument(
         autocompletion=_configs_like,
-        help="A YAML config, or the name of one that dpmf ships.",
+        help="A YAML config, or the name of a shipped config.",
         show_default=False,
     ),
 ]
@@ -34,26 +34,36 @@ ResultsArgument = Annotated[
     ),
 ]
 ConfigsOption = Annotated[
-    Path | None, typer.Option("--configs", help="Folder of configs; default those that dpmf ships.")
+    Path | None, typer.Option("--configs", help="Folder of configs; default: the shipped configs.")
 ]
 ResultsOption = Annotated[Path, typer.Option("--results", help="Folder of results.")]
 DataOption = Annotated[
-    Path | None, typer.Option("--data", help="Folder of data files; default $DPMF_DATA, else ./datasets.")
+    Path | None, typer.Option("--data", help="Folder of data files; default: $DPMF_DATA, else ./datasets.")
 ]
 DatasetOption = Annotated[
     str | None,
-    typer.Option("--dataset", help="Another data set than the config's, by its key; the name says so."),
+    typer.Option(
+        "--dataset",
+        help="Key of a data set to use instead of the config's; the experiment's name then says so.",
+    ),
 ]
 HeldOutOption = Annotated[
     int | None,
-    typer.Option("--held-out", min=1, help="Hold out only the first so many folds; the name says so."),
+    typer.Option(
+        "--held-out",
+        min=1,
+        help="Hold out only this many folds, the first ones; the experiment's name then says so.",
+    ),
 ]
-RunsOption = Annotated[int | None, typer.Option("--runs", min=1, help="Runs of each fold; the name says so.")]
+RunsOption = Annotated[
+    int | None,
+    typer.Option("--runs", min=1, help="How many runs of each fold; the experiment's name then says so."),
+]
 MetricOption = Annotated[
     str | None,
     typer.Option(
         "--metric",
-        help="rmse, or what `ranking` measured: ndcg@10, recall@20; default what each config says.",
+        help="rmse, or a metric that `ranking` measured, e.g. ndcg@10 or recall@20; default: each config's `metric`.",
     ),
 ]
 FormatOption = Annotated[str, typer.Option("--format", help="table, csv, md, latex or json.")]
@@ -72,6 +82,6 @@ PluginOption = Annotated[
         "--plugin",
         metavar="FILE",
         callback=_give,
-        help="A Python file with algorithms that configs may name in `plugins`; it is run. May be repeated.",
+        help="A Python file with algorithms that configs may name in `plugins`; the file is run. May be repeated.",
     ),
 ]

@@ -1,4 +1,4 @@
-"""A config for a file of ratings that has none: what its owner says of it, what is guessed, and how it is written."""
+"""Writes a config for a file of ratings, from what the user says about the file and from guesses."""
 
 import os
 import shlex
@@ -19,34 +19,37 @@ if TYPE_CHECKING:
     from dpmf_cli.ratings import Ratings
 
 PROTECTS = {"value": "bounded", "presence": "unbounded", "user": "user", "local": "local"}
-"""What --protects may say, and the neighbours of it."""
+"""The neighbours that each value of --protects stands for."""
 
 GUESSES = ("--separator", "--header", "--decimal", "--user", "--item", "--rating", "--scale")
-"""The options that stand for guesses."""
+"""The options that replace guesses."""
 
 FileArgument = Annotated[
-    Path, typer.Argument(help="A file of ratings: CSV, packed or not, or Parquet.", show_default=False)
+    Path, typer.Argument(help="A file of ratings: CSV (compressed or not) or Parquet.", show_default=False)
 ]
 ProtectsOption = Annotated[
     str,
     typer.Option(
-        help="What is hidden: the value of a rating, the presence of one, a user with all ratings, or (local) "
-        "values even from the service."
+        help="What ε hides. value: the value of a rating; presence: that a rating exists; user: a user with all "
+        "ratings; local: the values of ratings, even from the service."
     ),
 ]
 EpsilonOption = Annotated[float, typer.Option(help="The ε that you would accept.")]
 ScaleOption = Annotated[
     str | None,
-    typer.Option(help="What the site allows, as minimum:maximum:step, like 0.5:5:0.5; 0 for any value."),
+    typer.Option(
+        help="The ratings that the site allows, as minimum:maximum:step, e.g. 0.5:5:0.5; step 0 allows any value."
+    ),
 ]
 UserOption = Annotated[str | None, typer.Option(help="The column of users, by name or number.")]
 ItemOption = Annotated[str | None, typer.Option(help="The column of items.")]
 RatingOption = Annotated[str | None, typer.Option(help="The column of ratings.")]
 TimestampOption = Annotated[
-    str | None, typer.Option(help="The column of times; left out, the config has none.")
+    str | None, typer.Option(help="The column of times; without this option the config has none.")
 ]
 SeparatorOption = Annotated[
-    str | None, typer.Option(help="What stands between columns: a character, or tab, semicolon, space, …")
+    str | None,
+    typer.Option(help="The separator of columns: a character, or a word: tab, semicolon, space, …"),
 ]
 HeaderOption = Annotated[
     bool | None,
@@ -54,16 +57,14 @@ HeaderOption = Annotated[
         "--header/--no-header", help="Whether the first line names the columns.", show_default=False
     ),
 ]
-DecimalOption = Annotated[
-    str | None, typer.Option(help="What stands before the tenths in a number: . or a comma.")
-]
-ToOption = Annotated[Path | None, typer.Option(help="The config that is written.", show_default=False)]
-ForceOption = Annotated[bool, typer.Option("--force", help="Overwrite a config that says something else.")]
+DecimalOption = Annotated[str | None, typer.Option(help="The decimal mark of numbers: . or ,")]
+ToOption = Annotated[Path | None, typer.Option(help="The config file to write.", show_default=False)]
+ForceOption = Annotated[bool, typer.Option("--force", help="Overwrite an existing config that differs.")]
 
 
 @dataclass(frozen=True)
 class Said:
-    """What the options say of a file, each named as its option; the rest is guessed."""
+    """What the options say about a file; each field is named as its option. Whatever is None is guessed."""
 
     scale: str | None = None
     user: str | None = None
@@ -76,13 +77,13 @@ class Said:
 
     @property
     def words(self) -> list[str]:
-        """The options again, as words of a command."""
+        """The given options, as words of a command."""
         given = {name: value for name, value in asdict(self).items() if value is not None}
         header = {True: ["--header"], False: ["--no-header"]}.get(given.pop("header", None), [])
         return [word for name, value in given.items() for word in (f"--{name}", value)] + header
 
     def guess(self, ratings: Path) -> "Guess":
-        """What the file is: as said, and beyond that as it looks."""
+        """Returns the format of a file: as the options say, and guessed where they say nothing."""
         from dpmf_cli.datasets.formats.guess import Told, guess_format, separator_named
 
         if self.decimal not in (None, ".", ","):
@@ -96,8 +97,10 @@ class Said:
 def write_own_config(
     ratings: Path, said: Said, protects: str, epsilon: float, to: Path | None, *, force: bool
 ) -> Path:
-    """Writes the config of every provable method for a file of ratings, which is read whole first, and says what it
-    guessed. Gives the config."""
+    """Writes a config with every provable method for a file of ratings, and returns the config's path.
+
+    Reads the complete file first, and says what it guessed about it.
+    """
     from pydantic import ValidationError
 
     from dpmf_cli.config.suggested import FOLDS, GUESSED, RUNS, config_text, name_of, provable
@@ -108,7 +111,7 @@ def write_own_config(
     stem = ratings.name.lstrip(".-").partition(".")[0] or "ratings"
     config = to or Path(f"{stem}-{protects}.yaml")
     if config.exists() and ratings.exists() and config.samefile(ratings):
-        raise DpmfError(f"--to {config}: is the file of ratings; name another")
+        raise DpmfError(f"--to {config}: this is the file of ratings; name another file")
     dataset = {"kind": "csv", "name": name_of(stem), **_dataset(ratings, config, said)}
     try:
         found = load(CsvSpec(**{**dataset, "path": str(ratings)}), Folders.named()).ratings
@@ -126,8 +129,10 @@ def write_own_config(
 
 
 def asked_for(protects: str, epsilon: float) -> "Neighbours":
-    """The neighbours of what shall be protected. Raises `DpmfError` for what is nothing of that kind, and for an ε
-    that nobody asks for."""
+    """Returns the neighbours that a value of --protects stands for.
+
+    Raises `DpmfError` for an unknown value, and for an ε outside of 0.001 to 10000.
+    """
     from dpmf_cli.privacy.neighbours import Neighbours
 
     if protects not in PROTECTS:
@@ -140,13 +145,17 @@ def asked_for(protects: str, epsilon: float) -> "Neighbours":
 def fitting(
     entries: "Iterable[tuple[Any, PrivateAlgorithm]]", ratings: "Ratings", epsilon: float, what: str
 ) -> "Candidates":
-    """Those of `entries` that these ratings leave time and memory for, one of them at least. Raises `DpmfError` where
-    there is none, and for too few ratings, with `what` they are."""
+    """Returns those of `entries` that this machine has the time and memory to fit on these ratings, at least one.
+
+    Raises `DpmfError` if there is none, or if there are too few ratings. The message names the ratings by `what`.
+    """
     from dpmf_cli.config.suggested import FEWEST, FOLDS, candidates, grid_with
     from dpmf_cli.running.cutting import training_shape
 
     if len(ratings) < FEWEST:
-        raise DpmfError(f"{what}: {len(ratings)} ratings tell no methods apart; give {FEWEST} or more")
+        raise DpmfError(
+            f"{what}: {len(ratings)} ratings are too few to tell methods apart; give {FEWEST} or more"
+        )
     shape = training_shape(ratings.n_users, ratings.n_items, len(ratings), 1 / FOLDS)
     methods = candidates(entries, shape, len(grid_with(epsilon)))
     if not methods.taken:
@@ -155,19 +164,19 @@ def fitting(
 
 
 def write(config: Path, text: str, methods: "Candidates", *, force: bool) -> None:
-    """Writes a config and says what is in it; one that is there and says something else is the user's, and kept."""
+    """Writes a config and says what is in it. Refuses to overwrite a different config, unless `force` is set."""
     from dpmf_cli.results.store import write_atomically
     from dpmf_cli.terminal import say
 
     try:
         if not force and config.exists() and config.read_text() != text:
             raise DpmfError(
-                f"{config}: is there and says something else; `dpmf run` it, name another by --to, or overwrite it "
-                "by --force"
+                f"{config}: exists already and differs; `dpmf run` it, name another with --to, or overwrite it "
+                "with --force"
             )
         write_atomically(config, text.encode())
     except (OSError, UnicodeDecodeError) as error:
-        raise DpmfError(f"{config}: cannot be written or read ({error}); name another by --to") from None
+        raise DpmfError(f"{config}: cannot be written or read ({error}); name another with --to") from None
     count = len(methods.taken)
     say(f"wrote {config}: {count} method{'s' * (count > 1)} whose ε can be proved")
     for each in methods.left_out:
@@ -175,13 +184,13 @@ def write(config: Path, text: str, methods: "Candidates", *, force: bool) -> Non
 
 
 def _dataset(ratings: Path, config: Path, said: Said) -> dict[str, Any]:
-    """The keys of `dataset:` beside its name, as said or guessed; every guess is told."""
+    """Returns the keys of `dataset:` without its kind and name, as said or guessed. Says every guess."""
     from dpmf_cli.terminal import say
 
     guess = said.guess(ratings)
     for each in guess.words:
         say(f"{ratings}: {each}")
-    say(f"{ratings}: where that is wrong, say so: {', '.join(GUESSES)}")
+    say(f"{ratings}: if a guess is wrong, correct it with its option: {', '.join(GUESSES)}")
     wanted = ["user", "item", "rating", *["timestamp"] * (said.timestamp is not None)]
     if absent := [role for role in wanted if role not in guess.columns]:
         options = " ".join(f"--{role} COLUMN" for role in absent)
@@ -201,16 +210,16 @@ def _guessed_scale(ratings: Path, guess: "Guess") -> tuple[float, float, float]:
 
     if guess.scale is None:
         raise DpmfError(
-            f"{ratings}: has no number for a rating; correct the file, or name the column by --rating"
+            f"{ratings}: the column of ratings has no numbers; correct the file, or name the column with --rating"
         )
     if guess.scale[0] == guess.scale[1]:
         raise DpmfError(
-            f"{ratings}: all ratings are {guess.scale[0]:g}, so that the scale cannot be guessed, and a constant "
-            "predicts them without error; give ratings that differ"
+            f"{ratings}: all ratings are {guess.scale[0]:g}: the scale cannot be guessed, and a constant predicts "
+            "them without error; give ratings that differ"
         )
     say(
-        f"{ratings}: the scale is taken from what occurs. Your site's own is public and may be wider: "
-        "give it by --scale minimum:maximum:step"
+        f"{ratings}: the scale is guessed from the ratings. Your site's own is public and may be wider: "
+        "give it with --scale minimum:maximum:step"
     )
     return guess.scale
 

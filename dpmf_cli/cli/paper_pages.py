@@ -1,19 +1,19 @@
-"""The tables of documentation that are made: nothing in them is written by hand.
+"""Writes the generated tables of the documentation.
 
-They stand between two comments, `<!-- KIND of KEY -->` and `<!-- end -->`. KEY is that of a paper:
+A table stands between two comments, `<!-- KIND of KEY -->` and `<!-- end -->`. KEY is the key of a paper. The kinds:
 
-exhibits   which config measures what
-experiments   what a run of each config takes on the reference machine
+exhibits   which config measures which table or figure
+experiments   what a run of each config costs on the reference machine
 claims     verdicts on the paper's claims, from the record of its exploration
-expected   the same in short, with the experiments that measure each
-cells      the printed cells, from that record
+expected   the same verdicts in short, with the experiments that measure each claim
+cells      the printed cells, from the same record
 open       what the paper leaves open
 errata     the paper's mistakes
-output     `<!-- output of dpmf … -->`: what that command prints
+output     `<!-- output of dpmf … -->`: the output of that command
 
 `<!-- results/NAME.md -->` is that file of the results folder, which a command wrote. Without `--results`, such blocks
 and the outputs of commands stay as they are.
-`<!-- KIND of all -->` is a table of all papers: `report.tables.overview` has its kinds.
+`<!-- KIND of all -->` is a table of all papers: `report.tables.overview` has the kinds.
 `<!-- summary of all -->` is the README's table.
 """
 
@@ -50,11 +50,11 @@ _MARKED = re.compile(
 )
 
 Run = Callable[[list[str]], str | None]
-"""What a command of dpmf prints; None where it has no results to speak of."""
+"""Returns what a command of dpmf prints, or None if it cannot answer."""
 
 
 def with_tables(page: Path, run: Run | None = None, results: Path | None = None) -> str:
-    """The text of a page with its tables written anew. Raises DpmfError for a page that cannot be read.
+    """Returns the text of a page with its tables updated. Raises DpmfError for a page that cannot be read.
 
     run      runs the commands of the page; without it their output stays as it is
     results  the folder of results whose files the page shows; without it they stay as they are
@@ -84,13 +84,13 @@ def with_tables(page: Path, run: Run | None = None, results: Path | None = None)
 
 
 def _records(page: Path) -> Path:
-    """The folder of records: beside the pages of papers, or as docs/ or the root of the repository sees it."""
+    """Returns the folder of records that belongs to a page in docs/papers/, in docs/ or in the repository's root."""
     places = [page.parent / path / FOLDER for path in (".", "papers", "docs/papers")]
     return next((place for place in places if place.is_dir()), places[-1])
 
 
 def outside_of_tables(text: str) -> tuple[str, str]:
-    """(what is written by hand, what is made) of a page."""
+    """Returns (the hand-written text, the generated text) of a page."""
     made = [found[0] for found in _MARKED.finditer(text)]
     return _MARKED.sub("", text), "\n".join(made)
 
@@ -120,9 +120,9 @@ def _drawn(table: TextTable) -> str:
 
 
 def summary_table(records: Records) -> str:
-    """A row for each paper, linked as from the root of the repository: printed cells, and the verdicts on its claims.
+    """Returns a table with a row for each paper: its printed cells, and the verdicts on its claims.
 
-    A claim counts once for each data set that it is about.
+    Links start at the root of the repository. A claim counts once for each data set that it is about.
     """
     words = get_args(Word)
     rows = []
@@ -142,7 +142,7 @@ def summary_table(records: Records) -> str:
 
 
 def exhibits_table(found: PaperFindings) -> str:
-    """A row for each table or figure: what it shows, and the configs that measure it."""
+    """Returns a table with a row for each table or figure: what it shows, and the configs that measure it."""
     rows = [
         (each.name, each.what, ", ".join(f"`{name}`" for name in each.configs) or f"`{making(each.file)}`")
         for each in found.exhibits
@@ -152,8 +152,8 @@ def exhibits_table(found: PaperFindings) -> str:
 
 
 def experiments_table(found: PaperFindings) -> str:
-    """A row for each config: what it shows, on which data, and what a run from nothing takes on the reference
-    machine."""
+    """Returns a table with a row for each config: what it shows, on which data, and what a run from nothing costs on
+    the reference machine."""
     from dpmf_cli.config import load_config
     from dpmf_cli.config.shipped import FOLDER as CONFIGS
     from dpmf_cli.evaluation.numbers import duration

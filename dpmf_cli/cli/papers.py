@@ -15,16 +15,19 @@ if TYPE_CHECKING:
 
 def configs(
     paper: Annotated[
-        str | None, typer.Argument(help="Key of a paper, e.g. friedman2016: names alone.", show_default=False)
+        str | None,
+        typer.Argument(
+            help="Key of a paper, e.g. friedman2016: list only the names of its configs.", show_default=False
+        ),
     ] = None,
     small: Annotated[
-        bool, typer.Option("--small", help="Only those of `dpmf reproduce PAPER --small`.")
+        bool, typer.Option("--small", help="List only the configs of `dpmf reproduce PAPER --small`.")
     ] = False,
     large: Annotated[
         bool | None,
         typer.Option(
             "--large/--no-large",
-            help="Only those whose data have the size of ML-10M or Netflix, or only the others.",
+            help="List only the configs whose data have the size of ML-10M or Netflix, or only the others.",
             show_default=False,
         ),
     ] = None,
@@ -32,7 +35,8 @@ def configs(
 ) -> None:
     """List the shipped configs: paper, table, data, time.
 
-    `dpmf run` takes their names in any folder. Of a paper the names alone, in the order in which they are run.
+    `dpmf run` takes their names in any folder. Given a paper, lists only the names of its configs, in the order in
+    which they are run.
 
     Example: dpmf configs friedman2016 --small
     """
@@ -42,7 +46,7 @@ def configs(
     if paper is None:
         if small or large is not None:
             raise DpmfError(
-                "--small and --large are of a paper: name it, e.g. `dpmf configs friedman2016 --small`"
+                "--small and --large need a paper; name it, e.g. `dpmf configs friedman2016 --small`"
             )
         print(terminal(_listed(data)), end="")
         return
@@ -53,7 +57,7 @@ def configs(
 
 
 def _listed(data: Path | None) -> "TextTable":
-    """Every config by paper; the time is that of a run from nothing."""
+    """Returns all configs by paper, with the time that a run from nothing takes."""
     from dpmf_cli.papers.claims import all_papers
     from dpmf_cli.report.tables.layout import Group, TextTable
 
@@ -69,16 +73,16 @@ def _listed(data: Path | None) -> "TextTable":
     from dpmf_cli.config.shipped import names
 
     others = {name: "" for name in names() if name not in listed}
-    groups.append(Group("of no single paper", tuple(_rows(others, data))))
+    groups.append(Group("not from a single paper", tuple(_rows(others, data))))
     notes = (
-        "time: from nothing, on this machine with all its cores, as `dpmf plan` estimates it",
+        "time: of a run from nothing on all cores of this machine, as `dpmf plan` estimates it",
         "no: its data are not here; `dpmf datasets info KEY` says how to get them",
     )
     return TextTable(("config", "table or figure", "data set", "here", "time"), "llllr", tuple(groups), notes)
 
 
 def _rows(of: dict[str, str], data: Path | None) -> Iterator[tuple[str, ...]]:
-    """A row for each config by its name, with what it shows."""
+    """Yields a row for each config. `of` says what each config shows, by its name."""
     from dpmf_cli.config import load_config
     from dpmf_cli.config.shipped import FOLDER
     from dpmf_cli.datasets import Folders

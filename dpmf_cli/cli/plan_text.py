@@ -1,4 +1,4 @@
-"""What `dpmf plan` says."""
+"""Describes a plan: the output of `dpmf plan`."""
 
 import json
 from collections.abc import Sequence
@@ -15,7 +15,7 @@ from dpmf_cli.running.plan import Plan
 def describe(
     config: ExperimentConfig, plan: Plan, size: Sizes, jobs: int, *, seen: Sequence[str] = (), as_json: bool
 ) -> str:
-    """A plan as a table or as JSON. `seen`: what the ratings are, and warnings, a line each."""
+    """Returns a plan as a table or as JSON. `seen` has lines about the ratings, and warnings."""
     seconds, peak = plan.seconds(jobs), plan.peak_bytes(jobs)
     if as_json:
         record = {
@@ -79,13 +79,13 @@ def describe(
 
 
 def _refining(config: ExperimentConfig) -> list[str]:
-    """What a plan cannot know: it depends on results."""
+    """Returns a note on added ε. The plan cannot know how many there are, since that depends on results."""
     if not config.refines:
         return []
-    most = f"at most {MOST_ROUNDS} rounds, each as long as the private part at most"
+    most = f"at most {MOST_ROUNDS} rounds, each of which takes at most as long as the private part"
     return [f"more may come: ε are added where curves cross a baseline (`refine`), in {most}"]
 
 
 def _making(plan: Plan) -> list[str]:
     seconds = plan.made.seconds
-    return [f"making up the ratings first is {duration(seconds)} of it"] if seconds else []
+    return [f"{duration(seconds)} of that is for making up the ratings first"] if seconds else []

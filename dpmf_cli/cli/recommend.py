@@ -1,4 +1,4 @@
-"""`dpmf recommend`: on a config's own ratings, the private method that leads on public ones."""
+"""`dpmf recommend`: runs, on the ratings of a config, the private method that leads on public ratings."""
 
 import shlex
 from pathlib import Path
@@ -35,25 +35,25 @@ NOT_TAKEN = frozenset(
         "refine",
     ]
 )
-"""Keys of the user's config that the written one does not have, or has otherwise."""
+"""Keys of the user's config that the written config leaves out or sets itself."""
 
 
 def recommend(
     config: Annotated[
         Path,
         typer.Argument(
-            help="A YAML config with your `dataset`; its methods and grid are left out.", show_default=False
+            help="A YAML config with your `dataset`; its methods and grid are not used.", show_default=False
         ),
     ],
     protects: Annotated[
-        str, typer.Option(help="What is hidden: value, presence, user or local, as of `dpmf advise`.")
+        str, typer.Option(help="What ε hides: value, presence, user or local, as in `dpmf advise`.")
     ] = "value",
     epsilon: EpsilonOption = 1.0,
     towards: Annotated[
         str,
         typer.Option(
-            help="everybody; or others: all but the user who gets a prediction, which is then made from that user's "
-            "own clean ratings."
+            help="From whom ε protects. everybody: from anyone; others: from all other users, so that "
+            "predictions for a user may use that user's own clean ratings."
         ),
     ] = "everybody",
     delta: Annotated[float, typer.Option(help="The δ that you would accept; 0 for pure ε.")] = 0.0,
@@ -61,8 +61,8 @@ def recommend(
         bool,
         typer.Option(
             "--by-errors",
-            help="Run all provable methods and choose by the errors on these ratings, which costs ε that is counted "
-            "nowhere.",
+            help="Run all provable methods, and choose by their errors on these ratings. The choice costs ε that is "
+            "counted nowhere.",
         ),
     ] = False,
     to: ToOption = None,
@@ -72,9 +72,9 @@ def recommend(
     jobs: JobsOption = None,
     plugin: PluginOption = None,
 ) -> None:
-    """Run on your ratings what leads on public ones.
+    """Run on your ratings the method that leads on public ones.
 
-    Says which it is, at which parameters, and what it loses against no privacy; writes the config to use.
+    Says which method that is, with which parameters, and what it loses against no privacy. Writes the config to use.
 
     Example: dpmf recommend my.yaml --protects value --epsilon 1
     """
@@ -109,9 +109,9 @@ def recommend(
     given = [word for name, value in options.items() for word in (f"--{name}", value)]
     command = shlex.join(["dpmf", "recommend", str(config), *given, *["--by-errors"] * by_errors])
     why = (
-        "Every method whose ε can be proved for that."
+        "Every method with a provable ε for these options."
         if by_errors
-        else "What leads on public ratings, with its parameters there."
+        else "The method that leads on public ratings, with its parameters there."
     )
     text = config_text(keys, neighbours, epsilon, methods, command, why=why)
     write(target, text, methods, force=force)
@@ -124,7 +124,10 @@ def recommend(
 
 
 def _keeping(wanted: "Guarantee", neighbours: "Neighbours") -> list[str]:
-    """The keys of all methods whose every ε is provable for a guarantee; any δ but 0 is as good as another."""
+    """Returns the keys of all methods whose every ε is provable for a guarantee.
+
+    A method with a δ suits every guarantee with δ > 0.
+    """
     from dpmf_cli.config.suggested import provable
 
     found = [
@@ -134,7 +137,7 @@ def _keeping(wanted: "Guarantee", neighbours: "Neighbours") -> list[str]:
     ]
     if not found:
         raise DpmfError(
-            "no method of dpmf has an ε that can be proved for that; allow a --delta, or --towards others"
+            "dpmf has no method with a provable ε for these options; allow a --delta, or --towards others"
         )
     return found
 
@@ -142,15 +145,19 @@ def _keeping(wanted: "Guarantee", neighbours: "Neighbours") -> list[str]:
 def _with_methods(
     config: Path, target: Path, written: list[Any], neighbours: "Neighbours", delta: float, epsilon: float
 ) -> "tuple[dict[str, Any], ExperimentConfig]":
-    """What `target` takes from the user's config, and the whole of it with these methods. Raises `DpmfError`, with
-    the place in the user's config, for what is wrong with it."""
+    """Returns (keys that `target` takes from the user's config, the complete config with these methods).
+
+    Raises `DpmfError` for a mistake in the user's config, with its place.
+    """
     from dpmf_cli.config.extends import read_whole, relative_to
     from dpmf_cli.config.loading import validated
     from dpmf_cli.config.shipped import means_a_config
     from dpmf_cli.config.suggested import FOLDS, RUNS, grid_with
 
     if not means_a_config(config):
-        raise DpmfError(f"{config}: no config (.yaml); `dpmf advise` takes a file of ratings, and writes one")
+        raise DpmfError(
+            f"{config}: not a config (.yaml); `dpmf advise` takes a file of ratings, and writes a config"
+        )
     document = read_whole(config)
     relative_to(target.parent, document)
     keys = {"folds": FOLDS, "runs": RUNS} | {

@@ -1,4 +1,4 @@
-"""`dpmf release` and `dpmf predict`."""
+"""`dpmf release` and `dpmf predict`: write a model of a config, and predict with it."""
 
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -16,29 +16,33 @@ if TYPE_CHECKING:
 
 def release(
     config: ConfigArgument,
-    method: Annotated[str, typer.Option(help="The label of an entry under `algorithms`, or its key.")],
-    epsilon: Annotated[float, typer.Option(help="What the model may spend.")],
+    method: Annotated[
+        str, typer.Option(help="The label of an entry under `algorithms`, or its algorithm's key.")
+    ],
+    epsilon: Annotated[float, typer.Option(help="The ε that the model may spend.")],
     to: Annotated[
-        Path | None, typer.Option(help="The folder that is written; default: released/ and a name.")
+        Path | None,
+        typer.Option(help="The folder to write; default: one in released/, named after data, method and ε."),
     ] = None,
     users: Annotated[
-        Path | None, typer.Option(help="All users that there could be, an id in each line.")
+        Path | None, typer.Option(help="A file with the ids of all possible users, one id in each line.")
     ] = None,
     items: Annotated[
-        Path | None, typer.Option(help="All items that there could be, an id in each line.")
+        Path | None, typer.Option(help="A file with the ids of all possible items, one id in each line.")
     ] = None,
     ids_are_public: Annotated[
-        bool, typer.Option("--ids-are-public", help="The ids in the ratings are public; no list is needed.")
+        bool,
+        typer.Option("--ids-are-public", help="The ids in the ratings are public, so no list is needed."),
     ] = False,
     unprovable: Annotated[
-        bool, typer.Option("--unprovable", help="Release it although nobody can prove its ε.")
+        bool, typer.Option("--unprovable", help="Release the model although no ε can be proved for it.")
     ] = False,
     data: DataOption = None,
     plugin: PluginOption = None,
 ) -> None:
     """Fit one method on all ratings, and write the model.
 
-    The seed is secret. Releases of one data set add up: an account of them is kept.
+    The seed is secret. The ε of all releases of one data set add up, and dpmf keeps an account of them.
 
     Example: dpmf release my-shop.yaml --method pge --epsilon 1
     """
@@ -67,12 +71,10 @@ def release(
     print(_described(model, folder), end="")
     count = sum(total.releases for total in found)
     if count > 1:
-        say(
-            f"this is release {count} of {source.name}: whoever has all {count} learns what they tell together"
-        )
+        say(f"this is release {count} of {source.name}: whoever has all {count} can combine what they reveal")
     for total in found:
         say(f"{source.name}, {total}")
-    say(f"the account is {account_file()}; it is yours, and no part of the release")
+    say(f"the account is {account_file()}; it is for you only, and not part of the release")
 
 
 def predict(
@@ -81,18 +83,18 @@ def predict(
     ],
     pairs: Annotated[Path | None, typer.Option(help="A CSV file with the columns user and item.")] = None,
     user: Annotated[
-        str | None, typer.Option(help="One user, for the items with the best predictions.")
+        str | None, typer.Option(help="The id of one user, to predict that user's best items.")
     ] = None,
-    top: Annotated[int, typer.Option(min=1, help="How many items, with --user.")] = 10,
+    top: Annotated[int, typer.Option(min=1, help="How many items to predict with --user.")] = 10,
     own: Annotated[
-        Path | None, typer.Option(help="A CSV file with the own ratings of these users, for a joint model.")
+        Path | None, typer.Option(help="A CSV file with these users' own ratings, for a joint model.")
     ] = None,
-    to: Annotated[Path | None, typer.Option(help="The CSV file that is written; default: stdout.")] = None,
+    to: Annotated[Path | None, typer.Option(help="The CSV file to write; default: stdout.")] = None,
     plugin: PluginOption = None,
 ) -> None:
     """Predict ratings with a released model.
 
-    Of pairs of a file, or the best items of a user, as CSV.
+    Prints CSV: predictions for the pairs in a file, or a user's best items.
 
     Example: dpmf predict released/my-shop-pge-bounded-epsilon-1 --user c7 --top 5
     """
@@ -143,12 +145,13 @@ def _check_own(model: "Recommender", own: "OwnRatings | None") -> None:
         raise DpmfError(f"{model.statement.name} predicts without the users' own ratings; leave --own out")
     if own is None and joint:
         say(
-            f"{model.statement.name} predicts from the users' own ratings; without --own nobody has rated anything"
+            f"{model.statement.name} predicts from the users' own ratings; without --own, it takes them to have "
+            "rated nothing"
         )
 
 
 def _entry(config: "ExperimentConfig", method: str) -> Any:
-    """The entry of that label, or the only one of that key."""
+    """Returns the entry with that label, or else the only entry of the algorithm with that key."""
     entries = config.algorithms
     found = [entry for entry in entries if entry.name == method]
     found = found or [entry for entry in entries if entry.algorithm == method]
@@ -157,7 +160,7 @@ def _entry(config: "ExperimentConfig", method: str) -> Any:
     names = [entry.name for entry in found or entries]
     if found:
         raise DpmfError(
-            f"--method {method}: several entries are of it; name one by its label: {', '.join(names)}"
+            f"--method {method}: several entries have this key; name one by its label: {', '.join(names)}"
         )
     raise DpmfError(f"--method {method}: the config has no such entry{did_you_mean(method, names)}")
 
@@ -182,7 +185,7 @@ def _source(
 
 
 def _described(model: "Recommender", folder: Path) -> str:
-    """What was released, in sentences."""
+    """Returns a text that says what was released."""
     statement = model.statement
     privacy = statement.privacy
     proved = "none can be proved" if privacy.provable is None else f"{privacy.provable:g} provable"

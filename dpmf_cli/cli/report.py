@@ -17,15 +17,16 @@ def report(
     of: _Of = None,
     results: ResultsOption = Path("results"),
     everything: Annotated[
-        bool, typer.Option("--all", help="One page of all results, paper by paper: results/report.html.")
+        bool,
+        typer.Option("--all", help="Write one page of all results, paper by paper: results/report.html."),
     ] = False,
     configs: ConfigsOption = None,
     data: DataOption = None,
     plugin: PluginOption = None,
 ) -> None:
-    """Write results as one HTML page, report.html.
+    """Write results as an HTML page, report.html.
 
-    It lies in each results folder and opens from the disk, without a server.
+    Each results folder gets one. It opens from the disk, without a server.
 
     Example: dpmf report results/ml100k_bounded
     """
@@ -54,14 +55,16 @@ def plot(
     of: _Of = None,
     results: ResultsOption = Path("results"),
     everything: Annotated[
-        bool, typer.Option("--all", help="All experiments of the results folder that were run.")
+        bool, typer.Option("--all", help="Draw all experiments in the folder of results.")
     ] = False,
     forms: Annotated[
         str, typer.Option("--format", help="png, svg, pdf, or several, separated by commas.")
     ] = "png,svg,pdf",
     out: Annotated[
         Path | None,
-        typer.Option(help="Folder for the figures; default that of each result.", show_default=False),
+        typer.Option(
+            help="Folder for the figures; default: each experiment's results folder.", show_default=False
+        ),
     ] = None,
     metric: MetricOption = None,
     plugin: PluginOption = None,

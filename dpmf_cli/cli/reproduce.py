@@ -1,4 +1,4 @@
-"""`dpmf reproduce`: a paper, or all of them, from nothing to tables, report and verdict."""
+"""`dpmf reproduce`: reproduces a paper, or all papers, from nothing to tables, report and verdict."""
 
 import time
 from functools import partial
@@ -23,18 +23,22 @@ def reproduce(
     ],
     small: Annotated[
         bool,
-        typer.Option("--small", help="One fold and run of most experiments, on MovieLens 100K: minutes."),
+        typer.Option(
+            "--small", help="Run one fold and one run of most experiments, on MovieLens 100K; takes minutes."
+        ),
     ] = False,
     plan: Annotated[
-        bool, typer.Option("--plan", help="Say what it would do and how long; run nothing.")
+        bool, typer.Option("--plan", help="Say what would be run and how long it takes; run nothing.")
     ] = False,
     expect: Annotated[
-        bool, typer.Option("--expect", help="Write what was found as what is expected, for dpmf's makers.")
+        bool, typer.Option("--expect", help="Save the figures found as the expected ones; for dpmf's makers.")
     ] = False,
     results: Annotated[
         Path | None,
         typer.Option(
-            "--results", help="Folder of results; default results, or results/small.", show_default=False
+            "--results",
+            help="Folder of results; default: results, or results/small with --small.",
+            show_default=False,
         ),
     ] = None,
     data: DataOption = None,
@@ -42,9 +46,9 @@ def reproduce(
 ) -> None:
     """Reproduce a paper: run, write tables and report, judge.
 
-    Resumed where it was left. Data that are not here are named once. With --small it ends with whether RMSE is as
-    expected: of each curve at three ε, within two standard deviations of folds and runs, or a thousandth. The exit
-    code is 1 where one is not, or where nothing is expected of an experiment.
+    Resumes an interrupted reproduction. Names missing data once. With --small, it ends with a verdict: whether RMSE
+    is as expected, for each curve at three ε. It may differ by two standard deviations over folds and runs, or by a
+    thousandth of itself. The exit code is 1 if one differs by more, or if an experiment has no expected figures.
 
     Example: dpmf reproduce friedman2016 --small
     """
@@ -100,7 +104,7 @@ def _tell_of_missing(of: "Reproduction") -> None:
 
 
 def _end(of: "Reproduction", found: "list[Experiment]", *, expect: bool) -> None:
-    """Prints whether all is as expected, and what is not; or makes it what is."""
+    """Prints which figures are not as expected. With `expect`, saves the figures as the expected ones instead."""
     from dpmf_cli.reproducing.expected import FOLDER, figures_of, figures_off, read_expected, text_of
     from dpmf_cli.results.store import write_atomically
 
@@ -112,14 +116,14 @@ def _end(of: "Reproduction", found: "list[Experiment]", *, expect: bool) -> None
         print(f"{path}: {sum(map(len, now.values())):,} figures of {len(now)} experiments")
         return
     if not expected:
-        print("no verdict: dpmf ships no expected figures of the whole yet; --small has them")
+        print("no verdict: dpmf ships expected figures only for --small yet")
         return
     off = [each for name in now for each in figures_off(name, expected.get(name, {}), now[name])]
     unknown = [name for name in now if name not in expected]
     held = sum(len(expected.get(name, {})) for name in now) - len(off)
     print(f"{held:,} of {held + len(off):,} RMSE of {len(now) - len(unknown)} experiments are as expected")
     for name in unknown:
-        print(f"{name}: nothing is expected of it")
+        print(f"{name}: dpmf ships no expected figures for it")
     for each in off:
         here = "none" if each.found is None else f"{each.found:.5g}"
         wanted = f"{each.expected.mean:.5g} ± {each.expected.deviation:.2g}"

@@ -1,4 +1,4 @@
-"""`dpmf run` and `dpmf plan`."""
+"""`dpmf run` and `dpmf plan`: run an experiment, or say what a run would do."""
 
 import shlex
 from pathlib import Path
@@ -22,18 +22,19 @@ if TYPE_CHECKING:
     from dpmf_cli.running.runner import Executor
 
 JobsOption = Annotated[
-    int | None, typer.Option("-j", "--jobs", min=1, help="Processes; default one per core.")
+    int | None, typer.Option("-j", "--jobs", min=1, help="Number of processes; default: one per core.")
 ]
 SchedulerOption = Annotated[
     str | None,
     typer.Option("--scheduler", help="Run on a Dask cluster, e.g. tcp://host:8786 (see docs/cluster.md)."),
 ]
 WaitOption = Annotated[
-    float, typer.Option("--wait", min=0, help="Seconds to wait for a cluster's workers or lost scheduler.")
+    float,
+    typer.Option("--wait", min=0, help="Seconds to wait for a cluster's workers, or for its lost scheduler."),
 ]
 
 MOST_ROWS = 1000
-"""Of one table that `dpmf run` prints; all of them are in its files."""
+"""Most rows of one table that `dpmf run` prints. The table's file has all rows."""
 
 
 def run(
@@ -44,13 +45,14 @@ def run(
     scheduler: SchedulerOption = None,
     wait: WaitOption = 300.0,
     new_data: Annotated[
-        bool, typer.Option("--new-data", help="Replace results whose data file has changed since.")
+        bool, typer.Option("--new-data", help="Replace results if their data file has changed since.")
     ] = False,
     dataset: DatasetOption = None,
     held_out: HeldOutOption = None,
     runs: RunsOption = None,
     if_present: Annotated[
-        bool, typer.Option("--if-present", help="Without its data, say how to get them and do nothing.")
+        bool,
+        typer.Option("--if-present", help="If the data are missing, say how to get them and do nothing."),
     ] = False,
     plugin: PluginOption = None,
 ) -> None:
@@ -99,9 +101,9 @@ def plan(
     as_json: Annotated[bool, typer.Option("--json", help="JSON on stdout.")] = False,
     plugin: PluginOption = None,
 ) -> None:
-    """Say what a run would do and how long it takes; runs nothing.
+    """Say what a run would do and how long it takes; run nothing.
 
-    Tasks, what is done, what is left, time and memory.
+    Shows all tasks, those done and those left, time and memory.
 
     Example: dpmf plan configs/ml1m_bounded.yaml
     """
@@ -134,7 +136,7 @@ def _cluster(scheduler: str, wait: float, jobs: int | None) -> "Executor":
 
 
 def _print_results(finished: "Finished") -> None:
-    """Baselines, twins, crossings, and what was spent; of very many curves the first."""
+    """Prints tables of baselines, twins, crossings and ledgers, and of very long tables only the first rows."""
     from dpmf_cli.report.tables.baselines import baseline_rows, baselines_text, twins_text
     from dpmf_cli.report.tables.crossings import crossings_text
     from dpmf_cli.report.tables.layout import first_rows, terminal
@@ -156,7 +158,7 @@ def _print_results(finished: "Finished") -> None:
 
 
 def _end(finished: "Finished") -> None:
-    """Says what was computed; exit code 1 where tasks failed, or have no result."""
+    """Says what was computed. The exit code is 1 if tasks failed, or have no result."""
     from dpmf_cli.terminal import say
 
     done = (

@@ -25,28 +25,30 @@ def crossings(
         bool,
         typer.Option(
             "--printed",
-            help="Add the cells of Friedman et al.'s tables 4 and 5 without a result.",
+            help="Add the cells of Friedman et al.'s tables 4 and 5 that have no result.",
         ),
     ] = False,
     advise: Annotated[
         bool,
-        typer.Option("--advise", help="Say in plain words what results recommend and leave open."),
+        typer.Option(
+            "--advise", help="Say in plain words what the results recommend, and what they leave open."
+        ),
     ] = False,
     audited: Annotated[
-        bool, typer.Option("--audited", help="Add what `dpmf audit` of the same configs has shown.")
+        bool, typer.Option("--audited", help="Add what `dpmf audit` has found for the same configs.")
     ] = False,
     at: Annotated[
         float | None,
         typer.Option(
-            "--at", help="RMSE at this ε instead, of every curve; interpolated between grid points."
+            "--at", help="Print the RMSE of every curve at this ε instead, interpolated between grid points."
         ),
     ] = None,
     metric: MetricOption = None,
     plugin: PluginOption = None,
 ) -> None:
-    """The ε at which private algorithms become as good as averages.
+    """Show the ε at which private methods become as good as averages.
 
-    As good as the item average (IA), and as item and user averages together, the global effects (GE).
+    The averages are the item average (IA), and item and user averages together, the global effects (GE).
 
     Example: dpmf crossings configs/quickstart.yaml --advise
     """
@@ -91,9 +93,9 @@ def crossings(
 def _experiments(
     of: list[Path] | None, results: Path, metric: str | None
 ) -> "Iterator[tuple[Path, Experiment]]":
-    """What was asked for, each with its folder, by a metric or by that of its config.
+    """Yields each experiment that was asked for, with its folder, by a metric or by that of its config.
 
-    Of an interrupted run it is what has finished, and that is told.
+    Of an interrupted run, yields only the finished folds, and says so.
     """
     from dpmf_cli.evaluation.partial import of_finished_folds
     from dpmf_cli.results.folders import results_of
@@ -108,7 +110,7 @@ def _experiments(
             failed = read_manifest(folder).get("failures")
             partial = None if failed else of_finished_folds(experiment)
             what = (
-                f"only {partial.partial} are finished, and shown"
+                f"only {partial.partial} are finished and shown"
                 if partial
                 else "some tasks have no result yet"
             )
@@ -118,8 +120,11 @@ def _experiments(
 
 
 def shown(collected: "Collected", metric: str | None, *, named: bool) -> "Experiment | None":
-    """An experiment by a metric, or by that of its config. Where it was not measured, None, and that is told, unless
-    the experiment was `named`: then it raises `DpmfError`."""
+    """Returns an experiment by a metric, or by that of its config.
+
+    If that metric was not measured, raises `DpmfError` for an experiment that the user `named`. For others, says so
+    and returns None.
+    """
     from dpmf_cli.errors import DpmfError
     from dpmf_cli.terminal import say
 
@@ -135,9 +140,9 @@ def shown(collected: "Collected", metric: str | None, *, named: bool) -> "Experi
 def _print_levels(
     of: list[Path] | None, results: Path, epsilon: float, form: str, metric: str | None
 ) -> None:
-    """RMSE, or another metric, at one ε.
+    """Prints RMSE, or another metric, at one ε.
 
-    Where all results are asked for, those whose grids do not hold it are told and passed over.
+    If all results are asked for, passes over those whose grids do not hold that ε, and says so.
     """
     from dpmf_cli.errors import DpmfError
     from dpmf_cli.evaluation.levels import levels_at
@@ -155,22 +160,24 @@ def _print_levels(
     if not levels:
         raise DpmfError(f"no result has ε = {epsilon:g} in its grid")
     if len({level.metric for level in levels}) > 1:
-        raise DpmfError("these configs show different metrics; ask for one of them by --metric")
+        raise DpmfError("these configs show different metrics; ask for one of them with --metric")
     print(levels_table(levels, epsilon, form), end="")
 
 
 def compare(
     first: ComparedArgument,
-    others: Annotated[list[Path], typer.Argument(help="The others, each held against the first.")],
+    others: Annotated[
+        list[Path], typer.Argument(help="Other configs or results folders, each compared with the first.")
+    ],
     results: ResultsOption = Path("results"),
     form: Annotated[str, typer.Option("--format", help="table, csv, md or json.")] = "table",
     page: Annotated[
         Path | None,
-        typer.Option(help="Write all of it as one HTML page, with charts, instead.", show_default=False),
+        typer.Option(help="Write the comparison as one HTML page, with charts, instead.", show_default=False),
     ] = None,
     plugin: PluginOption = None,
 ) -> None:
-    """Say in what experiments differ: settings, and errors.
+    """Show how experiments differ: in settings and in errors.
 
     Errors are paired over the folds and runs that both have.
 
@@ -198,9 +205,9 @@ def baselines(
     metric: MetricOption = None,
     plugin: PluginOption = None,
 ) -> None:
-    """The errors of the baselines: GA, IA, GE, clean MF.
+    """Show the errors of the baselines: GA, IA, GE, clean MF.
 
-    Beside those that Friedman et al. (2016) print in table 3, where an experiment reproduces it.
+    If an experiment reproduces table 3 of Friedman et al. (2016), the printed errors stand beside them.
 
     Example: dpmf baselines --format md
     """

@@ -1,4 +1,4 @@
-"""`dpmf verify`: whether results, parsed ratings and data are as they were written."""
+"""`dpmf verify`: checks whether results, parsed ratings and data are as they were written."""
 
 import os
 from collections.abc import Sequence
@@ -18,25 +18,30 @@ def verify(
     of: Annotated[
         list[Path] | None,
         typer.Argument(
-            help="Folders of results, or experiments by their configs or folders; default: all of --results.",
+            help="Folders of results, or configs or results folders of experiments; default: all of --results.",
             show_default=False,
         ),
     ] = None,
     results: ResultsOption = Path("results"),
     data: DataOption = None,
     recompute: Annotated[
-        int, typer.Option("--recompute", min=0, help="Compute so many random tasks anew, and compare bytes.")
+        int,
+        typer.Option("--recompute", min=0, help="Compute this many random tasks again, and compare bytes."),
     ] = 0,
     seed: Annotated[
         int | None,
-        typer.Option(min=0, help="What draws these tasks; default one that is printed.", show_default=False),
+        typer.Option(
+            min=0,
+            help="The seed that draws these tasks; default: a random one, which is printed.",
+            show_default=False,
+        ),
     ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="JSON on stdout.")] = False,
     plugin: PluginOption = None,
 ) -> None:
-    """Check what is stored, by checksums, and change nothing.
+    """Check stored files by checksums; change nothing.
 
-    Task files, tables and figures, parsed ratings, data files. Exit code 1 where one of them is off.
+    Checks task files, tables and figures, parsed ratings, and data files. The exit code is 1 if one of them is off.
 
     Example: dpmf verify results --recompute 3
     """
@@ -60,7 +65,7 @@ def verify(
 
 
 def _looked_at(path: Path, results: Path, data: Path | None) -> "Verified":
-    """A folder of results where it holds tasks or experiments, else an experiment, by its config or its folder."""
+    """Verifies a folder of results, or one experiment that is named by its config or its results folder."""
     from dpmf_cli.datasets import Folders
     from dpmf_cli.results.folders import results_folder
     from dpmf_cli.results.manifest import MANIFEST

@@ -1,4 +1,4 @@
-"""The config: what an experiment is, validated, with errors that say file:line:column and the fix."""
+"""The config of an experiment: read and validated, with errors that say file:line:column and the fix."""
 
 from dpmf_cli.config.loading import config_of, load_config
 from dpmf_cli.config.model import ExperimentConfig

@@ -1,4 +1,4 @@
-"""What the keys of a config must not ask for together, each refused at its place and with the fix."""
+"""Refuses contradictions between the keys of a config, each at its place and with the fix."""
 
 import math
 from typing import LiteralString
@@ -13,7 +13,7 @@ from dpmf_cli.datasets.spec import PRIZE_DATASET, CatalogSpec, CsvSpec
 from dpmf_cli.errors import did_you_mean
 
 MOST_TASKS = 1_000_000
-"""Of one config; more would be an oversight, and not even their names could be looked up in an hour."""
+"""Most tasks of one config. More would be an oversight: looking up their names alone would take over an hour."""
 
 _RESERVED = {
     "tasks": "where the results of tasks are",
@@ -22,11 +22,11 @@ _RESERVED = {
     "audit.csv": "the table of all audits",
     "report.html": "the page of all results",
 }
-"""What else is in a folder of results, beside the folders of experiments."""
+"""What a folder of results holds besides the folders of experiments."""
 
 
 def refuse_contradictions(config: ExperimentKeys) -> None:
-    """Raises PydanticCustomError for the first contradiction, with the path of the key that is to change."""
+    """Raises PydanticCustomError for the first contradiction, with the path of the key to change."""
     for check in (
         _one_ascending_grid,
         _possible_folds,
@@ -52,7 +52,7 @@ def _one_ascending_grid(config: ExperimentKeys) -> None:
         raise _at(
             ("thetas",),
             "grid",
-            "give `epsilons` or `thetas`, not both; `epsilons: null` takes back an inherited one",
+            "give `epsilons` or `thetas`, not both; `epsilons: null` removes an inherited grid",
         )
     name, sign = ("epsilons", "ε") if config.thetas is None else ("thetas", "θ")
     given: list[float] = getattr(config, name)
@@ -62,7 +62,7 @@ def _one_ascending_grid(config: ExperimentKeys) -> None:
         grid = config.grid(entry)
         if grid[0] < LEAST_BUDGET or not math.isfinite(grid[-1]) or sorted(set(grid)) != list(grid):
             found = ", ".join(f"{epsilon:g}" for epsilon in grid)
-            message = f"{entry.name} has no ascending ε from {LEAST_BUDGET:g} up for these θ, but {found}"
+            message = f"{entry.name} needs ascending ε from {LEAST_BUDGET:g} up, but these θ give {found}"
             raise _at(("thetas",), "grid", message)
 
 
@@ -70,16 +70,20 @@ def _possible_folds(config: ExperimentKeys) -> None:
     if config.test not in ("folds", "recent"):
         if not (isinstance(config.dataset, CatalogSpec) and config.dataset.name == PRIZE_DATASET):
             raise _at(
-                ("test",), "test", f"the {config.test} set is one of the data set {PRIZE_DATASET} alone"
+                ("test",),
+                "test",
+                f"the {config.test} set belongs to the data set {PRIZE_DATASET} only; use `test: folds`",
             )
         if config.dataset.sample is not None:
             raise _at(
                 ("test",),
                 "test",
-                f"the {config.test} set is one of all ratings, not of a sample; use folds",
+                f"the {config.test} set belongs to all ratings, not to a sample; use `test: folds`",
             )
         if config.folds != 1:
-            raise _at(("folds",), "test", f"the {config.test} set is the only one to predict; remove `folds`")
+            raise _at(
+                ("folds",), "test", f"the {config.test} set is predicted instead of folds; remove `folds`"
+            )
     elif config.folds == 1:
         raise _at(("folds",), "folds", "one fold leaves nothing to train on; give 2 or more")
     if config.test == "recent" and not config.dataset.has_timestamps:
@@ -105,9 +109,15 @@ def _measurable_growth(config: ExperimentKeys) -> None:
             ("refine",), "growth", "ε are not added while the ratings grow; remove `refine` or `growth`"
         )
     if not config.twins:
-        raise _at(("growth",), "growth", "growth is a loss against the twin without noise; set `twins: true`")
+        raise _at(
+            ("growth",),
+            "growth",
+            "growth measures the loss against the twin without noise; set `twins: true`",
+        )
     if config.test not in ("folds", "recent"):
-        raise _at(("growth",), "growth", f"the {config.test} set does not grow with the ratings; use folds")
+        raise _at(
+            ("growth",), "growth", f"the {config.test} set does not grow with the ratings; use `test: folds`"
+        )
     if config.growth.order == "timestamp" and not config.dataset.has_timestamps:
         raise _at(
             ("growth", "order"), "growth", f"{config.dataset.key} has no time stamps; use `order: random`"
@@ -146,13 +156,17 @@ def _rankings_that_are_measured(config: ExperimentKeys) -> None:
         raise _at(("metric",), "metric", f'"{config.metric}" is not measured{fix}')
     for index, entry in enumerate(config.baselines):
         if entry.scores_only and (config.ranking is None or config.growth is not None):
-            fix = "remove `growth`, a loss of RMSE" if config.growth else "ask for `ranking: {threshold: 4}`"
-            message = f"{entry.name} orders items and predicts no ratings; {fix}, or remove it"
+            fix = (
+                "remove `growth`, which measures RMSE"
+                if config.growth
+                else "ask for `ranking: {threshold: 4}`"
+            )
+            message = f"{entry.name} orders items and predicts no ratings; {fix}, or remove the entry"
             raise _at(("baselines", index), "ranking", message)
 
 
 _REFERENCES = {"cinematch": (PRIZE_DATASET, "Netflix"), "chien2021": ("ml-10m", "ML-10M")}
-"""How the data sets of printed errors begin, and are called."""
+"""For each reference: how the keys of its data sets begin, and how messages name them."""
 
 
 def _references_of_their_data(config: ExperimentKeys) -> None:
@@ -209,20 +223,18 @@ def _parameters_of_algorithms(config: ExperimentKeys) -> None:
             message = f'unknown algorithm "{name}"{did_you_mean(name, known)}'
             raise _at(("parameters", name), "parameters", message)
         if "algorithm" in given:
-            message = "the algorithm's name stands before it; remove it"
+            message = "the key above already names the algorithm; remove `algorithm`"
             raise _at(("parameters", name, "algorithm"), "parameters", message)
 
 
 def _effects_that_are_used(config: ExperimentKeys) -> None:
-    """What all entries inherit, or have on own ratings, is no mistake of one that makes no averages."""
+    """Refuses `effects` of an entry that makes no averages, unless it inherits them or has them on own ratings."""
     for at, entry in enumerate(config.algorithms):
         if not entry.averaged:
             own = type(entry).model_fields["effects"].default
             inherited = (own, config.effects, own.model_copy(update=ON_OWN_RATINGS))
             if entry.effects not in inherited:
-                message = (
-                    f"{entry.algorithm} makes no averages of that kind, and has no use for it; remove it"
-                )
+                message = f"{entry.algorithm} makes no averages of that kind, and has no use for `effects`; remove it"
                 raise _at(("algorithms", at, "effects"), "ignored", message)
 
 

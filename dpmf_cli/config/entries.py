@@ -1,4 +1,4 @@
-"""Entries of a config: what they may be, and, before that is validated, what one that is written once stands for."""
+"""The entries of a config: which there may be, and how one written entry becomes several before validation."""
 
 import math
 from collections.abc import Mapping
@@ -16,37 +16,37 @@ from dpmf_cli.algorithms.shared.effects import ON_OWN_RATINGS
 from dpmf_cli.strict_model import StrictModel, tagged
 
 Registry = Mapping[str, type[Any]]
-"""Algorithms by the names that a config has for them."""
+"""Algorithms, by their keys in a config."""
 
 INHERITED = ("neighbours", "mode", "effects", "delta")
 """Keys of the experiment that an algorithm's entry may set for itself and otherwise inherits."""
 
 BASELINES_OF_OWN = ["ga", "ua", "ia", "ge", "als"]
-"""The baselines of an experiment on a user's own ratings that names none."""
+"""The baselines of an experiment on a user's own ratings, if the config names none."""
 
 _NO_PARAMETERS = {"algorithm", "label", "clip_predictions"}
-"""Keys of an entry that are no parameters of the algorithm."""
+"""Keys of an entry that are not parameters of its algorithm."""
 
 LISTED = ("neighbours", "mode")
-"""Keys that may hold a list: the entry then stands for one of each combination."""
+"""Keys that may hold a list. The entry then becomes one entry for each combination."""
 
 
 def entry_class(entry: Any, registry: Registry) -> type[Any] | None:
-    """The algorithm that an entry of a config is of, None where it names none."""
+    """Returns the algorithm that an entry of a config names, or None if it names none that is known."""
     name = entry.get("algorithm") if isinstance(entry, dict) else None
     return registry.get(name) if isinstance(name, str) else None
 
 
 def written_out(entry: Any, experiment: dict[str, Any], registry: Registry) -> list[Any]:
-    """The entries that one of a config stands for, each with what it inherits: one for each combination of its
-    `neighbours` and `mode`, and of these one for each value of its sweep."""
+    """Expands an entry of a config, with what it inherits: one entry for each combination of its `neighbours` and
+    `mode`, and of these one for each value of its sweep."""
     entry = with_inherited(entry, experiment, registry)
     known = entry_class(entry, registry)
     return [each for one in _combinations(entry, registry) for each in expand_sweep(one, known)]
 
 
 def with_inherited(entry: Any, experiment: dict[str, Any], registry: Registry) -> Any:
-    """An entry with what it does not set itself: first from the experiment's `parameters`, then from its keys."""
+    """Adds to an entry what it does not set itself: from the experiment's `parameters`, then from its other keys."""
     entry = tagged(entry)
     known = entry_class(entry, registry)
     if known is None:
@@ -59,13 +59,16 @@ def with_inherited(entry: Any, experiment: dict[str, Any], registry: Registry) -
 
 
 def is_own(dataset: Any) -> bool:
-    """Whether a config's `dataset` is a file of the user's own."""
+    """Whether a config's `dataset` is a user's own file."""
     return isinstance(dataset, dict) and dataset.get("kind") == "csv"
 
 
 def on_own_ratings(entry: dict[str, Any], known: type[Any]) -> dict[str, Any]:
-    """What an entry of which the config says nothing has on a user's own ratings, for which no paper chose anything:
-    a baseline chooses its parameters, and the averages of a private method follow the public rule."""
+    """Returns what an entry has by default on a user's own ratings, for which no paper chose parameters.
+
+    A baseline without parameters chooses them itself. A private method's averages follow the public rule, unless the
+    entry has `effects`.
+    """
     fields = known.model_fields
     if "tuned" in fields:
         return {"tuned": True} if entry.keys() <= _NO_PARAMETERS else {}
@@ -74,12 +77,12 @@ def on_own_ratings(entry: dict[str, Any], known: type[Any]) -> dict[str, Any]:
 
 
 def one_of(values: Any) -> Any:
-    """The first of the values that a key lists, or its only one."""
+    """Returns the first value if a key lists several, else its only value."""
     return values[0] if _is_list_of_choices(values) else values
 
 
 def _combinations(entry: Any, registry: Registry) -> list[Any]:
-    """An entry whose `neighbours` or `mode` are lists as one entry for each combination, labelled by what differs."""
+    """Turns an entry with lists of `neighbours` or `mode` into one for each combination, labelled by what differs."""
     known = entry_class(entry, registry)
     if known is None:
         return [entry]
@@ -96,7 +99,7 @@ def _combinations(entry: Any, registry: Registry) -> list[Any]:
 
 
 def _is_list_of_choices(value: Any) -> bool:
-    """Whether it is a list of different words; what else a list holds is left to the entry to refuse."""
+    """Whether a value is a list of different words. The entry's own validation refuses other lists."""
     return (
         isinstance(value, list)
         and bool(value)
@@ -106,7 +109,7 @@ def _is_list_of_choices(value: Any) -> bool:
 
 
 def _default_name(entry: dict[str, Any], known: type[Algorithm]) -> str:
-    """The name of an entry without a `label`; of one that is not valid the algorithm's, until that is told."""
+    """Returns the name of an entry without a `label`. An invalid entry, refused later, has the algorithm's title."""
     try:
         return known.model_validate({**entry, "sweep": None}).default_name
     except ValidationError:
@@ -114,12 +117,12 @@ def _default_name(entry: dict[str, Any], known: type[Algorithm]) -> str:
 
 
 def expand_sweep(entry: Any, known: type[Algorithm] | None) -> list[Any]:
-    """An entry with `sweep: {parameter: [values]}` as one entry for each value, labelled by it."""
+    """Turns an entry with `sweep: {parameter: [values]}` into one entry for each value, labelled by the value."""
     sweep = entry.get("sweep") if isinstance(entry, dict) else None
     if not (
         isinstance(sweep, dict) and len(sweep) == 1 and all(isinstance(v, list) and v for v in sweep.values())
     ):
-        return [entry]  # as it stands: if it has a sweep, Algorithm refuses its shape
+        return [entry]  # unchanged: if it has a sweep, Algorithm refuses its shape
     ((parameter, values),) = sweep.items()
     rest = {key: value for key, value in entry.items() if key != "sweep"}
     name = rest.get("label") or rest.get("algorithm")
@@ -137,8 +140,8 @@ def expand_sweep(entry: Any, known: type[Algorithm] | None) -> list[Any]:
 def with_parameter(
     entry: dict[str, Any], parameter: str, value: Any, known: type[Algorithm] | None
 ) -> dict[str, Any]:
-    """An entry with one parameter set, or one `key.part` of it. The other parts of a budget share what is left in the
-    proportions that they had."""
+    """Returns an entry with one parameter set, or one `key.part` of a parameter. The other parts of a budget share
+    the rest in the same proportions as before."""
     key, _, part = parameter.partition(".")
     if not part:
         return {**entry, key: value}
@@ -161,7 +164,7 @@ def _is_fraction(value: Any) -> bool:
 
 
 def entry_of(known: Registry) -> Any:
-    """An entry of one of these algorithms, told by its name, which may stand alone."""
+    """Returns the type of an entry: a mapping with the key of one of these algorithms, or that key alone."""
     one = reduce(or_, known.values())
     alone = BeforeValidator(tagged, json_schema_input_type=Literal[tuple(known)] | one)
     return Annotated[one, Field(discriminator="algorithm"), alone]

@@ -1,4 +1,4 @@
-"""What is wrong with a config, where it stands in the file, and the fix."""
+"""Messages about mistakes in a config: the place in the file, what is wrong, and the fix."""
 
 import json
 from collections.abc import Sequence
@@ -24,7 +24,7 @@ LONGEST_SHOWN = 100
 
 
 def mistakes(document: Document, details: Sequence[ErrorDetails], registries: Registries) -> list[str]:
-    """What is wrong with a config, each mistake once, as `file:line:column: where: what and the fix`."""
+    """Returns a message for each mistake in a config, as `file:line:column: where: what and the fix`, each once."""
     of = origins(document, registries)
     return list(dict.fromkeys(_mistake(document, detail, registries, of) for detail in details))
 
@@ -44,7 +44,7 @@ def _mistake(document: Document, detail: ErrorDetails, registries: Registries, o
         tag = str(context.get("tag", ""))
         hint = did_you_mean(tag, registry)
         if tag in plugins.available():
-            hint = f"; it is a plugin, to be named: `plugins: [{tag}]`"
+            hint = f"; it is a plugin; name it: `plugins: [{tag}]`"
         if nested := _nested_entries(registry, detail["loc"]):
             where = path[-1]
             path = path_in_file(document, (*path, "algorithm"))
@@ -67,8 +67,8 @@ def _mistake(document: Document, detail: ErrorDetails, registries: Registries, o
 
 
 def _nested_entries(registry: Registry, location: KeyPath) -> list[str]:
-    """By name, what an entry can be that stands inside of another, at `(…, algorithm, key)`; none for one that does
-    not."""
+    """Returns the algorithms, by name, that an entry inside another may be, at `(…, algorithm, key)`. There are none
+    for an entry that is not inside another."""
     algorithm, key = (registry.get(str(location[-2])), location[-1]) if len(location) > 1 else (None, "")
     field = algorithm.model_fields.get(str(key)) if algorithm else None
     return [

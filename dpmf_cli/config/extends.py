@@ -1,4 +1,4 @@
-"""Configs that extend others: the files of a chain read as one, in which each key keeps its place."""
+"""Reads a config and those that it extends as one config, in which each key keeps its place in its file."""
 
 import difflib
 import os
@@ -11,17 +11,17 @@ from dpmf_cli.errors import DpmfError, did_you_mean
 
 KEY = "extends"
 MOST_FILES = 8
-"""In one chain; more cannot be followed by a reader either."""
+"""Most files in one chain. A reader could not follow more either."""
 
 
 def read_whole(path: Path) -> Document:
-    """A config with what it extends. Raises DpmfError, with its place, for what cannot be extended."""
+    """Reads a config with what it extends. Raises DpmfError, with the place, for what cannot be extended."""
     found = config_file(path)
     return _whole(read(found), (found.resolve(),))
 
 
 def _whole(document: Document, chain: tuple[Path, ...]) -> Document:
-    """`document` on top of what it extends; `chain` has the files that led here, itself the last."""
+    """Returns `document` on top of what it extends. `chain` has the files that led here, `document` last."""
     if KEY not in document.data:
         return document
     place = document.place_of((KEY,), key=False)
@@ -47,7 +47,7 @@ def _file_named(value: Any, place: Place) -> str:
 
 
 def _is_file(path: Path) -> bool:
-    """Whether it is a plain file; a pipe or a device could be read for ever."""
+    """Whether a path is a plain file. Reading a pipe or a device might never end."""
     try:
         return path.is_file()
     except OSError:
@@ -62,8 +62,8 @@ def _configs_beside(path: Path) -> list[str]:
 
 
 def _on_top(own: Document, base: Document) -> Document:
-    """What a file says itself, on top of what it extends. The base's name is not inherited: it is that of a folder of
-    results."""
+    """Returns what a file says itself, on top of what it extends. The base's name is not inherited: it names
+    a results folder."""
     base.data.pop("name", None)
     relative_to(own.path.parent, base)
     replaced: set[KeyPath] = set()
@@ -76,9 +76,9 @@ def _on_top(own: Document, base: Document) -> Document:
 def _merged(
     own: dict[str, Any], base: dict[str, Any], path: KeyPath, replaced: set[KeyPath]
 ) -> dict[str, Any]:
-    """Two mappings key by key. Whatever else `own` has replaces what the base has, and null takes that back.
+    """Merges two mappings key by key. Any other value in `own` replaces the base's, and null removes it.
 
-    replaced   receives the paths below which nothing of the base is left
+    replaced   receives the paths at and below which nothing of the base is left
     """
     merged = dict(base)
     for key, value in own.items():
@@ -94,12 +94,12 @@ def _merged(
 
 
 def _of_one_kind(own: dict[str, Any], base: dict[str, Any]) -> bool:
-    """Whether two mappings may hold the same keys: data sets of another `kind` do not."""
+    """Whether two mappings may hold the same keys. Data sets of different `kind` may not."""
     return "kind" not in own or own["kind"] == base.get("kind")
 
 
 def _outside(cut: set[KeyPath], places: dict[KeyPath, Place]) -> dict[KeyPath, Place]:
-    """The places of what is not at or below one of these paths."""
+    """Returns the places of all paths that are neither at nor below one of these."""
     return {
         path: place
         for path, place in places.items()
@@ -108,7 +108,7 @@ def _outside(cut: set[KeyPath], places: dict[KeyPath, Place]) -> dict[KeyPath, P
 
 
 def relative_to(folder: Path, base: Document) -> None:
-    """Writes the path of the base's data set, which is relative to the base, as one that is relative to `folder`."""
+    """Rewrites the path of the base's data set, which is relative to the base, so that it is relative to `folder`."""
     if base.path.parent == folder:
         return
     dataset = base.data.get("dataset")

@@ -1,4 +1,4 @@
-"""What an experiment is repeated over: values of ε or θ, and growing portions of the ratings."""
+"""The grids of an experiment: values of ε or θ, and growing portions of the ratings."""
 
 from typing import Annotated, Any, Self
 
@@ -59,9 +59,9 @@ class GrowthKeys(StrictModel):
     """The same experiment on growing portions of the ratings: McSherry and Mironov 2009, figure 2."""
 
     portions: list[Annotated[float, Field(gt=0, le=1)]] = Field(
-        min_length=1, max_length=100, description="ascending parts of the ratings, 1 for all of them"
+        min_length=1, max_length=100, description="ascending fractions of the ratings; 1 is all of them"
     )
-    order: Order = Field(description="which ratings come first: the oldest, or a random sample of them")
+    order: Order = Field(description="which ratings come first: the oldest, or a random sample")
 
     @model_validator(mode="after")
     def _ascending(self) -> Self:

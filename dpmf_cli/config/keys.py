@@ -43,7 +43,7 @@ SeedKey = Annotated[
 
 
 class ExperimentKeys(StrictModel):
-    """The keys of an experiment, each valid by itself; `ExperimentConfig` is what holds together too."""
+    """The keys of an experiment, each valid by itself. `ExperimentConfig` also checks them against each other."""
 
     known_baselines: ClassVar[Registry] = BASELINES
     known_private: ClassVar[Registry] = PRIVATE
@@ -52,42 +52,44 @@ class ExperimentKeys(StrictModel):
         None,
         exclude=True,
         json_schema_extra={"type": "string"},
-        description="another config, by its path from this one, whose keys hold here too, but for its `name`: a "
-        "mapping is merged key by key, anything else replaced, and null takes back what was inherited",
+        description="path of another config, relative to this one. This config inherits its keys, except `name`: a "
+        "mapping is merged key by key, any other value replaces the inherited one, and null removes it",
     )
     name: str = Field(
-        pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]*$", max_length=80, description="folder in results/"
+        pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]*$", max_length=80, description="name of the folder in results/"
     )
     dataset: DatasetSpec
     test: TestSet = Field(
         "folds",
-        description="what is predicted: `folds` held out of the ratings; `recent`, folds of the nine latest of each "
-        "user alone, the others being trained on (McSherry and Mironov 2009, figure 2); or a test set of the "
+        description="what is predicted: `folds`, held out of all ratings; `recent`, folds of each user's nine latest "
+        "ratings only, while the others are trained on (McSherry and Mironov 2009, figure 2); or a test set of the "
         "Netflix Prize",
     )
     folds: int = Field(
         10,
         ge=1,
         le=1000,
-        description="k of the k-fold cross-validation; with `test: recent` each of the latest ratings is in a fold "
-        "with probability 1/k, 3 by default; 1 with a test set of the Netflix Prize",
+        description="k of the k-fold cross-validation. With `test: recent`, each of the latest ratings is in a fold "
+        "with probability 1/k, and the default is 3. With a test set of the Netflix Prize, it is 1",
     )
     held_out: int | None = Field(
-        None, ge=1, description="hold out only the first so many folds, to save time"
+        None, ge=1, description="hold out only this many folds, the first ones, to save time"
     )
-    runs: int = Field(5, ge=1, le=10_000, description="repetitions of each fold with other noise")
+    runs: int = Field(5, ge=1, le=10_000, description="repetitions of each fold, each with fresh noise")
     seed: SeedKey = Field(
         2016,
-        description="all randomness follows from it; `secret` draws one for each fit, which is written nowhere: for "
-        "a release, since a printed seed gives all noise away",
+        description="all randomness follows from the seed. `secret` draws a seed for each fit and writes it nowhere; "
+        "a release needs that, since a printed seed gives all noise away",
     )
     neighbours: Annotated[
         Neighbours, BeforeValidator(refuse_list, json_schema_input_type=Neighbours | list[Neighbours])
     ] = Field(
-        Neighbours.BOUNDED, description="of algorithms that do not set it; a list is one entry for each"
+        Neighbours.BOUNDED,
+        description="the neighbours of algorithms that do not set it themselves; a list makes one entry for each",
     )
     mode: Annotated[Mode, BeforeValidator(refuse_list, json_schema_input_type=Mode | list[Mode])] = Field(
-        Mode.PUBLISHED, description="of algorithms that do not set it; a list is one entry for each"
+        Mode.PUBLISHED,
+        description="the mode of algorithms that do not set it themselves; a list makes one entry for each",
     )
     epsilons: Grid | None = Field(
         None, description="total ε: a list, or {first, last, count} for equal steps in log ε"
@@ -98,66 +100,68 @@ class ExperimentKeys(StrictModel):
         "measurement i has the scale Δ_i/θ_i",
     )
     delta: float = Field(
-        1e-6, ge=1e-15, le=0.01, description="δ of (ε, δ), where an algorithm's noise is Gaussian"
+        1e-6, ge=1e-15, le=0.01, description="δ of (ε, δ)-DP, where an algorithm's noise is Gaussian"
     )
     effects: EffectsParameters = EffectsParameters()
     plugins: list[PluginName] = Field(
         [],
         max_length=100,
-        description="algorithms from outside dpmf, by name: of an installed package, or of `--plugin FILE`",
+        description="names of algorithms from outside dpmf: from an installed package, or from `--plugin FILE`",
     )
     baselines: list[BaselineEntry] = Field(
         ["ga", "ia", "ge"],  # type: ignore[list-item]
         description="names of algorithms, or mappings with parameters",
     )
-    algorithms: list[PrivateEntry] = Field(min_length=1, description="the same, private")
+    algorithms: list[PrivateEntry] = Field(
+        min_length=1, description="names of private algorithms, or mappings with parameters"
+    )
     parameters: dict[str, dict[str, Any]] = Field(
         {},
         exclude=True,
-        description="what the entries of an algorithm have where they do not set it themselves: "
-        "`{isgd: {factors: 3}}`; not for a `base`, which stands inside of another",
+        description="defaults for the entries of an algorithm, by its name: `{isgd: {factors: 3}}`. They do not "
+        "apply to a `base`, which is inside another entry",
     )
-    twins: bool = Field(False, description="fit every algorithm without noise too, once a fold")
+    twins: bool = Field(False, description="also fit every algorithm without noise, once for each fold")
     references: list[Literal["cinematch", "chien2021"]] = Field(
         [],
-        description="printed errors to hold the curves against, of the Netflix Prize, or of DPAM on ML-10M",
+        description="printed errors to compare the curves with: Cinematch's on Netflix, or DPAM's on ML-10M",
     )
     crossings: list[Literal[tuple(BASELINES)]] = Field(  # type: ignore[valid-type]
-        ["ia", "ge"], min_length=1, description="which of the baselines crossings are measured against"
+        ["ia", "ge"], min_length=1, description="the baselines that crossings are measured against"
     )
     refine: bool | None = Field(
         None,
         exclude_if=lambda value: value is None,
         description="add ε to a curve's grid where it crosses a baseline, until interpolation between grid points "
-        "moves the crossing by less than its interval; by default for data sets of your own (`kind: csv`) alone",
+        "moves the crossing by less than its interval; by default only for data sets of your own (`kind: csv`)",
     )
     growth: GrowthKeys | None = Field(None, description="run everything on growing portions of the ratings")
     error_cdf: list[Annotated[float, Field(gt=0)]] | None = Field(
         None,
         min_length=1,
         max_length=1000,
-        description="the distribution of absolute errors: which part of them is at most each of these ascending "
-        "numbers, in rating units",
+        description="measure the distribution of absolute errors: the fraction of errors that are at most each of "
+        "these ascending limits, in rating units",
     )
     ranking: TopItems | None = later(
         None,
-        description="how good the items are that each user is shown first, out of all that the user did not rate in "
-        "training: nDCG and recall",
+        description="measure the nDCG and recall of each user's top items, out of all items that the user did not "
+        "rate in training",
     )
     metric: str = later(
         RMSE.key,
-        description="what curves, tables and crossings show: `rmse`, or one that `ranking` measures, as `ndcg@10`",
+        description="what curves, tables and crossings show: `rmse`, or a metric of `ranking`, e.g. `ndcg@10`",
     )
 
     _added: Mapping[str, tuple[float, ...]] = PrivateAttr(default_factory=dict)
 
     @property
     def added(self) -> dict[str, tuple[float, ...]]:
-        """By an entry's name, the ε of its grid beside those that the file gives."""
+        """The ε that were added to each entry's grid, by the entry's name."""
         return dict(self._added)
 
     def with_added(self, added: Mapping[str, Sequence[float]]) -> Self:
-        """The config with these ε in the grids of its entries, by their names, beside those that it has."""
+        """Returns the config with these ε added to the grids of its entries, by their names."""
         more = self.model_copy()
         more._added = {
             name: tuple(sorted({*self._added.get(name, ()), *added.get(name, ())}))
@@ -184,12 +188,12 @@ class ExperimentKeys(StrictModel):
 
     @property
     def limits(self) -> tuple[float, ...]:
-        """The x of the distribution of errors, ascending; none where it was not asked for."""
+        """The limits of the distribution of errors, ascending. Empty if it was not asked for."""
         return tuple(self.error_cdf or ())
 
     @property
     def metrics(self) -> tuple[Metric, ...]:
-        """What can be shown."""
+        """The metrics that can be shown."""
         return (RMSE, *(self.ranking.metrics if self.ranking else ()))
 
     @property
@@ -203,15 +207,17 @@ class ExperimentKeys(StrictModel):
         return "epsilon" if self.thetas is None else "theta"
 
     def grid(self, entry: Algorithm) -> tuple[float, ...]:
-        """The ε that an entry is fitted for, ascending: the config's, or those that its θ stand for, each entry by
-        its own noise, with those that were `added`; ∞ alone for a baseline."""
+        """Returns the ε that an entry is fitted for, ascending; for a baseline, only ∞.
+
+        They are the config's ε, or the ε that its θ stand for under the entry's own noise, and the `added` ones.
+        """
         if not isinstance(entry, PrivateAlgorithm):
             return (math.inf,)
         own = self.epsilons if self.thetas is None else map(entry.epsilon_of, self.thetas)
         return tuple(sorted((*(own or ()), *self._added.get(entry.name, ()))))
 
     def thetas_of(self, entry: Algorithm) -> tuple[float, ...] | None:
-        """The θ of each ε of an entry's grid; None for a baseline, and where the grid is of ε and θ is the same."""
+        """Returns the θ of each ε of an entry's grid. None for a baseline, and for a grid of ε with the same θ."""
         if not isinstance(entry, PrivateAlgorithm):
             return None
         if self.thetas is not None:

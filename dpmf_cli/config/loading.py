@@ -1,4 +1,4 @@
-"""Configs read from files and from manifests, with the plugins that they name."""
+"""Reads configs from files and from manifests, with the plugins that they name."""
 
 import re
 from pathlib import Path
@@ -16,12 +16,12 @@ from dpmf_cli.errors import DpmfError
 
 
 def load_config(path: Path) -> ExperimentConfig:
-    """Reads and validates a config and what it extends. Raises DpmfError: every mistake with its place and fix."""
+    """Reads and validates a config and what it extends. Raises DpmfError with the place and fix of every mistake."""
     return validated(read_whole(path))
 
 
 def validated(document: Document) -> ExperimentConfig:
-    """A config as it was read. Raises DpmfError as `load_config` does."""
+    """Validates a config that was read. Raises DpmfError as `load_config` does."""
     stem = re.sub(r"[^A-Za-z0-9._-]+", "-", document.path.stem).strip("-.")
     document.data.setdefault("name", stem or "experiment")
     model = ExperimentConfig.knowing(_named_plugins(document))
@@ -34,14 +34,14 @@ def validated(document: Document) -> ExperimentConfig:
 
 
 def config_of(data: dict[str, Any]) -> ExperimentConfig:
-    """A resolved config, with the plugins that it names. Raises DpmfError where they are not there, and pydantic's
-    ValidationError for what is no config."""
+    """Validates a resolved config, with the plugins that it names. Raises DpmfError if a plugin is missing, and
+    pydantic's ValidationError for data that are no config."""
     names = plugin_names(data)
     return ExperimentConfig.knowing([plugin(name) for name in names]).model_validate(data)
 
 
 def _named_plugins(document: Document) -> list[type[Algorithm]]:
-    """The plugins that a file names; those that are no names at all are left to the model to refuse."""
+    """Returns the plugins that a file names. The model refuses values that are no names at all."""
     found = []
     for index, name in enumerate(plugin_names(document.data)):
         try:

@@ -1,4 +1,4 @@
-"""Where a value at fault was written: in an entry, in what that inherits, or in a list that it was chosen from."""
+"""Finds where a wrong value was written: in an entry, in what the entry inherits, or in a list of choices."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -11,11 +11,11 @@ Registries = Mapping[str, Registry]
 """The algorithms of each key that lists entries."""
 
 Origins = Mapping[str | int, list[int]]
-"""Of each entry that is validated, by key, the index of the one in the file that stands for it."""
+"""By key: for each validated entry, the index of the entry in the file that it was written out from."""
 
 
 def origins(document: Document, registries: Registries) -> Origins:
-    """Which of a document's entries stands for which of those that are validated."""
+    """Returns, for each validated entry, the index of the document's entry that it was written out from."""
     return {
         key: [
             at
@@ -28,7 +28,7 @@ def origins(document: Document, registries: Registries) -> Origins:
 
 
 def where_written(document: Document, location: KeyPath, of: Origins) -> KeyPath:
-    """The path in the file of what validation found at `location`, or of the nearest thing around it."""
+    """Returns the path in the file of what validation found at `location`, or the nearest path around it."""
     match location:
         case (key, int(at), *within) if key in of:
             location = _in_parameters(document, (key, of[key][at], *within))
@@ -36,7 +36,7 @@ def where_written(document: Document, location: KeyPath, of: Origins) -> KeyPath
 
 
 def path_in_file(document: Document, location: KeyPath) -> KeyPath:
-    """`location` without the steps that are pydantic's own (the tags of unions) or not in the file."""
+    """Returns `location` without the steps that are pydantic's own (the tags of unions) or not in the file."""
     path: KeyPath = ()
     for step in location:
         if (*path, step) in document.values:
@@ -45,7 +45,7 @@ def path_in_file(document: Document, location: KeyPath) -> KeyPath:
 
 
 def choice_in_list(document: Document, path: KeyPath, value: Any) -> KeyPath:
-    """`path`, or that of `value` in the list at `path`, where the list was one of choices."""
+    """Returns the path of `value` in the list at `path` if that is a list of choices, else `path`."""
     listed = document.data
     for step in path:
         listed = listed[step]
@@ -54,7 +54,7 @@ def choice_in_list(document: Document, path: KeyPath, value: Any) -> KeyPath:
 
 
 def _in_parameters(document: Document, location: KeyPath) -> KeyPath:
-    """`location` in an entry, or where what the entry has there was written: in its sweep, or in `parameters`."""
+    """Returns where an entry's value at `location` was written: there, in the entry's sweep, or in `parameters`."""
     (key, index), within = location[:2], location[2:]
     entry = tagged(document.data[key][index])
     if not isinstance(entry, dict):
@@ -73,7 +73,7 @@ def _in_parameters(document: Document, location: KeyPath) -> KeyPath:
 
 
 def _where_inherited(document: Document, location: KeyPath) -> KeyPath:
-    """`location`, or the experiment's own key where an entry inherited the value at fault from it."""
+    """Returns `location`, or the experiment's own key if the entry inherited the wrong value from there."""
     for at, step in enumerate(location):
         inherited = at > 0 and step in INHERITED and (step,) in document.values
         if inherited and (*path_in_file(document, location[:at]), step) not in document.values:

@@ -1,4 +1,4 @@
-"""The model of a config: its keys with the algorithms that it may name, as one that can be run."""
+"""The complete model of a config: its keys, the algorithms that it may name, and the checks that it can be run."""
 
 import hashlib
 import json
@@ -17,11 +17,11 @@ from dpmf_cli.config.keys import ExperimentKeys
 
 
 class ExperimentConfig(ExperimentKeys):
-    """One experiment: algorithms over a grid of ε or θ, on the folds of one data set, beside its baselines."""
+    """One experiment: private algorithms over a grid of ε or θ, and baselines, on the folds of one data set."""
 
     @classmethod
     def knowing(cls, plugins: Sequence[type[Algorithm]]) -> type["ExperimentConfig"]:
-        """The config whose entries may be these algorithms too."""
+        """Returns the model of a config whose entries may name these plugins, too."""
         if not plugins:
             return cls
         baselines = {**BASELINES, **by_name(plugins, private=False)}
@@ -37,7 +37,7 @@ class ExperimentConfig(ExperimentKeys):
     @model_validator(mode="before")
     @classmethod
     def _write_out(cls, data: Any) -> Any:
-        """Writes out what the entries of a config stand for, with what they inherit."""
+        """Expands the entries of a config, with what they inherit."""
         if not isinstance(data, dict):
             return data
         test = data.get("test", "folds")
@@ -61,7 +61,7 @@ class ExperimentConfig(ExperimentKeys):
 
     @property
     def plugin_sources(self) -> dict[str, dict[str, str]]:
-        """Where the code of its plugins comes from, by their names."""
+        """Where the code of each plugin comes from, by the plugin's name."""
         return sources({type(entry): None for entry in self.entries})
 
     @property

@@ -1,23 +1,23 @@
 """Names of experiments: a config's own, and those of its reductions, `friedman_fig3a.ml-100k.held-out-1.runs-1`."""
 
 MARK = "."
-"""What separates an experiment's own name from what was changed; names of shipped configs have none."""
+"""Separates an experiment's own name from the marks of what was changed. Names of shipped configs do not have it."""
 
 HELD_OUT, RUNS = "held-out-", "runs-"
-"""How the marks begin of fewer folds held out and of fewer runs; the mark of another data set is its key."""
+"""How the marks for fewer held-out folds and for fewer runs begin. The mark for another data set is its key."""
 
 
 def whole_name(name: str) -> str:
-    """The name of the experiment that one of this name is a reduction of; its own where it is none."""
+    """Returns the name of the complete experiment, given that of a reduction or its own."""
     return name.partition(MARK)[0]
 
 
 def is_reduction(name: str, whole: str) -> bool:
-    """Whether the experiment of that name is one of `whole` made smaller; `whole` may be a reduction, too."""
+    """Whether the experiment of that name is a reduction of `whole`, which may be a reduction itself."""
     return name.startswith(f"{whole}{MARK}")
 
 
 def is_on_own_data(name: str) -> bool:
-    """Whether an experiment of that name has the data set of its config: no mark names another one."""
+    """Whether an experiment of that name uses its config's data set: no mark names another data set."""
     _, *marks = name.split(MARK)
     return all(mark.startswith((HELD_OUT, RUNS)) for mark in marks)

@@ -1,7 +1,8 @@
 """Paths into configs: `config.folds`, `isgd|psgd.effects.beta_m`, `psgd[q_max 1].item_norm`, `*.factors`.
 
-Before the first dot stand the keys of algorithms, with a label where only the entry of that name is meant; `*` is
-every entry that has the key, `config` the config itself. An entry that has no use for a key is not meant.
+The part before the first dot names algorithms by their keys; a label in brackets means only the entry of that name.
+`*` means every entry that has the key, and `config` the config itself. A path never means an entry that ignores
+the key.
 """
 
 import re
@@ -18,7 +19,7 @@ _PATH = re.compile(r"(?P<algorithms>[^.\[]+)(\[(?P<label>.+)\])?\.(?P<keys>.+)")
 
 @dataclass(frozen=True)
 class ConfigPath:
-    """A path that was read. `keys` are those behind the entry, or the config, joined by dots."""
+    """A parsed path. `keys` are the keys behind the first dot, joined by dots."""
 
     algorithms: frozenset[str]
     label: str | None
@@ -26,7 +27,7 @@ class ConfigPath:
 
     @classmethod
     def of(cls, text: str) -> "ConfigPath":
-        """Raises ValueError for what is no path."""
+        """Parses a path. Raises ValueError for a text that is no path."""
         parsed = _PATH.fullmatch(text)
         if parsed is None:
             raise ValueError(f'"{text}" is no path; write ALGORITHM.KEY or config.KEY')
@@ -37,7 +38,7 @@ class ConfigPath:
         return self.algorithms == {"config"}
 
     def means(self, entry: Algorithm) -> bool:
-        """Whether it goes into that entry."""
+        """Whether the path means that entry."""
         named = entry.algorithm in self.algorithms
         named |= "*" in self.algorithms and self.keys.partition(".")[0] in type(entry).model_fields
         return named and self.label in (None, entry.name) and self.keys not in entry.ignored
@@ -46,7 +47,7 @@ class ConfigPath:
 def places(
     config: ExperimentConfig, data: dict[str, Any], path: ConfigPath
 ) -> Iterator[tuple[Algorithm | None, dict[str, Any]]]:
-    """What a path goes into: each entry with its part of the config's plain data, or no entry with all of it."""
+    """Yields what a path means: each entry with its part of the config's plain data, or None with all of it."""
     if path.of_config:
         yield None, data
         return
@@ -56,9 +57,9 @@ def places(
 
 
 def with_values(config: ExperimentConfig, values: dict[str, Any]) -> tuple[dict[str, Any], set[str]]:
-    """The plain data of a config with these values, by their paths, and the paths that met something in it.
+    """Returns (the plain data of a config with these values at their paths, the paths that meant something in it).
 
-    Of a budget the other parts share what is left, in the proportions that they had. Entries keep their names.
+    The other parts of a budget share the rest in the same proportions as before. Entries keep their names.
     """
     data, met = config.resolved(), set[str]()
     for text, value in values.items():

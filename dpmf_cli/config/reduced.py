@@ -1,7 +1,7 @@
-"""A config made smaller from the command line, under a name that says what was changed.
+"""Reduces a config from the command line, under a name that says what was changed.
 
-`friedman_fig3a` on ML-100K, with one fold and one run, becomes `friedman_fig3a.ml-100k.held-out-1.runs-1`: no figure
-of it can be taken for one of the whole, and the folder of the whole is left alone.
+`friedman_fig3a` on ML-100K, with one fold and one run, becomes `friedman_fig3a.ml-100k.held-out-1.runs-1`. So nobody
+takes its figures for those of the complete experiment, and that experiment's folder does not change.
 """
 
 from typing import Any
@@ -20,8 +20,10 @@ def reduced(
     held_out: int | None = None,
     runs: int | None = None,
 ) -> ExperimentConfig:
-    """`config` on another data set (by its key), with fewer folds held out, or with fewer runs; itself where nothing
-    changes. Raises `DpmfError` where that makes no experiment."""
+    """Returns `config` on another data set (by its key), with fewer folds held out, or with fewer runs.
+
+    Returns `config` itself if nothing changes. Raises `DpmfError` if the changed config is not valid.
+    """
     changes: dict[str, Any] = {}
     marks = [config.name]
     if dataset is not None and dataset != config.dataset.key:
@@ -44,6 +46,6 @@ def reduced(
 
 
 def flags(dataset: str | None, held_out: int | None, runs: int | None) -> list[str]:
-    """What asks for that reduction on the command line."""
+    """Returns the options of the command line that ask for this reduction."""
     asked = (("--dataset", dataset), ("--held-out", held_out), ("--runs", runs))
     return [word for flag, value in asked if value is not None for word in (flag, str(value))]

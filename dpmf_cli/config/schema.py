@@ -6,8 +6,8 @@ from dpmf_cli.config.keys import ExperimentKeys
 
 
 def file_schema(model: type[ExperimentKeys]) -> dict[str, Any]:
-    """The schema of a file with these keys. Beside what the model accepts, a file that extends another may leave out
-    what it inherits, and take it back with null; and an entry may have its keys from `parameters`."""
+    """Returns the schema of a file with these keys. It accepts more than the model: a file that extends another may
+    leave out what it inherits, or remove it with null, and an entry may get its keys from `parameters`."""
     schema = model.model_json_schema()
     for part in schema["$defs"].values():
         if "required" in part:

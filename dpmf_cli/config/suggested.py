@@ -1,4 +1,4 @@
-"""A config for a file of ratings that nobody has written one for: every provable method for one kind of privacy."""
+"""Suggests a config for a file of ratings: every provable method for one kind of privacy."""
 
 import re
 from collections.abc import Iterable, Iterator, Mapping
@@ -17,26 +17,28 @@ from dpmf_cli.privacy.neighbours import Mode, Neighbours
 FOLDS, RUNS = 5, 2
 
 FEWEST = 50
-"""Ratings that a config is suggested for: ten in each fold."""
+"""Fewest ratings for which a config is suggested: ten in each fold."""
 
 GRID = (0.3, 1.0, 3.0, 10.0, 30.0)
-"""ε beside the one that is asked for. Where curves cross, the run adds more."""
+"""The ε of a suggested grid, beside the one that the user asks for. Where curves cross, the run adds more."""
 
 MOST_SECONDS, MOST_BYTES = 60.0, 2e9
-"""What one fit for the whole grid may take; methods that take more are left out, and named."""
+"""Most time and memory of one fit for the complete grid. Methods that need more are left out, and named."""
 
 
 @dataclass(frozen=True)
 class Candidates:
-    """Which entries a suggested config has, and which methods not, each with the reason."""
+    """The entries of a suggested config, and the methods that are left out, each with the reason."""
 
     taken: tuple[Any, ...]
     left_out: tuple[str, ...]
 
 
 def candidates(entries: Iterable[tuple[Any, PrivateAlgorithm]], shape: Shape, grid: int) -> Candidates:
-    """Of entries, each as a config writes it and as what that stands for, those that a training set of that size
-    leaves time and memory for."""
+    """Takes the entries that this machine has the time and memory to fit on a training set of that size.
+
+    entries   pairs: an entry as a config writes it, and the algorithm that it stands for
+    """
     taken, left_out = [], []
     for written, entry in entries:
         cost = entry.cost(shape, grid)
@@ -52,19 +54,19 @@ def candidates(entries: Iterable[tuple[Any, PrivateAlgorithm]], shape: Shape, gr
 
 
 def grid_with(epsilon: float) -> tuple[float, ...]:
-    """(E,) the ε of a suggested config, ascending: one at least below and above the one that is asked for."""
+    """Returns (E,) the ε of a suggested config, ascending, with at least one below and one above `epsilon`."""
     wanted = {*GRID, epsilon} | ({epsilon / 3} if epsilon <= GRID[0] else set())
     return tuple(sorted(wanted | ({3 * epsilon} if epsilon >= GRID[-1] else set())))
 
 
 def name_of(stem: str) -> str:
-    """A name for a data set and for results, from the name of a file; never that of a set of the catalog."""
+    """Returns a name for a data set and its results, from a file's name. No data set of the catalog has that name."""
     return f"own-{re.sub(r'[^A-Za-z0-9._-]+', '-', stem).strip('-._') or 'ratings'}"[:60]
 
 
 GUESSED = (
-    "# The scale is what occurs in the file. An ε holds for a public scale: write what your site allows before you\n"
-    "# release a model.\n"
+    "# The scale is guessed from the file. An ε holds only for a public scale: write what your site allows before\n"
+    "# you release a model.\n"
 )
 
 
@@ -78,10 +80,11 @@ def config_text(
     note: str = "",
     why: str = "Every method whose ε can be proved.",
 ) -> str:
-    """The config as a file has it, with a comment for what a reader may want to change.
+    """Returns the text of a config file, with comments on what a reader may want to change.
 
-    keys   of the data set, of folds and runs, and what else the config has beside the grid and the methods
-    note   lines of comment above all of it; `why` is one above the methods
+    keys   all keys but the grid and the methods: the data set, folds, runs and others
+    note   lines of comment at the top
+    why    a comment above the methods
     """
     left_out = "".join(f"# left out: {each}\n" for each in methods.left_out)
     above = (
@@ -99,8 +102,11 @@ def config_text(
 
 
 def provable(neighbours: Neighbours) -> Iterator[tuple[str, PrivateAlgorithm]]:
-    """By their keys, the methods of the registry whose every ε is provable for these neighbours: those with a
-    corrected mode, with their defaults; none that asks for more."""
+    """Yields, with their keys, the methods of the registry whose every ε is provable for these neighbours.
+
+    They are those with a corrected mode, with their defaults. A method that needs a parameter without a default, or a
+    column of the data set, is left out.
+    """
     for key, family in PRIVATE.items():
         if (neighbours, Mode.CORRECTED) not in family.variants:
             continue
@@ -109,6 +115,6 @@ def provable(neighbours: Neighbours) -> Iterator[tuple[str, PrivateAlgorithm]]:
                 {"algorithm": key, "neighbours": neighbours, "mode": Mode.CORRECTED}
             )
         except ValidationError:
-            continue  # it has a parameter without a default
+            continue  # a parameter has no default
         if entry.needs_column is None:
             yield key, entry

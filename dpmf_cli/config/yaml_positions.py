@@ -1,4 +1,4 @@
-"""YAML with the place of every key and value, so that an error can say file:line:column."""
+"""Reads YAML with the place of every key and value, so that an error can say file:line:column."""
 
 import re
 from dataclasses import dataclass, field
@@ -16,7 +16,7 @@ MAXIMUM_BYTES = 256 << 10
 MAXIMUM_NUMBER = 2**64
 
 KeyPath = tuple[str | int, ...]
-"""The way to a value from the top: keys of mappings and indices of lists."""
+"""The path to a value from the top: keys of mappings and indices of lists."""
 
 
 @dataclass(frozen=True)
@@ -33,7 +33,7 @@ class Place:
 
 @dataclass
 class Document:
-    """A parsed YAML file: plain data, and where each key and each value of it stands."""
+    """A parsed YAML file: plain data, and the place of each key and each value."""
 
     path: Path
     data: Any
@@ -41,7 +41,7 @@ class Document:
     values: dict[KeyPath, Place] = field(default_factory=dict)
 
     def place_of(self, path: KeyPath, *, key: bool) -> Place:
-        """Where the key or value at `path` stands, or the nearest enclosing one that is in the file."""
+        """Returns the place of the key or value at `path`, or of the nearest enclosing one in the file."""
         for length in range(len(path), 0, -1):
             prefix = path[:length]
             at = (self.keys if key else self.values).get(prefix) or self.values.get(prefix)
@@ -51,7 +51,7 @@ class Document:
 
 
 class _Loader(yaml.SafeLoader):
-    """Safe YAML in which `1e-3` is a number, as everywhere else but in YAML 1.1."""
+    """Loads safe YAML. `1e-3` is a number, unlike in YAML 1.1."""
 
 
 _Loader.yaml_implicit_resolvers = {
@@ -65,7 +65,7 @@ _Loader.add_implicit_resolver(
 
 
 def read(path: Path) -> Document:
-    """Parses a YAML file. Raises DpmfError, with its place, for whatever is not one mapping of plain data."""
+    """Parses a YAML file. Raises DpmfError, with the place, for anything but one mapping of plain data."""
     try:
         with path.open("rb") as file:
             data = file.read(MAXIMUM_BYTES + 1)
@@ -99,8 +99,8 @@ def read(path: Path) -> Document:
 
 
 def _build(loader: _Loader, node: yaml.Node, path: KeyPath, document: Document) -> Any:
-    """The plain data of a node, its places noted. Aliases are followed, within limits: nested ones can blow
-    a few bytes up to gigabytes, and one inside its own anchor never ends."""
+    """Returns the plain data of a node, and notes its places. Follows aliases within limits: nested aliases can blow
+    a few bytes up to gigabytes, and an alias inside its own anchor never ends."""
     if len(path) > MAXIMUM_DEPTH or len(document.values) > MAXIMUM_VALUES:
         raise DpmfError(f"{_place(document.path, node)}: too large or nested too deep for a config")
     here = document.values[path] = _place(document.path, node)
@@ -129,7 +129,7 @@ def _build(loader: _Loader, node: yaml.Node, path: KeyPath, document: Document) 
 
 
 def _is_text(value: str) -> bool:
-    """Without NUL, and without halves of characters, which only escapes in quotes can make."""
+    """Whether a text has no NUL and no half of a character. Only escapes in quotes can make these."""
     return "\0" not in value and not any("\ud800" <= character <= "\udfff" for character in value)
 
 

@@ -144,7 +144,7 @@ def test_what_no_config_names_is_not_imported(folder: Path) -> None:
         f"dataset: ml-100k\nepsilons: [1]\nalgorithms: [{{algorithm: {NAME}}}]\n"
     )
     told = dpmf(folder, "plan", "plain.yaml", path=site, expect=2)
-    assert f"it is a plugin, to be named: `plugins: [{NAME}]`" in told.stderr
+    assert f"it is a plugin; name it: `plugins: [{NAME}]`" in told.stderr
 
 
 @pytest.mark.parametrize("name", ["../pia.py", "pia.py", "os:system", "os.path", "/tmp/x", "Private"])
@@ -179,7 +179,7 @@ def test_a_name_that_is_none_is_told_with_its_place(folder: Path, name: str, mes
         ("beta: 3", "beta: -3", r"algorithms\[0\]\.beta: input should be greater than or equal to 0, not -3"),
         ("beta: 3", "neighbours: user", "does not support neighbours user in published mode"),
         ("rithm: private_", "rithm: privat_", f'unknown algorithm .*; did you mean "{NAME}"'),
-        (f"plugins: [{NAME}]\n", "", "it is a plugin, to be named"),
+        (f"plugins: [{NAME}]\n", "", "it is a plugin; name it"),
         (f"  - {{algorithm: {NAME}, beta: 3}}\n", "  []\n", "algorithms: list should have at least 1 item"),
     ],
 )

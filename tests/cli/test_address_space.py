@@ -28,7 +28,7 @@ def test_a_small_limit_is_refused() -> None:
     ended = limited(390, code, OPENBLAS_NUM_THREADS="3")
     assert ended.returncode == 2
     assert ended.stderr == (
-        "dpmf: address space is limited to 390 MiB (ulimit -v), and libraries take 672 MiB of it with 3 threads; "
+        "dpmf: address space is limited to 390 MiB (ulimit -v), but the libraries need 672 MiB with 3 threads; "
         "raise the limit, or set OPENBLAS_NUM_THREADS=1 (512 MiB)\n"
     )
 

@@ -52,7 +52,7 @@ def test_a_config_that_says_something_else_is_kept(tmp_path: Path, session_cache
     films(tmp_path / "films.csv")
     (tmp_path / "films-value.yaml").write_text("mine: true\n")
     done = dpmf(tmp_path, session_cache, "advise", "films.csv", expect=2)
-    assert "films-value.yaml: is there and says something else" in done.stderr
+    assert "films-value.yaml: exists already and differs" in done.stderr
     assert (tmp_path / "films-value.yaml").read_text() == "mine: true\n"
 
 
@@ -80,7 +80,7 @@ def test_mistakes_name_the_fix(
 def test_ratings_that_are_all_alike_are_told(tmp_path: Path, session_cache: Path) -> None:
     (tmp_path / "x.csv").write_text("user,item,rating\n" + "".join(f"{n},{n % 7},4\n" for n in range(40)))
     done = dpmf(tmp_path, session_cache, "advise", "x.csv", expect=2)
-    assert "all ratings are 4, so that the scale cannot be guessed" in done.stderr
+    assert "all ratings are 4: the scale cannot be guessed" in done.stderr
 
 
 def test_the_config_says_how_it_came_about_and_what_to_mend_before_a_release() -> None:
@@ -89,7 +89,7 @@ def test_the_config_says_how_it_came_about_and_what_to_mend_before_a_release() -
         config_text({"folds": 5}, Neighbours.BOUNDED, 1.0, methods, "dpmf advise x.csv", note=each)
         for each in (GUESSED, "")
     )
-    assert "The scale is what occurs in the file" in guessed
+    assert "The scale is guessed from the file" in guessed
     assert "The scale is" not in given
 
 
@@ -105,7 +105,7 @@ def test_a_file_without_a_column_of_users_says_which_option_is_missing(
 def test_a_few_ratings_are_refused_and_leave_no_config(tmp_path: Path, session_cache: Path) -> None:
     films(tmp_path / "films.csv", users=3)
     done = dpmf(tmp_path, session_cache, "advise", "films.csv", expect=2)
-    assert "45 ratings tell no methods apart; give 50 or more" in done.stderr
+    assert "45 ratings are too few to tell methods apart; give 50 or more" in done.stderr
     assert not list(tmp_path.glob("*.yaml"))
 
 

@@ -70,7 +70,7 @@ def test_of_an_interrupted_run_the_finished_folds_are_shown(folder: Path, cache:
     for path in folder.glob("results/tasks/*/*/fold003-*.json"):
         path.unlink()
     told = dpmf(folder, cache, "crossings", "shop.yaml")
-    assert "shop: only 3 of 4 folds are finished, and shown" in told.stderr
+    assert "shop: only 3 of 4 folds are finished and shown" in told.stderr
     assert "partial: 3 of 4 folds" in told.stdout
     assert {(row["partial"], row["folds"]) for row in rows(folder, cache)} == {("3 of 4 folds", 3)}
     assert "(3 of 4 folds so far)" in dpmf(folder, cache, "crossings", "--at", "1").stdout

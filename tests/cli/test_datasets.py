@@ -119,7 +119,9 @@ def test_fetch_from_file(tmp_path: Path, data: Path, make_entry: MakeEntry) -> N
 
 
 def test_fetch_asks_nobody_in_a_script() -> None:
-    assert "to accept these terms where nobody can be asked, add --yes" in error_of("fetch", "ml-1m")
+    assert "nobody can be asked here whether to accept these terms; add --yes to accept them" in error_of(
+        "fetch", "ml-1m"
+    )
 
 
 def test_verify(data: Path, make_entry: MakeEntry) -> None:

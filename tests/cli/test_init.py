@@ -67,7 +67,7 @@ def test_odd_files(name: str, tmp_path: Path, session_cache: Path) -> None:
     dataset = yaml.safe_load((tmp_path / "r-value.yaml").read_text())["dataset"]
     assert {key: dataset.get(key) for key in expected} == expected
     assert tuple(dataset["scale"].values()) == pytest.approx(scale)
-    assert "the scale is taken from what occurs" in done.stderr
+    assert "the scale is guessed from the ratings" in done.stderr
     spec = load_config(tmp_path / "r-value.yaml").dataset
     assert isinstance(spec, CsvSpec)
 
@@ -78,7 +78,7 @@ def test_the_next_commands_are_said_and_do(tmp_path: Path, session_cache: Path) 
     commands = [line.partition("  #")[0].strip() for line in done.stdout.splitlines()]
     name = "'my ratings-value.yaml'"
     assert commands == [f"dpmf plan {name}", f"dpmf run {name}", f"dpmf crossings {name} --advise"]
-    assert "the scale is taken from what occurs" not in done.stderr
+    assert "the scale is guessed from the ratings" not in done.stderr
     planned = dpmf(tmp_path, session_cache, "plan", "my ratings-value.yaml")
     assert "270 ratings by 30 users of 18 items" in planned.stdout
 
@@ -112,7 +112,7 @@ def test_a_config_is_overwritten_by_force_alone(tmp_path: Path, session_cache: P
     (tmp_path / "r.csv").write_bytes(rows("{u},{i},{r}"))
     (tmp_path / "r-value.yaml").write_text("mine: true\n")
     done = dpmf(tmp_path, session_cache, "init", "r.csv", expect=2)
-    assert "r-value.yaml: is there and says something else" in done.stderr
+    assert "r-value.yaml: exists already and differs" in done.stderr
     assert "--force" in done.stderr
     assert (tmp_path / "r-value.yaml").read_text() == "mine: true\n"
     dpmf(tmp_path, session_cache, "init", "r.csv", "--force")
@@ -160,7 +160,7 @@ def test_advise_goes_on_with_the_config_of_init(tmp_path: Path, session_cache: P
         (
             b"user,item,rating\n",
             (),
-            "r.csv: has no number for a rating; correct the file, or name the column by --rating",
+            "r.csv: the column of ratings has no numbers; correct the file, or name the column with --rating",
         ),
         (
             rows("{u},{i},{r},9{i}0000000") + b"1,2,NaN,951000000\n",
@@ -170,7 +170,7 @@ def test_advise_goes_on_with_the_config_of_init(tmp_path: Path, session_cache: P
         (
             rows("{u},{i},{r}"),
             ("--to", "r.csv", "--force"),
-            "--to r.csv: is the file of ratings; name another",
+            "--to r.csv: this is the file of ratings; name another file",
         ),
         (rows("{u},{i},{r}"), ("--scale", ""), "--scale : write minimum:maximum:step, like 0.5:5:0.5"),
         (

@@ -105,7 +105,7 @@ def test_results_that_are_not_there_leave_a_page_as_it_stands(tmp_path: Path) ->
     page.write_text("<!-- output of dpmf crossings configs/quickstart.yaml -->\nold\n<!-- end -->\n")
     done = CliRunner().invoke(app, ["docs", str(page), "--results", str(tmp_path / "results")])
     assert (done.exit_code, done.stdout) == (0, page.read_text())
-    assert "left as it stands: dpmf crossings configs/quickstart.yaml" in done.stderr
+    assert "output left as it was: dpmf crossings configs/quickstart.yaml" in done.stderr
 
 
 def test_commands_that_read_no_results_are_run_too(tmp_path: Path) -> None:

@@ -83,11 +83,11 @@ def test_a_delta_and_the_others_are_asked_for(folder: Path, session_cache: Path)
         (("my.yaml", "--delta", "2"), "give 0, or one from 1e-15 to 0.01"),
         (("my.yaml", "--protects", "user"), "no method that was run on public ratings hides whether a user"),
         (("my.yaml", "--protects", "user", "--by-errors"), "allow a --delta, or --towards others"),
-        (("films.csv",), "films.csv: no config (.yaml); `dpmf advise` takes a file of ratings"),
+        (("films.csv",), "films.csv: not a config (.yaml); `dpmf advise` takes a file of ratings"),
         (("none.yaml",), "none.yaml: no such file"),
         (("bare.yaml",), "dataset"),
         (("typo.yaml",), "typo.yaml:9:1: fold: unknown key"),
-        (("few.yaml",), "tell no methods apart"),
+        (("few.yaml",), "too few to tell methods apart"),
     ],
 )
 def test_mistakes_name_the_fix(folder: Path, session_cache: Path, words: tuple[str, ...], said: str) -> None:
@@ -105,4 +105,4 @@ def test_mistakes_name_the_fix(folder: Path, session_cache: Path, words: tuple[s
 def test_a_config_that_says_something_else_is_kept(folder: Path, session_cache: Path) -> None:
     (folder / "my-value-recommended.yaml").write_text("mine: true\n")
     done = dpmf(folder, session_cache, "recommend", "my.yaml", expect=2)
-    assert "my-value-recommended.yaml: is there and says something else" in done.stderr
+    assert "my-value-recommended.yaml: exists already and differs" in done.stderr

@@ -89,7 +89,7 @@ def test_theta_that_stand_for_no_grid_of_epsilon_are_refused(
 ) -> None:
     monkeypatch.setattr(PrivateGlobalEffects, "epsilon_of", epsilon_of)
     with pytest.raises(
-        DpmfError, match=r"x\.yaml:2:9: thetas: PGE has no ascending ε from 1e-06 up for these θ"
+        DpmfError, match=r"x\.yaml:2:9: thetas: PGE needs ascending ε from 1e-06 up, but these θ give"
     ):
         load(tmp_path, THETAS)
 

@@ -112,7 +112,7 @@ MISTAKES = {
     "the other's in a merged mapping": (OWN + "effects: {beta_m: 1}\n", GOOD + "effects: {beta_u: -1}\n", r"^base\.yaml:7:19: effects\.beta_u: "),
     "an entry of a list that replaced one": (OWN + "algorithms:\n  - pge\n  - {algorithm: isgd, epochs: 0}\n", GOOD, r"^x\.yaml:4:31: algorithms\[1\]\.epochs: "),
     "what an entry that replaced one inherits": (OWN + "algorithms: [pge, isgd]\nparameters: {isgd: {factors: 0}}\n", GOOD, r"^x\.yaml:3:30: parameters\.isgd\.factors: .*not 0$"),
-    "two grids": (OWN + "thetas: [1]\n", GOOD, r"^x\.yaml:2:9: thetas: give `epsilons` or `thetas`, not both; `epsilons: null` takes back an inherited one$"),
+    "two grids": (OWN + "thetas: [1]\n", GOOD, r"^x\.yaml:2:9: thetas: give `epsilons` or `thetas`, not both; `epsilons: null` removes an inherited grid$"),
     "a key that nobody has": (OWN, GOOD.replace("dataset: ml-100k\n", ""), r'^x\.yaml:1:1: the key "dataset" is missing; give it here, or in a file that this one `extends`$'),
     "a key that is taken back": (OWN + "dataset: null\n", GOOD, r'^x\.yaml:2:10: dataset: the key "dataset" is missing'),
     "null for what nobody has": (OWN + "folds: null\n", GOOD, r"^x\.yaml:2:8: folds: .*integer"),

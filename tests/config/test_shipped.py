@@ -34,7 +34,7 @@ def test_a_file_of_that_name_wins(tmp_path: Path, capsys: pytest.CaptureFixture[
     assert load_config(Path("ml1m_bounded.yaml")).dataset.key == "ml-100k"
     assert capsys.readouterr().err == ""
     assert load_config(Path("ml1m_bounded")).dataset.key == "ml-100k"
-    assert "taken from ml1m_bounded.yaml, which is here" in capsys.readouterr().err
+    assert "no such file; using ml1m_bounded.yaml" in capsys.readouterr().err
 
 
 def test_a_folder_of_results_of_that_name_is_no_config(tmp_path: Path) -> None:

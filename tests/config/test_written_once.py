@@ -106,7 +106,7 @@ MISTAKES = {
     "within a mapping in parameters": ("algorithms: [isgd]\nparameters: {isgd: {effects: {beta: 3}}}\n", r"x\.yaml:4:31: parameters\.isgd\.effects\.beta: unknown key"),
     "a base in parameters": ("algorithms: [personalized]\nparameters: {personalized: {base: {algorithm: pknn}}}\n", r'x\.yaml:4:47: parameters\.personalized\.base\.algorithm: "pknn" cannot be the base here'),
     "parameters of nobody": ("algorithms: [pge]\nparameters: {isdg: {epochs: 3}}\n", r'x\.yaml:4:20: parameters\.isdg: unknown algorithm "isdg"; did you mean "isgd"\?'),
-    "parameters with an algorithm": ("algorithms: [isgd]\nparameters: {isgd: {algorithm: pge}}\n", r"x\.yaml:4:32: parameters\.isgd\.algorithm: the algorithm's name stands before it; remove it$"),
+    "parameters with an algorithm": ("algorithms: [isgd]\nparameters: {isgd: {algorithm: pge}}\n", r"x\.yaml:4:32: parameters\.isgd\.algorithm: the key above already names the algorithm; remove `algorithm`$"),
     "parameters of no mapping": ("algorithms: [isgd]\nparameters: {isgd: 3}\n", r"x\.yaml:4:20: parameters\.isgd: .*dictionary, not 3"),
     "parameters that are no mapping": ("algorithms: [isgd]\nparameters: [isgd]\n", r"x\.yaml:4:13: parameters: .*dictionary"),
 }  # fmt: skip

@@ -97,7 +97,7 @@ def test_what_nobody_expects_is_no_success(expecting: Path) -> None:
     expecting.write_text(json.dumps({"another": {"PGE at 1": [1.0, 0.1]}}))
     done = reproduce()
     assert done.exit_code == 1
-    assert "quickstart: nothing is expected of it" in done.stdout
+    assert "quickstart: dpmf ships no expected figures for it" in done.stdout
 
 
 def test_nothing_else_can_be_reproduced() -> None:
