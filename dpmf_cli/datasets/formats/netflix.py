@@ -80,7 +80,7 @@ def _list_file(path: Path, name: str, n_fields: int) -> list[NDArray[np.int32]]:
     found = archives.members(path, list_wanted(path, name))
     columns = _joined(list(_blocks(found, n_fields, _FIX)), n_fields + 1)
     if not len(columns[0]):
-        raise DpmfError(f"{path}: {name} is missing or empty; {_FIX}")
+        raise DpmfError(f"{path}: holds no {name}, or an empty one; {_FIX}")
     return columns
 
 
