@@ -164,7 +164,7 @@ class CsvSpec(StrictModel):
     gzip or Zstandard, or be the only file in a zip. A time stamp is a number of seconds, or a date of ISO 8601.
 
     duplicates   a (user, item) pair that stands twice is refused (error), keeps its last line (last), or is averaged
-                 (mean). ε hides a pair after this merge: to add a line to a pair that the file has does not make a
+                 (mean). ε hides a pair after this merge, so another line of an existing pair does not make a
                  neighbour of `unbounded`
     """
 

@@ -26,7 +26,7 @@ from dpmf_cli.running.several import refuse_failures, run_whole, whole_plan
 from dpmf_cli.terminal import say
 
 Answer = Callable[[list[str]], str | None]
-"""Runs a command of dpmf and returns what it prints; None, with a word on the terminal, if it prints nothing."""
+"""Runs a command of dpmf and returns what it prints; None if it has nothing to print, and then says so."""
 
 
 @dataclass(frozen=True)

@@ -88,9 +88,8 @@ def _likely(role: str, columns: dict[int, Column], among: Sequence[Column]) -> i
     match role:
         case "timestamp":
             candidates = [at for at, column in columns.items() if column.is_time]
-        case (
-            "rating"
-        ):  # few rows repeat without it; ids are whole numbers; it has few values; it is often third
+        case "rating":
+            # Few rows repeat without the rating; ids are whole numbers; it has few values; it is often third.
             numeric = {
                 at: each for at, each in columns.items() if each.is_mostly_numeric and not each.is_time
             }
