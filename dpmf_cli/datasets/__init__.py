@@ -1,10 +1,10 @@
-"""Data sets: what a config's `dataset:` key means, as canonical, memory-mapped ratings.
+"""Data sets: turns a config's `dataset:` key into canonical, memory-mapped ratings.
 
-load(spec, folders)            find, verify, parse once, open
-known(spec, folders)           the same where no parsing is needed
-open_cached(checksum, cache)   what a worker process calls: no parsing
-look(spec, dataset)            what the ratings are, in lines, and what is wrong with them
-sizes(spec, folders)           users, items and ratings for a planner: nothing heavy
+load(spec, folders)            finds, verifies, parses once and opens the ratings
+known(spec, folders)           does the same, but only if no parsing is needed
+open_cached(checksum, cache)   opens the ratings in a worker process, without parsing
+look(spec, dataset)            describes the ratings in lines, and warns of what is wrong with them
+sizes(spec, folders)           gives a planner the users, items and ratings, without heavy work
 """
 
 from dataclasses import dataclass, replace
@@ -43,8 +43,8 @@ class Dataset:
     """Ratings with their name.
 
     ratings    memory-mapped, read-only
-    user_ids, item_ids   (n_users,), (n_items,): what the source calls user u and item i
-    merged     rows of the source that repeat a (user, item) pair and became no rating of their own
+    user_ids, item_ids   (n_users,), (n_items,): the source's ids of user u and item i
+    merged     number of rows of the source that repeat a (user, item) pair, and so add no rating
     """
 
     identity: DataIdentity
@@ -56,8 +56,11 @@ class Dataset:
 
 @dataclass(frozen=True)
 class Sizes:
-    """How large a data set is: `counted` in the ratings, `expected` from the catalog (or from a synthetic
-    set's spec), or `estimated` from the beginning of a large file."""
+    """The size of a data set.
+
+    basis   where the numbers come from: `counted` in the ratings, `expected` from the catalog (or from a synthetic
+            set's spec), or `estimated` from the beginning of a large file
+    """
 
     users: int
     items: int
@@ -66,7 +69,7 @@ class Sizes:
 
 
 def load(spec: "AnySpec", folders: Folders, test: "TestSet" = "folds") -> Dataset:
-    """Finds the files of a spec and of its test set, verifies and parses them (the first time), opens the ratings.
+    """Opens the ratings of a spec: finds the files of the spec and of its test set, verifies and (once) parses them.
 
     Raises `DpmfError` for a missing, damaged or malformed file, with the line and the fix.
     """
@@ -80,7 +83,7 @@ def load(spec: "AnySpec", folders: Folders, test: "TestSet" = "folds") -> Datase
 
 
 def known(spec: "AnySpec", folders: Folders, test: "TestSet" = "folds") -> Dataset | None:
-    """What `load` gives where the ratings and the test set were parsed before; None otherwise.
+    """Returns what `load` returns if the ratings and the test set were parsed before; None otherwise.
 
     Raises `DpmfError` for a missing file.
     """
@@ -112,21 +115,21 @@ def _tested_on(test: "Cached", dataset: Dataset) -> Dataset:
 
 
 def look(spec: "AnySpec", dataset: Dataset) -> "Sanity":
-    """What the ratings of a spec are, in lines and in warnings that name the fix."""
+    """Describes the ratings of a spec in lines, and in warnings that name the fix."""
     from dpmf_cli.datasets.sanity import look_at
 
     return look_at(dataset.ratings, merged=dataset.merged, duplicates=getattr(spec, "duplicates", "error"))
 
 
 def open_cached(checksum: str, cache: "Path") -> "Ratings":
-    """The ratings of a checksum that `load` has returned on this machine, as memory maps."""
+    """Opens the ratings of a checksum that `load` has returned on this machine, as memory maps."""
     from dpmf_cli.datasets.cache import open_ratings
 
     return open_ratings(checksum, cache)
 
 
 def sizes(spec: "AnySpec", folders: Folders) -> Sizes:
-    """Users, items and ratings without parsing anything heavy; see `Sizes` for what they rest on."""
+    """Returns users, items and ratings without heavy parsing; `Sizes.basis` says where the numbers come from."""
     from dpmf_cli.datasets.sizing import sizes_of
 
     return sizes_of(spec, folders)

@@ -1,8 +1,8 @@
-"""The rating files inside whatever a user has: a folder, a bare file, a zip, a tar, or one within another.
+"""Finds rating files in a folder, a bare file, a zip, a tar, or an archive within another.
 
-Nothing is ever extracted: members are read as streams, in bounded amounts. An archive is refused whole that has a
-member with an absolute name or `..` in it, a name twice, a link or a device among what is wanted, or more bytes,
-members or archives within archives than an honest copy could have.
+Nothing is ever extracted: members are read as streams, in bounded amounts. An archive is refused as a whole if it has
+a member with an absolute name or `..` in its name, a name twice, a link or a device among the wanted members, or more
+bytes, members or nested archives than an honest copy could have.
 """
 
 import fnmatch
@@ -23,19 +23,19 @@ from typing import IO, Any, Protocol
 
 from dpmf_cli.errors import DpmfError
 
-# Ratings as text compress four- to tenfold, a spreadsheet of blanks some fiftyfold.
+# Ratings as text compress four- to tenfold, a spreadsheet of blanks about fiftyfold.
 _RATIO_LIMIT = 200
 _SMALL = 1 << 20
 _ZIP, _GZIP = b"PK\x03\x04", b"\x1f\x8b"
 BLOCK = tarfile.BLOCKSIZE
-"""Bytes of a file by which a tar is known."""
+"""How many bytes at the start of a file show whether it is a tar."""
 _DEPTH = 3
-# The Netflix Prize has 17,770 files. A zip's directory has some 100 bytes for each, and is parsed before they can
-# be counted.
+# The Netflix Prize has 17,770 files. A zip's directory has about 100 bytes for each file, and zipfile parses the
+# directory before the files can be counted.
 _MOST_MEMBERS = 50_000
 _MOST_OF_A_DIRECTORY = 100 * _MOST_MEMBERS
-# What zipfile and tarfile raise for damaged headers beside errors of their own: a size that is no number, a place
-# before the file, a name that is no text, a method of compression that they do not know.
+# What zipfile and tarfile raise for damaged headers, beside errors of their own. Such headers hold a size that is not
+# a number, a position before the start of the file, a name that is not text, or an unknown method of compression.
 _DAMAGED = (
     *(zipfile.BadZipFile, tarfile.TarError, zlib.error, lzma.LZMAError, struct.error, EOFError),
     *(ValueError, ArithmeticError, LookupError, RuntimeError),
@@ -44,7 +44,7 @@ _DAMAGED = (
 
 @dataclass(frozen=True)
 class Member:
-    """A rating file: its label for messages, its base name and its bytes, to be read before the next one."""
+    """A rating file: its label for messages, its base name and its bytes. Read them before the next member."""
 
     label: str
     name: str
@@ -53,7 +53,7 @@ class Member:
 
 @dataclass(frozen=True)
 class Wanted:
-    """What to look for: base names, archives to enter, and how many bytes are believable."""
+    """What to look for: patterns of base names and of archives to enter, and the most bytes that are plausible."""
 
     patterns: tuple[str, ...]
     nested: tuple[str, ...] = ()
@@ -68,7 +68,7 @@ class Wanted:
 
 @dataclass
 class _Budget:
-    """How many bytes may still be read, of all members together, and how many members may still be looked at."""
+    """How many bytes may still be read from all members together, and how many members may still be looked at."""
 
     left: int
     members: int = _MOST_MEMBERS
@@ -76,7 +76,10 @@ class _Budget:
 
 @dataclass(frozen=True)
 class _Search:
-    """What is looked for, on how many levels of archives, and what may still be read of them."""
+    """A search: what is wanted, how many levels of archives may be entered, and how much may still be read.
+
+    seen   names of the members of this archive so far
+    """
 
     wanted: Wanted
     budget: _Budget
@@ -84,8 +87,8 @@ class _Search:
     seen: set[str] = field(default_factory=set)
 
     def check_name(self, archive: str, name: str) -> None:
-        """Raises DpmfError for a name that leads outside, or that a member of that archive had before, and for one
-        name too many."""
+        """Raises DpmfError for a name that leads outside, for a name that the archive has twice, and for too many
+        names."""
         self.budget.members -= 1
         if self.budget.members < 0:
             raise _too_many(archive)
@@ -98,7 +101,10 @@ class _Search:
         self.seen.add(plain)
 
     def within(self, label: str) -> "_Search":
-        """The search goes on inside a nested archive of that name, within the same budget."""
+        """Returns the search for a nested archive, with the same budget.
+
+        Raises DpmfError for an archive that is nested too deep.
+        """
         if not self.levels:
             raise DpmfError(f"{label}: archives within archives, more than {_DEPTH} deep; refused")
         return _Search(self.wanted, self.budget, self.levels - 1)
@@ -115,7 +121,7 @@ def _too_many(archive: str) -> DpmfError:
 
 
 class _SmallReads:
-    """A zip file whose directory, which `zipfile` reads at one go, may not be large."""
+    """A zip file that refuses to read a large directory: `zipfile` reads the directory in one go."""
 
     def __init__(self, file: IO[bytes], label: str) -> None:
         self._file, self._label = file, label
@@ -134,7 +140,7 @@ class Readable(Protocol):
 
 
 class _Bounded(io.RawIOBase):
-    """A stream that refuses to give more bytes than a budget has."""
+    """A stream that raises DpmfError when more bytes are read than its budget has."""
 
     def __init__(self, stream: Readable, budget: _Budget, label: str) -> None:
         self._stream, self._budget, self._label = stream, budget, label
@@ -144,7 +150,7 @@ class _Bounded(io.RawIOBase):
 
     def readinto(self, buffer: memoryview) -> int:  # type: ignore[override]
         with _readable(self._label):
-            data = self._stream.read(min(len(buffer), _SMALL))  # else as much is set aside, for any file
+            data = self._stream.read(min(len(buffer), _SMALL))  # a larger read would allocate that much
         self._budget.left -= len(data)
         if self._budget.left < 0:
             raise DpmfError(
@@ -155,20 +161,21 @@ class _Bounded(io.RawIOBase):
 
 
 def most_bytes(size: int) -> int:
-    """How many bytes a file of `size` bytes may unpack to."""
+    """Returns how many bytes a file of `size` bytes may unpack to."""
     return max(_SMALL, _RATIO_LIMIT * size)
 
 
 def unpacking(stream: Readable, label: str, size: int) -> io.BufferedReader:
-    """What unpacks a file of `size` bytes: it raises DpmfError where that is damaged, or unpacks to far more."""
+    """Limits a stream that unpacks a file of `size` bytes: reading raises DpmfError if the file is damaged, or if it
+    unpacks to far more."""
     limited = _Bounded(stream, _Budget(most_bytes(size)), label)
     return io.BufferedReader(limited, 1 << 20)
 
 
 def members(path: Path, wanted: Wanted) -> Generator[Member]:
-    """The members of `path` (folder, archive or bare file) that are wanted, one at a time.
+    """Yields the wanted members of `path` (folder, archive or bare file), one at a time.
 
-    Raises `DpmfError` for an unreadable, truncated or unsafe archive; yields nothing where none matches.
+    Raises `DpmfError` for an unreadable, truncated or unsafe archive; yields nothing if no member matches.
     """
     yield from _members(path, _Search(wanted, _Budget(wanted.byte_limit)))
 
@@ -193,7 +200,7 @@ def _members(path: Path, search: _Search) -> Iterator[Member]:
 
 
 def is_tar(block: bytes) -> bool:
-    """Whether a file that starts so is a plain tar: its first header has the right sum."""
+    """Whether a file that starts with `block` is a plain tar: its first header has the right checksum."""
     try:
         tarfile.TarInfo.frombuf(block, "utf-8", "surrogateescape")
     except (tarfile.TarError, ValueError):
@@ -203,7 +210,7 @@ def is_tar(block: bytes) -> bool:
 
 @contextmanager
 def _readable(label: str) -> Iterator[None]:
-    """Turns what the archive libraries raise into one message about what `label` names."""
+    """Turns errors of the archive libraries into one message that begins with `label`."""
     try:
         yield
     except FileNotFoundError:
@@ -215,7 +222,7 @@ def _readable(label: str) -> Iterator[None]:
 
 
 def files(folder: Path, wanted: Wanted) -> list[Path]:
-    """The files of a folder, up to three levels down, that are wanted themselves or as archives to enter."""
+    """Returns the files of a folder, up to three levels down, that are wanted or are archives to enter."""
     found = []
     for place, folders, names in os.walk(folder):
         folders.sort()
@@ -260,22 +267,22 @@ def _zip_members(file: IO[bytes], label: str, search: _Search) -> Iterator[Membe
 def _tar_members(
     file: IO[bytes], label: str, search: _Search, size: int, *, zipped: bool
 ) -> Iterator[Member]:
-    """Members of a tar in stored order, in one pass, so that a tar within a tar.gz needs no second one."""
+    """Yields members of a tar in stored order, in one pass, so that a tar within a tar.gz needs no second pass."""
     wanted = search.wanted
     most = most_bytes(size) if zipped else size
     plain = unpacking(gzip.GzipFile(fileobj=file), label, size) if zipped else file
     with tarfile.open(fileobj=plain, mode="r|") as archive:
         for info in archive:
             search.check_name(label, info.name)
-            if archive.offset > most + tarfile.RECORDSIZE:  # tarfile would walk there, step by step
+            if archive.offset > most + tarfile.RECORDSIZE:  # tarfile would go to that offset in small steps
                 raise DpmfError(
-                    f"{label}/{info.name}: claims more bytes than the archive has; damaged, or refused"
+                    f"{label}/{info.name}: claims more bytes than the archive has; it is damaged or unsafe; refused"
                 )
             name = PurePosixPath(info.name).name
             if info.isdir() or not (wanted.match(name) or wanted.enter(name)):
                 continue
             inner = f"{label}/{info.name}"
-            if not info.isreg() or info.issparse():  # of which a few bytes may stand for any number
+            if not info.isreg() or info.issparse():  # a few bytes of a sparse file may stand for any number
                 raise DpmfError(
                     f"{inner}: is {'a link' if info.issym() or info.islnk() else 'no file'}; refused"
                 )
@@ -289,7 +296,7 @@ def _tar_members(
 
 
 def _nested_members(stream: IO[bytes], label: str, search: _Search, size: int) -> Iterator[Member]:
-    """Members of an archive within an archive: a tar as a stream, a zip (which needs seeking) in memory."""
+    """Yields members of an archive within an archive: reads a tar as a stream, a zip (it needs seeking) in memory."""
     name, inside = PurePosixPath(label).name, search.within(label)
     if name.endswith(".zip"):
         held = io.BytesIO(search.member(label, name, stream).stream.read())

@@ -1,10 +1,11 @@
 """Canonical ratings on disk, in NumPy's own format, opened as memory maps: no process parses twice.
 
-    ratings/<checksum>/   users, items, values, column-*; meta.json       named by what they hold
-    sources/<key>/        user_ids, item_ids; meta.json with the checksum named by what they came from
+    ratings/<checksum>/   users, items, values, column-*; meta.json         named by their content
+    sources/<key>/        user_ids, item_ids; meta.json with the checksum   named by their source
     digests/              remembered digests of source files
 
-Both folders appear whole or not at all. `meta.json` has each file's size, by which a cut-off file is noticed.
+A folder of ratings or of a source is either complete or absent. Its `meta.json` has each file's size, so that a
+cut-off file is noticed.
 """
 
 import hashlib
@@ -29,7 +30,7 @@ _COLUMN = "column-"
 
 @dataclass(frozen=True)
 class Cached:
-    """Memory-mapped, read-only: what `Canonical` holds, and its checksum."""
+    """The content of a `Canonical` as read-only memory maps, and the checksum of its ratings."""
 
     checksum: str
     ratings: Ratings
@@ -39,12 +40,12 @@ class Cached:
 
 
 def source_key(description: Mapping[str, Any]) -> str:
-    """The name of a source: a digest of all that decides what is parsed from it."""
+    """Returns the name of a source: a digest of everything that decides what is parsed from it."""
     return hashlib.sha256(json.dumps(description, sort_keys=True).encode()).hexdigest()
 
 
 def find(key: str, cache: Path) -> Cached | None:
-    """What was kept from a source; None where there is nothing, or something broken."""
+    """Opens what was kept from a source; None if nothing is there, or something broken."""
     source = cache / "sources" / key
     meta = _meta(source)
     if meta is None:
@@ -78,23 +79,23 @@ def keep(key: str, canonical: Canonical, cache: Path) -> Cached:
         found = find(key, cache)
         if found is not None:
             return found
-        # What was there has files of the right size, for it was not replaced, but they cannot be read.
+        # Older files were there and were not replaced, since they have the right size. But they cannot be read.
         discard(name, cache)
         remove(cache / "sources" / key)
-    raise DpmfError(f"{cache}: what was written there cannot be read back; name another in $DPMF_CACHE")
+    raise DpmfError(f"{cache}: files written there cannot be read back; name another folder in $DPMF_CACHE")
 
 
 def verified(get: Callable[[], Cached], cache: Path) -> Cached:
-    """What `get` finds or makes, got again where what was kept has another checksum than it had.
+    """Returns what `get` finds or makes; calls `get` again if the kept ratings no longer have their checksum.
 
-    Of 10⁸ ratings that takes some five seconds.
+    Checking 10⁸ ratings takes about five seconds.
     """
     found = get()
     return found if intact(found.checksum, found.ratings, cache) else get()
 
 
 def intact(name: str, ratings: Ratings, cache: Path) -> bool:
-    """Whether `ratings`, kept under that checksum, still have it. If not they are discarded, which is said."""
+    """Whether `ratings`, kept under the checksum `name`, still have it. If not, discards them and says so."""
     if checksum(ratings) == name:
         return True
     place = discard(name, cache)
@@ -103,7 +104,7 @@ def intact(name: str, ratings: Ratings, cache: Path) -> bool:
 
 
 def open_ratings(name: str, cache: Path) -> Ratings:
-    """The ratings of that checksum as memory maps; a `DpmfError` where they are not there, or cut off."""
+    """Opens the ratings of a checksum as memory maps. Raises `DpmfError` if they are missing or cut off."""
     return _open(cache / "ratings" / name)
 
 
@@ -128,12 +129,12 @@ def _open(folder: Path) -> Ratings:
 
 
 def broken(folder: Path) -> str | None:
-    """What is wrong with a folder of `ratings` or of `sources`, in words; None where it is sound. Changes nothing."""
+    """Says in words what is wrong with a folder of `ratings` or `sources`; None if it is sound. Changes nothing."""
     try:
         if folder.parent.name == "ratings":
             return None if checksum(_open(folder)) == folder.name else "its content does not fit its checksum"
         if (meta := _meta(folder)) is None:
-            return "not whole"
+            return "incomplete"
         _mapped(folder / "user_ids.npy"), _mapped(folder / "item_ids.npy"), str(meta["checksum"])
     except (DpmfError, OSError, ValueError, KeyError, TypeError) as error:
         return f"cannot be read ({error})"
@@ -141,22 +142,22 @@ def broken(folder: Path) -> str | None:
 
 
 def discard(name: str, cache: Path) -> Path:
-    """Removes the ratings of that checksum, and returns where they were."""
+    """Removes the ratings of a checksum, and returns the folder that they were in."""
     folder = cache / "ratings" / name
     remove(folder)
     return folder
 
 
 def packed(name: str, cache: Path) -> dict[str, bytes]:
-    """The files of the ratings of that checksum, for `unpack` on another machine. Raises as `open_ratings`."""
+    """Reads the files of the ratings of a checksum, for `unpack` on another machine. Raises like `open_ratings`."""
     open_ratings(name, cache)
     return {path.name: path.read_bytes() for path in sorted((cache / "ratings" / name).iterdir())}
 
 
 def unpack(name: str, files: Mapping[str, bytes], cache: Path) -> None:
-    """Keeps what `packed` made, unless it is there undamaged.
+    """Keeps the files that `packed` read, unless the cache has them undamaged.
 
-    Raises DpmfError where it cannot be kept, or came damaged.
+    Raises DpmfError if they cannot be kept, or arrived damaged.
     """
     folder = cache / "ratings" / name
 
@@ -165,7 +166,7 @@ def unpack(name: str, files: Mapping[str, bytes], cache: Path) -> None:
             with new_file(fresh / file) as kept:
                 kept.write(content)
         if checksum(_open(fresh)) != name:
-            raise DpmfError(f"{folder}: what came over the network is damaged; run the command again")
+            raise DpmfError(f"{folder}: the files came damaged over the network; run the command again")
 
     if not _holds(name, cache):
         storage.publish(folder, fill, lambda place: _meta(place) is not None)
@@ -191,7 +192,7 @@ def _write(folder: Path, content: Mapping[str, NDArray[Any]], head: Mapping[str,
 
 
 def _meta(folder: Path) -> dict[str, Any] | None:
-    """The `meta.json` of a folder, where each of its files has the size that was written."""
+    """Reads the `meta.json` of a folder; None if it is broken, or if a file does not have the noted size."""
     try:
         meta: dict[str, Any] = json.loads((folder / "meta.json").read_text())
         if all((folder / name).stat().st_size == size for name, size in meta["files"].items()):
@@ -202,13 +203,13 @@ def _meta(folder: Path) -> dict[str, Any] | None:
 
 
 def _mapped(path: Path) -> NDArray[Any]:
-    """The array of a file. Raises OSError or ValueError."""
+    """Opens the array of a file as a memory map. Raises OSError or ValueError."""
     try:
         array: NDArray[Any] = np.load(path, mmap_mode="r", allow_pickle=False)
     except (OSError, ValueError):
         raise
     except (
         Exception
-    ) as error:  # the header is Python's text: a damaged one lets its parser raise what it likes
+    ) as error:  # the header is Python source: for a damaged one, its parser may raise anything
         raise ValueError(f"{path}: broken header ({error})") from error
     return array

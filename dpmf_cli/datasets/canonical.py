@@ -1,4 +1,4 @@
-"""From ratings in a file's order to the one canonical form, whose checksum names the data."""
+"""Puts ratings from a file's order into the one canonical form, whose checksum names the data."""
 
 import hashlib
 import json
@@ -21,9 +21,9 @@ _LONGEST_ID = 200
 
 @dataclass(frozen=True)
 class Canonical:
-    """Canonical ratings, and aside the ids: user u of `ratings` is `user_ids[u]` (n_users,) in the source.
+    """Canonical ratings, and the source's ids: user u of `ratings` is `user_ids[u]` (n_users,) in the source.
 
-    merged   rows of the source that are no rating of their own, for they repeat a (user, item) pair
+    merged   number of rows of the source that repeat a (user, item) pair, and so add no rating
     """
 
     ratings: Ratings
@@ -33,14 +33,16 @@ class Canonical:
 
 
 def canonicalise(raw: Raw, scale: Scale, *, duplicates: Duplicates = "error") -> Canonical:
-    """Sorts by (user, item), with dense indices in the order of the sorted ids.
+    """Sorts ratings by (user, item), with dense indices in the order of the sorted ids.
 
     Ids that are all whole numbers sort as numbers, others as text. Nothing depends on the order of the rows,
     except which of two duplicates is the last.
 
-    Raises `DpmfError` for no ratings, a rating that is not finite, off the scale or off its grid, and for a
-    (user, item) pair that stands twice unless `duplicates` says what to do: keep the "last" in the file, or
-    average ("mean": the rating; of the other columns the last, of `epsilon` the smallest).
+    duplicates   for a (user, item) pair that stands twice: "last" keeps the last row in the file; "mean" averages the
+                 ratings, takes the smallest `epsilon`, and the last value of every other column
+
+    Raises `DpmfError` if there are no ratings, for a rating that is not finite, off the scale or off its grid, and
+    for a (user, item) pair that stands twice if `duplicates` is "error".
     """
     if not len(raw.values):
         raise DpmfError(f"{raw.where(0)}: no ratings in it; {raw.fix}")
@@ -75,7 +77,7 @@ def canonicalise(raw: Raw, scale: Scale, *, duplicates: Duplicates = "error") ->
 
 
 def checksum(ratings: Ratings) -> str:
-    """SHA-256 (hex) over shape, scale and every array: the same for the same ratings, whatever the file."""
+    """Returns the SHA-256 (hex) of shape, scale and every array: the same for the same ratings, whatever the file."""
     state = hashlib.sha256()
     head = {
         "form": 1,
@@ -91,7 +93,7 @@ def checksum(ratings: Ratings) -> str:
 
 
 def arrays(ratings: Ratings) -> dict[str, NDArray[Any]]:
-    """Every per-rating array by name, in a fixed order."""
+    """Returns every per-rating array by name, in a fixed order."""
     columns = {f"column-{name}": ratings.columns[name] for name in sorted(ratings.columns)}
     return {"users": ratings.users, "items": ratings.items, "values": ratings.values, **columns}
 
@@ -124,7 +126,7 @@ def _fix_scale(raw: Raw) -> str:
 
 
 def _duplicate(raw: Raw, order: NDArray[np.int32] | None, at: int, scale: Scale) -> DpmfError:
-    # The order is stable: of equal pairs, the one that stands first in the file comes first.
+    # The order is stable: of equal pairs, the first in the file comes first.
     rows = (at, at + 1) if order is None else (int(order[at]), int(order[at + 1]))
     user, item = (
         ids[rows[0]] if labels is None else repr(labels[int(ids[rows[0]])])
@@ -137,7 +139,7 @@ def _duplicate(raw: Raw, order: NDArray[np.int32] | None, at: int, scale: Scale)
 
 
 def _dense(ids: NDArray[np.integer], labels: list[str] | None) -> tuple[NDArray[np.int32], Ids]:
-    """Dense int32 indices in the order of the sorted ids, and the sorted ids."""
+    """Returns dense int32 indices in the order of the sorted ids, and the sorted ids."""
     if labels is not None:
         rank, sorted_ids = _sorted_labels(labels)
         return rank[ids], sorted_ids
@@ -153,7 +155,7 @@ def _dense(ids: NDArray[np.integer], labels: list[str] | None) -> tuple[NDArray[
 
 
 def _sorted_labels(labels: list[str]) -> tuple[NDArray[np.int32], Ids]:
-    """Each label's rank (n_labels,), and the labels in order: as int64 where each is a plain whole number."""
+    """Returns each label's rank (n_labels,), and the sorted labels: as int64 if all are plain whole numbers."""
     try:
         numbers = [int(label) for label in labels]
         plain = all(str(number) == label for number, label in zip(numbers, labels, strict=True))
@@ -177,7 +179,7 @@ def _sorted_labels(labels: list[str]) -> tuple[NDArray[np.int32], Ids]:
 def _order(
     users: NDArray[np.int32], items: NDArray[np.int32], n_users: int, n_items: int
 ) -> NDArray[np.int32] | None:
-    """The stable permutation to (user, item) order; None where the rows stand so already."""
+    """Returns the stable permutation to (user, item) order; None if the rows are in that order already."""
     step = np.diff(users)
     if (step >= 0).all() and ((step > 0) | (items[1:] >= items[:-1])).all():
         return None
@@ -186,7 +188,7 @@ def _order(
 
 
 def _counting_order(keys: NDArray[np.int32], n_keys: int) -> NDArray[np.int32]:
-    """A stable argsort in linear time: SciPy's conversion to rows is a counting sort."""
+    """Returns a stable argsort in linear time: SciPy's conversion to rows is a counting sort."""
     from scipy import sparse
 
     n = len(keys)

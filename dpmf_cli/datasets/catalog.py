@@ -20,7 +20,7 @@ from dpmf_cli.ratings import Scale
 
 
 def read(path: Path) -> dict[str, CatalogEntry]:
-    """The entries of a catalog in YAML, by key. Raises TypeError for a word that entry.py does not have."""
+    """Reads the entries of a YAML catalog, by key. Raises TypeError for a word that entry.py does not define."""
     described = yaml.safe_load(path.read_text())
     return {key: _entry(key, **words) for key, words in described.items()}
 
@@ -61,7 +61,7 @@ ENTRIES = read(Path(__file__).with_name("catalog.yaml"))
 
 
 def entry(key: str) -> CatalogEntry:
-    """The catalog's entry of that key; a `DpmfError` with the nearest key where there is none."""
+    """Returns the catalog's entry of that key. Raises `DpmfError` with the nearest key if there is none."""
     try:
         return ENTRIES[key]
     except KeyError:

@@ -1,4 +1,4 @@
-"""Digests of files, and a memory of them, so that a file of several GB is not read again at every start."""
+"""Digests of files, which are remembered so that a file of several GB is not read again at every start."""
 
 import contextlib
 import hashlib
@@ -12,25 +12,25 @@ from pathlib import Path
 from dpmf_cli.errors import DpmfError
 from dpmf_cli.files import write_whole
 
-# A file written to within this time could change again without its time of change showing it.
+# After its last change a file could change again within this time and keep the same time stamp.
 _SETTLED_NS = 2 * 10**9
 
 
 def digest(stream: BufferedReader, kind: str = "sha256") -> str:
-    """`kind:hex` of what is left of a stream."""
+    """Returns the digest of the rest of a stream as `kind:hex`."""
     state = hashlib.file_digest(stream, lambda: hashlib.new(kind, usedforsecurity=False))
     return f"{kind}:{state.hexdigest()}"
 
 
 def kinds(known: Iterable[str]) -> list[str]:
-    """The kinds of digest (`sha256`, `md5`) among known ones."""
+    """Returns the kinds (`sha256`, `md5`) of the digests in `known`, sorted."""
     return sorted({value.partition(":")[0] for value in known})
 
 
 def file_digest(path: Path, cache: Path | None, kind: str = "sha256") -> str:
-    """`kind:hex` of a file's bytes, remembered in `cache` for as long as its size, times and inode stay.
+    """Returns `kind:hex` of a file's bytes, remembered in `cache` while the file keeps its size, times and inode.
 
-    Without a cache it is computed of what is there now.
+    Without a cache, the digest is computed now.
     """
 
     def compute() -> str:
@@ -41,7 +41,7 @@ def file_digest(path: Path, cache: Path | None, kind: str = "sha256") -> str:
 
 
 def folder_digest(folder: Path, paths: Sequence[Path], cache: Path) -> str:
-    """`sha256:hex` over the names and bytes of some files of a folder, remembered as one."""
+    """Returns one `sha256:hex` of the names and bytes of some files of a folder, remembered as in `file_digest`."""
 
     def compute() -> str:
         state = hashlib.sha256()
@@ -54,7 +54,7 @@ def folder_digest(folder: Path, paths: Sequence[Path], cache: Path) -> str:
 
 
 def _remembered(key: str, paths: Sequence[Path], cache: Path | None, compute: Callable[[], str]) -> str:
-    """What `compute` gives, or gave when the files last had the size, times and inode that they have now."""
+    """Returns the value of `compute`, remembered while the files keep their size, times and inode."""
     try:
         if cache is None:
             return compute()
@@ -68,27 +68,25 @@ def _remembered(key: str, paths: Sequence[Path], cache: Path | None, compute: Ca
             f"{error.filename or paths[0]}: cannot be read ({error.strerror or error})"
         ) from error
     if abs(time.time_ns() - newest) > _SETTLED_NS:
-        with contextlib.suppress(
-            OSError
-        ):  # a cache that may be read only: it is computed again the next time
+        with contextlib.suppress(OSError):  # the cache may be read-only: then the next call computes it again
             write_whole(note, json.dumps({"key": key, "stamp": stamp, "digest": value}).encode())
     return value
 
 
 def _stamp(paths: Sequence[Path]) -> tuple[str, int]:
-    """A text that changes when a file does, and the latest time of change (ns)."""
+    """Returns a text that changes when one of the files does, and their latest time of change (ns)."""
     state, newest = hashlib.sha256(), 0
     for path in paths:
         status = path.stat()
         newest = max(newest, status.st_mtime_ns)
-        # st_ctime_ns is the time of the last change of anything: unlike that of the content, none can set it back.
+        # st_ctime_ns is the time of the last change of any kind. Unlike st_mtime_ns, it cannot be set back.
         times = f"{status.st_mtime_ns} {status.st_ctime_ns}"
         state.update(f"{path.name} {status.st_size} {times} {status.st_ino}\n".encode())
     return state.hexdigest(), newest
 
 
 def _recall(note: Path, key: str, stamp: str) -> str | None:
-    """The remembered digest, where the note is sound and still describes the files."""
+    """Returns the remembered digest if the note is sound and still describes the files; None otherwise."""
     try:
         held = json.loads(note.read_text())
         return str(held["digest"]) if (held["key"], held["stamp"]) == (key, stamp) else None

@@ -1,4 +1,5 @@
-"""The one way in for bytes from elsewhere: https only, as a stream, within limits of size and of time, by hash."""
+"""Downloads files. This is the only way in for bytes from elsewhere: over https, as a stream, within limits of size
+and time, checked by digest."""
 
 import hashlib
 import re
@@ -17,26 +18,26 @@ if TYPE_CHECKING:
     import requests
 
 SCHEMES = ("https://",)
-"""How an address begins that may be asked, also after redirects."""
+"""How an address must begin, also after redirects."""
 
 PATIENCE = 60.0
-"""Seconds that a download may take in any case."""
+"""Seconds that a download may take whatever its size."""
 
 LEAST_RATE = 20_000
-"""Bytes a second that it must give beyond them."""
+"""Bytes a second that a download must give at least: it may take `PATIENCE` and its bytes over this rate."""
 
 _SILENCE = 30.0
-"""Seconds without a byte after which a server counts as gone."""
+"""Seconds without a byte after which a download is given up."""
 
 _BLOCK = 1 << 16
 
 
 class MirrorError(Exception):
-    """Why a mirror failed, in a few words; the next one is tried."""
+    """Says in a few words why a mirror failed; the next mirror is tried."""
 
 
 def session(also: str = "") -> "requests.Session":
-    """A session that asks https addresses only, and the host of `also`, an address that the user has named."""
+    """Returns a session that asks only https addresses, and the host of `also`, an address that the user named."""
     import requests
     from requests.adapters import HTTPAdapter
 
@@ -49,10 +50,10 @@ def session(also: str = "") -> "requests.Session":
 
 
 def download(asked: "requests.Session", url: str, place: Path, most_bytes: int, digest: str | None) -> str:
-    """Writes what `url` gives to `place`, and returns the address that gave it in the end, after redirects.
+    """Downloads `url` to `place`, and returns the final address, after redirects.
 
-    Raises `MirrorError` where that has another digest, where it is larger than `most_bytes` or slower than
-    `LEAST_RATE`, and where it leads to an address without https.
+    Raises `MirrorError` for a file that has another digest, is larger than `most_bytes` or comes slower than
+    `LEAST_RATE`, and for a redirect to an address without https.
     """
     ended: Future[str] = Future()
 
@@ -63,12 +64,12 @@ def download(asked: "requests.Session", url: str, place: Path, most_bytes: int, 
             ended.set_exception(error)
 
     seconds = PATIENCE + most_bytes / LEAST_RATE
-    # In a thread, since a server that gives the lines of its answer byte by byte keeps `requests` busy without end.
+    # In a thread: a server that sends the lines of its answer byte by byte keeps `requests` busy without end.
     threading.Thread(target=work, daemon=True).start()
     try:
         return ended.result(seconds)
     except TimeoutError:
-        raise MirrorError(f"it gave no whole file in {seconds:.0f} s; given up") from None
+        raise MirrorError(f"it gave no complete file in {seconds:.0f} s; given up") from None
 
 
 def _written(asked: "requests.Session", url: str, place: Path, most_bytes: int, digest: str | None) -> str:
@@ -91,7 +92,7 @@ def _written(asked: "requests.Session", url: str, place: Path, most_bytes: int, 
 
 
 def _blocks(asked: "requests.Session", url: str) -> Iterator[tuple[str, bytes]]:
-    """What an address gives, as it comes, each block with the address that gives it after redirects."""
+    """Yields what an address gives, block by block as it comes, each with the final address after redirects."""
     import requests
     import urllib3
     from tqdm import tqdm
@@ -109,11 +110,11 @@ def _blocks(asked: "requests.Session", url: str) -> Iterator[tuple[str, bytes]]:
                     yield answer.url, block
     except requests.exceptions.InvalidSchema:
         raise MirrorError("it leads to an address without https; refused") from None
-    except (OSError, urllib3.exceptions.HTTPError) as error:  # of requests, too, all are OSErrors
+    except (OSError, urllib3.exceptions.HTTPError) as error:  # all errors of requests are OSErrors
         raise MirrorError(_short(error)) from error
 
 
 def _short(error: Exception) -> str:
-    """The innermost reason of a network error, without the wrappings."""
+    """Returns the innermost reason of a network error, without the errors around it."""
     inner = error.args[0] if error.args else error
     return re.split("[>)]: ", str(getattr(inner, "reason", inner)))[-1][:200] or type(error).__name__

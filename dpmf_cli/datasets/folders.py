@@ -1,4 +1,4 @@
-"""Where files are: data sets as users have them, parsed ratings, configs and results."""
+"""The folders of files: data sets as users have them, parsed ratings, configs and results."""
 
 import os
 from dataclasses import dataclass
@@ -9,7 +9,7 @@ from dpmf_cli.files import cache_folder
 
 
 def data_folder() -> Path:
-    """Where data files are: $DPMF_DATA, else `datasets` in the current folder."""
+    """Returns the folder of data files: $DPMF_DATA, else `datasets` in the current folder."""
     return Path(os.environ.get("DPMF_DATA") or "datasets")
 
 
@@ -18,8 +18,8 @@ class Folders:
     """The folders that a command works with.
 
     data      files of the catalog's data sets
-    cache     parsed ratings, and what was measured of this machine
-    base      start of a config's relative paths: the config's own folder
+    cache     parsed ratings, and measurements of this machine
+    base      the config's own folder, where its relative paths start
     results   task results, and a folder of tables and figures for each experiment
     """
 
@@ -30,9 +30,9 @@ class Folders:
 
     @classmethod
     def named(cls, data: Path | None = None, *, base: Path = Path(), results: Path = Path("results")) -> Self:
-        """What a command line names, and for the rest what the environment does."""
+        """Takes the folders that a command line names, and all others from the environment."""
         return cls(data or data_folder(), cache_folder(), base, results)
 
     def beside_config(self, path: str) -> Path:
-        """Where a path of a config leads: `~` stands for home, a relative path starts at `base`."""
+        """Resolves a path of a config: `~` stands for home, and a relative path starts at `base`."""
         return self.base / Path(path).expanduser()

@@ -1,4 +1,4 @@
-"""Which ratings a result was computed from."""
+"""The identity of the ratings that a result was computed from."""
 
 from dataclasses import dataclass
 
@@ -7,12 +7,12 @@ from dataclasses import dataclass
 class DataIdentity:
     """The name of a data set and the content of its ratings.
 
-    key             as in the paths of results and in the names of random streams
-    title           as tables and figures call it; no result depends on it
-    checksum        of the canonical ratings, in hex; "" where they were never read
-    test_checksum   of the ratings of a fixed test set, in hex; "" where folds are held out
-    to_stars        whether algorithms see the ratings mapped onto 1 to 5 (`datasets.stars`); False where they are
-                    seen as they stand
+    key             name in the paths of results and of random streams
+    title           name in tables and figures; no result depends on it
+    checksum        of the canonical ratings, in hex; "" if they were never read
+    test_checksum   of the ratings of a fixed test set, in hex; "" if folds are held out
+    to_stars        whether algorithms see the ratings mapped onto 1 to 5 (`datasets.stars`); False if they see the
+                    ratings as they are
     """
 
     key: str
@@ -23,5 +23,5 @@ class DataIdentity:
 
     @property
     def checksums(self) -> tuple[str, ...]:
-        """Those of all ratings that a fit needs."""
+        """The checksums of all ratings that a fit needs."""
         return (self.checksum, self.test_checksum) if self.test_checksum else (self.checksum,)

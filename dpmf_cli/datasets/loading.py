@@ -1,4 +1,4 @@
-"""From a spec to canonical ratings: find, verify, parse once, and from then on open the cache."""
+"""Turns a spec into canonical ratings: finds, verifies and parses them once, and later opens the cache."""
 
 import sys
 from collections.abc import Callable
@@ -15,25 +15,25 @@ from dpmf_cli.datasets.sampling import SAMPLE_VERSION, sampled
 from dpmf_cli.datasets.spec import AnySpec, CatalogSpec, CsvSpec, SyntheticSpec
 from dpmf_cli.errors import DpmfError
 
-# Raise it when a parser or the canonical form changes what comes out.
+# Raise it when a change of a parser or of the canonical form changes the ratings that come out.
 PARSER_VERSION = 1
 _LONG = 2_000_000
 
 
 def cached(spec: AnySpec, folders: Folders) -> kept.Cached:
-    """The ratings that a spec means, parsed now if they never were."""
+    """Returns the ratings of a spec; parses them if the cache does not have them."""
     description, build = _source(spec, folders)
     key = kept.source_key(description)
     return kept.find(key, folders.cache) or kept.keep(key, build(), folders.cache)
 
 
 def verified(spec: AnySpec, folders: Folders) -> kept.Cached:
-    """`cached`, made again where what was kept is damaged."""
+    """Returns the ratings of a spec like `cached`, and makes them again if the kept ones are damaged."""
     return kept.verified(lambda: cached(spec, folders), folders.cache)
 
 
 def already(spec: AnySpec, folders: Folders) -> kept.Cached | None:
-    """`cached` where no parsing is needed; None otherwise."""
+    """Returns the ratings of a spec if the cache has them; None otherwise."""
     description, _ = _source(spec, folders)
     return kept.find(kept.source_key(description), folders.cache)
 
@@ -54,7 +54,7 @@ def title(spec: AnySpec) -> str:
 
 
 def _source(spec: AnySpec, folders: Folders) -> tuple[dict[str, Any], Callable[[], Canonical]]:
-    """What identifies a source, and how to read it."""
+    """Returns a description that identifies a source, and a function that reads it."""
     common = {"parser": PARSER_VERSION, "kind": spec.kind}
     if isinstance(spec, CatalogSpec):
         path = None if spec.path is None else folders.beside_config(spec.path)
@@ -77,7 +77,7 @@ def _source(spec: AnySpec, folders: Folders) -> tuple[dict[str, Any], Callable[[
 
 
 def parsed(spec: AnySpec, folders: Folders) -> Canonical:
-    """The ratings that a spec means, parsed now and kept nowhere. Raises as `cached`."""
+    """Parses the ratings of a spec now, and does not keep them. Raises like `cached`."""
     if isinstance(spec, CatalogSpec):
         path = None if spec.path is None else folders.beside_config(spec.path)
         whole = read_catalog(located.locate(catalog.entry(spec.name), folders.data, path), None)
@@ -86,12 +86,14 @@ def parsed(spec: AnySpec, folders: Folders) -> Canonical:
 
 
 def read_catalog(found: located.Located, cache: Path | None) -> Canonical:
-    """Verifies and parses a catalog entry. A file that is not the publisher's is refused, with the first
-    line at fault where there is one."""
+    """Verifies and parses the files of a catalog entry.
+
+    Raises DpmfError for a file that is not the publisher's, with the first line at fault if there is one.
+    """
     entry = found.entry
     if cache is not None and entry.expected.ratings > _LONG and sys.stderr.isatty():
         print(
-            f"reading {entry.title} for the first time; from then on it is kept in {cache}", file=sys.stderr
+            f"reading {entry.title} for the first time; the ratings are then kept in {cache}", file=sys.stderr
         )
     wrong = located.fault(found, cache)
     try:

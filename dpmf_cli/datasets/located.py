@@ -14,7 +14,7 @@ from dpmf_cli.errors import DpmfError
 
 @dataclass(frozen=True)
 class Located:
-    """The rating files of an entry: a format, and for each part its place and what to look for there."""
+    """The rating files of an entry: their source, their format, and each part with its place and content."""
 
     entry: CatalogEntry
     source: Source
@@ -23,7 +23,7 @@ class Located:
 
 
 def how_to_get(entry: CatalogEntry) -> str:
-    """The commands that bring an entry's files."""
+    """Names the commands that bring an entry's files."""
     from_file = f"`dpmf datasets fetch {entry.key} --from-file PATH`"
     if any(part.mirrors for part in entry.parts):
         return f"get it with `dpmf datasets fetch {entry.key}`, or, if you have the file, {from_file}"
@@ -31,17 +31,17 @@ def how_to_get(entry: CatalogEntry) -> str:
 
 
 def find_part(part: SourcePart, data: Path) -> Path | None:
-    """The first of a part's accepted names that is in the data folder."""
+    """Returns the path of a part in the data folder, by the first of its accepted names that is there; else None."""
     return next((data / name for name in part.names if (data / name).exists()), None)
 
 
 def note_of_origin(place: Path) -> Path:
-    """Where it is noted which mirror gave a file: beside it, with the ending `.source`."""
+    """Returns the path of the note that names a file's mirror: beside the file, with the ending `.source`."""
     return place.with_name(f"{place.name}.source")
 
 
 def origin(place: Path) -> str | None:
-    """The mirror that gave a file, as the note beside it says; None where there is none."""
+    """Returns the mirror that gave a file, from the note beside it; None without a note."""
     try:
         return str(json.loads(note_of_origin(place).read_text("utf-8"))["mirror"])
     except (OSError, ValueError, KeyError, TypeError):
@@ -49,22 +49,22 @@ def origin(place: Path) -> str | None:
 
 
 def present(entry: CatalogEntry, data: Path) -> list[Path] | None:
-    """The place of every part, where all are in the data folder; None where one is missing."""
+    """Returns the place of every part if all are in the data folder; None if one is missing."""
     places = [find_part(part, data) for part in entry.parts]
     found = [place for place in places if place is not None]
     return found if len(found) == len(places) else None
 
 
 def locate(entry: CatalogEntry, data: Path, path: Path | None = None) -> Located:
-    """The entry's rating files in the data folder, or at `path`: a file, an archive, or a folder of either.
+    """Finds the entry's rating files in the data folder, or at `path`: a file, an archive, or a folder of either.
 
-    Raises `DpmfError` with how to get what is missing.
+    Raises `DpmfError` for a missing file, with the way to get it.
     """
     return _located(entry, [(part, _place(entry, part, data, path)) for part in entry.parts])
 
 
 def locate_part(entry: CatalogEntry, part: SourcePart, place: Path) -> Located:
-    """The rating files of one part alone."""
+    """Finds the rating files of only one part."""
     return _located(entry, [(part, place)])
 
 
@@ -80,7 +80,7 @@ def _located(entry: CatalogEntry, places: Sequence[tuple[SourcePart, Path]]) -> 
 
 
 def content_at(entry: CatalogEntry, part: SourcePart, place: Path) -> Content | None:
-    """Which of a part's forms a place holds, by the first member that matches one; None where it holds none."""
+    """Returns the form of a part that a place holds, by the first member that matches one; None if it holds none."""
     wanted = Wanted(part.patterns, part.nested, entry.byte_limit)
     member = next(archives.members(place, wanted), None)
     if member is None:
@@ -97,7 +97,7 @@ def is_publishers(part: SourcePart, place: Path, cache: Path | None) -> bool:
 
 
 def content_digest(located: Located, cache: Path) -> str:
-    """A digest of all source files, from memory where they have not changed."""
+    """Returns a digest of all source files; remembered for files that have not changed."""
     found = []
     for path in located.source.paths:
         if path.is_dir():
@@ -109,7 +109,7 @@ def content_digest(located: Located, cache: Path) -> str:
 
 
 def fault(located: Located, cache: Path | None) -> str | None:
-    """Which file is not the publisher's (archive or rating file); None where all are, as far as known."""
+    """Says which archive or rating file is not the publisher's; None if all are, as far as checksums tell."""
     for part, place, content in located.parts:
         if is_publishers(part, place, cache):
             continue
@@ -121,12 +121,12 @@ def fault(located: Located, cache: Path | None) -> str | None:
             found = checksums.digest(member.stream, kind)
             if found not in content.digests:
                 known = " or ".join(sorted(content.digests))
-                return f"{member.label}: its checksum is {found}, the publisher's {known}"
+                return f"{member.label}: its checksum is {found}, but the publisher's is {known}"
     return None
 
 
 def known_by_digest(located: Located, cache: Path | None) -> bool:
-    """Whether a checksum decides what the files are; where not (no digest is published), counts must."""
+    """Whether checksums can verify all files. If not (no digest is published), counts must."""
     return all(
         bool(content.digests) or is_publishers(part, place, cache) for part, place, content in located.parts
     )
@@ -147,7 +147,7 @@ def _place(entry: CatalogEntry, part: SourcePart, data: Path, path: Path | None)
 
 
 def _known_content(entry: CatalogEntry, part: SourcePart, place: Path) -> Content:
-    """What `content_at` finds. Raises DpmfError where that is nothing."""
+    """Returns what `content_at` finds. Raises DpmfError if it finds nothing."""
     found = content_at(entry, part, place)
     if found is None:
         raise DpmfError(

@@ -1,4 +1,7 @@
-"""Which user rated which item, in made-up data: long tails on both sides, and never a dense matrix."""
+"""Draws which user rated which item in synthetic data, with long tails of users and of items.
+
+It never makes a dense matrix.
+"""
 
 import numpy as np
 from numpy.typing import NDArray
@@ -7,18 +10,18 @@ from dpmf_cli.datasets.entry import Counts, TwinShape
 from dpmf_cli.streams import named_generator
 
 _BLOCK = 1 << 22
-# A user with more than this part of all items draws among all of them at once, others one by one.
+# A user with more than this share of all items draws them all at once; other users draw items one by one.
 _HEAVY = 0.1
 
 
 def popularity(shape: TwinShape, n_items: int, rng: np.random.Generator) -> NDArray[np.float64]:
-    """(n_items,) relative chances of an item to be rated, lognormal."""
+    """Draws (n_items,) the relative chance of each item to be rated, lognormal."""
     weights: NDArray[np.float64] = np.exp(shape.item_spread * rng.standard_normal(n_items))
     return weights
 
 
 def activity(target: Counts, shape: TwinShape, rng: np.random.Generator) -> NDArray[np.int64]:
-    """(n_users,) numbers of ratings, lognormal above the least, at most n_items, summing to the target."""
+    """Draws (n_users,) numbers of ratings: lognormal above the least, at most n_items, summing to the target."""
     n_users, n_items, n_ratings = target.users, target.items, target.ratings
     # A publisher's lower bound cannot hold in a set made much sparser than the original.
     least = max(1, min(shape.least_per_user, n_ratings // (2 * n_users)))
@@ -32,7 +35,7 @@ def activity(target: Counts, shape: TwinShape, rng: np.random.Generator) -> NDAr
         share = np.where(open_, weights, 0.0)
         more = np.minimum(np.floor(left * share / share.sum()).astype(np.int64), room - extra)
         if not more.any():
-            # Less than one each: give single ratings, by chance in proportion to activity.
+            # Each share is less than one rating: give single ratings by chance, in proportion to activity.
             some = min(left, int(open_.sum()))
             chosen = rng.choice(n_users, size=some, replace=False, p=share / share.sum())
             more[chosen] = 1
@@ -44,11 +47,11 @@ def activity(target: Counts, shape: TwinShape, rng: np.random.Generator) -> NDAr
 def sample(
     counts: NDArray[np.int64], weights: NDArray[np.float64], stream: tuple[int, str, str]
 ) -> tuple[NDArray[np.int32], NDArray[np.int32]]:
-    """Users and items (n_ratings,) int32 in (user, item) order: `counts[u]` distinct items for user u.
+    """Draws users and items (n_ratings,) int32 in (user, item) order: `counts[u]` distinct items for user u.
 
-    Items are drawn by weight without replacement; each item is first given to one rating slot at random, so
-    that none is left without. Needs sum(counts) ≥ n_items and counts ≤ n_items. Users go in blocks, each
-    with a random stream of its own, named `stream` and its number.
+    Items are drawn by weight without replacement. First, each item is given to one random rating, so that every
+    item is rated. Needs sum(counts) ≥ n_items and counts ≤ n_items. Users go in blocks; each block has a random
+    stream of its own, named by `stream` and the block's number.
     """
     n_users, n_items = len(counts), len(weights)
     starts = np.concatenate([[0], np.cumsum(counts)])
@@ -78,7 +81,7 @@ def _block(
     cumulative: NDArray[np.float64],
     rng: np.random.Generator,
 ) -> NDArray[np.int64]:
-    """Sorted keys user·n_items + item of one block of users, its users numbered from 0."""
+    """Returns sorted keys user·n_items + item of one block of users, its users numbered from 0."""
     n_items = len(weights)
     heavy = counts > _HEAVY * n_items
     keys = [_heavy(user, int(counts[user]), given, weights, rng) for user in np.flatnonzero(heavy).tolist()]
@@ -90,7 +93,7 @@ def _block(
 def _heavy(
     user: int, count: int, given: NDArray[np.int64], weights: NDArray[np.float64], rng: np.random.Generator
 ) -> NDArray[np.int64]:
-    """One user's items, all at once: the `count` first of exponential clocks that run at rate weight."""
+    """Draws one user's items all at once: the first `count` of exponential clocks that run at rate weight."""
     n_items = len(weights)
     clocks = rng.standard_exponential(n_items) / weights
     low, high = np.searchsorted(given, [user * n_items, (user + 1) * n_items])
@@ -106,7 +109,7 @@ def _light(
     cumulative: NDArray[np.float64],
     rng: np.random.Generator,
 ) -> NDArray[np.int64]:
-    """Many users' items: draw what is missing, drop what was drawn before, until nothing is missing."""
+    """Draws many users' items: draws the missing number, drops items drawn before, until none is missing."""
     n_items = len(cumulative)
     missing = counts - np.bincount(keys // n_items, minlength=len(counts))
     while missing.any():
@@ -114,7 +117,7 @@ def _light(
         drawn = np.searchsorted(cumulative, rng.random(len(users)) * cumulative[-1], side="right")
         fresh = users * n_items + np.minimum(drawn, n_items - 1)
         fresh.sort()
-        # What np.unique does too, by hashing first, in three times the time.
+        # np.unique does the same, but it hashes first and takes three times as long.
         fresh = fresh[np.diff(fresh, prepend=-1) > 0]
         if len(keys):
             at = np.minimum(np.searchsorted(keys, fresh), len(keys) - 1)

@@ -1,4 +1,4 @@
-"""Whether the data of a config are at hand, from a look at the folders alone."""
+"""Checks whether the data of a config are present, by a look at the folders only."""
 
 from pathlib import Path
 
@@ -8,7 +8,7 @@ from dpmf_cli.datasets.spec import AnySpec, CatalogSpec, CsvSpec
 
 
 def what_is_missing(spec: AnySpec, folders: Folders) -> str | None:
-    """What a data set lacks and how to get it, in words; None where it is there."""
+    """Says in words what a data set lacks and how to get it; None if it is present."""
     if isinstance(spec, CsvSpec):
         path = folders.beside_config(spec.path)
         return None if path.is_file() else f"{spec.name}: {path} is not there"
@@ -24,5 +24,5 @@ def what_is_missing(spec: AnySpec, folders: Folders) -> str | None:
 
 
 def present_keys(data: Path) -> set[str]:
-    """The keys of the catalog's data sets whose files are in the data folder."""
+    """Returns the keys of the catalog's data sets whose files are in the data folder."""
     return {key for key, entry in catalog.ENTRIES.items() if located.present(entry, data) is not None}

@@ -1,7 +1,7 @@
-"""The two test sets of the Netflix Prize, to be predicted instead of folds.
+"""The two test sets of the Netflix Prize, which can be predicted instead of folds.
 
-probe     ratings of the training set that probe.txt lists: what is trained on is the rest
-judging   the ratings that were kept back for the prize, released after it in grand_prize/judging.txt
+probe     ratings of the training set that probe.txt lists; the methods train on the other ratings
+judging   ratings that were held back for the prize, and released after it in grand_prize/judging.txt
 
 Both are parsed once and kept like the ratings, in the index space of the data set.
 """
@@ -28,9 +28,10 @@ _SOURCES = {
 
 
 def load_test_set(spec: CatalogSpec, which: PrizeSet, dataset: Dataset, folders: Folders) -> kept.Cached:
-    """The ratings of a test set of `dataset`, which `spec` means, parsed now if they never were, or are damaged.
+    """Returns the ratings of a test set of `dataset`, the data set of `spec`. Parses them if the cache does not have
+    them undamaged.
 
-    Raises `DpmfError` where its file is missing or malformed, or is not of this data set.
+    Raises `DpmfError` if the test set's file is missing or malformed, or belongs to another data set.
     """
     cache = folders.cache
     place = _place(spec, which, folders)
@@ -45,12 +46,12 @@ def load_test_set(spec: CatalogSpec, which: PrizeSet, dataset: Dataset, folders:
 def known_test_set(
     spec: CatalogSpec, which: PrizeSet, dataset: Dataset, folders: Folders
 ) -> kept.Cached | None:
-    """What `load_test_set` gives where the test set was parsed before; None otherwise."""
+    """Returns what `load_test_set` returns if the test set was parsed before; None otherwise."""
     return kept.find(_key(which, _place(spec, which, folders), dataset, folders.cache), folders.cache)
 
 
 def _place(spec: CatalogSpec, which: PrizeSet, folders: Folders) -> Path:
-    """A file or folder of the set's own in the data folder or beside the ratings, else where the ratings are."""
+    """Returns the test set's own file or folder, in the data folder or beside the ratings; else the ratings' own."""
     path = None if spec.path is None else folders.beside_config(spec.path)
     source = located.locate(catalog.entry(spec.name), folders.data, path).source.paths[0]
     places = (folder / name for folder in (folders.data, source, source.parent) for name in _NAMES[which])
@@ -109,7 +110,7 @@ def _judging(place: Path, dataset: Dataset) -> Ratings:
         at = int(np.argmax(known))
         raise DpmfError(
             f"{place}: the rating of movie {dataset.item_ids[judged.items[at]]} by customer "
-            f"{dataset.user_ids[judged.users[at]]} is one to train on; get the judging.txt of these ratings"
+            f"{dataset.user_ids[judged.users[at]]} is in the training set; get the judging.txt of these ratings"
         )
     return judged
 
@@ -121,7 +122,7 @@ def _in_index_space(
     customers: NDArray[np.int32],
     values: NDArray[np.float32],
 ) -> Ratings:
-    """The listed ratings (n,) under the data set's indices, in canonical order."""
+    """Returns the listed ratings (n,) with the data set's indices, in canonical order."""
     users = _indices(place, "customer", customers, dataset.user_ids)
     items = _indices(place, "movie", movies, dataset.item_ids)
     order = np.lexsort((items, users))
@@ -138,7 +139,7 @@ def _in_index_space(
 
 
 def _indices(place: Path, what: str, ids: NDArray[np.int32], known: Ids) -> NDArray[np.int32]:
-    """(n,) the dense index of each id."""
+    """Returns (n,) the dense index of each id."""
     at = np.minimum(np.searchsorted(known, ids), len(known) - 1)
     strange = known[at] != ids
     if strange.any():

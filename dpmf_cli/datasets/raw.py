@@ -1,4 +1,4 @@
-"""Ratings as a parser finds them: in the file's order, under the file's own ids."""
+"""Ratings as a parser finds them: in the file's order, with the file's own ids."""
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -9,16 +9,16 @@ from numpy.typing import NDArray
 
 @dataclass(frozen=True)
 class Raw:
-    """Parsed, not yet judged.
+    """Ratings that are parsed, but not yet checked.
 
-    users, items   (n_ratings,) integer ids; where labels are given, positions in them
+    users, items   (n_ratings,) integer ids, or positions in the labels if labels are given
     values         (n_ratings,) float, rating scale
-    where          row -> its place in the publisher's file ("ratings.dat:17"), found only when asked for
+    where          row -> its place in the publisher's file ("ratings.dat:17"), found only on request
     fix            what a user should do about a bad row
-    fix_repeated   the same about a (user, item) pair that stands twice, where that is something else
-    fix_scale      the same about a rating off the scale or off its grid, made only when asked for
+    fix_repeated   what to do about a (user, item) pair that stands twice, if not `fix`
+    fix_scale      what to do about a rating off the scale or off its grid, if not `fix`; made only on request
     columns        (n_ratings,) each: `timestamp`, `epsilon`
-    user_labels, item_labels   ids that are text, without repetition
+    user_labels, item_labels   the distinct ids, if they are text
     """
 
     users: NDArray[np.integer]

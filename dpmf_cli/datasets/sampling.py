@@ -1,4 +1,4 @@
-"""A data set reduced at random: some users with all their ratings, or with some of them."""
+"""Reduces a data set at random to some users, with all or some of their ratings."""
 
 import numpy as np
 from numpy.typing import NDArray
@@ -11,14 +11,14 @@ from dpmf_cli.ratings import Ratings
 from dpmf_cli.streams import named_generator
 
 SAMPLE_VERSION = 1
-"""Raised when the same spec makes another sample."""
+"""Raise it when the same spec makes another sample."""
 
 
 def sampled(whole: Cached | Canonical, spec: CatalogSpec, sample: SampleSpec) -> Canonical:
-    """The ratings of `sample.users` random users, or a random `sample.ratings` of these, in canonical form.
+    """Returns the ratings of `sample.users` random users, or `sample.ratings` of them at random, in canonical form.
 
-    Users and items without a rating are left out: where ratings are drawn, a few users may be. Raises DpmfError
-    where there are fewer users or ratings than asked for.
+    Users and items without a rating are left out; if ratings are drawn, these may include a few of the users. Raises
+    DpmfError if there are fewer users or ratings than asked for.
     """
     ratings = whole.ratings
     if sample.users > ratings.n_users:
@@ -46,7 +46,7 @@ def sampled(whole: Cached | Canonical, spec: CatalogSpec, sample: SampleSpec) ->
 
 
 def _dense(indices: NDArray[np.int32], ids: Ids) -> tuple[NDArray[np.int32], Ids]:
-    """Indices without gaps, in the order of the old ones, and the ids that are left."""
+    """Returns indices without gaps, in the order of the old ones, and the ids that are left."""
     present = np.zeros(len(ids), np.bool_)
     present[indices] = True
     index = np.cumsum(present, dtype=np.int32) - np.int32(1)

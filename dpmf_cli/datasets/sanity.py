@@ -1,4 +1,4 @@
-"""What a set of ratings is, in a line or two, and what is wrong with it for experiments on averages and ratings."""
+"""Describes a set of ratings in a line or two, and warns if experiments on it would say little."""
 
 import math
 from dataclasses import dataclass
@@ -10,19 +10,19 @@ from dpmf_cli.ratings import Ratings, Scale
 
 _CHUNK = 1 << 22
 _FEW_RATINGS = 1000
-"""Of fewer, chance moves an RMSE by more than some 2 %: hardly two methods can be told apart."""
+"""With fewer ratings, chance moves an RMSE by more than about 2 %, so that hardly two methods can be told apart."""
 _LEAST_PART_OF_SCALE = 0.5
 
 
 @dataclass(frozen=True)
 class Sanity:
-    """What a set of ratings counts.
+    """Counts and errors of averages for a set of ratings.
 
-    per_user, per_item   ratings of the median user and item, of those that have any
-    lowest, highest      ratings that occur
-    ga, ia    RMSE of the average of all ratings and of the item's: each rating is predicted from all others (leave
-              one out), an item's only rating by the average of all. NaN with fewer than two ratings
-    merged    rows that repeat a (user, item) pair; `duplicates` says what became of them
+    per_user, per_item   ratings of the median user and item, among those that have any
+    lowest, highest      the smallest and the largest rating that occurs
+    ga, ia    RMSE of the global average and of the item average. Each rating is predicted from all others (leave one
+              out), an item's only rating by the global average. NaN with fewer than two ratings
+    merged    number of rows that repeat a (user, item) pair; `duplicates` says what became of them
     """
 
     users: int
@@ -44,7 +44,7 @@ class Sanity:
         return self.ratings / (self.users * self.items)
 
     def lines(self) -> list[str]:
-        """What was counted, and how well averages predict it."""
+        """Says what was counted, and how well averages predict the ratings."""
         step = f" in steps of {self.scale.step:g}" if self.scale.step else ""
         found = [
             f"{self.ratings:,} ratings by {self.users:,} users of {self.items:,} items, {self.density:.2%} of all "
@@ -52,9 +52,9 @@ class Sanity:
             f"on the scale from {self.scale.minimum:g} to {self.scale.maximum:g}{step}"
         ]
         if self.merged:
-            kept = "its ratings are averaged" if self.duplicates == "mean" else "its last one is kept"
+            kept = "averages its ratings" if self.duplicates == "mean" else "keeps its last rating"
             rows = "1 row repeats" if self.merged == 1 else f"{self.merged:,} rows repeat"
-            found.append(f"{rows} a (user, item) pair; of each pair {kept} (`duplicates: {self.duplicates}`)")
+            found.append(f"{rows} a (user, item) pair; each pair {kept} (`duplicates: {self.duplicates}`)")
         if not math.isnan(self.ga):
             found.append(
                 f"RMSE where each rating is predicted from all others: GA {self.ga:.3f}, IA {self.ia:.3f}"
@@ -62,15 +62,15 @@ class Sanity:
         return found
 
     def report(self) -> list[str]:
-        """The lines, then the warnings as such."""
+        """Returns the lines, then the warnings, each marked as a warning."""
         return [*self.lines(), *(f"warning: {each}" for each in self.warnings())]
 
     def warnings(self) -> list[str]:
-        """What makes results wrong or empty, each with the fix."""
+        """Says what would make results wrong or empty, each with the fix."""
         if self.lowest == self.highest:
             return [
-                f"all ratings are {self.lowest:g}: feedback without degrees, which a constant predicts without "
-                "error; give ratings that differ, for no experiment on these says anything"
+                f"all ratings are {self.lowest:g}: such feedback has no degrees, and a constant predicts it without "
+                "error; give ratings that differ, since no experiment on these says anything"
             ]
         found = []
         if self.ratings < _FEW_RATINGS:
@@ -80,22 +80,22 @@ class Sanity:
             )
         elif self.highest - self.lowest < _LEAST_PART_OF_SCALE * self.scale.width:
             found.append(
-                f"the scale from {self.scale.minimum:g} to {self.scale.maximum:g} is much wider than what occurs, "
-                f"{self.lowest:g} to {self.highest:g}, and noise grows with it; if the site allows no more, set "
-                f"`scale: {{minimum: {self.lowest:g}, maximum: {self.highest:g}, step: {self.scale.step:g}}}`"
+                f"the scale from {self.scale.minimum:g} to {self.scale.maximum:g} is much wider than the ratings, "
+                f"{self.lowest:g} to {self.highest:g}, and noise grows with the scale; if the site allows no others, "
+                f"set `scale: {{minimum: {self.lowest:g}, maximum: {self.highest:g}, step: {self.scale.step:g}}}`"
             )
         if self.ia >= self.ga:
             found.append(
-                f"item averages predict no better than one average of all (median {self.per_item:g} ratings an "
+                f"item averages predict no better than the global average (median {self.per_item:g} ratings an "
                 "item): crossings with IA say nothing; add `ga` to `crossings`, or keep only items with more ratings"
             )
         return found
 
 
 def look_at(ratings: Ratings, *, merged: int = 0, duplicates: str = "error") -> Sanity:
-    """Counts ratings (one at least) in one pass; of 10⁶ that takes some hundredths of a second.
+    """Counts ratings (at least one) in one pass; for 10⁶ ratings that takes some hundredths of a second.
 
-    merged, duplicates   as the data set says of rows that repeat a pair, which canonical ratings do not have any more
+    merged, duplicates   from the data set: canonical ratings have no rows that repeat a pair any more
     """
     n = len(ratings)
     average = float(ratings.values.mean(dtype=np.float64))
@@ -107,7 +107,7 @@ def look_at(ratings: Ratings, *, merged: int = 0, duplicates: str = "error") -> 
         squares += np.bincount(items, np.square(off), ratings.n_items)
     counts = ratings.item_counts
     several = counts > 1
-    # r − mean of the others = (r − mean of all)·c/(c − 1), of c ratings.
+    # r − mean of the others = (r − mean of all)·c/(c − 1), for c ratings.
     left = (
         np.maximum(squares - sums**2 / np.maximum(counts, 1), 0) * (counts / np.maximum(counts - 1, 1)) ** 2
     )

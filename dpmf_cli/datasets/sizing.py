@@ -1,4 +1,4 @@
-"""How large a data set is, for a planner that must not wait."""
+"""Tells a planner, which must not wait, how large a data set is."""
 
 import io
 from pathlib import Path
@@ -10,7 +10,7 @@ from dpmf_cli.datasets.formats.parquet import is_parquet
 from dpmf_cli.datasets.formats.unpacked import is_packed
 from dpmf_cli.datasets.spec import AnySpec, CatalogSpec, CsvSpec, SyntheticSpec
 
-# Parsed in about a second; of a larger file of text only so much is looked at.
+# So many bytes are parsed in about a second. Of a larger text file, only so many are read.
 _QUICK_BYTES = 32 << 20
 
 
@@ -37,8 +37,8 @@ def sizes_of(spec: AnySpec, folders: Folders) -> Sizes:
 
 
 def expected(spec: CatalogSpec | SyntheticSpec) -> Sizes:
-    """What the catalog says, or what is made up; of a sample the part of the ratings that its users should have, and
-    all items."""
+    """Returns the sizes that the catalog or a synthetic spec states. A sample counts all items, and the share of the
+    ratings that its users should have."""
     if isinstance(spec, SyntheticSpec):
         return Sizes(*spec.shape, "expected")
     whole = catalog.entry(spec.name).expected
@@ -51,7 +51,7 @@ def expected(spec: CatalogSpec | SyntheticSpec) -> Sizes:
 
 
 def _estimated(path: Path, spec: CsvSpec) -> Sizes:
-    """From the first 32 MiB: ratings and users grow with the file, items are taken as all seen."""
+    """Estimates sizes from the first 32 MiB. Ratings and users grow with the file; all items count as seen there."""
     import pandas as pd
 
     with path.open("rb") as file:

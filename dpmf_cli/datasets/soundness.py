@@ -1,4 +1,4 @@
-"""Looks at parsed ratings and data files, and changes nothing: what is sound, and what is off."""
+"""Checks whether parsed ratings and data files are sound, and changes nothing."""
 
 from collections.abc import Collection, Iterator
 from dataclasses import dataclass, field
@@ -15,7 +15,7 @@ from dpmf_cli.files import WRITING
 
 @dataclass(frozen=True)
 class Damage:
-    """One thing that is off: where, what, and the fix."""
+    """One thing that is damaged: where it is, what is wrong, and the fix."""
 
     path: str
     what: str
@@ -24,7 +24,7 @@ class Damage:
 
 @dataclass
 class Soundness:
-    """How many things of a kind are sound, which are off, and what could not be looked at, in words."""
+    """How many things of a kind are sound, which are damaged, and notes on what could not be checked."""
 
     kind: str
     sound: int = 0
@@ -32,7 +32,7 @@ class Soundness:
     notes: list[str] = field(default_factory=list)
 
     def add(self, path: Path | str, what: str | None, fix: str) -> None:
-        """Counts one more thing; `what` is off with it, or None."""
+        """Counts one more thing. `what` says what is wrong with it; None if it is sound."""
         if what is None:
             self.sound += 1
         else:
@@ -40,7 +40,7 @@ class Soundness:
 
 
 def of_cache(cache: Path, only: Collection[str] | None = None) -> Soundness:
-    """The ratings that are kept parsed, all or those of some checksums, and the ids beside them."""
+    """Checks the parsed ratings in the cache and the ids beside them: all, or only the folders with these names."""
     found = Soundness("parsed ratings")
     for folder in chain(_entries(cache / "ratings"), _entries(cache / "sources")):
         if only is None or folder.name in only:
@@ -54,12 +54,15 @@ def _entries(place: Path) -> Iterator[Path]:
 
 
 def add_source(found: Soundness, spec: AnySpec, folders: Folders, checksum: str) -> None:
-    """Counts the files of a data set: against the publisher's checksums, else by parsing them, against the `checksum`
-    (hex) of the ratings that results are of. Synthetic ratings have no files."""
+    """Checks the files of a data set and counts them in `found`.
+
+    Compares them with the publisher's checksums. If there are none, parses the files and compares with `checksum`
+    (hex), that of the ratings that results were computed from. Synthetic ratings have no files.
+    """
     if not isinstance(spec, CatalogSpec | CsvSpec):
         return
     if missing := presence.what_is_missing(spec, folders):
-        found.notes.append(f"{missing}; what it was parsed to is looked at where it is kept")
+        found.notes.append(f"{missing}; only its parsed ratings in the cache are checked")
         return
     if isinstance(spec, CsvSpec):
         place = folders.beside_config(spec.path)

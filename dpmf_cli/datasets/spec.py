@@ -1,4 +1,4 @@
-"""What the `dataset:` key of a config may hold.
+"""The values that the `dataset:` key of a config may have.
 
 dataset: ml-100k                                    # by its key in the catalog
 dataset: {kind: catalog, name: ml-1m, path: ml-1m.zip}
@@ -35,10 +35,10 @@ from dpmf_cli.strict_model import StrictModel
 _SYNTHETIC = "synthetic-"
 
 PRIZE_DATASET = "netflix"
-"""The catalog's key of the Netflix Prize ratings; keys of samples of them begin with it."""
+"""The catalog's key of the Netflix Prize ratings. The keys of their samples begin with it."""
 PrizeSet = Literal["probe", "judging"]
 TestSet = Literal["folds", "recent", "probe", "judging"]
-"""What is predicted: folds of the ratings, or of each user's most recent ones, or a test set of the Netflix Prize."""
+"""What is predicted: folds of all ratings, folds of each user's most recent ratings, or a Netflix Prize test set."""
 
 
 def _catalog_key(name: str) -> str:
@@ -56,17 +56,19 @@ Count = Annotated[int, Field(ge=1, le=2**31 - 1)]
 
 
 class SampleSpec(StrictModel):
-    """A data set reduced at random, as Zhang et al. 2018 reduce Netflix: so many users with all their ratings, and of
-    these ratings so many. The same seed makes the same sample."""
+    """A random sample of a data set, as Zhang et al. (2018) sample Netflix: `users` users with all their ratings, or
+    with `ratings` of these ratings. The same seed makes the same sample."""
 
     users: Count
-    ratings: Count | None = Field(None, description="of the sampled users; all by default")
+    ratings: Count | None = Field(None, description="how many ratings of the sampled users; all by default")
     seed: int = Field(1, ge=0)
 
     @model_validator(mode="after")
     def _enough_ratings(self) -> Self:
         if self.ratings is not None and self.ratings < self.users:
-            raise ValueError(f"{self.ratings} ratings of {self.users} users: that is less than one of each")
+            raise ValueError(
+                f"{self.ratings} ratings of {self.users} users: that is less than one for each user"
+            )
         return self
 
     @property
@@ -76,8 +78,8 @@ class SampleSpec(StrictModel):
 
 
 class CatalogSpec(StrictModel):
-    """A data set of the catalog, looked for in the data folder, or at `path` (a file, archive or folder); all of it,
-    or a random `sample`."""
+    """A data set of the catalog, or a random `sample` of it. Its files are in the data folder, or at `path` (a file,
+    archive or folder)."""
 
     kind: Literal["catalog"] = "catalog"
     name: CatalogKey
@@ -107,9 +109,9 @@ class CatalogSpec(StrictModel):
 
 
 class CsvColumns(StrictModel):
-    """Which columns hold what: names, or 0-based numbers in a file without a header line.
+    """The columns of a file, by name, or by 0-based number in a file without a header line.
 
-    `epsilon` is a privacy budget per rating, where users state their own.
+    `epsilon` is a privacy budget per rating, if users state their own.
     """
 
     user: Column
@@ -127,7 +129,7 @@ WIDEST_SCALE = 1e9
 
 
 class ScaleSpec(StrictModel):
-    """The rating scale, as the site fixes it; `step: 0` means that any value between is possible."""
+    """The rating scale, as the site fixes it. `step: 0` means that any value from minimum to maximum is possible."""
 
     minimum: float = Field(allow_inf_nan=False)
     maximum: float = Field(allow_inf_nan=False)
@@ -158,11 +160,12 @@ class ScaleSpec(StrictModel):
 
 
 class CsvSpec(StrictModel):
-    """A ratings file of the user's own, as text or Parquet; `path` is relative to the config file. Text may be packed
-    by gzip or Zstandard, or be the only file in a zip. A time stamp is a number of seconds, or a date of ISO 8601.
+    """A user's own ratings file, as text or Parquet; `path` is relative to the config file. Text may be packed by
+    gzip or Zstandard, or be the only file in a zip. A time stamp is a number of seconds, or a date of ISO 8601.
 
-    duplicates   a (user, item) pair that stands twice is refused (error), or its last line kept, or averaged; what ε
-                 hides is a pair, as merged: one more line of a pair that is there is no neighbour of `unbounded`
+    duplicates   a (user, item) pair that stands twice is refused (error), keeps its last line (last), or is averaged
+                 (mean). ε hides a pair after this merge, so another line of an existing pair does not make a
+                 neighbour of `unbounded`
     """
 
     kind: Literal["csv"]
@@ -170,13 +173,13 @@ class CsvSpec(StrictModel):
     path: str = Field(min_length=1)
     columns: CsvColumns
     separator: Annotated[str, StringConstraints(pattern=r'^[^"\r\n]$')] = ","
-    header: bool = Field(True, description="whether the first line names the columns; of text")
-    decimal: Literal[".", ","] = Field(".", description="what stands before the tenths in a number; of text")
+    header: bool = Field(True, description="in text: whether the first line names the columns")
+    decimal: Literal[".", ","] = Field(".", description="in text: what stands before the tenths in a number")
     scale: ScaleSpec
     duplicates: Literal["error", "last", "mean"] = Field(
         "error",
-        description="of a (user, item) pair that stands twice: refuse it, keep its last line, or average; neighbours "
-        "differ in a pair, as merged, and not in a line of it",
+        description="what to do with a (user, item) pair that stands twice: refuse it, keep its last line, or "
+        "average its lines; neighbours differ in a pair after this merge, not in one of its lines",
     )
 
     @model_validator(mode="after")
@@ -187,7 +190,7 @@ class CsvSpec(StrictModel):
         if not self.header and any(isinstance(column, str) for column in columns):
             raise ValueError("with `header: false`, columns are 0-based numbers")
         if twice := [column for column in columns if columns.count(column) > 1]:
-            raise ValueError(f'column "{twice[0]}" serves as two; name another for one of them')
+            raise ValueError(f'column "{twice[0]}" is named for two roles; name another for one of them')
         return self
 
     @property
@@ -204,7 +207,7 @@ class CsvSpec(StrictModel):
 
 
 class SyntheticSpec(StrictModel):
-    """Made-up ratings in the image of a catalog entry; the same seed makes the same ratings."""
+    """Synthetic ratings that resemble those of a catalog entry. The same seed makes the same ratings."""
 
     kind: Literal["synthetic"]
     like: CatalogKey
@@ -218,8 +221,8 @@ class SyntheticSpec(StrictModel):
         users, items, ratings = self.shape
         if not max(users, items) <= ratings <= users * items:
             raise ValueError(
-                f"{ratings} ratings do not fit {users} users and {items} items: each needs one at least, and "
-                "each pair has one at most"
+                f"{ratings} ratings do not fit {users} users and {items} items: each user and item needs at least "
+                "one, and each pair has at most one"
             )
         return self
 
@@ -241,7 +244,7 @@ class SyntheticSpec(StrictModel):
 
     @property
     def shape(self) -> tuple[int, int, int]:
-        """(users, items, ratings), each as overridden or as the original has it."""
+        """(users, items, ratings): each as given here, else as in the original."""
         expected = self.entry.expected
         return (
             self.users or expected.users,
@@ -254,7 +257,7 @@ AnySpec = CatalogSpec | CsvSpec | SyntheticSpec
 
 
 def _from_name(value: Any) -> Any:
-    """`ml-100k` stands for `{kind: catalog, name: ml-100k}`, `synthetic-ml-100k` for seed 1 of that."""
+    """Reads `ml-100k` as `{kind: catalog, name: ml-100k}`, and `synthetic-ml-100k` as a synthetic set with seed 1."""
     if not isinstance(value, str):
         return value
     like = value.removeprefix(_SYNTHETIC)
@@ -264,7 +267,7 @@ def _from_name(value: Any) -> Any:
 
 
 class _OrName:
-    """Adds the plain name to the JSON schema, which cannot see into a validator."""
+    """Adds the plain name to the JSON schema, which pydantic cannot derive from a validator."""
 
     def __get_pydantic_json_schema__(
         self, core_schema: CoreSchema, handler: GetJsonSchemaHandler

@@ -1,7 +1,7 @@
-"""Files and folders that appear whole or not at all.
+"""Writes files and folders that are either complete or absent.
 
-A folder is written beside its place under another name, flushed to the disk and renamed. Two processes that
-write the same one at once both succeed; the second finds the first's and drops its own.
+A folder is written beside its place under another name, flushed to the disk and renamed. If two processes write the
+same folder at once, both succeed: the second finds the first's folder and drops its own.
 """
 
 import contextlib
@@ -24,16 +24,16 @@ _ATTEMPTS = 20
 
 
 def write_text(path: Path, text: str) -> None:
-    """Writes a small file atomically; raises `DpmfError` where the disk is full or the folder read-only."""
+    """Writes a small file atomically. Raises `DpmfError` if the disk is full or the folder read-only."""
     with _errors_named(path.parent):
         write_whole(path, text.encode())
 
 
 def publish(folder: Path, write: Callable[[Path], None], sound: Callable[[Path], bool]) -> None:
-    """Makes `folder` with what `write` puts into it, unless a sound one is there; replaces an unsound one.
+    """Makes `folder` with the files that `write` puts into it. Leaves a sound folder that is there; replaces others.
 
     `write` gets an empty folder to fill with `new_file`; `sound` tells whether a folder is complete.
-    Raises `DpmfError` where it cannot be written.
+    Raises `DpmfError` if the folder cannot be written.
     """
     place = folder.parent
     with _errors_named(place):
@@ -51,9 +51,9 @@ def publish(folder: Path, write: Callable[[Path], None], sound: Callable[[Path],
 
 
 def _replace(folder: Path, fresh: Path) -> None:
-    """One attempt to give `fresh` the name `folder`, once a broken `folder` is out of the way.
+    """Tries once to move a broken `folder` out of the way and to give `fresh` its name.
 
-    Another process may be faster at either step; the caller looks again.
+    Another process may be faster at either step; the caller then tries again.
     """
     broken = unused_name(folder.parent)
     with contextlib.suppress(FileNotFoundError):
@@ -62,7 +62,7 @@ def _replace(folder: Path, fresh: Path) -> None:
         try:
             rename(fresh, folder)
         except OSError:
-            # Renaming onto a filled folder is "not empty" on some systems, "exists" on others.
+            # The error of renaming onto a filled folder is "not empty" on some systems, "exists" on others.
             if not folder.exists():
                 raise
     remove(broken)

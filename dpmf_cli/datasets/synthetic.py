@@ -1,10 +1,10 @@
-"""Made-up ratings in the image of a real data set: for tests, for scale, and where the real one is missing.
+"""Makes synthetic ratings that resemble a real data set: for tests, for scale, and if the real one is missing.
 
 A rating is   quantise(a + s·(b_i + b_u + p_u·q_i + e)),   with an item effect b_i that rises with popularity,
-a user effect b_u, tastes p_u, q_i of rank 4, noise e, and a, s set so that mean and variance are the
-original's. Which pairs are rated: users' numbers of ratings and items' popularities are lognormal, and each
-user draws items without replacement by popularity. It is no copy of anybody's data: only the counts, the
-mean and the variance of the original go into it.
+a user effect b_u, tastes p_u, q_i of rank 4, and noise e. The numbers a, s are set so that mean and variance equal
+the original's. Users' numbers of ratings and items' popularities are lognormal; each user draws the rated items
+without replacement, by popularity. The ratings copy nobody's data: only the counts, the mean and the variance of the
+original go into them.
 """
 
 import numpy as np
@@ -17,7 +17,7 @@ from dpmf_cli.ratings import Ratings, Scale
 from dpmf_cli.streams import named_generator
 
 RANK = 4
-# Correlation of an item's effect with its (log) popularity: the better liked is the more often seen.
+# Correlation of an item's effect with its (log) popularity: items that are liked more are seen more often.
 _POPULAR_IS_GOOD = 0.5
 _CHUNK = 1 << 22
 _SAMPLE = 1_000_000
@@ -26,10 +26,10 @@ _CLOSE = 1e-5
 
 
 def generate(key: str, target: Counts, shape: TwinShape, scale: Scale, *, seed: int) -> Canonical:
-    """Exactly `target.ratings` distinct pairs; every user and item has a rating; ids count from 1.
+    """Makes exactly `target.ratings` distinct pairs; every user and item has a rating; ids count from 1.
 
     The mean and variance of `target` are met to within sampling error (the variance as far as the scale
-    allows). The result is a function of the arguments alone.
+    allows). The result depends only on the arguments.
     """
     n_users, n_items = target.users, target.items
     weights = pairs.popularity(shape, n_items, named_generator(seed, key, "popularity"))
@@ -50,7 +50,7 @@ def _latent(
     weights: NDArray[np.float64],
     seed: int,
 ) -> NDArray[np.float32]:
-    """(n_ratings,) float32 of about unit variance, its parts as `shape` says."""
+    """Draws (n_ratings,) float32 ratings of about unit variance, with the parts of the variance as in `shape`."""
     rng = named_generator(seed, key, "effects")
     n_items = len(weights)
     fame = np.log(weights)
@@ -58,7 +58,7 @@ def _latent(
     own = np.sqrt(1 - _POPULAR_IS_GOOD**2) * rng.standard_normal(n_items)
     item_effects = np.sqrt(shape.item_share) * (_POPULAR_IS_GOOD * fame + own)
     user_effects = np.sqrt(shape.user_share) * rng.standard_normal(n_users)
-    # Tastes weaken from one to the next, as singular values do; together they have the share's variance.
+    # Each taste is weaker than the one before, as with singular values; their variances add up to the share.
     strength = 0.75 ** np.arange(RANK)
     strength *= np.sqrt(shape.taste_share / (strength**2).sum())
     user_tastes = (strength * rng.standard_normal((n_users, RANK))).astype(np.float32)
@@ -77,10 +77,10 @@ def _latent(
 
 
 def _fit_to_scale(values: NDArray[np.float32], target: Counts, scale: Scale) -> None:
-    """Shifts, stretches, rounds and clips `values` in place to the scale, its mean and variance.
+    """Shifts, stretches, rounds and clips `values` in place to the scale and to the target's mean and variance.
 
-    Rounding and clipping bend both, so the shift and the factor are found by repeated correction, on an
-    evenly spread sample.
+    Rounding and clipping change mean and variance, so the shift and the factor are found by repeated correction, on
+    an evenly spread sample.
     """
     sample = values[:: max(1, len(values) // _SAMPLE)].astype(np.float64)
     deviation = np.sqrt(target.variance)
@@ -91,7 +91,7 @@ def _fit_to_scale(values: NDArray[np.float32], target: Counts, scale: Scale) -> 
         mean, spread = rated.mean(), rated.std() or deviation
         if abs(mean - target.mean) < _CLOSE and abs(spread - deviation) < _CLOSE:
             break
-        # The factor turns about the mean, so that the two corrections do not undo each other.
+        # The factor stretches about the mean, so that the two corrections do not undo each other.
         ratio = np.clip(deviation / spread, 0.8, 1.25)
         shift = target.mean + ratio * (shift - mean)
         factor *= ratio
@@ -101,7 +101,7 @@ def _fit_to_scale(values: NDArray[np.float32], target: Counts, scale: Scale) -> 
 
 
 def _on_scale(values: NDArray[np.floating], scale: Scale) -> NDArray[np.floating]:
-    """Rounded to the grid, where there is one, and clipped."""
+    """Rounds values to the grid, if there is one, and clips them to the scale."""
     if scale.step:
         values = scale.minimum + scale.step * np.rint((values - scale.minimum) / scale.step)
     clipped: NDArray[np.floating] = np.clip(values, scale.minimum, scale.maximum)

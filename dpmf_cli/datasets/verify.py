@@ -1,4 +1,4 @@
-"""Counts a data set again and holds it against the catalog."""
+"""Counts a data set again and compares it with the catalog."""
 
 from dataclasses import dataclass
 from pathlib import Path
@@ -12,7 +12,7 @@ from dpmf_cli.errors import DpmfError
 
 @dataclass(frozen=True)
 class Check:
-    """One thing verified: what, whether it holds, what was expected and what was found."""
+    """One check: what was checked, whether it holds, what was expected and what was found."""
 
     what: str
     holds: bool
@@ -21,9 +21,9 @@ class Check:
 
 
 def verify(key: str, data: Path, cache: Path) -> list[Check]:
-    """Checks the files of a catalog entry, their counts, mean and variance, and what the cache keeps of them.
+    """Checks the files of a catalog entry, their counts, mean and variance, and their parsed ratings in the cache.
 
-    Raises `DpmfError` where a file is missing or cannot be parsed.
+    Raises `DpmfError` if a file is missing or cannot be parsed.
     """
     entry = catalog.entry(key)
     found = located.locate(entry, data)
@@ -48,6 +48,6 @@ def verify(key: str, data: Path, cache: Path) -> list[Check]:
 
 
 def failures(checks: list[Check]) -> DpmfError | None:
-    """One error that names every check that failed."""
+    """Returns one error that names every check that failed; None if all hold."""
     failed = [f"{c.what}: expected {c.expected}, found {c.found}" for c in checks if not c.holds]
     return DpmfError("; ".join(failed)) if failed else None

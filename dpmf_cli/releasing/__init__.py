@@ -1,1 +1,1 @@
-"""Releases: a method fitted once on all ratings under a secret seed, written, kept account of, predicted with."""
+"""Releases: fits a method once on all ratings under a secret seed, writes the model, accounts for it, predicts."""

@@ -1,7 +1,7 @@
-"""The account of releases on this machine: one line for each, never changed, kept in the folder of dpmf's state.
+"""The account of releases on this machine: one line for each release, never changed, in the folder of dpmf's state.
 
-Releases of one data set add up: whoever has two has what both tell. The account holds names, checksums of ratings and
-times. It is for whoever releases, and never part of a release.
+Releases of one data set add up: a person who has two models learns from both. The account holds names, checksums of
+ratings and times. It is for the person who releases, and is never part of a release.
 """
 
 import json
@@ -18,7 +18,7 @@ from dpmf_cli.strict_model import StrictModel
 
 
 class Entered(StrictModel):
-    """One release. `epsilon` is None where no bound can be proved; `checksum` is that of the ratings."""
+    """One release. `epsilon` is None if no bound can be proved; `checksum` is that of the ratings."""
 
     time: str
     dataset: str
@@ -34,7 +34,10 @@ class Entered(StrictModel):
 
 @dataclass(frozen=True)
 class Total:
-    """What releases for one kind of neighbours add up to, by basic composition; None where no bound is known."""
+    """The sum of releases for one kind of neighbours, by basic composition.
+
+    epsilon   None if no bound is known
+    """
 
     neighbours: Neighbours
     releases: int
@@ -52,7 +55,7 @@ def account_file() -> Path:
 
 
 def enter(entered: Entered) -> None:
-    """Adds a line, which is on the disk when this returns. Raises DpmfError where it cannot be."""
+    """Adds a line to the account; it is on the disk when this returns. Raises DpmfError if it cannot be written."""
     text = json.dumps(entered.model_dump(mode="json"), ensure_ascii=False)
     try:
         append_line(account_file(), text.encode())
@@ -64,12 +67,12 @@ def enter(entered: Entered) -> None:
 
 
 def releases_of(dataset: str, checksum: str) -> list[Entered]:
-    """Those of a data set of that name, or of the same ratings under another name."""
+    """Returns the releases of a data set of that name, or of the same ratings under another name."""
     return [each for each in _all() if dataset == each.dataset or checksum == each.checksum]
 
 
 def totals(releases: Iterable[Entered]) -> list[Total]:
-    """By the kind of neighbours: ε of different kinds do not add up."""
+    """Adds up releases for each kind of neighbours: ε for different kinds do not add up."""
     found: dict[Neighbours, list[Entered]] = {}
     for each in releases:
         found.setdefault(each.neighbours, []).append(each)
@@ -89,7 +92,7 @@ def _all() -> list[Entered]:
     except FileNotFoundError:
         return []
     except OSError as error:
-        raise DpmfError(f"{path}: cannot be read: {error.strerror or error}; let it be read") from None
+        raise DpmfError(f"{path}: cannot be read: {error.strerror or error}; make it readable") from None
     return [_entered(path, number, line) for number, line in enumerate(lines, 1) if line.strip()]
 
 
@@ -98,6 +101,6 @@ def _entered(path: Path, number: int, line: bytes) -> Entered:
         return Entered.model_validate_json(line)
     except ValidationError:
         raise DpmfError(
-            f"{path}:{number}: is no entry of a release, so that the sum is unknown; correct the line, or remove "
+            f"{path}:{number}: is not the entry of a release, so the sum is unknown; correct the line, or remove "
             "it if it was never finished"
         ) from None

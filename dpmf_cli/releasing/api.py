@@ -39,19 +39,19 @@ def fit(
 ) -> FittedRecommender:
     """Fits one private method on all ratings, with noise from a seed that nobody knows.
 
-    algorithm      its key: docs/reference.md has all, with their parameters
+    algorithm      the method's key: docs/reference.md has all keys, with their parameters
     users, items   (n,) ids, whole numbers or text; or `users` is a data frame with the columns user, item, rating
     ratings        (n,) values on the scale
     scale          the public scale: minimum, maximum, and the step of allowed values if there is one
-    neighbours     what ε hides: bounded, unbounded, user or local; the method's own default otherwise
+    neighbours     what ε hides: bounded, unbounded, user or local; by default the method's own
     dataset        the name under which releases of these ratings are added up
-    duplicates     what becomes of a pair that stands twice: "error", "last" or "mean"
-    public_users, public_items   all ids that there could be, where the ε hides whose ratings there are
+    duplicates     what to do with a (user, item) pair that stands twice: "error", "last" or "mean"
+    public_users, public_items   all ids that there could be; needed if the ε hides whose ratings exist
 
-    The scale is mapped onto 1 to 5 stars, the unit of parameters, and predictions are mapped back. Averages are drawn
-    to their centre by the public rule of `effects.shrinkage`, unless `effects` is given.
+    The scale is mapped onto 1 to 5 stars, the unit of parameters, and predictions are mapped back. Averages are
+    shrunk to their centre by the public rule of `effects.shrinkage`, unless `effects` is given.
 
-    The model predicts for those ids: `predict(users, items)`. Raises DpmfError for what cannot be fitted.
+    The model predicts for the same ids: `predict(users, items)`. Raises DpmfError if the method cannot be fitted.
     """
     of = own_ratings(users, items, ratings)
     (user_codes, user_labels), (item_codes, item_labels) = _coded(of.users), _coded(of.items)
@@ -84,17 +84,17 @@ def fit(
 
 
 def own_ratings(users: Any, items: ArrayLike | None = None, ratings: ArrayLike | None = None) -> OwnRatings:
-    """The ratings that users bring to a joint model's `predict`: arrays, or a data frame."""
+    """Returns the ratings that users bring to a joint model's `predict`, from arrays or a data frame."""
     if items is None:
         users, items, ratings = (_column(users, name) for name in ("user", "item", "rating"))
     return OwnRatings.of(users, items, [] if ratings is None else ratings)
 
 
 def _entry(given: dict[str, Any]) -> Any:
-    """Raises DpmfError for an unknown method, and for parameters that it does not take."""
+    """Returns the checked entry. Raises DpmfError for an unknown method, and for parameters that it does not take."""
     key = given["algorithm"]
     if key in BASELINES:
-        raise DpmfError(f"{key} spends no ε, so that nothing of it can be released; fit a private method")
+        raise DpmfError(f"{key} spends no ε, so it cannot be released; fit a private method")
     if key not in PRIVATE and key not in available():
         raise DpmfError(f'unknown algorithm "{key}"{did_you_mean(key, PRIVATE)}')
     known: Any = PRIVATE.get(key) or plugin(key)
@@ -119,7 +119,7 @@ def _column(frame: Any, name: str) -> Any:
 
 
 def _coded(ids: Any) -> tuple[Any, list[str] | None]:
-    """Whole numbers as they are; text as positions in a list of it."""
+    """Returns whole numbers as they are, and text as positions in a list of its distinct values, with that list."""
     if ids.dtype.kind == "i":
         return ids, None
     labels, codes = np.unique(ids, return_inverse=True)

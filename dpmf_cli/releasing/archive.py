@@ -1,7 +1,7 @@
-"""The two files of a release: `model.npz` with arrays, and `model.json`, which says what they are and their SHA-256.
+"""The two files of a release: `model.npz` with arrays, and `model.json` with the statement and the arrays' SHA-256.
 
-Arrays hold numbers and text, and no Python object: nothing is run when they are read. The same arrays are the same
-bytes, whenever they are written.
+Arrays hold numbers and text, and no Python objects, so that nothing is run when they are read. The same arrays always
+give the same bytes.
 """
 
 import contextlib
@@ -23,23 +23,23 @@ from dpmf_cli.files import make_folder, read_file, write_whole
 from dpmf_cli.releasing.statement import FORM, Statement
 
 ARRAYS, STATEMENT = "model.npz", "model.json"
-AGAIN = "release the model again, or take its folder over as it was written"
+AGAIN = "release the model again, or copy its folder again without changes"
 
 
 def refuse_a_release(folder: Path) -> None:
-    """Raises DpmfError where the folder holds a release already."""
+    """Raises DpmfError if the folder holds a release already."""
     if (folder / STATEMENT).exists() or (folder / ARRAYS).exists():
         raise DpmfError(f"{folder}: holds a release; name another folder")
 
 
 def packed(arrays: Mapping[str, NDArray[Any]]) -> bytes:
-    """The bytes of an npz file."""
+    """Returns the bytes of an npz file."""
     stream = io.BytesIO()
     with zipfile.ZipFile(stream, "w", zipfile.ZIP_DEFLATED) as archive:
         for name, array in sorted(arrays.items()):
             member = io.BytesIO()
             np.lib.format.write_array(member, np.ascontiguousarray(array), allow_pickle=False)
-            # A ZipInfo of its own has the date of 1980, and not the time of writing.
+            # A ZipInfo made here has the date 1980, not the time of writing.
             archive.writestr(zipfile.ZipInfo(f"{name}.npy"), member.getvalue(), zipfile.ZIP_DEFLATED)
     return stream.getvalue()
 
@@ -49,13 +49,13 @@ def sha256(data: bytes) -> str:
 
 
 def make(folder: Path) -> None:
-    """Makes the folder that a release is written into. Raises DpmfError."""
+    """Makes the folder of a release. Raises DpmfError if it cannot be made."""
     with _written(folder):
         make_folder(folder)
 
 
 def write(folder: Path, statement: Statement, arrays: bytes) -> None:
-    """Writes both files. Raises DpmfError where they cannot be."""
+    """Writes both files. Raises DpmfError if they cannot be written."""
     text = json.dumps(statement.model_dump(mode="json"), indent=2, ensure_ascii=False, allow_nan=False)
     with _written(folder):
         write_whole(folder / ARRAYS, arrays)
@@ -73,7 +73,8 @@ def _written(folder: Path) -> Iterator[None]:
 
 
 def read(path: Path) -> tuple[Statement, Arrays]:
-    """What a folder holds; `path` may be one of its files. Raises DpmfError for no release, or a changed one."""
+    """Reads the release in a folder; `path` may be one of its files. Raises DpmfError if there is none, or a changed
+    one."""
     folder = path if path.is_dir() else path.parent
     try:
         text, data = (read_file(folder / name) for name in (STATEMENT, ARRAYS))
@@ -84,7 +85,9 @@ def read(path: Path) -> tuple[Statement, Arrays]:
         ) from None
     statement = _statement(folder / STATEMENT, text)
     if sha256(data) != statement.sha256:
-        raise DpmfError(f"{folder / ARRAYS}: is not what {STATEMENT} speaks of, by its SHA-256; {AGAIN}")
+        raise DpmfError(
+            f"{folder / ARRAYS}: is not the file that {STATEMENT} describes, by its SHA-256; {AGAIN}"
+        )
     try:
         with np.load(io.BytesIO(data), allow_pickle=False) as archive:
             return statement, {name: archive[name] for name in archive.files}
@@ -98,9 +101,9 @@ def _statement(path: Path, text: bytes) -> Statement:
         form = found.get("form") if isinstance(found, dict) else None
         if form != FORM:
             raise DpmfError(
-                f"{path}: is of form {form}, and this dpmf reads {FORM}; use the dpmf that wrote it"
+                f"{path}: has form {form}, but this dpmf reads form {FORM}; use the dpmf that wrote it"
             )
         return Statement.model_validate(found)
     except (ValueError, RecursionError) as error:
         where = error.errors()[0]["loc"] if isinstance(error, ValidationError) else ""
-        raise DpmfError(f"{path}: is no statement of a release {where or ''}; {AGAIN}") from None
+        raise DpmfError(f"{path}: is not the statement of a release {where or ''}; {AGAIN}") from None

@@ -1,4 +1,4 @@
-"""Files that a person brings to a released model: pairs to predict, or users' own ratings."""
+"""Reads files that a person brings to a released model: pairs to predict, or users' own ratings."""
 
 import csv
 import io
@@ -14,17 +14,17 @@ from dpmf_cli.files import read_file
 from dpmf_cli.releasing.recommender import OwnRatings
 
 _SEPARATORS = ",;\t|"
-"""What fields may lie between: the one of which the header has the most."""
+"""Possible separators of fields; a file has the one that its header has most often."""
 
 
 def read_pairs(path: Path, names: Mapping[str, str]) -> tuple[NDArray[np.str_], NDArray[np.str_]]:
-    """(n,) users and (n,) items of a CSV file. Raises DpmfError with the line and the fix."""
+    """Reads (n,) users and (n,) items from a CSV file. Raises DpmfError with the line and the fix."""
     users, items = _read(path, ("user", "item"), names)
     return np.array(users, np.str_), np.array(items, np.str_)
 
 
 def read_own(path: Path, names: Mapping[str, str]) -> OwnRatings:
-    """The ratings of a CSV file. Raises DpmfError with the line and the fix."""
+    """Reads ratings from a CSV file. Raises DpmfError with the line and the fix."""
     users, items, texts = _read(path, ("user", "item", "rating"), names)
     values = []
     for line, text in enumerate(texts, 2):
@@ -33,13 +33,15 @@ def read_own(path: Path, names: Mapping[str, str]) -> OwnRatings:
         except ValueError:
             value = math.nan
         if not math.isfinite(value):
-            raise DpmfError(f'{path}:{line}: the rating "{text[:40]}" is no finite number; correct the line')
+            raise DpmfError(
+                f'{path}:{line}: the rating "{text[:40]}" is not a finite number; correct the line'
+            )
         values.append(value)
     return OwnRatings(np.array(users, np.str_), np.array(items, np.str_), np.array(values, np.float64))
 
 
 def _read(path: Path, roles: tuple[str, ...], names: Mapping[str, str]) -> list[list[str]]:
-    """The columns of these roles, by the names that the data set has for them, or by the roles' own."""
+    """Reads the columns of these roles, found by the data set's names for them, or by the names of the roles."""
     try:
         text = read_file(path).decode("utf-8-sig")
     except OSError as error:

@@ -1,4 +1,4 @@
-"""One fit on all ratings, under a seed that nobody knows."""
+"""Fits a method once on all ratings, under a seed that nobody knows."""
 
 import math
 
@@ -14,9 +14,9 @@ from dpmf_cli.streams import SECRET, Streams, UnaccountedNoiseError, drawn_seed
 
 
 def fit_once(entry: PrivateAlgorithm, ratings: Ratings, epsilon: float) -> tuple[Model, Ledger]:
-    """The model for one ε, and the ledger of its fit.
+    """Returns the model for one ε, and the ledger of its fit.
 
-    The seed is drawn by the operating system, is in memory alone, and is forgotten when this returns.
+    The seed is drawn by the operating system, is held only in memory, and is forgotten when this returns.
 
     Raises DpmfError for an ε that is not positive and finite, and for an algorithm that draws noise past its curator.
     """

@@ -1,4 +1,4 @@
-"""Ids of users and items: those that a caller has, those that a model knows, and public lists of them."""
+"""Ids of users and items: the ids that a caller has, the ids that a model knows, and public lists of ids."""
 
 from dataclasses import replace
 from pathlib import Path
@@ -14,7 +14,7 @@ from dpmf_cli.ratings import Ratings
 
 
 def as_ids(ids: ArrayLike, what: str) -> Ids:
-    """(n,) ids as whole numbers or as text. Raises DpmfError for others."""
+    """Returns (n,) ids as whole numbers or as text. Raises DpmfError for any other type."""
     found: NDArray[Any] = np.atleast_1d(np.asarray(ids))
     if found.dtype.kind in "iu":
         return found.astype(np.int64)
@@ -22,13 +22,13 @@ def as_ids(ids: ArrayLike, what: str) -> Ids:
         found = np.array([str(each) for each in found], np.str_)
     if found.dtype.kind != "U" or found.ndim != 1:
         raise DpmfError(
-            f"{what}: ids are a list of whole numbers or of text, not {found.dtype}; convert them"
+            f"{what}: ids must be a list of whole numbers or of text, not {found.dtype}; convert them"
         )
     return found
 
 
 def places(known: Ids, asked: Ids) -> NDArray[np.int64]:
-    """(n,) where each of `asked` stands in `known`, of which no two are alike; −1 for what is not there."""
+    """Returns (n,) the position of each id of `asked` in `known`, which has no id twice; −1 if it is not there."""
     if known.dtype.kind != asked.dtype.kind:
         known, asked = known.astype(str), asked.astype(str)
     if not len(known):
@@ -39,13 +39,13 @@ def places(known: Ids, asked: Ids) -> NDArray[np.int64]:
 
 
 def different(ids: Ids) -> tuple[Ids, NDArray[np.intp]]:
-    """The different ones of ids (n,), in order, and where each of the n stands among them."""
+    """Returns the distinct ids among n ids, in order, and (n,) the position of each of the n among them."""
     found: Any = np.unique(ids, return_inverse=True)
     return found[0], found[1]
 
 
 def read_list(path: Path) -> Ids:
-    """The ids of a file with one in each line, each once. Raises DpmfError."""
+    """Reads the ids of a file with one id in each line. Raises DpmfError if there is none, or one stands twice."""
     try:
         lines = read_file(path).decode("utf-8-sig").splitlines()
     except (OSError, UnicodeDecodeError) as error:
@@ -56,16 +56,19 @@ def read_list(path: Path) -> Ids:
     first: dict[str, int] = {}
     for number, name in enumerate(ids, 1):
         if first.setdefault(name, number) != number:
-            raise DpmfError(f"{path}: the id {name} stands in it twice; remove one")
+            raise DpmfError(f"{path}: the id {name} stands there twice; remove one")
     if not ids:
-        raise DpmfError(f"{path}: has no id in it; write one in each line")
+        raise DpmfError(f"{path}: holds no id; write one in each line")
     return np.array(ids)
 
 
 def within(
     ratings: Ratings, user_ids: Ids, item_ids: Ids, users: Ids | None, items: Ids | None
 ) -> tuple[Ratings, Ids, Ids]:
-    """The ratings in the index space of lists that were given, and the ids. Raises DpmfError for an id not listed."""
+    """Returns the ratings in the index space of the given lists of ids, and the ids.
+
+    A list may be None: then the ids are those in the ratings. Raises DpmfError for an id that is not listed.
+    """
     if users is None and items is None:
         return ratings, user_ids, item_ids
     rows, user_ids = _placed(user_ids, users, "user")
@@ -91,6 +94,6 @@ def _placed(own: Ids, listed: Ids | None, what: str) -> tuple[NDArray[np.int64],
     if (found < 0).any():
         missing = own[int(np.argmin(found))]
         raise DpmfError(
-            f"the {what} {missing} has ratings and is not in the list of {what}s; list all of them"
+            f"the {what} {missing} has ratings, but is not in the list of {what}s; list all of them"
         )
     return found, listed

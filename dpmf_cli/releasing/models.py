@@ -1,4 +1,4 @@
-"""What is published of each kind of model, and the model that it makes again: all that a release can hold."""
+"""The kinds of model that a release can hold: what is published of each, and how the model is restored from it."""
 
 from typing import Any
 
@@ -31,12 +31,15 @@ KINDS: dict[str, Any] = {
 """Each is a `ReleasableModel`."""
 
 UNIT = "unit "
-"""How the kind of a model begins that predicts on [0, 1]."""
+"""How the kind of a model begins if the model predicts on [0, 1]."""
 
 
 def published(model: Model) -> tuple[str, Arrays]:
-    """The kind of a model for one ε, and all of it that may be published. Raises DpmfError where that is nothing."""
-    if isinstance(model, PersonalModel):  # what it cost the records stays here
+    """Returns the kind of a model for one ε, and all of the model that may be published.
+
+    Raises DpmfError if nothing may be published, or a release cannot hold the model.
+    """
+    if isinstance(model, PersonalModel):  # the ε that each record spent is not published
         return published(model.model)
     if isinstance(model, Columns):
         return published(model.model)
@@ -51,9 +54,7 @@ def published(model: Model) -> tuple[str, Arrays]:
         if type(model) is known:
             assert isinstance(model, ReleasableModel)
             return kind, model.published
-    why = (
-        f"a {type(model).__name__} is none of the models that a file can hold (dpmf_cli/releasing/models.py)"
-    )
+    why = f"a {type(model).__name__} is not a model that a release can hold (dpmf_cli/releasing/models.py)"
     if isinstance(model, KnownModel):
         why = "its users' factors are fitted to clean ratings, and its items predict nothing without them"
     raise DpmfError(f"{why}; release another method, or this one with `mode: corrected`")
@@ -67,7 +68,7 @@ TRIANGLES = ("covariance", "weight")
 
 
 def check(kind: str, arrays: Arrays, n_items: int, n_users: int) -> None:
-    """Raises KeyError or ValueError where arrays from a file would lead a kernel astray."""
+    """Raises KeyError or ValueError for an unknown kind, and for arrays that would lead a kernel astray."""
     if kind.removeprefix(UNIT) not in KINDS:
         raise ValueError("no such kind is known")
     wanted = dict.fromkeys(OF_ITEMS, n_items) | dict.fromkeys(TRIANGLES, triangle_size(n_items))
@@ -84,13 +85,13 @@ def check(kind: str, arrays: Arrays, n_items: int, n_users: int) -> None:
     if "neighbours" in arrays:
         neighbours = arrays["neighbours"]
         if neighbours.size and not -1 <= neighbours.min() <= neighbours.max() < n_items:
-            raise ValueError("a neighbour is no item")
+            raise ValueError("a neighbour is not an item")
         if arrays["similarities"].shape[:2] != neighbours.shape:
-            raise ValueError("similarities are not those of the neighbours")
+            raise ValueError("similarities and neighbours have different shapes")
 
 
 def restored(kind: str, arrays: Arrays, entry: Any, own: Ratings) -> Model:
-    """The model of what was `published`, for users of whom `own` has the ratings that they bring."""
+    """Restores the model from what was `published`. `own` has the ratings that its users bring."""
     if kind.startswith(UNIT):
         unit = restored(kind.removeprefix(UNIT), arrays, entry, own)
         known_users = arrays.get("users_known", own.user_counts > 0)

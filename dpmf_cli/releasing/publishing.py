@@ -1,4 +1,5 @@
-"""From a data set to a released folder: fit, state, refuse what is not proved, enter into the account, write."""
+"""Turns a data set into a released folder: fits a method, states what holds, refuses what is not proved, enters the
+release into the account and writes it."""
 
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -22,11 +23,12 @@ COLUMNS = {"user": "user", "item": "item", "rating": "rating"}
 
 @dataclass(frozen=True)
 class FittedRatings:
-    """The ratings that a method is fitted on, with their ids, and the public lists of ids where there are some.
+    """The ratings that a method is fitted on, with their ids.
 
-    name     of the data set, in statements and in the account
-    columns  what a file of the data set calls users, items and ratings
-    to_stars whether the model is one of stars from 1 to 5, onto which the scale is mapped
+    name      of the data set, in statements and in the account
+    users, items   the public lists of ids, if there are any
+    columns   the names that a file of the data set has for users, items and ratings
+    to_stars  whether the scale is mapped onto 1 to 5 stars, which the model then predicts
     """
 
     name: str
@@ -41,17 +43,18 @@ class FittedRatings:
 
 @dataclass(frozen=True)
 class FittedRecommender(Recommender):
-    """A model fitted here, which can be released. `checksum` is that of its ratings: for the account alone."""
+    """A model fitted here, which can be released. `checksum` is that of its ratings, and only for the account."""
 
     checksum: str = ""
 
     def save(
         self, folder: Path | str, *, unprovable: bool = False, ids_are_public: bool = False
     ) -> list[account.Total]:
-        """Releases the model: enters it into the account, then writes the folder. Returns what releases add up to.
+        """Releases the model: enters it into the account, then writes the folder.
 
-        Raises DpmfError where the ε asked for cannot be proved, unless `unprovable`; where the ε hides ids that were
-        taken from the ratings, unless `ids_are_public`; and where the folder holds a release.
+        Returns what all releases of the data set add up to. Raises DpmfError if the ε asked for cannot be proved,
+        unless `unprovable`; if the ε hides ids that were taken from the ratings, unless `ids_are_public`; and if the
+        folder holds a release.
         """
         folder = Path(folder)
         refuse(self.statement, unprovable=unprovable, ids_are_public=ids_are_public)
@@ -72,13 +75,13 @@ class FittedRecommender(Recommender):
             folder=str(folder.absolute()),
         )
         archive.make(folder)
-        account.enter(entered)  # first: what is written and not accounted for would never be added up
+        account.enter(entered)  # first: a release that is written but not entered would never be added up
         archive.write(folder, self.statement.model_copy(update={"sha256": digest}), data)
         return account.totals([*before, entered])
 
 
 def fitted(entry: PrivateAlgorithm, source: FittedRatings, epsilon: float) -> FittedRecommender:
-    """The method for one ε on all ratings, under a seed that nobody knows."""
+    """Fits the method for one ε on all ratings, under a seed that nobody knows."""
     entry = next((piece for piece, _ in entry.pieces([epsilon])), entry)
     ratings, user_ids, item_ids = within(
         source.ratings, source.user_ids, source.item_ids, source.users, source.items
@@ -105,19 +108,19 @@ def fitted(entry: PrivateAlgorithm, source: FittedRatings, epsilon: float) -> Fi
         item_ids,
         user_ids if has_users else None,
         own if entry.joint else None,
-        checksum(source.ratings),  # not of `ratings`: a list of ids makes no other data set of them
+        checksum(source.ratings),  # not of `ratings`: with a list of ids it is still the same data set
     )
 
 
 def stored(recommender: Recommender) -> Arrays:
-    """The arrays of a file: those of the model, and the ids."""
+    """Returns the arrays of a file: those of the model, and the ids."""
     users = {} if recommender.user_ids is None else {"user_ids": recommender.user_ids}
     model = {f"{MODEL}{name}": array for name, array in recommender.arrays.items()}
     return {**model, "item_ids": recommender.item_ids, **users}
 
 
 def load_model(path: Path | str) -> Recommender:
-    """A model that was released. `path` is its folder. Raises DpmfError for what is none, or was changed."""
+    """Loads a released model. `path` is its folder. Raises DpmfError if it is not a release, or was changed."""
     statement, arrays = archive.read(Path(path))
     model = {name.removeprefix(MODEL): array for name, array in arrays.items() if name.startswith(MODEL)}
     try:
@@ -127,7 +130,7 @@ def load_model(path: Path | str) -> Recommender:
     except (KeyError, IndexError, ValueError) as error:
         kind = statement.kind
         raise DpmfError(
-            f"{path}: its arrays are none of a model of {kind}: {error}; {archive.AGAIN}"
+            f"{path}: its arrays are not those of a model of kind {kind}: {error}; {archive.AGAIN}"
         ) from None
     return loaded
 
@@ -137,19 +140,19 @@ MODEL = "model."
 
 
 def refuse(statement: Statement, *, unprovable: bool, ids_are_public: bool) -> None:
-    """Raises DpmfError for what nobody has proved, and nobody has said to release all the same."""
+    """Raises DpmfError for an ε that is not proved and for ids that the ε hides, unless the caller allows them."""
     privacy = statement.privacy
     if not (privacy.proved or unprovable):
         proved = "no ε" if privacy.provable is None else f"ε = {privacy.provable:g}"
         raise DpmfError(
-            f"{statement.name}: ε = {privacy.epsilon:g} is asked for, and {proved} can be proved; release a method "
+            f"{statement.name}: ε = {privacy.epsilon:g} is asked for, but {proved} can be proved; release a method "
             "of `mode: corrected`, or pass --unprovable to release it anyway"
         )
     lists = {"users": statement.dataset.users, "items": statement.dataset.items}
     taken = [what for what, where in lists.items() if where == "those in the ratings"]
     if privacy.neighbours in HIDE_IDS and taken and not ids_are_public:
         raise DpmfError(
-            f"{statement.name}: its ε hides ratings, and an id that has one rating is counted because of it; "
+            f"{statement.name}: its ε hides which ratings exist, but an id in the model shows that it has a rating; "
             f"give a public list of {' and of '.join(taken)} ({', '.join(f'--{what} FILE' for what in taken)}), or "
             "say that the ids in the ratings are public (--ids-are-public)"
         )

@@ -1,4 +1,4 @@
-"""A released model, or one that could be: predictions for the caller's own ids."""
+"""A released model, or one that could be released: it predicts for the caller's own ids."""
 
 from dataclasses import dataclass
 from functools import cached_property
@@ -27,22 +27,22 @@ class OwnRatings:
 
     @classmethod
     def of(cls, users: ArrayLike, items: ArrayLike, values: ArrayLike) -> "OwnRatings":
-        """Raises DpmfError for what is no ids, or not as long."""
+        """Makes own ratings from arrays. Raises DpmfError for values that are not ids, and for different lengths."""
         found = as_ids(users, "users"), as_ids(items, "items"), np.asarray(values, np.float64)
         if len({each.shape for each in found}) != 1:
             raise DpmfError(
-                "users, items and ratings are of different lengths; give one of each for a rating"
+                "users, items and ratings have different lengths; give one of each for every rating"
             )
         return cls(*found)
 
 
 @dataclass(frozen=True)
 class Recommender:
-    """What a release holds, and what it predicts.
+    """The content of a release, and its predictions.
 
     arrays    all that is published of the model
-    item_ids  (n_items,); user_ids (n_users,), or None where no user's part is in the model
-    own       what a joint model predicts from where `predict` is given nothing else
+    item_ids  (n_items,); user_ids (n_users,), or None if the model has no parts for users
+    own       the ratings that a joint model predicts from if `predict` gets none
     """
 
     statement: Statement
@@ -54,15 +54,15 @@ class Recommender:
     def predict(
         self, users: ArrayLike, items: ArrayLike, own: OwnRatings | None = None
     ) -> NDArray[np.float64]:
-        """(n,) predicted ratings of n pairs, rating scale.
+        """Returns (n,) predicted ratings of n pairs, on the rating scale.
 
-        `own` are the ratings of these users, for a joint model: without them a user is one who has rated nothing.
-        Raises DpmfError for ids that are none, and for own ratings off the scale.
+        `own` are the ratings of these users, for a joint model: a user without own ratings counts as one who has
+        rated nothing. Raises DpmfError for values that are not ids, and for own ratings off the scale.
         """
         asked, place = different(as_ids(users, "users"))
         at = places(self.item_ids, as_ids(items, "items"))
         if at.shape != place.shape:
-            raise DpmfError(f"{len(place)} users and {len(at)} items; give one of each for a pair")
+            raise DpmfError(f"{len(place)} users and {len(at)} items; give one of each for every pair")
         model = self.for_users(asked, own or self.own)
         out = np.empty(len(at))
         known = at >= 0
@@ -74,8 +74,10 @@ class Recommender:
         return out
 
     def top(self, user: Any, count: int, own: OwnRatings | None = None) -> tuple[Ids, NDArray[np.float64]]:
-        """The `count` items with the largest predictions for a user, and these, without items in the user's own
-        ratings."""
+        """Returns the `count` items with the largest predictions for a user, and these predictions.
+
+        Leaves out items in the user's own ratings.
+        """
         (name,) = as_ids([user], "user")
         predicted = self.predict(np.full(len(self.item_ids), name), self.item_ids, own)
         brought = own or self.own
@@ -94,14 +96,14 @@ class Recommender:
     def _predicted(
         self, model: Model, users: NDArray[np.int64], items: NDArray[np.int64]
     ) -> NDArray[np.float64]:
-        """(n,) on the scale of the data set: here predictions leave a model."""
+        """Predicts (n,) on the scale of the data set. Predictions leave a model only here."""
         found = np.asarray(model.predict(users.astype(np.int32), items.astype(np.int32))[:, 0], np.float64)
         scale, stars = self.statement.dataset.scale, self.statement.dataset.stars
         found = stars.back(found) if stars else found
         return np.clip(found, scale.minimum, scale.maximum) if self.entry.clip_predictions else found
 
     def for_users(self, asked: Ids, own: OwnRatings | None = None) -> Model:
-        """The model with these users alone, none of them twice; it predicts for their places."""
+        """Returns the model with only these users, none of them twice; it predicts for their positions."""
         arrays = dict(self.arrays)
         if self.user_ids is not None:
             rows = places(self.user_ids, asked)
@@ -110,7 +112,7 @@ class Recommender:
         return models.restored(self.statement.kind, arrays, self.entry, self._own_ratings(asked, own))
 
     def _own_ratings(self, asked: Ids, own: OwnRatings | None) -> Ratings:
-        """The own ratings of these users of items that the model knows: here ratings enter a model."""
+        """Returns the own ratings of these users, for items that the model knows. Ratings enter a model only here."""
         scale, stars = self.statement.dataset.scale, self.statement.dataset.stars
         none = np.empty(0, np.int32)
         nobody = Ratings(none, none, np.empty(0, np.float32), len(asked), len(self.item_ids), scale)
@@ -127,7 +129,8 @@ class Recommender:
 
 
 def _rows(array: NDArray[Any], rows: NDArray[np.int64]) -> NDArray[Any]:
-    """The `rows` of users; where a row is −1, their mean, and no user that is known."""
+    """Returns the `rows` of users. A row of −1 is an unknown user: the mean of all rows, or False in a mask of known
+    users."""
     found: NDArray[Any] = array[np.maximum(rows, 0)]
     if (rows < 0).any():
         known = array.dtype.kind == "b"

@@ -1,8 +1,8 @@
-"""The statement of a release: what its JSON says. Nothing in it depends on what the ε hides.
+"""The statement of a release: the content of its JSON. Nothing in it depends on what the ε hides.
 
-It has no number of ratings and no checksum of them: both are functions of the private data that no ε pays for. What
-the ledger says of sensitivities is public for the neighbours that it speaks of (`privacy.sensitivity`). The ids are
-public where who rated what is; elsewhere they are given as lists, or the caller says that they are public.
+It has neither the number of ratings nor their checksum: both are functions of the private data that no ε pays for.
+The sensitivities in the ledger are public for the ledger's neighbours (`privacy.sensitivity`). The ids are public if
+it is public who rated what. Otherwise they are given as lists, or the caller says that they are public.
 """
 
 import math
@@ -23,20 +23,20 @@ from dpmf_cli.ratings import Scale
 from dpmf_cli.strict_model import StrictModel
 
 FORM = 1
-"""Raised when files of a release change in a way that older versions cannot read."""
+"""Raise it when files of a release change in a way that older versions cannot read."""
 
 Lists = Literal["those in the ratings", "a list that was given", "not in the model"]
 
 JOINT = (
-    "Predictions for a user are made from that user's own clean ratings, which are not in the model: show them to "
-    "that user alone, and publish neither these ratings nor what is computed from them for that user."
+    "Predictions for a user are made from that user's own clean ratings, which are not in the model. Show these "
+    "predictions to that user only, and publish neither these ratings nor anything computed from them for that user."
 )
 
 
 class DataStatement(StrictModel):
-    """Which ratings: their name, their public scale, what their columns are called, and where the ids are from.
+    """The ratings of a release: their name, public scale and names of columns, and where the ids are from.
 
-    to_stars   whether the model is one of stars from 1 to 5, onto which the scale is mapped
+    to_stars   whether the scale is mapped onto 1 to 5 stars, which the model then predicts
     """
 
     name: str
@@ -54,12 +54,12 @@ class DataStatement(StrictModel):
 
     @property
     def stars(self) -> Stars | None:
-        """The map between the scale and what the model sees; None where that is the same."""
+        """The map between the scale and the stars that the model sees; None if the model sees the scale itself."""
         return Stars(self.scale) if self.to_stars else None
 
 
 class PrivacyStatement(StrictModel):
-    """What holds, for whom. `provable` is None where no bound is known."""
+    """The guarantee, and against whom it holds. `provable` is None if no bound is known."""
 
     epsilon: float
     claimed: float
@@ -80,7 +80,7 @@ class PrivacyStatement(StrictModel):
 
 
 class Statement(StrictModel):
-    """All that a release says of itself. `sha256` is that of its arrays."""
+    """All that a release says about itself. `sha256` is that of its arrays."""
 
     form: int
     dpmf: str
@@ -95,7 +95,7 @@ class Statement(StrictModel):
     sha256: str = ""
 
     def entry(self) -> PrivateAlgorithm:
-        """The algorithm with its parameters. Raises DpmfError for a plugin that is not there, or another one."""
+        """Returns the algorithm with its parameters. Raises DpmfError if its plugin is missing, or is another one."""
         key = self.algorithm.get("algorithm")
         known: Any = PRIVATE.get(str(key)) or plugin(str(key))
         try:
@@ -108,13 +108,13 @@ class Statement(StrictModel):
             ) from None
         if entry.plugin.get("sha256") != self.plugin.get("sha256"):
             raise DpmfError(
-                f"the plugin {key} is not the one of this release; give the file that it was made with"
+                f"the plugin {key} is not the one of this release; give the file that the release was made with"
             )
         return entry
 
 
 def statement_of(entry: PrivateAlgorithm, kind: str, ledger: Ledger, dataset: DataStatement) -> Statement:
-    """The statement of a fit for one ε."""
+    """Returns the statement of a fit for one ε."""
     guarantee = Guarantee(entry.protects, entry.joint, entry.spends_delta)
     return Statement(
         form=FORM,
@@ -143,8 +143,8 @@ def statement_of(entry: PrivateAlgorithm, kind: str, ledger: Ledger, dataset: Da
 
 
 UNKNOWN = (
-    "An item that the model does not know is predicted as the mean over all items of what is predicted for the user; "
-    "a user whom it does not know as its average user, or from the user's own ratings."
+    "For an item that the model does not know, the prediction is the mean of the user's predictions for all items. "
+    "For a user whom it does not know, the model predicts as for its average user, or from the user's own ratings."
 )
 
 
@@ -153,7 +153,7 @@ def _finite(number: float) -> float | None:
 
 
 def _without_infinities(record: dict[str, Any]) -> dict[str, Any]:
-    """JSON has none: null stands for no bound."""
+    """Replaces infinities by None: JSON has no infinity, and null stands for no bound."""
     return {name: _plain(value) for name, value in record.items()}
 
 

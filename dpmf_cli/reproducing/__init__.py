@@ -1,1 +1,1 @@
-"""Whole papers: all their experiments as one run, what is written of them, and whether it is what was expected."""
+"""Reproduces complete papers: runs all their experiments as one run, writes tables and figures, and checks them."""

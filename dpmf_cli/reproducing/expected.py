@@ -1,4 +1,4 @@
-"""What a reproduction is expected to find, with its spread: figures of a run of dpmf's makers, as data."""
+"""The figures that a reproduction is expected to find, with their spread: data from a run of dpmf's makers."""
 
 import json
 import math
@@ -15,18 +15,18 @@ from dpmf_cli.evaluation.curves import Experiment, Measured
 FOLDER = Path(__file__).parent / "expected"
 DIGITS = 5
 LEAST_PART = 1e-3
-"""Of a figure: what it may differ by however small its spread is, as arithmetic differs between processors."""
+"""How much a figure may differ however small its spread is, as a fraction: arithmetic differs between processors."""
 
 DEVIATIONS = 2.0
-"""How many standard deviations over folds and runs it may differ by."""
+"""By how many standard deviations over folds and runs a figure may differ."""
 
 POINTS = 3
-"""Of a curve: its first ε, the middle one and the last."""
+"""How many ε of a curve have figures: its first, middle and last ε."""
 
 
 @dataclass(frozen=True)
 class Figure:
-    """The mean RMSE of folds and runs at one ε, and their standard deviation; 0 of a single one."""
+    """Mean and standard deviation of the RMSE over folds and runs, at one ε. A single RMSE has deviation 0."""
 
     mean: float
     deviation: float
@@ -37,12 +37,12 @@ class Figure:
 
 
 Figures = Mapping[str, Figure]
-"""By curve and ε."""
+"""Figures by curve and ε."""
 
 
 @dataclass(frozen=True)
 class OffFigure:
-    """A figure that is not as expected. `found` is None where there is none."""
+    """A figure that is not as expected. `found` is None if the figure is missing."""
 
     experiment: str
     figure: str
@@ -51,7 +51,7 @@ class OffFigure:
 
 
 def figures_of(experiment: Experiment) -> dict[str, Figure]:
-    """The figures of an experiment that can be expected: of each curve those at a few ε."""
+    """Returns the figures of an experiment that can be expected: for each curve, those at a few ε."""
     return {
         f"{_name(measured, part)} at {epsilon:g}": figure
         for part, measured in _parts(experiment)
@@ -60,7 +60,7 @@ def figures_of(experiment: Experiment) -> dict[str, Figure]:
 
 
 def figures_off(name: str, expected: Figures, found: Figures) -> Iterator[OffFigure]:
-    """What an experiment lacks, or found outside the spread."""
+    """Yields each expected figure that an experiment lacks, or found outside the spread."""
     for figure, wanted in expected.items():
         here = found.get(figure)
         if here is None or not wanted.admits(here.mean):
@@ -68,9 +68,9 @@ def figures_off(name: str, expected: Figures, found: Figures) -> Iterator[OffFig
 
 
 def read_expected(path: Path) -> dict[str, Figures]:
-    """By the name of an experiment what is expected of it; nothing where there is no such file.
+    """Reads the expected figures of experiments, by name; an empty dictionary if there is no such file.
 
-    Raises DpmfError for a file that is none.
+    Raises DpmfError for a file without expected figures.
     """
     try:
         held: dict[str, dict[str, list[float]]] = json.loads(path.read_text())
@@ -78,11 +78,11 @@ def read_expected(path: Path) -> dict[str, Figures]:
     except FileNotFoundError:
         return {}
     except (OSError, ValueError, TypeError, AttributeError) as error:
-        raise DpmfError(f"{path}: no expected figures: {error}; install dpmf anew") from None
+        raise DpmfError(f"{path}: holds no expected figures: {error}; install dpmf again") from None
 
 
 def text_of(expected: Mapping[str, Figures]) -> str:
-    """The file of expected figures: an experiment's curve a line."""
+    """Returns the text of a file of expected figures: one figure in each line, by experiment."""
     data: dict[str, Any] = {
         name: {key: [each.mean, each.deviation] for key, each in sorted(found.items())}
         for name, found in sorted(expected.items())
@@ -99,7 +99,7 @@ def text_of(expected: Mapping[str, Figures]) -> str:
 
 
 def _parts(experiment: Experiment) -> Iterator[tuple[str, Measured]]:
-    """Every curve and baseline; where the ratings grow, with the portion."""
+    """Yields every curve and baseline, each with words for the portion of the ratings ("" without growth)."""
     stages: Iterable[Any] = experiment.growth.stages if experiment.growth else ()
     if not experiment.growth:
         for each in (*experiment.curves, *experiment.baselines):

@@ -1,4 +1,4 @@
-"""What a reproduction took, by experiment."""
+"""The time that a reproduction took, by experiment."""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
@@ -12,14 +12,14 @@ from dpmf_cli.running.plan import Plan
 
 @dataclass(frozen=True)
 class Took:
-    """What one experiment took: how many tasks, and the seconds of their fits, added up."""
+    """The cost of one experiment: its number of tasks, and the seconds of their fits, added up."""
 
     tasks: int = 0
     seconds: float = 0.0
 
 
 def took(plan: Plan, ended: Iterable[Outcome]) -> dict[str, Took]:
-    """By the name of an experiment what it took. What several ask for counts for the first of them."""
+    """Returns the cost of each experiment by name. A task that several experiments share counts for the first."""
     of = {task.key: entry.experiment for entry in plan.entries for task in entry.left}
     found = dict[str, Took]()
     for outcome in ended:
@@ -30,9 +30,9 @@ def took(plan: Plan, ended: Iterable[Outcome]) -> dict[str, Took]:
 
 
 def times_text(times: Mapping[str, Took], seconds: float, processes: int) -> TextTable:
-    """A row for each experiment, the longest first, and one of all.
+    """Makes a table with a row for each experiment, the longest first, and a row for all.
 
-    seconds    what the whole command took by the clock
+    seconds    time by the clock of the complete command
     processes  how many worked side by side
     """
     longest_first = sorted(times.items(), key=lambda each: -each[1].seconds)
@@ -44,8 +44,8 @@ def times_text(times: Mapping[str, Took], seconds: float, processes: int) -> Tex
         (Group("What it took", (*rows, ("all", f"{tasks:,}", _minutes(work)))),),
         (
             f"{duration(seconds)} by the clock, in {processes} processes on {cpu()}",
-            "a task that several experiments ask for counts for the first of them",
-            "only what this command computed: what was there before is not in the table",
+            "a task that several experiments share counts for the first of them",
+            "the table has only what this command computed, not results that were there before",
         ),
     )
 

@@ -1,4 +1,4 @@
-"""Parts of a reproduction: their experiments as one run, then what is written of them."""
+"""Reproduces parts of papers: runs their experiments as one run, then writes their tables and figures."""
 
 import shlex
 from collections.abc import Callable, Iterator, Sequence
@@ -26,15 +26,15 @@ from dpmf_cli.running.several import refuse_failures, run_whole, whole_plan
 from dpmf_cli.terminal import say
 
 Answer = Callable[[list[str]], str | None]
-"""What a command of dpmf prints; None where it has nothing to print, which is told."""
+"""Runs a command of dpmf and returns what it prints; None if it has nothing to print, and then says so."""
 
 
 @dataclass(frozen=True)
 class Reproduction:
-    """Parts to be run, whole, or each experiment `small`: one fold and run, on MovieLens 100K.
+    """Parts to run: in full, or with each experiment `small`: one fold and one run, on MovieLens 100K.
 
-    configs  by the name of its config each experiment whose data are here
-    missing  what data are lacking, each with the configs that need them
+    configs  experiments whose data are present, by the name of the config
+    missing  data that are missing, each with the names of the configs that need them
     """
 
     parts: Sequence[Reproducible]
@@ -56,9 +56,10 @@ class Reproduction:
         return made
 
     def plans(self, folders: Folders, *, parsing: bool = True) -> Iterator[tuple[str, Plan]]:
-        """What is left of the experiments, then of those that are large: such tasks may not fit side by side.
+        """Yields a plan for what is left of the experiments, then one for those on large data, whose tasks may not
+        fit in memory side by side.
 
-        Each with words for what it is of; `parsing` as of `whole_plan`.
+        Each plan comes with words that describe it. `parsing` is that of `whole_plan`.
         """
         large = {name for part in self.parts for name in part.large}
         for size, of_size in (("", False), (" on large data", True)):
@@ -69,9 +70,9 @@ class Reproduction:
 
 
 def run_all(of: Reproduction, folders: Folders, jobs: int) -> tuple[list[Experiment], dict[str, Took]]:
-    """Runs what is left and writes the results folder of every experiment; what each of those that were run took.
+    """Runs what is left and writes the results folder of every experiment.
 
-    Raises DpmfError where tasks fail.
+    Returns the experiments, and the cost of each that was run. Raises DpmfError if tasks fail.
     """
     ended, times = list[Outcome](), dict[str, Took]()
     for words, plan in of.plans(folders):
@@ -92,12 +93,12 @@ def run_all(of: Reproduction, folders: Folders, jobs: int) -> tuple[list[Experim
 
 
 def processes_for(plan: Plan, jobs: int) -> int:
-    """As many processes as are asked for, or one where the memory of this machine does not do for them."""
+    """Returns how many processes to use: as many as asked for, or one if this machine lacks the memory for them."""
     return jobs if plan.peak_bytes(jobs) < MEMORY_SHARE * memory() else 1
 
 
 def write_outputs(of: Reproduction, results: Path, answer: Answer) -> Iterator[Path]:
-    """Writes the tables and figures of each part, as far as there is anything to put into them."""
+    """Writes those tables and figures of each part that have any content, and yields their files."""
     for part in of.parts:
         for output in part.outputs:
             names = [name for name in output.configs or part.configs if name in of.configs]

@@ -137,10 +137,14 @@ def test_advise_goes_on_with_the_config_of_init(tmp_path: Path, session_cache: P
         (
             b"user,item\n1,2\n3,4\n",
             (),
-            "r.csv:1: its lines fall into two columns, comma-separated; a rating takes three",
+            "r.csv:1: its lines have two columns, comma-separated; a rating takes three",
         ),
-        (b"a word\nand more words here\n", (), "r.csv:1: its lines fall into no three columns by tab, "),
-        (b"1,2,3\n1,\x00\x01,4\n", (), "r.csv:2: holds bytes that are no text; write the ratings as CSV"),
+        (
+            b"a word\nand more words here\n",
+            (),
+            "r.csv:1: its lines cannot be cut into three columns by tab, ",
+        ),
+        (b"1,2,3\n1,\x00\x01,4\n", (), "r.csv:2: holds bytes that are not text; write the ratings as CSV"),
         ("1,2,3\n".encode("utf-16"), (), "r.csv:1: looks like UTF-16; save the file as UTF-8"),
         (
             rows("{u},{i},{r}") + "ü,1,3\n".encode("latin-1"),
@@ -182,7 +186,11 @@ def test_advise_goes_on_with_the_config_of_init(tmp_path: Path, session_cache: P
         (rows("{u},{i},{r}"), ("--scale", "1:3:1"), "off the scale from 1 to 3"),
         (rows("{u},{i},{r}"), ("--scale", "1:5:3"), "--scale 1:5:3: no whole number of steps"),
         (rows("{u},{i},{r}"), ("--user", "9"), 'r.csv:1: no column "9" (user); known: 0, 1, 2'),
-        (rows("{u},{i},{r}"), ("--user", "1", "--item", "1"), 'column "1" serves as two; name another'),
+        (
+            rows("{u},{i},{r}"),
+            ("--user", "1", "--item", "1"),
+            'column "1" is named for two roles; name another',
+        ),
         (
             rows("{u},{i},{r}", header="user,item,mark"),
             ("--rating", "marc"),
@@ -191,7 +199,7 @@ def test_advise_goes_on_with_the_config_of_init(tmp_path: Path, session_cache: P
         (
             rows("{u},{i},{r}"),
             ("--separator", "tab"),
-            "r.csv:1: its lines fall into no three columns by tab; write",
+            "r.csv:1: its lines cannot be cut into three columns by tab; write",
         ),
         (
             rows("{u},{i},{r}"),

@@ -215,7 +215,7 @@ DAMAGES: dict[str, tuple[Callable[[], object], list[str]]] = {
     ),
     "ids cut off": (
         lambda: next(Path("cache/sources").glob("*/user_ids.npy")).write_bytes(b""),
-        ["*/cache/sources/*: not whole; the next run that needs it parses its source again"],
+        ["*/cache/sources/*: incomplete; the next run that needs it parses its source again"],
     ),
     "changed data": (
         lambda: changed(Path("ratings.csv"), b"1,1,2", b"1,1,3"),
@@ -284,7 +284,7 @@ def test_data_that_are_not_at_hand_are_named(verify: Verify) -> None:
     Path("ratings.csv").unlink()
     code, _, said = verify("--recompute", "1")
     assert code == 0
-    assert "made: ratings.csv is not there; what it was parsed to is looked at" in said
+    assert "made: ratings.csv is not there; only its parsed ratings in the cache are checked" in said
 
 
 def test_without_a_cache_ratings_are_parsed_again_and_kept_nowhere(verify: Verify, here: Path) -> None:

@@ -306,7 +306,7 @@ def test_wrong_checksum_is_refused_with_the_line_at_fault(
     make_entry(contents=(Content("u.data", "u.data", frozenset({"md5:" + "0" * 32})),), counts=(1, 1, 1))
     (data / "tiny.zip").write_bytes(zipped({"u.data": LINE}))
     with pytest.raises(
-        DpmfError, match=r"u.data: its checksum is md5:.*, the publisher's md5:0+: it is damaged"
+        DpmfError, match=r"u.data: its checksum is md5:.*, but the publisher's is md5:0+: it is damaged"
     ):
         load(CatalogSpec(name="tiny"), Folders(data, cache, data))
     (data / "tiny.zip").write_bytes(zipped({"u.data": LINE + b"1\t3\n"}))

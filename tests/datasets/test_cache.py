@@ -267,7 +267,7 @@ def test_ratings_travel_to_another_cache_whole_and_once(
     first, other = small(cache), tmp_path / "other"
     files = kept.packed(first.identity.checksum, cache)
     damaged = {**files, "values.npy": files["values.npy"][:-1] + b"\x7f"}
-    with pytest.raises(DpmfError, match="over the network is damaged"):
+    with pytest.raises(DpmfError, match="came damaged over the network"):
         kept.unpack(first.identity.checksum, damaged, other)
     with pytest.raises(DpmfError, match="cut off"):
         kept.unpack(first.identity.checksum, {**files, "users.npy": b""}, other)

@@ -115,7 +115,7 @@ def test_a_server_that_never_ends_its_headers_is_given_up(
 
     answers["/never"] = trickle
     monkeypatch.setattr(downloads, "PATIENCE", 0.1)
-    with pytest.raises(MirrorError, match="gave no whole file in 0 s; given up"):
+    with pytest.raises(MirrorError, match="gave no complete file in 0 s; given up"):
         got(f"{allowed}/never", tmp_path, most=0)
     ended.set()
 

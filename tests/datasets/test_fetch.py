@@ -180,13 +180,13 @@ def test_from_file_without_a_digest_is_known_by_its_counts(
     said = io.StringIO()
     assert fetch.take(make_entry(), tmp_path / "u.data", data, cache, out=said) == data / "u.data"
     assert said.getvalue() == (
-        f"{tmp_path / 'u.data'}: no checksum of it is published; counted 3 ratings by 2 users of 2 items, mean 4.00000, "
-        "variance 0.66667, as Tiny set has\n"
+        f"{tmp_path / 'u.data'}: its checksum is not published; counted 3 ratings by 2 users of 2 items, mean 4.00000, "
+        "variance 0.66667, as in Tiny set\n"
     )
     for ratings, name in (((3, 5, 3), "mean"), ((4, 4, 4), "variance")):
         (tmp_path / "u.data").write_bytes(b"100\t30\t%d\t11\n7\t30\t%d\t12\n7\t4\t%d\t13\n" % ratings)
         with pytest.raises(
-            DpmfError, match=f"the {name} of its ratings is .*, of Tiny set .*another version"
+            DpmfError, match=f"the {name} of its ratings is .*, but Tiny set has .*another version"
         ):
             fetch.take(make_entry(), tmp_path / "u.data", data, cache)
     (tmp_path / "u.data").write_bytes(U_DATA[:12])
@@ -205,7 +205,7 @@ def test_what_is_there_without_a_checksum_is_counted_and_replaced_if_it_is_anoth
     (data / "u.data").write_bytes(U_DATA.replace(b"4\t11", b"3\t11"))
     places, said = run(entry, data, cache)
     assert places == [data / "tiny.zip"]
-    assert "the mean of its ratings is 3.66667, of Tiny set 4.00000" in said
+    assert "the mean of its ratings is 3.66667, but Tiny set has 4.00000" in said
 
 
 def test_one_whose_checksum_is_known_is_not_counted_aloud(

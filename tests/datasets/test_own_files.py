@@ -203,7 +203,7 @@ def test_parquet_of_numbers_and_times(tmp_path: Path) -> None:
         ({"stars": [4, 9, 3]}, "r.csv: row 2: the rating 9 is off the scale from 1 to 5"),
         ({"stars": ["4", "good", "3"]}, "r.csv: cannot be read as Parquet .*good"),
         ({"when": [1.0, float("nan"), 2.0]}, "r.csv: row 2: the timestamp is not finite"),
-        ({"when": ["1", "soon", "2"]}, 'the timestamp "soon" is no number of seconds, nor a date like'),
+        ({"when": ["1", "soon", "2"]}, 'the timestamp "soon" is not a number of seconds, nor a date like'),
         ({"sku": ["b", "a", "a"], "customer": ["x", "x", "x"]}, "r.csv: row 3: user 'x' has rated .* row 2"),
     ],
 )

@@ -191,7 +191,7 @@ BAD = {
     "not rated": ("probe", "3:\n1007\n2:\n1000\n", r"probe\.txt: customer 1000 has no rating of movie 2 in Netflix Prize; get the probe\.txt of these"),
     "listed twice": ("probe", "3:\n1000\n1000\n", r"probe\.txt: customer 1000 stands twice under movie 3"),
     "off the scale": ("judging", "2:\n1000,6,2005-12-01\n", r"judging\.txt: the rating 6 is off the scale from 1 to 5"),
-    "trained on": ("judging", "3:\n1000,3,2005-12-01\n", r"judging\.txt: the rating of movie 3 by customer 1000 is one to train on"),
+    "trained on": ("judging", "3:\n1000,3,2005-12-01\n", r"judging\.txt: the rating of movie 3 by customer 1000 is in the training set"),
 }  # fmt: skip
 
 

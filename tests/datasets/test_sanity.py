@@ -47,7 +47,7 @@ def test_known_answer() -> None:
     assert found.lines() == [
         "4 ratings by 3 users of 3 items, 44.44% of all pairs; median 1 a user, 1 an item; 1 to 5 on the scale from 1 to "
         "5 in steps of 1",
-        "1 row repeats a (user, item) pair; of each pair its ratings are averaged (`duplicates: mean`)",
+        "1 row repeats a (user, item) pair; each pair averages its ratings (`duplicates: mean`)",
         "RMSE where each rating is predicted from all others: GA 1.886, IA 1.944",
     ]
 
@@ -87,7 +87,7 @@ WARNINGS = [
     ),
     (
         many(60, 20, spread=0),
-        r"no better than one average .*\(median 60 ratings an item\).* add `ga` to `crossings`",
+        r"no better than the global average .*\(median 60 ratings an item\).* add `ga` to `crossings`",
     ),
 ]
 
@@ -131,7 +131,6 @@ def test_plan_and_run_say_it_of_own_ratings(tmp_path: Path) -> None:
     for text in (planned, ran):
         assert "1,200 ratings by 60 users of 20 items, 100.00% of all pairs" in text
         assert (
-            "2 rows repeat a (user, item) pair; of each pair its last one is kept (`duplicates: last`)"
-            in text
+            "2 rows repeat a (user, item) pair; each pair keeps its last rating (`duplicates: last`)" in text
         )
-        assert "warning: the scale from 1 to 100 is much wider than what occurs, 1 to 5" in text
+        assert "warning: the scale from 1 to 100 is much wider than the ratings, 1 to 5" in text

@@ -36,7 +36,7 @@ def test_a_changed_file_of_the_catalog_is_off(
     found = looked_at(folders, checksum, spec)
     assert found.sound == 0
     (damage,) = found.off
-    assert ("the publisher's sha256:" if published else "its ratings changed since") in damage.what
+    assert ("the publisher's is sha256:" if published else "its ratings changed since") in damage.what
     assert "dpmf datasets fetch tiny --from-file" in damage.fix
     assert sorted(cache.rglob("*")) == kept
 

@@ -48,7 +48,11 @@ def test_forms() -> None:
         ({**SHOP, "name": "synthetic-x"}, ("dataset", "csv"), "means another data set"),
         ({**SHOP, "name": "a/b"}, ("dataset", "csv", "name"), "pattern"),
         ({**SHOP, "header": False}, ("dataset", "csv"), "0-based numbers"),
-        ({**SHOP, "columns": {**SHOP["columns"], "item": "customer"}}, ("dataset", "csv"), "serves as two"),
+        (
+            {**SHOP, "columns": {**SHOP["columns"], "item": "customer"}},
+            ("dataset", "csv"),
+            "is named for two roles",
+        ),
         ({**SHOP, "separator": "::"}, ("dataset", "csv", "separator"), "pattern"),
         ({**SHOP, "duplicates": "first"}, ("dataset", "csv", "duplicates"), "'error', 'last' or 'mean'"),
         ({**SHOP, "scale": {"minimum": 5, "maximum": 1}}, ("dataset", "csv", "scale"), "is not below"),

@@ -38,11 +38,11 @@ def test_every_model_passes(name: str) -> None:
             {"covariance": lambda array: array[1:]},
             "covariance has 819 rows, not 820",
         ),
-        ("private_constant_nbm-user-corrected", {"neighbours": lambda array: array + 1}, "no item"),
+        ("private_constant_nbm-user-corrected", {"neighbours": lambda array: array + 1}, "not an item"),
         (
             "private_constant_nbm-user-corrected",
             {"similarities": lambda array: array[:, 1:]},
-            "of the neighbours",
+            "different shapes",
         ),
     ],
 )

@@ -80,7 +80,7 @@ def test_ids_that_the_epsilon_hides_must_be_public(run: Run, tmp_path: Path) -> 
     assert (len(loaded.user_ids), len(loaded.item_ids)) == (70, 45)
     (tmp_path / "items.txt").write_text("a0\na1\n")
     short = release(run, "PGE, hidden", "--users", "users.txt", "--items", "items.txt", expect=2).stderr
-    assert "has ratings and is not in the list of items" in short
+    assert "has ratings, but is not in the list of items" in short
 
 
 @pytest.mark.parametrize("method", ["own_regression", "dpam", "frank_wolfe"])
@@ -121,7 +121,7 @@ def test_a_damaged_account_is_no_smaller_sum(run: Run, tmp_path: Path) -> None:
     with (tmp_path / "state/releases.jsonl").open("a") as file:
         file.write('{"time": "2026')
     said = release(run, "PGE", "--to", "two", expect=2).stderr
-    assert "releases.jsonl:2: is no entry of a release" in said
+    assert "releases.jsonl:2: is not the entry of a release" in said
     assert not (tmp_path / "two").exists()
 
 
@@ -135,9 +135,9 @@ def test_no_folder_is_released_twice(run: Run) -> None:
     [
         ("model.npz", lambda data: data[:-40] + bytes(40), "by its SHA-256"),
         ("model.json", lambda data: data.replace(b'"sha256": "', b'"sha256": "0'), "by its SHA-256"),
-        ("model.json", lambda data: data.replace(b'"form": 1', b'"form": 2'), "is of form 2"),
-        ("model.json", lambda data: data[:100], "is no statement of a release"),
-        ("model.json", lambda data: data.replace(b'"kind"', b'"kin"'), "is no statement of a release"),
+        ("model.json", lambda data: data.replace(b'"form": 1', b'"form": 2'), "has form 2"),
+        ("model.json", lambda data: data[:100], "is not the statement of a release"),
+        ("model.json", lambda data: data.replace(b'"kind"', b'"kin"'), "is not the statement of a release"),
         ("model.json", lambda data: data.replace(b'"algorithm": "pge"', b'"algorithm": "pgx"'), "pgx"),
         ("model.json", lambda data: data.replace(b'"beta_m": 5.0', b'"beta_m": -1'), "effects.beta_m"),
         (
@@ -251,7 +251,7 @@ def test_own_ratings_off_the_scale_are_refused(run: Run, tmp_path: Path) -> None
     release(run, "MM averages", "--ids-are-public", "--to", "out")
     for value, said in (
         ("9", "not all within 1 to 5"),
-        ("many", 'own.csv:2: the rating "many" is no finite number'),
+        ("many", 'own.csv:2: the rating "many" is not a finite number'),
     ):
         (tmp_path / "own.csv").write_text(f"user,item,rating\nc0,a0,{value}\n")
         assert said in run("predict", "out", "--user", "c0", "--own", "own.csv", expect=2).stderr

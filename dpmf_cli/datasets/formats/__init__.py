@@ -1,4 +1,4 @@
-"""The publishers' file formats: one parser each, chosen by the name that a catalog entry gives."""
+"""The publishers' file formats: one parser for each, chosen by the format that a catalog entry names."""
 
 from collections.abc import Callable
 

@@ -1,4 +1,4 @@
-"""MovieLens' and RecBole's text files: four fields a line, user, item, rating and time.
+"""Parses MovieLens' and RecBole's text files: four fields a line (user, item, rating and time).
 
 | format | file | separator | first line |
 |---|---|---|---|
@@ -41,10 +41,9 @@ _INTER = _Layout(b"\t", (b"user_id:token", b"item_id:token", b"rating:float", b"
 
 
 def _parse(source: Source, layout: _Layout) -> Raw:
-    """Users, items and times int64, ratings float64, in file order.
+    """Returns users, items and times int64, ratings float64, in file order.
 
-    Raises `DpmfError` with file and line for a line that is not four numbers; what the numbers mean is
-    judged later.
+    Raises `DpmfError` with file and line for a line that is not four numbers. The values are checked later.
     """
     label, data = source.read()
     body = data.removeprefix(_BOM)
@@ -70,9 +69,9 @@ def _parse(source: Source, layout: _Layout) -> Raw:
 def _columns(
     body: bytes, layout: _Layout
 ) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.float64], NDArray[np.int64]] | None:
-    """The four columns, or None where some line is at fault.
+    """Returns the four columns, or None if a line is at fault.
 
-    Pandas forgives a line with a field too many; the count of separators does not.
+    Pandas accepts a line with a field too many; the count of separators finds it.
     """
     import pandas as pd
 
@@ -89,7 +88,7 @@ def _columns(
         empty = np.empty(0, dtype=np.int64)
         return empty, empty, empty.astype(np.float64), empty
     try:
-        # A number that is too large is a ValueError too.
+        # A number that is too large raises ValueError too.
         with warnings.catch_warnings(), np.errstate(invalid="ignore"):
             warnings.simplefilter("error", pd.errors.ParserWarning)
             frame = pd.read_csv(
@@ -111,7 +110,7 @@ def _columns(
 
 
 def _first_fault(label: str, data: bytes, layout: _Layout, fix: str) -> DpmfError:
-    """The first line that cannot be read, found line by line; only ever run once something is wrong."""
+    """Returns the error for the first line that cannot be read. Slow: for files that are known to have one."""
     template = layout.separator.decode().join(_FIELDS).replace("\t", " <tab> ")
     for number, line in enumerate(data.removeprefix(_BOM).split(b"\n"), 1):
         if not layout.is_rating(number, line):

@@ -1,4 +1,4 @@
-"""What a file of ratings looks like: for messages that name the fix, and for who has no config yet."""
+"""Guesses what a file of ratings looks like, for messages that name the fix and for users who have no config yet."""
 
 import csv
 import json
@@ -24,15 +24,15 @@ from dpmf_cli.errors import DpmfError
 _SEPARATORS = {"\t": "tab", ";": "semicolon", "|": "bar", ",": "comma", ":": "colon", " ": "space"}
 _ROWS, _BYTES = 1000, 1 << 18
 _AGREEING = 0.9
-"""Part of the lines that a separator cuts into as many fields."""
+"""Share of the lines that a separator must cut into the same number of fields."""
 _COMMA_NUMBER = re.compile(r"\s*[+-]?\d+(,\d+)?\s*")
 
 
 @dataclass(frozen=True)
 class Told:
-    """What its owner says of a file, in place of a guess; None, and a role that is left out, are guessed.
+    """What the user says about a file. Whatever is None, and every role that is left out, is guessed.
 
-    columns   by role a name or a number
+    columns   names or numbers, by role
     """
 
     separator: str | None = None
@@ -43,7 +43,7 @@ class Told:
 
 @dataclass(frozen=True)
 class Layout:
-    """How the beginning of a file looks: `columns` have their names where there is a `header`."""
+    """How the beginning of a file looks. Its `columns` have names if there is a `header`."""
 
     separator: str
     header: bool
@@ -51,12 +51,12 @@ class Layout:
     columns: tuple[Column, ...]
 
     def key(self, at: int) -> str | int:
-        """A column as a config names it: by its name, or by its number where no name is its own."""
+        """Returns a column as a config names it: by its name, or by its number if it has no unique name."""
         names = [column.name for column in self.columns]
         return names[at] if self.header and names.count(names[at]) == 1 else at
 
     def position(self, path: Path, role: str, column: str) -> int:
-        """Of a column by its name or number. Raises `DpmfError` where the file has none."""
+        """Returns the position of a column with that name or number. Raises `DpmfError` if the file has none."""
         names = [each.name for each in self.columns] if self.header else []
         if column in names:
             return names.index(column)
@@ -68,13 +68,13 @@ class Layout:
 
 @dataclass(frozen=True)
 class Guess:
-    """What a config may say of a file.
+    """What a config may say about a file.
 
-    columns   by role (user, item, rating, timestamp) a name, or a number where there is no header; not what cannot be
-              told
-    scale     (minimum, maximum, step) of what occurs, step 0 for many different values; None without a column of
-              ratings. The site may allow more, and what it allows must be public: ask
-    words     what was guessed and from what, a statement each
+    columns   by role (user, item, rating, timestamp) a name, or a number if there is no header; a role without a
+              likely column is left out
+    scale     (minimum, maximum, step) of the ratings that occur, with step 0 for many different values; None without
+              a column of ratings. The site may allow more ratings, and its scale must be public: ask the user
+    words     a statement for each guess: what was guessed, and from what
     """
 
     separator: str
@@ -86,7 +86,7 @@ class Guess:
 
     @property
     def keys(self) -> dict[str, Any]:
-        """The same as keys of `dataset:`, without those that are so by default."""
+        """The guess as keys of `dataset:`, without those that equal the default."""
         plain = {"separator": ",", "header": True, "decimal": "."}
         given = {key: getattr(self, key) for key, usual in plain.items() if getattr(self, key) != usual}
         scale = dict(zip(("minimum", "maximum", "step"), self.scale, strict=True)) if self.scale else {}
@@ -97,10 +97,10 @@ _NOTHING = Told()
 
 
 def guess_format(path: Path, told: Told = _NOTHING) -> Guess:
-    """Looks at the beginning of a file for its layout, and at all of its ratings for the scale.
+    """Guesses a file's layout from its beginning, and its scale from all of its ratings.
 
-    Raises `DpmfError` for a file that cannot be read, is empty or no text, whose lines fall into no three columns, or
-    that has no column as told.
+    Raises `DpmfError` for a file that cannot be read, is empty, is not text, has lines that cannot be cut into three
+    columns, or lacks a column that `told` names.
     """
     layout = layout_of(path, told)
     given = {role: layout.position(path, role, column) for role, column in told.columns.items()}
@@ -118,7 +118,7 @@ def guess_format(path: Path, told: Told = _NOTHING) -> Guess:
 
 
 def layout_of(path: Path, told: Told = _NOTHING) -> Layout:
-    """Raises `DpmfError` as `guess_format`."""
+    """Guesses a file's layout from its beginning. Raises `DpmfError` like `guess_format`."""
     if parquet.is_parquet(path):
         names, rows = parquet.head(path, _ROWS)
         return Layout(",", True, ".", _columns(names, rows, "."))
@@ -147,7 +147,10 @@ def layout_of(path: Path, told: Told = _NOTHING) -> Layout:
 
 
 def separator_named(text: str) -> str:
-    """The character of a name ("tab", "semicolon"), or the character itself. Raises `DpmfError` for anything else."""
+    """Returns the separator with that name ("tab", "semicolon"), or the given character itself.
+
+    Raises `DpmfError` for anything else.
+    """
     named = {name: separator for separator, name in _SEPARATORS.items()} | {r"\t": "\t"}
     found = named.get(text, text)
     if len(found) != 1 or found in '"\r\n':
@@ -158,7 +161,7 @@ def separator_named(text: str) -> str:
 
 
 def fix_of(path: Path, spec: CsvSpec) -> str:
-    """What to write into a config instead, as the end of a message; "" where the file looks as the config says."""
+    """Says what to write into a config instead, as the end of a message; "" if the file looks as the config says."""
     try:
         found = layout_of(path)
     except DpmfError:
@@ -187,19 +190,20 @@ def _named(separator: str) -> str:
 
 
 def _refuse_binary(path: Path, head: bytes) -> None:
-    """Raises `DpmfError` for bytes that are no text in UTF-8."""
+    """Raises `DpmfError` for bytes that are not UTF-8 text."""
     if head.startswith((b"\xff\xfe", b"\xfe\xff")):
         raise DpmfError(f"{path}:1: looks like UTF-16; save the file as UTF-8")
     at = head.find(b"\0")
     if at >= 0:
         line = head.count(b"\n", 0, at) + 1
         raise DpmfError(
-            f"{path}:{line}: holds bytes that are no text; write the ratings as CSV, or as Parquet"
+            f"{path}:{line}: holds bytes that are not text; write the ratings as CSV, or as Parquet"
         )
 
 
 def _separated(path: Path, lines: list[str], separators: Iterable[str]) -> tuple[str, list[list[str]]]:
-    """The first separator that cuts most lines into the same number of fields, three at least; and these lines."""
+    """Returns the first separator that cuts most lines into the same number of fields, at least three, and these
+    lines."""
     pairs = None
     for separator in separators:
         try:
@@ -214,11 +218,13 @@ def _separated(path: Path, lines: list[str], separators: Iterable[str]) -> tuple
         pairs = pairs or (separator if width == 2 else None)
     if pairs:
         raise DpmfError(
-            f"{path}:1: its lines fall into two columns, {_named(pairs)}-separated; a rating takes three: the user, "
-            "the item and the rating. Clicks and purchases alone are no ratings"
+            f"{path}:1: its lines have two columns, {_named(pairs)}-separated; a rating takes three: the user, "
+            "the item and the rating. Clicks and purchases alone are not ratings"
         )
     kinds = ", ".join(map(_named, separators))
-    raise DpmfError(f"{path}:1: its lines fall into no three columns by {kinds}; write the ratings as CSV")
+    raise DpmfError(
+        f"{path}:1: its lines cannot be cut into three columns by {kinds}; write the ratings as CSV"
+    )
 
 
 def _columns(names: list[str], rows: list[list[str]], decimal: str) -> tuple[Column, ...]:
@@ -227,7 +233,7 @@ def _columns(names: list[str], rows: list[list[str]], decimal: str) -> tuple[Col
 
 
 def _numbers(cells: tuple[str, ...], decimal: str) -> list[float]:
-    """Those of the cells that are finite numbers."""
+    """Returns the cells that are finite numbers."""
     found = []
     for cell in cells:
         try:
@@ -238,7 +244,8 @@ def _numbers(cells: tuple[str, ...], decimal: str) -> list[float]:
 
 
 def _is_header(first: list[str], rest: tuple[Column, ...], decimal: str) -> bool:
-    """Whether the first line is no number, or no date, where all others are; of a single line, whether it is text."""
+    """Whether the first line lacks a number or a date in a column where all other lines have one. A single line is a
+    header if it has no number."""
     alone = _columns([""] * len(first), [first], decimal)
     if not any(column.cells for column in rest):
         return not any(column.is_numeric for column in alone)
@@ -249,7 +256,7 @@ def _is_header(first: list[str], rest: tuple[Column, ...], decimal: str) -> bool
 
 
 def _ratings(path: Path, layout: Layout, at: int) -> NDArray[np.float64]:
-    """(n,) every finite number in a column."""
+    """Returns (n,) every finite number in a column."""
     if parquet.is_parquet(path):
         return parquet.numbers(path, layout.columns[at].name)
     import pandas as pd
@@ -270,7 +277,7 @@ def _ratings(path: Path, layout: Layout, at: int) -> NDArray[np.float64]:
                 low_memory=False,
             )
             found: NDArray[np.float64] = pd.to_numeric(frame[at], errors="coerce").to_numpy(np.float64)
-        except (ValueError, OverflowError):  # of pandas; the other of a number that is too large
+        except (ValueError, OverflowError):  # pandas raises the second for a number that is too large
             return np.array(layout.columns[at].numbers)
     return found[np.isfinite(found)]
 

@@ -1,15 +1,15 @@
-"""The names of a file's columns, and what is said of one that is not among them."""
+"""The error about a column that a file's header lacks, or has twice."""
 
 from collections.abc import Sequence
 
 from dpmf_cli.errors import DpmfError, did_you_mean
 
 _MOST_NAMES, _LONGEST = 30, 40
-"""Shown of a header, which in a file of something else may have any length."""
+"""How many names of a header are shown, and how many characters of each: another kind of file may have any length."""
 
 
 def not_one(where: str, column: str | int, role: str, names: Sequence[str], fix: str = "") -> DpmfError:
-    """The error about a column that a header has not, or has twice; `fix` ends it."""
+    """Returns the error about a column that a header lacks, or has twice; the message ends with `fix`."""
     shown = [name[:_LONGEST] for name in names[:_MOST_NAMES]]
     more = ", …" if len(names) > len(shown) else ""
     trouble, hint = "two columns", ""

@@ -1,7 +1,7 @@
-"""Jester's spreadsheets: one row a user; the number of jokes rated, then 100 ratings, 99 for "not rated".
+"""Parses Jester's spreadsheets. A row is a user: the number of jokes rated, then 100 ratings, 99 for "not rated".
 
-The three sheets number their users from the first row of the first to the last row of the last. Read with
-python-calamine, which takes 1 s a sheet where xlrd takes 5, in a process of its own (sheet_reader.py).
+Users are numbered through all three sheets, from the first row of the first to the last row of the last. The sheets
+are read by python-calamine, which takes 1 s a sheet where xlrd takes 5, in a process of its own (sheet_reader.py).
 """
 
 import subprocess
@@ -19,14 +19,15 @@ _JOKES = 100
 _NOT_RATED = 99.0
 _READER_BYTES = 192 << 20
 _READER_SECONDS = 300
-"""What reading a sheet may take, beside ten times its own bytes; the publisher's take six times and 4 s."""
+"""Limits for the reader of one sheet: memory, beside ten times the sheet's bytes, and processor time. The publisher's
+sheets take six times their bytes, and 4 s."""
 
 
 def parse(source: Source) -> Raw:
-    """Users numbered from 1 through all sheets (by name), items 1 to 100.
+    """Returns users numbered from 1 through all sheets (in order of name), and items 1 to 100.
 
     Raises `DpmfError` for a sheet that cannot be opened, a row that is not 101 numbers, and a row whose
-    first cell is not the number of its ratings (the sheet's own check on itself).
+    first cell is not the number of its ratings (the sheet's own check).
     """
     found = [(member.name, member.label, member.stream.read()) for member in source.members()]
     sheets = [(label, _cells(label, data, source.fix)) for _, label, data in sorted(found)]
@@ -58,7 +59,7 @@ def parse(source: Source) -> Raw:
 
 
 def _cells(label: str, data: bytes, fix: str) -> NDArray[np.float64]:
-    """(n_users, 101) of one sheet, read by a process whose memory and time are limited."""
+    """Returns (n_users, 101) the cells of one sheet, read by a process whose memory and time are limited."""
     limits = (10 * len(data) + _READER_BYTES, _READER_SECONDS, _JOKES + 1)
     command = [sys.executable, "-I", sheet_reader.__file__, *map(str, limits)]
     done = subprocess.run(command, input=data, capture_output=True, check=False)

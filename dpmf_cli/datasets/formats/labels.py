@@ -1,11 +1,14 @@
-"""Ids of users and items as text, in whatever file they stand."""
+"""Ids of users and items as text, whatever the format of their file."""
 
 import numpy as np
 from numpy.typing import NDArray
 
 
 def labelled(ids: NDArray[np.object_]) -> tuple[NDArray[np.int32], list[str]]:
-    """(n,) positions in the list of different ids. (pandas' own categories would read "007" as 7.0.)"""
+    """Returns (n,) positions in the list of distinct ids, and that list.
+
+    (pandas' own categories would read "007" as 7.0.)
+    """
     import pandas as pd
 
     codes, labels = pd.factorize(ids)
@@ -13,7 +16,7 @@ def labelled(ids: NDArray[np.object_]) -> tuple[NDArray[np.int32], list[str]]:
 
 
 def fault_of(label: str) -> str | None:
-    """Why a text is no id, in words; None where it is one."""
+    """Says in words why a text is not an id; None if it is one."""
     if not label.strip():
         return "is empty"
     return "holds a line end" if "\n" in label or "\0" in label else None

@@ -1,8 +1,8 @@
-"""The Netflix Prize files: a line `movie:`, then its ratings, `customer,rating,date` each.
+"""Parses the Netflix Prize files: a line `movie:`, then its ratings, each as `customer,rating,date`.
 
-`training_set/mv_*.txt` holds one movie a file, `combined_data_[1-4].txt` many; the parser does not mind. Of
-the two lists that fix a test set, `probe.txt` has customers alone, and `grand_prize/judging.txt` the ratings
-that were kept back. All are parsed in blocks of some 32 MB, so that 100 million ratings fit.
+A file of `training_set/mv_*.txt` holds one movie, one of `combined_data_[1-4].txt` many; the parser reads both. Two
+lists fix a test set: `probe.txt` has only customers, and `grand_prize/judging.txt` has the ratings that were held
+back. All files are parsed in blocks of about 32 MB, so that 100 million ratings fit in memory.
 """
 
 import io
@@ -32,10 +32,10 @@ _FIX = "get the file again"
 
 
 def parse(source: Source) -> Raw:
-    """Customers and movies int32, ratings float32, times int32 (seconds since 1970, midnight UTC)."""
+    """Returns customers and movies int32, ratings float32, times int32 (seconds since 1970, midnight UTC)."""
     blocks: list[tuple[NDArray[Any], ...]] = []
     for movies, customers, ratings, *date in _blocks(source.members(), 5, source.fix):
-        # Copies: a view would keep its whole block, and six columns where four are needed.
+        # Copies, since a view would keep its complete block: six columns where four are needed.
         blocks.append((customers.copy(), movies.copy(), ratings.astype(np.int8), _seconds(*date)))
     customers, movies, ratings, times = _joined(blocks, 4)
 
@@ -53,13 +53,13 @@ def parse(source: Source) -> Raw:
 
 
 def read_probe(path: Path) -> tuple[NDArray[np.int32], NDArray[np.int32]]:
-    """(movies, customers) of `probe.txt`, (n,) each; `path` may be an archive that holds it."""
+    """Reads (movies, customers) of `probe.txt`, (n,) each; `path` may be an archive that holds the file."""
     movies, customers = _list_file(path, "probe.txt", 1)
     return movies, customers
 
 
 def read_judging(path: Path) -> tuple[NDArray[np.int32], NDArray[np.int32], NDArray[np.float32]]:
-    """(movies, customers, ratings) of `judging.txt`, (n,) each; `path` may be an archive that holds it."""
+    """Reads (movies, customers, ratings) of `judging.txt`, (n,) each; `path` may be an archive that holds it."""
     found = archives.members(path, list_wanted(path, "judging.txt"))
     first = next((member.stream.readlines(200) for member in found), [b"", b""])
     n_fields = 5 if len(first) > 1 and first[1].count(b",") > 1 else 2
@@ -68,12 +68,15 @@ def read_judging(path: Path) -> tuple[NDArray[np.int32], NDArray[np.int32], NDAr
 
 
 def list_wanted(path: Path, name: str) -> Wanted:
-    """What to look for at `path`, a folder, an archive or the bare file, to find the list of that name."""
+    """Returns what to look for at `path` (a folder, an archive or the bare file) to find the list of that name."""
     return Wanted((path.name if path.is_file() and path.suffix == ".txt" else name,), ("*.tar", "*.tar.gz"))
 
 
 def _list_file(path: Path, name: str, n_fields: int) -> list[NDArray[np.int32]]:
-    """Movies (n,), and each field (n,), of a list beside the training set."""
+    """Reads a list beside the training set: its movies (n,), and each of its fields (n,).
+
+    Raises DpmfError if the list is missing or empty.
+    """
     found = archives.members(path, list_wanted(path, name))
     columns = _joined(list(_blocks(found, n_fields, _FIX)), n_fields + 1)
     if not len(columns[0]):
@@ -82,7 +85,7 @@ def _list_file(path: Path, name: str, n_fields: int) -> list[NDArray[np.int32]]:
 
 
 def _joined(blocks: Sequence[NDArray[Any] | Sequence[NDArray[Any]]], n_columns: int) -> list[NDArray[Any]]:
-    """The columns (n,) of blocks of them."""
+    """Joins blocks of columns into columns (n,)."""
     if not blocks:
         return [np.empty(0, dtype=np.int32) for _ in range(n_columns)]
     return [np.concatenate([block[i] for block in blocks]) for i in range(n_columns)]
@@ -91,7 +94,7 @@ def _joined(blocks: Sequence[NDArray[Any] | Sequence[NDArray[Any]]], n_columns: 
 def _seconds(
     years: NDArray[np.int32], months: NDArray[np.int32], days: NDArray[np.int32]
 ) -> NDArray[np.int32]:
-    """(n,) int32 seconds since 1970-01-01 of calendar days, by a table of months."""
+    """Returns (n,) int32 seconds since 1970-01-01 of calendar days, by a table of months."""
     table = np.arange("1970-01", "2038-01", dtype="datetime64[M]").astype("datetime64[D]").astype(np.int32)
     month = np.clip((years - 1970) * 12 + months - 1, 0, len(table) - 1)
     result: NDArray[np.int32] = (table[month] + days - 1) * np.int32(86_400)
@@ -99,7 +102,10 @@ def _seconds(
 
 
 def _blocks(members: Iterable[Member], n_fields: int, fix: str) -> Iterator[NDArray[np.int32]]:
-    """(1 + n_fields, rows) int32 each: the movie, then the fields of its lines."""
+    """Yields blocks (1 + n_fields, rows) int32: the movie, then the fields of its lines.
+
+    Raises DpmfError for the first line at fault.
+    """
     for text, labels in _texts(members):
         block = _block(text, n_fields)
         if block is None:
@@ -109,9 +115,9 @@ def _blocks(members: Iterable[Member], n_fields: int, fix: str) -> Iterator[NDAr
 
 
 def _texts(members: Iterable[Member]) -> Iterator[tuple[bytes, list[tuple[int, str, int]]]]:
-    """Texts of whole lines that begin with a movie's line, small files joined and large ones cut.
+    """Yields texts of complete lines that begin with a movie's line. Joins small files and cuts large ones.
 
-    With each comes a list of (offset in it, file, number of the file's line there).
+    With each text comes a list of (offset in the text, file, number of the file's line at that offset).
     """
     pending: list[bytes] = []
     labels: list[tuple[int, str, int]] = []
@@ -126,7 +132,7 @@ def _texts(members: Iterable[Member]) -> Iterator[tuple[bytes, list[tuple[int, s
             whole, rest = chunk[:cut], chunk[cut:]
             if not whole:
                 continue
-            # A cut inside a movie: repeat the movie's line, which is not a line of the file.
+            # After a cut inside a movie, repeat the movie's line; it does not count as a line of the file.
             repeated = movie if movie and b":" not in whole.partition(b"\n")[0] else b""
             labels.append((size, member.label, number - repeated.count(b"\n")))
             pending.append(repeated + whole)
@@ -147,7 +153,7 @@ def _texts(members: Iterable[Member]) -> Iterator[tuple[bytes, list[tuple[int, s
 
 
 def _block(text: bytes, n_fields: int) -> NDArray[np.int32] | None:
-    """(1 + n_fields, rows) of a text, or None where some line of it is at fault."""
+    """Returns (1 + n_fields, rows) of a text, or None if a line of it is at fault."""
     import pandas as pd
 
     movies: list[int] = []
@@ -179,7 +185,7 @@ def _block(text: bytes, n_fields: int) -> NDArray[np.int32] | None:
     if (commas, dashes) != ({1: 0, 2: rows, 5: 2 * rows}[n_fields], 2 * rows if n_fields == 5 else dashes):
         return None
     try:
-        with np.errstate(invalid="ignore"):  # a number that is too large is a ValueError too
+        with np.errstate(invalid="ignore"):  # a number that is too large raises ValueError too
             frame = pd.read_csv(
                 io.BytesIO(body),
                 names=list(_RATING[:n_fields]),
@@ -207,7 +213,7 @@ def _impossible_date(block: NDArray[np.int32]) -> bool:
 
 
 def _first_fault(text: bytes, labels: list[tuple[int, str, int]], n_fields: int, fix: str) -> DpmfError:
-    """The first line at fault, found line by line; only ever run once something is wrong."""
+    """Returns the error for the first line at fault. Slow: for texts that are known to have one."""
     for part, (offset, label, number) in enumerate(labels):
         stop = labels[part + 1][0] if part + 1 < len(labels) else len(text)
         seen = False

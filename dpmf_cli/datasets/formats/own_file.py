@@ -1,4 +1,4 @@
-"""A user's own ratings file, text or Parquet, as its spec describes it."""
+"""Parses a user's own ratings file, text or Parquet, as its spec describes it."""
 
 from pathlib import Path
 from typing import Any
@@ -14,9 +14,9 @@ from dpmf_cli.errors import DpmfError
 
 
 def parse(path: Path, spec: CsvSpec) -> Raw:
-    """Users and items as positions in their labels, ratings float64, in file order.
+    """Returns users and items as positions in their labels, ratings float64, in file order.
 
-    Raises `DpmfError` with file, line (of Parquet: row) and fix for what cannot be read.
+    Raises `DpmfError` with file, line (in Parquet: row) and fix for ratings that cannot be read.
     """
     reader = parquet if parquet.is_parquet(path) else user_csv
     columns = reader.columns(path, spec)
@@ -30,7 +30,7 @@ def parse(path: Path, spec: CsvSpec) -> Raw:
         columns["item"][0],
         columns["rating"],
         where=lambda row: reader.place(path, spec, row),
-        fix="correct the file, or what the config says of it",
+        fix="correct the file, or its description in the config",
         fix_repeated="correct the file, or set `duplicates` to last or mean",
         fix_scale=lambda: (
             f"correct the file, or set `scale` to what the site allows ({in_words(scale_of(columns['rating']))})"
@@ -44,7 +44,7 @@ def parse(path: Path, spec: CsvSpec) -> Raw:
 
 
 def _whole(times: NDArray[np.float64]) -> NDArray[np.int64] | NDArray[np.float64]:
-    """Whole seconds as int64; fractions as they are."""
+    """Returns times as int64 if all are whole seconds; else as they are."""
     whole = np.array_equal(times, np.rint(times)) and (np.abs(times) < 2**63).all()
     return times.astype(np.int64) if whole else times
 

@@ -1,4 +1,4 @@
-"""A user's own ratings as Parquet: columns by name or number. Read by pyarrow, which the extra `parquet` brings."""
+"""Reads a user's own ratings from Parquet, by column names or numbers. Needs pyarrow, from the extra `parquet`."""
 
 from collections.abc import Callable
 from pathlib import Path
@@ -16,13 +16,13 @@ from dpmf_cli.errors import DpmfError, without_extra
 
 _MAGIC = b"PAR1"
 _MOST_ROWS_PER_BYTE = 8
-"""A row takes a bit at least in honest files; equal rows by the million take a few bytes."""
+"""In an honest file a row takes a bit at least; millions of equal rows can take a few bytes."""
 
 Result = TypeVar("Result")
 
 
 def is_parquet(path: Path) -> bool:
-    """Whether a file is Parquet; not where it cannot be read."""
+    """Whether a file is Parquet; False if it cannot be read."""
     try:
         with path.open("rb") as file:
             return file.read(len(_MAGIC)) == _MAGIC
@@ -31,9 +31,9 @@ def is_parquet(path: Path) -> bool:
 
 
 def columns(path: Path, spec: CsvSpec) -> dict[str, Any]:
-    """By role: ids as (positions in their labels (n,), labels), numbers as (n,) float64, in file order.
+    """Returns by role: ids as (positions in their labels (n,), labels), numbers as (n,) float64, in file order.
 
-    Raises `DpmfError` with the fix for a damaged file, missing columns, an empty id, and text for a number.
+    Raises `DpmfError` with the fix for a damaged file, missing columns, an empty id, and text in place of a number.
     """
     names = [str(name) for name in _opened(path).schema_arrow.names]
     chosen = {role: _name(path, names, role, column) for role, column in spec.columns.by_role.items()}
@@ -46,7 +46,7 @@ def columns(path: Path, spec: CsvSpec) -> dict[str, Any]:
 
 
 def numbers(path: Path, name: str) -> NDArray[np.float64]:
-    """(n,) the finite numbers in a column."""
+    """Returns (n,) the finite numbers in a column."""
     file = _opened(path)
     column = _read(path, lambda: file.read(columns=[name], use_threads=False)[name].drop_null())
     found = _read(path, lambda: _numbers(column, path, "rating"))
@@ -54,12 +54,12 @@ def numbers(path: Path, name: str) -> NDArray[np.float64]:
 
 
 def place(path: Path, spec: CsvSpec, row: int) -> str:
-    """`file: row N` of a row, the first being 0 here and 1 there."""
+    """Returns `file: row N` of a row. `row` counts from 0, N counts from 1."""
     return f"{path}: row {row + 1}"
 
 
 def head(path: Path, rows: int) -> tuple[list[str], list[list[str]]]:
-    """The names of all columns, and the first rows as text."""
+    """Returns the names of all columns, and the first rows as text."""
     file = _opened(path)
     batch = _read(path, lambda: next(file.iter_batches(batch_size=rows, use_threads=False), None))
     cells = [] if batch is None else _read(path, lambda: [column.to_pylist() for column in batch.columns])
@@ -68,11 +68,14 @@ def head(path: Path, rows: int) -> tuple[list[str], list[list[str]]]:
 
 
 def _opened(path: Path, texts: list[str] | None = None) -> Any:
-    """A pyarrow ParquetFile, which keeps columns of text by their different texts."""
+    """Opens a pyarrow ParquetFile that keeps the columns `texts` by their distinct texts.
+
+    Raises DpmfError without pyarrow, and for a file that is damaged or unpacks to far more than ratings do.
+    """
     try:
         from pyarrow import parquet
     except ImportError:
-        trouble = f"{path}: is Parquet, which takes pyarrow (or save the ratings as CSV)"
+        trouble = f"{path}: is Parquet, which needs pyarrow (or save the ratings as CSV)"
         raise without_extra(trouble, "parquet") from None
     file = _read(path, lambda: parquet.ParquetFile(path, read_dictionary=texts, pre_buffer=False))
     size, head = path.stat().st_size, file.metadata
@@ -101,7 +104,7 @@ def _name(path: Path, names: list[str], role: str, column: str | int) -> str:
 
 
 def _ids(column: Any, path: Path, role: str) -> tuple[NDArray[np.int32], list[str]]:
-    """(n,) positions in the list of different ids, and that list."""
+    """Returns (n,) positions in the list of distinct ids, and that list."""
     _refuse_nulls(column, path, role)
     encoded = column.combine_chunks().dictionary_encode()
     texts = [
@@ -116,7 +119,7 @@ def _ids(column: Any, path: Path, role: str) -> tuple[NDArray[np.int32], list[st
 
 
 def _numbers(column: Any, path: Path, role: str) -> NDArray[np.float64]:
-    """(n,) what is in a column, times as seconds since 1970."""
+    """Returns (n,) the numbers in a column, times as seconds since 1970."""
     import pyarrow as pa
 
     _refuse_nulls(column, path, role)
@@ -140,7 +143,7 @@ def _seconds(text: str, path: Path) -> float:
         return seconds(text)
     except ValueError:
         raise DpmfError(
-            f'{path}: the timestamp "{text[:40]}" is no number of seconds, nor a date like 2015-03-09 18:22:11; '
+            f'{path}: the timestamp "{text[:40]}" is not a number of seconds, nor a date like 2015-03-09 18:22:11; '
             "correct the file"
         ) from None
 

@@ -1,4 +1,4 @@
-"""Which column of a table is the user, the item, the rating and the time: by its name, else by its cells."""
+"""Finds the columns of user, item, rating and time in a table, by their names, else by their cells."""
 
 import re
 from collections.abc import Mapping, Sequence
@@ -17,17 +17,17 @@ _NAMES = {
     "timestamp": "timestamp unixreviewtime time datetime date when reviewdate reviewtime ratedat createdat created "
     "submittedon",
 }
-"""What columns are called, letters and digits alone; the likelier names first."""
+"""Names of columns by role, in letters and digits only; the likelier names come first."""
 
 _FEW_ROWS = 30
-"""With fewer, how often a value repeats says nothing."""
+"""With fewer rows, the number of different values says nothing."""
 
 _MOSTLY = 0.9
 
 
 @dataclass(frozen=True)
 class Column:
-    """A column of a file's beginning: its name ("" where there is none), its cells, and those that are numbers."""
+    """A column of a file's beginning: its name ("" if it has none), its cells, and the cells that are numbers."""
 
     name: str
     cells: Sequence[str]
@@ -43,27 +43,28 @@ class Column:
 
     @property
     def is_mostly_numeric(self) -> bool:
-        """So that a broken line is found in the ratings, and does not make another column of them."""
+        """Whether nearly all cells are numbers. So a broken line is found in the column of ratings, and does not make
+        another column the rating."""
         return len(self.numbers) >= _MOSTLY * len(self.cells) > 0
 
     @property
     def is_time(self) -> bool:
-        """Dates, or seconds or their thousandths since 1970, in the last decades."""
+        """Whether the cells are dates, or seconds or milliseconds since 1970, in the last decades."""
         if self.is_mostly_numeric:
             return all(1e8 < number < 1e11 or 1e11 < number < 1e14 for number in self.numbers)
         return bool(self.cells) and all(map(_is_date, self.cells))
 
     @property
     def is_count(self) -> bool:
-        """The number of the row, which some programs write beside it."""
+        """Whether the cells are the numbers of the rows, which some programs write into a file."""
         first = self.numbers[0] if self.is_numeric else 0
         return len(self.numbers) > 1 and list(self.numbers) == [first + row for row in range(len(self.cells))]
 
 
 def roles_of(columns: Sequence[Column], told: Mapping[str, int] | None = None) -> dict[str, tuple[int, str]]:
-    """By role the position of its column, and what tells so; a role that none can have is left out.
+    """Returns by role the position of its column, and how it was found; leaves out a role that no column can have.
 
-    told   positions of which nothing needs to be guessed
+    told   positions by role that are known, and not guessed
     """
     told = told or {}
     found = {role: (at, "as told") for role, at in told.items()}
@@ -74,7 +75,7 @@ def roles_of(columns: Sequence[Column], told: Mapping[str, int] | None = None) -
         taken = {at for at, _ in found.values()}
         left = {at: column for at, column in enumerate(columns) if at not in taken}
         if role not in found and (at := _likely(role, left, columns)) is not None:
-            found[role] = at, "by what is in it"
+            found[role] = at, "by its content"
     return {role: found[role] for role in _NAMES if role in found}
 
 
@@ -87,9 +88,8 @@ def _likely(role: str, columns: dict[int, Column], among: Sequence[Column]) -> i
     match role:
         case "timestamp":
             candidates = [at for at, column in columns.items() if column.is_time]
-        case (
-            "rating"
-        ):  # beside it no pair repeats; ids are whole numbers; it has few values; often it is third
+        case "rating":
+            # Few rows repeat without the rating; ids are whole numbers; it has few values; it is often third.
             numeric = {
                 at: each for at, each in columns.items() if each.is_mostly_numeric and not each.is_time
             }
@@ -110,7 +110,8 @@ def _likely(role: str, columns: dict[int, Column], among: Sequence[Column]) -> i
 
 
 def _repeated(columns: Sequence[Column], without: int) -> int:
-    """How many rows are repeated without that column, and without what differs in each: few if it is the rating."""
+    """Counts the rows that repeat another if column `without`, times and row numbers are left out. They are few if
+    that column is the rating."""
     telling = [
         each.cells
         for at, each in enumerate(columns)

@@ -1,4 +1,4 @@
-"""The scale that ratings seem to be on."""
+"""Guesses the scale that ratings are on."""
 
 import math
 
@@ -10,7 +10,7 @@ _PRECISION = 10_000
 
 
 def scale_of(values: NDArray[np.floating]) -> tuple[float, float, float]:
-    """(minimum, maximum, step) of ratings (n,), n ≥ 1; a step of 0 where more than a hundred would lie between."""
+    """Returns (minimum, maximum, step) of ratings (n,), n ≥ 1; step 0 if there is no regular step, or over 100."""
     different = np.unique(values[np.isfinite(values)].astype(np.float64))
     if not len(different):
         return math.nan, math.nan, 0.0
@@ -25,6 +25,6 @@ def scale_of(values: NDArray[np.floating]) -> tuple[float, float, float]:
 
 
 def in_words(scale: tuple[float, float, float]) -> str:
-    """The ratings that occur, in words."""
+    """Says in words which ratings occur."""
     low, high, step = scale
     return f"{low:g} to {high:g} occur{f' in steps of {step:g}' if step else ''}"

@@ -1,8 +1,8 @@
-"""Reads one spreadsheet from stdin: a program of its own, which `jester` starts with little memory and time.
+"""Reads one spreadsheet from stdin. It is a program of its own, which `jester` starts with little memory and time.
 
-A spreadsheet of a few bytes may name a cell at the end of a sheet of 10¹⁰, or unpack to gigabytes, and the library
-that reads it then ends its process. Here that process is this one. It writes all cells, row by row, as float64 and
-ends with 0; or it writes what is wrong, with its place, and ends with REFUSED.
+A spreadsheet of a few bytes may name a cell at the end of a sheet of 10¹⁰ cells, or unpack to gigabytes. The library
+that reads it then ends its process, and here only this process ends. The program writes all cells, row by row, as
+float64 and ends with 0; or it writes what is wrong, with its place, and ends with REFUSED.
 
 Arguments: bytes of memory, seconds of processor time, cells in each row.
 """
@@ -15,7 +15,7 @@ import sys
 from typing import NoReturn
 
 REFUSED = 3
-"""Not a code with which a Python program ends of itself."""
+"""An exit code that Python itself does not use."""
 
 
 def main() -> None:
@@ -43,7 +43,7 @@ def main() -> None:
 
 
 def end(said: bytes, code: int) -> NoReturn:
-    """Ends at once: nothing that the library has set aside is given back first."""
+    """Ends the process at once, without freeing what the library has allocated."""
     sys.stdout.buffer.write(said)
     sys.stdout.buffer.flush()
     os._exit(code)

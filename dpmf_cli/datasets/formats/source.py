@@ -1,4 +1,4 @@
-"""What a parser reads from, and how a row of it is found again in the publisher's file."""
+"""The source that a parser reads, and the way from a row back to its place in the publisher's file."""
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -13,7 +13,7 @@ class Source:
     """Rating files of one format in one or more places.
 
     paths    folders, archives or bare files
-    wanted   which members of them
+    wanted   which of their members are read
     fix      what a user should do about a bad line
     """
 
@@ -26,7 +26,8 @@ class Source:
             yield from archives.members(path, self.wanted)
 
     def read(self) -> tuple[str, bytes]:
-        """Label and bytes of a format that is one single file: the first, once all have proved harmless."""
+        """Reads the label and bytes of a format that is a single file: of the first member, once all members have
+        proved harmless. Raises DpmfError if there is none."""
         first = None
         for member in self.members():
             first = first or (member.label, member.stream.read())
@@ -35,7 +36,7 @@ class Source:
         raise DpmfError(f"{self.paths[0]}: holds no {' or '.join(self.wanted.patterns)}; {self.fix}")
 
     def place_of(self, row: int, is_rating: Callable[[int, bytes], bool]) -> str:
-        """`file:line` (1-based) of the row-th rating (0-based), by counting the lines that are ratings.
+        """Returns `file:line` (1-based) of the row-th rating (0-based), by counting the lines that are ratings.
 
         `is_rating(number, line)` tells header lines and blank lines from ratings.
         """

@@ -1,10 +1,10 @@
-"""Points in time as text: seconds since 1970, or a date of ISO 8601."""
+"""Reads points in time from text: seconds since 1970, or a date of ISO 8601."""
 
 from datetime import UTC, datetime
 
 
 def seconds(text: str) -> float:
-    """Seconds since 1970-01-01 UTC of a number of them, or of a date of ISO 8601; one without a zone is UTC.
+    """Returns seconds since 1970-01-01 UTC, from a number of seconds or a date of ISO 8601 (UTC if it has no zone).
 
     Raises ValueError for any other text.
     """

@@ -1,4 +1,4 @@
-"""A user's own file as a stream of bytes, whatever it is packed in: nothing, gzip, Zstandard, a zip or a tar."""
+"""Opens a user's own file as a stream of bytes: not packed, or packed in gzip, Zstandard, a zip or a tar."""
 
 import gzip
 import sys
@@ -12,15 +12,15 @@ from dpmf_cli.errors import DpmfError
 
 _GZIP, _ZIP, _ZSTANDARD = b"\x1f\x8b", b"PK\x03\x04", b"\x28\xb5\x2f\xfd"
 _LARGEST_WINDOW = 27
-"""Of Zstandard, as a power of two: what its own command takes without being told to."""
+"""Largest window of a Zstandard file, as a power of two: the default limit of the command `zstd`."""
 
 
 @contextmanager
 def unpacked(path: Path) -> Iterator[IO[bytes]]:
-    """The bytes of a file of ratings, or of the only file in an archive; never on the disk.
+    """Yields the bytes of a file of ratings, or of the only file in an archive. Writes nothing to the disk.
 
-    Raises DpmfError where there is none or more than one, and, here or while it is read, where it is damaged or
-    unpacks to far more than ratings do.
+    Raises DpmfError if the archive has no file, or more than one. Raises DpmfError, here or while the stream is read,
+    if the file is damaged or unpacks to far more than ratings do.
     """
     try:
         file = path.open("rb")
@@ -44,14 +44,14 @@ def unpacked(path: Path) -> Iterator[IO[bytes]]:
         elif not (start.startswith(_ZIP) or archives.is_tar(start)):
             yield file
             return
-    wanted = archives.Wanted(("[!.]*",), byte_limit=archives.most_bytes(size))  # without what macOS adds
+    wanted = archives.Wanted(("[!.]*",), byte_limit=archives.most_bytes(size))  # not what macOS adds
     _check_only(path, wanted)
     with closing(archives.members(path, wanted)) as found:
         yield next(found).stream
 
 
 def is_packed(path: Path) -> bool:
-    """Whether the bytes of a file are not what is read from it. Raises OSError."""
+    """Whether a file must be unpacked before it is read. Raises OSError."""
     with path.open("rb") as file:
         start = file.read(archives.BLOCK)
     return start.startswith((_GZIP, _ZIP, _ZSTANDARD)) or archives.is_tar(start)
@@ -67,7 +67,7 @@ def _check_only(path: Path, wanted: archives.Wanted) -> None:
 
 
 class _Zstandard:
-    """What is read of a Zstandard file; its errors are those of other damaged archives."""
+    """A stream that unpacks a Zstandard file. For a damaged one it raises ValueError, as other archives do."""
 
     def __init__(self, file: IO[bytes]) -> None:
         if sys.version_info >= (3, 14):

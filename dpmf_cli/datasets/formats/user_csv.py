@@ -1,7 +1,7 @@
-"""A user's own ratings as text: columns by name or number, any separator of one character, UTF-8.
+"""Reads a user's own ratings from text: columns by name or number, any separator of one character, UTF-8.
 
-Quoted fields may hold separators, but not line ends. Ids are taken as text, so that `007` and `7` stay two;
-the canonical form sorts them as numbers where all are plain numbers.
+Quoted fields may hold separators, but not line ends. Ids are read as text, so that `007` and `7` stay two ids;
+the canonical form sorts ids as numbers if all are plain numbers.
 """
 
 import csv
@@ -26,13 +26,13 @@ _IDS = ("user", "item")
 
 
 def columns(path: Path, spec: CsvSpec) -> dict[str, Any]:
-    """By role: ids as (positions in their labels (n,), labels), numbers as (n,) float64, in file order.
+    """Returns by role: ids as (positions in their labels (n,), labels), numbers as (n,) float64, in file order.
 
     Raises `DpmfError` with file, line and fix for a missing or damaged file, undecodable bytes, missing columns, and
-    a line without its fields, with an empty id, or with text for a number.
+    a line with missing fields, with an empty id, or with text in place of a number.
     """
     width, positions, header_line = layout(path, spec)
-    # Times are read as text only where they are not all numbers: that takes longer.
+    # Times are read as text only if some are not numbers, since that takes longer.
     for times in (np.float64, object)[: 1 + ("timestamp" in positions)]:
         found = _columns(path, spec, width, positions, header_line, times)
         if found is not None:
@@ -41,7 +41,7 @@ def columns(path: Path, spec: CsvSpec) -> dict[str, Any]:
 
 
 def place(path: Path, spec: CsvSpec, row: int) -> str:
-    """`file:line` of a row, the first being 0."""
+    """Returns `file:line` of a row. Rows count from 0."""
     for number, (line, _) in enumerate(_rows(path, spec)):
         if number == row:
             return f"{path}:{line}"
@@ -49,7 +49,10 @@ def place(path: Path, spec: CsvSpec, row: int) -> str:
 
 
 def layout(path: Path, spec: CsvSpec) -> tuple[int, dict[str, int], int]:
-    """The number of columns, the position of each role's column, and the header's line (0 without one)."""
+    """Returns the number of columns, the position of each role's column, and the header's line (0 without a header).
+
+    Raises DpmfError for an empty file, and for columns that it does not have.
+    """
     line, first = next(_lines(path, spec), (0, []))
     if not line:
         raise DpmfError(f"{path}: the file is empty")
@@ -81,7 +84,7 @@ def layout(path: Path, spec: CsvSpec) -> tuple[int, dict[str, int], int]:
 def _columns(
     path: Path, spec: CsvSpec, width: int, positions: dict[str, int], header_line: int, times: type
 ) -> dict[str, Any] | None:
-    """Arrays by role, ids as (codes, labels); None where some line is at fault."""
+    """Returns arrays by role, ids as (codes, labels); None if a line is at fault."""
     import pandas as pd
 
     numeric = {"timestamp": times}
@@ -110,7 +113,7 @@ def _columns(
     except pd.errors.EmptyDataError:
         return _empty(positions)
     except (ValueError, OverflowError, IndexError, pd.errors.ParserWarning):
-        return None  # an IndexError where nothing but broken lines are left
+        return None  # pandas raises IndexError if only broken lines are left
     if not _rectangular(path, spec, width, len(frame), header_line):
         return None
     found: dict[str, Any] = {}
@@ -131,7 +134,7 @@ def _columns(
 
 
 def _numbers(column: NDArray[Any]) -> NDArray[np.float64] | None:
-    """(n,) what is in a column, dates as seconds; None where something is neither."""
+    """Returns (n,) the numbers in a column, dates as seconds; None if a cell is neither a number nor a date."""
     if column.dtype != np.object_:
         return column.astype(np.float64, copy=False)
     codes, texts = labelled(column)
@@ -142,9 +145,9 @@ def _numbers(column: NDArray[Any]) -> NDArray[np.float64] | None:
 
 
 def _rectangular(path: Path, spec: CsvSpec, width: int, n_rows: int, header_line: int) -> bool:
-    """Whether every line has as many fields as the first, about which pandas is forgiving.
+    """Whether every line has as many fields as the first. Pandas does not check this.
 
-    Counting separators tells, as long as no quoted field may hold one.
+    It is enough to count separators, as long as no quoted field can hold one.
     """
     separator = spec.separator.encode()
     separators, quoted = 0, False
@@ -165,7 +168,10 @@ def _empty(positions: dict[str, int]) -> dict[str, Any]:
 
 
 def _lines(path: Path, spec: CsvSpec) -> Iterator[tuple[int, list[str]]]:
-    """(line number, fields) of every line that is not blank."""
+    """Yields (line number, fields) of every line that is not blank.
+
+    Raises DpmfError for a line that is not UTF-8 or not CSV.
+    """
 
     def decoded() -> Iterator[str]:
         with unpacked(path) as file:
@@ -195,7 +201,7 @@ def _rows(path: Path, spec: CsvSpec) -> Iterator[tuple[int, list[str]]]:
 
 
 def _first_fault(path: Path, spec: CsvSpec, positions: dict[str, int], width: int) -> DpmfError:
-    """The first line that cannot be read, found line by line; only ever run once something is wrong."""
+    """Returns the error for the first line that cannot be read. Slow: for files that are known to have one."""
     for line, fields in _rows(path, spec):
         where = f"{path}:{line}"
         if len(fields) != width:
