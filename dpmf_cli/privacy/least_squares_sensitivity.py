@@ -71,6 +71,6 @@ def centred_right_sides(most: float, longest: float, scale: Scale) -> Sensitivit
 
 
 def published_right_sides(most: float, longest: float) -> Sensitivity:
-    """The sensitivity that the public code assumes for the right sides: √k·Γ, as if |x| ≤ 1, which nothing enforces."""
+    """The sensitivity that the public code assumes for the right sides: √k·Γ. Nothing enforces its |x| ≤ 1."""
     value = math.sqrt(most) * longest
     return Sensitivity(value, 2, Neighbours.USER, f"{CODE}: √k·Γ, no Γ_M")
