@@ -46,7 +46,7 @@ class Guarantee:
 
     @property
     def at_any_delta(self) -> "Guarantee":
-        """The same guarantee with δ = 0. Tables and figures are grouped by it: by what is protected from whom only."""
+        """The same guarantee with δ = 0: only what is protected from whom. Tables and figures are grouped by it."""
         return replace(self, delta=0.0)
 
     def implies(self, other: "Guarantee") -> bool:
