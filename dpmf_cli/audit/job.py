@@ -229,7 +229,7 @@ def _replays(job: Job) -> Iterator[tuple[Pair, float]]:
 
 
 def _score(seen: Replayed) -> float:
-    """Returns how much a pair has cost: the sum over its steps, or without a finite sum the largest move of a step."""
+    """Returns how much a pair has cost: the sum over its steps, or the largest move of a step if no sum is finite."""
     moved = [step.of_noise for step in seen.steps.values() if not math.isnan(step.of_noise)]
     return seen.loss if math.isfinite(seen.loss) else max(moved, default=0.0)
 

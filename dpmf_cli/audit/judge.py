@@ -399,7 +399,7 @@ def _share(entry: Entry, release: Release) -> float:
 
 
 def _distance(moves: NDArray[np.float64], entry: Entry, of: Sensitivity) -> float:
-    """Returns how far numbers have moved, in the norm of a sensitivity; `moves` is (numbers, …), one row per number."""
+    """Returns how far numbers have moved in the norm of a sensitivity; `moves` (numbers, …) has a row per number."""
     if entry.by_rows:
         return float(np.linalg.norm(moves, axis=1).sum())
     flat = np.abs(moves.ravel())

@@ -137,7 +137,7 @@ KNOWN = (
     ),
     KnownFlaw(
         Paper.WANG,
-        "Theorem 1: a sample of a part γ is charged γ·ε; it costs ln(1 + γ(e^ε − 1)).",
+        "Theorem 1: a sample of a fraction γ is charged γ·ε; it costs ln(1 + γ(e^ε − 1)).",
         "dpsgd_pnbm, samples of 0.3, bounded, published",
         Flaw.CLAIM,
         "gradient",
@@ -177,7 +177,7 @@ KNOWN = (
 
 
 def jobs_of(entries: Collection[str], settings: Settings) -> list[Job]:
-    """Returns jobs for registered algorithms, given their labels; each replays the pairs that show its known flaws."""
+    """Returns jobs for registered algorithms, given their labels, with the pairs that show their known flaws."""
     found = []
     for algorithm in registered():
         if algorithm.name in entries:

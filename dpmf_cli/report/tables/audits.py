@@ -95,8 +95,8 @@ def audited_notes(audits: Sequence[Audited]) -> list[str]:
     return [
         f"audited: [lower bound, ceiling, n] of ε from n fits on each side of a pair at ε = {at}, at "
         f"{100 * bounds[0].confidence:g} % confidence",
-        "ceiling: the most that so many fits can show of any method; a bound below ε proves nothing",
-        *(["if normal: what Gaussian noise shows if the statistic is normal"] if normal else []),
+        "ceiling: the largest bound that so many fits can show for any method; a bound below ε proves nothing",
+        *(["if normal: a bound for Gaussian noise that holds if the statistic is normal"] if normal else []),
     ]
 
 
@@ -127,14 +127,14 @@ def _summary(audits: Sequence[Audited]) -> TextTable:
         )
         groups.setdefault(f"{each.neighbours}, {each.mode}", []).append(tuple(row))
     notes = [
-        f"provable: as dpmf prints it at ε = {audits[0].settings.epsilon:g}, in units of the claim (∞: nothing is)"
+        f"provable: the provable ε over the claimed ε, at ε = {audits[0].settings.epsilon:g} (∞: no bound is known)"
         if audits
         else "",
-        "closest step: how near a move came to its sensitivity, of the step where it came nearest",
-        "costliest pair: what the moves of one pair cost together, in units of the claim, at the ε of its replay",
-        "of Gaussian noise that part changes with ε: the costliest pair, replayed for another ε than `provable` is "
-        "at, may exceed it and refute nothing",
-        "refuted: what of dpmf's own statements an audit has shown to be false",
+        "closest step: how far the step that came nearest to its sensitivity moved, in percent of that sensitivity",
+        "costliest pair: what the moves of one pair cost together, in units of the claimed ε, at the ε of its replay",
+        "Gaussian noise: its cost in units of the claim changes with ε. If the costliest pair was replayed at another "
+        "ε, it may exceed `provable` and refute nothing",
+        "refuted: dpmf's own statements that the audit has shown to be false",
         "‡ joint DP: predictions for other users",
     ]
     if with_bounds:
