@@ -67,9 +67,9 @@ def own_centred_triangle(clamp: float, alpha: float, beta_p: float, norm: int) -
     """Cov's triangle where the user's mean is subtracted but not released. One rating more or less.
 
     The mean is r̄_u = (Σ_i x_i + β_p·G)/(c_u + β_p). It is shrunk towards G. The item-centred ratings x_i and G lie
-    in an interval of width α. A rating x added to c others moves r̄_u by |x − r̄_u|/(c + 1 + β_p) ≤ d = α/(c + 1 +
-    β_p) (theorem 4). Clamping is 1-Lipschitz, so each old residual moves from r_i to s_i = r_i + δ_i by at most
-    min(d, 2B). w_a and w_b are the weights for c and for c + 1 ratings.
+    in an interval of width α. A rating x added to c others moves r̄_u by
+    |x − r̄_u|/(c + 1 + β_p) ≤ d = α/(c + 1 + β_p) (theorem 4). Clamping is 1-Lipschitz, so each old residual moves
+    from r_i to s_i = r_i + δ_i by at most min(d, 2B). w_a and w_b are the weights for c and for c + 1 ratings.
 
     L1, w = 1/c.   Σ_{i≤j} |w_b·s_i·s_j − w_a·r_i·r_j| ≤ w_b·Σ_{i≤j} B(|δ_i| + |δ_j|) + (w_a − w_b)·B²·c(c + 1)/2
                    = B·d·c + B²/2. The c + 1 products with the new residual are B² at most, together. The total is

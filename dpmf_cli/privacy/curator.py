@@ -13,8 +13,7 @@ from dpmf_cli.streams import Streams
 
 
 class Curator:
-    """The source of an algorithm's noise: a step is entered in the ledger first, then its noise drawn from the
-    streams.
+    """The source of an algorithm's noise. A step enters the ledger first, and then its noise comes from the streams.
 
     An algorithm hands its curator to a mechanism (`mechanisms`, `posterior`, `local`) and gets a `Release`. It has no
     other way to noise: the generators of `Streams.generator` refuse to draw noise.

@@ -51,8 +51,8 @@ def minus_log(signed, out, count):  # type: ignore[no-untyped-def]
 
     |v| = m·2^e with m in [√½, √2), and ln m = 2·artanh(s) with s = (m − 1)/(m + 1) and |s| < 0.1716. The series of
     artanh to s¹⁵ has an error below 1e-13. There are only IEEE operations, in one order, so every machine gives the
-    same bits; the logarithm of a mathematical library does not. LLVM can vectorise the loops: NumPy's error model
-    leaves out a test for a zero divisor, which would prevent that.
+    same bits, which the logarithm of a mathematical library does not. LLVM can vectorise the loops: NumPy's error
+    model leaves out a test for a zero divisor, which would prevent that.
     """
     bits, mantissas = signed.view(np.int64), out.view(np.int64)
     for k in range(count):

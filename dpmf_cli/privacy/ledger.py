@@ -29,10 +29,9 @@ class Entry:
     """One noisy step of one fit.
 
     claimed   (E,) the ε that the method's publication charges for the step
-    provable  (E,) the ε that can be proved for the step; equal to `claimed` for a sound step, inf if no bound is
-    known mu        (E,) Δ/σ of Gaussian noise; at the ledger's δ, `provable` follows from it for the step alone. None
-    for a
-              step that is pure ε-DP
+    provable  (E,) the ε that can be proved for the step; equal to `claimed` for a sound step, inf if none can be
+    mu        (E,) Δ/σ of Gaussian noise; at the ledger's δ, `provable` follows from it for the step alone. None for
+              a step that is pure ε-DP
     theta     (E,) the same with the sensitivity that the noise was scaled to, if the claim too is composed from it;
               None if the publication adds up its `claimed`, and for pure steps
     sampled   Gaussian steps on samples of the users; `provable` follows from them if `mu` is None, and so does

@@ -91,13 +91,13 @@ class LocalMechanism(ABC):
 
 
 def bounded_laplace_scales(epsilons: Values, sensitivity: float = 1.0) -> Values:
-    """Returns (E,) the least b for which bounded Laplace on [0, 1] is ε-DP for values at most Δ = `sensitivity`
-    apart.
+    """Returns (E,) the least b for which bounded Laplace on [0, 1] is ε-DP for values within Δ = `sensitivity`.
 
     The constant C_r(b) of equation 3 depends on r. So b = Δ/ε is enough only if Δ is the full width, since both ends
     have the same constant. In general b = Δ/(ε − ln(C_Δ(b)/C_0(b))): Holohan et al. 2018, theorem 3.5 with δ = 0. The
-    fixed point lies above Δ/ε and is found by bisection (equation 21 there). Raises ValueError for a Δ outside (0,
-    1].
+    fixed point lies above Δ/ε and is found by bisection (equation 21 there).
+
+    Raises ValueError for a Δ outside (0, 1].
     """
     if not 0 < sensitivity <= 1:
         raise ValueError(f"a sensitivity of {sensitivity} on a domain of width 1")
@@ -181,7 +181,7 @@ class ClampedLaplace(LocalMechanism):
 
 
 def _level(values: Values, uniforms: Values, levels: int) -> NDArray[np.int64]:
-    """Returns (n, 1) levels of values. A value between two levels is rounded at random, so that it is the mean."""
+    """Returns (n, 1) levels. A value between two levels is rounded up or down at random: the mean is the value."""
     place = values * (levels - 1)
     rounded = np.floor(place + uniforms)
     exact = np.abs(place - np.rint(place)) < 1e-4  # a level, apart from rounding to float32
@@ -221,8 +221,7 @@ class RandomisedResponse(LocalMechanism):
 
 @dataclass(frozen=True)
 class UnaryEncoding(LocalMechanism):
-    """Sends one bit for each level: 1 with probability ½ for the value's own, with q = 1/(e^ε + 1) for each other
-    one.
+    """Sends one bit for each level: 1 with probability ½ for the value's own, and with q = 1/(e^ε + 1) for others.
 
     Optimised unary encoding: Wang, Blocki, Li, Jha 2017, section 4.3. The decoded message is
     ½ + Σ_j (v_j − ½)(bit_j − q)/(½ − q), whose mean is the value. Even at ε = ∞ the value's own bit is lost half of

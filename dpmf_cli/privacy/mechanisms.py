@@ -188,8 +188,7 @@ def exponential_choice(
     epsilon: NDArray[np.float64],
     curator: Curator,
 ) -> Release:
-    """The exponential mechanism among `candidates`: noise for their losses. The candidate of least noisy loss is
-    chosen.
+    """The exponential mechanism among `candidates`: noise for their losses. The least noisy loss is chosen.
 
     McSherry and Talwar 2007: candidate c is chosen with probability proportional to exp(−ε·loss_c/2Δ), where Δ is how
     far any one loss can move (`norm` inf). −Gumbel noise of scale 2Δ/ε on each loss gives the least noisy loss that

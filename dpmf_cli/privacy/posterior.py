@@ -75,8 +75,7 @@ def posterior_sampling(
     neighbours: Neighbours,
     curator: Curator,
 ) -> Iterator[LangevinStep]:
-    """Yields the steps of a chain over `shape` numbers, as published: ε is claimed for the chain, nothing is
-    provable.
+    """Yields the steps of a chain over `shape` numbers, as published: it claims ε, and nothing is provable.
 
     The claim is in the ledger before the first draw. Where ε = inf, the drift is untempered and there is no noise:
     the twin descends to the mode instead of sampling.

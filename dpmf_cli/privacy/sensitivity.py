@@ -109,8 +109,8 @@ def residual_cells_unbounded(clamp: float) -> Sensitivity:
 def sgd_pass_unbounded(
     learning_rate: float, regularization: float, error_bound: float, own_bound: float, other_bound: float
 ) -> Sensitivity:
-    """The sensitivity that Friedman et al. 2016, equations 10 and 11, assume for one side's vectors after an SGD
-    pass.
+    """The sensitivity that Friedman et al. 2016, equations 10 and 11, assume for one side's vectors after a pass of
+    SGD.
 
     s = γ(e_max·‖other‖_max + λ·‖own‖_max) is the move of *one* update. It is no bound on a pass: the added rating
     changes every later update of its user and item, and through them the updates of other users and items.
@@ -197,8 +197,7 @@ def clipped_error_of_users(scale: Scale, neighbours: Neighbours) -> Sensitivity:
 
 
 def published_objective(scale: Scale, neighbours: Neighbours) -> Sensitivity:
-    """The sensitivity that Zhang et al. 2018 assume for DP-PMF: r_max (theorem 4), or Δr for changed values (remark
-    7).
+    """The sensitivity that Zhang et al. 2018 assume for DP-PMF: r_max (theorem 4); Δr for changed values (remark 7).
 
     It bounds nothing that DP-PMF measures. U is fitted on the same ratings, but treated as a constant. ‖u‖ ≤ 1 is
     assumed, but not enforced. The presence of a rating moves the gradient by (r − u·v)u, not by r·u, and it changes
@@ -222,8 +221,7 @@ def moved_by_presence(of: Sensitivity, neighbours: Neighbours) -> Sensitivity:
 
 
 def ridge_objective_unbounded(own_bound: float, other_bound: float, clamp: float) -> Sensitivity:
-    """The noise η of p = argmin over ‖p‖ ≤ R of ½Σ(r̃ − p·q)² + ½w‖p‖² + η·p, where the q's and w are public.
-    Unbounded.
+    """The noise η of p = argmin over ‖p‖ ≤ R of ½Σ(r̃ − p·q)² + ½w‖p‖² + η·p, with public q's and w. Unbounded.
 
     It is how far η must move to give the same p when a rating is added, as the sum of the rows' L2 moves. Only the
     row of that rating has to move. Inside the ball, η(p) = Σ(r̃ − p·q)q − wp moves by (r̃ − p·q)q, whose norm is at
