@@ -1,1 +1,1 @@
-"""Audits: what the releases of a program show about its privacy, whatever its proof says."""
+"""Audits: tests of a method's ε against the code that runs, whatever its proof says."""

@@ -1,8 +1,8 @@
-"""Floats: whether the low bits of what is released tell what was added.
+"""Low bits: tests whether the low bits of released floats tell which numbers were added.
 
-Of every step the number that moves most between two neighbours is released many times on either side, each time with
-other noise, by the code that releases it in a fit. A set of low-bit patterns is chosen on one half of the draws, and
-counted on the other (`bounds.bit_event`). That the compiled kernels round as this code does is what a replay checks.
+For every step, the number that moves most between two neighbours is released many times on either side, each time
+with fresh noise, by the code that releases it in a fit. One half of the draws chooses a set of low-bit patterns. The
+other half counts them (`bounds.bit_event`). A replay checks that the compiled kernels round as this code does.
 """
 
 from collections.abc import Iterator
@@ -20,16 +20,16 @@ from dpmf_cli.privacy.release import Release
 from dpmf_cli.streams import named_generator
 
 SURE = 0.999
-"""The confidence of the second test of what a first one has found."""
+"""The confidence of the second test, which repeats a first test that has found something."""
 
 
 @dataclass(frozen=True)
 class BitTest:
-    """What the low bits of one step's releases show.
+    """The result of a test of the low bits of one step's releases.
 
-    allowed  the ε that this number's own move costs by what the step claims
+    allowed  the ε that the move of the tested number costs, according to the step's claim
     epsilon  the lower bound that the low bits give, at `confidence`
-    ceiling  what so many draws could show
+    ceiling  the largest bound that this many draws can show
     """
 
     step: str
@@ -44,14 +44,14 @@ class BitTest:
 def low_bits(
     algorithm: PrivateAlgorithm, pair: Pair, epsilon: float, draws: int, confidence: float = 0.95
 ) -> Iterator[BitTest]:
-    """A test of each step of a fit whose numbers move between the two and leave as they are."""
+    """Yields a test for each step of a fit whose numbers move between the neighbours and leave unchanged."""
     delta = algorithm.spends_delta
     for release, here, there in _widest_moves(algorithm, pair, epsilon):
         allowed = _allowed(release.entry, release, abs(there - here), delta)
         found = _tested(release, (here, there), allowed, draws, confidence, delta, "")
         if (
             found.epsilon > allowed
-        ):  # one of many tests: what it has found must be found again, with hardly a doubt
+        ):  # this is one of many tests, so a finding must show again, at a higher confidence
             found = _tested(release, (here, there), allowed, draws, SURE, delta, "again")
         yield found
 
@@ -85,7 +85,7 @@ def _tested(
 def _widest_moves(
     algorithm: PrivateAlgorithm, pair: Pair, epsilon: float
 ) -> Iterator[tuple[Release, float, float]]:
-    """Of each step the number that moves most, on both sides."""
+    """Yields, for each step, the number that moves most, as it is on both sides."""
     here, there = (fitted.side.seen for fitted in both_sides(algorithm, pair, epsilon))
     widest: dict[str, tuple[float, Release, float, float]] = {}
     for place in here.keys() & there.keys():
@@ -105,7 +105,7 @@ def _widest_moves(
 
 
 def _allowed(entry: Entry, release: Release, moved: float, delta: float) -> float:
-    """The ε that one number's move costs by the noise that its step declares."""
+    """Returns the ε that one number's move costs, given the noise that its step declares."""
     if release.told is not None:
         return float(release.told[0])
     scale = float(release.scale[0])
@@ -114,5 +114,5 @@ def _allowed(entry: Entry, release: Release, moved: float, delta: float) -> floa
     if entry.mu is not None or entry.sampled is not None:
         return epsilon_of_mu(moved / scale, delta)
     if not entry.by_rows and not entry.mechanism.startswith("Laplace"):
-        return float("inf")  # noise of a law that bounds no ε by itself: Langevin dynamics
+        return float("inf")  # the law of this noise bounds no ε by itself: Langevin dynamics
     return moved / scale

@@ -1,23 +1,23 @@
-"""Bounds: the least privacy loss that counts of events prove, and the most that so many trials could prove.
+"""Bounds: the least privacy loss that counts of events prove, and the most that so many trials can prove.
 
 A mechanism M is (ε, δ)-DP if P[M(D) ∈ E] ≤ e^ε·P[M(D') ∈ E] + δ for all neighbours D, D' and all events E. An audit
-takes one pair and one event, runs M on both, and counts. If the first chance is at least p and the second at most q,
-no ε below ln((p − δ)/q) can be true (Jagielski, Ullman, Oprea 2020, "Auditing differentially private machine
-learning"; Ding et al. 2018). Everything here is a pure function of counts or arrays: nothing is drawn.
+takes one pair and one event, runs M on both data sets, and counts. If the first probability is at least p and the
+second at most q, no ε below ln((p − δ)/q) can be true (Jagielski, Ullman, Oprea 2020, "Auditing differentially
+private machine learning"; Ding et al. 2018). Everything here is a pure function of counts or arrays: nothing is
+drawn.
 
-*Confidence.* p and q come from counts by Clopper and Pearson (1934), which is exact: it holds for every number of
-trials. A bound on ε needs both, and it is wrong only if one of them is. Each is therefore taken at (1 + c)/2 so that
-the bound has confidence c, without any assumption on how the two samples depend on each other. By this convention
-400 of 400 against 0 of 400 show 4.32 at 99 %, and at 95 % 10⁴ trials a side can show at most 7.91 and 10⁵ at most
-10.21.
+*Confidence.* p and q come from counts by Clopper and Pearson (1934). Their bounds are exact: they hold for every
+number of trials. A bound on ε needs both p and q, and is wrong only if one of them is. So each is taken at (1 + c)/2,
+which gives the bound confidence c, whatever the dependence between the two samples. By this convention 400 of 400
+against 0 of 400 show 4.32 at 99 %. At 95 %, 10⁴ trials on each side can show at most 7.91, and 10⁵ at most 10.21.
 
-*Which event.* Choosing among events by their counts and then bounding the chosen one by the same counts is wrong: the
-best of many looks better than it is. `best_threshold`, `best_threshold_for_mu` and `bit_event` choose the threshold,
-the direction and the numerator on training values. What they return is fixed before a test value is seen, so that one
-event is bounded on the test values and needs no correction. Only `epsilon_either_way` looks at several directions of
-the same counts, and it shares its confidence among them.
+*Which event.* It is wrong to choose among events by their counts and then to bound the chosen event by the same
+counts: the best of many looks better than it is. `best_threshold`, `best_threshold_for_mu` and `bit_event` choose the
+threshold, the direction and the numerator on training values. The event is fixed before a test value is seen. So only
+one event is bounded on the test values, and no correction is needed. Only `epsilon_either_way` looks at several
+directions of the same counts, and it shares its confidence among them.
 
-A bound is about the pair and the event that were tried: a low one proves nothing about M.
+A bound is about the pair and the event that were tried: a low bound proves nothing about M.
 """
 
 import math
@@ -32,19 +32,19 @@ from scipy import special
 from dpmf_cli.privacy.accounting import epsilon_of_mu
 
 TRAINING_CONFIDENCE = 0.95
-"""At which training values are scored. It decides which event is chosen, not whether its bound holds."""
+"""The confidence for scores of training values. It decides which event is chosen, not whether its bound holds."""
 
 LOW_BITS = (4, 8, 12, 16)
-"""How many low bits of the mantissa `bit_event` looks at: of equally good sets, that of the fewest patterns wins."""
+"""The numbers of low bits of the mantissa that `bit_event` tries. Of equally good sets, that of fewest bits wins."""
 
 MANTISSA = 52
-"""Stored bits of a float64's mantissa."""
+"""The number of stored bits of a float64's mantissa."""
 
 UNIT_OF_ZERO = 2000
-"""The exponent of the largest power of two that divides 0: larger than that of any other float."""
+"""Stands for the exponent of the largest power of two that divides 0: larger than that of any other float."""
 
 HALVINGS = 60
-"""Of the search for the ε that guesses refute. After so many a float cannot tell the ends apart."""
+"""Halvings in the search for the ε that guesses refute. After so many, a float cannot tell the ends apart."""
 
 Floats = NDArray[np.float64]
 Counts = NDArray[np.int64]
@@ -54,12 +54,12 @@ Counts = NDArray[np.int64]
 
 
 def clopper_pearson(successes: int, trials: int, confidence: float) -> tuple[float, float]:
-    """(low, high): two one-sided bounds on the chance behind `successes` of `trials`, each at `confidence`.
+    """Returns (low, high), two one-sided bounds on the chance of a success, given `successes` of `trials`.
 
-    "The chance is at least low" is wrong with a probability of at most 1 − `confidence`, and so is "at most high".
-    Both together hold with 2·`confidence` − 1: for the usual two-sided interval of 95 % ask for 0.975.
+    "The chance is at least low" is wrong with a probability of at most 1 − `confidence`, and so is "the chance is at
+    most high". Both together hold with 2·`confidence` − 1: for the usual two-sided interval of 95 % ask for 0.975.
     Source: Clopper and Pearson 1934. Low is the chance at which `successes` or more have probability
-    1 − `confidence`; high is the one at which `successes` or fewer have. Both are quantiles of beta laws.
+    1 − `confidence`. High is the chance at which `successes` or fewer have it. Both are quantiles of beta laws.
     """
     _check_count(successes, trials)
     _check_confidence(confidence)
@@ -68,13 +68,13 @@ def clopper_pearson(successes: int, trials: int, confidence: float) -> tuple[flo
 
 
 def _lows(successes: Counts, trials: int, confidence: float) -> Floats:
-    """(K,) lower ends of Clopper and Pearson: 0 where nothing was seen."""
+    """Returns (K,) lower ends of Clopper and Pearson: 0 where there was no success."""
     k = np.maximum(successes, 1)
     return np.where(successes > 0, special.betaincinv(k, trials - k + 1, 1 - confidence), 0.0)
 
 
 def _highs(successes: Counts, trials: int, confidence: float) -> Floats:
-    """(K,) upper ends of Clopper and Pearson: 1 where all was seen."""
+    """Returns (K,) upper ends of Clopper and Pearson: 1 where every trial was a success."""
     k = np.minimum(successes, trials - 1)
     return np.where(
         successes < trials, special.betainccinv(k + 1, np.maximum(trials - k, 1), 1 - confidence), 1.0
@@ -87,11 +87,11 @@ def _highs(successes: Counts, trials: int, confidence: float) -> Floats:
 def epsilon_of_event(
     hits: int, trials: int, other_hits: int, other_trials: int, delta: float, confidence: float
 ) -> float:
-    """The ε below which no claim (ε, `delta`) is true, given one event's counts, with `confidence`.
+    """Returns the ε below which no claim (ε, `delta`) is true, given one event's counts, with `confidence`.
 
-    It is ln((p − δ)/q), p the least chance that `hits` of `trials` allow and q the largest that `other_hits` of
-    `other_trials` do, each at (1 + `confidence`)/2 (Bonferroni). It is 0 if that is not positive. The event, its
-    direction and which data set is the numerator must have been fixed before these trials were looked at.
+    It is ln((p − δ)/q), or 0 if that is not positive. p is the least chance that `hits` of `trials` allow, and q the
+    largest chance that `other_hits` of `other_trials` allow, each at (1 + `confidence`)/2 (Bonferroni). The event,
+    its direction and the data set of the numerator must have been fixed before anybody looked at these trials.
     """
     _check_delta(delta)
     low, _ = clopper_pearson(hits, trials, (1 + confidence) / 2)
@@ -102,11 +102,11 @@ def epsilon_of_event(
 def epsilon_either_way(
     hits: int, trials: int, other_hits: int, other_trials: int, delta: float, confidence: float
 ) -> float:
-    """The largest of the four bounds on ε that one event gives: it or its complement, either data set above.
+    """Returns the largest of the four bounds on ε that one event gives: it or its complement, either data set above.
 
-    All four are looked at on the same counts. They use four one-sided bounds: each chance from below and from above,
-    those of the complement being the same, mirrored. Each is taken at 1 − (1 − `confidence`)/4, so that all hold
-    together with `confidence`. Where the direction is known from training, `epsilon_of_event` gives more.
+    All four bounds use the same counts. They need four one-sided bounds: each of the two chances from below and from
+    above. The bounds of the complement are the same, mirrored. Each is taken at 1 − (1 − `confidence`)/4, so that all
+    hold together with `confidence`. If the direction is known from training, `epsilon_of_event` gives a larger bound.
     """
     _check_delta(delta)
     each = 1 - (1 - confidence) / 4
@@ -118,15 +118,15 @@ def epsilon_either_way(
 
 
 def ceiling(trials: int, other_trials: int, delta: float, confidence: float) -> float:
-    """The most that `epsilon_of_event` can say after so many trials: the event always against never.
+    """Returns the largest bound of `epsilon_of_event` after so many trials: the event happens always against never.
 
-    A bound near it says that there were too few trials rather than how large ε is.
+    A bound near the ceiling shows that there were too few trials, rather than how large ε is.
     """
     return epsilon_of_event(trials, trials, 0, other_trials, delta, confidence)
 
 
 def _epsilons(lows: Floats, highs: Floats, delta: float) -> Floats:
-    """ln((low − δ)/high) of each, −∞ where low ≤ δ."""
+    """Returns ln((low − δ)/high) of each pair of bounds, −∞ where low ≤ δ."""
     with np.errstate(divide="ignore"):
         return np.asarray(np.log(np.maximum(lows - delta, 0.0)) - np.log(highs))
 
@@ -135,12 +135,12 @@ def _epsilons(lows: Floats, highs: Floats, delta: float) -> Floats:
 
 
 def mu_of_event(hits: int, trials: int, other_hits: int, other_trials: int, confidence: float) -> float:
-    """The μ below which the mechanism is not μ-GDP, given one event's counts, with `confidence`: at least 0.
+    """Returns the μ ≥ 0 below which the mechanism is not μ-GDP, given one event's counts, with `confidence`.
 
-    A test that says "D" when the event happens has true positives P[E | D] and false positives P[E | D']. If the
-    mechanism is μ-GDP, then μ ≥ Φ⁻¹(TPR) − Φ⁻¹(FPR), which is Φ⁻¹(1 − FPR) − Φ⁻¹(FNR) (Dong, Roth, Su 2022, section
-    2; Nasr et al. 2023, "Tight auditing of differentially private machine learning"). TPR is taken at its lower end
-    and FPR at its upper one, each at (1 + `confidence`)/2.
+    A test that says "D" when the event happens has the true positive rate TPR = P[E | D] and the false positive rate
+    FPR = P[E | D']. If the mechanism is μ-GDP, then μ ≥ Φ⁻¹(TPR) − Φ⁻¹(FPR), which is Φ⁻¹(1 − FPR) − Φ⁻¹(FNR) (Dong,
+    Roth, Su 2022, section 2; Nasr et al. 2023, "Tight auditing of differentially private machine learning"). TPR is
+    taken at its lower end and FPR at its upper end, each at (1 + `confidence`)/2.
     """
     low, _ = clopper_pearson(hits, trials, (1 + confidence) / 2)
     _, high = clopper_pearson(other_hits, other_trials, (1 + confidence) / 2)
@@ -148,30 +148,30 @@ def mu_of_event(hits: int, trials: int, other_hits: int, other_trials: int, conf
 
 
 def ceiling_of_mu(trials: int, other_trials: int, confidence: float) -> float:
-    """The most that `mu_of_event` can say after so many trials."""
+    """Returns the largest bound of `mu_of_event` after so many trials."""
     return mu_of_event(trials, trials, 0, other_trials, confidence)
 
 
 def gaussian_epsilon_of_event(
     hits: int, trials: int, other_hits: int, other_trials: int, delta: float, confidence: float
 ) -> float:
-    """The ε at `delta` of the Gaussian mechanism whose μ is `mu_of_event`.
+    """Returns the ε at `delta` of the Gaussian mechanism whose μ is `mu_of_event`.
 
-    It is a bound on the mechanism's ε only if its losses are those of a Gaussian mechanism, which is to say that it
-    costs exactly what μ says. Noise that is wrong in form but not in size makes it wrong; `epsilon_of_event` assumes
-    nothing. What it buys is much: every threshold near the middle tells about μ, where ε at a small δ shows only in
-    events that almost never happen.
+    This bounds the audited mechanism's ε only if its losses are those of a Gaussian mechanism, that is, if it costs
+    exactly what μ says. If its noise is wrong in form but not in size, the bound is wrong. `epsilon_of_event` assumes
+    nothing. The assumption gains much: every threshold near the middle tells about μ, while ε at a small δ shows only
+    in events that almost never happen.
     """
     return epsilon_of_mu(mu_of_event(hits, trials, other_hits, other_trials, confidence), delta)
 
 
 def gaussian_ceiling(trials: int, other_trials: int, delta: float, confidence: float) -> float:
-    """The most that `gaussian_epsilon_of_event` can say after so many trials."""
+    """Returns the largest bound of `gaussian_epsilon_of_event` after so many trials."""
     return epsilon_of_mu(ceiling_of_mu(trials, other_trials, confidence), delta)
 
 
 def _mus(lows: Floats, highs: Floats) -> Floats:
-    """Φ⁻¹(low) − Φ⁻¹(high) of each, −∞ where nothing is known of one of them."""
+    """Returns Φ⁻¹(low) − Φ⁻¹(high) of each pair of bounds, −∞ where low is 0 or high is 1."""
     return np.asarray(special.ndtri(lows) - special.ndtri(highs))
 
 
@@ -179,28 +179,28 @@ def _mus(lows: Floats, highs: Floats) -> Floats:
 
 
 class Happening(Protocol):
-    """What is true of some values and not of others."""
+    """An event that happens for some values and not for others."""
 
     @property
     def numerator_here(self) -> bool:
-        """Whether it is more likely on D ("here") than on D' ("there"): whose chance stands above the line."""
+        """Whether the event is more likely on D ("here") than on D' ("there"): D's chance is then the numerator."""
         ...
 
     def holds(self, values: ArrayLike) -> NDArray[np.bool_]:
-        """Of each of `values`, whether it happened."""
+        """Returns, for each of `values`, whether the event happened."""
         ...
 
 
 @dataclass(frozen=True)
 class Event:
-    """A scalar statistic is at least `threshold` (`above`), or it is not."""
+    """The event that a scalar statistic is at least `threshold` (if `above`), or below it (if not)."""
 
     threshold: float
     above: bool
     numerator_here: bool
 
     def holds(self, values: ArrayLike) -> NDArray[np.bool_]:
-        """Of each of `values`, whether it happened."""
+        """Returns, for each of `values`, whether the event happened."""
         reached = np.asarray(values) >= self.threshold
         return np.asarray(reached if self.above else ~reached)
 
@@ -208,10 +208,12 @@ class Event:
 def best_threshold(
     here: ArrayLike, there: ArrayLike, delta: float, confidence: float = TRAINING_CONFIDENCE
 ) -> Event:
-    """The threshold, direction and numerator with the largest lower bound on ε, by training values on D and D'.
+    """Returns the threshold, direction and numerator with the largest lower bound on ε on training values.
 
-    Candidates are all the values that occur, "at least" and "less than" each, with either data set above the line.
-    Each is scored as `epsilon_of_event` would, so that a tail with a handful of values does not win by luck alone.
+    Candidates are "at least" and "less than" each value that occurs, with either data set as the numerator. Each is
+    scored as by `epsilon_of_event`, so that a tail with a handful of values does not win by luck alone.
+
+    here, there  training values on D and on D'
     """
     _check_delta(delta)
     return _best(here, there, lambda low, high: _epsilons(low, high, delta), confidence)[1]
@@ -220,14 +222,14 @@ def best_threshold(
 def best_threshold_for_mu(
     here: ArrayLike, there: ArrayLike, confidence: float = TRAINING_CONFIDENCE
 ) -> Event:
-    """The same with the largest lower bound on μ."""
+    """Returns the same as `best_threshold`, but with the largest lower bound on μ."""
     return _best(here, there, _mus, confidence)[1]
 
 
 def counts_of(event: Happening, here: ArrayLike, there: ArrayLike) -> tuple[int, int, int, int]:
-    """(hits, trials, other_hits, other_trials) of an event on test values on D and D', the numerator first.
+    """Returns (hits, trials, other_hits, other_trials) of an event on test values on D and D', the numerator first.
 
-    They are the first four arguments of `epsilon_of_event`, `mu_of_event` and `gaussian_epsilon_of_event`.
+    These are the first four arguments of `epsilon_of_event`, `mu_of_event` and `gaussian_epsilon_of_event`.
     """
     first, second = (here, there) if event.numerator_here else (there, here)
     held, other_held = event.holds(first), event.holds(second)
@@ -237,11 +239,11 @@ def counts_of(event: Happening, here: ArrayLike, there: ArrayLike) -> tuple[int,
 def _best(
     here: ArrayLike, there: ArrayLike, score: Callable[[Floats, Floats], Floats], confidence: float
 ) -> tuple[float, Event]:
-    """The best score of all events "at least" or "less than" a value that occurs, and that event."""
+    """Returns the best score of all events "at least" or "less than" a value that occurs, and the best event."""
     _check_confidence(confidence)
     ours, theirs = (np.sort(np.asarray(values, dtype=np.float64), axis=None) for values in (here, there))
     if not (len(ours) and len(theirs)) or np.isnan(ours[-1]) or np.isnan(theirs[-1]):
-        raise ValueError("An event is chosen by numbers on both data sets.")
+        raise ValueError("An event can only be chosen from numbers on both data sets.")
     thresholds = np.unique(np.concatenate([ours, theirs]))
     low, high = _ends(len(ours) - np.searchsorted(ours, thresholds), len(ours), (1 + confidence) / 2)
     other_low, other_high = _ends(
@@ -257,7 +259,7 @@ def _best(
 
 
 def _ends(successes: Counts, trials: int, confidence: float) -> tuple[Floats, Floats]:
-    """(K,) lower and (K,) upper ends of Clopper and Pearson, each different count being worked out once."""
+    """Returns (K,) lower and (K,) upper ends of Clopper and Pearson; each different count is computed once."""
     counts, position = np.unique(successes, return_inverse=True)
     return _lows(counts, trials, confidence)[position], _highs(counts, trials, confidence)[position]
 
@@ -266,24 +268,25 @@ def _ends(successes: Counts, trials: int, confidence: float) -> tuple[Floats, Fl
 
 
 def chance_of_guesses(correct: int, guesses: int, canaries: int, epsilon: float, delta: float) -> float:
-    """At most this is the probability of so many correct guesses or more if the run is (`epsilon`, `delta`)-DP.
+    """Returns an upper bound on the probability of `correct` or more correct guesses if the run is (ε, δ)-DP.
 
-    Each of m `canaries` is in the data or not by its own fair coin. One run is made, and the auditor guesses the
-    coins of r `guesses` of them. Neighbours differ in whether one canary is there. Then (Steinke, Nasr, Jagielski
-    2023, "Privacy auditing with one (1) training run", theorem 5.2)
+    A fair coin of its own decides for each of m `canaries` whether it is in the data. One run is made, and the
+    auditor guesses the coins of r = `guesses` canaries. V is the number of correct guesses, and v is `correct`.
+    Neighbours differ in whether one canary is there. Then (Steinke, Nasr, Jagielski 2023, "Privacy auditing with one
+    (1) training run", theorem 5.2)
 
         P[V ≥ v] ≤ P[W ≥ v] + 2·m·δ·α,    W ~ Binomial(r, e^ε/(e^ε + 1)),    α = max over i of P[v > W ≥ v − i]/i
 
-    It is what the paper's appendix D computes. At δ = 0 randomised response attains it. With δ it is above what any
-    mechanism can reach, as linear programs for up to 100 canaries, all of them guessed, show, where it is ½ or less.
-    Near 1 it is not: at e^ε > 2 one right or more of two is likelier by (e^ε − 2)·δ/(1 + e^ε)² at best. No audit
-    refutes anything there.
+    The paper's appendix D computes this. At δ = 0 randomised response attains it. With δ > 0, and where the result is
+    ½ or less, it is above the probability of any mechanism: linear programs for up to 100 canaries, all of them
+    guessed, show this. Near 1 it is not: at e^ε > 2 the best mechanism makes one correct guess or more of two
+    likelier than this by (e^ε − 2)·δ/(1 + e^ε)². No audit refutes anything there.
     """
     _check_guesses(correct, guesses, canaries)
     _check_delta(delta)
     tail = float(
         special.bdtr(guesses - correct, guesses, special.expit(-epsilon))
-    )  # so many wrong ones or fewer
+    )  # at most guesses − correct wrong ones
     if delta == 0 or correct == 0:
         return tail
     below = np.arange(correct - 1, -1, -1)
@@ -292,16 +295,17 @@ def chance_of_guesses(correct: int, guesses: int, canaries: int, epsilon: float,
 
 
 def epsilon_of_guesses(correct: int, guesses: int, canaries: int, delta: float, confidence: float) -> float:
-    """The largest ε that `correct` of `guesses` refute with `confidence`: the run is not (ε, `delta`)-DP.
+    """Returns the largest ε that `correct` of `guesses` refute with `confidence`: the run is not (ε, `delta`)-DP.
 
-    Refuted is an ε at which `chance_of_guesses` is at most 1 − `confidence`. At δ = 0 that is the logit of Clopper
-    and Pearson's lower end. With δ it is less, and halving finds it; the end that is refuted is returned. How
-    many are guessed is fixed beforehand; which ones may depend on the run's release, not on the coins.
+    An ε is refuted if `chance_of_guesses` is at most 1 − `confidence` there. At δ = 0 the largest such ε is the logit
+    of Clopper and Pearson's lower end. With δ > 0 it is smaller. Halving finds it, and the refuted end of the last
+    interval is returned. The number of guesses must be fixed beforehand. Which canaries are guessed may depend on the
+    run's release, but not on the coins.
     """
     _check_guesses(correct, guesses, canaries)
     _check_delta(delta)
     if confidence < 0.5:
-        raise ValueError(f"Guesses refute with a confidence of at least ½, not {confidence}.")
+        raise ValueError(f"The confidence with which guesses refute must be at least ½, not {confidence}.")
     low, _ = clopper_pearson(correct, guesses, confidence)
     if low <= 0.5:
         return 0.0
@@ -322,12 +326,12 @@ def epsilon_of_guesses(correct: int, guesses: int, canaries: int, delta: float, 
 
 
 def ceiling_of_guesses(guesses: int, canaries: int, delta: float, confidence: float) -> float:
-    """The most that `epsilon_of_guesses` can say after so many guesses: all of them correct."""
+    """Returns the largest bound of `epsilon_of_guesses` after so many guesses: all of them are correct."""
     return epsilon_of_guesses(guesses, guesses, canaries, delta, confidence)
 
 
 def _binomial(count: Counts, trials: int, epsilon: float) -> Floats:
-    """P[Binomial(`trials`, e^ε/(e^ε + 1)) = `count`] of each, by logarithms: nothing overflows."""
+    """Returns P[Binomial(`trials`, e^ε/(e^ε + 1)) = `count`] for each count. Logarithms keep it from overflowing."""
     choices = special.gammaln(trials + 1) - special.gammaln(count + 1) - special.gammaln(trials - count + 1)
     return np.asarray(
         np.exp(choices + count * special.log_expit(epsilon) + (trials - count) * special.log_expit(-epsilon))
@@ -339,11 +343,11 @@ def _binomial(count: Counts, trials: int, epsilon: float) -> Floats:
 
 @dataclass(frozen=True, eq=False)
 class BitEvent:
-    """A float's low bits are among those that one data set gives more often.
+    """The event that a float's low bits are among those that one data set gives more often.
 
-    With `bits` = 0, `event` is about the largest power of two that divides the float, by its exponent. Otherwise it
-    is about `odds` (2^bits,), the logarithm of how much more often the pattern came here than there, of the pattern
-    of so many mantissa bits from the bit `shift` up.
+    If `bits` is 0, the statistic of `event` is the exponent of the largest power of two that divides the float.
+    Otherwise it is the entry of `odds` (2^bits,) for the float's pattern: its `bits` mantissa bits from the bit
+    `shift` up. An entry of `odds` is the logarithm of how much more often the pattern came here than there.
     """
 
     bits: int
@@ -353,11 +357,11 @@ class BitEvent:
 
     @property
     def numerator_here(self) -> bool:
-        """Whether it is more likely here than there."""
+        """Whether the event is more likely here than there."""
         return self.event.numerator_here
 
     def holds(self, values: ArrayLike) -> NDArray[np.bool_]:
-        """Of each of `values`, whether it happened."""
+        """Returns, for each of `values`, whether the event happened."""
         if self.bits == 0:
             return self.event.holds(_unit_exponent(values))
         return self.event.holds(self.odds[_pattern(values, self.bits, self.shift)])
@@ -372,21 +376,22 @@ class BitEvent:
 def bit_event(
     here: ArrayLike, there: ArrayLike, delta: float = 0.0, confidence: float = TRAINING_CONFIDENCE
 ) -> BitEvent:
-    """The set of low-bit patterns that tells D from D' best, by training releases on each.
+    """Returns the set of low-bit patterns that tells D from D' best, on training releases of each.
 
-    A float sum of a clean value and noise can only be certain floats, and which ones follows from the clean value
-    (Mironov 2012, "On significance of the least significant bits for differential privacy"). Tried are the multiples
-    of g and their complement, for every power of two g, and sets of patterns of the low 4, 8, 12 and 16 bits of the
-    mantissa. Low means from the lowest bit that any training value uses, so that float32 numbers show theirs.
+    A float sum of a clean value and noise can only be one of certain floats. The clean value decides which floats
+    these are (Mironov 2012, "On significance of the least significant bits for differential privacy"). The candidates
+    are the multiples of g and their complement, for every power of two g, and sets of patterns of the low 4, 8, 12
+    and 16 bits of the mantissa. Low means from the lowest bit that any training value uses, so that the low bits of
+    float32 numbers show too.
 
-    There are more patterns than a count can tell apart. Every other value therefore says how much more often each
-    pattern comes here than there, and the rest choose the threshold on that and score the result. The best score of
-    all candidates wins.
+    There are more patterns than a count can tell apart. So every other value is used to find how much more often each
+    pattern comes here than there. The rest of the values choose the threshold on that, and score the result. The best
+    score of all candidates wins.
     """
     _check_delta(delta)
     ours, theirs = (np.asarray(values, dtype=np.float64).ravel() for values in (here, there))
     if min(len(ours), len(theirs)) < 2:
-        raise ValueError("Patterns are chosen by two values or more on each data set.")
+        raise ValueError("Patterns can only be chosen from two values or more on each data set.")
     shift = min(_lowest_used_bit(ours), _lowest_used_bit(theirs))
 
     def score(low: Floats, high: Floats) -> Floats:
@@ -405,50 +410,54 @@ def bit_event(
 
 
 def _bits_of(values: ArrayLike) -> tuple[Counts, Counts]:
-    """Each float's stored mantissa and its stored exponent."""
+    """Returns each float's stored mantissa and its stored exponent."""
     stored = np.asarray(values, dtype=np.float64).view(np.int64)
     return np.asarray(stored & (2**MANTISSA - 1)), np.asarray((stored >> MANTISSA) & 0x7FF)
 
 
 def _pattern(values: ArrayLike, bits: int, shift: int) -> Counts:
-    """The mantissa's `bits` bits from the bit `shift` up, as a number."""
+    """Returns the mantissa's `bits` bits from the bit `shift` up, as a number."""
     mantissa, _ = _bits_of(values)
     return np.asarray((mantissa >> shift) & (2**bits - 1))
 
 
 def _unit_exponent(values: ArrayLike) -> Counts:
-    """The exponent k of the largest power of two, 2^k, of which each float is a multiple."""
+    """Returns, for each float, the exponent k of the largest power of two, 2^k, that divides it."""
     mantissa, exponent = _bits_of(values)
     significand = np.where(exponent > 0, mantissa | 2**MANTISSA, mantissa)
-    _, zeros = np.frexp((significand & -significand).astype(np.float64))  # one more than the zeros below it
+    _, zeros = np.frexp((significand & -significand).astype(np.float64))  # one more than its trailing zeros
     return np.where(significand == 0, UNIT_OF_ZERO, np.maximum(exponent, 1) - 1024 - MANTISSA + zeros)
 
 
 def _lowest_used_bit(values: Floats) -> int:
-    """The lowest bit of the mantissa that is 1 in any of the floats; of whole powers of two, the highest there is."""
+    """Returns the lowest mantissa bit that is 1 in any of the floats; if all are powers of two, the highest bit."""
     mantissa, _ = _bits_of(values)
     used: int = int(np.bitwise_or.reduce(mantissa)) | 2 ** (MANTISSA - 1)
     return (used & -used).bit_length() - 1
 
 
-# --- what is asked for ---
+# --- checks of arguments ---
 
 
 def _check_count(successes: int, trials: int) -> None:
     if not 0 <= successes <= trials:
-        raise ValueError(f"{successes} of {trials} is not a count.")
+        raise ValueError(
+            f"{successes} of {trials} is not a count: the first must be between 0 and the second."
+        )
 
 
 def _check_guesses(correct: int, guesses: int, canaries: int) -> None:
     if not 0 <= correct <= guesses <= canaries:
-        raise ValueError(f"{correct} correct of {guesses} guesses about {canaries} canaries is not a count.")
+        raise ValueError(
+            f"{correct} correct of {guesses} guesses about {canaries} canaries: each must be at most the next."
+        )
 
 
 def _check_confidence(confidence: float) -> None:
     if not 0 < confidence < 1:
-        raise ValueError(f"A confidence is between 0 and 1, not {confidence}.")
+        raise ValueError(f"A confidence must be between 0 and 1, not {confidence}.")
 
 
 def _check_delta(delta: float) -> None:
     if not 0 <= delta < 1 or math.isnan(delta):
-        raise ValueError(f"δ is at least 0 and below 1, not {delta}.")
+        raise ValueError(f"δ must be at least 0 and below 1, not {delta}.")

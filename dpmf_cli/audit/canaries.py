@@ -1,9 +1,9 @@
-"""One run: a lower bound on ε from a single fit with many canaries, for what is too slow to repeat.
+"""One run: a lower bound on ε from a single fit with many canaries, for methods that are too slow to repeat.
 
 Steinke, Nasr and Jagielski 2023, "Privacy auditing with one (1) training run". Every canary is a record that a coin
-puts in or leaves out; where neighbours differ in a value, the coin chooses between the ends of the scale. The audit
-sees the predictions that privacy covers and guesses the coins of the canaries it is surest of. How many of so many
-guesses are right bounds ε (`bounds.epsilon_of_guesses`).
+puts in or leaves out. Where neighbours differ in a value, the coin chooses between the ends of the scale. The audit
+sees the predictions that privacy covers, and guesses the coins of the canaries of which it is surest. The number of
+right guesses bounds ε (`bounds.epsilon_of_guesses`).
 """
 
 import numpy as np
@@ -19,19 +19,19 @@ from dpmf_cli.ratings import Ratings, with_ratings
 from dpmf_cli.streams import named_generator
 
 OBSERVERS = 20
-"""Users without canaries, by whose predictions an item is looked at where those of its own user are not covered."""
+"""The number of users without canaries whose predictions are used if privacy does not cover a canary's own user."""
 
 GUESSED = 0.2
-"""The part of the canaries that is guessed: half of them those that look most like being there."""
+"""The fraction of the canaries that is guessed. Half of the guesses are "in", for those that most seem to be in."""
 
 
 def one_run(
     algorithm: PrivateAlgorithm, ratings: Ratings, epsilon: float, *, confidence: float = 0.95, run: int = 0
 ) -> LowerBound:
-    """The lower bound of one fit, with one canary at every item.
+    """Returns the lower bound that one fit gives, with one canary at every item.
 
-    A canary's user has no rating of its item otherwise. Where neighbours are users, it is a user of its own. Raises
-    DpmfError where the ratings have no place for two.
+    A canary's user has no other rating of its item. Where neighbours differ in a user, each canary is a user of its
+    own. Raises DpmfError if the ratings have no room for two canaries.
     """
     rng = named_generator("audit", "canaries", run)
     scale = ratings.scale
@@ -45,11 +45,11 @@ def one_run(
         ratings = Ratings(ratings.users, ratings.items, ratings.values, more, ratings.n_items, scale)
     else:
         users = _users_without(ratings, rng)
-        items, users = items[users >= 0], users[users >= 0]  # an item that all have rated has no canary
+        items, users = items[users >= 0], users[users >= 0]  # an item that all users have rated has no canary
     n_items, averages = len(items), averages[items]
     others = np.setdiff1d(np.arange(ratings.n_users), users)[:OBSERVERS].astype(np.int32)
     if n_items < 2 or not len(others):
-        raise DpmfError("canaries need two items or more, and users beside those who have one")
+        raise DpmfError("canaries need two items or more, and users who have no canary")
     coins = rng.random(n_items) < 0.5
     high = averages < scale.middle
     values = np.where(high, scale.maximum, scale.minimum)
@@ -82,7 +82,10 @@ def one_run(
 
 
 def _users_without(ratings: Ratings, rng: np.random.Generator) -> NDArray[np.int32]:
-    """(n_items,) for each item a user who has not rated it, none of the first users, who observe; −1 for none."""
+    """Returns (n_items,) a user who has not rated the item, for each item; −1 if there is none.
+
+    The first users are left out, since they observe.
+    """
     first = min(OBSERVERS, ratings.n_users // 2)
     rated = set(zip(ratings.users.tolist(), ratings.items.tolist(), strict=True))
     users = np.zeros(ratings.n_items, np.int32)

@@ -1,9 +1,9 @@
-"""Black box: a lower bound on ε from many fits on two neighbours, by an event that happens more often on one.
+"""Black box: a lower bound on ε from many fits on two neighbours, by an event that happens more often on one of them.
 
-Half of the fits choose the event, the other half count it. So the bound holds at its confidence whatever was chosen
-from. Statistics that are tried: the projection of what is released on the direction in which a replay has seen it
-move, single predictions that privacy covers, and items' mean predictions. A bound is about one pair and these
-statistics; the ceiling beside it is what as many fits could show of any method.
+Half of the fits choose the event, and the other half count it. So the bound holds at its confidence, however many
+events there were to choose from. The statistics are: the projection of released numbers on the direction in which a
+replay has seen them move, single predictions that privacy covers, and items' mean predictions. A bound is about one
+pair and these statistics. The ceiling beside it is the largest bound that as many fits can show for any method.
 """
 
 from collections.abc import Mapping
@@ -22,23 +22,24 @@ from dpmf_cli.privacy.release import Numbers, Release, Witness
 from dpmf_cli.ratings import Ratings
 
 PREDICTIONS = 40
-"""Single predictions that are tried as statistics."""
+"""The number of single predictions that are tried as statistics."""
 
 AVERAGED = 500
-"""Users over whom mean predictions are taken, about."""
+"""The approximate number of users over whom mean predictions are taken."""
 
 NOT_A_NUMBER = 1e300
-"""What stands for a prediction that is no number: an event like any other."""
+"""The number that stands for a prediction which is not a number: an event like any other."""
 
 
 @dataclass(frozen=True)
 class LowerBound:
-    """What trials have shown of ε.
+    """A lower bound on ε that trials have shown.
 
-    statistic   what told the two apart
-    trials      fits on each of the two data sets in all; one half of them has chosen the event
-    confidence  with which `epsilon` holds
-    gaussian    what holds if the statistic is normal on both sides, as the sum of Gaussian noise is; nan for pure ε
+    statistic   the statistic that told the two data sets apart
+    trials      the number of fits on each of the two data sets; one half of them chose the event
+    confidence  the confidence with which `epsilon` holds
+    gaussian    the bound that holds if the statistic is normal on both sides, as a sum of Gaussian noise is; nan for
+                pure ε
     """
 
     statistic: str
@@ -51,7 +52,7 @@ class LowerBound:
 
 
 class _Listener(Witness):
-    """A witness that adds up what is published along given directions."""
+    """A witness that adds up the projections of published numbers on given directions."""
 
     offset = 0.0
 
@@ -71,7 +72,7 @@ class _Listener(Witness):
         return noisy
 
     def projections(self, places: list[Place]) -> list[float]:
-        """All of them together, as independent normal noise would weigh them, and each by itself."""
+        """Returns the sum of all projections, weighted as for independent normal noise, and then each projection."""
         each = [self._seen.get(place, 0.0) for place in places]
         return [sum(each), *each]
 
@@ -85,10 +86,10 @@ def distinguish(
     confidence: float = 0.95,
     directions: Mapping[Place, NDArray[np.float64]] | None = None,
 ) -> LowerBound:
-    """The lower bound that `trials` fits on each side give.
+    """Returns the lower bound that `trials` fits on each side give.
 
-    directions  in which a replay has seen releases move; without them predictions alone are looked at, and the
-                compiled kernels run by themselves
+    directions  the directions in which a replay has seen releases move; without them only predictions are used as
+                statistics, and the compiled kernels run without their twins
     """
     strongest = sorted(
         (place for place, moves in (directions or {}).items() if moves.any()),
@@ -151,14 +152,14 @@ def distinguish(
 
 
 def _averaged(pair: Pair) -> tuple[NDArray[np.int32], NDArray[np.int32]]:
-    """Users, all but the one who differs, and items by whose mean predictions fits are told apart."""
+    """Returns the users and the items of the mean predictions; the user who differs is left out."""
     step = max(1, pair.here.n_users // AVERAGED)
     users = np.arange(0, pair.here.n_users, step, dtype=np.int32)
     return users[users != pair.changed], np.arange(min(pair.here.n_items, 6), dtype=np.int32)
 
 
 def _means(model: Any, users: NDArray[np.int32], items: NDArray[np.int32]) -> NDArray[np.float64]:
-    """Each item's mean prediction, and by how much it exceeds that of the first."""
+    """Returns each item's mean prediction, and its difference from the first item's for each other item."""
     if not len(users):
         return np.zeros(2 * len(items) - 1)
     seen = predictions(model, np.tile(users, len(items)), np.repeat(items, len(users)))
@@ -168,13 +169,13 @@ def _means(model: Any, users: NDArray[np.int32], items: NDArray[np.int32]) -> ND
 
 
 def _training_bound(here: NDArray[np.float64], there: NDArray[np.float64], delta: float) -> float:
-    """How well a statistic tells training fits apart."""
+    """Returns how well a statistic tells training fits apart, as a bound on ε."""
     event = bounds.best_threshold(here, there, delta)
     return bounds.epsilon_of_event(*bounds.counts_of(event, here, there), delta, bounds.TRAINING_CONFIDENCE)
 
 
 def _statistics(algorithm: PrivateAlgorithm, pair: Pair) -> tuple[NDArray[np.int32], NDArray[np.int32]]:
-    """The predictions that are tried: those of the user who differs and of the items in question first."""
+    """Returns the predictions to try as statistics, first those of the user who differs and of that user's items."""
     users, items = covered(algorithm, pair)
     own = [ratings.items[ratings.users == pair.changed] for ratings in (pair.here, pair.there)]
     last = np.lexsort((items, users, ~np.isin(items, np.concatenate(own)), users != pair.changed))

@@ -1,4 +1,4 @@
-"""What `dpmf audit --all` audits: every algorithm of the registry, in all of its variants."""
+"""The entries that `dpmf audit --all` audits: every algorithm of the registry, in all of its variants."""
 
 from collections.abc import Iterator
 from contextlib import suppress
@@ -28,16 +28,19 @@ SMALL: dict[str, dict[str, Any]] = {
     "pg_mf": {"iterations": 3},
     "dpam": {"iterations": 2, "steps": 3},
 }
-"""Fewer steps than by default, of methods whose later steps do what the first do. The published rate of DP-PMF is for
-10⁵ ratings, and diverges on a few."""
+"""Parameters that give fewer steps than the default, for methods whose later steps repeat the first ones.
+
+The published learning rate of DP-PMF is meant for 10⁵ ratings, and diverges on a few."""
 
 PUBLISHED_ONLY = {"dp_pmf": ("epochs", "noisy_epochs", "learning_rate")}
 """Parameters that the corrected mode refuses."""
 
 
 def registered(key: str | None = None) -> Iterator[PrivateAlgorithm]:
-    """Every algorithm of the registry, or that of one key, for all neighbours, modes and laws of noise, each with a
-    label that says which."""
+    """Yields every algorithm of the registry, or that of `key`, for all neighbours, modes and laws of noise.
+
+    The label of each says which variant it is.
+    """
     for name, entry in PRIVATE.items():
         if key is not None and name != key:
             continue
@@ -48,14 +51,14 @@ def registered(key: str | None = None) -> Iterator[PrivateAlgorithm]:
                     for field, value in SMALL.get(name, {}).items()
                     if mode is Mode.PUBLISHED or field not in PUBLISHED_ONLY.get(name, ())
                 }
-                with suppress(ValidationError):  # an option that this variant does not have
+                with suppress(ValidationError):  # this variant lacks the option
                     yield _made(name, neighbours, mode, {**parameters, **more})
 
 
 def of_plugin(entry: type[PrivateAlgorithm]) -> Iterator[PrivateAlgorithm]:
-    """An algorithm from outside the package, for all neighbours and modes that it offers.
+    """Yields an algorithm from outside the package, for all neighbours and modes that it offers.
 
-    Raises DpmfError where it has parameters without a default.
+    Raises DpmfError if it has a parameter without a default.
     """
     (key,) = get_args(entry.model_fields["algorithm"].annotation)
     for neighbours, mode in sorted(entry.offered()):
@@ -66,7 +69,7 @@ def of_plugin(entry: type[PrivateAlgorithm]) -> Iterator[PrivateAlgorithm]:
         except ValidationError as error:
             where = ", ".join(str(part) for part in error.errors()[0]["loc"])
             raise DpmfError(
-                f"{key}: needs the parameter `{where}`, which has no default; audit a config that gives it"
+                f"{key}: needs the parameter `{where}`, which has no default; audit a config that sets it"
             ) from None
 
 
@@ -81,7 +84,7 @@ def _made(key: str, neighbours: Neighbours, mode: Mode, parameters: dict[str, An
 
 
 def _options(key: str, entry: type[PrivateAlgorithm], mode: Mode) -> Iterator[dict[str, Any]]:
-    """The choices that change what is released: laws of noise, samples, refitting, bases."""
+    """Yields the choices of parameters that change the releases: laws of noise, samples, refitting, bases."""
     if key == "personalized":
         for base in get_args(PrivateBase):
             (name,) = get_args(base.model_fields["algorithm"].annotation)

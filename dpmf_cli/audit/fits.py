@@ -1,4 +1,4 @@
-"""Fits for audits: one algorithm on one of two neighbours, for one ε, with or without a witness."""
+"""Fits for audits: an algorithm on one of two neighbours, for one ε, with or without a witness."""
 
 from dataclasses import dataclass
 from typing import Any
@@ -19,7 +19,7 @@ from dpmf_cli.streams import Streams, named_generator
 
 @dataclass(frozen=True)
 class CoupledStreams(Streams):
-    """Streams whose secret draws for single ratings are those of the (user, item) pair, whatever else is rated."""
+    """Streams whose secret draw for a rating depends only on its (user, item) pair, not on the other ratings."""
 
     def of_ratings(self, purpose: str, pairs: UserMajor, *sets: int) -> NDArray[np.float64]:
         cells = pairs.users.astype(np.int64) * pairs.n_items + pairs.items
@@ -36,7 +36,7 @@ def fitted(
     run: int = 0,
     witness: Witness | None = None,
 ) -> tuple[Any, Ledger]:
-    """The model for one ε, and the ledger of its fit. `run` numbers the noise."""
+    """Returns the model for one ε, and the ledger of its fit. Each `run` has noise of its own."""
     streams = CoupledStreams(0, "audit", algorithm.algorithm, 0, run)
     ledger = Ledger([epsilon], algorithm.mode, algorithm.spends_delta)
     with np.errstate(all="ignore"):
@@ -47,7 +47,7 @@ def fitted(
 
 
 def predictions(model: Any, users: NDArray[np.int32], items: NDArray[np.int32]) -> NDArray[np.floating]:
-    """(n,) predictions of a model for one ε."""
+    """Returns (n,) predictions of a model for one ε."""
     with np.errstate(all="ignore"):
         return np.asarray(model.predict(users, items))[:, 0]
 
@@ -55,10 +55,11 @@ def predictions(model: Any, users: NDArray[np.int32], items: NDArray[np.int32]) 
 def covered(
     algorithm: PrivateAlgorithm, pair: Pair, most: int = 20_000
 ) -> tuple[NDArray[np.int32], NDArray[np.int32]]:
-    """Which predictions privacy covers: users (n,) and items (n,).
+    """Returns the predictions that privacy covers, as users (n,) and items (n,).
 
-    All of them, or of many a part: all items of the user who differs, and others at random. Of joint methods those of
-    the other users; of methods that hide a whole user those of the users who stay.
+    If there are more than `most`, it returns a part: all items of the user who differs, and about `most` others at
+    random. For joint methods, privacy covers the predictions for the other users. For methods that hide a user with
+    all ratings, it covers those for the users who are on both sides.
     """
     n_users, n_items = pair.here.n_users, pair.here.n_items
     if n_users * n_items <= most:

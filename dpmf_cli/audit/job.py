@@ -1,4 +1,4 @@
-"""An audit of one algorithm: what is asked, and what was found, as plain data that is kept."""
+"""Audits of one algorithm: the settings, the run, and the findings, as plain data that is kept."""
 
 import hashlib
 import itertools
@@ -29,24 +29,24 @@ from dpmf_cli.privacy.neighbours import Mode
 from dpmf_cli.ratings import Ratings
 
 EPSILONS = (0.1, 1.0, 300.0)
-"""The ε of replays, one after the other: noise that drowns everything, noise as in use, and hardly any."""
+"""The ε of replays, in turn: noise that drowns everything, noise of practical size, and hardly any noise."""
 
 LARGER = (10,)
-"""The same for `BY_RATING`: some 1,500 ratings."""
+"""The same as `LARGE`, for the algorithms of `BY_RATING`: some 1,500 ratings."""
 
 BY_RATING = frozenset(
     ("isgd", "psgd", "isgd_local", "local_mf", "blp_mog_mf", "pg_mf", "dpsgd_pnbm", "dpps_pnbm", "dpps_mf")
 )
-"""Algorithms whose plain twins go through ratings one by one, in minutes for 10⁵ of them."""
+"""Algorithms whose plain twins go through ratings one by one, which takes minutes for 10⁵ ratings."""
 
 KEPT = 1000
-"""Larger pairs are not kept as files, nor fitted over and over."""
+"""Pairs with this many ratings or more are not kept as files, and are not fitted over and over."""
 
 CLAIMED, PROVABLE = "claimed", "provable"
-"""What a finding is against."""
+"""The statements that a finding can contradict."""
 
 BY_CHANCE = 1e-9
-"""The chance of a false finding that is accepted where a finding is one of chance."""
+"""The accepted probability of a false finding, for findings that can arise by chance."""
 
 LARGE = (13, 15, 16)
 """The powers of two at which rows of numeric pairs hover: some 12,000, 47,000 and 95,000 ratings of one item."""
@@ -54,14 +54,14 @@ LARGE = (13, 15, 16)
 
 @dataclass(frozen=True)
 class Settings:
-    """What is tried.
+    """The tests that an audit makes.
 
-    pairs     tiny pairs that are replayed
+    pairs     the number of tiny pairs that are replayed
     numeric   whether pairs with up to 10⁵ ratings in a row are replayed too
-    trials    fits on each side, for a lower bound on ε; 0 for none
-    draws     releases of a number on each side, for a test of low bits; 0 for none
-    canaries  whether one run with a canary at every item is tried
-    epsilon   ε of trials, draws and canaries
+    trials    the number of fits on each side, for a lower bound on ε; 0 for none
+    draws     the number of releases of a number on each side, for a test of low bits; 0 for none
+    canaries  whether one run with a canary at every item is made
+    epsilon   the ε of trials, draws and canaries
     """
 
     pairs: int = 60
@@ -76,7 +76,7 @@ class Settings:
 
 @dataclass(frozen=True)
 class Job:
-    """One algorithm to be audited. `own` are pairs of the config's own data, `ratings` what canaries are put in."""
+    """One algorithm to audit. `own` are pairs of the config's own data; canaries are put into `ratings`."""
 
     algorithm: PrivateAlgorithm
     settings: Settings
@@ -85,7 +85,7 @@ class Job:
 
     @cached_property
     def name(self) -> str:
-        """What the outcome depends on: the parameters, what is tried, the data, and every line of the package."""
+        """A name made from all that the outcome depends on: parameters, settings, data, and the package's code."""
         data = hashlib.sha256()
         for pair in self.own:
             data.update(pair_csv(KeptPair(pair, self.algorithm.neighbours, 1.0, 0)).encode())
@@ -100,10 +100,10 @@ class Job:
 
 @dataclass(frozen=True)
 class Found:
-    """A flaw of one step: its worst case.
+    """A flaw of one step, in its worst case.
 
-    pairs    of how many pairs it was found on
-    against  "provable": dpmf's own statement is false; "claimed": only the publication's is
+    pairs    the number of pairs on which it was found
+    against  "provable": dpmf's own statement is false; "claimed": only the publication's statement is false
     """
 
     flaw: str
@@ -118,11 +118,11 @@ class Found:
 
 @dataclass(frozen=True)
 class Audited:
-    """What an audit has found of one algorithm.
+    """The outcome of an audit of one algorithm.
 
-    provable   ε that dpmf proves, as a multiple of the ε that is claimed; inf where nothing is provable
-    loss       the most that the moves of one pair have cost together, in units of the claimed ε
-    worst_pair the text of the pair that cost most, or on which the worst flaw was found
+    provable   the ε that dpmf proves, as a multiple of the claimed ε; inf if nothing is provable
+    loss       the largest cost of the moves of one pair together, in units of the claimed ε
+    worst_pair the text of the pair that cost most, or of the pair with the worst flaw
     """
 
     label: str
@@ -145,7 +145,7 @@ class Audited:
 
     @property
     def refuted(self) -> tuple[Found, ...]:
-        """What refutes dpmf's own statements."""
+        """The findings that refute dpmf's own statements."""
         return tuple(each for each in self.found if each.against == PROVABLE)
 
 
@@ -218,7 +218,7 @@ def audit(job: Job) -> Audited:
 
 
 def _replays(job: Job) -> Iterator[tuple[Pair, float]]:
-    """The pairs, and the ε that each is replayed for."""
+    """Yields the pairs, and the ε for which each is replayed."""
     algorithm, settings = job.algorithm, job.settings
     small = itertools.chain(tiny_pairs(algorithm.neighbours, settings.pairs), job.own)
     yield from zip(small, itertools.cycle(settings.epsilons))
@@ -229,13 +229,13 @@ def _replays(job: Job) -> Iterator[tuple[Pair, float]]:
 
 
 def _score(seen: Replayed) -> float:
-    """How much a pair has cost: by the sum of its steps, or by the step that has moved most."""
+    """Returns how much a pair has cost: the sum over its steps, or the largest move of a step if no sum is finite."""
     moved = [step.of_noise for step in seen.steps.values() if not math.isnan(step.of_noise)]
     return seen.loss if math.isfinite(seen.loss) else max(moved, default=0.0)
 
 
 def _provable(algorithm: PrivateAlgorithm, epsilon: float) -> float:
-    """ε that is provable over ε that is claimed, of a fit for `epsilon` on hardly any ratings."""
+    """Returns the provable ε over the claimed ε of a fit for `epsilon` on hardly any ratings."""
     pair = next(tiny_pairs(algorithm.neighbours, 1))
     try:
         _, ledger = fitted(algorithm, pair.here, epsilon)
@@ -247,7 +247,7 @@ def _provable(algorithm: PrivateAlgorithm, epsilon: float) -> float:
 
 
 def _merged(findings: Iterable[Finding], provable: float, *, corrected: bool) -> Iterator[Found]:
-    """One line for each flaw of each step: the worst."""
+    """Yields the worst finding for each flaw of each step."""
     by_kind: dict[tuple[Flaw, str, str], list[Finding]] = {}
     for finding in findings:
         kind = finding.flaw, finding.step, finding.said if finding.flaw is Flaw.CLAIM else ""
@@ -260,10 +260,10 @@ def _merged(findings: Iterable[Finding], provable: float, *, corrected: bool) ->
 
 
 def _stale_samples(samples: Sequence[tuple[str, tuple[int, int, float]]], provable: float) -> Iterator[Found]:
-    """Sampled steps of which, on too many pairs, all draws have moved at once: one sample serves them all.
+    """Yields sampled steps of which all draws have moved at once, on too many pairs: one sample serves all draws.
 
-    Of K draws that each move with probability γ, where one moves all do with γ^K/(1 − (1 − γ)^K). Pairs without any
-    that moves are left out: they may not reach the step at all.
+    Let each of K independent draws move with probability γ. If at least one moves, all move with probability
+    γ^K/(1 − (1 − γ)^K). Pairs on which no draw moves are left out, since they may not reach the step at all.
     """
     by_step: dict[str, list[tuple[int, int, float]]] = {}
     for step, counted in samples:
@@ -278,7 +278,10 @@ def _stale_samples(samples: Sequence[tuple[str, tuple[int, int, float]]], provab
 
 
 def _shared_noise(alike: Counter[tuple[str, str]], pairs: int, provable: float) -> Iterator[Found]:
-    """Steps of few numbers whose noise is that of others on too many pairs; each pair has noise of its own."""
+    """Yields steps of few numbers that have the noise of another step on too many pairs.
+
+    Each pair has noise of its own.
+    """
     for (step, other), times in alike.items():
         if binomtest(times, pairs, CLOSE, alternative="greater").pvalue < BY_CHANCE:
             said = f"{NOISE_OF} {other}, on {times} of {pairs} pairs"
@@ -292,7 +295,7 @@ def _bound_findings(
     provable: float,
     settings: Settings,
 ) -> Iterator[Found]:
-    """What lower bounds refute."""
+    """Yields the statements that lower bounds refute."""
     for tried, name in ((bound, "trials"), (canary, "canaries in one run")):
         if tried is None:
             continue
@@ -317,13 +320,13 @@ def _bound_findings(
 
 
 def _against(provable: float) -> str:
-    """What a flaw refutes: what dpmf says is provable, or where that is nothing, the claim."""
+    """Returns the statement that a flaw refutes: dpmf's provable ε, or the claim if nothing is provable."""
     return CLAIMED if math.isinf(provable) else PROVABLE
 
 
 @cache
 def _code() -> str:
-    """A checksum of the package's source: an audit is of the code that ran."""
+    """Returns a checksum of the package's source, since an audit is about the code that ran."""
     root, digest = Path(dpmf_cli.__file__).parent, hashlib.sha256()
     for path in sorted(root.rglob("*.py")):
         digest.update(str(path.relative_to(root)).encode() + path.read_bytes())
@@ -331,7 +334,7 @@ def _code() -> str:
 
 
 def of_record(data: Mapping[str, Any]) -> Audited:
-    """The outcome that plain data stand for. Raises KeyError, TypeError or ValueError for other data."""
+    """Returns the outcome that plain data describe. Raises KeyError, TypeError or ValueError for other data."""
     plain = dict(data)
     settings = dict(plain.pop("settings"))
     settings["epsilons"] = tuple(settings["epsilons"])
@@ -352,5 +355,5 @@ def of_record(data: Mapping[str, Any]) -> Audited:
 
 
 def _numbers(data: Mapping[str, Any]) -> dict[str, Any]:
-    """JSON has neither infinity nor nan: they are the strings "inf" and "nan"."""
+    """Turns the strings "inf" and "nan" into numbers, since JSON has neither infinity nor nan."""
     return {key: float(value) if value in ("inf", "nan") else value for key, value in data.items()}

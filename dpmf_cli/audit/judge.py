@@ -1,4 +1,4 @@
-"""Judges the two sides of a replay: what may have moved and how far, and what must be the same."""
+"""Judges the two sides of a replay: how far measurements have moved, and whether everything else is the same."""
 
 import math
 from collections import Counter
@@ -21,34 +21,35 @@ from dpmf_cli.privacy.sensitivity import Sensitivity
 from dpmf_cli.privacy.subsampling import amplified, moves
 
 COMPARED = 4
-"""How many numbers of two draws are compared: they are the same by chance once in 2³⁰ times."""
+"""How many numbers of two noise draws are compared. All are the same by chance once in 2³⁰ times."""
 
 CLOSE = 2.0**-9
-"""How near two unit draws are that are the same but for rounding. By chance two are, once in 500 times or less."""
+"""The distance within which two unit draws count as the same apart from rounding. By chance two draws are that near
+once in 500 times or less."""
 
 NOISE_OF = "has the noise of"
-"""Begins what is said of a step with another's noise."""
+"""Begins the remark on a step that has the noise of another step."""
 
 SLACK = MARGIN
-"""How much further than its sensitivity a measurement may move, as a part: rounding, which the margin pays for."""
+"""The fraction by which a measurement may move further than its sensitivity: rounding, which the margin pays for."""
 
 
 GIVEN_DELTA = 1e-6
-"""The δ that is given to Gaussian noise which is claimed to be pure ε-DP: no ε is large enough without one."""
+"""The δ that a replay grants to Gaussian noise which is claimed to be pure ε-DP: without a δ no ε is large enough."""
 
 
 TOGETHER = "what the moves of this pair cost together"
-"""Begins what is said where a pair costs more than is claimed."""
+"""Begins the remark on a pair whose moves together cost more than is claimed."""
 
 AT_ITS_LIMIT = "at its limit, by the temperature of its noise"
-"""What is said of a chain whose noise is less than its claim takes it to be."""
+"""The remark on a chain whose noise is smaller than its claim assumes."""
 
 AMPLIFIED = "what a sample proves, of a part"
-"""Begins what is said where a publication takes a sample to prove more than it does."""
+"""Begins the remark on a publication that credits a sample with more privacy than it gives."""
 
 
 class Flaw(StrEnum):
-    """What a replay can find."""
+    """The kinds of flaws that a replay can find."""
 
     MOVES = "moves more than its sensitivity"
     STEPS = "other releases on the neighbour"
@@ -63,7 +64,7 @@ class Flaw(StrEnum):
 
     @property
     def of_claims(self) -> bool:
-        """Whether it is about what a publication claims; all others are about what dpmf says is provable."""
+        """Whether the flaw contradicts a publication's claim; all others contradict what dpmf calls provable."""
         return self is Flaw.CLAIM
 
 
@@ -71,7 +72,7 @@ class Flaw(StrEnum):
 class Finding:
     """One flaw, on one pair.
 
-    size  how large it is, in units of what is allowed: 1 is just allowed; nan where it has no size
+    size  the size in units of what is allowed: 1 is just allowed; nan if the flaw has no size
     """
 
     flaw: Flaw
@@ -84,10 +85,10 @@ class Finding:
 
 @dataclass(frozen=True)
 class StepMoves:
-    """How far the numbers of one step have moved, at most.
+    """The largest move of the numbers of one step.
 
-    of_sensitivity  in units of the sensitivity that is provable; nan where none is known
-    of_noise        in units of what the noise is scaled to: what the publication claims
+    of_sensitivity  in units of the provable sensitivity; nan if none is known
+    of_noise        in units of the sensitivity that the noise is scaled to, which is the publication's claim
     """
 
     step: str
@@ -105,28 +106,28 @@ class StepMoves:
 
 @dataclass
 class _Cost:
-    """What moves cost: by noise of pure ε, and by Gaussian noise the sum of squares of move over deviation."""
+    """The cost of moves: the ε of pure noise, and for Gaussian noise the sum of (move/standard deviation)²."""
 
     pure: float = 0.0
     squares: float = 0.0
 
     @classmethod
     def of(cls, costs: "Iterable[_Cost]") -> "_Cost":
-        """All of them together."""
+        """Returns the sum of several costs."""
         every = tuple(costs)
         return cls(sum(each.pure for each in every), sum(each.squares for each in every))
 
     def epsilon(self, delta: float) -> float:
-        """nan where no sum says it."""
+        """Returns the ε of the cost; nan if it is no sum over steps."""
         if not self.squares:
             return self.pure
         gaussian = epsilon_of_mu(math.sqrt(self.squares), delta or GIVEN_DELTA)
-        if math.isinf(gaussian):  # beyond the accountant: half of the loss is above μ²/2
+        if math.isinf(gaussian):  # beyond the accountant's range: the loss is above μ²/2 half of the time
             gaussian = self.squares / 2
         return self.pure + gaussian
 
     def given(self, delta: float) -> str:
-        """What must be said where the claim is of pure ε."""
+        """Returns the remark that is needed if the claim is of pure ε and the noise Gaussian."""
         return f", even with δ = {GIVEN_DELTA:g}" if self.squares and not delta else ""
 
 
@@ -165,7 +166,7 @@ class Judge:
         self._compare_predictions(here.predictions, there.predictions)
 
     def loss(self, ledger: Ledger) -> float:
-        """What the moves cost together, in units of the claimed ε."""
+        """Returns the cost of all moves together, in units of the claimed ε."""
         claimed = float(ledger.claimed[0])
         if not 0 < claimed < math.inf:
             return math.nan
@@ -222,14 +223,16 @@ class Judge:
         self._add(entry, release, moved, unit)
         rate = entry.rate if entry.sampled is None else entry.sampled.rate
         if rate is not None and rate < 1:
-            step = entry.mechanism  # all steps of one sampled mechanism, whose draws may each have an entry
+            step = (
+                entry.mechanism
+            )  # one name for all steps of a sampled mechanism: each draw may have its own entry
             some, all_of_them, _ = self.samples.get(step, (0, 0, rate))
             self.samples[step] = some + (moved > 0), all_of_them + 1, rate
         if release.volume is not None:
             self._compare_volumes(release.volume, here.seen[both[0]], there.seen[both[0]])
 
     def _compare_volumes(self, paid: Entry, here: Seen, there: Seen) -> None:
-        """Whether the densities of solutions change by no more than what is paid for it."""
+        """Checks that the densities of solutions change by no more than the ledger pays for."""
         if here.volume is None or there.volume is None or here.volume.shape != there.volume.shape:
             return
         changed = float(np.abs(there.volume - here.volume).sum())
@@ -241,13 +244,15 @@ class Judge:
             self.find(Flaw.MOVES, paid.step, changed / allowed)
 
     def _changes(self, entry: Entry) -> int:
-        """How many of the changes that a step's entry speaks of lead from one side to the other: two, where a base
-        hides presence and what is around it hides values."""
+        """Returns how many of the changes that a step's entry is about lead from one side to the other.
+
+        It is two if a base hides presence and the algorithm around it hides values.
+        """
         hides_presence = entry.sensitivity.neighbours is Neighbours.UNBOUNDED
         return RECORDS_APART.get(self.algorithm.neighbours, 1) if hides_presence else 1
 
     def _add(self, entry: Entry, release: Release, moved: float, unit: float) -> None:
-        """Adds what one draw's move costs."""
+        """Adds the cost of one draw's move."""
         cost = self._costs.setdefault(entry.step, _Cost())
         told = release.told
         if told is not None:
@@ -264,7 +269,7 @@ class Judge:
             cost.squares += (moved / scale) ** 2
 
     def _compare_cost(self, entry: Entry, side: Side) -> None:
-        """Whether the noise that was added is as large as the entry's provable ε asks for."""
+        """Checks that the added noise is as large as the entry's provable ε requires."""
         releases = {
             each.release.draw: each.release for each in side.seen.values() if each.release.entry is entry
         }
@@ -294,7 +299,7 @@ class Judge:
             self.find(Flaw.SPENDS, entry.step, spent / limit)
 
     def _compare_totals(self, ledger: Ledger) -> None:
-        """Pure steps and Gaussian ones added up once more, against what the ledger says and may spend."""
+        """Adds up the steps once more, and checks the sum against the ledger's total and limit."""
         provable, limit = float(ledger.provable[0]), float(ledger.limit[0])
         if all(entry.mu is None and entry.sampled is None for entry in ledger.entries):
             total = math.fsum(float(entry.provable[0]) for entry in ledger.entries)
@@ -332,7 +337,7 @@ class Judge:
 
 
 def _draws(seen: Mapping[Place, Seen]) -> dict[tuple[str, int], list[Place]]:
-    """The places of each draw of noise."""
+    """Returns the places of each draw of noise."""
     draws: dict[tuple[str, int], list[Place]] = {}
     for place in sorted(seen):
         draws.setdefault(place[:2], []).append(place)
@@ -342,7 +347,10 @@ def _draws(seen: Mapping[Place, Seen]) -> dict[tuple[str, int], list[Place]]:
 def _same_noise(
     seen: Mapping[Place, Seen], draws: Mapping[tuple[str, int], list[Place]]
 ) -> dict[tuple[str, str], int]:
-    """Of steps whose draws begin with the same unit noise, but for rounding to their grids: in how many numbers."""
+    """Returns the pairs of steps whose draws begin with the same unit noise, each with the count of the same numbers.
+
+    Noise counts as the same if it differs only by rounding to the grids.
+    """
     begins: list[tuple[str, NDArray[np.float64]]] = []
     times = Counter(step for step, _ in draws)
     for (step, _), places in draws.items():
@@ -354,7 +362,9 @@ def _same_noise(
             if sum(map(len, units)) >= COMPARED:
                 break
         begin = np.concatenate(units)[:COMPARED]
-        if len(begin) == COMPARED or times[step] == 1:  # many draws of few numbers are alike by chance
+        if (
+            len(begin) == COMPARED or times[step] == 1
+        ):  # of many draws with few numbers some are alike by chance
             begins.append((step, begin))
     first = np.full((len(begins), COMPARED), np.nan)
     for row, (_, begin) in zip(first, begins, strict=True):
@@ -375,7 +385,7 @@ def _scale(release: Release) -> NDArray[np.float64]:
 
 
 def _share(entry: Entry, release: Release) -> float:
-    """What one draw costs whoever moves by what its noise is calibrated to, in the ε or μ of its mechanism."""
+    """Returns the cost of one draw, in the ε or μ of its mechanism, for the move that its noise is calibrated to."""
     if release.told is not None:
         return float(release.told[0])
     unit = 1.0 if release.unit is None else float(release.unit[0])
@@ -389,7 +399,7 @@ def _share(entry: Entry, release: Release) -> float:
 
 
 def _distance(moves: NDArray[np.float64], entry: Entry, of: Sensitivity) -> float:
-    """How far numbers have moved in the norm of a sensitivity. moves (numbers, …), a row a number."""
+    """Returns how far numbers have moved in the norm of a sensitivity; `moves` (numbers, …) has a row per number."""
     if entry.by_rows:
         return float(np.linalg.norm(moves, axis=1).sum())
     flat = np.abs(moves.ravel())

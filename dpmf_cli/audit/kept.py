@@ -1,4 +1,4 @@
-"""Audits that are kept: one sealed file for each, named by everything that its outcome depends on."""
+"""Kept audits: one sealed file for each, with a name made from everything that its outcome depends on."""
 
 import math
 from dataclasses import asdict
@@ -13,19 +13,19 @@ from dpmf_cli.results.store import encode, sealed, unsealed, write_atomically
 from dpmf_cli.streams import UnaccountedNoiseError
 
 FORMAT = 1
-"""Raised when a file changes its meaning."""
+"""The version of the format. It is raised when the meaning of a file changes."""
 
 FOLDER = "audit"
-"""Of the results folder: where all audits are kept."""
+"""The folder of the results folder in which all audits are kept."""
 
 
 def known(results: Path, job: Job) -> Audited | None:
-    """The outcome of a job, if it is kept; None where it is not, or is damaged."""
+    """Returns the kept outcome of a job; None if there is none, or it is damaged."""
     return _read(_path(results, job))
 
 
 def audited_and_kept(job: Job, results: Path) -> Audited:
-    """Runs a job, in whichever process, and keeps its outcome. Raises DpmfError for noise past the ledger."""
+    """Runs a job, in any process, and keeps its outcome. Raises DpmfError for noise that bypasses the ledger."""
     try:
         outcome = audit(job)
     except UnaccountedNoiseError as error:
@@ -37,13 +37,13 @@ def audited_and_kept(job: Job, results: Path) -> Audited:
 
 
 def keep_for_experiment(folder: Path, outcomes: list[Audited], config: str) -> None:
-    """Keeps the audits of a config's entries in its results folder, for tables; `config` is its hash."""
+    """Keeps the audits of a config's entries in its results folder, for tables; `config` is the config's hash."""
     body = {"format": FORMAT, "config_sha256": config, "audits": [asdict(each) for each in outcomes]}
     add_file(folder / "audit.json", encode(sealed(_plain(body))))
 
 
 def of_experiment(folder: Path) -> dict[str, Audited]:
-    """The audits of a config's entries, by their label; none where the config that was run is another one."""
+    """Returns the audits of a config's entries, by their label; none if the results are of another config."""
     body = _body(folder / "audit.json")
     try:
         if body is None or body["config_sha256"] != read_manifest(folder)["config_sha256"]:
@@ -66,7 +66,7 @@ def _read(path: Path) -> Audited | None:
 
 
 def _body(path: Path) -> dict[str, Any] | None:
-    """What a file holds; None for one that is not there, is damaged, or is of another version."""
+    """Returns the contents of a file; None if it is missing, damaged, or of another version."""
     try:
         body = unsealed(path.read_bytes())
     except OSError:
@@ -75,7 +75,7 @@ def _body(path: Path) -> dict[str, Any] | None:
 
 
 def _plain(value: Any) -> Any:
-    """JSON has no nan: it is the string "nan"."""
+    """Turns nan into the string "nan", since JSON has no nan."""
     if isinstance(value, dict):
         return {key: _plain(item) for key, item in value.items()}
     if isinstance(value, list | tuple):

@@ -1,4 +1,4 @@
-"""The flaws of the five papers that are known, and how an audit shows each by itself."""
+"""The known flaws of the five papers, and how an audit shows each of them."""
 
 import math
 from collections.abc import Callable, Collection, Iterator, Sequence
@@ -16,11 +16,12 @@ class KnownFlaw:
     """One flaw of a paper.
 
     what    what the paper does, and why that is wrong
-    entry   the label of the entry that shows it, one of `entries.registered`
-    flaw    what a replay finds; None where corrected mode pays for it, and the replay says how much of that is used
-    step    how the step begins at which it does; "" for any
-    said    what the finding says; "" for anything
-    pair    one more pair to replay, where small ones do not show it
+    entry   the label of the entry that shows the flaw, one of `entries.registered`
+    flaw    the flaw that a replay finds; None if corrected mode pays for it, and the replay shows how much of that is
+            used
+    step    the beginning of the name of the step that has the flaw; "" for any step
+    said    the beginning of the finding's remark; "" for any remark
+    pair    one more pair to replay, if small pairs do not show the flaw
     """
 
     paper: Paper
@@ -32,7 +33,7 @@ class KnownFlaw:
     pair: Callable[[], Pair] | None = None
 
     def shown_by(self, audits: Sequence[Audited]) -> Found | None:
-        """The worst finding that shows it; None where none does."""
+        """Returns the worst finding that shows the flaw; None if there is none."""
         if self.flaw is None:
             return next(self._paid(audits), None)
         found = [
@@ -57,8 +58,8 @@ class KnownFlaw:
                     )
 
 
-PAID = "moves, of what corrected mode pays for it"
-"""What is said of what a publication forgets, and corrected mode pays for."""
+PAID = "moves; size is in units of what corrected mode pays for this"
+"""The remark on a move that a publication forgets, and that corrected mode pays for."""
 
 BY_ACCOUNTANT = "by the accountant"
 
@@ -122,7 +123,7 @@ KNOWN = (
     ),
     KnownFlaw(
         Paper.ZHANG,
-        "Theorem 4: the density of V changes by a determinant, too, which is not charged.",
+        "Theorem 4: the density of V changes by a determinant too, and this is not charged.",
         "dp_pmf, unbounded, corrected",
         None,
         "determinants",
@@ -136,7 +137,7 @@ KNOWN = (
     ),
     KnownFlaw(
         Paper.WANG,
-        "Theorem 1: a sample of a part γ costs γ·ε; it costs ln(1 + γ(e^ε − 1)).",
+        "Theorem 1: a sample of a fraction γ is charged γ·ε; it costs ln(1 + γ(e^ε − 1)).",
         "dpsgd_pnbm, samples of 0.3, bounded, published",
         Flaw.CLAIM,
         "gradient",
@@ -151,7 +152,7 @@ KNOWN = (
     ),
     KnownFlaw(
         Paper.WANG,
-        "Section 4: noise of temperature ρ is charged as noise of temperature 1, of a chain at its limit.",
+        "Section 4: noise of temperature ρ is charged as if ρ were 1, and as if the chain were at its limit.",
         "dpps_mf, gaussian, user, published",
         Flaw.CLAIM,
         "factors",
@@ -176,7 +177,7 @@ KNOWN = (
 
 
 def jobs_of(entries: Collection[str], settings: Settings) -> list[Job]:
-    """What audits registered algorithms, by their labels, each with the pairs that show its known flaws."""
+    """Returns jobs for registered algorithms, given their labels, with the pairs that show their known flaws."""
     found = []
     for algorithm in registered():
         if algorithm.name in entries:

@@ -1,6 +1,6 @@
-"""A pair of neighbours as a CSV file: what a replay reproduces.
+"""CSV files of pairs of neighbours, for repeating a replay. The end of the first line, and the rows:
 
-# users 6, items 5, scale 1 5 1, user who differs 3
+# … users 6, items 5, scale 1 5 1, user who differs 3
 user,item,here,there
 0,1,4.0,4.0
 3,2,,5.0
@@ -26,7 +26,7 @@ _COLUMNS = ["user", "item", "here", "there"]
 
 @dataclass(frozen=True)
 class KeptPair:
-    """A pair, and how it was replayed: between which neighbours, for which ε, with which run of the noise."""
+    """A pair, and how it was replayed: the kind of neighbours, the ε, and the run of the noise."""
 
     pair: Pair
     neighbours: Neighbours
@@ -35,7 +35,7 @@ class KeptPair:
 
 
 def pair_csv(kept: KeptPair) -> str:
-    """The text of a pair; a rating that one side lacks is empty there."""
+    """Returns the text of a pair; if one side lacks a rating, its field is empty."""
     pair = kept.pair
     here, there, scale = _values(pair.here), _values(pair.there), pair.here.scale
     ends = " ".join(f"{number:g}" for number in (scale.minimum, scale.maximum, scale.step))
@@ -47,7 +47,7 @@ def pair_csv(kept: KeptPair) -> str:
 
 
 def read_pair(path: Path) -> KeptPair:
-    """The pair of a file. Raises DpmfError, with the line, for what is none."""
+    """Reads the pair of a file. Raises DpmfError, with the line, if the file holds no pair."""
     try:
         lines = path.read_text(encoding="utf-8").splitlines()
     except (OSError, UnicodeDecodeError) as error:
@@ -55,7 +55,7 @@ def read_pair(path: Path) -> KeptPair:
     head = _HEAD.fullmatch(lines[0]) if lines else None
     if head is None or lines[1:2] != [",".join(_COLUMNS)]:
         raise DpmfError(
-            f"{path}: line 1: not a pair that `dpmf audit` wrote; give one of results/audit/pairs/"
+            f"{path}: line 1: not a pair that `dpmf audit` wrote; give a file of results/audit/pairs/"
         )
     n_users, n_items, changed = int(head[4]), int(head[5]), int(head[9])
     try:
@@ -64,7 +64,9 @@ def read_pair(path: Path) -> KeptPair:
     except ValueError as error:
         raise DpmfError(f"{path}: line 1: {error}") from None
     if not (changed < n_users and n_items and epsilon > 0):
-        raise DpmfError(f"{path}: line 1: there must be users, items, the user who differs, and a positive ε")
+        raise DpmfError(
+            f"{path}: line 1: needs one user and one item at least, the user who differs, and a positive ε"
+        )
     sides: tuple[dict[tuple[int, int], float], ...] = ({}, {})
     for number, line in enumerate(lines[2:], start=3):
         try:
@@ -77,18 +79,18 @@ def read_pair(path: Path) -> KeptPair:
                         raise ValueError
         except ValueError:
             raise DpmfError(
-                f"{path}: line {number}: write user,item,here,there as numbers on the scale, not {line!r}"
+                f"{path}: line {number}: user,item,here,there must be numbers, ratings on the scale, not {line!r}"
             ) from None
         if not (0 <= place[0] < n_users and 0 <= place[1] < n_items):
             raise DpmfError(
-                f"{path}: line {number}: there are {n_users} users and {n_items} items, from 0 on"
+                f"{path}: line {number}: there are only {n_users} users and {n_items} items, counted from 0"
             )
     here, there = (_ratings(side, n_users, n_items, scale) for side in sides)
     return KeptPair(Pair(path.name, here, there, changed), neighbours, epsilon, int(head[3]))
 
 
 def _values(ratings: Ratings) -> dict[tuple[int, int], float]:
-    """The value of each (user, item)."""
+    """Returns the value of each (user, item)."""
     places = zip(ratings.users.tolist(), ratings.items.tolist(), strict=True)
     return dict(zip(places, ratings.values.tolist(), strict=True))
 

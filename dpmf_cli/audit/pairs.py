@@ -1,4 +1,4 @@
-"""Neighbouring data sets: small ones that are chosen to hurt, parts of real ones, and large ones for rounding."""
+"""Pairs of neighbouring data sets: small adversarial ones, parts of real data, and large ones that test rounding."""
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
@@ -10,7 +10,7 @@ from dpmf_cli.privacy.neighbours import Neighbours
 from dpmf_cli.ratings import Ratings, Scale, with_ratings
 
 SCALES = (Scale(1, 5, 1), Scale(0.5, 4, 0.5), Scale(-10, 10), Scale(0, 1))
-"""Whole stars, halves, a negative minimum with fractions, and a scale that begins at 0."""
+"""Whole stars, half stars, a negative minimum with fractions, and a scale that begins at 0."""
 
 
 @dataclass(frozen=True)
@@ -19,7 +19,7 @@ class Pair:
 
     name     how the pair was made
     here     D
-    there    D′, with one value changed, one rating more, or one user more
+    there    D′, which has one changed value, one more rating, or one more user
     changed  the user whose ratings differ
     """
 
@@ -30,7 +30,7 @@ class Pair:
 
 
 def tiny_pairs(neighbours: Neighbours, count: int, seed: int = 0) -> Iterator[Pair]:
-    """`count` pairs of at most some dozens of ratings, of every kind of `SHAPES` on every scale in turn."""
+    """Yields `count` pairs of a few dozen ratings at most: every shape of `SHAPES` on every scale, in turn."""
     for number in range(count):
         rng = np.random.default_rng((seed, number))
         scale = SCALES[number // len(SHAPES) % len(SCALES)]
@@ -39,7 +39,7 @@ def tiny_pairs(neighbours: Neighbours, count: int, seed: int = 0) -> Iterator[Pa
 
 
 def pairs_of(ratings: Ratings, neighbours: Neighbours, count: int, seed: int = 0) -> Iterator[Pair]:
-    """`count` pairs of small parts of given ratings: some users, and what they have rated among some items."""
+    """Yields `count` pairs of small parts of given ratings: the ratings of some items by some users."""
     for number in range(count):
         rng = np.random.default_rng((seed, 1, number))
         users = rng.choice(ratings.n_users, min(ratings.n_users, 12), replace=False)
@@ -59,7 +59,10 @@ def pairs_of(ratings: Ratings, neighbours: Neighbours, count: int, seed: int = 0
 
 
 def large_pairs(neighbours: Neighbours, powers: tuple[int, ...], seed: int = 0) -> Iterator[Pair]:
-    """Pairs in which the running sum of one item's row hovers at each of these powers of two: `hovering_pair`."""
+    """Yields, for each of `powers`, a pair in which the running sum of one item's row hovers at that power of two.
+
+    See `hovering_pair`.
+    """
     for power in powers:
         yield hovering_pair(neighbours, power, seed=seed)
 
@@ -73,14 +76,15 @@ def hovering_pair(
     clamp: float = 2.0,
     seed: int = 0,
 ) -> Pair:
-    """A row whose float32 sum is on either side of 2^power, as one rating has it, when many small ones come.
+    """Returns a pair with a row whose float32 sum is above or below 2^power before many small terms are added.
 
-    The sum is of weight·clamp(r − m, ±clamp), m the average of all ratings. Raters of item 0 who give the largest
-    rating bring it to the power of two; others give item 1 the smallest, which sets m. Each later rater of item 0 is
-    so little below m that it counts as a whole last digit on the lower side of the power of two, and as nothing on
-    the upper side, where last digits are twice as large. So a sum in float32 moves by all that they add up to
-    (Casacuberta et al. 2022). A sum in float64 moves by what the one rating does. Later raters are `part` times as
-    many as first ones, so that a row fitted to them is not cut to its norm.
+    One rating decides on which side of 2^power the sum is. The sum is of weight·clamp(r − m, ±clamp), where m is the
+    average of all ratings. The first raters of item 0 give the largest rating, and bring the sum to the power of two.
+    Other users give item 1 the smallest rating, which sets m. Each later rater of item 0 gives a rating so little
+    below m that its term counts as one full last digit on the lower side of the power of two. On the upper side last
+    digits are twice as large, and the term counts as nothing. So a sum in float32 moves by the total of all these
+    terms (Casacuberta et al. 2022). A sum in float64 moves only as far as the one rating moves it. There are `part`
+    times as many later raters as first raters, so that a row that is fitted to them is not clipped to its norm.
     """
     scale = Scale(1, 5)
     digit = 2.0 ** (power - 24)
@@ -109,11 +113,13 @@ def hovering_pair(
 
 
 def contrary_to_all(hated: int = 67, haters: int = 200, lovers: int = 600) -> Pair:
-    """A user who loves what all others hate, and now gives the least rating to what they all love. Unbounded.
+    """Returns a pair with a user who loves the items that all others hate, and who in D′ also hates an item that all
+    others love. Unbounded.
 
-    `hated` items have the least rating of `haters` users, and one item has the largest of `lovers`. The user's
-    item-centred ratings are near 4 but for the new one, near −4: its mean moves by twice what McSherry and Mironov
-    2009, theorem 4, have for α. With β_p = 20, so many items have residuals from well within the clamp up to it.
+    `hated` items have the least rating from each of `haters` users, and one item has the largest rating from each of
+    `lovers` users. The user's item-centred ratings are near 4, but the new one is near −4. So the user's mean moves
+    twice as far as with the α of McSherry and Mironov 2009, theorem 4. With β_p = 20, this number of items has
+    residuals that move from well within the clamp up to it.
     """
     scale = Scale(1, 5, 1)
     user, loved = lovers, hated
@@ -135,13 +141,13 @@ _ONE = np.zeros(1, np.int64), np.zeros(1, np.int64)
 
 
 def _raters_up_to(sum_wanted: float, each: float) -> int:
-    """How many times `each` must be added in float32 for the sum to pass `sum_wanted`, by less than `each`."""
+    """Returns how often `each` must be added in float32 for the sum to pass `sum_wanted`, by less than `each`."""
     sums = np.cumsum(np.full(int(1.02 * sum_wanted / each) + 2, each, np.float32), dtype=np.float32)
     return int(np.searchsorted(sums, np.float32(sum_wanted))) + 1
 
 
 def neighbour_of(name: str, base: Ratings, neighbours: Neighbours, rng: np.random.Generator) -> Pair:
-    """A neighbour of `base`, whose change is as large as the scale allows, most of the time."""
+    """Returns a pair of `base` and a neighbour of it; mostly the change is as large as the scale allows."""
     low, high = base.scale.minimum, base.scale.maximum
     before, after = (low, high) if rng.random() < 0.5 else (high, low)
     if rng.random() < 0.2:
@@ -173,7 +179,8 @@ def _changed(
     after: float,
     rng: np.random.Generator,
 ) -> Pair:
-    """The pair whose change is of (user, item): from `before` to `after`, or a rating `after`, or a whole user."""
+    """Returns the pair that differs at (user, item): by a value, `before` or `after`; by a rating `after`; or by the
+    user with all ratings."""
     at, one = (base.users == user) & (base.items == item), (np.array([user]), np.array([item]))
     if neighbours in (Neighbours.BOUNDED, Neighbours.LOCAL):
         if not at.any():
@@ -201,14 +208,14 @@ def _ratings(
     n_items: int,
     scale: Scale,
 ) -> Ratings:
-    """Ratings in user-major order."""
+    """Returns ratings in user-major order."""
     none = np.zeros(0, np.int32)
     empty = Ratings(none, none, none.astype(np.float32), n_users, n_items, scale)
     return with_ratings(empty, users.astype(np.int64), items.astype(np.int64), values)
 
 
 def _values(rng: np.random.Generator, scale: Scale, count: int) -> NDArray[np.float64]:
-    """Ratings on the scale's own grid, extremes twice as often."""
+    """Draws ratings on the steps of the scale; extremes come twice as often as in a uniform draw."""
     drawn = rng.uniform(scale.minimum, scale.maximum, count)
     if scale.step:
         drawn = scale.minimum + np.round((drawn - scale.minimum) / scale.step) * scale.step
@@ -225,7 +232,7 @@ def _some(
 
 
 def _alike(rng: np.random.Generator, scale: Scale) -> Ratings:
-    """All ratings are the same: the least, the largest, or the middle."""
+    """Returns ratings that are all the same: the least, the largest, or the middle of the scale."""
     base = _some(rng, scale)
     value = rng.choice([scale.minimum, scale.maximum, scale.middle])
     return replace(base, values=np.full_like(base.values, value))
@@ -238,19 +245,19 @@ def _extreme(rng: np.random.Generator, scale: Scale) -> Ratings:
 
 
 def _one_each(rng: np.random.Generator, scale: Scale) -> Ratings:
-    """Every user has one rating, and most items one."""
+    """Returns ratings of which every user has one, and most items have one."""
     users = np.arange(5)
     return _ratings(users, rng.permutation(5), _values(rng, scale, 5), 6, 6, scale)
 
 
 def _none(rng: np.random.Generator, scale: Scale) -> Ratings:
-    """No rating at all: the change makes the first, or is the only one."""
+    """Returns no rating at all, so that the change adds the first rating, or changes the only one."""
     nothing = np.zeros(0)
     return _ratings(nothing, nothing, nothing, 3, 3, scale)
 
 
 def _one_busy_user(rng: np.random.Generator, scale: Scale) -> Ratings:
-    """One user has rated nearly everything, among many items; the others one item each."""
+    """Returns ratings of many items, nearly all of which one user has rated; each other user has rated one item."""
     items = int(rng.integers(8, 24))
     users = np.concatenate([np.zeros(items - 2), np.arange(1, 5)])
     rated = np.concatenate([np.arange(items - 2), rng.integers(items, size=4)])
@@ -259,7 +266,7 @@ def _one_busy_user(rng: np.random.Generator, scale: Scale) -> Ratings:
 
 
 def _contrary_user(rng: np.random.Generator, scale: Scale) -> Ratings:
-    """Half of the items are loved and half are hated by all users but one, who says the contrary."""
+    """Returns ratings of items, half of them loved and half hated by all users but one, who rates the other way."""
     items, others = int(rng.integers(2, 10)), 12
     loved = np.arange(items) % 2 == 0
     ends = np.where(loved, scale.maximum, scale.minimum)
@@ -284,4 +291,4 @@ SHAPES: tuple[tuple[str, Callable[[np.random.Generator, Scale], Ratings]], ...] 
     ("busy user", _one_busy_user),
     ("nothing else", _none),
 )
-"""How small ratings are made, by name."""
+"""The functions that make small sets of ratings, by name."""

@@ -1,13 +1,13 @@
-"""Replay: whether what runs on two neighbours is what the ledger says of it.
+"""Replay: tests on two neighbours whether the code does what the ledger says.
 
-A fit on D notes every release: what was measured, and what was published of it. A fit on D′ publishes the same
-numbers again. Then each measurement may have moved by its sensitivity at most, and everything else must be the same:
-which releases there are, their shapes and scales, what the ledger has entered, and every prediction that privacy
-covers, to the byte. The compiled kernels run on both sides, but for those of keyed noise, whose twins do
-(`privacy.release`).
+A fit on D notes every release: the numbers that were measured, and the numbers that were published. A fit on D′
+publishes the same numbers again. Then each measurement may have moved by its sensitivity at most. Everything else
+must be the same: the list of releases, their shapes and scales, the entries of the ledger, and every prediction that
+privacy covers, to the byte. The compiled kernels run on both sides, except kernels of keyed noise, whose twins run
+instead (`privacy.release`).
 
-A replay falsifies and does not prove. It takes the law of the noise as it is declared, which `distinguish` and `bits`
-look at.
+A replay can refute a claim. It cannot prove one. It assumes that the noise has the law that its mechanism declares;
+`distinguish` and `bits` test that.
 """
 
 from collections.abc import Mapping
@@ -24,10 +24,10 @@ from dpmf_cli.audit.sides import Place, both_sides
 
 @dataclass(frozen=True)
 class Replayed:
-    """What the replay of one pair has found.
+    """The findings of the replay of one pair.
 
-    steps  by the name of the step
-    loss   what the releases' moves cost on this pair, in units of the claimed ε; nan where no sum of steps says it
+    steps  how far each step moved, by its name
+    loss   the cost of all moves of this pair together, in units of the claimed ε; nan if it is no sum over steps
     """
 
     pair: Pair
@@ -36,15 +36,15 @@ class Replayed:
     findings: tuple[Finding, ...]
     loss: float
     directions: Mapping[Place, NDArray[np.float64]]
-    """By release: (numbers,) how far each number has moved, for black-box statistics."""
+    """For each release: (numbers,) how far each number has moved, for black-box statistics."""
     samples: Mapping[str, tuple[int, int, float]]
-    """By sampled step: how many of its draws have moved, how many there are, and the chance of each to move."""
+    """For each sampled step: how many of its draws moved, the number of draws, and the probability that one moves."""
     alike: Mapping[tuple[str, str], int]
-    """By two steps with draws that begin alike: in how many numbers."""
+    """For two steps whose draws begin with the same noise: the count of the same numbers."""
 
 
 def replay(algorithm: PrivateAlgorithm, pair: Pair, epsilon: float, run: int = 0) -> Replayed:
-    """What a fit for `epsilon` does otherwise on the neighbour."""
+    """Finds what a fit for `epsilon` does differently on the neighbour."""
     here, there = both_sides(algorithm, pair, epsilon, run)
     judge = Judge(algorithm, pair, epsilon)
     if bool(here.error) != bool(there.error):

@@ -1,4 +1,4 @@
-"""The two sides of a replay: fits on neighbouring ratings, of which the second publishes what the first has."""
+"""The two sides of a replay: fits on neighbouring ratings. The second publishes the numbers of the first."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -16,38 +16,38 @@ from dpmf_cli.ratings import Ratings
 from dpmf_cli.streams import UnaccountedNoiseError
 
 PASSED_ON = (DpmfError, MemoryError, UnaccountedNoiseError)
-"""What no algorithm's fit may hide: it ends an audit."""
+"""Errors that end an audit, instead of counting as an error of the algorithm's fit."""
 
 Place = tuple[str, int, int]
-"""Which numbers: the step, the number of the draw, and the place of the first."""
+"""The place of released numbers: the step, the index of the draw, and the position of the first number."""
 
 
 @dataclass(frozen=True)
 class Seen:
-    """Numbers of one release: what was measured, and what was published of it."""
+    """Numbers of one release: the measured (`clean`) and the published (`out`) ones."""
 
     release: Release
     clean: Numbers
     out: NDArray[np.float64]
     volume: NDArray[np.float64] | None = None
-    """Of solutions: ln |det|, for each row."""
+    """For solutions: ln |det| for each row."""
     excess: NDArray[np.float64] | None = None
-    """Of solutions: what their constraints take of the noise."""
+    """For solutions: the part of the noise that their constraints take up."""
     noise: NDArray[np.float64] | None = None
-    """What was drawn for the numbers; None of solutions."""
+    """The noise draw for the numbers; None for solutions."""
 
 
 class Side(Witness):
-    """A witness of one fit: notes what is measured and published, and publishes again what was published before.
+    """A witness of one fit: notes the measured and published numbers, or publishes those of an earlier fit again.
 
-    frozen  what a fit on the neighbour has published; None for the first
+    frozen  the numbers that the fit on the neighbour has published; None for the first fit
     """
 
     def __init__(self, offset: float, frozen: "Mapping[Place, Seen] | None" = None) -> None:
         self.offset, self._frozen = offset, frozen
         self.seen: dict[Place, Seen] = {}
         self.restless: set[str] = set()
-        """Steps that have measured something else at the same place: released more than once."""
+        """Steps that have measured other numbers at a place that was published already."""
 
     def published(
         self, release: Release, lanes: slice, first: int, clean: Numbers, noisy: NDArray[np.float64]
@@ -61,14 +61,14 @@ class Side(Witness):
         there = None if self._frozen is None else self._frozen.get(place)
         out = there.out if there is not None and there.out.shape == noisy.shape else noisy
         if there is not None and not release.leaves:
-            out = 2 * out  # only which number is the least may be told
+            out = 2 * out  # only the index of the least number may be told
         self.seen[place] = Seen(release, np.array(clean, np.float64), out, noise=noisy - clean)
         return out
 
     def solved(
         self, release: Release, lanes: slice, problems: Perturbed, drawn: NDArray[np.float64]
     ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-        """Publishes the same solutions on both sides; their multipliers are the same, too."""
+        """Publishes the same solutions on both sides, with the same multipliers."""
         place = release.entry.step, release.draw, 0
         there = None if self._frozen is None else self._frozen.get(place)
         if there is None or there.excess is None or there.out.shape != drawn.shape:
@@ -83,7 +83,7 @@ class Side(Witness):
 
 @dataclass(frozen=True)
 class FittedSide:
-    """One side of a replay: what was seen, the ledger, and the predictions (n_pairs,), or what was raised."""
+    """One side of a replay: the seen numbers, the ledger and the predictions (n_pairs,), or the error."""
 
     side: Side
     ledger: Ledger
@@ -94,7 +94,7 @@ class FittedSide:
 def both_sides(
     algorithm: PrivateAlgorithm, pair: Pair, epsilon: float, run: int = 0
 ) -> tuple[FittedSide, FittedSide]:
-    """The fit on D, and that on D′ which publishes the same numbers."""
+    """Returns the fit on D, and the fit on D′ that publishes the same numbers."""
     here = _fitted(algorithm, pair, pair.here, epsilon, Side(0.25), run)
     return here, _fitted(algorithm, pair, pair.there, epsilon, Side(-0.25, here.side.seen), run)
 

@@ -1,1 +1,1 @@
-"""Privacy: what neighbours differ in, how far a measurement moves between them, the noise, the ledger."""
+"""Privacy: neighbours, how far a measurement moves between them, the noise, and the ledger."""

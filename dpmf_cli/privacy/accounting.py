@@ -1,9 +1,10 @@
-"""Accounting of Gaussian noise: what (ε, δ) a composition of Gaussian mechanisms provides, exactly.
+"""Accounting of Gaussian noise: the exact (ε, δ) of a composition of Gaussian mechanisms.
 
 N(0, σ²) noise on a measurement of L2 sensitivity Δ is μ-GDP with μ = Δ/σ (Dong, Roth, Su 2022, "Gaussian differential
-privacy", theorem 1), and steps that are μ_i-GDP, each chosen in the light of those before, compose to √(Σμ_i²)-GDP
-(corollary 3.3): what one Gaussian mechanism of that μ provides is all that can be said, and nothing is lost. In zCDP
-terms ρ_i = μ_i²/2. The conversion between μ and (ε, δ) is Balle and Wang's (2018, theorem 8), by `dp_accounting`.
+privacy", theorem 1). Steps that are μ_i-GDP compose to √(Σμ_i²)-GDP, even if each is chosen after seeing the results
+of the steps before it (corollary 3.3). This is exact: the composition provides what one Gaussian mechanism of that μ
+provides, no more and no less. In zCDP terms ρ_i = μ_i²/2. `dp_accounting` converts between μ and (ε, δ) by Balle and
+Wang 2018, theorem 8.
 """
 
 import math
@@ -13,23 +14,26 @@ import numpy as np
 from numpy.typing import NDArray
 
 TOLERANCE = 1e-15
-"""Of the search for ε or σ, absolute."""
+"""Absolute tolerance of the search for ε or σ."""
 
 
 @lru_cache(maxsize=4096)
 def epsilon_of_mu(mu: float, delta: float) -> float:
-    """The least ε ≥ 0 for which one Gaussian mechanism with Δ/σ = `mu` is (ε, `delta`)-DP."""
-    from dp_accounting import get_epsilon_gaussian  # takes more than a second to import
+    """Returns the least ε ≥ 0 for which one Gaussian mechanism with Δ/σ = `mu` is (ε, `delta`)-DP."""
+    from dp_accounting import get_epsilon_gaussian  # this import takes more than a second
 
     if mu == 0:
         return 0.0
-    with np.errstate(divide="ignore"):  # the logarithm of a probability that is 0
+    with np.errstate(divide="ignore"):  # a probability of 0 has the logarithm −∞
         return float(get_epsilon_gaussian(0.0 if math.isinf(mu) else 1 / mu, delta, TOLERANCE))
 
 
 @lru_cache(maxsize=4096)
 def mu_of_epsilon(epsilon: float, delta: float) -> float:
-    """The largest Δ/σ for which one Gaussian mechanism is (`epsilon`, `delta`)-DP: inverse of `epsilon_of_mu`."""
+    """Returns the largest Δ/σ for which one Gaussian mechanism is (`epsilon`, `delta`)-DP.
+
+    It is the inverse of `epsilon_of_mu`.
+    """
     from dp_accounting import get_sigma_gaussian
 
     if math.isinf(epsilon):
@@ -39,5 +43,5 @@ def mu_of_epsilon(epsilon: float, delta: float) -> float:
 
 
 def epsilons_of_mus(mus: NDArray[np.float64], delta: float) -> NDArray[np.float64]:
-    """(E,) `epsilon_of_mu` of each."""
+    """Returns (E,) `epsilon_of_mu` of each of `mus`."""
     return np.array([epsilon_of_mu(float(mu), delta) for mu in mus])

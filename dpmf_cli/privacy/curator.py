@@ -1,4 +1,4 @@
-"""The curator: what a fit's noise is paid from, and drawn from."""
+"""The curator: the ledger that pays for a fit's noise, and the streams that the noise is drawn from."""
 
 from collections.abc import Callable, Iterable, Iterator
 from functools import partial
@@ -13,11 +13,10 @@ from dpmf_cli.streams import Streams
 
 
 class Curator:
-    """What an algorithm's noise comes from: the ledger that a step is entered in, then the streams that it is
-    drawn from.
+    """The source of an algorithm's noise. A step enters the ledger first, and then its noise comes from the streams.
 
     An algorithm hands its curator to a mechanism (`mechanisms`, `posterior`, `local`) and gets a `Release`. It has no
-    other way to noise: the generators of `Streams.generator` refuse to draw any.
+    other way to noise: the generators of `Streams.generator` refuse to draw noise.
 
     witness   sees every release of the fit: an audit, or a test
     """
@@ -29,20 +28,21 @@ class Curator:
         self._later: set[str] = set()
 
     def noise(self, name: str) -> np.random.Generator:
-        """The generator of that name, for mechanisms alone; asked for again it goes on where it was."""
+        """Returns the generator of that name, for mechanisms only. A later call returns it where it stopped."""
         self._refuse_shared(name, self._later)
         if name not in self._generators:
             self._generators[name] = self._streams.noise(name)
         return self._generators[name]
 
     def noise_again(self, name: str) -> np.random.Generator:
-        """The generator of that name from its beginning: one name is one draw, however often it is asked for."""
+        """Returns the generator of that name at its beginning: one name is one draw, however often it is used."""
         return self._streams.noise(name)
 
     def noise_later(self, name: str) -> Callable[[], np.random.Generator]:
-        """What gives the generator of that name from its beginning, for one draw that is made whenever it is used.
+        """Returns a function that gives the generator of that name at its beginning, for one draw that is redone
+        whenever it is used.
 
-        Raises ValueError where the name has noise already: two measurements would have the same.
+        Raises ValueError if the name already has noise, since two measurements would then have the same noise.
         """
         self._refuse_shared(name, self._later | self._generators.keys())
         self._later.add(name)
@@ -56,25 +56,25 @@ class Curator:
             )
 
     def apart(self, limit: Iterable[float], first: int = 0) -> "Curator":
-        """A curator of the same fit with a ledger of its own, whose entries the caller enters in this one's.
+        """Returns a curator of the same fit with a ledger of its own; the caller copies its entries to this ledger.
 
-        first  the place in this one's grid of the first ε of `limit`, where that is a part of it: for the witness
+        first  for the witness, if `limit` is a part of this curator's grid: the index in that grid of its first ε
         """
         ledger = Ledger(limit, self.ledger.mode, self.ledger.delta)
         witness = self._witness and _LaterLanes(self._witness, first)
         return Curator(ledger, self._streams, witness)
 
     def release(self, entry: Entry, noise: AnyNoise, draw: int = 0) -> Release:
-        """One draw of an entry that is in the ledger."""
+        """Returns one draw of an entry that is in the ledger."""
         return Release(entry, draw, 0, noise, self._witness, SEAL)
 
     def releases(self, entry: Entry, noises: Iterable[LaneNoise | DeviceNoise]) -> Iterator[Release]:
-        """The draws of an entry that pays for several, each drawn as it is asked for."""
+        """Yields the draws of an entry that pays for several; each is drawn when it is asked for."""
         return (self.release(entry, noise, draw) for draw, noise in enumerate(noises))
 
 
 class _LaterLanes(Witness):
-    """Shows a witness the models of a part of the grid at their places in the whole."""
+    """Shows a witness the models of a part of the grid at their positions in the complete grid."""
 
     def __init__(self, witness: Witness, first: int) -> None:
         self._witness, self._first, self.offset = witness, first, witness.offset

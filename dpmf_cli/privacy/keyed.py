@@ -1,11 +1,12 @@
-"""Noise that is computed from a key when it is needed: one unit draw for each of more numbers than can be kept.
+"""Noise that is computed from a key when it is needed, for more numbers than can be kept: one unit draw for each.
 
-SplitMix64 (Steele, Lea, Flood 2014) of a number's place gives a sign and a uniform V in (0, 1]; the magnitude
-is −ln V. So the unit draw of a place has the law Laplace(1), is independent of all others, and is the same
-whenever it is asked for.
+SplitMix64 (Steele, Lea, Flood 2014) of a number's position gives a sign and a uniform V in (0, 1]. The magnitude is
+−ln V. So the unit draw X of a position has the law Laplace(1), is independent of all other draws, and is the same
+whenever it is computed.
 
 V is a multiple of 2⁻⁵³, and |X| is 36.7 at most. A cell of a grid (`privacy.grid`) is more than 2⁻¹¹ wide in X, and
-its chance is off by 2⁻⁵² at most: by a factor 1 ± 2⁻²² where |X| is below 12, and by 2⁻³⁵ in all of what is beyond.
+its probability is off by 2⁻⁵² at most. Where |X| is below 12 this is a factor 1 ± 2⁻²². In all cells beyond, it is
+2⁻³⁵ together.
 """
 
 import numpy as np
@@ -17,12 +18,12 @@ _GOLDEN = np.uint64(0x9E3779B97F4A7C15)
 _FIRST = np.uint64(0xBF58476D1CE4E5B9)
 _SECOND = np.uint64(0x94D049BB133111EB)
 _EXAMPLE = np.uint64(0x123456789ABCDEF0)
-"""A key on which machine code is checked."""
+"""The key of the examples on which machine code is checked."""
 
 
 @compiled(inline="always")
 def cell_bits(key: np.uint64, cell: int) -> np.uint64:
-    """64 random bits of a cell: SplitMix64's output number `cell` from the state `key`."""
+    """Returns 64 random bits for a cell: SplitMix64's output number `cell` from the state `key`."""
     z = key + np.uint64(cell + 1) * _GOLDEN
     z = (z ^ (z >> np.uint64(30))) * _FIRST
     z = (z ^ (z >> np.uint64(27))) * _SECOND
@@ -31,13 +32,13 @@ def cell_bits(key: np.uint64, cell: int) -> np.uint64:
 
 @compiled(inline="always")
 def magnitude_uniform(bits: np.uint64) -> float:
-    """V in (0, 1], from the upper 53 bits; the magnitude of the unit noise is −ln V."""
+    """Returns V in (0, 1], from the upper 53 bits; the magnitude of the unit noise is −ln V."""
     return (np.float64(bits >> np.uint64(11)) + 1.0) * 2.0**-53
 
 
 @compiled(lambda kinds: {"key": _EXAMPLE, "cells": np.arange(5)})
 def uniforms_of_cells(key: np.uint64, cells: NDArray[np.int64]) -> NDArray[np.float64]:
-    """(n,) uniform draws in [0, 1), one for each of `cells` (n,), the same whenever it is asked for."""
+    """Returns (n,) uniform draws in [0, 1), one for each of `cells` (n,). A cell's draw is the same in every call."""
     out = np.empty(len(cells))
     for x in range(len(cells)):
         out[x] = np.float64(cell_bits(key, cells[x]) >> np.uint64(11)) * 2.0**-53
@@ -46,12 +47,12 @@ def uniforms_of_cells(key: np.uint64, cells: NDArray[np.int64]) -> NDArray[np.fl
 
 @compiled(error_model="numpy")
 def minus_log(signed, out, count):  # type: ignore[no-untyped-def]
-    """out ← −ln|v| with the sign of v, for the first `count` of `signed`, float64 in [−1, 1] without 0.
+    """Writes −ln|v| with the sign of v to `out`, for the first `count` v of `signed`: float64 in [−1, 1] without 0.
 
-    |v| = m·2^e with m in [√½, √2); ln m = 2·artanh(s), s = (m − 1)/(m + 1), |s| < 0.1716, by its series to s¹⁵:
-    an error below 1e-13. Only IEEE operations in one order, so that every machine gives the same bits (a
-    mathematical library's logarithm does not), and loops that LLVM can vectorise: NumPy's error model leaves out a
-    test for a zero divisor, which would keep it from that.
+    |v| = m·2^e with m in [√½, √2), and ln m = 2·artanh(s) with s = (m − 1)/(m + 1) and |s| < 0.1716. The series of
+    artanh to s¹⁵ has an error below 1e-13. There are only IEEE operations, in one order, so every machine gives the
+    same bits, which the logarithm of a mathematical library does not. LLVM can vectorise the loops: NumPy's error
+    model leaves out a test for a zero divisor, which would prevent that.
     """
     bits, mantissas = signed.view(np.int64), out.view(np.int64)
     for k in range(count):
@@ -76,7 +77,7 @@ def minus_log(signed, out, count):  # type: ignore[no-untyped-def]
 
 @compiled(lambda kinds: {"key": _EXAMPLE, "first": 3, "count": 5})
 def unit_of_cells(key: np.uint64, first: int, count: int) -> NDArray[np.float64]:
-    """(count,) the unit noise of the cells `first`, `first` + 1, …"""
+    """Returns (count,) the unit noise of the cells `first`, `first` + 1, …"""
     signed, out = np.empty(count), np.empty(count)
     for y in range(count):
         bits = cell_bits(key, first + y)

@@ -1,4 +1,4 @@
-"""The ledger: what each mechanism spent, what the method claims, and what can be proved."""
+"""The ledger: the noisy steps of a fit, each with its claimed and its provable ε."""
 
 import math
 from collections.abc import Iterable
@@ -14,32 +14,32 @@ from dpmf_cli.privacy.sensitivity import Sensitivity
 from dpmf_cli.privacy.subsampling import SampledSteps, composed_epsilons
 
 Epsilons = NDArray[np.float64]
-"""(E,) one number for each ε of the grid."""
+"""Arrays (E,) with one number for each ε of the grid."""
 
 TOLERANCE, LEAST = 1e-9, 1e-12
-"""Rounding slack, relative and absolute, when parts of ε are added up or composed."""
+"""Slack for rounding, relative and absolute, where parts of ε are added up or composed."""
 
 
 class OverspentError(Exception):
-    """An algorithm asked for more ε than its budget. A bug in the algorithm, never a user's mistake."""
+    """An algorithm asked for more ε than its budget. This is a bug in the algorithm, never a user's mistake."""
 
 
 @dataclass(frozen=True)
 class Entry:
     """One noisy step of one fit.
 
-    claimed   (E,) ε that the method's publication charges for the step
-    provable  (E,) ε that can be proved for it; equal to `claimed` for a sound step, inf where none can be
-    mu        (E,) for Gaussian noise, its Δ/σ, from which `provable` follows for the step by itself, at the ledger's
-              δ; None for a step that is pure ε-DP
-    theta     (E,) the same with the sensitivity that the noise was scaled to, where the claim too is composed from
-              it; None where the publication adds up its `claimed`, and for pure steps
-    sampled   Gaussian steps on samples of the users, from which `provable` follows where `mu` is None, and `claimed`
-              too where `composes`
-    composes  whether the claim for sampled steps is composed, too
-    repetitions  how many draws of noise the step pays for, in equal parts
-    rate         the part of the records that a step of Laplace noise looks at; None where it does not sample
-    temperature  of a chain: the variance of its noise over that at which its claim would hold
+    claimed   (E,) the ε that the method's publication charges for the step
+    provable  (E,) the ε that can be proved for the step; equal to `claimed` for a sound step, inf if none can be
+    mu        (E,) Δ/σ of Gaussian noise; at the ledger's δ, `provable` follows from it for the step alone. None for
+              a step that is pure ε-DP
+    theta     (E,) the same with the sensitivity that the noise was scaled to, if the claim too is composed from it;
+              None if the publication adds up its `claimed`, and for pure steps
+    sampled   Gaussian steps on samples of the users; `provable` follows from them if `mu` is None, and so does
+              `claimed` if `composes`
+    composes  whether the claim for sampled steps is composed too
+    repetitions  the number of noise draws that the step pays for, in equal parts
+    rate         the fraction of the records that a step of Laplace noise looks at; None if it does not sample
+    temperature  of a chain: the variance of its noise over the variance at which its claim would hold
     """
 
     step: str
@@ -58,11 +58,11 @@ class Entry:
 
     @property
     def by_rows(self) -> bool:
-        """Whether `sensitivity` bounds the sum of the L2 norms of the rows that move, not a norm of all numbers."""
+        """Whether `sensitivity` bounds the sum of the L2 norms of the rows that move, not one norm of all numbers."""
         return self.mechanism.startswith("K-norm")
 
     def record(self) -> dict[str, Any]:
-        """The entry as plain data for a result file."""
+        """Returns the entry as plain data for a result file."""
         record = {
             "step": self.step,
             "mechanism": self.mechanism,
@@ -81,11 +81,11 @@ class Entry:
 
 @dataclass(frozen=True)
 class Account:
-    """What steps add up to.
+    """The running totals of steps.
 
     pure     (E,) Σε of pure steps
-    squares  (E,) Σμ² of Gaussian ones, None where there are none
-    sampled  Gaussian steps on samples, whose composition with the former has no shorter form
+    squares  (E,) Σμ² of Gaussian steps; None if there are none
+    sampled  Gaussian steps on samples; their composition with the other Gaussian steps has no shorter form
     """
 
     pure: Epsilons
@@ -93,7 +93,10 @@ class Account:
     sampled: tuple[SampledSteps, ...] = ()
 
     def plus(self, pure: Epsilons, mu: Epsilons | None, sampled: SampledSteps | None = None) -> "Account":
-        """With one step more: Gaussian with μ, if that is not None, else sampled, if that is not, else pure."""
+        """Returns the account with one step more.
+
+        The step is Gaussian if `mu` is not None, otherwise sampled if `sampled` is not None, otherwise pure.
+        """
         if mu is not None:
             return replace(self, squares=mu**2 if self.squares is None else self.squares + mu**2)
         if sampled is not None:
@@ -101,7 +104,7 @@ class Account:
         return replace(self, pure=self.pure + pure)
 
     def total(self, delta: float, neighbours: Neighbours | None) -> Epsilons:
-        """(E,) the ε of all of them."""
+        """Returns (E,) the ε of all steps together."""
         if self.sampled and neighbours is not None:
             squares = np.zeros_like(self.pure) if self.squares is None else self.squares
             return self.pure + composed_epsilons(self.sampled, np.sqrt(squares), delta, neighbours)
@@ -113,12 +116,13 @@ class Account:
 class Ledger:
     """The account of one fit, for every ε of the grid side by side.
 
-    Pure steps compose by adding their ε, Gaussian steps as `accounting` has it, and as `subsampling` where some
-    look at samples only; the ε of pure and Gaussian ones add up (Dwork et al. 2006, basic composition).
+    Pure steps compose by adding up their ε. Gaussian steps compose as in `accounting`, or as in `subsampling` if some
+    of them look at samples only. The ε of the pure steps and that of the Gaussian steps add up (Dwork et al. 2006,
+    basic composition).
 
-    limit     (E,) the total ε that the fit may spend, inf for a non-private fit
+    limit     (E,) the total ε that the fit may spend; inf for a non-private fit
     mode      in corrected mode the provable ε may not exceed the total either
-    delta     the δ of the (ε, δ) that Gaussian steps spend; 0 where only pure steps are allowed
+    delta     the δ of the (ε, δ) that Gaussian steps spend; 0 if only pure steps are allowed
     """
 
     def __init__(self, limit: Iterable[float], mode: Mode = Mode.PUBLISHED, delta: float = 0.0) -> None:
@@ -134,12 +138,12 @@ class Ledger:
 
     @property
     def claimed(self) -> Epsilons:
-        """(E,) what the method's publication charges in all."""
+        """(E,) the ε that the method's publication charges in total."""
         return self._claims.total(self.delta, self._neighbours)
 
     @property
     def provable(self) -> Epsilons:
-        """(E,) what can be proved for all steps together."""
+        """(E,) the ε that can be proved for all steps together."""
         return self._proofs.total(self.delta, self._neighbours)
 
     @property
@@ -161,8 +165,8 @@ class Ledger:
     ) -> Entry:
         """Enters a pure step before its noise is drawn.
 
-        Raises OverspentError where the claims, or in corrected mode what can be proved, would exceed the budget
-        of any ε of the grid, where they are not positive, or where neighbours of different kinds would be added up.
+        Raises OverspentError in three cases: the claims, or in corrected mode the provable ε, would exceed the budget
+        of any ε of the grid; a claim is not positive; or steps with different kinds of neighbours would be added up.
         """
         claimed = self._checked(step, "ε", claimed)
         proved = claimed if provable is None else np.broadcast_to(provable, self.limit.shape)
@@ -178,9 +182,9 @@ class Ledger:
         claimed: Epsilons | None = None,
         calibrated_to: Sensitivity | None = None,
     ) -> Entry:
-        """Enters a step of Gaussian noise with σ = Δ/θ, Δ being what it is `calibrated_to`. Raises as `spend`.
+        """Enters a step of Gaussian noise with σ = Δ/θ, where Δ is `calibrated_to`. Raises as `spend`.
 
-        claimed  (E,) the ε that the publication charges for the step; by default it is composed, as the provable is
+        claimed  (E,) the ε that the publication charges for the step; by default it is composed like the provable ε
         """
         if not self.delta > 0:
             raise OverspentError(f"{step}: Gaussian noise needs a δ")
@@ -203,10 +207,12 @@ class Ledger:
         claimed: Epsilons | None = None,
         calibrated_to: Sensitivity | None = None,
     ) -> Entry:
-        """Enters Gaussian steps on samples of the users, their noise being for what it is `calibrated_to`: the
-        sensitivity itself, or another where no bound of that is known. Raises as `spend`.
+        """Enters Gaussian steps on samples of the users. Raises as `spend`.
 
-        claimed  (E,) the ε that the publication charges for all; by default it is composed, as the provable is
+        calibrated_to  the sensitivity that the noise is scaled to, if no bound on the true one is known; by default
+                       `sensitivity`
+        claimed        (E,) the ε that the publication charges for all steps; by default it is composed like the
+                       provable ε
         """
         if not self.delta > 0:
             raise OverspentError(f"{step}: Gaussian noise needs a δ")
@@ -214,7 +220,7 @@ class Ledger:
         alone = sampled.epsilons(self.delta, neighbours)
         claimed = (
             alone if claimed is None else self._checked(step, "ε", claimed)
-        )  # alone may be 0: δ covers it
+        )  # `alone` may be 0: δ covers it
         mu = sampled.mu(neighbours) if sampled.rate == 1 else None
         theta = mu if composes else None
         if math.isinf(sensitivity.value):
@@ -234,8 +240,10 @@ class Ledger:
         return self._enter(entry)
 
     def charge_nothing(self, step: str, sensitivity: Sensitivity) -> Entry:
-        """Enters a step that looks at the data without noise and that the publication does not charge for: nothing
-        can be proved any more. Raises OverspentError in corrected mode, which allows no such step on a finite ε.
+        """Enters a step that looks at the data without noise, and for which the publication charges nothing.
+
+        Nothing can be proved for the fit any more. Raises OverspentError in corrected mode, which allows no such step
+        at a finite ε.
         """
         nothing, unproved = np.zeros_like(self.limit), np.full_like(self.limit, np.inf)
         return self._enter(Entry(step, "none", sensitivity, nothing, unproved, sensitivity))

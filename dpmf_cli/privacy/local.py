@@ -1,12 +1,12 @@
-"""The local model: each rating is perturbed on its user's device, and the aggregator gets the messages alone.
+"""The local model: each rating is perturbed on its user's device, and the aggregator gets nothing but the messages.
 
 `PerturbedRatings` is that boundary. Only the functions of this module can make one, from clean ratings and through
-the ledger; the aggregator's code (`LocalAlgorithm.aggregate`) takes one and nothing else, and no clean value can be
+the ledger. The aggregator's code (`LocalAlgorithm.aggregate`) takes one and nothing else, and no clean value can be
 reached from it.
 
-ε is spent per rating. A user who sends n messages spends n·ε in all (sequential composition), and which items
-somebody rated is not hidden at all: the conclusion of Neera et al. 2020, that the method "completely hides"
-preferences, is not what is proved.
+ε is spent per rating. A user who sends n messages spends n·ε in total (sequential composition). The items that
+somebody rated are not hidden at all. Neera et al. 2020 conclude that the method "completely hides" preferences, which
+is not proved.
 """
 
 from dataclasses import dataclass, replace
@@ -24,18 +24,18 @@ from dpmf_cli.privacy.sensitivity import Sensitivity
 from dpmf_cli.ratings import Ratings, Scale, UserMajor, average_of
 
 _SEAL = object()
-"""What this module alone can pass to the constructors of messages."""
+"""The seal that only this module passes to the constructors of messages."""
 
 CHUNK = 1 << 13
-"""Numbers perturbed at a time: intermediate results then stay in the cache."""
+"""The count of numbers that are perturbed at a time, so that intermediate results stay in the cache."""
 
 
 @dataclass(frozen=True)
 class Traffic:
     """Bytes that were sent, counted from the messages of a simulation. Table 1.
 
-    up, down  by all users to the aggregator and back
-    messages  from users
+    up, down  bytes from all users to the aggregator, and back
+    messages  the number of messages from users
     """
 
     up: int
@@ -53,20 +53,20 @@ class Traffic:
 
 
 class Sealed:
-    """What has passed a local mechanism. Raises TypeError where anything else tries to make one."""
+    """Messages that have passed a local mechanism. Raises TypeError if anything else tries to make them."""
 
     def __init__(self, seal: object) -> None:
         if seal is not _SEAL:
-            raise TypeError(f"{type(self).__name__} come from a local mechanism only")
+            raise TypeError(f"only a local mechanism can make {type(self).__name__}")
 
 
 class PerturbedRatings(Sealed, UserMajor):
     """The messages of all users, decoded, for each ε of the grid.
 
     users, items  (n,) int32, in user-major order: who rated what is public
-    values        what was read off each message, for each ε: on [0, 1] but for unbiased mechanisms, whose values
-                  lie around it
-    scale         the public scale of ratings, to which 0 and 1 correspond
+    values        the decoded messages, for each ε: on [0, 1], except that values of unbiased mechanisms may lie
+                  outside
+    scale         the public scale of ratings, whose ends correspond to 0 and 1
     epsilons      (E,)
     """
 
@@ -91,7 +91,7 @@ class PerturbedRatings(Sealed, UserMajor):
 
     @property
     def means(self) -> NDArray[np.float64]:
-        """(E,) the mean of all messages; the middle where there are none."""
+        """Returns (E,) the mean of all messages, or the middle of [0, 1] if there are none."""
         return np.array([average_of(self.values.column(e), 0.5) for e in range(len(self.epsilons))])
 
     @property
@@ -100,35 +100,39 @@ class PerturbedRatings(Sealed, UserMajor):
 
 
 def value_towards_the_aggregator(source: str, counts: NDArray[np.int64]) -> Sensitivity:
-    """One rating on [0, 1], as the aggregator sees it: it may be any other. The ledger's text says what an ε of each
-    rating is for a user who sends all of `counts` (n_users,)."""
+    """One rating on [0, 1], as the aggregator sees it: its value may change to any other.
+
+    The ledger's text says how much ε users spend who send all their ratings.
+
+    counts  (n_users,) the number of ratings of each user
+    """
     spent = f"for a user n·ε: {counts.mean():.1f} ε on average, {counts.max()} ε at most"
     return Sensitivity(1.0, 1, Neighbours.LOCAL, f"{source}; {spent}")
 
 
 def gradient_of_each_rating(counts: NDArray[np.int64]) -> Sensitivity:
-    """A number on [0, 1] that a device computes from *all* of its user's ratings, reported for each of them.
+    """A number on [0, 1] that a device computes from *all* of its user's ratings, and reports for each of them.
 
-    A report of (u, i) is of (r_ui − p_u·q_i)·p_u, and p_u is fitted to every rating of the user: another value of one
-    rating moves all n_u reports of an iteration. Reports of each rating with ε thus spend n_u·ε on that rating, not
-    ε, and no more on the whole user. counts (n_users,)
+    The report for (u, i) is about (r_ui − p_u·q_i)·p_u, and p_u is fitted to every rating of the user. So a changed
+    value of one rating moves all n_u reports of an iteration. If each report spends ε, the reports together spend
+    n_u·ε on that rating, not ε. They spend no more than n_u·ε on all ratings of the user. counts (n_users,)
     """
     spent = f"a rating of a user with n: {counts.mean():.1f} ε on average, {counts.max()} ε at most"
     return Sensitivity(float(counts.max()), 1, Neighbours.LOCAL, f"one rating moves all n reports; {spent}")
 
 
 def gradient_of_one_rating() -> Sensitivity:
-    """A number on [0, 1] that a device computes from all ratings of its user, reported once.
+    """A number on [0, 1] that a device computes from all ratings of its user, and reports once.
 
-    ε is what the values of all these ratings spend together.
+    The values of all these ratings spend ε together.
     """
     return Sensitivity(1.0, 1, Neighbours.LOCAL, "one report of a user's: ε for all of the user's values")
 
 
 def report_of_a_user() -> Sensitivity:
-    """A number on [0, 1] that a device reports once, whatever its user has rated, and if that is nothing.
+    """A number on [0, 1] that a device reports once, whatever its user has rated, even if that is nothing.
 
-    ε is what all of the user's ratings spend together, and that they are there.
+    All of the user's ratings spend ε together. This covers their presence too.
     """
     return Sensitivity(1.0, 1, Neighbours.USER, "one report of a device: ε for all that its user has rated")
 
@@ -136,19 +140,22 @@ def report_of_a_user() -> Sensitivity:
 def epsilon_per_user(
     epsilons: NDArray[np.float64], counts: NDArray[np.int64]
 ) -> tuple[NDArray[np.float64], ...]:
-    """(E,) mean and (E,) largest ε of a whole user, where each of `counts` (n_users,) ratings spends ε."""
+    """Returns (E,) the mean and (E,) the largest ε for all ratings of a user, if each of `counts` ratings spends ε.
+
+    counts  (n_users,) the number of ratings of each user
+    """
     return epsilons * counts.mean(), epsilons * counts.max()
 
 
 def perturb_ratings(
     train: Ratings, mechanism: LocalMechanism, epsilons: Epsilons, *, debias: bool, curator: Curator
 ) -> PerturbedRatings:
-    """What all devices send under the whole of `epsilons` (E,), entered before anything is drawn.
+    """Returns the messages that all devices send; all of `epsilons` (E,) is in the ledger before the first draw.
 
-    Ratings are scaled to [0, 1] by the public scale (equation 1). `debias` has the aggregator read p as
-    ½ + (p − ½)/s, s = E[r*|1] − E[r*|0]: unbiased at both ends and the middle of the scale, and everywhere where
-    the mechanism's mean is linear. Between them at most 0.1 is left with bounded Laplace, 0.03 with clamped. This is
-    post-processing, which costs nothing.
+    Ratings are scaled to [0, 1] by the public scale (equation 1). With `debias`, the aggregator reads p as
+    ½ + (p − ½)/s, s = E[r*|1] − E[r*|0]. The result is unbiased at both ends and the middle of the scale, and at all
+    values if the mechanism's mean is linear. Elsewhere a bias of at most 0.1 is left with bounded Laplace, and of
+    0.03 with clamped Laplace. This is post-processing, which costs nothing.
     """
     (messages,) = on_devices(
         "each rating, on its device",
@@ -178,16 +185,16 @@ def perturb_ratings(
 
 
 def _message_bytes(n_items: int, *payload: tuple[str, str]) -> int:
-    """The size of one message: the item's id in as few bytes as the catalogue needs, and what is said of it."""
+    """Returns the bytes of one message: the payload, and the item's id in as few bytes as the catalogue needs."""
     return np.dtype([("item", np.min_scalar_type(max(n_items - 1, 0))), *payload]).itemsize
 
 
 class PerturbedSigns(Sealed):
     """One reported number of each device's rating, decoded, for each ε of the grid.
 
-    items, coordinates  (n,) what the numbers are of: public
-    weights             (n,) how many ratings each stands for: public
-    numbers             (n, E), whose means are the numbers in [−1, 1] that were perturbed
+    items, coordinates  (n,) the item and the coordinate of each number: public
+    weights             (n,) how many ratings each number stands for: public
+    numbers             (n, E) the decoded numbers, whose means are the numbers in [−1, 1] that were perturbed
     """
 
     def __init__(
@@ -204,14 +211,14 @@ class PerturbedSigns(Sealed):
 
 
 class SignChannel:
-    """Reports of numbers in [−1, 1], put on [0, 1], each as a `Sign`: `repetitions` times, with equal parts of ε.
+    """Reports numbers in [−1, 1], put on [0, 1], each as a `Sign`: `repetitions` times, with equal parts of ε.
 
-    The whole ε is in the ledger before the first report.
+    All of ε is in the ledger before the first report.
 
-    epsilon      (E,) of each number's reports
-    sensitivity  how many numbers another value of one rating moves: what can be proved is so many times ε
+    epsilon      (E,) the ε of all reports of one number
+    sensitivity  how many numbers a changed value of one rating moves: the provable ε is that many times ε
 
-    `send` raises RuntimeError where it is asked for more reports than were paid for.
+    `send` raises RuntimeError if it is called more often than was paid for.
     """
 
     def __init__(
@@ -239,7 +246,7 @@ class SignChannel:
 
     @property
     def bytes(self) -> int:
-        """What has been sent so far."""
+        """The bytes that have been sent so far."""
         return self.messages * self._each
 
     def send(
@@ -249,7 +256,7 @@ class SignChannel:
         coordinates: NDArray[np.uint8],
         weights: NDArray[np.int64],
     ) -> PerturbedSigns:
-        """What the aggregator receives for numbers (n, E) or (n, 1), clipped to [−1, 1] on the device."""
+        """Returns what the aggregator receives for numbers (n, E) or (n, 1), clipped to [−1, 1] on the device."""
         reports = next(self._rounds, None)
         if reports is None:
             raise RuntimeError("more reports than were paid for")

@@ -1,30 +1,31 @@
-"""Mechanisms of the local model: what a device does to one rating, on [0, 1], before it sends it.
+"""Mechanisms of the local model: how a device perturbs one rating, on [0, 1], before it sends it.
 
-Each maps (value, uniforms, ε) to a message without any other randomness, and the ε's of a grid share the uniforms:
-the message for an ε does not depend on which other ε are in the grid, and each ε has exactly its own law.
+Each mechanism maps (value, uniforms, ε) to a message, without any other randomness. All ε of a grid share the
+uniforms. So the message for an ε does not depend on the other ε of the grid, and each ε has exactly its own law.
 
-`decoded` is what the aggregator reads off a message: a number whose mean is a function of the value. All mechanisms
-here treat v and 1 − v alike.
+The aggregator decodes a message by `decoded`, to a number whose mean is a function of the value. All mechanisms here
+treat v and 1 − v alike.
 
-Messages are on public grids (`privacy.grid`), or they would tell in their low bits which value they were made from.
+Messages are on public grids (`privacy.grid`). Otherwise their low bits would tell from which value they were made.
 
 *Lemma.* A mechanism with a density inverts a CDF at a uniform U, a multiple of 2⁻⁵³, and rounds the message to a grid
-that follows from ε alone. Rounding the real message is post-processing. The program differs from that in which U lead
-to a cell of the grid, and every cell has a chance of 2⁻¹³·e^−ε·min(1, ε) at least (each class says why):
+that follows from ε alone. Rounding the real message is post-processing. The program differs from that only in which U
+lead to a cell of the grid. Every cell has a probability of 2⁻¹³·e^−ε·min(1, ε) at least (each class says why):
 
-    1. U, its differences with masses up to 1, and those masses, are rounded: an end of a cell moves by 2⁻⁵¹ of U.
-    2. Logarithms and the message are rounded: by 2⁻⁵⁰ of a message of size 1, where a cell is 2⁻¹¹·min(1, 1/ε) wide
-       and the density in it is constant to 2⁻¹⁰: a part 2⁻³⁸·max(1, ε) of its chance. In the piecewise mechanism
-       by 2⁻⁵⁰ of C, where a cell is 2⁻¹¹·(C − 1) wide: 2⁻³⁹·(e^(ε/2) + 1).
+    1. U, its differences with masses up to 1, and those masses are rounded. So an end of a cell moves by 2⁻⁵¹ of U.
+    2. Logarithms and the message are rounded: by 2⁻⁵⁰ of a message of size 1. A cell is 2⁻¹¹·min(1, 1/ε) wide, and
+       the density in it is constant to 2⁻¹⁰. So this is a fraction 2⁻³⁸·max(1, ε) of the cell's probability. In the
+       piecewise mechanism the rounding is by 2⁻⁵⁰ of C, and a cell is 2⁻¹¹·(C − 1) wide: 2⁻³⁹·(e^(ε/2) + 1).
 
-A cell's chance is its real one times 1 ± 2⁻³⁶·e^ε/min(1, ε), and the loss between two values is ε and twice that.
-`MARGIN`·ε, by which less is spent, pays for it from ε = 2⁻¹⁰ to 17. For a larger ε some cells are so rare that few U
-lead to them, and their chances are right to 2⁻⁵⁰ each, not in proportion.
+The probability of a cell is the real one times 1 ± 2⁻³⁶·e^ε/min(1, ε). So the loss between two values is at most ε
+plus twice 2⁻³⁶·e^ε/min(1, ε). The mechanisms spend less than ε, by `MARGIN`·ε, which pays for that from ε = 2⁻¹⁰ to
+17. For a larger ε some cells are so rare that few U lead to them. Their probabilities are right to 2⁻⁵⁰ each, not in
+proportion.
 
-Discrete messages have chances of which the least is 1/(e^ε + k − 1) or so, right to 2⁻⁵²: to a factor 1 ± 2⁻²⁰ for
-ε ≤ 22.
+Discrete messages have probabilities of about 1/(e^ε + k − 1) at least. These are right to 2⁻⁵², which is a factor
+1 ± 2⁻²⁰ for ε ≤ 22.
 
-Rounding moves the mean of a message by half a step of its grid at most, 2⁻¹¹ of the range or of the noise's scale:
+Rounding moves the mean of a message by at most half a step of its grid: 2⁻¹¹ of the range or of the noise's scale.
 `expected` and `slope` are those of the real message.
 """
 
@@ -43,7 +44,7 @@ Values = NDArray[np.float64]
 
 
 class Mechanism(StrEnum):
-    """The names by which a config asks for them."""
+    """The names of the mechanisms in configs."""
 
     BLP = "blp"
     LAPLACE = "laplace"
@@ -54,13 +55,13 @@ class Mechanism(StrEnum):
 
 
 class LocalMechanism(ABC):
-    """One rating's randomiser.
+    """A randomiser of one rating.
 
-    title     how ledgers and tables call it
-    source    where it is from
+    title     its name in ledgers and tables
+    source    the publication that it is from
     unbiased  whether the mean of a decoded message is the value itself
-    uniforms  how many numbers from U(0, 1) one message takes
-    payload   what is sent beside the item's id
+    uniforms  the number of draws from U(0, 1) that one message takes
+    payload   the NumPy type of the data that are sent beside the item's id
     """
 
     title: ClassVar[str]
@@ -77,25 +78,26 @@ class LocalMechanism(ABC):
 
     @abstractmethod
     def decoded(self, values: Values, uniforms: Values, epsilons: Values) -> Values:
-        """(n, E) decoded messages for values (n,) in [0, 1], from uniforms (n, `uniforms`), for each ε (E,)."""
+        """Returns (n, E) decoded messages for values (n,) in [0, 1], uniforms (n, `uniforms`) and each ε (E,)."""
 
     def expected(self, values: Values, epsilons: Values) -> Values:
-        """(n, E) means of the decoded messages."""
+        """Returns (n, E) means of the decoded messages."""
         return np.broadcast_to(values[:, None], (len(values), len(epsilons)))
 
     def slope(self, epsilons: Values) -> Values:
-        """(E,) s = E[r*|1] − E[r*|0]: what is left of the difference between the two ends of the scale."""
+        """Returns (E,) s = E[r*|1] − E[r*|0]: the remaining difference between the two ends of the scale."""
         low, high = self.expected(np.array([0.0, 1.0]), epsilons)
         return np.asarray(high - low)
 
 
 def bounded_laplace_scales(epsilons: Values, sensitivity: float = 1.0) -> Values:
-    """(E,) the least b for which bounded Laplace on [0, 1] is ε-DP for values at most Δ = `sensitivity` apart.
+    """Returns (E,) the least b for which bounded Laplace on [0, 1] is ε-DP for values within Δ = `sensitivity`.
 
-    The constant C_r(b) of equation 3 depends on r, so that b = Δ/ε is enough only where Δ is the whole width (both
-    ends have the same constant). In general b = Δ/(ε − ln(C_Δ(b)/C_0(b))): Holohan et al. 2018, theorem 3.5 with
-    δ = 0, whose fixed point lies above Δ/ε and is found by bisection (equation 21 there). Raises ValueError for a Δ
-    outside (0, 1].
+    The constant C_r(b) of equation 3 depends on r. So b = Δ/ε is enough only if Δ is the full width, since both ends
+    have the same constant. In general b = Δ/(ε − ln(C_Δ(b)/C_0(b))): Holohan et al. 2018, theorem 3.5 with δ = 0. The
+    fixed point lies above Δ/ε and is found by bisection (equation 21 there).
+
+    Raises ValueError for a Δ outside (0, 1].
     """
     if not 0 < sensitivity <= 1:
         raise ValueError(f"a sensitivity of {sensitivity} on a domain of width 1")
@@ -104,7 +106,7 @@ def bounded_laplace_scales(epsilons: Values, sensitivity: float = 1.0) -> Values
         return np.asarray(1 / epsilons)
 
     def excess(b: Values) -> Values:
-        """The loss between 0 and Δ, less ε; it falls in b."""
+        """Returns the loss between 0 and Δ, minus ε; it falls with b."""
         return np.asarray(sensitivity / b + np.log(_mass(sensitivity, b) / _mass(0.0, b)) - epsilons)
 
     low = sensitivity / epsilons
@@ -117,18 +119,18 @@ def bounded_laplace_scales(epsilons: Values, sensitivity: float = 1.0) -> Values
 
 
 def _mass(value: float | Values, b: Values) -> Values:
-    """C_r(b): the probability that r + Laplace(b) lies in [0, 1]. Equation 3."""
+    """Returns C_r(b): the probability that r + Laplace(b) lies in [0, 1]. Equation 3."""
     with np.errstate(divide="ignore"):
         return np.asarray(-(np.expm1(-value / b) + np.expm1(-(1 - value) / b)) / 2)
 
 
 @dataclass(frozen=True)
 class BoundedLaplace(LocalMechanism):
-    """r* ~ Laplace(r, b = 1/ε) given that it lies in [0, 1]. Section 3.2, definition 1; Holohan et al. 2018.
+    """r* ~ Laplace(r, b = 1/ε), given that r* lies in [0, 1]. Section 3.2, definition 1; Holohan et al. 2018.
 
-    Algorithm 1 draws until a draw lies inside; this inverts the CDF, which is the same law and takes no loop:
-    with a = e^(−r/b), c = e^(−(1−r)/b) and t = u·C_r(b), r* = r + b·ln(a + 2t) where 2t ≤ 1 − a, else
-    r − b·ln(c + 2(C_r − t)).
+    Algorithm 1 draws until a draw lies inside. The code inverts the CDF, which gives the same law without a loop.
+    With a = e^(−r/b), c = e^(−(1−r)/b) and t = u·C_r(b), r* = r + b·ln(a + 2t) where 2t ≤ 1 − a, and
+    r* = r − b·ln(c + 2(C_r − t)) elsewhere.
 
     The grid is that of min(b, 1). The density is at least e^−ε·max(1, ε/2), and cells at the ends are half as wide.
     """
@@ -146,7 +148,7 @@ class BoundedLaplace(LocalMechanism):
         return on_grid(np.where(b > 0, np.clip(out, 0, 1), r), grid_of(np.minimum(b, 1)))
 
     def expected(self, values: Values, epsilons: Values) -> Values:
-        """r + (∫ (r* − r) e^(−|r*−r|/b))/(2bC) = r + [(1−r+b)·(−c)/2 + (r+b)·a/2]/C, a and c as above."""
+        """Returns r + (∫ (r* − r) e^(−|r*−r|/b))/(2bC) = r + [(1−r+b)·(−c)/2 + (r+b)·a/2]/C, a and c as above."""
         r, b = values[:, None], bounded_laplace_scales(epsilons)
         with np.errstate(divide="ignore", invalid="ignore"):
             a, c = np.exp(-r / b), np.exp(-(1 - r) / b)
@@ -158,7 +160,7 @@ class BoundedLaplace(LocalMechanism):
 class ClampedLaplace(LocalMechanism):
     """r* = clamp(r + Laplace(1/ε), [0, 1]). Berlioz et al. 2015 and Friedman et al. 2016, on the device.
 
-    The grid is that of min(1/ε, 1). The density is at least e^−ε·ε/2, and the ends have all that is beyond them.
+    The grid is that of min(1/ε, 1). The density is at least e^−ε·ε/2, and the ends have all the mass beyond them.
     """
 
     title: ClassVar[str] = "Laplace, clamped"
@@ -172,25 +174,27 @@ class ClampedLaplace(LocalMechanism):
         return on_grid(np.clip(values[:, None] + unit * scales, 0, 1), grid_of(np.minimum(scales, 1)))
 
     def expected(self, values: Values, epsilons: Values) -> Values:
-        """r + (b/2)(e^(−r/b) − e^(−(1−r)/b)): what clamping takes off each tail."""
+        """Returns r + (b/2)(e^(−r/b) − e^(−(1−r)/b)); the terms are what clamping cuts off each tail."""
         r, b = values[:, None], 1 / epsilons
         with np.errstate(divide="ignore"):
             return np.asarray(r + b / 2 * (np.exp(-r / b) - np.exp(-(1 - r) / b)))
 
 
 def _level(values: Values, uniforms: Values, levels: int) -> NDArray[np.int64]:
-    """(n, 1) the grid's level of each value, rounded up or down at random between two: the mean is the value."""
+    """Returns (n, 1) levels. A value between two levels is rounded up or down at random: the mean is the value."""
     place = values * (levels - 1)
     rounded = np.floor(place + uniforms)
-    exact = np.abs(place - np.rint(place)) < 1e-4  # a value of the grid, but for float32
+    exact = np.abs(place - np.rint(place)) < 1e-4  # a level, apart from rounding to float32
     return np.where(exact, np.rint(place), rounded).astype(np.int64)[:, None]
 
 
 @dataclass(frozen=True)
 class RandomisedResponse(LocalMechanism):
-    """The value's level with probability e^ε/(e^ε + k − 1), else any other. Warner 1965; Kairouz et al. 2016.
+    """Sends the value's level with probability e^ε/(e^ε + k − 1), and otherwise any other level.
 
-    levels  k, equally spaced on [0, 1]
+    Warner 1965; Kairouz et al. 2016.
+
+    levels  k, the number of levels, equally spaced on [0, 1]
     """
 
     title: ClassVar[str] = "randomised response"
@@ -217,10 +221,11 @@ class RandomisedResponse(LocalMechanism):
 
 @dataclass(frozen=True)
 class UnaryEncoding(LocalMechanism):
-    """One bit a level; the value's own is sent true with ½, each other is sent 1 with q = 1/(e^ε + 1).
+    """Sends one bit for each level: 1 with probability ½ for the value's own, and with q = 1/(e^ε + 1) for others.
 
-    Optimised unary encoding, Wang, Blocki, Li, Jha 2017, section 4.3. Decoded: ½ + Σ_j (v_j − ½)(bit_j − q)/(½ − q),
-    whose mean is the value. At ε = ∞ a value's own bit is still lost half of the time.
+    Optimised unary encoding: Wang, Blocki, Li, Jha 2017, section 4.3. The decoded message is
+    ½ + Σ_j (v_j − ½)(bit_j − q)/(½ − q), whose mean is the value. Even at ε = ∞ the value's own bit is lost half of
+    the time.
     """
 
     title: ClassVar[str] = "unary encoding"
@@ -249,13 +254,14 @@ class UnaryEncoding(LocalMechanism):
 
 @dataclass(frozen=True)
 class Piecewise(LocalMechanism):
-    """The piecewise mechanism on t = 2r − 1 in [−1, 1]: near t with density p, elsewhere in [−C, C] with p/e^ε.
+    """The piecewise mechanism on t = 2r − 1 in [−1, 1]: density p near t, and density p/e^ε elsewhere in [−C, C].
 
-    C = (e^(ε/2) + 1)/(e^(ε/2) − 1), near is [l, l + C − 1] with l = (C + 1)t/2 − (C − 1)/2. Wang, Xiao et al. 2019,
-    algorithm 2, here by inverse CDF. The mean is the value.
+    C = (e^(ε/2) + 1)/(e^(ε/2) − 1). Near t means in [l, l + C − 1] with l = (C + 1)t/2 − (C − 1)/2. Wang, Xiao et al.
+    2019, algorithm 2, here by inverse CDF. The mean is the value.
 
-    The grid on [−C, C] is that of C − 1, the width of what is near; with q = e^(−ε/2), a cell is 2⁻¹¹·2q/(1 − q) wide
-    at least and the density q(1 − q)/(2 + 2q). What is beyond the last multiple within ±C counts as that.
+    The grid on [−C, C] is that of C − 1, the width of the interval near t. With q = e^(−ε/2), a cell is at least
+    2⁻¹¹·2q/(1 − q) wide, and the density is at least q(1 − q)/(2 + 2q). Messages beyond the last multiple within ±C
+    are moved to that multiple.
     """
 
     title: ClassVar[str] = "piecewise mechanism"
@@ -265,7 +271,7 @@ class Piecewise(LocalMechanism):
         t, q = 2 * values[:, None] - 1, np.exp(-epsilons / 2)
         largest = (1 + q) / -np.expm1(-epsilons / 2)
         low = (largest + 1) / 2 * t - (largest - 1) / 2
-        far = q / ((1 + q) * (largest + 1))  # the density outside
+        far = q / ((1 + q) * (largest + 1))  # the density away from t
         before, near = (low + largest) * far, 1 / (1 + q)
         with np.errstate(divide="ignore", invalid="ignore"):  # `far` = 0 where ε = ∞
             out = np.where(
@@ -284,9 +290,9 @@ class Piecewise(LocalMechanism):
 
 @dataclass(frozen=True)
 class Duchi(LocalMechanism):
-    """One `Sign` of the value, read on [0, 1].
+    """One `Sign` of the value, decoded on [0, 1].
 
-    Duchi, Jordan, Wainwright 2013. At ε = ∞ the value is still rounded at random to an end of the scale.
+    Duchi, Jordan, Wainwright 2013. Even at ε = ∞ the value is rounded at random to an end of the scale.
     """
 
     title: ClassVar[str] = "Duchi et al."
@@ -299,29 +305,35 @@ class Duchi(LocalMechanism):
 
 @dataclass(frozen=True)
 class Sign:
-    """One sign for a number v in [0, 1], + with probability ½ + ½·t·tanh(ε/2) for t = 2v − 1; decoded as
-    t* = ± 1/tanh(ε/2), whose mean is t.
+    """One sign for a number v in [0, 1]: + with probability ½ + ½·t·tanh(ε/2), where t = 2v − 1.
 
-    Like all mechanisms it takes a number that moves by 1 at most; the two laws' ratio is then at most e^ε.
+    It is decoded as t* = ± 1/tanh(ε/2), whose mean is t. As for all mechanisms here, the number moves by 1 at most
+    between neighbours. The ratio of the two laws is then at most e^ε.
     """
 
     title: ClassVar[str] = Duchi.title
     uniforms: ClassVar[int] = 1
 
     def decoded(self, numbers: Values, uniforms: Values, epsilons: Values) -> Values:
-        """(n, E) decoded messages for numbers (n,) or (n, E), from uniforms (n, 1), for each ε (E,)."""
+        """Returns (n, E) decoded messages for numbers (n,) or (n, E), uniforms (n, 1) and each ε (E,)."""
         certainty = np.tanh(epsilons / 2)
         numbers = numbers if numbers.ndim == 2 else numbers[:, None]
         return np.where(uniforms < 0.5 + (numbers - 0.5) * certainty, 1.0, -1.0) / certainty
 
 
 COARSEST_STEP = 1 / 20
-"""A finer grid, or none, is rounded to `CONTINUOUS_LEVELS`: randomised response needs few answers."""
+"""The least step of a rating scale, over its width, that is used for levels as it is.
+
+A scale with a finer step, or without one, is rounded to `CONTINUOUS_LEVELS`: randomised response needs few
+answers."""
 CONTINUOUS_LEVELS = 5
 
 
 def mechanism_on(scale: Scale, kind: Mechanism, levels: int | None = None) -> LocalMechanism:
-    """The mechanism, on the rating's own grid where there is one that is coarse enough, or on `levels` levels."""
+    """Returns the mechanism, on `levels` levels.
+
+    Without `levels`, it uses the steps of the scale if they are coarse enough, and otherwise `CONTINUOUS_LEVELS`.
+    """
     if levels is None:
         step = scale.step / scale.width
         levels = round(1 / step) + 1 if step >= COARSEST_STEP else CONTINUOUS_LEVELS

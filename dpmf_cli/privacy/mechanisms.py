@@ -1,9 +1,10 @@
 """Mechanisms: the only ways to a release. Each enters its step in the ledger before it draws any noise.
 
-Every mechanism takes the `curator` of a fit, and gives a `Release`, or one for each repetition. `step` names
-the step in the ledger and the stream that its noise is drawn from; `stream` names another, of which steps
-take one part after the other. Every scale is larger by `grid.MARGIN` than a proof about real numbers asks for,
-which pays for rounding. All raise OverspentError (a bug in the algorithm) where the ledger refuses.
+Every mechanism takes the `curator` of a fit, and returns a `Release`, or one for each repetition. `step` names the
+step in the ledger and the stream that its noise is drawn from. `stream` names another stream instead, which several
+steps may share: each step goes on where the one before stopped. Every scale is larger by `grid.MARGIN` than a proof
+about real numbers asks for, which pays for rounding. All mechanisms raise OverspentError (a bug in the algorithm) if
+the ledger refuses the step.
 """
 
 import itertools
@@ -50,10 +51,10 @@ def laplace(
 
     Dwork et al. 2006; Friedman et al. 2016, theorem 1 and equation 5. ε-DP, pure.
 
-    sensitivity    the true one
-    epsilon        (E,) what this step claims to spend for each ε of the grid; inf adds no noise
-    calibrated_to  the sensitivity that the noise is scaled to, where a paper takes another than the true one
-    later          whether the noise, always the same, is drawn when a kernel asks for it, and not kept
+    sensitivity    the true sensitivity
+    epsilon        (E,) the ε that this step claims to spend, for each ε of the grid; inf adds no noise
+    calibrated_to  the sensitivity that the noise is scaled to, if a paper assumes another than the true one
+    later          whether the noise is drawn when a kernel asks for it, the same each time, and is not kept
     """
     entry, scale = _spend(step, "Laplace", 1, 1, sensitivity, epsilon, curator, calibrated_to)
     return curator.release(entry, _drawn(unit_laplace, step, shape, scale, curator, later))
@@ -69,9 +70,9 @@ def repeated_laplace(
     curator: Curator,
     calibrated_to: Sensitivity | None = None,
 ) -> Iterator[Release]:
-    """The Laplace mechanism `repetitions` times, each with an equal part of `epsilon`, drawn as it is asked for.
+    """The Laplace mechanism `repetitions` times, each with an equal part of `epsilon`. Noise is drawn when asked for.
 
-    The whole ε is in the ledger before the first draw: what is never drawn is spent all the same.
+    All of ε is in the ledger before the first draw: draws that are never made are charged too.
     """
     entry, scale = _spend(step, "Laplace", 1, repetitions, sensitivity, epsilon, curator, calibrated_to)
     rng = curator.noise(step)
@@ -93,11 +94,11 @@ def gaussian(
 ) -> Release:
     """The Gaussian mechanism: N(0, (Δ/θ)²) noise for `shape` numbers whose joint L2 sensitivity is Δ.
 
-    McSherry and Mironov 2009, theorem 3 and section 5; what it costs, and in composition, is `accounting`'s.
+    McSherry and Mironov 2009, theorem 3 and section 5. `accounting` gives its cost, alone and in composition.
 
     theta          (E,) Δ/σ for each ε of the grid; inf adds no noise
     sensitivity, calibrated_to, later  as for `laplace`
-    claimed        (E,) the ε that the publication charges for the step, where that is not what the accountant says
+    claimed        (E,) the ε that the publication charges for the step, if it differs from the accountant's
     """
     _refuse_norm(step, "Gaussian", 2, sensitivity)
     used = calibrated_to or sensitivity
@@ -119,13 +120,13 @@ def subsampled_laplace(
     calibrated_to: Sensitivity | None = None,
     stream: str = "",
 ) -> Release:
-    """The Laplace mechanism on a sample of the records, each in it with probability `rate`.
+    """The Laplace mechanism on a sample of the records. Each record is in the sample with probability `rate`.
 
-    What it costs is `subsampling.amplified`; where neighbours exchange a record, its absence must be within
-    `sensitivity` too.
+    It costs `subsampling.amplified`. Where neighbours exchange a record, leaving the record out must move the
+    measurement by `sensitivity` at most, too.
 
-    epsilon  (E,) ε₀ = Δ/scale, of the step on the sample as it is; inf adds no noise
-    claimed  (E,) what the publication charges for the step
+    epsilon  (E,) ε₀ = Δ/scale, the ε of the step without the amplification by sampling; inf adds no noise
+    claimed  (E,) the ε that the publication charges for the step
     """
     _refuse_norm(step, "Laplace", 1, sensitivity)
     used = calibrated_to or sensitivity
@@ -151,15 +152,15 @@ def subsampled_gaussian(
     curator: Curator,
     claimed: NDArray[np.float64] | None = None,
 ) -> Iterator[Release]:
-    """N(0, (c·multiplier)²) noise, `repetitions` times, for sums over samples of the users, each in one with
-    probability `rate`, independently. Abadi et al. 2016; what it costs is `subsampling`'s.
+    """N(0, (c·multiplier)²) noise, `repetitions` times, for sums over samples of the users.
 
-    The whole cost is in the ledger before the first draw: what is never drawn is spent all the same.
+    Each user is in a sample with probability `rate`, independently. Abadi et al. 2016; `subsampling` gives the cost.
+    The complete cost is in the ledger before the first draw: draws that are never made are charged too.
 
-    contribution  c, which bounds the L2 norm of what one user adds
+    contribution  c, a bound on the L2 norm of one user's contribution
     sensitivity   c where neighbours are users, 2c where a user's contribution is exchanged; inf if no bound is known
     multiplier    (E,) from `subsampling.noise_multipliers`; 0 adds no noise
-    claimed       (E,) the ε that the publication charges for all of it, where that is not what the accountant says
+    claimed       (E,) the ε that the publication charges for all repetitions, if it differs from the accountant's
     raises        ValueError for another sensitivity
     """
     _refuse_norm(step, "Gaussian", 2, sensitivity)
@@ -187,14 +188,15 @@ def exponential_choice(
     epsilon: NDArray[np.float64],
     curator: Curator,
 ) -> Release:
-    """The exponential mechanism among `candidates`: noise for their losses, the least of which is chosen.
+    """The exponential mechanism among `candidates`: noise for their losses. The least noisy loss is chosen.
 
-    McSherry and Talwar 2007: candidate c with probability proportional to exp(−ε·loss_c/2Δ), Δ being how far any one
-    loss can move (`norm` inf). −Gumbel noise of scale 2Δ/ε on each loss makes the least one have that law. Pure ε-DP.
-    Only which one is the least may be released: the noisy losses are not on a grid.
+    McSherry and Talwar 2007: candidate c is chosen with probability proportional to exp(−ε·loss_c/2Δ), where Δ is how
+    far any one loss can move (`norm` inf). −Gumbel noise of scale 2Δ/ε on each loss gives the least noisy loss that
+    law. Pure ε-DP. Only the index of the least noisy loss may be released: the noisy losses are not on a grid.
 
-    choices  how many are made side by side, each among `candidates`, from losses (choices, candidates). One record
-             must move the losses of one of them alone: then all together cost what one does (parallel composition)
+    choices  the number of choices that are made side by side, each among `candidates`, from losses
+             (choices, candidates). One record must move the losses of one choice only; then all choices together cost
+             as much as one (parallel composition)
     """
     entry, scale = _spend(step, "exponential", math.inf, 1, sensitivity, epsilon, curator, None)
     rng = curator.noise(step)
@@ -210,7 +212,7 @@ def keyed_laplace(
     epsilon: NDArray[np.float64],
     curator: Curator,
 ) -> Release:
-    """The Laplace mechanism for any number of numbers, their noise drawn from a key when each is visited."""
+    """The Laplace mechanism for any number of numbers. Each one's noise is computed from a key when it is visited."""
     entry, scale = _spend(step, "Laplace", 1, 1, sensitivity, epsilon, curator, None)
     return curator.release(entry, KeyedNoise(int(curator.noise(step).integers(2**63)), scale))
 
@@ -229,11 +231,11 @@ def repeated_k_norm(
     """The K-norm mechanism on the rows of a (rows, d) matrix, `repetitions` times with equal parts of `epsilon`.
 
     Hardt and Talwar 2010; Friedman et al. 2016, theorem 2. Each row gets noise with density proportional to
-    exp(−ε‖b‖₂/Δ): a uniform direction times Gamma(d, Δ/ε). The norm K of the whole matrix is the *sum of the
-    rows' L2 norms*, so `sensitivity` (norm 2) bounds the sum, over the rows that a neighbour moves, of how far
-    each moves; the density of the matrix is then exp(−ε·K(B)/Δ), and the step is ε-DP, pure.
+    exp(−ε‖b‖₂/Δ): a uniform direction times Gamma(d, Δ/ε). The norm K of the complete matrix is the *sum of the rows'
+    L2 norms*. So `sensitivity` (norm 2) bounds the sum of the L2 moves of all rows that move between neighbours. The
+    density of the matrix is then proportional to exp(−ε·K(B)/Δ), and the step is ε-DP, pure.
 
-    rounded  False where the noisy rows never leave, and what follows from them has a grid of its own
+    rounded  False if the noisy rows never leave, and the numbers that follow from them have a grid of their own
     """
     entry, scale = _spend(step, "K-norm", 2, repetitions, sensitivity, epsilon, curator, calibrated_to)
     rng = curator.noise(step)
@@ -252,10 +254,10 @@ def redrawn_k_norm(
     epsilon: NDArray[np.float64],
     curator: Curator,
 ) -> Callable[[str], Release]:
-    """K-norm noise that a publication charges once and draws anew whenever it is used.
+    """K-norm noise that a publication charges once, but draws anew whenever it is used.
 
-    Zhang et al. 2018, algorithm 2, line 17. The noise of independent draws averages out: `sensitivity` is therefore
-    `no_bound_known`, and nothing is provable. The function returned takes the name of a use; one name, one draw.
+    Zhang et al. 2018, algorithm 2, line 17. The noise of independent draws averages out. So `sensitivity` is
+    `no_bound_known`, and nothing is provable. The returned function takes the name of a use: one name is one draw.
     """
     entry, scale = _spend(step, "K-norm, redrawn", 2, 1, sensitivity, epsilon, curator, calibrated_to)
     draws = count()
@@ -269,10 +271,11 @@ def redrawn_k_norm(
 def without_noise(
     step: str, *, sensitivity: Sensitivity, grid: int, curator: Curator
 ) -> Callable[[tuple[int, ...]], Release]:
-    """What a publication releases as it is and does not charge for: nothing can be proved any more.
+    """A release without noise, for which the publication charges nothing. Nothing can be proved for the fit any more.
 
-    grid  how many ε there are. The function returned gives the release of numbers of a shape, once for each
-    measurement.
+    The returned function gives the release of numbers of a shape, once for each measurement.
+
+    grid  the number of ε
     """
     entry, draws = curator.ledger.charge_nothing(step, sensitivity), count()
     return lambda shape: curator.release(
@@ -293,8 +296,8 @@ def on_devices(
 ) -> Iterator[Release]:
     """Messages that devices perturb themselves, `repetitions` times, each with an equal part of `epsilon` (E,).
 
-    calibrated_to  how far apart two numbers may be for which the randomiser is ε-DP, where another value of one
-                   rating moves more than that
+    calibrated_to  the largest distance between two numbers for which the randomiser is ε-DP, if a changed value of
+                   one rating moves the messages further than that
     """
     entry, _ = _spend(step, randomiser.title, 1, repetitions, sensitivity, epsilon, curator, calibrated_to)
     noise = DeviceNoise(
@@ -313,10 +316,10 @@ def _spend(
     curator: Curator,
     calibrated_to: Sensitivity | None,
 ) -> tuple[Entry, NDArray[np.float64]]:
-    """Enters the repetitions as one step, and returns its entry and the scale (E,) of one repetition.
+    """Enters the repetitions as one step. Returns its entry, and the scale (E,) of the noise of one repetition.
 
-    Noise scaled to Δ′ where the sensitivity is Δ makes the step Δ/Δ′·ε-DP: that is what can be proved. A step
-    whose sensitivity no bound is known for has Δ = inf, hence a provable ε of inf.
+    If the noise is scaled to Δ′ and the sensitivity is Δ, the step is Δ/Δ′·ε-DP, which is its provable ε. If no bound
+    on the sensitivity is known, Δ is inf, and so is the provable ε.
     """
     _refuse_norm(step, mechanism, norm, sensitivity)
     used = calibrated_to or sensitivity
@@ -343,20 +346,20 @@ def _drawn(
     curator: Curator,
     later: bool,
 ) -> LaneNoise | LaterNoise:
-    """A step's only draw."""
+    """Returns the noise of a step that has one draw."""
     if later:
         return LaterNoise(law, shape, curator.noise_later(step), scale)
     return LaneNoise.drawn(law, shape, curator.noise(step), scale)
 
 
 def _with_margin(scale: NDArray[np.float64]) -> NDArray[np.float64]:
-    """(E,) the scale of noise that pays for rounding too: `privacy.grid`."""
+    """Returns (E,) the scale of noise that pays for rounding too: `privacy.grid`."""
     return np.asarray(scale * (1 + MARGIN))
 
 
 def _proved(epsilon: NDArray[np.float64], sensitivity: Sensitivity, used: Sensitivity) -> NDArray[np.float64]:
-    """(E,) Δ/Δ′·ε of noise scaled to Δ′."""
-    with np.errstate(invalid="ignore"):  # ∞ times the 0 of what nothing moves
+    """Returns (E,) Δ/Δ′·ε: the provable ε of noise that is scaled to Δ′."""
+    with np.errstate(invalid="ignore"):  # ∞ times 0, for a measurement that nothing moves
         return np.where(np.isinf(epsilon), np.inf, epsilon * (sensitivity.value / used.value))
 
 

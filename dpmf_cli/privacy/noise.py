@@ -1,10 +1,10 @@
-"""Noise for a whole ε grid, and how its unit is drawn. `mechanisms` draw it and `release` applies it.
+"""Noise for a complete ε grid, and the draws of its unit. `mechanisms` draw the noise, and `release` applies it.
 
-Noise is drawn once per fit in its *unit* form and scaled for every ε of the grid. If X ~ Laplace(1) then b·X
-~ Laplace(b), so each ε has exactly its own distribution. The ε of one fit share the unit draw, which makes a
-curve over ε smooth. Every ε is a statement about its own marginal. Only one of a grid's models may ever be
-released: two of them give the clean sums by one subtraction. What is released of a model is on that model's own
-`grid`: rounding comes after scaling, so that the shared draw costs a single model nothing.
+Noise is drawn once per fit in its *unit* form, and scaled for every ε of the grid. If X ~ Laplace(1), then
+b·X ~ Laplace(b). So each ε has exactly its own distribution. All ε of one fit share the unit draw, which makes a
+curve over ε smooth. Every ε is a statement about the marginal distribution of its own model. Only one of a grid's
+models may ever be released: two of them give the clean sums by one subtraction. The released numbers of a model are
+on that model's own `grid`. Rounding comes after scaling, so the shared draw costs a single model nothing.
 """
 
 from collections.abc import Callable
@@ -18,22 +18,22 @@ from dpmf_cli.privacy.grid import FINEST, grid_of, on_grid
 from dpmf_cli.privacy.keyed import unit_of_cells
 
 Law = Callable[[tuple[int, ...], np.random.Generator], NDArray[np.float64]]
-"""Draws unit noise for numbers of a shape."""
+"""A function that draws unit noise for numbers of a shape."""
 
 
 def silence(shape: tuple[int, ...], rng: np.random.Generator | None = None) -> NDArray[np.float64]:
-    """No noise."""
+    """Returns no noise: zeros."""
     return np.zeros(shape)
 
 
 @dataclass(frozen=True)
 class LaneNoise:
-    """Noise for a whole ε grid: element k of ε e is unit[k]·scale[e].
+    """Noise for a complete ε grid: element k for ε number e is unit[k]·scale[e].
 
     unit     (...) float64, one draw of the unit distribution per measured number
     scale    (E,) float64, the scale for each ε, in units of the measurement; 0 where ε = inf
-    law      what the unit is a draw of, for audits
-    rounded  whether what it is added to is rounded to the `grid`: always, but where the sum itself never leaves
+    law      the law of the unit draw, for audits
+    rounded  whether noisy numbers are rounded to the `grid`: always, unless the noisy numbers themselves never leave
     """
 
     unit: NDArray[np.float64]
@@ -51,42 +51,43 @@ class LaneNoise:
         *,
         rounded: bool = True,
     ) -> Self:
-        """One draw of `law` for numbers of `shape`."""
+        """Returns one draw of `law` for numbers of `shape`."""
         return cls(law(shape, rng), scale, law, rounded)
 
     @property
     def grid(self) -> NDArray[np.float64]:
-        """(E,) what released numbers are multiples of, a power of two for each ε: `privacy.grid`."""
+        """(E,) the power of two, for each ε, whose multiples the released numbers are: `privacy.grid`."""
         return grid_of(self.scale) if self.rounded else np.full_like(self.scale, FINEST)
 
     def added_to(self, values: ArrayLike) -> NDArray[np.float64]:
-        """(..., E) `values` plus the noise, on the grid; values (...) common to all ε, or (..., E) of their own."""
+        """Returns (..., E) `values` plus the noise, on the grid; `values` is (...), common to all ε, or (..., E)."""
         values = np.asarray(values, dtype=np.float64)
         if values.ndim == self.unit.ndim:
             values = values[..., None]
         return on_grid(values + self.unit[..., None] * self.scale, self.grid)
 
     def of_models(self, lanes: slice) -> Self:
-        """The noise of the models `lanes`, from the same unit draw."""
+        """Returns the noise of the models `lanes`, from the same unit draw."""
         return replace(self, scale=self.scale[lanes])
 
     def units(self, first: int, count: int) -> NDArray[np.float64]:
-        """(count, …) the unit noise of the numbers from `first` on."""
+        """Returns (count, …) the unit noise of the numbers from `first` on."""
         return self.unit[first : first + count]
 
     @property
     def shape(self) -> tuple[int, ...]:
-        """Of the unit draw."""
+        """The shape of the unit draw."""
         return self.unit.shape
 
 
 @dataclass(frozen=True)
 class LaterNoise:
-    """Noise as `LaneNoise` has it, for a kernel alone: its unit is drawn for each group of models that asks for it,
-    the same each time, and is not kept.
+    """The noise of `LaneNoise`, for kernels only, with a unit that is not kept.
 
-    law, shape  what the unit is a draw of
-    again       the generator of the step, from its beginning
+    The unit is drawn for each group of models that asks for it, and is the same each time.
+
+    law, shape  the law and the shape of the unit draw
+    again       gives the generator of the step at its beginning
     scale       (E,) float64, the scale for each ε
     """
 
@@ -96,45 +97,48 @@ class LaterNoise:
     scale: NDArray[np.float64]
 
     def of_models(self, lanes: slice) -> LaneNoise:
-        """The noise of the models `lanes`, drawn."""
+        """Returns the noise of the models `lanes`, drawn."""
         return LaneNoise.drawn(self.law, self.shape, self.again(), self.scale[lanes])
 
     @property
     def grid(self) -> NDArray[np.float64]:
-        """(E,) what released numbers are multiples of: `privacy.grid`."""
+        """(E,) the power of two, for each ε, whose multiples the released numbers are: `privacy.grid`."""
         return grid_of(self.scale)
 
 
 @dataclass(frozen=True)
 class KeyedNoise:
-    """Laplace noise for more numbers than can be kept: number c has the unit noise that `keyed` computes from
-    (key, c), independent and the same whenever it is asked for.
+    """Laplace noise for more numbers than can be kept.
 
-    key  state of SplitMix64; scale (E,) float64, the scale for each ε
+    Number c has the unit noise that `keyed` computes from (key, c). It is independent of the others, and the same
+    whenever it is computed.
+
+    key    the state of SplitMix64
+    scale  (E,) float64, the scale for each ε
     """
 
     key: int
     scale: NDArray[np.float64]
 
     def of_models(self, lanes: slice) -> Self:
-        """The noise of the models `lanes`, from the same unit draw."""
+        """Returns the noise of the models `lanes`, from the same unit draw."""
         return replace(self, scale=self.scale[lanes])
 
     @property
     def grid(self) -> NDArray[np.float64]:
-        """(E,) what released numbers are multiples of: `privacy.grid`."""
+        """(E,) the power of two, for each ε, whose multiples the released numbers are: `privacy.grid`."""
         return grid_of(self.scale)
 
     def units(self, first: int, count: int) -> NDArray[np.float64]:
-        """(count,) the unit noise of the numbers from `first` on."""
+        """Returns (count,) the unit noise of the numbers from `first` on."""
         return np.asarray(unit_of_cells(np.uint64(self.key), first, count))
 
 
 class Randomiser(Protocol):
-    """What a device does to a number before it sends it, and how the message is read.
+    """Perturbs a number on a device before it is sent, and decodes the message.
 
-    title     how ledgers call it
-    uniforms  how many draws from U(0, 1) one message takes
+    title     its name in ledgers
+    uniforms  the number of draws from U(0, 1) that one message takes
     """
 
     @property
@@ -146,14 +150,14 @@ class Randomiser(Protocol):
     def decoded(
         self, values: NDArray[np.float64], uniforms: NDArray[np.float64], epsilons: NDArray[np.float64], /
     ) -> NDArray[np.float64]:
-        """(n, E) what is read off the messages of `values` (n, …), from uniforms (n, `uniforms`), for each ε (E,)."""
+        """Returns (n, E) decoded messages for `values` (n, …), uniforms (n, `uniforms`) and each ε (E,)."""
 
 
 @dataclass(frozen=True)
 class DeviceNoise:
-    """What devices draw for themselves, and how they perturb what they send.
+    """The noise that devices draw for themselves, and how they perturb the numbers that they send.
 
-    epsilons  (E,) what the randomiser is told for each ε of the grid
+    epsilons  (E,) the ε that the randomiser gets for each ε of the grid
     """
 
     rng: np.random.Generator
@@ -161,40 +165,40 @@ class DeviceNoise:
     epsilons: NDArray[np.float64]
 
     def perturbed(self, numbers: NDArray[np.floating]) -> NDArray[np.float64]:
-        """(n, E) what arrives of numbers (n, …): the draws go on where those of the call before ended."""
+        """Returns (n, E) the received messages for numbers (n, …). Draws go on where the call before stopped."""
         drawn = self.rng.random((len(numbers), self.randomiser.uniforms))
         # At 0 the logarithms of an inverse CDF are infinite.
         return self.randomiser.decoded(numbers.astype(np.float64), np.maximum(drawn, 2.0**-54), self.epsilons)
 
 
 AnyNoise = LaneNoise | LaterNoise | KeyedNoise | DeviceNoise
-"""What a release may have."""
+"""All kinds of noise that a release can hold."""
 
 
 def unit_laplace(shape: tuple[int, ...], rng: np.random.Generator) -> NDArray[np.float64]:
-    """Laplace(1) draws, as exponentials with a random sign: float64, for `privacy.grid` counts on 53 bits."""
+    """Returns Laplace(1) draws: exponentials with a random sign. float64, since `privacy.grid` relies on 53 bits."""
     count = int(np.prod(shape))
     exponential = rng.standard_exponential(count)
     bits = np.unpackbits(np.frombuffer(rng.bytes(-(-count // 8)), dtype=np.uint8), count=count)
     signs = bits.view(np.int8)
     signs *= -2
     signs += 1
-    exponential *= signs  # a tenth of the time of `np.negative` where there is a bit
+    exponential *= signs  # a tenth of the time of `np.negative` where a bit is set
     return exponential.reshape(shape)
 
 
 def unit_normal(shape: tuple[int, ...], rng: np.random.Generator) -> NDArray[np.float64]:
-    """N(0, 1) draws."""
+    """Returns N(0, 1) draws."""
     return rng.standard_normal(shape)
 
 
 def unit_gumbel_downwards(shape: tuple[int, ...], rng: np.random.Generator) -> NDArray[np.float64]:
-    """−Gumbel(0, 1) draws."""
+    """Returns −Gumbel(0, 1) draws."""
     return -rng.gumbel(size=shape)
 
 
 def unit_k_norm(shape: tuple[int, ...], rng: np.random.Generator) -> NDArray[np.float64]:
-    """(rows, d) rows with density proportional to exp(−‖b‖₂): a uniform direction times Gamma(d, 1)."""
+    """Returns (rows, d) rows with density proportional to exp(−‖b‖₂): a uniform direction times Gamma(d, 1)."""
     rows, dimension = shape
     direction = rng.standard_normal(shape)
     length = rng.standard_gamma(dimension, (rows, 1))

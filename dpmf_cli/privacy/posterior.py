@@ -1,14 +1,14 @@
-"""Sampling from a posterior by Langevin dynamics: what is run, what its publication claims, what could be proved.
+"""Sampling from a posterior by Langevin dynamics: the steps, their claimed ε, and why nothing is provable.
 
-Welling and Teh 2011 (SGLD); Wang, Fienberg and Smola 2015, Liu, Wang and Smola 2015, Wang and Tang 2017, section 4.
+Welling and Teh 2011 (SGLD); Wang, Fienberg and Smola 2015; Liu, Wang and Smola 2015; Wang and Tang 2017, section 4.
 With the energy U(θ) = −log posterior, each of K steps is
 
     θ ← θ − (η_t/2)·s·∇U(θ) + z_t,    z_t ~ N(0, ρ·η_t),    η_t = η₁·t^−ξ,    s = min(ε/4B, 1)
 
-The publications: if each user's log-likelihood is within B of 0, one sample from the posterior to the power s costs
-ε. Two things are between that and what is run. (1) Noise of variance ρ·η_t instead of η_t has the stationary law
-exp(−s·U/ρ), so that even in the limit the sample costs ε/ρ. (2) A finite chain has not converged: within a distance δ
-of the limit it costs (ε/ρ, (1 + e^(ε/ρ))δ), and nobody knows δ. Nothing is provable.
+The publications claim: if each user's log-likelihood is within B of 0, one sample from the posterior to the power s
+costs ε. Two things break the claim for these steps. (1) Noise of variance ρ·η_t instead of η_t has the stationary law
+exp(−s·U/ρ). So even in the limit the sample costs ε/ρ. (2) A finite chain has not converged. Within a distance δ of
+the limit it costs (ε/ρ, (1 + e^(ε/ρ))δ), and nobody knows δ. So nothing is provable.
 """
 
 import math
@@ -44,21 +44,24 @@ class LangevinSchedule:
 
     @property
     def cost_at_the_limit(self) -> float:
-        """1/ρ: how many times ε, up to 4B, a sample would be proved to cost if the chain had converged."""
+        """1/ρ: the provable cost of a sample if the chain had converged, as a multiple of ε, for ε up to 4B."""
         return 1 / self.temperature
 
 
 @dataclass(frozen=True)
 class LangevinStep:
-    """One step for the whole ε grid: drift (E,) times the gradient of −log posterior is subtracted, noise added."""
+    """One step for the complete ε grid: subtract `drift` (E,) times the gradient of −log posterior, add `noise`."""
 
     drift: NDArray[np.float64]
     noise: Release
 
 
 def posterior_power(epsilon: NDArray[np.float64], bound: float) -> NDArray[np.float64]:
-    """(E,) s = min(ε/4B, 1): at ε = 4B sampling is "identical to the non-private sampling" (Wang and Tang 2017,
-    section 4.3), and no ε above it has another meaning."""
+    """Returns (E,) s = min(ε/4B, 1), where B is `bound`.
+
+    At ε = 4B sampling is "identical to the non-private sampling" (Wang and Tang 2017, section 4.3). A larger ε
+    changes nothing.
+    """
     return np.asarray(np.minimum(epsilon / (4 * bound), 1.0))
 
 
@@ -72,14 +75,14 @@ def posterior_sampling(
     neighbours: Neighbours,
     curator: Curator,
 ) -> Iterator[LangevinStep]:
-    """The steps of a chain over `shape` numbers, as published: ε is claimed for all of it, nothing is provable.
+    """Yields the steps of a chain over `shape` numbers, as published: it claims ε, and nothing is provable.
 
-    The claim is in the ledger before the first draw. Where ε = inf the drift is untempered and there is no noise: the
-    twin without privacy descends to the mode instead of sampling.
+    The claim is in the ledger before the first draw. Where ε = inf, the drift is untempered and there is no noise:
+    the twin descends to the mode instead of sampling.
 
-    bound    B, the most that one user's log-likelihood may be away from 0
+    bound    B, the largest distance of one user's log-likelihood from 0
     epsilon  (E,) what the publication charges for the sample
-    raises   OverspentError (a bug), in corrected mode always where ε is finite
+    raises   OverspentError (a bug); in corrected mode always, if ε is finite
     """
     unknown = no_bound_known(
         2, neighbours, f"a chain of {schedule.steps} steps, whose distance from its limit nobody has bounded"

@@ -1,4 +1,4 @@
-"""What an ε protects, and from whom: kinds of statement that are told apart, and never ranked against each other."""
+"""Guarantees: what an ε protects, and from whom. Different guarantees are never ranked against each other."""
 
 from dataclasses import dataclass, replace
 from enum import StrEnum
@@ -7,7 +7,7 @@ from dpmf_cli.privacy.neighbours import Neighbours
 
 
 class Protection(StrEnum):
-    """What one ε is about; in the order in which tables have them."""
+    """What an ε protects, in the order of the tables."""
 
     VALUE = "rating value"
     PRESENCE = "rating presence"
@@ -19,11 +19,13 @@ class Protection(StrEnum):
 
 @dataclass(frozen=True)
 class Guarantee:
-    """What an ε protects, from whom, and with which δ. Only ε that have the first two in common may be ranked.
+    """What an ε protects, from whom, and with which δ.
 
-    protects   what it is about
-    joint      whether predictions are made from the target user's own clean ratings, so that it holds towards the
-               others only: joint differential privacy
+    Two ε may be ranked only if they protect the same from the same people.
+
+    protects   what the ε protects
+    joint      whether predictions are made from the target user's own clean ratings; the ε then holds against the
+               other users only: joint differential privacy
     delta      δ of (ε, δ); 0 for pure ε
     """
 
@@ -32,23 +34,23 @@ class Guarantee:
     delta: float = 0.0
 
     def __str__(self) -> str:
-        """Of what is protected from whom; tables and figures say the δ elsewhere."""
+        """Returns what is protected and from whom; tables and figures give δ elsewhere."""
         return f"{self.protects}, towards {self.towards}{' (joint DP)' * self.joint}"
 
     @property
     def towards(self) -> str:
-        """From whom it protects."""
+        """From whom the ε protects."""
         if not self.joint:
             return "everybody"
         return "all others" if self.protects is Protection.LOCAL else "other users"
 
     @property
     def at_any_delta(self) -> "Guarantee":
-        """What is protected from whom alone, by which tables are grouped and figures are cut: the same with δ = 0."""
+        """The same guarantee with δ = 0: only what is protected from whom. Tables and figures are grouped by it."""
         return replace(self, delta=0.0)
 
     def implies(self, other: "Guarantee") -> bool:
-        """Whether what keeps this one at some ε keeps the other at the same ε."""
+        """Whether every method that keeps this guarantee at some ε keeps `other` at the same ε."""
         return self.protects == other.protects and self.joint <= other.joint and self.delta <= other.delta
 
     @property
@@ -58,14 +60,14 @@ class Guarantee:
 
     @property
     def statement(self) -> str:
-        """What such an ε says, in a sentence or two; docs/privacy.md has it at length."""
+        """What such an ε promises, in a sentence or two; docs/privacy.md explains it at length."""
         who = _OTHERS.get(self.protects, "the other users, even all together,") if self.joint else "anybody"
         said = _BOUNDS[self.protects].format(who=who)
         return f"{said} {_OPEN}" if self.joint else said
 
 
 GUARANTEES = tuple(Guarantee(kind, joint) for kind in Protection for joint in (False, True))
-"""All of them apart from δ, in the order in which tables have them."""
+"""All guarantees, with δ = 0, in the order of the tables."""
 
 _BOUNDS = {
     Protection.VALUE: "ε bounds what {who} can learn about the value of one rating; who rated what is public.",
@@ -73,15 +75,15 @@ _BOUNDS = {
     Protection.PERSONALISED: "ε is a ceiling on what {who} can learn about whether a rating exists: each rating "
     "has an ε of its own, often a smaller one.",
     Protection.PERSONALISED_VALUE: "ε is a ceiling on what {who} can learn about the value of a rating: each rating "
-    "has an ε of its own, often a smaller one; who rated what is hidden by half of it.",
+    "has an ε of its own, often a smaller one. Half of that ε hides who rated what.",
     Protection.USER: "ε bounds what {who} can learn about whether one user, with all ratings, took part at all.",
     Protection.LOCAL: "ε bounds what {who}, the aggregator too, can learn about the value of one rating, from all "
     "messages of its user; who rated what is public.",
 }
 _OTHERS = {Protection.LOCAL: "anybody but its user"}
 _OPEN = (
-    "Predictions for a user are made from that user's own clean ratings: ε does not bound what whoever sees them "
-    "learns about that user."
+    "Predictions for a user are made from that user's own clean ratings: ε does not bound what somebody who sees "
+    "these predictions learns about that user."
 )
 
 _OF_NEIGHBOURS = {
@@ -93,5 +95,5 @@ _OF_NEIGHBOURS = {
 
 
 def protection_of(neighbours: Neighbours) -> Protection:
-    """What an ε for these neighbours protects where all ratings have the same."""
+    """Returns what an ε for these neighbours protects, if all ratings have the same ε."""
     return _OF_NEIGHBOURS[neighbours]

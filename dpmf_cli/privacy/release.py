@@ -1,29 +1,31 @@
-"""Releases: the one seam between clean numbers and what leaves a fit.
+"""Releases: the one seam between clean numbers and the numbers that leave a fit.
 
-A `Release` is one noisy measurement. It knows what the ledger has entered for it (step, sensitivity, norm,
-cost), it holds the noise, and its methods are the only ways in which that noise reaches a measured number:
+A `Release` is one noisy measurement. It knows its entry in the ledger (step, sensitivity, norm, cost) and holds the
+noise. Its methods are the only ways in which that noise reaches a measured number:
 
     added_to   the noise is added to numbers that were measured before: sums, gradients, losses
-    inside     a compiled kernel adds the noise to what it measures on its way
+    inside     a compiled kernel adds the noise to the numbers that it measures on its way
     sent       a device perturbs its numbers and sends them: the local model
 
-An algorithm gets releases from `mechanisms`, which enter the ledger first. It never sees the noise itself. What is
-released is on the grid of the noise (`grid`). A kernel that adds noise is a `NoisyKernel`: it registers a plain twin,
-which hands every clean number over to be published. With a `Witness` the twin runs beside the kernel. So a witness
-sees every clean number of a release beside what is published for it, whichever way it takes.
+An algorithm gets releases from `mechanisms`, which enter the step in the ledger first. It never sees the noise
+itself. Released numbers are on the grid of the noise (`grid`). A kernel that adds noise is a `NoisyKernel`: it
+registers a plain twin, which hands over every clean number to be published. If there is a `Witness`, the twin runs
+beside the kernel. So a witness sees every clean number of a release beside its published number, whichever of the
+three ways it takes.
 
-Where a fit is for one ε, the witness's kernel runs too, after its twin, with the noise that makes of the twin's clean
-numbers what the witness has published, off the middle of a cell of the grid by `Witness.offset`. So the model goes on
-with what the compiled kernel has made. It is the same where the kernel measures what its twin measures, adds the
-noise and rounds to the grid; where it does not, it differs. Kernels of keyed noise cannot be told what to draw:
-there, and in fits for several ε, the model goes on with what the twin has made.
+In a fit for one ε, the compiled kernel runs too, after its twin. Its noise turns the twin's clean numbers into the
+numbers that the witness published, off the middle of a cell of the grid by `Witness.offset`. The model then goes on
+with the kernel's results. These equal the twin's results if the kernel measures the same numbers as its twin, adds
+the noise and rounds to the grid. Otherwise they differ. Kernels of keyed noise cannot be told what to draw. With
+them, and in fits for several ε, the model goes on with the twin's results.
 
-Where the solution of a perturbed problem is released, and not the problem (`Publish.solutions`), a witness sees what
-noise has that solution: how far that moves between neighbours at an equal solution is what its sensitivity bounds.
+Some methods release the solution of a perturbed problem, and not the problem (`Publish.solutions`). The witness then
+sees the noise that gives that solution. The sensitivity bounds how far this noise moves between neighbours while the
+solution is the same.
 
-Two things a witness sees otherwise, or not. Covariances are released when a model predicts, anew at each
-prediction, with noise that is paid for in the fit and the same each time.
-Published modes use some statistics without a release (common raters of items, known users, a sample's mean).
+There are two exceptions. Covariances are released when a model predicts, anew at each prediction; the fit pays for
+their noise, which is the same each time. Published modes use some statistics without a release, and a witness does
+not see these (common raters of items, known users, a sample's mean).
 """
 
 import copy
@@ -41,18 +43,18 @@ from dpmf_cli.privacy.ledger import Entry
 from dpmf_cli.privacy.noise import AnyNoise, DeviceNoise, KeyedNoise, LaneNoise, LaterNoise
 
 SEAL = object()
-"""What `Curator` alone passes to the constructor of a release."""
+"""The seal that only `Curator` passes to the constructor of a release."""
 
 Numbers = NDArray[np.floating]
 
 
 @dataclass(frozen=True)
 class Perturbed:
-    """Problems with noise in their objectives, one for each row, whose solutions are released.
+    """Problems with noise in their objectives, one problem for each row. Their solutions are released.
 
-    solve     noise (m, d, lanes) to solutions (m, d, lanes)
-    noise_of  solutions to the noise that has them, but for the multipliers of their constraints
-    volume    () → (m, lanes): ln |det ∂noise/∂solution|, which is a part of the solutions' density
+    solve     maps noise (m, d, lanes) to solutions (m, d, lanes)
+    noise_of  maps solutions to the noise that gives them, apart from the multipliers of their constraints
+    volume    () → (m, lanes): ln |det ∂noise/∂solution|; the determinant is a factor of the solutions' density
     """
 
     solve: Callable[[NDArray[np.float64]], NDArray[np.float64]]
@@ -64,21 +66,21 @@ class Publish(Protocol):
     """Publishes numbers that a plain twin has measured.
 
     clean   (m, …, lanes) the numbers, for each model of the group
-    first   the place of the first among all numbers of the release
+    first   the position of the first number among all numbers of the release
     """
 
     def __call__(self, clean: Numbers, first: int = 0, /) -> NDArray[np.float64]: ...
 
     def solutions(self, problems: Perturbed) -> NDArray[np.float64]:
-        """(m, d, lanes) solutions of all rows, which are what is published."""
+        """Publishes and returns (m, d, lanes) solutions of all rows."""
         ...
 
 
 class Witness:
-    """Sees what is measured beside what is published, and decides what is published instead.
+    """Sees the measured numbers beside the published ones, and may publish other numbers instead.
 
-    offset  where in its cell of the grid the sum of a compiled kernel comes to lie, as a part of the cell's width off
-            its middle, within ±¼; None where the model goes on with what the plain twin has made
+    offset  how far from the middle of its grid cell the sum of a compiled kernel lies, as a fraction of the cell's
+            width, within ±¼; None if the model goes on with the plain twin's results
     """
 
     offset: float | None = None
@@ -86,13 +88,13 @@ class Witness:
     def published(
         self, release: "Release", lanes: slice, first: int, clean: Numbers, noisy: NDArray[np.float64]
     ) -> NDArray[np.float64]:
-        """What is published of `clean` (m, …, lanes), the numbers from place `first` on, in the models `lanes`."""
+        """Returns what is published for `clean` (m, …, lanes), from position `first` on, in the models `lanes`."""
         return noisy
 
     def solved(
         self, release: "Release", lanes: slice, problems: Perturbed, drawn: NDArray[np.float64]
     ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-        """What is published of the solutions of problems whose noise is `drawn`, and the noise that has them."""
+        """Returns the solutions to publish for problems whose noise is `drawn`, and the noise that gives them."""
         solutions = problems.solve(drawn)
         self.published(release, lanes, 0, problems.noise_of(solutions), solutions)
         return solutions, drawn
@@ -100,12 +102,12 @@ class Witness:
 
 @dataclass(frozen=True)
 class NoisyKernel:
-    """A kernel that adds a release's noise itself, beside its plain twin.
+    """A kernel that adds a release's noise itself, and its plain twin.
 
-    run    (group, noise, …): the compiled loop, for one group of models; `noise` is that of these models
-    twin   (group, publish, …): the same in plain Python, with `publish` called for every number measured
+    run    (group, noise, …): the compiled loop, for one group of models; `noise` is the noise of these models
+    twin   (group, publish, …): the same in plain Python; it calls `publish` for every number that it measures
 
-    Calling it is refused: noise comes from `Release.inside` alone.
+    Calling the kernel itself raises TypeError: its noise comes from `Release.inside` only.
     """
 
     run: Callable[..., None]
@@ -113,7 +115,7 @@ class NoisyKernel:
 
     def __call__(self, *_: Any, **__: Any) -> None:
         raise TypeError(
-            f"{self.run.__name__} adds noise: call it by `inside` of the release that the noise is of"
+            f"{self.run.__name__} adds noise: run it by `Release.inside`, on the release that holds the noise"
         )
 
 
@@ -126,9 +128,9 @@ def noisy_kernel(twin: Callable[..., None]) -> Callable[[Callable[..., None]], N
 class Release:
     """One noisy measurement, for every ε of the grid.
 
-    entry   what the ledger has entered for the step: what it is called, how far its numbers can move, what it costs
-    draw    the number of this draw of noise, where one entry pays for several
-    first   the place of the first of its numbers among those of the draw
+    entry   the step's entry in the ledger: its name, how far its numbers can move, its cost
+    draw    the index of this noise draw, where one entry pays for several
+    first   the position of its first number among the numbers of the draw
     """
 
     entry: Entry
@@ -138,15 +140,15 @@ class Release:
     _witness: Witness | None
     _seal: object
     _lane: int = 0
-    """The number of its first ε in the grid."""
+    """The index of its first ε in the grid."""
     unit: NDArray[np.float64] | None = None
-    """(E,) what one of its numbers is a multiple of, in units of what the entry's sensitivity is of; None for 1."""
+    """(E,) the unit of its numbers, in the unit of the entry's sensitivity; None for 1."""
     volume: Entry | None = None
-    """What pays for the change of volume, where solutions are released."""
+    """The entry that pays for the change of volume, where solutions are released."""
 
     def __post_init__(self) -> None:
         if self._seal is not SEAL:
-            raise TypeError("a release comes from a mechanism of dpmf_cli.privacy only")
+            raise TypeError("only a mechanism of dpmf_cli.privacy can make a release")
 
     @property
     def scale(self) -> NDArray[np.float64]:
@@ -155,27 +157,27 @@ class Release:
 
     @property
     def told(self) -> NDArray[np.float64] | None:
-        """(E,) the ε that devices perturb each number with; None where noise is added."""
+        """(E,) the ε with which devices perturb each number; None where noise is added."""
         return self._noise.epsilons if isinstance(self._noise, DeviceNoise) else None
 
     @property
     def leaves(self) -> bool:
-        """Whether its noisy numbers may be published: not those of which only the least is told."""
+        """Whether its noisy numbers may be published; not if only the index of the least may be told."""
         return not isinstance(self._noise, LaneNoise) or self._noise.rounded
 
     def added_to(self, clean: ArrayLike) -> NDArray[np.float64]:
-        """(…, E) `clean` with its noise, from numbers (…) common to all ε or (…, E) of their own."""
+        """Returns (…, E) `clean` with its noise; `clean` is (…), common to all ε, or (…, E)."""
         return self._witnessed(clean, self._lane_noise.added_to(clean), self.first)
 
     def inside(self, kernel: NoisyKernel, models: Grouped[Any], *arguments: Any, **parameters: Any) -> None:
-        """Runs a kernel that adds this noise to what it measures, on every group of lanes of the models, in place."""
+        """Runs a kernel on every group of lanes of the models, in place; it adds this noise to what it measures."""
         if not isinstance(kernel, NoisyKernel):
             raise TypeError(
-                f"{kernel} has no plain twin that shows what it measures: make it a `noisy_kernel`"
+                f"{kernel} has no plain twin, so no witness sees what it measures: make it a `noisy_kernel`"
             )
         for group in models.groups:
             if group.part.stop > len(self.scale):
-                raise TypeError(f"{self.entry.step}: has no noise for the models {group.part}")
+                raise TypeError(f"{self.entry.step}: the release has no noise for the models {group.part}")
             noise = self._added_noise.of_models(group.part)
             if self._witness is None:
                 kernel.run(group, noise, *arguments, **parameters)
@@ -190,16 +192,16 @@ class Release:
                 kernel.run(group, publish.noise, *arguments, **parameters)
 
     def sent(self, numbers: Numbers, first: int = 0) -> NDArray[np.float64]:
-        """(n, E) what arrives of numbers that devices perturb, (n,) common to all ε or (n, E) of their own.
+        """Returns (n, E) the received messages for numbers that devices perturb: (n,), common to all ε, or (n, E).
 
-        first  the place of the first of them among all that are sent: those before are sent before
+        first  the position of the first number among all that are sent; numbers are sent in the order of positions
         """
         if not isinstance(self._noise, DeviceNoise):
-            raise TypeError(f"{self.entry.step}: its noise is not drawn on devices")
+            raise TypeError(f"{self.entry.step}: the noise of this release is not drawn on devices")
         return self._witnessed(numbers, self._noise.perturbed(numbers), self.first + first)
 
     def again(self, clean: float, count: int, rng: np.random.Generator) -> NDArray[np.float64]:
-        """(count,) what this release could have published of one number for its first ε: other draws of its noise."""
+        """Returns (count,) numbers that this release could have published for `clean` at its first ε: fresh draws."""
         noise = self._noise
         if isinstance(noise, DeviceNoise):
             return replace(noise, rng=rng).perturbed(np.full(count, clean))[:, 0]
@@ -210,37 +212,37 @@ class Release:
         return on_grid(clean + unit * noise.scale[0], noise.grid[:1])
 
     def split(self, rows: int) -> tuple["Release", "Release"]:
-        """The first `rows` of its numbers and the others: one draw, whose two parts reach different places."""
+        """Returns the release of its first `rows` numbers and that of the rest: two parts of one noise draw."""
         noise = self._lane_noise
         parts = slice(None, rows), slice(rows, None)
         head, tail = (replace(noise, unit=noise.unit[part]) for part in parts)
         return replace(self, _noise=head), replace(self, first=self.first + rows, _noise=tail)
 
     def at(self, lane: int) -> "Release":
-        """The release for one ε of the grid, by its number."""
+        """Returns the release for one ε of the grid, by its index."""
         return replace(self, _noise=self._added_noise.of_models(slice(lane, lane + 1)), _lane=lane)
 
     def in_units_of(self, unit: NDArray[np.float64]) -> "Release":
-        """This release as one of the measurement divided by `unit` (E,), which is public."""
+        """Returns this release for the measurement divided by `unit` (E,), which is public."""
         noise = self._added_noise
         return replace(self, _noise=replace(noise, scale=noise.scale / unit), unit=unit)
 
     @property
     def _added_noise(self) -> LaneNoise | LaterNoise | KeyedNoise:
         if isinstance(self._noise, DeviceNoise):
-            raise TypeError(f"{self.entry.step}: devices perturb what they send, nothing is added to it")
+            raise TypeError(f"{self.entry.step}: devices perturb what they send; no noise can be added to it")
         return self._noise
 
     @property
     def _lane_noise(self) -> LaneNoise:
         if not isinstance(self._noise, LaneNoise):
             raise TypeError(
-                f"{self.entry.step}: its noise can be added inside a kernel, or on devices, alone"
+                f"{self.entry.step}: the noise of this release can only be added inside a kernel or on devices"
             )
         return self._noise
 
     def _witnessed(self, clean: ArrayLike, noisy: NDArray[np.float64], first: int) -> NDArray[np.float64]:
-        """(…, E) what is published of `clean`, (…) or (…, E), which is `noisy` where nobody looks."""
+        """Returns (…, E) the numbers to publish for `clean`, (…) or (…, E); without a witness these are `noisy`."""
         if self._witness is None:
             return noisy
         measured = np.asarray(clean, dtype=np.float64)
@@ -251,13 +253,13 @@ class Release:
         return self._witness.published(self, lanes, first, measured, noisy)
 
     def paid_for_volume(self, entry: Entry) -> "Release":
-        """This release of solutions, whose change of volume `entry` pays for."""
+        """Returns this release of solutions with `entry` as the one that pays for the change of volume."""
         return replace(self, volume=entry)
 
 
 @dataclass(frozen=True)
 class _Publisher:
-    """Publishes, for the models `lanes`, whose noise is `noise`, what a twin hands over."""
+    """Publishes the numbers that a twin hands over for the models `lanes`, with their `noise`."""
 
     release: Release
     lanes: slice
@@ -273,7 +275,7 @@ class _Publisher:
         return self.solved(problems)[0]
 
     def solved(self, problems: Perturbed) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-        """Solutions, and the noise that has them."""
+        """Returns solutions, and the noise that gives them."""
         assert isinstance(self.noise, LaneNoise)
         drawn = self._drawn(0, len(self.noise.unit))
         return self.witness.solved(self.release, self.lanes, problems, drawn)
@@ -283,9 +285,9 @@ class _Publisher:
 
 
 class _Noted:
-    """Publishes for one model, and notes the noise with which a kernel releases what was published.
+    """Publishes for one model, and notes the noise with which a kernel releases the published numbers.
 
-    noise  its unit draw is changed for all numbers that were published, by `offset` of a cell
+    noise  the noted noise: for every published number, its unit draw leads to that number, off by `offset` of a cell
     """
 
     def __init__(self, publisher: _Publisher, noise: LaneNoise, offset: float) -> None:

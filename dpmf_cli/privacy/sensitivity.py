@@ -1,8 +1,8 @@
 """Sensitivities: how far a measurement can move between neighbours, each with its derivation.
 
-Every noisy step names one of these functions. A property test (tests/privacy/test_sensitivity.py) searches
-for neighbouring data that exceed them. Where one coordinate of a vector moves, its L1 and L2 moves are the same
-number, and `norm` says which the mechanism needs. Item-item covariances: `covariance_sensitivity`.
+Every noisy step names one of these functions. A property test (tests/privacy/test_sensitivity.py) searches for
+neighbours that exceed them. Where only one coordinate of a vector moves, its L1 and L2 moves are the same number, and
+`norm` says which one the mechanism needs. Item-item covariances are in `covariance_sensitivity`.
 """
 
 import math
@@ -17,11 +17,11 @@ from dpmf_cli.ratings import Scale
 
 @dataclass(frozen=True)
 class Sensitivity:
-    """The largest move of a measurement between `neighbours`, in the L1 or L2 norm (`norm` 1 or 2), or of each of its
-    numbers by itself (`norm` inf).
+    """The largest move of a measurement between `neighbours`.
 
-    `source` says which theorem or equation of which paper it is. `ordered_pairs` is set where it is stated for a
-    whole symmetric matrix, of which the upper triangle is measured: what is off the diagonal then counts twice.
+    `norm` 1 or 2 means the L1 or L2 norm; `norm` inf means the move of each number alone. `source` names the paper
+    and its theorem or equation. `ordered_pairs` is set if the sensitivity is stated for a complete symmetric matrix
+    of which only the upper triangle is measured. Elements off the diagonal then count twice.
     """
 
     value: float
@@ -34,7 +34,7 @@ class Sensitivity:
 def rating_sums(scale: Scale, norm: int = 1) -> Sensitivity:
     """Sums of ratings over disjoint groups (all ratings; by item; by user), taken as one vector. Bounded.
 
-    Changing the value of rating (u, i) changes one sum, of the one group that holds (u, i), by
+    Changing the value of rating (u, i) moves one sum, that of the group which holds (u, i), by
     |r − r'| ≤ r_max − r_min. Friedman et al. 2016, section 4.1 and algorithm 1, lines 1 and 4.
     """
     return Sensitivity(scale.width, norm, Neighbours.BOUNDED, "Friedman et al. 2016, algorithm 1: Δr")
@@ -43,9 +43,9 @@ def rating_sums(scale: Scale, norm: int = 1) -> Sensitivity:
 def residual_sums(scale: Scale) -> Sensitivity:
     """Sums over disjoint groups of ratings minus *released* item averages. Bounded.
 
-    The item averages are outputs of an earlier step, hence the same number on both sides; the residual
-    of rating (u, i) moves as the rating does, by at most r_max − r_min.
-    Friedman et al. 2016, algorithm 2, lines 2 and 5.
+    The item averages are outputs of an earlier step, hence the same numbers on both sides. The residual of rating
+    (u, i) moves as far as the rating does, by at most r_max − r_min. Friedman et al. 2016, algorithm 2, lines 2 and
+    5.
     """
     return Sensitivity(scale.width, 1, Neighbours.BOUNDED, "Friedman et al. 2016, algorithm 2: Δr")
 
@@ -53,9 +53,9 @@ def residual_sums(scale: Scale) -> Sensitivity:
 def clamped_residuals(clamp: float, scale: Scale) -> Sensitivity:
     """All residuals r − IAvg(i) − UAvg(u) clamped to [−B, B], as one vector, averages released. Bounded.
 
-    One coordinate moves. It stays in [−B, B], so by at most 2B; clamping is 1-Lipschitz, so by at most
-    r_max − r_min. Friedman et al. 2016, section 4.2 and algorithm 3, states 2B, which is the smaller
-    wherever 2B ≤ Δr (all its data sets).
+    One coordinate moves. It stays in [−B, B], so it moves by at most 2B. Clamping is 1-Lipschitz, so it also moves by
+    at most r_max − r_min. Friedman et al. 2016, section 4.2 and algorithm 3, state 2B, which is the smaller of the
+    two wherever 2B ≤ Δr (all their data sets).
     """
     value = min(2 * clamp, scale.width)
     return Sensitivity(value, 1, Neighbours.BOUNDED, "Friedman et al. 2016, algorithm 3: Δr = 2B")
@@ -64,15 +64,15 @@ def clamped_residuals(clamp: float, scale: Scale) -> Sensitivity:
 def raw_rating_sums_unbounded(scale: Scale, norm: int = 1) -> Sensitivity:
     """Sums of raw ratings over disjoint groups. Unbounded.
 
-    Adding rating (u, i) moves one sum by |r| ≤ max(|r_min|, |r_max|): more than the r_max − r_min that
-    Friedman et al. 2016 take over from the bounded case (section 4.1), wherever r_min > 0.
+    Adding rating (u, i) moves one sum by |r| ≤ max(|r_min|, |r_max|). Wherever r_min > 0 this is more than the
+    r_max − r_min that Friedman et al. 2016 take over from the bounded case (section 4.1).
     """
     value = max(abs(scale.minimum), abs(scale.maximum))
     return Sensitivity(value, norm, Neighbours.UNBOUNDED, "|r| ≤ max(|r_min|, |r_max|)")
 
 
 def published_rating_sums_unbounded(scale: Scale) -> Sensitivity:
-    """What Friedman et al. 2016, section 4.1, scale the noise of unbounded sums to: Δr = r_max − r_min."""
+    """The sensitivity that Friedman et al. 2016, section 4.1, assume for unbounded sums: Δr = r_max − r_min."""
     return Sensitivity(scale.width, 1, Neighbours.UNBOUNDED, "Friedman et al. 2016, section 4.1: Δr")
 
 
@@ -92,14 +92,14 @@ def rating_counts_unbounded(norm: int = 1) -> Sensitivity:
 def residual_sums_unbounded(scale: Scale, norm: int = 1) -> Sensitivity:
     """Sums over disjoint groups of ratings minus *released* item averages. Unbounded.
 
-    The averages are clamped to the scale, so |r − IAvg(i)| ≤ r_max − r_min: the rating that is added moves one
-    sum by that much at most, and the averages are the same released numbers on both sides.
+    The averages are the same released numbers on both sides. They are clamped to the scale, so
+    |r − IAvg(i)| ≤ r_max − r_min. The added rating moves one sum by that much at most.
     """
     return Sensitivity(scale.width, norm, Neighbours.UNBOUNDED, "|r − IAvg(i)| ≤ Δr")
 
 
 def residual_cells_unbounded(clamp: float) -> Sensitivity:
-    """The whole users × items matrix of clamped residuals, 0 where there is no rating. Unbounded.
+    """The complete users × items matrix of clamped residuals, 0 where there is no rating. Unbounded.
 
     Adding a rating moves one cell from 0 to a value in [−B, B]. Friedman et al. 2016, section 4.2.
     """
@@ -109,26 +109,27 @@ def residual_cells_unbounded(clamp: float) -> Sensitivity:
 def sgd_pass_unbounded(
     learning_rate: float, regularization: float, error_bound: float, own_bound: float, other_bound: float
 ) -> Sensitivity:
-    """What Friedman et al. 2016, equations 10 and 11, take for the vectors of one side after a pass of SGD.
+    """The sensitivity that Friedman et al. 2016, equations 10 and 11, assume for one side's vectors after a pass of
+    SGD.
 
-    s = γ(e_max·‖other‖_max + λ·‖own‖_max): the move of *one* update. It is no bound on a pass, in which the
-    added rating changes every later update of its user and item, and through them those of others.
+    s = γ(e_max·‖other‖_max + λ·‖own‖_max) is the move of *one* update. It is no bound on a pass: the added rating
+    changes every later update of its user and item, and through them the updates of other users and items.
     """
     value = learning_rate * (error_bound * other_bound + regularization * own_bound)
     return Sensitivity(value, 2, Neighbours.UNBOUNDED, "Friedman et al. 2016, equations 10, 11: one update")
 
 
 def no_bound_known(norm: int, neighbours: Neighbours, reason: str) -> Sensitivity:
-    """Stands where a method's measurement has no finite bound that anybody has proved."""
+    """Stands for a measurement on which nobody has proved a finite bound."""
     return Sensitivity(math.inf, norm, neighbours, reason)
 
 
 def least_squares_row(other_bound: float, clamp: float, scale: Scale) -> Sensitivity:
     """n·λ times the move of one row of ALS, as the sum of the rows' L2 moves. Bounded.
 
-    p = A⁻¹Σ r̃·q with A = Σ q·qᵀ + n·λ·I, which the value of a rating does not touch: it moves p by
-    ‖A⁻¹q‖·|r̃ − r̃′| ≤ q_max·Δr/(n·λ), and no other row. Friedman et al. 2016, theorem 6; Δr as in
-    `clamped_residuals`. The noise of a row with n ratings is scaled by 1/(n·λ), n being public.
+    p = A⁻¹Σ r̃·q with A = Σ q·qᵀ + n·λ·I. A does not depend on the value of a rating. So the value moves p by
+    ‖A⁻¹q‖·|r̃ − r̃′| ≤ q_max·Δr/(n·λ), and moves no other row. Friedman et al. 2016, theorem 6; Δr as in
+    `clamped_residuals`. The noise of a row with n ratings is scaled by 1/(n·λ), and n is public.
     """
     value = other_bound * clamped_residuals(clamp, scale).value
     return Sensitivity(
@@ -139,9 +140,10 @@ def least_squares_row(other_bound: float, clamp: float, scale: Scale) -> Sensiti
 def least_squares_right_hand_side(other_bound: float, clamp: float, scale: Scale) -> Sensitivity:
     """The vectors Σ r̃·q of one side's normal equations, as the sum of the rows' L2 moves. Bounded.
 
-    The value of one rating moves one vector by |r̃ − r̃′|·‖q‖ ≤ Δr·q_max. Noise b/2 on it is objective
-    perturbation: the minimiser of J(p) + b·p is A⁻¹(Σ r̃·q − b/2), b ↦ p is one-to-one and affine with a slope
-    that values do not touch, so no Jacobian enters. Chaudhuri et al. 2011, section 3.3, for this loss.
+    The value of one rating moves one vector by |r̃ − r̃′|·‖q‖ ≤ Δr·q_max. Noise b/2 on the vector is objective
+    perturbation: the minimiser of J(p) + b·p is A⁻¹(Σ r̃·q − b/2). The map b ↦ p is one-to-one and affine, with a
+    slope that does not depend on values of ratings. So no Jacobian enters. Chaudhuri et al. 2011, section 3.3, for
+    this loss.
     """
     value = other_bound * clamped_residuals(clamp, scale).value
     return Sensitivity(value, 2, Neighbours.BOUNDED, "Chaudhuri et al. 2011, section 3.3: q_max·Δr")
@@ -150,10 +152,10 @@ def least_squares_right_hand_side(other_bound: float, clamp: float, scale: Scale
 def published_least_squares_row_unbounded(
     regularization: float, own_bound: float, other_bound: float, clamp: float
 ) -> Sensitivity:
-    """n·λ times what Friedman et al. 2016, table 1, take for one row of ALS. Unbounded.
+    """n·λ times the sensitivity that Friedman et al. 2016, table 1, assume for one row of ALS. Unbounded.
 
-    (2·q_max(B + q_max·p_max) + 2λ·p_max)/(2·n·λ). No bound: n itself is private, so the scale of the noise leaks
-    it, and ‖p‖ ≤ p_max is used before anything enforces it.
+    They have (2·q_max(B + q_max·p_max) + 2λ·p_max)/(2·n·λ). It is no bound, for two reasons: n itself is private, so
+    the scale of the noise leaks it, and ‖p‖ ≤ p_max is used before anything enforces it.
     """
     value = other_bound * (clamp + own_bound * other_bound) + regularization * own_bound
     return Sensitivity(value, 2, Neighbours.UNBOUNDED, "Friedman et al. 2016, table 1, times n·λ")
@@ -164,9 +166,9 @@ def constrained_ridge_row_unbounded(
 ) -> Sensitivity:
     """One row of ridge regression within a ball, as the L2 move of the one row that moves. Unbounded.
 
-    p = argmin over ‖p‖ ≤ p_max of f(p) = Σ (r̃ − p·q)² + μ‖p‖², μ fixed and public: f is 2μ-strongly convex.
-    Adding a rating adds g(p) = (r̃ − p·q)², whose gradient on the ball is at most 2·q_max(B + p_max·q_max); the
-    minimisers of f and f + g on a convex set are at most max‖∇g‖/(2μ) apart (Chaudhuri et al. 2011, lemma 7,
+    p = argmin over ‖p‖ ≤ p_max of f(p) = Σ (r̃ − p·q)² + μ‖p‖², where μ is fixed and public. So f is 2μ-strongly
+    convex. Adding a rating adds g(p) = (r̃ − p·q)², whose gradient on the ball is at most 2·q_max(B + p_max·q_max).
+    The minimisers of f and f + g on a convex set are at most max‖∇g‖/(2μ) apart (Chaudhuri et al. 2011, lemma 7,
     which holds for a constrained minimum by its variational inequality).
     """
     value = other_bound * (clamp + own_bound * other_bound) / ridge
@@ -177,28 +179,29 @@ def clipped_gradients(clip: float, neighbours: Neighbours) -> Sensitivity:
     """All rows of both sides' batch gradients Σ e·q and Σ e·p, as the sum of the rows' L2 moves.
 
     One rating contributes e·q_i to row p_u and e·p_u to row q_i, clipped jointly so that ‖e·q_i‖ + ‖e·p_u‖ ≤ C.
-    Unbounded: adding it moves the two rows by C at most, in sum. Bounded: it changes e, within [−c, c] where
-    c = C/(‖q_i‖ + ‖p_u‖), so by 2c at most: 2C. The factors are released by the pass before.
+    The pass before has released the factors. Unbounded: adding the rating moves the two rows by C at most, in sum.
+    Bounded: changing its value changes e within [−c, c], where c = C/(‖q_i‖ + ‖p_u‖). So e changes by 2c at most, and
+    the two rows move by 2C at most.
     """
     value = clip if neighbours is Neighbours.UNBOUNDED else 2 * clip
     return Sensitivity(value, 2, neighbours, "joint clipping to C")
 
 
 def clipped_error_of_users(scale: Scale, neighbours: Neighbours) -> Sensitivity:
-    """Σ_u (the mean of u's squared errors, each at most (Δr/2)²), of one predictor that is released.
+    """Σ_u (the mean of u's squared errors, each at most (Δr/2)²), for one predictor that is released.
 
-    A user's predictions depend on released numbers and the user's own ratings alone, so whatever one user's ratings
-    change into, or whether there is such a user, only that user's term moves, within [0, (Δr/2)²].
+    A user's predictions depend only on released numbers and on the user's own ratings. So if one user's ratings
+    change, or one user comes or goes, only that user's term moves. It moves within [0, (Δr/2)²].
     """
     return Sensitivity((scale.width / 2) ** 2, math.inf, neighbours, "one user's term is at most (Δr/2)²")
 
 
 def published_objective(scale: Scale, neighbours: Neighbours) -> Sensitivity:
-    """What Zhang et al. 2018 scale the noise of DP-PMF to: Δ = r_max (theorem 4), Δr for changed values (remark 7).
+    """The sensitivity that Zhang et al. 2018 assume for DP-PMF: r_max (theorem 4); Δr for changed values (remark 7).
 
-    It bounds nothing that DP-PMF measures. U is fitted on the same ratings and taken for a constant; ‖u‖ ≤ 1 is
-    assumed and not enforced; in the presence of a rating the gradient moves by (r − u·v)u, not by r·u, and the
-    density of V by a Jacobian too (`hessian_unbounded`).
+    It bounds nothing that DP-PMF measures. U is fitted on the same ratings, but treated as a constant. ‖u‖ ≤ 1 is
+    assumed, but not enforced. The presence of a rating moves the gradient by (r − u·v)u, not by r·u, and it changes
+    the density of V by a Jacobian too (`hessian_unbounded`).
     """
     if neighbours is Neighbours.UNBOUNDED:
         largest = max(abs(scale.minimum), abs(scale.maximum))
@@ -207,8 +210,10 @@ def published_objective(scale: Scale, neighbours: Neighbours) -> Sensitivity:
 
 
 def moved_by_presence(of: Sensitivity, neighbours: Neighbours) -> Sensitivity:
-    """How far a measurement moves between `neighbours` whose sensitivity is known for a rating that comes or goes: as
-    far, or twice where its value is another. Dwork et al. 2006, groups of two; Zhang et al. 2018, remark 7.
+    """Returns the sensitivity between `neighbours` of a measurement with the unbounded sensitivity `of`.
+
+    It is the same if one rating is added or removed, and twice that if the value of one rating changes. Dwork et al.
+    2006, groups of two; Zhang et al. 2018, remark 7.
     """
     times = RECORDS_APART[neighbours]
     source = of.source if times == 1 else f"{of.source}; twice, for another value"
@@ -216,13 +221,14 @@ def moved_by_presence(of: Sensitivity, neighbours: Neighbours) -> Sensitivity:
 
 
 def ridge_objective_unbounded(own_bound: float, other_bound: float, clamp: float) -> Sensitivity:
-    """The noise η of p = argmin over ‖p‖ ≤ R of ½Σ(r̃ − p·q)² + ½w‖p‖² + η·p, the q's and w public. Unbounded.
+    """The noise η of p = argmin over ‖p‖ ≤ R of ½Σ(r̃ − p·q)² + ½w‖p‖² + η·p, with public q's and w. Unbounded.
 
-    How far η must move for the same p when a rating is added, as the sum of the rows' L2 moves; only that rating's
-    row has to. Inside the ball η(p) = Σ(r̃ − p·q)q − wp moves by (r̃ − p·q)q, no longer than q_max(B + R·q_max) since
-    ‖p‖ ≤ R. On its boundary η(p, ν) = Σ(r̃ − p·q)q − (w + ν)p, its multiplier ν ≥ 0, moves likewise at equal (p, ν).
-    The density of p moves by a determinant too: `hessian_unbounded`. Chaudhuri et al. 2011, theorem 9, without its
-    unconstrained p; Kifer, Smith and Thakurta 2012, theorem 2, have constraints by a limit.
+    It is how far η must move to give the same p when a rating is added, as the sum of the rows' L2 moves. Only the
+    row of that rating has to move. Inside the ball, η(p) = Σ(r̃ − p·q)q − wp moves by (r̃ − p·q)q, whose norm is at
+    most q_max(B + R·q_max), since ‖p‖ ≤ R. On the boundary of the ball, η(p, ν) = Σ(r̃ − p·q)q − (w + ν)p has a
+    multiplier ν ≥ 0, and moves likewise at equal (p, ν). The density of p changes by a determinant too:
+    `hessian_unbounded`. Chaudhuri et al. 2011, theorem 9, prove this for an unconstrained p. Kifer, Smith and
+    Thakurta 2012, theorem 2, treat constraints by a limit.
     """
     value = other_bound * (clamp + own_bound * other_bound)
     source = "Chaudhuri et al. 2011, theorem 9, on a ball; but for a δ of solving in floats (privacy.grid)"
@@ -232,18 +238,22 @@ def ridge_objective_unbounded(own_bound: float, other_bound: float, clamp: float
 def hessian_unbounded(other_bound: float) -> Sensitivity:
     """The Hessian A = Σ q·qᵀ + wI of one row's ridge regression, as the eigenvalue that a rating adds. Unbounded.
 
-    The density of p is that of η(p) times |det ∂η/∂p| = det A, and adding a rating makes it det(A + q·qᵀ) =
-    det A·(1 + qᵀA⁻¹q), between det A and det A·(1 + q_max²/w). On the boundary of the ball, with outward normal n and
-    tangent basis T, |det ∂η/∂(p, ν)| = R·det Tᵀ(A + νI)T: the same bound, with Tᵀq in place of q. ν is not released.
+    The density of p is that of η(p) times |det ∂η/∂p| = det A. Adding a rating turns this determinant into
+    det(A + q·qᵀ) = det A·(1 + qᵀA⁻¹q), between det A and det A·(1 + q_max²/w). On the boundary of the ball, with
+    outward normal n and tangent basis T, |det ∂η/∂(p, ν)| = R·det Tᵀ(A + νI)T. The same bound holds there, with Tᵀq
+    in place of q. ν is not released.
     """
     return Sensitivity(other_bound**2, 2, Neighbours.UNBOUNDED, "det(A + qqᵀ)/det A ≤ 1 + q_max²/w")
 
 
 def jacobian_epsilon(hessian: Sensitivity, ridge: NDArray[np.float64]) -> NDArray[np.float64]:
-    """The ε that the determinant costs beside the noise: ln(1 + q_max²/w) for w = `ridge`. Chaudhuri et al. 2011."""
+    """Returns the ε that the determinant costs beside the noise: ln(1 + q_max²/w) for w = `ridge`.
+
+    Chaudhuri et al. 2011.
+    """
     return np.asarray(np.log1p(hessian.value / ridge))
 
 
 def ridge_for_jacobian(hessian: Sensitivity, epsilon: NDArray[np.float64]) -> NDArray[np.float64]:
-    """The inverse: the least w whose determinant costs no more than ε."""
+    """Returns the least w whose determinant costs no more than ε: the inverse of `jacobian_epsilon`."""
     return np.asarray(hessian.value / np.expm1(np.minimum(epsilon, 700.0)))

@@ -1,19 +1,25 @@
-"""Accounting of steps that look at a random sample of the records, each in it with probability γ, independently.
+"""Accounting of steps that look at a random sample of the records.
 
-*Pure.* If M is ε-DP, M of a sample is ln(1 + γ(e^ε − 1))-DP: Balle, Barthe and Gaboardi 2018, theorem 8 for a record
-that is present or absent and this sampling, theorem 9 for a record that is exchanged and samples of a fixed size, γ
-of all. With A, B, B′ the laws of the output without the record, with it, and with the one that it is exchanged for,
-those of the sampled mechanism are P = (1 − γ)A + γB and P′ = (1 − γ)A + γB′. Let x = dB/dA and y = dB′/dA.
-    Present or absent: dP/dA = 1 − γ + γx ≤ 1 + γ(e^ε − 1), and dA/dP ≤ 1 − γ + γ/x by convexity: as much.
+Each record is in the sample with probability γ, independently of the others.
+
+*Pure steps.* If M is ε-DP, then M on a sample is ln(1 + γ(e^ε − 1))-DP (Balle, Barthe and Gaboardi 2018). Their
+theorem 8 is about a record that is present or absent, and this sampling. Their theorem 9 is about a record that is
+exchanged, and samples of a fixed size, γ of all records. Let A, B and B′ be the laws of the output without the
+record, with it, and with the record that replaces it. The sampled mechanism has the laws P = (1 − γ)A + γB and
+P′ = (1 − γ)A + γB′. Let x = dB/dA and y = dB′/dA.
+    Present or absent: dP/dA = 1 − γ + γx ≤ 1 + γ(e^ε − 1). By convexity dA/dP ≤ 1 − γ + γ/x, with the same bound.
     Exchanged: dP/dP′ = (1 − γ + γx)/(1 − γ + γy). Where y ≤ 1, x ≤ e^ε·y, and (1 − γ + γe^ε·y)/(1 − γ + γy) grows
-    with y; where y ≥ 1, x ≤ e^ε, and it falls. At most its value at y = 1, again 1 + γ(e^ε − 1).
-The latter needs x ≤ e^ε too: that *leaving the record out* moves the measurement no further than exchanging it may.
-It holds where contributions are clipped to [−c, c] and Δ = 2c. It does not for sums of ratings within [1, 5], Δ = 4.
+    with y. Where y ≥ 1, x ≤ e^ε, and (1 − γ + γe^ε)/(1 − γ + γy) falls with y. So dP/dP′ is at most the value of
+    both at y = 1, which is again 1 + γ(e^ε − 1).
+The exchanged case needs x ≤ e^ε too: *leaving the record out* must move the measurement no further than exchanging it
+may. This holds where contributions are clipped to [−c, c] and Δ = 2c. It does not hold for sums of ratings within
+[1, 5] and Δ = 4.
 
-*Gaussian.* The composition of sampled Gaussian steps has no closed form: privacy loss distributions, by
-`dp_accounting`, whose rounding is pessimistic. What is sampled is *users*, who add a vector of L2 norm c at most.
-One who is present or absent moves the sum by c. One whose ratings change moves it by 2c, from a point of the ball of
-radius c to the opposite one: dp_accounting's REPLACE_ONE, where an unsampled Gaussian step moves by 2c as well.
+*Gaussian steps.* The composition of sampled Gaussian steps has no closed form. `dp_accounting` computes it by privacy
+loss distributions, and rounds them pessimistically. The sample is of *users*, each of whom adds a vector of L2 norm c
+at most. A user who is present or absent moves the sum by c. A user whose ratings change moves it by 2c, from a point
+of the ball of radius c to the opposite point. This is dp_accounting's REPLACE_ONE, under which an unsampled Gaussian
+step moves by 2c as well.
 """
 
 import math
@@ -30,36 +36,39 @@ from dpmf_cli.privacy.accounting import epsilon_of_mu, epsilons_of_mus, mu_of_ep
 from dpmf_cli.privacy.neighbours import Neighbours
 
 EXCESS = 1e-4
-"""Relative: by how much a calibrated noise multiplier may exceed the least that the accountant certifies."""
+"""How much a calibrated noise multiplier may exceed the least that the accountant certifies, relative to that."""
 
 COARSE, FINEST, CELLS = 1e-2, 1e-5, 1e5
-"""Intervals of privacy loss distributions: the first, the last, and how many of them make up ε at most."""
+"""Intervals of privacy loss distributions: the first, the finest, and the largest number of intervals within ε."""
 
 FINER, SETTLED = 4, 2e-3
-"""Each interval is so much finer than the one before, until ε falls by less than this part of it: what rounding adds
-is of the second order in the interval, so a fifteenth of that is left."""
+"""Each interval is `FINER` times finer than the one before, until ε falls by less than the fraction `SETTLED`.
+
+Rounding adds a term of second order in the interval. So at the end a fifteenth of the last fall is left."""
 
 
 LEAST_DELTA = 1e-12
-"""Below, what double precision and truncated tails lose of a distribution is no longer small beside δ."""
+"""The least δ that can be certified.
+
+Below it, the mass that double precision and truncated tails lose of a distribution is no longer small beside δ."""
 
 
 LEAST_MULTIPLIER = 0.05
-"""Less noise is not looked for: it hides nothing of those who are sampled."""
+"""The least noise multiplier that the search tries: less noise hides nothing about the users in a sample."""
 
 
 def amplified(epsilon: ArrayLike, rate: float) -> NDArray[np.float64]:
-    """ln(1 + γ(e^ε − 1)): the ε of a step that is `epsilon`-DP by itself, on a sample of part γ = `rate`."""
+    """Returns ln(1 + γ(e^ε − 1)): the ε of an `epsilon`-DP step that runs on a sample, with γ = `rate`."""
     epsilon = np.asarray(epsilon, dtype=np.float64)
     _refuse_rate(rate)
-    # Above 1 as ε + ln(γ + (1 − γ)e^−ε), which cannot overflow; below as it stands, which loses no digits.
+    # For ε > 1: ε + ln(γ + (1 − γ)e^−ε), which cannot overflow. Otherwise the formula itself, which loses no digits.
     large = epsilon + np.log(rate + (1 - rate) * np.exp(-epsilon))
     small = np.log1p(rate * np.expm1(np.minimum(epsilon, 1.0)))
     return np.asarray(np.where(epsilon > 1, large, small))
 
 
 def before_sampling(epsilon: ArrayLike, rate: float) -> NDArray[np.float64]:
-    """The inverse, ln(1 + (e^ε − 1)/γ): the ε that a step may have by itself, if a sample is to cost `epsilon`."""
+    """Returns ln(1 + (e^ε − 1)/γ), the inverse of `amplified`: the ε of a step that costs `epsilon` on a sample."""
     epsilon = np.asarray(epsilon, dtype=np.float64)
     _refuse_rate(rate)
     large = epsilon - math.log(rate) + np.log1p(-(1 - rate) * np.exp(-epsilon))
@@ -68,9 +77,10 @@ def before_sampling(epsilon: ArrayLike, rate: float) -> NDArray[np.float64]:
 
 
 def moves(neighbours: Neighbours) -> int:
-    """By how many times its norm a user's contribution can move: 1 if it is there or not, 2 if it is exchanged.
+    """Returns how far a user's contribution can move, in units of the bound on its norm.
 
-    One rating more or less exchanges its user's contribution, as another value of it does.
+    It is 1 if the contribution is present or absent, and 2 if it is exchanged. One rating more or less exchanges its
+    user's contribution, and so does another value of a rating.
     """
     if neighbours is Neighbours.LOCAL:
         raise ValueError("sampled steps are not for the local model")
@@ -81,9 +91,9 @@ def moves(neighbours: Neighbours) -> int:
 class SampledSteps:
     """Equal Gaussian steps, each on a sample of the users.
 
-    multiplier   (E,) σ/c, the noise's deviation over the bound on a user's contribution; 0 where there is no noise
-    rate         γ, the probability of each user to be in a sample
-    repetitions  how many steps
+    multiplier   (E,) σ/c: the noise's standard deviation over the bound on a user's contribution; 0 means no noise
+    rate         γ, the probability that a user is in a sample
+    repetitions  the number of steps
     """
 
     multiplier: NDArray[np.float64]
@@ -91,23 +101,23 @@ class SampledSteps:
     repetitions: int
 
     def epsilons(self, delta: float, neighbours: Neighbours) -> NDArray[np.float64]:
-        """(E,) the ε of these steps by themselves."""
+        """Returns (E,) the ε of these steps alone."""
         if self.rate == 1:
             return epsilons_of_mus(self.mu(neighbours), delta)
         return composed_epsilons((self,), np.zeros_like(self.multiplier), delta, neighbours)
 
     def mu(self, neighbours: Neighbours) -> NDArray[np.float64]:
-        """(E,) Δ/σ of all steps together, if they looked at everybody: exact at rate 1."""
+        """Returns (E,) Δ/σ of all steps together as if each looked at all users: exact at rate 1."""
         with np.errstate(divide="ignore"):
             return math.sqrt(self.repetitions) * moves(neighbours) / self.multiplier
 
     @property
     def mechanism(self) -> str:
-        """What a ledger calls them."""
+        """The name of these steps in a ledger."""
         return f"Gaussian × {self.repetitions}" + (f", of a part {self.rate:g}" if self.rate < 1 else "")
 
     def record(self) -> dict[str, Any]:
-        """As plain data for a result file."""
+        """Returns the steps as plain data for a result file."""
         return {
             "rate": self.rate,
             "repetitions": self.repetitions,
@@ -118,7 +128,7 @@ class SampledSteps:
 def composed_epsilons(
     steps: tuple[SampledSteps, ...], mu: NDArray[np.float64], delta: float, neighbours: Neighbours
 ) -> NDArray[np.float64]:
-    """(E,) the ε of sampled steps in composition with Gaussian ones on everybody, of Δ/σ = `mu` (E,) in all."""
+    """Returns (E,) the ε of sampled steps composed with Gaussian steps on all users, whose total Δ/σ is `mu` (E,)."""
     return np.array(
         [
             _composed_epsilon(
@@ -136,10 +146,10 @@ def composed_epsilons(
 def _composed_epsilon(
     steps: tuple[tuple[float, float, int], ...], mu: float, delta: float, neighbours: Neighbours
 ) -> float:
-    """Of steps (multiplier, rate, repetitions).
+    """Returns the ε of `composed_epsilons` for one lane; each step is (multiplier, rate, repetitions).
 
-    Any interval gives a bound; K steps round K times. So the interval becomes finer until that no longer shows, from
-    one that suits the ε without sampling, which may be a thousand times the ε that is found.
+    Any interval gives a bound, but K steps round K times. So the interval is made finer until rounding no longer
+    shows. The first interval suits the ε without sampling, which may be a thousand times the result.
     """
     times = moves(neighbours)
     if math.isinf(mu) or delta < LEAST_DELTA or any(multiplier == 0 for multiplier, _, _ in steps):
@@ -184,13 +194,13 @@ def noise_multipliers(
     neighbours: Neighbours,
     beside: NDArray[np.float64] | None = None,
 ) -> NDArray[np.float64]:
-    """(E,) the least σ/c for which `steps` sampled Gaussian steps are (ε, δ)-DP; 0 where ε = inf.
+    """Returns (E,) the least σ/c for which `steps` sampled Gaussian steps are (ε, δ)-DP; 0 where ε = inf.
 
-    c bounds the L2 norm of a user's contribution, whatever the neighbours. At rate 1 exact, otherwise up to `EXCESS`
-    above the least that the accountant certifies, and certified by it.
+    c bounds the L2 norm of a user's contribution, for all neighbours. At rate 1 the result is exact. Otherwise the
+    accountant certifies it, and it is at most `EXCESS` above the least that the accountant certifies.
 
     beside  (E,) Δ/σ of other Gaussian steps that the (ε, δ) covers too
-    raises  ValueError where those leave nothing, or where δ is below `LEAST_DELTA` and only some are sampled
+    raises  ValueError if those steps use up ε, or if δ is below `LEAST_DELTA` and the rate is below 1
     """
     _refuse_rate(rate)
     others = np.zeros_like(epsilons) if beside is None else beside
@@ -219,7 +229,7 @@ def _noise_multiplier(
         raise ValueError(f"no sampled step can be certified at δ = {delta:g}")
 
     def excess(multiplier: float) -> float:
-        """ln of what the steps spend over what they may."""
+        """Returns ln of the spent ε over the allowed ε."""
         spent = _composed_epsilon(((multiplier, rate, steps),), beside, delta, neighbours)
         return math.log(max(spent / epsilon, 1e-9))
 
@@ -227,12 +237,12 @@ def _noise_multiplier(
 
 
 def _least_root(excess: Callable[[float], float], start: float, floor: float) -> float:
-    """The least multiplier at which the falling function `excess` is not above 0, from above, within `EXCESS`.
+    """Returns the root of the falling function `excess`: a multiplier at most `EXCESS` above it, never below it.
 
-    Where there is none above `floor`, as where hardly anybody is ever sampled, one below three times that.
+    The search ends near `floor`: where hardly any user is ever sampled, it returns a multiplier below 3·`floor`.
     """
     enough = start
-    while excess(enough) > 0:  # the accountant's rounding, where sampling gains next to nothing
+    while excess(enough) > 0:  # where sampling gains next to nothing, because of the accountant's rounding
         enough *= 1 + EXCESS
     scant = enough / 3
     while excess(scant) <= 0:
@@ -248,4 +258,4 @@ def _least_root(excess: Callable[[float], float], start: float, floor: float) ->
 
 def _refuse_rate(rate: float) -> None:
     if not 0 < rate <= 1:
-        raise ValueError(f"a sampling rate is above 0 and at most 1, not {rate}")
+        raise ValueError(f"a sampling rate must be above 0 and at most 1, not {rate}")

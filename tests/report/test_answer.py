@@ -70,7 +70,7 @@ def test_joint_privacy_has_an_answer_of_its_own() -> None:
     everybody, others = said.split("Other users may not learn what ε hides")
     assert "take A" in everybody
     assert "take B" in others
-    assert "does not bound what whoever sees them learns about that user" in others
+    assert "does not bound what somebody who sees these predictions learns about that user" in others
 
 
 def test_intervals_that_overlap_leave_it_open() -> None:

@@ -97,8 +97,8 @@ def audited_notes(audits: Sequence[Audited]) -> list[str]:
     return [
         f"audited: [lower bound, ceiling, n] of ε from n fits on each side of a pair at ε = {at}, at "
         f"{100 * bounds[0].confidence:g} % confidence",
-        "ceiling: the largest bound that this number of fits can show for any method; a bound below ε proves nothing",
-        *(["if normal: the bound for Gaussian noise if the statistic is normal"] if normal else []),
+        "ceiling: the largest bound that so many fits can show for any method; a bound below ε proves nothing",
+        *(["if normal: a bound for Gaussian noise that holds if the statistic is normal"] if normal else []),
     ]
 
 
@@ -129,13 +129,13 @@ def _summary(audits: Sequence[Audited]) -> TextTable:
         )
         groups.setdefault(f"{each.neighbours}, {each.mode}", []).append(tuple(row))
     notes = [
-        f"provable: as dpmf prints it at ε = {audits[0].settings.epsilon:g}, in units of the claim (∞: no bound)"
+        f"provable: the provable ε over the claimed ε, at ε = {audits[0].settings.epsilon:g} (∞: no bound is known)"
         if audits
         else "",
-        "closest step: the largest move of any step, in percent of that step's sensitivity",
-        "costliest pair: the total cost of one pair's moves, in units of the claim, at the ε of its replay",
-        "for Gaussian noise the cost in these units changes with ε: if the costliest pair was replayed at another ε "
-        "than that of `provable`, it may exceed `provable` and refute nothing",
+        "closest step: how far the step that came nearest to its sensitivity moved, in percent of that sensitivity",
+        "costliest pair: what the moves of one pair cost together, in units of the claimed ε, at the ε of its replay",
+        "Gaussian noise: its cost in units of the claim changes with ε. If the costliest pair was replayed at "
+        "another ε, it may exceed `provable` and refute nothing",
         "refuted: dpmf's own statements that an audit has shown to be false",
         "‡ joint DP: covers predictions for other users only",
     ]
