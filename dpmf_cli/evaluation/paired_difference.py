@@ -66,7 +66,7 @@ class Comparison:
 def paired(a: Sequence[tuple[str, str]], b: Sequence[tuple[str, str]]) -> list[tuple[int, int]]:
     """Pairs of indices into `a` and `b`, whose elements are (label, algorithm).
 
-    Elements are paired by label. Of the others, two are paired if their algorithm remains once in `a` and once in `b`.
+    Elements are paired by label. Two of the others are paired if their algorithm remains once in `a` and in `b`.
     """
     labels = {label: at for at, (label, _) in enumerate(b)}
     pairs = {at: labels[label] for at, (label, _) in enumerate(a) if label in labels}

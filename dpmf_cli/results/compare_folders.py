@@ -78,7 +78,7 @@ def _incomparable(a: Ran, b: Ran) -> Iterator[str]:
         for config in (a.config, b.config)
     ]
     if shares[0] != shares[1]:
-        yield "growth: they end with other portions of the ratings"
+        yield "growth: their largest portions of the ratings differ"
 
 
 def different_settings(a: ExperimentConfig, b: ExperimentConfig) -> Iterator[Setting]:

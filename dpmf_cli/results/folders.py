@@ -25,7 +25,9 @@ def results_folder(path: Path, results: Path) -> Path:
     folder, *others = results_folders(path, results)
     if others:
         names = ", ".join(str(each) for each in (folder, *others))
-        raise DpmfError(f"{path} was run smaller in several ways; name one of their folders: {names}")
+        raise DpmfError(
+            f"{path} has several smaller runs and no full one; name one of their folders: {names}"
+        )
     return folder
 
 
@@ -54,7 +56,9 @@ def results_folders(path: Path, results: Path) -> list[Path]:
 def _tell_of_changes(path: Path, config: ExperimentConfig, folder: Path) -> None:
     with suppress(DpmfError):  # whoever reads the folder says what is wrong with it
         if read_manifest(folder)["config_sha256"] != config.hash:
-            say(f"{path} is not what {folder}/ was run with; `dpmf run {path}` brings it up to date")
+            say(
+                f"{path} has changed since {folder}/ was made; `dpmf run {path}` brings the results up to date"
+            )
 
 
 def collected_results(of: list[Path], results: Path) -> Iterator[Collected]:

@@ -108,7 +108,10 @@ def what_ran(folder: Path, warn: Callable[[str], None] = say) -> Ran:
     except DpmfError as error:
         raise DpmfError(f"{folder}: {error}") from None
     if manifest.get("plugins", {}) != config.plugin_sources:
-        warn(f"{folder}: a plugin has changed since; `dpmf run` its config computes anew what it changes")
+        warn(
+            f"{folder}: a plugin has changed since these results were made; `dpmf run` the config again to compute "
+            "anew what depends on the plugin"
+        )
     return Ran(config, _data(manifest), portions)
 
 
@@ -179,8 +182,12 @@ def manifest_of_run(
     if ended and not outcomes:
         return before
     if theirs is not None and theirs != ours:
-        what = "another data set" if theirs[1] != ours[1] else "another form of this config"
-        say(f"{folder}/ was of {what}: its tables are replaced; finished tasks are kept, and found again")
+        what = (
+            "results of another data set"
+            if theirs[1] != ours[1]
+            else "results of another form of this config"
+        )
+        say(f"{folder}/ held {what}: its tables are replaced; finished tasks are kept and can be reused")
     spent = before.get("spent", {}) if theirs == ours else {}
     return {
         "command": command,
@@ -194,7 +201,7 @@ def manifest_of_run(
 
 
 def _before(folder: Path) -> dict[str, Any]:
-    """The existing manifest, or {} where there is none. A manifest that cannot be read is reported and counts as {}."""
+    """The existing manifest; {} where there is none, or where it cannot be read, which is reported."""
     if not (folder / MANIFEST).exists():
         return {}
     try:

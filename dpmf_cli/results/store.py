@@ -187,7 +187,7 @@ class Store:
                 f"format {FORMAT}); use that version, or name another folder with --results"
             )
         if (body["settings"], body["fold"], body["run"]) != (task.settings, task.fold, task.run):
-            self._damaged(path, "it is of another task")
+            self._damaged(path, "it belongs to another task")
             return None
         numbers = {
             key: tuple(float(number) for number in body.get(key, ()))

@@ -143,13 +143,13 @@ def _add_task(found: Verified, path: Path, root: Path) -> None:
         elif body["format"] != FORMAT:
             wrong, fix = f"written in format {body['format']}", "use the version of dpmf that wrote it"
         elif root / place_of(body) != path:
-            wrong, fix = "it is of another task", "delete it"
+            wrong, fix = "it belongs to another task", "delete it"
         else:
             found.grids[path] = tuple(float(epsilon) for epsilon in body["epsilons"])
     except OSError as error:
         wrong, fix = f"cannot be read: {error.strerror or error}", "make it readable, or delete it"
     except (KeyError, TypeError, ValueError, AttributeError):
-        wrong = "damaged: it is no task's result"
+        wrong = "damaged: it is not the result of a task"
     found.tasks.add(path, wrong, fix)
 
 
@@ -164,7 +164,7 @@ def _add_experiment(found: Verified, folder: Path, base: Path | None) -> None:
         ran = what_ran(folder, found.manifests.notes.append)
     except DpmfError as error:
         found.manifests.sound += 1
-        found.manifests.notes.append(f"its tasks were not counted: {error}")
+        found.manifests.notes.append(f"the tasks of an experiment were not counted: {error}")
         return
     where = replace(found.folders, base=_base(manifest) if base is None else base, results=folder.parent)
     found.experiments.append(RanExperiment(folder, ran, manifest, where))

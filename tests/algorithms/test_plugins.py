@@ -115,7 +115,7 @@ def test_a_changed_file_computes_anew_and_the_old_results_stay(folder: Path) -> 
     assert "incomplete" in told.stdout
     changed = dpmf(folder, "run", "shop.yaml", "--plugin", "pia.py", "-j", "1")
     assert "computed 4 tasks" in changed.stderr
-    assert "was of another form of this config" in changed.stderr
+    assert "held results of another form of this config" in changed.stderr
     assert before < task_files(folder)
     assert len(task_files(folder)) == 8
 

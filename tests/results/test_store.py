@@ -212,7 +212,7 @@ def test_a_result_under_the_name_of_another_is_not_believed(tmp_path: Path) -> N
     store.write(task(), result())
     store.path(task()).rename(store.path(other))
     assert store.read(other) == {}
-    assert "it is of another task" in told[0]
+    assert "it belongs to another task" in told[0]
 
 
 @pytest.mark.parametrize("link", ["tasks", "tasks/data", "tasks/data/{algorithm}"])

@@ -198,7 +198,7 @@ def test_a_worker_of_another_version_is_refused_by_name(
     (message,) = capsys.readouterr().err.strip().splitlines()[1:]
     assert message.startswith("dpmf: worker tcp://127.0.0.1:")
     assert f": {said}; " in message
-    assert "install the same versions there" in message
+    assert "install the same versions on the worker" in message
 
 
 @pytest.mark.slow
@@ -208,7 +208,7 @@ def test_no_workers_are_waited_for_and_then_said(
     with DaskCluster(home) as empty:
         refused(home, monkeypatch, "--scheduler", empty.address, "--wait", "1")
     errors = capsys.readouterr().err
-    assert "no workers there: waiting up to 1 s for one" in errors
+    assert "the scheduler has no workers: waiting up to 1 s for one" in errors
     assert "no worker came within 1 s; start some" in errors
 
 
@@ -230,7 +230,7 @@ def test_what_is_no_address_is_refused_before_dask_is_asked(
     address: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(executor, "ClusterExecutor", lambda *_: pytest.fail("asked"))
-    with pytest.raises(DpmfError, match=rf'"{address}" is no address .* tcp://host:8786'):
+    with pytest.raises(DpmfError, match=rf'"{address}" is not the address .* tcp://host:8786'):
         cluster_executor(address, 1, print)
 
 

@@ -74,7 +74,7 @@ def test_beside_the_result_by_default_and_by_its_config(results: Path, tmp_path:
     asked = ["plot", str(config), "--results", str(tmp_path / "results"), "--format", "png"]
     done = CliRunner().invoke(app, asked, catch_exceptions=False)
     assert done.stdout.strip() == str(folder / "curves.png")
-    assert "is not what" not in done.stderr
+    assert "has changed since" not in done.stderr
     assert (folder / "curves.png").read_bytes() == before
 
 
