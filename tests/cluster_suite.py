@@ -1,6 +1,6 @@
 """Runs on a Dask cluster that is disturbed at random: `python -m tests.cluster_suite`, or `make test-cluster`.
 
-Prints what was done and how many bytes of the results differ from an undisturbed local run's: none may.
+Prints what was done, and how many bytes of the results differ from those of an undisturbed local run. None may.
 """
 
 import argparse

@@ -1,4 +1,4 @@
-"""The command as a process: in a folder, with a cache, and without data but what its config makes."""
+"""Runs the command as a process: in a folder, with a cache, and without data except those that its config makes."""
 
 import os
 import signal

@@ -1,4 +1,4 @@
-"""The files of the repository: a user's own may lie beside them."""
+"""The files of the repository, without a user's own files that may lie beside them."""
 
 import subprocess
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""Ratings that tests share, and the real files where they are."""
+"""Ratings that tests share, and the real data files where present."""
 
 import os
 import signal

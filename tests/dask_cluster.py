@@ -1,4 +1,4 @@
-"""A Dask cluster of real processes on loopback, to be disturbed: a scheduler, and workers that a supervisor restarts."""
+"""A Dask cluster of real processes on loopback, to be disturbed: a scheduler, and workers that are restarted."""
 
 import os
 import signal

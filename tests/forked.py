@@ -1,4 +1,4 @@
-"""The command in a process forked from this one, which has imported all it needs: a run of a second, not of four."""
+"""Runs the command in a process forked from this one, which has imported everything: one second instead of four."""
 
 import os
 import signal

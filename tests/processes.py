@@ -1,4 +1,4 @@
-"""Processes of a run: its workers, and whether any is left."""
+"""The worker processes of a run, and whether any is left."""
 
 import contextlib
 import os

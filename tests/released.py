@@ -1,4 +1,4 @@
-"""What a release is, computed by hand."""
+"""The content of a release, computed by hand."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""Under CI nothing is skipped but what this module names: a skip there is a failure, of a test or of a whole module."""
+"""Under CI only the tests and modules named here may be skipped: any other skip is a failure."""
 
 import os
 from collections.abc import Generator

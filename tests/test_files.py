@@ -1,4 +1,4 @@
-"""Files that appear whole: in which order the disk is asked, and what of its answers is let be."""
+"""Files that appear completely or not at all: the order of calls to the disk, and which of its errors are ignored."""
 
 import errno
 import os

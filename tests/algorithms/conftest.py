@@ -1,4 +1,4 @@
-"""What the tests of several methods set up."""
+"""Set-up that the tests of several methods share."""
 
 from collections.abc import Callable
 from typing import Any

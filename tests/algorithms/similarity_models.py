@@ -1,4 +1,4 @@
-"""Fits of neighbourhood methods for the tests of them, and what a fit looked like step by step."""
+"""Fits of neighbourhood methods for their tests, with a record of each step of a fit."""
 
 from dataclasses import dataclass
 from typing import Any

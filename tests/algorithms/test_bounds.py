@@ -1,4 +1,4 @@
-"""At the ends of what parameters may be no fit fails, for some ratings and not for others: that would tell them apart."""
+"""At the limits of parameters a fit fails for all ratings or for none. Otherwise a failure would reveal ratings."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""What both private neighbourhood methods are certified by: public neighbours, samples of users, clipping, composition."""
+"""What certifies both private neighbourhood methods: public neighbours, samples of users, clipping, composition."""
 
 from collections.abc import Callable
 from typing import Any

@@ -1,4 +1,4 @@
-"""The contract of algorithms (`dpmf_cli.testing`), run over all of the registry."""
+"""The contract of algorithms (`dpmf_cli.testing`), run over the complete registry."""
 
 from typing import Any
 

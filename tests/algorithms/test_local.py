@@ -1,4 +1,4 @@
-"""The local model's averages and factorisations against plain NumPy, after every mechanism alike."""
+"""The local model's averages and factorisations against plain NumPy, after every mechanism."""
 
 from typing import Any
 

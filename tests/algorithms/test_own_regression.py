@@ -1,4 +1,4 @@
-"""Own regression against plain NumPy, and what its posteriors make of released sums."""
+"""Own regression against plain NumPy, and the posteriors that it computes from released sums."""
 
 import math
 from typing import Any

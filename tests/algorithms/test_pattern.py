@@ -1,4 +1,4 @@
-"""Methods on a public pattern: features, what is believed of noisy sums, the split of ε, and whole fits by NumPy."""
+"""Methods on a public pattern: features, estimates from noisy sums, the split of ε, complete fits against NumPy."""
 
 import itertools
 from dataclasses import replace

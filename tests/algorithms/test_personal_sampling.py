@@ -1,4 +1,4 @@
-"""Personal sampling: what it proves, by exact enumeration, and the levels that it draws."""
+"""Personal sampling: its proof by exact enumeration, and the levels that it draws."""
 
 from collections.abc import Sized
 from itertools import product

@@ -1,4 +1,4 @@
-"""Algorithms from outside: named by a config, given by whoever runs dpmf, and never taken for their older selves."""
+"""Algorithms from outside: named by a config, given by the user of dpmf, told apart from their older versions."""
 
 import json
 import os

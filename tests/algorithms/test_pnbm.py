@@ -1,4 +1,4 @@
-"""Item neighbourhoods without noise: whose they are, what they predict against direct formulas, and what learns."""
+"""Item neighbourhoods without noise: how they are chosen, predictions against direct formulas, what is learned."""
 
 from dataclasses import replace
 from itertools import pairwise

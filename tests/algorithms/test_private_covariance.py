@@ -1,4 +1,4 @@
-"""McSherry and Mironov 2009 against dense NumPy, by hand, and what its options promise."""
+"""McSherry and Mironov 2009 against dense NumPy and figures by hand, and the promises of its options."""
 
 import numpy as np
 import pytest

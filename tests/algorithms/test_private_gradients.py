@@ -1,4 +1,4 @@
-"""PG-MF: what devices report and receive, what a report tells of their ratings, and how items move by it."""
+"""PG-MF: what devices report and receive, what a report reveals of their ratings, and how it moves the items."""
 
 from dataclasses import replace
 from typing import Any

@@ -1,4 +1,4 @@
-"""Private kNN and the fixed covariance beside it: against dense linear algebra, and how far one rating moves them."""
+"""Private kNN and the fixed covariance: both against dense linear algebra, and how far one rating moves them."""
 
 from dataclasses import replace
 from typing import Any

@@ -1,4 +1,4 @@
-"""What each algorithm's ε protects, and the paper that it comes from."""
+"""What each algorithm's ε protects, and the paper that the algorithm comes from."""
 
 from typing import get_args
 

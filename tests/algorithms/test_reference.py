@@ -1,8 +1,8 @@
 """The private factorisations against their listings written out in NumPy, noise included.
 
-The averages are taken as known, so that nothing but a method's own noise is in play. The references draw their unit
-noise from the same named streams and scale it as the paper prints: an algorithm that leaves noise out, or scales it
-otherwise, differs.
+The averages are taken as known, so that the only noise is a method's own. The references draw their unit noise from
+the same named streams and scale it as the paper prints. So an algorithm that omits noise, or scales it otherwise,
+differs from its reference.
 """
 
 from typing import Any

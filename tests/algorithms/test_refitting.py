@@ -1,4 +1,4 @@
-"""Shrinkage and ridge that are chosen on ratings set aside: what is chosen, by what loss and noise, and from what."""
+"""Shrinkage and ridge chosen on ratings that are set aside: the choice, its loss and noise, and its ratings."""
 
 from functools import partial
 from typing import Any

@@ -1,4 +1,4 @@
-"""Baselines that choose their parameters, and the public rule by which private averages are shrunk."""
+"""Baselines that choose their parameters, and the public rule that shrinks private averages."""
 
 from itertools import product
 from pathlib import Path

@@ -1,7 +1,7 @@
-"""A small private algorithm that is right, with hooks for mistakes to be planted.
+"""A small, correct private algorithm with hooks in which tests plant mistakes.
 
-`Fit` is one fit of it: an average of all ratings, offsets of users, and biases of items by a short noisy descent
-through a kernel with a twin. A mistake is a subclass that overrides a hook; `Toy` is the algorithm around it.
+`Fit` is one fit of the algorithm: an average of all ratings, offsets of users, and biases of items by a short noisy
+descent through a kernel with a twin. A mistake is a subclass of `Fit` that overrides a hook. `Toy` is the algorithm.
 """
 
 from collections.abc import Callable, Iterable, Iterator

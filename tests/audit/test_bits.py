@@ -1,4 +1,4 @@
-"""Low bits: clean passes of every mechanism, and what they tell of a release that is not rounded."""
+"""Low bits: every mechanism passes cleanly, and low bits tell of a release that is not rounded."""
 
 from collections.abc import Iterable
 from dataclasses import replace

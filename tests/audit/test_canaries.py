@@ -1,4 +1,4 @@
-"""Canaries in one run: what leaks is guessed, what is private is not guessed better than its ε allows."""
+"""Canaries in one run: leaks are guessed, and private canaries are not guessed better than their ε allows."""
 
 import numpy as np
 import pytest

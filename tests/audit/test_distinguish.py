@@ -1,4 +1,4 @@
-"""The black box: what many fits tell of ε, by themselves and along the moves that a replay has seen."""
+"""The black box: what many fits tell about ε, alone and along the moves that a replay has recorded."""
 
 import numpy as np
 import pytest

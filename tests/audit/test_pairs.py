@@ -1,4 +1,4 @@
-"""Pairs: neighbours in exactly their relation, on their scale, of every shape, the same for one seed."""
+"""Pairs: exact neighbours of their relation, on their scale, of every shape, and the same for one seed."""
 
 from collections.abc import Iterator
 

@@ -1,4 +1,4 @@
-"""Planted mistakes: the toy algorithm with one thing wrong at a time, each found by the tier that is meant to."""
+"""Planted mistakes: the toy algorithm with one mistake at a time, each found by the tier that should find it."""
 
 import itertools
 from collections.abc import Iterable, Sequence

@@ -1,4 +1,4 @@
-"""Replays of registered algorithms: clean passes, and the flaws of publications that are known."""
+"""Replays of registered algorithms: clean passes, and the known flaws of publications."""
 
 from collections.abc import Iterable, Mapping
 

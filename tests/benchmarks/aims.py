@@ -1,4 +1,4 @@
-"""What we aim at in speed, beside which `make bench` puts what it measures."""
+"""Our aims in speed, which `make bench` prints beside its measurements."""
 
 LIU_2015 = 8.5e6 * 1024
 """Coordinate updates a second on one PC: 8.5 million ratings a second of models with 1024 factors (Liu, Wang and Smola 2015, abstract)."""

@@ -1,7 +1,7 @@
-"""Who races: each of ours, and the peers that do the same work, or less of it.
+"""The contestants of the races: each of our algorithms, and the peers that do the same work or less.
 
-Ours fit 16 ε at once, with private averages and noise, and predict the test fold. A peer fits one model of the same size,
-without biases, noise or prediction, but for item kNN, where everyone predicts the test fold.
+Ours fit 16 ε at once, with private averages and noise, and predict the test fold. A peer fits one model of the same
+size, without biases, noise or prediction. In the race of item kNN every contestant predicts the test fold.
 """
 
 import importlib

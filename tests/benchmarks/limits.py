@@ -1,13 +1,17 @@
-"""What the machine allows a visit of SGD, from small kernels measured in the same run.
+"""The machine's lower bounds on the time of a visit of SGD, from small kernels measured in the same run.
 
-A visit of one rating by sixteen models of d factors is one vector of 64 bytes a factor and row, and takes at least
+A visit is the update of sixteen models of d factors by one rating. It handles one vector of 64 bytes for each factor
+of its two rows, and takes at least
 
     arithmetic   5·d vector operations: d fused for p·q, and for each of p and q d products and d fused
     writes       2·d vectors written to the nearest cache, of p and of q, each after it was read
-    items        d + 1 vectors of the item: from where all items lie, as far as the order of visits leaves them there
-    a chain      d + 4 dependent operations: p·q sums in one order, and the next visit of a user waits for the p of this one
+    items        d + 1 vectors of the item, read from the level of memory that holds all items, unless the order of
+                 visits leaves them nearer
+    a chain      d + 4 dependent operations: p·q is summed in one order, and the next visit of a user waits for the
+                 p of this one
 
-A bound is what the visit takes of a thing over what a kernel gets that does nothing else. The largest of them is the limit.
+A bound is the amount that a visit needs of one of these, divided by the rate of a kernel that does nothing else. The
+largest bound is the limit.
 """
 
 import time

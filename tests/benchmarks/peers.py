@@ -1,8 +1,9 @@
-"""Speed against peers, beside what we aim at and what the machine allows: `make bench`.
+"""Speed against peers, beside our aims and the limits of the machine: `make bench`.
 
     python -m tests.benchmarks.peers [--lenskit] [--into docs/speed.md]
 
-ML-1M, one training fold. The ratios are by CPU time a model (`races`): the median, the smallest and the largest. A peer that is not installed has a row that says so, and what installs it.
+Uses one training fold of ML-1M. Ratios compare the CPU time of a model (`races`): the median, the smallest and the
+largest. The row of a peer that is not installed says so, and how to install it.
 """
 
 import argparse

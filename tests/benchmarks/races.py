@@ -1,7 +1,7 @@
-"""A race: one of ours and its peers take turns, and what counts is CPU time a model.
+"""A race: one of our algorithms and its peers take turns. The measure is CPU time for each model.
 
-With two threads ours fit twice as many models side by side, and a peer one model with both. Turns go on until they took
-`ENOUGH` seconds; each makes a ratio.
+With two threads, ours fit twice as many models side by side, while a peer fits one model with both threads. Turns
+continue until they took `ENOUGH` seconds. Each turn gives a ratio.
 """
 
 import sys

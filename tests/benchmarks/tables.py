@@ -1,4 +1,4 @@
-"""The tables that `make bench` prints: Markdown."""
+"""The Markdown tables that `make bench` prints."""
 
 from collections.abc import Mapping, Sequence
 from statistics import median

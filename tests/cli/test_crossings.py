@@ -1,4 +1,4 @@
-"""`dpmf crossings` and `dpmf plan` of what was run smaller, or interrupted, and RMSE at one ε."""
+"""`dpmf crossings` and `dpmf plan` for smaller or interrupted runs, and RMSE at one ε."""
 
 import json
 import shutil

@@ -1,4 +1,4 @@
-"""Any text in a file or a name, by the command line: what is printed holds no control character but ends of lines."""
+"""Any text in a file or a name, by the command line: the output holds no control character except line ends."""
 
 import contextlib
 import csv

@@ -1,4 +1,4 @@
-"""The pages of papers have the tables that the papers' files make, and `dpmf configs` names what is run."""
+"""The pages of papers have the tables made from the papers' files; `dpmf configs` names the configs that are run."""
 
 import re
 from pathlib import Path

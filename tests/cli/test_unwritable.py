@@ -1,4 +1,4 @@
-"""Where standard output cannot be written, every command ends with one line and exit code 2, and with no traceback."""
+"""If standard output cannot be written, every command ends with one line, exit code 2 and no traceback."""
 
 import contextlib
 import errno

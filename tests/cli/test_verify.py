@@ -1,4 +1,4 @@
-"""`dpmf verify`: finds what is off in results, caches and data, says the fix, and changes nothing."""
+"""`dpmf verify`: finds damage in results, caches and data, names the fix, and changes nothing."""
 
 import json
 import os

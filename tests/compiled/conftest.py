@@ -1,4 +1,4 @@
-"""Caches of machine code of the tests' own."""
+"""Caches of machine code for these tests only."""
 
 from collections.abc import Iterator
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""A compiled function of the tests' own, with another that it calls and a constant; and its cache."""
+"""A compiled function for tests, with another that it calls and a constant; and a cache for it."""
 
 from collections.abc import Callable
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""What machine code depends on is in its key."""
+"""The key of machine code contains everything that the code depends on."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""Machine code that is not what its source says is found before it is used, and never kept."""
+"""Machine code that does not do what its source says is found before it is used, and is never kept."""
 
 from collections.abc import Callable
 from typing import Any

@@ -1,4 +1,4 @@
-"""Configs that are accepted: what they inherit, what they default to, and what they become."""
+"""Accepted configs: what they inherit, their defaults, and what they resolve to."""
 
 import json
 import math

@@ -1,4 +1,4 @@
-"""Configs that extend others: what is inherited, and where mistakes in what is inherited stand."""
+"""Configs that extend others: what is inherited, and the places of mistakes in inherited values."""
 
 import re
 from pathlib import Path

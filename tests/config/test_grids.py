@@ -1,4 +1,4 @@
-"""Whole runs over θ, beside twins and printed references, and on growing portions of the ratings."""
+"""Complete runs over θ, with twins and printed references, and on growing portions of the ratings."""
 
 import csv
 import json

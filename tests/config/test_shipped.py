@@ -1,4 +1,4 @@
-"""Configs that are named: a file of that name wins, else the one that dpmf ships is taken, and which one is told."""
+"""Configs given by name: a file of that name wins over the shipped one, and a message says which was taken."""
 
 from pathlib import Path
 

@@ -1,4 +1,4 @@
-"""A server on this machine that gives what a test tells it to, also badly."""
+"""A local server that sends what a test tells it to, faulty answers included."""
 
 import threading
 from collections.abc import Callable, Iterator

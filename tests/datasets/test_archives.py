@@ -1,4 +1,4 @@
-"""Archives that must be refused, and what is refused is said."""
+"""Archives that must be refused, with messages that say why."""
 
 import contextlib
 import io

@@ -1,4 +1,4 @@
-"""The downloader: https only, bounded in size and time, by hash; whatever it refuses is told."""
+"""The downloader: https only, bounded in size and time, verified by hash; every refusal is reported."""
 
 import hashlib
 import threading

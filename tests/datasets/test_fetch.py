@@ -1,4 +1,4 @@
-"""Fetching: from a server of our own that misbehaves, from a file."""
+"""Fetching: from a local server that misbehaves, and from a file."""
 
 import hashlib
 import io

@@ -1,4 +1,4 @@
-"""Jester's spreadsheets: users through the sheets, faults by row and column, and sheets that do harm."""
+"""Jester's spreadsheets: users across the sheets, faults by row and column, and harmful sheets."""
 
 import io
 import zipfile

@@ -1,4 +1,4 @@
-"""The package index: a file of a release is downloaded and read; nothing of it is ever run."""
+"""The package index: a file of a release is downloaded and read, and nothing in it is ever run."""
 
 import hashlib
 import os

@@ -1,4 +1,4 @@
-"""A data set reduced at random: whole users, the same for the same seed, under a name and checksum of its own."""
+"""A data set reduced at random: complete users, the same for the same seed, under its own name and checksum."""
 
 from pathlib import Path
 from typing import Any

@@ -1,4 +1,4 @@
-"""Looks at data files: by the publisher's checksums, else by what they are parsed to, and nothing is kept."""
+"""Checks of data files: by the publisher's checksums, else by the parsed ratings; nothing is kept."""
 
 import hashlib
 from pathlib import Path

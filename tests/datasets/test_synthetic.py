@@ -1,4 +1,4 @@
-"""Synthetic ratings: their counts, their spread, and the order of the baselines that they must show."""
+"""Synthetic ratings: their counts, their spread, and the required order of the baselines."""
 
 import itertools
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""Curves and experiments made up for the tests of crossings."""
+"""Made-up curves and experiments for the tests of crossings."""
 
 import math
 from collections.abc import Sequence

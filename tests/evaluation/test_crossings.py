@@ -1,4 +1,4 @@
-"""Crossings: known answers, and the values that are no numbers."""
+"""Crossings: known answers, and statuses that are not numbers."""
 
 import math
 from dataclasses import replace

@@ -1,4 +1,4 @@
-"""The frontier: what leads at each ε, by what can be proved, among all that keep a guarantee."""
+"""The frontier: the leader at each ε, by provable ε, among all methods that keep a guarantee."""
 
 from dataclasses import replace
 from typing import Any

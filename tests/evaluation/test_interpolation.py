@@ -1,4 +1,4 @@
-"""How far a crossing may be off between two grid points: against curves that are known between them."""
+"""How far a crossing may be off between two grid points, for curves that are known between them."""
 
 import numpy as np
 import pytest

@@ -1,4 +1,4 @@
-"""Which private recommender needs least ε: ranked where ε protects the same, refused elsewhere."""
+"""Ranking of private recommenders by the ε that they need: only where ε protects the same, refused elsewhere."""
 
 import math
 import re

@@ -1,4 +1,4 @@
-"""The bootstrap's intervals cover what they say, and the spread measures are those of the textbook."""
+"""The bootstrap's intervals have their stated coverage, and the measures of spread are those of the textbook."""
 
 import numpy as np
 import pytest

@@ -1,4 +1,4 @@
-"""An exploration end to end on made-up ratings: what settings share is fitted once, and it goes on where it was left."""
+"""A complete exploration on made-up ratings: settings share fits, and it resumes where it was interrupted."""
 
 from collections.abc import Iterator
 from pathlib import Path

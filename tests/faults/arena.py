@@ -1,4 +1,4 @@
-"""One small experiment that faults are injected into, and what it gives where none is."""
+"""One small experiment into which faults are injected, and its results without faults."""
 
 import contextlib
 import os

@@ -1,4 +1,4 @@
-"""The experiment without faults, made once, and the counts of the whole suite."""
+"""The experiment without faults, made once, and the counts of the complete suite."""
 
 import sys
 

@@ -1,8 +1,9 @@
-"""A disk whose power is cut: from recorded calls, what it may hold when it comes back.
+"""The possible contents of a disk after a power cut, computed from recorded calls.
 
-A file's bytes are safe once it was flushed, a name (made, renamed, taken away) once its folder was. What was not
-flushed may be there or not: of the names any beginning or any end, of the bytes all, none, a part, or others.
-This is the model of ALICE (Pillai and others 2014), without the orders that no folder can tell apart.
+A file's bytes are safe once the file was flushed. A name (made, renamed or removed) is safe once its folder was
+flushed. Changes that were not flushed may be lost: any beginning or any end of the sequence of names may remain, and
+all, half or none of the bytes, or others in their place. This is the model of ALICE (Pillai and others 2014), without
+orders that lead to the same folder.
 """
 
 import hashlib

@@ -1,4 +1,4 @@
-"""What a process asks of the disk, call by call, as `dpmf_cli.files` asks it: nothing else writes results and caches."""
+"""Records each call to the disk that a process makes by `dpmf_cli.files`, which writes all results and caches."""
 
 import builtins
 import contextlib

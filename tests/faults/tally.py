@@ -1,4 +1,4 @@
-"""What the suites of faults and of broken input count, and where it is kept: `results/SUITE.json`, and the one table of
+"""Keeps the counts of the suites of faults and of broken input: in `results/SUITE.json` and the table of
 docs/surviving.md."""
 
 import json

@@ -1,4 +1,4 @@
-"""Result files, tables and caches with bytes changed or cut off, changed data, two runs at once, odd clocks."""
+"""Result files, tables and caches with bytes changed or cut off, changed data, two simultaneous runs, odd clocks."""
 
 import random
 import shutil

@@ -1,4 +1,4 @@
-"""Disks that are full or read-only: small memory disks where this is root, a failing system call elsewhere."""
+"""Full or read-only disks: small memory disks if the test runs as root, a failing system call otherwise."""
 
 import os
 import random

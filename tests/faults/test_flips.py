@@ -1,7 +1,7 @@
-"""One bit flipped in a file that a run reads back: the same bytes come of it, or a refusal, and never a wrong figure.
+"""One bit flipped in a file that a run reads back: leads to the same bytes or a refusal, never to a wrong figure.
 
-Kernels are the greater part of what a run reads back. A process loads one once, so most of those flips are followed
-by a load alone, through a cache that has loaded nothing yet; the others by a run that begins from nothing.
+Most of what a run reads back are kernels. A process loads a kernel once. So most flips in kernels are followed only
+by a load, in a cache that has loaded nothing yet. The others are followed by a run that starts from nothing.
 """
 
 import importlib

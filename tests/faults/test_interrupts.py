@@ -1,4 +1,4 @@
-"""Signals at moments drawn over all that commands do: imports, loading and compiling kernels, kernels, tables, plots."""
+"""Signals at random moments of commands: imports, loading and compiling kernels, kernels, tables, plots."""
 
 import os
 import random

@@ -1,4 +1,4 @@
-"""The power is cut after every call that a run, a changed run and a report make, and each is gone on with."""
+"""The power is cut after every call that a run, a changed run and a report make; then each command is resumed."""
 
 import os
 import random

@@ -1,4 +1,4 @@
-"""Processes that are killed, at moments drawn over the time that a run takes."""
+"""Processes that are killed, at random moments of the time that a run takes."""
 
 import os
 import random

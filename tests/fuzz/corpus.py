@@ -1,4 +1,4 @@
-"""Whole files that broken ones are made of, and how each is loaded."""
+"""Sound files from which broken ones are made, and how each is loaded."""
 
 import gzip
 import io

@@ -1,4 +1,4 @@
-"""What no input may do: raise anything but the one error, take long, or take memory out of proportion."""
+"""What no input may cause: another error than the one allowed, a long run, or memory out of proportion."""
 
 import os
 import resource

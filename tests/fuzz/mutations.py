@@ -1,4 +1,4 @@
-"""Broken files made of whole ones: bytes flipped, lines doubled, numbers blown up, encodings changed."""
+"""Makes broken files from sound ones: bits flipped, lines doubled, numbers blown up, encodings changed."""
 
 import random
 from collections.abc import Callable

@@ -1,4 +1,4 @@
-"""Every loader under broken files: an answer or the one error, soon, in memory that fits the file."""
+"""Every loader with broken files: an answer or the one allowed error, quickly, in memory that fits the file."""
 
 import os
 import random

@@ -1,4 +1,4 @@
-"""What holds for all compiled loops."""
+"""Properties that all compiled loops share."""
 
 import ast
 import importlib

@@ -1,4 +1,4 @@
-"""Mini-batch descent over lanes against NumPy, and lanes on samples of their own against fits of each alone."""
+"""Mini-batch descent over lanes against NumPy, and lanes on samples of their own against separate fits."""
 
 import numpy as np
 import pytest

@@ -1,4 +1,4 @@
-"""Compiled kernels round what they release to the grid, and measure what their plain twins measure."""
+"""Compiled kernels round released numbers to the grid, and measure the same as their plain twins."""
 
 from collections.abc import Callable
 from dataclasses import dataclass

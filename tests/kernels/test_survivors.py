@@ -1,4 +1,4 @@
-"""Unbounded input perturbation: the sampled matrix has the law of the dense one, and SGD visits just that."""
+"""Unbounded input perturbation: the sampled matrix has the law of the dense one, and SGD visits just that matrix."""
 
 import math
 

@@ -1,4 +1,4 @@
-"""Plain twins of the kernels that add noise: they do the same, and a witness sees what they measure."""
+"""Plain twins of the kernels that add noise: they compute the same, and a witness sees what they measure."""
 
 from collections.abc import Callable
 from dataclasses import dataclass

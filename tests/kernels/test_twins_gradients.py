@@ -1,4 +1,4 @@
-"""Noisy steps of a descent beside their plain twins: the same noise gives the same factors, and all of it is seen."""
+"""Noisy steps of a descent and their plain twins: the same noise gives the same factors; witnesses see all of it."""
 
 import numpy as np
 import pytest

@@ -1,4 +1,4 @@
-"""Clipped gradients against NumPy, and neighbours that differ in a user: none moves them by more than the bound."""
+"""Clipped gradients against NumPy, and no neighbour that differs in a user moves them by more than the bound."""
 
 from dataclasses import replace
 from typing import Any

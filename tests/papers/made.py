@@ -1,4 +1,4 @@
-"""Made-up results, and what a rule decides of them."""
+"""Made-up results, and what a rule decides on them."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace

@@ -1,4 +1,4 @@
-"""Printed cells beside results: which a table is completed by, and which results stand beside one."""
+"""Printed cells beside results: which cells complete a table, and which results stand beside a table."""
 
 from collections.abc import Sequence
 from dataclasses import replace

@@ -1,4 +1,4 @@
-"""What is tried of Wang and Tang (2017): as much of every method, and what was found by hand."""
+"""What is tried for Wang and Tang (2017): equally many settings of every method, and those found by hand."""
 
 import math
 from collections.abc import Iterator

@@ -1,7 +1,7 @@
-"""McSherry and Mironov 2009, theorems 4 to 6: searches over neighbouring users, through the code that is released from.
+"""McSherry and Mironov 2009, theorems 4 to 6: searches over neighbouring users, through the code that measures.
 
-One user is enough: a neighbour moves one user's part of every sum. Item averages are released before, so a search may
-set them as it likes: item-centred ratings then lie anywhere within ±(r_max − r_min).
+One user is enough, because a neighbour moves one user's part of every sum. Item averages are released earlier, so a
+search may set them to any values. Item-centred ratings then lie anywhere within ±(r_max − r_min).
 """
 
 import math

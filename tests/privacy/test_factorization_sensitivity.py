@@ -1,7 +1,7 @@
-"""The sensitivities of the factorisations: searched for neighbours that exceed them, by the kernels themselves.
+"""The sensitivities of the factorisations: searches with the kernels themselves for neighbours that exceed them.
 
-In corrected mode none does, and some come near. In published mode the pairs that exceed what the paper's noise is
-scaled to are found and shown.
+In corrected mode no pair exceeds its sensitivity, and some come near it. In published mode the search finds and shows
+pairs that exceed the sensitivity to which the paper scales its noise.
 """
 
 import math

@@ -1,4 +1,4 @@
-"""Sums of ratings in the kernels that add noise: what a rating moves them by, in floats, and that they end on a grid."""
+"""Sums of ratings in the kernels that add noise: how far a rating moves them in floats. They end on a grid."""
 
 from collections.abc import Callable
 from typing import Any

@@ -1,7 +1,7 @@
-"""Sensitivities of gradients of similarities: searches over neighbouring data, through the kernel that learns from them.
+"""Sensitivities of gradients of similarities: searches over neighbouring data, through the kernel that learns.
 
-Averages and similarities are released before, so a search may set them as it likes. Steps are on everybody: a sample
-only leaves users out.
+Averages and similarities are released earlier, so a search may set them to any values. The tested steps use all
+users: a sample would only leave users out.
 """
 
 from dataclasses import replace

@@ -1,4 +1,4 @@
-"""The boundary between devices and aggregator: who can cross it, what crosses it, and what it costs."""
+"""The boundary between devices and aggregator: who can cross it, which data cross it, and at what cost in ε."""
 
 import gc
 from typing import Any, get_type_hints

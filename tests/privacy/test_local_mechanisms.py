@@ -1,4 +1,4 @@
-"""What a device does to a rating has the law that it should have, and no more leaks than ε."""
+"""What a device does to a rating has the required law, and leaks no more than ε."""
 
 import numpy as np
 import pytest

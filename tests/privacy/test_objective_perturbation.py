@@ -1,7 +1,7 @@
-"""Objective perturbation of a ridge regression within a ball: the exact privacy loss of its density, searched.
+"""Objective perturbation of a ridge regression within a ball: searches for the largest privacy loss of its density.
 
-The density of a solution follows from η(p), which the solver must invert: that is tested with the kernel itself. Then
-the loss between neighbours is a formula, and the search is for inputs that exceed the bounds of sensitivity.py.
+The density of a solution follows from η(p), which the solver must invert. That is tested with the kernel itself. The
+loss between neighbours is then a formula, and the search looks for inputs that exceed the bounds of sensitivity.py.
 """
 
 import math

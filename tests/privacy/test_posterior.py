@@ -1,4 +1,4 @@
-"""Langevin dynamics reach the law that the docstring says, on a posterior known in closed form."""
+"""Langevin dynamics reach the law in the docstring, on a posterior known in closed form."""
 
 import math
 

@@ -1,4 +1,4 @@
-"""No neighbour moves a sum of clamped residuals by more than its sensitivity, whatever model they are of."""
+"""No neighbour moves a sum of clamped residuals by more than its sensitivity, for any model."""
 
 from dataclasses import replace
 

@@ -1,8 +1,8 @@
 """No pair of neighbours moves a measurement further than its sensitivity, and some pair comes near.
 
-The measurements are those that the algorithms really make: a witness records every vector that noise would be added
-to. A later step may use what an earlier one released, and its sensitivity holds for the *same* release on both sides. So
-the second fit is given the releases of the first.
+The measurements are those that the algorithms really make: a witness records every vector to which noise would be
+added. A later step may use an earlier release. The step's sensitivity holds if both neighbours have the *same*
+earlier release, so the second fit is given the releases of the first.
 """
 
 from collections.abc import Callable

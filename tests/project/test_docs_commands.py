@@ -1,5 +1,8 @@
-"""The commands of the README and of all pages: `sh run` blocks are executed, with the files that the page shows; of the
-others, commands, options, configs and targets of make are held against what there is."""
+"""The commands in the README and on all pages.
+
+`sh run` blocks are executed, with the files that the page shows. In other blocks, the commands, options, configs and
+targets of make must exist.
+"""
 
 import os
 import random

@@ -1,4 +1,4 @@
-"""What dpmf imports comes with it, or with an extra that a message names where it is not there."""
+"""Every import of dpmf is installed with it, or with an extra that a message names if it is missing."""
 
 import ast
 import re

@@ -1,4 +1,4 @@
-"""Every link, anchor and path in a committed page leads somewhere, and every page stands in the navigation of the site."""
+"""Every link, anchor and path in a committed page leads somewhere, and every page is in the site's navigation."""
 
 import re
 from collections.abc import Iterator

@@ -1,4 +1,7 @@
-"""No figure in docs/papers, on the pages that sum up, or on that of speed is typed: each stands in a table that a command makes, or is one that a paper prints."""
+"""No figure in docs/papers, on the summary pages or on the page about speed is typed by hand.
+
+Each figure stands in a table that a command makes, or is printed by a paper.
+"""
 
 import re
 from collections.abc import Iterator

@@ -1,4 +1,4 @@
-"""Nothing that the package prints, or writes as CSV, goes past `escapes.py`."""
+"""Everything that the package prints, or writes as CSV, goes through `escapes.py`."""
 
 import ast
 from collections.abc import Iterator

@@ -1,4 +1,4 @@
-"""The tree is what it says it is: methods by their keys, the paths of docs/design.md, one class of a name, a small root."""
+"""The tree is as described: methods by their keys, the paths of docs/design.md, one class per name, a small root."""
 
 import re
 from collections import Counter

@@ -1,4 +1,4 @@
-"""The package as pip installs it: built, put into an environment of its own, and used outside the repository."""
+"""The package as pip installs it: built, put into its own environment, and used outside the repository."""
 
 import os
 import subprocess

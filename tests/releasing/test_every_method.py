@@ -1,4 +1,4 @@
-"""Every private method of the registry: its model comes back to the bit, and its files tell what was released alone."""
+"""Every private method of the registry: its model is restored to the bit; its files tell only what was released."""
 
 import io
 import json

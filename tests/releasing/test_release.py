@@ -1,4 +1,4 @@
-"""`dpmf release` and `dpmf predict`: what is written, what is refused, and what is kept account of."""
+"""`dpmf release` and `dpmf predict`: what is written, what is refused, and how releases are accounted for."""
 
 import csv
 import json

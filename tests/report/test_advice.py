@@ -1,4 +1,4 @@
-"""Advice in words: what it says of each crossing, what it never recommends, and what it never compares."""
+"""Advice in words: what it says about each crossing, what it never recommends, and what it never compares."""
 
 from collections.abc import Callable
 from dataclasses import replace

@@ -1,4 +1,4 @@
-"""Aims: who stands first in a group, how surely, and whether a number is reached."""
+"""Aims: which method is first in a group, how certainly, and whether a number is reached."""
 
 import csv
 import io

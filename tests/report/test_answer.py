@@ -1,4 +1,4 @@
-"""The page of `dpmf advise`, from curves made up."""
+"""The page of `dpmf advise`, from made-up curves."""
 
 import re
 from dataclasses import replace

@@ -1,4 +1,4 @@
-"""Every CSV file that claims numbers holds numbers: what is no number has a column of its own."""
+"""Every CSV column that claims numbers holds numbers: a status that is not a number has its own column."""
 
 import io
 from collections.abc import Callable, Iterator

@@ -1,4 +1,4 @@
-"""The table of what leads on public ratings: what ships can be run and proved, and how it is made."""
+"""The table of leaders on public ratings: what ships can be run and proved, and how the table is made."""
 
 import math
 from collections.abc import Callable

@@ -1,7 +1,8 @@
-"""5,000 curves take five times what 1,000 take: what is done with all of them grows with their number, not its square.
+"""5,000 curves take five times as long as 1,000: the time grows with the number of curves, not with its square.
 
-Time is that of the processor, of sixteen times as many against once as many. What grows with the square takes 256 times as
-long, what does not about 16 times; the bound lies between, so that no machine is too slow or too busy to keep it.
+The tests compare the CPU time for sixteen times as many curves with that for the original number. Work that grows
+with the square takes 256 times as long, other work about 16 times. The bound lies between, so that slow or busy
+machines pass.
 """
 
 import time

@@ -1,4 +1,4 @@
-"""A reproduction: parts as one run, its tables, what lacks data, and its verdict against what is expected."""
+"""A reproduction: parts as one run, its tables, what lacks data, and its verdict against the expected one."""
 
 import json
 import math

@@ -1,4 +1,4 @@
-"""Files of a results folder and their hashes in its manifest: in step, whatever ends the command."""
+"""Files of a results folder and their hashes in its manifest: consistent, however the command ends."""
 
 import hashlib
 import threading

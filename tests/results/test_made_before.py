@@ -1,8 +1,8 @@
 """Results that an earlier version made are read, and never computed again.
 
-`made_before/` holds two configs, and of what an earlier commit made of them the task results, manifests and tables of
-curves. A change that is meant to change results raises the `revision` of an algorithm; that algorithm's files here
-are then made anew.
+`made_before/` holds two configs, with the task results, manifests and tables of curves that an earlier commit made
+from them. A change that is meant to change results raises the `revision` of an algorithm. The files of that algorithm
+here must then be made anew.
 """
 
 import hashlib

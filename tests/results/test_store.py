@@ -1,4 +1,4 @@
-"""The store: whole files or none, content-named, damage noticed."""
+"""The store: complete files or none, named by content, damage noticed."""
 
 import errno
 import json

@@ -1,4 +1,4 @@
-"""How fast a machine is: measured once, kept, and what a plan makes of it."""
+"""The speed of a machine: measured once, kept, and used by a plan."""
 
 import json
 from dataclasses import asdict, replace

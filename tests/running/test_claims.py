@@ -1,4 +1,4 @@
-"""Runs that share results: who computes what."""
+"""Runs that share results: which run computes which task."""
 
 import errno
 import fcntl

@@ -1,4 +1,4 @@
-"""What a session makes of the ends that futures come to, and an executor of sessions that are lost."""
+"""How a session handles each way in which futures end, and an executor whose sessions are lost."""
 
 import contextlib
 import socket

@@ -1,4 +1,4 @@
-"""What an experiment leaves on the disk is what was estimated for the pages."""
+"""An experiment takes as much disk space as was estimated for the pages."""
 
 from pathlib import Path
 

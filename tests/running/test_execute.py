@@ -1,4 +1,4 @@
-"""What a task measures."""
+"""The measurements of a task."""
 
 from dataclasses import replace
 

@@ -1,4 +1,4 @@
-"""Signals that end a command: one line and an exit code, whatever it does at that moment."""
+"""Signals that end a command: one line and an exit code, whatever the command is doing."""
 
 import signal
 import subprocess

@@ -1,4 +1,4 @@
-"""What a plan says is what a run then takes: time within a factor of two, memory within a quarter."""
+"""A run takes what its plan says: time within a factor of two, memory within a quarter."""
 
 import json
 import os

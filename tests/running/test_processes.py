@@ -1,4 +1,4 @@
-"""A function over items in several processes: what it returns, what it raises, and what is left behind."""
+"""A function over items in several processes: its results, its errors, and what it leaves behind."""
 
 import os
 import signal

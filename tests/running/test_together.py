@@ -1,4 +1,4 @@
-"""A sweep of personalised privacy is one fit: the lanes carry its values, and no result depends on it."""
+"""A sweep of personalised privacy is one fit: its lanes carry the swept values, and results do not depend on that."""
 
 import re
 from dataclasses import replace

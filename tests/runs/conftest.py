@@ -1,4 +1,4 @@
-"""A folder with a config, and one with the results of it that nothing disturbed."""
+"""A folder with a config, and one that also has the results of an undisturbed run."""
 
 import shutil
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""Axes: what is in sight, and where ticks stand."""
+"""Axes: the visible range, and the places of ticks."""
 
 import numpy as np
 import pytest

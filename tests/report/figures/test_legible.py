@@ -1,4 +1,4 @@
-"""Figures of very many curves show those with the lowest RMSE, and say of how many."""
+"""Figures of very many curves show those with the lowest RMSE, and say how many there are."""
 
 from collections.abc import Callable
 from dataclasses import replace

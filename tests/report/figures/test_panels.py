@@ -1,5 +1,4 @@
-"""No figure and no chart of an experiment has ε that protect two things, or from two adversaries; one kind alone is drawn
-as it is."""
+"""No figure or chart of an experiment mixes ε of two guarantees. An experiment with one guarantee has one figure."""
 
 from collections.abc import Callable
 from dataclasses import replace

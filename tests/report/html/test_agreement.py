@@ -1,4 +1,4 @@
-"""Verdicts at their bounds, each with a sign of its own."""
+"""Verdicts at their bounds, each with its own sign."""
 
 import re
 from dataclasses import replace

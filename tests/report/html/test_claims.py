@@ -1,4 +1,4 @@
-"""Claims with their verdicts: what is shown as measured is credited to what measured it."""
+"""Claims with their verdicts: what is shown as measured is credited to the experiment that measured it."""
 
 from collections.abc import Callable
 from dataclasses import replace

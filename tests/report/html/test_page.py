@@ -1,4 +1,4 @@
-"""The pages: well-formed, self-contained, deterministic, escaped, and with what they promise in them."""
+"""The pages: well-formed, self-contained, deterministic, escaped, and with the promised content."""
 
 import csv
 import json

@@ -1,4 +1,4 @@
-"""What is behind a result: its command, and the time of all runs that it took."""
+"""What is behind a result: its command, and the time of all runs that contributed to it."""
 
 import shutil
 from pathlib import Path

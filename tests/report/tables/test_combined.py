@@ -1,4 +1,4 @@
-"""The combined table: nothing is dropped, nothing ranked across what is protected from whom, in any format."""
+"""The combined table: nothing is dropped, and nothing is ranked across guarantees, in any format."""
 
 import csv
 import io

@@ -1,4 +1,4 @@
-"""The table of frontiers: a row for each ε, how far it is from no privacy, and what it does not say."""
+"""The table of frontiers: a row for each ε, its distance from no privacy, and what the table does not say."""
 
 import csv
 import io
