@@ -43,7 +43,7 @@ def known_effects(self: Any, train: Any, epsilons: Epsilons, curator: Curator) -
 
 
 def predictions(key: str, **parameters: Any) -> np.ndarray:
-    """(108,) what the algorithm predicts for all pairs, averages known."""
+    """(108,) the algorithm's predictions for all pairs, with known averages."""
     given = {"algorithm": key, "factors": D, "regularization": LAMBDA, **parameters}
     algorithm, curator = PRIVATE[key].model_validate(given), Curator(Ledger([EPSILON]), streams(key))
     with patch.object(PrivateFactorization, "measure_effects", known_effects):
@@ -169,7 +169,7 @@ STEPS = {
 
 
 class OneLoudStep(Witness):
-    """A witness that silences the noise of all steps but one."""
+    """A witness that silences the noise of all steps except one."""
 
     def __init__(self, loud: str | None) -> None:
         self._loud = loud

@@ -43,7 +43,7 @@ BLOCK = re.compile(r"(<!-- output of make bench -->\n).*?(?=<!-- end -->)", re.D
 
 
 def races(train: Ratings, test: Ratings, small: Ratings, cornac: of.CornacData) -> Iterator[Race]:
-    """All but LensKit's. Kernels are compiled on the `small` ratings before anything is measured."""
+    """All races except LensKit's. Kernels are compiled on the `small` ratings before anything is measured."""
 
     def private(key: str, **parameters: object) -> Enter:
         def enter() -> Contestant:
@@ -99,7 +99,7 @@ def neighbour_races(
 
 
 def page(lenskit: bool) -> str:
-    """Runs all races; the Markdown that tells of them."""
+    """Runs all races, and returns the Markdown that reports them."""
     try:
         data = load(CatalogSpec(name="ml-1m"), Folders.named())
     except DpmfError as error:
@@ -135,7 +135,8 @@ def page(lenskit: bool) -> str:
 
 
 def told(found: Outcome) -> Outcome:
-    """The outcome, whose rows are printed as it comes: a run that is interrupted has told what it knew."""
+    """The outcome, whose rows are printed as they come, so that an interrupted run has reported its finished
+    races."""
     print("".join(ratios_table([found]).splitlines(keepends=True)[2:]), end="", file=sys.stderr)
     return found
 
@@ -151,7 +152,7 @@ def _versions() -> str:
 
 
 def into(text: str, made: str) -> str:
-    """A page with its block written anew. Raises ValueError where it has none."""
+    """A page with its block rewritten. Raises ValueError for a page without the block."""
     if not BLOCK.search(text):
         raise ValueError("no block `<!-- output of make bench -->` … `<!-- end -->`")
     return BLOCK.sub(lambda found: f"{found[1]}\n{made}\n", text)

@@ -46,12 +46,12 @@ sys.exit(os.waitstatus_to_exitcode(status))
 """
 DATA = "the data"
 ENOUGH, MOST_FITS = 100_000_000, 50
-"""Updates that take long enough to be told from what a command takes for itself, and fits at most to get there."""
+"""Enough updates to be measurable beside a command's own time, and the largest number of fits used to get there."""
 
 
 @dataclass(frozen=True)
 class Used:
-    """What a process took: seconds by the clock, seconds of CPU, and the largest resident memory."""
+    """The cost of a process: seconds by the clock, seconds of CPU, and the largest resident memory."""
 
     wall: float
     cpu: float
@@ -83,8 +83,8 @@ class Row:
 
     @property
     def fit(self) -> float:
-        """CPU seconds of one fit and its predictions, without what a command takes for itself: starting, reading compiled
-        kernels, dealing out folds."""
+        """CPU seconds of one fit and its predictions, without the command's own time: starting, reading
+        compiled kernels, assigning folds."""
         if self.more is None:
             return self.used.cpu - self.own
         return (self.more.cpu - self.used.cpu) / (self.runs - 1)
@@ -96,7 +96,8 @@ class Row:
 
 
 def run(command: Sequence[str], environment: Mapping[str, str] | None = None) -> tuple[Used, str]:
-    """Runs a command to its end; its stdout, and what it took. Raises CalledProcessError where it fails."""
+    """Runs a command to its end, and returns its stdout and its cost. Raises CalledProcessError if the command
+    fails."""
     with tempfile.NamedTemporaryFile() as file:
         launch = (sys.executable, "-I", "-S", "-c", LAUNCH, file.name, *command)
         done = subprocess.run(launch, stdout=subprocess.PIPE, env=environment, check=True)
@@ -104,7 +105,7 @@ def run(command: Sequence[str], environment: Mapping[str, str] | None = None) ->
 
 
 def updates_of(entry: dict[str, Any], users: int, items: int, ratings: int) -> int:
-    """How often a fit on nine tenths of the ratings visits one of them."""
+    """How many times a fit on nine tenths of the ratings visits each of them."""
     training = ratings * 9 // 10
     if entry["algorithm"] == "pals":
         return training * 2 * int(entry["iterations"])
@@ -142,7 +143,7 @@ def measure(path: Path, whole: dict[str, Any], entry: dict[str, Any], scratch: P
 
 
 def load_data(path: Path) -> Row:
-    """The ratings of a config made, or parsed, and cached; opened where they were before."""
+    """The ratings of a config, generated or parsed, and cached; taken from the cache if they are there."""
     plan = json.loads(run((*DPMF, "plan", str(path), "--json"))[1])
     used, _ = run((sys.executable, "-c", LOAD, str(path)))
     planned = plan["seconds_to_make_data"], plan["bytes_to_make_data"]
@@ -150,7 +151,7 @@ def load_data(path: Path) -> Row:
 
 
 def table(rows: Sequence[Row]) -> str:
-    """All rows as Markdown, those of an entry below each other, from few ratings to many."""
+    """All rows as Markdown, the rows of an entry together, from few ratings to many."""
     lines = [
         "| | config | updates | ns an update | over ML-1M's | CPU s | wall s | planned s | GiB | planned GiB |",
         "|---|---|---:|---:|---:|---:|---:|---:|---:|---:|",
@@ -172,7 +173,7 @@ def table(rows: Sequence[Row]) -> str:
 
 
 def read_rows(path: Path) -> list[Row]:
-    """The rows measured before."""
+    """The rows that were measured before."""
     records = [json.loads(line) for line in path.read_text().splitlines()] if path.exists() else []
     return [Row(**{**record, "used": Used(**record["used"])}) for record in records]
 

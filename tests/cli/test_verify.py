@@ -65,7 +65,7 @@ def here(made: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 @pytest.fixture
 def verify(here: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> Verify:
-    """Exit code, what is printed and what is said."""
+    """The exit code, standard output and standard error."""
 
     def call(*arguments: str) -> tuple[int, str, str]:
         monkeypatch.setattr(sys, "argv", ["dpmf", "verify", *arguments])
@@ -85,7 +85,7 @@ def all_of(folder: Path) -> dict[str, tuple[int, bytes]]:
 
 
 def the(pattern: str) -> Path:
-    """The first file whose path begins so."""
+    """The first file whose path begins with this."""
     return sorted(path for path in Path().rglob("*.*") if str(path).startswith(pattern))[0]
 
 
@@ -240,7 +240,7 @@ def test_what_is_off_is_listed_with_its_fix(verify: Verify, what: str) -> None:
 
 
 def fits(line: str, pattern: str) -> bool:
-    """Whether a line is what a pattern says, in which only * stands for others."""
+    """Whether a line matches a pattern in which only * is special."""
     return re.fullmatch(re.escape(pattern).replace(r"\*", ".*"), line) is not None
 
 

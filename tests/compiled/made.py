@@ -29,7 +29,7 @@ def example(kinds: Any) -> dict[str, np.ndarray]:
 
 
 def fresh() -> Any:
-    """`doubled` as another process would have it: nothing of it is compiled or loaded yet."""
+    """`doubled` as in a new process: none of it is compiled or loaded yet."""
     return compiled(example)(doubled)
 
 

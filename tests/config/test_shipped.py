@@ -13,7 +13,7 @@ from tests.configs import GOOD, SHIPPED
 
 @pytest.fixture(autouse=True)
 def elsewhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A folder in which nothing is, and nothing has been told yet."""
+    """An empty folder, and no messages given yet."""
     _tell.cache_clear()
     monkeypatch.chdir(tmp_path)
 
