@@ -16,7 +16,7 @@ def environment(cache: Path) -> dict[str, str]:
 
 
 def start(folder: Path, cache: Path, *arguments: str) -> subprocess.Popen[str]:
-    """Runs `dpmf` with these arguments in a session of its own, without making tables that no test reads."""
+    """Runs `dpmf` with these arguments in a session of its own. Its standard output, the tables, is discarded."""
     return subprocess.Popen(
         [sys.executable, "-m", "dpmf_cli", *arguments],
         cwd=folder,
@@ -30,8 +30,7 @@ def start(folder: Path, cache: Path, *arguments: str) -> subprocess.Popen[str]:
 
 
 def fork(folder: Path, cache: Path, *arguments: str, **more: str) -> Forked:
-    """The same in a fork of this process, which need not import everything again. Patches of this process apply
-    there.
+    """The same in a fork of this process, which saves the imports. Patches of this process apply there.
 
     more   added to its environment
     """

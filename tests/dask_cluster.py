@@ -126,8 +126,7 @@ class DaskCluster:
             client.wait_for_workers(len(self._workers), timeout=60)
 
     def kill_worker_mid_task(self, going_on: Callable[[], bool]) -> bool:
-        """SIGKILLs a worker that executes a task, if there is one while something is going on. Returns whether it
-        did.
+        """SIGKILLs a worker in the middle of a task, unless `going_on` ends first; returns whether it did.
 
         The worker is stopped first, so that the task cannot end in between. The scheduler then confirms that the
         task was lost with its worker.

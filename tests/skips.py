@@ -25,11 +25,11 @@ def _no_skip(report: Report) -> Report:
 
 @pytest.hookimpl(wrapper=True, tryfirst=True)
 def pytest_runtest_makereport() -> Generator[None, pytest.TestReport, pytest.TestReport]:
-    """Of a test, whichever of its marks, fixtures or lines skips it."""
+    """Checks a test, whichever of its marks, fixtures or lines skips it."""
     return _no_skip((yield))
 
 
 @pytest.hookimpl(wrapper=True, tryfirst=True)
 def pytest_make_collect_report() -> Generator[None, pytest.CollectReport, pytest.CollectReport]:
-    """Of a module that skips itself, as importorskip does."""
+    """Checks a module that skips itself, as by importorskip."""
     return _no_skip((yield))

@@ -223,7 +223,7 @@ class NotProjected(Fit):
 
 
 class _Sampled(Fit):
-    """The sum of all ratings is taken over a sample that depends on the other ratings."""
+    """The users' sums are those of a sample of the ratings. Base class of the fits below."""
 
     def sampled(self) -> NDArray[np.bool_]:
         raise NotImplementedError

@@ -14,7 +14,7 @@ from pathlib import Path
 from tests.faults.recorder import Call
 
 State = dict[str, bytes | None]
-"""What lies under a folder, by its path: a file's bytes, None for a folder."""
+"""The contents of a folder, by path: a file's bytes, None for a folder."""
 
 
 @dataclass
@@ -25,7 +25,8 @@ class _File:
 
 @dataclass
 class _Folder:
-    """`names` that are safe, and changes of names that are not, each with when it was: all of its entries at once."""
+    """`names` that are safe, and changes of names that are not yet safe, each with its time. All entries of a
+    change happen at once."""
 
     names: dict[str, "_File | _Folder"] = field(default_factory=dict)
     waiting: list[tuple[int, dict[str, "_File | _Folder | None"]]] = field(default_factory=list)
@@ -39,7 +40,7 @@ class _Folder:
 
 
 class Disk:
-    """A folder and what recorded calls make of it."""
+    """A folder and the effect of recorded calls on it."""
 
     def __init__(self) -> None:
         self.root = _Folder()
@@ -73,7 +74,7 @@ class Disk:
                 node.flushed = node.content
 
     def states(self) -> Iterator[State]:
-        """All that a power cut may leave now; some of them more than once."""
+        """All states that a power cut may leave now; some of them more than once."""
         waiting = sorted(when for folder in self._folders() for when, _ in folder.waiting)
         for cut in (0, *waiting):
             for happened in (lambda when, cut=cut: when <= cut, lambda when, cut=cut: when > cut):
@@ -130,7 +131,7 @@ def _look(
 
 
 def after_each(calls: Sequence[Call]) -> Iterator[tuple[int, list[State]]]:
-    """For every number of calls made, from none to all: the states that a power cut may leave then."""
+    """For every number of calls made, from none to all: the states that a power cut may leave at that time."""
     disk = Disk()
     yield 0, list(disk.states())
     for made, call in enumerate(calls, 1):
@@ -147,7 +148,7 @@ def after(calls: Sequence[Call]) -> list[State]:
 
 
 def lay_out(state: State, base: Path) -> None:
-    """Makes a folder what a state says of it."""
+    """Brings a folder into a state."""
     for path, content in state.items():
         if content is None:
             (base / path).mkdir(exist_ok=True)

@@ -34,7 +34,7 @@ MADE = ExperimentConfig.model_validate(
 
 
 def faults(*settings: dict[str, Any], departures: tuple[dict[str, Any], ...] = ()) -> list[str]:
-    """What is not as print says in `MADE`, where print says each of `settings` in turn."""
+    """The parameters that differ from print in `MADE`, if print states each of `settings` in turn."""
     said = {
         "settings": tuple(PrintedSettings(source="table 3", configs=("ma*",), are=each) for each in settings),
         "departures": tuple(Departure(configs=("made",), reason="why", **each) for each in departures),

@@ -41,7 +41,7 @@ def measure(ratings: Ratings, neighbours: Neighbours, mode: Mode, recorder: Reco
 def moves(
     one: Ratings, other: Ratings, neighbours: Neighbours = Neighbours.BOUNDED, mode: Mode = Mode.CORRECTED
 ) -> list[tuple[str, float, float]]:
-    """(step, L1 distance of the measurements, sensitivity) between neighbours, releases held equal."""
+    """(step, L1 distance of the measurements, sensitivity) between neighbours with equal releases."""
     first = measure(one, neighbours, mode, Recorder()).measured
     second = measure(
         other, neighbours, mode, Recorder([np.asarray(clean, np.float64) for _, clean in first])

@@ -32,7 +32,7 @@ NOT_FIGURES = (
     r"\b(?:19|20)\d\d\b",  # years
     r"\b[A-Za-z]+-\d+[A-Za-z]*\b",  # ML-100K, Jester-1
     r"\b\d+(?:st|nd|rd|th)\b",
-    r"(?<![\d.,])\b[0-9]\b(?![.,]\d)",  # counts that are no measurement
+    r"(?<![\d.,])\b[0-9]\b(?![.,]\d)",  # counts that are not measurements
 )
 
 

@@ -76,5 +76,5 @@ def test_what_personalised_privacy_cost_the_records_is_read() -> None:
 def test_other_settings_are_other_results(
     results: Path, cache: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(InputPerturbationSGD, "revision", 99)  # the base of what is personalised
+    monkeypatch.setattr(InputPerturbationSGD, "revision", 99)  # the base of a personalised algorithm
     assert resume(results, cache, "personal").computed == 1

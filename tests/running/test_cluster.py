@@ -50,7 +50,7 @@ def home(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def cluster(home: Path) -> Iterator[DaskCluster]:
-    """Three workers: one with this machine's cache, as a shared folder would be; two with their own."""
+    """Three workers: one with this machine's cache, like a shared folder; two with their own."""
     (home / "faults.py").write_text(FAULTS.format(flag=str(home / "flag")))
     with DaskCluster(home) as cluster:
         for name, cache, threads in (("shared", "cache", 1), ("own", "cache-1", 2), ("other", "cache-2", 1)):
@@ -110,7 +110,7 @@ def test_a_process_reads_ratings_to_check_them_once(
     for _ in range(3):
         with suppress(DpmfError):
             worker._verify(folder.name, tmp_path / "cache")
-    assert read == [folder.name] * 2  # once as damaged, which is not remembered
+    assert read == [folder.name] * 2  # once as damaged, which the worker does not cache
 
 
 @pytest.mark.slow
@@ -160,7 +160,7 @@ def test_a_task_that_raises_is_a_failure_and_not_tried_again(home: Path, cluster
 
 
 def local(home: Path, *arguments: str) -> None:
-    """`dpmf` without a cluster."""
+    """Runs `dpmf` without a cluster."""
     command.dpmf(home, home / "cache", *arguments)
 
 

@@ -25,7 +25,7 @@ from tests.results.test_store import task
 
 
 class Recording:
-    """A client that keeps what it is asked to do."""
+    """A client that records what it is asked to do."""
 
     def __init__(self) -> None:
         self.loop, self.status = SimpleNamespace(add_callback=lambda *arguments: None), "running"
@@ -158,7 +158,7 @@ def test_sessions_lost_in_a_row_are_bounded_unless_something_ends_in_them(
 def test_a_peer_that_is_no_scheduler_is_refused(
     monkeypatch: pytest.MonkeyPatch, answer: bytes | None
 ) -> None:
-    """One that never answers, one that hangs up, and a web server."""
+    """A peer that never answers, one that hangs up, and a web server."""
     held: list[socket.socket] = []
 
     def serve() -> None:

@@ -31,6 +31,6 @@ def undisturbed(tmp_path_factory: pytest.TempPathFactory, cache: Path) -> Path:
 
 @pytest.fixture
 def finished(folder: Path, undisturbed: Path) -> Path:
-    """A folder of the test's own with these results."""
+    """A folder for the test alone, with these results."""
     shutil.copytree(undisturbed / "results", folder / "results")
     return folder

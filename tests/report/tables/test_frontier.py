@@ -19,7 +19,7 @@ Make = Callable[..., Experiment]
 
 
 def provable(made: Make, **options: int) -> Experiment:
-    """pge and isgd pure, psgd, better at large ε, towards the other users with a δ; pals claims alone."""
+    """pge and isgd are pure; psgd is better at large ε, joint and with a δ; pals has only a claimed ε."""
     experiment = made(4, **options)
     curves = [
         replace(
