@@ -173,7 +173,7 @@ def silent() -> Iterator[str]:
 def test_interrupts(
     places: list[Arena], silent: str, tally: Tally, kind: Kind, full: int, short: int
 ) -> None:
-    """Each interrupt gives the line and the exit code. At random times the run is resumed, and gives the same bytes."""
+    """Each interrupt gives the line and the exit code. Now and then the run is resumed, and gives the same bytes."""
     each = times(full, short) // len(places)
 
     def some(number: int) -> Interrupts:

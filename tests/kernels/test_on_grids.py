@@ -138,7 +138,7 @@ def test_the_noise_of_that_test_is_what_a_kernel_adds(name: str) -> None:
 
 @pytest.mark.parametrize("name", [*RUNS, "descend_survivors", "descend_survivors, of samples"])
 def test_a_twin_gives_its_kernels_bytes(name: str) -> None:
-    """For two groups of models. Also for keyed noise, which no witness can choose: published numbers are on a grid."""
+    """For two groups of models. Keyed noise, which no witness can choose, is included: it is published on a grid."""
     run = RUNS.get(name) or of_twins(name)
     compiled, plain = run(GRID, None), run(GRID, Passing())
     assert plain.tobytes() == compiled.tobytes()

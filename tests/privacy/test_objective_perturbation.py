@@ -104,7 +104,7 @@ def test_no_rating_is_found_that_loses_more_than_is_proved(
 
 
 def test_the_parts_of_the_bound_are_both_needed() -> None:
-    """The noise's part is attained where the determinant's is negligible, and the determinant's without other ratings."""
+    """The noise's part is attained if the determinant's is negligible, and the determinant's without other ratings."""
     losses = [loss(np.random.default_rng(seed), 0.5, 1e6, extreme=True) for seed in range(300)]
     assert 0.49 < max(losses) <= 0.5 + 1e-5
     losses = [loss(np.random.default_rng(seed), 1e-6, 0.3, extreme=True) for seed in range(300)]
