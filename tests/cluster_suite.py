@@ -1,6 +1,6 @@
 """Runs on a Dask cluster that is disturbed at random: `python -m tests.cluster_suite`, or `make test-cluster`.
 
-Prints what was done and how many bytes of the results differ from an undisturbed local run's: none may.
+Prints what was done, and how many bytes of the results differ from those of an undisturbed local run. None may.
 """
 
 import argparse
@@ -29,7 +29,7 @@ algorithms:
 
 @dataclass(frozen=True)
 class Disturbed:
-    """What was done to a run, how long it took, and how many of its files differ from the undisturbed run's."""
+    """What was done to a run, how long the run took, and how many of its files differ from the undisturbed run's."""
 
     kills: int
     restarts: int
@@ -39,7 +39,8 @@ class Disturbed:
 
 
 def write_config(path: Path, *, epochs: int, folds: int = 3, runs: int = 2) -> None:
-    """A config whose fits of ISGD last about 35 µs an epoch: with many, long enough to be killed in the middle."""
+    """A config whose fits of ISGD take about 35 µs for each epoch. With many epochs they are long enough to be
+    killed in the middle."""
     path.write_text(CONFIG.format(folds=folds, runs=runs, epochs=epochs))
 
 
@@ -63,7 +64,7 @@ def dpmf(home: Path, *arguments: str, expect: int = 0) -> subprocess.CompletedPr
 
 
 def result_files(results: Path) -> dict[str, bytes]:
-    """All that a run promises the bytes of: every file but the manifest, which has times."""
+    """Everything whose bytes a run guarantees: every file except the manifest, which has times."""
     return {
         str(path.relative_to(results)): path.read_bytes()
         for path in results.rglob("[!.]*")
@@ -74,7 +75,8 @@ def result_files(results: Path) -> dict[str, bytes]:
 def disturb(
     home: Path, cluster: DaskCluster, *, results: str, seed: int, kills: int, restarts: int
 ) -> Disturbed:
-    """A run of `slow.yaml` on the cluster with that many kills of workers mid-task and new schedulers, in random order."""
+    """A run of `slow.yaml` on the cluster, with that many kills of workers in a task and of schedulers, in
+    random order."""
     rng = random.Random(seed)
     faults = ["kill"] * kills + ["restart"] * restarts
     rng.shuffle(faults)
@@ -112,14 +114,14 @@ def main() -> None:
         begin = time.monotonic()
         dpmf(home, "run", "slow.yaml", "-j", "2", "--results", "undisturbed-slow.yaml")
         print(f"local, two processes: {time.monotonic() - begin:.1f} s", flush=True)
-        # More kills than Dask forgives one task by default (3) could hit the same one.
+        # If there were more kills than Dask forgives one task by default (3), they could all hit the same task.
         allowed = {"DASK_DISTRIBUTED__SCHEDULER__ALLOWED_FAILURES": str(options.kills)}
         with DaskCluster(home, **allowed) as cluster:
             for name in ("first", "second", "third"):
                 cluster.join(name, home / f"cache-{name}")
             cluster.wait_for_workers()
             for seed in range(options.seeds + 1):
-                # Seed 0 is left alone, for what it takes.
+                # Seed 0 is the run without disturbance, which shows how long a run takes.
                 kills, restarts = (options.kills, options.restarts) if seed else (0, 0)
                 done = disturb(
                     home, cluster, results=f"seed{seed}", seed=seed, kills=kills, restarts=restarts

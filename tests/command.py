@@ -1,4 +1,4 @@
-"""The command as a process: in a folder, with a cache, and without data but what its config makes."""
+"""Runs the command as a process: in a folder, with a cache, and without data except those that its config makes."""
 
 import os
 import signal
@@ -16,7 +16,7 @@ def environment(cache: Path) -> dict[str, str]:
 
 
 def start(folder: Path, cache: Path, *arguments: str) -> subprocess.Popen[str]:
-    """`dpmf` with these arguments in a session of its own, whose tables nobody reads."""
+    """Runs `dpmf` with these arguments in a session of its own. Its standard output, the tables, is discarded."""
     return subprocess.Popen(
         [sys.executable, "-m", "dpmf_cli", *arguments],
         cwd=folder,
@@ -30,9 +30,9 @@ def start(folder: Path, cache: Path, *arguments: str) -> subprocess.Popen[str]:
 
 
 def fork(folder: Path, cache: Path, *arguments: str, **more: str) -> Forked:
-    """The same from this process, whose imports it need not repeat: what is patched here is patched there.
+    """The same in a fork of this process, which saves the imports. Patches of this process apply there.
 
-    more   goes into its environment
+    more   added to its environment
     """
     return Forked(list(arguments), folder, {**environment(cache), **more})
 
@@ -40,7 +40,7 @@ def fork(folder: Path, cache: Path, *arguments: str, **more: str) -> Forked:
 def dpmf(
     folder: Path, cache: Path, *arguments: str, expect: int = 0, **more: str
 ) -> subprocess.CompletedProcess[str]:
-    """What a forked `dpmf` with these arguments printed, once it has ended with the code that is expected."""
+    """The output of a forked `dpmf` with these arguments, after it has ended with the expected exit code."""
     process = fork(folder, cache, *arguments, **more)
     printed, said = process.communicate(timeout=300)
     assert process.returncode == expect, said
@@ -55,7 +55,7 @@ def task_files(folder: Path, results: str = "results") -> dict[str, bytes]:
 
 
 def wait_for_tasks(folder: Path, process: subprocess.Popen[str] | Forked, count: int) -> None:
-    """Until a run has finished so many tasks, or has ended, or a minute is over."""
+    """Waits until a run has finished that many tasks, or has ended, or a minute is over."""
     deadline = time.monotonic() + 60
     while len(task_files(folder)) < count and process.poll() is None and time.monotonic() < deadline:
         time.sleep(0.005)

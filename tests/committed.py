@@ -1,4 +1,4 @@
-"""The files of the repository: a user's own may lie beside them."""
+"""The files of the repository, without a user's own files that may lie beside them."""
 
 import subprocess
 from pathlib import Path
@@ -7,7 +7,7 @@ ROOT = Path(__file__).resolve().parents[1]
 
 
 def committed(*patterns: str, root: Path = ROOT) -> list[Path]:
-    """The files that git knows and that match a pattern. All that are there and not hidden, where there is no git."""
+    """The files known to git that match a pattern. Without git, all existing files that are not hidden."""
     asked = ["git", "-C", str(root), "ls-files", "-z", "--", *(f":(glob){pattern}" for pattern in patterns)]
     try:
         listed = subprocess.run(asked, capture_output=True, text=True, check=False).stdout

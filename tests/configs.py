@@ -1,4 +1,4 @@
-"""The shipped configs; and configs as text, and reading them, for the tests of what is accepted and what is not."""
+"""The shipped configs, and helpers to read configs from text, for tests of what is accepted and what is not."""
 
 from pathlib import Path
 

@@ -1,4 +1,4 @@
-"""Ratings that tests share, and the real files where they are."""
+"""Ratings that tests share, and the real data files where present."""
 
 import os
 import signal
@@ -18,9 +18,10 @@ __all__ = ["make_ratings", "pytest_make_collect_report", "pytest_runtest_makerep
 
 
 def pytest_configure() -> None:
-    """Tests with a cache of their own share compiled kernels, which would take them seconds each.
+    """Lets tests share compiled kernels, and restores the handlers of signals.
 
-    A suite that was started in the background or under `nohup` ignores signals, and so would all that it starts.
+    Without shared kernels, each test with a cache of its own would compile for seconds. A suite that was started in
+    the background or under `nohup` ignores signals, and so would all processes that it starts.
     """
     os.environ.setdefault("DPMF_KERNELS", str(entries.place()))
     for number, default in ((signal.SIGINT, signal.default_int_handler), (signal.SIGHUP, signal.SIG_DFL)):
@@ -35,7 +36,7 @@ def ratings() -> Ratings:
 
 @pytest.fixture
 def reference_machine(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Plans are of the reference machine: to measure this one takes longer than a small run."""
+    """Plans use the reference machine, because measuring this one takes longer than a small run."""
     monkeypatch.setattr(calibration, "measure", lambda program: REFERENCE)
 
 

@@ -1,4 +1,4 @@
-"""A Dask cluster of real processes on loopback, to be disturbed: a scheduler, and workers that a supervisor restarts."""
+"""A Dask cluster of real processes on loopback, to be disturbed: a scheduler, and workers that are restarted."""
 
 import os
 import signal
@@ -36,7 +36,7 @@ def free_port() -> int:
 
 
 def until(true: Callable[[], Any], what: str, seconds: float = 60.0) -> Any:
-    """What `true` returns, once it is true."""
+    """What `true` returns once that is true."""
     deadline = time.monotonic() + seconds
     while not (found := true()):
         assert time.monotonic() < deadline, f"waited {seconds:.0f} s in vain: {what}"
@@ -45,7 +45,7 @@ def until(true: Callable[[], Any], what: str, seconds: float = 60.0) -> Any:
 
 
 class Supervised:
-    """A process that is started again whenever it ends, as Slurm, Kubernetes or systemd would."""
+    """A process that is started again whenever it ends, as under Slurm, Kubernetes or systemd."""
 
     def __init__(self, command: list[str], log: Path, environment: dict[str, str]) -> None:
         self._command, self._log, self._environment = command, log, environment
@@ -70,7 +70,7 @@ class Supervised:
                 self.process = self._start()
 
     def send(self, number: signal.Signals) -> None:
-        """After SIGKILL, the supervisor starts it again."""
+        """SIGKILLs the process; the supervisor starts it again."""
         with suppress(ProcessLookupError):
             os.killpg(self.process.pid, number)
 
@@ -82,7 +82,7 @@ class Supervised:
 
 
 def _state(client: Client, key: str) -> tuple[str, int]:
-    """What the scheduler says of a task: its state, and how many workers have died with it."""
+    """What the scheduler knows about a task: its state, and how many workers have died with it."""
     state: tuple[str, int] = client.run_on_scheduler(
         lambda dask_scheduler, key: (
             (task.state, task.suspicious) if (task := dask_scheduler.tasks.get(key)) else ("forgotten", 0)
@@ -93,10 +93,8 @@ def _state(client: Client, key: str) -> tuple[str, int]:
 
 
 class DaskCluster:
-    """A scheduler, with Dask's settings as environment variables, and workers named by what `join` was given.
-
-    A context manager: none of its processes outlives it.
-    """
+    """A scheduler, with Dask's settings as environment variables, and workers with the names given to `join`. A
+    context manager: none of its processes outlives it."""
 
     def __init__(self, folder: Path, **settings: str) -> None:
         self._folder = folder
@@ -128,10 +126,10 @@ class DaskCluster:
             client.wait_for_workers(len(self._workers), timeout=60)
 
     def kill_worker_mid_task(self, going_on: Callable[[], bool]) -> bool:
-        """SIGKILLs a worker in the middle of a task, if one executes while something is going on; whether it did.
+        """SIGKILLs a worker in the middle of a task, unless `going_on` ends first; returns whether it did.
 
-        The worker is stopped first, so that the task cannot end in between; that it was lost with its worker is what
-        the scheduler says afterwards.
+        The worker is stopped first, so that the task cannot end in between. The scheduler then confirms that the
+        task was lost with its worker.
         """
         with self.client() as client:
             while going_on():

@@ -1,4 +1,4 @@
-"""The command in a process forked from this one, which has imported all it needs: a run of a second, not of four."""
+"""Runs the command in a process forked from this one, which has imported everything: one second instead of four."""
 
 import os
 import signal
@@ -12,7 +12,7 @@ from typing import NoReturn
 
 
 class Forked:
-    """What of `subprocess.Popen` the tests use, for a forked run of `dpmf` with these arguments."""
+    """The parts of `subprocess.Popen` that the tests use, for a forked run of `dpmf` with these arguments."""
 
     def __init__(self, arguments: list[str], folder: Path, environment: dict[str, str]) -> None:
         self.returncode: int | None = None
@@ -29,7 +29,7 @@ class Forked:
         return self.returncode
 
     def communicate(self, timeout: float) -> tuple[str, str]:
-        """Waits for the end: what was printed, and what was said on stderr."""
+        """Waits for the end, and returns standard output and standard error."""
         deadline = time.monotonic() + timeout
         while self.poll() is None:
             if time.monotonic() > deadline:
@@ -58,13 +58,13 @@ def _become(
         os.environ.update(environment)
         places = environment.get("PYTHONPATH", "").split(
             os.pathsep
-        )  # which Python would have read at its start
+        )  # Python would have read these at its start
         sys.path[:0] = [place for place in places if place and place not in sys.path]
         signal.signal(signal.SIGINT, signal.default_int_handler)
         import dpmf_cli.__main__ as program
         from dpmf_cli.cli.entry import main
 
-        sys.modules["__main__"] = program  # what processes that this one starts import
+        sys.modules["__main__"] = program  # processes that this one starts import these
         sys.argv = ["dpmf", *arguments]
         main()
         code = 0

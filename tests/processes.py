@@ -1,4 +1,4 @@
-"""Processes of a run: its workers, and whether any is left."""
+"""The worker processes of a run, and whether any is left."""
 
 import contextlib
 import os
@@ -7,7 +7,8 @@ from pathlib import Path
 
 
 def workers(command: int) -> list[int]:
-    """The worker processes of a run that live; not the one that Python itself starts to track what they share."""
+    """The living worker processes of a run, without the process that Python itself starts to track shared
+    resources."""
     return [
         worker
         for run in _children(command)

@@ -1,6 +1,6 @@
-"""Where tests look for real data files: in $DPMF_DATA, else in `shared/datasets` beside the clone.
+"""The folder where tests look for real data files: $DPMF_DATA, else `shared/datasets` beside the clone.
 
-`python -m tests.real_data` prints it, for .ci/run.
+`python -m tests.real_data` prints the folder, for .ci/run.
 """
 
 import os

@@ -1,4 +1,4 @@
-"""Under CI nothing is skipped but what this module names: a skip there is a failure, of a test or of a whole module."""
+"""Under CI only the tests and modules named here may be skipped: any other skip is a failure."""
 
 import os
 from collections.abc import Generator
@@ -25,11 +25,11 @@ def _no_skip(report: Report) -> Report:
 
 @pytest.hookimpl(wrapper=True, tryfirst=True)
 def pytest_runtest_makereport() -> Generator[None, pytest.TestReport, pytest.TestReport]:
-    """Of a test, whichever of its marks, fixtures or lines skips it."""
+    """Checks a test, whichever of its marks, fixtures or lines skips it."""
     return _no_skip((yield))
 
 
 @pytest.hookimpl(wrapper=True, tryfirst=True)
 def pytest_make_collect_report() -> Generator[None, pytest.CollectReport, pytest.CollectReport]:
-    """Of a module that skips itself, as importorskip does."""
+    """Checks a module that skips itself, as by importorskip."""
     return _no_skip((yield))

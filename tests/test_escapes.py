@@ -1,4 +1,4 @@
-"""What cannot be seen is written out, in text, in cells and in what a stream is given; the rest stays."""
+"""Invisible characters are written out, in text, in cells and in streams; everything else stays."""
 
 import csv
 import io

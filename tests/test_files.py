@@ -1,4 +1,4 @@
-"""Files that appear whole: in which order the disk is asked, and what of its answers is let be."""
+"""Files that appear completely or not at all: the order of calls to the disk, and which of its errors are ignored."""
 
 import errno
 import os
@@ -80,7 +80,7 @@ def test_a_disk_that_fails_to_flush_a_folder_is_not(tmp_path: Path, monkeypatch:
 
 
 def refuse(monkeypatch: pytest.MonkeyPatch, answer: int) -> None:
-    """Has the system refuse to flush folders, and flush files."""
+    """Makes the system refuse to flush folders, and flush files."""
     fsync = os.fsync
 
     def fsync_files(descriptor: int) -> None:

@@ -1,4 +1,4 @@
-"""The grid in groups of lanes: cut, padded, and what kernels get of it."""
+"""The grid in groups of lanes: cut, padded, and passed to kernels."""
 
 from dataclasses import dataclass
 

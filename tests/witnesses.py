@@ -7,9 +7,10 @@ from dpmf_cli.privacy.release import Numbers, Release, Witness
 
 
 class Noting(Witness):
-    """A witness that publishes what would be published without it, and notes the clean numbers.
+    """A witness that publishes what would be published without it, and records the clean numbers.
 
-    seen   what was measured, by step, number of the draw, place of the first number, and place of the first model
+    seen   the measured numbers, by step, number of the draw, place of the first number, and place of the first
+    model
     """
 
     def __init__(self) -> None:

@@ -1,1 +1,1 @@
-"""Folds, errors, curves and crossings: what is measured, and how sure one can be of it."""
+"""Folds, errors, curves and crossings: what is measured, and with what uncertainty."""

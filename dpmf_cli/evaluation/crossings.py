@@ -1,23 +1,22 @@
 """Crossings: the ε at which a private recommender becomes as good as a baseline.
 
-Friedman et al. (2016, section 5.1) compare methods by it; their tables 4 and 5 print it for two baselines,
-item average (IA) and global effects (GE). Here a crossing is the first ε, coming from small ε, at which the
-mean curve (over folds and runs) is no longer worse than the baseline's mean: above it for RMSE, below it for a metric
-of which more is better. Between two grid points the
-difference of RMSE is taken as linear in log ε; a curve that touches the baseline at a grid point crosses
-there.
+Friedman et al. (2016, section 5.1) compare methods by their crossings. Their tables 4 and 5 print crossings with two
+baselines, item average (IA) and global effects (GE). Here a crossing is the first ε, from small to large, at which
+the mean curve (over folds and runs) is no longer worse than the baseline's mean. For RMSE, worse means above the
+baseline; for a metric whose larger values are better, it means below. Between two grid points the difference of RMSE
+is taken as linear in log ε. A curve that touches the baseline at a grid point crosses there.
 
-A crossing need not exist on the grid, and then it is no number: it lies "below the grid" if the curve is at
-or below the baseline at the smallest ε, and is "not reached in the grid" if it is above at every ε.
+A curve may have no crossing on the grid. Then its crossing is a status, not a number: "below the grid" if the curve
+is at or below the baseline at the smallest ε, "not reached in the grid" if it is above the baseline at every ε.
 
-The interval is the percentile interval of the crossings of bootstrapped curves (`statistics`), resampled
-over the paired differences, each fold against its own baseline. A replicate without a crossing on the grid
-counts as −∞ or +∞, so an end of the interval can be out of the grid too. The interval contains the
-crossing, except that for a curve which wanders around the baseline the *first* crossing of a shifted curve
-can jump far away. Where an experiment refines its crossings (`Experiment.refines`), the interval is of the whole
-ranges in which interpolation lets the replicates cross (`interpolation`).
+The interval is the percentile interval of the crossings of bootstrapped curves (`statistics`). The bootstrap
+resamples the paired differences, each fold against its own baseline. A replicate without a crossing on the grid
+counts as −∞ or +∞, so an end of the interval can lie outside the grid too. The interval contains the crossing, with
+one exception: if a curve wanders around the baseline, the *first* crossing of a shifted curve can jump far away.
+Where an experiment refines its crossings (`Experiment.refines`), the interval covers the full range in which
+interpolation lets each replicate cross (`interpolation`).
 
-A printed error (`Reference`) is crossed in the same way; being one number, it adds nothing to the interval.
+A printed error (`Reference`) is crossed in the same way. It is one number, so it adds nothing to the interval.
 """
 
 from dataclasses import dataclass, replace
@@ -38,13 +37,13 @@ from dpmf_cli.evaluation.statistics import (
 )
 from dpmf_cli.streams import named_generator
 
-#: Where a model diverged its RMSE is infinite. There the curve counts as this far above any baseline, in
-#: every replicate, to keep the arithmetic defined.
+#: The RMSE of a model that diverged is infinite. At such an ε the curve counts as this far above any baseline, in
+#: every replicate, which keeps the arithmetic defined.
 _DIVERGED = 1e6
 
 
 class Status(StrEnum):
-    """What is known of a crossing; also the value of an interval's end that lies outside the grid."""
+    """What is known about a crossing. Also stands for an end of an interval that lies outside the grid."""
 
     CROSSED = "crossed"
     NOT_REACHED = "not reached in the grid"
@@ -54,17 +53,17 @@ class Status(StrEnum):
     NO_DATA = "data not present"
 
 
-#: An end of an interval: ε, or on which side of the grid it lies; None where there is no interval.
+#: An end of an interval: its ε, or the side of the grid on which it lies; None where there is no interval.
 End = float | Status | None
 
 
 @dataclass(frozen=True)
 class Differences:
-    """How much worse a complete curve is than a target, each fold against its own baseline.
+    """How much worse a complete curve is than a target, each fold compared with its own baseline.
 
     epsilons    (E,) the curve's grid
-    mean        (E,) over folds and runs
-    replicates  of that mean
+    mean        (E,) mean difference over folds and runs
+    replicates  bootstrap replicates of `mean`
     """
 
     epsilons: NDArray[np.float64]
@@ -82,23 +81,24 @@ class Crossing:
     """The crossing of one curve with one baseline.
 
     baseline    as printed: "IA", "GE", "Cinematch probe"
-    printed     total ε that a paper prints for this cell; None where nothing is, which is all that is known here
+    printed     total ε that a paper prints for this cell; None where none is known
     reproduced  total ε of the crossing; None unless `status` is "crossed"
-    low, high   ends of its 95 % interval
+    low, high   ends of the crossing's 95 % interval
     recrosses   whether the curve is worse than the baseline again at a larger ε of the grid
     claimed     ε that the method's publication states for a run at the crossing
-    provable    ε that can be proved for it, inf where none can
+    provable    ε that can be proved for that run, inf where none can
     theta       θ of the crossing; None where the experiment is not over θ
     delta       δ of the (ε, δ) of `claimed` and `provable`; 0 for pure ε
-    joint       whether privacy holds towards the other users only (`Measured.joint`)
+    joint       whether the ε holds against the other users only (`Measured.joint`)
     reference   whether the baseline is a printed error, not measured here
-    partial     which part of the folds an interrupted run has finished, "3 of 10 folds", if it is of these alone
-    comparable  False where that was printed for another test set than the one predicted here
+    partial     the finished folds of an interrupted run, "3 of 10 folds", if the crossing rests on these only
+    comparable  False where the reference was printed for another test set than the one predicted here
     over        what the interval is resampled over: "folds", or "runs" where there is one fold
-    coarse      whether interpolation may move it by more than its interval, where the experiment refines crossings
+    coarse      whether interpolation may move the crossing by more than its interval; only where the experiment
+                refines its crossings
     grid_low, grid_high   smallest and largest ε of the grid
     experiment  name of the experiment; empty where none was run
-    metric      what is crossed
+    metric      the metric of the curve and the baseline
     """
 
     dataset: str
@@ -132,16 +132,16 @@ class Crossing:
 
     @property
     def ratio(self) -> float | None:
-        """Reproduced over printed, where there are both."""
+        """The reproduced ε divided by the printed one; None unless both are known."""
         if self.reproduced is None or self.printed is None:
             return None
         return self.reproduced / self.printed
 
 
 def find_crossings(experiment: Experiment, *, replicates: int = REPLICATES) -> list[Crossing]:
-    """The crossing of every curve with every one of the experiment's targets, in its order.
+    """The crossing of every curve with every target of the experiment, in the experiment's order.
 
-    A crossing depends on its own curve and baseline, the dataset and the experiment's seed, on nothing else.
+    A crossing depends only on its own curve and baseline, the dataset and the experiment's seed.
     """
     targets = crossing_targets(experiment)
     return [
@@ -163,7 +163,7 @@ def crossing_targets(experiment: Experiment) -> list[Measured | Reference]:
 
 
 def target_name(target: Measured | Reference) -> str:
-    """What crossings call it: "IA", "GE" as the papers do, other baselines by their label."""
+    """The name of a target in crossings: "IA" and "GE" as in the papers, the label for other baselines."""
     if isinstance(target, Reference):
         return target.name
     return target.algorithm.upper() if target.algorithm in ("ga", "ia", "ge") else target.label
@@ -172,7 +172,7 @@ def target_name(target: Measured | Reference) -> str:
 def measure_crossing(
     experiment: Experiment, curve: Measured, target: Measured | Reference, *, replicates: int = REPLICATES
 ) -> Crossing:
-    """Where `curve` crosses `target`, both of `experiment`; a baseline's runs are averaged within a fold.
+    """The crossing of `curve` with `target`, both of `experiment`; a baseline's runs are averaged within a fold.
 
     Raises `ValueError` as `differences_between` does.
     """
@@ -229,7 +229,8 @@ def differences_between(
 ) -> Differences | None:
     """How much worse `curve` is than `target`; None where a task of either has no result.
 
-    Raises `ValueError` for a grid that is not positive, finite and ascending, or for other folds than the baseline's.
+    Raises `ValueError` for a grid that is not positive, finite and ascending, or if curve and baseline have different
+    numbers of folds.
     """
     epsilons, folds = curve.epsilons, len(curve.values)
     if not (np.isfinite(epsilons).all() and (epsilons > 0).all() and (np.diff(epsilons) > 0).all()):
@@ -254,18 +255,21 @@ def differences_between(
 
 
 def is_complete(measured: Measured) -> bool:
-    """Whether every task has a result, so that figures may be derived from it."""
+    """Whether every task has a result, so that figures may be derived from the curve."""
     return measured.missing == 0 and not np.isnan(measured.values).any()
 
 
 def curve_stream(experiment: Experiment, curve: Measured) -> np.random.Generator:
-    """The bootstrap's random stream of one curve: its crossings and its band come from the same draws."""
+    """The random stream of one curve's bootstrap. The curve's crossings and its band come from the same draws."""
     name = (experiment.dataset, curve.neighbours, curve.mode, curve.label)
     return named_generator(experiment.seed, "bootstrap", *name)
 
 
 def _interval(differences: Differences, *, refines: bool) -> tuple[End, End]:
-    """The crossing's interval, of ranges where it `refines`; the ends are None where there is none."""
+    """The crossing's interval; both ends are None where there is none.
+
+    With `refines`, the interval covers the range in which each replicate may cross.
+    """
     epsilons, drawn = differences.epsilons, differences.replicates
     if drawn.over == "none":
         return None, None
@@ -278,29 +282,30 @@ def _interval(differences: Differences, *, refines: bool) -> tuple[End, End]:
 
 
 def _outside(crossing: float) -> Status | None:
-    """On which side of the grid an infinite crossing lies; None for one on the grid."""
+    """The side of the grid on which an infinite crossing lies; None for a crossing on the grid."""
     if np.isfinite(crossing):
         return None
     return Status.BELOW_GRID if crossing < 0 else Status.NOT_REACHED
 
 
 def _rises_again(mean: NDArray[np.float64]) -> bool:
-    """Whether a difference curve (E,), once no longer positive, is positive at a larger ε."""
+    """Whether a difference curve (E,) is positive again at a larger ε than the first at which it is not positive."""
     reached = np.flatnonzero(mean <= 0)
     return len(reached) > 0 and bool((mean[reached[0] :] > 0).any())
 
 
 def _theta_at(crossing: float, curve: Measured) -> float | None:
-    """θ at the ε of a crossing: between two grid points log θ is taken as linear in log ε."""
+    """θ at the ε of a crossing. Between two grid points log θ is taken as linear in log ε."""
     if curve.thetas is None:
         return None
     return float(np.exp(np.interp(np.log(crossing), np.log(curve.epsilons), np.log(curve.thetas))))
 
 
 def spent_at(crossing: float, epsilons: NDArray[np.float64], spent: NDArray[np.float64]) -> float:
-    """What a run at `crossing` spends, given what the runs at the grid points spend.
+    """The ε that a run at `crossing` spends, given the ε that the runs at the grid points spend.
 
-    In proportion to the grid point; between two that differ in proportion, to the costlier of them.
+    The spent ε is taken as the same multiple of the nominal ε as at the neighbouring grid points. Where their
+    multiples differ, the larger one counts.
     """
     upper = int(np.searchsorted(epsilons, crossing))
     lower = upper if epsilons[upper] == crossing else upper - 1

@@ -1,4 +1,4 @@
-"""What the tasks of one experiment measured, gathered: the input of every table and figure."""
+"""The measurements of one experiment, gathered from its tasks: the input of every table and figure."""
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
@@ -20,13 +20,11 @@ Axis = Literal["epsilon", "theta"]
 
 @dataclass(frozen=True)
 class Records:
-    """What personalised privacy cost the training records, (E,) each, over folds and runs; NaN where there is no
-    result.
+    """What personalised privacy cost the training records, over folds and runs: (E,) each, NaN without a result.
 
-    threshold   t, the ε of the algorithm that is personalised: the largest
-    kept        which part of the records was sampled: the mean
-    least, median, largest   the ε that can be proved for a record: the least of all, the median of the medians, and
-                the largest of all
+    threshold   largest t, where t is the ε of the algorithm that is personalised
+    kept        mean fraction of the records that was sampled
+    least, median, largest   ε that can be proved for a record: the smallest, the median of the medians, the largest
     """
 
     threshold: NDArray[np.float64]
@@ -38,36 +36,36 @@ class Records:
 
 @dataclass(frozen=True)
 class Measured:
-    """The errors of one algorithm over folds, runs and the ε grid, and what else was measured of it.
+    """The errors of one algorithm over folds, runs and the ε grid, with its other measurements.
 
     algorithm   key of the registry ("pge", "isgd", "ge"); `label` is unique in an experiment and names the
                 curve where one config runs an algorithm twice
     epsilons    (E,) total ε, ascending; a non-private baseline has the single value inf. Where the experiment's axis
-                is θ, each curve has ε of its own
+                is θ, each curve has its own ε
     rmse        (folds, runs, E) float64, rating units; a deterministic baseline has one run
     claimed     (E,) ε that the method's publication states for what was run
     provable    (E,) ε that can be proved for what was run, inf where none can
     neighbours  "bounded", "unbounded", …; "none" for a baseline
     mode        "published" or "corrected"; "none" for a baseline
-    joint       whether it predicts from the target user's own clean ratings: privacy towards the others only
+    joint       whether it predicts from the target user's own clean ratings: the ε holds against other users only
     swept       the parameter that a sweep varies and its value here, where the curve is a point of a sweep
     line        the name that all values of a sweep share; `label` where there is no sweep, "" where it is not known
-    missing     how many of its tasks have no result yet: where it is not 0, `values` or `twin_values` hold NaN
+    missing     number of its tasks that have no result yet. If it is not 0, `values` or `twin_values` hold NaN
                 and no figure may be derived from them
     thetas      (E,) the θ of each ε, ascending; None where the grid is of ε and θ is the same
     delta       δ of the (ε, δ) that is spent; 0 for pure ε
     twin        (folds,) RMSE of the same algorithm without noise; None where it was not asked for
-    limits      (X,) the x of the distribution of absolute errors, ascending, rating units; empty without
+    limits      (X,) the x of the distribution of absolute errors, ascending, rating units; empty if not asked for
     error_cdf   (folds, runs, E, X) the fraction of errors that are at most x; None where it was not asked for
     twin_cdf    (folds, X) that fraction for the same algorithm without noise
-    mae         (folds, runs, E) the mean absolute errors, NaN where none was measured; None where it is not known
-    ranked      (folds, runs, E) each: what was measured of the items that it puts first, by the key of the metric
-    twin_ranked (folds,) each: the same without noise
-    metric      which metric `values` are of
+    mae         (folds, runs, E) mean absolute errors, NaN where none was measured; None where they are not known
+    ranked      (folds, runs, E) each: the ranking metrics, by the key of the metric
+    twin_ranked (folds,) each: the ranking metrics without noise
+    metric      the metric that `values` are of
     scores_only whether it orders items without predicting ratings: then `rmse` is NaN
-    records     what it cost the records, where privacy is personalised
-    protects    what its ε is a statement about; None for a baseline
-    source      the paper that it comes from, as tables cite it; "" for a baseline
+    records     what personalised privacy cost the records; None where privacy is the same for all
+    protects    what the ε protects; None for a baseline
+    source      the method's paper, as tables cite it; "" for a baseline
     """
 
     algorithm: str
@@ -99,20 +97,20 @@ class Measured:
 
     @property
     def values(self) -> NDArray[np.float64]:
-        """(folds, runs, E) what was measured of the metric that is shown."""
+        """(folds, runs, E) the values of the metric that is shown."""
         return self.of(self.metric)
 
     @property
     def twin_values(self) -> NDArray[np.float64] | None:
-        """(folds,) the same without noise; None where it was not asked for."""
+        """(folds,) the values of the twin, without noise; None where it was not asked for."""
         return self.twin if self.twin is None or self.metric == RMSE else self.twin_ranked[self.metric.key]
 
     def of(self, metric: Metric) -> NDArray[np.float64]:
-        """(folds, runs, E) what was measured of a metric. Raises KeyError where it was not asked for."""
+        """(folds, runs, E) the values of a metric. Raises KeyError where it was not asked for."""
         return self.rmse if metric == RMSE else self.ranked[metric.key]
 
     def has(self, metric: Metric) -> bool:
-        """Whether that metric was measured of it."""
+        """Whether that metric was measured for this algorithm."""
         return not self.scores_only if metric == RMSE else metric.key in self.ranked
 
     @property
@@ -121,8 +119,10 @@ class Measured:
 
     @property
     def guarantee(self) -> Guarantee:
-        """What the ε protect from whom, with which δ; where `protects` does not say what, that of all with these
-        neighbours. Raises `ValueError` for a baseline."""
+        """What the ε protects, from whom, and with which δ.
+
+        Without `protects`, what is protected follows from `neighbours`. Raises `ValueError` for a baseline.
+        """
         protects = self.protects or protection_of(Neighbours(self.neighbours))
         return Guarantee(protects, self.joint, self.delta)
 
@@ -132,18 +132,18 @@ class Measured:
         return mean
 
     def mean_absolute(self) -> NDArray[np.float64]:
-        """(E,) MAE averaged over folds and runs; NaN where one of them has none."""
+        """(E,) MAE averaged over folds and runs; NaN where a fold or run has no MAE."""
         if self.mae is None:
             return np.full(len(self.epsilons), np.nan)
         mean: NDArray[np.float64] = self.mae.mean(axis=(0, 1))
         return mean
 
     def along(self, axis: Axis) -> NDArray[np.float64]:
-        """(E,) where the curve's points stand on that axis."""
+        """(E,) the positions of the curve's points on an axis."""
         return self.epsilons if axis == "epsilon" or self.thetas is None else self.thetas
 
     def without_noise(self) -> "Measured | None":
-        """The twin as a curve of the one point ε = ∞; None where there is none."""
+        """The twin as a curve with the single point ε = ∞; None where there is no twin."""
         if self.twin is None:
             return None
         infinite = np.array([np.inf])
@@ -167,7 +167,7 @@ class Measured:
 
 @dataclass(frozen=True)
 class Reference:
-    """A printed RMSE that curves are held against: one number, not measured here.
+    """A printed RMSE to compare curves with: one number, not measured here.
 
     comparable   whether it was printed for the test set of the experiment
     """
@@ -179,7 +179,7 @@ class Reference:
 
 @dataclass(frozen=True)
 class Stage:
-    """What was measured on one portion of the ratings."""
+    """The measurements on one portion of the ratings."""
 
     portion: Portion
     curves: tuple[Measured, ...]
@@ -188,7 +188,7 @@ class Stage:
 
 @dataclass(frozen=True)
 class Growth:
-    """What was measured on growing portions, the smallest first."""
+    """The measurements on growing portions of the ratings, the smallest first."""
 
     order: Order
     stages: tuple[Stage, ...]
@@ -196,15 +196,16 @@ class Growth:
 
 @dataclass(frozen=True)
 class Experiment:
-    """One config's results. `dataset` is the key of the catalog ("ml-100k"), `title` its printed name.
+    """The results of one config. `dataset` is the key of the catalog ("ml-100k"), `title` its printed name.
 
-    `folds` were held out of the `partition` folds that the ratings were cut into (1 and 1 where a fixed test set was
-    predicted). With `growth`, `curves` and `baselines` are those of its largest portion. Crossings are with the
-    baselines whose registry keys are `targets`. Where it `refines`, ε are added where a curve crosses, and intervals
-    of crossings hold what interpolation leaves open. `partial` says which part of the folds an interrupted run has
-    finished, "3 of 10 folds", where all is of these alone.
+    The ratings were cut into `partition` folds, of which `folds` were held out (1 and 1 for a fixed test set). With
+    `growth`, `curves` and `baselines` are those of its largest portion. Crossings are with the baselines whose
+    registry keys are `targets`. If the experiment `refines`, ε are added where a curve crosses, and intervals of
+    crossings include what interpolation leaves open. `partial` names the finished folds of an interrupted run, "3 of
+    10 folds", if all results are from these folds only.
 
-    Curves and baselines show `metric`, one of the `metrics` that were measured. What has none of it stands `aside`.
+    Curves and baselines show `metric`, one of the `metrics` that were measured. Baselines without that metric are in
+    `aside`.
     """
 
     name: str
@@ -227,10 +228,10 @@ class Experiment:
     aside: tuple[Measured, ...] = ()
 
     def showing(self, key: str) -> "Experiment":
-        """The same experiment, showing the metric of that key. Printed errors are held against RMSE alone; a baseline
-        that only orders items is one that crossings of the other metrics are measured against.
+        """The same experiment, showing the metric of that key.
 
-        Raises `DpmfError` where it was not measured.
+        Printed errors are compared with RMSE only. For the other metrics, a baseline that only orders items becomes
+        a target of crossings. Raises `DpmfError` where the metric was not measured.
         """
         metric = next((each for each in self.metrics if each.key == key), None)
         if metric is None:
@@ -259,7 +260,7 @@ class Experiment:
         return next((baseline for baseline in self.baselines if baseline.algorithm == key), None)
 
     def measured(self) -> Iterator[Measured]:
-        """All that was measured: of every portion, where the ratings grow."""
+        """All curves and baselines: those of every portion if there is `growth`, then those in `aside`."""
         for part in self.growth.stages if self.growth else (self,):
             yield from (*part.curves, *part.baselines)
         yield from self.aside

@@ -1,4 +1,4 @@
-"""The distribution of absolute errors: which part of the predictions is off by no more than x."""
+"""The distribution of absolute errors: the fraction of predictions that are off by no more than x."""
 
 from collections.abc import Sequence
 
@@ -11,8 +11,8 @@ def error_cdf(
 ) -> NDArray[np.float64]:
     """(E, L) the fraction of |prediction − value| ≤ x for each x of `limits` (L,), ascending, rating scale.
 
-    predictions (n, E), values (n,). Zhang et al. 2018, section 6.1, "CDF". Each column stands by itself. A prediction
-    that is not finite is off by more than any limit. Raises ValueError where there is nothing to predict, or where
+    predictions (n, E), values (n,). Zhang et al. 2018, section 6.1, "CDF". Columns do not affect each other. A
+    prediction that is not finite is off by more than any limit. Raises ValueError where there are no values, or where
     the limits do not ascend or are negative.
     """
     bounds = np.asarray(limits, dtype=np.float64)

@@ -1,11 +1,11 @@
-"""The frontier: at each ε the method with the lowest error, of all whose provable ε keeps one guarantee.
+"""The frontier of a guarantee: at each ε, the lowest error of any method that provably keeps the guarantee.
 
-A guarantee is what is protected, from whom, and by which δ. A method enters the frontier of each guarantee that its
-own implies: what holds towards everybody holds towards the other users, and pure ε holds at any δ. It enters at the ε
-that can be proved for what was run, whatever is claimed; where none can, it does not.
+A guarantee says what is protected, from whom, and with which δ. A method enters the frontier of each guarantee that
+its own guarantee implies: an ε that holds against everybody also holds against the other users, and a pure ε holds
+at any δ. A method enters at its provable ε, whatever ε is claimed. A method without a provable ε does not enter.
 
-To choose the method with the lowest error by errors on the ratings that a model is made of costs ε that no ledger
-counts. The frontier is a benchmark on public ratings, and no way to choose on private ones.
+Choosing the method with the lowest error on private ratings costs ε that no ledger counts. The frontier is therefore
+a benchmark on public ratings, not a way to choose a method on private ratings.
 """
 
 import math
@@ -28,9 +28,10 @@ from dpmf_cli.streams import named_generator
 
 @dataclass(frozen=True)
 class Best:
-    """The lowest mean RMSE that a method has at an ε.
+    """The lowest mean RMSE of a method at an ε.
 
-    at   its place in the grid of the method's curve, of those whose provable ε is at most the ε that is asked for
+    at   index of that RMSE in the grid of the method's curve; only places with a provable ε of at most the requested
+         one count
     """
 
     standing: Standing
@@ -57,14 +58,15 @@ class Best:
 
 @dataclass(frozen=True)
 class Lead:
-    """What leads at an ε.
+    """The order of the methods at an ε; the first one leads.
 
-    order      all methods that have an error there, the lowest first
-    low, high  95 % interval of the first one's mean RMSE; None where there is none
+    order      all methods that have an error at this ε, the lowest error first
+    low, high  95 % interval of the leader's mean RMSE; None where there is none
     over       what the interval is resampled over
-    tied       those behind it that it is not surely better than: the interval of the difference, paired by fold and
-               run, holds 0. Where there is one fold and one run of both there is no interval, and none is among them
-    unpaired   those that were measured on other folds: no difference can be paired
+    tied       other methods that the leader is not certainly better than: the interval of the difference, paired by
+               fold and run, contains 0. A method that shares only one fold and one run with the leader has no such
+               interval, and is not listed
+    unpaired   methods that were measured on other folds, so that no difference can be paired
     """
 
     epsilon: float
@@ -85,8 +87,8 @@ class Frontier:
     """The lower envelope of all methods that keep a guarantee on one data set.
 
     guarantee  with its δ
-    members    every method of which an ε can be proved for it, and all results are there
-    leads      one for each ε of the members' grids, ascending, from the first at which there is an error
+    members    every method with complete results and a provable ε for this guarantee
+    leads      one for each ε of the members' grids, ascending, from the first ε at which a method has an error
     """
 
     title: str
@@ -96,7 +98,7 @@ class Frontier:
 
     @property
     def stretches(self) -> list[tuple[Standing, list[Lead]]]:
-        """Which method leads from where to where, ascending."""
+        """The consecutive leads of each leading method, by ascending ε."""
         return [
             (found[0].first.standing, found)
             for _, each in groupby(self.leads, key=lambda lead: id(lead.first.standing))
@@ -105,8 +107,10 @@ class Frontier:
 
 
 def frontiers(found: Iterable[Standing]) -> list[Frontier]:
-    """The frontier of each data set and each guarantee, with its δ, that one of these methods has: by title in the
-    order given, then in the order of tables, pure ε first."""
+    """The frontier of each data set and each guarantee (with its δ) that one of these methods has.
+
+    Frontiers are ordered by data set as given, then by guarantee as in tables, pure ε first.
+    """
     provable = _once([each for each in found if each.complete and each.provable])
     titles = list(dict.fromkeys(each.experiment.title for each in provable))
     keys = {(each.experiment.title, each.curve.guarantee) for each in provable}
@@ -128,8 +132,10 @@ def frontiers(found: Iterable[Standing]) -> list[Frontier]:
 
 
 def _once(found: Sequence[Standing]) -> list[Standing]:
-    """Every curve but for those of an algorithm that are the same to the bit, in errors and in provable ε, as one of
-    its others: where published and corrected are one algorithm, the corrected one stands for both."""
+    """The curves without duplicates: one of each group of an algorithm's curves with identical errors and provable ε.
+
+    If published and corrected coincide, the corrected curve is kept.
+    """
     kept: dict[tuple[object, ...], Standing] = {}
     for each in sorted(found, key=lambda standing: standing.curve.mode):
         curve = each.curve
@@ -146,15 +152,17 @@ def _once(found: Sequence[Standing]) -> list[Standing]:
 
 
 def best_at(standing: Standing, epsilon: float) -> Best | None:
-    """The lowest mean RMSE of a complete curve for which an ε of at most `epsilon` can be proved; None where there is
-    none."""
+    """The lowest mean RMSE of a complete curve at a provable ε of at most `epsilon`; None where there is none."""
     mean = standing.curve.mean()
     may = (standing.curve.provable <= epsilon * (1 + TOLERANCE)) & np.isfinite(mean)
     return Best(standing, int(np.where(may, mean, np.inf).argmin())) if may.any() else None
 
 
 def just_at(standing: Standing, epsilon: float) -> Best | None:
-    """A complete curve at that ε of its grid; None where it has no such ε, or where no more than it can be proved."""
+    """A complete curve at that ε of its grid.
+
+    None where the grid has no such ε, the curve has no finite error there, or the provable ε is larger.
+    """
     at = np.flatnonzero(np.isclose(standing.curve.epsilons, epsilon, rtol=TOLERANCE, atol=0))
     if not at.size or not np.isfinite(standing.curve.mean()[at[0]]):
         return None
@@ -162,7 +170,7 @@ def just_at(standing: Standing, epsilon: float) -> Best | None:
 
 
 def clean_level(experiment: Experiment) -> Measured | None:
-    """The best without privacy: the baseline of the lowest mean RMSE; None where none is complete."""
+    """The baseline with the lowest mean RMSE; None where no baseline is complete."""
     complete = [each for each in experiment.baselines if each.swept is None and is_complete(each)]
     return min(complete, key=lambda each: float(each.mean()[0]), default=None)
 
@@ -191,7 +199,7 @@ def _lead(members: Sequence[Standing], guarantee: Guarantee, epsilon: float) -> 
 
 
 def _tied(first: Best, others: Sequence[Best], rng: np.random.Generator) -> Iterator[Best]:
-    """Those of `others`, in their order, that the first is not surely better than, on the runs that both have."""
+    """The members of `others`, in order, that `first` is not certainly better than, on the runs that both have."""
     runs = {id(each): min(each.errors.shape[1], first.errors.shape[1]) for each in others}
     tied = set[int]()
     for common in sorted(set(runs.values())):
@@ -207,5 +215,5 @@ def _tied(first: Best, others: Sequence[Best], rng: np.random.Generator) -> Iter
 
 
 def _same_folds(a: Experiment, b: Experiment) -> bool:
-    """Whether folds are the same, so that errors can be paired."""
+    """Whether two experiments have the same folds, so that their errors can be paired."""
     return all(getattr(a, key) == getattr(b, key) for key in ("dataset", "seed", "folds", "partition"))

@@ -1,14 +1,14 @@
-"""Where a curve crosses its baseline between two points of its grid, and how far from there it may cross.
+"""Finds where a curve crosses its baseline between two points of its grid, and the range in which it may cross.
 
-Between two grid points the difference d of RMSE is taken as linear in x = log ε. Were d quadratic there, Newton's
-form says which: with x₀ < x₁ the ends of the gap and x₂ another grid point,
+Between two grid points the difference d of RMSE is taken as linear in x = log ε. If d is quadratic there, Newton's
+form gives the quadratic: with x₀ < x₁ the ends of the gap and x₂ another grid point,
 
     d(x) = chord(x) + d[x₀, x₁, x₂]·(x − x₀)·(x − x₁).
 
-The next grid point on either side gives one such quadratic each. Both are taken with `SAFETY` times their bend. They
-agree with the chord at the ends of the gap, so each has one root between them. From the smallest to the largest of
-the three roots is the range in which the curve may cross. Where the gap is wider than `WIDEST`, or has no neighbour,
-grid points say too little of what is between them: there the range is the whole gap.
+The next grid point on each side of the gap gives one such quadratic. Both are taken with `SAFETY` times their bend.
+They agree with the chord at the ends of the gap, so each has one root in the gap. The curve may cross anywhere from
+the smallest to the largest of the three roots. If the gap is wider than `WIDEST`, or has no neighbouring grid point,
+the grid says too little about the curve inside the gap, and the range is the entire gap.
 """
 
 import numpy as np
@@ -17,16 +17,16 @@ from numpy.typing import NDArray
 from dpmf_cli.evaluation.statistics import percentile_places
 
 SAFETY, WIDEST = 2.0, 1.5
-"""On how many times the bend to count, and the largest ratio of ε across a gap in which to."""
+"""Factor on the bend of a quadratic, and the largest ratio of ε across a gap in which quadratics are trusted."""
 
 SETTLED = 0.01
-"""Interpolation that may move a crossing by no more than this part of it is fine in any case."""
+"""Interpolation may always move a crossing by up to this fraction of its ε."""
 
 
 def first_crossing(epsilons: NDArray[np.float64], difference: NDArray[np.float64]) -> NDArray[np.float64]:
-    """(…) the ε at which each curve first is no longer above its baseline, coming from small ε.
+    """(…) the first ε, from small to large, at which each curve is no longer above its baseline.
 
-    `epsilons` (E,) ascending, positive, finite; `difference` (…, E) is RMSE − baseline RMSE, finite.
+    `epsilons` (E,) is ascending, positive, finite; `difference` (…, E) is RMSE − baseline RMSE, finite.
     −inf stands for "below the grid", +inf for "not reached in the grid".
     """
     lower, upper = _gap(difference)
@@ -41,9 +41,9 @@ def first_crossing(epsilons: NDArray[np.float64], difference: NDArray[np.float64
 def crossing_range(
     epsilons: NDArray[np.float64], difference: NDArray[np.float64]
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """(…), (…) from which to which ε each curve may cross first; twice the crossing where that is out of the grid.
+    """(…), (…) the smallest and the largest ε at which each curve may cross first.
 
-    Arguments as those of `first_crossing`.
+    Where the crossing is outside the grid, both are the crossing. Takes the arguments of `first_crossing`.
     """
     chord = first_crossing(epsilons, difference)
     if len(epsilons) == 1:
@@ -68,7 +68,7 @@ def crossing_range(
 def value_range(
     epsilons: NDArray[np.float64], values: NDArray[np.float64], epsilon: float
 ) -> tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.float64]]:
-    """(…) each: what curves (…, E) are at one ε of the range of the grid, and from which to which value they may be.
+    """(…) each: the values of curves (…, E) at an ε within the grid, then the smallest and largest possible values.
 
     At a grid point all three are the same. NaN where either end of the gap is NaN.
     """
@@ -89,9 +89,10 @@ def open_gaps(
 ) -> list[tuple[float, float]]:
     """The gaps (from ε, to ε) in which interpolation may move the crossing by more than its statistical interval.
 
-    So of the crossing of `mean` (E,) and of the ends of its interval, which are crossings of two of the `replicates`
-    (B, E), each with its own range. They are held against the distance of the crossing from the nearer end, in log ε,
-    and against `SETTLED` where there is no end on the grid or none so far away. None where nothing crosses.
+    Three crossings are examined, each with its own range: that of `mean` (E,), and the two ends of its interval,
+    which are crossings of two of the `replicates` (B, E). A gap is open if a crossing in it may move, in log ε, by
+    more than the distance from the crossing of `mean` to the nearer end. If no end is on the grid, or that distance
+    is below `SETTLED`, then `SETTLED` is the limit. There are no open gaps where `mean` does not cross.
     """
     found = float(first_crossing(epsilons, mean))
     if not np.isfinite(found):
@@ -113,10 +114,11 @@ def open_gaps(
 
 
 def bends_beside(epsilons: NDArray[np.float64], values: NDArray[np.float64]) -> NDArray[np.float64]:
-    """(2, …, E − 1) by how much a curve may bend in each gap, by the grid point below it and by that above.
+    """(2, …, E − 1) how much a curve may bend in each gap, judged by the grid points below and above the gap.
 
-    Where t goes from 0 to 1 over the gap, log ε being linear in t, the curve is off its chord by bend·t·(t − 1). At
-    the ends of the grid a gap has one neighbour: the other bend is 0. `values` (…, E) are what is interpolated.
+    Let t go from 0 to 1 over the gap, with log ε linear in t. Then the curve deviates from its chord by
+    bend·t·(t − 1). A gap at an end of the grid has one neighbour, so its other bend is 0. `values` (…, E) are the
+    values to interpolate.
     """
     x = np.log(epsilons)
     second = np.zeros_like(values)
@@ -125,14 +127,14 @@ def bends_beside(epsilons: NDArray[np.float64], values: NDArray[np.float64]) -> 
 
 
 def are_unknown(epsilons: NDArray[np.float64]) -> NDArray[np.bool_]:
-    """(E − 1,) whether the grid says too little of what is in each gap."""
+    """(E − 1,) whether the grid says too little about the curve inside each gap."""
     wide = epsilons[1:] > WIDEST * epsilons[:-1] * (1 + 1e-9)
     unknown: NDArray[np.bool_] = wide | (len(epsilons) == 2)
     return unknown
 
 
 def _gap(difference: NDArray[np.float64]) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
-    """(…), (…) the grid points on either side of each first crossing; both are the first where there is none."""
+    """(…), (…) the indices of the grid points on either side of each first crossing; 0 and 0 without a crossing."""
     upper = (difference <= 0).argmax(axis=-1)
     return np.maximum(upper - 1, 0), upper
 

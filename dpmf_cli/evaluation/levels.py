@@ -1,4 +1,4 @@
-"""What curves show, RMSE or another metric, with its interval: at each ε of their grids, or at any one ε."""
+"""The values of curves, RMSE or another metric, with their intervals: at each ε of a grid, or at any one ε."""
 
 import math
 from dataclasses import dataclass
@@ -16,14 +16,14 @@ from dpmf_cli.evaluation.statistics import Over, percentile_interval, replicate_
 
 @dataclass(frozen=True)
 class LevelAt:
-    """What is shown of one curve at an ε, or of a baseline: RMSE in rating units, or another metric.
+    """The value of one curve at an ε, or of a baseline: RMSE in rating units, or another metric.
 
     epsilon       inf for a baseline
-    interpolated  whether the ε is between two points of its grid
+    interpolated  whether the ε is between two points of the curve's grid
     value         None where a task has no result, inf where the model diverged
-    mae           None where it was not measured; interpolated as `value` is
-    low, high     its 95 % interval, with what interpolation leaves open; None where there is none
-    claimed, provable, joint, delta, over, folds, runs   as of a `Crossing`
+    mae           MAE, interpolated as `value` is; None where it was not measured
+    low, high     95 % interval of `value`, including what interpolation leaves open; None where there is none
+    claimed, provable, joint, delta, over, folds, runs   as in `Crossing`
     """
 
     experiment: str
@@ -50,22 +50,22 @@ class LevelAt:
 
 
 def levels_at(experiment: Experiment, epsilon: float) -> list[LevelAt]:
-    """Every curve at that ε, then every baseline. Raises DpmfError where it is outside of a curve's grid."""
+    """The level of every curve at an ε, then of every baseline. Raises DpmfError for an ε outside a curve's grid."""
     for curve in experiment.curves:
         first, last = curve.epsilons[[0, -1]]
         if not first <= epsilon <= last:
             raise DpmfError(
                 f"{experiment.name}: ε = {epsilon:g} is outside of the grid of {curve.label}, {first:g} to {last:g}; "
-                "ask for one within, or add it to `epsilons` and run the config again"
+                "ask for an ε within the grid, or add this one to `epsilons` and run the config again"
             )
     curves = [_level(experiment, curve, epsilon) for curve in experiment.curves]
     return [*curves, *(_level(experiment, baseline, math.inf) for baseline in experiment.baselines)]
 
 
 def band(experiment: Experiment, curve: Measured) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """(E,), (E,) the 95 % interval of a complete curve's mean at each ε, drawn as its crossings are.
+    """(E,), (E,) the 95 % interval of a complete curve's mean at each ε, from the same draws as its crossings.
 
-    NaN where there is none: one fold and one run, or an ε at which a model diverged.
+    NaN where there is no interval: with one fold and one run, or at an ε at which a model diverged.
     """
     finite = np.where(np.isfinite(curve.values), curve.values, np.nan)
     drawn = replicate_means(finite, rng=curve_stream(experiment, curve), partition=experiment.partition)
@@ -111,7 +111,7 @@ def _mae(curve: Measured, epsilon: float) -> float | None:
 def _value(
     experiment: Experiment, curve: Measured, epsilon: float
 ) -> tuple[float | None, float | None, float | None, Over]:
-    """What is shown, the ends of its interval, and what that is over."""
+    """The value that is shown, the two ends of its interval, and what the interval is resampled over."""
     if not is_complete(curve):
         return None, None, None, "none"
     finite = np.where(np.isfinite(curve.values), curve.values, np.nan)

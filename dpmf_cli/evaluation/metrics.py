@@ -1,4 +1,4 @@
-"""Errors of predictions, and what a metric is."""
+"""Defines metrics, and computes the errors of predictions."""
 
 from dataclasses import dataclass
 
@@ -8,10 +8,10 @@ from numpy.typing import NDArray
 
 @dataclass(frozen=True)
 class Metric:
-    """What curves, tables and crossings can show.
+    """A metric that curves, tables and crossings can show.
 
-    key     as a config and `--metric` call it: "rmse", "ndcg@10"
-    title   as axes and tables call it: "RMSE", "nDCG@10"
+    key     its name in configs and `--metric`: "rmse", "ndcg@10"
+    title   its name on axes and in tables: "RMSE", "nDCG@10"
     """
 
     key: str
@@ -20,7 +20,7 @@ class Metric:
 
     @property
     def sign(self) -> int:
-        """What turns a value of it into one of which less is better."""
+        """The factor that turns a value into one where smaller is better: −1 or 1."""
         return -1 if self.larger_is_better else 1
 
 
@@ -32,8 +32,8 @@ def mean_errors(
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
     """(E,), (E,) RMSE and MAE of predictions (n, E) against values (n,): Friedman et al. 2016, equation 18.
 
-    Each column is summed on its own, in float64: its figures do not depend on the other columns. A model
-    that diverged (a prediction that is not finite) has the errors inf.
+    Each column is summed on its own, in float64, so its figures do not depend on the other columns. A model
+    that diverged (a prediction is not finite) has the errors inf.
     """
     means = np.array([_of_column(column.astype(np.float64) - values) for column in predictions.T])
     rmse, mae = np.sqrt(means[:, 0]), means[:, 1]
@@ -41,6 +41,6 @@ def mean_errors(
 
 
 def _of_column(errors: NDArray[np.float64]) -> tuple[float, float]:
-    """The mean square and the mean absolute value of errors (n,), which are overwritten."""
+    """The mean square and the mean absolute value of errors (n,). Overwrites `errors`."""
     absolute = np.add.reduce(np.abs(errors, out=errors))
     return float(np.add.reduce(np.square(errors, out=errors)) / len(errors)), float(absolute / len(errors))

@@ -1,8 +1,8 @@
-"""Two experiments on the same folds, compared curve by curve: the difference of RMSE, paired by fold and run.
+"""Compares two experiments on the same folds, curve by curve: the difference of RMSE, paired by fold and run.
 
-Folds are a function of the dataset, the seed and the number of folds, so two experiments that share these have met
-the same training and test ratings; and an algorithm with other parameters has met the same noise (`streams`), but
-under a secret seed. Both cancel in the difference, whose interval is therefore narrower than those of the two curves.
+Folds are a function of the dataset, the seed and the number of folds. Two experiments that share these have used the
+same training and test ratings. Unless the seed is secret, an algorithm with other parameters also has the same noise
+(`streams`). Both cancel in the difference, so its interval is narrower than those of the two curves.
 """
 
 from collections import Counter
@@ -23,10 +23,10 @@ class Difference:
     """RMSE of B minus RMSE of A at one ε, over the folds and runs that both have; negative where B is better.
 
     a, b        the two RMSE, rating units; inf where a model diverged
-    difference  None where either is infinite
-    low, high   ends of its 95 % interval; None where there is none
+    difference  None where `a` or `b` is infinite
+    low, high   ends of the 95 % interval of `difference`; None where there is none
     over        what the interval is resampled over
-    same        whether A and B agree to the bit in every pair: nothing that they set otherwise has a part in it
+    same        whether A and B agree to the bit in every pair, so no setting in which they differ has an effect
     provable_a, provable_b  the ε that can be proved for what was run, inf where none can
     """
 
@@ -49,7 +49,7 @@ class Difference:
 
     @property
     def verdict(self) -> str:
-        """ "better" or "worse", said of B, where the interval leaves no doubt; else ""."""
+        """Whether B is "better" or "worse" than A; "" if the interval contains 0 or there is none."""
         if self.low is None or self.high is None:
             return ""
         return "better" if self.high < 0 else "worse" if self.low > 0 else ""
@@ -57,15 +57,17 @@ class Difference:
 
 @dataclass(frozen=True)
 class Comparison:
-    """Differences of the pairs that can be compared, and for the others why they cannot, in words."""
+    """The differences of the pairs that can be compared, and for each other curve the reason why it cannot."""
 
     differences: tuple[Difference, ...]
     left_out: tuple[str, ...]
 
 
 def paired(a: Sequence[tuple[str, str]], b: Sequence[tuple[str, str]]) -> list[tuple[int, int]]:
-    """Which of `a` goes with which of `b`, each given as (label, algorithm): by the label, and what is left by the
-    algorithm, where it is left once in both."""
+    """Pairs of indices into `a` and `b`, whose elements are (label, algorithm).
+
+    Elements are paired by label. Two of the others are paired if their algorithm remains once in `a` and in `b`.
+    """
     labels = {label: at for at, (label, _) in enumerate(b)}
     pairs = {at: labels[label] for at, (label, _) in enumerate(a) if label in labels}
     rest_a = [at for at in range(len(a)) if at not in pairs]
@@ -82,7 +84,7 @@ def paired(a: Sequence[tuple[str, str]], b: Sequence[tuple[str, str]]) -> list[t
 
 
 def compare(a: Experiment, b: Experiment, *, replicates: int = REPLICATES) -> Comparison:
-    """The curves of two experiments that have dataset, seed and folds in common; the caller sees to that."""
+    """Compares the curves of two experiments. The caller checks that both have the same dataset, seed and folds."""
     all_a, all_b = ((*each.baselines, *each.curves) for each in (a, b))
     pairs = paired(*([(one.label, one.algorithm) for one in every] for every in (all_a, all_b)))
     differences: list[Difference] = []
@@ -104,7 +106,7 @@ def _both(a: Measured, b: Measured) -> str:
 
 
 def _incomparable(a: Measured, b: Measured) -> str:
-    """Why an ε of one is not an ε of the other, or there are no errors to subtract; "" where there is nothing."""
+    """Why two curves cannot be compared: their ε mean different things, or errors are missing; "" if they can."""
     if not (is_complete(a) and is_complete(b)):
         return f"{' and '.join(x for x, one in (('A', a), ('B', b)) if not is_complete(one))} lacks results"
     if a.is_baseline != b.is_baseline:

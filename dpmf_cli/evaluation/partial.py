@@ -1,4 +1,4 @@
-"""Experiments of some of their folds: what an interrupted run has finished so far, or halves to compare."""
+"""Restricts experiments to some of their folds: those that an interrupted run has finished, or halves to compare."""
 
 from collections.abc import Sequence
 from dataclasses import replace
@@ -10,8 +10,11 @@ from dpmf_cli.evaluation.curves import Experiment, Measured, Stage
 
 
 def of_finished_folds(experiment: Experiment) -> Experiment | None:
-    """The experiment as if only those folds had been held out of which everything has a result; None where that is
-    all of them, or none. Runs go through the folds one after the other, so that most curves lose nothing by it."""
+    """The experiment restricted to the folds on which all curves and baselines have results.
+
+    None where these are all folds, or none. A run goes through the folds one after the other, so most curves lose
+    no results by this.
+    """
     measured = (*experiment.curves, *experiment.baselines, *experiment.aside)
     folds = [fold for fold in range(experiment.folds) if all(_is_finished(each, fold) for each in measured)]
     if len(folds) in (0, experiment.folds):
@@ -21,7 +24,7 @@ def of_finished_folds(experiment: Experiment) -> Experiment | None:
 
 
 def of_folds(experiment: Experiment, folds: Sequence[int]) -> Experiment:
-    """The experiment as if only these folds had been held out. What has no result in them is counted as missing."""
+    """The experiment as if only these folds had been held out. Folds without a result count as missing."""
     growth = experiment.growth
     return replace(
         experiment,

@@ -1,6 +1,6 @@
-"""Portions: the first of the ratings, in the order in which they came or in a random one.
+"""Portions: the first part of the ratings, in the order of time or in a random order.
 
-McSherry and Mironov (2009, figure 2) measure what privacy costs while ratings accumulate.
+McSherry and Mironov (2009, figure 2) measure how the cost of privacy changes as ratings accumulate.
 """
 
 from dataclasses import dataclass
@@ -13,17 +13,17 @@ from dpmf_cli.errors import DpmfError
 from dpmf_cli.ratings import Ratings
 
 Order = Literal["timestamp", "random"]
-"""By which ratings come: the oldest first, or in a random order."""
+"""The order of the ratings: the oldest first, or random."""
 
 _DAY = 86_400.0
 
 
 @dataclass(frozen=True)
 class Portion:
-    """What the first part of the ratings holds.
+    """The first part of the ratings: its share and its numbers of ratings and users.
 
-    share   of all ratings, in (0, 1]
-    days    from the first rating of all to the last of the portion; None where the order is not that of time
+    share   fraction of all ratings, in (0, 1]
+    days    days from the first of all ratings to the last of the portion; None where the order is random
     """
 
     share: float
@@ -33,9 +33,9 @@ class Portion:
 
 
 def ranked(ratings: Ratings, order: Order, *, rng: np.random.Generator) -> NDArray[np.intp]:
-    """(n_ratings,) the positions of the ratings as they come; those of the same time in their position's order.
+    """(n_ratings,) the positions of the ratings in that order; ratings of the same time are ordered by position.
 
-    `rng` makes the random order. Raises `DpmfError` where there is no time to order by.
+    `rng` draws the random order. Raises `DpmfError` where there is no time to order by.
     """
     if order == "random":
         return rng.permutation(len(ratings))
@@ -43,8 +43,11 @@ def ranked(ratings: Ratings, order: Order, *, rng: np.random.Generator) -> NDArr
 
 
 def times_of(ratings: Ratings, which: str, instead: str) -> NDArray[np.generic]:
-    """(n_ratings,) when each was made. Raises `DpmfError` where nothing can be ordered by it, so that no ratings
-    came `which` ("first"); the fix is to use something `instead`."""
+    """(n_ratings,) the time stamp of each rating.
+
+    Raises `DpmfError` where time stamps are missing or all the same. The message says that there are no `which`
+    ("first") ratings, and to use `instead`.
+    """
     times = ratings.columns.get("timestamp")
     if times is None or times.min() == times.max():
         missing = "no time stamps" if times is None else "the same time stamp on every rating"
@@ -58,7 +61,7 @@ def first_share(positions: NDArray[np.intp], share: float) -> NDArray[np.intp]:
 
 
 def portion(ratings: Ratings, share: float, order: Order, positions: NDArray[np.intp]) -> Portion:
-    """What the ratings at the positions of a share, one at least, hold."""
+    """Describes the portion with this share, whose ratings (at least one) are at `positions`."""
     days = None
     if order == "timestamp":
         times = ratings.columns["timestamp"]

@@ -1,13 +1,14 @@
-"""Which private recommender needs least ε: ranked among those whose ε protects the same thing, never across.
+"""Ranks private recommenders by the ε that they need, among those whose ε protects the same thing, never across.
 
-An ε is a statement about a pair of neighbouring data sets. Whether they differ in one rating's value, in its
-presence, in a whole user, or in a rating that not even the aggregator sees decides what it is worth, and no factor
-turns one into another. Nor is an ε that holds towards the other users alone one that holds towards everybody. So
-`ranked` orders the curves of one data set and one `Guarantee`, and refuses any others. Nor is an ε that is only
-claimed held against one that can be proved: such curves stand behind the ranked ones, without a rank.
+An ε is a statement about a pair of neighbouring data sets. They may differ in one rating's value, in its presence,
+in all ratings of a user, or in a rating that not even the aggregator sees. An ε of one of these kinds cannot be
+converted into an ε of another kind. An ε that holds against the other users only says nothing about an observer who
+sees everything. So `ranked` orders the curves of one data set and one `Guarantee`, and refuses mixtures. Claimed ε
+are not compared with provable ones: curves with only a claimed ε follow the ranked ones, without a rank.
 
-Within a group some ε are pure and others come with a δ. Pure ε-DP is (ε, δ)-DP for every δ, not the other way round:
-so there are two rankings, one of all, for whom the δ will do, and one of the pure ones, for whom none will.
+Within a group some ε are pure and others come with a δ. Pure ε-DP implies (ε, δ)-DP for every δ; the converse is
+false. So there are two rankings: one of all curves, for readers who accept the δ, and one of the pure ones, for
+readers who accept no δ.
 """
 
 import math
@@ -34,7 +35,7 @@ MODEST = 1.0
 
 @dataclass(frozen=True)
 class Standing:
-    """One curve of an experiment, and where it meets the baselines: those that the experiment has."""
+    """One curve of an experiment, with its crossings with those baselines that the experiment has."""
 
     experiment: Experiment
     curve: Measured
@@ -42,7 +43,7 @@ class Standing:
 
     @property
     def guarantee(self) -> Guarantee:
-        """What its ε protects from whom, at any δ."""
+        """What the curve's ε protects and from whom, whatever its δ."""
         return self.curve.guarantee.at_any_delta
 
     @property
@@ -51,12 +52,12 @@ class Standing:
 
     @property
     def provable(self) -> bool:
-        """Whether an ε can be proved for the curve somewhere on its grid, as far as is known."""
+        """Whether an ε can be proved for the curve somewhere on its grid; True while results are missing."""
         return not self.complete or bool(np.isfinite(self.curve.provable).any())
 
     @property
     def best(self) -> float | None:
-        """The lowest mean RMSE for which an ε of at most `MODEST` can be proved; None where there is none."""
+        """The lowest mean RMSE at a provable ε of at most `MODEST`; None where there is none."""
         if not self.complete:
             return None
         mean = self.curve.mean()[self.curve.provable <= MODEST * (1 + TOLERANCE)]
@@ -64,9 +65,9 @@ class Standing:
         return float(finite.min()) if len(finite) else None
 
     def needs(self, bar: Bar, *, claimed: bool = False) -> float:
-        """The ε that can be proved (or is claimed) for a run that meets a baseline; ∞ where none can, or it does not.
+        """The provable (or claimed) ε of a run at the crossing with a baseline; ∞ if there is no such ε or crossing.
 
-        A curve that is there at the smallest ε of its grid needs that at most.
+        A curve that meets the baseline at the smallest ε of its grid needs at most that ε.
         """
         crossing = self.crossings.get(bar)
         spent = self.curve.claimed if claimed else self.curve.provable
@@ -80,9 +81,9 @@ class Standing:
 
 @dataclass(frozen=True)
 class Ranked:
-    """A curve with its ranks among those that protect the same; None where it meets the baseline at no provable ε.
+    """A curve with its ranks among those of one guarantee; None where it meets the baseline at no provable ε.
 
-    rank   among all, by the ε of an (ε, δ) that all of them keep: δ is 0 for the pure ones
+    rank   among all of them, by ε, whatever δ comes with it
     pure   among those whose ε is pure; None for the others
     """
 
@@ -92,7 +93,7 @@ class Ranked:
 
 
 def standings(experiment: Experiment, bars: Sequence[Bar] = BARS) -> list[Standing]:
-    """Every curve of an experiment that is one over ε, in its order. The points of sweeps are not: `swept_labels`."""
+    """Every curve over ε of an experiment, in its order. Points of sweeps are left out (see `swept_labels`)."""
     baselines = {bar: baseline for bar in bars if (baseline := experiment.baseline(bar)) is not None}
     found = []
     for curve in experiment.curves:
@@ -106,13 +107,15 @@ def standings(experiment: Experiment, bars: Sequence[Bar] = BARS) -> list[Standi
 
 
 def swept_labels(experiment: Experiment) -> list[str]:
-    """The curves that are points of a sweep, whose axis is not ε."""
+    """The labels of the curves that are points of a sweep, whose axis is not ε."""
     return [curve.label for curve in experiment.curves if curve.swept is not None]
 
 
 def by_guarantee(found: Iterable[Standing]) -> dict[tuple[str, Guarantee], list[Standing]]:
-    """Those that may be ranked together: by title of the data set, in the order given, then by what is protected from
-    whom."""
+    """Groups of standings that may be ranked together: one for each title of a data set and each guarantee.
+
+    Groups are ordered by title as given, then by guarantee as in tables.
+    """
     groups: dict[tuple[str, Guarantee], list[Standing]] = {}
     for standing in found:
         groups.setdefault((standing.experiment.title, standing.guarantee), []).append(standing)
@@ -122,11 +125,11 @@ def by_guarantee(found: Iterable[Standing]) -> dict[tuple[str, Guarantee], list[
 
 
 def ranked(found: Sequence[Standing], bar: Bar = "ia") -> list[Ranked]:
-    """Curves by the provable ε that they need to meet `bar`, those without a provable ε last, by what they claim.
+    """Ranks curves by the provable ε that they need to meet `bar`; those without one are last, by their claimed ε.
 
-    Equal ε share a rank. Those that do not meet it have none, and are ordered by `Standing.best`. Raises `DpmfError`
-    for curves that protect different things, or from others, or of different data: their ε cannot be ranked against
-    each other.
+    Equal ε share a rank. Curves that do not meet `bar` have no rank and are ordered by `Standing.best`. Raises
+    `DpmfError` for curves that differ in what they protect, in from whom, or in their data: their ε cannot be ranked
+    against each other.
     """
     _refuse_mixed(by_guarantee(found))
     provable = sorted(
@@ -153,23 +156,23 @@ def _refuse_mixed(groups: Iterable[tuple[str, Guarantee]]) -> None:
     if len(protections) > 1:
         raise DpmfError(
             f"no ranking across what is protected ({', '.join(protections)}): an ε of one kind says nothing about "
-            "the others, so a smaller one is not better; rank within each kind (docs/privacy.md)"
+            "the others, so a smaller ε is not better; rank within each kind (docs/privacy.md)"
         )
     if len(guarantees) > 1:
         raise DpmfError(
-            f"no ranking across whom an ε protects from ({'; '.join(map(str, guarantees))}): joint DP leaves open "
-            "what the predictions for a user show of that user, so a smaller ε is not better; rank within each "
+            f"no ranking across whom an ε protects from ({'; '.join(map(str, guarantees))}): joint DP does not limit "
+            "what the predictions for a user reveal about that user, so a smaller ε is not better; rank within each "
             "(docs/privacy.md)"
         )
     if len(titles) > 1:
         raise DpmfError(
-            f"no ranking across data sets ({', '.join(titles)}): which ε a method needs depends on the data; rank "
+            f"no ranking across data sets ({', '.join(titles)}): the ε that a method needs depends on the data; rank "
             "within each"
         )
 
 
 def _rank(need: float, needs: Sequence[float]) -> int | None:
-    """The place of one of the ascending `needs`; equal ones share it."""
+    """The rank of `need` among the ascending `needs`, where equal ones share a rank; None if it is infinite."""
     return bisect_left(needs, need) + 1 if math.isfinite(need) else None
 
 

@@ -1,18 +1,18 @@
-"""How sure one can be of a mean over folds and runs: the bootstrap behind every interval.
+"""The bootstrap behind every interval: how certain a mean over folds and runs is.
 
 What is resampled
     A value x[f, r] of fold f and run r is mean + fold effect (sd σ_F) + run effect (sd σ_R), so the mean
-    over k folds of R runs has variance (σ_F² + σ_R²/R)/k. The fold means x̄_f vary by exactly σ_F² + σ_R²/R:
-    the runs' noise is already in them. Whole folds are therefore resampled with replacement, as clusters,
-    with their runs as they are. Resampling the runs again inside each drawn fold would count their noise
-    twice (Davison & Hinkley, Bootstrap Methods and their Application, 1997, section 3.8; Field & Welsh,
-    Bootstrapping clustered data, JRSS B 69, 2007); taking the k·R cells as independent would nearly forget
-    the folds' own.
+    over k folds of R runs has variance (σ_F² + σ_R²/R)/k. The fold means x̄_f have exactly the variance
+    σ_F² + σ_R²/R: the runs' noise is already in them. Folds are therefore resampled with replacement, as
+    clusters, each with all its runs as they are. Resampling the runs again inside each drawn fold would count
+    their noise twice (Davison & Hinkley, Bootstrap Methods and their Application, 1997, section 3.8; Field &
+    Welsh, Bootstrapping clustered data, JRSS B 69, 2007). Treating the k·R values as independent would nearly
+    ignore the noise of the folds.
 
 How far the replicates are spread
     Percentiles of a resampled mean of n values are too narrow for small n: the bootstrap's variance is
-    (n − 1)/n times the unbiased one, and its tails are normal where Student's t with n − 1 degrees of
-    freedom is due. Deviations are multiplied by sqrt(n/(n − 1))·t/z, in the manner of the expanded
+    (n − 1)/n times the unbiased one, and its tails are normal where they should be those of Student's t with
+    n − 1 degrees of freedom. Deviations are multiplied by sqrt(n/(n − 1))·t/z, in the manner of the expanded
     percentile interval (Hesterberg, What teachers should know about the bootstrap, The American
     Statistician 69, 2015).
 
@@ -30,13 +30,13 @@ How far the replicates are spread
 
     Where only n of the k folds are held out, S²/n stands for S²/k and the factor is sqrt(1 + n/(k − 1)).
 
-    It is a convention, not a theorem: no unbiased estimate of the variance exists for a single
-    cross-validation (Bengio & Grandvalet, JMLR 5, 2004). It errs towards wide intervals.
+    This correction is a convention, not a theorem: no unbiased estimate of the variance exists for a single
+    cross-validation (Bengio & Grandvalet, JMLR 5, 2004). The correction errs towards wide intervals.
 
 One fold
-    The spread between folds cannot be estimated from one. Runs are resampled instead, without the
-    correction for overlap, and the interval says that it is over runs: it covers the noise drawn by the
-    algorithm, not the choice of test ratings. With one fold and one run there is no interval.
+    The spread between folds cannot be estimated from one fold. Runs are resampled instead, without the
+    correction for overlap, and the interval is marked as over runs: it covers the noise that the algorithm
+    draws, not the choice of test ratings. With one fold and one run there is no interval.
 """
 
 from dataclasses import dataclass
@@ -66,8 +66,8 @@ class Replicates:
 def expansion(units: int, *, partition: int | None) -> float:
     """The factor on a replicate's deviation from the mean, for `units` (> 1) resampled folds or runs.
 
-    `partition`, the number of folds of the cross-validation of which `units` were held out, adds Nadeau &
-    Bengio's correction for their overlapping training sets; None is for independent units. See the module's text.
+    `partition` is the number of folds of the cross-validation, `units` of which were held out. It adds Nadeau &
+    Bengio's correction for overlapping training sets; None is for independent units. See the module docstring.
     """
     tail = (1 + LEVEL) / 2
     small_sample = np.sqrt(units / (units - 1)) * stdtrit(units - 1, tail) / ndtri(tail)
@@ -82,11 +82,11 @@ def replicate_means(
     partition: int | None,
     replicates: int = REPLICATES,
 ) -> Replicates:
-    """Bootstrap the mean over folds and runs of `values` (folds, runs, E), finite.
+    """Bootstraps the mean over folds and runs of finite `values` (folds, runs, E).
 
     Folds are resampled where there are several, else runs. All columns share the draws, so a replicate is a
-    whole curve. `partition` is the number of folds of the cross-validation, some or all of which were held out; None
-    is for folds that are independent, as in a simulation.
+    complete curve. `partition` is the number of folds of the cross-validation, some or all of which were held out;
+    None is for independent folds, as in a simulation.
     """
     folds, runs, _ = values.shape
     over: Over = "folds" if folds > 1 else "runs" if runs > 1 else "none"
@@ -111,7 +111,7 @@ def percentile_interval(samples: NDArray[np.float64]) -> tuple[NDArray[np.float6
 
 
 def percentile_places(count: int) -> tuple[int, int]:
-    """Which of `count` samples, ordered, are the ends of the `LEVEL` percentile interval."""
+    """The indices, among `count` ordered samples, of the two ends of the `LEVEL` percentile interval."""
     last, outside = count - 1, (1 - LEVEL) / 2
     return int(np.floor(last * outside)), int(np.ceil(last * (1 - outside)))
 

@@ -1,21 +1,21 @@
-"""How good the items are that a model puts first for each user: nDCG and recall of lists of k items.
+"""Measures the items that a model puts first for each user: nDCG and recall of lists of k items.
 
-A user's candidates are all items of the catalogue but those that the user rated in training. They are ordered by the
-model's predictions before these are clipped. The relevant ones are the held-out ratings at or above a threshold.
+A user's candidates are all items of the catalogue except those that the user rated in training. They are ordered by
+the model's unclipped predictions. An item is relevant if the user's held-out rating of it is at or above a threshold.
 
-    nDCG@k    Σ 1/log₂(rank + 1) over the relevant items among the first k, divided by what the best order has
+    nDCG@k    Σ 1/log₂(rank + 1) over the relevant items among the first k, divided by the same sum for the best order
               (Järvelin and Kekäläinen 2002, with gains of 1)
-    Recall@k  how many of the first k are relevant, divided by min(k, number of relevant ones)
+    Recall@k  number of relevant items among the first k, divided by min(k, number of relevant items)
               (Liang et al. 2018, section 4.2, whose protocol Chien et al. 2021 follow)
 
-ranx and LensKit (`LogRankWeight(offset=1)`) define the former so, LensKit the latter; ranx divides by the number of
-relevant items alone. Both are means over the users who have a relevant item held out. The others say nothing: any
-order is as good for them.
+ranx and LensKit (`LogRankWeight(offset=1)`) define nDCG in this way. LensKit also defines recall in this way; ranx
+divides by the number of relevant items. Both metrics are means over the users with a relevant held-out item. For
+other users every order is equally good, so they are left out.
 
-Candidates with equal scores have no order. What is measured is the expectation over all their orders, each being as
-likely (McSherry and Najork 2008): a relevant one counts the mean of the places that its score shares. So no item is
-favoured for its number. An infinite score is the
-largest or the least of all, and one that is not a number the least.
+Candidates with equal scores have no order. The metric is the expectation over all their orders, each equally likely
+(McSherry and Najork 2008): a relevant item counts the mean of the places that its score shares. So the item numbers
+do not favour any item. An infinite score is the largest or the smallest of all, and a score that is not a number is
+the smallest.
 """
 
 from collections.abc import Callable, Iterator
@@ -30,19 +30,21 @@ from dpmf_cli.ratings import Ratings
 from dpmf_cli.strict_model import StrictModel
 
 SCORES_AT_ONCE = 1 << 22
-"""Of all lanes together: users are taken in blocks of so many scores, or one at a time."""
+"""Number of scores in a block of users, over all lanes. If one user has more, a block is one user."""
 
 LEAST_LANES = 8
-"""A pair counts as so many scores at least: it has more than these, as the neighbours that a model looks up."""
+"""A pair counts as at least this many scores, because it also needs memory of its own (neighbours that a model looks
+up)."""
 GROUPS = 4
-"""Groups for each of the first k places, in a bound of the k-th largest score: more make it nearer, and cost more."""
+"""Groups for each of the first k places in the bound of the k-th largest score. More groups make the bound tighter
+and cost more."""
 
 Predict = Callable[[NDArray[np.int32], NDArray[np.int32]], NDArray[np.floating]]
-"""From n pairs (users, items) to (n, E) scores."""
+"""Maps n pairs (users, items) to (n, E) scores."""
 
 
 class TopItems(StrictModel):
-    """What is asked about the items that a model puts first."""
+    """The ranking metrics that a config asks for."""
 
     threshold: float = Field(description="held-out ratings at or above it are relevant, in rating units")
     ndcg: int = Field(10, ge=1, le=1000, description="k of nDCG@k")
@@ -50,7 +52,7 @@ class TopItems(StrictModel):
 
     @property
     def metrics(self) -> tuple[Metric, Metric]:
-        """What is measured, in the order of results."""
+        """The two metrics, in the order of results."""
         return (
             Metric(f"ndcg@{self.ndcg}", f"nDCG@{self.ndcg}", larger_is_better=True),
             Metric(f"recall@{self.recall}", f"Recall@{self.recall}", larger_is_better=True),
@@ -68,8 +70,8 @@ def top_items(
 ) -> NDArray[np.float64]:
     """(E, 2) `asked.metrics` of a model for each of the E `lanes`.
 
-    Each column stands by itself, and does not depend on the size of blocks. Time grows with users × items × E, memory
-    with `scores_at_once`. Raises `DpmfError` where no held-out rating is relevant.
+    Lanes do not affect each other, and the size of blocks does not affect results. Time grows with users × items × E,
+    memory with `scores_at_once`. Raises `DpmfError` where no held-out rating is relevant.
     """
     relevant = test.values >= asked.threshold
     if not relevant.any():
@@ -85,7 +87,7 @@ def top_items(
         block = slice(starts[first], ends[min(first + at_once, len(starts)) - 1])
         parts.append(_of_users(predict, train, users[block], items[block], asked))
     per_user = np.concatenate(parts)
-    # Column by column, so that the order of the additions does not depend on how many there are.
+    # Column by column, so that the order of the additions does not depend on the number of columns.
     return np.array(
         [
             [np.ascontiguousarray(column).sum() / len(column) for column in lane.T]
@@ -95,7 +97,7 @@ def top_items(
 
 
 def users_at_once(n_items: int, lanes: int, scores_at_once: int = SCORES_AT_ONCE) -> int:
-    """How many users a block has."""
+    """The number of users in a block."""
     return max(1, scores_at_once // (n_items * max(lanes, LEAST_LANES)))
 
 
@@ -108,7 +110,7 @@ def _of_users(
     above, equal = _places(scores, rows, items, max(asked.ndcg, asked.recall))
     found = np.empty((len(each), scores.shape[2], 2))
     for metric, (k, weights) in enumerate(_weights(asked)):
-        # [j] is what relevant items at all of the first j places are worth.
+        # worth[j] is the value of a list whose first j places all hold relevant items.
         worth = np.concatenate([[0.0], np.cumsum(weights)])
         share = (worth[np.minimum(above + equal, k)] - worth[np.minimum(above, k)]) / equal
         for lane, column in enumerate(share.T):
@@ -117,13 +119,13 @@ def _of_users(
 
 
 def _weights(asked: TopItems) -> Iterator[tuple[int, NDArray[np.float64]]]:
-    """(k, (k,) what a relevant item counts at each of the first k places), for each metric."""
+    """For each metric: k, and (k,) the weights of a relevant item at the first k places."""
     yield asked.ndcg, 1 / np.log2(np.arange(2, asked.ndcg + 2))
     yield asked.recall, np.ones(asked.recall)
 
 
 def _scores(predict: Predict, train: Ratings, users: NDArray[np.int32]) -> NDArray[np.floating]:
-    """(U, n_items, E) finite scores of the candidates of U users; −∞ for what they rated in training."""
+    """(U, n_items, E) finite scores of the candidates of U users; −∞ for items that they rated in training."""
     n_items = train.n_items
     every = np.arange(n_items, dtype=np.int32)
     predicted = predict(np.repeat(users, n_items).astype(np.int32), np.tile(every, len(users)))
@@ -140,10 +142,10 @@ def _scores(predict: Predict, train: Ratings, users: NDArray[np.int32]) -> NDArr
 def _places(
     scores: NDArray[np.floating], rows: NDArray[np.intp], items: NDArray[np.int32], k: int
 ) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
-    """(R, E) each: how many candidates have a larger score than each relevant item, and how many its own.
+    """(R, E) each: how many candidates have a larger score than each relevant item, and how many have the same score.
 
-    Where the former is k or more, it may be given as all items, and the latter as 1. So candidates are counted for
-    those relevant items alone whose score is no less than a bound of the k-th largest.
+    If k or more have a larger score, the result may be the number of all items, and 1. So candidates are counted only
+    for relevant items whose score is at least a bound of the k-th largest score.
     """
     n_items = scores.shape[1]
     own = scores[rows, items]
@@ -159,9 +161,10 @@ def _places(
 
 
 def _bound(scores: NDArray[np.floating], k: int) -> NDArray[np.floating]:
-    """(U, E) no more than the k-th largest of scores (U, n_items, E), and near it; the least of fewer than k.
+    """(U, E) a lower bound, and a close one, of the k-th largest of scores (U, n_items, E).
 
-    The items are dealt out to groups, and it is the k-th largest of the groups' maxima, which are so many scores.
+    Items are dealt out to groups. The bound is the k-th largest of the groups' maxima, each of which is the score of
+    another item. With fewer than k items, the bound is the smallest score.
     """
     users, n_items, lanes = scores.shape
     k = min(k, n_items)

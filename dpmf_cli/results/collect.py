@@ -1,4 +1,4 @@
-"""Gathers what the store knows of a config into an experiment: the way from results to figures."""
+"""Gathers the stored results of a config into an experiment, from which tables and figures are made."""
 
 from collections.abc import Callable, Iterator
 from dataclasses import asdict, dataclass, replace
@@ -20,12 +20,12 @@ Ledger = list[dict[str, Any]]
 """The steps of a ledger as plain data."""
 
 _PER_EPSILON = ("claimed", "provable", "mu")
-"""What a step of a ledger has for each ε of the grid."""
+"""The fields of a ledger step that have one value for each ε of the grid."""
 
 
 @dataclass(frozen=True)
 class Collected:
-    """An experiment, and the ledger of each of its curves, by its label: steps as plain data."""
+    """An experiment, and the ledger of each of its curves by label, with steps as plain data."""
 
     experiment: Experiment
     ledgers: dict[str, Ledger]
@@ -33,12 +33,12 @@ class Collected:
 
     @property
     def shown(self) -> Experiment:
-        """The experiment by the metric that its config wants shown. `experiment` itself shows RMSE."""
+        """The experiment, showing the metric that its config selects. `experiment` itself shows RMSE."""
         return self.experiment.showing(self.metric)
 
 
 def collect(ran: Ran, store: Store) -> Collected:
-    """All results of what was run; of a config with `growth` whose portions are not told, its largest alone."""
+    """All results of what was run. If a config has `growth` but `ran` lists no portions, only the largest portion."""
     config, title, portions = ran.config, ran.data.title, ran.portions
     source = _Source(ran, store)
     stages = [Stage(portion, *source.stage(portion.share)[:2]) for portion in portions[:-1]]
@@ -68,7 +68,7 @@ def collect(ran: Ran, store: Store) -> Collected:
 
 
 def _cut_in_words(config: ExperimentConfig) -> Iterator[str]:
-    """What is to be said of the ratings where not all of them are used, or not all are held out in turn."""
+    """Words for the title where not all ratings are used, or not all are held out in turn."""
     if config.portions[-1] < 1:
         first = "first" if config.growth and config.growth.order == "timestamp" else "random"
         yield f"{first} {100 * config.portions[-1]:g} % of the ratings"
@@ -77,7 +77,7 @@ def _cut_in_words(config: ExperimentConfig) -> Iterator[str]:
 
 
 def _references(config: ExperimentConfig) -> tuple[Reference, ...]:
-    """The printed errors that a config asks for, each of one test set."""
+    """The printed errors that a config asks for, one for each test set."""
     return tuple(
         Reference(f"{printed.title} {name}", rmse, config.test == name)
         for printed in map(printed_reference, config.references)
@@ -87,13 +87,13 @@ def _references(config: ExperimentConfig) -> tuple[Reference, ...]:
 
 @dataclass(frozen=True)
 class _Source:
-    """Where the results of a config are."""
+    """Reads the results of what was run from a store."""
 
     ran: Ran
     store: Store
 
     def stage(self, share: float) -> tuple[tuple[Measured, ...], tuple[Measured, ...], dict[str, Ledger]]:
-        """(curves, baselines, ledgers by label) on that share of the ratings."""
+        """(curves, baselines, ledgers by label) on a share of the ratings."""
         curves, baselines, ledgers = [], [], {}
         for entry in self.ran.config.entries:
             measured, ledger = self._measured(entry, share)
@@ -183,7 +183,7 @@ class _Source:
 
 
 def _records(costs: dict[float, list[dict[str, float]]]) -> Records | None:
-    """What the fits at each ε cost the records, over folds and runs; None where none of them has that."""
+    """What personalised privacy cost the records at each ε, over folds and runs; None if no fit has such costs."""
     if not any(costs.values()):
         return None
     over: dict[str, Callable[[list[float]], Any]] = {
@@ -201,14 +201,14 @@ def _records(costs: dict[float, list[dict[str, float]]]) -> Records | None:
 
 
 def _at(grid: tuple[float, ...], results: dict[float, TaskResult], key: str) -> NDArray[np.float64]:
-    """(E,) a number of the results at each ε, NaN where there is none."""
+    """(E,) the field `key` of the result at each ε, NaN where there is no result."""
     return np.array(
         [getattr(results[e], key)[results[e].epsilons.index(e)] if e in results else np.nan for e in grid]
     )
 
 
 def _ledger(grid: tuple[float, ...], results: dict[float, TaskResult]) -> Ledger:
-    """The steps of an algorithm's ledger, what they have for each ε joined over the fits of the grid."""
+    """The steps of an algorithm's ledger, with the values for each ε joined over the fits of the grid."""
     steps: dict[str, dict[str, Any]] = {}
     for epsilon in grid:
         result = results.get(epsilon)

@@ -1,4 +1,4 @@
-"""Two results folders side by side: whether they can be compared at all, and in what their configs differ."""
+"""Compares two results folders: whether they can be compared at all, how their configs differ, and their errors."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -18,7 +18,7 @@ from dpmf_cli.terminal import say
 
 @dataclass(frozen=True)
 class Setting:
-    """A setting in which two configs differ; None where a config does not have it."""
+    """A setting in which two configs differ, with its value in each; None where a config does not have it."""
 
     setting: str
     a: Any
@@ -27,7 +27,7 @@ class Setting:
 
 @dataclass(frozen=True)
 class Compared:
-    """Two experiments: their names and title, what was set otherwise, and what that did to the errors."""
+    """Two experiments: their names and title, the settings in which they differ, and the differences of errors."""
 
     names: tuple[str, str]
     title: str
@@ -37,11 +37,11 @@ class Compared:
 
 
 def compare_folders(folder_a: Path, folder_b: Path) -> Compared:
-    """Raises DpmfError for two folders of which no error of one can be held against one of the other."""
+    """Compares two results folders. Raises DpmfError where none of their errors can be compared."""
     if folder_a.resolve() == folder_b.resolve():
         raise DpmfError(
-            f"both are {folder_a}/; a config that is changed and run again replaces its tables: give the new one a "
-            "`name` of its own and run both"
+            f"both are {folder_a}/; a config that is changed and run again replaces its tables: give the new config "
+            "a `name` of its own and run both"
         )
     a, b = (what_ran(folder) for folder in (folder_a, folder_b))
     reasons = list(_incomparable(a, b))
@@ -49,7 +49,7 @@ def compare_folders(folder_a: Path, folder_b: Path) -> Compared:
         lines = "\n".join(f"  {reason}" for reason in reasons)
         raise DpmfError(
             f"{folder_a} (A) and {folder_b} (B) do not train and test on the same ratings, so nothing in them can be "
-            f"compared:\n{lines}\ngive both configs the same, and run them"
+            f"compared:\n{lines}\ngive both configs the same values, and run them"
         )
     first, second = (
         collect(ran, Store(folder.parent, say)).experiment for ran, folder in ((a, folder_a), (b, folder_b))
@@ -64,7 +64,7 @@ def compare_folders(folder_a: Path, folder_b: Path) -> Compared:
 
 
 def _incomparable(a: Ran, b: Ran) -> Iterator[str]:
-    """What makes the training and test ratings of two experiments different ones."""
+    """The reasons why two experiments have different training and test ratings."""
     if a.data.key != b.data.key:
         yield f"dataset: {a.data.key} (A), {b.data.key} (B)"
     elif a.data.checksums != b.data.checksums:
@@ -78,13 +78,13 @@ def _incomparable(a: Ran, b: Ran) -> Iterator[str]:
         for config in (a.config, b.config)
     ]
     if shares[0] != shares[1]:
-        yield "growth: they end with other portions of the ratings"
+        yield "growth: their largest portions of the ratings differ"
 
 
 def different_settings(a: ExperimentConfig, b: ExperimentConfig) -> Iterator[Setting]:
-    """The settings of two resolved configs that differ, defaults included, as `algorithms[PGE].budget.item_averages`.
+    """The settings in which two resolved configs differ, defaults included: `algorithms[PGE].budget.item_averages`.
 
-    Entries go together as their curves do; of one that has no counterpart only its name is told.
+    Entries are paired as their curves are. For an entry without a counterpart only its name is given.
     """
     plain = [
         {
@@ -114,7 +114,7 @@ def different_settings(a: ExperimentConfig, b: ExperimentConfig) -> Iterator[Set
 
 
 def _different(path: str, a: Any, b: Any) -> Iterator[Setting]:
-    """The leaves in which two pieces of plain data differ; lists are leaves."""
+    """The leaves in which two pieces of plain data differ. A list counts as one leaf."""
     if isinstance(a, dict) and isinstance(b, dict):
         for key in dict.fromkeys((*a, *b)):
             yield from _different(f"{path}.{key}" if path else key, a.get(key), b.get(key))

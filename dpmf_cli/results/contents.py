@@ -2,8 +2,8 @@
 
     "files": {"curves.csv": "<SHA-256>", "curves.png": null}
 
-A name without a hash stands for a file that a command is about to write. So whatever ends the command, a file has its
-hash, or is known to wait for the same command.
+A name without a hash stands for a file that a command is about to write. So however the command ends, each file
+either has its hash or is known to need the same command again.
 """
 
 import contextlib
@@ -19,20 +19,20 @@ from dpmf_cli.results.manifest import MANIFEST, read_manifest, write_manifest
 from dpmf_cli.results.store import errors_named, write_atomically
 
 Maker = Callable[[], bytes]
-"""What a file holds, made when it is its turn: figures take time."""
+"""Returns the content of a file. Called only when it is the file's turn, because figures take time."""
 
 
 @contextlib.contextmanager
 def held(folder: Path) -> Iterator[None]:
-    """A results folder, made if it is not there, for one command at a time to change. Another waits.
+    """Holds a results folder, made if it does not exist, for one command at a time to change. Other commands wait.
 
-    What killed commands were writing there is swept away. Raises DpmfError where the folder cannot be made.
+    Removes half-written files that killed commands left there. Raises DpmfError where the folder cannot be made.
     """
     with errors_named(folder):
         make_folder(folder)
         descriptor = os.open(folder, os.O_RDONLY)
     try:
-        with contextlib.suppress(OSError):  # a file system without locks: the later manifest stays
+        with contextlib.suppress(OSError):  # without locks in the file system, the later manifest wins
             fcntl.flock(descriptor, fcntl.LOCK_EX)
         sweep(folder)
         yield
@@ -43,9 +43,9 @@ def held(folder: Path) -> Iterator[None]:
 def write_files(
     folder: Path, manifest: dict[str, Any], makers: Mapping[str, Maker], never: Iterable[str] = ()
 ) -> None:
-    """Writes a manifest and files of a `held` folder, by their names, and takes away those that are `never` made.
+    """Writes the manifest and the files (by name) of a `held` folder, and removes the files named in `never`.
 
-    Where the manifest says what is made, only the files are written. Raises DpmfError.
+    If the manifest already has the right hash of every file, only the files are written. Raises DpmfError.
     """
     taken = set(never)
     files = {name: digest for name, digest in manifest.get("files", {}).items() if name not in taken}
@@ -59,7 +59,7 @@ def write_files(
     for name, make in makers.items():
         content = make()
         digest = hashlib.sha256(content).hexdigest()
-        if files[name] not in (None, digest):  # another version of dpmf makes it otherwise
+        if files[name] not in (None, digest):  # another version of dpmf made a different file
             files[name] = None
             write_manifest(folder, {**manifest, "files": files})
         write_atomically(folder / name, content)
@@ -69,7 +69,7 @@ def write_files(
 
 
 def add_file(path: Path, content: bytes) -> None:
-    """Writes one more file into a folder, and its hash into the manifest, where it has one. Raises DpmfError."""
+    """Writes one more file into a folder, and its hash into the folder's manifest, if any. Raises DpmfError."""
     folder = path.parent
     with held(folder):
         if (folder / MANIFEST).exists():

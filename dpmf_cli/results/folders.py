@@ -1,4 +1,4 @@
-"""Results folders: which of them are meant, and the experiments that they hold."""
+"""Finds the results folders that a command's arguments mean, and collects their experiments."""
 
 import os
 from collections.abc import Callable, Iterator
@@ -16,27 +16,29 @@ from dpmf_cli.terminal import say
 
 
 def collect_folder(folder: Path, warn: Callable[[str], None] = say) -> Collected:
-    """The results of the config that a results folder's manifest holds; its tasks lie beside the folder."""
+    """The results of the config in a results folder's manifest. The tasks are stored beside the folder."""
     return collect(what_ran(folder, warn), Store(folder.parent, warn))
 
 
 def results_folder(path: Path, results: Path) -> Path:
-    """The one results folder that is meant, as `results_folders` finds it. Raises DpmfError for several, too."""
+    """The single folder that `results_folders` finds. Raises DpmfError as it does, and if there are several."""
     folder, *others = results_folders(path, results)
     if others:
         names = ", ".join(str(each) for each in (folder, *others))
-        raise DpmfError(f"{path} was run smaller in several ways; name one of their folders: {names}")
+        raise DpmfError(
+            f"{path} has several smaller runs and no full one; name one of their folders: {names}"
+        )
     return folder
 
 
 def results_folders(path: Path, results: Path) -> list[Path]:
-    """The results folders that are meant: `path` itself, or that of a config. Of a config that was only run smaller
-    (`dpmf run --runs 1`) those of its reductions.
+    """The results folders that `path` means: itself if it is a folder, else the folder of the config at `path`.
 
-    It is told where a config has changed since it was run: what is shown is what was run. Raises DpmfError for what
-    is neither.
+    If only smaller runs of the config exist (`dpmf run --runs 1`), their folders are returned. A message says if a
+    config has changed since it was run; the results are those of what was run. Raises DpmfError if `path` is neither
+    a folder nor a config.
     """
-    if os.path.isdir(path):  # unlike Path's own, it answers for a name that is too long, too
+    if os.path.isdir(path):  # unlike Path.is_dir, it also answers for a name that is too long
         return [path]
     if not means_a_config(path):
         raise DpmfError(f"{path}: neither a config nor a results folder{near_names(path)}")
@@ -52,21 +54,23 @@ def results_folders(path: Path, results: Path) -> list[Path]:
 
 
 def _tell_of_changes(path: Path, config: ExperimentConfig, folder: Path) -> None:
-    with suppress(DpmfError):  # what is wrong with it, its reader says
+    with suppress(DpmfError):  # whoever reads the folder says what is wrong with it
         if read_manifest(folder)["config_sha256"] != config.hash:
-            say(f"{path} is not what {folder}/ was run with; `dpmf run {path}` brings it up to date")
+            say(
+                f"{path} has changed since {folder}/ was made; `dpmf run {path}` brings the results up to date"
+            )
 
 
 def collected_results(of: list[Path], results: Path) -> Iterator[Collected]:
-    """The experiments that are meant: of configs, of folders themselves, or of all folders with a manifest.
+    """The experiments of these configs or results folders; with an empty list, of all folders with a manifest.
 
-    Where all are asked for, a folder that cannot be read is told and passed over.
+    With an empty list, a folder that cannot be read is reported and skipped.
     """
     yield from (collected for _, collected in results_of(of, results))
 
 
 def results_of(of: list[Path], results: Path) -> Iterator[tuple[Path, Collected]]:
-    """The same, each with its folder."""
+    """The experiments of `collected_results`, each with its folder."""
     if not of:
         yield from all_results(results)
         return
@@ -75,9 +79,9 @@ def results_of(of: list[Path], results: Path) -> Iterator[tuple[Path, Collected]
 
 
 def all_results(results: Path) -> Iterator[tuple[Path, Collected]]:
-    """Every folder with a manifest and its experiment, by name; one that cannot be read is told and passed over.
+    """Every folder with a manifest, and its experiment, ordered by name.
 
-    Raises `DpmfError` where there is no such folder.
+    A folder that cannot be read is reported and skipped. Raises `DpmfError` where no folder has a manifest.
     """
     found = sorted(path.parent for path in results.glob(f"*/{MANIFEST}"))
     if not found:
@@ -94,6 +98,6 @@ def all_results(results: Path) -> Iterator[tuple[Path, Collected]]:
 
 
 def folders_of(of: list[Path], results: Path) -> Iterator[Path]:
-    """The results folders that are meant, as `results_folders` finds each."""
+    """The results folders that `results_folders` finds for each path."""
     for path in of:
         yield from results_folders(path, results)

@@ -1,4 +1,4 @@
-"""The manifest of a results folder: the config that its tables are of, the data, and what they were made with."""
+"""The manifest of a results folder: which config and data it belongs to, and what its tables were made with."""
 
 import hashlib
 import json
@@ -56,7 +56,7 @@ def read_manifest(folder: Path) -> dict[str, Any]:
 
 
 def has_tables(folder: Path) -> bool:
-    """Whether a run has ended in a results folder, so that there are tables, of this config or another."""
+    """Whether a run has ended in a results folder, so that it has tables (of whichever config)."""
     try:
         return has_ended(read_manifest(folder))
     except DpmfError:
@@ -64,12 +64,12 @@ def has_tables(folder: Path) -> bool:
 
 
 def has_ended(manifest: dict[str, Any]) -> bool:
-    """Whether it is of a run that has ended; older ones do not say what `files` there are."""
+    """Whether a manifest is from a run that has ended. Older manifests have no `files`, and count as ended."""
     return manifest.get("files") != {}
 
 
 def _are_hashes(files: dict[str, Any]) -> bool:
-    """Whether these are plain names of files, each with its hash or none; older manifests have no names."""
+    """Whether these are plain file names, each with its hash or None. Older manifests have no names."""
     return all(
         Path(name).name == name not in ("", "..") and isinstance(digest, str | None)
         for name, digest in files.items()
@@ -78,19 +78,19 @@ def _are_hashes(files: dict[str, Any]) -> bool:
 
 @dataclass(frozen=True)
 class Ran:
-    """What was run: the config, its data, and what its portions hold; no portions for a config without `growth`."""
+    """What was run: the config, its data, and its portions (none for a config without `growth`)."""
 
     config: ExperimentConfig
     data: DataIdentity
     portions: tuple[Portion, ...] = ()
 
     def with_added(self, added: Mapping[str, Sequence[float]]) -> "Ran":
-        """The same with more ε, `ExperimentConfig.with_added`."""
+        """The same with more ε, as in `ExperimentConfig.with_added`."""
         return replace(self, config=self.config.with_added(added))
 
 
 def what_ran(folder: Path, warn: Callable[[str], None] = say) -> Ran:
-    """What a results folder says was run. Raises DpmfError where it has no manifest that this version understands."""
+    """What was run, from a folder's manifest. Raises DpmfError if this version of dpmf cannot understand it."""
     manifest = read_manifest(folder)
     try:
         config = config_of(manifest["config"]).with_added(_added(manifest))
@@ -108,7 +108,10 @@ def what_ran(folder: Path, warn: Callable[[str], None] = say) -> Ran:
     except DpmfError as error:
         raise DpmfError(f"{folder}: {error}") from None
     if manifest.get("plugins", {}) != config.plugin_sources:
-        warn(f"{folder}: a plugin has changed since; `dpmf run` its config computes anew what it changes")
+        warn(
+            f"{folder}: a plugin has changed since these results were made; `dpmf run` the config again to compute "
+            "anew what depends on the plugin"
+        )
     return Ran(config, _data(manifest), portions)
 
 
@@ -120,8 +123,10 @@ def _data(manifest: dict[str, Any]) -> DataIdentity:
 
 
 def _added(manifest: dict[str, Any]) -> dict[str, tuple[float, ...]]:
-    """By an entry's name, the ε that a run added to the grid of its config. Raises ValueError for what is none, and
-    whatever a mapping of other things raises."""
+    """For each name of an entry, the ε that a run added to the grid of its config.
+
+    Raises ValueError for a number that is not a positive finite ε. A value of another form raises other errors.
+    """
     added = {name: tuple(map(float, epsilons)) for name, epsilons in manifest.get("added", {}).items()}
     if not all(0 < epsilon < math.inf for epsilons in added.values() for epsilon in epsilons):
         raise ValueError
@@ -129,9 +134,9 @@ def _added(manifest: dict[str, Any]) -> dict[str, tuple[float, ...]]:
 
 
 def refuse_changed_data(folder: Path, config: ExperimentConfig, data: DataIdentity) -> None:
-    """Raises DpmfError if a results folder belongs to the same data set as `config`, but to other ratings.
+    """Raises DpmfError if a results folder belongs to the same data set as `config`, but to different ratings.
 
-    A config that asks for another data set than before is another experiment, and is not refused.
+    A config that asks for another data set than before is another experiment, so it is not refused.
     """
     try:
         manifest = read_manifest(folder)
@@ -163,12 +168,12 @@ def manifest_of_run(
     processes: int,
     command: str,
 ) -> dict[str, Any]:
-    """The manifest to keep: where nothing was computed, the one that is there, if it is of this config and data, and
-    its tables are made.
+    """The manifest to keep after a run: the existing one, or a new one.
 
-    A new one says nothing of `files`: what is there is of other results.
+    The existing one is kept if nothing was computed, it belongs to this config and data, and its tables are made. A
+    new one has no `files`, because the existing files belong to other results.
 
-    seconds  that the run took, by the clock
+    seconds  duration of the run, by the clock
     """
     before = _before(folder)
     theirs = (before["config_sha256"], _data(before).checksums) if before else None
@@ -177,8 +182,12 @@ def manifest_of_run(
     if ended and not outcomes:
         return before
     if theirs is not None and theirs != ours:
-        what = "another data set" if theirs[1] != ours[1] else "another form of this config"
-        say(f"{folder}/ was of {what}: its tables are replaced; finished tasks are kept, and found again")
+        what = (
+            "results of another data set"
+            if theirs[1] != ours[1]
+            else "results of another form of this config"
+        )
+        say(f"{folder}/ held {what}: its tables are replaced; finished tasks are kept and can be reused")
     spent = before.get("spent", {}) if theirs == ours else {}
     return {
         "command": command,
@@ -192,7 +201,7 @@ def manifest_of_run(
 
 
 def _before(folder: Path) -> dict[str, Any]:
-    """The manifest that is there; empty where there is none, or none that can be read, which is told."""
+    """The existing manifest; {} where there is none, or where it cannot be read, which is reported."""
     if not (folder / MANIFEST).exists():
         return {}
     try:
@@ -203,7 +212,7 @@ def _before(folder: Path) -> dict[str, Any]:
 
 
 def _what(ran: Ran, ratings: Ratings) -> dict[str, Any]:
-    """What was run, and on what: all that the same command would find again."""
+    """The part of a manifest that says what was run on which data: the same whenever the command is repeated."""
     config = ran.config
     return {
         "config": config.resolved(),
@@ -225,7 +234,7 @@ def _what(ran: Ran, ratings: Ratings) -> dict[str, Any]:
 def _how_it_went(
     outcomes: Sequence[Outcome], seconds: float, processes: int, before: dict[str, Any]
 ) -> dict[str, Any]:
-    """What this run computed, took and failed at; `before` is what the runs before it had `spent`."""
+    """What this run computed, how long it took, and its failures. `before` holds what earlier runs had `spent`."""
     by_algorithm: dict[str, float] = {}
     peaks: dict[str, int] = {}
     for outcome in outcomes:
@@ -242,7 +251,7 @@ def _how_it_went(
             "task_seconds": {name: round(value, 3) for name, value in by_algorithm.items()},
             "peak_bytes_of_processes": sorted(peaks.values(), reverse=True),
         },
-        # Of all runs of this config that ended: what its results took, however often it was resumed.
+        # The total of all runs of this config that ended: what its results took, however often it was resumed.
         "spent": {
             "tasks": before.get("tasks", 0) + sum(outcome.failure is None for outcome in outcomes),
             "wall_seconds": round(before.get("wall_seconds", 0.0) + seconds, 3),

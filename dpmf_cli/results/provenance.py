@@ -1,4 +1,4 @@
-"""Provenance: what a result was made with, as far as this machine can tell."""
+"""Provenance: the code, packages and processor that a result was made with, as far as this machine can tell."""
 
 import hashlib
 import platform
@@ -14,7 +14,7 @@ PACKAGES = ("numpy", "scipy", "numba", "llvmlite", "pandas", "pydantic")
 
 
 def versions() -> dict[str, str]:
-    """dpmf, Python and the packages that can change a number."""
+    """The versions of dpmf, of Python and of the packages that can change a number."""
     return {
         "dpmf": __version__,
         "python": platform.python_version(),
@@ -24,7 +24,7 @@ def versions() -> dict[str, str]:
 
 @lru_cache(maxsize=1)
 def code_digest() -> str:
-    """A digest (hex) of dpmf's own modules: two commits of one version differ in it."""
+    """A digest (hex) of dpmf's own modules. It tells two commits of one version apart."""
     root = Path(__file__).resolve().parents[1]
     state = hashlib.sha256()
     for path in sorted(root.rglob("*.py")):
@@ -46,7 +46,7 @@ def cpu() -> str:
 
 
 def git_state() -> dict[str, Any] | None:
-    """The commit that dpmf runs from and whether the checkout differs from it; None outside a checkout."""
+    """The commit that dpmf runs from, and whether the checkout differs from that commit; None outside a checkout."""
     folder = Path(__file__).resolve().parents[1]
 
     def git(*arguments: str) -> str:

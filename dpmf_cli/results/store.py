@@ -1,12 +1,15 @@
-"""The store: one atomic file per task result, named by what it depends on.
+"""The store: one file for each task result, written atomically and named by what the result depends on.
 
     results/tasks/<dataset>/<algorithm>-<hash of settings>/fold03-run1-<hash of its ε grid>.json
 
-A file holds the results of one fit. Its name says everything that its content depends on, so a file is
-never changed, two runs at once write the same bytes, and a refined grid adds files beside the old ones.
-Of a secret seed it says `secret` and the experiment's name: a run goes on with what that experiment has, another
-experiment draws anew, and of two runs at once one computes each fit.
-It ends in a checksum, and is believed only if it is, to the byte, what would be written for its content.
+A file holds the results of one fit. Its name covers everything that its content depends on. So a file is never
+changed, two runs at the same time write the same bytes, and a refined grid adds files beside the old ones.
+
+For a secret seed the name covers the word `secret` and the experiment's name instead of the seed. So a run continues
+with the results of that experiment, and another experiment draws a new seed. Of two runs at the same time, only one
+computes each fit.
+
+A file ends in a checksum. It is accepted only if its bytes are exactly those that would be written for its content.
 """
 
 import contextlib
@@ -27,11 +30,11 @@ from dpmf_cli.files import WRITING, read_file, remove, rename, sweep, write_whol
 from dpmf_cli.results.task import Task, TaskResult, hash_of
 
 FORMAT = 1
-"""Raised when a result file changes its meaning."""
+"""The format of result files. This number goes up when their meaning changes."""
 
 
 def write_atomically(path: Path, data: bytes) -> None:
-    """Writes a file so that it is either there whole or not at all: temporary file, fsync, rename.
+    """Writes a file so that it exists either completely or not at all: temporary file, fsync, rename.
 
     Raises DpmfError where the folder cannot be written or the disk is full.
     """
@@ -41,7 +44,7 @@ def write_atomically(path: Path, data: bytes) -> None:
 
 @contextlib.contextmanager
 def errors_named(path: Path) -> Iterator[None]:
-    """Makes a DpmfError of an OSError: what cannot be written, and the fix."""
+    """Turns an OSError into a DpmfError that says what cannot be written, and the fix."""
     try:
         yield
     except OSError as error:
@@ -56,13 +59,13 @@ def errors_named(path: Path) -> Iterator[None]:
 def encode(value: Any) -> bytes:
     """Strict, canonical JSON: sorted keys, shortest exact floats, infinities as the string "inf".
 
-    What of a path is no text is escaped, as JSON has it.
+    Parts of a path that are not text are escaped as in JSON.
     """
     return _canonical(_finite(value))
 
 
 def _canonical(plain: Any) -> bytes:
-    """The same of what has no infinities. Raises ValueError where there are some after all."""
+    """The same as `encode`, for data without infinities. Raises ValueError if there are any."""
     text = json.dumps(plain, sort_keys=True, allow_nan=False, ensure_ascii=False)
     return f"{text}\n".encode(errors="backslashreplace")
 
@@ -88,8 +91,8 @@ def _with_checksum(body: dict[str, Any], encoded: bytes) -> dict[str, Any]:
 class Store:
     """The results folder.
 
-    warn       is told of files that are damaged, whose tasks count as not done
-    set_aside  whether to rename these too, to `….damaged`, so that they are told once and not in the way
+    warn       called with a message about each damaged file; its task counts as not done
+    set_aside  whether to also rename damaged files to `….damaged`, so that each is reported only once
     """
 
     root: Path
@@ -97,9 +100,9 @@ class Store:
     set_aside: bool = False
 
     def prepare(self, *folders: Path) -> None:
-        """Makes ready to write into the results folder and `folders` of it, clear of what killed runs were writing.
+        """Prepares the results folder and its `folders` for writing. Removes half-written files of killed runs.
 
-        Raises DpmfError, before any work, where results could not be kept.
+        Raises DpmfError if results could not be kept, before any work is done.
         """
         probe = self.root / f"{WRITING}{os.getpid()}"
         write_atomically(probe, b"")
@@ -110,20 +113,20 @@ class Store:
             sweep(folder)
 
     def _check_inside(self, folder: Path) -> None:
-        """Raises DpmfError where a link leads out of the results folder."""
+        """Raises DpmfError if a link leads out of the results folder."""
         place = folder.resolve()
         if not place.is_relative_to(self.root.resolve()):
             raise DpmfError(
-                f"{folder}: leads out of {self.root}/, to {place}; remove the link, or name the folder that the "
-                "results are meant to be in with --results"
+                f"{folder}: leads out of {self.root}/, to {place}; remove the link, or name the folder where the "
+                "results belong with --results"
             )
 
     def read(self, task: Task) -> dict[float, TaskResult]:
-        """What is known for the task's fold and run: for each ε found, the result of the fit that holds it."""
+        """The known results for the task's fold and run: for each ε with a result, the result of its fit."""
         return next(known for _, known in self.read_each([task]))
 
     def read_each(self, tasks: Iterable[Task]) -> Iterator[tuple[Task, dict[float, TaskResult]]]:
-        """Each task with what is known for it."""
+        """Each task with its known results."""
         for task, paths in self.paths_of_each(tasks):
             known: dict[float, TaskResult] = {}
             for path in paths:
@@ -137,7 +140,7 @@ class Store:
         return next(self.left([task]), None)
 
     def left(self, tasks: Iterable[Task]) -> Iterator[Task]:
-        """What is left of tasks: those of which some ε have no result yet, with these ε alone."""
+        """The tasks of which some ε have no result yet, each with only these ε."""
         for task, known in self.read_each(tasks):
             epsilons = tuple(epsilon for epsilon in task.epsilons if epsilon not in known)
             if epsilons:
@@ -152,9 +155,9 @@ class Store:
         return self._folder(task) / f"{_stem(task.fold, task.run)}-{_of_grid(task.epsilons)}.json"
 
     def paths_of_each(self, tasks: Iterable[Task]) -> Iterator[tuple[Task, list[Path]]]:
-        """Each task with the files that there are for its fold and run, of any ε.
+        """Each task with the existing files for its fold and run, of any ε.
 
-        The folder that tasks share is listed once, not for each of them.
+        A folder that several tasks share is listed only once.
         """
         listed: dict[Path, dict[str, list[Path]]] = {}
         for task in tasks:
@@ -169,7 +172,7 @@ class Store:
     def _read_file(self, path: Path, task: Task) -> TaskResult | None:
         try:
             data = read_file(path)
-        except FileNotFoundError:  # another run has set it aside meanwhile
+        except FileNotFoundError:  # another run has set the file aside in the meantime
             return None
         except OSError as error:
             what = f"{path}: cannot be read: {error.strerror or error}"
@@ -184,7 +187,7 @@ class Store:
                 f"format {FORMAT}); use that version, or name another folder with --results"
             )
         if (body["settings"], body["fold"], body["run"]) != (task.settings, task.fold, task.run):
-            self._damaged(path, "it is of another task")
+            self._damaged(path, "it belongs to another task")
             return None
         numbers = {
             key: tuple(float(number) for number in body.get(key, ()))
@@ -214,7 +217,7 @@ class Store:
 
 
 def content(task: Task, result: TaskResult) -> bytes:
-    """What the file of a task holds."""
+    """The content of a task's file."""
     body = {
         "format": FORMAT,
         "settings": task.settings,
@@ -234,11 +237,11 @@ def content(task: Task, result: TaskResult) -> bytes:
 
 
 def unsealed(data: bytes) -> dict[str, Any] | None:
-    """The content of a `sealed` file; None unless each byte is as it was written."""
+    """The content of a `sealed` file; None unless every byte is as it was written."""
     try:
         body: dict[str, Any] = json.loads(data)
         del body["sha256"]
-        # What JSON has read is plain: an infinity in it is one that was never written.
+        # The data come from JSON, so an infinity among them was never written by dpmf.
         whole = _canonical(_with_checksum(body, _canonical(body)))
         return body if "format" in body and whole == data else None
     except (ValueError, KeyError, TypeError, RecursionError):
@@ -246,7 +249,10 @@ def unsealed(data: bytes) -> dict[str, Any] | None:
 
 
 def place_of(body: dict[str, Any]) -> Path:
-    """Where in a results folder a task's file of that content is. Raises KeyError or TypeError for another's."""
+    """The path, in a results folder, of a task's file with that content.
+
+    Raises KeyError or TypeError for the content of any other file.
+    """
     settings = body["settings"]
     folder = _of_settings(settings["dataset"], settings["algorithm"]["algorithm"], hash_of(settings))
     return folder / f"{_stem(body['fold'], body['run'])}-{_of_grid(body['epsilons'])}.json"
@@ -265,7 +271,7 @@ def _of_grid(epsilons: Sequence[float]) -> str:
 
 
 def _by_stem(folder: Path) -> dict[str, list[Path]]:
-    """The results in a folder by their fold and run, sorted; nothing where there is no such folder."""
+    """The result files in a folder by fold and run, sorted; empty where there is no such folder."""
     found: dict[str, list[Path]] = {}
     for path in sorted(folder.glob("*.json")):
         found.setdefault(path.name.rpartition("-")[0], []).append(path)

@@ -1,4 +1,4 @@
-"""A task: one algorithm on one fold and run of one data set, for a grid of ε. The unit of work and resuming."""
+"""Tasks: one algorithm on one fold and run of one data set, for a grid of ε. The unit of work and of resuming."""
 
 import hashlib
 import json
@@ -22,7 +22,7 @@ TWIN_GRID = (math.inf,)
 
 
 def hash_of(settings: dict[str, Any]) -> str:
-    """The hash (hex) by which results of these settings are named."""
+    """The hash (hex) that names results with these settings."""
     return hashlib.sha256(json.dumps(settings, sort_keys=True).encode()).hexdigest()
 
 
@@ -30,8 +30,8 @@ def hash_of(settings: dict[str, Any]) -> str:
 class Cut:
     """How the ratings of a task are cut into training and test ratings.
 
-    portion, order   only the first ratings in that order are used, in training and in testing
-    test             what is predicted: folds, of all ratings or of the most recent ones, or a fixed test set
+    portion, order   only the first `portion` of the ratings in that order is used, in training and in testing
+    test             what is predicted: folds of all ratings or of the most recent ones, or a fixed test set
     """
 
     folds: int
@@ -42,8 +42,10 @@ class Cut:
 
     @property
     def settings(self) -> dict[str, Any]:
-        """What the results of all folds have in common. What leaves the cut as it is has no part in it: the whole of
-        the ratings is the same in any order."""
+        """What the results of all folds have in common.
+
+        Leaves out settings that do not affect the cut: all ratings are the same in any order.
+        """
         growth = {"portion": self.portion, "order": self.order} if self.portion < 1 else {}
         test = {"test": self.test} if self.test != "folds" else {}
         return {"folds": self.folds, **growth, **test}
@@ -51,10 +53,10 @@ class Cut:
 
 @dataclass(frozen=True)
 class Task:
-    """What a result depends on. `limits` are the x of the distribution of errors, where that is measured.
+    """Everything that a result depends on. `limits` are the x of the distribution of errors; empty if not measured.
 
-    experiment  the name of the config where the seed is secret: another experiment draws anew. It is "" elsewhere
-    ranking     what is measured of the items that are put first; None where nothing is
+    experiment  name of the config if the seed is secret, because another experiment draws another seed; else ""
+    ranking     the ranking metrics to measure; None for none
     """
 
     data: DataIdentity
@@ -93,23 +95,24 @@ class Task:
 
     @cached_property
     def key(self) -> tuple[str, int, int, tuple[float, ...]]:
-        """What distinguishes its results from those of other tasks."""
+        """What distinguishes the results of this task from those of other tasks."""
         return self.settings_hash, self.fold, self.run, self.epsilons
 
     def streams(self) -> Streams:
-        """The generators of one fit: where the seed is secret, others each time."""
+        """The random generators of one fit. If the seed is secret, each call returns new ones."""
         seed = drawn_seed(self.seed)
         return Streams(seed, self.data.key, self.algorithm.algorithm, self.fold, self.run)
 
 
 @dataclass(frozen=True)
 class TaskResult:
-    """What a task found: for each ε its error and the ledger's two sums, and the ledger itself.
+    """The result of a task: for each ε its error and the ledger's two sums, and the ledger itself.
 
-    error_cdf   (E, X): for each ε the fraction of absolute errors up to each of the task's limits; empty without
+    error_cdf   (E, X): for each ε the fraction of absolute errors up to each of the task's limits; empty if not asked
+                for
     records     what personalised privacy cost the records; None where privacy is the same for all
     mae         (E,) the mean absolute errors; empty where an older version measured none
-    ranking     (E, 2): for each ε the metrics of the task's `ranking`; empty without
+    ranking     (E, 2): for each ε the metrics of the task's `ranking`; empty if not asked for
 
     An algorithm that predicts no ratings has no errors: `rmse`, `mae` and `error_cdf` are empty.
     """
@@ -129,9 +132,9 @@ class TaskResult:
 class Outcome:
     """How a task ended: with a result, or with a `failure`, its traceback.
 
-    seconds        of the fit and its measurement, by the clock; of a fit that several tasks share, an equal part
-    process, cpu   host and process id, and processor; "" where the process did not live to tell
-    peak_bytes     the largest resident memory of its process so far
+    seconds        time of the fit and its measurement, by the clock; an equal part if several tasks share a fit
+    process, cpu   host and process id, and processor; "" where the process was killed before it could tell
+    peak_bytes     largest resident memory of the process so far
     """
 
     task: Task
@@ -146,7 +149,7 @@ class Outcome:
 def tasks_of(
     config: ExperimentConfig, entry: Algorithm, data: DataIdentity, portions: Sequence[float] | None = None
 ) -> Iterator[Task]:
-    """Every task of one algorithm of a config, or those on some of its portions; twins have the grid `TWIN_GRID`."""
+    """Every task of one algorithm of a config, on all or some of its portions. Twins have the grid `TWIN_GRID`."""
     pieces = list(entry.pieces(config.grid(entry)))
     order: Order = config.growth.order if config.growth else "timestamp"
     of = config.name if config.seed == SECRET else ""

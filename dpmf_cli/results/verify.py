@@ -1,4 +1,4 @@
-"""Looks at results and changes nothing: task files, manifests, what their hashes are of, and the data behind them."""
+"""Verifies results without changing them: task files, manifests, the files with hashes, and the data behind them."""
 
 import hashlib
 import shlex
@@ -20,7 +20,7 @@ _COMPUTE = "`dpmf run` its config: the task is computed again"
 
 @dataclass(frozen=True, eq=False)
 class RanExperiment:
-    """What was run, its manifest, and where its results, its data and what they were parsed to are."""
+    """What was run, its manifest, and the folders of its results, its data and its parsed ratings."""
 
     folder: Path
     ran: Ran
@@ -30,10 +30,10 @@ class RanExperiment:
 
 @dataclass
 class Verified:
-    """What results are made of.
+    """The findings about the parts of results.
 
-    experiments   those whose manifest is understood
-    grids         the ε of each task file that is sound
+    experiments   the experiments whose manifest this version understands
+    grids         the ε of each sound task file
     """
 
     folders: Folders
@@ -50,7 +50,7 @@ class Verified:
         return [self.tasks, self.manifests, self.files, self.cache, self.data]
 
     def finished(self) -> list[tuple[Path, Task, RanExperiment]]:
-        """Each sound task file of what was run, once: with its task, of the ε that it holds."""
+        """Each sound task file of what was run, once, with its task; the task's grid is the ε in the file."""
         found = {
             path: (path, replace(task, epsilons=self.grids[path]), experiment)
             for experiment in self.experiments
@@ -61,7 +61,7 @@ class Verified:
 
 
 def verify_results(root: Path, folders: Folders) -> Verified:
-    """All task files and all experiments of a folder of results, and all that is kept of parsed ratings.
+    """Verifies all task files and experiments of a folder of results, and all parsed ratings in the cache.
 
     Raises DpmfError where there are no results.
     """
@@ -71,16 +71,18 @@ def verify_results(root: Path, folders: Folders) -> Verified:
     for path in sorted(root.glob(f"*/{MANIFEST}")):
         _add_experiment(found, path.parent, None)
     if not any((found.grids, found.tasks.off, found.manifests.sound, found.manifests.off)):
-        raise DpmfError(f"{root}: no results here; name a folder of results, an experiment's, or a config")
+        raise DpmfError(
+            f"{root}: no results here; name a folder of results, the folder of an experiment, or a config"
+        )
     found.cache = of_cache(folders.cache)
     _add_data(found)
     return found
 
 
 def verify_experiment(folder: Path, folders: Folders, base: Path | None = None) -> Verified:
-    """One experiment, its task files and its ratings; `base` is the folder of its config, if it is known.
+    """Verifies one experiment, its task files and its ratings; `base` is the folder of its config, if known.
 
-    Raises DpmfError where it was never run.
+    Raises DpmfError where the experiment was never run.
     """
     if not (folder / MANIFEST).exists():
         raise DpmfError(f"{folder}: no {MANIFEST}, so no results of an experiment; run its config first")
@@ -88,7 +90,7 @@ def verify_experiment(folder: Path, folders: Folders, base: Path | None = None) 
     try:
         ran = what_ran(folder, lambda _: None)
     except DpmfError:
-        pass  # told below
+        pass  # reported below, by `_add_experiment`
     else:
         for path in sorted({path for path, _ in _files_of(folder, ran)}):
             _add_task(found, path, folder.parent)
@@ -99,7 +101,7 @@ def verify_experiment(folder: Path, folders: Folders, base: Path | None = None) 
 
 
 def joined(parts: Sequence[Verified]) -> Verified:
-    """Several as one."""
+    """Merges several findings into the first of them."""
     first, *others = parts
     for other in others:
         for ours, theirs in zip(first.checks, other.checks, strict=True):
@@ -112,7 +114,7 @@ def joined(parts: Sequence[Verified]) -> Verified:
 
 
 def _add_data(found: Verified) -> None:
-    """The data files of the experiments, each once."""
+    """Adds the data files of the experiments, each once."""
     seen = []
     for experiment in found.experiments:
         of = experiment.ran.config.dataset, experiment.folders.base, experiment.ran.data.checksum
@@ -122,13 +124,13 @@ def _add_data(found: Verified) -> None:
 
 
 def _paths_of_each(folder: Path, ran: Ran) -> Iterator[tuple[Task, list[Path]]]:
-    """Each task of what was run, with the files that there are of it."""
+    """Each task of what was run, with its existing files."""
     for entry in ran.config.entries:
         yield from Store(folder.parent).paths_of_each(tasks_of(ran.config, entry, ran.data))
 
 
 def _files_of(folder: Path, ran: Ran) -> Iterator[tuple[Path, Task]]:
-    """The task files that there are of what was run."""
+    """The existing task files of what was run, each with its task."""
     return ((path, task) for task, paths in _paths_of_each(folder, ran) for path in paths)
 
 
@@ -141,13 +143,13 @@ def _add_task(found: Verified, path: Path, root: Path) -> None:
         elif body["format"] != FORMAT:
             wrong, fix = f"written in format {body['format']}", "use the version of dpmf that wrote it"
         elif root / place_of(body) != path:
-            wrong, fix = "it is of another task", "delete it"
+            wrong, fix = "it belongs to another task", "delete it"
         else:
             found.grids[path] = tuple(float(epsilon) for epsilon in body["epsilons"])
     except OSError as error:
         wrong, fix = f"cannot be read: {error.strerror or error}", "make it readable, or delete it"
     except (KeyError, TypeError, ValueError, AttributeError):
-        wrong = "damaged: it is no task's result"
+        wrong = "damaged: it is not the result of a task"
     found.tasks.add(path, wrong, fix)
 
 
@@ -162,7 +164,7 @@ def _add_experiment(found: Verified, folder: Path, base: Path | None) -> None:
         ran = what_ran(folder, found.manifests.notes.append)
     except DpmfError as error:
         found.manifests.sound += 1
-        found.manifests.notes.append(f"its tasks were not counted: {error}")
+        found.manifests.notes.append(f"the tasks of an experiment were not counted: {error}")
         return
     where = replace(found.folders, base=_base(manifest) if base is None else base, results=folder.parent)
     found.experiments.append(RanExperiment(folder, ran, manifest, where))
@@ -175,7 +177,7 @@ def _add_experiment(found: Verified, folder: Path, base: Path | None) -> None:
 
 
 def _base(manifest: dict[str, Any]) -> Path:
-    """The folder of the config that was run, as far as the command tells, from the current folder."""
+    """The folder of the config that was run, relative to the current folder, as far as the command tells."""
     try:
         words = shlex.split(str(manifest.get("command", "")))
     except ValueError:
@@ -214,7 +216,7 @@ def _add_files(files: Soundness, folder: Path, manifest: dict[str, Any]) -> None
 
 
 def _fault(path: Path, digest: str | None) -> str | None:
-    """What is wrong with a file of that SHA-256 (hex); without one, it was being written."""
+    """What is wrong with a file that should have this SHA-256 (hex). Without a hash, its writing was interrupted."""
     if digest is None:
         return "interrupted while it was written"
     try:

@@ -1,4 +1,4 @@
-"""Audits, each in a process of its own, resumed where they were left."""
+"""Runs audits in processes, and resumes where an earlier command stopped."""
 
 from collections.abc import Sequence
 from functools import partial
@@ -12,7 +12,7 @@ from dpmf_cli.terminal import Progress, say
 
 
 def outcomes_of(jobs: Sequence[Job], title: str, results: Path, processes: int) -> dict[str, Audited]:
-    """The outcome of each job, by its name; what is kept in the results folder is not run again."""
+    """The outcome of each job, by its name. Jobs whose outcome is in the results folder are not run again."""
     Store(results).prepare()
     left = [job for job in jobs if known(results, job) is None]
     say(f"{title}: {len(jobs)} algorithms to audit, {len(jobs) - len(left)} done before")

@@ -1,4 +1,4 @@
-"""Batches: tasks that share a fit, and what executes one, in whichever process."""
+"""Groups tasks that share a fit into batches, and executes a batch in the current process."""
 
 import errno
 import os
@@ -25,16 +25,16 @@ from dpmf_cli.running.execute import execute
 from dpmf_cli.streams import Seed, UnaccountedNoiseError
 
 Batch = tuple[Task, ...]
-"""One task, or several that share a fit: what is executed in one place."""
+"""One task, or several that share a fit, executed together in one process."""
 
 _FULL = (errno.ENOSPC, errno.EDQUOT, errno.EROFS)
 _TRY_AGAIN = "free some space and run the same command again. Finished tasks are kept"
 
 
 def together(tasks: Iterable[Task]) -> list[Batch]:
-    """Tasks whose algorithms share a fit, and the lanes of one pass of it, side by side; others alone.
+    """Groups tasks into batches: those whose algorithms share a fit, up to the lanes of one pass; others alone.
 
-    In the order of the first of each.
+    Batches are ordered by their first task.
     """
     batches: list[list[Task]] = []
     last: dict[tuple[Any, ...], list[Task]] = {}
@@ -51,7 +51,7 @@ def together(tasks: Iterable[Task]) -> list[Batch]:
 
 
 def run_batch(tasks: Batch, cache: Path) -> list[Outcome]:
-    """Fits and measures a batch, in whichever process. Raises DpmfError for what a user has to mend first."""
+    """Fits and measures a batch in the current process. Raises DpmfError for what a user has to mend first."""
     begin = time.perf_counter()
     results: Sequence[TaskResult | None] = [None] * len(tasks)
     failure = None
@@ -88,18 +88,21 @@ def run_batch(tasks: Batch, cache: Path) -> list[Outcome]:
 
 @lru_cache(maxsize=1)
 def _threads(modules: int) -> ThreadpoolController:
-    """What sets the threads of the libraries that are loaded. To look for them takes as long as a small fit, and only
-    more `modules` can have brought more of them."""
+    """The controller of the threads of the loaded libraries.
+
+    Looking for libraries takes as long as a small fit. More of them can only be loaded if there are more `modules`,
+    so the number of modules is the key of the cache.
+    """
     return ThreadpoolController()
 
 
 @lru_cache(maxsize=1)
 def _split(data: DataIdentity, seed: Seed, cut: Cut, cache: Path) -> tuple[Ratings, Ratings]:
-    """(training ratings, test ratings), kept while a process works on tasks of one cut."""
+    """(training ratings, test ratings), cached while a process works on tasks of one cut."""
     test = open_cached(data.test_checksum, cache) if data.test_checksum else None
     return cut_ratings(open_cached(data.checksum, cache), cut, dataset=data.key, seed=seed, test=test)
 
 
 def forget_split() -> None:
-    """Has the next task open its ratings again: those that were kept here may be damaged."""
+    """Makes the next task open its ratings again, because the cached ones may be damaged."""
     _split.cache_clear()

@@ -1,7 +1,7 @@
 """Calibration: how fast this machine is, measured in a few seconds and kept in the cache folder.
 
-Every figure is the best of several short measurements, in CPU time: others that work on the machine at the same time
-only ever make one longer.
+Every figure is the smallest of several short measurements of CPU time. Other work on the machine can only make a
+measurement longer.
 """
 
 import hashlib
@@ -29,7 +29,7 @@ from dpmf_cli.results import provenance
 from dpmf_cli.running.machine import REFERENCE, Machine
 
 REFERENCE_VISIT, REFERENCE_DRAW = 1.4e-8, 4.5e-9
-"""Seconds on the machine of the constants: one visit of SGD, d = 5 and 16 lanes, all near; one float32 draw."""
+"""Seconds on the reference machine: one visit of SGD with d = 5 and 16 lanes, all data near; one float32 draw."""
 
 _FACTORS, _VISITS, _REPETITIONS = 5, 400_000, 5
 _LINES = _FACTORS + 1
@@ -48,7 +48,7 @@ with open("/proc/self/statm") as file:
 
 
 def calibrated(cache: Path, cores: int, program: str, say: Callable[[str], None]) -> Machine:
-    """This machine, measured now if it never was with this version, which `say` is told.
+    """This machine's speed. Measures it, and tells `say`, if no measurement by this version is kept.
 
     program   the module that a process of a run imports first
     """
@@ -62,13 +62,13 @@ def calibrated(cache: Path, cores: int, program: str, say: Callable[[str], None]
     try:
         storage.write_text(path, json.dumps({**_identity(cores), **asdict(machine)}, indent=2) + "\n")
         say(f"{took}; kept in {path}")
-    except DpmfError as error:  # it costs another second the next time
+    except DpmfError as error:  # the next command has to measure again
         say(f"{took}; not kept: {error}")
     return machine
 
 
 def known(cache: Path, cores: int) -> Machine | None:
-    """What was measured before; None where nothing was, or where what is there makes no sense."""
+    """The kept measurement of this machine; None where there is none, or where it makes no sense."""
     try:
         kept: dict[str, Any] = json.loads(_path(cache, cores).read_text())
         lines = tuple((float(size), float(seconds)) for size, seconds in kept["lines"])
@@ -88,19 +88,19 @@ def _makes_sense(machine: Machine) -> bool:
 
 
 def measure(program: str) -> Machine:
-    """Measures this machine with the kernel of SGD, one of NumPy's draws, and the import of a program."""
+    """Measures this machine with the kernel of SGD, a draw of NumPy, and the import of a program."""
     near = _visit(_NEAR_ROWS)
     rng = np.random.default_rng(0)
     draw = _best(lambda: rng.standard_exponential(_VISITS, dtype=np.float32)) / _VISITS
     slowest, lines = 0.0, []
-    for size in _SIZES:  # a larger set is never nearer: what says otherwise is noise
+    for size in _SIZES:  # a larger set cannot be faster: a smaller time is noise of the measurement
         slowest = max(slowest, (_visit(size // (64 * _LINES)) - near) / _LINES)
         lines.append((float(size), slowest))
     return Machine(near / REFERENCE_VISIT, draw / REFERENCE_DRAW, tuple(lines), _start(program))
 
 
 def _start(program: str) -> Cost:
-    """What a process costs that imports a program; the reference's where this system does not tell."""
+    """The cost of a process that imports a program; the reference machine's if this system does not tell."""
     try:
         told = [_start_once(program) for _ in range(_STARTS)]
     except (OSError, subprocess.SubprocessError, ValueError, IndexError):
@@ -111,7 +111,7 @@ def _start(program: str) -> Cost:
 
 
 def _start_once(program: str) -> tuple[float, float]:
-    """CPU seconds and resident pages; an environment may print something of its own before."""
+    """CPU seconds and resident pages of one start, from the last line: the environment may print others before it."""
     command = (sys.executable, "-P", "-c", _START, program)
     last = subprocess.run(command, capture_output=True, text=True, check=True).stdout.splitlines()[-1]
     seconds, pages = map(float, last.split())
@@ -119,7 +119,7 @@ def _start_once(program: str) -> tuple[float, float]:
 
 
 def _visit(rows: int) -> float:
-    """Seconds for one visit of SGD that updates a random row of so many."""
+    """Seconds for one visit of SGD that updates a random one of `rows` rows."""
     rng = np.random.default_rng(rows)
     (factors,) = factor_model(
         np.zeros((1, _FACTORS)), np.zeros((rows, _FACTORS)), np.zeros((1, 16)), np.zeros((rows, 16))
@@ -144,7 +144,7 @@ def _visit(rows: int) -> float:
 
 
 def _best(call: Callable[[], object]) -> float:
-    """CPU seconds of the shortest of several calls, after one that does not count: it may compile a kernel."""
+    """CPU seconds of the shortest of several calls. A first call does not count, because it may compile a kernel."""
     call()
     times = []
     for _ in range(_REPETITIONS):

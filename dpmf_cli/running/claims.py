@@ -1,8 +1,8 @@
-"""Which batches this run works on, where others work on the same results: each task is computed by one of them.
+"""Shares batches between runs that work on the same results at the same time: one run computes each task.
 
 A run claims a task by a lock on one byte of `tasks/claims`, at a place that the task's name determines. The lock
-goes with the process that holds it, however that ends, and the file stays empty. Where a file system has no locks,
-each run computes all of its tasks, and writes the same bytes.
+ends with the process that holds it, however the process ends. The file stays empty. Where a file system has no locks,
+each run computes all of its tasks, and all runs write the same bytes.
 """
 
 import fcntl
@@ -21,19 +21,20 @@ from dpmf_cli.results.task import Task
 from dpmf_cli.running.batches import Batch
 
 POLL_SECONDS = 0.5
-"""How often a run looks whether others have finished, or given up, what it waits for."""
+"""Seconds between two looks at whether other runs have finished, or given up, the tasks that this run waits for."""
 
 ROUND = 2000
-"""Batches that a cluster is given at a time: a system looks through all locks of a file for each new one."""
+"""Largest number of batches given to a cluster at a time. For each new lock the system searches all locks of the
+file."""
 
 
 class Claims:
-    """Batches of which each is claimed as it is given out. A context manager, which lets go of all.
+    """Batches, each claimed when the iterator returns it. Leaving this context manager gives up all claims.
 
-    Iterating gives None where other runs work on all that is left: ask again in `POLL_SECONDS`.
+    The iterator returns None while other runs work on all remaining batches: ask again after `POLL_SECONDS`.
 
-    elsewhere  is told of each task that another run has finished meanwhile
-    waiting    is told, once, how many tasks are left when it is for others
+    elsewhere  called with each task that another run has finished in the meantime
+    waiting    called once, with the number of remaining tasks, when all of them are claimed by other runs
     """
 
     def __init__(
@@ -68,7 +69,7 @@ class Claims:
                 yield None
 
     def release(self, tasks: Iterable[Task]) -> None:
-        """Lets other runs have tasks that are done, or have failed."""
+        """Gives up the claims on tasks that are done or have failed."""
         for task in tasks:
             with suppress(OSError):
                 fcntl.lockf(self._file, fcntl.LOCK_UN, 1, self._place(task))
@@ -85,7 +86,7 @@ class Claims:
         return True
 
     def _unfinished(self, batch: Batch) -> Batch:
-        """The batch without what another run has finished since it was planned."""
+        """The batch without the tasks that another run has finished since the plan was made."""
         done = [task for task in batch if self._store.path(task).exists() and not self._store.missing(task)]
         self.release(done)
         for task in done:
@@ -109,7 +110,7 @@ class Claims:
 
 
 def in_rounds(batches: Iterable[Batch | None]) -> Iterator[list[Batch]]:
-    """The batches that can be had at a time, at most `ROUND`, as long as there are any."""
+    """Lists of the batches that can be claimed now, at most `ROUND` each, until no batch is left."""
     some: list[Batch] = []
     for batch in batches:
         if batch is not None:

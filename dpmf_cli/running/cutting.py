@@ -1,4 +1,4 @@
-"""How the ratings of a data set are cut: portions of them, and training and test ratings."""
+"""Cuts the ratings of a data set into portions, and into training and test ratings."""
 
 from dataclasses import replace
 
@@ -16,22 +16,24 @@ from dpmf_cli.results.task import Cut
 from dpmf_cli.streams import Seed, named_generator
 
 PRIZE_SHARE = 0.015
-"""Of the Netflix Prize's ratings, those in one of its test sets."""
+"""Fraction of the Netflix Prize's ratings in one of its test sets."""
 
 
 def cut_ratings(
     ratings: Ratings, cut: Cut, *, dataset: str, seed: Seed, test: Ratings | None = None
 ) -> tuple[Ratings, Ratings]:
-    """(training ratings, test ratings) of the data set of that key; `test` is the fixed test set where the cut has
-    one."""
+    """(training ratings, test ratings) of the data set with key `dataset`; `test` is the fixed test set, if any."""
     if test is not None:
         return without_pairs(ratings, test), test
     return split(ratings, folds_of(ratings, cut, dataset=dataset, seed=seed), cut.fold)
 
 
 def folds_of(ratings: Ratings, cut: Cut, *, dataset: str, seed: Seed) -> NDArray[np.int16]:
-    """(n_ratings,) the fold of each rating, whichever of them the cut holds out: −1 beyond its portion, and
-    `cut.folds` for a rating that all train on. Raises `DpmfError` where there is no order of time."""
+    """(n_ratings,) the fold of each rating, independent of which fold the cut holds out.
+
+    A rating outside the cut's portion has fold −1. A rating that is never held out has fold `cut.folds`. Raises
+    `DpmfError` if the cut needs an order of time and there is none.
+    """
     used = np.full(len(ratings), cut.portion == 1)
     if cut.portion < 1:
         used[first_share(arrivals(ratings, cut.order, dataset=dataset, seed=seed), cut.portion)] = True
@@ -48,21 +50,23 @@ def folds_of(ratings: Ratings, cut: Cut, *, dataset: str, seed: Seed) -> NDArray
 def fold_assignment(dataset: str, seed: Seed, folds: int, n_ratings: int) -> NDArray[np.int16]:
     """(n_ratings,) the folds of a data set under a seed: the same for every algorithm and run.
 
-    They are public. A secret seed is as good as its word here: every fit draws its own, in whichever process, and all
-    must have the same folds. No proof needs them hidden, for ε is spent on the training ratings that there are.
+    Folds are public, also under a secret seed. Then each fit draws a seed of its own, but all fits need the same
+    folds, so the folds are drawn from the word `secret` instead. No proof needs hidden folds, because ε is spent on
+    the training ratings as they are.
     """
     return assign_folds(n_ratings, folds, named_generator(seed, dataset, folds, "folds"))
 
 
 def arrivals(ratings: Ratings, order: Order, *, dataset: str, seed: Seed) -> NDArray[np.intp]:
-    """(n_ratings,) the positions of the ratings as they come; of the random orders, that of a data set and a seed."""
+    """(n_ratings,) the positions of the ratings in an order. The random order depends on the data set and seed."""
     return ranked(ratings, order, rng=named_generator(seed, dataset, "growth"))
 
 
 def portions_of(config: ExperimentConfig, dataset: Dataset) -> tuple[Portion, ...]:
-    """What the portions of a config with growth hold, none for one without.
+    """The portions of a config with growth; none for a config without.
 
-    Raises `DpmfError` where there is no order of time, or nothing to train on or to test in some fold.
+    Raises `DpmfError` if the config needs an order of time and there is none, or if a fold has no training or no test
+    rating.
     """
     ratings, identity, found = dataset.ratings, dataset.identity, []
     growth, recent = config.growth, config.test == "recent"
@@ -81,7 +85,7 @@ def portions_of(config: ExperimentConfig, dataset: Dataset) -> tuple[Portion, ..
             raise DpmfError(f"{identity.title}: {error}") from None
         counts = np.bincount(folds[folds >= 0], minlength=config.folds)
         if not (counts[: config.folds_run].all() and (counts > 0).sum() > 1):
-            fix = "begin `growth.portions` with a larger one" if growth else "take fewer `folds`"
+            fix = "begin `growth.portions` with a larger portion" if growth else "take fewer `folds`"
             raise DpmfError(
                 f"{identity.title}: {share:g} of the ratings are {counts.sum()}, too few for a test and a training "
                 f"rating in each of {config.folds} folds; {fix}"
@@ -91,7 +95,7 @@ def portions_of(config: ExperimentConfig, dataset: Dataset) -> tuple[Portion, ..
 
 
 def held_out_share(config: ExperimentConfig, users: int, ratings: int) -> float:
-    """Which part of so many ratings of so many users is predicted at a time."""
+    """The fraction of the ratings that is held out at a time, for these numbers of users and ratings."""
     if config.folds == 1:
         return PRIZE_SHARE
     latest = min(1.0, LATEST * users / ratings) if config.test == "recent" else 1.0
@@ -108,10 +112,11 @@ def training_shape(
     portion: float = 1.0,
     order: Order = "timestamp",
 ) -> Shape:
-    """The size of a training set: all but the share `held_out` of a portion of the ratings.
+    """The size of a training set: a portion of the ratings without the share `held_out`.
 
-    `squares` is Σ c_u² over all ratings, or None where it is not counted. It falls with the square of the share kept
-    of each user's ratings; in the order of time whole users are kept or not, and it falls in proportion.
+    `squares` is Σ c_u² over the users, c_u being the number of ratings of one; None where it is not counted. It falls
+    with the square of the share of each user's ratings that is kept. A portion in the order of time keeps or drops
+    all ratings of a user, so there it falls in proportion.
     """
     part = 1 - held_out
     size = Shape(users, items, round(part * portion * ratings))

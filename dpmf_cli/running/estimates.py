@@ -1,4 +1,4 @@
-"""What the work of a plan costs: constants measured on the reference machine, and the cost of each task."""
+"""Estimates the cost of each task of a plan, from constants measured on the reference machine."""
 
 import math
 from collections.abc import Iterable
@@ -15,32 +15,35 @@ from dpmf_cli.running.machine import Machine
 PROCESS_BYTES = 49e6
 """Resident memory of a process that has run kernels and drawn figures, beside its imports and the ratings."""
 FIGURES_SECONDS, KERNEL_SECONDS = 0.4, 0.1
-"""What a run takes beside its imports and fits: figures, and an entry's compiled kernels read from the cache."""
+"""Time of a run beside its imports and fits: for figures, and for reading an entry's compiled kernels from the
+cache."""
 TASK_SECONDS, PREDICTION_SECONDS = 0.01, 1e-8
-"""Storing a result, and one prediction of one rating for one ε, measured."""
+"""Measured time of storing a result, and of one prediction of one rating for one ε."""
 RANKED_SECONDS, RANKED_BYTES = 1e-8, 30.0
-"""One predicted score among those of all items for a user; and one of a block, with what is made of it."""
+"""Ranking metrics: time per predicted score, and memory per score of a block, including arrays computed from it."""
 CUT_SECONDS = 6.5e-8
-"""Folds dealt out to one rating, and the rating copied to where it belongs: per process and cut."""
+"""Per rating, process and cut: time to assign a fold and to copy the rating into the training or test set."""
 RATING_BYTES, CUT_BYTES = 16.0, 15.0
-"""Per rating and process: in training or test set, and the users' memory map; and, while these sets are made, the
-memory map of all, and folds."""
+"""Per rating and process: memory in the training or test set and in the users' memory map; and, while these sets are
+made, in the memory map of all columns and in the folds."""
 MADE_SECONDS, MADE_BYTES, MAKING_BYTES = 4.5e-7, 12.5, 3.7e8
-"""Per rating that is made up before it can be used; and the process with a block of them (`datasets.synthetic`)."""
+"""Per synthetic rating: time and memory to generate it. Then the memory of the process with a block of ratings
+(`datasets.synthetic`)."""
 
 TASK_BYTES, LANE_BYTES, FILES_BYTES, BLOCK = 1_000.0, 400.0, 4e5, 4096
-"""On the disk: a result, and each ε of it; tables and figures of an experiment; and what a file is rounded up to."""
+"""Disk space: a result, and each of its ε; the tables and figures of an experiment; the block to which file sizes are
+rounded up."""
 KEPT_BYTES, TIME_BYTES = 12.0, 8.0
-"""Per rating of the cache of a data set that was read, and of its time stamp."""
+"""Disk space in the cache per rating, and per time stamp of a rating."""
 
 
 def in_order(tasks: Iterable[Task]) -> list[Task]:
-    """Tasks of one cut of one data set follow each other and share its split."""
+    """Orders tasks so that those of one cut of one data set follow each other and share its split."""
     return sorted(tasks, key=lambda task: (*place_of_cut(task), task.run))
 
 
 def place_of_cut(task: Task) -> tuple[Any, ...]:
-    """What tasks are ordered by first: the same for all that share a split."""
+    """The first key by which tasks are ordered: the same for all tasks that share a split."""
     cut = task.cut
     return task.data.key, cut.portion, cut.fold, cut.folds, cut.order, cut.test, str(task.seed)
 
@@ -52,9 +55,12 @@ def costs_of(
     machine: Machine,
     within: float,
 ) -> dict[Any, Cost]:
-    """By `Task.key` what each task costs on a machine: an equal part of the time of the fit that it shares, its own
-    predictions of the ratings `asked` for (by portion), and all of the memory of whichever needs more. One fit may
-    hold so many bytes `within` which a grid is cut into parts."""
+    """The cost of each task on a machine, by `Task.key`.
+
+    The time is an equal part of the fit that the task shares, and its own predictions of the ratings `asked` for (by
+    portion). The memory is that of the fit or of the predictions, whichever is larger. Ranking metrics add to both. A
+    fit may hold `within` bytes; a larger grid is cut into parts.
+    """
     costs = {}
     for batch in together(in_order(tasks)):
         shape, predicted = shapes[batch[0].cut.portion], asked[batch[0].cut.portion]
@@ -71,14 +77,16 @@ def costs_of(
 
 
 def disk_bytes(tasks: Iterable[Task], ratings: int, *, timestamps: bool) -> float:
-    """What an experiment of these tasks leaves on the disk: results, files made of them, and the ratings as kept."""
+    """Bytes that an experiment with these tasks leaves on the disk: results, tables and figures, cached ratings."""
     results = sum(math.ceil((TASK_BYTES + LANE_BYTES * len(task.epsilons)) / BLOCK) * BLOCK for task in tasks)
     return results + FILES_BYTES + (KEPT_BYTES + TIME_BYTES * timestamps) * ratings
 
 
 def _ranking_cost(task: Task, shape: Shape, predicted: float, machine: Machine) -> Cost:
-    """What the metrics of the items that are put first take: all items predicted and ordered for those users who have
-    one of the `predicted` ratings."""
+    """The cost of a task's ranking metrics: predicting and ordering all items for each user with a held-out rating.
+
+    `predicted` is the number of held-out ratings.
+    """
     if task.ranking is None:
         return NOTHING
     grid, users = len(task.epsilons), min(float(shape.users), predicted)

@@ -24,9 +24,9 @@ from dpmf_cli.streams import Streams
 
 @dataclass(frozen=True)
 class _Split:
-    """Training and test ratings as a fit sees them.
+    """Training and test ratings in the unit in which a fit uses them.
 
-    unit    what their unit is, in rating units
+    unit    the size of that unit, in rating units
     rated   the test ratings in rating units
     """
 
@@ -37,10 +37,10 @@ class _Split:
 
 
 def execute(tasks: Sequence[Task], train: Ratings, test: Ratings) -> list[TaskResult]:
-    """Fits the algorithms of tasks that go `together` on the training ratings and measures each on the test ratings.
+    """Fits the algorithms of a batch of tasks (see `together`) on training ratings; measures each on test ratings.
 
-    What a task finds does not depend on those that it is fitted with, nor on whether its grid was fitted in parts.
-    Ratings that are no stars are fitted and predicted in stars; errors are in rating units.
+    A task's result does not depend on the other tasks of the batch, nor on whether its grid is fitted in parts.
+    Ratings in another unit than stars are fitted and predicted in stars; errors are in rating units.
     """
     split = _Split(train, test, 1.0, test)
     if tasks[0].data.to_stars:
@@ -63,7 +63,7 @@ def _execute(tasks: Sequence[Task], split: _Split, streams: Streams) -> list[Tas
 
 
 def _fit(tasks: Sequence[Task], train: Ratings, streams: Streams) -> list[tuple[Model, Ledger]]:
-    """The model of each task, and the ledger that its fit has filled."""
+    """The model of each task, with the ledger that its fit has filled."""
     first = tasks[0]
     ledgers = [_ledger(task) for task in tasks]
     models = first.algorithm.fit_together(
@@ -109,7 +109,7 @@ def _measure(task: Task, model: Model, ledger: Ledger, split: _Split) -> TaskRes
 
 
 def _ranking(task: Task, model: Model, split: _Split) -> tuple[tuple[float, ...], ...]:
-    """(E, 2) how good the items are that it puts first, empty where it was not asked for."""
+    """(E, 2) the ranking metrics of a model; empty where they were not asked for."""
     if task.ranking is None:
         return ()
     lanes = len(task.epsilons)
@@ -121,7 +121,7 @@ def _ranking(task: Task, model: Model, split: _Split) -> tuple[tuple[float, ...]
 def _distribution(
     predictions: NDArray[np.floating], test: Ratings, limits: tuple[float, ...]
 ) -> tuple[tuple[float, ...], ...]:
-    """(E, X) the distribution of errors, empty where it was not asked for."""
+    """(E, X) the distribution of errors; empty where it was not asked for."""
     if not limits:
         return ()
     return tuple(tuple(row) for row in error_cdf(predictions, test.values, limits).tolist())

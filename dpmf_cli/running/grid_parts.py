@@ -1,7 +1,7 @@
-"""A grid of ε whose models do not fit in memory side by side: fitted in parts, and put together again.
+"""Fits a grid of ε in parts if its models do not fit in memory side by side, and joins the results.
 
-A model does not depend on which other ε are in the grid, and its noise has a name of its own: in parts it is the same
-to the bit.
+A model does not depend on the other ε of the grid, and its noise stream has its own name. So fitting in parts gives
+the same bits.
 """
 
 import contextlib
@@ -18,12 +18,12 @@ from dpmf_cli.lane_groups import MAXIMUM_WIDTH
 from dpmf_cli.results.task import TaskResult
 
 MEMORY_SHARE = 0.6
-"""Of a core's part of the machine's memory, what one fit may hold."""
+"""Fraction that one fit may hold of a core's equal part of the machine's memory."""
 _LIMIT = Path("/sys/fs/cgroup/memory.max")
 
 
 def memory() -> int:
-    """Bytes of memory of this machine, or of the container that this runs in."""
+    """Bytes of memory of this machine, or of the container that this process runs in."""
     there = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
     with contextlib.suppress(OSError, ValueError):  # no such file, or "max" in it
         there = min(there, int(_LIMIT.read_text()))
@@ -31,17 +31,17 @@ def memory() -> int:
 
 
 def room() -> float:
-    """Bytes that one fit may hold on this machine, beside the ratings."""
+    """Bytes that one fit may hold on this machine, without the ratings."""
     return room_of(memory(), os.cpu_count() or 1)
 
 
 def room_of(memory: float, cores: int) -> float:
-    """The same on a machine of so many bytes of memory, and cores."""
+    """Bytes that one fit may hold on a machine with this memory (bytes) and number of cores."""
     return MEMORY_SHARE * memory / cores
 
 
 def parts(algorithm: Algorithm, shape: Shape, grid: int, within: float) -> list[slice]:
-    """The grid cut until its parts fit `within` so many bytes, but not into less than one group of lanes each."""
+    """Cuts a grid into parts that each fit `within` bytes, but have at least one group of lanes."""
     size = grid
     while size > MAXIMUM_WIDTH and algorithm.cost(shape, size).bytes > within:
         size = max(MAXIMUM_WIDTH, size // 2 // MAXIMUM_WIDTH * MAXIMUM_WIDTH)
@@ -49,14 +49,14 @@ def parts(algorithm: Algorithm, shape: Shape, grid: int, within: float) -> list[
 
 
 def cost_in_parts(algorithm: Algorithm, shape: Shape, grid: int, within: float) -> Cost:
-    """What fitting one part after the other takes, of which only one is held."""
+    """The cost of fitting the parts of a grid one after the other, with only one part in memory."""
     costs = [algorithm.cost(shape, part.stop - part.start) for part in parts(algorithm, shape, grid, within)]
     whole = sum(costs, Cost(0.0, 0.0))
     return Cost(whole.seconds, max((cost.bytes for cost in costs), default=0.0), whole.far)
 
 
 def joined(results: Sequence[TaskResult]) -> TaskResult:
-    """The result for a grid from those for its parts, one after the other."""
+    """Joins the results for the parts of a grid, in order, into the result for the grid."""
     steps = zip(*(result.ledger for result in results), strict=True)
     records = [result.records for result in results if result.records]
     return TaskResult(
@@ -69,7 +69,7 @@ def joined(results: Sequence[TaskResult]) -> TaskResult:
 
 
 def _joined_step(records: Sequence[dict[str, Any]]) -> dict[str, Any]:
-    """One step's ledger record for the whole grid from those of its parts: what is listed by ε is strung together."""
+    """Joins one step's ledger records for the parts of a grid: lists over ε are concatenated."""
     return {
         key: [value for record in records for value in record[key]] if isinstance(first, list) else first
         for key, first in records[0].items()
@@ -77,5 +77,5 @@ def _joined_step(records: Sequence[dict[str, Any]]) -> dict[str, Any]:
 
 
 def _strung(parts: Sequence[Any], names: Sequence[str]) -> dict[str, tuple[Any, ...]]:
-    """Attributes that are tuples by ε, strung together over the parts."""
+    """Attributes that are tuples over ε, concatenated over the parts."""
     return {name: tuple(value for part in parts for value in getattr(part, name)) for name in names}

@@ -1,11 +1,11 @@
-"""Ctrl-C and the signals by which a machine ends its processes: one line and an exit code, at any moment.
+"""Handles Ctrl-C and the signals that end processes: at any moment they lead to one line and an exit code.
 
-A command works in a child of the process that was started. That process only waits, for the child or for a signal;
-on a signal it kills the child. Nothing is unwound: all that is kept appears whole or not at all (`files.py`).
+A command works in a child of the process that was started. The parent only waits, for the child or for a signal. On a
+signal it kills the child. Nothing is unwound, because every kept file appears completely or not at all (`files.py`).
 
-Python's own way, an exception in the main thread, waits for the kernel that runs, is lost in a callback of LLVM or in
-a destructor, and crashes some of them. A thread that waits for signals needs the interpreter's lock, which a
-decomposition by LAPACK holds for seconds.
+Python's own way is an exception in the main thread. It waits for the running kernel, is lost in a callback of LLVM or
+in a destructor, and crashes some of these. A thread that waits for signals is no better: it needs the interpreter's
+lock, which a decomposition by LAPACK holds for seconds.
 """
 
 import os
@@ -25,7 +25,7 @@ USUAL = {
     signal.SIGTERM: signal.SIG_DFL,
     signal.SIGHUP: signal.SIG_DFL,
 }
-"""The signals that end a command, and what handles them where nobody has changed that."""
+"""The signals that end a command, with their default handlers."""
 
 INTERRUPTED = "interrupted: what was finished is kept; run the same command again to go on"
 KILLED = (
@@ -33,22 +33,23 @@ KILLED = (
     "again, with a smaller -j if memory was short"
 )
 SECONDS_TO_START = 1.0
-"""How long a signal waits for a process that is being started: without its parent, it would print a traceback."""
+"""Longest time that a signal waits while a process is being started. If its parent were killed meanwhile, the process
+would print a traceback."""
 
 _PR_SET_PDEATHSIG = 1
-"""Of Linux's prctl: the signal that a process gets when its parent ends."""
+"""Option of Linux's prctl: sets the signal that this process gets when its parent ends."""
 
 _PR_SET_CHILD_SUBREAPER = 36
-"""What has lost its parent, below this process, becomes its child."""
+"""Option of Linux's prctl: descendants of this process that lose their parent become its children."""
 
 _idle: tuple[int, int] | None = None
-"""A pipe with one byte in it, but while this process starts another."""
+"""A pipe that holds one byte, except while this process starts another."""
 
 
 def supervised(work: Callable[[], None]) -> NoReturn:
-    """Has `work` done by a child process, and exits with its code; or with 128 + signal where a signal comes first.
+    """Runs `work` in a child process, and exits with its code, or with 128 + signal if a signal comes first.
 
-    A signal that is ignored stays ignored, as `nohup` has it. Called before anything else, by the only thread.
+    An ignored signal stays ignored, as `nohup` expects. Must be called before anything else, by the only thread.
     """
     global _idle
     ours = [number for number, usual in USUAL.items() if signal.getsignal(number) is usual]
@@ -61,7 +62,7 @@ def supervised(work: Callable[[], None]) -> NoReturn:
     if child:
         _supervise(child, ours, read)
     for number in ours:
-        signal.signal(number, signal.SIG_IGN)  # in the processes that this one starts, too
+        signal.signal(number, signal.SIG_IGN)  # processes that this one starts inherit this
     signal.signal(signal.SIGCHLD, signal.SIG_DFL)
     signal.pthread_sigmask(signal.SIG_UNBLOCK, [*ours, signal.SIGCHLD])
     end_with(supervisor)
@@ -71,7 +72,7 @@ def supervised(work: Callable[[], None]) -> NoReturn:
 
 @contextmanager
 def starting_a_process() -> Iterator[None]:
-    """Has a signal wait until a process has started."""
+    """Makes signals wait until a process has started."""
     if _idle is None:
         yield
         return
@@ -83,7 +84,7 @@ def starting_a_process() -> Iterator[None]:
 
 
 def end_with(parent: int) -> None:
-    """Has this process killed when its parent, the process of that number, has ended."""
+    """Makes this process end when its parent, the process with id `parent`, has ended."""
     if not _prctl(_PR_SET_PDEATHSIG, signal.SIGKILL):
         Thread(target=_end_after, args=(parent,), daemon=True).start()
     elif os.getppid() != parent:
@@ -91,13 +92,13 @@ def end_with(parent: int) -> None:
 
 
 def work_for(parent: int, function: bytes, *arguments: object) -> None:
-    """What a process begins with that is started: it ends with its parent, even while it imports what it is to do."""
+    """The entry point of a started process. It ends with its parent, even while it still imports `function`."""
     end_with(parent)
     pickle.loads(function)(*arguments)
 
 
 def _prctl(option: int, value: int) -> bool:
-    """Whether this is Linux, which then does so."""
+    """Calls Linux's prctl, and returns whether it succeeded; False on other systems."""
     if sys.platform == "linux":
         import ctypes
 
@@ -128,7 +129,7 @@ def _supervise(child: int, ours: list[signal.Signals], idle: int) -> NoReturn:
 
 
 def _kill_all(child: int) -> None:
-    """Kills the child, and what it leaves behind where that becomes ours; returns when all of these have ended."""
+    """Kills the child, and those of its descendants that become our children. Returns when all have ended."""
     ours = Path(f"/proc/self/task/{os.getpid()}/children")
     os.kill(child, signal.SIGKILL)
     with suppress(ChildProcessError):
@@ -140,7 +141,10 @@ def _kill_all(child: int) -> None:
 
 
 def _wait_for_starts(idle: int) -> None:
-    """Waits while the child starts a process, and keeps it from another; not for long, nor past a second signal."""
+    """Waits while the child starts a process, and prevents it from starting another.
+
+    Waits at most `SECONDS_TO_START`, and no longer than until a second signal.
+    """
     deadline = time.monotonic() + SECONDS_TO_START
     while not select([idle], [], [], 0.01)[0]:
         if signal.sigpending() or time.monotonic() > deadline:
@@ -149,7 +153,7 @@ def _wait_for_starts(idle: int) -> None:
 
 
 def _say(line: str) -> None:
-    begin = "\n" if os.isatty(2) else ""  # after ^C, or a bar
+    begin = "\n" if os.isatty(2) else ""  # ends the line that shows ^C or a progress bar
     with suppress(OSError):
-        if select([], [2], [], 0.5)[1]:  # else nobody reads what is said
+        if select([], [2], [], 0.5)[1]:  # else nobody reads standard error
             os.write(2, f"{begin}{line}\n".encode())

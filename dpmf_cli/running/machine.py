@@ -1,4 +1,4 @@
-"""A machine: its cores, and how fast it is, in the few numbers that the cost of a fit depends on."""
+"""Describes a machine: its cores, and its speed in the few numbers that the cost of a fit depends on."""
 
 import math
 import os
@@ -15,12 +15,14 @@ def available_cores() -> int:
 
 @dataclass(frozen=True)
 class Machine:
-    """kernels   time of compiled kernels over that on the machine which the algorithms' constants are of, data near
-    passes    the same for NumPy's passes over arrays, its draws, and Python itself
-    lines     (bytes, seconds) ascending: what one cache line at a random place of so many bytes takes beyond one that
-              is near; kernels ask for their lines ahead, so that is how often one can be had, not how long it takes
-    start     CPU seconds and resident bytes of a process that has imported what a run needs. Of the libraries' own
-              pages Linux counts more or fewer by how they came into its cache: 88 MB there after a restart,
+    """The speed of a machine.
+
+    kernels   time of compiled kernels, divided by their time on the reference machine, for data that are near
+    passes    the same ratio for NumPy's passes over arrays, its draws, and Python itself
+    lines     (bytes, seconds) ascending: extra time to get one cache line at a random place among so many bytes,
+              compared with a line that is near. Kernels prefetch their lines, so this is a throughput, not a latency
+    start     CPU seconds and resident bytes of a process that has imported what a run needs. How many of the
+              libraries' own pages Linux counts depends on how they came into its cache: 88 MB after a restart,
               163 MB after an installation
     """
 
@@ -30,7 +32,10 @@ class Machine:
     start: Cost
 
     def line(self, within: float) -> float:
-        """Seconds for a line within so many bytes: linear in their logarithm between the sizes that were measured."""
+        """Extra seconds for a line at a random place among `within` bytes.
+
+        Linear in the logarithm of the bytes between the measured sizes.
+        """
         (first, least), most = self.lines[0], self.lines[-1][1]
         if within <= first:
             return least * within / first
@@ -40,7 +45,7 @@ class Machine:
         return most
 
     def seconds(self, cost: Cost) -> float:
-        """Seconds of one core."""
+        """Seconds that a cost takes on one core of this machine."""
         return self.kernels * cost.seconds + sum(count * self.line(within) for count, within in cost.far)
 
 
@@ -49,4 +54,4 @@ REFERENCE = Machine(
 )
 """A virtual Intel Xeon (Emerald Rapids) of 2025, on which the constants of the algorithms' `cost` were measured."""
 REFERENCE_CORES, REFERENCE_MEMORY = 2, 8 << 30
-"""Of that, what ARTIFACT.md asks for."""
+"""The part of that machine that ARTIFACT.md asks for: cores, and bytes of memory."""

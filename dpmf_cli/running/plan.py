@@ -1,4 +1,4 @@
-"""The plan: the tasks of a config, what is done, what is left, and what that will take."""
+"""The plan: the tasks of a config, which of them are done or left, and what those that are left will cost."""
 
 import os
 from dataclasses import dataclass
@@ -43,9 +43,9 @@ from dpmf_cli.running.machine import REFERENCE, REFERENCE_CORES, REFERENCE_MEMOR
 class EntryPlan:
     """One algorithm's part of a plan.
 
-    experiment  the name of the experiment that asks for it
+    experiment  the name of the entry's experiment
     left        tasks with only those ε of the grid that have no result yet
-    refined     those of them of which some ε are done
+    refined     the tasks in `left` of which some ε are done
     """
 
     experiment: str
@@ -67,8 +67,11 @@ class EntryPlan:
 
 @dataclass(frozen=True)
 class Plan:
-    """What a run of a config would do. `shapes` are those of the training sets, by the portion of the ratings; `made`
-    is what making up the ratings first takes."""
+    """What a run of a config would do.
+
+    shapes  shape of the training set, by the portion of the ratings
+    made    cost of first generating synthetic ratings
+    """
 
     entries: tuple[EntryPlan, ...]
     ratings: int
@@ -83,8 +86,10 @@ class Plan:
 
     @property
     def batches(self) -> list[Batch]:
-        """The tasks that are left, those side by side that one fit serves. Of one cut the longest come first: few
-        processes then wait for the last at the end."""
+        """The tasks that are left, grouped if they share a fit.
+
+        Within a cut the longest batches come first, so that few processes wait for the last batch at the end.
+        """
         return sorted(
             together(self.left), key=lambda batch: (*place_of_cut(batch[0]), -self._seconds_of(batch))
         )
@@ -95,7 +100,7 @@ class Plan:
 
     @property
     def summary(self) -> str:
-        """How many tasks are done and left, and which ε alone are computed where the others of the grid are done."""
+        """How many tasks are done and left, and the new ε of tasks whose other ε are done."""
         left = len(self.left)
         counts = f"{self.total} tasks, {self.total - left} done, {left} left"
         refined = [task for entry in self.entries for task in entry.refined]
@@ -114,7 +119,7 @@ class Plan:
 
     @cached_property
     def costs(self) -> dict[Any, Cost]:
-        """By `Task.key` what each task that is left costs."""
+        """The cost of each task that is left, by `Task.key`."""
         tasks = (
             (task.key, cost)
             for each in self.entries
@@ -123,12 +128,12 @@ class Plan:
         return dict(tasks)
 
     def seconds(self, jobs: int) -> float:
-        """Estimated wall time of what is left, in `jobs` processes: no less than the longest task takes."""
+        """Estimated wall time of what is left, in `jobs` processes; never less than the longest task."""
         longest = max((cost.seconds for entry in self.entries for cost in entry.costs), default=0.0)
         work = sum(entry.seconds_left for entry in self.entries)
         if not work:
             return 0.0
-        # What every process does by itself is not shared out.
+        # Every process does this work for itself, so it is not divided by the number of processes.
         each = CUT_SECONDS * self.ratings * len({task.cut for task in self.left})
         each += KERNEL_SECONDS * sum(bool(entry.left) for entry in self.entries)
         starts = self.machine.start.seconds * (
@@ -153,9 +158,9 @@ def plan_for(config: ExperimentConfig, dataset: Dataset, store: Store, machine: 
 
 
 def plan_without_parsing(config: ExperimentConfig, folders: Folders, machine: Machine) -> tuple[Plan, Sizes]:
-    """The plan of a config from what is known of its data without reading them.
+    """The plan of a config, from what is known about its data without reading them.
 
-    Where the data were never read, nothing can be done yet that a result could be named after: all is left.
+    If the data were never read, no result can exist yet, because its name depends on the data. So all tasks are left.
     """
     spec, store = config.dataset, Store(folders.results)
     size = sizes(spec, folders)
@@ -169,8 +174,10 @@ def plan_without_parsing(config: ExperimentConfig, folders: Folders, machine: Ma
 
 
 def reference_plan(config: ExperimentConfig) -> Plan:
-    """What a config of data that are published or made up takes from nothing on the reference machine: the same
-    wherever it is asked."""
+    """The plan of a config from the start, on the reference machine: the same on every machine.
+
+    The data of the config must be published or synthetic.
+    """
     assert not isinstance(config.dataset, CsvSpec)
     within = room_of(REFERENCE_MEMORY, REFERENCE_CORES)
     nothing = DataIdentity(config.dataset.key, "", ""), expected(config.dataset), Store(Path(os.devnull))
@@ -192,10 +199,10 @@ def make_plan(
     machine: Machine = REFERENCE,
     within: float | None = None,
 ) -> Plan:
-    """The plan of a config on a data set of that size; all tasks are left where the data were never read.
+    """The plan of a config on a data set of that size. All tasks are left where the data were never read.
 
     squares   Σ c_u² over the users, c_u being the number of ratings of one; None where it is not counted
-    within    bytes that one fit may hold; None for this machine's
+    within    bytes that one fit may hold; None for the limit on this machine
     """
     held_out = held_out_share(config, size.users, size.ratings)
     order: Order = config.growth.order if config.growth else "timestamp"

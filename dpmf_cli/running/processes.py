@@ -1,7 +1,7 @@
 """Executes batches on this machine: in this process, or in several.
 
-A pipe to each worker, and nothing else. The standard library's pools share named semaphores besides, which stay in
-memory when a run is killed, and give a worker more than it works on.
+Each worker process has a pipe to its parent, and nothing else. The pools of the standard library also share named
+semaphores, which stay in memory when a run is killed. They also give a worker more items than it is working on.
 """
 
 import os
@@ -34,7 +34,7 @@ _END: Any = object()
 
 @dataclass(frozen=True)
 class LocalProcesses:
-    """Executes in this process (`processes` = 1) or in several of this machine."""
+    """Executes batches in this process (`processes` = 1) or in several processes on this machine."""
 
     processes: int
 
@@ -43,14 +43,14 @@ class LocalProcesses:
 
 
 def each_of(function: Callable[[A], R], items: Iterable[A | None], processes: int) -> Generator[R]:
-    """What a function of a module returns for each item, as it comes: here, or from several processes.
+    """What a module's function returns for each item, as results come: from this process, or from several.
 
-    Raises DpmfError where one of them is killed. Whoever stops iterating stops what is not finished.
+    Raises DpmfError if a worker process is killed. When the caller stops iterating, unfinished items are stopped.
 
-    items   a None among them says that there is none just now, and may be one soon
+    items   an item None means that no item is available now, but one may be soon
     """
     if processes > 1:
-        entries.folder()  # what is wrong with it is said here, once for all processes
+        entries.folder()  # reports here, once for all processes, what is wrong with the folder
         yield from _from_workers(function, iter(items), processes)
         return
     for item in items:
@@ -80,7 +80,7 @@ def _from_workers(function: Callable[[A], R], items: Iterator[A | None], process
                     workers[connection] = process
                 busy.add(connection)
                 _send(connection, item)
-            yield from results  # which the workers need not wait for
+            yield from results  # after the workers have new items, so that they need not wait for this
             if not busy and not more:
                 return
             ready = wait(busy, POLL_SECONDS if more and len(busy) < processes else None)
@@ -108,13 +108,13 @@ def _start(function: Callable[[A], R]) -> tuple[Connection, SpawnProcess]:
     )
     with starting_a_process():
         process.start()
-    theirs.close()  # so that the end of the process is the end of the pipe
+    theirs.close()  # so that the pipe ends when the process ends
     return ours, process
 
 
 def _work(function: Callable[[A], R], connection: Connection) -> None:
-    """Answers each item with what the function makes of it, or with what it raises, until the parent ends."""
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent's to answer
+    """Answers each item with what the function returns or raises, until the parent ends."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent handles Ctrl-C
     escapes.guard()
     with suppress(EOFError, ConnectionError):
         while True:
@@ -130,7 +130,7 @@ def _work(function: Callable[[A], R], connection: Connection) -> None:
 
 
 def _send(connection: Connection, item: object) -> None:
-    with suppress(ConnectionError):  # what it was killed by is said where its answer is waited for
+    with suppress(ConnectionError):  # a killed worker is reported by `_received`
         connection.send(item)
 
 

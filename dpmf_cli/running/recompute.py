@@ -1,4 +1,4 @@
-"""Computes finished tasks anew and holds the bytes against those that are stored. Stores nothing."""
+"""Computes finished tasks anew and compares the bytes with the stored ones. Stores nothing."""
 
 import json
 import random
@@ -24,11 +24,11 @@ from dpmf_cli.running.execute import execute
 from dpmf_cli.streams import SECRET
 
 AGREE = 1e-6
-"""By how much an RMSE may differ between kinds of processors: the width of their SIMD rounds sums otherwise."""
+"""Largest difference of an RMSE between kinds of processors: the width of their SIMD changes how sums are rounded."""
 
 
 def recompute(finished: Sequence[tuple[Path, Task, RanExperiment]], number: int, seed: int) -> Soundness:
-    """So many of the finished tasks, drawn by a seed, of their files as they are stored."""
+    """Computes `number` of the finished tasks, drawn by `seed`, anew and compares them with their stored files."""
     found = Soundness("computed anew")
     known = [each for each in finished if each[1].seed != SECRET]
     if len(known) < len(finished):
@@ -42,32 +42,34 @@ def recompute(finished: Sequence[tuple[Path, Task, RanExperiment]], number: int,
             whole = ratings(data.checksum, experiment)
             test = open_cached(data.test_checksum, cache) if data.test_checksum else None
         except DpmfError as error:
-            found.notes.append(f"{path}: not computed anew, for its ratings are not at hand: {error}")
+            found.notes.append(f"{path}: not computed anew, because its ratings are not available: {error}")
             continue
         try:
             split = cut_ratings(whole, task.cut, dataset=task.data.key, seed=task.seed, test=test)
             with threadpool_limits(1):
                 now = content(task, _as_of_then(execute([task], *split)[0], path))
         except Exception as error:
-            found.add(path, f"computing it fails: {type(error).__name__}: {error}", "see docs/surviving.md")
+            found.add(
+                path, f"computing it anew fails: {type(error).__name__}: {error}", "see docs/surviving.md"
+            )
             continue
         _compare(found, path, now, experiment)
     return found
 
 
 def _as_of_then(result: TaskResult, path: Path) -> TaskResult:
-    """A result with no more than what the version measured that stored it."""
+    """The result without measurements that the version of dpmf which stored the file did not make."""
     return result if "mae" in json.loads(read_file(path)) else replace(result, mae=())
 
 
 def _ratings(name: str, experiment: RanExperiment) -> Ratings:
-    """The ratings of a checksum: those that are kept, or those of the source. Raises DpmfError for others."""
+    """The ratings with the checksum `name`, from the cache or the source. Raises DpmfError if neither matches."""
     try:
         kept = open_cached(name, experiment.folders.cache)
         if checksum(kept) == name:
             return kept
     except DpmfError:
-        pass  # never kept here, or broken
+        pass  # not in the cache, or damaged
     parsed = loading.parsed(experiment.ran.config.dataset, experiment.folders).ratings
     if checksum(parsed) != name:
         raise DpmfError(f"the ratings changed since (checksum {name[:12]}… then)")
@@ -82,14 +84,14 @@ def _compare(found: Soundness, path: Path, now: bytes, experiment: RanExperiment
     ours, theirs = (json.loads(each) for each in (now, then))
     pairs = zip(map(float, ours["rmse"]), map(float, theirs["rmse"]), strict=True)
     largest = max(0.0 if a == b else abs(a - b) for a, b in pairs)
-    what = f"computed anew it has other bytes; RMSEs differ by at most {largest:.3g}"
+    what = f"when computed anew, its bytes differ; RMSEs differ by at most {largest:.3g}"
     manifest = experiment.manifest
     made_on = {manifest.get("cpu", ""), *manifest.get("last_run", {}).get("cpus", ())} - {""}
     if here := _elsewhere(made_on):
         what += f"; {here}"
         if largest <= AGREE and ours["epsilons"] == theirs["epsilons"]:
             found.sound += 1
-            found.notes.append(f"{path}: {what}; up to {AGREE:g} is rounding")
+            found.notes.append(f"{path}: {what}; differences up to {AGREE:g} are rounding")
             return
     versions = provenance.versions()
     changed = [
@@ -102,7 +104,7 @@ def _compare(found: Soundness, path: Path, now: bytes, experiment: RanExperiment
 
 
 def _elsewhere(made_on: set[str]) -> str:
-    """What to say where no task can have been computed on a processor of this kind; "" elsewhere."""
+    """A remark if none of the processors that computed the results is of this kind; "" otherwise or if unknown."""
     if not made_on or provenance.cpu() in made_on:
         return ""
     return f"made on {' or '.join(sorted(made_on))}, this is {provenance.cpu()}"

@@ -1,4 +1,4 @@
-"""Runs what is left of an experiment, and then, round by round, the ε by which its crossings refine themselves."""
+"""Runs what is left of an experiment, then adds and runs the ε that refine its crossings, round by round."""
 
 from pathlib import Path
 
@@ -17,10 +17,10 @@ from dpmf_cli.terminal import Progress, say
 def run_rounds(
     ran: Ran, dataset: Dataset, store: Store, cache: Path, executor: Executor, machine: Machine
 ) -> tuple[Ran, Collected, list[Outcome]]:
-    """What was run, with the ε that were added; its results; and how each task ended, without its result.
+    """Returns what was run, with the added ε; the collected results; and the outcome of each task without its result.
 
-    What a round adds follows from the results of those before it. So a run that goes on after an interrupt, or in
-    other processes, adds the same. Raises DpmfError as `run_plan` does.
+    The ε that a round adds depend only on the results of earlier rounds. So a run that continues after an interrupt,
+    or in other processes, adds the same ε. Raises DpmfError as `run_plan` does.
     """
     name, outcomes = ran.config.name, list[Outcome]()
     for number in range(MOST_ROUNDS + 1):

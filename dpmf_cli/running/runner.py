@@ -1,4 +1,4 @@
-"""The runner: has tasks executed here or elsewhere, stores each result as it comes, and tells."""
+"""The runner: has tasks executed here or elsewhere, stores each result as it comes, and reports progress."""
 
 from collections.abc import Generator
 from contextlib import closing
@@ -18,22 +18,23 @@ class Executor(Protocol):
 
     @property
     def processes(self) -> int:
-        """How many processes execute tasks, as far as is known."""
+        """The number of processes that execute tasks, as far as is known."""
         ...
 
     def outcomes(self, batches: Claims, cache: Path) -> Generator[list[Outcome]]:
-        """The outcomes of each batch, in the order in which they end; the data are in `cache` on this machine.
+        """The outcomes of each batch, in the order in which batches end. The data are in `cache` on this machine.
 
-        Raises DpmfError for what a user can mend. Whoever stops iterating stops what is not finished.
+        Raises DpmfError for errors that a user can mend. When the caller stops iterating, unfinished batches are
+        stopped.
         """
         ...
 
 
 def run_plan(plan: Plan, store: Store, cache: Path, executor: Executor, progress: Progress) -> list[Outcome]:
-    """Has the tasks that are left executed, stores their results, and returns how each ended, without its result.
+    """Has the tasks that are left executed, stores their results, and returns their outcomes without the results.
 
-    A task that raises is recorded and the others go on. What another run finishes meanwhile is left to that one.
-    Raises DpmfError where results cannot be kept: what was finished stays finished.
+    If a task raises, that is recorded and the other tasks go on. Tasks that another run finishes in the meantime are
+    not computed. Raises DpmfError where results cannot be kept; finished tasks stay finished.
     """
     ended: list[Outcome] = []
     if not plan.batches:
@@ -43,7 +44,7 @@ def run_plan(plan: Plan, store: Store, cache: Path, executor: Executor, progress
         progress.finished(task.algorithm.name, plan.cost_of(task))
 
     def waiting(tasks: int) -> None:
-        say(f"another run computes the {tasks} tasks that are left: waiting for it")
+        say(f"another run computes the {tasks} tasks that are left: waiting for that run")
 
     with (
         progress,
@@ -56,6 +57,6 @@ def run_plan(plan: Plan, store: Store, cache: Path, executor: Executor, progress
                     store.write(outcome.task, outcome.result)
                 progress.finished(outcome.task.algorithm.name, plan.cost_of(outcome.task))
             claims.release(outcome.task for outcome in outcomes)
-            # Results are in the store now: a long run need not hold them.
+            # Results are in the store now, so a long run need not hold them in memory.
             ended += (replace(outcome, result=None) for outcome in outcomes)
     return ended

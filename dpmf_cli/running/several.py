@@ -1,4 +1,4 @@
-"""Several experiments as one run: what they have in common is fitted once, and one bar tells of all of them."""
+"""Runs several experiments as one: fits that they share are done once, and one progress bar covers them all."""
 
 from collections.abc import Iterable
 from dataclasses import replace
@@ -17,10 +17,10 @@ from dpmf_cli.terminal import Progress, say
 
 
 def whole_plan(configs: Iterable[ExperimentConfig], folders: Folders, *, parsing: bool = True) -> Plan:
-    """What is left of all configs, on whatever data sets: of each fold and run of an algorithm every ε once.
+    """The plan of what is left of all configs, on any data sets. Configs that share an ε of a task compute it once.
 
-    parsing  whether data are read, or made up, where they never were; without it all is left then
-    Raises DpmfError where data are not there.
+    parsing  whether to read, or generate, data that were never read. If False, all tasks on such data are left
+    Raises DpmfError where data are missing.
     """
     machine = calibration.known(folders.cache, available_cores()) or REFERENCE
     store, datasets = Store(folders.results), Datasets(folders)
@@ -42,7 +42,7 @@ def whole_plan(configs: Iterable[ExperimentConfig], folders: Folders, *, parsing
 
 
 def run_whole(title: str, plan: Plan, folders: Folders, executor: Executor) -> list[Outcome]:
-    """Runs a whole plan, with a bar of that title, keeps its results, and returns how each task ended."""
+    """Runs a plan with a progress bar of that title, stores the results, and returns the outcome of each task."""
     store = Store(folders.results, warn=say, set_aside=True)
     store.prepare()
     progress = Progress(title, len(plan.left), sum(map(plan.cost_of, plan.left)))
@@ -55,13 +55,13 @@ def refuse_failures(ended: Iterable[Outcome]) -> None:
     if failures:
         first = failures[0]
         raise DpmfError(
-            f"{len(failures)} tasks failed, and the same command tries them again; the first, "
+            f"{len(failures)} tasks failed; run the same command to try them again. The first failure, of "
             f"{first.task.algorithm.name}:\n{first.failure}"
         )
 
 
 def _without_shared(part: EntryPlan, seen: dict[tuple[str, int, int], set[float]]) -> EntryPlan:
-    """The part of an entry that no entry before has: `seen` holds the ε of these, and those of this one then."""
+    """An entry's plan without the ε that earlier entries have. `seen` holds their ε, and gets those of this entry."""
     left, costs = list[Task](), list[Cost]()
     for task, cost in zip(part.left, part.costs, strict=True):
         known = seen.setdefault((task.settings_hash, task.fold, task.run), set())
@@ -76,14 +76,14 @@ def _without_shared(part: EntryPlan, seen: dict[tuple[str, int, int], set[float]
 
 
 class Datasets:
-    """Data sets that are loaded when they are first asked for, and once."""
+    """Data sets. Each is loaded once, when it is first asked for."""
 
     def __init__(self, folders: Folders) -> None:
         self._folders = folders
         self._loaded: dict[object, Dataset] = {}
 
     def of(self, config: ExperimentConfig) -> Dataset:
-        """That of a config, with its test set. Raises DpmfError where it is not there."""
+        """The data set of a config, with its test set. Raises DpmfError where it is missing."""
         key = config.dataset, config.test
         if key not in self._loaded:
             self._loaded[key] = load(config.dataset, self._folders, config.test)

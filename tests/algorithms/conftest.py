@@ -1,4 +1,4 @@
-"""What the tests of several methods set up."""
+"""Set-up that the tests of several methods share."""
 
 from collections.abc import Callable
 from typing import Any
@@ -16,7 +16,7 @@ from tests.algorithms.similarity_models import Array, Run, fit
 
 @pytest.fixture
 def watched(monkeypatch: pytest.MonkeyPatch) -> Callable[..., Run]:
-    """Fits a neighbourhood method and notes its similarities before and after every noisy step."""
+    """Fits a neighbourhood method and records its similarities before and after every noisy step."""
     states: list[Array] = []
     samples: list[NDArray[np.bool_]] = []
     ordinary = Release.inside
@@ -46,8 +46,8 @@ SLOW = (
     "test_all_noise_comes_from_the_curator",
     "test_every_kernel_that_adds_noise_does_what_its_plain_twin_does",
 )
-"""Tests of the contract that run every plain twin, in seconds: for dpmf's own algorithms they are among the slow ones,
-where the replay, which runs kernels beside twins, is not."""
+"""Tests of the contract that run every plain twin, in seconds. For dpmf's own algorithms they are marked slow,
+except the replay, which runs kernels beside their twins."""
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

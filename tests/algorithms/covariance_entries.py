@@ -1,4 +1,4 @@
-"""Fits of the methods on a private covariance, for the tests of them."""
+"""Fits of the methods on a private covariance, for their tests."""
 
 from typing import Any
 

@@ -110,7 +110,7 @@ def by_neighbours(
             out[user, item] = np.nan
             continue
         system = avg[np.ix_(of, of)] + algorithm.ridge * np.eye(len(of))
-        if np.linalg.eigvalsh(system)[0] < 0.15:  # else a neighbour is left out, which test_neighbours covers
+        if np.linalg.eigvalsh(system)[0] < 0.15:  # else a neighbour is left out: test_neighbours covers that
             out[user, item] = np.nan
             continue
         out[user, item] = np.linalg.solve(system, avg[of, item]) @ residuals[user, of]

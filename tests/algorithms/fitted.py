@@ -15,7 +15,7 @@ from dpmf_cli.streams import Streams
 def curator_for(
     algorithm: Algorithm, epsilons: list[float], streams: Streams, witness: Witness | None = None
 ) -> Curator:
-    """What a fit of that algorithm for `epsilons` takes, or one without privacy for a single model."""
+    """The arguments of a fit of an algorithm for `epsilons`; of one without privacy, for a single model."""
     if isinstance(algorithm, PrivateAlgorithm):
         return Curator(Ledger(epsilons, algorithm.mode, algorithm.spends_delta), streams, witness)
     return Curator(Ledger([np.inf]), streams, witness)

@@ -1,4 +1,4 @@
-"""Methods of the local model, and what an aggregator receives, for the tests of them."""
+"""Methods of the local model and the input of an aggregator, for their tests."""
 
 from typing import Any
 

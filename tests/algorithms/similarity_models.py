@@ -1,4 +1,4 @@
-"""Fits of neighbourhood methods for the tests of them, and what a fit looked like step by step."""
+"""Fits of neighbourhood methods for their tests, with a record of each step of a fit."""
 
 from dataclasses import dataclass
 from typing import Any
@@ -61,7 +61,8 @@ def error_on(algorithm: Algorithm, train: Ratings, test: Ratings) -> float:
 
 @dataclass(frozen=True)
 class Run:
-    """A fit: (K + 1, n_items, k, E) similarities from before the first step on, the ratings of each sample; ledger."""
+    """A fit: similarities (K + 1, n_items, k, E) from before the first step on, the ratings of each sample, and
+    the ledger."""
 
     states: Array
     samples: list[NDArray[np.bool_]]
@@ -81,7 +82,7 @@ def entry(key: str, **parameters: Any) -> PrivateAlgorithm:
 
 
 def has_law(sample: Array, law: Any) -> bool:
-    """Kolmogorov and Smirnov's test; with 9,900 numbers it sees scales that are a fifth too small or too large."""
+    """Kolmogorov and Smirnov's test. With 9,900 numbers it detects scales that are a fifth too small or too large."""
     return float(stats.kstest(sample, law.cdf).pvalue) > 1e-4
 
 
@@ -99,7 +100,8 @@ SINGLES = Ratings(
     100,
     SCALE,
 )
-"""One rating a user: nobody has a neighbour of anything, so that a step is noise whatever the averages are."""
+"""One rating for each user: nobody has rated a neighbour of anything, so a step is noise only, whatever the
+averages are."""
 
 
 def multiplier(epsilon: float, steps: int, exchange: bool) -> float:

@@ -1,4 +1,4 @@
-"""At the ends of what parameters may be no fit fails, for some ratings and not for others: that would tell them apart."""
+"""At the limits of parameters a fit fails for all ratings or for none. Otherwise a failure would reveal ratings."""
 
 from typing import Any
 
@@ -37,7 +37,7 @@ ENDS: dict[tuple[str, Neighbours], dict[str, tuple[float, float]]] = {
     },
     ("psgd", BOUNDED): {"error_bound": (1e-6, 1e6), "regularization": (0, 1e6)},
 }
-"""By algorithm and neighbours: each parameter at its ends, alone."""
+"""By algorithm and neighbours: each parameter at its limits, one parameter at a time."""
 
 CASES = [
     pytest.param(key, neighbours, {name: value}, id=f"{key}-{neighbours}-{name}-{value:g}")
@@ -53,7 +53,8 @@ def entry(key: str, neighbours: Neighbours, **parameters: Any) -> Any:
 
 
 def few_ratings() -> list[Ratings]:
-    """A user with one rating, an item with six, a user with six, and all of a table at the scale's ends."""
+    """A user with one rating, an item with six, a user with six, and a full table of ratings at the ends of the
+    scale."""
     tables = [[(0, 0, 5)], [(u, 0, 5) for u in range(6)], [(0, i, 1) for i in range(6)]]
     tables.append([(u, i, 1 + 4 * ((u + i) % 2)) for u in range(6) for i in range(5)])
     columns = [np.array(table, np.int32).T for table in tables]

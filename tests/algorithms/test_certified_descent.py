@@ -1,4 +1,4 @@
-"""What both private neighbourhood methods are certified by: public neighbours, samples of users, clipping, composition."""
+"""What certifies both private neighbourhood methods: public neighbours, samples of users, clipping, composition."""
 
 from collections.abc import Callable
 from typing import Any
@@ -17,7 +17,8 @@ from tests.conftest import make_ratings
 
 @pytest.mark.parametrize("key", ["dpsgd_pnbm", "dpps_pnbm", "private_constant_nbm"])
 def test_neighbours_are_chosen_by_what_is_public_alone(key: str) -> None:
-    """In corrected mode, by who rated what where that is public; published ones by that always."""
+    """In corrected mode neighbours are found from who rated what if that is public. In published mode they
+    always are."""
     for neighbours, mode in sorted(PRIVATE[key].variants):
         public = mode == "published" or neighbours == "bounded"
         chosen = {"neighbourhood": 3} if public else {}
@@ -27,7 +28,7 @@ def test_neighbours_are_chosen_by_what_is_public_alone(key: str) -> None:
 
 
 def partly_in(train: Ratings, sampled: NDArray[np.bool_]) -> Array:
-    """(n,) which users a sample has some ratings of, but not all."""
+    """(n,) the users of whom a sample has some ratings, but not all."""
     shares = np.bincount(train.users, sampled, train.n_users) / np.maximum(train.user_counts, 1)
     return np.asarray((shares > 0) & (shares < 1))
 
@@ -53,7 +54,7 @@ def test_samples_are_of_users_where_they_are_certified_and_of_ratings_as_publish
 def test_sampled_steps_and_averages_compose_to_the_budget(
     key: str, neighbours: str, watched: Callable[..., Run]
 ) -> None:
-    """By dp_accounting alone, from the multiplier and the μ of the averages that the ledger records."""
+    """With dp_accounting only, from the multiplier and the μ of the averages in the ledger."""
     from dp_accounting import GaussianDpEvent, NeighboringRelation, PoissonSampledDpEvent
     from dp_accounting.pld import PLDAccountant
 

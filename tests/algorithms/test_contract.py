@@ -1,4 +1,4 @@
-"""The contract of algorithms (`dpmf_cli.testing`), run over all of the registry."""
+"""The contract of algorithms (`dpmf_cli.testing`), run over the complete registry."""
 
 from typing import Any
 
@@ -30,7 +30,7 @@ LANGEVIN_MF = {
     "temperature": 1e-14,
     "most_ratings": 30,
     "initial_factors": {"scale": 0.3},
-}  # noise that hides nothing: no provable ε is claimed for any
+}  # noise that hides nothing: no provable ε is claimed for any of these
 SPECIFICATION = {
     "conservative": 0.2,
     "epsilon_conservative": 0.5,
@@ -39,8 +39,8 @@ SPECIFICATION = {
     "threshold": 200,
 }
 LANGEVIN = {"most_ratings": 15, "initial_rate": 4, "temperature": 1e-10, "iterations": 5}
-"""The published rates never leave their start, and noise as published is the same at every ε: the contract is then
-about the drift, which is full from ε = 4B = 960 on."""
+"""With the published rates the model never leaves its start, and the published noise is the same at every ε. So
+the contract is tested with the drift, which is full from ε = 4B = 960 on."""
 SMALL: dict[str, dict[str, Any]] = {
     **FACTORS,
     "dpps_pnbm": LANGEVIN,
@@ -73,7 +73,7 @@ SMALL: dict[str, dict[str, Any]] = {
 
 
 def small(key: str, mode: str) -> dict[str, Any]:
-    """DP-PMF's and DPPS-MF's corrected modes have hardly a parameter in common with the published ones."""
+    """The corrected modes of DP-PMF and DPPS-MF share hardly any parameter with the published ones."""
     if mode == "corrected" and key == "dpps_mf":
         return {"factors": 2, "iterations": 20, "user_ridge": 5, "item_ridge": 1}
     if mode == "corrected" and key == "dp_pmf":

@@ -1,4 +1,4 @@
-"""Algorithms 1 and 2 by hand, and their budget."""
+"""Algorithms 1 and 2 against figures computed by hand, and their budget."""
 
 import numpy as np
 import pytest

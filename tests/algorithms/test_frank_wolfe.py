@@ -33,7 +33,7 @@ def of(**parameters: Any) -> FrankWolfe:
 
 
 def predicted(algorithm: FrankWolfe, epsilons: list[float]) -> tuple[np.ndarray, Ledger]:
-    """(14, 9, E) what is predicted for all pairs."""
+    """(14, 9, E) the predictions for all pairs."""
     model, ledger = fitted(algorithm, RATINGS, epsilons, STREAMS)
     return np.asarray(model.predict(*PAIRS)).reshape(14, 9, -1), ledger
 
@@ -41,7 +41,7 @@ def predicted(algorithm: FrankWolfe, epsilons: list[float]) -> tuple[np.ndarray,
 def completed(
     train: Ratings, base: np.ndarray, *, longest: float, limit: float, sigma: float, beta: float | None
 ) -> np.ndarray:
-    """(14, 9) Y after T steps of algorithm 1 on what `base` leaves of the ratings."""
+    """(14, 9) Y after T steps of algorithm 1 on the residuals from `base`."""
     rated = np.zeros((14, 9), bool)
     x, y = np.zeros((14, 9)), np.zeros((14, 9))
     rated[train.users, train.items] = True
@@ -103,7 +103,7 @@ def test_corrected_clips_what_is_left_and_composes_exactly(clip: float) -> None:
 
 
 def test_a_user_takes_no_more_than_a_whole_step() -> None:
-    """Where noise makes λ′ too small; and none where it is 0."""
+    """Where noise makes λ′ too small; and without noise, where λ′ is 0."""
     items = np.linspace(0.1, 0.5, 9)[:, None]
     model = factor_model(np.zeros((14, 1)), items, np.zeros((14, 3)), np.full((9, 3), 2.9))
     singular = np.array([1e-6, 1e6, 0.0])
@@ -116,7 +116,7 @@ def test_a_user_takes_no_more_than_a_whole_step() -> None:
 
 @pytest.mark.parametrize("mode", ["published", "corrected"])
 def test_what_was_released_predicts_alike_for_one_user_alone(mode: str) -> None:
-    """k is of all users, not of those who ask."""
+    """k counts all users, not only those whose predictions are asked for."""
     algorithm = of(mode=mode)
     model, _ = fitted(algorithm, RATINGS, [EPSILON], STREAMS)
     alone = RATINGS.select(RATINGS.users == 3)

@@ -27,7 +27,7 @@ def of(**parameters: Any) -> HuaMF:
 
 
 def predicted(algorithm: HuaMF, epsilons: list[float]) -> tuple[np.ndarray, Ledger]:
-    """(14, 9, E) what is predicted for all pairs."""
+    """(14, 9, E) the predictions for all pairs."""
     model, ledger = fitted(algorithm, RATINGS, epsilons, STREAMS)
     return np.asarray(model.predict(*PAIRS)).reshape(14, 9, -1), ledger
 
@@ -35,7 +35,7 @@ def predicted(algorithm: HuaMF, epsilons: list[float]) -> tuple[np.ndarray, Ledg
 def solved(
     x: np.ndarray, q: np.ndarray, rows: np.ndarray, others: np.ndarray, ridge: Any, noise: Any
 ) -> np.ndarray:
-    """The rows p = (Σ q·qᵀ + ridge)⁻¹(Σ x·q + noise); ridge by a row's number of ratings."""
+    """The rows p = (Σ q·qᵀ + ridge)⁻¹(Σ x·q + noise). The ridge grows with a row's number of ratings."""
     out = []
     for row in range(rows.max() + 1):
         mine = rows == row

@@ -58,13 +58,13 @@ def dpam(mode: str, **parameters: Any) -> PrivateAlternatingMinimization:
 
 
 def predicted(algorithm: ItemAlternation, epsilon: float) -> tuple[Array, Ledger]:
-    """(14, 9) what is predicted for all pairs, by the second model of a grid."""
+    """(14, 9) the predictions for all pairs, by the second model of a grid."""
     model, ledger = fitted(algorithm, RATINGS, [1.0, epsilon], STREAMS)
     return np.asarray(model.predict(*PAIRS), float).reshape(14, 9, -1)[..., 1], ledger
 
 
 def noisy(step: str, clean: Array, scale: float, draw: int = 0) -> Array:
-    """`clean` with what the stream of a step draws."""
+    """`clean` plus the draws of a step's stream."""
     rng = STREAMS.noise(step)
     for _ in range(draw + 1):
         unit = rng.standard_normal(clean.shape)
@@ -224,7 +224,7 @@ def test_a_matrix_is_solved_after_its_projection() -> None:
 
 
 def mus(ledger: Ledger) -> dict[str, float]:
-    """Δ/σ of the second model, by step; together it is composed exactly."""
+    """Δ/σ of the second model, by step. Together they are composed exactly."""
     return {entry.step: float(entry.mu[1]) for entry in ledger.entries if entry.mu is not None}
 
 
@@ -237,7 +237,8 @@ def test_the_steps_compose_to_epsilon_exactly() -> None:
 
 
 def test_what_the_public_code_forgets_is_proved_by_the_scale() -> None:
-    """No Γ_M: residuals are within r_max − r_min = 4. A user is in a global sum k times, not √k times, nor once."""
+    """There is no Γ_M: residuals are within r_max − r_min = 4. A user occurs k times in a global sum, neither
+    √k times nor once."""
     entry = dpals("published")
     _, ledger = predicted(entry, 8.0)
     theta, found = entry.theta_of(8.0), mus(ledger)

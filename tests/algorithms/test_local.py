@@ -1,4 +1,4 @@
-"""The local model's averages and factorisations against plain NumPy, after every mechanism alike."""
+"""The local model's averages and factorisations against plain NumPy, after every mechanism."""
 
 from typing import Any
 
@@ -99,7 +99,8 @@ def test_sgd_is_plain_sgd(ridge: float, monkeypatch: pytest.MonkeyPatch) -> None
 
 
 def test_mf_of_what_means_leave_adds_them_back() -> None:
-    """With a ridge that leaves no factors it predicts the means; with less, it fits better than they do."""
+    """With a ridge that leaves no factors it predicts the means. With a smaller ridge it fits better than the
+    means."""
     keys = {"mechanism": "laplace", "debias": True, "means": True}
     means = fit(entry(algorithm="local_means", mechanism="laplace"), RATINGS, [50.0])[0]
     stiff = fit(entry(algorithm="local_mf", regularization=1e6, **keys), RATINGS, [50.0])[0]

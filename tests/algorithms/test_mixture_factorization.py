@@ -14,7 +14,7 @@ from tests.algorithms.local_entries import RATINGS, STREAMS, entry, received, st
 def penalised_likelihood(
     algorithm: MixtureFactorization, got: PerturbedRatings, model: FactorModel, mixture: Mixture, lane: int
 ) -> float:
-    """ln p(R*|U, V, Π, Σ) less what λ stands for."""
+    """ln p(R*|U, V, Π, Σ) minus the penalty of λ."""
     (group,) = model.groups
     p, q = group.rows("users")[..., lane].astype(float), group.rows("items")[..., lane].astype(float)
     errors = got.values.column(lane) - (p[got.users] * q[got.items]).sum(axis=1)
@@ -107,7 +107,7 @@ def test_em_is_plain_em(order: str) -> None:
 
 
 def test_a_group_that_has_converged_stops_alone() -> None:
-    """A grid of several groups of lanes: the first are done long before the last."""
+    """A grid of several groups of lanes, in which the first are done long before the last."""
     algorithm = entry(algorithm="blp_mog_mf", factors=2, iterations=30, tolerance=0.02)
     grid = np.geomspace(0.1, 10, 20).tolist()
     together = predict_all(fit(algorithm, RATINGS, grid)[0], RATINGS)
@@ -117,7 +117,8 @@ def test_a_group_that_has_converged_stops_alone() -> None:
 
 
 def test_a_model_that_has_converged_stops_alone() -> None:
-    """A coarse tolerance ends some models of a grid before others; each is what it is by itself."""
+    """A coarse tolerance ends some models of a grid before others. Each is the same as when it is fitted by
+    itself."""
     algorithm = entry(algorithm="blp_mog_mf", factors=2, iterations=60, tolerance=0.02)
     grid = [0.1, 1.0, 3.0, 10.0]
     together = predict_all(fit(algorithm, RATINGS, grid)[0], RATINGS)
@@ -134,7 +135,7 @@ def test_a_model_that_has_converged_stops_alone() -> None:
 
 
 def test_results_of_the_usual_order_keep_their_names() -> None:
-    """Those of versions that had no other are found by them."""
+    """Results of versions that had no other setting are still found."""
     usual, listed = (
         entry(algorithm="blp_mog_mf", order=order).parameters()
         for order in ("factors_first", "mixture_first")

@@ -1,4 +1,4 @@
-"""Own regression against plain NumPy, and what its posteriors make of released sums."""
+"""Own regression against plain NumPy, and the posteriors that it computes from released sums."""
 
 import math
 from typing import Any
@@ -47,7 +47,7 @@ def regressions(train: Ratings, base: Array, features: Array) -> Array:
 
 
 def left_of(train: Ratings, base: Array, features: Array, own: Array) -> Array:
-    """(n_ratings,) what the regressions leave."""
+    """(n_ratings,) the residuals of the regressions."""
     predicted = base[train.items] + np.sum(features[train.items] * own[train.users], axis=1)
     return np.asarray(train.values - predicted)
 
@@ -151,7 +151,8 @@ def test_without_noise_it_is_what_numpy_makes_of_its_listing(
 
 
 def test_the_numbers_that_numpy_repeats_are_those_of_the_package() -> None:
-    """The reference has its own copies, so that a change of one is a change of the algorithm and of its revision."""
+    """The reference has its own copies of the constants, so that changing one is a change of the algorithm and
+    of its revision."""
     assert (item_posteriors.QUALITY, item_posteriors.TREND, item_posteriors.CENTRE) == (0.4, 0.5, 1.0)
     assert (learned_features.LONGEST, learned_features.LEFT, learned_features.SAMPLING) == (2.0, 0.75, 0.06)
     assert (measured_items.OF_WEIGHTS, measured_items.OF_RATINGS) == (0.1, 1.5)

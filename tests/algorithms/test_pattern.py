@@ -1,4 +1,4 @@
-"""Methods on a public pattern: features, what is believed of noisy sums, the split of ε, and whole fits by NumPy."""
+"""Methods on a public pattern: features, estimates from noisy sums, the split of ε, complete fits against NumPy."""
 
 import itertools
 from dataclasses import replace
@@ -49,13 +49,13 @@ def dense(ratings: Ratings) -> np.ndarray:
 
 @pytest.mark.parametrize("k", [3, 40])
 def test_features_are_leading_singular_vectors_with_rows_of_norm_1(k: int) -> None:
-    """With few features by Lanczos, with many from the whole matrix."""
+    """With few features by Lanczos, with many from the full matrix."""
     found, rated = Pattern.of(RATINGS, k), dense(RATINGS)
     scaled = rated / np.sqrt(rated.sum(axis=1, keepdims=True)) / np.sqrt(rated.sum(axis=0))
     left, singular, right = np.linalg.svd(scaled)
     for features, vectors in ((found.users, left[:, :k]), (found.items, right[:k].T)):
         rows = unit(vectors * singular[:k])
-        # Signs of singular vectors are free: products of rows are not.
+        # Signs of singular vectors are arbitrary; products of rows are not.
         assert features @ features.T == pytest.approx(rows @ rows.T, abs=1e-6)
         assert np.linalg.norm(features, axis=1) == pytest.approx(1)
     signs = np.sign(found.users[0] * unit(left[:, :k] * singular[:k])[0])
@@ -122,14 +122,14 @@ def test_averages_are_the_best_linear_guess_around_a_regression() -> None:
 
 @pytest.mark.parametrize("bound", [0.3, 1.5])
 def test_what_a_clamp_holds_back_is_given_back(bound: float) -> None:
-    """A small shift of normal residuals moves their clamped mean by as much as it is."""
+    """A small shift of normal residuals moves their clamped mean by the same amount."""
     normal = np.random.default_rng(4).normal(0, np.sqrt(LAW.of_ratings), 500_000)
     clamped = [np.clip(normal + shift, -bound, bound).mean() / bound * LAW.star(bound) for shift in (0, 0.1)]
     assert clamped[1] - clamped[0] == pytest.approx(0.1, rel=0.02)
 
 
 def test_errors_are_those_of_the_guesses() -> None:
-    """Monte Carlo: how wrong the guesses are of coefficients that have the law."""
+    """Monte Carlo: the error of the estimates of coefficients that have the assumed law."""
     rng = np.random.default_rng(3)
     features = rng.normal(0, 1, (5, 2))
     gram, draws = features.T @ features, 40_000
@@ -145,7 +145,7 @@ def test_errors_are_those_of_the_guesses() -> None:
 
 
 def test_shares_are_those_of_the_least_sum_of_errors() -> None:
-    """Against all splits; one of the errors is not convex."""
+    """Compared with all splits. One of the errors is not convex."""
     parts: dict[str, Predicted] = {
         "a": lambda epsilons: 1 / (1 + epsilons),
         "b": lambda epsilons: 2 / (1 + epsilons**4),
@@ -173,7 +173,7 @@ def believed(sums: np.ndarray, grams: np.ndarray, law: Law) -> np.ndarray:
 
 
 def left_over(values: np.ndarray, predicted: np.ndarray, law: Law, bound: float) -> np.ndarray:
-    """Clamped residuals, times what gives back what the clamp holds back."""
+    """Clamped residuals, scaled to make up for the clamp."""
     return np.asarray(np.clip(values - predicted, -bound, bound) / bound * law.star(bound))
 
 
@@ -269,7 +269,7 @@ def test_shrunk_averages_without_noise_by_numpy() -> None:
 
 @pytest.mark.parametrize("key", ["public_pattern", "own_pattern", "shrunk_averages"])
 def test_little_is_believed_where_noise_is_all_there_is(key: str) -> None:
-    """At ε = 10⁻⁴ predictions stay on the scale, whatever the noise is: no clamp has to hold them."""
+    """At ε = 10⁻⁴ predictions stay on the scale, whatever the noise. No clamp is needed for that."""
     for run in range(3):
         predicted = predict_all(fit(entry(key), RATINGS, [1e-4], run)[0], RATINGS)
         assert np.abs(predicted - 3).max() < 4

@@ -1,4 +1,4 @@
-"""Personal sampling: what it proves, by exact enumeration, and the levels that it draws."""
+"""Personal sampling: its proof by exact enumeration, and the levels that it draws."""
 
 from collections.abc import Sized
 from itertools import product
@@ -43,7 +43,8 @@ def law_of_the_noisy_sum(
 @pytest.mark.parametrize("threshold", [0.05, 0.2, 0.8, 1.0, 3.0])
 @pytest.mark.parametrize("record", range(len(LEVELS)))
 def test_a_record_loses_exactly_what_it_asks_for_or_the_threshold(record: int, threshold: float) -> None:
-    """With and without one record, over all outputs and in both directions; the larger is attained, the other not."""
+    """With and without one record, over all outputs and in both directions. The larger bound is attained, the
+    other is not."""
     whole = law_of_the_noisy_sum(LEVELS, threshold)
     without = law_of_the_noisy_sum(LEVELS[:record] + LEVELS[record + 1 :], threshold)
     asked = min(LEVELS[record], threshold)
@@ -56,7 +57,8 @@ def test_a_record_loses_exactly_what_it_asks_for_or_the_threshold(record: int, t
 @pytest.mark.parametrize("threshold", [0.05, 0.2, 0.8, 1.0, 3.0])
 @pytest.mark.parametrize("record", range(len(LEVELS)))
 def test_a_value_loses_twice_what_its_record_asks_for_at_most(record: int, threshold: float) -> None:
-    """Remark 7: another value of one record, over all outputs. The exact loss is attained, and less than 2ε below t."""
+    """Remark 7: another value of one record, over all outputs. The exact loss is attained, and is less than 2ε
+    below t."""
     one, other = (
         law_of_the_noisy_sum(LEVELS, threshold, (*(1,) * record, value, *(1,) * (3 - record)))
         for value in (1, -1)
@@ -72,7 +74,8 @@ def test_a_value_loses_twice_what_its_record_asks_for_at_most(record: int, thres
 
 
 def test_more_sampling_than_that_would_break_the_promise() -> None:
-    """The test above has the power to see it: the linear ε/t in place of (e^ε − 1)/(e^t − 1) loses more than asked."""
+    """The test above has enough power: with the linear ε/t in place of (e^ε − 1)/(e^t − 1), the loss is more
+    than asked."""
     asked, threshold = 0.35, 1.7
     assert sampled_epsilon(np.array(asked / threshold), np.array(threshold)) > 1.4 * asked
 
@@ -123,7 +126,8 @@ def test_levels_can_be_those_of_users_or_items(per: Any) -> None:
 
 
 class ByPair(Streams):
-    """Streams that draw for each pair of a user and an item, so that data sets share the draws of what they share."""
+    """Streams that draw for each pair of a user and an item, so that data sets share the draws of the pairs
+    that they share."""
 
     def of_ratings(self, purpose: str, pairs: Sized, *sets: int) -> np.ndarray:
         assert isinstance(pairs, Ratings)
@@ -132,7 +136,7 @@ class ByPair(Streams):
 
 
 def test_what_is_drawn_for_a_rating_can_be_drawn_for_its_pair() -> None:
-    """Levels and samples of all other ratings are then the same without one: neighbours, as the theorem has them."""
+    """Levels and samples of all other ratings are the same without one rating: neighbours, as in the theorem."""
     whole, streams = make_ratings(), ByPair(1, "d", "personalized", 0, 0)
     others = np.arange(len(whole)) != 77
     asked, kept = [], []

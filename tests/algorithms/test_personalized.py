@@ -31,7 +31,7 @@ PRIVATE_BASES = ("dp_pmf", "isgd", "pals", "psgd", "pbgd", "pge")
 
 
 def purposes_of(action: Callable[[], object], monkeypatch: pytest.MonkeyPatch) -> list[str]:
-    """What randomness was asked for, noise included."""
+    """The randomness that was requested, noise included."""
     asked: list[str] = []
     of = Streams._bits
 
@@ -47,7 +47,8 @@ def purposes_of(action: Callable[[], object], monkeypatch: pytest.MonkeyPatch) -
 
 @pytest.mark.parametrize("per", ["record", "user", "item"])
 def test_whether_a_record_is_sampled_depends_on_its_epsilon_by_its_probability_alone(per: Any) -> None:
-    """Theorem 6: the uniform draw is independent of what records ask for. In bins of equal ε, kept are π of them."""
+    """Theorem 6: the uniform draw is independent of the ε that records ask for. In bins of equal ε, the
+    fraction π is kept."""
     ratings = make_ratings(n_users=600, n_items=500, density=0.2)
     assert len(ratings) > 59_000
     algorithm = personalised(per=per)
@@ -144,10 +145,8 @@ def test_a_ceiling_at_the_strictest_level_is_the_base_itself() -> None:
 
 @pytest.mark.parametrize("base", PRIVATE_BASES)
 def test_any_unbounded_algorithm_can_be_personalised_and_proved(base: str) -> None:
-    """Its columns are fits of the base on each sample, with t; what is provable does not exceed t.
-
-    (psgd proves nothing for unbounded neighbours, and has no mode that does.)
-    """
+    """Each lane is a fit of the base on one sample, with t. The provable ε does not exceed t. (psgd proves
+    nothing for unbounded neighbours, and has no mode that does.)"""
     own = {"algorithm": base} if base == "pge" else {"algorithm": base, "factors": 2}
     algorithm = Personalized.model_validate(
         {
@@ -176,7 +175,7 @@ def test_any_unbounded_algorithm_can_be_personalised_and_proved(base: str) -> No
 
 
 def test_a_witness_sees_the_measurements_of_the_base_in_every_model() -> None:
-    """In one fit of all samples, each with batches of its own, or one after the other."""
+    """In one fit of all samples, each with its own batches, or in one fit after the other."""
     ratings, epsilons = make_ratings(), np.geomspace(0.1, 1, 18).tolist()
     together = personalised(base={"batch_size": 200})
     cells, one_by_one = (
@@ -197,7 +196,7 @@ def test_a_witness_sees_the_measurements_of_the_base_in_every_model() -> None:
 
 
 def test_what_is_around_a_joint_base_is_joint() -> None:
-    """Published DP-PMF, which takes a user's own factors; an entry is of the same class when it is read again."""
+    """Published DP-PMF, which takes a user's own factors. An entry has the same class when it is read again."""
     for base, mode, joint in (
         ("dp_pmf", "published", True),
         ("dp_pmf", "corrected", False),
@@ -210,7 +209,7 @@ def test_what_is_around_a_joint_base_is_joint() -> None:
 
 
 def test_the_clean_twin_has_the_same_sample() -> None:
-    """A base without noise to speak of, on the sample of an ε of 1, predicts what the clean twin predicts."""
+    """A base with negligible noise, on the sample of an ε of 1, predicts the same as the clean twin."""
     ratings = make_ratings()
     quiet = {"epsilon_liberal": 1e9, "epsilon_moderate": 1e8, "epsilon_conservative": 1e7, "threshold": 1e8}
     private = personalised(**quiet, base={"noisy_epochs": 1, "learning_rate": 1e-3})
@@ -226,7 +225,7 @@ def test_the_clean_twin_has_the_same_sample() -> None:
 
 
 def test_an_empty_sample_predicts_the_middle_of_the_scale() -> None:
-    """As every base does that has no rating at all."""
+    """The same as every base without any rating."""
     strict = {"epsilon_conservative": 1e-9, "epsilon_moderate": 1e-9, "conservative": 1, "moderate": 0}
     for base in ("als", "pmf"):
         algorithm = Sampled.model_validate(

@@ -1,4 +1,4 @@
-"""Algorithms from outside: named by a config, given by whoever runs dpmf, and never taken for their older selves."""
+"""Algorithms from outside: named by a config, given by the user of dpmf, told apart from their older versions."""
 
 import json
 import os
@@ -71,7 +71,7 @@ def dpmf(
 
 
 def install(site: Path, version: str, text: str = EXAMPLE.read_text()) -> None:
-    """What pip would leave behind of a distribution `shop-privacy` with that plugin."""
+    """What pip would leave after installing a distribution `shop-privacy` with that plugin."""
     site.mkdir(exist_ok=True)
     (site / "shop_privacy.py").write_text(text)
     shutil.rmtree(site / "shop_privacy-1.0.dist-info", ignore_errors=True)
@@ -99,7 +99,7 @@ def test_a_file_is_run_where_the_command_line_gives_it(folder: Path) -> None:
     manifest = json.loads((folder / "results" / "shop" / "manifest.json").read_bytes())
     assert set(manifest["plugins"][NAME]) == {"sha256"}
     assert "PIA" in dpmf(folder, "crossings", "--plugin", "pia.py").stdout
-    assert "plugin" in dpmf(folder, "combined", "--plugin", "pia.py").stdout  # the paper that it has not
+    assert "plugin" in dpmf(folder, "combined", "--plugin", "pia.py").stdout  # the paper that it lacks
     passed_over = dpmf(folder, "crossings")
     assert f'passed over: results/shop: there is no plugin "{NAME}"' in passed_over.stderr
     assert dpmf(folder, "plan", "shop.yaml", "--plugin", "pia.py", "--json").stdout.count('"left": 0') == 4
@@ -115,7 +115,7 @@ def test_a_changed_file_computes_anew_and_the_old_results_stay(folder: Path) -> 
     assert "incomplete" in told.stdout
     changed = dpmf(folder, "run", "shop.yaml", "--plugin", "pia.py", "-j", "1")
     assert "computed 4 tasks" in changed.stderr
-    assert "was of another form of this config" in changed.stderr
+    assert "held results of another form of this config" in changed.stderr
     assert before < task_files(folder)
     assert len(task_files(folder)) == 8
 
@@ -317,7 +317,7 @@ def test_one_name_of_two_packages_is_refused(tmp_path: Path, monkeypatch: pytest
 def test_an_instance_travels_to_the_same_version_alone(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """As to a worker on another machine, where another version may be installed."""
+    """Pickles to a worker on another machine, where another version may be installed."""
     site = tmp_path / "site"
     install(site, "1.0")
     monkeypatch.syspath_prepend(str(site))
@@ -372,6 +372,6 @@ def test_what_stands_for_several_algorithms_is_made_by_model_validate() -> None:
 
 def test_every_entry_is_of_the_class_that_the_registry_says() -> None:
     for (key, neighbours, mode), algorithm in VARIANTS.items():
-        if key != "personalized":  # which class that is follows from its base
+        if key != "personalized":  # its class follows from its base
             given = {"algorithm": key, "neighbours": neighbours, "mode": mode}
             assert type(PRIVATE[key].model_validate(given)) is algorithm

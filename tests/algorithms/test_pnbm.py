@@ -1,4 +1,4 @@
-"""Item neighbourhoods without noise: whose they are, what they predict against direct formulas, and what learns."""
+"""Item neighbourhoods without noise: how they are chosen, predictions against direct formulas, what is learned."""
 
 from dataclasses import replace
 from itertools import pairwise
@@ -58,7 +58,7 @@ def test_among_equals_the_lower_item_is_nearer() -> None:
 
 
 def test_ratings_are_removed_at_random_from_users_with_too_many() -> None:
-    """Of 12 ratings 4 stay: each in a third of 4,000 draws, and each pair in 1/11 of them."""
+    """4 of 12 ratings stay: each in a third of 4,000 draws, and each pair in 1/11 of them."""
     train = Ratings(
         np.repeat(np.arange(3, dtype=np.int32), [12, 3, 5]),
         np.concatenate([np.arange(12), np.arange(3), np.arange(5)]).astype(np.int32),
@@ -164,7 +164,7 @@ def test_pnbm_learns_more_with_every_step() -> None:
 
 
 def test_pnbm_depends_on_the_step_in_units_of_its_start_alone() -> None:
-    """r̂ is free of the scale of S: η/s₀² and λ·η decide."""
+    """r̂ does not depend on the scale of S: only η/s₀² and λ·η matter."""
     one, other = (
         baseline(
             "pnbm",
@@ -179,7 +179,7 @@ def test_pnbm_depends_on_the_step_in_units_of_its_start_alone() -> None:
 
 
 def test_clamped_errors_move_pnbm_less_where_they_are_large() -> None:
-    """|e| ≤ 0.5 + 3/(t + 1): in its first step at most 2."""
+    """|e| ≤ 0.5 + 3/(t + 1): at most 2 in the first step."""
     far = replace(RATINGS, values=np.where(np.arange(len(RATINGS)) % 2, 1, 5).astype(np.float32))
     free, clamped = (
         fit(baseline("pnbm", iterations=1, regularization=0, clamp_errors=of), far)[0].groups[0].rows() - 1

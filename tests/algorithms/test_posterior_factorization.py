@@ -30,7 +30,7 @@ def of(**parameters: Any) -> PosteriorSamplingMF:
 
 
 def predicted(algorithm: PosteriorSamplingMF, epsilons: list[float]) -> tuple[np.ndarray, Ledger]:
-    """(14, 9, E) what is predicted for all pairs."""
+    """(14, 9, E) the predictions for all pairs."""
     model, ledger = fitted(algorithm, RATINGS, epsilons, STREAMS)
     return np.asarray(model.predict(*PAIRS)).reshape(14, 9, -1), ledger
 
@@ -54,7 +54,7 @@ def test_published_steps_are_langevin_dynamics_on_residuals_of_item_means(epsilo
         error[train.users, train.items] = residual - (p[train.users] * q[train.items]).sum(axis=1)
         drift = rate / 2 * power
         noise = np.array(0.0 if math.isinf(epsilon) else math.sqrt(0.3 * rate) / drift)
-        # What is released is the gradient of the errors, with noise in units of it.
+        # The gradient of the errors is released, with noise in units of that gradient.
         down_p, down_q = (
             on_grid(down + noise * drawn, grid_of(noise))
             for down, drawn in ((-error @ q, unit[:14]), (-error.T @ p, unit[14:]))
@@ -146,7 +146,7 @@ def test_the_noise_of_all_steps_adds_up_to_no_more_than_the_spread() -> None:
 
 
 def test_a_users_ratings_change_nothing_for_others_but_through_the_noisy_sums() -> None:
-    """At an ε that drowns them, another user's ratings leave predictions as they are: joint privacy."""
+    """At an ε that drowns them in noise, another user's ratings do not change predictions: joint privacy."""
     algorithm = of(mode="corrected")
     other = Ratings(
         RATINGS.users,

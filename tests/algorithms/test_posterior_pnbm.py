@@ -101,7 +101,7 @@ def test_who_has_few_ratings_is_judged_before_ratings_are_removed() -> None:
 def test_corrected_langevin_noise_is_the_published_and_its_drift_what_that_certifies(
     watched: Callable[..., Run],
 ) -> None:
-    """√(ρη_t), or, where that would be more than the gradient without privacy gets, (η_t/2)·c·multiplier."""
+    """√(ρη_t); or (η_t/2)·c·multiplier if √(ρη_t) would exceed the noise that the gradient without privacy gets."""
     scale = 0.3 * multiplier(1.0, 3, False)
     run = watched(entry("dpps_pnbm", mode="corrected", **LANGEVIN), SINGLES, [1.0])
     for t in (1, 2, 3):

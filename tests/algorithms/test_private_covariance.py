@@ -1,4 +1,4 @@
-"""McSherry and Mironov 2009 against dense NumPy, by hand, and what its options promise."""
+"""McSherry and Mironov 2009 against dense NumPy and figures by hand, and the promises of its options."""
 
 import numpy as np
 import pytest
@@ -57,13 +57,13 @@ def test_three_users_and_three_items_by_hand() -> None:
     )
     model, _ = fit(algorithm, ratings, np.inf)
     found = model.predict(np.array([2, 0], np.int32), np.array([1, 2], np.int32))[:, 0]
-    # Item 2's only rater is user 2, so that item 0 is the nearest that user 0 has: Cov_02 = 0 there.
+    # Item 2's only rater is user 2, so item 0 is the nearest that user 0 has: Cov_02 = 0 there.
     assert found == pytest.approx([3 + 5 / 9, 3.0], abs=1e-4)
 
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_every_theta_of_a_grid_predicts_what_it_does_alone_and_always_the_same(kind: str) -> None:
-    """More of them than are measured together: the noise is drawn for each part, and for each prediction."""
+    """More pairs than are measured together. The noise is drawn for each part, and for each prediction."""
     ratings, thetas = make_ratings(3, n_users=30, n_items=12), np.geomspace(0.5, 50, AT_ONCE + 3)
     grid = fit(entry(kind, k=4), ratings, *thetas)[0]
     found = grid.predict(*every_pair(ratings))
@@ -86,10 +86,8 @@ def test_cleaning_at_full_rank_is_the_identity(kind: str) -> None:
 
 
 def test_knn_over_all_items_and_the_subspace_of_all_directions_are_one_predictor() -> None:
-    """Ridge 1/λ in every direction is kriging with the covariance itself, where that has no negative direction.
-
-    They differ on what a user has rated already: kNN leaves the item itself out.
-    """
+    """Ridge 1/λ in every direction is kriging with the covariance itself, if that has no negative direction.
+    The two differ on items that a user has rated already: kNN leaves the item itself out."""
     ratings = make_ratings(5, n_users=80, n_items=8, density=0.6)
     shared = {"k": 8, "cleaning": False, "ridge": 0.4, "shrinkage": 2000.0}
     users, items = every_pair(ratings)
@@ -120,7 +118,8 @@ def test_published_mode_claims_what_the_paper_claims(noise: str) -> None:
     _, ledger = fit(algorithm, ratings, 0.5)
     if noise == "laplace":
         assert ledger.claimed == pytest.approx([0.5])
-        # The global and item averages prove what they claim; half of the rest is 9.5/11 and half 1.5/3 of it.
+        # The global and item averages prove what they claim. Of the rest, half proves 9.5/11 of it and half
+        # 1.5/3.
         assert ledger.provable == pytest.approx([0.5 * (0.21 + 0.395 * (9.5 / 11) + 0.395 / 2)])
     else:
         # Theorem 3 by three measurements of δ/3 each: θ·√(2·ln(6/δ)).

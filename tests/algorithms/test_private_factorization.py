@@ -47,7 +47,7 @@ def test_rows_without_public_ratings_are_zero_before_any_noise_and_after(key: st
 
 
 def steps(ledger: Ledger) -> dict[str, tuple[float, float]]:
-    """Claimed and provable ε of each step that is not about averages."""
+    """Claimed and provable ε of each step that does not measure averages."""
     return {
         entry.step: (float(entry.claimed[0]), float(entry.provable[0]))
         for entry in ledger.entries
@@ -108,7 +108,7 @@ def test_unbounded_published_averages_lose_a_quarter_on_raw_sums() -> None:
 
 
 def test_unbounded_noise_hides_who_has_ratings() -> None:
-    """The scale of a row's noise, and its start, are those of every other row in corrected mode."""
+    """In corrected mode every row has the same scale of noise and the same start."""
     empty = RATINGS.select(RATINGS.users != 4)
     for key in ("pals", "pbgd"):
         model, _ = fit(key, empty, epsilon=0.5, neighbours="unbounded", mode="corrected")

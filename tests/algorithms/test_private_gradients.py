@@ -1,4 +1,4 @@
-"""PG-MF: what devices report and receive, what a report tells of their ratings, and how items move by it."""
+"""PG-MF: what devices report and receive, what a report reveals of their ratings, and how it moves the items."""
 
 from dataclasses import replace
 from typing import Any
@@ -39,7 +39,7 @@ def test_private_gradients_send_the_item_factors_down_in_every_iteration() -> No
 
 
 def gradients_of(ratings: Ratings, method: PrivateGradientMF, user: int) -> np.ndarray:
-    """(n_u,) the numbers that a user's devices would report in the first iteration, for one coordinate."""
+    """(n_u,) the numbers that a user's devices report in the first iteration, for one coordinate."""
     starts = initial_factors(ratings, method.initial_factors, method.factors, STREAMS)
     model = factor_model(*starts, np.full((ratings.n_users, 1), 0.5), np.zeros((ratings.n_items, 1)))
     devices = method.devices(ratings, STREAMS)
@@ -50,8 +50,8 @@ def gradients_of(ratings: Ratings, method: PrivateGradientMF, user: int) -> np.n
 
 
 def test_one_rating_moves_all_reports_of_its_user_and_the_ledger_says_so() -> None:
-    """Published: n·ε is proved for a rating. A report of each rating at ε would be ε-DP only if p_u did not depend
-    on the others."""
+    """Published: n·ε is proved for a rating. Reports at ε for each rating would be ε-DP only if p_u did not
+    depend on the other ratings."""
     method = method_of(factors=3, iterations=4)
     user = int(RATINGS.user_counts.argmax())
     values = RATINGS.values.copy()
@@ -90,7 +90,7 @@ OF_USERS: dict[str, Any] = {"neighbours": "user", "factors": 2}
 
 
 def test_a_whole_user_spends_epsilon_on_as_many_reports_as_there_are_iterations_and_one() -> None:
-    """Whatever the user has rated: a device without ratings reports, too."""
+    """Devices report whatever the user has rated, even without ratings."""
     for train in (RATINGS, RATINGS.select(RATINGS.users != 3)):
         model, ledger = fit(method_of(**OF_USERS, iterations=4), train, [1.0])
         assert model.traffic.messages == 5 * train.n_users
@@ -103,7 +103,7 @@ def test_a_whole_user_spends_epsilon_on_as_many_reports_as_there_are_iterations_
 
 
 class Heard:
-    """A channel that gives back what it is given."""
+    """A channel that returns its input unchanged."""
 
     def send(self, *given: Any) -> Any:
         return given
@@ -113,7 +113,7 @@ HEARD: Any = Heard()
 
 
 def test_a_report_is_of_any_item_and_stands_for_all() -> None:
-    """0 where the user has not rated it: the mean over users is that of all gradients."""
+    """The gradient is 0 where the user has not rated the item: the mean over users is the mean of all gradients."""
     method = method_of(**OF_USERS)
     devices: Any = method.devices(RATINGS, STREAMS)
     starts = initial_factors(RATINGS, method.initial_factors, 2, STREAMS)
@@ -142,7 +142,7 @@ def test_a_device_reports_its_users_mean_and_the_middle_without_ratings() -> Non
 
 @pytest.mark.parametrize("mode", Mode)
 def test_private_gradients_without_noise_fit_better_than_their_start(mode: Mode) -> None:
-    """At ε = ∞ a report is still a random sign; over many small steps they descend all the same."""
+    """At ε = ∞ a report is still a random sign. Over many small steps the reports still descend."""
     keys: dict[str, Any] = {"factors": 2, "iterations": 60, "mode": mode, "learning_rate": 0.05}
     errors = []
     for method in (method_of(**keys), method_of(**{**keys, "learning_rate": 1e-9})):

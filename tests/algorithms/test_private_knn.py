@@ -1,4 +1,4 @@
-"""Private kNN and the fixed covariance beside it: against dense linear algebra, and how far one rating moves them."""
+"""Private kNN and the fixed covariance: both against dense linear algebra, and how far one rating moves them."""
 
 from dataclasses import replace
 from typing import Any
@@ -43,7 +43,7 @@ def fit(algorithm: PrivateAlgorithm, ratings: Ratings, epsilon: float) -> tuple[
 
 
 def with_effects(model: CovarianceModel, effects: Effects) -> CovarianceModel:
-    """The model with other averages, in what is measured too."""
+    """The model with other averages, also in what is measured."""
     assert isinstance(model.released, ReleasedProducts)
     measured = replace(model.released.measured, effects=effects)
     return replace(model, effects=effects, released=replace(model.released, measured=measured))
@@ -138,7 +138,7 @@ def test_three_users_and_three_items_by_hand() -> None:
 @pytest.mark.parametrize("k", [2, 1000])
 @pytest.mark.parametrize("neighbours", [BOUNDED, UNBOUNDED])
 def test_the_fixed_covariance_is_the_same_predictor(neighbours: Neighbours, k: int) -> None:
-    """The closed form is what the k × k system comes to with equal variances and equal covariances."""
+    """With equal variances and equal covariances, the closed form equals the solution of the k × k system."""
     ratings = make_ratings(6, n_users=25, n_items=14)
     algorithm = PRIVATE["public_knn"].model_validate(
         {"algorithm": "public_knn", "neighbours": neighbours, "k": k}
@@ -179,7 +179,7 @@ def test_limits_must_ascend() -> None:
         pknn(covariance_limits=(0.2, 0.1))
 
 
-# How far one rating moves the triangles. Only the rating's user matters, and the averages are released.
+# How far one rating moves the triangles. Only the rating's user matters, and the averages are already released.
 
 
 def triangles(residuals: NDArray[np.float64]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:

@@ -28,7 +28,7 @@ PAIRS = np.divmod(np.arange(12 * 9, dtype=np.int32), 9)
 
 
 def predicted(algorithm: PrivatePMF, epsilon: float) -> np.ndarray:
-    """(108,) what is predicted for all pairs."""
+    """(108,) the predictions for all pairs."""
     model, _ = fitted(algorithm, RATINGS, [epsilon], STREAMS)
     return np.asarray(model.predict(*PAIRS))[:, 0]
 
@@ -46,7 +46,7 @@ def of(**parameters: object) -> PrivatePMF:
 
 
 def gradients(part: np.ndarray, u: np.ndarray, v: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Equations 4 and 5 with their signs turned, over a batch of ratings."""
+    """Equations 4 and 5 with their signs reversed, over a batch of ratings."""
     to_u, to_v = -RIDGE * u, -RIDGE * v
     for i, j, r in zip(RATINGS.users[part], RATINGS.items[part], RATINGS.values[part], strict=True):
         error = r - u[i] @ v[j]
@@ -58,7 +58,7 @@ def gradients(part: np.ndarray, u: np.ndarray, v: np.ndarray) -> tuple[np.ndarra
 @pytest.mark.parametrize(("neighbours", "delta"), [("unbounded", 5.0), ("bounded", 4.0)])
 @pytest.mark.parametrize("momentum", [0.0, 0.5])
 def test_published_is_algorithm_2_by_batches(neighbours: str, delta: float, momentum: float) -> None:
-    """Momentum is of the first half, without noise, alone."""
+    """Momentum applies only to the first half, without noise."""
     epsilon = 40.0
     u, v = initial_factors(RATINGS, InitialFactors(distribution="sphere", scale=1.0), D, STREAMS)
     assert np.linalg.norm(u, axis=1) == pytest.approx(1)
@@ -97,7 +97,7 @@ def test_what_the_other_mode_has_is_refused_but_for_its_default() -> None:
 
 
 def test_a_noisy_average_is_within_the_scale() -> None:
-    """At a small ε it would be far away; and it is at either end in some runs."""
+    """At a small ε it would be far outside the interval. In some runs it is at either end."""
     epsilon = np.array([0.01, 0.02])
     averages = np.array(
         [
@@ -113,7 +113,7 @@ def test_a_noisy_average_is_within_the_scale() -> None:
 
 @pytest.mark.parametrize("mode", ["published", "corrected"])
 def test_each_of_many_epsilons_has_its_own_model(mode: str) -> None:
-    """More than a group of lanes; neither ε nor average are those of a place in another group."""
+    """More than one group of lanes. No ε or average comes from the same place in another group."""
     epsilons = [0.5 * 1.4**k for k in range(20)]
     small = {"learning_rate": GAMMA, "epochs": 3, "noisy_epochs": 2} if mode == "published" else {"passes": 2}
     algorithm = of(mode=mode, **small)
@@ -123,7 +123,7 @@ def test_each_of_many_epsilons_has_its_own_model(mode: str) -> None:
 
 
 def test_each_draw_of_the_published_noise_is_a_measurement_of_its_own() -> None:
-    """Four epochs of three batches, of two groups of models; nothing of a fit changes where it is watched."""
+    """Four epochs of three batches, of two groups of models. A witness does not change a fit."""
     algorithm, witness = of(learning_rate=GAMMA, batches=3, epochs=2, noisy_epochs=4), Noting()
     epsilons = [5.0 * 1.3**k for k in range(19)]
     watched, ledger = fitted(algorithm, RATINGS, epsilons, STREAMS, witness)
@@ -207,7 +207,7 @@ def test_corrected_is_its_docstring(passes: int, neighbours: str, epsilon: float
 
 
 def test_a_corrected_rating_costs_its_epsilon_whole() -> None:
-    """At a large ε the least ridge costs less than its share, and the noise gets the rest."""
+    """At a large ε the smallest ridge costs less than its share, and the noise gets the rest."""
     _, ledger = fitted(of(mode="corrected"), RATINGS, [0.1, 1.0, 300.0], STREAMS)
     assert ledger.claimed == pytest.approx([0.1, 1.0, 300.0])
     assert ledger.provable == pytest.approx([0.1, 1.0, 300.0])

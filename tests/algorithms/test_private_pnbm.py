@@ -25,14 +25,14 @@ from tests.conftest import make_ratings
 
 VARIED = make_ratings(6, 120, 100, 0.5)
 CONSTANT = replace(VARIED, values=np.full_like(VARIED.values, 3.0))
-"""Every prediction is right, so that a step is noise; and every pair of items has common raters."""
+"""Every prediction is right, so a step is noise only; and every pair of items has common raters."""
 
 
 @pytest.mark.parametrize("sampling", [1.0, 0.02])
 def test_published_noise_is_laplace_of_the_published_scale(
     sampling: float, watched: Callable[..., Run]
 ) -> None:
-    """Δ_t·Kγ/ε with Δ_t = 2(0.5 + 3/(t + 1))·4/C, on what the sample touches and on nothing else."""
+    """The noise is Δ_t·Kγ/ε with Δ_t = 2(0.5 + 3/(t + 1))·4/C, on what the sample touches and nothing else."""
     floor, rate, epsilons = 10.0, 0.1, [0.5, 4.0]
     algorithm = entry(
         "dpsgd_pnbm", iterations=3, floor=floor, learning_rate=rate, sampling_rate=sampling, regularization=0
@@ -71,10 +71,8 @@ def test_published_steps_are_of_bounded_errors_over_at_least_c(watched: Callable
 
 @pytest.mark.parametrize(("beta", "apart"), [(16.0, 0.0), (10.0, 1e-3)])
 def test_rescaling_by_beta_is_another_start_and_changes_no_prediction(beta: float, apart: float) -> None:
-    """From (β·s₀, β·C, β²·η, λ/β²) S is β times that from (s₀, C, η, λ), noise and all: only η/s₀² and C/s₀ matter.
-
-    It is so to the grids of releases, which are powers of two apart.
-    """
+    """From (β·s₀, β·C, β²·η, λ/β²), S is β times that from (s₀, C, η, λ), including the noise: only η/s₀² and
+    C/s₀ matter. The two are equal up to the grids of releases, which are powers of two apart."""
     one, other = (
         entry(
             "dpsgd_pnbm",
@@ -93,7 +91,7 @@ def test_rescaling_by_beta_is_another_start_and_changes_no_prediction(beta: floa
 def test_upscaled_gradients_grow_with_the_steps_and_the_regularization_does_not(
     watched: Callable[..., Run],
 ) -> None:
-    """On ratings without errors a step without noise is S ← S − ηλS; with noise, tᵃ times the noise."""
+    """On ratings without errors a step without noise is S ← S − ηλS. A step with noise adds tᵃ times the noise."""
     made = {"iterations": 3, "learning_rate": 0.1}
     calm = watched(entry("dpsgd_pnbm", upscaling=2, regularization=0.5, **made), CONSTANT, [np.inf])
     assert calm.states[1:] == pytest.approx(0.95 * calm.states[:-1], rel=1e-6)
@@ -187,7 +185,7 @@ def test_corrected_laplace_noise_is_what_the_steps_part_of_the_budget_allows(
 
 @pytest.mark.parametrize("noise", ["gaussian", "laplace"])
 def test_corrected_steps_are_short_where_noise_is_large(noise: str, watched: Callable[..., Run]) -> None:
-    """All noise together moves a similarity by `step_noise`·s₀."""
+    """The sum of all noise moves a similarity by `step_noise`·s₀."""
     algorithm = entry(
         "dpsgd_pnbm", mode="corrected", noise=noise, iterations=4, step_noise=0.2, initial_similarity=3
     )

@@ -1,4 +1,4 @@
-"""What each algorithm's ε protects, and the paper that it comes from."""
+"""What each algorithm's ε protects, and the paper that the algorithm comes from."""
 
 from typing import get_args
 
@@ -25,7 +25,7 @@ def test_every_private_algorithm_names_its_paper(key: str) -> None:
 
 
 OF_THE_FIELD = ("chien2021", "hua2015", "jain2018", "liu2015", "mugdho2023")
-"""Papers of which methods are here, and no figures."""
+"""Papers whose methods are here but whose figures are not."""
 
 
 def test_papers_are_those_whose_figures_are_here_this_project_and_plugins() -> None:
@@ -49,7 +49,7 @@ def test_what_is_protected_follows_from_the_neighbours(
 
 
 Modes = tuple[bool | None, bool | None]
-"""Joint as published, and as corrected; None where that is not offered."""
+"""Whether it is joint as published, and as corrected; None where that mode is not offered."""
 TOWARDS_ALL: Modes = (False, False)
 TOWARDS_OTHERS: Modes = (True, True)
 CORRECTED_ALONE: Modes = (None, True)
@@ -103,8 +103,8 @@ JOINT: dict[str, dict[str, Modes]] = {
         "user": CORRECTED_ALONE,
     },
 }
-"""From whom each ε protects, of every algorithm that a config can name. The contract of algorithms holds what each
-says of itself against what its fits do."""
+"""From whom the ε protects, for every algorithm that a config can name. The contract of algorithms checks this
+statement of each algorithm against its fits."""
 
 
 def joint_of(name: str, neighbours: str, mode: str) -> bool | None:
@@ -147,7 +147,7 @@ def test_every_kind_says_what_its_epsilon_is_about_and_from_whom_it_protects() -
     for kind in GUARANTEES:
         assert kind.statement.startswith("ε ")
         assert kind.statement.endswith(".")
-        # Of what somebody sees who gets predictions made from clean ratings, ε bounds nothing.
+        # If predictions are made from clean ratings, ε does not bound what their readers learn.
         assert (
             "what anybody can learn" in kind.statement or "anybody, the agg" in kind.statement
         ) != kind.joint

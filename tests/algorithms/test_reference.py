@@ -1,8 +1,8 @@
 """The private factorisations against their listings written out in NumPy, noise included.
 
-The averages are taken as known, so that nothing but a method's own noise is in play. The references draw their unit
-noise from the same named streams and scale it as the paper prints: an algorithm that leaves noise out, or scales it
-otherwise, differs.
+The averages are taken as known, so that the only noise is a method's own. The references draw their unit noise from
+the same named streams and scale it as the paper prints. So an algorithm that omits noise, or scales it otherwise,
+differs from its reference.
 """
 
 from typing import Any
@@ -43,7 +43,7 @@ def known_effects(self: Any, train: Any, epsilons: Epsilons, curator: Curator) -
 
 
 def predictions(key: str, **parameters: Any) -> np.ndarray:
-    """(108,) what the algorithm predicts for all pairs, averages known."""
+    """(108,) the algorithm's predictions for all pairs, with known averages."""
     given = {"algorithm": key, "factors": D, "regularization": LAMBDA, **parameters}
     algorithm, curator = PRIVATE[key].model_validate(given), Curator(Ledger([EPSILON]), streams(key))
     with patch.object(PrivateFactorization, "measure_effects", known_effects):
@@ -169,7 +169,7 @@ STEPS = {
 
 
 class OneLoudStep(Witness):
-    """A witness that silences the noise of all steps but one."""
+    """A witness that silences the noise of all steps except one."""
 
     def __init__(self, loud: str | None) -> None:
         self._loud = loud

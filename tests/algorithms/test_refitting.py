@@ -1,4 +1,4 @@
-"""Shrinkage and ridge that are chosen on ratings set aside: what is chosen, by what loss and noise, and from what."""
+"""Shrinkage and ridge chosen on ratings that are set aside: the choice, its loss and noise, and its ratings."""
 
 from functools import partial
 from typing import Any
@@ -30,7 +30,7 @@ from tests.conftest import make_ratings
 
 
 class Kept(Witness):
-    """A witness that keeps what it sees, and changes nothing."""
+    """A witness that records what it sees, and changes nothing."""
 
     def __init__(self) -> None:
         self.lanes: list[slice] = []
@@ -88,7 +88,7 @@ def test_the_noise_of_a_corrected_choice_is_that_of_the_exponential_mechanism() 
 
 
 def test_the_losses_of_an_epsilon_are_published_as_that_epsilons() -> None:
-    """Each ε has losses of its own, from its own noisy covariance."""
+    """Each ε has its own losses, from its own noisy covariance."""
     witness = Kept()
     chooser = refitting(ByExponentialMechanism(0.5), 1.0, 2.0, 4.0, mode=Mode.CORRECTED, witness=witness)
     predicted = {0: chooser.asked.values, 2: chooser.asked.values + 2}
@@ -113,7 +113,7 @@ def test_published_refitting_charges_nothing_and_corrected_its_part_of_the_total
 
 
 def test_a_users_loss_is_at_most_the_sensitivity_of_the_choice() -> None:
-    """Whatever one user's ratings are: the loss is a sum over users of terms within [0, (Δr/2)²]."""
+    """For any ratings of one user: the loss is a sum over users of terms within [0, (Δr/2)²]."""
     chooser = refitting(Uncharged(), 1.0)
     users = len(np.unique(chooser.asked.users))
     assert chooser._loss(chooser.asked.values + 100.0) == pytest.approx(users * 4.0)
@@ -142,7 +142,7 @@ def test_the_chosen_multipliers_are_what_predictions_are_made_with(
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_eigenpairs_are_found_once_for_each_shrinkage(kind: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Candidates differ in the ridge too, and the chosen one predicts again: neither asks for others."""
+    """Candidates also differ in the ridge, and the chosen one predicts again. Neither needs new eigenpairs."""
     asked: list[int] = []
 
     def counting(*arguments: Any, **parameters: Any) -> Any:
@@ -157,7 +157,8 @@ def test_eigenpairs_are_found_once_for_each_shrinkage(kind: str, monkeypatch: py
 
 
 def test_validation_ratings_are_predicted_from_the_others_alone(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Neither as neighbours nor in their user's mean: what predicts them does not know them."""
+    """Ratings that are set aside are used neither as neighbours nor in their user's mean: what predicts them
+    does not know them."""
     ratings = make_ratings(11, n_users=40, n_items=15)
     algorithm = entry("knn", tuning="refitted", validation=0.3, k=5, effects={"beta_u": 0})
     model, _ = fit(algorithm, ratings, np.inf)

@@ -1,4 +1,4 @@
-"""No algorithm draws noise past its curator, or other randomness past its streams."""
+"""No algorithm draws noise except through its curator, or other randomness except from its streams."""
 
 import pickle
 from pathlib import Path

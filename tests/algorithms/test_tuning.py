@@ -1,4 +1,4 @@
-"""Baselines that choose their parameters, and the public rule by which private averages are shrunk."""
+"""Baselines that choose their parameters, and the public rule that shrinks private averages."""
 
 from itertools import product
 from pathlib import Path
@@ -70,7 +70,7 @@ def test_a_few_ratings_are_enough(split: tuple[Ratings, Ratings], baseline: Any,
 def test_tuned_averages_are_within_2_thousandths_of_the_best_of_the_grid(
     name: str, real_data: Path, session_cache: Path
 ) -> None:
-    """In ratings that the choice has not seen."""
+    """Measured on ratings that the choice has not seen."""
     folders = Folders(real_data, session_cache)
     ratings = load(CatalogSpec(name=name), folders).ratings
     held_out = np.random.default_rng(2).random(len(ratings)) < 0.2
@@ -83,7 +83,7 @@ def test_tuned_averages_are_within_2_thousandths_of_the_best_of_the_grid(
 
 
 def test_the_choice_is_made_on_the_training_ratings_alone(split: tuple[Ratings, Ratings]) -> None:
-    """What is predicted is never given to it; and what it is given decides."""
+    """The choice never gets the ratings that are predicted, and it depends on the ratings that it gets."""
     train, _ = split
     chosen = GlobalEffects(algorithm="ge", tuned=True).chosen(train)
     errors = {}
@@ -139,7 +139,7 @@ def test_a_result_that_is_not_tuned_is_named_as_before_there_was_a_choice() -> N
 
 
 def test_shrinkage_grows_with_the_noise_and_ends_at_beta(split: tuple[Ratings, Ratings]) -> None:
-    """β + √2·b/τ for sums with noise of scale b, which the ledger tells; β itself without noise."""
+    """β + √2·b/τ for sums with noise of scale b, which the ledger records; β itself without noise."""
     train, _ = split
     rule = EffectsParameters(shrinkage="noise", beta_m=5, beta_u=5)
     ruled = PrivateGlobalEffects(algorithm="pge", effects=rule)

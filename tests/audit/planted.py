@@ -1,7 +1,7 @@
-"""A small private algorithm that is right, with hooks for mistakes to be planted.
+"""A small, correct private algorithm with hooks in which tests plant mistakes.
 
-`Fit` is one fit of it: an average of all ratings, offsets of users, and biases of items by a short noisy descent
-through a kernel with a twin. A mistake is a subclass that overrides a hook; `Toy` is the algorithm around it.
+`Fit` is one fit of the algorithm: an average of all ratings, offsets of users, and biases of items by a short noisy
+descent through a kernel with a twin. A mistake is a subclass of `Fit` that overrides a hook. `Toy` is the algorithm.
 """
 
 from collections.abc import Callable, Iterable, Iterator
@@ -36,7 +36,7 @@ ROUNDS = 3
 """Passes of the descent."""
 
 TAU = 2
-"""How many ratings of a user are looked at where neighbours are users."""
+"""Number of a user's ratings that are used, if neighbours differ in a user."""
 
 DELTA = 1e-5
 """The δ of Gaussian noise."""
@@ -65,7 +65,7 @@ def in_float64(ratings: Ratings, errors: Numbers) -> Numbers:
 
 
 def on_the_grid(clean: Numbers, noise: LaneNoise) -> Numbers:
-    """What a kernel releases of what it has measured."""
+    """What a kernel releases of its measurements."""
     return on_grid(clean + noise.unit[:, None] * noise.scale, noise.grid)
 
 
@@ -73,7 +73,7 @@ def kernel_that(
     sums: Callable[[Ratings, Numbers], Numbers] = in_float64,
     releases: Callable[[Numbers, LaneNoise], Numbers] = on_the_grid,
 ) -> NoisyKernel:
-    """One step of the descent. A mistake may be in its sums or in its noise; the twin has none."""
+    """One step of the descent. A mistake may be in its sums or in its noise. The twin has no mistake."""
 
     def errors(group: Biases, ratings: Ratings, average: Numbers, bound: float) -> Numbers:
         clean = ratings.values.astype(np.float64)[:, None] - average - group.values[ratings.items]
@@ -95,10 +95,10 @@ def kernel_that(
 
 @dataclass
 class Fit:
-    """One fit: r̂_ui = A + u_u + b_i. All that is private of a user is in `ratings`.
+    """One fit: r̂_ui = A + u_u + b_i.
 
-    Bounded: who rated what is public, so are the counts. Otherwise counts are released. Of users, `TAU` ratings each
-    are looked at.
+    All private data of a user are in `ratings`. With bounded neighbours, who rated what is public, and so are the
+    counts; otherwise counts are released. If neighbours differ in a user, `TAU` ratings of each user are used.
     """
 
     toy: "Toy"
@@ -119,7 +119,7 @@ class Fit:
 
     @cached_property
     def ratings(self) -> Ratings:
-        """The ratings that are looked at."""
+        """The ratings that are used."""
         if self.neighbours is not Neighbours.USER:
             return self.train
         draws = self.streams.of_ratings("which are looked at", self.train)
@@ -137,14 +137,14 @@ class Fit:
         return self.within_scale(self.train.scale.middle + total / np.maximum(count, 1))
 
     def total(self) -> float:
-        """The sum of all ratings, about the middle of the scale."""
+        """The sum of all ratings, measured from the middle of the scale."""
         return float((self.ratings.values - np.float64(self.train.scale.middle)).sum())
 
     def within_scale(self, average: Numbers) -> Numbers:
         return np.clip(average, self.train.scale.minimum, self.train.scale.maximum)
 
     def counts(self) -> Numbers:
-        """(n_items, E) how many have rated an item."""
+        """(n_items, E) the number of raters of each item."""
         counts = self.ratings.item_counts
         if not self.private_counts:
             return np.repeat(counts[:, None], len(self.epsilons), 1).astype(np.float64)
@@ -170,11 +170,11 @@ class Fit:
 
     @property
     def bound(self) -> float:
-        """What errors are clipped to."""
+        """The bound to which errors are clipped."""
         return 0.45 * self.scale_width
 
     def smoothed(self, biases: Numbers) -> Numbers:
-        """What is made of biases that are released: a pass over the items, each a little like the one before."""
+        """Post-processes released biases: a pass over the items that makes each a little like the one before."""
         biases = biases.copy()
         order = self.order_of_visits()
         for before, item in pairwise(order):
@@ -200,16 +200,17 @@ class Fit:
 
     @property
     def half_of_the_scale(self) -> float:
-        """How far one rating moves the sum of all, about the middle of the scale."""
+        """How far one rating moves the sum of all, measured from the middle of the scale."""
         return self.scale_width * (1.0 if self.neighbours is Neighbours.BOUNDED else 0.5)
 
     def moves(self, each: float) -> Sensitivity:
-        """The sensitivity of numbers that one rating moves by `each`, of which a user's all may move the same."""
+        """The sensitivity of numbers of which one rating moves one by `each`; all ratings of a user may move
+        the same number."""
         many = TAU if self.neighbours is Neighbours.USER else 1
         return Sensitivity(many * each, 2 if self.toy.gaussian else 1, self.neighbours, "a toy")
 
     def released(self, step: str, clean: Any, sensitivity: Sensitivity, share: float) -> Numbers:
-        """(…, E) numbers with the noise that a share of ε pays for."""
+        """(…, E) numbers with the noise that a share of ε buys."""
         return self.release(step, np.shape(clean)[:1], sensitivity, share).added_to(np.asarray(clean))
 
     def release(self, step: str, shape: tuple[int, ...], sensitivity: Sensitivity, share: float) -> Release:
@@ -222,7 +223,7 @@ class Fit:
         return gaussian(step, shape, sensitivity=sensitivity, theta=theta, curator=self.curator)
 
     def rounds(self) -> Iterable[Release]:
-        """The draws of the descent, paid for together."""
+        """The noise draws of the descent, charged together."""
         return repeated_laplace(
             "descent",
             (self.train.n_items,),
@@ -261,7 +262,7 @@ class Toy(PrivateAlgorithm):
 
 
 def findings(algorithm: PrivateAlgorithm, pairs: int = 60, epsilon: float = 1.0) -> Iterator[Finding]:
-    """What the replay of so many tiny pairs finds."""
+    """The findings of a replay of many tiny pairs."""
     for pair in tiny_pairs(algorithm.neighbours, pairs):
         yield from replay(algorithm, pair, epsilon).findings
 

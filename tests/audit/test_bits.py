@@ -1,4 +1,4 @@
-"""Low bits: clean passes of every mechanism, and what they tell of a release that is not rounded."""
+"""Low bits: every mechanism passes cleanly, and low bits tell of a release that is not rounded."""
 
 from collections.abc import Iterable
 from dataclasses import replace
@@ -39,7 +39,7 @@ def leaks(tests: Iterable[BitTest]) -> list[BitTest]:
 
 
 class KNorm(Fit):
-    """The users' offsets are twice the same number, released as rows."""
+    """Each of the users' offsets is twice the same number, released as rows."""
 
     def users(self, average: Numbers) -> Numbers:
         moves = Sensitivity(2 * self.scale_width, 2, self.neighbours, "a row of two that move alike")
@@ -116,7 +116,7 @@ class NotOnAGrid(LaneNoise):
 
 
 class NotRounded(Fit):
-    """The sums leave as they are added up."""
+    """The sums are released as they are added up, without rounding."""
 
     law: ClassVar[Any] = staticmethod(unit_laplace)
     mechanism: ClassVar[str] = "Laplace"
@@ -135,7 +135,7 @@ class NotRounded(Fit):
 
 
 class NotRoundedGaussian(NotRounded):
-    """The same of Gaussian noise."""
+    """The same with Gaussian noise."""
 
     law: ClassVar[Any] = staticmethod(unit_normal)
 
@@ -145,14 +145,14 @@ class NotRoundedGaussian(NotRounded):
 
 @pytest.mark.parametrize(("fit", "gaussian"), [(NotRounded, False), (NotRoundedGaussian, True)])
 def test_what_is_not_rounded_leaks(fit: type[Fit], gaussian: bool) -> None:
-    """In whole ratings; in the step that does it, and in no other."""
+    """The flaw is found for whole ratings too, in the step that has it and in no other."""
     found = leaks(bits_of(Toy(fits=fit, neighbours=Neighbours.BOUNDED, gaussian=gaussian)))
     assert {test.step for test in found} == {"user sums"}
     assert max(test.epsilon for test in found) > 1.5
 
 
 class Chosen(Fit):
-    """The user with the largest sum, of whose losses only the place of the least is told."""
+    """The user with the largest sum. Only the index of the smallest loss is released."""
 
     def users(self, average: Numbers) -> Numbers:
         losses = exponential_choice(

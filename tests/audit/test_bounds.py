@@ -73,7 +73,7 @@ def test_known_figures() -> None:
 
 
 def test_a_figure_by_hand() -> None:
-    """All of n against none: p is a^(1/n) and q is 1 − a^(1/n), a half of what the confidence leaves."""
+    """All of n against none: p is a^(1/n) and q is 1 − a^(1/n), where a is half of what the confidence leaves."""
     end = 0.005 ** (1 / 400)
     assert ceiling(400, 400, 0.1, 0.99) == pytest.approx(math.log((end - 0.1) / (1 - end)))
 
@@ -81,7 +81,7 @@ def test_a_figure_by_hand() -> None:
 def coverage(
     chance: float, other_chance: float, trials: int, bound: Callable[[int, int], float], truth: float
 ) -> float:
-    """The probability that the bound on counts of so many trials is at most the truth, by enumeration."""
+    """The probability that the bound from counts of that many trials is at most the truth, by enumeration."""
     counts = range(trials + 1)
     right = np.array([[bound(k, j) <= truth + 1e-9 for j in counts] for k in counts])
     likely = np.outer(binom.pmf(counts, trials, chance), binom.pmf(counts, trials, other_chance))
@@ -102,7 +102,7 @@ E = math.e
     ],
 )
 def test_coverage_by_enumeration(chance: float, other_chance: float, delta: float, truth: float) -> None:
-    """The bound keeps its word; what the counts say without a margin does not."""
+    """The bound has its coverage; the counts without a margin do not."""
     n = 40
     assert (
         coverage(chance, other_chance, n, lambda k, j: epsilon_of_event(k, n, j, n, delta, 0.9), truth) >= 0.9
@@ -145,7 +145,7 @@ def test_more_hits_more_trials_and_less_confidence_say_more() -> None:
 
 
 def test_either_way_finds_every_direction_and_pays_for_it() -> None:
-    """A chance of 0.999 against 0.9 shows in the complement, the other data set above the line."""
+    """A chance of 0.999 against 0.9 shows in the complement, with the other data set in the numerator."""
     ways = [(900, 999), (999, 900), (100, 1), (1, 100)]
     bounds = [epsilon_either_way(k, 1000, j, 1000, 0, 0.95) for k, j in ways]
     assert bounds == pytest.approx([bounds[0]] * 4, rel=1e-6)
@@ -177,7 +177,7 @@ def test_counts_stand_with_the_numerator_first() -> None:
 @pytest.mark.parametrize("delta", [0.0, 0.05])
 @pytest.mark.parametrize("seed", range(8))
 def test_the_best_threshold_is_the_best_of_all(seed: int, delta: float) -> None:
-    """Against every event tried one by one, ties and unequal sizes included."""
+    """Compared with trying every event one by one, including ties and unequal sizes."""
     rng = np.random.default_rng(seed)
     shift = rng.normal(0, 1.5)
     here, there = np.round(rng.normal(0, 1, 40), 1), np.round(rng.normal(shift, rng.uniform(0.3, 2), 25), 1)
@@ -201,7 +201,7 @@ def test_the_best_threshold_is_the_best_of_all(seed: int, delta: float) -> None:
 @pytest.mark.parametrize("above", [True, False])
 @pytest.mark.parametrize("numerator_here", [True, False])
 def test_direction_and_numerator(above: bool, numerator_here: bool) -> None:
-    """One data set gives 0 always, the other something on one side of it in a tenth of the runs."""
+    """One data set always gives 0, the other something on one side of 0 in a tenth of the runs."""
     plain, odd = np.zeros(300), np.where(np.arange(300) % 10 == 0, 1.0 if above else -1.0, 0.0)
     here, there = (odd, plain) if numerator_here else (plain, odd)
     event = best_threshold(here, there, 0)
@@ -220,7 +220,8 @@ def repeated(
     draw: Callable[[np.random.Generator, float], Floats],
     bound: Callable[[Floats, Floats, Floats, Floats], float],
 ) -> Floats:
-    """(200,) bounds of as many audits of one mechanism with clean values 0 and 1: two draws to train, two to test."""
+    """(200,) bounds from audits of one mechanism with clean values 0 and 1: two draws for training, two for
+    testing."""
     rng = np.random.default_rng(5)
     return np.array([bound(*(draw(rng, c) for c in (0.0, 1.0, 0.0, 1.0))) for _ in range(200)])
 
@@ -241,7 +242,8 @@ def test_laplace_noise_at_epsilon_1() -> None:
 
 
 def test_gaussian_noise_at_mu_1() -> None:
-    """The bound on ε is below the exact ε at δ, the one on μ below 1, and the second says more."""
+    """The bound on ε is below the exact ε at δ, the bound on μ is below 1, and the latter is the stronger
+    statement."""
 
     def mu_audit(here: Floats, there: Floats, test_here: Floats, test_there: Floats) -> float:
         return mu_of_event(*counts_of(best_threshold_for_mu(here, there), test_here, test_there), 0.9)
@@ -257,13 +259,14 @@ def test_gaussian_noise_at_mu_1() -> None:
 
 
 def test_too_little_noise_is_found() -> None:
-    """Claimed is ε = 1, the noise is that of ε = 2."""
+    """The claim is ε = 1; the noise is that of ε = 2."""
     bounds = repeated(lambda rng, c: c + rng.laplace(0, 0.5, 500), epsilon_audit(0))
     assert (bounds > 1).mean() > 0.95
 
 
 def test_choosing_by_the_test_values_would_be_wrong() -> None:
-    """No difference at all: the event that was chosen on the values it is bounded on shows one too often."""
+    """There is no difference at all. An event that is chosen on the values from which it is bounded suggests
+    one too often."""
     rng = np.random.default_rng(6)
     honest, cheated = 0, 0
     for _ in range(200):
@@ -318,12 +321,14 @@ def test_the_papers_figures() -> None:
 
 
 def likeliest(canaries: int, correct: int, epsilon: float, delta: float) -> float:
-    """The largest probability of so many correct guesses that any (ε, δ)-DP mechanism allows, by linear programming.
+    """The largest probability of that many correct guesses that any (ε, δ)-DP mechanism allows, by linear
+    programming.
 
-    Flipping and permuting canaries changes neither the constraints nor what is sought, and both are convex. A best
-    mechanism is therefore one whose chance of guesses t at coins s follows from the number k of correct ones alone.
-    Variables are the probabilities G_k of k correct ones, and what exceeds e^ε times the neighbour's chance where the
-    flipped coin was guessed right, and where wrong, j of the others being right. It adds up to δ at most.
+    Flipping and permuting canaries changes neither the constraints nor the objective, and both are convex. So
+    there is a best mechanism whose chance of guesses t at coins s depends only on the number k of correct
+    guesses. The variables are the probabilities G_k of k correct guesses, and the excess over e^ε times the
+    neighbour's chance, where the flipped coin was guessed right or wrong while j of the others are right. The
+    excess adds up to at most δ.
     """
     m, growth = canaries, math.exp(epsilon)
     width = m + 1 + 2 * m
@@ -346,7 +351,8 @@ def likeliest(canaries: int, correct: int, epsilon: float, delta: float) -> floa
 @pytest.mark.parametrize("canaries", [1, 2, 3, 10, 40])
 @pytest.mark.parametrize("epsilon", [0.0, 0.5, 2.0])
 def test_the_chance_of_guesses_is_what_a_mechanism_can_reach(canaries: int, epsilon: float) -> None:
-    """At δ = 0 exactly so; with δ never more, and more than without δ, up to ½: no refutation is at a larger one."""
+    """At δ = 0 the formula is exact. With δ it is never more, and it is more than without δ, up to ½. No
+    refutation uses a larger one."""
     tried = 0
     for correct in range(1, canaries + 1):
         pure = chance_of_guesses(correct, canaries, canaries, epsilon, 0)
@@ -360,7 +366,8 @@ def test_the_chance_of_guesses_is_what_a_mechanism_can_reach(canaries: int, epsi
 
 
 def test_where_the_formula_is_not_a_bound() -> None:
-    """One right or more of two, at e^ε > 2: a mechanism does better than the formula says. No audit asks there."""
+    """At least one right of two, at e^ε > 2: a mechanism does better than the formula says. No audit asks for
+    this case."""
     reached, said = likeliest(2, 1, 2.0, 0.001), chance_of_guesses(1, 2, 2, 2.0, 0.001)
     assert reached == pytest.approx(1 - (1 - (2 + math.exp(2)) * 0.001) / (1 + math.exp(2)) ** 2, abs=1e-7)
     assert 0.98 < said < reached - 1e-5
@@ -371,7 +378,8 @@ def test_where_the_formula_is_not_a_bound() -> None:
 @pytest.mark.parametrize("delta", [0.0, 1e-3])
 @pytest.mark.parametrize("epsilon", [0.5, 1.0, 3.0])
 def test_coverage_of_guesses(epsilon: float, delta: float) -> None:
-    """Each canary by itself is told outright with a chance of δ, else by randomised response: all of 200 guessed."""
+    """Each canary is revealed outright with a chance of δ, and otherwise guessed by randomised response: all
+    200 are guessed."""
     chance = delta + (1 - delta) / (1 + math.exp(-epsilon))
     correct = np.arange(201)
     bounds = np.array([epsilon_of_guesses(v, 200, 200, delta, 0.95) for v in range(201)])
@@ -430,7 +438,8 @@ def rounded(values: Floats) -> Floats:
 
 
 def bit_audit(release: Release, seed: int = 0) -> tuple[BitEvent, float]:
-    """The event that was chosen on training releases with clean values 1 and 5, and its bound on others, at 95 %."""
+    """The event that is chosen on training releases with clean values 1 and 5, and its bound from other
+    releases, at 95 %."""
     rng = np.random.default_rng(seed)
     event = bit_event(release(rng, 1.0), release(rng, 5.0))
     return event, epsilon_of_event(*counts_of(event, release(rng, 1.0), release(rng, 5.0)), 0, 0.95)
@@ -448,7 +457,7 @@ LEAKS: dict[str, tuple[Release, str]] = {
 
 @pytest.mark.parametrize("name", LEAKS)
 def test_the_well_known_leak_is_found(name: str) -> None:
-    """5 + x is a multiple of 2^-51 whatever x; 1 + x need not be where it is below 2. The claim is ε = 0.1."""
+    """5 + x is a multiple of 2^-51 for every x; 1 + x need not be one if it is below 2. The claim is ε = 0.1."""
     release, said = LEAKS[name]
     event, bound = bit_audit(release)
     assert str(event) == said
@@ -468,7 +477,7 @@ def test_noise_on_a_grid_leaks_a_clean_value_that_is_not_on_it() -> None:
 
 @pytest.mark.parametrize("seed", range(4))
 def test_on_a_grid_nothing_is_found(seed: int) -> None:
-    """The sum rounded, and clean value and noise rounded each: no bound above the claim of 0.1."""
+    """If the sum is rounded, or clean value and noise are rounded each, no bound is above the claim of 0.1."""
     assert bit_audit(lambda rng, c: rounded(c + noise(rng)), seed)[1] <= 0.1
     assert bit_audit(lambda rng, c: rounded(np.full(RELEASES, c)) + rounded(noise(rng)), seed)[1] <= 0.1
 

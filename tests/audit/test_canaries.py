@@ -1,4 +1,4 @@
-"""Canaries in one run: what leaks is guessed, what is private is not guessed better than its ε allows."""
+"""Canaries in one run: leaks are guessed, and private canaries are not guessed better than their ε allows."""
 
 import numpy as np
 import pytest
@@ -25,7 +25,7 @@ def data(items: int = ITEMS) -> Ratings:
 
 
 class CleanAverages(Fit):
-    """Nothing is paid for, and items' averages leave as they are."""
+    """The steps are charged nothing, and items' averages are released without noise."""
 
     def items(self, average: Numbers, counts: Numbers) -> Numbers:
         sums = np.bincount(self.train.items, self.train.values - self.train.scale.middle, self.train.n_items)
@@ -36,7 +36,7 @@ class CleanAverages(Fit):
 
 
 class Joint(Toy):
-    """The toy as a joint method: what is looked at are predictions for other users."""
+    """The toy as a joint method: the guesser sees predictions for other users."""
 
     joint = True
 
@@ -60,13 +60,13 @@ def test_a_leak_of_a_joint_method_is_guessed_by_others() -> None:
 @pytest.mark.parametrize("neighbours", KINDS)
 @pytest.mark.parametrize("epsilon", [0.3, 3.0])
 def test_what_is_private_is_not_above_its_epsilon(neighbours: Neighbours, epsilon: float) -> None:
-    """In 20 runs with other coins and other noise, at 95 %: once or twice at most."""
+    """In 20 runs with other coins and other noise, at 95 %: at most once or twice."""
     bounds_of_runs = np.array([of(Fit, neighbours, epsilon, run).epsilon for run in range(20)])
     assert (bounds_of_runs > epsilon).sum() <= 2
 
 
 def test_with_little_noise_something_is_guessed() -> None:
-    """So that the test before is not empty: at a large ε canaries show."""
+    """Shows that the test before has power: at a large ε canaries are guessed."""
     assert of(Fit, Neighbours.BOUNDED, 1000.0).epsilon > 1
 
 

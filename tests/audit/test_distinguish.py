@@ -1,4 +1,4 @@
-"""The black box: what many fits tell of ε, by themselves and along the moves that a replay has seen."""
+"""The black box: what many fits tell about ε, alone and along the moves that a replay has recorded."""
 
 import numpy as np
 import pytest
@@ -19,7 +19,7 @@ EPSILON = 1.5
 
 
 class AllForUsers(Fit):
-    """The whole ε is for the users' offsets: nothing else is released."""
+    """The full ε is for the users' offsets: nothing else is released."""
 
     def model(self) -> EffectsModel:
         average = np.full(len(self.epsilons), self.train.scale.middle)
@@ -30,7 +30,7 @@ class AllForUsers(Fit):
 
 
 class HalfTheLaw(AllForUsers):
-    """What is drawn has half the scale that is declared: a replay takes the declaration."""
+    """The noise has half the scale that is declared. A replay relies on the declaration."""
 
     def release(self, step: str, shape: tuple[int, ...], sensitivity: Sensitivity, share: float) -> Release:
         epsilon = share * self.epsilons
@@ -41,7 +41,7 @@ class HalfTheLaw(AllForUsers):
 
 
 class Forgotten(AllForUsers):
-    """The clean sums are what is used."""
+    """The clean sums are used."""
 
     def users(self, average: Numbers) -> Numbers:
         super().users(average)
@@ -49,7 +49,7 @@ class Forgotten(AllForUsers):
 
 
 class SometimesNothing(AllForUsers):
-    """Of data without a large rating no average can be made: that is told by a number that is none."""
+    """From data without a large rating no average can be made. A number that is NaN reveals that."""
 
     def users(self, average: Numbers) -> Numbers:
         large = self.ratings.values > self.train.scale.middle
@@ -57,7 +57,7 @@ class SometimesNothing(AllForUsers):
 
 
 class SometimesCrashes(AllForUsers):
-    """The same by a crash."""
+    """A crash reveals the same."""
 
     def users(self, average: Numbers) -> Numbers:
         if not (self.ratings.values > self.train.scale.middle).any():
@@ -94,7 +94,7 @@ def test_what_has_no_mistake_stays_below(fit: type[Fit], directed: bool) -> None
 
 
 def test_half_the_noise_is_found() -> None:
-    """By what is released along its move, and by a prediction. A replay finds nothing."""
+    """Found by what is released along the pair's move, and by a prediction. A replay finds nothing."""
     algorithm = Toy(fits=HalfTheLaw, neighbours=Neighbours.BOUNDED)
     assert replay(algorithm, one_rating(), EPSILON).findings == ()
     assert bound_of(HalfTheLaw).epsilon > EPSILON
@@ -131,7 +131,7 @@ def test_trials_are_the_same_again() -> None:
 
 
 def test_bounds_hold_as_often_as_they_say() -> None:
-    """The confidence is 95 %: of audits of several pairs, hardly any is above ε by chance."""
+    """The confidence is 95 %: of audits of several pairs, hardly any exceeds ε by chance."""
     algorithm = Toy(fits=AllForUsers, neighbours=Neighbours.BOUNDED)
     pairs = [pair for pair in tiny_pairs(Neighbours.BOUNDED, 28) if pair.name.startswith("nothing else")]
     assert sum(distinguish(algorithm, pair, 0.5, 100).epsilon > 0.5 for pair in pairs) <= 1

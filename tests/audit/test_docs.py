@@ -1,4 +1,4 @@
-"""The table of flaws in docs/audit.md is what the audit prints."""
+"""The table of flaws in docs/audit.md is the one that the audit prints."""
 
 import re
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""Pairs: neighbours in exactly their relation, on their scale, of every shape, the same for one seed."""
+"""Pairs: exact neighbours of their relation, on their scale, of every shape, and the same for one seed."""
 
 from collections.abc import Iterator
 
@@ -23,7 +23,7 @@ def cells(ratings: Ratings) -> dict[Cell, float]:
 
 
 def assert_neighbours(pair: Pair, neighbours: Neighbours) -> None:
-    """They differ in what the relation says, in something, and in nothing else."""
+    """The two data sets differ in what the relation says, by at least one rating, and in nothing else."""
     here, there = pair.here, pair.there
     assert (here.n_users, here.n_items, here.scale) == (there.n_users, there.n_items, there.scale)
     ours, theirs = cells(here), cells(there)
@@ -77,7 +77,7 @@ def test_every_shape_on_every_scale(neighbours: Neighbours) -> None:
 
 @pytest.mark.parametrize("neighbours", Neighbours)
 def test_extreme_changes_and_empty_data_occur(neighbours: Neighbours) -> None:
-    """What hurts most is among them: a change over the whole scale, and a first rating."""
+    """The most harmful changes are among the pairs: a change over the full scale, and a first rating."""
     pairs = list(tiny_pairs(neighbours, COUNT))
     if neighbours in (Neighbours.BOUNDED, Neighbours.LOCAL):
         moves = [
@@ -91,7 +91,7 @@ def test_extreme_changes_and_empty_data_occur(neighbours: Neighbours) -> None:
 
 
 def test_whole_stars_in_shapes_of_mixed_values() -> None:
-    """Values are on the scale's own grid where it has one, but for the rating that is changed."""
+    """Values are on the scale's own grid if it has one, except for the rating that is changed."""
     for pair in tiny_pairs(Neighbours.UNBOUNDED, COUNT):
         scale = pair.here.scale
         if scale.step and not pair.name.startswith("alike"):
@@ -108,7 +108,7 @@ def test_pairs_are_those_of_their_seed(neighbours: Neighbours) -> None:
 
 
 def made() -> Ratings:
-    """A data set whose values tell the pair that they are of, on a continuous scale."""
+    """A data set on a continuous scale, whose values identify their pair of user and item."""
     rng = np.random.default_rng(2)
     users, items = np.nonzero(rng.random((40, 30)) < 0.3)
     none = np.zeros(0, np.int32)
@@ -118,7 +118,7 @@ def made() -> Ratings:
 
 @pytest.mark.parametrize("neighbours", Neighbours)
 def test_parts_of_data_keep_its_values(neighbours: Neighbours) -> None:
-    """Every rating but the changed ones is one of the data set, beside those of the same user and item."""
+    """Every rating except the changed ones comes from the data set, beside ratings of the same user and item."""
     data = made()
     for pair in pairs_of(data, neighbours, 30, 1):
         assert_neighbours(pair, neighbours)
@@ -150,7 +150,7 @@ def running_sum(row: NDArray[np.floating], kind: type[np.floating]) -> float:
 @pytest.mark.parametrize("neighbours", Neighbours)
 @pytest.mark.parametrize("power", [15, 17])
 def test_large_pairs_hover_at_powers_of_two(neighbours: Neighbours, power: int) -> None:
-    """A float64 sum moves by the one rating. One in float32 moves by a last digit for each of many later ones."""
+    """A float64 sum moves by the one rating. A float32 sum moves by a last digit for each of many later ratings."""
     (pair,) = large_pairs(neighbours, (power,))
     assert f"2^{power}" in pair.name
     assert_within_scale(pair.there)

@@ -1,4 +1,4 @@
-"""Planted mistakes: the toy algorithm with one thing wrong at a time, each found by the tier that is meant to."""
+"""Planted mistakes: the toy algorithm with one mistake at a time, each found by the tier that should find it."""
 
 import itertools
 from collections.abc import Iterable, Sequence
@@ -64,7 +64,7 @@ class Planted:
 
 
 class HalfTheNoise(Fit):
-    """The noise of the users' sums has half the scale that its entry pays for."""
+    """The noise of the users' sums has half the scale that the ledger entry charges."""
 
     def release(self, step: str, shape: tuple[int, ...], sensitivity: Sensitivity, share: float) -> Release:
         if step != "user sums":
@@ -78,7 +78,7 @@ class HalfTheNoise(Fit):
 
 
 class NoiseInOtherUnits(Fit):
-    """The noise is divided by 2, as if the numbers were halves of ratings; the numbers are not."""
+    """The noise is divided by 2, as if the numbers counted halves of ratings, which they do not."""
 
     def release(self, step: str, shape: tuple[int, ...], sensitivity: Sensitivity, share: float) -> Release:
         release = super().release(step, shape, sensitivity, share)
@@ -86,7 +86,7 @@ class NoiseInOtherUnits(Fit):
 
 
 class ForgottenStep(Fit):
-    """The users' sums are paid for, and the clean ones are used."""
+    """The users' sums are charged, but the clean sums are used."""
 
     def users(self, average: Numbers) -> Numbers:
         super().users(average)
@@ -94,7 +94,7 @@ class ForgottenStep(Fit):
 
 
 class NoiseForPrivateCounts(Fit):
-    """The noise of averages has the scale that so many ratings ask for; how many there are is private."""
+    """The scale of the noise of averages depends on the number of ratings, which is private."""
 
     def users(self, average: Numbers) -> Numbers:
         count = max(len(self.ratings), 1)
@@ -107,7 +107,7 @@ class NoiseForPrivateCounts(Fit):
 
 
 class OneDrawForTwo(Fit):
-    """The noise of the users' sums hides their squares too."""
+    """The noise of the users' sums is also used to hide their squares."""
 
     def users(self, average: Numbers) -> Numbers:
         release = self.release("user sums", (self.train.n_users,), self.moves(self.scale_width), 0.2)
@@ -116,14 +116,14 @@ class OneDrawForTwo(Fit):
 
 
 class NoisyCountsForgotten(Fit):
-    """How many have rated an item is private, and is used as it is."""
+    """The number of an item's raters is private, and is used without noise."""
 
     def counts(self) -> Numbers:
         return np.repeat(self.ratings.item_counts[:, None], len(self.epsilons), 1).astype(np.float64)
 
 
 class TwiceTheRepetitions(Fit):
-    """The descent has paid for so many rounds, and makes twice as many."""
+    """The descent is charged for fewer rounds than it makes: it makes twice as many."""
 
     def rounds(self) -> Iterable[Release]:
         first = next(iter(super().rounds()))
@@ -144,7 +144,7 @@ class RoundsOverAgain(Fit):
 
 
 class UnderstatedSensitivity(Fit):
-    """Another value of a rating moves the sum by the width of the scale, not by half of it."""
+    """The sensitivity is half the width of the scale, but a changed rating moves the sum by the full width."""
 
     @property
     def half_of_the_scale(self) -> float:
@@ -152,7 +152,8 @@ class UnderstatedSensitivity(Fit):
 
 
 class SensitivityOfOtherNeighbours(Fit):
-    """Raw ratings are summed for noise that hides another value of one: one that is added counts whole."""
+    """Raw ratings are summed, but the noise hides only a changed value; an added rating moves the sum by its
+    full value."""
 
     def total(self) -> float:
         return float(self.ratings.values.sum(dtype=np.float64))
@@ -163,7 +164,7 @@ class SensitivityOfOtherNeighbours(Fit):
 
 
 class NormMixedUp(Fit):
-    """Laplace noise for an L2 sensitivity: a user moves the counts of several items."""
+    """Laplace noise is scaled to an L2 sensitivity, although a user moves the counts of several items."""
 
     def counts(self) -> Numbers:
         used = Sensitivity(float(np.sqrt(TAU)), 1, self.neighbours, "the L2 norm")
@@ -171,7 +172,7 @@ class NormMixedUp(Fit):
 
 
 class AllRatingsOfAUser(Fit):
-    """Ratings are hidden as if a user had `TAU` of them at most, and nobody cuts the others off."""
+    """Noise is scaled as if a user had at most `TAU` ratings, but the others are not cut off."""
 
     @property
     def ratings(self) -> Ratings:
@@ -179,14 +180,14 @@ class AllRatingsOfAUser(Fit):
 
 
 class OneRatingOfAUser(Fit):
-    """Noise for one rating of a user, where all of the user's are hidden."""
+    """Noise hides one rating of a user, where it should hide all of the user's ratings."""
 
     def moves(self, each: float) -> Sensitivity:
         return Sensitivity(each, 1, self.neighbours, "one rating")
 
 
 class ClampedAfterSumming(Fit):
-    """Errors are summed as they are, and the sums are clipped to what so many clipped errors can be."""
+    """Unclipped errors are summed, and the sums are clipped to the largest sum of that many clipped errors."""
 
     descends_by: ClassVar[NoisyKernel]
 
@@ -212,7 +213,7 @@ class NotClipped(Fit):
 
 
 class NotProjected(Fit):
-    """The released average may lie outside of the scale, and residuals be larger than its width."""
+    """The released average may lie outside the scale, so residuals may be larger than the scale's width."""
 
     def within_scale(self, average: Numbers) -> Numbers:
         return average
@@ -222,7 +223,7 @@ class NotProjected(Fit):
 
 
 class _Sampled(Fit):
-    """The sum of all ratings is that of a sample: what the others share."""
+    """The users' sums are those of a sample of the ratings. Base class of the fits below."""
 
     def sampled(self) -> NDArray[np.bool_]:
         raise NotImplementedError
@@ -237,21 +238,21 @@ class _Sampled(Fit):
 
 
 class SampleByCoins(_Sampled):
-    """Without a mistake: each rating is in the sample by a coin of its own."""
+    """No mistake: each rating is in the sample by its own coin."""
 
     def sampled(self) -> NDArray[np.bool_]:
         return np.asarray(self.streams.of_ratings("sample", self.ratings) < 0.5)
 
 
 class SampleByValues(_Sampled):
-    """Who is in the sample depends on the average of all values."""
+    """Membership in the sample depends on the average of all values."""
 
     def sampled(self) -> NDArray[np.bool_]:
         return np.asarray(self.ratings.values >= self.ratings.values.mean())
 
 
 class SampleByPlaces(_Sampled):
-    """Every second rating is in the sample: one more moves all that come after it."""
+    """Every second rating is in the sample, so one more rating changes the sample after it."""
 
     def sampled(self) -> NDArray[np.bool_]:
         return np.asarray(np.arange(len(self.ratings)) % 2 == 0)
@@ -268,14 +269,14 @@ class OrderOfValues(Fit):
 
 
 class FilledIn(Fit):
-    """Items that nobody has rated get the average, and others their bias."""
+    """Items without ratings get the average; other items get their bias."""
 
     def smoothed(self, biases: Numbers) -> Numbers:
         return np.where((self.train.item_counts > 0)[:, None], super().smoothed(biases), 0.0)
 
 
 class EmptyAverage(Fit):
-    """A factor n/n, which is 1 but for items that nobody has rated: 0/0."""
+    """A factor n/n, which is 1 except for items without ratings, where it is 0/0."""
 
     def smoothed(self, biases: Numbers) -> Numbers:
         counts = self.train.item_counts[:, None]
@@ -283,7 +284,7 @@ class EmptyAverage(Fit):
 
 
 class EmptyMeasurement(Fit):
-    """The same factor, in what is measured."""
+    """The same factor in a measurement."""
 
     def user_sums(self, average: Numbers) -> Numbers:
         counts = self.train.user_counts[:, None]
@@ -291,7 +292,7 @@ class EmptyMeasurement(Fit):
 
 
 class CrashOnNothing(Fit):
-    """The largest rating of none is an error."""
+    """The maximum over no ratings is an error."""
 
     def average(self) -> Numbers:
         assert self.ratings.values.max() <= self.train.scale.maximum
@@ -306,7 +307,7 @@ class StopsEarly(Fit):
 
 
 class RoundsByCount(Fit):
-    """How many rounds the descent pays for depends on how many ratings there are."""
+    """The number of rounds that the descent is charged for depends on the number of ratings."""
 
     def rounds(self) -> Iterable[Release]:
         return repeated_laplace(
@@ -320,7 +321,7 @@ class RoundsByCount(Fit):
 
 
 class BudgetByCount(Fit):
-    """How ε is shared depends on how many ratings there are."""
+    """The split of ε depends on the number of ratings."""
 
     def release(self, step: str, shape: tuple[int, ...], sensitivity: Sensitivity, share: float) -> Release:
         few = step == "user sums" and len(self.train) < 12
@@ -328,7 +329,7 @@ class BudgetByCount(Fit):
 
 
 class OwnMean(Fit):
-    """Without a mistake, of a joint method: a user's own offset has no noise, and is for this user alone."""
+    """No mistake in a joint method: a user's own offset has no noise, and is for this user only."""
 
     def users(self, average: Numbers) -> Numbers:
         return self.user_sums(average) / np.maximum(self.train.user_counts, 1)[:, None]
@@ -362,7 +363,7 @@ def in_float32(ratings: Ratings, errors: Numbers) -> Numbers:
 
 
 def of_first_ratings(ratings: Ratings, errors: Numbers) -> Numbers:
-    """The last rating is left out: a loop that ends one early."""
+    """The last rating is left out: a loop ends one step early."""
     return in_float64(ratings.select(np.arange(len(ratings)) < len(ratings) - 1), errors[:-1])
 
 
@@ -389,7 +390,7 @@ class SumsInFloat32(Fit):
 
 
 class LoopEndsEarly(Fit):
-    """The kernel leaves out a rating that its twin measures."""
+    """The kernel omits a rating that its twin measures."""
 
     descends_by = kernel_that(sums=of_first_ratings)
 
@@ -419,7 +420,7 @@ class KernelTakesOtherNoise(Fit):
 
 
 class OverlappingPlaces(Fit):
-    """The first two items get a draw each, and all others the same draws once more, in the kernel and in its twin."""
+    """The first two items each get a draw. All other items reuse these draws, in the kernel and in its twin."""
 
     def items(self, average: Numbers, counts: Numbers) -> Numbers:
         def twin(group: Biases, publish: Publish, clean: Numbers) -> None:
@@ -442,7 +443,7 @@ COUNTS = "item counts", "number of ratings"
 
 
 class _OwnMechanism(Fit):
-    """The users' sums get noise of a class, or a law, of the plugin's own. Users and items share the rest."""
+    """The users' sums get noise of the plugin's own class or law. Users and items share the rest of ε."""
 
     def noise(self, shape: tuple[int, ...], scale: Numbers) -> LaneNoise:
         raise NotImplementedError
@@ -462,14 +463,14 @@ def quarter_of_laplace(shape: tuple[int, ...], rng: np.random.Generator) -> Numb
 
 
 class OneStreamForTwo(_OwnMechanism):
-    """Users' sums get the draw that hides the sum of all: by one subtraction they show each other."""
+    """Users' sums get the draw that hides the sum of all. Subtracting one from the other reveals them."""
 
     def noise(self, shape: tuple[int, ...], scale: Numbers) -> LaneNoise:
         return LaneNoise.drawn(unit_laplace, shape, self.curator.noise_again("all ratings"), scale)
 
 
 class LossesTold(Fit):
-    """The losses of an exponential mechanism leave as they are, where only the least one's place may."""
+    """The losses of an exponential mechanism are released, where only the index of the smallest may be."""
 
     def release(self, step: str, shape: tuple[int, ...], sensitivity: Sensitivity, share: float) -> Release:
         if step != "user sums":
@@ -525,14 +526,14 @@ MISTAKES: Sequence[Planted] = (
 
 
 class QuarterOfTheLaw(_OwnMechanism):
-    """The unit noise is a quarter of what the scale is of."""
+    """The unit noise is a quarter of the unit to which the scale refers."""
 
     def noise(self, shape: tuple[int, ...], scale: Numbers) -> LaneNoise:
         return LaneNoise.drawn(quarter_of_laplace, shape, self.curator.noise("user sums"), scale)
 
 
 class OwnNoise(_OwnMechanism):
-    """Without a mistake."""
+    """No mistake."""
 
     def noise(self, shape: tuple[int, ...], scale: Numbers) -> LaneNoise:
         return LaneNoise.drawn(unit_laplace, shape, self.curator.noise("user sums"), scale)
@@ -547,7 +548,7 @@ class NotOnAGrid(LaneNoise):
 
 
 class LowBitsLeft(_OwnMechanism):
-    """The sums leave as they are added up: their low bits tell what was added."""
+    """The sums are released as they are added up: their low bits reveal the terms."""
 
     def noise(self, shape: tuple[int, ...], scale: Numbers) -> LaneNoise:
         return NotOnAGrid.drawn(unit_laplace, shape, self.curator.noise("user sums"), scale)
@@ -557,7 +558,7 @@ class LowBitsLeft(_OwnMechanism):
 
 
 class OneSampleForAll(Fit):
-    """The descent is charged for a new sample of the users in each round, and draws one for all rounds."""
+    """The descent is charged for a new sample of users in each round, but draws one sample for all rounds."""
 
     def rounds(self) -> Iterable[Release]:
         multiplier = noise_multipliers(
@@ -600,7 +601,7 @@ RIGHT: Sequence[Planted] = tuple(
         (OwnNoise, UNBOUNDED, Toy, False),
     )
 )
-"""What has no mistake; the flaw says nothing."""
+"""Fits without a mistake; the flaw is not used."""
 
 
 def named(planted: Planted) -> str:
@@ -636,7 +637,7 @@ def test_a_mistake_is_not_found_elsewhere() -> None:
 
 
 class WithoutDelta(Toy):
-    """Gaussian noise, and no δ."""
+    """Gaussian noise, but no δ."""
 
     @property
     def spends_delta(self) -> float:
@@ -644,7 +645,7 @@ class WithoutDelta(Toy):
 
 
 def test_gaussian_noise_without_a_delta_is_refused() -> None:
-    """By the ledger, on both sides alike: a replay says that nothing ran, and why."""
+    """The ledger refuses, on both sides alike: a replay reports that nothing ran, and why."""
     found = list(findings(WithoutDelta(neighbours=BOUNDED, gaussian=True), 5))
     assert {(each.flaw, each.step) for each in found} == {(Flaw.BROKEN, "")}
     assert all(each.said == "OverspentError: all ratings: Gaussian noise needs a δ" for each in found)
@@ -652,7 +653,7 @@ def test_gaussian_noise_without_a_delta_is_refused() -> None:
 
 @pytest.mark.parametrize("neighbours", [BOUNDED, UNBOUNDED])
 def test_sums_in_float32_show_on_large_data_alone(neighbours: Neighbours) -> None:
-    """Tiny pairs find nothing. Where a row hovers at 2^17, it moves by dozens of sensitivities, but not in float64."""
+    """Tiny pairs find nothing. Where a row is near 2^17, it moves by dozens of sensitivities, but not in float64."""
     mistaken, right = (Toy(fits=fit, neighbours=neighbours) for fit in (SumsInFloat32, Fit))
     assert list(findings(mistaken)) == []
     for pair in large_pairs(neighbours, (13, 15)):
@@ -674,13 +675,13 @@ def test_low_bits_of_a_law_that_does_not_round() -> None:
 
 
 def test_too_light_a_law_is_not_for_a_replay() -> None:
-    """It takes laws as they are declared: `test_distinguish` has the tier that does not."""
+    """A replay takes laws as they are declared: `test_distinguish` tests the tier that does not."""
     assert list(findings(Toy(fits=QuarterOfTheLaw, neighbours=BOUNDED))) == []
 
 
 @pytest.mark.slow
 def test_a_sample_that_is_not_drawn_anew_shows_over_many_pairs() -> None:
-    """All rounds move, or none: on one pair that is chance, on sixty it is not."""
+    """Either all rounds move, or none. On one pair that could be chance; on sixty it is not."""
     mistaken = Toy(fits=OneSampleForAll, neighbours=USER, gaussian=True)
     assert list(findings(mistaken)) == []
     (found,) = audit(Job(mistaken, Settings())).refuted

@@ -1,4 +1,4 @@
-"""Replays of registered algorithms: clean passes, and the flaws of publications that are known."""
+"""Replays of registered algorithms: clean passes, and the known flaws of publications."""
 
 from collections.abc import Iterable, Mapping
 
@@ -21,7 +21,7 @@ ENTRIES = {str(each.label): each for key in CLEAN for each in registered(key)}
 def replayed(
     algorithm: PrivateAlgorithm, pairs: Iterable[Pair] | None = None, epsilon: float = 1.0
 ) -> tuple[list[Finding], Mapping[str, StepMoves]]:
-    """Findings of all pairs, and how far each step has moved at most."""
+    """The findings on all pairs, and the largest move of each step."""
     found, steps = [], {}  # type: list[Finding], dict[str, StepMoves]
     for pair in tiny_pairs(algorithm.neighbours, PAIRS) if pairs is None else pairs:
         seen = replay(algorithm, pair, epsilon)
@@ -44,7 +44,7 @@ def one(key: str, neighbours: Neighbours, mode: Mode, **parameters: object) -> P
 @pytest.mark.parametrize("epsilon", [0.1, 300.0])
 @pytest.mark.parametrize("label", ENTRIES)
 def test_nothing_is_wrong_with_what_is_provable(label: str, epsilon: float) -> None:
-    """Of published modes a replay finds flaws of claims alone; of corrected ones none at all."""
+    """In published modes a replay finds flaws of claims only; in corrected modes it finds none."""
     algorithm = ENTRIES[label]
     found, steps = replayed(algorithm, epsilon=epsilon)
     assert [each for each in found if not each.flaw.of_claims] == []
@@ -56,7 +56,7 @@ def test_nothing_is_wrong_with_what_is_provable(label: str, epsilon: float) -> N
 
 @pytest.mark.parametrize("neighbours", [Neighbours.BOUNDED, Neighbours.UNBOUNDED])
 def test_sensitivities_of_pge_are_tight(neighbours: Neighbours) -> None:
-    """Every step moves by its whole sensitivity in some pair: none is larger than it has to be."""
+    """Every step moves by its full sensitivity in some pair, so no sensitivity is larger than needed."""
     _, steps = replayed(one("pge", neighbours, Mode.CORRECTED))
     assert len(steps) == (4 if neighbours is Neighbours.BOUNDED else 8)
     for step, measured in steps.items():
@@ -65,7 +65,7 @@ def test_sensitivities_of_pge_are_tight(neighbours: Neighbours) -> None:
 
 
 def test_another_value_moves_what_hides_presence_twice() -> None:
-    """Personalised PGE moves by all that its ledger says of another value: by twice what its base's does."""
+    """Personalised PGE moves by all that its ledger says for a changed value: twice as much as its base."""
     entry = one("personalized", Neighbours.BOUNDED, Mode.CORRECTED, base={"algorithm": "pge"}, threshold=1)
     found, steps = replayed(entry, epsilon=4.0)
     assert found == []
@@ -81,7 +81,7 @@ def test_a_replay_is_the_same_again() -> None:
 
 
 def test_the_moves_of_all_steps_cost_what_is_claimed_at_most() -> None:
-    """`loss` is in units of the claim. Of bounded PGE the one rating moves every step by all that it may."""
+    """`loss` is in units of the claim. In bounded PGE the changed rating moves every step by as much as allowed."""
     algorithm = one("pge", Neighbours.BOUNDED, Mode.CORRECTED)
     losses = [replay(algorithm, pair, 1.0).loss for pair in tiny_pairs(Neighbours.BOUNDED, PAIRS)]
     assert max(losses) == pytest.approx(1, abs=2 * SLACK)
@@ -100,7 +100,7 @@ def test_neighbours_that_do_not_differ_cost_nothing() -> None:
 
 
 def test_unbounded_pge_as_published_forgets_the_least_rating() -> None:
-    """Friedman et al. 2016, section 4.1, take r_max − r_min where a rating of r_max is added whole: 5/4 of it."""
+    """Friedman et al. 2016, section 4.1, use r_max − r_min where a rating of r_max is added in full: 5/4 of that."""
     found, steps = replayed(one("pge", Neighbours.UNBOUNDED, Mode.PUBLISHED))
     assert {(each.flaw, each.step) for each in found} == {
         (Flaw.CLAIM, "item sums"),
@@ -113,7 +113,7 @@ def test_unbounded_pge_as_published_forgets_the_least_rating() -> None:
 
 
 def test_the_alpha_of_covariances_as_published_is_exceeded() -> None:
-    """M09: α is 8 and not 4 on stars. Tiny pairs reach 0.4 of the claim; it takes a user with 67 ratings."""
+    """M09: α is 8, not 4, on stars. Tiny pairs reach 0.4 of the claim; exceeding it takes a user with 67 ratings."""
     published, corrected = (one("mm_knn", Neighbours.UNBOUNDED, mode, noise="laplace", k=2) for mode in Mode)
     seen = replay(published, contrary_to_all(), 300.0)
     (claim,) = (each for each in seen.findings if each.step == "covariance")
@@ -123,7 +123,8 @@ def test_the_alpha_of_covariances_as_published_is_exceeded() -> None:
 
 
 def test_pg_mf_as_published_reports_a_rating_as_often_as_its_user_has_ratings() -> None:
-    """The claim is exceeded by the number n of the user's ratings at most. The corrected mode reports one of them."""
+    """The claim is exceeded by at most a factor n, the number of the user's ratings. The corrected mode reports
+    one rating."""
     published, corrected = (one("pg_mf", Neighbours.LOCAL, mode, iterations=3) for mode in Mode)
     times = []
     for pair in tiny_pairs(Neighbours.LOCAL, PAIRS):
@@ -138,7 +139,7 @@ def test_pg_mf_as_published_reports_a_rating_as_often_as_its_user_has_ratings() 
 
 
 def test_pg_mf_with_epsilon_for_a_user_moves_one_report_by_half_of_what_is_paid() -> None:
-    """A user without ratings reports 0, the middle. Paid is for the whole range: any two users may be exchanged."""
+    """A user without ratings reports 0, the middle. The full range is charged: any two users may be exchanged."""
     found, steps = replayed(one("pg_mf", Neighbours.USER, Mode.PUBLISHED, iterations=3))
     assert found == []
     assert steps["mean of ratings"].of_sensitivity == pytest.approx(0.5, abs=SLACK)
@@ -146,6 +147,6 @@ def test_pg_mf_with_epsilon_for_a_user_moves_one_report_by_half_of_what_is_paid(
 
 
 def test_sampled_steps_of_one_rating_more_or_less_are_not_overcharged() -> None:
-    """One rating more exchanges its user's clipped contribution, which so moves by twice its bound."""
+    """One more rating exchanges its user's clipped contribution, which therefore moves by twice its bound."""
     algorithm = one("dpsgd_pnbm", Neighbours.UNBOUNDED, Mode.CORRECTED, noise="gaussian", sampling_rate=0.3)
     assert replayed(algorithm, tiny_pairs(Neighbours.UNBOUNDED, 7))[0] == []

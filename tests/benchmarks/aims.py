@@ -1,7 +1,8 @@
-"""What we aim at in speed, beside which `make bench` puts what it measures."""
+"""Our aims in speed, which `make bench` prints beside its measurements."""
 
 LIU_2015 = 8.5e6 * 1024
-"""Coordinate updates a second on one PC: 8.5 million ratings a second of models with 1024 factors (Liu, Wang and Smola 2015, abstract)."""
+"""Coordinate updates in a second on one PC: 8.5 million ratings a second with models of 1024 factors (Liu, Wang
+and Smola 2015, abstract)."""
 
 UPDATES = {20: 1e10}
 """Coordinate updates a second of ISGD on one thread, by d."""
@@ -13,4 +14,4 @@ TIMES_AS_FAST: dict[tuple[str, str], dict[int | None, float]] = {
     ("dpmf PMF, 1 model", "Cornac `PMF`, linear"): {5: 6.0, 20: 6.0, 64: 6.0},
     ("dpmf MM kNN", "LensKit `ItemKNNScorer`"): {None: 10.0},
 }
-"""How many times as fast as a peer one of ours should be, by CPU time a model, by d where there is one."""
+"""The aim for how many times as fast as a peer ours should be, by CPU time for a model, by d where it applies."""

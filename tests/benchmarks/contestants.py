@@ -1,7 +1,7 @@
-"""Who races: each of ours, and the peers that do the same work, or less of it.
+"""The contestants of the races: each of our algorithms, and the peers that do the same work or less.
 
-Ours fit 16 ε at once, with private averages and noise, and predict the test fold. A peer fits one model of the same size,
-without biases, noise or prediction, but for item kNN, where everyone predicts the test fold.
+Ours fit 16 ε at once, with private averages and noise, and predict the test fold. A peer fits one model of the same
+size, without biases, noise or prediction. In the race of item kNN every contestant predicts the test fold.
 """
 
 import importlib
@@ -33,17 +33,17 @@ from dpmf_cli.streams import Streams
 
 GRID, NEIGHBOURS = 16, 20
 CornacData = Callable[[], Any]
-"""Makes what `cornac_data` makes, once."""
+"""Makes the data of `cornac_data` once."""
 LENSKIT = ("lenskit==2025.8.1", "torch==2.13.*")
 
 
 class NotHereError(Exception):
-    """A peer is not installed; says what installs it."""
+    """A peer is not installed. The message says how to install it."""
 
 
 @dataclass(frozen=True)
 class Ran:
-    """What a run took, in CPU seconds of all threads, and its RMSE on the test fold where that is asked."""
+    """The cost of a run in CPU seconds of all threads, and its RMSE on the test fold if asked for."""
 
     seconds: float
     rmse: float | None = None
@@ -63,7 +63,7 @@ class Contestant:
 
 
 def timed(call: Callable[[], NDArray[np.floating] | None], truth: NDArray[np.float32] | None = None) -> Ran:
-    """The CPU time of a call, and the RMSE of what it predicts of the `truth`."""
+    """The CPU time of a call, and the RMSE of its predictions of the `truth`."""
     begin = time.process_time()
     found = call()
     seconds = time.process_time() - begin
@@ -71,7 +71,8 @@ def timed(call: Callable[[], NDArray[np.floating] | None], truth: NDArray[np.flo
 
 
 def _side_by_side(fit: Callable[[], object]) -> Callable[[int], Ran]:
-    """As many fits at once as there are threads: kernels run without Python's lock, as processes of `dpmf run -j` do."""
+    """One fit for each thread at the same time: kernels run without Python's lock, like the processes of `dpmf
+    run -j`."""
 
     def run(threads: int) -> Ran:
         with ThreadPoolExecutor(threads) as pool:
@@ -84,7 +85,7 @@ def _side_by_side(fit: Callable[[], object]) -> Callable[[int], Ran]:
 
 
 def ours(key: str, train: Ratings, test: Ratings, **parameters: object) -> Contestant:
-    """A private factorisation with its defaults but for the parameters."""
+    """A private factorisation with default values except for these parameters."""
     algorithm = PRIVATE[key].model_validate({"algorithm": key, **parameters})
 
     def fit() -> object:
@@ -96,7 +97,7 @@ def ours(key: str, train: Ratings, test: Ratings, **parameters: object) -> Conte
 
 
 def our_pmf(train: Ratings, test: Ratings, factors: int, epochs: int, models: int) -> Contestant:
-    """PMF on all ratings, or several models, from each of whose samples a tenth is left out at random."""
+    """PMF on all ratings, or several models, each on a sample that leaves out a tenth at random."""
     pmf = ProbabilisticMF(algorithm="pmf", factors=factors, epochs=epochs)
     kept = np.random.default_rng(0).random((len(train), models)) < (0.9 if models > 1 else 1.0)
 
@@ -122,7 +123,7 @@ def our_neighbours(key: str, train: Ratings, test: Ratings) -> Contestant:
 
 
 def cornac_data(train: Ratings) -> Any:
-    """The ratings as Cornac takes them. Raises NotHereError."""
+    """The ratings in the form that Cornac takes. Raises NotHereError."""
     rows = zip(train.users.tolist(), train.items.tolist(), train.values.tolist(), strict=True)
     return _imported("cornac.data", "cornac").Dataset.from_uir(rows)
 
@@ -173,8 +174,8 @@ def cornac_knn(data: CornacData, test: Ratings) -> Contestant:
 
 
 def libmf(train: Ratings, factors: int, epochs: int) -> Contestant:
-    """LIBMF visits blocks that share neither users nor items at once (Chin et al. 2015). It runs a quarter of the
-    epochs, which counts as a quarter of a model, and whose time has its sorting."""
+    """LIBMF visits blocks that share neither users nor items at the same time (Chin et al. 2015). It runs a
+    quarter of the epochs, which counts as a quarter of a model. Its time includes sorting."""
     mf = _imported("libmf.mf", "libmf")
     data = np.column_stack([train.users, train.items, train.values]).astype(np.float32)
 

@@ -1,11 +1,11 @@
-"""LensKit's item kNN in an environment of its own, one process that answers on its standard output.
+"""LensKit's item kNN in its own environment: one process that answers on its standard output.
 
     python lenskit_knn.py RATINGS.npz       for each line "n" of standard input: fits, predicts the first n pairs,
                                             and prints {"seconds": … of CPU, "rmse": …}
 
-A script, run by a Python that has LensKit and not dpmf (`tests/benchmarks/peers.py`, `lenskit_knn`). The scorer is
-called directly, one call a user, which spares LensKit its pipeline. What it has no neighbours for (NaN) is predicted
-by the item's mean.
+This is a script for a Python that has LensKit and not dpmf (`tests/benchmarks/peers.py`, `lenskit_knn`). It calls the
+scorer directly, once for each user, which saves LensKit the time of its pipeline. A pair without neighbours (NaN) is
+predicted by the item's mean.
 """
 
 import json

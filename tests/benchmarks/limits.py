@@ -1,13 +1,17 @@
-"""What the machine allows a visit of SGD, from small kernels measured in the same run.
+"""The machine's lower bounds on the time of a visit of SGD, from small kernels measured in the same run.
 
-A visit of one rating by sixteen models of d factors is one vector of 64 bytes a factor and row, and takes at least
+A visit is the update of sixteen models of d factors by one rating. It handles one vector of 64 bytes for each factor
+of its two rows, and takes at least
 
     arithmetic   5·d vector operations: d fused for p·q, and for each of p and q d products and d fused
     writes       2·d vectors written to the nearest cache, of p and of q, each after it was read
-    items        d + 1 vectors of the item: from where all items lie, as far as the order of visits leaves them there
-    a chain      d + 4 dependent operations: p·q sums in one order, and the next visit of a user waits for the p of this one
+    items        d + 1 vectors of the item, read from the level of memory that holds all items, unless the order of
+                 visits leaves them nearer
+    a chain      d + 4 dependent operations: p·q is summed in one order, and the next visit of a user waits for the
+                 p of this one
 
-A bound is what the visit takes of a thing over what a kernel gets that does nothing else. The largest of them is the limit.
+A bound is the amount that a visit needs of one of these, divided by the rate of a kernel that does nothing else. The
+largest bound is the limit.
 """
 
 import time
@@ -26,14 +30,14 @@ LANES, LINE = 16, 64
 REPETITIONS, LINES = 5, 1 << 21
 NEAR_LINES = 256
 CHAINS = 12
-"""Independent chains of operations: more than a core has in flight."""
+"""Independent chains of operations: more than a core can have in flight."""
 WIDTH = (0,) * LANES
 
 
 @dataclass(frozen=True)
 class Throughput:
-    """What one core does in a second: vector operations, dependent ones, vectors read and written in the nearest cache,
-    and those of items in the order of the visits."""
+    """The rates of one core in a second: vector operations, dependent operations, vectors read and written in
+    the nearest cache, and vectors of items in the order of the visits."""
 
     operations: float
     dependent: float
@@ -43,13 +47,13 @@ class Throughput:
 
 @dataclass(frozen=True)
 class Limit:
-    """Seconds that a visit takes at least, by each bound."""
+    """The least seconds for a visit, by each bound."""
 
     bounds: Mapping[str, float]
 
     @property
     def binding(self) -> str:
-        """The bound that is the limit."""
+        """The name of the bound that is the limit."""
         return max(self.bounds, key=lambda name: self.bounds[name])
 
     @property
@@ -58,7 +62,7 @@ class Limit:
 
 
 def limit_of(factors: int, throughput: Throughput, level: str) -> Limit:
-    """The limit of a visit by sixteen models, where the items lie in a cache of this level."""
+    """The limit of a visit by sixteen models, if the items are in a cache of this level."""
     return Limit(
         {
             "arithmetic": 5 * factors / throughput.operations,
@@ -70,7 +74,7 @@ def limit_of(factors: int, throughput: Throughput, level: str) -> Limit:
 
 
 def measured(items: NDArray[np.int32], n_items: int, factors: int) -> Limit:
-    """The limit on this machine, now, of visits to `items` in this order."""
+    """The limit on this machine, at this moment, of visits to `items` in this order."""
     steps, rows = LINES // CHAINS, NEAR_LINES // (factors + 1)
     near = np.arange(LINES // (factors + 1), dtype=np.int32) % rows
     return limit_of(
@@ -86,7 +90,7 @@ def measured(items: NDArray[np.int32], n_items: int, factors: int) -> Limit:
 
 
 def level_of(size: int, folder: Path = Path("/sys/devices/system/cpu/cpu0/cache")) -> str:
-    """The first cache that holds so many bytes, or memory; where this system does not tell, `cache or memory`."""
+    """The first cache that holds that many bytes, or memory; `cache or memory` where this system does not tell."""
     caches = {}
     for index in sorted(folder.glob("index*")):
         kind, level, room = ((index / name).read_text().strip() for name in ("type", "level", "size"))
@@ -98,7 +102,7 @@ def level_of(size: int, folder: Path = Path("/sys/devices/system/cpu/cpu0/cache"
 
 
 def _lines(items: NDArray[np.int32], n_items: int, factors: int) -> float:
-    """Vectors in a second, where the rows of `items` are read, changed and written one after the other."""
+    """Vectors in a second, if the rows of `items` are read, changed and written one after the other."""
     table = aligned((n_items * (factors + 1) * LANES,))
     table[:] = 1
     row_of = (0,) * (factors + 1)
@@ -106,7 +110,7 @@ def _lines(items: NDArray[np.int32], n_items: int, factors: int) -> float:
 
 
 def _best(call: Callable[[], object]) -> float:
-    """CPU seconds of the shortest of several calls: others that work on the machine only make one longer."""
+    """CPU seconds of the shortest of several calls, because other work on the machine can only make a call longer."""
     call()
     times = []
     for _ in range(REPETITIONS):

@@ -1,8 +1,9 @@
-"""Speed against peers, beside what we aim at and what the machine allows: `make bench`.
+"""Speed against peers, beside our aims and the limits of the machine: `make bench`.
 
     python -m tests.benchmarks.peers [--lenskit]
 
-ML-1M, one training fold. The ratios are by CPU time a model (`races`): the median, the smallest and the largest. A peer that is not installed has a row that says so, and what installs it.
+Uses one training fold of ML-1M. Ratios compare the CPU time of a model (`races`): the median, the smallest and the
+largest. The row of a peer that is not installed says so, and how to install it.
 """
 
 import argparse
@@ -41,7 +42,7 @@ PMF_FACTORS, FEW = 20, 2000
 
 
 def races(train: Ratings, test: Ratings, small: Ratings, cornac: of.CornacData) -> Iterator[Race]:
-    """All but LensKit's. Kernels are compiled on the `small` ratings before anything is measured."""
+    """All races except LensKit's. Kernels are compiled on the `small` ratings before anything is measured."""
 
     def private(key: str, **parameters: object) -> Enter:
         def enter() -> Contestant:
@@ -97,7 +98,7 @@ def neighbour_races(
 
 
 def page(lenskit: bool) -> str:
-    """Runs all races; the Markdown that tells of them."""
+    """Runs all races, and returns the Markdown that reports them."""
     try:
         data = load(CatalogSpec(name="ml-1m"), Folders.named())
     except DpmfError as error:
@@ -133,7 +134,8 @@ def page(lenskit: bool) -> str:
 
 
 def told(found: Outcome) -> Outcome:
-    """The outcome, whose rows are printed as it comes: a run that is interrupted has told what it knew."""
+    """The outcome, whose rows are printed as they come, so that an interrupted run has reported its finished
+    races."""
     print("".join(ratios_table([found]).splitlines(keepends=True)[2:]), end="", file=sys.stderr)
     return found
 

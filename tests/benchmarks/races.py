@@ -1,7 +1,7 @@
-"""A race: one of ours and its peers take turns, and what counts is CPU time a model.
+"""A race: one of our algorithms and its peers take turns. The measure is CPU time for each model.
 
-With two threads ours fit twice as many models side by side, and a peer one model with both. Turns go on until they took
-`ENOUGH` seconds; each makes a ratio.
+With two threads, ours fit twice as many models side by side, while a peer fits one model with both threads. Turns
+continue until they took `ENOUGH` seconds. Each turn gives a ratio.
 """
 
 import sys
@@ -18,7 +18,7 @@ THREADS = (1, 2)
 LEAST_TURNS, MOST_TURNS, ENOUGH = 3, 5, 8.0
 
 Enter = Callable[[], Contestant]
-"""What sets a contestant up. Raises NotHereError."""
+"""Sets up a contestant. Raises NotHereError."""
 
 
 @dataclass(frozen=True)
@@ -37,7 +37,7 @@ Times = dict[str, list[Ran]]
 
 @dataclass(frozen=True)
 class Ratio:
-    """How many times as fast ours are, by CPU time a model: in the middle, at least and at most."""
+    """How many times as fast ours is, by CPU time for a model: median, smallest and largest ratio."""
 
     middle: float
     least: float
@@ -57,7 +57,7 @@ def ratio(ours: Sequence[Ran], peer: Sequence[Ran], models: tuple[float, float])
 
 
 def interleaved(racing: Sequence[Contestant], threads: int) -> Times:
-    """Turns in which all run once, ours first, until they took enough."""
+    """Turns, in each of which all contestants run once, ours first, until the turns took long enough."""
     times: Times = {each.name: [] for each in racing}
     for turn in range(MOST_TURNS):
         if turn >= LEAST_TURNS and sum(ran.seconds for runs in times.values() for ran in runs) > ENOUGH:
@@ -88,7 +88,7 @@ class Outcome:
 
 
 def run_race(race: Race, threads: Sequence[int] = THREADS) -> Outcome:
-    """Runs all who are here."""
+    """Runs all contestants that are installed."""
     ours = race.ours()
     what = f"{ours.name}, d = {race.factors}" if race.factors else ours.name
     begin = time.process_time()
@@ -112,5 +112,5 @@ def run_race(race: Race, threads: Sequence[int] = THREADS) -> Outcome:
 
 
 def short(number: float) -> str:
-    """A ratio in two digits."""
+    """A ratio with two digits."""
     return f"{number:.0f}" if number >= 10 else f"{number:.1f}"

@@ -8,7 +8,8 @@ first entry's without its fit. Entries of the first config are gone through once
 compiled all kernels. Rows go to a file as they come, those that are there are not measured again, and the table of all
 is printed, and written beside them, as Markdown.
 
-Linux counts what a parent holds as the peak of a child that has just been forked, so that each process has a small one.
+Linux counts the memory of a parent as the peak of a child that has just been forked. So each process is started by a
+small parent.
 """
 
 import argparse
@@ -46,12 +47,12 @@ sys.exit(os.waitstatus_to_exitcode(status))
 """
 DATA = "the data"
 ENOUGH, MOST_FITS = 100_000_000, 50
-"""Updates that take long enough to be told from what a command takes for itself, and fits at most to get there."""
+"""Enough updates to be measurable beside a command's own time, and the largest number of fits used to get there."""
 
 
 @dataclass(frozen=True)
 class Used:
-    """What a process took: seconds by the clock, seconds of CPU, and the largest resident memory."""
+    """The cost of a process: seconds by the clock, seconds of CPU, and the largest resident memory."""
 
     wall: float
     cpu: float
@@ -83,8 +84,8 @@ class Row:
 
     @property
     def fit(self) -> float:
-        """CPU seconds of one fit and its predictions, without what a command takes for itself: starting, reading compiled
-        kernels, dealing out folds."""
+        """CPU seconds of one fit and its predictions, without the command's own time: starting, reading
+        compiled kernels, assigning folds."""
         if self.more is None:
             return self.used.cpu - self.own
         return (self.more.cpu - self.used.cpu) / (self.runs - 1)
@@ -96,7 +97,8 @@ class Row:
 
 
 def run(command: Sequence[str], environment: Mapping[str, str] | None = None) -> tuple[Used, str]:
-    """Runs a command to its end; its stdout, and what it took. Raises CalledProcessError where it fails."""
+    """Runs a command to its end, and returns its stdout and its cost. Raises CalledProcessError if the command
+    fails."""
     with tempfile.NamedTemporaryFile() as file:
         launch = (sys.executable, "-I", "-S", "-c", LAUNCH, file.name, *command)
         done = subprocess.run(launch, stdout=subprocess.PIPE, env=environment, check=True)
@@ -104,7 +106,7 @@ def run(command: Sequence[str], environment: Mapping[str, str] | None = None) ->
 
 
 def updates_of(entry: dict[str, Any], users: int, items: int, ratings: int) -> int:
-    """How often a fit on nine tenths of the ratings visits one of them."""
+    """How many times a fit on nine tenths of the ratings visits each of them."""
     training = ratings * 9 // 10
     if entry["algorithm"] == "pals":
         return training * 2 * int(entry["iterations"])
@@ -142,7 +144,7 @@ def measure(path: Path, whole: dict[str, Any], entry: dict[str, Any], scratch: P
 
 
 def load_data(path: Path) -> Row:
-    """The ratings of a config made, or parsed, and cached; opened where they were before."""
+    """The ratings of a config, generated or parsed, and cached; taken from the cache if they are there."""
     plan = json.loads(run((*DPMF, "plan", str(path), "--json"))[1])
     used, _ = run((sys.executable, "-c", LOAD, str(path)))
     planned = plan["seconds_to_make_data"], plan["bytes_to_make_data"]
@@ -150,7 +152,7 @@ def load_data(path: Path) -> Row:
 
 
 def table(rows: Sequence[Row]) -> str:
-    """All rows as Markdown, those of an entry below each other, from few ratings to many."""
+    """All rows as Markdown, the rows of an entry together, from few ratings to many."""
     lines = [
         "| | config | updates | ns an update | over ML-1M's | CPU s | wall s | planned s | GiB | planned GiB |",
         "|---|---|---:|---:|---:|---:|---:|---:|---:|---:|",
@@ -190,7 +192,7 @@ def _notes(rows: Sequence[Row], reference: Mapping[str, float]) -> Iterator[str]
 
 
 def read_rows(path: Path) -> list[Row]:
-    """The rows measured before."""
+    """The rows that were measured before."""
     records = [json.loads(line) for line in path.read_text().splitlines()] if path.exists() else []
     used = [
         {name: Used(**each[name]) for name in ("used", "more") if each[name] is not None} for each in records

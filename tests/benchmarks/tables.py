@@ -1,4 +1,4 @@
-"""The tables that `make bench` prints: Markdown."""
+"""The Markdown tables that `make bench` prints."""
 
 from collections.abc import Mapping, Sequence
 from statistics import median
@@ -11,7 +11,7 @@ from tests.benchmarks.races import THREADS, Outcome
 
 
 def ratios_table(outcomes: Sequence[Outcome]) -> str:
-    """A row for each of ours and each peer."""
+    """A row for each pair of ours and a peer."""
     rows: list[tuple[str, ...]] = []
     for found in outcomes:
         for peer in found.race.peers:
@@ -36,7 +36,7 @@ def _aim(aim: float | None, found: float | None) -> tuple[str, str]:
 
 
 def updates_table(outcomes: Sequence[Outcome], visits: int, limits: Mapping[int, Limit]) -> str:
-    """A row for each d and number of threads of ISGD, where one model takes so many visits."""
+    """A row for each d and number of threads of ISGD, with the time of a visit of one model."""
     rows = []
     for found in outcomes:
         d = found.race.factors
@@ -76,7 +76,7 @@ def updates_table(outcomes: Sequence[Outcome], visits: int, limits: Mapping[int,
 
 
 def neighbours_table(outcomes: Sequence[Outcome]) -> str:
-    """Who took how long, and how well they predict: these models differ."""
+    """How long each contestant took, and how well it predicts, because the models differ."""
     rows = []
     for found in outcomes:
         for name, runs in found.times[1].items():

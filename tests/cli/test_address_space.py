@@ -1,4 +1,4 @@
-"""Too little address space for the libraries is an error at once."""
+"""Too little address space for the libraries is reported as an error at once."""
 
 import os
 import resource

@@ -1,4 +1,4 @@
-"""`dpmf compare`: what differs between two configs and their results, and which two cannot be compared."""
+"""`dpmf compare`: how two configs and their results differ, and which pairs cannot be compared."""
 
 import csv
 import io

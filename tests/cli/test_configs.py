@@ -1,4 +1,4 @@
-"""`dpmf configs`: all that ship, by paper."""
+"""`dpmf configs`: all shipped configs, by paper."""
 
 from typer.testing import CliRunner
 

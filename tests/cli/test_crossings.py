@@ -1,4 +1,4 @@
-"""`dpmf crossings` and `dpmf plan` of what was run smaller, or interrupted, and RMSE at one ε."""
+"""`dpmf crossings` and `dpmf plan` for smaller or interrupted runs, and RMSE at one ε."""
 
 import json
 import shutil
@@ -53,7 +53,7 @@ def test_what_was_run_smaller_is_planned_alike_and_found_by_the_configs_name(
     dpmf(folder, cache, "run", "shop.yaml", "-j", "1", "--runs", "1")
     assert len(rows(folder, cache, "shop.yaml")) == 2 * len(rows(folder, cache, "results/shop.runs-1"))
     said = dpmf(folder, cache, "compare", "shop.yaml", "results/shop.runs-1", expect=2).stderr
-    assert "was run smaller in several ways; name one of their folders" in said
+    assert "has several smaller runs and no full one; name one of their folders" in said
     dpmf(folder, cache, "run", "shop.yaml", "-j", "1")
     assert {row["experiment"] for row in rows(folder, cache, "shop.yaml")} == {"shop"}
 

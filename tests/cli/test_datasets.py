@@ -1,4 +1,4 @@
-"""`dpmf datasets`: results on stdout, the rest on stderr, JSON where asked."""
+"""`dpmf datasets`: results on stdout, everything else on stderr, JSON on request."""
 
 import importlib
 import json

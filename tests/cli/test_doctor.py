@@ -1,4 +1,4 @@
-"""`dpmf doctor`: what is there, and an exit code of 1 where some of it is damaged."""
+"""`dpmf doctor`: its findings, and exit code 1 if anything is damaged."""
 
 import json
 import os

@@ -1,4 +1,4 @@
-"""Help: of every command, with an example, in whole sentences, and at once."""
+"""Help: there is one for every command, with an example and in full sentences, and it appears at once."""
 
 import os
 import subprocess

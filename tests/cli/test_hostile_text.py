@@ -1,4 +1,4 @@
-"""Any text in a file or a name, by the command line: what is printed holds no control character but ends of lines."""
+"""Any text in a file or a name, by the command line: the output holds no control character except line ends."""
 
 import contextlib
 import csv
@@ -23,12 +23,12 @@ from tests.results.test_made_before import MADE_BEFORE
 
 WORST = "\x1b[2J\x9b5m\x07\r\u202e\u2066\u200b\u2028\ufeff\U000e0041\x7f\t\n=1|`"
 TEXT = st.text(st.sampled_from(WORST) | st.characters(codec="utf-8", exclude_characters="\0"), max_size=30)
-"""Without NUL, which a config may not hold at all."""
+"""Text without NUL, which a config may not contain at all."""
 NAME = st.text(
     st.sampled_from(WORST + "\udc9b\udcff") | st.characters(codec="utf-8", exclude_characters="/\0"),
     max_size=30,
 )
-"""Of a file, also one that is no UTF-8."""
+"""The text of a file, which may be invalid UTF-8."""
 
 CONFIG = {"dataset": "synthetic-ml-100k", "epsilons": [1], "algorithms": ["pge"]}
 CSV = {"kind": "csv", "name": "mine", "columns": {"user": "u", "item": "i", "rating": "r"}}
@@ -50,7 +50,7 @@ def acting_on_a_terminal(text: str) -> set[str]:
 
 
 def said(*arguments: str, code: int = 2) -> str:
-    """What a command prints, none of which acts on a terminal; it ends with that code."""
+    """The output of a command, which must not act on a terminal. The command must end with that exit code."""
     out, err = io.StringIO(), io.StringIO()
     before = sys.argv
     sys.argv = ["dpmf", *arguments]

@@ -16,7 +16,7 @@ PAIRS = [(user, item) for user in range(1, 31) for item in RNG.sample(range(100,
 
 
 def rows(form: str, low: float = 1, high: float = 5, step: float = 1, header: str = "") -> bytes:
-    """270 ratings; of the first pairs the lowest and the highest, so that both occur."""
+    """270 ratings. The first pairs have the lowest and the highest value, so that both occur."""
     steps = round((high - low) / step)
     taken = [0, steps, *(RNG.randint(0, steps) for _ in PAIRS)]
     lines = [
@@ -84,7 +84,7 @@ def test_the_next_commands_are_said_and_do(tmp_path: Path, session_cache: Path) 
 
 
 def test_what_is_said_stands_in_place_of_the_guess(tmp_path: Path, session_cache: Path) -> None:
-    """Columns the other way round, a line of names that is taken for a rating, and another scale."""
+    """Columns in the other order, a header line that is taken for a rating, and another scale."""
     (tmp_path / "r.csv").write_bytes(b"7;8;2;900000000\n" + rows("{u};{i};{r};900000000"))
     said = ["--user", "1", "--item", "0", "--timestamp", "3", "--scale", "0:10:0.5", "--header"]
     more = ["--separator", "semicolon", "--decimal", ",", "--to", "mine.yaml", "--epsilon", "2"]

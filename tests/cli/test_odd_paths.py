@@ -1,4 +1,4 @@
-"""Paths that are too long, or no text: one message, or done all the same."""
+"""Paths that are too long or not text: one message, or the command works all the same."""
 
 import os
 import shutil

@@ -1,4 +1,4 @@
-"""The pages of papers have the tables that the papers' files make, and `dpmf configs` names what is run."""
+"""The pages of papers have the tables made from the papers' files; `dpmf configs` names the configs that are run."""
 
 import re
 from pathlib import Path
@@ -32,7 +32,8 @@ def test_the_page_of_a_paper_has_its_tables(key: str) -> None:
 
 
 def test_the_readme_counts_what_the_pages_of_papers_say() -> None:
-    """Read again from those pages: cells that a setting reproduces, and verdicts by data set, of theorems one."""
+    """Read back from those pages: the number of cells that a setting reproduces, and verdicts by data set;
+    theorems have one."""
     readme = ROOT / "README.md"
     text = readme.read_text()
     assert with_tables(readme) == text, "write it anew: make format, or dpmf docs README.md"

@@ -1,4 +1,4 @@
-"""`dpmf recommend`: a config that runs, chosen by ranks on public ratings; by errors only where it is told to."""
+"""`dpmf recommend`: a config that runs, chosen by ranks on public ratings, and by errors only on request."""
 
 from pathlib import Path
 

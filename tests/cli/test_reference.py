@@ -1,4 +1,4 @@
-"""The reference page is that of the code, and has all of it."""
+"""The reference page is generated from the code, and complete."""
 
 import re
 from pathlib import Path

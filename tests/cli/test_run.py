@@ -1,4 +1,4 @@
-"""What `dpmf run` prints of very many curves."""
+"""The output of `dpmf run` with very many curves."""
 
 from pathlib import Path
 

@@ -1,4 +1,4 @@
-"""Where standard output cannot be written, every command ends with one line and exit code 2, and with no traceback."""
+"""If standard output cannot be written, every command ends with one line, exit code 2 and no traceback."""
 
 import contextlib
 import errno
@@ -24,7 +24,7 @@ pytestmark = pytest.mark.skipif(not FULL.exists(), reason="no /dev/full on this 
 
 
 def said(monkeypatch: pytest.MonkeyPatch, *arguments: str) -> str:
-    """What a command says on stderr that prints to a full disk."""
+    """What a command writes to stderr if its standard output is a full disk."""
     err = io.StringIO()
     monkeypatch.setattr(sys, "argv", ["dpmf", *arguments])
     with FULL.open("w") as full, contextlib.redirect_stdout(full), contextlib.redirect_stderr(err):

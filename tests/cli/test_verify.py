@@ -1,4 +1,4 @@
-"""`dpmf verify`: finds what is off in results, caches and data, says the fix, and changes nothing."""
+"""`dpmf verify`: finds damage in results, caches and data, names the fix, and changes nothing."""
 
 import json
 import os
@@ -65,7 +65,7 @@ def here(made: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 @pytest.fixture
 def verify(here: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> Verify:
-    """Exit code, what is printed and what is said."""
+    """The exit code, standard output and standard error."""
 
     def call(*arguments: str) -> tuple[int, str, str]:
         monkeypatch.setattr(sys, "argv", ["dpmf", "verify", *arguments])
@@ -85,7 +85,7 @@ def all_of(folder: Path) -> dict[str, tuple[int, bytes]]:
 
 
 def the(pattern: str) -> Path:
-    """The first file whose path begins so."""
+    """The first file whose path begins with this."""
     return sorted(path for path in Path().rglob("*.*") if str(path).startswith(pattern))[0]
 
 
@@ -170,7 +170,7 @@ DAMAGES: dict[str, tuple[Callable[[], object], list[str]]] = {
     ),
     "a task of nobody": (
         lambda: the(TASK).write_bytes(encode(sealed({"format": 1}))),
-        [f"{TASK}*: damaged: it is no task's result; *", NO_RESULT],
+        [f"{TASK}*: damaged: it is not the result of a task; *", NO_RESULT],
     ),
     "a task of another version": (
         lambda: resealed(the(TASK), format=7),
@@ -178,7 +178,7 @@ DAMAGES: dict[str, tuple[Callable[[], object], list[str]]] = {
     ),
     "a task under another name": (
         lambda: the(TASK).rename(str(the(TASK)).replace("fold000", "fold009")),
-        [f"{TASK}*/fold009*: it is of another task; delete it", NO_RESULT],
+        [f"{TASK}*/fold009*: it belongs to another task; delete it", NO_RESULT],
     ),
     "a task that is gone": (lambda: the(TASK).unlink(), [NO_RESULT]),
     "a FIFO as a task": (
@@ -240,7 +240,7 @@ def test_what_is_off_is_listed_with_its_fix(verify: Verify, what: str) -> None:
 
 
 def fits(line: str, pattern: str) -> bool:
-    """Whether a line is what a pattern says, in which only * stands for others."""
+    """Whether a line matches a pattern in which only * is special."""
     return re.fullmatch(re.escape(pattern).replace(r"\*", ".*"), line) is not None
 
 
@@ -300,7 +300,7 @@ def test_without_ratings_nothing_is_computed_which_is_said(verify: Verify) -> No
     Path("ratings.csv").unlink()
     code, printed, said = verify("--recompute", "9", "--json")
     assert (code, counts(printed)["computed anew"]) == (0, 0)
-    assert said.count("not computed anew, for its ratings are not at hand") == 4
+    assert said.count("not computed anew, because its ratings are not available") == 4
 
 
 def other_error(by: float) -> None:
@@ -316,7 +316,7 @@ def test_another_result_under_its_own_checksum_is_found_by_computing(verify: Ver
     assert code == 1
     assert fits(
         printed.splitlines()[-1],
-        f"{TASK}*: computed anew it has other bytes; RMSEs differ by at most 0.25; *",
+        f"{TASK}*: when computed anew, its bytes differ; RMSEs differ by at most 0.25; *",
     )
 
 
@@ -347,7 +347,7 @@ def test_a_computation_that_fails_is_off(verify: Verify, monkeypatch: pytest.Mon
     monkeypatch.setattr(recompute, "execute", lambda *_: 1 / 0)
     code, printed, _ = verify("--recompute", "1")
     assert code == 1
-    assert "computing it fails: ZeroDivisionError" in printed
+    assert "computing it anew fails: ZeroDivisionError" in printed
 
 
 def test_a_seed_draws_the_same_tasks(verify: Verify, monkeypatch: pytest.MonkeyPatch) -> None:

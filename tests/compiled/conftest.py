@@ -1,4 +1,4 @@
-"""Caches of machine code of the tests' own."""
+"""Caches of machine code for these tests only."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -10,7 +10,7 @@ from dpmf_cli.compiled import entries
 
 @pytest.fixture(autouse=True)
 def kernels(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
-    """Where entries are kept in a test, an empty cache; all is said anew that is said once."""
+    """An empty cache for the entries of a test. Messages that are given once are given again."""
     monkeypatch.setenv("DPMF_CACHE", str(tmp_path / "cache"))
     monkeypatch.delenv("DPMF_KERNELS")
     for once in (entries._private, entries._say):

@@ -1,4 +1,4 @@
-"""A compiled function of the tests' own, with another that it calls and a constant; and its cache."""
+"""A compiled function for tests, with another that it calls and a constant; and a cache for it."""
 
 from collections.abc import Callable
 from pathlib import Path
@@ -29,7 +29,7 @@ def example(kinds: Any) -> dict[str, np.ndarray]:
 
 
 def fresh() -> Any:
-    """`doubled` as another process would have it: nothing of it is compiled or loaded yet."""
+    """`doubled` as in a new process: none of it is compiled or loaded yet."""
     return compiled(example)(doubled)
 
 

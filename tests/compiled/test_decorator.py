@@ -1,4 +1,4 @@
-"""Compiled functions: kept, loaded by another process, and compiled anew where anything about an entry is off."""
+"""Compiled functions: kept, loaded by another process, and compiled anew if anything about an entry is wrong."""
 
 import os
 import pickle

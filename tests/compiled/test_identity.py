@@ -1,4 +1,4 @@
-"""What machine code depends on is in its key."""
+"""The key of machine code contains everything that the code depends on."""
 
 from typing import Any
 
@@ -93,7 +93,8 @@ def test_numbas_settings_are_in_the_key_but_for_those_that_change_no_code(
 
 
 def test_a_source_is_that_which_was_imported(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A file that is edited while a run compiles does not lend its name to the code of the old one."""
+    """If a file is edited while a run compiles, the machine code of the old text is not stored under the new
+    text's name."""
     before = identity.note_source(made.__name__)
     monkeypatch.setattr(made.__spec__.loader, "get_data", lambda path: b"edited", raising=False)
     assert identity.note_source(made.__name__) == before

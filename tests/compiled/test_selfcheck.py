@@ -1,4 +1,4 @@
-"""Machine code that is not what its source says is found before it is used, and never kept."""
+"""Machine code that does not do what its source says is found before it is used, and is never kept."""
 
 from collections.abc import Callable
 from typing import Any
@@ -30,7 +30,7 @@ def test_wrong_machine_code_is_refused_each_time_and_not_kept(monkeypatch: pytes
 
 
 def test_what_is_checked_stays_as_it_was() -> None:
-    """An example is made anew for machine code and twin, and no random stream moves."""
+    """An example is made again for machine code and twin, and no random stream is advanced."""
     state = str(np.random.get_state())  # noqa: NPY002
     values = np.arange(4.0)
     result(compiled(lambda kinds: {"values": values, "out": values})(doubled))
@@ -39,7 +39,7 @@ def test_what_is_checked_stays_as_it_was() -> None:
 
 
 def entry_point(found: Any) -> Callable[..., Any]:
-    """Machine code that writes `found`, whatever it gets."""
+    """Machine code that writes `found`, whatever its arguments."""
 
     def run(values: np.ndarray, out: np.ndarray) -> None:
         out[:] = found

@@ -1,4 +1,4 @@
-"""For each mistake in a config, one message that says where, what and the fix."""
+"""For each mistake in a config, one message that names the place, the mistake and the fix."""
 
 import re
 from pathlib import Path

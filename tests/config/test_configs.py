@@ -1,4 +1,4 @@
-"""Configs that are accepted: what they inherit, what they default to, and what they become."""
+"""Accepted configs: what they inherit, their defaults, and what they resolve to."""
 
 import json
 import math
@@ -59,7 +59,7 @@ def test_numbers_in_scientific_notation_are_numbers(tmp_path: Path, number: str)
 
 
 class Gaussian(PrivateGlobalEffects):
-    """An algorithm whose θ stands for another ε, as Gaussian noise does."""
+    """An algorithm whose θ is not its ε, as with Gaussian noise."""
 
     def epsilon_of(self, theta: float) -> float:
         return 3 * theta

@@ -1,4 +1,4 @@
-"""Configs that extend others: what is inherited, and where mistakes in what is inherited stand."""
+"""Configs that extend others: what is inherited, and the places of mistakes in inherited values."""
 
 import re
 from pathlib import Path
@@ -12,7 +12,7 @@ from tests.configs import GOOD
 
 
 def put(folder: Path, **texts: str) -> Path:
-    """Writes files `name.yaml`; the first of them."""
+    """Writes files `name.yaml`, and returns the path of the first."""
     folder.mkdir(exist_ok=True)
     for name, text in texts.items():
         (folder / f"{name}.yaml").write_text(text)
@@ -55,7 +55,7 @@ def test_one_on_top_of_the_other(tmp_path: Path) -> None:
 
 
 def test_the_name_is_not_inherited(tmp_path: Path) -> None:
-    """Else both would write one folder of results."""
+    """Otherwise both would write to the same folder of results."""
     base = GOOD + "name: mine\n"
     assert extended(tmp_path, "runs: 1\n", base).name == "x"
     assert extended(tmp_path, "name: yours\n", base).name == "yours"

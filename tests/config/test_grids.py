@@ -1,4 +1,4 @@
-"""Whole runs over θ, beside twins and printed references, and on growing portions of the ratings."""
+"""Complete runs over θ, with twins and printed references, and on growing portions of the ratings."""
 
 import csv
 import json
@@ -45,7 +45,7 @@ def table(folder: Path, name: str) -> list[dict[str, str]]:
 def run_inside(
     monkeypatch: pytest.MonkeyPatch, folder: Path, cache: Path, *arguments: str, data: str = "none"
 ) -> int:
-    """A command in this process, so that what is patched here is patched there; its exit code."""
+    """Runs a command in this process, so that patches apply, and returns its exit code."""
     monkeypatch.setattr(sys, "argv", ["dpmf", *arguments])
     monkeypatch.setenv("DPMF_CACHE", str(cache))
     monkeypatch.setenv("DPMF_DATA", str(folder / data))

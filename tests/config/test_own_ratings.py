@@ -1,4 +1,4 @@
-"""What a config leaves open on a user's own ratings, for which no paper chose anything."""
+"""Defaults of a config on a user's own ratings, for which no paper chose anything."""
 
 from pathlib import Path
 from typing import Any

@@ -1,4 +1,4 @@
-"""A config made smaller from the command line: what changes, what it is called, and what is refused."""
+"""A config made smaller from the command line: what changes, its name, and what is refused."""
 
 from pathlib import Path
 

@@ -1,4 +1,4 @@
-"""`refine`: for whom it holds, and what it leaves as it was."""
+"""`refine`: which experiments it applies to, and what it leaves as it was."""
 
 from pathlib import Path
 

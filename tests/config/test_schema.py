@@ -1,4 +1,4 @@
-"""The JSON schema of configs: what an editor underlines, and what it leaves alone."""
+"""The JSON schema of configs: what an editor underlines and what it accepts."""
 
 import json
 from pathlib import Path

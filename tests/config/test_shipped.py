@@ -1,4 +1,4 @@
-"""Configs that are named: a file of that name wins, else the one that dpmf ships is taken, and which one is told."""
+"""Configs given by name: a file of that name wins over the shipped one, and a message says which was taken."""
 
 from pathlib import Path
 
@@ -13,7 +13,7 @@ from tests.configs import GOOD, SHIPPED
 
 @pytest.fixture(autouse=True)
 def elsewhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A folder in which nothing is, and nothing has been told yet."""
+    """An empty folder, and no messages given yet."""
     _tell.cache_clear()
     monkeypatch.chdir(tmp_path)
 

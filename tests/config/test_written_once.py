@@ -1,4 +1,4 @@
-"""Entries that are written once and stand for several, and what algorithms share."""
+"""Entries that are written once and stand for several, and parameters that algorithms share."""
 
 import re
 from pathlib import Path

@@ -25,7 +25,7 @@ def data(tmp_path: Path) -> Path:
 
 @pytest.fixture
 def make_entry(monkeypatch: pytest.MonkeyPatch) -> MakeEntry:
-    """Puts a data set `tiny` into the catalog; what is not given is that of three ratings in `u.data`."""
+    """Puts a data set `tiny` into the catalog. By default it has three ratings in `u.data`."""
 
     def make(
         *,

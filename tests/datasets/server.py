@@ -1,4 +1,4 @@
-"""A server on this machine that gives what a test tells it to, also badly."""
+"""A local server that sends what a test tells it to, faulty answers included."""
 
 import threading
 from collections.abc import Callable, Iterator
@@ -10,7 +10,7 @@ Answer = bytes | Callable[[BaseHTTPRequestHandler], None]
 
 @contextmanager
 def serving(answers: dict[str, Answer]) -> Iterator[str]:
-    """The address of a server of `answers` by path; what has none is not found."""
+    """The address of a server that gives `answers` by path; other paths are not found."""
 
     class Handler(BaseHTTPRequestHandler):
         def do_GET(self) -> None:
@@ -39,7 +39,7 @@ def serving(answers: dict[str, Answer]) -> Iterator[str]:
 
 
 def send(handler: BaseHTTPRequestHandler, body: bytes, claimed: int | None) -> None:
-    """A whole answer, which claims that length, or none."""
+    """A complete answer, which states that length, or none."""
     handler.send_response(200)
     if claimed is not None:
         handler.send_header("Content-Length", str(claimed))
@@ -48,7 +48,7 @@ def send(handler: BaseHTTPRequestHandler, body: bytes, claimed: int | None) -> N
 
 
 def cut(body: bytes) -> Answer:
-    """The first 50 bytes of what is claimed to be all of `body`."""
+    """The first 50 bytes of an answer that claims to be all of `body`."""
     return lambda handler: send(handler, body[:50], len(body))
 
 

@@ -1,4 +1,4 @@
-"""Archives that must be refused, and what is refused is said."""
+"""Archives that must be refused, with messages that say why."""
 
 import contextlib
 import io
@@ -157,7 +157,7 @@ def test_many_members_share_one_limit(tmp_path: Path) -> None:
 
 
 def header(**fields: bytes) -> bytes:
-    """A tar of one member, fields of whose header are replaced and summed again."""
+    """A tar with one member whose header fields are replaced; the checksum of the header is then computed again."""
     places = {"size": 124, "type": 156}
     data = bytearray(tarred({"u.data": LINE}))
     for name, value in fields.items():
@@ -168,7 +168,7 @@ def header(**fields: bytes) -> bytes:
 
 
 def extended(**fields: str) -> bytes:
-    """A tar of one member with those extended headers."""
+    """A tar with one member that has these extended headers."""
     held = io.BytesIO()
     with tarfile.open(fileobj=held, mode="w", format=tarfile.PAX_FORMAT) as archive:
         info = tarfile.TarInfo("u.data")
@@ -194,7 +194,7 @@ def extended(**fields: str) -> bytes:
     ids=["octal", "binary", "negative", "extended", "sparse", "map", "minus"],
 )
 def test_sizes_that_no_archive_has(tmp_path: Path, content: bytes) -> None:
-    """tarfile walks to the end of a member step by step, however far that is said to be."""
+    """tarfile walks to the end of a member step by step, however large the member claims to be."""
     (tmp_path / "a").write_bytes(content)
     begin = time.process_time()
     with contextlib.suppress(DpmfError):
@@ -203,7 +203,7 @@ def test_sizes_that_no_archive_has(tmp_path: Path, content: bytes) -> None:
 
 
 def test_sparse_members_of_a_tar(tmp_path: Path) -> None:
-    """A tar of a few bytes may hold a file of any number of zeros."""
+    """A tar of a few bytes may hold a file with any number of zeros."""
     content = extended(
         GNU_sparse_major="0", GNU_sparse_minor="1", GNU_sparse_size="9000000", GNU_sparse_map="0,8"
     )
@@ -260,7 +260,7 @@ def test_cut_off_archives_never_pass(
 ) -> None:
     whole = ARCHIVES[kind]
     path = tmp_path_factory.mktemp("cut") / "a"
-    # A tar ends in some 10 kB of zeros that do not matter: cut within what does.
+    # A tar ends in about 10 kB of zeros that do not matter, so cut it within the part that matters.
     content = len(whole.rstrip(b"\0"))
     path.write_bytes(whole[: int(share * content)])
     found = None

@@ -1,4 +1,4 @@
-"""The cache: opened without parsing, rebuilt when broken, and unharmed by company."""
+"""The cache: opened without parsing, rebuilt when broken, and safe when several processes use it."""
 
 import errno
 import json

@@ -46,7 +46,7 @@ def test_sorted_dense_and_independent_of_row_order(
     assert checksum(canonicalise(raw(rows), STARS).ratings) == checksum(ratings)
 
 
-@settings(deadline=None)  # eight times parsed: a busy machine needs more than the default 200 ms
+@settings(deadline=None)  # parses eight times, for which a busy machine needs more than the default of 200 ms
 @given(ROWS)
 def test_checksum_sees_every_part(rated: dict[tuple[int, int], int]) -> None:
     rows = [(user, item, value) for (user, item), value in rated.items()]

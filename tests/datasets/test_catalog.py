@@ -1,4 +1,4 @@
-"""The catalog as it is shipped: what its reader cannot know of it."""
+"""The shipped catalog: properties that its reader cannot check."""
 
 import re
 from pathlib import Path

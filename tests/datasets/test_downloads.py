@@ -1,4 +1,4 @@
-"""The downloader: https only, bounded in size and time, by hash; whatever it refuses is told."""
+"""The downloader: https only, bounded in size and time, verified by hash; every refusal is reported."""
 
 import hashlib
 import threading
@@ -29,7 +29,7 @@ def server(answers: dict[str, Answer]) -> Iterator[str]:
 
 @pytest.fixture
 def allowed(server: str, monkeypatch: pytest.MonkeyPatch) -> str:
-    """The server's address, which counts as one with https."""
+    """The server's address, treated as if it used https."""
     monkeypatch.setattr(downloads, "SCHEMES", ("https://", f"{server}/"))
     return server
 
@@ -91,7 +91,7 @@ def test_more_bytes_than_expected_are_not_written(
 def test_a_file_that_comes_too_slowly_is_given_up(
     allowed: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, part: float, slow: bool
 ) -> None:
-    """At a rate just below the least and just above it; the clock is set by hand."""
+    """At a rate just below the minimum and just above it, with a clock that the test sets."""
     body = [("", BODY[:100]), ("", BODY[100:])]
     limits = [downloads.PATIENCE + size / downloads.LEAST_RATE for size in (100, len(BODY))]
     looks = iter([0.0, 0.99 * limits[0], part * limits[1]])

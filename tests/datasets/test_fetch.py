@@ -1,4 +1,4 @@
-"""Fetching: from a server of our own that misbehaves, from a file."""
+"""Fetching: from a local server that misbehaves, and from a file."""
 
 import hashlib
 import io
@@ -24,7 +24,7 @@ def digest(data: bytes, kind: str = "sha256") -> str:
 
 @pytest.fixture
 def server(monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
-    """A server's address; addresses of this machine count as ones with https."""
+    """A server's address; addresses of this machine are treated as if they used https."""
     monkeypatch.setattr(downloads, "SCHEMES", ("http://127.0.0.1:",))
     with serving({"/good": GOOD, "/corrupted": GOOD[:-1] + b"x", "/cut": cut(GOOD)}) as address:
         yield address

@@ -1,4 +1,4 @@
-"""Where files are, and what was read of them before."""
+"""Finds data files, and ratings that were parsed before."""
 
 from pathlib import Path
 

@@ -1,4 +1,4 @@
-"""Known answers of every format, whatever it is wrapped in, and the place of every kind of fault."""
+"""Known answers for every format in every wrapping, and the place of every kind of fault."""
 
 from pathlib import Path
 

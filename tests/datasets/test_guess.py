@@ -1,4 +1,4 @@
-"""What a file of ratings is guessed to be: layout, columns and scale, in keys of a config and in words."""
+"""What is guessed about a file of ratings: layout, columns and scale, in keys of a config and in words."""
 
 import random
 from pathlib import Path

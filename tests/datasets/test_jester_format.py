@@ -1,4 +1,4 @@
-"""Jester's spreadsheets: users through the sheets, faults by row and column, and sheets that do harm."""
+"""Jester's spreadsheets: users across the sheets, faults by row and column, and harmful sheets."""
 
 import io
 import zipfile
@@ -71,7 +71,7 @@ def test_jester_that_is_no_spreadsheet(data: Path, cache: Path, make_entry: Make
 
 
 def altered_sheet(part: str, before: str, after: str) -> bytes:
-    """A sheet of one row, with a change in one of its parts."""
+    """A sheet of one row, with one of its parts changed."""
     with zipfile.ZipFile(io.BytesIO(sheet([jester_row(5)]))) as archive:
         parts = {name: archive.read(name) for name in archive.namelist()}
     changed = parts[part].replace(before.encode(), after.encode())
@@ -85,7 +85,8 @@ FAR = '<row r="1048576"><c r="XFD1048576"><v>1</v></c></row></sheetData>'
 def test_a_spreadsheet_that_takes_gigabytes_is_refused(
     data: Path, cache: Path, make_entry: MakeEntry
 ) -> None:
-    """A cell at the far end of a sheet ends the process of the library that reads it; so it has one of its own."""
+    """A cell at the far end of a sheet ends the process of the library that reads it, so the library has its
+    own process."""
     jester_entry(make_entry, (2, 2, 3))
     bomb = altered_sheet("xl/worksheets/sheet1.xml", "</sheetData>", FAR)
     for n in (1, 2):

@@ -1,4 +1,4 @@
-"""The package index: a file of a release is downloaded and read; nothing of it is ever run."""
+"""The package index: a file of a release is downloaded and read, and nothing in it is ever run."""
 
 import hashlib
 import os
@@ -62,7 +62,7 @@ def answers() -> dict[str, Answer]:
 
 @pytest.fixture
 def index(answers: dict[str, Answer], monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
-    """The address of an index without https, which is the one that the user's pip is configured with."""
+    """The address of an index without https, to which the user's pip is configured."""
     with serving(answers) as address:
         monkeypatch.setenv("PIP_CONFIG_FILE", os.devnull)
         monkeypatch.setenv("PIP_INDEX_URL", f"{address}/simple")
@@ -98,7 +98,7 @@ def test_one_file_of_a_release_is_kept_and_nothing_is_run(
 
 
 def test_what_an_index_may_lead_to(index: str, answers: dict[str, Answer], tmp_path: Path) -> None:
-    """From an index without https to its own host, and to no other without https."""
+    """An index without https may refer to its own host, and to no other host without https."""
     other = index.replace("127.0.0.1", "localhost")
     answers["/simple/tiny-set/"] = link(f"{other}/files/tiny-1.whl", WHEEL).encode()
     with pytest.raises(MirrorError, match="an address without https; refused"):

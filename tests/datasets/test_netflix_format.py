@@ -1,4 +1,4 @@
-"""The Netflix Prize's files: dates, blocks that cut anywhere, faults by file and line, probe and judging lists."""
+"""The Netflix Prize's files: dates, blocks cut at any place, faults by file and line, probe and judging lists."""
 
 from pathlib import Path
 

@@ -1,4 +1,4 @@
-"""A user's own file in other wrappings and writings: the same ratings, or a message that names the fix."""
+"""A user's own file in other wrappings and notations: the same ratings, or a message that names the fix."""
 
 import gzip
 import sys

@@ -1,4 +1,4 @@
-"""What is missing is said with the way to get it, and what is there is not."""
+"""A missing data set is reported with the way to get it; a present one is not."""
 
 from pathlib import Path
 

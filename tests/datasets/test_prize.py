@@ -249,7 +249,7 @@ def test_a_whole_run_on_a_fixed_test_set(
 
 
 def item_average_error(which: str, folder: Path) -> float:
-    """RMSE of shrunk item averages (beta_m of the config), by a dictionary and a loop."""
+    """RMSE of shrunk item averages (beta_m of the config), computed with a dictionary and a loop."""
     beta = load_config(folder / "x.yaml").baselines[0].effects.beta_m  # type: ignore[attr-defined]
     tested = {pair: RATED[pair] for pair in LISTED} if which == "probe" else KEPT_BACK
     train = {pair: rating for pair, rating in RATED.items() if pair not in tested}

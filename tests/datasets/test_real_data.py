@@ -1,4 +1,4 @@
-"""The publishers' own files: their counts, means and checksums, and each command on them."""
+"""The publishers' own files: their counts, means and checksums, and each command run on them."""
 
 import shutil
 import time

@@ -1,4 +1,4 @@
-"""A data set reduced at random: whole users, the same for the same seed, under a name and checksum of its own."""
+"""A data set reduced at random: complete users, the same for the same seed, under its own name and checksum."""
 
 from pathlib import Path
 from typing import Any
@@ -14,7 +14,7 @@ from dpmf_cli.errors import DpmfError
 
 
 def pairs(dataset: Dataset) -> dict[tuple[int, int], tuple[float, int]]:
-    """(rating, time) by the source's own ids."""
+    """(rating, time) by the ids of the source."""
     ratings = dataset.ratings
     users, items = dataset.user_ids[ratings.users].tolist(), dataset.item_ids[ratings.items].tolist()
     content = zip(ratings.values.tolist(), ratings.columns["timestamp"].tolist(), strict=True)
@@ -40,7 +40,7 @@ def test_sampled_users_have_all_their_ratings_and_no_others(read: Any) -> None:
     assert pairs(sample) == {pair: rest for pair, rest in pairs(whole).items() if pair[0] in chosen}
     assert (sample.ratings.item_counts > 0).all()
     assert len(sample.item_ids) == sample.ratings.n_items < whole.ratings.n_items
-    # Not the first users, nor those with the most ratings.
+    # The sampled users are neither the first ones nor those with the most ratings.
     assert 350 < np.mean(sample.user_ids) < 600
     assert 70 < len(sample.ratings) / 200 < 150
 

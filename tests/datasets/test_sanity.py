@@ -1,4 +1,4 @@
-"""What is said of a set of ratings, and of what is off with it."""
+"""What is reported about a set of ratings, and about its faults."""
 
 import math
 import re

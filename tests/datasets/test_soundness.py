@@ -1,4 +1,4 @@
-"""Looks at data files: by the publisher's checksums, else by what they are parsed to, and nothing is kept."""
+"""Checks of data files: by the publisher's checksums, else by the parsed ratings; nothing is kept."""
 
 import hashlib
 from pathlib import Path
@@ -44,7 +44,7 @@ def test_a_changed_file_of_the_catalog_is_off(
 def test_a_remembered_digest_is_not_believed(
     data: Path, cache: Path, make_entry: MakeEntry, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Not even where size and times of the file are as they were."""
+    """Not even if the size and times of the file are unchanged."""
     digests = frozenset({f"sha256:{hashlib.sha256(U_DATA).hexdigest()}"})
     make_entry(digests=digests, contents=(Content("u.data", "u.data", digests),))
     (data / "u.data").write_bytes(U_DATA)

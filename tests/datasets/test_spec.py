@@ -1,4 +1,4 @@
-"""What a config may say, and what it is told when it says something else."""
+"""What a config may say about data, and the messages for anything else."""
 
 from typing import Any
 

@@ -28,7 +28,7 @@ ENTRIES: list[Algorithm] = [
 
 
 def rated(scale: Scale, steps: int) -> Ratings:
-    """Ratings of 60 users, on so many steps of the scale: the same ones whatever the scale is."""
+    """Ratings of 60 users, on that many steps of the scale. They are at the same steps on every scale."""
     rng = np.random.default_rng(17)
     cells = rng.random((60, 40)) < 0.4
     users, items = np.nonzero(cells)
@@ -49,7 +49,7 @@ def rated(scale: Scale, steps: int) -> Ratings:
 
 
 def errors(entry: Algorithm, ratings: Ratings, *, to_stars: bool = True) -> np.ndarray:
-    """The errors in widths of the scale, and what has no unit."""
+    """The errors in widths of the scale, and the results without a unit."""
     held_out = np.random.default_rng(3).random(len(ratings)) < 0.2
     data = DataIdentity("shop", "", "c", to_stars=to_stars)
     width, grid = ratings.scale.width, GRID if entry.private else (np.inf,)

@@ -1,4 +1,4 @@
-"""Synthetic ratings: their counts, their spread, and the order of the baselines that they must show."""
+"""Synthetic ratings: their counts, their spread, and the required order of the baselines."""
 
 import itertools
 from pathlib import Path
@@ -64,7 +64,7 @@ def test_a_seed_makes_the_same_ratings_and_another_others() -> None:
 
 
 def test_the_stream_of_a_seed_does_not_change() -> None:
-    # A change here changes every synthetic result ever stored: raise PARSER_VERSION with it.
+    # A change here changes every synthetic result ever stored, so raise PARSER_VERSION with it.
     assert checksum(made(1))[:16] == "1413d05eb031c429"
 
 

@@ -1,4 +1,4 @@
-"""A user's own file: what is read, and what is said of what cannot be."""
+"""A user's own CSV file: what is read, and the messages about what cannot be read."""
 
 from pathlib import Path
 from typing import Any

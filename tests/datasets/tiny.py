@@ -1,4 +1,4 @@
-"""Three ratings in every format, and what all of them are read as."""
+"""Three ratings in every format, and the result of reading them."""
 
 from pathlib import Path
 

@@ -1,4 +1,4 @@
-"""Curves and experiments made up for the tests of crossings."""
+"""Made-up curves and experiments for the tests of crossings."""
 
 import math
 from collections.abc import Sequence
@@ -22,7 +22,8 @@ def baseline(level: ArrayLike = 1.0, *, key: str = "ia", folds: int = 1) -> Meas
 
 
 def curve(epsilons: ArrayLike, difference: ArrayLike, *, label: str = "pge") -> Measured:
-    """A curve so far above the RMSE 1; `difference` is (folds, runs, E), or (E,) for one fold and run."""
+    """A curve that lies `difference` above the RMSE 1; `difference` is (folds, runs, E), or (E,) for one fold
+    and run."""
     grid = np.asarray(epsilons, dtype=float)
     rmse = 1.0 + np.array(difference, dtype=float, ndmin=3)
     return Measured("pge", label, grid, rmse, grid, 2 * grid, "bounded", "published")
@@ -42,7 +43,7 @@ def crossing(epsilons: ArrayLike, difference: ArrayLike) -> Crossing:
 def noisy(
     seed: int, shape: tuple[int, ...], line: Sequence[float], *, sd: float = 0.1
 ) -> NDArray[np.float64]:
-    """Differences that lie around `line` (E,), all cells independent."""
+    """Differences that vary around `line` (E,), all values independent."""
     differences: NDArray[np.float64] = np.random.default_rng(seed).normal(0, sd, shape) + np.asarray(line)
     return differences
 

@@ -1,4 +1,4 @@
-"""Crossings: known answers, and the values that are no numbers."""
+"""Crossings: known answers, and statuses that are not numbers."""
 
 import math
 from dataclasses import replace
@@ -57,7 +57,7 @@ def test_the_first_crossing_counts_and_a_later_rise_is_noted() -> None:
 
 
 def test_where_more_is_better_a_curve_crosses_from_below() -> None:
-    """The mirror image of an RMSE has its crossings, interval and second crossing; RMSE stays as it was."""
+    """The mirror image of an RMSE has the same crossings, interval and second crossing; RMSE stays as it was."""
     metric = Metric("ndcg@10", "nDCG@10", larger_is_better=True)
     difference = noisy(3, (6, 2, 4), [0.3, -0.2, 0.1, -0.3])
     grid = [1.0, 2.0, 4.0, 8.0]
@@ -99,7 +99,8 @@ def test_an_incomplete_curve_or_baseline_has_no_crossing() -> None:
 
 
 def test_a_diverged_model_is_above_every_baseline() -> None:
-    """In every replicate: so the curve comes down between the grid points, at the upper one."""
+    """The curve counts as far above in every replicate, so it comes down between the grid points, near the
+    upper one."""
     values = noisy(0, (4, 3, 3), [0.0, -0.5, -0.6], sd=0.01)
     values[2, 1, 0] = np.inf
     found = crossing([0.1, 1, 10], values)
@@ -218,7 +219,8 @@ def test_other_folds_than_the_baselines_are_refused() -> None:
 
 
 def test_crossings_are_with_the_targets_of_the_experiment() -> None:
-    """A learned similarity is held against one that nobody learned, and each of two entries of one kind has its own."""
+    """A learned similarity is compared with one that is not learned, and each of two entries of one kind has
+    its own."""
     made = curve([1, 2, 4], [0.3, 0.1, -0.2])
     kinds = [("constant_nbm", "Constant similarity"), ("cos", "COS"), ("cos", "COS, co-raters"), ("ia", "IA")]
     baselines = tuple(replace(baseline(), algorithm=key, label=label, line=label) for key, label in kinds)

@@ -21,7 +21,7 @@ def test_folds_partition_the_ratings_evenly(folds: int, count: int, seed: int) -
 
 
 def test_folds_are_random() -> None:
-    """Ratings stand by user: folds that followed their order would not be a random sample of anything."""
+    """Ratings are ordered by user, so folds that followed their order would not be random samples."""
     one, other = (assign_folds(1000, 10, np.random.default_rng(seed)) for seed in (0, 1))
     assert 50 < (one == other).sum() < 200
     assert 50 < (one == np.arange(1000) % 10).sum() < 200

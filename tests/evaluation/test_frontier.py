@@ -1,4 +1,4 @@
-"""The frontier: what leads at each ε, by what can be proved, among all that keep a guarantee."""
+"""The frontier: the leader at each ε, by provable ε, among all methods that keep a guarantee."""
 
 from dataclasses import replace
 from typing import Any
@@ -15,13 +15,13 @@ from dpmf_cli.report.tables.frontier import frontier_text
 GRID = np.array([0.1, 1.0, 10.0])
 INFINITE = np.array([np.inf])
 HARD = np.array([0.0, 0.2, -0.1, -0.1])
-"""By how much the folds' errors differ from their mean."""
+"""How much the folds' errors differ from their mean."""
 
 
 def curve(
     label: str, *errors: float, provable: float = 1.0, by_fold: Any = (0, 0, 0, 0), **changes: Any
 ) -> Measured:
-    """A curve with these mean errors over `GRID`; at each ε, what can be proved is `provable` times that."""
+    """A curve with these mean errors over `GRID`. Its provable ε is `provable` times each ε."""
     folds = HARD + np.array(by_fold)
     return replace(
         Measured(
@@ -73,7 +73,7 @@ def test_the_lowest_mean_leads_at_each_epsilon_and_its_stretches_are_known() -> 
 
 
 def test_what_claims_less_than_can_be_proved_does_not_win_at_what_it_claims() -> None:
-    """At ε = 1 it may show what it claims 0.1 for alone, for which 0.5 can be proved."""
+    """At ε = 1 the frontier may only use the point that claims 0.1, for which 0.5 can be proved."""
     claims, honest = curve("claims", 0.97, 0.5, 0.4, provable=5.0), curve("honest", 1.0, 0.96, 0.95)
     (frontier,) = found(claims, honest)
     assert leading(frontier) == [(0.1, "honest", 1.0), (1.0, "honest", 0.96), (10.0, "claims", 0.5)]
@@ -118,7 +118,7 @@ def test_what_protects_towards_everybody_stands_under_the_others_and_never_the_o
         Guarantee(Protection.VALUE, True),
     )
     assert [label for _, label, _ in leading(strong)] == ["everybody"] * 3
-    # What is reached at a small ε is held at a larger one.
+    # An error that is reached at a small ε is kept at a larger one.
     assert [label for _, label, _ in leading(weak)] == ["others"] * 3
     assert {best.curve.label for best in weak.leads[1].order} == {"everybody", "others"}
 
@@ -144,7 +144,7 @@ def test_what_diverged_or_is_incomplete_does_not_lead() -> None:
 
 
 def test_ties_are_by_the_paired_difference_and_not_by_overlapping_intervals() -> None:
-    """Folds differ by 0.3; of two methods that are 0.01 above the first, one is so in every fold."""
+    """Folds differ by 0.3. Of two methods that are 0.01 above the first, only one is so in every fold."""
     first, sure = curve("first", 1, 1, 0.9), curve("sure", 1.1, 1.1, 0.91)
     unsure = curve("unsure", 1.1, 1.1, 0.91, by_fold=(0.04, -0.04, 0.04, -0.04))
     lead = found(first, sure, unsure)[0].leads[-1]
@@ -156,7 +156,7 @@ def test_ties_are_by_the_paired_difference_and_not_by_overlapping_intervals() ->
 
 
 def test_the_interval_is_of_the_point_that_leads() -> None:
-    """Folds agree at ε = 10 alone."""
+    """Only at ε = 10 do the folds agree."""
     agreed = curve("agreed", 1.0, 1.0, 0.9)
     agreed.rmse[:, :, 2] = 0.9
     leads = found(agreed)[0].leads

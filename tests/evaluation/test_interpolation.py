@@ -1,4 +1,4 @@
-"""How far a crossing may be off between two grid points: against curves that are known between them."""
+"""How far a crossing may be off between two grid points, for curves that are known between them."""
 
 import numpy as np
 import pytest
@@ -12,7 +12,7 @@ NONE = np.empty((0, 0))
 
 @st.composite
 def smooth_curves(draw: st.DrawFn) -> tuple[float, float, float]:
-    """(noise, power, level) of `difference`, as RMSE falls with the noise in it: √(1 + (noise/ε)^power) − level."""
+    """(noise, power, level) of `difference`, whose RMSE falls with its noise: √(1 + (noise/ε)^power) − level."""
     return draw(st.floats(0.3, 3)), draw(st.floats(0.7, 2.5)), draw(st.floats(1.02, 1.6))
 
 

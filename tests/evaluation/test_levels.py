@@ -57,5 +57,7 @@ def test_what_is_incomplete_has_none() -> None:
 @pytest.mark.parametrize("epsilon", [0.5, 3.0, 0.0, -1.0, math.nan, math.inf])
 def test_outside_of_the_grid_it_is_refused(epsilon: float) -> None:
     made = experiment(curve(GRID, [LINE]), baselines=(baseline(),))
-    with pytest.raises(DpmfError, match=r"outside of the grid of pge, 1 to 2\.744; ask for one within"):
+    with pytest.raises(
+        DpmfError, match=r"outside of the grid of pge, 1 to 2\.744; ask for an ε within the grid"
+    ):
         levels_at(made, epsilon)

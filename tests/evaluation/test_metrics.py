@@ -1,4 +1,4 @@
-"""RMSE and MAE: column by column, to the bit what it is for all columns at once."""
+"""RMSE and MAE: each column alone gives the same bits as all columns at once."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""Numbers as text: rounded, signed, and spans of time."""
+"""Numbers as text: rounded, signed, and durations."""
 
 import pytest
 from hypothesis import given

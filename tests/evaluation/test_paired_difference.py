@@ -48,7 +48,7 @@ def test_known_answer() -> None:
 
 
 def test_folds_are_paired_so_that_their_difficulty_cancels() -> None:
-    """A difference of a twentieth of the spread over folds is seen; with B's folds out of order it is not."""
+    """A difference of a twentieth of the spread over folds is detected. With B's folds out of order it is not."""
     a, b = rmse(1), rmse(2, shift=0.005)
     (_, *rows) = compare(experiment(curve("PGE", a)), experiment(curve("PGE", b))).differences
     assert [row.verdict for row in rows] == ["worse"] * 3
@@ -58,7 +58,8 @@ def test_folds_are_paired_so_that_their_difficulty_cancels() -> None:
 
 @pytest.mark.parametrize(("shift", "least", "most"), [(0.0, 0.0, 0.1), (0.008, 0.9, 1.0)])
 def test_differences_are_found_where_there_are_some(shift: float, least: float, most: float) -> None:
-    """Of 40 pairs that differ by noise alone few are told apart; of those 4 deviations of a fold apart nearly all."""
+    """Of 40 pairs that differ only by noise, few are told apart; of those that differ by 4 deviations of a
+    fold, nearly all."""
     told = []
     for seed in range(40):
         other = experiment(curve("PGE", rmse(2 * seed + 1, shift)))
@@ -159,7 +160,7 @@ def test_a_uniform_and_a_personalised_curve_of_one_label_are_not_subtracted() ->
         found = compare(experiment(a), experiment(b))
         assert [row.label_a for row in found.differences] == ["GE"]
         assert "their ε are not comparable" in found.left_out[0]
-    # What says nothing of itself protects what its neighbours say.
+    # Without `protects`, a curve protects what its neighbours say.
     found = compare(experiment(uniform), experiment(replace(uniform, protects=None)))
     assert [row.label_a for row in found.differences] == ["GE", "PGE", "PGE", "PGE"]
 

@@ -1,4 +1,4 @@
-"""What an interrupted run has finished: the folds in which nothing is missing."""
+"""The finished part of an interrupted run: the folds in which nothing is missing."""
 
 from dataclasses import replace
 

@@ -1,4 +1,4 @@
-"""Portions: the first of the ratings, by time or at random, each within the next."""
+"""Portions: the first part of the ratings, by time or at random, each contained in the next."""
 
 from dataclasses import replace
 

@@ -1,4 +1,4 @@
-"""Which private recommender needs least ε: ranked where ε protects the same, refused elsewhere."""
+"""Ranking of private recommenders by the ε that they need: only where ε protects the same, refused elsewhere."""
 
 import math
 import re
@@ -27,8 +27,8 @@ def curve(
     swept: tuple[str, float] | None = None,
     missing: int = 0,
 ) -> Measured:
-    """A curve that falls by one for a factor of ten in ε and meets the item average at `meets`; at each ε, what can
-    be proved is `provable` times that."""
+    """A curve that falls by one for each factor of ten in ε and meets the item average at `meets`. Its provable
+    ε is `provable` times each ε."""
     rmse = IA - np.log10(GRID / meets)
     if missing:
         rmse = np.full_like(rmse, np.nan)
@@ -93,7 +93,7 @@ def test_below_the_grid_needs_its_smallest_epsilon_at_most() -> None:
 
 
 def test_those_that_do_not_meet_it_are_ordered_by_what_they_reach_at_a_modest_epsilon() -> None:
-    # What can be proved for the first is at most 1 at ε = 0.1 alone.
+    # Only at ε = 0.1 is the provable ε of the first curve at most 1.
     assert order(curve("worse", 200.0, provable=5.0), curve("better", 300.0)) == [
         (None, "better"),
         (None, "worse"),

@@ -1,4 +1,4 @@
-"""The bootstrap's intervals cover what they say, and the spread measures are those of the textbook."""
+"""The bootstrap's intervals have their stated coverage, and the measures of spread are those of the textbook."""
 
 import numpy as np
 import pytest
@@ -41,11 +41,9 @@ def coverage(values: NDArray[np.float64], *, partition: int | None) -> float:
 
 @pytest.mark.parametrize(("between_folds", "between_runs"), [(1.0, 0.2), (1.0, 1.0), (0.05, 1.0)])
 def test_intervals_over_independent_folds_cover_95_percent(between_folds: float, between_runs: float) -> None:
-    """Whichever noise prevails. Three standard errors of 1000 trials are 2 %.
-
-    Forgetting the folds fails the first case (cover: 0.6), resampling the runs twice the last (0.99), and
-    leaving out the small-sample factor all (0.90).
-    """
+    """The intervals have their coverage whichever noise prevails. Three standard errors of 1000 trials are 2 %.
+    Ignoring the folds fails the first case (cover: 0.6), resampling the runs twice the last (0.99), and leaving
+    out the small-sample factor all (0.90)."""
     values = simulated(1, between_folds=between_folds, between_runs=between_runs)
     assert coverage(values, partition=None) == pytest.approx(0.95, abs=0.021)
     assert coverage(values, partition=values.shape[1]) > 0.98
@@ -80,7 +78,7 @@ def test_the_expansion_is_the_product_of_its_three_factors() -> None:
 
 
 def test_replicates_are_whole_curves_around_the_mean() -> None:
-    """A shift common to all ε of a fold is drawn as a shift: the replicates keep the curve's shape."""
+    """A shift common to all ε of a fold is drawn as a shift, so replicates keep the curve's shape."""
     shape = np.array([3.0, 2.0, 1.0])
     values = shape + np.random.default_rng(4).normal(size=(6, 3, 1))
     drawn = replicate_means(values, rng=np.random.default_rng(5), partition=6).curves

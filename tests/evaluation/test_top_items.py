@@ -45,7 +45,7 @@ def measured(scores: ArrayLike, train: Ratings, test: Ratings, asked: TopItems =
 def made(
     seed: int, *, users: int = 25, items: int = 60, lanes: int = 5, values: int = 0
 ) -> tuple[Array, Ratings, Ratings]:
-    """Scores (n_users, n_items, lanes), of so many different `values` if not 0, and a training and a test set."""
+    """Scores (n_users, n_items, lanes) with that many different `values` (0: any), and a training and a test set."""
     rng = np.random.default_rng(seed)
     scores = rng.normal(size=(users, items, lanes))
     if values:
@@ -60,7 +60,7 @@ def made(
 
 
 def plain(scores: Array, train: Ratings, test: Ratings, asked: TopItems) -> tuple[float, float]:
-    """One lane (n_users, n_items), where no scores are equal: straight from the definitions."""
+    """One lane (n_users, n_items) without equal scores, computed directly from the definitions."""
     ndcg, recall = [], []
     for user in range(train.n_users):
         relevant = set(test.items[(test.users == user) & (test.values >= asked.threshold)].tolist())
@@ -76,7 +76,8 @@ def plain(scores: Array, train: Ratings, test: Ratings, asked: TopItems) -> tupl
 
 
 def test_a_known_answer_by_hand() -> None:
-    """Item 0 was seen. Of the others 3, 1, 4, 2, 5 is the order; 1 and 5 are relevant, 4 was held out and is not."""
+    """Item 0 was rated in training. The others are in the order 3, 1, 4, 2, 5. Items 1 and 5 are relevant; 4
+    was held out and is not."""
     train = rated([(0, 0, 5)], 1, 6)
     test = rated([(0, 1, 4), (0, 4, 3), (0, 5, 5)], 1, 6)
     scores = [[9.0, 4.0, 2.0, 5.0, 3.0, 1.0]]
@@ -122,7 +123,7 @@ def test_it_is_what_the_definitions_say(seed: int) -> None:
 
 @pytest.mark.slow  # it compiles itself
 def test_it_is_what_ranx_measures() -> None:
-    """Recall but for its denominator: ranx divides by all relevant items, also where the list has no room for them."""
+    """Recall with another denominator: ranx divides by all relevant items, even if the list has no room for them."""
     ranx = pytest.importorskip("ranx")
     scores, train, test = made(7, users=40, items=90)
     asked = TopItems(threshold=3)
@@ -145,7 +146,7 @@ def test_it_is_what_ranx_measures() -> None:
 @pytest.mark.parametrize("values", [1, 2, 3])
 @pytest.mark.parametrize("seed", range(3))
 def test_equal_scores_count_as_the_mean_over_all_their_orders(seed: int, values: int) -> None:
-    """Every order of five items, each consistent with the scores as likely as the others."""
+    """All orders of five items; those that are consistent with the scores are equally likely."""
     rng = np.random.default_rng(seed)
     scores = rng.integers(values, size=(1, 5)).astype(float)
     train, test = rated([(0, 4, 5)], 1, 5), rated([(0, 0, 5), (0, 2, 4)], 1, 5)

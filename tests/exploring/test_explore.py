@@ -1,4 +1,4 @@
-"""An exploration end to end on made-up ratings: what settings share is fitted once, and it goes on where it was left."""
+"""A complete exploration on made-up ratings: settings share fits, and it resumes where it was interrupted."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -99,7 +99,7 @@ def folders(tmp_path: Path, session_cache: Path) -> Folders:
 
 def test_every_setting_is_judged_and_shared_fits_are_run_once(made: Exploration, folders: Folders) -> None:
     plan = plan_of(made, folders)
-    # Of four settings: IA and GE under two β each, PGE under two, ISGD under four; two folds.
+    # Of four settings on two folds: IA and GE under two β each, PGE under two, ISGD under four.
     assert (plan.total, len(plan.left)) == (2 * (2 + 2 + 2 + 4), 20)
     found = explore(made, folders, LocalProcesses(1))
     assert [each.setting for each in found.tried] == [(0, 0), (0, 1), (1, 0), (1, 1)]

@@ -1,4 +1,4 @@
-"""One small experiment that faults are injected into, and what it gives where none is."""
+"""One small experiment into which faults are injected, and its results without faults."""
 
 import contextlib
 import os
@@ -34,11 +34,11 @@ algorithms:
 PATIENCE = 120
 Running = subprocess.Popen[str] | Forked
 VOLATILE = ("manifest.json",)
-"""What says when and by whom a run was made."""
+"""The keys that say when and on which machine a run was made."""
 
 
 def ratings_csv(seed: int = 1) -> str:
-    """Some 900 ratings of 40 items by 60 users."""
+    """About 900 ratings of 40 items by 60 users."""
     rng = random.Random(seed)
     pairs = [
         (user, item) for user in range(60) for item in range(40) if rng.random() < 0.38 or item == user % 40
@@ -48,7 +48,7 @@ def ratings_csv(seed: int = 1) -> str:
 
 
 def files(results: Path) -> dict[str, bytes]:
-    """Every result by its name, as its bytes."""
+    """The bytes of every result, by its name."""
     return {
         str(path.relative_to(results)): path.read_bytes()
         for path in results.rglob("*")
@@ -57,7 +57,7 @@ def files(results: Path) -> dict[str, bytes]:
 
 
 def differing(found: dict[str, bytes], expected: dict[str, bytes]) -> int:
-    """How many bytes are others, missing or too many."""
+    """The number of bytes that differ, are missing or are superfluous."""
     count = 0
     for name in found.keys() | expected.keys():
         ours, theirs = found.get(name, b""), expected.get(name, b"")
@@ -112,7 +112,7 @@ class Arena:
         )
 
     def finish(self, *, jobs: int = 1, path: Path | None = None, warm: bool = False) -> str:
-        """Runs to the end, and returns what was said."""
+        """Runs to the end, and returns the output."""
         process = self.start(jobs=jobs, path=path, warm=warm)
         _, said = process.communicate(timeout=PATIENCE)
         assert process.returncode == 0, said
@@ -120,7 +120,7 @@ class Arena:
         return said
 
     def measure(self) -> None:
-        """Runs without faults, and remembers what that gives and how long it takes."""
+        """Runs without faults, and records the results and the time."""
         self.seconds["cold"] = self.timed()
         self.expected = files(self.results)
         if FULL:
@@ -130,7 +130,7 @@ class Arena:
                 self.seconds[f"warm {jobs}"] = self.timed(jobs=jobs, warm=True)
 
     def _import_everything(self) -> None:
-        """By a run in this process: what is forked from it has nothing to load or compile."""
+        """Runs in this process, so that processes forked from it have nothing to load or compile."""
         self.clear()
         before = os.getcwd()
         os.environ["DPMF_CACHE"] = str(self.cache)
@@ -147,7 +147,7 @@ class Arena:
         return time.monotonic() - begin
 
     def resume(self, row: Row, *, jobs: int = 1, path: Path | None = None, warm: bool = False) -> str:
-        """Goes on after a fault, compares all bytes, counts, and clears the results away."""
+        """Resumes after a fault, compares all bytes, counts, and removes the results."""
         said = self.finish(jobs=jobs, path=path, warm=warm)
         row.resumed += 1
         row.differing += differing(files(self.results), self.expected)
@@ -158,7 +158,7 @@ class Arena:
 
     @property
     def kernels(self) -> Path:
-        """Where compiled kernels are, of commands that are told so in `more`."""
+        """The folder of compiled kernels for commands that get it by `more`."""
         return self.folder / "kernels"
 
     def forget(self) -> None:
@@ -172,7 +172,7 @@ class Arena:
 
 
 def run_here(capsys: pytest.CaptureFixture[str], *options: str) -> tuple[int, str]:
-    """(exit code, what was said)"""
+    """(exit code, output)"""
     code = 0
     try:
         sys.argv[5:] = options

@@ -1,4 +1,4 @@
-"""The experiment without faults, made once, and the counts of the whole suite."""
+"""The experiment without faults, made once, and the counts of the complete suite."""
 
 import sys
 
@@ -32,7 +32,7 @@ def measured(tmp_path_factory: pytest.TempPathFactory) -> Arena:
 
 @pytest.fixture
 def arena(measured: Arena) -> Arena:
-    """Without results, but with what a first run leaves in the cache."""
+    """A folder without results, but with the cache that a first run leaves."""
     measured.clear()
     (measured.folder / "ratings.csv").write_text(ratings_csv())
     return measured
@@ -40,7 +40,7 @@ def arena(measured: Arena) -> Arena:
 
 @pytest.fixture
 def here(arena: Arena, monkeypatch: pytest.MonkeyPatch) -> Arena:
-    """The command is run in this process, which has imported all it needs."""
+    """The arena for commands that run in this process, which has imported everything that they need."""
     monkeypatch.chdir(arena.folder)
     monkeypatch.setenv("DPMF_CACHE", str(arena.cache))
     monkeypatch.setattr(sys, "argv", ["dpmf", "run", f"{NAME}.yaml", "-j", "1"])

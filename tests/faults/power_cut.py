@@ -1,8 +1,9 @@
-"""A disk whose power is cut: from recorded calls, what it may hold when it comes back.
+"""The possible contents of a disk after a power cut, computed from recorded calls.
 
-A file's bytes are safe once it was flushed, a name (made, renamed, taken away) once its folder was. What was not
-flushed may be there or not: of the names any beginning or any end, of the bytes all, none, a part, or others.
-This is the model of ALICE (Pillai and others 2014), without the orders that no folder can tell apart.
+A file's bytes are safe once the file was flushed. A name (made, renamed or removed) is safe once its folder was
+flushed. Changes that were not flushed may be lost: any beginning or any end of the sequence of names may remain, and
+all, half or none of the bytes, or others in their place. This is the model of ALICE (Pillai and others 2014), without
+orders that lead to the same folder.
 """
 
 import hashlib
@@ -13,7 +14,7 @@ from pathlib import Path
 from tests.faults.recorder import Call
 
 State = dict[str, bytes | None]
-"""What lies under a folder, by its path: a file's bytes, None for a folder."""
+"""The contents of a folder, by path: a file's bytes, None for a folder."""
 
 
 @dataclass
@@ -24,7 +25,8 @@ class _File:
 
 @dataclass
 class _Folder:
-    """`names` that are safe, and changes of names that are not, each with when it was: all of its entries at once."""
+    """`names` that are safe, and changes of names that are not yet safe, each with its time. All entries of a
+    change happen at once."""
 
     names: dict[str, "_File | _Folder"] = field(default_factory=dict)
     waiting: list[tuple[int, dict[str, "_File | _Folder | None"]]] = field(default_factory=list)
@@ -38,7 +40,7 @@ class _Folder:
 
 
 class Disk:
-    """A folder and what recorded calls make of it."""
+    """A folder and the effect of recorded calls on it."""
 
     def __init__(self) -> None:
         self.root = _Folder()
@@ -72,7 +74,7 @@ class Disk:
                 node.flushed = node.content
 
     def states(self) -> Iterator[State]:
-        """All that a power cut may leave now; some of them more than once."""
+        """All states that a power cut may leave now; some of them more than once."""
         waiting = sorted(when for folder in self._folders() for when, _ in folder.waiting)
         for cut in (0, *waiting):
             for happened in (lambda when, cut=cut: when <= cut, lambda when, cut=cut: when > cut):
@@ -129,7 +131,7 @@ def _look(
 
 
 def after_each(calls: Sequence[Call]) -> Iterator[tuple[int, list[State]]]:
-    """For every number of calls made, from none to all: the states that a power cut may leave then."""
+    """For every number of calls made, from none to all: the states that a power cut may leave at that time."""
     disk = Disk()
     yield 0, list(disk.states())
     for made, call in enumerate(calls, 1):
@@ -146,7 +148,7 @@ def after(calls: Sequence[Call]) -> list[State]:
 
 
 def lay_out(state: State, base: Path) -> None:
-    """Makes a folder what a state says of it."""
+    """Brings a folder into a state."""
     for path, content in state.items():
         if content is None:
             (base / path).mkdir(exist_ok=True)

@@ -1,4 +1,4 @@
-"""What a process asks of the disk, call by call, as `dpmf_cli.files` asks it: nothing else writes results and caches."""
+"""Records each call to the disk that a process makes by `dpmf_cli.files`, which writes all results and caches."""
 
 import builtins
 import contextlib
@@ -33,7 +33,7 @@ class Call:
 
 @dataclass
 class Recorder:
-    """In the place of the modules that `dpmf_cli.files` uses. What lies outside of `base` is not recorded."""
+    """Replaces the modules that `dpmf_cli.files` uses. Calls outside `base` are not recorded."""
 
     base: Path
     calls: list[Call] = field(default_factory=list)
@@ -54,7 +54,7 @@ class Recorder:
 
 
 class _Os:
-    """`os`, whose calls that change the disk are noted once they were made."""
+    """`os`, with calls that change the disk recorded after they were made."""
 
     def __init__(self, recorder: Recorder) -> None:
         self._recorder = recorder
@@ -115,7 +115,8 @@ _CHANGES = (
 
 
 def watch(folders: Sequence[Path]) -> list[str]:
-    """Lists from now on what changes these folders otherwise than by `dpmf_cli.files`, as Python's own audit tells."""
+    """Lists, from now on, changes of these folders that bypass `dpmf_cli.files`, as reported by Python's audit
+    hooks."""
     global _past
     _hooked()
     _WATCHED[:], _past = folders, []
@@ -124,7 +125,7 @@ def watch(folders: Sequence[Path]) -> list[str]:
 
 @cache
 def _hooked() -> None:
-    sys.addaudithook(_audit)  # for good: nothing takes a hook away
+    sys.addaudithook(_audit)  # permanently: Python cannot remove a hook
 
 
 def _audit(event: str, arguments: tuple[Any, ...]) -> None:
@@ -146,7 +147,7 @@ def _is_by_files() -> bool:
 
 @contextlib.contextmanager
 def recorded(base: Path) -> Iterator[Recorder]:
-    """Records all that is asked of the disk under a folder."""
+    """Records all calls to the disk under a folder."""
     recorder = Recorder(base)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(files, "os", _Os(recorder))

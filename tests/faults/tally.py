@@ -1,4 +1,4 @@
-"""What the suites of faults and of broken input count, and where it is kept: `results/SUITE.json`, and the one table of
+"""Keeps the counts of the suites of faults and of broken input: in `results/SUITE.json` and the table of
 docs/surviving.md."""
 
 import json
@@ -17,16 +17,17 @@ full = pytest.mark.skipif(not FULL, reason=FULL_FORM)
 PAGE = ROOT / "docs" / "surviving.md"
 BEGIN, END = "<!-- counts -->\n", "<!-- end of counts -->"
 WORST = "worst latency, ms"
-"""A column of which the largest is kept, and not the sum."""
+"""The column of which the largest value is kept instead of the sum."""
 COLUMNS = ("tried", "runs resumed", "accepted", "refused", "wrong", WORST)
-"""Of the page's table. A row has those that its suite counts."""
+"""The columns of the page's table. A row has those that its suite counts."""
 
 Counts = Mapping[str, int]
 
 
 @dataclass
 class Row:
-    """injected: faults that took effect; resumed: runs that went on to the end; differing: bytes, of all files."""
+    """injected: faults that took effect; resumed: runs that continued to the end; differing: bytes, over all
+    files."""
 
     injected: int = 0
     resumed: int = 0
@@ -38,7 +39,7 @@ class Row:
 
 @dataclass
 class Interrupts:
-    """Signals that came while a command worked, and what they did. worst: milliseconds until no process was left."""
+    """Signals that came while a command worked, and their effects. worst: milliseconds until no process was left."""
 
     signals: int = 0
     crashes: int = 0
@@ -63,7 +64,7 @@ class Interrupts:
 
 @dataclass
 class Tally:
-    """Rows by the name of a fault, or of what is interrupted, in the order in which they came."""
+    """Rows by the name of a fault or of an interrupted command, in the order in which they came."""
 
     rows: dict[str, Row] = field(default_factory=dict)
     interrupts: dict[str, Interrupts] = field(default_factory=dict)
@@ -73,15 +74,13 @@ class Tally:
 
 
 def times(full: int, short: int) -> int:
-    """How often a fault is injected: in the full form, or in the short one."""
+    """How many times a fault is injected, in the full form or in the short one."""
     return full if FULL else short
 
 
 def keep(suite: str, rows: Mapping[str, Counts]) -> None:
-    """Writes the counts of a suite's full form, in the place of older ones of the same name: as JSON, and into the page.
-
-    What was not run stays as it is on the page.
-    """
+    """Writes the counts of a suite's full form as JSON and into the page, replacing older ones of the same
+    name. Rows that were not run stay as they are on the page."""
     text = PAGE.read_text()
     head, _, rest = text.partition(BEGIN)
     table, _, tail = rest.partition(END)
@@ -99,7 +98,7 @@ def keep(suite: str, rows: Mapping[str, Counts]) -> None:
 
 
 def _read(table: str) -> dict[str, dict[str, Counts]]:
-    """By suite and name, the counts of the page's table."""
+    """The counts of the page's table, by suite and name."""
     found: dict[str, dict[str, Counts]] = {}
     for line in table.splitlines()[2:]:
         suite, name, *cells = (cell.strip() for cell in line.strip("|").split("|"))

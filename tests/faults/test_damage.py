@@ -1,4 +1,4 @@
-"""Result files, tables and caches with bytes changed or cut off, changed data, two runs at once, odd clocks."""
+"""Result files, tables and caches with bytes changed or cut off, changed data, two simultaneous runs, odd clocks."""
 
 import random
 import shutil
@@ -17,7 +17,7 @@ CLOCK = Path(clock.__path__[0])
 
 
 def corrupt(data: bytes, rng: random.Random) -> bytes:
-    """One byte, or a block of them, changed."""
+    """Changes one byte, or a block of bytes."""
     at, length = rng.randrange(len(data)), rng.choice([1, 1, 1, 16, 512])
     block = bytes(byte ^ rng.randint(1, 255) for byte in data[at : at + length])
     return data[:at] + block + data[at + length :]
@@ -151,7 +151,7 @@ def test_the_odd_clock_is_odd() -> None:
 
 
 def test_the_counts_count() -> None:
-    """A suite that compares nothing would count no difference either."""
+    """A suite that compared nothing would also count no difference."""
     assert differing({"a": b"123"}, {"a": b"124"}) == 1
     assert differing({"a": b"123"}, {"b": b"12"}) == 5
     assert Row().differing == 0

@@ -1,4 +1,4 @@
-"""Disks that are full or read-only: small memory disks where this is root, a failing system call elsewhere."""
+"""Full or read-only disks: small memory disks if the test runs as root, a failing system call otherwise."""
 
 import os
 import random
@@ -20,7 +20,7 @@ def mount(*arguments: str) -> bool:
 
 @pytest.fixture
 def disk(arena: Arena) -> Iterator[Path]:
-    """A memory disk under the results; its size and whether it is read-only can be changed."""
+    """A memory disk under the results. Its size and whether it is read-only can be changed."""
     arena.results.mkdir(exist_ok=True)
     if os.geteuid() != 0 or not mount("-t", "tmpfs", "-o", "size=16m", "dpmf-faults", str(arena.results)):
         pytest.skip(ROOT_ONLY)

@@ -1,7 +1,7 @@
-"""One bit flipped in a file that a run reads back: the same bytes come of it, or a refusal, and never a wrong figure.
+"""One bit flipped in a file that a run reads back: leads to the same bytes or a refusal, never to a wrong figure.
 
-Kernels are the greater part of what a run reads back. A process loads one once, so most of those flips are followed
-by a load alone, through a cache that has loaded nothing yet; the others by a run that begins from nothing.
+Most of what a run reads back are kernels. A process loads a kernel once. So most flips in kernels are followed only
+by a load, in a cache that has loaded nothing yet. The others are followed by a run that starts from nothing.
 """
 
 import importlib
@@ -24,7 +24,7 @@ FLIPPED_AT_ONCE = 5
 
 
 def flipped(path: Path, rng: random.Random) -> bytes:
-    """Flips a bit of a file that others may have open, and returns what the file was."""
+    """Flips a bit of a file that other processes may have open, and returns the file's old bytes."""
     whole = path.read_bytes()
     at = rng.randrange(8 * len(whole))
     path.unlink()
@@ -36,7 +36,7 @@ def flipped(path: Path, rng: random.Random) -> bytes:
 
 @dataclass(frozen=True)
 class Kept:
-    """An entry that a run reads back; the cache has loaded nothing yet."""
+    """An entry that a run reads back, from a cache that has loaded nothing yet."""
 
     cache: KernelCache
     signature: Any
@@ -50,7 +50,7 @@ class Kept:
 def kernels(
     here: Arena, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> list[Kept]:
-    """Entries of kernels that this process has called, copied to where a test may damage them."""
+    """Entries of kernels that this process has called, copied to a place where a test may damage them."""
     assert run_here(capsys)[0] == 0
     place = shutil.copytree(entries.place(), tmp_path / "kernels")
     monkeypatch.setenv("DPMF_KERNELS", str(place))
@@ -59,7 +59,7 @@ def kernels(
         module, _, name = json.loads(entries.content(path)[0])["kernel"].rpartition(".")
         dispatcher = getattr(importlib.import_module(module), name, None)
         if dispatcher is None or not dispatcher._cache.examples:
-            continue  # compiled functions that kernels call are a part of their entries
+            continue  # the entry of a kernel includes the compiled functions that it calls
         kept = (Kept(KernelCache(dispatcher, ()), signature, path) for signature in dispatcher.overloads)
         found += [
             each
@@ -138,7 +138,7 @@ def test_flips_in_caches_and_tables(
 
 
 def test_flips_in_the_data(here: Arena, tally: Tally, capsys: pytest.CaptureFixture[str]) -> None:
-    """Where the ratings are others, or no ratings, that is said. Where they are the same, so are the results."""
+    """If the ratings differ, or are no ratings, the run says so. If they are the same, so are the results."""
     rng, row, data = random.Random("data"), tally.row("data file, bit flipped"), here.folder / "ratings.csv"
     run_here(capsys)
     for _ in range(RUNS):

@@ -1,4 +1,4 @@
-"""Signals at moments drawn over all that commands do: imports, loading and compiling kernels, kernels, tables, plots."""
+"""Signals at random moments of commands: imports, loading and compiling kernels, kernels, tables, plots."""
 
 import os
 import random
@@ -26,7 +26,7 @@ LONG = "long"
 LONG_CONFIG = CONFIG.partition("folds:")[0] + (
     "folds: 2\nepsilons: [0.5, 1, 2, 8]\nalgorithms:\n  - {algorithm: isgd, factors: 20, epochs: 10000000}\n"
 )
-"""Its kernel runs for far more than a minute."""
+"""A run whose kernel takes far more than a minute."""
 
 
 @dataclass(frozen=True)
@@ -64,7 +64,7 @@ KINDS = (
 
 
 class Ended(NamedTuple):
-    """code: of the exit; latency: seconds from the signal until no process of the command was left."""
+    """code: exit code; latency: seconds from the signal until no process of the command was left."""
 
     code: int
     said: str
@@ -72,14 +72,14 @@ class Ended(NamedTuple):
 
 
 def ready(pid: int) -> bool:
-    """Whether signals are dpmf's to answer: it handles that of a child's end. Before, they are Python's."""
+    """Whether dpmf already answers signals: it then handles the end of a child. Before that, Python answers them."""
     found = re.search(r"SigCgt:\s*(\w+)", Path(f"/proc/{pid}/status").read_text())
     return found is not None and bool(int(found[1], 16) >> (signal.SIGCHLD - 1) & 1)
 
 
 @dataclass
 class Interrupter:
-    """Starts commands in a folder and interrupts them; what it counts goes into `row`."""
+    """Starts commands in a folder, interrupts them, and adds the counts to `row`."""
 
     arena: Arena
     rng: random.Random
@@ -87,7 +87,7 @@ class Interrupter:
     row: Interrupts = field(default_factory=Interrupts)
 
     def interrupt(self, kind: Kind) -> bool:
-        """False where the command had ended before."""
+        """Returns False if the command had ended before."""
         number = self.rng.choice(SIGNALS)
         if kind.compiling:
             self.arena.forget()
@@ -137,7 +137,7 @@ class Interrupter:
         return Ended(code, said.read_text(), time.monotonic() - begin)
 
     def check(self) -> None:
-        """Goes on with the run to its end, and compares; not what other commands have written."""
+        """Resumes the run to its end, and compares its files; files that other commands have written are left out."""
         self.arena.finish()
         self.row.resumed += 1
         found = files(self.arena.results)
@@ -147,7 +147,7 @@ class Interrupter:
 
 @pytest.fixture(scope="module")
 def places(measured: Arena, tmp_path_factory: pytest.TempPathFactory) -> list[Arena]:
-    """Folders of their own for commands that are interrupted side by side, with finished results."""
+    """Separate folders with finished results, for commands that are interrupted side by side."""
     found = []
     for _ in range(2 if FULL else 1):
         arena = Arena(tmp_path_factory.mktemp("place"), measured.expected, measured.seconds)
@@ -163,7 +163,7 @@ def places(measured: Arena, tmp_path_factory: pytest.TempPathFactory) -> list[Ar
 
 @pytest.fixture(scope="module")
 def silent() -> Iterator[str]:
-    """A proxy that takes connections and never answers: a download goes on until it is interrupted."""
+    """A proxy that accepts connections and never answers, so that a download lasts until it is interrupted."""
     with socket.create_server(("127.0.0.1", 0)) as server:
         yield f"http://127.0.0.1:{server.getsockname()[1]}"
 
@@ -173,7 +173,7 @@ def silent() -> Iterator[str]:
 def test_interrupts(
     places: list[Arena], silent: str, tally: Tally, kind: Kind, full: int, short: int
 ) -> None:
-    """Each gives the line and the code; at ends that are drawn, what was finished goes on to the same bytes."""
+    """Each interrupt gives the line and the exit code. Now and then the run is resumed, and gives the same bytes."""
     each = times(full, short) // len(places)
 
     def some(number: int) -> Interrupts:

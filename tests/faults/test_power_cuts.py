@@ -1,4 +1,4 @@
-"""The power is cut after every call that a run, a changed run and a report make, and each is gone on with."""
+"""The power is cut after every call that a run, a changed run and a report make; then each command is resumed."""
 
 import os
 import random
@@ -22,12 +22,12 @@ SMALL = CONFIG.replace("folds: 4\nruns: 3", "folds: 2\nruns: 1").replace("[0.5, 
 SMALL = SMALL.replace("  - {algorithm: isgd, factors: 2, epochs: 100}\n", "")
 FINER = SMALL.replace("[0.5, 8]", "[0.5, 2, 8]")
 ASIDE = 15
-"""How many states the short form goes on from."""
+"""The number of states that the short form resumes from."""
 
 
 @dataclass(frozen=True)
 class Stage:
-    """A command, the config at that time, how many calls were made when it began, and what it leaves."""
+    """A command, the config at that time, the number of calls made before it began, and its results."""
 
     command: tuple[str, ...]
     config: str
@@ -37,7 +37,8 @@ class Stage:
 
 @dataclass(frozen=True)
 class Recording:
-    """All calls of several commands in one folder, one after the other; `past` are those that were not recorded."""
+    """All calls of several commands in one folder, one after the other; `past` are commands that were not
+    recorded."""
 
     folder: Path
     calls: list[Call]
@@ -52,7 +53,7 @@ class Recording:
 def recording(tmp_path_factory: pytest.TempPathFactory) -> Recording:
     folder = tmp_path_factory.mktemp("power")
     (folder / "ratings.csv").write_text(ratings_csv())
-    os.utime(folder / "ratings.csv", (1, 1))  # its digest is remembered, as that of a file of long ago
+    os.utime(folder / "ratings.csv", (1, 1))  # an old file, whose digest is remembered
     run, report = ("run", "tiny.yaml", "-j", "1"), ("report", "results/tiny")
     stages = []
     with pytest.MonkeyPatch.context() as patch, recorded(folder) as recorder:
@@ -66,14 +67,14 @@ def recording(tmp_path_factory: pytest.TempPathFactory) -> Recording:
             patch.setattr(sys, "argv", ["dpmf", *command])
             cli.app(standalone_mode=False)
             if command == ("verify",):
-                break  # which makes no calls: it is imported now, for the processes that are forked
+                break  # makes no calls: it is imported now, for the forked processes
             stages.append(Stage(command, config, begin, files(folder / "results")))
         watch([])
     return Recording(folder, recorder.calls, stages, past)
 
 
 def _tell_results(recorder: Recorder, patch: pytest.MonkeyPatch) -> None:
-    """Has a result told, once it is written: from then on the run says that its task is done."""
+    """Records when a result has been written: from then on the run reports its task as done."""
     write = Store.write
 
     def told(store: Store, task: object, result: object) -> None:
@@ -84,7 +85,7 @@ def _tell_results(recorder: Recorder, patch: pytest.MonkeyPatch) -> None:
 
 
 def distinct(recording: Recording) -> list[tuple[int, State]]:
-    """The states that differ, each with the first number of calls after which a cut may leave it, of each stage."""
+    """The different states, each with the first number of calls after which a cut may leave it, for each stage."""
     seen, found = set(), []
     for made, states in after_each(recording.calls):
         for state in states:
@@ -96,7 +97,10 @@ def distinct(recording: Recording) -> list[tuple[int, State]]:
 
 
 def go_on(recording: Recording, made: int, state: State) -> int:
-    """How many bytes differ once the same command was given again; what is there before that is sound, or waits."""
+    """The number of bytes that differ after the same command was given again.
+
+    Before that, every file must be sound or interrupted.
+    """
     folder, stage = recording.folder, recording.stage(made)
     for name in ("results", "cache"):
         shutil.rmtree(folder / name, ignore_errors=True)
@@ -141,7 +145,7 @@ def test_a_task_that_was_told_is_there_whatever_is_lost(recording: Recording) ->
 
 @pytest.mark.slow
 def test_power_cuts(recording: Recording, tally: Tally) -> None:
-    """In the full form after every call."""
+    """In the full form, after every call."""
     row = tally.row("power cut after each call of a run")
     states = distinct(recording)
     chosen = states if FULL else random.Random(1).sample(states, ASIDE)
@@ -154,7 +158,7 @@ def test_power_cuts(recording: Recording, tally: Tally) -> None:
 
 
 def test_a_disk_that_flushes_no_folder_loses_what_was_told(recording: Recording) -> None:
-    """The model notices what the flushes are for."""
+    """The model detects missing flushes."""
     lazy = [call for call in recording.calls if call.kind != "flush folder"]
     told = {call.path for call in lazy if call.kind == "told"}
     states = after(lazy)

@@ -1,4 +1,4 @@
-"""Processes that are killed, at moments drawn over the time that a run takes."""
+"""Processes that are killed, at random moments of the time that a run takes."""
 
 import os
 import random
@@ -17,10 +17,8 @@ from tests.processes import session_ended, workers
 def inject(
     arena: Arena, row: Row, fault: Callable[[int], bool], rng: random.Random, jobs: int, *, warm: bool
 ) -> tuple[int, str] | None:
-    """Starts a run and lets `fault` come over it at a random moment: (exit code, what it said).
-
-    None where the run had ended before, or the fault found nothing to hit.
-    """
+    """Starts a run and applies `fault` at a random moment: (exit code, output). None if the run had ended
+    before, or the fault found nothing to hit."""
     process = arena.start(jobs=jobs, warm=warm)
     time.sleep(rng.uniform(0, arena.seconds[f"warm {jobs}" if warm else "cold"]))
     hit = process.poll() is None and fault(process.pid)
@@ -43,12 +41,12 @@ def end(pid: int) -> bool:
 
 def kill_child(pid: int, rng: random.Random) -> bool:
     deadline = time.monotonic() + 20
-    while time.monotonic() < deadline:  # until the processes are started; where none ever is, it is no hit
+    while time.monotonic() < deadline:  # until the processes have started; if none ever does, this is no hit
         started = workers(pid)
         if started:
             os.kill(rng.choice(started), signal.SIGKILL)
             return True
-        if not os.path.exists(f"/proc/{pid}/exe"):  # it has ended, and waits to be asked how
+        if not os.path.exists(f"/proc/{pid}/exe"):  # it has ended; its exit code is not yet read
             return False
         time.sleep(0.01)
     return False
@@ -56,7 +54,7 @@ def kill_child(pid: int, rng: random.Random) -> bool:
 
 @pytest.mark.slow
 def test_one_after_the_other(arena: Arena, tally: Tally) -> None:
-    """The short form: three faults over one experiment, and one run that ends it."""
+    """The short form: three faults in one experiment, and one run that finishes it."""
     rng, row = random.Random("short"), tally.row("killed, killed worker, ended, in one run")
     faults = (kill_parent, lambda pid: kill_child(pid, rng), end)
     for fault in faults:

@@ -1,4 +1,4 @@
-"""What a part of the suite counts replaces its own rows of the page, and no others."""
+"""The counts of one part of the suite replace that part's rows of the page, and no others."""
 
 import json
 from pathlib import Path

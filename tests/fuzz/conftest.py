@@ -1,4 +1,4 @@
-"""The counts of the whole suite."""
+"""The counts of the complete suite."""
 
 from collections.abc import Iterator
 

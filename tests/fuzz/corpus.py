@@ -1,4 +1,4 @@
-"""Whole files that broken ones are made of, and how each is loaded."""
+"""Sound files from which broken ones are made, and how each is loaded."""
 
 import gzip
 import io
@@ -72,7 +72,7 @@ CONFIGS = [*SHIPPED.values(), *[EXTENDING] * 10]
 
 
 def entry(name: str) -> CatalogEntry:
-    """A data set whose file is checked by its counts alone, so that broken ones get to the parser."""
+    """A data set whose file is checked only by its counts, so that broken files reach the parser."""
     return CatalogEntry(
         key="tiny",
         title="Tiny set",
@@ -91,7 +91,7 @@ ENTRIES = {name: entry(name) for name in TEXTS}
 
 
 def wrapped(name: str, text: bytes, rng: random.Random) -> bytes:
-    """A text in an archive of some kind, perhaps with names, links or members that it should not have."""
+    """A text in an archive of some kind, perhaps with forbidden names, links or members."""
     odd = ["../x", "/etc/x", "a/" + name, name, "C:\\x", "n" * 300, "\udcff", ".", "./x", "a\0b", "ä"]
     files = {name: text}
     if rng.random() < 0.3:
@@ -134,7 +134,7 @@ def _with_a_special(name: str, text: bytes, rng: random.Random) -> bytes:
             info.pax_headers = {rng.choice(["size", "path", "GNU.sparse.map", "GNU.sparse.size", "x"]): rng.choice(["9" * 30, "-1", "../x", "1,2", ""])}  # fmt: skip
         archive.addfile(info, io.BytesIO(text))
     data = bytearray(held.getvalue())
-    if rng.random() < 0.5:  # a size, with the sum of the header made to fit
+    if rng.random() < 0.5:  # a size, with the checksum of the header made to fit
         data[124:136] = rng.choice([b"77777777777\0", b"\x80" + b"\xff" * 11, b"\xff" * 12, b"00000000000\0"])
         data[148:156] = b" " * 8
         data[148:156] = b"%06o\0 " % sum(data[:512])
@@ -148,7 +148,7 @@ def load_catalog(path: Path, name: str, cache: Path) -> object:
 
 
 def broken_sheet(rng: random.Random) -> bytes:
-    """A spreadsheet with something wrong in one of its parts, or in the archive that it is."""
+    """A spreadsheet with a fault in one of its parts, or in its archive."""
     rows = [[float(rated), *[4.5] * rated, *[99.0] * (100 - rated)] for rated in (2, 5, 100)]
     whole = sheet(rows)  # type: ignore[arg-type]
     with zipfile.ZipFile(io.BytesIO(whole)) as archive:
@@ -173,7 +173,7 @@ PARQUET_OPTIONS: dict[str, Any] = {
 
 
 def packed(text: bytes, rng: random.Random) -> bytes:
-    """A user's own ratings as they may come: packed, the packing perhaps broken."""
+    """A user's own ratings in a package that may be broken."""
     packs: list[Callable[[bytes], bytes]] = [
         gzip.compress,
         zstandard,

@@ -1,4 +1,4 @@
-"""What no input may do: raise anything but the one error, take long, or take memory out of proportion."""
+"""What no input may cause: another error than the one allowed, a long run, or memory out of proportion."""
 
 import os
 import resource
@@ -13,11 +13,12 @@ from dpmf_cli.errors import DpmfError
 
 FULL = os.environ.get("DPMF_FAULTS") == "full"
 SECONDS = 10
-"""Of processor time, for one input: a thousand times what one takes."""
+"""Seconds of processor time for one input: a thousand times what an input takes."""
 CONSTANT = 64 << 20
-"""Bytes that a loader may take beside ten times the file: its blocks and buffers."""
+"""Bytes that a loader may take, in addition to ten times the file, for its blocks and buffers."""
 LIMIT = 512 << 20
-"""Bytes of address space that no input may take, whatever it is; counted for every tenth, this holds for all."""
+"""Bytes of address space that no input may exceed. Memory is counted for every tenth input; this limit holds
+for all."""
 
 
 class Hang(BaseException):
@@ -26,14 +27,15 @@ class Hang(BaseException):
 
 @dataclass
 class Counts:
-    """inputs; refused: of these, with the one error; peak: the most memory over what was allowed for the input."""
+    """inputs: their number; refused: those with the one allowed error; peak: the most memory over what was
+    allowed for the input."""
 
     inputs: int = 0
     refused: int = 0
     peak: float = 0.0
 
     def named(self) -> dict[str, int]:
-        """For a table. What did anything else has raised, and is not counted."""
+        """A row of a table. Inputs that did anything else have raised, and are not counted."""
         accepted = self.inputs - self.refused
         return {"tried": self.inputs, "accepted": accepted, "refused": self.refused, "wrong": 0}
 
@@ -44,7 +46,7 @@ def _hang(*_: object) -> None:
 
 @contextmanager
 def guarded() -> Iterator[None]:
-    """Limits memory, and sets up the clock for `check`."""
+    """Limits memory, and sets the clock for `check`."""
     before = signal.signal(signal.SIGPROF, _hang)
     limits = resource.getrlimit(resource.RLIMIT_AS)
     pages = int(Path("/proc/self/statm").read_text().split()[0])
@@ -58,7 +60,7 @@ def guarded() -> Iterator[None]:
 
 
 def check(load: Callable[[], object], size: int, counts: Counts) -> None:
-    """Loads one input of `size` bytes under guard. Whatever is wrong is raised as it is."""
+    """Loads one input of `size` bytes under guard. Any other error is raised unchanged."""
     counted = counts.inputs % 10 == 0
     if counted:
         tracemalloc.start()

@@ -1,4 +1,4 @@
-"""Broken files made of whole ones: bytes flipped, lines doubled, numbers blown up, encodings changed."""
+"""Makes broken files from sound ones: bits flipped, lines doubled, numbers blown up, encodings changed."""
 
 import random
 from collections.abc import Callable
@@ -13,7 +13,7 @@ TOKENS = [
     b"!!python/object/apply:os.system ['true']", b"!!binary aaa=", b"? ", b"- ", b"| ", b"> ", b"%YAML 1.1\n", b"---\n",
     b"../", b"/", b"~",
 ]  # fmt: skip
-"""What is put somewhere into a file, or in the place of a field."""
+"""Inserted into a file at any place, or put in the place of a field."""
 
 Mutation = Callable[[bytes, random.Random], bytes]
 
@@ -44,7 +44,7 @@ def insert(data: bytes, rng: random.Random) -> bytes:
 
 
 def replace_field(data: bytes, rng: random.Random) -> bytes:
-    """The field at some place, up to its separators, gives way to a token."""
+    """Replaces the field at some place, up to its separators, by a token."""
     first = last = rng.randrange(len(data))
     while first and data[first - 1 : first] not in (b"\t", b",", b":", b"\n", b" "):
         first -= 1
@@ -91,7 +91,7 @@ MUTATIONS: list[Mutation] = [
 
 
 def mutated(data: bytes, rng: random.Random, most: int = 4) -> bytes:
-    """`data` after one to `most` mutations, each more rarely than the one before."""
+    """`data` after one to `most` mutations; each further mutation is less likely."""
     for _ in range(most):
         if data:
             data = rng.choice(MUTATIONS)(data, rng)

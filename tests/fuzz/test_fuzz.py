@@ -1,4 +1,4 @@
-"""Every loader under broken files: an answer or the one error, soon, in memory that fits the file."""
+"""Every loader with broken files: an answer or the one allowed error, quickly, in memory that fits the file."""
 
 import os
 import random
@@ -36,7 +36,8 @@ NUMBERS = st.integers(0, 2**62)
 
 
 def volume(full: int, short: int) -> Callable[[Callable[..., None]], Callable[..., None]]:
-    """How many inputs: in the full form, or in the short one. The same each time; others with $DPMF_FUZZ_SEED."""
+    """Number of inputs in the full form, or in the short one. They are the same each time; $DPMF_FUZZ_SEED
+    gives others."""
 
     def decorate(test: Callable[..., None]) -> Callable[..., None]:
         checks = [HealthCheck.function_scoped_fixture, HealthCheck.too_slow]
@@ -139,7 +140,7 @@ def test_lists_of_the_netflix_prize(counts: dict[str, Counts], folder: Path, num
 
 @pytest.fixture(scope="module")
 def configs(folder: Path) -> Path:
-    """A folder with the shipped configs, which others extend."""
+    """A folder with the shipped configs that others extend."""
     (folder / "configs").mkdir()
     for name, text in {**SHIPPED, "base.yaml": SHIPPED["ml100k_bounded.yaml"]}.items():
         put(folder / "configs" / name, text)

@@ -120,7 +120,7 @@ def test_items_are_solved_as_users_of_the_transpose() -> None:
 
 
 def test_each_model_of_a_grid_has_its_own_weight() -> None:
-    """Also where the grid is more than one group of lanes."""
+    """Also for a grid of more than one group of lanes."""
     rng = np.random.default_rng(6)
     p, q, ridges = rng.normal(size=(15, 3)), rng.normal(size=(11, 3)), np.geomspace(0.1, 10, 20)
     effects = np.zeros((15, 20)), np.full((11, 20), 3.5)

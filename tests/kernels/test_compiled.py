@@ -1,4 +1,4 @@
-"""What holds for all compiled loops."""
+"""Properties that all compiled loops share."""
 
 import ast
 import importlib
@@ -23,7 +23,8 @@ COMPILED = {
 
 
 def test_kernels_release_the_interpreter() -> None:
-    """A worker of a cluster has to answer its scheduler while a kernel runs for minutes, or is taken for dead."""
+    """A worker of a cluster must answer its scheduler while a kernel runs for minutes; otherwise it counts as
+    dead."""
     assert len(COMPILED) > 50
     assert [name for name, found in COMPILED.items() if not found.targetoptions.get("nogil")] == []
 
@@ -35,7 +36,7 @@ def test_every_compiled_function_has_the_cache_that_verifies() -> None:
 
 
 def called_by_python(module: str, text: str) -> Iterator[str]:
-    """The compiled functions that a module's plain code names, by their full names."""
+    """The full names of the compiled functions that a module's plain code uses."""
     tree = ast.parse(text)
     names = {name.rpartition(".")[2]: name for name in COMPILED if name.rpartition(".")[0] == module}
     for node in ast.walk(tree):

@@ -1,4 +1,4 @@
-"""Mini-batch descent over lanes against NumPy, and lanes on samples of their own against fits of each alone."""
+"""Mini-batch descent over lanes against NumPy, and lanes on samples of their own against separate fits."""
 
 import numpy as np
 import pytest
@@ -37,7 +37,7 @@ def samples(lanes: int, seed: int = 0) -> np.ndarray:
 @pytest.mark.parametrize("momentum", [0.0, 0.8])
 @pytest.mark.parametrize("factors", [1, 4])
 def test_every_lane_descends_its_own_batches(factors: int, momentum: float) -> None:
-    """Three lanes, two of which step after each half of their own ratings, one after all of them."""
+    """Three lanes: two step after each half of their own ratings, one after all of its ratings."""
     rng = np.random.default_rng(factors)
     start_u, start_v = rng.normal(0, 0.5, (12, factors)), rng.normal(0, 0.5, (9, factors))
     kept = samples(3)

@@ -124,7 +124,7 @@ def test_a_row_without_ratings_stays() -> None:
 
 
 def test_factors_that_a_ridge_removes_end_at_zero() -> None:
-    """Numbers below the smallest normal one would make every later sweep a hundred times slower."""
+    """Numbers below the smallest normal number would make every later sweep a hundred times slower."""
     model, _, _, values = start()
     (group,) = model.groups
     for _ in range(12):
@@ -136,7 +136,7 @@ def test_factors_that_a_ridge_removes_end_at_zero() -> None:
 
 
 def grid_of(count: int) -> tuple[FactorModel, np.ndarray, Mixture]:
-    """Models, each with averages, values and a mixture of its own."""
+    """Models, each with its own averages, values and mixture."""
     rng = np.random.default_rng(2)
     p, q = rng.uniform(0, 1, (15, FACTORS)), rng.uniform(0, 1, (11, FACTORS))
     effects = rng.normal(0, 0.3, (15, count)), rng.normal(0.5, 0.3, (11, count))
@@ -170,7 +170,7 @@ def test_averages_are_taken_off_the_values_first() -> None:
 
 @pytest.mark.parametrize("stopped", [slice(0, 16), slice(16, 20), slice(3, 5)])
 def test_a_model_that_is_not_active_stays_and_has_no_say(stopped: slice) -> None:
-    """Whether all of its group have stopped or some."""
+    """Whether all models of the group have stopped, or some."""
     (alone, values, mixture), (together, *_) = grid_of(20), grid_of(20)
     active = np.ones(20, np.bool_)
     active[stopped] = False

@@ -20,8 +20,8 @@ def of_user(ratings: Ratings, user: int) -> list[int]:
 @pytest.mark.parametrize("k", [1, 4, 12])
 @pytest.mark.parametrize("n_items", [1, 12, 2 * ITEMS_AT_ONCE + 5])
 def test_nearest_are_the_first_of_the_sorted(n_items: int, k: int, levels: int) -> None:
-    """With few levels there are ties: the lower item comes first. The item itself is never a neighbour. Not every
-    item is asked for, and the similarities of more items than are read together."""
+    """With few levels there are ties: the lower item comes first. An item is never its own neighbour. The test
+    does not ask for every item, and uses more similarities than are read at once."""
     ratings = make_ratings(3, n_users=20, n_items=n_items)
     rng = np.random.default_rng(k)
     similarity = rng.integers(-levels, levels, triangle_size(n_items)).astype(np.float32)
@@ -37,7 +37,7 @@ def test_nearest_are_the_first_of_the_sorted(n_items: int, k: int, levels: int) 
 @pytest.mark.parametrize("n", [1, 3, 240])
 @pytest.mark.parametrize("k", [1, 4])
 def test_interpolation_solves_the_ridge_system(k: int, n: int) -> None:
-    """Whole groups of predictions that are solved side by side, and a group that is not filled."""
+    """Full groups of predictions that are solved side by side, and a group that is not full."""
     rng = np.random.default_rng(5)
     root = rng.normal(size=(12, 12))
     dense = root @ root.T / 12
@@ -53,7 +53,7 @@ def test_interpolation_solves_the_ridge_system(k: int, n: int) -> None:
 
 
 def test_a_neighbour_that_adds_nothing_is_left_out() -> None:
-    """Items 1 and 2 are the same thing twice, item 3 has a negative variance: item 1 alone predicts item 0."""
+    """Items 1 and 2 are duplicates, and item 3 has a negative variance, so only item 1 predicts item 0."""
     dense = np.array([[1, 0.5, 0.5, 0.9], [0.5, 1, 1, 0], [0.5, 1, 1, 0], [0.9, 0, 0, -1]])
     one_user = Ratings(
         np.zeros(3, np.int32), np.array([1, 2, 3], np.int32), np.ones(3, np.float32), 1, 4, RATINGS.scale
@@ -66,7 +66,8 @@ def test_a_neighbour_that_adds_nothing_is_left_out() -> None:
 
 
 def test_a_prediction_does_not_depend_on_those_beside_it() -> None:
-    """Singular systems, in the second group one without neighbours and one with few: as alone, to the bit."""
+    """Singular systems; in the second group one without neighbours and one with few. Each has the same bits as
+    when it is solved alone."""
     rng = np.random.default_rng(6)
     root = rng.normal(size=(12, 3))
     covariance, residuals = packed(root @ root.T), rng.normal(size=len(RATINGS))

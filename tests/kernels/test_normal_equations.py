@@ -148,7 +148,7 @@ def test_as_many_items_as_a_user_may_have() -> None:
 
 
 def test_a_user_adds_the_same_whoever_else_is_there() -> None:
-    """In doubles: sums of neighbours are as far apart as in real numbers, but for their last bits."""
+    """In float64, sums of neighbours differ by as much as in real numbers, except for the last bits."""
     model, weights = model_of(RATINGS, scale=30.0), weights_of(RATINGS, ranked=False)
     residuals, everything = Residuals(1.0, vector=0.5), slice(None)
     fewer = RATINGS.select(RATINGS.users != 7)

@@ -1,4 +1,4 @@
-"""Compiled kernels round what they release to the grid, and measure what their plain twins measure."""
+"""Compiled kernels round released numbers to the grid, and measure the same as their plain twins."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -29,7 +29,8 @@ K = 4
 
 @dataclass(frozen=True)
 class Passing(Witness):
-    """A witness that lets everything pass; a compiled kernel's sums come to lie `offset` off the grid."""
+    """A witness that publishes everything unchanged, except that a compiled kernel's sums end `offset` off the
+    grid."""
 
     offset: float | None = None
 
@@ -80,7 +81,7 @@ def similarities(everywhere: bool) -> Callable[[np.ndarray, Witness | None], np.
 
 
 def gram_matrices(epsilons: np.ndarray, witness: Witness | None) -> np.ndarray:
-    """What the models of `start` leave of the ratings; some users' rows are clipped."""
+    """The residuals of the models of `start`; some users' rows are clipped."""
     release = drawn((triangle_size(ITEMS),), epsilons, witness)
     found = released_grams(start(len(epsilons)), RATINGS, Raters.of(RATINGS), release, 1.5)
     places, triangles = zip(*((place, gram.copy()) for place, gram in found), strict=True)
@@ -89,7 +90,7 @@ def gram_matrices(epsilons: np.ndarray, witness: Witness | None) -> np.ndarray:
 
 
 def products(epsilons: np.ndarray, witness: Witness | None) -> np.ndarray:
-    """Two groups of models, of the second of which there are few."""
+    """Two groups of models; the second group is not full."""
     rng, size = np.random.default_rng(3), triangle_size(ITEMS)
     items, users = (rng.normal(centre, 0.4, (n, len(GRID))) for centre, n in ((3.5, ITEMS), (0, USERS)))
     raters, weights = Raters.of(RATINGS), rng.random(USERS)
@@ -117,7 +118,7 @@ RUNS = {
     "release_grams": gram_matrices,
     "release_products": products,
 }
-"""(epsilons, witness): what a kernel makes of the numbers that it measures, with noise."""
+"""(epsilons, witness): the result of a kernel that adds noise to its measured numbers."""
 
 
 @pytest.mark.parametrize("epsilon", EPSILONS)
@@ -130,14 +131,14 @@ def test_a_kernel_gives_the_same_wherever_in_its_cell_a_number_lies(name: str, e
 
 @pytest.mark.parametrize("name", RUNS)
 def test_the_noise_of_that_test_is_what_a_kernel_adds(name: str) -> None:
-    """It would see nothing if the numbers that it is about did not reach the result."""
+    """The test above would have no power if the measured numbers did not affect the result."""
     some, others = (RUNS[name](np.array([epsilon]), None) for epsilon in (4.0, 4.1))
     assert np.abs(some - others).max() > 1e-4
 
 
 @pytest.mark.parametrize("name", [*RUNS, "descend_survivors", "descend_survivors, of samples"])
 def test_a_twin_gives_its_kernels_bytes(name: str) -> None:
-    """For two groups of models; also for keyed noise, which no witness can choose: what is published is on a grid."""
+    """For two groups of models. Keyed noise, which no witness can choose, is included: it is published on a grid."""
     run = RUNS.get(name) or of_twins(name)
     compiled, plain = run(GRID, None), run(GRID, Passing())
     assert plain.tobytes() == compiled.tobytes()

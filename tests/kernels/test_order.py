@@ -1,4 +1,4 @@
-"""Orders of ratings: counting sorts, and blocks that do not show in what comes out."""
+"""Orders of ratings: counting sorts, and blocks that do not affect results."""
 
 from typing import Literal
 

@@ -24,7 +24,8 @@ def one_group(neighbours: Array, values: Array | float, averages: Array) -> Simi
 
 
 def some_neighbours(seed: int = 0) -> Array:
-    """(10, 6) in any order, the item itself now and then among them, the last places of some rows filled up."""
+    """(10, 6) neighbours in any order, sometimes including the item itself; the last places of some rows are
+    fillers."""
     rng = np.random.default_rng(seed)
     rows = np.array([rng.permutation(ITEMS)[:K] for _ in range(ITEMS)], np.int32)
     rows[3, 4:], rows[7, 1:], rows[8, :] = -1, -1, -1
@@ -32,7 +33,7 @@ def some_neighbours(seed: int = 0) -> Array:
 
 
 def some_models(lanes: int = LANES, seed: int = 0) -> SimilarityLanes:
-    """Similarities of each model's own, some negative and some 0, and averages of its own."""
+    """Each model's own similarities, some negative and some 0, and its own averages."""
     rng = np.random.default_rng(seed)
     models = one_group(some_neighbours(), 1.0, rng.uniform(2, 4.5, (ITEMS, lanes)))
     values = rng.normal(0.4, 0.7, (ITEMS, K, lanes))
@@ -55,7 +56,7 @@ def sign(values: Array) -> Array:
 
 
 def known(train: Ratings, row: Array, user: int, item: int) -> tuple[Array, Array]:
-    """(places in the row, ratings) of the neighbours that a user rated, the item itself left out."""
+    """(places in the row, ratings) of the neighbours that a user rated, without the item itself."""
     rated = dict(
         zip(train.items[train.users == user].tolist(), train.values[train.users == user], strict=True)
     )

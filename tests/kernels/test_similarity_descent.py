@@ -46,7 +46,7 @@ N = len(RATINGS)
 
 @dataclass
 class Step:
-    """What a step is made of, but for the models."""
+    """The arguments of a step, except the models."""
 
     limits: Array = field(default_factory=lambda: np.full(15, np.inf, np.float32))
     norm: int = 2
@@ -80,7 +80,7 @@ RATES = np.array([0.3, 0.2, 0.1])
 
 
 def stepped(train: Ratings, models: SimilarityLanes, lane: int, step: Step, unit: Array) -> Array:
-    """(n_items, k) what the docstring of `descend_similarities` says."""
+    """(n_items, k) the result that the docstring of `descend_similarities` states."""
     s, averages, neighbours = similarities(models, lane), averages_of(models, lane), models.neighbours
     bound, floor = step.more.get("error_bound", np.inf), step.more.get("floor", 0.0)
     total, met = np.zeros_like(s), np.full(s.shape, step.more.get("everywhere", True))
@@ -102,7 +102,7 @@ def stepped(train: Ratings, models: SimilarityLanes, lane: int, step: Step, unit
 
 
 def arguments(step: Step, rates: Array = RATES) -> tuple[LearnedRatings, SimilarityStep, dict[str, bool]]:
-    """Of the kernels, but for the models and their noise."""
+    """The arguments of the kernels, except the models and their noise."""
     more = dict(step.more)
     where = {"everywhere": more.pop("everywhere")} if "everywhere" in more else {}
     learned = LearnedRatings(RATINGS, Raters.of(RATINGS), step.limits, step.norm)
@@ -136,7 +136,7 @@ def test_a_step_is_that_of_numpy_in_every_lane(name: str) -> None:
 
 @pytest.mark.parametrize("name", [name for name in STEPS if name not in ("plain", "all of it")])
 def test_everything_that_steps_are_made_of_changes_them(name: str) -> None:
-    """The test above would not miss it: each option moves some similarity by hundreds of its tolerances."""
+    """The test above has power: each option moves some similarity by hundreds of its tolerances."""
     step, unit, plain, other = STEPS[name], unit_noise(), some_models(), some_models()
     descend(plain, STEPS["noise" if step.scale.any() and name != "noise" else "plain"], unit)
     descend(other, step, unit)
@@ -173,7 +173,7 @@ def test_the_gradient_is_the_derivative_of_the_squared_error(regularization: flo
 
 
 def test_a_lane_is_the_model_alone_to_the_bit() -> None:
-    """Twelve models in vectors of sixteen lanes, and three of them in vectors of eight by themselves."""
+    """Twelve models in vectors of sixteen lanes, and three of them alone in vectors of eight."""
     unit, step, together = unit_noise(), STEPS["all of it"], some_models(12)
     scale, rates = np.linspace(0, 0.5, 12), np.linspace(0.1, 0.4, 12)
     alone = []
@@ -225,7 +225,7 @@ def test_a_step_without_noise_is_one_whose_noise_is_silent(name: str) -> None:
 
 
 class Seen(Witness):
-    """A witness that publishes what the mechanism would, and notes what of the release it was asked for."""
+    """A witness that publishes what the mechanism would, and records the parts of the release that were requested."""
 
     def __init__(self) -> None:
         self.measured: list[tuple[slice, range, Array]] = []
@@ -243,7 +243,7 @@ GRID = 19
 
 
 def one_step(step: Step, witness: Seen | None) -> NeighbourhoodModel:
-    """Models of a whole grid after a step whose noise comes from a mechanism."""
+    """The models of a complete grid after a step whose noise comes from a mechanism."""
     rng = np.random.default_rng(4)
     common = np.where(rng.random((ITEMS, K)) < 0.2, 0, rng.normal(0.4, 0.7, (ITEMS, K)))
     averages = rng.uniform(2, 4.5, (ITEMS, GRID))
@@ -263,7 +263,7 @@ def one_step(step: Step, witness: Seen | None) -> NeighbourhoodModel:
 
 @pytest.mark.parametrize("name", STEPS)
 def test_the_twin_gives_what_the_kernel_gives_and_measures_every_sum_once(name: str) -> None:
-    """All sums that get noise, in the order of the similarities, and no other."""
+    """The witness sees all sums that get noise, in the order of the similarities, and no other sum."""
     step, seen = STEPS[name], Seen()
     compiled, plain = one_step(step, None), one_step(step, seen)
     touched = np.zeros((ITEMS, K), bool)

@@ -16,7 +16,7 @@ from dpmf_cli.ratings import Ratings, Scale
 from tests.kernels.test_similarities import Array, one_group, similarities
 
 GREAT = 2.0**60
-"""A rate at which s − rate·g is −rate·g to all digits."""
+"""A rate that is so large that s − rate·g equals −rate·g in all digits."""
 
 
 def gradient_of_one_rating(
@@ -31,7 +31,7 @@ def gradient_of_one_rating(
     neighbours = np.full((m + 1, m), -1, np.int32)
     neighbours[m] = np.arange(m)
     models = one_group(neighbours, np.tile(s, (m + 1, 1)), np.full((m + 1, 1), averages))
-    # Whatever is predicted, the rating is so far from it.
+    # Whatever is predicted, the rating differs from it by this much.
     values[m] = models.predict(train, np.zeros(1, np.int32), np.array([m], np.int32))[0, 0] - error
     learned = LearnedRatings(train, Raters.of(train), np.array([limit], np.float32), norm)
     before = similarities(models, 0)

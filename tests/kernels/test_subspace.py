@@ -27,7 +27,7 @@ def test_one_user_by_hand() -> None:
 @settings(deadline=None, max_examples=60)
 @given(k=st.integers(1, 13), flat=st.booleans(), float32=st.booleans(), seed=st.integers(0, 10**6))
 def test_predictions_are_those_of_the_normal_equations(k: int, flat: bool, float32: bool, seed: int) -> None:
-    """With pairs in any order, some of them twice, among them the user's own ratings, and a user without ratings."""
+    """With pairs in any order, some of them twice, some of the user's own ratings, and a user without ratings."""
     rng = np.random.default_rng(seed)
     ratings = make_ratings(seed % 7, n_users=9, n_items=14)
     ratings = ratings.select(ratings.users != 4)

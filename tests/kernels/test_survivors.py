@@ -1,4 +1,4 @@
-"""Unbounded input perturbation: the sampled matrix has the law of the dense one, and SGD visits just that."""
+"""Unbounded input perturbation: the sampled matrix has the law of the dense one, and SGD visits just that matrix."""
 
 import math
 
@@ -34,7 +34,7 @@ def sampled(key: int, scale: float, rated: float = math.nan) -> np.ndarray:
 
 
 def dense(rng: np.random.Generator, scale: float, rated: float = 0.0) -> np.ndarray:
-    """The same by the letter of Friedman et al. 2016, equation 8."""
+    """The same, computed literally by Friedman et al. 2016, equation 8."""
     matrix = np.clip(rated + rng.laplace(0, scale, (N_USERS, N_ITEMS)), -BOUND, BOUND)
     matrix[np.abs(matrix) <= THRESHOLD] = np.nan
     return matrix
@@ -63,7 +63,7 @@ def test_values_counts_and_places_have_the_law_of_the_dense_matrix(scale: float,
 
 
 def test_those_tests_have_power() -> None:
-    """A scale that is 1.25 or 0.8 times the right one is seen in the values and in the counts."""
+    """A scale that is 1.25 or 0.8 times the right one is detected in the values and in the counts."""
     rng = np.random.default_rng(2)
     ours = np.array([sampled(key, 0.7) for key in range(40)])
     for factor in (0.8, 1.25):
@@ -181,8 +181,8 @@ def test_a_model_does_not_depend_on_the_rest_of_the_grid() -> None:
 
 
 def test_no_cell_is_skipped_that_a_lane_would_keep() -> None:
-    """Cells are skipped before they are rounded, and dropped after it: at the edge the second alone must decide, or a
-    model would depend on the larger scales beside it."""
+    """Cells are skipped before they are rounded, and dropped after it. At the edge only the latter must decide;
+    otherwise a model would depend on the larger scales beside it."""
     kept_beyond_the_edge = 0
     for threshold in (0.45, 0.6, 0.7):
         for scale in 1 / (0.7 * np.geomspace(0.1, 20, 50)):

@@ -29,7 +29,7 @@ def with_spectrum(values: NDArray[np.float64], n: int) -> NDArray[np.float32]:
 
 @pytest.fixture
 def lanczos(monkeypatch: pytest.MonkeyPatch) -> None:
-    """No matrix is small."""
+    """Makes no matrix count as small."""
     monkeypatch.setattr(symmetric, "SMALL", 0)
 
 

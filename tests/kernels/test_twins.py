@@ -1,4 +1,4 @@
-"""Plain twins of the kernels that add noise: they do the same, and a witness sees what they measure."""
+"""Plain twins of the kernels that add noise: they compute the same, and a witness sees what they measure."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -180,7 +180,7 @@ USES = {
 
 
 class Watching(Witness):
-    """Counts how often each number of each model is published, and lets it pass."""
+    """Counts how many times each number of each model is published, and publishes it unchanged."""
 
     def __init__(self, count: int) -> None:
         self.seen = np.zeros((count, len(GRID)), np.int64)
@@ -233,7 +233,8 @@ def test_a_twin_does_what_its_kernel_does(name: str) -> None:
 
 @pytest.mark.parametrize("name", USES)
 def test_noise_of_that_size_would_be_missed(name: str) -> None:
-    """Without its noise each kernel gives something else in every model, or the test above would see nothing."""
+    """Without its noise, each kernel gives another result in every model; otherwise the test above would have
+    no power."""
     use = USES[name]
     difference = np.abs(after(use) - after(use, np.full(len(GRID), np.inf)))
     assert (difference.max(axis=(0, 1)) > 1e-3).all()

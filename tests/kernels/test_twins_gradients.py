@@ -1,4 +1,4 @@
-"""Noisy steps of a descent beside their plain twins: the same noise gives the same factors, and all of it is seen."""
+"""Noisy steps of a descent and their plain twins: the same noise gives the same factors; witnesses see all of it."""
 
 import numpy as np
 import pytest
@@ -25,7 +25,7 @@ RATINGS = make_ratings(3, n_users=12, n_items=9)
 N, D, E, RIDGE, STEPS = len(RATINGS), 3, 19, 0.1, 3
 KEPT = np.random.default_rng(1).random((N, E)) < np.linspace(0.3, 1, E)
 RATES = np.where(np.arange(E) % 3 == np.arange(STEPS)[:, None], 0, np.linspace(0.01, 0.03, E))
-"""In each step another third of the models waits."""
+"""In each step another third of the models does not take part."""
 
 
 def descended(momentum: float, witness: Noting | None) -> FactorModel:
@@ -65,7 +65,7 @@ def test_a_witness_that_changes_nothing_changes_nothing(momentum: float) -> None
     assert witness.seen.keys() == places
     for (_, draw, first, lane), clean in witness.seen.items():
         assert clean.shape == (9 if first else 12, D, 3 if lane else 16)
-        # What a model that waits has summed is not measured.
+        # Sums of a model that does not take part are not measured.
         assert (np.abs(clean).max(axis=(0, 1)) > 0).tolist() == (RATES[draw][lane : lane + 16] > 0).tolist()
 
 

@@ -1,4 +1,4 @@
-"""Clipped gradients against NumPy, and neighbours that differ in a user: none moves them by more than the bound."""
+"""Clipped gradients against NumPy, and no neighbour that differs in a user moves them by more than the bound."""
 
 from dataclasses import replace
 from typing import Any
@@ -59,7 +59,7 @@ def without(ratings: Ratings, user: int) -> Ratings:
 def test_a_user_moves_the_gradient_by_no_more_than_the_bound(
     seed: int, clip: float, user: int, data: Any
 ) -> None:
-    """Whatever the user rates, and however large all factors are."""
+    """For any ratings of the user, and however large all factors are."""
     rng = np.random.default_rng(seed)
     extreme = RATINGS.scale.minimum + RATINGS.scale.width * rng.integers(0, 2, len(RATINGS))
     ratings = replace(RATINGS, values=extreme.astype(np.float32))

@@ -17,7 +17,7 @@ def explored(
     cell: Callable[[Setting], float | None] = lambda _: 1.0,
     chosen: dict[str, tuple[bool, ...]] | None = None,
 ) -> Explored:
-    """`held(setting, half)` are the parts of the claim "it", `cell` what was measured of a cell that prints 2."""
+    """`held(setting, half)` are the parts of the claim "it"; `cell` is the measured value of a cell that prints 2."""
     return Explored(
         title="Made",
         checksum="0",

@@ -1,4 +1,4 @@
-"""Made-up results, and what a rule decides of them."""
+"""Made-up results, and what a rule decides on them."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
@@ -23,7 +23,7 @@ def curve(
     values: Sequence[float] = (),
     **more: object,
 ) -> Measured:
-    """RMSE that meets IA = 1 at one ε and falls by 0.2·ln on either side, down to `level`; or `values`."""
+    """RMSE that meets IA = 1 at one ε and falls by 0.2·ln on either side, but not below `level`; or `values`."""
     rmse = np.maximum(1 - 0.2 * np.log(GRID / ia_at), level) if not len(values) else np.array(values)
     grid = GRID if not len(values) else np.arange(1.0, len(values) + 1)
     made = Measured(
@@ -44,12 +44,12 @@ def experiment(name: str, *curves: Measured, growth: Growth | None = None) -> Ex
 def evidence(
     *experiments: Experiment, data: str = "made", proofs: Mapping[str, Proof] | None = None
 ) -> Evidence:
-    """What rules see of made experiments on one data set."""
+    """The evidence for rules: made-up experiments on one data set."""
     found = {each.name: (each, find_crossings(each, replicates=10)) for each in experiments}
     return Evidence({data: found}, data, proofs or {})
 
 
 def held(key: str, claim: str, *experiments: Experiment, data: str = "made") -> tuple[bool, ...] | None:
-    """Which parts of a claim hold; None where results are missing."""
+    """Whether each part of a claim holds; None where results are missing."""
     found = compute(key, claim, evidence(*experiments, data=data))
     return None if found is None else found.held

@@ -1,4 +1,4 @@
-"""What was found is complete: every claim and every shipped config has its place, and every name is known."""
+"""The findings are complete: every claim and every shipped config has its place, and every name is known."""
 
 from pathlib import Path
 

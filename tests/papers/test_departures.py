@@ -34,7 +34,7 @@ MADE = ExperimentConfig.model_validate(
 
 
 def faults(*settings: dict[str, Any], departures: tuple[dict[str, Any], ...] = ()) -> list[str]:
-    """What is not as print says in `MADE`, where print says each of `settings` in turn."""
+    """The parameters that differ from print in `MADE`, if print states each of `settings` in turn."""
     said = {
         "settings": tuple(PrintedSettings(source="table 3", configs=("ma*",), are=each) for each in settings),
         "departures": tuple(Departure(configs=("made",), reason="why", **each) for each in departures),
@@ -72,7 +72,9 @@ def test_what_is_as_printed_is_no_fault_and_the_later_line_counts() -> None:
 def test_a_value_that_is_swept_is_held_against_a_list_alone() -> None:
     assert faults({"als.factors": 4}) == []
     assert faults({"als.factors": [3, 5]}) == []
-    assert faults({"als.factors": [3, 5, 7]}) == ["made: no entry has factors [7], but the paper prints [3, 5, 7]"]
+    assert faults({"als.factors": [3, 5, 7]}) == [
+        "made: no entry has factors [7], but the paper prints [3, 5, 7]"
+    ]
     assert faults({"als.factors": [3]}) == ["made: als, factors 5.factors is 5, but the paper prints [3]"]
 
 

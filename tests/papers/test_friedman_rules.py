@@ -163,7 +163,7 @@ def test_a_split_that_helps_slightly(other: float, expected: tuple[bool, ...]) -
     made = [
         curve("pals", label=label, values=[1.2 - 0.1 * (label != HALVES), rmse])
         for label, rmse in labels.items()
-    ]  # above IA a gain counts for nothing
+    ]  # above IA, a gain does not count
     found = held(KEY, "split-helps-slightly", experiment("friedman_noise_ml1m", *made), data="ml-1m")
     assert found == expected
 

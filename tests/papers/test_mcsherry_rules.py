@@ -1,4 +1,4 @@
-"""Rules of McSherry and Mironov's claims: made curves on which each part holds, and on which it fails."""
+"""Rules of McSherry and Mironov's claims: made-up curves on which each part holds, and on which it fails."""
 
 from dataclasses import replace
 from typing import Any

@@ -1,4 +1,4 @@
-"""Rules of Neera et al. 2020: on made curves where a claim holds, where it fails, and where results are missing."""
+"""Rules of Neera et al. 2020, on made-up curves: where a claim holds, where it fails, where results are missing."""
 
 from dataclasses import replace
 from typing import Any

@@ -1,4 +1,4 @@
-"""The printed figures are those of the papers, and cannot be changed by who reads them."""
+"""The printed figures are those of the papers, and code that reads them cannot change them."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""Printed cells beside results: which a table is completed by, and which results stand beside one."""
+"""Printed cells beside results: which cells complete a table, and which results stand beside a table."""
 
 from collections.abc import Sequence
 from dataclasses import replace
@@ -25,7 +25,7 @@ def test_a_table_is_completed_by_the_printed_cells_beside_no_result() -> None:
     assert cells(added) == cells(with_printed_cells([])) - {PGE_ON_IA}
     assert len(added) == 4 * 14 - 1
     statuses = {(cell.dataset, cell.status) for cell in added}
-    # The files of Netflix are here, and so were those of ML-1M: it is the experiments that were not run.
+    # The files of Netflix are here, and so were those of ML-1M: only the experiments were not run.
     assert statuses == {
         ("ml-100k", Status.NO_DATA),
         ("ml-1m", Status.NOT_RUN),
@@ -43,7 +43,8 @@ def test_a_cell_whose_tasks_are_missing_has_its_row_already() -> None:
 
 
 def test_one_experiment_hides_its_own_cells_alone() -> None:
-    """Figure 5a runs ISGD, too; what it does not run, or not beside GE or under unbounded privacy, has its cells still."""
+    """Figure 5a also runs ISGD. Methods that it does not run, or not beside GE or under unbounded privacy,
+    still have their cells."""
     made = replace(curve([0.1, 1, 10], [0.3, 0.1, -0.1]), algorithm="isgd", label="isgd")
     other = replace(made, neighbours="unbounded", label="unbounded")
     for curves in ((made,), (made, other)):
@@ -67,7 +68,7 @@ def test_one_experiment_hides_its_own_cells_alone() -> None:
     ],
 )
 def test_only_what_reproduces_a_table_has_its_printed_cells(name: str, printed: float | None) -> None:
-    """The same methods on the same data, set up otherwise, are not what the paper printed."""
+    """The same methods on the same data with other settings are not what the paper printed."""
     made = replace(experiment(curve([0.1, 1, 10], [0.3, 0.1, -0.1])), name=name)
     (found,) = measured = beside_print(find_crossings(made))
     assert found.printed == printed

@@ -1,4 +1,4 @@
-"""The committed records are of the spaces and claims as they stand, so that the pages' verdicts are."""
+"""The committed records match the current spaces and claims, so the verdicts on the pages do too."""
 
 from pathlib import Path
 

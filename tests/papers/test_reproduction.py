@@ -1,8 +1,9 @@
-"""The papers on real data: small versions of the shipped configs, against what is printed.
+"""The papers on real data: small versions of the shipped configs, compared with the printed figures.
 
-Friedman et al. 2016: with one run a fold, against tables 3 and 4 (`dpmf reproduce friedman2016` runs them whole). The
-tolerances are those within which this project calls a cell reproduced: 0.005 for averages, 0.01 for clean MF, a
-factor 1.5 for a crossing. McSherry and Mironov 2009: figures 1 and 2 on ML-100K instead of ML-1M, against the claims.
+Friedman et al. 2016: one run for each fold, compared with tables 3 and 4 (`dpmf reproduce friedman2016` runs them in
+full). The tolerances are those within which this project calls a cell reproduced: 0.005 for averages, 0.01 for clean
+MF, a factor 1.5 for a crossing. McSherry and Mironov 2009: figures 1 and 2 on ML-100K instead of ML-1M, compared with
+the claims.
 """
 
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""Rules of all papers: without results none of a data set decides."""
+"""Rules of all papers: without results for a data set, no rule decides."""
 
 import pytest
 

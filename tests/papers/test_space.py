@@ -1,4 +1,4 @@
-"""Spaces of what papers leave open: balanced samples, and paths that all mean something."""
+"""Spaces of settings that papers leave open: balanced samples, and paths that all mean something."""
 
 from collections import Counter
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""A verdict follows from the settings that were tried, by one rule."""
+"""A verdict follows by one rule from the settings that were tried."""
 
 import math
 from pathlib import Path

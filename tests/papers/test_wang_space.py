@@ -1,4 +1,4 @@
-"""What is tried of Wang and Tang (2017): as much of every method, and what was found by hand."""
+"""What is tried for Wang and Tang (2017): equally many settings of every method, and those found by hand."""
 
 import math
 from collections.abc import Iterator
@@ -19,14 +19,14 @@ METHODS = {
     "psgd": "DPSGD-MF, η as listed",
     "dpps_mf": "DPPS-MF, η₁ as listed",
 }
-"""By its key the label of the curve of a method that is varied."""
+"""The label of the curve of a varied method, by its key."""
 
 
 UNIFORM = {"distribution": "uniform", "scale": 1.0}
 
 
 def choices_of(method: str) -> Iterator[Choice]:
-    """What is open for one method."""
+    """The choices that are open for one method."""
     for choice in SPACE.open:
         paths = [ConfigPath.of(path) for value in choice.values for path in value.set]
         if any(path.algorithms == {method} for path in paths):
@@ -34,7 +34,7 @@ def choices_of(method: str) -> Iterator[Choice]:
 
 
 def of_method(value: Value, method: str) -> dict[str, Any]:
-    """What a value sets of a method, by the keys behind its entry."""
+    """The parameters of a method that a value sets, by the keys after its entry."""
     return {
         path.keys: to
         for text, to in value.set.items()
@@ -46,7 +46,7 @@ def test_every_method_is_tried_with_as_many_parameters() -> None:
     tried = {method: [len(choice.values) for choice in choices_of(method)] for method in METHODS}
     assert tried["psgd"] == [3, 3, 3, 3, 2, 6]
     assert all(each == tried["psgd"] for each in tried.values())
-    for on in SPACE.data.values():  # a sample has every value as often as the others of its choice
+    for on in SPACE.data.values():  # a sample has each value as often as the other values of its choice
         assert (on.settings - 1) % math.lcm(*tried["psgd"]) == 0
 
 
@@ -58,7 +58,7 @@ def test_no_two_values_of_a_choice_are_the_same_for_a_method() -> None:
 
 
 def tried(method: str) -> list[dict[str, Any]]:
-    """Of each setting that is tried beside the sample, what the varied curve of a method has."""
+    """For each setting that is tried in addition to the sample: the parameters of the varied curve of a method."""
     figure = {"dpsgd_pnbm": "fig1", "psgd": "fig1"}.get(method, "fig2")
     config = load_config(ROOT / "configs" / f"wang_{figure}_ml100k.yaml")
     found = []

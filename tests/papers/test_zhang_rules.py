@@ -1,4 +1,4 @@
-"""Rules of Zhang et al. (2018): on made curves where a claim holds, where a part of it fails, and where it does not."""
+"""Rules of Zhang et al. (2018), on made-up curves: where a claim holds, where a part fails, where all of it fails."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace

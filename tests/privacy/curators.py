@@ -10,13 +10,13 @@ from dpmf_cli.streams import Streams
 
 
 def curator_of(ledger: Ledger, seed: int = 0, witness: Witness | None = None) -> Curator:
-    """A curator with that ledger, whose noise follows from the seed."""
+    """A curator with this ledger, whose noise follows from the seed."""
     return Curator(ledger, Streams(seed, "data", "test", 0, 0), witness)
 
 
 class Recorder(Witness):
-    """A witness that notes each measured number's step, clean value and sensitivity, and publishes it without noise, or
-    what is `frozen` for it."""
+    """A witness that records each measured number's step, clean value and sensitivity. It publishes the number
+    without noise, or the value that is `frozen` for it."""
 
     def __init__(self, frozen: list[NDArray[np.float64]] | None = None) -> None:
         self.measured: list[tuple[Release, NDArray[np.floating]]] = []

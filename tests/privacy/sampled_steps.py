@@ -1,4 +1,4 @@
-"""What the tests of sampled steps share."""
+"""Helpers that the tests of sampled steps share."""
 
 from dpmf_cli.privacy.neighbours import Neighbours
 from dpmf_cli.privacy.sensitivity import Sensitivity

@@ -1,4 +1,4 @@
-"""What sampling hides of a pure step: against dp_accounting, against exact laws."""
+"""Amplification by sampling of a pure step: against dp_accounting and against exact laws."""
 
 import math
 

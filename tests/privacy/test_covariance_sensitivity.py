@@ -1,7 +1,7 @@
-"""McSherry and Mironov 2009, theorems 4 to 6: searches over neighbouring users, through the code that is released from.
+"""McSherry and Mironov 2009, theorems 4 to 6: searches over neighbouring users, through the code that measures.
 
-One user is enough: a neighbour moves one user's part of every sum. Item averages are released before, so a search may
-set them as it likes: item-centred ratings then lie anywhere within ±(r_max − r_min).
+One user is enough, because a neighbour moves one user's part of every sum. Item averages are released earlier, so a
+search may set them to any values. Item-centred ratings then lie anywhere within ±(r_max − r_min).
 """
 
 import math
@@ -34,7 +34,8 @@ def algorithm(noise: str, **more: object) -> CovarianceKNN:
 
 
 def measured(settings_: CovarianceKNN, centred: NDArray[np.float64], kept: slice, centre: float) -> Triangles:
-    """Cov and Wgt, without noise, of one user whose item-centred ratings are `centred[kept]`, of all those items."""
+    """Cov and Wgt, without noise, of one user who rated only the items in `centred[kept]`, with these
+    item-centred ratings."""
     items = np.where(
         centred >= 0, SCALE.minimum, SCALE.maximum
     )  # MAvg_i, so that r_i = MAvg_i + x_i is on the scale
@@ -49,7 +50,7 @@ def measured(settings_: CovarianceKNN, centred: NDArray[np.float64], kept: slice
 
 
 def clean(products: Products) -> NDArray[np.float64]:
-    """The triangle of one model as it is handed over to be published."""
+    """The triangle of one model, as it is handed over for publication."""
     seen: list[NDArray[np.float64]] = []
 
     def publish(numbers: NDArray[np.float64], first: int = 0) -> NDArray[np.float64]:
@@ -62,7 +63,7 @@ def clean(products: Products) -> NDArray[np.float64]:
 
 
 def moves(settings_: CovarianceKNN, centred: NDArray[np.float64], centre: float) -> Triangles:
-    """How Cov and Wgt move where the last of the user's ratings is added."""
+    """How Cov and Wgt move when the last of the user's ratings is added."""
     after = measured(settings_, centred, slice(None), centre)
     before = measured(settings_, centred, slice(None, -1), centre)
     return after[0] - before[0], after[1] - before[1]
@@ -112,9 +113,8 @@ def test_clamping_centred_ratings_to_half_of_alpha_makes_its_bound_true(
 
 
 def adversary() -> tuple[NDArray[np.float64], float]:
-    """A user with nearly all ratings at one end of the range, and one more at the other; and G. Found by differential
-    evolution over three groups of ratings, the new one and G.
-    """
+    """A user with nearly all ratings at one end of the range and a new rating at the other end; and G. Found by
+    differential evolution over three groups of ratings, the new rating and G."""
     values, counts = (-3.451, 4.0, -2.641, -3.99), (23, 343, 11, 1)
     return np.repeat(values, counts), -3.264
 
@@ -129,7 +129,7 @@ def test_the_published_l1_bounds_are_exceeded_and_the_true_ones_are_not() -> Non
         < norm(as_matrix(covariance), 1)
         < 2 * sensitivity.own_centred_triangle(CLAMP, ALPHA, BETA_P, 1).value
     )
-    # Each unordered pair is released once, and noise for 11 hides what that moves by: what can be proved is less.
+    # Each unordered pair is released once. That moves less than the 11 of the noise, so the provable ε is smaller.
     assert (
         norm(covariance, 1) < sensitivity.own_centred_triangle(CLAMP, ALPHA, BETA_P, 1).value == 9.5 < paper
     )
@@ -178,7 +178,7 @@ def test_a_whole_user_moves_sums_and_counts_by_no_more_than_their_bounds(
 
 
 def residual_moves(centred: NDArray[np.float64], centre: float) -> NDArray[np.float64]:
-    """How the clamped residuals move where the last rating is added: theorem 4."""
+    """How the clamped residuals move when the last rating is added: theorem 4."""
 
     def clamped(values: NDArray[np.float64]) -> NDArray[np.float64]:
         mean = (values.sum() + BETA_P * centre) / (len(values) + BETA_P)
@@ -236,7 +236,7 @@ def test_a_user_with_one_rating_attains_the_users_bound(noise: str) -> None:
 
 
 def test_without_the_move_of_the_mean_both_bounds_of_the_covariance_agree() -> None:
-    """α = 0 is what released user averages come to: Friedman et al. 2016, section 5.4."""
+    """Released user averages amount to α = 0: Friedman et al. 2016, section 5.4."""
     released = sensitivity.covariance_triangle(CLAMP, SCALE, Neighbours.UNBOUNDED).value
     assert sensitivity.own_centred_triangle(CLAMP, 0.0, BETA_P, 1).value == released
     assert 2 * released == sensitivity.published_covariance_matrix(CLAMP, Neighbours.UNBOUNDED).value

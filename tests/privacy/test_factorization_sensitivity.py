@@ -1,7 +1,7 @@
-"""The sensitivities of the factorisations: searched for neighbours that exceed them, by the kernels themselves.
+"""The sensitivities of the factorisations: searches with the kernels themselves for neighbours that exceed them.
 
-In corrected mode none does, and some come near. In published mode the pairs that exceed what the paper's noise is
-scaled to are found and shown.
+In corrected mode no pair exceeds its sensitivity, and some come near it. In published mode the search finds and shows
+pairs that exceed the sensitivity to which the paper scales its noise.
 """
 
 import math
@@ -46,7 +46,7 @@ def rows(lanes: FactorLanes) -> tuple[np.ndarray, np.ndarray]:
 
 
 def neighbour(ratings: Ratings, at: int, value: float | None) -> Ratings:
-    """The ratings with another value at `at`, or without that rating."""
+    """The ratings with another value at `at`, or without the rating at `at`."""
     if value is None:
         return ratings.select(np.arange(len(ratings)) != at)
     values = ratings.values.copy()
@@ -102,7 +102,7 @@ def test_constrained_ridge_rows_move_by_no_more_than_their_bound(data: Any, seed
 
 
 def test_published_unbounded_least_squares_leak_their_scale() -> None:
-    """Two ratings instead of one halve the noise of that row: no sensitivity makes up for that."""
+    """With two ratings instead of one, the noise of that row is halved. No sensitivity makes up for that."""
     one = make_ratings(0, n_users=3, n_items=4)
     at = int(np.flatnonzero(one.users == 0)[0])
     counts = one.user_counts[0], neighbour(one, at, None).user_counts[0]
@@ -165,8 +165,8 @@ def pass_of_sgd(ratings: Ratings, learning_rate: float) -> tuple[np.ndarray, np.
 
 @pytest.mark.parametrize(("learning_rate", "at_least"), [(0.01, 1.2), (0.05, 2.5), (0.1, 4.0)])
 def test_a_pass_of_unbounded_sgd_loses_more_than_published(learning_rate: float, at_least: float) -> None:
-    """Without one rating every later update of the pass changes. The loss over all vectors, where 1 is what the pass
-    claims, is found to be above 1 at the paper's learning rate, and the larger the step the more."""
+    """Without one rating, every later update of the pass changes. The privacy loss over all vectors (the pass
+    claims 1) is found to be above 1 at the paper's learning rate. The larger the step, the larger the loss."""
     ratings = make_ratings(0, n_users=200, n_items=300, density=0.2)
     whole = pass_of_sgd(ratings, learning_rate)
     losses = []

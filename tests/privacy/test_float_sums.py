@@ -1,4 +1,4 @@
-"""Sums of ratings in the kernels that add noise: what a rating moves them by, in floats, and that they end on a grid."""
+"""Sums of ratings in the kernels that add noise: how far a rating moves them in floats. They end on a grid."""
 
 from collections.abc import Callable
 from typing import Any
@@ -27,9 +27,9 @@ SCALE = Scale(1, 5, 1)
 
 
 def hovering(value: float) -> tuple[Ratings, np.ndarray]:
-    """An item whose raters' factors sum to a little less than 2¹⁶, and then rise and fall by less than the distance of
-    float32 numbers there: above 2¹⁶ the rises are rounded up and the falls to nothing. `value` is the first rating:
-    4 for a residual of 1, and with 5 all that follows is above."""
+    """An item whose raters' factors sum to a little less than 2¹⁶, and then rise and fall by less than the
+    distance of float32 numbers there. Above 2¹⁶ the rises are rounded up and the falls to nothing. `value` is
+    the first rating: 4 for a residual of 1; with 5, all later sums are above 2¹⁶."""
     rows = np.ones((RATERS, 1), np.float32)
     rows[ONES - 1] = 1 - 2**-6
     rows[ONES::2], rows[ONES + 1 :: 2] = 1.2 * 2**-8, -0.8 * 2**-8
@@ -87,7 +87,7 @@ def test_a_rating_of_a_long_row_moves_its_sum_by_its_own_part(name: str) -> None
         found.append(SUMS[name](lanes, ratings))
     move = abs(found[1] - found[0])
     if name == "float32":
-        assert move > 100  # or the ratings would not tell
+        assert move > 100  # otherwise the ratings would not matter
     else:
         assert move == pytest.approx(1, abs=0.02)  # what is read was rounded to float32
 
@@ -133,7 +133,8 @@ def factors(
 @pytest.mark.parametrize("epsilon", [0.1, 3.0, 100.0])
 @pytest.mark.parametrize("name", RELEASING)
 def test_what_is_released_is_a_cell_of_the_grid(name: str, epsilon: float) -> None:
-    """The same cell wherever in it the sum lies: the kernel measures what its twin does, and rounds."""
+    """The result is in the same cell wherever in that cell the sum lies: the kernel measures what its twin
+    does, and rounds."""
     ratings = make_ratings(5, n_users=30, n_items=20)
     assert len({factors(name, ratings, epsilon, Beside(offset)) for offset in (-0.25, 0.0, 0.25)}) == 1
     if "psgd" not in name:  # its kernel goes on from what twins of another rounding have made

@@ -1,7 +1,7 @@
-"""Sensitivities of gradients of similarities: searches over neighbouring data, through the kernel that learns from them.
+"""Sensitivities of gradients of similarities: searches over neighbouring data, through the kernel that learns.
 
-Averages and similarities are released before, so a search may set them as it likes. Steps are on everybody: a sample
-only leaves users out.
+Averages and similarities are released earlier, so a search may set them to any values. The tested steps use all
+users: a sample would only leave users out.
 """
 
 from dataclasses import replace
@@ -59,10 +59,9 @@ def certified(noise: str, kind: Neighbours, **more: Any) -> CorrectedDPSGDPNBM:
 def gradient(
     learned: LearnedRatings, s: Array, averages: Array, centre: Array | None = None, **more: Any
 ) -> Array:
-    """(n_items, n_items − 1) the sum that noise is added to, every other item being a neighbour, minus a `centre`.
-
-    The kernel subtracts the centre in float64, as noise: what differs between two data sets is read to all digits.
-    """
+    """(n_items, n_items − 1) the sum to which noise is added, with every other item as a neighbour, minus a
+    `centre`. The kernel subtracts the centre in float64, as noise, so differences between two data sets are
+    read in all digits."""
     neighbours = all_others(len(averages))
     model = neighbourhood_model(learned.train, neighbours, s.astype(np.float32), averages[:, None])
     fine = 2.0**-200  # the scale, so that the grid is finer than any digit
@@ -80,8 +79,8 @@ def move(before: LearnedRatings, after: LearnedRatings, s: Array, averages: Arra
 
 
 def neighbouring(rows: Array, kind: Neighbours, at: int, value: float) -> Pair:
-    """Two data sets, from a table of ratings (0: none), that differ in its last user: in the value of the rating of
-    item `at`, in its presence, or in all of the user."""
+    """Two data sets, from a table of ratings (0: none), that differ in their last user: in the value of the
+    rating of item `at`, in its presence, or in the complete user."""
     other = rows.copy()
     if kind is Neighbours.USER:
         other[-1] = 0
@@ -97,7 +96,7 @@ def table(rows: Array) -> Ratings:
 
 
 def random_values(rng: np.random.Generator, shape: tuple[int, ...], spread: float) -> Array:
-    """Ratings over all of the scale, at its ends only, or all nearly the same."""
+    """Ratings over the full scale, only at its ends, or all nearly the same."""
     if spread == 1:
         return rng.uniform(1, 5, shape)
     return (
@@ -130,7 +129,7 @@ def test_no_neighbouring_data_moves_a_gradient_by_more_than_its_bound(
     enough: bool,
     seed: int,
 ) -> None:
-    """`enough`: the user has just as many ratings as are asked for, and is left out with one less."""
+    """`enough`: the user has exactly as many ratings as required, and is left out with one less."""
     rng, norm = np.random.default_rng(seed), NOISES[noise]
     rows = random_values(rng, (3, n_items), spread)
     rows[:2] *= rng.random((2, n_items)) < 0.5
@@ -181,7 +180,8 @@ def clipped_one_by_one(train: Ratings, noise: str) -> LearnedRatings:
 @pytest.mark.parametrize("noise", NOISES)
 @pytest.mark.parametrize("kind", KINDS)
 def test_without_clipping_of_whole_users_the_bound_is_exceeded(noise: str, kind: Neighbours) -> None:
-    """Searches have something to find: without clipping, and with every *rating* clipped to c, which is not enough."""
+    """The searches have something to find: without clipping, and with every *rating* clipped to c, which is not
+    enough."""
     _, (first, second), s, averages = adversary(kind)
     bound = clipped_contributions(C, NOISES[noise], kind).value
     for learned in (unclipped, clipped_one_by_one):
@@ -206,7 +206,7 @@ def test_the_bound_is_nearly_attained_and_an_exchange_moves_by_more_than_one_con
 @pytest.mark.parametrize("noise", NOISES)
 @pytest.mark.parametrize("kind", KINDS)
 def test_a_hundred_thousand_other_ratings_do_not_round_a_bound_away(noise: str, kind: Neighbours) -> None:
-    """Added up in float32, one user moves what the others' contributions are rounded to, too."""
+    """When contributions are added in float32, one user also changes how the others' contributions are rounded."""
     rows, _, s, averages = adversary(kind)
     rng = np.random.default_rng(0)
     others = rng.integers(1, 6, (2000, 60)) * (rng.random((2000, 60)) < 0.85)
@@ -311,7 +311,8 @@ def test_the_published_sensitivity_is_exceeded_on_real_ratings(real_data: Path, 
 
 @pytest.mark.parametrize("size", [1e-3, 1e37])
 def test_a_user_whose_gradient_is_not_finite_adds_nothing(size: float) -> None:
-    """Else one user decides whether anything finite is released: similarities near the largest float32 overflow."""
+    """Otherwise one user would decide whether anything finite is released, because similarities near the
+    largest float32 overflow."""
     train = make_ratings(3, n_users=8, n_items=12, density=0.9)
     model = neighbourhood_model(train, all_others(12), size, np.full((12, 1), 3.0))
     learned = LearnedRatings.clipped(train, np.full(8, 0.1), 2)

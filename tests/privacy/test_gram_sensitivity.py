@@ -14,7 +14,7 @@ ROUNDING = 1e-11
 
 
 def moved(left: np.ndarray, longest: float) -> float:
-    """By how much the last row of (users, items), 0 where there is no rating, moves the triangle."""
+    """How much the last row of (users, items), where 0 is no rating, moves the triangle."""
     users, items = (part.astype(np.int32) for part in np.nonzero(left))
     ratings = Ratings(users, items, np.full(len(users), 3, np.float32), len(left), left.shape[1], Scale(1, 5))
     values = left[users, items]

@@ -40,7 +40,7 @@ def entry(mode: str, **parameters: Any) -> PrivateAlternatingLeastSquares:
 def model_of(
     of: PrivateAlternatingLeastSquares, ratings: Ratings, centre: float, users: Array
 ) -> FactorModel:
-    """Any factors, since what items learn does not depend on how p_u was found, but for its length."""
+    """Any factors within the length limit, because what items learn does not depend on how p_u was found."""
     means = of.own_means(ratings, np.array([centre]))
     model = factor_model(users, np.zeros((12, D)), means, np.full((12, 1), centre))
     shorten_users(model, NORM)
@@ -82,7 +82,7 @@ def moved(
 def test_a_user_moves_no_measurement_by_more_than_its_bound(
     seed: int, selection: str, centring: str, length: float, exponent: float
 ) -> None:
-    """Whatever the user rates, however long factors are, and whatever the counts and the centre came out as."""
+    """For any ratings of the user, any length of the factors, and any released counts and centre."""
     rng = np.random.default_rng(seed)
     extreme = RATINGS.scale.minimum + RATINGS.scale.width * rng.integers(0, 2, len(RATINGS))
     ratings = replace(RATINGS, values=extreme.astype(np.float32))
@@ -112,7 +112,7 @@ def everything_at(value: float) -> Ratings:
 @pytest.mark.parametrize("direction", [[1, 0, 0], [0.6, 0.8, 0], [1, 1, 1]])
 @pytest.mark.parametrize("selection", ["uniform", "tail", "weighted"])
 def test_every_bound_is_attained(selection: str, direction: list[float]) -> None:
-    """By a user of k ratings or more, at the end of the scale that is far from the centre; in any direction."""
+    """By a user of k or more ratings, at the end of the scale that is far from the centre, in any direction."""
     assert RATINGS.user_counts[USER] >= K
     users = np.tile(np.array(direction, float) * 1e3, (20, 1))
     counts = np.linspace(1, 50, 12)[:, None]
@@ -139,7 +139,7 @@ def test_the_public_code_assumes_less_than_a_user_moves() -> None:
 
 
 def test_a_triangle_without_the_factor_moves_as_far_and_no_further() -> None:
-    """So √2 off the diagonal costs nothing, and halves the variance there."""
+    """So a factor √2 off the diagonal costs nothing, and halves the variance there."""
     p = np.random.default_rng(3).normal(size=(1000, D))
     p /= np.linalg.norm(p, axis=1, keepdims=True)
     row, column = np.tril_indices(D)

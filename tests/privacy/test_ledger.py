@@ -1,4 +1,4 @@
-"""The ledger refuses to be overspent and keeps claimed and provable apart."""
+"""The ledger refuses overspending and keeps claimed and provable ε apart."""
 
 import numpy as np
 import pytest

@@ -1,4 +1,4 @@
-"""The boundary between devices and aggregator: who can cross it, what crosses it, and what it costs."""
+"""The boundary between devices and aggregator: who can cross it, which data cross it, and at what cost in ε."""
 
 import gc
 from typing import Any, get_type_hints
@@ -40,7 +40,7 @@ def perturbed(
 
 
 def reachable(root: object) -> list[np.ndarray]:
-    """Every array that can be reached from an object, by whatever attribute, closure or view."""
+    """Every array that can be reached from an object, by any attribute, closure or view."""
     seen, arrays, left = set(), [], [root]
     while left:
         thing = left.pop()
@@ -195,7 +195,7 @@ def test_what_is_sent_has_spent_the_epsilon_of_the_ledger(epsilon: float) -> Non
 
 
 class TellingDraws(ClampedLaplace):
-    """Sends the draws themselves."""
+    """A mechanism that sends the draws themselves."""
 
     def decoded(self, values: np.ndarray, uniforms: np.ndarray, epsilons: np.ndarray) -> np.ndarray:
         return np.broadcast_to(uniforms, (len(values), len(epsilons)))
@@ -214,7 +214,7 @@ def test_messages_do_not_depend_on_how_many_are_made_at_a_time(
 
 
 class Replacing(Witness):
-    """Sees what devices perturb, and lets `arrives` arrive in place of the message, where it is not None."""
+    """Records what devices perturb, and delivers `arrives` instead of the message if it is not None."""
 
     def __init__(self, grid: int, arrives: float | None = None) -> None:
         self.clean = np.full((len(RATINGS), grid), np.nan)

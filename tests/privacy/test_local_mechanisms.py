@@ -1,4 +1,4 @@
-"""What a device does to a rating has the law that it should have, and no more leaks than ε."""
+"""What a device does to a rating has the required law, and leaks no more than ε."""
 
 import numpy as np
 import pytest
@@ -71,18 +71,16 @@ def test_bounded_laplace_is_the_listing_that_draws_again() -> None:
 
 
 def losses(mechanism: LocalMechanism, epsilon: float, bins: int = 40) -> np.ndarray:
-    """(inputs, inputs, outputs) log ratios of probabilities, of what the code sends for a fine grid of uniforms.
-
-    For mechanisms that map one uniform to one output monotonically: the mass of an interval is the length of the
-    uniforms that lead into it, hence exact but for the grid's step.
-    """
+    """(inputs, inputs, outputs) log ratios of the probabilities of what the code sends, for a fine grid of
+    uniforms. For mechanisms that map one uniform to one output monotonically. The mass of an interval is the
+    length of the uniforms that lead into it, so it is exact up to the grid's step."""
     fine = 400_000
     uniforms = (np.arange(fine) + 0.5)[:, None] / fine
     outputs = [
         mechanism.decoded(np.full(fine, value), uniforms, np.array([epsilon]))[:, 0] for value in INPUTS
     ]
     lowest, highest = min(map(np.min, outputs)), max(map(np.max, outputs))
-    # Edges just off both ends, so that what is clamped there is an output of its own.
+    # Edges just outside both ends, so that clamped outputs count as an output of their own.
     inner = np.linspace(lowest + 1e-6 * (highest - lowest), highest - 1e-6 * (highest - lowest), bins)
     edges = np.concatenate([[-np.inf], inner, [np.inf]])
     masses = np.array([np.histogram(output, edges)[0] for output in outputs], float)
@@ -114,10 +112,8 @@ def test_discrete_losses_reach_epsilon_and_do_not_exceed_it(
 
 
 def chances(mechanism: LocalMechanism, value: float, epsilon: float) -> tuple[np.ndarray, np.ndarray]:
-    """(m,) all messages, and (m,) their exact chances: of 2⁵³ uniforms, how many lead to each of them.
-
-    For mechanisms that map one uniform to one output monotonically. The steps are found by bisection.
-    """
+    """(m,) all messages, and (m,) their exact chances: the number of the 2⁵³ uniforms that lead to each. For
+    mechanisms that map one uniform to one output monotonically. The steps are found by bisection."""
 
     def message(at: np.ndarray) -> np.ndarray:
         uniforms = np.maximum(at * 2.0**-53, 2.0**-54)[:, None]
@@ -142,7 +138,7 @@ def chances(mechanism: LocalMechanism, value: float, epsilon: float) -> tuple[np
 def test_no_message_tells_more_than_epsilon_in_the_arithmetic_of_floats(
     mechanism: LocalMechanism, epsilon: float
 ) -> None:
-    """Every single message, with its exact chance; the margin is what a device spends less."""
+    """Every single message, with its exact chance. The margin is by how much less than ε a device spends."""
     found = [chances(mechanism, value, epsilon) for value in (0.0, 0.25, 1 / 3, 1.0)]
     first, _ = found[0]
     for messages, masses in found:
@@ -201,7 +197,7 @@ def test_debiased_messages_are_unbiased_at_the_ends_and_the_middle(mechanism: Lo
         debiased = 0.5 + (raw - 0.5) / slope
         deviation = debiased.std(axis=0) / np.sqrt(DRAWS)
         assert (np.abs(debiased.mean(axis=0) - value) < 4.5 * deviation).all()
-        if value != 0.5:  # the power to see a bias: without it, or with a slope 5 % off, the same test fails
+        if value != 0.5:  # power: without the correction, or with a slope 5 % off, the same test fails
             for wrong in (raw, 0.5 + (debiased - 0.5) / 1.05):
                 scale = wrong.std(axis=0) / np.sqrt(DRAWS)
                 assert (np.abs(wrong.mean(axis=0) - value) > 4.5 * scale).all()

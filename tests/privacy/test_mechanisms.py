@@ -1,4 +1,4 @@
-"""Noise has the scale that the ledger says, by tests with power: a wrong scale must fail them."""
+"""Noise has the scale in the ledger, by tests with power: a wrong scale must fail them."""
 
 from typing import Any
 

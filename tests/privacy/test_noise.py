@@ -24,14 +24,14 @@ def test_signs_are_fair_and_independent_of_magnitudes() -> None:
 
 
 def test_noise_ends_where_its_chance_does() -> None:
-    """Of 3 million draws the largest is about ln of that; draws of 24 bits would end below 17 scales."""
+    """The largest of 3 million draws is about ln of that; draws of 24 bits would end below 17 scales."""
     unit = unit_laplace((3_000_000,), np.random.default_rng(1))
     assert np.isfinite(unit).all()
     assert unit.dtype == np.float64
 
 
 def test_numbers_of_a_cell_have_all_low_bits() -> None:
-    """What is added has 53 bits: its cells of 2⁻¹⁰ hold no few values, whose multiples could be told apart."""
+    """The added noise has 53 bits. If its cells of 2⁻¹⁰ held only few values, their multiples could be told apart."""
     low = np.abs(unit_laplace((DRAWS,), np.random.default_rng(3))) * 2.0**40 % 1
     assert stats.kstest(low, "uniform").pvalue > LEVEL
 
@@ -86,7 +86,7 @@ def test_noise_that_is_drawn_later_is_not_kept_and_reaches_numbers_inside_a_kern
 
 @pytest.mark.parametrize(("first", "second"), [(True, True), (True, False), (False, True)])
 def test_no_two_steps_have_the_same_noise(first: bool, second: bool) -> None:
-    """What is drawn later begins its stream anew each time, so that its name must be its own."""
+    """Later draws begin their stream anew each time, so each needs its own name."""
     curator = curator_of(Ledger([10.0, 40.0]))
     release("laplace", first, curator=curator)
     release("laplace", second, "others", curator)

@@ -95,7 +95,7 @@ def test_other_gaussian_steps_leave_less() -> None:
 
 
 def test_where_hardly_anybody_is_sampled_delta_alone_suffices() -> None:
-    """Kγ < δ: who is looked at without noise is so improbable that the search must end by itself."""
+    """Kγ < δ: a user is so rarely in a sample that no noise is needed. The search must end by itself."""
     found = noise_multipliers(np.ones(1), 1e-3, rate=1e-5, steps=2, neighbours=Neighbours.USER)
     assert 0 < found[0] < 0.2
     assert SampledSteps(found, 1e-5, 2).epsilons(1e-3, Neighbours.USER)[0] <= 1

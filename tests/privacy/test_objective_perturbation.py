@@ -1,7 +1,7 @@
-"""Objective perturbation of a ridge regression within a ball: the exact privacy loss of its density, searched.
+"""Objective perturbation of a ridge regression within a ball: searches for the largest privacy loss of its density.
 
-The density of a solution follows from η(p), which the solver must invert: that is tested with the kernel itself. Then
-the loss between neighbours is a formula, and the search is for inputs that exceed the bounds of sensitivity.py.
+The density of a solution follows from η(p), which the solver must invert. That is tested with the kernel itself. The
+loss between neighbours is then a formula, and the search looks for inputs that exceed the bounds of sensitivity.py.
 """
 
 import math
@@ -46,7 +46,8 @@ def noise_of(
 def log_density(
     p: np.ndarray, multiplier: float, q: np.ndarray, targets: np.ndarray, ridge: float, scale: float
 ) -> float:
-    """ln of the density of (p, multiplier) up to what all data share: K-norm noise, and the determinant."""
+    """ln of the density of (p, multiplier) without terms that are equal for all data: K-norm noise, and the
+    determinant."""
     hessian = q.T @ q + (ridge + multiplier) * np.eye(D)
     if (
         multiplier > 0
@@ -103,7 +104,7 @@ def test_no_rating_is_found_that_loses_more_than_is_proved(
 
 
 def test_the_parts_of_the_bound_are_both_needed() -> None:
-    """The noise's part is attained but for the determinant's, and the determinant's for lack of other ratings."""
+    """The noise's part is attained if the determinant's is negligible, and the determinant's without other ratings."""
     losses = [loss(np.random.default_rng(seed), 0.5, 1e6, extreme=True) for seed in range(300)]
     assert 0.49 < max(losses) <= 0.5 + 1e-5
     losses = [loss(np.random.default_rng(seed), 1e-6, 0.3, extreme=True) for seed in range(300)]
@@ -118,7 +119,7 @@ def test_a_ridge_costs_the_epsilon_that_it_was_chosen_for() -> None:
 
 
 def test_what_is_published_is_no_bound() -> None:
-    """Δ = r_max is exceeded by the rating that a prediction is far from; and λ = 0.01 by its determinant alone."""
+    """Δ = r_max is exceeded by a rating that is far from its prediction, and λ = 0.01 by its determinant alone."""
     published = sensitivity.published_objective(SCALE, Neighbours.UNBOUNDED).value
     assert published == 5
     q, targets, epsilon = np.eye(D)[:1], np.array([5.0]), 1.0
@@ -135,7 +136,7 @@ RUNS = 160
 
 
 def with_and_without() -> tuple[Ratings, Ratings]:
-    """One item that everybody gave 1 star to; the neighbour lacks the one who gave it 5."""
+    """One item that everybody gave 1 star, except one user who gave it 5. The neighbour lacks that user's rating."""
     values = np.ones(RATED, np.float32)
     values[0] = 5
     users = np.arange(RATED, dtype=np.int32)
@@ -173,7 +174,7 @@ def of_one_factor(mode: str, **parameters: Any) -> PrivateAlgorithm:
 
 
 def measured_epsilon(mode: str, epsilon: float, **parameters: Any) -> float:
-    """`separating_epsilon` of the neighbours by what is released."""
+    """`separating_epsilon` of the neighbours, from what is released."""
     algorithm = of_one_factor(mode, **parameters)
     seen = np.array(
         [

@@ -26,7 +26,7 @@ RATINGS = make_ratings(6, n_users=12, n_items=9, density=0.5)
 
 
 class Replaying(Witness):
-    """Notes what is measured, and publishes what another fit has published."""
+    """Records what is measured, and publishes what another fit has published."""
 
     def __init__(self, published: dict[tuple[str, int], Any]) -> None:
         self.published_before = published
@@ -39,7 +39,7 @@ class Replaying(Witness):
 
 
 def moves(algorithm: OwnRegression, one: Ratings, other: Ratings, theta: float) -> dict[str, float]:
-    """By step: how far what is measured moves, as a part of the sensitivity, all that was released being equal."""
+    """By step: how far the measurements move, as a fraction of the sensitivity, with equal earlier releases."""
     published: dict[tuple[str, int], Any] = {}
     seen = []
     for data in (one, other):
@@ -54,7 +54,7 @@ def moves(algorithm: OwnRegression, one: Ratings, other: Ratings, theta: float) 
 
 
 def changed(ratings: Ratings, kind: str, place: int, value: float) -> Ratings:
-    """A neighbour: another value, one rating less, or one user less, whose values are `value`."""
+    """A neighbour: another value, one rating less, or without one user, whose values are `value`."""
     if kind == "bounded":
         values = ratings.values.copy()
         values[place] = value
@@ -84,7 +84,7 @@ def test_no_step_moves_by_more_than_its_sensitivity(
 
 
 def test_users_reach_what_the_clip_leaves_them() -> None:
-    """The bounds are no larger than they need be: with a small clip a user is clipped in every sum of items."""
+    """The bounds are no larger than necessary: with a small clip, a user is clipped in every sum of items."""
     algorithm = PRIVATE["own_regression"].model_validate(
         {"algorithm": "own_regression", "neighbours": "user", "factors": 2, "iterations": 2, "clip": 0.05}
     )
@@ -114,7 +114,7 @@ def test_orthogonal_coefficients_reach_the_bound() -> None:
 
 
 def test_users_without_ratings_add_nothing() -> None:
-    """They are those who take no part: coefficients to begin with are for others alone."""
+    """Such users take no part: start coefficients are for other users only."""
     algorithm = PRIVATE["own_regression"].model_validate(
         {"algorithm": "own_regression", "neighbours": "user"}
     )

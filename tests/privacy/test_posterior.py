@@ -1,4 +1,4 @@
-"""Langevin dynamics reach the law that the docstring says, on a posterior known in closed form."""
+"""Langevin dynamics reach the law in the docstring, on a posterior known in closed form."""
 
 import math
 
@@ -42,7 +42,7 @@ def chains(
 
 
 def departs(sample: np.ndarray, mean: float, variance: float) -> bool:
-    """Whether mean or variance is not what it should be: 5 standard errors, and 3 % for the step size."""
+    """Whether mean or variance is wrong: by more than 5 standard errors, with 3 % allowed for the step size."""
     error = math.sqrt(variance / CHAINS)
     ratio = float(sample.var()) / variance
     return abs(float(sample.mean()) - mean) > 5 * error or abs(ratio - 1) > 0.03 + 5 * math.sqrt(2 / CHAINS)
@@ -72,9 +72,9 @@ def test_the_schedule_is_the_published_one() -> None:
 
 
 def largest_log_ratio(old: np.ndarray, new: np.ndarray, power: float) -> float:
-    """Of the posteriors of two data sets, to `power`, over θ within [−1, 1], where B bounds the likelihood.
+    """The largest log ratio of the posteriors of two data sets, raised to `power`, over θ within [−1, 1].
 
-    The law is the one within [−1, 1]: restricting the prior is what makes B a bound.
+    B bounds the likelihood only there, so the law is restricted to [−1, 1], by restricting the prior.
     """
     theta = np.linspace(-1, 1, 2001)
 

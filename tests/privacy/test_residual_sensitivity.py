@@ -1,4 +1,4 @@
-"""No neighbour moves a sum of clamped residuals by more than its sensitivity, whatever model they are of."""
+"""No neighbour moves a sum of clamped residuals by more than its sensitivity, for any model."""
 
 from dataclasses import replace
 
@@ -86,7 +86,7 @@ def test_the_bound_on_values_is_attained(side: Side) -> None:
 
 
 def test_the_bound_holds_for_the_core_too() -> None:
-    """Σ_u x_u ⊗ Σ_i clamp(x)/B·y_i is one vector, of which a rating has the part clamp(x)/B·x_u ⊗ y_i."""
+    """Σ_u x_u ⊗ Σ_i clamp(x)/B·y_i is one vector, to which a rating contributes clamp(x)/B·x_u ⊗ y_i."""
     users, items = features_of(1, 15), features_of(2, 9)
     model = factor_model(np.zeros((15, 2)), np.zeros((9, 2)), np.zeros((15, 2)), np.full((9, 2), 3.0))
     cores = [

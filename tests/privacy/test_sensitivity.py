@@ -1,8 +1,8 @@
 """No pair of neighbours moves a measurement further than its sensitivity, and some pair comes near.
 
-The measurements are those that the algorithms really make: a witness records every vector that noise would be added
-to. A later step may use what an earlier one released, and its sensitivity holds for the *same* release on both sides. So
-the second fit is given the releases of the first.
+The measurements are those that the algorithms really make: a witness records every vector to which noise would be
+added. A later step may use an earlier release. The step's sensitivity holds if both neighbours have the *same*
+earlier release, so the second fit is given the releases of the first.
 """
 
 from collections.abc import Callable
@@ -41,7 +41,7 @@ def measure(ratings: Ratings, neighbours: Neighbours, mode: Mode, recorder: Reco
 def moves(
     one: Ratings, other: Ratings, neighbours: Neighbours = Neighbours.BOUNDED, mode: Mode = Mode.CORRECTED
 ) -> list[tuple[str, float, float]]:
-    """(step, L1 distance of the measurements, sensitivity) between neighbours, releases held equal."""
+    """(step, L1 distance of the measurements, sensitivity) between neighbours with equal releases."""
     first = measure(one, neighbours, mode, Recorder()).measured
     second = measure(
         other, neighbours, mode, Recorder([np.asarray(clean, np.float64) for _, clean in first])

@@ -1,4 +1,4 @@
-"""CI runs from a clone alone: its script names no path outside of it."""
+"""CI runs from a clone only: its script names no path outside the clone."""
 
 import re
 from pathlib import Path

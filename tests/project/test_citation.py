@@ -1,4 +1,4 @@
-"""What names the version says the same version."""
+"""All places that state the version state the same one."""
 
 import re
 from pathlib import Path

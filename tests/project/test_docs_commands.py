@@ -1,5 +1,8 @@
-"""The commands of the README and of all pages: `sh run` blocks are executed, with the files that the page shows; of the
-others, commands, options, configs and targets of make are held against what there is."""
+"""The commands in the README and on all pages.
+
+`sh run` blocks are executed, with the files that the page shows. In other blocks, the commands, options, configs and
+targets of make must exist.
+"""
 
 import os
 import random
@@ -29,7 +32,7 @@ BLOCK = re.compile(r"^```(?P<info>[^\n]*)\n(?P<text>.*?)^```$", re.MULTILINE | r
 
 @dataclass(frozen=True)
 class Block:
-    """A fenced block: the words behind the fence, its text, and its line."""
+    """A fenced block: the words after the fence, its text, and its line."""
 
     words: tuple[str, ...]
     text: str
@@ -45,7 +48,7 @@ class Block:
 
     @property
     def shown(self) -> list[str]:
-        """The commands of dpmf and make in it that are shown, not run."""
+        """The commands of dpmf and make in a block that is shown, not run."""
         if self.runs or self.words[:1] not in ((), ("sh",)):
             return []
         lines = self.text.replace("\\\n", " ").splitlines()
@@ -66,7 +69,7 @@ def blocks(page: Path) -> list[Block]:
 
 @pytest.fixture
 def copy(tmp_path: Path, session_cache: Path) -> tuple[Path, dict[str, str]]:
-    """A folder as a clone has it, without data, and an environment with `dpmf` on the path."""
+    """A folder like that of a clone, without data, and an environment with `dpmf` on the path."""
     shutil.copytree(ROOT / "configs", tmp_path / "configs")
     shutil.copytree(ROOT / "docs" / "examples", tmp_path / "docs" / "examples")
     programs = tmp_path / "bin"
@@ -98,7 +101,7 @@ RUN = [
 
 @pytest.mark.parametrize("page", RUN)
 def test_commands_of_a_page(page: Path, copy: tuple[Path, dict[str, str]]) -> None:
-    """Each ends as the page says; a block without a word behind its fence is what they print, line by line."""
+    """Each command ends as the page says. A block without a word after its fence is their output, line by line."""
     folder, environment = copy
     printed, found = "", blocks(page)
     for block in found:
@@ -124,19 +127,19 @@ def test_commands_of_a_page(page: Path, copy: tuple[Path, dict[str, str]]) -> No
 
 
 def one_core() -> None:
-    """So that nothing is lost to starting processes for the few milliseconds of such small runs."""
+    """So that such small runs do not spend their few milliseconds on starting processes."""
     os.sched_setaffinity(0, {random.choice(list(os.sched_getaffinity(0)))})
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
 def test_every_block_says_what_it_is(page: Path) -> None:
-    """A misspelt mark would leave a command untested without a word."""
+    """A misspelt mark would silently leave a command untested."""
     for block in blocks(page):
         assert set(block.words[1:]) <= {"run", "exit=2", f"file={block.file}"}, f"{page.name}:{block.line}"
 
 
 def check_command(line: str) -> None:
-    """Raises what is wrong with a command: no such subcommand, option, target, config, or experiment."""
+    """Raises an error for a command that has an unknown subcommand, option, target, config, or experiment."""
     words = shlex.split(re.split(r"\s[>|&;]", line)[0], comments=True)
     if words[0] == "make":
         unknown = {word for word in words[1:] if "=" not in word} - TARGETS
@@ -151,7 +154,7 @@ def check_command(line: str) -> None:
         path = ROOT / word
         if word.startswith("configs/") and not path.exists():
             raise LookupError(f"no {word}")
-        # A glob would take in the tables and tasks that lie beside the experiments.
+        # A glob would include the tables and tasks that lie beside the experiments.
         of_config = (ROOT / "configs" / f"{path.name}.yaml").exists()
         if word.startswith("results/") and not path.suffix and not of_config:
             raise LookupError(f"{word} is no experiment's folder")

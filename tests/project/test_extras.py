@@ -1,4 +1,4 @@
-"""What dpmf imports comes with it, or with an extra that a message names where it is not there."""
+"""Every import of dpmf is installed with it, or with an extra that a message names if it is missing."""
 
 import ast
 import re
@@ -22,18 +22,19 @@ BESIDE = {
     "dpmf_cli/testing/contract.py": "pytest",
     "dpmf_cli/datasets/mirrors.py": "pip",
 }
-"""What is there or not: tests of a plugin are run by pytest, and without pip its index is no mirror."""
+"""Packages that may be missing, by the module that imports them: plugins are tested with pytest, and without pip its
+index is not used as a mirror."""
 BROUGHT = {"llvmlite": "numba", "pydantic-core": "pydantic", "markupsafe": "jinja2"}
-"""What a dependency is made of, and brings."""
+"""Packages that a dependency consists of, and brings with it."""
 
 
 def names(requirements: list[str]) -> set[str]:
-    """Of distributions, as packages are installed by them."""
+    """The names of the distributions in a list of requirements, as pip normalises them."""
     return {re.split(r"[^A-Za-z0-9._-]", each)[0].lower().replace("_", "-") for each in requirements}
 
 
 def imported(source: str) -> set[str]:
-    """The modules' first names of all imports in a source, those inside of functions among them."""
+    """The top-level names of all modules imported in a source, including imports inside functions."""
     found = set()
     for node in ast.walk(ast.parse(source)):
         if isinstance(node, ast.Import):
@@ -67,7 +68,7 @@ def a_cluster_is_asked(folder: Path) -> None:
 
 
 USED: dict[str, Callable[[Path], None]] = {"parquet": parquet_is_read, "cluster": a_cluster_is_asked}
-"""By its name what takes an extra."""
+"""The features that need an extra, by the extra's name."""
 
 
 @pytest.mark.parametrize("extra", EXTRAS)

@@ -1,4 +1,4 @@
-"""Every link, anchor and path in a committed page leads somewhere, and every page stands in the navigation of the site."""
+"""Every link, anchor and path in a committed page leads somewhere, and every page is in the site's navigation."""
 
 import re
 from collections.abc import Iterator
@@ -22,9 +22,9 @@ PATH = re.compile(r"[.a-z_]+/[\w./*-]+(?:\.[a-z]+|/)")
 PAGE_IN_CODE = re.compile(r"\bdocs/[\w/-]+\.md(?:#[\w-]+)?")
 PLACEHOLDER = re.compile(r"\b[A-Z]{3,}\b")
 MADE = ("results/", "released/", "site/", "bin/")
-"""Folders of what commands write: not in the repository."""
+"""Folders that commands write to, which are not in the repository."""
 NO_LONGER = "CHANGELOG.md"
-"""The page that may name files that are gone."""
+"""The page that may name files that no longer exist."""
 
 
 @cache
@@ -43,7 +43,7 @@ def missing(target: str, folder: Path) -> bool:
 
 
 def broken(text: str, page: Path) -> Iterator[str]:
-    """What a page links to, or names as a path, that is not there."""
+    """The targets of links and the paths on a page that do not exist."""
     prose = FENCE.sub("", text)
     for target in LINK.findall(SPAN.sub("", prose)):
         if "://" in target:
@@ -55,7 +55,7 @@ def broken(text: str, page: Path) -> Iterator[str]:
 
 
 def is_gone(path: str) -> bool:
-    """Whether a path, which may be a pattern, is of neither the repository nor the package nor its tests."""
+    """Whether a path (or a pattern) is neither in the repository nor in the package nor in its tests."""
     if PLACEHOLDER.search(path) or path.startswith(MADE):
         return False
     of = path.rstrip("/")

@@ -11,7 +11,7 @@ REPOSITORY = Path(__file__).resolve().parents[2]
 
 
 def commands(target: str) -> str:
-    """What make would run for a target; nothing is run."""
+    """The commands that make would run for a target; nothing is run."""
     asked = ["make", "--no-print-directory", "-n", target, "PYTHON=true"]
     return subprocess.run(asked, cwd=REPOSITORY, capture_output=True, text=True, check=True).stdout
 

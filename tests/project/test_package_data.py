@@ -1,4 +1,7 @@
-"""A built package has every file that the repository's has: a run from the clone would not miss one."""
+"""A built package has every file of the package in the repository.
+
+A run from the clone would not notice a missing one.
+"""
 
 import tomllib
 from pathlib import Path

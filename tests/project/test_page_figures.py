@@ -1,4 +1,7 @@
-"""No figure in docs/papers, on the pages that sum up, or on that of performance is typed: each stands in a table that a command makes, or is one that a paper prints."""
+"""No figure in docs/papers, on the summary pages or on the page about performance is typed by hand.
+
+Each figure stands in a table that a command makes, or is printed by a paper.
+"""
 
 import re
 from collections.abc import Iterator
@@ -29,7 +32,7 @@ NOT_FIGURES = (
     r"\b(?:19|20)\d\d\b",  # years
     r"\b[A-Za-z]+-\d+[A-Za-z]*\b",  # ML-100K, Jester-1
     r"\b\d+(?:st|nd|rd|th)\b",
-    r"(?<![\d.,])\b[0-9]\b(?![.,]\d)",  # counts that are no measurement
+    r"(?<![\d.,])\b[0-9]\b(?![.,]\d)",  # counts that are not measurements
 )
 
 

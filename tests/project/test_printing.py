@@ -1,4 +1,4 @@
-"""Nothing that the package prints, or writes as CSV, goes past `escapes.py`."""
+"""Everything that the package prints, or writes as CSV, goes through `escapes.py`."""
 
 import ast
 from collections.abc import Iterator
@@ -9,12 +9,13 @@ import pytest
 PACKAGE = Path(__file__).resolve().parents[2] / "dpmf_cli"
 
 OWN_PIPE = "datasets/formats/sheet_reader.py"
-"""A program of its own, whose output the package reads."""
+"""A separate program, whose output the package reads."""
 
 
 def ways_past(source: str) -> Iterator[str]:
-    """What reaches a terminal or a CSV file past the one function: streams that are not `sys.stdout` and `sys.stderr`
-    as they are now, their bytes and numbers, writers of CSV, and a bar of progress on a stream that is not named."""
+    """Ways to a terminal or a CSV file that bypass the one function: streams other than the current
+    `sys.stdout` and `sys.stderr`, their bytes and file numbers, writers of CSV, and a progress bar without a
+    named stream."""
     for node in ast.walk(ast.parse(source)):
         match node:
             case ast.Attribute(ast.Name("sys"), "__stdout__" | "__stderr__"):

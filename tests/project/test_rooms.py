@@ -1,4 +1,4 @@
-"""The tree is what it says it is: methods by their keys, the paths of docs/design.md, one class of a name, a small root."""
+"""The tree is as described: methods by their keys, the paths of docs/design.md, one class per name, a small root."""
 
 import re
 from collections import Counter
@@ -28,7 +28,7 @@ def test_every_method_has_a_module_of_its_key_and_its_folder_no_other() -> None:
 
 
 def paths_named(text: str) -> set[str]:
-    """The folders (`a/b/`) and files (`a/b.py`) that stand in backticks in a page, from the root or from the package."""
+    """The folders (`a/b/`) and files (`a/b.py`) in backticks on a page, relative to the root or to the package."""
     return set(re.findall(r"`((?:[\w.*-]+/)+|(?:[\w.*-]+/)*[\w.*-]+\.py)`", text))
 
 

@@ -1,4 +1,4 @@
-"""What is skipped is a failure under CI, but for the full forms and what root alone can do."""
+"""A skipped test is a failure under CI, except for the full forms and tests that need root."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""The package as pip installs it: built, put into an environment of its own, and used outside the repository."""
+"""The package as pip installs it: built, put into its own environment, and used outside the repository."""
 
 import os
 import subprocess
@@ -14,13 +14,13 @@ pytestmark = pytest.mark.slow
 
 @dataclass(frozen=True)
 class Installed:
-    """The programs of an environment that has the wheel alone, and a folder outside the repository."""
+    """The programs of an environment that has only the wheel, and a folder outside the repository."""
 
     programs: Path
     elsewhere: Path
 
     def dpmf(self, *words: str, code: int = 0) -> str:
-        """What `dpmf` prints, or where it is refused says."""
+        """The output of `dpmf`, or its message if it refuses."""
         done = ended(code, str(self.programs / "dpmf"), *words, at=self.elsewhere)
         return done.stderr if code else done.stdout
 
@@ -64,7 +64,7 @@ def test_the_wheel_alone_reproduces_a_paper_in_small(installed: Installed, real_
 
 
 def ended(code: int, *words: str, at: Path) -> subprocess.CompletedProcess[str]:
-    """A command that ended so, run in that folder without the repository on its path."""
+    """The result of a command with that exit code, run in that folder without the repository on its path."""
     clean = {name: value for name, value in os.environ.items() if name not in ("PYTHONPATH", "VIRTUAL_ENV")}
     done = subprocess.run(words, cwd=at, env=clean, capture_output=True, text=True, check=False)
     assert done.returncode == code, done.stderr

@@ -1,4 +1,4 @@
-"""A small shop: ratings in a CSV with names of its own, and a config of methods to release."""
+"""A small shop: ratings in a CSV with its own column names, and a config of methods to release."""
 
 from pathlib import Path
 

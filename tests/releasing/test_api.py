@@ -42,7 +42,8 @@ def test_a_data_frame_is_as_good_as_arrays() -> None:
 
 @pytest.mark.parametrize("algorithm", ["pge", "pknn", "mm_knn"])
 def test_a_model_of_another_scale_predicts_the_same_on_that_scale(algorithm: str, tmp_path: Path) -> None:
-    """Whole stars from 1 to 5, and the same ratings from −30 to 50: own ratings and predictions are of the latter."""
+    """Whole stars from 1 to 5, and the same ratings from −30 to 50. A user's own ratings and the predictions
+    are on the latter scale."""
     stars = fit(algorithm, epsilon=1e9)
     wide = dpmf_cli.fit(algorithm, USERS, ITEMS, 20 * RATINGS.values - 50, scale=(-30, 50, 20), epsilon=1e9)
     expected = 20 * stars.predict(USERS, ITEMS) - 50
@@ -69,7 +70,7 @@ def test_a_loaded_model_predicts_what_the_fitted_one_did(algorithm: str, tmp_pat
 
 
 def test_a_new_user_of_a_joint_model_has_the_average_users_offset_and_own_ratings() -> None:
-    """Private kNN releases averages of users too: who is in none has their mean."""
+    """Private kNN also releases averages of users. A user without one gets their mean."""
     model = fit("pknn", epsilon=5)
     offsets = model.arrays["users"][:, 0]
     cold, item = model.predict(["nobody"], ["film 3"]), int(np.flatnonzero(model.item_ids == "film 3")[0])

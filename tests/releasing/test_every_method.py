@@ -1,4 +1,4 @@
-"""Every private method of the registry: its model comes back to the bit, and its files tell what was released alone."""
+"""Every private method of the registry: its model is restored to the bit; its files tell only what was released."""
 
 import io
 import json
@@ -27,7 +27,7 @@ from tests.conftest import make_ratings
 EVERY = VARIANTS | REFITTED | SAMPLED
 PROVABLE = {name: entry for name, entry in EVERY.items() if entry.mode == "corrected"}
 HOLDS_CLEAN_FACTORS = ("dp_pmf", "hua_mf", "personalized")
-"""As published, personalized around published DP-PMF."""
+"""Personalised privacy around published DP-PMF."""
 
 
 def recommender(entry: PrivateAlgorithm, model: Any, ledger: Ledger, ratings: Ratings) -> Recommender:
@@ -55,7 +55,7 @@ def own(ratings: Ratings) -> OwnRatings:
 
 
 def written(made: Recommender) -> tuple[str, bytes]:
-    """The two files."""
+    """The two files of a release."""
     return json.dumps(made.statement.model_dump(mode="json"), allow_nan=False), archive.packed(stored(made))
 
 
@@ -82,7 +82,7 @@ def test_a_model_comes_back_to_the_bit(name: str) -> None:
     assert found.tobytes() == wanted.tobytes()
     some = np.array(
         [3, 700, 701, 2000]
-    )  # the users who are asked for do not change what is predicted for each
+    )  # the prediction for a user does not depend on the other users who are asked for
     alone = loaded.predict(users[some] + 100, items[some] + 7000, own(ratings))
     assert alone.tobytes() == wanted[some].tobytes()
 
@@ -95,11 +95,12 @@ def test_a_joint_model_holds_no_users_part_but_released_averages(name: str) -> N
 
 
 SAMPLES = 150.0
-"""An ε at which personalised privacy leaves ratings out."""
+"""An ε at which personalised privacy leaves out ratings."""
 
 
 class Blind(Witness):
-    """A witness that publishes numbers in which nothing was measured: what depends on the ratings has gone past it."""
+    """A witness that publishes numbers in which nothing was measured. If the result still depends on the
+    ratings, something bypasses the witness."""
 
     def published(
         self, release: Release, lanes: slice, first: int, clean: Numbers, noisy: NDArray[np.float64]
@@ -118,7 +119,7 @@ def drawn(release: Release, first: int, shape: tuple[int, ...]) -> NDArray[np.fl
 
 @pytest.mark.parametrize("name", PROVABLE)
 def test_where_nothing_measured_is_released_neighbours_give_the_same_files(name: str) -> None:
-    """So the files are a function of what is released, and of what is public for these neighbours."""
+    """So the files are a function of the releases, and of data that are public for these neighbours."""
     entry = PROVABLE[name]
     base = make_ratings(4, n_users=12, n_items=8)
     for seed in range(3):

@@ -1,4 +1,4 @@
-"""Arrays from a file that would lead a kernel to what is not there are refused."""
+"""Arrays from a file that would lead a kernel out of bounds are refused."""
 
 from typing import Any
 

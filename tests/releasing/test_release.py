@@ -1,4 +1,4 @@
-"""`dpmf release` and `dpmf predict`: what is written, what is refused, and what is kept account of."""
+"""`dpmf release` and `dpmf predict`: what is written, what is refused, and how releases are accounted for."""
 
 import csv
 import json
@@ -23,7 +23,7 @@ Run = Callable[..., "CompletedProcess[str]"]
 
 @pytest.fixture
 def run(tmp_path: Path, session_cache: Path) -> Run:
-    """`dpmf` in the shop's folder, with an account of its own."""
+    """Runs `dpmf` in the shop's folder, with an account of its own."""
     make_shop(tmp_path)
 
     def run(*arguments: str, expect: int = 0) -> "CompletedProcess[str]":
@@ -85,7 +85,7 @@ def test_ids_that_the_epsilon_hides_must_be_public(run: Run, tmp_path: Path) -> 
 
 @pytest.mark.parametrize("method", ["own_regression", "dpam", "frank_wolfe"])
 def test_a_method_that_counts_users_needs_their_public_list(method: str) -> None:
-    """One user less changes what it publishes by more than noise covers: by a rank, a rate or a norm."""
+    """One user less changes the published release by more than the noise covers: through a rank, a rate or a norm."""
     entry = PRIVATE[method].model_validate({"algorithm": method, "neighbours": "user", "mode": "corrected"})
     ratings = make_ratings()
     users, items = (

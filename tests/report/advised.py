@@ -1,4 +1,4 @@
-"""Crossings, curves and experiments made up for the tests of advice."""
+"""Made-up crossings, curves and experiments for the tests of advice."""
 
 from dataclasses import replace
 from typing import Any

@@ -54,8 +54,8 @@ def make(count: int = 4, *, folds: int = 10, runs: int = 5, incomplete: str = ""
 
 
 def of_theta(experiment: Experiment) -> Experiment:
-    """The same as of a grid of θ: each curve with ε of its own, the first two (ε, δ), all with twins, and beside
-    Cinematch's printed errors."""
+    """The same over a grid of θ: each curve has its own ε, the first two are (ε, δ), all have twins, and
+    Cinematch's printed errors are added."""
     curves = tuple(
         replace(
             curve,

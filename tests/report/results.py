@@ -44,7 +44,7 @@ CONFIGS: list[dict[str, Any]] = [
 
 @pytest.fixture(scope="session")
 def results(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A results folder with four experiments; not to be written to but for reports."""
+    """A results folder with four experiments. Tests may write only reports to it."""
     folder = tmp_path_factory.mktemp("report")
     for changes in CONFIGS:
         config = ExperimentConfig.model_validate(

@@ -1,4 +1,4 @@
-"""Advice in words: what it says of each crossing, what it never recommends, and what it never compares."""
+"""Advice in words: what it says about each crossing, what it never recommends, and what it never compares."""
 
 from collections.abc import Callable
 from dataclasses import replace
@@ -71,7 +71,7 @@ def test_without_intervals_nothing_is_said_of_them() -> None:
 
 
 def test_a_method_with_a_provable_epsilon_above_its_claim_is_not_denied() -> None:
-    """PALS gets there with a provable ε of 5; what fails is the ε that it claims."""
+    """PALS meets the baseline at a provable ε of 5; only its claimed ε fails."""
     text = said(crossed("PALS", 1.0, provable=5.0), crossed("PGE", 2.0))
     assert "what can be proved is ε = 5.00" in text
     assert "No other gets there with an ε both claimed and proved." in text

@@ -1,4 +1,4 @@
-"""Aims: who stands first in a group, how surely, and whether a number is reached."""
+"""Aims: which method is first in a group, how certainly, and whether a number is reached."""
 
 import csv
 import io
@@ -19,7 +19,7 @@ AIM = "- {title: MovieLens 1M, protects: rating value, quantity: %s, before: 2.5
 
 
 def two(made: Make, own: str) -> Experiment:
-    """pge is better than isgd at small ε, and meets GE never; one of them is dpmf's own."""
+    """pge is better than isgd at small ε, and never meets GE. One of them is dpmf's own."""
     experiment = made(2)
     curves = (
         replace(

@@ -1,4 +1,4 @@
-"""The page of `dpmf advise`, from curves made up."""
+"""The page of `dpmf advise`, from made-up curves."""
 
 import re
 from dataclasses import replace
@@ -22,7 +22,7 @@ def baseline(key: str, level: float) -> Measured:
 
 
 def method(label: str, *rmse: float, **changed: Any) -> Measured:
-    """A curve that is `rmse` (3,) at ε = ½, 2 and 8."""
+    """A curve with `rmse` (3,) at ε = ½, 2 and 8."""
     return Measured(
         "pge", label, GRID, np.array(rmse) + NOISE, GRID, GRID, "bounded", "corrected", line=label, **changed
     )

@@ -1,4 +1,4 @@
-"""Every CSV file that claims numbers holds numbers: what is no number has a column of its own."""
+"""Every CSV column that claims numbers holds numbers: a status that is not a number has its own column."""
 
 import io
 from collections.abc import Callable, Iterator
@@ -38,7 +38,7 @@ TRUTHS = {
 
 
 def assert_numeric(text: str, truths: set[str] = TRUTHS) -> pd.DataFrame:
-    """Every column that is not of words or of truths is read as numbers."""
+    """Every column is read as numbers, except columns of words or of truth values."""
     table = pd.read_csv(io.StringIO(text))
     for name in set(table.columns) - WORDS if len(table) else ():
         kind = table[name].dtype.kind

@@ -1,4 +1,4 @@
-"""The table of what leads on public ratings: what ships can be run and proved, and how it is made."""
+"""The table of leaders on public ratings: what ships can be run and proved, and how the table is made."""
 
 import math
 from collections.abc import Callable
@@ -52,7 +52,7 @@ def test_what_ships_says_of_which_experiments_it_is() -> None:
 
 
 def test_methods_are_ranked_over_data_sets_by_their_mean_rank(made: Make) -> None:
-    """a is first, then last; b second on both; c and e, which one set lacks, nowhere."""
+    """a is first, then last; b is second on both; c and e are missing from one set, so they are nowhere."""
     experiment = provable(made)
     base = experiment.curves[0]
 
@@ -130,7 +130,7 @@ def test_a_table_of_what_was_run_has_entries_that_stand_alone(tmp_path: Path, se
     leaders = Leaders.model_validate(yaml.safe_load(text))
     mine = TypeAdapter(PrivateEntry).validate_python(leaders.methods["mine"])
     assert mine == config.algorithms[1]
-    # What are the defaults here are others on own ratings.
+    # Defaults here differ from those on own ratings.
     assert leaders.methods["plain"]["effects"]["beta_m"] == 10
     averages = leaders.methods[config.algorithms[2].name]
     assert averages["neighbours"] == "user"

@@ -1,7 +1,8 @@
-"""5,000 curves take five times what 1,000 take: what is done with all of them grows with their number, not its square.
+"""5,000 curves take five times as long as 1,000: the time grows with the number of curves, not with its square.
 
-Time is that of the processor, of sixteen times as many against once as many. What grows with the square takes 256 times as
-long, what does not about 16 times; the bound lies between, so that no machine is too slow or too busy to keep it.
+The tests compare the CPU time for sixteen times as many curves with that for the original number. Work that grows
+with the square takes 256 times as long, other work about 16 times. The bound lies between, so that slow or busy
+machines pass.
 """
 
 import time
@@ -32,7 +33,7 @@ Work = Callable[[], object]
 
 
 def _copies(count: int, **changes: Callable[[int], Any]) -> Experiment:
-    """An experiment with so many curves of two points, which `changes` tell apart."""
+    """An experiment with that many curves of two points; `changes` makes them different."""
     experiment = make(1, folds=2, runs=1)
     one = experiment.curves[0]
     columns = {key: getattr(one, key)[:2] for key in ("epsilons", "claimed", "provable")}
@@ -125,14 +126,14 @@ def _ranking(count: int) -> Work:
     ids=lambda each: getattr(each, "__name__", None),
 )
 def test_sixteen_times_as_many_take_no_square_of_that(work: Callable[[int], Work], count: int) -> None:
-    """Twice a busy machine may disturb it: what grows with the square stays above the bound each time."""
+    """A busy machine may disturb two of three measurements. Quadratic work exceeds the bound in every one."""
     few, many = work(count), work(TIMES * count)
     ratios = (_seconds(many, 1) / _seconds(few, 3) for _ in range(3))
     assert any(ratio < BOUND for ratio in ratios)
 
 
 def _seconds(work: Work, times: int) -> float:
-    """CPU seconds of the shortest of so many calls."""
+    """CPU seconds of the shortest of several calls."""
     found = []
     for _ in range(times):
         begin = time.process_time()

@@ -1,4 +1,4 @@
-"""What was not tried, in words."""
+"""Settings that were not tried, in words."""
 
 from dataclasses import replace
 

@@ -1,4 +1,4 @@
-"""A reproduction: parts as one run, its tables, what lacks data, and its verdict against what is expected."""
+"""A reproduction: parts as one run, its tables, what lacks data, and its verdict against the expected one."""
 
 import json
 import math
@@ -33,7 +33,7 @@ MINE = Reproducible(
 
 @pytest.fixture
 def expecting(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """The file of what is expected, in a folder of its own; `mine` is to be reproduced, without large data."""
+    """The file of expected results, in a folder of its own; `mine` is to be reproduced, without large data."""
     monkeypatch.setattr(expected, "FOLDER", tmp_path)
     monkeypatch.setattr(known_parts, "all_papers", dict)
     monkeypatch.setattr(known_parts, "COMBINED", MINE)
@@ -138,7 +138,7 @@ def test_a_part_knows_configs_that_are_shipped_and_runs_all_that_its_paper_shows
 
 
 def small(folder: Path, **asked: str) -> tuple[list[ExperimentConfig], Folders]:
-    """Experiments on a few made-up ratings, by their names what else their configs say; and where all of it is."""
+    """Experiments on a few made-up ratings, with extra config text by name; and the folder of everything."""
     ratings = "dataset: {kind: synthetic, like: ml-100k, users: 40, items: 30, ratings: 400}\nfolds: 2\n"
     for name, keys in asked.items():
         (folder / f"{name}.yaml").write_text(f"{ratings}{keys}\n")

@@ -1,4 +1,4 @@
-"""What is gathered from the store."""
+"""Experiments gathered from the store."""
 
 import json
 import math

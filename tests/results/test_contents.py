@@ -1,4 +1,4 @@
-"""Files of a results folder and their hashes in its manifest: in step, whatever ends the command."""
+"""Files of a results folder and their hashes in its manifest: consistent, however the command ends."""
 
 import hashlib
 import threading
@@ -30,7 +30,7 @@ def test_what_is_written_has_its_hash(tmp_path: Path) -> None:
 
 
 def test_before_a_file_is_written_its_name_says_so(tmp_path: Path) -> None:
-    """Of a first time, and of another version that makes something else."""
+    """For a first time, and for another version of dpmf that makes a different file."""
     seen = []
 
     def look(content: bytes) -> bytes:
@@ -88,7 +88,7 @@ def test_where_there_is_no_manifest_there_is_no_hash(tmp_path: Path) -> None:
 
 
 def test_one_command_at_a_time(tmp_path: Path) -> None:
-    """One that adds a file waits for a run that replaces the manifest, and does not bring the old one back."""
+    """A command that adds a file waits for a run that replaces the manifest, and does not restore the old one."""
     write_manifest(tmp_path, BODY)
     other = threading.Thread(target=add_file, args=(tmp_path / "report.html", B))
     with held(tmp_path):

@@ -1,8 +1,8 @@
 """Results that an earlier version made are read, and never computed again.
 
-`made_before/` holds two configs, and of what an earlier commit made of them the task results, manifests and tables of
-curves. A change that is meant to change results raises the `revision` of an algorithm; that algorithm's files here
-are then made anew.
+`made_before/` holds two configs, with the task results, manifests and tables of curves that an earlier commit made
+from them. A change that is meant to change results raises the `revision` of an algorithm. The files of that algorithm
+here must then be made anew.
 """
 
 import hashlib
@@ -76,5 +76,5 @@ def test_what_personalised_privacy_cost_the_records_is_read() -> None:
 def test_other_settings_are_other_results(
     results: Path, cache: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(InputPerturbationSGD, "revision", 99)  # the base of what is personalised
+    monkeypatch.setattr(InputPerturbationSGD, "revision", 99)  # the base of a personalised algorithm
     assert resume(results, cache, "personal").computed == 1

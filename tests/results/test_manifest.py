@@ -1,4 +1,4 @@
-"""Manifests: damage is noticed, older ones are read."""
+"""Manifests: damage is noticed, and older ones can be read."""
 
 import json
 from pathlib import Path

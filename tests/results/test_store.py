@@ -1,4 +1,4 @@
-"""The store: whole files or none, content-named, damage noticed."""
+"""The store: complete files or none, named by content, damage noticed."""
 
 import errno
 import json
@@ -114,7 +114,7 @@ def test_every_cut_has_results_of_its_own(tmp_path: Path) -> None:
 
 
 def test_a_cut_of_all_ratings_is_that_of_folds_alone_and_keeps_its_name() -> None:
-    """Results of before there were portions and test sets are found again."""
+    """Results that are older than portions and test sets are still found."""
     assert task(cut=Cut(10, 3, portion=1.0, order="random")).settings == task().settings
     assert task().settings == {
         "dataset": "data",
@@ -195,7 +195,7 @@ def test_a_damaged_file_is_set_aside_once(tmp_path: Path) -> None:
     path = store.path(task())
     damaged = path.read_bytes()[:50]
     path.write_bytes(damaged)
-    for _ in range(2):  # of a finer grid: what is computed anew gets another name
+    for _ in range(2):  # of a finer grid: a task that is computed again gets another name
         assert store.missing(task((0.05, 0.1))) == task((0.05, 0.1))
     assert told == [
         f"{path}: damaged (its content does not fit its checksum); set aside as {path.stem}.damaged, its task is "
@@ -212,7 +212,7 @@ def test_a_result_under_the_name_of_another_is_not_believed(tmp_path: Path) -> N
     store.write(task(), result())
     store.path(task()).rename(store.path(other))
     assert store.read(other) == {}
-    assert "it is of another task" in told[0]
+    assert "it belongs to another task" in told[0]
 
 
 @pytest.mark.parametrize("link", ["tasks", "tasks/data", "tasks/data/{algorithm}"])

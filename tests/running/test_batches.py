@@ -1,4 +1,4 @@
-"""Tasks run with one BLAS thread, whatever the machine."""
+"""Tasks run with one BLAS thread on any machine."""
 
 import sys
 from pathlib import Path

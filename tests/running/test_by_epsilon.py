@@ -1,4 +1,4 @@
-"""Parameters that vary with ε: one curve, pieced together from the results of several settings."""
+"""Parameters that vary with ε: one curve, joined from the results of several settings."""
 
 import re
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""How fast a machine is: measured once, kept, and what a plan makes of it."""
+"""The speed of a machine: measured once, kept, and used by a plan."""
 
 import json
 from dataclasses import asdict, replace
@@ -155,7 +155,7 @@ def test_a_plan_is_of_a_machine(tmp_path: Path) -> None:
 
 
 def test_an_update_costs_more_where_the_other_side_is_in_no_near_cache(tmp_path: Path) -> None:
-    """The same ratings of fewer users: their factors are near when an item's problem is set up."""
+    """The same ratings from fewer users: their factors are near when an item's problem is set up."""
     many, few = plan(tmp_path, REFERENCE), plan(tmp_path, REFERENCE, users=2_000)
     pals = next(task for task in few.left if task.algorithm.algorithm == "pals")
     same = next(task for task in many.left if task.algorithm.algorithm == "pals")

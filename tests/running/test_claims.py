@@ -1,4 +1,4 @@
-"""Runs that share results: who computes what."""
+"""Runs that share results: which run computes which task."""
 
 import errno
 import fcntl
@@ -31,7 +31,7 @@ ALONE: tuple[Batch, ...] = tuple((each,) for each in TASKS)
 
 
 class Told(list[object]):
-    """A store's claims that tell this list what they are told."""
+    """A store's claims, which add what they report to this list."""
 
     def claims(self, folder: Path, batches: tuple[Batch, ...] = ALONE) -> Claims:
         return Claims(Store(folder), batches, self.append, self.append)
@@ -39,7 +39,7 @@ class Told(list[object]):
 
 @contextmanager
 def held_by_another(claims: Claims, folder: Path, *tasks: Task) -> Iterator[Callable[[], None]]:
-    """Another process holds these tasks until it is killed by what this gives."""
+    """Another process, which holds these tasks until the returned function kills it."""
     command = [sys.executable, "-c", HOLD, str(folder / "tasks" / "claims")]
     process = subprocess.Popen(
         [*command, *(str(claims._place(each)) for each in tasks)],

@@ -50,7 +50,7 @@ def home(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def cluster(home: Path) -> Iterator[DaskCluster]:
-    """Three workers: one with this machine's cache, as a shared folder would be; two with their own."""
+    """Three workers: one with this machine's cache, like a shared folder; two with their own."""
     (home / "faults.py").write_text(FAULTS.format(flag=str(home / "flag")))
     with DaskCluster(home) as cluster:
         for name, cache, threads in (("shared", "cache", 1), ("own", "cache-1", 2), ("other", "cache-2", 1)):
@@ -110,7 +110,7 @@ def test_a_process_reads_ratings_to_check_them_once(
     for _ in range(3):
         with suppress(DpmfError):
             worker._verify(folder.name, tmp_path / "cache")
-    assert read == [folder.name] * 2  # once as damaged, which is not remembered
+    assert read == [folder.name] * 2  # once as damaged, which the worker does not cache
 
 
 @pytest.mark.slow
@@ -160,7 +160,7 @@ def test_a_task_that_raises_is_a_failure_and_not_tried_again(home: Path, cluster
 
 
 def local(home: Path, *arguments: str) -> None:
-    """`dpmf` without a cluster."""
+    """Runs `dpmf` without a cluster."""
     command.dpmf(home, home / "cache", *arguments)
 
 
@@ -198,7 +198,7 @@ def test_a_worker_of_another_version_is_refused_by_name(
     (message,) = capsys.readouterr().err.strip().splitlines()[1:]
     assert message.startswith("dpmf: worker tcp://127.0.0.1:")
     assert f": {said}; " in message
-    assert "install the same versions there" in message
+    assert "install the same versions on the worker" in message
 
 
 @pytest.mark.slow
@@ -208,7 +208,7 @@ def test_no_workers_are_waited_for_and_then_said(
     with DaskCluster(home) as empty:
         refused(home, monkeypatch, "--scheduler", empty.address, "--wait", "1")
     errors = capsys.readouterr().err
-    assert "no workers there: waiting up to 1 s for one" in errors
+    assert "the scheduler has no workers: waiting up to 1 s for one" in errors
     assert "no worker came within 1 s; start some" in errors
 
 
@@ -230,7 +230,7 @@ def test_what_is_no_address_is_refused_before_dask_is_asked(
     address: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(executor, "ClusterExecutor", lambda *_: pytest.fail("asked"))
-    with pytest.raises(DpmfError, match=rf'"{address}" is no address .* tcp://host:8786'):
+    with pytest.raises(DpmfError, match=rf'"{address}" is not the address .* tcp://host:8786'):
         cluster_executor(address, 1, print)
 
 

@@ -1,4 +1,4 @@
-"""What a session makes of the ends that futures come to, and an executor of sessions that are lost."""
+"""How a session handles each way in which futures end, and an executor whose sessions are lost."""
 
 import contextlib
 import socket
@@ -25,7 +25,7 @@ from tests.results.test_store import task
 
 
 class Recording:
-    """A client that keeps what it is asked to do."""
+    """A client that records what it is asked to do."""
 
     def __init__(self) -> None:
         self.loop, self.status = SimpleNamespace(add_callback=lambda *arguments: None), "running"
@@ -59,7 +59,7 @@ def ended(session: Session, error: Exception, number: int = 0) -> Any:
 def test_a_task_that_kills_its_workers_is_a_failure(session: Session) -> None:
     (outcome,) = ended(session, KilledWorker("key", SimpleNamespace(address="tcp://a:1"), 3))  # type: ignore[arg-type]
     assert outcome.result is None
-    assert "out of memory, perhaps" in outcome.failure
+    assert "perhaps out of memory" in outcome.failure
 
 
 def test_a_workers_own_trouble_is_tried_again_within_bounds(session: Session) -> None:
@@ -85,7 +85,7 @@ def test_ratings_too_large_to_send_are_said_with_the_fix(
     session: Session, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(sessions, "LARGEST_DELIVERY", 4)
-    with pytest.raises(DpmfError, match=r"too much to send: name a folder .* in \$DPMF_CACHE"):
+    with pytest.raises(DpmfError, match=r"too much to send: set \$DPMF_CACHE, .* to a folder"):
         ended(session, RatingsAbsentError("not there"))
 
 
@@ -158,7 +158,7 @@ def test_sessions_lost_in_a_row_are_bounded_unless_something_ends_in_them(
 def test_a_peer_that_is_no_scheduler_is_refused(
     monkeypatch: pytest.MonkeyPatch, answer: bytes | None
 ) -> None:
-    """One that never answers, one that hangs up, and a web server."""
+    """A peer that never answers, one that hangs up, and a web server."""
     held: list[socket.socket] = []
 
     def serve() -> None:

@@ -1,4 +1,4 @@
-"""What an experiment leaves on the disk is what was estimated for the pages."""
+"""An experiment takes as much disk space as was estimated for the pages."""
 
 from pathlib import Path
 
@@ -24,7 +24,8 @@ def test_what_a_run_leaves_is_near_the_estimate(tmp_path: Path) -> None:
 
 
 def test_a_plan_on_the_reference_machine_does_not_look_at_this_one(tmp_path: Path) -> None:
-    """Netflix needs the grid in parts by that machine's memory; sizes are the catalog's, present or not."""
+    """Netflix needs the grid in parts with that machine's memory. Sizes are those of the catalog, whether the
+    data are present or not."""
     config = load_config(FOLDER / "netflix_bounded.yaml")
     plan = reference_plan(config)
     assert plan.ratings == 100_480_507

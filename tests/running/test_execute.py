@@ -1,4 +1,4 @@
-"""What a task measures."""
+"""The measurements of a task."""
 
 from dataclasses import replace
 
@@ -31,7 +31,7 @@ def test_clipping_is_what_the_entry_asks_for() -> None:
 
 
 class Accounting:
-    """A model of no algorithm in particular that tells what it cost the ratings."""
+    """A model of no particular algorithm that reports what it cost the ratings."""
 
     record_costs = COSTS
 

@@ -1,4 +1,4 @@
-"""A grid that does not fit in memory: in parts, and the same bytes."""
+"""A grid that does not fit in memory is fitted in parts, with the same bytes."""
 
 from pathlib import Path
 from typing import Any

@@ -1,4 +1,4 @@
-"""Signals that end a command: one line and an exit code, whatever it does at that moment."""
+"""Signals that end a command: one line and an exit code, whatever the command is doing."""
 
 import signal
 import subprocess
@@ -12,13 +12,14 @@ from dpmf_cli.cli import main as cli
 from dpmf_cli.running.interrupts import INTERRUPTED
 
 PATIENCE = 20
-"""Seconds, on a busy machine, for what takes some hundredths of one; what is interrupted takes a minute."""
+"""Seconds allowed on a busy machine for what takes some hundredths of a second; the interrupted work takes a
+minute."""
 
 
 def start(
     work: str, *, before: str = "pass", ignoring: tuple[signal.Signals, ...] = ()
 ) -> subprocess.Popen[str]:
-    """A supervised process that prints a line before it does `work`; `before` is done by its supervisor, too."""
+    """A supervised process that prints a line before it does `work`; its supervisor also does `before`."""
 
     def dispositions() -> None:
         signal.signal(signal.SIGINT, signal.default_int_handler)
@@ -39,13 +40,13 @@ def start(
 
 
 def begun(process: subprocess.Popen[str]) -> int:
-    """The number of the process that does the work, once it does."""
+    """The id of the process that does the work, once it does."""
     assert process.stdout is not None
     return int(process.stdout.readline())
 
 
 def ended(process: subprocess.Popen[str]) -> tuple[int, str]:
-    """(exit code, what it said)"""
+    """(exit code, output)"""
     _, said = process.communicate(timeout=PATIENCE)
     return process.returncode, said
 
@@ -59,7 +60,7 @@ def test_a_signal_ends_a_command_with_a_line(number: signal.Signals) -> None:
 
 
 def test_a_signal_ends_what_holds_the_interpreter() -> None:
-    """As a decomposition by LAPACK does: no line of Python runs meanwhile, in any thread."""
+    """Like a decomposition by LAPACK: no line of Python runs meanwhile, in any thread."""
     process = start("import ctypes; ctypes.PyDLL(None).sleep(60)")
     begun(process)
     time.sleep(0.3)
@@ -73,7 +74,7 @@ def test_the_code_of_a_command_that_ends_by_itself_is_passed_on() -> None:
 
 
 def test_no_process_outlives_an_interrupted_command() -> None:
-    """Not one that was started a moment ago, nor one in a session of its own."""
+    """Even a process that was started a moment ago, or has a session of its own, is ended."""
     process = start(
         "print(subprocess.Popen(['sleep', '60'], start_new_session=True).pid, flush=True); time.sleep(60)"
     )
@@ -94,7 +95,7 @@ def test_a_crash_is_a_line() -> None:
 
 
 def test_what_is_ignored_stays_ignored() -> None:
-    """`nohup dpmf run` goes on when its terminal is closed."""
+    """`nohup dpmf run` continues when its terminal is closed."""
     process = start("time.sleep(0.5)", ignoring=(signal.SIGHUP,))
     begun(process)
     process.send_signal(signal.SIGHUP)

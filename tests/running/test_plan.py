@@ -1,4 +1,4 @@
-"""What a plan counts and what it costs."""
+"""The counts and costs of a plan."""
 
 from pathlib import Path
 

@@ -1,4 +1,4 @@
-"""What a plan says is what a run then takes: time within a factor of two, memory within a quarter."""
+"""A run takes what its plan says: time within a factor of two, memory within a quarter."""
 
 import json
 import os
@@ -29,8 +29,9 @@ TRIES = 4
 @pytest.mark.slow
 @pytest.mark.parametrize(("algorithm", "neighbours"), [("psgd", "bounded"), ("pge", "unbounded")])
 def test_a_plan_holds(tmp_path: Path, algorithm: str, neighbours: str) -> None:
-    """The first run makes up the ratings, and may compile kernels. Then each plan, of a machine measured anew, is
-    followed by what was planned: what else the machine does in just one of these seconds is no fault of the plan."""
+    """The first run generates the ratings, and may compile kernels. Then each plan, with the machine measured
+    anew, is followed by the planned run: other work on the machine in just one of these seconds is not a fault
+    of the plan."""
     environment = {**os.environ, "DPMF_CACHE": str(tmp_path / "cache")}
     met = []
     for seed in range(1 + TRIES):
@@ -52,7 +53,7 @@ def test_a_plan_holds(tmp_path: Path, algorithm: str, neighbours: str) -> None:
 
 
 def test_a_child_is_measured_by_itself() -> None:
-    """Its peak is not this process's, which holds more."""
+    """Its peak memory is not that of this process, which holds more."""
     ballast = bytearray(300 << 20)
     used, out = run((sys.executable, "-c", "import sys; x = b'x' * (100 << 20); print(len(x))"))
     assert out == f"{100 << 20}\n"

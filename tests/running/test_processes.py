@@ -1,4 +1,4 @@
-"""A function over items in several processes: what it returns, what it raises, and what is left behind."""
+"""A function over items in several processes: its results, its errors, and what it leaves behind."""
 
 import os
 import signal
@@ -96,7 +96,7 @@ def test_a_result_that_comes_beside_an_error_is_given_out(monkeypatch: pytest.Mo
 
 
 def test_a_worker_ends_with_its_parent_while_it_still_imports() -> None:
-    """What it is to do is unpickled, and imported, only after that is settled."""
+    """The function is unpickled, and imported, only after this process is set to end with its parent."""
     assert work_for.__module__ == "dpmf_cli.running.interrupts"
     code = "import sys, dpmf_cli.running.interrupts; print(sorted({'numpy', 'numba', 'pydantic'} & sys.modules.keys()))"
     assert subprocess.check_output([sys.executable, "-c", code], text=True) == "[]\n"

@@ -1,4 +1,4 @@
-"""A sweep of personalised privacy is one fit: the lanes carry its values, and no result depends on it."""
+"""A sweep of personalised privacy is one fit: its lanes carry the swept values, and results do not depend on that."""
 
 import re
 from dataclasses import replace
@@ -72,7 +72,7 @@ def files(folder: Path) -> dict[str, bytes]:
 
 @pytest.fixture(scope="module")
 def one_by_one(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A folder with the results of a run in which every task has a fit of its own."""
+    """A folder with the results of a run in which every task has its own fit."""
     folder = tmp_path_factory.mktemp("together")
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(sample_fits, "shared_fit_of", lambda base: None)
@@ -93,8 +93,8 @@ def test_every_file_is_the_same_to_the_byte(one_by_one: Path, monkeypatch: pytes
     finished = execute(one_by_one, "batches")
     assert not finished.failures
     assert files(one_by_one / "alone") == files(one_by_one / "batches")
-    # Each of 2 folds and runs: seven entries of three ε in lanes of 16 and 6, two on all cells, three samples, and the
-    # others alone.
+    # For each of 2 folds and runs: seven entries of three ε in lanes of 16 and 6, two on all cells, three
+    # samples, and the others alone.
     assert sorted(sizes) == sorted([15, 6, 6, 3, 1, 3, 3, 3] * 4)
 
 
@@ -136,7 +136,7 @@ def test_tasks_of_one_cut_follow_each_other_the_longest_first(tmp_path: Path) ->
 
 
 def test_cuts_of_other_folds_do_not_mix(tmp_path: Path) -> None:
-    """Experiments with folds of their own on the same data: each split is made once."""
+    """Experiments with different folds on the same data: each split is made once."""
     asked = (ExperimentConfig.model_validate({**config().resolved(), "folds": folds}) for folds in (3, 4))
     tasks = [task for each in asked for entry in each.entries for task in tasks_of(each, entry, DATA)]
     cuts = [task.cut for task in in_order(tasks)]

@@ -1,4 +1,4 @@
-"""A folder with a config, and one with the results of it that nothing disturbed."""
+"""A folder with a config, and one that also has the results of an undisturbed run."""
 
 import shutil
 from pathlib import Path
@@ -31,6 +31,6 @@ def undisturbed(tmp_path_factory: pytest.TempPathFactory, cache: Path) -> Path:
 
 @pytest.fixture
 def finished(folder: Path, undisturbed: Path) -> Path:
-    """A folder of the test's own with these results."""
+    """A folder for the test alone, with these results."""
     shutil.copytree(undisturbed / "results", folder / "results")
     return folder

@@ -1,4 +1,4 @@
-"""Runs that are killed, interrupted or disturbed: the same bytes once they have gone on, nothing lost, no process left."""
+"""Runs that are killed, interrupted or disturbed: after resuming the same bytes, nothing lost, no process left."""
 
 import os
 import random

@@ -1,4 +1,4 @@
-"""MAE beside RMSE: measured by every run, and not missed in results of older versions."""
+"""MAE beside RMSE: measured by every run, and not required in results of older versions."""
 
 import csv
 import json

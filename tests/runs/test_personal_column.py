@@ -39,7 +39,7 @@ def rows_of(path: Path) -> list[dict[str, str]]:
 
 
 def write_shop(folder: Path) -> NDArray[np.float64]:
-    """Ratings, each with an ε of its own, and a config; those ε."""
+    """Ratings, each with its own ε, and a config; and those ε."""
     ratings = make_ratings()
     levels = np.random.default_rng(1).uniform(0.1, 4, len(ratings)).round(3)
     columns = zip(ratings.users, ratings.items, ratings.values, levels, strict=True)
@@ -67,7 +67,7 @@ def test_a_users_own_column_works_end_to_end(tmp_path: Path) -> None:
 
 
 def test_what_it_cost_the_records_is_told(tmp_path: Path) -> None:
-    """Of a column, the cost of each record is known: min(ε_ui, ceiling, t)."""
+    """With a column, the cost of each record is known: min(ε_ui, ceiling, t)."""
     levels = write_shop(tmp_path)
     done = dpmf(tmp_path, tmp_path / "cache", "run", "shop.yaml", "-j", "1")
     low, high = rows_of(tmp_path / "results" / "shop" / "records.csv")

@@ -1,4 +1,4 @@
-"""nDCG and recall as a config asks for them: from the key to results, tables and figures."""
+"""nDCG and recall in a config: from the key to results, tables and figures."""
 
 import csv
 import json

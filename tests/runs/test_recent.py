@@ -1,4 +1,4 @@
-"""A whole run whose test ratings are each user's latest, and what else takes such a config."""
+"""A complete run whose test ratings are each user's latest, and the other commands that take such a config."""
 
 import csv
 import json

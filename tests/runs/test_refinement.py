@@ -1,4 +1,4 @@
-"""Runs that add ε where curves cross: the same whoever computes them, however often they are interrupted."""
+"""Runs that add ε where curves cross: the same ε whichever process computes them, however often it is interrupted."""
 
 import json
 import os

@@ -1,4 +1,4 @@
-"""What a run writes and `dpmf crossings` reads, and how the command answers what cannot be."""
+"""What a run writes and `dpmf crossings` reads, and the messages for commands that cannot work."""
 
 import json
 import os

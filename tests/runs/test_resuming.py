@@ -96,10 +96,10 @@ def test_a_failing_task_is_recorded_and_the_others_go_on(
 def test_the_manifest_follows_the_config_though_nothing_is_computed(finished: Path, cache: Path) -> None:
     (finished / "tiny.yaml").write_text(TINY.replace("  - {algorithm: isgd, factors: 2, epochs: 1500}\n", ""))
     stale = dpmf(finished, cache, "crossings", "tiny.yaml", "--format", "json")
-    assert "`dpmf run tiny.yaml` brings it up to date" in stale.stderr
+    assert "`dpmf run tiny.yaml` brings the results up to date" in stale.stderr
     again = dpmf(finished, cache, "run", "tiny.yaml")
     assert "nothing to compute" in again.stderr
-    assert "was of another form of this config" in again.stderr
+    assert "held results of another form of this config" in again.stderr
     shown = dpmf(finished, cache, "crossings", "--format", "json")
     assert {row["algorithm"] for row in json.loads(shown.stdout)} == {"pge"}
     assert shown.stderr == ""

@@ -31,8 +31,8 @@ def folder(tmp_path: Path) -> Path:
 
 
 def by_name(files: dict[str, bytes]) -> dict[str, bytes]:
-    """Results of tasks without the checksum of their settings, by algorithm, fold and run: what two experiments have
-    in common."""
+    """Results of tasks without the checksum of their settings, by algorithm, fold and run: the parts that two
+    experiments have in common."""
     parts = ((name.split("/"), json.loads(body)) for name, body in files.items())
     return {f"{path[-2].split('-')[0]}-{path[-1]}": json.dumps(body["rmse"]).encode() for path, body in parts}
 
@@ -124,7 +124,8 @@ def secret_task() -> Task:
 
 
 def test_a_task_travels_without_a_seed_and_each_fit_draws_its_own() -> None:
-    """To another process or a worker of a cluster: the seed is drawn where the fit is, and stays there."""
+    """A task is sent to another process or a worker of a cluster: the seed is drawn where the fit is, and stays
+    there."""
     task, ratings = secret_task(), make_ratings(2)
     there = pickle.loads(pickle.dumps(task))
     assert (there, there.seed, there.key) == (task, "secret", task.key)

@@ -1,4 +1,4 @@
-"""A run of a second: its config, how many tasks it has, and the files that it promises."""
+"""A run that takes a second: its config, its number of tasks, and the files that it promises."""
 
 from pathlib import Path
 

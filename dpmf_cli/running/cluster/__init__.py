@@ -1,6 +1,6 @@
-"""Tasks on the workers of a Dask cluster: `executor.py` and `session.py` on this side, `worker.py` on theirs.
+"""Runs tasks on the workers of a Dask cluster: `executor.py` and `session.py` here, `worker.py` on the workers.
 
-Everything here needs the extra `dpmf[cluster]`, which is imported only once a scheduler is named.
+Everything here needs the extra `dpmf[cluster]`, which is imported only when a scheduler is named.
 """
 
 from collections.abc import Callable
@@ -14,9 +14,11 @@ if TYPE_CHECKING:
 
 
 def cluster_executor(address: str, wait: float, say: Callable[[str], None]) -> "ClusterExecutor":
-    """The executor for a scheduler's address. Raises DpmfError for what is none, or without the extra."""
+    """The executor for a scheduler's address. Raises DpmfError if it is not an address, or without the extra."""
     if not _is_address(address):
-        raise DpmfError(f'--scheduler: "{address}" is no address of a scheduler; name it as tcp://host:8786')
+        raise DpmfError(
+            f'--scheduler: "{address}" is not the address of a scheduler; name it as tcp://host:8786'
+        )
     try:
         from dpmf_cli.running.cluster.executor import ClusterExecutor
     except ImportError as error:

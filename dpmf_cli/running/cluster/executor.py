@@ -1,4 +1,4 @@
-"""Executes on a Dask cluster, whose scheduler may be lost and come back."""
+"""Executes batches on a Dask cluster, whose scheduler may be lost and come back."""
 
 import asyncio
 import logging
@@ -19,24 +19,25 @@ from dpmf_cli.running.cluster.session import ConnectionLostError, Session
 
 CONNECT_SECONDS, CLOSE_SECONDS = 10.0, 5.0
 FRUITLESS = 5
-"""Sessions in a row that are lost before any batch has ended: no use in another."""
+"""Largest number of sessions in a row that may be lost before any batch has ended."""
 KEPT = "finished tasks are kept: run the same command again to go on, with or without --scheduler"
 
 
 class ClusterExecutor:
-    """The workers of the scheduler at `address`; each batch is one task of Dask's.
+    """The workers of the scheduler at `address`; each batch is one Dask task.
 
-    A worker that dies costs time: the scheduler gives its batches to others. So does a scheduler that is lost: what
-    had not ended is submitted anew once it is back. A task that raises is a failure, as anywhere.
+    If a worker dies, the scheduler gives its batches to other workers. If the scheduler is lost, batches that had not
+    ended are submitted again once it is back. Both only cost time. A task that raises counts as a failure, as in a
+    local run.
 
-    wait   seconds to go without a worker, or without a lost scheduler
+    wait   seconds to wait for a worker, or for a lost scheduler
     """
 
     def __init__(self, address: str, wait: float, say: Callable[[str], None]) -> None:
         self.address, self.wait, self.processes = address, wait, 0
         self._say = say
         self._cpus = {provenance.cpu(), ""}
-        # What Dask's client and its event loop log of lost connections, with tracebacks, is said here in one line.
+        # Dask's client and its event loop log lost connections with tracebacks. This class reports them in one line.
         for name in ("distributed", "distributed.client", "tornado.application", "asyncio"):
             logging.getLogger(name).setLevel(logging.CRITICAL)
 
@@ -64,15 +65,17 @@ class ClusterExecutor:
                         f"{self.address}: lost {fruitless} times without a task finished in between; {KEPT}"
                     ) from None
                 self._say(
-                    f"the connection to {self.address} was lost: waiting up to {self.wait:.0f} s for it; "
-                    f"{len(left)} of {len(batches)} fits go there again"
+                    f"the connection to {self.address} was lost: waiting up to {self.wait:.0f} s for it to return; "
+                    f"{len(left)} of {len(batches)} fits are then submitted again"
                 )
                 seconds = max(self.wait, CONNECT_SECONDS)
 
     @contextmanager
     def _connected(self, seconds: float) -> Generator[Client]:
         try:
-            with ThreadPoolExecutor(1) as pool:  # a notebook's own thread may run a loop already
+            with ThreadPoolExecutor(
+                1
+            ) as pool:  # in a notebook, the current thread may already run an event loop
                 pool.submit(asyncio.run, _answers(self.address, seconds)).result()
             client = Client(self.address, timeout=seconds, set_as_default=False, name="dpmf")
         except (OSError, ValueError, TypeError, RuntimeError, MemoryError) as error:
@@ -97,9 +100,9 @@ class ClusterExecutor:
 
 
 async def _answers(address: str, seconds: float) -> None:
-    """Returns where a scheduler answers. Raises OSError, or what another kind of peer has Dask raise.
+    """Returns if a scheduler answers. Raises OSError, or whatever Dask raises if the peer is not a scheduler.
 
-    Dask's client itself waits without end for a peer that never answers, or answers in another protocol.
+    Dask's client itself waits forever for a peer that never answers, or answers in another protocol.
     """
     connection = Security().get_connection_args("client")
     async with rpc(address, timeout=seconds, connection_args=connection) as scheduler:

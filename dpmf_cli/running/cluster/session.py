@@ -1,4 +1,4 @@
-"""One connection to a scheduler: batches submitted once, their outcomes as they end, the data where they lack."""
+"""One connection to a scheduler: submits batches, returns their outcomes, sends data to workers that lack them."""
 
 import pickle
 import time
@@ -20,21 +20,21 @@ from dpmf_cli.running.cluster import worker
 POLL_SECONDS, WATCH_SECONDS = 0.05, 2.0
 FETCH_SECONDS = 60.0
 TRIES = 3
-"""How often a batch goes to workers that do not get as far as executing it."""
+"""How many times a batch is submitted if workers fail before they execute it."""
 
 LARGEST_DELIVERY = 2_000_000_000
-"""Bytes: the serialiser of Dask's messages stops at 2 GiB."""
+"""Largest number of bytes to send: the serialiser of Dask's messages stops at 2 GiB."""
 
 
 class ConnectionLostError(Exception):
-    """The scheduler is gone, or has forgotten what was submitted to it."""
+    """The scheduler is gone, or has forgotten the batches that were submitted to it."""
 
 
 class Session:
     """Batches on the workers of one scheduler, until all are done or the connection is lost.
 
-    wait   seconds that it goes without any worker
-    say    is told what a user should know meanwhile
+    wait   seconds to wait while there is no worker
+    say    called with messages for the user
     """
 
     def __init__(
@@ -46,7 +46,7 @@ class Session:
         say: Callable[[str], None],
     ) -> None:
         self._client, self._batches, self._cache, self._wait, self._say = client, batches, cache, wait, say
-        # No other session may have the same keys: results of one that was lost may linger on the scheduler.
+        # No other session may have the same keys: results of a lost session may still be on the scheduler.
         self._name = f"dpmf-{uuid.uuid4().hex[:12]}"
         self._running: dict[str, tuple[int, Future[Any]]] = {}
         self._unfetched: dict[str, float] = {}
@@ -75,7 +75,7 @@ class Session:
                 if not ended:
                     time.sleep(POLL_SECONDS)
         finally:
-            if self._client.status == "running":  # else the scheduler is gone, and with it what it kept
+            if self._client.status == "running":  # else the scheduler is gone, with all that it kept
                 for name in self._delivered:
                     with suppress(Exception):
                         self._client.unregister_worker_plugin(name)
@@ -91,7 +91,7 @@ class Session:
         self._ended.update(futures)
 
     def _outcomes_of(self, number: int, future: Future[Any], found: Any) -> list[Outcome] | None:
-        """What a future came to; None where its batch had to be submitted again."""
+        """The outcomes of a batch whose future has ended; None if the batch had to be submitted again."""
         if future.status == "finished":
             outcomes: list[Outcome] = found
             return outcomes
@@ -104,8 +104,8 @@ class Session:
         self._tries[number] += 1
         if isinstance(error, DpmfError) and not (absent and self._tries[number] < TRIES):
             raise error
-        # A task's own exceptions are in its outcome. What else is raised is the worker's trouble, which may pass: two
-        # threads that import at once, for example, can be in each other's way.
+        # A task's own exceptions are in its outcome. Any other exception is a fault of the worker, which may pass:
+        # for example, two threads that import at the same time can disturb each other.
         if self._tries[number] >= TRIES:
             raise _unfit(error)
         if absent:
@@ -114,7 +114,7 @@ class Session:
         return None
 
     def _deliver(self, batch: Batch) -> None:
-        """Has the ratings of a batch brought to all workers, present and future, once in a session."""
+        """Sends the ratings of a batch to all present and future workers, once in a session."""
         for checksum in batch[0].data.checksums:
             name = f"{self._name}-{checksum}"
             if name in self._delivered:
@@ -123,10 +123,10 @@ class Session:
             size = sum(map(len, files.values()))
             if size > LARGEST_DELIVERY:
                 raise DpmfError(
-                    f"a worker lacks the ratings, and {size / 1e9:.1f} GB are too much to send: name "
-                    "a folder that all machines share in $DPMF_CACHE, here and for the workers"
+                    f"a worker lacks the ratings, and {size / 1e9:.1f} GB are too much to send: set $DPMF_CACHE, "
+                    "here and for the workers, to a folder that all machines share"
                 )
-            self._say(f"a worker lacks the ratings: sending {size / 1e6:.1f} MB to each, once")
+            self._say(f"a worker lacks the ratings: sending {size / 1e6:.1f} MB to each worker, once")
             self._delivered.append(name)
             with self._connection():
                 try:
@@ -137,14 +137,14 @@ class Session:
                     raise _unfit(error) from None
 
     def _watch_results(self, now: float) -> None:
-        """Gives up a session with a result that is there but does not come: Dask forgets what it failed to fetch."""
+        """Gives up the session if a finished result does not arrive: Dask forgets results that it failed to fetch."""
         done = (key for key, (_, future) in self._running.items() if future.done())
         self._unfetched = {key: self._unfetched.get(key, now) for key in done}
         if any(now - since >= FETCH_SECONDS for since in self._unfetched.values()):
             raise ConnectionLostError
 
     def _watch_scheduler(self, now: float) -> None:
-        """Notices a scheduler that is gone, and says where no worker is there. Raises DpmfError where none comes."""
+        """Notices a lost scheduler, and reports that there is no worker. Raises DpmfError if none comes in time."""
         with self._connection():
             present = sum(self._client.nthreads().values())
         self.processes = max(self.processes, present)
@@ -153,7 +153,7 @@ class Session:
             return
         if self._alone_since is None:
             self._alone_since = now
-            self._say(f"no workers there: waiting up to {self._wait:.0f} s for one")
+            self._say(f"the scheduler has no workers: waiting up to {self._wait:.0f} s for one")
         if now - self._alone_since >= self._wait:
             raise DpmfError(
                 f"no worker came within {self._wait:.0f} s; start some (`dask worker` with the scheduler's address), "
@@ -162,17 +162,17 @@ class Session:
 
     @contextmanager
     def _connection(self) -> Generator[None]:
-        """What fails because the scheduler does not answer is a lost connection."""
+        """Turns errors that arise because the scheduler does not answer into ConnectionLostError."""
         if self._client.status != "running":
             raise ConnectionLostError
         try:
             yield
-        except OSError:  # of which a closed connection and a timeout are kinds
+        except OSError:  # includes a closed connection and a timeout
             raise ConnectionLostError from None
 
 
 def _killed_with(task: Any, error: KilledWorker) -> Outcome:
-    failure = f"{error}\n\nIts workers were killed each time: out of memory, perhaps; see their logs."
+    failure = f"{error}\n\nThe worker was killed each time, perhaps out of memory; see the workers' logs."
     return Outcome(task, None, 0.0, "", "", 0, failure)
 
 

@@ -1,4 +1,4 @@
-"""What a worker of the cluster does: refuse what it cannot do as the client would, else fit and measure a batch."""
+"""Fits and measures a batch on a worker of the cluster, if the worker's versions and ratings are the client's."""
 
 import functools
 import os
@@ -21,16 +21,16 @@ from dpmf_cli.results.task import Outcome, Task
 from dpmf_cli.running.batches import forget_split, run_batch
 
 _CACHE = Lock()
-"""Held while ratings are checked or replaced: no thread may discard what was just brought."""
+"""Held while ratings are checked or replaced, so that no thread discards ratings that were just delivered."""
 
 
 class RatingsAbsentError(DpmfError):
-    """The worker's cache does not hold ratings that a task needs, or held damaged ones."""
+    """The worker's cache does not hold the ratings that a task needs, or held damaged ones."""
 
 
 @functools.lru_cache(maxsize=1)
 def fingerprint() -> dict[str, str]:
-    """All that must be the same here and on a worker, lest the bytes of results depend on where a task was run."""
+    """Everything that must be the same here and on a worker; otherwise results could depend on where a task ran."""
     return {
         **provenance.versions(),
         "distributed": metadata.version("distributed"),
@@ -39,10 +39,10 @@ def fingerprint() -> dict[str, str]:
 
 
 def execute_batch(batch: bytes, *, expected: Mapping[str, str]) -> list[Outcome]:
-    """The outcomes of a pickled batch, on a worker of a client with that fingerprint.
+    """The outcomes of a pickled batch, computed on a worker for a client with the fingerprint `expected`.
 
-    Raises DpmfError for a worker with other versions, RatingsAbsentError for one without the data. The batch is
-    unpickled only after that: classes of another version may not fit it.
+    Raises DpmfError if the worker has other versions, RatingsAbsentError if it lacks the data. Versions are checked
+    before the batch is unpickled, because it may not fit the classes of another version.
     """
     _check_versions(expected)
     tasks: tuple[Task, ...] = pickle.loads(batch)
@@ -52,7 +52,7 @@ def execute_batch(batch: bytes, *, expected: Mapping[str, str]) -> list[Outcome]
 
 
 class Delivery(WorkerPlugin):
-    """Brings ratings to every worker that is there or joins later, once, into its cache."""
+    """Puts ratings into the cache of every worker that is present or joins later, once."""
 
     def __init__(self, name: str, checksum: str, files: Mapping[str, bytes]) -> None:
         self.name, self._checksum, self._files = name, checksum, files
@@ -73,7 +73,8 @@ def _check_versions(expected: Mapping[str, str]) -> None:
     if names:
         differing = ", ".join(f"{name} {ours.get(name)} instead of {expected.get(name)}" for name in names)
         raise DpmfError(
-            f"{_me()}: {differing}; its results could differ from this machine's: install the same versions there"
+            f"{_me()}: {differing}; its results could differ from this machine's: install the same versions on the "
+            "worker"
         )
 
 
@@ -90,7 +91,7 @@ def _check_ratings(tasks: tuple[Task, ...]) -> None:
 
 @functools.cache
 def _verify(checksum: str, cache: Path) -> None:
-    """Raises DpmfError for ratings that were damaged, and are discarded; reads those that are not only once."""
+    """Raises DpmfError for damaged ratings, which are then discarded. Reads intact ratings only once."""
     if not kept.intact(checksum, kept.open_ratings(checksum, cache), cache):
         forget_split()
         raise DpmfError(f"the ratings {checksum} in {cache} were damaged")
@@ -98,6 +99,9 @@ def _verify(checksum: str, cache: Path) -> None:
 
 @functools.lru_cache(maxsize=1)
 def _one_thread_each() -> None:
-    """One BLAS thread for good. `run_batch` sets and resets this too; in a worker with several threads, a task that
-    ends must not reset it for the others."""
+    """Sets BLAS to one thread permanently.
+
+    `run_batch` also sets and resets this. In a worker with several threads, a task that ends must not reset it for
+    the other tasks.
+    """
     threadpool_limits(1)

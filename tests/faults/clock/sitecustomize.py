@@ -1,4 +1,4 @@
-"""A wall clock that somebody sets back by an hour, or forward by a day, every few calls: put first on the path."""
+"""A wall clock that goes back by an hour, or forward by a day, every few calls. Must be first on the path."""
 
 import itertools
 import random

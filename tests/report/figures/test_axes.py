@@ -1,4 +1,4 @@
-"""Axes: what is in sight, and where ticks stand."""
+"""Axes: the visible range, and the places of ticks."""
 
 import numpy as np
 import pytest
@@ -23,7 +23,7 @@ def test_every_curve_keeps_its_best_point_in_sight_within_reason() -> None:
 
 
 def test_local_curves_are_in_sight_from_end_to_end() -> None:
-    """Unregularised ISGD at ε = 0.1 is 1.6 times the global average, and is what the paper's figure shows."""
+    """Unregularised ISGD at ε = 0.1 is 1.6 times the global average, and the paper's figure shows it."""
     curve = np.array([1.78, 1.5, 1.34])
     assert rmse_limits([curve], [1.13])[1] < 1.4
     assert 1.78 < rmse_limits([curve], [1.13], whole=True)[1] < 1.85

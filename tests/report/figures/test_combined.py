@@ -1,4 +1,4 @@
-"""The combined figure: a panel for each kind of what is protected from whom, on axes of its own."""
+"""The combined figure: one panel for each thing protected and from whom, each with its own axes."""
 
 from collections.abc import Callable
 from dataclasses import replace

@@ -1,4 +1,4 @@
-"""The curves' CSV: tidy, exact, and empty where nothing can be said."""
+"""The curves' CSV: tidy, exact, and empty where nothing is known."""
 
 import csv
 import io

@@ -22,7 +22,7 @@ SHARES = (0.2, 0.5, 1.0)
 
 
 def grown(experiment: Experiment, order: Order = "timestamp", *, at: int = 4) -> Experiment:
-    """`experiment` as one that has grown: the smaller the portion, the larger the loss; one point of the grid."""
+    """`experiment` with growth: the smaller the portion, the larger the loss; one point of the grid."""
     whole = of_theta(experiment)
     stages = []
     for share in SHARES:

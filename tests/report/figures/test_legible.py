@@ -1,4 +1,4 @@
-"""Figures of very many curves show those with the lowest RMSE, and say of how many."""
+"""Figures of very many curves show those with the lowest RMSE, and say how many there are."""
 
 from collections.abc import Callable
 from dataclasses import replace
@@ -20,7 +20,7 @@ Make = Callable[..., Experiment]
 
 
 def many(experiment: Experiment, count: int = MOST_LINES + 7) -> Experiment:
-    """The experiment with so many copies of its first curve; the first of them is the worst, the last the best."""
+    """The experiment with that many copies of its first curve; the first of them is the worst, the last the best."""
     (curve, *_) = experiment.curves
     copies = (
         replace(curve, label=f"curve {rank}", rmse=curve.rmse + 0.001 * (count - rank))

@@ -1,5 +1,4 @@
-"""No figure and no chart of an experiment has ε that protect two things, or from two adversaries; one kind alone is drawn
-as it is."""
+"""No figure or chart of an experiment mixes ε of two guarantees. An experiment with one guarantee has one figure."""
 
 from collections.abc import Callable
 from dataclasses import replace
@@ -74,7 +73,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def names_in(text: str) -> set[str]:
-    """The kinds of whose curves a text names one."""
+    """The kinds whose curves a text names."""
     # "bounded PGE" is a part of "unbounded PGE".
     left, found = text, set()
     for name, kind in sorted(
@@ -121,7 +120,7 @@ def test_a_run_writes_a_file_for_each_kind_and_takes_away_a_mixed_one(folder: Pa
 
 def test_every_chart_is_of_one_kind_under_its_statement(folder: Path) -> None:
     charts = charts_of(collect_folder(folder).experiment)
-    # Of errors over a swept parameter, the second x is a panel in the figure, and a chart of its own.
+    # For errors over a swept parameter, the second x is a panel in the figure, and a separate chart.
     assert len(charts) == len({chart.key for chart in charts}) == len(FIGURES) + len(SWEPT)
     for chart in charts:
         kind = next(each for each in GUARANTEES if chart.title.endswith(f": {each}"))
@@ -143,14 +142,14 @@ def test_one_kind_is_the_experiment_itself_and_has_no_heading(made: Make) -> Non
     experiment = made(2)
     assert parts_of(experiment) == {Guarantee(Protection.VALUE): experiment}
     assert list(drawn.drawings(experiment)) == ["curves"]
-    # Of a config that had several kinds once.
+    # Left by a config that once had several kinds.
     assert set(drawn.never_drawn(experiment)) == {f"curves_{kind.key}" for kind in GUARANTEES}
     (chart,) = charts_of(experiment)
     assert (chart.key, chart.title, chart.heading) == ("made-curves", "RMSE over ε", "")
 
 
 def of_kinds(experiment: Experiment, *kinds: Guarantee) -> Experiment:
-    """Curves of these kinds, in the order of the experiment's; the last three are swept."""
+    """Curves of these kinds, in the experiment's order; the last three are swept."""
     curves = tuple(
         replace(
             curve,
@@ -179,7 +178,8 @@ WRITTEN = {
 
 @pytest.mark.parametrize("incomplete", ["", "pge", "dpals"])
 def test_what_no_result_draws_goes_and_what_is_only_incomplete_stays(made: Make, incomplete: str) -> None:
-    """Before a kind said from whom, a sweep of joint curves was drawn as one of `presence`, which there is none of."""
+    """Before a kind said from whom it protects, a sweep of joint curves was drawn as a sweep of `presence`,
+    which does not exist here."""
     experiment = of_kinds(made(6, incomplete=incomplete), *CUT)
     kept = {"curves_value", "curves_presence", "sweep-k_presence_joint"}
     assert set(drawn.drawings(experiment)) == kept - ({"curves_value"} if incomplete == "pge" else set())

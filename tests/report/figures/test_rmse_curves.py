@@ -1,4 +1,4 @@
-"""Figures: deterministic bytes, labels that can be read, sensible axes."""
+"""Figures: deterministic bytes, readable labels, sensible axes."""
 
 import subprocess
 import sys

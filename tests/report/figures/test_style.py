@@ -1,4 +1,4 @@
-"""What a figure's texts show."""
+"""Text in figures."""
 
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure

@@ -14,7 +14,7 @@ Make = Callable[..., Experiment]
 
 
 def values_of(curve: Measured, axis: Axis, line: str, shift: float = 0.0) -> tuple[Measured, ...]:
-    """An entry at two θ (or ε), for three values of a parameter that changes the ε that a θ stands for."""
+    """An entry at two θ (or ε), with three values of a parameter that changes the ε of a θ."""
     grid = curve.epsilons[4:6]
     return tuple(
         replace(
@@ -61,7 +61,7 @@ def test_entries_of_one_algorithm_are_lines_of_their_own(made: Make) -> None:
 
 @pytest.mark.parametrize(("entries", "most"), [(1, 16), (3, 16), (7, 7), (40, 1)])
 def test_no_two_lines_of_a_sweep_share_colour_and_marker(made: Make, entries: int, most: int) -> None:
-    """However many entries: of a long grid some ε are drawn, the largest among them."""
+    """For any number of entries: only some ε of a long grid are drawn, including the largest."""
     (curve,) = made(1).curves
     curves = tuple(
         replace(curve, label=f"{entry}, {k}", line=f"{entry}", swept=("k", float(k)))
@@ -94,7 +94,7 @@ def test_what_is_not_swept_is_level_and_named(made: Make) -> None:
     )
     levels = [line for line in swept_lines(experiment, "k", mean_of) if line.level]
     assert [line.name for line in levels if line.colour == GREY] == ["GA", "IA", "GE", "clean MF"]
-    # Two ε and the twin of the one with a short grid, the largest ε alone of the other.
+    # Two ε and the twin of the entry with a short grid; only the largest ε of the other.
     private = [line.name for line in levels if line.colour != GREY]
     assert private == ["DP, ε = 0.1", f"DP, ε = {few.epsilons[1]:g}", "DP, no noise", "ISGD, ε = 20"]
     assert levels[-1].points[0][1] == pytest.approx(experiment.baselines[-1].mean()[0])

@@ -74,12 +74,12 @@ def test_beside_the_result_by_default_and_by_its_config(results: Path, tmp_path:
     asked = ["plot", str(config), "--results", str(tmp_path / "results"), "--format", "png"]
     done = CliRunner().invoke(app, asked, catch_exceptions=False)
     assert done.stdout.strip() == str(folder / "curves.png")
-    assert "is not what" not in done.stderr
+    assert "has changed since" not in done.stderr
     assert (folder / "curves.png").read_bytes() == before
 
 
 def test_all_experiments_among_what_else_lies_there(results: Path, tmp_path: Path) -> None:
-    """A results folder holds tasks, tables and pages too; a damaged experiment is told and passed over."""
+    """A results folder also holds tasks, tables and pages. A damaged experiment is reported and skipped."""
     here, out = tmp_path / "results", tmp_path / "figures"
     shutil.copytree(results, here)
     (here / "tasks").mkdir(exist_ok=True)

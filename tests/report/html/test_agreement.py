@@ -1,4 +1,4 @@
-"""Verdicts at their bounds, each with a sign of its own."""
+"""Verdicts at their bounds, each with its own sign."""
 
 import re
 from dataclasses import replace
@@ -82,7 +82,7 @@ def test_rows_hold_the_cells_of_the_tables() -> None:
 def test_only_what_reproduces_a_printed_table_is_held_against_it(
     results: Path, monkeypatch: pytest.MonkeyPatch, name: str, judged: bool
 ) -> None:
-    """Wang and Tang run the same methods on the same data: what Friedman et al. print is not theirs."""
+    """Wang and Tang run the same methods on the same data, but what Friedman et al. print is not from their paper."""
     collected = collect_folder(results / "ml100k_bounded")
     made = replace(collected, experiment=replace(collected.experiment, name=name, dataset="ml-100k"))
     monkeypatch.setattr(experiment, "collect_folder", lambda _: made)

@@ -1,4 +1,4 @@
-"""Charts hold what was measured, and their pictures stay within their frames."""
+"""Charts hold the measured values, and their pictures stay within their frames."""
 
 import re
 from collections.abc import Callable

@@ -1,4 +1,4 @@
-"""Claims with their verdicts: what is shown as measured is credited to what measured it."""
+"""Claims with their verdicts: what is shown as measured is credited to the experiment that measured it."""
 
 from collections.abc import Callable
 from dataclasses import replace
@@ -22,7 +22,7 @@ Found = Callable[..., Path]
 
 @pytest.fixture
 def found(results: Path, made: Callable[..., Experiment], monkeypatch: pytest.MonkeyPatch) -> Found:
-    """Puts experiments of those names in place of what is in the folder that it returns."""
+    """Replaces the results in a folder by experiments of those names, and returns the folder."""
     base = view_of(results / "mine")
     first, second = (replace(each, protects=Protection.VALUE) for each in made().curves[2:])
     curves = [

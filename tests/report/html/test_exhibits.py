@@ -1,4 +1,4 @@
-"""Tables and figures of papers: what is counted, what another command made, what is measured, and what is missing."""
+"""Tables and figures of papers: which are counted, made by another command, measured, or missing."""
 
 import zipfile
 from collections.abc import Callable

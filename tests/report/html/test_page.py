@@ -1,4 +1,4 @@
-"""The pages: well-formed, self-contained, deterministic, escaped, and with what they promise in them."""
+"""The pages: well-formed, self-contained, deterministic, escaped, and with the promised content."""
 
 import csv
 import json
@@ -23,7 +23,7 @@ _REPOSITORY = Path(__file__).resolve().parents[3]
 
 
 class _Page(HTMLParser):
-    """Checks nesting while it reads, and collects what a page refers to."""
+    """Checks nesting while it reads, and collects the references of a page."""
 
     def __init__(self, html: str) -> None:
         super().__init__()
@@ -149,7 +149,7 @@ def test_the_overview_names_papers_claims_and_what_is_missing(pages: dict[str, s
 
 
 def words(html: str) -> str:
-    """What a reader sees of a page."""
+    """The text of a page that a reader sees."""
     return " ".join(" ".join(_Page(re.sub(r"(?s)<(style|script)>.*?</\1>", "", html)).text).split())
 
 

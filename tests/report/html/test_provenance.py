@@ -1,4 +1,4 @@
-"""What is behind a result: its command, and the time of all runs that it took."""
+"""What is behind a result: its command, and the time of all runs that contributed to it."""
 
 import shutil
 from pathlib import Path
@@ -11,7 +11,7 @@ from dpmf_cli.results.manifest import read_manifest
 
 
 def again(folder: Path, base: Path) -> dict[str, object]:
-    """Runs what is left of the experiment of a results folder, and returns its manifest."""
+    """Runs what is left of the experiment in a results folder, and returns its manifest."""
     manifest = read_manifest(folder)
     config = config_of(manifest["config"])
     cache = base / "cache"

@@ -1,4 +1,4 @@
-"""The combined table: nothing is dropped, nothing ranked across what is protected from whom, in any format."""
+"""The combined table: nothing is dropped, and nothing is ranked across guarantees, in any format."""
 
 import csv
 import io
@@ -30,7 +30,8 @@ EVERYBODY, OTHERS = Guarantee(Protection.VALUE), Guarantee(Protection.VALUE, joi
 
 
 def mixed(made: Make, **changes: Any) -> Experiment:
-    """Curves of three kinds, one of them towards the other users alone: pge, psgd, pknn and dpals can be proved."""
+    """Curves of three kinds, one of which protects from other users only. pge, psgd, pknn and dpals have
+    provable ε."""
     experiment = made(6)
     curves = [
         replace(curve, protects=kind, source="Friedman 2016")
@@ -64,7 +65,8 @@ def test_each_group_stands_by_itself_and_what_is_not_provable_below_it(made: Mak
 
 
 def test_what_is_joint_is_ranked_below_a_sentence_that_is_true_of_it(made: Make) -> None:
-    """No row made from the user's own clean ratings stands under a sentence on what anybody learns, nor the other way."""
+    """No row made from the user's own clean ratings is under a sentence about what anybody learns, nor the
+    reverse."""
     above, sentence = {}, ""
     for line in combined_table([mixed(made)]).splitlines():
         sentence = line if line.startswith("ε bounds") else sentence
@@ -104,7 +106,8 @@ def test_a_row_in_words(made: Make) -> None:
 def test_where_several_deltas_are_ranked_it_says_at_which(
     made: Make, deltas: tuple[float, float], said: bool
 ) -> None:
-    """psgd and pknn protect the same from the same; what cannot be proved, and other headings, are not ranked there."""
+    """psgd and pknn have the same guarantee. Curves without a provable ε, or under other headings, are not
+    ranked there."""
     experiment = mixed(made)
     given = dict(zip((2, 4), deltas, strict=True))
     curves = [replace(each, delta=given.get(rank, 1e-3)) for rank, each in enumerate(experiment.curves)]
@@ -182,7 +185,7 @@ def test_one_ranking_of_what_protects_the_same_is_the_table(made: Make) -> None:
 def test_by_global_effects_another_order(made: Make) -> None:
     experiment = mixed(made)
     late, early = experiment.curves[4], experiment.curves[2]
-    # Above `late` where the item average is, below it where the global effects are.
+    # Above `late` at the ε of the item average, below it at that of the global effects.
     early = replace(
         early, rmse=late.rmse - 0.3 * (0.95 - late.rmse.mean(axis=(0, 1))), provable=late.provable
     )

@@ -1,4 +1,4 @@
-"""The table of frontiers: a row for each ε, how far it is from no privacy, and what it does not say."""
+"""The table of frontiers: a row for each ε, its distance from no privacy, and what the table does not say."""
 
 import csv
 import io
@@ -19,7 +19,7 @@ Make = Callable[..., Experiment]
 
 
 def provable(made: Make, **options: int) -> Experiment:
-    """pge and isgd pure, psgd, better at large ε, towards the other users with a δ; pals claims alone."""
+    """pge and isgd are pure; psgd is better at large ε, joint and with a δ; pals has only a claimed ε."""
     experiment = made(4, **options)
     curves = [
         replace(

@@ -19,11 +19,11 @@ from tests.report.conftest import of_theta
 Make = Callable[..., Experiment]
 
 COLUMN = 241.0
-"""Points, of ACM's two-column format, the narrowest of the common ones."""
+"""Points of a column in ACM's two-column format, the narrowest of the common ones."""
 GAP = 6.0
 """Points between two columns: twice \tabcolsep."""
 SMALL = 8 / 7
-"""By how much letters of 7 points are wider than those of 10 points made smaller."""
+"""How much wider letters of 7 points are than letters of 10 points made smaller."""
 
 
 def points(text: str) -> float:
@@ -36,7 +36,7 @@ def points(text: str) -> float:
 
 
 def least_width(drawn: str) -> float:
-    """What a table needs: of a column that breaks its longest word, of others their longest cell."""
+    """The width that a table needs: the longest word of columns that break lines, the longest cell of others."""
     spec = re.search(r"tabularx\}\{\\linewidth\}\{@\{\}(.*)@\{\}\}", drawn)
     assert spec
     sides = spec.group(1).replace(r">{\raggedright\arraybackslash}", "")

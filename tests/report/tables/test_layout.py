@@ -116,7 +116,8 @@ def test_latex_that_begins_with_a_bracket_is_no_extra_space() -> None:
 
 
 def test_every_letter_of_a_shipped_label_is_one_that_latex_prints() -> None:
-    """pdflatex prints of Unicode what its default input encoding knows; the rest needs a command of its own."""
+    """pdflatex prints the Unicode that its default input encoding knows. Other characters need a command of
+    their own."""
     known = "–—’“”…·²³é"
     entries = [entry for path in CONFIGS.glob("*.yaml") for entry in load_config(path).entries]
     labels = [entry.label for entry in entries if entry.label]

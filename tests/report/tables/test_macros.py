@@ -1,4 +1,4 @@
-"""Macros of figures: each number of the tables once, under a name that TeX takes."""
+"""Macros of figures: each number of the tables once, under a name that TeX accepts."""
 
 import re
 from collections.abc import Callable

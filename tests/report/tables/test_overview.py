@@ -1,4 +1,4 @@
-"""Tables of all papers: their counts are those of the records that they are made of."""
+"""Tables of all papers: their counts are those of the records that they are made from."""
 
 from pathlib import Path
 
