@@ -88,7 +88,7 @@ class PrivateCovariance(OwnMeansAlgorithm, CovarianceAlgorithm):
         if self.alpha is not None and self.mode is Mode.PUBLISHED:
             fix = "published mode uses α = r_max − r_min and clamps nothing; set `mode: corrected`"
         elif self.alpha is not None and self.neighbours is Neighbours.USER:
-            fix = "the sensitivity to a user does not depend on `alpha`; remove it"
+            fix = "the sensitivity to a user does not depend on α; remove `alpha`"
         if fix:
             raise PydanticCustomError("alpha", "{fix}", {"fix": fix, "path": ("alpha",)})
         return self
