@@ -95,7 +95,7 @@ def test_an_entry_of_another_version(entry: Path) -> None:
 def test_a_folder_that_others_may_write_to(entry: Path) -> None:
     entry.parent.chmod(0o777)
     assert asked(code=1)["kernels"]["private"] is False
-    assert "not used: it is a link, another user's" in RUNNER.invoke(app, ["doctor"]).output
+    assert "not used: it is a link, belongs to another user" in RUNNER.invoke(app, ["doctor"]).output
 
 
 def test_clearing_removes_all(entry: Path) -> None:
