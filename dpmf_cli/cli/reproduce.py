@@ -46,7 +46,7 @@ def reproduce(
 ) -> None:
     """Reproduce a paper: run, write tables and report, judge.
 
-    Resumes an interrupted reproduction. Names missing data once. With --small, it ends with a verdict: whether RMSE
+    Resumes an interrupted reproduction. Names missing data once. It ends with a verdict: whether RMSE
     is as expected, for each curve at three ε. It may differ by two standard deviations over folds and runs, or by a
     thousandth of itself. The exit code is 1 if one differs by more, or if an experiment has no expected figures.
 
@@ -114,9 +114,6 @@ def _end(of: "Reproduction", found: "list[Experiment]", *, expect: bool) -> None
     if expect:
         write_atomically(path, text_of({**expected, **now}).encode())
         print(f"{path}: {sum(map(len, now.values())):,} figures of {len(now)} experiments")
-        return
-    if not expected:
-        print("no verdict: dpmf ships expected figures only for --small yet")
         return
     off = [each for name in now for each in figures_off(name, expected.get(name, {}), now[name])]
     unknown = [name for name in now if name not in expected]

@@ -118,6 +118,7 @@ def _points(measured: Measured) -> Iterator[tuple[float, Figure]]:
     last = len(measured.epsilons) - 1
     for at in sorted({round(last * step / (POINTS - 1)) for step in range(POINTS)}):
         values = measured.rmse[:, :, at].ravel()
-        mean, deviation = float(values.mean()), float(np.std(values, ddof=1)) if len(values) > 1 else 0.0
+        mean = float(values.mean())
         if math.isfinite(mean):
+            deviation = float(np.std(values, ddof=1)) if len(values) > 1 else 0.0
             yield float(measured.epsilons[at]), Figure(round(mean, DIGITS), round(deviation, DIGITS))

@@ -127,5 +127,5 @@ def test_a_kernel_that_adds_noise_needs_a_twin_and_a_release() -> None:
 
     kernel = noisy_kernel(run)(run)
     assert isinstance(kernel, NoisyKernel)
-    with pytest.raises(TypeError, match="run adds noise: run it by `Release.inside`"):
+    with pytest.raises(TypeError, match=r"run adds noise: run it by `Release\.inside`"):
         kernel(None)

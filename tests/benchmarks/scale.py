@@ -2,11 +2,11 @@
 
     python -m tests.benchmarks.scale configs/scale_*.yaml [--only TEXT] [--again] [--to results/scale.jsonl]
 
-For every entry of a config, `dpmf plan` and `dpmf run -j 1` with that entry alone, each in a process of its own. What one
-update takes is what `dpmf run` takes more with more `runs`. Where one fit is long, it is what it takes more than the
-first entry's without its fit. Entries of the first config are gone through once before, uncounted, so that numba has
-compiled all kernels. Rows go to a file as they come, those that are there are not measured again, and the table of all
-is printed, and written beside them, as Markdown.
+For every entry of a config, measures `dpmf plan` and `dpmf run -j 1` with only that entry, each in its own process.
+The time of an update is the extra time of `dpmf run` with more `runs`. Where one fit is long, it is instead the extra
+time over the first entry's run without its fit. Entries of the first config are run once before, without measuring,
+so that numba has compiled all kernels. Rows are written to a file as they come. Rows that are already there are not
+measured again. The table of all rows is printed as Markdown, and written beside that file.
 
 Linux counts the memory of a parent as the peak of a child that has just been forked. So each process is started by a
 small parent.
