@@ -96,7 +96,7 @@ def test_the_name_of_an_algorithm_or_a_data_set(tmp_path: Path, text: str) -> No
 
 @hostile(TEXT)
 def test_a_label(tmp_path: Path, text: str) -> None:
-    assert "a label is" in said(
+    assert "a label must be" in said(
         "plan", config(tmp_path, algorithms=[{"algorithm": "pge", "label": f"\x9b{text}"}])
     )
 

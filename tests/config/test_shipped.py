@@ -26,7 +26,7 @@ def test_all_configs_of_the_repository_are_shipped() -> None:
 def test_a_name_means_the_shipped_config(name: str, capsys: pytest.CaptureFixture[str]) -> None:
     (of_repository,) = [path for path in SHIPPED if path.stem == "ml1m_bounded"]
     assert load_config(Path(name)) == load_config(of_repository)
-    assert "ships" in capsys.readouterr().err
+    assert "using the shipped config of that name" in capsys.readouterr().err
 
 
 def test_a_file_of_that_name_wins(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

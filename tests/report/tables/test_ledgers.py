@@ -60,7 +60,7 @@ def test_gaussian_steps_show_mu_where_no_share_adds_up() -> None:
     assert float(rows[2][4].split()[0]) == pytest.approx(ledger.provable[0] / 10, rel=1e-2)
     text = terminal(table)
     assert "at ε = 10.0, δ = 1e-06" in text
-    assert "the squares add up" in text
+    assert "the squares of μ add up" in text
 
 
 def test_a_gaussian_step_of_which_nothing_can_be_proved_shows_infinity() -> None:
