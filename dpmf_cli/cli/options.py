@@ -57,7 +57,9 @@ HeldOutOption = Annotated[
 ]
 RunsOption = Annotated[
     int | None,
-    typer.Option("--runs", min=1, help="How many runs of each fold; the experiment's name then says so."),
+    typer.Option(
+        "--runs", min=1, help="How often to repeat the experiment with fresh noise; its name then says so."
+    ),
 ]
 MetricOption = Annotated[
     str | None,

@@ -74,7 +74,8 @@ def recommend(
 ) -> None:
     """Run on your ratings the method that leads on public ones.
 
-    Says which method that is, with which parameters, and what it loses against no privacy. Writes the config to use.
+    Says which method that is, with which parameters, and how much accuracy it loses to privacy. Writes the config
+    to use.
 
     Example: dpmf recommend my.yaml --protects value --epsilon 1
     """

@@ -22,7 +22,9 @@ def release(
     epsilon: Annotated[float, typer.Option(help="The ε that the model may spend.")],
     to: Annotated[
         Path | None,
-        typer.Option(help="The folder to write; default: one in released/, named after data, method and ε."),
+        typer.Option(
+            help="The folder to write; default: one in released/, named after data, method, neighbours and ε."
+        ),
     ] = None,
     users: Annotated[
         Path | None, typer.Option(help="A file with the ids of all possible users, one id in each line.")
@@ -35,7 +37,10 @@ def release(
         typer.Option("--ids-are-public", help="The ids in the ratings are public, so no list is needed."),
     ] = False,
     unprovable: Annotated[
-        bool, typer.Option("--unprovable", help="Release the model although no ε can be proved for it.")
+        bool,
+        typer.Option(
+            "--unprovable", help="Release the model even if no ε can be proved for it, or only a larger one."
+        ),
     ] = False,
     data: DataOption = None,
     plugin: PluginOption = None,

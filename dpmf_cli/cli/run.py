@@ -56,7 +56,7 @@ def run(
     ] = False,
     plugin: PluginOption = None,
 ) -> None:
-    """Run what is left of an experiment and write its results folder.
+    """Run an experiment; finished tasks are not run again.
 
     Example: dpmf run configs/ml100k_bounded.yaml -j 2
     """

@@ -48,7 +48,7 @@ def crossings(
 ) -> None:
     """Show the ε at which private methods become as good as averages.
 
-    The averages are the item average (IA), and item and user averages together, the global effects (GE).
+    The averages are IA (item averages) and GE (item and user averages together).
 
     Example: dpmf crossings configs/quickstart.yaml --advise
     """
