@@ -44,7 +44,7 @@ class BitTest:
 def low_bits(
     algorithm: PrivateAlgorithm, pair: Pair, epsilon: float, draws: int, confidence: float = 0.95
 ) -> Iterator[BitTest]:
-    """Yields a test for each step of a fit whose numbers move between the neighbours and leave unchanged."""
+    """Yields a test for each step of a fit whose noisy numbers are published and move between neighbours."""
     delta = algorithm.spends_delta
     for release, here, there in _widest_moves(algorithm, pair, epsilon):
         allowed = _allowed(release.entry, release, abs(there - here), delta)

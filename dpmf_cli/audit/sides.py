@@ -38,7 +38,7 @@ class Seen:
 
 
 class Side(Witness):
-    """A witness of one fit: notes the measured and published numbers, or publishes those of an earlier fit again.
+    """A witness of one fit: notes the measured and published numbers, and publishes those of an earlier fit again.
 
     frozen  the numbers that the fit on the neighbour has published; None for the first fit
     """

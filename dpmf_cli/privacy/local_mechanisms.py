@@ -91,7 +91,7 @@ class LocalMechanism(ABC):
 
 
 def bounded_laplace_scales(epsilons: Values, sensitivity: float = 1.0) -> Values:
-    """Returns (E,) the least b for which bounded Laplace on [0, 1] is ε-DP for values within Δ = `sensitivity`.
+    """Returns (E,) the least b for which bounded Laplace on [0, 1] is ε-DP for values ≤ Δ = `sensitivity` apart.
 
     The constant C_r(b) of equation 3 depends on r. So b = Δ/ε is enough only if Δ is the full width, since both ends
     have the same constant. In general b = Δ/(ε − ln(C_Δ(b)/C_0(b))): Holohan et al. 2018, theorem 3.5 with δ = 0. The

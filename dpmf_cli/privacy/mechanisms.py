@@ -188,11 +188,11 @@ def exponential_choice(
     epsilon: NDArray[np.float64],
     curator: Curator,
 ) -> Release:
-    """The exponential mechanism among `candidates`: noise for their losses. The least noisy loss is chosen.
+    """The exponential mechanism among `candidates`: noise for their losses. The smallest noisy loss is chosen.
 
     McSherry and Talwar 2007: candidate c is chosen with probability proportional to exp(−ε·loss_c/2Δ), where Δ is how
-    far any one loss can move (`norm` inf). −Gumbel noise of scale 2Δ/ε on each loss gives the least noisy loss that
-    law. Pure ε-DP. Only the index of the least noisy loss may be released: the noisy losses are not on a grid.
+    far any one loss can move (`norm` inf). −Gumbel noise of scale 2Δ/ε on each loss gives the index of the smallest
+    noisy loss that law. Pure ε-DP. Only this index may be released: the noisy losses are not on a grid.
 
     choices  the number of choices that are made side by side, each among `candidates`, from losses
              (choices, candidates). One record must move the losses of one choice only; then all choices together cost
@@ -297,7 +297,7 @@ def on_devices(
     """Messages that devices perturb themselves, `repetitions` times, each with an equal part of `epsilon` (E,).
 
     calibrated_to  the largest distance between two numbers for which the randomiser is ε-DP, if a changed value of
-                   one rating moves the messages further than that
+                   one rating moves the numbers further than that
     """
     entry, _ = _spend(step, randomiser.title, 1, repetitions, sensitivity, epsilon, curator, calibrated_to)
     noise = DeviceNoise(

@@ -196,7 +196,7 @@ def noise_multipliers(
 ) -> NDArray[np.float64]:
     """Returns (E,) the least σ/c for which `steps` sampled Gaussian steps are (ε, δ)-DP; 0 where ε = inf.
 
-    c bounds the L2 norm of a user's contribution, for all neighbours. At rate 1 the result is exact. Otherwise the
+    c bounds the L2 norm of a user's contribution, under any `neighbours`. At rate 1 the result is exact. Otherwise the
     accountant certifies it, and it is at most `EXCESS` above the least that the accountant certifies.
 
     beside  (E,) Δ/σ of other Gaussian steps that the (ε, δ) covers too
@@ -239,7 +239,8 @@ def _noise_multiplier(
 def _least_root(excess: Callable[[float], float], start: float, floor: float) -> float:
     """Returns the root of the falling function `excess`: a multiplier at most `EXCESS` above it, never below it.
 
-    The search ends near `floor`: where hardly any user is ever sampled, it returns a multiplier below 3·`floor`.
+    If the root is not above `floor`, as where hardly any user is ever sampled, the result is
+    below 3·`floor`.
     """
     enough = start
     while excess(enough) > 0:  # where sampling gains next to nothing, because of the accountant's rounding
