@@ -13,7 +13,7 @@ PAGES := README.md $(wildcard docs/papers/*.md docs/generated/*.md) docs/paper.m
 	explore explore-ml1m scale reproduce-all reproduce-small reproduce-frontier leaders clean distclean
 
 help: ## list the targets
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-20s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / {printf "  make %-20s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 # The versions that LOCKED=1 installs are known to work only with the Python version of the lock.
 version := $(PYTHON) -c 'import sys; print("\# Python {}.{}".format(*sys.version_info))'

@@ -128,7 +128,7 @@ def docs(
         Path | None,
         typer.Option(
             "--results",
-            help="Folder of results; also updates the output of the page's commands.",
+            help="Folder of results; also updates what the page shows of results.",
             show_default=False,
         ),
     ] = None,

@@ -73,7 +73,9 @@ def with_tables(page: Path, run: Run | None = None, results: Path | None = None)
             return found[1] + (found["body"] if said is None else f"\n{said}\n")
         if found["file"]:
             file = results / found["file"] if results else None
-            return found[1] + (f"\n{file.read_text()}\n" if file and file.exists() else found["body"])
+            return found[1] + (
+                f"\n{file.read_text(encoding='utf-8')}\n" if file and file.is_file() else found["body"]
+            )
         if found["of_all"] == "summary":
             return found[1] + summary_table(recorded)
         if found["of_all"]:

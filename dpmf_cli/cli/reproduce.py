@@ -81,7 +81,7 @@ def reproduce(
     write_atomically(page, overview_page(folders, FOLDER).encode(errors="backslashreplace"))
     say(f"wrote {page}")
     if times:
-        took = folders.results / "times.md"
+        took = folders.results / f"times_{what}.md"
         write_atomically(took, markdown(times_text(times, time.perf_counter() - began, processes)).encode())
         say(f"wrote {took}")
     _end(of, found, expect=expect)

@@ -24,7 +24,7 @@ def names() -> tuple[str, ...]:
 def shipped_file(path: Path) -> Path | None:
     """Returns the shipped config of that name, with or without its suffix.
 
-    Returns None if there is none, or if `path` names a folder too.
+    Returns None if there is none, or if `path` has a folder before the name.
     """
     name = path.stem if path.suffix in SUFFIXES else path.name
     return FOLDER / f"{name}.yaml" if path == Path(path.name) and name in names() else None

@@ -5,6 +5,7 @@ same folder at once, both succeed: the second finds the first's folder and drops
 """
 
 import contextlib
+import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -21,6 +22,8 @@ from dpmf_cli.files import (
 )
 
 _ATTEMPTS = 20
+_PAUSE = 0.01
+"""Seconds between two attempts: other processes may be replacing the same folder."""
 
 
 def write_text(path: Path, text: str) -> None:
@@ -46,6 +49,7 @@ def publish(folder: Path, write: Callable[[Path], None], sound: Callable[[Path],
                 if sound(folder):
                     break
                 _replace(folder, fresh)
+                time.sleep(_PAUSE)
             else:
                 raise OSError("it changes all the time")
 

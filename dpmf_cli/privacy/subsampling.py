@@ -196,8 +196,8 @@ def noise_multipliers(
 ) -> NDArray[np.float64]:
     """Returns (E,) the least σ/c for which `steps` sampled Gaussian steps are (ε, δ)-DP; 0 where ε = inf.
 
-    c bounds the L2 norm of a user's contribution, under any `neighbours`. At rate 1 the result is exact. Otherwise the
-    accountant certifies it, and it is at most `EXCESS` above the least that the accountant certifies.
+    c bounds the L2 norm of a user's contribution, under any `neighbours`. At rate 1 the result is exact. Otherwise
+    the accountant certifies it, and it is at most `EXCESS` above the least that the accountant certifies.
 
     beside  (E,) Δ/σ of other Gaussian steps that the (ε, δ) covers too
     raises  ValueError if those steps use up ε, or if δ is below `LEAST_DELTA` and the rate is below 1

@@ -106,7 +106,8 @@ def _advice(best: LevelAt, levels: dict[str, LevelAt], epsilon: float) -> str:
 
 def _price(best: LevelAt, least: LevelAt) -> str:
     more = (best.value or 0.0) / (least.value or 1.0) - 1
-    return f"Privacy raises the error by {more:.1%}: without it, {least.label} has {significant(least.value or 0.0)}."
+    what = f"Privacy raises the error by {more:.1%}" if more > 0 else "Privacy costs nothing here"
+    return f"{what}: without it, {least.label} has {significant(least.value or 0.0)}."
 
 
 def _against(best: LevelAt, baselines: Sequence[LevelAt]) -> Iterator[str]:

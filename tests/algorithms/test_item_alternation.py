@@ -256,7 +256,7 @@ def test_published_mode_has_no_clip() -> None:
 
 
 def test_a_step_that_diverges_is_refused() -> None:
-    with pytest.raises(ValidationError, match="may be 10 at most"):
+    with pytest.raises(ValidationError, match="must be at most 10"):
         dpam("corrected", learning_rate=0.1, item_ridge=10.5)
 
 

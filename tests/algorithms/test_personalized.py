@@ -294,7 +294,7 @@ def test_a_threshold_that_depends_on_the_ratings_proves_nothing() -> None:
 def test_what_cannot_be_is_refused() -> None:
     with pytest.raises(DpmfError, match=r"columns\.epsilon"):
         fitted(personalised(specification="column", threshold=1.0), make_ratings(), [1.0], STREAMS)
-    with pytest.raises(ValidationError, match="exceed 1"):
+    with pytest.raises(ValidationError, match="sum to more than 1"):
         PersonalSampling(conservative=0.7, moderate=0.4)
     with pytest.raises(ValidationError, match="ascend"):
         PersonalSampling(epsilon_moderate=0.05)

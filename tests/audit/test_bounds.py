@@ -527,5 +527,5 @@ def test_what_makes_no_sense_is_refused() -> None:
         lambda: epsilon_of_guesses(5, 6, 4, 0, 0.95),
         lambda: bit_event([1.0], [1.0, 2.0]),
     ):
-        with pytest.raises(ValueError, match=r"count|confidence|δ|two values"):
+        with pytest.raises(ValueError, match=r"count|confidence|δ|two values|at most the next"):
             nonsense()

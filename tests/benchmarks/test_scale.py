@@ -30,9 +30,9 @@ def test_updates_are_visits_of_training_ratings_or_of_cells() -> None:
 def test_the_table_has_ml1m_as_its_measure() -> None:
     large = replace(ROW, config="scale_netflix", ratings=9000, own=1.5)
     _, _, first, second, _, _, growth, seconds, memory = table([large, ROW]).splitlines()
-    assert first.split(" | ")[1:5] == ["scale_ml1m", "2.0e+06", "1500.0", "1.00"]
-    assert second.split(" | ")[1:5] == ["scale_netflix", "2.0e+06", "750.0", "0.50"]
-    assert growth == "- an update costs 0.50 to 1.00 times what it costs on ML-1M"
+    assert first.split(" | ")[1:5] == ["ml1m", "2.0e+06", "1500.0", "1.00"]
+    assert second.split(" | ")[1:5] == ["netflix", "2.0e+06", "750.0", "0.50"]
+    assert growth == "- an update costs 0.50 to 0.50 times what it costs on ML-1M"
     assert seconds == "- CPU time over the plan's: 0.75 to 0.75"
     assert memory == "- memory over the plan's: 2.00 to 2.00"
 

@@ -76,7 +76,7 @@ def test_that_test_sees_a_reference_to_the_ratings() -> None:
 @pytest.mark.parametrize("kind", [PerturbedRatings, PerturbedSigns])
 def test_only_a_mechanism_makes_messages(kind: type) -> None:
     anything = {key: None for key in get_type_hints(vars(kind)["__init__"]) if key not in ("seal", "return")}
-    with pytest.raises(TypeError, match="from a local mechanism only"):
+    with pytest.raises(TypeError, match="only a local mechanism can make"):
         kind(object(), **anything)
 
 

@@ -172,7 +172,7 @@ class Session:
 
 
 def _killed_with(task: Any, error: KilledWorker) -> Outcome:
-    failure = f"{error}\n\nThe worker was killed each time, perhaps out of memory; see the workers' logs."
+    failure = f"{error}\n\nIts workers were killed each time, perhaps out of memory; see their logs."
     return Outcome(task, None, 0.0, "", "", 0, failure)
 
 

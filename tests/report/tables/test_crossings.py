@@ -91,7 +91,7 @@ def test_theta_has_a_column_where_a_crossing_has_one() -> None:
     ]  # fmt: skip
     assert lines[3].split()[-4:] == ["0.889", "0.153", "2.40", "∞"]
     assert lines[4].split()[-3:] == ["–", "2.40", "∞"]
-    assert any(line.startswith("θ: at the crossing") for line in lines)
+    assert any(line.startswith("θ: the θ of the crossing") for line in lines)
     assert "θ" not in crossings_table([CROSSED])
     assert "$\\theta$" in crossings_table([replace(CROSSED, theta=0.153)], "latex")
 
