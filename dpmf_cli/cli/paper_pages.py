@@ -68,14 +68,13 @@ def with_tables(page: Path, run: Run | None = None, results: Path | None = None)
         return read_record(path_of(_records(page), key)) or Record(paper=key, version="")
 
     def anew(found: re.Match[str]) -> str:
-        if found["command"]:
-            said = run(shlex.split(found["command"])) if run else None
+        said = None
+        if found["command"] and run:
+            said = run(shlex.split(found["command"]))
+        if found["file"] and results and (file := results / found["file"]).is_file():
+            said = file.read_text(encoding="utf-8")
+        if found["command"] or found["file"]:
             return found[1] + (found["body"] if said is None else f"\n{said}\n")
-        if found["file"]:
-            file = results / found["file"] if results else None
-            return found[1] + (
-                f"\n{file.read_text(encoding='utf-8')}\n" if file and file.is_file() else found["body"]
-            )
         if found["of_all"] == "summary":
             return found[1] + summary_table(recorded)
         if found["of_all"]:

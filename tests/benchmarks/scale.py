@@ -214,6 +214,7 @@ def main() -> None:
     parser.add_argument("--compiled", action="store_true", help="all kernels are compiled: nothing uncounted")
     parser.add_argument("--to", type=Path, default=Path("results/scale.jsonl"))
     options = parser.parse_args()
+    options.to.parent.mkdir(parents=True, exist_ok=True)
     kept = {(row.config, row.entry): row for row in read_rows(options.to)}
     with tempfile.TemporaryDirectory() as scratch:
         warm = Path(scratch) / "warm"
@@ -233,12 +234,10 @@ def main() -> None:
                     first = kept.get((path.stem, whole["algorithms"][0]["label"]))
                     own = first.used.cpu - first.fit if first else 0.0
                     kept[key] = measure(path, whole, entry, Path(scratch), own)
-                options.to.parent.mkdir(parents=True, exist_ok=True)
                 options.to.write_text("".join(json.dumps(asdict(row)) + "\n" for row in kept.values()))
                 print(f"{key}: {kept[key]}", file=sys.stderr, flush=True)
     made = table(list(kept.values()))
     print(made)
-    options.to.parent.mkdir(parents=True, exist_ok=True)
     options.to.with_suffix(".md").write_text(made, encoding="utf-8")
 
 
